@@ -1,0 +1,209 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The parameter table: defaults, parsing, range checks, the environment.
+ */
+#include "r2_config.h"
+
+#include "r2/params.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+#define R2_ROW_BOOL(n, d, lo, hi, u, l, h) \
+    {#n, R2_PARAM_BOOL, offsetof(r2_params_t, n), d, lo, hi, NULL, u, l, h},
+#define R2_ROW_UINT(n, d, lo, hi, u, l, h) \
+    {#n, R2_PARAM_UINT, offsetof(r2_params_t, n), d, lo, hi, NULL, u, l, h},
+#define R2_ROW_SIZE(n, d, lo, hi, u, l, h) \
+    {#n, R2_PARAM_SIZE, offsetof(r2_params_t, n), d, lo, hi, NULL, u, l, h},
+#define R2_ROW_STRING(n, d, lo, hi, u, l, h) \
+    {#n, R2_PARAM_STRING, offsetof(r2_params_t, n), 0, lo, hi, d, u, l, h},
+
+static const r2_param_info_t r2_param_rows[] = {
+#define R2_PARAM(name, type, dflt, min, max, unit, level, help) \
+    R2_ROW_##type(name, dflt, min, max, unit, level, help)
+#include "base/params.def"
+#undef R2_PARAM
+};
+
+const r2_param_info_t *r2_params_table(size_t *count_p)
+{
+    *count_p = r2_array_count(r2_param_rows);
+    return r2_param_rows;
+}
+
+static uint64_t r2_param_get(const r2_params_t *params, const r2_param_info_t *row)
+{
+    const char *field = (const char *) params + row->offset;
+
+    switch (row->type) {
+    case R2_PARAM_BOOL:
+        return *(const bool *) field ? 1 : 0;
+    case R2_PARAM_UINT:
+        return *(const uint64_t *) (const void *) field;
+    case R2_PARAM_SIZE:
+        return *(const size_t *) (const void *) field;
+    case R2_PARAM_STRING:
+        break;
+    }
+    return 0;
+}
+
+static void r2_param_put(r2_params_t *params, const r2_param_info_t *row, uint64_t value)
+{
+    char *field = (char *) params + row->offset;
+
+    switch (row->type) {
+    case R2_PARAM_BOOL:
+        *(bool *) field = 0 != value;
+        break;
+    case R2_PARAM_UINT:
+        *(uint64_t *) (void *) field = value;
+        break;
+    case R2_PARAM_SIZE:
+        *(size_t *) (void *) field = (size_t) value;
+        break;
+    case R2_PARAM_STRING:
+        break;
+    }
+}
+
+static void r2_param_put_string(r2_params_t *params, const r2_param_info_t *row, const char *text)
+{
+    *(const char **) (void *) ((char *) params + row->offset) = text;
+}
+
+void r2_params_init(r2_params_t *params)
+{
+    for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
+        const r2_param_info_t *row = &r2_param_rows[i];
+
+        if (R2_PARAM_STRING == row->type) {
+            r2_param_put_string(params, row, row->dflt_string);
+        } else {
+            r2_param_put(params, row, row->dflt);
+        }
+    }
+}
+
+static r2_status_t r2_params_check_relations(const r2_params_t *params, char *text_p,
+                                             size_t text_bytes)
+{
+    if (params->chunk_min_bytes > params->chunk_max_bytes) {
+        snprintf(text_p, text_bytes, "chunk_min_bytes (%zu) is above chunk_max_bytes (%zu)",
+                 params->chunk_min_bytes, params->chunk_max_bytes);
+        return R2_ERR_PARAM;
+    }
+    if (params->window_min_bytes > params->window_max_bytes) {
+        snprintf(text_p, text_bytes, "window_min_bytes (%zu) is above window_max_bytes (%zu)",
+                 params->window_min_bytes, params->window_max_bytes);
+        return R2_ERR_PARAM;
+    }
+    if (params->failure_timeout_ms * 1000 <= 2 * params->ack_delay_us) {
+        snprintf(text_p, text_bytes,
+                 "failure_timeout_ms (%" PRIu64 ") must be more than twice ack_delay_us (%" PRIu64
+                 "), or late acknowledgements look like failures",
+                 params->failure_timeout_ms, params->ack_delay_us);
+        return R2_ERR_PARAM;
+    }
+    if (params->heal_min_ms > params->heal_max_ms) {
+        snprintf(text_p, text_bytes, "heal_min_ms (%" PRIu64 ") is above heal_max_ms (%" PRIu64 ")",
+                 params->heal_min_ms, params->heal_max_ms);
+        return R2_ERR_PARAM;
+    }
+    return R2_OK;
+}
+
+r2_status_t r2_params_check(const r2_params_t *params, char *text_p, size_t text_bytes)
+{
+    for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
+        const r2_param_info_t *row = &r2_param_rows[i];
+        uint64_t value = r2_param_get(params, row);
+
+        if (R2_PARAM_STRING != row->type && (value < row->min || value > row->max)) {
+            snprintf(text_p, text_bytes,
+                     "%s = %" PRIu64 " %s is out of range %" PRIu64 " .. %" PRIu64, row->name,
+                     value, row->unit, row->min, row->max);
+            return R2_ERR_PARAM;
+        }
+    }
+    return r2_params_check_relations(params, text_p, text_bytes);
+}
+
+static r2_status_t r2_param_parse(const r2_param_info_t *row, const char *text, uint64_t *value_p)
+{
+    static const struct {
+        char suffix;
+        unsigned shift;
+    } units[] = {{'k', 10}, {'m', 20}, {'g', 30}};
+    char *end;
+    uint64_t value;
+
+    if (R2_PARAM_BOOL == row->type && (0 == strcmp(text, "true") || 0 == strcmp(text, "false"))) {
+        *value_p = 't' == text[0];
+        return R2_OK;
+    }
+    errno = 0;
+    value = strtoull(text, &end, 10);
+    if (end == text || 0 != errno || '-' == text[0]) {
+        return R2_ERR_PARAM;
+    }
+    for (size_t i = 0; R2_PARAM_SIZE == row->type && i < r2_array_count(units); ++i) {
+        if ((*end | 0x20) == units[i].suffix && '\0' == end[1]) {
+            value <<= units[i].shift;
+            ++end;
+            break;
+        }
+    }
+    if ('\0' != *end || value < row->min || value > row->max) {
+        return R2_ERR_PARAM;
+    }
+    *value_p = value;
+    return R2_OK;
+}
+
+r2_status_t r2_params_set(r2_params_t *params, const char *name, const char *text)
+{
+    for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
+        const r2_param_info_t *row = &r2_param_rows[i];
+        uint64_t value = 0;
+
+        if (0 != strcmp(row->name, name)) {
+            continue;
+        }
+        if (R2_PARAM_STRING == row->type) {
+            r2_param_put_string(params, row, text);
+            return R2_OK;
+        }
+        if (R2_OK != r2_param_parse(row, text, &value)) {
+            return R2_ERR_PARAM;
+        }
+        r2_param_put(params, row, value);
+        return R2_OK;
+    }
+    return R2_ERR_NOT_FOUND;
+}
+
+r2_status_t r2_params_from_env(r2_params_t *params, char *text_p, size_t text_bytes)
+{
+    for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
+        const r2_param_info_t *row = &r2_param_rows[i];
+        char variable[96];
+        const char *text;
+
+        snprintf(variable, sizeof(variable), "OMPI_MCA_coll_r2_%s", row->name);
+        text = getenv(variable);
+        if (NULL != text && R2_OK != r2_params_set(params, row->name, text)) {
+            snprintf(text_p, text_bytes, "%s=%s is not a value in %" PRIu64 " .. %" PRIu64 " (%s)",
+                     variable, text, row->min, row->max, row->unit);
+            return R2_ERR_PARAM;
+        }
+    }
+    return r2_params_check(params, text_p, text_bytes);
+}
