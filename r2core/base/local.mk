@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# Sources of r2core/base: part of libr2plan, which links without UCX and PMIx.
+libr2plan_la_SOURCES +=

@@ -1,0 +1,89 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Collectives: kinds, arguments and the calls that run them.
+ */
+#ifndef R2_COLL_H
+#define R2_COLL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/ctx.h"
+#include "r2/status.h"
+
+typedef enum r2_coll_kind {
+    R2_COLL_ALLREDUCE,
+    R2_COLL_ALLGATHER,
+    R2_COLL_ALLGATHERV,
+    R2_COLL_REDUCE_SCATTER,
+    R2_COLL_REDUCE_SCATTER_BLOCK,
+    R2_COLL_BCAST,
+    R2_COLL_BARRIER,
+    R2_COLL_KIND_COUNT
+} r2_coll_kind_t;
+
+/**
+ * Reduction of `count` elements: inout[k] = in[k] OP inout[k] (the convention of MPI_User_function).
+ * Both are aligned to the element. Called by a thread inside r2_ctx_progress() or r2_coll_wait().
+ */
+typedef void (*r2_reduce_fn_t)(void *arg, const void *in, void *inout, size_t count);
+
+/** Arguments of a collective, all buffers contiguous (layout of buffers: plan/plan.h). */
+typedef struct r2_coll_args {
+    r2_coll_kind_t kind;
+    int32_t root;
+    const void *in; /* borrowed until completion; NULL with in_place */
+    void *out;      /* borrowed until completion */
+    bool in_place;
+    uint64_t count;
+    const uint64_t *counts; /* borrowed for the call only */
+    const uint64_t *displs; /* borrowed for the call only */
+    uint64_t element_bytes;
+    r2_reduce_fn_t reduce;
+    void *reduce_arg; /* borrowed until completion */
+    bool commutative;
+    bool exact;       /* the result does not depend on the order of reduction */
+} r2_coll_args_t;
+
+typedef struct r2_comm r2_comm_t;
+typedef struct r2_coll r2_coll_t;
+
+/** Called once when the collective is complete, outside the engine lock, by an application thread. */
+typedef void (*r2_coll_done_fn_t)(void *arg, r2_status_t status);
+
+/**
+ * Registers a communicator. Local: no communication. All members must create the communicators they
+ * share in the same order.
+ * @param cid     Open MPI's context id (may be reused after r2_comm_destroy()).
+ * @param ranks   members as process numbers of the job, in communicator order; copied.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (a member does not run r2), R2_ERR_NO_MEMORY.
+ */
+R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, int32_t size,
+                                     int32_t rank, r2_comm_t **comm_p);
+/** Never waits: what is still to be acknowledged belongs to the links. */
+R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
+
+/**
+ * Starts a collective. All members call in the same order.
+ * @param done   may be NULL (then poll with r2_coll_test()).
+ * @param coll_p handle, released by r2_coll_release().
+ * @return R2_OK, R2_ERR_PARAM, R2_ERR_NO_MEMORY, R2_ERR_POISONED.
+ */
+R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
+                                   r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
+/** @return R2_IN_PROGRESS, R2_OK, or the error of the collective. Does not progress. */
+R2_EXPORT r2_status_t r2_coll_test(const r2_coll_t *coll);
+/** Progresses until complete: polls, then sleeps. @return as r2_coll_test(). */
+R2_EXPORT r2_status_t r2_coll_wait(r2_coll_t *coll);
+/** Gives the handle back. Complete collectives only. */
+R2_EXPORT void r2_coll_release(r2_coll_t *coll);
+
+/** Checks a forced algorithm name. @return true if `kind` has it, or it is empty. */
+R2_EXPORT bool r2_coll_algorithm_known(r2_coll_kind_t kind, const char *name);
+/** Comma separated algorithm names of `kind`. */
+R2_EXPORT const char *r2_coll_algorithms(r2_coll_kind_t kind);
+
+#endif

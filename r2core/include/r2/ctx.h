@@ -1,0 +1,65 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The process context: rails, links and engine of one process.
+ */
+#ifndef R2_CTX_H
+#define R2_CTX_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/counters.h"
+#include "r2/log.h"
+#include "r2/params.h"
+#include "r2/status.h"
+
+typedef struct r2_ctx r2_ctx_t;
+
+/** What an embedding program gives. */
+typedef struct r2_ctx_config {
+    const r2_params_t *params; /* copied; strings are borrowed and outlive the context */
+    r2_log_fn_t log;           /* NULL: stderr */
+    void *log_arg;             /* borrowed */
+    /**
+     * Progresses what is not r2's while a call waits (opal_progress); NULL: nothing else.
+     * Must not be needed for r2's own progress. Called without the engine lock.
+     */
+    void (*idle)(void *arg);
+    void *idle_arg;            /* borrowed */
+} r2_ctx_config_t;
+
+/**
+ * Finds rails, opens listeners, publishes addresses through PMIx and starts the service thread.
+ * Before the launcher's fence (in MPI_Init: component open). Does not wait for peers.
+ * @param text_p on error: cause and remedy for the user.
+ * @return R2_OK, R2_ERR_PARAM, R2_ERR_UNSUPPORTED (not launched by PMIx), R2_ERR_NOT_FOUND (no NIC),
+ *         R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
+ */
+R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
+                                    size_t text_bytes);
+/** After the launcher's fence at the end: discards replays, stops the service thread. */
+R2_EXPORT void r2_ctx_destroy(r2_ctx_t *ctx);
+
+/** Progresses all rails once. Any thread; returns at once if another thread does it. @return events. */
+R2_EXPORT unsigned r2_ctx_progress(r2_ctx_t *ctx);
+
+/** This process in the job. */
+R2_EXPORT uint32_t r2_ctx_rank(const r2_ctx_t *ctx);
+R2_EXPORT uint32_t r2_ctx_size(const r2_ctx_t *ctx);
+
+/** Counters, read without lock. */
+R2_EXPORT const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx);
+
+/**
+ * After a failed call: a text for the user that names hosts, rails and what to do.
+ * @param text_p "" when there is none.
+ */
+R2_EXPORT void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes);
+
+/** One line for the log at start: rails, speeds, versions. */
+R2_EXPORT void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes);
+
+#endif

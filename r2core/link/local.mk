@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# Sources of r2core/link: part of libr2core.
+libr2core_la_SOURCES +=

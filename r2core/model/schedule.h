@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Schedules: a collective as rows of send, receive, reduce and copy with dependencies. Data, not code.
+ */
+#ifndef R2_MODEL_SCHEDULE_H
+#define R2_MODEL_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/status.h"
+
+typedef enum r2_row_kind {
+    R2_ROW_SEND,   /* src -> peer; complete when delivered (acknowledged) and src is free again */
+    R2_ROW_RECV,   /* peer -> dst; complete when all bytes are in dst */
+    R2_ROW_REDUCE, /* dst = src OP dst: src is the LEFT operand (MPI_Op convention in, inout) */
+    R2_ROW_COPY    /* dst = src */
+} r2_row_kind_t;
+
+/** Which memory a row works on. With in_place, IN and OUT are the same memory (see r2_plan_input_t). */
+typedef enum r2_buf {
+    R2_BUF_IN,     /* the caller's send buffer: never written */
+    R2_BUF_OUT,    /* the caller's receive buffer */
+    R2_BUF_SCRATCH /* staging memory of schedule->scratch_bytes */
+} r2_buf_t;
+
+/** A region: `bytes` from `offset_bytes` of a buffer. */
+typedef struct r2_region {
+    r2_buf_t buf;
+    uint64_t offset_bytes;
+} r2_region_t;
+
+/** One row. It may start when all rows it depends on are complete. */
+typedef struct r2_row {
+    r2_row_kind_t kind;
+    uint8_t priority;    /* sends: 1 goes before 0 in the queue of a link */
+    int32_t peer;        /* rank in the communicator; SEND and RECV only */
+    uint32_t tag;        /* SEND and RECV: unique per (source, destination) in this schedule */
+    uint64_t bytes;      /* length of the region(s); a multiple of the element for REDUCE; > 0 */
+    r2_region_t src;     /* SEND, REDUCE, COPY */
+    r2_region_t dst;     /* RECV, REDUCE, COPY */
+    uint32_t first_dep;  /* index into deps[] */
+    uint32_t dep_count;
+} r2_row_t;
+
+/** The schedule of one rank. Rows depend on earlier rows only. */
+typedef struct r2_schedule {
+    r2_row_t *rows; /* owned */
+    uint32_t row_count, row_room;
+    uint32_t *deps; /* owned; indices of rows */
+    uint32_t dep_count, dep_room;
+    uint64_t scratch_bytes;
+    uint64_t chunk_bytes;     /* unit of striping for its messages */
+    uint32_t digest;          /* equal on all ranks that made the same plan */
+    const char *algorithm;    /* static name, for the log */
+    r2_status_t status;       /* first error while building (R2_ERR_NO_MEMORY) */
+} r2_schedule_t;
+
+/** Makes an empty schedule in the caller's memory. */
+void r2_schedule_init(r2_schedule_t *schedule);
+void r2_schedule_fini(r2_schedule_t *schedule);
+
+/**
+ * Appends a row. Out of memory is kept in schedule->status and later calls do nothing.
+ * @param deps rows it waits for, R2_NO_ROW entries are skipped.
+ * @return index of the row, or R2_NO_ROW.
+ */
+#define R2_NO_ROW UINT32_MAX
+uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_row_t *row, const uint32_t *deps,
+                         uint32_t dep_count);
+
+/** Digest helper: folds `value` into a 32-bit FNV-1a hash. */
+uint32_t r2_digest_fold(uint32_t digest, uint64_t value);
+
+#endif

@@ -1,0 +1,46 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Out-of-band exchange at start-up: who is in the job, and each process's published blob.
+ */
+#ifndef R2_OOB_H
+#define R2_OOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/status.h"
+
+#define R2_OOB_BLOB_MAX 16384 /* bytes one process may publish */
+
+/** The exchange table. Drivers: pmix (a job), loop (many ranks in one process). */
+typedef struct r2_oob_ops {
+    const char *name;
+    /** @param rank_p this process, @param size_p number of processes of the job. */
+    r2_status_t (*identity)(void *oob, uint32_t *rank_p, uint32_t *size_p);
+    /** The job key, R2_JOB_KEY_BYTES, equal in all processes and secret to others. May wait for rank 0. */
+    r2_status_t (*job_key)(void *oob, uint8_t *key_p);
+    /** Publishes this process's blob; visible to others after the launcher's fence at the latest. */
+    r2_status_t (*publish)(void *oob, const void *blob, size_t bytes);
+    /**
+     * Blob of another process. @param blob_p R2_OOB_BLOB_MAX bytes.
+     * @return R2_OK, R2_ERR_NOT_FOUND (that process does not run r2), R2_ERR_TIMEOUT.
+     */
+    r2_status_t (*lookup)(void *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
+} r2_oob_ops_t;
+
+/** An exchange driver with its instance. */
+typedef struct r2_oob {
+    const r2_oob_ops_t *ops; /* borrowed: static */
+    void *instance;          /* borrowed: outlives all users */
+} r2_oob_t;
+
+/** The PMIx driver. @return R2_OK, or R2_ERR_UNSUPPORTED when not launched by a PMIx server. */
+r2_status_t r2_oob_pmix_create(r2_oob_t *oob_p);
+void r2_oob_pmix_destroy(r2_oob_t *oob);
+
+/** "4.2.2" style version of the PMIx library in use. */
+const char *r2_oob_pmix_version(void);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The transport table: what r2 needs of a network library. Implemented by ucx, sim and fault.
+ */
+#ifndef R2_TRANSPORT_H
+#define R2_TRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/status.h"
+
+/*
+ * Objects: device (one NIC: a UCX context) > worker (a generation of that device) > endpoint (a lane).
+ * All calls are made under the engine lock and never block. No callback is made except from inside
+ * worker_progress() (receive, sent, error), ep_close() and worker_destroy() (sent with
+ * R2_ERR_CANCELED only).
+ */
+
+#define R2_TP_ADDRESS_MAX 512 /* bytes of a worker address, any transport */
+#define R2_TP_HEADER_MAX  256 /* bytes of a packet header */
+
+typedef struct r2_tp_device r2_tp_device_t;
+typedef struct r2_tp_worker r2_tp_worker_t;
+typedef struct r2_tp_ep r2_tp_ep_t;
+typedef struct r2_tp_send r2_tp_send_t;
+
+/** Upcalls of one worker. `arg` is the value given to worker_create(). */
+typedef struct r2_tp_callbacks {
+    /**
+     * A packet arrived. Header and data are valid only inside the call and may be misaligned.
+     * The source is not told: the header says it (connection id).
+     */
+    void (*received)(void *arg, const void *header, size_t header_bytes, const void *data,
+                     size_t data_bytes);
+    /** The endpoint failed; only notes it. The owner closes it later, outside of any callback. */
+    void (*failed)(void *arg, void *ep_arg, r2_status_t status);
+} r2_tp_callbacks_t;
+
+/**
+ * One send operation, embedded in the caller's packet. The caller sets `header`, `header_bytes`,
+ * `data`, `data_bytes` and `sent`; all of it stays valid and unchanged until `sent` is called
+ * (or send() returns R2_OK).
+ */
+struct r2_tp_send {
+    const void *header; /* borrowed */
+    size_t header_bytes;
+    const void *data; /* borrowed; NULL when data_bytes is 0 */
+    size_t data_bytes;
+    /** The transport no longer references header and data. Not called if send() returned R2_OK. */
+    void (*sent)(r2_tp_send_t *op, r2_status_t status);
+    void *transport_private; /* owned by the transport while the operation is in flight */
+};
+
+/** What a device is opened with. */
+typedef struct r2_tp_device_config {
+    const char *name;     /* NIC name such as "rail0"; NULL: shared memory of this host */
+    const char *tls;      /* transports of the site's choice, NULL: the transport's default */
+    size_t segment_bytes; /* largest header + data of one packet */
+} r2_tp_device_config_t;
+
+/** The transport table. `tp` is the instance the table came with. */
+typedef struct r2_tp_ops {
+    const char *name;
+    /** @return R2_OK, R2_ERR_NO_DEVICE (down now: try later), R2_ERR_UNSUPPORTED, R2_ERR_NO_MEMORY. */
+    r2_status_t (*device_open)(void *tp, const r2_tp_device_config_t *config,
+                               r2_tp_device_t **device_p);
+    void (*device_close)(r2_tp_device_t *device); /* all its workers are destroyed before */
+    /** @return R2_OK, R2_ERR_NO_DEVICE (NIC down now: retry), R2_ERR_NO_MEMORY. */
+    r2_status_t (*worker_create)(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
+                                 void *arg, r2_tp_worker_t **worker_p);
+    /** Closes remaining endpoints without flushing. */
+    void (*worker_destroy)(r2_tp_worker_t *worker);
+    /** @param address_p at least R2_TP_ADDRESS_MAX bytes; @param bytes_p bytes written. */
+    r2_status_t (*worker_address)(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p);
+    /** @return number of events handled; 0 = nothing to do. */
+    unsigned (*worker_progress)(r2_tp_worker_t *worker);
+    /** @return a file descriptor to poll for input after arm(), or -1 (no such thing: simulator). */
+    int (*worker_fd)(r2_tp_worker_t *worker);
+    /** Prepares worker_fd() to signal. @return R2_OK: may sleep; R2_ERR_AGAIN: progress first. */
+    r2_status_t (*worker_arm)(r2_tp_worker_t *worker);
+    /** @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY. */
+    r2_status_t (*ep_create)(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
+                             void *ep_arg, r2_tp_ep_t **ep_p);
+    /**
+     * Closes by force, without flushing; every send in flight is completed (R2_ERR_CANCELED) inside
+     * the call. Never called from inside a callback.
+     */
+    void (*ep_close)(r2_tp_ep_t *ep);
+    /**
+     * Sends one packet of at most segment_bytes.
+     * @return R2_OK: done, op is the caller's again, `sent` is not called; R2_IN_PROGRESS: `sent`
+     *         will be called; < 0: not sent, lane is broken, `sent` is not called.
+     */
+    r2_status_t (*send)(r2_tp_ep_t *ep, r2_tp_send_t *op);
+} r2_tp_ops_t;
+
+/** A transport table with its instance. */
+typedef struct r2_tp {
+    const r2_tp_ops_t *ops; /* borrowed: static */
+    void *instance;         /* borrowed: outlives all users */
+} r2_tp_t;
+
+/** The UCX transport (one per process). @return R2_OK or R2_ERR_UNSUPPORTED. */
+r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p);
+void r2_tp_ucx_destroy(r2_tp_t *tp);
+
+/** "1.13.1" style version of the UCX library in use. */
+const char *r2_tp_ucx_version(void);
+
+#endif
