@@ -1,4 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/base: part of libr2plan, which links without UCX and PMIx.
-libr2plan_la_SOURCES +=
+libr2plan_la_SOURCES += \
+    r2core/base/clock.c \
+    r2core/base/clock.h \
+    r2core/base/counters.c \
+    r2core/base/counters.def \
+    r2core/base/log.c \
+    r2core/base/log.h \
+    r2core/base/params.c \
+    r2core/base/params.def \
+    r2core/base/status.c \
+    r2core/base/status.def \
+    r2core/base/util.h

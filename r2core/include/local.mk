@@ -1,4 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Public headers of r2core, installed in $(includedir)/r2.
-r2include_HEADERS +=
+r2include_HEADERS += \
+    r2core/include/r2/coll.h \
+    r2core/include/r2/counters.h \
+    r2core/include/r2/ctx.h \
+    r2core/include/r2/log.h \
+    r2core/include/r2/params.h \
+    r2core/include/r2/r2.h \
+    r2core/include/r2/status.h
+
+# The tables that the public headers include as "base/NAME.def".
+r2includebasedir = $(r2includedir)/base
+r2includebase_HEADERS = \
+    r2core/base/counters.def \
+    r2core/base/params.def \
+    r2core/base/status.def

@@ -42,6 +42,8 @@ typedef struct r2_hello_upcalls {
 
 typedef struct r2_hello_ops {
     const char *name;
+    /** Sets the upcalls; before any other call. Copied. */
+    void (*bind)(void *hello, const r2_hello_upcalls_t *upcalls);
     /** Opens the listener of a rail. @param address_p R2_HELLO_ADDRESS_MAX bytes, to be published. */
     r2_status_t (*listen)(void *hello, uint32_t rail_idx, const r2_nic_t *nic, void *address_p,
                           size_t *bytes_p);
@@ -69,7 +71,7 @@ typedef struct r2_hello {
  * @param key job key of R2_JOB_KEY_BYTES, copied.
  */
 r2_status_t r2_hello_tcp_create(const uint8_t *key, const r2_clock_t *clock, const r2_log_t *log,
-                                const r2_hello_upcalls_t *upcalls, r2_hello_t *hello_p);
+                                r2_hello_t *hello_p);
 void r2_hello_tcp_destroy(r2_hello_t *hello);
 
 #endif

@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * How a context is put together: from real parts in a job, from simulated ones in tests.
+ */
+#ifndef R2_CTX_PARTS_H
+#define R2_CTX_PARTS_H
+
+#include "base/clock.h"
+#include "oob/oob.h"
+#include "r2/ctx.h"
+#include "rail/hello.h"
+#include "rail/nic.h"
+#include "transport/transport.h"
+
+/** Everything a context stands on. Instances are borrowed and outlive the context. */
+typedef struct r2_ctx_parts {
+    const r2_clock_t *clock; /* borrowed */
+    r2_tp_t tp;              /* devices of all rails and the one within the host */
+    r2_hello_t hello;
+    r2_oob_t oob;
+    r2_nic_t nics[R2_RAILS_MAX];
+    size_t nic_count;
+    uint64_t host_id;        /* equal for ranks that share memory */
+    char host_name[64];
+    uint64_t first_seq;      /* start of message numbers; tests start near the wrap */
+} r2_ctx_parts_t;
+
+/** Who drives the engine: what it may do depends on that (docs/architecture.md, "Who runs the engine"). */
+typedef enum r2_drive {
+    R2_DRIVE_APP,    /* everything */
+    R2_DRIVE_SERVICE /* acknowledge, park, re-send; no application memory, no completion */
+} r2_drive_t;
+
+/** Makes a context without service thread from given parts: opens devices and listeners, publishes. */
+r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t *parts,
+                            r2_ctx_t **ctx_p, char *text_p, size_t text_bytes);
+/** Tears down what r2_ctx_assemble() made. */
+void r2_ctx_dismantle(r2_ctx_t *ctx);
+
+/** Runs hello, all workers, timers and ready rows once. Takes the engine lock. @return events. */
+unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who);
+
+/** Next time r2_ctx_drive() has work because of a timer; R2_NEVER_NS: none. */
+uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx);
+
+/** A NIC of this host lost or got carrier. */
+void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier);
+
+#endif
