@@ -44,10 +44,28 @@ typedef struct r2_hello_ops {
     const char *name;
     /** Sets the upcalls; before any other call. Copied. */
     void (*bind)(void *hello, const r2_hello_upcalls_t *upcalls);
-    /** Opens the listener of a rail. @param address_p R2_HELLO_ADDRESS_MAX bytes, to be published. */
+    /**
+     * Sets the job key (R2_JOB_KEY_BYTES, copied), once, when it is known: after the launcher's fence.
+     * Until then call() answers R2_ERR_AGAIN and peers that call us wait.
+     */
+    void (*key)(void *hello, const uint8_t *key);
+    /**
+     * Opens the listener of a rail; works with the NIC down. Call it again with the NIC's new state
+     * when its IPv4 address changed or the device was made anew: the published port stays.
+     * @param nic       NULL for the rail within the host.
+     * @param address_p R2_HELLO_ADDRESS_MAX bytes, to be published.
+     * @return R2_OK, R2_ERR_NO_DEVICE (no such device now), R2_ERR_PARAM, R2_ERR_SYSTEM.
+     */
     r2_status_t (*listen)(void *hello, uint32_t rail_idx, const r2_nic_t *nic, void *address_p,
                           size_t *bytes_p);
-    /** Starts a call over our rail `rail_idx` to a listener address. @param call_id the caller's. */
+    /**
+     * Starts a call over our rail `rail_idx` (its listener is open) to a listener address.
+     * @param call_id the caller's.
+     * @return R2_OK: result() will be called, once. Otherwise it will not be: R2_ERR_AGAIN (no key
+     *         yet, out of descriptors), R2_ERR_NO_DEVICE (our NIC is not usable now, or the peer had
+     *         no address), R2_ERR_REFUSED, R2_ERR_LANE_DOWN, R2_ERR_WIRE (malformed address),
+     *         R2_ERR_PARAM (request too long), R2_ERR_NO_MEMORY.
+     */
     r2_status_t (*call)(void *hello, uint32_t rail_idx, const void *address, size_t address_bytes,
                         const void *request, size_t bytes, uint64_t timeout_ns, uint64_t call_id);
     /** Answers a request. Unknown or expired tokens are ignored. */
@@ -68,10 +86,18 @@ typedef struct r2_hello {
 
 /**
  * The TCP driver. rail_idx R2_RAILS_MAX is the rail within the host (Unix domain socket).
- * @param key job key of R2_JOB_KEY_BYTES, copied.
+ * @param clock borrowed. @param log borrowed.
+ * @return R2_OK, R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
  */
-r2_status_t r2_hello_tcp_create(const uint8_t *key, const r2_clock_t *clock, const r2_log_t *log,
-                                r2_hello_t *hello_p);
+r2_status_t r2_hello_tcp_create(const r2_clock_t *clock, const r2_log_t *log, r2_hello_t *hello_p);
+/** Closes everything; calls under way get no result. Not from inside an upcall. */
 void r2_hello_tcp_destroy(r2_hello_t *hello);
+
+/**
+ * Fills the IPv4 address (network byte order) into an address of the TCP driver that was published
+ * while its NIC had none; such an address cannot be called before.
+ * @return R2_OK (also when it had an address: it is replaced), R2_ERR_WIRE (malformed).
+ */
+r2_status_t r2_hello_tcp_address_fill(void *address, size_t bytes, uint32_t ipv4);
 
 #endif
