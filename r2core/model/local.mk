@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/model: part of libr2plan, which links without UCX and PMIx.
-libr2plan_la_SOURCES +=
+libr2plan_la_SOURCES += \
+    r2core/model/schedule.c \
+    r2core/model/schedule.h

@@ -1,0 +1,57 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Allgather(v) by direct exchange: every rank sends its block to every other.
+ *
+ * Three ranks; each row of the table starts at once:
+ *
+ *   rank 0   block 0 -> 1, 2    receives 2 from 2, 1 from 1
+ *   rank 1   block 1 -> 2, 0    receives 0 from 0, 2 from 2
+ *   rank 2   block 2 -> 0, 1    receives 1 from 1, 0 from 0
+ *
+ * A message is as long as a block: links cut it into chunks, and no row waits for another, so there
+ * is nothing to pipeline. Peers are taken around the circle so that no rank is everybody's first.
+ *
+ * Source: folklore (linear exchange).
+ */
+#include "r2_config.h"
+
+#include "plan/builders.h"
+
+#include "plan/layout.h"
+#include "plan/rows.h"
+
+r2_status_t r2_build_allgather_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    r2_layout_t blocks;
+    r2_region_t own;
+    uint64_t own_bytes;
+    r2_status_t status = r2_layout_blocks(&blocks, input);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    r2_plan_note_message(schedule, blocks.largest_bytes);
+    own_bytes = r2_layout_bytes(&blocks, input->rank);
+    own = input->in_place ? r2_at(R2_BUF_OUT, r2_layout_place(&blocks, input, input->rank))
+                          : r2_at(R2_BUF_IN, 0);
+    for (int32_t step = 1; step < input->size; step++) {
+        int32_t peer = r2_input_peer(input, -step);
+        r2_msg_t msg = {.peer = peer, .bytes = r2_layout_bytes(&blocks, peer)};
+
+        r2_add_recv(schedule, msg, r2_at(R2_BUF_OUT, r2_layout_place(&blocks, input, peer)),
+                    R2_AT_ONCE);
+    }
+    for (int32_t step = 1; step < input->size; step++) {
+        r2_msg_t msg = {.peer = r2_input_peer(input, step), .bytes = own_bytes};
+
+        r2_add_send(schedule, msg, own, R2_AT_ONCE);
+    }
+    if (!input->in_place) {
+        r2_add_copy(schedule, own, r2_at(R2_BUF_OUT, r2_layout_place(&blocks, input, input->rank)),
+                    own_bytes, R2_AT_ONCE);
+    }
+    r2_layout_fini(&blocks);
+    return R2_OK;
+}

@@ -1,0 +1,142 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Allreduce by pipelined direct exchange in canonical rank order: for long vectors.
+ *
+ * Every rank owns a share of the vector, cut into segments. For each segment the owner takes in the
+ * contributions of all others, folds them in canonical order (fold.c) and sends the result to all.
+ * Three ranks, two segments; r.k is segment k of the share of rank r, c> a contribution to it, r> a result:
+ *
+ *            segment 0                                 segment 1
+ *   rank 0   c> 1.0 to 1, 2.0 to 2; folds 0.0, r> all   c> 1.1 to 1, 2.1 to 2; folds 0.1, r> all
+ *   rank 1   c> 2.0 to 2, 0.0 to 0; folds 1.0, r> all   c> 2.1 to 2, 0.1 to 0; folds 1.1, r> all
+ *   rank 2   c> 0.0 to 0, 1.0 to 1; folds 2.0, r> all   c> 0.1 to 0, 1.1 to 1; folds 2.1, r> all
+ *
+ * The columns overlap: contributions to all segments wait for nothing but staging slots. Results go
+ * before contributions in the queues, so both directions of every NIC are busy from the second
+ * segment on. Peers are taken in the order rank + 1, rank + 2, ... so that no rank is everybody's first.
+ *
+ * Each rank sends and receives 2 (n - 1) / n of the vector, the least there is with equal shares.
+ *
+ * Source: reduce-scatter and allgather by direct exchange, as for instance in R. Rabenseifner,
+ * "Optimization of Collective Reduction Operations", ICCS 2004. Deviation: segments, canonical order.
+ */
+#include "r2_config.h"
+
+#include "plan/builders.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "plan/fold.h"
+
+typedef struct direct {
+    const r2_plan_input_t *input; /* borrowed */
+    r2_schedule_t *schedule;      /* borrowed */
+    r2_layout_t shares;
+    uint64_t segment_bytes;
+    r2_fold_t fold;
+    uint32_t *sent; /* owned; per rank, the send of our contribution to its segment */
+} direct_t;
+
+/** The part of segment k of a rank's share. */
+static r2_msg_t direct_msg(const direct_t *d, int32_t peer, int32_t owner, uint32_t k, bool result)
+{
+    return (r2_msg_t){.peer = peer, .tag = 2 * k + (result ? 1 : 0), .priority = result ? 1 : 0,
+                      .bytes = r2_segment_length(r2_layout_bytes(&d->shares, owner),
+                                                 d->segment_bytes, k)};
+}
+
+static r2_region_t direct_region(const direct_t *d, r2_buf_t buf, int32_t owner, uint32_t k)
+{
+    return r2_at(buf, d->shares.start[owner] + k * d->segment_bytes);
+}
+
+static void direct_contribute(direct_t *d, uint32_t k)
+{
+    for (int32_t step = 1; step < d->input->size; step++) {
+        int32_t owner = r2_input_peer(d->input, step);
+
+        d->sent[owner] = r2_add_send(d->schedule, direct_msg(d, owner, owner, k, false),
+                                     direct_region(d, r2_input_buf(d->input), owner, k),
+                                     R2_AT_ONCE);
+    }
+}
+
+static void direct_own_segment(direct_t *d, uint32_t k)
+{
+    const int32_t rank = d->input->rank;
+    const r2_fold_segment_t segment = {
+        .index = k,
+        .tag = 2 * k,
+        .bytes = direct_msg(d, rank, rank, k, false).bytes,
+        .own = direct_region(d, r2_input_buf(d->input), rank, k),
+        .place = direct_region(d, R2_BUF_OUT, rank, k)};
+    uint32_t done;
+
+    if (0 == segment.bytes) {
+        return;
+    }
+    done = r2_fold_contributions(&d->fold, &segment);
+    done = r2_fold_finish(&d->fold, &segment, R2_AFTER(done));
+    for (int32_t step = 1; step < d->input->size; step++) {
+        r2_add_send(d->schedule, direct_msg(d, r2_input_peer(d->input, step), rank, k, true),
+                    segment.place, R2_AFTER(done));
+    }
+}
+
+/** Results of the others' segments; in place, they overwrite what we sent as contribution. */
+static void direct_collect(direct_t *d, uint32_t k)
+{
+    for (int32_t step = 1; step < d->input->size; step++) {
+        int32_t owner = r2_input_peer(d->input, -step);
+
+        r2_add_recv(d->schedule, direct_msg(d, owner, owner, k, true),
+                    direct_region(d, R2_BUF_OUT, owner, k),
+                    R2_AFTER(d->input->in_place ? d->sent[owner] : R2_NO_ROW));
+    }
+}
+
+static r2_status_t direct_rows(direct_t *d)
+{
+    const r2_plan_input_t *input = d->input;
+    uint64_t own_bytes = r2_layout_bytes(&d->shares, input->rank);
+    bool staged = input->in_place && input->rank != input->size - 1;
+    r2_status_t status;
+
+    d->segment_bytes = r2_segment_bytes_staged(input, d->shares.largest_bytes);
+    r2_plan_note_message(d->schedule, d->segment_bytes);
+    status = r2_fold_init(&d->fold, input, d->schedule, staged, d->segment_bytes,
+                          r2_segment_count(own_bytes, d->segment_bytes));
+    if (R2_OK != status) {
+        return status;
+    }
+    for (uint32_t k = 0; k < r2_segment_count(d->shares.largest_bytes, d->segment_bytes); k++) {
+        direct_contribute(d, k);
+        direct_own_segment(d, k);
+        direct_collect(d, k);
+    }
+    r2_fold_fini(&d->fold);
+    return R2_OK;
+}
+
+r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    direct_t d = {.input = input, .schedule = schedule};
+    r2_status_t status;
+
+    status = r2_layout_shares(&d.shares, input->size, input->count, input->element_bytes);
+    if (R2_OK != status) {
+        return status;
+    }
+    d.sent = malloc((size_t) input->size * sizeof(*d.sent));
+    if (NULL == d.sent) {
+        status = R2_ERR_NO_MEMORY;
+    } else {
+        status = direct_rows(&d);
+    }
+    free(d.sent);
+    r2_layout_fini(&d.shares);
+    return status;
+}

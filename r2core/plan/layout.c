@@ -1,0 +1,151 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * How a vector divides over the ranks, and into segments for pipelining.
+ */
+#include "r2_config.h"
+
+#include "plan/layout.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+
+/*
+ * Segment lengths, per block of one owner:
+ *   R2_SEGMENTS_MOST   the pipeline fills and drains in 1/64 of its time; more segments cost more
+ *                      per message than they hide
+ *   R2_SEGMENTS_FEWEST and R2_SEGMENT_SHORT: shorter blocks are cut into 16, but into segments
+ *                      of not more than 32 KiB: below that the cost per message dominates
+ *   R2_MESSAGES_MOST   bound on (segments x peers): keeps schedules within a few MiB of rows
+ */
+#define R2_SEGMENTS_MOST   64u
+#define R2_SEGMENTS_FEWEST 16u
+#define R2_SEGMENT_SHORT   32768u
+#define R2_MESSAGES_MOST   16384u
+/* Segments of each peer that staging memory should hold: one being reduced, one on its way. */
+#define R2_STAGED_SEGMENTS 2u
+
+static r2_status_t layout_alloc(r2_layout_t *layout, int32_t blocks)
+{
+    layout->start = malloc(((size_t) blocks + 1) * sizeof(*layout->start));
+    if (NULL == layout->start) {
+        return R2_ERR_NO_MEMORY;
+    }
+    layout->start[0] = 0;
+    layout->size = blocks;
+    layout->largest_bytes = 0;
+    return R2_OK;
+}
+
+static void layout_append(r2_layout_t *layout, int32_t block, uint64_t bytes)
+{
+    layout->start[block + 1] = layout->start[block] + bytes;
+    layout->largest_bytes = r2_max(layout->largest_bytes, bytes);
+}
+
+r2_status_t r2_layout_shares(r2_layout_t *layout, int32_t blocks, uint64_t count,
+                             uint64_t element_bytes)
+{
+    uint64_t each = count / (uint64_t) blocks;
+    uint64_t longer = count % (uint64_t) blocks;
+    r2_status_t status = layout_alloc(layout, blocks);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    for (int32_t b = 0; b < blocks; b++) {
+        layout_append(layout, b, (each + ((uint64_t) b < longer ? 1 : 0)) * element_bytes);
+    }
+    return R2_OK;
+}
+
+r2_status_t r2_layout_blocks(r2_layout_t *layout, const r2_plan_input_t *input)
+{
+    r2_status_t status = layout_alloc(layout, input->size);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    for (int32_t b = 0; b < input->size; b++) {
+        layout_append(layout, b,
+                      (NULL == input->counts ? input->count : input->counts[b])
+                          * input->element_bytes);
+    }
+    return R2_OK;
+}
+
+void r2_layout_fini(r2_layout_t *layout)
+{
+    free(layout->start);
+    layout->start = NULL;
+}
+
+static uint64_t round_down(uint64_t value, uint64_t unit)
+{
+    return value / unit * unit;
+}
+
+/** Shortest segment that keeps the number of messages within bounds. */
+static uint64_t segment_floor(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    uint64_t most = r2_max(R2_MESSAGES_MOST / (uint64_t) input->size, 1u);
+
+    return r2_max((largest_bytes + most - 1) / most, r2_max(input->chunk_min_bytes, 1u));
+}
+
+uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, uint64_t unit_bytes)
+{
+    uint64_t want = r2_max(largest_bytes / R2_SEGMENTS_MOST,
+                           r2_min(R2_SEGMENT_SHORT, largest_bytes / R2_SEGMENTS_FEWEST));
+    uint64_t segments;
+
+    want = r2_max(want, segment_floor(input, largest_bytes));
+    segments = r2_max((largest_bytes + want - 1) / want, 1u);
+    want = r2_max((largest_bytes + segments - 1) / segments, 1u);
+    /* whole cache lines where that is little against the segment */
+    if (want >= 16 * R2_SLOT_ALIGN && 0 == R2_SLOT_ALIGN % unit_bytes) {
+        unit_bytes = R2_SLOT_ALIGN;
+    }
+    return r2_round_up(want, unit_bytes);
+}
+
+uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    const uint64_t element = input->element_bytes;
+    uint64_t segment = r2_segment_bytes(input, largest_bytes, element);
+    uint64_t slots = r2_max((uint64_t) input->size - 1, 1u) * R2_STAGED_SEGMENTS;
+    uint64_t fits = round_down(input->scratch_bytes / slots, R2_SLOT_ALIGN);
+    uint64_t half = round_down(input->scratch_bytes / 2, R2_SLOT_ALIGN);
+
+    if (segment > fits) {
+        segment = r2_min(segment, r2_max(fits, segment_floor(input, largest_bytes)));
+    }
+    segment = round_down(r2_min(segment, half), element);
+    return r2_max(segment, element);
+}
+
+uint64_t r2_input_total_count(const r2_plan_input_t *input)
+{
+    uint64_t total = 0;
+
+    switch (input->kind) {
+    case R2_COLL_ALLREDUCE:
+    case R2_COLL_BCAST:
+        return input->count;
+    case R2_COLL_ALLGATHER:
+    case R2_COLL_REDUCE_SCATTER_BLOCK:
+        return input->count * (uint64_t) input->size;
+    case R2_COLL_ALLGATHERV:
+    case R2_COLL_REDUCE_SCATTER:
+        for (int32_t r = 0; r < input->size; r++) {
+            total += input->counts[r];
+        }
+        return total;
+    case R2_COLL_BARRIER:
+    case R2_COLL_KIND_COUNT:
+    default:
+        return 0;
+    }
+}

@@ -1,0 +1,85 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * How a vector divides over the ranks, and into segments for pipelining.
+ */
+#ifndef R2_PLAN_LAYOUT_H
+#define R2_PLAN_LAYOUT_H
+
+#include "plan/plan.h"
+
+/* Slots of staging memory start at multiples of this: aligned for any predefined type. */
+#define R2_SLOT_ALIGN 64u
+
+/** Blocks of a vector: block b is bytes [start[b], start[b + 1]). */
+typedef struct r2_layout {
+    uint64_t *start; /* owned; size + 1 */
+    int32_t size;
+    uint64_t largest_bytes;
+} r2_layout_t;
+
+/** Cuts `count` elements into `blocks` shares whose lengths differ by one element at most. */
+r2_status_t r2_layout_shares(r2_layout_t *layout, int32_t blocks, uint64_t count,
+                             uint64_t element_bytes);
+/** The blocks that the arguments give: counts[], or `count` elements for each rank. */
+r2_status_t r2_layout_blocks(r2_layout_t *layout, const r2_plan_input_t *input);
+void r2_layout_fini(r2_layout_t *layout);
+
+static inline uint64_t r2_layout_bytes(const r2_layout_t *layout, int32_t block)
+{
+    return layout->start[block + 1] - layout->start[block];
+}
+
+/** Bytes of segment `k` of a block: 0 behind its end. */
+static inline uint64_t r2_segment_length(uint64_t block_bytes, uint64_t segment_bytes, uint32_t k)
+{
+    uint64_t begin = (uint64_t) k * segment_bytes;
+
+    if (begin >= block_bytes) {
+        return 0;
+    }
+    return block_bytes - begin < segment_bytes ? block_bytes - begin : segment_bytes;
+}
+
+/** Number of segments of a block. */
+static inline uint32_t r2_segment_count(uint64_t block_bytes, uint64_t segment_bytes)
+{
+    return (uint32_t) ((block_bytes + segment_bytes - 1) / segment_bytes);
+}
+
+/** Block b in the receive buffer of an allgather(v), bytes. */
+static inline uint64_t r2_layout_place(const r2_layout_t *layout, const r2_plan_input_t *input,
+                                       int32_t block)
+{
+    return NULL == input->displs ? layout->start[block] : input->displs[block] * input->element_bytes;
+}
+
+/**
+ * Segment length for pipelining blocks of up to `largest_bytes` through n - 1 peers. Equal on all ranks.
+ * @param unit_bytes   segments are multiples of it.
+ * @return > 0.
+ */
+uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, uint64_t unit_bytes);
+
+/** As r2_segment_bytes(), shortened so that contributions fit the staging memory. */
+uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes);
+
+/** Elements of the whole vector: all blocks of all ranks. */
+uint64_t r2_input_total_count(const r2_plan_input_t *input);
+
+/** Where this rank's contribution lies. */
+static inline r2_buf_t r2_input_buf(const r2_plan_input_t *input)
+{
+    return input->in_place ? R2_BUF_OUT : R2_BUF_IN;
+}
+
+/** The peer `step` ranks up (or, negative, down) the circle of ranks. */
+static inline int32_t r2_input_peer(const r2_plan_input_t *input, int32_t step)
+{
+    int64_t peer = ((int64_t) input->rank + step) % input->size;
+
+    return (int32_t) (peer < 0 ? peer + input->size : peer);
+}
+
+#endif

@@ -1,0 +1,324 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Chooses an algorithm from values that are equal on all ranks, and has it built.
+ */
+#include "r2_config.h"
+
+#include "plan/plan.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "plan/builders.h"
+#include "plan/layout.h"
+#include "plan/rows.h"
+
+enum {
+#define R2_THRESHOLD(name, value, unit, reason) threshold_##name = (value),
+#include "plan/thresholds.def"
+#undef R2_THRESHOLD
+};
+
+/* A plan's unit of striping is 1/256 of its bytes: short against the whole, so that rails end together. */
+#define R2_CHUNKS_PER_PLAN 256u
+
+typedef struct r2_algorithm {
+    const char *name;
+    r2_build_fn_t build;
+    const char *instead; /* name in the plan when it stands in for one asked for by name */
+} r2_algorithm_t;
+
+/* Algorithms of one family of collectives; `direct` comes last and is always permitted. */
+typedef struct r2_family {
+    const r2_algorithm_t *algorithms;
+    size_t count;
+    const char *names;
+    /* by size, from values equal on all ranks only */
+    const r2_algorithm_t *(*choose)(const r2_plan_input_t *input, uint64_t total_bytes);
+    /* may this one, asked for by name, run? NULL: all may */
+    bool (*permitted)(const r2_plan_input_t *input, const r2_algorithm_t *algorithm);
+} r2_family_t;
+
+enum { DOUBLING, ALLREDUCE_RING, ALLREDUCE_DIRECT, ALLREDUCE_COUNT };
+static const r2_algorithm_t allreduce_algorithms[ALLREDUCE_COUNT] = {
+    [DOUBLING] = {.name = "recursive-doubling", .build = r2_build_allreduce_doubling},
+    [ALLREDUCE_RING] = {.name = "ring", .build = r2_build_allreduce_ring},
+    [ALLREDUCE_DIRECT] = {.name = "direct", .build = r2_build_allreduce_direct,
+                          .instead = "direct (the one asked for cannot run)"}};
+
+enum { BRUCK, ALLGATHER_RING, ALLGATHER_DIRECT, ALLGATHER_COUNT };
+static const r2_algorithm_t allgather_algorithms[ALLGATHER_COUNT] = {
+    [BRUCK] = {.name = "bruck", .build = r2_build_allgather_bruck},
+    [ALLGATHER_RING] = {.name = "ring", .build = r2_build_allgather_ring},
+    [ALLGATHER_DIRECT] = {.name = "direct", .build = r2_build_allgather_direct,
+                          .instead = "direct (the one asked for cannot run)"}};
+
+static const r2_algorithm_t reduce_scatter_algorithms[] = {
+    {.name = "direct", .build = r2_build_reduce_scatter_direct}};
+
+enum { BINOMIAL, SCATTER_ALLGATHER, BCAST_COUNT };
+static const r2_algorithm_t bcast_algorithms[BCAST_COUNT] = {
+    [BINOMIAL] = {.name = "binomial", .build = r2_build_bcast_binomial},
+    [SCATTER_ALLGATHER] = {.name = "scatter-allgather", .build = r2_build_bcast_scatter}};
+
+static const r2_algorithm_t barrier_algorithms[] = {
+    {.name = "dissemination", .build = r2_build_barrier_dissemination}};
+
+/** Short: up to `floor_bytes`, or `bytes_per_rank` for each rank. */
+static bool is_short(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t floor_bytes,
+                     uint64_t bytes_per_rank)
+{
+    return total_bytes <= r2_max(floor_bytes, bytes_per_rank * (uint64_t) input->size);
+}
+
+static bool ring_pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return input->size > threshold_ring_ranks
+           && total_bytes / (uint64_t) input->size >= threshold_ring_block_bytes;
+}
+
+static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
+{
+    if (algorithm == &allreduce_algorithms[DOUBLING]) {
+        return r2_allreduce_doubling_scratch(input) <= input->scratch_bytes;
+    }
+    return algorithm != &allreduce_algorithms[ALLREDUCE_RING] || input->commutative;
+}
+
+static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    const r2_algorithm_t *doubling = &allreduce_algorithms[DOUBLING];
+
+    if (is_short(input, total_bytes, threshold_allreduce_short_bytes,
+                 threshold_allreduce_short_bytes_per_rank)
+        && allreduce_permitted(input, doubling)) {
+        return doubling;
+    }
+    if (input->commutative && (input->exact || !input->reproducible)
+        && ring_pays(input, total_bytes)) {
+        return &allreduce_algorithms[ALLREDUCE_RING];
+    }
+    return &allreduce_algorithms[ALLREDUCE_DIRECT];
+}
+
+static bool allgather_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
+{
+    return algorithm != &allgather_algorithms[BRUCK]
+           || r2_input_total_count(input) * input->element_bytes <= input->scratch_bytes;
+}
+
+static const r2_algorithm_t *allgather_choose(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    const r2_algorithm_t *bruck = &allgather_algorithms[BRUCK];
+
+    if (input->size > threshold_allgather_bruck_ranks
+        && is_short(input, total_bytes, 0, threshold_allgather_bruck_block_bytes)
+        && allgather_permitted(input, bruck)) {
+        return bruck;
+    }
+    if (ring_pays(input, total_bytes)) {
+        return &allgather_algorithms[ALLGATHER_RING];
+    }
+    return &allgather_algorithms[ALLGATHER_DIRECT];
+}
+
+static const r2_algorithm_t *reduce_scatter_choose(const r2_plan_input_t *input,
+                                                   uint64_t total_bytes)
+{
+    (void) input;
+    (void) total_bytes;
+    return &reduce_scatter_algorithms[0];
+}
+
+static const r2_algorithm_t *bcast_choose(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    bool tree = input->size <= 2
+                || is_short(input, total_bytes, threshold_bcast_short_bytes,
+                            threshold_bcast_short_bytes_per_rank);
+
+    return &bcast_algorithms[tree ? BINOMIAL : SCATTER_ALLGATHER];
+}
+
+static const r2_algorithm_t *barrier_choose(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    (void) input;
+    (void) total_bytes;
+    return &barrier_algorithms[0];
+}
+
+#define FAMILY(table) .algorithms = (table), .count = r2_array_count(table)
+static const r2_family_t family_allreduce = {
+    FAMILY(allreduce_algorithms), .names = "recursive-doubling, ring, direct",
+    .choose = allreduce_choose, .permitted = allreduce_permitted};
+static const r2_family_t family_allgather = {
+    FAMILY(allgather_algorithms), .names = "bruck, ring, direct",
+    .choose = allgather_choose, .permitted = allgather_permitted};
+static const r2_family_t family_reduce_scatter = {
+    FAMILY(reduce_scatter_algorithms), .names = "direct", .choose = reduce_scatter_choose};
+static const r2_family_t family_bcast = {
+    FAMILY(bcast_algorithms), .names = "binomial, scatter-allgather", .choose = bcast_choose};
+static const r2_family_t family_barrier = {
+    FAMILY(barrier_algorithms), .names = "dissemination", .choose = barrier_choose};
+
+static const r2_family_t *family_of(r2_coll_kind_t kind)
+{
+    switch (kind) {
+    case R2_COLL_ALLREDUCE:
+        return &family_allreduce;
+    case R2_COLL_ALLGATHER:
+    case R2_COLL_ALLGATHERV:
+        return &family_allgather;
+    case R2_COLL_REDUCE_SCATTER:
+    case R2_COLL_REDUCE_SCATTER_BLOCK:
+        return &family_reduce_scatter;
+    case R2_COLL_BCAST:
+        return &family_bcast;
+    case R2_COLL_BARRIER:
+    case R2_COLL_KIND_COUNT:
+    default:
+        return &family_barrier;
+    }
+}
+
+/** What was chosen, and under which name it goes into the log. */
+typedef struct r2_choice {
+    const r2_algorithm_t *algorithm; /* NULL: unknown name */
+    const char *name;
+} r2_choice_t;
+
+static const r2_algorithm_t *family_find(const r2_family_t *family, const char *name)
+{
+    for (size_t i = 0; i < family->count; i++) {
+        if (0 == strcmp(family->algorithms[i].name, name)) {
+            return &family->algorithms[i];
+        }
+    }
+    return NULL;
+}
+
+static r2_choice_t choose(const r2_plan_input_t *input)
+{
+    const r2_family_t *family = family_of(input->kind);
+    uint64_t total_bytes = r2_input_total_count(input) * input->element_bytes;
+    const r2_algorithm_t *algorithm;
+
+    if (NULL == input->algorithm || '\0' == input->algorithm[0]) {
+        algorithm = family->choose(input, total_bytes);
+        return (r2_choice_t){.algorithm = algorithm, .name = algorithm->name};
+    }
+    algorithm = family_find(family, input->algorithm);
+    if (NULL == algorithm) {
+        return (r2_choice_t){.algorithm = NULL, .name = NULL};
+    }
+    if (NULL != family->permitted && !family->permitted(input, algorithm)) {
+        algorithm = &family->algorithms[family->count - 1];
+        return (r2_choice_t){.algorithm = algorithm, .name = algorithm->instead};
+    }
+    return (r2_choice_t){.algorithm = algorithm, .name = algorithm->name};
+}
+
+const char *r2_plan_choose(const r2_plan_input_t *input)
+{
+    return choose(input).name;
+}
+
+const char *r2_plan_names(r2_coll_kind_t kind)
+{
+    return family_of(kind)->names;
+}
+
+void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes)
+{
+    schedule->digest = r2_digest_fold(schedule->digest, bytes);
+    schedule->chunk_bytes = r2_max(r2_min(schedule->chunk_bytes, bytes), 1u);
+}
+
+/** Elements matter to the plan. Where nothing is reduced, ranks may describe equal bytes differently. */
+static bool reduces(const r2_plan_input_t *input)
+{
+    return R2_COLL_ALLREDUCE == input->kind || R2_COLL_REDUCE_SCATTER == input->kind
+           || R2_COLL_REDUCE_SCATTER_BLOCK == input->kind;
+}
+
+/** Folds what decides the plan: values that all ranks share. Displacements and in_place are local. */
+static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *algorithm,
+                         r2_schedule_t *schedule)
+{
+    const uint64_t unit_bytes = reduces(input) ? 1 : input->element_bytes;
+    uint32_t digest = schedule->digest;
+
+    digest = r2_digest_fold(digest, (uint64_t) input->kind);
+    digest = r2_digest_fold(digest, (uint64_t) input->size);
+    digest = r2_digest_fold(digest, reduces(input) ? input->element_bytes : 1);
+    digest = r2_digest_fold(digest, input->count * unit_bytes);
+    digest = r2_digest_fold(digest, R2_COLL_BCAST == input->kind ? (uint64_t) input->root : 0);
+    for (const char *c = algorithm->name; '\0' != *c; c++) {
+        digest = r2_digest_fold(digest, (uint64_t) (unsigned char) *c);
+    }
+    for (int32_t r = 0; NULL != input->counts && r < input->size; r++) {
+        digest = r2_digest_fold(digest, input->counts[r] * unit_bytes);
+    }
+    schedule->digest = digest;
+}
+
+static uint64_t chunk_bytes(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    uint64_t chunk = r2_clamp_u64(total_bytes / R2_CHUNKS_PER_PLAN, input->chunk_min_bytes,
+                                  input->chunk_max_bytes);
+
+    if (reduces(input) && chunk > input->element_bytes && input->element_bytes > 0) {
+        chunk -= chunk % input->element_bytes;
+    }
+    return r2_max(chunk, 1u);
+}
+
+/** One rank: the result is the input. */
+static r2_status_t build_alone(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    uint64_t displ = NULL == input->displs ? 0 : input->displs[0];
+    uint64_t place = R2_COLL_ALLGATHERV == input->kind ? displ * input->element_bytes : 0;
+
+    if (!input->in_place && R2_COLL_BCAST != input->kind) {
+        r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_OUT, place),
+                    r2_input_total_count(input) * input->element_bytes, R2_AT_ONCE);
+    }
+    return R2_OK;
+}
+
+static bool input_valid(const r2_plan_input_t *input)
+{
+    bool by_counts = R2_COLL_ALLGATHERV == input->kind || R2_COLL_REDUCE_SCATTER == input->kind;
+
+    return input->kind >= 0 && input->kind < R2_COLL_KIND_COUNT && input->size > 0
+           && input->rank >= 0 && input->rank < input->size
+           && (R2_COLL_BCAST != input->kind || (input->root >= 0 && input->root < input->size))
+           && by_counts == (NULL != input->counts);
+}
+
+r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_p)
+{
+    r2_choice_t choice;
+    uint64_t total_bytes;
+    r2_status_t status = R2_OK;
+
+    r2_schedule_init(schedule_p);
+    if (!input_valid(input)) {
+        return R2_ERR_PARAM;
+    }
+    choice = choose(input);
+    if (NULL == choice.algorithm) {
+        return R2_ERR_PARAM;
+    }
+    total_bytes = r2_input_total_count(input) * input->element_bytes;
+    schedule_p->algorithm = choice.name;
+    schedule_p->chunk_bytes = chunk_bytes(input, total_bytes);
+    digest_input(input, choice.algorithm, schedule_p);
+    if (1 == input->size) {
+        status = build_alone(input, schedule_p);
+    } else if (total_bytes > 0 || R2_COLL_BARRIER == input->kind) {
+        status = choice.algorithm->build(input, schedule_p);
+    }
+    return R2_OK != status ? status : schedule_p->status;
+}
