@@ -1,3 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # The Open MPI collective component.
+mca_LTLIBRARIES += mca_coll_r2.la
+mca_coll_r2_la_SOURCES = \
+    ompi/mca/coll/r2/allgather.c \
+    ompi/mca/coll/r2/allreduce.c \
+    ompi/mca/coll/r2/barrier.c \
+    ompi/mca/coll/r2/bcast.c \
+    ompi/mca/coll/r2/coll_r2.h \
+    ompi/mca/coll/r2/collectives.def \
+    ompi/mca/coll/r2/compat.h \
+    ompi/mca/coll/r2/component.c \
+    ompi/mca/coll/r2/module.c \
+    ompi/mca/coll/r2/params.c \
+    ompi/mca/coll/r2/reduce_scatter.c \
+    ompi/mca/coll/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
+    ompi/mca/coll/r2/widen.c
+# Only the public headers of r2core: the component knows nothing of its inside.
+mca_coll_r2_la_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/r2core/include -I$(top_srcdir)/r2core \
+    -I$(top_builddir) -idirafter $(top_srcdir)/ompi/mca/coll/r2/standin \
+    -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
+mca_coll_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
+mca_coll_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
+    -Wl,-rpath,$(libdir) -Wl,--enable-new-dtags
+mca_coll_r2_la_LIBADD = libr2core.la $(OMPI_COMPONENT_LIBS) -ldl
+dist_mcahelp_DATA += ompi/mca/coll/r2/help-coll-r2.txt
+
+# A component directory of the build tree: the component and its help text, as when installed.
+R2_BUILD_MCA_DIR = mca
+all-local: $(R2_BUILD_MCA_DIR)/mca_coll_r2.so
+$(R2_BUILD_MCA_DIR)/mca_coll_r2.so: mca_coll_r2.la $(top_srcdir)/ompi/mca/coll/r2/help-coll-r2.txt
+	$(AM_V_at)$(MKDIR_P) $(R2_BUILD_MCA_DIR)
+	$(AM_V_at)ln -sf ../.libs/mca_coll_r2.so $@
+	$(AM_V_at)cp $(top_srcdir)/ompi/mca/coll/r2/help-coll-r2.txt $(R2_BUILD_MCA_DIR)/
+	$(AM_V_at)touch -h $@
+clean-local:
+	rm -rf $(R2_BUILD_MCA_DIR)

@@ -1,0 +1,100 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The collective component r2: types and functions shared by its files.
+ */
+#ifndef MCA_COLL_R2_H
+#define MCA_COLL_R2_H
+
+#include "compat.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "r2/r2.h"
+
+/** Call counts: one per collective that r2 takes. Written without lock, so approximate. */
+typedef struct mca_coll_r2_calls {
+#define MCA_COLL_R2_COLLECTIVE(name) uint64_t name;
+#include "collectives.def"
+#undef MCA_COLL_R2_COLLECTIVE
+} mca_coll_r2_calls_t;
+
+/** The functions that were selected before ours, with the modules they belong to. */
+typedef struct mca_coll_r2_saved {
+#define MCA_COLL_R2_COLLECTIVE(name)         \
+    mca_coll_base_module_##name##_fn_t name; \
+    mca_coll_base_module_t *name##_module; /* refcounted */
+#include "collectives.def"
+#undef MCA_COLL_R2_COLLECTIVE
+} mca_coll_r2_saved_t;
+
+/** The component. Written at start and end only, but for the call counts. */
+typedef struct mca_coll_r2_component {
+    mca_coll_base_component_t super;
+    mca_coll_r2_calls_t calls;
+    r2_params_t params;
+    int priority;
+    char *fallback; /* owned by the MCA variable: components to select beside r2 */
+    bool params_ok;
+} mca_coll_r2_component_t;
+
+OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
+
+/** One per communicator. Written by coll_module_enable() only. */
+typedef struct mca_coll_r2_module {
+    mca_coll_base_module_t super;
+    mca_coll_r2_saved_t saved;
+} mca_coll_r2_module_t;
+
+OBJ_CLASS_DECLARATION(mca_coll_r2_module_t);
+
+/** Registers every parameter and checks the values. @return OMPI_SUCCESS or OMPI_ERR_BAD_PARAM. */
+int mca_coll_r2_params_register(void);
+
+/**
+ * Makes `--mca coll r2` mean "r2 above Open MPI's own components".
+ *
+ * Does nothing unless coll was selected by a list that names r2. To be called while r2 registers
+ * its parameters. @return OMPI_SUCCESS or an error of Open MPI's.
+ */
+int mca_coll_r2_widen_selection(const char *fallback);
+
+/** @return the module for a communicator, NULL with priority 0 where r2 does not take part. */
+mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm, int *priority_p);
+
+/* Entry points, one file per family. Signatures are Open MPI's. */
+int mca_coll_r2_allgather(const void *sbuf, int scount, struct ompi_datatype_t *sdtype, void *rbuf,
+                          int rcount, struct ompi_datatype_t *rdtype,
+                          struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_r2_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *sdtype, void *rbuf,
+                           const int *rcounts, const int *disps, struct ompi_datatype_t *rdtype,
+                           struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_r2_iallgather(const void *sbuf, int scount, struct ompi_datatype_t *sdtype, void *rbuf,
+                           int rcount, struct ompi_datatype_t *rdtype,
+                           struct ompi_communicator_t *comm, ompi_request_t **request,
+                           mca_coll_base_module_t *module);
+int mca_coll_r2_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype,
+                          struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                          mca_coll_base_module_t *module);
+int mca_coll_r2_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype,
+                           struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                           ompi_request_t **request, mca_coll_base_module_t *module);
+int mca_coll_r2_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_r2_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
+                         mca_coll_base_module_t *module);
+int mca_coll_r2_bcast(void *buff, int count, struct ompi_datatype_t *dtype, int root,
+                      struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_r2_ibcast(void *buff, int count, struct ompi_datatype_t *dtype, int root,
+                       struct ompi_communicator_t *comm, ompi_request_t **request,
+                       mca_coll_base_module_t *module);
+int mca_coll_r2_reduce_scatter(const void *sbuf, void *rbuf, const int *rcounts,
+                               struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                               struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
+int mca_coll_r2_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
+                                     struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                     struct ompi_communicator_t *comm,
+                                     mca_coll_base_module_t *module);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * All differences between Open MPI versions that coll/r2 meets. Included before everything else.
+ *
+ * Open MPI's configuration header must come before mpi.h, and before ours, because both define the
+ * same feature macros.
+ */
+#ifndef MCA_COLL_R2_COMPAT_H
+#define MCA_COLL_R2_COMPAT_H
+
+#include "ompi_config.h"
+
+#include "mpi.h"
+#include "ompi/constants.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/mca/coll/base/base.h"
+#include "ompi/mca/coll/coll.h"
+#include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_component_repository.h"
+#include "opal/mca/base/mca_base_framework.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/base/mca_base_vari.h"
+#include "opal/util/argv.h"
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+
+/* Open MPI's names for its own package: ours follow. */
+#undef PACKAGE_BUGREPORT
+#undef PACKAGE_NAME
+#undef PACKAGE_STRING
+#undef PACKAGE_TARNAME
+#undef PACKAGE_URL
+#undef PACKAGE_VERSION
+#include "r2_config.h"
+
+#if OMPI_MAJOR_VERSION < 4 || (OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION < 1)
+#    error "r2 needs Open MPI 4.1 or newer"
+#endif
+
+/* The version that a component declares. 4.x: 2.0.0, 5.0: 2.4.0. */
+#if defined(MCA_COLL_BASE_VERSION_2_4_0)
+#    define MCA_COLL_R2_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
+#elif defined(MCA_COLL_BASE_VERSION_2_0_0)
+#    define MCA_COLL_R2_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0
+#else
+#    error "this version of Open MPI's coll interface is not known to r2"
+#endif
+
+/* Checkpointing went away with 5.0, and with it the field of the module. */
+#if OMPI_MAJOR_VERSION < 5
+#    define MCA_COLL_R2_HAVE_FT_EVENT 1
+#else
+#    define MCA_COLL_R2_HAVE_FT_EVENT 0
+#endif
+
+#endif

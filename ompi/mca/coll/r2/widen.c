@@ -1,0 +1,192 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Lets the plain command `mpirun --mca coll r2` select Open MPI's own components beside r2.
+ *
+ * Open MPI demands that the selected components together fill every collective of a communicator,
+ * so r2 alone would end MPI_Init with "no collective components". The components to add have to be
+ * on the framework's list before it opens them. The last moment to put them there is the
+ * registration of r2's parameters: Open MPI is walking the list then and takes what we append
+ * behind.
+ */
+#include "coll_r2.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool r2_list_has(char *const *names, const char *name)
+{
+    for (; NULL != names && NULL != *names; ++names) {
+        if (0 == strcmp(*names, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool r2_component_is_loaded(mca_base_framework_t *framework, const char *name)
+{
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH(item, &framework->framework_components, mca_base_component_list_item_t) {
+        if (0 == strcmp(item->cli_component->mca_component_name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Naming a component that does not exist makes Open MPI abort: ask first. */
+static bool r2_component_is_available(mca_base_framework_t *framework, const char *name)
+{
+    const mca_base_component_t **fixed = framework->framework_static_components;
+    opal_list_t *found = NULL;
+    mca_base_component_repository_item_t *item;
+
+    for (; NULL != fixed && NULL != *fixed; ++fixed) {
+        if (0 == strcmp((*fixed)->mca_component_name, name)) {
+            return true;
+        }
+    }
+    if (OPAL_SUCCESS != mca_base_component_repository_get_components(framework, &found) ||
+        NULL == found) {
+        return false;
+    }
+    OPAL_LIST_FOREACH(item, found, mca_base_component_repository_item_t) {
+        if (0 == strcmp(item->ri_name, name)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Appends the components of `names` to the framework's list, unregistered. */
+static int r2_components_append(mca_base_framework_t *framework, char **names)
+{
+    char *selection = framework->framework_selection;
+    char *joined = opal_argv_join(names, ',');
+    int rc;
+
+    if (NULL == joined) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    framework->framework_selection = joined;
+    rc = mca_base_component_find(NULL, framework, false, true);
+    framework->framework_selection = selection;
+    free(joined);
+    return rc;
+}
+
+/* True if nothing but the components of `appended` follows r2 on the framework's list. */
+static bool r2_was_last(mca_base_framework_t *framework, char *const *appended)
+{
+    mca_base_component_list_item_t *item;
+    bool after_r2 = false;
+
+    OPAL_LIST_FOREACH(item, &framework->framework_components, mca_base_component_list_item_t) {
+        const char *name = item->cli_component->mca_component_name;
+
+        if (0 == strcmp(name, "r2")) {
+            after_r2 = true;
+        } else if (after_r2 && !r2_list_has(appended, name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Registers the components of `names`, and drops those that fail, as Open MPI's own loop does. That
+ * loop has read its next item before it called r2: with r2 last it ends without seeing the new
+ * ones.
+ */
+static void r2_components_register(mca_base_framework_t *framework, char *const *names)
+{
+    mca_base_component_list_item_t *item;
+    mca_base_component_list_item_t *next;
+
+    OPAL_LIST_FOREACH_SAFE(item, next, &framework->framework_components,
+                           mca_base_component_list_item_t) {
+        const mca_base_component_t *component = item->cli_component;
+
+        if (!r2_list_has(names, component->mca_component_name) ||
+            NULL == component->mca_register_component_params ||
+            OPAL_SUCCESS == component->mca_register_component_params()) {
+            continue;
+        }
+        opal_list_remove_item(&framework->framework_components, &item->super);
+        OBJ_RELEASE(item);
+    }
+}
+
+/* What opens and selects components later reads the variable, not the list: all are named there. */
+static int r2_selection_set(char **names)
+{
+    int var_idx = mca_base_var_find("ompi", "coll", NULL, NULL);
+    char *joined = opal_argv_join(names, ',');
+    int rc;
+
+    if (NULL == joined) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    rc = mca_base_var_set_value(var_idx, joined, strlen(joined) + 1, MCA_BASE_VAR_SOURCE_OVERRIDE,
+                                NULL);
+    free(joined);
+    return rc;
+}
+
+/* Splits `fallback` into what is to be loaded, and appends all that is usable to `selected`. */
+static void r2_fallback_split(mca_base_framework_t *framework, const char *fallback,
+                              char ***selected_p, char ***load_p)
+{
+    char **wanted = opal_argv_split(fallback, ',');
+
+    for (char **name = wanted; NULL != name && NULL != *name; ++name) {
+        bool is_loaded = r2_component_is_loaded(framework, *name);
+
+        if (r2_list_has(*selected_p, *name) ||
+            (!is_loaded && !r2_component_is_available(framework, *name))) {
+            continue;
+        }
+        opal_argv_append_nosize(selected_p, *name);
+        if (!is_loaded) {
+            opal_argv_append_nosize(load_p, *name);
+        }
+    }
+    opal_argv_free(wanted);
+}
+
+int mca_coll_r2_widen_selection(const char *fallback)
+{
+    mca_base_framework_t *framework = &ompi_coll_base_framework;
+    const char *selection = framework->framework_selection;
+    char **selected;
+    char **load = NULL;
+    int rc = OMPI_SUCCESS;
+
+    /* No selection, or a list of what to leave out: Open MPI loads the others by itself. */
+    if (NULL == selection || '\0' == selection[0] || '^' == selection[0] || NULL == fallback) {
+        return OMPI_SUCCESS;
+    }
+    selected = opal_argv_split(selection, ',');
+    /* ompi_info loads r2 whatever is selected. */
+    if (!r2_list_has(selected, "r2")) {
+        goto out;
+    }
+    r2_fallback_split(framework, fallback, &selected, &load);
+    if (NULL != load) {
+        rc = r2_components_append(framework, load);
+        if (OMPI_SUCCESS != rc) {
+            goto out;
+        }
+        if (r2_was_last(framework, load)) {
+            r2_components_register(framework, load);
+        }
+    }
+    rc = r2_selection_set(selected);
+out:
+    opal_argv_free(load);
+    opal_argv_free(selected);
+    return rc;
+}
