@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# Installs the Debian packages that r2 needs and that are missing. Asks nothing.
+set -eu
+
+build="gcc make autoconf automake libtool pkg-config libopenmpi-dev openmpi-bin libucx-dev
+    libpmix-dev libhwloc-dev libnl-3-dev libnl-route-3-dev libsodium-dev libjansson-dev uthash-dev
+    libcmocka-dev"
+lab="iproute2 nftables util-linux procps python3 ethtool"
+plot="gnuplot-nox"
+analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck"
+
+usage() {
+    cat <<EOF
+usage: tools/deps.sh [-n] [GROUP...]
+
+Installs what is missing of the groups (default: build lab plot), as root or through sudo.
+  build     compilers, libraries, test framework
+  lab       network namespaces, shaping, packet filters
+  plot      plots of the benchmarks
+  analysis  clang, sanitizer run times, static analysis
+  -n        only print what is missing
+EOF
+}
+
+dry_run=no
+groups=
+for arg; do
+    case $arg in
+    -n) dry_run=yes ;;
+    build | lab | plot | analysis) groups="$groups $arg" ;;
+    -h | --help) usage; exit 0 ;;
+    *) usage >&2; exit 2 ;;
+    esac
+done
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "tools/deps.sh: this is no Debian system: nothing installed, configure will tell what is missing" >&2
+    exit 0
+fi
+
+wanted=
+for group in ${groups:-build lab plot}; do
+    eval "wanted=\"\$wanted \$$group\""
+done
+missing=
+for package in $wanted; do
+    case $(dpkg-query -W -f='${db:Status-Status} ' "$package" 2>/dev/null) in
+    *installed*) ;;
+    *) missing="$missing $package" ;;
+    esac
+done
+if [ -z "$missing" ]; then
+    exit 0
+fi
+if [ $dry_run = yes ]; then
+    echo "missing:$missing"
+    exit 1
+fi
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+    as_root="sudo -n"
+    if ! $as_root true 2>/dev/null; then
+        echo "tools/deps.sh: error: neither root nor able to use sudo without a password. Run as root:" >&2
+        echo "  apt-get install$missing" >&2
+        exit 1
+    fi
+fi
+
+echo "installing$missing"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+apt() {
+    $as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a apt-get -q -y \
+        -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold "$@" </dev/null >>"$log" 2>&1
+}
+# Package lists may be there already: a failing update is an error only if installing fails too.
+apt update || true
+# shellcheck disable=SC2086 # a list of package names
+if ! apt install --no-install-recommends $missing; then
+    tail -n 30 "$log" >&2
+    echo "tools/deps.sh: error: apt-get install$missing failed" >&2
+    exit 1
+fi
