@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""The command line: checked completely before anything is done."""
+
+import os
+import sys
+
+from .lab import MAX_HOSTS, MAX_RAILS, Lab, UsageError, parse_name, parse_rate
+from .spawn import LabError
+
+USAGE = """\
+usage: r2lab VERB [--name LAB] ...        LAB is r2 unless given
+
+  up [--hosts N] [--rails R] [--rate RATE] [--force]
+        build a lab: N hosts (4) with R rails (4) of RATE (100mbit; 'none' = not shaped)
+  run [--ppn K] [--peer STACK] [--timeout S] [--build DIR] [--show] MPIRUN_ARGUMENT...
+        mpirun on h0, ranks over the hosts in turn, or K consecutive ranks for each host;
+        STACK ob1, ob1-ring, ucx or ucx-ring is Open MPI's own on the rails;
+        after S seconds the run is ended (exit status 124); --show prints, runs nothing
+  fault [--at host|switch] KIND HOST RAIL
+        KIND down, drop, drop-in, drop-out, loss=1%, rate=10mbit, rate=10%, heal;
+        prints CLOCK_MONOTONIC of when it took effect; HOST and RAIL may be lists or 'all'
+  exec HOST COMMAND...
+        run a command on a host
+  status [--json]
+        hosts, rails, addresses, states, faults, rates and byte counters
+  counters
+        bytes and packets of each host and device, as JSON
+  down
+        end everything in the lab and remove it
+
+Hosts are h0, h1 ..; rails are rail0, rail1 .. and mgmt0, which is never shaped.
+"""
+
+OPTIONS = {     # of each verb: option -> takes a value
+    "up": {"--hosts": True, "--rails": True, "--rate": True, "--force": False},
+    "run": {"--ppn": True, "--peer": True, "--timeout": True, "--build": True, "--show": False},
+    "fault": {"--at": True},
+    "exec": {},
+    "status": {"--json": False},
+    "counters": {},
+    "down": {},
+}
+PASSES_ON = ("run", "exec")     # options end at the first word that is none of ours
+
+
+def parse(args):
+    """Words -> verb, options, rest. --name may come before the verb too."""
+    early, args = split({"--name": True}, args, True)
+    if not args or args[0] not in OPTIONS:
+        raise UsageError("no verb %r" % args[0] if args else "no verb")
+    verb = args[0]
+    options, rest = split({"--name": True, **OPTIONS[verb]}, args[1:], verb in PASSES_ON)
+    options = {"--name": "r2", **early, **options}
+    parse_name(options["--name"])
+    if not rest and verb in (*PASSES_ON, "fault") or rest and verb not in (*PASSES_ON, "fault"):
+        raise UsageError("%s: %s" % (verb, "unexpected %r" % rest[0] if rest else "what?"))
+    return verb, options, rest
+
+
+def split(known, args, stops):
+    """Takes the known options out of args: (options, other words). With stops, only those
+    in front, up to a '--'."""
+    options, rest, at = {}, [], 0
+    while at < len(args):
+        word, is_joined, value = args[at].partition("=")
+        if word not in known:
+            if stops:
+                return options, args[at + (args[at] == "--"):]
+            if word.startswith("-"):
+                raise UsageError("no option %r" % word)
+            rest.append(args[at])
+        elif not known[word]:
+            if is_joined:
+                raise UsageError("%s takes no value" % word)
+            options[word] = True
+        else:
+            if not is_joined:
+                at += 1
+                if at == len(args):
+                    raise UsageError("%s needs a value" % word)
+                value = args[at]
+            options[word] = value
+        at += 1
+    return options, rest
+
+
+def whole(options, name, default, most):
+    """A whole number from 1 to most."""
+    text = options.get(name, str(default))
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= most):
+        raise UsageError("%s %r: a whole number from 1 to %d" % (name, text, most))
+    return int(text)
+
+
+def seconds(text):
+    """A positive number of seconds, or None."""
+    if text is None:
+        return None
+    if not (text.isascii() and text.replace(".", "", 1).isdigit() and float(text) > 0):
+        raise UsageError("--timeout %r: a number of seconds" % text)
+    return float(text)
+
+
+def do_up(name, options, _):
+    """r2lab up"""
+    rate = options.get("--rate", "100mbit")
+    lab = Lab(name, whole(options, "--hosts", 4, MAX_HOSTS),
+              whole(options, "--rails", 4, MAX_RAILS),
+              rate if rate == "none" else parse_rate(rate))
+    from . import build
+    return build.up(lab, options.get("--force", False))
+
+
+def do_down(name, _options, _rest):
+    """r2lab down"""
+    from . import build
+    return build.down(name)
+
+
+def do_run(name, options, rest):
+    """r2lab run"""
+    from . import launch, run
+    peer = options.get("--peer")
+    if peer is not None and peer not in launch.PEERS:
+        raise UsageError("--peer %r: one of %s" % (peer, " ".join(launch.PEERS)))
+    ppn = whole(options, "--ppn", 1, 1024) if "--ppn" in options else 0
+    timeout_s = seconds(options.get("--timeout"))
+    return run.run(Lab.load(name), rest, peer, ppn, timeout_s,
+                   options.get("--build", os.environ.get("R2LAB_BUILD_DIR")),
+                   options.get("--show", False))
+
+
+def do_fault(name, options, rest):
+    """r2lab fault"""
+    from . import fault
+    end = options.get("--at", "host")
+    if end not in fault.ENDS:
+        raise UsageError("--at %r: host or switch" % end)
+    fault.parse_kind(rest)
+    return fault.run(Lab.load(name), end, rest)
+
+
+def do_exec(name, _options, rest):
+    """r2lab exec"""
+    if len(rest) < 2:
+        raise UsageError("exec: a host and a command")
+    from . import run
+    lab = Lab.load(name)
+    return run.execute(lab, lab.parse_host(rest[0]), rest[1:])
+
+
+def do_status(name, options, _):
+    """r2lab status"""
+    from . import report
+    return report.status(Lab.load(name), options.get("--json", False))
+
+
+def do_counters(name, _options, _rest):
+    """r2lab counters"""
+    from . import report
+    return report.counters(Lab.load(name))
+
+
+VERBS = {"up": do_up, "run": do_run, "fault": do_fault, "exec": do_exec, "status": do_status,
+         "counters": do_counters, "down": do_down}
+
+
+def main(args):
+    """Returns the exit status: 2 for a wrong command line, 1 for what cannot be done."""
+    if args and args[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        return 0
+    os.environ["PATH"] = os.environ.get("PATH", "/usr/bin:/bin") + ":/usr/sbin:/sbin"
+    try:
+        verb, options, rest = parse(args)
+        return VERBS[verb](options["--name"], options, rest)
+    except UsageError as error:
+        sys.stderr.write("r2lab: %s\n%s" % (error, USAGE))
+        return 2
+    except (LabError, OSError) as error:
+        sys.stderr.write("r2lab: %s\n" % error)
+        return 1

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""The environment that makes mpirun work in a lab.
+
+Everything goes through the environment (OMPI_MCA_x is the same as --mca x), so that the
+user's own --mca on the command line takes precedence and is never a repeated parameter.
+A variable that the user has set already stays as it is.
+"""
+
+import glob
+import os
+
+from .spawn import LabError
+
+PEERS = ("ob1", "ob1-ring", "ucx", "ucx-ring")
+
+# The file system cannot tell a lab's hosts apart, their names and IPC namespaces do.
+GROUND = {
+    "plm_rsh_agent": "{dir}/agent",
+    "plm_rsh_no_tree_spawn": "1",           # one hop from h0: the agent is the same everywhere
+    "orte_default_hostfile": "{run}/hostfile",
+    "orte_tmpdir_base": "{dir}/tmp",
+    "oob_tcp_if_include": "mgmt0",
+    "hwloc_base_binding_policy": "none",    # else the ranks of all hosts share the first core
+    "rmaps_base_mapping_policy": "node",
+    "rmaps_base_oversubscribe": "1",
+    "mpi_yield_when_idle": "1",             # more ranks than cores
+}
+
+# All that is not r2's stays off the rails: a rail that dies under the stock point-to-point
+# layer would hang the job.
+ON_MGMT = {
+    "pml": "ob1",
+    "btl": "self,vader,tcp",
+    "btl_tcp_if_include": "mgmt0",
+}
+
+STOCK_OB1 = {
+    "pml": "ob1",
+    "btl": "self,vader,tcp",
+    "btl_tcp_if_include": "{rails}",
+}
+
+STOCK_UCX = {
+    "pml": "ucx",
+    "btl": "^openib,uct,vader,tcp",
+    "osc": "^ucx",
+    "opal_common_ucx_tls": "any",           # else pml/ucx declines a machine without RDMA
+    "opal_common_ucx_devices": "any",
+}
+
+STOCK_UCX_ENV = {
+    "UCX_TLS": "tcp,sm,self",
+    "UCX_NET_DEVICES": "{rails}",
+    "UCX_MAX_RNDV_RAILS": "{nrails}",
+}
+
+RING = {
+    "coll_tuned_use_dynamic_rules": "1",
+    "coll_tuned_allreduce_algorithm": "4",
+}
+
+
+def parameters(lab, peer, ppn):
+    """MCA parameters of a run (name: text with holes) and plain variables."""
+    mca, plain = dict(GROUND), {}
+    if ppn:
+        mca["rmaps_base_mapping_policy"] = "ppr:%d:node" % ppn
+    stock, _, ring = (peer or "").partition("-")
+    if stock == "ob1":
+        mca.update(STOCK_OB1)
+    elif stock == "ucx":
+        mca.update(STOCK_UCX)
+        plain.update(STOCK_UCX_ENV)
+    else:
+        mca.update(ON_MGMT)
+        mca["coll_r2_rails"] = "{rails}"
+    if ring:
+        mca.update(RING)
+    if os.geteuid() == 0:
+        plain.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    return mca, plain
+
+
+def environment(lab, run_id, run_dir, peer=None, ppn=0, build=None):
+    """The variables to add to the environment of mpirun."""
+    mca, plain = parameters(lab, peer, ppn)
+    rails = ",".join(d for d in lab.devices() if d != "mgmt0")
+    holes = {"dir": lab.dir, "run": run_dir, "rails": rails, "nrails": lab.rails}
+    wanted = {"OMPI_MCA_" + name: text for name, text in mca.items()}
+    wanted.update(plain)
+    added = {name: text.format(**holes) for name, text in wanted.items()
+             if name not in os.environ}
+    added.update(components(build))
+    added.update(R2LAB_NAME=lab.name, R2LAB_DIR=lab.dir, R2LAB_RUN_DIR=run_dir,
+                 R2LAB_RUN_ID=run_id)
+    return added
+
+
+def components(build):
+    """Variables that point to r2's component and library, in a build tree or an install
+    prefix. Only folders that are there: a missing one ends Open MPI's scan."""
+    modules, libraries = search(build)
+    added = {}
+    if modules and "OMPI_MCA_mca_base_component_path" not in os.environ:
+        added["OMPI_MCA_mca_base_component_path"] = ":".join(["SYSTEM_DEFAULT", *modules])
+    if libraries:
+        before = os.environ.get("LD_LIBRARY_PATH")
+        added["LD_LIBRARY_PATH"] = ":".join(libraries + ([before] if before else []))
+    return added
+
+
+def search(build):
+    """Folders that hold (components, libr2core): those of `build`, or of the tree that
+    this file is in (tools/lab/labkit), or of the prefix that it is installed in
+    (share/r2/labkit), where the components know their library themselves."""
+    here = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    top = os.path.dirname(os.path.dirname(here))
+    if build:
+        found = in_build(build)
+        if not found[0]:
+            raise LabError("no component of r2 under %s: is it built?" % build)
+        return found
+    if os.path.exists(top + "/configure.ac"):
+        return next((f for f in map(in_build, (top + "/build", top)) if f[0]), ([], []))
+    prefix = glob.escape(top)
+    return holding("mca_*_r2.so", glob.glob(prefix + "/lib*/openmpi")
+                   + glob.glob(prefix + "/lib/*/openmpi")), []
+
+
+def in_build(top):
+    """As search(), for one build tree."""
+    top = os.path.abspath(top)
+    modules = holding("mca_*_r2.so", [top + "/mca"]) or holding("mca_*_r2.so", [
+        top + "/ompi/mca/coll/r2/.libs", top + "/opal/mca/btl/r2/.libs", top + "/.libs"])
+    return modules, holding("libr2core.so*", [top + "/r2core/.libs", top + "/.libs"])
+
+
+def holding(pattern, folders):
+    """Those of the folders that are there and hold such a file."""
+    return [f for f in folders if glob.glob("%s/%s" % (glob.escape(f), pattern))]
