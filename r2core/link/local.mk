@@ -1,4 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/link: part of libr2core.
-libr2core_la_SOURCES +=
+libr2core_la_SOURCES += \
+    r2core/link/ack.c \
+    r2core/link/credit.c \
+    r2core/link/hello.c \
+    r2core/link/lane.c \
+    r2core/link/link.c \
+    r2core/link/link.h \
+    r2core/link/net.c \
+    r2core/link/net.h \
+    r2core/link/pool.h \
+    r2core/link/rtt.c \
+    r2core/link/rx.c \
+    r2core/link/state.h \
+    r2core/link/timer.c \
+    r2core/link/tx.c \
+    r2core/link/wire.c \
+    r2core/link/wire.h

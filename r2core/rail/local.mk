@@ -1,4 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/rail: part of libr2core.
-libr2core_la_SOURCES +=
+libr2core_la_SOURCES += \
+    r2core/rail/hello.h \
+    r2core/rail/nic.h \
+    r2core/rail/rail.c \
+    r2core/rail/rail.h

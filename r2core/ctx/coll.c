@@ -1,0 +1,202 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Collectives of the public API: from arguments to a run, and back to the caller.
+ */
+#include "r2_config.h"
+
+#include "ctx/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "plan/plan.h"
+
+static const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind)
+{
+    switch (kind) {
+    case R2_COLL_ALLREDUCE:
+        return params->allreduce_algorithm;
+    case R2_COLL_ALLGATHER:
+    case R2_COLL_ALLGATHERV:
+        return params->allgather_algorithm;
+    case R2_COLL_BCAST:
+        return params->bcast_algorithm;
+    case R2_COLL_REDUCE_SCATTER:
+    case R2_COLL_REDUCE_SCATTER_BLOCK:
+    case R2_COLL_BARRIER:
+    case R2_COLL_KIND_COUNT:
+        break;
+    }
+    return NULL;
+}
+
+static r2_status_t r2_coll_plan(const r2_comm_t *comm, const r2_coll_args_t *args,
+                                r2_schedule_t *schedule)
+{
+    const r2_params_t *params = &comm->ctx->params;
+    r2_plan_input_t input = {
+        .kind = args->kind,
+        .rank = comm->rank,
+        .size = comm->size,
+        .root = args->root,
+        .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
+        .count = args->count,
+        .counts = args->counts,
+        .displs = args->displs,
+        .in_place = args->in_place,
+        .commutative = args->commutative,
+        .exact = args->exact,
+        .reproducible = params->reproducible,
+        .algorithm = r2_coll_forced(params, args->kind),
+        .scratch_bytes = params->scratch_bytes,
+        .chunk_min_bytes = params->chunk_min_bytes,
+        .chunk_max_bytes = params->chunk_max_bytes,
+        .copy_max_bytes = params->copy_max_bytes,
+    };
+
+    return r2_plan_build(&input, schedule);
+}
+
+static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll,
+                                 r2_schedule_t *schedule)
+{
+    r2_ctx_t *ctx = comm->ctx;
+    r2_exec_args_t exec_args = {
+        .in = args->in,
+        .out = args->out,
+        .reduce = args->reduce,
+        .reduce_arg = args->reduce_arg,
+        .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
+        .ranks = comm->ranks,
+        .comm_key = comm->key,
+        .coll_seq = comm->next_seq,
+    };
+    r2_status_t status = r2_exec_init(&coll->exec, &ctx->engine, &exec_args, schedule);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    coll->seq = comm->next_seq++;
+    DL_APPEND(comm->active, coll);
+    ++ctx->counters.collectives;
+    ctx->net.now_ns = r2_now_ns(ctx->net.clock);
+    r2_exec_start(&coll->exec);
+    r2_engine_run(&ctx->engine);
+    r2_coll_collect(ctx);
+    return R2_OK;
+}
+
+r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
+                         void *done_arg, r2_coll_t **coll_p)
+{
+    r2_ctx_t *ctx = comm->ctx;
+    struct r2_coll *coll;
+    r2_schedule_t schedule;
+    r2_status_t status = r2_coll_plan(comm, args, &schedule);
+
+    if (R2_OK != status) {
+        r2_schedule_fini(&schedule);
+        return status;
+    }
+    coll = calloc(1, sizeof(*coll));
+    if (NULL == coll) {
+        r2_schedule_fini(&schedule);
+        return R2_ERR_NO_MEMORY;
+    }
+    coll->comm = comm;
+    coll->done = done;
+    coll->done_arg = done_arg;
+    atomic_store(&coll->status, R2_IN_PROGRESS);
+    pthread_mutex_lock(&ctx->lock);
+    if (R2_OK != comm->poisoned) {
+        r2_schedule_fini(&schedule);
+        status = R2_ERR_POISONED;
+    } else {
+        *coll_p = coll;
+        status = r2_coll_start(comm, args, coll, &schedule);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    if (R2_OK != status) {
+        free(coll);
+        return status;
+    }
+    r2_coll_deliver(ctx);
+    return R2_OK;
+}
+
+static void r2_coll_forget_credits(r2_comm_t *comm, uint32_t seq)
+{
+    r2_net_t *net = &comm->ctx->net;
+
+    for (int32_t i = 0; net->early_credits > 0 && i < comm->size; ++i) {
+        if (NULL != net->links[comm->ranks[i]]) {
+            r2_link_forget(net->links[comm->ranks[i]], comm->key, seq);
+        }
+    }
+}
+
+/* Engine lock. Moves finished runs to where their callers find them. */
+void r2_coll_collect(r2_ctx_t *ctx)
+{
+    r2_exec_t *exec;
+
+    while (NULL != (exec = r2_engine_collect(&ctx->engine))) {
+        struct r2_coll *coll = (struct r2_coll *) (void *) exec;
+
+        if (exec->status < 0) {
+            r2_comm_poison(coll->comm, exec->status);
+        }
+        DL_DELETE(coll->comm->active, coll);
+        r2_coll_forget_credits(coll->comm, coll->seq);
+        if (NULL != coll->done) {
+            LL_APPEND2(ctx->completed, coll, next_done);
+        }
+        atomic_store(&coll->status, exec->status);
+    }
+}
+
+/* No lock. Calls the done functions of finished collectives. */
+void r2_coll_deliver(r2_ctx_t *ctx)
+{
+    struct r2_coll *list;
+
+    if (NULL == __atomic_load_n(&ctx->completed, __ATOMIC_RELAXED)) {
+        return;
+    }
+    pthread_mutex_lock(&ctx->lock);
+    list = ctx->completed;
+    __atomic_store_n(&ctx->completed, NULL, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&ctx->lock);
+    while (NULL != list) {
+        struct r2_coll *coll = list;
+
+        list = coll->next_done;
+        coll->done(coll->done_arg, (r2_status_t) atomic_load(&coll->status));
+    }
+}
+
+r2_status_t r2_coll_test(const r2_coll_t *coll)
+{
+    return (r2_status_t) atomic_load(&coll->status);
+}
+
+void r2_coll_release(r2_coll_t *coll)
+{
+    r2_exec_fini(&coll->exec);
+    free(coll);
+}
+
+bool r2_coll_algorithm_known(r2_coll_kind_t kind, const char *name)
+{
+    r2_plan_input_t input = {.kind = kind, .size = 2, .element_bytes = 1, .algorithm = name};
+
+    return NULL != r2_plan_choose(&input);
+}
+
+const char *r2_coll_algorithms(r2_coll_kind_t kind)
+{
+    return r2_plan_names(kind);
+}

@@ -1,0 +1,196 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Communicators: identity with incarnation, sequence of collectives, poisoning.
+ */
+#include "r2_config.h"
+
+#include "ctx/state.h"
+
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define R2_COMM_SEQ_MASK ((1u << R2_COMM_SEQ_BITS) - 1)
+
+/*
+ * Open MPI reuses context ids, so the key of a communicator holds an incarnation number, too. Every
+ * communicator with the same context id and the same members is created by all of these members in
+ * the same order, so counting them locally gives equal numbers everywhere without communication.
+ */
+static uint64_t r2_comm_hash(uint64_t cid, const uint32_t *ranks, int32_t size)
+{
+    static const unsigned char key[crypto_shorthash_KEYBYTES] = "r2 communicator";
+    unsigned char digest[crypto_shorthash_BYTES];
+    uint64_t parts[2] = {cid, 0};
+    uint64_t hash;
+
+    crypto_shorthash(digest, (const unsigned char *) ranks, (size_t) size * sizeof(*ranks), key);
+    memcpy(&parts[1], digest, sizeof(parts[1]));
+    crypto_shorthash(digest, (const unsigned char *) parts, sizeof(parts), key);
+    memcpy(&hash, digest, sizeof(hash));
+    return hash >> R2_COMM_SEQ_BITS;
+}
+
+static r2_comm_name_t *r2_comm_name(r2_ctx_t *ctx, uint64_t hash)
+{
+    r2_comm_name_t *name;
+
+    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    if (NULL == name) {
+        name = calloc(1, sizeof(*name));
+        if (NULL != name) {
+            name->hash = hash;
+            HASH_ADD(hh, ctx->names, hash, sizeof(name->hash), name);
+        }
+    }
+    return name;
+}
+
+/* Every member must run r2: decided from what all of them published, so equal on all ranks. */
+static r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size)
+{
+    char *blob = malloc(R2_OOB_BLOB_MAX);
+    r2_status_t status = NULL == blob ? R2_ERR_NO_MEMORY : R2_OK;
+    uint8_t key[R2_JOB_KEY_BYTES];
+
+    for (int32_t i = 0; R2_OK == status && i < size; ++i) {
+        size_t bytes;
+
+        if (ranks[i] != ctx->net.rank && NULL == ctx->net.links[ranks[i]]) {
+            status = ctx->net.oob.ops->lookup(ctx->net.oob.instance, ranks[i], blob, &bytes);
+        }
+    }
+    free(blob);
+    if (R2_OK == status && !ctx->have_key) {
+        status = ctx->net.oob.ops->job_key(ctx->net.oob.instance, key);
+        if (R2_OK == status) {
+            ctx->net.hello.ops->key(ctx->net.hello.instance, key);
+            ctx->have_key = true;
+        }
+        sodium_memzero(key, sizeof(key));
+    }
+    return R2_OK == status || R2_ERR_NO_MEMORY == status ? status : R2_ERR_UNSUPPORTED;
+}
+
+static r2_status_t r2_comm_register(r2_ctx_t *ctx, uint64_t cid, r2_comm_t *comm)
+{
+    r2_comm_name_t *name = r2_comm_name(ctx, r2_comm_hash(cid, comm->ranks, comm->size));
+
+    if (NULL == name) {
+        return R2_ERR_NO_MEMORY;
+    }
+    name->incarnation = (name->incarnation + 1) & R2_COMM_SEQ_MASK;
+    name->live = comm;
+    comm->name = name;
+    comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;
+    comm->next_seq = (uint32_t) ctx->parts.first_seq;
+    return R2_OK;
+}
+
+r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, int32_t size,
+                           int32_t rank, r2_comm_t **comm_p)
+{
+    r2_comm_t *comm = calloc(1, sizeof(*comm));
+    r2_status_t status = R2_ERR_NO_MEMORY;
+
+    if (NULL == comm) {
+        return R2_ERR_NO_MEMORY;
+    }
+    comm->ctx = ctx;
+    comm->size = size;
+    comm->rank = rank;
+    comm->ranks = malloc((size_t) size * sizeof(*ranks));
+    if (NULL == comm->ranks) {
+        goto err_free_comm;
+    }
+    memcpy(comm->ranks, ranks, (size_t) size * sizeof(*ranks));
+    pthread_mutex_lock(&ctx->lock);
+    status = r2_comm_members(ctx, ranks, size);
+    if (R2_OK == status) {
+        status = r2_comm_register(ctx, cid, comm);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    if (R2_OK != status) {
+        goto err_free_ranks;
+    }
+    *comm_p = comm;
+    return R2_OK;
+
+err_free_ranks:
+    free(comm->ranks);
+err_free_comm:
+    free(comm);
+    return status;
+}
+
+static void r2_comm_withdraw(r2_comm_t *comm)
+{
+    r2_net_t *net = &comm->ctx->net;
+
+    for (int32_t i = 0; i < comm->size; ++i) {
+        if (NULL != net->links[comm->ranks[i]]) {
+            r2_link_withdraw(net->links[comm->ranks[i]], comm->key);
+        }
+    }
+}
+
+void r2_comm_destroy(r2_comm_t *comm)
+{
+    r2_ctx_t *ctx = comm->ctx;
+
+    pthread_mutex_lock(&ctx->lock);
+    comm->name->live = NULL;
+    r2_comm_withdraw(comm);
+    pthread_mutex_unlock(&ctx->lock);
+    free(comm->ranks);
+    free(comm);
+}
+
+/* After an error for good nothing on this communicator can be trusted: all of it ends, now and later. */
+void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
+{
+    struct r2_coll *coll;
+
+    if (R2_OK != comm->poisoned) {
+        return;
+    }
+    comm->poisoned = status;
+    DL_FOREACH(comm->active, coll)
+    {
+        r2_exec_abort(&coll->exec, status);
+    }
+    r2_comm_withdraw(comm);
+}
+
+bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
+{
+    r2_ctx_t *ctx = arg;
+    uint64_t hash = comm_key >> R2_COMM_SEQ_BITS;
+    uint32_t incarnation = (uint32_t) comm_key & R2_COMM_SEQ_MASK;
+    r2_comm_name_t *name;
+    struct r2_coll *coll;
+
+    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    if (NULL == name) {
+        return false; /* not created here yet */
+    }
+    if (incarnation != name->incarnation) {
+        return ((name->incarnation - incarnation) & R2_COMM_SEQ_MASK) <= R2_COMM_SEQ_MASK / 2;
+    }
+    if (NULL == name->live || R2_OK != name->live->poisoned) {
+        return true;
+    }
+    if (!r2_seq_lt(coll_seq, name->live->next_seq)) {
+        return false;
+    }
+    DL_FOREACH(name->live->active, coll)
+    {
+        if (coll->seq == coll_seq) {
+            return false;
+        }
+    }
+    return true;
+}

@@ -1,0 +1,212 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Context: assembly from parts, driving, and what it tells about itself.
+ */
+#include "r2_config.h"
+
+#include "ctx/state.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_ctx_parts_t *parts)
+{
+    r2_net_t *net = &ctx->net;
+
+    pthread_mutex_init(&ctx->lock, NULL);
+    ctx->config = *config;
+    ctx->params = *config->params;
+    ctx->parts = *parts;
+    ctx->epoll_fd = -1;
+    ctx->log.level = (int) ctx->params.verbose;
+    ctx->log.fn = config->log;
+    ctx->log.arg = config->log_arg;
+    net->clock = parts->clock;
+    net->params = &ctx->params;
+    net->log = &ctx->log;
+    net->counters = &ctx->counters;
+    net->tp = parts->tp;
+    net->hello = parts->hello;
+    net->oob = parts->oob;
+    net->upcalls.over = r2_comm_over;
+    net->upcalls.arg = ctx;
+    net->first_seq = parts->first_seq;
+    net->epoll_fd = -1;
+    r2_engine_init(&ctx->engine, net);
+}
+
+r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t *parts,
+                            r2_ctx_t **ctx_p, char *text_p, size_t text_bytes)
+{
+    r2_ctx_t *ctx = calloc(1, sizeof(*ctx));
+    r2_net_t *net;
+    r2_status_t status;
+
+    if (NULL == ctx) {
+        return R2_ERR_NO_MEMORY;
+    }
+    r2_ctx_setup(ctx, config, parts);
+    net = &ctx->net;
+    status = net->oob.ops->identity(net->oob.instance, &net->rank, &net->size);
+    snprintf(ctx->log.prefix, sizeof(ctx->log.prefix), "%s:%u", parts->host_name, net->rank);
+    if (R2_OK == status && parts->clock == r2_clock_system()) {
+        ctx->epoll_fd = net->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    }
+    if (R2_OK == status) {
+        status = r2_net_init(net, parts->nics, parts->nic_count, parts->host_id, parts->host_name);
+    }
+    if (R2_OK == status) {
+        status = net->oob.ops->publish(net->oob.instance, &net->info, sizeof(net->info));
+    }
+    if (R2_OK != status) {
+        snprintf(text_p, text_bytes, "r2 could not be set up on %s: %s", parts->host_name,
+                 r2_status_string(status));
+        r2_ctx_dismantle(ctx);
+        return status;
+    }
+    *ctx_p = ctx;
+    return R2_OK;
+}
+
+void r2_ctx_dismantle(r2_ctx_t *ctx)
+{
+    r2_comm_name_t *name, *next;
+
+    r2_net_fini(&ctx->net);
+    HASH_ITER(hh, ctx->names, name, next)
+    {
+        HASH_DEL(ctx->names, name);
+        free(name);
+    }
+    if (ctx->epoll_fd >= 0) {
+        close(ctx->epoll_fd);
+    }
+    pthread_mutex_destroy(&ctx->lock);
+    free(ctx);
+}
+
+static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
+{
+    uint64_t now_ns = ctx->net.now_ns;
+
+    if (ctx->counters.rx_bytes != delivered_before) {
+        if (0 != ctx->last_delivery_ns) {
+            ctx->counters.longest_gap_ns =
+                r2_max(ctx->counters.longest_gap_ns, now_ns - ctx->last_delivery_ns);
+        }
+        ctx->last_delivery_ns = now_ns;
+    }
+    if (NULL == ctx->engine.ready && 0 == r2_net_outstanding(&ctx->net)) {
+        ctx->last_delivery_ns = 0; /* nobody waits: the pause until the next call is not a gap */
+    }
+}
+
+static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
+{
+    r2_net_t *net = &ctx->net;
+    uint64_t delivered = ctx->counters.rx_bytes;
+    unsigned events;
+
+    net->may_deliver = R2_DRIVE_APP == who || ctx->params.async_progress;
+    if (r2_now_ns(net->clock) >= net->hello.ops->deadline_ns(net->hello.instance) ||
+        net->hello.ops->fd(net->hello.instance) < 0) {
+        net->hello.ops->poll(net->hello.instance);
+    }
+    events = r2_net_sweep(net);
+    if (net->may_deliver) {
+        events += r2_engine_run(&ctx->engine);
+    }
+    r2_coll_collect(ctx);
+    r2_ctx_note_gap(ctx, delivered);
+    return events;
+}
+
+unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
+{
+    unsigned events;
+
+    pthread_mutex_lock(&ctx->lock);
+    events = r2_ctx_drive_locked(ctx, who);
+    pthread_mutex_unlock(&ctx->lock);
+    if (R2_DRIVE_APP == who) {
+        r2_coll_deliver(ctx);
+    }
+    return events;
+}
+
+unsigned r2_ctx_progress(r2_ctx_t *ctx)
+{
+    unsigned events;
+    uint64_t now_ns;
+
+    if (0 != atomic_load_explicit(&ctx->service_wants, memory_order_relaxed)) {
+        sched_yield();
+    }
+    if (0 != pthread_mutex_trylock(&ctx->lock)) {
+        atomic_store_explicit(&ctx->app_wants, 1, memory_order_relaxed);
+        return 0;
+    }
+    events = r2_ctx_drive_locked(ctx, R2_DRIVE_APP);
+    now_ns = ctx->net.now_ns;
+    if (NULL != ctx->service) {
+        r2_service_app_drove(ctx->service, now_ns);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    r2_coll_deliver(ctx);
+    return events;
+}
+
+uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
+{
+    return r2_net_deadline_ns(&ctx->net);
+}
+
+void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
+{
+    pthread_mutex_lock(&ctx->lock);
+    r2_net_rail_event(&ctx->net, rail_idx, carrier);
+    r2_net_tend(&ctx->net);
+    pthread_mutex_unlock(&ctx->lock);
+}
+
+uint32_t r2_ctx_rank(const r2_ctx_t *ctx)
+{
+    return ctx->net.rank;
+}
+
+uint32_t r2_ctx_size(const r2_ctx_t *ctx)
+{
+    return ctx->net.size;
+}
+
+const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx)
+{
+    return &ctx->counters;
+}
+
+void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
+{
+    snprintf(text_p, text_bytes, "%s", ctx->net.error_text);
+}
+
+void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
+{
+    size_t used;
+
+    snprintf(text_p, text_bytes, "%u rail%s:", ctx->net.rail_count,
+             1 == ctx->net.rail_count ? "" : "s");
+    for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
+        const r2_nic_t *nic = &ctx->net.rails[i].nic;
+
+        used = strlen(text_p);
+        snprintf(text_p + used, text_bytes - used, " %s (%llu Mbit/s%s)", nic->name,
+                 (unsigned long long) (nic->speed_bytes_per_s / 125000),
+                 nic->carrier ? "" : ", down");
+    }
+}

@@ -1,0 +1,253 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Service thread: hello, carrier, and the engine while the application is away.
+ */
+#include "r2_config.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "ctx/state.h"
+
+/*
+ * The thread sleeps without timeout. It is woken by the hello listeners, by netlink, and by a timer
+ * that the application pushes ahead of itself while it drives the engine (one system call per half
+ * takeover time). When the timer does fire, the application is away: the thread then watches the rails
+ * itself until the application comes back.
+ */
+
+typedef enum r2_service_source {
+    R2_SERVICE_STOP,
+    R2_SERVICE_HELLO,
+    R2_SERVICE_NICS,
+    R2_SERVICE_TIMER,
+    R2_SERVICE_RAILS,
+    R2_SERVICE_SOURCES
+} r2_service_source_t;
+
+/** The service thread. Fields below `engine lock` belong to it. */
+typedef struct r2_service {
+    r2_ctx_t *ctx;           /* borrowed: outlives the thread */
+    r2_nic_watch_t *watch;   /* owned; NULL: netlink is not available */
+    pthread_t thread;
+    int epoll_fd, stop_fd, timer_fd;
+    /* engine lock */
+    uint64_t app_ns;         /* when the application last drove */
+    uint64_t timer_ns;       /* when the timer fires; R2_NEVER_NS: off */
+    bool watching;           /* the rails' descriptors wake this thread */
+} r2_service_t;
+
+static void r2_service_set_timer(r2_service_t *service, uint64_t at_ns)
+{
+    struct itimerspec spec = {{0, 0}, {0, 0}};
+
+    service->timer_ns = at_ns;
+    if (R2_NEVER_NS != at_ns) {
+        spec.it_value.tv_sec = (time_t) (at_ns / R2_NS_PER_S);
+        spec.it_value.tv_nsec = (long) (at_ns % R2_NS_PER_S);
+    }
+    timerfd_settime(service->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void r2_service_watch_rails(r2_service_t *service, bool on)
+{
+    struct epoll_event event = {.events = on ? EPOLLIN | EPOLLONESHOT : EPOLLONESHOT,
+                                .data.u32 = R2_SERVICE_RAILS};
+
+    service->watching = on;
+    epoll_ctl(service->epoll_fd, EPOLL_CTL_MOD, service->ctx->epoll_fd, &event);
+}
+
+void r2_service_app_drove(r2_service_t *service, uint64_t now_ns)
+{
+    uint64_t takeover_ns = service->ctx->params.takeover_us * R2_NS_PER_US;
+
+    service->app_ns = now_ns;
+    if (service->watching) {
+        r2_service_watch_rails(service, false);
+    }
+    if (NULL == service->ctx->names) {
+        return; /* no communicator yet: nobody talks to us but through hello */
+    }
+    if (R2_NEVER_NS == service->timer_ns || service->timer_ns < now_ns + takeover_ns / 2) {
+        r2_service_set_timer(service, now_ns + takeover_ns);
+    }
+}
+
+/* The application has been away for the takeover time and none of its threads sleeps on the rails. */
+static bool r2_service_app_away(const r2_service_t *service)
+{
+    uint64_t takeover_ns = service->ctx->params.takeover_us * R2_NS_PER_US;
+
+    return 0 == atomic_load(&service->ctx->waiting) &&
+           r2_now_ns(service->ctx->net.clock) - service->app_ns >= takeover_ns;
+}
+
+/* Engine lock. Runs the engine for the absent application and decides what wakes us next. */
+static void r2_service_take_over(r2_service_t *service)
+{
+    r2_ctx_t *ctx = service->ctx;
+    r2_net_t *net = &ctx->net;
+    uint64_t deadline_ns;
+
+    ++ctx->counters.service_takeovers;
+    atomic_store(&ctx->app_wants, 0);
+    net->may_deliver = ctx->params.async_progress;
+    do {
+        r2_net_sweep(net);
+        if (net->may_deliver) {
+            r2_engine_run(&ctx->engine);
+        }
+        r2_coll_collect(ctx);
+    } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants));
+    deadline_ns = r2_net_deadline_ns(net);
+    r2_service_set_timer(service,
+                         R2_NEVER_NS == deadline_ns ? deadline_ns
+                                                    : r2_max(deadline_ns, net->now_ns + R2_NS_PER_MS));
+    r2_service_watch_rails(service, true);
+}
+
+static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
+{
+    r2_net_t *net = &service->ctx->net;
+    uint64_t drained;
+
+    switch (source) {
+    case R2_SERVICE_HELLO:
+        net->hello.ops->poll(net->hello.instance);
+        r2_net_tend(net);
+        break;
+    case R2_SERVICE_NICS:
+        r2_nic_watch_poll(service->watch);
+        r2_net_tend(net);
+        break;
+    case R2_SERVICE_TIMER:
+        (void) !read(service->timer_fd, &drained, sizeof(drained));
+        service->timer_ns = R2_NEVER_NS;
+        break;
+    case R2_SERVICE_RAILS:
+        service->watching = false;
+        break;
+    case R2_SERVICE_STOP:
+    case R2_SERVICE_SOURCES:
+        break;
+    }
+}
+
+static void r2_service_after(r2_service_t *service)
+{
+    r2_net_t *net = &service->ctx->net;
+    uint64_t takeover_ns = service->ctx->params.takeover_us * R2_NS_PER_US;
+
+    if (r2_service_app_away(service)) {
+        r2_service_take_over(service);
+    } else if (R2_NEVER_NS == service->timer_ns &&
+               (r2_net_outstanding(net) || NULL != service->ctx->names)) {
+        r2_service_set_timer(service, r2_now_ns(net->clock) + takeover_ns);
+    }
+}
+
+static void *r2_service_main(void *arg)
+{
+    r2_service_t *service = arg;
+    r2_ctx_t *ctx = service->ctx;
+    struct epoll_event events[R2_SERVICE_SOURCES];
+
+    for (;;) {
+        int count = epoll_wait(service->epoll_fd, events, R2_SERVICE_SOURCES, -1);
+
+        if (count < 0 && EINTR != errno) {
+            return NULL;
+        }
+        atomic_store(&ctx->service_wants, 1);
+        pthread_mutex_lock(&ctx->lock);
+        atomic_store(&ctx->service_wants, 0);
+        ++ctx->counters.service_wakeups;
+        for (int i = 0; i < count; ++i) {
+            if (R2_SERVICE_STOP == events[i].data.u32) {
+                pthread_mutex_unlock(&ctx->lock);
+                return NULL;
+            }
+            r2_service_handle(service, (r2_service_source_t) events[i].data.u32);
+        }
+        r2_service_after(service);
+        pthread_mutex_unlock(&ctx->lock);
+    }
+}
+
+static bool r2_service_add(r2_service_t *service, int fd, r2_service_source_t source, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.u32 = source};
+
+    return fd >= 0 && 0 == epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static r2_status_t r2_service_spawn(r2_service_t *service)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&service->thread, NULL, r2_service_main, service);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return 0 == rc ? R2_OK : R2_ERR_SYSTEM;
+}
+
+static void r2_service_close(r2_service_t *service)
+{
+    if (service->epoll_fd >= 0) {
+        close(service->epoll_fd);
+    }
+    if (service->stop_fd >= 0) {
+        close(service->stop_fd);
+    }
+    if (service->timer_fd >= 0) {
+        close(service->timer_fd);
+    }
+    free(service);
+}
+
+r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t **service_p)
+{
+    r2_service_t *service = calloc(1, sizeof(*service));
+    const r2_hello_t *hello = &ctx->net.hello;
+
+    if (NULL == service) {
+        return R2_ERR_NO_MEMORY;
+    }
+    service->ctx = ctx;
+    service->watch = watch;
+    service->timer_ns = R2_NEVER_NS;
+    service->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    service->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    service->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (!r2_service_add(service, service->stop_fd, R2_SERVICE_STOP, EPOLLIN) ||
+        !r2_service_add(service, service->timer_fd, R2_SERVICE_TIMER, EPOLLIN) ||
+        !r2_service_add(service, hello->ops->fd(hello->instance), R2_SERVICE_HELLO, EPOLLIN) ||
+        !r2_service_add(service, ctx->epoll_fd, R2_SERVICE_RAILS, EPOLLONESHOT) ||
+        (NULL != watch &&
+         !r2_service_add(service, r2_nic_watch_fd(watch), R2_SERVICE_NICS, EPOLLIN)) ||
+        R2_OK != r2_service_spawn(service)) {
+        r2_service_close(service);
+        return R2_ERR_SYSTEM;
+    }
+    *service_p = service;
+    return R2_OK;
+}
+
+void r2_service_destroy(r2_service_t *service)
+{
+    uint64_t one = 1;
+
+    (void) !write(service->stop_fd, &one, sizeof(one));
+    pthread_join(service->thread, NULL);
+    r2_service_close(service);
+}

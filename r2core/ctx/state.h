@@ -1,0 +1,91 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Inside of a context. For ctx/ only.
+ */
+#ifndef R2_CTX_STATE_H
+#define R2_CTX_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <uthash.h>
+
+#include "base/util.h"
+#include "ctx/parts.h"
+#include "exec/exec.h"
+#include "link/net.h"
+#include "r2/coll.h"
+
+struct r2_service;
+struct r2_ctx_real;
+
+/** A collective of the public API. */
+struct r2_coll {
+    r2_exec_t exec;                /* first member */
+    r2_comm_t *comm;               /* borrowed: outlives the collective */
+    uint32_t seq;
+    r2_coll_done_fn_t done;
+    void *done_arg;                /* borrowed */
+    _Atomic int status;            /* r2_status_t; written under the engine lock, read by anyone */
+    struct r2_coll *prev, *next;   /* in comm->active */
+    struct r2_coll *next_done;     /* in ctx->completed */
+};
+
+/** A communicator identity: context id and members. Survives its communicators, to count them. */
+typedef struct r2_comm_name {
+    uint64_t hash;                 /* R2_COMM_HASH_BITS of context id and members */
+    uint32_t incarnation;          /* of the newest communicator with it */
+    r2_comm_t *live;               /* NULL: freed */
+    UT_hash_handle hh;
+} r2_comm_name_t;
+
+struct r2_comm {
+    r2_ctx_t *ctx;                 /* borrowed */
+    uint64_t key;                  /* hash << R2_COMM_SEQ_BITS | incarnation */
+    r2_comm_name_t *name;          /* borrowed: in ctx->names */
+    uint32_t *ranks;               /* owned: process numbers */
+    int32_t size, rank;
+    uint32_t next_seq;
+    r2_status_t poisoned;          /* R2_OK, or why */
+    struct r2_coll *active;        /* list of collectives under way */
+};
+
+#define R2_COMM_SEQ_BITS 20
+
+/** One process. `lock` is the engine lock: everything but the fields marked atomic belongs to it. */
+struct r2_ctx {
+    pthread_mutex_t lock;
+    _Atomic int service_wants;     /* the service thread waits for the lock: let it in */
+    _Atomic int app_wants;         /* an application thread found the lock taken: end the takeover */
+    _Atomic int waiting;           /* application threads asleep in r2_coll_wait() */
+    r2_net_t net;
+    r2_engine_t engine;
+    r2_params_t params;
+    r2_counters_t counters;
+    r2_log_t log;
+    r2_ctx_config_t config;
+    r2_ctx_parts_t parts;
+    r2_comm_name_t *names;         /* owned hash */
+    struct r2_coll *completed;     /* list: done functions to be called outside the lock */
+    bool have_key;
+    uint64_t last_delivery_ns;     /* for the longest gap */
+    struct r2_service *service;    /* owned; NULL in the simulator */
+    struct r2_ctx_real *real;      /* owned; NULL in the simulator */
+    int epoll_fd;                  /* owned: descriptors of all workers; -1 in the simulator */
+};
+
+/* comm.c */
+bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
+void r2_comm_poison(r2_comm_t *comm, r2_status_t status);
+
+/* coll.c */
+void r2_coll_collect(r2_ctx_t *ctx);
+void r2_coll_deliver(r2_ctx_t *ctx);
+
+/* service.c */
+r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, struct r2_service **service_p);
+void r2_service_destroy(struct r2_service *service);
+void r2_service_app_drove(struct r2_service *service, uint64_t now_ns);
+
+#endif

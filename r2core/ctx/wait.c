@@ -1,0 +1,69 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Waiting for a collective: poll, then sleep until a rail has news.
+ */
+#include "r2_config.h"
+
+#include <sched.h>
+#include <sys/epoll.h>
+
+#include "ctx/state.h"
+
+/* Longest sleep: what is not r2's is progressed at least this often. */
+#define R2_WAIT_SLEEP_MS 1
+
+/* @return false: there is work, do not sleep. */
+static bool r2_wait_prepare(r2_ctx_t *ctx)
+{
+    bool ready;
+
+    if (0 != pthread_mutex_trylock(&ctx->lock)) {
+        return false;
+    }
+    ready = r2_net_arm(&ctx->net);
+    pthread_mutex_unlock(&ctx->lock);
+    return ready;
+}
+
+static void r2_wait_sleep(r2_ctx_t *ctx)
+{
+    struct epoll_event event;
+
+    if (ctx->epoll_fd < 0 || !r2_wait_prepare(ctx)) {
+        return;
+    }
+    atomic_fetch_add(&ctx->waiting, 1);
+    (void) epoll_wait(ctx->epoll_fd, &event, 1, R2_WAIT_SLEEP_MS);
+    atomic_fetch_sub(&ctx->waiting, 1);
+}
+
+r2_status_t r2_coll_wait(r2_coll_t *coll)
+{
+    r2_ctx_t *ctx = coll->comm->ctx;
+    uint64_t spin_ns = ctx->params.spin_us * R2_NS_PER_US;
+    uint64_t busy_ns = r2_now_ns(ctx->net.clock);
+    r2_status_t status;
+
+    while (R2_IN_PROGRESS == (status = r2_coll_test(coll))) {
+        uint64_t now_ns;
+
+        if (r2_ctx_progress(ctx) > 0) {
+            busy_ns = r2_now_ns(ctx->net.clock);
+            continue;
+        }
+        now_ns = r2_now_ns(ctx->net.clock);
+        if (now_ns - busy_ns < spin_ns) {
+            sched_yield();
+            continue;
+        }
+        if (NULL != ctx->config.idle) {
+            ctx->config.idle(ctx->config.idle_arg);
+        }
+        if (R2_IN_PROGRESS == r2_coll_test(coll)) {
+            r2_wait_sleep(ctx);
+        }
+    }
+    return status;
+}

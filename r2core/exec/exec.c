@@ -1,0 +1,274 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Engine: dependency counting and the four kinds of rows.
+ */
+#include "r2_config.h"
+
+#include "exec/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/util.h"
+
+void r2_engine_init(r2_engine_t *engine, r2_net_t *net)
+{
+    memset(engine, 0, sizeof(*engine));
+    engine->net = net;
+}
+
+/* Turns "row waits for" lists into "row is waited for by" lists. */
+static void r2_exec_invert(r2_exec_t *exec)
+{
+    const r2_schedule_t *schedule = &exec->schedule;
+    uint32_t *first = exec->first_dependent;
+
+    memset(first, 0, (schedule->row_count + 1) * sizeof(*first));
+    for (uint32_t i = 0; i < schedule->row_count; ++i) {
+        const r2_row_t *row = &schedule->rows[i];
+
+        exec->rows[i].exec = exec;
+        exec->rows[i].waiting = row->dep_count;
+        exec->rows[i].done = false;
+        for (uint32_t d = 0; d < row->dep_count; ++d) {
+            ++first[schedule->deps[row->first_dep + d] + 1];
+        }
+    }
+    for (uint32_t i = 0; i < schedule->row_count; ++i) {
+        first[i + 1] += first[i];
+    }
+    for (uint32_t i = schedule->row_count; i-- > 0;) {
+        const r2_row_t *row = &schedule->rows[i];
+
+        for (uint32_t d = 0; d < row->dep_count; ++d) {
+            exec->dependents[--first[schedule->deps[row->first_dep + d] + 1]] = i;
+        }
+    }
+    /* the filling moved each start down by its group: first[k + 1] is now the start of group k */
+    memmove(first, first + 1, schedule->row_count * sizeof(*first));
+    first[schedule->row_count] = schedule->dep_count;
+}
+
+r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
+                         r2_schedule_t *schedule)
+{
+    uint32_t rows = schedule->row_count;
+
+    memset(exec, 0, sizeof(*exec));
+    exec->engine = engine;
+    exec->args = *args;
+    exec->schedule = *schedule;
+    exec->status = R2_IN_PROGRESS;
+    exec->rows_left = rows;
+    exec->rows = malloc((rows + 1) * sizeof(*exec->rows));
+    exec->dependents = malloc((schedule->dep_count + 1) * sizeof(*exec->dependents));
+    exec->first_dependent = malloc((rows + 2) * sizeof(*exec->first_dependent));
+    exec->queue = malloc((rows + 1) * sizeof(*exec->queue));
+    if (schedule->scratch_bytes > 0) {
+        exec->scratch = aligned_alloc(64, r2_round_up(schedule->scratch_bytes, 64));
+    }
+    if (NULL == exec->rows || NULL == exec->dependents || NULL == exec->first_dependent ||
+        NULL == exec->queue || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
+        r2_exec_fini(exec);
+        return R2_ERR_NO_MEMORY;
+    }
+    r2_exec_invert(exec);
+    return R2_OK;
+}
+
+void r2_exec_fini(r2_exec_t *exec)
+{
+    free(exec->rows);
+    free(exec->dependents);
+    free(exec->first_dependent);
+    free(exec->queue);
+    free(exec->scratch);
+    r2_schedule_fini(&exec->schedule);
+}
+
+static void r2_exec_ready(r2_exec_t *exec)
+{
+    if (!exec->in_ready && !exec->in_finished) {
+        exec->in_ready = true;
+        DL_APPEND(exec->engine->ready, exec);
+    }
+}
+
+static void r2_exec_finish(r2_exec_t *exec, r2_status_t status)
+{
+    if (exec->in_finished) {
+        return;
+    }
+    if (exec->in_ready) {
+        exec->in_ready = false;
+        DL_DELETE(exec->engine->ready, exec);
+    }
+    exec->status = status;
+    exec->in_finished = true;
+    DL_APPEND(exec->engine->finished, exec);
+}
+
+void r2_exec_abort(r2_exec_t *exec, r2_status_t status)
+{
+    r2_exec_finish(exec, status);
+}
+
+void r2_exec_start(r2_exec_t *exec)
+{
+    if (0 == exec->rows_left) {
+        r2_exec_finish(exec, R2_OK);
+        return;
+    }
+    for (uint32_t i = 0; i < exec->schedule.row_count; ++i) {
+        if (0 == exec->rows[i].waiting) {
+            exec->queue[exec->queue_tail++] = i;
+        }
+    }
+    r2_exec_ready(exec);
+}
+
+static void r2_exec_row_complete(r2_exec_t *exec, uint32_t row)
+{
+    r2_assert(!exec->rows[row].done);
+    exec->rows[row].done = true;
+    for (uint32_t d = exec->first_dependent[row]; d < exec->first_dependent[row + 1]; ++d) {
+        uint32_t dependent = exec->dependents[d];
+
+        if (0 == --exec->rows[dependent].waiting) {
+            exec->queue[exec->queue_tail++] = dependent;
+            r2_exec_ready(exec);
+        }
+    }
+    if (0 == --exec->rows_left) {
+        r2_exec_finish(exec, R2_OK);
+    }
+}
+
+/* A link finished a row: in the middle of a sweep, so only take note. */
+static void r2_exec_row_done(void *arg, r2_status_t status)
+{
+    r2_exec_row_t *handle = arg;
+    r2_exec_t *exec = handle->exec;
+
+    if (exec->in_finished) {
+        return;
+    }
+    if (R2_OK != status) {
+        r2_exec_finish(exec, status);
+        return;
+    }
+    r2_exec_row_complete(exec, (uint32_t) (handle - exec->rows));
+}
+
+static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
+{
+    switch (region->buf) {
+    case R2_BUF_IN:
+        return (char *) (uintptr_t) exec->args.in + region->offset_bytes;
+    case R2_BUF_OUT:
+        return (char *) exec->args.out + region->offset_bytes;
+    case R2_BUF_SCRATCH:
+        return exec->scratch + region->offset_bytes;
+    }
+    return NULL;
+}
+
+static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_row_t *row)
+{
+    r2_tag_t tag = {exec->args.comm_key, exec->args.coll_seq, row->tag};
+
+    return tag;
+}
+
+static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
+{
+    r2_link_send_t args = {
+        .tag = r2_exec_tag(exec, row),
+        .data = r2_exec_address(exec, &row->src),
+        .bytes = row->bytes,
+        .chunk_bytes = (uint32_t) exec->schedule.chunk_bytes,
+        .digest = exec->schedule.digest,
+        .priority = row->priority,
+        .done = r2_exec_row_done,
+        .arg = handle,
+    };
+    r2_link_t *link;
+    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[row->peer], &link);
+
+    return R2_OK == status ? r2_link_send(link, &args) : status;
+}
+
+static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
+{
+    r2_link_recv_t args = {
+        .tag = r2_exec_tag(exec, row),
+        .data = r2_exec_address(exec, &row->dst),
+        .bytes = row->bytes,
+        .digest = exec->schedule.digest,
+        .done = r2_exec_row_done,
+        .arg = handle,
+    };
+    r2_link_t *link;
+    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[row->peer], &link);
+
+    return R2_OK == status ? r2_link_recv(link, &args) : status;
+}
+
+static void r2_exec_start_row(r2_exec_t *exec, uint32_t index)
+{
+    const r2_row_t *row = &exec->schedule.rows[index];
+    r2_status_t status = R2_OK;
+
+    switch (row->kind) {
+    case R2_ROW_SEND:
+        status = r2_exec_send(exec, row, &exec->rows[index]);
+        break;
+    case R2_ROW_RECV:
+        status = r2_exec_recv(exec, row, &exec->rows[index]);
+        break;
+    case R2_ROW_REDUCE:
+        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &row->src),
+                          r2_exec_address(exec, &row->dst), row->bytes / exec->args.element_bytes);
+        break;
+    case R2_ROW_COPY:
+        memmove(r2_exec_address(exec, &row->dst), r2_exec_address(exec, &row->src), row->bytes);
+        break;
+    }
+    if (R2_OK == status) {
+        r2_exec_row_complete(exec, index);
+    } else if (status < 0) {
+        r2_exec_finish(exec, status);
+    }
+}
+
+unsigned r2_engine_run(r2_engine_t *engine)
+{
+    unsigned started = 0;
+
+    while (NULL != engine->ready) {
+        r2_exec_t *exec = engine->ready;
+
+        while (exec->queue_head < exec->queue_tail && !exec->in_finished) {
+            r2_exec_start_row(exec, exec->queue[exec->queue_head++]);
+            ++started;
+        }
+        if (exec->in_ready) {
+            exec->in_ready = false;
+            DL_DELETE(engine->ready, exec);
+        }
+    }
+    return started;
+}
+
+r2_exec_t *r2_engine_collect(r2_engine_t *engine)
+{
+    r2_exec_t *exec = engine->finished;
+
+    if (NULL != exec) {
+        DL_DELETE(engine->finished, exec);
+    }
+    return exec;
+}

@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Engine: runs the rows of schedules over links.
+ */
+#ifndef R2_EXEC_H
+#define R2_EXEC_H
+
+#include "link/link.h"
+#include "model/schedule.h"
+#include "r2/coll.h"
+
+struct r2_exec;
+
+/** All collectives under way in this process. Engine lock. */
+typedef struct r2_engine {
+    r2_net_t *net;             /* borrowed */
+    struct r2_exec *ready;     /* list: have rows that may start */
+    struct r2_exec *finished;  /* list: complete or failed, to be collected by r2_engine_collect() */
+} r2_engine_t;
+
+/** What one run needs besides its schedule. */
+typedef struct r2_exec_args {
+    const void *in;            /* borrowed until finished */
+    void *out;                 /* borrowed until finished */
+    r2_reduce_fn_t reduce;
+    void *reduce_arg;          /* borrowed until finished */
+    uint64_t element_bytes;
+    const uint32_t *ranks;     /* borrowed: process numbers by communicator rank */
+    uint64_t comm_key;
+    uint32_t coll_seq;
+} r2_exec_args_t;
+
+/** A row's handle in the link's callbacks. */
+typedef struct r2_exec_row {
+    struct r2_exec *exec;      /* borrowed */
+    uint32_t waiting;          /* dependencies not complete yet */
+    bool done;
+} r2_exec_row_t;
+
+/** One collective under way. */
+typedef struct r2_exec {
+    struct r2_exec *prev, *next; /* in engine->ready or engine->finished */
+    r2_engine_t *engine;       /* borrowed */
+    r2_exec_args_t args;
+    r2_schedule_t schedule;    /* owned */
+    char *scratch;             /* owned */
+    r2_exec_row_t *rows;       /* owned: parallel to schedule.rows */
+    uint32_t *dependents;      /* owned: rows that wait, grouped by the row they wait for */
+    uint32_t *first_dependent; /* owned: row_count + 1 indices into dependents */
+    uint32_t *queue;           /* owned: rows that may start; each enters once */
+    uint32_t queue_head, queue_tail;
+    uint32_t rows_left;
+    bool in_ready, in_finished;
+    r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
+} r2_exec_t;
+
+void r2_engine_init(r2_engine_t *engine, r2_net_t *net);
+
+/**
+ * Prepares a run in the caller's memory; takes over the schedule in every case.
+ * @return R2_OK, R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
+                         r2_schedule_t *schedule);
+/** Rows without dependencies may start with the next r2_engine_run(). */
+void r2_exec_start(r2_exec_t *exec);
+/** Ends a run with an error. The caller withdraws its messages from the links. */
+void r2_exec_abort(r2_exec_t *exec, r2_status_t status);
+void r2_exec_fini(r2_exec_t *exec);
+
+/** Starts rows as far as they go. Application threads only. @return rows started. */
+unsigned r2_engine_run(r2_engine_t *engine);
+/** The next finished run, or NULL. */
+r2_exec_t *r2_engine_collect(r2_engine_t *engine);
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Acknowledgements: what a lane has received, what the peer has, and when to say so.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+#include <utlist.h>
+
+/* Packets that are acknowledged alone although nobody waits, to bound the sender's memory. */
+#define R2_ACK_AFTER_PACKETS 16u
+
+/* ack_bits covers this many packets behind a gap. */
+#define R2_ACK_WINDOW 32u
+
+bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq)
+{
+    uint32_t ahead = lane_seq - lane->rx_next;
+
+    if (r2_seq_lt(lane_seq, lane->rx_next)) {
+        return true;
+    }
+    return ahead > 0 && ahead <= R2_ACK_WINDOW && 0 != (lane->rx_bits & (1u << (ahead - 1)));
+}
+
+void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header)
+{
+    r2_net_t *net = lane->link->net;
+    uint32_t ahead = header->lane_seq - lane->rx_next;
+
+    if (r2_seq_lt(header->lane_seq, lane->rx_next)) {
+        lane->ack_now = true;
+    } else if (0 == ahead) {
+        ++lane->rx_next;
+        while (0 != (lane->rx_bits & 1)) {
+            lane->rx_bits >>= 1;
+            ++lane->rx_next;
+        }
+        lane->rx_bits >>= 1;
+    } else if (ahead <= R2_ACK_WINDOW) {
+        lane->rx_bits |= 1u << (ahead - 1);
+        lane->ack_now = true;
+    }
+    lane->rx_newest_ns = net->now_ns;
+    if (!lane->ack_pending) {
+        lane->ack_pending = true;
+        lane->ack_due_ns = net->now_ns + net->params->ack_delay_us * R2_NS_PER_US;
+    }
+    if (++lane->ack_count >= R2_ACK_AFTER_PACKETS || 0 != (header->flags & R2_WIRE_ACK_NOW)) {
+        lane->ack_now = true;
+    }
+    r2_link_activate(lane->link);
+}
+
+void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header)
+{
+    header->ack_next = lane->rx_next;
+    header->ack_bits = lane->rx_bits;
+    if (lane->ack_pending) {
+        uint64_t held_ns = lane->link->net->now_ns - lane->rx_newest_ns;
+
+        header->ack_held_us = (uint32_t) r2_min(held_ns / R2_NS_PER_US, (uint64_t) UINT32_MAX);
+    }
+    lane->ack_pending = false;
+    lane->ack_now = false;
+    lane->ack_count = 0;
+}
+
+void r2_ack_flush(r2_link_t *link)
+{
+    r2_net_t *net = link->net;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_t *lane = &link->lanes[i];
+
+        if (!lane->ack_pending || lane->state < R2_LANE_UP || lane->failed) {
+            continue;
+        }
+        if (lane->ack_now || net->now_ns >= lane->ack_due_ns) {
+            ++net->counters->tx_acks;
+            r2_tx_bare(lane, R2_WIRE_ACK);
+        }
+    }
+}
+
+static bool r2_ack_covers(const r2_wire_header_t *header, uint32_t lane_seq)
+{
+    uint32_t ahead = lane_seq - header->ack_next;
+
+    if (r2_seq_lt(lane_seq, header->ack_next)) {
+        return true;
+    }
+    return ahead > 0 && ahead <= R2_ACK_WINDOW && 0 != (header->ack_bits & (1u << (ahead - 1)));
+}
+
+void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
+{
+    r2_net_t *net = lane->link->net;
+    r2_packet_t *packet, *next;
+    uint64_t newest_ns = 0, acked_bytes = 0;
+
+    if (r2_seq_lt(lane->tx_seq, header->ack_next)) {
+        return; /* acknowledges what was never sent: a confused or hostile peer */
+    }
+    DL_FOREACH_SAFE(lane->in_flight, packet, next)
+    {
+        if (!r2_seq_lt(packet->lane_seq, header->ack_next + R2_ACK_WINDOW + 1)) {
+            break;
+        }
+        if (r2_ack_covers(header, packet->lane_seq)) {
+            newest_ns = r2_max(newest_ns, packet->sent_ns);
+            acked_bytes += packet->bytes;
+            r2_tx_packet_settle(packet, true);
+        }
+    }
+    if (0 == acked_bytes) {
+        return;
+    }
+    lane->hedged = false;
+    lane->timer_base_ns = net->now_ns;
+    if (R2_LANE_SUSPECT == lane->state) {
+        lane->window_bytes = net->params->window_min_bytes;
+        r2_lane_enter(lane, R2_LANE_UP);
+    }
+    if (net->now_ns >= newest_ns + (uint64_t) header->ack_held_us * R2_NS_PER_US) {
+        r2_rtt_sample(lane, net->now_ns - newest_ns - (uint64_t) header->ack_held_us * R2_NS_PER_US,
+                      acked_bytes);
+    }
+}

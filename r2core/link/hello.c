@@ -1,0 +1,335 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Hello calls of lanes: who opens a lane, with which worker, connection ids and settings.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+#include <string.h>
+
+#define R2_HELLO_MAGIC      0x72324845u
+#define R2_HELLO_TIMEOUT_NS (2 * R2_NS_PER_S)
+#define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
+
+typedef enum r2_hello_verdict {
+    R2_HELLO_ACCEPT = 1,
+    R2_HELLO_BUSY,    /* our own call to you is under way */
+    R2_HELLO_NOT_NOW, /* our rail is not usable */
+    R2_HELLO_REJECT   /* settings or versions differ */
+} r2_hello_verdict_t;
+
+/** Request and reply alike. Little endian as the wire header. */
+typedef struct __attribute__((packed)) r2_hello_offer {
+    uint32_t magic;
+    uint32_t version;       /* of the wire format */
+    uint32_t verdict;       /* replies only */
+    uint32_t rank;          /* who speaks */
+    uint32_t rail_idx;      /* the speaker's rail */
+    uint32_t remote_idx;    /* the listener's rail, as the speaker paired them */
+    uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
+    uint64_t parking_bytes;
+    uint64_t first_seq;
+    uint64_t connection;    /* id that packets to the speaker must carry */
+    uint32_t address_bytes;
+    uint8_t address[R2_TP_ADDRESS_MAX]; /* the speaker's worker */
+} r2_hello_offer_t;
+
+static_assert(sizeof(r2_hello_offer_t) <= R2_HELLO_BYTES_MAX, "an offer is one hello frame");
+
+static size_t r2_hello_offer_size(const r2_hello_offer_t *offer)
+{
+    return offsetof(r2_hello_offer_t, address) + offer->address_bytes;
+}
+
+static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, r2_rail_worker_t *worker,
+                                       uint64_t connection, r2_hello_offer_t *offer)
+{
+    r2_net_t *net = lane->link->net;
+    size_t address_bytes = 0;
+    r2_status_t status;
+
+    memset(offer, 0, sizeof(*offer));
+    status = net->tp.ops->worker_address(worker->worker, offer->address, &address_bytes);
+    if (R2_OK != status) {
+        return status;
+    }
+    offer->magic = R2_HELLO_MAGIC;
+    offer->version = R2_WIRE_VERSION;
+    offer->rank = net->rank;
+    offer->rail_idx = lane->rail->idx;
+    offer->remote_idx = lane->remote_idx;
+    offer->segment_bytes = net->segment_bytes;
+    offer->parking_bytes = net->params->parking_bytes;
+    offer->first_seq = net->first_seq;
+    offer->connection = connection;
+    offer->address_bytes = (uint32_t) address_bytes;
+    return R2_OK;
+}
+
+static r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, size_t bytes,
+                                        r2_hello_offer_t *offer_p)
+{
+    memset(offer_p, 0, sizeof(*offer_p));
+    if (bytes < offsetof(r2_hello_offer_t, address) || bytes > sizeof(*offer_p)) {
+        return R2_ERR_WIRE;
+    }
+    memcpy(offer_p, data, bytes);
+    if (R2_HELLO_MAGIC != offer_p->magic || offer_p->rank >= net->size ||
+        offer_p->rank == net->rank || offer_p->address_bytes > R2_TP_ADDRESS_MAX ||
+        r2_hello_offer_size(offer_p) != bytes) {
+        return R2_ERR_WIRE;
+    }
+    if (R2_WIRE_VERSION != offer_p->version || net->segment_bytes != offer_p->segment_bytes ||
+        net->params->parking_bytes != offer_p->parking_bytes ||
+        net->first_seq != offer_p->first_seq) {
+        return R2_ERR_VERSION;
+    }
+    return R2_OK;
+}
+
+static uint64_t r2_hello_connection(r2_net_t *net)
+{
+    uint64_t connection;
+    r2_lane_t *lane;
+
+    do {
+        connection = r2_random_u64(net->clock);
+        HASH_FIND(hh, net->connections, &connection, sizeof(connection), lane);
+    } while (0 == connection || NULL != lane);
+    return connection;
+}
+
+/* The lane of a link over a given rail of ours; NULL: those rails are not paired. */
+static r2_lane_t *r2_hello_lane(r2_link_t *link, uint32_t rail_idx)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (link->lanes[i].rail->idx == rail_idx) {
+            return &link->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+void r2_lane_open(r2_lane_t *lane)
+{
+    r2_link_t *link = lane->link;
+    r2_net_t *net = link->net;
+    r2_hello_offer_t offer;
+    r2_status_t status;
+
+    if (0 != lane->call_id) {
+        return;
+    }
+    if (!r2_rail_usable(lane->rail)) {
+        lane->retry_ns = net->now_ns + net->params->heal_max_ms * R2_NS_PER_MS;
+        lane->why = R2_ERR_RAIL_DOWN;
+        return;
+    }
+    status = r2_rail_get(lane->rail, link->rank, &lane->call_worker);
+    if (R2_OK != status) {
+        r2_lane_back_off(lane, status);
+        return;
+    }
+    lane->call_connection = r2_hello_connection(net);
+    lane->call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
+    status = r2_hello_offer_fill(lane, lane->call_worker, lane->call_connection, &offer);
+    if (R2_OK == status) {
+        ++net->counters->hellos_sent;
+        status = net->hello.ops->call(net->hello.instance, lane->rail->idx, lane->remote->address,
+                                      lane->remote->address_bytes, &offer,
+                                      r2_hello_offer_size(&offer), R2_HELLO_TIMEOUT_NS,
+                                      lane->call_id);
+    }
+    if (R2_LANE_DOWN == lane->state) {
+        r2_lane_enter(lane, R2_LANE_CALLING);
+    }
+    r2_link_activate(link);
+    if (R2_OK != status) {
+        r2_hello_result(net, lane->call_id, status, NULL, 0);
+    }
+}
+
+static void r2_hello_answer(r2_net_t *net, uint64_t token, r2_hello_verdict_t verdict)
+{
+    r2_hello_offer_t offer = {
+        .magic = R2_HELLO_MAGIC,
+        .version = R2_WIRE_VERSION,
+        .verdict = (uint32_t) verdict,
+        .rank = net->rank,
+        .segment_bytes = net->segment_bytes,
+        .parking_bytes = net->params->parking_bytes,
+        .first_seq = net->first_seq,
+    };
+
+    net->hello.ops->reply(net->hello.instance, token, &offer, r2_hello_offer_size(&offer));
+}
+
+/* Both call at once: the call of the lower rank counts. */
+static bool r2_hello_yields(const r2_lane_t *lane)
+{
+    return 0 == lane->call_id || lane->link->rank < lane->link->net->rank;
+}
+
+static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_t *theirs,
+                                          r2_hello_offer_t *ours)
+{
+    r2_net_t *net = lane->link->net;
+    r2_rail_worker_t *worker;
+    uint64_t connection;
+
+    if (NULL != lane->conn) {
+        r2_lane_fence(lane, R2_ERR_LANE_DOWN, false);
+    }
+    r2_lane_cancel_call(lane);
+    if (!r2_rail_usable(lane->rail) || R2_OK != r2_rail_get(lane->rail, theirs->rank, &worker)) {
+        r2_lane_back_off(lane, R2_ERR_RAIL_DOWN);
+        return R2_HELLO_NOT_NOW;
+    }
+    connection = r2_hello_connection(net);
+    if (R2_OK != r2_hello_offer_fill(lane, worker, connection, ours)) {
+        r2_rail_put(worker);
+        r2_lane_back_off(lane, R2_ERR_NO_DEVICE);
+        return R2_HELLO_NOT_NOW;
+    }
+    if (R2_OK != r2_lane_wire(lane, worker, theirs->address, theirs->address_bytes,
+                              theirs->connection, connection)) {
+        if (NULL == lane->conn) {
+            r2_rail_put(worker);
+            r2_lane_back_off(lane, R2_ERR_NO_DEVICE);
+        }
+        return R2_HELLO_NOT_NOW;
+    }
+    lane->why = R2_OK;
+    return R2_HELLO_ACCEPT;
+}
+
+void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes)
+{
+    r2_net_t *net = arg;
+    r2_hello_offer_t theirs, ours;
+    r2_hello_verdict_t verdict;
+    r2_link_t *link;
+    r2_lane_t *lane;
+    r2_status_t status = r2_hello_offer_parse(net, request, bytes, &theirs);
+
+    net->now_ns = r2_now_ns(net->clock);
+    if (R2_ERR_VERSION == status) {
+        r2_hello_answer(net, token, R2_HELLO_REJECT);
+        return;
+    }
+    if (R2_OK != status || R2_OK != r2_net_link(net, theirs.rank, &link)) {
+        r2_hello_answer(net, token, R2_HELLO_NOT_NOW);
+        return;
+    }
+    lane = r2_hello_lane(link, rail_idx);
+    if (NULL == lane || lane->remote_idx != theirs.rail_idx || theirs.remote_idx != rail_idx) {
+        r2_hello_answer(net, token, R2_HELLO_REJECT);
+        return;
+    }
+    if (!r2_hello_yields(lane)) {
+        r2_hello_answer(net, token, R2_HELLO_BUSY);
+        return;
+    }
+    verdict = r2_hello_accept(lane, &theirs, &ours);
+    if (R2_HELLO_ACCEPT != verdict) {
+        r2_hello_answer(net, token, verdict);
+        return;
+    }
+    ours.verdict = R2_HELLO_ACCEPT;
+    net->hello.ops->reply(net->hello.instance, token, &ours, r2_hello_offer_size(&ours));
+}
+
+static r2_lane_t *r2_hello_caller(r2_net_t *net, uint64_t call_id)
+{
+    uint32_t rank = (uint32_t) (call_id >> 8);
+    uint32_t lane_idx = (uint32_t) (call_id & 0xff);
+    r2_link_t *link;
+
+    if (rank >= net->size || NULL == net->links[rank]) {
+        return NULL;
+    }
+    link = net->links[rank];
+    if (lane_idx >= link->lane_count || link->lanes[lane_idx].call_id != call_id) {
+        return NULL; /* the call was overtaken by the peer's */
+    }
+    return &link->lanes[lane_idx];
+}
+
+static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
+{
+    r2_link_t *link = lane->link;
+
+    ++link->net->counters->hellos_failed;
+    if (R2_ERR_AGAIN == status && R2_LANE_CALLING == lane->state) {
+        lane->retry_ns = link->net->now_ns + R2_HELLO_AGAIN_NS; /* their call will do, most likely */
+        r2_lane_enter(lane, R2_LANE_DOWN);
+        return;
+    }
+    link->refused = R2_ERR_REFUSED == status ? link->refused + 1 : 0;
+    if (lane->state >= R2_LANE_WIRING) {
+        lane->retry_ns = link->net->now_ns + R2_NS_PER_S; /* a check of a silent lane: it stays */
+        return;
+    }
+    r2_lane_back_off(lane, status);
+}
+
+static r2_status_t r2_hello_outcome(r2_net_t *net, r2_status_t status, const void *reply,
+                                    size_t bytes, r2_hello_offer_t *theirs_p)
+{
+    if (R2_OK != status) {
+        return status;
+    }
+    status = r2_hello_offer_parse(net, reply, bytes, theirs_p);
+    if (R2_OK != status) {
+        return status;
+    }
+    switch ((r2_hello_verdict_t) theirs_p->verdict) {
+    case R2_HELLO_ACCEPT:
+        return R2_OK;
+    case R2_HELLO_BUSY:
+    case R2_HELLO_NOT_NOW:
+        return R2_ERR_AGAIN;
+    case R2_HELLO_REJECT:
+    default:
+        return R2_ERR_VERSION;
+    }
+}
+
+void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes)
+{
+    r2_net_t *net = arg;
+    r2_lane_t *lane = r2_hello_caller(net, call_id);
+    r2_rail_worker_t *worker;
+    r2_hello_offer_t theirs;
+
+    if (NULL == lane) {
+        return;
+    }
+    net->now_ns = r2_now_ns(net->clock);
+    worker = lane->call_worker;
+    lane->call_id = 0;
+    lane->call_worker = NULL;
+    status = r2_hello_outcome(net, status, reply, bytes, &theirs);
+    if (R2_OK == status && NULL != lane->conn) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, false); /* silent, and the peer has a new one now */
+    }
+    if (R2_OK == status) {
+        lane->why = R2_OK;
+        status = r2_lane_wire(lane, worker, theirs.address, theirs.address_bytes, theirs.connection,
+                              lane->call_connection);
+        if (R2_OK == status || NULL != lane->conn) {
+            return;
+        }
+    }
+    r2_rail_put(worker);
+    if (R2_ERR_VERSION == status) {
+        r2_error(net->log,
+                 "rank %u on %s runs r2 with another version or other values of chunk_max_bytes or "
+                 "parking_bytes: use the same on all hosts",
+                 lane->link->rank, lane->link->info.host_name);
+    }
+    r2_hello_unsuccessful(lane, status);
+}

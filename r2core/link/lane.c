@@ -1,0 +1,218 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Lane life: opening, wiring, fencing, closing, coming back.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+const char *r2_lane_state_name(r2_lane_state_t state)
+{
+    static const char *const names[] = {"down", "calling", "wiring", "up", "suspect"};
+
+    return names[state];
+}
+
+void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
+{
+    r2_net_t *net = lane->link->net;
+
+    r2_debug(net->log, "lane to rank %u over %s: %s -> %s", lane->link->rank, lane->rail->nic.name,
+             r2_lane_state_name(lane->state), r2_lane_state_name(state));
+    lane->state = state;
+    lane->state_ns = net->now_ns;
+}
+
+/* Pause before the next attempt: doubles with each failure in a row, with up to a quarter of jitter. */
+void r2_lane_back_off(r2_lane_t *lane, r2_status_t why)
+{
+    r2_net_t *net = lane->link->net;
+    uint64_t shift = r2_min(lane->failures, 16u);
+    uint64_t pause_ns = r2_min((net->params->heal_min_ms * R2_NS_PER_MS) << shift,
+                               net->params->heal_max_ms * R2_NS_PER_MS);
+
+    ++lane->failures;
+    lane->why = why;
+    lane->retry_ns = net->now_ns + pause_ns + r2_random_u64(net->clock) % (pause_ns / 4 + 1);
+    if (R2_LANE_DOWN != lane->state) {
+        r2_lane_enter(lane, R2_LANE_DOWN);
+    }
+}
+
+static void r2_lane_reset(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+
+    lane->window_bytes = net->params->window_min_bytes;
+    lane->tx_seq = (uint32_t) net->first_seq;
+    lane->rx_next = (uint32_t) net->first_seq;
+    lane->rx_bits = 0;
+    lane->ack_now = lane->ack_pending = false;
+    lane->ack_count = 0;
+    lane->timer_base_ns = net->now_ns;
+    lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = 0;
+    lane->rate_bytes = lane->rate_bytes_per_s = 0;
+    lane->rate_from_ns = net->now_ns;
+    lane->limited = lane->hedged = lane->failed = false;
+    lane->hello_seen = lane->hello_acked = lane->hello_answer = false;
+}
+
+r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
+                         size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection)
+{
+    r2_link_t *link = lane->link;
+    r2_net_t *net = link->net;
+    r2_lane_conn_t *conn = calloc(1, sizeof(*conn));
+    r2_status_t status;
+
+    if (NULL == conn) {
+        return R2_ERR_NO_MEMORY;
+    }
+    status = r2_rail_connect(worker, link->rank, address, address_bytes, conn, &conn->ep);
+    if (R2_OK != status) {
+        free(conn);
+        return status;
+    }
+    conn->lane = lane;
+    conn->worker = worker;
+    lane->conn = conn;
+    r2_lane_reset(lane);
+    lane->tx_connection = tx_connection;
+    lane->rx_connection = rx_connection;
+    HASH_ADD(hh, net->connections, rx_connection, sizeof(lane->rx_connection), lane);
+    r2_lane_enter(lane, R2_LANE_WIRING);
+    r2_link_activate(link);
+    return r2_tx_bare(lane, R2_WIRE_HELLO);
+}
+
+static void r2_lane_up(r2_lane_t *lane)
+{
+    r2_link_t *link = lane->link;
+    r2_net_t *net = link->net;
+
+    r2_lane_enter(lane, R2_LANE_UP);
+    ++net->counters->lanes_up;
+    if (lane->was_up) {
+        ++net->counters->lanes_healed;
+        r2_info(net->log, "rail %s to rank %u on %s is back", lane->rail->nic.name, link->rank,
+                link->info.host_name);
+    }
+    lane->was_up = true;
+    lane->timer_base_ns = net->now_ns;
+    link->no_path_ns = 0;
+    link->refused = 0;
+    if (R2_ERR_NO_PATH == link->broken) {
+        link->broken = R2_OK;
+    }
+}
+
+/*
+ * HELLO is answered with HELLO_ACK (by the sweep: this runs inside a callback). A lane carries data
+ * only after both directions have been seen to work: closing an endpoint with data in mid wire-up
+ * brings UCX down. A peer that sends data has seen both.
+ */
+void r2_lane_connected(r2_lane_t *lane, uint8_t kind)
+{
+    r2_link_t *link = lane->link;
+
+    if (R2_WIRE_HELLO == kind) {
+        lane->hello_seen = true;
+        lane->hello_answer = true;
+    } else {
+        lane->hello_seen = lane->hello_seen || R2_WIRE_HELLO_ACK != kind;
+        lane->hello_acked = true;
+    }
+    if (R2_LANE_WIRING == lane->state && lane->hello_seen && lane->hello_acked) {
+        r2_lane_up(lane);
+    }
+    r2_link_activate(link);
+}
+
+void r2_lane_failed(void *worker, void *arg, r2_status_t status)
+{
+    r2_lane_conn_t *conn = arg;
+
+    (void) worker;
+    if (NULL != conn->lane && conn == conn->lane->conn) {
+        conn->lane->failed = true;
+        conn->lane->why = status;
+        r2_link_activate(conn->lane->link);
+    }
+}
+
+static void r2_lane_disconnect(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+    r2_lane_conn_t *conn = lane->conn;
+
+    HASH_DEL(net->connections, lane);
+    lane->rx_connection = 0;
+    lane->conn = NULL;
+    conn->lane = NULL;
+    if (R2_LANE_WIRING == lane->state && R2_OK == lane->why) {
+        LL_PREPEND(net->abandoned, conn); /* must not be closed now; goes with its worker */
+        return;
+    }
+    net->tp.ops->ep_close(conn->ep);
+    r2_rail_put(conn->worker);
+    free(conn);
+}
+
+void r2_lane_cancel_call(r2_lane_t *lane)
+{
+    if (0 != lane->call_id) {
+        lane->call_id = 0;
+        r2_rail_put(lane->call_worker);
+        lane->call_worker = NULL;
+    }
+}
+
+static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
+{
+    r2_net_t *net = lane->link->net;
+    uint32_t moved = 0;
+    r2_packet_t *packet;
+
+    DL_COUNT(lane->in_flight, packet, moved);
+    ++net->counters->lanes_failed;
+    if (!net->ending) {
+        r2_info(net->log,
+                "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
+                lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
+                r2_status_string(why), moved);
+    }
+}
+
+void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
+{
+    r2_link_t *link = lane->link;
+    r2_net_t *net = link->net;
+
+    r2_lane_cancel_call(lane);
+    if (NULL != lane->conn) {
+        uint64_t connection = lane->tx_connection;
+        bool was_usable = lane->state >= R2_LANE_UP;
+
+        if (was_usable) {
+            r2_lane_report(lane, why);
+            if (net->now_ns - lane->state_ns > net->params->heal_max_ms * R2_NS_PER_MS) {
+                lane->failures = 0;
+            }
+        }
+        r2_tx_abandon(lane);
+        r2_lane_disconnect(lane);
+        if (tell_peer && was_usable) {
+            r2_tx_control(link, R2_WIRE_LANE_DOWN, &connection, sizeof(connection));
+        }
+    }
+    lane->failed = false;
+    r2_lane_back_off(lane, why);
+    r2_link_activate(link);
+}

@@ -1,0 +1,374 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Links: creation, sending, withdrawal, failure for good.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+void r2_link_activate(r2_link_t *link)
+{
+    if (!link->is_active) {
+        link->is_active = true;
+        DL_APPEND(link->net->active, link);
+    }
+}
+
+bool r2_link_busy(const r2_link_t *link)
+{
+    if (link->in_flight_packets > 0 || NULL != link->messages || NULL != link->control ||
+        NULL != link->again || NULL != link->deferred || link->grant_count > 0) {
+        return true;
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (R2_LANE_UP != link->lanes[i].state || link->lanes[i].ack_pending ||
+            link->lanes[i].hello_answer || link->lanes[i].failed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool r2_same_subnet(const r2_nic_t *nic, const r2_peer_rail_t *remote)
+{
+    uint32_t mask;
+
+    if (0 == nic->ipv4 || 0 == remote->ipv4 || nic->prefix_bits != remote->prefix_bits ||
+        0 == nic->prefix_bits || nic->prefix_bits > 32) {
+        return false;
+    }
+    mask = __builtin_bswap32((uint32_t) (0xffffffffull << (32 - nic->prefix_bits)));
+    return (nic->ipv4 & mask) == (remote->ipv4 & mask);
+}
+
+static void r2_link_pair(r2_link_t *link, r2_rail_t *rail, uint32_t remote_idx)
+{
+    r2_lane_t *lane = &link->lanes[link->lane_count];
+
+    lane->link = link;
+    lane->idx = link->lane_count;
+    lane->rail = rail;
+    lane->remote_idx = remote_idx;
+    lane->remote = R2_RAILS_MAX == remote_idx ? &link->info.local : &link->info.rails[remote_idx];
+    lane->window_bytes = link->net->params->window_min_bytes;
+    ++link->lane_count;
+}
+
+/*
+ * Pairs our rails with the peer's, the same way on both sides: rails of equal index in one subnet,
+ * then the k-th unpaired rails of a subnet with each other, then equal indices where a side has no
+ * address to tell.
+ */
+static void r2_link_pair_rails(r2_link_t *link)
+{
+    r2_net_t *net = link->net;
+    bool ours[R2_RAILS_MAX] = {false}, theirs[R2_RAILS_MAX] = {false};
+
+    for (int pass = 0; pass < 3; ++pass) {
+        for (uint32_t i = 0; i < net->rail_count; ++i) {
+            for (uint32_t j = 0; j < link->info.rail_count && !ours[i]; ++j) {
+                const r2_nic_t *nic = &net->rails[i].nic;
+                const r2_peer_rail_t *remote = &link->info.rails[j];
+                bool subnet = r2_same_subnet(nic, remote);
+                bool untold = 0 == nic->ipv4 || 0 == remote->ipv4;
+                bool fits = 0 == pass ? i == j && subnet : 1 == pass ? subnet : i == j && untold;
+
+                if (fits && !theirs[j]) {
+                    ours[i] = theirs[j] = true;
+                    r2_link_pair(link, &net->rails[i], j);
+                }
+            }
+        }
+    }
+}
+
+static bool r2_peer_info_ok(const r2_peer_info_t *info)
+{
+    bool ok = R2_PEER_INFO_MAGIC == info->magic && R2_PEER_INFO_VERSION == info->version &&
+              info->rail_count <= R2_RAILS_MAX && info->local.address_bytes <= R2_HELLO_ADDRESS_MAX &&
+              NULL != memchr(info->host_name, '\0', sizeof(info->host_name));
+
+    for (uint32_t i = 0; ok && i < info->rail_count; ++i) {
+        ok = info->rails[i].address_bytes <= R2_HELLO_ADDRESS_MAX &&
+             NULL != memchr(info->rails[i].name, '\0', sizeof(info->rails[i].name));
+    }
+    return ok;
+}
+
+static r2_status_t r2_link_lookup(r2_link_t *link)
+{
+    r2_net_t *net = link->net;
+    char *blob = malloc(R2_OOB_BLOB_MAX);
+    size_t bytes = 0;
+    r2_status_t status;
+
+    if (NULL == blob) {
+        return R2_ERR_NO_MEMORY;
+    }
+    status = net->oob.ops->lookup(net->oob.instance, link->rank, blob, &bytes);
+    if (R2_OK == status && sizeof(link->info) != bytes) {
+        status = R2_ERR_VERSION;
+    }
+    if (R2_OK == status) {
+        memcpy(&link->info, blob, sizeof(link->info));
+        status = r2_peer_info_ok(&link->info) ? R2_OK : R2_ERR_VERSION;
+    }
+    free(blob);
+    return status;
+}
+
+r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
+{
+    r2_link_t *link;
+    r2_status_t status;
+
+    if (rank >= net->size || rank == net->rank) {
+        return R2_ERR_PARAM;
+    }
+    if (NULL != net->links[rank]) {
+        *link_p = net->links[rank];
+        return R2_OK;
+    }
+    link = calloc(1, sizeof(*link));
+    if (NULL == link) {
+        return R2_ERR_NO_MEMORY;
+    }
+    link->net = net;
+    link->rank = rank;
+    status = r2_link_lookup(link);
+    if (R2_OK != status) {
+        free(link);
+        return status;
+    }
+    link->same_host = link->info.host_id == net->info.host_id;
+    if (link->same_host) {
+        r2_link_pair(link, &net->local, R2_RAILS_MAX);
+    } else {
+        r2_link_pair_rails(link);
+    }
+    link->preferred = link->lane_count > 0 ? (rank + net->rank) % link->lane_count : 0;
+    link->next_number = link->watermark = net->first_seq;
+    link->unasked_sent = (uint32_t) net->first_seq;
+    link->consumed = link->unasked_consumed = (uint32_t) net->first_seq;
+    net->links[rank] = link;
+    r2_link_activate(link); /* the next sweep opens its lanes */
+    *link_p = link;
+    return R2_OK;
+}
+
+static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *args)
+{
+    r2_net_t *net = link->net;
+    r2_tx_message_t *message = r2_pool_get(&net->messages);
+    bool copy = args->bytes <= net->params->copy_max_bytes &&
+                link->copied_bytes + args->bytes <= net->params->replay_bytes;
+
+    if (NULL == message) {
+        return NULL;
+    }
+    memset(message, 0, sizeof(*message));
+    message->link = link;
+    message->number = link->next_number++;
+    message->tag = args->tag;
+    message->data = args->data;
+    message->bytes = args->bytes;
+    message->chunk_bytes = args->chunk_bytes;
+    message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, args->chunk_bytes);
+    message->digest = args->digest;
+    message->priority = args->priority;
+    message->done = args->done;
+    message->arg = args->arg;
+    message->copy = copy ? malloc(args->bytes + 1) : NULL;
+    if (NULL != message->copy) {
+        if (args->bytes > 0) {
+            memcpy(message->copy, args->data, args->bytes);
+        }
+        message->data = message->copy;
+        link->copied_bytes += args->bytes;
+    }
+    DL_APPEND2(link->messages, message, all_prev, all_next);
+    return message;
+}
+
+r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
+{
+    r2_tx_message_t *message;
+    bool copied;
+
+    if (R2_OK != link->broken) {
+        return link->broken;
+    }
+    message = r2_message_new(link, args);
+    if (NULL == message) {
+        return R2_ERR_NO_MEMORY;
+    }
+    copied = NULL != message->copy;
+    ++link->net->counters->tx_messages;
+    r2_credit_open(message);
+    r2_tx_enqueue(message, false);
+    r2_link_activate(link);
+    r2_link_push(link);
+    return copied ? R2_OK : R2_IN_PROGRESS;
+}
+
+/* Takes a message out of all queues; it is freed as soon as no packet references its data. */
+static void r2_message_withdraw(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+    r2_tx_message_t *found;
+
+    uint64_t sent_bytes = (uint64_t) message->next_chunk * message->chunk_bytes;
+
+    message->withdrawn = true;
+    if (sent_bytes < message->unasked) {
+        link->unasked_sent -= message->unasked - sent_bytes; /* will never be consumed */
+    }
+    if (message->queued) {
+        DL_DELETE(link->queue[message->priority], message);
+        message->queued = false;
+    }
+    HASH_FIND(hh, link->uncredited, &message->tag, sizeof(message->tag), found);
+    if (found == message) {
+        HASH_DEL(link->uncredited, message);
+    }
+}
+
+static bool r2_item_of(const r2_tx_item_t *item, const r2_tx_message_t *message)
+{
+    return R2_WIRE_DATA == item->kind && !item->acked && item->message == message;
+}
+
+/* Settles all chunks of a withdrawn message; lanes whose transport still reads it are closed. */
+static void r2_message_discard(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+    r2_tx_item_t *item;
+    r2_packet_t *packet;
+
+    r2_message_withdraw(message);
+    ++message->refs; /* keeps it while its packets are settled */
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        bool reading = false;
+
+        DL_FOREACH(link->lanes[i].in_flight, packet)
+        {
+            reading = reading || (!packet->transport_done && R2_WIRE_DATA == packet->item->kind &&
+                                  packet->item->message == message);
+            if (r2_item_of(packet->item, message)) {
+                packet->item->acked = true;
+            }
+        }
+        if (reading) {
+            r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, true);
+        }
+    }
+    DL_FOREACH(link->again, item)
+    {
+        if (r2_item_of(item, message)) {
+            item->acked = true;
+        }
+    }
+    message->acked_chunks = message->chunk_count;
+    --message->refs;
+    r2_tx_message_settle(message);
+}
+
+void r2_link_withdraw(r2_link_t *link, uint64_t comm_key)
+{
+    r2_tx_message_t *message, *next_message;
+    r2_rx_match_t *match, *next_match;
+    r2_credit_t *credit, *next_credit;
+
+    DL_FOREACH_SAFE2(link->messages, message, next_message, all_next)
+    {
+        if (message->tag.comm_key == comm_key && NULL == message->copy) {
+            r2_message_discard(message);
+        }
+    }
+    HASH_ITER(hh, link->matches, match, next_match)
+    {
+        if (match->tag.comm_key == comm_key) {
+            r2_rx_match_drop(link, match);
+        }
+    }
+    HASH_ITER(hh, link->credits, credit, next_credit)
+    {
+        if (credit->tag.comm_key == comm_key) {
+            r2_credit_drop(link, credit);
+        }
+    }
+}
+
+void r2_link_break(r2_link_t *link, r2_status_t status)
+{
+    r2_tx_message_t *message, *next_message;
+    r2_rx_match_t *match, *next_match;
+    char text[512];
+
+    link->broken = status;
+    r2_link_describe(link, text, sizeof(text));
+    if (!link->net->ending) {
+        r2_error(link->net->log, "%s: %s", r2_status_string(status), text);
+    }
+    snprintf(link->net->error_text, sizeof(link->net->error_text), "%s %s", r2_status_string(status),
+             text);
+    DL_FOREACH_SAFE2(link->messages, message, next_message, all_next)
+    {
+        r2_link_done_fn_t done = NULL == message->copy && !message->withdrawn ? message->done : NULL;
+        void *arg = message->arg;
+
+        r2_message_discard(message);
+        if (NULL != done) {
+            done(arg, status);
+        }
+    }
+    HASH_ITER(hh, link->matches, match, next_match)
+    {
+        r2_link_done_fn_t done = match->posted ? match->done : NULL;
+        void *arg = match->arg;
+
+        r2_rx_match_drop(link, match);
+        if (NULL != done) {
+            done(arg, status);
+        }
+    }
+}
+
+uint32_t r2_link_peer(const r2_link_t *link)
+{
+    return link->rank;
+}
+
+const char *r2_link_host(const r2_link_t *link)
+{
+    return link->info.host_name;
+}
+
+void r2_link_describe(const r2_link_t *link, char *text_p, size_t text_bytes)
+{
+    size_t used;
+
+    snprintf(text_p, text_bytes, "from %s to rank %u on %s:", link->net->info.host_name, link->rank,
+             link->info.host_name);
+    if (0 == link->lane_count) {
+        used = strlen(text_p);
+        snprintf(text_p + used, text_bytes - used, " no rail of the two hosts is in a common network");
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        used = strlen(text_p);
+        snprintf(text_p + used, text_bytes - used, "%s %s - %s %s (%s)", i > 0 ? "," : "",
+                 lane->rail->nic.name, R2_RAILS_MAX == lane->remote_idx ? "local" : lane->remote->name,
+                 lane->rail->nic.carrier ? r2_lane_state_name(lane->state) : "no carrier",
+                 r2_status_string(lane->why));
+    }
+}

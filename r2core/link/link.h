@@ -1,0 +1,71 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Links: reliable, striped, tagged messages between two processes over all their rails.
+ */
+#ifndef R2_LINK_LINK_H
+#define R2_LINK_LINK_H
+
+#include "link/net.h"
+
+typedef struct r2_link r2_link_t;
+
+/** A message or a posted row is complete (or failed for good). Only notes it: called in the middle of a sweep. */
+typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
+
+/** A message to send. */
+typedef struct r2_link_send {
+    r2_tag_t tag;
+    const void *data;     /* borrowed until done */
+    uint64_t bytes;       /* 0 allowed */
+    uint32_t chunk_bytes; /* unit of striping; at most chunk_max_bytes */
+    uint32_t digest;      /* plan digest, must match the receiver's */
+    uint8_t priority;     /* 1 before 0 */
+    r2_link_done_fn_t done;
+    void *arg;            /* borrowed until done */
+} r2_link_send_t;
+
+/** A row that waits for a message. */
+typedef struct r2_link_recv {
+    r2_tag_t tag;
+    void *data;           /* borrowed until done */
+    uint64_t bytes;       /* must equal the message's */
+    uint32_t digest;
+    r2_link_done_fn_t done;
+    void *arg;            /* borrowed until done */
+} r2_link_recv_t;
+
+/**
+ * Sends a message. Delivered exactly once, over any lanes.
+ * @return R2_OK: `data` is free again, `done` is not called (short: copied); R2_IN_PROGRESS: `done`
+ *         will be called when everything is acknowledged and nothing references `data`;
+ *         R2_ERR_NO_PATH, R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
+
+/**
+ * Posts a row for a message, granting credit for it.
+ * @return R2_OK: already there, `done` is not called; R2_IN_PROGRESS: `done` will be called, with
+ *         R2_ERR_PLAN_MISMATCH if length or digest differ; R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args);
+
+/** Forgets early credits of a collective that is over on this process. */
+void r2_link_forget(r2_link_t *link, uint64_t comm_key, uint32_t coll_seq);
+
+/**
+ * Withdraws everything of a communicator (freed or poisoned): posted rows, parked data, credits, and
+ * messages whose data is borrowed. `done` is not called. Copied messages are still delivered.
+ */
+void r2_link_withdraw(r2_link_t *link, uint64_t comm_key);
+
+/** Process number of the peer. */
+uint32_t r2_link_peer(const r2_link_t *link);
+/** Host name of the peer. */
+const char *r2_link_host(const r2_link_t *link);
+
+/** Text that names both ends' rails and their state, for error messages. */
+void r2_link_describe(const r2_link_t *link, char *text_p, size_t text_bytes);
+
+#endif

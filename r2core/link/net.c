@@ -1,0 +1,285 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Net: start, end, and the sweep that drives everything.
+ */
+#include "r2_config.h"
+
+#include "link/net.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "link/state.h"
+
+/* Silence of our own (stopped, swapped out, computing) of more than this restarts all lane timers. */
+#define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
+/* Parked bytes at which the service thread stops reading for an application that is away. */
+#define R2_SERVICE_PARK_BYTES (4u << 20)
+
+static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *nic,
+                                 r2_peer_rail_t *published)
+{
+    size_t bytes = 0;
+    r2_status_t status;
+
+    status = net->hello.ops->listen(net->hello.instance, idx, nic, published->address, &bytes);
+    if (R2_OK != status) {
+        return status;
+    }
+    published->address_bytes = (uint32_t) bytes;
+    if (NULL != nic) {
+        memcpy(published->name, nic->name, sizeof(published->name));
+        published->ipv4 = nic->ipv4;
+        published->prefix_bits = nic->prefix_bits;
+    }
+    return R2_OK;
+}
+
+static r2_status_t r2_net_open_rails(r2_net_t *net, const r2_nic_t *nics, size_t nic_count)
+{
+    r2_status_t status;
+
+    r2_rail_init(&net->local, R2_RAILS_MAX, NULL, &net->tp, &net->callbacks, net->segment_bytes,
+                 net->epoll_fd, net, net->log);
+    status = r2_net_listen(net, R2_RAILS_MAX, NULL, &net->info.local);
+    if (R2_OK != status) {
+        return status;
+    }
+    for (size_t i = 0; i < nic_count; ++i) {
+        r2_rail_init(&net->rails[i], (uint32_t) i, &nics[i], &net->tp, &net->callbacks,
+                     net->segment_bytes, net->epoll_fd, net, net->log);
+        status = r2_net_listen(net, (uint32_t) i, &nics[i], &net->info.rails[i]);
+        if (R2_OK != status) {
+            return status;
+        }
+        ++net->rail_count;
+    }
+    net->info.rail_count = net->rail_count;
+    return R2_OK;
+}
+
+r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
+                        const char *host_name)
+{
+    r2_hello_upcalls_t upcalls = {r2_hello_request, r2_hello_result, net};
+
+    net->callbacks.received = r2_rx_packet;
+    net->callbacks.failed = r2_lane_failed;
+    net->segment_bytes = sizeof(r2_wire_header_t) + net->params->chunk_max_bytes;
+    net->info.magic = R2_PEER_INFO_MAGIC;
+    net->info.version = R2_PEER_INFO_VERSION;
+    net->info.host_id = host_id;
+    strncpy(net->info.host_name, host_name, sizeof(net->info.host_name) - 1);
+    net->now_ns = net->last_sweep_ns = r2_now_ns(net->clock);
+    r2_pool_init(&net->packets, sizeof(r2_packet_t));
+    r2_pool_init(&net->items, sizeof(r2_tx_item_t));
+    r2_pool_init(&net->messages, sizeof(r2_tx_message_t));
+    net->links = calloc(net->size, sizeof(net->links[0]));
+    if (NULL == net->links) {
+        return R2_ERR_NO_MEMORY;
+    }
+    net->hello.ops->bind(net->hello.instance, &upcalls);
+    return r2_net_open_rails(net, nics, nic_count);
+}
+
+static void r2_link_free(r2_link_t *link)
+{
+    r2_net_t *net = link->net;
+    r2_tx_message_t *message, *next_message;
+    r2_tx_item_t *item, *next_item;
+    r2_credit_t *credit, *next_credit;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, false);
+    }
+    DL_CONCAT(link->control, link->again);
+    DL_FOREACH_SAFE(link->control, item, next_item)
+    {
+        r2_pool_put(&net->items, item);
+    }
+    HASH_CLEAR(hh, link->uncredited);
+    DL_FOREACH_SAFE2(link->messages, message, next_message, all_next)
+    {
+        free(message->copy);
+        r2_pool_put(&net->messages, message);
+    }
+    HASH_ITER(hh, link->credits, credit, next_credit)
+    {
+        r2_credit_drop(link, credit);
+    }
+    r2_rx_free(link);
+    free(link);
+}
+
+void r2_net_fini(r2_net_t *net)
+{
+    net->ending = true;
+    for (uint32_t rank = 0; NULL != net->links && rank < net->size; ++rank) {
+        if (NULL != net->links[rank]) {
+            r2_link_free(net->links[rank]);
+        }
+    }
+    free(net->links);
+    for (uint32_t i = 0; i < net->rail_count; ++i) {
+        r2_rail_fini(&net->rails[i]);
+    }
+    if (NULL != net->local.tp) {
+        r2_rail_fini(&net->local);
+    }
+    while (NULL != net->abandoned) {
+        r2_lane_conn_t *conn = net->abandoned;
+
+        net->abandoned = conn->next;
+        free(conn);
+    }
+    r2_pool_fini(&net->packets);
+    r2_pool_fini(&net->items);
+    r2_pool_fini(&net->messages);
+}
+
+static unsigned r2_net_progress_rails(r2_net_t *net)
+{
+    unsigned events;
+
+    if (!net->may_deliver && net->parked_bytes > R2_SERVICE_PARK_BYTES) {
+        return 0; /* all lanes fall silent together: peers hold, nobody is blamed */
+    }
+    net->in_callback = true;
+    events = r2_rail_progress(&net->local);
+    for (uint32_t i = 0; i < net->rail_count; ++i) {
+        events += r2_rail_progress(&net->rails[i]);
+    }
+    net->in_callback = false;
+    return events;
+}
+
+/* We did not look for a while: what is late may be in our own buffers. */
+static void r2_net_notice_own_silence(r2_net_t *net)
+{
+    r2_link_t *link;
+
+    if (net->now_ns - net->last_sweep_ns > R2_OWN_SILENCE_NS) {
+        DL_FOREACH(net->active, link)
+        {
+            for (uint32_t i = 0; i < link->lane_count; ++i) {
+                link->lanes[i].timer_base_ns = net->now_ns;
+            }
+        }
+    }
+    net->last_sweep_ns = net->now_ns;
+}
+
+static void r2_link_tend_lanes(r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_t *lane = &link->lanes[i];
+
+        if (lane->failed) {
+            r2_lane_fence(lane, lane->why, true);
+        }
+        if (lane->hello_answer) {
+            lane->hello_answer = false;
+            if (NULL != lane->conn) {
+                r2_tx_bare(lane, R2_WIRE_HELLO_ACK);
+            }
+        }
+    }
+}
+
+void r2_net_tend(r2_net_t *net)
+{
+    r2_link_t *link, *next;
+
+    net->now_ns = r2_now_ns(net->clock);
+    DL_FOREACH_SAFE(net->active, link, next)
+    {
+        r2_link_tend_lanes(link);
+        r2_link_timers(link);
+        r2_link_push(link);
+        r2_rx_deferred(link);
+        r2_ack_flush(link);
+        if (!r2_link_busy(link)) {
+            link->is_active = false;
+            DL_DELETE(net->active, link);
+        }
+    }
+}
+
+unsigned r2_net_sweep(r2_net_t *net)
+{
+    unsigned events;
+
+    net->now_ns = r2_now_ns(net->clock);
+    r2_net_notice_own_silence(net);
+    events = r2_net_progress_rails(net);
+    if (NULL != net->active) {
+        r2_net_tend(net);
+    }
+    r2_rail_sweep(&net->local);
+    for (uint32_t i = 0; i < net->rail_count; ++i) {
+        r2_rail_sweep(&net->rails[i]);
+    }
+    return events;
+}
+
+bool r2_net_arm(r2_net_t *net)
+{
+    if (R2_OK != r2_rail_arm(&net->local)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < net->rail_count; ++i) {
+        if (R2_OK != r2_rail_arm(&net->rails[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint64_t r2_net_deadline_ns(const r2_net_t *net)
+{
+    uint64_t deadline_ns = net->hello.ops->deadline_ns(net->hello.instance);
+    r2_link_t *link;
+
+    DL_FOREACH(net->active, link)
+    {
+        deadline_ns = r2_min(deadline_ns, r2_link_deadline_ns(link));
+    }
+    return deadline_ns;
+}
+
+bool r2_net_outstanding(const r2_net_t *net)
+{
+    return NULL != net->active;
+}
+
+void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
+{
+    r2_rail_t *rail = &net->rails[rail_idx];
+
+    net->now_ns = r2_now_ns(net->clock);
+    if (rail->nic.carrier == carrier) {
+        return;
+    }
+    rail->nic.carrier = carrier;
+    net->counters->carrier_losses += carrier ? 0 : 1;
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        r2_link_t *link = net->links[rank];
+
+        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+            r2_lane_t *lane = &link->lanes[i];
+
+            if (lane->rail != rail) {
+                continue;
+            }
+            if (carrier) {
+                lane->retry_ns = net->now_ns;
+                r2_link_activate(link);
+            } else if (R2_LANE_DOWN != lane->state) {
+                r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
+            }
+        }
+    }
+}

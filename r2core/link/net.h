@@ -1,0 +1,118 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Net: the network side of one process: its rails, its links, and the table of lane connections.
+ */
+#ifndef R2_LINK_NET_H
+#define R2_LINK_NET_H
+
+#include <uthash.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/pool.h"
+#include "link/wire.h"
+#include "oob/oob.h"
+#include "r2/counters.h"
+#include "r2/params.h"
+#include "rail/hello.h"
+#include "rail/rail.h"
+#include "transport/transport.h"
+
+struct r2_link;
+struct r2_lane;
+
+/** One rail of a peer, as published. Plain value, travels in the start-up blob. */
+typedef struct r2_peer_rail {
+    char name[R2_NIC_NAME_MAX];
+    uint32_t ipv4; /* network byte order */
+    uint32_t prefix_bits;
+    uint32_t address_bytes;
+    uint8_t address[R2_HELLO_ADDRESS_MAX]; /* of the hello listener */
+} r2_peer_rail_t;
+
+/** What a process publishes about itself. Plain value. */
+typedef struct r2_peer_info {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t host_id; /* equal: same host, shared memory */
+    char host_name[64];
+    uint32_t rail_count;
+    r2_peer_rail_t rails[R2_RAILS_MAX];
+    r2_peer_rail_t local; /* listener for ranks of the same host */
+} r2_peer_info_t;
+
+#define R2_PEER_INFO_MAGIC   0x32724f43u
+#define R2_PEER_INFO_VERSION 1u
+
+/** What the net needs to know of collectives. Called under the engine lock. */
+typedef struct r2_net_upcalls {
+    /** True if messages with this communicator key and sequence will never be wanted any more. */
+    bool (*over)(void *arg, uint64_t comm_key, uint32_t coll_seq);
+    void *arg; /* borrowed: outlives the net */
+} r2_net_upcalls_t;
+
+/** The network side of one process. Everything in it belongs to the engine lock. */
+typedef struct r2_net {
+    const r2_clock_t *clock;    /* borrowed */
+    const r2_params_t *params;  /* borrowed */
+    const r2_log_t *log;        /* borrowed */
+    r2_counters_t *counters;    /* borrowed */
+    r2_tp_t tp;
+    r2_hello_t hello;
+    r2_oob_t oob;
+    r2_net_upcalls_t upcalls;
+    r2_tp_callbacks_t callbacks;
+    uint32_t rank, size;
+    r2_peer_info_t info;        /* what this process publishes */
+    r2_rail_t rails[R2_RAILS_MAX];
+    uint32_t rail_count;
+    r2_rail_t local;            /* shared memory of the host */
+    int epoll_fd;               /* borrowed: gets the descriptors of all workers; -1: none */
+    size_t segment_bytes;       /* largest packet: header and chunk */
+    uint64_t first_seq;         /* where message numbers start */
+    uint64_t now_ns;            /* time of this sweep */
+    bool may_deliver;           /* false: the service thread drives, application memory is off limits */
+    bool in_callback;           /* inside a transport upcall: only note and enqueue */
+    bool ending;                /* after the final fence: failures are not news */
+    struct r2_link **links;     /* owned: by rank, NULL until first use */
+    struct r2_link *active;     /* owned list: links that timers must look at */
+    struct r2_lane *connections; /* hash by connection id */
+    struct r2_lane_conn *abandoned; /* owned list: endpoints that died in mid wire-up */
+    uint64_t next_call;         /* hello call ids */
+    uint64_t parked_bytes;      /* over all links */
+    uint64_t last_sweep_ns;
+    uint64_t last_rx_ns;        /* newest packet from anybody */
+    uint64_t early_credits;     /* credits kept, over all links */
+    char error_text[768];       /* of the newest link that broke for good */
+    r2_pool_t packets, items, messages; /* free lists */
+} r2_net_t;
+
+/** Opens devices and listeners and fills net->info. Fields above `tp` and parts are set by the caller. */
+r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
+                        const char *host_name);
+/** Frees all links and rails; what is in flight is discarded. */
+void r2_net_fini(r2_net_t *net);
+
+/**
+ * One sweep: all workers, then timers, acknowledgements and queues.
+ * @return number of events; 0 = nothing to do.
+ */
+unsigned r2_net_sweep(r2_net_t *net);
+/** The part of a sweep that does not read from rails: fences, timers, queues, acknowledgements. */
+void r2_net_tend(r2_net_t *net);
+/** Prepares all workers for sleeping on epoll_fd. @return false: there is work, sweep first. */
+bool r2_net_arm(r2_net_t *net);
+/** Next time a sweep has work because of a timer; R2_NEVER_NS: none. */
+uint64_t r2_net_deadline_ns(const r2_net_t *net);
+/** True if something waits for the network: acknowledgements, lanes being opened, parked data. */
+bool r2_net_outstanding(const r2_net_t *net);
+
+/** The link to a process, created on first use. @return R2_OK, R2_ERR_NOT_FOUND, R2_ERR_VERSION, ... */
+r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p);
+
+/** A NIC lost or got carrier (or its address). */
+void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier);
+
+#endif

@@ -1,0 +1,80 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Round trip, rate and window of a lane.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+#define R2_MIN_RTT_LIFE_NS  (10 * R2_NS_PER_S)
+#define R2_RATE_INTERVAL_NS (20 * R2_NS_PER_MS)
+
+/* Smoothed round trip and its variation. Source: RFC 6298, section 2. */
+static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
+{
+    if (0 == lane->srtt_ns) {
+        lane->srtt_ns = sample_ns;
+        lane->rttvar_ns = sample_ns / 2;
+        return;
+    }
+    lane->rttvar_ns = (3 * lane->rttvar_ns + (sample_ns > lane->srtt_ns ? sample_ns - lane->srtt_ns
+                                                                        : lane->srtt_ns - sample_ns)) /
+                      4;
+    lane->srtt_ns = (7 * lane->srtt_ns + sample_ns) / 8;
+}
+
+static void r2_rate_update(r2_lane_t *lane, uint64_t now_ns, uint64_t acked_bytes)
+{
+    uint64_t elapsed_ns = now_ns - lane->rate_from_ns;
+
+    lane->rate_bytes += acked_bytes;
+    if (elapsed_ns < R2_RATE_INTERVAL_NS) {
+        return;
+    }
+    if (elapsed_ns < 10 * R2_RATE_INTERVAL_NS) {
+        uint64_t rate = lane->rate_bytes * R2_NS_PER_S / elapsed_ns;
+
+        lane->rate_bytes_per_s =
+            0 == lane->rate_bytes_per_s ? rate : (3 * lane->rate_bytes_per_s + rate) / 4;
+    }
+    lane->rate_bytes = 0;
+    lane->rate_from_ns = now_ns;
+}
+
+/*
+ * The window follows the queueing delay (in the manner of TCP Vegas and LEDBAT, RFC 6817): it grows
+ * by what was acknowledged while the delay is under the target and the window was in the way, and
+ * shrinks by an eighth, once per round trip, when the delay is over twice the target.
+ */
+static void r2_window_adapt(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
+{
+    r2_net_t *net = lane->link->net;
+    uint64_t target_ns = net->params->queue_delay_us * R2_NS_PER_US;
+    uint64_t delay_ns = sample_ns - lane->min_rtt_ns;
+
+    if (delay_ns < target_ns && lane->limited) {
+        lane->window_bytes =
+            r2_min(lane->window_bytes + acked_bytes, (uint64_t) net->params->window_max_bytes);
+        lane->limited = false;
+    } else if (delay_ns > 2 * target_ns && net->now_ns - lane->shrunk_ns > lane->srtt_ns) {
+        lane->window_bytes = r2_max(lane->window_bytes - lane->window_bytes / 8,
+                                    (uint64_t) net->params->window_min_bytes);
+        lane->shrunk_ns = net->now_ns;
+    }
+}
+
+void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
+{
+    uint64_t now_ns = lane->link->net->now_ns;
+
+    if (0 == lane->min_rtt_ns || sample_ns < lane->min_rtt_ns ||
+        now_ns - lane->min_rtt_at_ns > R2_MIN_RTT_LIFE_NS) {
+        lane->min_rtt_ns = sample_ns;
+        lane->min_rtt_at_ns = now_ns;
+    }
+    r2_rtt_smooth(lane, sample_ns);
+    r2_rate_update(lane, now_ns, acked_bytes);
+    r2_window_adapt(lane, sample_ns, acked_bytes);
+}

@@ -1,0 +1,290 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Inside of a link: lanes, messages, packets. For link/ only.
+ */
+#ifndef R2_LINK_STATE_H
+#define R2_LINK_STATE_H
+
+#include "base/util.h"
+#include "link/link.h"
+
+/* Messages longer than this are credited as soon as their row is posted; shorter ones only on request. */
+#define R2_CREDIT_MIN_BYTES 16384u
+
+typedef enum r2_lane_state {
+    R2_LANE_DOWN,    /* not connected; tried again at retry_ns */
+    R2_LANE_CALLING, /* our hello call is under way */
+    R2_LANE_WIRING,  /* endpoint exists, HELLO packets cross */
+    R2_LANE_UP,      /* carries data */
+    R2_LANE_SUSPECT  /* acknowledgements stopped while others are alive: no new data */
+} r2_lane_state_t;
+
+/** What is sent and must be acknowledged: a chunk of a message, or a control packet. */
+typedef struct r2_tx_rts {
+    uint64_t number;
+    r2_tag_t tag;
+    uint64_t bytes;
+    uint32_t chunk_bytes, digest;
+} r2_tx_rts_t;
+
+typedef struct r2_tx_item {
+    struct r2_tx_item *prev, *next;  /* in link->control or link->again */
+    struct r2_tx_message *message;   /* DATA: borrowed, not to be used once acked; else NULL */
+    uint32_t chunk;
+    uint8_t kind;                    /* r2_wire_kind_t */
+    bool acked, queued;
+    uint16_t in_flight;              /* packets in flight on live lanes that carry it */
+    uint32_t refs;                   /* packets that reference it in any way */
+    uint32_t payload_bytes;          /* control only */
+    union {
+        r2_tag_t credits[R2_WIRE_CREDITS_MAX];
+        uint64_t connection;
+        r2_tx_rts_t rts;             /* fields of the header; the message may be gone by then */
+    } payload;
+} r2_tx_item_t;
+
+/** A message being sent. Freed when all chunks are acknowledged and no packet references it. */
+typedef struct r2_tx_message {
+    struct r2_tx_message *prev, *next; /* in link->queue[priority] while chunks are unsent */
+    struct r2_tx_message *all_prev, *all_next; /* in link->messages */
+    r2_link_t *link;               /* borrowed */
+    uint64_t number;
+    r2_tag_t tag;
+    const char *data;              /* borrowed, or copy */
+    char *copy;                    /* owned; NULL: data is the caller's */
+    uint64_t bytes;
+    uint64_t granted;              /* bytes that may be sent now */
+    uint64_t unasked;              /* first bytes that travel against the parking budget */
+    uint32_t chunk_bytes, chunk_count;
+    uint32_t next_chunk;           /* first unsent */
+    uint32_t acked_chunks;
+    uint32_t refs;                 /* packets that reference data */
+    uint32_t digest;
+    uint8_t priority;
+    bool credited;                 /* the receiver has posted the row */
+    bool queued;
+    bool withdrawn;                /* nobody waits any more */
+    r2_link_done_fn_t done;        /* NULL when copied */
+    void *arg;
+    UT_hash_handle hh;             /* in link->uncredited, by tag */
+} r2_tx_message_t;
+
+/** One transmission on one lane. Freed when the transport is through with it and it is settled. */
+typedef struct r2_packet {
+    r2_tp_send_t op;               /* first member */
+    struct r2_packet *prev, *next; /* in lane->in_flight, in order of lane_seq */
+    struct r2_lane *lane;          /* borrowed; NULL once the lane was fenced */
+    r2_net_t *net;                 /* borrowed */
+    r2_tx_item_t *item;            /* NULL: not sequenced */
+    uint64_t sent_ns;
+    uint32_t lane_seq;
+    uint32_t bytes;                /* counted in the lane's window */
+    bool settled;                  /* acknowledged, abandoned, or never to be */
+    bool transport_done;
+    r2_wire_header_t header;
+} r2_packet_t;
+
+/** One connection of a lane. Outlives its lane's use of it when it cannot be closed yet. */
+typedef struct r2_lane_conn {
+    struct r2_lane *lane;          /* borrowed; NULL: abandoned in mid wire-up, freed with the net */
+    r2_tp_ep_t *ep;                /* owned by the worker's transport */
+    r2_rail_worker_t *worker;      /* borrowed: counted as a user */
+    struct r2_lane_conn *next;     /* in net->abandoned */
+} r2_lane_conn_t;
+
+/** One rail of this process towards one peer. Hot fields first. */
+typedef struct r2_lane {
+    r2_link_t *link;               /* borrowed */
+    r2_lane_state_t state;
+    uint32_t idx;                  /* in link->lanes */
+    r2_lane_conn_t *conn;          /* owned; WIRING and later */
+    uint64_t tx_connection;        /* id the peer wants to see */
+    uint64_t rx_connection;        /* id we want to see; 0 = not registered */
+    r2_packet_t *in_flight;        /* owned list */
+    uint64_t in_flight_bytes;
+    uint64_t window_bytes;
+    uint32_t tx_seq;               /* next lane sequence number */
+    uint32_t rx_next;              /* everything before is held */
+    uint32_t rx_bits;              /* rx_next + 1 + i is held */
+    bool ack_now;                  /* acknowledge at the end of this sweep */
+    bool ack_pending;              /* something is not acknowledged yet */
+    uint32_t ack_count;            /* packets not acknowledged yet */
+    uint64_t ack_due_ns;           /* when ack_pending */
+    uint64_t rx_newest_ns;         /* arrival of the newest sequenced packet */
+    uint64_t last_rx_ns;           /* arrival of anything */
+    uint64_t timer_base_ns;        /* silence counts from here at the earliest */
+    uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
+    uint64_t shrunk_ns;            /* when the window was last made smaller */
+    uint64_t rate_bytes_per_s;     /* acknowledged, smoothed */
+    uint64_t rate_bytes, rate_from_ns;
+    bool limited;                  /* the window was full since the last look */
+    bool hedged;                   /* its chunks were given to other lanes in this silence */
+    bool failed;                   /* the transport or the peer said so: fence at the end of the sweep */
+    bool hello_seen, hello_acked;  /* WIRING: what has crossed so far */
+    bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
+    bool was_up;
+    r2_status_t why;               /* last failure */
+    r2_rail_t *rail;               /* borrowed */
+    const r2_peer_rail_t *remote;  /* borrowed: in link->info */
+    uint32_t remote_idx;           /* rail index at the peer */
+    r2_rail_worker_t *call_worker; /* borrowed: offered in the hello call under way */
+    uint64_t call_connection;      /* offered in the hello call under way */
+    uint64_t call_id;              /* of the hello call under way; 0 = none */
+    uint64_t state_ns;             /* when the state was entered */
+    uint64_t retry_ns;             /* DOWN: next attempt */
+    uint32_t failures;             /* in a row */
+    UT_hash_handle hh;             /* in net->connections, by rx_connection */
+} r2_lane_t;
+
+/** A chunk that arrived before its row was posted. */
+typedef struct r2_parked {
+    struct r2_parked *next;
+    uint64_t offset;
+    uint32_t bytes;
+    bool unasked;
+    char data[];
+} r2_parked_t;
+
+/** A message being received or received and not yet given to a row. */
+typedef struct r2_rx_message {
+    struct r2_rx_message *prev, *next; /* in link->deferred */
+    uint64_t number;
+    r2_tag_t tag;
+    uint64_t bytes;
+    uint32_t chunk_bytes, chunk_count;
+    uint32_t held;                 /* chunks received */
+    uint32_t digest;
+    bool discard;                  /* nobody wants it: acknowledge and drop */
+    bool deferred;                 /* in link->deferred: has parked chunks and a posted row */
+    r2_parked_t *parked;           /* owned list */
+    uint64_t *bitmap;              /* owned: chunks received */
+    struct r2_rx_match *match;     /* borrowed; NULL when discarding */
+    UT_hash_handle hh;             /* in link->arriving, by number, until all chunks are held */
+} r2_rx_message_t;
+
+/** Meeting point of a row and a message with the same tag. */
+typedef struct r2_rx_match {
+    r2_tag_t tag;
+    bool posted;
+    bool rts;                      /* the sender asked for credit */
+    char *data;                    /* borrowed */
+    uint64_t bytes;
+    uint32_t digest;
+    r2_link_done_fn_t done;
+    void *arg;
+    r2_rx_message_t *message;      /* owned once there */
+    UT_hash_handle hh;             /* in link->matches, by tag */
+} r2_rx_match_t;
+
+/** A message number that is complete, above the watermark. */
+typedef struct r2_rx_done {
+    uint64_t number;
+    UT_hash_handle hh;
+} r2_rx_done_t;
+
+/** Credit that came before its message. */
+typedef struct r2_credit {
+    r2_tag_t tag;
+    UT_hash_handle hh;
+} r2_credit_t;
+
+struct r2_link {
+    r2_net_t *net;                 /* borrowed */
+    uint32_t rank;
+    bool same_host;
+    bool is_active;                /* in net->active */
+    bool waiting_path;             /* something to send and no lane up */
+    r2_status_t broken;            /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
+    struct r2_link *prev, *next;   /* in net->active */
+    uint32_t lane_count;
+    r2_lane_t lanes[R2_RAILS_MAX];
+    uint32_t preferred;            /* lane for short messages */
+    /* sending */
+    uint64_t next_number;
+    r2_tx_item_t *control, *again; /* owned lists: before all data; sent before and lost */
+    r2_tx_message_t *queue[2];     /* messages with unsent chunks, by priority */
+    r2_tx_message_t *messages;     /* owned list: all that are not complete */
+    r2_tx_message_t *uncredited;   /* hash by tag */
+    r2_credit_t *credits;          /* owned hash by tag: arrived early */
+    r2_tag_t grants[R2_WIRE_CREDITS_MAX]; /* credits to be sent with the next packet */
+    uint32_t grant_count;
+    uint64_t unasked_sent;         /* bytes sent without credit */
+    uint32_t unasked_consumed;     /* the peer's count, modulo 2^32 */
+    uint64_t copied_bytes;         /* in copies */
+    uint64_t in_flight_packets;    /* sequenced, over all lanes */
+    /* receiving */
+    uint64_t watermark;            /* every message number before this is complete */
+    r2_rx_done_t *completed;       /* owned hash */
+    r2_rx_message_t *arriving;     /* owned hash by number */
+    r2_rx_match_t *matches;        /* owned hash by tag */
+    r2_rx_message_t *deferred;     /* list: rows to be fed when the application drives again */
+    uint32_t consumed;             /* unasked bytes given to rows, modulo 2^32 */
+    uint64_t parked_bytes;
+    /* state of the path */
+    uint64_t last_rx_ns;
+    uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
+    uint32_t refused;              /* hello calls refused in a row */
+    r2_peer_info_t info;           /* what the peer published */
+};
+
+/* link.c */
+void r2_link_activate(r2_link_t *link);
+bool r2_link_busy(const r2_link_t *link);
+void r2_link_break(r2_link_t *link, r2_status_t status);
+
+/* tx.c */
+void r2_link_push(r2_link_t *link);
+void r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes);
+void r2_tx_enqueue(r2_tx_message_t *message, bool front);
+void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
+void r2_tx_message_settle(r2_tx_message_t *message);
+void r2_tx_abandon(r2_lane_t *lane);
+void r2_tx_hedge(r2_lane_t *lane);
+r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
+
+/* ack.c */
+void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header);
+void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header);
+bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
+void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
+void r2_ack_flush(r2_link_t *link);
+
+/* rtt.c */
+void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
+
+/* rx.c */
+void r2_rx_packet(void *worker, const void *header, size_t header_bytes, const void *data,
+                  size_t data_bytes);
+void r2_rx_deferred(r2_link_t *link);
+void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match);
+void r2_rx_free(r2_link_t *link);
+
+/* credit.c */
+void r2_credit_grant(r2_link_t *link, const r2_tag_t *tag);
+void r2_credit_received(r2_link_t *link, const r2_tag_t *tags, size_t count);
+void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
+void r2_credit_open(r2_tx_message_t *message);
+void r2_credit_consumed(r2_link_t *link, uint32_t consumed);
+
+/* lane.c, hello.c */
+void r2_lane_open(r2_lane_t *lane);
+void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer);
+void r2_lane_connected(r2_lane_t *lane, uint8_t kind);
+void r2_lane_cancel_call(r2_lane_t *lane);
+void r2_lane_failed(void *worker, void *conn, r2_status_t status);
+r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
+                         size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection);
+void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
+void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
+const char *r2_lane_state_name(r2_lane_state_t state);
+void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);
+void r2_hello_result(void *net, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
+
+/* timer.c */
+void r2_link_timers(r2_link_t *link);
+uint64_t r2_link_deadline_ns(const r2_link_t *link);
+uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
+
+#endif

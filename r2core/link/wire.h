@@ -1,0 +1,100 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Wire format: the one packed header of every packet, and its validation (docs/protocol.md).
+ */
+#ifndef R2_LINK_WIRE_H
+#define R2_LINK_WIRE_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/status.h"
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#    error "the wire format is little endian; add conversions to link/wire.c"
+#endif
+
+#define R2_WIRE_VERSION      1
+#define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
+#define R2_WIRE_CHUNKS_MAX   (1u << 20)   /* chunks of one message */
+#define R2_WIRE_CREDITS_MAX  16           /* tags in one credit packet */
+
+/** Kinds of packets. From R2_WIRE_DATA on they carry a lane sequence number and are acknowledged. */
+typedef enum r2_wire_kind {
+    R2_WIRE_HELLO = 1, /* first packet of a lane, each way */
+    R2_WIRE_HELLO_ACK, /* answer to HELLO: the lane works in the other direction */
+    R2_WIRE_ACK,       /* nothing but the acknowledgement fields */
+    R2_WIRE_DATA,      /* one chunk of a message */
+    R2_WIRE_CREDIT,    /* payload: r2_tag_t[]: rows that are posted */
+    R2_WIRE_RTS,       /* a short message waits for credit */
+    R2_WIRE_LANE_DOWN, /* payload: uint64_t: connection id that its owner should fence */
+    R2_WIRE_PING,      /* asks for an acknowledgement */
+    R2_WIRE_KIND_END
+} r2_wire_kind_t;
+
+enum {
+    R2_WIRE_ACK_NOW = 1 << 0, /* the sender waits for the acknowledgement */
+    R2_WIRE_UNASKED = 1 << 1, /* sent without credit: counts against the parking budget */
+    R2_WIRE_HEDGE = 1 << 2,   /* sent again while the first copy may still arrive */
+    R2_WIRE_DIRTY = 1 << 3,   /* the sender's health map is newer than the agreed one */
+    R2_WIRE_FLAGS_ALL = (1 << 4) - 1
+};
+
+/** Where a message belongs: communicator with incarnation, collective, row. */
+typedef struct r2_tag {
+    uint64_t comm_key;
+    uint32_t coll_seq;
+    uint32_t row;
+} r2_tag_t;
+
+static_assert(16 == sizeof(r2_tag_t), "tags travel in credit packets and are hash keys");
+
+/** The header. Fields from `message` on are 0 unless the kind is DATA or RTS. */
+typedef struct __attribute__((packed)) r2_wire_header {
+    uint8_t version;
+    uint8_t kind;           /* r2_wire_kind_t */
+    uint16_t flags;
+    uint32_t lane_seq;      /* of this packet on its lane */
+    uint64_t connection;    /* the receiver's id of this lane: fence and cookie */
+    uint32_t ack_next;      /* every lane_seq before this one is held by the sender of this packet */
+    uint32_t ack_bits;      /* bit i: lane_seq ack_next + 1 + i is held, too */
+    uint32_t ack_held_us;   /* how long the newest of them waited for this acknowledgement */
+    uint32_t consumed;      /* unasked bytes given to rows so far on this link, modulo 2^32 */
+    uint32_t digest;        /* of the plan that the message belongs to */
+    uint32_t length;        /* payload bytes of this packet */
+    uint64_t message;       /* link message number: de-duplication */
+    r2_tag_t tag;           /* routing */
+    uint64_t message_bytes; /* whole message */
+    uint32_t chunk_bytes;   /* unit it is cut into */
+    uint32_t chunk;         /* index: bytes from chunk * chunk_bytes */
+    uint32_t destination;   /* final process, for relaying */
+    uint8_t hop;            /* relays so far */
+    uint8_t reserved[3];    /* 0 */
+} r2_wire_header_t;
+
+static_assert(88 == sizeof(r2_wire_header_t), "wire layout is frozen per version");
+
+/** True if packets of this kind carry a lane sequence number. */
+static inline bool r2_wire_sequenced(uint8_t kind)
+{
+    return kind >= R2_WIRE_DATA;
+}
+
+/** Number of chunks of a message. @param chunk_bytes > 0. @return at least 1. */
+static inline uint64_t r2_wire_chunks(uint64_t message_bytes, uint32_t chunk_bytes)
+{
+    return 0 == message_bytes ? 1 : (message_bytes + chunk_bytes - 1) / chunk_bytes;
+}
+
+/**
+ * Copies a header out of a received packet and checks every field that memory safety depends on.
+ * @return R2_OK or R2_ERR_WIRE.
+ */
+r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t data_bytes,
+                          r2_wire_header_t *header_p);
+
+#endif

@@ -1,0 +1,190 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Rail life cycle.
+ */
+#include "r2_config.h"
+
+#include "rail/rail.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+void r2_rail_init(r2_rail_t *rail, uint32_t idx, const r2_nic_t *nic, const r2_tp_t *tp,
+                  const r2_tp_callbacks_t *callbacks, size_t segment_bytes, int epoll_fd,
+                  void *owner, const r2_log_t *log)
+{
+    memset(rail, 0, sizeof(*rail));
+    rail->idx = idx;
+    if (NULL != nic) {
+        rail->nic = *nic;
+    } else {
+        strcpy(rail->nic.name, "local");
+        rail->nic.carrier = true;
+    }
+    rail->tp = tp;
+    rail->callbacks = callbacks;
+    rail->segment_bytes = segment_bytes;
+    rail->epoll_fd = epoll_fd;
+    rail->owner = owner;
+    rail->log = log;
+}
+
+static void r2_rail_watch(r2_rail_t *rail, r2_tp_worker_t *worker, int operation)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    int fd = rail->tp->ops->worker_fd(worker);
+
+    if (fd >= 0 && rail->epoll_fd >= 0) {
+        epoll_ctl(rail->epoll_fd, operation, fd, &event);
+    }
+}
+
+static void r2_rail_worker_destroy(r2_rail_worker_t *worker)
+{
+    r2_worker_peer_t *peer, *next;
+
+    r2_rail_watch(worker->rail, worker->worker, EPOLL_CTL_DEL);
+    worker->rail->tp->ops->worker_destroy(worker->worker);
+    HASH_ITER(hh, worker->peers, peer, next)
+    {
+        HASH_DEL(worker->peers, peer);
+        free(peer);
+    }
+    free(worker);
+}
+
+void r2_rail_fini(r2_rail_t *rail)
+{
+    while (NULL != rail->workers) {
+        r2_rail_worker_t *worker = rail->workers;
+
+        rail->workers = worker->next;
+        r2_rail_worker_destroy(worker);
+    }
+    if (NULL != rail->device) {
+        rail->tp->ops->device_close(rail->device);
+        rail->device = NULL;
+    }
+}
+
+static r2_status_t r2_rail_open(r2_rail_t *rail)
+{
+    r2_tp_device_config_t config = {
+        .name = R2_RAILS_MAX == rail->idx ? NULL : rail->nic.name,
+        .segment_bytes = rail->segment_bytes,
+    };
+
+    if (NULL != rail->device) {
+        return R2_OK;
+    }
+    return rail->tp->ops->device_open(rail->tp->instance, &config, &rail->device);
+}
+
+static r2_status_t r2_rail_worker_add(r2_rail_t *rail)
+{
+    r2_rail_worker_t *worker = calloc(1, sizeof(*worker));
+    r2_status_t status;
+
+    if (NULL == worker) {
+        return R2_ERR_NO_MEMORY;
+    }
+    worker->rail = rail;
+    status = rail->tp->ops->worker_create(rail->device, rail->callbacks, worker, &worker->worker);
+    if (R2_OK != status) {
+        free(worker);
+        return status;
+    }
+    r2_rail_watch(rail, worker->worker, EPOLL_CTL_ADD);
+    worker->next = rail->workers;
+    rail->workers = worker;
+    return R2_OK;
+}
+
+r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, r2_rail_worker_t **worker_p)
+{
+    r2_worker_peer_t *entry = NULL;
+    r2_status_t status = r2_rail_open(rail);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    if (NULL != rail->workers) {
+        HASH_FIND(hh, rail->workers->peers, &peer, sizeof(peer), entry);
+    }
+    if (NULL == rail->workers || NULL != entry) {
+        status = r2_rail_worker_add(rail);
+        if (R2_OK != status) {
+            return status;
+        }
+    }
+    ++rail->workers->users;
+    *worker_p = rail->workers;
+    return R2_OK;
+}
+
+r2_status_t r2_rail_connect(r2_rail_worker_t *worker, uint32_t peer, const void *address,
+                            size_t address_bytes, void *ep_arg, r2_tp_ep_t **ep_p)
+{
+    r2_worker_peer_t *entry = calloc(1, sizeof(*entry));
+    r2_status_t status;
+
+    if (NULL == entry) {
+        return R2_ERR_NO_MEMORY;
+    }
+    status = worker->rail->tp->ops->ep_create(worker->worker, address, address_bytes, ep_arg, ep_p);
+    if (R2_OK != status) {
+        free(entry);
+        return status;
+    }
+    entry->rank = peer;
+    HASH_ADD(hh, worker->peers, rank, sizeof(entry->rank), entry);
+    return R2_OK;
+}
+
+void r2_rail_put(r2_rail_worker_t *worker)
+{
+    --worker->users;
+}
+
+void r2_rail_sweep(r2_rail_t *rail)
+{
+    r2_rail_worker_t **slot;
+
+    if (NULL == rail->workers) {
+        return;
+    }
+    slot = &rail->workers->next;
+    while (NULL != *slot) {
+        r2_rail_worker_t *worker = *slot;
+
+        if (0 == worker->users) {
+            *slot = worker->next;
+            r2_rail_worker_destroy(worker);
+        } else {
+            slot = &worker->next;
+        }
+    }
+}
+
+r2_status_t r2_rail_arm(r2_rail_t *rail)
+{
+    for (r2_rail_worker_t *worker = rail->workers; NULL != worker; worker = worker->next) {
+        if (R2_OK != rail->tp->ops->worker_arm(worker->worker)) {
+            return R2_ERR_AGAIN;
+        }
+    }
+    return R2_OK;
+}
+
+unsigned r2_rail_progress(r2_rail_t *rail)
+{
+    unsigned events = 0;
+
+    for (r2_rail_worker_t *worker = rail->workers; NULL != worker; worker = worker->next) {
+        events += rail->tp->ops->worker_progress(worker->worker);
+    }
+    return events;
+}

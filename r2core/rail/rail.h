@@ -1,0 +1,82 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Rails: life cycle of one NIC of this process: device, worker generations.
+ */
+#ifndef R2_RAIL_RAIL_H
+#define R2_RAIL_RAIL_H
+
+#include <uthash.h>
+
+#include "base/log.h"
+#include "rail/hello.h"
+#include "rail/nic.h"
+#include "transport/transport.h"
+
+struct r2_rail;
+
+/** A peer that a worker generation has had an endpoint to: it must not get another one there. */
+typedef struct r2_worker_peer {
+    uint32_t rank;
+    UT_hash_handle hh;
+} r2_worker_peer_t;
+
+/** One worker generation of a rail. Lanes join the newest that has never served their peer. */
+typedef struct r2_rail_worker {
+    struct r2_rail *rail;           /* borrowed: outlives the worker */
+    r2_tp_worker_t *worker;         /* owned */
+    r2_worker_peer_t *peers;        /* owned: hash by rank */
+    uint32_t users;                 /* endpoints open on it, zombies included */
+    struct r2_rail_worker *next;    /* newest first */
+} r2_rail_worker_t;
+
+/** One rail of this process. Engine lock. */
+typedef struct r2_rail {
+    uint32_t idx;                   /* R2_RAILS_MAX: the rail within the host */
+    r2_nic_t nic;                   /* nic.carrier follows netlink */
+    const r2_tp_t *tp;              /* borrowed */
+    const r2_tp_callbacks_t *callbacks; /* borrowed: given to every worker */
+    r2_tp_device_t *device;         /* owned; NULL while it could not be opened */
+    r2_rail_worker_t *workers;      /* owned: list, newest first */
+    size_t segment_bytes;
+    int epoll_fd;                   /* borrowed: gets the descriptors of all workers; -1: none */
+    void *owner;                    /* borrowed: for the callbacks' user */
+    const r2_log_t *log;            /* borrowed */
+} r2_rail_t;
+
+/** Prepares a rail; opens nothing. @param nic NULL: the rail within the host. */
+void r2_rail_init(r2_rail_t *rail, uint32_t idx, const r2_nic_t *nic, const r2_tp_t *tp,
+                  const r2_tp_callbacks_t *callbacks, size_t segment_bytes, int epoll_fd,
+                  void *owner, const r2_log_t *log);
+/** Destroys all workers and closes the device. */
+void r2_rail_fini(r2_rail_t *rail);
+
+/** Local rails always work; others need carrier. */
+static inline bool r2_rail_usable(const r2_rail_t *rail)
+{
+    return R2_RAILS_MAX == rail->idx || rail->nic.carrier;
+}
+
+/**
+ * Takes a worker that has never had an endpoint to `peer`, opening device and worker as needed.
+ * Counts as a user until r2_rail_put().
+ * @return R2_OK, R2_ERR_NO_DEVICE (not now), R2_ERR_NO_MEMORY, R2_ERR_UNSUPPORTED.
+ */
+r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, r2_rail_worker_t **worker_p);
+/**
+ * Creates an endpoint to `peer` on a worker from r2_rail_get(); that worker never serves the peer again.
+ * @return R2_OK, R2_ERR_NO_MEMORY, or the transport's error.
+ */
+r2_status_t r2_rail_connect(r2_rail_worker_t *worker, uint32_t peer, const void *address,
+                            size_t address_bytes, void *ep_arg, r2_tp_ep_t **ep_p);
+/** Gives a user back. Unused old workers are destroyed by r2_rail_sweep(). */
+void r2_rail_put(r2_rail_worker_t *worker);
+/** Destroys workers that are neither the newest nor used. Never from inside a callback. */
+void r2_rail_sweep(r2_rail_t *rail);
+/** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress first. */
+r2_status_t r2_rail_arm(r2_rail_t *rail);
+/** Progresses all workers. @return events handled. */
+unsigned r2_rail_progress(r2_rail_t *rail);
+
+#endif
