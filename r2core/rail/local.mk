@@ -6,3 +6,11 @@ libr2core_la_SOURCES += \
     r2core/rail/nic.h \
     r2core/rail/rail.c \
     r2core/rail/rail.h
+
+libr2core_la_SOURCES += \
+    r2core/rail/hello_auth.c \
+    r2core/rail/hello_auth.h \
+    r2core/rail/hello_conn.c \
+    r2core/rail/hello_socket.c \
+    r2core/rail/hello_tcp.c \
+    r2core/rail/hello_tcp.h

@@ -6,3 +6,10 @@
 #   tests_unit_test_NAME_LDADD = $(R2_TEST_LIBS)
 # and one line in tests/suites.tsv. R2_TEST_LIBS gives all of r2core, hidden functions too;
 # R2_PLAN_TEST_LIBS gives base, model and plan only.
+
+# TCP hello driver
+check_PROGRAMS += tests/unit/test_hello tests/unit/test_hello_abuse
+tests_unit_test_hello_SOURCES = tests/unit/test_hello.c tests/unit/hello_ends.h
+tests_unit_test_hello_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_hello_abuse_SOURCES = tests/unit/test_hello_abuse.c tests/unit/hello_ends.h
+tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
