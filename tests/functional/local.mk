@@ -1,3 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # MPI programs of our own, run under mpirun by tests/suites.tsv.
+EXTRA_DIST += tests/functional/run-mpi
+
+check_PROGRAMS += tests/functional/all_collectives
+tests_functional_all_collectives_SOURCES = \
+    tests/functional/all_collectives.c \
+    tests/functional/cases_neighbor.c \
+    tests/functional/cases_rooted.c \
+    tests/functional/cases_unrooted.c \
+    tests/functional/job.c \
+    tests/functional/job.h
+tests_functional_all_collectives_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_all_collectives_LDADD = $(OMPI_LIBS)
