@@ -3,4 +3,9 @@
 # Sources of r2core/transport: part of libr2core.
 libr2core_la_SOURCES += \
     r2core/transport/transport.h \
-    r2core/transport/ucx.c
+    r2core/transport/ucx.c \
+    r2core/transport/ucx.h \
+    r2core/transport/ucx_config.c \
+    r2core/transport/ucx_ep.c \
+    r2core/transport/ucx_log.c \
+    r2core/transport/ucx_worker.c

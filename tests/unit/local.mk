@@ -13,3 +13,8 @@ tests_unit_test_hello_SOURCES = tests/unit/test_hello.c tests/unit/hello_ends.h
 tests_unit_test_hello_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_hello_abuse_SOURCES = tests/unit/test_hello_abuse.c tests/unit/hello_ends.h
 tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
+
+# UCX transport
+check_PROGRAMS += tests/unit/test_tp_ucx
+tests_unit_test_tp_ucx_SOURCES = tests/unit/test_tp_ucx.c
+tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS)

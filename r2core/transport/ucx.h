@@ -1,0 +1,119 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Inside of the UCX transport. For transport/ucx*.c only: the only files that know UCX.
+ */
+#ifndef R2_TRANSPORT_UCX_H
+#define R2_TRANSPORT_UCX_H
+
+#include <ucp/api/ucp.h>
+
+#include "base/util.h"
+#include "transport/transport.h"
+
+#define R2_UCX_AM_ID 1
+
+/*
+ * What was found by crashes (UCX 1.13.1, tcp) and must stay as it is:
+ * - closing by force a live endpoint drops its queue and keeps the socket: a packet half written
+ *   straight from the caller's memory would put the byte stream out of step. Hence ZCOPY_THRESH and
+ *   RNDV_THRESH are inf, sends are eager, and over tcp a segment takes a whole packet.
+ * - RX_SEG_SIZE must be equal on all peers: the hello compares segment sizes.
+ * - without CONN_NB=y creating an endpoint on a dead rail blocks the process for seconds.
+ * - an endpoint is closed by force and never from inside a UCX callback.
+ * TCP_SYN_CNT must not be set: worker creation fails.
+ */
+
+/** The instance: what is known of the UCX library in use. */
+typedef struct r2_ucx {
+    unsigned major, minor;
+} r2_ucx_t;
+
+struct r2_tp_device {
+    ucp_context_h context; /* owned */
+    size_t segment_bytes;
+};
+
+/**
+ * A send that UCX works on. UCX and the caller both know this record only: after the endpoint is
+ * closed `op` is NULL, and a late completion touches nothing of the caller.
+ */
+typedef struct r2_ucx_record {
+    struct r2_ucx_record *prev, *next; /* in ep->sends, worker->orphans, ->completed or ->spare */
+    r2_tp_worker_t *worker;            /* borrowed: outlives the record */
+    r2_tp_ep_t *ep;                    /* borrowed; NULL: the endpoint is closed */
+    r2_tp_send_t *op;                  /* borrowed until `sent`; NULL: given back */
+    r2_status_t status;                /* of a completed send */
+} r2_ucx_record_t;
+
+struct r2_tp_ep {
+    r2_tp_ep_t *prev, *next; /* in worker->eps */
+    r2_tp_worker_t *worker;  /* borrowed: outlives the endpoint */
+    ucp_ep_h ucp_ep;         /* owned */
+    void *arg;               /* borrowed: for failed() */
+    r2_ucx_record_t *sends;  /* in flight */
+    r2_status_t failure;     /* R2_OK, or why it failed */
+    bool failure_told;
+};
+
+typedef struct r2_ucx_slab r2_ucx_slab_t;
+
+/* All fields belong to the holder of the engine lock. */
+struct r2_tp_worker {
+    ucp_worker_h ucp_worker;    /* owned */
+    bool in_progress;           /* inside worker_progress(): packets may be handed up */
+    bool failures;              /* an endpoint failed and its owner does not know yet */
+    r2_ucx_record_t *completed; /* UCX is done, `sent` not yet called */
+    r2_ucx_record_t *spare;     /* singly linked */
+    r2_ucx_record_t *orphans;   /* of closed endpoints, UCX is not done */
+    r2_tp_ep_t *eps;            /* owned */
+    r2_ucx_slab_t *slabs;       /* owned: memory of all records */
+    r2_tp_callbacks_t callbacks;
+    void *arg;                  /* borrowed: outlives the worker */
+    r2_tp_device_t *device;     /* borrowed: outlives the worker */
+    int fd;                     /* borrowed: UCX's */
+};
+
+/** What a UCX error breaks; what is not told apart breaks the lane. */
+r2_status_t r2_ucx_status(ucs_status_t rc);
+
+/* ---- ucx_log.c: keeps UCX's complaints about dead NICs and peers off the user's terminal ---- */
+
+void r2_ucx_log_init(void);
+void r2_ucx_log_fini(void);
+/** Between these two calls warnings and errors of UCX in this thread are dropped. May be nested. */
+void r2_ucx_enter(void);
+void r2_ucx_leave(void);
+
+/* ---- ucx_config.c ---- */
+
+/** @return UCX's code; on success a configuration for ucp_config_release(). */
+ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config_t *device,
+                                  ucp_config_t **config_p);
+
+/* ---- ucx_worker.c ---- */
+
+r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
+                                 void *arg, r2_tp_worker_t **worker_p);
+void r2_ucx_worker_destroy(r2_tp_worker_t *worker);
+r2_status_t r2_ucx_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p);
+unsigned r2_ucx_worker_progress(r2_tp_worker_t *worker);
+int r2_ucx_worker_fd(r2_tp_worker_t *worker);
+r2_status_t r2_ucx_worker_arm(r2_tp_worker_t *worker);
+
+/** @return a record of the worker, or NULL without memory. */
+r2_ucx_record_t *r2_ucx_record_get(r2_tp_worker_t *worker);
+/** The record is in no list and UCX does not know it. */
+void r2_ucx_record_put(r2_ucx_record_t *record);
+/** Gives the operation of a record back to the caller, and puts the record. */
+void r2_ucx_record_tell(r2_ucx_record_t *record, r2_status_t status);
+
+/* ---- ucx_ep.c ---- */
+
+r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
+                             void *ep_arg, r2_tp_ep_t **ep_p);
+void r2_ucx_ep_close(r2_tp_ep_t *ep);
+r2_status_t r2_ucx_ep_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
+
+#endif

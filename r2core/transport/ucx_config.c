@@ -1,0 +1,123 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Settings of UCX for one device. They override the environment.
+ */
+#include "r2_config.h"
+
+#include "transport/ucx.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define SETTINGS_MAX 24
+#define SEG_SLACK    512 /* room for UCX's own headers in one segment, bytes */
+#define SEG_UNIT     4096
+
+/*
+ * Shared memory: each worker owns FIFO_SIZE buffers of SEG_SIZE bytes, which every sender of the
+ * host maps and touches in turn: their product is what one peer costs. SEG_SIZE beyond 65535
+ * corrupts data silently (the length in UCX's FIFO has 16 bits; 1.13 to 1.18 at least); larger
+ * packets travel in pieces, which UCX joins. Senders and receivers must agree on all three.
+ */
+#define SHM_FIFO_SIZE      "32"
+#define SHM_SEG_SIZE       "32768"
+#define SHM_FIFO_ELEM_SIZE "256" /* takes a header and a few bytes without a buffer */
+#define SHM_RX_BUFS_GROW   "40"  /* all buffers of the FIFO in one piece, and some to spare */
+/* Shared memory reports nothing by itself: UCX looks whether the peer's process is alive. */
+#define SHM_KEEPALIVE      "1s"
+
+/** Does the comma separated list `tls` contain `word`? */
+static bool tls_has(const char *tls, const char *word)
+{
+    size_t length = strlen(word);
+
+    for (const char *p = tls; NULL != p; p = strchr(p, ',')) {
+        p += (',' == *p);
+        if (0 == strncmp(p, word, length) && (',' == p[length] || '\0' == p[length])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** A list of settings. */
+typedef struct settings {
+    size_t count;
+    struct {
+        char name[32];
+        char value[64];
+    } rows[SETTINGS_MAX];
+} settings_t;
+
+static void add(settings_t *settings, const char *prefix, const char *name, const char *value)
+{
+    size_t i = settings->count;
+
+    r2_assert(i < SETTINGS_MAX);
+    snprintf(settings->rows[i].name, sizeof(settings->rows[i].name), "%s%s", prefix, name);
+    snprintf(settings->rows[i].value, sizeof(settings->rows[i].value), "%s", value);
+    settings->count++;
+}
+
+static void add_tcp(settings_t *settings, const r2_ucx_t *ucx, size_t segment_bytes)
+{
+    /* Before 1.17 UCX compares the names of a transport's settings without its prefix. */
+    const char *prefix = ucx->major > 1 || ucx->minor >= 17 ? "TCP_" : "";
+    char segment[32];
+
+    snprintf(segment, sizeof(segment), "%zu", r2_round_up(segment_bytes + SEG_SLACK, SEG_UNIT));
+    add(settings, prefix, "TX_SEG_SIZE", segment);
+    add(settings, prefix, "RX_SEG_SIZE", segment);
+    add(settings, prefix, "CONN_NB", "y");
+}
+
+static void add_shared_memory(settings_t *settings)
+{
+    add(settings, "MM_", "ERROR_HANDLING", "y");
+    add(settings, "MM_", "FIFO_SIZE", SHM_FIFO_SIZE);
+    add(settings, "MM_", "SEG_SIZE", SHM_SEG_SIZE);
+    add(settings, "MM_", "FIFO_ELEM_SIZE", SHM_FIFO_ELEM_SIZE);
+    add(settings, "MM_", "RX_BUFS_GROW", SHM_RX_BUFS_GROW);
+    add(settings, "", "KEEPALIVE_INTERVAL", SHM_KEEPALIVE);
+}
+
+ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config_t *device,
+                                  ucp_config_t **config_p)
+{
+    const char *tls = device->tls;
+    settings_t settings = {.count = 0};
+    ucp_config_t *config;
+    ucs_status_t rc = ucp_config_read(NULL, NULL, &config);
+
+    if (UCS_OK != rc) {
+        return rc;
+    }
+    if (NULL == tls) {
+        /* Of the transports within a host only posix tells a dead peer, and only this one can be
+         * closed by force. */
+        tls = NULL == device->name ? "posix" : "tcp";
+    }
+    add(&settings, "", "TLS", tls);
+    if (NULL != device->name) {
+        add(&settings, "", "NET_DEVICES", device->name);
+    }
+    add(&settings, "", "ZCOPY_THRESH", "inf");
+    add(&settings, "", "RNDV_THRESH", "inf");
+    if (tls_has(tls, "tcp")) {
+        add_tcp(&settings, ucx, device->segment_bytes);
+    }
+    if (tls_has(tls, "posix")) {
+        add_shared_memory(&settings);
+    }
+    for (size_t i = 0; i < settings.count && UCS_OK == rc; i++) {
+        rc = ucp_config_modify(config, settings.rows[i].name, settings.rows[i].value);
+    }
+    if (UCS_OK != rc) {
+        ucp_config_release(config);
+        return rc;
+    }
+    *config_p = config;
+    return UCS_OK;
+}

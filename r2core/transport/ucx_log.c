@@ -1,0 +1,76 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Keeps UCX's complaints about dead NICs and peers off the user's terminal.
+ *
+ * To r2 a dead NIC is input, not an error, but UCX prints an error for each. Only what UCX says in a
+ * thread that is inside a call of this transport is dropped: other users of UCX in the process keep
+ * their messages. A user who raises UCX_LOG_LEVEL above its default sees everything.
+ */
+#include "r2_config.h"
+
+#include "transport/ucx.h"
+
+#include <strings.h>
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/log_def.h>
+
+/* UCX's log handlers have no argument: who is inside r2 can only be known per thread. */
+static _Thread_local unsigned depth;
+
+void r2_ucx_enter(void)
+{
+    depth++;
+}
+
+void r2_ucx_leave(void)
+{
+    depth--;
+}
+
+static ucs_log_func_rc_t on_message(const char *file, unsigned line, const char *function,
+                                    ucs_log_level_t level,
+                                    const ucs_log_component_config_t *component,
+                                    const char *message, va_list args)
+{
+    (void) file;
+    (void) line;
+    (void) function;
+    (void) component;
+    (void) message;
+    (void) args;
+    return 0 != depth && UCS_LOG_LEVEL_FATAL != level ? UCS_LOG_FUNC_RC_STOP
+                                                      : UCS_LOG_FUNC_RC_CONTINUE;
+}
+
+/** Did the user ask UCX for more than it says by default? */
+static bool user_wants_messages(void)
+{
+    static const char *const quiet[] = {"fatal", "error", "warn"};
+    char level[32] = "";
+
+    if (UCS_OK != ucs_global_opts_get_value("LOG_LEVEL", level, sizeof(level))) {
+        return true;
+    }
+    for (size_t i = 0; i < r2_array_count(quiet); i++) {
+        if (0 == strcasecmp(level, quiet[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void r2_ucx_log_init(void)
+{
+    if (!user_wants_messages()) {
+        ucs_log_push_handler(on_message);
+    }
+}
+
+void r2_ucx_log_fini(void)
+{
+    if (!user_wants_messages()) {
+        ucs_log_pop_handler();
+    }
+}

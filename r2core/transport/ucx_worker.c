@@ -1,0 +1,220 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Workers of the UCX transport: generations of a device. Progress, arrivals, completions.
+ */
+#include "r2_config.h"
+
+#include "transport/ucx.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#define RECORDS_GROW 64
+
+/** Memory of records, freed with the worker. */
+struct r2_ucx_slab {
+    r2_ucx_slab_t *next; /* owned */
+    r2_ucx_record_t records[RECORDS_GROW];
+};
+
+r2_ucx_record_t *r2_ucx_record_get(r2_tp_worker_t *worker)
+{
+    r2_ucx_record_t *record;
+
+    if (NULL == worker->spare) {
+        r2_ucx_slab_t *slab = calloc(1, sizeof(*slab));
+
+        if (NULL == slab) {
+            return NULL;
+        }
+        LL_PREPEND(worker->slabs, slab);
+        for (size_t i = 0; i < r2_array_count(slab->records); i++) {
+            slab->records[i].worker = worker;
+            LL_PREPEND(worker->spare, &slab->records[i]);
+        }
+    }
+    record = worker->spare;
+    worker->spare = record->next;
+    return record;
+}
+
+void r2_ucx_record_put(r2_ucx_record_t *record)
+{
+    LL_PREPEND(record->worker->spare, record);
+}
+
+void r2_ucx_record_tell(r2_ucx_record_t *record, r2_status_t status)
+{
+    r2_tp_send_t *op = record->op;
+
+    r2_ucx_record_put(record);
+    op->transport_private = NULL;
+    op->sent(op, status);
+}
+
+/**
+ * A packet arrived. No peer of ours asks for rendezvous and none sends more than a segment: such a
+ * packet is not ours, and UCX drops it on return. So is what arrives while no progress call of ours
+ * is under way.
+ */
+static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes, void *data,
+                              size_t data_bytes, const ucp_am_recv_param_t *param)
+{
+    r2_tp_worker_t *worker = arg;
+
+    if (worker->in_progress && 0 == (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
+        && header_bytes <= R2_TP_HEADER_MAX && data_bytes <= worker->device->segment_bytes) {
+        worker->callbacks.received(worker->arg, header, header_bytes, data, data_bytes);
+    }
+    return UCS_OK;
+}
+
+/** Prepares a new UCX worker for packets and for sleeping. */
+static ucs_status_t worker_prepare(r2_tp_worker_t *worker)
+{
+    ucp_am_handler_param_t handler = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS
+                      | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+        .id = R2_UCX_AM_ID,
+        .flags = UCP_AM_FLAG_WHOLE_MSG,
+        .cb = on_packet,
+        .arg = worker};
+    ucs_status_t rc = ucp_worker_set_am_recv_handler(worker->ucp_worker, &handler);
+
+    return UCS_OK == rc ? ucp_worker_get_efd(worker->ucp_worker, &worker->fd) : rc;
+}
+
+r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
+                                 void *arg, r2_tp_worker_t **worker_p)
+{
+    ucp_worker_params_t params = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                  .thread_mode = UCS_THREAD_MODE_SERIALIZED};
+    r2_tp_worker_t *worker = calloc(1, sizeof(*worker));
+    ucs_status_t rc;
+
+    if (NULL == worker) {
+        return R2_ERR_NO_MEMORY;
+    }
+    worker->device = device;
+    worker->callbacks = *callbacks;
+    worker->arg = arg;
+    r2_ucx_enter();
+    rc = ucp_worker_create(device->context, &params, &worker->ucp_worker);
+    if (UCS_OK == rc) {
+        rc = worker_prepare(worker);
+        if (UCS_OK != rc) {
+            ucp_worker_destroy(worker->ucp_worker);
+        }
+    }
+    r2_ucx_leave();
+    if (UCS_OK != rc) {
+        free(worker);
+        return UCS_ERR_NO_MEMORY == rc ? R2_ERR_NO_MEMORY : R2_ERR_NO_DEVICE;
+    }
+    *worker_p = worker;
+    return R2_OK;
+}
+
+void r2_ucx_worker_destroy(r2_tp_worker_t *worker)
+{
+    r2_ucx_slab_t *slab, *next;
+
+    r2_assert(!worker->in_progress);
+    while (NULL != worker->eps) {
+        r2_ucx_ep_close(worker->eps);
+    }
+    r2_ucx_enter();
+    ucp_worker_destroy(worker->ucp_worker);
+    r2_ucx_leave();
+    LL_FOREACH_SAFE (worker->slabs, slab, next) {
+        free(slab);
+    }
+    free(worker);
+}
+
+r2_status_t r2_ucx_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
+{
+    ucp_address_t *address;
+    size_t bytes;
+    r2_status_t status = R2_OK;
+
+    if (UCS_OK != ucp_worker_get_address(worker->ucp_worker, &address, &bytes)) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (bytes <= R2_TP_ADDRESS_MAX) {
+        memcpy(address_p, address, bytes);
+        *bytes_p = bytes;
+    } else {
+        status = R2_ERR_UNSUPPORTED;
+    }
+    ucp_worker_release_address(worker->ucp_worker, address);
+    return status;
+}
+
+static unsigned tell_sent(r2_tp_worker_t *worker)
+{
+    r2_ucx_record_t *record;
+    unsigned count = 0;
+
+    while (NULL != (record = worker->completed)) {
+        DL_DELETE(worker->completed, record);
+        r2_ucx_record_tell(record, record->status);
+        count++;
+    }
+    return count;
+}
+
+static unsigned tell_failed(r2_tp_worker_t *worker)
+{
+    r2_tp_ep_t *ep;
+    unsigned count = 0;
+
+    if (!worker->failures) {
+        return 0;
+    }
+    worker->failures = false;
+    DL_FOREACH (worker->eps, ep) {
+        if (R2_OK != ep->failure && !ep->failure_told) {
+            ep->failure_told = true;
+            worker->callbacks.failed(worker->arg, ep->arg, ep->failure);
+            count++;
+        }
+    }
+    return count;
+}
+
+unsigned r2_ucx_worker_progress(r2_tp_worker_t *worker)
+{
+    unsigned count;
+
+    r2_assert(!worker->in_progress);
+    worker->in_progress = true;
+    r2_ucx_enter();
+    count = ucp_worker_progress(worker->ucp_worker);
+    r2_ucx_leave();
+    count += tell_sent(worker);
+    count += tell_failed(worker);
+    worker->in_progress = false;
+    return count;
+}
+
+int r2_ucx_worker_fd(r2_tp_worker_t *worker)
+{
+    return worker->fd;
+}
+
+r2_status_t r2_ucx_worker_arm(r2_tp_worker_t *worker)
+{
+    ucs_status_t rc;
+
+    if (NULL != worker->completed || worker->failures) {
+        return R2_ERR_AGAIN;
+    }
+    r2_ucx_enter();
+    rc = ucp_worker_arm(worker->ucp_worker);
+    r2_ucx_leave();
+    return UCS_OK == rc ? R2_OK : R2_ERR_AGAIN;
+}

@@ -1,0 +1,607 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The UCX transport over the loopback device and over shared memory, in one and in two processes.
+ */
+#include "r2_config.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "transport/transport.h"
+
+#define DATA_MAX    131072u
+#define SEGMENT_MAX (DATA_MAX + 128u)
+#define ROUNDS      200
+
+/** What a packet of this test says about itself. */
+typedef struct header {
+    uint32_t number;
+    uint32_t bytes;
+    char pad[88]; /* as long as the headers of the product */
+} header_t;
+
+typedef struct packet {
+    r2_tp_send_t op;
+    header_t header;
+    bool done;
+    r2_status_t status;
+} packet_t;
+
+/** One end. */
+typedef struct side {
+    r2_tp_device_t *device;
+    r2_tp_worker_t *worker;
+    r2_tp_ep_t *ep;
+    uint32_t received, wrong, last; /* packets; number of the last one */
+    uint32_t failed;                /* calls of failed() */
+    void *failed_arg;
+    bool echo;                      /* answers each packet */
+    uint32_t owed;                  /* answers to send */
+} side_t;
+
+static r2_tp_t tp;
+static const char *device_name; /* NULL: shared memory */
+static unsigned char *pattern;  /* data of packet n starts at n % 251 */
+static char self_path[4096];
+
+static void on_received(void *arg, const void *header, size_t header_bytes, const void *data,
+                        size_t data_bytes)
+{
+    side_t *side = arg;
+    header_t h;
+
+    if (sizeof(h) != header_bytes) {
+        side->wrong++;
+        return;
+    }
+    memcpy(&h, header, sizeof(h));
+    if (h.bytes != data_bytes
+        || (0 != data_bytes && 0 != memcmp(data, pattern + h.number % 251, data_bytes))) {
+        side->wrong++;
+    }
+    side->received++;
+    side->last = h.number;
+    side->owed += side->echo;
+}
+
+static void on_failed(void *arg, void *ep_arg, r2_status_t status)
+{
+    side_t *side = arg;
+
+    assert_true(status < 0);
+    side->failed++;
+    side->failed_arg = ep_arg;
+}
+
+static const r2_tp_callbacks_t callbacks = {.received = on_received, .failed = on_failed};
+
+static void on_sent(r2_tp_send_t *op, r2_status_t status)
+{
+    packet_t *packet = r2_container_of(op, packet_t, op);
+
+    assert_false(packet->done);
+    packet->done = true;
+    packet->status = status;
+}
+
+static r2_status_t packet_send(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
+                               const void *data)
+{
+    r2_status_t status;
+
+    memset(packet, 0, sizeof(*packet));
+    packet->header.number = number;
+    packet->header.bytes = bytes;
+    packet->op = (r2_tp_send_t){.header = &packet->header,
+                                .header_bytes = sizeof(packet->header),
+                                .data = 0 == bytes ? NULL : data,
+                                .data_bytes = bytes,
+                                .sent = on_sent};
+    status = tp.ops->send(side->ep, &packet->op);
+    if (R2_IN_PROGRESS != status) {
+        packet->done = true;
+        packet->status = status;
+    }
+    return status;
+}
+
+static uint64_t now_ns(void)
+{
+    return r2_now_ns(r2_clock_system());
+}
+
+static void side_open(side_t *side)
+{
+    r2_tp_device_config_t config = {.name = device_name, .segment_bytes = SEGMENT_MAX};
+
+    memset(side, 0, sizeof(*side));
+    assert_int_equal(tp.ops->device_open(tp.instance, &config, &side->device), R2_OK);
+    assert_int_equal(tp.ops->worker_create(side->device, &callbacks, side, &side->worker), R2_OK);
+}
+
+static void side_close(side_t *side)
+{
+    tp.ops->worker_destroy(side->worker);
+    tp.ops->device_close(side->device);
+}
+
+static void side_connect(side_t *from, const side_t *to)
+{
+    char address[R2_TP_ADDRESS_MAX];
+    size_t bytes;
+
+    assert_int_equal(tp.ops->worker_address(to->worker, address, &bytes), R2_OK);
+    assert_int_equal(tp.ops->ep_create(from->worker, address, bytes, from, &from->ep), R2_OK);
+}
+
+/** Progresses both until `*count` reaches `target`. @return false after 10 s. */
+static bool progress_until(side_t *a, side_t *b, const uint32_t *count, uint32_t target)
+{
+    uint64_t end_ns = now_ns() + 10 * R2_NS_PER_S;
+
+    while (*count < target && now_ns() < end_ns) {
+        tp.ops->worker_progress(a->worker);
+        if (NULL != b) {
+            tp.ops->worker_progress(b->worker);
+        }
+    }
+    return *count >= target;
+}
+
+/** Opens two ends and lets an empty packet cross in both directions. */
+static void pair_open(side_t *a, side_t *b)
+{
+    packet_t hello[2];
+
+    side_open(a);
+    side_open(b);
+    side_connect(a, b);
+    side_connect(b, a);
+    assert_true(packet_send(&hello[0], a, 0, 0, NULL) >= 0);
+    assert_true(packet_send(&hello[1], b, 0, 0, NULL) >= 0);
+    assert_true(progress_until(a, b, &a->received, 1));
+    assert_true(progress_until(a, b, &b->received, 1));
+    a->received = b->received = 0;
+}
+
+static void pair_close(side_t *a, side_t *b)
+{
+    assert_int_equal(a->wrong + b->wrong, 0);
+    side_close(a);
+    side_close(b);
+}
+
+static void test_sizes(void **state)
+{
+    static const uint32_t sizes[] = {0, 1, 8, 4096, 65536, DATA_MAX};
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    for (size_t i = 0; i < r2_array_count(sizes); i++) {
+        uint32_t number = (uint32_t) (100 * i + 7);
+        packet_t packet;
+
+        b.received = 0;
+        assert_true(packet_send(&packet, &a, number, sizes[i], pattern + number % 251) >= 0);
+        assert_true(progress_until(&a, &b, &b.received, 1));
+        assert_int_equal(b.last, number);
+        while (!packet.done) {
+            tp.ops->worker_progress(a.worker);
+        }
+        assert_int_equal(packet.status, R2_OK);
+    }
+    pair_close(&a, &b);
+}
+
+static void test_many_in_flight(void **state)
+{
+    enum { COUNT = 400 };
+    packet_t *packets = calloc(COUNT, sizeof(*packets));
+    uint32_t pending = 0;
+    side_t a, b;
+
+    (void) state;
+    assert_non_null(packets);
+    pair_open(&a, &b);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        pending += R2_IN_PROGRESS
+                   == packet_send(&packets[i], &a, i, i % 2 ? 65536 : 33, pattern + i % 251);
+    }
+    assert_true(pending > 0);
+    assert_true(progress_until(&a, &b, &b.received, COUNT));
+    for (int i = 0; i < 100; i++) {
+        tp.ops->worker_progress(a.worker);
+    }
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(packets[i].done);
+        assert_int_equal(packets[i].status, R2_OK);
+    }
+    assert_int_equal(b.received, COUNT);
+    pair_close(&a, &b);
+    free(packets);
+}
+
+/** Sends pending, the peer does not read, the endpoint is closed, and the buffers are unmapped. */
+static void test_close_with_sends_pending(void **state)
+{
+    enum { COUNT = 200 };
+    packet_t *packets = calloc(COUNT, sizeof(*packets));
+    uint32_t pending = 0, canceled = 0;
+    void *data = mmap(NULL, DATA_MAX, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    side_t a, b;
+
+    (void) state;
+    assert_non_null(packets);
+    assert_ptr_not_equal(data, MAP_FAILED);
+    memcpy(data, pattern, DATA_MAX);
+    pair_open(&a, &b);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        pending += R2_IN_PROGRESS == packet_send(&packets[i], &a, 0, DATA_MAX, data);
+    }
+    assert_true(pending > 0);
+    tp.ops->ep_close(a.ep);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(packets[i].done);
+        canceled += R2_ERR_CANCELED == packets[i].status;
+    }
+    assert_int_equal(canceled, pending);
+    memset(packets, 0xa5, COUNT * sizeof(*packets));
+    munmap(data, DATA_MAX);
+    free(packets);
+    for (int i = 0; i < 2000; i++) {
+        tp.ops->worker_progress(a.worker);
+        tp.ops->worker_progress(b.worker);
+    }
+    assert_true(b.received <= COUNT);
+    pair_close(&a, &b);
+}
+
+/** The other lanes of a worker go on when one is closed with sends pending. */
+static void test_close_leaves_other_lanes(void **state)
+{
+    enum { COUNT = 50 };
+    packet_t packets[COUNT], packet;
+    side_t a, b, c;
+
+    (void) state;
+    pair_open(&a, &b);
+    side_open(&c);
+    r2_tp_ep_t *to_b = a.ep;
+    side_connect(&a, &c);
+    r2_tp_ep_t *to_c = a.ep;
+    assert_true(packet_send(&packet, &a, 1, 8, pattern + 1) >= 0);
+    assert_true(progress_until(&a, &c, &c.received, 1));
+    a.ep = to_b;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(packet_send(&packets[i], &a, 0, DATA_MAX, pattern) >= 0);
+    }
+    tp.ops->ep_close(to_b);
+    a.ep = to_c;
+    c.received = 0;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(packet_send(&packets[i], &a, i, DATA_MAX, pattern + i) >= 0);
+    }
+    assert_true(progress_until(&a, &c, &c.received, COUNT));
+    assert_int_equal(c.wrong, 0);
+    side_close(&c);
+    pair_close(&a, &b);
+}
+
+/** Open, HELLO in both directions, send, close: each round on new workers of the same devices. */
+static void test_generations(void **state)
+{
+    side_t a, b;
+
+    (void) state;
+    side_open(&a);
+    side_open(&b);
+    tp.ops->worker_destroy(a.worker);
+    tp.ops->worker_destroy(b.worker);
+    for (int i = 0; i < ROUNDS; i++) {
+        packet_t hello[2], data[4];
+
+        a.received = b.received = 0;
+        assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
+        assert_int_equal(tp.ops->worker_create(b.device, &callbacks, &b, &b.worker), R2_OK);
+        side_connect(&a, &b);
+        side_connect(&b, &a);
+        assert_true(packet_send(&hello[0], &a, 0, 0, NULL) >= 0);
+        assert_true(packet_send(&hello[1], &b, 0, 0, NULL) >= 0);
+        assert_true(progress_until(&a, &b, &a.received, 1));
+        assert_true(progress_until(&a, &b, &b.received, 1));
+        for (uint32_t k = 0; k < r2_array_count(data); k++) {
+            assert_true(packet_send(&data[k], i % 2 ? &a : &b, k, DATA_MAX, pattern + k) >= 0);
+        }
+        tp.ops->ep_close(a.ep);
+        if (i % 3) {
+            tp.ops->ep_close(b.ep);
+        }
+        tp.ops->worker_destroy(a.worker);
+        tp.ops->worker_progress(b.worker);
+        tp.ops->worker_destroy(b.worker);
+    }
+    assert_int_equal(a.wrong + b.wrong, 0);
+    tp.ops->device_close(a.device);
+    tp.ops->device_close(b.device);
+}
+
+/** Progresses until the worker may sleep. */
+static void arm(side_t *side)
+{
+    while (R2_OK != tp.ops->worker_arm(side->worker)) {
+        tp.ops->worker_progress(side->worker);
+    }
+}
+
+static void test_wakeup(void **state)
+{
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    for (uint32_t i = 1; i <= 50; i++) {
+        struct pollfd input = {.fd = tp.ops->worker_fd(b.worker), .events = POLLIN};
+        packet_t packet;
+
+        assert_true(input.fd >= 0);
+        arm(&b);
+        assert_int_equal(poll(&input, 1, 0), 0);
+        assert_true(packet_send(&packet, &a, i, 8, pattern + i) >= 0);
+        while (!packet.done) {
+            tp.ops->worker_progress(a.worker);
+        }
+        assert_int_equal(poll(&input, 1, 5000), 1);
+        assert_true(progress_until(&b, NULL, &b.received, i));
+    }
+    pair_close(&a, &b);
+}
+
+/* ---- two processes ---- */
+
+static void exchange_addresses(int fd, side_t *side)
+{
+    char address[R2_TP_ADDRESS_MAX] = {0};
+    size_t bytes;
+    uint64_t length;
+
+    assert_int_equal(tp.ops->worker_address(side->worker, address, &bytes), R2_OK);
+    length = bytes;
+    assert_int_equal(write(fd, &length, sizeof(length)), sizeof(length));
+    assert_int_equal(write(fd, address, sizeof(address)), sizeof(address));
+    assert_int_equal(recv(fd, &length, sizeof(length), MSG_WAITALL), sizeof(length));
+    assert_int_equal(recv(fd, address, sizeof(address), MSG_WAITALL), sizeof(address));
+    assert_int_equal(tp.ops->ep_create(side->worker, address, length, side, &side->ep), R2_OK);
+}
+
+/** The other process: answers each packet with one of its own until it is killed. */
+static int peer_main(int fd)
+{
+    packet_t packet = {.done = true};
+    side_t side;
+    uint32_t number = 0;
+
+    alarm(60);
+    side_open(&side);
+    side.echo = true;
+    exchange_addresses(fd, &side);
+    for (;;) {
+        tp.ops->worker_progress(side.worker);
+        if (side.wrong > 0) {
+            return EXIT_FAILURE;
+        }
+        if (side.owed > 0 && packet.done) {
+            side.owed--;
+            number++;
+            packet_send(&packet, &side, number, 4096, pattern + number % 251);
+        }
+    }
+}
+
+static pid_t peer_start(int *fd_p)
+{
+    int fds[2];
+    pid_t pid;
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (0 == pid) {
+        char text[16];
+
+        close(fds[0]);
+        snprintf(text, sizeof(text), "%d", fds[1]);
+        execl(self_path, self_path, "--peer", text, NULL == device_name ? "" : device_name,
+              (char *) NULL);
+        _exit(127);
+    }
+    close(fds[1]);
+    *fd_p = fds[0];
+    return pid;
+}
+
+static void test_two_processes(void **state)
+{
+    static const uint32_t sizes[] = {0, 1, 8, 4096, 65536, DATA_MAX};
+    packet_t packets[8];
+    side_t side;
+    int fd;
+    pid_t pid = peer_start(&fd);
+
+    (void) state;
+    side_open(&side);
+    exchange_addresses(fd, &side);
+    for (uint32_t round = 0; round < 60; round++) {
+        uint32_t bytes = sizes[round % r2_array_count(sizes)];
+        uint32_t count = 0 == round ? 1 : r2_array_count(packets);
+
+        for (uint32_t i = 0; i < count; i++) {
+            assert_true(packet_send(&packets[i], &side, round + i, bytes, pattern + (round + i))
+                        >= 0);
+        }
+        side.received = 0;
+        assert_true(progress_until(&side, NULL, &side.received, count));
+    }
+    assert_int_equal(side.wrong, 0);
+    assert_int_equal(side.failed, 0);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(progress_until(&side, NULL, &side.failed, 1));
+    assert_ptr_equal(side.failed_arg, &side);
+    assert_true(packet_send(&packets[0], &side, 0, 8, pattern) < 0);
+    tp.ops->ep_close(side.ep);
+    side_close(&side);
+    close(fd);
+}
+
+/** The peer is killed while it owes us the reading of many packets. */
+static void test_peer_killed_with_sends_pending(void **state)
+{
+    enum { COUNT = 200 };
+    packet_t *packets = calloc(COUNT, sizeof(*packets));
+    uint32_t count = 0;
+    side_t side;
+    int fd;
+    pid_t pid = peer_start(&fd);
+
+    (void) state;
+    assert_non_null(packets);
+    side_open(&side);
+    exchange_addresses(fd, &side);
+    assert_true(packet_send(&packets[0], &side, 0, 0, NULL) >= 0);
+    assert_true(progress_until(&side, NULL, &side.received, 1));
+    kill(pid, SIGSTOP);
+    while (count < COUNT && packet_send(&packets[count], &side, 0, DATA_MAX, pattern) >= 0) {
+        count++;
+    }
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_true(progress_until(&side, NULL, &side.failed, 1));
+    tp.ops->ep_close(side.ep);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(packets[i].done);
+    }
+    side_close(&side);
+    close(fd);
+    free(packets);
+}
+
+/** Opening towards a worker that is gone neither blocks nor crashes. */
+static void test_connect_to_nobody(void **state)
+{
+    char address[R2_TP_ADDRESS_MAX];
+    size_t bytes;
+    packet_t packet;
+    side_t a, b;
+    uint64_t start_ns;
+    r2_status_t status;
+
+    (void) state;
+    side_open(&a);
+    side_open(&b);
+    assert_int_equal(tp.ops->worker_address(b.worker, address, &bytes), R2_OK);
+    side_close(&b);
+    start_ns = now_ns();
+    status = tp.ops->ep_create(a.worker, address, bytes, &a, &a.ep);
+    assert_true(now_ns() - start_ns < R2_NS_PER_S / 2);
+    if (R2_OK == status && packet_send(&packet, &a, 0, 8, pattern) >= 0) {
+        assert_true(progress_until(&a, NULL, &a.failed, 1));
+    }
+    side_close(&a);
+}
+
+/** A NIC that is not there is a quiet R2_ERR_NO_DEVICE. */
+static void test_no_device(void **state)
+{
+    r2_tp_device_config_t config = {.name = "r2nonesuch0", .segment_bytes = SEGMENT_MAX};
+    r2_tp_device_t *device;
+    FILE *file = tmpfile();
+    int saved = dup(STDERR_FILENO);
+    r2_status_t status;
+
+    (void) state;
+    assert_non_null(file);
+    fflush(stderr);
+    dup2(fileno(file), STDERR_FILENO);
+    status = tp.ops->device_open(tp.instance, &config, &device);
+    fflush(NULL);
+    dup2(saved, STDERR_FILENO);
+    close(saved);
+    assert_int_equal(status, R2_ERR_NO_DEVICE);
+    assert_int_equal(lseek(fileno(file), 0, SEEK_END), 0);
+    fclose(file);
+}
+
+static int use_lo(void **state)
+{
+    (void) state;
+    device_name = "lo";
+    return 0;
+}
+
+static int use_shared_memory(void **state)
+{
+    (void) state;
+    device_name = NULL;
+    return 0;
+}
+
+#define BOTH(test)                                       \
+    {"lo/" #test, test, use_lo, NULL, NULL},             \
+    {"shm/" #test, test, use_shared_memory, NULL, NULL}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        BOTH(test_sizes),
+        BOTH(test_many_in_flight),
+        BOTH(test_close_with_sends_pending),
+        BOTH(test_close_leaves_other_lanes),
+        BOTH(test_generations),
+        BOTH(test_wakeup),
+        BOTH(test_two_processes),
+        BOTH(test_peer_killed_with_sends_pending),
+        BOTH(test_connect_to_nobody),
+        {"test_no_device", test_no_device, use_lo, NULL, NULL},
+    };
+    ssize_t length = readlink("/proc/self/exe", self_path, sizeof(self_path) - 1);
+    int failed;
+
+    if (length <= 0 || R2_OK != r2_tp_ucx_create(&tp)) {
+        return EXIT_FAILURE;
+    }
+    pattern = malloc(DATA_MAX + 512);
+    if (NULL == pattern) {
+        return EXIT_FAILURE;
+    }
+    for (size_t i = 0; i < DATA_MAX + 512; i++) {
+        pattern[i] = (unsigned char) (i * 2654435761u >> 13);
+    }
+    if (4 == argc && 0 == strcmp(argv[1], "--peer")) {
+        device_name = '\0' == argv[3][0] ? NULL : argv[3];
+        return peer_main(atoi(argv[2]));
+    }
+    if (2 == argc) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    failed = cmocka_run_group_tests(tests, NULL, NULL);
+    r2_tp_ucx_destroy(&tp);
+    free(pattern);
+    return failed;
+}
