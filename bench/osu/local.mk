@@ -1,3 +1,38 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Benchmarks: MPI programs that link only with $(OMPI_LIBS).
+bin_PROGRAMS += \
+    bench/osu/r2_allgather \
+    bench/osu/r2_allreduce \
+    bench/osu/r2_reduce_scatter
+
+noinst_LTLIBRARIES += libr2bench.la
+libr2bench_la_SOURCES = \
+    bench/osu/bench.c \
+    bench/osu/bench.h \
+    bench/osu/data.c \
+    bench/osu/data.h \
+    bench/osu/injector.c \
+    bench/osu/injector.h \
+    bench/osu/options.c \
+    bench/osu/options.h \
+    bench/osu/payload.c \
+    bench/osu/payload.h \
+    bench/osu/pvar.c \
+    bench/osu/pvar.h \
+    bench/osu/report.c \
+    bench/osu/report.h \
+    bench/osu/series.c \
+    bench/osu/series.h
+libr2bench_la_CPPFLAGS = -I$(top_builddir) $(OMPI_CPPFLAGS)
+libr2bench_la_LIBADD = $(OMPI_LIBS)
+
+bench_osu_r2_allgather_SOURCES = bench/osu/r2_allgather.c
+bench_osu_r2_allgather_CPPFLAGS = $(libr2bench_la_CPPFLAGS)
+bench_osu_r2_allgather_LDADD = libr2bench.la
+bench_osu_r2_allreduce_SOURCES = bench/osu/r2_allreduce.c
+bench_osu_r2_allreduce_CPPFLAGS = $(libr2bench_la_CPPFLAGS)
+bench_osu_r2_allreduce_LDADD = libr2bench.la
+bench_osu_r2_reduce_scatter_SOURCES = bench/osu/r2_reduce_scatter.c
+bench_osu_r2_reduce_scatter_CPPFLAGS = $(libr2bench_la_CPPFLAGS)
+bench_osu_r2_reduce_scatter_LDADD = libr2bench.la

@@ -1,0 +1,103 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Arguments of the benchmarks.
+ */
+#ifndef R2_BENCH_OPTIONS_H
+#define R2_BENCH_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "bench.h"
+
+enum {
+    R2_BENCH_MAX_FAULTS = 1024, /* of one run */
+    R2_BENCH_MAX_WORDS = 8,     /* of one fault, without its time */
+};
+
+/** Element types of -T. */
+typedef enum r2_bench_type {
+    R2_BENCH_CHAR,
+    R2_BENCH_INT,
+    R2_BENCH_FLOAT,
+    R2_BENCH_DOUBLE,
+} r2_bench_type_t;
+
+/** Defects that --plant-error puts into the second iteration, to prove that validation finds them.
+ */
+typedef enum r2_bench_plant {
+    R2_BENCH_PLANT_NONE,
+    R2_BENCH_PLANT_SUM,   /* one element of the result is wrong */
+    R2_BENCH_PLANT_HOLE,  /* one element of the result was not written */
+    R2_BENCH_PLANT_SEND,  /* the send buffer was changed */
+    R2_BENCH_PLANT_GUARD, /* a byte behind the receive buffer was written */
+} r2_bench_plant_t;
+
+/** One --fault: when, and the words that the fault command gets. */
+typedef struct r2_bench_fault {
+    char *text;                      /* owned: the words, as printed */
+    char *words[R2_BENCH_MAX_WORDS]; /* owned by words[0]: null-terminated if fewer */
+    unsigned words_count;
+    bool at_iteration;  /* else at `seconds` */
+    uint64_t iteration; /* of the measured ones, counted through all sizes */
+    double seconds;     /* since the measured loop of the first size began */
+} r2_bench_fault_t;
+
+/** Everything that was asked for. */
+typedef struct r2_bench_options {
+    size_t min_bytes;
+    size_t max_bytes;
+    uint64_t iterations; /* 0: by size, as OSU does */
+    uint64_t warmup;     /* UINT64_MAX: by size */
+    double seconds;      /* run each size this long; 0: count iterations */
+    double line_rate;    /* of one host, MB/s; 0: unknown */
+    r2_bench_type_t type;
+    r2_bench_plant_t plant;
+    bool full;
+    bool validate;
+    bool digest;
+    bool progress;
+    const char *csv;          /* borrowed: argv */
+    const char *fault_cmd;    /* borrowed: argv */
+    r2_bench_fault_t *faults; /* owned: faults_count */
+    unsigned faults_count;
+} r2_bench_options_t;
+
+/** What the arguments ask the program to do. */
+typedef enum r2_bench_request {
+    R2_BENCH_RUN,
+    R2_BENCH_HELP,
+    R2_BENCH_VERSION,
+    R2_BENCH_BAD, /* the error text says why */
+} r2_bench_request_t;
+
+/**
+ * Reads the arguments; prints nothing.
+ * @param error_p [256] text that names the bad argument, if R2_BENCH_BAD.
+ */
+r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, char **argv,
+                                         const r2_bench_ops_t *ops, char *error_p);
+
+/** Releases what init allocated. */
+void r2_bench_options_fini(r2_bench_options_t *options);
+
+/** Prints the usage text. */
+void r2_bench_options_usage(const r2_bench_ops_t *ops, FILE *out);
+
+/** Iterations of a size, without --seconds. */
+uint64_t r2_bench_options_iterations(const r2_bench_options_t *options, size_t bytes);
+
+/** Warm-up iterations of a size. */
+uint64_t r2_bench_options_warmup(const r2_bench_options_t *options, size_t bytes);
+
+/** Size of one element, bytes. */
+size_t r2_bench_type_bytes(r2_bench_type_t type);
+
+/** Name of a type as -T takes it. */
+const char *r2_bench_type_name(r2_bench_type_t type);
+
+#endif

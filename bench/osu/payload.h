@@ -1,0 +1,55 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Buffers of one message size: filled before each iteration and checked after it.
+ */
+#ifndef R2_BENCH_PAYLOAD_H
+#define R2_BENCH_PAYLOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "bench.h"
+#include "data.h"
+#include "options.h"
+
+/** Memory with a guard on both sides. */
+typedef struct r2_bench_buffer {
+    unsigned char *memory; /* owned */
+    unsigned char *data;   /* borrowed: inside memory */
+    size_t bytes;          /* of data */
+} r2_bench_buffer_t;
+
+/** One message size on one rank. */
+typedef struct r2_bench_payload {
+    const r2_bench_ops_t *ops;         /* borrowed: static */
+    const r2_bench_options_t *options; /* borrowed: outlives the payload */
+    const r2_bench_data_t *data;       /* borrowed: outlives the payload */
+    r2_bench_buffer_t send;
+    r2_bench_buffer_t recv;
+    r2_bench_shape_t shape;
+    int *counts;       /* owned: shape.counts */
+    size_t size_bytes; /* message size as OSU counts it */
+    int rank;
+    int complaints;  /* wrong results described so far */
+    uint64_t wrong;  /* iterations with a wrong result on this rank */
+    uint64_t digest; /* of the results on this rank */
+} r2_bench_payload_t;
+
+/** Allocates for @p bytes of the message size. @return false if there is no memory. */
+bool r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ops_t *ops,
+                           const r2_bench_options_t *options, const r2_bench_data_t *data, int rank,
+                           size_t bytes);
+
+/** Releases what init allocated. */
+void r2_bench_payload_fini(r2_bench_payload_t *payload);
+
+/** Before iteration @p turn: fills the send buffer, poisons the receive buffer. */
+void r2_bench_payload_prepare(r2_bench_payload_t *payload, uint64_t turn);
+
+/** After iteration @p turn: checks (-c) and hashes (--digest) the result; describes what is wrong.
+ */
+void r2_bench_payload_check(r2_bench_payload_t *payload, uint64_t turn);
+
+#endif
