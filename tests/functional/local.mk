@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # MPI programs of our own, run under mpirun by tests/suites.tsv.
-EXTRA_DIST += tests/functional/run-mpi
+EXTRA_DIST += \
+    tests/functional/install \
+    tests/functional/run-mpi \
+    tests/functional/selection \
+    tests/functional/tap.sh
+
+check_PROGRAMS += tests/functional/hello_mpi
+tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
+tests_functional_hello_mpi_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_hello_mpi_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/all_collectives
 tests_functional_all_collectives_SOURCES = \
