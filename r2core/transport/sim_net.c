@@ -1,0 +1,491 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Simulator: virtual clock, event heap, hosts, rails and their faults.
+ */
+#include "r2_config.h"
+
+#include "transport/sim_state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static uint64_t sim_or(uint64_t value, uint64_t otherwise)
+{
+    return 0 == value ? otherwise : value;
+}
+
+static uint64_t sim_clock_now_ns(void *arg)
+{
+    const r2_sim_node_t *node = arg;
+
+    return node->sim->now_ns;
+}
+
+static uint64_t sim_clock_random_u64(void *arg)
+{
+    r2_sim_node_t *node = arg;
+
+    return r2_prng_u64(&node->prng);
+}
+
+static void sim_defaults(r2_sim_config_t *config)
+{
+    config->rail_bytes_per_s = sim_or(config->rail_bytes_per_s, 1000000000);
+    config->rail_latency_ns = sim_or(config->rail_latency_ns, 10 * R2_NS_PER_US);
+    config->local_bytes_per_s = sim_or(config->local_bytes_per_s, 10000000000);
+    config->local_latency_ns = sim_or(config->local_latency_ns, 500);
+    config->socket_bytes = sim_or(config->socket_bytes, 256 << 10);
+    config->receive_bytes = sim_or(config->receive_bytes, 256 << 10);
+    config->retry_max_ns = sim_or(config->retry_max_ns, 200 * R2_NS_PER_MS);
+    config->carrier_delay_ns = sim_or(config->carrier_delay_ns, 300 * R2_NS_PER_US);
+    config->batch = (uint32_t) sim_or(config->batch, 16);
+}
+
+static void sim_init_ports(r2_sim_t *sim)
+{
+    const r2_sim_config_t *config = &sim->config;
+    uint32_t host, rail;
+    r2_sim_port_t *port = sim->ports;
+
+    for (host = 0; host < config->host_count; host++) {
+        for (rail = 0; rail <= config->rail_count; rail++, port++) {
+            bool local = rail == config->rail_count;
+
+            port->sim = sim;
+            port->host = host;
+            port->rail = local ? R2_SIM_LOCAL : rail;
+            port->bytes_per_s = local ? config->local_bytes_per_s : config->rail_bytes_per_s;
+            port->latency_ns = local ? config->local_latency_ns : config->rail_latency_ns;
+            port->carrier = port->out = port->in = true;
+        }
+    }
+}
+
+static void sim_init_nodes(r2_sim_t *sim, const uint32_t *node_host)
+{
+    uint32_t i;
+
+    for (i = 0; i < sim->config.node_count; i++) {
+        r2_sim_node_t *node = &sim->nodes[i];
+
+        node->sim = sim;
+        node->idx = i;
+        node->host = NULL == node_host ? i % sim->config.host_count : node_host[i];
+        node->clock = (r2_clock_t){sim_clock_now_ns, sim_clock_random_u64, node};
+        r2_prng_seed(&node->prng, r2_prng_u64(&sim->prng));
+    }
+}
+
+r2_sim_t *r2_sim_create(const r2_sim_config_t *config, const r2_sim_hooks_t *hooks)
+{
+    r2_sim_t *sim;
+
+    if (0 == config->host_count || 0 == config->node_count || config->rail_count > R2_RAILS_MAX) {
+        return NULL;
+    }
+    sim = calloc(1, sizeof(*sim));
+    if (NULL == sim) {
+        return NULL;
+    }
+    sim->config = *config;
+    sim->config.node_host = NULL;
+    if (NULL != hooks) {
+        sim->hooks = *hooks;
+    }
+    sim_defaults(&sim->config);
+    r2_prng_seed(&sim->prng, config->seed);
+    sim->now_ns = R2_NS_PER_S; /* zero would hide times that were never set */
+    sim->nodes = calloc(config->node_count, sizeof(*sim->nodes));
+    sim->ports =
+        calloc((size_t) config->host_count * (config->rail_count + 1), sizeof(*sim->ports));
+    if (NULL == sim->nodes || NULL == sim->ports) {
+        r2_sim_destroy(sim);
+        return NULL;
+    }
+    sim_init_ports(sim);
+    sim_init_nodes(sim, config->node_host);
+    return sim;
+}
+
+static void sim_queue_free(r2_sim_queue_t *queue)
+{
+    r2_sim_packet_t *packet, *next;
+
+    LL_FOREACH_SAFE(queue->head, packet, next) {
+        free(packet);
+    }
+    queue->head = queue->tail = NULL;
+}
+
+void r2_sim_destroy(r2_sim_t *sim)
+{
+    r2_tp_device_t *device, *device_next;
+    r2_tp_worker_t *worker, *worker_next;
+    r2_tp_ep_t *ep, *ep_next;
+    r2_sim_pending_t *pending, *pending_next;
+
+    if (NULL == sim) {
+        return;
+    }
+    for (ep = sim->eps; NULL != ep; ep = ep_next) {
+        ep_next = ep->all_next;
+        sim_queue_free(&ep->socket);
+        DL_FOREACH_SAFE(ep->pending, pending, pending_next) {
+            free(pending);
+        }
+        free(ep);
+    }
+    for (worker = sim->workers; NULL != worker; worker = worker_next) {
+        worker_next = worker->all_next;
+        sim_queue_free(&worker->received);
+        free(worker);
+    }
+    for (device = sim->devices; NULL != device; device = device_next) {
+        device_next = device->all_next;
+        free(device);
+    }
+    free(sim->heap);
+    free(sim->nodes);
+    free(sim->ports);
+    free(sim);
+}
+
+/* ---- time: a binary heap ordered by (time, order of creation) ---- */
+
+static bool sim_event_lt(const r2_sim_event_t *a, const r2_sim_event_t *b)
+{
+    return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->order < b->order;
+}
+
+static void sim_heap_up(r2_sim_event_t *heap, size_t i)
+{
+    r2_sim_event_t event = heap[i];
+
+    while (i > 0 && sim_event_lt(&event, &heap[(i - 1) / 2])) {
+        heap[i] = heap[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    heap[i] = event;
+}
+
+static void sim_heap_down(r2_sim_event_t *heap, size_t count, size_t i)
+{
+    r2_sim_event_t event = heap[i];
+    size_t child;
+
+    for (child = 2 * i + 1; child < count; child = 2 * i + 1) {
+        if (child + 1 < count && sim_event_lt(&heap[child + 1], &heap[child])) {
+            child++;
+        }
+        if (!sim_event_lt(&heap[child], &event)) {
+            break;
+        }
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = event;
+}
+
+bool r2_sim_at(r2_sim_t *sim, uint64_t time_ns, void (*fn)(void *arg, uint64_t value), void *arg,
+               uint64_t value)
+{
+    if (sim->event_count == sim->event_room) {
+        size_t room = 0 == sim->event_room ? 256 : 2 * sim->event_room;
+        r2_sim_event_t *heap = realloc(sim->heap, room * sizeof(*heap));
+
+        if (NULL == heap) {
+            r2_sim_fail(sim, "out of memory for events");
+            return false;
+        }
+        sim->heap = heap;
+        sim->event_room = room;
+    }
+    sim->heap[sim->event_count] =
+        (r2_sim_event_t){r2_max(time_ns, sim->now_ns), sim->next_order++, fn, arg, value};
+    sim_heap_up(sim->heap, sim->event_count++);
+    return true;
+}
+
+uint64_t r2_sim_now_ns(const r2_sim_t *sim)
+{
+    return sim->now_ns;
+}
+
+uint64_t r2_sim_next_ns(const r2_sim_t *sim)
+{
+    return 0 == sim->event_count ? R2_NEVER_NS : sim->heap[0].time_ns;
+}
+
+bool r2_sim_step(r2_sim_t *sim)
+{
+    r2_sim_event_t event;
+
+    if (0 == sim->event_count) {
+        return false;
+    }
+    event = sim->heap[0];
+    sim->heap[0] = sim->heap[--sim->event_count];
+    if (sim->event_count > 0) {
+        sim_heap_down(sim->heap, sim->event_count, 0);
+    }
+    sim->now_ns = r2_max(sim->now_ns, event.time_ns);
+    event.fn(event.arg, event.value);
+    return true;
+}
+
+void r2_sim_run_until(r2_sim_t *sim, uint64_t time_ns)
+{
+    while (r2_sim_next_ns(sim) <= time_ns && r2_sim_step(sim)) {
+    }
+    sim->now_ns = r2_max(sim->now_ns, time_ns);
+}
+
+/* ---- paths ---- */
+
+r2_sim_port_t *r2_sim_port(const r2_sim_t *sim, uint32_t host, uint32_t rail)
+{
+    if (R2_SIM_LOCAL == rail) {
+        rail = sim->config.rail_count;
+    } else if (rail >= sim->config.rail_count) {
+        return NULL;
+    }
+    return host >= sim->config.host_count
+               ? NULL
+               : &sim->ports[(size_t) host * (sim->config.rail_count + 1) + rail];
+}
+
+static bool sim_cut_matches(const r2_sim_cut_t *cut, uint32_t a, uint32_t b, uint32_t rail)
+{
+    return cut->rail == rail &&
+           ((cut->host_a == a && cut->host_b == b) || (cut->host_a == b && cut->host_b == a));
+}
+
+bool r2_sim_ports_pass(const r2_sim_port_t *from, const r2_sim_port_t *to)
+{
+    const r2_sim_t *sim = from->sim;
+    uint32_t i;
+
+    for (i = 0; i < sim->cut_count; i++) {
+        if (sim_cut_matches(&sim->cuts[i], from->host, to->host, from->rail)) {
+            return false;
+        }
+    }
+    return from->carrier && from->out && to->carrier && to->in;
+}
+
+bool r2_sim_passes(const r2_sim_t *sim, uint32_t from, uint32_t to, uint32_t rail)
+{
+    const r2_sim_port_t *a = r2_sim_port(sim, sim->nodes[from].host, rail);
+    const r2_sim_port_t *b = r2_sim_port(sim, sim->nodes[to].host, rail);
+
+    return NULL != a && NULL != b && r2_sim_ports_pass(a, b);
+}
+
+bool r2_sim_carrier(const r2_sim_t *sim, uint32_t node, uint32_t rail)
+{
+    const r2_sim_port_t *port = r2_sim_port(sim, sim->nodes[node].host, rail);
+
+    return NULL != port && port->carrier;
+}
+
+uint64_t r2_sim_latency_ns(const r2_sim_t *sim, uint32_t rail)
+{
+    return R2_SIM_LOCAL == rail ? sim->config.local_latency_ns : sim->config.rail_latency_ns;
+}
+
+/* ---- faults ---- */
+
+static r2_sim_port_t *sim_fault_port(r2_sim_t *sim, uint32_t host, uint32_t rail)
+{
+    r2_sim_port_t *port = r2_sim_port(sim, host, rail);
+
+    if (NULL == port) {
+        r2_sim_fail(sim, "fault on host %u rail %u, which does not exist", host, rail);
+    }
+    return port;
+}
+
+static void sim_tell_carrier(void *arg, uint64_t up)
+{
+    r2_sim_port_t *port = arg;
+
+    if (NULL != port->sim->hooks.carrier && port->carrier == (0 != up)) {
+        port->sim->hooks.carrier(port->sim->hooks.arg, port->host, port->rail, port->carrier);
+    }
+}
+
+void r2_sim_set_carrier(r2_sim_t *sim, uint32_t host, uint32_t rail, bool up)
+{
+    r2_sim_port_t *port = sim_fault_port(sim, host, rail);
+
+    if (NULL == port || port->carrier == up) {
+        return;
+    }
+    port->carrier = up;
+    r2_sim_at(sim, sim->now_ns + sim->config.carrier_delay_ns, sim_tell_carrier, port, up);
+    r2_sim_conns_resume(sim);
+}
+
+void r2_sim_set_pass(r2_sim_t *sim, uint32_t host, uint32_t rail, bool out, bool in)
+{
+    r2_sim_port_t *port = sim_fault_port(sim, host, rail);
+
+    if (NULL != port) {
+        port->out = out;
+        port->in = in;
+        r2_sim_conns_resume(sim);
+    }
+}
+
+void r2_sim_set_rate(r2_sim_t *sim, uint32_t host, uint32_t rail, uint64_t bytes_per_s)
+{
+    r2_sim_port_t *port = sim_fault_port(sim, host, rail);
+    uint64_t rate = sim_or(bytes_per_s, sim->config.rail_bytes_per_s);
+
+    if (NULL == port) {
+        return;
+    }
+    if (port->in_busy_ns > sim->now_ns) {
+        unsigned __int128 left = port->in_busy_ns - sim->now_ns;
+
+        port->in_busy_ns = sim->now_ns + (uint64_t) (left * port->bytes_per_s / rate);
+    }
+    port->bytes_per_s = rate;
+}
+
+void r2_sim_set_loss(r2_sim_t *sim, uint32_t host, uint32_t rail, uint32_t ppm)
+{
+    r2_sim_port_t *port = sim_fault_port(sim, host, rail);
+
+    if (NULL != port) {
+        port->loss_ppm = ppm;
+    }
+}
+
+void r2_sim_set_cut(r2_sim_t *sim, uint32_t host_a, uint32_t host_b, uint32_t rail, bool cut)
+{
+    uint32_t i;
+
+    for (i = 0; i < sim->cut_count; i++) {
+        if (sim_cut_matches(&sim->cuts[i], host_a, host_b, rail)) {
+            break;
+        }
+    }
+    if (cut && i == sim->cut_count) {
+        if (R2_SIM_CUTS_MAX == sim->cut_count) {
+            r2_sim_fail(sim, "more than %d cuts", R2_SIM_CUTS_MAX);
+            return;
+        }
+        sim->cuts[sim->cut_count++] = (r2_sim_cut_t){host_a, host_b, rail};
+    } else if (!cut && i < sim->cut_count) {
+        sim->cuts[i] = sim->cuts[--sim->cut_count];
+        r2_sim_conns_resume(sim);
+    }
+}
+
+void r2_sim_break_endpoints(r2_sim_t *sim, uint32_t host, uint32_t rail)
+{
+    r2_sim_port_t *port = sim_fault_port(sim, host, rail);
+    r2_tp_ep_t *ep;
+
+    for (ep = sim->eps; NULL != ep; ep = ep->all_next) {
+        if (ep->port == port && !ep->closed) {
+            r2_sim_conn_reset(ep);
+        }
+    }
+}
+
+void r2_sim_kill(r2_sim_t *sim, uint32_t node)
+{
+    r2_tp_worker_t *worker;
+
+    sim->nodes[node].dead = true;
+    for (worker = sim->workers; NULL != worker; worker = worker->all_next) {
+        if (worker->device->node == node && !worker->destroyed) {
+            r2_sim_worker_end(worker);
+        }
+    }
+}
+
+/* ---- nodes ---- */
+
+r2_tp_t r2_sim_transport(r2_sim_t *sim, uint32_t node)
+{
+    return (r2_tp_t){&r2_sim_tp_ops, &sim->nodes[node]};
+}
+
+const r2_clock_t *r2_sim_clock(r2_sim_t *sim, uint32_t node)
+{
+    return &sim->nodes[node].clock;
+}
+
+void r2_sim_nics(const r2_sim_t *sim, uint32_t node, r2_nic_t *nics_p, size_t *count_p)
+{
+    uint32_t rail;
+
+    for (rail = 0; rail < sim->config.rail_count; rail++) {
+        const r2_sim_port_t *port = r2_sim_port(sim, sim->nodes[node].host, rail);
+        r2_nic_t *nic = &nics_p[rail];
+
+        memset(nic, 0, sizeof(*nic));
+        snprintf(nic->name, sizeof(nic->name), "rail%u", rail);
+        nic->ifindex = rail + 1;
+        nic->ipv4 = 10u | (rail & 0xff) << 8 | (port->host & 0xff) << 24 | (port->host >> 8) << 16;
+        nic->prefix_bits = 16;
+        nic->carrier = port->carrier;
+        nic->speed_bytes_per_s = port->bytes_per_s;
+        nic->numa_node = -1;
+    }
+    *count_p = sim->config.rail_count;
+}
+
+uint32_t r2_sim_host_of(const r2_sim_t *sim, uint32_t node)
+{
+    return sim->nodes[node].host;
+}
+
+bool r2_sim_dead(const r2_sim_t *sim, uint32_t node)
+{
+    return sim->nodes[node].dead;
+}
+
+uint64_t r2_sim_random_u64(r2_sim_t *sim)
+{
+    return r2_prng_u64(&sim->prng);
+}
+
+void r2_sim_wake(r2_sim_t *sim, uint32_t node)
+{
+    if (NULL != sim->hooks.wake && !sim->nodes[node].dead) {
+        sim->hooks.wake(sim->hooks.arg, node);
+    }
+}
+
+const r2_sim_stats_t *r2_sim_stats(const r2_sim_t *sim)
+{
+    return &sim->stats;
+}
+
+void r2_sim_fail(r2_sim_t *sim, const char *format, ...)
+{
+    va_list args;
+
+    if ('\0' == sim->failure[0]) {
+        int n = snprintf(sim->failure, sizeof(sim->failure),
+                         "at %.6f ms: ", (double) (sim->now_ns - R2_NS_PER_S) / 1e6);
+
+        va_start(args, format);
+        vsnprintf(sim->failure + n, sizeof(sim->failure) - (size_t) n, format, args);
+        va_end(args);
+    }
+}
+
+const char *r2_sim_failure(const r2_sim_t *sim)
+{
+    return '\0' == sim->failure[0] ? NULL : sim->failure;
+}

@@ -1,0 +1,202 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * State shared by the files of the simulator.
+ */
+#ifndef R2_TRANSPORT_SIM_STATE_H
+#define R2_TRANSPORT_SIM_STATE_H
+
+#include <utlist.h>
+
+#include "base/prng.h"
+#include "base/util.h"
+#include "transport/sim.h"
+
+#define R2_SIM_OVERHEAD_BYTES 66 /* of a packet on the wire: Ethernet, IPv4, TCP */
+
+/** One future call. */
+typedef struct r2_sim_event {
+    uint64_t time_ns;
+    uint64_t order; /* of creation: breaks ties */
+    void (*fn)(void *arg, uint64_t value);
+    void *arg; /* borrowed: outlives the event */
+    uint64_t value;
+} r2_sim_event_t;
+
+/** One packet in a socket or in a receive queue. */
+typedef struct r2_sim_packet {
+    struct r2_sim_packet *next;
+    struct r2_tp_ep *ep; /* borrowed: who sent it; tombstones stay until the end */
+    uint8_t *header;     /* into bytes[], misaligned on purpose */
+    uint8_t *data;       /* into bytes[] */
+    size_t header_bytes, data_bytes;
+    uint8_t bytes[];
+} r2_sim_packet_t;
+
+typedef struct r2_sim_queue {
+    r2_sim_packet_t *head, *tail; /* owned list */
+} r2_sim_queue_t;
+
+/** One rail of one host: two directions. */
+typedef struct r2_sim_port {
+    r2_sim_t *sim; /* borrowed */
+    uint32_t host, rail;
+    uint64_t bytes_per_s;
+    uint64_t latency_ns;
+    uint64_t in_busy_ns;   /* until then the receiving direction is taken */
+    bool sending;          /* the sending direction is taken until its event */
+    bool carrier, out, in; /* what passes */
+    uint32_t loss_ppm;
+    struct r2_tp_ep *ready; /* ring of connections with something to send */
+} r2_sim_port_t;
+
+/** A send that does not fit into the socket. */
+typedef struct r2_sim_pending {
+    struct r2_sim_pending *prev, *next;
+    r2_tp_send_t *op; /* borrowed: the caller's until `sent` */
+    uint64_t hash;    /* of header and data when it was given to us */
+} r2_sim_pending_t;
+
+struct r2_tp_device {
+    r2_sim_t *sim; /* borrowed */
+    uint32_t node, rail;
+    size_t segment_bytes;
+    uint32_t worker_count;
+    bool closed;
+    struct r2_tp_device *all_next;
+};
+
+struct r2_tp_worker {
+    r2_tp_device_t *device; /* borrowed */
+    r2_tp_callbacks_t callbacks;
+    void *arg; /* borrowed */
+    uint64_t id;
+    bool destroyed;
+    r2_sim_queue_t received;
+    struct r2_tp_ep *open;   /* list: endpoints that are not closed */
+    struct r2_tp_ep *closed; /* list: tombstones */
+    uint32_t waiting;        /* endpoints with pending sends or an unreported failure */
+    struct r2_tp_worker *all_next;
+};
+
+/** An endpoint and the connection under it, which may live longer. */
+struct r2_tp_ep {
+    r2_tp_worker_t *worker;    /* borrowed */
+    r2_tp_worker_t *peer;      /* borrowed: tombstones stay until the end */
+    void *ep_arg;              /* borrowed */
+    r2_sim_port_t *port;       /* borrowed */
+    r2_sim_port_t *peer_port;  /* borrowed */
+    r2_sim_queue_t socket;     /* copied, not yet arrived */
+    r2_sim_packet_t *unsent;   /* first of `socket` that is not under way */
+    r2_sim_pending_t *pending; /* owned list, not yet copied */
+    size_t socket_bytes;       /* in `socket`, and arrived without the sender knowing it */
+    size_t under_way_bytes, unread_bytes, unknown_bytes;
+    uint64_t arrival_ns; /* of the newest packet under way: keeps order */
+    uint32_t epoch;      /* events of an older one are void */
+    uint64_t stalled_since_ns;
+    bool stalled;     /* waits for its path or its retry timer */
+    bool retrying;    /* the retry event is on its way */
+    bool in_ring;     /* of port->ready */
+    bool lost;        /* the packet that arrives next was lost */
+    bool reset;       /* the connection is gone */
+    bool reset_waits; /* gone at the other end; the news has no path yet */
+    bool closed;      /* by its owner */
+    bool heard;       /* a packet came back from the peer's worker */
+    bool report;      /* failed() is to be called */
+    bool failed;
+    bool counted;       /* in worker->waiting */
+    uint64_t delivered; /* packets */
+    struct r2_tp_ep *ready_prev, *ready_next;
+    struct r2_tp_ep *prev, *next;
+    struct r2_tp_ep *all_next;
+};
+
+/** One process. Its index is its number. */
+typedef struct r2_sim_node {
+    r2_sim_t *sim; /* borrowed */
+    uint32_t idx, host;
+    bool dead;
+    uint32_t callbacks; /* depth of upcalls of the transport */
+    r2_prng_t prng;
+    r2_clock_t clock;
+} r2_sim_node_t;
+
+typedef struct r2_sim_cut {
+    uint32_t host_a, host_b, rail;
+} r2_sim_cut_t;
+
+struct r2_sim {
+    r2_sim_config_t config;
+    r2_sim_hooks_t hooks;
+    uint64_t now_ns;
+    uint64_t next_order;
+    r2_sim_event_t *heap; /* owned */
+    size_t event_count, event_room;
+    r2_sim_node_t *nodes; /* owned: node_count */
+    r2_sim_port_t *ports; /* owned: host_count x (rail_count + 1), the last is the local one */
+    r2_sim_cut_t cuts[R2_SIM_CUTS_MAX];
+    uint32_t cut_count;
+    r2_tp_device_t *devices; /* owned lists of everything ever made */
+    r2_tp_worker_t *workers;
+    r2_tp_ep_t *eps;
+    uint64_t next_worker;
+    r2_prng_t prng;
+    r2_sim_stats_t stats;
+    char failure[256];
+};
+
+/** Port of a host's rail; R2_SIM_LOCAL is the one within the host. NULL: no such rail. */
+r2_sim_port_t *r2_sim_port(const r2_sim_t *sim, uint32_t host, uint32_t rail);
+/** True if packets pass this way between two ports of one rail. */
+bool r2_sim_ports_pass(const r2_sim_port_t *from, const r2_sim_port_t *to);
+
+/* ---- connections (sim_conn.c) ---- */
+
+/** Puts a packet into the socket; room must have been checked. @return false: out of memory. */
+bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op);
+/** True if the socket takes a packet of this size now. */
+bool r2_sim_conn_room(const r2_tp_ep_t *ep, size_t bytes);
+/** The receiver took a packet out of its queue. */
+void r2_sim_conn_read(r2_tp_ep_t *ep, size_t bytes);
+/** The sender's side is closed: data in the socket stays or goes. */
+void r2_sim_conn_close(r2_tp_ep_t *ep);
+/** The receiving worker is gone: tells the sender when there is a path. */
+void r2_sim_conn_peer_gone(r2_tp_ep_t *ep);
+/** Ends the connection; its owner is told by its next worker_progress(). */
+void r2_sim_conn_reset(r2_tp_ep_t *ep);
+/** Paths may have become passable: late data, acknowledgements and resets move on. */
+void r2_sim_conns_resume(r2_sim_t *sim);
+/** Counts the endpoint as one that its worker has work with, and wakes the node. */
+void r2_sim_ep_waits(r2_tp_ep_t *ep);
+
+/* ---- transport table (sim.c, sim_send.c) ---- */
+
+extern const r2_tp_ops_t r2_sim_tp_ops;
+r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
+unsigned r2_sim_worker_progress(r2_tp_worker_t *worker);
+/** Reports a call on a destroyed worker. */
+bool r2_sim_worker_usable(const r2_tp_worker_t *worker, const char *call);
+/** Ends a worker without upcalls, as when the process dies: sends stay to be cancelled. */
+void r2_sim_worker_end(r2_tp_worker_t *worker);
+/** Completes the oldest pending send. */
+void r2_sim_ep_complete(r2_tp_ep_t *ep, r2_status_t status);
+/** The worker has dealt with what the endpoint waited for. */
+void r2_sim_ep_settle(r2_tp_ep_t *ep);
+
+static inline r2_sim_t *r2_sim_of_worker(const r2_tp_worker_t *worker)
+{
+    return worker->device->sim;
+}
+
+static inline r2_sim_node_t *r2_sim_node_of(const r2_tp_worker_t *worker)
+{
+    return &worker->device->sim->nodes[worker->device->node];
+}
+
+static inline size_t r2_sim_packet_bytes(const r2_sim_packet_t *packet)
+{
+    return packet->header_bytes + packet->data_bytes;
+}
+
+#endif
