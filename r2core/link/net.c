@@ -95,6 +95,9 @@ static void r2_link_free(r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, false);
     }
+    if (link->is_active) {
+        DL_DELETE(net->active, link);
+    }
     DL_CONCAT(link->control, link->again);
     DL_FOREACH_SAFE(link->control, item, next_item)
     {
