@@ -6,7 +6,7 @@ dnl Libraries that r2 needs, and the report of all that are missing.
 AC_DEFUN([R2_MISSING], [
     r2_missing="$r2_missing
     $1: install the Debian package $2"
-    r2_missing_packages="$r2_missing_packages $2"
+    AS_CASE(["$r2_missing_packages "], [*" $2 "*], [], [r2_missing_packages="$r2_missing_packages $2"])
 ])
 
 # R2_SYSTEM_FLAGS(VARIABLE): turns -I into -isystem, so that foreign headers do not warn.

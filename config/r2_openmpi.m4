@@ -24,7 +24,13 @@ AC_DEFUN([R2_OPENMPI_LOCATE], [
     AS_IF([test -z "$MPICC"], [unset ac_cv_path_MPICC; AC_PATH_PROG([MPICC], [mpicc], [], [$r2_ompi_path])])
 
     AC_MSG_CHECKING([for Open MPI])
+    # With --with-openmpi=DIR, an Open MPI that pkg-config finds elsewhere is not the one asked for.
+    r2_ompi_pc=no
     AS_IF([$PKG_CONFIG --exists ompi],
+        [AS_IF([test "x$with_openmpi" = xyes ||
+                test "`cd "$with_openmpi" && pwd -P`" = "`cd "\`$PKG_CONFIG --variable=prefix ompi\`" && pwd -P`"],
+            [r2_ompi_pc=yes])])
+    AS_IF([test $r2_ompi_pc = yes],
         [OMPI_INCLUDEDIR=`$PKG_CONFIG --variable=includedir ompi`
          OMPI_LIBDIR=`$PKG_CONFIG --variable=libdir ompi`
          r2_ompi_by="pkg-config"],
