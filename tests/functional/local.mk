@@ -22,3 +22,8 @@ tests_functional_all_collectives_SOURCES = \
     tests/functional/job.h
 tests_functional_all_collectives_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_all_collectives_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/oob_pmix
+tests_functional_oob_pmix_SOURCES = tests/functional/oob_pmix.c
+tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
+tests_functional_oob_pmix_LDADD = $(R2_TEST_LIBS) $(OMPI_LIBS)
