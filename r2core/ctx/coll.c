@@ -73,6 +73,8 @@ static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, st
         .ranks = comm->ranks,
         .comm_key = comm->key,
         .coll_seq = comm->next_seq,
+        .movers = {args->in_mover, args->out_mover},
+        .pack_bytes = ctx->params.pack_bytes,
     };
     r2_status_t status = r2_exec_init(&coll->exec, &ctx->engine, &exec_args, schedule);
 

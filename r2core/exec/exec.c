@@ -32,6 +32,7 @@ static void r2_exec_invert(r2_exec_t *exec)
 
         exec->rows[i].exec = exec;
         exec->rows[i].waiting = row->dep_count;
+        exec->rows[i].packed = NULL;
         exec->rows[i].done = false;
         for (uint32_t d = 0; d < row->dep_count; ++d) {
             ++first[schedule->deps[row->first_dep + d] + 1];
@@ -81,6 +82,10 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
 
 void r2_exec_fini(r2_exec_t *exec)
 {
+    for (uint32_t i = 0; NULL != exec->rows && exec->packed_bytes > 0 && i < exec->schedule.row_count;
+         ++i) {
+        free(exec->rows[i].packed);
+    }
     free(exec->rows);
     free(exec->dependents);
     free(exec->first_dependent);
@@ -134,6 +139,12 @@ static void r2_exec_row_complete(r2_exec_t *exec, uint32_t row)
 {
     r2_assert(!exec->rows[row].done);
     exec->rows[row].done = true;
+    if (NULL != exec->rows[row].packed) {
+        free(exec->rows[row].packed);
+        exec->rows[row].packed = NULL;
+        exec->packed_bytes -= exec->schedule.rows[row].bytes;
+        r2_exec_ready(exec); /* a row that waits for room may go on */
+    }
     for (uint32_t d = exec->first_dependent[row]; d < exec->first_dependent[row + 1]; ++d) {
         uint32_t dependent = exec->dependents[d];
 
@@ -183,11 +194,45 @@ static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_row_t *row)
     return tag;
 }
 
+/* How to reach the memory of a region; NULL: it is contiguous. */
+static const r2_mover_t *r2_exec_mover(const r2_exec_t *exec, const r2_region_t *region)
+{
+    const r2_mover_t *mover;
+
+    if (R2_BUF_SCRATCH == region->buf) {
+        return NULL;
+    }
+    mover = &exec->args.movers[R2_BUF_IN == region->buf ? 0 : 1];
+    return NULL == mover->move ? NULL : mover;
+}
+
+/*
+ * Packs what a SEND row sends. Bounded: a row waits for room while others are under way. Sends that
+ * are under way complete without help of the waiting ones, since rows start in the order of segments.
+ */
+static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
+{
+    const r2_mover_t *mover = r2_exec_mover(exec, &row->src);
+
+    if (NULL == mover) {
+        return R2_OK;
+    }
+    if (exec->packed_bytes > 0 && exec->packed_bytes + row->bytes > exec->args.pack_bytes) {
+        return R2_ERR_AGAIN;
+    }
+    handle->packed = malloc(row->bytes);
+    if (NULL == handle->packed) {
+        return R2_ERR_NO_MEMORY;
+    }
+    exec->packed_bytes += row->bytes;
+    mover->move(mover->arg, row->src.offset_bytes, handle->packed, row->bytes, false);
+    return R2_OK;
+}
+
 static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
 {
     r2_link_send_t args = {
         .tag = r2_exec_tag(exec, row),
-        .data = r2_exec_address(exec, &row->src),
         .bytes = row->bytes,
         .chunk_bytes = (uint32_t) exec->schedule.chunk_bytes,
         .digest = exec->schedule.digest,
@@ -196,16 +241,34 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         .arg = handle,
     };
     r2_link_t *link;
-    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[row->peer], &link);
+    r2_status_t status = r2_exec_pack(exec, row, handle);
 
+    if (R2_OK != status) {
+        return status;
+    }
+    args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &row->src);
+    status = r2_net_link(exec->engine->net, exec->args.ranks[row->peer], &link);
     return R2_OK == status ? r2_link_send(link, &args) : status;
+}
+
+/* Part of a message for a buffer that is not contiguous. */
+static void r2_exec_sink(void *arg, uint64_t offset, const void *data, uint64_t bytes)
+{
+    r2_exec_row_t *handle = arg;
+    r2_exec_t *exec = handle->exec;
+    const r2_row_t *row = &exec->schedule.rows[handle - exec->rows];
+    const r2_mover_t *mover = r2_exec_mover(exec, &row->dst);
+
+    mover->move(mover->arg, row->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes, true);
 }
 
 static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
 {
+    bool moved = NULL != r2_exec_mover(exec, &row->dst);
     r2_link_recv_t args = {
         .tag = r2_exec_tag(exec, row),
-        .data = r2_exec_address(exec, &row->dst),
+        .data = moved ? NULL : r2_exec_address(exec, &row->dst),
+        .sink = moved ? r2_exec_sink : NULL,
         .bytes = row->bytes,
         .digest = exec->schedule.digest,
         .done = r2_exec_row_done,
@@ -217,7 +280,38 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
     return R2_OK == status ? r2_link_recv(link, &args) : status;
 }
 
-static void r2_exec_start_row(r2_exec_t *exec, uint32_t index)
+static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_t offset, char *piece,
+                             uint64_t bytes, bool write)
+{
+    const r2_mover_t *mover = r2_exec_mover(exec, region);
+    char *memory;
+
+    if (NULL != mover) {
+        mover->move(mover->arg, region->offset_bytes + offset, piece, bytes, write);
+        return;
+    }
+    memory = r2_exec_address(exec, region) + offset;
+    memcpy(write ? memory : piece, write ? piece : memory, bytes);
+}
+
+static void r2_exec_copy(r2_exec_t *exec, const r2_row_t *row)
+{
+    char piece[8192];
+
+    if (NULL == r2_exec_mover(exec, &row->src) && NULL == r2_exec_mover(exec, &row->dst)) {
+        memmove(r2_exec_address(exec, &row->dst), r2_exec_address(exec, &row->src), row->bytes);
+        return;
+    }
+    for (uint64_t offset = 0; offset < row->bytes; offset += sizeof(piece)) {
+        uint64_t bytes = r2_min(row->bytes - offset, (uint64_t) sizeof(piece));
+
+        r2_exec_transfer(exec, &row->src, offset, piece, bytes, false);
+        r2_exec_transfer(exec, &row->dst, offset, piece, bytes, true);
+    }
+}
+
+/* @return false: the row cannot start yet and stays first in the queue. */
+static bool r2_exec_start_row(r2_exec_t *exec, uint32_t index)
 {
     const r2_row_t *row = &exec->schedule.rows[index];
     r2_status_t status = R2_OK;
@@ -234,14 +328,17 @@ static void r2_exec_start_row(r2_exec_t *exec, uint32_t index)
                           r2_exec_address(exec, &row->dst), row->bytes / exec->args.element_bytes);
         break;
     case R2_ROW_COPY:
-        memmove(r2_exec_address(exec, &row->dst), r2_exec_address(exec, &row->src), row->bytes);
+        r2_exec_copy(exec, row);
         break;
     }
     if (R2_OK == status) {
         r2_exec_row_complete(exec, index);
+    } else if (R2_ERR_AGAIN == status) {
+        return false;
     } else if (status < 0) {
         r2_exec_finish(exec, status);
     }
+    return true;
 }
 
 unsigned r2_engine_run(r2_engine_t *engine)
@@ -251,8 +348,9 @@ unsigned r2_engine_run(r2_engine_t *engine)
     while (NULL != engine->ready) {
         r2_exec_t *exec = engine->ready;
 
-        while (exec->queue_head < exec->queue_tail && !exec->in_finished) {
-            r2_exec_start_row(exec, exec->queue[exec->queue_head++]);
+        while (exec->queue_head < exec->queue_tail && !exec->in_finished &&
+               r2_exec_start_row(exec, exec->queue[exec->queue_head])) {
+            ++exec->queue_head;
             ++started;
         }
         if (exec->in_ready) {

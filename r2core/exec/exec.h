@@ -30,11 +30,14 @@ typedef struct r2_exec_args {
     const uint32_t *ranks;     /* borrowed: process numbers by communicator rank */
     uint64_t comm_key;
     uint32_t coll_seq;
+    r2_mover_t movers[2];      /* of R2_BUF_IN and R2_BUF_OUT */
+    uint64_t pack_bytes;       /* bound of packed sends under way */
 } r2_exec_args_t;
 
 /** A row's handle in the link's callbacks. */
 typedef struct r2_exec_row {
     struct r2_exec *exec;      /* borrowed */
+    char *packed;              /* owned: what a SEND row of a buffer with a mover sends */
     uint32_t waiting;          /* dependencies not complete yet */
     bool done;
 } r2_exec_row_t;
@@ -52,6 +55,7 @@ typedef struct r2_exec {
     uint32_t *queue;           /* owned: rows that may start; each enters once */
     uint32_t queue_head, queue_tail;
     uint32_t rows_left;
+    uint64_t packed_bytes;     /* in packed sends under way */
     bool in_ready, in_finished;
     r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;

@@ -14,6 +14,9 @@ typedef struct r2_link r2_link_t;
 /** A message or a posted row is complete (or failed for good). Only notes it: called in the middle of a sweep. */
 typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
 
+/** Takes part of a message in place of memory: each byte once, in any order. */
+typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, uint64_t bytes);
+
 /** A message to send. */
 typedef struct r2_link_send {
     r2_tag_t tag;
@@ -29,7 +32,8 @@ typedef struct r2_link_send {
 /** A row that waits for a message. */
 typedef struct r2_link_recv {
     r2_tag_t tag;
-    void *data;           /* borrowed until done */
+    void *data;           /* borrowed until done; NULL with a sink */
+    r2_link_sink_fn_t sink; /* NULL: copied to data */
     uint64_t bytes;       /* must equal the message's */
     uint32_t digest;
     r2_link_done_fn_t done;

@@ -126,7 +126,11 @@ static void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t stat
 static void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
                         uint32_t bytes, bool unasked)
 {
-    memcpy(match->data + offset, data, bytes);
+    if (NULL != match->sink) {
+        match->sink(match->arg, offset, data, bytes);
+    } else if (bytes > 0) {
+        memcpy(match->data + offset, data, bytes);
+    }
     if (unasked) {
         link->consumed += bytes;
     }
@@ -429,6 +433,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     r2_assert(!match->posted);
     match->posted = true;
     match->data = args->data;
+    match->sink = args->sink;
     match->bytes = args->bytes;
     match->digest = args->digest;
     match->done = args->done;

@@ -169,7 +169,8 @@ typedef struct r2_rx_match {
     r2_tag_t tag;
     bool posted;
     bool rts;                      /* the sender asked for credit */
-    char *data;                    /* borrowed */
+    char *data;                    /* borrowed; NULL with a sink */
+    r2_link_sink_fn_t sink;
     uint64_t bytes;
     uint32_t digest;
     r2_link_done_fn_t done;

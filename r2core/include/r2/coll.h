@@ -31,7 +31,19 @@ typedef enum r2_coll_kind {
  */
 typedef void (*r2_reduce_fn_t)(void *arg, const void *in, void *inout, size_t count);
 
-/** Arguments of a collective, all buffers contiguous (layout of buffers: plan/plan.h). */
+/**
+ * Moves `bytes` at `offset` of the packed stream of a buffer that is not contiguous: out of it into
+ * `packed`, or with `unpack` the other way. Any order of offsets; called under the engine lock.
+ */
+typedef void (*r2_move_fn_t)(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack);
+
+/** How to reach a buffer; move NULL: it is contiguous memory. */
+typedef struct r2_mover {
+    r2_move_fn_t move;
+    void *arg; /* borrowed until completion */
+} r2_mover_t;
+
+/** Arguments of a collective, buffers as packed streams (layout: plan/plan.h). */
 typedef struct r2_coll_args {
     r2_coll_kind_t kind;
     int32_t root;
@@ -46,6 +58,7 @@ typedef struct r2_coll_args {
     void *reduce_arg; /* borrowed until completion */
     bool commutative;
     bool exact;       /* the result does not depend on the order of reduction */
+    r2_mover_t in_mover, out_mover; /* not for reductions */
 } r2_coll_args_t;
 
 typedef struct r2_comm r2_comm_t;
