@@ -68,11 +68,15 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     exec->dependents = malloc((schedule->dep_count + 1) * sizeof(*exec->dependents));
     exec->first_dependent = malloc((rows + 2) * sizeof(*exec->first_dependent));
     exec->queue = malloc((rows + 1) * sizeof(*exec->queue));
+    exec->held = NULL == args->movers[0].move && NULL == args->movers[1].move
+                     ? NULL
+                     : malloc((rows + 1) * sizeof(*exec->held));
     if (schedule->scratch_bytes > 0) {
         exec->scratch = aligned_alloc(64, r2_round_up(schedule->scratch_bytes, 64));
     }
     if (NULL == exec->rows || NULL == exec->dependents || NULL == exec->first_dependent ||
-        NULL == exec->queue || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
+        NULL == exec->queue ||
+        (NULL == exec->held && (NULL != args->movers[0].move || NULL != args->movers[1].move)) || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
         r2_exec_fini(exec);
         return R2_ERR_NO_MEMORY;
     }
@@ -90,6 +94,7 @@ void r2_exec_fini(r2_exec_t *exec)
     free(exec->dependents);
     free(exec->first_dependent);
     free(exec->queue);
+    free(exec->held);
     free(exec->scratch);
     r2_schedule_fini(&exec->schedule);
 }
@@ -310,7 +315,7 @@ static void r2_exec_copy(r2_exec_t *exec, const r2_row_t *row)
     }
 }
 
-/* @return false: the row cannot start yet and stays first in the queue. */
+/* @return false: the row cannot start yet: no room to pack what it sends. */
 static bool r2_exec_start_row(r2_exec_t *exec, uint32_t index)
 {
     const r2_row_t *row = &exec->schedule.rows[index];
@@ -341,6 +346,28 @@ static bool r2_exec_start_row(r2_exec_t *exec, uint32_t index)
     return true;
 }
 
+/* Only sends wait for room; receives behind them start, or ranks would wait for each other. */
+static unsigned r2_exec_run(r2_exec_t *exec)
+{
+    unsigned started = 0;
+
+    while (exec->held_head < exec->held_tail && !exec->in_finished &&
+           r2_exec_start_row(exec, exec->held[exec->held_head])) {
+        ++exec->held_head;
+        ++started;
+    }
+    while (exec->queue_head < exec->queue_tail && !exec->in_finished) {
+        uint32_t index = exec->queue[exec->queue_head++];
+
+        if (r2_exec_start_row(exec, index)) {
+            ++started;
+        } else {
+            exec->held[exec->held_tail++] = index;
+        }
+    }
+    return started;
+}
+
 unsigned r2_engine_run(r2_engine_t *engine)
 {
     unsigned started = 0;
@@ -348,15 +375,11 @@ unsigned r2_engine_run(r2_engine_t *engine)
     while (NULL != engine->ready) {
         r2_exec_t *exec = engine->ready;
 
-        while (exec->queue_head < exec->queue_tail && !exec->in_finished &&
-               r2_exec_start_row(exec, exec->queue[exec->queue_head])) {
-            ++exec->queue_head;
-            ++started;
-        }
         if (exec->in_ready) {
             exec->in_ready = false;
             DL_DELETE(engine->ready, exec);
         }
+        started += r2_exec_run(exec);
     }
     return started;
 }

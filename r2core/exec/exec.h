@@ -54,6 +54,8 @@ typedef struct r2_exec {
     uint32_t *first_dependent; /* owned: row_count + 1 indices into dependents */
     uint32_t *queue;           /* owned: rows that may start; each enters once */
     uint32_t queue_head, queue_tail;
+    uint32_t *held;            /* owned: SEND rows that wait for room to pack; each enters once */
+    uint32_t held_head, held_tail;
     uint32_t rows_left;
     uint64_t packed_bytes;     /* in packed sends under way */
     bool in_ready, in_finished;
