@@ -9,6 +9,8 @@ libr2coretest_la_SOURCES += \
     r2core/oob/loop.h \
     r2core/rail/hello_sim.c \
     r2core/rail/hello_sim.h \
+    r2core/transport/fault.c \
+    r2core/transport/fault.h \
     r2core/transport/sim.c \
     r2core/transport/sim.h \
     r2core/transport/sim_conn.c \
