@@ -98,9 +98,10 @@ static void bruck_rows(bruck_t *b)
         if (0 == step) {
             r2_add_send(b->schedule, to, own, R2_AT_ONCE);
             have[0] = r2_add_copy(b->schedule, own, r2_at(R2_BUF_SCRATCH, 0),
-                                  bruck_offset(b, 1), R2_AT_ONCE);
+                                  2 < input->size ? bruck_offset(b, 1) : 0, R2_AT_ONCE);
         } else {
-            r2_add_send(b->schedule, to, r2_at(R2_BUF_SCRATCH, 0), have, step + 1);
+            r2_add_send(b->schedule, to, r2_at(R2_BUF_SCRATCH, 0), have,
+                        1 + r2_steps_below(count));
         }
         bruck_deliver(b, distance, distance + count, arrived);
         step++;

@@ -47,7 +47,6 @@ typedef struct doubling {
     uint32_t acc_row;             /* row that wrote it */
     uint32_t acc_sent;            /* last send that reads it */
     uint32_t out_sent;            /* last send that reads OUT */
-    uint32_t out_read;            /* last reduction that reads OUT */
 } doubling_t;
 
 static int32_t doubling_steps(int32_t size)
@@ -116,13 +115,11 @@ static void doubling_join_lower(doubling_t *d, r2_region_t from, uint32_t arrive
         uint32_t copied = r2_add_copy(d->schedule, d->acc, target, d->bytes,
                                       R2_AFTER(d->acc_row));
 
-        if (R2_BUF_OUT == d->acc.buf) {
-            d->out_read = copied;
-        }
         doubling_hold(d, target, copied);
     }
+    /* the send waited for what was sent */
     d->acc_row = r2_add_reduce(d->schedule, from, d->acc, d->bytes,
-                               R2_AFTER(arrived, d->acc_row, d->acc_sent));
+                               R2_AFTER(arrived, R2_NO_ROW == d->acc_sent ? d->acc_row : d->acc_sent));
 }
 
 /** One exchange with (or, `to_peer` false, delivery from) a partner. */
@@ -146,9 +143,6 @@ static void doubling_exchange(doubling_t *d, int32_t peer, uint32_t tag, bool to
         return;
     }
     joined = r2_add_reduce(d->schedule, d->acc, from, d->bytes, R2_AFTER(arrived, d->acc_row));
-    if (R2_BUF_OUT == d->acc.buf) {
-        d->out_read = joined;
-    }
     doubling_hold(d, from, joined);
 }
 
@@ -190,8 +184,7 @@ static void doubling_all_steps(doubling_t *d, int32_t first)
 r2_status_t r2_build_allreduce_doubling(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     doubling_t d = {.input = input, .schedule = schedule, .acc = r2_at(r2_input_buf(input), 0),
-                    .acc_row = R2_NO_ROW, .acc_sent = R2_NO_ROW, .out_sent = R2_NO_ROW,
-                    .out_read = R2_NO_ROW};
+                    .acc_row = R2_NO_ROW, .acc_sent = R2_NO_ROW, .out_sent = R2_NO_ROW};
     bool has_neighbour;
 
     d.bytes = input->count * input->element_bytes;
@@ -211,7 +204,7 @@ r2_status_t r2_build_allreduce_doubling(const r2_plan_input_t *input, r2_schedul
     }
     if (R2_BUF_OUT != d.acc.buf) {
         r2_add_copy(schedule, d.acc, r2_at(R2_BUF_OUT, 0), d.bytes,
-                    R2_AFTER(d.acc_row, d.out_sent, d.out_read));
+                    R2_AFTER(d.acc_row, d.out_sent));
     }
     schedule->scratch_bytes = d.slots * doubling_slot_bytes(input);
     return R2_OK;

@@ -13,8 +13,10 @@
  *   rank 3   -> 4, 2 ->       -> 0, 1 ->       -> 2, 4 ->
  *   rank 4   -> 0, 3 ->       -> 1, 2 ->       -> 3, 0 ->
  *
- * After step k a rank has heard, directly or not, from the 2^(k+1) - 1 ranks below it. Messages are one byte
- * long and nobody reads it: staging memory need not be set.
+ * After step k a rank has heard, directly or not, from the 2^(k+1) - 1 ranks below it. In the last step
+ * only size - 2^k ranks are news, so it waits for fewer steps before it (here: for none).
+ *
+ * Messages are one byte long and nobody reads it: staging memory need not be set.
  *
  * Source: D. Hensgen, R. Finkel, U. Manber, "Two Algorithms for Barrier Synchronization",
  * International Journal of Parallel Programming 17(1), 1988.
@@ -36,12 +38,13 @@ r2_status_t r2_build_barrier_dissemination(const r2_plan_input_t *input, r2_sche
 
     r2_plan_note_message(schedule, 1);
     while (steps < STEPS_MAX && ((int64_t) 1 << steps) < input->size) {
-        int32_t distance = (int32_t) 1 << steps;
+        const int32_t distance = (int32_t) 1 << steps;
         r2_msg_t to = {.peer = r2_input_peer(input, distance), .tag = steps, .bytes = 1};
         r2_msg_t from = {.peer = r2_input_peer(input, -distance), .tag = steps, .bytes = 1};
 
         /* byte 0 is sent, byte 1 + step received */
-        r2_add_send(schedule, to, r2_at(R2_BUF_SCRATCH, 0), heard, steps);
+        r2_add_send(schedule, to, r2_at(R2_BUF_SCRATCH, 0), heard,
+                    r2_steps_below(r2_min(distance, input->size - distance)));
         heard[steps] = r2_add_recv(schedule, from, r2_at(R2_BUF_SCRATCH, 1 + steps), R2_AT_ONCE);
         steps++;
     }

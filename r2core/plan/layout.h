@@ -74,6 +74,17 @@ static inline r2_buf_t r2_input_buf(const r2_plan_input_t *input)
     return input->in_place ? R2_BUF_OUT : R2_BUF_IN;
 }
 
+/** Number of steps k with 2^k < count: what must have arrived to pass on `count` ranks' news. */
+static inline uint32_t r2_steps_below(int32_t count)
+{
+    uint32_t steps = 0;
+
+    while (steps < 31 && ((int64_t) 1 << steps) < count) {
+        steps++;
+    }
+    return steps;
+}
+
 /** The peer `step` ranks up (or, negative, down) the circle of ranks. */
 static inline int32_t r2_input_peer(const r2_plan_input_t *input, int32_t step)
 {

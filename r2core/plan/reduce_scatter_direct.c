@@ -13,10 +13,10 @@
  *   rank 2   0.0 -> 0, 1.0 -> 1; folds 2.0         0.1 -> 0, 1.1 -> 1; folds 2.1
  *
  * In place, the result goes to the start of the buffer, over blocks that are still being sent: it
- * is folded in staging memory, and its segment k is copied out when segments 0 .. k have been sent and folded.
- * Segments are equally long in all blocks, and block b begins behind block 0, so what the copy
- * of segment k overwrites belongs to segments 0 .. k: copies wait for lower or equal segments only, and a slot
- * is held for later ones only. So no circle of ranks can wait for each other.
+ * is folded in staging memory and copied out when nobody reads what it overwrites. Segments are
+ * equally long in all blocks, and no block begins before the first, so what the copy of segment k overwrites
+ * belongs to segments 0 .. k: copies wait for lower or equal segments only, and staging memory for lower ones
+ * only. So no circle of ranks can wait for each other.
  *
  * Source: as allreduce_direct.c, first half.
  */
@@ -34,69 +34,96 @@ typedef struct scatter {
     r2_schedule_t *schedule;      /* borrowed */
     r2_layout_t blocks;
     uint64_t segment_bytes;
+    uint32_t segments;            /* of the longest block */
     r2_fold_t fold;
-    /* owned; rows the copy of a segment waits for: [0] its fold, [1] the copy before, then sends */
-    uint32_t *waits;
-    uint32_t wait_count;
+    uint32_t *readers;            /* owned; [block * segments + k], who reads our contribution */
+    uint32_t *waits;              /* owned; what a copy waits for: its fold and two readers per block */
 } scatter_t;
 
-enum { WAIT_FOLD = 0, WAIT_COPY = 1, WAIT_SENDS = 2 };
+static uint64_t scatter_length(const scatter_t *s, int32_t block, uint32_t k)
+{
+    return r2_segment_length(r2_layout_bytes(&s->blocks, block), s->segment_bytes, k);
+}
 
 static void scatter_contribute(scatter_t *s, uint32_t k)
 {
     for (int32_t step = 1; step < s->input->size; step++) {
         int32_t owner = r2_input_peer(s->input, step);
-        r2_msg_t msg = {.peer = owner, .tag = k,
-                        .bytes = r2_segment_length(r2_layout_bytes(&s->blocks, owner),
-                                                   s->segment_bytes, k)};
+        r2_msg_t msg = {.peer = owner, .tag = k, .bytes = scatter_length(s, owner, k)};
         r2_region_t src = r2_at(r2_input_buf(s->input),
                                 s->blocks.start[owner] + k * s->segment_bytes);
 
-        s->waits[s->wait_count++] = r2_add_send(s->schedule, msg, src, R2_AT_ONCE);
+        s->readers[(size_t) owner * s->segments + k] = r2_add_send(s->schedule, msg, src,
+                                                                   R2_AT_ONCE);
     }
+}
+
+/** Collects who reads OUT where segment k of the result goes. @return number of s->waits. */
+static uint32_t scatter_overwrites(scatter_t *s, uint32_t k, uint64_t bytes, uint32_t count)
+{
+    const uint64_t begin = k * s->segment_bytes, end = begin + bytes;
+
+    for (int32_t block = 0; block < s->input->size && s->blocks.start[block] < end; block++) {
+        const uint64_t start = s->blocks.start[block];
+        uint32_t first = begin < start ? 0 : (uint32_t) ((begin - start) / s->segment_bytes);
+
+        for (uint32_t m = first; m < s->segments && start + m * s->segment_bytes < end; m++) {
+            /* our own fold of segment k comes before its copy anyway */
+            if (block != s->input->rank || m != k) {
+                s->waits[count++] = s->readers[(size_t) block * s->segments + m];
+            }
+        }
+    }
+    return count;
 }
 
 static void scatter_own_segment(scatter_t *s, uint32_t k)
 {
+    const int32_t rank = s->input->rank;
     const uint64_t offset = k * s->segment_bytes;
-    const uint64_t start = s->blocks.start[s->input->rank];
     const r2_fold_segment_t segment = {
         .index = k,
         .tag = k,
-        .bytes = r2_segment_length(r2_layout_bytes(&s->blocks, s->input->rank), s->segment_bytes,
-                                   k),
-        .own = r2_at(r2_input_buf(s->input), start + offset),
+        .bytes = scatter_length(s, rank, k),
+        .own = r2_at(r2_input_buf(s->input), s->blocks.start[rank] + offset),
         .place = r2_at(R2_BUF_OUT, offset)};
+    uint32_t count = 1;
 
     if (0 == segment.bytes) {
         return;
     }
-    s->waits[WAIT_FOLD] = r2_fold_contributions(&s->fold, &segment);
-    s->waits[WAIT_COPY] = r2_fold_finish(&s->fold, &segment, s->waits, s->wait_count);
-    s->wait_count = WAIT_SENDS;
+    s->waits[0] = r2_fold_contributions(&s->fold, &segment);
+    s->readers[(size_t) rank * s->segments + k] = s->waits[0];
+    if (s->input->in_place) {
+        count = scatter_overwrites(s, k, segment.bytes, count);
+    }
+    r2_fold_finish(&s->fold, &segment, s->waits, count);
 }
 
 static r2_status_t scatter_rows(scatter_t *s)
 {
     const r2_plan_input_t *input = s->input;
+    const size_t blocks = (size_t) input->size;
     uint64_t own_bytes = r2_layout_bytes(&s->blocks, input->rank);
     r2_status_t status;
 
-    s->segment_bytes = r2_segment_bytes_staged(input, s->blocks.largest_bytes);
-    r2_plan_note_message(s->schedule, s->segment_bytes);
+    s->readers = malloc((blocks * s->segments + 2 * blocks + 1) * sizeof(*s->readers));
+    if (NULL == s->readers) {
+        return R2_ERR_NO_MEMORY;
+    }
+    s->waits = s->readers + blocks * s->segments;
+    for (size_t i = 0; i < blocks * s->segments; i++) {
+        s->readers[i] = R2_NO_ROW;
+    }
     status = r2_fold_init(&s->fold, input, s->schedule, input->in_place, s->segment_bytes,
                           r2_segment_count(own_bytes, s->segment_bytes));
-    if (R2_OK != status) {
-        return status;
-    }
-    s->waits[WAIT_COPY] = R2_NO_ROW;
-    for (uint32_t k = 0; k < r2_segment_count(s->blocks.largest_bytes, s->segment_bytes); k++) {
-        s->wait_count = WAIT_SENDS;
+    for (uint32_t k = 0; R2_OK == status && k < s->segments; k++) {
         scatter_contribute(s, k);
         scatter_own_segment(s, k);
     }
     r2_fold_fini(&s->fold);
-    return R2_OK;
+    free(s->readers);
+    return status;
 }
 
 r2_status_t r2_build_reduce_scatter_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
@@ -107,13 +134,10 @@ r2_status_t r2_build_reduce_scatter_direct(const r2_plan_input_t *input, r2_sche
     if (R2_OK != status) {
         return status;
     }
-    s.waits = malloc(((size_t) input->size + WAIT_SENDS) * sizeof(*s.waits));
-    if (NULL == s.waits) {
-        status = R2_ERR_NO_MEMORY;
-    } else {
-        status = scatter_rows(&s);
-    }
-    free(s.waits);
+    s.segment_bytes = r2_segment_bytes_staged(input, s.blocks.largest_bytes);
+    s.segments = r2_segment_count(s.blocks.largest_bytes, s.segment_bytes);
+    r2_plan_note_message(schedule, s.segment_bytes);
+    status = scatter_rows(&s);
     r2_layout_fini(&s.blocks);
     return status;
 }

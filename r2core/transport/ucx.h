@@ -70,9 +70,9 @@ struct r2_tp_worker {
     r2_tp_ep_t *eps;            /* owned */
     r2_ucx_slab_t *slabs;       /* owned: memory of all records */
     r2_tp_callbacks_t callbacks;
-    void *arg;                  /* borrowed: outlives the worker */
-    r2_tp_device_t *device;     /* borrowed: outlives the worker */
-    int fd;                     /* borrowed: UCX's */
+    void *arg;              /* borrowed: outlives the worker */
+    r2_tp_device_t *device; /* borrowed: outlives the worker */
+    int fd;                 /* borrowed: UCX's */
 };
 
 /** What a UCX error breaks; what is not told apart breaks the lane. */

@@ -26,7 +26,7 @@
 #define SHM_FIFO_ELEM_SIZE "256" /* takes a header and a few bytes without a buffer */
 #define SHM_RX_BUFS_GROW   "40"  /* all buffers of the FIFO in one piece, and some to spare */
 /* Shared memory reports nothing by itself: UCX looks whether the peer's process is alive. */
-#define SHM_KEEPALIVE      "1s"
+#define SHM_KEEPALIVE "1s"
 
 /** Does the comma separated list `tls` contain `word`? */
 static bool tls_has(const char *tls, const char *word)

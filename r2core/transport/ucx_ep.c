@@ -27,9 +27,9 @@ r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t
 {
     /* UCX is not told the length and trusts the counts inside: the zeros end what it reads. */
     char padded[2 * R2_TP_ADDRESS_MAX] = {0};
-    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS
-                                            | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE
-                                            | UCP_EP_PARAM_FIELD_ERR_HANDLER,
+    ucp_ep_params_t params = {.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                                            UCP_EP_PARAM_FIELD_ERR_HANDLER,
                               .address = (const ucp_address_t *) (const void *) padded,
                               .err_mode = UCP_ERR_HANDLING_MODE_PEER,
                               .err_handler = {.cb = on_error}};
@@ -76,14 +76,14 @@ void r2_ucx_ep_close(r2_tp_ep_t *ep)
         ucp_request_free(request);
     }
     r2_ucx_leave();
-    DL_FOREACH_SAFE (worker->completed, record, next) {
+    DL_FOREACH_SAFE(worker->completed, record, next) {
         if (record->ep == ep) {
             DL_DELETE(worker->completed, record);
             r2_ucx_record_tell(record, R2_ERR_CANCELED);
         }
     }
-    /* A packet is copied into UCX's buffers when it starts to travel, and the rest was dropped: what
-     * UCX still holds of this endpoint does not refer to the caller's memory. */
+    /* A packet is copied into UCX's buffers when it starts to travel, and the rest was dropped:
+     * what UCX still holds of this endpoint does not refer to the caller's memory. */
     while (NULL != (record = ep->sends)) {
         r2_tp_send_t *op = record->op;
 
@@ -116,9 +116,9 @@ static void on_sent(void *request, ucs_status_t rc, void *arg)
 
 r2_status_t r2_ucx_ep_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
 {
-    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK
-                                                 | UCP_OP_ATTR_FIELD_USER_DATA
-                                                 | UCP_OP_ATTR_FIELD_FLAGS,
+    ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
+                                                 UCP_OP_ATTR_FIELD_USER_DATA |
+                                                 UCP_OP_ATTR_FIELD_FLAGS,
                                  .flags = UCP_AM_SEND_FLAG_EAGER,
                                  .cb = {.send = on_sent}};
     r2_ucx_record_t *record;

@@ -4,9 +4,9 @@
  *
  * Keeps UCX's complaints about dead NICs and peers off the user's terminal.
  *
- * To r2 a dead NIC is input, not an error, but UCX prints an error for each. Only what UCX says in a
- * thread that is inside a call of this transport is dropped: other users of UCX in the process keep
- * their messages. A user who raises UCX_LOG_LEVEL above its default sees everything.
+ * To r2 a dead NIC is input, not an error, but UCX prints an error for each. Only what UCX says in
+ * a thread that is inside a call of this transport is dropped: other users of UCX in the process
+ * keep their messages. A user who raises UCX_LOG_LEVEL above its default sees everything.
  */
 #include "r2_config.h"
 

@@ -65,8 +65,8 @@ static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes
 {
     r2_tp_worker_t *worker = arg;
 
-    if (worker->in_progress && 0 == (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV)
-        && header_bytes <= R2_TP_HEADER_MAX && data_bytes <= worker->device->segment_bytes) {
+    if (worker->in_progress && 0 == (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) &&
+        header_bytes <= R2_TP_HEADER_MAX && data_bytes <= worker->device->segment_bytes) {
         worker->callbacks.received(worker->arg, header, header_bytes, data, data_bytes);
     }
     return UCS_OK;
@@ -76,8 +76,8 @@ static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes
 static ucs_status_t worker_prepare(r2_tp_worker_t *worker)
 {
     ucp_am_handler_param_t handler = {
-        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS
-                      | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
+                      UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
         .id = R2_UCX_AM_ID,
         .flags = UCP_AM_FLAG_WHOLE_MSG,
         .cb = on_packet,
@@ -129,7 +129,7 @@ void r2_ucx_worker_destroy(r2_tp_worker_t *worker)
     r2_ucx_enter();
     ucp_worker_destroy(worker->ucp_worker);
     r2_ucx_leave();
-    LL_FOREACH_SAFE (worker->slabs, slab, next) {
+    LL_FOREACH_SAFE(worker->slabs, slab, next) {
         free(slab);
     }
     free(worker);
@@ -176,7 +176,7 @@ static unsigned tell_failed(r2_tp_worker_t *worker)
         return 0;
     }
     worker->failures = false;
-    DL_FOREACH (worker->eps, ep) {
+    DL_FOREACH(worker->eps, ep) {
         if (R2_OK != ep->failure && !ep->failure_told) {
             ep->failure_told = true;
             worker->callbacks.failed(worker->arg, ep->arg, ep->failure);

@@ -21,6 +21,12 @@ tap() {
     fi
 }
 
+# tap_skip NAME REASON
+tap_skip() {
+    tap_number=$((tap_number + 1))
+    echo "ok $tap_number - $1 # SKIP $2"
+}
+
 # Ends the script: 1 if a test failed.
 tap_end() {
     echo "1..$tap_number"

@@ -29,7 +29,7 @@ mca_coll_r2_component_t mca_coll_r2_component = {
                     .mca_close_component = r2_component_close,
                     .mca_register_component_params = r2_component_register,
                 },
-            .collm_data = {MCA_BASE_METADATA_PARAM_CHECKPOINT},
+            .collm_data = {.param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT},
             .collm_init_query = r2_component_init_query,
             .collm_comm_query = mca_coll_r2_comm_query,
         },
