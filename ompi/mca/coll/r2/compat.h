@@ -36,6 +36,12 @@
 #undef PACKAGE_VERSION
 #include "r2_config.h"
 
+/* Open MPI's list macros cast volatile away; unlike gcc, clang warns in the macros of system
+ * headers. */
+#ifdef __clang__
+#    pragma clang diagnostic ignored "-Wcast-qual"
+#endif
+
 #if OMPI_MAJOR_VERSION < 4 || (OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION < 1)
 #    error "r2 needs Open MPI 4.1 or newer"
 #endif
