@@ -47,7 +47,7 @@ static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
     }
     device->segment_bytes = config->segment_bytes;
     r2_ucx_enter();
-    rc = r2_ucx_config_create(tp, config, &ucp_config);
+    rc = r2_ucx_config_create(tp, config, &ucp_config, &device->immediate);
     if (UCS_OK == rc) {
         rc = ucp_init(&params, ucp_config, &device->context);
         ucp_config_release(ucp_config);

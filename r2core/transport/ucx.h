@@ -16,12 +16,17 @@
 
 /*
  * What was found by crashes (UCX 1.13.1, tcp) and must stay as it is:
- * - closing by force a live endpoint drops its queue and keeps the socket: a packet half written
- *   straight from the caller's memory would put the byte stream out of step. Hence ZCOPY_THRESH and
- *   RNDV_THRESH are inf, sends are eager, and over tcp a segment takes a whole packet.
+ * - A packet that UCX cannot send at once waits in our queue, never in UCX's: the flag
+ *   FORCE_IMM_CMPL makes UCX refuse it. A packet in UCX's queue starts UCX's wire-up messages, and
+ * an endpoint that is closed, or whose peer dies, with one of those in a queue aborts the process.
+ *   This needs UCX's short protocol for packets of any size: TX_SEG_SIZE takes a whole packet,
+ *   ZCOPY_THRESH and RNDV_THRESH are inf, and PROTO_ENABLE is n (its default until 1.15).
+ * - Closing by force a live endpoint keeps its socket: a packet half written straight from the
+ *   caller's memory would put the byte stream out of step. The short protocol copies the rest.
  * - RX_SEG_SIZE must be equal on all peers: the hello compares segment sizes.
- * - without CONN_NB=y creating an endpoint on a dead rail blocks the process for seconds.
- * - an endpoint is closed by force and never from inside a UCX callback.
+ * - Without CONN_NB=y creating an endpoint on a dead rail blocks the process for seconds.
+ * - An endpoint is closed by force, never from inside a UCX callback, and no endpoint to the same
+ *   peer is created on that worker again.
  * TCP_SYN_CNT must not be set: worker creation fails.
  */
 
@@ -33,10 +38,11 @@ typedef struct r2_ucx {
 struct r2_tp_device {
     ucp_context_h context; /* owned */
     size_t segment_bytes;
+    bool immediate; /* a packet is sent at once or waits in our queue: tcp */
 };
 
 /**
- * A send that UCX works on. UCX and the caller both know this record only: after the endpoint is
+ * A send that is not done yet. UCX and the caller both know this record only: after the endpoint is
  * closed `op` is NULL, and a late completion touches nothing of the caller.
  */
 typedef struct r2_ucx_record {
@@ -52,8 +58,9 @@ struct r2_tp_ep {
     r2_tp_worker_t *worker;  /* borrowed: outlives the endpoint */
     ucp_ep_h ucp_ep;         /* owned */
     void *arg;               /* borrowed: for failed() */
-    r2_ucx_record_t *sends;  /* in flight */
-    r2_status_t failure;     /* R2_OK, or why it failed */
+    r2_ucx_record_t *sends;  /* in UCX's hands; immediate: waiting for it, in order */
+    r2_tp_ep_t *waiting_prev, *waiting_next; /* in worker->waiting while immediate sends wait */
+    r2_status_t failure;                     /* R2_OK, or why it failed */
     bool failure_told;
 };
 
@@ -67,6 +74,7 @@ struct r2_tp_worker {
     r2_ucx_record_t *completed; /* UCX is done, `sent` not yet called */
     r2_ucx_record_t *spare;     /* singly linked */
     r2_ucx_record_t *orphans;   /* of closed endpoints, UCX is not done */
+    r2_tp_ep_t *waiting;        /* endpoints with packets that UCX had no room for */
     r2_tp_ep_t *eps;            /* owned */
     r2_ucx_slab_t *slabs;       /* owned: memory of all records */
     r2_tp_callbacks_t callbacks;
@@ -88,9 +96,13 @@ void r2_ucx_leave(void);
 
 /* ---- ucx_config.c ---- */
 
-/** @return UCX's code; on success a configuration for ucp_config_release(). */
+/**
+ * Settings for a device.
+ * @param immediate_p packets of any size can be sent with FORCE_IMM_CMPL.
+ * @return UCX's code; on success a configuration for ucp_config_release().
+ */
 ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config_t *device,
-                                  ucp_config_t **config_p);
+                                  ucp_config_t **config_p, bool *immediate_p);
 
 /* ---- ucx_worker.c ---- */
 
@@ -108,6 +120,8 @@ r2_ucx_record_t *r2_ucx_record_get(r2_tp_worker_t *worker);
 void r2_ucx_record_put(r2_ucx_record_t *record);
 /** Gives the operation of a record back to the caller, and puts the record. */
 void r2_ucx_record_tell(r2_ucx_record_t *record, r2_status_t status);
+/** Notes that an endpoint failed; its owner is told by the next progress. */
+void r2_ucx_ep_fail(r2_tp_ep_t *ep, r2_status_t status);
 
 /* ---- ucx_ep.c ---- */
 
@@ -115,5 +129,7 @@ r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t
                              void *ep_arg, r2_tp_ep_t **ep_p);
 void r2_ucx_ep_close(r2_tp_ep_t *ep);
 r2_status_t r2_ucx_ep_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
+/** Sends what waits, as far as UCX has room, and moves it to worker->completed. */
+void r2_ucx_ep_send_waiting(r2_tp_ep_t *ep);
 
 #endif

@@ -71,6 +71,8 @@ static void add_tcp(settings_t *settings, const r2_ucx_t *ucx, size_t segment_by
     add(settings, prefix, "TX_SEG_SIZE", segment);
     add(settings, prefix, "RX_SEG_SIZE", segment);
     add(settings, prefix, "CONN_NB", "y");
+    /* Dead peers are found by the socket itself; this would wake the process for nothing. */
+    add(settings, "", "KEEPALIVE_INTERVAL", "inf");
 }
 
 static void add_shared_memory(settings_t *settings)
@@ -84,7 +86,7 @@ static void add_shared_memory(settings_t *settings)
 }
 
 ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config_t *device,
-                                  ucp_config_t **config_p)
+                                  ucp_config_t **config_p, bool *immediate_p)
 {
     const char *tls = device->tls;
     settings_t settings = {.count = 0};
@@ -105,6 +107,7 @@ ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config
     }
     add(&settings, "", "ZCOPY_THRESH", "inf");
     add(&settings, "", "RNDV_THRESH", "inf");
+    add(&settings, "", "PROTO_ENABLE", "n");
     if (tls_has(tls, "tcp")) {
         add_tcp(&settings, ucx, device->segment_bytes);
     }
@@ -119,5 +122,6 @@ ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config
         return rc;
     }
     *config_p = config;
+    *immediate_p = 0 == strcmp(tls, "tcp");
     return UCS_OK;
 }

@@ -167,6 +167,14 @@ static unsigned tell_sent(r2_tp_worker_t *worker)
     return count;
 }
 
+void r2_ucx_ep_fail(r2_tp_ep_t *ep, r2_status_t status)
+{
+    if (R2_OK == ep->failure) {
+        ep->failure = status;
+        ep->worker->failures = true;
+    }
+}
+
 static unsigned tell_failed(r2_tp_worker_t *worker)
 {
     r2_tp_ep_t *ep;
@@ -186,6 +194,16 @@ static unsigned tell_failed(r2_tp_worker_t *worker)
     return count;
 }
 
+static void send_waiting(r2_tp_worker_t *worker)
+{
+    r2_tp_ep_t *ep, *next;
+
+    DL_FOREACH_SAFE2(worker->waiting, ep, next, waiting_next)
+    {
+        r2_ucx_ep_send_waiting(ep);
+    }
+}
+
 unsigned r2_ucx_worker_progress(r2_tp_worker_t *worker)
 {
     unsigned count;
@@ -194,6 +212,7 @@ unsigned r2_ucx_worker_progress(r2_tp_worker_t *worker)
     worker->in_progress = true;
     r2_ucx_enter();
     count = ucp_worker_progress(worker->ucp_worker);
+    send_waiting(worker);
     r2_ucx_leave();
     count += tell_sent(worker);
     count += tell_failed(worker);
