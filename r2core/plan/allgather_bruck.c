@@ -4,8 +4,9 @@
  *
  * Allgather(v) by Bruck's algorithm: for short blocks on many ranks.
  *
- * Five ranks, 3 = ceil(log2 5) steps. Rank r collects blocks r, r + 1, ... (around the circle) packed in staging
- * memory; in step k it sends what it has, from its start, to rank r - 2^k (the last step: what is still missing there):
+ * Five ranks, 3 = ceil(log2 5) steps. Rank r collects blocks r, r + 1, ... (around the circle)
+ * packed in staging memory; in step k it sends what it has, from its start, to rank r - 2^k (the
+ * last step: what is still missing there):
  *
  *            has     step 0          step 1            step 2
  *   rank 0   0       +1              +2 3              +4
@@ -17,8 +18,8 @@
  * Blocks are copied to their places as they arrive. They may be of any lengths: all ranks know all.
  *
  * Source: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, "Efficient Algorithms for
- * All-to-All Communications in Multiport Message-Passing Systems", IEEE TPDS 8(11), 1997. Deviation:
- * no rotation at the end, uneven blocks.
+ * All-to-All Communications in Multiport Message-Passing Systems", IEEE TPDS 8(11), 1997.
+ * Deviation: no rotation at the end, uneven blocks.
  */
 #include "r2_config.h"
 
@@ -49,8 +50,7 @@ static uint64_t bruck_offset(const bruck_t *b, int32_t count)
     const int32_t rank = b->input->rank, size = b->input->size;
     int64_t end = (int64_t) rank + count;
 
-    return end <= size ? start[end] - start[rank]
-                       : start[size] - start[rank] + start[end - size];
+    return end <= size ? start[end] - start[rank] : start[size] - start[rank] + start[end - size];
 }
 
 static uint64_t bruck_place(const bruck_t *b, int32_t i)
@@ -79,8 +79,8 @@ static void bruck_deliver(bruck_t *b, int32_t first, int32_t end, uint32_t arriv
 static void bruck_rows(bruck_t *b)
 {
     const r2_plan_input_t *input = b->input;
-    const r2_region_t own = input->in_place ? r2_at(R2_BUF_OUT, bruck_place(b, 0))
-                                            : r2_at(R2_BUF_IN, 0);
+    const r2_region_t own =
+        input->in_place ? r2_at(R2_BUF_OUT, bruck_place(b, 0)) : r2_at(R2_BUF_IN, 0);
     uint32_t have[STEPS_MAX + 1];
     uint32_t step = 0;
 
@@ -88,20 +88,20 @@ static void bruck_rows(bruck_t *b)
         int32_t distance = (int32_t) have_count;
         int32_t count = r2_min(distance, input->size - distance);
         uint64_t offset = bruck_offset(b, distance);
-        r2_msg_t to = {.peer = r2_input_peer(input, -distance), .tag = step,
-                       .bytes = bruck_offset(b, count)};
-        r2_msg_t from = {.peer = r2_input_peer(input, distance), .tag = step,
+        r2_msg_t to = {
+            .peer = r2_input_peer(input, -distance), .tag = step, .bytes = bruck_offset(b, count)};
+        r2_msg_t from = {.peer = r2_input_peer(input, distance),
+                         .tag = step,
                          .bytes = bruck_offset(b, distance + count) - offset};
-        uint32_t arrived = r2_add_recv(b->schedule, from, r2_at(R2_BUF_SCRATCH, offset),
-                                       R2_AT_ONCE);
+        uint32_t arrived =
+            r2_add_recv(b->schedule, from, r2_at(R2_BUF_SCRATCH, offset), R2_AT_ONCE);
 
         if (0 == step) {
             r2_add_send(b->schedule, to, own, R2_AT_ONCE);
             have[0] = r2_add_copy(b->schedule, own, r2_at(R2_BUF_SCRATCH, 0),
                                   2 < input->size ? bruck_offset(b, 1) : 0, R2_AT_ONCE);
         } else {
-            r2_add_send(b->schedule, to, r2_at(R2_BUF_SCRATCH, 0), have,
-                        1 + r2_steps_below(count));
+            r2_add_send(b->schedule, to, r2_at(R2_BUF_SCRATCH, 0), have, 1 + r2_steps_below(count));
         }
         bruck_deliver(b, distance, distance + count, arrived);
         step++;

@@ -34,15 +34,16 @@ typedef struct ring {
 
 static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t block, uint32_t k)
 {
-    return (r2_msg_t){.peer = peer, .tag = (uint32_t) block * ring->segments + k,
-                      .bytes = r2_segment_length(r2_layout_bytes(&ring->blocks, block),
-                                                 ring->segment_bytes, k)};
+    return (r2_msg_t){
+        .peer = peer,
+        .tag = (uint32_t) block * ring->segments + k,
+        .bytes = r2_segment_length(r2_layout_bytes(&ring->blocks, block), ring->segment_bytes, k)};
 }
 
 static r2_region_t ring_place(const ring_t *ring, int32_t block, uint32_t k)
 {
-    return r2_at(R2_BUF_OUT, r2_layout_place(&ring->blocks, ring->input, block)
-                                 + k * ring->segment_bytes);
+    return r2_at(R2_BUF_OUT,
+                 r2_layout_place(&ring->blocks, ring->input, block) + k * ring->segment_bytes);
 }
 
 static void ring_rows(ring_t *ring)

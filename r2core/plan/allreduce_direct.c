@@ -6,7 +6,8 @@
  *
  * Every rank owns a share of the vector, cut into segments. For each segment the owner takes in the
  * contributions of all others, folds them in canonical order (fold.c) and sends the result to all.
- * Three ranks, two segments; r.k is segment k of the share of rank r, c> a contribution to it, r> a result:
+ * Three ranks, two segments; r.k is segment k of the share of rank r, c> are contributions to it,
+ * r> is a result:
  *
  *            segment 0                                 segment 1
  *   rank 0   c> 1.0 to 1, 2.0 to 2; folds 0.0, r> all   c> 1.1 to 1, 2.1 to 2; folds 0.1, r> all
@@ -15,12 +16,14 @@
  *
  * The columns overlap: contributions to all segments wait for nothing but staging slots. Results go
  * before contributions in the queues, so both directions of every NIC are busy from the second
- * segment on. Peers are taken in the order rank + 1, rank + 2, ... so that no rank is everybody's first.
+ * segment on. Peers are taken in the order rank + 1, rank + 2, ... so that no rank is everybody's
+ * first.
  *
  * Each rank sends and receives 2 (n - 1) / n of the vector, the least there is with equal shares.
  *
  * Source: reduce-scatter and allgather by direct exchange, as for instance in R. Rabenseifner,
- * "Optimization of Collective Reduction Operations", ICCS 2004. Deviation: segments, canonical order.
+ * "Optimization of Collective Reduction Operations", ICCS 2004. Deviation: segments, canonical
+ * order.
  */
 #include "r2_config.h"
 
@@ -43,9 +46,11 @@ typedef struct direct {
 /** The part of segment k of a rank's share. */
 static r2_msg_t direct_msg(const direct_t *d, int32_t peer, int32_t owner, uint32_t k, bool result)
 {
-    return (r2_msg_t){.peer = peer, .tag = 2 * k + (result ? 1 : 0), .priority = result ? 1 : 0,
-                      .bytes = r2_segment_length(r2_layout_bytes(&d->shares, owner),
-                                                 d->segment_bytes, k)};
+    return (r2_msg_t){
+        .peer = peer,
+        .tag = 2 * k + (result ? 1 : 0),
+        .priority = result ? 1 : 0,
+        .bytes = r2_segment_length(r2_layout_bytes(&d->shares, owner), d->segment_bytes, k)};
 }
 
 static r2_region_t direct_region(const direct_t *d, r2_buf_t buf, int32_t owner, uint32_t k)
@@ -58,21 +63,20 @@ static void direct_contribute(direct_t *d, uint32_t k)
     for (int32_t step = 1; step < d->input->size; step++) {
         int32_t owner = r2_input_peer(d->input, step);
 
-        d->sent[owner] = r2_add_send(d->schedule, direct_msg(d, owner, owner, k, false),
-                                     direct_region(d, r2_input_buf(d->input), owner, k),
-                                     R2_AT_ONCE);
+        d->sent[owner] =
+            r2_add_send(d->schedule, direct_msg(d, owner, owner, k, false),
+                        direct_region(d, r2_input_buf(d->input), owner, k), R2_AT_ONCE);
     }
 }
 
 static void direct_own_segment(direct_t *d, uint32_t k)
 {
     const int32_t rank = d->input->rank;
-    const r2_fold_segment_t segment = {
-        .index = k,
-        .tag = 2 * k,
-        .bytes = direct_msg(d, rank, rank, k, false).bytes,
-        .own = direct_region(d, r2_input_buf(d->input), rank, k),
-        .place = direct_region(d, R2_BUF_OUT, rank, k)};
+    const r2_fold_segment_t segment = {.index = k,
+                                       .tag = 2 * k,
+                                       .bytes = direct_msg(d, rank, rank, k, false).bytes,
+                                       .own = direct_region(d, r2_input_buf(d->input), rank, k),
+                                       .place = direct_region(d, R2_BUF_OUT, rank, k)};
     uint32_t done;
 
     if (0 == segment.bytes) {

@@ -5,7 +5,8 @@
  * Allreduce by recursive doubling, in rank order: for short vectors.
  *
  * Six ranks: 4 = 2^2 of them exchange, the first 2 * (6 - 4) ranks fold with a neighbour first.
- * [a-b] is the ordered product of the contributions of ranks a to b. "-> r" sends what is held so far.
+ * [a-b] is the ordered product of the contributions of ranks a to b. "-> r" sends what is held so
+ * far.
  *
  *          before       step 1              step 2              after
  *   rank 0  [0-1]       <-> 2  [0-3]        <-> 4  [0-5]        -> 1
@@ -89,8 +90,8 @@ static r2_region_t doubling_slot(doubling_t *d)
 /** The product moves to other memory in a step towards `peer`. */
 static bool doubling_moves(const doubling_t *d, int32_t peer, bool first)
 {
-    return peer > d->input->rank || d->bytes > d->input->copy_max_bytes
-           || (first && !d->input->in_place);
+    return peer > d->input->rank || d->bytes > d->input->copy_max_bytes ||
+           (first && !d->input->in_place);
 }
 
 /** New memory for the product: OUT if it stays there for good. */
@@ -112,14 +113,14 @@ static void doubling_join_lower(doubling_t *d, r2_region_t from, uint32_t arrive
 {
     if (moves) {
         r2_region_t target = doubling_target(d, last_move);
-        uint32_t copied = r2_add_copy(d->schedule, d->acc, target, d->bytes,
-                                      R2_AFTER(d->acc_row));
+        uint32_t copied = r2_add_copy(d->schedule, d->acc, target, d->bytes, R2_AFTER(d->acc_row));
 
         doubling_hold(d, target, copied);
     }
     /* the send waited for what was sent */
-    d->acc_row = r2_add_reduce(d->schedule, from, d->acc, d->bytes,
-                               R2_AFTER(arrived, R2_NO_ROW == d->acc_sent ? d->acc_row : d->acc_sent));
+    d->acc_row =
+        r2_add_reduce(d->schedule, from, d->acc, d->bytes,
+                      R2_AFTER(arrived, R2_NO_ROW == d->acc_sent ? d->acc_row : d->acc_sent));
 }
 
 /** One exchange with (or, `to_peer` false, delivery from) a partner. */
@@ -183,8 +184,12 @@ static void doubling_all_steps(doubling_t *d, int32_t first)
 
 r2_status_t r2_build_allreduce_doubling(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
-    doubling_t d = {.input = input, .schedule = schedule, .acc = r2_at(r2_input_buf(input), 0),
-                    .acc_row = R2_NO_ROW, .acc_sent = R2_NO_ROW, .out_sent = R2_NO_ROW};
+    doubling_t d = {.input = input,
+                    .schedule = schedule,
+                    .acc = r2_at(r2_input_buf(input), 0),
+                    .acc_row = R2_NO_ROW,
+                    .acc_sent = R2_NO_ROW,
+                    .out_sent = R2_NO_ROW};
     bool has_neighbour;
 
     d.bytes = input->count * input->element_bytes;

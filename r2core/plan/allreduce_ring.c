@@ -12,9 +12,9 @@
  *   rank 1   0 ->, reduces 2   2 ->, reduces 1   1 ->, gets 0   0 ->, gets 2
  *   rank 2   1 ->, reduces 0   0 ->, reduces 2   2 ->, gets 1   1 ->, gets 0
  *
- * Share b is summed in the order b + 1, b + 2, ..., b around the circle: the tree differs from share to
- * share, but all ranks get the same bits, because each share is reduced once. Shares are cut into
- * segments, each a ring of its own, so that steps overlap.
+ * Share b is summed in the order b + 1, b + 2, ..., b around the circle: the tree differs from
+ * share to share, but all ranks get the same bits, because each share is reduced once. Shares are
+ * cut into segments, each a ring of its own, so that steps overlap.
  *
  * Source: P. Patarasuk, X. Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of
  * Workstations", J. Parallel Distrib. Comput. 69(2), 2009. Deviation: segments.
@@ -46,9 +46,11 @@ static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t share, uint32
 {
     uint32_t row = (uint32_t) share + (result ? (uint32_t) ring->input->size : 0);
 
-    return (r2_msg_t){.peer = peer, .tag = row * ring->segments + k, .priority = result ? 1 : 0,
-                      .bytes = r2_segment_length(r2_layout_bytes(&ring->shares, share),
-                                                 ring->segment_bytes, k)};
+    return (r2_msg_t){
+        .peer = peer,
+        .tag = row * ring->segments + k,
+        .priority = result ? 1 : 0,
+        .bytes = r2_segment_length(r2_layout_bytes(&ring->shares, share), ring->segment_bytes, k)};
 }
 
 static r2_region_t ring_region(const ring_t *ring, r2_buf_t buf, int32_t share, uint32_t k)
@@ -70,14 +72,14 @@ static uint32_t ring_reduce(ring_t *ring, int32_t share, uint32_t k)
     }
     if (!input->in_place) {
         arrived = r2_add_recv(ring->schedule, msg, out, R2_AT_ONCE);
-        return r2_add_reduce(ring->schedule, ring_region(ring, R2_BUF_IN, share, k), out,
-                             msg.bytes, R2_AFTER(arrived));
+        return r2_add_reduce(ring->schedule, ring_region(ring, R2_BUF_IN, share, k), out, msg.bytes,
+                             R2_AFTER(arrived));
     }
     slot = (uint32_t) (ring->slot_next++ % ring->slot_count);
     staged = r2_at(R2_BUF_SCRATCH, slot * r2_round_up(ring->segment_bytes, R2_SLOT_ALIGN));
     arrived = r2_add_recv(ring->schedule, msg, staged, R2_AFTER(ring->slot_free[slot]));
-    ring->slot_free[slot] = r2_add_reduce(ring->schedule, staged, out, msg.bytes,
-                                          R2_AFTER(arrived));
+    ring->slot_free[slot] =
+        r2_add_reduce(ring->schedule, staged, out, msg.bytes, R2_AFTER(arrived));
     return ring->slot_free[slot];
 }
 

@@ -4,7 +4,8 @@
  *
  * Barrier by dissemination.
  *
- * Five ranks, 3 = ceil(log2 5) steps; in step k rank r tells rank r + 2^k and hears from rank r - 2^k:
+ * Five ranks, 3 = ceil(log2 5) steps. In step k rank r tells rank r + 2^k and hears from rank
+ * r - 2^k:
  *
  *            step 0           step 1           step 2
  *   rank 0   -> 1, 4 ->       -> 2, 3 ->       -> 4, 1 ->
@@ -13,8 +14,8 @@
  *   rank 3   -> 4, 2 ->       -> 0, 1 ->       -> 2, 4 ->
  *   rank 4   -> 0, 3 ->       -> 1, 2 ->       -> 3, 0 ->
  *
- * After step k a rank has heard, directly or not, from the 2^(k+1) - 1 ranks below it. In the last step
- * only size - 2^k ranks are news, so it waits for fewer steps before it (here: for none).
+ * After step k a rank has heard, directly or not, from the 2^(k+1) - 1 ranks below it. In the last
+ * step only size - 2^k ranks are news, so it waits for fewer steps before it (here: for none).
  *
  * Messages are one byte long and nobody reads it: staging memory need not be set.
  *

@@ -28,8 +28,8 @@
 r2_status_t r2_build_bcast_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t bytes = input->count * input->element_bytes;
-    const int32_t from_root = (int32_t) (((int64_t) input->rank - input->root + input->size)
-                                         % input->size);
+    const int32_t from_root =
+        (int32_t) (((int64_t) input->rank - input->root + input->size) % input->size);
     uint32_t arrived = R2_NO_ROW;
     int64_t bit = 1;
 

@@ -4,8 +4,9 @@
  *
  * Broadcast by scatter and allgather, pipelined: for long messages.
  *
- * The vector is cut into a share for every rank but the root, shares into segments. The root sends each share
- * to its owner, who passes every segment on to the others as it arrives. Four ranks, root 0:
+ * The vector is cut into a share for every rank but the root, shares into segments. The root sends
+ * each share to its owner, who passes every segment on to the others as it arrives. Four ranks,
+ * root 0:
  *
  *            root sends      passed on
  *   rank 0   1 -> 1, 2 -> 2, 3 -> 3
@@ -13,7 +14,8 @@
  *   rank 2   gets 2          2 -> 3, 1;   gets 3 from 3, 1 from 1
  *   rank 3   gets 3          3 -> 1, 2;   gets 1 from 1, 2 from 2
  *
- * Both columns overlap. The root sends the vector once, all others receive it once: the least there is.
+ * Both columns overlap. The root sends the vector once, all others receive it once: the least there
+ * is.
  *
  * Source: R. Thakur, R. Rabenseifner, W. Gropp, IJHPCA 19(1), 2005, section 4.2 (scatter and ring
  * allgather). Deviation: direct exchange, no share for the root, segments.
@@ -39,9 +41,10 @@ static int32_t scatter_owner(const scatter_t *s, int32_t share)
 
 static r2_msg_t scatter_msg(const scatter_t *s, int32_t peer, int32_t share, uint32_t k)
 {
-    return (r2_msg_t){.peer = peer, .tag = k,
-                      .bytes = r2_segment_length(r2_layout_bytes(&s->shares, share),
-                                                 s->segment_bytes, k)};
+    return (r2_msg_t){
+        .peer = peer,
+        .tag = k,
+        .bytes = r2_segment_length(r2_layout_bytes(&s->shares, share), s->segment_bytes, k)};
 }
 
 static r2_region_t scatter_region(const scatter_t *s, int32_t share, uint32_t k)
@@ -81,8 +84,8 @@ r2_status_t r2_build_bcast_scatter(const r2_plan_input_t *input, r2_schedule_t *
 {
     scatter_t s = {.input = input, .schedule = schedule};
     int32_t own = (int32_t) (((int64_t) input->rank - input->root - 1 + input->size) % input->size);
-    r2_status_t status = r2_layout_shares(&s.shares, input->size - 1,
-                                          input->count * input->element_bytes, 1);
+    r2_status_t status =
+        r2_layout_shares(&s.shares, input->size - 1, input->count * input->element_bytes, 1);
 
     if (R2_OK != status) {
         return status;

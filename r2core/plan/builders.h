@@ -10,13 +10,14 @@
 #include "plan/plan.h"
 
 /**
- * Adds the rows of one rank. Called with size > 1 and at least one element in all (barrier: size > 1).
- * A builder folds into schedule->digest what it decided, and lowers schedule->chunk_bytes to its longest message.
+ * Adds the rows of one rank. Called for two ranks or more, with at least one byte in all (but for
+ * a barrier). A builder calls r2_plan_note_message() with the longest message that it decided on.
  * @return R2_OK or R2_ERR_NO_MEMORY; schedule->status is checked by the caller.
  */
 typedef r2_status_t (*r2_build_fn_t)(const r2_plan_input_t *input, r2_schedule_t *schedule);
 
 r2_status_t r2_build_allreduce_doubling(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_allreduce_exchange(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allreduce_ring(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allgather_bruck(const r2_plan_input_t *input, r2_schedule_t *schedule);
@@ -27,8 +28,9 @@ r2_status_t r2_build_bcast_binomial(const r2_plan_input_t *input, r2_schedule_t 
 r2_status_t r2_build_bcast_scatter(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_barrier_dissemination(const r2_plan_input_t *input, r2_schedule_t *schedule);
 
-/** Staging memory that recursive doubling needs at most, bytes. Equal on all ranks. */
+/** Staging memory that these need at most, bytes. Equal on all ranks. */
 uint64_t r2_allreduce_doubling_scratch(const r2_plan_input_t *input);
+uint64_t r2_allreduce_exchange_scratch(const r2_plan_input_t *input);
 
 /** Notes the longest message (equal on all ranks): decides digest and chunk length. */
 void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes);

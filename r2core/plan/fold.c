@@ -4,8 +4,8 @@
  *
  * Folds contributions in canonical order.
  *
- * Rank 1 of 3 owns a block of two segments, x = contributions, ">" = receive, two slots s0 s1, not staged
- * (the accumulator is the place of the result, a):
+ * Rank 1 of 3 owns a block of two segments, x = contributions, ">" = receive, two slots s0 s1, not
+ * staged (the accumulator is the place of the result, a):
  *
  *   segment 0   a > x2    s0 > x0    a = x1 OP a    a = s0 OP a
  *   segment 1   a > x2    s1 > x0    a = x1 OP a    a = s1 OP a
@@ -42,12 +42,12 @@ r2_status_t r2_fold_init(r2_fold_t *fold, const r2_plan_input_t *input, r2_sched
     fold->slot_bytes = r2_round_up(segment_bytes, R2_SLOT_ALIGN);
     total = r2_max(input->scratch_bytes / fold->slot_bytes, 2u);
     if (staged) {
-        fold->acc_count = (uint32_t) r2_clamp_u64(total / (uint64_t) input->size, 1,
-                                                  r2_max(segment_count, 1u));
+        fold->acc_count =
+            (uint32_t) r2_clamp_u64(total / (uint64_t) input->size, 1, r2_max(segment_count, 1u));
     }
     fold->slot_count = (uint32_t) r2_min(total - fold->acc_count, per_segment * segment_count);
-    fold->slot_free = malloc(((size_t) fold->slot_count + fold->acc_count + 1)
-                             * sizeof(*fold->slot_free));
+    fold->slot_free =
+        malloc(((size_t) fold->slot_count + fold->acc_count + 1) * sizeof(*fold->slot_free));
     if (NULL == fold->slot_free) {
         return R2_ERR_NO_MEMORY;
     }
@@ -86,8 +86,8 @@ static r2_region_t fold_acc(const r2_fold_t *fold, const r2_fold_segment_t *segm
 static uint32_t fold_first(r2_fold_t *fold, const r2_fold_segment_t *segment)
 {
     r2_region_t acc = fold_acc(fold, segment);
-    uint32_t free_row = fold->staged ? fold->slot_free[fold_acc_slot(fold, segment->index)]
-                                     : R2_NO_ROW;
+    uint32_t free_row =
+        fold->staged ? fold->slot_free[fold_acc_slot(fold, segment->index)] : R2_NO_ROW;
     r2_msg_t msg = {.peer = fold_last_rank(fold), .tag = segment->tag, .bytes = segment->bytes};
 
     if (fold->input->rank != fold_last_rank(fold)) {
@@ -109,8 +109,8 @@ uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment
         uint32_t slot, arrived;
 
         if (j == fold->input->rank) {
-            folded = r2_add_reduce(fold->schedule, segment->own, acc, segment->bytes,
-                                   R2_AFTER(folded));
+            folded =
+                r2_add_reduce(fold->schedule, segment->own, acc, segment->bytes, R2_AFTER(folded));
             continue;
         }
         slot = (uint32_t) (fold->slot_next++ % fold->slot_count);

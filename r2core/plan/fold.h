@@ -13,9 +13,10 @@
 /**
  * State while the segments of one block are added, in order.
  *
- * Canonical order of n contributions: acc = x[n-1]; then acc = x[j] OP acc for j = n-2 .. 0. It does
- * not depend on who folds, nor on who is early: early contributions wait in slots of staging memory.
- * Slots are used in the order of folding, round robin, so that any number of them makes progress.
+ * Canonical order of n contributions: acc = x[n-1]; then acc = x[j] OP acc for j = n-2 .. 0. It
+ * does not depend on who folds, nor on who is early: early contributions wait in slots of staging
+ * memory. Slots are used in the order of folding, round robin, so that any number of them makes
+ * progress.
  */
 typedef struct r2_fold {
     const r2_plan_input_t *input; /* borrowed: outlives the fold */
@@ -23,9 +24,9 @@ typedef struct r2_fold {
     uint64_t slot_bytes;          /* from one slot to the next */
     bool staged;                  /* the accumulator is in staging memory, too */
     uint32_t slot_count;
-    uint64_t slot_next;           /* contributions staged so far */
-    uint32_t acc_count;           /* accumulators, behind the slots */
-    uint32_t *slot_free;          /* owned; slot_count + acc_count rows that free a slot */
+    uint64_t slot_next;  /* contributions staged so far */
+    uint32_t acc_count;  /* accumulators, behind the slots */
+    uint32_t *slot_free; /* owned; slot_count + acc_count rows that free a slot */
 } r2_fold_t;
 
 /**
@@ -41,7 +42,7 @@ void r2_fold_fini(r2_fold_t *fold);
 /** One segment of this rank's block. */
 typedef struct r2_fold_segment {
     uint32_t index;
-    uint32_t tag;      /* of the messages that bring contributions */
+    uint32_t tag; /* of the messages that bring contributions */
     uint64_t bytes;
     r2_region_t own;   /* this rank's contribution */
     r2_region_t place; /* of the result */
@@ -52,7 +53,8 @@ uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment
 
 /**
  * Adds the copy to the result's place if the fold is staged.
- * @param deps deps[0]: return value of r2_fold_contributions(); then rows that still read the place.
+ * @param deps deps[0]: return value of r2_fold_contributions(); then rows that still read the
+ * place.
  * @return the row after which the result is in its place.
  */
 uint32_t r2_fold_finish(r2_fold_t *fold, const r2_fold_segment_t *segment, const uint32_t *deps,

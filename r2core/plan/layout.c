@@ -70,8 +70,8 @@ r2_status_t r2_layout_blocks(r2_layout_t *layout, const r2_plan_input_t *input)
     }
     for (int32_t b = 0; b < input->size; b++) {
         layout_append(layout, b,
-                      (NULL == input->counts ? input->count : input->counts[b])
-                          * input->element_bytes);
+                      (NULL == input->counts ? input->count : input->counts[b]) *
+                          input->element_bytes);
     }
     return R2_OK;
 }

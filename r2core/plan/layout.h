@@ -52,15 +52,18 @@ static inline uint32_t r2_segment_count(uint64_t block_bytes, uint64_t segment_b
 static inline uint64_t r2_layout_place(const r2_layout_t *layout, const r2_plan_input_t *input,
                                        int32_t block)
 {
-    return NULL == input->displs ? layout->start[block] : input->displs[block] * input->element_bytes;
+    return NULL == input->displs ? layout->start[block]
+                                 : input->displs[block] * input->element_bytes;
 }
 
 /**
- * Segment length for pipelining blocks of up to `largest_bytes` through n - 1 peers. Equal on all ranks.
+ * Segment length for pipelining blocks of up to `largest_bytes` through n - 1 peers. Equal on all
+ * ranks.
  * @param unit_bytes   segments are multiples of it.
  * @return > 0.
  */
-uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, uint64_t unit_bytes);
+uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes,
+                          uint64_t unit_bytes);
 
 /** As r2_segment_bytes(), shortened so that contributions fit the staging memory. */
 uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes);

@@ -7,6 +7,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allgather_ring.c \
     r2core/plan/allreduce_direct.c \
     r2core/plan/allreduce_doubling.c \
+    r2core/plan/allreduce_exchange.c \
     r2core/plan/allreduce_ring.c \
     r2core/plan/barrier.c \
     r2core/plan/bcast_binomial.c \

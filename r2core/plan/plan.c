@@ -21,7 +21,7 @@ enum {
 #undef R2_THRESHOLD
 };
 
-/* A plan's unit of striping is 1/256 of its bytes: short against the whole, so that rails end together. */
+/* Unit of striping: 1/256 of the bytes is short against the whole, so that rails end together. */
 #define R2_CHUNKS_PER_PLAN 256u
 
 typedef struct r2_algorithm {
@@ -41,18 +41,21 @@ typedef struct r2_family {
     bool (*permitted)(const r2_plan_input_t *input, const r2_algorithm_t *algorithm);
 } r2_family_t;
 
-enum { DOUBLING, ALLREDUCE_RING, ALLREDUCE_DIRECT, ALLREDUCE_COUNT };
+enum { DOUBLING, EXCHANGE, ALLREDUCE_RING, ALLREDUCE_DIRECT, ALLREDUCE_COUNT };
 static const r2_algorithm_t allreduce_algorithms[ALLREDUCE_COUNT] = {
     [DOUBLING] = {.name = "recursive-doubling", .build = r2_build_allreduce_doubling},
+    [EXCHANGE] = {.name = "exchange", .build = r2_build_allreduce_exchange},
     [ALLREDUCE_RING] = {.name = "ring", .build = r2_build_allreduce_ring},
-    [ALLREDUCE_DIRECT] = {.name = "direct", .build = r2_build_allreduce_direct,
+    [ALLREDUCE_DIRECT] = {.name = "direct",
+                          .build = r2_build_allreduce_direct,
                           .instead = "direct (the one asked for cannot run)"}};
 
 enum { BRUCK, ALLGATHER_RING, ALLGATHER_DIRECT, ALLGATHER_COUNT };
 static const r2_algorithm_t allgather_algorithms[ALLGATHER_COUNT] = {
     [BRUCK] = {.name = "bruck", .build = r2_build_allgather_bruck},
     [ALLGATHER_RING] = {.name = "ring", .build = r2_build_allgather_ring},
-    [ALLGATHER_DIRECT] = {.name = "direct", .build = r2_build_allgather_direct,
+    [ALLGATHER_DIRECT] = {.name = "direct",
+                          .build = r2_build_allgather_direct,
                           .instead = "direct (the one asked for cannot run)"}};
 
 static const r2_algorithm_t reduce_scatter_algorithms[] = {
@@ -75,8 +78,8 @@ static bool is_short(const r2_plan_input_t *input, uint64_t total_bytes, uint64_
 
 static bool ring_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    return input->size > threshold_ring_ranks
-           && total_bytes / (uint64_t) input->size >= threshold_ring_block_bytes;
+    return input->size > threshold_ring_ranks &&
+           total_bytes / (uint64_t) input->size >= threshold_ring_block_bytes;
 }
 
 static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
@@ -84,20 +87,24 @@ static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm
     if (algorithm == &allreduce_algorithms[DOUBLING]) {
         return r2_allreduce_doubling_scratch(input) <= input->scratch_bytes;
     }
+    if (algorithm == &allreduce_algorithms[EXCHANGE]) {
+        return r2_allreduce_exchange_scratch(input) <= input->scratch_bytes;
+    }
     return algorithm != &allreduce_algorithms[ALLREDUCE_RING] || input->commutative;
 }
 
 static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    const r2_algorithm_t *doubling = &allreduce_algorithms[DOUBLING];
+    const int at = threshold_exchange_ranks == input->size ? EXCHANGE : DOUBLING;
+    const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at];
 
     if (is_short(input, total_bytes, threshold_allreduce_short_bytes,
-                 threshold_allreduce_short_bytes_per_rank)
-        && allreduce_permitted(input, doubling)) {
-        return doubling;
+                 threshold_allreduce_short_bytes_per_rank) &&
+        allreduce_permitted(input, in_few_steps)) {
+        return in_few_steps;
     }
-    if (input->commutative && (input->exact || !input->reproducible)
-        && ring_pays(input, total_bytes)) {
+    if (input->commutative && (input->exact || !input->reproducible) &&
+        ring_pays(input, total_bytes)) {
         return &allreduce_algorithms[ALLREDUCE_RING];
     }
     return &allreduce_algorithms[ALLREDUCE_DIRECT];
@@ -105,17 +112,17 @@ static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint
 
 static bool allgather_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
 {
-    return algorithm != &allgather_algorithms[BRUCK]
-           || r2_input_total_count(input) * input->element_bytes <= input->scratch_bytes;
+    return algorithm != &allgather_algorithms[BRUCK] ||
+           r2_input_total_count(input) * input->element_bytes <= input->scratch_bytes;
 }
 
 static const r2_algorithm_t *allgather_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     const r2_algorithm_t *bruck = &allgather_algorithms[BRUCK];
 
-    if (input->size > threshold_allgather_bruck_ranks
-        && is_short(input, total_bytes, 0, threshold_allgather_bruck_block_bytes)
-        && allgather_permitted(input, bruck)) {
+    if (input->size > threshold_allgather_bruck_ranks &&
+        is_short(input, total_bytes, 0, threshold_allgather_bruck_block_bytes) &&
+        allgather_permitted(input, bruck)) {
         return bruck;
     }
     if (ring_pays(input, total_bytes)) {
@@ -134,9 +141,8 @@ static const r2_algorithm_t *reduce_scatter_choose(const r2_plan_input_t *input,
 
 static const r2_algorithm_t *bcast_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    bool tree = input->size <= 2
-                || is_short(input, total_bytes, threshold_bcast_short_bytes,
-                            threshold_bcast_short_bytes_per_rank);
+    bool tree = input->size <= 2 || is_short(input, total_bytes, threshold_bcast_short_bytes,
+                                             threshold_bcast_short_bytes_per_rank);
 
     return &bcast_algorithms[tree ? BINOMIAL : SCATTER_ALLGATHER];
 }
@@ -148,19 +154,34 @@ static const r2_algorithm_t *barrier_choose(const r2_plan_input_t *input, uint64
     return &barrier_algorithms[0];
 }
 
+/* One rank: the result is the input. */
+static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    const uint64_t displ = NULL == input->displs ? 0 : input->displs[0];
+    const uint64_t place = R2_COLL_ALLGATHERV == input->kind ? displ * input->element_bytes : 0;
+    const uint64_t bytes = r2_input_total_count(input) * input->element_bytes;
+
+    if (!input->in_place && R2_COLL_BCAST != input->kind) {
+        r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_OUT, place), bytes, R2_AT_ONCE);
+    }
+    return R2_OK;
+}
+
+static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = build_copy};
+
 #define FAMILY(table) .algorithms = (table), .count = r2_array_count(table)
 static const r2_family_t family_allreduce = {
-    FAMILY(allreduce_algorithms), .names = "recursive-doubling, ring, direct",
+    FAMILY(allreduce_algorithms), .names = "recursive-doubling, exchange, ring, direct",
     .choose = allreduce_choose, .permitted = allreduce_permitted};
 static const r2_family_t family_allgather = {
-    FAMILY(allgather_algorithms), .names = "bruck, ring, direct",
-    .choose = allgather_choose, .permitted = allgather_permitted};
+    FAMILY(allgather_algorithms), .names = "bruck, ring, direct", .choose = allgather_choose,
+    .permitted = allgather_permitted};
 static const r2_family_t family_reduce_scatter = {
     FAMILY(reduce_scatter_algorithms), .names = "direct", .choose = reduce_scatter_choose};
 static const r2_family_t family_bcast = {
     FAMILY(bcast_algorithms), .names = "binomial, scatter-allgather", .choose = bcast_choose};
-static const r2_family_t family_barrier = {
-    FAMILY(barrier_algorithms), .names = "dissemination", .choose = barrier_choose};
+static const r2_family_t family_barrier = {FAMILY(barrier_algorithms), .names = "dissemination",
+                                           .choose = barrier_choose};
 
 static const r2_family_t *family_of(r2_coll_kind_t kind)
 {
@@ -198,25 +219,32 @@ static const r2_algorithm_t *family_find(const r2_family_t *family, const char *
     return NULL;
 }
 
+static r2_choice_t choice_of(const r2_algorithm_t *algorithm)
+{
+    return (r2_choice_t){.algorithm = algorithm,
+                         .name = NULL == algorithm ? NULL : algorithm->name};
+}
+
 static r2_choice_t choose(const r2_plan_input_t *input)
 {
     const r2_family_t *family = family_of(input->kind);
-    uint64_t total_bytes = r2_input_total_count(input) * input->element_bytes;
-    const r2_algorithm_t *algorithm;
+    const bool named = NULL != input->algorithm && '\0' != input->algorithm[0];
+    const r2_algorithm_t *algorithm = named ? family_find(family, input->algorithm) : NULL;
 
-    if (NULL == input->algorithm || '\0' == input->algorithm[0]) {
-        algorithm = family->choose(input, total_bytes);
-        return (r2_choice_t){.algorithm = algorithm, .name = algorithm->name};
+    if (named && NULL == algorithm) {
+        return choice_of(NULL);
     }
-    algorithm = family_find(family, input->algorithm);
-    if (NULL == algorithm) {
-        return (r2_choice_t){.algorithm = NULL, .name = NULL};
+    if (1 == input->size) {
+        return choice_of(&algorithm_copy);
+    }
+    if (!named) {
+        return choice_of(family->choose(input, r2_input_total_count(input) * input->element_bytes));
     }
     if (NULL != family->permitted && !family->permitted(input, algorithm)) {
         algorithm = &family->algorithms[family->count - 1];
         return (r2_choice_t){.algorithm = algorithm, .name = algorithm->instead};
     }
-    return (r2_choice_t){.algorithm = algorithm, .name = algorithm->name};
+    return choice_of(algorithm);
 }
 
 const char *r2_plan_choose(const r2_plan_input_t *input)
@@ -235,14 +263,14 @@ void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes)
     schedule->chunk_bytes = r2_max(r2_min(schedule->chunk_bytes, bytes), 1u);
 }
 
-/** Elements matter to the plan. Where nothing is reduced, ranks may describe equal bytes differently. */
+/** Elements matter. Where nothing is reduced, ranks may describe the same bytes differently. */
 static bool reduces(const r2_plan_input_t *input)
 {
-    return R2_COLL_ALLREDUCE == input->kind || R2_COLL_REDUCE_SCATTER == input->kind
-           || R2_COLL_REDUCE_SCATTER_BLOCK == input->kind;
+    return R2_COLL_ALLREDUCE == input->kind || R2_COLL_REDUCE_SCATTER == input->kind ||
+           R2_COLL_REDUCE_SCATTER_BLOCK == input->kind;
 }
 
-/** Folds what decides the plan: values that all ranks share. Displacements and in_place are local. */
+/** Folds what decides the plan and is equal on all ranks: not displacements, nor in_place. */
 static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *algorithm,
                          r2_schedule_t *schedule)
 {
@@ -274,27 +302,14 @@ static uint64_t chunk_bytes(const r2_plan_input_t *input, uint64_t total_bytes)
     return r2_max(chunk, 1u);
 }
 
-/** One rank: the result is the input. */
-static r2_status_t build_alone(const r2_plan_input_t *input, r2_schedule_t *schedule)
-{
-    uint64_t displ = NULL == input->displs ? 0 : input->displs[0];
-    uint64_t place = R2_COLL_ALLGATHERV == input->kind ? displ * input->element_bytes : 0;
-
-    if (!input->in_place && R2_COLL_BCAST != input->kind) {
-        r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_OUT, place),
-                    r2_input_total_count(input) * input->element_bytes, R2_AT_ONCE);
-    }
-    return R2_OK;
-}
-
 static bool input_valid(const r2_plan_input_t *input)
 {
     bool by_counts = R2_COLL_ALLGATHERV == input->kind || R2_COLL_REDUCE_SCATTER == input->kind;
 
-    return input->kind >= 0 && input->kind < R2_COLL_KIND_COUNT && input->size > 0
-           && input->rank >= 0 && input->rank < input->size
-           && (R2_COLL_BCAST != input->kind || (input->root >= 0 && input->root < input->size))
-           && by_counts == (NULL != input->counts);
+    return input->kind >= 0 && input->kind < R2_COLL_KIND_COUNT && input->size > 0 &&
+           input->rank >= 0 && input->rank < input->size &&
+           (R2_COLL_BCAST != input->kind || (input->root >= 0 && input->root < input->size)) &&
+           by_counts == (NULL != input->counts);
 }
 
 r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_p)
@@ -315,9 +330,7 @@ r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_
     schedule_p->algorithm = choice.name;
     schedule_p->chunk_bytes = chunk_bytes(input, total_bytes);
     digest_input(input, choice.algorithm, schedule_p);
-    if (1 == input->size) {
-        status = build_alone(input, schedule_p);
-    } else if (total_bytes > 0 || R2_COLL_BARRIER == input->kind) {
+    if (total_bytes > 0 || R2_COLL_BARRIER == input->kind) {
         status = choice.algorithm->build(input, schedule_p);
     }
     return R2_OK != status ? status : schedule_p->status;

@@ -4,8 +4,8 @@
  *
  * Reduce_scatter(_block) by pipelined direct exchange in canonical rank order.
  *
- * Every rank owns its block, cut into segments, and folds what the others contribute (fold.c). Three
- * ranks, two segments; r.k is segment k of the block of rank r:
+ * Every rank owns its block, cut into segments, and folds what the others contribute (fold.c).
+ * Three ranks, two segments; r.k is segment k of the block of rank r:
  *
  *            segment 0                            segment 1
  *   rank 0   1.0 -> 1, 2.0 -> 2; folds 0.0         1.1 -> 1, 2.1 -> 2; folds 0.1
@@ -14,9 +14,9 @@
  *
  * In place, the result goes to the start of the buffer, over blocks that are still being sent: it
  * is folded in staging memory and copied out when nobody reads what it overwrites. Segments are
- * equally long in all blocks, and no block begins before the first, so what the copy of segment k overwrites
- * belongs to segments 0 .. k: copies wait for lower or equal segments only, and staging memory for lower ones
- * only. So no circle of ranks can wait for each other.
+ * equally long in all blocks, and no block begins before the first, so what the copy of segment k
+ * overwrites belongs to segments 0 .. k: copies wait for lower or equal segments only, and staging
+ * memory for lower ones only. So no circle of ranks can wait for each other.
  *
  * Source: as allreduce_direct.c, first half.
  */
@@ -34,10 +34,10 @@ typedef struct scatter {
     r2_schedule_t *schedule;      /* borrowed */
     r2_layout_t blocks;
     uint64_t segment_bytes;
-    uint32_t segments;            /* of the longest block */
+    uint32_t segments; /* of the longest block */
     r2_fold_t fold;
-    uint32_t *readers;            /* owned; [block * segments + k], who reads our contribution */
-    uint32_t *waits;              /* owned; what a copy waits for: its fold and two readers per block */
+    uint32_t *readers; /* owned; [block * segments + k], who reads our contribution */
+    uint32_t *waits;   /* owned; what a copy waits for: its fold and two readers per block */
 } scatter_t;
 
 static uint64_t scatter_length(const scatter_t *s, int32_t block, uint32_t k)
@@ -50,11 +50,11 @@ static void scatter_contribute(scatter_t *s, uint32_t k)
     for (int32_t step = 1; step < s->input->size; step++) {
         int32_t owner = r2_input_peer(s->input, step);
         r2_msg_t msg = {.peer = owner, .tag = k, .bytes = scatter_length(s, owner, k)};
-        r2_region_t src = r2_at(r2_input_buf(s->input),
-                                s->blocks.start[owner] + k * s->segment_bytes);
+        r2_region_t src =
+            r2_at(r2_input_buf(s->input), s->blocks.start[owner] + k * s->segment_bytes);
 
-        s->readers[(size_t) owner * s->segments + k] = r2_add_send(s->schedule, msg, src,
-                                                                   R2_AT_ONCE);
+        s->readers[(size_t) owner * s->segments + k] =
+            r2_add_send(s->schedule, msg, src, R2_AT_ONCE);
     }
 }
 

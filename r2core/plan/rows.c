@@ -11,8 +11,12 @@
 uint32_t r2_add_send(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t src, const uint32_t *deps,
                      uint32_t dep_count)
 {
-    const r2_row_t row = {.kind = R2_ROW_SEND, .priority = msg.priority, .peer = msg.peer,
-                          .tag = msg.tag, .bytes = msg.bytes, .src = src};
+    const r2_row_t row = {.kind = R2_ROW_SEND,
+                          .priority = msg.priority,
+                          .peer = msg.peer,
+                          .tag = msg.tag,
+                          .bytes = msg.bytes,
+                          .src = src};
 
     return 0 == msg.bytes ? R2_NO_ROW : r2_schedule_add(schedule, &row, deps, dep_count);
 }
@@ -20,8 +24,8 @@ uint32_t r2_add_send(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t src, con
 uint32_t r2_add_recv(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t dst, const uint32_t *deps,
                      uint32_t dep_count)
 {
-    const r2_row_t row = {.kind = R2_ROW_RECV, .peer = msg.peer, .tag = msg.tag,
-                          .bytes = msg.bytes, .dst = dst};
+    const r2_row_t row = {
+        .kind = R2_ROW_RECV, .peer = msg.peer, .tag = msg.tag, .bytes = msg.bytes, .dst = dst};
 
     return 0 == msg.bytes ? R2_NO_ROW : r2_schedule_add(schedule, &row, deps, dep_count);
 }
@@ -37,8 +41,8 @@ uint32_t r2_add_copy(r2_schedule_t *schedule, r2_region_t src, r2_region_t dst, 
 uint32_t r2_add_reduce(r2_schedule_t *schedule, r2_region_t src, r2_region_t dst, uint64_t bytes,
                        const uint32_t *deps, uint32_t dep_count)
 {
-    const r2_row_t row = {.kind = R2_ROW_REDUCE, .peer = -1, .bytes = bytes, .src = src,
-                          .dst = dst};
+    const r2_row_t row = {
+        .kind = R2_ROW_REDUCE, .peer = -1, .bytes = bytes, .src = src, .dst = dst};
 
     return 0 == bytes ? R2_NO_ROW : r2_schedule_add(schedule, &row, deps, dep_count);
 }

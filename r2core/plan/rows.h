@@ -10,8 +10,8 @@
 #include "model/schedule.h"
 
 /** The rows a new row waits for, as the last two arguments of r2_add_*(). */
-#define R2_AFTER(...)                                                                              \
-    (const uint32_t[]){__VA_ARGS__},                                                               \
+#define R2_AFTER(...)                \
+    (const uint32_t[]){__VA_ARGS__}, \
         (uint32_t) (sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
 #define R2_AT_ONCE NULL, 0
 

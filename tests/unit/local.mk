@@ -18,3 +18,23 @@ tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_tp_ucx
 tests_unit_test_tp_ucx_SOURCES = tests/unit/test_tp_ucx.c
 tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS)
+
+# Schedules: the checker over every builder, broken schedules that it must catch, choices by length
+CHECKER_SOURCES = \
+    tests/unit/checker.c \
+    tests/unit/checker.h \
+    tests/unit/checker_parts.h \
+    tests/unit/checker_race.c \
+    tests/unit/checker_run.c \
+    tests/unit/checker_values.c \
+    tests/unit/schedule_cases.c \
+    tests/unit/schedule_cases.h
+check_PROGRAMS += tests/unit/test_schedule tests/unit/test_schedule_mutants \
+    tests/unit/test_plan_golden
+tests_unit_test_schedule_SOURCES = tests/unit/test_schedule.c $(CHECKER_SOURCES)
+tests_unit_test_schedule_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_schedule_mutants_SOURCES = tests/unit/test_schedule_mutants.c $(CHECKER_SOURCES)
+tests_unit_test_schedule_mutants_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_plan_golden_SOURCES = tests/unit/test_plan_golden.c
+tests_unit_test_plan_golden_LDADD = $(R2_PLAN_TEST_LIBS)
+EXTRA_DIST += tests/golden/plans.txt

@@ -1,0 +1,256 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Checks schedules: form of the rows, agreement of ranks; then races, execution and results.
+ */
+#include "r2_config.h"
+
+#include "checker.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "checker_parts.h"
+#include "plan/layout.h"
+
+static const char *const flaw_names[R2_FLAW_COUNT] = {
+    "none",     "row",       "in",       "align",  "scratch", "agree", "match", "race",
+    "deadlock", "undefined", "operands", "result", "order",   "tree",  "flow"};
+
+const char *r2_flaw_name(r2_flaw_t flaw)
+{
+    return flaw_names[flaw];
+}
+
+bool r2_check_fail(r2_check_report_t *report, r2_flaw_t flaw, const char *format, ...)
+{
+    va_list args;
+
+    if (R2_FLAW_NONE == report->flaw) {
+        report->flaw = flaw;
+        va_start(args, format);
+        vsnprintf(report->text, sizeof(report->text), format, args);
+        va_end(args);
+    }
+    return false;
+}
+
+static bool reduces(r2_coll_kind_t kind)
+{
+    return R2_COLL_ALLREDUCE == kind || R2_COLL_REDUCE_SCATTER == kind ||
+           R2_COLL_REDUCE_SCATTER_BLOCK == kind;
+}
+
+static r2_claim_t claim_of(r2_coll_kind_t kind, const char *algorithm)
+{
+    if (!reduces(kind) || 0 == strcmp(algorithm, "ring")) {
+        return R2_CLAIM_EACH_ONCE;
+    }
+    return 0 == strcmp(algorithm, "recursive-doubling") ? R2_CLAIM_RANK_ORDER : R2_CLAIM_CANONICAL;
+}
+
+r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common, uint64_t in_place)
+{
+    r2_status_t status = R2_OK;
+
+    job->size = common->size;
+    job->inputs = calloc((size_t) job->size, sizeof(*job->inputs));
+    job->schedules = calloc((size_t) job->size, sizeof(*job->schedules));
+    for (int32_t r = 0; r < job->size; r++) {
+        r2_status_t one;
+
+        job->inputs[r] = *common;
+        job->inputs[r].rank = r;
+        job->inputs[r].in_place = 0 != (in_place >> r & 1);
+        one = r2_plan_build(&job->inputs[r], &job->schedules[r]);
+        status = R2_OK == status ? one : status;
+    }
+    job->claim = claim_of(common->kind, job->schedules[0].algorithm);
+    return status;
+}
+
+void r2_check_job_fini(r2_check_job_t *job)
+{
+    for (int32_t r = 0; r < job->size; r++) {
+        r2_schedule_fini(&job->schedules[r]);
+    }
+    free(job->schedules);
+    free(job->inputs);
+}
+
+static uint64_t own_count(const r2_plan_input_t *input)
+{
+    return NULL == input->counts ? input->count : input->counts[input->rank];
+}
+
+static uint64_t out_count(const r2_plan_input_t *input)
+{
+    uint64_t end = 0;
+
+    switch (input->kind) {
+    case R2_COLL_REDUCE_SCATTER:
+    case R2_COLL_REDUCE_SCATTER_BLOCK:
+        return input->in_place ? r2_input_total_count(input) : own_count(input);
+    case R2_COLL_ALLGATHERV:
+        for (int32_t r = 0; NULL != input->displs && r < input->size; r++) {
+            end = r2_max(end, input->displs[r] + input->counts[r]);
+        }
+        return NULL != input->displs ? end : r2_input_total_count(input);
+    case R2_COLL_ALLREDUCE:
+    case R2_COLL_ALLGATHER:
+    case R2_COLL_BCAST:
+    case R2_COLL_BARRIER:
+    case R2_COLL_KIND_COUNT:
+    default:
+        return r2_input_total_count(input);
+    }
+}
+
+static uint64_t in_count(const r2_plan_input_t *input)
+{
+    switch (input->kind) {
+    case R2_COLL_ALLGATHER:
+    case R2_COLL_ALLGATHERV:
+        return own_count(input);
+    case R2_COLL_ALLREDUCE:
+    case R2_COLL_REDUCE_SCATTER:
+    case R2_COLL_REDUCE_SCATTER_BLOCK:
+        return r2_input_total_count(input);
+    case R2_COLL_BCAST:
+    case R2_COLL_BARRIER:
+    case R2_COLL_KIND_COUNT:
+    default:
+        return 0;
+    }
+}
+
+uint64_t r2_check_buf_bytes(const r2_check_job_t *job, int32_t rank, r2_buf_t buf)
+{
+    const r2_plan_input_t *input = &job->inputs[rank];
+
+    switch (buf) {
+    case R2_BUF_IN:
+        return input->in_place ? 0 : in_count(input) * input->element_bytes;
+    case R2_BUF_OUT:
+        return out_count(input) * input->element_bytes;
+    case R2_BUF_SCRATCH:
+    default:
+        return job->schedules[rank].scratch_bytes;
+    }
+}
+
+/* ---- form of rows */
+
+static bool region_inside(const r2_check_job_t *job, int32_t rank, r2_region_t region,
+                          uint64_t bytes)
+{
+    uint64_t length = r2_check_buf_bytes(job, rank, region.buf);
+
+    return region.offset_bytes <= length && bytes <= length - region.offset_bytes;
+}
+
+static bool region_aligned(const r2_plan_input_t *input, r2_region_t region)
+{
+    /* staging memory is aligned for the type's words; the caller's buffers for whole elements */
+    uint64_t word = input->element_bytes & (~input->element_bytes + 1);
+    uint64_t unit =
+        R2_BUF_SCRATCH == region.buf ? r2_min(word, R2_SLOT_ALIGN) : input->element_bytes;
+
+    return 0 == region.offset_bytes % unit;
+}
+
+static bool check_row_local(const r2_check_job_t *job, int32_t rank, uint32_t at,
+                            r2_check_report_t *report)
+{
+    const r2_plan_input_t *input = &job->inputs[rank];
+    const r2_row_t *row = &job->schedules[rank].rows[at];
+
+    if (row->src.buf == row->dst.buf &&
+        row->src.offset_bytes < row->dst.offset_bytes + row->bytes &&
+        row->dst.offset_bytes < row->src.offset_bytes + row->bytes) {
+        return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u: regions overlap", rank, at);
+    }
+    if (R2_ROW_REDUCE == row->kind &&
+        (0 != row->bytes % input->element_bytes || !region_aligned(input, row->src) ||
+         !region_aligned(input, row->dst))) {
+        return r2_check_fail(report, R2_FLAW_ALIGN, "rank %d row %u: splits an element", rank, at);
+    }
+    return true;
+}
+
+static bool check_row(const r2_check_job_t *job, int32_t rank, uint32_t at,
+                      r2_check_report_t *report)
+{
+    const r2_schedule_t *schedule = &job->schedules[rank];
+    const r2_row_t *row = &schedule->rows[at];
+    const bool message = R2_ROW_SEND == row->kind || R2_ROW_RECV == row->kind;
+    const bool writes = R2_ROW_SEND != row->kind, reads = R2_ROW_RECV != row->kind;
+
+    for (uint32_t d = 0; d < row->dep_count; d++) {
+        if (schedule->deps[row->first_dep + d] >= at) {
+            return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u waits for a later row", rank,
+                                 at);
+        }
+    }
+    if (0 == row->bytes ||
+        (message && (row->peer < 0 || row->peer >= job->size || row->peer == rank))) {
+        return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u: peer %d, %lu bytes", rank, at,
+                             row->peer, (unsigned long) row->bytes);
+    }
+    if ((writes && R2_BUF_IN == row->dst.buf) ||
+        (job->inputs[rank].in_place && reads && R2_BUF_IN == row->src.buf)) {
+        return r2_check_fail(report, R2_FLAW_IN, "rank %d row %u misuses IN", rank, at);
+    }
+    if ((reads && !region_inside(job, rank, row->src, row->bytes)) ||
+        (writes && !region_inside(job, rank, row->dst, row->bytes))) {
+        return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u leaves its buffer", rank, at);
+    }
+    return message || check_row_local(job, rank, at, report);
+}
+
+static bool check_schedule(const r2_check_job_t *job, int32_t rank, r2_check_report_t *report)
+{
+    const r2_schedule_t *schedule = &job->schedules[rank], *first = &job->schedules[0];
+    const r2_plan_input_t *input = &job->inputs[rank];
+    /* elements are not split: two of them are the least */
+    uint64_t least = 2 * r2_round_up(input->element_bytes, R2_SLOT_ALIGN);
+
+    if (schedule->digest != first->digest || schedule->chunk_bytes != first->chunk_bytes ||
+        0 != strcmp(schedule->algorithm, first->algorithm) || 0 == schedule->chunk_bytes ||
+        schedule->chunk_bytes > input->chunk_max_bytes) {
+        return r2_check_fail(report, R2_FLAW_AGREE, "rank %d: digest, algorithm or chunks", rank);
+    }
+    if (schedule->scratch_bytes > r2_max(input->scratch_bytes, least)) {
+        return r2_check_fail(report, R2_FLAW_SCRATCH, "rank %d: %lu bytes of staging memory", rank,
+                             (unsigned long) schedule->scratch_bytes);
+    }
+    for (uint32_t i = 0; i < schedule->row_count; i++) {
+        if (!check_row(job, rank, i, report)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+r2_flaw_t r2_check_job_run(const r2_check_job_t *job, r2_check_report_t *report_p)
+{
+    r2_memory_t memory;
+
+    report_p->flaw = R2_FLAW_NONE;
+    report_p->text[0] = '\0';
+    for (int32_t r = 0; r < job->size; r++) {
+        if (!check_schedule(job, r, report_p) || !r2_check_races(job, r, report_p)) {
+            return report_p->flaw;
+        }
+    }
+    r2_memory_init(&memory, job);
+    if (r2_check_execute(job, &memory, report_p)) {
+        r2_memory_results(&memory, job, report_p);
+    }
+    r2_memory_fini(&memory, job);
+    return report_p->flaw;
+}

@@ -1,0 +1,50 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Arguments of collectives for the schedule tests.
+ */
+#include "r2_config.h"
+
+#include "schedule_cases.h"
+
+r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count,
+                              uint64_t element_bytes)
+{
+    return (r2_plan_input_t){.kind = one->kind,
+                             .size = size,
+                             .count = R2_COLL_BARRIER == one->kind ? 0 : count,
+                             .element_bytes = element_bytes,
+                             .algorithm = one->algorithm,
+                             .commutative = true,
+                             .reproducible = true,
+                             .scratch_bytes = 1 << 20,
+                             .chunk_min_bytes = 8,
+                             .chunk_max_bytes = 131072,
+                             .copy_max_bytes = 8192};
+}
+
+void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count, bool displs)
+{
+    uint64_t place = 3;
+
+    if (R2_COLL_ALLGATHERV != input->kind && R2_COLL_REDUCE_SCATTER != input->kind) {
+        return;
+    }
+    for (int32_t r = 0; r < input->size; r++) {
+        /* 0, average, double and something odd */
+        uneven->counts[r] = 0 == r % 4   ? 2 * count
+                            : 1 == r % 4 ? 0
+                            : 2 == r % 4 ? count
+                                         : count / 2 + 1;
+    }
+    if (0 == count) {
+        uneven->counts[input->size - 1] = 0;
+    }
+    for (int32_t r = input->size - 1; r >= 0; r--) {
+        uneven->displs[r] = place;
+        place += uneven->counts[r] + (uint64_t) (r % 3);
+    }
+    input->counts = uneven->counts;
+    input->displs = displs && R2_COLL_ALLGATHERV == input->kind ? uneven->displs : NULL;
+}

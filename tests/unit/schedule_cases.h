@@ -1,0 +1,47 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Collectives and algorithms that the schedule tests go through.
+ */
+#ifndef R2_TESTS_SCHEDULE_CASES_H
+#define R2_TESTS_SCHEDULE_CASES_H
+
+#include "checker.h"
+
+/** A collective with an algorithm; name NULL: the planner's choice. */
+typedef struct r2_case {
+    r2_coll_kind_t kind;
+    const char *algorithm;
+} r2_case_t;
+
+#define R2_CASES                                                                                   \
+    {                                                                                              \
+        {R2_COLL_ALLREDUCE, "recursive-doubling"}, {R2_COLL_ALLREDUCE, "exchange"},                \
+            {R2_COLL_ALLREDUCE, "ring"}, {R2_COLL_ALLREDUCE, "direct"}, {R2_COLL_ALLREDUCE, NULL}, \
+            {R2_COLL_ALLGATHER, "bruck"}, {R2_COLL_ALLGATHER, "ring"},                             \
+            {R2_COLL_ALLGATHER, "direct"}, {R2_COLL_ALLGATHER, NULL},                              \
+            {R2_COLL_ALLGATHERV, "bruck"}, {R2_COLL_ALLGATHERV, "ring"},                           \
+            {R2_COLL_ALLGATHERV, "direct"}, {R2_COLL_ALLGATHERV, NULL},                            \
+            {R2_COLL_REDUCE_SCATTER, NULL}, {R2_COLL_REDUCE_SCATTER_BLOCK, NULL},                  \
+            {R2_COLL_BCAST, "binomial"}, {R2_COLL_BCAST, "scatter-allgather"},                     \
+            {R2_COLL_BCAST, NULL},                                                                 \
+        {                                                                                          \
+            R2_COLL_BARRIER, NULL                                                                  \
+        }                                                                                          \
+    }
+
+/** Blocks of uneven lengths, some empty, and places for them with gaps, in another order. */
+typedef struct r2_uneven {
+    uint64_t counts[R2_CHECK_RANKS_MAX];
+    uint64_t displs[R2_CHECK_RANKS_MAX];
+} r2_uneven_t;
+
+/** Arguments with small limits, so that short vectors are cut into many segments. */
+r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count,
+                              uint64_t element_bytes);
+
+/** Gives `input` uneven blocks of `count` elements on average, if its collective takes them. */
+void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count, bool displs);
+
+#endif

@@ -1,0 +1,244 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Schedules of every algorithm, proved by the checker for 1 to 64 ranks.
+ *
+ * Without arguments a sample for many ranks; with "--all" every combination (minutes).
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "plan/layout.h"
+#include "schedule_cases.h"
+
+static const r2_case_t cases[] = R2_CASES;
+static bool run_all;
+static uint64_t sets_checked;
+
+/* Up to this number of ranks every combination is checked, above it one in SAMPLE. */
+enum { RANKS_FULL = 7, SAMPLE = 61 };
+
+static void check(const r2_plan_input_t *input, uint64_t in_place)
+{
+    r2_check_job_t job;
+    r2_check_report_t report = {.flaw = R2_FLAW_ROW, .text = "build failed"};
+    r2_status_t status = r2_check_job_init(&job, input, in_place);
+
+    if (R2_OK == status) {
+        r2_check_job_run(&job, &report);
+    }
+    if (R2_FLAW_NONE != report.flaw) {
+        print_error("collective %d %s (%s) size %d count %lu element %lu root %d in place %lx "
+                    "scratch %lu: %s: %s\n",
+                    (int) input->kind, NULL == input->algorithm ? "-" : input->algorithm,
+                    job.schedules[0].algorithm, input->size, (unsigned long) input->count,
+                    (unsigned long) input->element_bytes, input->root, (unsigned long) in_place,
+                    (unsigned long) input->scratch_bytes, r2_flaw_name(report.flaw), report.text);
+    }
+    sets_checked++;
+    r2_check_job_fini(&job);
+    assert_int_equal(R2_FLAW_NONE, report.flaw);
+}
+
+/** Whether to check one of many combinations: a fixed sample, different for each size. */
+static bool sampled(int32_t size, uint32_t combination)
+{
+    return run_all || size <= RANKS_FULL ||
+           0 == r2_digest_fold(r2_digest_fold(0, (uint64_t) size), combination) % SAMPLE;
+}
+
+/* Limits of one run: staging memory ample, a few slots, the least; short sends copied or not. */
+typedef struct limits {
+    uint64_t scratch_bytes, chunk_min_bytes, copy_max_bytes;
+} limits_t;
+
+static const limits_t all_limits[] = {{1 << 20, 8, 8192}, {1024, 32, 0}, {64, 8, 0}};
+
+/** All layouts of buffers and limits for one vector. */
+static void check_variants(r2_plan_input_t input, uint32_t *combination)
+{
+    const uint64_t in_places[] = {0, UINT64_MAX, 0x5a5a96695a5a9669u};
+
+    for (size_t l = 0; l < r2_array_count(all_limits); l++) {
+        for (size_t p = 0; p < r2_array_count(in_places); p++) {
+            input.scratch_bytes = all_limits[l].scratch_bytes;
+            input.chunk_min_bytes = all_limits[l].chunk_min_bytes;
+            input.copy_max_bytes = all_limits[l].copy_max_bytes;
+            if (sampled(input.size, (*combination)++)) {
+                check(&input, in_places[p]);
+            }
+        }
+    }
+}
+
+static void check_case(const r2_case_t *one, int32_t size)
+{
+    const uint64_t ranks = (uint64_t) size;
+    const uint64_t counts[] = {0, 1, ranks - 1, ranks, ranks + 1, 3 * ranks + 2, 20 * ranks + 7};
+    const uint64_t elements[] = {1, 4, 12};
+    const bool per_rank = R2_COLL_ALLREDUCE != one->kind && R2_COLL_BCAST != one->kind;
+    uint32_t combination = (uint32_t) (one - cases) * 1000;
+
+    for (size_t c = 0; c < r2_array_count(counts); c++) {
+        for (size_t e = 0; e < r2_array_count(elements); e++) {
+            /* blocks of a few elements for each rank */
+            uint64_t count = per_rank ? (counts[c] + ranks - 1) / ranks : counts[c];
+            r2_plan_input_t input = r2_case_input(one, size, count, elements[e]);
+            r2_uneven_t uneven;
+
+            r2_case_uneven(&input, &uneven, count, 0 == e % 2);
+            input.root = (int32_t) ((c * 7 + e * 3) % ranks);
+            check_variants(input, &combination);
+        }
+    }
+}
+
+static void test_every_case(void **state)
+{
+    (void) state;
+    for (int32_t size = 1; size <= R2_CHECK_RANKS_MAX; size++) {
+        for (size_t i = 0; i < r2_array_count(cases); i++) {
+            check_case(&cases[i], size);
+        }
+    }
+    print_message("%lu sets of schedules\n", (unsigned long) sets_checked);
+}
+
+/** Vectors that give the longest pipelines, with limits as in a job. */
+static void test_long_vectors(void **state)
+{
+    const int32_t sizes[] = {2, 3, 4, 5, 8, 16, 33, 64};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); i++) {
+        for (size_t s = 0; s < r2_array_count(sizes); s++) {
+            uint64_t count = 3001 * (uint64_t) (sizes[s] > 8 && !run_all ? 1 : 5);
+            bool per_rank = R2_COLL_ALLREDUCE != cases[i].kind && R2_COLL_BCAST != cases[i].kind;
+            r2_plan_input_t input;
+            r2_uneven_t uneven;
+
+            count = per_rank ? count / (uint64_t) sizes[s] : count;
+            input = r2_case_input(&cases[i], sizes[s], count, 8);
+            input.chunk_min_bytes = 64;
+            input.scratch_bytes = 4096;
+            r2_case_uneven(&input, &uneven, count, true);
+            check(&input, 0);
+            check(&input, UINT64_MAX);
+        }
+    }
+}
+
+static void test_every_root(void **state)
+{
+    (void) state;
+    for (int32_t size = 1; size <= 17; size++) {
+        for (int32_t root = 0; root < size; root++) {
+            for (size_t i = 0; i < r2_array_count(cases); i++) {
+                r2_plan_input_t input = r2_case_input(&cases[i], size, 67, 4);
+
+                if (R2_COLL_BCAST == input.kind) {
+                    input.root = root;
+                    check(&input, 0);
+                }
+            }
+        }
+    }
+}
+
+/** Operations that do not commute get no ring, whatever is asked for. */
+static void test_not_commutative(void **state)
+{
+    const r2_case_t ring = {R2_COLL_ALLREDUCE, "ring"};
+
+    (void) state;
+    for (int32_t size = 2; size <= 9; size++) {
+        r2_plan_input_t input = r2_case_input(&ring, size, 100, 4);
+
+        input.commutative = false;
+        assert_string_equal("direct (the one asked for cannot run)", r2_plan_choose(&input));
+        check(&input, 0);
+        check(&input, UINT64_MAX);
+    }
+}
+
+/** Elements longer than all limits are not split. */
+static void test_huge_element(void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); i++) {
+        r2_plan_input_t input = r2_case_input(&cases[i], 3, 4, 1000);
+        r2_uneven_t uneven;
+
+        input.scratch_bytes = 256;
+        r2_case_uneven(&input, &uneven, 4, false);
+        check(&input, 0);
+        check(&input, UINT64_MAX);
+    }
+}
+
+static void test_digest(void **state)
+{
+    const r2_case_t one = {R2_COLL_ALLREDUCE, NULL};
+    r2_plan_input_t input = r2_case_input(&one, 4, 100, 4);
+    r2_schedule_t schedule;
+    uint32_t digest;
+
+    (void) state;
+    assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
+    digest = schedule.digest;
+    r2_schedule_fini(&schedule);
+    input.in_place = true;
+    input.rank = 3;
+    assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
+    assert_int_equal(digest, schedule.digest);
+    r2_schedule_fini(&schedule);
+    input.count = 101;
+    assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
+    assert_int_not_equal(digest, schedule.digest);
+    r2_schedule_fini(&schedule);
+    input.count = 100;
+    input.algorithm = "direct";
+    assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
+    assert_int_not_equal(digest, schedule.digest);
+    r2_schedule_fini(&schedule);
+}
+
+static void test_bad_arguments(void **state)
+{
+    const r2_case_t one = {R2_COLL_ALLREDUCE, "bruck"};
+    r2_plan_input_t input = r2_case_input(&one, 4, 100, 4);
+    r2_schedule_t schedule;
+
+    (void) state;
+    assert_int_equal(R2_ERR_PARAM, r2_plan_build(&input, &schedule));
+    r2_schedule_fini(&schedule);
+    assert_null(r2_plan_choose(&input));
+    input.algorithm = "";
+    input.rank = 4;
+    assert_int_equal(R2_ERR_PARAM, r2_plan_build(&input, &schedule));
+    r2_schedule_fini(&schedule);
+    assert_string_equal("binomial, scatter-allgather", r2_plan_names(R2_COLL_BCAST));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_case),    cmocka_unit_test(test_long_vectors),
+        cmocka_unit_test(test_every_root),    cmocka_unit_test(test_not_commutative),
+        cmocka_unit_test(test_huge_element),  cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_bad_arguments),
+    };
+
+    run_all = 1 < argc && 0 == strcmp("--all", argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
