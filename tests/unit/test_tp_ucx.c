@@ -380,11 +380,12 @@ static void test_close_while_connecting(void **state)
         assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
         assert_int_equal(tp.ops->worker_create(b.device, &callbacks, &b, &b.worker), R2_OK);
         side_connect(&a, &b);
-        if (0 == random_below(2)) {
+        if (0 != random_below(4)) {
             side_connect(&b, &a);
+            assert_true(packet_send(&packets[0], &b, 0, DATA_MAX, pattern) >= 0);
         }
-        for (uint32_t k = 0; k < r2_array_count(packets); k++) {
-            assert_true(packet_send(&packets[k], &a, k, 0 == k ? 0 : DATA_MAX, pattern + k) >= 0);
+        for (uint32_t k = 1; k < r2_array_count(packets); k++) {
+            assert_true(packet_send(&packets[k], &a, k, 1 == k ? 0 : DATA_MAX, pattern + k) >= 0);
         }
         for (unsigned k = random_below(12); k > 0; k--) {
             tp.ops->worker_progress(0 == random_below(2) ? a.worker : b.worker);
