@@ -4,21 +4,23 @@
  *
  * MPI_Barrier and MPI_Ibarrier.
  */
-#include "coll_r2.h"
+#include "call.h"
 
 int mca_coll_r2_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
-    const mca_coll_r2_saved_t *saved = &((mca_coll_r2_module_t *) module)->saved;
+    mca_coll_r2_call_t call;
 
     ++mca_coll_r2_component.calls.barrier;
-    return saved->barrier(comm, saved->barrier_module);
+    mca_coll_r2_call_init(&call, R2_COLL_BARRIER, comm, module);
+    return mca_coll_r2_call_run(&call);
 }
 
 int mca_coll_r2_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
                          mca_coll_base_module_t *module)
 {
-    const mca_coll_r2_saved_t *saved = &((mca_coll_r2_module_t *) module)->saved;
+    mca_coll_r2_call_t call;
 
     ++mca_coll_r2_component.calls.ibarrier;
-    return saved->ibarrier(comm, request, saved->ibarrier_module);
+    mca_coll_r2_call_init(&call, R2_COLL_BARRIER, comm, module);
+    return mca_coll_r2_call_start(&call, comm, request);
 }

@@ -38,6 +38,10 @@ typedef struct mca_coll_r2_component {
     int priority;
     char *fallback; /* owned by the MCA variable: components to select beside r2 */
     bool params_ok;
+    r2_ctx_t *ctx;  /* owned; NULL: r2 cannot run here, and why_not says why */
+    char why_not[1024];
+    r2_status_t ctx_status;
+    bool progressing; /* our function is registered with opal_progress */
 } mca_coll_r2_component_t;
 
 OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
@@ -46,6 +50,7 @@ OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
 typedef struct mca_coll_r2_module {
     mca_coll_base_module_t super;
     mca_coll_r2_saved_t saved;
+    r2_comm_t *r2; /* owned */
 } mca_coll_r2_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_r2_module_t);

@@ -55,6 +55,14 @@
 #    error "this version of Open MPI's coll interface is not known to r2"
 #endif
 
+/* The context id: equal on all members, reused after the communicator is freed. */
+#if OMPI_MAJOR_VERSION < 5
+#    define MCA_COLL_R2_COMM_CID(comm) ((uint64_t) (comm)->c_contextid)
+#else
+#    define MCA_COLL_R2_COMM_CID(comm) \
+        ((comm)->c_contextid.cid_base ^ ((comm)->c_contextid.cid_sub.u64 << 1))
+#endif
+
 /* Checkpointing went away with 5.0, and with it the field of the module. */
 #if OMPI_MAJOR_VERSION < 5
 #    define MCA_COLL_R2_HAVE_FT_EVENT 1

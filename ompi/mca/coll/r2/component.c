@@ -12,8 +12,10 @@
 #include <string.h>
 
 #include "ompi/runtime/mpiruntime.h"
+#include "opal/runtime/opal_progress.h"
 
 static int r2_component_register(void);
+static int r2_component_open(void);
 static int r2_component_close(void);
 static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi_threads);
 
@@ -26,6 +28,7 @@ mca_coll_r2_component_t mca_coll_r2_component = {
                     .mca_component_name = "r2",
                     MCA_BASE_MAKE_VERSION(component, R2_MAJOR_VERSION, R2_MINOR_VERSION,
                                           R2_RELEASE_VERSION),
+                    .mca_open_component = r2_component_open,
                     .mca_close_component = r2_component_close,
                     .mca_register_component_params = r2_component_register,
                 },
@@ -72,8 +75,58 @@ static int r2_component_register(void)
     return mca_coll_r2_widen_selection(mca_coll_r2_component.fallback);
 }
 
+/* r2core's lines already carry host and rank; opal_output adds time stamps and redirection. */
+static void r2_component_log(void *arg, int level, const char *line)
+{
+    (void) arg;
+    (void) level;
+    opal_output(0, "%s", line);
+}
+
+static void r2_component_idle(void *arg)
+{
+    (void) arg;
+    opal_progress();
+}
+
+/* Before the launcher's fence: what is published now is there for all when MPI_Init returns. */
+static int r2_component_open(void)
+{
+    mca_coll_r2_component_t *component = &mca_coll_r2_component;
+    r2_ctx_config_t config = {
+        .params = &component->params,
+        .log = r2_component_log,
+        .idle = r2_component_idle,
+    };
+
+    if (!component->params_ok || 0 >= component->priority) {
+        return OMPI_SUCCESS;
+    }
+    component->ctx_status = r2_ctx_create(&config, &component->ctx, component->why_not,
+                                          sizeof(component->why_not));
+    return OMPI_SUCCESS;
+}
+
+static int r2_component_progress(void)
+{
+    return (int) r2_ctx_progress(mca_coll_r2_component.ctx);
+}
+
+static void r2_component_stop(void)
+{
+    if (mca_coll_r2_component.progressing) {
+        opal_progress_unregister(r2_component_progress);
+        mca_coll_r2_component.progressing = false;
+    }
+    if (NULL != mca_coll_r2_component.ctx) {
+        r2_ctx_destroy(mca_coll_r2_component.ctx);
+        mca_coll_r2_component.ctx = NULL;
+    }
+}
+
 static int r2_component_close(void)
 {
+    r2_component_stop();
     if (R2_LOG_DEBUG > mca_coll_r2_component.params.verbose) {
         return OMPI_SUCCESS;
     }
@@ -94,5 +147,20 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
         ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_ARG);
         return OMPI_ERR_BAD_PARAM;
     }
+    if (R2_ERR_PARAM == mca_coll_r2_component.ctx_status) {
+        opal_show_help("help-coll-r2.txt", "bad rails", true, opal_process_info.nodename,
+                       mca_coll_r2_component.why_not);
+        ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_ARG);
+        return OMPI_ERR_BAD_PARAM;
+    }
+    if (NULL == mca_coll_r2_component.ctx) {
+        if (R2_ERR_UNSUPPORTED != mca_coll_r2_component.ctx_status) {
+            opal_show_help("help-coll-r2.txt", "no rails", true, opal_process_info.nodename,
+                           mca_coll_r2_component.why_not);
+        }
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
+    opal_progress_register(r2_component_progress);
+    mca_coll_r2_component.progressing = true;
     return OMPI_SUCCESS;
 }

@@ -7,12 +7,17 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/allreduce.c \
     ompi/mca/coll/r2/barrier.c \
     ompi/mca/coll/r2/bcast.c \
+    ompi/mca/coll/r2/buffer.c \
+    ompi/mca/coll/r2/call.c \
+    ompi/mca/coll/r2/call.h \
     ompi/mca/coll/r2/coll_r2.h \
     ompi/mca/coll/r2/collectives.def \
     ompi/mca/coll/r2/compat.h \
     ompi/mca/coll/r2/component.c \
     ompi/mca/coll/r2/module.c \
     ompi/mca/coll/r2/params.c \
+    ompi/mca/coll/r2/pieces.c \
+    ompi/mca/coll/r2/reducer.c \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
     ompi/mca/coll/r2/widen.c

@@ -6,13 +6,21 @@
  */
 #include "coll_r2.h"
 
+#include <stdlib.h>
+
+#include "ompi/proc/proc.h"
+
 static void r2_module_construct(mca_coll_r2_module_t *module)
 {
     memset(&module->saved, 0, sizeof(module->saved));
+    module->r2 = NULL;
 }
 
 static void r2_module_destruct(mca_coll_r2_module_t *module)
 {
+    if (NULL != module->r2 && NULL != mca_coll_r2_component.ctx) {
+        r2_comm_destroy(module->r2);
+    }
 #define MCA_COLL_R2_COLLECTIVE(name)              \
     if (NULL != module->saved.name##_module) {    \
         OBJ_RELEASE(module->saved.name##_module); \
@@ -45,17 +53,57 @@ static int r2_module_enable(mca_coll_base_module_t *base, struct ompi_communicat
     return OMPI_SUCCESS;
 }
 
+/* Process numbers of the members. @return false: some are of another job (spawned): not for r2. */
+static bool r2_module_ranks(struct ompi_communicator_t *comm, uint32_t *ranks)
+{
+    ompi_group_t *group = comm->c_local_group;
+
+    for (int i = 0; i < ompi_comm_size(comm); ++i) {
+        opal_process_name_t name = ompi_group_get_proc_name(group, i);
+
+        if (name.jobid != ompi_proc_local()->super.proc_name.jobid ||
+            name.vpid >= r2_ctx_size(mca_coll_r2_component.ctx)) {
+            return false;
+        }
+        ranks[i] = (uint32_t) name.vpid;
+    }
+    return true;
+}
+
+static r2_comm_t *r2_module_comm(struct ompi_communicator_t *comm)
+{
+    int size = ompi_comm_size(comm);
+    uint32_t *ranks = malloc((size_t) size * sizeof(*ranks));
+    r2_comm_t *r2 = NULL;
+
+    if (NULL == ranks) {
+        return NULL;
+    }
+    if (r2_module_ranks(comm, ranks) &&
+        R2_OK != r2_comm_create(mca_coll_r2_component.ctx, MCA_COLL_R2_COMM_CID(comm), ranks, size,
+                                ompi_comm_rank(comm), &r2)) {
+        r2 = NULL;
+    }
+    free(ranks);
+    return r2;
+}
+
 mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm, int *priority_p)
 {
     mca_coll_r2_module_t *module;
 
     *priority_p = 0;
     if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm) ||
-        0 >= mca_coll_r2_component.priority) {
+        0 >= mca_coll_r2_component.priority || NULL == mca_coll_r2_component.ctx) {
         return NULL;
     }
     module = OBJ_NEW(mca_coll_r2_module_t);
     if (NULL == module) {
+        return NULL;
+    }
+    module->r2 = r2_module_comm(comm);
+    if (NULL == module->r2) {
+        OBJ_RELEASE(module);
         return NULL;
     }
     module->super.coll_module_enable = r2_module_enable;

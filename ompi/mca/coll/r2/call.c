@@ -1,0 +1,207 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Running calls: blocking to the end, nonblocking as requests, errors told to the user.
+ */
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/** A nonblocking call. Complete or not, it is Open MPI's object. */
+typedef struct r2_request {
+    ompi_request_t super;
+    mca_coll_r2_call_t call;
+} r2_request_t;
+
+OBJ_CLASS_DECLARATION(r2_request_t);
+OBJ_CLASS_INSTANCE(r2_request_t, ompi_request_t, NULL, NULL);
+
+void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
+                           struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+{
+    memset(call, 0, sizeof(*call));
+    call->comm = ((mca_coll_r2_module_t *) module)->r2;
+    call->size = ompi_comm_size(comm);
+    call->rank = ompi_comm_rank(comm);
+    call->args.kind = kind;
+    call->args.element_bytes = 1;
+}
+
+static void r2_call_retain(mca_coll_r2_call_t *call)
+{
+    call->retained = true;
+    if (NULL != call->reducer.op) {
+        OBJ_RETAIN(call->reducer.op);
+        OBJ_RETAIN(call->reducer.dtype);
+    }
+    if (NULL != call->in.starts) {
+        OBJ_RETAIN(call->in.dtype);
+    }
+    if (NULL != call->out.starts) {
+        OBJ_RETAIN(call->out.dtype);
+    }
+}
+
+static void r2_call_release(mca_coll_r2_call_t *call)
+{
+    if (NULL != call->reducer.op) {
+        OBJ_RELEASE(call->reducer.op);
+        OBJ_RELEASE(call->reducer.dtype);
+    }
+    if (NULL != call->in.starts) {
+        OBJ_RELEASE(call->in.dtype);
+    }
+    if (NULL != call->out.starts) {
+        OBJ_RELEASE(call->out.dtype);
+    }
+}
+
+void mca_coll_r2_call_fini(mca_coll_r2_call_t *call)
+{
+    if (call->retained) {
+        r2_call_release(call);
+    }
+    if (NULL != call->pieces) {
+        mca_coll_r2_pieces_destroy(call->pieces);
+    }
+    mca_coll_r2_buffer_fini(&call->in);
+    mca_coll_r2_buffer_fini(&call->out);
+}
+
+int mca_coll_r2_call_error(r2_status_t status)
+{
+    char text[768];
+
+    if (R2_OK == status) {
+        return OMPI_SUCCESS;
+    }
+    if (R2_ERR_NO_MEMORY == status) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (R2_ERR_PLAN_MISMATCH == status) {
+        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status));
+        return MPI_ERR_COUNT;
+    }
+    if (R2_ERR_POISONED != status) { /* the first failure was told */
+        r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
+        opal_show_help("help-coll-r2.txt", "failed", true,
+                       '\0' == text[0] ? r2_status_string(status) : text);
+    }
+    return MPI_ERR_OTHER;
+}
+
+/* Pointers to the call itself are set here, where it has found its final place. */
+static void r2_call_settle(mca_coll_r2_call_t *call)
+{
+    call->args.reduce_arg = &call->reducer;
+    if (NULL != call->args.in_mover.move) {
+        call->args.in_mover.arg = &call->in;
+    }
+    if (NULL != call->args.out_mover.move) {
+        call->args.out_mover.arg = &call->out;
+    }
+}
+
+static r2_status_t r2_call_post(mca_coll_r2_call_t *call, r2_coll_done_fn_t done, void *arg)
+{
+    call->args.reduce_arg = &call->reducer;
+    return r2_coll_post(call->comm, &call->args, done, arg, &call->coll);
+}
+
+static r2_status_t r2_call_once(mca_coll_r2_call_t *call)
+{
+    r2_status_t status = r2_call_post(call, NULL, NULL);
+
+    if (R2_OK == status) {
+        status = r2_coll_wait(call->coll);
+        r2_coll_release(call->coll);
+    }
+    return status;
+}
+
+int mca_coll_r2_call_run(mca_coll_r2_call_t *call)
+{
+    r2_status_t status = R2_OK;
+
+    r2_call_settle(call);
+    if (NULL == call->pieces) {
+        status = r2_call_once(call);
+    }
+    while (NULL != call->pieces && R2_OK == status && mca_coll_r2_pieces_load(call)) {
+        status = r2_call_once(call);
+        if (R2_OK == status) {
+            mca_coll_r2_pieces_store(call);
+        }
+    }
+    mca_coll_r2_call_fini(call);
+    return mca_coll_r2_call_error(status);
+}
+
+static int r2_request_free(ompi_request_t **request)
+{
+    r2_request_t *ours = (r2_request_t *) *request;
+
+    OMPI_REQUEST_FINI(&ours->super);
+    OBJ_RELEASE(ours);
+    *request = MPI_REQUEST_NULL;
+    return OMPI_SUCCESS;
+}
+
+static void r2_request_finish(r2_request_t *request, r2_status_t status)
+{
+    mca_coll_r2_call_fini(&request->call);
+    request->super.req_status.MPI_ERROR = mca_coll_r2_call_error(status);
+    ompi_request_complete(&request->super, true);
+}
+
+/* A collective (or a piece) is done: an application thread tells, outside of all locks. */
+static void r2_request_done(void *arg, r2_status_t status)
+{
+    r2_request_t *request = arg;
+    mca_coll_r2_call_t *call = &request->call;
+
+    r2_coll_release(call->coll);
+    if (R2_OK == status && NULL != call->pieces) {
+        mca_coll_r2_pieces_store(call);
+        if (mca_coll_r2_pieces_load(call)) {
+            status = r2_call_post(call, r2_request_done, request);
+            if (R2_OK == status) {
+                return;
+            }
+        }
+    }
+    r2_request_finish(request, status);
+}
+
+int mca_coll_r2_call_start(const mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
+                           ompi_request_t **request_p)
+{
+    r2_request_t *request = OBJ_NEW(r2_request_t);
+    r2_status_t status;
+
+    if (NULL == request) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    OMPI_REQUEST_INIT(&request->super, false);
+    request->super.req_state = OMPI_REQUEST_ACTIVE;
+    request->super.req_type = OMPI_REQUEST_COLL;
+    request->super.req_free = r2_request_free;
+    request->super.req_cancel = NULL;
+    request->super.req_mpi_object.comm = comm;
+    request->super.req_status.MPI_ERROR = MPI_SUCCESS;
+    request->call = *call;
+    r2_call_retain(&request->call);
+    r2_call_settle(&request->call);
+    *request_p = &request->super;
+    if (NULL != request->call.pieces && !mca_coll_r2_pieces_load(&request->call)) {
+        r2_request_finish(request, R2_OK);
+        return OMPI_SUCCESS;
+    }
+    status = r2_call_post(&request->call, r2_request_done, request);
+    if (R2_OK != status) {
+        r2_request_finish(request, status);
+    }
+    return OMPI_SUCCESS;
+}

@@ -1,0 +1,160 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Reductions of types with holes: piece by piece through dense copies of bounded size.
+ */
+#include "call.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void r2_pieces_copy(struct ompi_datatype_t *dtype, char *to, const char *from, uint64_t count)
+{
+    ompi_datatype_copy_content_same_ddt(dtype, (int32_t) count, to, (char *) (uintptr_t) from);
+}
+
+static uint64_t r2_pieces_total(const r2_coll_args_t *args, int size)
+{
+    uint64_t total = 0;
+
+    switch (args->kind) {
+    case R2_COLL_REDUCE_SCATTER:
+        for (int i = 0; i < size; ++i) {
+            total += args->counts[i];
+        }
+        return total;
+    case R2_COLL_REDUCE_SCATTER_BLOCK:
+        return args->count * (uint64_t) size;
+    case R2_COLL_ALLREDUCE:
+    case R2_COLL_ALLGATHER:
+    case R2_COLL_ALLGATHERV:
+    case R2_COLL_BCAST:
+    case R2_COLL_BARRIER:
+    case R2_COLL_KIND_COUNT:
+        break;
+    }
+    return args->count;
+}
+
+static int r2_pieces_counts(mca_coll_r2_pieces_t *pieces, mca_coll_r2_call_t *call)
+{
+    if (R2_COLL_ALLREDUCE == call->args.kind) {
+        return OMPI_SUCCESS;
+    }
+    pieces->counts = calloc((size_t) call->size, sizeof(*pieces->counts));
+    pieces->all_counts = calloc((size_t) call->size, sizeof(*pieces->all_counts));
+    if (NULL == pieces->counts || NULL == pieces->all_counts) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    for (int i = 0; i < call->size; ++i) {
+        pieces->all_counts[i] =
+            NULL == call->args.counts ? call->args.count : call->args.counts[i];
+    }
+    call->args.kind = R2_COLL_REDUCE_SCATTER;
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_r2_pieces_create(mca_coll_r2_call_t *call, const void *in, void *out,
+                              struct ompi_datatype_t *dtype)
+{
+    mca_coll_r2_pieces_t *pieces = calloc(1, sizeof(*pieces));
+    uint64_t extent = call->args.element_bytes;
+    uint64_t half = mca_coll_r2_component.params.pack_bytes / 2;
+    ptrdiff_t true_lb, true_extent;
+
+    if (NULL == pieces) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    (void) dtype;
+    call->pieces = pieces;
+    ompi_datatype_get_true_extent(dtype, &true_lb, &true_extent);
+    pieces->in = call->args.in_place ? out : in;
+    pieces->out = out;
+    pieces->rank = call->rank;
+    pieces->total = r2_pieces_total(&call->args, call->size);
+    pieces->room = half / extent > 0 ? half / extent : 1;
+    pieces->room = pieces->room < pieces->total ? pieces->room : pieces->total;
+    pieces->room = pieces->room < INT32_MAX ? pieces->room : INT32_MAX;
+    pieces->dense_in = calloc(pieces->room + 1, extent);
+    pieces->dense_out = calloc(pieces->room + 1, extent);
+    if (NULL == pieces->dense_in || NULL == pieces->dense_out ||
+        OMPI_SUCCESS != r2_pieces_counts(pieces, call)) {
+        mca_coll_r2_pieces_destroy(pieces);
+        call->pieces = NULL;
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    call->args.in_place = false;
+    call->args.in = pieces->dense_in;
+    call->args.out = pieces->dense_out;
+    return OMPI_SUCCESS;
+}
+
+void mca_coll_r2_pieces_destroy(mca_coll_r2_pieces_t *pieces)
+{
+    free(pieces->dense_in);
+    free(pieces->dense_out);
+    free(pieces->counts);
+    free(pieces->all_counts);
+    free(pieces);
+}
+
+static ptrdiff_t r2_pieces_lb(const mca_coll_r2_call_t *call)
+{
+    ptrdiff_t true_lb, true_extent;
+
+    ompi_datatype_get_true_extent(call->reducer.dtype, &true_lb, &true_extent);
+    return true_lb;
+}
+
+static uint64_t r2_pieces_length(const mca_coll_r2_pieces_t *pieces)
+{
+    uint64_t rest = pieces->total - pieces->done;
+
+    return rest < pieces->room ? rest : pieces->room;
+}
+
+/* Part of each rank's block that lies in [from, to) of the whole vector. */
+static void r2_pieces_overlaps(mca_coll_r2_pieces_t *pieces, int size, uint64_t from, uint64_t to)
+{
+    uint64_t start = 0;
+
+    for (int i = 0; i < size; ++i) {
+        uint64_t end = start + pieces->all_counts[i];
+        uint64_t low = start > from ? start : from;
+        uint64_t high = end < to ? end : to;
+
+        pieces->counts[i] = low < high ? high - low : 0;
+        start = end;
+    }
+}
+
+bool mca_coll_r2_pieces_load(mca_coll_r2_call_t *call)
+{
+    mca_coll_r2_pieces_t *pieces = call->pieces;
+    uint64_t length = r2_pieces_length(pieces);
+
+    if (0 == length) {
+        return false;
+    }
+    r2_pieces_copy(call->reducer.dtype, pieces->dense_in - r2_pieces_lb(call),
+                   pieces->in + pieces->done * call->args.element_bytes, length);
+    call->args.count = length;
+    if (NULL != pieces->counts) {
+        r2_pieces_overlaps(pieces, call->size, pieces->done, pieces->done + length);
+        call->args.counts = pieces->counts;
+    }
+    return true;
+}
+
+void mca_coll_r2_pieces_store(mca_coll_r2_call_t *call)
+{
+    mca_coll_r2_pieces_t *pieces = call->pieces;
+    uint64_t length = r2_pieces_length(pieces);
+    uint64_t ours = NULL == pieces->counts ? length : pieces->counts[pieces->rank];
+
+    r2_pieces_copy(call->reducer.dtype, pieces->out + pieces->written * call->args.element_bytes,
+                   pieces->dense_out - r2_pieces_lb(call), ours);
+    pieces->written += ours;
+    pieces->done += length;
+}

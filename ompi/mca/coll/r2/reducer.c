@@ -1,0 +1,78 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Operations: Open MPI's ops as r2core's reductions.
+ */
+#include "call.h"
+
+#include <string.h>
+
+/* r2core's convention is that of MPI_User_function: inout = in OP inout. */
+static void r2_reducer_apply(void *arg, const void *in, void *inout, size_t count)
+{
+    const mca_coll_r2_reducer_t *reducer = arg;
+    ptrdiff_t true_lb, true_extent, lb, extent;
+
+    ompi_datatype_get_true_extent(reducer->dtype, &true_lb, &true_extent);
+    ompi_datatype_get_extent(reducer->dtype, &lb, &extent);
+    while (count > 0) {
+        int part = count > (1 << 30) ? 1 << 30 : (int) count;
+
+        ompi_op_reduce(reducer->op, (char *) (uintptr_t) in - true_lb, (char *) inout - true_lb, part,
+                       reducer->dtype);
+        in = (const char *) in + (ptrdiff_t) part * extent;
+        inout = (char *) inout + (ptrdiff_t) part * extent;
+        count -= (size_t) part;
+    }
+}
+
+/* Elements lie at multiples of a positive extent and do not overlap. */
+bool mca_coll_r2_reducible(const struct ompi_datatype_t *dtype)
+{
+    ptrdiff_t true_lb, true_extent, lb, extent;
+    size_t bytes;
+
+    ompi_datatype_get_true_extent(dtype, &true_lb, &true_extent);
+    ompi_datatype_get_extent(dtype, &lb, &extent);
+    ompi_datatype_type_size(dtype, &bytes);
+    return bytes > 0 && extent > 0 && true_extent <= extent;
+}
+
+/*
+ * Types whose memory can be sent as it lies: no holes, or predefined pairs such as MPI_DOUBLE_INT,
+ * whose holes are padding of a C struct.
+ */
+static bool r2_reducer_dense(const struct ompi_datatype_t *dtype)
+{
+    return ompi_datatype_is_predefined(dtype) || ompi_datatype_is_contiguous_memory_layout(dtype, 2);
+}
+
+/* Integers and logical or bitwise operations give the same bits in any order. */
+static bool r2_reducer_exact(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
+{
+    return 0 != (op->o_flags & OMPI_OP_FLAGS_INTRINSIC) && ompi_datatype_is_predefined(dtype) &&
+           OMPI_DATATYPE_FLAG_DATA_INT == (dtype->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE);
+}
+
+int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
+                            struct ompi_datatype_t *dtype, struct ompi_op_t *op)
+{
+    ptrdiff_t true_lb, true_extent, lb, extent;
+
+    ompi_datatype_get_true_extent(dtype, &true_lb, &true_extent);
+    ompi_datatype_get_extent(dtype, &lb, &extent);
+    call->reducer.op = op;
+    call->reducer.dtype = dtype;
+    call->args.reduce = r2_reducer_apply;
+    call->args.element_bytes = (uint64_t) extent;
+    call->args.commutative = ompi_op_is_commute(op);
+    call->args.exact = r2_reducer_exact(op, dtype);
+    call->args.in_place = MPI_IN_PLACE == in;
+    if (!r2_reducer_dense(dtype)) {
+        return mca_coll_r2_pieces_create(call, in, out, dtype);
+    }
+    call->args.in = call->args.in_place ? NULL : (const char *) in + true_lb;
+    call->args.out = (char *) out + true_lb;
+    return OMPI_SUCCESS;
+}
