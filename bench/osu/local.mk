@@ -36,3 +36,13 @@ bench_osu_r2_allreduce_LDADD = libr2bench.la
 bench_osu_r2_reduce_scatter_SOURCES = bench/osu/r2_reduce_scatter.c
 bench_osu_r2_reduce_scatter_CPPFLAGS = $(libr2bench_la_CPPFLAGS)
 bench_osu_r2_reduce_scatter_LDADD = libr2bench.la
+
+dist_man1_MANS += \
+    bench/osu/r2_allgather.1 \
+    bench/osu/r2_allreduce.1 \
+    bench/osu/r2_reduce_scatter.1
+
+EXTRA_DIST += \
+    bench/osu/latency_pair \
+    bench/osu/plot_fault \
+    bench/osu/plot_fault.gp

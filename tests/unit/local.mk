@@ -38,3 +38,9 @@ tests_unit_test_schedule_mutants_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_plan_golden_SOURCES = tests/unit/test_plan_golden.c
 tests_unit_test_plan_golden_LDADD = $(R2_PLAN_TEST_LIBS)
 EXTRA_DIST += tests/golden/plans.txt
+
+# Data and arithmetic of the benchmarks
+check_PROGRAMS += tests/unit/test_bench
+tests_unit_test_bench_SOURCES = tests/unit/test_bench.c
+tests_unit_test_bench_CPPFLAGS = -I$(top_srcdir) -I$(top_builddir) $(OMPI_CPPFLAGS)
+tests_unit_test_bench_LDADD = libr2bench.la $(CMOCKA_LIBS)

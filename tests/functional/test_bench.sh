@@ -1,0 +1,181 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# The benchmarks on Open MPI's own collectives: options, columns, validation, digests, faults, CSV, plot.
+# Runs in the build directory. Prints TAP.
+set -u
+build=${R2_BUILDDIR:-$(pwd)}
+source=${R2_SRCDIR:-$(cd "$(dirname "$0")/../.." && pwd)}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+number=0
+failed=0
+
+# bench RANKS PROGRAM ARGUMENT...: output in $work/out and $work/err, exit status in $rc.
+bench() {
+    local ranks=$1 program=$2
+    shift 2
+    # shellcheck disable=SC2086 # options are split on purpose
+    timeout 60 "$source/tests/functional/run-mpi" -n "$ranks" --mca coll ^r2 ${MCA:-} \
+        "$build/bench/osu/$program" "$@" >"$work/out" 2>"$work/err"
+    rc=$?
+}
+
+# verdict TITLE: the exit status of the command before decides.
+verdict() {
+    local ok=$?
+    number=$((number + 1))
+    if [ $ok -eq 0 ]; then
+        echo "ok $number - $1"
+        return
+    fi
+    failed=$((failed + 1))
+    echo "not ok $number - $1"
+    { echo "exit status $rc"; cat "$work/out" "$work/err"; } 2>/dev/null | sed 's/^/# /' | head -n 30
+}
+
+has() { grep -Eq -- "$1" "$work/out"; }
+complains() { grep -Eq -- "$1" "$work/err"; }
+
+# A fault command with the interface of r2lab: prints CLOCK_MONOTONIC last.
+cat >"$work/fault" <<'EOT'
+#!/bin/sh
+echo "$*" >>"${0%/*}/words"
+exec python3 -c 'import sys, time; print("fault", *sys.argv[1:], "at %.9f" % time.monotonic())' "$@"
+EOT
+chmod +x "$work/fault"
+
+for program in r2_allreduce r2_allgather r2_reduce_scatter; do
+    bench 4 $program -m 4:64K -i 10 -x 2 -c
+    [ $rc -eq 0 ] && has '^65536 .* Pass ' && has '# validation: 150 iterations on 4 ranks, 0 wrong' &&
+        ! has Fail
+    verdict "$program: all sizes are right"
+    bench 3 $program -m 4:40 -i 5 -x 0 -c -f -T mpi_double
+    [ $rc -eq 0 ] && has 'Size +Avg Latency\(us\) +Min Latency\(us\) +Max Latency\(us\) +Iterations' &&
+        has '^32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +5 +Pass'
+    verdict "$program: full columns, 3 ranks, doubles, fewer elements than ranks"
+    bench 1 $program -m 8:8 -i 5 -x 0 -c -T mpi_int
+    [ $rc -eq 0 ] && has '^8 .* Pass +0.00'
+    verdict "$program: one rank"
+    defects=sum
+    [ $program != r2_allreduce ] || defects="sum hole send guard"
+    for defect in $defects; do
+        bench 4 $program -m 4K:8K -i 4 -x 1 -c --plant-error $defect
+        [ $rc -eq 1 ] && has '^4096 .* Fail' && has '^8192 .* Pass' && has ', 1 wrong results' &&
+            complains 'rank 3, 4096 bytes, iteration 1: '
+        verdict "$program: validation finds a planted error: $defect"
+    done
+done
+
+bench 4 r2_allgather -m 1:16 -i 5 -x 0 -c
+[ $rc -eq 0 ] && has '^1 .* Pass' && has mpi_char
+verdict "allgather of bytes"
+bench 4 r2_allreduce -m 8 -i 3 -x 0
+[ $rc -eq 0 ] && has '^4 ' && has '^8 ' && ! has '^16 ' && ! has Pass
+verdict "-m MAX starts with one element; no -c, no validation"
+bench 2 r2_allreduce -m 16K:16K -x 1 -i 3 --line-rate 1000
+[ $rc -eq 0 ] && has 'Bus BW\(MB/s\) +% line' && has '^16384 +[0-9.]+ +[0-9.]+ +[0-9.]+$'
+verdict "share of the line rate"
+start=$(date +%s)
+bench 4 r2_allreduce -m 64K:128K -x 1 --seconds 1 --progress
+took=$(($(date +%s) - start))
+[ $rc -eq 0 ] && [ $took -ge 2 ] && [ $took -le 20 ] && has '^131072 ' &&
+    complains '131072 bytes, [0-9.]+ s, iteration [0-9]+, '
+verdict "--seconds runs each size that long, with progress"
+
+# Bad arguments: exit status 2 and one usage text, alone and from several ranks.
+bad() {
+    "$build/bench/osu/r2_allreduce" "$@" >"$work/out" 2>"$work/err"
+    rc=$?
+    [ $rc -eq 2 ] && [ "$(grep -c '^usage: ' "$work/err")" -eq 1 ] && [ ! -s "$work/out" ]
+    verdict "refused: $*"
+}
+bench 3 r2_allreduce -m 4:x
+[ $rc -eq 2 ] && [ "$(grep -c '^usage: ' "$work/err")" -eq 1 ] && [ ! -s "$work/out" ]
+verdict "refused by three ranks: -m 4:x"
+bad -m 4:x
+bad -m 64:4
+bad -m :
+bad -m 1:2
+bad -i 0
+bad -i -5
+bad -i
+bad -x many
+bad -T mpi_char
+bad -T float
+bad --seconds 0
+bad --seconds 1 -i 5
+bad --line-rate nan
+bad --fault '5 down h1 rail2'
+bad --fault 'soon down h1 rail2' --fault-cmd true
+bad --fault '5 down' --fault-cmd true
+bad --fault '1 2 3 4 5 6 7 8 9 10' --fault-cmd true
+bad --plant-error sum
+bad --unknown
+bad 16
+
+bench 2 r2_allgather -h
+[ $rc -eq 0 ] && [ "$(grep -c '^usage: ' "$work/out")" -eq 1 ]
+verdict "-h"
+bench 2 r2_allgather -v
+[ $rc -eq 0 ] && [ "$(grep -c '^r2_allgather [0-9]' "$work/out")" -eq 1 ]
+verdict "-v"
+bench 2 r2_allreduce -m 8:8 -i 2 -x 0 --csv "$work/none/x.csv"
+[ $rc -eq 1 ] && complains 'none/x.csv: No such file'
+verdict "a CSV file that cannot be written"
+
+# Digests: the same order of additions, the same digest.
+digest() {
+    MCA="--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm $1" \
+        bench 4 r2_allreduce -m 4K:4K -x 0 -i 6 --digest
+    awk '/^4096 / { print $NF }' "$work/out"
+}
+ring=$(digest 4)
+again=$(digest 4)
+other=$(digest 2)
+[[ $ring =~ ^[0-9a-f]{16}$ ]] && [ "$ring" = "$again" ]
+verdict "equal digests of equal runs"
+[[ $other =~ ^[0-9a-f]{16}$ ]] && [ "$ring" != "$other" ]
+verdict "another order of additions, another digest"
+bench 4 r2_reduce_scatter -m 4K:4K -x 0 -i 6 --digest -c
+[ $rc -eq 0 ] && has 'Pass .*[0-9a-f]{16}$'
+verdict "digest and validation together"
+
+# Faults.
+bench 4 r2_allreduce -m 256K:256K -x 1 --seconds 3 --fault '1s rate=10mbit h1 rail2' \
+    --fault '2s heal h1 rail2' --fault '3 --at switch down h0 rail1' --fault '1.5s heal h0 rail1' \
+    --fault-cmd "$work/fault" --csv "$work/x.csv"
+[ $rc -eq 0 ] && [ "$(sort "$work/words" | tr '\n' ,)" = \
+    "--at switch down h0 rail1,heal h0 rail1,heal h1 rail2,rate=10mbit h1 rail2," ]
+verdict "faults are carried out, with their words"
+has '^  before ' && has '^  during .* --at switch down h0 rail1$' && has '^  after .* heal h1 rail2$' &&
+    has 're-sent: -'
+verdict "phases before, during and after"
+awk -F, '
+    /^time_s,/ { head = ($0 == "time_s,iteration,bytes,latency_us,bus_mb_per_s") }
+    /^[0-9]/ { n++; if (NF != 5 || $1 < last || $2 != n - 1 || $3 != 262144) bad = 1; last = $1 }
+    /^# fault / { split($0, w, " "); faults++; if (w[3] < before || w[3] > 4) bad = 1; before = w[3] }
+    END { exit !(head && n > 3 && faults == 4 && !bad) }' "$work/x.csv"
+verdict "CSV file: an ascending line for each iteration, faults in order"
+if command -v gnuplot >/dev/null; then
+    "$source/bench/osu/plot_fault" "$work/x.csv" "$work/x.png" >"$work/out" 2>"$work/err"
+    rc=$?
+    [ $rc -eq 0 ] && [ "$(head -c 4 "$work/x.png" | tail -c 3)" = PNG ]
+    verdict "plot"
+else
+    number=$((number + 1))
+    echo "ok $number - plot # SKIP no gnuplot"
+fi
+bench 2 r2_allreduce -m 8:8 -i 5 -x 0 --fault '2 down h1 rail2' --fault-cmd false
+[ $rc -eq 1 ] && complains "fault 'down h1 rail2': .*exit status 1"
+verdict "a fault command that fails"
+bench 2 r2_allreduce -m 8:8 -i 5 -x 0 --fault '50 down h1 rail2' --fault-cmd "$work/fault"
+[ $rc -eq 1 ] && complains "fault 'down h1 rail2' was not carried out"
+verdict "a fault that comes too late"
+bench 2 r2_allreduce -m 8:8 -i 5 -x 0 --fault '60s down h1 rail2' --fault-cmd "$work/fault"
+sleep 0.2
+! pgrep -f "$work/fault" >/dev/null
+verdict "the helper does not outlive the benchmark"
+
+echo "1..$number"
+[ $failed -eq 0 ]

@@ -1,0 +1,178 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Data and arithmetic of the benchmarks: exact sums, hashes, throughput and gaps over time.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "bench/osu/data.h"
+#include "bench/osu/series.h"
+
+enum { COUNT = 3000 }; /* more than one block, and not a whole number of blocks */
+
+/* For each number of ranks, float sums in two orders are exact and are what the check expects. */
+static void test_sums_are_exact(void **state)
+{
+    static const int ranks[] = {1, 2, 3, 7, 64, 1000, 4096};
+    static float part[COUNT], up[COUNT], down[COUNT];
+    r2_bench_wrong_t wrong;
+    r2_bench_data_t data;
+
+    (void) state;
+    for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++) {
+        int n = ranks[k];
+
+        assert_true(r2_bench_data_init(&data, R2_BENCH_FLOAT, n));
+        memset(up, 0, sizeof(up));
+        memset(down, 0, sizeof(down));
+        for (int r = 0; r < n; r++) {
+            r2_bench_data_fill(&data, part, COUNT, r, 5, false);
+            for (size_t i = 0; i < COUNT; i++) {
+                up[i] += part[i];
+            }
+            r2_bench_data_fill(&data, part, COUNT, n - 1 - r, 5, false);
+            for (size_t i = 0; i < COUNT; i++) {
+                down[i] += part[i];
+            }
+        }
+        assert_true(r2_bench_data_check_sum(&data, up, 0, COUNT, 5, &wrong));
+        assert_true(r2_bench_data_check_sum(&data, down, 0, COUNT, 5, &wrong));
+        assert_true(r2_bench_data_check_sum(&data, up + 17, 17, COUNT - 17, 5, &wrong));
+        assert_false(r2_bench_data_check_sum(&data, up, 1, COUNT - 1, 5, &wrong));
+        assert_false(r2_bench_data_check_sum(&data, up, 0, COUNT, 6, &wrong));
+        up[2047] += 1;
+        assert_false(r2_bench_data_check_sum(&data, up, 0, COUNT, 5, &wrong));
+        assert_int_equal(wrong.element, 2047);
+        assert_true(wrong.got - wrong.expected == 1);
+    }
+    assert_false(r2_bench_data_init(&data, R2_BENCH_FLOAT, 5000));
+}
+
+/* A contribution that is missing, taken twice or from another iteration changes each element. */
+static void test_sums_tell_the_ranks(void **state)
+{
+    static int part[COUNT], sum[COUNT];
+    r2_bench_wrong_t wrong;
+    r2_bench_data_t data;
+
+    (void) state;
+    assert_true(r2_bench_data_init(&data, R2_BENCH_INT, 4));
+    for (int twice = 0; twice < 4; twice++) {
+        for (int missing = 0; missing < 4; missing++) {
+            memset(sum, 0, sizeof(sum));
+            for (int r = 0; r < 4; r++) {
+                r2_bench_data_fill(&data, part, COUNT, r == missing ? twice : r, 9, false);
+                for (size_t i = 0; i < COUNT; i++) {
+                    sum[i] += part[i];
+                }
+            }
+            for (size_t i = 0; i < COUNT; i += 997) {
+                assert_true((missing == twice) ==
+                            r2_bench_data_check_sum(&data, sum + i, i, 1, 9, &wrong));
+            }
+        }
+    }
+}
+
+/* Sums of rounding data depend on the order; whole numbers of the exact kind do not. */
+static void test_rounding(void **state)
+{
+    static float parts[3][COUNT];
+    r2_bench_data_t data;
+    r2_bench_wrong_t wrong;
+    size_t different = 0;
+
+    (void) state;
+    assert_true(r2_bench_data_init(&data, R2_BENCH_FLOAT, 3));
+    for (int r = 0; r < 3; r++) {
+        r2_bench_data_fill(&data, parts[r], COUNT, r, 1, true);
+        assert_true(r2_bench_data_check_sent(&data, parts[r], COUNT, r, 1, true, &wrong));
+        assert_false(r2_bench_data_check_sent(&data, parts[r], COUNT, r + 1, 1, true, &wrong));
+    }
+    for (size_t i = 0; i < COUNT; i++) {
+        volatile float left = parts[0][i] + parts[1][i];
+        volatile float right = parts[1][i] + parts[2][i];
+
+        different += left + parts[2][i] != parts[0][i] + right ? 1 : 0;
+    }
+    assert_true(different > COUNT / 20);
+}
+
+static void test_hash(void **state)
+{
+    unsigned char bytes[100];
+    uint64_t before;
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(bytes); i++) {
+        bytes[i] = (unsigned char) i;
+    }
+    for (size_t length = 0; length < sizeof(bytes); length++) {
+        before = r2_bench_data_hash(1, bytes, length);
+        assert_true(before == r2_bench_data_hash(1, bytes, length));
+        assert_true(before != r2_bench_data_hash(2, bytes, length));
+        assert_true(before != r2_bench_data_hash(1, bytes, length + 1));
+        for (size_t i = 0; i < length; i++) {
+            bytes[i] ^= 0x80;
+            assert_true(before != r2_bench_data_hash(1, bytes, length));
+            bytes[i] ^= 0x80;
+        }
+    }
+}
+
+static void assert_near(double got, double expected)
+{
+    assert_true(got > expected - 1e-9 && got < expected + 1e-9);
+}
+
+/* Calls of 1 s each every 2 s, 1 MB on the wire; the third one takes 4 s. */
+static void test_series(void **state)
+{
+    r2_bench_series_t series = {.wire_bytes = 1e6};
+
+    (void) state;
+    assert_near(r2_bench_series_rate(&series, 0, 10), 0);
+    assert_near(r2_bench_series_longest_gap(&series, 0, 10), 0);
+    assert_near(r2_bench_series_median_gap(&series, 10), 0);
+    assert_true(r2_bench_series_add(&series, 0, 1));
+    assert_true(r2_bench_series_add(&series, 2, 1));
+    assert_true(r2_bench_series_add(&series, 4, 4));
+    assert_true(r2_bench_series_add(&series, 9, 1));
+
+    assert_near(r2_bench_series_rate(&series, 0, 4), 1); /* time between calls does not count */
+    assert_near(r2_bench_series_rate(&series, 4, 8), 0.25);
+    assert_near(r2_bench_series_rate(&series, 5, 6), 0.25); /* a part of a call */
+    assert_near(r2_bench_series_rate(&series, 2.5, 5),
+                0.5); /* 0.5 s of the second, 1 s of the third */
+    assert_near(r2_bench_series_rate(&series, 8.1, 8.9), 0); /* none */
+    assert_int_equal(r2_bench_series_completed(&series, 0, 8), 2);
+    assert_int_equal(r2_bench_series_completed(&series, 8, 11), 2);
+    assert_near(r2_bench_series_longest_gap(&series, 0, 2), 2);     /* 1 .. 3 */
+    assert_near(r2_bench_series_longest_gap(&series, 3.5, 4.5), 5); /* 3 .. 8 */
+    assert_near(r2_bench_series_longest_gap(&series, 11, 12), 0);
+    assert_near(r2_bench_series_median_gap(&series, 8.5), 2); /* 1, 2, 5 */
+    assert_near(r2_bench_series_median_gap(&series, 4), 1.5); /* 1, 2 */
+    assert_near(r2_bench_series_median_rate(&series, 100), 1);
+    r2_bench_series_fini(&series);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sums_are_exact), cmocka_unit_test(test_sums_tell_the_ranks),
+        cmocka_unit_test(test_rounding),       cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_series),
+    };
+
+    return cmocka_run_group_tests_name("bench", tests, NULL, NULL);
+}
