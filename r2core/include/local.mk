@@ -6,6 +6,7 @@ r2include_HEADERS += \
     r2core/include/r2/counters.h \
     r2core/include/r2/ctx.h \
     r2core/include/r2/log.h \
+    r2core/include/r2/nic.h \
     r2core/include/r2/params.h \
     r2core/include/r2/r2.h \
     r2core/include/r2/status.h

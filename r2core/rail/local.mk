@@ -14,3 +14,12 @@ libr2core_la_SOURCES += \
     r2core/rail/hello_socket.c \
     r2core/rail/hello_tcp.c \
     r2core/rail/hello_tcp.h
+
+libr2core_la_SOURCES += \
+    r2core/rail/nic_find.c \
+    r2core/rail/nic_list.c \
+    r2core/rail/nic_measure.c \
+    r2core/rail/nic_parts.h \
+    r2core/rail/nic_place.c \
+    r2core/rail/nic_select.c \
+    r2core/rail/nic_watch.c

@@ -11,6 +11,7 @@
 #include "r2/counters.h"
 #include "r2/ctx.h"
 #include "r2/log.h"
+#include "r2/nic.h"
 #include "r2/params.h"
 #include "r2/status.h"
 

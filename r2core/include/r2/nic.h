@@ -1,0 +1,59 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * NICs of this host: what is known of them, which ones become rails, in which order they fail over.
+ */
+#ifndef R2_NIC_H
+#define R2_NIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/status.h"
+
+#define R2_RAILS_MAX            16 /* NICs per host */
+#define R2_NIC_NAME_MAX         32
+#define R2_NIC_DISTANCE_UNKNOWN 255
+
+/** One NIC as found on this host. Plain value. */
+typedef struct r2_nic {
+    char name[R2_NIC_NAME_MAX]; /* network device, "rail0" */
+    char rdma[R2_NIC_NAME_MAX]; /* RDMA device and port, "mlx5_0:1", or "" */
+    char pci[32];               /* PCI address, "0000:3b:00.0", or "" */
+    uint32_t ifindex;           /* kernel's index */
+    uint32_t ipv4;              /* network byte order, 0 = none */
+    uint8_t prefix_bits;        /* of ipv4's subnet */
+    bool carrier;               /* administratively up with carrier */
+    uint64_t speed_bytes_per_s; /* 0 = unknown */
+    int numa_node;              /* -1 = unknown */
+    uint32_t distance; /* from this process's cores: 0 = same NUMA node; else what the firmware's
+                          table adds to a local access (or 1 same package, 2 other package, without
+                          a table); R2_NIC_DISTANCE_UNKNOWN: not known, last in the chain */
+} r2_nic_t;
+
+/**
+ * Finds the NICs of this host (netlink for the list, sysfs for speed and place, hwloc for
+ * distance).
+ * @param selection comma separated names or fnmatch patterns, in rail order; the matches of a
+ * pattern come in natural order of names (rail2 before rail10), loopback only by its name. What is
+ * selected stays selected when it is down or has no address, so that rail indices are the same on
+ * all hosts. "" = by itself: NICs with a device behind them and an IPv4 address that is not
+ * link-local, those of the fastest speed class (at least half of the fastest; a NIC without carrier
+ * may hide its speed and counts as fast); without such any non-loopback, non-bridge, non-container
+ * device.
+ * @param without_address with "": also NICs with a device behind them that have no address yet.
+ * @param nics_p    array of R2_RAILS_MAX.
+ * @param text_p    on error: what is wrong, listing the NICs there are.
+ * @return R2_OK, R2_ERR_PARAM (unknown name, too many), R2_ERR_NOT_FOUND (no NIC at all),
+ *         R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
+ */
+R2_EXPORT r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *nics_p,
+                                   size_t *count_p, char *text_p, size_t text_bytes);
+
+/** Failover chain: indices of `nics` ordered by (distance, index). @param order_p `count` entries.
+ */
+R2_EXPORT void r2_nics_chain(const r2_nic_t *nics, size_t count, uint32_t *order_p);
+
+#endif

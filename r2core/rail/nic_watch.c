@@ -1,0 +1,306 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Watches links and addresses of NICs through netlink, without blocking.
+ */
+#include "r2_config.h"
+
+#include "rail/nic.h"
+
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+#define R2_IFF_LOWER_UP     0x10000 /* <net/if.h> lacks it */
+#define R2_WATCH_ERRORS_MAX 4
+#define R2_WATCH_READS_MAX  256 /* per poll: a storm of news does not stop the engine */
+
+/*
+ * Two sources feed the same handlers: the kernel's notifications, and a dump of everything, first
+ * of links, then of addresses. The dump runs at the start and after notifications were lost (too
+ * many at once); what is not in it is gone. It is requested on the same socket, so nothing ever
+ * waits.
+ */
+typedef enum r2_watch_sync {
+    R2_WATCH_FOLLOWING, /* notifications only */
+    R2_WATCH_LINKS,     /* a dump of links is coming */
+    R2_WATCH_ADDRESSES  /* a dump of addresses is coming */
+} r2_watch_sync_t;
+
+/** One watched NIC. */
+typedef struct r2_watched {
+    r2_nic_t nic;        /* as reported last */
+    bool link;           /* up, running, with carrier */
+    uint32_t ipv4;       /* its address now, 0 = none */
+    bool listed;         /* in the dump that is coming: the link, then the address */
+    uint32_t other_ipv4; /* another address in that dump */
+} r2_watched_t;
+
+/** The watch. Its owner serializes all calls. */
+struct r2_nic_watch {
+    struct nl_sock *sock; /* owned */
+    r2_nic_event_fn_t fn;
+    void *arg; /* borrowed: outlives the watch */
+    r2_watch_sync_t sync;
+    bool sync_wanted; /* a dump has to be started (again) */
+    bool known;       /* a first dump is complete: states can be compared */
+    size_t count;
+    r2_watched_t nics[R2_RAILS_MAX];
+};
+
+/** Reports a NIC if it is not what it was. */
+static void r2_watch_report(r2_nic_watch_t *watch, r2_watched_t *at)
+{
+    const bool carrier = at->link && 0 != at->ipv4;
+
+    if (watch->known && (carrier != at->nic.carrier || at->ipv4 != at->nic.ipv4)) {
+        at->nic.carrier = carrier;
+        at->nic.ipv4 = at->ipv4;
+        watch->fn(watch->arg, (size_t) (at - watch->nics), carrier, at->ipv4);
+    }
+}
+
+static r2_watched_t *r2_watch_find(r2_nic_watch_t *watch, uint32_t ifindex, const char *name)
+{
+    for (size_t i = 0; i < watch->count; ++i) {
+        if (watch->nics[i].nic.ifindex == ifindex ||
+            (NULL != name && 0 == strcmp(watch->nics[i].nic.name, name))) {
+            return &watch->nics[i];
+        }
+    }
+    return NULL;
+}
+
+/** The device is away: so are its addresses. */
+static void r2_watch_gone(r2_watched_t *at)
+{
+    at->link = false;
+    at->ipv4 = 0;
+}
+
+static void r2_watch_link(r2_nic_watch_t *watch, struct nlmsghdr *header)
+{
+    const unsigned wanted = IFF_UP | IFF_RUNNING | R2_IFF_LOWER_UP;
+    const struct ifinfomsg *info = nlmsg_data(header);
+    struct nlattr *name;
+    r2_watched_t *at;
+
+    if (!nlmsg_valid_hdr(header, sizeof(*info)) || AF_UNSPEC != info->ifi_family) {
+        return; /* AF_BRIDGE: about a bridge's port */
+    }
+    name = nlmsg_find_attr(header, sizeof(*info), IFLA_IFNAME);
+    at = r2_watch_find(watch, (uint32_t) info->ifi_index, NULL != name ? nla_data(name) : NULL);
+    if (NULL == at) {
+        return;
+    }
+    if (RTM_DELLINK == header->nlmsg_type) {
+        if (at->nic.ifindex == (uint32_t) info->ifi_index) {
+            r2_watch_gone(at);
+        }
+    } else {
+        if (at->nic.ifindex != (uint32_t) info->ifi_index) {
+            r2_watch_gone(at); /* made anew */
+            at->nic.ifindex = (uint32_t) info->ifi_index;
+        }
+        at->link = wanted == (info->ifi_flags & wanted);
+        at->listed = at->listed || R2_WATCH_LINKS == watch->sync;
+    }
+    r2_watch_report(watch, at);
+}
+
+static void r2_watch_address(r2_nic_watch_t *watch, struct nlmsghdr *header)
+{
+    const struct ifaddrmsg *info = nlmsg_data(header);
+    struct nlattr *local;
+    r2_watched_t *at;
+    uint32_t ipv4;
+
+    if (!nlmsg_valid_hdr(header, sizeof(*info)) || AF_INET != info->ifa_family) {
+        return;
+    }
+    at = r2_watch_find(watch, info->ifa_index, NULL);
+    local = nlmsg_find_attr(header, sizeof(*info), IFA_LOCAL);
+    if (NULL == at || NULL == local || nla_len(local) != (int) sizeof(ipv4)) {
+        return;
+    }
+    memcpy(&ipv4, nla_data(local), sizeof(ipv4));
+    if (RTM_DELADDR == header->nlmsg_type) {
+        if (ipv4 == at->ipv4) {
+            at->ipv4 = 0;
+            watch->sync_wanted = true; /* it may have another one */
+        }
+    } else if (0 == (info->ifa_flags & IFA_F_SECONDARY)) {
+        at->nic.prefix_bits =
+            0 == at->ipv4 || ipv4 == at->ipv4 ? info->ifa_prefixlen : at->nic.prefix_bits;
+        at->ipv4 = 0 == at->ipv4 ? ipv4 : at->ipv4;
+        if (ipv4 == at->ipv4) {
+            at->listed = at->listed || R2_WATCH_ADDRESSES == watch->sync;
+        } else {
+            at->other_ipv4 = ipv4;
+        }
+    }
+    r2_watch_report(watch, at);
+}
+
+static int r2_watch_message(struct nl_msg *message, void *arg)
+{
+    r2_nic_watch_t *watch = arg;
+    struct nlmsghdr *header = nlmsg_hdr(message);
+
+    switch (header->nlmsg_type) {
+    case RTM_NEWLINK:
+    case RTM_DELLINK:
+        r2_watch_link(watch, header);
+        break;
+    case RTM_NEWADDR:
+    case RTM_DELADDR:
+        r2_watch_address(watch, header);
+        break;
+    default:
+        break;
+    }
+    return NL_OK;
+}
+
+/** Asks for a dump; if that is not possible now, the next poll does. */
+static void r2_watch_dump(r2_nic_watch_t *watch, r2_watch_sync_t what)
+{
+    const int family = R2_WATCH_LINKS == what ? AF_UNSPEC : AF_INET;
+    const int type = R2_WATCH_LINKS == what ? RTM_GETLINK : RTM_GETADDR;
+    struct rtgenmsg request = {.rtgen_family = (unsigned char) family};
+
+    for (size_t i = 0; i < watch->count; ++i) {
+        watch->nics[i].listed = false;
+        watch->nics[i].other_ipv4 = 0;
+    }
+    if (nl_send_simple(watch->sock, type, NLM_F_DUMP, &request, sizeof(request)) < 0) {
+        watch->sync = R2_WATCH_FOLLOWING;
+        watch->sync_wanted = true;
+        return;
+    }
+    watch->sync = what;
+    if (R2_WATCH_LINKS == what) {
+        watch->sync_wanted = false;
+    }
+}
+
+/** A dump is complete: what was not in it is gone. */
+static int r2_watch_dumped(struct nl_msg *message, void *arg)
+{
+    r2_nic_watch_t *watch = arg;
+    const r2_watch_sync_t what = watch->sync;
+
+    (void) message;
+    watch->sync = R2_WATCH_FOLLOWING;
+    for (size_t i = 0; i < watch->count; ++i) {
+        r2_watched_t *at = &watch->nics[i];
+
+        if (R2_WATCH_LINKS == what && !at->listed) {
+            r2_watch_gone(at);
+        } else if (R2_WATCH_ADDRESSES == what && !at->listed) {
+            at->ipv4 = at->other_ipv4;
+        }
+    }
+    if (R2_WATCH_LINKS == what) {
+        r2_watch_dump(watch, R2_WATCH_ADDRESSES);
+        return NL_STOP;
+    }
+    watch->known = watch->known || R2_WATCH_ADDRESSES == what;
+    for (size_t i = 0; i < watch->count; ++i) {
+        r2_watch_report(watch, &watch->nics[i]);
+    }
+    return NL_STOP;
+}
+
+r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_event_fn_t fn, void *arg,
+                                r2_nic_watch_t **watch_p)
+{
+    r2_nic_watch_t *watch;
+
+    if (count > R2_RAILS_MAX) {
+        return R2_ERR_PARAM;
+    }
+    watch = calloc(1, sizeof(*watch));
+    if (NULL == watch) {
+        return R2_ERR_NO_MEMORY;
+    }
+    watch->fn = fn;
+    watch->arg = arg;
+    watch->count = count;
+    for (size_t i = 0; i < count; ++i) {
+        watch->nics[i].nic = nics[i];
+        watch->nics[i].ipv4 = nics[i].ipv4;
+    }
+    watch->sock = nl_socket_alloc();
+    if (NULL == watch->sock) {
+        goto err_free;
+    }
+    nl_socket_disable_seq_check(watch->sock);
+    nl_socket_modify_cb(watch->sock, NL_CB_VALID, NL_CB_CUSTOM, r2_watch_message, watch);
+    nl_socket_modify_cb(watch->sock, NL_CB_FINISH, NL_CB_CUSTOM, r2_watch_dumped, watch);
+    if (0 != nl_connect(watch->sock, NETLINK_ROUTE) ||
+        0 != nl_socket_set_nonblocking(watch->sock) ||
+        0 != nl_socket_add_memberships(watch->sock, RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, 0)) {
+        goto err_socket;
+    }
+    r2_watch_dump(watch, R2_WATCH_LINKS);
+    *watch_p = watch;
+    return R2_OK;
+
+err_socket:
+    nl_socket_free(watch->sock);
+err_free:
+    free(watch);
+    return R2_ERR_SYSTEM;
+}
+
+int r2_nic_watch_fd(const r2_nic_watch_t *watch)
+{
+    return nl_socket_get_fd(watch->sock);
+}
+
+const r2_nic_t *r2_nic_watch_nic(const r2_nic_watch_t *watch, size_t idx)
+{
+    return &watch->nics[idx].nic;
+}
+
+void r2_nic_watch_poll(r2_nic_watch_t *watch)
+{
+    unsigned errors = 0;
+
+    for (unsigned reads = 0; reads < R2_WATCH_READS_MAX && errors < R2_WATCH_ERRORS_MAX; ++reads) {
+        const int rc = nl_recvmsgs_default(watch->sock);
+
+        if (-NLE_AGAIN == rc) {
+            break;
+        }
+        if (rc < 0) {
+            ++errors;
+            watch->sync_wanted = true;
+            /* Notifications were lost, or a dump was disturbed (it goes on), or it was refused. */
+            if (-NLE_NOMEM != rc && -NLE_DUMP_INTR != rc) {
+                watch->sync = R2_WATCH_FOLLOWING;
+            }
+        }
+    }
+    if (watch->sync_wanted && R2_WATCH_FOLLOWING == watch->sync) {
+        r2_watch_dump(watch, R2_WATCH_LINKS);
+    }
+}
+
+void r2_nic_watch_destroy(r2_nic_watch_t *watch)
+{
+    if (NULL == watch) {
+        return;
+    }
+    nl_socket_free(watch->sock);
+    free(watch);
+}
