@@ -3,6 +3,7 @@
  * Copyright (c) 2026 The r2 authors
  *
  * The PMIx exchange under mpirun: one key for all, every blob, and a rank that does not take part.
+ * Run without coll/r2, which publishes too.
  */
 #include "r2_config.h"
 
