@@ -29,6 +29,7 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint32_t rank;          /* who speaks */
     uint32_t rail_idx;      /* the speaker's rail */
     uint32_t remote_idx;    /* the listener's rail, as the speaker paired them */
+    uint32_t attempt;       /* number of the speaker's newest call for this lane */
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
     uint64_t parking_bytes;
     uint64_t first_seq;
@@ -61,6 +62,7 @@ static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, r2_rail_worker_t *worker
     offer->rank = net->rank;
     offer->rail_idx = lane->rail->idx;
     offer->remote_idx = lane->remote_idx;
+    offer->attempt = lane->attempt;
     offer->segment_bytes = net->segment_bytes;
     offer->parking_bytes = net->params->parking_bytes;
     offer->first_seq = net->first_seq;
@@ -133,6 +135,7 @@ void r2_lane_open(r2_lane_t *lane)
         r2_lane_back_off(lane, status);
         return;
     }
+    ++lane->attempt;
     lane->call_connection = r2_hello_connection(net);
     lane->call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
     status = r2_hello_offer_fill(lane, lane->call_worker, lane->call_connection, &offer);
@@ -167,9 +170,15 @@ static void r2_hello_answer(r2_net_t *net, uint64_t token, r2_hello_verdict_t ve
     net->hello.ops->reply(net->hello.instance, token, &offer, r2_hello_offer_size(&offer));
 }
 
-/* Both call at once: the call of the lower rank counts. */
-static bool r2_hello_yields(const r2_lane_t *lane)
+/*
+ * Both call at once: the call of the lower rank counts. The other's request may still arrive when
+ * the lane is already wired; its attempt number tells that it is from before.
+ */
+static bool r2_hello_yields(const r2_lane_t *lane, uint32_t attempt)
 {
+    if (!r2_seq_lt(lane->peer_attempt, attempt)) {
+        return false;
+    }
     return 0 == lane->call_id || lane->link->rank < lane->link->net->rank;
 }
 
@@ -203,6 +212,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         return R2_HELLO_NOT_NOW;
     }
     lane->why = R2_OK;
+    lane->peer_attempt = theirs->attempt;
     return R2_HELLO_ACCEPT;
 }
 
@@ -229,7 +239,7 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
         r2_hello_answer(net, token, R2_HELLO_REJECT);
         return;
     }
-    if (!r2_hello_yields(lane)) {
+    if (!r2_hello_yields(lane, theirs.attempt)) {
         r2_hello_answer(net, token, R2_HELLO_BUSY);
         return;
     }
@@ -321,6 +331,7 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
         status = r2_lane_wire(lane, worker, theirs.address, theirs.address_bytes, theirs.connection,
                               lane->call_connection);
         if (R2_OK == status || NULL != lane->conn) {
+            lane->peer_attempt = theirs.attempt;
             return;
         }
     }

@@ -183,7 +183,7 @@ static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
     DL_COUNT(lane->in_flight, packet, moved);
     ++net->counters->lanes_failed;
     if (!net->ending) {
-        r2_info(net->log,
+        r2_log_at(net->log, moved > 0 ? R2_LOG_INFO : R2_LOG_DEBUG,
                 "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
                 lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
                 r2_status_string(why), moved);

@@ -132,6 +132,8 @@ typedef struct r2_lane {
     r2_rail_worker_t *call_worker; /* borrowed: offered in the hello call under way */
     uint64_t call_connection;      /* offered in the hello call under way */
     uint64_t call_id;              /* of the hello call under way; 0 = none */
+    uint32_t attempt;              /* our hello calls so far */
+    uint32_t peer_attempt;         /* the peer's calls up to this one are history */
     uint64_t state_ns;             /* when the state was entered */
     uint64_t retry_ns;             /* DOWN: next attempt */
     uint32_t failures;             /* in a row */

@@ -45,11 +45,15 @@ static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
     return r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) + r2_lane_timeout_ns(lane);
 }
 
-/* Another lane heard from the peer since this one last should have: the peer lives, the lane does not. */
+/*
+ * Another lane heard from the peer well after this one should have: the peer lives, the lane does
+ * not. "Well after", because a peer may be interrupted between reading one rail and the next.
+ */
 static bool r2_lane_others_alive(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
-    uint64_t base_ns = r2_max(lane->in_flight->sent_ns, lane->timer_base_ns);
+    uint64_t base_ns = r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) +
+                       r2_lane_timeout_ns(lane) / 2;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         if (&link->lanes[i] != lane && link->lanes[i].last_rx_ns > base_ns) {
