@@ -258,10 +258,11 @@ void r2_bench_report_phases(const r2_bench_report_t *report, const r2_bench_row_
         return; /* nothing has happened yet */
     }
     printf("#\n# faults, %zu bytes: bus bandwidth; gap = longest time between the ends of two\n"
-           "# iterations in the second after the fault; pause = gap less the usual time\n"
+           "# iterations in the second after the fault; extra = gap less the median before the "
+           "first fault\n"
            "# %-8s%9s%9s%12s%11s%11s%11s%10s%11s  %s\n",
            row->bytes, "Phase", "From(s)", "To(s)", "Iterations", "MB/s", "% healthy", "% line",
-           "Gap(ms)", "Pause(ms)", "Fault");
+           "Gap(ms)", "Extra(ms)", "Fault");
     for (unsigned i = 0; i <= count; i++) {
         const mark_t *mark = i > 0 ? &marks[i - 1] : NULL;
         double to_s = i < count ? marks[i].at_s : end_s;

@@ -5,7 +5,8 @@ EXTRA_DIST += \
     tests/functional/install \
     tests/functional/run-mpi \
     tests/functional/selection \
-    tests/functional/tap.sh
+    tests/functional/tap.sh \
+    tests/functional/test_bench.sh
 
 check_PROGRAMS += tests/functional/hello_mpi
 tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
