@@ -22,3 +22,25 @@ libr2coretest_la_SOURCES += \
 check_PROGRAMS += tests/sim/test_sim_transport
 tests_sim_test_sim_transport_SOURCES = tests/sim/test_sim_transport.c
 tests_sim_test_sim_transport_LDADD = $(R2_TEST_LIBS)
+
+# Simulated jobs: scenarios as text, ranks in virtual time
+check_LTLIBRARIES += libr2simtest.la
+libr2simtest_la_SOURCES = \
+    tests/sim/generate.c \
+    tests/sim/generate.h \
+    tests/sim/harness.c \
+    tests/sim/harness.h \
+    tests/sim/harness_dump.c \
+    tests/sim/harness_rank.c \
+    tests/sim/interpret.c \
+    tests/sim/payload.c \
+    tests/sim/payload.h \
+    tests/sim/scenario.c \
+    tests/sim/scenario.h
+libr2simtest_la_LIBADD = libr2coretest.la
+
+check_PROGRAMS += tests/sim/campaign tests/sim/run_scenario
+tests_sim_campaign_SOURCES = tests/sim/campaign.c
+tests_sim_campaign_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+tests_sim_run_scenario_SOURCES = tests/sim/run_scenario.c
+tests_sim_run_scenario_LDADD = libr2simtest.la $(R2_TEST_LIBS)

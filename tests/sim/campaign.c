@@ -1,0 +1,268 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Runs many drawn scenarios; prints the seed and a shrunk scenario of every failure.
+ */
+#include "r2_config.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "generate.h"
+#include "scenario.h"
+
+#define RUN_SECONDS_MAX 60  /* real time of one run */
+#define SHRINK_RUNS_MAX 600 /* attempts to make a scenario shorter */
+#define LINES_MAX       512
+
+/** What the process that runs scenarios shares with the one that watches it. */
+typedef struct shared {
+    uint64_t seed; /* under way */
+    uint64_t runs, virtual_ns, packets, resent, duplicates, ghosts, failed_lanes;
+    char text[512]; /* of the failure */
+} shared_t;
+
+typedef struct options {
+    uint64_t seed, runs;
+    uint32_t failures_max;
+    bool print_only, shrink;
+} options_t;
+
+static bool run_text(const char *text, shared_t *shared, bool dump)
+{
+    scenario_t *scenario = malloc(sizeof(*scenario));
+    scenario_result_t result;
+    bool ok = NULL != scenario;
+
+    memset(&result, 0, sizeof(result));
+    alarm(RUN_SECONDS_MAX);
+    ok = ok && scenario_parse(text, scenario, result.text, sizeof(result.text));
+    if (ok) {
+        scenario_run(scenario, dump, &result);
+        ok = result.ok;
+    }
+    alarm(0);
+    free(scenario);
+    shared->virtual_ns += result.time_ns;
+    shared->packets += result.sim.packets;
+    shared->resent += result.counters.resent_chunks;
+    shared->duplicates += result.counters.rx_duplicates;
+    shared->ghosts += result.counters.rx_ghosts;
+    shared->failed_lanes += result.counters.lanes_failed;
+    snprintf(shared->text, sizeof(shared->text), "%s", result.text);
+    return ok;
+}
+
+/* In a process of its own, as it may crash. */
+static bool run_apart(const char *text, shared_t *shared, bool quiet)
+{
+    pid_t pid;
+    int state = 0;
+
+    fflush(NULL);
+    snprintf(shared->text, sizeof(shared->text), "crashed or ran too long");
+    pid = fork();
+    if (0 == pid) {
+        if (quiet && NULL == freopen("/dev/null", "w", stderr)) {
+            _exit(3);
+        }
+        _exit(run_text(text, shared, !quiet) ? 0 : 1);
+    }
+    waitpid(pid, &state, 0);
+    return WIFEXITED(state) && 0 == WEXITSTATUS(state);
+}
+
+/* ---- shrinking: leave out statements while it still fails ---- */
+
+static uint32_t split_lines(const char *text, char lines[][256])
+{
+    uint32_t count = 0;
+
+    while ('\0' != *text && count < LINES_MAX) {
+        size_t length = strcspn(text, "\n");
+
+        snprintf(lines[count], 256, "%.*s", (int) length, text);
+        count += length > 0 ? 1 : 0;
+        text += length + ('\n' == text[length] ? 1 : 0);
+    }
+    return count;
+}
+
+static void join_lines(char lines[][256], uint32_t count, uint32_t skip, uint32_t skipped,
+                       char *text)
+{
+    size_t used = 0;
+
+    text[0] = '\0';
+    for (uint32_t i = 0; i < count; i++) {
+        if (i < skip || i >= skip + skipped) {
+            used += (size_t) snprintf(text + used, GENERATE_BYTES - used, "%s\n", lines[i]);
+        }
+    }
+}
+
+static void shrink(char *text, shared_t *shared)
+{
+    static char lines[LINES_MAX][256];
+    static char shorter[GENERATE_BYTES];
+    uint32_t count = split_lines(text, lines);
+    uint32_t attempts = 0;
+
+    for (uint32_t piece = count / 2; piece > 0; piece = piece > 1 ? piece / 2 : 0) {
+        bool any = true;
+
+        while (any && attempts < SHRINK_RUNS_MAX) {
+            any = false;
+            for (uint32_t at = 0; at + piece <= count && attempts < SHRINK_RUNS_MAX;) {
+                join_lines(lines, count, at, piece, shorter);
+                attempts++;
+                if (run_apart(shorter, shared, true) || 0 == strncmp(shared->text, "cannot", 6)) {
+                    at++;
+                    continue;
+                }
+                strcpy(text, shorter);
+                count = split_lines(text, lines);
+                any = true;
+            }
+        }
+    }
+}
+
+/* ---- the campaign ---- */
+
+static void report(const options_t *options, shared_t *shared)
+{
+    static char text[GENERATE_BYTES];
+    char cause[512];
+
+    generate_scenario(shared->seed, text);
+    snprintf(cause, sizeof(cause), "%s", shared->text);
+    printf("seed %" PRIu64 " failed: %s\n", shared->seed, cause);
+    fflush(stdout);
+    if (options->shrink) {
+        shrink(text, shared);
+    }
+    run_apart(text, shared, false);
+    printf("---- scenario: %s\n%s----\n", shared->text, text);
+    fflush(stdout);
+}
+
+/* Runs from shared->seed on. Leaves the seed of a failure there. */
+static void work(shared_t *shared, uint64_t end)
+{
+    static char text[GENERATE_BYTES];
+
+    for (; shared->seed < end; shared->seed++) {
+        snprintf(shared->text, sizeof(shared->text), "crashed or ran too long");
+        generate_scenario(shared->seed, text);
+        if (!run_text(text, shared, false)) {
+            _exit(1);
+        }
+        shared->runs++;
+    }
+    _exit(0);
+}
+
+static uint32_t campaign(const options_t *options, shared_t *shared)
+{
+    uint64_t end = options->seed + options->runs;
+    uint32_t failures = 0;
+
+    shared->seed = options->seed;
+    while (shared->seed < end && failures < options->failures_max) {
+        pid_t pid;
+
+        fflush(NULL);
+        pid = fork();
+        if (0 == pid) {
+            work(shared, end);
+        }
+        waitpid(pid, NULL, 0);
+        if (shared->seed < end) {
+            failures++;
+            report(options, shared);
+            shared->seed++;
+        }
+    }
+    return failures;
+}
+
+static int usage(void)
+{
+    fprintf(stderr, "usage: campaign [--seed S] [--runs N] [--failures N] [--no-shrink] [--print]\n"
+                    "  --print shows the scenario of the seed and does not run it\n");
+    return 2;
+}
+
+static bool parse_options(int argc, char **argv, options_t *options)
+{
+    static const struct option longs[] = {
+        {"seed", required_argument, NULL, 's'},     {"runs", required_argument, NULL, 'n'},
+        {"failures", required_argument, NULL, 'f'}, {"no-shrink", no_argument, NULL, 'k'},
+        {"print", no_argument, NULL, 'p'},          {NULL, 0, NULL, 0}};
+    int c;
+
+    *options = (options_t){.seed = 1, .runs = 1000, .failures_max = 5, .shrink = true};
+    while (-1 != (c = getopt_long(argc, argv, "", longs, NULL))) {
+        switch (c) {
+        case 's':
+            options->seed = strtoull(optarg, NULL, 0);
+            break;
+        case 'n':
+            options->runs = strtoull(optarg, NULL, 0);
+            break;
+        case 'f':
+            options->failures_max = (uint32_t) strtoul(optarg, NULL, 0);
+            break;
+        case 'k':
+            options->shrink = false;
+            break;
+        case 'p':
+            options->print_only = true;
+            break;
+        default:
+            return false;
+        }
+    }
+    return optind == argc;
+}
+
+int main(int argc, char **argv)
+{
+    static char text[GENERATE_BYTES];
+    time_t start = time(NULL);
+    options_t options;
+    shared_t *shared;
+    uint32_t failures;
+
+    if (!parse_options(argc, argv, &options)) {
+        return usage();
+    }
+    if (options.print_only) {
+        generate_scenario(options.seed, text);
+        printf("%s", text);
+        return 0;
+    }
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (MAP_FAILED == shared) {
+        perror("mmap");
+        return 1;
+    }
+    memset(shared, 0, sizeof(*shared));
+    failures = campaign(&options, shared);
+    printf("%" PRIu64 " scenarios from seed %" PRIu64 ", %u failed, %ld s; %.1f s of virtual time, "
+           "%" PRIu64 " packets, %" PRIu64 " chunks sent again, %" PRIu64 " duplicates, %" PRIu64
+           " ghosts, %" PRIu64 " lanes failed\n",
+           shared->runs + failures, options.seed, failures, (long) (time(NULL) - start),
+           (double) shared->virtual_ns / 1e9, shared->packets, shared->resent, shared->duplicates,
+           shared->ghosts, shared->failed_lanes);
+    return 0 == failures ? 0 : 1;
+}

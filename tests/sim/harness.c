@@ -1,0 +1,559 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * A simulated job: assembly, driving of ranks, faults, outcome.
+ */
+#include "r2_config.h"
+
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/util.h"
+#include "harness.h"
+#include "link/wire.h"
+
+#define RUN_ROUNDS_MAX 256   /* sweeps of one rank at one time */
+#define IDLE_RUNS_MAX  20000 /* runs in a row that find nothing to do but want to run again */
+#define LIMIT_EXTRA_NS (100 * R2_NS_PER_S)
+#define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
+#define STEP_LIMIT     40000000u
+
+void job_fail(job_t *job, const char *format, ...)
+{
+    va_list args;
+    int n;
+
+    if (job->failed) {
+        return;
+    }
+    job->failed = true;
+    n = snprintf(job->result->text, sizeof(job->result->text),
+                 "at %.6f ms: ", (double) (r2_sim_now_ns(job->sim) - R2_NS_PER_S) / 1e6);
+    va_start(args, format);
+    vsnprintf(job->result->text + n, sizeof(job->result->text) - (size_t) n, format, args);
+    va_end(args);
+}
+
+/* ---- when ranks run ---- */
+
+static bool rank_is_away(const job_rank_t *rank)
+{
+    return !rank->job->ending &&
+           (rank->finished || r2_sim_now_ns(rank->job->sim) < rank->compute_until_ns);
+}
+
+static void rank_event(void *arg, uint64_t token);
+
+void job_schedule(job_rank_t *rank, uint64_t time_ns)
+{
+    r2_sim_t *sim = rank->job->sim;
+
+    time_ns = r2_max(time_ns, r2_sim_now_ns(sim));
+    if (rank->dead || rank->stopped || time_ns >= rank->due_ns) {
+        return;
+    }
+    rank->due_ns = time_ns;
+    r2_sim_at(sim, time_ns, rank_event, rank, ++rank->token);
+}
+
+static uint64_t rank_deadline_ns(const job_rank_t *rank)
+{
+    uint64_t deadline_ns = r2_ctx_deadline_ns(rank->ctx);
+
+    if (NULL != rank->fault) {
+        deadline_ns = r2_min(deadline_ns, r2_tp_fault_deadline_ns(rank->fault));
+    }
+    return deadline_ns;
+}
+
+/* Sweeps until nothing happens any more. @return events. */
+static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
+{
+    unsigned total = 0, events, rounds = 0;
+    bool advanced;
+
+    do {
+        events = r2_ctx_drive(rank->ctx, who);
+        advanced = R2_DRIVE_APP == who && rank_advance(rank);
+        total += events + advanced;
+    } while ((events > 0 || advanced) && ++rounds < RUN_ROUNDS_MAX && !rank->job->failed);
+    rank->job->runs += rounds + 1;
+    return total;
+}
+
+static void rank_run_app(job_rank_t *rank)
+{
+    uint64_t now_ns = r2_sim_now_ns(rank->job->sim);
+    unsigned events = rank_sweep(rank, R2_DRIVE_APP);
+    uint64_t deadline_ns = rank_deadline_ns(rank);
+
+    rank->app_ns = now_ns;
+    if (events > 0 || deadline_ns > now_ns) {
+        rank->idle_runs = 0;
+    } else if (++rank->idle_runs > IDLE_RUNS_MAX) {
+        job_fail(rank->job,
+                 "rank %u spins: its deadline lies %llu ns in the past and nothing happens",
+                 rank->idx, (unsigned long long) (now_ns - deadline_ns));
+    }
+    if (R2_NEVER_NS != deadline_ns) {
+        job_schedule(rank, r2_max(deadline_ns, now_ns + R2_NS_PER_US));
+    }
+    if (now_ns < rank->compute_until_ns) { /* the program has just left the call */
+        job_schedule(rank, rank->compute_until_ns);
+    }
+}
+
+static void rank_run_service(job_rank_t *rank)
+{
+    uint64_t now_ns = r2_sim_now_ns(rank->job->sim);
+    uint64_t takeover_ns = rank->job->params.takeover_us * R2_NS_PER_US;
+    uint64_t deadline_ns;
+
+    if (now_ns < rank->app_ns + takeover_ns) {
+        job_schedule(rank, rank->app_ns + takeover_ns);
+    } else {
+        rank_sweep(rank, R2_DRIVE_SERVICE);
+        deadline_ns = rank_deadline_ns(rank);
+        if (R2_NEVER_NS != deadline_ns) {
+            job_schedule(rank, r2_max(deadline_ns, now_ns + R2_NS_PER_MS));
+        }
+    }
+    if (now_ns < rank->compute_until_ns) {
+        job_schedule(rank, rank->compute_until_ns);
+    }
+}
+
+static void rank_event(void *arg, uint64_t token)
+{
+    job_rank_t *rank = arg;
+
+    if (token != rank->token || rank->dead || rank->stopped || rank->job->failed) {
+        return;
+    }
+    rank->due_ns = R2_NEVER_NS;
+    if (rank_is_away(rank)) {
+        rank_run_service(rank);
+    } else {
+        rank_run_app(rank);
+    }
+}
+
+static void job_wake(void *arg, uint32_t node)
+{
+    job_t *job = arg;
+
+    job_schedule(&job->ranks[node],
+                 r2_sim_now_ns(job->sim) + r2_prng_below(&job->prng, job->scenario->jitter_ns + 1));
+}
+
+static void rank_tell_carrier(job_rank_t *rank, uint32_t rail)
+{
+    if (!rank->dead && !rank->stopped && NULL != rank->ctx) {
+        r2_ctx_rail_event(rank->ctx, rail, r2_sim_carrier(rank->job->sim, rank->idx, rail));
+        job_schedule(rank, r2_sim_now_ns(rank->job->sim));
+    }
+}
+
+static uint32_t job_rails_of(const job_t *job, uint32_t host)
+{
+    uint32_t rails = job->scenario->rails_of[host];
+
+    return 0 == rails ? job->scenario->sim.rail_count : rails;
+}
+
+static void job_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
+{
+    job_t *job = arg;
+
+    (void) up;
+    for (uint32_t i = 0; i < job->rank_count && rail < job_rails_of(job, host); i++) {
+        if (r2_sim_host_of(job->sim, i) == host) {
+            rank_tell_carrier(&job->ranks[i], rail);
+        }
+    }
+}
+
+/* ---- faults ---- */
+
+static void job_heal(job_t *job)
+{
+    const r2_sim_config_t *sim = &job->scenario->sim;
+
+    for (uint32_t h = 0; h < sim->host_count; h++) {
+        for (uint32_t r = 0; r < sim->rail_count; r++) {
+            r2_sim_set_pass(job->sim, h, r, true, true);
+            r2_sim_set_loss(job->sim, h, r, 0);
+            r2_sim_set_rate(job->sim, h, r, 0);
+            r2_sim_set_carrier(job->sim, h, r, true);
+            for (uint32_t other = 0; other < h; other++) {
+                r2_sim_set_cut(job->sim, h, other, r, false);
+            }
+        }
+    }
+}
+
+static void rank_stop(job_rank_t *rank, bool stop)
+{
+    rank->stopped = stop;
+    if (!stop && NULL != rank->ctx && !rank->dead) {
+        rank->due_ns = R2_NEVER_NS;
+        for (uint32_t i = 0; i < job_rails_of(rank->job, r2_sim_host_of(rank->job->sim, rank->idx));
+             i++) {
+            rank_tell_carrier(rank, i);
+        }
+        job_schedule(rank, r2_sim_now_ns(rank->job->sim));
+    }
+}
+
+static void apply_to_rank(job_t *job, const scenario_event_t *event)
+{
+    if (event->rank >= job->rank_count) {
+        job_fail(job, "no rank %u", event->rank);
+    } else if (VERB_KILL == event->verb) {
+        job->ranks[event->rank].dead = true;
+        r2_sim_kill(job->sim, event->rank);
+    } else {
+        rank_stop(&job->ranks[event->rank], VERB_STOP == event->verb);
+    }
+}
+
+static void job_apply(void *arg, uint64_t index)
+{
+    job_t *job = arg;
+    const scenario_event_t *event = &job->scenario->events[index];
+    uint32_t h = event->host, r = event->rail;
+
+    switch (event->verb) {
+    case VERB_DOWN:
+    case VERB_UP:
+        r2_sim_set_carrier(job->sim, h, r, VERB_UP == event->verb);
+        break;
+    case VERB_DROP:
+    case VERB_DROP_IN:
+    case VERB_DROP_OUT:
+    case VERB_PASS:
+        r2_sim_set_pass(job->sim, h, r, VERB_PASS == event->verb || VERB_DROP_IN == event->verb,
+                        VERB_PASS == event->verb || VERB_DROP_OUT == event->verb);
+        break;
+    case VERB_BREAK:
+        r2_sim_break_endpoints(job->sim, h, r);
+        break;
+    case VERB_RATE:
+        r2_sim_set_rate(job->sim, h, r, event->value);
+        break;
+    case VERB_LOSS:
+        r2_sim_set_loss(job->sim, h, r, (uint32_t) event->value);
+        break;
+    case VERB_CUT:
+    case VERB_JOIN:
+        r2_sim_set_cut(job->sim, h, event->host_b, r, VERB_CUT == event->verb);
+        break;
+    case VERB_STOP:
+    case VERB_CONT:
+    case VERB_KILL:
+        apply_to_rank(job, event);
+        break;
+    case VERB_HEAL:
+        job_heal(job);
+        break;
+    case VERB_COUNT:
+        break;
+    }
+}
+
+/* Faults of time 0 happen before the ranks start. */
+static void job_plan_faults(job_t *job)
+{
+    for (uint32_t i = 0; i < job->scenario->event_count; i++) {
+        uint64_t at_ns = job->scenario->events[i].at_ns;
+
+        if (0 == at_ns) {
+            job_apply(job, i);
+        } else {
+            r2_sim_at(job->sim, r2_sim_now_ns(job->sim) + at_ns, job_apply, job, i);
+        }
+    }
+}
+
+/* ---- assembly ---- */
+
+static bool is_application(const void *header, size_t header_bytes)
+{
+    r2_wire_header_t h;
+
+    if (header_bytes != sizeof(h)) {
+        return true;
+    }
+    memcpy(&h, header, sizeof(h));
+    return r2_wire_sequenced(h.kind);
+}
+
+static void rank_log(void *arg, int level, const char *line)
+{
+    const job_rank_t *rank = arg;
+
+    (void) level;
+    fprintf(stderr, "%12.6f %s\n", (double) (r2_sim_now_ns(rank->job->sim) - R2_NS_PER_S) / 1e6,
+            line);
+}
+
+static void rank_log_nothing(void *arg, int level, const char *line)
+{
+    (void) arg;
+    (void) level;
+    (void) line;
+}
+
+static r2_tp_t rank_transport(job_rank_t *rank, r2_tp_t *inner)
+{
+    const scenario_t *sc = rank->job->scenario;
+
+    *inner = r2_sim_transport(rank->job->sim, rank->idx);
+    if (0 == sc->rule_count) {
+        return *inner;
+    }
+    rank->fault = r2_tp_fault_create(inner, r2_sim_clock(rank->job->sim, rank->idx),
+                                     sc->sim.seed * 977 + rank->idx, sc->rules, sc->rule_count);
+    return NULL == rank->fault ? *inner : r2_tp_fault_transport(rank->fault);
+}
+
+static bool rank_assemble(job_rank_t *rank, r2_tp_t *inner)
+{
+    job_t *job = rank->job;
+    uint32_t host = r2_sim_host_of(job->sim, rank->idx);
+    r2_ctx_config_t config = {.params = &job->params,
+                              .log = job->scenario->verbose > 0 ? rank_log : rank_log_nothing,
+                              .log_arg = rank};
+    r2_ctx_parts_t parts = {.clock = r2_sim_clock(job->sim, rank->idx),
+                            .hello = r2_hello_sim_node(job->hub, rank->idx),
+                            .oob = r2_oob_loop_rank(job->oob, rank->idx),
+                            .host_id = host + 1,
+                            .first_seq = job->scenario->first_seq};
+    char text[256] = "";
+    r2_status_t status;
+
+    parts.tp = rank_transport(rank, inner);
+    r2_sim_nics(job->sim, rank->idx, parts.nics, &parts.nic_count);
+    parts.nic_count = r2_min(parts.nic_count, (size_t) job_rails_of(job, host));
+    snprintf(parts.host_name, sizeof(parts.host_name), "h%u", host);
+    status = r2_ctx_assemble(&config, &parts, &rank->ctx, text, sizeof(text));
+    if (R2_OK != status) {
+        job_fail(job, "rank %u: %s", rank->idx, text);
+    }
+    return R2_OK == status;
+}
+
+static bool job_params(job_t *job)
+{
+    const scenario_t *sc = job->scenario;
+    char text[256];
+
+    r2_params_init(&job->params);
+    job->params.verbose = sc->verbose;
+    for (uint32_t i = 0; i < sc->param_count; i++) {
+        if (R2_OK != r2_params_set(&job->params, sc->params[i].name, sc->params[i].value)) {
+            job_fail(job, "parameter %s = %s", sc->params[i].name, sc->params[i].value);
+            return false;
+        }
+    }
+    if (R2_OK != r2_params_check(&job->params, text, sizeof(text))) {
+        job_fail(job, "%s", text);
+        return false;
+    }
+    return true;
+}
+
+static bool job_create(job_t *job)
+{
+    const scenario_t *sc = job->scenario;
+    uint8_t key[R2_JOB_KEY_BYTES] = {1, 2, 3};
+    r2_sim_config_t config = sc->sim;
+    r2_sim_hooks_t hooks = {job_wake, job_carrier, job};
+
+    if (sodium_init() < 0) {
+        return false;
+    }
+    config.is_application = is_application;
+    job->rank_count = config.node_count;
+    r2_prng_seed(&job->prng, config.seed ^ 0x5eed);
+    job->sim = r2_sim_create(&config, &hooks);
+    job->ranks = calloc(job->rank_count, sizeof(*job->ranks));
+    job->oob = r2_oob_loop_create(job->rank_count, key);
+    job->hub = NULL == job->sim ? NULL : r2_hello_sim_create(job->sim, job->rank_count);
+    if (NULL == job->ranks || NULL == job->oob || NULL == job->hub) {
+        return false;
+    }
+    r2_hello_sim_set_loss(job->hub, sc->hello_loss_ppm);
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        job->ranks[i].job = job;
+        job->ranks[i].idx = i;
+        job->ranks[i].due_ns = R2_NEVER_NS;
+    }
+    return job_params(job);
+}
+
+/* After all have published: the communicator of all, and the first run of everybody. */
+static void job_start(job_t *job)
+{
+    const scenario_comm_t *world = &job->scenario->comms[0];
+
+    for (uint32_t i = 0; i < job->rank_count && !job->failed; i++) {
+        job_rank_t *rank = &job->ranks[i];
+        r2_status_t status =
+            r2_comm_create(rank->ctx, 0, world->ranks, world->size, (int32_t) i, &rank->comms[0]);
+
+        if (R2_OK != status) {
+            job_fail(job, "rank %u: world: %s", i, r2_status_string(status));
+        }
+        rank->app_ns = r2_sim_now_ns(job->sim);
+        job_schedule(rank, rank->app_ns + r2_prng_below(&job->prng, 100 * R2_NS_PER_US));
+    }
+}
+
+/* ---- outcome ---- */
+
+static bool job_finished(const job_t *job)
+{
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (!job->ranks[i].dead && !job->ranks[i].finished) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint64_t job_limit_ns(const job_t *job)
+{
+    const scenario_t *sc = job->scenario;
+    uint64_t limit_ns = sc->limit_ns;
+
+    if (0 != limit_ns) {
+        return R2_NS_PER_S + limit_ns;
+    }
+    for (uint32_t i = 0; i < sc->event_count; i++) {
+        limit_ns = r2_max(limit_ns, sc->events[i].at_ns);
+    }
+    for (uint32_t i = 0; i < sc->step_count; i++) {
+        limit_ns += sc->steps[i].compute_ns;
+    }
+    return R2_NS_PER_S + limit_ns + LIMIT_EXTRA_NS;
+}
+
+static void job_take_sim_failure(job_t *job)
+{
+    if (!job->failed && NULL != r2_sim_failure(job->sim)) {
+        job->failed = true;
+        snprintf(job->result->text, sizeof(job->result->text), "simulator: %s",
+                 r2_sim_failure(job->sim));
+    }
+}
+
+static void job_run_program(job_t *job)
+{
+    uint64_t limit_ns = job_limit_ns(job);
+    uint32_t steps = 0;
+
+    while (!job->failed && !job_finished(job)) {
+        if (++steps > STEP_LIMIT || r2_sim_next_ns(job->sim) > limit_ns || !r2_sim_step(job->sim)) {
+            job_fail(job, "stuck: not finished after %s",
+                     steps > STEP_LIMIT ? "too many events" : "the limit of virtual time");
+        }
+        job_take_sim_failure(job);
+    }
+}
+
+/* Everybody drives until nothing is under way: what is left then is lost for ever. */
+static void job_run_out(job_t *job)
+{
+    uint64_t limit_ns = r2_sim_now_ns(job->sim) + CLEAN_LIMIT_NS;
+    char text[200] = "";
+
+    job->ending = true;
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        job_schedule(&job->ranks[i], r2_sim_now_ns(job->sim));
+    }
+    while (!job->failed && !job_is_clean(job, text, sizeof(text))) {
+        uint64_t next_ns = r2_sim_now_ns(job->sim) + 5 * R2_NS_PER_MS;
+
+        r2_sim_run_until(job->sim, next_ns);
+        job_take_sim_failure(job);
+        if (next_ns > limit_ns) {
+            job_fail(job, "left over: %s", text);
+        }
+    }
+}
+
+static void job_destroy(job_t *job)
+{
+    for (uint32_t i = 0; NULL != job->ranks && i < job->rank_count; i++) {
+        rank_release(&job->ranks[i]);
+    }
+    if (NULL != job->sim) {
+        job_take_sim_failure(job);
+    }
+    while (NULL != job->calls) {
+        job_call_t *call = job->calls;
+
+        DL_DELETE(job->calls, call);
+        payload_call_fini(&call->payload);
+        free(call);
+    }
+    free(job->ranks);
+    r2_hello_sim_destroy(job->hub);
+    r2_oob_loop_destroy(job->oob);
+    r2_sim_destroy(job->sim);
+}
+
+void scenario_run(const scenario_t *scenario, bool dump, scenario_result_t *result_p)
+{
+    job_t job = {.scenario = scenario, .result = result_p};
+    r2_tp_t inner[SCENARIO_RANKS_MAX];
+
+    memset(result_p, 0, sizeof(*result_p));
+    if (!job_create(&job)) {
+        if (!job.failed) {
+            snprintf(result_p->text, sizeof(result_p->text), "the job cannot be made");
+        }
+        job_destroy(&job);
+        return;
+    }
+    job_plan_faults(&job);
+    for (uint32_t i = 0; i < job.rank_count && !job.failed; i++) {
+        rank_assemble(&job.ranks[i], &inner[i]);
+    }
+    if (!job.failed) {
+        job_start(&job);
+        job_run_program(&job);
+        if (!scenario->any_outcome) {
+            job_run_out(&job);
+        }
+        job_summarise(&job);
+    }
+    if (job.failed && dump) {
+        job_dump(&job);
+    }
+    job_destroy(&job);
+    result_p->ok = !job.failed;
+}
+
+bool scenario_check(const char *source, scenario_result_t *result_p)
+{
+    scenario_t *scenario = malloc(sizeof(*scenario));
+    bool ok = NULL != scenario;
+
+    memset(result_p, 0, sizeof(*result_p));
+    if (ok && scenario_parse(source, scenario, result_p->text, sizeof(result_p->text))) {
+        scenario_run(scenario, true, result_p);
+    }
+    ok = ok && result_p->ok;
+    if (!ok) {
+        fprintf(stderr, "scenario failed: %s\n%s\n", result_p->text, source);
+    }
+    free(scenario);
+    return ok;
+}

@@ -1,0 +1,102 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * A simulated job: contexts of many ranks in virtual time, driven as their processes would be.
+ */
+#ifndef TESTS_SIM_HARNESS_H
+#define TESTS_SIM_HARNESS_H
+
+#include "base/prng.h"
+#include "ctx/parts.h"
+#include "oob/loop.h"
+#include "payload.h"
+#include "rail/hello_sim.h"
+#include "scenario.h"
+
+/*
+ * A rank runs when something waits for it or a timer of its context is due. Inside a call it is
+ * driven as by its application; while it computes, and after its program, as by the service thread,
+ * which takes over only when the application was away for takeover_us; while it is stopped, not at
+ * all.
+ */
+
+struct job;
+
+/** One collective of one rank that is under way. */
+typedef struct rank_op {
+    struct rank_op *prev, *next;
+    struct job_rank *rank; /* borrowed */
+    struct job_call *call; /* borrowed */
+    uint32_t comm;
+    int32_t comm_rank;
+    r2_coll_t *coll;   /* owned; NULL: it was refused */
+    uint8_t *in, *out; /* owned */
+    uint64_t in_hash;
+    uint32_t done_calls;
+    bool wants_done; /* a done function was given */
+    r2_status_t done_status;
+} rank_op_t;
+
+/** One rank. */
+typedef struct job_rank {
+    struct job *job; /* borrowed */
+    uint32_t idx;
+    r2_ctx_t *ctx;        /* owned */
+    r2_tp_fault_t *fault; /* owned; NULL: no rules */
+    uint64_t token;       /* of the newest event */
+    uint64_t due_ns;      /* of the newest event; R2_NEVER_NS: none */
+    uint64_t app_ns;      /* when the application last drove */
+    uint64_t compute_until_ns;
+    uint32_t step, iteration; /* of the program */
+    bool stopped, dead, finished, waiting;
+    uint32_t idle_runs; /* runs in a row that did nothing and want to run again at once */
+    rank_op_t *ops;     /* owned list: under way */
+    r2_comm_t *comms[SCENARIO_COMMS_MAX]; /* owned */
+    uint32_t errors;
+} job_rank_t;
+
+/** One call of the program: shared by its ranks until all have checked their results. */
+typedef struct job_call {
+    struct job_call *prev, *next;
+    uint32_t step, iteration;
+    payload_call_t payload;
+    int32_t users; /* ranks that have not finished it */
+    uint64_t digest;
+} job_call_t;
+
+typedef struct job {
+    const scenario_t *scenario; /* borrowed */
+    scenario_result_t *result;  /* borrowed */
+    r2_sim_t *sim;              /* owned */
+    r2_hello_sim_t *hub;        /* owned */
+    r2_oob_loop_t *oob;         /* owned */
+    r2_params_t params;
+    job_rank_t *ranks; /* owned */
+    uint32_t rank_count;
+    job_call_t *calls; /* owned list */
+    r2_prng_t prng;
+    uint64_t runs; /* drives of all ranks */
+    bool failed;
+    bool ending; /* the program is over: everybody drives until the links are empty */
+} job_t;
+
+/* harness.c */
+void job_fail(job_t *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** The rank is to run at this time, or earlier if that is already known. */
+void job_schedule(job_rank_t *rank, uint64_t time_ns);
+
+/* harness_rank.c */
+/** Takes finished operations and goes on in the program. @return false: nothing happened. */
+bool rank_advance(job_rank_t *rank);
+/** Gives up everything of a rank, when the job is over. */
+void rank_release(job_rank_t *rank);
+
+/* harness_dump.c */
+void job_dump(const job_t *job);
+/** Checks that nothing is left over in any context. @return false: text says what is. */
+bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes);
+/** Adds up counters and checks the bounds of memory. */
+void job_summarise(job_t *job);
+
+#endif

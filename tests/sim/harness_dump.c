@@ -1,0 +1,167 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Looks into the contexts of a simulated job: what is left over, counters, state for a report.
+ */
+#include "r2_config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "ctx/state.h"
+#include "harness.h"
+#include "link/state.h"
+
+static uint32_t count_messages(const r2_link_t *link)
+{
+    const r2_tx_message_t *message;
+    uint32_t count = 0;
+
+    DL_FOREACH2(link->messages, message, all_next)
+    {
+        count++;
+    }
+    return count;
+}
+
+static bool link_is_clean(const r2_link_t *link)
+{
+    return NULL == link->messages && NULL == link->matches && NULL == link->arriving &&
+           NULL == link->credits && NULL == link->uncredited && NULL == link->completed &&
+           NULL == link->again && NULL == link->deferred && 0 == link->parked_bytes &&
+           0 == link->copied_bytes;
+}
+
+static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
+{
+    snprintf(text_p, text_bytes,
+             "rank %u to %u: %u messages, %u rows, %u arriving, %u credits, %u uncredited, "
+             "%u complete above the watermark, parked %" PRIu64 ", copied %" PRIu64 "%s%s%s",
+             link->net->rank, link->rank, count_messages(link), HASH_COUNT(link->matches),
+             HASH_COUNT(link->arriving), HASH_COUNT(link->credits), HASH_COUNT(link->uncredited),
+             HASH_COUNT(link->completed), link->parked_bytes, link->copied_bytes,
+             NULL != link->again ? ", to be sent again" : "",
+             NULL != link->control ? ", control waits" : "",
+             NULL != link->deferred ? ", deferred" : "");
+}
+
+bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
+{
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        const r2_net_t *net = &job->ranks[i].ctx->net;
+
+        for (uint32_t peer = 0; peer < net->size && !job->ranks[i].dead; peer++) {
+            const r2_link_t *link = net->links[peer];
+
+            if (NULL != link && !job->ranks[peer].dead && !link_is_clean(link)) {
+                link_text(link, text_p, text_bytes);
+                return false;
+            }
+        }
+        if (0 != net->parked_bytes || NULL != job->ranks[i].ctx->engine.finished) {
+            snprintf(text_p, text_bytes, "rank %u: parked %" PRIu64, i, net->parked_bytes);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool is_maximum(const r2_counter_info_t *info)
+{
+    return NULL != strstr(info->name, "_max") || 0 == strncmp(info->name, "longest", 7);
+}
+
+void job_summarise(job_t *job)
+{
+    size_t count;
+    const r2_counter_info_t *table = r2_counters_table(&count);
+
+    job->result->time_ns = r2_sim_now_ns(job->sim) - R2_NS_PER_S;
+    job->result->sim = *r2_sim_stats(job->sim);
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        const char *from = (const char *) r2_ctx_counters(job->ranks[i].ctx);
+        char *to = (char *) &job->result->counters;
+
+        job->result->errors += job->ranks[i].errors;
+        for (size_t k = 0; k < count; k++) {
+            uint64_t a, b;
+
+            memcpy(&a, from + table[k].offset, sizeof(a));
+            memcpy(&b, to + table[k].offset, sizeof(b));
+            b = is_maximum(&table[k]) ? (a > b ? a : b) : a + b;
+            memcpy(to + table[k].offset, &b, sizeof(b));
+        }
+    }
+}
+
+static void dump_line(void *arg, const char *line)
+{
+    (void) arg;
+    fprintf(stderr, "    %s\n", line);
+}
+
+static void dump_lane(const r2_lane_t *lane, uint64_t now_ns)
+{
+    const r2_packet_t *packet;
+    uint32_t packets = 0;
+
+    DL_FOREACH(lane->in_flight, packet) {
+        packets++;
+    }
+    fprintf(stderr,
+            "    lane %u %s for %.3f ms: in flight %u packets %" PRIu64 " of %" PRIu64
+            " bytes, tx_seq %u rx_next %u, last heard %.3f ms ago, failures %u (%s)\n",
+            lane->idx, r2_lane_state_name(lane->state), (double) (now_ns - lane->state_ns) / 1e6,
+            packets, lane->in_flight_bytes, lane->window_bytes, lane->tx_seq, lane->rx_next,
+            (double) (now_ns - lane->last_rx_ns) / 1e6, lane->failures,
+            r2_status_string(lane->why));
+}
+
+static void dump_rank(const job_rank_t *rank)
+{
+    const scenario_t *sc = rank->job->scenario;
+    uint64_t now_ns = r2_sim_now_ns(rank->job->sim);
+    const r2_net_t *net = &rank->ctx->net;
+    const rank_op_t *op;
+    char text[300];
+
+    fprintf(stderr, "  rank %u: step %u of %u, iteration %u%s%s%s%s\n", rank->idx, rank->step,
+            sc->step_count, rank->iteration, rank->finished ? ", finished" : "",
+            rank->stopped ? ", stopped" : "", rank->dead ? ", dead" : "",
+            now_ns < rank->compute_until_ns ? ", computing" : "");
+    DL_FOREACH(rank->ops, op) {
+        const r2_exec_t *exec = &op->coll->exec;
+
+        fprintf(stderr, "    under way: step %u.%u %s, %u of %u rows left\n", op->call->step,
+                op->call->iteration, exec->schedule.algorithm, exec->rows_left,
+                exec->schedule.row_count);
+    }
+    for (uint32_t peer = 0; peer < net->size; peer++) {
+        const r2_link_t *link = net->links[peer];
+
+        if (NULL == link || (link_is_clean(link) && rank->finished)) {
+            continue;
+        }
+        link_text(link, text, sizeof(text));
+        fprintf(stderr, "   %s\n", text);
+        for (uint32_t i = 0; i < link->lane_count; i++) {
+            dump_lane(&link->lanes[i], now_ns);
+        }
+    }
+}
+
+void job_dump(const job_t *job)
+{
+    fprintf(stderr, "state at %.6f ms, %" PRIu64 " sweeps:\n",
+            (double) (r2_sim_now_ns(job->sim) - R2_NS_PER_S) / 1e6, job->runs);
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (NULL != job->ranks[i].ctx) {
+            dump_rank(&job->ranks[i]);
+        }
+    }
+    fprintf(stderr, "  connections:\n");
+    r2_sim_dump(job->sim, dump_line, NULL);
+}

@@ -1,0 +1,234 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Runs the schedules of all ranks in one thread: the reference for the bits of a result.
+ */
+#include "r2_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/util.h"
+#include "payload.h"
+
+/** A message on its way. */
+typedef struct mail {
+    struct mail *prev, *next;
+    int32_t from;
+    uint32_t tag;
+    uint64_t bytes;
+    uint8_t data[];
+} mail_t;
+
+typedef struct actor {
+    r2_schedule_t schedule;
+    bool *done; /* owned: by row */
+    uint32_t first_open;
+    uint8_t *scratch;  /* owned */
+    uint8_t *in, *out; /* borrowed */
+    mail_t *mail;      /* owned list */
+} actor_t;
+
+static const char *forced(const r2_params_t *params, r2_coll_kind_t kind)
+{
+    if (R2_COLL_ALLREDUCE == kind) {
+        return params->allreduce_algorithm;
+    }
+    if (R2_COLL_ALLGATHER == kind || R2_COLL_ALLGATHERV == kind) {
+        return params->allgather_algorithm;
+    }
+    return R2_COLL_BCAST == kind ? params->bcast_algorithm : NULL;
+}
+
+void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_params_t *params,
+                        r2_plan_input_t *input_p)
+{
+    r2_coll_args_t args;
+
+    payload_args(call, NULL, NULL, &args);
+    *input_p = (r2_plan_input_t){
+        .kind = args.kind,
+        .rank = rank,
+        .size = call->size,
+        .root = args.root,
+        .element_bytes = args.element_bytes,
+        .count = args.count,
+        .counts = args.counts,
+        .displs = args.displs,
+        .in_place = args.in_place,
+        .commutative = args.commutative,
+        .exact = args.exact,
+        .reproducible = params->reproducible,
+        .algorithm = forced(params, args.kind),
+        .scratch_bytes = params->scratch_bytes,
+        .chunk_min_bytes = params->chunk_min_bytes,
+        .chunk_max_bytes = params->chunk_max_bytes,
+        .copy_max_bytes = params->copy_max_bytes,
+    };
+}
+
+static uint8_t *address(actor_t *actor, const r2_region_t *region)
+{
+    uint8_t *base = R2_BUF_IN == region->buf    ? actor->in
+                    : R2_BUF_OUT == region->buf ? actor->out
+                                                : actor->scratch;
+
+    return base + region->offset_bytes;
+}
+
+static bool may_run(const actor_t *actor, const r2_row_t *row)
+{
+    for (uint32_t d = 0; d < row->dep_count; d++) {
+        if (!actor->done[actor->schedule.deps[row->first_dep + d]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static mail_t *find_mail(const actor_t *actor, const r2_row_t *row)
+{
+    mail_t *mail;
+
+    DL_FOREACH(actor->mail, mail) {
+        if (mail->from == row->peer && mail->tag == row->tag && mail->bytes == row->bytes) {
+            return mail;
+        }
+    }
+    return NULL;
+}
+
+static bool send_row(actor_t *actors, int32_t rank, const r2_row_t *row)
+{
+    mail_t *mail = malloc(sizeof(*mail) + row->bytes);
+
+    if (NULL == mail) {
+        return false;
+    }
+    mail->from = rank;
+    mail->tag = row->tag;
+    mail->bytes = row->bytes;
+    memcpy(mail->data, address(&actors[rank], &row->src), row->bytes);
+    DL_APPEND(actors[row->peer].mail, mail);
+    return true;
+}
+
+static bool receive_row(actor_t *actor, const r2_row_t *row)
+{
+    mail_t *mail = find_mail(actor, row);
+
+    if (NULL == mail) {
+        return false;
+    }
+    memcpy(address(actor, &row->dst), mail->data, mail->bytes);
+    DL_DELETE(actor->mail, mail);
+    free(mail);
+    return true;
+}
+
+/* @return true if the row is complete now. */
+static bool run_row(const payload_call_t *call, actor_t *actors, int32_t rank, const r2_row_t *row)
+{
+    actor_t *actor = &actors[rank];
+    r2_coll_args_t args;
+
+    switch (row->kind) {
+    case R2_ROW_SEND:
+        return send_row(actors, rank, row);
+    case R2_ROW_RECV:
+        return receive_row(actor, row);
+    case R2_ROW_REDUCE:
+        payload_args(call, NULL, NULL, &args);
+        args.reduce(args.reduce_arg, address(actor, &row->src), address(actor, &row->dst),
+                    row->bytes / call->element_bytes);
+        return true;
+    case R2_ROW_COPY:
+        memmove(address(actor, &row->dst), address(actor, &row->src), row->bytes);
+        return true;
+    }
+    return false;
+}
+
+/* Runs what can run of one rank. @return rows completed. */
+static uint32_t run_actor(const payload_call_t *call, actor_t *actors, int32_t rank)
+{
+    actor_t *actor = &actors[rank];
+    uint32_t completed = 0;
+
+    for (uint32_t i = actor->first_open; i < actor->schedule.row_count; i++) {
+        const r2_row_t *row = &actor->schedule.rows[i];
+
+        if (!actor->done[i] && may_run(actor, row) && run_row(call, actors, rank, row)) {
+            actor->done[i] = true;
+            completed++;
+        }
+        if (actor->done[i] && i == actor->first_open) {
+            actor->first_open++;
+        }
+    }
+    return completed;
+}
+
+static bool prepare(const payload_call_t *call, const r2_params_t *params, int32_t rank,
+                    actor_t *actor)
+{
+    r2_plan_input_t input;
+
+    payload_plan_input(call, rank, params, &input);
+    if (R2_OK != r2_plan_build(&input, &actor->schedule)) {
+        return false;
+    }
+    actor->done = calloc(actor->schedule.row_count + 1, sizeof(*actor->done));
+    actor->scratch = aligned_alloc(64, r2_round_up(actor->schedule.scratch_bytes + 1, 64));
+    return NULL != actor->done && NULL != actor->scratch;
+}
+
+static void release(actor_t *actor)
+{
+    mail_t *mail, *next;
+
+    DL_FOREACH_SAFE(actor->mail, mail, next) {
+        free(mail);
+    }
+    free(actor->done);
+    free(actor->scratch);
+    r2_schedule_fini(&actor->schedule);
+}
+
+static bool all_done(const actor_t *actors, int32_t size)
+{
+    for (int32_t r = 0; r < size; r++) {
+        if (actors[r].first_open < actors[r].schedule.row_count) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool payload_interpret(const payload_call_t *call, const r2_params_t *params, uint8_t **in,
+                       uint8_t **out)
+{
+    actor_t *actors = calloc((size_t) call->size, sizeof(*actors));
+    uint32_t completed = 1;
+    bool ok = NULL != actors;
+
+    for (int32_t r = 0; ok && r < call->size; r++) {
+        actors[r].in = in[r];
+        actors[r].out = out[r];
+        ok = prepare(call, params, r, &actors[r]);
+    }
+    while (ok && completed > 0) {
+        completed = 0;
+        for (int32_t r = 0; r < call->size; r++) {
+            completed += run_actor(call, actors, r);
+        }
+    }
+    ok = ok && all_done(actors, call->size);
+    for (int32_t r = 0; NULL != actors && r < call->size; r++) {
+        release(&actors[r]);
+    }
+    free(actors);
+    return ok;
+}

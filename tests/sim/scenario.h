@@ -1,0 +1,158 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Scenario: a simulated job as text: machine, collectives, faults. Every found fault becomes one.
+ */
+#ifndef TESTS_SIM_SCENARIO_H
+#define TESTS_SIM_SCENARIO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/coll.h"
+#include "r2/params.h"
+#include "transport/fault.h"
+#include "transport/sim.h"
+
+/*
+ * One statement per line or between semicolons; # starts a comment. Times take ns, us, ms or s.
+ *
+ * Machine    seed N | hosts N | ppn N (ranks per host) | rails N | rate BYTES/S | latency T |
+ *            socket BYTES | receive BYTES | keep PERCENT (data that outlives its endpoint) | retry
+ * T | batch N | jitter T (until a woken rank runs) | first-seq N | param NAME VALUE | hello-loss
+ * PERCENT | rails-of hH N (this host has N rails only) rule ACTION PERCENT
+ * [only=acks|data|control|hello] [delay=T] [limit=N] [from=T] [until=T] with ACTION drop, break,
+ * duplicate, delay, error or fail Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T
+ * [rank=R] | wait | coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] with KIND
+ * allreduce, allgather, allgatherv, reduce-scatter, reduce-scatter-block, bcast or barrier and TYPE
+ * i64, f64, matrix (not commutative) or bytes3 (not reduced) Faults     at T
+ * down|up|drop|drop-in|drop-out|pass|break hH railR | at T rate hH railR BYTES/S | at T loss hH
+ * railR PERCENT | at T cut|join hA hB railR | at T stop|cont|kill rR | at T heal (at 0ms: before
+ * the ranks start) Outcome    limit T (virtual time) | expect ok (default) | expect any (errors,
+ * but an end) | verbose N | allow-changes
+ */
+
+#define SCENARIO_STEPS_MAX  256
+#define SCENARIO_EVENTS_MAX 256
+#define SCENARIO_COMMS_MAX  16
+#define SCENARIO_RANKS_MAX  64
+#define SCENARIO_PARAMS_MAX 16
+
+typedef enum scenario_type {
+    TYPE_I64,
+    TYPE_F64,
+    TYPE_MATRIX,
+    TYPE_BYTES3,
+    TYPE_COUNT
+} scenario_type_t;
+
+/** A set of ranks with a name. `world` is number 0 and exists from the start. */
+typedef struct scenario_comm {
+    char name[16];
+    uint64_t cid;
+    uint32_t ranks[SCENARIO_RANKS_MAX];
+    int32_t size;
+} scenario_comm_t;
+
+typedef enum scenario_step_kind {
+    STEP_CREATE,
+    STEP_FREE,
+    STEP_COLL,
+    STEP_COMPUTE,
+    STEP_WAIT
+} scenario_step_kind_t;
+
+/** One statement of the program, which all ranks run. */
+typedef struct scenario_step {
+    scenario_step_kind_t kind;
+    uint32_t comm;
+    r2_coll_kind_t coll;
+    scenario_type_t type;
+    uint64_t count;
+    int32_t root;
+    uint32_t times;
+    bool in_place, nonblocking;
+    uint64_t compute_ns;
+    int32_t rank; /* COMPUTE: -1 = all */
+} scenario_step_t;
+
+typedef enum scenario_verb {
+    VERB_DOWN,
+    VERB_UP,
+    VERB_DROP,
+    VERB_DROP_IN,
+    VERB_DROP_OUT,
+    VERB_PASS,
+    VERB_BREAK,
+    VERB_RATE,
+    VERB_LOSS,
+    VERB_CUT,
+    VERB_JOIN,
+    VERB_STOP,
+    VERB_CONT,
+    VERB_KILL,
+    VERB_HEAL,
+    VERB_COUNT
+} scenario_verb_t;
+
+/** One fault. */
+typedef struct scenario_event {
+    uint64_t at_ns;
+    scenario_verb_t verb;
+    uint32_t host, host_b, rail, rank;
+    uint64_t value; /* RATE: bytes/s; LOSS: ppm */
+} scenario_event_t;
+
+typedef struct scenario_param {
+    char name[40];
+    char value[40];
+} scenario_param_t;
+
+typedef struct scenario {
+    r2_sim_config_t sim;
+    uint32_t ppn;
+    uint64_t jitter_ns;
+    uint64_t first_seq;
+    uint32_t hello_loss_ppm;
+    uint32_t rails_of[SCENARIO_RANKS_MAX]; /* per host; 0: all */
+    uint64_t limit_ns;                     /* 0: chosen from the faults */
+    bool any_outcome;
+    uint32_t verbose;
+    scenario_param_t params[SCENARIO_PARAMS_MAX];
+    uint32_t param_count;
+    r2_fault_rule_t rules[R2_FAULT_RULES_MAX];
+    uint32_t rule_count;
+    scenario_comm_t comms[SCENARIO_COMMS_MAX];
+    uint32_t comm_count;
+    scenario_step_t steps[SCENARIO_STEPS_MAX];
+    uint32_t step_count;
+    scenario_event_t events[SCENARIO_EVENTS_MAX];
+    uint32_t event_count;
+} scenario_t;
+
+/**
+ * Reads a scenario.
+ * @param text_p on error: which statement is wrong.
+ */
+bool scenario_parse(const char *source, scenario_t *scenario_p, char *text_p, size_t text_bytes);
+
+/** What came of a run. */
+typedef struct scenario_result {
+    bool ok;
+    char text[512];         /* why not */
+    uint64_t time_ns;       /* virtual time of the whole run */
+    uint64_t digest;        /* of all results of all ranks */
+    uint32_t errors;        /* collectives that ended with an error */
+    r2_counters_t counters; /* sums over the ranks; maxima are maxima */
+    r2_sim_stats_t sim;
+} scenario_result_t;
+
+/** Runs a scenario. @param dump true: state to stderr when it fails. */
+void scenario_run(const scenario_t *scenario, bool dump, scenario_result_t *result_p);
+
+/** Parses and runs. Prints source and cause to stderr if it fails. @return result_p->ok. */
+bool scenario_check(const char *source, scenario_result_t *result_p);
+
+#endif
