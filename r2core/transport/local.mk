@@ -8,4 +8,6 @@ libr2core_la_SOURCES += \
     r2core/transport/ucx_config.c \
     r2core/transport/ucx_ep.c \
     r2core/transport/ucx_log.c \
+    r2core/transport/ucx_piece.c \
+    r2core/transport/ucx_send.c \
     r2core/transport/ucx_worker.c

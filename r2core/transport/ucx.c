@@ -47,7 +47,7 @@ static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
     }
     device->segment_bytes = config->segment_bytes;
     r2_ucx_enter();
-    rc = r2_ucx_config_create(tp, config, &ucp_config, &device->immediate);
+    rc = r2_ucx_config_create(tp, config, &ucp_config, &device->immediate_bytes);
     if (UCS_OK == rc) {
         rc = ucp_init(&params, ucp_config, &device->context);
         ucp_config_release(ucp_config);
@@ -82,7 +82,7 @@ static const r2_tp_ops_t ucx_ops = {
     .worker_arm = r2_ucx_worker_arm,
     .ep_create = r2_ucx_ep_create,
     .ep_close = r2_ucx_ep_close,
-    .send = r2_ucx_ep_send,
+    .send = r2_ucx_send,
 };
 
 r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)

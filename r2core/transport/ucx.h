@@ -12,7 +12,9 @@
 #include "base/util.h"
 #include "transport/transport.h"
 
-#define R2_UCX_AM_ID 1
+/* Ids of active messages. */
+#define R2_UCX_AM_PACKET 1
+#define R2_UCX_AM_PIECE  2
 
 /*
  * What was found by crashes (UCX 1.13.1, tcp) and must stay as it is:
@@ -38,8 +40,26 @@ typedef struct r2_ucx {
 struct r2_tp_device {
     ucp_context_h context; /* owned */
     size_t segment_bytes;
-    bool immediate; /* a packet is sent at once or waits in our queue: tcp */
+    size_t immediate_bytes; /* header + data that UCX takes at once; 0: use UCX's queue */
 };
+
+/** Names an endpoint to its peers: unique on the host. */
+typedef struct r2_ucx_stream {
+    uint64_t worker; /* random */
+    uint64_t number; /* of the endpoint */
+} r2_ucx_stream_t;
+
+/** In front of a piece of a packet: the packet's header comes with each. Within one host only. */
+typedef struct r2_ucx_piece {
+    r2_ucx_stream_t stream;
+    uint64_t data_bytes; /* of the packet */
+    uint64_t offset;     /* of this piece in the packet's data, bytes */
+    uint64_t header_bytes;
+    char header[R2_TP_HEADER_MAX];
+} r2_ucx_piece_t;
+
+static_assert(0 == sizeof(r2_ucx_piece_t) % 8 && 40 == offsetof(r2_ucx_piece_t, header),
+              "no holes");
 
 /**
  * A send that is not done yet. UCX and the caller both know this record only: after the endpoint is
@@ -50,6 +70,7 @@ typedef struct r2_ucx_record {
     r2_tp_worker_t *worker;            /* borrowed: outlives the record */
     r2_tp_ep_t *ep;                    /* borrowed; NULL: the endpoint is closed */
     r2_tp_send_t *op;                  /* borrowed until `sent`; NULL: given back */
+    size_t sent_bytes;                 /* data that went in pieces */
     r2_status_t status;                /* of a completed send */
 } r2_ucx_record_t;
 
@@ -58,13 +79,15 @@ struct r2_tp_ep {
     r2_tp_worker_t *worker;  /* borrowed: outlives the endpoint */
     ucp_ep_h ucp_ep;         /* owned */
     void *arg;               /* borrowed: for failed() */
-    r2_ucx_record_t *sends;  /* in UCX's hands; immediate: waiting for it, in order */
+    r2_ucx_stream_t stream;
+    r2_ucx_record_t *sends; /* in UCX's hands; immediate: waiting for it, in order */
     r2_tp_ep_t *waiting_prev, *waiting_next; /* in worker->waiting while immediate sends wait */
     r2_status_t failure;                     /* R2_OK, or why it failed */
     bool failure_told;
 };
 
 typedef struct r2_ucx_slab r2_ucx_slab_t;
+typedef struct r2_ucx_join r2_ucx_join_t;
 
 /* All fields belong to the holder of the engine lock. */
 struct r2_tp_worker {
@@ -77,6 +100,9 @@ struct r2_tp_worker {
     r2_tp_ep_t *waiting;        /* endpoints with packets that UCX had no room for */
     r2_tp_ep_t *eps;            /* owned */
     r2_ucx_slab_t *slabs;       /* owned: memory of all records */
+    r2_ucx_join_t *joins;       /* owned: hash by stream */
+    r2_ucx_join_t *spare_joins; /* owned */
+    r2_ucx_stream_t stream;     /* of the newest endpoint */
     r2_tp_callbacks_t callbacks;
     void *arg;              /* borrowed: outlives the worker */
     r2_tp_device_t *device; /* borrowed: outlives the worker */
@@ -98,11 +124,11 @@ void r2_ucx_leave(void);
 
 /**
  * Settings for a device.
- * @param immediate_p packets of any size can be sent with FORCE_IMM_CMPL.
+ * @param immediate_bytes_p as in r2_tp_device_t.
  * @return UCX's code; on success a configuration for ucp_config_release().
  */
 ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config_t *device,
-                                  ucp_config_t **config_p, bool *immediate_p);
+                                  ucp_config_t **config_p, size_t *immediate_bytes_p);
 
 /* ---- ucx_worker.c ---- */
 
@@ -128,8 +154,20 @@ void r2_ucx_ep_fail(r2_tp_ep_t *ep, r2_status_t status);
 r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
                              void *ep_arg, r2_tp_ep_t **ep_p);
 void r2_ucx_ep_close(r2_tp_ep_t *ep);
-r2_status_t r2_ucx_ep_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
-/** Sends what waits, as far as UCX has room, and moves it to worker->completed. */
-void r2_ucx_ep_send_waiting(r2_tp_ep_t *ep);
+
+/* ---- ucx_send.c ---- */
+
+r2_status_t r2_ucx_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
+/** Sends what waits in our queue, as far as UCX has room, and moves it to worker->completed. */
+void r2_ucx_send_waiting(r2_tp_ep_t *ep);
+/** Moves what waits in our queue to worker->completed without sending it. */
+void r2_ucx_send_withdraw(r2_tp_ep_t *ep);
+
+/* ---- ucx_piece.c ---- */
+
+/** Joins a piece to its packet; hands the packet up when it is whole. Drops what makes no sense. */
+void r2_ucx_piece_arrived(r2_tp_worker_t *worker, const void *head, size_t head_bytes,
+                          const void *data, size_t bytes);
+void r2_ucx_pieces_free(r2_tp_worker_t *worker);
 
 #endif

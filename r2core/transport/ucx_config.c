@@ -16,17 +16,23 @@
 #define SEG_UNIT     4096
 
 /*
- * Shared memory: each worker owns FIFO_SIZE buffers of SEG_SIZE bytes, which every sender of the
- * host maps and touches in turn: their product is what one peer costs. SEG_SIZE beyond 65535
- * corrupts data silently (the length in UCX's FIFO has 16 bits; 1.13 to 1.18 at least); larger
- * packets travel in pieces, which UCX joins. Senders and receivers must agree on all three.
+ * Shared memory: each worker owns a FIFO of FIFO_SIZE elements of FIFO_ELEM_SIZE bytes, which every
+ * sender of the host maps and touches in turn: their product is what one peer costs. An element
+ * takes a packet with 32 KiB of data; larger packets travel in pieces. Senders and receivers must
+ * agree on both. Neither ELEM_SIZE nor SEG_SIZE may exceed 65535: UCX (1.13 to 1.18 at least) keeps
+ * the length in 16 bits and corrupts data silently. The buffers of SEG_SIZE bytes are not used.
  */
-#define SHM_FIFO_SIZE      "32"
-#define SHM_SEG_SIZE       "32768"
-#define SHM_FIFO_ELEM_SIZE "256" /* takes a header and a few bytes without a buffer */
-#define SHM_RX_BUFS_GROW   "40"  /* all buffers of the FIFO in one piece, and some to spare */
+#define SHM_FIFO_SIZE       32
+#define SHM_FIFO_ELEM_SIZE  33536
+#define SHM_ELEM_HEAD_BYTES 128 /* of an element: at least what UCX's own headers take */
+#define SHM_SEG_SIZE        2048
+#define SHM_RX_BUFS_GROW    (SHM_FIFO_SIZE + 8)
 /* Shared memory reports nothing by itself: UCX looks whether the peer's process is alive. */
 #define SHM_KEEPALIVE "1s"
+
+static_assert(SHM_FIFO_ELEM_SIZE - SHM_ELEM_HEAD_BYTES >= 32768 + R2_TP_HEADER_MAX,
+              "an element takes a chunk of 32 KiB");
+static_assert(SHM_FIFO_ELEM_SIZE <= 65535 && SHM_SEG_SIZE <= 65535, "UCX has 16 bits");
 
 /** Does the comma separated list `tls` contain `word`? */
 static bool tls_has(const char *tls, const char *word)
@@ -61,15 +67,22 @@ static void add(settings_t *settings, const char *prefix, const char *name, cons
     settings->count++;
 }
 
+static void add_size(settings_t *settings, const char *prefix, const char *name, size_t value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%zu", value);
+    add(settings, prefix, name, text);
+}
+
 static void add_tcp(settings_t *settings, const r2_ucx_t *ucx, size_t segment_bytes)
 {
     /* Before 1.17 UCX compares the names of a transport's settings without its prefix. */
     const char *prefix = ucx->major > 1 || ucx->minor >= 17 ? "TCP_" : "";
-    char segment[32];
+    size_t segment = r2_round_up(segment_bytes + SEG_SLACK, SEG_UNIT);
 
-    snprintf(segment, sizeof(segment), "%zu", r2_round_up(segment_bytes + SEG_SLACK, SEG_UNIT));
-    add(settings, prefix, "TX_SEG_SIZE", segment);
-    add(settings, prefix, "RX_SEG_SIZE", segment);
+    add_size(settings, prefix, "TX_SEG_SIZE", segment);
+    add_size(settings, prefix, "RX_SEG_SIZE", segment);
     add(settings, prefix, "CONN_NB", "y");
     /* Dead peers are found by the socket itself; this would wake the process for nothing. */
     add(settings, "", "KEEPALIVE_INTERVAL", "inf");
@@ -78,15 +91,24 @@ static void add_tcp(settings_t *settings, const r2_ucx_t *ucx, size_t segment_by
 static void add_shared_memory(settings_t *settings)
 {
     add(settings, "MM_", "ERROR_HANDLING", "y");
-    add(settings, "MM_", "FIFO_SIZE", SHM_FIFO_SIZE);
-    add(settings, "MM_", "SEG_SIZE", SHM_SEG_SIZE);
-    add(settings, "MM_", "FIFO_ELEM_SIZE", SHM_FIFO_ELEM_SIZE);
-    add(settings, "MM_", "RX_BUFS_GROW", SHM_RX_BUFS_GROW);
+    add_size(settings, "MM_", "FIFO_SIZE", SHM_FIFO_SIZE);
+    add_size(settings, "MM_", "FIFO_ELEM_SIZE", SHM_FIFO_ELEM_SIZE);
+    add_size(settings, "MM_", "SEG_SIZE", SHM_SEG_SIZE);
+    add_size(settings, "MM_", "RX_BUFS_GROW", SHM_RX_BUFS_GROW);
     add(settings, "", "KEEPALIVE_INTERVAL", SHM_KEEPALIVE);
 }
 
+/** What UCX takes at once with these transports. */
+static size_t immediate_bytes(const char *tls)
+{
+    if (0 == strcmp(tls, "tcp")) {
+        return SIZE_MAX;
+    }
+    return 0 == strcmp(tls, "posix") ? SHM_FIFO_ELEM_SIZE - SHM_ELEM_HEAD_BYTES : 0;
+}
+
 ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config_t *device,
-                                  ucp_config_t **config_p, bool *immediate_p)
+                                  ucp_config_t **config_p, size_t *immediate_bytes_p)
 {
     const char *tls = device->tls;
     settings_t settings = {.count = 0};
@@ -122,6 +144,6 @@ ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config
         return rc;
     }
     *config_p = config;
-    *immediate_p = 0 == strcmp(tls, "tcp");
+    *immediate_bytes_p = immediate_bytes(tls);
     return UCS_OK;
 }

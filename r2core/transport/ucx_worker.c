@@ -12,6 +12,8 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/clock.h"
+
 #define RECORDS_GROW 64
 
 /** Memory of records, freed with the worker. */
@@ -56,34 +58,59 @@ void r2_ucx_record_tell(r2_ucx_record_t *record, r2_status_t status)
 }
 
 /**
- * A packet arrived. No peer of ours asks for rendezvous and none sends more than a segment: such a
- * packet is not ours, and UCX drops it on return. So is what arrives while no progress call of ours
- * is under way.
+ * Is this a packet for us? No peer of ours asks for rendezvous and none sends more than a segment.
+ * What arrives while no progress call of ours is under way belongs to a worker that is taken down.
  */
+static bool is_ours(const r2_tp_worker_t *worker, size_t data_bytes,
+                    const ucp_am_recv_param_t *param)
+{
+    return worker->in_progress && 0 == (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) &&
+           data_bytes <= worker->device->segment_bytes;
+}
+
 static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes, void *data,
                               size_t data_bytes, const ucp_am_recv_param_t *param)
 {
     r2_tp_worker_t *worker = arg;
 
-    if (worker->in_progress && 0 == (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) &&
-        header_bytes <= R2_TP_HEADER_MAX && data_bytes <= worker->device->segment_bytes) {
+    if (is_ours(worker, data_bytes, param) && header_bytes <= R2_TP_HEADER_MAX) {
         worker->callbacks.received(worker->arg, header, header_bytes, data, data_bytes);
     }
     return UCS_OK;
 }
 
-/** Prepares a new UCX worker for packets and for sleeping. */
-static ucs_status_t worker_prepare(r2_tp_worker_t *worker)
+static ucs_status_t on_piece(void *arg, const void *head, size_t head_bytes, void *data,
+                             size_t bytes, const ucp_am_recv_param_t *param)
+{
+    r2_tp_worker_t *worker = arg;
+
+    if (is_ours(worker, bytes, param) && head_bytes <= sizeof(r2_ucx_piece_t)) {
+        r2_ucx_piece_arrived(worker, head, head_bytes, data, bytes);
+    }
+    return UCS_OK;
+}
+
+static ucs_status_t handle(r2_tp_worker_t *worker, unsigned id, ucp_am_recv_callback_t function)
 {
     ucp_am_handler_param_t handler = {
         .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
-        .id = R2_UCX_AM_ID,
+        .id = id,
         .flags = UCP_AM_FLAG_WHOLE_MSG,
-        .cb = on_packet,
+        .cb = function,
         .arg = worker};
-    ucs_status_t rc = ucp_worker_set_am_recv_handler(worker->ucp_worker, &handler);
 
+    return ucp_worker_set_am_recv_handler(worker->ucp_worker, &handler);
+}
+
+/** Prepares a new UCX worker for packets and for sleeping. */
+static ucs_status_t worker_prepare(r2_tp_worker_t *worker)
+{
+    ucs_status_t rc = handle(worker, R2_UCX_AM_PACKET, on_packet);
+
+    if (UCS_OK == rc) {
+        rc = handle(worker, R2_UCX_AM_PIECE, on_piece);
+    }
     return UCS_OK == rc ? ucp_worker_get_efd(worker->ucp_worker, &worker->fd) : rc;
 }
 
@@ -101,6 +128,7 @@ r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
     worker->device = device;
     worker->callbacks = *callbacks;
     worker->arg = arg;
+    worker->stream.worker = r2_random_u64(r2_clock_system());
     r2_ucx_enter();
     rc = ucp_worker_create(device->context, &params, &worker->ucp_worker);
     if (UCS_OK == rc) {
@@ -129,6 +157,7 @@ void r2_ucx_worker_destroy(r2_tp_worker_t *worker)
     r2_ucx_enter();
     ucp_worker_destroy(worker->ucp_worker);
     r2_ucx_leave();
+    r2_ucx_pieces_free(worker);
     LL_FOREACH_SAFE(worker->slabs, slab, next) {
         free(slab);
     }
@@ -200,7 +229,7 @@ static void send_waiting(r2_tp_worker_t *worker)
 
     DL_FOREACH_SAFE2(worker->waiting, ep, next, waiting_next)
     {
-        r2_ucx_ep_send_waiting(ep);
+        r2_ucx_send_waiting(ep);
     }
 }
 
