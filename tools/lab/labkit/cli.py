@@ -9,7 +9,7 @@ from .lab import MAX_HOSTS, MAX_RAILS, Lab, UsageError, parse_name, parse_rate
 from .spawn import LabError
 
 USAGE = """\
-usage: r2lab VERB [--name LAB] ...        LAB is r2 unless given
+usage: r2lab VERB [--name LAB] ...        LAB: $R2LAB_NAME, or r2
 
   up [--hosts N] [--rails R] [--rate RATE] [--force]
         build a lab: N hosts (4) with R rails (4) of RATE (100mbit; 'none' = not shaped)
@@ -51,8 +51,8 @@ def parse(args):
         raise UsageError("no verb %r" % args[0] if args else "no verb")
     verb = args[0]
     options, rest = split({"--name": True, **OPTIONS[verb]}, args[1:], verb in PASSES_ON)
-    options = {"--name": "r2", **early, **options}
-    parse_name(options["--name"])
+    options = {"--name": os.environ.get("R2LAB_NAME") or "r2", **early, **options}
+    options["--name"] = parse_name(options["--name"])
     if not rest and verb in (*PASSES_ON, "fault") or rest and verb not in (*PASSES_ON, "fault"):
         raise UsageError("%s: %s" % (verb, "unexpected %r" % rest[0] if rest else "what?"))
     return verb, options, rest
@@ -126,8 +126,7 @@ def do_run(name, options, rest):
         raise UsageError("--peer %r: one of %s" % (peer, " ".join(launch.PEERS)))
     ppn = whole(options, "--ppn", 1, 1024) if "--ppn" in options else 0
     timeout_s = seconds(options.get("--timeout"))
-    return run.run(Lab.load(name), rest, peer, ppn, timeout_s,
-                   options.get("--build", os.environ.get("R2LAB_BUILD_DIR")),
+    return run.run(Lab.load(name), rest, peer, ppn, timeout_s, options.get("--build"),
                    options.get("--show", False))
 
 

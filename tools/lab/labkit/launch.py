@@ -99,11 +99,12 @@ def environment(lab, run_id, run_dir, peer=None, ppn=0, build=None):
 
 def components(build):
     """Variables that point to r2's component and library, in a build tree or an install
-    prefix. Only folders that are there: a missing one ends Open MPI's scan."""
+    prefix. They come first, so that a build tree wins over what is installed; only folders
+    that are there, because a missing one ends Open MPI's scan."""
     modules, libraries = search(build)
     added = {}
     if modules and "OMPI_MCA_mca_base_component_path" not in os.environ:
-        added["OMPI_MCA_mca_base_component_path"] = ":".join(["SYSTEM_DEFAULT", *modules])
+        added["OMPI_MCA_mca_base_component_path"] = ":".join([*modules, "SYSTEM_DEFAULT"])
     if libraries:
         before = os.environ.get("LD_LIBRARY_PATH")
         added["LD_LIBRARY_PATH"] = ":".join(libraries + ([before] if before else []))
@@ -111,9 +112,9 @@ def components(build):
 
 
 def search(build):
-    """Folders that hold (components, libr2core): those of `build`, or of the tree that
-    this file is in (tools/lab/labkit), or of the prefix that it is installed in
-    (share/r2/labkit), where the components know their library themselves."""
+    """Folders that hold (components, libr2core): those of `build`, else of $R2_BUILDDIR,
+    else of the tree that this file is in (tools/lab/labkit), or of the prefix that it is
+    installed in (share/r2/labkit), where the components know their library themselves."""
     here = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     top = os.path.dirname(os.path.dirname(here))
     if build:
@@ -121,6 +122,8 @@ def search(build):
         if not found[0]:
             raise LabError("no component of r2 under %s: is it built?" % build)
         return found
+    if "R2_BUILDDIR" in os.environ:
+        return in_build(os.environ["R2_BUILDDIR"])
     if os.path.exists(top + "/configure.ac"):
         return next((f for f in map(in_build, (top + "/build", top)) if f[0]), ([], []))
     prefix = glob.escape(top)

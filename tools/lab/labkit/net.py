@@ -9,13 +9,14 @@ once: a lab of 4 hosts x 4 rails is up in a fraction of a second.
 import os
 
 from .lab import NETNS, SANDBOX_RUN, may_use_run, rate_bits_per_s
-from .spawn import LabError, must
+from .spawn import LabError, attempt, must
 
 RAIL_MTU = 9000
 MIN_BURST_BYTES = 70000     # a GSO packet is up to 64 KiB: a smaller bucket would never pass it
 BURST_S = 0.004             # of rate: short enough to be shaped, long enough for the timer
 QUEUE_MS = 20               # the tail drop of a switch with shallow buffers
 TOOLS = ("ip", "tc", "nft", "nsenter", "unshare", "setpriv", "hostname", "mount", "umount")
+SANDBOX = "a sandbox: unshare -rnm sh -c 'r2lab up ...; r2lab run ...'"
 PACKAGES = "iproute2 nftables util-linux mount hostname"
 
 # Equal on every machine, whatever it passes on to new namespaces:
@@ -55,10 +56,11 @@ def check_ground():
     if missing:
         raise LabError("missing: %s; on Debian: apt install %s" % (" ".join(missing), PACKAGES))
     if os.geteuid() != 0:
-        raise LabError("building a lab needs root, or a sandbox: unshare -rnm sh -c "
-                       "'r2lab up ...; r2lab run ...'")
-    if not may_use_run():
-        must([["mount", "-t", "tmpfs", SANDBOX_RUN, "/run"]])
+        raise LabError("building a lab needs root, or " + SANDBOX)
+    if may_use_run():
+        return
+    if attempt([["mount", "-t", "tmpfs", SANDBOX_RUN, "/run"]])[0][0] != 0:
+        raise LabError("this sandbox may not mount: it takes " + SANDBOX)
 
 
 def build(lab, labkit):
