@@ -174,7 +174,6 @@ static void run_command(const r2_bench_options_t *options, unsigned index,
         /* A clock of another machine is no use here. */
         if (parse_effect(text, &said_s) && said_s >= before_s && said_s <= effect->at_s) {
             effect->at_s = said_s;
-            effect->measured = true;
         }
     }
     close(output[0]);

@@ -24,9 +24,8 @@
 typedef struct r2_bench_effect {
     bool begun; /* the helper was told, or its time came */
     bool done;
-    int status;    /* of the command: 0 if it was carried out */
-    double at_s;   /* CLOCK_MONOTONIC when it took effect, as the command says, or when it ended */
-    bool measured; /* at_s is what the command said */
+    int status;  /* of the command: 0 if it was carried out */
+    double at_s; /* CLOCK_MONOTONIC when it took effect, as the command says, or when it ended */
 } r2_bench_effect_t;
 
 /** The benchmark's end of the helper. Owned by one thread. */

@@ -206,18 +206,19 @@ static void print_share(double value, double whole)
     }
 }
 
-/* Longest gap in the second after the fault, and how much longer that is than usual. */
+/* Longest gap in the second after the fault, and how much longer that is than usual; before the
+ * first fault the usual one. */
 static void print_gap(const r2_bench_series_t *series, const mark_t *mark, double usual_s)
 {
     double gap_s =
-        NULL != mark ? r2_bench_series_longest_gap(series, mark->at_s, mark->at_s + 1) : 0;
+        NULL != mark ? r2_bench_series_longest_gap(series, mark->at_s, mark->at_s + 1) : usual_s;
 
     if (gap_s > 0) {
         printf("%10.1f", gap_s * 1e3);
     } else {
         printf("%10s", "-");
     }
-    if (gap_s > 0 && usual_s > 0) {
+    if (NULL != mark && gap_s > 0 && usual_s > 0) {
         printf("%11.1f", gap_s > usual_s ? (gap_s - usual_s) * 1e3 : 0.0);
     } else {
         printf("%11s", "-");
@@ -257,9 +258,10 @@ void r2_bench_report_phases(const r2_bench_report_t *report, const r2_bench_row_
         free(marks);
         return; /* nothing has happened yet */
     }
-    printf("#\n# faults, %zu bytes: bus bandwidth; gap = longest time between the ends of two\n"
-           "# iterations in the second after the fault; extra = gap less the median before the "
-           "first fault\n"
+    printf("#\n# faults, %zu bytes: bus bandwidth; gap = longest time between the ends of two "
+           "iterations\n"
+           "# in the second after the fault; before the first fault the median; extra = gap less "
+           "that\n"
            "# %-8s%9s%9s%12s%11s%11s%11s%10s%11s  %s\n",
            row->bytes, "Phase", "From(s)", "To(s)", "Iterations", "MB/s", "% healthy", "% line",
            "Gap(ms)", "Extra(ms)", "Fault");
