@@ -9,6 +9,7 @@
 #include "rail/hello_tcp.h"
 
 #include <errno.h>
+#include <net/if.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,20 @@ static r2_status_t r2_hello_tcp_listen(void *instance, uint32_t rail_idx, const 
     return R2_OK;
 }
 
+/**
+ * A device that was made anew has another index, and the old listener is deaf. Calls are how lanes are
+ * healed, so they look after it.
+ */
+static void r2_hello_listener_follow(r2_hello_listener_t *listener)
+{
+    r2_nic_t nic = listener->nic;
+
+    nic.ifindex = if_nametoindex(nic.name);
+    if (0 != nic.ifindex && R2_OK == r2_hello_listener_open(listener, &nic)) {
+        listener->nic.ifindex = nic.ifindex;
+    }
+}
+
 static r2_status_t r2_hello_tcp_call(void *instance, uint32_t rail_idx, const void *address_from,
                                      size_t address_bytes, const void *request, size_t bytes,
                                      uint64_t timeout_ns, uint64_t call_id)
@@ -156,6 +171,9 @@ static r2_status_t r2_hello_tcp_call(void *instance, uint32_t rail_idx, const vo
     }
     if (hello->listeners[rail_idx].fd < 0) {
         return R2_ERR_NO_DEVICE;
+    }
+    if (R2_RAILS_MAX != rail_idx) {
+        r2_hello_listener_follow(&hello->listeners[rail_idx]);
     }
     status = r2_hello_socket_connect(&hello->listeners[rail_idx].nic, &address, &fd);
     if (status < 0) {

@@ -44,3 +44,15 @@ check_PROGRAMS += tests/unit/test_bench
 tests_unit_test_bench_SOURCES = tests/unit/test_bench.c
 tests_unit_test_bench_CPPFLAGS = -I$(top_srcdir) -I$(top_builddir) $(OMPI_CPPFLAGS)
 tests_unit_test_bench_LDADD = libr2bench.la $(CMOCKA_LIBS)
+
+# NICs
+check_PROGRAMS += tests/unit/test_nic tests/unit/test_rail_netns
+tests_unit_test_nic_SOURCES = tests/unit/test_nic.c
+tests_unit_test_nic_LDADD = $(R2_TEST_LIBS) $(HWLOC_LIBS)
+tests_unit_test_rail_netns_SOURCES = tests/unit/test_rail_netns.c tests/unit/hello_ends.h
+tests_unit_test_rail_netns_LDADD = $(R2_TEST_LIBS)
+EXTRA_DIST += \
+    tests/golden/nic/chains.txt \
+    tests/golden/nic/dual-4nic.xml \
+    tests/golden/nic/dual-8nic.xml \
+    tests/golden/nic/single-2nic.xml

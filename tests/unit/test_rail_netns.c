@@ -1,0 +1,445 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * NICs that go down, lose their address and are made anew, in two network namespaces of our own:
+ * finding, watching, and hellos over exactly the NIC they are meant for.
+ */
+#include "hello_ends.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "rail/nic.h"
+
+/*
+ * This process is one host, a child the other: rail0 10.0.0.1 -- 10.0.0.2, rail1 10.0.1.1
+ * -- 10.0.1.2, a default route on rail1. The child serves hellos and does what it is told through a
+ * pipe.
+ */
+static pid_t t_peer;
+static int t_to_peer, t_from_peer;
+static uint8_t t_peer_address[2][R2_HELLO_ADDRESS_MAX];
+static uint8_t t_own_address[2][R2_HELLO_ADDRESS_MAX];
+
+static bool t_sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+static bool t_sh(const char *format, ...)
+{
+    char command[512];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(command, sizeof(command), format, args);
+    va_end(args);
+    return 0 == system(command);
+}
+
+static r2_nic_t t_nic(const char *name)
+{
+    r2_nic_t nics[R2_RAILS_MAX];
+    char text[256];
+    size_t count;
+
+    if (R2_OK != r2_nics_find(name, false, nics, &count, text, sizeof(text))) {
+        fprintf(stderr, "%s\n", text);
+        abort();
+    }
+    return nics[0];
+}
+
+/** The other host. Listens while its NICs are down, then answers until the pipe closes. */
+static void t_peer_main(int in, int out)
+{
+    t_end_t *end = t_bare();
+    char line[256];
+    size_t used = 0;
+
+    end->hello.ops->key(end->hello.instance, t_key);
+    for (uint32_t rail = 0; rail < 2; ++rail) {
+        const r2_nic_t nic = t_nic(0 == rail ? "rail0" : "rail1");
+
+        if (nic.carrier || R2_OK != end->hello.ops->listen(end->hello.instance, rail, &nic,
+                                                           end->address, &end->address_bytes)) {
+            _exit(1);
+        }
+        if (sizeof(end->address) != write(out, end->address, sizeof(end->address))) {
+            _exit(1);
+        }
+    }
+    for (;;) {
+        struct pollfd fds[2] = {{end->hello.ops->fd(end->hello.instance), POLLIN, 0},
+                                {in, POLLIN, 0}};
+
+        poll(fds, 2, -1);
+        t_poll(end);
+        if (0 != fds[1].revents) {
+            if (1 != read(in, &line[used], 1)) {
+                _exit(0);
+            }
+            if ('\n' == line[used]) {
+                line[used] = '\0';
+                line[0] = (char) (t_sh("%s", line) ? 'y' : 'n');
+                used = 0;
+                if (1 != write(out, line, 1)) {
+                    _exit(1);
+                }
+            } else {
+                ++used;
+            }
+        }
+    }
+}
+
+/** Runs a command on the other host. */
+static void t_there(const char *command)
+{
+    char answer = 0;
+
+    assert_true(dprintf(t_to_peer, "%s\n", command) > 0);
+    assert_int_equal(read(t_from_peer, &answer, 1), 1);
+    assert_int_equal(answer, 'y');
+}
+
+static int t_start_peer(void)
+{
+    int down[2], up[2], ready = 0;
+
+    if (0 != pipe(down) || 0 != pipe(up)) {
+        return -1;
+    }
+    t_peer = fork();
+    if (0 == t_peer) {
+        if (0 != unshare(CLONE_NEWNET) || 1 != write(up[1], "r", 1) ||
+            1 != read(down[0], &ready, 1)) {
+            _exit(1);
+        }
+        close(down[1]);
+        t_peer_main(down[0], up[1]);
+    }
+    close(down[0]);
+    close(up[1]);
+    t_to_peer = down[1];
+    t_from_peer = up[0];
+    return 1 == read(up[0], &ready, 1) ? 0 : -1;
+}
+
+/** @return 0, or -1 where the kernel does not let us. */
+static int t_set_up(void **state)
+{
+    (void) state;
+    if (0 != t_start_peer() ||
+        !t_sh(
+            "for n in '' 'nsenter -t %d -n'; do "
+            "$n sh -c 'echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6'; done; "
+            "ip link set lo up && for i in 0 1; do "
+            "ip link add rail$i type veth peer name rail$i netns %d && "
+            "ip addr add 10.0.$i.1/24 dev rail$i && "
+            "nsenter -t %d -n ip addr add 10.0.$i.2/24 dev rail$i && ip link set rail$i up; done; "
+            "ip route add default via 10.0.1.2 dev rail1",
+            (int) t_peer, (int) t_peer, (int) t_peer) ||
+        1 != write(t_to_peer, "g", 1)) {
+        return -1;
+    }
+    for (unsigned rail = 0; rail < 2; ++rail) {
+        const ssize_t want = sizeof(t_peer_address[0]);
+
+        if (want != read(t_from_peer, t_peer_address[rail], (size_t) want)) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int t_tear_down(void **state)
+{
+    (void) state;
+    close(t_to_peer);
+    waitpid(t_peer, NULL, 0);
+    return 0;
+}
+
+/** Calls the peer's listener of `to` through our rail `from`. */
+static r2_status_t t_call_rail(t_end_t *end, uint32_t from, uint32_t to)
+{
+    r2_status_t status = end->hello.ops->call(end->hello.instance, from, t_peer_address[to], 26,
+                                              "x", 1, R2_NS_PER_S, 0);
+
+    if (R2_OK == status) {
+        struct pollfd fd = {end->hello.ops->fd(end->hello.instance), POLLIN, 0};
+
+        end->results = 0;
+        end->status[0] = R2_IN_PROGRESS;
+        while (0 == end->results) {
+            if (0 == poll(&fd, 1, 300)) {
+                t_time_ns += R2_NS_PER_S; /* nothing comes any more: the timeout */
+            }
+            t_poll(end);
+        }
+        status = end->status[0];
+    }
+    return status;
+}
+
+static t_end_t *t_here(void)
+{
+    t_end_t *end = t_bare();
+    const char *const names[] = {"rail0", "rail1"};
+
+    end->hello.ops->key(end->hello.instance, t_key);
+    for (uint32_t rail = 0; rail < 2; ++rail) {
+        const r2_nic_t nic = t_nic(names[rail]);
+
+        assert_int_equal(end->hello.ops->listen(end->hello.instance, rail, &nic,
+                                                t_own_address[rail], &end->address_bytes),
+                         R2_OK);
+    }
+    return end;
+}
+
+/** As t_call_rail(), for a rail that has just come up: the first packets may be lost. */
+static r2_status_t t_call_soon(t_end_t *end, uint32_t from, uint32_t to)
+{
+    r2_status_t status = R2_ERR_TIMEOUT;
+
+    for (unsigned tries = 0; tries < 20 && R2_OK != status; ++tries) {
+        status = t_call_rail(end, from, to);
+    }
+    return status;
+}
+
+/** Packets sent on a NIC of this network namespace. */
+static unsigned long t_sent(const char *name)
+{
+    char line[512];
+    unsigned long packets = 0;
+    FILE *stream = fopen("/proc/self/net/dev", "r");
+
+    assert_non_null(stream);
+    while (NULL != fgets(line, sizeof(line), stream)) {
+        const char *at = strstr(line, name);
+
+        if (NULL != at) {
+            assert_int_equal(
+                sscanf(at + strlen(name), ": %*u %*u %*u %*u %*u %*u %*u %*u %*u %lu", &packets),
+                1);
+        }
+    }
+    fclose(stream);
+    return packets;
+}
+
+/** The listener that was opened with the NIC down works when it comes up, and after each flap. */
+static void test_down_and_up(void **state)
+{
+    t_end_t *end = t_here();
+
+    (void) state;
+    assert_true(t_call_rail(end, 0, 0) < 0);
+    t_there("ip link set rail0 up; ip link set rail1 up");
+    assert_int_equal(t_call_soon(end, 0, 0), R2_OK);
+    t_there("ip link set rail0 down");
+    assert_true(t_call_rail(end, 0, 0) < 0);
+    assert_int_equal(t_call_soon(end, 1, 1), R2_OK);
+    t_there("ip link set rail0 up");
+    assert_int_equal(t_call_soon(end, 0, 0), R2_OK);
+    t_end_free(end);
+}
+
+/** Without its address the peer does not answer; with it, it does, on the same port. */
+static void test_address_away(void **state)
+{
+    t_end_t *end = t_here();
+
+    (void) state;
+    t_there("ip addr del 10.0.0.2/24 dev rail0");
+    assert_true(t_call_rail(end, 0, 0) < 0);
+    t_there("ip addr add 10.0.0.2/24 dev rail0");
+    assert_int_equal(t_call_soon(end, 0, 0), R2_OK);
+    assert_true(t_sh("ip addr del 10.0.0.1/24 dev rail0"));
+    assert_int_equal(t_call_rail(end, 0, 0), R2_ERR_NO_DEVICE);
+    assert_true(t_sh("ip addr add 10.0.0.1/24 dev rail0"));
+    assert_int_equal(t_call_soon(end, 0, 0), R2_OK);
+    t_end_free(end);
+}
+
+/** With rail0 down a call over rail0 does not leave through rail1, which has the default route. */
+static void test_no_detour(void **state)
+{
+    t_end_t *end = t_here();
+    unsigned long sent;
+
+    (void) state;
+    assert_int_equal(t_call_rail(end, 1, 0) < 0, true); /* the listener of rail0 hears rail0 only */
+    assert_true(t_sh("ip link set rail0 down"));
+    sent = t_sent("rail1");
+    assert_true(t_call_rail(end, 0, 0) < 0);
+    assert_int_equal(t_sent("rail1"), sent);
+    assert_true(t_sh("ip link set rail0 up"));
+    assert_int_equal(t_call_soon(end, 0, 0), R2_OK);
+    t_end_free(end);
+}
+
+/* Watching. */
+
+typedef struct t_news {
+    unsigned events;
+    bool carrier[2];
+    uint32_t ipv4[2];
+} t_news_t;
+
+static void t_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
+{
+    t_news_t *news = arg;
+
+    assert_true(idx < 2);
+    ++news->events;
+    news->carrier[idx] = carrier;
+    news->ipv4[idx] = ipv4;
+}
+
+/** Polls until nothing has come for a while. @return number of events. */
+static unsigned t_settle(r2_nic_watch_t *watch, t_news_t *news)
+{
+    struct pollfd fd = {r2_nic_watch_fd(watch), POLLIN, 0};
+    const unsigned before = news->events;
+
+    while (poll(&fd, 1, 100) > 0) {
+        r2_nic_watch_poll(watch);
+    }
+    return news->events - before;
+}
+
+static void test_watch(void **state)
+{
+    const uint32_t ip = inet_addr("10.0.0.1");
+    r2_nic_t nics[2] = {t_nic("rail0"), t_nic("rail1")};
+    t_news_t news = {0};
+    r2_nic_watch_t *watch;
+
+    (void) state;
+    assert_true(nics[0].carrier && ip == nics[0].ipv4);
+    nics[1].carrier = false; /* it changed before we began to watch */
+    assert_int_equal(r2_nic_watch_create(nics, 2, t_event, &news, &watch), R2_OK);
+    assert_int_equal(t_settle(watch, &news), 1);
+    assert_true(news.carrier[1]);
+    assert_true(t_sh("ip link set rail0 down"));
+    assert_int_equal(t_settle(watch, &news), 1);
+    assert_true(!news.carrier[0] && ip == news.ipv4[0]);
+    assert_true(t_sh("ip link set rail0 up"));
+    assert_int_equal(t_settle(watch, &news), 1);
+    assert_true(news.carrier[0]);
+    t_there("ip link set rail0 down");
+    assert_int_equal(t_settle(watch, &news), 1);
+    assert_false(news.carrier[0]);
+    t_there("ip link set rail0 up");
+    assert_int_equal(t_settle(watch, &news), 1);
+    assert_true(t_sh("ip addr del 10.0.0.1/24 dev rail0"));
+    assert_int_equal(t_settle(watch, &news), 1);
+    assert_true(!news.carrier[0] && 0 == news.ipv4[0]);
+    assert_true(t_sh("ip addr add 10.0.0.9/24 dev rail0"));
+    assert_int_equal(t_settle(watch, &news), 1);
+    assert_true(news.carrier[0] && inet_addr("10.0.0.9") == news.ipv4[0]);
+    assert_true(t_sh("ip addr add 10.5.0.9/24 dev rail0")); /* a second one says nothing */
+    assert_int_equal(t_settle(watch, &news), 0);
+    assert_true(t_sh("ip addr del 10.0.0.9/24 dev rail0")); /* and takes over */
+    assert_true(t_settle(watch, &news) >= 1);
+    assert_true(news.carrier[0] && inet_addr("10.5.0.9") == news.ipv4[0]);
+    assert_true(t_sh("ip addr add 10.0.0.1/24 dev rail0; ip addr del 10.5.0.9/24 dev rail0"));
+    assert_true(t_settle(watch, &news) >= 1);
+    assert_true(news.carrier[0] && ip == news.ipv4[0]);
+    r2_nic_watch_destroy(watch);
+}
+
+/** More news than the socket can hold: the end state is right all the same. */
+static void test_watch_overrun(void **state)
+{
+    const r2_nic_t nics[2] = {t_nic("rail0"), t_nic("rail1")};
+    t_news_t news = {0};
+    r2_nic_watch_t *watch;
+
+    (void) state;
+    assert_int_equal(r2_nic_watch_create(nics, 2, t_event, &news, &watch), R2_OK);
+    assert_int_equal(t_settle(watch, &news), 0);
+    assert_true(t_sh("{ for i in $(seq 700); do echo link set rail1 down; echo link set rail1 up; "
+                     "done; echo link set rail0 down; } | ip -batch -"));
+    assert_true(t_settle(watch, &news) >= 1);
+    assert_true(!news.carrier[0] && !r2_nic_watch_nic(watch, 0)->carrier);
+    assert_true(r2_nic_watch_nic(watch, 1)->carrier);
+    assert_true(t_sh("ip link set rail0 up"));
+    assert_true(t_settle(watch, &news) >= 1);
+    assert_true(news.carrier[0]);
+    r2_nic_watch_destroy(watch);
+}
+
+/** The device is deleted and made anew: same rail, same port. Last: the peer's listener is deaf
+ * then. */
+static void test_made_anew(void **state)
+{
+    const r2_nic_t nics[1] = {t_nic("rail0")};
+    t_end_t *end = t_here();
+    t_news_t news = {0};
+    r2_nic_watch_t *watch;
+    char command[96];
+
+    (void) state;
+    assert_int_equal(r2_nic_watch_create(nics, 1, t_event, &news, &watch), R2_OK);
+    assert_int_equal(t_settle(watch, &news), 0);
+    assert_true(t_sh("ip link del rail0"));
+    assert_true(t_settle(watch, &news) >= 1);
+    assert_true(!news.carrier[0] && 0 == news.ipv4[0]);
+    assert_int_equal(t_call_rail(end, 0, 0), R2_ERR_NO_DEVICE);
+    assert_true(t_sh("ip link add rail0 type veth peer name rail0 netns %d && "
+                     "ip addr add 10.0.0.1/24 dev rail0 && ip link set rail0 up && "
+                     "nsenter -t %d -n sh -c 'ip addr add 10.0.0.2/24 dev rail0; "
+                     "ip link set rail0 up'",
+                     (int) t_peer, (int) t_peer));
+    assert_true(t_settle(watch, &news) >= 1);
+    assert_true(news.carrier[0] && inet_addr("10.0.0.1") == news.ipv4[0]);
+    assert_int_not_equal(r2_nic_watch_nic(watch, 0)->ifindex, nics[0].ifindex);
+    /* The peer's listener is of the old device: it is not there. Ours follows with our call. */
+    assert_int_equal(t_call_rail(end, 0, 0), R2_ERR_REFUSED);
+    snprintf(command, sizeof(command), "timeout 5 bash -c 'exec 3<>/dev/tcp/10.0.0.1/%d'",
+             t_own_address[0][8] << 8 | t_own_address[0][9]);
+    t_there(command);
+    r2_nic_watch_destroy(watch);
+    t_end_free(end);
+}
+
+/** Root of a new user namespace, so that no privilege is needed. */
+static bool t_become_root(void)
+{
+    const unsigned uid = geteuid();
+    char map[32];
+    int fd;
+
+    if (0 != unshare(CLONE_NEWUSER)) {
+        return false;
+    }
+    snprintf(map, sizeof(map), "0 %u 1", uid);
+    fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || write(fd, map, strlen(map)) < 0) {
+        return false;
+    }
+    close(fd);
+    return true;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_down_and_up),   cmocka_unit_test(test_address_away),
+        cmocka_unit_test(test_no_detour),     cmocka_unit_test(test_watch),
+        cmocka_unit_test(test_watch_overrun), cmocka_unit_test(test_made_anew),
+    };
+
+    signal(SIGPIPE, SIG_IGN);
+    if ((0 != geteuid() && !t_become_root()) || 0 != unshare(CLONE_NEWNET) ||
+        !t_sh("ip link add t0 type veth peer name t1 && ip link del t0 && nsenter -V >/dev/null")) {
+        printf("network namespaces are not available here\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, t_set_up, t_tear_down);
+}
