@@ -49,10 +49,11 @@ typedef struct size_run {
     r2_bench_series_t series;
 } size_run_t;
 
-static void give_up(const char *what)
+static _Noreturn void give_up(const char *what)
 {
     fprintf(stderr, "r2 benchmark: %s\n", what);
     MPI_Abort(MPI_COMM_WORLD, 1);
+    abort();
 }
 
 static MPI_Datatype mpi_type(r2_bench_type_t type)

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 enum {
-    OUTPUT_BYTES = 4096,      /* kept of what a command prints */
+    OUTPUT_BYTES = 4096,      /* kept of the end of what a command prints */
     COMMAND_LIMIT_MS = 30000, /* then it is killed */
     SYNC = UINT16_MAX,        /* fault number of the answer to ORDER_SYNC */
 };
@@ -98,14 +98,12 @@ static void exec_command(const r2_bench_options_t *options, const r2_bench_fault
 static bool collect(int fd, char *text)
 {
     double limit_s = r2_bench_now_s() + COMMAND_LIMIT_MS * 1e-3;
-    char spill[OUTPUT_BYTES];
     size_t used = 0;
 
     text[0] = '\0';
     for (;;) {
         struct pollfd set = {.fd = fd, .events = POLLIN};
         int left_ms = (int) ((limit_s - r2_bench_now_s()) * 1e3);
-        bool room = used + 1 < OUTPUT_BYTES;
         ssize_t got;
 
         if (left_ms <= 0) {
@@ -114,11 +112,15 @@ static bool collect(int fd, char *text)
         if (poll(&set, 1, left_ms) <= 0) {
             continue;
         }
-        got = read(fd, room ? text + used : spill, room ? OUTPUT_BYTES - 1 - used : sizeof(spill));
+        if (used + 1 == OUTPUT_BYTES) { /* only the end matters */
+            used /= 2;
+            memmove(text, text + OUTPUT_BYTES - 1 - used, used);
+        }
+        got = read(fd, text + used, OUTPUT_BYTES - 1 - used);
         if (0 == got || (-1 == got && EINTR != errno)) {
             return true;
         }
-        if (room && got > 0) {
+        if (got > 0) {
             used += (size_t) got;
             text[used] = '\0';
         }
