@@ -14,7 +14,7 @@
 
 #include "link/state.h"
 
-/* Silence of our own (stopped, swapped out, computing) of more than this restarts all lane timers. */
+/* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* Parked bytes at which the service thread stops reading for an application that is away. */
 #define R2_SERVICE_PARK_BYTES (4u << 20)
@@ -159,12 +159,28 @@ static unsigned r2_net_progress_rails(r2_net_t *net)
     return events;
 }
 
-/* We did not look for a while: what is late may be in our own buffers. */
+/* When we should have looked again at the latest, seen from the last sweep. */
+static uint64_t r2_net_due_ns(r2_net_t *net)
+{
+    uint64_t now_ns = net->now_ns;
+    uint64_t due_ns;
+
+    net->now_ns = net->last_sweep_ns;
+    due_ns = r2_net_deadline_ns(net);
+    net->now_ns = now_ns;
+    return R2_NEVER_NS == due_ns ? net->last_sweep_ns : r2_max(due_ns, net->last_sweep_ns);
+}
+
+/*
+ * We were away: what is late may be in our own buffers. Having slept until a timer of ours is not
+ * being away, or a process that waits for nothing but timers would never see a lane expire.
+ */
 static void r2_net_notice_own_silence(r2_net_t *net)
 {
     r2_link_t *link;
 
-    if (net->now_ns - net->last_sweep_ns > R2_OWN_SILENCE_NS) {
+    if (net->now_ns - net->last_sweep_ns > R2_OWN_SILENCE_NS
+        && net->now_ns > r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
         DL_FOREACH(net->active, link)
         {
             for (uint32_t i = 0; i < link->lane_count; ++i) {

@@ -120,7 +120,8 @@ typedef struct r2_lane {
     uint64_t rate_bytes_per_s;     /* acknowledged, smoothed */
     uint64_t rate_bytes, rate_from_ns;
     bool limited;                  /* the window was full since the last look */
-    bool hedged;                   /* its chunks were given to other lanes in this silence */
+    bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
+    uint64_t doubt_ns;             /* since when, if hedged */
     bool failed;                   /* the transport or the peer said so: fence at the end of the sweep */
     bool hello_seen, hello_acked;  /* WIRING: what has crossed so far */
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */

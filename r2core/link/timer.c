@@ -47,13 +47,19 @@ static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
 
 /*
  * Another lane heard from the peer well after this one should have: the peer lives, the lane does
- * not. "Well after", because a peer may be interrupted between reading one rail and the next.
+ * not. "Well after", because a peer may be interrupted between reading one rail and the next. Or it
+ * heard the answer to what this lane gave away when it came in doubt, a whole timeout ago: the first
+ * answer after a silence restarts all timers.
  */
 static bool r2_lane_others_alive(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
     uint64_t base_ns = r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) +
                        r2_lane_timeout_ns(lane) / 2;
+
+    if (lane->hedged) {
+        base_ns = r2_min(base_ns, lane->doubt_ns);
+    }
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         if (&link->lanes[i] != lane && link->lanes[i].last_rx_ns > base_ns) {
@@ -76,12 +82,16 @@ static void r2_lane_suspect(r2_lane_t *lane)
     r2_tx_hedge(lane);
 }
 
-/* Nothing at all answers: another lane may show whether it is the lane or the peer. */
+/*
+ * Nothing at all answers: another lane may show whether it is the lane or the peer. Called again while
+ * the doubt lasts, for what has been given to this lane since.
+ */
 static void r2_lane_doubt(r2_lane_t *lane)
 {
     if (!lane->hedged) {
-        r2_tx_hedge(lane);
+        lane->doubt_ns = lane->link->net->now_ns;
     }
+    r2_tx_hedge(lane);
 }
 
 /* True if the transport still reads memory of a message that is delivered by other lanes. */

@@ -351,15 +351,30 @@ static bool r2_lane_carries(const r2_lane_t *lane, const r2_tx_item_t *item)
     return false;
 }
 
+/* True if a lane is up that has not come in doubt: then doubtful ones get nothing new. */
+static bool r2_tx_has_sound_lane(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* The lane that pulls the next packet; NULL: none has room. A hedge never goes where its twin is. */
 static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t bytes)
 {
+    bool sound = r2_tx_has_sound_lane(link);
     r2_lane_t *best = NULL;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[(link->preferred + i) % link->lane_count];
 
-        if (!r2_lane_room(lane, bytes) || (NULL != item && r2_lane_carries(lane, item))) {
+        if ((sound && lane->hedged) || !r2_lane_room(lane, bytes) ||
+            (NULL != item && r2_lane_carries(lane, item))) {
             continue;
         }
         if (bytes <= R2_SHORT_PACKET_BYTES) {

@@ -231,7 +231,7 @@ static void draw_program(draw_t *d)
             size_a = draw_comm(d, "a", 7); /* always the same context id */
         }
         if (0 == size_b && chance(d, 15)) {
-            size_b = draw_comm(d, "b", pick(d, 7, 9));
+            size_b = draw_comm(d, "b", pick(d, 8, 9));
         }
         if (0 != size_a && chance(d, 40)) {
             draw_coll(d, "a", size_a);

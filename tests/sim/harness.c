@@ -459,9 +459,14 @@ static void job_run_program(job_t *job)
     uint32_t steps = 0;
 
     while (!job->failed && !job_finished(job)) {
-        if (++steps > STEP_LIMIT || r2_sim_next_ns(job->sim) > limit_ns || !r2_sim_step(job->sim)) {
-            job_fail(job, "stuck: not finished after %s",
-                     steps > STEP_LIMIT ? "too many events" : "the limit of virtual time");
+        if (++steps > STEP_LIMIT) {
+            job_fail(job, "stuck: too many events");
+        } else if (r2_sim_next_ns(job->sim) > limit_ns) {
+            job_fail(job, "stuck: %s", R2_NEVER_NS == r2_sim_next_ns(job->sim)
+                                           ? "nobody waits for anything any more"
+                                           : "not finished within the limit of virtual time");
+        } else {
+            r2_sim_step(job->sim);
         }
         job_take_sim_failure(job);
     }
