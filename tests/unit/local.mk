@@ -18,6 +18,10 @@ tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_tp_ucx
 tests_unit_test_tp_ucx_SOURCES = tests/unit/test_tp_ucx.c
 tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/lab/ucx_flaps
+tests_lab_ucx_flaps_SOURCES = tests/lab/ucx_flaps.c
+tests_lab_ucx_flaps_LDADD = $(R2_TEST_LIBS)
+EXTRA_DIST += tests/lab/test_ucx_flaps.py
 
 # Schedules: the checker over every builder, broken schedules that it must catch, choices by length
 CHECKER_SOURCES = \
