@@ -10,3 +10,6 @@ libr2core_la_SOURCES += \
     r2core/ctx/start.c \
     r2core/ctx/state.h \
     r2core/ctx/wait.c
+
+libr2core_la_SOURCES += \
+    r2core/ctx/version.c

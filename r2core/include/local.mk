@@ -9,7 +9,8 @@ r2include_HEADERS += \
     r2core/include/r2/nic.h \
     r2core/include/r2/params.h \
     r2core/include/r2/r2.h \
-    r2core/include/r2/status.h
+    r2core/include/r2/status.h \
+    r2core/include/r2/version.h
 
 # The tables that the public headers include as "base/NAME.def".
 r2includebasedir = $(r2includedir)/base

@@ -3,6 +3,7 @@
 # MPI programs of our own, run under mpirun by tests/suites.tsv.
 EXTRA_DIST += \
     tests/functional/install \
+    tests/functional/r2_info \
     tests/functional/run-mpi \
     tests/functional/selection \
     tests/functional/tap.sh \

@@ -60,3 +60,9 @@ EXTRA_DIST += \
     tests/golden/nic/dual-4nic.xml \
     tests/golden/nic/dual-8nic.xml \
     tests/golden/nic/single-2nic.xml
+
+# r2_info
+check_PROGRAMS += tests/unit/test_info
+tests_unit_test_info_SOURCES = tests/unit/test_info.c tools/info/problems.c tools/info/info.h
+tests_unit_test_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
+tests_unit_test_info_LDADD = $(R2_TEST_LIBS)

@@ -14,5 +14,6 @@
 #include "r2/nic.h"
 #include "r2/params.h"
 #include "r2/status.h"
+#include "r2/version.h"
 
 #endif

@@ -1,0 +1,84 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What r2_info knows of this host and installation, and how it is shown.
+ */
+#ifndef R2_TOOLS_INFO_H
+#define R2_TOOLS_INFO_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "r2/nic.h"
+#include "r2/params.h"
+#include "r2/version.h"
+
+#define INFO_PROBLEMS_MAX 64
+#define INFO_SOURCE_BYTES 64
+#define INFO_PARAMS_MAX   128
+
+/** How bad a problem is. */
+typedef enum info_level {
+    INFO_ERROR,   /* r2 does not run */
+    INFO_WARNING, /* r2 runs, with less than it could have */
+    INFO_HINT
+} info_level_t;
+
+/** A problem of the installation, and what to do. */
+typedef struct info_problem {
+    info_level_t level;
+    char what[1024];
+    char remedy[512];
+} info_problem_t;
+
+/** All that is shown. */
+typedef struct info {
+    const r2_library_t *libraries; /* borrowed: static */
+    size_t library_count;
+    char host_name[64];
+
+    bool ompi_info;             /* the program ran */
+    char ompi_version[32];      /* of the Open MPI found, "" = unknown */
+    const char *ompi_built_for; /* borrowed: static */
+    bool component;             /* Open MPI finds coll/r2 */
+    char component_version[32];
+    const char *component_dir; /* borrowed: where it was to be installed */
+
+    r2_params_t params;
+    char *values[INFO_PARAMS_MAX];                    /* owned: texts of the strings in params */
+    char sources[INFO_PARAMS_MAX][INFO_SOURCE_BYTES]; /* by row of the table, "default" */
+    char params_text[512];                            /* what is wrong with them, "" = nothing */
+
+    r2_nic_t nics[R2_RAILS_MAX];
+    size_t nic_count;
+    uint32_t chain[R2_RAILS_MAX];
+    char nics_text[1024]; /* why there is none, "" = there are */
+
+    uint64_t memlock_bytes; /* limit of locked memory; UINT64_MAX = none */
+} info_t;
+
+/** Looks at everything. Runs ompi_info. */
+void info_collect(info_t *info);
+void info_free(info_t *info);
+
+/** What is wrong. Pure. @param problems_p INFO_PROBLEMS_MAX rows. @return number of rows. */
+size_t info_problems(const info_t *info, info_problem_t *problems_p);
+/** "error", "warning", "hint". */
+const char *info_level_name(info_level_t level);
+
+/** Text of a parameter's value. */
+void info_param_text(const r2_params_t *params, const r2_param_info_t *row, char *text_p,
+                     size_t text_bytes);
+/** "100 Gbit/s", or "unknown". */
+void info_speed_text(uint64_t speed_bytes_per_s, char *text_p, size_t text_bytes);
+/** "10.0.0.1/24", or "none". */
+void info_address_text(const r2_nic_t *nic, char *text_p, size_t text_bytes);
+
+/** The three ways to show. @return 0, or -1 if writing failed. */
+int info_print_text(const info_t *info, const info_problem_t *problems, size_t count, FILE *out);
+int info_print_json(const info_t *info, const info_problem_t *problems, size_t count, FILE *out);
+int info_print_params_md(FILE *out);
+
+#endif

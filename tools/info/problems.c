@@ -1,0 +1,266 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What is wrong with an installation, and what to do: pure functions of what was found.
+ */
+#include "r2_config.h"
+
+#include "info.h"
+
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define INFO_MEMLOCK_MIN_BYTES (64ull << 20) /* what RDMA rails want to register at least */
+
+typedef struct info_list {
+    info_problem_t *rows; /* borrowed: INFO_PROBLEMS_MAX */
+    size_t count;
+} info_list_t;
+
+/** Adds a problem; its remedy is set with info_remedy(). */
+static void info_add(info_list_t *list, info_level_t level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** Sets the remedy of the problem that was added last. */
+static void info_remedy(info_list_t *list, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void info_add(info_list_t *list, info_level_t level, const char *format, ...)
+{
+    info_problem_t *row = &list->rows[list->count];
+    va_list args;
+
+    if (INFO_PROBLEMS_MAX - 1 == list->count) {
+        return; /* more would not be read either */
+    }
+    ++list->count;
+    row->level = level;
+    row->remedy[0] = '\0';
+    va_start(args, format);
+    vsnprintf(row->what, sizeof(row->what), format, args);
+    va_end(args);
+}
+
+static void info_remedy(info_list_t *list, const char *format, ...)
+{
+    info_problem_t *row = &list->rows[list->count - 1];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(row->remedy, sizeof(row->remedy), format, args);
+    va_end(args);
+}
+
+const char *info_level_name(info_level_t level)
+{
+    static const char *const names[] = {"error", "warning", "hint"};
+
+    return names[level];
+}
+
+void info_speed_text(uint64_t speed_bytes_per_s, char *text_p, size_t text_bytes)
+{
+    const double mbit_per_s = (double) speed_bytes_per_s * 8 / 1e6;
+
+    if (0 == speed_bytes_per_s) {
+        snprintf(text_p, text_bytes, "unknown");
+    } else if (mbit_per_s >= 1000) {
+        snprintf(text_p, text_bytes, "%g Gbit/s", mbit_per_s / 1000);
+    } else {
+        snprintf(text_p, text_bytes, "%g Mbit/s", mbit_per_s);
+    }
+}
+
+void info_address_text(const r2_nic_t *nic, char *text_p, size_t text_bytes)
+{
+    char ip[INET_ADDRSTRLEN];
+
+    if (0 == nic->ipv4 || NULL == inet_ntop(AF_INET, &nic->ipv4, ip, sizeof(ip))) {
+        snprintf(text_p, text_bytes, "none");
+    } else {
+        snprintf(text_p, text_bytes, "%s/%u", ip, nic->prefix_bits);
+    }
+}
+
+/** First number of a version text, "4.1.4" -> 4. */
+static long info_major(const char *version)
+{
+    return strtol(version, NULL, 10);
+}
+
+static void info_check_ompi(const info_t *info, info_list_t *list)
+{
+    if (!info->ompi_info) {
+        info_add(list, INFO_ERROR, "ompi_info was not found: is Open MPI installed?");
+        info_remedy(list, "install Open MPI (Debian package openmpi-bin) or put its bin folder "
+                          "on PATH");
+        return;
+    }
+    if (info_major(info->ompi_version) != info_major(info->ompi_built_for)) {
+        info_add(list, INFO_ERROR, "r2 was built for Open MPI %s, but the one on PATH is %s",
+                 info->ompi_built_for, info->ompi_version);
+        info_remedy(list, "configure and build r2 against this Open MPI (--with-openmpi=DIR), or "
+                          "put the other one on PATH");
+    }
+    if (!info->component) {
+        info_add(list, INFO_ERROR,
+                 "Open MPI does not find the component coll/r2, or could not load it");
+        info_remedy(list,
+                    "run \"make install\" of r2, or tell Open MPI where it is: mpirun --mca "
+                    "mca_base_component_path SYSTEM_DEFAULT:%s; \"ompi_info --mca "
+                    "mca_base_component_show_load_errors 1\" says why a component was not loaded",
+                    info->component_dir);
+    } else if (0 != strcmp(info->component_version, r2_version())) {
+        info_add(list, INFO_ERROR, "the component coll/r2 is version %s, libr2core is %s",
+                 info->component_version, r2_version());
+        info_remedy(list, "remove the old installation, then run \"make install\" of r2 again");
+    }
+}
+
+static void info_check_carrier(const info_t *info, info_list_t *list)
+{
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        const r2_nic_t *nic = &info->nics[i];
+
+        if (!nic->carrier) {
+            info_add(list, INFO_WARNING, "rail %zu (%s) is down or has no carrier", i, nic->name);
+            info_remedy(list,
+                        "check cable and switch port; \"ip link set %s up\"; a running job takes "
+                        "the rail as soon as it is back",
+                        nic->name);
+        }
+        if (0 == nic->ipv4) {
+            info_add(list, INFO_WARNING, "rail %zu (%s) has no IPv4 address", i, nic->name);
+            info_remedy(list,
+                        "give it one (\"ip addr add ADDRESS/BITS dev %s\"), or leave it out "
+                        "of coll_r2_rails",
+                        nic->name);
+        }
+    }
+}
+
+static bool info_same_subnet(const r2_nic_t *a, const r2_nic_t *b)
+{
+    const unsigned bits = a->prefix_bits < b->prefix_bits ? a->prefix_bits : b->prefix_bits;
+    const uint32_t mask = 0 == bits || bits > 32 ? 0 : htonl(~0u << (32 - bits));
+
+    return 0 != a->ipv4 && 0 != b->ipv4 && (a->ipv4 & mask) == (b->ipv4 & mask);
+}
+
+static const char *info_ucx(const info_t *info)
+{
+    for (size_t i = 0; i < info->library_count; ++i) {
+        if (0 == strcmp(info->libraries[i].name, "UCX")) {
+            return info->libraries[i].version;
+        }
+    }
+    return "";
+}
+
+/** UCX up to 1.16 has no way to bind the sockets it connects with. */
+static bool info_ucx_binds(const char *version)
+{
+    unsigned major = 0, minor = 0;
+
+    return 2 == sscanf(version, "%u.%u", &major, &minor) && (major > 1 || minor > 16);
+}
+
+static void info_check_subnets(const info_t *info, info_list_t *list)
+{
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        for (size_t j = i + 1; j < info->nic_count; ++j) {
+            const r2_nic_t *a = &info->nics[i], *b = &info->nics[j];
+
+            if (!info_same_subnet(a, b) || ('\0' != a->rdma[0] && '\0' != b->rdma[0])) {
+                continue;
+            }
+            info_add(list, INFO_WARNING,
+                     "rails %zu (%s) and %zu (%s) are in the same subnet: Linux sends what goes "
+                     "there through one of them%s%s%s",
+                     i, a->name, j, b->name, info_ucx_binds(info_ucx(info)) ? "" : ", and UCX ",
+                     info_ucx_binds(info_ucx(info)) ? "" : info_ucx(info),
+                     info_ucx_binds(info_ucx(info)) ? ""
+                                                    : " does not bind its connections to a NIC");
+            info_remedy(list, "use one subnet for each rail%s",
+                        info_ucx_binds(info_ucx(info))
+                            ? ", or routes by source address and UCX_TCP_EP_BIND_SRC_ADDR=y"
+                            : "");
+            return; /* one is enough to make the point */
+        }
+    }
+}
+
+static void info_check_speeds(const info_t *info, info_list_t *list)
+{
+    const r2_nic_t *fast = NULL, *slow = NULL;
+    char fast_text[32], slow_text[32];
+
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        const r2_nic_t *nic = &info->nics[i];
+
+        if (0 == nic->speed_bytes_per_s) {
+            continue;
+        }
+        fast = NULL == fast || nic->speed_bytes_per_s > fast->speed_bytes_per_s ? nic : fast;
+        slow = NULL == slow || nic->speed_bytes_per_s < slow->speed_bytes_per_s ? nic : slow;
+    }
+    if (NULL == fast || fast->speed_bytes_per_s == slow->speed_bytes_per_s) {
+        return;
+    }
+    info_speed_text(fast->speed_bytes_per_s, fast_text, sizeof(fast_text));
+    info_speed_text(slow->speed_bytes_per_s, slow_text, sizeof(slow_text));
+    info_add(list,
+             fast->speed_bytes_per_s >= 4 * slow->speed_bytes_per_s ? INFO_WARNING : INFO_HINT,
+             "rails differ in speed: %s has %s, %s has %s; short messages may meet the slow one",
+             fast->name, fast_text, slow->name, slow_text);
+    info_remedy(list, "long messages are spread by speed; name only the fast NICs in coll_r2_rails "
+                      "if latency matters more");
+}
+
+static void info_check_memlock(const info_t *info, info_list_t *list)
+{
+    bool rdma = false;
+
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        rdma = rdma || '\0' != info->nics[i].rdma[0];
+    }
+    if (rdma && info->memlock_bytes < INFO_MEMLOCK_MIN_BYTES) {
+        info_add(list, INFO_WARNING,
+                 "only %" PRIu64 " KiB may be locked in memory: RDMA rails cannot register buffers",
+                 info->memlock_bytes >> 10);
+        info_remedy(list,
+                    "\"ulimit -l unlimited\" for the job's shells (/etc/security/limits.conf, "
+                    "or LimitMEMLOCK=infinity in the resource manager's service)");
+    }
+}
+
+size_t info_problems(const info_t *info, info_problem_t *problems_p)
+{
+    info_list_t list = {.rows = problems_p};
+
+    info_check_ompi(info, &list);
+    if ('\0' != info->params_text[0]) {
+        info_add(&list, INFO_ERROR, "wrong parameter: %s", info->params_text);
+        info_remedy(&list, "\"ompi_info --param coll r2 --level 9\" lists parameters with ranges; "
+                           "they are set by mpirun --mca, the environment and "
+                           "openmpi-mca-params.conf");
+    }
+    if ('\0' != info->nics_text[0]) {
+        info_add(&list, INFO_ERROR, "no rails: %s", info->nics_text);
+        info_remedy(&list, "set coll_r2_rails to NICs of this host (mpirun --mca coll_r2_rails "
+                           "NAME,NAME), or give a NIC an IPv4 address");
+    } else if (1 == info->nic_count) {
+        info_add(&list, INFO_WARNING,
+                 "there is only one rail (%s): a job cannot survive its failure",
+                 info->nics[0].name);
+        info_remedy(&list, "connect a second NIC, or name slower ones in coll_r2_rails too");
+    }
+    info_check_carrier(info, &list);
+    info_check_subnets(info, &list);
+    info_check_speeds(info, &list);
+    info_check_memlock(info, &list);
+    return list.count;
+}

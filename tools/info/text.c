@@ -1,0 +1,121 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * r2_info for people.
+ */
+#include "r2_config.h"
+
+#include "info.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+void info_param_text(const r2_params_t *params, const r2_param_info_t *row, char *text_p,
+                     size_t text_bytes)
+{
+    const void *field = (const char *) params + row->offset;
+
+    switch (row->type) {
+    case R2_PARAM_BOOL:
+        snprintf(text_p, text_bytes, "%s", *(const bool *) field ? "true" : "false");
+        break;
+    case R2_PARAM_UINT:
+        snprintf(text_p, text_bytes, "%" PRIu64, *(const uint64_t *) field);
+        break;
+    case R2_PARAM_SIZE:
+        snprintf(text_p, text_bytes, "%zu", *(const size_t *) field);
+        break;
+    case R2_PARAM_STRING:
+        snprintf(text_p, text_bytes, "%s", *(const char *const *) field);
+        break;
+    }
+}
+
+static void info_print_versions(const info_t *info, FILE *out)
+{
+    fprintf(out, "r2 %s\n", r2_version());
+    fprintf(out, "  %-10s %s (r2 was built for %s)\n", "Open MPI",
+            info->ompi_info ? info->ompi_version : "not found", info->ompi_built_for);
+    fprintf(out, "  %-10s %s%s\n", "coll/r2", info->component ? "found, version " : "not found",
+            info->component_version);
+    for (size_t i = 0; i < info->library_count; ++i) {
+        fprintf(out, "  %-10s %s\n", info->libraries[i].name, info->libraries[i].version);
+    }
+}
+
+static void info_print_rail(const info_t *info, size_t idx, FILE *out)
+{
+    const r2_nic_t *nic = &info->nics[idx];
+    char speed[32], address[32], numa[16] = "?", distance[16] = "?";
+
+    info_speed_text(nic->speed_bytes_per_s, speed, sizeof(speed));
+    info_address_text(nic, address, sizeof(address));
+    if (nic->numa_node >= 0) {
+        snprintf(numa, sizeof(numa), "%d", nic->numa_node);
+        snprintf(distance, sizeof(distance), "%u", nic->distance);
+    }
+    fprintf(out, "  %3zu  %-12s %-18s %-12s %-7s %4s %8s  %-13s %s\n", idx, nic->name, address,
+            speed, nic->carrier ? "up" : "DOWN", numa, distance,
+            '\0' != nic->pci[0] ? nic->pci : "-", '\0' != nic->rdma[0] ? nic->rdma : "-");
+}
+
+static void info_print_rails(const info_t *info, FILE *out)
+{
+    fprintf(out, "\nRails of %s (coll_r2_rails is \"%s\")\n", info->host_name, info->params.rails);
+    if (0 == info->nic_count) {
+        fprintf(out, "  none\n");
+        return;
+    }
+    fprintf(out, "  idx  %-12s %-18s %-12s %-7s NUMA distance  %-13s RDMA\n", "name", "address",
+            "speed", "carrier", "PCI");
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        info_print_rail(info, i, out);
+    }
+    fprintf(out, "  distance is from the cores this program may run on\n\nFailover chain\n  ");
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        fprintf(out, "%s%s", i > 0 ? " > " : "", info->nics[info->chain[i]].name);
+    }
+    fprintf(out, "\n");
+}
+
+static void info_print_params(const info_t *info, FILE *out)
+{
+    size_t count;
+    const r2_param_info_t *rows = r2_params_table(&count);
+    r2_params_t defaults;
+
+    r2_params_init(&defaults);
+    fprintf(out, "\nParameters (mpirun --mca coll_r2_NAME VALUE)\n");
+    fprintf(out, "  %-22s %-12s %-8s %-12s %-24s %s\n", "name", "value", "unit", "default", "range",
+            "set by");
+    for (size_t i = 0; i < count && i < INFO_PARAMS_MAX; ++i) {
+        const bool ranged = R2_PARAM_UINT == rows[i].type || R2_PARAM_SIZE == rows[i].type;
+        char value[256], dflt[256], range[64] = "-";
+
+        info_param_text(&info->params, &rows[i], value, sizeof(value));
+        info_param_text(&defaults, &rows[i], dflt, sizeof(dflt));
+        if (ranged) {
+            snprintf(range, sizeof(range), "%" PRIu64 " .. %" PRIu64, rows[i].min, rows[i].max);
+        }
+        fprintf(out, "  %-22s %-12s %-8s %-12s %-24s %s\n", rows[i].name,
+                '\0' != value[0] ? value : "\"\"", rows[i].unit, '\0' != dflt[0] ? dflt : "\"\"",
+                range, info->sources[i]);
+    }
+}
+
+int info_print_text(const info_t *info, const info_problem_t *problems, size_t count, FILE *out)
+{
+    info_print_versions(info, out);
+    info_print_rails(info, out);
+    info_print_params(info, out);
+    fprintf(out, "\nProblems\n");
+    for (size_t i = 0; i < count; ++i) {
+        fprintf(out, "  %s: %s\n    remedy: %s\n", info_level_name(problems[i].level),
+                problems[i].what, problems[i].remedy);
+    }
+    if (0 == count) {
+        fprintf(out, "  none\n");
+    }
+    return 0 == fflush(out) && !ferror(out) ? 0 : -1;
+}
