@@ -39,7 +39,8 @@
 #define R2_HELLO_MAC_BYTES          32
 #define R2_HELLO_ID_BYTES           16
 #define R2_HELLO_FRAME_HEADER_BYTES 12
-#define R2_HELLO_FRAME_MAX          (R2_HELLO_FRAME_HEADER_BYTES + R2_HELLO_BYTES_MAX + R2_HELLO_MAC_BYTES)
+
+#define R2_HELLO_FRAME_MAX (R2_HELLO_FRAME_HEADER_BYTES + R2_HELLO_BYTES_MAX + R2_HELLO_MAC_BYTES)
 
 /** The two ends of a connection: who called and who listened. */
 typedef enum r2_hello_role { R2_HELLO_CLIENT = 0, R2_HELLO_SERVER = 1 } r2_hello_role_t;

@@ -183,8 +183,9 @@ static void r2_hello_queue_frame(r2_hello_conn_t *conn, r2_hello_role_t role, co
                                  size_t bytes)
 {
     uint8_t frame[R2_HELLO_FRAME_MAX];
+    const size_t frame_bytes = r2_hello_frame_seal(&conn->session, role, payload, bytes, frame);
 
-    r2_hello_queue(conn, frame, r2_hello_frame_seal(&conn->session, role, payload, bytes, frame));
+    r2_hello_queue(conn, frame, frame_bytes);
 }
 
 /** Client: connected. Sends magic and nonce. */

@@ -137,8 +137,8 @@ static r2_status_t r2_hello_tcp_listen(void *instance, uint32_t rail_idx, const 
 }
 
 /**
- * A device that was made anew has another index, and the old listener is deaf. Calls are how lanes are
- * healed, so they look after it.
+ * A device that was made anew has another index, and the old listener is deaf. Calls are how lanes
+ * are healed, so they look after it.
  */
 static void r2_hello_listener_follow(r2_hello_listener_t *listener)
 {
@@ -240,6 +240,9 @@ static void r2_hello_accept(r2_hello_listener_t *listener)
     r2_hello_tcp_t *hello = listener->hello;
     const uint64_t now_ns = r2_now_ns(hello->clock);
 
+    if (!hello->has_key) {
+        return; /* only an error can wake us: without a key nobody is let in */
+    }
     for (int i = 0; i < R2_HELLO_ACCEPTS_MAX && r2_hello_may_accept(hello, now_ns); ++i) {
         const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
