@@ -333,6 +333,18 @@ static hello_call_t *hello_next_result(hello_node_t *node)
     return NULL;
 }
 
+/*
+ * The challenge needs both processes: a request is not seen by a process that was stopped until its
+ * caller had given up.
+ */
+static bool hello_still_waits(r2_hello_sim_t *hub, uint64_t serial)
+{
+    const hello_call_t *call = hello_find(hub, serial);
+
+    return NULL != call && HELLO_WAITING == call->state &&
+           r2_sim_now_ns(hub->sim) < call->deadline_ns;
+}
+
 static void hello_poll(void *hello)
 {
     hello_node_t *node = hello;
@@ -346,8 +358,10 @@ static void hello_poll(void *hello)
     node->polling = true;
     while (NULL != (request = node->requests)) {
         DL_DELETE(node->requests, request);
-        node->upcalls.request(node->upcalls.arg, request->rail, request->serial, request->text,
-                              request->bytes);
+        if (hello_still_waits(node->hub, request->serial)) {
+            node->upcalls.request(node->upcalls.arg, request->rail, request->serial, request->text,
+                                  request->bytes);
+        }
         free(request);
     }
     while (NULL != (call = hello_next_result(node))) {

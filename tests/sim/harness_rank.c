@@ -10,6 +10,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "ctx/state.h"
 #include "harness.h"
 
 static int32_t rank_in_comm(const job_rank_t *rank, uint32_t comm)
@@ -320,12 +321,29 @@ bool rank_advance(job_rank_t *rank)
     return any;
 }
 
-void rank_release(job_rank_t *rank)
+/* What is still under way ends as after an error for good. */
+static void abort_ops(job_rank_t *rank)
 {
     rank_op_t *op, *next;
 
+    DL_FOREACH (rank->ops, op) {
+        r2_comm_poison(rank->comms[op->comm], R2_ERR_CANCELED);
+    }
+    r2_coll_collect(rank->ctx);
+    r2_coll_deliver(rank->ctx);
+    DL_FOREACH_SAFE (rank->ops, op, next) {
+        DL_DELETE(rank->ops, op);
+        op_free(op);
+    }
+}
+
+void rank_release(job_rank_t *rank)
+{
+    if (NULL != rank->ctx) {
+        abort_ops(rank);
+    }
     for (uint32_t i = 0; i < SCENARIO_COMMS_MAX; i++) {
-        if (NULL != rank->comms[i] && !has_ops(rank, (int) i)) {
+        if (NULL != rank->comms[i]) {
             r2_comm_destroy(rank->comms[i]);
             rank->comms[i] = NULL;
         }
@@ -333,10 +351,6 @@ void rank_release(job_rank_t *rank)
     if (NULL != rank->ctx) {
         r2_ctx_dismantle(rank->ctx);
         rank->ctx = NULL;
-    }
-    DL_FOREACH_SAFE(rank->ops, op, next) {
-        DL_DELETE(rank->ops, op);
-        op_free(op);
     }
     if (NULL != rank->fault) {
         r2_tp_fault_destroy(rank->fault);

@@ -44,3 +44,8 @@ tests_sim_campaign_SOURCES = tests/sim/campaign.c
 tests_sim_campaign_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 tests_sim_run_scenario_SOURCES = tests/sim/run_scenario.c
 tests_sim_run_scenario_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
+# Collectives under faults
+check_PROGRAMS += tests/sim/test_sim_coll
+tests_sim_test_sim_coll_SOURCES = tests/sim/test_sim_coll.c
+tests_sim_test_sim_coll_LDADD = libr2simtest.la $(R2_TEST_LIBS)

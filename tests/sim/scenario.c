@@ -287,11 +287,10 @@ static bool on_rule(scenario_t *sc, const statement_t *st)
 
 /* ---- program ---- */
 
+/* The newest with this name. */
 static int find_comm(const scenario_t *sc, const char *name)
 {
-    uint32_t i;
-
-    for (i = 0; i < sc->comm_count; i++) {
+    for (uint32_t i = sc->comm_count; i-- > 0;) {
         if (0 == strcmp(sc->comms[i].name, name)) {
             return (int) i;
         }
@@ -331,22 +330,35 @@ static bool read_ranks(const char *word, scenario_comm_t *comm)
     return comm->size > 0;
 }
 
+static bool same_comm(const scenario_comm_t *a, const scenario_comm_t *b)
+{
+    return a->cid == b->cid && a->size == b->size && 0 == strcmp(a->name, b->name)
+           && 0 == memcmp(a->ranks, b->ranks, (size_t) a->size * sizeof(a->ranks[0]));
+}
+
 static bool on_comm(scenario_t *sc, const statement_t *st)
 {
-    int found = st->count < 4 ? -1 : find_comm(sc, st->words[1]);
-    scenario_comm_t *comm = found >= 0 ? &sc->comms[found] : &sc->comms[sc->comm_count];
+    scenario_comm_t comm = {.size = 0};
     const char *ranks = find_option(st, 2, "ranks");
     scenario_step_t *step;
+    int found;
 
-    if (4 != st->count || NULL == ranks || !option_number(st, 2, "cid", &comm->cid) ||
-        (found < 0 && SCENARIO_COMMS_MAX == sc->comm_count) || !read_ranks(ranks, comm)) {
+    if (4 != st->count || NULL == ranks || !option_number(st, 2, "cid", &comm.cid)
+        || !read_ranks(ranks, &comm)) {
         return false;
     }
-    snprintf(comm->name, sizeof(comm->name), "%s", st->words[1]);
-    sc->comm_count += found < 0 ? 1 : 0;
+    snprintf(comm.name, sizeof(comm.name), "%s", st->words[1]);
+    found = find_comm(sc, comm.name);
+    if (found < 0 || !same_comm(&comm, &sc->comms[found])) {
+        if (SCENARIO_COMMS_MAX == sc->comm_count) {
+            return false;
+        }
+        found = (int) sc->comm_count;
+        sc->comms[sc->comm_count++] = comm;
+    }
     step = add_step(sc, STEP_CREATE);
     if (NULL != step) {
-        step->comm = (uint32_t) (comm - sc->comms);
+        step->comm = (uint32_t) found;
     }
     return NULL != step;
 }

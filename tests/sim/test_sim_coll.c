@@ -1,0 +1,327 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Collectives on simulated machines under faults: one test per promise, one line per fault found.
+ */
+#include "r2_config.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "scenario.h"
+
+/* Runs a scenario with several seeds. @return the result of the last. */
+static scenario_result_t run_seeds(const char *text, uint32_t seeds)
+{
+    scenario_result_t result;
+    char source[4096];
+
+    for (uint32_t seed = 1; seed <= seeds; seed++) {
+        snprintf(source, sizeof(source), "seed %u\n%s", seed, text);
+        assert_true(scenario_check(source, &result));
+    }
+    return result;
+}
+
+static scenario_result_t run_one(const char *text)
+{
+    return run_seeds(text, 1);
+}
+
+#define LAB "hosts 4; rails 4; rate 12500000; latency 50us;"
+#define ALL_COLLECTIVES \
+    "coll allreduce i64 1; coll allreduce f64 3000; coll allreduce matrix 700 in-place;" \
+    "coll allgather bytes3 1000; coll allgatherv i64 300; coll allgatherv bytes3 999 in-place;" \
+    "coll reduce-scatter f64 500; coll reduce-scatter matrix 100 in-place;" \
+    "coll reduce-scatter-block i64 800; coll bcast bytes3 20000; coll barrier i64 0;" \
+    "coll allreduce i64 5000 nb; coll allgather f64 100 nb; coll bcast i64 0 nb; wait;"
+
+static void every_layout(void **state)
+{
+    static const char *const layouts[] = {
+        "hosts 1; ppn 1; rails 1;", "hosts 1; ppn 4; rails 2;", "hosts 2; ppn 1; rails 1;",
+        "hosts 2; ppn 2; rails 2;", "hosts 3; ppn 1; rails 3;", "hosts 4; ppn 1; rails 4;",
+        "hosts 5; ppn 1; rails 1;", "hosts 2; ppn 4; rails 4;", "hosts 8; ppn 2; rails 2;"};
+    char text[2048];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(layouts); i++) {
+        scenario_result_t result;
+
+        snprintf(text, sizeof(text), "%s %s", layouts[i], ALL_COLLECTIVES);
+        result = run_one(text);
+        assert_int_equal(0, result.counters.resent_chunks);
+        assert_int_equal(0, result.counters.lanes_failed);
+    }
+}
+
+static void sixty_four_ranks(void **state)
+{
+    (void) state;
+    run_one("hosts 16; ppn 4; rails 2; coll allreduce i64 100; coll allgather i64 10;"
+            "coll barrier i64 0; at 1ms down h3 rail0");
+}
+
+/* The bits of all results do not depend on faults. */
+static void faults_do_not_change_bits(void **state)
+{
+    static const char *const faults[] = {
+        "at 20ms down h1 rail0", "at 20ms drop h1 rail0; at 300ms heal",
+        "at 5ms down h1 rail0; at 6ms down h2 rail1; at 7ms rate h0 rail3 1000000",
+        "at 10ms drop-out h3 rail2; at 100ms pass h3 rail2; at 110ms drop-in h0 rail2"};
+    const char *program = LAB "coll allreduce f64 100000 times=3; coll reduce-scatter f64 20000;";
+    scenario_result_t healthy = run_one(program);
+    char text[2048];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(faults); i++) {
+        scenario_result_t result;
+
+        snprintf(text, sizeof(text), "%s %s", program, faults[i]);
+        result = run_one(text);
+        assert_int_equal(healthy.digest, result.digest);
+        assert_true(result.counters.resent_chunks > 0);
+    }
+}
+
+static void two_rails_of_one_host(void **state)
+{
+    scenario_result_t result =
+        run_one(LAB "coll allreduce i64 200000 times=4; at 20ms down h1 rail0; at 25ms drop h1 rail2");
+
+    (void) state;
+    assert_true(result.counters.longest_gap_ns < 300 * R2_NS_PER_MS);
+}
+
+static void second_failure_hits_the_backup(void **state)
+{
+    (void) state;
+    run_seeds(LAB "coll allreduce i64 100000 times=6; at 20ms down h1 rail0; at 20.5ms down h1 rail1;"
+                  "at 60ms drop h1 rail2; at 300ms up h1 rail0; at 301ms down h1 rail3;"
+                  "at 500ms heal",
+              5);
+}
+
+static void whole_plane(void **state)
+{
+    (void) state;
+    run_one(LAB "coll allreduce i64 200000 times=3; at 20ms down h0 rail1; at 20ms down h1 rail1;"
+                "at 20ms down h2 rail1; at 20ms down h3 rail1");
+}
+
+static void different_rails_on_neighbours(void **state)
+{
+    (void) state;
+    run_one(LAB "coll allreduce i64 200000 times=3; at 20ms down h0 rail0; at 20ms down h1 rail1;"
+                "at 20ms down h2 rail2; at 20ms drop h3 rail3");
+}
+
+static void all_rails_of_a_host_heal(void **state)
+{
+    (void) state;
+    run_seeds(LAB "coll allreduce i64 100000 times=5; at 20ms drop h2 rail0; at 20ms drop h2 rail1;"
+                  "at 20ms drop h2 rail2; at 20ms drop h2 rail3; at 2s heal",
+              3);
+}
+
+static void flapping(void **state)
+{
+    char text[8192];
+    size_t used = 0;
+
+    (void) state;
+    used += (size_t) snprintf(text, sizeof(text), LAB "coll allreduce i64 50000 times=150;");
+    for (uint32_t i = 0; i < 100; i++) {
+        used += (size_t) snprintf(text + used, sizeof(text) - used, "at %ums %s h1 rail0;",
+                                  20 + 25 * i, 0 == i % 2 ? "down" : "up");
+    }
+    assert_true(used < 4096 - 16);
+    run_one(text);
+}
+
+static void dead_from_the_start(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    result = run_one(LAB "coll allreduce i64 100000 times=60; at 0ms down h1 rail0; at 300ms up h1 rail0");
+    assert_true(result.counters.lanes_up >= 2 * 6 * 4);
+    run_one(LAB ALL_COLLECTIVES "at 0ms drop h1 rail0");
+    run_one(LAB "rails-of h2 2;" ALL_COLLECTIVES);
+}
+
+static void unequal_rails(void **state)
+{
+    scenario_result_t result =
+        run_one(LAB "coll allreduce i64 500000 times=4; at 0ms rate h1 rail0 1250000");
+
+    (void) state;
+    assert_int_equal(0, result.counters.lanes_failed);
+}
+
+static void stopped_process_is_no_failure(void **state)
+{
+    scenario_result_t result = run_one(LAB "coll allreduce i64 100000 times=4; at 20ms stop r1;"
+                                           "at 30s cont r1");
+
+    (void) state;
+    assert_int_equal(0, result.counters.lanes_failed);
+    assert_int_equal(0, result.errors);
+}
+
+static void computing_process_is_no_failure(void **state)
+{
+    scenario_result_t result = run_one(LAB "coll allreduce i64 50000; compute 30s rank=2;"
+                                           "coll allreduce i64 50000; coll allgather i64 50000");
+
+    (void) state;
+    assert_int_equal(0, result.counters.lanes_failed);
+}
+
+static void returning_early_serves_the_others(void **state)
+{
+    (void) state;
+    /* the root returns at once and computes; its data must be sent again without it */
+    run_seeds("hosts 3; rails 2; rate 12500000; coll barrier i64 0; coll bcast i64 900 times=5;"
+              "compute 5s rank=0; coll barrier i64 0; at 1ms drop h0 rail0; at 1200us down h0 rail1;"
+              "at 300ms up h0 rail1",
+              10);
+}
+
+static void acknowledgements_lost(void **state)
+{
+    (void) state;
+    run_seeds(LAB ALL_COLLECTIVES "coll allreduce i64 50000 times=3; rule drop 90 only=acks until=2s", 3);
+}
+
+static void duplicates_and_reordering(void **state)
+{
+    scenario_result_t result = run_seeds(
+        LAB ALL_COLLECTIVES "coll allreduce i64 50000 times=3; rule duplicate 20 delay=20ms until=3s;"
+                            "rule delay 10 delay=5ms until=3s",
+        5);
+
+    (void) state;
+    assert_true(result.counters.rx_duplicates > 0);
+}
+
+static void parking_of_one_chunk(void **state)
+{
+    scenario_result_t result =
+        run_seeds("hosts 4; rails 2; param chunk_max_bytes 8192; param parking_bytes 8192;"
+                  "param unasked_bytes 8192; compute 50ms rank=1;" ALL_COLLECTIVES
+                  "at 2ms drop h1 rail0; at 200ms heal",
+                  5);
+
+    (void) state;
+    assert_in_range(result.counters.parked_bytes_max, 0, 3 * 8192);
+}
+
+static void late_data_across_heals(void **state)
+{
+    scenario_result_t result =
+        run_seeds(LAB "keep 100; coll allreduce i64 50000 times=250; at 20ms drop h1 rail0;"
+                      "at 1500ms pass h1 rail0; at 1600ms drop h1 rail1; at 3100ms heal",
+                  3);
+
+    (void) state;
+    assert_true(result.sim.ghosts > 0);
+}
+
+#define COMMUNICATORS \
+    "comm a cid=7 ranks=0,1,2; comm b cid=8 ranks=3,1; coll allreduce i64 500 on=a nb;" \
+    "coll allreduce i64 400 on=b nb; coll allreduce i64 300 nb; wait; free a;" \
+    "comm a cid=7 ranks=0,1,2; coll allgather i64 200 on=a times=5; free a;" \
+    "comm a cid=7 ranks=2,1,0; coll bcast i64 3000 on=a root=2; coll barrier i64 0 on=b; free b;" \
+    "comm b cid=8 ranks=3,1; coll reduce-scatter-block f64 64 on=b; coll allreduce i64 90000;"
+
+static void communicators_overlap_and_come_back(void **state)
+{
+    (void) state;
+    run_one(LAB COMMUNICATORS);
+    run_seeds(LAB COMMUNICATORS "at 200us drop h1 rail0; at 1ms down h0 rail2; at 400ms heal;"
+                                "rule duplicate 10 delay=300ms",
+              5);
+}
+
+static void counters_wrap(void **state)
+{
+    static const char *const starts[] = {"first-seq -1", "first-seq -20", "first-seq 4294967290",
+                                         "first-seq -4294967297", "first-seq 9223372036854775800"};
+    char text[2048];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(starts); i++) {
+        snprintf(text, sizeof(text),
+                 "%s; %s %s at 500us drop h1 rail1; at 2ms down h0 rail0; at 400ms heal;"
+                 "rule duplicate 10 delay=5ms until=1s",
+                 starts[i], LAB, ALL_COLLECTIVES);
+        run_seeds(text, 2);
+    }
+}
+
+/* Every fault that a campaign found, as short as it became. */
+static void found_before(void **state)
+{
+    static const struct {
+        const char *what, *text;
+        uint64_t gap_ms; /* limit for the longest gap; 0: none */
+    } found[] = {
+        {"sleeping until a timer counted as absence, so silent lanes never expired; what was sent on "
+         "a lane in doubt was not given to others",
+         "hosts 3; ppn 2; rails 2; coll allreduce f64 20000 times=10; at 1ms drop h1 rail0;"
+         "at 500ms heal",
+         150},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(found); i++) {
+        scenario_result_t result;
+
+        if (!scenario_check(found[i].text, &result)) {
+            fail_msg("again: %s", found[i].what);
+        }
+        if (0 != found[i].gap_ms &&
+            result.counters.longest_gap_ns > found[i].gap_ms * R2_NS_PER_MS) {
+            fail_msg("gap of %" PRIu64 " ns, again: %s", result.counters.longest_gap_ns,
+                     found[i].what);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_layout),
+        cmocka_unit_test(sixty_four_ranks),
+        cmocka_unit_test(faults_do_not_change_bits),
+        cmocka_unit_test(two_rails_of_one_host),
+        cmocka_unit_test(second_failure_hits_the_backup),
+        cmocka_unit_test(whole_plane),
+        cmocka_unit_test(different_rails_on_neighbours),
+        cmocka_unit_test(all_rails_of_a_host_heal),
+        cmocka_unit_test(flapping),
+        cmocka_unit_test(dead_from_the_start),
+        cmocka_unit_test(unequal_rails),
+        cmocka_unit_test(stopped_process_is_no_failure),
+        cmocka_unit_test(computing_process_is_no_failure),
+        cmocka_unit_test(returning_early_serves_the_others),
+        cmocka_unit_test(acknowledgements_lost),
+        cmocka_unit_test(duplicates_and_reordering),
+        cmocka_unit_test(parking_of_one_chunk),
+        cmocka_unit_test(late_data_across_heals),
+        cmocka_unit_test(communicators_overlap_and_come_back),
+        cmocka_unit_test(counters_wrap),
+        cmocka_unit_test(found_before),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
