@@ -182,6 +182,19 @@ static bool r2_hello_yields(const r2_lane_t *lane, uint32_t attempt)
     return 0 == lane->call_id || lane->link->rank < lane->link->net->rank;
 }
 
+/*
+ * A peer that calls for a lane which is up has heard nothing on it. If that is because we were stopped,
+ * what it waits for lies in our buffers: it is told to wait, once per silence.
+ */
+static bool r2_hello_excuse(r2_lane_t *lane)
+{
+    if (R2_LANE_UP != lane->state || lane->excused || !r2_net_was_away(lane->link->net)) {
+        return false;
+    }
+    lane->excused = true;
+    return true;
+}
+
 static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_t *theirs,
                                           r2_hello_offer_t *ours)
 {
@@ -239,7 +252,7 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
         r2_hello_answer(net, token, R2_HELLO_REJECT);
         return;
     }
-    if (!r2_hello_yields(lane, theirs.attempt)) {
+    if (!r2_hello_yields(lane, theirs.attempt) || r2_hello_excuse(lane)) {
         r2_hello_answer(net, token, R2_HELLO_BUSY);
         return;
     }

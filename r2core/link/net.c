@@ -179,16 +179,23 @@ static void r2_net_notice_own_silence(r2_net_t *net)
 {
     r2_link_t *link;
 
-    if (net->now_ns - net->last_sweep_ns > R2_OWN_SILENCE_NS
-        && net->now_ns > r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
-        DL_FOREACH(net->active, link)
-        {
-            for (uint32_t i = 0; i < link->lane_count; ++i) {
-                link->lanes[i].timer_base_ns = net->now_ns;
-            }
+    if (net->now_ns - net->last_sweep_ns <= R2_OWN_SILENCE_NS
+        || net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
+        return;
+    }
+    net->back_ns = net->now_ns;
+    DL_FOREACH(net->active, link)
+    {
+        for (uint32_t i = 0; i < link->lane_count; ++i) {
+            link->lanes[i].timer_base_ns = net->now_ns;
         }
     }
-    net->last_sweep_ns = net->now_ns;
+}
+
+bool r2_net_was_away(r2_net_t *net)
+{
+    r2_net_notice_own_silence(net);
+    return 0 != net->back_ns && net->now_ns - net->back_ns <= R2_OWN_SILENCE_NS;
 }
 
 static void r2_link_tend_lanes(r2_link_t *link)
@@ -213,6 +220,7 @@ void r2_net_tend(r2_net_t *net)
     r2_link_t *link, *next;
 
     net->now_ns = r2_now_ns(net->clock);
+    r2_net_notice_own_silence(net); /* after SIGCONT the service thread may come here before any sweep */
     DL_FOREACH_SAFE(net->active, link, next)
     {
         r2_link_tend_lanes(link);
@@ -233,6 +241,7 @@ unsigned r2_net_sweep(r2_net_t *net)
 
     net->now_ns = r2_now_ns(net->clock);
     r2_net_notice_own_silence(net);
+    net->last_sweep_ns = net->now_ns;
     events = r2_net_progress_rails(net);
     if (NULL != net->active) {
         r2_net_tend(net);

@@ -126,6 +126,7 @@ typedef struct r2_lane {
     bool hello_seen, hello_acked;  /* WIRING: what has crossed so far */
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
     bool was_up;
+    bool excused;                  /* the peer doubted it after an absence of ours, and was told to wait */
     r2_status_t why;               /* last failure */
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */
@@ -232,6 +233,10 @@ struct r2_link {
     uint32_t refused;              /* hello calls refused in a row */
     r2_peer_info_t info;           /* what the peer published */
 };
+
+/* net.c */
+/** True if this process did not look at its rails for longer than its timers asked for (stopped). */
+bool r2_net_was_away(r2_net_t *net);
 
 /* link.c */
 void r2_link_activate(r2_link_t *link);
