@@ -29,3 +29,4 @@ check_PROGRAMS += tests/functional/oob_pmix
 tests_functional_oob_pmix_SOURCES = tests/functional/oob_pmix.c
 tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_functional_oob_pmix_LDADD = $(R2_TEST_LIBS) $(OMPI_LIBS)
+EXTRA_DIST += tests/lab/test_oob_pmix.py

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""The PMIx exchange between hosts: with and without data in the launcher's fence, with a rank on
+the first or the second host that takes no part, and r2_info on a host of the lab.
+
+Needs tests/functional/oob_pmix and tools/r2_info of the build directory ($R2_BUILDDIR).
+"""
+
+import json
+import os
+import sys
+
+sys.dont_write_bytecode = True
+from labtest import TOP, r2lab, run_all
+
+LAB = "op%d" % os.getpid()
+BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
+
+
+def exchange(silent, *arguments):
+    """Four ranks on two hosts; rank `silent` does not publish (-1: all do)."""
+    said = r2lab("run", "--name", LAB, "--build", BUILD, "--timeout", 40, *arguments,
+                 "--mca", "coll", "^r2", "-n", 4, BUILD + "/tests/functional/oob_pmix", silent)[0]
+    assert "oob_pmix: 4 ranks" in said, said
+
+
+def test_all():
+    """every rank finds the key and every blob"""
+    exchange(-1)
+
+
+def test_silent():
+    """a rank without r2 is found out at once, on either host, rank 0 too"""
+    for silent in (0, 1, 2):
+        exchange(silent)
+
+
+def test_no_data_in_fence():
+    """the same when the launcher's fence brings no data along"""
+    for silent in (-1, 0, 3):
+        exchange(silent, "--mca", "pmix_base_collect_data", 0)
+
+
+def test_info():
+    """r2_info on a host: its rails, and a rail that is down"""
+    words = ["exec", "--name", LAB, "h1", "env", "OMPI_MCA_coll_r2_rails=rail*",
+             "OMPI_MCA_mca_base_component_path=SYSTEM_DEFAULT:%s/mca" % BUILD,
+             BUILD + "/tools/r2_info", "--json"]
+    info = json.loads(r2lab(*words)[0])
+    assert info["failover_chain"] == ["rail0", "rail1"], info["failover_chain"]
+    assert [rail["address"] for rail in info["rails"]] == ["10.77.0.2/24", "10.77.1.2/24"]
+    assert not info["problems"], info["problems"]
+    r2lab("fault", "--name", LAB, "down", "h1", "rail1")
+    info = json.loads(r2lab(*words)[0])
+    assert [rail["carrier"] for rail in info["rails"]] == [True, False]
+    assert "rail 1 (rail1) is down" in info["problems"][0]["what"], info["problems"]
+
+
+def down():
+    """Takes the lab down."""
+    r2lab("down", "--name", LAB)
+
+
+def main():
+    """Raises the lab, runs the tests."""
+    r2lab("up", "--name", LAB, "--hosts", 2, "--rails", 2, "--rate", "100mbit")
+    return run_all([test_all, test_silent, test_no_data_in_fence, test_info], lambda: None, down)
+
+
+sys.exit(main())
