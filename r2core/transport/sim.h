@@ -47,6 +47,7 @@ typedef struct r2_sim_config {
     uint64_t local_latency_ns;  /* 0: 500 ns */
     size_t socket_bytes;        /* 0: 256 KiB */
     size_t receive_bytes;       /* 0: 256 KiB */
+    size_t quantum_bytes;       /* 0: 9000; connections of one rail alternate after so much */
     uint64_t retry_max_ns;      /* 0: 200 ms; longest pause between a repair and the late data */
     uint64_t carrier_delay_ns;  /* 0: 300 us until a host knows of its carrier */
     uint32_t keep_ppm; /* chance that data in the socket survives the closing of its endpoint */

@@ -48,7 +48,7 @@ static bool conn_may_send(const r2_tp_ep_t *ep)
     size_t held = ep->under_way_bytes + ep->unread_bytes;
 
     return NULL != ep->unsent && !ep->stalled && !ep->reset &&
-           (0 == held ||
+           (0 == held || 0 != ep->part_bytes ||
             held + r2_sim_packet_bytes(ep->unsent) <= conn_sim(ep)->config.receive_bytes);
 }
 
@@ -81,6 +81,7 @@ static void conn_rewind(r2_tp_ep_t *ep)
 {
     ep->epoch++;
     ep->unsent = ep->socket.head;
+    ep->part_bytes = 0;
     ep->under_way_bytes = 0;
     ep->stalled = true;
     ep->stalled_since_ns = conn_sim(ep)->now_ns;
@@ -233,25 +234,35 @@ static void conn_arrive(void *arg, uint64_t value)
     }
 }
 
+/*
+ * Sends the next part of the first unsent packet. Parts of several connections alternate on a rail,
+ * as the segments of TCP do; the packet arrives with its last part.
+ */
 static void conn_transmit(r2_tp_ep_t *ep)
 {
     r2_sim_t *sim = conn_sim(ep);
     r2_sim_port_t *to = ep->peer_port;
-    size_t bytes = r2_sim_packet_bytes(ep->unsent);
+    size_t rest = r2_sim_packet_bytes(ep->unsent) - ep->part_bytes;
+    size_t bytes = r2_min(rest, sim->config.quantum_bytes);
     uint64_t out_ns = sim->now_ns + conn_wire_ns(ep->port, bytes);
     uint64_t in_ns =
         r2_max(sim->now_ns + ep->port->latency_ns, to->in_busy_ns) + conn_wire_ns(to, bytes);
-    bool lost =
-        r2_prng_chance(&sim->prng, ep->port->loss_ppm) || r2_prng_chance(&sim->prng, to->loss_ppm);
+    bool lost = false;
 
-    ep->unsent = ep->unsent->next;
     ep->under_way_bytes += bytes;
+    ep->part_bytes += bytes;
     ep->port->sending = true;
     r2_sim_at(sim, out_ns, conn_port_free, ep->port, 0);
     to->in_busy_ns = in_ns;
     in_ns = r2_max(in_ns, out_ns + ep->port->latency_ns);
     ep->arrival_ns = r2_max(ep->arrival_ns, in_ns);
-    r2_sim_at(sim, ep->arrival_ns, conn_arrive, ep, (uint64_t) ep->epoch << 1 | (lost ? 1 : 0));
+    if (bytes == rest) {
+        ep->unsent = ep->unsent->next;
+        ep->part_bytes = 0;
+        lost = r2_prng_chance(&sim->prng, ep->port->loss_ppm) ||
+               r2_prng_chance(&sim->prng, to->loss_ppm);
+        r2_sim_at(sim, ep->arrival_ns, conn_arrive, ep, (uint64_t) ep->epoch << 1 | (lost ? 1 : 0));
+    }
 }
 
 static void conn_kick(r2_sim_port_t *port)
@@ -329,6 +340,7 @@ static void conn_drop_socket(r2_tp_ep_t *ep)
         free(packet);
     }
     ep->socket.head = ep->socket.tail = ep->unsent = NULL;
+    ep->part_bytes = 0;
     ep->under_way_bytes = 0;
     ep->epoch++;
     ep->reset = true;

@@ -41,6 +41,7 @@ static void sim_defaults(r2_sim_config_t *config)
     config->local_latency_ns = sim_or(config->local_latency_ns, 500);
     config->socket_bytes = sim_or(config->socket_bytes, 256 << 10);
     config->receive_bytes = sim_or(config->receive_bytes, 256 << 10);
+    config->quantum_bytes = sim_or(config->quantum_bytes, 9000);
     config->retry_max_ns = sim_or(config->retry_max_ns, 200 * R2_NS_PER_MS);
     config->carrier_delay_ns = sim_or(config->carrier_delay_ns, 300 * R2_NS_PER_US);
     config->batch = (uint32_t) sim_or(config->batch, 16);

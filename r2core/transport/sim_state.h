@@ -91,6 +91,7 @@ struct r2_tp_ep {
     r2_sim_packet_t *unsent;   /* first of `socket` that is not under way */
     r2_sim_pending_t *pending; /* owned list, not yet copied */
     size_t socket_bytes;       /* in `socket`, and arrived without the sender knowing it */
+    size_t part_bytes;         /* of `unsent` that are under way */
     size_t under_way_bytes, unread_bytes, unknown_bytes;
     uint64_t arrival_ns; /* of the newest packet under way: keeps order */
     uint32_t epoch;      /* events of an older one are void */
