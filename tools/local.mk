@@ -17,3 +17,4 @@ tools_r2_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info -DR2_MCA_DIR=
 tools_r2_info_LDADD = libr2core.la $(JANSSON_LIBS)
 dist_man1_MANS += tools/r2_info.1
 EXTRA_DIST += docs/parameters.md
+include $(top_srcdir)/tools/lab/local.mk

@@ -223,6 +223,9 @@ def test_fault_loss():
         assert devices(A)["h1", "rail0"]["fault"].startswith("loss=30%")
         fault("heal", "1", "0")
     assert wire.count(0, 500) == 500
+    fault("loss=100%", "1", "0")
+    assert wire.ways() == "none"
+    fault("heal", "1", "0")
     wire.close()
 
 

@@ -143,9 +143,9 @@ class Faults:
 
     def rule(self, end, kind):
         """The nft rule for one direction, or ''."""
-        if (end, kind) in self.active:
-            return "counter drop;"
         loss = self.active.get((end, "loss"))
+        if (end, kind) in self.active or loss == str(LOSS_UNIT):
+            return "counter drop;"
         return "numgen random mod %d < %s counter drop;" % (LOSS_UNIT, loss) if loss else ""
 
 
