@@ -58,6 +58,9 @@ OBJ_CLASS_DECLARATION(mca_coll_r2_module_t);
 /** Registers every parameter and checks the values. @return OMPI_SUCCESS or OMPI_ERR_BAD_PARAM. */
 int mca_coll_r2_params_register(void);
 
+/** Registers r2core's counters as MPI_T performance variables. @return OMPI_SUCCESS or an error. */
+int mca_coll_r2_pvars_register(void);
+
 /**
  * Makes `--mca coll r2` mean "r2 above Open MPI's own components".
  *

@@ -72,6 +72,10 @@ static int r2_component_register(void)
     }
     /* A bad value ends the job in init_query: failing here would run it silently without r2. */
     mca_coll_r2_component.params_ok = OMPI_SUCCESS == rc;
+    rc = mca_coll_r2_pvars_register();
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     return mca_coll_r2_widen_selection(mca_coll_r2_component.fallback);
 }
 

@@ -17,6 +17,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/module.c \
     ompi/mca/coll/r2/params.c \
     ompi/mca/coll/r2/pieces.c \
+    ompi/mca/coll/r2/pvars.c \
     ompi/mca/coll/r2/reducer.c \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
