@@ -83,6 +83,7 @@ static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
         total += events + advanced;
     } while ((events > 0 || advanced) && ++rounds < RUN_ROUNDS_MAX && !rank->job->failed);
     rank->job->runs += rounds + 1;
+    rank_check_bounds(rank);
     return total;
 }
 
@@ -117,7 +118,13 @@ static void rank_run_service(job_rank_t *rank)
     if (now_ns < rank->app_ns + takeover_ns) {
         job_schedule(rank, rank->app_ns + takeover_ns);
     } else {
+        uint64_t before = rank->job->params.async_progress ? 0 : rank_memory(rank);
+
+        rank->served = true;
         rank_sweep(rank, R2_DRIVE_SERVICE);
+        if (0 != before && before != rank_memory(rank)) {
+            job_fail(rank->job, "rank %u: the service thread wrote application memory", rank->idx);
+        }
         deadline_ns = rank_deadline_ns(rank);
         if (R2_NEVER_NS != deadline_ns) {
             job_schedule(rank, r2_max(deadline_ns, now_ns + R2_NS_PER_MS));
@@ -462,9 +469,10 @@ static void job_run_program(job_t *job)
         if (++steps > STEP_LIMIT) {
             job_fail(job, "stuck: too many events");
         } else if (r2_sim_next_ns(job->sim) > limit_ns) {
-            job_fail(job, "stuck: %s", R2_NEVER_NS == r2_sim_next_ns(job->sim)
-                                           ? "nobody waits for anything any more"
-                                           : "not finished within the limit of virtual time");
+            job_fail(job, "stuck: %s",
+                     R2_NEVER_NS == r2_sim_next_ns(job->sim)
+                         ? "nobody waits for anything any more"
+                         : "not finished within the limit of virtual time");
         } else {
             r2_sim_step(job->sim);
         }

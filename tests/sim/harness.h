@@ -50,6 +50,7 @@ typedef struct job_rank {
     uint64_t compute_until_ns;
     uint32_t step, iteration; /* of the program */
     bool stopped, dead, finished, waiting;
+    bool served; /* the service thread has driven it */
     uint32_t idle_runs; /* runs in a row that did nothing and want to run again at once */
     rank_op_t *ops;     /* owned list: under way */
     r2_comm_t *comms[SCENARIO_COMMS_MAX]; /* owned */
@@ -89,6 +90,8 @@ void job_schedule(job_rank_t *rank, uint64_t time_ns);
 /* harness_rank.c */
 /** Takes finished operations and goes on in the program. @return false: nothing happened. */
 bool rank_advance(job_rank_t *rank);
+/** Hash of the receive buffers of everything under way; not 0. */
+uint64_t rank_memory(const job_rank_t *rank);
 /** Gives up everything of a rank, when the job is over. */
 void rank_release(job_rank_t *rank);
 
@@ -96,7 +99,9 @@ void rank_release(job_rank_t *rank);
 void job_dump(const job_t *job);
 /** Checks that nothing is left over in any context. @return false: text says what is. */
 bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes);
-/** Adds up counters and checks the bounds of memory. */
+/** Checks the bounds of memory of one rank. */
+void rank_check_bounds(const job_rank_t *rank);
+/** Adds up counters. */
 void job_summarise(job_t *job);
 
 #endif

@@ -69,6 +69,29 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
     return true;
 }
 
+void rank_check_bounds(const job_rank_t *rank)
+{
+    const r2_net_t *net = &rank->ctx->net;
+    job_t *job = rank->job;
+
+    for (uint32_t peer = 0; peer < net->size; peer++) {
+        const r2_link_t *link = net->links[peer];
+
+        if (NULL == link) {
+            continue;
+        }
+        if (link->copied_bytes > job->params.replay_bytes) {
+            job_fail(job, "rank %u to %u: %" PRIu64 " bytes copied for replay", rank->idx, peer,
+                     link->copied_bytes);
+        }
+        /* posted rows of an absent application are filled from parking, too, within their credit */
+        if (!rank->served && link->parked_bytes > job->params.parking_bytes) {
+            job_fail(job, "rank %u to %u: %" PRIu64 " bytes parked", rank->idx, peer,
+                     link->parked_bytes);
+        }
+    }
+}
+
 static bool is_maximum(const r2_counter_info_t *info)
 {
     return NULL != strstr(info->name, "_max") || 0 == strncmp(info->name, "longest", 7);

@@ -321,17 +321,30 @@ bool rank_advance(job_rank_t *rank)
     return any;
 }
 
+uint64_t rank_memory(const job_rank_t *rank)
+{
+    const rank_op_t *op;
+    uint64_t hash = 1;
+
+    DL_FOREACH(rank->ops, op) {
+        payload_shape_t shape = payload_shape(&op->call->payload, op->comm_rank);
+
+        hash = payload_hash(hash, op->out, shape.out_bytes);
+    }
+    return 0 == hash ? 1 : hash;
+}
+
 /* What is still under way ends as after an error for good. */
 static void abort_ops(job_rank_t *rank)
 {
     rank_op_t *op, *next;
 
-    DL_FOREACH (rank->ops, op) {
+    DL_FOREACH(rank->ops, op) {
         r2_comm_poison(rank->comms[op->comm], R2_ERR_CANCELED);
     }
     r2_coll_collect(rank->ctx);
     r2_coll_deliver(rank->ctx);
-    DL_FOREACH_SAFE (rank->ops, op, next) {
+    DL_FOREACH_SAFE(rank->ops, op, next) {
         DL_DELETE(rank->ops, op);
         op_free(op);
     }

@@ -332,8 +332,8 @@ static bool read_ranks(const char *word, scenario_comm_t *comm)
 
 static bool same_comm(const scenario_comm_t *a, const scenario_comm_t *b)
 {
-    return a->cid == b->cid && a->size == b->size && 0 == strcmp(a->name, b->name)
-           && 0 == memcmp(a->ranks, b->ranks, (size_t) a->size * sizeof(a->ranks[0]));
+    return a->cid == b->cid && a->size == b->size && 0 == strcmp(a->name, b->name) &&
+           0 == memcmp(a->ranks, b->ranks, (size_t) a->size * sizeof(a->ranks[0]));
 }
 
 static bool on_comm(scenario_t *sc, const statement_t *st)
@@ -343,8 +343,8 @@ static bool on_comm(scenario_t *sc, const statement_t *st)
     scenario_step_t *step;
     int found;
 
-    if (4 != st->count || NULL == ranks || !option_number(st, 2, "cid", &comm.cid)
-        || !read_ranks(ranks, &comm)) {
+    if (4 != st->count || NULL == ranks || !option_number(st, 2, "cid", &comm.cid) ||
+        !read_ranks(ranks, &comm)) {
         return false;
     }
     snprintf(comm.name, sizeof(comm.name), "%s", st->words[1]);

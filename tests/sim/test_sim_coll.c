@@ -37,11 +37,11 @@ static scenario_result_t run_one(const char *text)
 }
 
 #define LAB "hosts 4; rails 4; rate 12500000; latency 50us;"
-#define ALL_COLLECTIVES \
-    "coll allreduce i64 1; coll allreduce f64 3000; coll allreduce matrix 700 in-place;" \
+#define ALL_COLLECTIVES                                                                         \
+    "coll allreduce i64 1; coll allreduce f64 3000; coll allreduce matrix 700 in-place;"        \
     "coll allgather bytes3 1000; coll allgatherv i64 300; coll allgatherv bytes3 999 in-place;" \
-    "coll reduce-scatter f64 500; coll reduce-scatter matrix 100 in-place;" \
-    "coll reduce-scatter-block i64 800; coll bcast bytes3 20000; coll barrier i64 0;" \
+    "coll reduce-scatter f64 500; coll reduce-scatter matrix 100 in-place;"                     \
+    "coll reduce-scatter-block i64 800; coll bcast bytes3 20000; coll barrier i64 0;"           \
     "coll allreduce i64 5000 nb; coll allgather f64 100 nb; coll bcast i64 0 nb; wait;"
 
 static void every_layout(void **state)
@@ -94,8 +94,8 @@ static void faults_do_not_change_bits(void **state)
 
 static void two_rails_of_one_host(void **state)
 {
-    scenario_result_t result =
-        run_one(LAB "coll allreduce i64 200000 times=4; at 20ms down h1 rail0; at 25ms drop h1 rail2");
+    scenario_result_t result = run_one(
+        LAB "coll allreduce i64 200000 times=4; at 20ms down h1 rail0; at 25ms drop h1 rail2");
 
     (void) state;
     assert_true(result.counters.longest_gap_ns < 300 * R2_NS_PER_MS);
@@ -104,9 +104,10 @@ static void two_rails_of_one_host(void **state)
 static void second_failure_hits_the_backup(void **state)
 {
     (void) state;
-    run_seeds(LAB "coll allreduce i64 100000 times=6; at 20ms down h1 rail0; at 20.5ms down h1 rail1;"
-                  "at 60ms drop h1 rail2; at 300ms up h1 rail0; at 301ms down h1 rail3;"
-                  "at 500ms heal",
+    run_seeds(LAB
+              "coll allreduce i64 100000 times=6; at 20ms down h1 rail0; at 20.5ms down h1 rail1;"
+              "at 60ms drop h1 rail2; at 300ms up h1 rail0; at 301ms down h1 rail3;"
+              "at 500ms heal",
               5);
 }
 
@@ -152,7 +153,8 @@ static void dead_from_the_start(void **state)
     scenario_result_t result;
 
     (void) state;
-    result = run_one(LAB "coll allreduce i64 100000 times=60; at 0ms down h1 rail0; at 300ms up h1 rail0");
+    result = run_one(
+        LAB "coll allreduce i64 100000 times=60; at 0ms down h1 rail0; at 300ms up h1 rail0");
     assert_true(result.counters.lanes_up >= 2 * 6 * 4);
     run_one(LAB ALL_COLLECTIVES "at 0ms drop h1 rail0");
     run_one(LAB "rails-of h2 2;" ALL_COLLECTIVES);
@@ -190,24 +192,27 @@ static void returning_early_serves_the_others(void **state)
 {
     (void) state;
     /* the root returns at once and computes; its data must be sent again without it */
-    run_seeds("hosts 3; rails 2; rate 12500000; coll barrier i64 0; coll bcast i64 900 times=5;"
-              "compute 5s rank=0; coll barrier i64 0; at 1ms drop h0 rail0; at 1200us down h0 rail1;"
-              "at 300ms up h0 rail1",
-              10);
+    run_seeds(
+        "hosts 3; rails 2; rate 12500000; coll barrier i64 0; coll bcast i64 900 times=5;"
+        "compute 5s rank=0; coll barrier i64 0; at 1ms drop h0 rail0; at 1200us down h0 rail1;"
+        "at 300ms up h0 rail1",
+        10);
 }
 
 static void acknowledgements_lost(void **state)
 {
     (void) state;
-    run_seeds(LAB ALL_COLLECTIVES "coll allreduce i64 50000 times=3; rule drop 90 only=acks until=2s", 3);
+    run_seeds(
+        LAB ALL_COLLECTIVES "coll allreduce i64 50000 times=3; rule drop 90 only=acks until=2s", 3);
 }
 
 static void duplicates_and_reordering(void **state)
 {
-    scenario_result_t result = run_seeds(
-        LAB ALL_COLLECTIVES "coll allreduce i64 50000 times=3; rule duplicate 20 delay=20ms until=3s;"
-                            "rule delay 10 delay=5ms until=3s",
-        5);
+    scenario_result_t result =
+        run_seeds(LAB ALL_COLLECTIVES
+                  "coll allreduce i64 50000 times=3; rule duplicate 20 delay=20ms until=3s;"
+                  "rule delay 10 delay=5ms until=3s",
+                  5);
 
     (void) state;
     assert_true(result.counters.rx_duplicates > 0);
@@ -236,10 +241,10 @@ static void late_data_across_heals(void **state)
     assert_true(result.sim.ghosts > 0);
 }
 
-#define COMMUNICATORS \
-    "comm a cid=7 ranks=0,1,2; comm b cid=8 ranks=3,1; coll allreduce i64 500 on=a nb;" \
-    "coll allreduce i64 400 on=b nb; coll allreduce i64 300 nb; wait; free a;" \
-    "comm a cid=7 ranks=0,1,2; coll allgather i64 200 on=a times=5; free a;" \
+#define COMMUNICATORS                                                                             \
+    "comm a cid=7 ranks=0,1,2; comm b cid=8 ranks=3,1; coll allreduce i64 500 on=a nb;"           \
+    "coll allreduce i64 400 on=b nb; coll allreduce i64 300 nb; wait; free a;"                    \
+    "comm a cid=7 ranks=0,1,2; coll allgather i64 200 on=a times=5; free a;"                      \
     "comm a cid=7 ranks=2,1,0; coll bcast i64 3000 on=a root=2; coll barrier i64 0 on=b; free b;" \
     "comm b cid=8 ranks=3,1; coll reduce-scatter-block f64 64 on=b; coll allreduce i64 90000;"
 
@@ -275,7 +280,8 @@ static void found_before(void **state)
         const char *what, *text;
         uint64_t gap_ms; /* limit for the longest gap; 0: none */
     } found[] = {
-        {"sleeping until a timer counted as absence, so silent lanes never expired; what was sent on "
+        {"sleeping until a timer counted as absence, so silent lanes never expired; what was sent "
+         "on "
          "a lane in doubt was not given to others",
          "hosts 3; ppn 2; rails 2; coll allreduce f64 20000 times=10; at 1ms drop h1 rail0;"
          "at 500ms heal",
