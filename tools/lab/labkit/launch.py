@@ -36,14 +36,16 @@ ON_MGMT = {
 }
 
 STOCK_OB1 = {
+    "coll": "^r2",                          # it would take over where it is installed
     "pml": "ob1",
     "btl": "self,vader,tcp",
     "btl_tcp_if_include": "{rails}",
 }
 
 STOCK_UCX = {
+    "coll": "^r2",
     "pml": "ucx",
-    "btl": "^openib,uct,vader,tcp",
+    "btl": "^openib,uct,vader,tcp,r2",
     "osc": "^ucx",
     "opal_common_ucx_tls": "any",           # else pml/ucx declines a machine without RDMA
     "opal_common_ucx_devices": "any",
@@ -91,7 +93,8 @@ def environment(lab, run_id, run_dir, peer=None, ppn=0, build=None):
     wanted.update(plain)
     added = {name: text.format(**holes) for name, text in wanted.items()
              if name not in os.environ}
-    added.update(components(build))
+    if not peer:
+        added.update(components(build))
     added.update(R2LAB_NAME=lab.name, R2LAB_DIR=lab.dir, R2LAB_RUN_DIR=run_dir,
                  R2LAB_RUN_ID=run_id)
     return added
@@ -132,13 +135,15 @@ def search(build):
 
 
 def in_build(top):
-    """As search(), for one build tree."""
+    """As search(), for one build tree; nothing if it has no libr2core yet."""
     top = os.path.abspath(top)
     modules = holding("mca_*_r2.so", [top + "/mca"]) or holding("mca_*_r2.so", [
         top + "/ompi/mca/coll/r2/.libs", top + "/opal/mca/btl/r2/.libs", top + "/.libs"])
-    return modules, holding("libr2core.so*", [top + "/r2core/.libs", top + "/.libs"])
+    libraries = holding("libr2core.so*", [top + "/r2core/.libs", top + "/.libs"])
+    return (modules, libraries) if modules and libraries else ([], [])
 
 
 def holding(pattern, folders):
-    """Those of the folders that are there and hold such a file."""
-    return [f for f in folders if glob.glob("%s/%s" % (glob.escape(f), pattern))]
+    """Those of the folders that are there and hold such a file, not a dangling link."""
+    return [f for f in folders
+            if any(map(os.path.exists, glob.glob("%s/%s" % (glob.escape(f), pattern))))]
