@@ -84,6 +84,9 @@ static void add_tcp(settings_t *settings, const r2_ucx_t *ucx, size_t segment_by
     add_size(settings, prefix, "TX_SEG_SIZE", segment);
     add_size(settings, prefix, "RX_SEG_SIZE", segment);
     add(settings, prefix, "CONN_NB", "y");
+    /* A connection that breaks while it is set up is tried again by the owner, not by UCX, which
+     * aborts when both ends connect and one does so twice (tcp_cm.c:519). */
+    add(settings, prefix, "MAX_CONN_RETRIES", "1");
     /* Dead peers are found by the socket itself; this would wake the process for nothing. */
     add(settings, "", "KEEPALIVE_INTERVAL", "inf");
 }

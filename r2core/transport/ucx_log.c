@@ -4,15 +4,18 @@
  *
  * Keeps UCX's complaints about dead NICs and peers off the user's terminal.
  *
- * To r2 a dead NIC is input, not an error, but UCX prints an error for each. Only what UCX says in
- * a thread that is inside a call of this transport is dropped: other users of UCX in the process
- * keep their messages. A user who raises UCX_LOG_LEVEL above its default sees everything.
+ * To r2 a dead NIC is input, not an error, but UCX prints an error for each. What UCX says in a
+ * thread that is inside a call of this transport is dropped, and what its tcp transport says in its
+ * own thread, which accepts connections: other users of UCX in the process keep their messages. A
+ * user who raises UCX_LOG_LEVEL above its default sees everything.
  */
 #include "r2_config.h"
 
 #include "transport/ucx.h"
 
+#include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <ucs/config/global_opts.h>
 #include <ucs/debug/log_def.h>
 
@@ -29,19 +32,28 @@ void r2_ucx_leave(void)
     depth--;
 }
 
+/** Is this UCX's own thread? */
+static bool is_async_thread(void)
+{
+    char name[16] = "";
+
+    return 0 == prctl(PR_GET_NAME, name) && 0 == strcmp(name, "async");
+}
+
 static ucs_log_func_rc_t on_message(const char *file, unsigned line, const char *function,
                                     ucs_log_level_t level,
                                     const ucs_log_component_config_t *component,
                                     const char *message, va_list args)
 {
-    (void) file;
+    bool is_noise = 0 != depth || (NULL != strstr(file, "tcp_") && is_async_thread());
+
     (void) line;
     (void) function;
     (void) component;
     (void) message;
     (void) args;
-    return 0 != depth && UCS_LOG_LEVEL_FATAL != level ? UCS_LOG_FUNC_RC_STOP
-                                                      : UCS_LOG_FUNC_RC_CONTINUE;
+    return is_noise && UCS_LOG_LEVEL_FATAL != level ? UCS_LOG_FUNC_RC_STOP
+                                                    : UCS_LOG_FUNC_RC_CONTINUE;
 }
 
 /** Did the user ask UCX for more than it says by default? */

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -407,6 +407,87 @@ static void test_close_while_connecting(void **state)
     pair_close(&a, &b);
 }
 
+/** Breaks a TCP connection of this process at random, as a reset from the network would. */
+static void break_a_connection(void)
+{
+    static const struct linger reset = {.l_onoff = 1};
+    static const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+
+    for (int i = 0; i < 20; i++) {
+        int fd = 3 + (int) random_below(60), type = 0;
+        socklen_t type_bytes = sizeof(type);
+        struct sockaddr_in peer = {.sin_family = AF_UNSPEC};
+        socklen_t peer_bytes = sizeof(peer);
+
+        if (0 == getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) && SOCK_STREAM == type &&
+            0 == getpeername(fd, (struct sockaddr *) &peer, &peer_bytes) &&
+            AF_INET == peer.sin_family) {
+            if (0 == random_below(2)) {
+                shutdown(fd, SHUT_RDWR);
+            } else {
+                setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+                connect(fd, &nobody, sizeof(nobody));
+            }
+            return;
+        }
+    }
+}
+
+/**
+ * Connections break at any time, during set-up too. With retries by UCX itself 1.13 aborts here.
+ */
+static void test_connections_break(void **state)
+{
+    enum { SIDES = 3, STEPS = 300 };
+    static packet_t packets[SIDES * SIDES * STEPS];
+    static side_t sides[SIDES];
+    r2_tp_ep_t *eps[SIDES][SIDES];
+
+    (void) state;
+    random_state = now_ns();
+    print_message("seed %llu\n", (unsigned long long) random_state);
+    for (int i = 0; i < SIDES; i++) {
+        side_open(&sides[i]);
+    }
+    for (int round = 0; round < ROUNDS / 2; round++) {
+        size_t used = 0;
+
+        for (int i = 0; i < SIDES; i++) {
+            tp.ops->worker_destroy(sides[i].worker);
+            assert_int_equal(
+                tp.ops->worker_create(sides[i].device, &callbacks, &sides[i], &sides[i].worker),
+                R2_OK);
+        }
+        for (int i = 0; i < SIDES * SIDES; i++) {
+            side_t *from = &sides[i / SIDES];
+
+            eps[i / SIDES][i % SIDES] = NULL;
+            if (i / SIDES != i % SIDES) {
+                side_connect(from, &sides[i % SIDES]);
+                eps[i / SIDES][i % SIDES] = from->ep;
+                packet_send(&packets[used++], from, 0, 0, NULL);
+            }
+        }
+        for (int step = 0; step < STEPS; step++) {
+            side_t *from = &sides[random_below(SIDES)];
+            uint32_t number = random_below(251);
+
+            from->ep = eps[from - sides][random_below(SIDES)];
+            if (0 == random_below(8) && NULL != from->ep) {
+                packet_send(&packets[used++], from, number, random_below(DATA_MAX + 1),
+                            pattern + number);
+            } else if (0 == random_below(100)) {
+                break_a_connection();
+            }
+            tp.ops->worker_progress(from->worker);
+        }
+    }
+    for (int i = 0; i < SIDES; i++) {
+        assert_int_equal(sides[i].wrong, 0);
+        side_close(&sides[i]);
+    }
+}
+
 /** Progresses until the worker may sleep. */
 static void arm(side_t *side)
 {
@@ -678,6 +759,7 @@ int main(int argc, char **argv)
         BOTH(test_close_leaves_other_lanes),
         BOTH(test_generations),
         BOTH(test_close_while_connecting),
+        {"lo/test_connections_break", test_connections_break, use_lo, NULL, NULL},
         BOTH(test_wakeup),
         BOTH(test_two_processes),
         BOTH(test_peer_killed_with_sends_pending),
