@@ -61,7 +61,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->rate_bytes = lane->rate_bytes_per_s = 0;
     lane->rate_from_ns = net->now_ns;
     lane->limited = lane->hedged = lane->failed = lane->excused = false;
-    lane->hello_seen = lane->hello_acked = lane->hello_answer = false;
+    lane->hello_answer = lane->hello_answered = false;
 }
 
 r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
@@ -114,25 +114,19 @@ static void r2_lane_up(r2_lane_t *lane)
 }
 
 /*
- * HELLO is answered with HELLO_ACK (by the sweep: this runs inside a callback). A lane carries data
- * only after both directions have been seen to work: closing an endpoint with data in mid wire-up
- * brings UCX down. A peer that sends data has seen both.
+ * HELLO is answered with HELLO_ACK (by the sweep: this runs inside a callback). HELLO_ACK, or data
+ * from a peer that is further along, proves that both directions work: the lane is up. A lane carries
+ * data only then, since closing an endpoint with data in mid wire-up brings UCX down. The answering
+ * side's HELLO may come before the caller knows the connection, and is lost as a ghost: so whoever
+ * comes up by HELLO_ACK sends one, too.
  */
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind)
 {
-    r2_link_t *link = lane->link;
-
-    if (R2_WIRE_HELLO == kind) {
-        lane->hello_seen = true;
-        lane->hello_answer = true;
-    } else {
-        lane->hello_seen = lane->hello_seen || R2_WIRE_HELLO_ACK != kind;
-        lane->hello_acked = true;
-    }
-    if (R2_LANE_WIRING == lane->state && lane->hello_seen && lane->hello_acked) {
+    lane->hello_answer = !lane->hello_answered;
+    if (R2_LANE_WIRING == lane->state && R2_WIRE_HELLO != kind) {
         r2_lane_up(lane);
     }
-    r2_link_activate(link);
+    r2_link_activate(lane->link);
 }
 
 void r2_lane_failed(void *worker, void *arg, r2_status_t status)

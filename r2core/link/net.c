@@ -208,6 +208,7 @@ static void r2_link_tend_lanes(r2_link_t *link)
         }
         if (lane->hello_answer) {
             lane->hello_answer = false;
+            lane->hello_answered = true;
             if (NULL != lane->conn) {
                 r2_tx_bare(lane, R2_WIRE_HELLO_ACK);
             }

@@ -123,8 +123,8 @@ typedef struct r2_lane {
     bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
     uint64_t doubt_ns;             /* since when, if hedged */
     bool failed;                   /* the transport or the peer said so: fence at the end of the sweep */
-    bool hello_seen, hello_acked;  /* WIRING: what has crossed so far */
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
+    bool hello_answered;           /* HELLO_ACK was sent */
     bool was_up;
     bool excused;                  /* the peer doubted it after an absence of ours, and was told to wait */
     r2_status_t why;               /* last failure */
