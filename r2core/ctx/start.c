@@ -77,10 +77,12 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
         r2_warn(&ctx->log, "rail %u (%s, %s) %s", rail->idx, rail->nic.name, ctx->parts.host_name,
                 carrier ? "has carrier again" : "lost carrier or its address");
     }
-    if (carrier && 0 != ipv4 && ipv4 != rail->nic.ipv4) {
+    if (carrier && NULL != ctx->real && NULL != ctx->real->watch) {
+        const r2_nic_t *now = r2_nic_watch_nic(ctx->real->watch, idx);
+
         rail->nic.ipv4 = ipv4;
-        (void) ctx->net.hello.ops->listen(ctx->net.hello.instance, rail->idx, &rail->nic, address,
-                                          &bytes);
+        rail->nic.ifindex = now->ifindex; /* the device may have been made anew */
+        (void) ctx->net.hello.ops->listen(ctx->net.hello.instance, rail->idx, now, address, &bytes);
     }
     r2_net_rail_event(&ctx->net, idx, carrier);
 }
