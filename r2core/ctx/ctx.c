@@ -79,6 +79,7 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     r2_comm_name_t *name, *next;
 
     r2_net_fini(&ctx->net);
+    r2_engine_fini(&ctx->engine);
     HASH_ITER(hh, ctx->names, name, next)
     {
         HASH_DEL(ctx->names, name);

@@ -20,6 +20,39 @@ void r2_engine_init(r2_engine_t *engine, r2_net_t *net)
     engine->net = net;
 }
 
+void r2_engine_fini(r2_engine_t *engine)
+{
+    free(engine->spare);
+    engine->spare = NULL;
+}
+
+/*
+ * Staging memory is kept from one run to the next: fresh pages cost more than the copies into them,
+ * and megabytes that come and go make the heap grow.
+ */
+static char *r2_engine_scratch(r2_engine_t *engine, uint64_t *bytes_p)
+{
+    char *scratch = engine->spare;
+
+    if (NULL != scratch && engine->spare_bytes >= *bytes_p) {
+        engine->spare = NULL;
+        *bytes_p = engine->spare_bytes;
+        return scratch;
+    }
+    return aligned_alloc(64, r2_round_up(*bytes_p, 64));
+}
+
+static void r2_engine_scratch_back(r2_engine_t *engine, char *scratch, uint64_t bytes)
+{
+    if (NULL != engine->spare && engine->spare_bytes >= bytes) {
+        free(scratch);
+        return;
+    }
+    free(engine->spare);
+    engine->spare = scratch;
+    engine->spare_bytes = bytes;
+}
+
 /* Turns "row waits for" lists into "row is waited for by" lists. */
 static void r2_exec_invert(r2_exec_t *exec)
 {
@@ -72,7 +105,8 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
                      ? NULL
                      : malloc((rows + 1) * sizeof(*exec->held));
     if (schedule->scratch_bytes > 0) {
-        exec->scratch = aligned_alloc(64, r2_round_up(schedule->scratch_bytes, 64));
+        exec->scratch_bytes = schedule->scratch_bytes;
+        exec->scratch = r2_engine_scratch(engine, &exec->scratch_bytes);
     }
     if (NULL == exec->rows || NULL == exec->dependents || NULL == exec->first_dependent ||
         NULL == exec->queue ||
@@ -390,6 +424,10 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine)
 
     if (NULL != exec) {
         DL_DELETE(engine->finished, exec);
+    }
+    if (NULL != exec && R2_OK == exec->status && NULL != exec->scratch) {
+        r2_engine_scratch_back(engine, exec->scratch, exec->scratch_bytes);
+        exec->scratch = NULL;
     }
     return exec;
 }

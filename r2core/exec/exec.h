@@ -18,6 +18,8 @@ typedef struct r2_engine {
     r2_net_t *net;             /* borrowed */
     struct r2_exec *ready;     /* list: have rows that may start */
     struct r2_exec *finished;  /* list: complete or failed, to be collected by r2_engine_collect() */
+    char *spare;               /* owned: staging memory of the newest finished run, for the next */
+    uint64_t spare_bytes;
 } r2_engine_t;
 
 /** What one run needs besides its schedule. */
@@ -49,6 +51,7 @@ typedef struct r2_exec {
     r2_exec_args_t args;
     r2_schedule_t schedule;    /* owned */
     char *scratch;             /* owned */
+    uint64_t scratch_bytes;    /* its length: at least what the schedule wants */
     r2_exec_row_t *rows;       /* owned: parallel to schedule.rows */
     uint32_t *dependents;      /* owned: rows that wait, grouped by the row they wait for */
     uint32_t *first_dependent; /* owned: row_count + 1 indices into dependents */
@@ -63,9 +66,10 @@ typedef struct r2_exec {
 } r2_exec_t;
 
 void r2_engine_init(r2_engine_t *engine, r2_net_t *net);
+void r2_engine_fini(r2_engine_t *engine);
 
 /**
- * Prepares a run in the caller's memory; takes over the schedule in every case.
+ * Prepares a run in the caller's memory; takes over the schedule in every case. Engine lock.
  * @return R2_OK, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
@@ -78,7 +82,7 @@ void r2_exec_fini(r2_exec_t *exec);
 
 /** Starts rows as far as they go. Application threads only. @return rows started. */
 unsigned r2_engine_run(r2_engine_t *engine);
-/** The next finished run, or NULL. */
+/** The next finished run, or NULL. Its staging memory goes back to the engine. */
 r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 #endif

@@ -21,8 +21,8 @@ enum {
 #undef R2_THRESHOLD
 };
 
-/* Unit of striping: 1/256 of the bytes is short against the whole, so that rails end together. */
-#define R2_CHUNKS_PER_PLAN 256u
+/* Unit of striping: 1/512 of the bytes is short against the whole, so that rails end together. */
+#define R2_CHUNKS_PER_PLAN 512u
 
 typedef struct r2_algorithm {
     const char *name;
