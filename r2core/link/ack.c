@@ -80,8 +80,12 @@ void r2_ack_flush(r2_link_t *link)
             continue;
         }
         if (lane->ack_now || net->now_ns >= lane->ack_due_ns) {
-            ++net->counters->tx_acks;
-            r2_tx_bare(lane, R2_WIRE_ACK);
+            if (R2_OK == r2_tx_bare(lane, R2_WIRE_ACK)) {
+                ++net->counters->tx_acks;
+            } else {
+                lane->ack_now = false;
+                lane->ack_due_ns = net->now_ns + net->params->ack_delay_us * R2_NS_PER_US;
+            }
         }
     }
 }

@@ -17,15 +17,33 @@ static uint32_t r2_credit_outstanding(const r2_link_t *link)
     return (uint32_t) link->unasked_sent - link->unasked_consumed;
 }
 
-/* First bytes of a message that may go unasked: whole chunks only, so that each is one or the other. */
-static uint64_t r2_credit_portion(const r2_tx_message_t *message)
+/* First chunks of a message that may go unasked: whole ones, so that each is one or the other. */
+static uint32_t r2_credit_portion(const r2_tx_message_t *message)
 {
     const r2_params_t *params = message->link->net->params;
 
     if (message->bytes <= params->unasked_bytes) {
-        return message->bytes;
+        return message->chunk_count;
     }
-    return params->unasked_bytes / message->chunk_bytes * message->chunk_bytes;
+    return (uint32_t) (params->unasked_bytes / message->chunk_bytes);
+}
+
+/* What the chunks from `first` to before `end` take of the parking budget. */
+static uint64_t r2_credit_cost(const r2_tx_message_t *message, uint32_t first, uint32_t end)
+{
+    uint64_t from = r2_min((uint64_t) first * message->chunk_bytes, message->bytes);
+    uint64_t to = r2_min((uint64_t) end * message->chunk_bytes, message->bytes);
+
+    return to - from + (uint64_t) (end - first) * R2_UNASKED_COST_BYTES;
+}
+
+/* Of a withdrawn message: what was not sent will never be consumed. */
+void r2_credit_withdraw(r2_tx_message_t *message)
+{
+    if (message->next_chunk < message->unasked_chunks) {
+        message->link->unasked_sent -=
+            r2_credit_cost(message, message->next_chunk, message->unasked_chunks);
+    }
 }
 
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit)
@@ -56,24 +74,23 @@ static void r2_credit_request(r2_tx_message_t *message)
 void r2_credit_open(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
-    uint64_t portion = r2_credit_portion(message);
+    uint32_t chunks = r2_credit_portion(message);
+    uint64_t portion = r2_credit_cost(message, 0, chunks);
     r2_credit_t *credit;
 
     HASH_FIND(hh, link->credits, &message->tag, sizeof(message->tag), credit);
-    if (NULL != credit || 0 == message->bytes) {
-        message->granted = message->bytes;
+    if (NULL != credit) {
+        message->granted_chunks = message->chunk_count;
         message->credited = true;
-        if (NULL != credit) {
-            r2_credit_drop(link, credit);
-        }
+        r2_credit_drop(link, credit);
         return;
     }
     if (r2_credit_outstanding(link) + portion <= link->net->params->parking_bytes) {
-        message->unasked = portion;
-        message->granted = portion;
+        message->unasked_chunks = chunks;
+        message->granted_chunks = chunks;
         link->unasked_sent += portion;
     }
-    if (message->granted < message->bytes) {
+    if (message->granted_chunks < message->chunk_count) {
         HASH_ADD(hh, link->uncredited, tag, sizeof(message->tag), message);
         if (message->bytes <= R2_CREDIT_MIN_BYTES) {
             r2_credit_request(message);
@@ -106,7 +123,7 @@ static void r2_credit_keep(r2_link_t *link, const r2_tag_t *tag)
     r2_credit_t *credit;
 
     HASH_FIND(hh, link->credits, tag, sizeof(*tag), credit);
-    if (NULL != credit) {
+    if (NULL != credit || HASH_COUNT(link->credits) > R2_CREDITS_MAX) {
         return;
     }
     credit = malloc(sizeof(*credit));
@@ -117,25 +134,29 @@ static void r2_credit_keep(r2_link_t *link, const r2_tag_t *tag)
     }
 }
 
-void r2_credit_received(r2_link_t *link, const r2_tag_t *tags, size_t count)
+/* @return false: not all of it could be kept; it must not be acknowledged. */
+bool r2_credit_received(r2_link_t *link, const void *tags, size_t count)
 {
     r2_net_t *net = link->net;
+    bool kept = true;
 
     for (size_t i = 0; i < count; ++i) {
         r2_tx_message_t *message;
         r2_tag_t tag;
 
-        memcpy(&tag, &tags[i], sizeof(tag));
+        memcpy(&tag, (const char *) tags + i * sizeof(tag), sizeof(tag));
         HASH_FIND(hh, link->uncredited, &tag, sizeof(tag), message);
         if (NULL != message) {
             HASH_DEL(link->uncredited, message);
             message->credited = true;
-            message->granted = message->bytes;
+            message->granted_chunks = message->chunk_count;
             r2_tx_enqueue(message, false);
         } else if (!net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
             r2_credit_keep(link, &tag);
+            kept = kept && HASH_COUNT(link->credits) <= R2_CREDITS_MAX;
         }
     }
+    return kept;
 }
 
 void r2_link_forget(r2_link_t *link, uint64_t comm_key, uint32_t coll_seq)

@@ -168,7 +168,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
 {
     r2_net_t *net = link->net;
     r2_tx_message_t *message = r2_pool_get(&net->messages);
-    bool copy = args->bytes <= net->params->copy_max_bytes &&
+    bool copy = args->bytes <= net->params->copy_max_bytes && link->copies < R2_COPIES_MAX &&
                 link->copied_bytes + args->bytes <= net->params->replay_bytes;
 
     if (NULL == message) {
@@ -193,6 +193,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
         }
         message->data = message->copy;
         link->copied_bytes += args->bytes;
+        ++link->copies;
     }
     DL_APPEND2(link->messages, message, all_prev, all_next);
     return message;
@@ -225,12 +226,8 @@ static void r2_message_withdraw(r2_tx_message_t *message)
     r2_link_t *link = message->link;
     r2_tx_message_t *found;
 
-    uint64_t sent_bytes = (uint64_t) message->next_chunk * message->chunk_bytes;
-
     message->withdrawn = true;
-    if (sent_bytes < message->unasked) {
-        link->unasked_sent -= message->unasked - sent_bytes; /* will never be consumed */
-    }
+    r2_credit_withdraw(message);
     if (message->queued) {
         DL_DELETE(link->queue[message->priority], message);
         message->queued = false;

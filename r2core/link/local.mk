@@ -12,6 +12,8 @@ libr2core_la_SOURCES += \
     r2core/link/net.h \
     r2core/link/pool.h \
     r2core/link/rtt.c \
+    r2core/link/runs.c \
+    r2core/link/runs.h \
     r2core/link/rx.c \
     r2core/link/state.h \
     r2core/link/timer.c \

@@ -14,37 +14,38 @@
 
 static bool r2_rx_is_complete(const r2_link_t *link, uint64_t number)
 {
-    r2_rx_done_t *done;
-
-    if (r2_seq64_lt(number, link->watermark)) {
-        return true;
-    }
-    HASH_FIND(hh, link->completed, &number, sizeof(number), done);
-    return NULL != done;
+    return r2_seq64_lt(number, link->watermark) ||
+           r2_runs_has(&link->completed, link->watermark, number);
 }
 
 /* Remembers a complete message number and moves the watermark over all that follow each other. */
 static void r2_rx_complete(r2_link_t *link, uint64_t number)
 {
-    r2_rx_done_t *done;
-
     if (number != link->watermark) {
-        done = malloc(sizeof(*done));
-        if (NULL != done) {
-            done->number = number;
-            HASH_ADD(hh, link->completed, number, sizeof(done->number), done);
-        }
+        r2_runs_add(&link->completed, link->watermark, number);
         return;
     }
     for (;;) {
         ++link->watermark;
-        HASH_FIND(hh, link->completed, &link->watermark, sizeof(link->watermark), done);
-        if (NULL == done) {
+        if (!r2_runs_take_first(&link->completed, link->watermark)) {
             return;
         }
-        HASH_DEL(link->completed, done);
-        free(done);
     }
+}
+
+/* What a chunk that came without credit takes of the parking budget. */
+static uint64_t r2_rx_cost(uint32_t bytes)
+{
+    return (uint64_t) bytes + R2_UNASKED_COST_BYTES;
+}
+
+/* A parked chunk leaves the parking place. */
+static void r2_rx_unparked(r2_link_t *link, r2_parked_t *parked)
+{
+    link->parked_bytes -= parked->bytes;
+    link->net->parked_bytes -= parked->bytes;
+    link->parked_cost -= parked->unasked ? r2_rx_cost(parked->bytes) : 0;
+    free(parked);
 }
 
 /* Throws away what is parked; it counts as consumed. */
@@ -54,17 +55,18 @@ static void r2_rx_strip(r2_link_t *link, r2_rx_message_t *message)
         r2_parked_t *parked = message->parked;
 
         message->parked = parked->next;
-        link->parked_bytes -= parked->bytes;
-        link->net->parked_bytes -= parked->bytes;
-        if (parked->unasked) {
-            link->consumed += parked->bytes;
-        }
-        free(parked);
+        link->consumed += parked->unasked ? (uint32_t) r2_rx_cost(parked->bytes) : 0;
+        r2_rx_unparked(link, parked);
     }
     if (message->deferred) {
         message->deferred = false;
         DL_DELETE(link->deferred, message);
     }
+}
+
+static size_t r2_rx_bitmap_bytes(uint32_t chunk_count)
+{
+    return ((size_t) chunk_count + 63) / 64 * sizeof(uint64_t);
 }
 
 static void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message)
@@ -73,6 +75,7 @@ static void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message)
     if (message->held < message->chunk_count) {
         HASH_DEL(link->arriving, message);
     }
+    link->bitmap_bytes -= r2_rx_bitmap_bytes(message->chunk_count);
     free(message->bitmap);
     free(message);
 }
@@ -88,6 +91,7 @@ static r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
     match = calloc(1, sizeof(*match));
     if (NULL != match) {
         match->tag = *tag;
+        ++link->unposted;
         HASH_ADD(hh, link->matches, tag, sizeof(match->tag), match);
     }
     return match;
@@ -96,6 +100,7 @@ static r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
 {
     HASH_DEL(link->matches, match);
+    link->unposted -= match->posted ? 0 : 1;
     if (NULL != match->message) {
         match->message->match = NULL;
         if (match->message->held < match->message->chunk_count) {
@@ -132,7 +137,7 @@ static void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, 
         memcpy(match->data + offset, data, bytes);
     }
     if (unasked) {
-        link->consumed += bytes;
+        link->consumed += (uint32_t) r2_rx_cost(bytes);
     }
 }
 
@@ -146,9 +151,7 @@ static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
 
         message->parked = parked->next;
         r2_rx_write(link, match, parked->offset, parked->data, parked->bytes, parked->unasked);
-        link->parked_bytes -= parked->bytes;
-        link->net->parked_bytes -= parked->bytes;
-        free(parked);
+        r2_rx_unparked(link, parked);
     }
     if (message->deferred) {
         message->deferred = false;
@@ -156,12 +159,30 @@ static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
     }
 }
 
+/*
+ * Before its row is posted, a chunk has to come out of the sender's parking budget, and the sender
+ * spends that on the first chunks of a message. This holds for every peer in order.
+ */
+static bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header)
+{
+    uint64_t budget = link->net->params->parking_bytes;
+    uint64_t before = header->chunk * r2_rx_cost(header->chunk_bytes);
+
+    return 0 != (header->flags & R2_WIRE_UNASKED) && before + r2_rx_cost(header->length) <= budget &&
+           link->parked_cost + r2_rx_cost(header->length) <= budget;
+}
+
 static bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
                        const r2_wire_header_t *header)
 {
     r2_net_t *net = link->net;
-    r2_parked_t *parked = malloc(sizeof(*parked) + header->length);
+    r2_parked_t *parked;
 
+    if (!message->match->posted && !r2_rx_may_park(link, header)) {
+        ++net->counters->rx_malformed;
+        return false;
+    }
+    parked = malloc(sizeof(*parked) + header->length);
     if (NULL == parked) {
         return false;
     }
@@ -174,6 +195,7 @@ static bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offse
     parked->next = message->parked;
     message->parked = parked;
     link->parked_bytes += parked->bytes;
+    link->parked_cost += parked->unasked ? r2_rx_cost(parked->bytes) : 0;
     net->parked_bytes += parked->bytes;
     ++net->counters->parked_chunks;
     net->counters->parked_bytes_max = r2_max(net->counters->parked_bytes_max, net->parked_bytes);
@@ -184,12 +206,37 @@ static bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offse
     return true;
 }
 
+/* Bounds what a peer can make this process hold (state.h). */
+static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint32_t chunk_count,
+                           bool discard)
+{
+    size_t arriving = HASH_COUNT(link->arriving) + 1;
+    r2_rx_match_t *match;
+
+    if (arriving > R2_RX_ARRIVING_MAX || link->completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
+        link->bitmap_bytes + r2_rx_bitmap_bytes(chunk_count) > R2_RX_BITMAPS_MAX ||
+        R2_OK != r2_runs_reserve(&link->completed, arriving)) {
+        return false;
+    }
+    if (discard) {
+        return true;
+    }
+    HASH_FIND(hh, link->matches, &header->tag, sizeof(header->tag), match);
+    return (NULL != match && match->posted) || r2_rx_may_park(link, header);
+}
+
 static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_t *header)
 {
     r2_net_t *net = link->net;
-    r2_rx_message_t *message = calloc(1, sizeof(*message));
+    uint32_t chunk_count = (uint32_t) r2_wire_chunks(header->message_bytes, header->chunk_bytes);
+    bool discard = net->upcalls.over(net->upcalls.arg, header->tag.comm_key, header->tag.coll_seq);
+    r2_rx_message_t *message;
     r2_rx_match_t *match = NULL;
 
+    if (!r2_rx_has_room(link, header, chunk_count, discard)) {
+        return NULL;
+    }
+    message = calloc(1, sizeof(*message));
     if (NULL == message) {
         return NULL;
     }
@@ -197,10 +244,10 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     message->tag = header->tag;
     message->bytes = header->message_bytes;
     message->chunk_bytes = header->chunk_bytes;
-    message->chunk_count = (uint32_t) r2_wire_chunks(header->message_bytes, header->chunk_bytes);
+    message->chunk_count = chunk_count;
     message->digest = header->digest;
-    message->bitmap = calloc((message->chunk_count + 63) / 64, sizeof(uint64_t));
-    message->discard = net->upcalls.over(net->upcalls.arg, header->tag.comm_key, header->tag.coll_seq);
+    message->bitmap = calloc(1, r2_rx_bitmap_bytes(chunk_count));
+    message->discard = discard;
     if (!message->discard) {
         match = r2_rx_match(link, &message->tag);
     }
@@ -213,6 +260,7 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
         match->message = message;
         message->match = match;
     }
+    link->bitmap_bytes += r2_rx_bitmap_bytes(chunk_count);
     HASH_ADD(hh, link->arriving, number, sizeof(message->number), message);
     return message;
 }
@@ -234,12 +282,12 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
 
     if (message->discard) {
         ++link->net->counters->rx_gone;
-        link->consumed += unasked ? header->length : 0;
+        link->consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
         return true;
     }
     if (match->posted && !r2_rx_agree(match, message)) {
         message->discard = true;
-        link->consumed += unasked ? header->length : 0;
+        link->consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
         r2_rx_finish(link, match, R2_ERR_PLAN_MISMATCH);
         return true;
     }
@@ -297,6 +345,14 @@ static bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const vo
     return true;
 }
 
+static void r2_rx_grant(r2_link_t *link, r2_rx_match_t *match)
+{
+    if (!match->granted) {
+        match->granted = true;
+        r2_credit_grant(link, &match->tag);
+    }
+}
+
 static bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
 {
     r2_net_t *net = link->net;
@@ -307,13 +363,16 @@ static bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
         net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
         return true;
     }
-    match = r2_rx_match(link, &tag);
+    HASH_FIND(hh, link->matches, &tag, sizeof(tag), match);
+    if (NULL == match && link->unposted < R2_RX_UNPOSTED_MAX) {
+        match = r2_rx_match(link, &tag);
+    }
     if (NULL == match) {
         return false;
     }
     match->rts = true;
     if (match->posted) {
-        r2_credit_grant(link, &match->tag);
+        r2_rx_grant(link, match);
     }
     return true;
 }
@@ -344,8 +403,7 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
     case R2_WIRE_RTS:
         return r2_rx_rts(link, header);
     case R2_WIRE_CREDIT:
-        r2_credit_received(link, data, header->length / sizeof(r2_tag_t));
-        return true;
+        return r2_credit_received(link, data, header->length / sizeof(r2_tag_t));
     case R2_WIRE_LANE_DOWN:
         r2_rx_lane_down(link, data);
         return true;
@@ -433,6 +491,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     }
     r2_assert(!match->posted);
     match->posted = true;
+    --link->unposted;
     match->data = args->data;
     match->sink = args->sink;
     match->bytes = args->bytes;
@@ -451,7 +510,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
         }
     }
     if (match->rts || args->bytes > R2_CREDIT_MIN_BYTES) {
-        r2_credit_grant(link, &match->tag);
+        r2_rx_grant(link, match);
     }
     r2_link_activate(link);
     return R2_IN_PROGRESS;
@@ -473,7 +532,6 @@ void r2_rx_free(r2_link_t *link)
 {
     r2_rx_match_t *match, *next_match;
     r2_rx_message_t *message, *next_message;
-    r2_rx_done_t *done, *next_done;
 
     HASH_ITER(hh, link->matches, match, next_match)
     {
@@ -483,9 +541,5 @@ void r2_rx_free(r2_link_t *link)
     {
         r2_rx_message_free(link, message);
     }
-    HASH_ITER(hh, link->completed, done, next_done)
-    {
-        HASH_DEL(link->completed, done);
-        free(done);
-    }
+    r2_runs_fini(&link->completed);
 }

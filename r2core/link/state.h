@@ -9,9 +9,24 @@
 
 #include "base/util.h"
 #include "link/link.h"
+#include "link/runs.h"
 
 /* Messages longer than this are credited as soon as their row is posted; shorter ones only on request. */
 #define R2_CREDIT_MIN_BYTES 16384u
+
+/*
+ * What a peer can make this process hold, for each link. The parking budget counts what a chunk costs
+ * to keep beside its bytes, on both sides alike, so that it bounds many small messages, too. The other
+ * bounds are far from what a peer in order needs; what is above them is not taken and not acknowledged.
+ */
+#define R2_UNASKED_COST_BYTES 256u         /* of one chunk sent without credit, beside its bytes */
+#define R2_COPIES_MAX         1024u        /* messages in copies */
+#define R2_RX_BITMAPS_MAX     (4u << 20)   /* bytes of bitmaps of messages being received */
+#define R2_RX_ARRIVING_MAX    65536u       /* messages being received */
+#define R2_RX_UNPOSTED_MAX    65536u       /* rows that the peer spoke of and that are not posted */
+#define R2_RX_GAPS_MAX        65536u       /* gaps in the numbers of complete messages */
+#define R2_CREDITS_MAX        65536u       /* credits that came early */
+#define R2_BARE_MAX           64u          /* unsequenced packets that a lane's transport holds */
 
 typedef enum r2_lane_state {
     R2_LANE_DOWN,    /* not connected; tried again at retry_ns */
@@ -55,9 +70,9 @@ typedef struct r2_tx_message {
     const char *data;              /* borrowed, or copy */
     char *copy;                    /* owned; NULL: data is the caller's */
     uint64_t bytes;
-    uint64_t granted;              /* bytes that may be sent now */
-    uint64_t unasked;              /* first bytes that travel against the parking budget */
     uint32_t chunk_bytes, chunk_count;
+    uint32_t granted_chunks;       /* first chunks that may be sent now */
+    uint32_t unasked_chunks;       /* first chunks that travel against the parking budget */
     uint32_t next_chunk;           /* first unsent */
     uint32_t acked_chunks;
     uint32_t refs;                 /* packets that reference data */
@@ -81,6 +96,7 @@ typedef struct r2_packet {
     uint64_t sent_ns;
     uint32_t lane_seq;
     uint32_t bytes;                /* counted in the lane's window */
+    struct r2_lane_conn *conn;     /* borrowed: unsequenced packets only */
     bool settled;                  /* acknowledged, abandoned, or never to be */
     bool transport_done;
     r2_wire_header_t header;
@@ -91,6 +107,7 @@ typedef struct r2_lane_conn {
     struct r2_lane *lane;          /* borrowed; NULL: abandoned in mid wire-up, freed with the net */
     r2_tp_ep_t *ep;                /* owned by the worker's transport */
     r2_rail_worker_t *worker;      /* borrowed: counted as a user */
+    uint32_t bare;                 /* unsequenced packets that the transport holds */
     struct r2_lane_conn *next;     /* in net->abandoned */
 } r2_lane_conn_t;
 
@@ -173,6 +190,7 @@ typedef struct r2_rx_match {
     r2_tag_t tag;
     bool posted;
     bool rts;                      /* the sender asked for credit */
+    bool granted;                  /* credit was given: once, since it cannot be lost */
     char *data;                    /* borrowed; NULL with a sink */
     r2_link_sink_fn_t sink;
     uint64_t bytes;
@@ -182,12 +200,6 @@ typedef struct r2_rx_match {
     r2_rx_message_t *message;      /* owned once there */
     UT_hash_handle hh;             /* in link->matches, by tag */
 } r2_rx_match_t;
-
-/** A message number that is complete, above the watermark. */
-typedef struct r2_rx_done {
-    uint64_t number;
-    UT_hash_handle hh;
-} r2_rx_done_t;
 
 /** Credit that came before its message. */
 typedef struct r2_credit {
@@ -218,15 +230,19 @@ struct r2_link {
     uint64_t unasked_sent;         /* bytes sent without credit */
     uint32_t unasked_consumed;     /* the peer's count, modulo 2^32 */
     uint64_t copied_bytes;         /* in copies */
+    uint32_t copies;               /* messages with one */
     uint64_t in_flight_packets;    /* sequenced, over all lanes */
     /* receiving */
     uint64_t watermark;            /* every message number before this is complete */
-    r2_rx_done_t *completed;       /* owned hash */
+    r2_runs_t completed;           /* owned: numbers after it that are complete, too */
     r2_rx_message_t *arriving;     /* owned hash by number */
     r2_rx_match_t *matches;        /* owned hash by tag */
     r2_rx_message_t *deferred;     /* list: rows to be fed when the application drives again */
     uint32_t consumed;             /* unasked bytes given to rows, modulo 2^32 */
     uint64_t parked_bytes;
+    uint64_t parked_cost;          /* of parked chunks that came without credit */
+    uint64_t bitmap_bytes;         /* of messages being received */
+    uint32_t unposted;             /* matches that are not posted */
     /* state of the path */
     uint64_t last_rx_ns;
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
@@ -272,7 +288,8 @@ void r2_rx_free(r2_link_t *link);
 
 /* credit.c */
 void r2_credit_grant(r2_link_t *link, const r2_tag_t *tag);
-void r2_credit_received(r2_link_t *link, const r2_tag_t *tags, size_t count);
+bool r2_credit_received(r2_link_t *link, const void *tags, size_t count);
+void r2_credit_withdraw(r2_tx_message_t *message);
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
 void r2_credit_open(r2_tx_message_t *message);
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed);

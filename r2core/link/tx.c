@@ -50,6 +50,7 @@ void r2_tx_message_settle(r2_tx_message_t *message)
     DL_DELETE2(link->messages, message, all_prev, all_next);
     if (NULL != message->copy) {
         link->copied_bytes -= message->bytes;
+        --link->copies;
         free(message->copy);
     } else if (!message->withdrawn) {
         message->done(message->arg, R2_OK);
@@ -79,6 +80,9 @@ static void r2_packet_sent(r2_tp_send_t *op, r2_status_t status)
 
     (void) status;
     packet->transport_done = true;
+    if (NULL != packet->conn) {
+        --packet->conn->bare;
+    }
     if (NULL != packet->item && R2_WIRE_DATA == packet->item->kind) {
         message = packet->item->message;
         --message->refs;
@@ -192,8 +196,12 @@ static bool r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
 r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
 {
     r2_net_t *net = lane->link->net;
-    r2_packet_t *packet = r2_pool_get(&net->packets);
+    r2_packet_t *packet;
 
+    if (lane->conn->bare >= R2_BARE_MAX) {
+        return R2_ERR_AGAIN; /* a peer that makes us answer and does not read the answers */
+    }
+    packet = r2_pool_get(&net->packets);
     if (NULL == packet) {
         return R2_ERR_NO_MEMORY;
     }
@@ -206,7 +214,10 @@ r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
     }
     if (packet->transport_done) {
         r2_pool_put(&net->packets, packet);
+        return R2_OK;
     }
+    packet->conn = lane->conn;
+    ++lane->conn->bare;
     return R2_OK;
 }
 
@@ -223,7 +234,7 @@ static void r2_packet_fill_data(r2_packet_t *packet, r2_tx_item_t *item)
     header->chunk_bytes = message->chunk_bytes;
     header->chunk = item->chunk;
     header->digest = message->digest;
-    if (offset + header->length <= message->unasked) {
+    if (item->chunk < message->unasked_chunks) {
         header->flags |= R2_WIRE_UNASKED;
     }
     if (NULL == message->copy || item->refs > 0) {
@@ -426,11 +437,10 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
 {
     while (message->next_chunk < message->chunk_count) {
         uint32_t length = r2_chunk_length(message, message->next_chunk);
-        uint64_t end = (uint64_t) message->next_chunk * message->chunk_bytes + length;
         r2_tx_item_t *item;
         r2_lane_t *lane;
 
-        if (end > message->granted) {
+        if (message->next_chunk >= message->granted_chunks) {
             break;
         }
         lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length);

@@ -30,7 +30,7 @@ static uint32_t count_messages(const r2_link_t *link)
 static bool link_is_clean(const r2_link_t *link)
 {
     return NULL == link->messages && NULL == link->matches && NULL == link->arriving &&
-           NULL == link->credits && NULL == link->uncredited && NULL == link->completed &&
+           NULL == link->credits && NULL == link->uncredited && 0 == link->completed.count &&
            NULL == link->again && NULL == link->deferred && 0 == link->parked_bytes &&
            0 == link->copied_bytes;
 }
@@ -42,7 +42,7 @@ static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
              "%u complete above the watermark, parked %" PRIu64 ", copied %" PRIu64 "%s%s%s",
              link->net->rank, link->rank, count_messages(link), HASH_COUNT(link->matches),
              HASH_COUNT(link->arriving), HASH_COUNT(link->credits), HASH_COUNT(link->uncredited),
-             HASH_COUNT(link->completed), link->parked_bytes, link->copied_bytes,
+             (unsigned) link->completed.count, link->parked_bytes, link->copied_bytes,
              NULL != link->again ? ", to be sent again" : "",
              NULL != link->control ? ", control waits" : "",
              NULL != link->deferred ? ", deferred" : "");
