@@ -94,7 +94,7 @@ r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)
         return R2_ERR_NO_MEMORY;
     }
     ucp_get_version(&ucx->major, &ucx->minor, &release);
-    r2_ucx_log_init();
+    ucx->filters_log = r2_ucx_log_init();
     tp_p->ops = &ucx_ops;
     tp_p->instance = ucx;
     return R2_OK;
@@ -102,8 +102,12 @@ r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)
 
 void r2_tp_ucx_destroy(r2_tp_t *tp)
 {
-    r2_ucx_log_fini();
-    free(tp->instance);
+    r2_ucx_t *ucx = tp->instance;
+
+    if (ucx->filters_log) {
+        r2_ucx_log_fini();
+    }
+    free(ucx);
     tp->instance = NULL;
 }
 

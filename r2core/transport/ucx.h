@@ -35,6 +35,7 @@
 /** The instance: what is known of the UCX library in use. */
 typedef struct r2_ucx {
     unsigned major, minor;
+    bool filters_log;
 } r2_ucx_t;
 
 struct r2_tp_device {
@@ -114,7 +115,8 @@ r2_status_t r2_ucx_status(ucs_status_t rc);
 
 /* ---- ucx_log.c: keeps UCX's complaints about dead NICs and peers off the user's terminal ---- */
 
-void r2_ucx_log_init(void);
+/** @return false: the user wants to see everything; then without r2_ucx_log_fini(). */
+bool r2_ucx_log_init(void);
 void r2_ucx_log_fini(void);
 /** Between these two calls warnings and errors of UCX in this thread are dropped. May be nested. */
 void r2_ucx_enter(void);

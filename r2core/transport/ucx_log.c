@@ -73,16 +73,16 @@ static bool user_wants_messages(void)
     return true;
 }
 
-void r2_ucx_log_init(void)
+bool r2_ucx_log_init(void)
 {
-    if (!user_wants_messages()) {
-        ucs_log_push_handler(on_message);
+    if (user_wants_messages()) {
+        return false;
     }
+    ucs_log_push_handler(on_message);
+    return true;
 }
 
 void r2_ucx_log_fini(void)
 {
-    if (!user_wants_messages()) {
-        ucs_log_pop_handler();
-    }
+    ucs_log_pop_handler();
 }

@@ -519,6 +519,43 @@ static void test_wakeup(void **state)
     pair_close(&a, &b);
 }
 
+/** A sender whose packets wait sleeps no longer than its peer does not read. */
+static void test_wakeup_of_sender(void **state)
+{
+    enum { COUNT = 200 };
+    packet_t *packets = calloc(COUNT, sizeof(*packets));
+    side_t a, b;
+    uint32_t waits = 0;
+
+    (void) state;
+    assert_non_null(packets);
+    pair_open(&a, &b);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        assert_true(packet_send(&packets[i], &a, i, DATA_MAX, pattern + i) >= 0);
+    }
+    assert_false(packets[COUNT - 1].done);
+    while (!packets[COUNT - 1].done) {
+        struct pollfd input = {.fd = tp.ops->worker_fd(a.worker), .events = POLLIN};
+
+        if (R2_OK == tp.ops->worker_arm(a.worker)) {
+            while (0 == poll(&input, 1, 0) && b.received < COUNT) {
+                tp.ops->worker_progress(b.worker);
+            }
+            assert_int_equal(poll(&input, 1, 1000), 1);
+            waits++;
+        }
+        tp.ops->worker_progress(a.worker);
+        if (NULL == device_name) {
+            tp.ops->worker_progress(
+                b.worker); /* shared memory: a sender with packets stays awake */
+        }
+    }
+    assert_true(waits > 0 || NULL == device_name);
+    assert_true(progress_until(&a, &b, &b.received, COUNT));
+    pair_close(&a, &b);
+    free(packets);
+}
+
 /* ---- two processes ---- */
 
 static void exchange_addresses(int fd, side_t *side)
@@ -761,6 +798,7 @@ int main(int argc, char **argv)
         BOTH(test_close_while_connecting),
         {"lo/test_connections_break", test_connections_break, use_lo, NULL, NULL},
         BOTH(test_wakeup),
+        BOTH(test_wakeup_of_sender),
         BOTH(test_two_processes),
         BOTH(test_peer_killed_with_sends_pending),
         BOTH(test_peer_killed_while_connecting),
