@@ -97,7 +97,7 @@ static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
     uint64_t now_ns = ctx->net.now_ns;
 
     if (ctx->counters.rx_bytes != delivered_before) {
-        if (0 != ctx->last_delivery_ns) {
+        if (0 != ctx->last_delivery_ns && 0 == ctx->net.unwired_links) {
             ctx->counters.longest_gap_ns =
                 r2_max(ctx->counters.longest_gap_ns, now_ns - ctx->last_delivery_ns);
         }

@@ -108,6 +108,8 @@ static void r2_lane_up(r2_lane_t *lane)
     lane->timer_base_ns = net->now_ns;
     link->no_path_ns = 0;
     link->refused = 0;
+    net->unwired_links -= link->wired ? 0 : 1;
+    link->wired = true;
     if (R2_ERR_NO_PATH == link->broken) {
         link->broken = R2_OK;
     }

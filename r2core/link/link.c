@@ -159,6 +159,7 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
     link->unasked_sent = (uint32_t) net->first_seq;
     link->consumed = link->unasked_consumed = (uint32_t) net->first_seq;
     net->links[rank] = link;
+    ++net->unwired_links;
     r2_link_activate(link); /* the next sweep opens its lanes */
     *link_p = link;
     return R2_OK;

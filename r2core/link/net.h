@@ -86,6 +86,7 @@ typedef struct r2_net {
     uint64_t back_ns;           /* end of the newest absence; 0 = none yet */
     uint64_t last_rx_ns;        /* newest packet from anybody */
     uint64_t early_credits;     /* credits kept, over all links */
+    uint32_t unwired_links;     /* links of which no lane has ever been up */
     char error_text[768];       /* of the newest link that broke for good */
     r2_pool_t packets, items, messages; /* free lists */
 } r2_net_t;

@@ -212,6 +212,7 @@ struct r2_link {
     uint32_t rank;
     bool same_host;
     bool is_active;                /* in net->active */
+    bool wired;                    /* a lane has been up */
     bool waiting_path;             /* something to send and no lane up */
     r2_status_t broken;            /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
     struct r2_link *prev, *next;   /* in net->active */
