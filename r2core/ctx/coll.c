@@ -140,6 +140,22 @@ static void r2_coll_forget_credits(r2_comm_t *comm, uint32_t seq)
     }
 }
 
+/* Engine lock. The head of the list is also looked at without it. */
+static void r2_coll_completed(r2_ctx_t *ctx, struct r2_coll *coll)
+{
+    struct r2_coll *last = ctx->completed;
+
+    coll->next_done = NULL;
+    if (NULL == last) {
+        __atomic_store_n(&ctx->completed, coll, __ATOMIC_RELAXED);
+        return;
+    }
+    while (NULL != last->next_done) {
+        last = last->next_done;
+    }
+    last->next_done = coll;
+}
+
 /* Engine lock. Moves finished runs to where their callers find them. */
 void r2_coll_collect(r2_ctx_t *ctx)
 {
@@ -154,7 +170,7 @@ void r2_coll_collect(r2_ctx_t *ctx)
         DL_DELETE(coll->comm->active, coll);
         r2_coll_forget_credits(coll->comm, coll->seq);
         if (NULL != coll->done) {
-            LL_APPEND2(ctx->completed, coll, next_done);
+            r2_coll_completed(ctx, coll);
         }
         atomic_store(&coll->status, exec->status);
     }

@@ -191,15 +191,29 @@ const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx)
     return &ctx->counters;
 }
 
+/* For what only reads: the service thread may be writing. */
+static void r2_ctx_lock(const r2_ctx_t *ctx)
+{
+    pthread_mutex_lock((pthread_mutex_t *) (uintptr_t) &ctx->lock);
+}
+
+static void r2_ctx_unlock(const r2_ctx_t *ctx)
+{
+    pthread_mutex_unlock((pthread_mutex_t *) (uintptr_t) &ctx->lock);
+}
+
 void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
 {
+    r2_ctx_lock(ctx);
     snprintf(text_p, text_bytes, "%s", ctx->net.error_text);
+    r2_ctx_unlock(ctx);
 }
 
 void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
 {
     size_t used;
 
+    r2_ctx_lock(ctx);
     snprintf(text_p, text_bytes, "%u rail%s:", ctx->net.rail_count,
              1 == ctx->net.rail_count ? "" : "s");
     for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
@@ -210,4 +224,5 @@ void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
                  (unsigned long long) (nic->speed_bytes_per_s / 125000),
                  nic->carrier ? "" : ", down");
     }
+    r2_ctx_unlock(ctx);
 }

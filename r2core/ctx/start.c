@@ -179,7 +179,9 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
 {
     r2_ctx_real_t *real = ctx->real;
 
+    pthread_mutex_lock(&ctx->lock);
     ctx->net.ending = true;
+    pthread_mutex_unlock(&ctx->lock);
     if (NULL != ctx->service) {
         r2_service_destroy(ctx->service);
     }
