@@ -293,7 +293,10 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
     }
     link->refused = R2_ERR_REFUSED == status ? link->refused + 1 : 0;
     if (lane->state >= R2_LANE_WIRING) {
-        lane->retry_ns = link->net->now_ns + R2_NS_PER_S; /* a check of a silent lane: it stays */
+        /* a check of a silent lane: it stays, but it is no path while its host does not answer */
+        lane->unreachable = R2_ERR_UNRESPONSIVE != status && R2_ERR_AGAIN != status;
+        lane->why = status;
+        lane->retry_ns = link->net->now_ns + R2_NS_PER_S;
         return;
     }
     r2_lane_back_off(lane, status);

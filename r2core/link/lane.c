@@ -60,7 +60,8 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = 0;
     lane->rate_bytes = lane->rate_bytes_per_s = 0;
     lane->rate_from_ns = net->now_ns;
-    lane->limited = lane->hedged = lane->failed = lane->excused = false;
+    lane->limited = lane->hedged = lane->failed = false;
+    lane->excused = lane->unreachable = false;
     lane->hello_answer = lane->hello_answered = false;
 }
 

@@ -432,7 +432,7 @@ static void r2_rx_life(r2_lane_t *lane)
     link->last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;
     lane->last_rx_ns = now_ns;
-    lane->excused = false;
+    lane->excused = lane->unreachable = false;
 }
 
 void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, const void *data,

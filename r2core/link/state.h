@@ -143,6 +143,7 @@ typedef struct r2_lane {
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
     bool hello_answered;           /* HELLO_ACK was sent */
     bool was_up;
+    bool unreachable;              /* silent, and no hello call gets through to the peer's host either */
     bool excused;                  /* the peer doubted it after an absence of ours, and was told to wait */
     r2_status_t why;               /* last failure */
     r2_rail_t *rail;               /* borrowed */
@@ -259,6 +260,8 @@ bool r2_net_was_away(r2_net_t *net);
 void r2_link_activate(r2_link_t *link);
 bool r2_link_busy(const r2_link_t *link);
 void r2_link_break(r2_link_t *link, r2_status_t status);
+/** True if a lane is up that the peer may be reached by. */
+bool r2_link_has_lane(const r2_link_t *link);
 
 /* tx.c */
 void r2_link_push(r2_link_t *link);

@@ -161,10 +161,10 @@ static void r2_lane_timer(r2_lane_t *lane)
     }
 }
 
-static bool r2_link_has_lane(const r2_link_t *link)
+bool r2_link_has_lane(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (link->lanes[i].state >= R2_LANE_UP) {
+        if (link->lanes[i].state >= R2_LANE_UP && !link->lanes[i].unreachable) {
             return true;
         }
     }

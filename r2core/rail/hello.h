@@ -34,8 +34,9 @@ typedef struct r2_hello_upcalls {
     void (*request)(void *arg, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);
     /**
      * Outcome of our call: R2_OK with the reply, R2_ERR_REFUSED (host up, nobody listens: the process is
-     * gone, or the device there was made anew and its process has not used it since), R2_ERR_TIMEOUT,
-     * R2_ERR_AUTH, R2_ERR_NO_DEVICE, R2_ERR_LANE_DOWN (any other network error).
+     * gone, or the device there was made anew and its process has not used it since), R2_ERR_TIMEOUT
+     * (no connection), R2_ERR_UNRESPONSIVE (a connection, but the process does not answer: stopped or
+     * busy), R2_ERR_AUTH, R2_ERR_NO_DEVICE, R2_ERR_LANE_DOWN (any other network error).
      */
     void (*result)(void *arg, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
     void *arg; /* borrowed: outlives the hello instance */

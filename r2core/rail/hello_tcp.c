@@ -282,7 +282,8 @@ static void r2_hello_timers(r2_hello_tcp_t *hello, uint64_t now_ns)
 
     while (NULL != (conn = r2_hello_overdue(hello->strangers, now_ns)) ||
            NULL != (conn = r2_hello_overdue(hello->conns, now_ns))) {
-        r2_hello_conn_fail(conn, R2_ERR_TIMEOUT);
+        r2_hello_conn_fail(conn, R2_HELLO_CONNECTING == conn->state ? R2_ERR_TIMEOUT
+                                                                    : R2_ERR_UNRESPONSIVE);
     }
 }
 

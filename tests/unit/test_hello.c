@@ -95,7 +95,7 @@ static void test_timeout(void **state)
     assert_int_equal(a->results, 0);
     t_time_ns += 1;
     t_poll(a);
-    assert_int_equal(a->status[0], R2_ERR_TIMEOUT);
+    assert_int_equal(a->status[0], R2_ERR_UNRESPONSIVE);
     assert_true(R2_NEVER_NS == a->hello.ops->deadline_ns(a->hello.instance));
     t_drain(b);
     assert_int_equal(b->requests, 0);

@@ -290,7 +290,7 @@ static void test_false_server(void **state)
     t_drain(a);
     t_time_ns += R2_NS_PER_S;
     t_poll(a);
-    assert_int_equal(a->status[3], R2_ERR_TIMEOUT);
+    assert_int_equal(a->status[3], R2_ERR_UNRESPONSIVE);
     close(server);
     t_end_free(a);
     t_end_free(b);
