@@ -161,6 +161,9 @@ void r2_coll_collect(r2_ctx_t *ctx)
 {
     r2_exec_t *exec;
 
+    if (ctx->fresh_news) {
+        r2_comm_apply_news(ctx);
+    }
     while (NULL != (exec = r2_engine_collect(&ctx->engine))) {
         struct r2_coll *coll = (struct r2_coll *) (void *) exec;
 

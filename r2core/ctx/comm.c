@@ -9,6 +9,7 @@
 #include "ctx/state.h"
 
 #include <sodium.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -49,6 +50,12 @@ static r2_comm_name_t *r2_comm_name(r2_ctx_t *ctx, uint64_t hash)
     return name;
 }
 
+/* Compares incarnations with wrap. */
+static bool r2_comm_is_older(uint32_t a, uint32_t b)
+{
+    return a != b && ((b - a) & R2_COMM_SEQ_MASK) <= R2_COMM_SEQ_MASK / 2;
+}
+
 /* Every member must run r2: decided from what all of them published, so equal on all ranks. */
 static r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size)
 {
@@ -87,6 +94,7 @@ static r2_status_t r2_comm_register(r2_ctx_t *ctx, uint64_t cid, r2_comm_t *comm
     comm->name = name;
     comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;
     comm->next_seq = (uint32_t) ctx->parts.first_seq;
+    r2_comm_apply_news(ctx);
     return R2_OK;
 }
 
@@ -149,7 +157,24 @@ void r2_comm_destroy(r2_comm_t *comm)
     free(comm);
 }
 
-/* After an error for good nothing on this communicator can be trusted: all of it ends, now and later. */
+/* Members that wait for somebody who has given up would wait for ever. */
+static void r2_comm_tell(r2_comm_t *comm, r2_status_t status)
+{
+    r2_net_t *net = &comm->ctx->net;
+    r2_link_t *link;
+
+    for (int32_t i = 0; i < comm->size; ++i) {
+        if (comm->ranks[i] != net->rank && R2_OK == r2_net_link(net, comm->ranks[i], &link)) {
+            r2_link_abort(link, comm->key, status);
+        }
+    }
+}
+
+/*
+ * After an error for good nothing on this communicator can be trusted: all of it ends, now and later,
+ * here and at all members that can be reached. Each member passes the news on once, as the first one
+ * may not reach all.
+ */
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
 {
     struct r2_coll *coll;
@@ -163,6 +188,78 @@ void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
         r2_exec_abort(&coll->exec, status);
     }
     r2_comm_withdraw(comm);
+    r2_comm_tell(comm, status);
+}
+
+void r2_comm_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)
+{
+    r2_ctx_t *ctx = arg;
+    r2_comm_news_t *news = ctx->news_count < R2_COMM_NEWS_MAX ? malloc(sizeof(*news)) : NULL;
+
+    if (NULL == news) {
+        return;
+    }
+    news->key = comm_key;
+    news->rank = rank;
+    news->status = status;
+    news->next = ctx->news;
+    ctx->news = news;
+    ++ctx->news_count;
+    ctx->fresh_news = true;
+}
+
+/* @return false: it is about a communicator that is not created here yet. */
+static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
+{
+    uint64_t hash = news->key >> R2_COMM_SEQ_BITS;
+    uint32_t incarnation = (uint32_t) news->key & R2_COMM_SEQ_MASK;
+    r2_comm_name_t *name;
+
+    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    if (NULL == name) {
+        return false;
+    }
+    if (incarnation != name->incarnation) {
+        return r2_comm_is_older(incarnation, name->incarnation);
+    }
+    if (NULL == name->live) {
+        return true;
+    }
+    if (R2_OK == name->live->poisoned) {
+        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text), "rank %u reports: %s", news->rank,
+                 r2_status_string(news->status));
+        r2_comm_poison(name->live, news->status);
+    }
+    return true;
+}
+
+/* Engine lock, outside of callbacks. */
+void r2_comm_apply_news(r2_ctx_t *ctx)
+{
+    r2_comm_news_t **at = &ctx->news;
+
+    ctx->fresh_news = false;
+    while (NULL != *at) {
+        r2_comm_news_t *news = *at;
+
+        if (r2_comm_apply(ctx, news)) {
+            *at = news->next;
+            --ctx->news_count;
+            free(news);
+        } else {
+            at = &news->next;
+        }
+    }
+}
+
+void r2_comm_forget_news(r2_ctx_t *ctx)
+{
+    while (NULL != ctx->news) {
+        r2_comm_news_t *news = ctx->news;
+
+        ctx->news = news->next;
+        free(news);
+    }
 }
 
 bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
@@ -178,7 +275,7 @@ bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
         return false; /* not created here yet */
     }
     if (incarnation != name->incarnation) {
-        return ((name->incarnation - incarnation) & R2_COMM_SEQ_MASK) <= R2_COMM_SEQ_MASK / 2;
+        return r2_comm_is_older(incarnation, name->incarnation);
     }
     if (NULL == name->live || R2_OK != name->live->poisoned) {
         return true;

@@ -35,6 +35,7 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->hello = parts->hello;
     net->oob = parts->oob;
     net->upcalls.over = r2_comm_over;
+    net->upcalls.aborted = r2_comm_aborted;
     net->upcalls.arg = ctx;
     net->first_seq = parts->first_seq;
     net->epoll_fd = -1;
@@ -80,6 +81,7 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
 
     r2_net_fini(&ctx->net);
     r2_engine_fini(&ctx->engine);
+    r2_comm_forget_news(ctx);
     HASH_ITER(hh, ctx->names, name, next)
     {
         HASH_DEL(ctx->names, name);

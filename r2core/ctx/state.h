@@ -53,6 +53,16 @@ struct r2_comm {
 
 #define R2_COMM_SEQ_BITS 20
 
+/** A peer's word that a communicator failed for good; kept for one that is not created here yet. */
+typedef struct r2_comm_news {
+    struct r2_comm_news *next;
+    uint64_t key;
+    uint32_t rank;                 /* who says so */
+    r2_status_t status;
+} r2_comm_news_t;
+
+#define R2_COMM_NEWS_MAX 1024      /* kept at a time */
+
 /** One process. `lock` is the engine lock: everything but the fields marked atomic belongs to it. */
 struct r2_ctx {
     pthread_mutex_t lock;
@@ -67,6 +77,9 @@ struct r2_ctx {
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
     r2_comm_name_t *names;         /* owned hash */
+    r2_comm_news_t *news;          /* owned list: aborts heard of and not applied */
+    uint32_t news_count;
+    bool fresh_news;               /* some of them have not been looked at */
     struct r2_coll *completed;     /* list: done functions to be called outside the lock */
     bool have_key;
     uint64_t last_delivery_ns;     /* for the longest gap */
@@ -78,6 +91,9 @@ struct r2_ctx {
 /* comm.c */
 bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status);
+void r2_comm_aborted(void *ctx, uint32_t rank, uint64_t comm_key, r2_status_t status);
+void r2_comm_apply_news(r2_ctx_t *ctx);
+void r2_comm_forget_news(r2_ctx_t *ctx);
 
 /* coll.c */
 void r2_coll_collect(r2_ctx_t *ctx);

@@ -100,11 +100,26 @@ static bool r2_ack_covers(const r2_wire_header_t *header, uint32_t lane_seq)
     return ahead > 0 && ahead <= R2_ACK_WINDOW && 0 != (header->ack_bits & (1u << (ahead - 1)));
 }
 
+/* Lanes keep order: a packet that is passed over was lost, and its lane with it (timer.c). */
+static void r2_ack_note_gap(r2_lane_t *lane, uint32_t newest_seq)
+{
+    const r2_packet_t *first = lane->in_flight;
+
+    if (NULL == first || !r2_seq_lt(first->lane_seq, newest_seq)) {
+        lane->gap_ns = 0;
+    } else if (0 == lane->gap_ns || first->lane_seq != lane->gap_seq) {
+        lane->gap_ns = lane->link->net->now_ns;
+        lane->gap_seq = first->lane_seq;
+    }
+}
+
 void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
 {
     r2_net_t *net = lane->link->net;
     r2_packet_t *packet, *next;
     uint64_t newest_ns = 0, acked_bytes = 0;
+    uint32_t newest_seq = 0;
+    bool in_doubt = lane->hedged; /* then how long it took says nothing about the lane (Karn) */
 
     if (r2_seq_lt(lane->tx_seq, header->ack_next)) {
         return; /* acknowledges what was never sent: a confused or hostile peer */
@@ -116,6 +131,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
         }
         if (r2_ack_covers(header, packet->lane_seq)) {
             newest_ns = r2_max(newest_ns, packet->sent_ns);
+            newest_seq = packet->lane_seq;
             acked_bytes += packet->bytes;
             r2_tx_packet_settle(packet, true);
         }
@@ -123,13 +139,14 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     if (0 == acked_bytes) {
         return;
     }
-    lane->hedged = false;
+    r2_ack_note_gap(lane, newest_seq);
+    lane->hedged = lane->reprieved = false;
     lane->timer_base_ns = net->now_ns;
     if (R2_LANE_SUSPECT == lane->state) {
         lane->window_bytes = net->params->window_min_bytes;
         r2_lane_enter(lane, R2_LANE_UP);
     }
-    if (net->now_ns >= newest_ns + (uint64_t) header->ack_held_us * R2_NS_PER_US) {
+    if (!in_doubt && net->now_ns >= newest_ns + (uint64_t) header->ack_held_us * R2_NS_PER_US) {
         r2_rtt_sample(lane, net->now_ns - newest_ns - (uint64_t) header->ack_held_us * R2_NS_PER_US,
                       acked_bytes);
     }

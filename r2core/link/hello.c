@@ -13,6 +13,7 @@
 #define R2_HELLO_MAGIC      0x72324845u
 #define R2_HELLO_TIMEOUT_NS (2 * R2_NS_PER_S)
 #define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
+#define R2_HELLO_REFUSED_NS (80 * R2_NS_PER_MS)
 
 typedef enum r2_hello_verdict {
     R2_HELLO_ACCEPT = 1,
@@ -291,7 +292,11 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         r2_lane_enter(lane, R2_LANE_DOWN);
         return;
     }
-    link->refused = R2_ERR_REFUSED == status ? link->refused + 1 : 0;
+    if (R2_ERR_REFUSED != status) {
+        link->refused = 0;
+    } else if (1 == ++link->refused) {
+        link->refused_ns = link->net->now_ns;
+    }
     if (lane->state >= R2_LANE_WIRING) {
         /* a check of a silent lane: it stays, but it is no path while its host does not answer */
         lane->unreachable = R2_ERR_UNRESPONSIVE != status && R2_ERR_AGAIN != status;
@@ -300,6 +305,9 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         return;
     }
     r2_lane_back_off(lane, status);
+    if (R2_ERR_REFUSED == status) {
+        r2_link_hurry(link, R2_HELLO_REFUSED_NS); /* asked again before it is believed */
+    }
 }
 
 static r2_status_t r2_hello_outcome(r2_net_t *net, r2_status_t status, const void *reply,

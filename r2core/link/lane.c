@@ -8,6 +8,9 @@
 
 #include "link/state.h"
 
+/* When the last lane of a link fails, all are tried again after this. */
+#define R2_HURRY_NS (10 * R2_NS_PER_MS)
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +60,12 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->ack_now = lane->ack_pending = false;
     lane->ack_count = 0;
     lane->timer_base_ns = net->now_ns;
+    lane->gap_ns = 0;
     lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = 0;
     lane->rate_bytes = lane->rate_bytes_per_s = 0;
     lane->rate_from_ns = net->now_ns;
     lane->limited = lane->hedged = lane->failed = false;
-    lane->excused = lane->unreachable = false;
+    lane->excused = lane->unreachable = lane->reprieved = false;
     lane->hello_answer = lane->hello_answered = false;
 }
 
@@ -211,5 +215,6 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
     }
     lane->failed = false;
     r2_lane_back_off(lane, why);
+    r2_link_hurry(link, R2_HURRY_NS);
     r2_link_activate(link);
 }

@@ -24,7 +24,7 @@ void r2_link_activate(r2_link_t *link)
 
 bool r2_link_busy(const r2_link_t *link)
 {
-    if (link->in_flight_packets > 0 || NULL != link->messages || NULL != link->control ||
+    if (link->in_flight_packets > 0 || r2_link_posted(link) > 0 || NULL != link->messages || NULL != link->control ||
         NULL != link->again || NULL != link->deferred || link->grant_count > 0) {
         return true;
     }
@@ -302,6 +302,15 @@ void r2_link_withdraw(r2_link_t *link, uint64_t comm_key)
         if (credit->tag.comm_key == comm_key) {
             r2_credit_drop(link, credit);
         }
+    }
+}
+
+void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
+{
+    r2_wire_abort_t abort = {.comm_key = comm_key, .status = (int32_t) status};
+
+    if (R2_OK == link->broken) {
+        r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort));
     }
 }
 

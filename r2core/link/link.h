@@ -64,6 +64,9 @@ void r2_link_forget(r2_link_t *link, uint64_t comm_key, uint32_t coll_seq);
  */
 void r2_link_withdraw(r2_link_t *link, uint64_t comm_key);
 
+/** Tells the peer that a communicator failed for good here. */
+void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status);
+
 /** Process number of the peer. */
 uint32_t r2_link_peer(const r2_link_t *link);
 /** Host name of the peer. */

@@ -50,6 +50,11 @@ typedef struct r2_peer_info {
 typedef struct r2_net_upcalls {
     /** True if messages with this communicator key and sequence will never be wanted any more. */
     bool (*over)(void *arg, uint64_t comm_key, uint32_t coll_seq);
+    /**
+     * A peer tells that a communicator failed for good there. Only to be noted: called in the middle of
+     * a sweep.
+     */
+    void (*aborted)(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status);
     void *arg; /* borrowed: outlives the net */
 } r2_net_upcalls_t;
 

@@ -392,6 +392,18 @@ static void r2_rx_lane_down(r2_link_t *link, const void *data)
     }
 }
 
+static void r2_rx_abort(r2_link_t *link, const void *data)
+{
+    r2_net_t *net = link->net;
+    r2_wire_abort_t abort;
+
+    memcpy(&abort, data, sizeof(abort));
+    if (abort.status < 0) {
+        net->upcalls.aborted(net->upcalls.arg, link->rank, abort.comm_key,
+                             (r2_status_t) abort.status);
+    }
+}
+
 /* @return false: the packet was not taken and must not be acknowledged. */
 static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, const void *data)
 {
@@ -407,6 +419,9 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
     case R2_WIRE_LANE_DOWN:
         r2_rx_lane_down(link, data);
         return true;
+    case R2_WIRE_ABORT:
+        r2_rx_abort(link, data);
+        return true;
     case R2_WIRE_PING:
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:
@@ -417,15 +432,19 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
     return true;
 }
 
-/* Silence before this packet does not count against any lane: the peer (or we) slept. */
+/*
+ * The end of a silence: the peer slept, and so did its acknowledgements. Lanes that came in doubt get
+ * one more timeout; once, or a peer that speaks rarely would hide a lane that is dead.
+ */
 static void r2_rx_life(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
     uint64_t now_ns = link->net->now_ns;
     uint64_t silence_ns = link->net->params->failure_timeout_ms * R2_NS_PER_MS / 2;
 
-    if (now_ns - link->last_rx_ns > silence_ns) {
-        for (uint32_t i = 0; i < link->lane_count; ++i) {
+    for (uint32_t i = 0; now_ns - link->last_rx_ns > silence_ns && i < link->lane_count; ++i) {
+        if (link->lanes[i].hedged && !link->lanes[i].reprieved) {
+            link->lanes[i].reprieved = true;
             link->lanes[i].timer_base_ns = now_ns;
         }
     }

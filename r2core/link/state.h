@@ -56,6 +56,7 @@ typedef struct r2_tx_item {
     union {
         r2_tag_t credits[R2_WIRE_CREDITS_MAX];
         uint64_t connection;
+        r2_wire_abort_t abort;
         r2_tx_rts_t rts;             /* fields of the header; the message may be gone by then */
     } payload;
 } r2_tx_item_t;
@@ -139,6 +140,9 @@ typedef struct r2_lane {
     bool limited;                  /* the window was full since the last look */
     bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
     uint64_t doubt_ns;             /* since when, if hedged */
+    bool reprieved;                /* hedged: the peer was heard again, it gets one more timeout */
+    uint64_t gap_ns;               /* since when later packets than the first in flight are acknowledged */
+    uint32_t gap_seq;              /* that first one, if gap_ns is not 0 */
     bool failed;                   /* the transport or the peer said so: fence at the end of the sweep */
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
     bool hello_answered;           /* HELLO_ACK was sent */
@@ -246,9 +250,11 @@ struct r2_link {
     uint64_t bitmap_bytes;         /* of messages being received */
     uint32_t unposted;             /* matches that are not posted */
     /* state of the path */
+    uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
     uint64_t last_rx_ns;
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
     uint32_t refused;              /* hello calls refused in a row */
+    uint64_t refused_ns;           /* the first of them */
     r2_peer_info_t info;           /* what the peer published */
 };
 
@@ -260,8 +266,15 @@ bool r2_net_was_away(r2_net_t *net);
 void r2_link_activate(r2_link_t *link);
 bool r2_link_busy(const r2_link_t *link);
 void r2_link_break(r2_link_t *link, r2_status_t status);
+/** Rows that wait for a message of the peer. */
+static inline uint32_t r2_link_posted(const r2_link_t *link)
+{
+    return HASH_COUNT(link->matches) - link->unposted;
+}
 /** True if a lane is up that the peer may be reached by. */
 bool r2_link_has_lane(const r2_link_t *link);
+/** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without delay. */
+void r2_link_hurry(r2_link_t *link, uint64_t pause_ns);
 
 /* tx.c */
 void r2_link_push(r2_link_t *link);
@@ -271,6 +284,7 @@ void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
 void r2_tx_message_settle(r2_tx_message_t *message);
 void r2_tx_abandon(r2_lane_t *lane);
 void r2_tx_hedge(r2_lane_t *lane);
+bool r2_tx_has_sound_lane(const r2_link_t *link);
 r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
 
 /* ack.c */

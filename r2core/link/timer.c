@@ -16,8 +16,12 @@
 #define R2_WIRING_NS (2 * R2_NS_PER_S)
 /* A link on which nothing answers is checked by hello calls at this interval. */
 #define R2_SILENT_NS (1 * R2_NS_PER_S)
-/* Hello calls refused in a row, on any lanes, after which the peer process is taken for gone. */
+/*
+ * Hello calls refused in a row, on any lanes, for so long: the peer process is gone. A device that is made
+ * anew refuses, too, until its process listens there again.
+ */
 #define R2_REFUSED_MAX 3u
+#define R2_REFUSED_NS  (250 * R2_NS_PER_MS)
 
 /*
  * How long acknowledgements may be missing: the floor, the round trip with its variation (RFC 6298),
@@ -28,7 +32,8 @@ uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
     const r2_params_t *params = lane->link->net->params;
     uint64_t timeout_ns = params->failure_timeout_ms * R2_NS_PER_MS;
 
-    timeout_ns = r2_max(timeout_ns, lane->srtt_ns + 4 * lane->rttvar_ns);
+    /* bounded: lost acknowledgements make long round trips, which must not breed longer timeouts */
+    timeout_ns = r2_max(timeout_ns, r2_min(lane->srtt_ns + 4 * lane->rttvar_ns, 10 * timeout_ns));
     if (lane->rate_bytes_per_s > 0) {
         uint64_t drain_ns = 2 * lane->in_flight_bytes * R2_NS_PER_S / lane->rate_bytes_per_s;
 
@@ -88,10 +93,24 @@ static void r2_lane_suspect(r2_lane_t *lane)
  */
 static void r2_lane_doubt(r2_lane_t *lane)
 {
-    if (!lane->hedged) {
-        lane->doubt_ns = lane->link->net->now_ns;
-    }
+    bool first = !lane->hedged;
+
     r2_tx_hedge(lane);
+    if (!first) {
+        return;
+    }
+    lane->doubt_ns = lane->link->net->now_ns;
+    if (!r2_tx_has_sound_lane(lane->link)) {
+        /* nobody to give to: if this lane has lost packets, the answer will show the gap */
+        r2_tx_control(lane->link, R2_WIRE_PING, NULL, 0);
+    }
+}
+
+/* A packet was passed over by later ones for a whole timeout. */
+static bool r2_lane_has_gap(const r2_lane_t *lane)
+{
+    return 0 != lane->gap_ns
+           && lane->link->net->now_ns >= lane->gap_ns + r2_lane_timeout_ns(lane);
 }
 
 /* True if the transport still reads memory of a message that is delivered by other lanes. */
@@ -112,6 +131,10 @@ static void r2_timer_up(r2_lane_t *lane)
 {
     uint64_t now_ns = lane->link->net->now_ns;
 
+    if (r2_lane_has_gap(lane)) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
+        return;
+    }
     if (now_ns < r2_lane_expiry_ns(lane)) {
         return;
     }
@@ -120,8 +143,7 @@ static void r2_timer_up(r2_lane_t *lane)
         return;
     }
     r2_lane_doubt(lane);
-    if (now_ns >= r2_max(lane->link->last_rx_ns, lane->timer_base_ns) + R2_SILENT_NS &&
-        now_ns >= lane->retry_ns) {
+    if (now_ns >= lane->in_flight->sent_ns + R2_SILENT_NS && now_ns >= lane->retry_ns) {
         r2_lane_open(lane); /* answered: the process lives and this lane is stale */
     }
 }
@@ -171,17 +193,42 @@ bool r2_link_has_lane(const r2_link_t *link)
     return false;
 }
 
+void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
+{
+    uint64_t soon_ns = link->net->now_ns + pause_ns;
+
+    if (r2_link_has_lane(link)) {
+        return;
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        link->lanes[i].retry_ns = r2_min(link->lanes[i].retry_ns, soon_ns);
+    }
+}
+
 static bool r2_link_wanted(const r2_link_t *link)
 {
-    if (NULL != link->messages) {
-        return true;
+    return NULL != link->messages || r2_link_posted(link) > 0;
+}
+
+/*
+ * Who only waits for data has nothing in flight whose acknowledgement could fail to come: after a
+ * silence it asks, so that a path that is gone is noticed at both ends.
+ */
+static void r2_link_ask(r2_link_t *link)
+{
+    uint64_t now_ns = link->net->now_ns;
+
+    if (R2_OK != link->broken || 0 == r2_link_posted(link) || link->in_flight_packets > 0
+        || NULL != link->control || !r2_link_has_lane(link)) {
+        link->await_ns = 0;
+        return;
     }
-    for (const r2_rx_match_t *match = link->matches; NULL != match; match = match->hh.next) {
-        if (match->posted) {
-            return true;
-        }
+    if (0 == link->await_ns) {
+        link->await_ns = now_ns;
     }
-    return false;
+    if (now_ns >= r2_max(link->await_ns, link->last_rx_ns) + R2_SILENT_NS) {
+        r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+    }
 }
 
 /* Counts how long somebody has been waiting for a link that has no lane. */
@@ -196,7 +243,7 @@ static void r2_link_path_timer(r2_link_t *link)
     if (0 == link->no_path_ns) {
         link->no_path_ns = net->now_ns;
     }
-    if (link->refused >= R2_REFUSED_MAX) {
+    if (link->refused >= R2_REFUSED_MAX && net->now_ns - link->refused_ns >= R2_REFUSED_NS) {
         r2_link_break(link, R2_ERR_PEER_GONE);
     } else if (net->now_ns - link->no_path_ns > net->params->no_path_timeout_ms * R2_NS_PER_MS) {
         r2_link_break(link, R2_ERR_NO_PATH);
@@ -209,6 +256,7 @@ void r2_link_timers(r2_link_t *link)
         r2_lane_timer(&link->lanes[i]);
     }
     r2_link_path_timer(link);
+    r2_link_ask(link);
 }
 
 static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
@@ -230,6 +278,9 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
             /* expired, in doubt: next look when the silence is long enough for a check */
             deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
         }
+        if (0 != lane->gap_ns) {
+            deadline_ns = r2_min(deadline_ns, lane->gap_ns + r2_lane_timeout_ns(lane));
+        }
         break;
     case R2_LANE_SUSPECT:
         deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
@@ -247,6 +298,9 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         deadline_ns = r2_min(deadline_ns, r2_lane_deadline_ns(&link->lanes[i]));
+    }
+    if (0 != link->await_ns) {
+        deadline_ns = r2_min(deadline_ns, r2_max(link->await_ns, link->last_rx_ns) + R2_SILENT_NS);
     }
     if (0 != link->no_path_ns) {
         deadline_ns =

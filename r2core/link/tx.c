@@ -363,7 +363,7 @@ static bool r2_lane_carries(const r2_lane_t *lane, const r2_tx_item_t *item)
 }
 
 /* True if a lane is up that has not come in doubt: then doubtful ones get nothing new. */
-static bool r2_tx_has_sound_lane(const r2_link_t *link)
+bool r2_tx_has_sound_lane(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
@@ -519,7 +519,9 @@ void r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, ui
         return;
     }
     r2_assert(bytes <= sizeof(item->payload));
-    memcpy(&item->payload, payload, bytes);
+    if (bytes > 0) {
+        memcpy(&item->payload, payload, bytes);
+    }
     item->payload_bytes = R2_WIRE_RTS == kind ? 0 : bytes;
     item->queued = true;
     DL_APPEND(link->control, item);

@@ -56,6 +56,9 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
     case R2_WIRE_LANE_DOWN:
         ok = sizeof(uint64_t) == data_bytes;
         break;
+    case R2_WIRE_ABORT:
+        ok = sizeof(r2_wire_abort_t) == data_bytes;
+        break;
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:
     case R2_WIRE_ACK:

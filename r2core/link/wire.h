@@ -33,6 +33,7 @@ typedef enum r2_wire_kind {
     R2_WIRE_RTS,       /* a short message waits for credit */
     R2_WIRE_LANE_DOWN, /* payload: uint64_t: connection id that its owner should fence */
     R2_WIRE_PING,      /* asks for an acknowledgement */
+    R2_WIRE_ABORT,     /* payload: r2_wire_abort_t: a communicator failed for good */
     R2_WIRE_KIND_END
 } r2_wire_kind_t;
 
@@ -52,6 +53,15 @@ typedef struct r2_tag {
 } r2_tag_t;
 
 static_assert(16 == sizeof(r2_tag_t), "tags travel in credit packets and are hash keys");
+
+/** Tells the members of a communicator that it failed for good. */
+typedef struct r2_wire_abort {
+    uint64_t comm_key;
+    int32_t status; /* r2_status_t, < 0 */
+    uint32_t reserved;
+} r2_wire_abort_t;
+
+static_assert(16 == sizeof(r2_wire_abort_t), "travels in abort packets");
 
 /** The header. Fields from `message` on are 0 unless the kind is DATA or RTS. */
 typedef struct __attribute__((packed)) r2_wire_header {

@@ -324,8 +324,8 @@ static hello_call_t *hello_next_result(hello_node_t *node)
             continue;
         }
         if (HELLO_DONE != call->state && now_ns >= call->deadline_ns) {
-            hello_finish(call, HELLO_CONNECTING == call->state ? R2_ERR_TIMEOUT
-                                                               : R2_ERR_UNRESPONSIVE);
+            hello_finish(call,
+                         HELLO_CONNECTING == call->state ? R2_ERR_TIMEOUT : R2_ERR_UNRESPONSIVE);
         }
         if (HELLO_DONE == call->state) {
             return call;

@@ -375,7 +375,7 @@ void r2_sim_dump(const r2_sim_t *sim, void (*write)(void *arg, const char *line)
     char line[256];
 
     for (ep = sim->eps; NULL != ep; ep = ep->all_next) {
-        if (ep->closed && NULL == ep->socket.head) {
+        if (NULL == ep->socket.head && NULL == ep->pending && 0 == ep->unread_bytes) {
             continue;
         }
         snprintf(line, sizeof(line),
