@@ -19,7 +19,7 @@
 
 #define RUN_ROUNDS_MAX 256   /* sweeps of one rank at one time */
 #define IDLE_RUNS_MAX  20000 /* runs in a row that find nothing to do but want to run again */
-#define LIMIT_EXTRA_NS (100 * R2_NS_PER_S)
+#define LIMIT_EXTRA_NS (30 * R2_NS_PER_S)
 #define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
 #define STEP_LIMIT     40000000u
 

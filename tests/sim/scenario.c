@@ -356,6 +356,10 @@ static bool on_comm(scenario_t *sc, const statement_t *st)
         found = (int) sc->comm_count;
         sc->comms[sc->comm_count++] = comm;
     }
+    if (sc->comms[found].live) {
+        return false; /* a context id belongs to one communicator at a time */
+    }
+    sc->comms[found].live = true;
     step = add_step(sc, STEP_CREATE);
     if (NULL != step) {
         step->comm = (uint32_t) found;
@@ -368,10 +372,12 @@ static bool on_free(scenario_t *sc, const statement_t *st)
     int found = 2 == st->count ? find_comm(sc, st->words[1]) : -1;
     scenario_step_t *step = found < 0 ? NULL : add_step(sc, STEP_FREE);
 
-    if (NULL != step) {
-        step->comm = (uint32_t) found;
+    if (NULL == step || !sc->comms[found].live) {
+        return false;
     }
-    return NULL != step;
+    sc->comms[found].live = false;
+    step->comm = (uint32_t) found;
+    return true;
 }
 
 static bool on_coll(scenario_t *sc, const statement_t *st)
@@ -387,7 +393,7 @@ static bool on_coll(scenario_t *sc, const statement_t *st)
     uint64_t root = 0, times = 1, count;
     scenario_step_t *step;
 
-    if (type < 0 || comm < 0 || !read_number(st->words[3], &count) ||
+    if (type < 0 || comm < 0 || !sc->comms[comm].live || !read_number(st->words[3], &count) ||
         !option_number(st, 4, "root", &root) || !option_number(st, 4, "times", &times)) {
         return false;
     }
@@ -530,6 +536,7 @@ static void set_defaults(scenario_t *sc)
     sc->jitter_ns = 1000;
     sc->comm_count = 1;
     snprintf(sc->comms[0].name, sizeof(sc->comms[0].name), "world");
+    sc->comms[0].live = true;
 }
 
 static bool set_world(scenario_t *sc)

@@ -54,6 +54,7 @@ typedef struct scenario_comm {
     uint64_t cid;
     uint32_t ranks[SCENARIO_RANKS_MAX];
     int32_t size;
+    bool live; /* while the program is read */
 } scenario_comm_t;
 
 typedef enum scenario_step_kind {

@@ -273,6 +273,64 @@ static void counters_wrap(void **state)
     }
 }
 
+/* Every survivor gets an error soon, also those that never talk to the dead rank. */
+static void killed_process_ends_all_soon(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 3; rails 2; coll allreduce i64 100 times=2000;",
+        "hosts 5; rails 2; coll allreduce i64 100 times=2000;",
+        "hosts 4; rails 2; coll allgather i64 100000 times=2000;",
+        "hosts 3; ppn 3; rails 2; coll bcast i64 1000 times=2000; coll barrier i64 0;"};
+    char text[512];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(programs); i++) {
+        scenario_result_t result;
+
+        snprintf(text, sizeof(text), "expect any; %s at 5ms kill r1", programs[i]);
+        result = run_seeds(text, 3);
+        assert_true(result.errors > 0);
+        assert_true(result.time_ns < 505 * R2_NS_PER_MS);
+    }
+}
+
+/* Two ranks lose each other for good: an error everywhere within a bounded time, also without traffic. */
+static void no_path_is_an_error_for_all(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 2; rails 1; coll allreduce i64 100 times=2000; at 5ms cut h0 h1 rail0",
+        "hosts 2; rails 2; coll allreduce i64 9000 times=500; at 5ms down h0 rail0;"
+        "at 5ms drop h1 rail1",
+        "hosts 5; rails 1; coll allreduce i64 100 times=2000; at 5ms cut h0 h1 rail0",
+        "hosts 2; rails 1; coll bcast i64 100 times=50; compute 1s rank=0; coll barrier i64 0;"
+        "at 5ms drop h0 rail0"};
+    char text[512];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(programs); i++) {
+        scenario_result_t result;
+
+        snprintf(text, sizeof(text), "expect any; param no_path_timeout_ms 2000; %s", programs[i]);
+        result = run_seeds(text, 3);
+        assert_true(result.errors > 0);
+        assert_true(result.time_ns < 8 * R2_NS_PER_S);
+    }
+}
+
+/* A process that only waits, or is stopped, is never taken for dead. */
+static void patience_has_no_end(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    result = run_one("hosts 3; rails 2; param no_path_timeout_ms 1000; coll allreduce i64 100;"
+                     "compute 20s rank=0; coll allreduce i64 100");
+    assert_int_equal(0, result.counters.lanes_failed);
+    result = run_one("hosts 3; rails 2; param no_path_timeout_ms 1000; coll allreduce i64 100 times=300;"
+                     "at 3ms stop r0; at 20s cont r0");
+    assert_int_equal(0, result.counters.lanes_failed);
+}
+
 /* Every fault that a campaign found, as short as it became. */
 static void found_before(void **state)
 {
@@ -286,6 +344,31 @@ static void found_before(void **state)
          "hosts 3; ppn 2; rails 2; coll allreduce f64 20000 times=10; at 1ms drop h1 rail0;"
          "at 500ms heal",
          150},
+        {"a packet lost on the only lane was never sent again",
+         "seed 388; hosts 1; ppn 3; param ack_delay_us 457; param failure_timeout_ms 22;"
+         "comm b cid=8 ranks=0,1,2; coll bcast f64 2; compute 8881us rank=0;"
+         "coll allgather bytes3 1067 nb; compute 10096us rank=1; coll allreduce f64 51191 on=b;"
+         "rule drop 26.46 only=acks until=1134978us; rule drop 1.61 only=control until=662871us",
+         0},
+        {"packets behind a gap wider than the acknowledgement's bits were held but never acknowledged",
+         "hosts 1; ppn 3; param parking_bytes 31614; comm b cid=8 ranks=2,1;"
+         "coll allreduce f64 39632 on=b nb; rule delay 1.34 delay=1208us until=2700605us",
+         0},
+        {"lost acknowledgements made round trips that bred timeouts of minutes",
+         "seed 348; hosts 4; rails 4; rate 66011605; latency 13us; jitter 87us; batch 4;"
+         "param chunk_min_bytes 1838; param parking_bytes 1024; param scratch_bytes 65536;"
+         "coll reduce-scatter-block f64 1494; coll reduce-scatter-block matrix 37721 in-place;"
+         "coll reduce-scatter i64 32 in-place; at 33294us drop h0 rail2; at 253131us pass h0 rail2;"
+         "rule drop 26.46 only=acks until=1134978us; rule drop 1.61 only=control until=662871us",
+         0},
+        {"a peer that asked once a second restarted the timers of a dead lane each time",
+         "seed 5190; hosts 3; param heal_min_ms 68; param failure_timeout_ms 120;"
+         "param allreduce_algorithm ring; coll bcast i64 529 root=2 nb; coll bcast i64 3 root=1;"
+         "coll reduce-scatter-block matrix 341; comm b cid=9 ranks=0,1,2;"
+         "coll bcast f64 23 on=b root=1 nb; coll allreduce i64 359; at 49us down h1 rail0;"
+         "at 1567us up h1 rail0; rule error 0.01 only=acks until=479328us;"
+         "rule drop 15.36 until=232025us; rule fail 0.21 only=data until=68719us",
+         0},
     };
 
     (void) state;
@@ -326,6 +409,9 @@ int main(void)
         cmocka_unit_test(late_data_across_heals),
         cmocka_unit_test(communicators_overlap_and_come_back),
         cmocka_unit_test(counters_wrap),
+        cmocka_unit_test(killed_process_ends_all_soon),
+        cmocka_unit_test(no_path_is_an_error_for_all),
+        cmocka_unit_test(patience_has_no_end),
         cmocka_unit_test(found_before),
     };
 
