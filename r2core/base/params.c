@@ -151,11 +151,14 @@ static r2_status_t r2_param_parse(const r2_param_info_t *row, const char *text, 
     }
     errno = 0;
     value = strtoull(text, &end, 10);
-    if (end == text || 0 != errno || '-' == text[0]) {
-        return R2_ERR_PARAM;
+    if (0 != errno || text[0] < '0' || text[0] > '9') {
+        return R2_ERR_PARAM; /* strtoull would take blanks and signs */
     }
     for (size_t i = 0; R2_PARAM_SIZE == row->type && i < r2_array_count(units); ++i) {
         if ((*end | 0x20) == units[i].suffix && '\0' == end[1]) {
+            if (value > UINT64_MAX >> units[i].shift) {
+                return R2_ERR_PARAM;
+            }
             value <<= units[i].shift;
             ++end;
             break;

@@ -66,3 +66,16 @@ check_PROGRAMS += tests/unit/test_info
 tests_unit_test_info_SOURCES = tests/unit/test_info.c tools/info/problems.c tools/info/info.h
 tests_unit_test_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
 tests_unit_test_info_LDADD = $(R2_TEST_LIBS)
+
+# Parameters, wire format, engine, ranks as threads
+check_PROGRAMS += tests/unit/test_params tests/unit/test_wire tests/unit/test_exec \
+    tests/unit/test_threads
+tests_unit_test_params_SOURCES = tests/unit/test_params.c
+tests_unit_test_params_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_wire_SOURCES = tests/unit/test_wire.c
+tests_unit_test_wire_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_exec_SOURCES = tests/unit/test_exec.c
+tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_threads_SOURCES = tests/unit/test_threads.c tests/unit/thread_net.c \
+    tests/unit/thread_net.h
+tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)

@@ -1,0 +1,455 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * A net with a peer that the caller plays.
+ */
+#include "r2_config.h"
+
+#include "stub_net.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "fuzz.h"
+
+struct r2_tp_device {
+    stub_net_t *stub;
+};
+
+struct r2_tp_worker {
+    stub_net_t *stub;
+    const r2_tp_callbacks_t *callbacks;
+    void *arg;
+};
+
+struct r2_tp_ep {
+    struct r2_tp_ep *prev, *next;
+    stub_net_t *stub;
+    r2_tp_worker_t *worker;
+};
+
+/* ---- transport */
+
+static r2_status_t stub_device_open(void *tp, const r2_tp_device_config_t *config,
+                                    r2_tp_device_t **device_p)
+{
+    (void) config;
+    *device_p = malloc(sizeof(**device_p));
+    (*device_p)->stub = tp;
+    return R2_OK;
+}
+
+static void stub_device_close(r2_tp_device_t *device)
+{
+    free(device);
+}
+
+static r2_status_t stub_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
+                                      void *arg, r2_tp_worker_t **worker_p)
+{
+    *worker_p = malloc(sizeof(**worker_p));
+    **worker_p = (r2_tp_worker_t){device->stub, callbacks, arg};
+    ++device->stub->workers;
+    return R2_OK;
+}
+
+/* Touches what is sent: memory that is gone by now is found. */
+static void stub_finish(stub_send_t *send, r2_status_t status)
+{
+    stub_net_t *stub = send->ep->stub;
+    r2_tp_send_t *op = send->op;
+    volatile uint8_t sum = 0;
+
+    for (size_t i = 0; i < op->header_bytes; ++i) {
+        sum = (uint8_t) (sum + ((const uint8_t *) op->header)[i]);
+    }
+    for (size_t i = 0; i < op->data_bytes; ++i) {
+        sum = (uint8_t) (sum + ((const uint8_t *) op->data)[i]);
+    }
+    DL_DELETE(stub->sends, send);
+    --stub->send_count;
+    free(send);
+    op->sent(op, status);
+}
+
+static void stub_ep_free(r2_tp_ep_t *ep)
+{
+    stub_net_t *stub = ep->stub;
+    stub_send_t *send, *next;
+
+    DL_FOREACH_SAFE(stub->sends, send, next) {
+        if (send->ep == ep) {
+            stub_finish(send, R2_ERR_CANCELED);
+        }
+    }
+    DL_DELETE(stub->eps, ep);
+    free(ep);
+}
+
+static void stub_worker_destroy(r2_tp_worker_t *worker)
+{
+    r2_tp_ep_t *ep, *next;
+
+    DL_FOREACH_SAFE(worker->stub->eps, ep, next) {
+        if (ep->worker == worker) {
+            stub_ep_free(ep);
+        }
+    }
+    --worker->stub->workers;
+    free(worker);
+}
+
+static r2_status_t stub_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
+{
+    (void) worker;
+    memset(address_p, 0x77, 20);
+    *bytes_p = 20;
+    return R2_OK;
+}
+
+static unsigned stub_worker_progress(r2_tp_worker_t *worker)
+{
+    stub_net_t *stub = worker->stub;
+    unsigned events = 0;
+
+    if (NULL != stub->header) {
+        const void *header = stub->header;
+
+        stub->header = NULL;
+        worker->callbacks->received(worker->arg, header, stub->header_bytes, stub->data,
+                                    stub->data_bytes);
+        ++events;
+    }
+    if (stub->complete) {
+        stub->complete = false;
+        while (NULL != stub->sends) {
+            stub_finish(stub->sends, R2_OK);
+            ++events;
+        }
+    }
+    return events;
+}
+
+static int stub_worker_fd(r2_tp_worker_t *worker)
+{
+    (void) worker;
+    return -1;
+}
+
+static r2_status_t stub_worker_arm(r2_tp_worker_t *worker)
+{
+    (void) worker;
+    return R2_OK;
+}
+
+static r2_status_t stub_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
+                                  void *ep_arg, r2_tp_ep_t **ep_p)
+{
+    volatile uint8_t sum = 0;
+
+    (void) ep_arg;
+    fuzz_check(address_bytes <= R2_TP_ADDRESS_MAX);
+    for (size_t i = 0; i < address_bytes; ++i) {
+        sum = (uint8_t) (sum + ((const uint8_t *) address)[i]);
+    }
+    if (STUB_BROKEN == worker->stub->mode) {
+        return R2_ERR_NO_DEVICE;
+    }
+    *ep_p = malloc(sizeof(**ep_p));
+    (*ep_p)->stub = worker->stub;
+    (*ep_p)->worker = worker;
+    DL_APPEND(worker->stub->eps, *ep_p);
+    return R2_OK;
+}
+
+static void stub_ep_close(r2_tp_ep_t *ep)
+{
+    fuzz_check(!ep->stub->net.in_callback);
+    stub_ep_free(ep);
+}
+
+static r2_status_t stub_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
+{
+    stub_net_t *stub = ep->stub;
+    stub_send_t *send;
+
+    fuzz_check(!stub->net.in_callback);
+    fuzz_check(op->header_bytes + op->data_bytes <= stub->net.segment_bytes);
+    if (STUB_AT_ONCE == stub->mode) {
+        return R2_OK;
+    }
+    if (STUB_BROKEN == stub->mode) {
+        return R2_ERR_LANE_DOWN;
+    }
+    send = malloc(sizeof(*send));
+    send->ep = ep;
+    send->op = op;
+    DL_APPEND(stub->sends, send);
+    ++stub->send_count;
+    return R2_IN_PROGRESS;
+}
+
+static const r2_tp_ops_t stub_tp_ops = {
+    .name = "stub",
+    .device_open = stub_device_open,
+    .device_close = stub_device_close,
+    .worker_create = stub_worker_create,
+    .worker_destroy = stub_worker_destroy,
+    .worker_address = stub_worker_address,
+    .worker_progress = stub_worker_progress,
+    .worker_fd = stub_worker_fd,
+    .worker_arm = stub_worker_arm,
+    .ep_create = stub_ep_create,
+    .ep_close = stub_ep_close,
+    .send = stub_send,
+};
+
+/* ---- hello */
+
+static void stub_hello_bind(void *hello, const r2_hello_upcalls_t *upcalls)
+{
+    (void) hello;
+    (void) upcalls;
+}
+
+static void stub_hello_key(void *hello, const uint8_t *key)
+{
+    (void) hello;
+    (void) key;
+}
+
+static r2_status_t stub_hello_listen(void *hello, uint32_t rail_idx, const r2_nic_t *nic,
+                                     void *address_p, size_t *bytes_p)
+{
+    (void) hello;
+    (void) nic;
+    memcpy(address_p, &rail_idx, sizeof(rail_idx));
+    *bytes_p = sizeof(rail_idx);
+    return R2_OK;
+}
+
+static r2_status_t stub_hello_call(void *hello, uint32_t rail_idx, const void *address,
+                                   size_t address_bytes, const void *request, size_t bytes,
+                                   uint64_t timeout_ns, uint64_t call_id)
+{
+    stub_net_t *stub = hello;
+
+    (void) rail_idx;
+    (void) address;
+    (void) address_bytes;
+    (void) request;
+    (void) timeout_ns;
+    fuzz_check(bytes <= R2_HELLO_BYTES_MAX);
+    stub->call_id = call_id;
+    return STUB_BROKEN == stub->mode ? R2_ERR_REFUSED : R2_OK;
+}
+
+static void stub_hello_reply(void *hello, uint64_t token, const void *reply, size_t bytes)
+{
+    (void) hello;
+    (void) token;
+    (void) reply;
+    fuzz_check(bytes <= R2_HELLO_BYTES_MAX);
+}
+
+static int stub_hello_fd(void *hello)
+{
+    (void) hello;
+    return -1;
+}
+
+static void stub_hello_poll(void *hello)
+{
+    (void) hello;
+}
+
+static uint64_t stub_hello_deadline_ns(void *hello)
+{
+    (void) hello;
+    return R2_NEVER_NS;
+}
+
+static const r2_hello_ops_t stub_hello_ops = {
+    .name = "stub",
+    .bind = stub_hello_bind,
+    .key = stub_hello_key,
+    .listen = stub_hello_listen,
+    .call = stub_hello_call,
+    .reply = stub_hello_reply,
+    .fd = stub_hello_fd,
+    .poll = stub_hello_poll,
+    .deadline_ns = stub_hello_deadline_ns,
+};
+
+/* ---- exchange: the peer publishes what we do */
+
+static r2_status_t stub_lookup(void *oob, uint32_t rank, void *blob_p, size_t *bytes_p)
+{
+    stub_net_t *stub = oob;
+    r2_peer_info_t info = stub->net.info;
+
+    (void) rank;
+    info.host_id = 2;
+    memcpy(blob_p, &info, sizeof(info));
+    *bytes_p = sizeof(info);
+    return R2_OK;
+}
+
+static const r2_oob_ops_t stub_oob_ops = {.name = "stub", .lookup = stub_lookup};
+
+static bool stub_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
+{
+    const stub_net_t *stub = arg;
+
+    (void) coll_seq;
+    return 0 != (comm_key & stub->over_key);
+}
+
+static void stub_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)
+{
+    (void) comm_key;
+    fuzz_check(NULL != arg && 1 == rank && status < 0);
+}
+
+static uint64_t stub_now(void *arg)
+{
+    return ((const stub_net_t *) arg)->time_ns;
+}
+
+static uint64_t stub_random(void *arg)
+{
+    return ++((stub_net_t *) arg)->random;
+}
+
+static void stub_quiet(void *arg, int level, const char *line)
+{
+    (void) arg;
+    (void) level;
+    (void) line;
+}
+
+stub_net_t *stub_net_create(void)
+{
+    stub_net_t *stub = calloc(1, sizeof(*stub));
+    r2_nic_t nics[STUB_RAILS];
+    r2_net_t *net = &stub->net;
+
+    memset(nics, 0, sizeof(nics));
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        snprintf(nics[i].name, sizeof(nics[i].name), "rail%u", i);
+        nics[i].carrier = true;
+    }
+    r2_params_init(&stub->params);
+    stub->params.parking_bytes = 65536;
+    stub->clock = (r2_clock_t){stub_now, stub_random, stub};
+    stub->log.level = R2_LOG_DEBUG; /* so that the text is made, too */
+    stub->log.fn = stub_quiet;
+    stub->time_ns = R2_NS_PER_S;
+    stub->random = 1000;
+    net->clock = &stub->clock;
+    net->params = &stub->params;
+    net->log = &stub->log;
+    net->counters = &stub->counters;
+    net->tp = (r2_tp_t){&stub_tp_ops, stub};
+    net->hello = (r2_hello_t){&stub_hello_ops, stub};
+    net->oob = (r2_oob_t){&stub_oob_ops, stub};
+    net->upcalls = (r2_net_upcalls_t){.over = stub_over, .aborted = stub_aborted, .arg = stub};
+    net->size = 2;
+    net->epoll_fd = -1;
+    net->first_seq = UINT64_MAX - 20; /* counters wrap early */
+    net->may_deliver = true;
+    fuzz_check(R2_OK == r2_net_init(net, nics, STUB_RAILS, 1, "here"));
+    fuzz_check(R2_OK == r2_net_link(net, 1, &stub->link));
+    fuzz_check(STUB_RAILS == stub->link->lane_count);
+    return stub;
+}
+
+void stub_net_destroy(stub_net_t *stub)
+{
+    stub->mode = STUB_AT_ONCE;
+    stub->complete = true;
+    r2_net_sweep(&stub->net);
+    r2_net_fini(&stub->net);
+    fuzz_check(0 == stub->workers);
+    free(stub);
+}
+
+/* As in link/hello.c, which keeps it to itself. */
+typedef struct __attribute__((packed)) stub_offer {
+    uint32_t magic, version, verdict, rank, rail_idx, remote_idx, attempt;
+    uint64_t segment_bytes, parking_bytes, first_seq, connection;
+    uint32_t address_bytes;
+    uint8_t address[16];
+} stub_offer_t;
+
+size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer_p)
+{
+    stub_offer_t offer = {
+        .magic = 0x72324845u,
+        .version = R2_WIRE_VERSION,
+        .verdict = verdict,
+        .rank = 1,
+        .rail_idx = rail,
+        .remote_idx = rail,
+        .attempt = ++stub->hellos,
+        .segment_bytes = stub->net.segment_bytes,
+        .parking_bytes = stub->params.parking_bytes,
+        .first_seq = stub->net.first_seq,
+        .connection = 0x1234567800000000ull + stub->hellos,
+        .address_bytes = sizeof(offer.address),
+    };
+
+    memcpy(offer_p, &offer, sizeof(offer));
+    return sizeof(offer);
+}
+
+void stub_hello(stub_net_t *stub, uint32_t rail, const void *bytes, size_t count)
+{
+    uint8_t *exact = malloc(count + (0 == count));
+
+    if (count > 0) {
+        memcpy(exact, bytes, count);
+    }
+    r2_hello_request(&stub->net, rail, 1, exact, count);
+    free(exact);
+}
+
+void stub_packet(stub_net_t *stub, const r2_wire_header_t *header, size_t header_bytes,
+                 const void *data, size_t data_bytes)
+{
+    uint8_t *exact = malloc(header_bytes + 1), *payload = malloc(data_bytes + 1);
+
+    memcpy(exact + 1, header, header_bytes); /* misaligned, as transports may give it */
+    if (data_bytes > 0) {
+        memcpy(payload + 1, data, data_bytes);
+    }
+    stub->header = exact + 1;
+    stub->header_bytes = header_bytes;
+    stub->data = payload + 1;
+    stub->data_bytes = data_bytes;
+    r2_net_sweep(&stub->net);
+    stub->header = NULL;
+    free(exact);
+    free(payload);
+}
+
+void stub_lane_up(stub_net_t *stub, uint32_t lane)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_HELLO};
+    uint8_t offer[R2_HELLO_BYTES_MAX];
+    size_t bytes = stub_offer(stub, lane, 1, offer);
+
+    if (0 != stub->link->lanes[lane].call_id) { /* the lower rank's call counts */
+        r2_hello_result(&stub->net, stub->link->lanes[lane].call_id, R2_OK, offer, bytes);
+    } else {
+        stub_hello(stub, lane, offer, bytes);
+    }
+    header.connection = stub->link->lanes[lane].rx_connection;
+    header.ack_next = (uint32_t) stub->net.first_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    header.kind = R2_WIRE_HELLO_ACK;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+}

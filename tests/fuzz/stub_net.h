@@ -1,0 +1,61 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * A net of one process with one peer that the caller plays: transport and hello do what they are
+ * told.
+ */
+#ifndef R2_TESTS_STUB_NET_H
+#define R2_TESTS_STUB_NET_H
+
+#include "link/state.h"
+
+#define STUB_RAILS 2
+
+/** A send that the transport has not completed. */
+typedef struct stub_send {
+    struct stub_send *prev, *next;
+    struct r2_tp_ep *ep;
+    r2_tp_send_t *op;
+} stub_send_t;
+
+/** How the stub transport takes the next sends. */
+typedef enum stub_mode { STUB_AT_ONCE, STUB_LATER, STUB_BROKEN } stub_mode_t;
+
+typedef struct stub_net {
+    r2_net_t net;
+    r2_clock_t clock;
+    r2_params_t params;
+    r2_counters_t counters;
+    r2_log_t log;
+    uint64_t time_ns, random;
+    r2_link_t *link;    /* to rank 1 */
+    stub_send_t *sends; /* owned list */
+    uint32_t send_count;
+    stub_mode_t mode;
+    bool complete;             /* the next progress call completes all sends */
+    const void *header, *data; /* packet for the next progress call; header NULL: none */
+    size_t header_bytes, data_bytes;
+    uint64_t call_id;     /* of the newest hello call */
+    uint64_t over_key;    /* communicators with this bit in their key are over */
+    struct r2_tp_ep *eps; /* owned list: open */
+    uint32_t workers;     /* open */
+    uint32_t hellos;      /* of ours, made up */
+} stub_net_t;
+
+/** Makes rank 0 of 2 with STUB_RAILS rails and its link to rank 1, all lanes down. */
+stub_net_t *stub_net_create(void);
+void stub_net_destroy(stub_net_t *stub);
+
+/** Opens a lane as a well-behaved peer would. */
+void stub_lane_up(stub_net_t *stub, uint32_t lane);
+/** A hello request from rank 1 with the given bytes. */
+void stub_hello(stub_net_t *stub, uint32_t rail, const void *bytes, size_t count);
+/** Bytes of a right offer of rank 1 for a lane. @return length. @param offer_p R2_HELLO_BYTES_MAX.
+ */
+size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer_p);
+/** A packet arrives. The data is copied to memory of exactly its size. */
+void stub_packet(stub_net_t *stub, const r2_wire_header_t *header, size_t header_bytes,
+                 const void *data, size_t data_bytes);
+
+#endif

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# Tests of everything that needs neither UCX nor PMIx, compiled with sanitizers, apart from configure:
+#   make -f tests/sanitize/build.mk KIND=asan OUT=DIR all
+# KIND: asan (AddressSanitizer, UndefinedBehaviorSanitizer), tsan, fuzz (libFuzzer; clang) or plain.
+
+SRCDIR := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))/../..)
+KIND ?= asan
+OUT ?= build/$(KIND)
+CC_fuzz := clang
+CC_default := cc
+SANCC ?= $(or $(CC_$(KIND)),$(CC_default))
+
+FLAGS_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+FLAGS_tsan := -fsanitize=thread
+FLAGS_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+FLAGS_plain :=
+
+DEPS := libsodium cmocka jansson libnl-route-3.0 hwloc
+CPPFLAGS += -I$(OUT) -I$(SRCDIR)/r2core -I$(SRCDIR)/r2core/include -I$(SRCDIR)/tests/sim \
+    -I$(SRCDIR)/tests/unit -I$(SRCDIR)/tests/fuzz -I$(SRCDIR) $(shell pkg-config --cflags $(DEPS))
+CFLAGS := -std=gnu11 -g -O1 -fno-omit-frame-pointer -w -pthread $(FLAGS_$(KIND)) $(EXTRA_CFLAGS)
+LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
+
+# ---- r2core without its UCX and PMIx drivers, with the simulator
+CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
+    $(wildcard $(addprefix $(SRCDIR)/r2core/,base/*.c model/*.c plan/*.c link/*.c exec/*.c \
+        rail/*.c oob/loop.c transport/sim*.c transport/fault.c)) \
+    $(addprefix $(SRCDIR)/r2core/ctx/,coll.c comm.c ctx.c service.c wait.c))))
+HARNESS := $(addprefix $(SRCDIR)/tests/sim/,generate.c harness.c harness_dump.c harness_rank.c \
+    interpret.c payload.c scenario.c)
+CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_race.c checker_run.c \
+    checker_values.c schedule_cases.c)
+
+# ---- programs: name, then the sources beside the core
+PROGRAMS_sim := campaign test_sim_coll test_sim_transport
+PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
+    $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
+        test_params test_wire test_exec test_link)))))
+PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads.c)))
+PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
+
+object = $(OUT)/$(patsubst $(SRCDIR)/%.c,%.o,$(1))
+objects = $(foreach file,$(1),$(call object,$(file)))
+
+EXTRA_campaign := $(HARNESS)
+EXTRA_test_sim_coll := $(HARNESS)
+EXTRA_test_schedule := $(CHECKER)
+EXTRA_test_schedule_mutants := $(CHECKER)
+EXTRA_test_threads := $(SRCDIR)/tests/unit/thread_net.c
+EXTRA_fuzz_link := $(SRCDIR)/tests/fuzz/stub_net.c
+
+find_main = $(wildcard $(SRCDIR)/tests/sim/$(1).c $(SRCDIR)/tests/unit/$(1).c $(SRCDIR)/tests/fuzz/$(1).c)
+# libFuzzer has a main() of its own; elsewhere the replay of files is one.
+fuzz_main_fuzz :=
+fuzz_main_ = $(SRCDIR)/tests/fuzz/replay.c
+main_flags = $(if $(filter fuzz_%,$(1)),$(if $(filter fuzz,$(KIND)),-fsanitize=fuzzer))
+more = $(EXTRA_$(1)) $(if $(filter fuzz_%,$(1)),$(if $(filter fuzz,$(KIND)),,$(fuzz_main_)))
+
+PROGRAMS := $(PROGRAMS_sim) $(PROGRAMS_unit) $(PROGRAMS_thread) $(PROGRAMS_replay)
+
+all: $(addprefix $(OUT)/,$(PROGRAMS))
+sim: $(addprefix $(OUT)/,$(PROGRAMS_sim))
+unit: $(addprefix $(OUT)/,$(PROGRAMS_unit))
+thread: $(addprefix $(OUT)/,$(PROGRAMS_thread))
+fuzzers: $(addprefix $(OUT)/,$(PROGRAMS_replay))
+
+$(OUT)/r2_config.h:
+	@mkdir -p $(OUT)
+	@printf '#define R2_ENABLE_DEBUG 1\n#define _GNU_SOURCE 1\n#define R2_VERSION "0"\n' >$@
+
+$(OUT)/core.a: $(call objects,$(CORE))
+	@rm -f $@
+	@ar rcs $@ $^
+
+$(OUT)/%.o: $(SRCDIR)/%.c $(OUT)/r2_config.h
+	@mkdir -p $(dir $@)
+	@$(SANCC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+define program
+$(OUT)/$(1): $(call objects,$(call find_main,$(1)) $(call more,$(1))) $(OUT)/core.a
+	@$(SANCC) $(CFLAGS) $(call main_flags,$(1)) $$^ -o $$@ $(LDLIBS)
+endef
+$(foreach name,$(PROGRAMS),$(eval $(call program,$(name))))
+
+-include $(shell find $(OUT) -name '*.d' 2>/dev/null)
+
+.PHONY: all sim unit thread fuzzers

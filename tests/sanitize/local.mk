@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# Tests under sanitizers, and fuzzing: builds of their own below this one.
+EXTRA_DIST += \
+    tests/sanitize/build.mk \
+    tests/sanitize/run \
+    tests/fuzz/corpus \
+    tests/fuzz/fuzz.h \
+    tests/fuzz/fuzz_hello.c \
+    tests/fuzz/fuzz_link.c \
+    tests/fuzz/fuzz_params.c \
+    tests/fuzz/fuzz_wire.c \
+    tests/fuzz/replay.c \
+    tests/fuzz/stub_net.c \
+    tests/fuzz/stub_net.h
+
+# All of what the suites "asan" and "tsan" run a part of.
+check-sanitizers:
+	$(top_srcdir)/tests/sanitize/run asan $(abs_top_builddir)/sanitize/asan full
+	$(top_srcdir)/tests/sanitize/run tsan $(abs_top_builddir)/sanitize/tsan full
+
+# make fuzz SECONDS=600: each target for so long (needs clang). Inputs found are kept.
+SECONDS = 60
+fuzz:
+	$(top_srcdir)/tests/sanitize/run fuzz $(abs_top_builddir)/sanitize/fuzz $(SECONDS)
+
+clean-local: clean-sanitize
+clean-sanitize:
+	rm -rf sanitize
+.PHONY: check-sanitizers fuzz clean-sanitize

@@ -1,0 +1,205 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Parameters: defaults, ranges, suffixes, relations, the environment.
+ */
+#include "r2_config.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "r2/params.h"
+
+static r2_params_t fresh(void)
+{
+    r2_params_t params;
+
+    memset(&params, 0, sizeof(params));
+    r2_params_init(&params);
+    return params;
+}
+
+static void assert_refused(const r2_params_t *params, const char *names)
+{
+    char text[256] = "";
+
+    assert_int_equal(r2_params_check(params, text, sizeof(text)), R2_ERR_PARAM);
+    assert_non_null(strstr(text, names));
+}
+
+static void defaults_are_good(void **state)
+{
+    r2_params_t params = fresh();
+    size_t count;
+    const r2_param_info_t *table = r2_params_table(&count);
+    char text[256] = "";
+
+    (void) state;
+    assert_int_equal(r2_params_check(&params, text, sizeof(text)), R2_OK);
+    assert_true(count > 20);
+    for (size_t i = 0; i < count; ++i) {
+        assert_true(strlen(table[i].help) > 10);
+        assert_in_range(table[i].level, 1, 9);
+        if (R2_PARAM_STRING != table[i].type) {
+            assert_true(table[i].min <= table[i].dflt && table[i].dflt <= table[i].max);
+        }
+        for (size_t k = 0; k < i; ++k) {
+            assert_string_not_equal(table[i].name, table[k].name);
+        }
+    }
+}
+
+/* Both ends of every range, and one step beyond, by text and by value. */
+static void ranges(void **state)
+{
+    size_t count;
+    const r2_param_info_t *table = r2_params_table(&count);
+
+    (void) state;
+    for (size_t i = 0; i < count; ++i) {
+        r2_params_t params = fresh();
+        char number[32];
+
+        if (R2_PARAM_STRING == table[i].type) {
+            continue;
+        }
+        snprintf(number, sizeof(number), "%" PRIu64, table[i].max);
+        assert_int_equal(r2_params_set(&params, table[i].name, number), R2_OK);
+        snprintf(number, sizeof(number), "%" PRIu64, table[i].min);
+        assert_int_equal(r2_params_set(&params, table[i].name, number), R2_OK);
+        snprintf(number, sizeof(number), "%" PRIu64, table[i].max + 1);
+        assert_int_equal(r2_params_set(&params, table[i].name, number), R2_ERR_PARAM);
+        if (table[i].min > 0) {
+            snprintf(number, sizeof(number), "%" PRIu64, table[i].min - 1);
+            assert_int_equal(r2_params_set(&params, table[i].name, number), R2_ERR_PARAM);
+        }
+        if (R2_PARAM_SIZE == table[i].type) {
+            size_t beyond = (size_t) table[i].max + 1;
+
+            memcpy((char *) &params + table[i].offset, &beyond, sizeof(beyond));
+            assert_refused(&params, table[i].name);
+        }
+    }
+}
+
+static void suffixes(void **state)
+{
+    r2_params_t params = fresh();
+
+    (void) state;
+    assert_int_equal(r2_params_set(&params, "unasked_bytes", "64k"), R2_OK);
+    assert_int_equal(params.unasked_bytes, 65536);
+    assert_int_equal(r2_params_set(&params, "unasked_bytes", "2M"), R2_OK);
+    assert_int_equal(params.unasked_bytes, 2u << 20);
+    assert_int_equal(r2_params_set(&params, "scratch_bytes", "1g"), R2_OK);
+    assert_int_equal(params.scratch_bytes, 1u << 30);
+    assert_int_equal(r2_params_set(&params, "takeover_us", "5k"), R2_ERR_PARAM); /* no size */
+    assert_int_equal(r2_params_set(&params, "unasked_bytes", "64kb"), R2_ERR_PARAM);
+    assert_int_equal(r2_params_set(&params, "unasked_bytes", "k"), R2_ERR_PARAM);
+    assert_int_equal(r2_params_set(&params, "reproducible", "false"), R2_OK);
+    assert_false(params.reproducible);
+    assert_int_equal(r2_params_set(&params, "reproducible", "1"), R2_OK);
+    assert_true(params.reproducible);
+}
+
+/* What is not a number, or one that does not fit. Shifting by the suffix must not wrap into the
+ * range. */
+static void nonsense(void **state)
+{
+    static const char *const texts[] = {"",
+                                        " ",
+                                        "-1",
+                                        "+",
+                                        "x",
+                                        "0x10",
+                                        "10 ",
+                                        "1e3",
+                                        "1.5",
+                                        "true!",
+                                        "18446744073709551616",
+                                        "18014398509481985k",
+                                        "17592186044417m",
+                                        "17179869185g",
+                                        " -1",
+                                        " -18446744073709486080",
+                                        "\t7000",
+                                        "  -65536k",
+                                        "-18446744073709486080"};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(texts); ++i) {
+        r2_params_t params = fresh(), before = params;
+
+        if (R2_ERR_PARAM != r2_params_set(&params, "unasked_bytes", texts[i])) {
+            fail_msg("'%s' was taken for %zu", texts[i], params.unasked_bytes);
+        }
+        assert_memory_equal(&params, &before, sizeof(params));
+    }
+}
+
+static void names(void **state)
+{
+    r2_params_t params = fresh();
+
+    (void) state;
+    assert_int_equal(r2_params_set(&params, "no_such_name", "1"), R2_ERR_NOT_FOUND);
+    assert_int_equal(r2_params_set(&params, "", "1"), R2_ERR_NOT_FOUND);
+    assert_int_equal(r2_params_set(&params, "rails", "eth0,eth1"), R2_OK);
+    assert_string_equal(params.rails, "eth0,eth1");
+}
+
+static void relations(void **state)
+{
+    r2_params_t params = fresh();
+
+    (void) state;
+    params.chunk_min_bytes = 131072;
+    params.chunk_max_bytes = 8192;
+    assert_refused(&params, "chunk_min_bytes");
+    params = fresh();
+    params.window_min_bytes = 131072;
+    params.window_max_bytes = 65536;
+    assert_refused(&params, "window_min_bytes");
+    params = fresh();
+    params.failure_timeout_ms = 20;
+    params.ack_delay_us = 10000;
+    assert_refused(&params, "ack_delay_us");
+    params = fresh();
+    params.heal_min_ms = 3000;
+    params.heal_max_ms = 2000;
+    assert_refused(&params, "heal_min_ms");
+}
+
+static void environment(void **state)
+{
+    r2_params_t params = fresh();
+    char text[256] = "";
+
+    (void) state;
+    setenv("OMPI_MCA_coll_r2_parking_bytes", "1m", 1);
+    assert_int_equal(r2_params_from_env(&params, text, sizeof(text)), R2_OK);
+    assert_int_equal(params.parking_bytes, 1u << 20);
+    setenv("OMPI_MCA_coll_r2_parking_bytes", "lots", 1);
+    assert_int_equal(r2_params_from_env(&params, text, sizeof(text)), R2_ERR_PARAM);
+    assert_non_null(strstr(text, "parking_bytes=lots"));
+    unsetenv("OMPI_MCA_coll_r2_parking_bytes");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_good), cmocka_unit_test(ranges), cmocka_unit_test(suffixes),
+        cmocka_unit_test(nonsense),          cmocka_unit_test(names),  cmocka_unit_test(relations),
+        cmocka_unit_test(environment),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
