@@ -16,6 +16,8 @@
 
 /* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
+/* A peer's question from before our return may be heard so late: hello takes several round trips. */
+#define R2_BACK_NS (1 * R2_NS_PER_S)
 /* Parked bytes at which the service thread stops reading for an application that is away. */
 #define R2_SERVICE_PARK_BYTES (4u << 20)
 
@@ -179,11 +181,13 @@ static void r2_net_notice_own_silence(r2_net_t *net)
 {
     r2_link_t *link;
 
-    if (net->now_ns - net->last_sweep_ns <= R2_OWN_SILENCE_NS
-        || net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
+    if (net->now_ns - net->last_sweep_ns <= R2_OWN_SILENCE_NS) {
         return;
     }
     net->back_ns = net->now_ns;
+    if (net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
+        return;
+    }
     DL_FOREACH(net->active, link)
     {
         for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -195,7 +199,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
 bool r2_net_was_away(r2_net_t *net)
 {
     r2_net_notice_own_silence(net);
-    return 0 != net->back_ns && net->now_ns - net->back_ns <= R2_OWN_SILENCE_NS;
+    return 0 != net->back_ns && net->now_ns - net->back_ns <= R2_BACK_NS;
 }
 
 static void r2_link_tend_lanes(r2_link_t *link)

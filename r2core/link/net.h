@@ -88,7 +88,7 @@ typedef struct r2_net {
     uint64_t next_call;         /* hello call ids */
     uint64_t parked_bytes;      /* over all links */
     uint64_t last_sweep_ns;
-    uint64_t back_ns;           /* end of the newest absence; 0 = none yet */
+    uint64_t back_ns;           /* end of the newest time without a sweep; 0 = none yet */
     uint64_t last_rx_ns;        /* newest packet from anybody */
     uint64_t early_credits;     /* credits kept, over all links */
     uint32_t unwired_links;     /* links of which no lane has ever been up */
