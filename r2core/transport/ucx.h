@@ -23,12 +23,13 @@
  * an endpoint that is closed, or whose peer dies, with one of those in a queue aborts the process.
  *   This needs UCX's short protocol for packets of any size: TX_SEG_SIZE takes a whole packet,
  *   ZCOPY_THRESH and RNDV_THRESH are inf, and PROTO_ENABLE is n (its default until 1.15).
- * - Closing by force a live endpoint keeps its socket: a packet half written straight from the
- *   caller's memory would put the byte stream out of step. The short protocol copies the rest.
+ * - An endpoint is closed by force, and only when its worker is destroyed in the same call: until
+ *   then a closed one stays open to UCX, and what arrives or fails there is nobody's. Closing by
+ *   force does not close the socket, but gives up sending on it; when the peer does the same while
+ *   the rest of a packet waits for room, UCX (1.13 to 1.22 at least) uses memory that it has freed.
+ * - No endpoint to the same peer is created on that worker again.
  * - RX_SEG_SIZE must be equal on all peers: the hello compares segment sizes.
  * - Without CONN_NB=y creating an endpoint on a dead rail blocks the process for seconds.
- * - An endpoint is closed by force, never from inside a UCX callback, and no endpoint to the same
- *   peer is created on that worker again.
  * TCP_SYN_CNT must not be set: worker creation fails.
  */
 
@@ -76,13 +77,14 @@ typedef struct r2_ucx_record {
 } r2_ucx_record_t;
 
 struct r2_tp_ep {
-    r2_tp_ep_t *prev, *next; /* in worker->eps */
+    r2_tp_ep_t *prev, *next; /* in worker->eps or worker->left_eps */
     r2_tp_worker_t *worker;  /* borrowed: outlives the endpoint */
     ucp_ep_h ucp_ep;         /* owned */
     void *arg;               /* borrowed: for failed() */
     r2_ucx_stream_t stream;
     r2_ucx_record_t *sends; /* in UCX's hands; immediate: waiting for it, in order */
     r2_tp_ep_t *waiting_prev, *waiting_next; /* in worker->waiting while immediate sends wait */
+    bool left;                               /* closed by its owner, in worker->left_eps */
     r2_status_t failure;                     /* R2_OK, or why it failed */
     bool failure_told;
 };
@@ -100,6 +102,7 @@ struct r2_tp_worker {
     r2_ucx_record_t *orphans;   /* of closed endpoints, UCX is not done */
     r2_tp_ep_t *waiting;        /* endpoints with packets that UCX had no room for */
     r2_tp_ep_t *eps;            /* owned */
+    r2_tp_ep_t *left_eps;       /* owned */
     r2_ucx_slab_t *slabs;       /* owned: memory of all records */
     r2_ucx_join_t *joins;       /* owned: hash by stream */
     r2_ucx_join_t *spare_joins; /* owned */
@@ -156,6 +159,8 @@ void r2_ucx_ep_fail(r2_tp_ep_t *ep, r2_status_t status);
 r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
                              void *ep_arg, r2_tp_ep_t **ep_p);
 void r2_ucx_ep_close(r2_tp_ep_t *ep);
+/** Closes what UCX knows of an endpoint; the endpoint is to be freed. */
+void r2_ucx_ep_force(r2_tp_ep_t *ep);
 
 /* ---- ucx_send.c ---- */
 

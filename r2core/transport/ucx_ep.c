@@ -18,7 +18,9 @@ static void on_error(void *arg, ucp_ep_h ucp_ep, ucs_status_t rc)
     r2_tp_ep_t *ep = arg;
 
     (void) ucp_ep;
-    r2_ucx_ep_fail(ep, r2_ucx_status(rc));
+    if (!ep->left) {
+        r2_ucx_ep_fail(ep, r2_ucx_status(rc));
+    }
 }
 
 r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
@@ -61,45 +63,67 @@ r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t
     return R2_OK;
 }
 
-static void close_by_force(ucp_ep_h ucp_ep)
+void r2_ucx_ep_force(r2_tp_ep_t *ep)
 {
     ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
                                  .flags = UCP_EP_CLOSE_FLAG_FORCE};
-    void *request = ucp_ep_close_nbx(ucp_ep, &param);
+    void *request = ucp_ep_close_nbx(ep->ucp_ep, &param);
 
     if (UCS_PTR_IS_PTR(request)) {
         ucp_request_free(request);
     }
 }
 
-void r2_ucx_ep_close(r2_tp_ep_t *ep)
+/**
+ * Gives back what UCX did not complete. Through UCX's queue a packet is copied when it starts to
+ * travel, and the rest was dropped: UCX refers to the record, not to the caller's memory.
+ */
+static void disown_sends(r2_tp_ep_t *ep)
 {
-    r2_tp_worker_t *worker = ep->worker;
-    r2_ucx_record_t *record, *next;
+    r2_ucx_record_t *record;
 
-    r2_assert(!worker->in_progress);
-    DL_DELETE(worker->eps, ep);
-    r2_ucx_enter();
-    close_by_force(ep->ucp_ep);
-    r2_ucx_leave();
-    r2_ucx_send_withdraw(ep);
-    DL_FOREACH_SAFE(worker->completed, record, next) {
-        if (record->ep == ep) {
-            DL_DELETE(worker->completed, record);
-            r2_ucx_record_tell(record, R2_ERR_CANCELED);
-        }
-    }
-    /* A packet is copied into UCX's buffers when it starts to travel, and the rest was dropped:
-     * what UCX still holds of this endpoint does not refer to the caller's memory. */
     while (NULL != (record = ep->sends)) {
         r2_tp_send_t *op = record->op;
 
         DL_DELETE(ep->sends, record);
         record->ep = NULL;
         record->op = NULL;
-        DL_APPEND(worker->orphans, record);
+        DL_APPEND(ep->worker->orphans, record);
         op->transport_private = NULL;
         op->sent(op, R2_ERR_CANCELED);
     }
+}
+
+static void tell_canceled(r2_tp_ep_t *ep)
+{
+    r2_tp_worker_t *worker = ep->worker;
+    r2_ucx_record_t *record, *next;
+
+    DL_FOREACH_SAFE(worker->completed, record, next) {
+        if (record->ep == ep) {
+            DL_DELETE(worker->completed, record);
+            r2_ucx_record_tell(record, R2_ERR_CANCELED);
+        }
+    }
+}
+
+void r2_ucx_ep_close(r2_tp_ep_t *ep)
+{
+    r2_tp_worker_t *worker = ep->worker;
+
+    r2_assert(!worker->in_progress);
+    DL_DELETE(worker->eps, ep);
+    if (0 != worker->device->immediate_bytes) {
+        ep->left = true;
+        DL_APPEND(worker->left_eps, ep);
+        r2_ucx_send_withdraw(ep);
+        tell_canceled(ep);
+        return;
+    }
+    r2_ucx_enter();
+    r2_ucx_ep_force(ep);
+    r2_ucx_leave();
+    tell_canceled(ep);
+    disown_sends(ep);
     free(ep);
 }

@@ -86,7 +86,7 @@ void r2_ucx_send_withdraw(r2_tp_ep_t *ep)
 {
     r2_tp_worker_t *worker = ep->worker;
 
-    if (0 != worker->device->immediate_bytes && NULL != ep->sends) {
+    if (NULL != ep->sends) {
         DL_DELETE2(worker->waiting, ep, waiting_prev, waiting_next);
         DL_CONCAT(worker->completed, ep->sends);
         ep->sends = NULL;

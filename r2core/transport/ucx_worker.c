@@ -149,12 +149,18 @@ r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
 void r2_ucx_worker_destroy(r2_tp_worker_t *worker)
 {
     r2_ucx_slab_t *slab, *next;
+    r2_tp_ep_t *ep;
 
     r2_assert(!worker->in_progress);
     while (NULL != worker->eps) {
         r2_ucx_ep_close(worker->eps);
     }
     r2_ucx_enter();
+    while (NULL != (ep = worker->left_eps)) {
+        DL_DELETE(worker->left_eps, ep);
+        r2_ucx_ep_force(ep);
+        free(ep);
+    }
     ucp_worker_destroy(worker->ucp_worker);
     r2_ucx_leave();
     r2_ucx_pieces_free(worker);
