@@ -8,10 +8,9 @@ tests_lab_fault_driver_SOURCES = \
     tests/lab/fault_driver.h
 tests_lab_fault_driver_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_lab_fault_driver_LDADD = $(OMPI_LIBS)
-EXTRA_DIST += tests/lab/faultlab.py tests/lab/test_faults.py
+EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/test_faults.py
 
 # The long forms: every kind of collective, stops and computing of 30 s, more rounds.
 check-campaign-lab: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py --long
 check-campaign: check-campaign-lab
-.PHONY: check-campaign check-campaign-lab
