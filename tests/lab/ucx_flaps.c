@@ -40,8 +40,9 @@
 #define CALL_NS      (500 * R2_NS_PER_MS)
 #define WIRING_NS    (1500 * R2_NS_PER_MS)
 #define SILENCE_NS   (600 * R2_NS_PER_MS)
-#define RETRY_NS     (50 * R2_NS_PER_MS)
+#define RETRY_NS     (5 * R2_NS_PER_MS)
 #define QUIET_NS     (5 * R2_NS_PER_S) /* at the end */
+#define PERIOD_NS    (4 * R2_NS_PER_S) /* calm, hectic, calm, .. */
 #define CPU_MAX_NS   (300 * R2_NS_PER_MS)
 #define WALL_MAX_NS  (2 * R2_NS_PER_S)
 #define WORKERS_MAX  64
@@ -503,7 +504,9 @@ static void flap_at_will(void)
     if (UP == lane->state && lane->sent != lane->acked) {
         me.at_will++;
         lane_close(lane, true);
-        me.flap_ns = me.now_ns + R2_NS_PER_S + random_u64() % R2_NS_PER_S;
+        me.flap_ns = me.now_ns + (0 != (me.now_ns - me.start_ns) / PERIOD_NS % 2
+                                      ? random_u64() % (20 * R2_NS_PER_MS)
+                                      : R2_NS_PER_S + random_u64() % R2_NS_PER_S);
     }
 }
 
