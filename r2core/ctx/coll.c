@@ -60,9 +60,11 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, const r2_coll_args_t *arg
     return r2_plan_build(&input, schedule);
 }
 
-static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll,
-                                 r2_schedule_t *schedule)
+/* Engine lock. Prepares the run of the part `coll->seq`. */
+static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *args,
+                                   r2_schedule_t *schedule)
 {
+    r2_comm_t *comm = coll->comm;
     r2_ctx_t *ctx = comm->ctx;
     r2_exec_args_t exec_args = {
         .in = args->in,
@@ -72,23 +74,54 @@ static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, st
         .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
         .ranks = comm->ranks,
         .comm_key = comm->key,
-        .coll_seq = comm->next_seq,
+        .coll_seq = coll->seq,
         .movers = {args->in_mover, args->out_mover},
         .pack_bytes = ctx->params.pack_bytes,
     };
-    r2_status_t status = r2_exec_init(&coll->exec, &ctx->engine, &exec_args, schedule);
 
-    if (R2_OK != status) {
-        return status;
-    }
-    coll->seq = comm->next_seq++;
-    DL_APPEND(comm->active, coll);
+    return r2_exec_init(&coll->exec, &ctx->engine, &exec_args, schedule);
+}
+
+/* Engine lock. */
+static void r2_coll_begin(struct r2_coll *coll)
+{
+    r2_ctx_t *ctx = coll->comm->ctx;
+
+    atomic_store(&coll->status, R2_IN_PROGRESS);
     ++ctx->counters.collectives;
     ctx->net.now_ns = r2_now_ns(ctx->net.clock);
     r2_exec_start(&coll->exec);
     r2_engine_run(&ctx->engine);
     r2_coll_collect(ctx);
+}
+
+/* Engine lock. Takes the places of all parts, since others may be posted between them. */
+static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll,
+                                 r2_schedule_t *schedule)
+{
+    r2_status_t status;
+
+    coll->seq = comm->next_seq;
+    status = r2_coll_prepare(coll, args, schedule);
+    if (R2_OK != status) {
+        return status;
+    }
+    coll->parts_left = args->parts > 1 ? args->parts - 1 : 0;
+    comm->next_seq += 1 + coll->parts_left;
+    coll->in_active = true;
+    DL_APPEND(comm->active, coll);
+    r2_coll_begin(coll);
     return R2_OK;
+}
+
+/* Engine lock. */
+static void r2_coll_retire(struct r2_coll *coll)
+{
+    if (coll->in_active) {
+        coll->in_active = false;
+        coll->parts_left = 0;
+        DL_DELETE(coll->comm->active, coll);
+    }
 }
 
 r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
@@ -127,6 +160,50 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     }
     r2_coll_deliver(ctx);
     return R2_OK;
+}
+
+/* Engine lock. */
+static r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args,
+                                  r2_schedule_t *schedule)
+{
+    r2_status_t status;
+
+    if (R2_OK != coll->comm->poisoned || 0 == coll->parts_left) {
+        r2_schedule_fini(schedule);
+        return 0 == coll->parts_left ? R2_ERR_PARAM : R2_ERR_POISONED;
+    }
+    r2_exec_fini(&coll->exec);
+    ++coll->seq;
+    --coll->parts_left;
+    status = r2_coll_prepare(coll, args, schedule);
+    if (R2_OK == status) {
+        r2_coll_begin(coll);
+    } else {
+        memset(&coll->exec, 0, sizeof(coll->exec));
+    }
+    return status;
+}
+
+r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
+{
+    r2_ctx_t *ctx = coll->comm->ctx;
+    r2_schedule_t schedule;
+    r2_status_t status = r2_coll_plan(coll->comm, args, &schedule);
+
+    pthread_mutex_lock(&ctx->lock);
+    if (R2_OK == status) {
+        status = r2_coll_follow(coll, args, &schedule);
+    } else {
+        r2_schedule_fini(&schedule);
+    }
+    if (R2_OK != status) {
+        r2_coll_retire(coll);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+    if (R2_OK == status) {
+        r2_coll_deliver(ctx);
+    }
+    return status;
 }
 
 static void r2_coll_forget_credits(r2_comm_t *comm, uint32_t seq)
@@ -170,7 +247,9 @@ void r2_coll_collect(r2_ctx_t *ctx)
         if (exec->status < 0) {
             r2_comm_poison(coll->comm, exec->status);
         }
-        DL_DELETE(coll->comm->active, coll);
+        if (exec->status < 0 || 0 == coll->parts_left) {
+            r2_coll_retire(coll);
+        }
         r2_coll_forget_credits(coll->comm, coll->seq);
         if (NULL != coll->done) {
             r2_coll_completed(ctx, coll);
@@ -206,6 +285,13 @@ r2_status_t r2_coll_test(const r2_coll_t *coll)
 
 void r2_coll_release(r2_coll_t *coll)
 {
+    r2_ctx_t *ctx = coll->comm->ctx;
+
+    if (coll->in_active) {
+        pthread_mutex_lock(&ctx->lock);
+        r2_coll_retire(coll);
+        pthread_mutex_unlock(&ctx->lock);
+    }
     r2_exec_fini(&coll->exec);
     free(coll);
 }

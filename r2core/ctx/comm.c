@@ -150,7 +150,9 @@ void r2_comm_destroy(r2_comm_t *comm)
     r2_ctx_t *ctx = comm->ctx;
 
     pthread_mutex_lock(&ctx->lock);
-    comm->name->live = NULL;
+    if (comm == comm->name->live) {
+        comm->name->live = NULL;
+    }
     r2_comm_withdraw(comm);
     pthread_mutex_unlock(&ctx->lock);
     free(comm->ranks);
@@ -285,8 +287,8 @@ bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
     }
     DL_FOREACH(name->live->active, coll)
     {
-        if (coll->seq == coll_seq) {
-            return false;
+        if (coll_seq - coll->seq <= coll->parts_left) {
+            return coll_seq == coll->seq && R2_IN_PROGRESS != atomic_load(&coll->status);
         }
     }
     return true;

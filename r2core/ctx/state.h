@@ -24,11 +24,13 @@ struct r2_ctx_real;
 struct r2_coll {
     r2_exec_t exec;                /* first member */
     r2_comm_t *comm;               /* borrowed: outlives the collective */
-    uint32_t seq;
+    uint32_t seq;                  /* of the part under way */
+    uint32_t parts_left;           /* of a series, behind the one under way: seq + 1, seq + 2, ... */
     r2_coll_done_fn_t done;
     void *done_arg;                /* borrowed */
     _Atomic int status;            /* r2_status_t; written under the engine lock, read by anyone */
-    struct r2_coll *prev, *next;   /* in comm->active */
+    struct r2_coll *prev, *next;   /* in comm->active, until the last part is complete */
+    bool in_active;
     struct r2_coll *next_done;     /* in ctx->completed */
 };
 

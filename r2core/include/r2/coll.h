@@ -59,12 +59,16 @@ typedef struct r2_coll_args {
     bool commutative;
     bool exact;       /* the result does not depend on the order of reduction */
     r2_mover_t in_mover, out_mover; /* not for reductions */
+    uint32_t parts;   /* collectives in a row under this handle (r2_coll_next()); 0 means 1 */
 } r2_coll_args_t;
 
 typedef struct r2_comm r2_comm_t;
 typedef struct r2_coll r2_coll_t;
 
-/** Called once when the collective is complete, outside the engine lock, by an application thread. */
+/**
+ * Called when the collective, or a part of a series, is complete, outside the engine lock, by an
+ * application thread.
+ */
 typedef void (*r2_coll_done_fn_t)(void *arg, r2_status_t status);
 
 /**
@@ -87,11 +91,18 @@ R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
  */
 R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
                                    r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
+/**
+ * Starts the next part of a series, after the part before it is complete. All parts took their places
+ * among the communicator's collectives with r2_coll_post(), so other collectives may be posted between
+ * them. @return R2_OK, R2_ERR_PARAM (no part is left), R2_ERR_NO_MEMORY, R2_ERR_POISONED; after an error
+ * the series is over.
+ */
+R2_EXPORT r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args);
 /** @return R2_IN_PROGRESS, R2_OK, or the error of the collective. Does not progress. */
 R2_EXPORT r2_status_t r2_coll_test(const r2_coll_t *coll);
 /** Progresses until complete: polls, then sleeps. @return as r2_coll_test(). */
 R2_EXPORT r2_status_t r2_coll_wait(r2_coll_t *coll);
-/** Gives the handle back. Complete collectives only. */
+/** Gives the handle back. Complete collectives only; parts not started are given up. */
 R2_EXPORT void r2_coll_release(r2_coll_t *coll);
 
 /** Checks a forced algorithm name. @return true if `kind` has it, or it is empty. */

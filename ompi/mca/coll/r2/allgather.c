@@ -8,13 +8,21 @@
 
 #include <stdlib.h>
 
-/* One rank's arguments. Ranks may describe equal data by different types: r2core sees bytes only. */
+/*
+ * One rank's arguments. Ranks may describe equal data by different types: r2core sees bytes only. A
+ * block that is not as long as this rank's own arguments say is an error that no other rank may wait
+ * for: the call is made with the shorter of the two, and fails where plans then differ, or here.
+ * @param block_bytes this rank's block in the receive buffer; @return bytes to gather, in *bytes_p.
+ */
 static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                              struct ompi_datatype_t *sdtype)
+                              struct ompi_datatype_t *sdtype, uint64_t block_bytes, uint64_t *bytes_p)
 {
+    size_t type_bytes;
+    uint64_t bytes;
     void *memory;
     int rc;
 
+    *bytes_p = block_bytes;
     if (MPI_IN_PLACE == sbuf) {
         call->args.in_place = true;
         return OMPI_SUCCESS;
@@ -22,6 +30,12 @@ static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, int sc
     rc = mca_coll_r2_buffer_init(&call->in, sbuf, sdtype, &scount, NULL, 1, &memory,
                                  &call->args.in_mover);
     call->args.in = memory;
+    ompi_datatype_type_size(sdtype, &type_bytes);
+    bytes = (uint64_t) scount * type_bytes;
+    if (bytes != block_bytes) {
+        call->truncated = true;
+        *bytes_p = bytes < block_bytes ? bytes : block_bytes;
+    }
     return rc;
 }
 
@@ -42,12 +56,12 @@ static int r2_allgather_call(mca_coll_r2_call_t *call, const void *sbuf, int sco
         rcounts[i] = rcount;
     }
     ompi_datatype_type_size(rdtype, &type_bytes);
-    call->args.count = (uint64_t) rcount * type_bytes;
     rc = mca_coll_r2_buffer_init(&call->out, rbuf, rdtype, rcounts, NULL, call->size, &call->args.out,
                                  &call->args.out_mover);
     free(rcounts);
     if (OMPI_SUCCESS == rc) {
-        rc = r2_allgather_input(call, sbuf, scount, sdtype);
+        rc = r2_allgather_input(call, sbuf, scount, sdtype, (uint64_t) rcount * type_bytes,
+                                &call->args.count);
     }
     if (OMPI_SUCCESS != rc) {
         mca_coll_r2_call_fini(call);
@@ -83,13 +97,11 @@ int mca_coll_r2_iallgather(const void *sbuf, int scount, struct ompi_datatype_t 
                            struct ompi_communicator_t *comm, ompi_request_t **request,
                            mca_coll_base_module_t *module)
 {
-    const mca_coll_r2_saved_t *saved = &((mca_coll_r2_module_t *) module)->saved;
     mca_coll_r2_call_t call;
     int rc;
 
     if (r2_allgather_empty(rcount, rdtype)) {
-        return saved->iallgather(sbuf, scount, sdtype, rbuf, rcount, rdtype, comm, request,
-                                 saved->iallgather_module);
+        return mca_coll_r2_call_nothing(request);
     }
     ++mca_coll_r2_component.calls.iallgather;
     rc = r2_allgather_call(&call, sbuf, scount, sdtype, rbuf, rcount, rdtype, comm, module);
@@ -112,7 +124,7 @@ static int r2_allgatherv_call(mca_coll_r2_call_t *call, const void *sbuf, int sc
     rc = mca_coll_r2_buffer_init(&call->out, rbuf, rdtype, rcounts, disps, call->size,
                                  &call->args.out, &call->args.out_mover);
     if (OMPI_SUCCESS == rc) {
-        rc = r2_allgather_input(call, sbuf, scount, sdtype);
+        rc = r2_allgather_input(call, sbuf, scount, sdtype, counts[call->rank], &counts[call->rank]);
     }
     if (OMPI_SUCCESS != rc) {
         mca_coll_r2_call_fini(call);

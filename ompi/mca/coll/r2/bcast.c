@@ -46,12 +46,11 @@ int mca_coll_r2_ibcast(void *buff, int count, struct ompi_datatype_t *dtype, int
                        struct ompi_communicator_t *comm, ompi_request_t **request,
                        mca_coll_base_module_t *module)
 {
-    const mca_coll_r2_saved_t *saved = &((mca_coll_r2_module_t *) module)->saved;
     mca_coll_r2_call_t call;
     int rc;
 
     if (r2_bcast_empty(count, dtype)) {
-        return saved->ibcast(buff, count, dtype, root, comm, request, saved->ibcast_module);
+        return mca_coll_r2_call_nothing(request);
     }
     ++mca_coll_r2_component.calls.ibcast;
     rc = r2_bcast_call(&call, buff, count, dtype, root, comm, module);

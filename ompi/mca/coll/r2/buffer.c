@@ -12,6 +12,9 @@
 #include "opal/datatype/opal_convertor.h"
 #include "ompi/proc/proc.h"
 
+/* At least two of the longest basic elements (complex long double, 32 bytes). */
+#define R2_BUFFER_AROUND_BYTES 64
+
 /* The block that holds a packed offset. */
 static int r2_buffer_block(const mca_coll_r2_buffer_t *buffer, uint64_t offset)
 {
@@ -29,35 +32,112 @@ static int r2_buffer_block(const mca_coll_r2_buffer_t *buffer, uint64_t offset)
     return low;
 }
 
-static void r2_buffer_convert(const mca_coll_r2_buffer_t *buffer, int block, uint64_t offset,
-                              void *packed, uint64_t bytes, bool unpack)
+/* A block seen by Open MPI's converter, at a packed offset. Basic elements are never split. */
+static void r2_buffer_open(const mca_coll_r2_buffer_t *buffer, int block, bool unpack, size_t *offset,
+                           opal_convertor_t *convertor)
 {
+    const opal_convertor_t *local = ompi_proc_local()->super.proc_convertor;
     size_t count = (buffer->starts[block + 1] - buffer->starts[block]) / buffer->type_bytes;
     char *origin = buffer->base + buffer->displs[block];
+
+    OBJ_CONSTRUCT(convertor, opal_convertor_t);
+    if (unpack) {
+        opal_convertor_copy_and_prepare_for_recv(local, &buffer->dtype->super, count, origin, 0,
+                                                 convertor);
+    } else {
+        opal_convertor_copy_and_prepare_for_send(local, &buffer->dtype->super, count, origin, 0,
+                                                 convertor);
+    }
+    opal_convertor_set_position(convertor, offset);
+}
+
+/* Packs from the basic element on that holds `offset`. @return bytes packed: whole elements. */
+static size_t r2_buffer_pack(const mca_coll_r2_buffer_t *buffer, int block, uint64_t offset,
+                             void *packed, size_t bytes, size_t *skipped_p)
+{
     struct iovec iov = {.iov_base = packed, .iov_len = bytes};
     size_t position = offset, moved = bytes;
     uint32_t iov_count = 1;
     opal_convertor_t convertor;
 
-    OBJ_CONSTRUCT(&convertor, opal_convertor_t);
-    if (unpack) {
-        opal_convertor_copy_and_prepare_for_recv(ompi_proc_local()->super.proc_convertor,
-                                                 &buffer->dtype->super, count, origin, 0, &convertor);
-        opal_convertor_set_position(&convertor, &position);
-        opal_convertor_unpack(&convertor, &iov, &iov_count, &moved);
-    } else {
-        opal_convertor_copy_and_prepare_for_send(ompi_proc_local()->super.proc_convertor,
-                                                 &buffer->dtype->super, count, origin, 0, &convertor);
-        opal_convertor_set_position(&convertor, &position);
-        opal_convertor_pack(&convertor, &iov, &iov_count, &moved);
-    }
+    r2_buffer_open(buffer, block, false, &position, &convertor);
+    *skipped_p = offset - position; /* a sending converter goes back to the start of the element */
+    opal_convertor_pack(&convertor, &iov, &iov_count, &moved);
     OBJ_DESTRUCT(&convertor);
+    return moved;
+}
+
+/* `offset` and `bytes` at boundaries of basic elements. */
+static void r2_buffer_unpack(const mca_coll_r2_buffer_t *buffer, int block, uint64_t offset,
+                             void *packed, size_t bytes)
+{
+    struct iovec iov = {.iov_base = packed, .iov_len = bytes};
+    size_t position = offset, moved = bytes;
+    uint32_t iov_count = 1;
+    opal_convertor_t convertor;
+
+    r2_buffer_open(buffer, block, true, &position, &convertor);
+    opal_convertor_unpack(&convertor, &iov, &iov_count, &moved);
+    OBJ_DESTRUCT(&convertor);
+}
+
+/* Start of the basic element that holds `offset`. */
+static uint64_t r2_buffer_boundary(const mca_coll_r2_buffer_t *buffer, int block, uint64_t offset)
+{
+    size_t position = offset;
+    opal_convertor_t convertor;
+
+    r2_buffer_open(buffer, block, false, &position, &convertor);
+    OBJ_DESTRUCT(&convertor);
+    return position;
+}
+
+/* The few bytes at `offset` that belong to a split element: through a copy of the elements around. */
+static size_t r2_buffer_split(const mca_coll_r2_buffer_t *buffer, int block, uint64_t offset,
+                              char *packed, size_t bytes, bool unpack)
+{
+    char around[R2_BUFFER_AROUND_BYTES];
+    size_t skipped = 0;
+    size_t moved = r2_buffer_pack(buffer, block, offset, around, sizeof(around), &skipped);
+    size_t part = moved - skipped < bytes ? moved - skipped : bytes;
+
+    memcpy(unpack ? around + skipped : packed, unpack ? packed : around + skipped, part);
+    if (unpack) {
+        r2_buffer_unpack(buffer, block, offset - skipped, around, moved);
+    }
+    return part;
+}
+
+/*
+ * Messages are cut at any byte, but Open MPI's converter packs whole basic elements only: it goes
+ * back to the start of one and stops before one that does not fit.
+ */
+static void r2_buffer_convert(const mca_coll_r2_buffer_t *buffer, int block, uint64_t offset,
+                              char *packed, size_t bytes, bool unpack)
+{
+    while (bytes > 0) {
+        uint64_t start = r2_buffer_boundary(buffer, block, offset);
+        size_t part = 0;
+
+        if (start != offset || bytes < R2_BUFFER_AROUND_BYTES) {
+            part = r2_buffer_split(buffer, block, offset, packed, bytes, unpack);
+        } else if (unpack) {
+            part = r2_buffer_boundary(buffer, block, offset + bytes) - offset;
+            r2_buffer_unpack(buffer, block, offset, packed, part);
+        } else {
+            part = r2_buffer_pack(buffer, block, offset, packed, bytes, &(size_t){0});
+        }
+        offset += part;
+        packed += part;
+        bytes -= part;
+    }
 }
 
 static void r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack)
 {
     const mca_coll_r2_buffer_t *buffer = arg;
     int block = r2_buffer_block(buffer, offset);
+    char *at = packed;
 
     while (bytes > 0) {
         uint64_t within = offset - buffer->starts[block];
@@ -65,9 +145,9 @@ static void r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t by
         uint64_t part = rest < bytes ? rest : bytes;
 
         if (part > 0) {
-            r2_buffer_convert(buffer, block, within, packed, part, unpack);
+            r2_buffer_convert(buffer, block, within, at, part, unpack);
         }
-        packed = (char *) packed + part;
+        at += part;
         offset += part;
         bytes -= part;
         ++block;

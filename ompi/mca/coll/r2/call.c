@@ -9,14 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** A nonblocking call. Complete or not, it is Open MPI's object. */
+#include "ompi/mca/coll/base/coll_base_util.h"
+
+/**
+ * A nonblocking call. Complete or not, it is Open MPI's object. MPI_Iallreduce and its like write
+ * into every request that a component returns as if it were of this class.
+ */
 typedef struct r2_request {
-    ompi_request_t super;
+    ompi_coll_base_nbc_request_t super;
+    struct ompi_communicator_t *comm; /* refcounted until complete: the user may free it before */
     mca_coll_r2_call_t call;
 } r2_request_t;
 
 OBJ_CLASS_DECLARATION(r2_request_t);
-OBJ_CLASS_INSTANCE(r2_request_t, ompi_request_t, NULL, NULL);
+OBJ_CLASS_INSTANCE(r2_request_t, ompi_coll_base_nbc_request_t, NULL, NULL);
 
 void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
@@ -70,12 +76,13 @@ void mca_coll_r2_call_fini(mca_coll_r2_call_t *call)
     mca_coll_r2_buffer_fini(&call->out);
 }
 
-int mca_coll_r2_call_error(r2_status_t status)
+/* Error of r2core as error code of Open MPI, told to the user once. */
+static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
 {
     char text[768];
 
     if (R2_OK == status) {
-        return OMPI_SUCCESS;
+        return call->truncated ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
     }
     if (R2_ERR_NO_MEMORY == status) {
         return OMPI_ERR_OUT_OF_RESOURCE;
@@ -106,54 +113,67 @@ static void r2_call_settle(mca_coll_r2_call_t *call)
 
 static r2_status_t r2_call_post(mca_coll_r2_call_t *call, r2_coll_done_fn_t done, void *arg)
 {
-    call->args.reduce_arg = &call->reducer;
+    if (NULL != call->pieces) {
+        call->args.parts = mca_coll_r2_pieces_count(call->pieces);
+    }
     return r2_coll_post(call->comm, &call->args, done, arg, &call->coll);
 }
 
-static r2_status_t r2_call_once(mca_coll_r2_call_t *call)
+/* The pieces of one call follow each other; their places among the communicator's calls are taken
+ * with the first. */
+static r2_status_t r2_call_pieces(mca_coll_r2_call_t *call)
 {
-    r2_status_t status = r2_call_post(call, NULL, NULL);
+    r2_status_t status = r2_coll_wait(call->coll);
 
-    if (R2_OK == status) {
-        status = r2_coll_wait(call->coll);
-        r2_coll_release(call->coll);
+    while (R2_OK == status) {
+        mca_coll_r2_pieces_store(call);
+        if (!mca_coll_r2_pieces_load(call)) {
+            break;
+        }
+        status = r2_coll_next(call->coll, &call->args);
+        if (R2_OK == status) {
+            status = r2_coll_wait(call->coll);
+        }
     }
     return status;
 }
 
 int mca_coll_r2_call_run(mca_coll_r2_call_t *call)
 {
-    r2_status_t status = R2_OK;
+    r2_status_t status;
 
     r2_call_settle(call);
-    if (NULL == call->pieces) {
-        status = r2_call_once(call);
+    if (NULL != call->pieces) {
+        (void) mca_coll_r2_pieces_load(call);
     }
-    while (NULL != call->pieces && R2_OK == status && mca_coll_r2_pieces_load(call)) {
-        status = r2_call_once(call);
-        if (R2_OK == status) {
-            mca_coll_r2_pieces_store(call);
-        }
+    status = r2_call_post(call, NULL, NULL);
+    if (R2_OK == status) {
+        status = NULL == call->pieces ? r2_coll_wait(call->coll) : r2_call_pieces(call);
+        r2_coll_release(call->coll);
     }
     mca_coll_r2_call_fini(call);
-    return mca_coll_r2_call_error(status);
+    return r2_call_error(call, status);
 }
 
 static int r2_request_free(ompi_request_t **request)
 {
     r2_request_t *ours = (r2_request_t *) *request;
 
-    OMPI_REQUEST_FINI(&ours->super);
+    OMPI_REQUEST_FINI(&ours->super.super);
     OBJ_RELEASE(ours);
     *request = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;
 }
 
+/* The request belongs to its waiter as soon as it is complete. */
 static void r2_request_finish(r2_request_t *request, r2_status_t status)
 {
+    struct ompi_communicator_t *comm = request->comm;
+
     mca_coll_r2_call_fini(&request->call);
-    request->super.req_status.MPI_ERROR = mca_coll_r2_call_error(status);
-    ompi_request_complete(&request->super, true);
+    request->super.super.req_status.MPI_ERROR = r2_call_error(&request->call, status);
+    ompi_request_complete(&request->super.super, true);
+    OBJ_RELEASE(comm);
 }
 
 /* A collective (or a piece) is done: an application thread tells, outside of all locks. */
@@ -162,46 +182,69 @@ static void r2_request_done(void *arg, r2_status_t status)
     r2_request_t *request = arg;
     mca_coll_r2_call_t *call = &request->call;
 
-    r2_coll_release(call->coll);
     if (R2_OK == status && NULL != call->pieces) {
         mca_coll_r2_pieces_store(call);
         if (mca_coll_r2_pieces_load(call)) {
-            status = r2_call_post(call, r2_request_done, request);
+            status = r2_coll_next(call->coll, &call->args);
             if (R2_OK == status) {
                 return;
             }
         }
     }
+    r2_coll_release(call->coll);
     r2_request_finish(request, status);
+}
+
+static r2_request_t *r2_request_create(const mca_coll_r2_call_t *call,
+                                       struct ompi_communicator_t *comm)
+{
+    r2_request_t *request = OBJ_NEW(r2_request_t);
+    ompi_request_t *base;
+
+    if (NULL == request) {
+        return NULL;
+    }
+    base = &request->super.super;
+    OMPI_REQUEST_INIT(base, false);
+    base->req_state = OMPI_REQUEST_ACTIVE;
+    base->req_type = OMPI_REQUEST_COLL;
+    base->req_free = r2_request_free;
+    base->req_cancel = NULL;
+    base->req_mpi_object.comm = comm;
+    base->req_status.MPI_ERROR = MPI_SUCCESS;
+    request->comm = comm;
+    OBJ_RETAIN(comm);
+    request->call = *call;
+    r2_call_retain(&request->call);
+    r2_call_settle(&request->call);
+    return request;
 }
 
 int mca_coll_r2_call_start(const mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                            ompi_request_t **request_p)
 {
-    r2_request_t *request = OBJ_NEW(r2_request_t);
+    r2_request_t *request = r2_request_create(call, comm);
     r2_status_t status;
 
     if (NULL == request) {
+        mca_coll_r2_call_t unused = *call;
+
+        mca_coll_r2_call_fini(&unused);
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    OMPI_REQUEST_INIT(&request->super, false);
-    request->super.req_state = OMPI_REQUEST_ACTIVE;
-    request->super.req_type = OMPI_REQUEST_COLL;
-    request->super.req_free = r2_request_free;
-    request->super.req_cancel = NULL;
-    request->super.req_mpi_object.comm = comm;
-    request->super.req_status.MPI_ERROR = MPI_SUCCESS;
-    request->call = *call;
-    r2_call_retain(&request->call);
-    r2_call_settle(&request->call);
-    *request_p = &request->super;
-    if (NULL != request->call.pieces && !mca_coll_r2_pieces_load(&request->call)) {
-        r2_request_finish(request, R2_OK);
-        return OMPI_SUCCESS;
+    *request_p = &request->super.super;
+    if (NULL != request->call.pieces) {
+        (void) mca_coll_r2_pieces_load(&request->call);
     }
     status = r2_call_post(&request->call, r2_request_done, request);
     if (R2_OK != status) {
         r2_request_finish(request, status);
     }
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_r2_call_nothing(ompi_request_t **request_p)
+{
+    *request_p = &ompi_request_empty;
     return OMPI_SUCCESS;
 }

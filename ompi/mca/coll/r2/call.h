@@ -52,6 +52,7 @@ typedef struct mca_coll_r2_call {
     mca_coll_r2_reducer_t reducer;
     mca_coll_r2_buffer_t in, out;  /* of args.in_mover and args.out_mover */
     mca_coll_r2_pieces_t *pieces;  /* owned; NULL: all at once */
+    bool truncated;                /* this rank's own arguments contradict each other */
     bool retained;                 /* datatypes and op are refcounted */
     int size, rank;
 } mca_coll_r2_call_t;
@@ -61,13 +62,12 @@ void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /** Runs a call to its end. @return OMPI_SUCCESS or an error. Frees what the call owns. */
 int mca_coll_r2_call_run(mca_coll_r2_call_t *call);
-/** Starts a call and makes a request of it; `call` is copied. @return OMPI_SUCCESS or an error. */
+/** Starts a call and makes a request of it; takes over `call`. @return OMPI_SUCCESS or an error. */
 int mca_coll_r2_call_start(const mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                            ompi_request_t **request);
+/** A request for a call that moves nothing on any rank: it is complete. @return OMPI_SUCCESS. */
+int mca_coll_r2_call_nothing(ompi_request_t **request_p);
 void mca_coll_r2_call_fini(mca_coll_r2_call_t *call);
-/** Error of r2core as error code of Open MPI, told to the user once. */
-int mca_coll_r2_call_error(r2_status_t status);
-
 /* reducer.c */
 /** True if r2 can reduce this type; decided from what is equal on all ranks. */
 bool mca_coll_r2_reducible(const struct ompi_datatype_t *dtype);
@@ -76,9 +76,11 @@ int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
                             struct ompi_datatype_t *dtype, struct ompi_op_t *op);
 
 /* pieces.c */
-int mca_coll_r2_pieces_create(mca_coll_r2_call_t *call, const void *in, void *out,
-                              struct ompi_datatype_t *dtype);
+/** Splits a reduction into pieces. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
+int mca_coll_r2_pieces_create(mca_coll_r2_call_t *call, const void *in, void *out);
 void mca_coll_r2_pieces_destroy(mca_coll_r2_pieces_t *pieces);
+/** Number of pieces of the whole call, at least 1. */
+uint32_t mca_coll_r2_pieces_count(const mca_coll_r2_pieces_t *pieces);
 /** Loads the next piece into args. @return false: there is none. */
 bool mca_coll_r2_pieces_load(mca_coll_r2_call_t *call);
 /** Stores the result of the finished piece. */

@@ -55,20 +55,16 @@ static int r2_pieces_counts(mca_coll_r2_pieces_t *pieces, mca_coll_r2_call_t *ca
     return OMPI_SUCCESS;
 }
 
-int mca_coll_r2_pieces_create(mca_coll_r2_call_t *call, const void *in, void *out,
-                              struct ompi_datatype_t *dtype)
+int mca_coll_r2_pieces_create(mca_coll_r2_call_t *call, const void *in, void *out)
 {
     mca_coll_r2_pieces_t *pieces = calloc(1, sizeof(*pieces));
     uint64_t extent = call->args.element_bytes;
     uint64_t half = mca_coll_r2_component.params.pack_bytes / 2;
-    ptrdiff_t true_lb, true_extent;
 
     if (NULL == pieces) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    (void) dtype;
     call->pieces = pieces;
-    ompi_datatype_get_true_extent(dtype, &true_lb, &true_extent);
     pieces->in = call->args.in_place ? out : in;
     pieces->out = out;
     pieces->rank = call->rank;
@@ -112,6 +108,11 @@ static uint64_t r2_pieces_length(const mca_coll_r2_pieces_t *pieces)
     uint64_t rest = pieces->total - pieces->done;
 
     return rest < pieces->room ? rest : pieces->room;
+}
+
+uint32_t mca_coll_r2_pieces_count(const mca_coll_r2_pieces_t *pieces)
+{
+    return (uint32_t) ((pieces->total + pieces->room - 1) / pieces->room);
 }
 
 /* Part of each rank's block that lies in [from, to) of the whole vector. */

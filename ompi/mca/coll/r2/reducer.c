@@ -70,7 +70,7 @@ int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
     call->args.exact = r2_reducer_exact(op, dtype);
     call->args.in_place = MPI_IN_PLACE == in;
     if (!r2_reducer_dense(dtype)) {
-        return mca_coll_r2_pieces_create(call, in, out, dtype);
+        return mca_coll_r2_pieces_create(call, in, out);
     }
     call->args.in = call->args.in_place ? NULL : (const char *) in + true_lb;
     call->args.out = (char *) out + true_lb;
