@@ -30,3 +30,18 @@ tests_functional_oob_pmix_SOURCES = tests/functional/oob_pmix.c
 tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
 tests_functional_oob_pmix_LDADD = $(R2_TEST_LIBS) $(OMPI_LIBS)
 EXTRA_DIST += tests/lab/test_oob_pmix.py
+
+check_PROGRAMS += tests/functional/datatypes
+tests_functional_datatypes_SOURCES = \
+    tests/functional/datatypes.c \
+    tests/functional/datatypes.h \
+    tests/functional/datatypes_call.c \
+    tests/functional/datatypes_errors.c \
+    tests/functional/datatypes_flight.c \
+    tests/functional/datatypes_groups.c \
+    tests/functional/datatypes_groups.h \
+    tests/functional/datatypes_types.c \
+    tests/functional/datatypes_userops.c \
+    tests/functional/datatypes_values.c
+tests_functional_datatypes_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_datatypes_LDADD = $(OMPI_LIBS)
