@@ -9,6 +9,7 @@
 #include "link/state.h"
 
 #define R2_MIN_RTT_LIFE_NS  (10 * R2_NS_PER_S)
+#define R2_PEAK_RTT_LIFE_NS (5 * R2_NS_PER_S)
 #define R2_RATE_INTERVAL_NS (20 * R2_NS_PER_MS)
 
 /* Smoothed round trip and its variation. Source: RFC 6298, section 2. */
@@ -73,6 +74,11 @@ void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
         now_ns - lane->min_rtt_at_ns > R2_MIN_RTT_LIFE_NS) {
         lane->min_rtt_ns = sample_ns;
         lane->min_rtt_at_ns = now_ns;
+    }
+    if (sample_ns > lane->link->peak_rtt_ns ||
+        now_ns - lane->link->peak_rtt_at_ns > R2_PEAK_RTT_LIFE_NS) {
+        lane->link->peak_rtt_ns = sample_ns;
+        lane->link->peak_rtt_at_ns = now_ns;
     }
     r2_rtt_smooth(lane, sample_ns);
     r2_rate_update(lane, now_ns, acked_bytes);

@@ -250,6 +250,7 @@ struct r2_link {
     uint64_t bitmap_bytes;         /* of messages being received */
     uint32_t unposted;             /* matches that are not posted */
     /* state of the path */
+    uint64_t peak_rtt_ns, peak_rtt_at_ns; /* longest round trip of the last seconds, any lane */
     uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
     uint64_t last_rx_ns;
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */

@@ -25,7 +25,8 @@
 
 /*
  * How long acknowledgements may be missing: the floor, the round trip with its variation (RFC 6298),
- * or twice what the lane needs at its measured rate for what is in flight.
+ * twice the longest round trip of late to this peer (hosts with more ranks than cores pause now and
+ * then), or twice what the lane needs at its measured rate for what is in flight.
  */
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
 {
@@ -33,7 +34,9 @@ uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
     uint64_t timeout_ns = params->failure_timeout_ms * R2_NS_PER_MS;
 
     /* bounded: lost acknowledgements make long round trips, which must not breed longer timeouts */
-    timeout_ns = r2_max(timeout_ns, r2_min(lane->srtt_ns + 4 * lane->rttvar_ns, 10 * timeout_ns));
+    timeout_ns = r2_max(timeout_ns, r2_min(r2_max(lane->srtt_ns + 4 * lane->rttvar_ns,
+                                                  2 * lane->link->peak_rtt_ns),
+                                           10 * timeout_ns));
     if (lane->rate_bytes_per_s > 0) {
         uint64_t drain_ns = 2 * lane->in_flight_bytes * R2_NS_PER_S / lane->rate_bytes_per_s;
 
@@ -152,7 +155,9 @@ static void r2_timer_suspect(r2_lane_t *lane)
 {
     uint64_t now_ns = lane->link->net->now_ns;
 
-    if (now_ns >= lane->state_ns + R2_SUSPECT_NS || r2_lane_blocks(lane) || NULL == lane->in_flight) {
+    bool blocks = now_ns >= lane->state_ns + r2_lane_timeout_ns(lane) && r2_lane_blocks(lane);
+
+    if (now_ns >= lane->state_ns + R2_SUSPECT_NS || blocks || NULL == lane->in_flight) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
     }
 }
