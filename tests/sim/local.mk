@@ -49,3 +49,11 @@ tests_sim_run_scenario_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 check_PROGRAMS += tests/sim/test_sim_coll
 tests_sim_test_sim_coll_SOURCES = tests/sim/test_sim_coll.c
 tests_sim_test_sim_coll_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
+# Random scenarios on the simulator: make check-campaign-sim [SEED=1] [RUNS=5000]
+SEED = 1
+RUNS = 5000
+check-campaign-sim: tests/sim/campaign
+	./tests/sim/campaign --seed $(SEED) --runs $(RUNS)
+check-campaign: check-campaign-sim
+.PHONY: check-campaign check-campaign-sim
