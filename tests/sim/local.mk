@@ -56,4 +56,3 @@ RUNS = 5000
 check-campaign-sim: tests/sim/campaign
 	./tests/sim/campaign --seed $(SEED) --runs $(RUNS)
 check-campaign: check-campaign-sim
-.PHONY: check-campaign check-campaign-sim
