@@ -3,6 +3,7 @@
 # Tests under sanitizers, and fuzzing: builds of their own below this one.
 EXTRA_DIST += \
     tests/sanitize/build.mk \
+    tests/sanitize/lint \
     tests/sanitize/run \
     tests/fuzz/corpus \
     tests/fuzz/fuzz.h \
@@ -24,7 +25,10 @@ SECONDS = 60
 fuzz:
 	$(top_srcdir)/tests/sanitize/run fuzz $(abs_top_builddir)/sanitize/fuzz $(SECONDS)
 
-clean-local: clean-sanitize
-clean-sanitize:
+# Static analysis of r2core.
+lint:
+	$(top_srcdir)/tests/sanitize/lint $(abs_top_builddir)/sanitize/lint
+
+mostlyclean-local:
 	rm -rf sanitize
-.PHONY: check-sanitizers fuzz clean-sanitize
+.PHONY: check-sanitizers fuzz lint
