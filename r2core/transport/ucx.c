@@ -25,10 +25,9 @@ r2_status_t r2_ucx_status(ucs_status_t rc)
         return R2_ERR_CANCELED;
     case UCS_ERR_REJECTED:
         return R2_ERR_REFUSED;
-    case UCS_ERR_ENDPOINT_TIMEOUT:
     case UCS_ERR_TIMED_OUT:
         return R2_ERR_TIMEOUT;
-    default:
+    default: /* UCS_ERR_ENDPOINT_TIMEOUT too: a reset, or whatever, to UCX 1.13 */
         return R2_ERR_LANE_DOWN;
     }
 }
