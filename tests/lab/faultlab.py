@@ -42,6 +42,8 @@ class Job:
     all = []
 
     def __init__(self, *words, mpirun=(), expect=True, wrapper=()):
+        if Job.current is not None and Job.current.child.poll() is None:
+            stop_running()
         self.gates = tempfile.mkdtemp(dir=WORK)
         self.lines, self.cursor, self.news = [], 0, threading.Condition()
         self.status = {}
