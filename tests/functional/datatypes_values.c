@@ -115,6 +115,9 @@ static int64_t small_value(int op, int rank, uint64_t idx)
     {                                                                                           \
         T value[2] = {(T) small_value(self->op_id, rank, idx),                                  \
                       (T) small_value(self->op_id, rank, idx + 1000003)};                       \
+        if (PROD == self->op_id) { /* no part of a product is 0, whose sign is anybody's */     \
+            value[1] = 6 > rank ? 3 * value[0] : 0;                                             \
+        }                                                                                       \
         memset(packed, 0, sizeof(value));                                                       \
         memcpy(packed, &value[0], exact);                                                       \
         memcpy((char *) packed + sizeof(T), &value[1], exact);                                  \

@@ -45,3 +45,4 @@ tests_functional_datatypes_SOURCES = \
     tests/functional/datatypes_values.c
 tests_functional_datatypes_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_datatypes_LDADD = $(OMPI_LIBS)
+EXTRA_DIST += tests/lab/test_datatypes.py
