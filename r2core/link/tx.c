@@ -145,19 +145,6 @@ void r2_tx_abandon(r2_lane_t *lane)
     r2_assert(0 == lane->in_flight_bytes);
 }
 
-void r2_tx_hedge(r2_lane_t *lane)
-{
-    r2_packet_t *packet;
-
-    DL_FOREACH(lane->in_flight, packet)
-    {
-        if (1 == packet->item->in_flight) {
-            r2_tx_requeue(lane->link, packet->item);
-        }
-    }
-    lane->hedged = true;
-}
-
 static void r2_header_fill(r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_t *header)
 {
     r2_link_t *link = lane->link;
@@ -373,6 +360,32 @@ bool r2_tx_has_sound_lane(const r2_link_t *link)
         }
     }
     return false;
+}
+
+/* True if a lane that is not in doubt has a copy of the item under way. */
+static bool r2_tx_soundly_carried(const r2_link_t *link, const r2_tx_item_t *item)
+{
+    for (uint32_t i = 0; item->in_flight > 1 && i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (R2_LANE_UP == lane->state && !lane->hedged && r2_lane_carries(lane, item)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void r2_tx_hedge(r2_lane_t *lane)
+{
+    r2_packet_t *packet;
+
+    lane->hedged = true;
+    DL_FOREACH(lane->in_flight, packet)
+    {
+        if (!r2_tx_soundly_carried(lane->link, packet->item)) {
+            r2_tx_requeue(lane->link, packet->item);
+        }
+    }
 }
 
 /* The lane that pulls the next packet; NULL: none has room. A hedge never goes where its twin is. */

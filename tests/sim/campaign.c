@@ -99,7 +99,8 @@ static uint32_t split_lines(const char *text, char lines[][256])
 /* Without these a scenario may get stuck rightly. */
 static bool is_repair(const char *line)
 {
-    return NULL != strstr(line, " heal") || NULL != strstr(line, " cont ");
+    return NULL != strstr(line, " heal") || NULL != strstr(line, " cont ") ||
+           NULL != strstr(line, "no_path_timeout") || NULL != strstr(line, "expect any");
 }
 
 static void join_lines(char lines[][256], uint32_t count, uint32_t skip, uint32_t skipped,

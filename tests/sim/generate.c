@@ -328,6 +328,32 @@ static void draw_rule(draw_t *d)
         pick_wide(d, 1, 50000), until_us);
 }
 
+/* What cannot be survived: a process dies, or two hosts lose each other for good. */
+static void draw_the_end(draw_t *d)
+{
+    uint32_t host = (uint32_t) pick(d, 0, d->hosts - 1);
+    uint64_t at_us = draw_time(d);
+
+    say(d, "expect any");
+    say(d, "param no_path_timeout_ms %" PRIu64, pick_wide(d, 100, 3000));
+    if (chance(d, 60)) {
+        say(d, "at %" PRIu64 "us kill r%" PRIu64, at_us + 1, pick(d, 0, d->hosts * d->ppn - 1));
+    }
+    if (chance(d, 60)) {
+        bool cut = chance(d, 50);
+
+        for (uint32_t rail = 0; rail < d->rails; rail++) {
+            if (cut) {
+                say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us + 1, host,
+                    (host + 1) % d->hosts, rail);
+            } else {
+                say(d, "at %" PRIu64 "us %s h%u rail%u", at_us + 1,
+                    chance(d, 50) ? "down" : "drop", host, rail);
+            }
+        }
+    }
+}
+
 static void draw_faults(draw_t *d)
 {
     for (uint64_t left = pick(d, 0, chance(d, 30) ? 8 : 3); left > 0; left--) {
@@ -335,6 +361,12 @@ static void draw_faults(draw_t *d)
     }
     for (uint64_t left = chance(d, 40) ? pick(d, 1, 3) : 0; left > 0; left--) {
         draw_rule(d);
+    }
+    if (chance(d, 12)) {
+        draw_the_end(d);
+        if (chance(d, 50)) {
+            return;
+        }
     }
     say(d, "at %" PRIu64 "us heal", d->last_ns / 1000 + pick_wide(d, 100, 3000000));
 }
