@@ -193,21 +193,54 @@ void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
     r2_comm_tell(comm, status);
 }
 
-void r2_comm_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)
+static void r2_comm_note(r2_ctx_t *ctx, const r2_comm_news_t *what)
 {
-    r2_ctx_t *ctx = arg;
     r2_comm_news_t *news = ctx->news_count < R2_COMM_NEWS_MAX ? malloc(sizeof(*news)) : NULL;
 
     if (NULL == news) {
         return;
     }
-    news->key = comm_key;
-    news->rank = rank;
-    news->status = status;
+    *news = *what;
     news->next = ctx->news;
     ctx->news = news;
     ++ctx->news_count;
     ctx->fresh_news = true;
+}
+
+void r2_comm_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)
+{
+    r2_comm_news_t news = {.key = comm_key, .rank = rank, .status = status};
+
+    r2_comm_note(arg, &news);
+}
+
+void r2_comm_lost(void *arg, uint32_t rank, r2_status_t status)
+{
+    r2_comm_news_t news = {.lost = true, .rank = rank, .status = status};
+
+    r2_comm_note(arg, &news);
+}
+
+static bool r2_comm_has(const r2_comm_t *comm, uint32_t rank)
+{
+    for (int32_t i = 0; i < comm->size; ++i) {
+        if (comm->ranks[i] == rank) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void r2_comm_apply_loss(r2_ctx_t *ctx, const r2_comm_news_t *news)
+{
+    r2_comm_name_t *name, *next;
+
+    HASH_ITER(hh, ctx->names, name, next)
+    {
+        if (NULL != name->live && r2_comm_has(name->live, news->rank)) {
+            r2_comm_poison(name->live, news->status);
+        }
+    }
 }
 
 /* @return false: it is about a communicator that is not created here yet. */
@@ -217,6 +250,10 @@ static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
     uint32_t incarnation = (uint32_t) news->key & R2_COMM_SEQ_MASK;
     r2_comm_name_t *name;
 
+    if (news->lost) {
+        r2_comm_apply_loss(ctx, news);
+        return true;
+    }
     HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
     if (NULL == name) {
         return false;

@@ -36,6 +36,7 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->oob = parts->oob;
     net->upcalls.over = r2_comm_over;
     net->upcalls.aborted = r2_comm_aborted;
+    net->upcalls.lost = r2_comm_lost;
     net->upcalls.arg = ctx;
     net->first_seq = parts->first_seq;
     net->epoll_fd = -1;

@@ -55,11 +55,15 @@ struct r2_comm {
 
 #define R2_COMM_SEQ_BITS 20
 
-/** A peer's word that a communicator failed for good; kept for one that is not created here yet. */
+/**
+ * A peer's word that a communicator failed for good, kept for one that is not created here yet; or that
+ * messages with a peer were given up, which all communicators with it may miss.
+ */
 typedef struct r2_comm_news {
     struct r2_comm_news *next;
     uint64_t key;
-    uint32_t rank;                 /* who says so */
+    uint32_t rank;                 /* who says so, or the peer */
+    bool lost;                     /* all communicators with `rank` */
     r2_status_t status;
 } r2_comm_news_t;
 
@@ -94,6 +98,7 @@ struct r2_ctx {
 bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status);
 void r2_comm_aborted(void *ctx, uint32_t rank, uint64_t comm_key, r2_status_t status);
+void r2_comm_lost(void *ctx, uint32_t rank, r2_status_t status);
 void r2_comm_apply_news(r2_ctx_t *ctx);
 void r2_comm_forget_news(r2_ctx_t *ctx);
 

@@ -309,8 +309,8 @@ void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
 {
     r2_wire_abort_t abort = {.comm_key = comm_key, .status = (int32_t) status};
 
-    if (R2_OK == link->broken) {
-        r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort));
+    if (R2_ERR_PEER_GONE != link->broken) {
+        r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort)); /* goes when there is a path again */
     }
 }
 
@@ -347,6 +347,7 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
             done(arg, status);
         }
     }
+    link->net->upcalls.lost(link->net->upcalls.arg, link->rank, status);
 }
 
 uint32_t r2_link_peer(const r2_link_t *link)

@@ -55,6 +55,8 @@ typedef struct r2_net_upcalls {
      * a sweep.
      */
     void (*aborted)(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status);
+    /** Messages to or from a peer were given up for good. Only to be noted, as aborted(). */
+    void (*lost)(void *arg, uint32_t rank, r2_status_t status);
     void *arg; /* borrowed: outlives the net */
 } r2_net_upcalls_t;
 

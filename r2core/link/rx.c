@@ -452,6 +452,9 @@ static void r2_rx_life(r2_lane_t *lane)
     link->net->last_rx_ns = now_ns;
     lane->last_rx_ns = now_ns;
     lane->excused = lane->unreachable = false;
+    if (R2_ERR_NO_PATH == link->broken && lane->state >= R2_LANE_UP) {
+        link->broken = R2_OK;
+    }
 }
 
 void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, const void *data,

@@ -347,8 +347,8 @@ static void draw_the_end(draw_t *d)
                 say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us + 1, host,
                     (host + 1) % d->hosts, rail);
             } else {
-                say(d, "at %" PRIu64 "us %s h%u rail%u", at_us + 1,
-                    chance(d, 50) ? "down" : "drop", host, rail);
+                say(d, "at %" PRIu64 "us %s h%u rail%u", at_us + 1, chance(d, 50) ? "down" : "drop",
+                    host, rail);
             }
         }
     }
