@@ -16,6 +16,8 @@
 #define R2_WIRING_NS (2 * R2_NS_PER_S)
 /* A link on which nothing answers is checked by hello calls at this interval. */
 #define R2_SILENT_NS (1 * R2_NS_PER_S)
+/* Talk without acknowledgement for so long means that the lane has lost what it was given. */
+#define R2_DEAF_NS (2 * R2_NS_PER_S)
 /*
  * Hello calls refused in a row, on any lanes, for so long: the peer process is gone. A device that is made
  * anew refuses, too, until its process listens there again.
@@ -130,6 +132,18 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
     return false;
 }
 
+/*
+ * Every packet acknowledges, so what the peer says on this lane long after it should have had our oldest
+ * packet means that this packet is lost, and with it the lane's way out. Needed where there is no other
+ * lane to tell: the peer's own questions keep such a link from looking silent.
+ */
+static bool r2_lane_is_deaf(const r2_lane_t *lane)
+{
+    uint64_t patience_ns = r2_max(R2_DEAF_NS, 4 * r2_lane_timeout_ns(lane));
+
+    return lane->last_rx_ns > lane->in_flight->sent_ns + patience_ns;
+}
+
 static void r2_timer_up(r2_lane_t *lane)
 {
     uint64_t now_ns = lane->link->net->now_ns;
@@ -143,6 +157,10 @@ static void r2_timer_up(r2_lane_t *lane)
     }
     if (r2_lane_others_alive(lane)) {
         r2_lane_suspect(lane);
+        return;
+    }
+    if (r2_lane_is_deaf(lane)) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
         return;
     }
     r2_lane_doubt(lane);
