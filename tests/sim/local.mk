@@ -56,3 +56,8 @@ RUNS = 5000
 check-campaign-sim: tests/sim/campaign
 	./tests/sim/campaign --seed $(SEED) --runs $(RUNS)
 check-campaign: check-campaign-sim
+
+# Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME ..."]
+EXTRA_DIST += tests/mutants/mutants.py tests/mutants/run.py
+check-mutants: check-programs
+	$(top_srcdir)/tests/mutants/run.py $(abs_top_builddir) $(MUTANTS)

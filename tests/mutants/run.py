@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Plants one defect at a time in a copy of r2core and expects the simulator's tests to notice.
+
+run.py BUILD_DIR [NAME...]: BUILD_DIR is a configured build with tests/sim built; NAME picks mutants.
+Exit status 0: every mutant was caught, and the tree without a defect passes.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from mutants import MUTANTS
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport"]
+SIM = ["harness", "harness_dump", "harness_rank", "interpret", "payload", "scenario", "generate"]
+CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",
+          "-fno-sanitize-recover=undefined", "-DR2_ENABLE_DEBUG=1", "-pthread"]
+RUNS = [["test_sim_coll"], ["campaign", "--seed", "1", "--runs", "250"]]
+LIMIT_S = 400
+
+
+def packages(option):
+    """Compiler or linker words for the libraries r2core needs."""
+    names = ["ucx", "pmix", "libnl-route-3.0", "hwloc", "libsodium", "jansson", "cmocka"]
+    return subprocess.check_output(["pkg-config", option, *names], text=True).split()
+
+
+def sources(tree):
+    """All sources of r2core and of the simulator's harness, as (object name, path)."""
+    found = []
+    for folder in CORE:
+        path = os.path.join(tree, "r2core", folder)
+        found += [(folder + "_" + name[:-2] + ".o", os.path.join(path, name))
+                  for name in sorted(os.listdir(path)) if name.endswith(".c")]
+    return found + [(name + ".o", os.path.join(tree, "tests/sim", name + ".c")) for name in SIM]
+
+
+class Workshop:
+    """A copy of the tree with objects that are compiled again only where a defect is planted."""
+
+    def __init__(self, build):
+        self.build = build
+        self.tree = tempfile.mkdtemp(prefix="r2-mutants-")
+        for part in ("r2core", "tests/sim"):
+            shutil.copytree(os.path.join(TOP, part), os.path.join(self.tree, part))
+        self.cflags = CFLAGS + ["-I" + os.path.join(self.tree, p) for p in
+                                ("r2core", "r2core/include", "tests", "tests/sim")]
+        self.cflags += ["-I" + build, "-I" + self.tree, *packages("--cflags")]
+        self.compile(sources(self.tree) + [(name[0] + ".o", self.tree + "/tests/sim/%s.c" % name[0])
+                                           for name in RUNS])
+
+    def compile(self, files):
+        """Compiles the files, two at a time."""
+        commands = [["gcc", *self.cflags, "-c", path, "-o", os.path.join(self.tree, name)]
+                    for name, path in files]
+        for start in range(0, len(commands), 2):
+            children = [subprocess.Popen(command) for command in commands[start:start + 2]]
+            if any(child.wait() for child in children):
+                raise SystemExit("a file does not compile: " + str(files[start:start + 2]))
+
+    def passes(self):
+        """Links and runs the tests; returns whether they all pass."""
+        objects = [os.path.join(self.tree, name) for name, _ in sources(self.tree)]
+        for words in RUNS:
+            program = os.path.join(self.tree, words[0])
+            subprocess.run(["gcc", *CFLAGS, *objects, program + ".o", "-o", program,
+                            *packages("--libs"), "-lm", "-ldl"], check=True)
+            try:
+                done = subprocess.run([program, *words[1:]], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, timeout=LIMIT_S, check=False,
+                                      env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+            except subprocess.TimeoutExpired:
+                return False
+            if done.returncode != 0:
+                return False
+        return True
+
+    def plant(self, path, old, new):
+        """Replaces one place in a file of the copy and compiles it."""
+        full = os.path.join(self.tree, "r2core", path)
+        with open(full, encoding="utf8") as file:
+            text = file.read()
+        if text.count(old) != 1:
+            raise SystemExit("%s has %d places like: %s" % (path, text.count(old), old))
+        self.write(full, text.replace(old, new))
+        return full, text
+
+    def write(self, full, text):
+        """Writes a file of the copy and compiles it, or everything for a header."""
+        with open(full, "w", encoding="utf8") as file:
+            file.write(text)
+        changed = [(n, p) for n, p in sources(self.tree) if p == full or full.endswith(".h")]
+        self.compile(changed)
+
+
+def main():
+    """Runs the mutants that were asked for."""
+    if len(sys.argv) < 2:
+        print("usage: run.py BUILD_DIR [NAME...]", file=sys.stderr)
+        return 2
+    wanted = sys.argv[2:]
+    unknown = set(wanted) - {mutant[0] for mutant in MUTANTS}
+    if unknown:
+        print("no such mutant: %s" % ", ".join(sorted(unknown)), file=sys.stderr)
+        return 2
+    shop = Workshop(os.path.abspath(sys.argv[1]))
+    survived = 0
+    try:
+        if not wanted and not shop.passes():
+            print("the tests fail without a defect")
+            return 1
+        for name, path, old, new in MUTANTS:
+            if wanted and name not in wanted:
+                continue
+            full, text = shop.plant(path, old, new)
+            caught = not shop.passes()
+            survived += not caught
+            print("%s %s" % ("ok" if caught else "not ok", re.sub("-", " ", name)), flush=True)
+            shop.write(full, text)
+    finally:
+        shutil.rmtree(shop.tree)
+    print("%d passed, %d failed" % ((len(wanted) or len(MUTANTS)) - survived, survived))
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.dont_write_bytecode = True
+    sys.exit(main())
