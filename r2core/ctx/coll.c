@@ -54,6 +54,7 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, const r2_coll_args_t *arg
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,
+        .message_max_bytes = params->pack_bytes / 2,
         .copy_max_bytes = params->copy_max_bytes,
     };
 

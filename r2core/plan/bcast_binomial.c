@@ -25,29 +25,43 @@
 #include "plan/layout.h"
 #include "plan/rows.h"
 
-r2_status_t r2_build_bcast_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule)
+/* Part k on its way down the tree: from the parent, over `bit`, to the children. */
+static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule, int64_t bit,
+                          uint64_t part_bytes, uint32_t k)
 {
     const uint64_t bytes = input->count * input->element_bytes;
     const int32_t from_root =
         (int32_t) (((int64_t) input->rank - input->root + input->size) % input->size);
+    const r2_region_t part = r2_at(R2_BUF_OUT, k * part_bytes);
+    r2_msg_t msg = {.tag = k, .bytes = r2_segment_length(bytes, part_bytes, k)};
     uint32_t arrived = R2_NO_ROW;
-    int64_t bit = 1;
 
-    r2_plan_note_message(schedule, bytes);
-    while (bit < input->size && 0 == (from_root & bit)) {
-        bit <<= 1;
-    }
     if (0 != from_root) {
-        r2_msg_t msg = {.peer = r2_input_peer(input, (int32_t) -bit), .bytes = bytes};
-
-        arrived = r2_add_recv(schedule, msg, r2_at(R2_BUF_OUT, 0), R2_AT_ONCE);
+        msg.peer = r2_input_peer(input, (int32_t) -bit);
+        arrived = r2_add_recv(schedule, msg, part, R2_AT_ONCE);
     }
     for (bit >>= 1; bit > 0; bit >>= 1) {
         if (from_root + bit < input->size) {
-            r2_msg_t msg = {.peer = r2_input_peer(input, (int32_t) bit), .bytes = bytes};
-
-            r2_add_send(schedule, msg, r2_at(R2_BUF_OUT, 0), R2_AFTER(arrived));
+            msg.peer = r2_input_peer(input, (int32_t) bit);
+            r2_add_send(schedule, msg, part, R2_AFTER(arrived));
         }
+    }
+}
+
+r2_status_t r2_build_bcast_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    const uint64_t bytes = input->count * input->element_bytes;
+    const uint64_t part_bytes = r2_message_bytes(input, bytes);
+    const int32_t from_root =
+        (int32_t) (((int64_t) input->rank - input->root + input->size) % input->size);
+    int64_t bit = 1;
+
+    r2_plan_note_message(schedule, part_bytes);
+    while (bit < input->size && 0 == (from_root & bit)) {
+        bit <<= 1;
+    }
+    for (uint32_t k = 0; k < r2_segment_count(bytes, part_bytes); k++) {
+        binomial_part(input, schedule, bit, part_bytes, k);
     }
     return R2_OK;
 }

@@ -7,6 +7,7 @@
 #ifndef R2_PLAN_LAYOUT_H
 #define R2_PLAN_LAYOUT_H
 
+#include "base/util.h"
 #include "plan/plan.h"
 
 /* Slots of staging memory start at multiples of this: aligned for any predefined type. */
@@ -46,6 +47,14 @@ static inline uint64_t r2_segment_length(uint64_t block_bytes, uint64_t segment_
 static inline uint32_t r2_segment_count(uint64_t block_bytes, uint64_t segment_bytes)
 {
     return (uint32_t) ((block_bytes + segment_bytes - 1) / segment_bytes);
+}
+
+/** Length of the messages that a block of `block_bytes` goes in, where nothing else asks for segments. */
+static inline uint64_t r2_message_bytes(const r2_plan_input_t *input, uint64_t block_bytes)
+{
+    bool whole = 0 == input->message_max_bytes || block_bytes <= input->message_max_bytes;
+
+    return whole ? r2_max(block_bytes, (uint64_t) 1) : input->message_max_bytes;
 }
 
 /** Block b in the receive buffer of an allgather(v), bytes. */

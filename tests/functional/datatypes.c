@@ -39,6 +39,7 @@ static const group_t groups[] = {
     {"user", dt_group_user, false},
     {"empty", dt_group_empty, false},
     {"large", dt_group_large, false},
+    {"memory", dt_group_memory, false},
     {"inflight", dt_group_inflight, false},
     {"comms", dt_group_comms, false},
     {"freed", dt_group_freed, false},

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -213,5 +214,80 @@ unsigned dt_group_large(const dt_env_t *env)
         failures += reduction_forms_run(&env->comms[0], &all[i], (int) (bytes / all[i].type->bytes / 4),
                                         (uint32_t) i);
     }
+    return failures;
+}
+
+/* A line of this process's status, in KiB; 0: not known. */
+static long status_kib(const char *key)
+{
+    char line[128];
+    long kib = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        if (0 == strncmp(line, key, strlen(key))) {
+            kib = strtol(line + strlen(key) + 1, NULL, 10);
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return kib;
+}
+
+static void forget_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+
+    if (NULL != file) {
+        fputs("5", file);
+        fclose(file);
+    }
+}
+
+#define MEMORY_BLOCK_BYTES (24 << 20)
+#define MEMORY_GROWTH_KIB  (12 << 10)
+
+/* What the library needs for long blocks that are not contiguous does not grow with them. */
+unsigned dt_group_memory(const dt_env_t *env)
+{
+    const dt_comm_t *on = &env->comms[0];
+    const size_t count = MEMORY_BLOCK_BYTES / 32; /* 4 of 8 ints */
+    char *send = malloc(count * 32), *recv = malloc(count * 32 * (size_t) on->size);
+    MPI_Datatype half, spread;
+    unsigned failures = 0;
+
+    memset(send, on->rank + 1, count * 32);
+    memset(recv, 99, count * 32 * (size_t) on->size);
+    MPI_Type_contiguous(4, MPI_INT, &half);
+    MPI_Type_create_resized(half, 0, 32, &spread);
+    MPI_Type_commit(&spread);
+    for (int bcast = 0; bcast < 2; ++bcast) {
+        long before, growth;
+
+        MPI_Barrier(on->comm);
+        forget_peak();
+        before = status_kib("VmRSS:");
+        if (bcast) {
+            MPI_Bcast(0 == on->rank ? send : recv, (int) count, spread, 0, on->comm);
+        } else {
+            MPI_Allgather(send, (int) count, spread, recv, (int) count, spread, on->comm);
+        }
+        growth = status_kib("VmHWM:") - before;
+        if (growth > MEMORY_GROWTH_KIB) {
+            fprintf(stderr, "# memory: %s took %ld KiB\n", bcast ? "bcast" : "allgather", growth);
+            ++failures;
+        }
+    }
+    for (size_t i = 0; i < count * 32 * (size_t) on->size; ++i) {
+        size_t rank = i / 32 / count;
+        char want = i % 32 >= 16 ? 99 : 0 == rank ? 1 : (char) (rank + 1);
+
+        failures += recv[i] == want ? 0 : 1;
+    }
+    MPI_Type_free(&half);
+    MPI_Type_free(&spread);
+    free(send);
+    free(recv);
     return failures;
 }
