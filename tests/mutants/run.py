@@ -21,7 +21,8 @@ CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transpor
 SIM = ["harness", "harness_dump", "harness_rank", "interpret", "payload", "scenario", "generate"]
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=undefined", "-DR2_ENABLE_DEBUG=1", "-pthread"]
-RUNS = [["test_sim_coll"], ["campaign", "--seed", "1", "--runs", "250"]]
+RUNS = [["test_sim_coll"], ["campaign", "--seed", "1274", "--runs", "2"],
+        ["campaign", "--seed", "1", "--runs", "250"]]
 LIMIT_S = 400
 
 
