@@ -146,7 +146,7 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     coll->done = done;
     coll->done_arg = done_arg;
     atomic_store(&coll->status, R2_IN_PROGRESS);
-    pthread_mutex_lock(&ctx->lock);
+    r2_ctx_enter(ctx);
     if (R2_OK != comm->poisoned) {
         r2_schedule_fini(&schedule);
         status = R2_ERR_POISONED;
@@ -154,7 +154,7 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
         *coll_p = coll;
         status = r2_coll_start(comm, args, coll, &schedule);
     }
-    pthread_mutex_unlock(&ctx->lock);
+    r2_ctx_leave(ctx);
     if (R2_OK != status) {
         free(coll);
         return status;
@@ -191,7 +191,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     r2_schedule_t schedule;
     r2_status_t status = r2_coll_plan(coll->comm, args, &schedule);
 
-    pthread_mutex_lock(&ctx->lock);
+    r2_ctx_enter(ctx);
     if (R2_OK == status) {
         status = r2_coll_follow(coll, args, &schedule);
     } else {
@@ -200,7 +200,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     if (R2_OK != status) {
         r2_coll_retire(coll);
     }
-    pthread_mutex_unlock(&ctx->lock);
+    r2_ctx_leave(ctx);
     if (R2_OK == status) {
         r2_coll_deliver(ctx);
     }
@@ -267,10 +267,10 @@ void r2_coll_deliver(r2_ctx_t *ctx)
     if (NULL == __atomic_load_n(&ctx->completed, __ATOMIC_RELAXED)) {
         return;
     }
-    pthread_mutex_lock(&ctx->lock);
+    r2_ctx_enter(ctx);
     list = ctx->completed;
     __atomic_store_n(&ctx->completed, NULL, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&ctx->lock);
+    r2_ctx_leave(ctx);
     while (NULL != list) {
         struct r2_coll *coll = list;
 
@@ -289,9 +289,9 @@ void r2_coll_release(r2_coll_t *coll)
     r2_ctx_t *ctx = coll->comm->ctx;
 
     if (coll->in_active) {
-        pthread_mutex_lock(&ctx->lock);
+        r2_ctx_enter(ctx);
         r2_coll_retire(coll);
-        pthread_mutex_unlock(&ctx->lock);
+        r2_ctx_leave(ctx);
     }
     r2_exec_fini(&coll->exec);
     free(coll);

@@ -115,12 +115,12 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
         goto err_free_comm;
     }
     memcpy(comm->ranks, ranks, (size_t) size * sizeof(*ranks));
-    pthread_mutex_lock(&ctx->lock);
+    r2_ctx_enter(ctx);
     status = r2_comm_members(ctx, ranks, size);
     if (R2_OK == status) {
         status = r2_comm_register(ctx, cid, comm);
     }
-    pthread_mutex_unlock(&ctx->lock);
+    r2_ctx_leave(ctx);
     if (R2_OK != status) {
         goto err_free_ranks;
     }
@@ -149,12 +149,12 @@ void r2_comm_destroy(r2_comm_t *comm)
 {
     r2_ctx_t *ctx = comm->ctx;
 
-    pthread_mutex_lock(&ctx->lock);
+    r2_ctx_enter(ctx);
     if (comm == comm->name->live) {
         comm->name->live = NULL;
     }
     r2_comm_withdraw(comm);
-    pthread_mutex_unlock(&ctx->lock);
+    r2_ctx_leave(ctx);
     free(comm->ranks);
     free(comm);
 }

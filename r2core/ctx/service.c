@@ -86,7 +86,7 @@ static bool r2_service_app_away(const r2_service_t *service)
 {
     uint64_t takeover_ns = service->ctx->params.takeover_us * R2_NS_PER_US;
 
-    return 0 == atomic_load(&service->ctx->waiting) &&
+    return 0 == atomic_load(&service->ctx->waiting) && 0 == atomic_load(&service->ctx->app_blocked) &&
            r2_now_ns(service->ctx->net.clock) - service->app_ns >= takeover_ns;
 }
 
@@ -106,7 +106,8 @@ static void r2_service_take_over(r2_service_t *service)
             r2_engine_run(&ctx->engine);
         }
         r2_coll_collect(ctx);
-    } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants));
+    } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
+             0 == atomic_load(&ctx->app_blocked));
     deadline_ns = r2_net_deadline_ns(net);
     r2_service_set_timer(service,
                          R2_NEVER_NS == deadline_ns ? deadline_ns

@@ -74,6 +74,7 @@ struct r2_ctx {
     pthread_mutex_t lock;
     _Atomic int service_wants;     /* the service thread waits for the lock: let it in */
     _Atomic int app_wants;         /* an application thread found the lock taken: end the takeover */
+    _Atomic int app_blocked;       /* application threads in r2_ctx_enter(): the same */
     _Atomic int waiting;           /* application threads asleep in r2_coll_wait() */
     r2_net_t net;
     r2_engine_t engine;
@@ -93,6 +94,22 @@ struct r2_ctx {
     struct r2_ctx_real *real;      /* owned; NULL in the simulator */
     int epoll_fd;                  /* owned: descriptors of all workers; -1 in the simulator */
 };
+
+/**
+ * Takes the engine lock for an application thread that cannot do without. Mutexes are not fair: the
+ * service thread, which may have work for as long as the application is away, must know and let it in.
+ */
+static inline void r2_ctx_enter(r2_ctx_t *ctx)
+{
+    atomic_fetch_add(&ctx->app_blocked, 1);
+    pthread_mutex_lock(&ctx->lock);
+    atomic_fetch_sub(&ctx->app_blocked, 1);
+}
+
+static inline void r2_ctx_leave(r2_ctx_t *ctx)
+{
+    pthread_mutex_unlock(&ctx->lock);
+}
 
 /* comm.c */
 bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);

@@ -40,6 +40,7 @@ static const group_t groups[] = {
     {"empty", dt_group_empty, false},
     {"large", dt_group_large, false},
     {"memory", dt_group_memory, false},
+    {"late", dt_group_late, false},
     {"inflight", dt_group_inflight, false},
     {"comms", dt_group_comms, false},
     {"freed", dt_group_freed, false},

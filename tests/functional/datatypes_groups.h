@@ -31,6 +31,7 @@ unsigned dt_group_user(const dt_env_t *env);
 unsigned dt_group_empty(const dt_env_t *env);
 unsigned dt_group_large(const dt_env_t *env);
 unsigned dt_group_memory(const dt_env_t *env);
+unsigned dt_group_late(const dt_env_t *env);
 
 /* datatypes_flight.c */
 unsigned dt_group_inflight(const dt_env_t *env);
