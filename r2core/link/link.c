@@ -279,17 +279,32 @@ static void r2_message_discard(r2_tx_message_t *message)
     r2_tx_message_settle(message);
 }
 
+/*
+ * The first message that is to be given up: any, or one of a communicator whose data is borrowed.
+ * Searched anew each time, since closing a lane completes other messages, too.
+ */
+static r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t comm_key)
+{
+    r2_tx_message_t *message;
+
+    DL_FOREACH2(link->messages, message, all_next)
+    {
+        if (!message->withdrawn &&
+            (any || (message->tag.comm_key == comm_key && NULL == message->copy))) {
+            return message;
+        }
+    }
+    return NULL;
+}
+
 void r2_link_withdraw(r2_link_t *link, uint64_t comm_key)
 {
-    r2_tx_message_t *message, *next_message;
+    r2_tx_message_t *message;
     r2_rx_match_t *match, *next_match;
     r2_credit_t *credit, *next_credit;
 
-    DL_FOREACH_SAFE2(link->messages, message, next_message, all_next)
-    {
-        if (message->tag.comm_key == comm_key && NULL == message->copy) {
-            r2_message_discard(message);
-        }
+    while (NULL != (message = r2_message_wanted(link, false, comm_key))) {
+        r2_message_discard(message);
     }
     HASH_ITER(hh, link->matches, match, next_match)
     {
@@ -316,7 +331,7 @@ void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
 
 void r2_link_break(r2_link_t *link, r2_status_t status)
 {
-    r2_tx_message_t *message, *next_message;
+    r2_tx_message_t *message;
     r2_rx_match_t *match, *next_match;
     char text[512];
 
@@ -327,9 +342,8 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
     }
     snprintf(link->net->error_text, sizeof(link->net->error_text), "%s %s", r2_status_string(status),
              text);
-    DL_FOREACH_SAFE2(link->messages, message, next_message, all_next)
-    {
-        r2_link_done_fn_t done = NULL == message->copy && !message->withdrawn ? message->done : NULL;
+    while (NULL != (message = r2_message_wanted(link, true, 0))) {
+        r2_link_done_fn_t done = NULL == message->copy ? message->done : NULL;
         void *arg = message->arg;
 
         r2_message_discard(message);

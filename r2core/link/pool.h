@@ -16,7 +16,17 @@ typedef struct r2_pool {
     size_t free_count;
 } r2_pool_t;
 
-#define R2_POOL_KEEP 4096 /* objects kept for reuse; beyond that memory goes back */
+/* Objects kept for reuse; beyond that memory goes back. None where use after free is to be found. */
+#if defined(__SANITIZE_ADDRESS__)
+#    define R2_POOL_KEEP 0
+#elif defined(__has_feature)
+#    if __has_feature(address_sanitizer)
+#        define R2_POOL_KEEP 0
+#    endif
+#endif
+#ifndef R2_POOL_KEEP
+#    define R2_POOL_KEEP 4096
+#endif
 
 static inline void r2_pool_init(r2_pool_t *pool, size_t object_bytes)
 {

@@ -313,6 +313,11 @@ static void stub_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_
     fuzz_check(NULL != arg && 1 == rank && status < 0);
 }
 
+static void stub_lost(void *arg, uint32_t rank, r2_status_t status)
+{
+    fuzz_check(NULL != arg && 1 == rank && status < 0);
+}
+
 static uint64_t stub_now(void *arg)
 {
     return ((const stub_net_t *) arg)->time_ns;
@@ -355,7 +360,8 @@ stub_net_t *stub_net_create(void)
     net->tp = (r2_tp_t){&stub_tp_ops, stub};
     net->hello = (r2_hello_t){&stub_hello_ops, stub};
     net->oob = (r2_oob_t){&stub_oob_ops, stub};
-    net->upcalls = (r2_net_upcalls_t){.over = stub_over, .aborted = stub_aborted, .arg = stub};
+    net->upcalls = (r2_net_upcalls_t){
+        .over = stub_over, .aborted = stub_aborted, .lost = stub_lost, .arg = stub};
     net->size = 2;
     net->epoll_fd = -1;
     net->first_seq = UINT64_MAX - 20; /* counters wrap early */

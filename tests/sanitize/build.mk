@@ -48,6 +48,7 @@ EXTRA_test_sim_coll := $(HARNESS)
 EXTRA_test_schedule := $(CHECKER)
 EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(SRCDIR)/tests/unit/thread_net.c
+EXTRA_test_link := $(SRCDIR)/tests/fuzz/stub_net.c
 EXTRA_fuzz_link := $(SRCDIR)/tests/fuzz/stub_net.c
 
 find_main = $(wildcard $(SRCDIR)/tests/sim/$(1).c $(SRCDIR)/tests/unit/$(1).c $(SRCDIR)/tests/fuzz/$(1).c)

@@ -79,3 +79,8 @@ tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_threads_SOURCES = tests/unit/test_threads.c tests/unit/thread_net.c \
     tests/unit/thread_net.h
 tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_link
+tests_unit_test_link_SOURCES = tests/unit/test_link.c tests/fuzz/fuzz.h tests/fuzz/stub_net.c \
+    tests/fuzz/stub_net.h
+tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_link_LDADD = $(R2_TEST_LIBS)

@@ -286,8 +286,10 @@ static void pool_reuses_and_keeps_a_bound(void **state)
     r2_pool_init(&pool, 48);
     first = r2_pool_get(&pool);
     r2_pool_put(&pool, first);
-    assert_ptr_equal(r2_pool_get(&pool), first);
-    r2_pool_put(&pool, first);
+    if (R2_POOL_KEEP > 0) {
+        assert_ptr_equal(r2_pool_get(&pool), first);
+        r2_pool_put(&pool, first);
+    }
     for (int i = 0; i < OBJECTS; ++i) {
         objects[i] = r2_pool_get(&pool);
         assert_non_null(objects[i]);

@@ -1,0 +1,86 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One link whose peer and transport the test plays: what was found in it once.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "stub_net.h"
+
+#define BYTES 8200 /* too long to be copied */
+
+typedef struct sent {
+    uint32_t done;
+    r2_status_t status;
+} sent_t;
+
+static void sent_done(void *arg, r2_status_t status)
+{
+    sent_t *sent = arg;
+
+    ++sent->done;
+    sent->status = status;
+}
+
+static void post(stub_net_t *stub, uint32_t row, const char *data, sent_t *sent)
+{
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+                           .data = data,
+                           .bytes = BYTES,
+                           .chunk_bytes = 16384,
+                           .done = sent_done,
+                           .arg = sent};
+
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+}
+
+/*
+ * Three messages on one lane; the transport still holds all, the peer has the last two. Giving up
+ * the first closes the lane, which completes the others in the middle of the walk over the
+ * messages.
+ */
+static void others_complete_while_messages_are_given_up(void **state)
+{
+    static const char data[BYTES];
+    stub_net_t *stub = stub_net_create();
+    sent_t sents[3] = {{0, R2_OK}};
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint32_t first;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    stub->mode = STUB_LATER;
+    first = lane->tx_seq;
+    for (uint32_t i = 0; i < 3; ++i) {
+        post(stub, i, data, &sents[i]);
+    }
+    assert_int_equal(lane->tx_seq, first + 3);
+    header.connection = lane->rx_connection;
+    header.ack_next = first;
+    header.ack_bits = 3; /* the second and the third */
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    assert_int_equal(sents[1].done, 0); /* still read by the transport */
+    r2_link_withdraw(stub->link, 1);
+    assert_int_equal(sents[0].done, 0);
+    assert_true(sents[1].done <= 1 && sents[2].done <= 1);
+    assert_null(stub->link->messages);
+    stub_net_destroy(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(others_complete_while_messages_are_given_up),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
