@@ -11,7 +11,8 @@
  *   rank 2   block 2 -> 0, 1    receives 1 from 1, 0 from 0
  *
  * A message is as long as a block, or as messages may be: links cut it into chunks, and no row waits
- * for another, so there is nothing to pipeline. Peers are taken around the circle so that no rank is everybody's first.
+ * for another, so there is nothing to pipeline. Peers are taken around the circle so that no rank is
+ * everybody's first.
  *
  * Source: folklore (linear exchange).
  */

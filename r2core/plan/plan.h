@@ -36,7 +36,7 @@ typedef struct r2_plan_input {
     const char *algorithm;        /* forced by name, or NULL / "" */
     uint64_t scratch_bytes;       /* bound of staging memory */
     uint64_t chunk_min_bytes, chunk_max_bytes;
-    uint64_t message_max_bytes;   /* longer blocks are cut: what is not contiguous is packed whole; 0: any */
+    uint64_t message_max_bytes;   /* longer blocks are cut, as messages are packed whole; 0: never */
     uint64_t copy_max_bytes;      /* sends up to this length complete at once */
 } r2_plan_input_t;
 

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <unistd.h>
 
-extern char dt_last_call[512];
-
 typedef struct group {
     const char *name;
     unsigned (*run)(const dt_env_t *env);
@@ -33,20 +31,13 @@ static unsigned run_mismatch(const dt_env_t *env)
 }
 
 static const group_t groups[] = {
-    {"predefined", dt_group_predefined, false},
-    {"sizes", dt_group_sizes, false},
-    {"movement", dt_group_movement, false},
-    {"user", dt_group_user, false},
-    {"empty", dt_group_empty, false},
-    {"large", dt_group_large, false},
-    {"memory", dt_group_memory, false},
-    {"late", dt_group_late, false},
-    {"inflight", dt_group_inflight, false},
-    {"comms", dt_group_comms, false},
-    {"freed", dt_group_freed, false},
-    {"threads", dt_group_threads, true},
-    {"arguments", run_arguments, false},
-    {"mismatch", run_mismatch, false},
+    {"predefined", dt_group_predefined, false}, {"sizes", dt_group_sizes, false},
+    {"movement", dt_group_movement, false},     {"user", dt_group_user, false},
+    {"empty", dt_group_empty, false},           {"large", dt_group_large, false},
+    {"memory", dt_group_memory, false},         {"late", dt_group_late, false},
+    {"inflight", dt_group_inflight, false},     {"comms", dt_group_comms, false},
+    {"freed", dt_group_freed, false},           {"threads", dt_group_threads, true},
+    {"arguments", run_arguments, false},        {"mismatch", run_mismatch, false},
 };
 
 /* A call that does not end: say which, and stop the job. */

@@ -4,8 +4,8 @@
  *
  * Collectives over datatypes, operations and layouts of memory: parts of the test program.
  *
- * Every buffer is an image: all bytes of its memory are known beforehand and compared afterwards, so
- * that gaps of datatypes, guards around the buffer and send buffers are checked like results.
+ * Every buffer is an image: all bytes of its memory are known beforehand and compared afterwards,
+ * so that gaps of datatypes, guards around the buffer and send buffers are checked like results.
  */
 #ifndef R2_TESTS_FUNCTIONAL_DATATYPES_H
 #define R2_TESTS_FUNCTIONAL_DATATYPES_H
@@ -19,7 +19,7 @@
 
 /** Bytes of one run of basic elements in memory. */
 typedef struct dt_run {
-    ptrdiff_t disp;     /* from the element's origin */
+    ptrdiff_t disp; /* from the element's origin */
     size_t bytes;
     size_t exact_bytes; /* bytes that a reduction defines: long double has padding */
 } dt_run_t;
@@ -28,7 +28,7 @@ typedef struct dt_run {
 typedef struct dt_type {
     char name[48];
     MPI_Datatype handle;
-    bool derived;   /* to be freed */
+    bool derived; /* to be freed */
     ptrdiff_t extent;
     size_t bytes;   /* packed */
     int units;      /* basic elements: types of equal signature may hold more or fewer of them */
@@ -53,7 +53,7 @@ typedef struct dt_reduction {
     MPI_Op op;
     dt_type_t *type; /* borrowed */
     int op_id;
-    bool gaps;       /* bytes between the runs are padding of a C struct: not checked */
+    bool gaps; /* bytes between the runs are padding of a C struct: not checked */
     /** Packed element `idx` of `rank`. */
     void (*value)(const struct dt_reduction *self, int rank, uint64_t idx, void *packed);
     /** acc = acc OP x, both packed. acc comes from lower ranks. */
@@ -92,19 +92,19 @@ typedef struct dt_image {
 typedef struct dt_call {
     /* what to do */
     dt_kind_t kind;
-    const dt_comm_t *on;              /* borrowed */
+    const dt_comm_t *on; /* borrowed */
     bool nonblocking, in_place;
     int root;
-    uint64_t units;                   /* bcast, allgather(v): basic elements of a block */
-    dt_class_t class;                 /* of these */
-    unsigned variant;                 /* which types describe them; differs from rank to rank */
-    bool plain;                       /* the predefined type itself */
-    const dt_reduction_t *reduction;  /* of reductions */
-    int count;                        /* of reductions: elements (per rank) */
+    uint64_t units;                  /* bcast, allgather(v): basic elements of a block */
+    dt_class_t class;                /* of these */
+    unsigned variant;                /* which types describe them; differs from rank to rank */
+    bool plain;                      /* the predefined type itself */
+    const dt_reduction_t *reduction; /* of reductions */
+    int count;                       /* of reductions: elements (per rank) */
     uint32_t salt;
     /* state */
     dt_type_t send_type, recv_type;
-    int *counts, *displs;             /* owned */
+    int *counts, *displs; /* owned */
     dt_image_t send, recv;
     MPI_Request request;
 } dt_call_t;
@@ -143,7 +143,8 @@ unsigned dt_call_check(dt_call_t *call);
 unsigned dt_call_run(dt_call_t *call);
 /** Something is wrong: says so for the first few. @return 1. */
 unsigned dt_fail(const dt_call_t *call, const char *text);
-/** The call that this thread has started last, for the watchdog. */
+/** The call that was started last, for the watchdog. */
+extern char dt_last_call[512];
 void dt_call_describe(const dt_call_t *call, char *text, size_t bytes);
 
 /* datatypes_errors.c */

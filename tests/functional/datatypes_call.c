@@ -15,13 +15,13 @@
 #define MAX_REPORTS       5
 #define MAX_ELEMENT_BYTES 4096
 
-/* What the watchdog says when a call does not end. */
 char dt_last_call[512];
 
 static atomic_uint reports;
 
 static const char *const kind_names[DT_KIND_COUNT] = {
-    "allreduce", "reduce_scatter", "reduce_scatter_block", "allgather", "allgatherv", "bcast", "barrier"};
+    "allreduce", "reduce_scatter", "reduce_scatter_block", "allgather", "allgatherv",
+    "bcast",     "barrier"};
 
 static bool reduces(const dt_call_t *call)
 {
@@ -42,7 +42,8 @@ void dt_call_describe(const dt_call_t *call, char *text, size_t bytes)
         snprintf(text + used, bytes - (size_t) used, " of %d x %s", call->count,
                  call->reduction->name);
     } else {
-        snprintf(text + used, bytes - (size_t) used, " of %llu units, class %d, send %s, recv %s, root %d",
+        snprintf(text + used, bytes - (size_t) used,
+                 " of %llu units, class %d, send %s, recv %s, root %d",
                  (unsigned long long) call->units, (int) call->class, call->send_type.name,
                  call->recv_type.name, call->root);
     }
@@ -115,8 +116,8 @@ static void image_free(dt_image_t *image)
 }
 
 /* Writes one element from its packed form; `target` is memory, expected or, with NULL, checked. */
-static void image_put(const dt_image_t *image, char *target, const dt_type_t *type, ptrdiff_t origin,
-                      const char *packed, bool exact)
+static void image_put(const dt_image_t *image, char *target, const dt_type_t *type,
+                      ptrdiff_t origin, const char *packed, bool exact)
 {
     char *base = target + (image->base - image->memory) + origin;
 
@@ -139,8 +140,9 @@ static const char *image_difference(const dt_image_t *image, char *text, size_t 
     }
     for (size_t i = 0; i < image->bytes; ++i) {
         if (image->checked[i] && image->memory[i] != image->expected[i]) {
-            snprintf(text, bytes, "byte %td is %02x, expected %02x", &image->memory[i] - image->base,
-                     (unsigned char) image->memory[i], (unsigned char) image->expected[i]);
+            snprintf(text, bytes, "byte %td is %02x, expected %02x",
+                     &image->memory[i] - image->base, (unsigned char) image->memory[i],
+                     (unsigned char) image->expected[i]);
             return text;
         }
     }
@@ -196,8 +198,8 @@ static void movement_types(dt_call_t *call)
     unsigned rank = (unsigned) call->on->rank;
     uint64_t columns = (call->units / 6 + 13) * (uint64_t) call->on->size;
 
-    dt_type_make(&call->recv_type, call->class,
-                 call->plain ? UINT32_MAX : call->variant + rank * 5, columns);
+    dt_type_make(&call->recv_type, call->class, call->plain ? UINT32_MAX : call->variant + rank * 5,
+                 columns);
     dt_type_make(&call->send_type, call->class,
                  call->plain ? UINT32_MAX : call->variant * 3 + rank * 7 + 1, columns);
 }
@@ -215,8 +217,8 @@ static void gather_prepare(dt_call_t *call)
     }
     image_create(&call->recv, low, high, call->salt);
     if (call->in_place) {
-        put_stream(call, &call->recv, call->recv.memory, type, call->displs[own] * type->extent, own,
-                   (uint64_t) call->counts[own]);
+        put_stream(call, &call->recv, call->recv.memory, type, call->displs[own] * type->extent,
+                   own, (uint64_t) call->counts[own]);
     }
     image_freeze(&call->recv);
     for (int r = 0; r < call->on->size; ++r) {

@@ -32,17 +32,21 @@ unsigned dt_errors_arguments(const dt_comm_t *on)
     MPI_Comm_dup(on->comm, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Type_contiguous(2, MPI_INT, &pair); /* not committed */
-    failures += expect_class("count", MPI_Allreduce(in, out, -1, MPI_INT, MPI_SUM, comm), MPI_ERR_COUNT);
-    failures += expect_class("op", MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BXOR, comm), MPI_ERR_OP);
-    failures += expect_class("null op", MPI_Allreduce(in, out, 1, MPI_INT, MPI_OP_NULL, comm), MPI_ERR_OP);
-    failures += expect_class("op of i", MPI_Iallreduce(in, out, 1, MPI_FLOAT, MPI_BAND, comm, &request),
-                             MPI_ERR_OP);
+    failures +=
+        expect_class("count", MPI_Allreduce(in, out, -1, MPI_INT, MPI_SUM, comm), MPI_ERR_COUNT);
+    failures +=
+        expect_class("op", MPI_Allreduce(in, out, 1, MPI_DOUBLE, MPI_BXOR, comm), MPI_ERR_OP);
+    failures +=
+        expect_class("null op", MPI_Allreduce(in, out, 1, MPI_INT, MPI_OP_NULL, comm), MPI_ERR_OP);
+    failures += expect_class(
+        "op of i", MPI_Iallreduce(in, out, 1, MPI_FLOAT, MPI_BAND, comm, &request), MPI_ERR_OP);
     failures += expect_class("type", MPI_Bcast(in, 1, MPI_DATATYPE_NULL, 0, comm), MPI_ERR_TYPE);
     failures += expect_class("not committed", MPI_Bcast(in, 1, pair, 0, comm), MPI_ERR_TYPE);
     failures += expect_class("root", MPI_Bcast(in, 1, MPI_INT, on->size, comm), MPI_ERR_ROOT);
-    failures += expect_class("root of i", MPI_Ibcast(in, 1, MPI_INT, -5, comm, &request), MPI_ERR_ROOT);
-    failures += expect_class("buffer", MPI_Allgather(in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm),
-                             MPI_ERR_ARG);
+    failures +=
+        expect_class("root of i", MPI_Ibcast(in, 1, MPI_INT, -5, comm, &request), MPI_ERR_ROOT);
+    failures += expect_class(
+        "buffer", MPI_Allgather(in, 1, MPI_INT, MPI_IN_PLACE, 1, MPI_INT, comm), MPI_ERR_ARG);
     /* The communicator is as good as before. */
     in[0] = on->rank;
     MPI_Allgather(in, 1, MPI_INT, out, 1, MPI_INT, comm);
@@ -92,9 +96,10 @@ static unsigned mismatch(const dt_comm_t *on, const char *what, int which, int s
     MPI_Comm_free(&comm);
     free(in);
     free(out);
-    if (0 == total || (failed && MPI_ERR_COUNT != class && MPI_ERR_OTHER != class &&
-                       MPI_ERR_TRUNCATE != class)) {
-        fprintf(stderr, "# mismatch %s x %d: %d ranks noticed, error class %d\n", what, scale, total, class);
+    if (0 == total ||
+        (failed && MPI_ERR_COUNT != class && MPI_ERR_OTHER != class && MPI_ERR_TRUNCATE != class)) {
+        fprintf(stderr, "# mismatch %s x %d: %d ranks noticed, error class %d\n", what, scale,
+                total, class);
         return 1;
     }
     return 0;
@@ -102,8 +107,8 @@ static unsigned mismatch(const dt_comm_t *on, const char *what, int which, int s
 
 unsigned dt_errors_mismatch(const dt_comm_t *on)
 {
-    static const char *const names[] = {"allreduce", "allgather", "iallreduce", "allgather's own block",
-                                        "allgather's longer own block"};
+    static const char *const names[] = {"allreduce", "allgather", "iallreduce",
+                                        "allgather's own block", "allgather's longer own block"};
     unsigned failures = 0;
 
     /* Open MPI 4 takes errors of nonblocking collectives to MPI_COMM_WORLD. */

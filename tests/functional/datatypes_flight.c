@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Many calls at once: in flight on several communicators, completed in any order, from threads, and on
- * communicators that come and go.
+ * Many calls at once: in flight on several communicators, completed in any order, from threads, and
+ * on communicators that come and go.
  */
 #include "datatypes_groups.h"
 
@@ -120,7 +120,8 @@ unsigned dt_group_comms(const dt_env_t *env)
             if (0 == c % 2) {
                 MPI_Comm_dup(env->comms[(c + round) % env->comm_count].comm, &comm);
             } else {
-                MPI_Comm_split(MPI_COMM_WORLD, (rank + round) % (1 + c), c % 3 ? -rank : rank, &comm);
+                MPI_Comm_split(MPI_COMM_WORLD, (rank + round) % (1 + c), c % 3 ? -rank : rank,
+                               &comm);
             }
             dt_comm_init(&inner.comms[c], comm, "temporary");
         }

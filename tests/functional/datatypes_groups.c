@@ -24,8 +24,11 @@ static const struct {
 static const struct {
     dt_kind_t kind;
     bool nonblocking;
-} movement_forms[] = {{DT_BCAST, false},     {DT_BCAST, true},      {DT_ALLGATHER, false},
-                      {DT_ALLGATHER, true},  {DT_ALLGATHERV, false}};
+} movement_forms[] = {{DT_BCAST, false},
+                      {DT_BCAST, true},
+                      {DT_ALLGATHER, false},
+                      {DT_ALLGATHER, true},
+                      {DT_ALLGATHERV, false}};
 
 /* All forms of a reduction, in place and not. */
 static unsigned reduction_forms_run(const dt_comm_t *on, const dt_reduction_t *reduction, int count,
@@ -49,13 +52,14 @@ static unsigned reduction_forms_run(const dt_comm_t *on, const dt_reduction_t *r
     return failures;
 }
 
-static unsigned movement_forms_run(const dt_comm_t *on, dt_class_t class, unsigned variant, bool plain,
-                                   uint64_t units, uint32_t salt)
+static unsigned movement_forms_run(const dt_comm_t *on, dt_class_t class, unsigned variant,
+                                   bool plain, uint64_t units, uint32_t salt)
 {
     unsigned failures = 0;
 
     for (size_t f = 0; f < COUNT_OF(movement_forms); ++f) {
-        for (int in_place = 0; in_place < (DT_BCAST == movement_forms[f].kind ? 1 : 2); ++in_place) {
+        for (int in_place = 0; in_place < (DT_BCAST == movement_forms[f].kind ? 1 : 2);
+             ++in_place) {
             dt_call_t call = {.kind = movement_forms[f].kind,
                               .nonblocking = movement_forms[f].nonblocking,
                               .in_place = 0 != in_place,
@@ -92,13 +96,14 @@ unsigned dt_group_predefined(const dt_env_t *env)
 }
 
 /* Lengths in bytes at which something changes: copies, credit, unasked data, chunks, segments. */
-static const size_t size_edges[] = {0,     1024,   2048,   4096,   8192,    16384,
+static const size_t size_edges[] = {0,     1024,  2048,   4096,   8192,    16384,
                                     32768, 65536, 131072, 262144, 1048576, 4194304};
 
 unsigned dt_group_sizes(const dt_env_t *env)
 {
-    static const char *const names[] = {"MPI_INT MPI_SUM", "MPI_DOUBLE MPI_MAX", "MPI_SHORT_INT MPI_MINLOC",
-                                        "MPI_C_LONG_DOUBLE_COMPLEX MPI_SUM", "MPI_UINT8_T MPI_BXOR"};
+    static const char *const names[] = {
+        "MPI_INT MPI_SUM", "MPI_DOUBLE MPI_MAX", "MPI_SHORT_INT MPI_MINLOC",
+        "MPI_C_LONG_DOUBLE_COMPLEX MPI_SUM", "MPI_UINT8_T MPI_BXOR"};
     size_t edges = COUNT_OF(size_edges) - (env->thorough ? 0 : 3);
     unsigned failures = 0;
 
@@ -110,9 +115,10 @@ unsigned dt_group_sizes(const dt_env_t *env)
             int64_t count = (int64_t) (size_edges[e] / (size_t) reduction->type->extent) + shift;
             int64_t bytes = (int64_t) size_edges[e] + shift;
 
-            failures += reduction_forms_run(on, reduction, count < 0 ? 3 : (int) count, (uint32_t) n);
-            failures += movement_forms_run(on, DT_CLASS_CHAR, 0, true, (uint64_t) (bytes < 0 ? 3 : bytes),
-                                           (uint32_t) n);
+            failures +=
+                reduction_forms_run(on, reduction, count < 0 ? 3 : (int) count, (uint32_t) n);
+            failures += movement_forms_run(on, DT_CLASS_CHAR, 0, true,
+                                           (uint64_t) (bytes < 0 ? 3 : bytes), (uint32_t) n);
         }
     }
     return failures;
@@ -209,10 +215,11 @@ unsigned dt_group_large(const dt_env_t *env)
 
     failures += movement_forms_run(&env->comms[0], DT_CLASS_INT, 5, false, bytes / 48 * 12, 1);
     failures += movement_forms_run(&env->comms[0], DT_CLASS_MIXED, 1, false, bytes / 23, 2);
-    failures += movement_forms_run(&env->comms[0], DT_CLASS_LONG_DOUBLE_COMPLEX, 1, false, bytes / 32, 3);
+    failures +=
+        movement_forms_run(&env->comms[0], DT_CLASS_LONG_DOUBLE_COMPLEX, 1, false, bytes / 32, 3);
     for (size_t i = 7; i < count; i += env->thorough ? 3 : 9) {
-        failures += reduction_forms_run(&env->comms[0], &all[i], (int) (bytes / all[i].type->bytes / 4),
-                                        (uint32_t) i);
+        failures += reduction_forms_run(&env->comms[0], &all[i],
+                                        (int) (bytes / all[i].type->bytes / 4), (uint32_t) i);
     }
     return failures;
 }

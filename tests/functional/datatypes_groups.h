@@ -13,7 +13,7 @@
 
 /** What all groups share. */
 typedef struct dt_env {
-    bool thorough;      /* the long form */
+    bool thorough; /* the long form */
     uint32_t seed;
     int comm_count;
     dt_comm_t comms[DT_MAX_COMMS];

@@ -17,8 +17,8 @@ static void type_append(dt_type_t *type, ptrdiff_t disp, size_t bytes, size_t ex
     dt_run_t *last = type->run_count > 0 ? &type->runs[type->run_count - 1] : NULL;
 
     type->bytes += bytes;
-    if (NULL != last && last->disp + (ptrdiff_t) last->bytes == disp && last->bytes == last->exact_bytes &&
-        bytes == exact_bytes) {
+    if (NULL != last && last->disp + (ptrdiff_t) last->bytes == disp &&
+        last->bytes == last->exact_bytes && bytes == exact_bytes) {
         last->bytes += bytes;
         last->exact_bytes += bytes;
         return;
@@ -169,7 +169,8 @@ static void type_struct(dt_type_t *type, const dt_type_t *basic)
 
 #define INT_VARIANTS 12
 
-static void type_make_int(dt_type_t *type, unsigned variant, uint64_t columns, const dt_type_t *basic)
+static void type_make_int(dt_type_t *type, unsigned variant, uint64_t columns,
+                          const dt_type_t *basic)
 {
     dt_type_t old = {.handle = MPI_DATATYPE_NULL};
 

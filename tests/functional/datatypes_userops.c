@@ -4,8 +4,8 @@
  *
  * User-defined operations, commutative and not, on contiguous types and on types with holes.
  *
- * An operation learns the layout of its type from an attribute of the type, so the handle that it is
- * given must be the one that the collective was called with.
+ * An operation learns the layout of its type from an attribute of the type, so the handle that it
+ * is given must be the one that the collective was called with.
  */
 #include "datatypes.h"
 
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODULUS 10007
+#define MODULUS           10007
 #define MAX_ELEMENT_BYTES 4096
 
 static int layout_key = MPI_KEYVAL_INVALID;
@@ -80,7 +80,8 @@ static void apply(int id, void *in, void *inout, const int *count, MPI_Datatype 
 
     MPI_Type_get_attr(*handle, layout_key, (void *) &type, &found);
     if (!found || 0 != (uintptr_t) in % 4 || 0 != (uintptr_t) inout % 4) {
-        fprintf(stderr, "# user operation: %s\n", found ? "misaligned" : "not the caller's datatype");
+        fprintf(stderr, "# user operation: %s\n",
+                found ? "misaligned" : "not the caller's datatype");
         MPI_Abort(MPI_COMM_WORLD, 3);
         return;
     }

@@ -20,10 +20,10 @@ static const struct {
     MPI_Op op;
     const char *name;
 } operations[OP_COUNT] = {
-    {MPI_SUM, "MPI_SUM"},       {MPI_PROD, "MPI_PROD"},     {MPI_MIN, "MPI_MIN"},
-    {MPI_MAX, "MPI_MAX"},       {MPI_BAND, "MPI_BAND"},     {MPI_BOR, "MPI_BOR"},
-    {MPI_BXOR, "MPI_BXOR"},     {MPI_LAND, "MPI_LAND"},     {MPI_LOR, "MPI_LOR"},
-    {MPI_LXOR, "MPI_LXOR"},     {MPI_MINLOC, "MPI_MINLOC"}, {MPI_MAXLOC, "MPI_MAXLOC"},
+    {MPI_SUM, "MPI_SUM"},   {MPI_PROD, "MPI_PROD"},     {MPI_MIN, "MPI_MIN"},
+    {MPI_MAX, "MPI_MAX"},   {MPI_BAND, "MPI_BAND"},     {MPI_BOR, "MPI_BOR"},
+    {MPI_BXOR, "MPI_BXOR"}, {MPI_LAND, "MPI_LAND"},     {MPI_LOR, "MPI_LOR"},
+    {MPI_LXOR, "MPI_LXOR"}, {MPI_MINLOC, "MPI_MINLOC"}, {MPI_MAXLOC, "MPI_MAXLOC"},
 };
 
 #define BITWISE    (1u << BAND | 1u << BOR | 1u << BXOR)
@@ -67,94 +67,94 @@ static int64_t small_value(int op, int rank, uint64_t idx)
 }
 
 /* Definitions of value and fold for one C type. */
-#define INTEGER_TYPE(T, tag)                                                                    \
-    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed)   \
-    {                                                                                           \
-        T value = (T) small_value(self->op_id, rank, idx);                                      \
-        memcpy(packed, &value, sizeof(value));                                                  \
-    }                                                                                           \
-    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)                \
-    {                                                                                           \
-        T a, b, result[OP_COUNT];                                                               \
-        memcpy(&a, acc, sizeof(a));                                                             \
-        memcpy(&b, x, sizeof(b));                                                               \
-        result[SUM] = (T) ((uint64_t) a + (uint64_t) b);                                        \
-        result[PROD] = (T) ((uint64_t) a * (uint64_t) b);                                       \
-        result[MIN] = a < b ? a : b;                                                            \
-        result[MAX] = a > b ? a : b;                                                            \
-        result[BAND] = (T) (a & b);                                                             \
-        result[BOR] = (T) (a | b);                                                              \
-        result[BXOR] = (T) (a ^ b);                                                             \
-        result[LAND] = (T) (0 != a && 0 != b);                                                  \
-        result[LOR] = (T) (0 != a || 0 != b);                                                   \
-        result[LXOR] = (T) ((0 != a) != (0 != b));                                              \
-        memcpy(acc, &result[self->op_id], sizeof(a));                                           \
+#define INTEGER_TYPE(T, tag)                                                                  \
+    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed) \
+    {                                                                                         \
+        T value = (T) small_value(self->op_id, rank, idx);                                    \
+        memcpy(packed, &value, sizeof(value));                                                \
+    }                                                                                         \
+    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)              \
+    {                                                                                         \
+        T a, b, result[OP_COUNT];                                                             \
+        memcpy(&a, acc, sizeof(a));                                                           \
+        memcpy(&b, x, sizeof(b));                                                             \
+        result[SUM] = (T) ((uint64_t) a + (uint64_t) b);                                      \
+        result[PROD] = (T) ((uint64_t) a * (uint64_t) b);                                     \
+        result[MIN] = a < b ? a : b;                                                          \
+        result[MAX] = a > b ? a : b;                                                          \
+        result[BAND] = (T) (a & b);                                                           \
+        result[BOR] = (T) (a | b);                                                            \
+        result[BXOR] = (T) (a ^ b);                                                           \
+        result[LAND] = (T) (0 != a && 0 != b);                                                \
+        result[LOR] = (T) (0 != a || 0 != b);                                                 \
+        result[LXOR] = (T) ((0 != a) != (0 != b));                                            \
+        memcpy(acc, &result[self->op_id], sizeof(a));                                         \
     }
 
-#define FLOAT_TYPE(T, tag, exact)                                                               \
-    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed)   \
-    {                                                                                           \
-        T value = (T) small_value(self->op_id, rank, idx) / 2;                                  \
-        memset(packed, 0, sizeof(value));                                                       \
-        memcpy(packed, &value, exact);                                                          \
-    }                                                                                           \
-    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)                \
-    {                                                                                           \
-        T a = 0, b = 0, result[OP_COUNT];                                                       \
-        memcpy(&a, acc, exact);                                                                 \
-        memcpy(&b, x, exact);                                                                   \
-        result[SUM] = a + b;                                                                    \
-        result[PROD] = a * b;                                                                   \
-        result[MIN] = a < b ? a : b;                                                            \
-        result[MAX] = a > b ? a : b;                                                            \
-        memcpy(acc, &result[self->op_id], exact);                                               \
+#define FLOAT_TYPE(T, tag, exact)                                                             \
+    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed) \
+    {                                                                                         \
+        T value = (T) small_value(self->op_id, rank, idx) / 2;                                \
+        memset(packed, 0, sizeof(value));                                                     \
+        memcpy(packed, &value, exact);                                                        \
+    }                                                                                         \
+    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)              \
+    {                                                                                         \
+        T a = 0, b = 0, result[OP_COUNT];                                                     \
+        memcpy(&a, acc, exact);                                                               \
+        memcpy(&b, x, exact);                                                                 \
+        result[SUM] = a + b;                                                                  \
+        result[PROD] = a * b;                                                                 \
+        result[MIN] = a < b ? a : b;                                                          \
+        result[MAX] = a > b ? a : b;                                                          \
+        memcpy(acc, &result[self->op_id], exact);                                             \
     }
 
-#define COMPLEX_TYPE(T, tag, exact)                                                             \
-    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed)   \
-    {                                                                                           \
-        T value[2] = {(T) small_value(self->op_id, rank, idx),                                  \
-                      (T) small_value(self->op_id, rank, idx + 1000003)};                       \
-        if (PROD == self->op_id) { /* no part of a product is 0, whose sign is anybody's */     \
-            value[1] = 6 > rank ? 3 * value[0] : 0;                                             \
-        }                                                                                       \
-        memset(packed, 0, sizeof(value));                                                       \
-        memcpy(packed, &value[0], exact);                                                       \
-        memcpy((char *) packed + sizeof(T), &value[1], exact);                                  \
-    }                                                                                           \
-    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)                \
-    {                                                                                           \
-        T a[2], b[2], sum[2], product[2];                                                       \
-        memcpy(a, acc, sizeof(a));                                                              \
-        memcpy(b, x, sizeof(b));                                                                \
-        for (int i = 0; i < 2; ++i) {                                                           \
-            sum[i] = a[i] + b[i];                                                               \
-        }                                                                                       \
-        product[0] = a[0] * b[0] - a[1] * b[1];                                                 \
-        product[1] = a[0] * b[1] + a[1] * b[0];                                                 \
-        memcpy(acc, SUM == self->op_id ? sum : product, sizeof(a));                             \
+#define COMPLEX_TYPE(T, tag, exact)                                                           \
+    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed) \
+    {                                                                                         \
+        T value[2] = {(T) small_value(self->op_id, rank, idx),                                \
+                      (T) small_value(self->op_id, rank, idx + 1000003)};                     \
+        if (PROD == self->op_id) { /* no part of a product is 0, whose sign is anybody's */   \
+            value[1] = 6 > rank ? 3 * value[0] : 0;                                           \
+        }                                                                                     \
+        memset(packed, 0, sizeof(value));                                                     \
+        memcpy(packed, &value[0], exact);                                                     \
+        memcpy((char *) packed + sizeof(T), &value[1], exact);                                \
+    }                                                                                         \
+    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)              \
+    {                                                                                         \
+        T a[2], b[2], sum[2], product[2];                                                     \
+        memcpy(a, acc, sizeof(a));                                                            \
+        memcpy(b, x, sizeof(b));                                                              \
+        for (int i = 0; i < 2; ++i) {                                                         \
+            sum[i] = a[i] + b[i];                                                             \
+        }                                                                                     \
+        product[0] = a[0] * b[0] - a[1] * b[1];                                               \
+        product[1] = a[0] * b[1] + a[1] * b[0];                                               \
+        memcpy(acc, SUM == self->op_id ? sum : product, sizeof(a));                           \
     }
 
-#define PAIR_TYPE(T, tag)                                                                       \
-    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed)   \
-    {                                                                                           \
-        T value = (T) (dt_hash((uint64_t) self->op_id, (uint64_t) rank, idx) % 4);              \
-        int where = (int) (dt_hash(idx, (uint64_t) rank, 5) % 8);                               \
-        memset(packed, 0, sizeof(value));                                                       \
-        memcpy(packed, &value, sizeof(value));                                                  \
-        memcpy((char *) packed + sizeof(T), &where, sizeof(where));                             \
-    }                                                                                           \
-    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)                \
-    {                                                                                           \
-        T a, b;                                                                                 \
-        int at, bt;                                                                             \
-        memcpy(&a, acc, sizeof(a));                                                             \
-        memcpy(&b, x, sizeof(b));                                                               \
-        memcpy(&at, (char *) acc + sizeof(T), sizeof(at));                                      \
-        memcpy(&bt, (const char *) x + sizeof(T), sizeof(bt));                                  \
-        if ((MINLOC == self->op_id ? b < a : b > a) || (!(a < b) && !(b < a) && bt < at)) {     \
-            memcpy(acc, x, sizeof(T) + sizeof(int));                                            \
-        }                                                                                       \
+#define PAIR_TYPE(T, tag)                                                                     \
+    static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed) \
+    {                                                                                         \
+        T value = (T) (dt_hash((uint64_t) self->op_id, (uint64_t) rank, idx) % 4);            \
+        int where = (int) (dt_hash(idx, (uint64_t) rank, 5) % 8);                             \
+        memset(packed, 0, sizeof(value));                                                     \
+        memcpy(packed, &value, sizeof(value));                                                \
+        memcpy((char *) packed + sizeof(T), &where, sizeof(where));                           \
+    }                                                                                         \
+    static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)              \
+    {                                                                                         \
+        T a, b;                                                                               \
+        int at, bt;                                                                           \
+        memcpy(&a, acc, sizeof(a));                                                           \
+        memcpy(&b, x, sizeof(b));                                                             \
+        memcpy(&at, (char *) acc + sizeof(T), sizeof(at));                                    \
+        memcpy(&bt, (const char *) x + sizeof(T), sizeof(bt));                                \
+        if ((MINLOC == self->op_id ? b < a : b > a) || (!(a < b) && !(b < a) && bt < at)) {   \
+            memcpy(acc, x, sizeof(T) + sizeof(int));                                          \
+        }                                                                                     \
     }
 
 INTEGER_TYPE(int8_t, int8)
@@ -194,7 +194,8 @@ static struct {
     size_t count, room;
 } table;
 
-static void table_add(const dt_type_t *type, unsigned ops, bool gaps, value_fn_t value, fold_fn_t fold)
+static void table_add(const dt_type_t *type, unsigned ops, bool gaps, value_fn_t value,
+                      fold_fn_t fold)
 {
     for (int id = 0; id < OP_COUNT; ++id) {
         dt_reduction_t *entry;
@@ -209,8 +210,8 @@ static void table_add(const dt_type_t *type, unsigned ops, bool gaps, value_fn_t
         }
         entry = &table.all[table.count++];
         snprintf(name, sizeof(name), "%s %s", type->name, operations[id].name);
-        *entry = (dt_reduction_t){.op = operations[id].op, .op_id = id, .gaps = gaps, .value = value,
-                                  .fold = fold};
+        *entry = (dt_reduction_t){
+            .op = operations[id].op, .op_id = id, .gaps = gaps, .value = value, .fold = fold};
         entry->name = strdup(name);
         entry->type = malloc(sizeof(*entry->type));
         *entry->type = *type;
@@ -235,8 +236,8 @@ static void add_basic(MPI_Datatype handle, const char *name, size_t bytes, size_
     dt_type_free(&type);
 }
 
-static void add_pair(MPI_Datatype handle, const char *name, size_t first, size_t exact, ptrdiff_t disp,
-                     size_t second, unsigned ops, value_fn_t value, fold_fn_t fold)
+static void add_pair(MPI_Datatype handle, const char *name, size_t first, size_t exact,
+                     ptrdiff_t disp, size_t second, unsigned ops, value_fn_t value, fold_fn_t fold)
 {
     dt_type_t type;
 
@@ -248,22 +249,23 @@ static void add_pair(MPI_Datatype handle, const char *name, size_t first, size_t
 #define ADD(handle, ctype, tag, ops) \
     add_basic(handle, #handle, sizeof(ctype), sizeof(ctype), ops, value_##tag, fold_##tag)
 /* Integers of a width that the platform decides. */
-#define ADD_WIDE(handle, ctype, ops)           \
-    do {                                       \
-        if (4 == sizeof(ctype)) {              \
-            ADD(handle, int32_t, int32, ops);  \
-        } else {                               \
-            ADD(handle, int64_t, int64, ops);  \
-        }                                      \
+#define ADD_WIDE(handle, ctype, ops)          \
+    do {                                      \
+        if (4 == sizeof(ctype)) {             \
+            ADD(handle, int32_t, int32, ops); \
+        } else {                              \
+            ADD(handle, int64_t, int64, ops); \
+        }                                     \
     } while (0)
-#define ADD_PAIR(handle, ctype, exact, tag)                                                          \
-    do {                                                                                             \
-        struct {                                                                                     \
-            ctype first;                                                                             \
-            int second;                                                                              \
-        } pair;                                                                                      \
-        add_pair(handle, #handle, sizeof(ctype), exact, (char *) &pair.second - (char *) &pair.first, \
-                 sizeof(int), PAIR, value_##tag, fold_##tag);                                        \
+#define ADD_PAIR(handle, ctype, exact, tag)                                                    \
+    do {                                                                                       \
+        struct {                                                                               \
+            ctype first;                                                                       \
+            int second;                                                                        \
+        } pair;                                                                                \
+        add_pair(handle, #handle, sizeof(ctype), exact,                                        \
+                 (char *) &pair.second - (char *) &pair.first, sizeof(int), PAIR, value_##tag, \
+                 fold_##tag);                                                                  \
     } while (0)
 
 static void table_integers(void)
