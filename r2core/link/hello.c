@@ -14,6 +14,7 @@
 #define R2_HELLO_TIMEOUT_NS (2 * R2_NS_PER_S)
 #define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
 #define R2_HELLO_REFUSED_NS (80 * R2_NS_PER_MS)
+#define R2_HELLO_EXCUSE_NS  (10 * R2_NS_PER_S)
 
 typedef enum r2_hello_verdict {
     R2_HELLO_ACCEPT = 1,
@@ -185,14 +186,17 @@ static bool r2_hello_yields(const r2_lane_t *lane, uint32_t attempt)
 
 /*
  * A peer that calls for a lane which is up has heard nothing on it. If that is because we were stopped,
- * what it waits for lies in our buffers: it is told to wait, once per silence.
+ * what it waits for lies in our buffers: it is told to wait. A peer that calls again must be believed.
  */
 static bool r2_hello_excuse(r2_lane_t *lane)
 {
-    if (R2_LANE_UP != lane->state || lane->excused || !r2_net_was_away(lane->link->net)) {
+    r2_net_t *net = lane->link->net;
+
+    if (R2_LANE_UP != lane->state || !r2_net_was_away(net)
+        || (0 != lane->excused_ns && net->now_ns - lane->excused_ns < R2_HELLO_EXCUSE_NS)) {
         return false;
     }
-    lane->excused = true;
+    lane->excused_ns = net->now_ns;
     return true;
 }
 

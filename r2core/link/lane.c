@@ -65,7 +65,8 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->rate_bytes = lane->rate_bytes_per_s = 0;
     lane->rate_from_ns = net->now_ns;
     lane->limited = lane->hedged = lane->failed = false;
-    lane->excused = lane->unreachable = lane->reprieved = false;
+    lane->unreachable = lane->reprieved = false;
+    lane->excused_ns = 0;
     lane->hello_answer = lane->hello_answered = false;
 }
 

@@ -451,7 +451,7 @@ static void r2_rx_life(r2_lane_t *lane)
     link->last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;
     lane->last_rx_ns = now_ns;
-    lane->excused = lane->unreachable = false;
+    lane->unreachable = false;
     if (R2_ERR_NO_PATH == link->broken && lane->state >= R2_LANE_UP) {
         link->broken = R2_OK;
     }

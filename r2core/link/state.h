@@ -148,7 +148,7 @@ typedef struct r2_lane {
     bool hello_answered;           /* HELLO_ACK was sent */
     bool was_up;
     bool unreachable;              /* silent, and no hello call gets through to the peer's host either */
-    bool excused;                  /* the peer doubted it after an absence of ours, and was told to wait */
+    uint64_t excused_ns;           /* when the peer doubted it and was told to wait; 0 = never */
     r2_status_t why;               /* last failure */
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */

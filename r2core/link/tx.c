@@ -315,9 +315,14 @@ static bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
     return true;
 }
 
+static bool r2_lane_usable(const r2_lane_t *lane)
+{
+    return R2_LANE_UP == lane->state && !lane->failed;
+}
+
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
 {
-    if (R2_LANE_UP != lane->state || lane->failed) {
+    if (!r2_lane_usable(lane)) {
         return false;
     }
     if (NULL == lane->in_flight || lane->in_flight_bytes + bytes <= lane->window_bytes) {
@@ -392,12 +397,13 @@ void r2_tx_hedge(r2_lane_t *lane)
 static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t bytes)
 {
     bool sound = r2_tx_has_sound_lane(link);
+    bool control = NULL != item && R2_WIRE_DATA != item->kind; /* never behind a window that does not move */
     r2_lane_t *best = NULL;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[(link->preferred + i) % link->lane_count];
 
-        if ((sound && lane->hedged) || !r2_lane_room(lane, bytes) ||
+        if ((sound && lane->hedged) || !(control ? r2_lane_usable(lane) : r2_lane_room(lane, bytes)) ||
             (NULL != item && r2_lane_carries(lane, item))) {
             continue;
         }

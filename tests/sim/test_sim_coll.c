@@ -372,6 +372,18 @@ static void found_before(void **state)
          "at 1567us up h1 rail0; rule error 0.01 only=acks until=479328us;"
          "rule drop 15.36 until=232025us; rule fail 0.21 only=data until=68719us",
          0},
+        {"a window full of what was lost held back the question that would have shown it, and who slept "
+         "between its timers excused itself for ever",
+         "hosts 3; rails 1; param heal_min_ms 910; compute 159431us rank=1;"
+         "coll allreduce i64 49 times=16 in-place; coll allgather matrix 34111 in-place nb;"
+         "rule delay 1.53 delay=29420us until=1287776us; rule break 0.49 until=113616us;"
+         "at 3934711us heal",
+         0},
+        {"copies on two dead lanes kept a chunk from the third, which was sound",
+         "hosts 4; ppn 2; rails 4; rate 5047867; param copy_max_bytes 111; coll allreduce i64 20 times=26;"
+         "coll allgatherv bytes3 37 in-place; at 6526us drop-out h2 rail3; at 7348us drop h2 rail0;"
+         "at 7348us down h2 rail2; limit 20s",
+         0},
     };
 
     (void) state;
