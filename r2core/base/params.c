@@ -16,6 +16,9 @@
 
 #include "base/util.h"
 
+/* Open MPI's name for a parameter of coll/r2 in the environment, where mpirun puts those of the command line. */
+#define R2_PARAM_ENV "OMPI_MCA_coll_r2_"
+
 #define R2_ROW_BOOL(n, d, lo, hi, u, l, h) \
     {#n, R2_PARAM_BOOL, offsetof(r2_params_t, n), d, lo, hi, NULL, u, l, h},
 #define R2_ROW_UINT(n, d, lo, hi, u, l, h) \
@@ -36,6 +39,30 @@ const r2_param_info_t *r2_params_table(size_t *count_p)
 {
     *count_p = r2_array_count(r2_param_rows);
     return r2_param_rows;
+}
+
+static const r2_param_synonym_t r2_param_synonym_rows[] = {
+#define R2_PARAM(name, type, dflt, min, max, unit, level, help)
+#define R2_PARAM_SYNONYM(name, stands_for) {#name, #stands_for},
+#include "base/params.def"
+#undef R2_PARAM
+};
+
+const r2_param_synonym_t *r2_params_synonyms(size_t *count_p)
+{
+    *count_p = r2_array_count(r2_param_synonym_rows);
+    return r2_param_synonym_rows;
+}
+
+/* The name in the parameter table. */
+static const char *r2_param_full_name(const char *name)
+{
+    for (size_t i = 0; i < r2_array_count(r2_param_synonym_rows); ++i) {
+        if (0 == strcmp(r2_param_synonym_rows[i].name, name)) {
+            return r2_param_synonym_rows[i].stands_for;
+        }
+    }
+    return name;
 }
 
 static uint64_t r2_param_get(const r2_params_t *params, const r2_param_info_t *row)
@@ -173,11 +200,13 @@ static r2_status_t r2_param_parse(const r2_param_info_t *row, const char *text, 
 
 r2_status_t r2_params_set(r2_params_t *params, const char *name, const char *text)
 {
+    const char *full_name = r2_param_full_name(name);
+
     for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
         const r2_param_info_t *row = &r2_param_rows[i];
         uint64_t value = 0;
 
-        if (0 != strcmp(row->name, name)) {
+        if (0 != strcmp(row->name, full_name)) {
             continue;
         }
         if (R2_PARAM_STRING == row->type) {
@@ -193,20 +222,44 @@ r2_status_t r2_params_set(r2_params_t *params, const char *name, const char *tex
     return R2_ERR_NOT_FOUND;
 }
 
+const char *r2_params_env_text(const char *name)
+{
+    char variable[96];
+
+    snprintf(variable, sizeof(variable), R2_PARAM_ENV "%s", name);
+    return getenv(variable);
+}
+
+/* One variable of the environment. @param row what it stands for. */
+static r2_status_t r2_param_from_env(r2_params_t *params, const char *name, const r2_param_info_t *row,
+                                     char *text_p, size_t text_bytes)
+{
+    const char *text = r2_params_env_text(name);
+
+    if (NULL != text && R2_OK != r2_params_set(params, name, text)) {
+        snprintf(text_p, text_bytes, R2_PARAM_ENV "%s=%s is not a value in %" PRIu64 " .. %" PRIu64 " (%s)",
+                 name, text, row->min, row->max, row->unit);
+        return R2_ERR_PARAM;
+    }
+    return R2_OK;
+}
+
 r2_status_t r2_params_from_env(r2_params_t *params, char *text_p, size_t text_bytes)
 {
-    for (size_t i = 0; i < r2_array_count(r2_param_rows); ++i) {
-        const r2_param_info_t *row = &r2_param_rows[i];
-        char variable[96];
-        const char *text;
+    r2_status_t status = R2_OK;
 
-        snprintf(variable, sizeof(variable), "OMPI_MCA_coll_r2_%s", row->name);
-        text = getenv(variable);
-        if (NULL != text && R2_OK != r2_params_set(params, row->name, text)) {
-            snprintf(text_p, text_bytes, "%s=%s is not a value in %" PRIu64 " .. %" PRIu64 " (%s)",
-                     variable, text, row->min, row->max, row->unit);
-            return R2_ERR_PARAM;
+    for (size_t i = 0; i < r2_array_count(r2_param_rows) && R2_OK == status; ++i) {
+        const r2_param_info_t *row = &r2_param_rows[i];
+
+        for (size_t k = 0; k < r2_array_count(r2_param_synonym_rows) && R2_OK == status; ++k) {
+            if (0 == strcmp(r2_param_synonym_rows[k].stands_for, row->name)) {
+                status = r2_param_from_env(params, r2_param_synonym_rows[k].name, row, text_p,
+                                           text_bytes);
+            }
+        }
+        if (R2_OK == status) {
+            status = r2_param_from_env(params, row->name, row, text_p, text_bytes);
         }
     }
-    return r2_params_check(params, text_p, text_bytes);
+    return R2_OK == status ? r2_params_check(params, text_p, text_bytes) : status;
 }

@@ -7,14 +7,17 @@ r2include_HEADERS += \
     r2core/include/r2/ctx.h \
     r2core/include/r2/log.h \
     r2core/include/r2/nic.h \
+    r2core/include/r2/p2p.h \
     r2core/include/r2/params.h \
     r2core/include/r2/r2.h \
     r2core/include/r2/status.h \
+    r2core/include/r2/verdict.h \
     r2core/include/r2/version.h
 
 # The tables that the public headers include as "base/NAME.def".
 r2includebasedir = $(r2includedir)/base
 r2includebase_HEADERS = \
+    r2core/base/coll_kinds.def \
     r2core/base/counters.def \
     r2core/base/params.def \
     r2core/base/status.def

@@ -14,14 +14,11 @@
 #include "r2/ctx.h"
 #include "r2/status.h"
 
+/** Collectives; what they are made of: base/coll_kinds.def. */
 typedef enum r2_coll_kind {
-    R2_COLL_ALLREDUCE,
-    R2_COLL_ALLGATHER,
-    R2_COLL_ALLGATHERV,
-    R2_COLL_REDUCE_SCATTER,
-    R2_COLL_REDUCE_SCATTER_BLOCK,
-    R2_COLL_BCAST,
-    R2_COLL_BARRIER,
+#define R2_COLL_KIND(name, text, span, reduces, rooted) R2_COLL_##name,
+#include "base/coll_kinds.def"
+#undef R2_COLL_KIND
     R2_COLL_KIND_COUNT
 } r2_coll_kind_t;
 
@@ -43,6 +40,19 @@ typedef struct r2_mover {
     void *arg; /* borrowed until completion */
 } r2_mover_t;
 
+/**
+ * One message of a collective in which only its two ends know its length: to (or from) `peer`, which
+ * may be this rank. Messages between the same two ranks, the same way, have different tags.
+ */
+typedef struct r2_edge {
+    int32_t peer;
+    uint32_t tag;          /* below R2_EDGE_TAGS; equal at both ends */
+    uint64_t offset_bytes; /* in the send (or receive) buffer */
+    uint64_t bytes;
+} r2_edge_t;
+
+#define R2_EDGE_TAGS 4096u
+
 /** Arguments of a collective, buffers as packed streams (layout: plan/plan.h). */
 typedef struct r2_coll_args {
     r2_coll_kind_t kind;
@@ -53,12 +63,17 @@ typedef struct r2_coll_args {
     uint64_t count;
     const uint64_t *counts; /* borrowed for the call only */
     const uint64_t *displs; /* borrowed for the call only */
+    const r2_edge_t *sends; /* borrowed until completion; order: plan/plan.h */
+    uint32_t send_count;
+    const r2_edge_t *recvs; /* borrowed until completion */
+    uint32_t recv_count;
     uint64_t element_bytes;
     r2_reduce_fn_t reduce;
     void *reduce_arg; /* borrowed until completion */
     bool commutative;
     bool exact;       /* the result does not depend on the order of reduction */
     r2_mover_t in_mover, out_mover; /* not for reductions */
+    bool blocking;    /* the caller waits for it before it posts another; equal on all ranks */
     uint32_t parts;   /* collectives in a row under this handle (r2_coll_next()); 0 means 1 */
 } r2_coll_args_t;
 

@@ -43,6 +43,19 @@ R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ct
 /** After the launcher's fence at the end: discards replays, stops the service thread. */
 R2_EXPORT void r2_ctx_destroy(r2_ctx_t *ctx);
 
+/**
+ * The context that the components of a process share: made by the first of them, with its
+ * configuration, as r2_ctx_create() does. To be called by one thread at a time.
+ */
+R2_EXPORT r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
+                                     size_t text_bytes);
+/**
+ * Gives it back; the last one destroys it.
+ * @param log the log function that was given to r2_ctx_acquire(): not called any more afterwards, and
+ *            neither is `idle` if the context was made with it.
+ */
+R2_EXPORT void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log);
+
 /** Progresses all rails once. Any thread; returns at once if another thread does it. @return events. */
 R2_EXPORT unsigned r2_ctx_progress(r2_ctx_t *ctx);
 
@@ -53,13 +66,16 @@ R2_EXPORT uint32_t r2_ctx_size(const r2_ctx_t *ctx);
 /** Counters, read without lock. */
 R2_EXPORT const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx);
 
+#define R2_ERROR_TEXT_BYTES 4096 /* enough for it, on hosts with many rails, too */
+
 /**
- * After a failed call: a text for the user that names hosts, rails and what to do.
+ * After a failed call: a text for the user that names hosts, rails and verdicts. Its later lines begin with
+ * two blanks.
  * @param text_p "" when there is none.
  */
 R2_EXPORT void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes);
 
-/** One line for the log at start: rails, speeds, versions. */
+/** One line for the log at start: rails, speeds, how plans are made, version. */
 R2_EXPORT void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes);
 
 #endif

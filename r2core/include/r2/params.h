@@ -47,6 +47,15 @@ typedef struct r2_param_info {
 /** The parameter table. @param count_p number of rows. @return the first row, static. */
 R2_EXPORT const r2_param_info_t *r2_params_table(size_t *count_p);
 
+/** A second name of a parameter: same value, same unit. */
+typedef struct r2_param_synonym {
+    const char *name;
+    const char *stands_for; /* name of a row of the parameter table */
+} r2_param_synonym_t;
+
+/** The table of synonyms. @param count_p number of rows. @return the first row, static. */
+R2_EXPORT const r2_param_synonym_t *r2_params_synonyms(size_t *count_p);
+
 /** Sets every field to its default. */
 R2_EXPORT void r2_params_init(r2_params_t *params);
 
@@ -58,12 +67,18 @@ R2_EXPORT void r2_params_init(r2_params_t *params);
 R2_EXPORT r2_status_t r2_params_check(const r2_params_t *params, char *text_p, size_t text_bytes);
 
 /**
- * Sets one parameter from text ("64k" style suffixes k, m, g accepted for sizes).
+ * Sets one parameter, by its name or a synonym, from text ("64k" style suffixes k, m, g accepted for sizes).
  * @return R2_OK, R2_ERR_NOT_FOUND (no such name) or R2_ERR_PARAM (unparsable or out of range).
  */
 R2_EXPORT r2_status_t r2_params_set(r2_params_t *params, const char *name, const char *text);
 
-/** Applies OMPI_MCA_coll_r2_<name> of the environment, for tools that run outside Open MPI. */
+/** The text of a parameter in the environment, as the user or mpirun put it there. @return NULL: it is not there. */
+R2_EXPORT const char *r2_params_env_text(const char *name);
+
+/**
+ * Applies OMPI_MCA_coll_r2_<name> of the environment, for tools that run outside Open MPI. The name of
+ * the table goes before its synonym.
+ */
 R2_EXPORT r2_status_t r2_params_from_env(r2_params_t *params, char *text_p, size_t text_bytes);
 
 #endif

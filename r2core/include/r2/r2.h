@@ -12,6 +12,7 @@
 #include "r2/ctx.h"
 #include "r2/log.h"
 #include "r2/nic.h"
+#include "r2/p2p.h"
 #include "r2/params.h"
 #include "r2/status.h"
 #include "r2/version.h"
