@@ -3,5 +3,12 @@
 # Sources of r2core/oob: part of libr2core.
 
 libr2core_la_SOURCES += \
+    r2core/oob/mesh.c \
+    r2core/oob/mesh.h \
+    r2core/oob/mesh_address.c \
+    r2core/oob/mesh_address.h \
+    r2core/oob/mesh_slot.c \
+    r2core/oob/mesh_slot.h \
     r2core/oob/oob.h \
-    r2core/oob/pmix.c
+    r2core/oob/pmix.c \
+    r2core/oob/post.h

@@ -22,7 +22,7 @@
  * under the engine lock and never block; upcalls are made only from inside poll().
  */
 
-#define R2_HELLO_BYTES_MAX   1024 /* request or reply */
+#define R2_HELLO_BYTES_MAX   1280 /* request or reply */
 #define R2_HELLO_ADDRESS_MAX 128  /* listener address, opaque */
 #define R2_JOB_KEY_BYTES     32
 

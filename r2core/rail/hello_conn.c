@@ -379,7 +379,30 @@ void r2_hello_conn_event(r2_hello_conn_t *conn, uint32_t events)
     }
 }
 
-r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, int fd, bool connected,
+void r2_hello_conn_dial(r2_hello_conn_t *conn, uint64_t now_ns)
+{
+    r2_hello_tcp_t *hello = conn->hello;
+    struct epoll_event event = {.events = EPOLLOUT, .data.ptr = conn};
+    int fd;
+
+    if (R2_HELLO_CONNECTING != conn->state || now_ns < conn->dial_ns) {
+        return;
+    }
+    conn->dial_ns = now_ns + 2 * (conn->dial_ns - conn->since_ns);
+    if (r2_hello_socket_connect(&hello->listeners[conn->own_idx].nic, &conn->address, &fd) < 0) {
+        return;
+    }
+    if (0 != epoll_ctl(hello->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
+        close(fd);
+        return;
+    }
+    epoll_ctl(hello->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
+    close(conn->fd);
+    conn->fd = fd;
+    conn->events = event.events;
+}
+
+r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, uint32_t own_idx, int fd, bool connected,
                                const r2_hello_address_t *address, const void *request, size_t bytes,
                                uint64_t timeout_ns, uint64_t call_id)
 {
@@ -394,6 +417,9 @@ r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, int fd, bool connected,
     conn->id = call_id;
     conn->since_ns = now_ns;
     conn->deadline_ns = now_ns + r2_min(timeout_ns, R2_NEVER_NS - now_ns);
+    conn->dial_ns = now_ns + R2_HELLO_DIAL_NS;
+    conn->own_idx = own_idx;
+    conn->address = *address;
     conn->rail_idx = address->rail_idx;
     memcpy(conn->listener_id, address->id, sizeof(conn->listener_id));
     r2_hello_random(conn->nonce, sizeof(conn->nonce));
@@ -403,7 +429,7 @@ r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, int fd, bool connected,
     }
     conn->state = R2_HELLO_CONNECTING;
     DL_APPEND(hello->conns, conn);
-    hello->next_ns = r2_min(hello->next_ns, conn->deadline_ns);
+    hello->next_ns = r2_min(hello->next_ns, r2_min(conn->dial_ns, conn->deadline_ns));
     if (connected) {
         status = r2_hello_greet(conn);
         if (R2_OK != status) {

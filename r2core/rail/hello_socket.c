@@ -124,8 +124,7 @@ r2_status_t r2_hello_socket_status(int error)
     }
 }
 
-/** Binds a new socket to a NIC: to the device, and to its address where it has one. */
-static r2_status_t r2_hello_socket_bind(int fd, const r2_nic_t *nic, uint16_t port)
+r2_status_t r2_hello_socket_bind(int fd, const r2_nic_t *nic, uint16_t port)
 {
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_port = htons(port)};
     const socklen_t name_bytes = (socklen_t) strnlen(nic->name, sizeof(nic->name));

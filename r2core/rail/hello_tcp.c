@@ -179,8 +179,8 @@ static r2_status_t r2_hello_tcp_call(void *instance, uint32_t rail_idx, const vo
     if (status < 0) {
         return status;
     }
-    return r2_hello_conn_call(hello, fd, R2_OK == status, &address, request, bytes, timeout_ns,
-                              call_id);
+    return r2_hello_conn_call(hello, rail_idx, fd, R2_OK == status, &address, request, bytes,
+                              timeout_ns, call_id);
 }
 
 static void r2_hello_tcp_reply(void *instance, uint64_t token, const void *reply, size_t bytes)
@@ -285,6 +285,9 @@ static void r2_hello_timers(r2_hello_tcp_t *hello, uint64_t now_ns)
         r2_hello_conn_fail(conn, R2_HELLO_CONNECTING == conn->state ? R2_ERR_TIMEOUT
                                                                     : R2_ERR_UNRESPONSIVE);
     }
+    DL_FOREACH(hello->conns, conn) {
+        r2_hello_conn_dial(conn, now_ns);
+    }
 }
 
 /** Finds out when the next timer is due. */
@@ -298,6 +301,9 @@ static void r2_hello_next_timer(r2_hello_tcp_t *hello)
     }
     DL_FOREACH(hello->conns, conn) {
         hello->next_ns = r2_min(hello->next_ns, conn->deadline_ns);
+        if (R2_HELLO_CONNECTING == conn->state) {
+            hello->next_ns = r2_min(hello->next_ns, conn->dial_ns);
+        }
     }
 }
 

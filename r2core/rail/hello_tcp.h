@@ -21,6 +21,9 @@
 #define R2_HELLO_GRACE_NS      (5 * R2_NS_PER_MS) /* when full: an older one makes room at once */
 /* Authenticated inbound connections wait that long for reply(). */
 #define R2_HELLO_SERVE_NS (30 * R2_NS_PER_S)
+/* A call that is not connected by then connects anew, and again after twice as long: the kernel repeats
+ * a first packet that was lost after 1 s only. */
+#define R2_HELLO_DIAL_NS (150 * R2_NS_PER_MS)
 
 /* All that one end may send on one connection: greeting, proof and one frame. */
 #define R2_HELLO_STREAM_MAX \
@@ -53,6 +56,11 @@ r2_status_t r2_hello_socket_listen(const r2_nic_t *nic, r2_hello_address_t *addr
 /** Starts connecting through this NIC only. @return R2_OK, R2_IN_PROGRESS or an error of call(). */
 r2_status_t r2_hello_socket_connect(const r2_nic_t *nic, const r2_hello_address_t *address,
                                     int *fd_p);
+/**
+ * Binds a new IPv4 socket to a NIC: to the device, and to its address where it has one.
+ * @param port host byte order, 0: any.
+ */
+r2_status_t r2_hello_socket_bind(int fd, const r2_nic_t *nic, uint16_t port);
 /** Status of an errno value of connect(), send() or recv(). */
 r2_status_t r2_hello_socket_status(int error);
 
@@ -94,7 +102,10 @@ typedef struct r2_hello_conn {
     uint64_t id;                       /* client: call id; server: token */
     uint64_t since_ns;                 /* accepted or called */
     uint64_t deadline_ns;
+    uint64_t dial_ns;  /* client, connecting: when to connect anew */
+    uint32_t own_idx;  /* client: our rail */
     uint32_t rail_idx; /* the server's rail */
+    r2_hello_address_t address; /* client: of the server */
     uint8_t listener_id[R2_HELLO_ID_BYTES];
     uint8_t nonce[R2_HELLO_NONCE_BYTES]; /* ours */
     r2_hello_session_t session;
@@ -129,7 +140,7 @@ typedef struct r2_hello_tcp {
 /* hello_conn.c */
 
 /** Starts a call on a socket that is connecting (R2_IN_PROGRESS) or connected. Takes the socket. */
-r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, int fd, bool connected,
+r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, uint32_t own_idx, int fd, bool connected,
                                const r2_hello_address_t *address, const void *request, size_t bytes,
                                uint64_t timeout_ns, uint64_t call_id);
 /** Takes an accepted socket. */
@@ -140,6 +151,8 @@ void r2_hello_conn_event(r2_hello_conn_t *conn, uint32_t events);
 void r2_hello_conn_reply(r2_hello_conn_t *conn, const void *reply, size_t bytes);
 /** Ends a connection with an error: a call gets its result. Only inside poll(). */
 void r2_hello_conn_fail(r2_hello_conn_t *conn, r2_status_t status);
+/** Connects anew, if that is due. The call goes on as it is if it cannot be done. */
+void r2_hello_conn_dial(r2_hello_conn_t *conn, uint64_t now_ns);
 /** Closes without a result and frees it, inside poll() at its end. */
 void r2_hello_conn_close(r2_hello_conn_t *conn);
 /** Frees closed connections. */

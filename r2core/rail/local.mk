@@ -23,3 +23,13 @@ libr2core_la_SOURCES += \
     r2core/rail/nic_place.c \
     r2core/rail/nic_select.c \
     r2core/rail/nic_watch.c
+
+libr2core_la_SOURCES += \
+    r2core/rail/probe.h \
+    r2core/rail/probe_beacon.c \
+    r2core/rail/probe_beacon.h \
+    r2core/rail/probe_pace.h \
+    r2core/rail/probe_parts.h \
+    r2core/rail/probe_rail.c \
+    r2core/rail/probe_tcp.c \
+    r2core/rail/probe_tcp.h

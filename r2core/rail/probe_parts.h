@@ -1,0 +1,98 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Inside of the probe driver for Ethernet: instance, rails, questions.
+ */
+#ifndef R2_RAIL_PROBE_PARTS_H
+#define R2_RAIL_PROBE_PARTS_H
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "rail/hello_tcp.h"
+#include "rail/probe_beacon.h"
+#include "rail/probe_pace.h"
+#include "rail/probe_tcp.h"
+
+/** What an epoll event belongs to: first member of rails and askers. */
+typedef enum r2_probe_source { R2_PROBE_RAIL, R2_PROBE_ASKER } r2_probe_source_t;
+
+struct r2_probe_tcp;
+
+typedef struct r2_probe_rail {
+    r2_probe_source_t source;
+    uint32_t idx;
+    int udp_fd;   /* owned; -1: not prepared */
+    int quiet_fd; /* owned: holds a TCP port on which nobody listens */
+    uint16_t udp_port, quiet_port;
+    r2_nic_t nic; /* as the sockets are bound */
+    r2_probe_pace_t pace;
+    struct r2_probe_tcp *probe; /* borrowed: outlives the rail */
+} r2_probe_rail_t;
+
+/** One connection of a question. */
+typedef struct r2_probe_asker {
+    r2_probe_source_t source;
+    int fd; /* owned; -1: not open */
+    uint64_t asked_ns;
+    struct r2_probe_question *question; /* borrowed: holds the asker */
+} r2_probe_asker_t;
+
+/** A probe until its result was told. Askers: the quiet port, then the hello listener. */
+typedef struct r2_probe_question {
+    struct r2_probe_question *prev, *next;
+    r2_probe_rail_t *rail; /* borrowed */
+    r2_hello_address_t to[2];
+    r2_probe_asker_t askers[2];
+    uint64_t ask_ns[2]; /* when they begin */
+    uint64_t id, deadline_ns;
+    uint32_t begun; /* askers that had their turn */
+    bool asked;     /* a packet left */
+    bool done;
+    r2_probe_answer_t answer;
+    uint64_t rtt_ns;
+} r2_probe_question_t;
+
+/** A beacon that waits for its turn. */
+typedef struct r2_probe_waiting {
+    struct r2_probe_waiting *prev, *next;
+    r2_probe_rail_t *rail; /* borrowed */
+    uint64_t start_ns;
+    struct sockaddr_in to;
+    uint8_t datagram[R2_BEACON_BYTES];
+} r2_probe_waiting_t;
+
+/** The instance. Engine lock. */
+typedef struct r2_probe_tcp {
+    const r2_clock_t *clock; /* borrowed */
+    const r2_log_t *log;     /* borrowed */
+    r2_probe_upcalls_t upcalls;
+    int epoll_fd; /* owned */
+    bool has_key;
+    uint8_t beacon_key[R2_JOB_KEY_BYTES];
+    uint64_t next_ns;               /* no timer is due before */
+    r2_probe_question_t *questions; /* owned list */
+    r2_probe_waiting_t *waiting;    /* owned list, in the order of their turns on each rail */
+    r2_probe_rail_t rails[R2_RAILS_MAX];
+} r2_probe_tcp_t;
+
+/* probe_rail.c */
+
+/** Opens the sockets, or opens them again where the old ones cannot hear the NIC as it is now. */
+r2_status_t r2_probe_rail_open(r2_probe_rail_t *rail, const r2_nic_t *nic);
+void r2_probe_rail_close(r2_probe_rail_t *rail);
+/** A device that was made anew has another index, and sockets bound to the old one are deaf. */
+void r2_probe_rail_follow(r2_probe_rail_t *rail);
+/** Asks the kernel, so that an answer does not depend on when the news of a lost carrier is read.
+ */
+bool r2_probe_rail_carrier(const r2_probe_rail_t *rail);
+void r2_probe_rail_send(const r2_probe_rail_t *rail, const struct sockaddr_in *to,
+                        const uint8_t *datagram);
+/** Reads the beacons that have come. */
+void r2_probe_rail_hear(r2_probe_rail_t *rail);
+
+#endif
