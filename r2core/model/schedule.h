@@ -36,7 +36,7 @@ typedef struct r2_region {
 /** One row. It may start when all rows it depends on are complete. */
 typedef struct r2_row {
     r2_row_kind_t kind;
-    uint8_t priority;    /* sends: 1 goes before 0 in the queue of a link */
+    uint32_t order;      /* sends: lower ones go first in the queue of a link */
     int32_t peer;        /* rank in the communicator; SEND and RECV only */
     uint32_t tag;        /* SEND and RECV: unique per (source, destination) in this schedule */
     uint64_t bytes;      /* length of the region(s); a multiple of the element for REDUCE; > 0 */
