@@ -140,8 +140,9 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
         return;
     }
     r2_ack_note_gap(lane, newest_seq);
+    r2_rates_acked(lane, acked_bytes);
     lane->hedged = lane->reprieved = false;
-    lane->timer_base_ns = net->now_ns;
+    lane->timer_base_ns = lane->delivered_ns = net->now_ns;
     if (R2_LANE_SUSPECT == lane->state) {
         lane->window_bytes = net->params->window_min_bytes;
         r2_lane_enter(lane, R2_LANE_UP);

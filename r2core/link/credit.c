@@ -68,8 +68,8 @@ static void r2_credit_request(r2_tx_message_t *message)
 
 /*
  * Decides once, when a message is given to its link, what of it may go at once. Messages of more than
- * R2_CREDIT_MIN_BYTES are credited by the receiver when it posts their row; shorter ones ask for it
- * (RTS) when the parking budget is used up. Either way the rest waits for credit and nothing polls.
+ * R2_CREDIT_MIN_BYTES are credited by the receiver when it posts their row; shorter ones, and calls,
+ * whose row nobody posts before it hears of them, ask for it (RTS) when the parking budget is used up. Either way the rest waits for credit and nothing polls.
  */
 void r2_credit_open(r2_tx_message_t *message)
 {
@@ -92,7 +92,7 @@ void r2_credit_open(r2_tx_message_t *message)
     }
     if (message->granted_chunks < message->chunk_count) {
         HASH_ADD(hh, link->uncredited, tag, sizeof(message->tag), message);
-        if (message->bytes <= R2_CREDIT_MIN_BYTES) {
+        if (message->bytes <= R2_CREDIT_MIN_BYTES || R2_LINK_CALL_KEY == message->tag.comm_key) {
             r2_credit_request(message);
         }
     } else {
@@ -150,7 +150,7 @@ bool r2_credit_received(r2_link_t *link, const void *tags, size_t count)
             HASH_DEL(link->uncredited, message);
             message->credited = true;
             message->granted_chunks = message->chunk_count;
-            r2_tx_enqueue(message, false);
+            r2_tx_enqueue(message);
         } else if (!net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
             r2_credit_keep(link, &tag);
             kept = kept && HASH_COUNT(link->credits) <= R2_CREDITS_MAX;

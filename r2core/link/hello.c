@@ -11,10 +11,12 @@
 #include <string.h>
 
 #define R2_HELLO_MAGIC      0x72324845u
-#define R2_HELLO_TIMEOUT_NS (2 * R2_NS_PER_S)
 #define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
 #define R2_HELLO_REFUSED_NS (80 * R2_NS_PER_MS)
 #define R2_HELLO_EXCUSE_NS  (10 * R2_NS_PER_S)
+/* In multiples of failure_timeout_ms: a call; from a check of a silent lane to the next. */
+#define R2_HELLO_TIMES 40u
+#define R2_CHECK_TIMES 20u
 
 typedef enum r2_hello_verdict {
     R2_HELLO_ACCEPT = 1,
@@ -55,7 +57,7 @@ static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, r2_rail_worker_t *worker
     r2_status_t status;
 
     memset(offer, 0, sizeof(*offer));
-    status = net->tp.ops->worker_address(worker->worker, offer->address, &address_bytes);
+    status = lane->rail->tp->ops->worker_address(worker->worker, offer->address, &address_bytes);
     if (R2_OK != status) {
         return status;
     }
@@ -117,6 +119,18 @@ static r2_lane_t *r2_hello_lane(r2_link_t *link, uint32_t rail_idx)
     return NULL;
 }
 
+static r2_status_t r2_hello_call(r2_lane_t *lane, const r2_hello_offer_t *offer)
+{
+    r2_hello_t *hello = &lane->link->net->hello;
+
+    if (r2_lane_is_relay(lane)) {
+        return r2_relay_call(lane, offer, r2_hello_offer_size(offer));
+    }
+    return hello->ops->call(hello->instance, lane->rail->idx, lane->remote->address,
+                            lane->remote->address_bytes, offer, r2_hello_offer_size(offer),
+                            r2_net_patience_ns(lane->link->net, R2_HELLO_TIMES), lane->call_id);
+}
+
 void r2_lane_open(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
@@ -143,10 +157,7 @@ void r2_lane_open(r2_lane_t *lane)
     status = r2_hello_offer_fill(lane, lane->call_worker, lane->call_connection, &offer);
     if (R2_OK == status) {
         ++net->counters->hellos_sent;
-        status = net->hello.ops->call(net->hello.instance, lane->rail->idx, lane->remote->address,
-                                      lane->remote->address_bytes, &offer,
-                                      r2_hello_offer_size(&offer), R2_HELLO_TIMEOUT_NS,
-                                      lane->call_id);
+        status = r2_hello_call(lane, &offer);
     }
     if (R2_LANE_DOWN == lane->state) {
         r2_lane_enter(lane, R2_LANE_CALLING);
@@ -157,7 +168,18 @@ void r2_lane_open(r2_lane_t *lane)
     }
 }
 
-static void r2_hello_answer(r2_net_t *net, uint64_t token, r2_hello_verdict_t verdict)
+static void r2_hello_reply(r2_net_t *net, uint32_t rail_idx, uint64_t token,
+                           const r2_hello_offer_t *offer)
+{
+    if (R2_RELAY_RAIL == rail_idx) {
+        r2_relay_reply(net, offer, r2_hello_offer_size(offer));
+        return;
+    }
+    net->hello.ops->reply(net->hello.instance, token, offer, r2_hello_offer_size(offer));
+}
+
+static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
+                            r2_hello_verdict_t verdict)
 {
     r2_hello_offer_t offer = {
         .magic = R2_HELLO_MAGIC,
@@ -169,7 +191,7 @@ static void r2_hello_answer(r2_net_t *net, uint64_t token, r2_hello_verdict_t ve
         .first_seq = net->first_seq,
     };
 
-    net->hello.ops->reply(net->hello.instance, token, &offer, r2_hello_offer_size(&offer));
+    r2_hello_reply(net, rail_idx, token, &offer);
 }
 
 /*
@@ -245,29 +267,29 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
 
     net->now_ns = r2_now_ns(net->clock);
     if (R2_ERR_VERSION == status) {
-        r2_hello_answer(net, token, R2_HELLO_REJECT);
+        r2_hello_answer(net, rail_idx, token, R2_HELLO_REJECT);
         return;
     }
     if (R2_OK != status || R2_OK != r2_net_link(net, theirs.rank, &link)) {
-        r2_hello_answer(net, token, R2_HELLO_NOT_NOW);
+        r2_hello_answer(net, rail_idx, token, R2_HELLO_NOT_NOW);
         return;
     }
     lane = r2_hello_lane(link, rail_idx);
     if (NULL == lane || lane->remote_idx != theirs.rail_idx || theirs.remote_idx != rail_idx) {
-        r2_hello_answer(net, token, R2_HELLO_REJECT);
+        r2_hello_answer(net, rail_idx, token, R2_HELLO_REJECT);
         return;
     }
     if (!r2_hello_yields(lane, theirs.attempt) || r2_hello_excuse(lane)) {
-        r2_hello_answer(net, token, R2_HELLO_BUSY);
+        r2_hello_answer(net, rail_idx, token, R2_HELLO_BUSY);
         return;
     }
     verdict = r2_hello_accept(lane, &theirs, &ours);
     if (R2_HELLO_ACCEPT != verdict) {
-        r2_hello_answer(net, token, verdict);
+        r2_hello_answer(net, rail_idx, token, verdict);
         return;
     }
     ours.verdict = R2_HELLO_ACCEPT;
-    net->hello.ops->reply(net->hello.instance, token, &ours, r2_hello_offer_size(&ours));
+    r2_hello_reply(net, rail_idx, token, &ours);
 }
 
 static r2_lane_t *r2_hello_caller(r2_net_t *net, uint64_t call_id)
@@ -296,7 +318,9 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         r2_lane_enter(lane, R2_LANE_DOWN);
         return;
     }
-    if (R2_ERR_REFUSED != status) {
+    if (r2_lane_is_relay(lane)) {
+        /* says nothing about the peer's listeners */
+    } else if (R2_ERR_REFUSED != status) {
         link->refused = 0;
     } else if (1 == ++link->refused) {
         link->refused_ns = link->net->now_ns;
@@ -305,10 +329,13 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         /* a check of a silent lane: it stays, but it is no path while its host does not answer */
         lane->unreachable = R2_ERR_UNRESPONSIVE != status && R2_ERR_AGAIN != status;
         lane->why = status;
-        lane->retry_ns = link->net->now_ns + R2_NS_PER_S;
+        lane->retry_ns = link->net->now_ns + r2_net_patience_ns(link->net, R2_CHECK_TIMES);
         return;
     }
     r2_lane_back_off(lane, status);
+    if (R2_ERR_AGAIN != status) { /* the peer called, too, or is not ready: no sign of a fault */
+        r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, status);
+    }
     if (R2_ERR_REFUSED == status) {
         r2_link_hurry(link, R2_HELLO_REFUSED_NS); /* asked again before it is believed */
     }

@@ -53,7 +53,8 @@ static void r2_lane_reset(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    lane->window_bytes = net->params->window_min_bytes;
+    lane->window_bytes = r2_lane_is_relay(lane) ? net->params->relay_window_bytes
+                                                : net->params->window_min_bytes;
     lane->tx_seq = (uint32_t) net->first_seq;
     lane->rx_next = (uint32_t) net->first_seq;
     lane->rx_bits = 0;
@@ -62,8 +63,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->timer_base_ns = net->now_ns;
     lane->gap_ns = 0;
     lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = 0;
-    lane->rate_bytes = lane->rate_bytes_per_s = 0;
-    lane->rate_from_ns = net->now_ns;
+    memset(&lane->load, 0, sizeof(lane->load));
     lane->limited = lane->hedged = lane->failed = false;
     lane->unreachable = lane->reprieved = false;
     lane->excused_ns = 0;
@@ -104,8 +104,9 @@ static void r2_lane_up(r2_lane_t *lane)
     r2_net_t *net = link->net;
 
     r2_lane_enter(lane, R2_LANE_UP);
-    ++net->counters->lanes_up;
-    if (lane->was_up) {
+    r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK);
+    ++*(r2_lane_is_relay(lane) ? &net->counters->relay_lanes : &net->counters->lanes_up);
+    if (lane->was_up && !r2_lane_is_relay(lane)) {
         ++net->counters->lanes_healed;
         r2_info(net->log, "rail %s to rank %u on %s is back", lane->rail->nic.name, link->rank,
                 link->info.host_name);
@@ -114,6 +115,7 @@ static void r2_lane_up(r2_lane_t *lane)
     lane->timer_base_ns = net->now_ns;
     link->no_path_ns = 0;
     link->refused = 0;
+    link->asked_for = false;
     net->unwired_links -= link->wired ? 0 : 1;
     link->wired = true;
     if (R2_ERR_NO_PATH == link->broken) {
@@ -158,11 +160,11 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     lane->rx_connection = 0;
     lane->conn = NULL;
     conn->lane = NULL;
-    if (R2_LANE_WIRING == lane->state && R2_OK == lane->why) {
+    if (R2_LANE_WIRING == lane->state && R2_OK == lane->why && !r2_lane_is_relay(lane)) {
         LL_PREPEND(net->abandoned, conn); /* must not be closed now; goes with its worker */
         return;
     }
-    net->tp.ops->ep_close(conn->ep);
+    conn->worker->rail->tp->ops->ep_close(conn->ep);
     r2_rail_put(conn->worker);
     free(conn);
 }
@@ -183,7 +185,7 @@ static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
     r2_packet_t *packet;
 
     DL_COUNT(lane->in_flight, packet, moved);
-    ++net->counters->lanes_failed;
+    net->counters->lanes_failed += r2_lane_is_relay(lane) ? 0 : 1; /* a relay lane is meant to end */
     if (!net->ending) {
         r2_log_at(net->log, moved > 0 ? R2_LOG_INFO : R2_LOG_DEBUG,
                 "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
@@ -204,6 +206,7 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
 
         if (was_usable) {
             r2_lane_report(lane, why);
+            r2_lane_tell(lane, R2_LANE_EVENT_FAILED, why);
             if (net->now_ns - lane->state_ns > net->params->heal_max_ms * R2_NS_PER_MS) {
                 lane->failures = 0;
             }

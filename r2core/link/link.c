@@ -14,6 +14,11 @@
 #include <string.h>
 #include <utlist.h>
 
+/* How long a chunk keeps a fast lane busy. */
+#define R2_CHUNK_NS R2_NS_PER_MS
+
+#define R2_LINK_TEXT_BYTES 1536 /* a line that names all lanes of a link */
+
 void r2_link_activate(r2_link_t *link)
 {
     if (!link->is_active) {
@@ -24,12 +29,14 @@ void r2_link_activate(r2_link_t *link)
 
 bool r2_link_busy(const r2_link_t *link)
 {
-    if (link->in_flight_packets > 0 || r2_link_posted(link) > 0 || NULL != link->messages || NULL != link->control ||
+    if (NULL != link->relayed || link->in_flight_packets > 0 || r2_link_posted(link) > 0 || NULL != link->messages || NULL != link->control ||
         NULL != link->again || NULL != link->deferred || link->grant_count > 0) {
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (R2_LANE_UP != link->lanes[i].state || link->lanes[i].ack_pending ||
+        bool relay = r2_lane_is_relay(&link->lanes[i]);
+
+        if ((relay ? R2_LANE_DOWN : R2_LANE_UP) != link->lanes[i].state || link->lanes[i].ack_pending ||
             link->lanes[i].hello_answer || link->lanes[i].failed) {
             return true;
         }
@@ -94,32 +101,38 @@ static bool r2_peer_info_ok(const r2_peer_info_t *info)
 {
     bool ok = R2_PEER_INFO_MAGIC == info->magic && R2_PEER_INFO_VERSION == info->version &&
               info->rail_count <= R2_RAILS_MAX && info->local.address_bytes <= R2_HELLO_ADDRESS_MAX &&
+              info->post_bytes <= R2_POST_ADDRESS_MAX &&
               NULL != memchr(info->host_name, '\0', sizeof(info->host_name));
 
     for (uint32_t i = 0; ok && i < info->rail_count; ++i) {
         ok = info->rails[i].address_bytes <= R2_HELLO_ADDRESS_MAX &&
+             info->rails[i].probe_bytes <= R2_PROBE_ADDRESS_MAX &&
              NULL != memchr(info->rails[i].name, '\0', sizeof(info->rails[i].name));
     }
     return ok;
 }
 
-static r2_status_t r2_link_lookup(r2_link_t *link)
+r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
 {
-    r2_net_t *net = link->net;
-    char *blob = malloc(R2_OOB_BLOB_MAX);
+    char *blob;
     size_t bytes = 0;
     r2_status_t status;
 
+    if (rank < net->size && NULL != net->links[rank]) {
+        *info_p = net->links[rank]->info;
+        return R2_OK;
+    }
+    blob = malloc(R2_OOB_BLOB_MAX);
     if (NULL == blob) {
         return R2_ERR_NO_MEMORY;
     }
-    status = net->oob.ops->lookup(net->oob.instance, link->rank, blob, &bytes);
-    if (R2_OK == status && sizeof(link->info) != bytes) {
+    status = net->oob.ops->lookup(net->oob.instance, rank, blob, &bytes);
+    if (R2_OK == status && sizeof(*info_p) != bytes) {
         status = R2_ERR_VERSION;
     }
     if (R2_OK == status) {
-        memcpy(&link->info, blob, sizeof(link->info));
-        status = r2_peer_info_ok(&link->info) ? R2_OK : R2_ERR_VERSION;
+        memcpy(info_p, blob, sizeof(*info_p));
+        status = r2_peer_info_ok(info_p) ? R2_OK : R2_ERR_VERSION;
     }
     free(blob);
     return status;
@@ -143,7 +156,7 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
     }
     link->net = net;
     link->rank = rank;
-    status = r2_link_lookup(link);
+    status = r2_net_lookup(net, rank, &link->info);
     if (R2_OK != status) {
         free(link);
         return status;
@@ -165,12 +178,48 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
     return R2_OK;
 }
 
+bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
+{
+    const r2_params_t *params = link->net->params;
+
+    return bytes <= params->copy_max_bytes && link->copies < R2_COPIES_MAX &&
+           link->copied_bytes + bytes <= params->replay_bytes;
+}
+
+/*
+ * Chunks are as short as the plan wants them, for the sake of slow rails. Where every lane is fast, each
+ * costs more than it is worth: there they last R2_CHUNK_NS, or less if this message is all there is to
+ * share among the lanes.
+ */
+static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
+{
+    uint64_t rate = UINT64_MAX, chunk_bytes;
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (R2_LANE_UP == lane->state) {
+            rate = r2_min(rate, lane->load.bytes_per_s);
+            ++lanes;
+        }
+    }
+    if (0 == lanes || 0 == rate || args->bytes <= args->chunk_bytes) {
+        return args->chunk_bytes;
+    }
+    chunk_bytes = r2_min(rate / (R2_NS_PER_S / R2_CHUNK_NS), link->net->params->chunk_max_bytes);
+    if (NULL == link->messages) {
+        chunk_bytes = r2_min(chunk_bytes, args->bytes / lanes);
+    }
+    chunk_bytes -= chunk_bytes % args->chunk_bytes;
+    return (uint32_t) r2_max(chunk_bytes, args->chunk_bytes);
+}
+
 static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *args)
 {
     r2_net_t *net = link->net;
     r2_tx_message_t *message = r2_pool_get(&net->messages);
-    bool copy = args->bytes <= net->params->copy_max_bytes && link->copies < R2_COPIES_MAX &&
-                link->copied_bytes + args->bytes <= net->params->replay_bytes;
+    bool copy = r2_link_copies(link, args->bytes);
 
     if (NULL == message) {
         return NULL;
@@ -181,10 +230,11 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->tag = args->tag;
     message->data = args->data;
     message->bytes = args->bytes;
-    message->chunk_bytes = args->chunk_bytes;
-    message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, args->chunk_bytes);
+    message->chunk_bytes = r2_link_chunk_bytes(link, args);
+    message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
     message->digest = args->digest;
-    message->priority = args->priority;
+    message->order = args->order;
+    message->dirty = args->dirty;
     message->done = args->done;
     message->arg = args->arg;
     message->copy = copy ? malloc(args->bytes + 1) : NULL;
@@ -215,7 +265,7 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     copied = NULL != message->copy;
     ++link->net->counters->tx_messages;
     r2_credit_open(message);
-    r2_tx_enqueue(message, false);
+    r2_tx_enqueue(message);
     r2_link_activate(link);
     r2_link_push(link);
     return copied ? R2_OK : R2_IN_PROGRESS;
@@ -230,7 +280,7 @@ static void r2_message_withdraw(r2_tx_message_t *message)
     message->withdrawn = true;
     r2_credit_withdraw(message);
     if (message->queued) {
-        DL_DELETE(link->queue[message->priority], message);
+        DL_DELETE(link->queue, message);
         message->queued = false;
     }
     HASH_FIND(hh, link->uncredited, &message->tag, sizeof(message->tag), found);
@@ -329,19 +379,34 @@ void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
     }
 }
 
+/* The text for the user: which lanes, then what is known of the rails, if anything is. */
+static void r2_link_explain(r2_link_t *link, r2_status_t status, const char *lanes)
+{
+    r2_net_t *net = link->net;
+    size_t used;
+
+    snprintf(net->error_text, sizeof(net->error_text), "%s %s\n", r2_status_string(status), lanes);
+    used = strlen(net->error_text);
+    if (NULL != net->upcalls.describe) {
+        net->upcalls.describe(net->upcalls.arg, link->rank, net->error_text + used,
+                              sizeof(net->error_text) - used);
+        used = strlen(net->error_text);
+    }
+    net->error_text[used - 1] = '\0'; /* the last line feed, or what the end cut off */
+}
+
 void r2_link_break(r2_link_t *link, r2_status_t status)
 {
     r2_tx_message_t *message;
     r2_rx_match_t *match, *next_match;
-    char text[512];
+    char text[R2_LINK_TEXT_BYTES];
 
     link->broken = status;
     r2_link_describe(link, text, sizeof(text));
     if (!link->net->ending) {
         r2_error(link->net->log, "%s: %s", r2_status_string(status), text);
     }
-    snprintf(link->net->error_text, sizeof(link->net->error_text), "%s %s", r2_status_string(status),
-             text);
+    r2_link_explain(link, status, text);
     while (NULL != (message = r2_message_wanted(link, true, 0))) {
         r2_link_done_fn_t done = NULL == message->copy ? message->done : NULL;
         void *arg = message->arg;
@@ -380,7 +445,7 @@ void r2_link_describe(const r2_link_t *link, char *text_p, size_t text_bytes)
 
     snprintf(text_p, text_bytes, "from %s to rank %u on %s:", link->net->info.host_name, link->rank,
              link->info.host_name);
-    if (0 == link->lane_count) {
+    if (0 == link->lane_count || r2_lane_is_relay(&link->lanes[0])) {
         used = strlen(text_p);
         snprintf(text_p + used, text_bytes - used, " no rail of the two hosts is in a common network");
     }
@@ -389,7 +454,7 @@ void r2_link_describe(const r2_link_t *link, char *text_p, size_t text_bytes)
 
         used = strlen(text_p);
         snprintf(text_p + used, text_bytes - used, "%s %s - %s %s (%s)", i > 0 ? "," : "",
-                 lane->rail->nic.name, R2_RAILS_MAX == lane->remote_idx ? "local" : lane->remote->name,
+                 lane->rail->nic.name, lane->remote_idx >= R2_RAILS_MAX ? lane->rail->nic.name : lane->remote->name,
                  lane->rail->nic.carrier ? r2_lane_state_name(lane->state) : "no carrier",
                  r2_status_string(lane->why));
     }

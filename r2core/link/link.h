@@ -17,6 +17,26 @@ typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
 /** Takes part of a message in place of memory: each byte once, in any order. */
 typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, uint64_t bytes);
 
+/**
+ * Key of messages that are calls: the receiver posts their rows when it hears of them (r2_net_call()).
+ * No communicator has it.
+ */
+#define R2_LINK_CALL_KEY UINT64_MAX
+
+/** Calls whose row is not posted yet. */
+typedef enum r2_call {
+    R2_CALL_NONE,
+    R2_CALL_COMPLETE, /* all of it is parked: a row is complete at once */
+    R2_CALL_ASKING    /* the sender waits for credit */
+} r2_call_t;
+
+/**
+ * The oldest call of a kind over all links. It stays there until its row is posted.
+ * @return false: there is none.
+ */
+bool r2_net_call(const r2_net_t *net, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
+                 uint64_t *bytes_p);
+
 /** A message to send. */
 typedef struct r2_link_send {
     r2_tag_t tag;
@@ -24,7 +44,8 @@ typedef struct r2_link_send {
     uint64_t bytes;       /* 0 allowed */
     uint32_t chunk_bytes; /* unit of striping; at most chunk_max_bytes */
     uint32_t digest;      /* plan digest, must match the receiver's */
-    uint8_t priority;     /* 1 before 0 */
+    uint32_t order;       /* lower ones go first; equal ones in turn */
+    bool dirty;           /* R2_WIRE_DIRTY on all of it */
     r2_link_done_fn_t done;
     void *arg;            /* borrowed until done */
 } r2_link_send_t;
@@ -36,6 +57,7 @@ typedef struct r2_link_recv {
     r2_link_sink_fn_t sink; /* NULL: copied to data */
     uint64_t bytes;       /* must equal the message's */
     uint32_t digest;
+    bool *dirty;          /* borrowed until done; set, before done, if the message is dirty; or NULL */
     r2_link_done_fn_t done;
     void *arg;            /* borrowed until done */
 } r2_link_recv_t;
@@ -47,6 +69,9 @@ typedef struct r2_link_recv {
  *         R2_ERR_NO_PATH, R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
+
+/** Whether a message of this length would be copied now, so that r2_link_send() gives R2_OK. */
+bool r2_link_copies(const r2_link_t *link, uint64_t bytes);
 
 /**
  * Posts a row for a message, granting credit for it.

@@ -3,20 +3,33 @@
 # Sources of r2core/link: part of libr2core.
 libr2core_la_SOURCES += \
     r2core/link/ack.c \
+    r2core/link/call.c \
     r2core/link/credit.c \
+    r2core/link/hedge.c \
     r2core/link/hello.c \
     r2core/link/lane.c \
     r2core/link/link.c \
     r2core/link/link.h \
     r2core/link/net.c \
     r2core/link/net.h \
+    r2core/link/news.c \
     r2core/link/pool.h \
+    r2core/link/rates.c \
+    r2core/link/relay.c \
+    r2core/link/relay.h \
+    r2core/link/relay_forward.c \
+    r2core/link/relay_way.c \
     r2core/link/rtt.c \
     r2core/link/runs.c \
     r2core/link/runs.h \
     r2core/link/rx.c \
+    r2core/link/rx.h \
+    r2core/link/rx_data.c \
+    r2core/link/rx_match.c \
     r2core/link/state.h \
     r2core/link/timer.c \
     r2core/link/tx.c \
+    r2core/link/tx.h \
+    r2core/link/tx_packet.c \
     r2core/link/wire.c \
     r2core/link/wire.h

@@ -12,12 +12,12 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "link/state.h"
+#include "link/relay.h"
 
 /* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* A peer's question from before our return may be heard so late: hello takes several round trips. */
-#define R2_BACK_NS (1 * R2_NS_PER_S)
+#define R2_BACK_TIMES 20u /* failure_timeout_ms */
 /* Parked bytes at which the service thread stops reading for an application that is away. */
 #define R2_SERVICE_PARK_BYTES (4u << 20)
 
@@ -32,10 +32,15 @@ static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *ni
         return status;
     }
     published->address_bytes = (uint32_t) bytes;
+    if (NULL != nic && NULL != net->probe.ops) {
+        status = net->probe.ops->listen(net->probe.instance, idx, nic, published->probe, &bytes);
+        published->probe_bytes = R2_OK == status ? (uint32_t) bytes : 0;
+    }
     if (NULL != nic) {
         memcpy(published->name, nic->name, sizeof(published->name));
         published->ipv4 = nic->ipv4;
         published->prefix_bits = nic->prefix_bits;
+        published->mbytes_per_s = (uint32_t) r2_min(nic->speed_bytes_per_s / 1000000, UINT32_MAX);
     }
     return R2_OK;
 }
@@ -67,10 +72,12 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
                         const char *host_name)
 {
     r2_hello_upcalls_t upcalls = {r2_hello_request, r2_hello_result, net};
+    r2_status_t status;
 
     net->callbacks.received = r2_rx_packet;
     net->callbacks.failed = r2_lane_failed;
-    net->segment_bytes = sizeof(r2_wire_header_t) + net->params->chunk_max_bytes;
+    net->segment_bytes = 2 * sizeof(r2_wire_header_t) + sizeof(r2_wire_relay_t)
+                         + net->params->chunk_max_bytes;
     net->info.magic = R2_PEER_INFO_MAGIC;
     net->info.version = R2_PEER_INFO_VERSION;
     net->info.host_id = host_id;
@@ -82,6 +89,10 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     net->links = calloc(net->size, sizeof(net->links[0]));
     if (NULL == net->links) {
         return R2_ERR_NO_MEMORY;
+    }
+    status = r2_relay_init(net);
+    if (R2_OK != status) {
+        return status;
     }
     net->hello.ops->bind(net->hello.instance, &upcalls);
     return r2_net_open_rails(net, nics, nic_count);
@@ -101,8 +112,10 @@ static void r2_link_free(r2_link_t *link)
         DL_DELETE(net->active, link);
     }
     DL_CONCAT(link->control, link->again);
+    DL_CONCAT(link->control, link->relayed);
     DL_FOREACH_SAFE(link->control, item, next_item)
     {
+        r2_relay_item_free(item);
         r2_pool_put(&net->items, item);
     }
     HASH_CLEAR(hh, link->uncredited);
@@ -116,6 +129,7 @@ static void r2_link_free(r2_link_t *link)
         r2_credit_drop(link, credit);
     }
     r2_rx_free(link);
+    free(link->relay);
     free(link);
 }
 
@@ -134,6 +148,7 @@ void r2_net_fini(r2_net_t *net)
     if (NULL != net->local.tp) {
         r2_rail_fini(&net->local);
     }
+    r2_relay_fini(net);
     while (NULL != net->abandoned) {
         r2_lane_conn_t *conn = net->abandoned;
 
@@ -199,7 +214,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
 bool r2_net_was_away(r2_net_t *net)
 {
     r2_net_notice_own_silence(net);
-    return 0 != net->back_ns && net->now_ns - net->back_ns <= R2_BACK_NS;
+    return 0 != net->back_ns && net->now_ns - net->back_ns <= r2_net_patience_ns(net, R2_BACK_TIMES);
 }
 
 static void r2_link_tend_lanes(r2_link_t *link)
@@ -226,6 +241,7 @@ void r2_net_tend(r2_net_t *net)
 
     net->now_ns = r2_now_ns(net->clock);
     r2_net_notice_own_silence(net); /* after SIGCONT the service thread may come here before any sweep */
+    r2_relay_tend(net);
     DL_FOREACH_SAFE(net->active, link, next)
     {
         r2_link_tend_lanes(link);
@@ -252,6 +268,7 @@ unsigned r2_net_sweep(r2_net_t *net)
         r2_net_tend(net);
     }
     r2_rail_sweep(&net->local);
+    r2_rail_sweep(&net->relay->rail);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
         r2_rail_sweep(&net->rails[i]);
     }

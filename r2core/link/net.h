@@ -14,9 +14,12 @@
 #include "link/pool.h"
 #include "link/wire.h"
 #include "oob/oob.h"
+#include "oob/post.h"
 #include "r2/counters.h"
+#include "r2/ctx.h"
 #include "r2/params.h"
 #include "rail/hello.h"
+#include "rail/probe.h"
 #include "rail/rail.h"
 #include "transport/transport.h"
 
@@ -28,8 +31,11 @@ typedef struct r2_peer_rail {
     char name[R2_NIC_NAME_MAX];
     uint32_t ipv4; /* network byte order */
     uint32_t prefix_bits;
+    uint32_t mbytes_per_s; /* 10^6 bytes per second, one direction; 0: not known */
     uint32_t address_bytes;
     uint8_t address[R2_HELLO_ADDRESS_MAX]; /* of the hello listener */
+    uint32_t probe_bytes;
+    uint8_t probe[R2_PROBE_ADDRESS_MAX];   /* what a probe needs beside it */
 } r2_peer_rail_t;
 
 /** What a process publishes about itself. Plain value. */
@@ -41,10 +47,13 @@ typedef struct r2_peer_info {
     uint32_t rail_count;
     r2_peer_rail_t rails[R2_RAILS_MAX];
     r2_peer_rail_t local; /* listener for ranks of the same host */
+    uint32_t post_bytes;
+    uint8_t post[R2_POST_ADDRESS_MAX]; /* where out-of-band messages go */
+    uint32_t step_ns, reduce_mbytes_per_s; /* for predictions; those of rank 0 count; 0: usual ones */
 } r2_peer_info_t;
 
 #define R2_PEER_INFO_MAGIC   0x32724f43u
-#define R2_PEER_INFO_VERSION 1u
+#define R2_PEER_INFO_VERSION 3u
 
 /** What the net needs to know of collectives. Called under the engine lock. */
 typedef struct r2_net_upcalls {
@@ -57,6 +66,31 @@ typedef struct r2_net_upcalls {
     void (*aborted)(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status);
     /** Messages to or from a peer were given up for good. Only to be noted, as aborted(). */
     void (*lost)(void *arg, uint32_t rank, r2_status_t status);
+    /*
+     * Evidence for the detector; each may be NULL. Only to be noted, as aborted(). Not for lanes within
+     * the host.
+     */
+    void (*lane)(void *arg, uint32_t rank, uint32_t rail_idx, uint32_t peer_rail_idx,
+                 r2_lane_event_t event, r2_status_t why);
+    /** No lane to a peer is up though one is wanted (silent), or one is again. */
+    void (*peer)(void *arg, uint32_t rank, bool silent);
+    /** A notice about health of a peer. */
+    void (*notice)(void *arg, uint32_t rank, const void *data, size_t bytes);
+    /**
+     * What a lane carried in an interval in which its link always had more to carry. For all lanes of the
+     * link in a row, for the same interval. @param outbound acknowledged by the peer, else received.
+     */
+    void (*rate)(void *arg, uint32_t rank, uint32_t rail_idx, bool outbound, uint64_t bytes,
+                 uint64_t interval_ns);
+    /** False if `via` is known not to reach `rank`. NULL: nothing is known. */
+    bool (*reaches)(void *arg, uint32_t via, uint32_t rank);
+    /** True if others say that this process is gone. NULL: nothing is known. */
+    bool (*gone)(void *arg, uint32_t rank);
+    /**
+     * What is known of the rails between our host and that process's, for an error: lines that begin with
+     * two blanks. NULL: nothing is known.
+     */
+    void (*describe)(void *arg, uint32_t rank, char *text_p, size_t text_bytes);
     void *arg; /* borrowed: outlives the net */
 } r2_net_upcalls_t;
 
@@ -68,6 +102,7 @@ typedef struct r2_net {
     r2_counters_t *counters;    /* borrowed */
     r2_tp_t tp;
     r2_hello_t hello;
+    r2_probe_t probe;           /* ops NULL: nobody can be asked */
     r2_oob_t oob;
     r2_net_upcalls_t upcalls;
     r2_tp_callbacks_t callbacks;
@@ -76,6 +111,7 @@ typedef struct r2_net {
     r2_rail_t rails[R2_RAILS_MAX];
     uint32_t rail_count;
     r2_rail_t local;            /* shared memory of the host */
+    struct r2_relay *relay;     /* owned: lanes through third hosts, forwarding for others */
     int epoll_fd;               /* borrowed: gets the descriptors of all workers; -1: none */
     size_t segment_bytes;       /* largest packet: header and chunk */
     uint64_t first_seq;         /* where message numbers start */
@@ -93,8 +129,10 @@ typedef struct r2_net {
     uint64_t back_ns;           /* end of the newest time without a sweep; 0 = none yet */
     uint64_t last_rx_ns;        /* newest packet from anybody */
     uint64_t early_credits;     /* credits kept, over all links */
+    struct r2_rx_match *calls[3]; /* lists by r2_call_t: calls without a row, over all links */
+    uint64_t awaited_rows;      /* posted rows that wait for payload, over all links */
     uint32_t unwired_links;     /* links of which no lane has ever been up */
-    char error_text[768];       /* of the newest link that broke for good */
+    char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */
     r2_pool_t packets, items, messages; /* free lists */
 } r2_net_t;
 
@@ -120,6 +158,34 @@ bool r2_net_outstanding(const r2_net_t *net);
 
 /** The link to a process, created on first use. @return R2_OK, R2_ERR_NOT_FOUND, R2_ERR_VERSION, ... */
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p);
+
+/** What a process published. @return R2_OK, R2_ERR_NOT_FOUND (it does not run r2), R2_ERR_VERSION, ... */
+r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p);
+/**
+ * Way to one rail of a peer: what the peer published, and which rail of ours is paired with it.
+ * @return R2_OK, R2_ERR_NOT_FOUND (no such rail, or the same host), R2_ERR_NO_PATH (not paired).
+ */
+r2_status_t r2_net_way(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, r2_peer_info_t *info_p,
+                       uint32_t *rail_idx_p);
+/**
+ * Sends a notice about health over the best lane to a peer. Not in time, if at all: notices are repeated
+ * until they are acknowledged by their own protocol. The link is created if need be with `create`.
+ * @param bytes up to R2_NOTICE_BYTES_MAX.
+ * @return R2_OK, R2_ERR_NO_PATH (no lane is up, or enough notices wait), R2_ERR_NOT_FOUND, ...
+ */
+r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t bytes, bool create);
+/**
+ * What is known of a peer's rail, or of the path to it, from elsewhere. Dead: lanes of ours to it are
+ * fenced and not tried before `retry_ns`, unless no other lane is left. Alive: they are tried at once.
+ */
+void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool dead,
+                      uint64_t retry_ns);
+/** The same for a rail of ours, towards all peers. */
+void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry_ns);
+/** When something was last acknowledged over that lane to a peer; 0: never. */
+uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
+/** Somebody says that a peer process is gone: tried at once, so that it is known. */
+void r2_net_check_peer(r2_net_t *net, uint32_t rank);
 
 /** A NIC lost or got carrier (or its address). */
 void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier);

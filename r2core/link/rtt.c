@@ -2,15 +2,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Round trip, rate and window of a lane.
+ * Round trip and window of a lane.
  */
 #include "r2_config.h"
 
 #include "link/state.h"
 
-#define R2_MIN_RTT_LIFE_NS  (10 * R2_NS_PER_S)
-#define R2_PEAK_RTT_LIFE_NS (5 * R2_NS_PER_S)
-#define R2_RATE_INTERVAL_NS (20 * R2_NS_PER_MS)
+#define R2_MIN_RTT_LIFE_NS (10 * R2_NS_PER_S)
+#define R2_PEAK_LIFE_NS    (5 * R2_NS_PER_S)
 
 /* Smoothed round trip and its variation. Source: RFC 6298, section 2. */
 static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
@@ -26,22 +25,16 @@ static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
     lane->srtt_ns = (7 * lane->srtt_ns + sample_ns) / 8;
 }
 
-static void r2_rate_update(r2_lane_t *lane, uint64_t now_ns, uint64_t acked_bytes)
+/* A pause of the peer delays all lanes; what is usual on a slow lane says nothing about the others. */
+static void r2_peak_update(const r2_lane_t *lane, uint64_t sample_ns)
 {
-    uint64_t elapsed_ns = now_ns - lane->rate_from_ns;
+    r2_link_t *link = lane->link;
+    uint64_t delay_ns = sample_ns - r2_min(sample_ns, lane->srtt_ns);
 
-    lane->rate_bytes += acked_bytes;
-    if (elapsed_ns < R2_RATE_INTERVAL_NS) {
-        return;
+    if (delay_ns > link->peak_delay_ns || link->net->now_ns - link->peak_delay_at_ns > R2_PEAK_LIFE_NS) {
+        link->peak_delay_ns = delay_ns;
+        link->peak_delay_at_ns = link->net->now_ns;
     }
-    if (elapsed_ns < 10 * R2_RATE_INTERVAL_NS) {
-        uint64_t rate = lane->rate_bytes * R2_NS_PER_S / elapsed_ns;
-
-        lane->rate_bytes_per_s =
-            0 == lane->rate_bytes_per_s ? rate : (3 * lane->rate_bytes_per_s + rate) / 4;
-    }
-    lane->rate_bytes = 0;
-    lane->rate_from_ns = now_ns;
 }
 
 /*
@@ -75,12 +68,9 @@ void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
         lane->min_rtt_ns = sample_ns;
         lane->min_rtt_at_ns = now_ns;
     }
-    if (sample_ns > lane->link->peak_rtt_ns ||
-        now_ns - lane->link->peak_rtt_at_ns > R2_PEAK_RTT_LIFE_NS) {
-        lane->link->peak_rtt_ns = sample_ns;
-        lane->link->peak_rtt_at_ns = now_ns;
-    }
+    r2_peak_update(lane, sample_ns);
     r2_rtt_smooth(lane, sample_ns);
-    r2_rate_update(lane, now_ns, acked_bytes);
-    r2_window_adapt(lane, sample_ns, acked_bytes);
+    if (!r2_lane_is_relay(lane)) {
+        r2_window_adapt(lane, sample_ns, acked_bytes); /* else memory of a third process bounds it */
+    }
 }

@@ -44,6 +44,13 @@ typedef struct r2_tx_rts {
     uint32_t chunk_bytes, digest;
 } r2_tx_rts_t;
 
+typedef struct r2_tx_relay {
+    char *data;                      /* owned: the payload */
+    struct r2_relay_pair *pair;      /* borrowed: whose memory it takes; NULL: our own packet */
+    uint32_t destination;
+    uint8_t hop, side;               /* of the header; of the pair */
+} r2_tx_relay_t;
+
 typedef struct r2_tx_item {
     struct r2_tx_item *prev, *next;  /* in link->control or link->again */
     struct r2_tx_message *message;   /* DATA: borrowed, not to be used once acked; else NULL */
@@ -57,13 +64,15 @@ typedef struct r2_tx_item {
         r2_tag_t credits[R2_WIRE_CREDITS_MAX];
         uint64_t connection;
         r2_wire_abort_t abort;
+        uint8_t notice[R2_NOTICE_BYTES_MAX];
         r2_tx_rts_t rts;             /* fields of the header; the message may be gone by then */
+        r2_tx_relay_t relay;
     } payload;
 } r2_tx_item_t;
 
 /** A message being sent. Freed when all chunks are acknowledged and no packet references it. */
 typedef struct r2_tx_message {
-    struct r2_tx_message *prev, *next; /* in link->queue[priority] while chunks are unsent */
+    struct r2_tx_message *prev, *next; /* in link->queue while chunks are unsent */
     struct r2_tx_message *all_prev, *all_next; /* in link->messages */
     r2_link_t *link;               /* borrowed */
     uint64_t number;
@@ -78,7 +87,8 @@ typedef struct r2_tx_message {
     uint32_t acked_chunks;
     uint32_t refs;                 /* packets that reference data */
     uint32_t digest;
-    uint8_t priority;
+    uint32_t order;                /* lower ones go first */
+    bool dirty;                    /* R2_WIRE_DIRTY */
     bool credited;                 /* the receiver has posted the row */
     bool queued;
     bool withdrawn;                /* nobody waits any more */
@@ -112,6 +122,14 @@ typedef struct r2_lane_conn {
     struct r2_lane_conn *next;     /* in net->abandoned */
 } r2_lane_conn_t;
 
+/** What a lane delivered while it was loaded (rates.c). */
+typedef struct r2_lane_load {
+    uint64_t mark_ns;              /* counted up to here; 0 = it is not loaded */
+    uint64_t ns, bytes;            /* loaded time and acknowledged bytes of this interval */
+    uint64_t bytes_per_s;          /* newest rate; 0 = none yet */
+    uint32_t packets;              /* acknowledgements of this interval */
+} r2_lane_load_t;
+
 /** One rail of this process towards one peer. Hot fields first. */
 typedef struct r2_lane {
     r2_link_t *link;               /* borrowed */
@@ -132,11 +150,11 @@ typedef struct r2_lane {
     uint64_t ack_due_ns;           /* when ack_pending */
     uint64_t rx_newest_ns;         /* arrival of the newest sequenced packet */
     uint64_t last_rx_ns;           /* arrival of anything */
+    uint64_t delivered_ns;         /* newest acknowledgement, of this and earlier connections */
     uint64_t timer_base_ns;        /* silence counts from here at the earliest */
     uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
     uint64_t shrunk_ns;            /* when the window was last made smaller */
-    uint64_t rate_bytes_per_s;     /* acknowledged, smoothed */
-    uint64_t rate_bytes, rate_from_ns;
+    r2_lane_load_t load;
     bool limited;                  /* the window was full since the last look */
     bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
     uint64_t doubt_ns;             /* since when, if hedged */
@@ -182,6 +200,7 @@ typedef struct r2_rx_message {
     uint32_t chunk_bytes, chunk_count;
     uint32_t held;                 /* chunks received */
     uint32_t digest;
+    bool dirty;                    /* R2_WIRE_DIRTY was on it */
     bool discard;                  /* nobody wants it: acknowledge and drop */
     bool deferred;                 /* in link->deferred: has parked chunks and a posted row */
     r2_parked_t *parked;           /* owned list */
@@ -200,9 +219,13 @@ typedef struct r2_rx_match {
     r2_link_sink_fn_t sink;
     uint64_t bytes;
     uint32_t digest;
+    bool *dirty;                   /* borrowed, or NULL */
     r2_link_done_fn_t done;
     void *arg;
     r2_rx_message_t *message;      /* owned once there */
+    r2_call_t calling;             /* which of net->calls it is in */
+    struct r2_rx_match *prev, *next; /* there */
+    r2_link_t *link;               /* borrowed; set while calling */
     UT_hash_handle hh;             /* in link->matches, by tag */
 } r2_rx_match_t;
 
@@ -218,16 +241,19 @@ struct r2_link {
     bool same_host;
     bool is_active;                /* in net->active */
     bool wired;                    /* a lane has been up */
+    bool silent;                   /* the detector was told that no lane is up */
     bool waiting_path;             /* something to send and no lane up */
+    bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
     r2_status_t broken;            /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
     struct r2_link *prev, *next;   /* in net->active */
     uint32_t lane_count;
-    r2_lane_t lanes[R2_RAILS_MAX];
+    r2_lane_t lanes[R2_RAILS_MAX + 1]; /* one per pair of rails, then the relay lane if there is one */
     uint32_t preferred;            /* lane for short messages */
     /* sending */
     uint64_t next_number;
     r2_tx_item_t *control, *again; /* owned lists: before all data; sent before and lost */
-    r2_tx_message_t *queue[2];     /* messages with unsent chunks, by priority */
+    r2_tx_item_t *relayed;         /* owned list: frames for third processes, after those */
+    r2_tx_message_t *queue;        /* messages with unsent chunks, by order, equal ones in turn */
     r2_tx_message_t *messages;     /* owned list: all that are not complete */
     r2_tx_message_t *uncredited;   /* hash by tag */
     r2_credit_t *credits;          /* owned hash by tag: arrived early */
@@ -238,6 +264,11 @@ struct r2_link {
     uint64_t copied_bytes;         /* in copies */
     uint32_t copies;               /* messages with one */
     uint64_t in_flight_packets;    /* sequenced, over all lanes */
+    struct {
+        uint64_t from_ns;          /* start of the interval */
+        uint64_t waited_ns;        /* chunks waited for lanes in it */
+        uint64_t since_ns;         /* counted up to here; 0 = none waits */
+    } rates;                       /* rates.c */
     /* receiving */
     uint64_t watermark;            /* every message number before this is complete */
     r2_runs_t completed;           /* owned: numbers after it that are complete, too */
@@ -250,12 +281,14 @@ struct r2_link {
     uint64_t bitmap_bytes;         /* of messages being received */
     uint32_t unposted;             /* matches that are not posted */
     /* state of the path */
-    uint64_t peak_rtt_ns, peak_rtt_at_ns; /* longest round trip of the last seconds, any lane */
+    uint64_t peak_delay_ns, peak_delay_at_ns; /* most above the usual round trip of its lane, of late */
     uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
     uint64_t last_rx_ns;
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
     uint32_t refused;              /* hello calls refused in a row */
     uint64_t refused_ns;           /* the first of them */
+    uint64_t relay_wanted_ns;      /* since when a lane is missed; 0 = none is */
+    struct r2_relay_way *relay;    /* owned: state of the relay lane; NULL = none so far */
     r2_peer_info_t info;           /* what the peer published */
 };
 
@@ -277,10 +310,14 @@ bool r2_link_has_lane(const r2_link_t *link);
 /** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without delay. */
 void r2_link_hurry(r2_link_t *link, uint64_t pause_ns);
 
-/* tx.c */
+/* news.c */
+void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);
+void r2_link_tell_silence(r2_link_t *link, bool silent);
+
+/* tx.c, tx_packet.c, hedge.c */
 void r2_link_push(r2_link_t *link);
 void r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes);
-void r2_tx_enqueue(r2_tx_message_t *message, bool front);
+void r2_tx_enqueue(r2_tx_message_t *message);
 void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
 void r2_tx_message_settle(r2_tx_message_t *message);
 void r2_tx_abandon(r2_lane_t *lane);
@@ -295,10 +332,16 @@ bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
 void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
 void r2_ack_flush(r2_link_t *link);
 
+/* rates.c */
+/** Chunks wait for room on the lanes, or none does any more. */
+void r2_rates_waiting(r2_link_t *link, bool waiting);
+/** A lane's packets were acknowledged. */
+void r2_rates_acked(r2_lane_t *lane, uint64_t bytes);
+
 /* rtt.c */
 void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
 
-/* rx.c */
+/* rx.c, rx_match.c */
 void r2_rx_packet(void *worker, const void *header, size_t header_bytes, const void *data,
                   size_t data_bytes);
 void r2_rx_deferred(r2_link_t *link);
@@ -327,9 +370,42 @@ const char *r2_lane_state_name(r2_lane_state_t state);
 void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);
 void r2_hello_result(void *net, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
 
+/* relay.c, relay_way.c, relay_forward.c: lanes through a third host */
+#define R2_RELAY_RAIL (R2_RAILS_MAX + 1u) /* index of the pseudo rail, at both ends */
+static inline bool r2_lane_is_relay(const r2_lane_t *lane)
+{
+    return R2_RELAY_RAIL == lane->rail->idx;
+}
+r2_status_t r2_relay_init(r2_net_t *net);
+void r2_relay_fini(r2_net_t *net);
+/** Handles what came in this sweep. */
+void r2_relay_tend(r2_net_t *net);
+/** A RELAY packet arrived: it is ours, or is to be forwarded. In the middle of a sweep. */
+void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const void *data);
+/** Frees what an item of kind RELAY owns; does nothing for others. */
+void r2_relay_item_free(r2_tx_item_t *item);
+/** True if a lane must not carry an item (NULL: new data) because of where it leads. */
+bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_item_t *item);
+/** What a packet takes of a relay lane's window. */
+uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes);
+/** Opens, watches and closes the relay lane of a link. */
+void r2_relay_timer(r2_link_t *link);
+uint64_t r2_relay_deadline_ns(const r2_link_t *link);
+/** Sends a hello request for a relay lane by the next process that may relay. @return as call() of hello.h. */
+r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes);
+/** Answers the hello request that is being handled. */
+void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes);
+
 /* timer.c */
+/** True if there is something to send to the peer or to receive from it. */
+bool r2_link_wanted(const r2_link_t *link);
+
 void r2_link_timers(r2_link_t *link);
 uint64_t r2_link_deadline_ns(const r2_link_t *link);
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
+/** So many times failure_timeout_ms, within reason: what a step in the life of a lane may take. */
+uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times);
+/** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */
+bool r2_lane_is_overdue(const r2_lane_t *lane);
 
 #endif

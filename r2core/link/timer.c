@@ -10,41 +10,60 @@
 
 #include <utlist.h>
 
+/* All in multiples of failure_timeout_ms, as r2_net_patience_ns() takes them. */
 /* A lane that stays suspect this long is given up and opened anew. */
-#define R2_SUSPECT_NS (1 * R2_NS_PER_S)
+#define R2_SUSPECT_TIMES 20u
 /* HELLO packets that have not crossed by then will not. */
-#define R2_WIRING_NS (2 * R2_NS_PER_S)
+#define R2_WIRING_TIMES 40u
 /* A link on which nothing answers is checked by hello calls at this interval. */
-#define R2_SILENT_NS (1 * R2_NS_PER_S)
+#define R2_SILENT_TIMES 20u
 /* Talk without acknowledgement for so long means that the lane has lost what it was given. */
-#define R2_DEAF_NS (2 * R2_NS_PER_S)
+#define R2_DEAF_TIMES 40u
+/* Longest timeout of a lane: lost acknowledgements make long round trips, which must not breed longer ones. */
+#define R2_TIMEOUT_TIMES 10u
 /*
  * Hello calls refused in a row, on any lanes, for so long: the peer process is gone. A device that is made
  * anew refuses, too, until its process listens there again.
  */
-#define R2_REFUSED_MAX 3u
-#define R2_REFUSED_NS  (250 * R2_NS_PER_MS)
+#define R2_REFUSED_MAX   3u
+#define R2_REFUSED_TIMES 5u
+
+/* Whatever the parameter: nothing in the life of a lane takes longer than this. */
+#define R2_PATIENCE_MAX_NS (10 * R2_NS_PER_S)
+
+uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times)
+{
+    uint64_t timeout_ns = net->params->failure_timeout_ms * R2_NS_PER_MS;
+
+    return r2_max(timeout_ns, r2_min(times * timeout_ns, R2_PATIENCE_MAX_NS));
+}
 
 /*
  * How long acknowledgements may be missing: the floor, the round trip with its variation (RFC 6298),
- * twice the longest round trip of late to this peer (hosts with more ranks than cores pause now and
+ * with twice the longest delay of late to this peer (hosts with more ranks than cores pause now and
  * then), or twice what the lane needs at its measured rate for what is in flight.
  */
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
 {
-    const r2_params_t *params = lane->link->net->params;
-    uint64_t timeout_ns = params->failure_timeout_ms * R2_NS_PER_MS;
+    const r2_net_t *net = lane->link->net;
+    uint64_t wait_ns = lane->srtt_ns + r2_max(4 * lane->rttvar_ns, 2 * lane->link->peak_delay_ns);
 
-    /* bounded: lost acknowledgements make long round trips, which must not breed longer timeouts */
-    timeout_ns = r2_max(timeout_ns, r2_min(r2_max(lane->srtt_ns + 4 * lane->rttvar_ns,
-                                                  2 * lane->link->peak_rtt_ns),
-                                           10 * timeout_ns));
-    if (lane->rate_bytes_per_s > 0) {
-        uint64_t drain_ns = 2 * lane->in_flight_bytes * R2_NS_PER_S / lane->rate_bytes_per_s;
-
-        timeout_ns = r2_max(timeout_ns, r2_min(drain_ns, 10 * timeout_ns));
+    if (lane->load.bytes_per_s > 0) {
+        wait_ns = r2_max(wait_ns, 2 * lane->in_flight_bytes * R2_NS_PER_S / lane->load.bytes_per_s);
     }
-    return timeout_ns;
+    return r2_max(r2_net_patience_ns(net, 1),
+                  r2_min(wait_ns, r2_net_patience_ns(net, R2_TIMEOUT_TIMES)));
+}
+
+bool r2_lane_is_overdue(const r2_lane_t *lane)
+{
+    uint64_t waited_ns = NULL == lane->in_flight
+                             ? 0
+                             : lane->link->net->now_ns -
+                                   r2_max(lane->in_flight->sent_ns, lane->timer_base_ns);
+
+    return 2 * waited_ns > r2_net_patience_ns(lane->link->net, 1) &&
+           2 * waited_ns > r2_lane_timeout_ns(lane);
 }
 
 static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
@@ -89,7 +108,18 @@ static void r2_lane_suspect(r2_lane_t *lane)
             lane->rail->nic.name, link->rank, link->info.host_name,
             (unsigned long long) ((net->now_ns - lane->in_flight->sent_ns) / R2_NS_PER_MS));
     r2_lane_enter(lane, R2_LANE_SUSPECT);
+    r2_lane_tell(lane, R2_LANE_EVENT_SUSPECT, R2_ERR_TIMEOUT);
     r2_tx_hedge(lane);
+}
+
+/* The detector finds out whether it is the lanes or the process. */
+static void r2_link_tell_doubt(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (R2_LANE_UP == link->lanes[i].state && link->lanes[i].hedged) {
+            r2_lane_tell(&link->lanes[i], R2_LANE_EVENT_DOUBT, R2_ERR_TIMEOUT);
+        }
+    }
 }
 
 /*
@@ -108,14 +138,27 @@ static void r2_lane_doubt(r2_lane_t *lane)
     if (!r2_tx_has_sound_lane(lane->link)) {
         /* nobody to give to: if this lane has lost packets, the answer will show the gap */
         r2_tx_control(lane->link, R2_WIRE_PING, NULL, 0);
+        r2_link_tell_doubt(lane->link);
     }
 }
 
-/* A packet was passed over by later ones for a whole timeout. */
+/*
+ * When a packet will have been passed over by later ones for a whole timeout. Relayed packets overtake each
+ * other: there it counts only when the peer was heard after that time, since it may have been stopped.
+ */
+static uint64_t r2_lane_gap_due_ns(const r2_lane_t *lane)
+{
+    uint64_t due_ns = lane->gap_ns + r2_lane_timeout_ns(lane);
+
+    if (0 == lane->gap_ns || (r2_lane_is_relay(lane) && lane->last_rx_ns < due_ns)) {
+        return R2_NEVER_NS;
+    }
+    return due_ns;
+}
+
 static bool r2_lane_has_gap(const r2_lane_t *lane)
 {
-    return 0 != lane->gap_ns
-           && lane->link->net->now_ns >= lane->gap_ns + r2_lane_timeout_ns(lane);
+    return lane->link->net->now_ns >= r2_lane_gap_due_ns(lane);
 }
 
 /* True if the transport still reads memory of a message that is delivered by other lanes. */
@@ -139,9 +182,17 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
  */
 static bool r2_lane_is_deaf(const r2_lane_t *lane)
 {
-    uint64_t patience_ns = r2_max(R2_DEAF_NS, 4 * r2_lane_timeout_ns(lane));
+    uint64_t patience_ns = r2_max(r2_net_patience_ns(lane->link->net, R2_DEAF_TIMES),
+                                  4 * r2_lane_timeout_ns(lane));
 
     return lane->last_rx_ns > lane->in_flight->sent_ns + patience_ns;
+}
+
+/* A relay lane depends on one process more, and another way is cheap to try. */
+static uint64_t r2_lane_silent_ns(const r2_lane_t *lane)
+{
+    return r2_lane_is_relay(lane) ? 4 * r2_lane_timeout_ns(lane)
+                                  : r2_net_patience_ns(lane->link->net, R2_SILENT_TIMES);
 }
 
 static void r2_timer_up(r2_lane_t *lane)
@@ -164,18 +215,19 @@ static void r2_timer_up(r2_lane_t *lane)
         return;
     }
     r2_lane_doubt(lane);
-    if (now_ns >= lane->in_flight->sent_ns + R2_SILENT_NS && now_ns >= lane->retry_ns) {
+    if (now_ns >= lane->in_flight->sent_ns + r2_lane_silent_ns(lane) && now_ns >= lane->retry_ns) {
         r2_lane_open(lane); /* answered: the process lives and this lane is stale */
     }
 }
 
 static void r2_timer_suspect(r2_lane_t *lane)
 {
-    uint64_t now_ns = lane->link->net->now_ns;
+    const r2_net_t *net = lane->link->net;
+    uint64_t timeout_ns = r2_lane_timeout_ns(lane);
+    uint64_t end_ns = lane->state_ns + r2_max(r2_net_patience_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
+    bool blocks = net->now_ns >= lane->state_ns + timeout_ns && r2_lane_blocks(lane);
 
-    bool blocks = now_ns >= lane->state_ns + r2_lane_timeout_ns(lane) && r2_lane_blocks(lane);
-
-    if (now_ns >= lane->state_ns + R2_SUSPECT_NS || blocks || NULL == lane->in_flight) {
+    if (net->now_ns >= end_ns || blocks || NULL == lane->in_flight) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
     }
 }
@@ -186,14 +238,14 @@ static void r2_lane_timer(r2_lane_t *lane)
 
     switch (lane->state) {
     case R2_LANE_DOWN:
-        if (now_ns >= lane->retry_ns && !lane->link->net->ending) {
+        if (now_ns >= lane->retry_ns && !lane->link->net->ending && !r2_lane_is_relay(lane)) {
             r2_lane_open(lane);
         }
         break;
     case R2_LANE_CALLING:
         break; /* the hello driver has its own timeout */
     case R2_LANE_WIRING:
-        if (now_ns >= lane->state_ns + R2_WIRING_NS) {
+        if (now_ns >= lane->state_ns + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES)) {
             r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
         }
         break;
@@ -228,9 +280,15 @@ void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
     }
 }
 
-static bool r2_link_wanted(const r2_link_t *link)
+bool r2_link_wanted(const r2_link_t *link)
 {
     return NULL != link->messages || r2_link_posted(link) > 0;
+}
+
+/* When a link that only waits will ask. */
+static uint64_t r2_link_ask_ns(const r2_link_t *link)
+{
+    return r2_max(link->await_ns, link->last_rx_ns) + r2_net_patience_ns(link->net, R2_SILENT_TIMES);
 }
 
 /*
@@ -249,9 +307,46 @@ static void r2_link_ask(r2_link_t *link)
     if (0 == link->await_ns) {
         link->await_ns = now_ns;
     }
-    if (now_ns >= r2_max(link->await_ns, link->last_rx_ns) + R2_SILENT_NS) {
+    if (now_ns >= r2_link_ask_ns(link)) {
         r2_tx_control(link, R2_WIRE_PING, NULL, 0);
     }
+}
+
+/*
+ * Lanes that are opened once more are no silence yet; nor is a process that has not started yet. A rail that
+ * is dead from the start is told by its hello calls.
+ */
+static uint64_t r2_link_silence_ns(const r2_link_t *link)
+{
+    return r2_net_patience_ns(link->net, link->wired ? 1 : R2_WIRING_TIMES);
+}
+
+/* All that is known of a process by its own listeners: its host refuses, again and again. */
+static bool r2_link_is_refused(const r2_link_t *link)
+{
+    return link->refused >= R2_REFUSED_MAX &&
+           link->net->now_ns - link->refused_ns >= r2_net_patience_ns(link->net, R2_REFUSED_TIMES);
+}
+
+/*
+ * Others say that the process is gone: believed where we have no way to ask for ourselves, and where
+ * nothing of it answers.
+ */
+static bool r2_link_is_gone(const r2_link_t *link)
+{
+    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
+
+    if (NULL == upcalls->gone ||
+        link->net->now_ns - link->no_path_ns < r2_net_patience_ns(link->net, R2_REFUSED_TIMES) ||
+        !upcalls->gone(upcalls->arg, link->rank)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (!r2_lane_is_relay(&link->lanes[i]) && R2_ERR_UNRESPONSIVE == link->lanes[i].why) {
+            return false; /* somebody listens there */
+        }
+    }
+    return true;
 }
 
 /* Counts how long somebody has been waiting for a link that has no lane. */
@@ -259,14 +354,21 @@ static void r2_link_path_timer(r2_link_t *link)
 {
     r2_net_t *net = link->net;
 
+    if (R2_OK == link->broken && link->asked_for && r2_link_is_refused(link) && !net->ending) {
+        r2_link_break(link, R2_ERR_PEER_GONE); /* others cannot ask it: what we know is news to them */
+    }
     if (R2_OK != link->broken || r2_link_has_lane(link) || !r2_link_wanted(link)) {
         link->no_path_ns = 0;
+        r2_link_tell_silence(link, false);
         return;
     }
     if (0 == link->no_path_ns) {
         link->no_path_ns = net->now_ns;
     }
-    if (link->refused >= R2_REFUSED_MAX && net->now_ns - link->refused_ns >= R2_REFUSED_NS) {
+    if (net->now_ns - link->no_path_ns >= r2_link_silence_ns(link)) {
+        r2_link_tell_silence(link, true);
+    }
+    if (r2_link_is_refused(link) || r2_link_is_gone(link)) {
         r2_link_break(link, R2_ERR_PEER_GONE);
     } else if (net->now_ns - link->no_path_ns > net->params->no_path_timeout_ms * R2_NS_PER_MS) {
         r2_link_break(link, R2_ERR_NO_PATH);
@@ -278,6 +380,7 @@ void r2_link_timers(r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_timer(&link->lanes[i]);
     }
+    r2_relay_timer(link);
     r2_link_path_timer(link);
     r2_link_ask(link);
 }
@@ -288,12 +391,12 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
 
     switch (lane->state) {
     case R2_LANE_DOWN:
-        deadline_ns = lane->retry_ns;
+        deadline_ns = r2_lane_is_relay(lane) ? R2_NEVER_NS : lane->retry_ns;
         break;
     case R2_LANE_CALLING:
         break;
     case R2_LANE_WIRING:
-        deadline_ns = lane->state_ns + R2_WIRING_NS;
+        deadline_ns = lane->state_ns + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
         break;
     case R2_LANE_UP:
         deadline_ns = r2_lane_expiry_ns(lane);
@@ -301,9 +404,7 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
             /* expired, in doubt: next look when the silence is long enough for a check */
             deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
         }
-        if (0 != lane->gap_ns) {
-            deadline_ns = r2_min(deadline_ns, lane->gap_ns + r2_lane_timeout_ns(lane));
-        }
+        deadline_ns = r2_min(deadline_ns, r2_lane_gap_due_ns(lane));
         break;
     case R2_LANE_SUSPECT:
         deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
@@ -322,8 +423,12 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         deadline_ns = r2_min(deadline_ns, r2_lane_deadline_ns(&link->lanes[i]));
     }
+    deadline_ns = r2_min(deadline_ns, r2_relay_deadline_ns(link));
     if (0 != link->await_ns) {
-        deadline_ns = r2_min(deadline_ns, r2_max(link->await_ns, link->last_rx_ns) + R2_SILENT_NS);
+        deadline_ns = r2_min(deadline_ns, r2_link_ask_ns(link));
+    }
+    if (0 != link->no_path_ns && !link->silent) {
+        deadline_ns = r2_min(deadline_ns, link->no_path_ns + r2_link_silence_ns(link));
     }
     if (0 != link->no_path_ns) {
         deadline_ns =

@@ -59,6 +59,12 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
     case R2_WIRE_ABORT:
         ok = sizeof(r2_wire_abort_t) == data_bytes;
         break;
+    case R2_WIRE_NOTICE:
+        ok = data_bytes > 0 && data_bytes <= R2_NOTICE_BYTES_MAX;
+        break;
+    case R2_WIRE_RELAY:
+        ok = data_bytes >= sizeof(r2_wire_relay_t) && header.hop <= 1;
+        break;
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:
     case R2_WIRE_ACK:

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "r2/status.h"
+#include "r2/verdict.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #    error "the wire format is little endian; add conversions to link/wire.c"
@@ -34,6 +35,8 @@ typedef enum r2_wire_kind {
     R2_WIRE_LANE_DOWN, /* payload: uint64_t: connection id that its owner should fence */
     R2_WIRE_PING,      /* asks for an acknowledgement */
     R2_WIRE_ABORT,     /* payload: r2_wire_abort_t: a communicator failed for good */
+    R2_WIRE_NOTICE,    /* payload: a notice about health, up to R2_NOTICE_BYTES_MAX bytes */
+    R2_WIRE_RELAY,     /* payload: r2_wire_relay_t and a frame between two processes by way of a third */
     R2_WIRE_KIND_END
 } r2_wire_kind_t;
 
@@ -62,6 +65,15 @@ typedef struct r2_wire_abort {
 } r2_wire_abort_t;
 
 static_assert(16 == sizeof(r2_wire_abort_t), "travels in abort packets");
+
+/** What is relayed: the start of the payload. The header tells destination and hop. */
+typedef struct r2_wire_relay {
+    uint32_t source; /* process that speaks, or in whose name is spoken */
+    uint32_t op;     /* r2_relay_op_t */
+    uint64_t id;     /* connection or call, depends on op */
+} r2_wire_relay_t;
+
+static_assert(16 == sizeof(r2_wire_relay_t), "travels in relay packets");
 
 /** The header. Fields from `message` on are 0 unless the kind is DATA or RTS. */
 typedef struct __attribute__((packed)) r2_wire_header {

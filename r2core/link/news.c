@@ -1,0 +1,158 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What links tell the detector, and what it tells them.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+#include <utlist.h>
+
+/* Control packets that wait on a link before a notice is not added to them. */
+#define R2_NOTICE_QUEUE_MAX 32
+
+void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why)
+{
+    const r2_net_upcalls_t *upcalls = &lane->link->net->upcalls;
+
+    if (NULL != upcalls->lane && !lane->link->same_host && !r2_lane_is_relay(lane) && !lane->link->net->ending) {
+        upcalls->lane(upcalls->arg, lane->link->rank, lane->rail->idx, lane->remote_idx, event, why);
+    }
+}
+
+void r2_link_tell_silence(r2_link_t *link, bool silent)
+{
+    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
+
+    if (link->silent == silent) {
+        return;
+    }
+    link->silent = silent;
+    if (NULL != upcalls->peer && !link->net->ending) {
+        upcalls->peer(upcalls->arg, link->rank, silent);
+    }
+}
+
+r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t bytes, bool create)
+{
+    r2_tx_item_t *item;
+    uint32_t waiting = 0;
+    r2_link_t *link;
+    r2_status_t status;
+
+    if (0 == bytes || bytes > R2_NOTICE_BYTES_MAX || rank >= net->size || rank == net->rank) {
+        return R2_ERR_PARAM;
+    }
+    if (NULL == net->links[rank] && !create) {
+        return R2_ERR_NO_PATH;
+    }
+    status = r2_net_link(net, rank, &link);
+    if (R2_OK != status) {
+        return status;
+    }
+    DL_COUNT(link->control, item, waiting);
+    if (!r2_link_has_lane(link) || waiting >= R2_NOTICE_QUEUE_MAX) {
+        return R2_ERR_NO_PATH;
+    }
+    r2_tx_control(link, R2_WIRE_NOTICE, data, (uint32_t) bytes);
+    return R2_OK;
+}
+
+static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
+{
+    if (dead) {
+        if (R2_LANE_DOWN != lane->state) {
+            r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
+        }
+        lane->retry_ns = r2_max(lane->retry_ns, retry_ns);
+    } else if (R2_LANE_DOWN == lane->state) {
+        lane->retry_ns = lane->link->net->now_ns;
+        r2_link_activate(lane->link);
+    }
+}
+
+static const r2_lane_t *r2_link_lane_of(const r2_link_t *link, uint32_t peer_rail_idx)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (link->lanes[i].remote_idx == peer_rail_idx) {
+            return &link->lanes[i];
+        }
+    }
+    return NULL;
+}
+
+r2_status_t r2_net_way(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, r2_peer_info_t *info_p,
+                       uint32_t *rail_idx_p)
+{
+    const r2_lane_t *lane;
+    r2_status_t status = rank < net->size && rank != net->rank ? r2_net_lookup(net, rank, info_p)
+                                                               : R2_ERR_NOT_FOUND;
+
+    if (R2_OK != status || info_p->host_id == net->info.host_id
+        || peer_rail_idx >= info_p->rail_count) {
+        return R2_ERR_NOT_FOUND;
+    }
+    if (NULL == net->links[rank]) { /* not paired yet: equal indices are one plane, normally */
+        *rail_idx_p = peer_rail_idx;
+        return peer_rail_idx < net->rail_count ? R2_OK : R2_ERR_NO_PATH;
+    }
+    lane = r2_link_lane_of(net->links[rank], peer_rail_idx);
+    if (NULL == lane) {
+        return R2_ERR_NO_PATH;
+    }
+    *rail_idx_p = lane->rail->idx;
+    return R2_OK;
+}
+
+uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
+{
+    const r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
+    const r2_lane_t *lane = NULL == link ? NULL : r2_link_lane_of(link, peer_rail_idx);
+
+    return NULL == lane ? 0 : lane->delivered_ns;
+}
+
+void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool dead,
+                      uint64_t retry_ns)
+{
+    r2_link_t *link = net->links[rank];
+
+    net->now_ns = r2_now_ns(net->clock);
+    for (uint32_t i = 0; NULL != link && !link->same_host && i < link->lane_count; ++i) {
+        if (link->lanes[i].remote_idx == peer_rail_idx) {
+            r2_lane_hear(&link->lanes[i], dead, retry_ns);
+        }
+    }
+}
+
+void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry_ns)
+{
+    net->now_ns = r2_now_ns(net->clock);
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        r2_link_t *link = net->links[rank];
+
+        for (uint32_t i = 0; NULL != link && !link->same_host && i < link->lane_count; ++i) {
+            if (link->lanes[i].rail->idx == rail_idx) {
+                r2_lane_hear(&link->lanes[i], dead, retry_ns);
+            }
+        }
+    }
+}
+
+void r2_net_check_peer(r2_net_t *net, uint32_t rank)
+{
+    r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
+
+    for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+        r2_lane_t *lane = &link->lanes[i];
+
+        if (lane->state >= R2_LANE_UP) {
+            r2_lane_open(lane); /* a question: a host without that process refuses it */
+        } else {
+            lane->retry_ns = net->now_ns;
+        }
+        r2_link_activate(link);
+    }
+}

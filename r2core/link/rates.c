@@ -1,0 +1,128 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Delivered rates: how fast the lanes of a link are while it has more to send than they take.
+ */
+/*
+ * Lanes pull, so while chunks wait every lane works as fast as it can, and what each delivers can be
+ * compared. A lane is *loaded* from a time at which chunks wait until it has next to nothing in flight;
+ * its rate is what was acknowledged over the loaded time, from acknowledgement to acknowledgement: a slow
+ * lane carries one chunk for longer than all others need for the rest, so its time goes on when the
+ * queue is empty, and over the end of an interval. Nothing is measured while chunks do not wait: a
+ * process that computes, or is stopped, has idle lanes and no slow ones.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+/* Chunks must have waited for so long in all; slow_window_ms of the detector holds a few of these. */
+#define R2_RATES_WAITED_NS (40 * R2_NS_PER_MS)
+/* An interval in which they did not, in so many times that length, says nothing. */
+#define R2_RATES_SPAN 10u
+/* Fewer packets on the busiest lane are no measurement. */
+#define R2_RATES_PACKETS_MIN 4u
+/* What does not load a lane: control packets, and the last bytes of a message. */
+#define R2_RATES_IDLE_BYTES 4096u
+
+static void r2_rates_begin(r2_link_t *link)
+{
+    link->rates.from_ns = link->net->now_ns;
+    link->rates.waited_ns = 0;
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_load_t *load = &link->lanes[i].load;
+
+        load->ns = load->bytes = 0;
+        load->packets = 0;
+    }
+}
+
+/* Bytes per second; 0: not known. Without an acknowledgement what is under way bounds it from above. */
+static uint64_t r2_rates_of(r2_lane_t *lane)
+{
+    r2_lane_load_t *load = &lane->load;
+    uint64_t pending_ns = 0 == load->mark_ns ? 0 : lane->link->net->now_ns - load->mark_ns;
+
+    if (load->ns > 0) {
+        load->bytes_per_s = load->bytes * R2_NS_PER_S / load->ns;
+    } else if (pending_ns > 0) {
+        return r2_min(load->bytes_per_s, lane->in_flight_bytes * R2_NS_PER_S / pending_ns);
+    }
+    return load->ns > 0 ? load->bytes_per_s : 0;
+}
+
+/* A lane that came up or came back in this interval has not found its pace yet. */
+static bool r2_rates_counts(const r2_lane_t *lane)
+{
+    return R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && !r2_lane_is_relay(lane) &&
+           lane->state_ns < lane->link->rates.from_ns;
+}
+
+static void r2_rates_report(r2_link_t *link)
+{
+    r2_net_t *net = link->net;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_t *lane = &link->lanes[i];
+        uint64_t bytes_per_s = r2_rates_counts(lane) ? r2_rates_of(lane) : 0;
+
+        if (bytes_per_s > 0 && NULL != net->upcalls.rate) {
+            net->upcalls.rate(net->upcalls.arg, link->rank, lane->rail->idx, true,
+                              bytes_per_s * R2_RATES_WAITED_NS / R2_NS_PER_S, R2_RATES_WAITED_NS);
+        }
+    }
+}
+
+static void r2_rates_end(r2_link_t *link)
+{
+    uint64_t span_ns = link->net->now_ns - link->rates.from_ns;
+    uint32_t packets = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        packets = r2_max(packets, link->lanes[i].load.packets);
+    }
+    if (span_ns > R2_RATES_SPAN * R2_RATES_WAITED_NS) {
+        r2_rates_begin(link);
+    } else if (link->rates.waited_ns >= R2_RATES_WAITED_NS && packets >= R2_RATES_PACKETS_MIN) {
+        r2_rates_report(link);
+        r2_rates_begin(link);
+    }
+}
+
+void r2_rates_waiting(r2_link_t *link, bool waiting)
+{
+    uint64_t now_ns = link->net->now_ns;
+
+    if (link->same_host || (!waiting && 0 == link->rates.since_ns)) {
+        return;
+    }
+    if (0 != link->rates.since_ns) {
+        link->rates.waited_ns += now_ns - link->rates.since_ns;
+        r2_rates_end(link);
+    }
+    link->rates.since_ns = waiting ? now_ns : 0;
+    for (uint32_t i = 0; waiting && i < link->lane_count; ++i) {
+        r2_lane_load_t *load = &link->lanes[i].load;
+
+        if (0 == load->mark_ns && NULL != link->lanes[i].in_flight) {
+            load->mark_ns = now_ns;
+        }
+    }
+}
+
+void r2_rates_acked(r2_lane_t *lane, uint64_t bytes)
+{
+    r2_lane_load_t *load = &lane->load;
+    uint64_t now_ns = lane->link->net->now_ns;
+
+    if (0 == load->mark_ns) {
+        return;
+    }
+    load->ns += now_ns - load->mark_ns;
+    load->bytes += bytes;
+    ++load->packets;
+    load->mark_ns = now_ns;
+    if (0 == lane->link->rates.since_ns && lane->in_flight_bytes <= R2_RATES_IDLE_BYTES) {
+        load->mark_ns = 0;
+    }
+}

@@ -1,0 +1,106 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Relaying: lanes that lead through a process on a third host, and forwarding for others. For link/ only.
+ */
+#ifndef R2_LINK_RELAY_H
+#define R2_LINK_RELAY_H
+
+#include "link/tx.h"
+
+/*
+ * A relay lane is one more lane of a link. Its rail is a pseudo rail, whose transport wraps each packet
+ * into a RELAY packet of the link to the process that relays (the via). So acknowledgement, window,
+ * fencing and duplicates are the relay lane's own, end to end, and the via keeps no state of it but what
+ * waits to be forwarded.
+ */
+
+#define R2_RELAY_PAIRS_MAX   64u /* pairs of processes that one process relays for */
+#define R2_RELAY_PENDING_MAX 64u /* hello frames that wait for the end of a sweep */
+
+/** What a process does with a frame: the second word of a RELAY packet's payload. */
+typedef enum r2_relay_op {
+    R2_RELAY_PACKET = 1, /* a packet of a relay lane; id: its connection id */
+    R2_RELAY_CALL,       /* a hello request; id: the caller's call */
+    R2_RELAY_REPLY,      /* a hello reply; id: that call */
+    R2_RELAY_CANNOT,     /* the via answers in the name of a process that it cannot reach; id: of the frame */
+    R2_RELAY_OP_END
+} r2_relay_op_t;
+
+/** Two processes that this one relays for. Never given to others while something waits. */
+typedef struct r2_relay_pair {
+    uint32_t rank[2];      /* lower first */
+    uint64_t bytes[2];     /* waiting for, or not acknowledged by, rank[i] */
+    uint64_t used_ns;      /* newest frame */
+} r2_relay_pair_t;
+
+/** A hello frame that arrived in the middle of a sweep. */
+typedef struct r2_relay_pending {
+    struct r2_relay_pending *next;
+    uint32_t via, destination;
+    r2_wire_relay_t frame;
+    size_t bytes;
+    uint8_t data[];
+} r2_relay_pending_t;
+
+/** What a net needs for relaying. Engine lock. */
+typedef struct r2_relay {
+    r2_net_t *net;               /* borrowed */
+    r2_tp_t tp;                  /* of relay lanes */
+    r2_rail_t rail;              /* pseudo rail of all relay lanes */
+    r2_relay_pending_t *pending; /* owned list, oldest first */
+    uint32_t pending_count;
+    uint64_t *hosts;             /* owned: host ids by rank, 0 = not looked up; NULL until needed */
+    uint32_t via;                /* where the hello that is being handled came through */
+    r2_wire_relay_t hello;       /* that hello */
+    r2_relay_pair_t pairs[R2_RELAY_PAIRS_MAX];
+    uint32_t pair_count;
+} r2_relay_t;
+
+/** The way to a peer through others: state of a link's relay lane beside the lane itself. */
+struct r2_relay_way {
+    uint32_t lane_idx;      /* in link->lanes */
+    uint32_t via;           /* of the connection, if there is one */
+    uint32_t call_via;      /* of the call under way, if there is one */
+    uint64_t call_ns;       /* when it began */
+    uint64_t wired_ns;      /* when the connection was wired; 0 = none */
+    uint32_t cursor;        /* rank that is tried next */
+    uint32_t left;          /* ranks not looked at in this round of tries */
+};
+
+/** What follows the start of the payload. */
+typedef struct r2_relay_parts {
+    const void *head, *data; /* borrowed */
+    size_t head_bytes, data_bytes;
+} r2_relay_parts_t;
+
+/* relay.c */
+/**
+ * Queues a copy of a frame on the link to `towards`.
+ * @param to where it goes and what it counts for; `data` is not used.
+ * @return R2_OK, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *to,
+                          const r2_wire_relay_t *frame, const r2_relay_parts_t *parts);
+
+/* relay_way.c */
+/** The relay lane of a link, made when there is none. @return NULL: no memory, or same host. */
+r2_lane_t *r2_relay_lane(r2_link_t *link);
+/** The relay lane of a link; NULL: there is none. */
+r2_lane_t *r2_relay_lane_of(r2_link_t *link);
+/** True if this link has, or may soon have, a lane that is no relay lane. */
+bool r2_relay_reaches(const r2_link_t *link);
+/** A hello call came to nothing: the next process is tried at once, if there is one left. */
+void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status);
+/** The relay lane's way is broken. */
+void r2_relay_lane_failed(r2_lane_t *lane);
+
+/* relay_forward.c */
+/** Forwards a frame of a peer, or answers CANNOT. */
+void r2_relay_forward(r2_link_t *from, uint32_t destination, const r2_wire_relay_t *frame,
+                      const void *data, size_t bytes);
+/** Gives up frames that wait on a link which has no direct lane any more, and tells. */
+void r2_relay_give_up(r2_link_t *link);
+
+#endif

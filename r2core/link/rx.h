@@ -1,0 +1,45 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Receiving, shared by its files. For link/ only.
+ */
+#ifndef R2_LINK_RX_H
+#define R2_LINK_RX_H
+
+#include "link/state.h"
+
+/* rx_match.c */
+/** What a chunk that came without credit takes of the parking budget, in bytes. */
+uint64_t r2_rx_cost(uint32_t bytes);
+/** Bytes of the bitmap of a message with so many chunks. */
+size_t r2_rx_bitmap_bytes(uint32_t chunk_count);
+void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message);
+/** The meeting point for a tag, made if there is none. @return NULL: no memory. */
+r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag);
+/** True if row and message have equal length and plan digest. */
+bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message);
+/** Ends a row: frees the match, calls done. */
+void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
+/** Gives bytes of a message to its row. @param offset in bytes, from the start of the message. */
+void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
+                 uint32_t bytes, bool unasked);
+/** True if a chunk whose row is not posted comes out of the sender's parking budget. */
+bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header);
+/** Keeps a chunk for later. @return false: it could not be held and must not be acknowledged. */
+bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
+                const r2_wire_header_t *header);
+/** Grants credit for a posted row, once. */
+void r2_rx_grant(r2_link_t *link, r2_rx_match_t *match);
+
+/* call.c */
+/** A call without a row: its receiver is to hear of it. Nothing for other messages. */
+void r2_rx_call(r2_link_t *link, r2_rx_match_t *match, uint64_t bytes, bool complete);
+/** It has a row, or is given up. */
+void r2_rx_uncall(r2_link_t *link, r2_rx_match_t *match);
+
+/* rx_data.c: @return false: the packet was not taken and must not be acknowledged */
+bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *data);
+bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header);
+
+#endif

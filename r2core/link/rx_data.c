@@ -1,0 +1,201 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Data and requests for credit: de-duplication by message number and chunk, and what a peer may make us hold.
+ */
+#include "r2_config.h"
+
+#include "link/rx.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool r2_rx_is_complete(const r2_link_t *link, uint64_t number)
+{
+    return r2_seq64_lt(number, link->watermark) ||
+           r2_runs_has(&link->completed, link->watermark, number);
+}
+
+/* Remembers a complete message number and moves the watermark over all that follow each other. */
+static void r2_rx_complete(r2_link_t *link, uint64_t number)
+{
+    if (number != link->watermark) {
+        r2_runs_add(&link->completed, link->watermark, number);
+        return;
+    }
+    for (;;) {
+        ++link->watermark;
+        if (!r2_runs_take_first(&link->completed, link->watermark)) {
+            return;
+        }
+    }
+}
+
+/* Bounds what a peer can make this process hold (state.h). */
+static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint32_t chunk_count,
+                           bool discard)
+{
+    size_t arriving = HASH_COUNT(link->arriving) + 1;
+    r2_rx_match_t *match;
+
+    if (arriving > R2_RX_ARRIVING_MAX || link->completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
+        link->bitmap_bytes + r2_rx_bitmap_bytes(chunk_count) > R2_RX_BITMAPS_MAX ||
+        R2_OK != r2_runs_reserve(&link->completed, arriving)) {
+        return false;
+    }
+    if (discard) {
+        return true;
+    }
+    HASH_FIND(hh, link->matches, &header->tag, sizeof(header->tag), match);
+    return (NULL != match && match->posted) || r2_rx_may_park(link, header);
+}
+
+static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_t *header)
+{
+    r2_net_t *net = link->net;
+    uint32_t chunk_count = (uint32_t) r2_wire_chunks(header->message_bytes, header->chunk_bytes);
+    bool discard = net->upcalls.over(net->upcalls.arg, header->tag.comm_key, header->tag.coll_seq);
+    r2_rx_message_t *message;
+    r2_rx_match_t *match = NULL;
+
+    if (!r2_rx_has_room(link, header, chunk_count, discard)) {
+        return NULL;
+    }
+    message = calloc(1, sizeof(*message));
+    if (NULL == message) {
+        return NULL;
+    }
+    message->number = header->message;
+    message->tag = header->tag;
+    message->bytes = header->message_bytes;
+    message->chunk_bytes = header->chunk_bytes;
+    message->chunk_count = chunk_count;
+    message->digest = header->digest;
+    message->bitmap = calloc(1, r2_rx_bitmap_bytes(chunk_count));
+    message->discard = discard;
+    if (!message->discard) {
+        match = r2_rx_match(link, &message->tag);
+    }
+    if (NULL == message->bitmap || (!message->discard && (NULL == match || NULL != match->message))) {
+        free(message->bitmap);
+        free(message);
+        return NULL;
+    }
+    if (NULL != match) {
+        match->message = message;
+        message->match = match;
+    }
+    link->bitmap_bytes += r2_rx_bitmap_bytes(chunk_count);
+    HASH_ADD(hh, link->arriving, number, sizeof(message->number), message);
+    return message;
+}
+
+/* True if the header tells the same message as before: a peer that contradicts itself is not believed. */
+static bool r2_rx_same(const r2_rx_message_t *message, const r2_wire_header_t *header)
+{
+    return message->bytes == header->message_bytes && message->chunk_bytes == header->chunk_bytes &&
+           0 == memcmp(&message->tag, &header->tag, sizeof(message->tag));
+}
+
+/* Takes a new chunk: drop, write or park. @return false: could not be held, must not be acknowledged. */
+static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_header_t *header,
+                       const void *data)
+{
+    uint64_t offset = (uint64_t) header->chunk * header->chunk_bytes;
+    r2_rx_match_t *match = message->match;
+    bool unasked = 0 != (header->flags & R2_WIRE_UNASKED);
+
+    if (message->discard) {
+        ++link->net->counters->rx_gone;
+        link->consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
+        return true;
+    }
+    if (match->posted && !r2_rx_agree(match, message)) {
+        message->discard = true;
+        link->consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
+        r2_rx_finish(link, match, R2_ERR_PLAN_MISMATCH);
+        return true;
+    }
+    if (match->posted && link->net->may_deliver) {
+        r2_rx_write(link, match, offset, data, header->length, unasked);
+        return true;
+    }
+    return r2_rx_park(link, message, offset, data, header);
+}
+
+/* Bookkeeping after the last chunk of a message is held. */
+static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
+{
+    HASH_DEL(link->arriving, message);
+    r2_rx_complete(link, message->number);
+    if (NULL == message->match) {
+        r2_rx_message_free(link, message);
+    } else if (message->match->posted && NULL == message->parked) {
+        r2_rx_finish(link, message->match, R2_OK);
+    } else {
+        r2_rx_call(link, message->match, message->bytes, true);
+    }
+}
+
+/* @return false: the packet must not be acknowledged. */
+bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *data)
+{
+    r2_net_t *net = link->net;
+    uint64_t bit = 1ull << (header->chunk % 64);
+    r2_rx_message_t *message;
+
+    if (r2_rx_is_complete(link, header->message)) {
+        ++net->counters->rx_duplicates;
+        return true;
+    }
+    HASH_FIND(hh, link->arriving, &header->message, sizeof(header->message), message);
+    if (NULL == message) {
+        message = r2_rx_message_new(link, header);
+    }
+    if (NULL == message || !r2_rx_same(message, header)) {
+        ++net->counters->rx_malformed;
+        return false;
+    }
+    if (0 != (message->bitmap[header->chunk / 64] & bit)) {
+        ++net->counters->rx_duplicates;
+        return true;
+    }
+    message->dirty = message->dirty || 0 != (header->flags & R2_WIRE_DIRTY);
+    if (!r2_rx_take(link, message, header, data)) {
+        return false;
+    }
+    message->bitmap[header->chunk / 64] |= bit;
+    net->counters->rx_bytes += header->length;
+    ++message->held;
+    if (message->held == message->chunk_count) {
+        r2_rx_held_all(link, message);
+    }
+    return true;
+}
+
+bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
+{
+    r2_net_t *net = link->net;
+    r2_tag_t tag = header->tag;
+    r2_rx_match_t *match;
+
+    if (r2_rx_is_complete(link, header->message) ||
+        net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
+        return true;
+    }
+    HASH_FIND(hh, link->matches, &tag, sizeof(tag), match);
+    if (NULL == match && link->unposted < R2_RX_UNPOSTED_MAX) {
+        match = r2_rx_match(link, &tag);
+    }
+    if (NULL == match) {
+        return false;
+    }
+    match->rts = true;
+    if (match->posted) {
+        r2_rx_grant(link, match);
+    } else {
+        r2_rx_call(link, match, header->message_bytes, false);
+    }
+    return true;
+}

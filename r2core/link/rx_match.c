@@ -1,0 +1,276 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Rows and the messages they wait for: matching, parking, credit when a row is posted.
+ */
+#include "r2_config.h"
+
+#include "link/rx.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* What a chunk that came without credit takes of the parking budget. */
+uint64_t r2_rx_cost(uint32_t bytes)
+{
+    return (uint64_t) bytes + R2_UNASKED_COST_BYTES;
+}
+
+/* A parked chunk leaves the parking place. */
+static void r2_rx_unparked(r2_link_t *link, r2_parked_t *parked)
+{
+    link->parked_bytes -= parked->bytes;
+    link->net->parked_bytes -= parked->bytes;
+    link->parked_cost -= parked->unasked ? r2_rx_cost(parked->bytes) : 0;
+    free(parked);
+}
+
+/* Throws away what is parked; it counts as consumed. */
+static void r2_rx_strip(r2_link_t *link, r2_rx_message_t *message)
+{
+    while (NULL != message->parked) {
+        r2_parked_t *parked = message->parked;
+
+        message->parked = parked->next;
+        link->consumed += parked->unasked ? (uint32_t) r2_rx_cost(parked->bytes) : 0;
+        r2_rx_unparked(link, parked);
+    }
+    if (message->deferred) {
+        message->deferred = false;
+        DL_DELETE(link->deferred, message);
+    }
+}
+
+size_t r2_rx_bitmap_bytes(uint32_t chunk_count)
+{
+    return ((size_t) chunk_count + 63) / 64 * sizeof(uint64_t);
+}
+
+void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message)
+{
+    r2_rx_strip(link, message);
+    if (message->held < message->chunk_count) {
+        HASH_DEL(link->arriving, message);
+    }
+    link->bitmap_bytes -= r2_rx_bitmap_bytes(message->chunk_count);
+    free(message->bitmap);
+    free(message);
+}
+
+r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
+{
+    r2_rx_match_t *match;
+
+    HASH_FIND(hh, link->matches, tag, sizeof(*tag), match);
+    if (NULL != match) {
+        return match;
+    }
+    match = calloc(1, sizeof(*match));
+    if (NULL != match) {
+        match->tag = *tag;
+        ++link->unposted;
+        HASH_ADD(hh, link->matches, tag, sizeof(match->tag), match);
+    }
+    return match;
+}
+
+void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
+{
+    HASH_DEL(link->matches, match);
+    r2_rx_uncall(link, match);
+    link->unposted -= match->posted ? 0 : 1;
+    link->net->awaited_rows -= match->posted && match->bytes > 0 ? 1 : 0;
+    if (NULL != match->message) {
+        match->message->match = NULL;
+        if (match->message->held < match->message->chunk_count) {
+            match->message->discard = true; /* the rest is acknowledged and dropped */
+            r2_rx_strip(link, match->message);
+        } else {
+            r2_rx_message_free(link, match->message);
+        }
+    }
+    free(match);
+}
+
+/* A row and its message belong together, or the ranks made different plans. */
+bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message)
+{
+    return match->bytes == message->bytes && match->digest == message->digest;
+}
+
+static void r2_rx_tell_dirty(const r2_rx_match_t *match)
+{
+    if (NULL != match->dirty && match->message->dirty) {
+        *match->dirty = true;
+    }
+}
+
+void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status)
+{
+    r2_link_done_fn_t done = match->done;
+    void *arg = match->arg;
+
+    r2_rx_tell_dirty(match);
+    r2_rx_match_drop(link, match);
+    done(arg, status);
+}
+
+void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
+                        uint32_t bytes, bool unasked)
+{
+    if (NULL != match->sink) {
+        match->sink(match->arg, offset, data, bytes);
+    } else if (bytes > 0) {
+        memcpy(match->data + offset, data, bytes);
+    }
+    if (unasked) {
+        link->consumed += (uint32_t) r2_rx_cost(bytes);
+    }
+}
+
+/* Gives the parked chunks of a message to its row. */
+static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
+{
+    r2_rx_message_t *message = match->message;
+
+    while (NULL != message->parked) {
+        r2_parked_t *parked = message->parked;
+
+        message->parked = parked->next;
+        r2_rx_write(link, match, parked->offset, parked->data, parked->bytes, parked->unasked);
+        r2_rx_unparked(link, parked);
+    }
+    if (message->deferred) {
+        message->deferred = false;
+        DL_DELETE(link->deferred, message);
+    }
+}
+
+/*
+ * Before its row is posted, a chunk has to come out of the sender's parking budget, and the sender
+ * spends that on the first chunks of a message. This holds for every peer in order.
+ */
+bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header)
+{
+    uint64_t budget = link->net->params->parking_bytes;
+    uint64_t before = header->chunk * r2_rx_cost(header->chunk_bytes);
+
+    return 0 != (header->flags & R2_WIRE_UNASKED) && before + r2_rx_cost(header->length) <= budget &&
+           link->parked_cost + r2_rx_cost(header->length) <= budget;
+}
+
+bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
+                       const r2_wire_header_t *header)
+{
+    r2_net_t *net = link->net;
+    r2_parked_t *parked;
+
+    if (!message->match->posted && !r2_rx_may_park(link, header)) {
+        ++net->counters->rx_malformed;
+        return false;
+    }
+    parked = malloc(sizeof(*parked) + header->length);
+    if (NULL == parked) {
+        return false;
+    }
+    parked->offset = offset;
+    parked->bytes = header->length;
+    parked->unasked = 0 != (header->flags & R2_WIRE_UNASKED);
+    if (header->length > 0) {
+        memcpy(parked->data, data, header->length);
+    }
+    parked->next = message->parked;
+    message->parked = parked;
+    link->parked_bytes += parked->bytes;
+    link->parked_cost += parked->unasked ? r2_rx_cost(parked->bytes) : 0;
+    net->parked_bytes += parked->bytes;
+    ++net->counters->parked_chunks;
+    net->counters->parked_bytes_max = r2_max(net->counters->parked_bytes_max, net->parked_bytes);
+    if (message->match->posted && !message->deferred) {
+        message->deferred = true;
+        DL_APPEND(link->deferred, message);
+    }
+    return true;
+}
+
+void r2_rx_grant(r2_link_t *link, r2_rx_match_t *match)
+{
+    if (!match->granted) {
+        match->granted = true;
+        r2_credit_grant(link, &match->tag);
+    }
+}
+
+r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
+{
+    r2_rx_match_t *match;
+    r2_rx_message_t *message;
+    r2_status_t status;
+
+    if (R2_OK != link->broken) {
+        return link->broken;
+    }
+    match = r2_rx_match(link, &args->tag);
+    if (NULL == match) {
+        return R2_ERR_NO_MEMORY;
+    }
+    r2_assert(!match->posted);
+    r2_rx_uncall(link, match);
+    match->posted = true;
+    --link->unposted;
+    match->data = args->data;
+    match->sink = args->sink;
+    match->bytes = args->bytes;
+    link->net->awaited_rows += args->bytes > 0 ? 1 : 0;
+    match->digest = args->digest;
+    match->dirty = args->dirty;
+    match->done = args->done;
+    match->arg = args->arg;
+    message = match->message;
+    if (NULL != message) {
+        status = r2_rx_agree(match, message) ? R2_OK : R2_ERR_PLAN_MISMATCH;
+        if (R2_OK == status) {
+            r2_rx_unpark(link, match);
+        }
+        if (R2_OK != status || message->held == message->chunk_count) {
+            r2_rx_tell_dirty(match);
+            r2_rx_match_drop(link, match);
+            return status;
+        }
+    }
+    if (match->rts || args->bytes > R2_CREDIT_MIN_BYTES) {
+        r2_rx_grant(link, match);
+    }
+    r2_link_activate(link);
+    return R2_IN_PROGRESS;
+}
+
+void r2_rx_deferred(r2_link_t *link)
+{
+    while (NULL != link->deferred && link->net->may_deliver) {
+        r2_rx_message_t *message = link->deferred;
+
+        r2_rx_unpark(link, message->match);
+        if (message->held == message->chunk_count) {
+            r2_rx_finish(link, message->match, R2_OK);
+        }
+    }
+}
+
+void r2_rx_free(r2_link_t *link)
+{
+    r2_rx_match_t *match, *next_match;
+    r2_rx_message_t *message, *next_message;
+
+    HASH_ITER(hh, link->matches, match, next_match)
+    {
+        r2_rx_match_drop(link, match);
+    }
+    HASH_ITER(hh, link->arriving, message, next_message)
+    {
+        r2_rx_message_free(link, message);
+    }
+    r2_runs_fini(&link->completed);
+}

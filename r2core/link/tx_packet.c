@@ -1,0 +1,327 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Items and packets: filling, handing to the transport, and their life until they are settled.
+ */
+#include "r2_config.h"
+
+#include "link/tx.h"
+
+#include <string.h>
+#include <utlist.h>
+
+uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk)
+{
+    uint64_t offset = (uint64_t) chunk * message->chunk_bytes;
+    uint64_t rest = message->bytes - offset;
+
+    return (uint32_t) r2_min(rest, (uint64_t) message->chunk_bytes);
+}
+
+void r2_tx_item_release(r2_net_t *net, r2_tx_item_t *item)
+{
+    if (0 == item->refs && !item->queued) {
+        r2_relay_item_free(item);
+        r2_pool_put(&net->items, item);
+    }
+}
+
+r2_tx_item_t *r2_tx_item_new(r2_net_t *net, r2_wire_kind_t kind)
+{
+    r2_tx_item_t *item = r2_pool_get(&net->items);
+
+    if (NULL != item) {
+        memset(item, 0, offsetof(r2_tx_item_t, payload));
+        item->kind = (uint8_t) kind;
+    }
+    return item;
+}
+
+void r2_tx_message_settle(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+
+    if (message->acked_chunks < message->chunk_count || message->refs > 0 || message->queued) {
+        return;
+    }
+    DL_DELETE2(link->messages, message, all_prev, all_next);
+    if (NULL != message->copy) {
+        link->copied_bytes -= message->bytes;
+        --link->copies;
+        free(message->copy);
+    } else if (!message->withdrawn) {
+        message->done(message->arg, R2_OK);
+    }
+    r2_pool_put(&link->net->messages, message);
+}
+
+static void r2_packet_free(r2_packet_t *packet)
+{
+    r2_net_t *net = packet->net;
+    r2_tx_item_t *item = packet->item;
+
+    r2_pool_put(&net->packets, packet);
+    if (NULL != item) {
+        --item->refs;
+        if (item->acked) {
+            r2_tx_item_release(net, item);
+        }
+    }
+}
+
+/* The transport is through with a packet (or it was cancelled with its lane). */
+static void r2_packet_sent(r2_tp_send_t *op, r2_status_t status)
+{
+    r2_packet_t *packet = (r2_packet_t *) (void *) op;
+    r2_tx_message_t *message = NULL;
+
+    (void) status;
+    packet->transport_done = true;
+    if (NULL != packet->conn) {
+        --packet->conn->bare;
+    }
+    if (NULL != packet->item && R2_WIRE_DATA == packet->item->kind) {
+        message = packet->item->message;
+        --message->refs;
+    }
+    if (packet->settled) {
+        r2_packet_free(packet);
+    }
+    if (NULL != message) {
+        r2_tx_message_settle(message);
+    }
+}
+
+void r2_tx_packet_settle(r2_packet_t *packet, bool acked)
+{
+    r2_lane_t *lane = packet->lane;
+    r2_link_t *link = lane->link;
+    r2_tx_item_t *item = packet->item;
+
+    DL_DELETE(lane->in_flight, packet);
+    lane->in_flight_bytes -= packet->bytes;
+    --link->in_flight_packets;
+    packet->settled = true;
+    packet->lane = NULL;
+    --item->in_flight;
+    if (acked && !item->acked) {
+        r2_tx_message_t *message = R2_WIRE_DATA == item->kind ? item->message : NULL;
+
+        item->acked = true;
+        if (NULL != message) {
+            ++message->acked_chunks;
+            r2_tx_message_settle(message);
+        }
+    }
+    if (packet->transport_done) {
+        r2_packet_free(packet);
+    }
+}
+
+void r2_tx_requeue(r2_link_t *link, r2_tx_item_t *item)
+{
+    if (!item->acked && !item->queued) {
+        item->queued = true;
+        DL_APPEND(link->again, item);
+    }
+}
+
+void r2_tx_abandon(r2_lane_t *lane)
+{
+    r2_packet_t *packet, *next;
+
+    DL_FOREACH_SAFE(lane->in_flight, packet, next)
+    {
+        r2_tx_item_t *item = packet->item;
+
+        if (1 == item->in_flight) {
+            r2_tx_requeue(lane->link, item);
+        }
+        r2_tx_packet_settle(packet, false);
+    }
+    r2_assert(0 == lane->in_flight_bytes);
+}
+
+static void r2_header_fill(r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_t *header)
+{
+    r2_link_t *link = lane->link;
+
+    memset(header, 0, sizeof(*header));
+    header->version = R2_WIRE_VERSION;
+    header->kind = (uint8_t) kind;
+    header->connection = lane->tx_connection;
+    header->consumed = link->consumed;
+    header->destination = link->rank;
+    r2_ack_fill(lane, header);
+}
+
+/* Hands a filled packet to the transport. @return false: the lane is broken, packet is freed. */
+static bool r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
+{
+    r2_net_t *net = lane->link->net;
+    r2_status_t status;
+
+    packet->net = net;
+    packet->lane = lane;
+    packet->op.header = &packet->header;
+    packet->op.header_bytes = sizeof(packet->header);
+    packet->op.sent = r2_packet_sent;
+    status = lane->rail->tp->ops->send(lane->conn->ep, &packet->op);
+    if (status < 0) {
+        lane->failed = true;
+        lane->why = status;
+        return false;
+    }
+    ++net->counters->tx_packets;
+    packet->transport_done = R2_OK == status;
+    return true;
+}
+
+r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
+{
+    r2_net_t *net = lane->link->net;
+    r2_packet_t *packet;
+
+    if (lane->conn->bare >= R2_BARE_MAX) {
+        return R2_ERR_AGAIN; /* a peer that makes us answer and does not read the answers */
+    }
+    packet = r2_pool_get(&net->packets);
+    if (NULL == packet) {
+        return R2_ERR_NO_MEMORY;
+    }
+    memset(packet, 0, sizeof(*packet));
+    r2_header_fill(lane, kind, &packet->header);
+    packet->settled = true;
+    if (!r2_packet_post(lane, packet)) {
+        r2_pool_put(&net->packets, packet);
+        return R2_ERR_LANE_DOWN;
+    }
+    if (packet->transport_done) {
+        r2_pool_put(&net->packets, packet);
+        return R2_OK;
+    }
+    packet->conn = lane->conn;
+    ++lane->conn->bare;
+    return R2_OK;
+}
+
+static void r2_packet_fill_data(r2_packet_t *packet, r2_tx_item_t *item)
+{
+    r2_tx_message_t *message = item->message;
+    r2_wire_header_t *header = &packet->header;
+    uint64_t offset = (uint64_t) item->chunk * message->chunk_bytes;
+
+    header->length = r2_tx_chunk_length(message, item->chunk);
+    header->message = message->number;
+    header->tag = message->tag;
+    header->message_bytes = message->bytes;
+    header->chunk_bytes = message->chunk_bytes;
+    header->chunk = item->chunk;
+    header->digest = message->digest;
+    if (message->dirty) {
+        header->flags |= R2_WIRE_DIRTY;
+    }
+    if (item->chunk < message->unasked_chunks) {
+        header->flags |= R2_WIRE_UNASKED;
+    }
+    if (NULL == message->copy || item->refs > 0) {
+        header->flags |= R2_WIRE_ACK_NOW;
+    }
+    packet->op.data = message->data + offset;
+    packet->op.data_bytes = header->length;
+}
+
+static void r2_packet_fill_control(r2_packet_t *packet, r2_tx_item_t *item)
+{
+    r2_wire_header_t *header = &packet->header;
+
+    if (R2_WIRE_RTS == item->kind) {
+        header->message = item->payload.rts.number;
+        header->tag = item->payload.rts.tag;
+        header->message_bytes = item->payload.rts.bytes;
+        header->chunk_bytes = item->payload.rts.chunk_bytes;
+        header->digest = item->payload.rts.digest;
+        return;
+    }
+    header->length = item->payload_bytes;
+    packet->op.data = item->payload_bytes > 0 ? &item->payload : NULL;
+    packet->op.data_bytes = item->payload_bytes;
+    if (R2_WIRE_RELAY == item->kind) {
+        header->destination = item->payload.relay.destination;
+        header->hop = item->payload.relay.hop;
+        packet->op.data = item->payload.relay.data;
+        header->flags |= R2_WIRE_ACK_NOW; /* memory waits for it, at most two hops */
+    }
+    if (R2_WIRE_PING == item->kind || R2_WIRE_LANE_DOWN == item->kind) {
+        header->flags |= R2_WIRE_ACK_NOW;
+    }
+}
+
+static void r2_tx_count(r2_net_t *net, const r2_tx_item_t *item, uint32_t payload, bool again)
+{
+    r2_counters_t *counters = net->counters;
+
+    if (R2_WIRE_CREDIT == item->kind) {
+        ++counters->tx_credits;
+    }
+    if (R2_WIRE_DATA != item->kind) {
+        return;
+    }
+    if (item->in_flight > 0) {
+        ++counters->hedged_chunks;
+    }
+    if (again) {
+        ++counters->resent_chunks;
+        counters->resent_bytes += payload;
+    } else {
+        ++counters->tx_chunks;
+        counters->tx_bytes += payload;
+    }
+}
+
+/* Sends an item on a lane. @return false: the lane is broken and the item is still the caller's. */
+bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
+{
+    r2_link_t *link = lane->link;
+    r2_net_t *net = link->net;
+    r2_packet_t *packet = r2_pool_get(&net->packets);
+
+    if (NULL == packet) {
+        return false;
+    }
+    memset(packet, 0, sizeof(*packet));
+    r2_header_fill(lane, (r2_wire_kind_t) item->kind, &packet->header);
+    if (R2_WIRE_DATA == item->kind) {
+        r2_packet_fill_data(packet, item);
+    } else {
+        r2_packet_fill_control(packet, item);
+    }
+    if (item->in_flight > 0) {
+        packet->header.flags |= R2_WIRE_HEDGE;
+    }
+    packet->header.lane_seq = lane->tx_seq;
+    packet->lane_seq = lane->tx_seq;
+    packet->item = item;
+    packet->bytes = (uint32_t) (sizeof(packet->header) + packet->op.data_bytes);
+    if (r2_lane_is_relay(lane)) {
+        packet->bytes = r2_relay_cost(lane, packet->bytes);
+    }
+    packet->sent_ns = net->now_ns;
+    if (!r2_packet_post(lane, packet)) {
+        r2_pool_put(&net->packets, packet);
+        return false;
+    }
+    if (R2_WIRE_DATA == item->kind && !packet->transport_done) {
+        ++item->message->refs;
+    }
+    r2_tx_count(net, item, packet->header.length, again);
+    lane->rail->tx_bytes += packet->header.length;
+    ++lane->tx_seq;
+    ++item->refs;
+    ++item->in_flight;
+    ++link->in_flight_packets;
+    lane->in_flight_bytes += packet->bytes;
+    DL_APPEND(lane->in_flight, packet);
+    return true;
+}
