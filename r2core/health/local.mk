@@ -1,4 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/health: part of libr2core.
-libr2core_la_SOURCES +=
+libr2core_la_SOURCES += \
+    r2core/health/capacity.c \
+    r2core/health/describe.c \
+    r2core/health/heal.c \
+    r2core/health/health.c \
+    r2core/health/agreement.c \
+    r2core/health/agreement.h \
+    r2core/health/health.h \
+    r2core/health/investigation.c \
+    r2core/health/members.c \
+    r2core/health/notice.c \
+    r2core/health/notice.h \
+    r2core/health/outbox.c \
+    r2core/health/probes.c \
+    r2core/health/question.c \
+    r2core/health/spread.c \
+    r2core/health/state.h \
+    r2core/health/verdict.c \
+    r2core/health/verdict.h \
+    r2core/health/writer.c

@@ -1,0 +1,81 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Agreement: outcomes of calls, used in the order of calls.
+ */
+#include "r2_config.h"
+
+#include "health/agreement.h"
+
+#include "base/util.h"
+
+static const r2_agreement_call_t *r2_agreement_oldest(const r2_agreement_t *agreement)
+{
+    return &agreement->calls[agreement->next % R2_AGREEMENT_AHEAD];
+}
+
+/* The ring holds the last AHEAD calls; the one that leaves it for the next is the newest that it uses. */
+bool r2_agreement_ready(const r2_agreement_t *agreement)
+{
+    for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; ++i) {
+        const r2_agreement_call_t *call = &agreement->calls[i];
+
+        if (call->carrying && call->blocking && !call->complete) {
+            return false;
+        }
+    }
+    return !r2_agreement_oldest(agreement)->carrying || r2_agreement_oldest(agreement)->complete;
+}
+
+static void r2_agreement_use(r2_agreement_t *agreement, r2_agreement_call_t *call)
+{
+    if (call->carrying && !call->used) {
+        call->used = true;
+        agreement->pending = agreement->pending || call->outcome;
+    }
+}
+
+/* Deterministic: from numbers of calls only. */
+static bool r2_agreement_merge(r2_agreement_t *agreement, uint64_t call)
+{
+    uint64_t since = call - agreement->merge_call;
+
+    if (!agreement->pending || (agreement->merged && since < agreement->pause)) {
+        return false;
+    }
+    agreement->pause = agreement->merged && since < 4 * agreement->pause
+                           ? r2_min(2 * agreement->pause, (uint64_t) R2_AGREEMENT_PAUSE_MAX)
+                           : R2_AGREEMENT_PAUSE_MIN;
+    agreement->pending = false;
+    agreement->merged = true;
+    agreement->merge_call = call;
+    return true;
+}
+
+uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool *merge_p)
+{
+    uint64_t number = agreement->next;
+    r2_agreement_call_t *slot = &agreement->calls[number % R2_AGREEMENT_AHEAD];
+
+    r2_agreement_use(agreement, slot);
+    for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; ++i) {
+        if (agreement->calls[i].blocking) {
+            r2_agreement_use(agreement, &agreement->calls[i]);
+        }
+    }
+    *slot = (r2_agreement_call_t){.carrying = carrying, .blocking = blocking};
+    ++agreement->next;
+    *merge_p = carrying && r2_agreement_merge(agreement, number);
+    return number;
+}
+
+void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool dirty)
+{
+    r2_agreement_call_t *slot = &agreement->calls[call % R2_AGREEMENT_AHEAD];
+
+    if (call + R2_AGREEMENT_AHEAD >= agreement->next) {
+        slot->complete = true;
+        slot->outcome = dirty;
+    }
+}

@@ -1,0 +1,293 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The health machine: creation, evidence to its files, timers.
+ */
+#include "r2_config.h"
+
+#include "health/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Names and members of hosts. */
+static void r2_health_place(r2_health_t *health)
+{
+    uint32_t rank, host;
+
+    for (host = 0; host < health->topology.host_count; ++host) {
+        health->lowest[host] = R2_NOBODY;
+    }
+    for (rank = health->topology.rank_count; rank-- > 0;) {
+        host = health->topology.host_of[rank];
+        health->next_member[rank] = R2_NOBODY;
+        if (host < health->topology.host_count) {
+            health->next_member[rank] = health->lowest[host];
+            health->lowest[host] = rank;
+        }
+    }
+}
+
+static r2_status_t r2_health_check(const r2_health_topology_t *topology)
+{
+    uint32_t host, rails = 0;
+
+    if (0 == topology->rank_count || topology->own_rank >= topology->rank_count ||
+        topology->host_of[topology->own_rank] >= topology->host_count) {
+        return R2_ERR_PARAM;
+    }
+    for (host = 0; host < topology->host_count; ++host) {
+        rails = r2_max(rails, topology->rail_count[host]);
+    }
+    return rails > 0 && rails <= R2_RAILS_MAX ? R2_OK : R2_ERR_PARAM;
+}
+
+static r2_status_t r2_health_allocate(r2_health_t *health)
+{
+    const r2_health_topology_t *topology = &health->topology;
+    size_t entries = (size_t) topology->host_count * health->rail_count;
+
+    health->lowest = calloc(topology->host_count, sizeof(health->lowest[0]));
+    health->next_member = calloc(topology->rank_count, sizeof(health->next_member[0]));
+    health->gone = calloc(topology->rank_count, sizeof(health->gone[0]));
+    health->quiet_ns = calloc(entries, sizeof(health->quiet_ns[0]));
+    health->pause_ns = calloc(entries, sizeof(health->pause_ns[0]));
+    health->accused_ns = calloc(entries, sizeof(health->accused_ns[0]));
+    health->since_ns = calloc(entries, sizeof(health->since_ns[0]));
+    if (NULL == health->lowest || NULL == health->next_member || NULL == health->gone ||
+        NULL == health->quiet_ns || NULL == health->pause_ns || NULL == health->accused_ns ||
+        NULL == health->since_ns) {
+        return R2_ERR_NO_MEMORY;
+    }
+    return r2_health_map_init(&health->map, topology->host_count, health->rail_count);
+}
+
+r2_status_t r2_health_create(const r2_health_topology_t *topology, const r2_params_t *params,
+                             const r2_health_ports_t *ports, uint64_t now_ns, r2_health_t **health_p)
+{
+    r2_status_t status = r2_health_check(topology);
+    r2_health_t *health;
+    uint32_t idx;
+
+    if (R2_OK != status) {
+        return status;
+    }
+    health = calloc(1, sizeof(*health));
+    if (NULL == health) {
+        return R2_ERR_NO_MEMORY;
+    }
+    health->topology = *topology;
+    health->params = *params;
+    health->ports = *ports;
+    health->own_host = topology->host_of[topology->own_rank];
+    for (idx = 0; idx < topology->host_count; ++idx) {
+        health->rail_count = r2_max(health->rail_count, topology->rail_count[idx]);
+    }
+    status = r2_health_allocate(health);
+    if (R2_OK != status) {
+        r2_health_destroy(health);
+        return status;
+    }
+    r2_health_place(health);
+    for (idx = 0; idx < R2_RAILS_MAX; ++idx) {
+        health->carrier[idx] = true;
+    }
+    r2_prng_seed(&health->prng, now_ns ^ (uint64_t) topology->own_rank << 40);
+    /* Ids of different processes differ, so that a late answer finds nothing. */
+    health->next_id = (uint64_t) topology->own_rank << 40 | 1;
+    health->outbox_ns = R2_NEVER_NS;
+    health->rotation = health->own_host + 1;
+    *health_p = health;
+    return R2_OK;
+}
+
+void r2_health_destroy(r2_health_t *health)
+{
+    if (NULL == health) {
+        return;
+    }
+    r2_outbox_fini(health);
+    r2_health_map_fini(&health->map);
+    free(health->lowest);
+    free(health->next_member);
+    free(health->gone);
+    free(health->quiet_ns);
+    free(health->pause_ns);
+    free(health->accused_ns);
+    free(health->since_ns);
+    free(health);
+}
+
+/* ---- evidence ---- */
+
+static bool r2_health_concerns(const r2_health_t *health, uint32_t rank, uint32_t rail)
+{
+    return rank < health->topology.rank_count &&
+           health->topology.host_of[rank] < health->topology.host_count &&
+           health->topology.host_of[rank] != health->own_host &&
+           rail < health->topology.rail_count[health->own_host];
+}
+
+void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t peer_rail,
+                    r2_lane_event_t event, r2_status_t why, uint64_t now_ns)
+{
+    uint32_t host;
+
+    if (!r2_health_concerns(health, rank, rail) || rail != peer_rail) {
+        return;
+    }
+    host = health->topology.host_of[rank];
+    switch (event) {
+    case R2_LANE_EVENT_UP:
+        r2_investigation_drop(health, host, rail);
+        health->pause_ns[r2_health_at(health, host, rail)] = 0;
+        r2_heal_lane(health, host, rail, true, now_ns);
+        break;
+    case R2_LANE_EVENT_UNOPENED:
+        if (R2_ERR_REFUSED != why && R2_ERR_UNRESPONSIVE != why) { /* those are answers */
+            r2_heal_lane(health, host, rail, false, now_ns);
+        }
+        r2_investigate(health, rank, rail, now_ns);
+        break;
+    case R2_LANE_EVENT_DOUBT:
+    case R2_LANE_EVENT_SUSPECT:
+    case R2_LANE_EVENT_FAILED:
+        r2_investigate(health, rank, rail, now_ns);
+        break;
+    }
+}
+
+void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns)
+{
+    const r2_health_entry_t *entry;
+    r2_health_entry_t dead = {.verdict = R2_VERDICT_NIC};
+    const r2_health_news_t news = {.time_ns = now_ns, .since_ns = now_ns, .own = true,
+                                   .verdict = R2_VERDICT_NIC, .host = health->own_host,
+                                   .host_b = R2_NOBODY, .rail = rail, .rank = R2_NOBODY,
+                                   .evidence = "no carrier or no address"};
+
+    if (rail >= health->topology.rail_count[health->own_host] || carrier == health->carrier[rail]) {
+        return;
+    }
+    health->carrier[rail] = carrier;
+    r2_heal_carrier(health, rail, carrier, now_ns);
+    if (carrier) {
+        return;
+    }
+    r2_investigation_drop(health, health->own_host, rail);
+    health->ports.rail_state(health->ports.arg, health->own_host, rail, true,
+                             now_ns + r2_health_ms(health->params.heal_min_ms));
+    entry = r2_health_map_entry(&health->map, health->own_host, rail);
+    dead.version = entry->version;
+    if (0 != entry->capacity) {
+        if (!r2_members_is_writer(health)) {
+            health->accused_ns[r2_health_at(health, health->own_host, rail)] = now_ns;
+            health->ports.news(health->ports.arg, &news);
+        }
+        r2_writer_claim(health, health->own_host, rail, &dead, &news, now_ns);
+    }
+}
+
+void r2_health_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
+                    uint64_t interval_ns, uint64_t now_ns)
+{
+    if (r2_health_concerns(health, rank, rail) && interval_ns > 0) {
+        r2_capacity_rate(health, rank, rail, outbound, bytes, now_ns);
+    }
+}
+
+void r2_health_peer(r2_health_t *health, uint32_t rank, bool silent, bool gone, uint64_t now_ns)
+{
+    uint32_t rail, host;
+
+    if (rank >= health->topology.rank_count ||
+        health->topology.host_of[rank] >= health->topology.host_count) {
+        return;
+    }
+    host = health->topology.host_of[rank];
+    if (gone) {
+        r2_spread_gone(health, rank, now_ns);
+        return;
+    }
+    for (rail = 0; silent && host != health->own_host && rail < health->rail_count; ++rail) {
+        if (r2_health_concerns(health, rank, rail) && !r2_investigation_explained(health, host, rail)) {
+            r2_investigate(health, rank, rail, now_ns); /* the others come as a question of it */
+            return;
+        }
+    }
+}
+
+void r2_health_heard(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t id, uint64_t now_ns)
+{
+    (void) now_ns;
+    health->beacons[health->beacon_next++ % R2_BEACONS_MAX] =
+        (r2_beacon_t){.id = id, .rank = rank, .rail = rail};
+    r2_investigation_heard(health, id);
+}
+
+r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *data, size_t bytes,
+                              uint64_t now_ns)
+{
+    r2_notice_t notice, ack = {.kind = R2_NOTICE_ACK};
+
+    if (R2_OK != r2_notice_parse(data, bytes, &notice) || rank >= health->topology.rank_count ||
+        health->topology.host_of[rank] >= health->topology.host_count ||
+        rank == health->topology.own_rank ||
+        (R2_NOTICE_GONE == notice.kind && notice.host_a >= health->topology.rank_count)) {
+        return R2_ERR_WIRE;
+    }
+    switch ((r2_notice_kind_t) notice.kind) {
+    case R2_NOTICE_ACK:
+        r2_outbox_acknowledged(health, rank, notice.id);
+        break;
+    case R2_NOTICE_ASK_PROBE:
+        r2_probes_serve(health, rank, &notice, now_ns);
+        break;
+    case R2_NOTICE_ASK_BEACON:
+        r2_probes_beacon(health, rank, &notice);
+        break;
+    case R2_NOTICE_ANSWER_PROBE:
+    case R2_NOTICE_ANSWER_BEACON:
+        r2_investigation_answered(health, notice.id, (r2_answer_t) notice.answer, now_ns);
+        break;
+    case R2_NOTICE_CHANGE:
+    case R2_NOTICE_PATH:
+    case R2_NOTICE_GONE:
+    case R2_NOTICE_CLAIM:
+        ack.id = notice.id;
+        r2_health_send(health, rank, &ack);
+        r2_spread_notice(health, rank, &notice, now_ns);
+        break;
+    case R2_NOTICE_KIND_END:
+        break;
+    }
+    return R2_OK;
+}
+
+/* ---- timers ---- */
+
+void r2_health_tick(r2_health_t *health, uint64_t now_ns)
+{
+    r2_investigation_tick(health, now_ns);
+    r2_heal_tick(health, now_ns);
+    r2_outbox_tick(health, now_ns);
+}
+
+uint64_t r2_health_deadline_ns(const r2_health_t *health)
+{
+    return r2_min(health->outbox_ns,
+                  r2_min(r2_investigation_deadline_ns(health), r2_heal_deadline_ns(health)));
+}
+
+/* ---- answers ---- */
+
+const r2_health_map_t *r2_health_map(const r2_health_t *health)
+{
+    return &health->map;
+}
+
+bool r2_health_gone(const r2_health_t *health, uint32_t rank)
+{
+    return rank < health->topology.rank_count && health->gone[rank];
+}

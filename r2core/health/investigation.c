@@ -1,0 +1,377 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Investigations: from a suspicion to a verdict.
+ */
+#include "r2_config.h"
+
+#include "health/state.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Deadline in halves of the failure timeout: attempts at 0, 1 and 2 halves; a witness that is asked
+ * last needs two halves for its probe; the rest is for its notices. */
+#define R2_INVESTIGATION_HALVES 7
+
+/** True if what is known tells already why (host, rail) does not answer us. */
+bool r2_investigation_explained(const r2_health_t *health, uint32_t host, uint32_t rail)
+{
+    return 0 == r2_health_map_between(&health->map, health->own_host, host, rail) ||
+           0 != health->accused_ns[r2_health_at(health, host, rail)] ||
+           0 != health->accused_ns[r2_health_at(health, health->own_host, rail)];
+}
+
+static r2_investigation_t *r2_investigation_find(r2_health_t *health, uint32_t host, uint32_t rail)
+{
+    uint32_t idx;
+
+    for (idx = 0; idx < R2_INVESTIGATIONS_MAX; ++idx) {
+        r2_investigation_t *at = &health->investigations[idx];
+
+        if (at->active && at->host == host && at->rail == rail) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+static r2_investigation_t *r2_investigation_by_id(r2_health_t *health, uint64_t id)
+{
+    uint32_t idx;
+
+    for (idx = 0; idx < R2_INVESTIGATIONS_MAX; ++idx) {
+        r2_investigation_t *at = &health->investigations[idx];
+
+        if (at->active && id >= at->id && id < at->id + R2_IDS_PER_INVESTIGATION) {
+            return at;
+        }
+    }
+    return NULL;
+}
+
+static void r2_investigation_close(r2_health_t *health, r2_investigation_t *at)
+{
+    health->investigation_count -= at->active;
+    at->active = false;
+}
+
+/** Ends what goes on about (host, rail), or about a rail of ours, without a verdict. */
+void r2_investigation_drop(r2_health_t *health, uint32_t host, uint32_t rail)
+{
+    uint32_t idx;
+
+    for (idx = 0; idx < R2_INVESTIGATIONS_MAX; ++idx) {
+        r2_investigation_t *at = &health->investigations[idx];
+
+        if (at->rail == rail && (at->host == host || host == health->own_host)) {
+            r2_investigation_close(health, at);
+        }
+    }
+}
+
+/* The next host that could tell: it has the rail, and nothing but a plane is said against it. */
+static uint32_t r2_investigation_witness(r2_health_t *health, uint32_t host, uint32_t rail,
+                                         uint32_t except)
+{
+    uint32_t count = health->topology.host_count, tries;
+
+    for (tries = 0; tries < count; ++tries) {
+        uint32_t other = health->rotation++ % count;
+        const r2_health_entry_t *entry = r2_health_map_entry(&health->map, other, rail);
+
+        if (other != health->own_host && other != host && other != except &&
+            rail < health->topology.rail_count[other] &&
+            (entry->capacity > 0 || R2_VERDICT_PLANE == entry->verdict) &&
+            0 == health->accused_ns[r2_health_at(health, other, rail)] &&
+            !r2_health_map_is_cut(&health->map, health->own_host, other, rail)) {
+            return other;
+        }
+    }
+    return R2_NOBODY;
+}
+
+/* Accusations that no writer ever answered do not count for ever. */
+static void r2_investigation_forget(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+{
+    const uint32_t hosts[] = {host, health->own_host};
+    uint32_t idx;
+
+    for (idx = 0; idx < r2_array_count(hosts); ++idx) {
+        if (hosts[idx] < health->map.host_count && rail < health->rail_count) {
+            uint64_t *accused_ns = &health->accused_ns[r2_health_at(health, hosts[idx], rail)];
+
+            if (now_ns > *accused_ns + 2 * r2_health_ms(health->params.heal_max_ms)) {
+                *accused_ns = 0;
+            }
+        }
+    }
+}
+
+/** Starts to find out why the rail of a process's host does not answer, if that is to be found out. */
+void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t now_ns)
+{
+    uint32_t idx, host = R2_NOBODY == rank ? R2_NOBODY : health->topology.host_of[rank];
+    r2_investigation_t *at = NULL;
+
+    r2_investigation_forget(health, host, rail, now_ns);
+    if (R2_NOBODY == host || host == health->own_host ||
+        rail >= health->topology.rail_count[health->own_host] ||
+        rail >= health->topology.rail_count[host] || !health->carrier[rail] ||
+        health->gone[rank] || now_ns < health->quiet_ns[r2_health_at(health, host, rail)] ||
+        r2_investigation_explained(health, host, rail) ||
+        NULL != r2_investigation_find(health, host, rail)) {
+        return;
+    }
+    for (idx = 0; idx < R2_INVESTIGATIONS_MAX && NULL == at; ++idx) {
+        at = health->investigations[idx].active ? NULL : &health->investigations[idx];
+    }
+    if (NULL == at) {
+        return; /* asked again when the lane fails again */
+    }
+    memset(at, 0, sizeof(*at));
+    at->active = true;
+    ++health->investigation_count;
+    at->host = host;
+    at->rail = rail;
+    at->rank = rank;
+    at->witness = r2_investigation_witness(health, host, rail, R2_NOBODY);
+    at->second = R2_NOBODY == at->witness ? R2_NOBODY
+                                          : r2_investigation_witness(health, host, rail, at->witness);
+    at->id = health->next_id;
+    health->next_id += R2_IDS_PER_INVESTIGATION;
+    at->since_ns = at->next_ns = now_ns;
+    at->deadline_ns =
+        now_ns + r2_health_ms(health->params.failure_timeout_ms) * R2_INVESTIGATION_HALVES / 2;
+    at->own_version = r2_health_map_entry(&health->map, health->own_host, rail)->version;
+    at->peer_version = r2_health_map_entry(&health->map, host, rail)->version;
+    at->asked[R2_QUESTION_PEER].open = at->asked[R2_QUESTION_BEACON].open = true;
+    at->asked[R2_QUESTION_OTHERS].open = health->topology.rail_count[health->own_host] > 1 &&
+                                         health->topology.rail_count[host] > 1;
+    at->asked[R2_QUESTION_WITNESS].open = R2_NOBODY != at->witness;
+    at->asked[R2_QUESTION_WITNESS_PEER].open = R2_NOBODY != at->witness;
+    at->asked[R2_QUESTION_SECOND].open = R2_NOBODY != at->second;
+    at->asked[R2_QUESTION_SECOND_PEER].open = R2_NOBODY != at->second;
+    at->asked[R2_QUESTION_WITNESS_SECOND].open = R2_NOBODY != at->second;
+}
+
+/* ---- verdict ---- */
+
+static void r2_investigation_text(const r2_health_t *health, const r2_investigation_t *at,
+                                  const r2_evidence_t *evidence, char *text_p, size_t bytes)
+{
+    static const char *const words[] = {"not known", "answers", "silent"};
+    const char *const *names = health->topology.host_name;
+    bool one = R2_NOBODY != at->witness, two = R2_NOBODY != at->second;
+
+    (void) snprintf(text_p, bytes,
+                    "peer %s, witness %s %s, from there %s, second witness %s %s, from there %s, "
+                    "other rails %s, process %s",
+                    words[evidence->self_peer], one ? names[at->witness] : "none",
+                    words[evidence->self_witness], words[evidence->witness_peer],
+                    two ? names[at->second] : "none", words[evidence->self_second],
+                    words[evidence->second_peer], words[evidence->others],
+                    words[evidence->process]);
+}
+
+/* Accuses the NIC of one host: lanes over it stop at once, its writer is told. */
+static void r2_investigation_accuse(r2_health_t *health, uint32_t host, uint32_t rail,
+                                    uint32_t version, const r2_health_news_t *news, uint64_t now_ns)
+{
+    const r2_health_entry_t entry = {.version = version, .verdict = (uint8_t) news->verdict,
+                                     .direction = (uint8_t) news->direction};
+    bool writes = host == health->own_host && r2_members_is_writer(health);
+    r2_health_news_t told = *news;
+
+    if (!writes) {
+        told.host = host;
+        health->accused_ns[r2_health_at(health, host, rail)] = r2_max(news->since_ns, 1ull);
+        health->ports.rail_state(health->ports.arg, host, rail, true,
+                                 now_ns + r2_health_ms(health->params.heal_max_ms));
+        health->ports.news(health->ports.arg, &told);
+    }
+    r2_writer_claim(health, host, rail, &entry, news, now_ns);
+}
+
+static void r2_investigation_act(r2_health_t *health, const r2_investigation_t *at,
+                                 const r2_conclusion_t *conclusion, r2_health_news_t *news,
+                                 uint64_t now_ns)
+{
+    bool plane = R2_VERDICT_PLANE == conclusion->verdict;
+
+    switch (conclusion->verdict) {
+    case R2_VERDICT_NIC:
+    case R2_VERDICT_PLANE:
+        if (plane || 0 != (conclusion->blame & R2_BLAME_SELF)) {
+            r2_investigation_accuse(health, health->own_host, at->rail, at->own_version, news, now_ns);
+        }
+        if (plane || 0 != (conclusion->blame & R2_BLAME_PEER)) {
+            r2_investigation_accuse(health, at->host, at->rail, at->peer_version, news, now_ns);
+        }
+        break;
+    case R2_VERDICT_PATH:
+    case R2_VERDICT_AMBIGUOUS:
+        r2_spread_path(health, at->host, at->rail, true, at->rank, news, now_ns);
+        break;
+    case R2_VERDICT_PEER_BUSY:
+    case R2_VERDICT_PEER_GONE:
+    case R2_VERDICT_PEER_SILENT:
+        news->rank = at->rank;
+        news->rail = R2_VERDICT_PEER_SILENT == conclusion->verdict ? R2_NOBODY : at->rail;
+        health->ports.news(health->ports.arg, news);
+        break;
+    case R2_VERDICT_HEALTHY:
+        health->ports.news(health->ports.arg, news);
+        break;
+    case R2_VERDICT_SLOW:
+    case R2_VERDICT_COUNT:
+        break;
+    }
+}
+
+static void r2_investigation_end(r2_health_t *health, r2_investigation_t *at,
+                                 const r2_evidence_t *evidence, const r2_conclusion_t *conclusion,
+                                 uint64_t now_ns)
+{
+    size_t where = r2_health_at(health, at->host, at->rail);
+    r2_investigation_t ended = *at;
+    char text[512];
+    r2_health_news_t news = {.time_ns = now_ns, .verdict = conclusion->verdict,
+                             .direction = conclusion->direction, .host = at->host,
+                             .host_b = R2_NOBODY, .rail = at->rail, .rank = R2_NOBODY,
+                             .capacity = r2_health_map_entry(&health->map, at->host, at->rail)->capacity,
+                             .own = true, .since_ns = at->since_ns, .evidence = text};
+
+    r2_investigation_close(health, at);
+    health->pause_ns[where] = r2_clamp_u64(2 * health->pause_ns[where],
+                                           r2_health_ms(health->params.heal_min_ms),
+                                           r2_health_ms(health->params.heal_max_ms));
+    health->quiet_ns[where] = now_ns + health->pause_ns[where];
+    if (r2_investigation_explained(health, ended.host, ended.rail)) {
+        return;
+    }
+    r2_investigation_text(health, &ended, evidence, text, sizeof(text));
+    r2_investigation_act(health, &ended, conclusion, &news, now_ns);
+}
+
+/* A direction takes the beacons' answers, which may come after the verdict is clear. */
+static bool r2_investigation_waits(const r2_investigation_t *at, const r2_conclusion_t *conclusion)
+{
+    const r2_asked_t *beacon = &at->asked[R2_QUESTION_BEACON];
+
+    return (R2_VERDICT_NIC == conclusion->verdict || R2_VERDICT_PATH == conclusion->verdict) &&
+           0 == beacon->yes + beacon->no;
+}
+
+/* A process that was stopped itself has asked too little and has answers from another time. */
+static bool r2_investigation_overslept(r2_health_t *health, r2_investigation_t *at,
+                                       uint64_t now_ns)
+{
+    if (now_ns > at->next_ns + r2_health_ms(health->params.failure_timeout_ms)) {
+        r2_investigation_close(health, at); /* a lane that is still broken will say so again */
+    }
+    return !at->active;
+}
+
+static void r2_investigation_weigh(r2_health_t *health, r2_investigation_t *at, uint64_t now_ns)
+{
+    bool final = now_ns >= at->deadline_ns || r2_questions_settled(at);
+    r2_conclusion_t conclusion;
+    r2_evidence_t evidence;
+
+    if (r2_investigation_overslept(health, at, now_ns)) {
+        return;
+    }
+    r2_questions_evidence(health, at, final, &evidence);
+    if (r2_verdict_conclude(&evidence, final, &conclusion) &&
+        (final || !r2_investigation_waits(at, &conclusion))) {
+        r2_investigation_end(health, at, &evidence, &conclusion, now_ns);
+    }
+}
+
+/* ---- answers ---- */
+
+static void r2_asked_add(r2_asked_t *asked, r2_answer_t answer)
+{
+    asked->yes += R2_ANSWER_YES == answer;
+    asked->no += R2_ANSWER_NO == answer;
+    asked->unable += R2_ANSWER_UNKNOWN == answer;
+}
+
+void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer,
+                             uint64_t now_ns)
+{
+    r2_investigation_t *at = r2_investigation_by_id(health, probe->asked_id);
+
+    if (NULL != at) {
+        r2_asked_add(&at->asked[probe->what], answer);
+        r2_investigation_weigh(health, at, now_ns);
+    }
+}
+
+/** A witness or the peer answered by notice; perhaps twice. */
+void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t answer, uint64_t now_ns)
+{
+    r2_investigation_t *at = r2_investigation_by_id(health, id);
+    uint32_t question, attempt;
+    r2_asked_t *asked;
+
+    if (NULL == at) {
+        return;
+    }
+    question = (uint32_t) (id - at->id) % R2_QUESTION_COUNT;
+    attempt = (uint32_t) (id - at->id) / R2_QUESTION_COUNT;
+    asked = &at->asked[question];
+    if (question <= R2_QUESTION_OTHERS || attempt >= R2_ATTEMPTS || !asked->open) {
+        return;
+    }
+    r2_asked_add(asked, answer);
+    if (R2_ANSWER_NO == answer) {
+        asked->no_attempts |= (uint8_t) (1u << attempt);
+    }
+    r2_investigation_weigh(health, at, now_ns);
+}
+
+/** The peer's beacon came in. */
+void r2_investigation_heard(r2_health_t *health, uint64_t id)
+{
+    r2_investigation_t *at = r2_investigation_by_id(health, id);
+
+    if (NULL != at) {
+        at->beacon_in = true;
+    }
+}
+
+void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
+{
+    uint64_t half_ns = r2_health_ms(health->params.failure_timeout_ms) / 2;
+    uint32_t idx;
+
+    for (idx = 0; idx < R2_INVESTIGATIONS_MAX; ++idx) {
+        r2_investigation_t *at = &health->investigations[idx];
+
+        if (at->active && now_ns >= at->next_ns &&
+            !r2_investigation_overslept(health, at, now_ns)) {
+            if (at->attempts < R2_ATTEMPTS) {
+                r2_questions_put(health, at);
+            }
+            at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + half_ns : at->deadline_ns;
+            r2_investigation_weigh(health, at, now_ns);
+        }
+    }
+}
+
+uint64_t r2_investigation_deadline_ns(const r2_health_t *health)
+{
+    uint64_t deadline_ns = R2_NEVER_NS;
+    uint32_t idx, left = health->investigation_count;
+
+    for (idx = 0; left > 0 && idx < R2_INVESTIGATIONS_MAX; ++idx) {
+        if (health->investigations[idx].active) {
+            --left;
+            deadline_ns = r2_min(deadline_ns, health->investigations[idx].next_ns);
+        }
+    }
+    return deadline_ns;
+}
