@@ -133,9 +133,21 @@ void r2_exec_fini(r2_exec_t *exec)
     r2_schedule_fini(&exec->schedule);
 }
 
+void r2_exec_leave(r2_exec_t *exec)
+{
+    if (exec->in_ready) {
+        exec->in_ready = false;
+        DL_DELETE(exec->engine->ready, exec);
+    }
+    if (exec->in_finished) {
+        exec->in_finished = false;
+        DL_DELETE(exec->engine->finished, exec);
+    }
+}
+
 static void r2_exec_ready(r2_exec_t *exec)
 {
-    if (!exec->in_ready && !exec->in_finished) {
+    if (!exec->in_ready && !exec->over) {
         exec->in_ready = true;
         DL_APPEND(exec->engine->ready, exec);
     }
@@ -143,15 +155,12 @@ static void r2_exec_ready(r2_exec_t *exec)
 
 static void r2_exec_finish(r2_exec_t *exec, r2_status_t status)
 {
-    if (exec->in_finished) {
+    if (exec->over) {
         return;
     }
-    if (exec->in_ready) {
-        exec->in_ready = false;
-        DL_DELETE(exec->engine->ready, exec);
-    }
+    r2_exec_leave(exec);
     exec->status = status;
-    exec->in_finished = true;
+    exec->over = exec->in_finished = true;
     DL_APPEND(exec->engine->finished, exec);
 }
 
@@ -203,7 +212,7 @@ static void r2_exec_row_done(void *arg, r2_status_t status)
     r2_exec_row_t *handle = arg;
     r2_exec_t *exec = handle->exec;
 
-    if (exec->in_finished) {
+    if (exec->over) {
         return;
     }
     if (R2_OK != status) {
@@ -275,7 +284,8 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         .bytes = row->bytes,
         .chunk_bytes = (uint32_t) exec->schedule.chunk_bytes,
         .digest = exec->schedule.digest,
-        .priority = row->priority,
+        .order = row->order,
+        .dirty = exec->carrying && exec->dirty,
         .done = r2_exec_row_done,
         .arg = handle,
     };
@@ -310,6 +320,7 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         .sink = moved ? r2_exec_sink : NULL,
         .bytes = row->bytes,
         .digest = exec->schedule.digest,
+        .dirty = exec->carrying ? &exec->dirty : NULL,
         .done = r2_exec_row_done,
         .arg = handle,
     };
@@ -385,12 +396,12 @@ static unsigned r2_exec_run(r2_exec_t *exec)
 {
     unsigned started = 0;
 
-    while (exec->held_head < exec->held_tail && !exec->in_finished &&
+    while (exec->held_head < exec->held_tail && !exec->over &&
            r2_exec_start_row(exec, exec->held[exec->held_head])) {
         ++exec->held_head;
         ++started;
     }
-    while (exec->queue_head < exec->queue_tail && !exec->in_finished) {
+    while (exec->queue_head < exec->queue_tail && !exec->over) {
         uint32_t index = exec->queue[exec->queue_head++];
 
         if (r2_exec_start_row(exec, index)) {
@@ -423,6 +434,7 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine)
     r2_exec_t *exec = engine->finished;
 
     if (NULL != exec) {
+        exec->in_finished = false;
         DL_DELETE(engine->finished, exec);
     }
     if (NULL != exec && R2_OK == exec->status && NULL != exec->scratch) {

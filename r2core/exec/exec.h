@@ -61,7 +61,10 @@ typedef struct r2_exec {
     uint32_t held_head, held_tail;
     uint32_t rows_left;
     uint64_t packed_bytes;     /* in packed sends under way */
-    bool in_ready, in_finished;
+    bool carrying;             /* messages carry the dirty bit (health/agreement.h) */
+    bool dirty;                /* ours, or that of a message received so far */
+    bool in_ready, in_finished; /* on which list of the engine */
+    bool over;                  /* its status is final */
     r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 
@@ -79,6 +82,9 @@ void r2_exec_start(r2_exec_t *exec);
 /** Ends a run with an error. The caller withdraws its messages from the links. */
 void r2_exec_abort(r2_exec_t *exec, r2_status_t status);
 void r2_exec_fini(r2_exec_t *exec);
+
+/** Takes a run off the lists of its engine: nobody looks at it any more. Nothing happens if it is on none. */
+void r2_exec_leave(r2_exec_t *exec);
 
 /** Starts rows as far as they go. Application threads only. @return rows started. */
 unsigned r2_engine_run(r2_engine_t *engine);

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Allgather(v) around a ring, pipelined: for long blocks on very many ranks.
+ * Allgather(v) around a ring, pipelined: for long blocks on very many ranks, and where some hosts share
+ * no rail: the ring then goes in an order in which neighbours do (order.c).
  *
  * Three ranks; each sends to the next and receives from the one before. Blocks go on in segments,
  * each as soon as it has arrived, so that steps overlap:
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 
 #include "plan/layout.h"
+#include "plan/order.h"
 #include "plan/rows.h"
 
 typedef struct ring {
@@ -30,7 +32,17 @@ typedef struct ring {
     uint64_t segment_bytes;
     uint32_t segments; /* of the longest block */
     uint32_t *arrived; /* owned; per segment, the receive of the step before */
+    int32_t *order;    /* owned; ranks by place in the circle */
+    int32_t place;     /* of this rank */
 } ring_t;
+
+/** The rank `step` places further on (or, negative, back). */
+static int32_t ring_rank(const ring_t *ring, int32_t step)
+{
+    const int32_t size = ring->input->size;
+
+    return ring->order[((ring->place + step) % size + size) % size];
+}
 
 static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t block, uint32_t k)
 {
@@ -49,10 +61,10 @@ static r2_region_t ring_place(const ring_t *ring, int32_t block, uint32_t k)
 static void ring_rows(ring_t *ring)
 {
     const r2_plan_input_t *input = ring->input;
-    const int32_t next = r2_input_peer(input, 1), before = r2_input_peer(input, -1);
+    const int32_t next = ring_rank(ring, 1), before = ring_rank(ring, -1);
 
     for (int32_t step = 0; step < input->size - 1; step++) {
-        int32_t gives = r2_input_peer(input, -step), takes = r2_input_peer(input, -step - 1);
+        int32_t gives = ring_rank(ring, -step), takes = ring_rank(ring, -step - 1);
 
         for (uint32_t k = 0; k < ring->segments; k++) {
             r2_region_t src = 0 == step && !input->in_place
@@ -71,6 +83,24 @@ static void ring_rows(ring_t *ring)
     }
 }
 
+/** Finds the circle, and notes it in the digest if it is not that of ranks. */
+static r2_status_t ring_order(ring_t *ring)
+{
+    r2_status_t status = r2_order_ring(ring->input->topology, ring->input->size, ring->order);
+
+    for (int32_t i = 0; R2_OK == status && i < ring->input->size; i++) {
+        if (ring->order[i] == ring->input->rank) {
+            ring->place = i;
+        }
+        if (ring->order[i] != i) {
+            ring->schedule->digest =
+                r2_digest_fold(ring->schedule->digest,
+                               (uint64_t) i << 32 | (uint32_t) ring->order[i]);
+        }
+    }
+    return status;
+}
+
 r2_status_t r2_build_allgather_ring(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     ring_t ring = {.input = input, .schedule = schedule};
@@ -83,15 +113,16 @@ r2_status_t r2_build_allgather_ring(const r2_plan_input_t *input, r2_schedule_t 
     ring.segments = r2_segment_count(ring.blocks.largest_bytes, ring.segment_bytes);
     r2_plan_note_message(schedule, ring.segment_bytes);
     ring.arrived = malloc(ring.segments * sizeof(*ring.arrived));
-    if (NULL == ring.arrived) {
-        status = R2_ERR_NO_MEMORY;
-    } else {
+    ring.order = malloc((size_t) input->size * sizeof(*ring.order));
+    status = NULL == ring.arrived || NULL == ring.order ? R2_ERR_NO_MEMORY : ring_order(&ring);
+    if (R2_OK == status) {
         for (uint32_t k = 0; k < ring.segments; k++) {
             ring.arrived[k] = R2_NO_ROW;
         }
         ring_rows(&ring);
     }
     free(ring.arrived);
+    free(ring.order);
     r2_layout_fini(&ring.blocks);
     return status;
 }

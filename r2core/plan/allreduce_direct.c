@@ -19,7 +19,10 @@
  * segment on. Peers are taken in the order rank + 1, rank + 2, ... so that no rank is everybody's
  * first.
  *
- * Each rank sends and receives 2 (n - 1) / n of the vector, the least there is with equal shares.
+ * With equal shares each rank sends and receives 2 (n - 1) / n of the vector, with a share s of the
+ * vector 1 + (n - 2) s (allreduce_weighted.c). Shares of all lengths have equally many segments, so
+ * that short and long ones take part in the pipeline from its start to its end. Whoever owns an
+ * element, it is folded in the same order: the result does not depend on the shares.
  *
  * Source: reduce-scatter and allgather by direct exchange, as for instance in R. Rabenseifner,
  * "Optimization of Collective Reduction Operations", ICCS 2004. Deviation: segments, canonical
@@ -37,25 +40,32 @@
 typedef struct direct {
     const r2_plan_input_t *input; /* borrowed */
     r2_schedule_t *schedule;      /* borrowed */
-    r2_layout_t shares;
-    uint64_t segment_bytes;
+    const r2_layout_t *shares;    /* borrowed */
+    uint64_t segment_bytes;       /* of the longest share */
+    uint32_t segments;
     r2_fold_t fold;
     uint32_t *sent; /* owned; per rank, the send of our contribution to its segment */
 } direct_t;
 
+static uint64_t direct_segment_bytes(const direct_t *d, int32_t owner)
+{
+    return r2_segment_bytes_among(d->input, r2_layout_bytes(d->shares, owner),
+                                  d->shares->largest_bytes, d->segment_bytes);
+}
+
 /** The part of segment k of a rank's share. */
 static r2_msg_t direct_msg(const direct_t *d, int32_t peer, int32_t owner, uint32_t k, bool result)
 {
-    return (r2_msg_t){
-        .peer = peer,
-        .tag = 2 * k + (result ? 1 : 0),
-        .priority = result ? 1 : 0,
-        .bytes = r2_segment_length(r2_layout_bytes(&d->shares, owner), d->segment_bytes, k)};
+    return (r2_msg_t){.peer = peer,
+                      .tag = 2 * k + (result ? 1 : 0),
+                      .order = k,
+                      .bytes = r2_segment_length(r2_layout_bytes(d->shares, owner),
+                                                 direct_segment_bytes(d, owner), k)};
 }
 
 static r2_region_t direct_region(const direct_t *d, r2_buf_t buf, int32_t owner, uint32_t k)
 {
-    return r2_at(buf, d->shares.start[owner] + k * d->segment_bytes);
+    return r2_at(buf, d->shares->start[owner] + k * direct_segment_bytes(d, owner));
 }
 
 static void direct_contribute(direct_t *d, uint32_t k)
@@ -105,18 +115,17 @@ static void direct_collect(direct_t *d, uint32_t k)
 static r2_status_t direct_rows(direct_t *d)
 {
     const r2_plan_input_t *input = d->input;
-    uint64_t own_bytes = r2_layout_bytes(&d->shares, input->rank);
+    uint64_t own_bytes = r2_layout_bytes(d->shares, input->rank);
+    uint64_t own_segment_bytes = direct_segment_bytes(d, input->rank);
     bool staged = input->in_place && input->rank != input->size - 1;
     r2_status_t status;
 
-    d->segment_bytes = r2_segment_bytes_staged(input, d->shares.largest_bytes);
-    r2_plan_note_message(d->schedule, d->segment_bytes);
-    status = r2_fold_init(&d->fold, input, d->schedule, staged, d->segment_bytes,
-                          r2_segment_count(own_bytes, d->segment_bytes));
+    status = r2_fold_init(&d->fold, input, d->schedule, staged, own_segment_bytes,
+                          r2_segment_count(own_bytes, own_segment_bytes));
     if (R2_OK != status) {
         return status;
     }
-    for (uint32_t k = 0; k < r2_segment_count(d->shares.largest_bytes, d->segment_bytes); k++) {
+    for (uint32_t k = 0; k < d->segments; k++) {
         direct_contribute(d, k);
         direct_own_segment(d, k);
         direct_collect(d, k);
@@ -125,22 +134,31 @@ static r2_status_t direct_rows(direct_t *d)
     return R2_OK;
 }
 
-r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                                      const r2_layout_t *shares)
 {
-    direct_t d = {.input = input, .schedule = schedule};
-    r2_status_t status;
+    direct_t d = {.input = input, .schedule = schedule, .shares = shares};
+    r2_status_t status = R2_ERR_NO_MEMORY;
 
-    status = r2_layout_shares(&d.shares, input->size, input->count, input->element_bytes);
-    if (R2_OK != status) {
-        return status;
-    }
+    d.segment_bytes = r2_segment_bytes_staged(input, shares->largest_bytes);
+    d.segments = r2_segment_count(shares->largest_bytes, d.segment_bytes);
+    r2_plan_note_message(schedule, d.segment_bytes);
     d.sent = malloc((size_t) input->size * sizeof(*d.sent));
-    if (NULL == d.sent) {
-        status = R2_ERR_NO_MEMORY;
-    } else {
+    if (NULL != d.sent) {
         status = direct_rows(&d);
     }
     free(d.sent);
-    r2_layout_fini(&d.shares);
+    return status;
+}
+
+r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    r2_layout_t shares;
+    r2_status_t status = r2_layout_shares(&shares, input->size, input->count, input->element_bytes);
+
+    if (R2_OK == status) {
+        status = r2_build_allreduce_shares(input, schedule, &shares);
+        r2_layout_fini(&shares);
+    }
     return status;
 }

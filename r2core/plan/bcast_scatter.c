@@ -44,6 +44,7 @@ static r2_msg_t scatter_msg(const scatter_t *s, int32_t peer, int32_t share, uin
     return (r2_msg_t){
         .peer = peer,
         .tag = k,
+        .order = k,
         .bytes = r2_segment_length(r2_layout_bytes(&s->shares, share), s->segment_bytes, k)};
 }
 

@@ -7,6 +7,7 @@
 #ifndef R2_PLAN_BUILDERS_H
 #define R2_PLAN_BUILDERS_H
 
+#include "plan/layout.h"
 #include "plan/plan.h"
 
 /**
@@ -20,6 +21,9 @@ r2_status_t r2_build_allreduce_doubling(const r2_plan_input_t *input, r2_schedul
 r2_status_t r2_build_allreduce_exchange(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allreduce_ring(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_allreduce_weighted(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_allreduce_hierarchical(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_allreduce_r2(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allgather_bruck(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allgather_ring(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allgather_direct(const r2_plan_input_t *input, r2_schedule_t *schedule);
@@ -27,10 +31,36 @@ r2_status_t r2_build_reduce_scatter_direct(const r2_plan_input_t *input, r2_sche
 r2_status_t r2_build_bcast_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_bcast_scatter(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_barrier_dissemination(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_reduce_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_reduce_chain(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_reduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_scan_doubling(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_scan_chain(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_gather_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_scatter_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_alltoall_bruck(const r2_plan_input_t *input, r2_schedule_t *schedule);
+/** gather, scatter, alltoall straight from sender to receiver; and lists of messages. */
+r2_status_t r2_build_exchange_blocks(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_exchange_edges(const r2_plan_input_t *input, r2_schedule_t *schedule);
+
+/** Direct exchange in canonical order with any shares: rank r owns block r of the layout. */
+r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                                      const r2_layout_t *shares);
 
 /** Staging memory that these need at most, bytes. Equal on all ranks. */
 uint64_t r2_allreduce_doubling_scratch(const r2_plan_input_t *input);
 uint64_t r2_allreduce_exchange_scratch(const r2_plan_input_t *input);
+uint64_t r2_reduce_binomial_scratch(const r2_plan_input_t *input);
+uint64_t r2_scan_doubling_scratch(const r2_plan_input_t *input);
+uint64_t r2_alltoall_bruck_scratch(const r2_plan_input_t *input);
+/** Here: at least. */
+uint64_t r2_allreduce_hierarchical_scratch(const r2_plan_input_t *input);
+
+/** Part of the vector that goes round without the slowest rank, of which `lost_ppm` of the rate is gone. */
+uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size);
+
+/** Are the ranks of hosts in blocks, in the order of hosts? Else operations must commute. */
+bool r2_allreduce_hierarchical_ordered(const r2_plan_input_t *input);
 
 /** Notes the longest message (equal on all ranks): decides digest and chunk length. */
 void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes);

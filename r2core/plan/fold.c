@@ -137,3 +137,13 @@ uint32_t r2_fold_finish(r2_fold_t *fold, const r2_fold_segment_t *segment, const
     fold->slot_free[fold_acc_slot(fold, segment->index)] = copied;
     return copied;
 }
+
+r2_region_t r2_fold_accumulator(const r2_fold_t *fold, const r2_fold_segment_t *segment)
+{
+    return fold_acc(fold, segment);
+}
+
+void r2_fold_release(r2_fold_t *fold, const r2_fold_segment_t *segment, uint32_t row)
+{
+    fold->slot_free[fold_acc_slot(fold, segment->index)] = row;
+}

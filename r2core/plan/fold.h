@@ -60,4 +60,9 @@ uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment
 uint32_t r2_fold_finish(r2_fold_t *fold, const r2_fold_segment_t *segment, const uint32_t *deps,
                         uint32_t dep_count);
 
+/** Where a staged segment is folded: it may be read after r2_fold_contributions() ... */
+r2_region_t r2_fold_accumulator(const r2_fold_t *fold, const r2_fold_segment_t *segment);
+/** ... and used again after a row: instead of r2_fold_finish(). */
+void r2_fold_release(r2_fold_t *fold, const r2_fold_segment_t *segment, uint32_t row);
+
 #endif

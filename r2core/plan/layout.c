@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "plan/kinds.h"
 
 /*
  * Segment lengths, per block of one owner:
@@ -61,6 +62,34 @@ r2_status_t r2_layout_shares(r2_layout_t *layout, int32_t blocks, uint64_t count
     return R2_OK;
 }
 
+r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64_t *weights,
+                               uint64_t count, uint64_t element_bytes)
+{
+    uint64_t total = 0, weight = 0, given = 0;
+    r2_status_t status;
+
+    for (int32_t b = 0; b < blocks; b++) {
+        total += weights[b];
+    }
+    if (0 == total) {
+        return r2_layout_shares(layout, blocks, count, element_bytes);
+    }
+    status = layout_alloc(layout, blocks);
+    if (R2_OK != status) {
+        return status;
+    }
+    for (int32_t b = 0; b < blocks; b++) {
+        /* ends are rounded, not lengths: they sum to the vector whatever is lost */
+        uint64_t end;
+
+        weight += weights[b];
+        end = (uint64_t) ((unsigned __int128) count * weight / total);
+        layout_append(layout, b, (end - given) * element_bytes);
+        given = end;
+    }
+    return R2_OK;
+}
+
 r2_status_t r2_layout_blocks(r2_layout_t *layout, const r2_plan_input_t *input)
 {
     r2_status_t status = layout_alloc(layout, input->size);
@@ -102,6 +131,11 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, 
     uint64_t segments;
 
     want = r2_max(want, segment_floor(input, largest_bytes));
+    /* messages of buffers that are not contiguous are packed whole, whatever the number of segments; room is left
+     * for rounding up to cache lines */
+    if (input->message_max_bytes > R2_SLOT_ALIGN && !r2_kind(input->kind)->reduces) {
+        want = r2_min(want, input->message_max_bytes - R2_SLOT_ALIGN);
+    }
     segments = r2_max((largest_bytes + want - 1) / want, 1u);
     want = r2_max((largest_bytes + segments - 1) / segments, 1u);
     /* whole cache lines where that is little against the segment */
@@ -126,26 +160,44 @@ uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_
     return r2_max(segment, element);
 }
 
+uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,
+                                uint64_t largest_bytes, uint64_t longest_segment_bytes)
+{
+    const uint64_t segments = r2_segment_count(largest_bytes, longest_segment_bytes);
+    uint64_t unit = input->element_bytes, want;
+
+    if (block_bytes + unit >= largest_bytes) {
+        return longest_segment_bytes;
+    }
+    want = (block_bytes + segments - 1) / segments;
+    if (want >= 16 * R2_SLOT_ALIGN && 0 == R2_SLOT_ALIGN % unit) {
+        unit = R2_SLOT_ALIGN;
+    }
+    want = r2_round_up(r2_max(want, r2_max(input->chunk_min_bytes, 1u)), unit);
+    return r2_min(want, longest_segment_bytes);
+}
+
 uint64_t r2_input_total_count(const r2_plan_input_t *input)
 {
     uint64_t total = 0;
 
-    switch (input->kind) {
-    case R2_COLL_ALLREDUCE:
-    case R2_COLL_BCAST:
+    switch (r2_kind(input->kind)->span) {
+    case R2_SPAN_VECTOR:
         return input->count;
-    case R2_COLL_ALLGATHER:
-    case R2_COLL_REDUCE_SCATTER_BLOCK:
+    case R2_SPAN_BLOCKS:
         return input->count * (uint64_t) input->size;
-    case R2_COLL_ALLGATHERV:
-    case R2_COLL_REDUCE_SCATTER:
+    case R2_SPAN_COUNTS:
         for (int32_t r = 0; r < input->size; r++) {
             total += input->counts[r];
         }
         return total;
-    case R2_COLL_BARRIER:
-    case R2_COLL_KIND_COUNT:
-    default:
-        return 0;
+    case R2_SPAN_EDGES:
+        for (uint32_t i = 0; i < input->send_count; i++) {
+            total += input->sends[i].bytes;
+        }
+        return total;
+    case R2_SPAN_NONE:
+        break;
     }
+    return 0;
 }

@@ -23,6 +23,12 @@ typedef struct r2_layout {
 /** Cuts `count` elements into `blocks` shares whose lengths differ by one element at most. */
 r2_status_t r2_layout_shares(r2_layout_t *layout, int32_t blocks, uint64_t count,
                              uint64_t element_bytes);
+/**
+ * As r2_layout_shares(), with shares in proportion to weights, rounded to elements. A share of weight
+ * 0 is empty; with all weights 0 shares are equal. The sum of weights must stay below 2^63.
+ */
+r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64_t *weights,
+                               uint64_t count, uint64_t element_bytes);
 /** The blocks that the arguments give: counts[], or `count` elements for each rank. */
 r2_status_t r2_layout_blocks(r2_layout_t *layout, const r2_plan_input_t *input);
 void r2_layout_fini(r2_layout_t *layout);
@@ -77,7 +83,15 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes,
 /** As r2_segment_bytes(), shortened so that contributions fit the staging memory. */
 uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes);
 
-/** Elements of the whole vector: all blocks of all ranks. */
+/**
+ * Segment length of one of several blocks of unequal length: as many segments as the longest has, but
+ * none too short.
+ * @param longest_segment_bytes  segment length of the longest block; the result is no longer.
+ */
+uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,
+                                uint64_t largest_bytes, uint64_t longest_segment_bytes);
+
+/** Elements of the whole vector: all blocks of all ranks. Of messages: bytes that this rank sends. */
 uint64_t r2_input_total_count(const r2_plan_input_t *input);
 
 /** Where this rank's contribution lies. */

@@ -8,18 +8,52 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_direct.c \
     r2core/plan/allreduce_doubling.c \
     r2core/plan/allreduce_exchange.c \
+    r2core/plan/allreduce_hierarchical.c \
+    r2core/plan/allreduce_r2.c \
     r2core/plan/allreduce_ring.c \
+    r2core/plan/allreduce_weighted.c \
+    r2core/plan/alltoall_bruck.c \
     r2core/plan/barrier.c \
     r2core/plan/bcast_binomial.c \
     r2core/plan/bcast_scatter.c \
     r2core/plan/builders.h \
+    r2core/plan/cache.c \
+    r2core/plan/cache.h \
+    r2core/plan/classes.c \
+    r2core/plan/classes.h \
+    r2core/plan/cost.c \
+    r2core/plan/cost.h \
+    r2core/plan/exchange.c \
+    r2core/plan/families.c \
+    r2core/plan/family.h \
     r2core/plan/fold.c \
     r2core/plan/fold.h \
+    r2core/plan/forecast.c \
+    r2core/plan/forecast.h \
+    r2core/plan/gather_binomial.c \
+    r2core/plan/kinds.c \
+    r2core/plan/kinds.h \
+    r2core/plan/known.c \
+    r2core/plan/known.h \
     r2core/plan/layout.c \
     r2core/plan/layout.h \
+    r2core/plan/order.c \
+    r2core/plan/order.h \
     r2core/plan/plan.c \
     r2core/plan/plan.h \
+    r2core/plan/reduce_binomial.c \
+    r2core/plan/reduce_chain.c \
+    r2core/plan/reduce_direct.c \
     r2core/plan/reduce_scatter_direct.c \
+    r2core/plan/ring.h \
     r2core/plan/rows.c \
     r2core/plan/rows.h \
-    r2core/plan/thresholds.def
+    r2core/plan/scan_chain.c \
+    r2core/plan/scan_doubling.c \
+    r2core/plan/scatter_binomial.c \
+    r2core/plan/shares.c \
+    r2core/plan/shares.h \
+    r2core/plan/slots.c \
+    r2core/plan/slots.h \
+    r2core/plan/thresholds.def \
+    r2core/plan/tree.h

@@ -11,8 +11,11 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "plan/builders.h"
+#include "plan/family.h"
+#include "plan/forecast.h"
+#include "plan/kinds.h"
 #include "plan/layout.h"
+#include "plan/order.h"
 #include "plan/rows.h"
 
 enum {
@@ -21,31 +24,30 @@ enum {
 #undef R2_THRESHOLD
 };
 
-/* Unit of striping: 1/512 of the bytes is short against the whole, so that rails end together. */
-#define R2_CHUNKS_PER_PLAN 512u
+/*
+ * Unit of striping: rails end together up to a chunk, which costs time in proportion to its length, and
+ * every chunk costs the same whatever its length: the sum is least at a length that grows as the root of
+ * the bytes. Measured on 4 and 8 rails: 32 KiB for 64 MiB.
+ */
+#define R2_CHUNK_ROOT 16u /* square of the length, over the bytes */
 
-typedef struct r2_algorithm {
-    const char *name;
-    r2_build_fn_t build;
-    const char *instead; /* name in the plan when it stands in for one asked for by name */
-} r2_algorithm_t;
-
-/* Algorithms of one family of collectives; `direct` comes last and is always permitted. */
-typedef struct r2_family {
-    const r2_algorithm_t *algorithms;
-    size_t count;
-    const char *names;
-    /* by size, from values equal on all ranks only */
-    const r2_algorithm_t *(*choose)(const r2_plan_input_t *input, uint64_t total_bytes);
-    /* may this one, asked for by name, run? NULL: all may */
-    bool (*permitted)(const r2_plan_input_t *input, const r2_algorithm_t *algorithm);
-} r2_family_t;
-
-enum { DOUBLING, EXCHANGE, ALLREDUCE_RING, ALLREDUCE_DIRECT, ALLREDUCE_COUNT };
+enum {
+    DOUBLING,
+    EXCHANGE,
+    ALLREDUCE_RING,
+    ALLREDUCE_R2,
+    HIERARCHICAL,
+    WEIGHTED,
+    ALLREDUCE_DIRECT,
+    ALLREDUCE_COUNT
+};
 static const r2_algorithm_t allreduce_algorithms[ALLREDUCE_COUNT] = {
     [DOUBLING] = {.name = "recursive-doubling", .build = r2_build_allreduce_doubling},
     [EXCHANGE] = {.name = "exchange", .build = r2_build_allreduce_exchange},
     [ALLREDUCE_RING] = {.name = "ring", .build = r2_build_allreduce_ring},
+    [ALLREDUCE_R2] = {.name = "r2", .build = r2_build_allreduce_r2},
+    [HIERARCHICAL] = {.name = "hierarchical", .build = r2_build_allreduce_hierarchical},
+    [WEIGHTED] = {.name = "weighted", .build = r2_build_allreduce_weighted},
     [ALLREDUCE_DIRECT] = {.name = "direct",
                           .build = r2_build_allreduce_direct,
                           .instead = "direct (the one asked for cannot run)"}};
@@ -69,6 +71,15 @@ static const r2_algorithm_t bcast_algorithms[BCAST_COUNT] = {
 static const r2_algorithm_t barrier_algorithms[] = {
     {.name = "dissemination", .build = r2_build_barrier_dissemination}};
 
+/* What long vectors may take, by predicted time. All but those of any order have the same tree. */
+static const struct {
+    size_t algorithm;
+    r2_forecast_kind_t forecast;
+    bool any_order;
+} long_candidates[] = {{ALLREDUCE_DIRECT, R2_FORECAST_DIRECT, false},
+                       {WEIGHTED, R2_FORECAST_WEIGHTED, false},
+                       {ALLREDUCE_RING, R2_FORECAST_RING, true}};
+
 /** Short: up to `floor_bytes`, or `bytes_per_rank` for each rank. */
 static bool is_short(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t floor_bytes,
                      uint64_t bytes_per_rank)
@@ -90,24 +101,60 @@ static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm
     if (algorithm == &allreduce_algorithms[EXCHANGE]) {
         return r2_allreduce_exchange_scratch(input) <= input->scratch_bytes;
     }
+    if (algorithm == &allreduce_algorithms[HIERARCHICAL]) {
+        return NULL != input->topology &&
+               r2_allreduce_hierarchical_scratch(input) <= input->scratch_bytes &&
+               (input->commutative || r2_allreduce_hierarchical_ordered(input));
+    }
+    if (algorithm == &allreduce_algorithms[ALLREDUCE_R2]) {
+        return NULL != input->topology && input->commutative &&
+               input->topology->host_count == (uint32_t) input->size;
+    }
     return algorithm != &allreduce_algorithms[ALLREDUCE_RING] || input->commutative;
+}
+
+/** The one that needs least time by prediction, unless `usual` is about as good. */
+static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
+                                               const r2_algorithm_t *usual, bool any_order)
+{
+    r2_forecast_t forecast;
+    uint64_t best_ns;
+    size_t best = (size_t) (usual - allreduce_algorithms);
+
+    if (NULL != input->known) {
+        forecast = input->known->forecast;
+    } else if (NULL == input->topology || r2_topology_is_even(input->topology) ||
+               R2_OK != r2_forecast_class(input, &forecast)) {
+        return usual;
+    }
+    best_ns = forecast.ns[usual == &allreduce_algorithms[ALLREDUCE_RING] ? R2_FORECAST_RING
+                                                                         : R2_FORECAST_DIRECT];
+    best_ns -= best_ns / threshold_gain_part;
+    for (size_t i = 0; i < r2_array_count(long_candidates); i++) {
+        const uint64_t ns = forecast.ns[long_candidates[i].forecast];
+
+        if (ns < best_ns && (any_order || !long_candidates[i].any_order)) {
+            best = long_candidates[i].algorithm;
+            best_ns = ns;
+        }
+    }
+    return &allreduce_algorithms[best];
 }
 
 static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     const int at = threshold_exchange_ranks == input->size ? EXCHANGE : DOUBLING;
-    const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at];
+    const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at], *usual;
+    const bool any_order = input->commutative && (input->exact || !input->reproducible);
 
     if (is_short(input, total_bytes, threshold_allreduce_short_bytes,
                  threshold_allreduce_short_bytes_per_rank) &&
         allreduce_permitted(input, in_few_steps)) {
         return in_few_steps;
     }
-    if (input->commutative && (input->exact || !input->reproducible) &&
-        ring_pays(input, total_bytes)) {
-        return &allreduce_algorithms[ALLREDUCE_RING];
-    }
-    return &allreduce_algorithms[ALLREDUCE_DIRECT];
+    usual = any_order && ring_pays(input, total_bytes) ? &allreduce_algorithms[ALLREDUCE_RING]
+                                                       : &allreduce_algorithms[ALLREDUCE_DIRECT];
+    return allreduce_fastest(input, usual, any_order);
 }
 
 static bool allgather_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
@@ -125,7 +172,8 @@ static const r2_algorithm_t *allgather_choose(const r2_plan_input_t *input, uint
         allgather_permitted(input, bruck)) {
         return bruck;
     }
-    if (ring_pays(input, total_bytes)) {
+    if (ring_pays(input, total_bytes) ||
+        (NULL != input->topology && r2_order_reaches_more(input->topology))) {
         return &allgather_algorithms[ALLGATHER_RING];
     }
     return &allgather_algorithms[ALLGATHER_DIRECT];
@@ -154,14 +202,19 @@ static const r2_algorithm_t *barrier_choose(const r2_plan_input_t *input, uint64
     return &barrier_algorithms[0];
 }
 
-/* One rank: the result is the input. */
+static bool by_edges(const r2_plan_input_t *input)
+{
+    return R2_SPAN_EDGES == r2_kind(input->kind)->span;
+}
+
+/* One rank: the result is the input, but for exscan, which has none. */
 static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t displ = NULL == input->displs ? 0 : input->displs[0];
     const uint64_t place = R2_COLL_ALLGATHERV == input->kind ? displ * input->element_bytes : 0;
     const uint64_t bytes = r2_input_total_count(input) * input->element_bytes;
 
-    if (!input->in_place && R2_COLL_BCAST != input->kind) {
+    if (!input->in_place && R2_COLL_BCAST != input->kind && R2_COLL_EXSCAN != input->kind) {
         r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_OUT, place), bytes, R2_AT_ONCE);
     }
     return R2_OK;
@@ -171,7 +224,8 @@ static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = build_cop
 
 #define FAMILY(table) .algorithms = (table), .count = r2_array_count(table)
 static const r2_family_t family_allreduce = {
-    FAMILY(allreduce_algorithms), .names = "recursive-doubling, exchange, ring, direct",
+    FAMILY(allreduce_algorithms),
+    .names = "recursive-doubling, exchange, ring, r2, hierarchical, weighted, direct",
     .choose = allreduce_choose, .permitted = allreduce_permitted};
 static const r2_family_t family_allgather = {
     FAMILY(allgather_algorithms), .names = "bruck, ring, direct", .choose = allgather_choose,
@@ -183,24 +237,29 @@ static const r2_family_t family_bcast = {
 static const r2_family_t family_barrier = {FAMILY(barrier_algorithms), .names = "dissemination",
                                            .choose = barrier_choose};
 
+static const r2_family_t *const families[R2_COLL_KIND_COUNT] = {
+    [R2_COLL_ALLREDUCE] = &family_allreduce,
+    [R2_COLL_ALLGATHER] = &family_allgather,
+    [R2_COLL_ALLGATHERV] = &family_allgather,
+    [R2_COLL_REDUCE_SCATTER] = &family_reduce_scatter,
+    [R2_COLL_REDUCE_SCATTER_BLOCK] = &family_reduce_scatter,
+    [R2_COLL_BCAST] = &family_bcast,
+    [R2_COLL_BARRIER] = &family_barrier,
+    [R2_COLL_REDUCE] = &r2_family_reduce,
+    [R2_COLL_SCAN] = &r2_family_scan,
+    [R2_COLL_EXSCAN] = &r2_family_scan,
+    [R2_COLL_GATHER] = &r2_family_gather,
+    [R2_COLL_GATHERV] = &r2_family_exchange,
+    [R2_COLL_SCATTER] = &r2_family_scatter,
+    [R2_COLL_SCATTERV] = &r2_family_exchange,
+    [R2_COLL_ALLTOALL] = &r2_family_alltoall,
+    [R2_COLL_ALLTOALLV] = &r2_family_exchange,
+    [R2_COLL_ALLTOALLW] = &r2_family_exchange,
+    [R2_COLL_NEIGHBOR] = &r2_family_exchange};
+
 static const r2_family_t *family_of(r2_coll_kind_t kind)
 {
-    switch (kind) {
-    case R2_COLL_ALLREDUCE:
-        return &family_allreduce;
-    case R2_COLL_ALLGATHER:
-    case R2_COLL_ALLGATHERV:
-        return &family_allgather;
-    case R2_COLL_REDUCE_SCATTER:
-    case R2_COLL_REDUCE_SCATTER_BLOCK:
-        return &family_reduce_scatter;
-    case R2_COLL_BCAST:
-        return &family_bcast;
-    case R2_COLL_BARRIER:
-    case R2_COLL_KIND_COUNT:
-    default:
-        return &family_barrier;
-    }
+    return families[kind];
 }
 
 /** What was chosen, and under which name it goes into the log. */
@@ -234,7 +293,7 @@ static r2_choice_t choose(const r2_plan_input_t *input)
     if (named && NULL == algorithm) {
         return choice_of(NULL);
     }
-    if (1 == input->size) {
+    if (1 == input->size && !by_edges(input)) {
         return choice_of(&algorithm_copy);
     }
     if (!named) {
@@ -266,8 +325,7 @@ void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes)
 /** Elements matter. Where nothing is reduced, ranks may describe the same bytes differently. */
 static bool reduces(const r2_plan_input_t *input)
 {
-    return R2_COLL_ALLREDUCE == input->kind || R2_COLL_REDUCE_SCATTER == input->kind ||
-           R2_COLL_REDUCE_SCATTER_BLOCK == input->kind;
+    return r2_kind(input->kind)->reduces;
 }
 
 /** Folds what decides the plan and is equal on all ranks: not displacements, nor in_place. */
@@ -281,7 +339,7 @@ static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *alg
     digest = r2_digest_fold(digest, (uint64_t) input->size);
     digest = r2_digest_fold(digest, reduces(input) ? input->element_bytes : 1);
     digest = r2_digest_fold(digest, input->count * unit_bytes);
-    digest = r2_digest_fold(digest, R2_COLL_BCAST == input->kind ? (uint64_t) input->root : 0);
+    digest = r2_digest_fold(digest, r2_kind(input->kind)->rooted ? (uint64_t) input->root : 0);
     for (const char *c = algorithm->name; '\0' != *c; c++) {
         digest = r2_digest_fold(digest, (uint64_t) (unsigned char) *c);
     }
@@ -291,9 +349,22 @@ static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *alg
     schedule->digest = digest;
 }
 
+/** Integer square root, rounded down. Bits from the top. */
+static uint64_t root(uint64_t square)
+{
+    uint64_t result = 0;
+
+    for (uint64_t bit = (uint64_t) 1 << 31; bit > 0; bit >>= 1) {
+        if ((result + bit) * (result + bit) <= square) {
+            result += bit;
+        }
+    }
+    return result;
+}
+
 static uint64_t chunk_bytes(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    uint64_t chunk = r2_clamp_u64(total_bytes / R2_CHUNKS_PER_PLAN, input->chunk_min_bytes,
+    uint64_t chunk = r2_clamp_u64(root(total_bytes * R2_CHUNK_ROOT), input->chunk_min_bytes,
                                   input->chunk_max_bytes);
 
     if (reduces(input) && chunk > input->element_bytes && input->element_bytes > 0) {
@@ -304,12 +375,11 @@ static uint64_t chunk_bytes(const r2_plan_input_t *input, uint64_t total_bytes)
 
 static bool input_valid(const r2_plan_input_t *input)
 {
-    bool by_counts = R2_COLL_ALLGATHERV == input->kind || R2_COLL_REDUCE_SCATTER == input->kind;
-
     return input->kind >= 0 && input->kind < R2_COLL_KIND_COUNT && input->size > 0 &&
            input->rank >= 0 && input->rank < input->size &&
-           (R2_COLL_BCAST != input->kind || (input->root >= 0 && input->root < input->size)) &&
-           by_counts == (NULL != input->counts);
+           (!r2_kind(input->kind)->rooted || (input->root >= 0 && input->root < input->size)) &&
+           (R2_SPAN_COUNTS == r2_kind(input->kind)->span) == (NULL != input->counts) &&
+           (NULL == input->topology || input->topology->rank_count == input->size);
 }
 
 r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_p)
@@ -330,8 +400,18 @@ r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_
     schedule_p->algorithm = choice.name;
     schedule_p->chunk_bytes = chunk_bytes(input, total_bytes);
     digest_input(input, choice.algorithm, schedule_p);
-    if (total_bytes > 0 || R2_COLL_BARRIER == input->kind) {
+    if (total_bytes > 0 || R2_COLL_BARRIER == input->kind || by_edges(input)) {
         status = choice.algorithm->build(input, schedule_p);
     }
+    schedule_p->digest = schedule_p->digest << R2_DIGEST_KIND_BITS | (uint32_t) input->kind;
     return R2_OK != status ? status : schedule_p->status;
+}
+
+r2_status_t r2_plan_make(const r2_topology_t *topology, const r2_plan_input_t *input,
+                         r2_schedule_t *schedule_p)
+{
+    r2_plan_input_t there = *input;
+
+    there.topology = topology;
+    return r2_plan_build(&there, schedule_p);
 }

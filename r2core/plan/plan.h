@@ -7,8 +7,12 @@
 #ifndef R2_PLAN_H
 #define R2_PLAN_H
 
+#include "model/cost_params.h"
 #include "model/schedule.h"
+#include "model/topology.h"
 #include "r2/coll.h"
+
+struct r2_plan_known;
 
 /**
  * Everything a plan is made from. All fields but `rank` are equal on all ranks of the communicator.
@@ -18,17 +22,36 @@
  *   reduce_scatter(_block) IN sum of counts  OUT counts[rank]
  *   bcast                OUT count at every rank (root sends from OUT, too)
  *   barrier              nothing
+ *   reduce               IN count            OUT count at the root
+ *   scan, exscan         IN count            OUT count (exscan: not written at rank 0)
+ *   gather               IN count            OUT size * count at the root, block r at r * count
+ *   scatter              IN size * count at the root      OUT count
+ *   alltoall             IN size * count     OUT size * count
+ *   gatherv, scatterv, alltoallv, alltoallw, neighbour: messages sends[] from IN and recvs[] into OUT
+ *                        (edges below)
  * in_place: the input is in OUT instead (allgather: in its own block; reduce_scatter: OUT has the sum
  * of counts and the result goes to its start, as MPI_IN_PLACE says). Rows then never name R2_BUF_IN.
+ * reduce and gather: at the root only. scatter: at the root, whose own block then stays in IN.
+ *
+ * Edges: lists of equal ends are in equal order, so that the i-th message of one rank never waits for the
+ * j-th, j > i, of another:
+ *   gatherv, scatterv    leaves: one edge; root: one for each rank, from root + 1 on around the circle
+ *   alltoallv, alltoallw sends[i] to and recvs[i] from rank i - rank (around the circle), lengths of 0
+ *                        included; in place: on the same memory
+ *   neighbour            any order
  */
 typedef struct r2_plan_input {
     r2_coll_kind_t kind;
     int32_t rank, size;
-    int32_t root;                 /* bcast */
+    int32_t root;                 /* rooted collectives */
     uint64_t element_bytes;       /* unit of count and of reduction */
     uint64_t count;               /* allreduce, bcast; allgather and reduce_scatter_block: per rank */
     const uint64_t *counts;       /* allgatherv, reduce_scatter: per rank; else NULL. borrowed */
     const uint64_t *displs;       /* allgatherv: elements; else NULL (packed). borrowed */
+    const r2_edge_t *sends;       /* borrowed */
+    uint32_t send_count;
+    const r2_edge_t *recvs;       /* borrowed */
+    uint32_t recv_count;
     bool in_place;
     bool commutative;
     bool exact;                   /* any reduction order gives equal bits (integers, min, max) */
@@ -38,14 +61,23 @@ typedef struct r2_plan_input {
     uint64_t chunk_min_bytes, chunk_max_bytes;
     uint64_t message_max_bytes;   /* longer blocks are cut, as messages are packed whole; 0: never */
     uint64_t copy_max_bytes;      /* sends up to this length complete at once */
+    /* as all ranks agreed on it; NULL: each rank on a host of its own, all healthy. borrowed */
+    const r2_topology_t *topology;
+    r2_cost_params_t cost;              /* zeros: usual values */
+    const struct r2_plan_known *known;  /* what r2_plan_know() gave for this call, or NULL. borrowed */
 } r2_plan_input_t;
 
 /**
  * Builds this rank's schedule.
  * @param schedule_p initialised by the call; r2_schedule_fini() by the caller.
- * @return R2_OK, R2_ERR_PARAM (unknown algorithm name for this collective), R2_ERR_NO_MEMORY.
+ * @return R2_OK, R2_ERR_PARAM (unknown algorithm name for this collective, topology of another number of
+ * ranks), R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_p);
+
+/** As r2_plan_build(), on a topology instead of input->topology. */
+r2_status_t r2_plan_make(const r2_topology_t *topology, const r2_plan_input_t *input,
+                         r2_schedule_t *schedule_p);
 
 /** Algorithm that would be chosen (static string), for logs and golden tests. NULL: unknown forced name. */
 const char *r2_plan_choose(const r2_plan_input_t *input);

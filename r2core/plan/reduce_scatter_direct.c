@@ -49,7 +49,7 @@ static void scatter_contribute(scatter_t *s, uint32_t k)
 {
     for (int32_t step = 1; step < s->input->size; step++) {
         int32_t owner = r2_input_peer(s->input, step);
-        r2_msg_t msg = {.peer = owner, .tag = k, .bytes = scatter_length(s, owner, k)};
+        r2_msg_t msg = {.peer = owner, .tag = k, .order = k, .bytes = scatter_length(s, owner, k)};
         r2_region_t src =
             r2_at(r2_input_buf(s->input), s->blocks.start[owner] + k * s->segment_bytes);
 

@@ -12,7 +12,7 @@ uint32_t r2_add_send(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t src, con
                      uint32_t dep_count)
 {
     const r2_row_t row = {.kind = R2_ROW_SEND,
-                          .priority = msg.priority,
+                          .order = msg.order,
                           .peer = msg.peer,
                           .tag = msg.tag,
                           .bytes = msg.bytes,

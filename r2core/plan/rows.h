@@ -20,7 +20,7 @@ typedef struct r2_msg {
     int32_t peer;
     uint32_t tag;
     uint64_t bytes;
-    uint8_t priority; /* sender's only */
+    uint32_t order; /* sender's only: lower ones go first; for pipelines the number of the segment */
 } r2_msg_t;
 
 static inline r2_region_t r2_at(r2_buf_t buf, uint64_t offset_bytes)

@@ -1,0 +1,157 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Alltoall by Bruck's algorithm: for short blocks on many ranks.
+ *
+ * A block that has i ranks to go (around the circle) goes 2^k ranks in step k if i has bit k. Five ranks; what
+ * rank r sends in a step is listed by i:
+ *
+ *            step 0         step 1         step 2
+ *   rank r   1 3 -> r + 1   2 3 -> r + 2   4 -> r + 4
+ *
+ * After all steps the block with number i is that of rank r - i. Blocks of a step are packed into one
+ * message in staging memory, and stay where they arrived until they are sent on or copied to their place.
+ *
+ * Source: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, "Efficient Algorithms for
+ * All-to-All Communications in Multiport Message-Passing Systems", IEEE TPDS 8(11), 1997.
+ * Deviation: no rotations.
+ */
+#include "r2_config.h"
+
+#include "plan/builders.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "plan/rows.h"
+
+/** Where a block lies now. */
+typedef struct where {
+    r2_region_t place;
+    uint32_t row;  /* that put it there */
+    uint32_t read; /* first row that reads it */
+} where_t;
+
+typedef struct bruck {
+    const r2_plan_input_t *input; /* borrowed */
+    r2_schedule_t *schedule;      /* borrowed */
+    uint64_t block_bytes;
+    where_t *blocks; /* owned; by ranks to go */
+    uint64_t top;    /* staging memory in use */
+} bruck_t;
+
+static bool takes_part(int32_t i, int64_t distance)
+{
+    return 0 != ((int64_t) i & distance);
+}
+
+static uint64_t step_blocks(int32_t size, int64_t distance)
+{
+    uint64_t blocks = 0;
+
+    for (int32_t i = 1; i < size; i++) {
+        blocks += takes_part(i, distance) ? 1 : 0;
+    }
+    return blocks;
+}
+
+uint64_t r2_alltoall_bruck_scratch(const r2_plan_input_t *input)
+{
+    uint64_t blocks = 0;
+
+    for (int64_t distance = 1; distance < input->size; distance *= 2) {
+        blocks += 2 * step_blocks(input->size, distance);
+    }
+    return blocks * input->count * input->element_bytes;
+}
+
+/** Copies the blocks of a step one behind the other. @return number of rows that did, in `rows`. */
+static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *rows)
+{
+    uint32_t count = 0;
+
+    for (int32_t i = 1; i < b->input->size; i++) {
+        where_t *block = &b->blocks[i];
+
+        if (takes_part(i, distance)) {
+            rows[count] = r2_add_copy(b->schedule, block->place, r2_at(R2_BUF_SCRATCH, b->top),
+                                      b->block_bytes, R2_AFTER(block->row));
+            block->read = R2_NO_ROW == block->read ? rows[count] : block->read;
+            b->top += b->block_bytes;
+            count++;
+        }
+    }
+    return count;
+}
+
+static void bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *rows)
+{
+    const uint64_t from = b->top;
+    const uint32_t packed = bruck_pack(b, distance, rows);
+    r2_msg_t msg = {
+        .peer = r2_input_peer(b->input, distance), .tag = tag, .bytes = packed * b->block_bytes};
+    uint32_t arrived;
+
+    r2_add_send(b->schedule, msg, r2_at(R2_BUF_SCRATCH, from), rows, packed);
+    msg.peer = r2_input_peer(b->input, -distance);
+    arrived = r2_add_recv(b->schedule, msg, r2_at(R2_BUF_SCRATCH, b->top), R2_AT_ONCE);
+    for (int32_t i = 1; i < b->input->size; i++) {
+        if (takes_part(i, distance)) {
+            b->blocks[i].place = r2_at(R2_BUF_SCRATCH, b->top);
+            b->blocks[i].row = arrived;
+            b->top += b->block_bytes;
+        }
+    }
+}
+
+/** Row after which the place of a block in OUT may be written: in place, its first copy. */
+static uint32_t bruck_free(const bruck_t *b, int32_t rank)
+{
+    const int32_t to_go = (int32_t) (((int64_t) rank - b->input->rank + b->input->size) %
+                                     b->input->size);
+
+    return b->input->in_place ? b->blocks[to_go].read : R2_NO_ROW;
+}
+
+static void bruck_rows(bruck_t *b, uint32_t *rows)
+{
+    const r2_plan_input_t *input = b->input;
+    uint32_t tag = 0;
+
+    for (int32_t i = 0; i < input->size; i++) {
+        b->blocks[i] = (where_t){.place = r2_at(r2_input_buf(input), (uint64_t) r2_input_peer(input, i) *
+                                                                         b->block_bytes),
+                                 .row = R2_NO_ROW,
+                                 .read = R2_NO_ROW};
+    }
+    for (int64_t distance = 1; distance < input->size; distance *= 2) {
+        bruck_step(b, (int32_t) distance, tag++, rows);
+    }
+    for (int32_t i = input->in_place ? 1 : 0; i < input->size; i++) {
+        const int32_t source = r2_input_peer(input, -i);
+
+        r2_add_copy(b->schedule, b->blocks[i].place,
+                    r2_at(R2_BUF_OUT, (uint64_t) source * b->block_bytes), b->block_bytes,
+                    R2_AFTER(b->blocks[i].row, bruck_free(b, source)));
+    }
+}
+
+r2_status_t r2_build_alltoall_bruck(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    bruck_t b = {.input = input, .schedule = schedule};
+    uint32_t *rows = malloc((size_t) input->size * sizeof(*rows));
+
+    b.block_bytes = input->count * input->element_bytes;
+    b.blocks = malloc((size_t) input->size * sizeof(*b.blocks));
+    if (NULL != rows && NULL != b.blocks) {
+        r2_plan_note_message(schedule, (uint64_t) input->size * b.block_bytes);
+        bruck_rows(&b, rows);
+        schedule->scratch_bytes = b.top;
+    } else {
+        schedule->status = R2_ERR_NO_MEMORY;
+    }
+    free(b.blocks);
+    free(rows);
+    return schedule->status;
+}

@@ -1,0 +1,173 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Predicted times, in integers: no compiler or CPU changes a choice.
+ */
+#include "r2_config.h"
+
+#include "plan/cost.h"
+
+#include "base/util.h"
+
+/* ns x MB/s per byte, times 16: rates are in sixteenths of MB/s */
+#define R2_WIRE_UNIT 16000u
+
+typedef unsigned __int128 r2_wide_t;
+
+r2_cost_params_t r2_cost_params(const r2_cost_params_t *published)
+{
+    r2_cost_params_t params = R2_COST_PARAMS_DEFAULT;
+
+    if (0 != published->alpha_ns) {
+        params.alpha_ns = published->alpha_ns;
+    }
+    if (0 != published->reduce_mbytes_per_s) {
+        params.reduce_mbytes_per_s = published->reduce_mbytes_per_s;
+    }
+    return params;
+}
+
+static uint64_t narrow(r2_wide_t value)
+{
+    return value >= R2_COST_NEVER ? R2_COST_NEVER : (uint64_t) value;
+}
+
+static uint64_t add_ns(uint64_t a, uint64_t b)
+{
+    return narrow((r2_wide_t) a + b);
+}
+
+/** part / whole of `bytes`, rounded up, at a rate. */
+static uint64_t part_ns(uint64_t bytes, r2_wide_t part, r2_wide_t whole, uint64_t rate)
+{
+    const uint64_t share = narrow(((r2_wide_t) bytes * part + whole - 1) / whole);
+
+    return r2_cost_wire_ns(share, rate);
+}
+
+uint64_t r2_cost_wire_ns(uint64_t bytes, uint64_t rate)
+{
+    if (0 == bytes) {
+        return 0;
+    }
+    return 0 == rate ? R2_COST_NEVER : narrow(((r2_wide_t) bytes * R2_WIRE_UNIT + rate - 1) / rate);
+}
+
+uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes)
+{
+    uint64_t slowest = UINT64_MAX, sum = 0;
+
+    if (1 == topology->host_count) {
+        return 0;
+    }
+    for (uint32_t h = 0; h < topology->host_count; h++) {
+        const uint64_t rate = r2_topology_host_rate(topology, h);
+
+        slowest = r2_min(slowest, rate);
+        sum += rate;
+    }
+    /* rounded down: a bound */
+    if (0 == slowest && 0 < bytes) {
+        return R2_COST_NEVER;
+    }
+    return 0 == bytes ? 0
+                      : r2_max(narrow((r2_wide_t) bytes * R2_WIRE_UNIT / slowest),
+                               narrow((r2_wide_t) bytes * R2_WIRE_UNIT * 2 *
+                                      (topology->host_count - 1) / sum));
+}
+
+static uint64_t reduce_ns(const r2_cost_params_t *params, uint64_t bytes)
+{
+    return narrow((r2_wide_t) bytes * 1000 / r2_max(params->reduce_mbytes_per_s, 1u));
+}
+
+static r2_wide_t weight_sum(const r2_classes_t *classes, const r2_shares_t *shares)
+{
+    r2_wide_t sum = 0;
+
+    for (uint32_t h = 0; h < classes->host_count; h++) {
+        sum += shares->weight[h];
+    }
+    return sum;
+}
+
+/** Longest time of a pair of classes. */
+static uint64_t pairs_ns(const r2_classes_t *classes, const r2_shares_t *shares, r2_wide_t sum,
+                         uint64_t bytes)
+{
+    uint64_t longest = 0;
+
+    for (uint32_t k = 0; NULL != classes->pairs && k < classes->count; k++) {
+        for (uint32_t l = k; l < classes->count; l++) {
+            const r2_class_t *a = &classes->classes[k], *b = &classes->classes[l];
+            const r2_wide_t part = (r2_wide_t) a->members * shares->weight[b->first] +
+                                   (r2_wide_t) b->members * shares->weight[a->first];
+
+            if (r2_classes_paired(classes, k, l)) {
+                longest = r2_max(longest,
+                                 part_ns(bytes, part, sum, classes->pairs[k * classes->count + l]));
+            }
+        }
+    }
+    return longest;
+}
+
+uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *shares,
+                             const r2_cost_params_t *params, uint64_t bytes)
+{
+    const r2_wide_t sum = weight_sum(classes, shares);
+    uint64_t longest, reduced = 0;
+
+    if (0 == sum) {
+        return R2_COST_NEVER;
+    }
+    longest = pairs_ns(classes, shares, sum, bytes);
+    for (uint32_t k = 0; k < classes->count && 1 < classes->host_count; k++) {
+        const r2_class_t *class = &classes->classes[k];
+        const uint64_t weight = shares->weight[class->first];
+        /* g + (R - 2 g) s, without negative terms */
+        const r2_wide_t part = (r2_wide_t) class->members * (sum - weight) +
+                               (r2_wide_t) (classes->member_count - class->members) * weight;
+
+        longest = r2_max(longest, part_ns(bytes, part, sum, class->rate));
+        reduced = r2_max(reduced, narrow((r2_wide_t) bytes * weight / sum *
+                                         (classes->member_count - 1) / class->members));
+    }
+    return add_ns(2 * (uint64_t) params->alpha_ns, r2_max(longest, reduce_ns(params, reduced)));
+}
+
+uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
+                         const r2_cost_params_t *params, uint64_t bytes)
+{
+    const uint64_t ranks = (uint64_t) topology->rank_count;
+    const uint64_t each = narrow(((r2_wide_t) bytes * 2 * (ranks - 1) + ranks - 1) / ranks);
+    uint64_t longest = 0;
+
+    for (int32_t r = 0; r < topology->rank_count; r++) {
+        const int32_t next = (r + 1) % topology->rank_count;
+        const uint32_t from = topology->host_of[NULL == order ? r : order[r]];
+        const uint32_t to = topology->host_of[NULL == order ? next : order[next]];
+
+        if (from != to) {
+            longest =
+                r2_max(longest, r2_cost_wire_ns(each, r2_topology_pair_rate(topology, from, to)));
+        }
+    }
+    return add_ns(2 * (ranks - 1) * params->alpha_ns, r2_max(longest, reduce_ns(params, each / 2)));
+}
+
+uint64_t r2_cost_steps_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
+                          uint32_t steps, uint64_t bytes)
+{
+    uint64_t longest = 0;
+
+    for (uint32_t k = 0; k < classes->count && 1 < classes->host_count; k++) {
+        const r2_class_t *class = &classes->classes[k];
+        const uint64_t sent = narrow((r2_wide_t) bytes * class->members * steps);
+
+        longest = r2_max(longest, r2_cost_wire_ns(sent, class->rate));
+    }
+    return add_ns((uint64_t) steps * params->alpha_ns,
+                  add_ns(longest, reduce_ns(params, steps * bytes)));
+}

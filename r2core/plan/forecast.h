@@ -1,0 +1,58 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Predicted times of all candidates for a collective, so that a choice can be explained.
+ */
+#ifndef R2_PLAN_FORECAST_H
+#define R2_PLAN_FORECAST_H
+
+#include "plan/cost.h"
+#include "plan/plan.h"
+
+typedef enum r2_forecast_kind {
+    R2_FORECAST_DOUBLING,
+    R2_FORECAST_EXCHANGE,
+    R2_FORECAST_RING,
+    R2_FORECAST_HIERARCHICAL,
+    R2_FORECAST_WEIGHTED,
+    R2_FORECAST_DIRECT,
+    R2_FORECAST_COUNT
+} r2_forecast_kind_t;
+
+/** R2_COST_NEVER: not over these rails without going round about. */
+typedef struct r2_forecast {
+    uint64_t ns[R2_FORECAST_COUNT];
+    uint64_t bound_ns; /* nothing is faster */
+} r2_forecast_t;
+
+/** What does not change from call to call on one topology. */
+typedef struct r2_plan_known {
+    r2_forecast_t forecast; /* r2_forecast_class() */
+    r2_shares_t shares;     /* owned; of `weighted` */
+} r2_plan_known_t;
+
+/** Name of the algorithm, static. */
+const char *r2_forecast_name(r2_forecast_kind_t kind);
+
+/**
+ * Predicts every algorithm of an allreduce, with input->cost.
+ * @return R2_OK, R2_ERR_PARAM (no topology), R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *forecast_p);
+
+/** Lengths up to 2^k share class k. */
+uint32_t r2_plan_size_class(uint64_t bytes);
+
+/** As r2_forecast_allreduce(), for the longest vector of the class of this one: what choices are made by. */
+r2_status_t r2_forecast_class(const r2_plan_input_t *input, r2_forecast_t *forecast_p);
+
+/**
+ * Writes the algorithm that would be chosen, with the shares of hosts if they are weighted, as
+ * "weighted(0.30,0.30,0.30,0.10)" or, on many hosts, "weighted(0.0667x14,0.0333x2)".
+ * @param text '\0' terminated, cut to `room`.
+ * @return R2_OK, R2_ERR_PARAM (unknown forced name), R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_plan_describe(const r2_plan_input_t *input, char *text, size_t room);
+
+#endif

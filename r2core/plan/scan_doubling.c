@@ -1,0 +1,129 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Scan and exscan by doubling, in rank order: for short vectors.
+ *
+ * Five ranks. [a-b] is the ordered product of the contributions of ranks a to b that a rank holds; in step k
+ * it goes 2^k ranks up and is joined there from the left:
+ *
+ *            step 0          step 1          step 2
+ *   rank 0   [0]   -> 1      -> 2            -> 4
+ *   rank 1   [0-1] -> 2      -> 3
+ *   rank 2   [1-2] -> 3      [0-2] -> 4
+ *   rank 3   [2-3] -> 4      [0-3]
+ *   rank 4   [3-4]           [1-4]           [0-4]
+ *
+ * The product of all lower ranks, exscan's result, is kept beside it, in OUT.
+ *
+ * Source: W. D. Hillis, G. L. Steele, "Data Parallel Algorithms", Communications of the ACM 29(12), 1986.
+ */
+#include "r2_config.h"
+
+#include "plan/builders.h"
+
+#include "base/util.h"
+#include "plan/rows.h"
+
+typedef struct doubling {
+    const r2_plan_input_t *input; /* borrowed */
+    r2_schedule_t *schedule;      /* borrowed */
+    uint64_t bytes, slot_bytes;
+    uint64_t slots;
+    r2_region_t acc;     /* product up to this rank, inclusive */
+    uint32_t acc_row;    /* row that wrote it */
+    uint32_t before_row; /* exscan: row that wrote the product of lower ranks to OUT */
+    uint32_t before_read; /* exscan: row that reads it there */
+} doubling_t;
+
+static uint64_t doubling_slot_bytes(const r2_plan_input_t *input)
+{
+    return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
+}
+
+uint64_t r2_scan_doubling_scratch(const r2_plan_input_t *input)
+{
+    return (1 + (uint64_t) r2_steps_below(input->size)) * doubling_slot_bytes(input);
+}
+
+static r2_region_t doubling_slot(doubling_t *d)
+{
+    return r2_at(R2_BUF_SCRATCH, d->slots++ * d->slot_bytes);
+}
+
+/** Joins what came from below to exscan's result, and to the product if it is still to be sent. */
+static void doubling_join(doubling_t *d, uint32_t step, uint32_t arrived, r2_region_t from,
+                          uint32_t sent)
+{
+    const bool exscan = R2_COLL_EXSCAN == d->input->kind;
+    const bool wanted = !exscan || d->input->rank + ((int64_t) 2 << step) < d->input->size;
+
+    if (exscan && 0 == step) {
+        d->before_row = arrived; /* straight into OUT */
+    } else if (exscan) {
+        d->before_row = r2_add_reduce(d->schedule, from, r2_at(R2_BUF_OUT, 0), d->bytes,
+                                      R2_AFTER(arrived, R2_NO_ROW == d->before_read
+                                                            ? d->before_row
+                                                            : d->before_read));
+        d->before_read = R2_NO_ROW;
+    }
+    if (wanted) {
+        d->acc_row = r2_add_reduce(d->schedule, from, d->acc, d->bytes,
+                                   R2_AFTER(arrived, R2_NO_ROW == sent ? d->acc_row : sent));
+        d->before_read = 0 == step ? d->acc_row : R2_NO_ROW;
+    }
+}
+
+static void doubling_step(doubling_t *d, uint32_t step)
+{
+    const int64_t distance = (int64_t) 1 << step, rank = d->input->rank;
+    r2_msg_t msg = {.tag = step, .bytes = d->bytes};
+    uint32_t sent = R2_NO_ROW, arrived;
+    r2_region_t from;
+
+    if (rank + distance < d->input->size) {
+        msg.peer = (int32_t) (rank + distance);
+        sent = r2_add_send(d->schedule, msg, d->acc, R2_AFTER(d->acc_row));
+    }
+    if (rank < distance) {
+        return;
+    }
+    msg.peer = (int32_t) (rank - distance);
+    if (R2_COLL_EXSCAN == d->input->kind && 0 == step) {
+        from = r2_at(R2_BUF_OUT, 0);
+        arrived = r2_add_recv(d->schedule, msg, from,
+                              R2_AFTER(d->input->in_place ? d->acc_row : R2_NO_ROW));
+    } else {
+        from = doubling_slot(d);
+        arrived = r2_add_recv(d->schedule, msg, from, R2_AT_ONCE);
+    }
+    doubling_join(d, step, arrived, from, sent);
+}
+
+r2_status_t r2_build_scan_doubling(const r2_plan_input_t *input, r2_schedule_t *schedule)
+{
+    doubling_t d = {.input = input,
+                    .schedule = schedule,
+                    .bytes = input->count * input->element_bytes,
+                    .slot_bytes = doubling_slot_bytes(input),
+                    .acc = r2_at(R2_BUF_OUT, 0),
+                    .acc_row = R2_NO_ROW,
+                    .before_row = R2_NO_ROW,
+                    .before_read = R2_NO_ROW};
+    const r2_region_t own = r2_at(r2_input_buf(input), 0);
+    const bool exscan = R2_COLL_EXSCAN == input->kind;
+    const bool sends = input->rank + 1 < input->size;
+
+    r2_plan_note_message(schedule, d.bytes);
+    if (exscan && sends) {
+        d.acc = doubling_slot(&d);
+    }
+    if (exscan ? sends : !input->in_place) {
+        d.acc_row = r2_add_copy(schedule, own, d.acc, d.bytes, R2_AT_ONCE);
+    }
+    for (uint32_t step = 0; (int64_t) 1 << step < input->size; step++) {
+        doubling_step(&d, step);
+    }
+    schedule->scratch_bytes = d.slots * d.slot_bytes;
+    return R2_OK;
+}

@@ -1,0 +1,29 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Places in a binomial tree of ranks that are counted from the root.
+ */
+#ifndef R2_PLAN_TREE_H
+#define R2_PLAN_TREE_H
+
+#include "plan/layout.h"
+
+typedef struct r2_tree_place {
+    int32_t from_root; /* ranks from the root, around the circle */
+    int32_t bit;       /* lowest set bit of it: the parent is that far down. Root: 0 */
+    int32_t count;     /* ranks of the subtree: this one and the next ones up */
+} r2_tree_place_t;
+
+static inline r2_tree_place_t r2_tree_place(const r2_plan_input_t *input)
+{
+    r2_tree_place_t at = {
+        .from_root =
+            (int32_t) (((int64_t) input->rank - input->root + input->size) % input->size)};
+
+    at.bit = at.from_root & -at.from_root;
+    at.count = 0 == at.bit ? input->size : r2_min(at.bit, input->size - at.from_root);
+    return at;
+}
+
+#endif
