@@ -14,28 +14,44 @@
 
 #include "plan/plan.h"
 
+/* Maps are merged by an algorithm that does not depend on them. */
+#define R2_MERGE_ALGORITHM "recursive-doubling"
+
 static const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind)
 {
-    switch (kind) {
-    case R2_COLL_ALLREDUCE:
+    if (R2_COLL_ALLREDUCE == kind) {
         return params->allreduce_algorithm;
-    case R2_COLL_ALLGATHER:
-    case R2_COLL_ALLGATHERV:
-        return params->allgather_algorithm;
-    case R2_COLL_BCAST:
-        return params->bcast_algorithm;
-    case R2_COLL_REDUCE_SCATTER:
-    case R2_COLL_REDUCE_SCATTER_BLOCK:
-    case R2_COLL_BARRIER:
-    case R2_COLL_KIND_COUNT:
-        break;
     }
-    return NULL;
+    if (R2_COLL_ALLGATHER == kind || R2_COLL_ALLGATHERV == kind) {
+        return params->allgather_algorithm;
+    }
+    return R2_COLL_BCAST == kind ? params->bcast_algorithm : NULL;
 }
 
-static r2_status_t r2_coll_plan(const r2_comm_t *comm, const r2_coll_args_t *args,
+/* Looks up what was worked out for such a call on this map, and tells it when it is new. */
+static r2_status_t r2_coll_know(const r2_comm_t *comm, const r2_basis_t *basis,
+                                r2_plan_input_t *input)
+{
+    r2_ctx_t *ctx = comm->ctx;
+    char choice[128], times[256];
+    bool fresh;
+    r2_status_t status = r2_plan_know(&ctx->plans, comm->key, basis->map_digest, input,
+                                      &input->known, &fresh);
+
+    if (R2_OK == status && fresh && R2_OK == r2_plan_describe(input, choice, sizeof(choice))) {
+        r2_plan_known_text(input->known, times, sizeof(times));
+        r2_debug(&ctx->log, "communicator %016llx: allreduce of %llu bytes: %s; predicted %s",
+                 (unsigned long long) comm->key,
+                 (unsigned long long) (input->count * input->element_bytes), choice, times);
+    }
+    return status;
+}
+
+static r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
                                 r2_schedule_t *schedule)
 {
+    const r2_comm_t *comm = coll->comm;
+    const r2_basis_t *basis = NULL != coll->basis ? coll->basis : r2_agree_basis(comm);
     const r2_params_t *params = &comm->ctx->params;
     r2_plan_input_t input = {
         .kind = args->kind,
@@ -46,19 +62,32 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, const r2_coll_args_t *arg
         .count = args->count,
         .counts = args->counts,
         .displs = args->displs,
+        .sends = args->sends,
+        .send_count = args->send_count,
+        .recvs = args->recvs,
+        .recv_count = args->recv_count,
         .in_place = args->in_place,
         .commutative = args->commutative,
         .exact = args->exact,
         .reproducible = params->reproducible,
-        .algorithm = r2_coll_forced(params, args->kind),
+        .algorithm = comm->for_merges ? R2_MERGE_ALGORITHM : r2_coll_forced(params, args->kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,
         .message_max_bytes = params->pack_bytes / 2,
         .copy_max_bytes = params->copy_max_bytes,
     };
+    r2_status_t status = R2_OK;
 
-    return r2_plan_build(&input, schedule);
+    r2_schedule_init(schedule);
+    if (NULL != basis) {
+        input.topology = &basis->topology;
+        input.cost = comm->ctx->health->hosts->cost;
+    }
+    if (NULL != basis && !basis->even) {
+        status = r2_coll_know(comm, basis, &input);
+    }
+    return R2_OK == status ? r2_plan_build(&input, schedule) : status;
 }
 
 /* Engine lock. Prepares the run of the part `coll->seq`. */
@@ -96,23 +125,42 @@ static void r2_coll_begin(struct r2_coll *coll)
     r2_coll_collect(ctx);
 }
 
-/* Engine lock. Takes the places of all parts, since others may be posted between them. */
-static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll,
-                                 r2_schedule_t *schedule)
+/*
+ * What a series settles with its first part. One look at our map: later parts may give bytes to few ranks,
+ * so what is found out between them would not reach all. And the map that all its plans are made from.
+ */
+static r2_status_t r2_coll_settle(struct r2_coll *coll)
 {
-    r2_status_t status;
-
-    coll->seq = comm->next_seq;
-    status = r2_coll_prepare(coll, args, schedule);
-    if (R2_OK != status) {
-        return status;
+    if (coll->settled) {
+        return R2_OK;
     }
-    coll->parts_left = args->parts > 1 ? args->parts - 1 : 0;
-    comm->next_seq += 1 + coll->parts_left;
-    coll->in_active = true;
-    DL_APPEND(comm->active, coll);
-    r2_coll_begin(coll);
-    return R2_OK;
+    coll->settled = true;
+    coll->exec.dirty = r2_agree_dirty(coll);
+    return 0 == coll->parts_left || NULL == coll->comm->agree
+               ? R2_OK
+               : r2_basis_copy(&coll->comm->agree->basis, &coll->basis);
+}
+
+/* Engine lock. */
+static r2_status_t r2_coll_launch(struct r2_coll *coll, const r2_coll_args_t *args,
+                                  r2_schedule_t *schedule)
+{
+    r2_status_t status = r2_coll_settle(coll);
+    bool dirty = coll->exec.dirty;
+
+    if (R2_OK == status) {
+        status = r2_coll_prepare(coll, args, schedule);
+    } else {
+        r2_schedule_fini(schedule);
+    }
+    if (R2_OK == status) {
+        coll->exec.carrying = coll->carrying;
+        coll->exec.dirty = dirty;
+        r2_coll_begin(coll);
+    } else {
+        memset(&coll->exec, 0, sizeof(coll->exec));
+    }
+    return status;
 }
 
 /* Engine lock. */
@@ -125,21 +173,83 @@ static void r2_coll_retire(struct r2_coll *coll)
     }
 }
 
-r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
-                         void *done_arg, r2_coll_t **coll_p)
+/* Engine lock. Takes the places of all parts, since others may be posted between them. */
+static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll)
 {
-    r2_ctx_t *ctx = comm->ctx;
-    struct r2_coll *coll;
     r2_schedule_t schedule;
-    r2_status_t status = r2_coll_plan(comm, args, &schedule);
+    r2_status_t status = r2_coll_plan(coll, args, &schedule);
 
     if (R2_OK != status) {
         r2_schedule_fini(&schedule);
         return status;
     }
-    coll = calloc(1, sizeof(*coll));
-    if (NULL == coll) {
+    coll->seq = comm->next_seq;
+    coll->parts_left = args->parts > 1 ? args->parts - 1 : 0;
+    comm->next_seq += 1 + coll->parts_left;
+    coll->in_active = true;
+    DL_APPEND(comm->active, coll);
+    if (r2_agree_enter(coll, args, &status)) {
+        status = r2_coll_launch(coll, args, &schedule);
+    } else {
+        r2_schedule_fini(&schedule); /* another map may be agreed when it begins */
+    }
+    if (R2_OK != status) {
+        r2_coll_retire(coll);
+        r2_comm_poison(comm, status); /* its place is taken: others would wait for this rank */
+    }
+    return status;
+}
+
+r2_status_t r2_coll_begin_waiting(struct r2_coll *coll)
+{
+    r2_coll_args_t args = coll->wanted;
+    uint64_t *lists = coll->lists;
+    r2_schedule_t schedule;
+    r2_status_t status = r2_coll_plan(coll, &args, &schedule);
+
+    coll->lists = NULL;
+    if (R2_OK == status) {
+        status = r2_coll_launch(coll, &args, &schedule); /* may finish it, and its caller free it */
+    } else {
         r2_schedule_fini(&schedule);
+    }
+    free(lists);
+    if (R2_OK != status) {
+        r2_coll_fail(coll, status);
+    }
+    return status;
+}
+
+r2_status_t r2_coll_start_merge(r2_comm_t *merges, const r2_coll_args_t *args, r2_comm_t *comm,
+                                struct r2_coll **merge_p)
+{
+    struct r2_coll *coll = calloc(1, sizeof(*coll));
+
+    if (NULL == coll) {
+        return R2_ERR_NO_MEMORY;
+    }
+    coll->comm = merges;
+    coll->merge_for = comm;
+    atomic_store(&coll->status, R2_IN_PROGRESS);
+    *merge_p = coll;
+    return r2_coll_start(merges, args, coll);
+}
+
+static void r2_coll_free(struct r2_coll *coll)
+{
+    r2_basis_free(coll->basis);
+    free(coll->lists);
+    free(coll);
+}
+
+r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
+                         void *done_arg, r2_coll_t **coll_p)
+{
+    r2_ctx_t *ctx = comm->ctx;
+    struct r2_coll *coll = calloc(1, sizeof(*coll));
+    r2_status_t status = R2_ERR_POISONED;
+
+    if (NULL == coll) {
         return R2_ERR_NO_MEMORY;
     }
     coll->comm = comm;
@@ -147,16 +257,14 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     coll->done_arg = done_arg;
     atomic_store(&coll->status, R2_IN_PROGRESS);
     r2_ctx_enter(ctx);
-    if (R2_OK != comm->poisoned) {
-        r2_schedule_fini(&schedule);
-        status = R2_ERR_POISONED;
-    } else {
+    if (R2_OK == comm->poisoned) {
         *coll_p = coll;
-        status = r2_coll_start(comm, args, coll, &schedule);
+        status = r2_coll_start(comm, args, coll);
+        r2_agree_run(ctx);
     }
     r2_ctx_leave(ctx);
     if (R2_OK != status) {
-        free(coll);
+        r2_coll_free(coll);
         return status;
     }
     r2_coll_deliver(ctx);
@@ -167,8 +275,6 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
 static r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args,
                                   r2_schedule_t *schedule)
 {
-    r2_status_t status;
-
     if (R2_OK != coll->comm->poisoned || 0 == coll->parts_left) {
         r2_schedule_fini(schedule);
         return 0 == coll->parts_left ? R2_ERR_PARAM : R2_ERR_POISONED;
@@ -176,22 +282,19 @@ static r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *ar
     r2_exec_fini(&coll->exec);
     ++coll->seq;
     --coll->parts_left;
-    status = r2_coll_prepare(coll, args, schedule);
-    if (R2_OK == status) {
-        r2_coll_begin(coll);
-    } else {
-        memset(&coll->exec, 0, sizeof(coll->exec));
-    }
-    return status;
+    return r2_coll_launch(coll, args, schedule);
 }
 
 r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
 {
     r2_ctx_t *ctx = coll->comm->ctx;
     r2_schedule_t schedule;
-    r2_status_t status = r2_coll_plan(coll->comm, args, &schedule);
+    r2_status_t status;
+    bool expected;
 
     r2_ctx_enter(ctx);
+    expected = coll->parts_left > 0;
+    status = r2_coll_plan(coll, args, &schedule);
     if (R2_OK == status) {
         status = r2_coll_follow(coll, args, &schedule);
     } else {
@@ -199,6 +302,9 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     }
     if (R2_OK != status) {
         r2_coll_retire(coll);
+        if (expected) {
+            r2_comm_poison(coll->comm, status); /* others wait for this part */
+        }
     }
     r2_ctx_leave(ctx);
     if (R2_OK == status) {
@@ -234,6 +340,24 @@ static void r2_coll_completed(r2_ctx_t *ctx, struct r2_coll *coll)
     last->next_done = coll;
 }
 
+void r2_coll_fail(struct r2_coll *coll, r2_status_t status)
+{
+    r2_coll_retire(coll);
+    if (NULL != coll->done) {
+        r2_coll_completed(coll->comm->ctx, coll);
+    }
+    atomic_store(&coll->status, status);
+}
+
+/* Engine lock. */
+void r2_coll_discard(struct r2_coll *coll)
+{
+    r2_coll_retire(coll);
+    r2_exec_leave(&coll->exec);
+    r2_exec_fini(&coll->exec);
+    r2_coll_free(coll);
+}
+
 /* Engine lock. Moves finished runs to where their callers find them. */
 void r2_coll_collect(r2_ctx_t *ctx)
 {
@@ -247,9 +371,13 @@ void r2_coll_collect(r2_ctx_t *ctx)
 
         if (exec->status < 0) {
             r2_comm_poison(coll->comm, exec->status);
+            if (NULL != coll->merge_for) {
+                r2_comm_poison(coll->merge_for, exec->status);
+            }
         }
         if (exec->status < 0 || 0 == coll->parts_left) {
             r2_coll_retire(coll);
+            r2_agree_left(coll);
         }
         r2_coll_forget_credits(coll->comm, coll->seq);
         if (NULL != coll->done) {
@@ -294,7 +422,7 @@ void r2_coll_release(r2_coll_t *coll)
         r2_ctx_leave(ctx);
     }
     r2_exec_fini(&coll->exec);
-    free(coll);
+    r2_coll_free(coll);
 }
 
 bool r2_coll_algorithm_known(r2_coll_kind_t kind, const char *name)

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/state.h"
+#include "ctx/p2p.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ static bool r2_comm_is_older(uint32_t a, uint32_t b)
 }
 
 /* Every member must run r2: decided from what all of them published, so equal on all ranks. */
-static r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size)
+r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size)
 {
     char *blob = malloc(R2_OOB_BLOB_MAX);
     r2_status_t status = NULL == blob ? R2_ERR_NO_MEMORY : R2_OK;
@@ -75,6 +75,12 @@ static r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t
         status = ctx->net.oob.ops->job_key(ctx->net.oob.instance, key);
         if (R2_OK == status) {
             ctx->net.hello.ops->key(ctx->net.hello.instance, key);
+            if (NULL != ctx->net.probe.ops) {
+                ctx->net.probe.ops->key(ctx->net.probe.instance, key);
+            }
+            if (NULL != ctx->parts.post.ops && NULL != ctx->parts.post.ops->key) {
+                ctx->parts.post.ops->key(ctx->parts.post.instance, key);
+            }
             ctx->have_key = true;
         }
         sodium_memzero(key, sizeof(key));
@@ -108,6 +114,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
         return R2_ERR_NO_MEMORY;
     }
     comm->ctx = ctx;
+    comm->cid = cid;
     comm->size = size;
     comm->rank = rank;
     comm->ranks = malloc((size_t) size * sizeof(*ranks));
@@ -117,8 +124,14 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
     memcpy(comm->ranks, ranks, (size_t) size * sizeof(*ranks));
     r2_ctx_enter(ctx);
     status = r2_comm_members(ctx, ranks, size);
+    if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->net.size) {
+        status = r2_ctx_health_create(ctx);
+    }
     if (R2_OK == status) {
         status = r2_comm_register(ctx, cid, comm);
+    }
+    if (R2_OK == status) {
+        status = r2_agree_create(comm);
     }
     r2_ctx_leave(ctx);
     if (R2_OK != status) {
@@ -134,6 +147,37 @@ err_free_comm:
     return status;
 }
 
+/* Bit of context ids that Open MPI does not use: tells merges from the communicator that they serve. */
+#define R2_COMM_MERGES_CID (1ull << 63)
+
+r2_status_t r2_comm_create_merges(r2_comm_t *comm, r2_comm_t **merges_p)
+{
+    r2_comm_t *merges = calloc(1, sizeof(*merges));
+    size_t bytes = (size_t) comm->size * sizeof(*comm->ranks);
+    r2_status_t status;
+
+    if (NULL == merges) {
+        return R2_ERR_NO_MEMORY;
+    }
+    merges->ctx = comm->ctx;
+    merges->size = comm->size;
+    merges->rank = comm->rank;
+    merges->for_merges = true;
+    merges->ranks = malloc(bytes);
+    status = NULL == merges->ranks ? R2_ERR_NO_MEMORY : R2_OK;
+    if (R2_OK == status) {
+        memcpy(merges->ranks, comm->ranks, bytes);
+        status = r2_comm_register(comm->ctx, comm->cid | R2_COMM_MERGES_CID, merges);
+    }
+    if (R2_OK != status) {
+        free(merges->ranks);
+        free(merges);
+        return status;
+    }
+    *merges_p = merges;
+    return R2_OK;
+}
+
 static void r2_comm_withdraw(r2_comm_t *comm)
 {
     r2_net_t *net = &comm->ctx->net;
@@ -145,15 +189,30 @@ static void r2_comm_withdraw(r2_comm_t *comm)
     }
 }
 
+/* Engine lock. */
+static void r2_comm_leave(r2_comm_t *comm)
+{
+    if (comm == comm->name->live) {
+        comm->name->live = NULL;
+    }
+    r2_comm_withdraw(comm);
+}
+
+void r2_comm_destroy_merges(r2_comm_t *merges)
+{
+    r2_comm_leave(merges);
+    free(merges->ranks);
+    free(merges);
+}
+
 void r2_comm_destroy(r2_comm_t *comm)
 {
     r2_ctx_t *ctx = comm->ctx;
 
     r2_ctx_enter(ctx);
-    if (comm == comm->name->live) {
-        comm->name->live = NULL;
-    }
-    r2_comm_withdraw(comm);
+    r2_agree_destroy(comm);
+    r2_plan_cache_forget(&ctx->plans, comm->key);
+    r2_comm_leave(comm);
     r2_ctx_leave(ctx);
     free(comm->ranks);
     free(comm);
@@ -185,6 +244,7 @@ void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
         return;
     }
     comm->poisoned = status;
+    r2_agree_abort(comm, status);
     DL_FOREACH(comm->active, coll)
     {
         r2_exec_abort(&coll->exec, status);
@@ -219,6 +279,12 @@ void r2_comm_lost(void *arg, uint32_t rank, r2_status_t status)
     r2_comm_news_t news = {.lost = true, .rank = rank, .status = status};
 
     r2_comm_note(arg, &news);
+    if (NULL != ((r2_ctx_t *) arg)->p2p) {
+        r2_p2p_lost(((r2_ctx_t *) arg)->p2p, rank, status);
+    }
+    if (R2_ERR_PEER_GONE == status) {
+        r2_ctx_health_gone(arg, rank);
+    }
 }
 
 static bool r2_comm_has(const r2_comm_t *comm, uint32_t rank)
@@ -243,6 +309,20 @@ static void r2_comm_apply_loss(r2_ctx_t *ctx, const r2_comm_news_t *news)
     }
 }
 
+/* Another says why: what is known here of broken rails is all there is to add. */
+static void r2_comm_explain(r2_ctx_t *ctx, const r2_comm_news_t *news)
+{
+    const r2_link_t *link = ctx->net.links[news->rank];
+    char *text = ctx->net.error_text;
+    size_t used, bytes = sizeof(ctx->net.error_text);
+
+    snprintf(text, bytes, "rank %u on %s reports: %s\n", news->rank,
+             NULL == link ? "a host" : r2_link_host(link), r2_status_string(news->status));
+    used = strlen(text);
+    r2_ctx_health_describe(ctx, UINT32_MAX, text + used, bytes - used);
+    text[strlen(text) - 1] = '\0';
+}
+
 /* @return false: it is about a communicator that is not created here yet. */
 static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
 {
@@ -265,8 +345,7 @@ static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
         return true;
     }
     if (R2_OK == name->live->poisoned) {
-        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text), "rank %u reports: %s", news->rank,
-                 r2_status_string(news->status));
+        r2_comm_explain(ctx, news);
         r2_comm_poison(name->live, news->status);
     }
     return true;

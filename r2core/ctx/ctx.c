@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/state.h"
+#include "ctx/p2p.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -34,12 +34,19 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->tp = parts->tp;
     net->hello = parts->hello;
     net->oob = parts->oob;
+    net->probe = parts->probe;
     net->upcalls.over = r2_comm_over;
     net->upcalls.aborted = r2_comm_aborted;
     net->upcalls.lost = r2_comm_lost;
     net->upcalls.arg = ctx;
     net->first_seq = parts->first_seq;
     net->epoll_fd = -1;
+    memcpy(net->info.post, parts->post_address, parts->post_address_bytes);
+    net->info.post_bytes = (uint32_t) parts->post_address_bytes;
+    net->info.step_ns = parts->cost.alpha_ns;
+    net->info.reduce_mbytes_per_s = parts->cost.reduce_mbytes_per_s;
+    r2_ctx_health_bind(ctx);
+    r2_gap_init(&ctx->gap);
     r2_engine_init(&ctx->engine, net);
 }
 
@@ -57,6 +64,9 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
     net = &ctx->net;
     status = net->oob.ops->identity(net->oob.instance, &net->rank, &net->size);
     snprintf(ctx->log.prefix, sizeof(ctx->log.prefix), "%s:%u", parts->host_name, net->rank);
+    if (R2_OK == status) {
+        status = r2_plan_cache_init(&ctx->plans, R2_PLANS_KNOWN);
+    }
     if (R2_OK == status && parts->clock == r2_clock_system()) {
         ctx->epoll_fd = net->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     }
@@ -80,8 +90,11 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
 {
     r2_comm_name_t *name, *next;
 
+    r2_ctx_health_destroy(ctx);
     r2_net_fini(&ctx->net);
+    r2_events_destroy(ctx->events);
     r2_engine_fini(&ctx->engine);
+    r2_plan_cache_fini(&ctx->plans);
     r2_comm_forget_news(ctx);
     HASH_ITER(hh, ctx->names, name, next)
     {
@@ -106,8 +119,8 @@ static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
         }
         ctx->last_delivery_ns = now_ns;
     }
-    if (NULL == ctx->engine.ready && 0 == r2_net_outstanding(&ctx->net)) {
-        ctx->last_delivery_ns = 0; /* nobody waits: the pause until the next call is not a gap */
+    if (0 == ctx->net.awaited_rows) {
+        ctx->last_delivery_ns = 0; /* nobody waits for data: the pause until the next call is not a gap */
     }
 }
 
@@ -122,13 +135,31 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
         net->hello.ops->fd(net->hello.instance) < 0) {
         net->hello.ops->poll(net->hello.instance);
     }
+    r2_ctx_health_poll(ctx);
     events = r2_net_sweep(net);
+    r2_ctx_health_run(ctx);
     if (net->may_deliver) {
         events += r2_engine_run(&ctx->engine);
     }
+    if (NULL != ctx->p2p && R2_DRIVE_APP == who) {
+        events += r2_p2p_collect(ctx->p2p);
+    }
     r2_coll_collect(ctx);
+    if (net->may_deliver) {
+        r2_agree_run(ctx);
+    }
     r2_ctx_note_gap(ctx, delivered);
+    r2_record_swept(ctx, ctx->counters.rx_bytes != delivered);
     return events;
+}
+
+/* No lock. Tells the application what is complete. */
+static void r2_ctx_deliver(r2_ctx_t *ctx)
+{
+    r2_coll_deliver(ctx);
+    if (NULL != ctx->p2p) {
+        r2_p2p_deliver(ctx->p2p);
+    }
 }
 
 unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
@@ -139,7 +170,7 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
     events = r2_ctx_drive_locked(ctx, who);
     pthread_mutex_unlock(&ctx->lock);
     if (R2_DRIVE_APP == who) {
-        r2_coll_deliver(ctx);
+        r2_ctx_deliver(ctx);
     }
     return events;
 }
@@ -162,20 +193,24 @@ unsigned r2_ctx_progress(r2_ctx_t *ctx)
         r2_service_app_drove(ctx->service, now_ns);
     }
     pthread_mutex_unlock(&ctx->lock);
-    r2_coll_deliver(ctx);
+    r2_ctx_deliver(ctx);
     return events;
 }
 
 uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
 {
-    return r2_net_deadline_ns(&ctx->net);
+    return r2_min(r2_min(r2_net_deadline_ns(&ctx->net), r2_ctx_health_deadline_ns(ctx)),
+                  r2_gap_deadline_ns(&ctx->gap));
 }
 
 void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
 {
     pthread_mutex_lock(&ctx->lock);
     r2_net_rail_event(&ctx->net, rail_idx, carrier);
+    r2_record_carrier(ctx, (uint32_t) rail_idx, carrier);
+    r2_ctx_health_carrier(ctx, (uint32_t) rail_idx, carrier);
     r2_net_tend(&ctx->net);
+    r2_ctx_health_run(ctx);
     pthread_mutex_unlock(&ctx->lock);
 }
 
@@ -227,5 +262,10 @@ void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
                  (unsigned long long) (nic->speed_bytes_per_s / 125000),
                  nic->carrier ? "" : ", down");
     }
+    used = strlen(text_p);
+    snprintf(text_p + used, text_bytes - used, "%s; plan %s; r2 %s",
+             1 < ctx->net.rail_count ? "" : ", nothing to fail over to",
+             '\0' == ctx->params.allreduce_algorithm[0] ? "by model" : ctx->params.allreduce_algorithm,
+             R2_VERSION);
     r2_ctx_unlock(ctx);
 }

@@ -2,10 +2,27 @@
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/ctx: part of libr2core.
 libr2core_la_SOURCES += \
+    r2core/ctx/agree.c \
+    r2core/ctx/agree.h \
+    r2core/ctx/basis.c \
+    r2core/ctx/basis.h \
     r2core/ctx/coll.c \
     r2core/ctx/comm.c \
+    r2core/ctx/cost.c \
+    r2core/ctx/cost.h \
     r2core/ctx/ctx.c \
+    r2core/ctx/p2p.c \
+    r2core/ctx/p2p.h \
+    r2core/ctx/p2p_ask.c \
+    r2core/ctx/p2p_get.c \
+    r2core/ctx/health.c \
+    r2core/ctx/health.h \
+    r2core/ctx/health_ports.c \
+    r2core/ctx/hosts.c \
+    r2core/ctx/hosts.h \
     r2core/ctx/parts.h \
+    r2core/ctx/record.c \
+    r2core/ctx/record.h \
     r2core/ctx/service.c \
     r2core/ctx/start.c \
     r2core/ctx/state.h \

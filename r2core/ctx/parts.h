@@ -8,10 +8,14 @@
 #define R2_CTX_PARTS_H
 
 #include "base/clock.h"
+#include "model/cost_params.h"
+#include "model/health_map.h"
 #include "oob/oob.h"
+#include "oob/post.h"
 #include "r2/ctx.h"
 #include "rail/hello.h"
 #include "rail/nic.h"
+#include "rail/probe.h"
 #include "transport/transport.h"
 
 /** Everything a context stands on. Instances are borrowed and outlive the context. */
@@ -20,11 +24,16 @@ typedef struct r2_ctx_parts {
     r2_tp_t tp;              /* devices of all rails and the one within the host */
     r2_hello_t hello;
     r2_oob_t oob;
+    r2_post_t post;          /* ops NULL: notices go in band only */
+    r2_probe_t probe;        /* ops NULL: nobody can be asked */
+    uint8_t post_address[R2_POST_ADDRESS_MAX]; /* of `post`, to be published */
+    size_t post_address_bytes;
     r2_nic_t nics[R2_RAILS_MAX];
     size_t nic_count;
     uint64_t host_id;        /* equal for ranks that share memory */
     char host_name[64];
     uint64_t first_seq;      /* start of message numbers; tests start near the wrap */
+    r2_cost_params_t cost;   /* of this process, to be published; zeros: usual ones */
 } r2_ctx_parts_t;
 
 /** Who drives the engine: what it may do depends on that (docs/architecture.md, "Who runs the engine"). */
@@ -44,6 +53,9 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who);
 
 /** Next time r2_ctx_drive() has work because of a timer; R2_NEVER_NS: none. */
 uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx);
+
+/** The health map of this process; NULL before the communicator of all processes exists. Engine lock. */
+const r2_health_map_t *r2_ctx_health_map(const r2_ctx_t *ctx);
 
 /** A NIC of this host lost or got carrier. */
 void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier);

@@ -27,6 +27,9 @@ typedef enum r2_service_source {
     R2_SERVICE_STOP,
     R2_SERVICE_HELLO,
     R2_SERVICE_NICS,
+    R2_SERVICE_POST,
+    R2_SERVICE_PROBE,
+    R2_SERVICE_EVENTS,
     R2_SERVICE_TIMER,
     R2_SERVICE_RAILS,
     R2_SERVICE_SOURCES
@@ -73,8 +76,8 @@ void r2_service_app_drove(r2_service_t *service, uint64_t now_ns)
     if (service->watching) {
         r2_service_watch_rails(service, false);
     }
-    if (NULL == service->ctx->names) {
-        return; /* no communicator yet: nobody talks to us but through hello */
+    if (NULL == service->ctx->names && NULL == service->ctx->p2p) {
+        return; /* no user yet: nobody talks to us but through hello */
     }
     if (R2_NEVER_NS == service->timer_ns || service->timer_ns < now_ns + takeover_ns / 2) {
         r2_service_set_timer(service, now_ns + takeover_ns);
@@ -101,18 +104,29 @@ static void r2_service_take_over(r2_service_t *service)
     atomic_store(&ctx->app_wants, 0);
     net->may_deliver = ctx->params.async_progress;
     do {
+        net->now_ns = r2_now_ns(net->clock);
+        r2_ctx_health_poll(ctx);
         r2_net_sweep(net);
+        r2_ctx_health_run(ctx);
         if (net->may_deliver) {
             r2_engine_run(&ctx->engine);
         }
         r2_coll_collect(ctx);
     } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
              0 == atomic_load(&ctx->app_blocked));
-    deadline_ns = r2_net_deadline_ns(net);
+    deadline_ns = r2_ctx_deadline_ns(ctx);
     r2_service_set_timer(service,
                          R2_NEVER_NS == deadline_ns ? deadline_ns
                                                     : r2_max(deadline_ns, net->now_ns + R2_NS_PER_MS));
     r2_service_watch_rails(service, true);
+}
+
+/* News that did not come over the rails: the detector acts on it, and what it wants sent is sent. */
+static void r2_service_tend(r2_ctx_t *ctx)
+{
+    r2_net_tend(&ctx->net);
+    r2_ctx_health_run(ctx);
+    r2_net_tend(&ctx->net);
 }
 
 static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
@@ -123,11 +137,19 @@ static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
     switch (source) {
     case R2_SERVICE_HELLO:
         net->hello.ops->poll(net->hello.instance);
-        r2_net_tend(net);
+        r2_service_tend(service->ctx);
         break;
     case R2_SERVICE_NICS:
         r2_nic_watch_poll(service->watch);
-        r2_net_tend(net);
+        r2_service_tend(service->ctx);
+        break;
+    case R2_SERVICE_POST:
+        service->ctx->parts.post.ops->poll(service->ctx->parts.post.instance);
+        r2_service_tend(service->ctx);
+        break;
+    case R2_SERVICE_PROBE:
+        net->probe.ops->poll(net->probe.instance);
+        r2_service_tend(service->ctx);
         break;
     case R2_SERVICE_TIMER:
         (void) !read(service->timer_fd, &drained, sizeof(drained));
@@ -136,6 +158,7 @@ static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
     case R2_SERVICE_RAILS:
         service->watching = false;
         break;
+    case R2_SERVICE_EVENTS: /* written without the engine lock */
     case R2_SERVICE_STOP:
     case R2_SERVICE_SOURCES:
         break;
@@ -150,7 +173,8 @@ static void r2_service_after(r2_service_t *service)
     if (r2_service_app_away(service)) {
         r2_service_take_over(service);
     } else if (R2_NEVER_NS == service->timer_ns &&
-               (r2_net_outstanding(net) || NULL != service->ctx->names)) {
+               (r2_net_outstanding(net) || NULL != service->ctx->names ||
+                NULL != service->ctx->p2p)) {
         r2_service_set_timer(service, r2_now_ns(net->clock) + takeover_ns);
     }
 }
@@ -180,6 +204,7 @@ static void *r2_service_main(void *arg)
         }
         r2_service_after(service);
         pthread_mutex_unlock(&ctx->lock);
+        r2_events_flush(ctx->events);
     }
 }
 
@@ -234,6 +259,14 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t
         !r2_service_add(service, service->timer_fd, R2_SERVICE_TIMER, EPOLLIN) ||
         !r2_service_add(service, hello->ops->fd(hello->instance), R2_SERVICE_HELLO, EPOLLIN) ||
         !r2_service_add(service, ctx->epoll_fd, R2_SERVICE_RAILS, EPOLLONESHOT) ||
+        (NULL != ctx->parts.post.ops &&
+         !r2_service_add(service, ctx->parts.post.ops->fd(ctx->parts.post.instance), R2_SERVICE_POST,
+                         EPOLLIN)) ||
+        (NULL != ctx->net.probe.ops &&
+         !r2_service_add(service, ctx->net.probe.ops->fd(ctx->net.probe.instance), R2_SERVICE_PROBE,
+                         EPOLLIN)) ||
+        (NULL != ctx->events &&
+         !r2_service_add(service, r2_events_fd(ctx->events), R2_SERVICE_EVENTS, EPOLLIN)) ||
         (NULL != watch &&
          !r2_service_add(service, r2_nic_watch_fd(watch), R2_SERVICE_NICS, EPOLLIN)) ||
         R2_OK != r2_service_spawn(service)) {

@@ -13,15 +13,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ctx/cost.h"
 #include "ctx/state.h"
+#include "oob/mesh.h"
+#include "rail/probe_tcp.h"
 
 /** The real parts of a context, kept together for tear-down. */
 typedef struct r2_ctx_real {
     r2_tp_t tp;
     r2_hello_t hello;
     r2_oob_t oob;
+    r2_probe_t probe;
+    r2_post_t post;
     r2_log_t log;
     r2_nic_watch_t *watch; /* owned */
+    r2_ctx_t *ctx;         /* borrowed; NULL until it is assembled */
 } r2_ctx_real_t;
 
 static void r2_hash_file(crypto_generichash_state *state, const char *path)
@@ -83,8 +89,14 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
         rail->nic.ipv4 = ipv4;
         rail->nic.ifindex = now->ifindex; /* the device may have been made anew */
         (void) ctx->net.hello.ops->listen(ctx->net.hello.instance, rail->idx, now, address, &bytes);
+        if (NULL != ctx->net.probe.ops) {
+            (void) ctx->net.probe.ops->listen(ctx->net.probe.instance, rail->idx, now, address, &bytes);
+        }
+        r2_mesh_nic(&ctx->real->post, now);
     }
     r2_net_rail_event(&ctx->net, idx, carrier);
+    r2_record_carrier(ctx, (uint32_t) idx, carrier);
+    r2_ctx_health_carrier(ctx, (uint32_t) idx, carrier);
 }
 
 static void r2_ctx_real_free(r2_ctx_real_t *real)
@@ -95,6 +107,12 @@ static void r2_ctx_real_free(r2_ctx_real_t *real)
     if (NULL != real->hello.ops) {
         r2_hello_tcp_destroy(&real->hello);
     }
+    if (NULL != real->post.ops) {
+        r2_mesh_destroy(&real->post);
+    }
+    if (NULL != real->probe.ops) {
+        r2_probe_tcp_destroy(&real->probe);
+    }
     if (NULL != real->tp.ops) {
         r2_tp_ucx_destroy(&real->tp);
     }
@@ -102,6 +120,65 @@ static void r2_ctx_real_free(r2_ctx_real_t *real)
         r2_oob_pmix_destroy(&real->oob);
     }
     free(real);
+}
+
+/* Where a process gets its out-of-band messages: part of what it published. Never asks the launcher. */
+static r2_status_t r2_ctx_mesh_lookup(void *arg, uint32_t rank, void *blob_p, size_t *bytes_p)
+{
+    const r2_ctx_real_t *real = arg;
+    r2_peer_info_t *info;
+    r2_status_t status;
+
+    if (NULL == real->ctx) {
+        return R2_ERR_AGAIN;
+    }
+    info = malloc(sizeof(*info));
+    if (NULL == info) {
+        return R2_ERR_NO_MEMORY;
+    }
+    status = r2_net_lookup(&real->ctx->net, rank, info);
+    if (R2_OK == status) {
+        memcpy(blob_p, info->post, info->post_bytes);
+        *bytes_p = info->post_bytes;
+        status = 0 == info->post_bytes ? R2_ERR_NOT_FOUND : R2_OK;
+    }
+    free(info);
+    return status;
+}
+
+static r2_status_t r2_ctx_real_mesh(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                                    r2_ctx_parts_t *parts)
+{
+    r2_mesh_config_t mesh = {
+        .clock = r2_clock_system(),
+        .log = &real->log,
+        .nics = config->params->oob_nics,
+        .rails = parts->nics,
+        .rail_count = parts->nic_count,
+        .give_up_ns = config->params->oob_give_up_ms * R2_NS_PER_MS,
+        .lookup = r2_ctx_mesh_lookup,
+        .lookup_arg = real,
+    };
+    r2_status_t status = real->oob.ops->identity(real->oob.instance, &mesh.rank, &mesh.size);
+
+    if (R2_OK == status) {
+        status = r2_mesh_create(&mesh, &real->post);
+    }
+    return R2_OK == status ? r2_mesh_address(&real->post, parts->post_address,
+                                             &parts->post_address_bytes)
+                           : status;
+}
+
+/* The leader's figures count for all: plans must not differ. */
+static r2_status_t r2_ctx_real_cost(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                                    r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
+{
+    uint32_t rank, size;
+    r2_status_t status = real->oob.ops->identity(real->oob.instance, &rank, &size);
+
+    return R2_OK == status && 0 == rank ? r2_cost_find(config->params->cost_file, r2_clock_system(),
+                                                       &parts->cost, text_p, text_bytes)
+                                        : status;
 }
 
 static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t *config,
@@ -119,12 +196,25 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     if (R2_OK != status) {
         return status;
     }
+    status = r2_ctx_real_cost(real, config, parts, text_p, text_bytes);
+    if (R2_OK != status) {
+        return status;
+    }
     status = r2_tp_ucx_create(&real->tp);
     if (R2_OK == status) {
         status = r2_hello_tcp_create(r2_clock_system(), &real->log, &real->hello);
     }
+    if (R2_OK == status) {
+        status = r2_probe_tcp_create(r2_clock_system(), &real->log, &real->probe);
+    }
     if (R2_OK != status) {
         snprintf(text_p, text_bytes, "rails could not be opened: %s", r2_status_string(status));
+        return status;
+    }
+    status = r2_ctx_real_mesh(real, config, parts);
+    if (R2_OK != status) {
+        snprintf(text_p, text_bytes, "the out-of-band path could not be opened (parameter oob_nics \"%s\"): %s",
+                 config->params->oob_nics, r2_status_string(status));
     }
     return status;
 }
@@ -155,12 +245,22 @@ r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char 
     parts.tp = real->tp;
     parts.hello = real->hello;
     parts.oob = real->oob;
+    parts.probe = real->probe;
+    parts.post = real->post;
     status = r2_ctx_assemble(config, &parts, &ctx, text_p, text_bytes);
     if (R2_OK != status) {
         r2_ctx_real_free(real);
         return status;
     }
     ctx->real = real;
+    real->ctx = ctx;
+    status = r2_events_create(config->params->event_file, parts.host_name, ctx->net.rank, &ctx->log,
+                              parts.clock, &ctx->events, text_p, text_bytes);
+    if (R2_OK != status) {
+        r2_ctx_destroy(ctx);
+        return status;
+    }
+    r2_record_start(ctx);
     if (R2_OK != r2_nic_watch_create(parts.nics, parts.nic_count, r2_ctx_nic_event, ctx,
                                      &real->watch)) {
         r2_warn(&ctx->log, "netlink is not available: carrier losses are only noticed by timeout");
@@ -187,4 +287,42 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
     }
     r2_ctx_dismantle(ctx);
     r2_ctx_real_free(real);
+}
+
+/** The context that the components of this process share. */
+static struct {
+    r2_ctx_t *ctx; /* owned; NULL: nobody uses it */
+    uint32_t users;
+} r2_shared;
+
+r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
+                           size_t text_bytes)
+{
+    r2_status_t status = R2_OK;
+
+    if (NULL == r2_shared.ctx) {
+        status = r2_ctx_create(config, &r2_shared.ctx, text_p, text_bytes);
+    }
+    if (R2_OK == status) {
+        ++r2_shared.users;
+        *ctx_p = r2_shared.ctx;
+    }
+    return status;
+}
+
+void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log)
+{
+    r2_assert(ctx == r2_shared.ctx);
+    if (0 == --r2_shared.users) {
+        r2_shared.ctx = NULL;
+        r2_ctx_destroy(ctx);
+        return;
+    }
+    r2_ctx_enter(ctx);
+    if (log == ctx->config.log) { /* the component may be unloaded */
+        ctx->log.fn = NULL;
+        ctx->real->log.fn = NULL;
+        ctx->config.idle = NULL;
+    }
+    r2_ctx_leave(ctx);
 }

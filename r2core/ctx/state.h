@@ -12,11 +12,18 @@
 #include <uthash.h>
 
 #include "base/util.h"
+#include "ctx/agree.h"
+#include "ctx/health.h"
 #include "ctx/parts.h"
+#include "ctx/record.h"
 #include "exec/exec.h"
 #include "link/net.h"
+#include "plan/known.h"
 #include "r2/coll.h"
+#include "telemetry/events.h"
+#include "telemetry/gap.h"
 
+struct r2_p2p;
 struct r2_service;
 struct r2_ctx_real;
 
@@ -32,6 +39,16 @@ struct r2_coll {
     struct r2_coll *prev, *next;   /* in comm->active, until the last part is complete */
     bool in_active;
     struct r2_coll *next_done;     /* in ctx->completed */
+    /* agreement */
+    uint64_t call;                 /* number among the calls that started, when `numbered` */
+    bool numbered, carrying;
+    bool settled;                  /* the first part has begun */
+    r2_basis_t *basis;             /* owned: what all parts of a series are planned from; NULL: what is agreed now */
+    bool deferred;                 /* waits in comm->agree->queue */
+    struct r2_coll *wait_prev, *wait_next;
+    r2_coll_args_t wanted;         /* while it waits */
+    uint64_t *lists;               /* owned: counts and displs of wanted */
+    r2_comm_t *merge_for;          /* borrowed: this is a merge of maps for that communicator */
 };
 
 /** A communicator identity: context id and members. Survives its communicators, to count them. */
@@ -44,6 +61,7 @@ typedef struct r2_comm_name {
 
 struct r2_comm {
     r2_ctx_t *ctx;                 /* borrowed */
+    uint64_t cid;                  /* Open MPI's context id */
     uint64_t key;                  /* hash << R2_COMM_SEQ_BITS | incarnation */
     r2_comm_name_t *name;          /* borrowed: in ctx->names */
     uint32_t *ranks;               /* owned: process numbers */
@@ -51,6 +69,8 @@ struct r2_comm {
     uint32_t next_seq;
     r2_status_t poisoned;          /* R2_OK, or why */
     struct r2_coll *active;        /* list of collectives under way */
+    r2_agree_t *agree;             /* owned; NULL: plans never change (one rank, no health map, merges) */
+    bool for_merges;               /* serves the agreement of another communicator */
 };
 
 #define R2_COMM_SEQ_BITS 20
@@ -67,6 +87,7 @@ typedef struct r2_comm_news {
     r2_status_t status;
 } r2_comm_news_t;
 
+#define R2_PLANS_KNOWN 64          /* (communicator, class of lengths, map) that plans were worked out for */
 #define R2_COMM_NEWS_MAX 1024      /* kept at a time */
 
 /** One process. `lock` is the engine lock: everything but the fields marked atomic belongs to it. */
@@ -87,9 +108,15 @@ struct r2_ctx {
     r2_comm_news_t *news;          /* owned list: aborts heard of and not applied */
     uint32_t news_count;
     bool fresh_news;               /* some of them have not been looked at */
+    r2_comm_t *agreeing;           /* list: communicators where calls may begin */
+    r2_plan_cache_t plans;
     struct r2_coll *completed;     /* list: done functions to be called outside the lock */
     bool have_key;
+    r2_events_t *events;           /* owned; NULL: no event file */
+    r2_gap_t gap;
+    r2_ctx_health_t *health;       /* owned; NULL before the communicator of all processes */
     uint64_t last_delivery_ns;     /* for the longest gap */
+    struct r2_p2p *p2p;            /* borrowed; NULL: not bound */
     struct r2_service *service;    /* owned; NULL in the simulator */
     struct r2_ctx_real *real;      /* owned; NULL in the simulator */
     int epoll_fd;                  /* owned: descriptors of all workers; -1 in the simulator */
@@ -112,16 +139,32 @@ static inline void r2_ctx_leave(r2_ctx_t *ctx)
 }
 
 /* comm.c */
+/** Asks whether all of `ranks` run r2, and gets the job's key. Engine lock. */
+r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size);
 bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status);
 void r2_comm_aborted(void *ctx, uint32_t rank, uint64_t comm_key, r2_status_t status);
 void r2_comm_lost(void *ctx, uint32_t rank, r2_status_t status);
 void r2_comm_apply_news(r2_ctx_t *ctx);
 void r2_comm_forget_news(r2_ctx_t *ctx);
+/** A communicator of the same ranks with a sequence of its own, for merges. */
+r2_status_t r2_comm_create_merges(r2_comm_t *comm, r2_comm_t **merges_p);
+void r2_comm_destroy_merges(r2_comm_t *merges);
 
 /* coll.c */
 void r2_coll_collect(r2_ctx_t *ctx);
 void r2_coll_deliver(r2_ctx_t *ctx);
+/** Begins a call that waited. Engine lock. */
+r2_status_t r2_coll_begin_waiting(struct r2_coll *coll);
+/** Ends a call that waited. Engine lock. */
+void r2_coll_fail(struct r2_coll *coll, r2_status_t status);
+/** Starts a merge of maps; *merge_p is set before it begins. Engine lock. */
+r2_status_t r2_coll_start_merge(r2_comm_t *merges, const r2_coll_args_t *args, r2_comm_t *comm,
+                                struct r2_coll **merge_p);
+void r2_coll_discard(struct r2_coll *coll);
+
+/* agree.c */
+bool r2_agree_dirty(struct r2_coll *coll);
 
 /* service.c */
 r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, struct r2_service **service_p);

@@ -1,0 +1,57 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Agreement in a communicator: which map its plans are made from, and when calls begin.
+ */
+#ifndef R2_CTX_AGREE_H
+#define R2_CTX_AGREE_H
+
+#include "ctx/basis.h"
+#include "health/agreement.h"
+#include "model/health_map.h"
+#include "r2/coll.h"
+
+struct r2_ctx;
+struct r2_comm;
+struct r2_coll;
+
+/** Agreement of one communicator. Engine lock. */
+typedef struct r2_agree {
+    r2_agreement_t calls;
+    r2_health_map_t agreed;    /* of all hosts of the job */
+    r2_basis_t basis;          /* as agreed now */
+    uint32_t *map_host;        /* owned: per host of the topology, its index in the map */
+    bool dirty;                /* our map says more than the agreed one */
+    uint64_t looked;           /* changes of our map when that was found out */
+    struct r2_comm *merges;    /* owned: the same ranks, for merges */
+    struct r2_coll *merge;     /* owned: the merge under way */
+    bool merged;               /* it is over, its result waits for an application thread */
+    char *given, *taken;       /* owned: our map as it goes into a merge; all ranks' maps */
+    struct r2_coll *queue;     /* borrowed list: calls that wait, in order */
+    struct r2_comm *next;      /* in ctx->agreeing */
+    bool listed;
+} r2_agree_t;
+
+/** Starts agreement for a communicator, if the job has health maps. Engine lock. @return R2_OK, R2_ERR_NO_MEMORY. */
+r2_status_t r2_agree_create(struct r2_comm *comm);
+void r2_agree_destroy(struct r2_comm *comm);
+
+/** True if a call of these arguments carries the dirty bit: every rank's result depends on every rank. */
+bool r2_agree_carries(const struct r2_comm *comm, const r2_coll_args_t *args);
+/**
+ * A call takes its place. @return true: it may begin now; false: it waits (arguments are copied) and is
+ * begun by r2_agree_run(). Negative status in *status_p: out of memory.
+ */
+bool r2_agree_enter(struct r2_coll *coll, const r2_coll_args_t *args, r2_status_t *status_p);
+/** A call, or the merge before one, is over. Only noted. */
+void r2_agree_left(struct r2_coll *coll);
+/** Takes results of merges and begins calls that waited. Application threads only. */
+void r2_agree_run(struct r2_ctx *ctx);
+/** Nothing of a communicator will begin any more. */
+void r2_agree_abort(struct r2_comm *comm, r2_status_t status);
+
+/** What plans are made from now; NULL: each rank on a host of its own, all rails healthy. */
+const r2_basis_t *r2_agree_basis(const struct r2_comm *comm);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What predictions are made from: read from a file, or measured at start.
+ */
+#include "r2_config.h"
+
+#include "ctx/cost.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+/* As long as the segment of a long vector; the best of a few turns is that of a quiet machine. */
+#define R2_COST_BYTES ((size_t) 1 << 20)
+#define R2_COST_TURNS 4u
+
+/** One value of the file. */
+typedef struct r2_cost_value {
+    const char *name;
+    size_t offset_bytes; /* in r2_cost_params_t */
+} r2_cost_value_t;
+
+static const r2_cost_value_t r2_cost_values[] = {
+    {"alpha_ns", offsetof(r2_cost_params_t, alpha_ns)},
+    {"reduce_mbytes_per_s", offsetof(r2_cost_params_t, reduce_mbytes_per_s)},
+};
+
+/* Sums of floats, as long vectors mostly are. @return MB/s, 0 without memory. Takes about 2 ms. */
+static uint32_t r2_cost_reduce_rate(const r2_clock_t *clock)
+{
+    const size_t count = R2_COST_BYTES / sizeof(float);
+    float *in = calloc(2 * count, sizeof(*in)), *inout = in + count;
+    uint64_t least_ns = UINT64_MAX;
+
+    if (NULL == in) {
+        return 0;
+    }
+    for (uint32_t turn = 0; turn < R2_COST_TURNS; ++turn) {
+        uint64_t start_ns = r2_now_ns(clock);
+
+        for (size_t i = 0; i < count; ++i) {
+            inout[i] += in[i];
+        }
+        __asm__ volatile("" : : "r"(inout) : "memory"); /* the sums are wanted */
+        least_ns = r2_min(least_ns, r2_now_ns(clock) - start_ns);
+    }
+    free(in);
+    return (uint32_t) r2_clamp_u64(R2_COST_BYTES * 1000 / r2_max(least_ns, (uint64_t) 1), 1,
+                                   UINT32_MAX);
+}
+
+/* @return false: not a line of the file's form. */
+static bool r2_cost_line(char *line, r2_cost_params_t *cost)
+{
+    char *save, *name, *number, *end;
+    unsigned long long value;
+
+    line[strcspn(line, "#\n")] = '\0';
+    name = strtok_r(line, " \t", &save);
+    number = NULL == name ? NULL : strtok_r(NULL, " \t", &save);
+    if (NULL == name) {
+        return true;
+    }
+    if (NULL == number || NULL != strtok_r(NULL, " \t", &save)) {
+        return false;
+    }
+    errno = 0;
+    value = strtoull(number, &end, 10);
+    if (0 != errno || '\0' != *end || '-' == *number || value < 1 || value > UINT32_MAX) {
+        return false;
+    }
+    for (size_t i = 0; i < r2_array_count(r2_cost_values); ++i) {
+        if (0 == strcmp(name, r2_cost_values[i].name)) {
+            *(uint32_t *) (void *) ((char *) cost + r2_cost_values[i].offset_bytes) = (uint32_t) value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static r2_status_t r2_cost_read(const char *name, r2_cost_params_t *cost, char *text_p,
+                                size_t text_bytes)
+{
+    FILE *file = fopen(name, "re");
+    r2_status_t status = R2_OK;
+    unsigned number = 0;
+    char line[256];
+
+    if (NULL == file) {
+        snprintf(text_p, text_bytes, "parameter cost_file: %s: %s", name, strerror(errno));
+        return R2_ERR_PARAM;
+    }
+    while (R2_OK == status && NULL != fgets(line, sizeof(line), file)) {
+        ++number;
+        if (!r2_cost_line(line, cost)) {
+            snprintf(text_p, text_bytes,
+                     "parameter cost_file: %s line %u: not \"alpha_ns N\" or \"reduce_mbytes_per_s N\"",
+                     name, number);
+            status = R2_ERR_PARAM;
+        }
+    }
+    fclose(file);
+    return status;
+}
+
+r2_status_t r2_cost_find(const char *file, const r2_clock_t *clock, r2_cost_params_t *cost_p,
+                         char *text_p, size_t text_bytes)
+{
+    r2_cost_params_t cost = {0, 0};
+
+    if ('\0' != file[0] && R2_OK != r2_cost_read(file, &cost, text_p, text_bytes)) {
+        return R2_ERR_PARAM;
+    }
+    if (0 == cost.reduce_mbytes_per_s) {
+        cost.reduce_mbytes_per_s = r2_cost_reduce_rate(clock);
+    }
+    *cost_p = cost;
+    return R2_OK;
+}

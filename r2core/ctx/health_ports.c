@@ -1,0 +1,195 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What the detector has done: notices both ways, probes, lanes failed and tried, verdicts to the log.
+ */
+#include "r2_config.h"
+
+#include "ctx/health.h"
+
+#include <stdio.h>
+
+#include "ctx/state.h"
+
+/* Notices to a process that were not answered by anything: then a link to it is made for them. */
+#define R2_UNANSWERED_MAX 3u
+
+static void r2_health_notify(void *arg, uint32_t rank, const void *data, size_t bytes)
+{
+    r2_ctx_health_t *health = arg;
+    r2_ctx_t *ctx = health->ctx;
+    const r2_post_t *post = &ctx->parts.post;
+    bool create = NULL == post->ops || health->unanswered[rank] >= R2_UNANSWERED_MAX;
+
+    ++ctx->counters.notices_sent;
+    health->unanswered[rank] += health->unanswered[rank] < R2_UNANSWERED_MAX ? 1 : 0;
+    (void) r2_net_notice(&ctx->net, rank, data, bytes, create);
+    if (NULL != post->ops) {
+        (void) post->ops->send(post->instance, rank, data, bytes);
+    }
+}
+
+static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns, uint64_t id)
+{
+    r2_ctx_health_t *health = arg;
+    r2_net_t *net = &health->ctx->net;
+    r2_peer_info_t info;
+    uint32_t own_rail;
+    r2_status_t status = R2_ERR_UNSUPPORTED;
+
+    if (NULL != net->probe.ops && R2_OK == r2_net_way(net, rank, rail, &info, &own_rail)) {
+        const r2_peer_rail_t *remote = &info.rails[rail];
+
+        ++health->ctx->counters.probes_sent;
+        status = net->probe.ops->probe(net->probe.instance, own_rail, remote->address,
+                                       remote->address_bytes, remote->probe, remote->probe_bytes,
+                                       timeout_ns, id);
+    }
+    if (R2_OK != status) {
+        r2_note_probed(health->ctx, id, R2_PROBE_UNABLE, 0);
+    }
+}
+
+static void r2_health_beacon(void *arg, uint32_t rank, uint32_t rail, uint64_t id)
+{
+    r2_ctx_health_t *health = arg;
+    r2_net_t *net = &health->ctx->net;
+    r2_peer_info_t info;
+    uint32_t own_rail;
+
+    if (NULL != net->probe.ops && R2_OK == r2_net_way(net, rank, rail, &info, &own_rail)) {
+        const r2_peer_rail_t *remote = &info.rails[rail];
+
+        net->probe.ops->beacon(net->probe.instance, own_rail, remote->address, remote->address_bytes,
+                               remote->probe, remote->probe_bytes, net->rank, id);
+    }
+}
+
+static void r2_health_path_state(void *arg, uint32_t host, uint32_t rail, bool dead,
+                                 uint64_t retry_ns)
+{
+    r2_ctx_health_t *health = arg;
+
+    for (uint32_t rank = 0; rank < health->hosts->rank_count; ++rank) {
+        if (health->hosts->host_of[rank] == host) {
+            r2_net_peer_rail(&health->ctx->net, rank, rail, dead, retry_ns);
+        }
+    }
+}
+
+static void r2_health_rail_state(void *arg, uint32_t host, uint32_t rail, bool dead,
+                                 uint64_t retry_ns)
+{
+    r2_ctx_health_t *health = arg;
+    r2_net_t *net = &health->ctx->net;
+
+    if (host == health->hosts->host_of[net->rank]) {
+        r2_net_own_rail(net, rail, dead, retry_ns);
+    } else {
+        r2_health_path_state(arg, host, rail, dead, retry_ns);
+    }
+}
+
+static uint64_t r2_health_delivered_ns(void *arg, uint32_t host, uint32_t rail)
+{
+    const r2_ctx_health_t *health = arg;
+    uint64_t newest_ns = 0;
+
+    for (uint32_t rank = 0; rank < health->hosts->rank_count; ++rank) {
+        if (health->hosts->host_of[rank] == host) {
+            newest_ns = r2_max(newest_ns, r2_net_delivered_ns(&health->ctx->net, rank, rail));
+        }
+    }
+    return newest_ns;
+}
+
+/* Another's word that a process is gone is no proof: its lanes are asked without delay. */
+static void r2_health_peer_gone(void *arg, uint32_t rank)
+{
+    r2_ctx_health_t *health = arg;
+
+    r2_net_check_peer(&health->ctx->net, rank);
+}
+
+/* Level of a verdict's log line, where it was concluded and where it was only heard of. */
+static int r2_health_level(const r2_health_news_t *news)
+{
+    static const int levels[R2_VERDICT_COUNT] = {
+        [R2_VERDICT_HEALTHY] = R2_LOG_WARN,     [R2_VERDICT_NIC] = R2_LOG_WARN,
+        [R2_VERDICT_PATH] = R2_LOG_WARN,        [R2_VERDICT_PLANE] = R2_LOG_WARN,
+        [R2_VERDICT_SLOW] = R2_LOG_WARN,        [R2_VERDICT_PEER_BUSY] = R2_LOG_INFO,
+        [R2_VERDICT_PEER_GONE] = R2_LOG_WARN,   [R2_VERDICT_PEER_SILENT] = R2_LOG_WARN,
+        [R2_VERDICT_AMBIGUOUS] = R2_LOG_WARN,
+    };
+
+    if (R2_VERDICT_HEALTHY == news->verdict && 0 == news->version) {
+        return R2_LOG_DEBUG; /* suspected in vain */
+    }
+    return news->own ? levels[news->verdict] : R2_LOG_INFO;
+}
+
+static void r2_health_news(void *arg, const r2_health_news_t *news)
+{
+    r2_ctx_health_t *health = arg;
+    r2_ctx_t *ctx = health->ctx;
+    char rail[128], other[128] = "";
+
+    ++ctx->counters.verdicts;
+    r2_record_verdict(ctx, news);
+    r2_hosts_rail_text(health->hosts, news->host, news->rail, rail, sizeof(rail));
+    if (R2_VERDICT_PATH == news->verdict || R2_VERDICT_AMBIGUOUS == news->verdict) {
+        char text[112];
+
+        r2_hosts_rail_text(health->hosts, news->host_b, news->rail, text, sizeof(text));
+        snprintf(other, sizeof(other), " - %s", text);
+    }
+    r2_log_at(&ctx->log, r2_health_level(news),
+              "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail, other,
+              r2_verdict_name(news->verdict), r2_direction_name(news->direction), news->capacity,
+              R2_CAPACITY_FULL, news->version, NULL == news->evidence ? "told by others" : news->evidence,
+              (unsigned long long) ((news->time_ns - r2_min(news->since_ns, news->time_ns)) / R2_NS_PER_MS));
+}
+
+static void r2_health_changed(void *arg)
+{
+    r2_ctx_health_t *health = arg;
+
+    ++health->ctx->counters.map_changes;
+}
+
+static void r2_health_name(void *arg, uint32_t host, uint32_t rail, char *text_p, size_t text_bytes)
+{
+    const r2_ctx_health_t *health = arg;
+
+    r2_hosts_rail_text(health->hosts, host, rail, text_p, text_bytes);
+}
+
+void r2_ctx_health_describe(void *arg, uint32_t rank, char *text_p, size_t text_bytes)
+{
+    const r2_ctx_t *ctx = arg;
+    const r2_ctx_health_t *health = ctx->health;
+
+    text_p[0] = '\0';
+    if (NULL == health) {
+        return;
+    }
+    if (rank < health->hosts->rank_count) {
+        r2_health_describe(health->machine, health->hosts->host_of[ctx->net.rank],
+                           health->hosts->host_of[rank], ctx->net.now_ns, text_p, text_bytes);
+    } else {
+        r2_health_describe_broken(health->machine, ctx->net.now_ns, text_p, text_bytes);
+    }
+}
+
+void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p)
+{
+    *ports_p = (r2_health_ports_t){
+        .notify = r2_health_notify,         .probe = r2_health_probe,
+        .beacon = r2_health_beacon,         .rail_state = r2_health_rail_state,
+        .path_state = r2_health_path_state, .delivered_ns = r2_health_delivered_ns,
+        .peer_gone = r2_health_peer_gone,
+        .name = r2_health_name,             .news = r2_health_news,
+        .changed = r2_health_changed,       .arg = health,
+    };
+}

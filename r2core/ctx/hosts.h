@@ -1,0 +1,38 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Hosts of the job: who lives where, and what their rails are called.
+ */
+#ifndef R2_CTX_HOSTS_H
+#define R2_CTX_HOSTS_H
+
+#include "link/net.h"
+#include "model/cost_params.h"
+
+/** One host, as its lowest rank published it. */
+typedef struct r2_host {
+    char name[64];
+    uint32_t rail_count;
+    uint32_t leader;                    /* lowest rank */
+    char rail_name[R2_RAILS_MAX][R2_NIC_NAME_MAX];
+    uint32_t rail_ipv4[R2_RAILS_MAX];   /* network byte order, 0 = none */
+    uint32_t rail_mbytes_per_s[R2_RAILS_MAX]; /* 0 = not known */
+} r2_host_t;
+
+/** All hosts, in order of their lowest rank: equal on all processes. */
+typedef struct r2_hosts {
+    uint32_t rank_count, host_count;
+    uint32_t *host_of;                  /* owned: [rank] */
+    r2_host_t *hosts;                   /* owned: [host] */
+    r2_cost_params_t cost;              /* as rank 0 published it */
+} r2_hosts_t;
+
+/** Looks all processes of the job up. @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup. */
+r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p);
+void r2_hosts_destroy(r2_hosts_t *hosts);
+/** "rail1 192.0.2.1 of h3" for log lines. */
+void r2_hosts_rail_text(const r2_hosts_t *hosts, uint32_t host, uint32_t rail, char *text_p,
+                        size_t text_bytes);
+
+#endif

@@ -1,0 +1,393 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Active messages: calls of the links, taken by the engine and given to the user outside its lock.
+ *
+ * A call that fits the parking budget arrives whole before anybody posts a row for it; one that does
+ * not asks, and gets credit when there is room (R2_P2P_GRANTED_MAX). So memory is bounded, and a process
+ * that computes holds what its budget allows and does not look dead.
+ */
+#include "r2_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "ctx/p2p.h"
+
+uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes)
+{
+    const r2_params_t *params = &p2p->ctx->params;
+
+    return (uint32_t) r2_min(r2_max(bytes / 256, (uint64_t) params->chunk_min_bytes),
+                             (uint64_t) params->chunk_max_bytes);
+}
+
+static void r2_p2p_wake(r2_p2p_t *p2p)
+{
+    atomic_store_explicit(&p2p->ready, 1, memory_order_relaxed);
+}
+
+void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status)
+{
+    r2_p2p_t *p2p = op->p2p;
+
+    op->status = status;
+    op->next = NULL;
+    if (NULL == p2p->finished) {
+        p2p->finished = op;
+    } else {
+        p2p->finished_tail->next = op;
+    }
+    p2p->finished_tail = op;
+    r2_p2p_wake(p2p);
+}
+
+static void r2_p2p_sent(void *arg, r2_status_t status)
+{
+    r2_p2p_finish(arg, status);
+}
+
+/* Nobody waits for a short call that could not be copied: its buffer goes when it is through. */
+static void r2_p2p_free(void *arg, r2_status_t status)
+{
+    (void) status;
+    free(arg);
+}
+
+static r2_status_t r2_p2p_call_from(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void *data,
+                                    uint64_t bytes, r2_link_done_fn_t done, void *arg)
+{
+    r2_link_send_t send = {.tag = {R2_LINK_CALL_KEY, p2p->next_seq, row},
+                           .data = data,
+                           .bytes = bytes,
+                           .chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes),
+                           .done = done,
+                           .arg = arg};
+
+    ++p2p->next_seq;
+    return r2_link_send(link, &send);
+}
+
+r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p)
+{
+    r2_status_t status = r2_net_link(&p2p->ctx->net, rank, link_p);
+
+    if (R2_OK == status) {
+        p2p->talked[rank] = true;
+    }
+    return status;
+}
+
+r2_status_t r2_p2p_call(r2_p2p_t *p2p, uint32_t rank, uint32_t row, const void *head,
+                        uint64_t head_bytes, const void *data, uint64_t bytes)
+{
+    char *copy = malloc(head_bytes + bytes);
+    r2_link_t *link;
+    r2_status_t status = NULL == copy ? R2_ERR_NO_MEMORY : r2_p2p_link(p2p, rank, &link);
+
+    if (R2_OK == status) {
+        memcpy(copy, head, head_bytes);
+        if (bytes > 0) {
+            memcpy(copy + head_bytes, data, bytes);
+        }
+        status = r2_p2p_call_from(p2p, link, row, copy, head_bytes + bytes, r2_p2p_free, copy);
+    }
+    if (R2_IN_PROGRESS == status) {
+        return R2_OK;
+    }
+    free(copy);
+    return status;
+}
+
+/* To this process: straight into the inbox. */
+static r2_status_t r2_p2p_send_self(r2_p2p_t *p2p, uint8_t id, const void *data, size_t bytes)
+{
+    r2_p2p_inbound_t *inbound = malloc(sizeof(*inbound) + bytes);
+
+    if (NULL == inbound) {
+        return R2_ERR_NO_MEMORY;
+    }
+    inbound->p2p = p2p;
+    inbound->rank = p2p->ctx->net.rank;
+    inbound->row = id;
+    inbound->bytes = bytes;
+    if (bytes > 0) {
+        memcpy(inbound->data, data, bytes);
+    }
+    DL_APPEND(p2p->inbox, inbound);
+    r2_p2p_wake(p2p);
+    return R2_OK;
+}
+
+static r2_status_t r2_p2p_send_locked(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *data,
+                                      size_t bytes, r2_p2p_op_t *op)
+{
+    r2_link_t *link;
+    r2_status_t status;
+
+    if (p2p->ctx->net.rank == rank) {
+        return r2_p2p_send_self(p2p, id, data, bytes);
+    }
+    status = r2_p2p_link(p2p, rank, &link);
+    if (R2_OK != status) {
+        return status;
+    }
+    if (NULL == op && !r2_link_copies(link, bytes)) {
+        return R2_ERR_AGAIN;
+    }
+    return r2_p2p_call_from(p2p, link, id, data, bytes, r2_p2p_sent, op);
+}
+
+r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *data, size_t bytes,
+                        r2_p2p_op_t *op)
+{
+    r2_status_t status;
+
+    if (bytes > R2_P2P_MESSAGE_MAX) {
+        return R2_ERR_PARAM;
+    }
+    if (NULL != op) {
+        op->p2p = p2p;
+    }
+    r2_ctx_enter(p2p->ctx);
+    p2p->ctx->net.now_ns = r2_now_ns(p2p->ctx->net.clock);
+    status = r2_p2p_send_locked(p2p, rank, id, data, bytes, op);
+    r2_ctx_leave(p2p->ctx);
+    return status;
+}
+
+static void r2_p2p_arrived(void *arg, r2_status_t status)
+{
+    r2_p2p_inbound_t *inbound = arg;
+    r2_p2p_t *p2p = inbound->p2p;
+
+    DL_DELETE(p2p->pending, inbound);
+    p2p->granted_bytes -= inbound->bytes;
+    if (R2_OK != status) {
+        free(inbound);
+        return;
+    }
+    DL_APPEND(p2p->arrived, inbound);
+}
+
+/* Posts the row of a call. @return false: there is no memory now, the link is broken, or
+ * the call is not to be believed. */
+static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uint64_t bytes)
+{
+    r2_p2p_inbound_t *inbound = bytes > R2_P2P_MESSAGE_MAX ? NULL : malloc(sizeof(*inbound) + bytes);
+    r2_link_recv_t recv = {.tag = *tag, .bytes = bytes, .done = r2_p2p_arrived, .arg = inbound};
+    r2_status_t status;
+
+    if (NULL == inbound) {
+        return false;
+    }
+    inbound->p2p = p2p;
+    inbound->rank = r2_link_peer(link);
+    p2p->talked[inbound->rank] = true;
+    inbound->row = tag->row;
+    inbound->bytes = bytes;
+    recv.data = inbound->data;
+    p2p->granted_bytes += bytes;
+    DL_APPEND(p2p->pending, inbound);
+    status = r2_link_recv(link, &recv);
+    if (R2_IN_PROGRESS != status) {
+        r2_p2p_arrived(inbound, status);
+    }
+    return status >= 0;
+}
+
+static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
+{
+    r2_net_t *net = &p2p->ctx->net;
+    unsigned taken = 0;
+    r2_link_t *link;
+    r2_tag_t tag;
+    uint64_t bytes;
+
+    while (r2_net_call(net, R2_CALL_COMPLETE, &link, &tag, &bytes) &&
+           r2_p2p_take(p2p, link, &tag, bytes)) {
+        ++taken;
+    }
+    while (p2p->granted_bytes < R2_P2P_GRANTED_MAX &&
+           r2_net_call(net, R2_CALL_ASKING, &link, &tag, &bytes) &&
+           r2_p2p_take(p2p, link, &tag, bytes)) {
+        ++taken;
+    }
+    return taken;
+}
+
+typedef void (*r2_p2p_row_fn_t)(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+
+/* For the user, or for one of our own rows. */
+static void r2_p2p_sort(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
+{
+    static const r2_p2p_row_fn_t rows[] = {
+        [R2_P2P_ROW_GET - R2_P2P_ROW_IDS] = r2_p2p_get_asked,
+        [R2_P2P_ROW_RELEASE - R2_P2P_ROW_IDS] = r2_p2p_get_released,
+        [R2_P2P_ROW_ASK - R2_P2P_ROW_IDS] = r2_p2p_ask_asked,
+        [R2_P2P_ROW_REPLY - R2_P2P_ROW_IDS] = r2_p2p_ask_replied,
+    };
+    size_t own = (size_t) inbound->row - R2_P2P_ROW_IDS;
+
+    if (inbound->row < R2_P2P_ROW_IDS) {
+        DL_APPEND(p2p->inbox, inbound);
+        r2_p2p_wake(p2p);
+        return;
+    }
+    if (own < sizeof(rows) / sizeof(rows[0])) {
+        rows[own](p2p, inbound);
+    } else {
+        ++p2p->ctx->counters.rx_malformed;
+    }
+    free(inbound);
+}
+
+unsigned r2_p2p_collect(r2_p2p_t *p2p)
+{
+    unsigned taken = r2_p2p_take_calls(p2p);
+
+    while (NULL != p2p->arrived) {
+        r2_p2p_inbound_t *inbound = p2p->arrived;
+
+        DL_DELETE(p2p->arrived, inbound);
+        r2_p2p_sort(p2p, inbound);
+        ++taken;
+    }
+    r2_p2p_release(p2p);
+    return taken;
+}
+
+static void r2_p2p_tell_lost(r2_p2p_t *p2p, const bool *lost)
+{
+    for (uint32_t rank = 0; rank < p2p->ctx->net.size; ++rank) {
+        if (lost[rank]) {
+            p2p->handlers.lost(p2p->handlers.arg, rank, R2_ERR_NO_PATH);
+        }
+    }
+}
+
+void r2_p2p_deliver(r2_p2p_t *p2p)
+{
+    r2_p2p_inbound_t *inbox, *inbound, *next;
+    r2_p2p_op_t *finished;
+    bool *lost = NULL;
+
+    if (0 == atomic_load_explicit(&p2p->ready, memory_order_relaxed)) {
+        return;
+    }
+    r2_ctx_enter(p2p->ctx);
+    atomic_store_explicit(&p2p->ready, 0, memory_order_relaxed);
+    inbox = p2p->inbox;
+    finished = p2p->finished;
+    p2p->inbox = NULL;
+    p2p->finished = NULL;
+    if (p2p->lost_count > 0) {
+        p2p->lost_count = 0;
+        lost = p2p->lost;
+        p2p->lost = calloc(p2p->ctx->net.size, sizeof(*p2p->lost));
+    }
+    r2_ctx_leave(p2p->ctx);
+    DL_FOREACH_SAFE(inbox, inbound, next)
+    {
+        p2p->handlers.received(p2p->handlers.arg, inbound->rank, (uint8_t) inbound->row,
+                               inbound->data, inbound->bytes);
+        free(inbound);
+    }
+    while (NULL != finished) {
+        r2_p2p_op_t *op = finished;
+
+        finished = op->next;
+        op->done(op, op->status);
+    }
+    if (NULL != lost) {
+        r2_p2p_tell_lost(p2p, lost);
+        free(lost);
+    }
+}
+
+void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
+{
+    r2_p2p_get_lost(p2p, rank, status);
+    r2_p2p_ask_lost(p2p, rank, status);
+    /* Of others there is nothing to lose: what is sent to them now is refused. */
+    if (p2p->talked[rank] && NULL != p2p->lost && !p2p->lost[rank]) {
+        p2p->lost[rank] = true;
+        ++p2p->lost_count;
+        r2_p2p_wake(p2p);
+    }
+}
+
+r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
+{
+    r2_status_t status = R2_ERR_UNSUPPORTED;
+
+    r2_ctx_enter(p2p->ctx);
+    if (rank < p2p->ctx->net.size) {
+        status = r2_comm_members(p2p->ctx, &rank, 1);
+    }
+    r2_ctx_leave(p2p->ctx);
+    return status;
+}
+
+r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p)
+{
+    r2_p2p_t *p2p = calloc(1, sizeof(*p2p));
+    r2_status_t status = R2_OK;
+
+    if (NULL == p2p) {
+        return R2_ERR_NO_MEMORY;
+    }
+    p2p->ctx = ctx;
+    p2p->handlers = *handlers;
+    p2p->lost = calloc(ctx->net.size, sizeof(*p2p->lost));
+    p2p->talked = calloc(ctx->net.size, sizeof(*p2p->talked));
+    r2_ctx_enter(ctx);
+    p2p->next_seq = (uint32_t) ctx->parts.first_seq;
+    p2p->next_get = (uint32_t) ctx->parts.first_seq;
+    p2p->next_ask = (uint32_t) ctx->parts.first_seq;
+    if (NULL == p2p->lost || NULL == p2p->talked) {
+        status = R2_ERR_NO_MEMORY;
+    } else if (NULL != ctx->p2p) {
+        status = R2_ERR_PARAM;
+    } else {
+        ctx->p2p = p2p;
+    }
+    r2_ctx_leave(ctx);
+    if (R2_OK != status) {
+        free(p2p->talked);
+        free(p2p->lost);
+        free(p2p);
+        return status;
+    }
+    *p2p_p = p2p;
+    return R2_OK;
+}
+
+void r2_p2p_unbind(r2_p2p_t *p2p)
+{
+    r2_p2p_inbound_t *inbound, *next;
+    r2_ctx_t *ctx = p2p->ctx;
+
+    r2_ctx_enter(ctx);
+    ctx->p2p = NULL;
+    for (uint32_t rank = 0; rank < ctx->net.size; ++rank) {
+        if (NULL != ctx->net.links[rank]) {
+            r2_link_withdraw(ctx->net.links[rank], R2_LINK_CALL_KEY);
+            r2_link_withdraw(ctx->net.links[rank], R2_P2P_DATA_KEY);
+        }
+    }
+    r2_ctx_leave(ctx);
+    DL_CONCAT(p2p->arrived, p2p->inbox);
+    DL_CONCAT(p2p->arrived, p2p->pending);
+    DL_FOREACH_SAFE(p2p->arrived, inbound, next)
+    {
+        free(inbound);
+    }
+    r2_p2p_get_fini(p2p);
+    r2_p2p_ask_fini(p2p);
+    free(p2p->talked);
+    free(p2p->lost);
+    free(p2p);
+}

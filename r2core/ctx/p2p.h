@@ -1,0 +1,166 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Point-to-point inside a context: states and what the context calls. For ctx/ only.
+ */
+#ifndef R2_CTX_P2P_H
+#define R2_CTX_P2P_H
+
+#include "ctx/state.h"
+#include "r2/p2p.h"
+
+/** Key of data that was asked for by r2_p2p_get(); its row is posted before the question is sent. */
+#define R2_P2P_DATA_KEY (R2_LINK_CALL_KEY - 1)
+
+/** Received bytes for which credit may be out at a time, over all peers. */
+#define R2_P2P_GRANTED_MAX (4u << 20)
+
+/** Rows of calls: the user's message ids come first. */
+enum {
+    R2_P2P_ROW_IDS = 256, /* below: active messages */
+    R2_P2P_ROW_GET = R2_P2P_ROW_IDS,
+    R2_P2P_ROW_RELEASE,   /* the peer's memory is not referred to any more */
+    R2_P2P_ROW_ASK,       /* something that the peer does and answers */
+    R2_P2P_ROW_REPLY
+};
+
+/** Data of up to this length travels with the question, or with the reply. */
+#define R2_P2P_SHORT_BYTES 16384u
+
+/** The question of a get, and with only its id and the outcome, the release. */
+typedef struct r2_p2p_question {
+    uint64_t address;
+    uint64_t bytes;
+    uint32_t id;
+    int32_t status; /* r2_status_t */
+} r2_p2p_question_t;
+
+/** A message that arrives or has arrived. */
+typedef struct r2_p2p_inbound {
+    struct r2_p2p_inbound *prev, *next;
+    struct r2_p2p *p2p; /* borrowed */
+    uint32_t rank, row;
+    uint64_t bytes;
+    char data[];
+} r2_p2p_inbound_t;
+
+/** Memory of ours that is read by a peer. */
+typedef struct r2_p2p_serve {
+    struct r2_p2p_serve *prev, *next; /* in p2p->serving or p2p->served */
+    struct r2_p2p *p2p;               /* borrowed */
+    uint32_t rank, id;
+    r2_status_t status;
+} r2_p2p_serve_t;
+
+/** A get of ours. */
+typedef struct r2_p2p_get {
+    struct r2_p2p *p2p; /* borrowed */
+    uint32_t id, rank;
+    bool here;          /* the data */
+    bool released;      /* the peer said so */
+    r2_status_t status;
+    r2_p2p_op_t *op;    /* borrowed */
+    UT_hash_handle hh;  /* in p2p->gets, by id */
+} r2_p2p_get_t;
+
+/** What a peer is asked to do with its memory. */
+typedef enum r2_p2p_kind {
+    R2_P2P_KIND_READ,   /* replies with the data */
+    R2_P2P_KIND_WRITE,  /* the data follows the question */
+    R2_P2P_KIND_PULL,   /* gets the data from `source` */
+    R2_P2P_KIND_UPDATE, /* replies with the old value */
+    R2_P2P_KINDS
+} r2_p2p_kind_t;
+
+/** The question. */
+typedef struct r2_p2p_ask {
+    uint64_t address;
+    uint64_t bytes;
+    uint64_t source;           /* PULL: address at who asks */
+    uint64_t operand, compare; /* UPDATE */
+    uint32_t id;
+    uint8_t kind;              /* r2_p2p_kind_t */
+    uint8_t verb;              /* UPDATE: r2_p2p_verb_t */
+    uint16_t zero;
+} r2_p2p_ask_t;
+
+/** The reply; data follows. */
+typedef struct r2_p2p_reply {
+    uint32_t id;
+    int32_t status; /* r2_status_t */
+} r2_p2p_reply_t;
+
+/** A question of ours. */
+typedef struct r2_p2p_asked {
+    uint32_t id, rank;
+    uint64_t bytes;    /* of the reply's data */
+    void *local;       /* borrowed: where they go; NULL: not wanted */
+    r2_p2p_op_t *op;   /* borrowed */
+    UT_hash_handle hh; /* in p2p->asked, by id */
+} r2_p2p_asked_t;
+
+/** Data that we get because a peer puts it. */
+typedef struct r2_p2p_pull {
+    struct r2_p2p_pull *prev, *next; /* in p2p->pulls */
+    r2_p2p_op_t op;
+    uint32_t rank, id;
+} r2_p2p_pull_t;
+
+/** All of it belongs to the engine lock but `ready`. */
+struct r2_p2p {
+    r2_ctx_t *ctx; /* borrowed */
+    r2_p2p_handlers_t handlers;
+    uint32_t next_seq, next_get, next_ask;
+    uint64_t granted_bytes;
+    r2_p2p_inbound_t *pending; /* owned list: rows posted */
+    r2_p2p_inbound_t *arrived; /* list: complete, not looked at */
+    r2_p2p_inbound_t *inbox;   /* list: to be given to the user */
+    r2_p2p_op_t *finished, *finished_tail; /* to be told to the user */
+    r2_p2p_serve_t *serving;   /* owned list: data under way */
+    r2_p2p_serve_t *served;    /* owned list: releases to be sent */
+    r2_p2p_get_t *gets;        /* owned hash */
+    r2_p2p_asked_t *asked;     /* owned hash */
+    r2_p2p_pull_t *pulls;      /* owned list */
+    bool *talked;              /* owned: by rank, something was sent or received */
+    bool *lost;                /* owned: by rank, to be told to the user */
+    uint32_t lost_count;
+    _Atomic int ready;         /* inbox, finished or lost has something */
+};
+
+/* Called by the context. */
+/** Takes what arrived. Engine lock, application threads. @return messages taken. */
+unsigned r2_p2p_collect(r2_p2p_t *p2p);
+/** Tells the user. No lock. */
+void r2_p2p_deliver(r2_p2p_t *p2p);
+/** The link to a peer broke for good: only noted, if anything of ours was on it. Engine lock. */
+void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
+
+/* p2p.c, for the others. Engine lock. */
+/** The link to a peer that is talked to from now on. @return as r2_net_link(). */
+r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p);
+/** Sends a copy of two pieces as one call. @return R2_OK or an error. */
+r2_status_t r2_p2p_call(r2_p2p_t *p2p, uint32_t rank, uint32_t row, const void *head,
+                        uint64_t head_bytes, const void *data, uint64_t bytes);
+void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status);
+uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes);
+
+/* p2p_get.c. Engine lock. */
+r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote, uint64_t bytes,
+                            r2_p2p_op_t *op);
+/** A question arrived. */
+void r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+/** A release arrived. */
+void r2_p2p_get_released(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+/** Tells the peers of gets that are over. */
+void r2_p2p_release(r2_p2p_t *p2p);
+void r2_p2p_get_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
+void r2_p2p_get_fini(r2_p2p_t *p2p);
+
+/* p2p_ask.c. Engine lock. */
+void r2_p2p_ask_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+void r2_p2p_ask_replied(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+void r2_p2p_ask_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
+void r2_p2p_ask_fini(r2_p2p_t *p2p);
+
+#endif

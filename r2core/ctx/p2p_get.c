@@ -1,0 +1,208 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Reading a peer's memory: question, data straight to its place, release.
+ *
+ *   reader                          owner
+ *   posts the row of the data
+ *   GET (address, bytes, id)  --->
+ *                             <---  data, over all rails
+ *                             <---  RELEASE (id): acknowledged, no transport refers to the memory
+ *   done
+ *
+ * The data alone does not end a get: an owner that frees its memory then could have a copy of a chunk
+ * under way on a slow rail still read from it.
+ */
+#include "r2_config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "ctx/p2p.h"
+
+static void r2_p2p_get_over(r2_p2p_get_t *get)
+{
+    HASH_DEL(get->p2p->gets, get);
+    r2_p2p_finish(get->op, get->status);
+    free(get);
+}
+
+static void r2_p2p_get_here(void *arg, r2_status_t status)
+{
+    r2_p2p_get_t *get = arg;
+
+    get->here = true;
+    get->status = R2_OK == get->status ? status : get->status;
+    if (get->released || R2_OK != status) {
+        r2_p2p_get_over(get);
+    }
+}
+
+static r2_status_t r2_p2p_get_start(r2_p2p_get_t *get, void *local, uint64_t remote, uint64_t bytes)
+{
+    r2_p2p_t *p2p = get->p2p;
+    r2_p2p_question_t question = {.address = remote, .bytes = bytes, .id = get->id};
+    r2_link_recv_t recv = {.tag = {R2_P2P_DATA_KEY, get->id, 0},
+                           .data = local,
+                           .bytes = bytes,
+                           .done = r2_p2p_get_here,
+                           .arg = get};
+    r2_link_t *link;
+    r2_status_t status = r2_p2p_link(p2p, get->rank, &link);
+
+    if (R2_OK == status) {
+        status = r2_link_recv(link, &recv);
+    }
+    if (R2_IN_PROGRESS != status) {
+        return status < 0 ? status : R2_ERR_WIRE;
+    }
+    /* A link that breaks now ends the row, and with it the get. */
+    (void) r2_p2p_call(p2p, get->rank, R2_P2P_ROW_GET, &question, sizeof(question), NULL, 0);
+    return R2_IN_PROGRESS;
+}
+
+r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote, uint64_t bytes,
+                            r2_p2p_op_t *op)
+{
+    r2_p2p_get_t *get = calloc(1, sizeof(*get));
+    r2_status_t status;
+
+    if (NULL == get) {
+        return R2_ERR_NO_MEMORY;
+    }
+    op->p2p = p2p;
+    get->p2p = p2p;
+    get->op = op;
+    get->rank = rank;
+    get->id = p2p->next_get++;
+    HASH_ADD(hh, p2p->gets, id, sizeof(get->id), get);
+    status = r2_p2p_get_start(get, local, remote, bytes);
+    if (R2_IN_PROGRESS != status) {
+        HASH_DEL(p2p->gets, get);
+        free(get);
+    }
+    return status;
+}
+
+static void r2_p2p_served(void *arg, r2_status_t status)
+{
+    r2_p2p_serve_t *serve = arg;
+
+    serve->status = status;
+    DL_DELETE(serve->p2p->serving, serve);
+    DL_APPEND(serve->p2p->served, serve);
+}
+
+static void r2_p2p_serve(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *question)
+{
+    r2_p2p_serve_t *serve = calloc(1, sizeof(*serve));
+    r2_link_send_t send = {.tag = {R2_P2P_DATA_KEY, question->id, 0},
+                           .data = (const void *) (uintptr_t) question->address,
+                           .bytes = question->bytes,
+                           .chunk_bytes = r2_p2p_chunk_bytes(p2p, question->bytes),
+                           .done = r2_p2p_served,
+                           .arg = serve};
+    r2_link_t *link;
+    r2_status_t status = NULL == serve ? R2_ERR_NO_MEMORY : r2_p2p_link(p2p, rank, &link);
+
+    if (R2_ERR_NO_MEMORY == status) {
+        free(serve);
+        r2_error(&p2p->ctx->log, "peer %u: no memory to answer a get", rank);
+        return;
+    }
+    serve->p2p = p2p;
+    serve->rank = rank;
+    serve->id = question->id;
+    DL_APPEND(p2p->serving, serve);
+    status = R2_OK == status ? r2_link_send(link, &send) : status;
+    if (R2_IN_PROGRESS != status) {
+        r2_p2p_served(serve, status);
+    }
+}
+
+/* @return false: malformed, and counted. */
+static bool r2_p2p_question(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound,
+                            r2_p2p_question_t *question_p)
+{
+    if (sizeof(*question_p) != inbound->bytes) {
+        ++p2p->ctx->counters.rx_malformed;
+        return false;
+    }
+    memcpy(question_p, inbound->data, sizeof(*question_p));
+    return true;
+}
+
+void r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+{
+    r2_p2p_question_t question;
+
+    if (r2_p2p_question(p2p, inbound, &question)) {
+        r2_p2p_serve(p2p, inbound->rank, &question);
+    }
+}
+
+void r2_p2p_get_released(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+{
+    r2_p2p_question_t answer;
+    r2_p2p_get_t *get;
+    uint32_t id;
+
+    if (!r2_p2p_question(p2p, inbound, &answer)) {
+        return;
+    }
+    id = answer.id;
+    HASH_FIND(hh, p2p->gets, &id, sizeof(id), get);
+    if (NULL == get || get->rank != inbound->rank) {
+        return;
+    }
+    get->released = true;
+    if (get->here) {
+        r2_p2p_get_over(get);
+    }
+}
+
+void r2_p2p_release(r2_p2p_t *p2p)
+{
+    while (NULL != p2p->served) {
+        r2_p2p_serve_t *serve = p2p->served;
+        r2_p2p_question_t answer = {.id = serve->id, .status = (int32_t) serve->status};
+
+        DL_DELETE(p2p->served, serve);
+        /* On a broken link the reader's row is ended by its own side of the link. */
+        (void) r2_p2p_call(p2p, serve->rank, R2_P2P_ROW_RELEASE, &answer, sizeof(answer), NULL, 0);
+        free(serve);
+    }
+}
+
+void r2_p2p_get_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
+{
+    r2_p2p_get_t *get, *next;
+
+    HASH_ITER(hh, p2p->gets, get, next)
+    {
+        if (get->rank == rank && get->here) {
+            get->status = status;
+            r2_p2p_get_over(get);
+        }
+    }
+}
+
+void r2_p2p_get_fini(r2_p2p_t *p2p)
+{
+    r2_p2p_get_t *get, *next;
+
+    HASH_ITER(hh, p2p->gets, get, next)
+    {
+        HASH_DEL(p2p->gets, get);
+        free(get);
+    }
+    DL_CONCAT(p2p->served, p2p->serving);
+    while (NULL != p2p->served) {
+        r2_p2p_serve_t *serve = p2p->served;
+
+        DL_DELETE(p2p->served, serve);
+        free(serve);
+    }
+}
