@@ -2,57 +2,22 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * MPI_Bcast and MPI_Ibcast.
+ * MPI_Bcast.
  */
 #include "call.h"
 
-static int r2_bcast_call(mca_coll_r2_call_t *call, void *buff, int count,
-                         struct ompi_datatype_t *dtype, int root, struct ompi_communicator_t *comm,
-                         mca_coll_base_module_t *module)
+int mca_coll_r2_make_bcast(mca_coll_r2_call_t *call, void *buff, int count,
+                           struct ompi_datatype_t *dtype, int root, struct ompi_communicator_t *comm,
+                           mca_coll_base_module_t *module)
 {
-    size_t type_bytes;
+    const mca_coll_r2_blocks_t blocks = {
+        .base = buff, .block_count = 1, .count = count, .dtype = dtype};
 
     mca_coll_r2_call_init(call, R2_COLL_BCAST, comm, module);
-    ompi_datatype_type_size(dtype, &type_bytes);
     call->args.root = root;
-    call->args.count = (uint64_t) count * type_bytes;
-    return mca_coll_r2_buffer_init(&call->out, buff, dtype, &count, NULL, 1, &call->args.out,
-                                   &call->args.out_mover);
-}
-
-static bool r2_bcast_empty(int count, struct ompi_datatype_t *dtype)
-{
-    size_t type_bytes;
-
-    ompi_datatype_type_size(dtype, &type_bytes);
-    return 0 == count || 0 == type_bytes;
-}
-
-int mca_coll_r2_bcast(void *buff, int count, struct ompi_datatype_t *dtype, int root,
-                      struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
-{
-    mca_coll_r2_call_t call;
-    int rc;
-
-    if (r2_bcast_empty(count, dtype)) {
-        return OMPI_SUCCESS;
+    call->args.count = mca_coll_r2_bytes(count, dtype);
+    if (0 == call->args.count) {
+        return MCA_COLL_R2_NOTHING;
     }
-    ++mca_coll_r2_component.calls.bcast;
-    rc = r2_bcast_call(&call, buff, count, dtype, root, comm, module);
-    return OMPI_SUCCESS == rc ? mca_coll_r2_call_run(&call) : rc;
-}
-
-int mca_coll_r2_ibcast(void *buff, int count, struct ompi_datatype_t *dtype, int root,
-                       struct ompi_communicator_t *comm, ompi_request_t **request,
-                       mca_coll_base_module_t *module)
-{
-    mca_coll_r2_call_t call;
-    int rc;
-
-    if (r2_bcast_empty(count, dtype)) {
-        return mca_coll_r2_call_nothing(request);
-    }
-    ++mca_coll_r2_component.calls.ibcast;
-    rc = r2_bcast_call(&call, buff, count, dtype, root, comm, module);
-    return OMPI_SUCCESS == rc ? mca_coll_r2_call_start(&call, comm, request) : rc;
+    return mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_mover);
 }

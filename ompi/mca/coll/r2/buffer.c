@@ -15,6 +15,11 @@
 /* At least two of the longest basic elements (complex long double, 32 bytes). */
 #define R2_BUFFER_AROUND_BYTES 64
 
+static struct ompi_datatype_t *r2_buffer_dtype(const mca_coll_r2_buffer_t *buffer, int block)
+{
+    return NULL != buffer->dtype ? buffer->dtype : buffer->dtypes[block];
+}
+
 /* The block that holds a packed offset. */
 static int r2_buffer_block(const mca_coll_r2_buffer_t *buffer, uint64_t offset)
 {
@@ -37,15 +42,17 @@ static void r2_buffer_open(const mca_coll_r2_buffer_t *buffer, int block, bool u
                            opal_convertor_t *convertor)
 {
     const opal_convertor_t *local = ompi_proc_local()->super.proc_convertor;
-    size_t count = (buffer->starts[block + 1] - buffer->starts[block]) / buffer->type_bytes;
+    const struct ompi_datatype_t *dtype = r2_buffer_dtype(buffer, block);
+    uint64_t bytes = buffer->starts[block + 1] - buffer->starts[block];
+    size_t count = bytes / mca_coll_r2_bytes(1, dtype);
     char *origin = buffer->base + buffer->displs[block];
 
     OBJ_CONSTRUCT(convertor, opal_convertor_t);
     if (unpack) {
-        opal_convertor_copy_and_prepare_for_recv(local, &buffer->dtype->super, count, origin, 0,
+        opal_convertor_copy_and_prepare_for_recv(local, &dtype->super, count, origin, 0,
                                                  convertor);
     } else {
-        opal_convertor_copy_and_prepare_for_send(local, &buffer->dtype->super, count, origin, 0,
+        opal_convertor_copy_and_prepare_for_send(local, &dtype->super, count, origin, 0,
                                                  convertor);
     }
     opal_convertor_set_position(convertor, offset);
@@ -154,72 +161,179 @@ static void r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t by
     }
 }
 
-static int r2_buffer_blocks(mca_coll_r2_buffer_t *buffer, const int *counts, const int *disps,
-                            int block_count)
+uint64_t mca_coll_r2_bytes(int count, const struct ompi_datatype_t *dtype)
 {
+    size_t bytes;
+
+    ompi_datatype_type_size(dtype, &bytes);
+    return (uint64_t) count * bytes;
+}
+
+static struct ompi_datatype_t *r2_block_dtype(const mca_coll_r2_blocks_t *blocks, int block)
+{
+    return NULL != blocks->dtype ? blocks->dtype : blocks->dtypes[block];
+}
+
+static int r2_block_count(const mca_coll_r2_blocks_t *blocks, int block)
+{
+    return NULL == blocks->counts ? blocks->count : blocks->counts[block];
+}
+
+uint64_t mca_coll_r2_block_bytes(const mca_coll_r2_blocks_t *blocks, int block)
+{
+    return mca_coll_r2_bytes(r2_block_count(blocks, block), r2_block_dtype(blocks, block));
+}
+
+/* Bytes from the base to the origin of a block. @param next where the one before it ends. */
+static ptrdiff_t r2_block_displ(const mca_coll_r2_blocks_t *blocks, int block, ptrdiff_t extent,
+                                ptrdiff_t next)
+{
+    if (NULL != blocks->displs) {
+        return (ptrdiff_t) blocks->displs[block] * extent;
+    }
+    if (NULL != blocks->byte_displs) {
+        return blocks->byte_displs[block];
+    }
+    return NULL == blocks->far_displs ? next : blocks->far_displs[block];
+}
+
+static int r2_buffer_blocks(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks)
+{
+    const size_t room = (size_t) blocks->block_count + 1;
     ptrdiff_t lb, extent, next = 0;
 
-    buffer->starts = malloc(((size_t) block_count + 1) * sizeof(*buffer->starts));
-    buffer->displs = malloc(((size_t) block_count + 1) * sizeof(*buffer->displs));
-    if (NULL == buffer->starts || NULL == buffer->displs) {
+    buffer->base = (char *) (uintptr_t) blocks->base;
+    buffer->dtype = blocks->dtype;
+    buffer->block_count = blocks->block_count;
+    buffer->starts = malloc(room * sizeof(*buffer->starts));
+    buffer->displs = malloc(room * sizeof(*buffer->displs));
+    buffer->dtypes = NULL == blocks->dtype ? malloc(room * sizeof(*buffer->dtypes)) : NULL;
+    if (NULL == buffer->starts || NULL == buffer->displs ||
+        (NULL == blocks->dtype && NULL == buffer->dtypes)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    ompi_datatype_get_extent(buffer->dtype, &lb, &extent);
     buffer->starts[0] = 0;
-    for (int i = 0; i < block_count; ++i) {
-        buffer->starts[i + 1] = buffer->starts[i] + (uint64_t) counts[i] * buffer->type_bytes;
-        buffer->displs[i] = NULL == disps ? next : (ptrdiff_t) disps[i] * extent;
-        next += (ptrdiff_t) counts[i] * extent;
+    for (int i = 0; i < blocks->block_count; ++i) {
+        struct ompi_datatype_t *dtype = r2_block_dtype(blocks, i);
+
+        ompi_datatype_get_extent(dtype, &lb, &extent);
+        buffer->starts[i + 1] = buffer->starts[i] + mca_coll_r2_block_bytes(blocks, i);
+        buffer->displs[i] = r2_block_displ(blocks, i, extent, next);
+        next += (ptrdiff_t) r2_block_count(blocks, i) * extent;
+        if (NULL != buffer->dtypes) {
+            buffer->dtypes[i] = dtype;
+        }
     }
-    buffer->block_count = block_count;
     return OMPI_SUCCESS;
 }
 
-/* Blocks follow each other without holes: the buffer is one piece of memory. */
-static bool r2_buffer_dense(const mca_coll_r2_buffer_t *buffer)
+static bool r2_block_empty(const mca_coll_r2_buffer_t *buffer, int block)
+{
+    return buffer->starts[block + 1] == buffer->starts[block];
+}
+
+/* Every block is one piece of memory. */
+static bool r2_buffer_solid(const mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks)
 {
     for (int i = 0; i < buffer->block_count; ++i) {
-        if (buffer->displs[i] != (ptrdiff_t) buffer->starts[i] &&
-            buffer->starts[i + 1] != buffer->starts[i]) {
+        if (!r2_block_empty(buffer, i) &&
+            !ompi_datatype_is_contiguous_memory_layout(r2_block_dtype(blocks, i),
+                                                       r2_block_count(blocks, i))) {
             return false;
         }
     }
     return true;
 }
 
-int mca_coll_r2_buffer_init(mca_coll_r2_buffer_t *buffer, const void *base,
-                            struct ompi_datatype_t *dtype, const int *counts, const int *disps,
-                            int block_count, void **memory_p, r2_mover_t *mover_p)
+/* Bytes from the base to the first byte of a solid block. */
+static ptrdiff_t r2_block_first(const mca_coll_r2_buffer_t *buffer, int block)
 {
     ptrdiff_t true_lb, true_extent;
-    int longest = 0;
+
+    ompi_datatype_get_true_extent(r2_buffer_dtype(buffer, block), &true_lb, &true_extent);
+    return buffer->displs[block] + true_lb;
+}
+
+/* Solid blocks follow each other without holes: the buffer is one piece of memory. */
+static bool r2_buffer_dense(const mca_coll_r2_buffer_t *buffer, ptrdiff_t first)
+{
+    for (int i = 0; i < buffer->block_count; ++i) {
+        if (!r2_block_empty(buffer, i) &&
+            r2_block_first(buffer, i) - first != (ptrdiff_t) buffer->starts[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The lowest byte of solid blocks, from the base; 0 if there are none. */
+static ptrdiff_t r2_buffer_lowest(const mca_coll_r2_buffer_t *buffer)
+{
+    ptrdiff_t lowest = 0;
+    bool found = false;
+
+    for (int i = 0; i < buffer->block_count; ++i) {
+        if (!r2_block_empty(buffer, i) && (!found || r2_block_first(buffer, i) < lowest)) {
+            lowest = r2_block_first(buffer, i);
+            found = true;
+        }
+    }
+    return lowest;
+}
+
+int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
+                            void **memory_p, r2_mover_t *mover_p)
+{
+    ptrdiff_t lowest;
     int rc;
 
     memset(buffer, 0, sizeof(*buffer));
-    buffer->base = (char *) (uintptr_t) base;
-    buffer->dtype = dtype;
-    ompi_datatype_type_size(dtype, &buffer->type_bytes);
-    ompi_datatype_get_true_extent(dtype, &true_lb, &true_extent);
-    rc = r2_buffer_blocks(buffer, counts, disps, block_count);
+    mover_p->move = NULL;
+    *memory_p = NULL;
+    rc = r2_buffer_blocks(buffer, blocks);
     if (OMPI_SUCCESS != rc) {
         mca_coll_r2_buffer_fini(buffer);
         return rc;
     }
-    for (int i = 0; i < block_count; ++i) {
-        longest = counts[i] > longest ? counts[i] : longest;
+    if (r2_buffer_solid(buffer, blocks)) {
+        lowest = r2_buffer_lowest(buffer);
+        if (r2_buffer_dense(buffer, lowest)) {
+            *memory_p = buffer->base + lowest;
+            mca_coll_r2_buffer_fini(buffer);
+            return OMPI_SUCCESS;
+        }
     }
+    mover_p->move = r2_buffer_move;
+    mover_p->arg = buffer;
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
+                            uint64_t *offsets_p, void **memory_p, r2_mover_t *mover_p)
+{
+    ptrdiff_t lowest;
+    int rc;
+
+    memset(buffer, 0, sizeof(*buffer));
     mover_p->move = NULL;
     *memory_p = NULL;
-    if (0 == buffer->starts[block_count]) {
-        *memory_p = buffer->base;
-    } else if (ompi_datatype_is_contiguous_memory_layout(dtype, block_count > 1 ? 2 : longest) &&
-               r2_buffer_dense(buffer)) {
-        *memory_p = buffer->base + true_lb;
-    } else {
+    rc = r2_buffer_blocks(buffer, blocks);
+    if (OMPI_SUCCESS != rc) {
+        mca_coll_r2_buffer_fini(buffer);
+        return rc;
+    }
+    if (!r2_buffer_solid(buffer, blocks)) {
+        memcpy(offsets_p, buffer->starts, (size_t) blocks->block_count * sizeof(*offsets_p));
         mover_p->move = r2_buffer_move;
         mover_p->arg = buffer;
         return OMPI_SUCCESS;
     }
+    lowest = r2_buffer_lowest(buffer);
+    for (int i = 0; i < blocks->block_count; ++i) {
+        offsets_p[i] =
+            r2_block_empty(buffer, i) ? 0 : (uint64_t) (r2_block_first(buffer, i) - lowest);
+    }
+    *memory_p = buffer->base + lowest;
     mca_coll_r2_buffer_fini(buffer);
     return OMPI_SUCCESS;
 }
@@ -228,6 +342,8 @@ void mca_coll_r2_buffer_fini(mca_coll_r2_buffer_t *buffer)
 {
     free(buffer->starts);
     free(buffer->displs);
+    free(buffer->dtypes);
     buffer->starts = NULL;
     buffer->displs = NULL;
+    buffer->dtypes = NULL;
 }

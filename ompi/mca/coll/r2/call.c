@@ -12,12 +12,12 @@
 #include "ompi/mca/coll/base/coll_base_util.h"
 
 /**
- * A nonblocking call. Complete or not, it is Open MPI's object. MPI_Iallreduce and its like write
+ * A nonblocking or persistent call. Complete or not, it is Open MPI's object. MPI_Iallreduce and its like write
  * into every request that a component returns as if it were of this class.
  */
 typedef struct r2_request {
     ompi_coll_base_nbc_request_t super;
-    struct ompi_communicator_t *comm; /* refcounted until complete: the user may free it before */
+    struct ompi_communicator_t *comm; /* refcounted until complete (persistent: until freed) */
     mca_coll_r2_call_t call;
 } r2_request_t;
 
@@ -35,6 +35,28 @@ void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
     call->args.element_bytes = 1;
 }
 
+static void r2_buffer_retain(const mca_coll_r2_buffer_t *buffer)
+{
+    if (NULL != buffer->starts && NULL != buffer->dtype) {
+        OBJ_RETAIN(buffer->dtype);
+    }
+    for (int i = 0; NULL != buffer->dtypes && i < buffer->block_count; ++i) {
+        OBJ_RETAIN(buffer->dtypes[i]);
+    }
+}
+
+static void r2_buffer_release(const mca_coll_r2_buffer_t *buffer)
+{
+    struct ompi_datatype_t *dtype = buffer->dtype;
+
+    if (NULL != buffer->starts && NULL != dtype) {
+        OBJ_RELEASE(dtype);
+    }
+    for (int i = 0; NULL != buffer->dtypes && i < buffer->block_count; ++i) {
+        OBJ_RELEASE(buffer->dtypes[i]);
+    }
+}
+
 static void r2_call_retain(mca_coll_r2_call_t *call)
 {
     call->retained = true;
@@ -42,12 +64,8 @@ static void r2_call_retain(mca_coll_r2_call_t *call)
         OBJ_RETAIN(call->reducer.op);
         OBJ_RETAIN(call->reducer.dtype);
     }
-    if (NULL != call->in.starts) {
-        OBJ_RETAIN(call->in.dtype);
-    }
-    if (NULL != call->out.starts) {
-        OBJ_RETAIN(call->out.dtype);
-    }
+    r2_buffer_retain(&call->in);
+    r2_buffer_retain(&call->out);
 }
 
 static void r2_call_release(mca_coll_r2_call_t *call)
@@ -56,12 +74,8 @@ static void r2_call_release(mca_coll_r2_call_t *call)
         OBJ_RELEASE(call->reducer.op);
         OBJ_RELEASE(call->reducer.dtype);
     }
-    if (NULL != call->in.starts) {
-        OBJ_RELEASE(call->in.dtype);
-    }
-    if (NULL != call->out.starts) {
-        OBJ_RELEASE(call->out.dtype);
-    }
+    r2_buffer_release(&call->in);
+    r2_buffer_release(&call->out);
 }
 
 void mca_coll_r2_call_fini(mca_coll_r2_call_t *call)
@@ -74,12 +88,15 @@ void mca_coll_r2_call_fini(mca_coll_r2_call_t *call)
     }
     mca_coll_r2_buffer_fini(&call->in);
     mca_coll_r2_buffer_fini(&call->out);
+    free(call->counts);
+    free(call->sends);
+    free(call->recvs);
 }
 
 /* Error of r2core as error code of Open MPI, told to the user once. */
 static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
 {
-    char text[768];
+    char text[R2_ERROR_TEXT_BYTES];
 
     if (R2_OK == status) {
         return call->truncated ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
@@ -93,7 +110,7 @@ static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
     }
     if (R2_ERR_POISONED != status) { /* the first failure was told */
         r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
-        opal_show_help("help-coll-r2.txt", "failed", true,
+        opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true,
                        '\0' == text[0] ? r2_status_string(status) : text);
     }
     return MPI_ERR_OTHER;
@@ -138,14 +155,31 @@ static r2_status_t r2_call_pieces(mca_coll_r2_call_t *call)
     return status;
 }
 
-int mca_coll_r2_call_run(mca_coll_r2_call_t *call)
+/* @return true: the call is to be made; else it is over, with *made_p as its outcome. */
+static bool r2_call_made(int *made_p, mca_coll_r2_call_t *call, uint64_t *counter)
+{
+    if (OMPI_SUCCESS == *made_p) {
+        ++*counter;
+        return true;
+    }
+    mca_coll_r2_call_fini(call);
+    call->nothing = MCA_COLL_R2_NOTHING == *made_p;
+    *made_p = call->nothing ? OMPI_SUCCESS : *made_p;
+    return false;
+}
+
+int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
 {
     r2_status_t status;
 
+    if (!r2_call_made(&made, call, counter)) {
+        return made;
+    }
     r2_call_settle(call);
     if (NULL != call->pieces) {
         (void) mca_coll_r2_pieces_load(call);
     }
+    call->args.blocking = true;
     status = r2_call_post(call, NULL, NULL);
     if (R2_OK == status) {
         status = NULL == call->pieces ? r2_coll_wait(call->coll) : r2_call_pieces(call);
@@ -159,6 +193,13 @@ static int r2_request_free(ompi_request_t **request)
 {
     r2_request_t *ours = (r2_request_t *) *request;
 
+    if (!REQUEST_COMPLETE(&ours->super.super)) {
+        return MPI_ERR_REQUEST; /* r2core still refers to it */
+    }
+    if (ours->super.super.req_persistent) {
+        mca_coll_r2_call_fini(&ours->call);
+        OBJ_RELEASE(ours->comm);
+    }
     OMPI_REQUEST_FINI(&ours->super.super);
     OBJ_RELEASE(ours);
     *request = MPI_REQUEST_NULL;
@@ -169,11 +210,16 @@ static int r2_request_free(ompi_request_t **request)
 static void r2_request_finish(r2_request_t *request, r2_status_t status)
 {
     struct ompi_communicator_t *comm = request->comm;
+    bool persistent = request->super.super.req_persistent;
 
-    mca_coll_r2_call_fini(&request->call);
+    if (!persistent) {
+        mca_coll_r2_call_fini(&request->call);
+    }
     request->super.super.req_status.MPI_ERROR = r2_call_error(&request->call, status);
     ompi_request_complete(&request->super.super, true);
-    OBJ_RELEASE(comm);
+    if (!persistent) {
+        OBJ_RELEASE(comm);
+    }
 }
 
 /* A collective (or a piece) is done: an application thread tells, outside of all locks. */
@@ -195,23 +241,24 @@ static void r2_request_done(void *arg, r2_status_t status)
     r2_request_finish(request, status);
 }
 
-static r2_request_t *r2_request_create(const mca_coll_r2_call_t *call,
-                                       struct ompi_communicator_t *comm)
+/* Takes over the call. @return NULL: out of memory. */
+static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
+                                       bool persistent)
 {
     r2_request_t *request = OBJ_NEW(r2_request_t);
     ompi_request_t *base;
 
     if (NULL == request) {
+        mca_coll_r2_call_fini(call);
         return NULL;
     }
     base = &request->super.super;
-    OMPI_REQUEST_INIT(base, false);
-    base->req_state = OMPI_REQUEST_ACTIVE;
+    OMPI_REQUEST_INIT(base, persistent);
     base->req_type = OMPI_REQUEST_COLL;
     base->req_free = r2_request_free;
     base->req_cancel = NULL;
     base->req_mpi_object.comm = comm;
-    base->req_status.MPI_ERROR = MPI_SUCCESS;
+    base->req_status = ompi_status_empty;
     request->comm = comm;
     OBJ_RETAIN(comm);
     request->call = *call;
@@ -220,31 +267,77 @@ static r2_request_t *r2_request_create(const mca_coll_r2_call_t *call,
     return request;
 }
 
-int mca_coll_r2_call_start(const mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
-                           ompi_request_t **request_p)
+static void r2_request_post(r2_request_t *request)
 {
-    r2_request_t *request = r2_request_create(call, comm);
     r2_status_t status;
 
-    if (NULL == request) {
-        mca_coll_r2_call_t unused = *call;
-
-        mca_coll_r2_call_fini(&unused);
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    *request_p = &request->super.super;
+    request->super.super.req_state = OMPI_REQUEST_ACTIVE;
     if (NULL != request->call.pieces) {
+        mca_coll_r2_pieces_rewind(request->call.pieces);
         (void) mca_coll_r2_pieces_load(&request->call);
     }
     status = r2_call_post(&request->call, r2_request_done, request);
     if (R2_OK != status) {
         r2_request_finish(request, status);
     }
+}
+
+/* MPI_Start and MPI_Startall of persistent calls. */
+static int r2_request_start(size_t count, ompi_request_t **requests)
+{
+    for (size_t i = 0; i < count; ++i) {
+        r2_request_t *request = (r2_request_t *) requests[i];
+
+        if (OMPI_REQUEST_INACTIVE != requests[i]->req_state) {
+            return MPI_ERR_REQUEST; /* MPI_Start of Open MPI 4.1 does not ask */
+        }
+        requests[i]->req_complete = REQUEST_PENDING;
+        requests[i]->req_status.MPI_ERROR = MPI_SUCCESS;
+        if (request->call.nothing) {
+            requests[i]->req_state = OMPI_REQUEST_ACTIVE;
+            ompi_request_complete(requests[i], true);
+        } else {
+            r2_request_post(request);
+        }
+    }
     return OMPI_SUCCESS;
 }
 
-int mca_coll_r2_call_nothing(ompi_request_t **request_p)
+int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
+                           ompi_request_t **request_p, uint64_t *counter)
 {
-    *request_p = &ompi_request_empty;
+    r2_request_t *request;
+
+    if (!r2_call_made(&made, call, counter)) {
+        *request_p = &ompi_request_empty;
+        return made;
+    }
+    request = r2_request_create(call, comm, false);
+    if (NULL == request) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    *request_p = &request->super.super;
+    r2_request_post(request);
+    return OMPI_SUCCESS;
+}
+
+int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
+                             ompi_request_t **request_p, uint64_t *counter)
+{
+    r2_request_t *request;
+
+    if (!r2_call_made(&made, call, counter)) {
+        if (!call->nothing) {
+            return made;
+        }
+        memset(call, 0, sizeof(*call));
+        call->nothing = true;
+    }
+    request = r2_request_create(call, comm, true);
+    if (NULL == request) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    request->super.super.req_start = r2_request_start;
+    *request_p = &request->super.super;
     return OMPI_SUCCESS;
 }

@@ -20,15 +20,36 @@ typedef struct mca_coll_r2_reducer {
     struct ompi_datatype_t *dtype; /* borrowed, or refcounted while nonblocking */
 } mca_coll_r2_reducer_t;
 
-/** A user buffer: one datatype, one block or one per rank. */
+/** Blocks as the arguments of a call describe them. All borrowed for the call. */
+typedef struct mca_coll_r2_blocks {
+    const void *base;
+    int block_count;
+    int count;                /* elements of each block, where counts is NULL */
+    const int *counts;        /* elements per block, or NULL */
+    const int *displs;        /* elements, or NULL */
+    const int *byte_displs;   /* bytes, or NULL: alltoallw */
+    const MPI_Aint *far_displs; /* bytes, or NULL: neighbor_alltoallw. Without any: one after another */
+    struct ompi_datatype_t *dtype;         /* of all blocks, or NULL */
+    struct ompi_datatype_t *const *dtypes; /* per block, where dtype is NULL */
+} mca_coll_r2_blocks_t;
+
+/** A user buffer behind a mover: blocks of one datatype or of many. starts is NULL where there is no mover. */
 typedef struct mca_coll_r2_buffer {
-    char *base;                    /* borrowed */
-    struct ompi_datatype_t *dtype; /* borrowed, or refcounted while nonblocking */
-    size_t type_bytes;             /* packed bytes of one element */
-    int block_count;               /* blocks */
-    uint64_t *starts;              /* owned: packed offset of each block, block_count + 1 entries */
-    ptrdiff_t *displs;             /* owned: bytes of each block's origin from base */
+    char *base;                     /* borrowed */
+    struct ompi_datatype_t *dtype;  /* borrowed, or refcounted while nonblocking; NULL: dtypes */
+    struct ompi_datatype_t **dtypes; /* owned; entries as dtype */
+    int block_count;
+    uint64_t *starts;               /* owned: packed offset of each block, block_count + 1 entries */
+    ptrdiff_t *displs;              /* owned: bytes of each block's origin from base */
 } mca_coll_r2_buffer_t;
+
+/** One side of a call that is a list of messages: which blocks go where. */
+typedef struct mca_coll_r2_side {
+    r2_edge_t *edges;  /* owned until mca_coll_r2_sides_done() */
+    uint32_t edge_count;
+    uint64_t *offsets; /* owned: of each block */
+    uint64_t *bytes;   /* owned: of each block */
+} mca_coll_r2_side_t;
 
 /** Reductions of types with holes: done piece by piece in dense copies. */
 typedef struct mca_coll_r2_pieces {
@@ -52,6 +73,10 @@ typedef struct mca_coll_r2_call {
     mca_coll_r2_reducer_t reducer;
     mca_coll_r2_buffer_t in, out;  /* of args.in_mover and args.out_mover */
     mca_coll_r2_pieces_t *pieces;  /* owned; NULL: all at once */
+    uint64_t *counts;              /* owned; of args.counts */
+    r2_edge_t *sends, *recvs;      /* owned; of args.sends and args.recvs */
+    bool nothing;                  /* it moves nothing on any rank */
+    bool no_result;                /* a reduction without a result on this rank */
     bool truncated;                /* this rank's own arguments contradict each other */
     bool retained;                 /* datatypes and op are refcounted */
     int size, rank;
@@ -60,13 +85,21 @@ typedef struct mca_coll_r2_call {
 /* call.c */
 void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-/** Runs a call to its end. @return OMPI_SUCCESS or an error. Frees what the call owns. */
-int mca_coll_r2_call_run(mca_coll_r2_call_t *call);
-/** Starts a call and makes a request of it; takes over `call`. @return OMPI_SUCCESS or an error. */
-int mca_coll_r2_call_start(const mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
-                           ompi_request_t **request);
-/** A request for a call that moves nothing on any rank: it is complete. @return OMPI_SUCCESS. */
-int mca_coll_r2_call_nothing(ompi_request_t **request_p);
+/* What mca_coll_r2_make_*() return besides OMPI_SUCCESS and errors. Equal on all ranks. */
+enum {
+    MCA_COLL_R2_DECLINED = 1, /* not for r2 */
+    MCA_COLL_R2_NOTHING = 2   /* moves nothing on any rank */
+};
+/**
+ * Each takes over `call`, made with the return code `made`, and counts it.
+ * call_run() runs it to its end, call_start() makes a request that is under way, call_prepare() a persistent one.
+ * @return OMPI_SUCCESS or an error.
+ */
+int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter);
+int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
+                           ompi_request_t **request, uint64_t *counter);
+int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
+                             ompi_request_t **request, uint64_t *counter);
 void mca_coll_r2_call_fini(mca_coll_r2_call_t *call);
 /* reducer.c */
 /** True if r2 can reduce this type; decided from what is equal on all ranks. */
@@ -86,15 +119,48 @@ bool mca_coll_r2_pieces_load(mca_coll_r2_call_t *call);
 /** Stores the result of the finished piece. */
 void mca_coll_r2_pieces_store(mca_coll_r2_call_t *call);
 
+/** Starts from the first piece again. */
+void mca_coll_r2_pieces_rewind(mca_coll_r2_pieces_t *pieces);
+
 /* buffer.c */
+/** Packed bytes of `count` elements. */
+uint64_t mca_coll_r2_bytes(int count, const struct ompi_datatype_t *dtype);
 /**
- * Describes a user buffer to r2core: contiguous memory as it is, else through a mover.
- * @param counts elements per block; @param disps elements, or NULL (packed one after another).
- * @param block_count blocks. @param memory_p address for r2core, NULL with a mover.
+ * Describes blocks to r2core as one packed stream: contiguous memory as it is, else through a mover.
+ * @param memory_p address for r2core, NULL with a mover. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE.
  */
-int mca_coll_r2_buffer_init(mca_coll_r2_buffer_t *buffer, const void *base,
-                            struct ompi_datatype_t *dtype, const int *counts, const int *disps,
-                            int block_count, void **memory_p, r2_mover_t *mover_p);
+int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
+                            void **memory_p, r2_mover_t *mover_p);
+/**
+ * The same, but blocks that are contiguous each stay where they are.
+ * @param offsets_p of each block, from *memory_p or in the stream of the mover.
+ */
+int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
+                            uint64_t *offsets_p, void **memory_p, r2_mover_t *mover_p);
+/** Packed bytes of a block. */
+uint64_t mca_coll_r2_block_bytes(const mca_coll_r2_blocks_t *blocks, int block);
 void mca_coll_r2_buffer_fini(mca_coll_r2_buffer_t *buffer);
+
+/* edges.c */
+/**
+ * Opens both sides of a call: its buffers, and room for messages. @param from, to NULL: nothing on that side.
+ * @param send_count, recv_count messages at most. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE.
+ */
+int mca_coll_r2_sides_init(mca_coll_r2_call_t *call, mca_coll_r2_side_t *sends,
+                           const mca_coll_r2_blocks_t *from, int send_count,
+                           mca_coll_r2_side_t *recvs, const mca_coll_r2_blocks_t *to, int recv_count);
+/** Adds a message: block `block` to or from a rank. */
+void mca_coll_r2_side_add(mca_coll_r2_side_t *side, int peer, uint32_t tag, int block);
+/** Gives the messages to the call. */
+void mca_coll_r2_sides_done(mca_coll_r2_call_t *call, mca_coll_r2_side_t *sends,
+                            mca_coll_r2_side_t *recvs);
+
+/* What makes calls of arguments, one file per family. Parameters are Open MPI's. */
+#define MCA_COLL_R2_LIST(...) __VA_ARGS__
+#define MCA_COLL_R2_ENTRY(name, parameters, arguments)                                            \
+    int mca_coll_r2_make_##name(mca_coll_r2_call_t *call, MCA_COLL_R2_LIST parameters,            \
+                                mca_coll_base_module_t *module);
+#include "entries.def"
+#undef MCA_COLL_R2_ENTRY
 
 #endif

@@ -23,8 +23,8 @@ typedef struct mca_coll_r2_calls {
 
 /** The functions that were selected before ours, with the modules they belong to. */
 typedef struct mca_coll_r2_saved {
-#define MCA_COLL_R2_COLLECTIVE(name)         \
-    mca_coll_base_module_##name##_fn_t name; \
+#define MCA_COLL_R2_COLLECTIVE(name) \
+    MCA_COLL_R2_FN(name) *name;      \
     mca_coll_base_module_t *name##_module; /* refcounted */
 #include "collectives.def"
 #undef MCA_COLL_R2_COLLECTIVE
@@ -72,37 +72,9 @@ int mca_coll_r2_widen_selection(const char *fallback);
 /** @return the module for a communicator, NULL with priority 0 where r2 does not take part. */
 mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm, int *priority_p);
 
-/* Entry points, one file per family. Signatures are Open MPI's. */
-int mca_coll_r2_allgather(const void *sbuf, int scount, struct ompi_datatype_t *sdtype, void *rbuf,
-                          int rcount, struct ompi_datatype_t *rdtype,
-                          struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_r2_allgatherv(const void *sbuf, int scount, struct ompi_datatype_t *sdtype, void *rbuf,
-                           const int *rcounts, const int *disps, struct ompi_datatype_t *rdtype,
-                           struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_r2_iallgather(const void *sbuf, int scount, struct ompi_datatype_t *sdtype, void *rbuf,
-                           int rcount, struct ompi_datatype_t *rdtype,
-                           struct ompi_communicator_t *comm, ompi_request_t **request,
-                           mca_coll_base_module_t *module);
-int mca_coll_r2_allreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype,
-                          struct ompi_op_t *op, struct ompi_communicator_t *comm,
-                          mca_coll_base_module_t *module);
-int mca_coll_r2_iallreduce(const void *sbuf, void *rbuf, int count, struct ompi_datatype_t *dtype,
-                           struct ompi_op_t *op, struct ompi_communicator_t *comm,
-                           ompi_request_t **request, mca_coll_base_module_t *module);
-int mca_coll_r2_barrier(struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_r2_ibarrier(struct ompi_communicator_t *comm, ompi_request_t **request,
-                         mca_coll_base_module_t *module);
-int mca_coll_r2_bcast(void *buff, int count, struct ompi_datatype_t *dtype, int root,
-                      struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_r2_ibcast(void *buff, int count, struct ompi_datatype_t *dtype, int root,
-                       struct ompi_communicator_t *comm, ompi_request_t **request,
-                       mca_coll_base_module_t *module);
-int mca_coll_r2_reduce_scatter(const void *sbuf, void *rbuf, const int *rcounts,
-                               struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                               struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-int mca_coll_r2_reduce_scatter_block(const void *sbuf, void *rbuf, int rcount,
-                                     struct ompi_datatype_t *dtype, struct ompi_op_t *op,
-                                     struct ompi_communicator_t *comm,
-                                     mca_coll_base_module_t *module);
+/* Entry points (entries.c). Signatures are Open MPI's. */
+#define MCA_COLL_R2_COLLECTIVE(name) MCA_COLL_R2_FN(name) mca_coll_r2_##name;
+#include "collectives.def"
+#undef MCA_COLL_R2_COLLECTIVE
 
 #endif

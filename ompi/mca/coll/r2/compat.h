@@ -70,4 +70,7 @@
 #    define MCA_COLL_R2_HAVE_FT_EVENT 0
 #endif
 
+/* Type of the function coll_<name> of Open MPI's module. */
+#define MCA_COLL_R2_FN(name) __typeof__(*((mca_coll_base_module_t *) 0)->coll_##name)
+
 #endif

@@ -106,8 +106,8 @@ static int r2_component_open(void)
     if (!component->params_ok || 0 >= component->priority) {
         return OMPI_SUCCESS;
     }
-    component->ctx_status = r2_ctx_create(&config, &component->ctx, component->why_not,
-                                          sizeof(component->why_not));
+    component->ctx_status = r2_ctx_acquire(&config, &component->ctx, component->why_not,
+                                           sizeof(component->why_not));
     return OMPI_SUCCESS;
 }
 
@@ -123,7 +123,7 @@ static void r2_component_stop(void)
         mca_coll_r2_component.progressing = false;
     }
     if (NULL != mca_coll_r2_component.ctx) {
-        r2_ctx_destroy(mca_coll_r2_component.ctx);
+        r2_ctx_release(mca_coll_r2_component.ctx, r2_component_log);
         mca_coll_r2_component.ctx = NULL;
     }
 }
@@ -141,6 +141,18 @@ static int r2_component_close(void)
 #include "collectives.def"
 #undef MCA_COLL_R2_COLLECTIVE
     return OMPI_SUCCESS;
+}
+
+/* One line for each host at info level: that r2 is in use, and how. */
+static void r2_component_describe(void)
+{
+    char text[1024];
+
+    if (R2_LOG_INFO <= mca_coll_r2_component.params.verbose &&
+        0 == opal_process_info.my_local_rank) {
+        r2_ctx_describe(mca_coll_r2_component.ctx, text, sizeof(text));
+        opal_output(0, "coll:r2: in use on %s: %s", opal_process_info.nodename, text);
+    }
 }
 
 static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi_threads)
@@ -166,5 +178,6 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
     }
     opal_progress_register(r2_component_progress);
     mca_coll_r2_component.progressing = true;
+    r2_component_describe();
     return OMPI_SUCCESS;
 }

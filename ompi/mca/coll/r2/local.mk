@@ -5,6 +5,7 @@ mca_LTLIBRARIES += mca_coll_r2.la
 mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/allgather.c \
     ompi/mca/coll/r2/allreduce.c \
+    ompi/mca/coll/r2/alltoall.c \
     ompi/mca/coll/r2/barrier.c \
     ompi/mca/coll/r2/bcast.c \
     ompi/mca/coll/r2/buffer.c \
@@ -14,12 +15,17 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/collectives.def \
     ompi/mca/coll/r2/compat.h \
     ompi/mca/coll/r2/component.c \
+    ompi/mca/coll/r2/edges.c \
+    ompi/mca/coll/r2/entries.c \
+    ompi/mca/coll/r2/entries.def \
     ompi/mca/coll/r2/module.c \
+    ompi/mca/coll/r2/neighbor.c \
     ompi/mca/coll/r2/params.c \
     ompi/mca/coll/r2/pieces.c \
     ompi/mca/coll/r2/pvars.c \
     ompi/mca/coll/r2/reducer.c \
     ompi/mca/coll/r2/reduce_scatter.c \
+    ompi/mca/coll/r2/rooted.c \
     ompi/mca/coll/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
     ompi/mca/coll/r2/widen.c
 # Only the public headers of r2core: the component knows nothing of its inside.

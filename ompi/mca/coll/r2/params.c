@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "UINT parameters are registered so");
 
@@ -44,25 +45,6 @@ static void r2_param_describe(const r2_param_info_t *row, char *text_p, size_t t
     }
 }
 
-/*
- * The text of a value from the environment, where mpirun puts those of the command line too.
- * @return NULL if there is none.
- */
-static const char *r2_param_env_text(const char *name)
-{
-    char full_name[96];
-    char *variable = NULL;
-    const char *text;
-
-    snprintf(full_name, sizeof(full_name), "coll_r2_%s", name);
-    if (OPAL_SUCCESS != mca_base_var_env_name(full_name, &variable)) {
-        return NULL;
-    }
-    text = getenv(variable);
-    free(variable);
-    return text;
-}
-
 /* The text of a value in force that came from a parameter file. @return NULL if it did not. */
 static const char *r2_param_file_text(int var_idx)
 {
@@ -93,7 +75,7 @@ static void r2_param_report(const char *name, const char *value, const char *uni
  * Open MPI reads "abc" as 0, "10x" as 10 and "-1" as a huge number: the text itself is checked,
  * with r2core's parser. No text is a good text.
  */
-static int r2_param_check_text(const r2_param_info_t *row, const char *text)
+static int r2_param_check_text(const r2_param_info_t *row, const char *name, const char *text)
 {
     char range[64] = "true, false";
     r2_params_t scratch;
@@ -104,24 +86,58 @@ static int r2_param_check_text(const r2_param_info_t *row, const char *text)
     if (R2_PARAM_BOOL != row->type) {
         snprintf(range, sizeof(range), "%" PRIu64 " .. %" PRIu64, row->min, row->max);
     }
-    r2_param_report(row->name, text, row->unit, range);
+    r2_param_report(name, text, row->unit, range);
     return OMPI_ERR_BAD_PARAM;
+}
+
+/* Registers the other names of a row. @param var_idx Open MPI's number of the row's variable. */
+static int r2_param_register_synonyms(const r2_param_info_t *row, int var_idx)
+{
+    size_t count;
+    const r2_param_synonym_t *synonyms = r2_params_synonyms(&count);
+    int rc;
+
+    for (size_t i = 0; i < count; ++i) {
+        const char *name = synonyms[i].name;
+
+        if (0 != strcmp(synonyms[i].stands_for, row->name)) {
+            continue;
+        }
+        rc = r2_param_check_text(row, name, r2_params_env_text(name));
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+        rc = mca_base_var_register_synonym(var_idx, "ompi", "coll", "r2", name, 0);
+        if (0 > rc) {
+            return rc;
+        }
+        rc = r2_param_check_text(row, name, r2_param_file_text(rc));
+        if (OMPI_SUCCESS != rc) {
+            return rc;
+        }
+    }
+    return OMPI_SUCCESS;
 }
 
 static int r2_param_register(r2_params_t *params, const r2_param_info_t *row)
 {
     char text[1024];
-    int rc = r2_param_check_text(row, r2_param_env_text(row->name));
+    int rc = r2_param_check_text(row, row->name, r2_params_env_text(row->name));
+    int var_idx;
 
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
     r2_param_describe(row, text, sizeof(text));
-    rc = mca_base_component_var_register(
+    var_idx = mca_base_component_var_register(
         &mca_coll_r2_component.super.collm_version, row->name, text, r2_param_var_type(row->type),
         NULL, 0, 0, (mca_base_var_info_lvl_t) (row->level - 1), MCA_BASE_VAR_SCOPE_READONLY,
         (char *) params + row->offset);
-    return 0 > rc ? rc : r2_param_check_text(row, r2_param_file_text(rc));
+    if (0 > var_idx) {
+        return var_idx;
+    }
+    rc = r2_param_check_text(row, row->name, r2_param_file_text(var_idx));
+    return OMPI_SUCCESS != rc ? rc : r2_param_register_synonyms(row, var_idx);
 }
 
 static int r2_priority_check_text(const char *text)
@@ -142,7 +158,7 @@ static int r2_priority_check_text(const char *text)
 
 static int r2_priority_register(void)
 {
-    int rc = r2_priority_check_text(r2_param_env_text("priority"));
+    int rc = r2_priority_check_text(r2_params_env_text("priority"));
 
     if (OMPI_SUCCESS != rc) {
         return rc;

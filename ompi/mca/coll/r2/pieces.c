@@ -18,28 +18,19 @@ static uint64_t r2_pieces_total(const r2_coll_args_t *args, int size)
 {
     uint64_t total = 0;
 
-    switch (args->kind) {
-    case R2_COLL_REDUCE_SCATTER:
-        for (int i = 0; i < size; ++i) {
-            total += args->counts[i];
-        }
-        return total;
-    case R2_COLL_REDUCE_SCATTER_BLOCK:
+    if (R2_COLL_REDUCE_SCATTER_BLOCK == args->kind) {
         return args->count * (uint64_t) size;
-    case R2_COLL_ALLREDUCE:
-    case R2_COLL_ALLGATHER:
-    case R2_COLL_ALLGATHERV:
-    case R2_COLL_BCAST:
-    case R2_COLL_BARRIER:
-    case R2_COLL_KIND_COUNT:
-        break;
     }
-    return args->count;
+    for (int i = 0; R2_COLL_REDUCE_SCATTER == args->kind && i < size; ++i) {
+        total += args->counts[i];
+    }
+    return R2_COLL_REDUCE_SCATTER == args->kind ? total : args->count;
 }
 
 static int r2_pieces_counts(mca_coll_r2_pieces_t *pieces, mca_coll_r2_call_t *call)
 {
-    if (R2_COLL_ALLREDUCE == call->args.kind) {
+    if (R2_COLL_REDUCE_SCATTER != call->args.kind &&
+        R2_COLL_REDUCE_SCATTER_BLOCK != call->args.kind) {
         return OMPI_SUCCESS;
     }
     pieces->counts = calloc((size_t) call->size, sizeof(*pieces->counts));
@@ -154,8 +145,17 @@ void mca_coll_r2_pieces_store(mca_coll_r2_call_t *call)
     uint64_t length = r2_pieces_length(pieces);
     uint64_t ours = NULL == pieces->counts ? length : pieces->counts[pieces->rank];
 
+    if (call->no_result) {
+        ours = 0;
+    }
     r2_pieces_copy(call->reducer.dtype, pieces->out + pieces->written * call->args.element_bytes,
                    pieces->dense_out - r2_pieces_lb(call), ours);
     pieces->written += ours;
     pieces->done += length;
+}
+
+void mca_coll_r2_pieces_rewind(mca_coll_r2_pieces_t *pieces)
+{
+    pieces->done = 0;
+    pieces->written = 0;
 }
