@@ -1,0 +1,116 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The byte transport r2: types and functions shared by its files.
+ */
+#ifndef MCA_BTL_R2_H
+#define MCA_BTL_R2_H
+
+#include "compat.h"
+
+#include <stdint.h>
+
+#include "r2/ctx.h"
+#include "r2/p2p.h"
+#include "r2/params.h"
+
+#define R2_BTL_EAGER_BYTES 8192 /* header of the PML and data: what the links copy */
+
+/** A peer, or this process. Under the component's lock, but for rank and host. */
+struct mca_btl_base_endpoint_t {
+    uint32_t rank;      /* process number of the job */
+    bool same_host;
+    opal_proc_t *proc;  /* borrowed; NULL: given up by the PML */
+};
+typedef struct mca_btl_base_endpoint_t mca_btl_r2_endpoint_t;
+
+/** A message to be sent: header of the PML and data in a row. */
+typedef struct mca_btl_r2_frag {
+    mca_btl_base_descriptor_t base;      /* first member */
+    mca_btl_base_segment_t segment;
+    mca_btl_r2_endpoint_t *endpoint;     /* borrowed, while sent */
+    size_t room_bytes;                   /* of data */
+    r2_p2p_op_t op;
+    char data[];
+} mca_btl_r2_frag_t;
+
+/** The component. Written at start and end only, but for the endpoints. */
+typedef struct mca_btl_r2_component {
+    mca_btl_base_component_t super;
+    r2_params_t params;
+    r2_ctx_t *ctx;    /* refcounted; NULL: r2 cannot run here */
+    r2_p2p_t *p2p;    /* owned */
+    mca_btl_base_module_error_cb_fn_t error;
+    mca_btl_r2_endpoint_t **endpoints; /* owned, by rank; NULL: not added yet */
+    opal_mutex_t lock;
+    bool progressing;
+    char why_not[1024];
+} mca_btl_r2_component_t;
+
+OPAL_DECLSPEC extern mca_btl_r2_component_t mca_btl_r2_component;
+extern mca_btl_base_module_t mca_btl_r2_module;
+
+/* osc.c */
+/** When the components of all frameworks are open: has one-sided communication use r2. */
+void mca_btl_r2_osc_settle(void);
+
+/* endpoint.c */
+int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
+                         mca_btl_r2_endpoint_t **endpoints, opal_bitmap_t *reachable);
+int mca_btl_r2_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
+                         mca_btl_r2_endpoint_t **endpoints);
+/** NULL: not added. */
+mca_btl_r2_endpoint_t *mca_btl_r2_endpoint_of(uint32_t rank);
+/** r2core lost a peer for good. */
+void mca_btl_r2_lost(void *arg, uint32_t rank, r2_status_t status);
+
+/* frag.c */
+mca_btl_base_descriptor_t *mca_btl_r2_alloc(mca_btl_base_module_t *btl,
+                                            mca_btl_r2_endpoint_t *endpoint, uint8_t order,
+                                            size_t size, uint32_t flags);
+int mca_btl_r2_free(mca_btl_base_module_t *btl, mca_btl_base_descriptor_t *descriptor);
+mca_btl_base_descriptor_t *mca_btl_r2_prepare_src(mca_btl_base_module_t *btl,
+                                                  mca_btl_r2_endpoint_t *endpoint,
+                                                  opal_convertor_t *convertor, uint8_t order,
+                                                  size_t reserve, size_t *size, uint32_t flags);
+
+/* module.c */
+int mca_btl_r2_error_of(r2_status_t status);
+/** r2core received a message. */
+void mca_btl_r2_received(void *arg, uint32_t rank, uint8_t id, const void *data, size_t bytes);
+
+/* params.c */
+/** Reads coll/r2's parameters from all their sources. @param text_p on error: what is wrong. */
+r2_status_t mca_btl_r2_params_read(r2_params_t *params, char *text_p, size_t text_bytes);
+
+/* rdma.c: one-sided, by the peer's application threads (r2/p2p.h) */
+int mca_btl_r2_put(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
+                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                   void *cbdata);
+int mca_btl_r2_get(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
+                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                   void *cbdata);
+int mca_btl_r2_atomic_op(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
+                         uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
+                         mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_r2_atomic_fop(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
+                          void *local_address, uint64_t remote_address,
+                          mca_btl_base_registration_handle_t *local_handle,
+                          mca_btl_base_registration_handle_t *remote_handle,
+                          mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                          mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata);
+int mca_btl_r2_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
+                            void *local_address, uint64_t remote_address,
+                            mca_btl_base_registration_handle_t *local_handle,
+                            mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                            uint64_t value, int flags, int order,
+                            mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                            void *cbdata);
+
+#endif

@@ -1,0 +1,61 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * All differences between Open MPI versions that btl/r2 meets. Included before everything else.
+ */
+#ifndef MCA_BTL_R2_COMPAT_H
+#define MCA_BTL_R2_COMPAT_H
+
+#include "opal_config.h"
+
+#include "opal/class/opal_bitmap.h"
+#include "opal/datatype/opal_convertor.h"
+#include "opal/mca/base/base.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/mca/btl/base/base.h"
+#include "opal/mca/btl/btl.h"
+#include "opal/runtime/opal_progress.h"
+#include "opal/util/argv.h"
+#include "opal/util/output.h"
+#include "opal/util/proc.h"
+#include "opal/util/show_help.h"
+
+/* Open MPI's names for its own package: ours follow. */
+#undef PACKAGE_BUGREPORT
+#undef PACKAGE_NAME
+#undef PACKAGE_STRING
+#undef PACKAGE_TARNAME
+#undef PACKAGE_URL
+#undef PACKAGE_VERSION
+#include "r2_config.h"
+
+/* Open MPI's list macros cast volatile away; unlike gcc, clang warns in the macros of system
+ * headers. */
+#ifdef __clang__
+#    pragma clang diagnostic ignored "-Wcast-qual"
+#endif
+
+/* Gives a message to who registered for its tag. Version 3.3 passes one descriptor. */
+static inline void mca_btl_r2_call(const mca_btl_active_message_callback_t *call,
+                                   struct mca_btl_base_endpoint_t *endpoint, uint8_t tag,
+                                   mca_btl_base_segment_t *segment)
+{
+    extern mca_btl_base_module_t mca_btl_r2_module;
+#if defined(BTL_VERSION) && BTL_VERSION >= 330
+    mca_btl_base_receive_descriptor_t descriptor = {.endpoint = endpoint,
+                                                    .des_segments = segment,
+                                                    .des_segment_count = 1,
+                                                    .tag = tag,
+                                                    .cbdata = call->cbdata};
+
+    call->cbfunc(&mca_btl_r2_module, &descriptor);
+#else
+    mca_btl_base_descriptor_t descriptor = {.des_segments = segment, .des_segment_count = 1};
+
+    (void) endpoint;
+    call->cbfunc(&mca_btl_r2_module, tag, &descriptor, call->cbdata);
+#endif
+}
+
+#endif

@@ -1,0 +1,230 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The component r2 of Open MPI's btl framework: registration, start and end.
+ */
+#include "btl_r2.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int r2_btl_register(void);
+static int r2_btl_open(void);
+static int r2_btl_close(void);
+static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_threads,
+                                           bool enable_mpi_threads);
+static int r2_btl_progress(void);
+
+mca_btl_r2_component_t mca_btl_r2_component = {
+    .super =
+        {
+            .btl_version =
+                {
+                    MCA_BTL_DEFAULT_VERSION("r2"),
+                    .mca_open_component = r2_btl_open,
+                    .mca_close_component = r2_btl_close,
+                    .mca_register_component_params = r2_btl_register,
+                },
+            .btl_data = {.param_field = MCA_BASE_METADATA_PARAM_CHECKPOINT},
+            .btl_init = r2_btl_init,
+        },
+};
+
+/* Help texts lie in the installation's data directory, or beside the component in a build tree. */
+static void r2_btl_help_dirs(void)
+{
+    Dl_info info;
+    char *dir;
+    char *slash;
+
+    opal_show_help_add_dir(R2_MCA_HELP_DIR);
+    dir = 0 == dladdr(&mca_btl_r2_component, &info) || NULL == info.dli_fname
+              ? NULL
+              : strdup(info.dli_fname);
+    slash = NULL == dir ? NULL : strrchr(dir, '/');
+    if (NULL != slash) {
+        *slash = '\0';
+        opal_show_help_add_dir(dir);
+    }
+    free(dir);
+}
+
+static size_t r2_btl_most(size_t bytes, size_t most)
+{
+    return bytes < most ? bytes : most;
+}
+
+/* Parameters of the user: the PML waits for ever where it gets no fragment of the size it was promised. */
+static void r2_btl_limit(mca_btl_base_module_t *module)
+{
+    module->btl_max_send_size = r2_btl_most(module->btl_max_send_size, R2_P2P_MESSAGE_MAX);
+    module->btl_eager_limit = r2_btl_most(module->btl_eager_limit, module->btl_max_send_size);
+    module->btl_rndv_eager_limit = r2_btl_most(module->btl_rndv_eager_limit, module->btl_max_send_size);
+}
+
+/*
+ * Limits: eager messages fit one chunk that the link copies, so they are complete at once; no message
+ * is longer than what may go without credit. Long contiguous messages are read by their receiver.
+ */
+static int r2_btl_register(void)
+{
+    mca_btl_base_module_t *module = &mca_btl_r2_module;
+    int rc;
+
+    r2_btl_help_dirs();
+    module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
+    module->btl_eager_limit = R2_BTL_EAGER_BYTES;
+    module->btl_rndv_eager_limit = R2_BTL_EAGER_BYTES;
+    module->btl_max_send_size = 65536;
+    module->btl_rdma_pipeline_send_length = 65536;
+    module->btl_rdma_pipeline_frag_size = SIZE_MAX;
+    module->btl_min_rdma_pipeline_size = 65536;
+    module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_OPS |
+                        MCA_BTL_FLAGS_ATOMIC_FOPS;
+    module->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
+                               MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
+                               MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |
+                               MCA_BTL_ATOMIC_SUPPORTS_32BIT | MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+    module->btl_get_limit = SIZE_MAX;
+    module->btl_get_alignment = 0;
+    module->btl_put_limit = SIZE_MAX;
+    module->btl_put_alignment = 0;
+    module->btl_get_local_registration_threshold = SIZE_MAX;
+    module->btl_put_local_registration_threshold = SIZE_MAX;
+    module->btl_bandwidth = 1000;
+    module->btl_latency = 20;
+    rc = mca_btl_base_param_register(&mca_btl_r2_component.super.btl_version, module);
+    r2_btl_limit(module);
+    return rc;
+}
+
+static int r2_btl_open(void)
+{
+    OBJ_CONSTRUCT(&mca_btl_r2_component.lock, opal_mutex_t);
+    return OPAL_SUCCESS;
+}
+
+static void r2_btl_log(void *arg, int level, const char *line)
+{
+    (void) arg;
+    (void) level;
+    opal_output(0, "%s", line);
+}
+
+static void r2_btl_idle(void *arg)
+{
+    (void) arg;
+    opal_progress();
+}
+
+/* Makes the context that coll/r2, which comes later, will share. */
+static r2_status_t r2_btl_start(void)
+{
+    mca_btl_r2_component_t *component = &mca_btl_r2_component;
+    r2_ctx_config_t config = {
+        .params = &component->params, .log = r2_btl_log, .idle = r2_btl_idle};
+    r2_p2p_handlers_t handlers = {mca_btl_r2_received, mca_btl_r2_lost, component};
+    r2_status_t status;
+
+    status = mca_btl_r2_params_read(&component->params, component->why_not,
+                                    sizeof(component->why_not));
+    if (R2_OK == status) {
+        status = r2_ctx_acquire(&config, &component->ctx, component->why_not,
+                                sizeof(component->why_not));
+    }
+    if (R2_OK == status) {
+        component->endpoints = calloc(r2_ctx_size(component->ctx), sizeof(*component->endpoints));
+        status = NULL == component->endpoints ? R2_ERR_NO_MEMORY : R2_OK;
+    }
+    if (R2_OK == status) {
+        status = r2_p2p_bind(component->ctx, &handlers, &component->p2p);
+    }
+    return status;
+}
+
+/* One line for each host at info level: that r2 is in use, and how. */
+static void r2_btl_describe(const mca_btl_r2_component_t *component)
+{
+    char text[1024];
+
+    if (R2_LOG_INFO <= component->params.verbose && 0 == opal_process_info.my_local_rank) {
+        r2_ctx_describe(component->ctx, text, sizeof(text));
+        opal_output(0, "btl:r2: in use on %s: %s", opal_process_info.nodename, text);
+    }
+}
+
+/* By name only: a job that did not ask for r2 keeps the transports it has. */
+static bool r2_btl_wanted(void)
+{
+    const char *selection = opal_btl_base_framework.framework_selection;
+    char **names = NULL == selection ? NULL : opal_argv_split(selection, ',');
+    bool found = false;
+
+    for (char **name = names; NULL != name && NULL != *name; ++name) {
+        found = found || 0 == strcmp(*name, "r2");
+    }
+    opal_argv_free(names);
+    return found;
+}
+
+static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_threads,
+                                           bool enable_mpi_threads)
+{
+    mca_btl_base_module_t **modules;
+    r2_status_t status;
+
+    (void) enable_progress_threads;
+    (void) enable_mpi_threads;
+    *count_p = 0;
+    if (!r2_btl_wanted()) {
+        return NULL;
+    }
+    status = r2_btl_start();
+    if (R2_OK != status) {
+        if (R2_ERR_UNSUPPORTED != status) {
+            opal_show_help("help-btl-r2.txt", "no rails", true, opal_process_info.nodename,
+                           mca_btl_r2_component.why_not);
+        }
+        return NULL;
+    }
+    modules = malloc(sizeof(*modules)); /* the framework frees it */
+    if (NULL != modules) {
+        /* Not btl_progress: the PML would start that with its first send only. */
+        opal_progress_register(r2_btl_progress);
+        modules[0] = &mca_btl_r2_module;
+        /* osc/rdma of Open MPI 4.1 looks for this among the wrong flags. */
+        mca_btl_r2_module.btl_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+        *count_p = 1;
+        r2_btl_describe(&mca_btl_r2_component);
+    }
+    return modules;
+}
+
+static int r2_btl_progress(void)
+{
+    return (int) r2_ctx_progress(mca_btl_r2_component.ctx);
+}
+
+static int r2_btl_close(void)
+{
+    mca_btl_r2_component_t *component = &mca_btl_r2_component;
+
+    if (NULL != component->p2p) {
+        opal_progress_unregister(r2_btl_progress);
+        r2_p2p_unbind(component->p2p);
+        component->p2p = NULL;
+    }
+    for (uint32_t i = 0; NULL != component->endpoints && i < r2_ctx_size(component->ctx); ++i) {
+        free(component->endpoints[i]);
+    }
+    free(component->endpoints);
+    component->endpoints = NULL;
+    if (NULL != component->ctx) {
+        r2_ctx_release(component->ctx, r2_btl_log);
+        component->ctx = NULL;
+    }
+    OBJ_DESTRUCT(&component->lock);
+    return OPAL_SUCCESS;
+}

@@ -1,0 +1,72 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Which of Open MPI's one-sided components is used over r2.
+ *
+ * osc/rdma takes all windows, by get, put and atomic operations of this transport. Except, with Open MPI
+ * 4.1, dynamic windows over several hosts: it takes a lock there twice and waits for itself. These are
+ * left to osc/pt2pt, if that is selected.
+ */
+#include "btl_r2.h"
+
+#include <string.h>
+
+#include "ompi/communicator/communicator.h"
+#include "ompi/mca/osc/base/base.h"
+#include "ompi/mca/osc/osc.h"
+
+static ompi_osc_base_component_query_fn_t r2_osc_rdma_query; /* of osc/rdma itself */
+
+static ompi_osc_base_component_t *r2_osc_component(const char *name)
+{
+    mca_base_component_list_item_t *item;
+
+    OPAL_LIST_FOREACH(item, &ompi_osc_base_framework.framework_components,
+                      mca_base_component_list_item_t) {
+        if (0 == strcmp(name, item->cli_component->mca_component_name)) {
+            return (ompi_osc_base_component_t *) (uintptr_t) item->cli_component;
+        }
+    }
+    return NULL;
+}
+
+static int r2_osc_query(ompi_win_t *win, void **base, size_t size, int disp_unit,
+                        ompi_communicator_t *comm, opal_info_t *info, int flavor)
+{
+    if (MPI_WIN_FLAVOR_DYNAMIC == flavor && ompi_group_have_remote_peers(comm->c_local_group)) {
+        if (NULL == r2_osc_component("pt2pt")) {
+            opal_show_help("help-btl-r2.txt", "dynamic window", true);
+        }
+        return -1;
+    }
+    return r2_osc_rdma_query(win, base, size, disp_unit, comm, info, flavor);
+}
+
+/* Its own connections would not survive a rail, and it would come before osc/pt2pt. */
+static void r2_osc_not_ucx(void)
+{
+    int var_idx = mca_base_var_find("ompi", "osc", "ucx", "priority");
+    mca_base_var_source_t source;
+    unsigned *priority = NULL;
+
+    if (0 <= var_idx && OPAL_SUCCESS == mca_base_var_get_value(var_idx, &priority, &source, NULL) &&
+        MCA_BASE_VAR_SOURCE_DEFAULT == source && NULL != priority) {
+        *priority = 0;
+    }
+}
+
+void mca_btl_r2_osc_settle(void)
+{
+    ompi_osc_base_component_t *rdma;
+
+    if (NULL != r2_osc_rdma_query) {
+        return;
+    }
+    r2_osc_not_ucx();
+    rdma = r2_osc_component("rdma");
+    if (NULL != rdma && OMPI_MAJOR_VERSION < 5) {
+        r2_osc_rdma_query = rdma->osc_query;
+        rdma->osc_query = r2_osc_query;
+    }
+}

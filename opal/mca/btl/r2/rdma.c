@@ -1,0 +1,184 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One-sided: get, put and atomic operations, as questions of r2core. No memory needs registration.
+ */
+#include "btl_r2.h"
+
+#include <stdlib.h>
+
+/** An operation under way. */
+typedef struct r2_btl_rdma {
+    r2_p2p_op_t op;
+    mca_btl_r2_endpoint_t *endpoint; /* borrowed */
+    void *local;
+    mca_btl_base_registration_handle_t *handle;
+    mca_btl_base_rdma_completion_fn_t done;
+    void *context, *data;
+} r2_btl_rdma_t;
+
+static void r2_rdma_done(r2_p2p_op_t *op, r2_status_t status)
+{
+    r2_btl_rdma_t *rdma = op->arg;
+
+    rdma->done(&mca_btl_r2_module, rdma->endpoint, rdma->local, rdma->handle, rdma->context,
+               rdma->data, R2_OK == status ? OPAL_SUCCESS : OPAL_ERR_UNREACH);
+    free(rdma);
+}
+
+/* NULL: no memory. */
+static r2_btl_rdma_t *r2_rdma_new(mca_btl_r2_endpoint_t *endpoint, void *local,
+                                  mca_btl_base_registration_handle_t *handle,
+                                  mca_btl_base_rdma_completion_fn_t done, void *context, void *data)
+{
+    r2_btl_rdma_t *rdma = malloc(sizeof(*rdma));
+
+    if (NULL != rdma) {
+        *rdma = (r2_btl_rdma_t) {.op = {.done = r2_rdma_done, .arg = rdma},
+                                 .endpoint = endpoint,
+                                 .local = local,
+                                 .handle = handle,
+                                 .done = done,
+                                 .context = context,
+                                 .data = data};
+    }
+    return rdma;
+}
+
+static int r2_rdma_started(r2_btl_rdma_t *rdma, r2_status_t status)
+{
+    if (R2_IN_PROGRESS == status) {
+        return OPAL_SUCCESS;
+    }
+    free(rdma);
+    return R2_ERR_PARAM == status ? OPAL_ERR_NOT_AVAILABLE : mca_btl_r2_error_of(status);
+}
+
+int mca_btl_r2_get(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
+                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                   void *cbdata)
+{
+    r2_btl_rdma_t *rdma =
+        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
+
+    (void) btl;
+    (void) remote_handle;
+    (void) flags;
+    (void) order;
+    if (NULL == rdma) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    return r2_rdma_started(rdma, r2_p2p_get(mca_btl_r2_component.p2p, endpoint->rank, local_address,
+                                            remote_address, size, &rdma->op));
+}
+
+int mca_btl_r2_put(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
+                   uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
+                   mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
+                   int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
+                   void *cbdata)
+{
+    r2_btl_rdma_t *rdma =
+        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
+
+    (void) btl;
+    (void) remote_handle;
+    (void) flags;
+    (void) order;
+    if (NULL == rdma) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    return r2_rdma_started(rdma, r2_p2p_put(mca_btl_r2_component.p2p, endpoint->rank, local_address,
+                                            remote_address, size, &rdma->op));
+}
+
+/* @return false: r2core does not have the operation; the caller composes it of others. */
+static bool r2_rdma_verb(mca_btl_base_atomic_op_t op, r2_p2p_verb_t *verb_p)
+{
+    static const struct {
+        mca_btl_base_atomic_op_t op;
+        r2_p2p_verb_t verb;
+    } verbs[] = {
+        {MCA_BTL_ATOMIC_ADD, R2_P2P_ADD}, {MCA_BTL_ATOMIC_AND, R2_P2P_AND},
+        {MCA_BTL_ATOMIC_OR, R2_P2P_OR},   {MCA_BTL_ATOMIC_XOR, R2_P2P_XOR},
+        {MCA_BTL_ATOMIC_SWAP, R2_P2P_SWAP},
+    };
+
+    for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); ++i) {
+        if (verbs[i].op == op) {
+            *verb_p = verbs[i].verb;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* @param rdma consumed; NULL: no memory. */
+static int r2_rdma_update(r2_btl_rdma_t *rdma, uint64_t remote_address, int flags,
+                          r2_p2p_update_t *update)
+{
+    if (NULL == rdma) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    update->bytes = 0 != (flags & MCA_BTL_ATOMIC_FLAG_32BIT) ? 4 : 8;
+    return r2_rdma_started(rdma, r2_p2p_update(mca_btl_r2_component.p2p, rdma->endpoint->rank,
+                                               rdma->local, remote_address, update, &rdma->op));
+}
+
+int mca_btl_r2_atomic_fop(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
+                          void *local_address, uint64_t remote_address,
+                          mca_btl_base_registration_handle_t *local_handle,
+                          mca_btl_base_registration_handle_t *remote_handle,
+                          mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                          mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    r2_p2p_update_t update = {.operand = operand};
+
+    (void) btl;
+    (void) remote_handle;
+    (void) order;
+    if (0 != (flags & MCA_BTL_ATOMIC_FLAG_FLOAT) || !r2_rdma_verb(op, &update.verb)) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    return r2_rdma_update(
+        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata), remote_address,
+        flags, &update);
+}
+
+int mca_btl_r2_atomic_op(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
+                         uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
+                         mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+                         mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    return mca_btl_r2_atomic_fop(btl, endpoint, NULL, remote_address, NULL, remote_handle, op, operand,
+                                 flags, order, cbfunc, cbcontext, cbdata);
+}
+
+int mca_btl_r2_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
+                            void *local_address, uint64_t remote_address,
+                            mca_btl_base_registration_handle_t *local_handle,
+                            mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+                            uint64_t value, int flags, int order,
+                            mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
+{
+    r2_p2p_update_t update = {
+        .verb = R2_P2P_COMPARE_SWAP, .operand = value, .compare = compare};
+
+    (void) btl;
+    (void) remote_handle;
+    (void) order;
+    /*
+     * osc/rdma of Open MPI 4.1 gives an address of its own mapping for an allocated window of the same
+     * host. Without this it locks and compares by itself; the locks of that host's windows are reached
+     * directly (r2_btl_init()).
+     */
+    if (0 != (flags & MCA_BTL_ATOMIC_FLAG_FLOAT) || endpoint->same_host) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
+    return r2_rdma_update(
+        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata), remote_address,
+        flags, &update);
+}
