@@ -9,6 +9,7 @@ build="gcc make autoconf automake libtool pkg-config libopenmpi-dev openmpi-bin 
     libcmocka-dev"
 lab="iproute2 nftables util-linux procps python3 ethtool"
 plot="gnuplot-nox"
+examples="python3-mpi4py python3-numpy"
 analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck"
 
 usage() {
@@ -19,6 +20,7 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   build     compilers, libraries, test framework
   lab       network namespaces, shaping, packet filters
   plot      plots of the benchmarks
+  examples  Python with MPI, for examples/
   analysis  clang, sanitizer run times, static analysis
   -n        only print what is missing
 EOF
@@ -29,7 +31,7 @@ groups=
 for arg; do
     case $arg in
     -n) dry_run=yes ;;
-    build | lab | plot | analysis) groups="$groups $arg" ;;
+    build | lab | plot | examples | analysis) groups="$groups $arg" ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac

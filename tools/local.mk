@@ -9,12 +9,16 @@ tools_r2_info_SOURCES = \
     tools/info/info.h \
     tools/info/json.c \
     tools/info/params_md.c \
+    tools/info/plan.c \
+    tools/info/plan.h \
     tools/info/problems.c \
     tools/info/text.c \
     tools/r2_info.c
-tools_r2_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info -DR2_MCA_DIR='"$(mcadir)"' \
+tools_r2_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools -I$(top_srcdir)/tools/info -DR2_MCA_DIR='"$(mcadir)"' \
     -DR2_OMPI_INFO='"$(OMPI_INFO)"' -DR2_OMPI_VERSION='"$(OMPI_VERSION)"'
-tools_r2_info_LDADD = libr2core.la $(JANSSON_LIBS)
+tools_r2_info_LDADD = libr2flow.la libr2core.la $(JANSSON_LIBS)
 dist_man1_MANS += tools/r2_info.1
-EXTRA_DIST += docs/parameters.md
+EXTRA_DIST += docs/events.md docs/parameters.md
 include $(top_srcdir)/tools/lab/local.mk
+include $(top_srcdir)/tools/sim/local.mk
+include $(top_srcdir)/tools/timeline/local.mk

@@ -8,49 +8,107 @@
 
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "info/info.h"
+#include "info/plan.h"
 
 static const char info_usage[] =
     "usage: r2_info [--json | --params-md]\n"
+    "       r2_info --plan [FILE] [--hosts N] [--bytes SIZE] [--draw FILE.svg] [--json]\n"
     "\n"
     "Shows what r2 would use on this host: versions, rails with speed and distance, the failover\n"
     "chain, parameters in force, and what is wrong with the installation, with remedies.\n"
     "\n"
-    "  --json       the same as JSON\n"
-    "  --params-md  the parameter reference in Markdown (docs/parameters.md)\n"
-    "  --version    the version of r2\n"
-    "  --help       this text\n"
+    "  --json        the same as JSON\n"
+    "  --params-md   the parameter reference in Markdown (docs/parameters.md)\n"
+    "  --plan [FILE] instead: the allreduce that r2 plans on a topology (docs/simulation.md; - is\n"
+    "                standard input), or without a file on hosts like this one, with predicted "
+    "times\n"
+    "  --hosts N     number of hosts like this one, 2 to 4096 (default 4)\n"
+    "  --bytes SIZE  of the vector, like 64M (default 16M)\n"
+    "  --draw FILE   also draws the planned schedule as SVG: hosts x time, rails coloured\n"
+    "  --version     the version of r2\n"
+    "  --help        this text\n"
     "\n"
-    "Exit status: 0, 1 if r2 cannot run here, 2 for bad arguments.\n";
+    "Exit status: 0, 1 if r2 cannot run here or something failed, 2 for bad arguments or a bad\n"
+    "topology file.\n";
 
 enum {
     INFO_SHOW_TEXT,
     INFO_SHOW_JSON,
     INFO_SHOW_PARAMS_MD,
+    INFO_SHOW_PLAN,
     INFO_SHOW_VERSION,
     INFO_SHOW_HELP,
-    INFO_SHOW_ERROR
+    INFO_SHOW_ERROR,
+    /* options that go with INFO_SHOW_PLAN */
+    INFO_PLAN_HOSTS,
+    INFO_PLAN_BYTES,
+    INFO_PLAN_DRAW
 };
 
+/** Value of an option of --plan. @return false: it makes no sense. */
+static bool info_parse_plan(info_plan_ask_t *plan, int option, const char *value)
+{
+    char *end;
+    unsigned long hosts;
+
+    switch (option) {
+    case INFO_PLAN_HOSTS:
+        hosts = strtoul(value, &end, 10);
+        plan->hosts = (uint32_t) hosts;
+        return value[0] >= '0' && value[0] <= '9' && '\0' == *end && hosts >= 2 &&
+               hosts <= TOPO_HOSTS_MAX;
+    case INFO_PLAN_BYTES:
+        return topo_parse_size(value, &plan->bytes) && plan->bytes > 0;
+    default:
+        plan->draw = value;
+        return true;
+    }
+}
+
 /** What the arguments ask for. */
-static int info_parse(int argc, char **argv)
+static int info_parse(int argc, char **argv, info_plan_ask_t *plan)
 {
     static const struct option options[] = {{"json", no_argument, NULL, INFO_SHOW_JSON},
                                             {"params-md", no_argument, NULL, INFO_SHOW_PARAMS_MD},
+                                            {"plan", optional_argument, NULL, INFO_SHOW_PLAN},
+                                            {"hosts", required_argument, NULL, INFO_PLAN_HOSTS},
+                                            {"bytes", required_argument, NULL, INFO_PLAN_BYTES},
+                                            {"draw", required_argument, NULL, INFO_PLAN_DRAW},
                                             {"version", no_argument, NULL, INFO_SHOW_VERSION},
                                             {"help", no_argument, NULL, INFO_SHOW_HELP},
                                             {NULL, 0, NULL, 0}};
     int show = INFO_SHOW_TEXT, option;
+    bool planned = false;
 
     while (-1 != (option = getopt_long(argc, argv, "", options, NULL))) {
-        if ('?' == option || INFO_SHOW_TEXT != show) {
+        if (option > INFO_SHOW_ERROR && '?' != option) {
+            planned = true;
+            if (!info_parse_plan(plan, option, optarg)) {
+                return INFO_SHOW_ERROR;
+            }
+        } else if (INFO_SHOW_JSON == option && !plan->json) {
+            plan->json = true;
+        } else if ('?' == option || INFO_SHOW_JSON == option || INFO_SHOW_TEXT != show) {
             return INFO_SHOW_ERROR; /* unknown, or more than one */
+        } else {
+            show = option;
+            plan->file = INFO_SHOW_PLAN == option ? optarg : NULL;
         }
-        show = option;
     }
-    return optind == argc ? show : INFO_SHOW_ERROR;
+    if (INFO_SHOW_PLAN == show) {
+        if (NULL == plan->file && optind < argc) {
+            plan->file = argv[optind++];
+        }
+        return optind == argc ? show : INFO_SHOW_ERROR;
+    }
+    if (planned || optind != argc || (plan->json && INFO_SHOW_TEXT != show)) {
+        return INFO_SHOW_ERROR;
+    }
+    return plan->json ? INFO_SHOW_JSON : show;
 }
 
 static int info_show(bool json)
@@ -73,13 +131,17 @@ static int info_show(bool json)
 
 int main(int argc, char **argv)
 {
-    switch (info_parse(argc, argv)) {
+    info_plan_ask_t plan = {.hosts = 4, .bytes = 16u << 20};
+
+    switch (info_parse(argc, argv, &plan)) {
     case INFO_SHOW_TEXT:
         return info_show(false);
     case INFO_SHOW_JSON:
         return info_show(true);
     case INFO_SHOW_PARAMS_MD:
         return 0 == info_print_params_md(stdout) ? 0 : 1;
+    case INFO_SHOW_PLAN:
+        return info_plan(&plan, stdout);
     case INFO_SHOW_VERSION:
         printf("r2_info %s\n", r2_version());
         return 0;

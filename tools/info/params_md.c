@@ -33,8 +33,9 @@ static const char info_md_head[] =
 
 int info_print_params_md(FILE *out)
 {
-    size_t count;
+    size_t count, synonym_count;
     const r2_param_info_t *rows = r2_params_table(&count);
+    const r2_param_synonym_t *synonyms = r2_params_synonyms(&synonym_count);
     r2_params_t defaults;
 
     r2_params_init(&defaults);
@@ -51,6 +52,10 @@ int info_print_params_md(FILE *out)
         }
         fprintf(out, "| `coll_r2_%s` | %s | %s | %s | %d | %s |\n", rows[i].name,
                 '\0' != dflt[0] ? dflt : "empty", range, rows[i].unit, rows[i].level, rows[i].help);
+    }
+    fputs("\nOther names, same value and unit:\n\n| parameter | stands for |\n|---|---|\n", out);
+    for (size_t i = 0; i < synonym_count; ++i) {
+        fprintf(out, "| `coll_r2_%s` | `coll_r2_%s` |\n", synonyms[i].name, synonyms[i].stands_for);
     }
     return 0 == fflush(out) && !ferror(out) ? 0 : -1;
 }

@@ -1,0 +1,425 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * r2_sim: times of collectives on a topology with failures, by simulation of flows.
+ */
+#include "r2_config.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#include "r2/version.h"
+#include "sim/draws.h"
+#include "sim/real.h"
+#include "sim/report.h"
+#include "topology.h"
+
+#define SIM_DRAWS_MAX 1000000u
+
+static const char sim_usage[] =
+    "usage: r2_sim [OPTION...]\n"
+    "\n"
+    "Times of an allreduce on hosts with several rails, of which random NICs are dead: over "
+    "healthy,\n"
+    "over the least possible, and overhead, per algorithm.\n"
+    "\n"
+    "  --hosts N             hosts, 2 to 4096 (default 64)\n"
+    "  --rails N             rails of every host, 1 to 64 (default 8)\n"
+    "  --rate RATE           one direction of one rail: 50G (bytes/s) or 400gbit (default "
+    "400gbit)\n"
+    "  --network NAME        aligned (rail r reaches rail r only) or flat (default aligned)\n"
+    "  --latency TIME        of one message, like 5us (default 0us)\n"
+    "  --topology FILE       instead of the five above: a topology file, - for standard input\n"
+    "  --bytes SIZE          of the vector, like 64M (default 1G)\n"
+    "  --failures N | A..B   dead NICs besides those of the topology (default 1..10; 0 with a "
+    "file)\n"
+    "  --draws N             random draws, up to 1000000 (default 1000; 1 without failures)\n"
+    "  --seed N              of the draws (default 1)\n"
+    "  --algorithm LIST      ring, balance, r2-allreduce, recursive, direct, weighted or all\n"
+    "                        (default all)\n"
+    "  --schedule NAME       instead: the schedule that r2 itself builds, row by row, without "
+    "draws; NAME is\n"
+    "                        an algorithm of coll_r2_allreduce_algorithm, or auto\n"
+    "  --json                JSON instead of a table\n"
+    "  --plot FILE           also writes a plot as SVG\n"
+    "  --version             the version of r2\n"
+    "  --help                this text\n"
+    "\n"
+    "Exit status: 0, 1 if something failed, 2 for bad arguments or a bad topology file.\n";
+
+typedef struct sim_options {
+    uint64_t hosts, rails, seed, draws, failures_first, failures_last;
+    bool failures_set, draws_set, network_set, json;
+    double rate, latency_s;
+    uint64_t bytes;
+    bool flat;
+    const char *topology, *plot, *schedule; /* borrowed: arguments, or NULL */
+    const char *shape; /* borrowed: first option that --topology replaces, or NULL */
+    const predict_algorithm_t *algorithms[DRAWS_ALGORITHMS_MAX];
+    size_t algorithm_count;
+    const char *(*show)(void); /* text to print instead of a simulation, or NULL */
+} sim_options_t;
+
+/** One option: reads its value. @return false: bad value. */
+typedef bool (*sim_read_fn_t)(sim_options_t *options, const char *value);
+
+static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *number_p)
+{
+    unsigned long long number;
+    char *end;
+
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    errno = 0;
+    number = strtoull(text, &end, 10);
+    if (0 != errno || '\0' != *end || number < low || number > high) {
+        return false;
+    }
+    *number_p = number;
+    return true;
+}
+
+static bool read_hosts(sim_options_t *options, const char *value)
+{
+    return read_number(value, 2, TOPO_HOSTS_MAX, &options->hosts);
+}
+
+static bool read_rails(sim_options_t *options, const char *value)
+{
+    return read_number(value, 1, TOPO_RAILS_MAX, &options->rails);
+}
+
+static bool read_rate(sim_options_t *options, const char *value)
+{
+    return topo_parse_rate(value, &options->rate) && options->rate > 0;
+}
+
+static bool read_network(sim_options_t *options, const char *value)
+{
+    options->flat = 0 == strcmp(value, "flat");
+    return options->flat || 0 == strcmp(value, "aligned");
+}
+
+static bool read_latency(sim_options_t *options, const char *value)
+{
+    return topo_parse_time(value, &options->latency_s);
+}
+
+static bool read_topology(sim_options_t *options, const char *value)
+{
+    options->topology = value;
+    return true;
+}
+
+static bool read_schedule(sim_options_t *options, const char *value)
+{
+    options->schedule = value;
+    return '\0' != value[0];
+}
+
+static bool read_bytes(sim_options_t *options, const char *value)
+{
+    return topo_parse_size(value, &options->bytes) && options->bytes > 0;
+}
+
+static bool read_failures(sim_options_t *options, const char *value)
+{
+    const char *dots = strstr(value, "..");
+    char first[32];
+
+    options->failures_set = true;
+    if (NULL == dots) {
+        options->failures_first = 0;
+        if (!read_number(value, 0, DRAWS_FAILURES_MAX, &options->failures_last)) {
+            return false;
+        }
+        options->failures_first = options->failures_last;
+        return true;
+    }
+    if ((size_t) (dots - value) >= sizeof(first)) {
+        return false;
+    }
+    memcpy(first, value, (size_t) (dots - value));
+    first[dots - value] = '\0';
+    return read_number(dots + 2, 0, DRAWS_FAILURES_MAX, &options->failures_last) &&
+           read_number(first, 0, options->failures_last, &options->failures_first);
+}
+
+static bool read_draws(sim_options_t *options, const char *value)
+{
+    options->draws_set = true;
+    return read_number(value, 1, SIM_DRAWS_MAX, &options->draws);
+}
+
+static bool read_seed(sim_options_t *options, const char *value)
+{
+    return read_number(value, 0, UINT64_MAX, &options->seed);
+}
+
+static bool add_algorithm(sim_options_t *options, const predict_algorithm_t *algorithm)
+{
+    if (NULL == algorithm || DRAWS_ALGORITHMS_MAX == options->algorithm_count) {
+        return false;
+    }
+    options->algorithms[options->algorithm_count++] = algorithm;
+    return true;
+}
+
+static bool read_algorithms(sim_options_t *options, const char *value)
+{
+    size_t count;
+    const predict_algorithm_t *all = predict_table(&count);
+    char list[256], *at = NULL;
+    bool good = strlen(value) < sizeof(list) && '\0' != value[0];
+
+    options->algorithm_count = 0;
+    if (0 == strcmp(value, "all")) {
+        for (size_t i = 0; i < count; i++) {
+            good = good && add_algorithm(options, &all[i]);
+        }
+        return good;
+    }
+    snprintf(list, sizeof(list), "%s", value);
+    for (char *name = strtok_r(list, ",", &at); good && NULL != name;
+         name = strtok_r(NULL, ",", &at)) {
+        good = add_algorithm(options, predict_find(name));
+    }
+    return good && options->algorithm_count > 0;
+}
+
+static bool read_json(sim_options_t *options, const char *value)
+{
+    (void) value;
+    options->json = true;
+    return true;
+}
+
+static bool read_plot(sim_options_t *options, const char *value)
+{
+    options->plot = value;
+    return true;
+}
+
+static const char *text_version(void)
+{
+    static char text[64];
+
+    snprintf(text, sizeof(text), "r2_sim %s\n", r2_version());
+    return text;
+}
+
+static const char *text_usage(void)
+{
+    return sim_usage;
+}
+
+static bool read_version(sim_options_t *options, const char *value)
+{
+    (void) value;
+    options->show = text_version;
+    return true;
+}
+
+static bool read_help(sim_options_t *options, const char *value)
+{
+    (void) value;
+    options->show = text_usage;
+    return true;
+}
+
+/** `shape`: says what a topology file says, too. */
+static const struct {
+    const char *name;
+    int argument;
+    bool shape;
+    sim_read_fn_t read;
+} sim_table[] = {
+    {"hosts", required_argument, true, read_hosts},
+    {"rails", required_argument, true, read_rails},
+    {"rate", required_argument, true, read_rate},
+    {"network", required_argument, true, read_network},
+    {"latency", required_argument, true, read_latency},
+    {"topology", required_argument, false, read_topology},
+    {"bytes", required_argument, false, read_bytes},
+    {"failures", required_argument, false, read_failures},
+    {"draws", required_argument, false, read_draws},
+    {"seed", required_argument, false, read_seed},
+    {"algorithm", required_argument, false, read_algorithms},
+    {"schedule", required_argument, false, read_schedule},
+    {"json", no_argument, false, read_json},
+    {"plot", required_argument, false, read_plot},
+    {"version", no_argument, false, read_version},
+    {"help", no_argument, false, read_help},
+};
+
+/** @return false after saying on stderr what is wrong. */
+static bool sim_parse(int argc, char **argv, sim_options_t *options)
+{
+    struct option names[r2_array_count(sim_table) + 1] = {{NULL, 0, NULL, 0}};
+    int at;
+
+    for (size_t i = 0; i < r2_array_count(sim_table); i++) {
+        names[i] = (struct option){sim_table[i].name, sim_table[i].argument, NULL, (int) i + 1};
+    }
+    while (-1 != (at = getopt_long(argc, argv, "", names, NULL))) {
+        if ('?' == at) {
+            return false;
+        }
+        if (!sim_table[at - 1].read(options, optarg)) {
+            fprintf(stderr, "r2_sim: --%s: \"%s\" is no valid value\n", sim_table[at - 1].name,
+                    optarg);
+            return false;
+        }
+        if (sim_table[at - 1].shape) {
+            options->shape = sim_table[at - 1].name;
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "r2_sim: unexpected argument \"%s\"\n", argv[optind]);
+        return false;
+    }
+    if (NULL != options->topology && NULL != options->shape) {
+        fprintf(stderr, "r2_sim: --%s is what the topology file says\n", options->shape);
+        return false;
+    }
+    return true;
+}
+
+/** @return false after saying on stderr what is wrong. */
+static bool sim_topology(const sim_options_t *options, topo_t *topo_p)
+{
+    char error[512];
+
+    if (NULL != options->topology) {
+        if (R2_OK == topo_load(options->topology, topo_p, error, sizeof(error))) {
+            return true;
+        }
+        fprintf(stderr, "r2_sim: %s\n", error);
+        return false;
+    }
+    if (R2_OK !=
+        topo_init(topo_p, (uint32_t) options->hosts, (uint32_t) options->rails, options->rate)) {
+        fprintf(stderr, "r2_sim: out of memory\n");
+        return false;
+    }
+    topo_p->flat = options->flat;
+    topo_p->latency_s = options->latency_s;
+    return true;
+}
+
+static int sim_report(const sim_options_t *options, const draws_case_t *ask,
+                      const draws_result_t *result)
+{
+    int rc = options->json ? report_json(ask, result, stdout) : report_text(ask, result, stdout);
+    FILE *plot;
+
+    if (0 != rc || NULL == options->plot) {
+        return rc;
+    }
+    plot = fopen(options->plot, "we");
+    if (NULL == plot) {
+        fprintf(stderr, "r2_sim: %s: %s\n", options->plot, strerror(errno));
+        return -1;
+    }
+    rc = report_plot(ask, result, plot);
+    return 0 == fclose(plot) ? rc : -1;
+}
+
+static int sim_run(const sim_options_t *options, topo_t *topo)
+{
+    draws_case_t ask = {.topo = topo,
+                        .bytes = (double) options->bytes,
+                        .failures_first = (uint32_t) options->failures_first,
+                        .failures_last = (uint32_t) options->failures_last,
+                        .draw_count = (uint32_t) options->draws,
+                        .seed = options->seed,
+                        .algorithm_count = options->algorithm_count};
+    draws_result_t result;
+    r2_status_t status;
+    int rc;
+
+    memcpy(ask.algorithms, options->algorithms, sizeof(ask.algorithms));
+    if (NULL != options->topology && !options->failures_set) {
+        ask.failures_first = ask.failures_last = 0;
+    }
+    if (0 == ask.failures_last && !options->draws_set) {
+        ask.draw_count = 1;
+    }
+    status = draws_run(&ask, &result);
+    if (R2_ERR_PARAM == status) {
+        fprintf(
+            stderr,
+            "r2_sim: %u dead NICs more would leave a host without any, or there are less than 2 "
+            "hosts\n",
+            (unsigned) ask.failures_last);
+        return 2;
+    }
+    if (R2_OK != status) {
+        fprintf(stderr, "r2_sim: %s\n", r2_status_string(status));
+        return 1;
+    }
+    rc = sim_report(options, &ask, &result);
+    draws_result_fini(&result);
+    return 0 == rc ? 0 : 1;
+}
+
+/** The schedule that r2 builds, on the topology as it is. */
+static int sim_schedule(const sim_options_t *options, const topo_t *topo)
+{
+    const char *name = 0 == strcmp(options->schedule, "auto") ? NULL : options->schedule;
+    const predict_case_t ask = {.topo = topo, .bytes = (double) options->bytes};
+    report_schedule_t report = {.topo = topo, .bytes = ask.bytes};
+    real_t real;
+    r2_status_t status = real_build(&real, topo, R2_COLL_ALLREDUCE, options->bytes, name);
+
+    if (R2_ERR_PARAM == status) {
+        fprintf(stderr, "r2_sim: --schedule: r2 has no allreduce \"%s\" here: auto, %s\n",
+                options->schedule, r2_plan_names(R2_COLL_ALLREDUCE));
+        return 2;
+    }
+    if (R2_OK == status) {
+        report.algorithm = real.schedules[0].algorithm;
+        report.bound_s = predict_bound(&ask);
+        status = real_run(&real, topo, NULL, NULL, &report.result);
+        real_fini(&real);
+    }
+    if (R2_OK != status) {
+        fprintf(stderr, "r2_sim: %s\n", r2_status_string(status));
+        return 1;
+    }
+    return 0 == report_schedule(&report, options->json, stdout) ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    sim_options_t options = {.hosts = 64,
+                             .rails = 8,
+                             .rate = 50e9,
+                             .bytes = 1ull << 30,
+                             .failures_first = 1,
+                             .failures_last = 10,
+                             .draws = 1000,
+                             .seed = 1};
+    topo_t topo;
+    int rc;
+
+    read_algorithms(&options, "all");
+    if (!sim_parse(argc, argv, &options)) {
+        fputs("r2_sim --help explains the arguments\n", stderr);
+        return 2;
+    }
+    if (NULL != options.show) {
+        return EOF != fputs(options.show(), stdout) && 0 == fflush(stdout) ? 0 : 1;
+    }
+    if (!sim_topology(&options, &topo)) {
+        return 2;
+    }
+    rc = NULL != options.schedule ? sim_schedule(&options, &topo) : sim_run(&options, &topo);
+    topo_fini(&topo);
+    return rc;
+}

@@ -1,0 +1,394 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Flow simulation of schedules: rows, links with queues, and rates that change when a link falls
+ * idle or gets busy.
+ */
+#include "r2_config.h"
+
+#include "sim/flow.h"
+
+#include <stdlib.h>
+
+#include "base/util.h"
+#include "sim/events.h"
+#include "sim/fair.h"
+#include "sim/graph.h"
+
+enum { FLOW_SENT, FLOW_DELIVERED, FLOW_LOCAL, FLOW_RATES };
+
+/** From one host to another. */
+typedef struct flow_link {
+    uint32_t head, tail; /* send nodes that wait, by order; GRAPH_NONE: none */
+    uint32_t current;    /* send node on the wire, or GRAPH_NONE */
+    uint32_t stamp;      /* of the event that ends it */
+    uint32_t first_flow; /* into flow_t.flows, while it has a rate */
+    uint32_t flow_count;
+    double left;    /* bytes of the current message, at since_s */
+    double rate;    /* bytes/s over all rails */
+    double since_s; /* when `left` was right */
+} flow_link_t;
+
+typedef struct flow {
+    const flow_case_t *ask; /* borrowed */
+    uint32_t hosts, rails;  /* rails: one on a flat network */
+    graph_t graph;
+    flow_link_t *links;   /* owned; [from * hosts + to] */
+    uint32_t *queue_next; /* owned; [node], next in the queue of a link */
+    bool *started;        /* owned; [node] */
+    uint32_t *ready;      /* owned; stack of nodes to start */
+    uint32_t ready_count, done_count;
+    double *local_until; /* owned; [host], end of reducing and copying */
+    double *capacity;    /* owned; ports: [(direction * hosts + host) * rails + rail] */
+    double *sent;        /* owned; [host], bytes */
+    fair_flow_t *flows;  /* owned; of the busy links */
+    uint32_t *rail_of;   /* owned; [flow] */
+    size_t flow_count;
+    fair_t fair;
+    events_t events;
+    bool rates_due; /* an event FLOW_RATES is in the queue */
+    double rates_at_s, now_s;
+    r2_status_t status; /* first error */
+    flow_result_t result;
+} flow_t;
+
+static void flow_note(flow_t *flow, r2_status_t status)
+{
+    flow->status = R2_OK == flow->status ? status : flow->status;
+}
+
+static void flow_add_event(flow_t *flow, double at_s, uint32_t kind, uint32_t what, uint32_t stamp)
+{
+    flow_note(flow,
+              events_add(&flow->events,
+                         (event_t){.at_s = at_s, .kind = kind, .what = what, .stamp = stamp}));
+}
+
+/* ---- links */
+
+static uint32_t flow_port(const flow_t *flow, uint32_t direction, uint32_t host, uint32_t rail)
+{
+    return (direction * flow->hosts + host) * flow->rails + rail;
+}
+
+/** Rates must be made anew. */
+static void flow_ask_rates(flow_t *flow)
+{
+    if (!flow->rates_due) {
+        flow->rates_due = true;
+        flow_add_event(flow, r2_max(flow->now_s, flow->rates_at_s + flow->ask->quantum_s),
+                       FLOW_RATES, 0, 0);
+    }
+}
+
+/** Tells what a link did since its rate changed. */
+static void flow_tell(const flow_t *flow, uint32_t link_idx, double since_s)
+{
+    const flow_link_t *link = &flow->links[link_idx];
+
+    for (uint32_t f = 0; NULL != flow->ask->piece_fn && f < link->flow_count; f++) {
+        flow->ask->piece_fn(flow->ask->piece_arg, link_idx / flow->hosts, link_idx % flow->hosts,
+                            flow->rail_of[link->first_flow + f], since_s, flow->now_s,
+                            flow->flows[link->first_flow + f].rate);
+    }
+}
+
+/** Takes the next message of the queue, if there is one. */
+static void link_next(flow_t *flow, uint32_t link_idx)
+{
+    flow_link_t *link = &flow->links[link_idx];
+
+    if (GRAPH_NONE == link->head) {
+        link->current = GRAPH_NONE;
+        link->rate = 0;
+        link->flow_count = 0;
+        flow_ask_rates(flow);
+        return;
+    }
+    link->current = link->head;
+    link->head = flow->queue_next[link->current];
+    link->left = (double) flow->graph.nodes[link->current].row->bytes;
+    link->since_s = flow->now_s;
+    link->stamp++;
+    if (link->rate > 0) {
+        flow_add_event(flow, flow->now_s + link->left / link->rate, FLOW_SENT, link_idx,
+                       link->stamp);
+    } else {
+        flow_ask_rates(flow);
+    }
+}
+
+/** Both ends of a message are ready. */
+static void link_queue(flow_t *flow, uint32_t send)
+{
+    const graph_node_t *node = &flow->graph.nodes[send];
+    const uint32_t link_idx = node->rank * flow->hosts + (uint32_t) node->row->peer;
+    flow_link_t *link = &flow->links[link_idx];
+    uint32_t *next = &link->head;
+
+    if (GRAPH_NONE != link->head &&
+        flow->graph.nodes[link->tail].row->order <= node->row->order) {
+        next = &flow->queue_next[link->tail];
+    }
+    while (GRAPH_NONE != *next && flow->graph.nodes[*next].row->order <= node->row->order) {
+        next = &flow->queue_next[*next];
+    }
+    flow->queue_next[send] = *next;
+    link->tail = GRAPH_NONE == *next ? send : link->tail;
+    *next = send;
+    if (GRAPH_NONE == link->current) {
+        link_next(flow, link_idx);
+    }
+}
+
+static void add_link_flows(flow_t *flow, uint32_t link_idx)
+{
+    const topo_t *topo = flow->ask->topo;
+    const uint32_t from = link_idx / flow->hosts, to = link_idx % flow->hosts;
+    flow_link_t *link = &flow->links[link_idx];
+
+    link->first_flow = (uint32_t) flow->flow_count;
+    for (uint32_t rail = 0; rail < flow->rails; rail++) {
+        const uint32_t out = flow_port(flow, 0, from, rail), in = flow_port(flow, 1, to, rail);
+
+        if (flow->capacity[out] > 0 && flow->capacity[in] > 0 &&
+            (topo->flat || !topo_is_cut(topo, from, to, rail))) {
+            flow->rail_of[flow->flow_count] = rail;
+            flow->flows[flow->flow_count++] =
+                (fair_flow_t){.out = out, .in = in, .out_count = 1, .in_count = 1};
+        }
+    }
+    link->flow_count = (uint32_t) flow->flow_count - link->first_flow;
+    if (0 == link->flow_count) {
+        flow_note(flow, R2_ERR_NO_PATH);
+    }
+}
+
+/** New rates for all busy links. */
+static void flow_rates(flow_t *flow)
+{
+    const uint32_t links = flow->hosts * flow->hosts;
+
+    flow->rates_due = false;
+    for (uint32_t l = 0; l < links; l++) {
+        flow_link_t *link = &flow->links[l];
+
+        if (link->rate > 0) {
+            flow_tell(flow, l, r2_max(flow->rates_at_s, 0.0));
+            link->left = r2_max(link->left - link->rate * (flow->now_s - link->since_s), 0.0);
+        }
+        link->since_s = flow->now_s;
+    }
+    flow->rates_at_s = flow->now_s;
+    flow->flow_count = 0;
+    for (uint32_t l = 0; l < links; l++) {
+        if (GRAPH_NONE != flow->links[l].current) {
+            add_link_flows(flow, l);
+        }
+    }
+    flow_note(flow, fair_solve(&flow->fair, flow->flows, flow->flow_count));
+    for (uint32_t l = 0; l < links && R2_OK == flow->status; l++) {
+        flow_link_t *link = &flow->links[l];
+
+        if (GRAPH_NONE == link->current) {
+            continue;
+        }
+        link->rate = 0;
+        for (uint32_t f = 0; f < link->flow_count; f++) {
+            link->rate += flow->flows[link->first_flow + f].rate;
+        }
+        flow_add_event(flow, flow->now_s + link->left / link->rate, FLOW_SENT, l, ++link->stamp);
+    }
+}
+
+/* ---- rows */
+
+static void row_complete(flow_t *flow, uint32_t n)
+{
+    const graph_node_t *node = &flow->graph.nodes[n];
+
+    flow->done_count++;
+    flow->result.seconds = flow->now_s;
+    for (uint32_t i = 0; i < node->next_count; i++) {
+        const uint32_t next = flow->graph.next[node->first_next + i];
+
+        if (0 == --flow->graph.nodes[next].waiting) {
+            flow->ready[flow->ready_count++] = next;
+        }
+    }
+}
+
+static void row_start(flow_t *flow, uint32_t n)
+{
+    const graph_node_t *node = &flow->graph.nodes[n];
+    double *until_s = &flow->local_until[node->rank];
+
+    flow->started[n] = true;
+    if (GRAPH_NONE != node->other_end) {
+        if (flow->started[node->other_end]) {
+            link_queue(flow, R2_ROW_SEND == node->row->kind ? n : node->other_end);
+        }
+    } else if (!(flow->ask->local_rate > 0)) {
+        row_complete(flow, n);
+    } else {
+        *until_s =
+            r2_max(*until_s, flow->now_s) + (double) node->row->bytes / flow->ask->local_rate;
+        flow_add_event(flow, *until_s, FLOW_LOCAL, n, 0);
+    }
+}
+
+static void message_delivered(flow_t *flow, uint32_t send)
+{
+    row_complete(flow, flow->graph.nodes[send].other_end);
+    row_complete(flow, send);
+}
+
+/** The last byte of a message has left. */
+static void message_sent(flow_t *flow, uint32_t link_idx)
+{
+    flow_link_t *link = &flow->links[link_idx];
+    const uint32_t send = link->current;
+
+    flow->result.messages++;
+    flow->result.bytes += (double) flow->graph.nodes[send].row->bytes;
+    flow->sent[link_idx / flow->hosts] += (double) flow->graph.nodes[send].row->bytes;
+    if (flow->ask->topo->latency_s > 0) {
+        flow_add_event(flow, flow->now_s + flow->ask->topo->latency_s, FLOW_DELIVERED, send, 0);
+    } else {
+        message_delivered(flow, send);
+    }
+    if (GRAPH_NONE == link->head) {
+        flow_tell(flow, link_idx, r2_max(flow->rates_at_s, 0.0));
+    }
+    link_next(flow, link_idx);
+}
+
+static void flow_event(flow_t *flow, const event_t *event)
+{
+    flow->now_s = event->at_s;
+    switch (event->kind) {
+    case FLOW_SENT:
+        if (flow->links[event->what].stamp == event->stamp) {
+            message_sent(flow, event->what);
+        }
+        break;
+    case FLOW_DELIVERED:
+        message_delivered(flow, event->what);
+        break;
+    case FLOW_LOCAL:
+        row_complete(flow, event->what);
+        break;
+    default:
+        flow_rates(flow);
+        break;
+    }
+}
+
+/* ---- the whole */
+
+static r2_status_t flow_alloc(flow_t *flow)
+{
+    const size_t nodes = (size_t) flow->graph.node_count + 1;
+    const size_t links = (size_t) flow->hosts * flow->hosts;
+
+    flow->links = calloc(links, sizeof(*flow->links));
+    flow->queue_next = calloc(nodes, sizeof(*flow->queue_next));
+    flow->started = calloc(nodes, sizeof(*flow->started));
+    flow->ready = calloc(nodes, sizeof(*flow->ready));
+    flow->local_until = calloc(flow->hosts, sizeof(*flow->local_until));
+    flow->capacity = calloc(2 * (size_t) flow->hosts * flow->rails, sizeof(*flow->capacity));
+    flow->sent = calloc(flow->hosts, sizeof(*flow->sent));
+    flow->flows = calloc(links * flow->rails, sizeof(*flow->flows));
+    flow->rail_of = calloc(links * flow->rails, sizeof(*flow->rail_of));
+    if (NULL == flow->links || NULL == flow->queue_next || NULL == flow->started ||
+        NULL == flow->ready || NULL == flow->local_until || NULL == flow->capacity ||
+        NULL == flow->sent || NULL == flow->flows || NULL == flow->rail_of) {
+        return R2_ERR_NO_MEMORY;
+    }
+    return fair_init(&flow->fair, flow->capacity, 2 * flow->hosts * flow->rails);
+}
+
+static void flow_start(flow_t *flow)
+{
+    const topo_t *topo = flow->ask->topo;
+
+    for (uint32_t h = 0; h < flow->hosts; h++) {
+        for (uint32_t rail = 0; rail < flow->rails; rail++) {
+            const double rate = topo->flat ? topo_host(topo, h) : topo_rail(topo, h, rail);
+
+            flow->capacity[flow_port(flow, 0, h, rail)] = rate;
+            flow->capacity[flow_port(flow, 1, h, rail)] = rate;
+        }
+    }
+    for (size_t l = 0; l < (size_t) flow->hosts * flow->hosts; l++) {
+        flow->links[l] = (flow_link_t){.head = GRAPH_NONE, .current = GRAPH_NONE};
+    }
+    flow->rates_at_s = -flow->ask->quantum_s;
+    for (uint32_t n = flow->graph.node_count; n-- > 0;) {
+        if (0 == flow->graph.nodes[n].waiting) {
+            flow->ready[flow->ready_count++] = n;
+        }
+    }
+}
+
+static void flow_fini(flow_t *flow)
+{
+    graph_fini(&flow->graph);
+    free(flow->links);
+    free(flow->queue_next);
+    free(flow->started);
+    free(flow->ready);
+    free(flow->local_until);
+    free(flow->capacity);
+    free(flow->sent);
+    free(flow->flows);
+    free(flow->rail_of);
+    fair_fini(&flow->fair);
+    events_fini(&flow->events);
+}
+
+static void flow_finish(flow_t *flow)
+{
+    if (flow->done_count < flow->graph.node_count) {
+        flow_note(flow, R2_ERR_PARAM);
+        return;
+    }
+    for (uint32_t h = 0; h < flow->hosts && flow->result.seconds > 0; h++) {
+        const double rate = topo_host(flow->ask->topo, h);
+
+        flow->result.busiest = r2_max(flow->result.busiest,
+                                      rate > 0 ? flow->sent[h] / rate / flow->result.seconds : 0.0);
+    }
+}
+
+r2_status_t flow_run(const flow_case_t *ask, flow_result_t *result_p)
+{
+    flow_t flow = {.ask = ask,
+                   .hosts = ask->topo->host_count,
+                   .rails = ask->topo->flat ? 1 : ask->topo->rail_count};
+    event_t event;
+
+    flow.status = graph_init(&flow.graph, ask->schedules, flow.hosts);
+    if (R2_OK == flow.status) {
+        flow.status = flow_alloc(&flow);
+    }
+    if (R2_OK == flow.status) {
+        flow_start(&flow);
+        do {
+            while (flow.ready_count > 0) {
+                row_start(&flow, flow.ready[--flow.ready_count]);
+            }
+            if (R2_OK != flow.status || !events_take(&flow.events, &event)) {
+                break;
+            }
+            flow_event(&flow, &event);
+        } while (true);
+        flow_finish(&flow);
+    }
+    if (R2_OK == flow.status) {
+        *result_p = flow.result;
+    }
+    flow_fini(&flow);
+    return flow.status;
+}

@@ -1,0 +1,284 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Predicted time of ring-like allreduces.
+ *
+ * A ring is in lockstep: each of its 2 (n - 1) steps takes as long as its narrowest edge, so its
+ * time is exact without simulation. With D bytes, hosts sorted into classes of bandwidth b_1 < b_2
+ * < ... < b_m, class k and above being n_k hosts, a_k = 2 (n_k - 1) / n_k:
+ *
+ *   ring k runs over n_k hosts with the bandwidth b_k - b_(k-1) that the slower rings leave; all
+ *   rings take equally long with shares Y_k ~ (b_k - b_(k-1)) / a_k, T_rings = D / sum of that
+ *   then the result of ring k is broadcast to the hosts outside of it: Y_k D / (b_k - b_(k-1))
+ *
+ * With two classes this is T = max(T1, T2) + T3 of R2-AllReduce (arXiv 2512.25059, section 5.2,
+ * with one rank on each host); the last broadcasts run one after the other, since the slower tiers
+ * wait for the faster ones' results. The prediction takes the best number of rings, 1 (Balance)
+ * included: that is the paper's crossover.
+ */
+#include "r2_config.h"
+
+#include "sim/rings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/util.h"
+
+/* Bandwidths that differ by less are one class. */
+#define RINGS_SAME 1e-6
+
+static double ring_factor(uint32_t hosts)
+{
+    return 2.0 * (hosts - 1) / hosts;
+}
+
+static double ring_latency(const topo_t *topo)
+{
+    return 2.0 * (topo->host_count - 1) * topo->latency_s;
+}
+
+/** True if the pair can use the rail. */
+static bool joined(const topo_t *topo, uint32_t a, uint32_t b, uint32_t rail)
+{
+    return topo_rail(topo, a, rail) > 0 && topo_rail(topo, b, rail) > 0 &&
+           !topo_is_cut(topo, a, b, rail);
+}
+
+/** Seconds per byte of an edge if every rail has an equal share and dead ones lean on the next. */
+static double failover_pace(const topo_t *topo, uint32_t a, uint32_t b)
+{
+    double load[TOPO_RAILS_MAX] = {0}, pace = 0;
+
+    for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
+        uint32_t tried = 0;
+
+        while (tried < topo->rail_count && !joined(topo, a, b, (rail + tried) % topo->rail_count)) {
+            tried++;
+        }
+        if (tried == topo->rail_count) {
+            return INFINITY;
+        }
+        load[(rail + tried) % topo->rail_count] += 1.0 / topo->rail_count;
+    }
+    for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
+        if (load[rail] > 0) {
+            pace = r2_max(pace,
+                          load[rail] / r2_min(topo_rail(topo, a, rail), topo_rail(topo, b, rail)));
+        }
+    }
+    return pace;
+}
+
+static double balance_pace(const topo_t *topo, uint32_t a, uint32_t b)
+{
+    return 1 / topo_pair(topo, a, b);
+}
+
+/** Slowest edge of a ring over `count` hosts. @param order hosts in turn. */
+static double ring_pace(const topo_t *topo, const uint32_t *order, uint32_t count,
+                        double (*pace_fn)(const topo_t *topo, uint32_t a, uint32_t b))
+{
+    double pace = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        pace = r2_max(pace, pace_fn(topo, order[i], order[(i + 1) % count]));
+    }
+    return pace;
+}
+
+/** Hosts in turn. @return owned by the caller; NULL: out of memory. */
+static uint32_t *natural_order(const topo_t *topo)
+{
+    uint32_t *order = malloc(topo->host_count * sizeof(*order));
+
+    for (uint32_t h = 0; NULL != order && h < topo->host_count; h++) {
+        order[h] = h;
+    }
+    return order;
+}
+
+static r2_status_t one_ring(const predict_case_t *ask, double *seconds_p,
+                            double (*pace_fn)(const topo_t *topo, uint32_t a, uint32_t b))
+{
+    const topo_t *topo = ask->topo;
+    uint32_t *order = natural_order(topo);
+
+    if (NULL == order) {
+        return R2_ERR_NO_MEMORY;
+    }
+    *seconds_p = ring_factor(topo->host_count) * ask->bytes *
+                     ring_pace(topo, order, topo->host_count, pace_fn) +
+                 ring_latency(topo);
+    free(order);
+    return R2_OK;
+}
+
+r2_status_t rings_failover(const predict_case_t *ask, double *seconds_p)
+{
+    return one_ring(ask, seconds_p, failover_pace);
+}
+
+r2_status_t rings_balance(const predict_case_t *ask, double *seconds_p)
+{
+    return one_ring(ask, seconds_p, balance_pace);
+}
+
+/* ---- several rings */
+
+/** The rings of the recursive form while they are chosen. */
+typedef struct tiers {
+    const topo_t *topo; /* borrowed */
+    uint32_t *members;  /* owned; hosts of the next ring, in turn */
+    uint32_t member_count;
+    double taken; /* bandwidth that the rings so far use on every edge */
+    double rate;  /* sum of (b_k - b_(k-1)) / a_k */
+    double wait;  /* sum of Y_k / (b_k - b_(k-1)), times rate */
+} tiers_t;
+
+/** Keeps the hosts that have more than the rings so far take. @return how many. */
+static uint32_t tiers_peel(tiers_t *tiers)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < tiers->member_count; i++) {
+        const double host = topo_host(tiers->topo, tiers->members[i]);
+
+        if (host > tiers->taken * (1 + RINGS_SAME)) {
+            tiers->members[kept++] = tiers->members[i];
+        }
+    }
+    tiers->member_count = kept;
+    return kept;
+}
+
+/** Adds a ring over the members. @return false if that is none, or it has no bandwidth left. */
+static bool tiers_add(tiers_t *tiers)
+{
+    double width;
+
+    if (tiers->member_count < 2) {
+        return false;
+    }
+    width = 1 / ring_pace(tiers->topo, tiers->members, tiers->member_count, balance_pace) -
+            tiers->taken;
+    if (!(width > tiers->taken * RINGS_SAME)) {
+        return false;
+    }
+    tiers->rate += width / ring_factor(tiers->member_count);
+    if (tiers->taken > 0) {
+        /* Y_k / width = width / a_k / rate / width */
+        tiers->wait += 1 / ring_factor(tiers->member_count);
+    }
+    tiers->taken += width;
+    return true;
+}
+
+/** Best time with up to `most` rings. */
+static r2_status_t best_rings(const predict_case_t *ask, const uint32_t *order, uint32_t most,
+                              double *seconds_p)
+{
+    const topo_t *topo = ask->topo;
+    tiers_t tiers = {.topo = topo, .member_count = topo->host_count};
+    double best = INFINITY;
+
+    tiers.members = malloc(topo->host_count * sizeof(*tiers.members));
+    if (NULL == tiers.members) {
+        return R2_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < topo->host_count; i++) {
+        tiers.members[i] = order[i];
+    }
+    for (uint32_t k = 0; k < most && tiers_add(&tiers); k++) {
+        best = r2_min(best, (1 + tiers.wait) / tiers.rate);
+        tiers_peel(&tiers);
+    }
+    free(tiers.members);
+    *seconds_p = ask->bytes * best + ring_latency(topo);
+    return R2_OK;
+}
+
+r2_status_t rings_two(const predict_case_t *ask, double *seconds_p)
+{
+    uint32_t *order = natural_order(ask->topo);
+    r2_status_t status;
+
+    if (NULL == order) {
+        return R2_ERR_NO_MEMORY;
+    }
+    status = best_rings(ask, order, 2, seconds_p);
+    free(order);
+    return status;
+}
+
+r2_status_t rings_recursive(const predict_case_t *ask, double *seconds_p)
+{
+    uint32_t *order = natural_order(ask->topo);
+    r2_status_t status;
+
+    if (NULL == order) {
+        return R2_ERR_NO_MEMORY;
+    }
+    predict_order(ask->topo, order);
+    status = best_rings(ask, order, ask->topo->host_count, seconds_p);
+    free(order);
+    return status;
+}
+
+/* ---- re-ranking */
+
+/** Moves the host at place `from` behind place `to`; both count before the move. */
+static void move_host(uint32_t *order, uint32_t from, uint32_t to)
+{
+    const uint32_t host = order[from];
+
+    for (uint32_t i = from; i < to; i++) {
+        order[i] = order[i + 1];
+    }
+    for (uint32_t i = from; i > to + 1; i--) {
+        order[i] = order[i - 1];
+    }
+    order[from < to ? to : to + 1] = host;
+}
+
+/** A place whose host joins u and v with `target` and is not missed where it is. */
+static uint32_t find_bridge(const topo_t *topo, const uint32_t *order, uint32_t at, double target)
+{
+    const uint32_t n = topo->host_count;
+    const uint32_t u = order[at], v = order[(at + 1) % n];
+
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t w = order[i];
+
+        if (w != u && w != v && topo_pair(topo, u, w) >= target &&
+            topo_pair(topo, w, v) >= target &&
+            topo_pair(topo, order[(i + n - 1) % n], order[(i + 1) % n]) >= target) {
+            return i;
+        }
+    }
+    return n;
+}
+
+void predict_order(const topo_t *topo, uint32_t *order_p)
+{
+    const uint32_t n = topo->host_count;
+    double target = INFINITY;
+
+    for (uint32_t h = 0; h < n; h++) {
+        order_p[h] = h;
+        target = r2_min(target, topo_host(topo, h));
+    }
+    target *= 1 - RINGS_SAME;
+    for (uint32_t at = 0; n > 3 && at < n; at++) {
+        uint32_t bridge;
+
+        if (topo_pair(topo, order_p[at], order_p[(at + 1) % n]) >= target) {
+            continue;
+        }
+        bridge = find_bridge(topo, order_p, at, target);
+        if (bridge < n) {
+            move_host(order_p, bridge, at);
+        }
+    }
+}

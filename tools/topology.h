@@ -1,0 +1,79 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Topology of hosts and rails for the tools: what is there, what is broken, and its text form.
+ */
+#ifndef R2_TOOLS_TOPOLOGY_H
+#define R2_TOOLS_TOPOLOGY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "r2/status.h"
+
+#define TOPO_HOSTS_MAX 4096u
+#define TOPO_RAILS_MAX 64u
+
+/** A rail that works at two hosts but not between them. */
+typedef struct topo_cut {
+    uint32_t host_a, host_b, rail;
+} topo_cut_t;
+
+/** Hosts with equal numbers of rails, full duplex. */
+typedef struct topo {
+    uint32_t host_count, rail_count;
+    bool flat; /* NICs of different rails reach each other; else rail r reaches rail r only */
+    double latency_s; /* of one message, beyond the time on the wire */
+    double *rate; /* owned; [host * rail_count + rail], bytes/s of one direction, nothing broken */
+    double *left; /* owned; as rate, the fraction that is left: 0 (dead) .. 1 */
+    topo_cut_t *cuts; /* owned */
+    uint32_t cut_count;
+} topo_t;
+
+/**
+ * Equal hosts with nothing broken.
+ * @param rate bytes/s of one direction of each rail, > 0.
+ * @return R2_OK, R2_ERR_PARAM (a number out of range) or R2_ERR_NO_MEMORY.
+ */
+r2_status_t topo_init(topo_t *topo_p, uint32_t host_count, uint32_t rail_count, double rate);
+void topo_fini(topo_t *topo);
+
+/** Everything healthy again: no dead or slow NIC, no cut. */
+void topo_heal(topo_t *topo);
+
+/** Breaks the path of one rail between two hosts. @return R2_OK or R2_ERR_NO_MEMORY. */
+r2_status_t topo_cut(topo_t *topo, topo_cut_t cut);
+bool topo_is_cut(const topo_t *topo, uint32_t host_a, uint32_t host_b, uint32_t rail);
+
+/** Bytes/s of one NIC, of all NICs of a host, and between two hosts (both ends, less cuts). */
+double topo_rail(const topo_t *topo, uint32_t host, uint32_t rail);
+double topo_host(const topo_t *topo, uint32_t host);
+double topo_pair(const topo_t *topo, uint32_t host_a, uint32_t host_b);
+
+/** Dead NICs, slow NICs and cuts. */
+uint32_t topo_failures(const topo_t *topo);
+
+/**
+ * Reads the text form (docs/simulation.md).
+ * @param name of the file, for error messages.
+ * @param error_p "NAME:LINE: what is wrong" on failure.
+ * @return R2_OK, R2_ERR_PARAM (the text is wrong) or R2_ERR_NO_MEMORY.
+ */
+r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
+                      size_t error_bytes);
+
+/** topo_read() of a file, "-" for standard input. */
+r2_status_t topo_load(const char *path, topo_t *topo_p, char *error_p, size_t error_bytes);
+
+/**
+ * Numbers with units. Rates: "1250" (MB/s), "50G" (10^9 bytes/s), "400gbit", "100mbit". Sizes:
+ * "64M" (2^20 bytes), "1G", "4096". Times: "5us", "1ms", "300ns", "1s". @return false if the text
+ * is no such number or it is negative.
+ */
+bool topo_parse_rate(const char *text, double *rate_p);
+bool topo_parse_size(const char *text, uint64_t *bytes_p);
+bool topo_parse_time(const char *text, double *seconds_p);
+
+#endif

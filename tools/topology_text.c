@@ -1,0 +1,410 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The text form of topologies: one statement a line (docs/simulation.md).
+ */
+#include "r2_config.h"
+
+#include "topology.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+
+#define TOPO_WORDS_MAX     5u
+#define TOPO_LINE_BYTES    256u
+#define TOPO_CAPACITY_FULL 16u
+
+/** State while reading. Sizes and default rate come before what needs them. */
+typedef struct topo_reader {
+    topo_t *topo; /* borrowed */
+    const char *name;
+    unsigned line;
+    uint64_t hosts, rails; /* 0: not said yet */
+    double rate;           /* 0: not said yet */
+    double latency_s;
+    bool flat;
+    char *error; /* borrowed */
+    size_t error_bytes;
+} topo_reader_t;
+
+/** @return R2_ERR_PARAM, for `return topo_fail(...)`. */
+static r2_status_t __attribute__((format(printf, 2, 3)))
+topo_fail(const topo_reader_t *reader, const char *format, ...)
+{
+    int used = snprintf(reader->error, reader->error_bytes, "%s:%u: ", reader->name, reader->line);
+    va_list args;
+
+    if (used > 0 && (size_t) used < reader->error_bytes) {
+        va_start(args, format);
+        vsnprintf(reader->error + used, reader->error_bytes - (size_t) used, format, args);
+        va_end(args);
+    }
+    return R2_ERR_PARAM;
+}
+
+/* ---- numbers with units */
+
+typedef struct topo_unit {
+    const char *name;
+    double factor;
+} topo_unit_t;
+
+static const topo_unit_t rate_units[] = {{"", 1e6},        {"k", 1e3},        {"m", 1e6},
+                                         {"g", 1e9},       {"kbit", 1e3 / 8}, {"mbit", 1e6 / 8},
+                                         {"gbit", 1e9 / 8}};
+static const topo_unit_t size_units[] = {{"", 1},
+                                         {"k", 1024.0},
+                                         {"m", 1024.0 * 1024},
+                                         {"g", 1024.0 * 1024 * 1024},
+                                         {"kib", 1024.0},
+                                         {"mib", 1024.0 * 1024},
+                                         {"gib", 1024.0 * 1024 * 1024}};
+static const topo_unit_t time_units[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
+static const topo_unit_t percent_units[] = {{"%", 0.01}};
+
+static bool same_word(const char *a, const char *b)
+{
+    while ('\0' != *a && tolower((unsigned char) *a) == tolower((unsigned char) *b)) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+static bool parse_unit(const char *text, const topo_unit_t *units, size_t count, double *value_p)
+{
+    char *end;
+    double value;
+
+    if (!isdigit((unsigned char) text[0])) {
+        return false;
+    }
+    value = strtod(text, &end);
+    for (size_t i = 0; i < count; i++) {
+        if (same_word(end, units[i].name) && isfinite(value * units[i].factor)) {
+            *value_p = value * units[i].factor;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool topo_parse_rate(const char *text, double *rate_p)
+{
+    return parse_unit(text, rate_units, r2_array_count(rate_units), rate_p);
+}
+
+bool topo_parse_size(const char *text, uint64_t *bytes_p)
+{
+    double bytes;
+
+    if (!parse_unit(text, size_units, r2_array_count(size_units), &bytes) || bytes >= 0x1p62) {
+        return false;
+    }
+    *bytes_p = (uint64_t) bytes;
+    return true;
+}
+
+bool topo_parse_time(const char *text, double *seconds_p)
+{
+    return parse_unit(text, time_units, r2_array_count(time_units), seconds_p);
+}
+
+/** A number below `limit`, with an optional word before it: "3" or "h3". */
+static bool parse_index(const char *text, const char *word, uint64_t limit, uint32_t *index_p)
+{
+    size_t skip = 0 == strncmp(text, word, strlen(word)) ? strlen(word) : 0;
+    unsigned long long value;
+    char *end;
+
+    if (!isdigit((unsigned char) text[skip])) {
+        return false;
+    }
+    errno = 0;
+    value = strtoull(text + skip, &end, 10);
+    if (0 != errno || '\0' != *end || value >= limit) {
+        return false;
+    }
+    *index_p = (uint32_t) value;
+    return true;
+}
+
+/* ---- statements: words[0] is the keyword */
+
+/** Makes the topology once sizes and rate are known. */
+static r2_status_t reader_make(topo_reader_t *reader)
+{
+    if (NULL != reader->topo->rate) {
+        return R2_OK;
+    }
+    if (0 == reader->hosts || 0 == reader->rails || !(reader->rate > 0)) {
+        return topo_fail(reader, "\"hosts\", \"rails\" and \"rate\" come first");
+    }
+    return topo_init(reader->topo, (uint32_t) reader->hosts, (uint32_t) reader->rails,
+                     reader->rate);
+}
+
+static r2_status_t read_count(topo_reader_t *reader, char **words, uint64_t most, uint64_t *count_p)
+{
+    uint32_t count;
+
+    if (NULL != reader->topo->rate || 0 != *count_p) {
+        return topo_fail(reader, "\"%s\" is said once, before what is broken", words[0]);
+    }
+    if (!parse_index(words[1], "", most + 1, &count) || 0 == count) {
+        return topo_fail(reader, "\"%s\" is no number from 1 to %u", words[1], (unsigned) most);
+    }
+    *count_p = count;
+    return R2_OK;
+}
+
+static r2_status_t read_hosts(topo_reader_t *reader, char **words)
+{
+    return read_count(reader, words, TOPO_HOSTS_MAX, &reader->hosts);
+}
+
+static r2_status_t read_rails(topo_reader_t *reader, char **words)
+{
+    return read_count(reader, words, TOPO_RAILS_MAX, &reader->rails);
+}
+
+static r2_status_t read_rate(topo_reader_t *reader, char **words)
+{
+    if (NULL != reader->topo->rate || reader->rate > 0) {
+        return topo_fail(reader, "\"rate\" is said once, before what is broken");
+    }
+    if (!topo_parse_rate(words[1], &reader->rate) || !(reader->rate > 0)) {
+        return topo_fail(reader, "\"%s\" is no rate like 50G or 400gbit", words[1]);
+    }
+    return R2_OK;
+}
+
+static r2_status_t read_network(topo_reader_t *reader, char **words)
+{
+    reader->flat = same_word(words[1], "flat");
+    return reader->flat || same_word(words[1], "aligned")
+               ? R2_OK
+               : topo_fail(reader, "\"%s\" is neither aligned nor flat", words[1]);
+}
+
+static r2_status_t read_any_pairing(topo_reader_t *reader, char **words)
+{
+    (void) words;
+    reader->flat = true;
+    return R2_OK;
+}
+
+/** The tools know one rank on each host. */
+static r2_status_t read_ranks(topo_reader_t *reader, char **words)
+{
+    uint32_t ranks;
+
+    return parse_index(words[1], "", UINT32_MAX, &ranks) && 0 != ranks && ranks == reader->hosts
+               ? R2_OK
+               : topo_fail(reader, "only one rank on each host can be simulated");
+}
+
+static r2_status_t read_latency(topo_reader_t *reader, char **words)
+{
+    return topo_parse_time(words[1], &reader->latency_s)
+               ? R2_OK
+               : topo_fail(reader, "\"%s\" is no time like 5us", words[1]);
+}
+
+static r2_status_t read_host(const topo_reader_t *reader, const char *word, uint32_t *host_p)
+{
+    return parse_index(word, "h", reader->hosts, host_p)
+               ? R2_OK
+               : topo_fail(reader, "there is no host \"%s\": h0 to h%u", word,
+                           (unsigned) reader->hosts - 1);
+}
+
+static r2_status_t read_rail(const topo_reader_t *reader, const char *word, uint32_t *rail_p)
+{
+    return parse_index(word, "rail", reader->rails, rail_p)
+               ? R2_OK
+               : topo_fail(reader, "there is no rail \"%s\": rail0 to rail%u", word,
+                           (unsigned) reader->rails - 1);
+}
+
+/** HOST RAIL. @param at_p index of the NIC. */
+static r2_status_t read_nic_at(topo_reader_t *reader, char **words, size_t *at_p)
+{
+    r2_status_t status = reader_make(reader);
+    uint32_t host = 0, rail = 0;
+
+    status = R2_OK == status ? read_host(reader, words[0], &host) : status;
+    status = R2_OK == status ? read_rail(reader, words[1], &rail) : status;
+    *at_p = (size_t) host * reader->rails + rail;
+    return status;
+}
+
+static r2_status_t read_rate_of(topo_reader_t *reader, char **words)
+{
+    size_t at;
+    r2_status_t status = read_nic_at(reader, words + 1, &at);
+
+    if (R2_OK == status &&
+        (!topo_parse_rate(words[3], &reader->topo->rate[at]) || !(reader->topo->rate[at] > 0))) {
+        return topo_fail(reader, "\"%s\" is no rate like 50G or 400gbit", words[3]);
+    }
+    return status;
+}
+
+static r2_status_t read_fail(topo_reader_t *reader, char **words)
+{
+    size_t at;
+    r2_status_t status = read_nic_at(reader, words + 1, &at);
+
+    if (R2_OK == status) {
+        reader->topo->left[at] = 0;
+    }
+    return status;
+}
+
+static r2_status_t read_slow(topo_reader_t *reader, char **words)
+{
+    size_t at;
+    double left;
+    r2_status_t status = read_nic_at(reader, words + 1, &at);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    if (!parse_unit(words[3], percent_units, r2_array_count(percent_units), &left) || left > 1) {
+        return topo_fail(reader, "\"%s\" is no rest from 0%% to 100%%", words[3]);
+    }
+    reader->topo->left[at] = left;
+    return R2_OK;
+}
+
+static r2_status_t read_capacity(topo_reader_t *reader, char **words)
+{
+    size_t at;
+    uint32_t sixteenths;
+    r2_status_t status = read_nic_at(reader, words + 1, &at);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    if (!parse_index(words[3], "", TOPO_CAPACITY_FULL + 1, &sixteenths)) {
+        return topo_fail(reader, "\"%s\" is no number of sixteenths, 0 to 16", words[3]);
+    }
+    reader->topo->left[at] = (double) sixteenths / TOPO_CAPACITY_FULL;
+    return R2_OK;
+}
+
+static r2_status_t read_cut(topo_reader_t *reader, char **words)
+{
+    topo_cut_t cut = {.host_a = 0};
+    r2_status_t status = reader_make(reader);
+
+    status = R2_OK == status ? read_host(reader, words[1], &cut.host_a) : status;
+    status = R2_OK == status ? read_host(reader, words[2], &cut.host_b) : status;
+    status = R2_OK == status ? read_rail(reader, words[3], &cut.rail) : status;
+    if (R2_OK == status && cut.host_a == cut.host_b) {
+        return topo_fail(reader, "a cut is between two hosts");
+    }
+    return R2_OK == status ? topo_cut(reader->topo, cut) : status;
+}
+
+typedef struct topo_statement {
+    const char *word;
+    size_t words; /* with the keyword */
+    const char *form;
+    r2_status_t (*read)(topo_reader_t *reader, char **words);
+} topo_statement_t;
+
+static const topo_statement_t statements[] = {
+    {"hosts", 2, "hosts N", read_hosts},
+    {"rails", 2, "rails N", read_rails},
+    {"rate", 2, "rate RATE", read_rate},
+    {"network", 2, "network aligned|flat", read_network},
+    {"any-pairing", 1, "any-pairing", read_any_pairing},
+    {"ranks", 2, "ranks N", read_ranks},
+    {"latency", 2, "latency TIME", read_latency},
+    {"rate-of", 4, "rate-of HOST RAIL RATE", read_rate_of},
+    {"fail", 3, "fail HOST RAIL", read_fail},
+    {"slow", 4, "slow HOST RAIL PERCENT%", read_slow},
+    {"capacity", 4, "capacity HOST RAIL SIXTEENTHS", read_capacity},
+    {"cut", 4, "cut HOST HOST RAIL", read_cut},
+};
+
+static r2_status_t read_statement(topo_reader_t *reader, char **words, size_t count)
+{
+    for (size_t i = 0; i < r2_array_count(statements); i++) {
+        if (!same_word(words[0], statements[i].word)) {
+            continue;
+        }
+        return count == statements[i].words
+                   ? statements[i].read(reader, words)
+                   : topo_fail(reader, "expected \"%s\"", statements[i].form);
+    }
+    return topo_fail(reader, "unknown statement \"%.40s\"", words[0]);
+}
+
+static r2_status_t read_line(topo_reader_t *reader, char *line)
+{
+    char *words[TOPO_WORDS_MAX + 1], *at = NULL;
+    size_t count = 0;
+
+    line[strcspn(line, "#\r\n")] = '\0';
+    for (char *word = strtok_r(line, " \t", &at); NULL != word && count <= TOPO_WORDS_MAX;
+         word = strtok_r(NULL, " \t", &at)) {
+        words[count++] = word;
+    }
+    return 0 == count ? R2_OK : read_statement(reader, words, count);
+}
+
+r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p, size_t error_bytes)
+{
+    topo_reader_t reader = {
+        .topo = topo_p, .name = name, .error = error_p, .error_bytes = error_bytes};
+    char line[TOPO_LINE_BYTES];
+    r2_status_t status = R2_OK;
+
+    memset(topo_p, 0, sizeof(*topo_p));
+    snprintf(error_p, error_bytes, "%s: out of memory", name);
+    while (R2_OK == status && NULL != fgets(line, sizeof(line), in)) {
+        reader.line++;
+        if (NULL == strchr(line, '\n') && !feof(in)) {
+            status = topo_fail(&reader, "longer than %u characters", TOPO_LINE_BYTES - 2);
+        } else {
+            status = read_line(&reader, line);
+        }
+    }
+    if (R2_OK == status && 0 != ferror(in)) {
+        status = topo_fail(&reader, "cannot be read");
+    }
+    status = R2_OK == status ? reader_make(&reader) : status;
+    if (R2_OK != status) {
+        topo_fini(topo_p);
+        return status;
+    }
+    topo_p->flat = reader.flat;
+    topo_p->latency_s = reader.latency_s;
+    return R2_OK;
+}
+
+r2_status_t topo_load(const char *path, topo_t *topo_p, char *error_p, size_t error_bytes)
+{
+    FILE *in = 0 == strcmp(path, "-") ? stdin : fopen(path, "re");
+    r2_status_t status;
+
+    if (NULL == in) {
+        snprintf(error_p, error_bytes, "%s: %s", path, strerror(errno));
+        return R2_ERR_PARAM;
+    }
+    status = topo_read(in, path, topo_p, error_p, error_bytes);
+    if (stdin != in) {
+        fclose(in);
+    }
+    return status;
+}
