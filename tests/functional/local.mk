@@ -2,8 +2,11 @@
 # Copyright (c) 2026 The r2 authors
 # MPI programs of our own, run under mpirun by tests/suites.tsv.
 EXTRA_DIST += \
+    tests/functional/bench_faults \
+    tests/functional/enabling \
     tests/functional/install \
     tests/functional/r2_info \
+    tests/functional/r2_sim \
     tests/functional/run-mpi \
     tests/functional/selection \
     tests/functional/tap.sh \
@@ -46,3 +49,33 @@ tests_functional_datatypes_SOURCES = \
 tests_functional_datatypes_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_datatypes_LDADD = $(OMPI_LIBS)
 EXTRA_DIST += tests/lab/test_datatypes.py
+
+check_PROGRAMS += tests/functional/p2p
+tests_functional_p2p_SOURCES = tests/functional/p2p.c
+tests_functional_p2p_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_p2p_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/onesided tests/functional/io tests/functional/threads
+tests_functional_onesided_SOURCES = tests/functional/onesided.c tests/functional/pattern.h
+tests_functional_onesided_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_onesided_LDADD = $(OMPI_LIBS)
+tests_functional_io_SOURCES = tests/functional/io.c tests/functional/pattern.h
+tests_functional_io_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_io_LDADD = $(OMPI_LIBS)
+tests_functional_threads_SOURCES = tests/functional/pattern.h tests/functional/threads.c
+tests_functional_threads_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_threads_LDADD = $(OMPI_LIBS) -lpthread
+
+check_PROGRAMS += tests/functional/requests
+tests_functional_requests_SOURCES = tests/functional/job.h tests/functional/requests.c
+tests_functional_requests_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_requests_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/mixed
+tests_functional_mixed_SOURCES = \
+    tests/functional/mixed.c \
+    tests/functional/mixed.h \
+    tests/functional/mixed_call.c \
+    tests/functional/mixed_memory.c
+tests_functional_mixed_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_mixed_LDADD = $(OMPI_LIBS)

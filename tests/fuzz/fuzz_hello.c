@@ -198,7 +198,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         listener.hello = trial.hello.instance;
         r2_hello_conn_accept(&listener, fds[1], time_ns);
     } else {
-        (void) r2_hello_conn_call(trial.hello.instance, fds[1], true, &address, "request", 7,
+        (void) r2_hello_conn_call(trial.hello.instance, 0, fds[1], true, &address, "request", 7,
                                   R2_NS_PER_S, 77);
     }
     for (int i = 0; i < 64 && input.left > 0; ++i) {

@@ -135,8 +135,7 @@ static void send_done(void *arg, r2_status_t status)
 
 static void send_message(world_t *world, fuzz_input_t *input)
 {
-    r2_link_send_t args = {
-        .tag = tag_of(COMMS, world->next_row++), .done = send_done, .priority = 0};
+    r2_link_send_t args = {.tag = tag_of(COMMS, world->next_row++), .done = send_done};
     sending_t *sending = NULL;
     r2_status_t status;
 
@@ -156,6 +155,24 @@ static void send_message(world_t *world, fuzz_input_t *input)
     if (R2_IN_PROGRESS != status) {
         send_done(sending, status);
     }
+}
+
+/* To us, or to be forwarded, which is to nobody here; packets may be of any lane, or relayed twice. */
+static void relay_frame(world_t *world, fuzz_input_t *input, r2_wire_header_t *header,
+                        uint8_t *payload)
+{
+    uint8_t what = fuzz_u8(input);
+    r2_wire_relay_t frame = {.source = fuzz_u8(input) % 4, .op = what & 7, .id = fuzz_u8(input)};
+    r2_wire_header_t inner = {.version = R2_WIRE_VERSION, .kind = fuzz_u8(input)};
+    r2_lane_t *lane = &world->stub->link->lanes[fuzz_u8(input) % world->stub->link->lane_count];
+
+    inner.connection = lane->rx_connection;
+    inner.lane_seq = lane->rx_next;
+    header->destination = (what >> 3) & 3;
+    header->hop = (what >> 5) & 1;
+    header->length = sizeof(frame) + (0 != (what & 64) ? sizeof(inner) : fuzz_u8(input));
+    memcpy(payload, &frame, sizeof(frame));
+    memcpy(payload + sizeof(frame), &inner, sizeof(inner));
 }
 
 /* A header that is more or less what a peer could send now. */
@@ -211,6 +228,9 @@ static void packet(world_t *world, fuzz_input_t *input)
 
         header.length = sizeof(abort_payload);
         memcpy(payload, &abort_payload, header.length);
+    }
+    if (R2_WIRE_RELAY == header.kind) {
+        relay_frame(world, input, &header, payload);
     }
     stub_packet(world->stub, &header, sizeof(header), payload, header.length);
 }

@@ -58,6 +58,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     case R2_WIRE_ABORT:
         fuzz_check(sizeof(r2_wire_abort_t) == data_bytes);
         break;
+    case R2_WIRE_NOTICE:
+        fuzz_check(data_bytes > 0 && data_bytes <= R2_NOTICE_BYTES_MAX);
+        break;
+    case R2_WIRE_RELAY:
+        fuzz_check(data_bytes >= sizeof(r2_wire_relay_t) && header.hop <= 1);
+        break;
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:
     case R2_WIRE_ACK:

@@ -32,22 +32,22 @@ def test_end():
 # ---- group down: F1
 
 
-def test_down_host():
+def test_F1_down_host():
     """F1 link down at the host in the middle of a collective, healed (defects 1, 11)"""
     return episode(["down", "h1", "rail2"], [(1, 2)])
 
 
-def test_down_switch():
+def test_F1_down_switch():
     """F1 link down at the switch port in the middle of a collective, healed"""
     return episode(["--at", "switch", "down", "h2", "rail0"], [(2, 0)])
 
 
-def test_down_again():
+def test_F1_down_again():
     """F1 the same rail once more, while calls overlap (defects 1, 8)"""
     return episode(["down", "h1", "rail2"], [(1, 2)], kind="mixed")
 
 
-def test_down_each_kind():
+def test_F1_down_each_kind():
     """F1 link down in a job of one kind of collective (long: of each kind)"""
     notes = []
     stop_running()
@@ -83,12 +83,12 @@ def idle_episode(*words):
     job.right()
 
 
-def test_down_idle():
+def test_F1_down_idle():
     """F1 link down and healed between two collectives"""
     idle_episode("down")
 
 
-def test_down_init():
+def test_F1_down_init():
     """F1 link down during MPI_Init, healed later: the rail joins"""
     job = Job()
     job.pids()
@@ -104,7 +104,7 @@ def test_down_init():
     return ", hit MPI_Init of %d ranks" % inside
 
 
-def test_down_first():
+def test_F1_down_first():
     """F1 link down in the first iteration, while lanes open"""
     job = Job()
     job.open("init")
@@ -130,7 +130,7 @@ def finalize(*words):
     heal_all()
 
 
-def test_down_finalize():
+def test_F1_down_finalize():
     """F1 link down before and during MPI_Finalize"""
     finalize("down")
 
@@ -138,27 +138,27 @@ def test_down_finalize():
 # ---- group drop: F2
 
 
-def test_drop_both():
+def test_F2_drop_both():
     """F2 silent drop both ways in the middle of a collective, healed (defects 5, 6)"""
     return episode(["drop", "h1", "rail1"], [(1, 1)])
 
 
-def test_drop_in():
+def test_F2_drop_in():
     """F2 silent drop of what comes in: only one side can notice (defect 2)"""
     return episode(["drop-in", "h2", "rail2"], [(2, 2)])
 
 
-def test_drop_out():
+def test_F2_drop_out():
     """F2 silent drop of what goes out: only one side can notice (defect 2)"""
     return episode(["drop-out", "h0", "rail3"], [(0, 3)])
 
 
-def test_drop_switch():
+def test_F2_drop_switch():
     """F2 silent drop at the switch port, while calls overlap (defect 8)"""
     return episode(["--at", "switch", "drop", "h3", "rail0"], [(3, 0)], kind="mixed")
 
 
-def test_drop_idle():
+def test_F2_drop_idle():
     """F2 silent drop and heal between two collectives"""
     idle_episode("drop")
 
@@ -177,18 +177,18 @@ def connect_episode(*words):
     job.finish()
 
 
-def test_drop_connect():
+def test_F2_drop_connect():
     """F2 silent drop while lanes open, both ways (defect 10)"""
     connect_episode("drop", "h1", "rail2")
 
 
-def test_drop_connect_one_way():
+def test_F2_drop_connect_one_way():
     """F2 silent drop while lanes open, in on one host and out on another (defect 10)"""
     connect_episode("drop-in", "h1,h2", "rail0")
     connect_episode("drop-out", "h1,h3", "rail1")
 
 
-def test_drop_finalize():
+def test_F2_drop_finalize():
     """F2 silent drop before and during MPI_Finalize"""
     finalize("drop")
 
@@ -212,17 +212,17 @@ def slow(rate, host, rail, iterations=4):
     return ", %.2f s per iteration, lanes failed %d times" % (taken, failed)
 
 
-def test_slow_50():
+def test_F4_slow_50():
     """F4 a rail at 50 % of its rate, restored"""
     return slow("50%", 1, 0)
 
 
-def test_slow_10():
+def test_F4_slow_10():
     """F4 a rail at 10 % of its rate, restored"""
     return slow("10%", 2, 1)
 
 
-def test_slow_1():
+def test_F4_slow_1():
     """F4 a rail at 1 % of its rate, restored"""
     return slow("1%", 3, 2, 2)
 
@@ -230,33 +230,33 @@ def test_slow_1():
 # ---- group many: F6, F7, F8
 
 
-def test_two_rails():
+def test_F6_two_rails():
     """F6 two rails of one host at once"""
     return episode(["down", "h1", "rail0,rail1"], [(1, 0), (1, 1)])
 
 
-def test_two_rails_drop():
+def test_F6_two_rails_drop():
     """F6 two rails of one host drop silently at once"""
     return episode(["drop", "h2", "rail1,rail3"], [(2, 1), (2, 3)])
 
 
-def test_same_rail():
+def test_F6_same_rail():
     """F6 the same rail of two hosts"""
     return episode(["down", "h0,h2", "rail2"], [(0, 2), (2, 2)])
 
 
-def test_plane():
+def test_F6_plane():
     """F6 a whole plane drops silently"""
     return episode(["drop", "all", "rail3"], [(0, 3), (3, 3)], heals=["heal", "all", "rail3"])
 
 
-def test_all_but_one():
+def test_F6_all_but_one():
     """F6 all rails of a host but one"""
     return episode(["down", "h3", "rail0,rail1,rail2"], [(3, 0), (3, 2)],
                    heals=["heal", "h3", "all"])
 
 
-def test_one_after_the_other():
+def test_F7_one_after_the_other():
     """F7 one rail after the other until one is left: each backup fails, too (defects 1, 11)"""
     job = running()
     for number, kind in enumerate(("down", "drop", "drop-out")):
@@ -270,7 +270,7 @@ def test_one_after_the_other():
     job.right()
 
 
-def test_failure_in_recovery():
+def test_F7_failure_in_recovery():
     """F7 the backup fails during the recovery, the first comes back meanwhile"""
     job = running()
     job.now_in("float")
@@ -302,12 +302,12 @@ def outage(kind, seconds):
     return ", hit %s: %+.0f ms for an outage of %.0f ms" % (what, extra, 1e3 * (healed - at))
 
 
-def test_outage_down():
+def test_F8_outage_down():
     """F8 all rails of a host down for 2 s: calls wait and go on"""
     return outage("down", 2)
 
 
-def test_outage_drop():
+def test_F8_outage_drop():
     """F8 all rails of a host drop silently for 2 s: calls wait and go on"""
     return outage("drop", 2)
 
@@ -334,7 +334,7 @@ def test_start_healthy():
     return ", mgmt0 %.2f %%" % (100 * mgmt / sum(sums.values()))
 
 
-def test_start_dead():
+def test_F9_start_dead():
     """F9 NICs that are down, without carrier, and drop from the start join when healed (defect 10)"""
     fault("down", "h1", "rail0")
     fault("--at", "switch", "down", "h2", "rail1")
@@ -357,7 +357,7 @@ def on_host(host, rails):
     return ("sh", "-c", script % (host, rails), "sh")
 
 
-def test_start_fewer():
+def test_F9_start_fewer():
     """F9 a host with fewer rails than the others, in another order"""
     job = Job(wrapper=on_host(2, "rail3,rail1")).begin()
     job.whole(LANES - 2 * 3 * 2)
@@ -384,7 +384,7 @@ def test_start_no_common_rail():
 # ---- group process: F10
 
 
-def test_stopped():
+def test_F10_stopped():
     """F10 a rank is stopped for 1 s (long: 30 s): no lane fails, calls go on (defect 7)"""
     seconds = 30 if LONG else 1
     job = running()
@@ -401,7 +401,7 @@ def test_stopped():
     return ", %d doubts, %d duplicates" % (job.status["ack_timeouts"], job.status["rx_duplicates"])
 
 
-def test_busy():
+def test_F10_busy():
     """F10 a rank computes for 3 s (long: 30 s) without MPI: no lane fails (defect 7)"""
     seconds = 30 if LONG else 3
     job = Job("--busy", "2:%d" % seconds).begin()
@@ -412,7 +412,7 @@ def test_busy():
     return ", %d doubts" % job.status["ack_timeouts"]
 
 
-def test_killed():
+def test_F10_killed():
     """F10 a rank is killed, default launch: the job ends, nothing is left"""
     job = Job().begin()
     job.now_in("float")
@@ -422,7 +422,7 @@ def test_killed():
     return ", ended after %.1f s" % (time.monotonic() - start)
 
 
-def test_killed_recovery():
+def test_F10_killed_recovery():
     """F10 a rank is killed, --enable-recovery: all survivors get an error that names it"""
     job = Job("--errors", "return", mpirun=("--enable-recovery",)).begin()
     job.now_in("float")
@@ -456,20 +456,21 @@ def no_path(kind):
     assert status == 0, (status, said)
     assert len(job.matching("verdict ")) == HOSTS, job.tail()
     assert "no path is left" in said and "rail0" in said and LAB + "-h1" in said, said
+    assert "rail 0 (rail0, " in said and " of %s-h1: " % LAB in said, said  # with its verdict
     return ", after %.1f s" % took
 
 
-def test_no_path_down():
+def test_F8_no_path_down():
     """F8 all rails of a host down for good: a named error on every rank, the job finalizes"""
     return no_path("down")
 
 
-def test_no_path_drop():
+def test_F8_no_path_drop():
     """F8 all rails of a host drop for good: a named error on every rank, the job finalizes"""
     return no_path("drop")
 
 
-def test_no_path_fatal():
+def test_F8_no_path_fatal():
     """F8 the same with MPI's default error handler: the job ends and says why"""
     job = Job(mpirun=("--mca", "coll_r2_no_path_timeout_ms", "2000")).begin()
     job.now_in("float")
@@ -514,17 +515,17 @@ def test_two_per_host():
 
 
 GROUPS = {
-    "down": [test_down_host, test_down_switch, test_down_again, test_down_each_kind, test_down_idle,
-             test_end, test_down_init, test_down_first, test_down_finalize],
-    "drop": [test_drop_both, test_drop_in, test_drop_out, test_drop_switch, test_drop_idle, test_end,
-             test_drop_connect, test_drop_connect_one_way, test_drop_finalize],
-    "slow": [test_slow_50, test_slow_10, test_slow_1, test_end],
-    "many": [test_two_rails, test_two_rails_drop, test_same_rail, test_plane, test_all_but_one,
-             test_one_after_the_other, test_failure_in_recovery, test_outage_down, test_outage_drop,
+    "down": [test_F1_down_host, test_F1_down_switch, test_F1_down_again, test_F1_down_each_kind, test_F1_down_idle,
+             test_end, test_F1_down_init, test_F1_down_first, test_F1_down_finalize],
+    "drop": [test_F2_drop_both, test_F2_drop_in, test_F2_drop_out, test_F2_drop_switch, test_F2_drop_idle, test_end,
+             test_F2_drop_connect, test_F2_drop_connect_one_way, test_F2_drop_finalize],
+    "slow": [test_F4_slow_50, test_F4_slow_10, test_F4_slow_1, test_end],
+    "many": [test_F6_two_rails, test_F6_two_rails_drop, test_F6_same_rail, test_F6_plane, test_F6_all_but_one,
+             test_F7_one_after_the_other, test_F7_failure_in_recovery, test_F8_outage_down, test_F8_outage_drop,
              test_end],
-    "start": [test_start_healthy, test_start_dead, test_start_fewer, test_start_no_common_rail],
-    "process": [test_stopped, test_end, test_busy, test_killed, test_killed_recovery],
-    "nopath": [test_no_path_down, test_no_path_drop, test_no_path_fatal],
+    "start": [test_start_healthy, test_F9_start_dead, test_F9_start_fewer, test_start_no_common_rail],
+    "process": [test_F10_stopped, test_end, test_F10_busy, test_F10_killed, test_F10_killed_recovery],
+    "nopath": [test_F8_no_path_down, test_F8_no_path_drop, test_F8_no_path_fatal],
     "comms": [test_comms, test_two_per_host],
 }
 

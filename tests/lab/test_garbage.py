@@ -66,7 +66,7 @@ def test_own_ports():
     rng = random.Random(SEED)
     job = faultlab.running()
     targets = ports(own=True)
-    assert len(targets) == RAILS, targets
+    assert len(targets) >= RAILS, targets      # hello on each rail, and the out-of-band path
     failed = job.status["lanes_failed"]
     attack(targets, rng)
     job.iterations(1)

@@ -17,12 +17,23 @@ import tempfile
 from mutants import MUTANTS
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport"]
-SIM = ["harness", "harness_dump", "harness_rank", "interpret", "payload", "scenario", "generate"]
+CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health", "telemetry"]
+SIM = ["harness", "harness_dump", "harness_health", "harness_rank", "interpret", "payload", "scenario", "generate"]
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=undefined", "-DR2_ENABLE_DEBUG=1", "-pthread"]
-RUNS = [["test_sim_coll"], ["campaign", "--seed", "1274", "--runs", "2"],
+RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "--runs", "2"],
         ["campaign", "--seed", "1", "--runs", "250"]]
+# Planner's defects: its unit tests notice them, without a simulated network.
+UNIT_RUNS = [["test_shares"], ["test_weighted"], ["test_plan_cache"]]
+UNIT_PARTS = ["checker", "checker_moves", "checker_race", "checker_run", "checker_values", "schedule_cases"]
+UNIT_FOLDERS = ("plan/", "model/topology")
+# Defects of health are caught by unit tests that stand alone: (test, sources beside it).
+HEALTH = {"test_agreement": [], "test_spread": [], "test_describe": ["health_world"],
+          "test_health_map": [], "test_verdict": [], "test_health": ["health_world"]}
+HEALTH_FOLDERS = ("health/", "model/health_map")
+# Plans that change: short runs that fail soon where ranks do not agree.
+AGREE_RUNS = [["test_sim_health"]]
+AGREE_FOLDERS = ("ctx/agree",)
 LIMIT_S = 400
 
 
@@ -48,13 +59,15 @@ class Workshop:
     def __init__(self, build):
         self.build = build
         self.tree = tempfile.mkdtemp(prefix="r2-mutants-")
-        for part in ("r2core", "tests/sim"):
+        for part in ("r2core", "tests/sim", "tests/unit"):
             shutil.copytree(os.path.join(TOP, part), os.path.join(self.tree, part))
         self.cflags = CFLAGS + ["-I" + os.path.join(self.tree, p) for p in
-                                ("r2core", "r2core/include", "tests", "tests/sim")]
+                                ("r2core", "r2core/include", "tests", "tests/sim", "tests/unit")]
         self.cflags += ["-I" + build, "-I" + self.tree, *packages("--cflags")]
         self.compile(sources(self.tree) + [(name[0] + ".o", self.tree + "/tests/sim/%s.c" % name[0])
-                                           for name in RUNS])
+                                           for name in RUNS + AGREE_RUNS]
+                     + [(name + ".o", self.tree + "/tests/unit/%s.c" % name)
+                        for name in UNIT_PARTS + [run[0] for run in UNIT_RUNS]])
 
     def compile(self, files):
         """Compiles the files, two at a time."""
@@ -65,10 +78,35 @@ class Workshop:
             if any(child.wait() for child in children):
                 raise SystemExit("a file does not compile: " + str(files[start:start + 2]))
 
-    def passes(self):
+    def health_passes(self):
+        """Builds and runs the tests of health; returns whether they all pass."""
+        folders = [os.path.join(self.tree, "r2core", name) for name in ("base", "model", "health")]
+        files = [os.path.join(folder, name) for folder in folders for name in os.listdir(folder)
+                 if name.endswith(".c")]
+        unit = os.path.join(TOP, "tests/unit")
+        for test, beside in HEALTH.items():
+            program = os.path.join(self.tree, test)
+            own = [os.path.join(unit, name + ".c") for name in [test, *beside]]
+            subprocess.run(["gcc", *self.cflags, "-I" + unit, *files, *own, "-o", program,
+                            *packages("--libs"), "-lm"], check=True)
+            if subprocess.run([program], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              timeout=LIMIT_S, check=False).returncode != 0:
+                return False
+        return True
+
+    def passes_for(self, path):
+        """Whether the tests that watch over a file pass."""
+        if path.startswith(HEALTH_FOLDERS):
+            return self.health_passes()
+        if path.startswith(AGREE_FOLDERS):
+            return self.passes(AGREE_RUNS)
+        return self.passes(UNIT_RUNS if path.startswith(UNIT_FOLDERS) else RUNS)
+
+    def passes(self, runs):
         """Links and runs the tests; returns whether they all pass."""
         objects = [os.path.join(self.tree, name) for name, _ in sources(self.tree)]
-        for words in RUNS:
+        objects += [os.path.join(self.tree, name + ".o") for name in UNIT_PARTS]
+        for words in runs:
             program = os.path.join(self.tree, words[0])
             subprocess.run(["gcc", *CFLAGS, *objects, program + ".o", "-o", program,
                             *packages("--libs"), "-lm", "-ldl"], check=True)
@@ -113,14 +151,14 @@ def main():
     shop = Workshop(os.path.abspath(sys.argv[1]))
     survived = 0
     try:
-        if not wanted and not shop.passes():
+        if not wanted and not shop.passes(UNIT_RUNS + RUNS):
             print("the tests fail without a defect")
             return 1
         for name, path, old, new in MUTANTS:
             if wanted and name not in wanted:
                 continue
             full, text = shop.plant(path, old, new)
-            caught = not shop.passes()
+            caught = not shop.passes_for(path)
             survived += not caught
             print("%s %s" % ("ok" if caught else "not ok", re.sub("-", " ", name)), flush=True)
             shop.write(full, text)

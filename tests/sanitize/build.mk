@@ -25,18 +25,19 @@ LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
 # ---- r2core without its UCX and PMIx drivers, with the simulator
 CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
     $(wildcard $(addprefix $(SRCDIR)/r2core/,base/*.c model/*.c plan/*.c link/*.c exec/*.c \
-        rail/*.c oob/loop.c transport/sim*.c transport/fault.c)) \
-    $(addprefix $(SRCDIR)/r2core/ctx/,coll.c comm.c ctx.c service.c wait.c))))
-HARNESS := $(addprefix $(SRCDIR)/tests/sim/,generate.c harness.c harness_dump.c harness_rank.c \
+        rail/*.c health/*.c telemetry/*.c oob/loop.c oob/mesh*.c oob/post_sim.c transport/sim*.c transport/fault.c)) \
+    $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
+HARNESS := $(addprefix $(SRCDIR)/tests/sim/,generate.c harness.c harness_dump.c harness_health.c harness_rank.c \
     interpret.c payload.c scenario.c)
-CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_race.c checker_run.c \
+CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_race.c checker_run.c \
     checker_values.c schedule_cases.c)
 
 # ---- programs: name, then the sources beside the core
-PROGRAMS_sim := campaign test_sim_coll test_sim_transport
+PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_transport
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
-        test_params test_wire test_exec test_link)))))
+        test_params test_wire test_exec test_link test_telemetry test_mesh_netns test_probe_netns \
+        test_health test_health_map test_verdict)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads.c)))
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
 
@@ -45,9 +46,11 @@ objects = $(foreach file,$(1),$(call object,$(file)))
 
 EXTRA_campaign := $(HARNESS)
 EXTRA_test_sim_coll := $(HARNESS)
+EXTRA_test_sim_p2p := $(SRCDIR)/tests/sim/p2p_world.c
 EXTRA_test_schedule := $(CHECKER)
 EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(SRCDIR)/tests/unit/thread_net.c
+EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_link := $(SRCDIR)/tests/fuzz/stub_net.c
 EXTRA_fuzz_link := $(SRCDIR)/tests/fuzz/stub_net.c
 
@@ -72,7 +75,7 @@ $(OUT)/r2_config.h:
 
 $(OUT)/core.a: $(call objects,$(CORE))
 	@rm -f $@
-	@ar rcs $@ $^
+	@ar rcsP $@ $^
 
 $(OUT)/%.o: $(SRCDIR)/%.c $(OUT)/r2_config.h
 	@mkdir -p $(dir $@)

@@ -9,6 +9,8 @@ EXTRA_DIST += \
     tests/fuzz/fuzz.h \
     tests/fuzz/fuzz_hello.c \
     tests/fuzz/fuzz_link.c \
+    tests/fuzz/fuzz_mesh.c \
+    tests/fuzz/fuzz_notice.c \
     tests/fuzz/fuzz_params.c \
     tests/fuzz/fuzz_wire.c \
     tests/fuzz/replay.c \

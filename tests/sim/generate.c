@@ -23,6 +23,7 @@ typedef struct draw {
     uint32_t hosts, ppn, rails;
     uint64_t span_ns; /* faults happen within it */
     uint64_t last_ns; /* of the faults so far */
+    bool free_order;  /* an algorithm whose order of reduction depends on hosts and their rails */
 } draw_t;
 
 static void say(draw_t *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -138,9 +139,12 @@ static void draw_params(draw_t *d)
         say(d, "param async_progress 1");
     }
     if (chance(d, 25)) {
-        static const char *const names[] = {"recursive-doubling", "ring", "direct"};
+        static const char *const names[] = {"recursive-doubling", "exchange", "weighted", "direct",
+                                            "ring", "r2", "hierarchical"};
+        uint64_t which = pick(d, 0, r2_array_count(names) - 1);
 
-        say(d, "param allreduce_algorithm %s", names[pick(d, 0, 2)]);
+        d->free_order = which > 3;
+        say(d, "param allreduce_algorithm %s", names[which]);
     }
     if (chance(d, 25)) {
         static const char *const names[] = {"bruck", "ring", "direct"};
@@ -173,14 +177,18 @@ static void draw_coll(draw_t *d, const char *comm, uint32_t size)
     static const char *const types[] = {"i64", "f64", "matrix", "bytes3"};
     uint64_t kind = pick(d, 0, 7);
     bool reduces = kind < 2 || 4 == kind || 5 == kind;
+    uint64_t type = pick(d, 0, reduces ? 2 : 3);
     uint64_t times = chance(d, 30) ? pick(d, 2, 30) : 1;
     char root[32] = "";
 
     if (6 == kind) {
         snprintf(root, sizeof(root), " root=%" PRIu64, pick(d, 0, size - 1));
     }
-    say(d, "coll %s %s %" PRIu64 " on=%s times=%" PRIu64 "%s%s%s", kinds[kind],
-        types[pick(d, 0, reduces ? 2 : 3)], draw_count(d, times), comm, times, root,
+    if (kind < 2 && 1 == type && d->free_order) {
+        type = 0; /* no reference has the bits of such sums */
+    }
+    say(d, "coll %s %s %" PRIu64 " on=%s times=%" PRIu64 "%s%s%s", kinds[kind], types[type],
+        draw_count(d, times), comm, times, root,
         chance(d, 25) ? " in-place" : "", chance(d, 35) ? " nb" : "");
 }
 
@@ -354,8 +362,57 @@ static void draw_the_end(draw_t *d)
     }
 }
 
+static void cut_pair(draw_t *d, uint64_t at_us, uint32_t host)
+{
+    for (uint32_t rail = 0; rail < d->rails; rail++) {
+        say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us, host, (host + 1) % d->hosts, rail);
+    }
+}
+
+/* Two hosts share no rail, for a time or for good: what they have to say goes by way of a third. */
+static void draw_relay(draw_t *d, uint64_t heal_us)
+{
+    uint32_t host = (uint32_t) pick(d, 0, d->hosts - 1);
+
+    if (chance(d, 30)) {
+        cut_pair(d, 0, host);
+    } else {
+        cut_pair(d, draw_time(d), host);
+    }
+    if (chance(d, 60)) {
+        cut_pair(d, heal_us + 1, host);
+    }
+}
+
+/* Out-of-band messages get lost, come late, twice and in another order; management NICs fail. */
+static void draw_post(draw_t *d)
+{
+    if (chance(d, 50)) {
+        say(d, "post-loss %" PRIu64, chance(d, 30) ? 100 : pick(d, 1, 99));
+    }
+    if (chance(d, 30)) {
+        say(d, "post-twice %" PRIu64, pick(d, 1, 100));
+    }
+    if (chance(d, 40)) {
+        say(d, "post-delay %" PRIu64 "us", pick_wide(d, 10, 1000000));
+    }
+    for (uint32_t host = 0; host < d->hosts && chance(d, 50); host++) {
+        uint64_t at_us = draw_time(d);
+
+        say(d, "at %" PRIu64 "us post-cut h%u", at_us, host);
+        if (chance(d, 60)) {
+            say(d, "at %" PRIu64 "us post-join h%u", at_us + pick_wide(d, 100, 3000000), host);
+        }
+    }
+}
+
 static void draw_faults(draw_t *d)
 {
+    uint64_t heal_us;
+
+    if (chance(d, 25)) {
+        draw_post(d);
+    }
     for (uint64_t left = pick(d, 0, chance(d, 30) ? 8 : 3); left > 0; left--) {
         draw_fault(d);
     }
@@ -368,7 +425,11 @@ static void draw_faults(draw_t *d)
             return;
         }
     }
-    say(d, "at %" PRIu64 "us heal", d->last_ns / 1000 + pick_wide(d, 100, 3000000));
+    heal_us = d->last_ns / 1000 + pick_wide(d, 100, 3000000);
+    say(d, "at %" PRIu64 "us heal", heal_us);
+    if (d->hosts >= 3 && chance(d, 15)) {
+        draw_relay(d, heal_us);
+    }
 }
 
 void generate_scenario(uint64_t seed, char *text_p)

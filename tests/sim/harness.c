@@ -84,6 +84,7 @@ static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
     } while ((events > 0 || advanced) && ++rounds < RUN_ROUNDS_MAX && !rank->job->failed);
     rank->job->runs += rounds + 1;
     rank_check_bounds(rank);
+    rank_check_map(rank);
     return total;
 }
 
@@ -235,6 +236,7 @@ static void job_apply(void *arg, uint64_t index)
     const scenario_event_t *event = &job->scenario->events[index];
     uint32_t h = event->host, r = event->rail;
 
+    job_note_fault(job, event);
     switch (event->verb) {
     case VERB_DOWN:
     case VERB_UP:
@@ -264,6 +266,14 @@ static void job_apply(void *arg, uint64_t index)
     case VERB_CONT:
     case VERB_KILL:
         apply_to_rank(job, event);
+        break;
+    case VERB_POST_CUT:
+    case VERB_POST_JOIN:
+        for (uint32_t i = 0; i < job->rank_count; i++) {
+            if (r2_sim_host_of(job->sim, i) == h) {
+                r2_post_sim_set_cut(job->post, i, VERB_POST_CUT == event->verb);
+            }
+        }
         break;
     case VERB_HEAL:
         job_heal(job);
@@ -339,6 +349,8 @@ static bool rank_assemble(job_rank_t *rank, r2_tp_t *inner)
     r2_ctx_parts_t parts = {.clock = r2_sim_clock(job->sim, rank->idx),
                             .hello = r2_hello_sim_node(job->hub, rank->idx),
                             .oob = r2_oob_loop_rank(job->oob, rank->idx),
+                            .post = r2_post_sim_node(job->post, rank->idx),
+                            .probe = r2_probe_sim_node(job->probe, rank->idx),
                             .host_id = host + 1,
                             .first_seq = job->scenario->first_seq};
     char text[256] = "";
@@ -392,10 +404,19 @@ static bool job_create(job_t *job)
     job->ranks = calloc(job->rank_count, sizeof(*job->ranks));
     job->oob = r2_oob_loop_create(job->rank_count, key);
     job->hub = NULL == job->sim ? NULL : r2_hello_sim_create(job->sim, job->rank_count);
-    if (NULL == job->ranks || NULL == job->oob || NULL == job->hub) {
+    job->post = NULL == job->sim ? NULL : r2_post_sim_create(job->sim, job->rank_count);
+    job->probe = NULL == job->sim ? NULL : r2_probe_sim_create(job->sim, job->rank_count);
+    if (NULL == job->ranks || NULL == job->oob || NULL == job->hub || NULL == job->post
+        || NULL == job->probe) {
         return false;
     }
     r2_hello_sim_set_loss(job->hub, sc->hello_loss_ppm);
+    r2_post_sim_set_loss(job->post, sc->post_loss_ppm);
+    r2_post_sim_set_duplicates(job->post, sc->post_twice_ppm);
+    if (0 != sc->post_delay_ns) {
+        r2_post_sim_set_delay(job->post, 0, sc->post_delay_ns);
+    }
+    r2_probe_sim_set_loss(job->probe, sc->probe_loss_ppm);
     for (uint32_t i = 0; i < job->rank_count; i++) {
         job->ranks[i].job = job;
         job->ranks[i].idx = i;
@@ -490,7 +511,8 @@ static void job_run_out(job_t *job)
     for (uint32_t i = 0; i < job->rank_count; i++) {
         job_schedule(&job->ranks[i], r2_sim_now_ns(job->sim));
     }
-    while (!job->failed && !job_is_clean(job, text, sizeof(text))) {
+    while (!job->failed && !(job_is_clean(job, text, sizeof(text))
+                             && job_maps_are_well(job, text, sizeof(text)))) {
         uint64_t next_ns = r2_sim_now_ns(job->sim) + 5 * R2_NS_PER_MS;
 
         r2_sim_run_until(job->sim, next_ns);
@@ -518,6 +540,8 @@ static void job_destroy(job_t *job)
     }
     free(job->ranks);
     r2_hello_sim_destroy(job->hub);
+    r2_post_sim_destroy(job->post);
+    r2_probe_sim_destroy(job->probe);
     r2_oob_loop_destroy(job->oob);
     r2_sim_destroy(job->sim);
 }
@@ -540,6 +564,7 @@ void scenario_run(const scenario_t *scenario, bool dump, scenario_result_t *resu
         rank_assemble(&job.ranks[i], &inner[i]);
     }
     if (!job.failed) {
+        job_plan_expectations(&job);
         job_start(&job);
         job_run_program(&job);
         if (!scenario->any_outcome) {

@@ -10,8 +10,10 @@
 #include "base/prng.h"
 #include "ctx/parts.h"
 #include "oob/loop.h"
+#include "oob/post_sim.h"
 #include "payload.h"
 #include "rail/hello_sim.h"
+#include "rail/probe_sim.h"
 #include "scenario.h"
 
 /*
@@ -34,6 +36,7 @@ typedef struct rank_op {
     uint8_t *in, *out; /* owned */
     uint64_t in_hash;
     uint32_t done_calls;
+    uint32_t parts_left; /* of a series, not begun */
     bool wants_done; /* a done function was given */
     r2_status_t done_status;
 } rank_op_t;
@@ -55,6 +58,7 @@ typedef struct job_rank {
     rank_op_t *ops;     /* owned list: under way */
     r2_comm_t *comms[SCENARIO_COMMS_MAX]; /* owned */
     uint32_t errors;
+    uint64_t map_changes; /* when its map was last looked at */
 } job_rank_t;
 
 /** One call of the program: shared by its ranks until all have checked their results. */
@@ -72,6 +76,9 @@ typedef struct job {
     r2_sim_t *sim;              /* owned */
     r2_hello_sim_t *hub;        /* owned */
     r2_oob_loop_t *oob;         /* owned */
+    r2_post_sim_t *post;        /* owned */
+    r2_probe_sim_t *probe;      /* owned */
+    bool faulted[SCENARIO_RANKS_MAX][R2_RAILS_MAX]; /* [host][rail]: something was done to it */
     r2_params_t params;
     job_rank_t *ranks; /* owned */
     uint32_t rank_count;
@@ -94,6 +101,16 @@ bool rank_advance(job_rank_t *rank);
 uint64_t rank_memory(const job_rank_t *rank);
 /** Gives up everything of a rank, when the job is over. */
 void rank_release(job_rank_t *rank);
+
+/* harness_health.c */
+/** Notes what a fault may explain. */
+void job_note_fault(job_t *job, const scenario_event_t *event);
+/** Fails the job if this rank's map blames a part that nothing was ever done to. */
+void rank_check_map(job_rank_t *rank);
+/** Plans the looks at the maps that the scenario asks for. */
+void job_plan_expectations(job_t *job);
+/** @return false: somebody's map does not know yet that all is well again; text says what. */
+bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes);
 
 /* harness_dump.c */
 void job_dump(const job_t *job);

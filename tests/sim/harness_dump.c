@@ -48,6 +48,20 @@ static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
              NULL != link->deferred ? ", deferred" : "");
 }
 
+/* No rail leads from one to the other: what nobody waits for (notices) stays where it is. */
+static bool pair_is_cut(const job_t *job, uint32_t a, uint32_t b)
+{
+    if (r2_sim_host_of(job->sim, a) == r2_sim_host_of(job->sim, b)) {
+        return false;
+    }
+    for (uint32_t rail = 0; rail < job->scenario->sim.rail_count; rail++) {
+        if (r2_sim_passes(job->sim, a, b, rail) && r2_sim_passes(job->sim, b, a, rail)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
 {
     for (uint32_t i = 0; i < job->rank_count; i++) {
@@ -56,7 +70,8 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
         for (uint32_t peer = 0; peer < net->size && !job->ranks[i].dead; peer++) {
             const r2_link_t *link = net->links[peer];
 
-            if (NULL != link && !job->ranks[peer].dead && !link_is_clean(link)) {
+            if (NULL != link && !job->ranks[peer].dead && !link_is_clean(link) &&
+                !(pair_is_cut(job, i, peer) && NULL == link->messages)) {
                 link_text(link, text_p, text_bytes);
                 return false;
             }

@@ -109,6 +109,10 @@ static void op_check(rank_op_t *op, r2_status_t status)
     }
     if (status < 0) {
         op->rank->errors++;
+        if (R2_OK == job->result->error) {
+            job->result->error = status;
+            r2_ctx_error_text(op->rank->ctx, job->result->said, sizeof(job->result->said));
+        }
         if (!job->scenario->any_outcome) {
             job_fail(job, "rank %u step %u.%u: %s", op->rank->idx, op->call->step,
                      op->call->iteration, r2_status_string(status));
@@ -165,6 +169,7 @@ static void op_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     }
     op->wants_done = 0 == r2_prng_below(&job->prng, 2);
     payload_args(&call->payload, op->in, op->out, &args);
+    op->parts_left = args.parts - 1;
     DL_APPEND(rank->ops, op);
     status =
         r2_coll_post(rank->comms[s->comm], &args, op->wants_done ? op_done : NULL, op, &op->coll);
@@ -175,6 +180,39 @@ static void op_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
         op_check(op, status);
         op_free(op);
     }
+}
+
+/* Later parts of a reduce-scatter give something to the last rank only, as the pieces of a long one do. */
+static void op_last_block(const rank_op_t *op, r2_coll_args_t *args, uint64_t *counts)
+{
+    const int32_t last = op->rank->job->scenario->comms[op->comm].size - 1;
+    uint64_t before = 0;
+
+    for (int32_t i = 0; i < last; i++) {
+        before += args->counts[i];
+        counts[i] = 0;
+    }
+    counts[last] = args->counts[last];
+    args->in = (const uint8_t *) args->in + before * args->element_bytes;
+    args->counts = counts;
+}
+
+/* Starts the next part of a series. @return its status. */
+static r2_status_t op_next(rank_op_t *op)
+{
+    uint64_t counts[SCENARIO_RANKS_MAX];
+    r2_coll_args_t args;
+    r2_status_t status;
+
+    payload_args(&op->call->payload, op->in, op->out, &args);
+    if (R2_COLL_REDUCE_SCATTER == args.kind && !args.in_place) {
+        op_last_block(op, &args, counts);
+    }
+    op->parts_left--;
+    op->done_calls = 0;
+    status = r2_coll_next(op->coll, &args);
+    op->wants_done = op->wants_done && R2_OK == status;
+    return status;
 }
 
 /* Takes what is complete. @return true if there was something. */
@@ -189,10 +227,16 @@ static bool ops_collect(job_rank_t *rank)
         if (R2_IN_PROGRESS == status || (op->wants_done && 0 == op->done_calls)) {
             continue;
         }
+        any = true;
+        if (R2_OK == status && op->parts_left > 0) {
+            status = op_next(op);
+            if (R2_OK == status) {
+                continue;
+            }
+        }
         DL_DELETE(rank->ops, op);
         op_check(op, status);
         op_free(op);
-        any = true;
     }
     return any;
 }

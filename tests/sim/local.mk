@@ -7,8 +7,12 @@ libr2coretest_la_SOURCES += \
     r2core/base/prng.h \
     r2core/oob/loop.c \
     r2core/oob/loop.h \
+    r2core/oob/post_sim.c \
+    r2core/oob/post_sim.h \
     r2core/rail/hello_sim.c \
     r2core/rail/hello_sim.h \
+    r2core/rail/probe_sim.c \
+    r2core/rail/probe_sim.h \
     r2core/transport/fault.c \
     r2core/transport/fault.h \
     r2core/transport/sim.c \
@@ -23,6 +27,11 @@ check_PROGRAMS += tests/sim/test_sim_transport
 tests_sim_test_sim_transport_SOURCES = tests/sim/test_sim_transport.c
 tests_sim_test_sim_transport_LDADD = $(R2_TEST_LIBS)
 
+# Out-of-band messages, probes and beacons in the simulator
+check_PROGRAMS += tests/sim/test_sim_beside
+tests_sim_test_sim_beside_SOURCES = tests/sim/test_sim_beside.c
+tests_sim_test_sim_beside_LDADD = $(R2_TEST_LIBS)
+
 # Simulated jobs: scenarios as text, ranks in virtual time
 check_LTLIBRARIES += libr2simtest.la
 libr2simtest_la_SOURCES = \
@@ -31,6 +40,7 @@ libr2simtest_la_SOURCES = \
     tests/sim/harness.c \
     tests/sim/harness.h \
     tests/sim/harness_dump.c \
+    tests/sim/harness_health.c \
     tests/sim/harness_rank.c \
     tests/sim/interpret.c \
     tests/sim/payload.c \
@@ -50,14 +60,40 @@ check_PROGRAMS += tests/sim/test_sim_coll
 tests_sim_test_sim_coll_SOURCES = tests/sim/test_sim_coll.c
 tests_sim_test_sim_coll_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
-# Random scenarios on the simulator: make check-campaign-sim [SEED=1] [RUNS=5000]
+# Relaying through third hosts
+check_PROGRAMS += tests/sim/test_sim_relay
+tests_sim_test_sim_relay_SOURCES = tests/sim/test_sim_relay.c
+tests_sim_test_sim_relay_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
+# Random jobs with random faults: make check-campaign [SEED=1] [RUNS=N] on the simulator (5000), with LAB=1
+# real processes on the lab (300, about 20 minutes)
 SEED = 1
-RUNS = 5000
-check-campaign-sim: tests/sim/campaign
-	./tests/sim/campaign --seed $(SEED) --runs $(RUNS)
-check-campaign: check-campaign-sim
+RUNS =
+LAB =
+check-campaign: check-programs
+	$(if $(LAB),R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/campaign.py --runs $(or $(RUNS),300), \
+	    ./tests/sim/campaign --runs $(or $(RUNS),5000)) --seed $(SEED)
+.PHONY: check-campaign
 
 # Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME ..."]
 EXTRA_DIST += tests/mutants/mutants.py tests/mutants/run.py
 check-mutants: check-programs
 	$(top_srcdir)/tests/mutants/run.py $(abs_top_builddir) $(MUTANTS)
+
+# Point-to-point under faults
+check_PROGRAMS += tests/sim/test_sim_p2p
+tests_sim_test_sim_p2p_SOURCES = \
+    tests/sim/p2p_world.c \
+    tests/sim/p2p_world.h \
+    tests/sim/test_sim_p2p.c
+tests_sim_test_sim_p2p_LDADD = $(R2_TEST_LIBS)
+
+# What ranks know of broken rails
+check_PROGRAMS += tests/sim/test_sim_health
+tests_sim_test_sim_health_SOURCES = tests/sim/test_sim_health.c
+tests_sim_test_sim_health_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
+# The catalogue of faults: F1 to F13 by name
+check_PROGRAMS += tests/sim/test_sim_catalogue
+tests_sim_test_sim_catalogue_SOURCES = tests/sim/test_sim_catalogue.c
+tests_sim_test_sim_catalogue_LDADD = libr2simtest.la $(R2_TEST_LIBS)

@@ -240,6 +240,7 @@ void payload_args(const payload_call_t *call, void *in, void *out, r2_coll_args_
         .in = in_place ? NULL : in,
         .out = out,
         .in_place = in_place,
+        .blocking = !step->nonblocking,
         .count = step->count,
         .counts = call->counts,
         .displs = R2_COLL_ALLGATHERV == step->coll ? call->displs : NULL,
@@ -247,6 +248,7 @@ void payload_args(const payload_call_t *call, void *in, void *out, r2_coll_args_
         .reduce = reduce_fns[step->type],
         .commutative = TYPE_MATRIX != step->type,
         .exact = TYPE_F64 != step->type,
+        .parts = step->parts,
     };
 }
 
@@ -408,19 +410,14 @@ bool payload_check(payload_call_t *call, int32_t rank, const uint8_t *out,
                    const r2_params_t *params, char *text_p, size_t text_bytes)
 {
     snprintf(text_p, text_bytes, "out of memory");
-    switch (call->step->coll) {
-    case R2_COLL_ALLGATHER:
-    case R2_COLL_ALLGATHERV:
+    if (is_gather(call->step->coll)) {
         return check_gather(call, rank, out, text_p, text_bytes);
-    case R2_COLL_BCAST:
+    }
+    if (R2_COLL_BCAST == call->step->coll) {
         return check_bcast(call, rank, out, text_p, text_bytes);
-    case R2_COLL_ALLREDUCE:
-    case R2_COLL_REDUCE_SCATTER:
-    case R2_COLL_REDUCE_SCATTER_BLOCK:
+    }
+    if (R2_COLL_BARRIER != call->step->coll) {
         return check_reduced(call, rank, out, params, text_p, text_bytes);
-    case R2_COLL_BARRIER:
-    case R2_COLL_KIND_COUNT:
-        break;
     }
     return true;
 }

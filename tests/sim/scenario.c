@@ -139,8 +139,11 @@ static bool on_setting(scenario_t *sc, const statement_t *st)
     const char *name = st->words[0];
     uint64_t value = 0;
     bool is_time = 0 == strcmp(name, "latency") || 0 == strcmp(name, "retry") ||
-                   0 == strcmp(name, "jitter") || 0 == strcmp(name, "limit");
-    bool is_percent = 0 == strcmp(name, "keep") || 0 == strcmp(name, "hello-loss");
+                   0 == strcmp(name, "jitter") || 0 == strcmp(name, "limit") ||
+                   0 == strcmp(name, "post-delay");
+    bool is_percent = 0 == strcmp(name, "keep") || 0 == strcmp(name, "hello-loss") ||
+                      0 == strcmp(name, "post-loss") || 0 == strcmp(name, "post-twice") ||
+                      0 == strcmp(name, "probe-loss");
 
     if (st->count != 2 || !(is_time      ? read_time(st->words[1], &value)
                             : is_percent ? read_percent(st->words[1], &value)
@@ -175,6 +178,14 @@ static bool on_setting(scenario_t *sc, const statement_t *st)
         sc->first_seq = value;
     } else if (0 == strcmp(name, "hello-loss")) {
         sc->hello_loss_ppm = (uint32_t) value;
+    } else if (0 == strcmp(name, "post-loss")) {
+        sc->post_loss_ppm = (uint32_t) value;
+    } else if (0 == strcmp(name, "post-twice")) {
+        sc->post_twice_ppm = (uint32_t) value;
+    } else if (0 == strcmp(name, "post-delay")) {
+        sc->post_delay_ns = value;
+    } else if (0 == strcmp(name, "probe-loss")) {
+        sc->probe_loss_ppm = (uint32_t) value;
     } else if (0 == strcmp(name, "limit")) {
         sc->limit_ns = value;
     } else {
@@ -387,14 +398,15 @@ static bool on_coll(scenario_t *sc, const statement_t *st)
         "bcast",     "barrier"};
     static const char *const types[] = {"i64", "f64", "matrix", "bytes3"};
     const char *on = find_option(st, 4, "on");
-    int kind = st->count < 4 ? -1 : find_name(st->words[1], kinds, R2_COLL_KIND_COUNT);
+    int kind = st->count < 4 ? -1 : find_name(st->words[1], kinds, (int) r2_array_count(kinds));
     int type = kind < 0 ? -1 : find_name(st->words[2], types, TYPE_COUNT);
     int comm = NULL == on ? 0 : find_comm(sc, on);
-    uint64_t root = 0, times = 1, count;
+    uint64_t root = 0, times = 1, parts = 1, count;
     scenario_step_t *step;
 
     if (type < 0 || comm < 0 || !sc->comms[comm].live || !read_number(st->words[3], &count) ||
-        !option_number(st, 4, "root", &root) || !option_number(st, 4, "times", &times)) {
+        !option_number(st, 4, "root", &root) || !option_number(st, 4, "times", &times) ||
+        !option_number(st, 4, "parts", &parts)) {
         return false;
     }
     step = add_step(sc, STEP_COLL);
@@ -407,6 +419,7 @@ static bool on_coll(scenario_t *sc, const statement_t *st)
     step->count = count;
     step->root = (int32_t) root;
     step->times = (uint32_t) times;
+    step->parts = (uint32_t) parts;
     step->in_place = find_flag(st, 4, "in-place");
     step->nonblocking = find_flag(st, 4, "nb");
     return true;
@@ -451,6 +464,9 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     case VERB_CONT:
     case VERB_KILL:
         return 4 == st->count && read_index(w[3], "r", &event->rank);
+    case VERB_POST_CUT:
+    case VERB_POST_JOIN:
+        return 4 == st->count && read_index(w[3], "h", &event->host);
     case VERB_HEAL:
         return 3 == st->count;
     case VERB_DOWN:
@@ -467,11 +483,44 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     return false;
 }
 
+/* A capacity, or the least and the most, as in 1-4. */
+static bool read_capacities(char *word, scenario_expect_t *expect)
+{
+    char *most = strchr(word, '-');
+    uint64_t least_value, most_value;
+
+    if (NULL != most) {
+        *most++ = '\0';
+    }
+    if (!read_number(word, &least_value) || !read_number(NULL == most ? word : most, &most_value)) {
+        return false;
+    }
+    expect->least = (uint32_t) least_value;
+    expect->most = (uint32_t) most_value;
+    return true;
+}
+
+static bool on_expect_map(scenario_t *sc, const statement_t *st)
+{
+    scenario_expect_t *expect = &sc->expects[sc->expect_count];
+
+    if (6 != st->count || SCENARIO_EXPECTS_MAX == sc->expect_count
+        || !read_index(st->words[1], "h", &expect->host)
+        || !read_index(st->words[2], "rail", &expect->rail)
+        || !read_capacities(st->words[3], expect) || 0 != strcmp(st->words[4], "at")
+        || !read_time(st->words[5], &expect->at_ns)) {
+        return false;
+    }
+    sc->expect_count++;
+    return true;
+}
+
 static bool on_event(scenario_t *sc, const statement_t *st)
 {
     static const char *const verbs[] = {"down", "up",    "drop", "drop-in", "drop-out",
                                         "pass", "break", "rate", "loss",    "cut",
-                                        "join", "stop",  "cont", "kill",    "heal"};
+                                        "join", "stop",  "cont", "kill",    "post-cut",
+                                        "post-join", "heal"};
     scenario_event_t *event = &sc->events[sc->event_count];
     int verb = st->count < 3 ? -1 : find_name(st->words[2], verbs, VERB_COUNT);
 
@@ -498,6 +547,8 @@ static const struct {
     {"socket", on_setting},    {"receive", on_setting}, {"keep", on_setting},
     {"retry", on_setting},     {"batch", on_setting},   {"jitter", on_setting},
     {"first-seq", on_setting}, {"limit", on_setting},   {"hello-loss", on_setting},
+    {"post-loss", on_setting}, {"post-twice", on_setting}, {"post-delay", on_setting},
+    {"probe-loss", on_setting}, {"expect-map", on_expect_map},
     {"verbose", on_setting},   {"param", on_param},     {"rails-of", on_rails_of},
     {"rule", on_rule},         {"comm", on_comm},       {"free", on_free},
     {"coll", on_coll},         {"compute", on_compute}, {"wait", on_wait},

@@ -22,14 +22,15 @@
  * Machine    seed N | hosts N | ppn N (ranks per host) | rails N | rate BYTES/S | latency T |
  *            socket BYTES | receive BYTES | keep PERCENT (data that outlives its endpoint) | retry
  * T | batch N | jitter T (until a woken rank runs) | first-seq N | param NAME VALUE | hello-loss
- * PERCENT | rails-of hH N (this host has N rails only) rule ACTION PERCENT
+ * PERCENT | post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages) |
+ * probe-loss PERCENT | rails-of hH N (this host has N rails only) rule ACTION PERCENT
  * [only=acks|data|control|hello] [delay=T] [limit=N] [from=T] [until=T] with ACTION drop, break,
  * duplicate, delay, error or fail Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T
- * [rank=R] | wait | coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] with KIND
+ * [rank=R] | wait | coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] (as a series) with KIND
  * allreduce, allgather, allgatherv, reduce-scatter, reduce-scatter-block, bcast or barrier and TYPE
  * i64, f64, matrix (not commutative) or bytes3 (not reduced) Faults     at T
  * down|up|drop|drop-in|drop-out|pass|break hH railR | at T rate hH railR BYTES/S | at T loss hH
- * railR PERCENT | at T cut|join hA hB railR | at T stop|cont|kill rR | at T heal (at 0ms: before
+ * railR PERCENT | at T cut|join hA hB railR | at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal (at 0ms: before
  * the ranks start) Outcome    limit T (virtual time) | expect ok (default) | expect any (errors,
  * but an end) | verbose N | allow-changes
  */
@@ -39,6 +40,7 @@
 #define SCENARIO_COMMS_MAX  16
 #define SCENARIO_RANKS_MAX  64
 #define SCENARIO_PARAMS_MAX 16
+#define SCENARIO_EXPECTS_MAX 32
 
 typedef enum scenario_type {
     TYPE_I64,
@@ -74,6 +76,7 @@ typedef struct scenario_step {
     uint64_t count;
     int32_t root;
     uint32_t times;
+    uint32_t parts; /* the same so many times in a row, under one handle */
     bool in_place, nonblocking;
     uint64_t compute_ns;
     int32_t rank; /* COMPUTE: -1 = all */
@@ -94,6 +97,8 @@ typedef enum scenario_verb {
     VERB_STOP,
     VERB_CONT,
     VERB_KILL,
+    VERB_POST_CUT,
+    VERB_POST_JOIN,
     VERB_HEAL,
     VERB_COUNT
 } scenario_verb_t;
@@ -106,6 +111,12 @@ typedef struct scenario_event {
     uint64_t value; /* RATE: bytes/s; LOSS: ppm */
 } scenario_event_t;
 
+/** What every live rank's health map must say of a rail at a time. */
+typedef struct scenario_expect {
+    uint32_t host, rail, least, most; /* capacity */
+    uint64_t at_ns;
+} scenario_expect_t;
+
 typedef struct scenario_param {
     char name[40];
     char value[40];
@@ -117,6 +128,8 @@ typedef struct scenario {
     uint64_t jitter_ns;
     uint64_t first_seq;
     uint32_t hello_loss_ppm;
+    uint32_t post_loss_ppm, post_twice_ppm, probe_loss_ppm;
+    uint64_t post_delay_ns; /* longest; 0: as the driver has it */
     uint32_t rails_of[SCENARIO_RANKS_MAX]; /* per host; 0: all */
     uint64_t limit_ns;                     /* 0: chosen from the faults */
     bool any_outcome;
@@ -131,6 +144,8 @@ typedef struct scenario {
     uint32_t step_count;
     scenario_event_t events[SCENARIO_EVENTS_MAX];
     uint32_t event_count;
+    scenario_expect_t expects[SCENARIO_EXPECTS_MAX];
+    uint32_t expect_count;
 } scenario_t;
 
 /**
@@ -146,6 +161,8 @@ typedef struct scenario_result {
     uint64_t time_ns;       /* virtual time of the whole run */
     uint64_t digest;        /* of all results of all ranks */
     uint32_t errors;        /* collectives that ended with an error */
+    r2_status_t error;      /* of the first of them */
+    char said[R2_ERROR_TEXT_BYTES]; /* to its user */
     r2_counters_t counters; /* sums over the ranks; maxima are maxima */
     r2_sim_stats_t sim;
 } scenario_result_t;

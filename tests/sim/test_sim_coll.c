@@ -302,7 +302,8 @@ static void no_path_is_an_error_for_all(void **state)
         "hosts 2; rails 1; coll allreduce i64 100 times=500; at 5ms cut h0 h1 rail0",
         "hosts 2; rails 2; coll allreduce i64 9000 times=500; at 5ms down h0 rail0;"
         "at 5ms drop h1 rail1",
-        "hosts 5; rails 1; coll allreduce i64 100 times=500; at 5ms cut h0 h1 rail0",
+        "hosts 5; rails 1; param relay_bytes 0; coll allreduce i64 100 times=500;"
+        "at 5ms cut h0 h1 rail0",
         "hosts 2; rails 1; coll bcast i64 100 times=50; compute 1s rank=0; coll barrier i64 0;"
         "at 5ms drop h0 rail0"};
     char text[512];
@@ -378,6 +379,14 @@ static void found_before(void **state)
          "coll allreduce i64 49 times=16 in-place; coll allgather matrix 34111 in-place nb;"
          "rule delay 1.53 delay=29420us until=1287776us; rule break 0.49 until=113616us;"
          "at 3934711us heal",
+         0},
+        {"a ring chosen by name followed the rails and gave sums other bits when they failed",
+         "seed 468; hosts 2; ppn 2; rails 3; rate 5894170; latency 64us; keep 50; retry 643ms; jitter 18us;"
+         "socket 497880; receive 98656; hello-loss 27; param copy_max_bytes 3799; param replay_bytes 167;"
+         "param scratch_bytes 136239; param ack_delay_us 202; param allreduce_algorithm ring;"
+         "param bcast_algorithm binomial; coll bcast matrix 30 on=world times=17 root=0 nb;"
+         "compute 6453us rank=2; coll allreduce f64 1805 on=world times=1 nb;"
+         "param no_path_timeout_ms 561; at 792113us heal",
          0},
         {"copies on two dead lanes kept a chunk from the third, which was sound",
          "hosts 4; ppn 2; rails 4; rate 5047867; param copy_max_bytes 111; coll allreduce i64 20 times=26;"

@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "checker_parts.h"
+#include "plan/kinds.h"
 #include "plan/layout.h"
 
 static const char *const flaw_names[R2_FLAW_COUNT] = {
@@ -39,18 +40,34 @@ bool r2_check_fail(r2_check_report_t *report, r2_flaw_t flaw, const char *format
     return false;
 }
 
-static bool reduces(r2_coll_kind_t kind)
-{
-    return R2_COLL_ALLREDUCE == kind || R2_COLL_REDUCE_SCATTER == kind ||
-           R2_COLL_REDUCE_SCATTER_BLOCK == kind;
-}
-
 static r2_claim_t claim_of(r2_coll_kind_t kind, const char *algorithm)
 {
-    if (!reduces(kind) || 0 == strcmp(algorithm, "ring")) {
+    static const char *const rank_order[] = {"recursive-doubling", "hierarchical", "binomial"};
+
+    if (!r2_kind(kind)->reduces || 0 == strcmp(algorithm, "ring") || 0 == strcmp(algorithm, "r2")) {
         return R2_CLAIM_EACH_ONCE;
     }
-    return 0 == strcmp(algorithm, "recursive-doubling") ? R2_CLAIM_RANK_ORDER : R2_CLAIM_CANONICAL;
+    for (size_t i = 0; i < r2_array_count(rank_order); i++) {
+        if (0 == strcmp(algorithm, rank_order[i])) {
+            return R2_CLAIM_RANK_ORDER;
+        }
+    }
+    return R2_COLL_SCAN == kind || R2_COLL_EXSCAN == kind ? R2_CLAIM_RANK_ORDER
+                                                          : R2_CLAIM_CANONICAL;
+}
+
+/** Arguments of one rank. In place concerns the root only where there is one. */
+static void job_input(r2_check_job_t *job, int32_t rank, bool in_place)
+{
+    r2_plan_input_t *input = &job->inputs[rank];
+    const r2_kind_t *kind = r2_kind(input->kind);
+
+    input->rank = rank;
+    input->in_place = in_place && (!kind->rooted || R2_COLL_BCAST == input->kind ||
+                                   rank == input->root);
+    if (R2_SPAN_EDGES == kind->span) {
+        job->edges[rank] = r2_check_edges(input);
+    }
 }
 
 r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common, uint64_t in_place)
@@ -60,12 +77,12 @@ r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common
     job->size = common->size;
     job->inputs = calloc((size_t) job->size, sizeof(*job->inputs));
     job->schedules = calloc((size_t) job->size, sizeof(*job->schedules));
+    job->edges = calloc((size_t) job->size, sizeof(*job->edges));
     for (int32_t r = 0; r < job->size; r++) {
         r2_status_t one;
 
         job->inputs[r] = *common;
-        job->inputs[r].rank = r;
-        job->inputs[r].in_place = 0 != (in_place >> r & 1);
+        job_input(job, r, 0 != (in_place >> r & 1));
         one = r2_plan_build(&job->inputs[r], &job->schedules[r]);
         status = R2_OK == status ? one : status;
     }
@@ -77,7 +94,9 @@ void r2_check_job_fini(r2_check_job_t *job)
 {
     for (int32_t r = 0; r < job->size; r++) {
         r2_schedule_fini(&job->schedules[r]);
+        free(job->edges[r]);
     }
+    free(job->edges);
     free(job->schedules);
     free(job->inputs);
 }
@@ -87,60 +106,56 @@ static uint64_t own_count(const r2_plan_input_t *input)
     return NULL == input->counts ? input->count : input->counts[input->rank];
 }
 
-static uint64_t out_count(const r2_plan_input_t *input)
+static uint64_t allgatherv_count(const r2_plan_input_t *input)
 {
     uint64_t end = 0;
 
-    switch (input->kind) {
-    case R2_COLL_REDUCE_SCATTER:
-    case R2_COLL_REDUCE_SCATTER_BLOCK:
-        return input->in_place ? r2_input_total_count(input) : own_count(input);
-    case R2_COLL_ALLGATHERV:
-        for (int32_t r = 0; NULL != input->displs && r < input->size; r++) {
-            end = r2_max(end, input->displs[r] + input->counts[r]);
-        }
-        return NULL != input->displs ? end : r2_input_total_count(input);
-    case R2_COLL_ALLREDUCE:
-    case R2_COLL_ALLGATHER:
-    case R2_COLL_BCAST:
-    case R2_COLL_BARRIER:
-    case R2_COLL_KIND_COUNT:
-    default:
-        return r2_input_total_count(input);
+    for (int32_t r = 0; NULL != input->displs && r < input->size; r++) {
+        end = r2_max(end, input->displs[r] + input->counts[r]);
     }
+    return NULL != input->displs ? end : r2_input_total_count(input);
+}
+
+static uint64_t out_count(const r2_plan_input_t *input)
+{
+    if (R2_COLL_REDUCE_SCATTER == input->kind || R2_COLL_REDUCE_SCATTER_BLOCK == input->kind) {
+        return input->in_place ? r2_input_total_count(input) : own_count(input);
+    }
+    if (R2_COLL_REDUCE == input->kind && input->rank != input->root) {
+        return 0;
+    }
+    return R2_COLL_ALLGATHERV == input->kind ? allgatherv_count(input)
+                                             : r2_input_total_count(input);
 }
 
 static uint64_t in_count(const r2_plan_input_t *input)
 {
-    switch (input->kind) {
-    case R2_COLL_ALLGATHER:
-    case R2_COLL_ALLGATHERV:
+    if (R2_COLL_ALLGATHER == input->kind || R2_COLL_ALLGATHERV == input->kind) {
         return own_count(input);
-    case R2_COLL_ALLREDUCE:
-    case R2_COLL_REDUCE_SCATTER:
-    case R2_COLL_REDUCE_SCATTER_BLOCK:
-        return r2_input_total_count(input);
-    case R2_COLL_BCAST:
-    case R2_COLL_BARRIER:
-    case R2_COLL_KIND_COUNT:
-    default:
-        return 0;
     }
+    return r2_kind(input->kind)->reduces ? r2_input_total_count(input) : 0;
+}
+
+/** In place nothing is read from IN; but scatter's root keeps its blocks there. */
+static bool has_no_in(const r2_plan_input_t *input)
+{
+    return input->in_place && R2_COLL_SCATTER != input->kind;
 }
 
 uint64_t r2_check_buf_bytes(const r2_check_job_t *job, int32_t rank, r2_buf_t buf)
 {
     const r2_plan_input_t *input = &job->inputs[rank];
 
-    switch (buf) {
-    case R2_BUF_IN:
-        return input->in_place ? 0 : in_count(input) * input->element_bytes;
-    case R2_BUF_OUT:
-        return out_count(input) * input->element_bytes;
-    case R2_BUF_SCRATCH:
-    default:
+    if (R2_BUF_SCRATCH == buf) {
         return job->schedules[rank].scratch_bytes;
     }
+    if (R2_BUF_IN == buf && has_no_in(input)) {
+        return 0;
+    }
+    if (r2_check_moves(input->kind)) {
+        return r2_check_moved_bytes(input, buf);
+    }
+    return (R2_BUF_IN == buf ? in_count(input) : out_count(input)) * input->element_bytes;
 }
 
 /* ---- form of rows */
@@ -202,7 +217,7 @@ static bool check_row(const r2_check_job_t *job, int32_t rank, uint32_t at,
                              row->peer, (unsigned long) row->bytes);
     }
     if ((writes && R2_BUF_IN == row->dst.buf) ||
-        (job->inputs[rank].in_place && reads && R2_BUF_IN == row->src.buf)) {
+        (has_no_in(&job->inputs[rank]) && reads && R2_BUF_IN == row->src.buf)) {
         return r2_check_fail(report, R2_FLAW_IN, "rank %d row %u misuses IN", rank, at);
     }
     if ((reads && !region_inside(job, rank, row->src, row->bytes)) ||
@@ -219,7 +234,10 @@ static bool check_schedule(const r2_check_job_t *job, int32_t rank, r2_check_rep
     /* elements are not split: two of them are the least */
     uint64_t least = 2 * r2_round_up(input->element_bytes, R2_SLOT_ALIGN);
 
-    if (schedule->digest != first->digest || schedule->chunk_bytes != first->chunk_bytes ||
+    const bool chunks_agree =
+        r2_check_by_edges(input) || schedule->chunk_bytes == first->chunk_bytes;
+
+    if (schedule->digest != first->digest || !chunks_agree ||
         0 != strcmp(schedule->algorithm, first->algorithm) || 0 == schedule->chunk_bytes ||
         schedule->chunk_bytes > input->chunk_max_bytes) {
         return r2_check_fail(report, R2_FLAW_AGREE, "rank %d: digest, algorithm or chunks", rank);

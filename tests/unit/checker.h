@@ -46,6 +46,7 @@ typedef struct r2_check_job {
     int32_t size;
     r2_plan_input_t *inputs;  /* owned; counts and displs in it are borrowed */
     r2_schedule_t *schedules; /* owned */
+    r2_edge_t **edges;        /* owned; per rank, its lists of messages, or NULL */
     r2_claim_t claim;
 } r2_check_job_t;
 

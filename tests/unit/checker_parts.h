@@ -18,6 +18,18 @@ bool r2_check_fail(r2_check_report_t *report, r2_flaw_t flaw, const char *format
 /** Length in bytes of a buffer of one rank. */
 uint64_t r2_check_buf_bytes(const r2_check_job_t *job, int32_t rank, r2_buf_t buf);
 
+/* ---- collectives that move blocks (checker_moves.c) */
+
+/** Gather, scatter, alltoall and their kin. */
+bool r2_check_moves(r2_coll_kind_t kind);
+bool r2_check_by_edges(const r2_plan_input_t *input);
+/**
+ * Gives a rank its lists of messages, of uneven lengths; adjusts in_place to what it means for them.
+ * @return what to free.
+ */
+r2_edge_t *r2_check_edges(r2_plan_input_t *input);
+uint64_t r2_check_moved_bytes(const r2_plan_input_t *input, r2_buf_t buf);
+
 /* ---- races: dependencies of one rank order all rows that touch the same bytes (checker_race.c) */
 
 bool r2_check_races(const r2_check_job_t *job, int32_t rank, r2_check_report_t *report);
@@ -38,6 +50,9 @@ typedef struct r2_tree {
     uint64_t ranks;       /* who is in it */
     int32_t low, high;    /* ordered product of ranks low..high; low < 0: not in rank order */
 } r2_tree_t;
+
+/** Fills in what OUT of a rank must hold in the end. */
+void r2_check_expect_moved(const r2_check_job_t *job, int32_t rank, r2_value_t *expected);
 
 /** All memory of all ranks. */
 typedef struct r2_memory {

@@ -98,7 +98,13 @@ static void memory_contribute(r2_memory_t *memory, const r2_check_job_t *job, in
     uint64_t length = r2_check_buf_bytes(job, rank, place.buf);
     r2_layout_t blocks;
 
-    if (R2_COLL_BCAST == input->kind) {
+    if (R2_COLL_SCATTER == input->kind) {
+        place.buf = R2_BUF_IN;
+        length = rank == input->root ? r2_check_buf_bytes(job, rank, R2_BUF_IN) : 0;
+    } else if (R2_COLL_GATHER == input->kind && input->in_place) {
+        length = input->count * input->element_bytes;
+        place.offset_bytes = (uint64_t) rank * length;
+    } else if (R2_COLL_BCAST == input->kind) {
         place.buf = R2_BUF_OUT;
         length = rank == input->root ? r2_check_buf_bytes(job, rank, R2_BUF_OUT) : 0;
     } else if (R2_COLL_ALLGATHER == input->kind || R2_COLL_ALLGATHERV == input->kind) {
@@ -215,12 +221,13 @@ static uint32_t expected_tree(r2_memory_t *memory, const r2_check_job_t *job)
     return tree;
 }
 
+/** @param high the last rank that the result has a contribution of. */
 static bool check_reduced(r2_memory_t *memory, const r2_check_job_t *job, int32_t rank,
-                          uint64_t start, uint64_t length, uint32_t *tree_p,
+                          uint64_t start, uint64_t length, int32_t high, uint32_t *tree_p,
                           r2_check_report_t *report)
 {
     const r2_value_t *out = memory->bytes[rank * R2_BUF_KINDS + R2_BUF_OUT];
-    const uint64_t all = UINT64_MAX >> (64 - job->size);
+    const uint64_t all = UINT64_MAX >> (63 - high);
 
     for (uint64_t i = 0; i < length; i++) {
         const r2_tree_t *tree;
@@ -231,7 +238,7 @@ static bool check_reduced(r2_memory_t *memory, const r2_check_job_t *job, int32_
                                  (unsigned long) i);
         }
         tree = &memory->trees[out[i].tree];
-        if (R2_CLAIM_EACH_ONCE != job->claim && (0 != tree->low || job->size - 1 != tree->high)) {
+        if (R2_CLAIM_EACH_ONCE != job->claim && (0 != tree->low || high != tree->high)) {
             return r2_check_fail(report, R2_FLAW_ORDER, "rank %d result byte %lu", rank,
                                  (unsigned long) i);
         }
@@ -258,6 +265,9 @@ static bool check_gathered(const r2_memory_t *memory, const r2_check_job_t *job,
 
     if (R2_COLL_BCAST == input->kind) {
         fill(expected, length, (uint32_t) input->root, 0);
+    } else if (r2_check_moves(input->kind)) {
+        fill(expected, length, input->in_place ? (uint32_t) rank : R2_TREE_UNDEFINED, 0);
+        r2_check_expect_moved(job, rank, expected);
     } else {
         fill(expected, length, R2_TREE_UNDEFINED, 0);
         r2_layout_blocks(&blocks, input);
@@ -278,20 +288,42 @@ static bool check_gathered(const r2_memory_t *memory, const r2_check_job_t *job,
     return good;
 }
 
+/** Result of a prefix reduction: exscan leaves rank 0 as it is. */
+static bool check_scanned(r2_memory_t *memory, const r2_check_job_t *job, int32_t rank,
+                          r2_check_report_t *report)
+{
+    const r2_plan_input_t *input = &job->inputs[rank];
+    const r2_value_t *out = memory->bytes[rank * R2_BUF_KINDS + R2_BUF_OUT];
+    const uint64_t length = r2_check_buf_bytes(job, rank, R2_BUF_OUT);
+    const int32_t high = R2_COLL_SCAN == input->kind ? rank : rank - 1;
+    uint32_t tree = R2_TREE_UNDEFINED; /* of all elements, but another one on each rank */
+
+    for (uint64_t i = 0; 0 > high && i < length; i++) {
+        if (out[i].tree != (input->in_place ? (uint32_t) rank : R2_TREE_UNDEFINED)) {
+            return r2_check_fail(report, R2_FLAW_RESULT, "rank %d byte %lu is written", rank,
+                                 (unsigned long) i);
+        }
+    }
+    return 0 > high || check_reduced(memory, job, rank, 0, length, high, &tree, report);
+}
+
 bool r2_memory_results(r2_memory_t *memory, const r2_check_job_t *job, r2_check_report_t *report)
 {
     const r2_coll_kind_t kind = job->inputs[0].kind;
+    const int32_t high = job->size - 1;
     uint32_t tree = expected_tree(memory, job);
     bool good = true;
     r2_layout_t blocks;
 
     for (int32_t r = 0; good && r < job->size; r++) {
-        if (R2_COLL_ALLREDUCE == kind) {
-            good = check_reduced(memory, job, r, 0, r2_check_buf_bytes(job, r, R2_BUF_OUT), &tree,
-                                 report);
+        if (R2_COLL_ALLREDUCE == kind || R2_COLL_REDUCE == kind) {
+            good = check_reduced(memory, job, r, 0, r2_check_buf_bytes(job, r, R2_BUF_OUT), high,
+                                 &tree, report);
+        } else if (R2_COLL_SCAN == kind || R2_COLL_EXSCAN == kind) {
+            good = check_scanned(memory, job, r, report);
         } else if (R2_COLL_REDUCE_SCATTER == kind || R2_COLL_REDUCE_SCATTER_BLOCK == kind) {
             r2_layout_blocks(&blocks, &job->inputs[r]);
-            good = check_reduced(memory, job, r, blocks.start[r], r2_layout_bytes(&blocks, r),
+            good = check_reduced(memory, job, r, blocks.start[r], r2_layout_bytes(&blocks, r), high,
                                  &tree, report);
             r2_layout_fini(&blocks);
         } else {

@@ -28,6 +28,7 @@ CHECKER_SOURCES = \
     tests/unit/checker.c \
     tests/unit/checker.h \
     tests/unit/checker_parts.h \
+    tests/unit/checker_moves.c \
     tests/unit/checker_race.c \
     tests/unit/checker_run.c \
     tests/unit/checker_values.c \
@@ -41,7 +42,32 @@ tests_unit_test_schedule_mutants_SOURCES = tests/unit/test_schedule_mutants.c $(
 tests_unit_test_schedule_mutants_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_plan_golden_SOURCES = tests/unit/test_plan_golden.c
 tests_unit_test_plan_golden_LDADD = $(R2_PLAN_TEST_LIBS)
-EXTRA_DIST += tests/golden/plans.txt
+EXTRA_DIST += tests/golden/plans.txt tests/golden/sim.txt
+
+# Remembered plans
+check_PROGRAMS += tests/unit/test_plan_cache
+tests_unit_test_plan_cache_SOURCES = tests/unit/test_plan_cache.c
+tests_unit_test_plan_cache_LDADD = $(R2_PLAN_TEST_LIBS)
+
+# Cost parameters from a file
+check_PROGRAMS += tests/unit/test_cost
+tests_unit_test_cost_SOURCES = tests/unit/test_cost.c
+tests_unit_test_cost_LDADD = $(R2_TEST_LIBS)
+
+# Choices on machines described in text
+check_PROGRAMS += tests/unit/test_plan_topology
+tests_unit_test_plan_topology_SOURCES = tests/unit/test_plan_topology.c \
+    tools/info/topology_file.c tools/info/topology_file.h
+tests_unit_test_plan_topology_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
+tests_unit_test_plan_topology_LDADD = $(R2_PLAN_TEST_LIBS)
+EXTRA_DIST += tests/golden/topologies tests/golden/topologies.txt
+
+# Topology, shares, predicted times; weighted allreduce under the checker
+check_PROGRAMS += tests/unit/test_shares tests/unit/test_weighted
+tests_unit_test_weighted_SOURCES = tests/unit/test_weighted.c $(CHECKER_SOURCES)
+tests_unit_test_weighted_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_shares_SOURCES = tests/unit/test_shares.c
+tests_unit_test_shares_LDADD = $(R2_PLAN_TEST_LIBS)
 
 # Data and arithmetic of the benchmarks
 check_PROGRAMS += tests/unit/test_bench
@@ -84,3 +110,47 @@ tests_unit_test_link_SOURCES = tests/unit/test_link.c tests/fuzz/fuzz.h tests/fu
     tests/fuzz/stub_net.h
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_LDADD = $(R2_TEST_LIBS)
+
+# Health: map, verdict table
+check_PROGRAMS += tests/unit/test_health_map tests/unit/test_verdict
+tests_unit_test_health_map_SOURCES = tests/unit/test_health_map.c
+tests_unit_test_health_map_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_verdict_SOURCES = tests/unit/test_verdict.c
+tests_unit_test_verdict_LDADD = $(R2_TEST_LIBS)
+
+# Agreement on plans
+check_PROGRAMS += tests/unit/test_agreement
+tests_unit_test_agreement_SOURCES = tests/unit/test_agreement.c
+tests_unit_test_agreement_LDADD = $(R2_TEST_LIBS)
+# Event file and gaps
+check_PROGRAMS += tests/unit/test_telemetry
+tests_unit_test_telemetry_SOURCES = tests/unit/test_telemetry.c
+tests_unit_test_telemetry_LDADD = $(R2_TEST_LIBS) $(JANSSON_LIBS)
+# Probes and beacons between network namespaces
+check_PROGRAMS += tests/unit/test_probe_netns
+tests_unit_test_probe_netns_SOURCES = tests/unit/test_probe_netns.c tests/unit/two_hosts.h
+tests_unit_test_probe_netns_LDADD = $(R2_TEST_LIBS)
+
+# Flow simulation
+check_PROGRAMS += tests/unit/test_flow
+tests_unit_test_flow_SOURCES = tests/unit/test_flow.c
+tests_unit_test_flow_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
+tests_unit_test_flow_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
+check_PROGRAMS += tests/unit/test_health
+tests_unit_test_health_SOURCES = tests/unit/test_health.c tests/unit/health_world.c \
+    tests/unit/health_world.h
+tests_unit_test_health_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_mesh_netns
+tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/two_hosts.h
+tests_unit_test_mesh_netns_LDADD = $(R2_TEST_LIBS) $(SODIUM_LIBS)
+
+# What help texts say about health
+check_PROGRAMS += tests/unit/test_describe
+tests_unit_test_describe_SOURCES = tests/unit/test_describe.c tests/unit/health_world.c \
+    tests/unit/health_world.h
+tests_unit_test_describe_LDADD = $(R2_TEST_LIBS)
+
+# Whom one process tells what
+check_PROGRAMS += tests/unit/test_spread
+tests_unit_test_spread_SOURCES = tests/unit/test_spread.c
+tests_unit_test_spread_LDADD = $(R2_TEST_LIBS)

@@ -8,6 +8,8 @@
 
 #include "schedule_cases.h"
 
+#include "plan/kinds.h"
+
 r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count,
                               uint64_t element_bytes)
 {
@@ -22,6 +24,11 @@ r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count
                              .chunk_min_bytes = 8,
                              .chunk_max_bytes = 131072,
                              .copy_max_bytes = 8192};
+}
+
+bool r2_case_per_rank(r2_coll_kind_t kind)
+{
+    return R2_SPAN_VECTOR != r2_kind(kind)->span;
 }
 
 void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count, bool displs)

@@ -152,7 +152,7 @@ static void test_truncated(void **state)
 
 static void test_oversize(void **state)
 {
-    static const uint8_t header[R2_HELLO_FRAME_HEADER_BYTES] = {0x01, 0x04}; /* 1025 bytes */
+    static const uint8_t header[R2_HELLO_FRAME_HEADER_BYTES] = {0x01, 0x05}; /* 1281 bytes */
     static const uint8_t huge[R2_HELLO_FRAME_HEADER_BYTES] = {0xff, 0xff, 0xff, 0xff};
     const uint8_t *const headers[] = {header, huge};
     r2_hello_session_t session;

@@ -29,16 +29,22 @@ static void sent_done(void *arg, r2_status_t status)
     sent->status = status;
 }
 
-static void post(stub_net_t *stub, uint32_t row, const char *data, sent_t *sent)
+static void post_at(stub_net_t *stub, uint32_t row, uint32_t order, const char *data, sent_t *sent)
 {
     r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
                            .data = data,
                            .bytes = BYTES,
                            .chunk_bytes = 16384,
+                           .order = order,
                            .done = sent_done,
                            .arg = sent};
 
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+}
+
+static void post(stub_net_t *stub, uint32_t row, const char *data, sent_t *sent)
+{
+    post_at(stub, row, 0, data, sent);
 }
 
 /*
@@ -76,10 +82,50 @@ static void others_complete_while_messages_are_given_up(void **state)
     stub_net_destroy(stub);
 }
 
+/* The peer has all that was sent. */
+static void acknowledge(stub_net_t *stub, const r2_lane_t *lane)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+
+    header.connection = lane->rx_connection;
+    header.ack_next = lane->tx_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+}
+
+/* One lane with room for one message: the others leave by order, equal ones in turn. */
+static void messages_leave_in_order(void **state)
+{
+    static const char data[BYTES];
+    static const uint32_t order[] = {7, 9, 3, 5, 3, 0};
+    static const uint32_t leaves[] = {0, 5, 2, 4, 3, 1};
+    stub_net_t *stub = stub_net_create();
+    sent_t sents[6] = {{0, R2_OK}};
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    lane->window_bytes = 1;
+    for (uint32_t i = 0; i < 6; ++i) {
+        post_at(stub, i, order[i], data, &sents[i]);
+    }
+    for (uint32_t i = 0; i < 6; ++i) {
+        for (uint32_t k = 0; k < 6; ++k) {
+            assert_int_equal(sents[leaves[k]].done, k < i);
+        }
+        acknowledge(stub, lane);
+        lane->window_bytes = 1;
+        r2_link_push(stub->link);
+    }
+    assert_null(stub->link->messages);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_complete_while_messages_are_given_up),
+        cmocka_unit_test(messages_leave_in_order),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

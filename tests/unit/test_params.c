@@ -193,12 +193,46 @@ static void environment(void **state)
     unsetenv("OMPI_MCA_coll_r2_parking_bytes");
 }
 
+/* A second name sets the same value, in the same range; the first name goes before it. */
+static void synonyms(void **state)
+{
+    size_t count;
+    const r2_param_synonym_t *table = r2_params_synonyms(&count);
+    r2_params_t params = fresh();
+    char text[256] = "";
+
+    (void) state;
+    assert_true(count >= 2);
+    for (size_t i = 0; i < count; ++i) {
+        r2_params_t other = fresh();
+
+        assert_int_equal(r2_params_set(&params, table[i].name, "4321"), R2_OK);
+        assert_int_equal(r2_params_set(&other, table[i].stands_for, "4321"), R2_OK);
+        assert_int_equal(r2_params_set(&params, table[i].name, "1"), R2_ERR_PARAM);
+        assert_int_equal(r2_params_set(&params, table[i].stands_for, "4321"), R2_OK);
+    }
+    assert_int_equal(params.failure_timeout_ms, 4321);
+    assert_int_equal(params.no_path_timeout_ms, 4321);
+    setenv("OMPI_MCA_coll_r2_failure_timeout", "70", 1);
+    assert_int_equal(r2_params_from_env(&params, text, sizeof(text)), R2_OK);
+    assert_int_equal(params.failure_timeout_ms, 70);
+    setenv("OMPI_MCA_coll_r2_failure_timeout_ms", "90", 1);
+    assert_int_equal(r2_params_from_env(&params, text, sizeof(text)), R2_OK);
+    assert_int_equal(params.failure_timeout_ms, 90);
+    setenv("OMPI_MCA_coll_r2_failure_timeout", "7s", 1);
+    assert_int_equal(r2_params_from_env(&params, text, sizeof(text)), R2_ERR_PARAM);
+    assert_non_null(strstr(text, "OMPI_MCA_coll_r2_failure_timeout=7s"));
+    unsetenv("OMPI_MCA_coll_r2_failure_timeout");
+    unsetenv("OMPI_MCA_coll_r2_failure_timeout_ms");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_good), cmocka_unit_test(ranges), cmocka_unit_test(suffixes),
         cmocka_unit_test(nonsense),          cmocka_unit_test(names),  cmocka_unit_test(relations),
         cmocka_unit_test(environment),
+        cmocka_unit_test(synonyms),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

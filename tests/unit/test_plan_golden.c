@@ -32,6 +32,11 @@ static const struct {
     {R2_COLL_REDUCE_SCATTER_BLOCK, "reduce_scatter_block", true},
     {R2_COLL_BCAST, "bcast", false},
     {R2_COLL_BARRIER, "barrier", false},
+    {R2_COLL_REDUCE, "reduce", false},
+    {R2_COLL_SCAN, "scan", false},
+    {R2_COLL_GATHER, "gather", true},
+    {R2_COLL_SCATTER, "scatter", true},
+    {R2_COLL_ALLTOALL, "alltoall", true},
 };
 
 /* What decides besides the length. */

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "plan/kinds.h"
 #include "plan/layout.h"
 #include "schedule_cases.h"
 
@@ -86,7 +87,7 @@ static void check_case(const r2_case_t *one, int32_t size)
     const uint64_t ranks = (uint64_t) size;
     const uint64_t counts[] = {0, 1, ranks - 1, ranks, ranks + 1, 3 * ranks + 2, 20 * ranks + 7};
     const uint64_t elements[] = {1, 4, 12};
-    const bool per_rank = R2_COLL_ALLREDUCE != one->kind && R2_COLL_BCAST != one->kind;
+    const bool per_rank = r2_case_per_rank(one->kind);
     uint32_t combination = (uint32_t) (one - cases) * 1000;
 
     for (size_t c = 0; c < r2_array_count(counts); c++) {
@@ -123,7 +124,7 @@ static void test_long_vectors(void **state)
     for (size_t i = 0; i < r2_array_count(cases); i++) {
         for (size_t s = 0; s < r2_array_count(sizes); s++) {
             uint64_t count = 3001 * (uint64_t) (sizes[s] > 8 && !run_all ? 1 : 5);
-            bool per_rank = R2_COLL_ALLREDUCE != cases[i].kind && R2_COLL_BCAST != cases[i].kind;
+            bool per_rank = r2_case_per_rank(cases[i].kind);
             r2_plan_input_t input;
             r2_uneven_t uneven;
 
@@ -146,9 +147,10 @@ static void test_every_root(void **state)
             for (size_t i = 0; i < r2_array_count(cases); i++) {
                 r2_plan_input_t input = r2_case_input(&cases[i], size, 67, 4);
 
-                if (R2_COLL_BCAST == input.kind) {
+                if (r2_kind(input.kind)->rooted) {
                     input.root = root;
                     check(&input, 0);
+                    check(&input, UINT64_MAX);
                 }
             }
         }
@@ -183,6 +185,39 @@ static void test_huge_element(void **state)
         r2_case_uneven(&input, &uneven, 4, false);
         check(&input, 0);
         check(&input, UINT64_MAX);
+    }
+}
+
+/** However long blocks are: no message that moves data is longer than what may be packed. */
+static void test_messages_are_bounded(void **state)
+{
+    const uint64_t lengths[] = {1 << 20, (uint64_t) 1 << 30, (uint64_t) 3 << 31};
+    const int32_t sizes[] = {2, 5, 65};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases) * r2_array_count(lengths); i++) {
+        const r2_case_t *one = &cases[i % r2_array_count(cases)];
+        const r2_kind_t *kind = r2_kind(one->kind);
+
+        for (size_t s = 0; !kind->reduces && R2_SPAN_EDGES != kind->span && s < r2_array_count(sizes);
+             s++) {
+            const uint64_t count = lengths[i / r2_array_count(cases)];
+            r2_plan_input_t input = r2_case_input(one, sizes[s], count, 1);
+            r2_schedule_t schedule;
+            r2_uneven_t uneven;
+
+            input.chunk_min_bytes = 8192;
+            input.message_max_bytes = 1 << 21;
+            r2_case_uneven(&input, &uneven, count, false);
+            assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
+            for (uint32_t k = 0; k < schedule.row_count; k++) {
+                const r2_row_t *row = &schedule.rows[k];
+
+                assert_true(R2_ROW_SEND != row->kind || R2_BUF_SCRATCH == row->src.buf ||
+                            row->bytes <= input.message_max_bytes);
+            }
+            r2_schedule_fini(&schedule);
+        }
     }
 }
 
@@ -235,7 +270,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_case),    cmocka_unit_test(test_long_vectors),
         cmocka_unit_test(test_every_root),    cmocka_unit_test(test_not_commutative),
-        cmocka_unit_test(test_huge_element),  cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_huge_element),  cmocka_unit_test(test_messages_are_bounded),
+         cmocka_unit_test(test_digest),
         cmocka_unit_test(test_bad_arguments),
     };
 

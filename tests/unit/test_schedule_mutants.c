@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "plan/kinds.h"
 #include "schedule_cases.h"
 
 /** Breaks a schedule at a row. @return false: not possible at this row. */
@@ -163,6 +164,7 @@ static bool swap_received(r2_check_job_t *job, int32_t rank, uint32_t at)
     for (uint32_t i = at + 1; i < job->schedules[rank].row_count; i++) {
         if (R2_ROW_RECV == rows[at].kind && R2_ROW_RECV == rows[i].kind &&
             rows[at].bytes == rows[i].bytes && rows[at].tag == rows[i].tag &&
+            0 != memcmp(&rows[at].dst, &rows[i].dst, sizeof(rows[i].dst)) &&
             R2_COLL_BARRIER != job->inputs[rank].kind) {
             const r2_region_t dst = rows[at].dst;
 
@@ -216,10 +218,11 @@ static bool change_digest(r2_check_job_t *job, int32_t rank, uint32_t at)
     return 0 == at;
 }
 
+/** Where a rank knows its own messages only, chunks are its own matter, too. */
 static bool change_chunk(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
     job->schedules[rank].chunk_bytes++;
-    return 0 == at;
+    return 0 == at && R2_SPAN_EDGES != r2_kind(job->inputs[rank].kind)->span;
 }
 
 static bool take_scratch(r2_check_job_t *job, int32_t rank, uint32_t at)

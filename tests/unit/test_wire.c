@@ -95,6 +95,8 @@ static void kinds_have_their_numbers(void **state)
     assert_int_equal(R2_WIRE_LANE_DOWN, 7);
     assert_int_equal(R2_WIRE_PING, 8);
     assert_int_equal(R2_WIRE_ABORT, 9);
+    assert_int_equal(R2_WIRE_NOTICE, 10);
+    assert_int_equal(R2_WIRE_RELAY, 11);
     assert_false(r2_wire_sequenced(R2_WIRE_ACK));
     assert_true(r2_wire_sequenced(R2_WIRE_DATA));
     assert_true(r2_wire_sequenced(R2_WIRE_PING));
@@ -156,6 +158,10 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 9);
     REFUSED(header.kind = R2_WIRE_ABORT; header.length = 15);
     REFUSED(header.kind = R2_WIRE_ABORT; header.length = 17);
+    REFUSED(header.kind = R2_WIRE_RELAY; header.length = 15);
+    REFUSED(header.kind = R2_WIRE_RELAY; header.length = 16; header.hop = 2);
+    REFUSED(header.kind = R2_WIRE_NOTICE; header.length = 0);
+    REFUSED(header.kind = R2_WIRE_NOTICE; header.length = R2_NOTICE_BYTES_MAX + 1);
 #undef REFUSED
 }
 

@@ -1,0 +1,234 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Random jobs with random faults on the lab: campaign.py [--seed S] [--runs N] [--print]
+
+Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every result
+(fault_driver.c), that the job ends, what memory it took, and that no verdict blames a part that nothing was done
+to. The draw is the same for equal seeds; when exactly a fault hits is up to the machine.
+"""
+
+import argparse
+import glob
+import json
+import os
+import random
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+import faultlab
+from faultlab import LAB, RAILS, WORK, Job, down, fault, heal_all
+from labtest import r2lab
+
+KINDS = ("float", "int", "gather,", "gatherv", "scatter", "bcast", "barrier", "mixed", "comms")
+RATES = ("1%", "5%", "10%", "30%", "60%")
+LOSSES = ("0.1%", "1%", "5%", "10%")
+LAB_HOSTS = 4
+MEMORY_BYTES = 128 << 20    # of a process with MPI and r2's bounds (docs/measurements.md), without its buffers
+BUFFERS = 20                # vectors that the job itself holds, at most
+PARKING_BYTES = 262144      # default of parking_bytes, for each peer; and for the service thread 4 MiB
+HARMLESS = ("healthy", "peer_busy", "peer_silent")
+
+
+def wide(dice, low, high):
+    """A number whose logarithm is evenly distributed."""
+    return round(low * (high / low) ** dice.random())
+
+
+class Draw:
+    """What one seed stands for."""
+
+    def __init__(self, seed):
+        dice = random.Random("r2 campaign %d" % seed)
+        self.seed = seed
+        self.hosts = dice.choice((2, 3, 4, 4, 4))
+        self.ppn = dice.choice((1, 1, 1, 2))
+        self.bytes = wide(dice, 64, 4 << 20) // 64 * 64
+        self.kinds = dice.sample(KINDS, dice.randint(1, 4))
+        self.params = self.draw_params(dice, bool({"float", "mixed"} & set(self.kinds)))
+        self.events = []    # (seconds, words of r2lab fault) or (seconds, signal, rank)
+        self.faulted = set()
+        for _ in range(dice.choice((0, 1, 1, 2, 2, 3, 4))):
+            self.draw_fault(dice)
+        self.events.sort(key=lambda event: event[0])
+
+    @staticmethod
+    def draw_params(dice, floats):
+        """Parameters that differ from the defaults. Sums of floats have equal bits all through the job, so with
+        them no algorithm by name whose order of reduction depends on the rails."""
+        algorithms = ("direct", "exchange", "weighted", "recursive-doubling", "ring", *(() if floats else ("r2",)))
+        choices = {
+            "chunk_max_bytes": (8192, 32768), "heal_min_ms": (20, 100, 500), "failure_timeout_ms": (30, 100),
+            "async_progress": (1,), "scratch_bytes": (65536, 1 << 20), "copy_max_bytes": (0, 1000),
+            "replay_bytes": (0, 20000), "allreduce_algorithm": algorithms,
+            "allgather_algorithm": ("bruck", "ring", "direct"), "bcast_algorithm": ("binomial", "scatter-allgather"),
+            "oob_nics": ("rail0", "mgmt0"), "flap_max_ms": (1000,),
+        }
+        return {name: dice.choice(values) for name, values in choices.items() if dice.random() < 0.2}
+
+    def draw_fault(self, dice):
+        """One fault with its end, or several."""
+        begin, length = dice.uniform(0, 1.5), 0.01 * 150 ** dice.random()
+        kind = dice.choice(("down", "down", "switch", "drop", "drop", "drop-in", "drop-out", "rate", "loss", "stop",
+                            "flap", "host"))
+        host, rail = dice.randrange(self.hosts), dice.randrange(RAILS)
+        if kind == "stop":
+            rank = dice.randrange(self.hosts * self.ppn)
+            self.events += [(begin, signal.SIGSTOP, rank), (begin + length, signal.SIGCONT, rank)]
+            return
+        rails = range(RAILS) if kind == "host" else dice.sample(range(RAILS), dice.choice((1, 1, 1, 2)))
+        hosts = [host] if dice.random() < 0.8 else sorted({host, dice.randrange(self.hosts)})
+        what = {"switch": ("--at", "switch", "down"), "rate": ("rate=" + dice.choice(RATES),),
+                "loss": ("loss=" + dice.choice(LOSSES),), "flap": (dice.choice(("down", "drop")),),
+                "host": (dice.choice(("down", "drop")),)}.get(kind, (kind,))
+        where = (",".join("h%d" % h for h in hosts), ",".join("rail%d" % r for r in rails))
+        self.faulted |= {(h, r) for h in hosts for r in rails}
+        for turn in range(dice.randint(2, 6) if kind == "flap" else 1):
+            at = begin + turn * length / 3
+            self.events += [(at, (*what, *where)), (at + length / (6 if kind == "flap" else 1), ("heal", *where))]
+
+    def text(self):
+        """For people."""
+        lines = ["seed %d: %d hosts x %d ranks, %d bytes, %s, %s" % (
+            self.seed, self.hosts, self.ppn, self.bytes, " ".join(k.strip(",") for k in self.kinds),
+            " ".join("%s=%s" % pair for pair in self.params.items()) or "default parameters")]
+        for at, *what in self.events:
+            lines.append("  %.3f s %s" % (at, " ".join(what[0]) if isinstance(what[0], tuple) else
+                                          "%s rank %d" % (what[0].name, what[1])))
+        return "\n".join(lines)
+
+
+class Run:
+    """One draw under way."""
+
+    def __init__(self, draw):
+        self.draw = draw
+        self.events = "%s/seed%d.%%h.%%r" % (WORK, draw.seed)
+        faultlab.HOSTS = draw.hosts * draw.ppn
+        words = ["--mca", "coll_r2_event_file", self.events, "--map-by", "slot", "--host",
+                 ",".join("%s-h%d:%d" % (LAB, h, draw.ppn) for h in range(draw.hosts))]
+        for name, value in draw.params.items():
+            words += ["--mca", "coll_r2_" + name, str(value)]
+        self.job = Job("--mix", ",".join(k.strip(",") for k in draw.kinds) + ",", "--bytes", max(64, draw.bytes),
+                       mpirun=words, expect=False)
+
+    def go(self):
+        """The whole draw; raises AssertionError."""
+        job = self.job
+        job.begin()
+        pids = job.pids()
+        start = time.monotonic()
+        for at, *what in self.draw.events:
+            time.sleep(max(0, start + at - time.monotonic()))
+            if isinstance(what[0], tuple):
+                fault(*what[0])
+            else:
+                os.kill(pids[what[1]], what[0])
+        heal_all()
+        job.iterations(2)
+        job.open("stop")
+        job.wait("gate finalize")
+        self.memory(pids)
+        job.finish()
+        self.blames()
+
+    def memory(self, pids):
+        """Bounds of what a process takes, and of what waits in it."""
+        parked = self.job.status["parked_bytes_max"]
+        bound = len(pids) * 2 * PARKING_BYTES + (4 << 20)
+        assert parked <= bound, "%d bytes parked, bound %d" % (parked, bound)
+        for rank, pid in pids.items():
+            with open("/proc/%d/status" % pid, encoding="ascii") as file:
+                peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) << 10
+            bound = MEMORY_BYTES + BUFFERS * self.draw.bytes
+            assert peak <= bound, "rank %d took %d bytes, bound %d" % (rank, peak, bound)
+
+    def lines(self):
+        """All events of all ranks."""
+        found = []
+        for name in glob.glob(self.events.replace("%h", "*").replace("%r", "*")):
+            with open(name, encoding="utf8") as file:
+                found += [json.loads(line) for line in file]
+        return found
+
+    def blames(self):
+        """No verdict names a part that nothing was done to."""
+        for e in self.lines():
+            assert e["event"] != "lost", "events were lost: %s" % e
+            if e["event"] != "verdict" or e["verdict"] in HARMLESS:
+                continue
+            named = {(int(e[key][-1]), e.get("rail")) for key in ("blamed", "other") if e.get(key)}
+            assert named & self.draw.faulted, "a healthy part is blamed: %s" % e
+
+    def close(self):
+        """Nothing is left of it."""
+        for pid in self.job.ranks().values() if self.job.child.poll() is None else ():
+            os.kill(pid, signal.SIGCONT)
+        self.job.kill()
+        heal_all()
+        Job.all.remove(self.job)
+
+
+def run_one(draw, sums):
+    """One draw. @return why it failed, or None."""
+    run = Run(draw)
+    try:
+        run.go()
+        return None
+    except (AssertionError, OSError, RuntimeError) as why:
+        return "%s: %s" % (type(why).__name__, why)
+    finally:
+        for name in ("iteration", "lanes_failed", "resent_chunks", "relayed_packets"):
+            sums[name] = sums.get(name, 0) + run.job.status.get(name, 0)
+        sums["verdicts"] = sums.get("verdicts", 0) + sum(e["event"] == "verdict" for e in run.lines())
+        run.close()
+
+
+def campaign(options):
+    """All draws on one lab. @return number of those that failed."""
+    failed, sums, start = 0, {}, time.monotonic()
+    r2lab("up", "--name", LAB, "--hosts", LAB_HOSTS, "--rails", RAILS, "--rate", "100mbit")
+    for seed in range(options.seed, options.seed + options.runs):
+        draw = Draw(seed)
+        why = run_one(draw, sums)
+        if why is not None:
+            failed += 1
+            print("seed %d failed: %s\n%s" % (seed, why, draw.text()), flush=True)
+        elif options.verbose:
+            print(draw.text(), flush=True)
+        if why is None or not options.keep:
+            for name in glob.glob("%s/seed%d.*" % (WORK, seed)):
+                os.unlink(name)
+    print("# %d draws from seed %d, %d failed, %.0f s; %s" % (
+        options.runs, options.seed, failed, time.monotonic() - start,
+        ", ".join("%s %d" % pair for pair in sums.items())))
+    print("%d passed, %d failed" % (options.runs - failed, failed))
+    return failed
+
+
+def main():
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--print", action="store_true", help="show the draws, run nothing")
+    parser.add_argument("--verbose", action="store_true", help="show the draws that passed, too")
+    parser.add_argument("--keep", action="store_true", help="keep the files of draws that failed (R2_KEEP=1 as well)")
+    options = parser.parse_args()
+    if options.print:
+        for seed in range(options.seed, options.seed + options.runs):
+            print(Draw(seed).text())
+        return 0
+    if os.geteuid() != 0:
+        print("the campaign on the lab needs root")
+        return 77
+    try:
+        return 1 if campaign(options) else 0
+    finally:
+        down()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Training with mpi4py over r2: the same losses, to the last bit, with a rail killed in the middle."""
+
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from labtest import R2LAB, TOP, r2lab, run_all
+
+LAB = "ex%d" % os.getpid()
+BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
+STACK = ("-n", "4", "--mca", "pml", "ob1", "--mca", "btl", "r2,self", "--mca", "coll", "r2",
+         "-x", "OPENBLAS_NUM_THREADS=1")
+
+
+def train(*words, faults=()):
+    """Lines of a training; faults: at which line to do what."""
+    child = subprocess.Popen(
+        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "80", *STACK,
+         sys.executable, TOP + "/examples/sgd.py", *words],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    lines = []
+    for line in child.stdout:
+        lines.append(line)
+        for number, *fault in faults:
+            if number == len(lines):
+                r2lab("fault", "--name", LAB, *fault)
+    assert child.wait() == 0, "".join(lines)
+    assert lines and lines[-1].startswith("weights") and "NOT" not in lines[-1], "".join(lines)
+    return lines
+
+
+def compare(*words):
+    """A healthy run against one with rails that die and come back."""
+    healthy = train(*words)
+    broken = train(*words, faults=((4, "down", "h1", "rail2"), (8, "drop", "h0", "rail1"),
+                                   (14, "heal", "all", "all")))
+    assert healthy == broken, "".join(healthy + ["--\n"] + broken)
+    losses = [float.fromhex(line.split()[3]) for line in healthy[:-1]]
+    assert losses[-1] < losses[0], "nothing was learnt"
+    return ", loss %.3f to %.3f" % (losses[0], losses[-1])
+
+
+def test_floats():
+    """gradients as floats"""
+    return compare("--steps", "18")
+
+
+def test_halves():
+    """gradients as 16-bit floats with an operation of the program"""
+    return compare("--steps", "18", "--half")
+
+
+def down():
+    """Takes the lab down."""
+    r2lab("down", "--name", LAB)
+
+
+def main():
+    """Raises the lab, runs the tests."""
+    for module in ("mpi4py", "numpy"):
+        if subprocess.run([sys.executable, "-c", "import " + module], check=False,
+                          stderr=subprocess.DEVNULL).returncode != 0:
+            print("python3-%s is not installed" % module)
+            return 77
+    r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 4, "--rate", "100mbit")
+    return run_all([test_floats, test_halves], lambda: None, down)
+
+
+sys.exit(main())

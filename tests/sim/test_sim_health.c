@@ -1,0 +1,230 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What ranks know of broken rails, and that they change plans together: simulated jobs.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "scenario.h"
+
+#define MACHINE "hosts 4; rails 4; rate 12500000; latency 50us; jitter 20us; seed 7;"
+#define TRAFFIC "coll allreduce f64 60000 times=12;"
+
+static scenario_result_t run(const char *source)
+{
+    scenario_result_t result;
+
+    assert_true(scenario_check(source, &result));
+    assert_int_equal(result.errors, 0);
+    return result;
+}
+
+/* A fault of one NIC at 100 ms and its repair at 1 s: all ranks know of both. */
+static void known_by_all(const char *fault, const char *repair, const char *extra)
+{
+    char source[1024];
+
+    snprintf(source, sizeof(source),
+             MACHINE "%s at 100ms %s; at 1s %s; expect-map h1 rail2 0 at 900ms;"
+                     "expect-map h1 rail2 16 at 6s; expect-map h0 rail2 16 at 900ms;"
+                     "coll allreduce f64 60000 times=20; compute 2s; " TRAFFIC "compute 4s;" TRAFFIC,
+             extra, fault, repair);
+    run(source);
+}
+
+static void carrier_loss_is_known_by_all(void **state)
+{
+    (void) state;
+    known_by_all("down h1 rail2", "up h1 rail2", "");
+}
+
+static void silent_drops_are_known_by_all(void **state)
+{
+    (void) state;
+    known_by_all("drop h1 rail2", "pass h1 rail2", "");
+    known_by_all("drop-in h1 rail2", "pass h1 rail2", "");
+    known_by_all("drop-out h1 rail2", "pass h1 rail2", "");
+}
+
+static void notices_may_get_lost(void **state)
+{
+    (void) state;
+    known_by_all("drop h1 rail2", "pass h1 rail2", "post-loss 100;");
+    known_by_all("drop h1 rail2", "pass h1 rail2", "post-loss 40; post-twice 30; post-delay 20ms;");
+    known_by_all("down h1 rail2", "up h1 rail2",
+                 "at 0ms post-cut h0; at 0ms post-cut h1; at 0ms post-cut h2; at 0ms post-cut h3;");
+}
+
+/* All ranks change plans at the same calls, and every sum has the bits of the healthy run. */
+static void plans_change_together_and_bits_stay(void **state)
+{
+    static const char program[] = "coll allreduce f64 120000 times=30; coll allreduce f64 100 times=5;"
+                                  "coll allreduce f64 120000 nb times=12; wait;"
+                                  "coll allgather f64 3000 times=5; coll reduce-scatter f64 3000 times=5;"
+                                  "compute 2s; coll allreduce f64 120000 times=20;";
+    char source[1024];
+    scenario_result_t healthy, broken;
+
+    (void) state;
+    snprintf(source, sizeof(source), MACHINE "%s", program);
+    healthy = run(source);
+    assert_int_equal(healthy.counters.merges, 0);
+    snprintf(source, sizeof(source), MACHINE "at 60ms down h1 rail2; at 900ms up h1 rail2; %s", program);
+    broken = run(source);
+    assert_int_equal(broken.digest, healthy.digest);
+    assert_true(broken.counters.epochs >= 8); /* four ranks: degraded, and healthy again */
+    assert_int_equal(broken.counters.epochs % 4, 0);
+    assert_int_equal(broken.counters.merges % 4, 0);
+}
+
+/* The parts of a series have one plan, whatever is agreed between them, and one outcome. */
+static void a_series_is_one_call(void **state)
+{
+    char source[1024];
+
+    (void) state;
+    for (uint32_t seed = 1; seed <= 4; seed++) {
+        for (uint32_t down_ms = 30; down_ms <= 45; down_ms += 15) {
+            snprintf(source, sizeof(source),
+                     MACHINE "seed %u; at %ums down h1 rail2; coll allreduce i64 60000 nb times=9;"
+                             "coll allreduce i64 100000 nb parts=12; coll allreduce i64 200 nb times=7; wait;"
+                             "coll allreduce i64 1000 times=20;",
+                     seed, down_ms);
+            run(source);
+        }
+        for (uint32_t host = 0; host <= 3; host += 3) {
+            snprintf(source, sizeof(source),
+                     MACHINE "seed %u; at 10ms down h%u rail2; coll reduce-scatter i64 6000 parts=40 times=2;"
+                             "coll allreduce i64 1000 times=20;",
+                     seed, host);
+            run(source);
+        }
+    }
+}
+
+static void a_stopped_process_is_no_verdict(void **state)
+{
+    (void) state;
+    run(MACHINE "at 60ms stop r2; at 10s cont r2; expect-map h2 rail0 16 at 9s; expect-map h2 rail3 16 at 11s;"
+                "coll allreduce f64 60000 times=30;");
+    run(MACHINE "compute 10s rank=1; expect-map h1 rail0 16 at 9s; coll allreduce f64 60000 times=10;");
+}
+
+static void a_healthy_job_says_nothing(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    result = run(MACHINE "coll allreduce f64 60000 times=30; compute 1s; coll barrier i64 0 times=10;");
+    assert_int_equal(result.counters.notices_sent, 0);
+    assert_int_equal(result.counters.probes_sent, 0);
+    assert_int_equal(result.counters.verdicts, 0);
+}
+
+/* Processes do not start at the same time. */
+static void a_late_start_is_no_news(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    result = run(MACHINE "at 0ms stop r2; at 1500ms cont r2; coll allreduce f64 60000 times=5;");
+    assert_int_equal(result.counters.notices_sent, 0);
+    assert_int_equal(result.counters.probes_sent, 0);
+    assert_int_equal(result.counters.verdicts, 0);
+}
+
+/* A rail at 10 or 50 % of its rate: within 1 s everybody knows, and 2 s after its repair again. */
+static void slow_rails_are_measured(void **state)
+{
+    static const struct {
+        const char *rate, *capacity, *coll;
+    } worlds[] = {
+        {"1250000", "1-6", "coll allreduce f64 500000 times=24"},
+        {"1250000", "1-7", "coll allreduce f64 120000 times=90"}, /* calls of 40 ms */
+        {"6250000", "6-11", "coll allreduce f64 500000 times=28"},
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+        char source[1024];
+
+        snprintf(source, sizeof(source),
+                 MACHINE "at 100ms rate h1 rail2 %s; at 2s rate h1 rail2 12500000;"
+                         "expect-map h1 rail2 %s at 1100ms; expect-map h1 rail2 %s at 1900ms;"
+                         "expect-map h1 rail2 16 at 4s; %s",
+                 worlds[i].rate, worlds[i].capacity, worlds[i].capacity, worlds[i].coll);
+        run(source);
+    }
+}
+
+/* Probes get lost in the full queues of a slow rail; what its lanes deliver shows that it is not dead. */
+static void slow_rails_are_not_dead(void **state)
+{
+    static const char *const rates[] = {"1250000", "600000"};
+    char source[2048];
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+        int end = snprintf(source, sizeof(source),
+                           MACHINE "probe-loss 100; at 100ms rate h1 rail2 %s;"
+                                   "coll allreduce f64 500000 times=24;", rates[i]);
+
+        for (int ms = 150; ms < 1200; ms += 50) {
+            end += snprintf(source + end, sizeof(source) - (size_t) end,
+                            "expect-map h1 rail2 1-16 at %dms;", ms);
+        }
+        run(source);
+    }
+}
+
+/* Processes that are late, stopped, or compute have no slow rails, nor have those that wait for them. */
+static void late_processes_have_no_slow_rails(void **state)
+{
+    static const char *const worlds[] = {
+        "jitter 10ms; coll allreduce f64 250000 times=12;",
+        "jitter 3ms; coll allreduce f64 500000 times=8;",
+        "at 100ms stop r1; at 400ms cont r1; at 600ms stop r1; at 680ms cont r1; at 800ms stop r3;"
+        "at 830ms cont r3; coll allreduce f64 500000 times=10;",
+        "coll allreduce f64 500000 times=5; compute 150ms rank=1; coll allreduce f64 500000 times=2;"
+        "compute 30ms rank=2; coll allreduce f64 500000 times=5; compute 10ms rank=0;"
+        "coll bcast f64 500000 times=10; coll allgather f64 200000 times=10;",
+        "ppn 2; jitter 2ms; coll allreduce f64 500000 times=6;",
+    };
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+        char source[1024];
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source), MACHINE "%s", worlds[i]);
+        result = run(source);
+        assert_int_equal(result.counters.map_changes, 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(carrier_loss_is_known_by_all),
+        cmocka_unit_test(silent_drops_are_known_by_all),
+        cmocka_unit_test(notices_may_get_lost),
+        cmocka_unit_test(plans_change_together_and_bits_stay),
+        cmocka_unit_test(a_series_is_one_call),
+        cmocka_unit_test(a_stopped_process_is_no_verdict),
+        cmocka_unit_test(a_healthy_job_says_nothing),
+        cmocka_unit_test(a_late_start_is_no_news),
+        cmocka_unit_test(slow_rails_are_measured),
+        cmocka_unit_test(slow_rails_are_not_dead),
+        cmocka_unit_test(late_processes_have_no_slow_rails),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

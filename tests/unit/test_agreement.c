@@ -1,0 +1,269 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Agreement: whatever the order of completion, all ranks merge before the same calls.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "base/util.h"
+#include "health/agreement.h"
+
+#define CALLS 400u
+
+typedef struct program {
+    bool carrying[CALLS], blocking[CALLS], outcome[CALLS];
+} program_t;
+
+static void draw_program(r2_prng_t *prng, program_t *program)
+{
+    uint64_t kinds = r2_prng_below(prng, 3); /* all blocking, all nonblocking, both */
+    uint64_t dirty = 1 + r2_prng_below(prng, 30);
+
+    for (uint32_t i = 0; i < CALLS; i++) {
+        program->carrying[i] = r2_prng_below(prng, 5) > 0;
+        program->blocking[i] = 0 == kinds || (2 == kinds && r2_prng_below(prng, 2) > 0);
+        program->outcome[i] = program->carrying[i] && 0 == r2_prng_below(prng, dirty);
+    }
+}
+
+/* One rank: starts and completes calls in an order of its own, as far as MPI allows. */
+static void run_rank(r2_prng_t *prng, const program_t *program, bool *merges_p)
+{
+    r2_agreement_t agreement;
+    bool open[CALLS] = {false};
+    uint32_t next = 0, under_way = 0;
+
+    memset(&agreement, 0, sizeof(agreement));
+    memset(merges_p, 0, CALLS * sizeof(*merges_p));
+    while (next < CALLS || under_way > 0) {
+        bool must_wait = next > 0 && program->blocking[next - 1] && open[next - 1];
+        uint32_t pick;
+
+        if (next < CALLS && !must_wait && r2_agreement_ready(&agreement) &&
+            r2_prng_below(prng, 2) > 0) {
+            uint64_t number = r2_agreement_start(&agreement, program->carrying[next],
+                                                 program->blocking[next], &merges_p[next]);
+
+            assert_int_equal(number, next);
+            open[next++] = true;
+            under_way++;
+            continue;
+        }
+        if (0 == under_way) {
+            assert_true(r2_agreement_ready(&agreement));
+            continue;
+        }
+        do {
+            pick = (uint32_t) r2_prng_below(prng, next);
+        } while (!open[pick]);
+        open[pick] = false;
+        under_way--;
+        r2_agreement_complete(&agreement, pick, program->outcome[pick]);
+    }
+}
+
+static void all_ranks_merge_before_the_same_calls(void **state)
+{
+    r2_prng_t prng;
+    program_t program;
+    bool first[CALLS], other[CALLS];
+    uint32_t merges = 0;
+
+    (void) state;
+    r2_prng_seed(&prng, 20);
+    for (uint32_t run = 0; run < 300; run++) {
+        draw_program(&prng, &program);
+        run_rank(&prng, &program, first);
+        for (uint32_t rank = 0; rank < 4; rank++) {
+            run_rank(&prng, &program, other);
+            assert_memory_equal(first, other, sizeof(first));
+        }
+        for (uint32_t i = 0; i < CALLS; i++) {
+            merges += first[i];
+            assert_false(first[i] && !program.carrying[i]);
+        }
+    }
+    assert_true(merges > 1000);
+}
+
+/* ---- all interleavings of starting and completing, for programs of a few calls */
+
+#define FEW      11u /* more than R2_AGREEMENT_AHEAD, so that outcomes leave the window */
+#define COMPLETE (1u << FEW)
+
+/** What a rank can have done: calls 0 .. next - 1 started, those of the mask complete. */
+typedef struct few {
+    bool carrying[FEW], blocking[FEW], outcome[FEW];
+    bool seen[FEW + 1][COMPLETE];
+    r2_agreement_t reached[FEW + 1][COMPLETE]; /* equal whichever way led there */
+    int merge[FEW];                            /* -1: not started yet */
+    uint32_t states, ends;
+} few_t;
+
+static void few_visit(few_t *few, uint32_t next, uint32_t mask, const r2_agreement_t *agreement)
+{
+    const bool must_wait = next > 0 && few->blocking[next - 1] && 0 == (mask >> (next - 1) & 1);
+    bool moved = false;
+
+    if (few->seen[next][mask]) {
+        assert_memory_equal(&few->reached[next][mask], agreement, sizeof(*agreement));
+        return;
+    }
+    few->seen[next][mask] = true;
+    few->reached[next][mask] = *agreement;
+    few->states++;
+    if (next < FEW && !must_wait && r2_agreement_ready(agreement)) {
+        r2_agreement_t after = *agreement;
+        bool merge;
+
+        assert_int_equal(next, r2_agreement_start(&after, few->carrying[next], few->blocking[next], &merge));
+        assert_true(few->merge[next] < 0 || few->merge[next] == merge);
+        few->merge[next] = merge;
+        few_visit(few, next + 1, mask, &after);
+        moved = true;
+    }
+    for (uint32_t i = 0; i < next; i++) {
+        if (0 == (mask >> i & 1)) {
+            r2_agreement_t after = *agreement;
+
+            r2_agreement_complete(&after, i, few->outcome[i]);
+            few_visit(few, next, mask | 1u << i, &after);
+            moved = true;
+        }
+    }
+    few->ends += FEW == next && COMPLETE - 1 == mask;
+    assert_true(moved || FEW == next); /* nobody waits for ever */
+}
+
+/* Bits of the three numbers: what each call is. @return merges. */
+static uint32_t few_run(few_t *few, uint32_t carrying, uint32_t blocking, uint32_t outcome)
+{
+    const r2_agreement_t fresh = {0};
+    uint32_t merges = 0, since = UINT32_MAX;
+
+    memset(few->seen, 0, sizeof(few->seen));
+    few->ends = 0;
+    for (uint32_t i = 0; i < FEW; i++) {
+        few->carrying[i] = 0 != (carrying >> i & 1);
+        few->blocking[i] = 0 != (blocking >> i & 1);
+        few->outcome[i] = few->carrying[i] && 0 != (outcome >> i & 1);
+        few->merge[i] = -1;
+    }
+    few_visit(few, 0, 0, &fresh);
+    assert_int_equal(few->ends, 1);
+    for (uint32_t i = 0; i < FEW; i++) {
+        assert_true(!few->merge[i] || few->carrying[i]);
+        /* a merge answers an outcome of a blocking call, or of one that left the window */
+        for (uint32_t k = 0; 0 == merges && few->merge[i] && k < i; k++) {
+            if (few->outcome[k] && (few->blocking[k] || k + R2_AGREEMENT_AHEAD <= i)) {
+                since = r2_min(since, k);
+            }
+        }
+        merges += few->merge[i];
+        assert_true(0 == merges || since < i);
+    }
+    return merges;
+}
+
+static void every_interleaving_merges_before_the_same_calls(void **state)
+{
+    few_t *few = calloc(1, sizeof(*few));
+    uint32_t merges = 0;
+    r2_prng_t prng;
+
+    (void) state;
+    assert_non_null(few);
+    r2_prng_seed(&prng, 7);
+    for (uint32_t outcome = 0; outcome < COMPLETE; outcome += 31) {
+        merges += few_run(few, COMPLETE - 1, 0, outcome);            /* all nonblocking */
+        merges += few_run(few, COMPLETE - 1, COMPLETE - 1, outcome); /* all blocking */
+    }
+    for (uint32_t run = 0; run < 150; run++) {
+        merges += few_run(few, (uint32_t) r2_prng_below(&prng, COMPLETE),
+                          (uint32_t) r2_prng_below(&prng, COMPLETE),
+                          (uint32_t) r2_prng_below(&prng, COMPLETE));
+    }
+    assert_true(merges > 200);
+    assert_true(few->states > 50000);
+    free(few);
+}
+
+static void a_blocking_outcome_counts_at_the_next_call(void **state)
+{
+    r2_agreement_t agreement = {0};
+    bool merge = true;
+
+    (void) state;
+    assert_int_equal(r2_agreement_start(&agreement, true, true, &merge), 0);
+    assert_false(merge);
+    assert_false(r2_agreement_ready(&agreement));
+    r2_agreement_complete(&agreement, 0, true);
+    assert_true(r2_agreement_ready(&agreement));
+    r2_agreement_start(&agreement, false, true, &merge);
+    assert_false(merge); /* only a carrying call proves that all ranks are there */
+    r2_agreement_start(&agreement, true, true, &merge);
+    assert_true(merge);
+}
+
+static void a_nonblocking_outcome_counts_a_window_later(void **state)
+{
+    r2_agreement_t agreement = {0};
+    bool merge;
+
+    (void) state;
+    for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; i++) {
+        assert_true(r2_agreement_ready(&agreement));
+        r2_agreement_start(&agreement, true, false, &merge);
+        assert_false(merge);
+    }
+    assert_false(r2_agreement_ready(&agreement)); /* posted further ahead: waits */
+    r2_agreement_complete(&agreement, 1, true);
+    assert_false(r2_agreement_ready(&agreement));
+    r2_agreement_complete(&agreement, 0, false);
+    assert_true(r2_agreement_ready(&agreement));
+    r2_agreement_start(&agreement, true, false, &merge);
+    assert_false(merge);
+    r2_agreement_start(&agreement, true, false, &merge);
+    assert_true(merge);
+}
+
+static void merges_of_a_flapping_rail_grow_rare(void **state)
+{
+    r2_agreement_t agreement = {0};
+    uint32_t early = 0, late = 0;
+    bool merge;
+
+    (void) state;
+    for (uint32_t i = 0; i < 20000; i++) {
+        r2_agreement_start(&agreement, true, true, &merge);
+        r2_agreement_complete(&agreement, i, true);
+        early += merge && i < 1000;
+        late += merge && i >= 19000;
+    }
+    assert_in_range(early, 5, 50);
+    assert_in_range(late, 3, 5);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_ranks_merge_before_the_same_calls),
+        cmocka_unit_test(every_interleaving_merges_before_the_same_calls),
+        cmocka_unit_test(a_blocking_outcome_counts_at_the_next_call),
+        cmocka_unit_test(a_nonblocking_outcome_counts_a_window_later),
+        cmocka_unit_test(merges_of_a_flapping_rail_grow_rare),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,460 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Health machines of whole jobs in one process: verdicts, notices, spread, healing.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "health/notice.h"
+#include "health_world.h"
+
+#define WORLDS         1000 /* random ones */
+#define R2_NOBODY_HOST UINT32_MAX
+
+static fault_t *add_fault(world_t *world, fault_kind_t kind, uint32_t host, uint32_t rail)
+{
+    fault_t *fault = &world->faults[world->fault_count++];
+
+    *fault = (fault_t){.kind = kind, .host = host, .rail = rail, .from_ns = world->now_ns,
+                       .to_ns = R2_NEVER_NS};
+    return fault;
+}
+
+static const r2_health_entry_t *entry_at(const world_t *world, uint32_t rank, uint32_t host, uint32_t rail)
+{
+    return r2_health_map_entry(r2_health_map(world->machines[rank].health), host, rail);
+}
+
+static void expect_right(world_t *world)
+{
+    const char *wrong = world_wrong(world);
+
+    if (NULL != wrong) {
+        fail_msg("%s", wrong);
+    }
+    assert_int_equal(world->unfair, 0);
+}
+
+static bool sleeps(const world_t *world)
+{
+    uint32_t rank;
+
+    for (rank = 0; rank < world->rank_count; ++rank) {
+        if (R2_NEVER_NS != r2_health_deadline_ns(world->machines[rank].health)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void healthy_job_costs_nothing(void **state)
+{
+    world_t world;
+
+    (void) state;
+    world_init(&world, 5, 2, 2, 1);
+    world_run(&world, 2000);
+    assert_int_equal(world.notices + world.probes + world.beacons, 0);
+    assert_true(sleeps(&world));
+    expect_right(&world);
+    world_fini(&world);
+}
+
+/* One NIC in one direction: verdict, direction, version, and everything well after the repair. */
+static void nic_dies_and_heals(void **state)
+{
+    static const r2_direction_t directions[] = {R2_DIRECTION_BOTH, R2_DIRECTION_OUT, R2_DIRECTION_IN};
+    uint32_t idx, hosts;
+
+    (void) state;
+    for (idx = 0; idx < 4 * r2_array_count(directions); ++idx) {
+        world_t world;
+        fault_t *fault;
+
+        hosts = 3 + idx / 3;
+        world_init(&world, hosts, 2, 2, idx);
+        fault = add_fault(&world, FAULT_NIC, 1, 1);
+        fault->direction = directions[idx % 3];
+        world_run(&world, 1000);
+        expect_right(&world);
+        assert_int_equal(entry_at(&world, 0, 1, 1)->capacity, 0);
+        assert_int_equal(entry_at(&world, 0, 1, 1)->verdict, R2_VERDICT_NIC);
+        assert_int_equal(entry_at(&world, 0, 1, 1)->direction, directions[idx % 3]);
+        assert_int_equal(entry_at(&world, 0, 1, 1)->version, 1);
+        fault->to_ns = world.now_ns;
+        world_run(&world, 6000);
+        expect_right(&world);
+        assert_int_equal(entry_at(&world, 0, 1, 1)->capacity, R2_CAPACITY_FULL);
+        assert_int_equal(entry_at(&world, 0, 1, 1)->version, 2);
+        assert_true(sleeps(&world));
+        world_fini(&world);
+    }
+}
+
+static void carrier_needs_no_probe(void **state)
+{
+    world_t world;
+
+    (void) state;
+    world_init(&world, 3, 2, 2, 1);
+    add_fault(&world, FAULT_NIC, 2, 0)->carrier_lost = true;
+    world_run(&world, 40);
+    assert_int_equal(world.probes, 0);
+    expect_right(&world);
+    assert_int_equal(entry_at(&world, 0, 2, 0)->capacity, 0);
+    world_fini(&world);
+}
+
+static void stopped_process_is_no_failure(void **state)
+{
+    uint32_t rank;
+    world_t world;
+    fault_t *fault;
+
+    (void) state;
+    world_init(&world, 4, 2, 2, 1);
+    fault = add_fault(&world, FAULT_STOP, 0, 0);
+    fault->rank = 2;
+    world_run(&world, 5000);
+    for (rank = 0; rank < world.rank_count; ++rank) {
+        assert_int_equal(world.machines[rank].dead_calls, 0);
+    }
+    assert_true(world.machines[0].own_news[R2_VERDICT_PEER_BUSY] > 0);
+    fault->to_ns = world.now_ns;
+    world_run(&world, 1000);
+    expect_right(&world);
+    assert_int_equal(r2_health_map_digest(r2_health_map(world.machines[0].health)),
+                     r2_health_map_digest(r2_health_map(world.machines[2].health)));
+    assert_int_equal(entry_at(&world, 0, 1, 0)->version, 0);
+    world_fini(&world);
+}
+
+/* All probes of the first attempt get lost: that is no fault yet. */
+static void lost_probes_are_no_failure(void **state)
+{
+    uint32_t rank;
+    world_t world;
+
+    (void) state;
+    world_init(&world, 4, 1, 2, 1);
+    world.lost_probes = 4;
+    add_fault(&world, FAULT_STOP, 0, 0)->rank = 2;
+    world_run(&world, 1000);
+    expect_right(&world);
+    assert_true(world.machines[0].probes > 4);
+    for (rank = 0; rank < world.rank_count; ++rank) {
+        assert_int_equal(world.machines[rank].dead_calls, 0);
+    }
+    world_fini(&world);
+}
+
+/* The writer of the broken host is stopped or dead: the next rank acts. */
+static void writers_are_succeeded(void **state)
+{
+    uint32_t kind;
+
+    (void) state;
+    for (kind = FAULT_STOP; kind <= FAULT_KILL; ++kind) {
+        world_t world;
+        fault_t *fault;
+
+        world_init(&world, 4, 3, 2, kind);
+        fault = add_fault(&world, (fault_kind_t) kind, 0, 0);
+        fault->rank = 3;
+        world_run(&world, 200);
+        add_fault(&world, FAULT_NIC, 1, 0);
+        world_run(&world, 3000);
+        expect_right(&world);
+        assert_int_equal(entry_at(&world, 0, 1, 0)->verdict, R2_VERDICT_NIC);
+        assert_int_equal(world.machines[0].told_gone[3], FAULT_KILL == kind);
+        world.faults[1].to_ns = world.now_ns;
+        fault->to_ns = FAULT_STOP == kind ? world.now_ns : R2_NEVER_NS;
+        world_run(&world, 8000);
+        expect_right(&world);
+        assert_int_equal(entry_at(&world, 3, 1, 0)->capacity,
+                         FAULT_STOP == kind ? R2_CAPACITY_FULL : entry_at(&world, 3, 1, 0)->capacity);
+        world_fini(&world);
+    }
+}
+
+static void planes_and_paths(void **state)
+{
+    world_t world;
+    fault_t *fault;
+
+    (void) state;
+    world_init(&world, 5, 1, 2, 3);
+    (void) add_fault(&world, FAULT_PLANE, 0, 1);
+    world_run(&world, 1500);
+    expect_right(&world);
+    assert_int_equal(entry_at(&world, 0, 3, 1)->verdict, R2_VERDICT_PLANE);
+    world.faults[0].to_ns = world.now_ns;
+    world_run(&world, 6000);
+    expect_right(&world);
+    fault = add_fault(&world, FAULT_PATH, 4, 0);
+    fault->host_b = 2;
+    world_run(&world, 1000);
+    expect_right(&world);
+    assert_true(r2_health_map_is_cut(r2_health_map(world.machines[0].health), 2, 4, 0));
+    fault->to_ns = world.now_ns;
+    world_run(&world, 6000);
+    expect_right(&world);
+    assert_true(sleeps(&world));
+    world_fini(&world);
+}
+
+/* Every failure soon after a heal makes the next quarantine longer. */
+static void flapping_is_damped(void **state)
+{
+    uint32_t round, changes;
+    world_t world;
+
+    (void) state;
+    world_init(&world, 3, 1, 2, 9);
+    for (round = 0; round < 40; ++round) {
+        fault_t *fault = add_fault(&world, FAULT_NIC, 1, 0);
+
+        fault->carrier_lost = true;
+        world_run(&world, 100);
+        fault->to_ns = world.now_ns;
+        world_run(&world, 900);
+        --world.fault_count;
+    }
+    changes = entry_at(&world, 0, 1, 0)->version;
+    assert_true(changes >= 4 && changes <= 16); /* of 80 */
+    world_run(&world, 65000);
+    expect_right(&world);
+    assert_int_equal(entry_at(&world, 0, 1, 0)->capacity, R2_CAPACITY_FULL);
+    world_fini(&world);
+}
+
+/* ---- degraded rails ---- */
+
+/* One window of traffic of rank 0 with its peers; rail 1 at `percent` of rail 0 to host `slow`. */
+static void traffic(world_t *world, uint32_t percent, uint32_t slow)
+{
+    uint32_t peer, way;
+
+    world->now_ns += 110 * R2_NS_PER_MS;
+    for (peer = 1; peer < world->rank_count; ++peer) {
+        for (way = 0; way < 2; ++way) {
+            uint64_t rate = R2_NOBODY_HOST == slow || slow == peer ? percent : 100;
+
+            r2_health_rate(world->machines[0].health, peer, 0, 0 == way, 1000000, R2_NS_PER_MS,
+                           world->now_ns);
+            r2_health_rate(world->machines[0].health, peer, 1, 0 == way, 10000 * rate, R2_NS_PER_MS,
+                           world->now_ns);
+        }
+    }
+}
+
+static void slow_rails(void **state)
+{
+    uint32_t round;
+    world_t world;
+
+    (void) state;
+    world_init(&world, 4, 1, 2, 5);
+    for (round = 0; round < 30; ++round) {
+        traffic(&world, 90 + round % 10, R2_NOBODY_HOST); /* noise */
+    }
+    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 0);
+    for (round = 0; round < 30; ++round) {
+        traffic(&world, 10, 2); /* that is the business of host 2 */
+    }
+    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 0);
+    for (round = 0; round < 30; ++round) {
+        traffic(&world, 48 + round % 4, R2_NOBODY_HOST);
+    }
+    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 1);
+    assert_int_equal(entry_at(&world, 0, 0, 1)->capacity, 8);
+    assert_int_equal(entry_at(&world, 0, 0, 1)->verdict, R2_VERDICT_SLOW);
+    for (round = 0; round < 30; ++round) {
+        traffic(&world, 100, R2_NOBODY_HOST);
+    }
+    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 2);
+    assert_int_equal(entry_at(&world, 0, 0, 1)->capacity, R2_CAPACITY_FULL);
+    world_run(&world, 1000);
+    expect_right(&world);
+    assert_int_equal(entry_at(&world, 3, 0, 1)->version, 2);
+    assert_true(sleeps(&world));
+    world_fini(&world);
+}
+
+/* ---- notices ---- */
+
+/* Little endian, packed, every byte at its place for ever (of this version). */
+static void notice_layout(void **state)
+{
+    static const uint8_t bytes[] = {
+        1,    9,    0x02, 0x00, 0x03, 0x00, 0x00, 0x00, /* version, kind, flags, answer, rail */
+        0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* id */
+        0x24, 0x23, 0x22, 0x21, 0x00, 0x00, 0x00, 0x00, /* host_a, host_b */
+        0x34, 0x33, 0x32, 0x31, 0x05, 0x04, 0x02, 0x00, /* entry_version, capacity, ... */
+    };
+    r2_notice_t notice;
+
+    (void) state;
+    assert_int_equal(sizeof(bytes), sizeof(notice));
+    assert_int_equal(r2_notice_parse(bytes, sizeof(bytes), &notice), R2_OK);
+    assert_int_equal(notice.kind, R2_NOTICE_CLAIM);
+    assert_int_equal(notice.flags, R2_NOTICE_ACT);
+    assert_int_equal(notice.rail, 3);
+    assert_true(0x1112131415161718ull == notice.id);
+    assert_int_equal(notice.host_a, 0x21222324);
+    assert_int_equal(notice.entry_version, 0x31323334);
+    assert_int_equal(notice.capacity, 5);
+    assert_int_equal(notice.verdict, R2_VERDICT_SLOW);
+    assert_int_equal(notice.direction, R2_DIRECTION_IN);
+}
+
+/* Each differs in one byte from a notice that is taken. */
+static void notices_refused(void **state)
+{
+    const r2_notice_t good = {.version = R2_NOTICE_VERSION, .kind = R2_NOTICE_ACK, .id = 5};
+    static const uint8_t unused[] = {0, 2, 3, 4, 7, 16, 20, 24, 27, 28, 29, 30, 31};
+    uint8_t bytes[sizeof(good) + 1] = {0};
+    r2_notice_t notice;
+    uint32_t idx;
+
+    (void) state;
+    memcpy(bytes, &good, sizeof(good));
+    assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_OK);
+    assert_int_equal(r2_notice_parse(bytes, sizeof(good) - 1, &notice), R2_ERR_WIRE);
+    assert_int_equal(r2_notice_parse(bytes, sizeof(good) + 1, &notice), R2_ERR_WIRE);
+    assert_int_equal(r2_notice_parse(bytes, 0, &notice), R2_ERR_WIRE);
+    for (idx = 0; idx < r2_array_count(unused); ++idx) {
+        bytes[unused[idx]] ^= 2;
+        assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_ERR_WIRE);
+        bytes[unused[idx]] ^= 2;
+    }
+    bytes[1] = 0;
+    assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_ERR_WIRE);
+    bytes[1] = R2_NOTICE_KIND_END;
+    assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_ERR_WIRE);
+}
+
+/* A claim from before the last change is answered with the change, not obeyed. */
+static void stale_claims_are_refused(void **state)
+{
+    r2_notice_t claim = {.version = R2_NOTICE_VERSION, .kind = R2_NOTICE_CLAIM, .flags = R2_NOTICE_ACT,
+                         .id = 9, .verdict = R2_VERDICT_NIC};
+    world_t world;
+
+    (void) state;
+    world_init(&world, 3, 1, 2, 1);
+    add_fault(&world, FAULT_NIC, 0, 0)->to_ns = world.now_ns + 300 * R2_NS_PER_MS;
+    world_run(&world, 5000);
+    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 2);
+    assert_int_equal(r2_health_noticed(world.machines[0].health, 1, &claim, sizeof(claim), world.now_ns),
+                     R2_OK);
+    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 2);
+    claim.entry_version = 2;
+    claim.capacity = 8; /* strangers may only call a rail dead */
+    assert_int_equal(r2_health_noticed(world.machines[0].health, 1, &claim, sizeof(claim), world.now_ns),
+                     R2_OK);
+    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 2);
+    claim.capacity = 0;
+    assert_int_equal(r2_health_noticed(world.machines[0].health, 1, &claim, sizeof(claim), world.now_ns),
+                     R2_OK);
+    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 3);
+    world_fini(&world);
+}
+
+/* ---- random worlds ---- */
+
+static void random_fault(world_t *world)
+{
+    fault_t *fault = add_fault(world, (fault_kind_t) r2_prng_below(&world->prng, 5),
+                               (uint32_t) r2_prng_below(&world->prng, world->host_count),
+                               (uint32_t) r2_prng_below(&world->prng, world->rail_count));
+
+    fault->host_b = (fault->host + 1 + (uint32_t) r2_prng_below(&world->prng, world->host_count - 1)) %
+                    world->host_count;
+    fault->rank = (uint32_t) r2_prng_below(&world->prng, world->rank_count);
+    fault->direction = (r2_direction_t) r2_prng_below(&world->prng, R2_DIRECTION_COUNT);
+    fault->carrier_lost = R2_DIRECTION_BOTH == fault->direction &&
+                          r2_prng_chance(&world->prng, 500000);
+    fault->from_ns += r2_prng_below(&world->prng, 600) * R2_NS_PER_MS;
+    if (FAULT_KILL != fault->kind && r2_prng_chance(&world->prng, 500000)) {
+        fault->to_ns = fault->from_ns + r2_prng_between(&world->prng, 20, 2000) * R2_NS_PER_MS;
+    }
+}
+
+static void random_world(uint64_t seed, bool verbose)
+{
+    const char *wrong = NULL;
+    uint32_t round, faults;
+    r2_prng_t prng;
+    world_t world;
+
+    r2_prng_seed(&prng, seed);
+    world_init(&world, (uint32_t) r2_prng_between(&prng, 2, 6), (uint32_t) r2_prng_between(&prng, 1, 2),
+               (uint32_t) r2_prng_between(&prng, 1, WORLD_RAILS), seed);
+    world.verbose = verbose;
+    world.loss_ppm = (uint32_t) r2_prng_below(&prng, 3) * 100000;
+    world.double_ppm = (uint32_t) r2_prng_below(&prng, 200000);
+    world.delay_ns = r2_prng_between(&prng, 1, 15) * R2_NS_PER_MS;
+    faults = (uint32_t) r2_prng_below(&prng, 3);
+    for (round = 0; round < faults; ++round) {
+        random_fault(&world);
+    }
+    for (round = 0; round < 12; ++round) {
+        world_run(&world, round < 1 ? 3000 : 1500);
+        wrong = world_wrong(&world);
+        if (NULL == wrong) {
+            break;
+        }
+    }
+    if (NULL != wrong || world.unfair > 0 || world.notices > 2000ull * (1 + faults) * world.rank_count) {
+        fail_msg("seed %llu: %s, %u unfair, %llu notices", (unsigned long long) seed,
+                 NULL == wrong ? "maps right" : wrong, world.unfair, (unsigned long long) world.notices);
+    }
+    world_fini(&world);
+}
+
+static void random_worlds(void **state)
+{
+    const char *only = getenv("R2_HEALTH_SEED");
+    uint64_t seed;
+
+    (void) state;
+    if (NULL != only) {
+        random_world(strtoull(only, NULL, 10), true);
+        return;
+    }
+    for (seed = 1; seed <= WORLDS; ++seed) {
+        random_world(seed, false);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(healthy_job_costs_nothing),
+        cmocka_unit_test(nic_dies_and_heals),
+        cmocka_unit_test(carrier_needs_no_probe),
+        cmocka_unit_test(stopped_process_is_no_failure),
+        cmocka_unit_test(lost_probes_are_no_failure),
+        cmocka_unit_test(writers_are_succeeded),
+        cmocka_unit_test(planes_and_paths),
+        cmocka_unit_test(flapping_is_damped),
+        cmocka_unit_test(slow_rails),
+        cmocka_unit_test(notice_layout),
+        cmocka_unit_test(notices_refused),
+        cmocka_unit_test(stale_claims_are_refused),
+        cmocka_unit_test(random_worlds),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

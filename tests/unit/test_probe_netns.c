@@ -1,0 +1,514 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Probes and beacons between two network namespaces: links that are down, packets that are dropped
+ * one way, a process that is stopped, strangers.
+ */
+#include "two_hosts.h"
+
+#include <sys/resource.h>
+
+#include "base/util.h"
+#include "rail/hello_tcp.h"
+#include "rail/probe_beacon.h"
+#include "rail/probe_pace.h"
+#include "rail/probe_tcp.h"
+
+#define T_BACKLOG 1024 /* of the hello listener */
+#define T_STEP_NS (R2_NS_PER_S / (R2_PROBE_RATE - R2_PROBE_RATE / R2_PROBE_BURSTS))
+
+/** One process: hello and probe driver on rail 0 and rail 1. */
+typedef struct t_end {
+    r2_hello_t hello;
+    r2_probe_t probe;
+    uint8_t hello_address[2][R2_HELLO_ADDRESS_MAX];
+    uint8_t address[2][R2_PROBE_ADDRESS_MAX];
+    size_t hello_bytes, bytes;
+    uint32_t results, heard;
+    r2_probe_answer_t answer;
+    uint32_t rank, rail_idx;
+    uint64_t beacon_id;
+} t_end_t;
+
+static t_end_t t_far; /* addresses of the other host; over there: the process itself */
+
+static void t_result(void *arg, uint64_t probe_id, r2_probe_answer_t answer, uint64_t rtt_ns)
+{
+    t_end_t *end = arg;
+
+    (void) rtt_ns;
+    assert_int_equal(probe_id, 77);
+    end->results++;
+    end->answer = answer;
+}
+
+static void t_heard(void *arg, uint32_t rank, uint32_t rail_idx, uint64_t beacon_id)
+{
+    t_end_t *end = arg;
+
+    end->heard++;
+    end->rank = rank;
+    end->rail_idx = rail_idx;
+    end->beacon_id = beacon_id;
+}
+
+static void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
+                      size_t bytes)
+{
+    (void) arg;
+    (void) rail_idx;
+    (void) token;
+    (void) request;
+    (void) bytes;
+}
+
+static void t_reply(void *arg, uint64_t call_id, r2_status_t status, const void *reply,
+                    size_t bytes)
+{
+    (void) arg;
+    (void) call_id;
+    (void) status;
+    (void) reply;
+    (void) bytes;
+}
+
+static void t_end_open(t_end_t *end)
+{
+    const r2_hello_upcalls_t hello_upcalls = {t_request, t_reply, end};
+    const r2_probe_upcalls_t upcalls = {t_result, t_heard, end};
+
+    memset(end, 0, sizeof(*end));
+    if (R2_OK != r2_hello_tcp_create(&t_clock, &t_log, &end->hello) ||
+        R2_OK != r2_probe_tcp_create(&t_clock, &t_log, &end->probe)) {
+        abort();
+    }
+    end->hello.ops->bind(end->hello.instance, &hello_upcalls);
+    end->probe.ops->bind(end->probe.instance, &upcalls);
+    end->hello.ops->key(end->hello.instance, t_key);
+    end->probe.ops->key(end->probe.instance, t_key);
+    for (uint32_t rail = 0; rail < 2; ++rail) {
+        const r2_nic_t nic = t_nic(0 == rail ? "rail0" : "rail1");
+
+        if (R2_OK != end->hello.ops->listen(end->hello.instance, rail, &nic,
+                                            end->hello_address[rail], &end->hello_bytes) ||
+            R2_OK != end->probe.ops->listen(end->probe.instance, rail, &nic, end->address[rail],
+                                            &end->bytes)) {
+            abort();
+        }
+    }
+}
+
+static t_end_t *t_here(void)
+{
+    t_end_t *end = malloc(sizeof(*end));
+
+    t_end_open(end);
+    return end;
+}
+
+static void t_end_free(t_end_t *end)
+{
+    r2_probe_tcp_destroy(&end->probe);
+    r2_hello_tcp_destroy(&end->hello);
+    free(end);
+}
+
+/* The other host. */
+
+static void t_far_open(int out)
+{
+    t_end_open(&t_far);
+    if (sizeof(t_far) != write(out, &t_far, sizeof(t_far))) {
+        _exit(1);
+    }
+}
+
+static int t_far_fd(size_t idx)
+{
+    if (0 == idx) {
+        return t_far.hello.ops->fd(t_far.hello.instance);
+    }
+    return 1 == idx ? t_far.probe.ops->fd(t_far.probe.instance) : -1;
+}
+
+static void t_far_poll(void)
+{
+    t_far.hello.ops->poll(t_far.hello.instance);
+    t_far.probe.ops->poll(t_far.probe.instance);
+}
+
+static uint32_t t_far_ask(const char *words)
+{
+    if (0 == strcmp(words, "strangers")) {
+        const r2_hello_tcp_t *hello = t_far.hello.instance;
+
+        return (uint32_t) hello->stranger_count;
+    }
+    return 0 == strcmp(words, "id") ? (uint32_t) t_far.beacon_id : t_far.heard;
+}
+
+static int t_set_up(void **state)
+{
+    static const t_server_t server = {t_far_open, t_far_fd, t_far_poll, t_far_ask};
+
+    (void) state;
+    if (0 != t_hosts_up(&server)) {
+        return -1;
+    }
+    t_read(&t_far, sizeof(t_far));
+    return 0;
+}
+
+/* Questions. */
+
+static r2_status_t t_try(t_end_t *end, uint32_t rail)
+{
+    return end->probe.ops->probe(end->probe.instance, rail, t_far.hello_address[rail],
+                                 t_far.hello_bytes, t_far.address[rail], t_far.bytes, R2_NS_PER_S,
+                                 77);
+}
+
+/** Runs until `results`; time passes only when nothing has come for `idle_ms`. */
+static void t_run(t_end_t *end, uint32_t results, int idle_ms)
+{
+    struct pollfd fd = {end->probe.ops->fd(end->probe.instance), POLLIN, 0};
+
+    while (end->results < results) {
+        const uint64_t due_ns = end->probe.ops->deadline_ns(end->probe.instance);
+
+        if (due_ns > t_time_ns && 0 == poll(&fd, 1, idle_ms)) {
+            t_time_ns = due_ns;
+        }
+        end->probe.ops->poll(end->probe.instance);
+    }
+}
+
+static r2_probe_answer_t t_ask_rail(t_end_t *end, uint32_t rail, int idle_ms)
+{
+    assert_int_equal(t_try(end, rail), R2_OK);
+    t_run(end, end->results + 1, idle_ms);
+    return end->answer;
+}
+
+/**
+ * For a question that is answered: waits long, so that a busy machine makes no silence. A host
+ * learns of its carrier a little after the link is up.
+ */
+static r2_probe_answer_t t_probe_alive(t_end_t *end, uint32_t rail)
+{
+    r2_probe_answer_t answer = t_ask_rail(end, rail, T_WAIT_MS);
+
+    for (int tries = 0; tries < 200 && R2_PROBE_UNABLE == answer; ++tries) {
+        usleep(5000);
+        t_time_ns += T_STEP_NS; /* the pace allows one more */
+        answer = t_ask_rail(end, rail, T_WAIT_MS);
+    }
+    return answer;
+}
+
+static r2_probe_answer_t t_probe(t_end_t *end, uint32_t rail)
+{
+    return t_ask_rail(end, rail, T_IDLE_MS);
+}
+
+static void t_beacon(t_end_t *end, uint32_t rail, uint64_t id)
+{
+    end->probe.ops->beacon(end->probe.instance, rail, t_far.hello_address[rail], t_far.hello_bytes,
+                           t_far.address[rail], t_far.bytes, 5, id);
+}
+
+/** Sends beacons until one is heard, or ten were not. */
+static bool t_beacon_passes(t_end_t *end, uint32_t rail)
+{
+    static uint64_t next_id = 1;
+
+    t_time_ns += R2_NS_PER_S; /* the pace allows a burst */
+    end->probe.ops->poll(end->probe.instance);
+    for (int tries = 0; tries < 10; ++tries, ++next_id) {
+        t_beacon(end, rail, next_id);
+        usleep(2000);
+        if (t_ask("!id") == next_id) {
+            ++next_id;
+            return true;
+        }
+    }
+    return false;
+}
+
+static void test_answers(void **state)
+{
+    t_end_t *end = t_here();
+
+    (void) state;
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    assert_int_equal(t_probe_alive(end, 1), R2_PROBE_ALIVE);
+    assert_true(t_beacon_passes(end, 0));
+    assert_true(t_beacon_passes(end, 1));
+    assert_int_equal(end->probe.ops->probe(end->probe.instance, 0, t_far.hello_address[0], 9,
+                                           t_far.address[0], t_far.bytes, 1, 1),
+                     R2_ERR_PARAM);
+    assert_int_equal(end->probe.ops->probe(end->probe.instance, 0, t_far.hello_address[0],
+                                           t_far.hello_bytes, "garbage", 7, 1, 1),
+                     R2_ERR_PARAM);
+    assert_int_equal(end->probe.ops->probe(end->probe.instance, 3, t_far.hello_address[0],
+                                           t_far.hello_bytes, t_far.address[0], t_far.bytes, 1, 1),
+                     R2_ERR_PARAM);
+    t_end_free(end);
+}
+
+/** The NIC of the other host is down: silence where nobody answers, inability without own carrier.
+ */
+static void test_link_down(void **state)
+{
+    t_end_t *end = t_here();
+
+    (void) state;
+    /* A veth loses its carrier with the other end's, so the far address goes instead. */
+    t_there("ip addr del 10.0.0.2/24 dev rail0");
+    assert_int_equal(t_probe(end, 0), R2_PROBE_SILENT);
+    assert_int_equal(t_probe_alive(end, 1), R2_PROBE_ALIVE);
+    t_there("ip addr add 10.0.0.2/24 dev rail0; ip neigh flush dev rail0");
+    assert_true(t_sh("ip neigh flush dev rail0"));
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    t_there("ip link set rail0 down"); /* both ends lose it */
+    assert_int_equal(t_probe(end, 0), R2_PROBE_UNABLE);
+    t_there("ip link set rail0 up");
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    assert_true(t_sh("ip link set rail0 down"));
+    assert_int_equal(t_probe(end, 0), R2_PROBE_UNABLE);
+    assert_true(t_sh("ip link set rail0 up"));
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    t_end_free(end);
+}
+
+/** Carrier that is lost while the question is open: nothing is said about the other end. */
+static void test_carrier_lost_meanwhile(void **state)
+{
+    t_end_t *end = t_here();
+
+    (void) state;
+    t_there("nft 'add table netdev t; add chain netdev t i { type filter hook ingress device rail0 "
+            "priority 0; policy drop; }'");
+    assert_int_equal(t_try(end, 0), R2_OK);
+    assert_true(t_sh("ip link set rail0 down"));
+    t_run(end, 1, T_IDLE_MS);
+    assert_int_equal(end->answer, R2_PROBE_UNABLE);
+    assert_true(t_sh("ip link set rail0 up"));
+    t_there("nft delete table netdev t");
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    t_end_free(end);
+}
+
+/** Silent drops: probes need both ways, beacons the one. */
+static void test_drop(void **state)
+{
+    static const char drop_in[] =
+        "nft 'add table netdev t; add chain netdev t i { type filter hook "
+        "ingress device rail0 priority 0; policy drop; }'";
+    t_end_t *end = t_here();
+
+    (void) state;
+    t_there(drop_in); /* towards the other host */
+    assert_int_equal(t_probe(end, 0), R2_PROBE_SILENT);
+    assert_false(t_beacon_passes(end, 0));
+    assert_true(t_beacon_passes(end, 1));
+    t_there("nft delete table netdev t");
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    /* A neighbour entry that does not age: the lost way back must not stop the way there. */
+    t_there("ip neigh replace 10.0.0.1 dev rail0 lladdr $(ip neigh show 10.0.0.1 dev rail0 | "
+            "sed 's/.*lladdr \\([^ ]*\\).*/\\1/') nud permanent");
+    assert_true(t_sh("ip neigh replace 10.0.0.2 dev rail0 lladdr $(ip neigh show 10.0.0.2 dev "
+                     "rail0 | sed 's/.*lladdr \\([^ ]*\\).*/\\1/') nud permanent"));
+    assert_true(t_sh("%s", drop_in)); /* from the other host */
+    assert_int_equal(t_probe(end, 0), R2_PROBE_SILENT);
+    assert_true(t_beacon_passes(end, 0));
+    assert_true(t_sh("nft delete table netdev t"));
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    t_end_free(end);
+}
+
+/** A network that swallows refusals: the hello listener answers, and forgets the connection at
+ * once. */
+static void test_swallowed_refusals(void **state)
+{
+    t_end_t *end = t_here();
+    struct pollfd fd = {end->probe.ops->fd(end->probe.instance), POLLIN, 0};
+
+    (void) state;
+    assert_true(
+        t_sh("nft 'add table ip t; add chain ip t i { type filter hook input priority 0; }; "
+             "add rule ip t i tcp flags rst drop'"));
+    for (uint32_t i = 0; i < 5; ++i) {
+        assert_int_equal(t_try(end, 0), R2_OK);
+        assert_int_equal(poll(&fd, 1, T_IDLE_MS), 0);
+        t_time_ns = end->probe.ops->deadline_ns(end->probe.instance); /* half of the time */
+        t_run(end, i + 1, T_WAIT_MS);
+        assert_int_equal(end->answer, R2_PROBE_ALIVE);
+    }
+    assert_true(t_sh("nft delete table ip t"));
+    while (0 != t_ask("!strangers")) {
+        usleep(1000); /* a hang here: slots were not freed */
+    }
+    t_end_free(end);
+}
+
+/** A stopped process answers, also when the queue of its hello listener is full; so does a dead
+ * one. */
+static void test_stopped(void **state)
+{
+    t_end_t *end = t_here();
+    static int fds[T_BACKLOG + 64];
+    struct sockaddr_in in = {.sin_family = AF_INET};
+    size_t open_count = 0;
+    struct rlimit limit;
+
+    (void) state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    memcpy(&in.sin_addr, t_far.hello_address[0] + 4, 4);
+    memcpy(&in.sin_port, t_far.hello_address[0] + 8, 2);
+    kill(t_peer, SIGSTOP);
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    for (; open_count < r2_array_count(fds); ++open_count) {
+        fds[open_count] = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (fds[open_count] < 0) {
+            break; /* the limit of descriptors: the queue is as full as we can make it */
+        }
+        (void) connect(fds[open_count], (const struct sockaddr *) &in, sizeof(in));
+    }
+    while (open_count > 0 && open_count + 32 > r2_array_count(fds)) {
+        close(fds[--open_count]);
+    }
+    close(fds[--open_count]); /* room for the question */
+    close(fds[--open_count]);
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    while (open_count > 0) {
+        close(fds[--open_count]);
+    }
+    kill(t_peer, SIGCONT);
+    t_end_free(end);
+}
+
+/** Many at once: the burst leaves, the rest waits, and what waits is bounded. */
+static void test_pace(void **state)
+{
+    t_end_t *end = t_here();
+    uint32_t taken = 0;
+
+    (void) state;
+    while (taken < 1000 && R2_OK == t_try(end, 0)) {
+        taken++;
+    }
+    assert_int_equal(taken, R2_PROBE_RATE);
+    assert_true(end->probe.ops->deadline_ns(end->probe.instance) <= t_time_ns + T_STEP_NS);
+    t_run(end, r2_probe_pace_burst(R2_PROBE_RATE), T_WAIT_MS);
+    assert_int_equal(end->results, r2_probe_pace_burst(R2_PROBE_RATE));
+    t_run(end, taken, 10);
+    assert_int_equal(end->answer, R2_PROBE_ALIVE);
+    t_end_free(end);
+}
+
+/** Sends bytes to our own UDP port of rail 0 and counts what is heard. */
+static uint32_t t_inject(t_end_t *end, const void *bytes, size_t count)
+{
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr("10.0.0.1")};
+    const uint32_t before = end->heard;
+    struct pollfd ready = {end->probe.ops->fd(end->probe.instance), POLLIN, 0};
+
+    memcpy(&in.sin_port, end->address[0] + 2, 2);
+    /* Device-bound sockets hear their own host's packets only from that device: ask for it. */
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_BINDTODEVICE, "rail0", 5), 0);
+    assert_int_equal(sendto(fd, bytes, count, 0, (const struct sockaddr *) &in, sizeof(in)), count);
+    close(fd);
+    assert_int_equal(poll(&ready, 1, T_WAIT_MS), 1);
+    end->probe.ops->poll(end->probe.instance);
+    return end->heard - before;
+}
+
+/** Forged, changed, cut, for another place: not heard. The same bytes in order are. */
+static void test_strangers(void **state)
+{
+    static const uint8_t wrong[R2_JOB_KEY_BYTES] = "key of another job";
+    t_end_t *end = t_here();
+    r2_beacon_place_t place = {.rail_idx = 0, .ipv4 = inet_addr("10.0.0.1")};
+    uint8_t key[R2_JOB_KEY_BYTES], datagram[R2_BEACON_BYTES + 1] = {0};
+
+    (void) state;
+    place.port = (uint16_t) (end->address[0][2] << 8 | end->address[0][3]);
+    r2_beacon_key(t_key, key);
+    r2_beacon_seal(key, &place, 9, 1234, datagram);
+    assert_int_equal(t_inject(end, datagram, R2_BEACON_BYTES), 1);
+    assert_true(9 == end->rank && 0 == end->rail_idx && 1234 == end->beacon_id);
+    assert_int_equal(t_inject(end, datagram, R2_BEACON_BYTES - 1), 0);
+    assert_int_equal(t_inject(end, datagram, R2_BEACON_BYTES + 1), 0);
+    assert_int_equal(t_inject(end, "", 0), 0);
+    for (size_t i = 0; i < R2_BEACON_BYTES; ++i) {
+        datagram[i] ^= 0x20;
+        assert_int_equal(t_inject(end, datagram, R2_BEACON_BYTES), 0);
+        datagram[i] ^= 0x20;
+    }
+    place.rail_idx = 1;
+    r2_beacon_seal(key, &place, 9, 1234, datagram);
+    assert_int_equal(t_inject(end, datagram, R2_BEACON_BYTES), 0);
+    place.rail_idx = 0;
+    place.ipv4 = inet_addr("10.0.1.1");
+    r2_beacon_seal(key, &place, 9, 1234, datagram);
+    assert_int_equal(t_inject(end, datagram, R2_BEACON_BYTES), 0);
+    place.ipv4 = inet_addr("10.0.0.1");
+    r2_beacon_key(wrong, key);
+    r2_beacon_seal(key, &place, 9, 1234, datagram);
+    assert_int_equal(t_inject(end, datagram, R2_BEACON_BYTES), 0);
+    t_end_free(end);
+}
+
+/** The device is made anew: same ports, and probing goes on. Last: the other host's is deaf then.
+ */
+static void test_made_anew(void **state)
+{
+    t_end_t *end = t_here();
+    uint8_t before[R2_PROBE_ADDRESS_MAX];
+    r2_nic_t nic;
+
+    (void) state;
+    memcpy(before, end->address[0], end->bytes);
+    assert_true(t_sh("ip link del rail0"));
+    assert_int_equal(t_probe(end, 0), R2_PROBE_UNABLE);
+    assert_true(t_sh("ip link add rail0 type veth peer name rail0 netns %d && "
+                     "ip addr add 10.0.0.1/24 dev rail0 && ip link set rail0 up && "
+                     "nsenter -t %d -n sh -c 'ip addr add 10.0.0.2/24 dev rail0; "
+                     "ip link set rail0 up'",
+                     (int) t_peer, (int) t_peer));
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    assert_true(t_sh("ip addr add 10.0.0.7/24 dev rail0; ip addr del 10.0.0.1/24 dev rail0; "
+                     "ip addr replace 10.0.0.7/24 dev rail0"));
+    nic = t_nic("rail0");
+    assert_int_equal(
+        end->probe.ops->listen(end->probe.instance, 0, &nic, end->address[0], &end->bytes), R2_OK);
+    assert_memory_equal(before, end->address[0], end->bytes);
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    t_end_free(end);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_link_down),
+        cmocka_unit_test(test_carrier_lost_meanwhile),
+        cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_swallowed_refusals),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_made_anew),
+    };
+
+    if (!t_hosts_possible()) {
+        printf("network namespaces are not available here\n");
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, t_set_up, t_hosts_down);
+}

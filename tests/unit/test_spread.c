@@ -1,0 +1,203 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One health machine whose notices are caught: whom it tells what, and when it tells it again.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "health/health.h"
+#include "health/notice.h"
+
+/* Three hosts of two processes; this one is rank 0, the writer of host 0. */
+#define RANKS 6u
+#define HOSTS 3u
+#define START_NS (100 * R2_NS_PER_S)
+
+typedef struct caught {
+    r2_health_t *health;
+    r2_notice_t last[RANKS]; /* change told to each rank; id 0: none */
+    uint32_t told[RANKS];    /* changes since the test looked */
+} caught_t;
+
+static void on_notify(void *arg, uint32_t rank, const void *data, size_t bytes)
+{
+    caught_t *caught = arg;
+    r2_notice_t notice;
+
+    assert_int_equal(R2_OK, r2_notice_parse(data, bytes, &notice));
+    if (R2_NOTICE_CHANGE == notice.kind) {
+        caught->last[rank] = notice;
+        ++caught->told[rank];
+    }
+}
+
+static void on_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns, uint64_t id)
+{
+    (void) arg;
+    (void) rank;
+    (void) rail;
+    (void) timeout_ns;
+    (void) id;
+}
+
+static void on_beacon(void *arg, uint32_t rank, uint32_t rail, uint64_t id)
+{
+    on_probe(arg, rank, rail, 0, id);
+}
+
+static void on_state(void *arg, uint32_t host, uint32_t rail, bool dead, uint64_t retry_ns)
+{
+    on_probe(arg, host, rail, retry_ns, dead);
+}
+
+static void on_gone(void *arg, uint32_t rank)
+{
+    on_probe(arg, rank, 0, 0, 0);
+}
+
+static void on_news(void *arg, const r2_health_news_t *news)
+{
+    on_probe(arg, news->rank, news->rail, 0, 0);
+}
+
+static void on_changed(void *arg)
+{
+    (void) arg;
+}
+
+static void caught_init(caught_t *caught)
+{
+    static const uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2}, rails[HOSTS] = {2, 2, 2};
+    static const char *const names[HOSTS] = {"h0", "h1", "h2"};
+    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, 0};
+    const r2_health_ports_t ports = {.notify = on_notify, .probe = on_probe, .beacon = on_beacon,
+                                     .rail_state = on_state, .path_state = on_state, .peer_gone = on_gone,
+                                     .news = on_news, .changed = on_changed, .arg = caught};
+    r2_params_t params;
+
+    memset(caught, 0, sizeof(*caught));
+    r2_params_init(&params);
+    assert_int_equal(R2_OK, r2_health_create(&topology, &params, &ports, START_NS, &caught->health));
+}
+
+static void hear(caught_t *caught, uint32_t from, const r2_notice_t *what, uint64_t now_ns)
+{
+    r2_notice_t notice = *what;
+
+    notice.version = R2_NOTICE_VERSION;
+    assert_int_equal(R2_OK, r2_health_noticed(caught->health, from, &notice, sizeof(notice), now_ns));
+    r2_health_tick(caught->health, now_ns);
+}
+
+/* The receivers have it: nothing is sent again. */
+static void acknowledge_all(caught_t *caught, uint64_t now_ns)
+{
+    for (uint32_t rank = 0; rank < RANKS; ++rank) {
+        const r2_notice_t ack = {.kind = R2_NOTICE_ACK, .id = caught->last[rank].id};
+
+        if (caught->told[rank] > 0) {
+            hear(caught, rank, &ack, now_ns);
+        }
+    }
+    memset(caught->told, 0, sizeof(caught->told));
+    r2_health_tick(caught->health, now_ns + 60 * R2_NS_PER_S);
+    for (uint32_t rank = 0; rank < RANKS; ++rank) {
+        assert_int_equal(0, caught->told[rank]);
+    }
+}
+
+static void changes_go_to_writers_and_own_members(void **state)
+{
+    caught_t caught;
+
+    (void) state;
+    caught_init(&caught);
+    r2_health_carrier(caught.health, 1, false, START_NS);
+    r2_health_tick(caught.health, START_NS);
+    assert_int_equal(1, caught.told[1]);
+    assert_int_equal(1, caught.told[2]);
+    assert_int_equal(0, caught.told[3]);
+    assert_int_equal(1, caught.told[4]);
+    assert_int_equal(R2_NOTICE_FANOUT, caught.last[1].flags);
+    r2_health_destroy(caught.health);
+}
+
+/* A writer that had news and dies may not have passed them on: the neighbours tell its successor all. */
+static void news_of_dead_writers_are_told_again(void **state)
+{
+    const r2_notice_t gone = {.kind = R2_NOTICE_GONE, .id = 1, .host_a = 2};
+    caught_t caught;
+
+    (void) state;
+    caught_init(&caught);
+    r2_health_carrier(caught.health, 1, false, START_NS);
+    r2_health_tick(caught.health, START_NS);
+    acknowledge_all(&caught, START_NS + 1);
+    hear(&caught, 3, &gone, START_NS + R2_NS_PER_S);
+    assert_int_equal(1, caught.told[3]);
+    assert_int_equal(0, caught.told[2]);
+    assert_int_equal(0, caught.last[3].host_a);
+    assert_int_equal(1, caught.last[3].rail);
+    assert_int_equal(1, caught.last[3].entry_version);
+    r2_health_destroy(caught.health);
+}
+
+/* Who writes nothing takes nothing with it. */
+static void other_dead_processes_have_no_news(void **state)
+{
+    const r2_notice_t gone = {.kind = R2_NOTICE_GONE, .id = 1, .host_a = 3};
+    caught_t caught;
+
+    (void) state;
+    caught_init(&caught);
+    r2_health_carrier(caught.health, 1, false, START_NS);
+    r2_health_tick(caught.health, START_NS);
+    acknowledge_all(&caught, START_NS + 1);
+    hear(&caught, 2, &gone, START_NS + R2_NS_PER_S);
+    assert_int_equal(0, caught.told[2]);
+    assert_int_equal(0, caught.told[3]);
+    r2_health_destroy(caught.health);
+}
+
+/* What is heard is as old as it was there, and grows older until it is passed on. */
+static void ages_are_told_on(void **state)
+{
+    const r2_notice_t change = {.kind = R2_NOTICE_CHANGE, .id = 1, .host_a = 2, .rail = 1,
+                                .entry_version = 1, .verdict = R2_VERDICT_NIC,
+                                .age = r2_notice_age(4 * R2_NS_PER_S)};
+    char text[1024];
+    caught_t caught;
+
+    (void) state;
+    caught_init(&caught);
+    hear(&caught, 2, &change, START_NS);
+    assert_true(r2_notice_age_ns(caught.last[1].age) >= 3500 * R2_NS_PER_MS);
+    r2_health_describe_broken(caught.health, START_NS, text, sizeof(text));
+    assert_non_null(strstr(text, ", for 3."));
+    r2_health_tick(caught.health, START_NS + 60 * R2_NS_PER_S);
+    assert_int_equal(2, caught.told[1]);
+    assert_true(r2_notice_age_ns(caught.last[1].age) >= 56 * R2_NS_PER_S);
+    r2_health_destroy(caught.health);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(changes_go_to_writers_and_own_members),
+        cmocka_unit_test(news_of_dead_writers_are_told_again),
+        cmocka_unit_test(other_dead_processes_have_no_news),
+        cmocka_unit_test(ages_are_told_on),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
