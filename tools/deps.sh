@@ -48,8 +48,9 @@ for group in ${groups:-build lab plot}; do
 done
 missing=
 for package in $wanted; do
-    case $(dpkg-query -W -f='${db:Status-Status} ' "$package" 2>/dev/null) in
-    *installed*) ;;
+    # A name that others only mention is "not-installed"; a line for each architecture.
+    case " $(dpkg-query -W -f='${db:Status-Status} ' "$package" 2>/dev/null)" in
+    *" installed "*) ;;
     *) missing="$missing $package" ;;
     esac
 done

@@ -97,6 +97,7 @@ void mca_coll_r2_call_fini(mca_coll_r2_call_t *call)
 static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
 {
     char text[R2_ERROR_TEXT_BYTES];
+    const char *cause;
 
     if (R2_OK == status) {
         return call->truncated ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
@@ -110,8 +111,12 @@ static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
     }
     if (R2_ERR_POISONED != status) { /* the first failure was told */
         r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
+        cause = '\0' == text[0] ? r2_status_string(status) : text;
+        if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
+            opal_output(0, "coll:r2: a collective call failed: %s", cause);
+        }
         opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true,
-                       '\0' == text[0] ? r2_status_string(status) : text);
+                       cause);
     }
     return MPI_ERR_OTHER;
 }

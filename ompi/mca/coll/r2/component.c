@@ -155,6 +155,17 @@ static void r2_component_describe(void)
     }
 }
 
+/* 4.1's mpirun loses help messages that reach it together: one process per host says the cause too. */
+static void r2_component_refuse(const char *topic)
+{
+    const char *host = opal_process_info.nodename;
+
+    if (0 == opal_process_info.my_local_rank) {
+        opal_output(0, "coll:r2: not in use on %s: %s", host, mca_coll_r2_component.why_not);
+    }
+    opal_show_help("help-coll-r2.txt", topic, true, host, mca_coll_r2_component.why_not);
+}
+
 static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi_threads)
 {
     (void) enable_progress_threads;
@@ -164,15 +175,13 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
         return OMPI_ERR_BAD_PARAM;
     }
     if (R2_ERR_PARAM == mca_coll_r2_component.ctx_status) {
-        opal_show_help("help-coll-r2.txt", "bad rails", true, opal_process_info.nodename,
-                       mca_coll_r2_component.why_not);
+        r2_component_refuse("bad rails");
         ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_ARG);
         return OMPI_ERR_BAD_PARAM;
     }
     if (NULL == mca_coll_r2_component.ctx) {
         if (R2_ERR_UNSUPPORTED != mca_coll_r2_component.ctx_status) {
-            opal_show_help("help-coll-r2.txt", "no rails", true, opal_process_info.nodename,
-                           mca_coll_r2_component.why_not);
+            r2_component_refuse("no rails");
         }
         return OMPI_ERR_NOT_AVAILABLE;
     }

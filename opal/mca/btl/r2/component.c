@@ -169,6 +169,17 @@ static bool r2_btl_wanted(void)
     return found;
 }
 
+/* 4.1's mpirun loses help messages that reach it together: one process per host says the cause too. */
+static void r2_btl_refuse(void)
+{
+    const char *host = opal_process_info.nodename;
+
+    if (0 == opal_process_info.my_local_rank) {
+        opal_output(0, "btl:r2: not in use on %s: %s", host, mca_btl_r2_component.why_not);
+    }
+    opal_show_help("help-btl-r2.txt", "no rails", true, host, mca_btl_r2_component.why_not);
+}
+
 static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_threads,
                                            bool enable_mpi_threads)
 {
@@ -184,8 +195,7 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
     status = r2_btl_start();
     if (R2_OK != status) {
         if (R2_ERR_UNSUPPORTED != status) {
-            opal_show_help("help-btl-r2.txt", "no rails", true, opal_process_info.nodename,
-                           mca_btl_r2_component.why_not);
+            r2_btl_refuse();
         }
         return NULL;
     }

@@ -106,8 +106,13 @@ void mca_btl_r2_lost(void *arg, uint32_t rank, r2_status_t status)
         return;
     }
     r2_ctx_error_text(mca_btl_r2_component.ctx, text, sizeof(text));
-    opal_show_help("help-btl-r2.txt", "lost", true,
-                   '\0' == text[0] ? r2_status_string(status) : text);
+    if ('\0' == text[0]) {
+        snprintf(text, sizeof(text), "%s", r2_status_string(status));
+    }
+    if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
+        opal_output(0, "btl:r2: messages were lost: %s", text);
+    }
+    opal_show_help("help-btl-r2.txt", "lost", true, text);
     if (NULL != mca_btl_r2_component.error) {
         mca_btl_r2_component.error(&mca_btl_r2_module, MCA_BTL_ERROR_FLAGS_FATAL, proc, text);
     }
