@@ -24,7 +24,8 @@ r2_status_t topo_init(topo_t *topo_p, uint32_t host_count, uint32_t rail_count, 
     }
     topo_p->rate = malloc(nics * sizeof(*topo_p->rate));
     topo_p->left = malloc(nics * sizeof(*topo_p->left));
-    if (NULL == topo_p->rate || NULL == topo_p->left) {
+    if (NULL == topo_p->rate || NULL == topo_p->left ||
+        R2_OK != topo_set_ranks(topo_p, host_count)) {
         topo_fini(topo_p);
         return R2_ERR_NO_MEMORY;
     }
@@ -40,7 +41,37 @@ void topo_fini(topo_t *topo)
     free(topo->rate);
     free(topo->left);
     free(topo->cuts);
+    free(topo->host_of);
     *topo = (topo_t){.host_count = 0};
+}
+
+r2_status_t topo_set_ranks(topo_t *topo, uint32_t rank_count)
+{
+    uint32_t *host_of;
+
+    if (rank_count < topo->host_count || rank_count > TOPO_RANKS_MAX) {
+        return R2_ERR_PARAM;
+    }
+    host_of = realloc(topo->host_of, rank_count * sizeof(*host_of));
+    if (NULL == host_of) {
+        return R2_ERR_NO_MEMORY;
+    }
+    for (uint32_t r = 0; r < rank_count; r++) {
+        host_of[r] = (uint32_t) ((uint64_t) r * topo->host_count / rank_count);
+    }
+    topo->host_of = host_of;
+    topo->rank_count = rank_count;
+    return R2_OK;
+}
+
+bool topo_is_rank_per_host(const topo_t *topo)
+{
+    bool alone = topo->rank_count == topo->host_count;
+
+    for (uint32_t r = 0; alone && r < topo->rank_count; r++) {
+        alone = topo->host_of[r] == r;
+    }
+    return alone;
 }
 
 void topo_heal(topo_t *topo)

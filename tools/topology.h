@@ -15,6 +15,7 @@
 
 #define TOPO_HOSTS_MAX 4096u
 #define TOPO_RAILS_MAX 64u
+#define TOPO_RANKS_MAX (1u << 20)
 
 /** A rail that works at two hosts but not between them. */
 typedef struct topo_cut {
@@ -30,15 +31,26 @@ typedef struct topo {
     double *left; /* owned; as rate, the fraction that is left: 0 (dead) .. 1 */
     topo_cut_t *cuts; /* owned */
     uint32_t cut_count;
+    uint32_t *host_of; /* owned; [rank] */
+    uint32_t rank_count;
 } topo_t;
 
 /**
- * Equal hosts with nothing broken.
+ * Equal hosts with nothing broken, one rank on each.
  * @param rate bytes/s of one direction of each rail, > 0.
  * @return R2_OK, R2_ERR_PARAM (a number out of range) or R2_ERR_NO_MEMORY.
  */
 r2_status_t topo_init(topo_t *topo_p, uint32_t host_count, uint32_t rail_count, double rate);
 void topo_fini(topo_t *topo);
+
+/**
+ * That many ranks, in blocks on hosts, as equal as can be.
+ * @return R2_OK, R2_ERR_PARAM (fewer ranks than hosts, or too many) or R2_ERR_NO_MEMORY.
+ */
+r2_status_t topo_set_ranks(topo_t *topo, uint32_t rank_count);
+
+/** Is rank r alone on host r? */
+bool topo_is_rank_per_host(const topo_t *topo);
 
 /** Everything healthy again: no dead or slow NIC, no cut. */
 void topo_heal(topo_t *topo);
@@ -64,7 +76,7 @@ uint32_t topo_failures(const topo_t *topo);
 r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
                       size_t error_bytes);
 
-/** topo_read() of a file, "-" for standard input. */
+/** topo_read() of a file, "-" for standard input; one rank on each host is all that is accepted. */
 r2_status_t topo_load(const char *path, topo_t *topo_p, char *error_p, size_t error_bytes);
 
 /**

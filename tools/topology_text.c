@@ -26,8 +26,8 @@ typedef struct topo_reader {
     topo_t *topo; /* borrowed */
     const char *name;
     unsigned line;
-    uint64_t hosts, rails; /* 0: not said yet */
-    double rate;           /* 0: not said yet */
+    uint64_t hosts, rails, ranks; /* 0: not said yet */
+    double rate;                  /* 0: not said yet */
     double latency_s;
     bool flat;
     char *error; /* borrowed */
@@ -141,14 +141,22 @@ static bool parse_index(const char *text, const char *word, uint64_t limit, uint
 /** Makes the topology once sizes and rate are known. */
 static r2_status_t reader_make(topo_reader_t *reader)
 {
+    r2_status_t status;
+
     if (NULL != reader->topo->rate) {
         return R2_OK;
     }
     if (0 == reader->hosts || 0 == reader->rails || !(reader->rate > 0)) {
         return topo_fail(reader, "\"hosts\", \"rails\" and \"rate\" come first");
     }
-    return topo_init(reader->topo, (uint32_t) reader->hosts, (uint32_t) reader->rails,
-                     reader->rate);
+    if (0 != reader->ranks && reader->ranks < reader->hosts) {
+        return topo_fail(reader, "every one of %u hosts needs a rank", (unsigned) reader->hosts);
+    }
+    status =
+        topo_init(reader->topo, (uint32_t) reader->hosts, (uint32_t) reader->rails, reader->rate);
+    return R2_OK == status && 0 != reader->ranks
+               ? topo_set_ranks(reader->topo, (uint32_t) reader->ranks)
+               : status;
 }
 
 static r2_status_t read_count(topo_reader_t *reader, char **words, uint64_t most, uint64_t *count_p)
@@ -201,14 +209,9 @@ static r2_status_t read_any_pairing(topo_reader_t *reader, char **words)
     return R2_OK;
 }
 
-/** The tools know one rank on each host. */
 static r2_status_t read_ranks(topo_reader_t *reader, char **words)
 {
-    uint32_t ranks;
-
-    return parse_index(words[1], "", UINT32_MAX, &ranks) && 0 != ranks && ranks == reader->hosts
-               ? R2_OK
-               : topo_fail(reader, "only one rank on each host can be simulated");
+    return read_count(reader, words, TOPO_RANKS_MAX, &reader->ranks);
 }
 
 static r2_status_t read_latency(topo_reader_t *reader, char **words)
@@ -315,6 +318,40 @@ static r2_status_t read_cut(topo_reader_t *reader, char **words)
     return R2_OK == status ? topo_cut(reader->topo, cut) : status;
 }
 
+static r2_status_t read_host_of(topo_reader_t *reader, char **words)
+{
+    r2_status_t status = reader_make(reader);
+    uint32_t rank = 0, host = 0;
+
+    if (R2_OK == status && !parse_index(words[1], "", reader->topo->rank_count, &rank)) {
+        return topo_fail(reader, "there is no rank \"%s\": 0 to %u", words[1],
+                         (unsigned) reader->topo->rank_count - 1);
+    }
+    status = R2_OK == status ? read_host(reader, words[2], &host) : status;
+    if (R2_OK == status) {
+        reader->topo->host_of[rank] = host;
+    }
+    return status;
+}
+
+/** Every host has a rank. */
+static r2_status_t reader_check(const topo_reader_t *reader)
+{
+    const topo_t *topo = reader->topo;
+
+    for (uint32_t h = 0; h < topo->host_count; h++) {
+        uint32_t r = 0;
+
+        while (r < topo->rank_count && topo->host_of[r] != h) {
+            r++;
+        }
+        if (r == topo->rank_count) {
+            return topo_fail(reader, "no rank is on h%u", (unsigned) h);
+        }
+    }
+    return R2_OK;
+}
+
 typedef struct topo_statement {
     const char *word;
     size_t words; /* with the keyword */
@@ -330,6 +367,7 @@ static const topo_statement_t statements[] = {
     {"any-pairing", 1, "any-pairing", read_any_pairing},
     {"ranks", 2, "ranks N", read_ranks},
     {"latency", 2, "latency TIME", read_latency},
+    {"host-of", 3, "host-of RANK HOST", read_host_of},
     {"rate-of", 4, "rate-of HOST RAIL RATE", read_rate_of},
     {"fail", 3, "fail HOST RAIL", read_fail},
     {"slow", 4, "slow HOST RAIL PERCENT%", read_slow},
@@ -384,6 +422,7 @@ r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
         status = topo_fail(&reader, "cannot be read");
     }
     status = R2_OK == status ? reader_make(&reader) : status;
+    status = R2_OK == status ? reader_check(&reader) : status;
     if (R2_OK != status) {
         topo_fini(topo_p);
         return status;
@@ -405,6 +444,11 @@ r2_status_t topo_load(const char *path, topo_t *topo_p, char *error_p, size_t er
     status = topo_read(in, path, topo_p, error_p, error_bytes);
     if (stdin != in) {
         fclose(in);
+    }
+    if (R2_OK == status && !topo_is_rank_per_host(topo_p)) {
+        snprintf(error_p, error_bytes, "%s: only one rank on each host can be simulated", path);
+        topo_fini(topo_p);
+        status = R2_ERR_PARAM;
     }
     return status;
 }

@@ -56,10 +56,9 @@ tests_unit_test_cost_LDADD = $(R2_TEST_LIBS)
 
 # Choices on machines described in text
 check_PROGRAMS += tests/unit/test_plan_topology
-tests_unit_test_plan_topology_SOURCES = tests/unit/test_plan_topology.c \
-    tools/info/topology_file.c tools/info/topology_file.h
-tests_unit_test_plan_topology_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
-tests_unit_test_plan_topology_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_plan_topology_SOURCES = tests/unit/test_plan_topology.c
+tests_unit_test_plan_topology_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
+tests_unit_test_plan_topology_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS)
 EXTRA_DIST += tests/golden/topologies tests/golden/topologies.txt
 
 # Topology, shares, predicted times; weighted allreduce under the checker
@@ -132,10 +131,13 @@ tests_unit_test_probe_netns_SOURCES = tests/unit/test_probe_netns.c tests/unit/t
 tests_unit_test_probe_netns_LDADD = $(R2_TEST_LIBS)
 
 # Flow simulation
-check_PROGRAMS += tests/unit/test_flow
+check_PROGRAMS += tests/unit/test_flow tests/unit/test_topology_text
 tests_unit_test_flow_SOURCES = tests/unit/test_flow.c
 tests_unit_test_flow_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
 tests_unit_test_flow_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
+tests_unit_test_topology_text_SOURCES = tests/unit/test_topology_text.c
+tests_unit_test_topology_text_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
+tests_unit_test_topology_text_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
 check_PROGRAMS += tests/unit/test_health
 tests_unit_test_health_SOURCES = tests/unit/test_health.c tests/unit/health_world.c \
     tests/unit/health_world.h

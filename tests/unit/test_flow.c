@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Flow simulation against closed forms and the lower bound; topology files.
+ * Flow simulation against closed forms and the lower bound.
  */
 #include "r2_config.h"
 
@@ -391,73 +391,6 @@ static void t_too_many_failures(void **state)
     topo_fini(&topo);
 }
 
-static r2_status_t t_read(const char *text, topo_t *topo_p, char *error_p, size_t error_bytes)
-{
-    FILE *in = fmemopen((void *) (uintptr_t) text, strlen(text), "r");
-    r2_status_t status = topo_read(in, "file", topo_p, error_p, error_bytes);
-
-    fclose(in);
-    return status;
-}
-
-static void t_file(void **state)
-{
-    char error[256];
-    topo_t topo;
-
-    (void) state;
-    assert_int_equal(t_read("# lab\nhosts 4\nrails 2\nrate 100mbit\nnetwork flat\nlatency 50us\n"
-                            "rate-of h0 rail1 1G\ncapacity 3 1 4\nfail 1 0 # dead\nslow h2 rail1 "
-                            "25%\ncut h3 h0 rail0",
-                            &topo, error, sizeof(error)),
-                     R2_OK);
-    assert_int_equal(topo.host_count, 4);
-    assert_true(topo.flat);
-    t_close(topo.latency_s, 50e-6, 1e-9);
-    t_close(topo_rail(&topo, 0, 1), 1e9, 1e-9);
-    assert_true(!(topo_rail(&topo, 1, 0) > 0));
-    t_close(topo_rail(&topo, 2, 1), 12.5e6 / 4, 1e-9);
-    assert_true(topo_is_cut(&topo, 0, 3, 0));
-    t_close(topo_rail(&topo, 3, 1), 12.5e6 / 4, 1e-9);
-    assert_int_equal(topo_failures(&topo), 4);
-    topo_fini(&topo);
-}
-
-static void t_file_errors(void **state)
-{
-    static const struct {
-        const char *text, *error;
-    } cases[] = {
-        {"\n", "file:1: \"hosts\", \"rails\" and \"rate\" come first"},
-        {"hosts 0", "file:1: \"0\" is no number from 1 to 4096"},
-        {"hosts 4\nhosts 4", "file:2: \"hosts\" is said once"},
-        {"hosts 4\nrails 65", "file:2: \"65\" is no number from 1 to 64"},
-        {"hosts 4\nrails 2\nrate fast", "file:3: \"fast\" is no rate"},
-        {"hosts 4\nrails 2\nfail 0 0", "file:3: \"hosts\", \"rails\" and \"rate\" come first"},
-        {"hosts 4\nrails 2\nrate 1G\nfail h4 rail0", "file:4: there is no host \"h4\": h0 to h3"},
-        {"hosts 4\nrails 2\nrate 1G\nfail h0 2", "file:4: there is no rail \"2\": rail0 to rail1"},
-        {"hosts 4\nrails 2\nrate 1G\nslow h0 0 101%", "file:4: \"101%\" is no rest"},
-        {"hosts 4\nrails 2\nrate 1G\ncut h0 h0 0", "file:4: a cut is between two hosts"},
-        {"hosts 4\nrails 2\nrate 1G\nfail h0", "file:4: expected \"fail HOST RAIL\""},
-        {"hosts 4\nrails 2\nrate 1250\ncapacity 0 0 17",
-         "file:4: \"17\" is no number of sixteenths"},
-        {"hosts 4\nranks 8", "file:2: only one rank on each host"},
-        {"nosuch 1", "file:1: unknown statement \"nosuch\""},
-        {"network round", "file:1: \"round\" is neither aligned nor flat"},
-        {"latency 5", "file:1: \"5\" is no time like 5us"},
-    };
-    char error[256];
-    topo_t topo;
-
-    (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
-        assert_int_equal(t_read(cases[i].text, &topo, error, sizeof(error)), R2_ERR_PARAM);
-        if (0 != strncmp(error, cases[i].error, strlen(cases[i].error))) {
-            fail_msg("\"%s\" gives \"%s\"", cases[i].text, error);
-        }
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -475,8 +408,6 @@ int main(void)
         cmocka_unit_test(t_broken_schedule),
         cmocka_unit_test(t_seeds),
         cmocka_unit_test(t_too_many_failures),
-        cmocka_unit_test(t_file),
-        cmocka_unit_test(t_file_errors),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

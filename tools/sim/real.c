@@ -10,6 +10,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "r2/params.h"
@@ -38,12 +39,13 @@ static r2_status_t copy_cuts(const topo_t *topo, r2_topology_t *topology_p)
 r2_status_t real_topology(const topo_t *topo, r2_topology_t *topology_p)
 {
     r2_status_t status = r2_topology_init(topology_p, topo->host_count, topo->rail_count,
-                                          (int32_t) topo->host_count, 1);
+                                          (int32_t) topo->rank_count, 1);
 
     if (R2_OK != status) {
         return status;
     }
     topology_p->any_pairing = topo->flat;
+    memcpy(topology_p->host_of, topo->host_of, topo->rank_count * sizeof(*topo->host_of));
     for (size_t i = 0; i < (size_t) topo->host_count * topo->rail_count; i++) {
         const double rate = r2_min(topo->rate[i] / REAL_MBYTES_PER_S, (double) UINT32_MAX);
         const double left = topo->left[i] * R2_CAPACITY_FULL;
