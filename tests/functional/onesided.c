@@ -295,7 +295,6 @@ int main(int argc, char **argv)
         {"dynamic window, flush", DYNAMIC, sync_flush},
     };
     int rounds = argc > 1 ? atoi(argv[1]) : 1, errors = 0, number = 0;
-    bool counts = !(argc > 2 && 0 == strcmp(argv[2], "--without-counters"));
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -306,9 +305,7 @@ int main(int argc, char **argv)
         }
         errors += pattern_verdict(++number, "derived datatypes", types());
         errors += pattern_verdict(++number, "accumulate", accumulates());
-        if (counts) {
-            errors += pattern_verdict(++number, "counters", counters());
-        }
+        errors += pattern_verdict(++number, "counters", counters());
     }
     if (0 == me) {
         printf("1..%d\n", number);

@@ -18,6 +18,13 @@
 
 static ompi_osc_base_component_query_fn_t r2_osc_rdma_query; /* of osc/rdma itself */
 
+/*
+ * More than OMPI_WIN_ACCUMULATE_OPS_SAME_OP: osc/rdma takes a window's accumulate lock for
+ * MPI_Compare_and_swap, too. Without it a process of another host compares by this transport, atomically,
+ * while one of the owner's host loads, compares and stores with the lock: updates were lost.
+ */
+#define R2_OSC_ACC_OPS_ANY ((ompi_win_accumulate_ops_t) (OMPI_WIN_ACCUMULATE_OPS_SAME_OP + 1))
+
 static ompi_osc_base_component_t *r2_osc_component(const char *name)
 {
     mca_base_component_list_item_t *item;
@@ -40,6 +47,7 @@ static int r2_osc_query(ompi_win_t *win, void **base, size_t size, int disp_unit
         }
         return -1;
     }
+    win->w_acc_ops = R2_OSC_ACC_OPS_ANY;
     return r2_osc_rdma_query(win, base, size, disp_unit, comm, info, flavor);
 }
 
