@@ -129,7 +129,7 @@ def flaps(job, host, rail, kind, rounds, half_s):
 
 def test_F5_flaps():
     """F5 a rail flaps 12 times by carrier and 5 times silently: it alone is blamed, and damped"""
-    job = start("--mca", "coll_r2_flap_max_ms", "2000")
+    job = start("--mca", "coll_r2_flap_max_ms", "4000")
     ends = 2 * (HOSTS - 1)
     carrier = flaps(job, 1, 2, "down", 12, 0.12)
     silent = flaps(job, 2, 0, "drop", 5, 0.4)
