@@ -20,7 +20,7 @@ BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 
 def exchange(silent, *arguments):
     """Four ranks on two hosts; rank `silent` does not publish (-1: all do)."""
-    said = r2lab("run", "--name", LAB, "--build", BUILD, "--timeout", 40, *arguments,
+    said = r2lab("run", "--name", LAB, "--p2p", "mgmt", "--build", BUILD, "--timeout", 40, *arguments,
                  "--mca", "coll", "^r2", "-n", 4, BUILD + "/tests/functional/oob_pmix", silent)[0]
     assert "oob_pmix: 4 ranks" in said, said
 

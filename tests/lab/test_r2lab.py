@@ -46,7 +46,8 @@ def test_usage():
     wrong = [[], ["upp"], ["up", "--hosts", "0"], ["up", "--hosts", "x"], ["up", "--rails", "65"],
              ["up", "--rate", "fast"], ["up", "--rate", "10"], ["up", "--rate", "0mbit"],
              ["up", "--size", "3"], ["up", "more"], ["up", "--hosts"], ["up", "--force=1"],
-             ["run"], ["run", "--peer", "mpich", "x"], ["run", "--ppn", "0", "x"],
+             ["run"], ["run", "--peer", "mpich", "x"], ["run", "--p2p", "tcp", "x"],
+             ["run", "--p2p", "r2", "--peer", "ob1", "x"], ["run", "--ppn", "0", "x"],
              ["run", "--timeout", "-1", "x"], ["exec"], ["exec", "h0"], ["fault"],
              ["fault", "down"], ["fault", "melt", "h0", "rail0"], ["fault", "loss", "h0", "0"],
              ["fault", "--at", "cable", "down", "h0", "0"], ["status", "--xml"], ["down", "now"]]

@@ -13,9 +13,11 @@ usage: r2lab VERB [--name LAB] ...        LAB: $R2LAB_NAME, or r2
 
   up [--hosts N] [--rails R] [--rate RATE] [--force]
         build a lab: N hosts (4) with R rails (4) of RATE (100mbit; 'none' = not shaped)
-  run [--ppn K] [--peer STACK] [--timeout S] [--build DIR] [--show] MPIRUN_ARGUMENT...
+  run [--ppn K] [--p2p r2|mgmt] [--peer STACK] [--timeout S] [--build DIR] [--show]
+      MPIRUN_ARGUMENT...
         mpirun on h0, ranks over the hosts in turn, or K consecutive ranks for each host;
-        STACK ob1, ob1-ring, ucx or ucx-ring is Open MPI's own on the rails;
+        point-to-point is r2's too, or Open MPI's on mgmt0;
+        STACK ob1, ob1-ring, ucx or ucx-ring is Open MPI's own on the rails, without r2;
         after S seconds the run is ended (exit status 124); --show prints, runs nothing
   fault [--at host|switch] KIND HOST RAIL
         KIND down, drop, drop-in, drop-out, loss=1%, rate=10mbit, rate=10%, heal;
@@ -34,7 +36,8 @@ Hosts are h0, h1 ..; rails are rail0, rail1 .. and mgmt0, which is never shaped.
 
 OPTIONS = {     # of each verb: option -> takes a value
     "up": {"--hosts": True, "--rails": True, "--rate": True, "--force": False},
-    "run": {"--ppn": True, "--peer": True, "--timeout": True, "--build": True, "--show": False},
+    "run": {"--ppn": True, "--p2p": True, "--peer": True, "--timeout": True, "--build": True,
+            "--show": False},
     "fault": {"--at": True},
     "exec": {},
     "status": {"--json": False},
@@ -124,9 +127,12 @@ def do_run(name, options, rest):
     peer = options.get("--peer")
     if peer is not None and peer not in launch.PEERS:
         raise UsageError("--peer %r: one of %s" % (peer, " ".join(launch.PEERS)))
+    p2p = options.get("--p2p")
+    if p2p is not None and (p2p not in launch.POINT_TO_POINT or peer):
+        raise UsageError("--p2p %r: one of %s, without --peer" % (p2p, " ".join(launch.POINT_TO_POINT)))
     ppn = whole(options, "--ppn", 1, 1024) if "--ppn" in options else 0
     timeout_s = seconds(options.get("--timeout"))
-    return run.run(Lab.load(name), rest, peer, ppn, timeout_s, options.get("--build"),
+    return run.run(Lab.load(name), rest, peer, p2p, ppn, timeout_s, options.get("--build"),
                    options.get("--show", False))
 
 

@@ -27,12 +27,19 @@ GROUND = {
     "mpi_yield_when_idle": "1",             # more ranks than cores
 }
 
-# All that is not r2's stays off the rails: a rail that dies under the stock point-to-point
-# layer would hang the job.
-ON_MGMT = {
-    "pml": "ob1",
-    "btl": "self,vader,tcp",
-    "btl_tcp_if_include": "mgmt0",
+# Point-to-point and one-sided traffic, by --p2p. Stock transports stay off the rails beside r2: a
+# rail that dies under them would hang the job.
+POINT_TO_POINT = {
+    "r2": {
+        "pml": "ob1",
+        "btl": "r2,self",
+        "osc": "rdma,sm,pt2pt",             # Debian's file leaves out pt2pt
+    },
+    "mgmt": {
+        "pml": "ob1",
+        "btl": "self,vader,tcp",
+        "btl_tcp_if_include": "mgmt0",
+    },
 }
 
 STOCK_OB1 = {
@@ -63,7 +70,7 @@ RING = {
 }
 
 
-def parameters(lab, peer, ppn):
+def parameters(peer, p2p, ppn):
     """MCA parameters of a run (name: text with holes) and plain variables."""
     mca, plain = dict(GROUND), {}
     if ppn:
@@ -75,7 +82,7 @@ def parameters(lab, peer, ppn):
         mca.update(STOCK_UCX)
         plain.update(STOCK_UCX_ENV)
     else:
-        mca.update(ON_MGMT)
+        mca.update(POINT_TO_POINT[p2p or "r2"])
         mca["coll_r2_rails"] = "{rails}"
     if ring:
         mca.update(RING)
@@ -84,9 +91,9 @@ def parameters(lab, peer, ppn):
     return mca, plain
 
 
-def environment(lab, run_id, run_dir, peer=None, ppn=0, build=None):
+def environment(lab, run_id, run_dir, peer=None, p2p=None, ppn=0, build=None):
     """The variables to add to the environment of mpirun."""
-    mca, plain = parameters(lab, peer, ppn)
+    mca, plain = parameters(peer, p2p, ppn)
     rails = ",".join(d for d in lab.devices() if d != "mgmt0")
     holes = {"dir": lab.dir, "run": run_dir, "rails": rails, "nrails": lab.rails}
     wanted = {"OMPI_MCA_" + name: text for name, text in mca.items()}

@@ -34,13 +34,13 @@ def execute(lab, host, command):
     os.execv("/bin/sh", ["/bin/sh", ENTER, lab.host(host), *command])
 
 
-def run(lab, arguments, peer=None, ppn=0, timeout_s=None, build=None, show=False):
+def run(lab, arguments, peer=None, p2p=None, ppn=0, timeout_s=None, build=None, show=False):
     """The verb run: mpirun's arguments to mpirun's exit status."""
     if not shutil.which("mpirun"):
         raise LabError("no mpirun in PATH; on Debian: apt install openmpi-bin")
     run_id = "%s.%d" % (lab.name, os.getpid())
     run_dir = "%s/runs/%s" % (lab.dir, run_id)
-    added = environment(lab, run_id, run_dir, peer, ppn, build)
+    added = environment(lab, run_id, run_dir, peer, p2p, ppn, build)
     if show:
         for name in sorted(added):
             print("%s=%s" % (name, shlex.quote(added[name])))
