@@ -200,6 +200,7 @@ def run_all(tests, recover, cleanup):
         except Skip as why:
             print("ok %s # SKIP %s" % (label, why))
         except Exception:   # noqa: BLE001 - any kind of failure is a failed test
+            signal.alarm(0)     # recovering may take its time
             failed += 1
             print("not ok %s" % label)
             print("".join("# %s\n" % line for line in traceback.format_exc().splitlines()), end="")
