@@ -1,18 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Point-to-point, one-sided, MPI-IO and threads over btl/r2 while rails fail: test_p2p.py [--rolling MINUTES]
+"""Point-to-point, one-sided, MPI-IO and threads over btl/r2 while rails fail
 
 Each program checks every byte and prints a line per part; faults come and go at such lines, so that they
 hit what follows. Without r2 as the transport these runs would hang: nothing else is on the rails.
-With --rolling, each rail of each host goes down and up in turn while all programs run again and again.
 """
 
 import os
 import subprocess
 import sys
-import threading
-import time
 
 sys.dont_write_bytecode = True
 from labtest import R2LAB, TOP, counters, r2lab, run_all
@@ -20,7 +17,6 @@ from labtest import R2LAB, TOP, counters, r2lab, run_all
 LAB = "pp%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 HOSTS, RAILS = 4, 4
-STACK = ("--mca", "pml", "ob1", "--mca", "btl", "r2,self", "--mca", "osc", "rdma,sm,pt2pt")
 PROGRAMS = {
     "p2p": ("p2p",),
     "onesided": ("onesided",),
@@ -43,8 +39,8 @@ class App:
         self.log = open(BUILD + "/test_p2p.%d.log" % os.getpid(), "w+", encoding="utf8")
         os.unlink(self.log.name)
         self.child = subprocess.Popen(
-            [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "90", *where, *STACK,
-             "--mca", "coll", coll, *program, *words],
+            [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "90", *where, "--mca", "coll", coll,
+             *program, *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True)
 
     def parts(self, count):
@@ -148,41 +144,6 @@ def test_threads():
     fault("heal", "all", "all")
 
 
-def rolling(minutes):
-    """Every rail of every host down and up in turn under all programs; returns the exit status."""
-    end, runs, faults = time.monotonic() + 60 * minutes, 0, 0
-    over = threading.Event()
-
-    def roll():
-        nonlocal faults
-        while not over.is_set():
-            for turn in range(HOSTS * RAILS):
-                kind = ("down", "drop", "drop-in", "drop-out")[(turn + turn // RAILS) % 4]
-                fault(kind, "h%d" % (turn % HOSTS), "rail%d" % (turn // HOSTS))
-                faults += 1
-                over.wait(2)
-                fault("heal", "all", "all")
-                over.wait(2)
-                if over.is_set():
-                    return
-
-    roller = threading.Thread(target=roll)
-    roller.start()
-    try:
-        while time.monotonic() < end:
-            for name in PROGRAMS:
-                app = App(name, where=("-n", "4") if runs % 2 else ("--ppn", "2", "-n", "8"))
-                app.end()
-                runs += 1
-                print("# %d runs, %d faults, 0 wrong" % (runs, faults), flush=True)
-    finally:
-        over.set()
-        roller.join()
-        down()
-    print("ok 1 - rolling faults: %d runs, %d faults\n1..1" % (runs, faults))
-    return 0
-
-
 def recover():
     """After a failed test."""
     fault("heal", "all", "all")
@@ -196,8 +157,6 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
-    if sys.argv[1:2] == ["--rolling"]:
-        return rolling(float(sys.argv[2]))
     return run_all([test_messages, test_messages_alone, test_one_sided, test_one_sided_down, test_io,
                     test_threads], recover, down)
 
