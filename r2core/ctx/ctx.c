@@ -153,32 +153,42 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
     return events;
 }
 
+/* Engine lock. @param news_p what point-to-point has to tell after it. */
+static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, r2_p2p_news_t *news_p)
+{
+    unsigned events = r2_ctx_drive_locked(ctx, R2_DRIVE_APP);
+
+    if (NULL != ctx->p2p) {
+        r2_p2p_take_news(ctx->p2p, news_p);
+    }
+    return events;
+}
+
 /* No lock. Tells the application what is complete. */
-static void r2_ctx_deliver(r2_ctx_t *ctx)
+static void r2_ctx_deliver(r2_ctx_t *ctx, const r2_p2p_news_t *news)
 {
     r2_coll_deliver(ctx);
-    if (NULL != ctx->p2p) {
-        r2_p2p_deliver(ctx->p2p);
-    }
+    r2_p2p_tell(news);
 }
 
 unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
 {
+    r2_p2p_news_t news = {.p2p = NULL};
     unsigned events;
 
     pthread_mutex_lock(&ctx->lock);
-    events = r2_ctx_drive_locked(ctx, who);
+    events = R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, &news) : r2_ctx_drive_locked(ctx, who);
     pthread_mutex_unlock(&ctx->lock);
     if (R2_DRIVE_APP == who) {
-        r2_ctx_deliver(ctx);
+        r2_ctx_deliver(ctx, &news);
     }
     return events;
 }
 
 unsigned r2_ctx_progress(r2_ctx_t *ctx)
 {
+    r2_p2p_news_t news = {.p2p = NULL};
     unsigned events;
-    uint64_t now_ns;
 
     if (0 != atomic_load_explicit(&ctx->service_wants, memory_order_relaxed)) {
         sched_yield();
@@ -187,14 +197,30 @@ unsigned r2_ctx_progress(r2_ctx_t *ctx)
         atomic_store_explicit(&ctx->app_wants, 1, memory_order_relaxed);
         return 0;
     }
-    events = r2_ctx_drive_locked(ctx, R2_DRIVE_APP);
-    now_ns = ctx->net.now_ns;
+    events = r2_ctx_drive_app(ctx, &news);
     if (NULL != ctx->service) {
-        r2_service_app_drove(ctx->service, now_ns);
+        r2_service_app_drove(ctx->service, ctx->net.now_ns);
     }
     pthread_mutex_unlock(&ctx->lock);
-    r2_ctx_deliver(ctx);
+    r2_ctx_deliver(ctx, &news);
     return events;
+}
+
+unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver)
+{
+    const void *other = atomic_load_explicit(&ctx->driver, memory_order_relaxed);
+
+    if (NULL == other && atomic_compare_exchange_strong(&ctx->driver, &other, driver)) {
+        other = driver;
+    }
+    return other == driver ? r2_ctx_progress(ctx) : 0;
+}
+
+void r2_ctx_progress_end(r2_ctx_t *ctx, const void *driver)
+{
+    const void *expected = driver;
+
+    atomic_compare_exchange_strong(&ctx->driver, &expected, NULL);
 }
 
 uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)

@@ -24,11 +24,6 @@ uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes)
                              (uint64_t) params->chunk_max_bytes);
 }
 
-static void r2_p2p_wake(r2_p2p_t *p2p)
-{
-    atomic_store_explicit(&p2p->ready, 1, memory_order_relaxed);
-}
-
 void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status)
 {
     r2_p2p_t *p2p = op->p2p;
@@ -41,7 +36,6 @@ void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status)
         p2p->finished_tail->next = op;
     }
     p2p->finished_tail = op;
-    r2_p2p_wake(p2p);
 }
 
 static void r2_p2p_sent(void *arg, r2_status_t status)
@@ -117,7 +111,6 @@ static r2_status_t r2_p2p_send_self(r2_p2p_t *p2p, uint8_t id, const void *data,
         memcpy(inbound->data, data, bytes);
     }
     DL_APPEND(p2p->inbox, inbound);
-    r2_p2p_wake(p2p);
     return R2_OK;
 }
 
@@ -233,7 +226,6 @@ static void r2_p2p_sort(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
 
     if (inbound->row < R2_P2P_ROW_IDS) {
         DL_APPEND(p2p->inbox, inbound);
-        r2_p2p_wake(p2p);
         return;
     }
     if (own < sizeof(rows) / sizeof(rows[0])) {
@@ -268,27 +260,24 @@ static void r2_p2p_tell_lost(r2_p2p_t *p2p, const bool *lost)
     }
 }
 
-void r2_p2p_deliver(r2_p2p_t *p2p)
+void r2_p2p_take_news(r2_p2p_t *p2p, r2_p2p_news_t *news_p)
 {
-    r2_p2p_inbound_t *inbox, *inbound, *next;
-    r2_p2p_op_t *finished;
-    bool *lost = NULL;
-
-    if (0 == atomic_load_explicit(&p2p->ready, memory_order_relaxed)) {
-        return;
-    }
-    r2_ctx_enter(p2p->ctx);
-    atomic_store_explicit(&p2p->ready, 0, memory_order_relaxed);
-    inbox = p2p->inbox;
-    finished = p2p->finished;
+    *news_p = (r2_p2p_news_t){.p2p = p2p, .inbox = p2p->inbox, .finished = p2p->finished};
     p2p->inbox = NULL;
     p2p->finished = NULL;
     if (p2p->lost_count > 0) {
         p2p->lost_count = 0;
-        lost = p2p->lost;
+        news_p->lost = p2p->lost;
         p2p->lost = calloc(p2p->ctx->net.size, sizeof(*p2p->lost));
     }
-    r2_ctx_leave(p2p->ctx);
+}
+
+void r2_p2p_tell(const r2_p2p_news_t *news)
+{
+    r2_p2p_t *p2p = news->p2p;
+    r2_p2p_inbound_t *inbox = news->inbox, *inbound, *next;
+    r2_p2p_op_t *finished = news->finished;
+
     DL_FOREACH_SAFE(inbox, inbound, next)
     {
         p2p->handlers.received(p2p->handlers.arg, inbound->rank, (uint8_t) inbound->row,
@@ -301,9 +290,9 @@ void r2_p2p_deliver(r2_p2p_t *p2p)
         finished = op->next;
         op->done(op, op->status);
     }
-    if (NULL != lost) {
-        r2_p2p_tell_lost(p2p, lost);
-        free(lost);
+    if (NULL != news->lost) {
+        r2_p2p_tell_lost(p2p, news->lost);
+        free(news->lost);
     }
 }
 
@@ -315,7 +304,6 @@ void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
     if (p2p->talked[rank] && NULL != p2p->lost && !p2p->lost[rank]) {
         p2p->lost[rank] = true;
         ++p2p->lost_count;
-        r2_p2p_wake(p2p);
     }
 }
 

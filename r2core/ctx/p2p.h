@@ -107,7 +107,7 @@ typedef struct r2_p2p_pull {
     uint32_t rank, id;
 } r2_p2p_pull_t;
 
-/** All of it belongs to the engine lock but `ready`. */
+/** All of it belongs to the engine lock. */
 struct r2_p2p {
     r2_ctx_t *ctx; /* borrowed */
     r2_p2p_handlers_t handlers;
@@ -125,14 +125,23 @@ struct r2_p2p {
     bool *talked;              /* owned: by rank, something was sent or received */
     bool *lost;                /* owned: by rank, to be told to the user */
     uint32_t lost_count;
-    _Atomic int ready;         /* inbox, finished or lost has something */
 };
+
+/** What is to be told to the user, outside the lock. */
+typedef struct r2_p2p_news {
+    struct r2_p2p *p2p;      /* borrowed */
+    r2_p2p_inbound_t *inbox; /* owned list */
+    r2_p2p_op_t *finished;   /* list */
+    bool *lost;              /* owned: by rank; NULL: nobody */
+} r2_p2p_news_t;
 
 /* Called by the context. */
 /** Takes what arrived. Engine lock, application threads. @return messages taken. */
 unsigned r2_p2p_collect(r2_p2p_t *p2p);
+/** Takes out what is to be told. Engine lock. */
+void r2_p2p_take_news(r2_p2p_t *p2p, r2_p2p_news_t *news_p);
 /** Tells the user. No lock. */
-void r2_p2p_deliver(r2_p2p_t *p2p);
+void r2_p2p_tell(const r2_p2p_news_t *news);
 /** The link to a peer broke for good: only noted, if anything of ours was on it. Engine lock. */
 void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
 

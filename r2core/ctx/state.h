@@ -97,6 +97,7 @@ struct r2_ctx {
     _Atomic int app_wants;         /* an application thread found the lock taken: end the takeover */
     _Atomic int app_blocked;       /* application threads in r2_ctx_enter(): the same */
     _Atomic int waiting;           /* application threads asleep in r2_coll_wait() */
+    _Atomic(const void *) driver;  /* whose calls of r2_ctx_progress_as() count; NULL: the next one's */
     r2_net_t net;
     r2_engine_t engine;
     r2_params_t params;

@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <utlist.h>
 
 #include "link/relay.h"
@@ -18,6 +19,10 @@
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* A peer's question from before our return may be heard so late: hello takes several round trips. */
 #define R2_BACK_TIMES 20u /* failure_timeout_ms */
+/* All workers are looked at this often at least: UCX sets up connections without telling. */
+#define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
+/* With as many workers that have news all are looked at. */
+#define R2_SWEEP_NEWS_MAX 16
 /* Parked bytes at which the service thread stops reading for an application that is away. */
 #define R2_SERVICE_PARK_BYTES (4u << 20)
 
@@ -160,17 +165,42 @@ void r2_net_fini(r2_net_t *net)
     r2_pool_fini(&net->messages);
 }
 
+/*
+ * Looking at a worker costs a system call, most workers have nothing most of the time, and one call tells
+ * which have. @return false: look at all.
+ */
+static bool r2_net_hear(r2_net_t *net)
+{
+    struct epoll_event events[R2_SWEEP_NEWS_MAX];
+    int count;
+
+    if (net->epoll_fd < 0 || net->now_ns - net->swept_all_ns >= R2_SWEEP_ALL_NS) {
+        return false;
+    }
+    count = epoll_wait(net->epoll_fd, events, R2_SWEEP_NEWS_MAX, 0);
+    for (int i = 0; i < count; ++i) {
+        ((r2_rail_worker_t *) events[i].data.ptr)->news = true;
+    }
+    return count >= 0 && count < R2_SWEEP_NEWS_MAX;
+}
+
 static unsigned r2_net_progress_rails(r2_net_t *net)
 {
     unsigned events;
+    bool all;
 
     if (!net->may_deliver && net->parked_bytes > R2_SERVICE_PARK_BYTES) {
+        net->swept_all = true;
         return 0; /* all lanes fall silent together: peers hold, nobody is blamed */
     }
+    all = net->swept_all = !r2_net_hear(net);
+    if (all) {
+        net->swept_all_ns = net->now_ns;
+    }
     net->in_callback = true;
-    events = r2_rail_progress(&net->local);
+    events = r2_rail_progress(&net->local, all);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
-        events += r2_rail_progress(&net->rails[i]);
+        events += r2_rail_progress(&net->rails[i], all);
     }
     net->in_callback = false;
     return events;
@@ -277,6 +307,12 @@ unsigned r2_net_sweep(r2_net_t *net)
 
 bool r2_net_arm(r2_net_t *net)
 {
+    if (!net->swept_all) {
+        net->swept_all_ns = 0; /* a worker may sleep only if it had nothing to do just before */
+        if (r2_net_sweep(net) > 0) {
+            return false;
+        }
+    }
     if (R2_OK != r2_rail_arm(&net->local)) {
         return false;
     }

@@ -32,10 +32,10 @@ void r2_rail_init(r2_rail_t *rail, uint32_t idx, const r2_nic_t *nic, const r2_t
     rail->log = log;
 }
 
-static void r2_rail_watch(r2_rail_t *rail, r2_tp_worker_t *worker, int operation)
+static void r2_rail_watch(r2_rail_t *rail, r2_rail_worker_t *worker, int operation)
 {
-    struct epoll_event event = {.events = EPOLLIN};
-    int fd = rail->tp->ops->worker_fd(worker);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = worker};
+    int fd = rail->tp->ops->worker_fd(worker->worker);
 
     if (fd >= 0 && rail->epoll_fd >= 0) {
         epoll_ctl(rail->epoll_fd, operation, fd, &event);
@@ -46,7 +46,7 @@ static void r2_rail_worker_destroy(r2_rail_worker_t *worker)
 {
     r2_worker_peer_t *peer, *next;
 
-    r2_rail_watch(worker->rail, worker->worker, EPOLL_CTL_DEL);
+    r2_rail_watch(worker->rail, worker, EPOLL_CTL_DEL);
     worker->rail->tp->ops->worker_destroy(worker->worker);
     HASH_ITER(hh, worker->peers, peer, next)
     {
@@ -97,7 +97,7 @@ static r2_status_t r2_rail_worker_add(r2_rail_t *rail)
         free(worker);
         return status;
     }
-    r2_rail_watch(rail, worker->worker, EPOLL_CTL_ADD);
+    r2_rail_watch(rail, worker, EPOLL_CTL_ADD);
     worker->next = rail->workers;
     rail->workers = worker;
     return R2_OK;
@@ -179,12 +179,16 @@ r2_status_t r2_rail_arm(r2_rail_t *rail)
     return R2_OK;
 }
 
-unsigned r2_rail_progress(r2_rail_t *rail)
+unsigned r2_rail_progress(r2_rail_t *rail, bool all)
 {
+    const r2_tp_ops_t *ops = rail->tp->ops;
     unsigned events = 0;
 
     for (r2_rail_worker_t *worker = rail->workers; NULL != worker; worker = worker->next) {
-        events += rail->tp->ops->worker_progress(worker->worker);
+        if (all || worker->news || NULL == ops->worker_signals || !ops->worker_signals(worker->worker)) {
+            worker->news = false;
+            events += ops->worker_progress(worker->worker);
+        }
     }
     return events;
 }

@@ -28,6 +28,7 @@ typedef struct r2_rail_worker {
     r2_tp_worker_t *worker;         /* owned */
     r2_worker_peer_t *peers;        /* owned: hash by rank */
     uint32_t users;                 /* endpoints open on it, zombies included */
+    bool news;                      /* its descriptor can be read; found by who waits on epoll_fd */
     struct r2_rail_worker *next;    /* newest first */
 } r2_rail_worker_t;
 
@@ -41,7 +42,7 @@ typedef struct r2_rail {
     r2_rail_worker_t *workers;      /* owned: list, newest first */
     size_t segment_bytes;
     uint64_t tx_bytes, rx_bytes;    /* payload so far, everything that was sent again included */
-    int epoll_fd;                   /* borrowed: gets the descriptors of all workers; -1: none */
+    int epoll_fd;                   /* borrowed: gets the descriptors of all workers, data.ptr is the worker; -1: none */
     void *owner;                    /* borrowed: for the callbacks' user */
     const r2_log_t *log;            /* borrowed */
 } r2_rail_t;
@@ -77,7 +78,7 @@ void r2_rail_put(r2_rail_worker_t *worker);
 void r2_rail_sweep(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress first. */
 r2_status_t r2_rail_arm(r2_rail_t *rail);
-/** Progresses all workers. @return events handled. */
-unsigned r2_rail_progress(r2_rail_t *rail);
+/** Progresses all workers; or those with news, and those that cannot tell. @return events handled. */
+unsigned r2_rail_progress(r2_rail_t *rail, bool all);
 
 #endif

@@ -82,6 +82,11 @@ typedef struct r2_tp_ops {
     int (*worker_fd)(r2_tp_worker_t *worker);
     /** Prepares worker_fd() to signal. @return R2_OK: may sleep; R2_ERR_AGAIN: progress first. */
     r2_status_t (*worker_arm)(r2_tp_worker_t *worker);
+    /**
+     * NULL: never true. @return true: worker_fd() can be read, without arm(), as soon as worker_progress()
+     * has something to do; but for work of the library's own (connections being set up), which may be late.
+     */
+    bool (*worker_signals)(const r2_tp_worker_t *worker);
     /** @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY. */
     r2_status_t (*ep_create)(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
                              void *ep_arg, r2_tp_ep_t **ep_p);

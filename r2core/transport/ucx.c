@@ -45,6 +45,7 @@ static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
         return R2_ERR_NO_MEMORY;
     }
     device->segment_bytes = config->segment_bytes;
+    device->signals = r2_ucx_config_signals(config);
     r2_ucx_enter();
     rc = r2_ucx_config_create(tp, config, &ucp_config, &device->immediate_bytes);
     if (UCS_OK == rc) {
@@ -79,6 +80,7 @@ static const r2_tp_ops_t ucx_ops = {
     .worker_progress = r2_ucx_worker_progress,
     .worker_fd = r2_ucx_worker_fd,
     .worker_arm = r2_ucx_worker_arm,
+    .worker_signals = r2_ucx_worker_signals,
     .ep_create = r2_ucx_ep_create,
     .ep_close = r2_ucx_ep_close,
     .send = r2_ucx_send,

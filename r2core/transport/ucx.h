@@ -43,6 +43,7 @@ struct r2_tp_device {
     ucp_context_h context; /* owned */
     size_t segment_bytes;
     size_t immediate_bytes; /* header + data that UCX takes at once; 0: use UCX's queue */
+    bool signals;           /* descriptors tell of all input, armed or not */
 };
 
 /** Names an endpoint to its peers: unique on the host. */
@@ -127,6 +128,9 @@ void r2_ucx_leave(void);
 
 /* ---- ucx_config.c ---- */
 
+/** True if a worker's descriptor is that of its sockets, and of nothing that has to be armed. */
+bool r2_ucx_config_signals(const r2_tp_device_config_t *device);
+
 /**
  * Settings for a device.
  * @param immediate_bytes_p as in r2_tp_device_t.
@@ -144,6 +148,7 @@ r2_status_t r2_ucx_worker_address(r2_tp_worker_t *worker, void *address_p, size_
 unsigned r2_ucx_worker_progress(r2_tp_worker_t *worker);
 int r2_ucx_worker_fd(r2_tp_worker_t *worker);
 r2_status_t r2_ucx_worker_arm(r2_tp_worker_t *worker);
+bool r2_ucx_worker_signals(const r2_tp_worker_t *worker);
 
 /** @return a record of the worker, or NULL without memory. */
 r2_ucx_record_t *r2_ucx_record_get(r2_tp_worker_t *worker);

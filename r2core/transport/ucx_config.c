@@ -101,6 +101,22 @@ static void add_shared_memory(settings_t *settings)
     add(settings, "", "KEEPALIVE_INTERVAL", SHM_KEEPALIVE);
 }
 
+/** The transports: the site's choice, or one that suits the device. */
+static const char *tls_of(const r2_tp_device_config_t *device)
+{
+    if (NULL != device->tls) {
+        return device->tls;
+    }
+    /* Of the transports within a host only posix tells a dead peer, and only this one can be
+     * closed by force. */
+    return NULL == device->name ? "posix" : "tcp";
+}
+
+bool r2_ucx_config_signals(const r2_tp_device_config_t *device)
+{
+    return 0 == strcmp(tls_of(device), "tcp");
+}
+
 /** What UCX takes at once with these transports. */
 static size_t immediate_bytes(const char *tls)
 {
@@ -113,18 +129,13 @@ static size_t immediate_bytes(const char *tls)
 ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config_t *device,
                                   ucp_config_t **config_p, size_t *immediate_bytes_p)
 {
-    const char *tls = device->tls;
+    const char *tls = tls_of(device);
     settings_t settings = {.count = 0};
     ucp_config_t *config;
     ucs_status_t rc = ucp_config_read(NULL, NULL, &config);
 
     if (UCS_OK != rc) {
         return rc;
-    }
-    if (NULL == tls) {
-        /* Of the transports within a host only posix tells a dead peer, and only this one can be
-         * closed by force. */
-        tls = NULL == device->name ? "posix" : "tcp";
     }
     add(&settings, "", "TLS", tls);
     if (NULL != device->name) {

@@ -272,3 +272,9 @@ r2_status_t r2_ucx_worker_arm(r2_tp_worker_t *worker)
     r2_ucx_leave();
     return UCS_OK == rc ? R2_OK : R2_ERR_AGAIN;
 }
+
+bool r2_ucx_worker_signals(const r2_tp_worker_t *worker)
+{
+    return worker->device->signals && NULL == worker->waiting && NULL == worker->completed &&
+           !worker->failures;
+}

@@ -10,6 +10,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include <utlist.h>
 
 #include "fuzz.h"
@@ -22,6 +25,7 @@ struct r2_tp_worker {
     stub_net_t *stub;
     const r2_tp_callbacks_t *callbacks;
     void *arg;
+    int fd; /* owned; -1: none */
 };
 
 struct r2_tp_ep {
@@ -50,7 +54,8 @@ static r2_status_t stub_worker_create(r2_tp_device_t *device, const r2_tp_callba
                                       void *arg, r2_tp_worker_t **worker_p)
 {
     *worker_p = malloc(sizeof(**worker_p));
-    **worker_p = (r2_tp_worker_t){device->stub, callbacks, arg};
+    **worker_p = (r2_tp_worker_t){device->stub, callbacks, arg,
+                                  0 <= device->stub->net.epoll_fd ? eventfd(0, EFD_NONBLOCK) : -1};
     ++device->stub->workers;
     return R2_OK;
 }
@@ -98,6 +103,9 @@ static void stub_worker_destroy(r2_tp_worker_t *worker)
         }
     }
     --worker->stub->workers;
+    if (0 <= worker->fd) {
+        close(worker->fd);
+    }
     free(worker);
 }
 
@@ -114,6 +122,7 @@ static unsigned stub_worker_progress(r2_tp_worker_t *worker)
     stub_net_t *stub = worker->stub;
     unsigned events = 0;
 
+    ++stub->looks;
     if (NULL != stub->header) {
         const void *header = stub->header;
 
@@ -134,8 +143,12 @@ static unsigned stub_worker_progress(r2_tp_worker_t *worker)
 
 static int stub_worker_fd(r2_tp_worker_t *worker)
 {
-    (void) worker;
-    return -1;
+    return worker->fd;
+}
+
+static bool stub_worker_signals(const r2_tp_worker_t *worker)
+{
+    return !worker->stub->mute;
 }
 
 static r2_status_t stub_worker_arm(r2_tp_worker_t *worker)
@@ -201,6 +214,7 @@ static const r2_tp_ops_t stub_tp_ops = {
     .worker_progress = stub_worker_progress,
     .worker_fd = stub_worker_fd,
     .worker_arm = stub_worker_arm,
+    .worker_signals = stub_worker_signals,
     .ep_create = stub_ep_create,
     .ep_close = stub_ep_close,
     .send = stub_send,
@@ -378,6 +392,9 @@ void stub_net_destroy(stub_net_t *stub)
     stub->complete = true;
     r2_net_sweep(&stub->net);
     r2_net_fini(&stub->net);
+    if (0 <= stub->net.epoll_fd) {
+        close(stub->net.epoll_fd);
+    }
     fuzz_check(0 == stub->workers);
     free(stub);
 }
@@ -439,6 +456,23 @@ void stub_packet(stub_net_t *stub, const r2_wire_header_t *header, size_t header
     stub->header = NULL;
     free(exact);
     free(payload);
+}
+
+void stub_net_watch(stub_net_t *stub)
+{
+    stub->net.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        fuzz_check(NULL == stub->net.rails[i].workers);
+        stub->net.rails[i].epoll_fd = stub->net.epoll_fd;
+    }
+}
+
+void stub_net_signal(stub_net_t *stub, uint32_t rail, bool news)
+{
+    int fd = stub->net.rails[rail].workers->worker->fd;
+    eventfd_t count = 1;
+
+    fuzz_check(0 == (news ? eventfd_write(fd, count) : eventfd_read(fd, &count)));
 }
 
 void stub_lane_up(stub_net_t *stub, uint32_t lane)

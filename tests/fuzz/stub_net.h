@@ -41,11 +41,17 @@ typedef struct stub_net {
     struct r2_tp_ep *eps; /* owned list: open */
     uint32_t workers;     /* open */
     uint32_t hellos;      /* of ours, made up */
+    bool mute;            /* the workers' descriptors, if there are any, do not tell of input */
+    uint32_t looks;       /* calls of worker_progress() */
 } stub_net_t;
 
 /** Makes rank 0 of 2 with STUB_RAILS rails and its link to rank 1, all lanes down. */
 stub_net_t *stub_net_create(void);
 void stub_net_destroy(stub_net_t *stub);
+/** Gives the workers descriptors and the net one epoll of them. Before any lane is up. */
+void stub_net_watch(stub_net_t *stub);
+/** Makes the descriptor of a rail's worker readable, or not. */
+void stub_net_signal(stub_net_t *stub, uint32_t rail, bool news);
 
 /** Opens a lane as a well-behaved peer would. */
 void stub_lane_up(stub_net_t *stub, uint32_t lane);

@@ -101,6 +101,47 @@ static void test_updates(void **state)
     t_world_free(world);
 }
 
+static void t_told(r2_p2p_op_t *op, r2_status_t status)
+{
+    *(r2_status_t *) op->arg = status;
+}
+
+/* @return whether progress by this driver tells what is over. */
+static bool t_drives(t_node_t *node, const void *driver)
+{
+    r2_status_t status = R2_IN_PROGRESS;
+    r2_p2p_op_t op = {.done = t_told, .arg = &status};
+    uint64_t from = 5, to = 0;
+    bool drove;
+
+    assert_int_equal(r2_p2p_get(node->p2p, node->idx, &to, (uint64_t) (uintptr_t) &from, sizeof(from), &op),
+                     R2_IN_PROGRESS);
+    (void) r2_ctx_progress_as(node->ctx, driver);
+    drove = R2_OK == status;
+    r2_ctx_progress(node->ctx);
+    assert_int_equal(status, R2_OK);
+    return drove;
+}
+
+/* Of several components that progress one context, one does, until it gives that up. */
+static void test_drivers(void **state)
+{
+    t_world_t *world = t_world_new(9);
+    t_node_t *node = &world->nodes[0];
+    char first, second;
+
+    (void) state;
+    assert_true(t_drives(node, &first));
+    assert_false(t_drives(node, &second));
+    r2_ctx_progress_end(node->ctx, &second); /* it was not the one */
+    assert_false(t_drives(node, &second));
+    assert_true(t_drives(node, &first));
+    r2_ctx_progress_end(node->ctx, &first);
+    assert_true(t_drives(node, &second));
+    assert_false(t_drives(node, &first));
+    t_world_free(world);
+}
+
 /* Receivers that compute: the senders stop at the parking budget, and all of it comes through after. */
 static void test_away(void **state)
 {
@@ -241,7 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages), cmocka_unit_test(test_receive_first),
         cmocka_unit_test(test_gets), cmocka_unit_test(test_away),
-        cmocka_unit_test(test_puts), cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_no_path),
         cmocka_unit_test(test_no_path_idle), cmocka_unit_test(test_refused),
     };

@@ -121,11 +121,55 @@ static void messages_leave_in_order(void **state)
     stub_net_destroy(stub);
 }
 
+/* One sweep. @return workers that it looked at. */
+static uint32_t looks_of_sweep(stub_net_t *stub)
+{
+    stub->looks = 0;
+    r2_net_sweep(&stub->net);
+    return stub->looks;
+}
+
+/*
+ * Between two sweeps that look at all workers, only those with news are looked at, and those that cannot
+ * tell; and none goes to sleep without a look.
+ */
+static void sweeps_look_at_workers_with_news(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+
+    (void) state;
+    stub_net_watch(stub);
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        stub_lane_up(stub, i);
+    }
+    stub->time_ns += R2_NS_PER_S;
+    assert_int_equal(looks_of_sweep(stub), STUB_RAILS);
+    assert_int_equal(looks_of_sweep(stub), 0);
+    stub_net_signal(stub, 1, true);
+    assert_int_equal(looks_of_sweep(stub), 1);
+    assert_int_equal(looks_of_sweep(stub), 1);
+    stub_net_signal(stub, 1, false);
+    assert_int_equal(looks_of_sweep(stub), 0);
+    stub->mute = true;
+    assert_int_equal(looks_of_sweep(stub), STUB_RAILS);
+    stub->mute = false;
+    assert_int_equal(looks_of_sweep(stub), 0);
+    stub->looks = 0;
+    assert_true(r2_net_arm(&stub->net));
+    assert_int_equal(stub->looks, STUB_RAILS);
+    assert_true(r2_net_arm(&stub->net));
+    assert_int_equal(stub->looks, STUB_RAILS);
+    stub->time_ns += R2_NS_PER_MS;
+    assert_int_equal(looks_of_sweep(stub), STUB_RAILS);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_complete_while_messages_are_given_up),
         cmocka_unit_test(messages_leave_in_order),
+        cmocka_unit_test(sweeps_look_at_workers_with_news),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

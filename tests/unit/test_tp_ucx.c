@@ -519,6 +519,33 @@ static void test_wakeup(void **state)
     pair_close(&a, &b);
 }
 
+/** A worker that says so needs no look, and no arming, before its descriptor can be read. */
+static void test_signals(void **state)
+{
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    assert_int_equal(tp.ops->worker_signals(b.worker), NULL != device_name);
+    for (uint32_t i = 1; i <= 50 && NULL != device_name; i++) {
+        struct pollfd input = {.fd = tp.ops->worker_fd(b.worker), .events = POLLIN};
+        packet_t packet;
+
+        while (0 != poll(&input, 1, 0)) {
+            arm(&b); /* connections are being set up */
+            tp.ops->worker_progress(b.worker);
+        }
+        assert_true(packet_send(&packet, &a, i, 8, pattern + i) >= 0);
+        while (!packet.done) {
+            assert_false(tp.ops->worker_signals(a.worker));
+            tp.ops->worker_progress(a.worker);
+        }
+        assert_int_equal(poll(&input, 1, 5000), 1);
+        assert_true(progress_until(&b, NULL, &b.received, i));
+    }
+    pair_close(&a, &b);
+}
+
 /** A sender whose packets wait sleeps no longer than its peer does not read. */
 static void test_wakeup_of_sender(void **state)
 {
@@ -798,6 +825,7 @@ int main(int argc, char **argv)
         BOTH(test_close_while_connecting),
         {"lo/test_connections_break", test_connections_break, use_lo, NULL, NULL},
         BOTH(test_wakeup),
+        BOTH(test_signals),
         BOTH(test_wakeup_of_sender),
         BOTH(test_two_processes),
         BOTH(test_peer_killed_with_sends_pending),

@@ -59,6 +59,15 @@ R2_EXPORT void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log);
 /** Progresses all rails once. Any thread; returns at once if another thread does it. @return events. */
 R2_EXPORT unsigned r2_ctx_progress(r2_ctx_t *ctx);
 
+/**
+ * As r2_ctx_progress(), for components that are called in turn: only the calls of the first of them do
+ * something, until it gives that up. Any thread.
+ * @param driver tells the components apart; only its address is used.
+ */
+R2_EXPORT unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver);
+/** This component will not call any more; another one that does takes over. */
+R2_EXPORT void r2_ctx_progress_end(r2_ctx_t *ctx, const void *driver);
+
 /** This process in the job. */
 R2_EXPORT uint32_t r2_ctx_rank(const r2_ctx_t *ctx);
 R2_EXPORT uint32_t r2_ctx_size(const r2_ctx_t *ctx);

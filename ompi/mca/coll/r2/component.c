@@ -113,13 +113,14 @@ static int r2_component_open(void)
 
 static int r2_component_progress(void)
 {
-    return (int) r2_ctx_progress(mca_coll_r2_component.ctx);
+    return (int) r2_ctx_progress_as(mca_coll_r2_component.ctx, &mca_coll_r2_component);
 }
 
 static void r2_component_stop(void)
 {
     if (mca_coll_r2_component.progressing) {
         opal_progress_unregister(r2_component_progress);
+        r2_ctx_progress_end(mca_coll_r2_component.ctx, &mca_coll_r2_component);
         mca_coll_r2_component.progressing = false;
     }
     if (NULL != mca_coll_r2_component.ctx) {

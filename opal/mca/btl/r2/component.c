@@ -214,7 +214,7 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
 
 static int r2_btl_progress(void)
 {
-    return (int) r2_ctx_progress(mca_btl_r2_component.ctx);
+    return (int) r2_ctx_progress_as(mca_btl_r2_component.ctx, &mca_btl_r2_component);
 }
 
 static int r2_btl_close(void)
@@ -223,6 +223,7 @@ static int r2_btl_close(void)
 
     if (NULL != component->p2p) {
         opal_progress_unregister(r2_btl_progress);
+        r2_ctx_progress_end(component->ctx, component);
         r2_p2p_unbind(component->p2p);
         component->p2p = NULL;
     }
