@@ -6,14 +6,14 @@
  * rest.
  *
  * Four ranks, rank 3 has lost part of its rate. A share 1 - Y goes round all of them; Y goes round
- * 0 1 2, and rank 3 hands its contribution to where each share of Y begins, and gets the results
- * from where it ends:
+ * 0 1 2, and rank 3 hands its contribution to where each share of Y ends, and gets the result
+ * there:
  *
  *            part 1 - Y         part Y, shares a b c
- *   rank 0   ring 0 1 2 3       ring 0 1 2, starts c with rank 3's, ends a -> 3
- *   rank 1   ring 0 1 2 3       ring 0 1 2, starts a with rank 3's, ends b -> 3
- *   rank 2   ring 0 1 2 3       ring 0 1 2, starts b with rank 3's, ends c -> 3
- *   rank 3   ring 0 1 2 3       a -> 1, b -> 2, c -> 0; gets a b c
+ *   rank 0   ring 0 1 2 3       ring 0 1 2, ends a with rank 3's, a -> 3
+ *   rank 1   ring 0 1 2 3       ring 0 1 2, ends b with rank 3's, b -> 3
+ *   rank 2   ring 0 1 2 3       ring 0 1 2, ends c with rank 3's, c -> 3
+ *   rank 3   ring 0 1 2 3       a -> 0, b -> 1, c -> 2; gets a b c
  *
  * With X the lost part of the rate and one rank per host,
  *     Y = X + X (1 - X) / (X + (n - 2) n)   if X >= n / (3 n - 2), else 0: a plain ring.
@@ -62,38 +62,43 @@ uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size)
     return r2_min(x + x * (R2_PPM - x) / (x + (n - 2) * n * R2_PPM), R2_PPM);
 }
 
-static void add_part(const r2_plan_input_t *input, r2_schedule_t *schedule, r2_ring_part_t *part,
-                     r2_status_t *status)
+/** @return tags that it uses. */
+static uint32_t add_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                         r2_ring_part_t *part, r2_status_t *status)
 {
+    uint32_t tags = 0;
+
     for (int32_t i = 0; i < part->size; i++) {
         if (part->order[i] == input->rank) {
             part->place = i;
         }
     }
     if (R2_OK == *status && 0 < part->count) {
-        *status = r2_ring_add(input, schedule, part);
+        *status = r2_ring_add(input, schedule, part, &tags);
     }
+    return tags;
 }
 
 r2_status_t r2_build_allreduce_r2(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
     int32_t *order = malloc(2 * (size_t) input->size * sizeof(*order));
-    r2_ring_part_t all = {.order = order, .size = input->size, .guest = -1, .scratch_bytes = half};
-    r2_ring_part_t rest = {.place = -1, .scratch_bytes = half};
+    r2_ring_part_t all = {.order = order, .size = input->size, .scratch_bytes = half};
+    r2_ring_part_t rest = {.place = -1, .guest_count = 1, .scratch_bytes = half};
     uint64_t lost_ppm, share;
     r2_status_t status;
-    int32_t at = 0;
+    int32_t at = 0, slowest;
 
     if (NULL == order) {
         return R2_ERR_NO_MEMORY;
     }
-    rest.guest = slowest_rank(input->topology, &lost_ppm);
+    slowest = slowest_rank(input->topology, &lost_ppm);
+    rest.guests = &slowest;
     share = r2_allreduce_r2_share_ppm(lost_ppm, input->size);
     status = r2_order_ring(input->topology, input->size, order);
     for (int32_t i = 0; R2_OK == status && i < input->size; i++) {
         schedule->digest = r2_digest_fold(schedule->digest, (uint64_t) order[i]);
-        if (order[i] != rest.guest) {
+        if (order[i] != slowest) {
             order[input->size + at++] = order[i];
         }
     }
@@ -102,11 +107,9 @@ r2_status_t r2_build_allreduce_r2(const r2_plan_input_t *input, r2_schedule_t *s
     rest.count = (uint64_t) ((unsigned __int128) input->count * share / R2_PPM);
     all.count = input->count - rest.count;
     rest.first = all.count;
-    schedule->digest = r2_digest_fold(schedule->digest, (uint64_t) rest.guest);
+    schedule->digest = r2_digest_fold(schedule->digest, (uint64_t) slowest);
     schedule->digest = r2_digest_fold(schedule->digest, rest.count);
-    add_part(input, schedule, &all, &status);
-    rest.tag_first = r2_ring_tags(input, &all);
-    rest.scratch_first_bytes = schedule->scratch_bytes;
+    rest.tag_first = add_part(input, schedule, &all, &status);
     add_part(input, schedule, &rest, &status);
     free(order);
     return status;

@@ -23,6 +23,7 @@ r2_status_t r2_build_allreduce_ring(const r2_plan_input_t *input, r2_schedule_t 
 r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allreduce_weighted(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allreduce_hierarchical(const r2_plan_input_t *input, r2_schedule_t *schedule);
+r2_status_t r2_build_allreduce_recursive(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allreduce_r2(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allgather_bruck(const r2_plan_input_t *input, r2_schedule_t *schedule);
 r2_status_t r2_build_allgather_ring(const r2_plan_input_t *input, r2_schedule_t *schedule);
@@ -55,6 +56,7 @@ uint64_t r2_scan_doubling_scratch(const r2_plan_input_t *input);
 uint64_t r2_alltoall_bruck_scratch(const r2_plan_input_t *input);
 /** Here: at least. */
 uint64_t r2_allreduce_hierarchical_scratch(const r2_plan_input_t *input);
+uint64_t r2_allreduce_recursive_scratch(const r2_plan_input_t *input);
 
 /** Part of the vector that goes round without the slowest rank, of which `lost_ppm` of the rate is gone. */
 uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size);

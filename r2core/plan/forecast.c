@@ -13,12 +13,13 @@
 #include <string.h>
 
 #include "plan/order.h"
+#include "plan/tiers.h"
 
 /* Up to this many hosts each share is written. */
 #define R2_DESCRIBE_HOSTS 8u
 
-static const char *const names[R2_FORECAST_COUNT] = {"recursive-doubling", "exchange", "ring",
-                                                     "hierarchical",       "weighted", "direct"};
+static const char *const names[R2_FORECAST_COUNT] = {
+    "recursive-doubling", "exchange", "ring", "recursive", "hierarchical", "weighted", "direct"};
 
 const char *r2_forecast_name(r2_forecast_kind_t kind)
 {
@@ -46,37 +47,58 @@ static r2_status_t forecast_exchanges(const r2_classes_t *classes, const r2_cost
 
 /** Between hosts as `weighted` with one rank each. What it costs within a host is not known:
  * nothing. */
-static r2_status_t forecast_hierarchical(const r2_topology_t *topology,
-                                         const r2_cost_params_t *params, uint64_t bytes,
-                                         uint64_t *ns_p)
+static r2_status_t forecast_hierarchical(const r2_classes_t *hosts, const r2_cost_params_t *params,
+                                         uint64_t bytes, uint64_t *ns_p)
+{
+    r2_shares_t shares;
+    r2_status_t status = r2_shares_solve(&shares, hosts);
+
+    if (R2_OK == status) {
+        *ns_p = r2_cost_exchange_ns(hosts, &shares, params, bytes);
+        r2_shares_fini(&shares);
+    }
+    return status;
+}
+
+/** One ring, and rings of tiers in the same order. */
+static r2_status_t forecast_rings(const r2_topology_t *topology, const r2_classes_t *hosts,
+                                  const r2_cost_params_t *params, uint64_t bytes,
+                                  r2_forecast_t *forecast)
+{
+    int32_t *order = malloc((size_t) topology->rank_count * sizeof(*order));
+    r2_tiers_t tiers = {.tier_of = NULL};
+    r2_status_t status =
+        NULL == order ? R2_ERR_NO_MEMORY : r2_order_ring(topology, topology->rank_count, order);
+
+    if (R2_OK == status) {
+        forecast->ns[R2_FORECAST_RING] = r2_cost_ring_ns(topology, order, params, bytes);
+        status = r2_tiers_init(&tiers, topology, hosts);
+    }
+    if (R2_OK == status) {
+        status = r2_tiers_cost_ns(&tiers, topology, hosts, order, params, bytes,
+                                  &forecast->ns[R2_FORECAST_RECURSIVE]);
+    }
+    r2_tiers_fini(&tiers);
+    free(order);
+    return status;
+}
+
+/** What looks at hosts rather than ranks. */
+static r2_status_t forecast_hosts(const r2_topology_t *topology, const r2_cost_params_t *params,
+                                  uint64_t bytes, r2_forecast_t *forecast)
 {
     r2_classes_t hosts;
-    r2_shares_t shares;
     r2_status_t status = r2_classes_init(&hosts, topology, R2_MEMBERS_HOSTS);
 
     if (R2_OK != status) {
         return status;
     }
-    status = r2_shares_solve(&shares, &hosts);
+    status = forecast_rings(topology, &hosts, params, bytes, forecast);
     if (R2_OK == status) {
-        *ns_p = r2_cost_exchange_ns(&hosts, &shares, params, bytes);
-        r2_shares_fini(&shares);
+        status =
+            forecast_hierarchical(&hosts, params, bytes, &forecast->ns[R2_FORECAST_HIERARCHICAL]);
     }
     r2_classes_fini(&hosts);
-    return status;
-}
-
-static r2_status_t forecast_ring(const r2_topology_t *topology, const r2_cost_params_t *params,
-                                 uint64_t bytes, uint64_t *ns_p)
-{
-    int32_t *order = malloc((size_t) topology->rank_count * sizeof(*order));
-    r2_status_t status =
-        NULL == order ? R2_ERR_NO_MEMORY : r2_order_ring(topology, topology->rank_count, order);
-
-    if (R2_OK == status) {
-        *ns_p = r2_cost_ring_ns(topology, order, params, bytes);
-    }
-    free(order);
     return status;
 }
 
@@ -102,13 +124,9 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
     forecast_p->ns[R2_FORECAST_EXCHANGE] =
         r2_cost_steps_ns(&classes, &params, 1, bytes * (uint64_t) (input->size - 1));
     forecast_p->bound_ns = r2_cost_bound_ns(input->topology, bytes);
-    status = forecast_ring(input->topology, &params, bytes, &forecast_p->ns[R2_FORECAST_RING]);
+    status = forecast_hosts(input->topology, &params, bytes, forecast_p);
     if (R2_OK == status) {
         status = forecast_exchanges(&classes, &params, bytes, forecast_p);
-    }
-    if (R2_OK == status) {
-        status = forecast_hierarchical(input->topology, &params, bytes,
-                                       &forecast_p->ns[R2_FORECAST_HIERARCHICAL]);
     }
     r2_classes_fini(&classes);
     return status;

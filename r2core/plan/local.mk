@@ -10,6 +10,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_exchange.c \
     r2core/plan/allreduce_hierarchical.c \
     r2core/plan/allreduce_r2.c \
+    r2core/plan/allreduce_recursive.c \
     r2core/plan/allreduce_ring.c \
     r2core/plan/allreduce_weighted.c \
     r2core/plan/alltoall_bruck.c \
@@ -45,6 +46,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/reduce_chain.c \
     r2core/plan/reduce_direct.c \
     r2core/plan/reduce_scatter_direct.c \
+    r2core/plan/ring.c \
     r2core/plan/ring.h \
     r2core/plan/rows.c \
     r2core/plan/rows.h \
@@ -56,4 +58,6 @@ libr2plan_la_SOURCES += \
     r2core/plan/slots.c \
     r2core/plan/slots.h \
     r2core/plan/thresholds.def \
+    r2core/plan/tiers.c \
+    r2core/plan/tiers.h \
     r2core/plan/tree.h

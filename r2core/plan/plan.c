@@ -36,6 +36,7 @@ enum {
     EXCHANGE,
     ALLREDUCE_RING,
     ALLREDUCE_R2,
+    RECURSIVE,
     HIERARCHICAL,
     WEIGHTED,
     ALLREDUCE_DIRECT,
@@ -46,6 +47,7 @@ static const r2_algorithm_t allreduce_algorithms[ALLREDUCE_COUNT] = {
     [EXCHANGE] = {.name = "exchange", .build = r2_build_allreduce_exchange},
     [ALLREDUCE_RING] = {.name = "ring", .build = r2_build_allreduce_ring},
     [ALLREDUCE_R2] = {.name = "r2", .build = r2_build_allreduce_r2},
+    [RECURSIVE] = {.name = "recursive", .build = r2_build_allreduce_recursive},
     [HIERARCHICAL] = {.name = "hierarchical", .build = r2_build_allreduce_hierarchical},
     [WEIGHTED] = {.name = "weighted", .build = r2_build_allreduce_weighted},
     [ALLREDUCE_DIRECT] = {.name = "direct",
@@ -78,7 +80,8 @@ static const struct {
     bool any_order;
 } long_candidates[] = {{ALLREDUCE_DIRECT, R2_FORECAST_DIRECT, false},
                        {WEIGHTED, R2_FORECAST_WEIGHTED, false},
-                       {ALLREDUCE_RING, R2_FORECAST_RING, true}};
+                       {ALLREDUCE_RING, R2_FORECAST_RING, true},
+                       {RECURSIVE, R2_FORECAST_RECURSIVE, true}};
 
 /** Short: up to `floor_bytes`, or `bytes_per_rank` for each rank. */
 static bool is_short(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t floor_bytes,
@@ -110,6 +113,9 @@ static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm
         return NULL != input->topology && input->commutative &&
                input->topology->host_count == (uint32_t) input->size;
     }
+    if (algorithm == &allreduce_algorithms[RECURSIVE]) {
+        return input->commutative && r2_allreduce_recursive_scratch(input) <= input->scratch_bytes;
+    }
     return algorithm != &allreduce_algorithms[ALLREDUCE_RING] || input->commutative;
 }
 
@@ -133,7 +139,8 @@ static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
     for (size_t i = 0; i < r2_array_count(long_candidates); i++) {
         const uint64_t ns = forecast.ns[long_candidates[i].forecast];
 
-        if (ns < best_ns && (any_order || !long_candidates[i].any_order)) {
+        if (ns < best_ns && (any_order || !long_candidates[i].any_order) &&
+            allreduce_permitted(input, &allreduce_algorithms[long_candidates[i].algorithm])) {
             best = long_candidates[i].algorithm;
             best_ns = ns;
         }
@@ -225,7 +232,7 @@ static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = build_cop
 #define FAMILY(table) .algorithms = (table), .count = r2_array_count(table)
 static const r2_family_t family_allreduce = {
     FAMILY(allreduce_algorithms),
-    .names = "recursive-doubling, exchange, ring, r2, hierarchical, weighted, direct",
+    .names = "recursive-doubling, exchange, ring, r2, recursive, hierarchical, weighted, direct",
     .choose = allreduce_choose, .permitted = allreduce_permitted};
 static const r2_family_t family_allgather = {
     FAMILY(allgather_algorithms), .names = "bruck, ring, direct", .choose = allgather_choose,

@@ -11,20 +11,22 @@
 
 /** One ring. All fields but `place` are equal on all ranks. */
 typedef struct r2_ring_part {
-    const int32_t *order;  /* ranks by place in the circle. borrowed */
+    const int32_t *order;  /* ranks by place in the circle. borrowed: outlives the ring */
     int32_t size;          /* of the circle, >= 1 */
-    int32_t place;         /* of this rank in the circle; -1: this rank is the guest */
-    int32_t guest;         /* rank outside of the circle whose contribution counts, too; -1: none */
-    uint64_t first, count; /* elements of the vector */
-    uint32_t tag_first;    /* up to r2_ring_tags() from here on are used */
-    uint64_t scratch_first_bytes, scratch_bytes; /* staging memory; at least one segment is taken */
+    int32_t place;         /* of this rank in the circle; -1: this rank is a guest */
+    const int32_t *guests; /* ranks outside of the circle that take part, too. borrowed: as order */
+    int32_t guest_count;
+    uint64_t first, count;  /* elements of the vector; count > 0 */
+    uint32_t tag_first;     /* messages are numbered from here on */
+    uint64_t scratch_bytes; /* staging memory; at least one segment is taken */
 } r2_ring_part_t;
 
-/** Tags that a ring uses. */
-uint32_t r2_ring_tags(const r2_plan_input_t *input, const r2_ring_part_t *part);
-
-/** Adds the rows of one rank. @return R2_OK or R2_ERR_NO_MEMORY. */
+/**
+ * Adds the rows of one rank. Staging memory is taken behind that of the schedule so far.
+ * @param tags_p number of tags that the ring uses, on all ranks.
+ * @return R2_OK or R2_ERR_NO_MEMORY.
+ */
 r2_status_t r2_ring_add(const r2_plan_input_t *input, r2_schedule_t *schedule,
-                        const r2_ring_part_t *part);
+                        const r2_ring_part_t *part, uint32_t *tags_p);
 
 #endif

@@ -42,15 +42,23 @@ bool r2_check_fail(r2_check_report_t *report, r2_flaw_t flaw, const char *format
 
 static r2_claim_t claim_of(r2_coll_kind_t kind, const char *algorithm)
 {
-    static const char *const rank_order[] = {"recursive-doubling", "hierarchical", "binomial"};
+    static const struct {
+        const char *algorithm;
+        r2_claim_t claim;
+    } claims[] = {{"recursive-doubling", R2_CLAIM_RANK_ORDER},
+                  {"hierarchical", R2_CLAIM_RANK_ORDER},
+                  {"binomial", R2_CLAIM_RANK_ORDER},
+                  {"ring", R2_CLAIM_EACH_ONCE},
+                  {"r2", R2_CLAIM_EACH_ONCE},
+                  {"recursive", R2_CLAIM_EACH_ONCE}};
 
-    if (!r2_kind(kind)->reduces || 0 == strcmp(algorithm, "ring") || 0 == strcmp(algorithm, "r2")) {
-        return R2_CLAIM_EACH_ONCE;
-    }
-    for (size_t i = 0; i < r2_array_count(rank_order); i++) {
-        if (0 == strcmp(algorithm, rank_order[i])) {
-            return R2_CLAIM_RANK_ORDER;
+    for (size_t i = 0; r2_kind(kind)->reduces && i < r2_array_count(claims); i++) {
+        if (0 == strcmp(algorithm, claims[i].algorithm)) {
+            return claims[i].claim;
         }
+    }
+    if (!r2_kind(kind)->reduces) {
+        return R2_CLAIM_EACH_ONCE;
     }
     return R2_COLL_SCAN == kind || R2_COLL_EXSCAN == kind ? R2_CLAIM_RANK_ORDER
                                                           : R2_CLAIM_CANONICAL;

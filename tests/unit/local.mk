@@ -63,6 +63,9 @@ EXTRA_DIST += tests/golden/topologies tests/golden/topologies.txt
 
 # Topology, shares, predicted times; weighted allreduce under the checker
 check_PROGRAMS += tests/unit/test_shares tests/unit/test_weighted
+check_PROGRAMS += tests/unit/test_recursive
+tests_unit_test_recursive_SOURCES = tests/unit/test_recursive.c $(CHECKER_SOURCES)
+tests_unit_test_recursive_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_weighted_SOURCES = tests/unit/test_weighted.c $(CHECKER_SOURCES)
 tests_unit_test_weighted_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_shares_SOURCES = tests/unit/test_shares.c

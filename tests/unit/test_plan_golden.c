@@ -134,14 +134,15 @@ static void print_ranges(FILE *file, r2_plan_input_t input)
 }
 
 /** What the plan of rank 0 looks like; the digest pins what all ranks must agree on. */
-static void print_details(FILE *file, size_t kind, int32_t size, uint64_t bytes)
+static void print_plan(FILE *file, const char *collective, const r2_plan_input_t *ask,
+                       uint64_t bytes)
 {
-    r2_plan_input_t input = golden_input(kind, 0, size);
+    r2_plan_input_t input = *ask;
     r2_schedule_t schedule;
 
     input.count = bytes / input.element_bytes;
     assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
-    fprintf(file, "%s, %d ranks, ", kinds[kind].name, size);
+    fprintf(file, "%s, %d ranks, ", collective, input.size);
     print_bytes(file, bytes);
     fprintf(file, ": %s, chunks of ", schedule.algorithm);
     print_bytes(file, schedule.chunk_bytes);
@@ -149,6 +150,13 @@ static void print_details(FILE *file, size_t kind, int32_t size, uint64_t bytes)
     print_bytes(file, schedule.scratch_bytes);
     fprintf(file, ", digest %08x\n", schedule.digest);
     r2_schedule_fini(&schedule);
+}
+
+static void print_details(FILE *file, size_t kind, int32_t size, uint64_t bytes)
+{
+    const r2_plan_input_t input = golden_input(kind, 0, size);
+
+    print_plan(file, kinds[kind].name, &input, bytes);
 }
 
 static void print_all_details(FILE *file)
@@ -166,6 +174,34 @@ static void print_all_details(FILE *file)
                 }
             }
         }
+    }
+}
+
+/** By name on broken rails: of four, host 2 has lost one and host 3 two. */
+static void print_named(FILE *file)
+{
+    const char *const names[] = {"ring", "r2", "recursive", "hierarchical", "weighted"};
+    const int32_t hosts[] = {4, 7};
+    const uint64_t lengths[] = {1 << 20, 16 << 20};
+
+    fprintf(file,
+            "\n# Plans of rank 0 by name, float sum, 4 rails; 1 of host 2 and 2 of host 3 are "
+            "dead\n");
+    for (size_t i = 0; i < r2_array_count(names) * r2_array_count(hosts); i++) {
+        const int32_t size = hosts[i % r2_array_count(hosts)];
+        r2_plan_input_t input = golden_input(0, 0, size);
+        r2_topology_t topology;
+
+        assert_int_equal(R2_OK, r2_topology_init(&topology, (uint32_t) size, 4, size, 1250));
+        r2_topology_set_capacity(&topology, 2, 0, 0);
+        r2_topology_set_capacity(&topology, 3, 0, 0);
+        r2_topology_set_capacity(&topology, 3, 1, 0);
+        input.topology = &topology;
+        input.algorithm = names[i / r2_array_count(hosts)];
+        for (size_t l = 0; l < r2_array_count(lengths); l++) {
+            print_plan(file, "allreduce", &input, lengths[l]);
+        }
+        r2_topology_fini(&topology);
     }
 }
 
@@ -193,6 +229,7 @@ static void print_plans(FILE *file)
         }
     }
     print_all_details(file);
+    print_named(file);
 }
 
 /** Reads a whole file into memory. @return NULL: cannot be read. */

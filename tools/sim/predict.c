@@ -136,7 +136,7 @@ static const predict_algorithm_t algorithms[] = {
     {"ring", "ring; the next rail carries what a dead one should", rings_failover},
     {"balance", "ring; all rails that are left share the load", rings_balance},
     {"r2-allreduce", "two rings, the second without the slow hosts, then a broadcast", rings_two},
-    {"recursive", "one ring for each class of bandwidth, hosts re-ranked", rings_recursive},
+    {"recursive", "the planner's rings of tiers, or one where that is faster", rings_recursive},
     {"direct", "direct exchange, equal shares, pipelined", predict_equal},
     {"weighted", "direct exchange, shares by bandwidth, pipelined", predict_weighted},
 };

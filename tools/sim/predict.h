@@ -47,11 +47,4 @@ double predict_bound(const predict_case_t *ask);
  */
 void predict_shares(const predict_case_t *ask, double *shares_p);
 
-/**
- * Order of hosts in a ring: hosts in turn, but where two neighbours share less than the slowest
- * host has, a host that joins them better moves between them. Source: arXiv 2512.25059, section 6.
- * @param order_p [host].
- */
-void predict_order(const topo_t *topo, uint32_t *order_p);
-
 #endif

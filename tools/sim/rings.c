@@ -5,17 +5,14 @@
  * Predicted time of ring-like allreduces.
  *
  * A ring is in lockstep: each of its 2 (n - 1) steps takes as long as its narrowest edge, so its
- * time is exact without simulation. With D bytes, hosts sorted into classes of bandwidth b_1 < b_2
- * < ... < b_m, class k and above being n_k hosts, a_k = 2 (n_k - 1) / n_k:
+ * time is exact without simulation. R2-AllReduce has a second ring, without the slowest hosts:
  *
- *   ring k runs over n_k hosts with the bandwidth b_k - b_(k-1) that the slower rings leave; all
- *   rings take equally long with shares Y_k ~ (b_k - b_(k-1)) / a_k, T_rings = D / sum of that
- *   then the result of ring k is broadcast to the hosts outside of it: Y_k D / (b_k - b_(k-1))
+ *   ring k runs over n_k hosts with the bandwidth b_k - b_(k-1) that the slower one leaves; both
+ *   take equally long with shares Y_k ~ (b_k - b_(k-1)) / a_k, T_rings = D / sum of that,
+ *   a_k = 2 (n_k - 1) / n_k; then the result of the second is broadcast: Y_2 D / (b_2 - b_1)
  *
- * With two classes this is T = max(T1, T2) + T3 of R2-AllReduce (arXiv 2512.25059, section 5.2,
- * with one rank on each host); the last broadcasts run one after the other, since the slower tiers
- * wait for the faster ones' results. The prediction takes the best number of rings, 1 (Balance)
- * included: that is the paper's crossover.
+ * That is T = max(T1, T2) + T3 (arXiv 2512.25059, section 5.2, with one rank on each host). The
+ * prediction takes one ring (Balance) where a second does not pay: the paper's crossover.
  */
 #include "r2_config.h"
 
@@ -25,6 +22,9 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "plan/order.h"
+#include "plan/tiers.h"
+#include "sim/real.h"
 
 /* Bandwidths that differ by less are one class. */
 #define RINGS_SAME 1e-6
@@ -212,73 +212,67 @@ r2_status_t rings_two(const predict_case_t *ask, double *seconds_p)
     return status;
 }
 
-r2_status_t rings_recursive(const predict_case_t *ask, double *seconds_p)
-{
-    uint32_t *order = natural_order(ask->topo);
-    r2_status_t status;
+/* Rates are made so high that whole MB/s round nothing; times shrink with them. */
+#define RINGS_FINE_MBYTES_PER_S 1e6
 
-    if (NULL == order) {
-        return R2_ERR_NO_MEMORY;
+/** @return by how much times shrink. */
+static double fine_rates(const topo_t *topo, r2_topology_t *topology)
+{
+    const size_t nics = (size_t) topo->host_count * topo->rail_count;
+    double fastest = 0;
+
+    for (size_t i = 0; i < nics; i++) {
+        fastest = r2_max(fastest, topo->rate[i]);
     }
-    predict_order(ask->topo, order);
-    status = best_rings(ask, order, ask->topo->host_count, seconds_p);
-    free(order);
+    for (size_t i = 0; i < nics; i++) {
+        topology->rate_mbytes_per_s[i] =
+            (uint32_t) ceil(topo->rate[i] / fastest * RINGS_FINE_MBYTES_PER_S);
+    }
+    return fastest / (RINGS_FINE_MBYTES_PER_S * 1e6);
+}
+
+/** What the planner predicts for its own rings, bytes over rails alone. */
+static r2_status_t planned_rings_ns(const r2_topology_t *topology, const int32_t *order,
+                                    uint64_t bytes, uint64_t *ns_p)
+{
+    const r2_cost_params_t params = {.alpha_ns = 0, .reduce_mbytes_per_s = UINT32_MAX};
+    const uint64_t one_ns = r2_cost_ring_ns(topology, order, &params, bytes);
+    uint64_t more_ns = R2_COST_NEVER;
+    r2_tiers_t tiers = {.tier_of = NULL};
+    r2_classes_t hosts;
+    r2_status_t status = r2_classes_init(&hosts, topology, R2_MEMBERS_HOSTS);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    status = r2_tiers_init(&tiers, topology, &hosts);
+    if (R2_OK == status) {
+        status = r2_tiers_cost_ns(&tiers, topology, &hosts, order, &params, bytes, &more_ns);
+        r2_tiers_fini(&tiers);
+    }
+    r2_classes_fini(&hosts);
+    *ns_p = r2_min(one_ns, more_ns);
     return status;
 }
 
-/* ---- re-ranking */
-
-/** Moves the host at place `from` behind place `to`; both count before the move. */
-static void move_host(uint32_t *order, uint32_t from, uint32_t to)
+r2_status_t rings_recursive(const predict_case_t *ask, double *seconds_p)
 {
-    const uint32_t host = order[from];
+    const topo_t *topo = ask->topo;
+    int32_t *order = malloc(topo->host_count * sizeof(*order));
+    r2_topology_t topology = {.host_count = 0};
+    uint64_t ns = R2_COST_NEVER;
+    double shrunk = 1;
+    r2_status_t status = NULL == order ? R2_ERR_NO_MEMORY : real_topology(topo, &topology);
 
-    for (uint32_t i = from; i < to; i++) {
-        order[i] = order[i + 1];
+    if (R2_OK == status) {
+        shrunk = fine_rates(topo, &topology);
+        status = r2_order_ring(&topology, topology.rank_count, order);
     }
-    for (uint32_t i = from; i > to + 1; i--) {
-        order[i] = order[i - 1];
+    if (R2_OK == status) {
+        status = planned_rings_ns(&topology, order, (uint64_t) ask->bytes, &ns);
     }
-    order[from < to ? to : to + 1] = host;
-}
-
-/** A place whose host joins u and v with `target` and is not missed where it is. */
-static uint32_t find_bridge(const topo_t *topo, const uint32_t *order, uint32_t at, double target)
-{
-    const uint32_t n = topo->host_count;
-    const uint32_t u = order[at], v = order[(at + 1) % n];
-
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t w = order[i];
-
-        if (w != u && w != v && topo_pair(topo, u, w) >= target &&
-            topo_pair(topo, w, v) >= target &&
-            topo_pair(topo, order[(i + n - 1) % n], order[(i + 1) % n]) >= target) {
-            return i;
-        }
-    }
-    return n;
-}
-
-void predict_order(const topo_t *topo, uint32_t *order_p)
-{
-    const uint32_t n = topo->host_count;
-    double target = INFINITY;
-
-    for (uint32_t h = 0; h < n; h++) {
-        order_p[h] = h;
-        target = r2_min(target, topo_host(topo, h));
-    }
-    target *= 1 - RINGS_SAME;
-    for (uint32_t at = 0; n > 3 && at < n; at++) {
-        uint32_t bridge;
-
-        if (topo_pair(topo, order_p[at], order_p[(at + 1) % n]) >= target) {
-            continue;
-        }
-        bridge = find_bridge(topo, order_p, at, target);
-        if (bridge < n) {
-            move_host(order_p, bridge, at);
-        }
-    }
+    *seconds_p = R2_COST_NEVER == ns ? INFINITY : (double) ns * 1e-9 / shrunk + ring_latency(topo);
+    r2_topology_fini(&topology);
+    free(order);
+    return status;
 }
