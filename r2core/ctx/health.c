@@ -218,6 +218,9 @@ r2_status_t r2_ctx_health_create(r2_ctx_t *ctx)
         topology.host_of = health->hosts->host_of;
         topology.rail_count = health->rail_count;
         topology.host_name = health->host_name;
+        for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
+            topology.rail_speed[i] = ctx->net.rails[i].nic.speed_bytes_per_s;
+        }
         status = r2_health_create(&topology, &ctx->params, &ports, r2_now_ns(ctx->net.clock),
                                   &health->machine);
     }

@@ -6,8 +6,10 @@
  */
 /*
  * A lane says how fast the slower of its two NICs is. The best of all lanes over our rail, to different
- * hosts and in both directions, therefore tells about our NIC: if all are slow it is ours. What a rail
- * gives when it is healthy is learned, since rails may be of unequal speed.
+ * hosts and in both directions, therefore tells about our NIC: if all are slow it is ours. How slow, tells
+ * their mean: lanes to slow peers do not count then, and while one peer has all of the rail its lane finds
+ * more than the share that others leave it on the other rails. What a rail gives when it is healthy is
+ * known from the speeds of the NICs, or learned: rails may be of unequal speed.
  */
 #include "r2_config.h"
 
@@ -33,12 +35,40 @@ static void r2_pace_claim(r2_health_t *health, uint32_t rail, uint32_t sixteenth
     r2_writer_claim(health, health->own_host, rail, &next, &news, now_ns);
 }
 
-static uint32_t r2_pace_sixteenths(uint32_t ratio, const r2_health_t *health)
+/* The mean of some lanes against what the rail gives when it is healthy, thousandths. */
+static uint32_t r2_pace_ratio(const r2_pace_t *pace, uint64_t sum, uint32_t count)
 {
-    if (ratio * 100 >= health->params.slow_percent * R2_PACE_WHOLE) {
+    return (uint32_t) (sum * R2_PACE_WHOLE / count / pace->baseline);
+}
+
+static uint32_t r2_pace_best(const r2_pace_t *pace)
+{
+    uint32_t best = 0;
+
+    for (uint32_t idx = 0; idx < pace->peer_count; ++idx) {
+        best = r2_max(best, pace->peers[idx].sum / pace->peers[idx].count);
+    }
+    return best;
+}
+
+/* What a window says: sixteenths. Who was slow has to come halfway to the full rate to count as healthy. */
+static uint32_t r2_pace_is(const r2_health_t *health, const r2_pace_t *pace, uint32_t capacity)
+{
+    uint32_t percent = health->params.slow_percent;
+    uint32_t best = r2_pace_ratio(pace, r2_pace_best(pace), 1), mean, count = 0;
+    uint64_t sum = 0;
+
+    percent = capacity < R2_CAPACITY_FULL ? (100 + percent) / 2 : percent;
+    if (best * 100 >= percent * R2_PACE_WHOLE) {
         return R2_CAPACITY_FULL;
     }
-    return r2_max((ratio * R2_CAPACITY_FULL + R2_PACE_WHOLE / 2) / R2_PACE_WHOLE, 1u);
+    for (uint32_t idx = 0; idx < pace->peer_count; ++idx) {
+        sum += pace->peers[idx].sum;
+        count += pace->peers[idx].count;
+    }
+    mean = r2_pace_ratio(pace, sum, count);
+    return r2_clamp_u64((mean * R2_CAPACITY_FULL + R2_PACE_WHOLE / 2) / R2_PACE_WHOLE, 1,
+                        R2_CAPACITY_FULL - 1);
 }
 
 /* A window has ended: counts it for or against the capacity that the map names. */
@@ -46,19 +76,19 @@ static void r2_pace_close(r2_health_t *health, uint32_t rail, uint64_t now_ns)
 {
     uint32_t capacity = r2_health_map_entry(&health->map, health->own_host, rail)->capacity;
     r2_pace_t *pace = &health->paces[rail];
-    uint32_t ratio, is;
+    uint32_t is;
 
-    if (!pace->second_host || 0 == capacity) {
+    if (pace->peer_count < 2 || 0 == capacity) {
         return; /* one peer cannot tell whose NIC is slow */
     }
-    pace->baseline = r2_max(pace->baseline, pace->best);
+    pace->baseline = r2_max(pace->baseline, r2_pace_best(pace));
     if (0 == pace->baseline) {
         return;
     }
-    ratio = (uint32_t) ((uint64_t) pace->best * R2_PACE_WHOLE / pace->baseline);
-    is = r2_pace_sixteenths(ratio, health);
-    pace->low_best = 0 == pace->low ? is : r2_max(pace->low_best, is);
-    pace->high_least = 0 == pace->high ? is : r2_min(pace->high_least, is);
+    is = r2_pace_is(health, pace, capacity);
+    /* the first window of a row may have begun before the change */
+    pace->low_best = pace->low < 2 ? is : r2_max(pace->low_best, is);
+    pace->high_least = pace->high < 2 ? is : r2_min(pace->high_least, is);
     pace->low = is + 1 < capacity ? pace->low + 1 : 0; /* one sixteenth is noise */
     pace->high = is > capacity + 1 || (R2_CAPACITY_FULL == is && is > capacity) ? pace->high + 1 : 0;
     if (pace->low >= R2_PACE_WINDOWS) {
@@ -74,6 +104,7 @@ static void r2_pace_add(r2_health_t *health, uint32_t rail, uint32_t host, uint3
                         uint64_t now_ns)
 {
     r2_pace_t *pace = &health->paces[rail];
+    uint32_t idx = 0;
 
     if (0 != pace->window_ns &&
         now_ns >= pace->window_ns + r2_health_ms(health->params.slow_window_ms)) {
@@ -82,19 +113,26 @@ static void r2_pace_add(r2_health_t *health, uint32_t rail, uint32_t host, uint3
     }
     if (0 == pace->window_ns) {
         pace->window_ns = r2_max(now_ns, 1ull);
-        pace->best = 0;
-        pace->first_host = host;
-        pace->second_host = false;
+        pace->peer_count = 0;
     }
-    pace->best = r2_max(pace->best, ratio);
-    pace->second_host = pace->second_host || host != pace->first_host;
+    while (idx < pace->peer_count && host != pace->peers[idx].host) {
+        ++idx;
+    }
+    if (idx == R2_PACE_PEERS) {
+        return;
+    }
+    if (idx == pace->peer_count) {
+        pace->peers[pace->peer_count++] = (r2_pace_sum_t){.host = host};
+    }
+    pace->peers[idx].sum += ratio;
+    ++pace->peers[idx].count;
 }
 
 /*
- * What a lane of this link should give: the median of all, of two the better one. Not the best: lanes
+ * What a rail of these should give: the median of all that are not 0, of two the better one. Not the best: lanes
  * that share a NIC get unequal parts of it, and the luckiest one would make all others look slow.
  */
-static uint64_t r2_batch_usual(const r2_batch_t *batch)
+static uint64_t r2_pace_usual(const uint64_t *of_rail)
 {
     uint64_t sorted[R2_RAILS_MAX];
     uint32_t count = 0;
@@ -102,32 +140,45 @@ static uint64_t r2_batch_usual(const r2_batch_t *batch)
     for (uint32_t rail = 0; rail < R2_RAILS_MAX; ++rail) {
         uint32_t at = count;
 
-        if (0 == (batch->seen & 1u << rail)) {
+        if (0 == of_rail[rail]) {
             continue;
         }
-        for (; at > 0 && sorted[at - 1] < batch->bytes[rail]; --at) {
+        for (; at > 0 && sorted[at - 1] < of_rail[rail]; --at) {
             sorted[at] = sorted[at - 1];
         }
-        sorted[at] = batch->bytes[rail];
+        sorted[at] = of_rail[rail];
         ++count;
     }
-    return count < 2 ? 0 : sorted[(count - 1) / 2]; /* a single lane has nothing to be compared with */
+    return count < 2 ? 0 : sorted[(count - 1) / 2]; /* a single one has nothing to be compared with */
+}
+
+/* Thousandths of the usual rail; no rail counts as faster. */
+static uint32_t r2_pace_share(uint64_t of_rail, uint64_t usual)
+{
+    return (uint32_t) ((unsigned __int128) r2_min(of_rail, usual) * R2_PACE_WHOLE / usual);
+}
+
+void r2_capacity_init(r2_health_t *health)
+{
+    const uint64_t *speed = health->topology.rail_speed;
+    uint64_t usual = r2_pace_usual(speed);
+
+    for (uint32_t rail = 0; usual > 0 && rail < health->rail_count; ++rail) {
+        health->paces[rail].baseline = r2_pace_share(speed[rail], usual);
+    }
 }
 
 /* All lanes of one link are in: compares them with each other. */
 static void r2_batch_close(r2_health_t *health)
 {
     const r2_batch_t batch = health->batch;
-    uint64_t usual = r2_batch_usual(&batch);
+    uint64_t usual = r2_pace_usual(batch.bytes);
 
     memset(&health->batch, 0, sizeof(health->batch));
     for (uint32_t rail = 0; usual > 0 && rail < health->rail_count; ++rail) {
         if (0 != (batch.seen & 1u << rail)) {
-            uint64_t bytes = r2_min(batch.bytes[rail], usual);
-            uint64_t ratio = (uint64_t) ((unsigned __int128) bytes * R2_PACE_WHOLE / usual);
-
-            r2_pace_add(health, rail, health->topology.host_of[batch.rank], (uint32_t) ratio,
-                        batch.now_ns);
+            r2_pace_add(health, rail, health->topology.host_of[batch.rank],
+                        r2_pace_share(batch.bytes[rail], usual), batch.now_ns);
         }
     }
 }

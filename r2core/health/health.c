@@ -97,6 +97,7 @@ r2_status_t r2_health_create(const r2_health_topology_t *topology, const r2_para
     /* Ids of different processes differ, so that a late answer finds nothing. */
     health->next_id = (uint64_t) topology->own_rank << 40 | 1;
     health->outbox_ns = R2_NEVER_NS;
+    r2_capacity_init(health);
     health->rotation = health->own_host + 1;
     *health_p = health;
     return R2_OK;

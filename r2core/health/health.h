@@ -28,6 +28,7 @@ typedef struct r2_health_topology {
     const uint32_t *rail_count; /* borrowed: [host] */
     const char *const *host_name;  /* borrowed: [host] */
     uint32_t own_rank;
+    uint64_t rail_speed[R2_RAILS_MAX]; /* of the own host, bytes per second; 0: unknown */
 } r2_health_topology_t;
 
 /** What was decided, for log and event file. Strings are valid during the call. */

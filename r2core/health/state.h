@@ -116,12 +116,19 @@ typedef struct r2_heal {
 
 /* ---- degraded rails (capacity.c) ---- */
 
+#define R2_PACE_PEERS 8 /* hosts whose lanes are looked at in one window; more would say the same */
+
+/** What the lanes of some hosts over one rail gave, in thousandths of the usual lane of their link. */
+typedef struct r2_pace_sum {
+    uint32_t host;
+    uint32_t sum, count;
+} r2_pace_sum_t;
+
 typedef struct r2_pace {
     uint64_t window_ns;  /* start; 0: none */
-    uint32_t best;       /* thousandths of the usual lane of the same link: best over all peers */
-    uint32_t baseline;   /* of the healthy rail, thousandths; 0: unknown */
-    uint32_t first_host; /* seen in this window */
-    bool second_host;
+    r2_pace_sum_t peers[R2_PACE_PEERS];
+    uint32_t peer_count;
+    uint32_t baseline;   /* of the healthy rail, thousandths: by its speed, or the most so far; 0: unknown */
     uint32_t low, high;  /* windows in a row below or above what the map says */
     uint32_t low_best, high_least; /* least sure value of those windows */
 } r2_pace_t;
@@ -242,6 +249,7 @@ void r2_heal_tick(r2_health_t *health, uint64_t now_ns);
 uint64_t r2_heal_deadline_ns(const r2_health_t *health);
 
 /* capacity.c */
+void r2_capacity_init(r2_health_t *health);
 void r2_capacity_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
                       uint64_t now_ns);
 

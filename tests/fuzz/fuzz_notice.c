@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2}, rails[HOSTS] = {RAILS, RAILS, RAILS};
     static const char *const names[HOSTS] = {"a", "b", "c"};
-    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, 0};
+    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, 0, {0}};
     outcome_t outcome = {0};
     const r2_health_ports_t ports = {.notify = notify, .probe = probe, .beacon = beacon, .rail_state = state,
                                      .path_state = state, .peer_gone = peer_gone, .news = news,

@@ -469,7 +469,7 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
         machine->rank = rank;
         memset(machine->carrier, 1, sizeof(machine->carrier));
         topology = (r2_health_topology_t){world->rank_count, hosts, world->host_of, world->rails,
-                                          world->names, rank};
+                                          world->names, rank, {0}};
         if (R2_OK != r2_health_create(&topology, &world->params, &ports, world->now_ns,
                                       &machine->health)) {
             abort();

@@ -79,7 +79,7 @@ static void caught_init(caught_t *caught)
 {
     static const uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2}, rails[HOSTS] = {2, 2, 2};
     static const char *const names[HOSTS] = {"h0", "h1", "h2"};
-    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, 0};
+    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, 0, {0}};
     const r2_health_ports_t ports = {.notify = on_notify, .probe = on_probe, .beacon = on_beacon,
                                      .rail_state = on_state, .path_state = on_state, .peer_gone = on_gone,
                                      .news = on_news, .changed = on_changed, .arg = caught};
