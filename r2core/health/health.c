@@ -55,9 +55,10 @@ static r2_status_t r2_health_allocate(r2_health_t *health)
     health->pause_ns = calloc(entries, sizeof(health->pause_ns[0]));
     health->accused_ns = calloc(entries, sizeof(health->accused_ns[0]));
     health->since_ns = calloc(entries, sizeof(health->since_ns[0]));
+    health->settled_ns = calloc(entries, sizeof(health->settled_ns[0]));
     if (NULL == health->lowest || NULL == health->next_member || NULL == health->gone ||
         NULL == health->quiet_ns || NULL == health->pause_ns || NULL == health->accused_ns ||
-        NULL == health->since_ns) {
+        NULL == health->since_ns || NULL == health->settled_ns) {
         return R2_ERR_NO_MEMORY;
     }
     return r2_health_map_init(&health->map, topology->host_count, health->rail_count);
@@ -117,6 +118,7 @@ void r2_health_destroy(r2_health_t *health)
     free(health->pause_ns);
     free(health->accused_ns);
     free(health->since_ns);
+    free(health->settled_ns);
     free(health);
 }
 
@@ -128,6 +130,24 @@ static bool r2_health_concerns(const r2_health_t *health, uint32_t rank, uint32_
            health->topology.host_of[rank] < health->topology.host_count &&
            health->topology.host_of[rank] != health->own_host &&
            rail < health->topology.rail_count[health->own_host];
+}
+
+/*
+ * A lane could not be opened. Soon after a repair that says nothing: the call may be from before it, and hosts
+ * ask for each other's hardware address once a second only. It is tried again.
+ */
+static void r2_health_unopened(r2_health_t *health, uint32_t rank, uint32_t rail, r2_status_t why,
+                               uint64_t now_ns)
+{
+    uint32_t host = health->topology.host_of[rank];
+
+    if (R2_ERR_REFUSED != why && R2_ERR_UNRESPONSIVE != why) { /* those are answers */
+        r2_heal_lane(health, host, rail, false, now_ns);
+    }
+    if (now_ns >= health->settled_ns[r2_health_at(health, host, rail)] &&
+        now_ns >= health->settled_ns[r2_health_at(health, health->own_host, rail)]) {
+        r2_investigate(health, rank, rail, now_ns);
+    }
 }
 
 void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t peer_rail,
@@ -146,10 +166,7 @@ void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t 
         r2_heal_lane(health, host, rail, true, now_ns);
         break;
     case R2_LANE_EVENT_UNOPENED:
-        if (R2_ERR_REFUSED != why && R2_ERR_UNRESPONSIVE != why) { /* those are answers */
-            r2_heal_lane(health, host, rail, false, now_ns);
-        }
-        r2_investigate(health, rank, rail, now_ns);
+        r2_health_unopened(health, rank, rail, why, now_ns);
         break;
     case R2_LANE_EVENT_DOUBT:
     case R2_LANE_EVENT_SUSPECT:

@@ -160,6 +160,9 @@ static void r2_spread_entry_changed(r2_health_t *health, uint32_t host, uint32_t
     bool dead = 0 == entry->capacity;
     uint64_t retry_ns = now_ns + r2_health_ms(health->params.heal_max_ms);
 
+    if (was_dead && !dead) {
+        health->settled_ns[r2_health_at(health, host, rail)] = retry_ns;
+    }
     health->accused_ns[r2_health_at(health, host, rail)] = 0;
     if (dead) {
         r2_investigation_drop(health, host, rail);
@@ -192,6 +195,8 @@ static void r2_spread_path_changed(r2_health_t *health, uint32_t host_a, uint32_
     if (dead) {
         r2_heal_start(health, other, rail, true, now_ns);
     } else {
+        health->settled_ns[r2_health_at(health, other, rail)] =
+            now_ns + r2_health_ms(health->params.heal_max_ms);
         r2_heal_end(health, other, rail, true, now_ns);
     }
     health->ports.path_state(health->ports.arg, other, rail, dead,

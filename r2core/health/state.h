@@ -157,6 +157,7 @@ struct r2_health {
     uint64_t *accused_ns;  /* owned: the same; first evidence of what was concluded here and the map
                               does not know yet; 0: nothing */
     uint64_t *since_ns;    /* owned: the same; first evidence of what the map says */
+    uint64_t *settled_ns;  /* owned: the same; soon after a repair: lanes may open late until then */
     r2_health_map_t map;
     bool carrier[R2_RAILS_MAX];
     r2_prng_t prng;

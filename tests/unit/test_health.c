@@ -238,6 +238,38 @@ static void flapping_is_damped(void **state)
     world_fini(&world);
 }
 
+/*
+ * A NIC is back, but between it and one other host packets pass only later: hosts ask for each other's
+ * hardware address once a second. That is no broken path, unless it lasts.
+ */
+static void repairs_take_a_moment(void **state)
+{
+    uint32_t lasting, rank, told;
+
+    (void) state;
+    for (lasting = 0; lasting < 2; ++lasting) {
+        fault_t *nic, *path;
+        world_t world;
+
+        world_init(&world, 4, 1, 2, 13);
+        path = add_fault(&world, FAULT_PATH, 1, 0);
+        path->host_b = 2;
+        nic = add_fault(&world, FAULT_NIC, 1, 0);
+        nic->carrier_lost = true;
+        world_run(&world, 500);
+        nic->to_ns = world.now_ns;
+        world_run(&world, 2600); /* a second of it after it is known to be well */
+        path->to_ns = lasting ? R2_NEVER_NS : world.now_ns;
+        world_run(&world, 12000);
+        for (rank = told = 0; rank < world.rank_count; ++rank) {
+            told += world.machines[rank].own_news[R2_VERDICT_PATH];
+        }
+        assert_true(lasting ? told > 0 : 0 == told);
+        expect_right(&world);
+        world_fini(&world);
+    }
+}
+
 /* ---- degraded rails ---- */
 
 /* One window of traffic of rank 0 with its peers; rail 1 at `percent` of rail 0 to host `slow`. */
@@ -449,6 +481,7 @@ int main(void)
         cmocka_unit_test(writers_are_succeeded),
         cmocka_unit_test(planes_and_paths),
         cmocka_unit_test(flapping_is_damped),
+        cmocka_unit_test(repairs_take_a_moment),
         cmocka_unit_test(slow_rails),
         cmocka_unit_test(notice_layout),
         cmocka_unit_test(notices_refused),
