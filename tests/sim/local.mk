@@ -97,3 +97,8 @@ tests_sim_test_sim_health_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 check_PROGRAMS += tests/sim/test_sim_catalogue
 tests_sim_test_sim_catalogue_SOURCES = tests/sim/test_sim_catalogue.c
 tests_sim_test_sim_catalogue_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
+# Same bits around thresholds, whatever fails
+check_PROGRAMS += tests/sim/test_sim_thresholds
+tests_sim_test_sim_thresholds_SOURCES = tests/sim/test_sim_thresholds.c
+tests_sim_test_sim_thresholds_LDADD = libr2simtest.la $(R2_TEST_LIBS)

@@ -1,0 +1,169 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Same bits on both sides of every threshold: healthy, with a dead rail, while plans change, after
+ * the heal.
+ *
+ * Where the choice changes is looked up in the planner, so a new threshold is tested from the day
+ * that it decides. Sums are of doubles that span 30 binary orders: another tree gives other bits.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "plan/plan.h"
+#include "scenario.h"
+
+enum { HOSTS_MOST = 9, PLACES_MOST = 8, ELEMENT_BYTES = 8 };
+
+/* Longer vectors than this are all of one kind. */
+static const uint64_t longest_count = (uint64_t) 1 << 17;
+
+static const struct {
+    r2_coll_kind_t kind;
+    const char *word; /* of scenarios */
+    bool per_rank;    /* the count is of a rank's block */
+    uint32_t most;    /* thresholds at least on the number of hosts below */
+    int32_t hosts[4];
+} kinds[] = {
+    {R2_COLL_ALLREDUCE, "allreduce", false, 1, {3, 4, 5, 9}},
+    {R2_COLL_REDUCE_SCATTER_BLOCK, "reduce-scatter-block", true, 0, {3, 4, 5, 9}},
+    {R2_COLL_ALLGATHER, "allgather", true, 0, {3, 4, 5, 9}},
+    {R2_COLL_BCAST, "bcast", false, 1, {3, 4, 5, 9}},
+};
+
+static const char *chosen(r2_coll_kind_t kind, int32_t hosts, uint64_t count)
+{
+    r2_params_t params;
+
+    r2_params_init(&params);
+    return r2_plan_choose(&(r2_plan_input_t){.kind = kind,
+                                             .size = hosts,
+                                             .element_bytes = ELEMENT_BYTES,
+                                             .count = count,
+                                             .commutative = true,
+                                             .reproducible = true,
+                                             .scratch_bytes = params.scratch_bytes,
+                                             .chunk_min_bytes = params.chunk_min_bytes,
+                                             .chunk_max_bytes = params.chunk_max_bytes,
+                                             .copy_max_bytes = params.copy_max_bytes});
+}
+
+/** Counts at which another algorithm is chosen than for one less. @return how many. */
+static size_t thresholds(r2_coll_kind_t kind, int32_t hosts, uint64_t *counts_p)
+{
+    size_t found = 0;
+
+    for (uint64_t count = 2; count <= longest_count; count++) {
+        if (0 != strcmp(chosen(kind, hosts, count - 1), chosen(kind, hosts, count))) {
+            assert_true(found < PLACES_MOST);
+            counts_p[found++] = count;
+        }
+    }
+    return found;
+}
+
+static scenario_result_t run(const char *faults, int32_t hosts, const char *program)
+{
+    char source[4096];
+    scenario_result_t result;
+
+    snprintf(source, sizeof(source),
+             "hosts %d; rails 4; rate 12500000; latency 50us; jitter 20us; seed 3; %s %s", hosts,
+             faults, program);
+    assert_true(scenario_check(source, &result));
+    assert_int_equal(result.errors, 0);
+    return result;
+}
+
+/**
+ * Two and one less, the threshold and one more, again and again: before, during and after the
+ * fault. Maps are agreed on in calls that reach all from all: an allreduce beside others.
+ */
+static void program_at(const char *word, const uint64_t *counts, size_t found, char *text,
+                       size_t room)
+{
+    const char *const phases[] = {"", "compute 900ms;", "compute 4s;"};
+    size_t used = 0;
+
+    for (size_t p = 0; p < r2_array_count(phases); p++) {
+        used += (size_t) snprintf(text + used, room - used, "%s", phases[p]);
+        for (size_t i = 0; i < found; i++) {
+            for (uint64_t count = counts[i] - 2; count <= counts[i] + 1; count++) {
+                used += (size_t) snprintf(text + used, room - used,
+                                          "coll %s f64 %lu times=6; coll allreduce f64 9 times=2;"
+                                          "coll %s f64 %lu nb times=3; wait;",
+                                          word, (unsigned long) count, word, (unsigned long) count);
+            }
+        }
+    }
+    assert_true(used < room);
+}
+
+/** @return number of thresholds. */
+static size_t same_bits(size_t k, int32_t hosts)
+{
+    uint64_t counts[PLACES_MOST];
+    const size_t found = thresholds(kinds[k].kind, hosts, counts);
+    char program[3584];
+    scenario_result_t healthy, broken;
+
+    if (0 == found) {
+        return 0;
+    }
+    program_at(kinds[k].word, counts, found, program, sizeof(program));
+    healthy = run("", hosts, program);
+    assert_int_equal(healthy.counters.epochs, 0);
+    /* in the middle of the first calls, and back in the middle of a pause */
+    broken = run("at 2ms down h1 rail2; at 2s up h1 rail2;", hosts, program);
+    assert_int_equal(broken.digest, healthy.digest);
+    if (broken.counters.epochs < 2 * (uint64_t) hosts) { /* degraded, and healthy again */
+        fail_msg("%s on %d hosts: plans changed %lu times", kinds[k].word, hosts,
+                 (unsigned long) broken.counters.epochs);
+    }
+    broken = run("at 1ms drop h0 rail1; at 1ms down h2 rail3; at 2s heal;", hosts, program);
+    assert_int_equal(broken.digest, healthy.digest);
+    broken =
+        run("at 0ms down h1 rail0; at 0ms down h1 rail1; at 0ms down h1 rail2;", hosts, program);
+    assert_int_equal(broken.digest, healthy.digest);
+    return found;
+}
+
+static void test_same_bits(void **state)
+{
+    (void) state;
+    for (size_t k = 0; k < r2_array_count(kinds); k++) {
+        size_t found = 0;
+
+        for (size_t h = 0; h < r2_array_count(kinds[k].hosts); h++) {
+            found += same_bits(k, kinds[k].hosts[h]);
+        }
+        assert_true(found >= kinds[k].most);
+    }
+}
+
+/** What the test is for: sums around a threshold differ between the trees of both sides. */
+static void test_trees_differ(void **state)
+{
+    scenario_result_t few_steps, direct;
+
+    (void) state;
+    few_steps = run("param allreduce_algorithm recursive-doubling;", 5, "coll allreduce f64 900;");
+    direct = run("param allreduce_algorithm direct;", 5, "coll allreduce f64 900;");
+    assert_int_not_equal(few_steps.digest, direct.digest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_trees_differ)};
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
