@@ -119,6 +119,20 @@ void r2_params_init(r2_params_t *params)
     }
 }
 
+/** Words that a parameter may be. */
+static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p, size_t text_bytes)
+{
+    static const char *const probes[] = {"auto", "connect", "put"};
+
+    for (size_t i = 0; i < r2_array_count(probes); ++i) {
+        if (0 == strcmp(params->probe, probes[i])) {
+            return R2_OK;
+        }
+    }
+    snprintf(text_p, text_bytes, "probe (%s) is none of auto, connect, put", params->probe);
+    return R2_ERR_PARAM;
+}
+
 static r2_status_t r2_params_check_relations(const r2_params_t *params, char *text_p,
                                              size_t text_bytes)
 {
@@ -144,7 +158,7 @@ static r2_status_t r2_params_check_relations(const r2_params_t *params, char *te
                  params->heal_min_ms, params->heal_max_ms);
         return R2_ERR_PARAM;
     }
-    return R2_OK;
+    return r2_params_check_words(params, text_p, text_bytes);
 }
 
 r2_status_t r2_params_check(const r2_params_t *params, char *text_p, size_t text_bytes)

@@ -76,7 +76,7 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
 {
     r2_ctx_t *ctx = arg;
     r2_rail_t *rail = &ctx->net.rails[idx];
-    uint8_t address[R2_HELLO_ADDRESS_MAX];
+    uint8_t address[R2_HELLO_ADDRESS_MAX], probe[R2_PROBE_ADDRESS_MAX];
     size_t bytes;
 
     if (rail->nic.carrier != carrier && !ctx->net.ending) {
@@ -90,7 +90,7 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
         rail->nic.ifindex = now->ifindex; /* the device may have been made anew */
         (void) ctx->net.hello.ops->listen(ctx->net.hello.instance, rail->idx, now, address, &bytes);
         if (NULL != ctx->net.probe.ops) {
-            (void) ctx->net.probe.ops->listen(ctx->net.probe.instance, rail->idx, now, address, &bytes);
+            (void) ctx->net.probe.ops->listen(ctx->net.probe.instance, rail->idx, now, probe, &bytes);
         }
         r2_mesh_nic(&ctx->real->post, now);
     }
@@ -185,6 +185,7 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
                                      r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
 {
     r2_status_t status = r2_oob_pmix_create(&real->oob);
+    r2_put_t put;
 
     if (R2_OK != status) {
         snprintf(text_p, text_bytes,
@@ -205,7 +206,9 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
         status = r2_hello_tcp_create(r2_clock_system(), &real->log, &real->hello);
     }
     if (R2_OK == status) {
-        status = r2_probe_tcp_create(r2_clock_system(), &real->log, &real->probe);
+        put = r2_put_ucx(&real->tp);
+        status = r2_probe_tcp_create(r2_clock_system(), &real->log, &put, config->params->probe,
+                                     &real->probe);
     }
     if (R2_OK != status) {
         snprintf(text_p, text_bytes, "rails could not be opened: %s", r2_status_string(status));

@@ -53,7 +53,7 @@ typedef struct r2_peer_info {
 } r2_peer_info_t;
 
 #define R2_PEER_INFO_MAGIC   0x32724f43u
-#define R2_PEER_INFO_VERSION 3u
+#define R2_PEER_INFO_VERSION 4u
 
 /** What the net needs to know of collectives. Called under the engine lock. */
 typedef struct r2_net_upcalls {

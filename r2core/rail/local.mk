@@ -30,6 +30,7 @@ libr2core_la_SOURCES += \
     r2core/rail/probe_beacon.h \
     r2core/rail/probe_pace.h \
     r2core/rail/probe_parts.h \
+    r2core/rail/probe_put.c \
     r2core/rail/probe_rail.c \
     r2core/rail/probe_tcp.c \
     r2core/rail/probe_tcp.h

@@ -13,7 +13,7 @@
 #include "r2/nic.h"
 #include "r2/status.h"
 
-#define R2_PROBE_ADDRESS_MAX 32 /* bytes of a published probe address */
+#define R2_PROBE_ADDRESS_MAX 64 /* bytes of a published probe address */
 
 typedef enum r2_probe_answer {
     R2_PROBE_ALIVE,  /* the peer's NIC or kernel answered: both ways pass */
@@ -32,7 +32,7 @@ typedef struct r2_probe_upcalls {
 /*
  * Two questions. probe(): answered without the peer process, so that a stopped or busy process does not
  * look like a dead NIC: a TCP connection to the rail's hello listener (the peer's kernel completes it; a
- * refusal is an answer, too), ICMP echo, or on RDMA a put of no bytes in a worker of its own. beacon():
+ * refusal is an answer, too), or on RDMA a put of no bytes by a worker of its own. beacon():
  * one datagram, noted by the peer's service thread: tells that one way passes. Neither shares a queue
  * with data; the processes of a host together send at most R2_PROBE_HOST_RATE per second and rail, but each
  * may send R2_PROBE_RATE; the rest waits. A tenth may go at once: a process that looks into 16 hosts, three

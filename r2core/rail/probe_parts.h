@@ -17,11 +17,32 @@
 #include "rail/probe_beacon.h"
 #include "rail/probe_pace.h"
 #include "rail/probe_tcp.h"
+#include "transport/put.h"
 
-/** What an epoll event belongs to: first member of rails and askers. */
-typedef enum r2_probe_source { R2_PROBE_RAIL, R2_PROBE_ASKER } r2_probe_source_t;
+/* Published address: version u8 = 2 | bytes of the put address u8 | UDP port u16 | quiet TCP port u16, big endian |
+ * put address. */
+#define R2_PROBE_ADDRESS_VERSION 2
+#define R2_PROBE_ADDRESS_BYTES   6 /* without the put address */
+
+static_assert(R2_PROBE_ADDRESS_BYTES + R2_PUT_ADDRESS_MAX <= R2_PROBE_ADDRESS_MAX,
+              "an address fits its buffer");
+
+/** What an epoll event belongs to: first member of rails, askers and put targets. */
+typedef enum r2_probe_source { R2_PROBE_RAIL, R2_PROBE_ASKER, R2_PROBE_TARGET } r2_probe_source_t;
+
+/** What asks on a rail (parameter probe). */
+typedef enum r2_probe_choice { R2_PROBE_AUTO, R2_PROBE_CONNECT, R2_PROBE_PUT } r2_probe_choice_t;
 
 struct r2_probe_tcp;
+
+/** What others put to on one rail, and what we put with. */
+typedef struct r2_probe_put {
+    r2_probe_source_t source;
+    r2_put_device_t *device; /* owned; NULL: connections ask on this rail */
+    r2_put_end_t *target;    /* owned; NULL as device */
+    uint8_t address[R2_PUT_ADDRESS_MAX];
+    size_t bytes; /* of the address */
+} r2_probe_put_t;
 
 typedef struct r2_probe_rail {
     r2_probe_source_t source;
@@ -31,6 +52,7 @@ typedef struct r2_probe_rail {
     uint16_t udp_port, quiet_port;
     r2_nic_t nic; /* as the sockets are bound */
     r2_probe_pace_t pace;
+    r2_probe_put_t put;
     struct r2_probe_tcp *probe; /* borrowed: outlives the rail */
 } r2_probe_rail_t;
 
@@ -42,13 +64,17 @@ typedef struct r2_probe_asker {
     struct r2_probe_question *question; /* borrowed: holds the asker */
 } r2_probe_asker_t;
 
-/** A probe until its result was told. Askers: the quiet port, then the hello listener. */
+/** A probe until its result was told. Askers: the quiet port, then the hello listener; before them a put. */
 typedef struct r2_probe_question {
     struct r2_probe_question *prev, *next;
     r2_probe_rail_t *rail; /* borrowed */
     r2_hello_address_t to[2];
     r2_probe_asker_t askers[2];
     uint64_t ask_ns[2]; /* when they begin */
+    r2_put_end_t *put;  /* owned; NULL: none under way */
+    uint64_t put_ns;    /* when to look after it */
+    uint8_t put_address[R2_PUT_ADDRESS_MAX];
+    size_t put_bytes; /* 0: no put, or not any more */
     uint64_t id, deadline_ns;
     uint32_t begun; /* askers that had their turn */
     bool asked;     /* a packet left */
@@ -68,6 +94,9 @@ typedef struct r2_probe_waiting {
 
 /** The instance. Engine lock. */
 typedef struct r2_probe_tcp {
+    r2_put_t put;
+    r2_probe_choice_t choice;
+    uint32_t puts;           /* under way */
     const r2_clock_t *clock; /* borrowed */
     const r2_log_t *log;     /* borrowed */
     r2_probe_upcalls_t upcalls;
@@ -79,6 +108,27 @@ typedef struct r2_probe_tcp {
     r2_probe_waiting_t *waiting;    /* owned list, in the order of their turns on each rail */
     r2_probe_rail_t rails[R2_RAILS_MAX];
 } r2_probe_tcp_t;
+
+/* probe_tcp.c */
+
+/** Ends a question; its result is told by the next poll(). */
+void r2_probe_finish(r2_probe_question_t *question, r2_probe_answer_t answer);
+
+/* probe_put.c */
+
+/** @return false: no such word. */
+bool r2_probe_choice_find(const char *word, r2_probe_choice_t *choice_p);
+/** Makes the target anew if the NIC is one for puts; connections ask where that cannot be. */
+void r2_probe_put_open(r2_probe_rail_t *rail, const r2_nic_t *nic);
+void r2_probe_put_close(r2_probe_rail_t *rail);
+/** Answers those that ask. */
+void r2_probe_put_serve(r2_probe_rail_t *rail);
+/** Begins to put. @return false: connections have to ask. */
+bool r2_probe_put_ask(r2_probe_question_t *question, uint64_t now_ns);
+/** Looks after a put: ends the question when it is answered, lets connections ask when it failed. */
+void r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns);
+/** Gives a put up. */
+void r2_probe_put_drop(r2_probe_question_t *question);
 
 /* probe_rail.c */
 

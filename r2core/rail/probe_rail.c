@@ -21,6 +21,7 @@
 
 void r2_probe_rail_close(r2_probe_rail_t *rail)
 {
+    r2_probe_put_close(rail);
     if (rail->udp_fd >= 0) {
         epoll_ctl(rail->probe->epoll_fd, EPOLL_CTL_DEL, rail->udp_fd, NULL);
         close(rail->udp_fd);
@@ -82,6 +83,7 @@ r2_status_t r2_probe_rail_open(r2_probe_rail_t *rail, const r2_nic_t *nic)
     }
     rail->nic = *nic;
     epoll_ctl(rail->probe->epoll_fd, EPOLL_CTL_ADD, rail->udp_fd, &event);
+    r2_probe_put_open(rail, nic);
     return R2_OK;
 }
 

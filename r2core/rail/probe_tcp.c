@@ -22,10 +22,6 @@
 
 #define R2_PROBE_EVENTS_MAX 64
 
-/* Published address: version u8 = 1 | 0 u8 | UDP port u16 | quiet TCP port u16, big endian. */
-#define R2_PROBE_ADDRESS_VERSION 1
-#define R2_PROBE_ADDRESS_BYTES   6
-
 /* ---- questions ---- */
 
 /** Closes with a reset, so that nothing of the connection is left at either end. */
@@ -41,11 +37,12 @@ static void r2_probe_asker_close(r2_probe_asker_t *asker)
     }
 }
 
-static void r2_probe_finish(r2_probe_question_t *question, r2_probe_answer_t answer)
+void r2_probe_finish(r2_probe_question_t *question, r2_probe_answer_t answer)
 {
     question->done = true;
     question->answer = answer;
     question->rail->probe->next_ns = 0; /* the next poll() tells */
+    r2_probe_put_drop(question);
     r2_probe_asker_close(&question->askers[0]);
     r2_probe_asker_close(&question->askers[1]);
 }
@@ -99,12 +96,14 @@ static void r2_probe_asker_event(r2_probe_asker_t *asker)
     r2_probe_asker_outcome(asker, 0 == error ? R2_OK : r2_hello_socket_status(error), error);
 }
 
-/** Does what is due for one question. */
-static void r2_probe_advance(r2_probe_question_t *question, uint64_t now_ns)
+/** Begins what is due: a put where there is one, else the quiet port, then the hello listener. */
+static void r2_probe_begin(r2_probe_question_t *question, bool carrier, uint64_t now_ns)
 {
-    const bool carrier = r2_probe_rail_carrier(question->rail);
-
-    while (!question->done && question->begun < 2 && question->ask_ns[question->begun] <= now_ns) {
+    while (!question->done && NULL == question->put && question->begun < 2 &&
+           question->ask_ns[question->begun] <= now_ns) {
+        if (carrier && 0 == question->begun && r2_probe_put_ask(question, now_ns)) {
+            return;
+        }
         if (carrier) {
             r2_probe_ask(question, question->begun, now_ns);
         } else if (0 == question->begun) {
@@ -112,6 +111,17 @@ static void r2_probe_advance(r2_probe_question_t *question, uint64_t now_ns)
         }
         ++question->begun;
     }
+}
+
+/** Does what is due for one question. */
+static void r2_probe_advance(r2_probe_question_t *question, uint64_t now_ns)
+{
+    const bool carrier = r2_probe_rail_carrier(question->rail);
+
+    if (NULL != question->put) {
+        r2_probe_put_advance(question, now_ns);
+    }
+    r2_probe_begin(question, carrier, now_ns);
     if (!question->done && question->deadline_ns <= now_ns) {
         r2_probe_finish(question, question->asked && carrier ? R2_PROBE_SILENT : R2_PROBE_UNABLE);
     }
@@ -160,12 +170,13 @@ static r2_status_t r2_probe_tcp_listen(void *instance, uint32_t rail_idx, const 
         return status;
     }
     to[0] = R2_PROBE_ADDRESS_VERSION;
-    to[1] = 0;
+    to[1] = (uint8_t) rail->put.bytes;
     to[2] = (uint8_t) (rail->udp_port >> 8);
     to[3] = (uint8_t) rail->udp_port;
     to[4] = (uint8_t) (rail->quiet_port >> 8);
     to[5] = (uint8_t) rail->quiet_port;
-    *bytes_p = R2_PROBE_ADDRESS_BYTES;
+    memcpy(to + R2_PROBE_ADDRESS_BYTES, rail->put.address, rail->put.bytes);
+    *bytes_p = R2_PROBE_ADDRESS_BYTES + rail->put.bytes;
     return R2_OK;
 }
 
@@ -177,8 +188,9 @@ static bool r2_probe_address_decode(const void *hello_from, size_t hello_bytes, 
     const uint8_t *at = from;
 
     if (R2_OK != r2_hello_address_decode(hello_from, hello_bytes, hello_p) ||
-        R2_HELLO_INET != hello_p->family || R2_PROBE_ADDRESS_BYTES != bytes ||
-        R2_PROBE_ADDRESS_VERSION != at[0] || 0 != at[1]) {
+        R2_HELLO_INET != hello_p->family || bytes < R2_PROBE_ADDRESS_BYTES ||
+        R2_PROBE_ADDRESS_VERSION != at[0] || at[1] != bytes - R2_PROBE_ADDRESS_BYTES ||
+        at[1] > R2_PUT_ADDRESS_MAX) {
         return false;
     }
     *udp_p = (uint16_t) (at[2] << 8 | at[3]);
@@ -194,8 +206,9 @@ static void r2_probe_next_timer(r2_probe_tcp_t *probe)
 
     probe->next_ns = R2_NEVER_NS;
     DL_FOREACH(probe->questions, question) {
-        const uint64_t due_ns =
-            question->begun < 2 ? question->ask_ns[question->begun] : question->deadline_ns;
+        const uint64_t due_ns = NULL != question->put ? question->put_ns
+                                : question->begun < 2 ? question->ask_ns[question->begun]
+                                                      : question->deadline_ns;
 
         probe->next_ns = r2_min(probe->next_ns, question->done ? 0 : due_ns);
     }
@@ -229,6 +242,9 @@ static r2_status_t r2_probe_tcp_probe(void *instance, uint32_t rail_idx, const v
     question->to[0] = question->to[1] = to;
     question->to[0].port = quiet_port;
     question->id = probe_id;
+    question->put_bytes = address_bytes - R2_PROBE_ADDRESS_BYTES;
+    memcpy(question->put_address, (const uint8_t *) address + R2_PROBE_ADDRESS_BYTES,
+           question->put_bytes);
     question->deadline_ns =
         question->ask_ns[0] + r2_min(timeout_ns, R2_NEVER_NS - question->ask_ns[0]);
     question->ask_ns[1] = question->ask_ns[0] + (question->deadline_ns - question->ask_ns[0]) / 2;
@@ -319,6 +335,22 @@ static void r2_probe_timers(r2_probe_tcp_t *probe, uint64_t now_ns)
     }
 }
 
+/** @param source first member of what the event belongs to. */
+static void r2_probe_event(r2_probe_source_t *source)
+{
+    switch (*source) {
+    case R2_PROBE_RAIL:
+        r2_probe_rail_hear(r2_container_of(source, r2_probe_rail_t, source));
+        break;
+    case R2_PROBE_ASKER:
+        r2_probe_asker_event(r2_container_of(source, r2_probe_asker_t, source));
+        break;
+    case R2_PROBE_TARGET:
+        r2_probe_put_serve(r2_container_of(source, r2_probe_rail_t, put.source));
+        break;
+    }
+}
+
 static void r2_probe_tcp_poll(void *instance)
 {
     r2_probe_tcp_t *probe = instance;
@@ -328,13 +360,7 @@ static void r2_probe_tcp_poll(void *instance)
     r2_probe_question_t *question;
 
     for (int i = 0; i < count; ++i) {
-        const r2_probe_source_t *source = events[i].data.ptr;
-
-        if (R2_PROBE_RAIL == *source) {
-            r2_probe_rail_hear(events[i].data.ptr);
-        } else {
-            r2_probe_asker_event(events[i].data.ptr);
-        }
+        r2_probe_event(events[i].data.ptr);
     }
     if (probe->next_ns <= now_ns) {
         r2_probe_timers(probe, now_ns);
@@ -354,7 +380,8 @@ static uint64_t r2_probe_tcp_deadline_ns(void *instance)
     return probe->next_ns;
 }
 
-r2_status_t r2_probe_tcp_create(const r2_clock_t *clock, const r2_log_t *log, r2_probe_t *probe_p)
+r2_status_t r2_probe_tcp_create(const r2_clock_t *clock, const r2_log_t *log, const r2_put_t *put,
+                                const char *choice, r2_probe_t *probe_p)
 {
     static const r2_probe_ops_t ops = {
         .name = "tcp",
@@ -368,8 +395,12 @@ r2_status_t r2_probe_tcp_create(const r2_clock_t *clock, const r2_log_t *log, r2
         .poll = r2_probe_tcp_poll,
         .deadline_ns = r2_probe_tcp_deadline_ns,
     };
+    r2_probe_choice_t chosen;
     r2_probe_tcp_t *probe;
 
+    if (!r2_probe_choice_find(choice, &chosen)) {
+        return R2_ERR_PARAM;
+    }
     if (sodium_init() < 0) {
         return R2_ERR_SYSTEM;
     }
@@ -382,12 +413,15 @@ r2_status_t r2_probe_tcp_create(const r2_clock_t *clock, const r2_log_t *log, r2
         free(probe);
         return R2_ERR_SYSTEM;
     }
+    probe->put = *put;
+    probe->choice = chosen;
     probe->clock = clock;
     probe->log = log;
     probe->next_ns = R2_NEVER_NS;
     for (uint32_t i = 0; i < R2_RAILS_MAX; ++i) {
         probe->rails[i].source = R2_PROBE_RAIL;
         probe->rails[i].idx = i;
+        probe->rails[i].put.source = R2_PROBE_TARGET;
         probe->rails[i].udp_fd = probe->rails[i].quiet_fd = -1;
         probe->rails[i].probe = probe;
     }
@@ -408,8 +442,10 @@ void r2_probe_tcp_destroy(r2_probe_t *probe_at)
     DL_FOREACH_SAFE(probe->questions, question, question_next) {
         r2_probe_asker_close(&question->askers[0]);
         r2_probe_asker_close(&question->askers[1]);
+        r2_probe_put_drop(question);
         free(question);
     }
+    probe->questions = NULL; /* rails look for theirs */
     DL_FOREACH_SAFE(probe->waiting, beacon, beacon_next) {
         free(beacon);
     }

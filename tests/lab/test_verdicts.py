@@ -4,7 +4,8 @@
 """What r2 says is broken, on a lab of 4 hosts with 4 rails: test_verdicts.py [NAME...]
 
 Every rank's event file must name the right part, and nothing else, for each fault; and must say that it
-is well again after the heal. Times are diagnostics: only liveness has limits.
+is well again after the heal. Times are diagnostics: only liveness has limits. With --put as the first
+word probes are puts, over TCP (docs/faults.md).
 """
 
 import glob
@@ -15,11 +16,12 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from faultlab import HOSTS, LAB, WORK, Job, down, fault, heal_all, recover, up
+from faultlab import HOSTS, LAB, RAILS, WORK, Job, down, fault, heal_all, recover, up
 from labtest import run_all, until
 
 FILES = WORK + "/events.%h.%r"
 LIMIT_S = 40
+PUT = ("--mca", "coll_r2_probe", "put", "--mca", "coll_r2_verbose", "2") if "--put" in sys.argv else ()
 state = {"job": None}
 
 
@@ -55,8 +57,11 @@ def job():
     if state["job"] is None or state["job"].child.poll() is not None:
         for name in glob.glob(WORK + "/events.*"):
             os.unlink(name)
-        state["job"] = Job(mpirun=("--mca", "coll_r2_event_file", FILES)).begin()
+        state["job"] = Job(mpirun=("--mca", "coll_r2_event_file", FILES, *PUT)).begin()
         state["job"].whole()
+        if PUT:
+            said = state["job"].error_text().count(": probes put")
+            assert said == HOSTS * RAILS, "puts are in use on %d rails" % said
     return state["job"]
 
 

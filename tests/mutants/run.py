@@ -34,6 +34,9 @@ HEALTH_FOLDERS = ("health/", "model/health_map")
 # Plans that change: short runs that fail soon where ranks do not agree.
 AGREE_RUNS = [["test_sim_health"]]
 AGREE_FOLDERS = ("ctx/agree",)
+# Probes by puts: between network namespaces.
+PUT_RUNS = [["test_probe_put"]]
+PUT_FOLDERS = ("rail/probe_put", "transport/ucx_put")
 LIMIT_S = 400
 
 
@@ -67,7 +70,7 @@ class Workshop:
         self.compile(sources(self.tree) + [(name[0] + ".o", self.tree + "/tests/sim/%s.c" % name[0])
                                            for name in RUNS + AGREE_RUNS]
                      + [(name + ".o", self.tree + "/tests/unit/%s.c" % name)
-                        for name in UNIT_PARTS + [run[0] for run in UNIT_RUNS]])
+                        for name in UNIT_PARTS + [run[0] for run in UNIT_RUNS + PUT_RUNS]])
 
     def compile(self, files):
         """Compiles the files, two at a time."""
@@ -100,6 +103,8 @@ class Workshop:
             return self.health_passes()
         if path.startswith(AGREE_FOLDERS):
             return self.passes(AGREE_RUNS)
+        if path.startswith(PUT_FOLDERS):
+            return self.passes(PUT_RUNS)
         return self.passes(UNIT_RUNS if path.startswith(UNIT_FOLDERS) else RUNS)
 
     def passes(self, runs):

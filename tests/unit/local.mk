@@ -129,9 +129,13 @@ check_PROGRAMS += tests/unit/test_telemetry
 tests_unit_test_telemetry_SOURCES = tests/unit/test_telemetry.c
 tests_unit_test_telemetry_LDADD = $(R2_TEST_LIBS) $(JANSSON_LIBS)
 # Probes and beacons between network namespaces
-check_PROGRAMS += tests/unit/test_probe_netns
-tests_unit_test_probe_netns_SOURCES = tests/unit/test_probe_netns.c tests/unit/two_hosts.h
+check_PROGRAMS += tests/unit/test_probe_netns tests/unit/test_probe_put
+tests_unit_test_probe_netns_SOURCES = tests/unit/test_probe_netns.c tests/unit/probe_ends.h \
+    tests/unit/two_hosts.h
 tests_unit_test_probe_netns_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_probe_put_SOURCES = tests/unit/test_probe_put.c tests/unit/probe_ends.h \
+    tests/unit/two_hosts.h
+tests_unit_test_probe_put_LDADD = $(R2_TEST_LIBS)
 
 # Flow simulation
 check_PROGRAMS += tests/unit/test_flow tests/unit/test_topology_text

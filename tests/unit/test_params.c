@@ -90,6 +90,24 @@ static void ranges(void **state)
     }
 }
 
+/* A parameter that is one of a few words. */
+static void words(void **state)
+{
+    static const char *const good[] = {"auto", "connect", "put"};
+    r2_params_t params = fresh();
+    char text[256];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(good); ++i) {
+        assert_int_equal(r2_params_set(&params, "probe", good[i]), R2_OK);
+        assert_int_equal(r2_params_check(&params, text, sizeof(text)), R2_OK);
+    }
+    assert_int_equal(r2_params_set(&params, "probe", "Put"), R2_OK);
+    assert_refused(&params, "probe (Put) is none of auto, connect, put");
+    assert_int_equal(r2_params_set(&params, "probe", ""), R2_OK);
+    assert_refused(&params, "probe ()");
+}
+
 static void suffixes(void **state)
 {
     r2_params_t params = fresh();
@@ -230,6 +248,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_good), cmocka_unit_test(ranges), cmocka_unit_test(suffixes),
+        cmocka_unit_test(words),
         cmocka_unit_test(nonsense),          cmocka_unit_test(names),  cmocka_unit_test(relations),
         cmocka_unit_test(environment),
         cmocka_unit_test(synonyms),
