@@ -67,6 +67,8 @@ static r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t
         .recvs = args->recvs,
         .recv_count = args->recv_count,
         .in_place = args->in_place,
+        .meaning = args->meaning,
+        .blocking = args->blocking,
         .commutative = args->commutative,
         .exact = args->exact,
         .reproducible = params->reproducible,
@@ -242,12 +244,30 @@ static void r2_coll_free(struct r2_coll *coll)
     free(coll);
 }
 
+/* Engine lock. Why a communicator takes no more calls. A mismatch may be noticed after the call that it is about. */
+static r2_status_t r2_coll_refusal(const r2_comm_t *comm)
+{
+    return R2_OK == comm->poisoned || R2_ERR_PLAN_MISMATCH == comm->poisoned ? comm->poisoned
+                                                                             : R2_ERR_POISONED;
+}
+
+r2_status_t r2_coll_skip(r2_comm_t *comm)
+{
+    r2_status_t status;
+
+    r2_ctx_enter(comm->ctx);
+    status = r2_coll_refusal(comm);
+    comm->next_seq += R2_OK == status ? 1 : 0;
+    r2_ctx_leave(comm->ctx);
+    return status;
+}
+
 r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
                          void *done_arg, r2_coll_t **coll_p)
 {
     r2_ctx_t *ctx = comm->ctx;
     struct r2_coll *coll = calloc(1, sizeof(*coll));
-    r2_status_t status = R2_ERR_POISONED;
+    r2_status_t status;
 
     if (NULL == coll) {
         return R2_ERR_NO_MEMORY;
@@ -257,7 +277,8 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     coll->done_arg = done_arg;
     atomic_store(&coll->status, R2_IN_PROGRESS);
     r2_ctx_enter(ctx);
-    if (R2_OK == comm->poisoned) {
+    status = r2_coll_refusal(comm);
+    if (R2_OK == status) {
         *coll_p = coll;
         status = r2_coll_start(comm, args, coll);
         r2_agree_run(ctx);

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#define R2_COMM_SEQ_MASK ((1u << R2_COMM_SEQ_BITS) - 1)
-
 /*
  * Open MPI reuses context ids, so the key of a communicator holds an incarnation number, too. Every
  * communicator with the same context id and the same members is created by all of these members in
@@ -51,7 +49,7 @@ static r2_comm_name_t *r2_comm_name(r2_ctx_t *ctx, uint64_t hash)
 }
 
 /* Compares incarnations with wrap. */
-static bool r2_comm_is_older(uint32_t a, uint32_t b)
+bool r2_comm_is_older(uint32_t a, uint32_t b)
 {
     return a != b && ((b - a) & R2_COMM_SEQ_MASK) <= R2_COMM_SEQ_MASK / 2;
 }
@@ -274,6 +272,13 @@ void r2_comm_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t st
     r2_comm_note(arg, &news);
 }
 
+void r2_comm_stray(void *arg, uint32_t rank, uint64_t comm_key)
+{
+    if (r2_comm_is_sound(arg, comm_key)) {
+        r2_comm_aborted(arg, rank, comm_key, R2_ERR_PLAN_MISMATCH);
+    }
+}
+
 void r2_comm_lost(void *arg, uint32_t rank, r2_status_t status)
 {
     r2_comm_news_t news = {.lost = true, .rank = rank, .status = status};
@@ -378,34 +383,4 @@ void r2_comm_forget_news(r2_ctx_t *ctx)
         ctx->news = news->next;
         free(news);
     }
-}
-
-bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
-{
-    r2_ctx_t *ctx = arg;
-    uint64_t hash = comm_key >> R2_COMM_SEQ_BITS;
-    uint32_t incarnation = (uint32_t) comm_key & R2_COMM_SEQ_MASK;
-    r2_comm_name_t *name;
-    struct r2_coll *coll;
-
-    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
-    if (NULL == name) {
-        return false; /* not created here yet */
-    }
-    if (incarnation != name->incarnation) {
-        return r2_comm_is_older(incarnation, name->incarnation);
-    }
-    if (NULL == name->live || R2_OK != name->live->poisoned) {
-        return true;
-    }
-    if (!r2_seq_lt(coll_seq, name->live->next_seq)) {
-        return false;
-    }
-    DL_FOREACH(name->live->active, coll)
-    {
-        if (coll_seq - coll->seq <= coll->parts_left) {
-            return coll_seq == coll->seq && R2_IN_PROGRESS != atomic_load(&coll->status);
-        }
-    }
-    return true;
 }

@@ -5,6 +5,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/agree.c \
     r2core/ctx/agree.h \
     r2core/ctx/basis.c \
+    r2core/ctx/belongs.c \
     r2core/ctx/basis.h \
     r2core/ctx/coll.c \
     r2core/ctx/comm.c \

@@ -74,6 +74,7 @@ struct r2_comm {
 };
 
 #define R2_COMM_SEQ_BITS 20
+#define R2_COMM_SEQ_MASK ((1u << R2_COMM_SEQ_BITS) - 1)
 
 /**
  * A peer's word that a communicator failed for good, kept for one that is not created here yet; or that
@@ -142,15 +143,23 @@ static inline void r2_ctx_leave(r2_ctx_t *ctx)
 /* comm.c */
 /** Asks whether all of `ranks` run r2, and gets the job's key. Engine lock. */
 r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size);
-bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
+/** Compares incarnations, with wrap. */
+bool r2_comm_is_older(uint32_t a, uint32_t b);
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status);
 void r2_comm_aborted(void *ctx, uint32_t rank, uint64_t comm_key, r2_status_t status);
+void r2_comm_stray(void *ctx, uint32_t rank, uint64_t comm_key);
 void r2_comm_lost(void *ctx, uint32_t rank, r2_status_t status);
 void r2_comm_apply_news(r2_ctx_t *ctx);
 void r2_comm_forget_news(r2_ctx_t *ctx);
 /** A communicator of the same ranks with a sequence of its own, for merges. */
 r2_status_t r2_comm_create_merges(r2_comm_t *comm, r2_comm_t **merges_p);
 void r2_comm_destroy_merges(r2_comm_t *merges);
+
+/* belongs.c: upcalls of the net (link/net.h) */
+bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
+bool r2_comm_sends(void *ctx, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
+/** True if there is a communicator with this key that has not failed. */
+bool r2_comm_is_sound(r2_ctx_t *ctx, uint64_t comm_key);
 
 /* coll.c */
 void r2_coll_collect(r2_ctx_t *ctx);

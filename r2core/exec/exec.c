@@ -242,6 +242,24 @@ static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_row_t *row)
     return tag;
 }
 
+/* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
+static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_row_t *row)
+{
+    return exec->schedule.digest ^ row->mark << R2_DIGEST_KIND_BITS;
+}
+
+bool r2_exec_sends(const r2_exec_t *exec, uint32_t rank, uint32_t tag, uint32_t digest)
+{
+    for (uint32_t i = 0; i < exec->schedule.row_count; ++i) {
+        const r2_row_t *row = &exec->schedule.rows[i];
+
+        if (R2_ROW_SEND == row->kind && tag == row->tag && rank == exec->args.ranks[row->peer]) {
+            return digest == r2_exec_digest(exec, row);
+        }
+    }
+    return false;
+}
+
 /* How to reach the memory of a region; NULL: it is contiguous. */
 static const r2_mover_t *r2_exec_mover(const r2_exec_t *exec, const r2_region_t *region)
 {
@@ -283,7 +301,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         .tag = r2_exec_tag(exec, row),
         .bytes = row->bytes,
         .chunk_bytes = (uint32_t) exec->schedule.chunk_bytes,
-        .digest = exec->schedule.digest,
+        .digest = r2_exec_digest(exec, row),
         .order = row->order,
         .dirty = exec->carrying && exec->dirty,
         .done = r2_exec_row_done,
@@ -319,7 +337,7 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         .data = moved ? NULL : r2_exec_address(exec, &row->dst),
         .sink = moved ? r2_exec_sink : NULL,
         .bytes = row->bytes,
-        .digest = exec->schedule.digest,
+        .digest = r2_exec_digest(exec, row),
         .dirty = exec->carrying ? &exec->dirty : NULL,
         .done = r2_exec_row_done,
         .arg = handle,

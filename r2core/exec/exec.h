@@ -83,6 +83,12 @@ void r2_exec_start(r2_exec_t *exec);
 void r2_exec_abort(r2_exec_t *exec, r2_status_t status);
 void r2_exec_fini(r2_exec_t *exec);
 
+/**
+ * True if the run sends, or has sent, a message with this row's tag and digest.
+ * @param rank process number of the receiver.
+ */
+bool r2_exec_sends(const r2_exec_t *exec, uint32_t rank, uint32_t tag, uint32_t digest);
+
 /** Takes a run off the lists of its engine: nobody looks at it any more. Nothing happens if it is on none. */
 void r2_exec_leave(r2_exec_t *exec);
 

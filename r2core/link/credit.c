@@ -53,7 +53,7 @@ void r2_credit_drop(r2_link_t *link, r2_credit_t *credit)
     free(credit);
 }
 
-static void r2_credit_request(r2_tx_message_t *message)
+void r2_credit_request(r2_tx_message_t *message)
 {
     r2_tx_rts_t rts = {
         .number = message->number,
@@ -63,6 +63,7 @@ static void r2_credit_request(r2_tx_message_t *message)
         .digest = message->digest,
     };
 
+    message->requested = true;
     r2_tx_control(message->link, R2_WIRE_RTS, &rts, sizeof(rts));
 }
 

@@ -294,6 +294,7 @@ unsigned r2_net_sweep(r2_net_t *net)
     r2_net_notice_own_silence(net);
     net->last_sweep_ns = net->now_ns;
     events = r2_net_progress_rails(net);
+    r2_waits_sweep(net);
     if (NULL != net->active) {
         r2_net_tend(net);
     }

@@ -64,6 +64,16 @@ typedef struct r2_net_upcalls {
      * a sweep.
      */
     void (*aborted)(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status);
+    /**
+     * True if a message with this tag and plan digest may still be sent to a peer. Asked where none is under way.
+     * NULL: it may.
+     */
+    bool (*sends)(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
+    /**
+     * A message came that no row of a collective took, which is over. Only to be noted, as aborted(). NULL: it
+     * does not matter.
+     */
+    void (*stray)(void *arg, uint32_t rank, uint64_t comm_key);
     /** Messages to or from a peer were given up for good. Only to be noted, as aborted(). */
     void (*lost)(void *arg, uint32_t rank, r2_status_t status);
     /*
@@ -130,6 +140,7 @@ typedef struct r2_net {
     bool swept_all;             /* that was the newest one */
     uint64_t back_ns;           /* end of the newest time without a sweep; 0 = none yet */
     uint64_t last_rx_ns;        /* newest packet from anybody */
+    uint64_t waits_ns;          /* next look at what is parked for nobody */
     uint64_t early_credits;     /* credits kept, over all links */
     struct r2_rx_match *calls[3]; /* lists by r2_call_t: calls without a row, over all links */
     uint64_t awaited_rows;      /* posted rows that wait for payload, over all links */

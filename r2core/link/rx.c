@@ -61,6 +61,12 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
             link->net->upcalls.notice(link->net->upcalls.arg, link->rank, data, header->length);
         }
         return true;
+    case R2_WIRE_WAITS:
+        r2_waits_received(link, data, header->length / sizeof(r2_wire_wait_t));
+        return true;
+    case R2_WIRE_DENIED:
+        r2_waits_denied(link, data, header->length / sizeof(r2_wire_wait_t));
+        return true;
     case R2_WIRE_RELAY:
         r2_relay_received(link, header, data);
         return true;

@@ -19,6 +19,10 @@ void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message);
 r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag);
 /** True if row and message have equal length and plan digest. */
 bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message);
+/** A row and what the peer plans do not fit: says so where errors are told. @return R2_ERR_PLAN_MISMATCH. */
+r2_status_t r2_rx_mismatch(r2_link_t *link);
+/** A message that no row took came for a collective that is over. */
+void r2_rx_stray(r2_link_t *link, uint64_t comm_key);
 /** Ends a row: frees the match, calls done. */
 void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
 /** Gives bytes of a message to its row. @param offset in bytes, from the start of the message. */

@@ -74,7 +74,9 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     message->digest = header->digest;
     message->bitmap = calloc(1, r2_rx_bitmap_bytes(chunk_count));
     message->discard = discard;
-    if (!message->discard) {
+    if (message->discard) {
+        r2_rx_stray(link, header->tag.comm_key);
+    } else {
         match = r2_rx_match(link, &message->tag);
     }
     if (NULL == message->bitmap || (!message->discard && (NULL == match || NULL != match->message))) {
@@ -114,7 +116,7 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
     if (match->posted && !r2_rx_agree(match, message)) {
         message->discard = true;
         link->consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
-        r2_rx_finish(link, match, R2_ERR_PLAN_MISMATCH);
+        r2_rx_finish(link, match, r2_rx_mismatch(link));
         return true;
     }
     if (match->posted && link->net->may_deliver) {
@@ -180,8 +182,11 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
     r2_tag_t tag = header->tag;
     r2_rx_match_t *match;
 
-    if (r2_rx_is_complete(link, header->message) ||
-        net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
+    if (r2_rx_is_complete(link, header->message)) {
+        return true;
+    }
+    if (net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
+        r2_rx_stray(link, tag.comm_key);
         return true;
     }
     HASH_FIND(hh, link->matches, &tag, sizeof(tag), match);

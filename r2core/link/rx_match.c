@@ -8,6 +8,7 @@
 
 #include "link/rx.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
@@ -100,9 +101,23 @@ bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message)
     return match->bytes == message->bytes && match->digest == message->digest;
 }
 
+r2_status_t r2_rx_mismatch(r2_link_t *link)
+{
+    snprintf(link->net->error_text, sizeof(link->net->error_text),
+             "rank %u on %s and this one made different plans", link->rank, link->info.host_name);
+    return R2_ERR_PLAN_MISMATCH;
+}
+
+void r2_rx_stray(r2_link_t *link, uint64_t comm_key)
+{
+    if (NULL != link->net->upcalls.stray) {
+        link->net->upcalls.stray(link->net->upcalls.arg, link->rank, comm_key);
+    }
+}
+
 static void r2_rx_tell_dirty(const r2_rx_match_t *match)
 {
-    if (NULL != match->dirty && match->message->dirty) {
+    if (NULL != match->dirty && NULL != match->message && match->message->dirty) {
         *match->dirty = true;
     }
 }
@@ -225,12 +240,13 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     match->bytes = args->bytes;
     link->net->awaited_rows += args->bytes > 0 ? 1 : 0;
     match->digest = args->digest;
+    match->since_ns = link->net->now_ns;
     match->dirty = args->dirty;
     match->done = args->done;
     match->arg = args->arg;
     message = match->message;
     if (NULL != message) {
-        status = r2_rx_agree(match, message) ? R2_OK : R2_ERR_PLAN_MISMATCH;
+        status = r2_rx_agree(match, message) ? R2_OK : r2_rx_mismatch(link);
         if (R2_OK == status) {
             r2_rx_unpark(link, match);
         }

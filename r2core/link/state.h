@@ -64,6 +64,7 @@ typedef struct r2_tx_item {
         r2_tag_t credits[R2_WIRE_CREDITS_MAX];
         uint64_t connection;
         r2_wire_abort_t abort;
+        r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
         uint8_t notice[R2_NOTICE_BYTES_MAX];
         r2_tx_rts_t rts;             /* fields of the header; the message may be gone by then */
         r2_tx_relay_t relay;
@@ -90,6 +91,7 @@ typedef struct r2_tx_message {
     uint32_t order;                /* lower ones go first */
     bool dirty;                    /* R2_WIRE_DIRTY */
     bool credited;                 /* the receiver has posted the row */
+    bool requested;                /* credit was asked for */
     bool queued;
     bool withdrawn;                /* nobody waits any more */
     r2_link_done_fn_t done;        /* NULL when copied */
@@ -219,6 +221,7 @@ typedef struct r2_rx_match {
     r2_link_sink_fn_t sink;
     uint64_t bytes;
     uint32_t digest;
+    uint64_t since_ns;             /* when it was posted */
     bool *dirty;                   /* borrowed, or NULL */
     r2_link_done_fn_t done;
     void *arg;
@@ -283,6 +286,7 @@ struct r2_link {
     /* state of the path */
     uint64_t peak_delay_ns, peak_delay_at_ns; /* most above the usual round trip of its lane, of late */
     uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
+    uint64_t waits_ns;             /* next look at rows and messages that have not met; 0 = there are none */
     uint64_t last_rx_ns;
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
     uint32_t refused;              /* hello calls refused in a row */
@@ -348,7 +352,16 @@ void r2_rx_deferred(r2_link_t *link);
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match);
 void r2_rx_free(r2_link_t *link);
 
+/* waits.c: rows and messages that do not meet */
+void r2_waits_timer(r2_link_t *link);
+/** Looks for what is parked and will never be wanted, now and then. */
+void r2_waits_sweep(r2_net_t *net);
+uint64_t r2_waits_deadline_ns(const r2_link_t *link);
+void r2_waits_received(r2_link_t *link, const void *waits, size_t count);
+void r2_waits_denied(r2_link_t *link, const void *waits, size_t count);
+
 /* credit.c */
+void r2_credit_request(r2_tx_message_t *message);
 void r2_credit_grant(r2_link_t *link, const r2_tag_t *tag);
 bool r2_credit_received(r2_link_t *link, const void *tags, size_t count);
 void r2_credit_withdraw(r2_tx_message_t *message);

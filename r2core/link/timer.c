@@ -383,6 +383,7 @@ void r2_link_timers(r2_link_t *link)
     r2_relay_timer(link);
     r2_link_path_timer(link);
     r2_link_ask(link);
+    r2_waits_timer(link);
 }
 
 static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
@@ -424,6 +425,7 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
         deadline_ns = r2_min(deadline_ns, r2_lane_deadline_ns(&link->lanes[i]));
     }
     deadline_ns = r2_min(deadline_ns, r2_relay_deadline_ns(link));
+    deadline_ns = r2_min(deadline_ns, r2_waits_deadline_ns(link));
     if (0 != link->await_ns) {
         deadline_ns = r2_min(deadline_ns, r2_link_ask_ns(link));
     }

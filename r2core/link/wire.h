@@ -23,6 +23,7 @@
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX   (1u << 20)   /* chunks of one message */
 #define R2_WIRE_CREDITS_MAX  16           /* tags in one credit packet */
+#define R2_WIRE_WAITS_MAX    8            /* rows in one packet of waits or denials */
 
 /** Kinds of packets. From R2_WIRE_DATA on they carry a lane sequence number and are acknowledged. */
 typedef enum r2_wire_kind {
@@ -37,6 +38,8 @@ typedef enum r2_wire_kind {
     R2_WIRE_ABORT,     /* payload: r2_wire_abort_t: a communicator failed for good */
     R2_WIRE_NOTICE,    /* payload: a notice about health, up to R2_NOTICE_BYTES_MAX bytes */
     R2_WIRE_RELAY,     /* payload: r2_wire_relay_t and a frame between two processes by way of a third */
+    R2_WIRE_WAITS,     /* payload: r2_wire_wait_t[]: rows that have waited for long: will they get a message? */
+    R2_WIRE_DENIED,    /* payload: r2_wire_wait_t[]: rows of the peer that never will */
     R2_WIRE_KIND_END
 } r2_wire_kind_t;
 
@@ -65,6 +68,15 @@ typedef struct r2_wire_abort {
 } r2_wire_abort_t;
 
 static_assert(16 == sizeof(r2_wire_abort_t), "travels in abort packets");
+
+/** A row that waits. */
+typedef struct r2_wire_wait {
+    r2_tag_t tag;
+    uint32_t digest; /* of its plan */
+    uint32_t reserved;
+} r2_wire_wait_t;
+
+static_assert(24 == sizeof(r2_wire_wait_t), "travels in packets of waits and denials");
 
 /** What is relayed: the start of the payload. The header tells destination and hop. */
 typedef struct r2_wire_relay {

@@ -39,6 +39,7 @@ typedef struct r2_row {
     uint32_t order;      /* sends: lower ones go first in the queue of a link */
     int32_t peer;        /* rank in the communicator; SEND and RECV only */
     uint32_t tag;        /* SEND and RECV: unique per (source, destination) in this schedule */
+    uint32_t mark;       /* SEND and RECV: folded into the digest of the message: what only its two ends know */
     uint64_t bytes;      /* length of the region(s); a multiple of the element for REDUCE; > 0 */
     r2_region_t src;     /* SEND, REDUCE, COPY */
     r2_region_t dst;     /* RECV, REDUCE, COPY */
@@ -71,6 +72,9 @@ void r2_schedule_fini(r2_schedule_t *schedule);
 #define R2_NO_ROW UINT32_MAX
 uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_row_t *row, const uint32_t *deps,
                          uint32_t dep_count);
+
+/* A plan digest has the kind of collective in its low bits, so that ranks that disagree can tell what others called. */
+#define R2_DIGEST_KIND_BITS 5u
 
 /** Digest helper: folds `value` into a 32-bit FNV-1a hash. */
 uint32_t r2_digest_fold(uint32_t digest, uint64_t value);

@@ -22,7 +22,7 @@
  * acknowledged. So neither waits for the other, and no rank needs to know whether others work in place.
  *
  * Long blocks go in parts, as messages are packed whole and staging memory is bounded. The first part is the
- * short one: if two ranks disagree about a length, they notice at once.
+ * short one, and each carries the length of the whole: if two ranks disagree about it, they notice at once.
  *
  * Source: folklore (pairwise exchange); the pairing is that of a round-robin tournament.
  */
@@ -81,6 +81,7 @@ static r2_msg_t exchange_part(const exchange_t *e, const r2_edge_t *edge, r2_buf
     *place_p = r2_at(buf, edge->offset_bytes + offset);
     return (r2_msg_t){.peer = edge->peer,
                       .tag = (uint32_t) k * R2_EDGE_TAGS + edge->tag,
+                      .mark = r2_digest_fold(0, edge->bytes),
                       .bytes = 0 == k ? first_bytes : e->part_bytes};
 }
 

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "model/schedule.h"
 #include "r2/coll.h"
 
 /** What gives the length of the whole vector (base/coll_kinds.def). */
@@ -23,9 +24,6 @@ typedef struct r2_kind {
 
 /** A row of the table. @param kind below R2_COLL_KIND_COUNT. */
 const r2_kind_t *r2_kind(r2_coll_kind_t kind);
-
-/* A plan digest has the kind in its low bits, so that ranks that disagree can tell what others called. */
-#define R2_DIGEST_KIND_BITS 5u
 
 /** The collective that a plan digest is of. @return its name; "?" if there is none. */
 const char *r2_kind_of_digest(uint32_t digest);

@@ -346,6 +346,8 @@ static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *alg
     digest = r2_digest_fold(digest, (uint64_t) input->size);
     digest = r2_digest_fold(digest, reduces(input) ? input->element_bytes : 1);
     digest = r2_digest_fold(digest, input->count * unit_bytes);
+    digest = r2_digest_fold(digest, input->meaning);
+    digest = r2_digest_fold(digest, input->blocking ? 1 : 0);
     digest = r2_digest_fold(digest, r2_kind(input->kind)->rooted ? (uint64_t) input->root : 0);
     for (const char *c = algorithm->name; '\0' != *c; c++) {
         digest = r2_digest_fold(digest, (uint64_t) (unsigned char) *c);

@@ -53,6 +53,8 @@ typedef struct r2_plan_input {
     const r2_edge_t *recvs;       /* borrowed */
     uint32_t recv_count;
     bool in_place;
+    uint64_t meaning;             /* of reductions: which operation on which types */
+    bool blocking;
     bool commutative;
     bool exact;                   /* any reduction order gives equal bits (integers, min, max) */
     bool reproducible;            /* else ring orders may be chosen */

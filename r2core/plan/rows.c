@@ -15,6 +15,7 @@ uint32_t r2_add_send(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t src, con
                           .order = msg.order,
                           .peer = msg.peer,
                           .tag = msg.tag,
+                          .mark = msg.mark,
                           .bytes = msg.bytes,
                           .src = src};
 
@@ -25,7 +26,7 @@ uint32_t r2_add_recv(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t dst, con
                      uint32_t dep_count)
 {
     const r2_row_t row = {
-        .kind = R2_ROW_RECV, .peer = msg.peer, .tag = msg.tag, .bytes = msg.bytes, .dst = dst};
+        .kind = R2_ROW_RECV, .peer = msg.peer, .tag = msg.tag, .mark = msg.mark, .bytes = msg.bytes, .dst = dst};
 
     return 0 == msg.bytes ? R2_NO_ROW : r2_schedule_add(schedule, &row, deps, dep_count);
 }

@@ -20,6 +20,7 @@ typedef struct r2_msg {
     int32_t peer;
     uint32_t tag;
     uint64_t bytes;
+    uint32_t mark;  /* see r2_row_t */
     uint32_t order; /* sender's only: lower ones go first; for pipelines the number of the segment */
 } r2_msg_t;
 

@@ -79,3 +79,8 @@ tests_functional_mixed_SOURCES = \
     tests/functional/mixed_memory.c
 tests_functional_mixed_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_mixed_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/mismatch
+tests_functional_mismatch_SOURCES = tests/functional/mismatch.c
+tests_functional_mismatch_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_mismatch_LDADD = $(OMPI_LIBS)

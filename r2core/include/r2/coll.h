@@ -70,6 +70,7 @@ typedef struct r2_coll_args {
     uint64_t element_bytes;
     r2_reduce_fn_t reduce;
     void *reduce_arg; /* borrowed until completion */
+    uint64_t meaning; /* of reductions: which operation on which types; equal on all ranks */
     bool commutative;
     bool exact;       /* the result does not depend on the order of reduction */
     r2_mover_t in_mover, out_mover; /* not for reductions */
@@ -102,10 +103,16 @@ R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
  * Starts a collective. All members call in the same order.
  * @param done   may be NULL (then poll with r2_coll_test()).
  * @param coll_p handle, released by r2_coll_release().
- * @return R2_OK, R2_ERR_PARAM, R2_ERR_NO_MEMORY, R2_ERR_POISONED.
+ * @return R2_OK, R2_ERR_PARAM, R2_ERR_NO_MEMORY, R2_ERR_POISONED; R2_ERR_PLAN_MISMATCH: an earlier collective
+ * failed because ranks did not call the same.
  */
 R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
                                    r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
+/**
+ * A collective that moves nothing on any rank: it takes its place among the others and is over, so that
+ * ranks that do move something notice. @return R2_OK, R2_ERR_POISONED, R2_ERR_PLAN_MISMATCH.
+ */
+R2_EXPORT r2_status_t r2_coll_skip(r2_comm_t *comm);
 /**
  * Starts the next part of a series, after the part before it is complete. All parts took their places
  * among the communicator's collectives with r2_coll_post(), so other collectives may be posted between

@@ -106,7 +106,8 @@ static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (R2_ERR_PLAN_MISMATCH == status) {
-        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status));
+        r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
+        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
         return MPI_ERR_COUNT;
     }
     if (R2_ERR_POISONED != status) { /* the first failure was told */
@@ -160,6 +161,12 @@ static r2_status_t r2_call_pieces(mca_coll_r2_call_t *call)
     return status;
 }
 
+/* Nothing is moved, but the call has its place among those of the communicator. */
+static int r2_call_skip(const mca_coll_r2_call_t *call)
+{
+    return r2_call_error(call, r2_coll_skip(call->comm));
+}
+
 /* @return true: the call is to be made; else it is over, with *made_p as its outcome. */
 static bool r2_call_made(int *made_p, mca_coll_r2_call_t *call, uint64_t *counter)
 {
@@ -178,7 +185,7 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
     r2_status_t status;
 
     if (!r2_call_made(&made, call, counter)) {
-        return made;
+        return call->nothing ? r2_call_skip(call) : made;
     }
     r2_call_settle(call);
     if (NULL != call->pieces) {
@@ -300,6 +307,7 @@ static int r2_request_start(size_t count, ompi_request_t **requests)
         requests[i]->req_status.MPI_ERROR = MPI_SUCCESS;
         if (request->call.nothing) {
             requests[i]->req_state = OMPI_REQUEST_ACTIVE;
+            requests[i]->req_status.MPI_ERROR = r2_call_skip(&request->call);
             ompi_request_complete(requests[i], true);
         } else {
             r2_request_post(request);
@@ -315,7 +323,7 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
 
     if (!r2_call_made(&made, call, counter)) {
         *request_p = &ompi_request_empty;
-        return made;
+        return call->nothing ? r2_call_skip(call) : made;
     }
     request = r2_request_create(call, comm, false);
     if (NULL == request) {
@@ -335,8 +343,7 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
         if (!call->nothing) {
             return made;
         }
-        memset(call, 0, sizeof(*call));
-        call->nothing = true;
+        *call = (mca_coll_r2_call_t){.comm = call->comm, .nothing = true};
     }
     request = r2_request_create(call, comm, true);
     if (NULL == request) {

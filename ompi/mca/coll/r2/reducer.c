@@ -8,6 +8,8 @@
 
 #include <string.h>
 
+#include "opal/datatype/opal_datatype_internal.h"
+
 /* r2core's convention is that of MPI_User_function: inout = in OP inout. */
 static void r2_reducer_apply(void *arg, const void *in, void *inout, size_t count)
 {
@@ -55,6 +57,19 @@ static bool r2_reducer_exact(const struct ompi_op_t *op, const struct ompi_datat
            OMPI_DATATYPE_FLAG_DATA_INT == (dtype->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE);
 }
 
+/*
+ * What all ranks must mean alike: a predefined operation by Open MPI's number of it, which is equal everywhere,
+ * any other by whether it commutes, and the basic types of the elements.
+ */
+static uint64_t r2_reducer_meaning(struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
+{
+    const bool intrinsic = 0 != (op->o_flags & OMPI_OP_FLAGS_INTRINSIC);
+    const uint32_t foreign = ompi_op_is_commute(op) ? UINT32_MAX - 1 : UINT32_MAX;
+    const uint32_t types = dtype->super.bdt_used >> OPAL_DATATYPE_FIRST_TYPE;
+
+    return (uint64_t) (intrinsic ? (uint32_t) op->o_f_to_c_index : foreign) << 32 | types;
+}
+
 int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
                             struct ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
@@ -66,6 +81,7 @@ int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
     call->reducer.dtype = dtype;
     call->args.reduce = r2_reducer_apply;
     call->args.element_bytes = (uint64_t) extent;
+    call->args.meaning = r2_reducer_meaning(op, dtype);
     call->args.commutative = ompi_op_is_commute(op);
     call->args.exact = r2_reducer_exact(op, dtype);
     call->args.in_place = MPI_IN_PLACE == in;

@@ -1,0 +1,95 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Which collective a message belongs to: one to come, one under way, or one that is over.
+ */
+#include "r2_config.h"
+
+#include <utlist.h>
+
+#include "ctx/state.h"
+
+/** Where a collective stands on this process. */
+typedef enum r2_stage {
+    R2_STAGE_LATER, /* its communicator, or itself, is not there yet */
+    R2_STAGE_NOW,   /* its schedule runs */
+    R2_STAGE_OVER,
+    R2_STAGE_FAILED /* its communicator failed for good */
+} r2_stage_t;
+
+/* @param coll_p what runs, with R2_STAGE_NOW. */
+static r2_stage_t r2_comm_stage(const r2_comm_t *comm, uint32_t coll_seq, struct r2_coll **coll_p)
+{
+    struct r2_coll *coll;
+
+    if (R2_OK != comm->poisoned) {
+        return R2_STAGE_FAILED;
+    }
+    if (!r2_seq_lt(coll_seq, comm->next_seq)) {
+        return R2_STAGE_LATER;
+    }
+    DL_FOREACH(comm->active, coll)
+    {
+        if (coll_seq - coll->seq > coll->parts_left) {
+            continue;
+        }
+        *coll_p = coll;
+        if (coll_seq != coll->seq || !coll->settled) {
+            return R2_STAGE_LATER; /* a part to come, or it waits for a map */
+        }
+        return R2_IN_PROGRESS == atomic_load(&coll->status) ? R2_STAGE_NOW : R2_STAGE_OVER;
+    }
+    return R2_STAGE_OVER;
+}
+
+static r2_stage_t r2_comm_find(r2_ctx_t *ctx, uint64_t comm_key, uint32_t coll_seq,
+                               struct r2_coll **coll_p)
+{
+    uint64_t hash = comm_key >> R2_COMM_SEQ_BITS;
+    uint32_t incarnation = (uint32_t) comm_key & R2_COMM_SEQ_MASK;
+    r2_comm_name_t *name;
+
+    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    if (NULL == name) {
+        return R2_STAGE_LATER;
+    }
+    if (incarnation != name->incarnation) {
+        return r2_comm_is_older(incarnation, name->incarnation) ? R2_STAGE_OVER : R2_STAGE_LATER;
+    }
+    return NULL == name->live ? R2_STAGE_OVER : r2_comm_stage(name->live, coll_seq, coll_p);
+}
+
+bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
+{
+    struct r2_coll *coll;
+    const r2_stage_t stage = r2_comm_find(arg, comm_key, coll_seq, &coll);
+
+    return R2_STAGE_OVER == stage || R2_STAGE_FAILED == stage;
+}
+
+bool r2_comm_sends(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+{
+    struct r2_coll *coll;
+
+    switch (r2_comm_find(arg, tag->comm_key, tag->coll_seq, &coll)) {
+    case R2_STAGE_NOW:
+        return r2_exec_sends(&coll->exec, rank, tag->row, digest);
+    case R2_STAGE_OVER:
+        return false;
+    case R2_STAGE_LATER:
+    case R2_STAGE_FAILED: /* the failure itself is on its way */
+        break;
+    }
+    return true;
+}
+
+bool r2_comm_is_sound(r2_ctx_t *ctx, uint64_t comm_key)
+{
+    uint64_t hash = comm_key >> R2_COMM_SEQ_BITS;
+    r2_comm_name_t *name;
+
+    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    return NULL != name && NULL != name->live && comm_key == name->live->key &&
+           R2_OK == name->live->poisoned;
+}

@@ -1,0 +1,170 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Rows and messages that do not meet because ranks made different calls: who waits asks, and is told.
+ *
+ * A row that has waited for long asks the peer whether its message will come (WAITS). A peer that has none under
+ * way, and whose collective is over or has no such message, says so (DENIED). That holds for ever, so it is
+ * proof for a row that still has nothing of its message, however late it hears of it. Messages that no row
+ * took are told from those that are early by their collective: it is over.
+ */
+#include "r2_config.h"
+
+#include "link/rx.h"
+
+#include <string.h>
+#include <utlist.h>
+
+/* In multiples of failure_timeout_ms: as long as a silent link waits before it asks. */
+#define R2_WAITS_TIMES 20u
+
+static void r2_waits_say(r2_link_t *link, r2_wire_kind_t kind, r2_wire_wait_t *waits, uint32_t *count)
+{
+    if (*count > 0) {
+        r2_tx_control(link, kind, waits, *count * (uint32_t) sizeof(*waits));
+        *count = 0;
+    }
+}
+
+static void r2_waits_add(r2_link_t *link, r2_wire_kind_t kind, r2_wire_wait_t *waits, uint32_t *count,
+                         const r2_tag_t *tag, uint32_t digest)
+{
+    waits[(*count)++] = (r2_wire_wait_t){.tag = *tag, .digest = digest};
+    if (R2_WIRE_WAITS_MAX == *count) {
+        r2_waits_say(link, kind, waits, count);
+    }
+}
+
+/* Asks for the rows that have waited for `patience_ns`, oldest first and not more than one packet of them. */
+static void r2_waits_ask(r2_link_t *link, uint64_t patience_ns)
+{
+    r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
+    r2_rx_match_t *match, *next;
+    uint32_t count = 0;
+
+    if (NULL != link->control || !r2_link_has_lane(link)) {
+        return;
+    }
+    HASH_ITER(hh, link->matches, match, next)
+    {
+        if (!match->posted || NULL != match->message || link->net->now_ns < match->since_ns + patience_ns) {
+            continue;
+        }
+        match->since_ns = link->net->now_ns; /* others first, the next time */
+        r2_waits_add(link, R2_WIRE_WAITS, waits, &count, &match->tag, match->digest);
+        if (0 == count) {
+            return;
+        }
+    }
+    r2_waits_say(link, R2_WIRE_WAITS, waits, &count);
+}
+
+/* Drops what is parked for collectives that are over: none of their rows took it. */
+static void r2_waits_clear(r2_link_t *link)
+{
+    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
+    r2_rx_match_t *match, *next;
+
+    HASH_ITER(hh, link->matches, match, next)
+    {
+        if (!match->posted && upcalls->over(upcalls->arg, match->tag.comm_key, match->tag.coll_seq)) {
+            r2_rx_stray(link, match->tag.comm_key);
+            r2_rx_match_drop(link, match);
+        }
+    }
+}
+
+/* A message without credit may be one that no row will ever take: its receiver must hear of it. */
+static void r2_waits_request(r2_link_t *link)
+{
+    r2_tx_message_t *message, *next;
+
+    HASH_ITER(hh, link->uncredited, message, next)
+    {
+        if (!message->requested) {
+            r2_credit_request(message);
+        }
+    }
+}
+
+void r2_waits_timer(r2_link_t *link)
+{
+    uint64_t patience_ns = r2_net_patience_ns(link->net, R2_WAITS_TIMES);
+
+    if (R2_OK != link->broken || (0 == r2_link_posted(link) && NULL == link->uncredited)) {
+        link->waits_ns = 0;
+        return;
+    }
+    if (0 == link->waits_ns) {
+        link->waits_ns = link->net->now_ns + patience_ns;
+    }
+    if (link->net->now_ns < link->waits_ns) {
+        return;
+    }
+    link->waits_ns = link->net->now_ns + patience_ns / 2;
+    r2_waits_ask(link, patience_ns);
+    r2_waits_request(link);
+}
+
+/* Of all links, since those that only hold what is parked have no timers. */
+void r2_waits_sweep(r2_net_t *net)
+{
+    if (net->now_ns < net->waits_ns) {
+        return;
+    }
+    net->waits_ns = net->now_ns + r2_net_patience_ns(net, R2_WAITS_TIMES);
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        if (NULL != net->links[rank] && net->links[rank]->unposted > 0) {
+            r2_waits_clear(net->links[rank]);
+        }
+    }
+}
+
+uint64_t r2_waits_deadline_ns(const r2_link_t *link)
+{
+    return 0 == link->waits_ns ? R2_NEVER_NS : link->waits_ns;
+}
+
+static bool r2_waits_under_way(const r2_link_t *link, const r2_tag_t *tag)
+{
+    const r2_tx_message_t *message;
+
+    DL_FOREACH2(link->messages, message, all_next)
+    {
+        if (0 == memcmp(&message->tag, tag, sizeof(*tag))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void r2_waits_received(r2_link_t *link, const void *waits, size_t count)
+{
+    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
+    r2_wire_wait_t wait, denied[R2_WIRE_WAITS_MAX];
+    uint32_t denied_count = 0;
+
+    for (size_t i = 0; NULL != upcalls->sends && i < count; ++i) {
+        memcpy(&wait, (const char *) waits + i * sizeof(wait), sizeof(wait));
+        if (!r2_waits_under_way(link, &wait.tag) &&
+            !upcalls->sends(upcalls->arg, link->rank, &wait.tag, wait.digest)) {
+            r2_waits_add(link, R2_WIRE_DENIED, denied, &denied_count, &wait.tag, wait.digest);
+        }
+    }
+    r2_waits_say(link, R2_WIRE_DENIED, denied, &denied_count);
+}
+
+void r2_waits_denied(r2_link_t *link, const void *waits, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        r2_rx_match_t *match;
+        r2_wire_wait_t wait;
+
+        memcpy(&wait, (const char *) waits + i * sizeof(wait), sizeof(wait));
+        HASH_FIND(hh, link->matches, &wait.tag, sizeof(wait.tag), match);
+        if (NULL != match && match->posted && NULL == match->message && wait.digest == match->digest) {
+            r2_rx_finish(link, match, r2_rx_mismatch(link));
+        }
+    }
+}
