@@ -14,6 +14,7 @@
 /* Deadline in halves of the failure timeout: attempts at 0, 1 and 2 halves; a witness that is asked
  * last needs two halves for its probe; the rest is for its notices. */
 #define R2_INVESTIGATION_HALVES 7
+#define R2_INVESTIGATION_TURN   4 /* failure timeouts: an investigation and its notices */
 
 /** True if what is known tells already why (host, rail) does not answer us. */
 bool r2_investigation_explained(const r2_health_t *health, uint32_t host, uint32_t rail)
@@ -109,6 +110,24 @@ static void r2_investigation_forget(r2_health_t *health, uint32_t host, uint32_t
     }
 }
 
+/*
+ * The processes of a host see the same rails: two look at once, so that one that is stopped holds nobody up. Four more
+ * follow when those should have had a verdict and told it, which ends what waits here, then all others: probes do not
+ * grow with the processes of a host, and a verdict takes no process in particular.
+ */
+static uint64_t r2_investigation_turn_ns(const r2_health_t *health)
+{
+    static const uint32_t last_of_turn[] = {2, 6};
+    const uint64_t turn_ns = r2_health_ms(health->params.failure_timeout_ms) * R2_INVESTIGATION_TURN;
+    const uint32_t position = r2_members_position(health);
+    uint32_t turn = 0;
+
+    while (turn < r2_array_count(last_of_turn) && position >= last_of_turn[turn]) {
+        ++turn;
+    }
+    return turn * turn_ns;
+}
+
 /** Starts to find out why the rail of a process's host does not answer, if that is to be found out. */
 void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t now_ns)
 {
@@ -141,9 +160,10 @@ void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t 
                                           : r2_investigation_witness(health, host, rail, at->witness);
     at->id = health->next_id;
     health->next_id += R2_IDS_PER_INVESTIGATION;
-    at->since_ns = at->next_ns = now_ns;
+    at->since_ns = now_ns;
+    at->next_ns = now_ns + r2_investigation_turn_ns(health);
     at->deadline_ns =
-        now_ns + r2_health_ms(health->params.failure_timeout_ms) * R2_INVESTIGATION_HALVES / 2;
+        at->next_ns + r2_health_ms(health->params.failure_timeout_ms) * R2_INVESTIGATION_HALVES / 2;
     at->own_version = r2_health_map_entry(&health->map, health->own_host, rail)->version;
     at->peer_version = r2_health_map_entry(&health->map, host, rail)->version;
     at->asked[R2_QUESTION_PEER].open = at->asked[R2_QUESTION_BEACON].open = true;

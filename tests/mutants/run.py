@@ -29,7 +29,8 @@ UNIT_PARTS = ["checker", "checker_moves", "checker_race", "checker_run", "checke
 UNIT_FOLDERS = ("plan/", "model/topology")
 # Defects of health are caught by unit tests that stand alone: (test, sources beside it).
 HEALTH = {"test_agreement": [], "test_spread": [], "test_describe": ["health_world"],
-          "test_health_map": [], "test_verdict": [], "test_health": ["health_world"]}
+          "test_health_map": [], "test_verdict": [], "test_health": ["health_world"],
+          "test_probers": ["health_world"]}
 HEALTH_FOLDERS = ("health/", "model/health_map")
 # Plans that change: short runs that fail soon where ranks do not agree.
 AGREE_RUNS = [["test_sim_health"]]

@@ -14,10 +14,10 @@
 #include "health/health.h"
 
 #define WORLD_HOSTS  8
-#define WORLD_RANKS  16
+#define WORLD_RANKS  96
 #define WORLD_RAILS  3
-#define WORLD_FAULTS 8
-#define WORLD_EVENTS 16384
+#define WORLD_FAULTS 16
+#define WORLD_EVENTS 65536
 #define WORLD_STEP   (2 * R2_NS_PER_MS)
 
 typedef enum fault_kind { FAULT_NIC, FAULT_PATH, FAULT_PLANE, FAULT_STOP, FAULT_KILL } fault_kind_t;

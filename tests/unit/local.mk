@@ -145,7 +145,10 @@ tests_unit_test_flow_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
 tests_unit_test_topology_text_SOURCES = tests/unit/test_topology_text.c
 tests_unit_test_topology_text_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
 tests_unit_test_topology_text_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
-check_PROGRAMS += tests/unit/test_health
+check_PROGRAMS += tests/unit/test_health tests/unit/test_probers
+tests_unit_test_probers_SOURCES = tests/unit/test_probers.c tests/unit/health_world.c \
+    tests/unit/health_world.h
+tests_unit_test_probers_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_health_SOURCES = tests/unit/test_health.c tests/unit/health_world.c \
     tests/unit/health_world.h
 tests_unit_test_health_LDADD = $(R2_TEST_LIBS)

@@ -1,0 +1,107 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Many processes on each host: few of them probe, whoever they are, and all know what broke.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "health_world.h"
+
+#define T_HOSTS  4
+#define T_RAILS  3
+#define T_MANY   24 /* processes of a host */
+#define T_RUN_MS 1000
+
+static world_t t_world;
+
+static void t_fault(fault_kind_t kind, uint32_t host, uint32_t rank)
+{
+    t_world.faults[t_world.fault_count++] =
+        (fault_t){.kind = kind, .host = host, .host_b = 2, .rail = 1, .rank = rank,
+                  .from_ns = t_world.now_ns, .to_ns = R2_NEVER_NS};
+}
+
+static void t_end(void)
+{
+    const char *wrong = world_wrong(&t_world);
+
+    if (NULL != wrong) {
+        fail_msg("%s", wrong);
+    }
+    assert_int_equal(t_world.unfair, 0);
+    world_fini(&t_world);
+}
+
+/** Probes until everybody knows. */
+static uint64_t t_probes(fault_kind_t kind, uint32_t per_host)
+{
+    world_init(&t_world, T_HOSTS, per_host, T_RAILS, 1);
+    t_fault(kind, 1, 0);
+    world_run(&t_world, T_RUN_MS);
+    t_end();
+    return t_world.probes;
+}
+
+/** Two processes of a host probe at once; all others learn of it. The rest is for healing. */
+static void load_does_not_follow_the_processes(void **state)
+{
+    static const fault_kind_t kinds[] = {FAULT_NIC, FAULT_PATH, FAULT_PLANE};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(kinds); ++i) {
+        const uint64_t few = t_probes(kinds[i], 2), many = t_probes(kinds[i], T_MANY);
+
+        assert_true(few > 0);
+        assert_true(many <= few + few / 4);
+    }
+}
+
+/** The first processes of hosts are stopped: others take their turn, and nobody is blamed in their place. */
+static void others_take_their_turn(void **state)
+{
+    (void) state;
+    world_init(&t_world, T_HOSTS, T_MANY, T_RAILS, 2);
+    for (uint32_t host = 0; host < T_HOSTS; ++host) {
+        t_fault(FAULT_STOP, 0, host * T_MANY);
+        t_fault(FAULT_STOP, 0, host * T_MANY + 1);
+    }
+    t_fault(FAULT_NIC, 1, 0);
+    world_run(&t_world, 8 * T_RUN_MS); /* writers are succeeded, too */
+    assert_int_equal(r2_health_map_entry(r2_health_map(t_world.machines[5].health), 1, 1)->capacity,
+                     0);
+    t_end();
+}
+
+/** Those that never came to their turn forget it when the lane is back: nothing is left to do. */
+static void short_outages_are_forgotten(void **state)
+{
+    (void) state;
+    world_init(&t_world, T_HOSTS, T_MANY, T_RAILS, 3);
+    t_fault(FAULT_NIC, 1, 0);
+    world_run(&t_world, T_RUN_MS);
+    t_world.faults[0].to_ns = t_world.now_ns;
+    world_run(&t_world, 6 * T_RUN_MS);
+    for (uint32_t rank = 0; rank < t_world.rank_count; ++rank) {
+        assert_true(R2_NEVER_NS == r2_health_deadline_ns(t_world.machines[rank].health));
+    }
+    t_end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(load_does_not_follow_the_processes),
+        cmocka_unit_test(others_take_their_turn),
+        cmocka_unit_test(short_outages_are_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
