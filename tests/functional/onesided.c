@@ -233,6 +233,50 @@ static int accumulates(void)
     return errors;
 }
 
+/* One operation on `count` elements of every rank by every rank, in memory that was there before the window. */
+static int operation(MPI_Datatype type, MPI_Op op, int count)
+{
+    int64_t here[4] = {0}, mine[4] = {0}, wanted[4] = {0};
+    int bytes, wrong;
+    MPI_Win win;
+
+    MPI_Type_size(type, &bytes);
+    memset(here, 1, sizeof(here));
+    for (int i = 0; i < count * bytes; i++) {
+        ((unsigned char *) mine)[i] = (unsigned char) (me % 3 + i % 2);
+    }
+    MPI_Allreduce(mine, wanted, count, type, op, MPI_COMM_WORLD);
+    MPI_Reduce_local(here, wanted, count, type, op);
+    MPI_Win_create(here, sizeof(here), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_fence(0, win);
+    for (int p = 0; p < size; p++) {
+        MPI_Accumulate(mine, count, type, p, 0, count, type, op, win);
+    }
+    MPI_Win_fence(0, win);
+    wrong = 0 != memcmp(here, wanted, (size_t) (count * bytes));
+    if (wrong) {
+        fprintf(stderr, "# %d bytes, %d elements: wrong\n", bytes, count);
+    }
+    MPI_Win_free(&win);
+    return wrong;
+}
+
+/* Also what no transport has as an atomic operation, on one element: osc/rdma has to find another way. */
+static int operations(void)
+{
+    const MPI_Datatype types[] = {MPI_INT16_T, MPI_INT32_T, MPI_INT64_T};
+    const MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MAX,  MPI_MIN, MPI_BAND,
+                          MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
+    int errors = 0;
+
+    for (unsigned t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
+        for (unsigned o = 0; o < sizeof(ops) / sizeof(ops[0]); o++) {
+            errors += operation(types[t], ops[o], 1) + operation(types[t], ops[o], 3);
+        }
+    }
+    return errors;
+}
+
 /* Counters of all widths that everybody increments: each value is handed out once. */
 static int counters(void)
 {
@@ -305,6 +349,7 @@ int main(int argc, char **argv)
         }
         errors += pattern_verdict(++number, "derived datatypes", types());
         errors += pattern_verdict(++number, "accumulate", accumulates());
+        errors += pattern_verdict(++number, "operations", operations());
         errors += pattern_verdict(++number, "counters", counters());
     }
     if (0 == me) {

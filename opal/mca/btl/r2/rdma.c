@@ -116,16 +116,23 @@ static bool r2_rdma_verb(mca_btl_base_atomic_op_t op, r2_p2p_verb_t *verb_p)
     return false;
 }
 
-/* @param rdma consumed; NULL: no memory. */
+/*
+ * osc/rdma of Open MPI 4.1 repeats an atomic operation for ever, unless it is done or "not supported": then
+ * it goes on with get and put, and these tell of what is really wrong.
+ * @param rdma consumed; NULL: no memory.
+ */
 static int r2_rdma_update(r2_btl_rdma_t *rdma, uint64_t remote_address, int flags,
                           r2_p2p_update_t *update)
 {
+    int rc;
+
     if (NULL == rdma) {
         return OPAL_ERR_OUT_OF_RESOURCE;
     }
     update->bytes = 0 != (flags & MCA_BTL_ATOMIC_FLAG_32BIT) ? 4 : 8;
-    return r2_rdma_started(rdma, r2_p2p_update(mca_btl_r2_component.p2p, rdma->endpoint->rank,
-                                               rdma->local, remote_address, update, &rdma->op));
+    rc = r2_rdma_started(rdma, r2_p2p_update(mca_btl_r2_component.p2p, rdma->endpoint->rank,
+                                             rdma->local, remote_address, update, &rdma->op));
+    return OPAL_SUCCESS == rc || OPAL_ERR_OUT_OF_RESOURCE == rc ? rc : OPAL_ERR_NOT_SUPPORTED;
 }
 
 int mca_btl_r2_atomic_fop(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
@@ -141,7 +148,7 @@ int mca_btl_r2_atomic_fop(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *end
     (void) remote_handle;
     (void) order;
     if (0 != (flags & MCA_BTL_ATOMIC_FLAG_FLOAT) || !r2_rdma_verb(op, &update.verb)) {
-        return OPAL_ERR_NOT_AVAILABLE;
+        return OPAL_ERR_NOT_SUPPORTED;
     }
     return r2_rdma_update(
         r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata), remote_address,
@@ -176,7 +183,7 @@ int mca_btl_r2_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *e
      * directly (r2_btl_init()).
      */
     if (0 != (flags & MCA_BTL_ATOMIC_FLAG_FLOAT) || endpoint->same_host) {
-        return OPAL_ERR_NOT_AVAILABLE;
+        return OPAL_ERR_NOT_SUPPORTED;
     }
     return r2_rdma_update(
         r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata), remote_address,
