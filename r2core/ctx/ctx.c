@@ -275,6 +275,19 @@ void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
     r2_ctx_unlock(ctx);
 }
 
+/** " ib0 (100000 Mbit/s, down)"; virtual NICs do not tell their speed. */
+static void r2_ctx_describe_nic(const r2_nic_t *nic, char *text_p, size_t text_bytes)
+{
+    const char *down = nic->carrier ? "" : ", down";
+
+    if (0 == nic->speed_bytes_per_s) {
+        snprintf(text_p, text_bytes, " %s (speed unknown%s)", nic->name, down);
+    } else {
+        snprintf(text_p, text_bytes, " %s (%llu Mbit/s%s)", nic->name,
+                 (unsigned long long) (nic->speed_bytes_per_s / 125000), down);
+    }
+}
+
 void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
 {
     size_t used;
@@ -283,12 +296,8 @@ void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
     snprintf(text_p, text_bytes, "%u rail%s:", ctx->net.rail_count,
              1 == ctx->net.rail_count ? "" : "s");
     for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
-        const r2_nic_t *nic = &ctx->net.rails[i].nic;
-
         used = strlen(text_p);
-        snprintf(text_p + used, text_bytes - used, " %s (%llu Mbit/s%s)", nic->name,
-                 (unsigned long long) (nic->speed_bytes_per_s / 125000),
-                 nic->carrier ? "" : ", down");
+        r2_ctx_describe_nic(&ctx->net.rails[i].nic, text_p + used, text_bytes - used);
     }
     used = strlen(text_p);
     snprintf(text_p + used, text_bytes - used, "%s; plan %s; r2 %s",

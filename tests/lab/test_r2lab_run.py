@@ -4,6 +4,7 @@
 """Proves `r2lab run` with stock Open MPI: layouts, stacks, endings and what is left."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -126,10 +127,23 @@ def test_own_places():
 
 
 def test_stacks():
-    """payload is on the rails by default and with --peer, on mgmt0 with --p2p mgmt; sums are right"""
+    """payload is on the rails by default, on mgmt0 with --p2p mgmt; sums are right"""
+    return shares("--mca coll r2", "--mca coll ^r2", "--p2p mgmt --mca coll ^r2")
+
+
+def test_peers():
+    """payload of --peer is on the rails; with two ranks on a host, too"""
+    notes = shares("--peer ob1", "--peer ob1-ring", "--peer ucx", "--peer ucx-ring")
+    before = counters(LAB)
+    assert "wrong 0" in run("--peer", "ucx", "--ppn", "2", APP, "1000000", "1")
+    rails, mgmt = moved(before, counters(LAB))
+    assert mgmt < 0.01 * rails
+    return notes
+
+
+def shares(*stacks):
+    """Runs each and looks at where the bytes were."""
     notes = []
-    stacks = ["--mca coll r2", "--mca coll ^r2", "--p2p mgmt --mca coll ^r2", "--peer ob1", "--peer ob1-ring",
-              "--peer ucx", "--peer ucx-ring"]
     for stack in stacks:
         before = counters(LAB)
         assert "wrong 0" in run(*stack.split(), "-n", "3", APP, "1000000"), stack
@@ -138,11 +152,42 @@ def test_stacks():
         assert rails + mgmt > 8e6, (stack, rails, mgmt)
         assert share > 0.99 if "mgmt" in stack else share < 0.01, (stack, rails, mgmt)
         notes.append("%s %.2f%%" % (stack, share * 100))
-    before = counters(LAB)
-    assert "wrong 0" in run("--peer", "ucx", "--ppn", "2", APP, "1000000", "1")
-    rails, mgmt = moved(before, counters(LAB))
-    assert mgmt < 0.01 * rails
     return "; on mgmt0: " + ", ".join(notes)
+
+
+def test_one_rail():
+    """a host with one rail works, and says on request that there is nothing to fail over to"""
+    words = ("--mca", "coll_r2_rails", "rail1", "-n", "3", APP, "100000")
+    out, err = r2lab("run", "--name", LAB, "--timeout", "60", "--mca", "coll_r2_verbose", "2", *words)
+    assert "wrong 0" in out
+    for name in ("coll:r2", "btl:r2"):
+        lines = re.findall(name + r": in use on %s-h\d: 1 rail: rail1 \(.*\), nothing to fail over to" % LAB, err)
+        assert len(lines) == 3, err
+    assert "fail over" not in r2lab("run", "--name", LAB, "--timeout", "60", *words)[1]
+
+
+FIREWALL = """sysctl -q net.ipv4.ip_local_port_range="40000 41999"; nft -f - <<END
+table inet fw {
+    chain input {
+        type filter hook input priority 0; policy accept;
+        iifname { "rail0", "rail1", "mgmt0" } tcp dport != 40000-41999 counter drop
+        iifname { "rail0", "rail1", "mgmt0" } udp dport != 40000-41999 counter drop
+    }
+}
+END"""
+
+
+def test_firewall():
+    """what docs/for-admins.md says of port ranges: nothing is sent to another port, and no rail is blamed"""
+    for host in ("h0", "h1", "h2"):
+        r2lab("exec", "--name", LAB, host, "sh", "-c", FIREWALL)
+    out, err = r2lab("run", "--name", LAB, "--timeout", "60", "-n", "3", APP, "1000000", "3")
+    assert "wrong 0" in out and "warning" not in err, err
+    for host in ("h0", "h1", "h2"):
+        rules = r2lab("exec", "--name", LAB, host, "nft", "list", "table", "inet", "fw")[0]
+        assert rules.count("counter packets 0 ") == 2, rules
+        r2lab("exec", "--name", LAB, host, "sh", "-c",
+              'nft delete table inet fw; sysctl -q net.ipv4.ip_local_port_range="32768 60999"')
 
 
 def test_fault_hangs():
