@@ -117,7 +117,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
 {
     r2_net_t *net = lane->link->net;
     r2_packet_t *packet, *next;
-    uint64_t newest_ns = 0, acked_bytes = 0;
+    uint64_t newest_ns = 0, oldest_ns = net->now_ns, acked_bytes = 0;
     uint32_t newest_seq = 0;
     bool in_doubt = lane->hedged; /* then how long it took says nothing about the lane (Karn) */
 
@@ -131,6 +131,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
         }
         if (r2_ack_covers(header, packet->lane_seq)) {
             newest_ns = r2_max(newest_ns, packet->sent_ns);
+            oldest_ns = r2_min(oldest_ns, packet->sent_ns);
             newest_seq = packet->lane_seq;
             acked_bytes += packet->bytes;
             r2_tx_packet_settle(packet, true);
@@ -144,7 +145,8 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     lane->hedged = lane->reprieved = false;
     lane->timer_base_ns = lane->delivered_ns = net->now_ns;
     if (R2_LANE_SUSPECT == lane->state) {
-        lane->window_bytes = net->params->window_min_bytes;
+        lane->window_bytes = r2_min(lane->window_bytes, (uint64_t) net->params->window_min_bytes);
+        r2_rates_late(lane, acked_bytes, oldest_ns);
         r2_lane_enter(lane, R2_LANE_UP);
     }
     if (!in_doubt && net->now_ns >= newest_ns + (uint64_t) header->ack_held_us * R2_NS_PER_US) {

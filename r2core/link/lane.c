@@ -63,7 +63,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->timer_base_ns = net->now_ns;
     lane->gap_ns = 0;
     lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = 0;
-    memset(&lane->load, 0, sizeof(lane->load));
+    lane->load = (r2_lane_load_t){.bytes_per_s = lane->load.bytes_per_s}; /* slow ones come back slow */
     lane->limited = lane->hedged = lane->failed = false;
     lane->unreachable = lane->reprieved = false;
     lane->excused_ns = 0;

@@ -110,6 +110,16 @@ void r2_rates_waiting(r2_link_t *link, bool waiting)
     }
 }
 
+/* Control packets say nothing; a measurement takes its place when chunks wait. */
+void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns)
+{
+    uint64_t took_ns = lane->link->net->now_ns - sent_ns;
+
+    if (bytes > R2_RATES_IDLE_BYTES && took_ns > 0) {
+        lane->load.bytes_per_s = r2_max(bytes * R2_NS_PER_S / took_ns, 1ull);
+    }
+}
+
 void r2_rates_acked(r2_lane_t *lane, uint64_t bytes)
 {
     r2_lane_load_t *load = &lane->load;

@@ -38,6 +38,24 @@ static void r2_peak_update(const r2_lane_t *lane, uint64_t sample_ns)
 }
 
 /*
+ * Smallest window. A lane of less than a quarter of the best one's rate gets a smaller one, in the end a packet at
+ * a time: what lies in it is what every call waits for at its end.
+ */
+static uint64_t r2_window_floor(const r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+    uint64_t least = link->net->params->window_min_bytes, best = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        best = r2_max(best, R2_LANE_UP == link->lanes[i].state ? link->lanes[i].load.bytes_per_s : 0);
+    }
+    if (0 == lane->load.bytes_per_s || 4 * lane->load.bytes_per_s >= best) {
+        return least;
+    }
+    return least * 4 * lane->load.bytes_per_s / best;
+}
+
+/*
  * The window follows the queueing delay (in the manner of TCP Vegas and LEDBAT, RFC 6817): it grows
  * by what was acknowledged while the delay is under the target and the window was in the way, and
  * shrinks by an eighth, once per round trip, when the delay is over twice the target.
@@ -53,8 +71,11 @@ static void r2_window_adapt(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_
             r2_min(lane->window_bytes + acked_bytes, (uint64_t) net->params->window_max_bytes);
         lane->limited = false;
     } else if (delay_ns > 2 * target_ns && net->now_ns - lane->shrunk_ns > lane->srtt_ns) {
-        lane->window_bytes = r2_max(lane->window_bytes - lane->window_bytes / 8,
-                                    (uint64_t) net->params->window_min_bytes);
+        uint64_t floor_bytes = r2_window_floor(lane);
+
+        lane->window_bytes = floor_bytes < net->params->window_min_bytes
+                                 ? floor_bytes
+                                 : r2_max(lane->window_bytes - lane->window_bytes / 8, floor_bytes);
         lane->shrunk_ns = net->now_ns;
     }
 }

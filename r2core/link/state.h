@@ -327,6 +327,9 @@ void r2_tx_message_settle(r2_tx_message_t *message);
 void r2_tx_abandon(r2_lane_t *lane);
 void r2_tx_hedge(r2_lane_t *lane);
 bool r2_tx_has_sound_lane(const r2_link_t *link);
+/** Sends again on idle lanes what slow ones still hold, when nothing else is left to send. */
+void r2_tx_hedge_tail(r2_link_t *link);
+uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
 r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
 
 /* ack.c */
@@ -341,6 +344,8 @@ void r2_ack_flush(r2_link_t *link);
 void r2_rates_waiting(r2_link_t *link, bool waiting);
 /** A lane's packets were acknowledged. */
 void r2_rates_acked(r2_lane_t *lane, uint64_t bytes);
+/** They were, after the lane was taken for broken: it is slow. @param sent_ns of the oldest. */
+void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
 
 /* rtt.c */
 void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);

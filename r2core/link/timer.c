@@ -426,6 +426,7 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
     }
     deadline_ns = r2_min(deadline_ns, r2_relay_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_waits_deadline_ns(link));
+    deadline_ns = r2_min(deadline_ns, r2_tx_tail_deadline_ns(link));
     if (0 != link->await_ns) {
         deadline_ns = r2_min(deadline_ns, r2_link_ask_ns(link));
     }

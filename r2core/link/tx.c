@@ -185,6 +185,7 @@ void r2_link_push(r2_link_t *link)
     }
     r2_tx_grants(link);
     r2_rates_waiting(link, !r2_tx_queues(link));
+    r2_tx_hedge_tail(link);
 }
 
 void r2_tx_enqueue(r2_tx_message_t *message)

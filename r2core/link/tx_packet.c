@@ -270,6 +270,7 @@ static void r2_tx_count(r2_net_t *net, const r2_tx_item_t *item, uint32_t payloa
     }
     if (item->in_flight > 0) {
         ++counters->hedged_chunks;
+        counters->hedged_bytes += payload;
     }
     if (again) {
         ++counters->resent_chunks;

@@ -171,6 +171,34 @@ static void slow_rails_are_measured(void **state)
     }
 }
 
+/*
+ * What a slow rail holds at the end of a call is sent again over an idle one: the call does not wait for it. Even a
+ * hundredth of the rate is measured and not taken for a fault again and again.
+ */
+static void slow_rails_hold_up_no_call(void **state)
+{
+    static const char *const rates[] = {"125000", "1250000"};
+    static const char program[] = "coll allreduce f64 120000 times=40;";
+    char source[1024];
+
+    (void) state;
+    for (uint32_t seed = 1; seed <= 3; seed++) {
+        scenario_result_t healthy, slow;
+
+        snprintf(source, sizeof(source), MACHINE "seed %u; %s", seed, program);
+        healthy = run(source);
+        assert_true(healthy.counters.hedged_bytes < healthy.counters.tx_bytes / 1000);
+        snprintf(source, sizeof(source), MACHINE "seed %u; at 300ms rate h1 rail2 %s; %s", seed,
+                 rates[seed % 2], program);
+        slow = run(source);
+        assert_int_equal(slow.digest, healthy.digest);
+        assert_true(slow.time_ns < healthy.time_ns + healthy.time_ns / 2);
+        assert_true(slow.counters.hedged_bytes > 0);
+        assert_true(slow.counters.hedged_bytes < slow.counters.tx_bytes / 50);
+        assert_int_equal(slow.counters.lanes_failed, 0);
+    }
+}
+
 /* Probes get lost in the full queues of a slow rail; what its lanes deliver shows that it is not dead. */
 static void slow_rails_are_not_dead(void **state)
 {
@@ -228,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_healthy_job_says_nothing),
         cmocka_unit_test(a_late_start_is_no_news),
         cmocka_unit_test(slow_rails_are_measured),
+        cmocka_unit_test(slow_rails_hold_up_no_call),
         cmocka_unit_test(slow_rails_are_not_dead),
         cmocka_unit_test(late_processes_have_no_slow_rails),
     };
