@@ -51,14 +51,17 @@ static uint32_t r2_pace_best(const r2_pace_t *pace)
     return best;
 }
 
-/* What a window says: sixteenths. Who was slow has to come halfway to the full rate to count as healthy. */
+/*
+ * What a window says: sixteenths. A healthy rail has the benefit of the doubt: a single fast lane is enough. One that
+ * was slow has to come halfway to the full rate with all lanes of a peer.
+ */
 static uint32_t r2_pace_is(const r2_health_t *health, const r2_pace_t *pace, uint32_t capacity)
 {
-    uint32_t percent = health->params.slow_percent;
-    uint32_t best = r2_pace_ratio(pace, r2_pace_best(pace), 1), mean, count = 0;
+    bool slow = capacity < R2_CAPACITY_FULL;
+    uint32_t percent = slow ? (100 + health->params.slow_percent) / 2 : health->params.slow_percent;
+    uint32_t best = r2_pace_ratio(pace, slow ? r2_pace_best(pace) : pace->best, 1), mean, count = 0;
     uint64_t sum = 0;
 
-    percent = capacity < R2_CAPACITY_FULL ? (100 + percent) / 2 : percent;
     if (best * 100 >= percent * R2_PACE_WHOLE) {
         return R2_CAPACITY_FULL;
     }
@@ -113,8 +116,9 @@ static void r2_pace_add(r2_health_t *health, uint32_t rail, uint32_t host, uint3
     }
     if (0 == pace->window_ns) {
         pace->window_ns = r2_max(now_ns, 1ull);
-        pace->peer_count = 0;
+        pace->peer_count = pace->best = 0;
     }
+    pace->best = r2_max(pace->best, ratio);
     while (idx < pace->peer_count && host != pace->peers[idx].host) {
         ++idx;
     }

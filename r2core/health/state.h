@@ -128,6 +128,7 @@ typedef struct r2_pace {
     uint64_t window_ns;  /* start; 0: none */
     r2_pace_sum_t peers[R2_PACE_PEERS];
     uint32_t peer_count;
+    uint32_t best;       /* lane of this window, thousandths */
     uint32_t baseline;   /* of the healthy rail, thousandths: by its speed, or the most so far; 0: unknown */
     uint32_t low, high;  /* windows in a row below or above what the map says */
     uint32_t low_best, high_least; /* least sure value of those windows */
