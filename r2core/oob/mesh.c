@@ -129,6 +129,11 @@ static void r2_mesh_ended(r2_mesh_t *mesh, r2_mesh_peer_t *peer, r2_status_t sta
     DL_FOREACH(peer->queue, message) {
         message->calling = false;
     }
+    if (peer->place > 0 &&
+        r2_mesh_slot_follow(&mesh->slots, &mesh->hello,
+                            r2_mesh_slot_for(&mesh->slots, &peer->places.places[peer->place]))) {
+        return; /* it was our own address that did not do: once more */
+    }
     peer->tried[peer->place] = true;
     peer->bad_ns[peer->place] = now_ns + R2_MESH_PENALTY_NS;
     r2_debug(mesh->config.log, "mesh: rank %u not reached at place %zu: %s", peer->rank,

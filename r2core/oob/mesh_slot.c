@@ -9,8 +9,12 @@
 #include "oob/mesh_slot.h"
 
 #include <arpa/inet.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -141,4 +145,39 @@ void r2_mesh_slots_nic(r2_mesh_slots_t *slots, r2_hello_t *hello, const r2_nic_t
             slots->slots[i].nic = *nic;
         }
     }
+}
+
+/** Address of a NIC now, 0: none. */
+static uint32_t r2_mesh_address_now(const r2_nic_t *nic)
+{
+    const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct ifreq request = {0};
+    struct sockaddr_in in = {0};
+
+    if (fd < 0) {
+        return 0;
+    }
+    memcpy(request.ifr_name, nic->name, strnlen(nic->name, IFNAMSIZ - 1));
+    if (0 == ioctl(fd, SIOCGIFADDR, &request)) {
+        memcpy(&in, &request.ifr_addr, sizeof(in));
+    }
+    close(fd);
+    return in.sin_addr.s_addr;
+}
+
+bool r2_mesh_slot_follow(r2_mesh_slots_t *slots, r2_hello_t *hello, size_t slot)
+{
+    r2_nic_t nic;
+
+    if (slot >= slots->count || 0 != (slots->slots[slot].kind & R2_MESH_RAIL)) {
+        return false;
+    }
+    nic = slots->slots[slot].nic;
+    nic.ipv4 = r2_mesh_address_now(&nic);
+    nic.ifindex = if_nametoindex(nic.name);
+    if (0 == nic.ipv4 || 0 == nic.ifindex || nic.ipv4 == slots->slots[slot].nic.ipv4) {
+        return false;
+    }
+    r2_mesh_slots_nic(slots, hello, &nic);
+    return nic.ipv4 == slots->slots[slot].nic.ipv4;
 }

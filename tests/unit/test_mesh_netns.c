@@ -15,7 +15,7 @@
 #include "oob/mesh_address.h"
 #include "rail/hello_tcp.h"
 
-#define T_RANKS      3 /* 0 and 2 here, 1 on the other host */
+#define T_RANKS      4 /* 0, 2 and 3 here, 1 on the other host */
 #define T_HEARD      128
 #define T_GIVE_UP_NS (10 * R2_NS_PER_S)
 
@@ -294,6 +294,36 @@ static void test_second_address(void **state)
     t_end_free(end);
 }
 
+/** The management NIC gets another address, here and then there: rails carry the messages, both ways. */
+static void test_address_changed(void **state)
+{
+    t_end_t *end = t_here(3, t_key); /* the other host has not looked up this rank's address yet */
+
+    (void) state;
+    t_sh("ip addr flush dev mgmt; ip addr add 10.9.0.77/24 dev mgmt; ip link set rail0 down; "
+         "ip link set rail1 down");
+    t_send(end, 1, 0); /* from there, under the new address */
+    t_settle(end);
+    assert_int_equal(t_ask("!heard"), 1);
+    assert_true(t_sh("ip link set rail0 up; ip link set rail1 up"));
+    t_ask("!forget");
+    for (uint32_t i = 1; i <= 2; ++i) {
+        t_send(end, 1, i);
+        t_settle(end);
+        assert_int_equal(t_ask("!heard"), i);
+        assert_int_equal(t_ask("!send 3 7"), (uint32_t) R2_OK);
+        for (int wait = 0; wait < T_WAIT_MS && end->heard < i; ++wait) {
+            end->post.ops->poll(end->post.instance);
+            usleep(1000);
+        }
+        assert_int_equal(end->heard, i);
+        t_there("ip addr flush dev mgmt; ip addr add 10.9.0.88/24 dev mgmt");
+    }
+    t_there("ip addr flush dev mgmt; ip addr add 10.9.0.2/24 dev mgmt");
+    assert_true(t_sh("ip addr flush dev mgmt; ip addr add 10.9.0.1/24 dev mgmt"));
+    t_end_free(end);
+}
+
 /** Nothing passes: messages are kept, the newest, for a bounded time; then they are dropped. */
 static void test_no_way(void **state)
 {
@@ -453,7 +483,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_both_ways),      cmocka_unit_test(test_same_host),
-        cmocka_unit_test(test_second_address), cmocka_unit_test(test_no_way),
+        cmocka_unit_test(test_second_address), cmocka_unit_test(test_address_changed),
+        cmocka_unit_test(test_no_way),
         cmocka_unit_test(test_stopped),        cmocka_unit_test(test_key),
         cmocka_unit_test(test_strangers),      cmocka_unit_test(test_choice),
         cmocka_unit_test(test_malformed),
