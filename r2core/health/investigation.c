@@ -206,6 +206,7 @@ static void r2_investigation_accuse(r2_health_t *health, uint32_t host, uint32_t
 
     if (!writes) {
         told.host = host;
+        told.capacity = 0; /* what is claimed; the version comes with the writer's answer */
         health->accused_ns[r2_health_at(health, host, rail)] = r2_max(news->since_ns, 1ull);
         health->ports.rail_state(health->ports.arg, host, rail, true,
                                  now_ns + r2_health_ms(health->params.heal_max_ms));

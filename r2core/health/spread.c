@@ -208,12 +208,11 @@ static void r2_spread_news(r2_health_t *health, const r2_health_change_t *change
 {
     bool cut = change->is_path && 1 == change->entry.version % 2;
     r2_health_news_t news = {.time_ns = now_ns, .since_ns = since_ns, .rank = R2_NOBODY,
-                             .evidence = "heard from another process"};
+                             .evidence = known ? "concluded here before; now in the map"
+                                               : "heard from another process"};
 
     if (NULL != own) {
         news = *own;
-    } else if (known) {
-        return; /* concluded here before */
     }
     news.host = change->host_a;
     news.host_b = change->is_path ? change->host_b : R2_NOBODY;

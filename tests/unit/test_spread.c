@@ -27,6 +27,8 @@ typedef struct caught {
     r2_health_t *health;
     r2_notice_t last[RANKS]; /* change told to each rank; id 0: none */
     uint32_t told[RANKS];    /* changes since the test looked */
+    r2_health_news_t news[4]; /* the first */
+    uint32_t news_count;
 } caught_t;
 
 static void on_notify(void *arg, uint32_t rank, const void *data, size_t bytes)
@@ -67,7 +69,11 @@ static void on_gone(void *arg, uint32_t rank)
 
 static void on_news(void *arg, const r2_health_news_t *news)
 {
-    on_probe(arg, news->rank, news->rail, 0, 0);
+    caught_t *caught = arg;
+
+    if (caught->news_count < sizeof(caught->news) / sizeof(caught->news[0])) {
+        caught->news[caught->news_count++] = *news;
+    }
 }
 
 static void on_changed(void *arg)
@@ -75,11 +81,11 @@ static void on_changed(void *arg)
     (void) arg;
 }
 
-static void caught_init(caught_t *caught)
+static void caught_init_as(caught_t *caught, uint32_t rank)
 {
     static const uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2}, rails[HOSTS] = {2, 2, 2};
     static const char *const names[HOSTS] = {"h0", "h1", "h2"};
-    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, 0, {0}};
+    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, rank, {0}};
     const r2_health_ports_t ports = {.notify = on_notify, .probe = on_probe, .beacon = on_beacon,
                                      .rail_state = on_state, .path_state = on_state, .peer_gone = on_gone,
                                      .news = on_news, .changed = on_changed, .arg = caught};
@@ -88,6 +94,11 @@ static void caught_init(caught_t *caught)
     memset(caught, 0, sizeof(*caught));
     r2_params_init(&params);
     assert_int_equal(R2_OK, r2_health_create(&topology, &params, &ports, START_NS, &caught->health));
+}
+
+static void caught_init(caught_t *caught)
+{
+    caught_init_as(caught, 0);
 }
 
 static void hear(caught_t *caught, uint32_t from, const r2_notice_t *what, uint64_t now_ns)
@@ -190,6 +201,29 @@ static void ages_are_told_on(void **state)
     r2_health_destroy(caught.health);
 }
 
+/* What is concluded here and written by another is told with its evidence, then with its place in the map. */
+static void own_verdicts_get_their_version(void **state)
+{
+    const r2_notice_t change = {.kind = R2_NOTICE_CHANGE, .id = 1, .host_a = 0, .rail = 1,
+                                .entry_version = 7, .verdict = R2_VERDICT_NIC};
+    caught_t caught;
+
+    (void) state;
+    caught_init_as(&caught, 1);
+    r2_health_carrier(caught.health, 1, false, START_NS);
+    assert_int_equal(1, caught.news_count);
+    assert_true(caught.news[0].own);
+    assert_int_equal(0, caught.news[0].version);
+    hear(&caught, 0, &change, START_NS + R2_NS_PER_MS);
+    assert_int_equal(2, caught.news_count);
+    assert_false(caught.news[1].own);
+    assert_int_equal(R2_VERDICT_NIC, caught.news[1].verdict);
+    assert_int_equal(7, caught.news[1].version);
+    assert_int_equal(0, caught.news[1].capacity);
+    assert_non_null(strstr(caught.news[1].evidence, "concluded here"));
+    r2_health_destroy(caught.health);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +231,7 @@ int main(void)
         cmocka_unit_test(news_of_dead_writers_are_told_again),
         cmocka_unit_test(other_dead_processes_have_no_news),
         cmocka_unit_test(ages_are_told_on),
+        cmocka_unit_test(own_verdicts_get_their_version),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
