@@ -17,17 +17,6 @@
 /* Maps are merged by an algorithm that does not depend on them. */
 #define R2_MERGE_ALGORITHM "recursive-doubling"
 
-static const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind)
-{
-    if (R2_COLL_ALLREDUCE == kind) {
-        return params->allreduce_algorithm;
-    }
-    if (R2_COLL_ALLGATHER == kind || R2_COLL_ALLGATHERV == kind) {
-        return params->allgather_algorithm;
-    }
-    return R2_COLL_BCAST == kind ? params->bcast_algorithm : NULL;
-}
-
 /* Looks up what was worked out for such a call on this map, and tells it when it is new. */
 static r2_status_t r2_coll_know(const r2_comm_t *comm, const r2_basis_t *basis,
                                 r2_plan_input_t *input)
@@ -444,16 +433,4 @@ void r2_coll_release(r2_coll_t *coll)
     }
     r2_exec_fini(&coll->exec);
     r2_coll_free(coll);
-}
-
-bool r2_coll_algorithm_known(r2_coll_kind_t kind, const char *name)
-{
-    r2_plan_input_t input = {.kind = kind, .size = 2, .element_bytes = 1, .algorithm = name};
-
-    return NULL != r2_plan_choose(&input);
-}
-
-const char *r2_coll_algorithms(r2_coll_kind_t kind)
-{
-    return r2_plan_names(kind);
 }

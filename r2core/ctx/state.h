@@ -173,6 +173,10 @@ r2_status_t r2_coll_start_merge(r2_comm_t *merges, const r2_coll_args_t *args, r
                                 struct r2_coll **merge_p);
 void r2_coll_discard(struct r2_coll *coll);
 
+/* forced.c */
+/** Name of the algorithm that a parameter asks for; NULL or empty: none does. */
+const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind);
+
 /* agree.c */
 bool r2_agree_dirty(struct r2_coll *coll);
 

@@ -272,9 +272,22 @@ static const r2_mover_t *r2_exec_mover(const r2_exec_t *exec, const r2_region_t 
     return NULL == mover->move ? NULL : mover;
 }
 
+/* The first SEND row that is not complete. */
+static uint32_t r2_exec_lowest(r2_exec_t *exec)
+{
+    const r2_schedule_t *schedule = &exec->schedule;
+
+    while (exec->lowest < schedule->row_count &&
+           (R2_ROW_SEND != schedule->rows[exec->lowest].kind || exec->rows[exec->lowest].done)) {
+        ++exec->lowest;
+    }
+    return exec->lowest;
+}
+
 /*
- * Packs what a SEND row sends. Bounded: a row waits for room while others are under way. Sends that
- * are under way complete without help of the waiting ones, since rows start in the order of segments.
+ * Packs what a SEND row sends. Bounded: a row waits for room while others are under way, but never the first of
+ * all: what is under way may wait for peers that wait for it. Rows are in the order of steps, so the message of
+ * the lowest step over all ranks can always go.
  */
 static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
 {
@@ -283,7 +296,8 @@ static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
     if (NULL == mover) {
         return R2_OK;
     }
-    if (exec->packed_bytes > 0 && exec->packed_bytes + row->bytes > exec->args.pack_bytes) {
+    if (exec->packed_bytes > 0 && exec->packed_bytes + row->bytes > exec->args.pack_bytes &&
+        handle - exec->rows != r2_exec_lowest(exec)) {
         return R2_ERR_AGAIN;
     }
     handle->packed = malloc(row->bytes);
@@ -409,16 +423,29 @@ static bool r2_exec_start_row(r2_exec_t *exec, uint32_t index)
     return true;
 }
 
-/* Only sends wait for room; receives behind them start, or ranks would wait for each other. */
-static unsigned r2_exec_run(r2_exec_t *exec)
+/* Rows that wait for room: in their order, and the lowest one in any case. */
+static unsigned r2_exec_run_held(r2_exec_t *exec)
 {
     unsigned started = 0;
 
-    while (exec->held_head < exec->held_tail && !exec->over &&
-           r2_exec_start_row(exec, exec->held[exec->held_head])) {
-        ++exec->held_head;
-        ++started;
+    for (uint32_t i = exec->held_head; i < exec->held_tail && !exec->over; ++i) {
+        const uint32_t index = exec->held[i];
+
+        if (R2_NO_ROW == index || ((i == exec->held_head || index == r2_exec_lowest(exec)) &&
+                                   r2_exec_start_row(exec, index))) {
+            started += R2_NO_ROW == index ? 0 : 1;
+            exec->held[i] = R2_NO_ROW;
+            exec->held_head += i == exec->held_head ? 1 : 0;
+        }
     }
+    return started;
+}
+
+/* Only sends wait for room; receives behind them start, or ranks would wait for each other. */
+static unsigned r2_exec_run(r2_exec_t *exec)
+{
+    unsigned started = r2_exec_run_held(exec);
+
     while (exec->queue_head < exec->queue_tail && !exec->over) {
         uint32_t index = exec->queue[exec->queue_head++];
 

@@ -59,6 +59,7 @@ typedef struct r2_exec {
     uint32_t queue_head, queue_tail;
     uint32_t *held;            /* owned: SEND rows that wait for room to pack; each enters once */
     uint32_t held_head, held_tail;
+    uint32_t lowest;           /* every SEND row before it is complete */
     uint32_t rows_left;
     uint64_t packed_bytes;     /* in packed sends under way */
     bool carrying;             /* messages carry the dirty bit (health/agreement.h) */

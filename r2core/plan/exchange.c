@@ -85,10 +85,16 @@ static r2_msg_t exchange_part(const exchange_t *e, const r2_edge_t *edge, r2_buf
                       .bytes = 0 == k ? first_bytes : e->part_bytes};
 }
 
+/** Parts are told apart by tags. */
+static bool parts_valid(const exchange_t *e, uint64_t bytes)
+{
+    return part_count(e, bytes) <= UINT32_MAX / R2_EDGE_TAGS;
+}
+
 static bool edge_valid(const exchange_t *e, const r2_edge_t *edge)
 {
     return edge->peer >= 0 && edge->peer < e->input->size && edge->tag < R2_EDGE_TAGS &&
-           part_count(e, edge->bytes) <= UINT32_MAX / R2_EDGE_TAGS;
+           parts_valid(e, edge->bytes);
 }
 
 static uint32_t exchange_send(exchange_t *e, const r2_edge_t *edge, uint32_t after)
@@ -288,10 +294,11 @@ r2_status_t r2_build_exchange_blocks(const r2_plan_input_t *input, r2_schedule_t
     r2_plan_input_t there = *input; /* only alltoall replaces blocks */
     r2_status_t status;
 
-    if (NULL == edges) {
-        return R2_ERR_NO_MEMORY;
-    }
     e.part_bytes = exchange_part_bytes(input);
+    if (NULL == edges || !parts_valid(&e, input->count * input->element_bytes)) {
+        free(edges);
+        return NULL == edges ? R2_ERR_NO_MEMORY : R2_ERR_PARAM;
+    }
     e.sends = edges;
     e.recvs = edges + input->size;
     if (R2_COLL_ALLTOALL == input->kind) {

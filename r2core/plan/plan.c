@@ -318,6 +318,11 @@ const char *r2_plan_choose(const r2_plan_input_t *input)
     return choose(input).name;
 }
 
+bool r2_plan_has(r2_coll_kind_t kind, const char *name)
+{
+    return NULL == name || '\0' == name[0] || NULL != family_find(family_of(kind), name);
+}
+
 const char *r2_plan_names(r2_coll_kind_t kind)
 {
     return family_of(kind)->names;

@@ -84,6 +84,9 @@ r2_status_t r2_plan_make(const r2_topology_t *topology, const r2_plan_input_t *i
 /** Algorithm that would be chosen (static string), for logs and golden tests. NULL: unknown forced name. */
 const char *r2_plan_choose(const r2_plan_input_t *input);
 
+/** True if a collective has an algorithm of this name; empty or NULL: none is asked for, which is true, too. */
+bool r2_plan_has(r2_coll_kind_t kind, const char *name);
+
 /** Comma separated algorithm names of a collective, for error messages. Static. */
 const char *r2_plan_names(r2_coll_kind_t kind);
 

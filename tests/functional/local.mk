@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 # MPI programs of our own, run under mpirun by tests/suites.tsv.
 EXTRA_DIST += \
+    tests/functional/algorithms \
     tests/functional/bench_faults \
     tests/functional/enabling \
     tests/functional/install \

@@ -368,6 +368,59 @@ static void packed_sends_are_bounded(void **state)
     r2_exec_fini(&exec);
 }
 
+/*
+ * Sends that become ready late, of lower steps than what fills the room, do not wait for it: peers may take what is
+ * under way only after them.
+ */
+static void the_lowest_send_has_room(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    uint8_t in[1000] = {0};
+    r2_exec_args_t args = arguments(NULL, NULL);
+    uint32_t recv;
+
+    (void) state;
+    args.movers[0] = (r2_mover_t){backwards, in};
+    r2_schedule_init(&schedule);
+    recv = r2_schedule_add(
+        &schedule,
+        &(r2_row_t){.kind = R2_ROW_RECV, .peer = 1, .tag = 9, .bytes = 8, .dst = {R2_BUF_SCRATCH, 0}},
+        NULL, 0);
+    schedule.scratch_bytes = 8;
+    for (uint32_t i = 0; i < 4; ++i) { /* the first two after the receive, the others at once */
+        const uint32_t deps[] = {recv};
+
+        r2_schedule_add(&schedule,
+                        &(r2_row_t){.kind = R2_ROW_SEND,
+                                    .peer = 1,
+                                    .tag = i,
+                                    .bytes = 60,
+                                    .src = {R2_BUF_IN, 60 * (uint64_t) i}},
+                        deps, i < 2 ? 1 : 0);
+    }
+    start(&exec, &schedule, &args);
+    assert_int_equal(call_count, 2); /* the receive, and one send fills the room */
+    assert_int_equal(calls[1].tag, 2);
+    complete(0, R2_OK);
+    r2_engine_run(&engine);
+    assert_int_equal(call_count, 3); /* beyond the bound */
+    assert_int_equal(calls[2].tag, 0);
+    complete(2, R2_OK);
+    r2_engine_run(&engine);
+    assert_int_equal(call_count, 4);
+    assert_int_equal(calls[3].tag, 1);
+    complete(1, R2_OK);
+    complete(3, R2_OK);
+    r2_engine_run(&engine);
+    assert_int_equal(call_count, 5);
+    assert_int_equal(calls[4].tag, 3);
+    complete(4, R2_OK);
+    assert_ptr_equal(r2_engine_collect(&engine), &exec);
+    assert_int_equal(exec.status, R2_OK);
+    r2_exec_fini(&exec);
+}
+
 /* One send larger than the bound goes alone; an abort in between frees what is packed. */
 static void too_large_to_pack_goes_alone(void **state)
 {
@@ -451,6 +504,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_error_ends_the_run_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_at_the_start, set_up, tear_down),
         cmocka_unit_test_setup_teardown(packed_sends_are_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_lowest_send_has_room, set_up, tear_down),
         cmocka_unit_test_setup_teardown(too_large_to_pack_goes_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(staging_memory_is_kept, set_up, tear_down),

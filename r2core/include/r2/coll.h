@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "r2/ctx.h"
+#include "r2/params.h"
 #include "r2/status.h"
 
 /** Collectives; what they are made of: base/coll_kinds.def. */
@@ -127,9 +128,10 @@ R2_EXPORT r2_status_t r2_coll_wait(r2_coll_t *coll);
 /** Gives the handle back. Complete collectives only; parts not started are given up. */
 R2_EXPORT void r2_coll_release(r2_coll_t *coll);
 
-/** Checks a forced algorithm name. @return true if `kind` has it, or it is empty. */
-R2_EXPORT bool r2_coll_algorithm_known(r2_coll_kind_t kind, const char *name);
-/** Comma separated algorithm names of `kind`. */
-R2_EXPORT const char *r2_coll_algorithms(r2_coll_kind_t kind);
+/**
+ * Checks the names of algorithms that parameters ask for.
+ * @param text_p what is wrong, with the names there are. @return R2_OK or R2_ERR_PARAM.
+ */
+R2_EXPORT r2_status_t r2_coll_params_check(const r2_params_t *params, char *text_p, size_t text_bytes);
 
 #endif

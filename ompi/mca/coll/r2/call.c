@@ -17,7 +17,7 @@
  */
 typedef struct r2_request {
     ompi_coll_base_nbc_request_t super;
-    struct ompi_communicator_t *comm; /* refcounted until complete (persistent: until freed) */
+    struct ompi_communicator_t *comm; /* refcounted: errors of the request are told through it */
     mca_coll_r2_call_t call;
 } r2_request_t;
 
@@ -210,8 +210,8 @@ static int r2_request_free(ompi_request_t **request)
     }
     if (ours->super.super.req_persistent) {
         mca_coll_r2_call_fini(&ours->call);
-        OBJ_RELEASE(ours->comm);
     }
+    OBJ_RELEASE(ours->comm);
     OMPI_REQUEST_FINI(&ours->super.super);
     OBJ_RELEASE(ours);
     *request = MPI_REQUEST_NULL;
@@ -221,17 +221,11 @@ static int r2_request_free(ompi_request_t **request)
 /* The request belongs to its waiter as soon as it is complete. */
 static void r2_request_finish(r2_request_t *request, r2_status_t status)
 {
-    struct ompi_communicator_t *comm = request->comm;
-    bool persistent = request->super.super.req_persistent;
-
-    if (!persistent) {
+    if (!request->super.super.req_persistent) {
         mca_coll_r2_call_fini(&request->call);
     }
     request->super.super.req_status.MPI_ERROR = r2_call_error(&request->call, status);
     ompi_request_complete(&request->super.super, true);
-    if (!persistent) {
-        OBJ_RELEASE(comm);
-    }
 }
 
 /* A collective (or a piece) is done: an application thread tells, outside of all locks. */

@@ -36,14 +36,18 @@ static void r2_neighbors_free(r2_neighbors_t *neighbors)
 }
 
 /* Several edges join the same two ranks: both ends count them in their order. */
-static void r2_neighbors_count(const int *ranks, uint32_t *tags, int count)
+static int r2_neighbors_count(const int *ranks, uint32_t *tags, int count, int size)
 {
-    for (int i = 0; i < count; ++i) {
-        tags[i] = 0;
-        for (int k = 0; k < i; ++k) {
-            tags[i] += ranks[k] == ranks[i] ? 1 : 0;
-        }
+    uint32_t *edges = calloc((size_t) size, sizeof(*edges)); /* to each rank, so far */
+
+    if (NULL == edges) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    for (int i = 0; i < count; ++i) {
+        tags[i] = MPI_PROC_NULL == ranks[i] ? 0 : edges[ranks[i]]++;
+    }
+    free(edges);
+    return OMPI_SUCCESS;
 }
 
 /* What goes down a dimension arrives as from above: message i is the peer's message i ^ 1. */
@@ -67,7 +71,7 @@ static int r2_neighbors_cart(r2_neighbors_t *neighbors, struct ompi_communicator
     return rc;
 }
 
-static int r2_neighbors_lists(r2_neighbors_t *neighbors, const int *sources, int source_count,
+static int r2_neighbors_lists(r2_neighbors_t *neighbors, int size, const int *sources, int source_count,
                               const int *targets, int target_count)
 {
     int rc = r2_neighbors_alloc(neighbors, source_count, target_count);
@@ -81,10 +85,10 @@ static int r2_neighbors_lists(r2_neighbors_t *neighbors, const int *sources, int
     for (int i = 0; i < target_count; ++i) {
         neighbors->ranks[source_count + i] = targets[i];
     }
-    r2_neighbors_count(neighbors->ranks, neighbors->tags, source_count);
-    r2_neighbors_count(neighbors->ranks + source_count, neighbors->tags + source_count,
-                       target_count);
-    return OMPI_SUCCESS;
+    rc = r2_neighbors_count(neighbors->ranks, neighbors->tags, source_count, size);
+    return OMPI_SUCCESS != rc ? rc
+                              : r2_neighbors_count(neighbors->ranks + source_count,
+                                                   neighbors->tags + source_count, target_count, size);
 }
 
 static int r2_neighbors_get(r2_neighbors_t *neighbors, struct ompi_communicator_t *comm)
@@ -99,14 +103,14 @@ static int r2_neighbors_get(r2_neighbors_t *neighbors, struct ompi_communicator_
         const int first = 0 == rank ? 0 : graph->index[rank - 1];
         const int count = graph->index[rank] - first;
 
-        return r2_neighbors_lists(neighbors, graph->edges + first, count, graph->edges + first,
-                                  count);
+        return r2_neighbors_lists(neighbors, ompi_comm_size(comm), graph->edges + first, count,
+                                  graph->edges + first, count);
     }
     if (OMPI_COMM_IS_DIST_GRAPH(comm)) {
         const mca_topo_base_comm_dist_graph_t *graph = comm->c_topo->mtc.dist_graph;
 
-        return r2_neighbors_lists(neighbors, graph->in, graph->indegree, graph->out,
-                                  graph->outdegree);
+        return r2_neighbors_lists(neighbors, ompi_comm_size(comm), graph->in, graph->indegree,
+                                  graph->out, graph->outdegree);
     }
     return MCA_COLL_R2_DECLINED;
 }

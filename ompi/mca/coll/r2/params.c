@@ -222,7 +222,8 @@ int mca_coll_r2_params_register(void)
     if (OMPI_SUCCESS != priority_rc || OMPI_SUCCESS != table_rc) {
         return OMPI_SUCCESS != priority_rc ? priority_rc : table_rc;
     }
-    if (R2_OK != r2_params_check(params, text, sizeof(text))) {
+    if (R2_OK != r2_params_check(params, text, sizeof(text)) ||
+        R2_OK != r2_coll_params_check(params, text, sizeof(text))) {
         if (0 == opal_process_info.my_local_rank) {
             opal_output(0, "coll:r2: %s", text);
         }

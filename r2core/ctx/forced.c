@@ -1,0 +1,58 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Algorithms that parameters ask for by name.
+ */
+#include "r2_config.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/util.h"
+#include "ctx/state.h"
+#include "plan/plan.h"
+
+/** Which parameter a kind of collective obeys. */
+static const struct {
+    r2_coll_kind_t kind;
+    size_t offset; /* of its value in r2_params_t */
+    const char *name;
+} r2_forced[] = {
+#define R2_FORCED(kind, param) {R2_COLL_##kind, offsetof(r2_params_t, param), #param}
+    R2_FORCED(ALLREDUCE, allreduce_algorithm), R2_FORCED(ALLGATHER, allgather_algorithm),
+    R2_FORCED(ALLGATHERV, allgather_algorithm), R2_FORCED(BCAST, bcast_algorithm),
+    R2_FORCED(REDUCE, reduce_algorithm), R2_FORCED(SCAN, scan_algorithm),
+    R2_FORCED(EXSCAN, scan_algorithm), R2_FORCED(GATHER, gather_algorithm),
+    R2_FORCED(SCATTER, scatter_algorithm), R2_FORCED(ALLTOALL, alltoall_algorithm),
+#undef R2_FORCED
+};
+
+static const char *r2_forced_value(const r2_params_t *params, size_t row)
+{
+    return *(char *const *) (const void *) ((const char *) params + r2_forced[row].offset);
+}
+
+const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind)
+{
+    for (size_t i = 0; i < r2_array_count(r2_forced); ++i) {
+        if (kind == r2_forced[i].kind) {
+            return r2_forced_value(params, i);
+        }
+    }
+    return NULL;
+}
+
+r2_status_t r2_coll_params_check(const r2_params_t *params, char *text_p, size_t text_bytes)
+{
+    for (size_t i = 0; i < r2_array_count(r2_forced); ++i) {
+        const char *value = r2_forced_value(params, i);
+
+        if (!r2_plan_has(r2_forced[i].kind, value)) {
+            snprintf(text_p, text_bytes, "coll_r2_%s=%s: there is no such algorithm; there are %s",
+                     r2_forced[i].name, value, r2_plan_names(r2_forced[i].kind));
+            return R2_ERR_PARAM;
+        }
+    }
+    return R2_OK;
+}
