@@ -24,7 +24,7 @@ typedef struct bare bare_t;
 bare_t *bare_create(const char *rails, size_t chunk_bytes);
 void bare_destroy(bare_t *bare);
 
-/** Sum over all ranks, by a ring. Ranks begin together (a barrier): packets of two calls do not meet. */
+/** Sum over all ranks, by a ring. What comes early for the next call is kept; for no later one can it come. */
 void bare_allreduce(bare_t *bare, const float *in, float *out, size_t count);
 /** A barrier that also gets out what UCX has taken and the kernel had no room for. */
 void bare_barrier(bare_t *bare);
