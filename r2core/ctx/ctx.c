@@ -187,7 +187,16 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
     return events;
 }
 
-unsigned r2_ctx_progress(r2_ctx_t *ctx)
+/* Engine lock. A caller whose call is complete does not come back: what it held goes now. */
+static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
+{
+    ctx->net.staying = false;
+    if (ctx->net.acks_held && R2_IN_PROGRESS != r2_coll_test(waits_for)) {
+        r2_net_tend(&ctx->net);
+    }
+}
+
+unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 {
     r2_p2p_news_t news = {.p2p = NULL};
     unsigned events;
@@ -199,13 +208,22 @@ unsigned r2_ctx_progress(r2_ctx_t *ctx)
         atomic_store_explicit(&ctx->app_wants, 1, memory_order_relaxed);
         return 0;
     }
+    ctx->net.staying = NULL != waits_for;
     events = r2_ctx_drive_app(ctx, &news);
+    if (NULL != waits_for) {
+        r2_ctx_stop_staying(ctx, waits_for);
+    }
     if (NULL != ctx->service) {
         r2_service_app_drove(ctx->service, ctx->net.now_ns);
     }
     pthread_mutex_unlock(&ctx->lock);
     r2_ctx_deliver(ctx, &news);
     return events;
+}
+
+unsigned r2_ctx_progress(r2_ctx_t *ctx)
+{
+    return r2_ctx_progress_until(ctx, NULL);
 }
 
 unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver)

@@ -180,6 +180,10 @@ const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind);
 /* agree.c */
 bool r2_agree_dirty(struct r2_coll *coll);
 
+/* ctx.c */
+/** As r2_ctx_progress(), by who calls again at once until a collective is complete. @param waits_for or NULL. */
+unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for);
+
 /* service.c */
 r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, struct r2_service **service_p);
 void r2_service_destroy(struct r2_service *service);

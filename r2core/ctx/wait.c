@@ -49,7 +49,7 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
     while (R2_IN_PROGRESS == (status = r2_coll_test(coll))) {
         uint64_t now_ns;
 
-        if (r2_ctx_progress(ctx) > 0) {
+        if (r2_ctx_progress_until(ctx, coll) > 0) {
             busy_ns = r2_now_ns(ctx->net.clock);
             continue;
         }

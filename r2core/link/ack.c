@@ -13,6 +13,13 @@
 /* Packets that are acknowledged alone although nobody waits, to bound the sender's memory. */
 #define R2_ACK_AFTER_PACKETS 16u
 
+/*
+ * Who waits for data and comes back at once need not acknowledge every packet while more of them come in:
+ * so many may wait, for so long at most.
+ */
+#define R2_ACK_HOLD_PACKETS 4u
+#define R2_ACK_HOLD_NS      (200 * R2_NS_PER_US)
+
 /* ack_bits covers this many packets behind a gap. */
 #define R2_ACK_WINDOW 32u
 
@@ -69,6 +76,15 @@ void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header)
     lane->ack_count = 0;
 }
 
+static bool r2_ack_may_wait(const r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+    uint64_t since_ns = lane->ack_due_ns - net->params->ack_delay_us * R2_NS_PER_US;
+
+    return net->staying && net->heard && lane->ack_count < R2_ACK_HOLD_PACKETS &&
+           net->now_ns < since_ns + R2_ACK_HOLD_NS;
+}
+
 void r2_ack_flush(r2_link_t *link)
 {
     r2_net_t *net = link->net;
@@ -79,7 +95,9 @@ void r2_ack_flush(r2_link_t *link)
         if (!lane->ack_pending || lane->state < R2_LANE_UP || lane->failed) {
             continue;
         }
-        if (lane->ack_now || net->now_ns >= lane->ack_due_ns) {
+        if (lane->ack_now && r2_ack_may_wait(lane)) {
+            net->acks_held = true;
+        } else if (lane->ack_now || net->now_ns >= lane->ack_due_ns) {
             if (R2_OK == r2_tx_bare(lane, R2_WIRE_ACK)) {
                 ++net->counters->tx_acks;
             } else {
@@ -142,6 +160,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     }
     r2_ack_note_gap(lane, newest_seq);
     r2_rates_acked(lane, acked_bytes);
+    r2_pace_acked(lane, acked_bytes);
     lane->hedged = lane->reprieved = false;
     lane->timer_base_ns = lane->delivered_ns = net->now_ns;
     if (R2_LANE_SUSPECT == lane->state) {

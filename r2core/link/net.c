@@ -184,12 +184,17 @@ static bool r2_net_hear(r2_net_t *net)
     return count >= 0 && count < R2_SWEEP_NEWS_MAX;
 }
 
+bool r2_net_reads(const r2_net_t *net)
+{
+    return net->may_deliver || net->parked_bytes <= R2_SERVICE_PARK_BYTES;
+}
+
 static unsigned r2_net_progress_rails(r2_net_t *net)
 {
     unsigned events;
     bool all;
 
-    if (!net->may_deliver && net->parked_bytes > R2_SERVICE_PARK_BYTES) {
+    if (!r2_net_reads(net)) {
         net->swept_all = true;
         return 0; /* all lanes fall silent together: peers hold, nobody is blamed */
     }
@@ -272,6 +277,7 @@ void r2_net_tend(r2_net_t *net)
     net->now_ns = r2_now_ns(net->clock);
     r2_net_notice_own_silence(net); /* after SIGCONT the service thread may come here before any sweep */
     r2_relay_tend(net);
+    net->acks_held = false;
     DL_FOREACH_SAFE(net->active, link, next)
     {
         r2_link_tend_lanes(link);
@@ -294,6 +300,7 @@ unsigned r2_net_sweep(r2_net_t *net)
     r2_net_notice_own_silence(net);
     net->last_sweep_ns = net->now_ns;
     events = r2_net_progress_rails(net);
+    net->heard = events > 0;
     r2_waits_sweep(net);
     if (NULL != net->active) {
         r2_net_tend(net);

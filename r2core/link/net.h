@@ -127,6 +127,9 @@ typedef struct r2_net {
     uint64_t first_seq;         /* where message numbers start */
     uint64_t now_ns;            /* time of this sweep */
     bool may_deliver;           /* false: the service thread drives, application memory is off limits */
+    bool staying;               /* who drives comes back at once: acknowledgements may wait for more */
+    bool heard;                 /* the newest sweep got something from a rail */
+    bool acks_held;             /* an acknowledgement waits for the next sweep */
     bool in_callback;           /* inside a transport upcall: only note and enqueue */
     bool ending;                /* after the final fence: failures are not news */
     struct r2_link **links;     /* owned: by rank, NULL until first use */
@@ -162,6 +165,8 @@ void r2_net_fini(r2_net_t *net);
 unsigned r2_net_sweep(r2_net_t *net);
 /** The part of a sweep that does not read from rails: fences, timers, queues, acknowledgements. */
 void r2_net_tend(r2_net_t *net);
+/** False while a sweep would not read from rails: the application is away, and enough is parked for it. */
+bool r2_net_reads(const r2_net_t *net);
 /** Prepares all workers for sleeping on epoll_fd. @return false: there is work, sweep first. */
 bool r2_net_arm(r2_net_t *net);
 /** Next time a sweep has work because of a timer; R2_NEVER_NS: none. */

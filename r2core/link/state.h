@@ -132,6 +132,13 @@ typedef struct r2_lane_load {
     uint32_t packets;              /* acknowledgements of this interval */
 } r2_lane_load_t;
 
+/** What a lane delivered while anything was in flight on it (pace.c). */
+typedef struct r2_lane_pace {
+    uint64_t mark_ns;              /* counted up to here */
+    uint64_t ns, bytes;            /* of this interval */
+    uint64_t bytes_per_s;          /* 0 = none yet */
+} r2_lane_pace_t;
+
 /** One rail of this process towards one peer. Hot fields first. */
 typedef struct r2_lane {
     r2_link_t *link;               /* borrowed */
@@ -157,6 +164,7 @@ typedef struct r2_lane {
     uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
     uint64_t shrunk_ns;            /* when the window was last made smaller */
     r2_lane_load_t load;
+    r2_lane_pace_t pace;
     bool limited;                  /* the window was full since the last look */
     bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
     uint64_t doubt_ns;             /* since when, if hedged */
@@ -346,6 +354,12 @@ void r2_rates_waiting(r2_link_t *link, bool waiting);
 void r2_rates_acked(r2_lane_t *lane, uint64_t bytes);
 /** They were, after the lane was taken for broken: it is slow. @param sent_ns of the oldest. */
 void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
+
+/* pace.c */
+/** A sequenced packet is about to be in flight. */
+void r2_pace_sending(r2_lane_t *lane);
+/** Packets were acknowledged. */
+void r2_pace_acked(r2_lane_t *lane, uint64_t bytes);
 
 /* rtt.c */
 void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);

@@ -322,6 +322,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
     ++item->refs;
     ++item->in_flight;
     ++link->in_flight_packets;
+    r2_pace_sending(lane);
     lane->in_flight_bytes += packet->bytes;
     DL_APPEND(lane->in_flight, packet);
     return true;

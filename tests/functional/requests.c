@@ -10,8 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #define ROUNDS 20
+#define AWAY_MS 400
+#define LONG_COUNT (12 << 20)
 
 static int me, number;
 
@@ -107,6 +111,51 @@ static int persistent_twice(MPI_Comm comm)
     return errors;
 }
 
+static double cpu_s(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           1e-6 * (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+/*
+ * A process that sleeps in the middle of a long call, with all that may be kept for it there and more to come,
+ * takes no processor time: what cannot be read must not keep its service thread awake.
+ */
+static int away(MPI_Comm comm)
+{
+    struct timespec pause = {0, AWAY_MS * 1000000};
+    int *in = malloc(LONG_COUNT * sizeof(*in)), *out = malloc(LONG_COUNT * sizeof(*out));
+    int errors = 0, size;
+    MPI_Request request;
+    double took_s;
+
+    MPI_Comm_size(comm, &size);
+    for (int i = 0; i < LONG_COUNT; i++) {
+        in[i] = i % 1000;
+    }
+    MPI_Barrier(comm);
+    MPI_Iallreduce(in, out, LONG_COUNT, MPI_INT, MPI_SUM, comm, &request);
+    if (0 == me) {
+        took_s = cpu_s();
+        nanosleep(&pause, NULL);
+        took_s = cpu_s() - took_s;
+        if (took_s > AWAY_MS * 1e-3 / 2) {
+            printf("# %.3f s of processor time in %d ms of sleep\n", took_s, AWAY_MS);
+            errors++;
+        }
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    for (int i = 0; i < LONG_COUNT; i++) {
+        errors += out[i] != size * (i % 1000);
+    }
+    free(in);
+    free(out);
+    return errors;
+}
+
 int main(int argc, char **argv)
 {
     int errors;
@@ -119,6 +168,7 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     errors += verdict("persistent requests under way", persistent_twice(comm));
+    errors += verdict("away in the middle of a call", away(comm));
     MPI_Comm_free(&comm);
     if (0 == me) {
         printf("1..%d\n", number);

@@ -82,14 +82,14 @@ static void others_complete_while_messages_are_given_up(void **state)
     stub_net_destroy(stub);
 }
 
-/* The peer has all that was sent. */
+/* The peer has all that was sent, and has used it. */
 static void acknowledge(stub_net_t *stub, const r2_lane_t *lane)
 {
     r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
 
     header.connection = lane->rx_connection;
     header.ack_next = lane->tx_seq;
-    header.consumed = (uint32_t) stub->net.first_seq;
+    header.consumed = (uint32_t) stub->link->unasked_sent;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }
 
@@ -118,6 +118,103 @@ static void messages_leave_in_order(void **state)
         r2_link_push(stub->link);
     }
     assert_null(stub->link->messages);
+    stub_net_destroy(stub);
+}
+
+/*
+ * Sends and acknowledges a megabyte on one lane, at a rate.
+ * @return bytes of the chunks that a message is cut into then, while another one is sent, too.
+ */
+static uint32_t chunk_bytes_at(uint64_t bytes_per_s)
+{
+    static const char data[1 << 20];
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+    sent_t sent = {0, R2_OK};
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                           .data = data,
+                           .bytes = BYTES,
+                           .chunk_bytes = 16384,
+                           .done = sent_done,
+                           .arg = &sent};
+    uint32_t chunk_bytes;
+
+    stub_lane_up(stub, 0);
+    lane->window_bytes = 16 * sizeof(data);
+    for (; args.tag.row < sizeof(data) / BYTES; ++args.tag.row) {
+        assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+        stub->time_ns += BYTES * R2_NS_PER_S / bytes_per_s;
+        acknowledge(stub, lane);
+    }
+    assert_int_equal(sent.done, args.tag.row);
+    assert_int_equal(lane->load.bytes_per_s, 0); /* nothing waited */
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    ++args.tag.row;
+    args.bytes = sizeof(data);
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    chunk_bytes = stub->link->messages->all_prev->chunk_bytes;
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+    return chunk_bytes;
+}
+
+/* A lane need not be too slow for its rate to be known. */
+static void chunks_grow_with_the_pace(void **state)
+{
+    (void) state;
+    assert_int_equal(chunk_bytes_at(10000000), 16384);
+    assert_int_equal(chunk_bytes_at(60000000), 49152);
+    assert_int_equal(chunk_bytes_at(1000000000), 131072);
+}
+
+/* A short message arrives whose sender waits. @return acknowledgements that were sent alone. */
+static uint64_t acks_after_data(stub_net_t *stub, uint32_t row)
+{
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint64_t before = stub->counters.tx_acks;
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION,
+                               .kind = R2_WIRE_DATA,
+                               .flags = R2_WIRE_ACK_NOW | R2_WIRE_UNASKED,
+                               .tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+                               .message_bytes = 8,
+                               .chunk_bytes = 16384,
+                               .length = 8};
+
+    header.connection = lane->rx_connection;
+    header.lane_seq = lane->rx_next;
+    header.ack_next = lane->tx_seq;
+    header.message = stub->net.first_seq + row;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), "12345678", 8);
+    assert_int_equal(stub->counters.rx_malformed, 0);
+    return stub->counters.tx_acks - before;
+}
+
+/* Only who comes back at once may hold acknowledgements, while more comes in: not many, not for long. */
+static void acknowledgements_wait_for_more(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_net_t *net = &stub->net;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    assert_int_equal(acks_after_data(stub, 0), 1);
+    net->staying = true;
+    for (uint32_t i = 1; i <= 8; ++i) {
+        assert_int_equal(acks_after_data(stub, i), 0 == i % 4);
+        assert_int_equal(net->acks_held, 0 != i % 4);
+    }
+    assert_int_equal(acks_after_data(stub, 9), 0);
+    r2_net_sweep(net); /* nothing more */
+    assert_int_equal(stub->counters.tx_acks, 4);
+    assert_int_equal(acks_after_data(stub, 10), 0);
+    stub->time_ns += R2_NS_PER_MS;
+    assert_int_equal(acks_after_data(stub, 11), 1);
+    assert_int_equal(acks_after_data(stub, 12), 0);
+    net->staying = false;
+    r2_net_tend(net);
+    assert_int_equal(stub->counters.tx_acks, 6);
+    assert_false(net->acks_held);
     stub_net_destroy(stub);
 }
 
@@ -169,6 +266,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_complete_while_messages_are_given_up),
         cmocka_unit_test(messages_leave_in_order),
+        cmocka_unit_test(acknowledgements_wait_for_more),
+        cmocka_unit_test(chunks_grow_with_the_pace),
         cmocka_unit_test(sweeps_look_at_workers_with_news),
     };
 
