@@ -10,6 +10,7 @@ build="gcc make autoconf automake libtool pkg-config libopenmpi-dev openmpi-bin 
 lab="iproute2 nftables util-linux procps python3 ethtool librsvg2-bin"
 plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
+apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
 analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck"
 
 usage() {
@@ -21,6 +22,7 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   lab       network namespaces, shaping, packet filters
   plot      plots of the benchmarks
   examples  Python with MPI, for examples/
+  apps      MPI applications, for make check-apps (450 MB)
   analysis  clang, sanitizer run times, static analysis
   -n        only print what is missing
 EOF
@@ -31,7 +33,7 @@ groups=
 for arg; do
     case $arg in
     -n) dry_run=yes ;;
-    build | lab | plot | examples | analysis) groups="$groups $arg" ;;
+    build | lab | plot | examples | apps | analysis) groups="$groups $arg" ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac
