@@ -4,8 +4,8 @@
 """mpi4py's own tests over r2 and over stock Open MPI: test_mpi4py.py [--only REGEX] SOURCE [LAYOUT...]
 
 SOURCE is a source tree of mpi4py of the version that is installed (its folder test/ is what counts). Layouts: 4 and 5
-(ranks on this machine), lab (2 hosts with 2 ranks each). --only takes the files whose names match. What fails over r2 and not over stock Open MPI is a failure
-here; what fails over both is listed.
+(ranks on this machine), lab (2 hosts with 2 ranks each). --only takes the files whose names match. What fails over r2
+and not over stock Open MPI is a failure here; what fails over both is listed.
 """
 
 import os
