@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/prng.h"
 #include "base/util.h"
+#include "plan/kinds.h"
 
 typedef struct draw {
     r2_prng_t prng;
@@ -140,7 +141,7 @@ static void draw_params(draw_t *d)
     }
     if (chance(d, 25)) {
         static const char *const names[] = {"recursive-doubling", "exchange", "weighted", "direct",
-                                            "ring", "r2", "hierarchical"};
+                                            "ring", "r2", "recursive", "hierarchical"};
         uint64_t which = pick(d, 0, r2_array_count(names) - 1);
 
         d->free_order = which > 3;
@@ -169,27 +170,41 @@ static uint64_t draw_count(draw_t *d, uint64_t times)
     return pick_wide(d, 1, chance(d, 30) ? 60000 : 6000);
 }
 
+/** A kind, written as scenarios have it; allreduce is drawn more often than others. */
+static r2_coll_kind_t draw_kind(draw_t *d, char *word_p, size_t room)
+{
+    const r2_coll_kind_t kind = chance(d, 20)
+                                    ? R2_COLL_ALLREDUCE
+                                    : (r2_coll_kind_t) pick(d, 0, R2_COLL_KIND_COUNT - 1);
+
+    snprintf(word_p, room, "%s", r2_kind(kind)->name);
+    for (char *c = word_p; '\0' != *c; c++) {
+        *c = '_' == *c || ' ' == *c ? '-' : *c;
+    }
+    return kind;
+}
+
 static void draw_coll(draw_t *d, const char *comm, uint32_t size)
 {
-    static const char *const kinds[] = {"allreduce",  "allreduce",      "allgather",
-                                        "allgatherv", "reduce-scatter", "reduce-scatter-block",
-                                        "bcast",      "barrier"};
     static const char *const types[] = {"i64", "f64", "matrix", "bytes3"};
-    uint64_t kind = pick(d, 0, 7);
-    bool reduces = kind < 2 || 4 == kind || 5 == kind;
-    uint64_t type = pick(d, 0, reduces ? 2 : 3);
+    char word[40], root[32] = "";
+    const r2_coll_kind_t kind = draw_kind(d, word, sizeof(word));
+    uint64_t type = pick(d, 0, r2_kind(kind)->reduces ? 2 : 3);
     uint64_t times = chance(d, 30) ? pick(d, 2, 30) : 1;
-    char root[32] = "";
+    uint64_t count = draw_count(d, times);
 
-    if (6 == kind) {
+    if (R2_SPAN_BLOCKS == r2_kind(kind)->span || R2_SPAN_EDGES == r2_kind(kind)->span) {
+        count = (count + size - 1) / size; /* of a block for each rank: all of them as long as a vector */
+    }
+    if (r2_kind(kind)->rooted) {
         snprintf(root, sizeof(root), " root=%" PRIu64, pick(d, 0, size - 1));
     }
-    if (kind < 2 && 1 == type && d->free_order) {
+    if (R2_COLL_ALLREDUCE == kind && 1 == type && d->free_order) {
         type = 0; /* no reference has the bits of such sums */
     }
-    say(d, "coll %s %s %" PRIu64 " on=%s times=%" PRIu64 "%s%s%s", kinds[kind], types[type],
-        draw_count(d, times), comm, times, root,
-        chance(d, 25) ? " in-place" : "", chance(d, 35) ? " nb" : "");
+    say(d, "coll %s %s %" PRIu64 " on=%s times=%" PRIu64 "%s%s%s", word, types[type],
+        count, comm, times, root, chance(d, 25) ? " in-place" : "",
+        chance(d, 35) ? " nb" : "");
 }
 
 static uint32_t draw_comm(draw_t *d, const char *name, uint64_t cid)

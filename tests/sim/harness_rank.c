@@ -168,7 +168,7 @@ static void op_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
         return;
     }
     op->wants_done = 0 == r2_prng_below(&job->prng, 2);
-    payload_args(&call->payload, op->in, op->out, &args);
+    payload_args(&call->payload, op->comm_rank, op->in, op->out, &args);
     op->parts_left = args.parts - 1;
     DL_APPEND(rank->ops, op);
     status =
@@ -204,7 +204,7 @@ static r2_status_t op_next(rank_op_t *op)
     r2_coll_args_t args;
     r2_status_t status;
 
-    payload_args(&op->call->payload, op->in, op->out, &args);
+    payload_args(&op->call->payload, op->comm_rank, op->in, op->out, &args);
     if (R2_COLL_REDUCE_SCATTER == args.kind && !args.in_place) {
         op_last_block(op, &args, counts);
     }

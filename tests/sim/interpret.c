@@ -47,7 +47,7 @@ void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_param
 {
     r2_coll_args_t args;
 
-    payload_args(call, NULL, NULL, &args);
+    payload_args(call, rank, NULL, NULL, &args);
     *input_p = (r2_plan_input_t){
         .kind = args.kind,
         .rank = rank,
@@ -57,6 +57,10 @@ void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_param
         .count = args.count,
         .counts = args.counts,
         .displs = args.displs,
+        .sends = args.sends,
+        .send_count = args.send_count,
+        .recvs = args.recvs,
+        .recv_count = args.recv_count,
         .in_place = args.in_place,
         .commutative = args.commutative,
         .exact = args.exact,
@@ -140,7 +144,7 @@ static bool run_row(const payload_call_t *call, actor_t *actors, int32_t rank, c
     case R2_ROW_RECV:
         return receive_row(actor, row);
     case R2_ROW_REDUCE:
-        payload_args(call, NULL, NULL, &args);
+        payload_args(call, rank, NULL, NULL, &args);
         args.reduce(args.reduce_arg, address(actor, &row->src), address(actor, &row->dst),
                     row->bytes / call->element_bytes);
         return true;

@@ -45,6 +45,8 @@ libr2simtest_la_SOURCES = \
     tests/sim/interpret.c \
     tests/sim/payload.c \
     tests/sim/payload.h \
+    tests/sim/payload_kinds.c \
+    tests/sim/payload_parts.h \
     tests/sim/scenario.c \
     tests/sim/scenario.h
 libr2simtest_la_LIBADD = libr2coretest.la

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "payload.h"
+#include "payload_parts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -16,11 +16,12 @@
 
 #include "base/prng.h"
 #include "base/util.h"
+#include "plan/kinds.h"
 
 static const uint64_t type_bytes[TYPE_COUNT] = {
     [TYPE_I64] = 8, [TYPE_F64] = 8, [TYPE_MATRIX] = 16, [TYPE_BYTES3] = 3};
 
-static uint64_t mix(uint64_t a, uint64_t b)
+uint64_t payload_mix(uint64_t a, uint64_t b)
 {
     r2_prng_t prng = {a ^ (b * 0xd6e8feb86659fd93ull)};
 
@@ -53,6 +54,12 @@ static bool is_gather(r2_coll_kind_t kind)
     return R2_COLL_ALLGATHER == kind || R2_COLL_ALLGATHERV == kind;
 }
 
+/** Kinds of payload_kinds.c. */
+static bool is_other(r2_coll_kind_t kind)
+{
+    return kind > R2_COLL_BARRIER;
+}
+
 static bool is_scatter(r2_coll_kind_t kind)
 {
     return R2_COLL_REDUCE_SCATTER == kind || R2_COLL_REDUCE_SCATTER_BLOCK == kind;
@@ -66,6 +73,10 @@ bool payload_call_init(payload_call_t *call, const scenario_step_t *step, int32_
     call->size = size;
     call->salt = salt;
     call->element_bytes = type_bytes[step->type];
+    if (!payload_edges_init(call)) {
+        payload_call_fini(call);
+        return false;
+    }
     if (!has_blocks(step->coll)) {
         return true;
     }
@@ -76,12 +87,12 @@ bool payload_call_init(payload_call_t *call, const scenario_step_t *step, int32_
         return false;
     }
     for (int32_t r = 0; r < size; r++) {
-        uint64_t h = mix(salt, (uint64_t) r);
+        uint64_t h = payload_mix(salt, (uint64_t) r);
 
         /* some ranks have nothing, the others up to twice the count */
         call->counts[r] = 0 == h % 5 ? 0 : (h >> 8) % (2 * step->count + 1);
     }
-    if (0 == mix(salt, 77) % 2) { /* blocks in reverse order with gaps of one element */
+    if (0 == payload_mix(salt, 77) % 2) { /* blocks in reverse order with gaps of one element */
         uint64_t at = 0;
 
         for (int32_t r = size; r-- > 0;) {
@@ -101,6 +112,7 @@ void payload_call_fini(payload_call_t *call)
         free(call->interpreted[r]);
     }
     free(call->interpreted);
+    payload_edges_fini(call);
     free(call->reduced);
     free(call->counts);
     free(call->displs);
@@ -153,8 +165,13 @@ payload_shape_t payload_shape(const payload_call_t *call, int32_t rank)
     } else if (is_scatter(step->coll)) {
         in = block_start(call, call->size);
         out = step->in_place ? in : block_count(call, rank);
+    } else if (is_other(step->coll)) {
+        const payload_shape_t shape = payload_kind_shape(call, rank);
+
+        in = shape.in_bytes;
+        out = shape.out_bytes;
     }
-    if (step->in_place) {
+    if (payload_in_place(call, rank)) {
         in = 0;
     }
     return (payload_shape_t){in * call->element_bytes, out * call->element_bytes};
@@ -164,7 +181,7 @@ payload_shape_t payload_shape(const payload_call_t *call, int32_t rank)
 
 static void put_element(const payload_call_t *call, int32_t rank, uint64_t index, uint8_t *at)
 {
-    uint64_t h = mix(call->salt + (uint64_t) (uint32_t) rank * 0x9e3779b97f4a7c15ull, index);
+    uint64_t h = payload_mix(call->salt + (uint64_t) (uint32_t) rank * 0x9e3779b97f4a7c15ull, index);
     double value = ldexp((double) (int64_t) h, (int) (h % 30) - 80);
     uint64_t words[2] = {h, h * 0x2545f4914f6cdd1dull};
 
@@ -182,8 +199,8 @@ static void put_element(const payload_call_t *call, int32_t rank, uint64_t index
     }
 }
 
-static void put_elements(const payload_call_t *call, int32_t rank, uint64_t first, uint64_t count,
-                         uint8_t *at)
+void payload_put(const payload_call_t *call, int32_t rank, uint64_t first, uint64_t count,
+                 uint8_t *at)
 {
     for (uint64_t i = 0; i < count; i++) {
         put_element(call, rank, first + i, at + i * call->element_bytes);
@@ -229,10 +246,18 @@ static void reduce_matrix(void *arg, const void *in, void *inout, size_t count)
 static const r2_reduce_fn_t reduce_fns[TYPE_COUNT] = {
     [TYPE_I64] = reduce_i64, [TYPE_F64] = reduce_f64, [TYPE_MATRIX] = reduce_matrix};
 
-void payload_args(const payload_call_t *call, void *in, void *out, r2_coll_args_t *args_p)
+void payload_reduce(const payload_call_t *call, const uint8_t *in, uint8_t *inout, uint64_t count)
 {
+    reduce_fns[call->step->type](NULL, in, inout, count);
+}
+
+void payload_args(const payload_call_t *call, int32_t rank, void *in, void *out,
+                  r2_coll_args_t *args_p)
+{
+    static const payload_edges_t none = {.send_count = 0};
     const scenario_step_t *step = call->step;
-    bool in_place = step->in_place && R2_COLL_BCAST != step->coll && R2_COLL_BARRIER != step->coll;
+    const payload_edges_t *edges = NULL == call->edges ? &none : &call->edges[rank];
+    const bool in_place = payload_in_place(call, rank);
 
     *args_p = (r2_coll_args_t){
         .kind = step->coll,
@@ -244,7 +269,11 @@ void payload_args(const payload_call_t *call, void *in, void *out, r2_coll_args_
         .count = step->count,
         .counts = call->counts,
         .displs = R2_COLL_ALLGATHERV == step->coll ? call->displs : NULL,
-        .element_bytes = call->element_bytes,
+        .sends = edges->sends,
+        .send_count = edges->send_count,
+        .recvs = edges->recvs,
+        .recv_count = edges->recv_count,
+        .element_bytes = payload_by_edges(step->coll) ? 1 : call->element_bytes,
         .reduce = reduce_fns[step->type],
         .commutative = TYPE_MATRIX != step->type,
         .exact = TYPE_F64 != step->type,
@@ -256,7 +285,7 @@ void payload_fill(const payload_call_t *call, int32_t rank, uint8_t *in, uint8_t
 {
     const scenario_step_t *step = call->step;
     payload_shape_t shape = payload_shape(call, rank);
-    uint8_t *input = step->in_place ? out : in;
+    uint8_t *input = payload_in_place(call, rank) ? out : in;
 
     memset(out, PAYLOAD_POISON, shape.out_bytes);
     if (R2_COLL_BARRIER == step->coll) {
@@ -264,18 +293,21 @@ void payload_fill(const payload_call_t *call, int32_t rank, uint8_t *in, uint8_t
     }
     if (R2_COLL_BCAST == step->coll) {
         if (rank == step->root) {
-            put_elements(call, rank, 0, step->count, out);
+            payload_put(call, rank, 0, step->count, out);
         }
         return;
     }
-    if (is_gather(step->coll)) {
+    if (is_other(step->coll)) {
+        payload_put(call, rank, 0, payload_kind_shape(call, rank).in_bytes,
+                    input + payload_kind_place(call, rank) * call->element_bytes);
+    } else if (is_gather(step->coll)) {
         uint64_t place = step->in_place ? gather_place(call, rank) : 0;
 
-        put_elements(call, rank, 0, block_count(call, rank), input + place * call->element_bytes);
+        payload_put(call, rank, 0, block_count(call, rank), input + place * call->element_bytes);
     } else if (is_scatter(step->coll)) {
-        put_elements(call, rank, 0, block_start(call, call->size), input);
+        payload_put(call, rank, 0, block_start(call, call->size), input);
     } else {
-        put_elements(call, rank, 0, step->count, input);
+        payload_put(call, rank, 0, step->count, input);
     }
 }
 
@@ -294,9 +326,9 @@ static bool make_reduced(payload_call_t *call)
         free(next);
         return false;
     }
-    put_elements(call, call->size - 1, 0, count, call->reduced);
+    payload_put(call, call->size - 1, 0, count, call->reduced);
     for (int32_t r = call->size - 1; r-- > 0;) {
-        put_elements(call, r, 0, count, next);
+        payload_put(call, r, 0, count, next);
         reduce_fns[call->step->type](NULL, next, call->reduced, count);
     }
     free(next);
@@ -361,7 +393,7 @@ static bool check_gather(const payload_call_t *call, int32_t rank, const uint8_t
     }
     memset(expected, PAYLOAD_POISON, extent * call->element_bytes);
     for (int32_t r = 0; r < call->size; r++) {
-        put_elements(call, r, 0, block_count(call, r),
+        payload_put(call, r, 0, block_count(call, r),
                      expected + gather_place(call, r) * call->element_bytes);
         written += block_count(call, r);
     }
@@ -377,7 +409,7 @@ static bool check_bcast(const payload_call_t *call, int32_t rank, const uint8_t 
     bool ok = NULL != expected;
 
     if (ok) {
-        put_elements(call, call->step->root, 0, call->step->count, expected);
+        payload_put(call, call->step->root, 0, call->step->count, expected);
         ok = compare(call, rank, out, 0, expected, call->step->count, text_p, text_bytes);
     }
     free(expected);
@@ -406,10 +438,42 @@ static bool check_reduced(payload_call_t *call, int32_t rank, const uint8_t *out
     return compare(call, rank, out, 0, expected, count, text_p, text_bytes);
 }
 
+/** Kinds of payload_kinds.c: all of OUT, gaps and what must not be written included. */
+static bool check_other(payload_call_t *call, int32_t rank, const uint8_t *out,
+                        const r2_params_t *params, char *text_p, size_t text_bytes)
+{
+    const payload_shape_t shape = payload_shape(call, rank);
+    const uint64_t count = shape.out_bytes / call->element_bytes;
+    uint8_t *in, *expected;
+    bool ok;
+
+    if (TYPE_F64 == call->step->type && r2_kind(call->step->coll)->reduces) {
+        if (NULL == call->interpreted && !make_interpreted(call, params)) {
+            snprintf(text_p, text_bytes, "the schedules do not end");
+            return false;
+        }
+        return compare(call, rank, out, 0, call->interpreted[rank], count, text_p, text_bytes);
+    }
+    in = malloc(shape.in_bytes + 1);
+    expected = malloc(shape.out_bytes + 1);
+    ok = NULL != in && NULL != expected;
+    if (ok) {
+        payload_fill(call, rank, in, expected);
+        ok = payload_kind_expect(call, rank, expected) &&
+             compare(call, rank, out, 0, expected, count, text_p, text_bytes);
+    }
+    free(in);
+    free(expected);
+    return ok;
+}
+
 bool payload_check(payload_call_t *call, int32_t rank, const uint8_t *out,
                    const r2_params_t *params, char *text_p, size_t text_bytes)
 {
     snprintf(text_p, text_bytes, "out of memory");
+    if (is_other(call->step->coll)) {
+        return check_other(call, rank, out, params, text_p, text_bytes);
+    }
     if (is_gather(call->step->coll)) {
         return check_gather(call, rank, out, text_p, text_bytes);
     }

@@ -19,6 +19,13 @@
 
 #define PAYLOAD_POISON 0xa5
 
+/** Messages of one rank, in the order that plan/plan.h asks for. */
+typedef struct payload_edges {
+    r2_edge_t *sends; /* owned, with recvs behind them */
+    r2_edge_t *recvs;
+    uint32_t send_count, recv_count;
+} payload_edges_t;
+
 /** One call of a collective, the same on all ranks. */
 typedef struct payload_call {
     const scenario_step_t *step; /* borrowed */
@@ -27,6 +34,7 @@ typedef struct payload_call {
     uint64_t element_bytes;
     uint64_t *counts;      /* owned: reduce_scatter, allgatherv; else NULL */
     uint64_t *displs;      /* owned: allgatherv with gaps; else NULL */
+    payload_edges_t *edges; /* owned: by rank, where only both ends know a length; else NULL */
     uint8_t *reduced;      /* owned: the reduced vector (not for doubles); NULL until needed */
     uint8_t **interpreted; /* owned: results by rank (doubles); NULL until needed */
 } payload_call_t;
@@ -40,8 +48,11 @@ bool payload_call_init(payload_call_t *call, const scenario_step_t *step, int32_
                        uint64_t salt);
 void payload_call_fini(payload_call_t *call);
 
+/** Does this rank work in place? Rooted collectives: only the root. */
+bool payload_in_place(const payload_call_t *call, int32_t rank);
 /** Arguments of a rank's call. */
-void payload_args(const payload_call_t *call, void *in, void *out, r2_coll_args_t *args_p);
+void payload_args(const payload_call_t *call, int32_t rank, void *in, void *out,
+                  r2_coll_args_t *args_p);
 payload_shape_t payload_shape(const payload_call_t *call, int32_t rank);
 /** Fills a rank's buffers before the call; what the call has to write is poisoned. */
 void payload_fill(const payload_call_t *call, int32_t rank, uint8_t *in, uint8_t *out);

@@ -15,6 +15,7 @@
 
 #include "base/util.h"
 #include "link/wire.h"
+#include "plan/kinds.h"
 
 #define WORDS_MAX 16
 
@@ -391,14 +392,28 @@ static bool on_free(scenario_t *sc, const statement_t *st)
     return true;
 }
 
+/** A collective as in coll_kinds.def, with "-" between words. */
+static int find_kind(const char *word)
+{
+    for (int kind = 0; kind < R2_COLL_KIND_COUNT; kind++) {
+        const char *name = r2_kind((r2_coll_kind_t) kind)->name, *at = word;
+
+        while ('\0' != *name && (*name == *at || ('-' == *at && NULL != strchr("_ ", *name)))) {
+            name++;
+            at++;
+        }
+        if ('\0' == *name && '\0' == *at) {
+            return kind;
+        }
+    }
+    return -1;
+}
+
 static bool on_coll(scenario_t *sc, const statement_t *st)
 {
-    static const char *const kinds[] = {
-        "allreduce", "allgather", "allgatherv", "reduce-scatter", "reduce-scatter-block",
-        "bcast",     "barrier"};
     static const char *const types[] = {"i64", "f64", "matrix", "bytes3"};
     const char *on = find_option(st, 4, "on");
-    int kind = st->count < 4 ? -1 : find_name(st->words[1], kinds, (int) r2_array_count(kinds));
+    int kind = st->count < 4 ? -1 : find_kind(st->words[1]);
     int type = kind < 0 ? -1 : find_name(st->words[2], types, TYPE_COUNT);
     int comm = NULL == on ? 0 : find_comm(sc, on);
     uint64_t root = 0, times = 1, parts = 1, count;

@@ -27,7 +27,7 @@
  * [only=acks|data|control|hello] [delay=T] [limit=N] [from=T] [until=T] with ACTION drop, break,
  * duplicate, delay, error or fail Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T
  * [rank=R] | wait | coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] (as a series) with KIND
- * allreduce, allgather, allgatherv, reduce-scatter, reduce-scatter-block, bcast or barrier and TYPE
+ * a name of base/coll_kinds.def with "-" between words (neighbour-collective) and TYPE
  * i64, f64, matrix (not commutative) or bytes3 (not reduced) Faults     at T
  * down|up|drop|drop-in|drop-out|pass|break hH railR | at T rate hH railR BYTES/S | at T loss hH
  * railR PERCENT | at T cut|join hA hB railR | at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal (at 0ms: before
