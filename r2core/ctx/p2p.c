@@ -165,11 +165,10 @@ static void r2_p2p_arrived(void *arg, r2_status_t status)
     DL_APPEND(p2p->arrived, inbound);
 }
 
-/* Posts the row of a call. @return false: there is no memory now, the link is broken, or
- * the call is not to be believed. */
+/* Posts the row of a call. @return false: there is no memory now, or the link is broken. */
 static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uint64_t bytes)
 {
-    r2_p2p_inbound_t *inbound = bytes > R2_P2P_MESSAGE_MAX ? NULL : malloc(sizeof(*inbound) + bytes);
+    r2_p2p_inbound_t *inbound = malloc(sizeof(*inbound) + bytes);
     r2_link_recv_t recv = {.tag = *tag, .bytes = bytes, .done = r2_p2p_arrived, .arg = inbound};
     r2_status_t status;
 
@@ -191,20 +190,34 @@ static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uin
     return status >= 0;
 }
 
-static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
+/* The next call of a kind; longer ones than anybody may send are thrown away, or they would bar the others. */
+static bool r2_p2p_next_call(r2_p2p_t *p2p, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
+                             uint64_t *bytes_p)
 {
     r2_net_t *net = &p2p->ctx->net;
+
+    while (r2_net_call(net, which, link_p, tag_p, bytes_p)) {
+        if (*bytes_p <= R2_P2P_MESSAGE_MAX) {
+            return true;
+        }
+        r2_net_call_refuse(net, which);
+    }
+    return false;
+}
+
+static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
+{
     unsigned taken = 0;
     r2_link_t *link;
     r2_tag_t tag;
     uint64_t bytes;
 
-    while (r2_net_call(net, R2_CALL_COMPLETE, &link, &tag, &bytes) &&
+    while (r2_p2p_next_call(p2p, R2_CALL_COMPLETE, &link, &tag, &bytes) &&
            r2_p2p_take(p2p, link, &tag, bytes)) {
         ++taken;
     }
     while (p2p->granted_bytes < R2_P2P_GRANTED_MAX &&
-           r2_net_call(net, R2_CALL_ASKING, &link, &tag, &bytes) &&
+           r2_p2p_next_call(p2p, R2_CALL_ASKING, &link, &tag, &bytes) &&
            r2_p2p_take(p2p, link, &tag, bytes)) {
         ++taken;
     }

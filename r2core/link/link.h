@@ -36,6 +36,8 @@ typedef enum r2_call {
  */
 bool r2_net_call(const r2_net_t *net, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
                  uint64_t *bytes_p);
+/** Throws the next call of a kind away: what arrives of it is acknowledged and dropped, and it gets no credit. */
+void r2_net_call_refuse(r2_net_t *net, r2_call_t which);
 
 /** A message to send. */
 typedef struct r2_link_send {

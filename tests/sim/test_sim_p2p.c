@@ -101,6 +101,37 @@ static void test_updates(void **state)
     t_world_free(world);
 }
 
+static void t_given_up(void *arg, r2_status_t status)
+{
+    (void) arg;
+    (void) status;
+}
+
+/* A call that is longer than any may be does not bar the way of the others. */
+static void test_too_long(void **state)
+{
+    t_world_t *world = t_world_new(10);
+    t_node_t *node = &world->nodes[0];
+    r2_link_send_t send = {.tag = {R2_LINK_CALL_KEY, node->p2p->next_seq++, 1},
+                           .bytes = R2_P2P_MESSAGE_MAX + 1,
+                           .chunk_bytes = 65536,
+                           .done = t_given_up};
+    char *data = calloc(1, send.bytes);
+    r2_link_t *link;
+
+    (void) state;
+    assert_non_null(data);
+    send.data = data;
+    assert_int_equal(r2_net_link(&node->ctx->net, 1, &link), R2_OK);
+    assert_int_equal(r2_link_send(link, &send), R2_IN_PROGRESS);
+    world->messages = T_MESSAGES;
+    t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
+    assert_true(t_over(world));
+    assert_true(world->nodes[1].ctx->counters.rx_malformed > 0);
+    t_world_free(world);
+    free(data);
+}
+
 static void t_told(r2_p2p_op_t *op, r2_status_t status)
 {
     *(r2_status_t *) op->arg = status;
@@ -282,7 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages), cmocka_unit_test(test_receive_first),
         cmocka_unit_test(test_gets), cmocka_unit_test(test_away),
-        cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers),
+        cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers), cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_no_path),
         cmocka_unit_test(test_no_path_idle), cmocka_unit_test(test_refused),
     };
