@@ -15,9 +15,11 @@
 #include "ctx/state.h"
 #include "plan/kinds.h"
 
-/** A map as it travels in a merge: entries, then exceptions. */
+/** A map as it travels in a merge, with the newest cost that is known: rank 0 alone makes versions. */
 typedef struct r2_map_blob {
     uint32_t exception_count;
+    uint32_t cost_version;
+    r2_cost_params_t cost;
     uint32_t reserved;
     r2_health_exception_t exceptions[R2_HEALTH_EXCEPTIONS_MAX];
     r2_health_entry_t entries[];
@@ -66,10 +68,21 @@ static void r2_map_take(r2_health_map_t *map, const void *from)
     }
 }
 
+static void r2_map_put_cost(const r2_ctx_t *ctx, void *to)
+{
+    r2_map_blob_t *blob = to;
+
+    blob->cost_version = ctx->gauge.version;
+    blob->cost = ctx->gauge.cost;
+}
+
 /* The operation of a merge: commutative, associative, idempotent, as merging of maps is. */
 static void r2_map_reduce(void *arg, const void *in, void *inout, size_t count)
 {
     const r2_agree_t *agree = arg;
+    const r2_map_blob_t *ours = inout, *theirs = in;
+    const r2_map_blob_t newer = theirs->cost_version > ours->cost_version ? *theirs : *ours;
+    r2_map_blob_t *result = inout;
     r2_health_map_t map;
 
     (void) count; /* one element: a whole map */
@@ -79,6 +92,8 @@ static void r2_map_reduce(void *arg, const void *in, void *inout, size_t count)
     r2_map_take(&map, inout);
     r2_map_take(&map, in);
     r2_map_put(&map, inout);
+    result->cost_version = newer.cost_version;
+    result->cost = newer.cost;
     r2_health_map_fini(&map);
 }
 
@@ -99,12 +114,15 @@ const r2_basis_t *r2_agree_basis(const r2_comm_t *comm)
 }
 
 /* Does our map say more than the agreed one? Looked at again only when one of them has changed. */
-static bool r2_agree_is_dirty(r2_comm_t *comm)
+bool r2_agree_is_dirty(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
     const r2_health_map_t *ours = r2_ctx_health_map(comm->ctx);
     r2_health_map_t merged;
 
+    if (r2_gauge_wanted(comm->ctx, &agree->basis)) {
+        return true;
+    }
     if (agree->looked == comm->ctx->counters.map_changes + 1) {
         return agree->dirty;
     }
@@ -149,6 +167,9 @@ r2_status_t r2_agree_create(r2_comm_t *comm)
     }
     if (R2_OK != status) {
         r2_agree_destroy(comm);
+    } else if (NULL == comm->ctx->job && (uint32_t) comm->size == comm->ctx->net.size) {
+        comm->ctx->job = comm;
+        r2_record_plan(comm->ctx);
     }
     return status;
 }
@@ -183,6 +204,9 @@ void r2_agree_destroy(r2_comm_t *comm)
 
     if (NULL == agree) {
         return;
+    }
+    if (comm == comm->ctx->job) {
+        comm->ctx->job = NULL;
     }
     r2_agree_unlist(comm);
     r2_agree_drop_merge(agree);
@@ -255,6 +279,8 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
     r2_map_take(&merged, agree->given);
     r2_map_put(&merged, agree->given);
     r2_health_map_fini(&merged);
+    r2_gauge_look(comm->ctx);
+    r2_map_put_cost(comm->ctx, agree->given);
     agree->merged = false;
     ++comm->ctx->counters.merges;
     return r2_coll_start_merge(agree->merges, &args, comm, &agree->merge);
@@ -346,6 +372,18 @@ void r2_agree_left(struct r2_coll *coll)
     }
 }
 
+static void r2_agree_take_cost(r2_comm_t *comm)
+{
+    const r2_map_blob_t *blob = (const void *) comm->agree->taken;
+    r2_basis_t *basis = &comm->agree->basis;
+
+    if (blob->cost_version > basis->cost_version) {
+        basis->cost = blob->cost;
+        basis->cost_version = blob->cost_version;
+        r2_gauge_heard(comm->ctx, blob->cost_version, &blob->cost);
+    }
+}
+
 /* All ranks hold the same maps now. */
 static void r2_agree_take(r2_comm_t *comm)
 {
@@ -353,9 +391,13 @@ static void r2_agree_take(r2_comm_t *comm)
     uint64_t before = r2_health_map_digest(&agree->agreed);
 
     r2_map_take(&agree->agreed, agree->taken);
+    r2_agree_take_cost(comm);
     r2_agree_drop_merge(agree);
     agree->looked = 0;
     r2_basis_apply(&agree->basis, &agree->agreed, agree->map_host);
+    if (comm == comm->ctx->job) {
+        r2_record_plan(comm->ctx);
+    }
     if (before != r2_health_map_digest(&agree->agreed)) {
         ++comm->ctx->counters.epochs;
         r2_debug(&comm->ctx->log, "communicator %016llx: all ranks agree on a new map (%s)",

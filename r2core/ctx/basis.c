@@ -8,6 +8,7 @@
 
 #include "ctx/basis.h"
 
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,10 +46,22 @@ static void r2_basis_rates(const r2_hosts_t *hosts, const uint32_t *map_host, r2
     }
 }
 
+/* Choices depend on both, so what is remembered of them must be found by both. */
+static uint64_t r2_basis_digest(const r2_basis_t *basis)
+{
+    static const unsigned char key[crypto_shorthash_KEYBYTES] = "r2 basis";
+    unsigned char digest[crypto_shorthash_BYTES];
+    uint64_t cost;
+
+    crypto_shorthash(digest, (const unsigned char *) &basis->cost, sizeof(basis->cost), key);
+    memcpy(&cost, digest, sizeof(cost));
+    return r2_topology_digest(&basis->topology) ^ cost;
+}
+
 static void r2_basis_settle(r2_basis_t *basis)
 {
     basis->even = r2_topology_is_even(&basis->topology);
-    basis->map_digest = r2_topology_digest(&basis->topology);
+    basis->map_digest = r2_basis_digest(basis);
 }
 
 r2_status_t r2_basis_init(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
@@ -76,6 +89,8 @@ r2_status_t r2_basis_init(const r2_hosts_t *hosts, const uint32_t *ranks, int32_
     }
     if (R2_OK == status) {
         r2_basis_rates(hosts, map_host_p, &basis_p->topology);
+        basis_p->cost = hosts->cost;
+        basis_p->cost_version = 0;
         r2_basis_settle(basis_p);
     }
     free(local);

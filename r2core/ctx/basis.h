@@ -14,7 +14,9 @@
 /** What plans are made from: equal on all ranks for one call. */
 typedef struct r2_basis {
     r2_topology_t topology;    /* of the communicator, with what is agreed */
-    uint64_t map_digest;       /* of the topology: plans that were worked out are found by it */
+    r2_cost_params_t cost;     /* what predictions are made from */
+    uint32_t cost_version;     /* 0: as published at start (ctx/gauge.h) */
+    uint64_t map_digest;       /* of topology and cost: plans that were worked out are found by it */
     bool even;                 /* nothing is broken or slow, and all hosts have equal rails */
 } r2_basis_t;
 

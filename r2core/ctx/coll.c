@@ -73,7 +73,7 @@ static r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t
     r2_schedule_init(schedule);
     if (NULL != basis) {
         input.topology = &basis->topology;
-        input.cost = comm->ctx->health->hosts->cost;
+        input.cost = basis->cost;
     }
     if (NULL != basis && !basis->even) {
         status = r2_coll_know(comm, basis, &input);

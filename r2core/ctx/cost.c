@@ -27,11 +27,12 @@ typedef struct r2_cost_value {
 
 static const r2_cost_value_t r2_cost_values[] = {
     {"alpha_ns", offsetof(r2_cost_params_t, alpha_ns)},
-    {"reduce_mbytes_per_s", offsetof(r2_cost_params_t, reduce_mbytes_per_s)},
+    {"rate_ppm", offsetof(r2_cost_params_t, rate_ppm)},
+    {"reduce_mbytes_per_s", offsetof(r2_cost_params_t, reduce_mbytes_per_s[R2_MEM_HOST])},
 };
 
 /* Sums of floats, as long vectors mostly are. @return MB/s, 0 without memory. Takes about 2 ms. */
-static uint32_t r2_cost_reduce_rate(const r2_clock_t *clock)
+static uint32_t r2_cost_reduce_host(const r2_clock_t *clock)
 {
     const size_t count = R2_COST_BYTES / sizeof(float);
     float *in = calloc(2 * count, sizeof(*in)), *inout = in + count;
@@ -53,6 +54,11 @@ static uint32_t r2_cost_reduce_rate(const r2_clock_t *clock)
     return (uint32_t) r2_clamp_u64(R2_COST_BYTES * 1000 / r2_max(least_ns, (uint64_t) 1), 1,
                                    UINT32_MAX);
 }
+
+/* How the rate of reductions is measured in each kind of memory. */
+static uint32_t (*const r2_cost_reduce_in[R2_MEM_KIND_COUNT])(const r2_clock_t *clock) = {
+    [R2_MEM_HOST] = r2_cost_reduce_host,
+};
 
 /* @return false: not a line of the file's form. */
 static bool r2_cost_line(char *line, r2_cost_params_t *cost)
@@ -99,7 +105,7 @@ static r2_status_t r2_cost_read(const char *name, r2_cost_params_t *cost, char *
         ++number;
         if (!r2_cost_line(line, cost)) {
             snprintf(text_p, text_bytes,
-                     "parameter cost_file: %s line %u: not \"alpha_ns N\" or \"reduce_mbytes_per_s N\"",
+                     "parameter cost_file: %s line %u: not \"alpha_ns N\", \"rate_ppm N\" or \"reduce_mbytes_per_s N\"",
                      name, number);
             status = R2_ERR_PARAM;
         }
@@ -111,13 +117,15 @@ static r2_status_t r2_cost_read(const char *name, r2_cost_params_t *cost, char *
 r2_status_t r2_cost_find(const char *file, const r2_clock_t *clock, r2_cost_params_t *cost_p,
                          char *text_p, size_t text_bytes)
 {
-    r2_cost_params_t cost = {0, 0};
+    r2_cost_params_t cost = {0};
 
     if ('\0' != file[0] && R2_OK != r2_cost_read(file, &cost, text_p, text_bytes)) {
         return R2_ERR_PARAM;
     }
-    if (0 == cost.reduce_mbytes_per_s) {
-        cost.reduce_mbytes_per_s = r2_cost_reduce_rate(clock);
+    for (uint32_t m = 0; m < R2_MEM_KIND_COUNT; ++m) {
+        if (0 == cost.reduce_mbytes_per_s[m]) {
+            cost.reduce_mbytes_per_s[m] = r2_cost_reduce_in[m](clock);
+        }
     }
     *cost_p = cost;
     return R2_OK;

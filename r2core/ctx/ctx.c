@@ -45,8 +45,8 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->epoll_fd = -1;
     memcpy(net->info.post, parts->post_address, parts->post_address_bytes);
     net->info.post_bytes = (uint32_t) parts->post_address_bytes;
-    net->info.step_ns = parts->cost.alpha_ns;
-    net->info.reduce_mbytes_per_s = parts->cost.reduce_mbytes_per_s;
+    static_assert(sizeof(parts->cost) <= sizeof(net->info.cost), "cost parameters are published");
+    memcpy(net->info.cost, &parts->cost, sizeof(parts->cost));
     r2_ctx_health_bind(ctx);
     r2_gap_init(&ctx->gap);
     r2_engine_init(&ctx->engine, net);
@@ -95,6 +95,7 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     r2_ctx_health_destroy(ctx);
     r2_net_fini(&ctx->net);
     r2_events_destroy(ctx->events);
+    r2_snapshot_destroy(ctx->plan_file);
     r2_engine_fini(&ctx->engine);
     r2_plan_cache_fini(&ctx->plans);
     r2_comm_forget_news(ctx);
@@ -258,6 +259,13 @@ void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
     r2_net_tend(&ctx->net);
     r2_ctx_health_run(ctx);
     pthread_mutex_unlock(&ctx->lock);
+}
+
+r2_status_t r2_ctx_fence(r2_ctx_t *ctx)
+{
+    const r2_oob_t *oob = &ctx->net.oob;
+
+    return NULL == oob->ops->fence ? R2_ERR_UNSUPPORTED : oob->ops->fence(oob->instance);
 }
 
 uint32_t r2_ctx_rank(const r2_ctx_t *ctx)

@@ -81,6 +81,9 @@ static void r2_note_rate(void *arg, uint32_t rank, uint32_t rail, bool outbound,
 {
     r2_note_t *note = r2_note_new(arg, R2_NOTE_RATE, rank);
 
+    if (outbound) {
+        r2_gauge_loaded(arg, rail);
+    }
     if (NULL != note) {
         note->rail = rail;
         note->flag = outbound;

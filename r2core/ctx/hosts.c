@@ -81,7 +81,7 @@ r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p)
     for (uint32_t rank = 0; R2_OK == status && rank < net->size; ++rank) {
         status = r2_hosts_lookup(net, rank, &info);
         if (R2_OK == status && 0 == rank) {
-            hosts->cost = (r2_cost_params_t){info.step_ns, info.reduce_mbytes_per_s};
+            memcpy(&hosts->cost, info.cost, sizeof(hosts->cost));
         }
         if (R2_OK == status) {
             status = r2_hosts_add(hosts, &keys, &info, rank);

@@ -12,6 +12,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/cost.c \
     r2core/ctx/cost.h \
     r2core/ctx/ctx.c \
+    r2core/ctx/gauge.c \
+    r2core/ctx/gauge.h \
     r2core/ctx/p2p.c \
     r2core/ctx/p2p.h \
     r2core/ctx/p2p_ask.c \
@@ -23,6 +25,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/hosts.c \
     r2core/ctx/hosts.h \
     r2core/ctx/parts.h \
+    r2core/ctx/plan_text.c \
     r2core/ctx/record.c \
     r2core/ctx/record.h \
     r2core/ctx/service.c \

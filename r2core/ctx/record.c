@@ -38,6 +38,13 @@ void r2_record_start(r2_ctx_t *ctx)
     r2_events_add(ctx->events, &event);
 }
 
+void r2_record_plan(r2_ctx_t *ctx)
+{
+    if (NULL != ctx->plan_file && NULL != ctx->job) {
+        r2_snapshot_put(ctx->plan_file, r2_plan_text(ctx));
+    }
+}
+
 /* The fault came before what shows it: with the begin of the pause, if there is one. */
 static void r2_record_fault(r2_ctx_t *ctx, uint32_t rail)
 {

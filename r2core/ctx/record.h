@@ -13,6 +13,8 @@
 struct r2_ctx;
 
 /** All under the engine lock; without an event file only gaps are measured. */
+/** What plans of the job are made from has changed: into the plan file. */
+void r2_record_plan(struct r2_ctx *ctx);
 void r2_record_start(struct r2_ctx *ctx);
 void r2_record_lane(struct r2_ctx *ctx, uint32_t rank, uint32_t rail, r2_lane_event_t event,
                     r2_status_t why);

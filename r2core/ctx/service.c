@@ -30,6 +30,7 @@ typedef enum r2_service_source {
     R2_SERVICE_POST,
     R2_SERVICE_PROBE,
     R2_SERVICE_EVENTS,
+    R2_SERVICE_PLAN_FILE,
     R2_SERVICE_TIMER,
     R2_SERVICE_RAILS,
     R2_SERVICE_SOURCES
@@ -159,6 +160,7 @@ static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
         service->watching = false;
         break;
     case R2_SERVICE_EVENTS: /* written without the engine lock */
+    case R2_SERVICE_PLAN_FILE:
     case R2_SERVICE_STOP:
     case R2_SERVICE_SOURCES:
         break;
@@ -205,6 +207,7 @@ static void *r2_service_main(void *arg)
         r2_service_after(service);
         pthread_mutex_unlock(&ctx->lock);
         r2_events_flush(ctx->events);
+        r2_snapshot_flush(ctx->plan_file);
     }
 }
 
@@ -267,6 +270,8 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t
                          EPOLLIN)) ||
         (NULL != ctx->events &&
          !r2_service_add(service, r2_events_fd(ctx->events), R2_SERVICE_EVENTS, EPOLLIN)) ||
+        (NULL != ctx->plan_file &&
+         !r2_service_add(service, r2_snapshot_fd(ctx->plan_file), R2_SERVICE_PLAN_FILE, EPOLLIN)) ||
         (NULL != watch &&
          !r2_service_add(service, r2_nic_watch_fd(watch), R2_SERVICE_NICS, EPOLLIN)) ||
         R2_OK != r2_service_spawn(service)) {

@@ -17,6 +17,7 @@
 #include "ctx/state.h"
 #include "oob/mesh.h"
 #include "rail/probe_tcp.h"
+#include "telemetry/path.h"
 
 /** The real parts of a context, kept together for tear-down. */
 typedef struct r2_ctx_real {
@@ -222,6 +223,22 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     return status;
 }
 
+/* Rank 0 tells for all: what is agreed is the same everywhere. */
+static r2_status_t r2_ctx_plan_file(r2_ctx_t *ctx, char *text_p, size_t text_bytes)
+{
+    char path[4096];
+    r2_status_t status;
+
+    if (0 != ctx->net.rank) {
+        return R2_OK;
+    }
+    status = r2_path_expand("plan_file", ctx->params.plan_file, ctx->parts.host_name, ctx->net.rank,
+                            path, sizeof(path), text_p, text_bytes);
+    return R2_OK == status ? r2_snapshot_create("plan_file", path, &ctx->log, &ctx->plan_file, text_p,
+                                                text_bytes)
+                           : status;
+}
+
 r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                           size_t text_bytes)
 {
@@ -259,6 +276,11 @@ r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char 
     real->ctx = ctx;
     status = r2_events_create(config->params->event_file, parts.host_name, ctx->net.rank, &ctx->log,
                               parts.clock, &ctx->events, text_p, text_bytes);
+    if (R2_OK != status) {
+        r2_ctx_destroy(ctx);
+        return status;
+    }
+    status = r2_ctx_plan_file(ctx, text_p, text_bytes);
     if (R2_OK != status) {
         r2_ctx_destroy(ctx);
         return status;

@@ -13,6 +13,7 @@
 
 #include "base/util.h"
 #include "ctx/agree.h"
+#include "ctx/gauge.h"
 #include "ctx/health.h"
 #include "ctx/parts.h"
 #include "ctx/record.h"
@@ -22,6 +23,7 @@
 #include "r2/coll.h"
 #include "telemetry/events.h"
 #include "telemetry/gap.h"
+#include "telemetry/snapshot.h"
 
 struct r2_p2p;
 struct r2_service;
@@ -115,8 +117,11 @@ struct r2_ctx {
     struct r2_coll *completed;     /* list: done functions to be called outside the lock */
     bool have_key;
     r2_events_t *events;           /* owned; NULL: no event file */
+    r2_snapshot_t *plan_file;      /* owned; NULL: none (rank 0 alone has one) */
     r2_gap_t gap;
     r2_ctx_health_t *health;       /* owned; NULL before the communicator of all processes */
+    r2_comm_t *job;                /* borrowed: the first communicator of all processes that agrees; NULL: none */
+    r2_gauge_t gauge;
     uint64_t last_delivery_ns;     /* for the longest gap */
     struct r2_p2p *p2p;            /* borrowed; NULL: not bound */
     struct r2_service *service;    /* owned; NULL in the simulator */
@@ -179,6 +184,12 @@ const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind);
 
 /* agree.c */
 bool r2_agree_dirty(struct r2_coll *coll);
+/** Does this rank know more than what plans of the communicator are made from? Engine lock. */
+bool r2_agree_is_dirty(r2_comm_t *comm);
+
+/* plan_text.c */
+/** What plans of ctx->job are made from. Engine lock. @return owned by the caller; NULL: no memory. */
+char *r2_plan_text(const r2_ctx_t *ctx);
 
 /* ctx.c */
 /** As r2_ctx_progress(), by who calls again at once until a collective is complete. @param waits_for or NULL. */

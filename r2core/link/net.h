@@ -26,6 +26,8 @@
 struct r2_link;
 struct r2_lane;
 
+#define R2_PEER_COST_BYTES 32
+
 /** One rail of a peer, as published. Plain value, travels in the start-up blob. */
 typedef struct r2_peer_rail {
     char name[R2_NIC_NAME_MAX];
@@ -49,7 +51,7 @@ typedef struct r2_peer_info {
     r2_peer_rail_t local; /* listener for ranks of the same host */
     uint32_t post_bytes;
     uint8_t post[R2_POST_ADDRESS_MAX]; /* where out-of-band messages go */
-    uint32_t step_ns, reduce_mbytes_per_s; /* for predictions; those of rank 0 count; 0: usual ones */
+    uint8_t cost[R2_PEER_COST_BYTES]; /* for predictions: an r2_cost_params_t; that of rank 0 counts */
 } r2_peer_info_t;
 
 #define R2_PEER_INFO_MAGIC   0x32724f43u
@@ -202,6 +204,8 @@ void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool
 void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry_ns);
 /** When something was last acknowledged over that lane to a peer; 0: never. */
 uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
+/** Least round trip now over that rail of ours, to any peer on another host; 0: not known. */
+uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx);
 /** Somebody says that a peer process is gone: tried at once, so that it is known. */
 void r2_net_check_peer(r2_net_t *net, uint32_t rank);
 

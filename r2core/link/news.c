@@ -114,6 +114,33 @@ uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_r
     return NULL == lane ? 0 : lane->delivered_ns;
 }
 
+static uint64_t r2_link_round_trip_ns(const r2_link_t *link, uint32_t rail_idx)
+{
+    for (uint32_t i = 0; !link->same_host && i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (lane->rail->idx == rail_idx && R2_LANE_UP == lane->state && !r2_lane_is_relay(lane)) {
+            return lane->min_rtt_ns;
+        }
+    }
+    return 0;
+}
+
+uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx)
+{
+    uint64_t least_ns = 0;
+
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        const uint64_t ns =
+            NULL == net->links[rank] ? 0 : r2_link_round_trip_ns(net->links[rank], rail_idx);
+
+        if (0 != ns && (0 == least_ns || ns < least_ns)) {
+            least_ns = ns;
+        }
+    }
+    return least_ns;
+}
+
 void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool dead,
                       uint64_t retry_ns)
 {

@@ -9,10 +9,19 @@
 
 #include <stdint.h>
 
+/** Memory that reductions work in. Each kind has its rate; one so far. */
+typedef enum r2_mem_kind {
+    R2_MEM_HOST,
+    R2_MEM_KIND_COUNT
+} r2_mem_kind_t;
+
+#define R2_PPM 1000000u
+
 /** Equal on all ranks: what one leader published. Zeros stand for the usual values (plan/cost.h). */
 typedef struct r2_cost_params {
-    uint32_t alpha_ns;            /* of one step, whatever its length */
-    uint32_t reduce_mbytes_per_s; /* of one rank */
+    uint32_t alpha_ns; /* of one step, whatever its length */
+    uint32_t rate_ppm; /* what rails give, in millionths of what the topology says of them */
+    uint32_t reduce_mbytes_per_s[R2_MEM_KIND_COUNT]; /* of one rank */
 } r2_cost_params_t;
 
 #endif

@@ -32,6 +32,8 @@ typedef struct r2_oob_ops {
      * @return R2_OK, R2_ERR_NOT_FOUND (that process does not run r2), R2_ERR_TIMEOUT.
      */
     r2_status_t (*lookup)(void *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
+    /** The launcher's fence, with data, for programs that are not MPI's. NULL: there is no launcher. */
+    r2_status_t (*fence)(void *oob);
 } r2_oob_ops_t;
 
 /** An exchange driver with its instance. */

@@ -321,6 +321,18 @@ static r2_status_t r2_pmix_publish(void *instance, const void *blob, size_t byte
     return status;
 }
 
+static r2_status_t r2_pmix_fence(void *instance)
+{
+    const r2_oob_pmix_t *oob = instance;
+    pmix_proc_t job;
+    pmix_info_t info;
+    bool yes = true;
+
+    PMIX_LOAD_PROCID(&job, oob->self.nspace, PMIX_RANK_WILDCARD);
+    PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &yes, PMIX_BOOL);
+    return PMIX_SUCCESS == PMIx_Fence(&job, 1, &info, 1) ? R2_OK : R2_ERR_SYSTEM;
+}
+
 static r2_status_t r2_pmix_lookup(void *instance, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
     const r2_oob_pmix_t *oob = instance;
@@ -337,6 +349,7 @@ static const r2_oob_ops_t r2_oob_pmix_ops = {
     .job_key = r2_pmix_job_key,
     .publish = r2_pmix_publish,
     .lookup = r2_pmix_lookup,
+    .fence = r2_pmix_fence,
 };
 
 r2_status_t r2_oob_pmix_create(r2_oob_t *oob_p)

@@ -22,8 +22,13 @@ r2_cost_params_t r2_cost_params(const r2_cost_params_t *published)
     if (0 != published->alpha_ns) {
         params.alpha_ns = published->alpha_ns;
     }
-    if (0 != published->reduce_mbytes_per_s) {
-        params.reduce_mbytes_per_s = published->reduce_mbytes_per_s;
+    if (0 != published->rate_ppm) {
+        params.rate_ppm = published->rate_ppm;
+    }
+    for (uint32_t m = 0; m < R2_MEM_KIND_COUNT; m++) {
+        if (0 != published->reduce_mbytes_per_s[m]) {
+            params.reduce_mbytes_per_s[m] = published->reduce_mbytes_per_s[m];
+        }
     }
     return params;
 }
@@ -54,6 +59,13 @@ uint64_t r2_cost_wire_ns(uint64_t bytes, uint64_t rate)
     return 0 == rate ? R2_COST_NEVER : narrow(((r2_wide_t) bytes * R2_WIRE_UNIT + rate - 1) / rate);
 }
 
+uint64_t r2_cost_paced_ns(const r2_cost_params_t *params, uint64_t ns)
+{
+    return R2_COST_NEVER == ns || 0 == params->rate_ppm
+               ? ns
+               : narrow((r2_wide_t) ns * R2_PPM / params->rate_ppm);
+}
+
 uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes)
 {
     uint64_t slowest = UINT64_MAX, sum = 0;
@@ -79,7 +91,8 @@ uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes)
 
 static uint64_t reduce_ns(const r2_cost_params_t *params, uint64_t bytes)
 {
-    return narrow((r2_wide_t) bytes * 1000 / r2_max(params->reduce_mbytes_per_s, 1u));
+    return narrow((r2_wide_t) bytes * 1000 /
+                  r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));
 }
 
 static r2_wide_t weight_sum(const r2_classes_t *classes, const r2_shares_t *shares)
@@ -134,7 +147,8 @@ uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *sha
         reduced = r2_max(reduced, narrow((r2_wide_t) bytes * weight / sum *
                                          (classes->member_count - 1) / class->members));
     }
-    return add_ns(2 * (uint64_t) params->alpha_ns, r2_max(longest, reduce_ns(params, reduced)));
+    return add_ns(2 * (uint64_t) params->alpha_ns,
+                  r2_max(r2_cost_paced_ns(params, longest), reduce_ns(params, reduced)));
 }
 
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
@@ -154,7 +168,8 @@ uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
                 r2_max(longest, r2_cost_wire_ns(each, r2_topology_pair_rate(topology, from, to)));
         }
     }
-    return add_ns(2 * (ranks - 1) * params->alpha_ns, r2_max(longest, reduce_ns(params, each / 2)));
+    return add_ns(2 * (ranks - 1) * params->alpha_ns,
+                  r2_max(r2_cost_paced_ns(params, longest), reduce_ns(params, each / 2)));
 }
 
 uint64_t r2_cost_steps_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
@@ -169,5 +184,5 @@ uint64_t r2_cost_steps_ns(const r2_classes_t *classes, const r2_cost_params_t *p
         longest = r2_max(longest, r2_cost_wire_ns(sent, class->rate));
     }
     return add_ns((uint64_t) steps * params->alpha_ns,
-                  add_ns(longest, reduce_ns(params, steps * bytes)));
+                  add_ns(r2_cost_paced_ns(params, longest), reduce_ns(params, steps * bytes)));
 }

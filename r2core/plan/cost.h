@@ -11,7 +11,9 @@
 #include "model/cost_params.h"
 #include "plan/shares.h"
 
-#define R2_COST_PARAMS_DEFAULT ((r2_cost_params_t){.alpha_ns = 20000, .reduce_mbytes_per_s = 8000})
+#define R2_COST_PARAMS_DEFAULT                                       \
+    ((r2_cost_params_t){.alpha_ns = 20000, .rate_ppm = R2_PPM, \
+                        .reduce_mbytes_per_s = {[R2_MEM_HOST] = 8000}})
 
 /** Fills in usual values. */
 r2_cost_params_t r2_cost_params(const r2_cost_params_t *published);
@@ -21,6 +23,9 @@ r2_cost_params_t r2_cost_params(const r2_cost_params_t *published);
 
 /** ns for `bytes` at a rate in sixteenths of MB/s; R2_COST_NEVER for rate 0, but 0 for no bytes. */
 uint64_t r2_cost_wire_ns(uint64_t bytes, uint64_t rate);
+
+/** A time over the rails as the topology tells them, at the rate that they give. */
+uint64_t r2_cost_paced_ns(const r2_cost_params_t *params, uint64_t ns);
 
 /**
  * No allreduce over the rails is faster: every host sends out its part once and takes the result in

@@ -123,7 +123,7 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
     forecast_p->ns[R2_FORECAST_DOUBLING] = r2_cost_steps_ns(&classes, &params, steps, bytes);
     forecast_p->ns[R2_FORECAST_EXCHANGE] =
         r2_cost_steps_ns(&classes, &params, 1, bytes * (uint64_t) (input->size - 1));
-    forecast_p->bound_ns = r2_cost_bound_ns(input->topology, bytes);
+    forecast_p->bound_ns = r2_cost_paced_ns(&params, r2_cost_bound_ns(input->topology, bytes));
     status = forecast_hosts(input->topology, &params, bytes, forecast_p);
     if (R2_OK == status) {
         status = forecast_exchanges(&classes, &params, bytes, forecast_p);

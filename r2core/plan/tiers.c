@@ -246,7 +246,7 @@ static uint64_t load_reduce_ns(const load_t *load, const r2_cost_params_t *param
     for (uint32_t k = 0; k < load->tiers->count; k++) {
         bytes += (uint64_t) (load->topology->rank_count - 1) * load->guest[k];
     }
-    return (uint64_t) ((r2_wide_t) bytes * 1000 / r2_max(params->reduce_mbytes_per_s, 1u));
+    return (uint64_t) ((r2_wide_t) bytes * 1000 / r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));
 }
 
 r2_status_t r2_tiers_cost_ns(const r2_tiers_t *tiers, const r2_topology_t *topology,
@@ -276,7 +276,7 @@ r2_status_t r2_tiers_cost_ns(const r2_tiers_t *tiers, const r2_topology_t *topol
             (uint64_t) ((r2_wide_t) load.longest_ns *
                         (R2_TIERS_GAPS_256TH + (uint64_t) topology->rank_count) / 256);
     }
-    *ns_p = r2_max(load.longest_ns, load_reduce_ns(&load, params));
+    *ns_p = r2_max(r2_cost_paced_ns(params, load.longest_ns), load_reduce_ns(&load, params));
     *ns_p = *ns_p >= R2_COST_NEVER - steps * params->alpha_ns ? R2_COST_NEVER
                                                               : *ns_p + steps * params->alpha_ns;
     free(memory);

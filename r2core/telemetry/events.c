@@ -23,6 +23,7 @@
 #include "base/util.h"
 #include "r2/version.h"
 #include "telemetry/event_line.h"
+#include "telemetry/path.h"
 
 struct r2_events {
     const r2_log_t *log;     /* borrowed: outlives the log */
@@ -215,50 +216,6 @@ void r2_events_flush(r2_events_t *events)
 
 /* ---- life */
 
-/* Replaces %h, %r, %p and %%. @return R2_ERR_PARAM: another letter, or the name is too long. */
-static r2_status_t r2_events_expand(const char *pattern, const char *host, uint32_t rank,
-                                    char *path_p, size_t path_bytes)
-{
-    FILE *path = fmemopen(path_p, path_bytes, "w");
-    r2_status_t status = R2_OK;
-    long used;
-
-    if (NULL == path) {
-        return R2_ERR_NO_MEMORY;
-    }
-    for (const char *next = pattern; '\0' != *next && R2_OK == status; ++next) {
-        if ('%' != *next) {
-            fputc(*next, path);
-            continue;
-        }
-        switch (*++next) {
-        case 'h':
-            fputs(host, path);
-            break;
-        case 'r':
-            fprintf(path, "%" PRIu32, rank);
-            break;
-        case 'p':
-            fprintf(path, "%ld", (long) getpid());
-            break;
-        case '%':
-            fputc('%', path);
-            break;
-        default:
-            status = R2_ERR_PARAM;
-            --next;
-            break;
-        }
-    }
-    fflush(path);
-    used = ftell(path);
-    if (0 != ferror(path) || used < 0 || (size_t) used >= path_bytes) {
-        status = R2_ERR_PARAM;
-    }
-    fclose(path);
-    return status;
-}
-
 /* @return the descriptor, or -1 with errno. Pipes are refused: who reads them could stop us. */
 static int r2_events_open(const char *path)
 {
@@ -332,13 +289,8 @@ r2_status_t r2_events_create(const char *pattern, const char *host, uint32_t ran
     if ('\0' == pattern[0]) {
         return R2_OK;
     }
-    status = r2_events_expand(pattern, host, rank, path, sizeof(path));
+    status = r2_path_expand("event_file", pattern, host, rank, path, sizeof(path), text_p, text_bytes);
     if (R2_OK != status) {
-        snprintf(text_p, text_bytes,
-                 "event_file = \"%s\" is no usable name: it may hold %%h (host), %%r (rank), %%p "
-                 "(process "
-                 "id) and %%%% (a percent sign)",
-                 pattern);
         return status;
     }
     events = r2_events_alloc(host, rank, log, clock);

@@ -152,3 +152,23 @@ bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes)
     }
     return true;
 }
+
+void job_check_basis(job_t *job)
+{
+    const r2_basis_t *first = NULL;
+
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        const r2_comm_t *comm = job->ranks[i].ctx->job;
+        const r2_basis_t *basis = NULL == comm ? NULL : r2_agree_basis(comm);
+
+        if (job->ranks[i].dead || 0 != job->ranks[i].errors || NULL == basis) {
+            continue;
+        }
+        first = NULL == first ? basis : first;
+        if (basis->map_digest != first->map_digest || basis->cost_version != first->cost_version) {
+            job_fail(job, "rank %u makes plans from something else than the first rank", i);
+        }
+        job->result->cost = basis->cost;
+        job->result->cost_version = basis->cost_version;
+    }
+}

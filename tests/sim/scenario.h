@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/cost_params.h"
 #include "r2/coll.h"
 #include "r2/params.h"
 #include "transport/fault.h"
@@ -164,6 +165,8 @@ typedef struct scenario_result {
     r2_status_t error;      /* of the first of them */
     char said[R2_ERROR_TEXT_BYTES]; /* to its user */
     r2_counters_t counters; /* sums over the ranks; maxima are maxima */
+    r2_cost_params_t cost;  /* that all ranks agree on at the end */
+    uint32_t cost_version;
     r2_sim_stats_t sim;
 } scenario_result_t;
 

@@ -85,6 +85,27 @@ static void plans_change_together_and_bits_stay(void **state)
     assert_int_equal(broken.counters.merges % 4, 0);
 }
 
+/* What rank 0 sees of its rails is what all ranks predict from, once predictions matter. */
+static void predictions_are_made_from_what_was_seen(void **state)
+{
+    static const char program[] = "coll allreduce f64 1 times=5; coll allreduce f64 600000 times=8;";
+    char source[512];
+    scenario_result_t result;
+    uint32_t told_mbytes_per_s = 12; /* 12.5, and whole numbers are published */
+
+    (void) state;
+    snprintf(source, sizeof(source), MACHINE "%s", program);
+    result = run(source);
+    assert_int_equal(result.cost_version, 0); /* on even rails nobody asks */
+    snprintf(source, sizeof(source), MACHINE "at 60ms down h1 rail2; %s", program);
+    result = run(source);
+    assert_in_range(result.cost_version, 1, 8);
+    assert_in_range(result.cost.alpha_ns, 50000, 80000); /* the wire has 50 to 70 us */
+    assert_in_range((uint64_t) result.cost.rate_ppm * told_mbytes_per_s, 12500000 * 80 / 100,
+                    12500000 * 101 / 100);
+    assert_in_range(result.counters.merges, 4, 4 * 4);
+}
+
 /* The parts of a series have one plan, whatever is agreed between them, and one outcome. */
 static void a_series_is_one_call(void **state)
 {
@@ -251,6 +272,7 @@ int main(void)
         cmocka_unit_test(silent_drops_are_known_by_all),
         cmocka_unit_test(notices_may_get_lost),
         cmocka_unit_test(plans_change_together_and_bits_stay),
+        cmocka_unit_test(predictions_are_made_from_what_was_seen),
         cmocka_unit_test(a_series_is_one_call),
         cmocka_unit_test(a_stopped_process_is_no_verdict),
         cmocka_unit_test(a_healthy_job_says_nothing),

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "ctx/cost.h"
+#include "plan/forecast.h"
 
 static char name[] = "/tmp/r2-cost-XXXXXX";
 static char text[256];
@@ -35,20 +36,21 @@ static void file_is_read(void **state)
     r2_cost_params_t cost;
 
     (void) state;
-    assert_int_equal(find("# of this cluster\n\nalpha_ns 4000 # of a step\n reduce_mbytes_per_s\t9000\n", &cost),
+    assert_int_equal(find("# of this cluster\n\nalpha_ns 4000 # of a step\nrate_ppm 900000\n reduce_mbytes_per_s\t9000\n", &cost),
                      R2_OK);
     assert_int_equal(cost.alpha_ns, 4000);
-    assert_int_equal(cost.reduce_mbytes_per_s, 9000);
+    assert_int_equal(cost.reduce_mbytes_per_s[R2_MEM_HOST], 9000);
+    assert_int_equal(cost.rate_ppm, 900000);
     assert_int_equal(find("alpha_ns 4294967295\n", &cost), R2_OK);
     assert_int_equal(cost.alpha_ns, UINT32_MAX);
-    assert_true(cost.reduce_mbytes_per_s > 0); /* measured */
+    assert_true(cost.reduce_mbytes_per_s[R2_MEM_HOST] > 0); /* measured */
 }
 
 static void wrong_lines_are_named(void **state)
 {
     static const char *const lines[] = {"alpha_ns",    "alpha_ns 0",   "alpha_ns -1",  "alpha_ns 4294967296",
                                         "alpha_ns 1x", "alpha_ns 1 2", "beta 1",       "99999999999999999999"};
-    r2_cost_params_t cost = {1, 2};
+    r2_cost_params_t cost = {1, 2, {3}};
 
     (void) state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
@@ -70,15 +72,44 @@ static void nothing_said_is_measured(void **state)
 
     (void) state;
     assert_int_equal(r2_cost_find("", r2_clock_system(), &cost, text, sizeof(text)), R2_OK);
-    assert_int_equal(cost.alpha_ns, 0);
-    assert_true(cost.reduce_mbytes_per_s > 0);
+    assert_int_equal(cost.alpha_ns, 0); /* in use */
+    assert_int_equal(cost.rate_ppm, 0);
+    assert_true(cost.reduce_mbytes_per_s[R2_MEM_HOST] > 0);
+}
+
+/* Rails that give half of what they tell take twice as long, whatever the schedule; steps and reductions do not. */
+static void rates_that_rails_give(void **state)
+{
+    const r2_cost_params_t told = {.alpha_ns = 1000, .rate_ppm = R2_PPM, .reduce_mbytes_per_s = {UINT32_MAX}};
+    r2_cost_params_t given = told;
+    r2_plan_input_t input = {.kind = R2_COLL_ALLREDUCE, .size = 4, .element_bytes = 4, .count = 1 << 22};
+    r2_topology_t topology;
+    r2_forecast_t fast, slow;
+    const uint64_t slack_ns = 1 << 17; /* steps and reductions */
+
+    (void) state;
+    assert_int_equal(r2_topology_init(&topology, 4, 4, 4, 1250), R2_OK);
+    r2_topology_set_capacity(&topology, 1, 2, 0);
+    given.rate_ppm = R2_PPM / 2;
+    input.topology = &topology;
+    input.cost = told;
+    assert_int_equal(r2_forecast_allreduce(&input, &fast), R2_OK);
+    input.cost = given;
+    assert_int_equal(r2_forecast_allreduce(&input, &slow), R2_OK);
+    assert_in_range(slow.bound_ns, 2 * fast.bound_ns, 2 * fast.bound_ns + 1);
+    for (r2_forecast_kind_t k = 0; k < R2_FORECAST_COUNT; k++) {
+        assert_in_range(slow.ns[k], 2 * fast.ns[k] - slack_ns, 2 * fast.ns[k]);
+    }
+    assert_int_equal(r2_cost_paced_ns(&given, R2_COST_NEVER), R2_COST_NEVER);
+    r2_topology_fini(&topology);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(file_is_read),
                                        cmocka_unit_test(wrong_lines_are_named),
-                                       cmocka_unit_test(nothing_said_is_measured)};
+                                       cmocka_unit_test(nothing_said_is_measured),
+                                       cmocka_unit_test(rates_that_rails_give)};
     int fd = mkstemp(name), failed;
 
     if (fd < 0) {

@@ -21,7 +21,7 @@
 #include "plan/order.h"
 
 /* No cost but that of the rails. */
-static const r2_cost_params_t wire_only = {.alpha_ns = 0, .reduce_mbytes_per_s = UINT32_MAX};
+static const r2_cost_params_t wire_only = {.alpha_ns = 0, .reduce_mbytes_per_s = {UINT32_MAX}};
 static const uint64_t vector_bytes = (uint64_t) 1 << 30;
 
 /** What a failed property was found on. */

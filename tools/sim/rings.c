@@ -235,7 +235,7 @@ static double fine_rates(const topo_t *topo, r2_topology_t *topology)
 static r2_status_t planned_rings_ns(const r2_topology_t *topology, const int32_t *order,
                                     uint64_t bytes, uint64_t *ns_p)
 {
-    const r2_cost_params_t params = {.alpha_ns = 0, .reduce_mbytes_per_s = UINT32_MAX};
+    const r2_cost_params_t params = {.alpha_ns = 0, .reduce_mbytes_per_s = {UINT32_MAX}};
     const uint64_t one_ns = r2_cost_ring_ns(topology, order, &params, bytes);
     uint64_t more_ns = R2_COST_NEVER;
     r2_tiers_t tiers = {.tier_of = NULL};

@@ -84,6 +84,20 @@ R2_EXPORT const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx);
  */
 R2_EXPORT void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes);
 
+/**
+ * What plans are made from now, as a topology file (docs/simulation.md).
+ * @param text_p owned by the caller.
+ * @return R2_OK, R2_ERR_AGAIN (the text is there, but this process knows more than all agree on), R2_ERR_NOT_FOUND
+ *         (there is no communicator of all processes), R2_ERR_NO_MEMORY.
+ */
+R2_EXPORT r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p);
+
+/**
+ * Waits for all processes of the job. For programs without MPI, whose launcher's fence this is: after
+ * r2_ctx_create(), and before r2_ctx_destroy(). @return R2_OK, R2_ERR_SYSTEM, R2_ERR_UNSUPPORTED (no launcher).
+ */
+R2_EXPORT r2_status_t r2_ctx_fence(r2_ctx_t *ctx);
+
 /** One line for the log at start: rails, speeds, how plans are made, version. */
 R2_EXPORT void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes);
 

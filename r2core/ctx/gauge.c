@@ -1,0 +1,171 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Gauge: latency and rate of the rails as the job's own traffic shows them to rank 0, for predictions.
+ */
+#include "r2_config.h"
+
+#include "ctx/gauge.h"
+
+#include "ctx/state.h"
+
+/*
+ * Nothing is sent for the sake of measuring. Round trips are those of acknowledgements, less the time that
+ * they were held; short packets on idle rails come with the first calls of every job. A rate is what left by
+ * a rail in a window in which chunks waited. The first window also empties what queues and shapers take at
+ * once, so a rate counts when two windows in a row have reached it.
+ */
+#define R2_GAUGE_WINDOW_NS (50 * R2_NS_PER_MS)
+/* A window that took so many times longer had idle time in it. */
+#define R2_GAUGE_SPAN 4u
+/*
+ * Before that many, a rail has not found its pace. What a rail carried is no more than what it can carry (with
+ * equal shares a healthy host waits for a degraded one), so rates may grow later; each change waits twice as
+ * long as the one before, which bounds the merges they cause.
+ */
+#define R2_GAUGE_WINDOWS 4u
+#define R2_GAUGE_VERSIONS 16u
+/* Smaller changes, as a fraction, are no news: plans that were worked out stay valid. */
+#define R2_GAUGE_NOTABLE 8u
+
+static bool r2_gauge_leads(const r2_ctx_t *ctx)
+{
+    return 0 == ctx->net.rank && NULL != ctx->health && NULL != ctx->job;
+}
+
+/* Ranks of our host share its rails, and a collective loads them alike. */
+static uint32_t r2_gauge_sharers(const r2_ctx_t *ctx)
+{
+    const r2_hosts_t *hosts = ctx->health->hosts;
+    uint32_t count = 0;
+
+    for (uint32_t rank = 0; rank < hosts->rank_count; ++rank) {
+        count += hosts->host_of[rank] == hosts->host_of[ctx->net.rank];
+    }
+    return count;
+}
+
+void r2_gauge_loaded(r2_ctx_t *ctx, uint32_t rail)
+{
+    r2_gauge_rail_t *gauge = &ctx->gauge.rails[rail];
+    const uint64_t now_ns = ctx->net.now_ns, bytes = ctx->net.rails[rail].tx_bytes;
+    const uint64_t span_ns = now_ns - gauge->from_ns;
+    uint64_t bytes_per_s;
+
+    if (!r2_gauge_leads(ctx) || (0 != gauge->from_ns && span_ns < R2_GAUGE_WINDOW_NS)) {
+        return;
+    }
+    if (0 != gauge->from_ns && span_ns < R2_GAUGE_SPAN * R2_GAUGE_WINDOW_NS) {
+        bytes_per_s = (bytes - gauge->from_bytes) * r2_gauge_sharers(ctx) * R2_NS_PER_S / span_ns;
+        gauge->best_bytes_per_s =
+            r2_max(gauge->best_bytes_per_s, r2_min(bytes_per_s, gauge->before_bytes_per_s));
+        gauge->before_bytes_per_s = bytes_per_s;
+        ++gauge->windows;
+    } else {
+        gauge->before_bytes_per_s = 0;
+    }
+    gauge->from_ns = now_ns;
+    gauge->from_bytes = bytes;
+    r2_gauge_look(ctx);
+}
+
+/* Of an even number the lower one. 0: there are none. */
+static uint64_t r2_gauge_median(uint64_t *values, uint32_t count)
+{
+    for (uint32_t i = 1; i < count; ++i) {
+        for (uint32_t at = i; at > 0 && values[at - 1] > values[at]; --at) {
+            const uint64_t higher = values[at - 1];
+
+            values[at - 1] = values[at];
+            values[at] = higher;
+        }
+    }
+    return 0 == count ? 0 : values[(count - 1) / 2];
+}
+
+/* The least of all rails: the others may have carried long packets only, whose time is not alpha. */
+static uint32_t r2_gauge_alpha_ns(r2_ctx_t *ctx)
+{
+    uint64_t *least_ns = &ctx->gauge.round_trip_ns;
+
+    for (uint32_t rail = 0; rail < ctx->net.rail_count; ++rail) {
+        const uint64_t now_ns = r2_net_round_trip_ns(&ctx->net, rail);
+
+        if (0 != now_ns && (0 == *least_ns || now_ns < *least_ns)) {
+            *least_ns = now_ns;
+        }
+    }
+    return (uint32_t) r2_min(*least_ns / 2, (uint64_t) UINT32_MAX);
+}
+
+/* What rails give of what plans take them for: the median, since single ones are the health map's matter. */
+static uint32_t r2_gauge_rate_ppm(const r2_ctx_t *ctx)
+{
+    const r2_comm_t *job = ctx->job;
+    const r2_topology_t *told = &job->agree->basis.topology;
+    const uint32_t *told_mbytes_per_s =
+        &told->rate_mbytes_per_s[told->host_of[job->rank] * told->rail_count];
+    uint64_t parts[R2_RAILS_MAX];
+    uint32_t count = 0;
+
+    for (uint32_t rail = 0; rail < ctx->net.rail_count; ++rail) {
+        const r2_gauge_rail_t *gauge = &ctx->gauge.rails[rail];
+
+        if (gauge->windows >= R2_GAUGE_WINDOWS << ctx->gauge.rate_changes && 0 != gauge->best_bytes_per_s &&
+            0 != told_mbytes_per_s[rail]) {
+            parts[count++] = r2_max(gauge->best_bytes_per_s / told_mbytes_per_s[rail], (uint64_t) 1);
+        }
+    }
+    return (uint32_t) r2_min(r2_gauge_median(parts, count), (uint64_t) UINT32_MAX);
+}
+
+static bool r2_gauge_differs(uint32_t seen, uint32_t known)
+{
+    const uint32_t by = seen > known ? seen - known : known - seen;
+
+    return 0 != seen && (uint64_t) by * R2_GAUGE_NOTABLE > known;
+}
+
+void r2_gauge_look(r2_ctx_t *ctx)
+{
+    r2_gauge_t *gauge = &ctx->gauge;
+    const r2_cost_params_t *given = &ctx->parts.cost; /* by a file: not measured */
+    uint32_t alpha_ns, rate_ppm;
+
+    if (!r2_gauge_leads(ctx) || R2_GAUGE_VERSIONS == gauge->version) {
+        return;
+    }
+    alpha_ns = 0 != given->alpha_ns ? given->alpha_ns : r2_gauge_alpha_ns(ctx);
+    rate_ppm = 0 != given->rate_ppm ? given->rate_ppm : r2_gauge_rate_ppm(ctx);
+    if (0 == gauge->version) {
+        gauge->cost = *given;
+    }
+    if (r2_gauge_differs(alpha_ns, gauge->cost.alpha_ns) ||
+        r2_gauge_differs(rate_ppm, gauge->cost.rate_ppm)) {
+        gauge->rate_changes += r2_gauge_differs(rate_ppm, gauge->cost.rate_ppm);
+        gauge->cost.alpha_ns = 0 != alpha_ns ? alpha_ns : gauge->cost.alpha_ns;
+        gauge->cost.rate_ppm = 0 != rate_ppm ? rate_ppm : gauge->cost.rate_ppm;
+        ++gauge->version;
+        r2_debug(&ctx->log, "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
+                 gauge->cost.alpha_ns, gauge->cost.rate_ppm);
+        r2_record_plan(ctx);
+    }
+}
+
+void r2_gauge_heard(r2_ctx_t *ctx, uint32_t version, const r2_cost_params_t *cost)
+{
+    if (version > ctx->gauge.version) {
+        ctx->gauge.version = version;
+        ctx->gauge.cost = *cost;
+    }
+}
+
+bool r2_gauge_wanted(const r2_ctx_t *ctx, const r2_basis_t *basis)
+{
+    const r2_cost_params_t *known = &ctx->gauge.cost, *used = &basis->cost;
+
+    return !basis->even && ctx->gauge.version > basis->cost_version &&
+           ((0 == used->alpha_ns && 0 != known->alpha_ns) ||
+            r2_gauge_differs(known->rate_ppm, used->rate_ppm));
+}

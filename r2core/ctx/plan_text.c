@@ -1,0 +1,126 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What plans of the job are made from, as a topology file: what r2_info --plan shows of a running job.
+ */
+#include "r2_config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "ctx/state.h"
+
+static void r2_plan_text_head(const r2_ctx_t *ctx, const r2_topology_t *topology, FILE *out)
+{
+    time_t now = time(NULL);
+    char when[32] = "";
+    struct tm utc;
+
+    if (NULL != gmtime_r(&now, &utc)) {
+        strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    }
+    fprintf(out,
+            "# r2 %s, rank %u on %s, %s: what all ranks make plans from. Show it with r2_info --plan FILE\n"
+            "hosts %u\nrails %u\nranks %d\nrate %u\n%s",
+            R2_VERSION, ctx->net.rank, ctx->parts.host_name, when, topology->host_count,
+            topology->rail_count, topology->rank_count, r2_max(topology->rate_mbytes_per_s[0], 1u),
+            topology->any_pairing ? "any-pairing\n" : "");
+}
+
+/* Rank 0 knows best: on even rails nobody else needs to know. */
+static void r2_plan_text_cost(const r2_ctx_t *ctx, const r2_basis_t *basis, FILE *out)
+{
+    const r2_cost_params_t *cost = 0 == ctx->gauge.version ? &basis->cost : &ctx->gauge.cost;
+
+    if (0 != cost->alpha_ns) {
+        fprintf(out, "latency %uns\n", cost->alpha_ns);
+    }
+    if (0 != cost->rate_ppm) {
+        fprintf(out, "pace %u.%04u%%\n", cost->rate_ppm / 10000, cost->rate_ppm % 10000);
+    }
+    if (0 != cost->reduce_mbytes_per_s[R2_MEM_HOST]) {
+        fprintf(out, "reduce %u\n", cost->reduce_mbytes_per_s[R2_MEM_HOST]);
+    }
+}
+
+static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, const r2_host_t *is, FILE *out)
+{
+    for (uint32_t rail = 0; rail < topology->rail_count; ++rail) {
+        const uint32_t at = host * topology->rail_count + rail;
+        const uint32_t rate = topology->rate_mbytes_per_s[at];
+
+        if (rail >= is->rail_count) {
+            fprintf(out, "fail h%u rail%u # %s has no such rail\n", host, rail, is->name);
+            continue;
+        }
+        if (rate != topology->rate_mbytes_per_s[0]) {
+            fprintf(out, "rate-of h%u rail%u %u\n", host, rail, r2_max(rate, 1u));
+        }
+        if (R2_CAPACITY_FULL != topology->capacity[at]) {
+            fprintf(out, "capacity h%u rail%u %u # %s of %s\n", host, rail, topology->capacity[at],
+                    is->rail_name[rail], is->name);
+        }
+    }
+}
+
+static void r2_plan_text_print(const r2_ctx_t *ctx, FILE *out)
+{
+    const r2_agree_t *agree = ctx->job->agree;
+    const r2_topology_t *topology = &agree->basis.topology;
+
+    r2_plan_text_head(ctx, topology, out);
+    r2_plan_text_cost(ctx, &agree->basis, out);
+    for (uint32_t host = 0; host < topology->host_count; ++host) {
+        const r2_host_t *is = &ctx->health->hosts->hosts[agree->map_host[host]];
+
+        fprintf(out, "name h%u %s\n", host, is->name);
+        r2_plan_text_rails(topology, host, is, out);
+    }
+    for (uint32_t i = 0; i < topology->cut_count; ++i) {
+        const r2_topology_cut_t *cut = &topology->cuts[i];
+
+        fprintf(out, "cut h%u h%u rail%u\n", cut->host_a, cut->host_b, cut->rail);
+    }
+    for (int32_t rank = 0; rank < topology->rank_count; ++rank) {
+        if (topology->rank_count != (int32_t) topology->host_count ||
+            topology->host_of[rank] != (uint32_t) rank) {
+            fprintf(out, "host-of %d h%u\n", rank, topology->host_of[rank]);
+        }
+    }
+}
+
+char *r2_plan_text(const r2_ctx_t *ctx)
+{
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (NULL == out) {
+        return NULL;
+    }
+    r2_plan_text_print(ctx, out);
+    if (0 != fclose(out)) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}
+
+r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
+{
+    r2_status_t status = R2_ERR_NOT_FOUND;
+
+    r2_ctx_enter(ctx);
+    if (NULL != ctx->job) {
+        *text_p = r2_plan_text(ctx);
+        status = NULL == *text_p ? R2_ERR_NO_MEMORY : R2_OK;
+        if (R2_OK == status && r2_agree_is_dirty(ctx->job)) {
+            status = R2_ERR_AGAIN;
+        }
+    }
+    r2_ctx_leave(ctx);
+    return status;
+}
