@@ -7,10 +7,13 @@ bin_PROGRAMS += tools/r2_info
 tools_r2_info_SOURCES = \
     tools/info/collect.c \
     tools/info/info.h \
+    tools/info/job.c \
+    tools/info/job.h \
     tools/info/json.c \
     tools/info/params_md.c \
     tools/info/plan.c \
     tools/info/plan.h \
+    tools/info/plan_show.c \
     tools/info/problems.c \
     tools/info/text.c \
     tools/r2_info.c

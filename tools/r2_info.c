@@ -13,21 +13,27 @@
 
 #include "info/info.h"
 #include "info/plan.h"
+#include "r2/coll.h"
 
 static const char info_usage[] =
     "usage: r2_info [--json | --params-md]\n"
-    "       r2_info --plan [FILE] [--hosts N] [--bytes SIZE] [--draw FILE.svg] [--json]\n"
+    "       r2_info --plan [FILE | --hosts N] [--bytes SIZE] [--algorithm NAME]\n"
+    "               [--draw FILE.svg] [--json]\n"
+    "       mpirun -n HOSTS --map-by node r2_info --plan --job [--bytes SIZE] [...]\n"
     "\n"
     "Shows what r2 would use on this host: versions, rails with speed and distance, the failover\n"
     "chain, parameters in force, and what is wrong with the installation, with remedies.\n"
     "\n"
     "  --json        the same as JSON\n"
     "  --params-md   the parameter reference in Markdown (docs/parameters.md)\n"
-    "  --plan [FILE] instead: the allreduce that r2 plans on a topology (docs/simulation.md; - is\n"
-    "                standard input), or without a file on hosts like this one, with predicted "
-    "times\n"
-    "  --hosts N     number of hosts like this one, 2 to 4096 (default 4)\n"
+    "  --plan        instead: the allreduce that r2 plans, with predicted times, on one of these:\n"
+    "    FILE        a topology (docs/simulation.md; - is standard input), or what a running job\n"
+    "                plans from: the file that its parameter coll_r2_plan_file names\n"
+    "    --job       the hosts that mpirun starts this program on, as their rails are now: looked\n"
+    "                at for some four seconds, with a load\n"
+    "    --hosts N   that many hosts like this one, 2 to 4096 (default 4)\n"
     "  --bytes SIZE  of the vector, like 64M (default 16M)\n"
+    "  --algorithm NAME  not what the planner chooses, but this one\n"
     "  --draw FILE   also draws the planned schedule as SVG: hosts x time, rails coloured\n"
     "  --version     the version of r2\n"
     "  --help        this text\n"
@@ -45,9 +51,25 @@ enum {
     INFO_SHOW_ERROR,
     /* options that go with INFO_SHOW_PLAN */
     INFO_PLAN_HOSTS,
+    INFO_PLAN_JOB,
     INFO_PLAN_BYTES,
+    INFO_PLAN_ALGORITHM,
     INFO_PLAN_DRAW
 };
+
+static bool info_knows_algorithm(const char *name)
+{
+    r2_params_t params;
+    char text[512];
+
+    r2_params_init(&params);
+    params.allreduce_algorithm = name;
+    if (R2_OK == r2_coll_params_check(&params, text, sizeof(text))) {
+        return true;
+    }
+    fprintf(stderr, "r2_info: --algorithm %s: %s\n", name, text);
+    return false;
+}
 
 /** Value of an option of --plan. @return false: it makes no sense. */
 static bool info_parse_plan(info_plan_ask_t *plan, int option, const char *value)
@@ -61,8 +83,14 @@ static bool info_parse_plan(info_plan_ask_t *plan, int option, const char *value
         plan->hosts = (uint32_t) hosts;
         return value[0] >= '0' && value[0] <= '9' && '\0' == *end && hosts >= 2 &&
                hosts <= TOPO_HOSTS_MAX;
+    case INFO_PLAN_JOB:
+        plan->job = true;
+        return true;
     case INFO_PLAN_BYTES:
         return topo_parse_size(value, &plan->bytes) && plan->bytes > 0;
+    case INFO_PLAN_ALGORITHM:
+        plan->algorithm = value;
+        return info_knows_algorithm(value) && '\0' != value[0];
     default:
         plan->draw = value;
         return true;
@@ -76,7 +104,10 @@ static int info_parse(int argc, char **argv, info_plan_ask_t *plan)
                                             {"params-md", no_argument, NULL, INFO_SHOW_PARAMS_MD},
                                             {"plan", optional_argument, NULL, INFO_SHOW_PLAN},
                                             {"hosts", required_argument, NULL, INFO_PLAN_HOSTS},
+                                            {"job", no_argument, NULL, INFO_PLAN_JOB},
                                             {"bytes", required_argument, NULL, INFO_PLAN_BYTES},
+                                            {"algorithm", required_argument, NULL,
+                                             INFO_PLAN_ALGORITHM},
                                             {"draw", required_argument, NULL, INFO_PLAN_DRAW},
                                             {"version", no_argument, NULL, INFO_SHOW_VERSION},
                                             {"help", no_argument, NULL, INFO_SHOW_HELP},
@@ -103,7 +134,10 @@ static int info_parse(int argc, char **argv, info_plan_ask_t *plan)
         if (NULL == plan->file && optind < argc) {
             plan->file = argv[optind++];
         }
-        return optind == argc ? show : INFO_SHOW_ERROR;
+        /* one source */
+        return optind == argc && (NULL != plan->file) + (0 != plan->hosts) + plan->job <= 1
+                   ? show
+                   : INFO_SHOW_ERROR;
     }
     if (planned || optind != argc || (plan->json && INFO_SHOW_TEXT != show)) {
         return INFO_SHOW_ERROR;
@@ -131,7 +165,7 @@ static int info_show(bool json)
 
 int main(int argc, char **argv)
 {
-    info_plan_ask_t plan = {.hosts = 4, .bytes = 16u << 20};
+    info_plan_ask_t plan = {.bytes = 16u << 20};
 
     switch (info_parse(argc, argv, &plan)) {
     case INFO_SHOW_TEXT:

@@ -296,11 +296,17 @@ static bool sim_topology(const sim_options_t *options, topo_t *topo_p)
     char error[512];
 
     if (NULL != options->topology) {
-        if (R2_OK == topo_load(options->topology, topo_p, error, sizeof(error))) {
-            return true;
+        if (R2_OK != topo_load(options->topology, topo_p, error, sizeof(error))) {
+            fprintf(stderr, "r2_sim: %s\n", error);
+            return false;
         }
-        fprintf(stderr, "r2_sim: %s\n", error);
-        return false;
+        if (!topo_is_rank_per_host(topo_p)) {
+            fprintf(stderr, "r2_sim: %s: only one rank on each host can be simulated\n",
+                    options->topology);
+            topo_fini(topo_p);
+            return false;
+        }
+        return true;
     }
     if (R2_OK !=
         topo_init(topo_p, (uint32_t) options->hosts, (uint32_t) options->rails, options->rate)) {

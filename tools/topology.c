@@ -17,7 +17,7 @@ r2_status_t topo_init(topo_t *topo_p, uint32_t host_count, uint32_t rail_count, 
 {
     const size_t nics = (size_t) host_count * rail_count;
 
-    *topo_p = (topo_t){.host_count = host_count, .rail_count = rail_count};
+    *topo_p = (topo_t){.host_count = host_count, .rail_count = rail_count, .pace = 1};
     if (host_count < 1 || host_count > TOPO_HOSTS_MAX || rail_count < 1 ||
         rail_count > TOPO_RAILS_MAX || !(rate > 0)) {
         return R2_ERR_PARAM;
@@ -41,6 +41,7 @@ void topo_fini(topo_t *topo)
     free(topo->rate);
     free(topo->left);
     free(topo->cuts);
+    free(topo->names);
     free(topo->host_of);
     *topo = (topo_t){.host_count = 0};
 }
@@ -112,11 +113,32 @@ r2_status_t topo_cut(topo_t *topo, topo_cut_t cut)
     return R2_OK;
 }
 
+r2_status_t topo_name(topo_t *topo, uint32_t host, const char *name)
+{
+    if (NULL == topo->names) {
+        topo->names = calloc(topo->host_count, sizeof(*topo->names));
+    }
+    if (NULL == topo->names) {
+        return R2_ERR_NO_MEMORY;
+    }
+    snprintf(topo->names[host], sizeof(topo->names[host]), "%s", name);
+    return R2_OK;
+}
+
+void topo_name_text(const topo_t *topo, uint32_t host, char *text_p)
+{
+    if (NULL != topo->names && '\0' != topo->names[host][0]) {
+        memcpy(text_p, topo->names[host], sizeof(topo->names[host]));
+    } else {
+        snprintf(text_p, TOPO_NAME_BYTES, "h%u", (unsigned) host);
+    }
+}
+
 double topo_rail(const topo_t *topo, uint32_t host, uint32_t rail)
 {
     const size_t at = (size_t) host * topo->rail_count + rail;
 
-    return topo->rate[at] * topo->left[at];
+    return topo->rate[at] * topo->left[at] * topo->pace;
 }
 
 double topo_host(const topo_t *topo, uint32_t host)

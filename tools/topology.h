@@ -16,6 +16,7 @@
 #define TOPO_HOSTS_MAX 4096u
 #define TOPO_RAILS_MAX 64u
 #define TOPO_RANKS_MAX (1u << 20)
+#define TOPO_NAME_BYTES 64u
 
 /** A rail that works at two hosts but not between them. */
 typedef struct topo_cut {
@@ -33,6 +34,9 @@ typedef struct topo {
     uint32_t cut_count;
     uint32_t *host_of; /* owned; [rank] */
     uint32_t rank_count;
+    double pace; /* what rails give, as a fraction of their rates: 1, or measured */
+    double reduce_rate; /* bytes/s of one rank; 0: not known */
+    char (*names)[TOPO_NAME_BYTES]; /* owned; [host]; NULL: hosts have none */
 } topo_t;
 
 /**
@@ -59,6 +63,11 @@ void topo_heal(topo_t *topo);
 r2_status_t topo_cut(topo_t *topo, topo_cut_t cut);
 bool topo_is_cut(const topo_t *topo, uint32_t host_a, uint32_t host_b, uint32_t rail);
 
+/** Names a host; cut to TOPO_NAME_BYTES. @return R2_OK or R2_ERR_NO_MEMORY. */
+r2_status_t topo_name(topo_t *topo, uint32_t host, const char *name);
+/** "node17", or "h3" of a host without a name. @param text_p TOPO_NAME_BYTES. */
+void topo_name_text(const topo_t *topo, uint32_t host, char *text_p);
+
 /** Bytes/s of one NIC, of all NICs of a host, and between two hosts (both ends, less cuts). */
 double topo_rail(const topo_t *topo, uint32_t host, uint32_t rail);
 double topo_host(const topo_t *topo, uint32_t host);
@@ -76,7 +85,7 @@ uint32_t topo_failures(const topo_t *topo);
 r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
                       size_t error_bytes);
 
-/** topo_read() of a file, "-" for standard input; one rank on each host is all that is accepted. */
+/** topo_read() of a file, "-" for standard input. */
 r2_status_t topo_load(const char *path, topo_t *topo_p, char *error_p, size_t error_bytes);
 
 /**

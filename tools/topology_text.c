@@ -29,6 +29,7 @@ typedef struct topo_reader {
     uint64_t hosts, rails, ranks; /* 0: not said yet */
     double rate;                  /* 0: not said yet */
     double latency_s;
+    double pace, reduce_rate; /* 0: not said */
     bool flat;
     char *error; /* borrowed */
     size_t error_bytes;
@@ -221,6 +222,21 @@ static r2_status_t read_latency(topo_reader_t *reader, char **words)
                : topo_fail(reader, "\"%s\" is no time like 5us", words[1]);
 }
 
+static r2_status_t read_pace(topo_reader_t *reader, char **words)
+{
+    return parse_unit(words[1], percent_units, r2_array_count(percent_units), &reader->pace) &&
+                   reader->pace > 0
+               ? R2_OK
+               : topo_fail(reader, "\"%s\" is no part of the rates above 0%%", words[1]);
+}
+
+static r2_status_t read_reduce(topo_reader_t *reader, char **words)
+{
+    return topo_parse_rate(words[1], &reader->reduce_rate) && reader->reduce_rate > 0
+               ? R2_OK
+               : topo_fail(reader, "\"%s\" is no rate like 8000 or 8G", words[1]);
+}
+
 static r2_status_t read_host(const topo_reader_t *reader, const char *word, uint32_t *host_p)
 {
     return parse_index(word, "h", reader->hosts, host_p)
@@ -352,6 +368,15 @@ static r2_status_t reader_check(const topo_reader_t *reader)
     return R2_OK;
 }
 
+static r2_status_t read_name(topo_reader_t *reader, char **words)
+{
+    r2_status_t status = reader_make(reader);
+    uint32_t host = 0;
+
+    status = R2_OK == status ? read_host(reader, words[1], &host) : status;
+    return R2_OK == status ? topo_name(reader->topo, host, words[2]) : status;
+}
+
 typedef struct topo_statement {
     const char *word;
     size_t words; /* with the keyword */
@@ -367,6 +392,9 @@ static const topo_statement_t statements[] = {
     {"any-pairing", 1, "any-pairing", read_any_pairing},
     {"ranks", 2, "ranks N", read_ranks},
     {"latency", 2, "latency TIME", read_latency},
+    {"pace", 2, "pace PERCENT%", read_pace},
+    {"reduce", 2, "reduce RATE", read_reduce},
+    {"name", 3, "name HOST NAME", read_name},
     {"host-of", 3, "host-of RANK HOST", read_host_of},
     {"rate-of", 4, "rate-of HOST RAIL RATE", read_rate_of},
     {"fail", 3, "fail HOST RAIL", read_fail},
@@ -429,6 +457,8 @@ r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
     }
     topo_p->flat = reader.flat;
     topo_p->latency_s = reader.latency_s;
+    topo_p->pace = reader.pace > 0 ? reader.pace : 1;
+    topo_p->reduce_rate = reader.reduce_rate;
     return R2_OK;
 }
 
@@ -444,11 +474,6 @@ r2_status_t topo_load(const char *path, topo_t *topo_p, char *error_p, size_t er
     status = topo_read(in, path, topo_p, error_p, error_bytes);
     if (stdin != in) {
         fclose(in);
-    }
-    if (R2_OK == status && !topo_is_rank_per_host(topo_p)) {
-        snprintf(error_p, error_bytes, "%s: only one rank on each host can be simulated", path);
-        topo_fini(topo_p);
-        status = R2_ERR_PARAM;
     }
     return status;
 }

@@ -10,47 +10,22 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
-#include "plan/forecast.h"
+#include "job.h"
 #include "plan/order.h"
 #include "r2/nic.h"
 #include "r2/params.h"
 #include "sim/draw.h"
 #include "sim/predict.h"
-#include "sim/real.h"
 
-/* Sizes whose choices are listed, bytes. */
-#define PLAN_SIZE_FIRST ((uint64_t) 1024)
-#define PLAN_SIZE_LAST  ((uint64_t) 1 << 30)
-#define PLAN_SIZES_MAX  21u
-#define PLAN_TEXT_BYTES 160u
+#define PLAN_TEXT_OF_(token) #token
+#define PLAN_TEXT_OF(token)  PLAN_TEXT_OF_(token)
 
-/** From this size on the planner chooses this. */
-typedef struct plan_range {
-    uint64_t from_bytes;
-    char choice[PLAN_TEXT_BYTES];
-} plan_range_t;
-
-/** All that is shown. */
-typedef struct info_plan_result {
-    const info_plan_ask_t *ask; /* borrowed */
-    topo_t topo;
-    real_t real; /* the chosen schedule */
-    r2_forecast_t forecast;
-    char choice[PLAN_TEXT_BYTES];
-    flow_result_t flow; /* of the chosen schedule */
-    r2_status_t flow_status;
-    double bound_s;
-    double *shares; /* owned; [host], the planner's */
-    int32_t *order; /* owned; [host], the planner's */
-    plan_range_t ranges[PLAN_SIZES_MAX];
-    size_t range_count;
-} info_plan_result_t;
+/* Hosts like this one, if nothing is said. */
+#define PLAN_HOSTS 4u
 
 r2_status_t info_plan_here(uint32_t hosts, topo_t *topo_p, char *error_p, size_t error_bytes)
 {
@@ -84,9 +59,11 @@ static r2_status_t plan_ranges(info_plan_result_t *result)
     r2_status_t status = R2_OK;
 
     for (uint64_t bytes = PLAN_SIZE_FIRST; R2_OK == status && bytes <= PLAN_SIZE_LAST; bytes *= 2) {
-        r2_plan_input_t input = real_input(&result->real.topology, R2_COLL_ALLREDUCE, bytes, NULL);
+        r2_plan_input_t input = real_input(&result->real.topology, R2_COLL_ALLREDUCE, bytes,
+                                           result->ask->algorithm);
         plan_range_t *range = &result->ranges[result->range_count];
 
+        input.cost = result->real.input.cost;
         status = r2_plan_describe(&input, range->choice, sizeof(range->choice));
         range->from_bytes = bytes;
         if (0 == result->range_count ||
@@ -121,12 +98,47 @@ static r2_status_t plan_shares(info_plan_result_t *result)
     return status;
 }
 
+/** Hosts in the order of the ring of ranks, which goes by host. */
+static r2_status_t plan_order(info_plan_result_t *result)
+{
+    const topo_t *topo = &result->topo;
+    int32_t *ring = malloc(topo->rank_count * sizeof(*ring));
+    r2_status_t status =
+        NULL == ring ? R2_ERR_NO_MEMORY
+                     : r2_order_ring(&result->real.topology, (int32_t) topo->rank_count, ring);
+    uint32_t count = 0;
+
+    for (uint32_t r = 0; R2_OK == status && r < topo->rank_count; r++) {
+        const uint32_t host = topo->host_of[ring[r]];
+
+        result->ranks[host]++;
+        if (1 == result->ranks[host]) {
+            result->order[count++] = host;
+        }
+    }
+    free(ring);
+    return status;
+}
+
+/** Schedules are built only to be simulated. */
+static r2_status_t plan_schedules(info_plan_result_t *result)
+{
+    const topo_t *topo = &result->topo;
+    const uint64_t bytes = result->ask->bytes;
+
+    result->flow_status = R2_ERR_UNSUPPORTED;
+    if (!topo_is_rank_per_host(topo)) {
+        return real_init(&result->real, topo, R2_COLL_ALLREDUCE, bytes,
+                         result->ask->algorithm);
+    }
+    return real_build(&result->real, topo, R2_COLL_ALLREDUCE, bytes, result->ask->algorithm);
+}
+
 static r2_status_t plan_make(info_plan_result_t *result)
 {
     const topo_t *topo = &result->topo;
     const predict_case_t ask = {.topo = topo, .bytes = (double) result->ask->bytes};
-    r2_status_t status =
-        real_build(&result->real, topo, R2_COLL_ALLREDUCE, result->ask->bytes, NULL);
+    r2_status_t status = plan_schedules(result);
 
     if (R2_OK != status) {
         return status;
@@ -134,12 +146,13 @@ static r2_status_t plan_make(info_plan_result_t *result)
     result->real.input.topology = &result->real.topology;
     result->shares = malloc(topo->host_count * sizeof(*result->shares));
     result->order = malloc(topo->host_count * sizeof(*result->order));
-    if (NULL == result->shares || NULL == result->order) {
+    result->ranks = calloc(topo->host_count, sizeof(*result->ranks));
+    if (NULL == result->shares || NULL == result->order || NULL == result->ranks) {
         return R2_ERR_NO_MEMORY;
     }
     result->bound_s = predict_bound(&ask);
     result->flow_status = real_run(&result->real, topo, NULL, NULL, &result->flow);
-    status = r2_order_ring(&result->real.topology, (int32_t) topo->host_count, result->order);
+    status = plan_order(result);
     status = R2_OK == status ? plan_shares(result) : status;
     status =
         R2_OK != status ? status : r2_forecast_allreduce(&result->real.input, &result->forecast);
@@ -155,146 +168,27 @@ static void plan_free(info_plan_result_t *result)
     topo_fini(&result->topo);
     free(result->shares);
     free(result->order);
-}
-
-/* ---- text */
-
-static void plan_text_candidates(const info_plan_result_t *result, FILE *out)
-{
-    const double bound_ms = result->bound_s * 1e3;
-    size_t count;
-    const predict_algorithm_t *all = predict_table(&count);
-    const predict_case_t ask = {.topo = &result->topo, .bytes = (double) result->ask->bytes};
-
-    fprintf(out, "\nCandidates of the planner\n  %-20s %12s %12s\n", "name", "predicted ms",
-            "over bound");
-    for (r2_forecast_kind_t k = 0; k < R2_FORECAST_COUNT; k++) {
-        const uint64_t ns = result->forecast.ns[k];
-
-        if (R2_COST_NEVER == ns) {
-            fprintf(out, "  %-20s %12s\n", r2_forecast_name(k), "never");
-        } else {
-            fprintf(out, "  %-20s %12.4f %12.3f\n", r2_forecast_name(k), (double) ns / 1e6,
-                    (double) ns / 1e6 / bound_ms);
-        }
-    }
-    fprintf(out, "\nModels, without latency\n  %-20s %12s %12s\n", "name", "predicted ms",
-            "over bound");
-    for (size_t a = 0; a < count; a++) {
-        double seconds;
-
-        if (R2_OK == all[a].predict(&ask, &seconds) && isfinite(seconds)) {
-            fprintf(out, "  %-20s %12.4f %12.3f\n", all[a].name, seconds * 1e3,
-                    seconds / result->bound_s);
-        } else {
-            fprintf(out, "  %-20s %12s\n", all[a].name, "never");
-        }
-    }
-}
-
-static int plan_text(const info_plan_result_t *result, FILE *out)
-{
-    const topo_t *topo = &result->topo;
-
-    fprintf(out,
-            "Allreduce of %" PRIu64 " bytes, %" PRIu32 " hosts x %" PRIu32
-            " rails, %s network, %" PRIu32 " failures\n  least time %.4f ms\n",
-            result->ask->bytes, topo->host_count, topo->rail_count, topo->flat ? "flat" : "aligned",
-            topo_failures(topo), result->bound_s * 1e3);
-    plan_text_candidates(result, out);
-    fprintf(out, "\nChoice\n  %s", result->choice);
-    if (R2_OK == result->flow_status) {
-        fprintf(out, ", simulated row by row %.4f ms, over bound %.3f", result->flow.seconds * 1e3,
-                result->flow.seconds / result->bound_s);
-    } else {
-        fprintf(out, ", cannot be simulated: %s", r2_status_string(result->flow_status));
-    }
-    fprintf(out, "\n\nChoice by size, bytes from\n");
-    for (size_t r = 0; r < result->range_count; r++) {
-        fprintf(out, "  %10" PRIu64 "  %s\n", 0 == r ? 0 : result->ranges[r].from_bytes,
-                result->ranges[r].choice);
-    }
-    fprintf(out, "\nShares of a weighted exchange\n ");
-    for (uint32_t h = 0; h < topo->host_count; h++) {
-        fprintf(out, " h%" PRIu32 " %.4f", h, result->shares[h]);
-    }
-    fprintf(out, "\n\nHost order of a ring\n ");
-    for (uint32_t h = 0; h < topo->host_count; h++) {
-        fprintf(out, " h%" PRId32, result->order[h]);
-    }
-    fprintf(out, "\n");
-    return 0 == fflush(out) && !ferror(out) ? 0 : -1;
-}
-
-/* ---- JSON */
-
-static json_t *json_seconds(double seconds)
-{
-    return isfinite(seconds) ? json_real(seconds) : json_null();
-}
-
-static void json_candidates(const info_plan_result_t *result, json_t *planner, json_t *models)
-{
-    size_t count;
-    const predict_algorithm_t *all = predict_table(&count);
-    const predict_case_t ask = {.topo = &result->topo, .bytes = (double) result->ask->bytes};
-
-    for (r2_forecast_kind_t k = 0; k < R2_FORECAST_COUNT; k++) {
-        const uint64_t ns = result->forecast.ns[k];
-
-        json_object_set_new(planner, r2_forecast_name(k),
-                            R2_COST_NEVER == ns ? json_null() : json_real((double) ns / 1e9));
-    }
-    for (size_t a = 0; a < count; a++) {
-        double seconds = INFINITY;
-
-        if (R2_OK == all[a].predict(&ask, &seconds)) {
-            json_object_set_new(models, all[a].name, json_seconds(seconds));
-        }
-    }
-}
-
-static int plan_json(const info_plan_result_t *result, FILE *out)
-{
-    const topo_t *topo = &result->topo;
-    json_t *planner = json_object(), *models = json_object(), *shares = json_array();
-    json_t *order = json_array(), *ranges = json_array(), *all;
-    int rc;
-
-    json_candidates(result, planner, models);
-    for (uint32_t h = 0; h < topo->host_count; h++) {
-        json_array_append_new(shares, json_real(result->shares[h]));
-        json_array_append_new(order, json_integer(result->order[h]));
-    }
-    for (size_t r = 0; r < result->range_count; r++) {
-        json_array_append_new(ranges,
-                              json_pack("{s:I, s:s}", "from_bytes",
-                                        (json_int_t) (0 == r ? 0 : result->ranges[r].from_bytes),
-                                        "choice", result->ranges[r].choice));
-    }
-    all = json_pack("{s:I, s:i, s:i, s:s, s:i, s:f, s:o, s:o, s:s, s:o, s:o, s:o, s:o}", "bytes",
-                    (json_int_t) result->ask->bytes, "hosts", (int) topo->host_count, "rails",
-                    (int) topo->rail_count, "network", topo->flat ? "flat" : "aligned", "failures",
-                    (int) topo_failures(topo), "bound_seconds", result->bound_s, "candidates",
-                    planner, "models", models, "choice", result->choice, "simulated_seconds",
-                    R2_OK == result->flow_status ? json_real(result->flow.seconds) : json_null(),
-                    "ranges", ranges, "shares", shares, "host_order", order);
-    if (NULL == all) {
-        return -1;
-    }
-    rc = json_dumpf(all, out, JSON_INDENT(2));
-    fprintf(out, "\n");
-    json_decref(all);
-    return 0 == rc && 0 == fflush(out) && !ferror(out) ? 0 : -1;
+    free(result->ranks);
 }
 
 /* ---- the whole */
 
 static int plan_draw(const info_plan_result_t *result)
 {
-    FILE *svg = fopen(result->ask->draw, "we");
+    const char *why = NULL;
+    FILE *svg;
     r2_status_t status;
 
+    if (!topo_is_rank_per_host(&result->topo)) {
+        why = "only one rank on each host can be drawn";
+    } else if (result->topo.host_count > DRAW_HOSTS_MAX) {
+        why = "no more than " PLAN_TEXT_OF(DRAW_HOSTS_MAX) " hosts can be drawn";
+    }
+    if (NULL != why) {
+        fprintf(stderr, "r2_info: %s: %s\n", result->ask->draw, why);
+        return -1;
+    }
+    svg = fopen(result->ask->draw, "we");
     if (NULL == svg) {
         fprintf(stderr, "r2_info: %s: %s\n", result->ask->draw, strerror(errno));
         return -1;
@@ -309,34 +203,73 @@ static int plan_draw(const info_plan_result_t *result)
     return R2_OK == status ? 0 : -1;
 }
 
-int info_plan(const info_plan_ask_t *ask, FILE *out)
+/** What a job of these processes plans from. *topo_p is made on rank 0 only. */
+static r2_status_t plan_of_job(topo_t *topo_p, bool *first_p, char *error_p, size_t error_bytes)
 {
-    info_plan_result_t result = {.ask = ask};
-    char error[1024] = "";
+    char *text = NULL;
+    FILE *in;
+    r2_status_t status = info_job_run(&text, error_p, error_bytes);
+
+    *first_p = NULL != text;
+    if (R2_OK != status || NULL == text) {
+        free(text);
+        return status;
+    }
+    in = fmemopen(text, strlen(text), "r");
+    status = NULL == in ? R2_ERR_NO_MEMORY : topo_read(in, "the job", topo_p, error_p, error_bytes);
+    if (NULL != in) {
+        fclose(in);
+    }
+    free(text);
+    return status;
+}
+
+static int plan_show(info_plan_result_t *result, FILE *out)
+{
+    const info_plan_ask_t *ask = result->ask;
     r2_status_t status;
     int rc;
 
-    status = NULL != ask->file ? topo_load(ask->file, &result.topo, error, sizeof(error))
-                               : info_plan_here(ask->hosts, &result.topo, error, sizeof(error));
+    if (result->topo.host_count < 2) {
+        fprintf(stderr, "r2_info: a plan needs 2 hosts or more%s\n",
+                ask->job ? ": give mpirun more, and --map-by node" : "");
+        return ask->job ? 1 : 2;
+    }
+    status = plan_make(result);
+    if (R2_OK != status) {
+        fprintf(stderr, "r2_info: %s\n", r2_status_string(status));
+        return 1;
+    }
+    rc = ask->json ? info_plan_json(result, out) : info_plan_text(result, out);
+    if (0 == rc && NULL != ask->draw) {
+        rc = plan_draw(result);
+    }
+    return 0 == rc ? 0 : 1;
+}
+
+int info_plan(const info_plan_ask_t *ask, FILE *out)
+{
+    info_plan_result_t result = {.ask = ask};
+    char error[4096] = "";
+    bool first = true;
+    r2_status_t status;
+    int rc = 0;
+
+    if (ask->job) {
+        status = plan_of_job(&result.topo, &first, error, sizeof(error));
+    } else if (NULL != ask->file) {
+        status = topo_load(ask->file, &result.topo, error, sizeof(error));
+    } else {
+        status = info_plan_here(0 == ask->hosts ? PLAN_HOSTS : ask->hosts, &result.topo, error,
+                                sizeof(error));
+    }
     if (R2_OK != status) {
         fprintf(stderr, "r2_info: %s\n", '\0' != error[0] ? error : r2_status_string(status));
         return NULL != ask->file ? 2 : 1;
     }
-    if (result.topo.host_count < 2) {
-        fprintf(stderr, "r2_info: a plan needs 2 hosts or more\n");
+    if (first) { /* else rank 0 shows it */
+        rc = plan_show(&result, out);
         plan_free(&result);
-        return 2;
     }
-    status = plan_make(&result);
-    if (R2_OK != status) {
-        fprintf(stderr, "r2_info: %s\n", r2_status_string(status));
-        plan_free(&result);
-        return 1;
-    }
-    rc = ask->json ? plan_json(&result, out) : plan_text(&result, out);
-    if (0 == rc && NULL != ask->draw) {
-        rc = plan_draw(&result);
-    }
-    plan_free(&result);
-    return 0 == rc ? 0 : 1;
+    return rc;
 }

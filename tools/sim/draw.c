@@ -11,12 +11,14 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 
 /* Pixels. A band has sending above its line and taking in below it. */
 enum {
-    DRAW_LEFT = 60,
+    DRAW_LEFT = 110,
+    DRAW_NAME_CHARS = 14,
     DRAW_TOP = 46,
     DRAW_WIDTH = 900,
     DRAW_HALF = 22,
@@ -27,11 +29,14 @@ enum {
 #define DRAW_STEP 0.25
 
 enum { DRAW_BINS = 300, DRAW_DIRECTIONS = 2 };
+/* More hosts have no band each: those with less than the others come first. */
+enum { DRAW_BANDS_MAX = 32 };
 
 typedef struct draw {
     const topo_t *topo; /* borrowed */
     uint32_t rails;
     double bin_s;
+    uint32_t shown[DRAW_BANDS_MAX], shown_count; /* hosts that have a band, from top to bottom */
     double *bytes; /* owned; [((direction * hosts + host) * rails + rail) * bins + bin] */
 } draw_t;
 
@@ -102,10 +107,11 @@ static void draw_edge(const double *heights, double base, double sign, bool back
 }
 
 /** Area between the stacks below and with one rail. */
-static void draw_area(const draw_t *draw, uint32_t direction, uint32_t host, uint32_t rail,
+static void draw_area(const draw_t *draw, uint32_t direction, uint32_t band, uint32_t rail,
                       double full_rate, FILE *out)
 {
-    const double base = DRAW_TOP + DRAW_BAND * host + DRAW_BAND / 2.0;
+    const uint32_t host = draw->shown[band];
+    const double base = DRAW_TOP + DRAW_BAND * band + DRAW_BAND / 2.0;
     const double sign = 0 == direction ? -1 : 1;
     double with[DRAW_BINS], below[DRAW_BINS];
     char colour[32];
@@ -122,11 +128,45 @@ static void draw_area(const draw_t *draw, uint32_t direction, uint32_t host, uin
     fprintf(out, "z\"/>\n");
 }
 
+/** A host's name; what XML would take for markup is left out, and so is what does not fit. */
+static void draw_name(const char *name, FILE *out)
+{
+    for (size_t i = 0; i < DRAW_NAME_CHARS && '\0' != name[i]; i++) {
+        fputc(NULL == strchr("<>&", name[i]) ? name[i] : '_', out);
+    }
+}
+
+/** Hosts with less than the fastest, then others, as many as have room; from top to bottom by index. */
+static void draw_choose(draw_t *draw)
+{
+    const topo_t *topo = draw->topo;
+    bool chosen[DRAW_HOSTS_MAX] = {false};
+    uint32_t count = 0;
+    double most = 0;
+
+    for (uint32_t host = 0; host < topo->host_count; host++) {
+        most = r2_max(most, topo_host(topo, host));
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t host = 0; host < topo->host_count && count < DRAW_BANDS_MAX; host++) {
+            if (!chosen[host] && (1 == pass || topo_host(topo, host) < most)) {
+                chosen[host] = true;
+                count++;
+            }
+        }
+    }
+    for (uint32_t host = 0; host < topo->host_count; host++) {
+        if (chosen[host]) {
+            draw->shown[draw->shown_count++] = host;
+        }
+    }
+}
+
 static void draw_frame(const draw_t *draw, const real_t *real, double seconds, FILE *out)
 {
     const uint32_t hosts = draw->topo->host_count;
-    const unsigned bottom = DRAW_TOP + DRAW_BAND * hosts;
-    char colour[32];
+    const unsigned bottom = DRAW_TOP + DRAW_BAND * draw->shown_count;
+    char colour[32], name[TOPO_NAME_BYTES];
 
     fprintf(out,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%u\" "
@@ -137,15 +177,22 @@ static void draw_frame(const draw_t *draw, const real_t *real, double seconds, F
             "sends, below what it takes in</text>\n",
             DRAW_LEFT + DRAW_WIDTH + 50, bottom + DRAW_BOTTOM, DRAW_LEFT,
             real->schedules[0].algorithm, real->input.count * real->input.element_bytes);
+    if (hosts > draw->shown_count) {
+        fprintf(out, "<text x=\"%d\" y=\"%u\">and %" PRIu32 " hosts more</text>\n", DRAW_LEFT, bottom + 38,
+                hosts - draw->shown_count);
+    }
     for (uint32_t rail = 0; rail < draw->rails; rail++) {
         draw_colour(draw, rail, colour, sizeof(colour));
         fprintf(out, "<text x=\"%u\" y=\"36\" fill=\"%s\">%s%" PRIu32 "</text>\n",
                 DRAW_LEFT + 50 * rail, colour,
                 draw->topo->flat ? "all rails of host, network " : "rail", rail);
     }
-    for (uint32_t host = 0; host < hosts; host++) {
-        fprintf(out, "<text x=\"%d\" y=\"%u\" text-anchor=\"end\">h%" PRIu32 "</text>\n",
-                DRAW_LEFT - 8, DRAW_TOP + DRAW_BAND * host + DRAW_BAND / 2 + 4, host);
+    for (uint32_t band = 0; band < draw->shown_count; band++) {
+        topo_name_text(draw->topo, draw->shown[band], name);
+        fprintf(out, "<text x=\"%d\" y=\"%u\" text-anchor=\"end\">", DRAW_LEFT - 8,
+                DRAW_TOP + DRAW_BAND * band + DRAW_BAND / 2 + 4);
+        draw_name(name, out);
+        fprintf(out, "</text>\n");
     }
     for (unsigned tick = 0; tick <= 5; tick++) {
         fprintf(out, "<text x=\"%u\" y=\"%u\" text-anchor=\"middle\">%.4g ms</text>\n",
@@ -160,13 +207,13 @@ static void draw_bands(const draw_t *draw, FILE *out)
     for (uint32_t host = 0; host < draw->topo->host_count; host++) {
         full_rate = r2_max(full_rate, topo_host(draw->topo, host));
     }
-    for (uint32_t host = 0; host < draw->topo->host_count; host++) {
+    for (uint32_t band = 0; band < draw->shown_count; band++) {
         for (uint32_t rail = 0; rail < draw->rails; rail++) {
-            draw_area(draw, 0, host, rail, full_rate, out);
-            draw_area(draw, 1, host, rail, full_rate, out);
+            draw_area(draw, 0, band, rail, full_rate, out);
+            draw_area(draw, 1, band, rail, full_rate, out);
         }
         fprintf(out, "<path d=\"M%d %uh%d\" stroke=\"#333\"/>\n", DRAW_LEFT,
-                DRAW_TOP + DRAW_BAND * host + DRAW_BAND / 2, DRAW_WIDTH);
+                DRAW_TOP + DRAW_BAND * band + DRAW_BAND / 2, DRAW_WIDTH);
     }
 }
 
@@ -191,6 +238,7 @@ r2_status_t draw_schedule(const real_t *real, const topo_t *topo, FILE *out)
     }
     status = real_run(real, topo, draw_piece, &draw, &result);
     if (R2_OK == status) {
+        draw_choose(&draw);
         draw_frame(&draw, real, result.seconds, out);
         draw_bands(&draw, out);
         fprintf(out, "</svg>\n");

@@ -11,11 +11,12 @@
 
 #include "sim/real.h"
 
-#define DRAW_HOSTS_MAX 128u
+#define DRAW_HOSTS_MAX 128
 
 /**
  * Simulates the schedules and writes SVG: a band per host, sending above its line and taking in
- * below, one colour per rail (flat network: one), full height when all rails are busy.
+ * below, one colour per rail (flat network: one), full height when all rails are busy. Of many hosts those that
+ * have less than others are shown, and some of the others.
  * @return R2_OK, R2_ERR_UNSUPPORTED (more than DRAW_HOSTS_MAX hosts), R2_ERR_SYSTEM (cannot write),
  * or as flow_run().
  */

@@ -60,6 +60,20 @@ r2_status_t real_topology(const topo_t *topo, r2_topology_t *topology_p)
     return status;
 }
 
+static uint32_t real_whole(double value)
+{
+    return (uint32_t) r2_min(value, (double) UINT32_MAX);
+}
+
+r2_cost_params_t real_cost(const topo_t *topo)
+{
+    return (r2_cost_params_t){
+        .alpha_ns = real_whole(topo->latency_s * 1e9),
+        .rate_ppm = real_whole(topo->pace * R2_PPM),
+        .reduce_mbytes_per_s = {
+            [R2_MEM_HOST] = real_whole(topo->reduce_rate / REAL_MBYTES_PER_S)}};
+}
+
 r2_plan_input_t real_input(const r2_topology_t *topology, r2_coll_kind_t kind, uint64_t bytes,
                            const char *algorithm)
 {
@@ -85,24 +99,35 @@ r2_plan_input_t real_input(const r2_topology_t *topology, r2_coll_kind_t kind, u
     };
 }
 
-r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, uint64_t bytes,
-                       const char *algorithm)
+r2_status_t real_init(real_t *real, const topo_t *topo, r2_coll_kind_t kind, uint64_t bytes,
+                      const char *algorithm)
 {
     r2_status_t status;
 
-    *real = (real_t){.host_count = topo->host_count};
+    *real = (real_t){.rank_count = topo->rank_count};
     status = real_topology(topo, &real->topology);
+    if (R2_OK == status) {
+        real->input = real_input(&real->topology, kind, bytes, algorithm);
+        real->input.cost = real_cost(topo);
+    }
+    return status;
+}
+
+r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, uint64_t bytes,
+                       const char *algorithm)
+{
+    r2_status_t status = real_init(real, topo, kind, bytes, algorithm);
+
     if (R2_OK != status) {
         return status;
     }
-    real->input = real_input(&real->topology, kind, bytes, algorithm);
-    real->schedules = calloc(topo->host_count, sizeof(*real->schedules));
+    real->schedules = calloc(topo->rank_count, sizeof(*real->schedules));
     status = NULL == real->schedules ? R2_ERR_NO_MEMORY : R2_OK;
-    for (uint32_t h = 0; R2_OK == status && h < topo->host_count; h++) {
+    for (uint32_t r = 0; R2_OK == status && r < topo->rank_count; r++) {
         r2_plan_input_t input = real->input;
 
-        input.rank = (int32_t) h;
-        status = r2_plan_build(&input, &real->schedules[h]);
+        input.rank = (int32_t) r;
+        status = r2_plan_build(&input, &real->schedules[r]);
     }
     if (R2_OK != status) {
         real_fini(real);
@@ -112,12 +137,12 @@ r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, ui
 
 void real_fini(real_t *real)
 {
-    for (uint32_t h = 0; NULL != real->schedules && h < real->host_count; h++) {
-        r2_schedule_fini(&real->schedules[h]);
+    for (uint32_t r = 0; NULL != real->schedules && r < real->rank_count; r++) {
+        r2_schedule_fini(&real->schedules[r]);
     }
     free(real->schedules);
     r2_topology_fini(&real->topology);
-    *real = (real_t){.host_count = 0};
+    *real = (real_t){.rank_count = 0};
 }
 
 r2_status_t real_run(const real_t *real, const topo_t *topo, flow_piece_fn_t piece_fn,
@@ -132,5 +157,6 @@ r2_status_t real_run(const real_t *real, const topo_t *topo, flow_piece_fn_t pie
                              .piece_fn = piece_fn,
                              .piece_arg = piece_arg};
 
-    return flow_run(&ask, result_p);
+    return NULL != real->schedules && topo_is_rank_per_host(topo) ? flow_run(&ask, result_p)
+                                                                  : R2_ERR_UNSUPPORTED;
 }

@@ -10,12 +10,12 @@
 #include "plan/plan.h"
 #include "sim/flow.h"
 
-/** Schedules of all hosts, one rank on each. */
+/** Schedules of all ranks. */
 typedef struct real {
     r2_topology_t topology;   /* what the planner sees */
     r2_plan_input_t input;    /* of rank 0 */
-    r2_schedule_t *schedules; /* owned; [host_count] */
-    uint32_t host_count;
+    r2_schedule_t *schedules; /* owned; [rank]; NULL: none */
+    uint32_t rank_count;
 } real_t;
 
 /**
@@ -25,10 +25,17 @@ typedef struct real {
  */
 r2_status_t real_topology(const topo_t *topo, r2_topology_t *topology_p);
 
+/** What times are predicted from: latency, pace and rate of reductions, as far as they are known. */
+r2_cost_params_t real_cost(const topo_t *topo);
+
 /** What the planner is asked: an operation on floats, free to be re-ordered only without
  * reproducible. */
 r2_plan_input_t real_input(const r2_topology_t *topology, r2_coll_kind_t kind, uint64_t bytes,
                            const char *algorithm);
+
+/** What real_build() begins with: no schedules. @return as real_build(). */
+r2_status_t real_init(real_t *real, const topo_t *topo, r2_coll_kind_t kind, uint64_t bytes,
+                      const char *algorithm);
 
 /**
  * @param bytes     of the vector; of allgather and reduce_scatter_block: of all ranks together.
@@ -39,7 +46,10 @@ r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, ui
                        const char *algorithm);
 void real_fini(real_t *real);
 
-/** Simulates them. See flow_run(). @param piece_fn may be NULL. */
+/**
+ * Simulates them. See flow_run(). @param piece_fn may be NULL.
+ * @return as flow_run(), or R2_ERR_UNSUPPORTED: no schedules, or not one rank on each host.
+ */
 r2_status_t real_run(const real_t *real, const topo_t *topo, flow_piece_fn_t piece_fn,
                      void *piece_arg, flow_result_t *result_p);
 
