@@ -386,7 +386,7 @@ static void found_before(void **state)
          "param scratch_bytes 136239; param ack_delay_us 202; param allreduce_algorithm ring;"
          "param bcast_algorithm binomial; coll bcast matrix 30 on=world times=17 root=0 nb;"
          "compute 6453us rank=2; coll allreduce f64 1805 on=world times=1 nb;"
-         "param no_path_timeout_ms 561; at 792113us heal",
+         "param no_path_timeout_ms 5000; at 792113us heal",
          0},
         {"copies on two dead lanes kept a chunk from the third, which was sound",
          "hosts 4; ppn 2; rails 4; rate 5047867; param copy_max_bytes 111; coll allreduce i64 20 times=26;"
