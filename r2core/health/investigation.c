@@ -155,15 +155,30 @@ void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t 
     at->host = host;
     at->rail = rail;
     at->rank = rank;
-    at->witness = r2_investigation_witness(health, host, rail, R2_NOBODY);
-    at->second = R2_NOBODY == at->witness ? R2_NOBODY
-                                          : r2_investigation_witness(health, host, rail, at->witness);
     at->id = health->next_id;
     health->next_id += R2_IDS_PER_INVESTIGATION;
     at->since_ns = now_ns;
     at->next_ns = now_ns + r2_investigation_turn_ns(health);
+}
+
+/*
+ * Its turn has come, perhaps long after the suspicion: what was heard and known then is no evidence now.
+ * @return false: nothing is left to find out.
+ */
+static bool r2_investigation_begin(r2_health_t *health, r2_investigation_t *at, uint64_t now_ns)
+{
+    const uint32_t host = at->host, rail = at->rail;
+
+    if (health->gone[at->rank] || r2_investigation_explained(health, host, rail)) {
+        r2_investigation_close(health, at);
+        return false;
+    }
+    at->begun_ns = now_ns;
     at->deadline_ns =
-        at->next_ns + r2_health_ms(health->params.failure_timeout_ms) * R2_INVESTIGATION_HALVES / 2;
+        now_ns + r2_health_ms(health->params.failure_timeout_ms) * R2_INVESTIGATION_HALVES / 2;
+    at->witness = r2_investigation_witness(health, host, rail, R2_NOBODY);
+    at->second = R2_NOBODY == at->witness ? R2_NOBODY
+                                          : r2_investigation_witness(health, host, rail, at->witness);
     at->own_version = r2_health_map_entry(&health->map, health->own_host, rail)->version;
     at->peer_version = r2_health_map_entry(&health->map, host, rail)->version;
     at->asked[R2_QUESTION_PEER].open = at->asked[R2_QUESTION_BEACON].open = true;
@@ -174,6 +189,7 @@ void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t 
     at->asked[R2_QUESTION_SECOND].open = R2_NOBODY != at->second;
     at->asked[R2_QUESTION_SECOND_PEER].open = R2_NOBODY != at->second;
     at->asked[R2_QUESTION_WITNESS_SECOND].open = R2_NOBODY != at->second;
+    return true;
 }
 
 /* ---- verdict ---- */
@@ -373,7 +389,8 @@ void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
         r2_investigation_t *at = &health->investigations[idx];
 
         if (at->active && now_ns >= at->next_ns &&
-            !r2_investigation_overslept(health, at, now_ns)) {
+            !r2_investigation_overslept(health, at, now_ns) &&
+            (at->attempts > 0 || r2_investigation_begin(health, at, now_ns))) {
             if (at->attempts < R2_ATTEMPTS) {
                 r2_questions_put(health, at);
             }

@@ -137,7 +137,7 @@ static r2_answer_t r2_question_answer(const r2_investigation_t *at, uint32_t que
 static uint8_t r2_question_own(const r2_health_t *health, const r2_investigation_t *at,
                                r2_question_t question, uint32_t host, bool final)
 {
-    return (uint8_t) (r2_probes_delivers(health, host, at->rail, at->since_ns)
+    return (uint8_t) (r2_probes_delivers(health, host, at->rail, at->begun_ns)
                           ? R2_ANSWER_YES
                           : r2_question_answer(at, question, final));
 }
@@ -164,7 +164,7 @@ void r2_questions_evidence(const r2_health_t *health, const r2_investigation_t *
         evidence.process = R2_ANSWER_YES;
         evidence.in = at->beacon_in ? R2_ANSWER_YES : R2_ANSWER_NO;
         evidence.out = beacon->yes > 0 ? R2_ANSWER_YES : R2_ANSWER_NO;
-    } else if (r2_probes_delivers(health, at->host, at->rail, at->since_ns)) {
+    } else if (r2_probes_delivers(health, at->host, at->rail, at->begun_ns)) {
         evidence.process = R2_ANSWER_YES; /* it acknowledges */
     } else if (final) {
         evidence.process = R2_ANSWER_NO;

@@ -70,7 +70,7 @@ typedef struct r2_investigation {
     uint32_t host, rail, rank; /* suspected; rank: the process whose lane it was */
     uint32_t witness, second;  /* hosts; R2_NOBODY: there is none */
     uint64_t id;               /* first of its R2_IDS_PER_INVESTIGATION ids */
-    uint64_t since_ns, next_ns, deadline_ns;
+    uint64_t since_ns, begun_ns, next_ns, deadline_ns; /* since: suspicion; begun: first question */
     uint32_t attempts, peer_version, own_version;
     r2_asked_t asked[R2_QUESTION_COUNT];
     bool beacon_in;

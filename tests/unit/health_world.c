@@ -162,6 +162,13 @@ static void port_path_state(void *arg, uint32_t host, uint32_t rail, bool dead, 
     lanes_state(arg, host, rail, dead, retry_ns);
 }
 
+static uint64_t port_delivered_ns(void *arg, uint32_t host, uint32_t rail)
+{
+    (void) host;
+    (void) rail;
+    return ((machine_t *) arg)->delivered_ns;
+}
+
 static void port_gone(void *arg, uint32_t rank)
 {
     ((machine_t *) arg)->told_gone[rank] = true;
@@ -463,7 +470,7 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
             .notify = port_notify,         .probe = port_probe,    .beacon = port_beacon,
             .rail_state = port_rail_state, .path_state = port_path_state,
             .peer_gone = port_gone,        .news = port_news,      .changed = port_changed,
-            .arg = machine};
+            .delivered_ns = port_delivered_ns, .arg = machine};
 
         machine->world = world;
         machine->rank = rank;

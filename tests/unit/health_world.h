@@ -55,6 +55,7 @@ typedef struct machine {
     r2_health_t *health;
     lane_t lanes[WORLD_RANKS][WORLD_RAILS];
     bool carrier[WORLD_RAILS];
+    uint64_t delivered_ns; /* newest acknowledgement, of whatever host and rail; 0: none */
     bool told_gone[WORLD_RANKS];
     uint32_t own_news[R2_VERDICT_COUNT];
     r2_health_news_t last; /* own */

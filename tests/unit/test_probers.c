@@ -95,12 +95,32 @@ static void short_outages_are_forgotten(void **state)
     t_end();
 }
 
+/** The third process of a host waits for its turn. What it hears before it asks says nothing of what it asks about. */
+static void old_news_are_no_evidence(void **state)
+{
+    machine_t *machine = &t_world.machines[2];
+
+    (void) state;
+    world_init(&t_world, T_HOSTS, 4, T_RAILS, 4);
+    r2_health_lane(machine->health, 9, 1, 1, R2_LANE_EVENT_SUSPECT, R2_ERR_TIMEOUT, t_world.now_ns);
+    world_run(&t_world, 100);
+    machine->delivered_ns = t_world.now_ns;
+    world_run(&t_world, 80);
+    assert_int_equal(t_world.probes, 0);
+    t_fault(FAULT_PATH, 0, 0); /* to host 2 */
+    world_run(&t_world, T_RUN_MS);
+    assert_int_equal(machine->own_news[R2_VERDICT_HEALTHY], 0);
+    assert_int_equal(machine->own_news[R2_VERDICT_PATH], 1);
+    t_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(load_does_not_follow_the_processes),
         cmocka_unit_test(others_take_their_turn),
         cmocka_unit_test(short_outages_are_forgotten),
+        cmocka_unit_test(old_news_are_no_evidence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
