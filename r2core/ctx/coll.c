@@ -12,6 +12,7 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "plan/kinds.h"
 #include "plan/plan.h"
 
 /* Maps are merged by an algorithm that does not depend on them. */
@@ -240,13 +241,13 @@ static r2_status_t r2_coll_refusal(const r2_comm_t *comm)
                                                                              : R2_ERR_POISONED;
 }
 
-r2_status_t r2_coll_skip(r2_comm_t *comm)
+r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
 {
     r2_status_t status;
 
     r2_ctx_enter(comm->ctx);
     status = r2_coll_refusal(comm);
-    comm->next_seq += R2_OK == status ? 1 : 0;
+    comm->next_seq += R2_OK == status && r2_kind(kind)->reduces ? 1 : 0;
     r2_ctx_leave(comm->ctx);
     return status;
 }

@@ -192,6 +192,8 @@ unsigned dt_group_empty(const dt_env_t *env)
         MPI_Allgather(memory, 5, nothing, memory, count, type, on->comm);
         MPI_Iallgather(memory, 5, nothing, memory, count, type, on->comm, &requests[1]);
         MPI_Allgatherv(memory, 0, MPI_INT, memory, counts, counts, type, on->comm);
+        MPI_Gather(memory, count, type, memory, count, type, 0, on->comm);
+        MPI_Scatter(memory, count, type, memory, count, type, 0, on->comm);
         MPI_Ibarrier(on->comm, &requests[2]);
         MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
         MPI_Barrier(on->comm);

@@ -110,10 +110,12 @@ R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
                                    r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
 /**
- * A collective that moves nothing on any rank: it takes its place among the others and is over, so that
- * ranks that do move something notice. @return R2_OK, R2_ERR_POISONED, R2_ERR_PLAN_MISMATCH.
+ * A collective that moves nothing on any rank. A reduction takes its place among the others and is over, so
+ * that ranks that do reduce something notice. Others have none: no elements and elements of an empty type are
+ * the same to MPI, but Open MPI may pass on the calls of one kind only.
+ * @return R2_OK, R2_ERR_POISONED, R2_ERR_PLAN_MISMATCH.
  */
-R2_EXPORT r2_status_t r2_coll_skip(r2_comm_t *comm);
+R2_EXPORT r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind);
 /**
  * Starts the next part of a series, after the part before it is complete. All parts took their places
  * among the communicator's collectives with r2_coll_post(), so other collectives may be posted between

@@ -161,10 +161,10 @@ static r2_status_t r2_call_pieces(mca_coll_r2_call_t *call)
     return status;
 }
 
-/* Nothing is moved, but the call has its place among those of the communicator. */
+/* Nothing is moved, but the call may have its place among those of the communicator. */
 static int r2_call_skip(const mca_coll_r2_call_t *call)
 {
-    return r2_call_error(call, r2_coll_skip(call->comm));
+    return r2_call_error(call, r2_coll_skip(call->comm, call->args.kind));
 }
 
 /* @return true: the call is to be made; else it is over, with *made_p as its outcome. */
@@ -337,7 +337,8 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
         if (!call->nothing) {
             return made;
         }
-        *call = (mca_coll_r2_call_t){.comm = call->comm, .nothing = true};
+        *call = (mca_coll_r2_call_t){
+            .comm = call->comm, .args.kind = call->args.kind, .nothing = true};
     }
     request = r2_request_create(call, comm, true);
     if (NULL == request) {
