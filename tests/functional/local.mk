@@ -85,3 +85,13 @@ check_PROGRAMS += tests/functional/mismatch
 tests_functional_mismatch_SOURCES = tests/functional/mismatch.c
 tests_functional_mismatch_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_mismatch_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/large
+tests_functional_large_SOURCES = tests/functional/large.c
+tests_functional_large_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_large_LDADD = $(OMPI_LIBS)
+
+# Counts of 2^31 - 1 and messages of more than 4 GiB: two ranks, 9 GiB of memory, minutes.
+check-large: all check-programs
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/functional/run-mpi -n 2 --mca coll r2 tests/functional/large
+.PHONY: check-large
