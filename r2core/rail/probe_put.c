@@ -149,6 +149,8 @@ void r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns)
     if (R2_OK == status) {
         question->rtt_ns = now_ns - question->askers[0].asked_ns;
         r2_probe_finish(question, R2_PROBE_ALIVE);
+    } else if (status < 0 && now_ns >= question->deadline_ns) {
+        r2_probe_finish(question, R2_PROBE_UNABLE); /* as below, noticed too late to connect */
     } else if (status < 0) {
         /* Refused, reset: somebody is there or nobody is, but it is no silence. */
         r2_probe_put_drop(question);

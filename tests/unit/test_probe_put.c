@@ -9,6 +9,8 @@
 #include <dirent.h>
 #include <sys/mount.h>
 
+#include "rail/probe_parts.h"
+
 #define T_CYCLES    100
 #define T_SILENT_NS (200 * R2_NS_PER_MS)
 #define T_ALIVE_NS  (20 * R2_NS_PER_S) /* a busy machine makes no silence */
@@ -221,6 +223,32 @@ static void test_gone(void **state)
     t_end_free(end);
 }
 
+static r2_status_t t_refuse(r2_put_end_t *end)
+{
+    (void) end;
+    return R2_ERR_REFUSED;
+}
+
+/** A put that is refused is no silence, also if a process looks after it too late to connect. */
+static void test_noticed_late(void **state)
+{
+    t_end_t *end = t_here();
+    r2_probe_tcp_t *probe = end->probe.instance;
+    r2_put_ops_t refusing = *probe->put.ops;
+
+    (void) state;
+    assert_int_equal(t_put_alive(end, 0), R2_PROBE_ALIVE);
+    refusing.progress = t_refuse;
+    probe->put.ops = &refusing;
+    t_timeout_ns = T_ALIVE_NS;
+    t_time_ns += R2_NS_PER_S;
+    assert_int_equal(t_try(end, 0), R2_OK);
+    t_time_ns += 2 * T_ALIVE_NS;
+    t_run(end, end->results + 1, 0);
+    assert_int_equal(end->answer, R2_PROBE_UNABLE);
+    t_end_free(end);
+}
+
 /** What a question takes is given back, at both ends, also when it was given up. */
 static void test_cycles(void **state)
 {
@@ -294,6 +322,7 @@ int main(void)
         cmocka_unit_test(test_stopped), cmocka_unit_test(test_cycles),
         cmocka_unit_test(test_ended),    cmocka_unit_test(test_many),
         cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_noticed_late),
     };
 
     t_choice = "put";
