@@ -28,7 +28,7 @@ CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
         rail/*.c health/*.c telemetry/*.c oob/loop.c oob/mesh*.c oob/post_sim.c transport/sim*.c transport/fault.c)) \
     $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
 HARNESS := $(addprefix $(SRCDIR)/tests/sim/,generate.c harness.c harness_dump.c harness_health.c harness_rank.c \
-    interpret.c payload.c scenario.c)
+    interpret.c payload.c payload_kinds.c scenario.c)
 CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_race.c checker_run.c \
     checker_values.c schedule_cases.c)
 
