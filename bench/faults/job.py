@@ -107,5 +107,5 @@ class Job:
     def tail(self):
         """The end of what the job said."""
         self.log.flush()
-        with open(self.log.name, encoding="utf8") as log:
+        with open(self.log.name, encoding="utf8", errors="replace") as log:
             return log.read()[-3000:]
