@@ -54,11 +54,17 @@ class Rolling:
 
     def __init__(self, lab, down_s, up_s, kinds=(("down",),)):
         self.lab, self.down_s, self.up_s, self.kinds = lab, down_s, up_s, kinds
-        self.over, self.count = threading.Event(), 0
+        self.over, self.count, self.broken = threading.Event(), 0, None
         self.thread = threading.Thread(target=self._roll)
         self.thread.start()
 
     def _roll(self):
+        try:
+            self._faults()
+        except BaseException as error:  # told by end()
+            self.broken = error
+
+    def _faults(self):
         while not self.over.is_set():
             turn, where = divmod(self.count, HOSTS * RAILS)
             where = "h%d" % (where % HOSTS), "rail%d" % (where // HOSTS)
@@ -69,9 +75,11 @@ class Rolling:
             self.count += 1
 
     def end(self):
-        """Stops; all rails are up. @return number of faults."""
+        """Stops; all rails are up. @return number of faults. Raises what kept faults from going on."""
         self.over.set()
         self.thread.join()
+        if self.broken:
+            raise self.broken
         return self.count
 
 
