@@ -62,7 +62,8 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->ack_count = 0;
     lane->timer_base_ns = net->now_ns;
     lane->gap_ns = 0;
-    lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = 0;
+    lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = lane->calm_rtt_ns = 0;
+    lane->rtt_samples = 0;
     lane->load = (r2_lane_load_t){.bytes_per_s = lane->load.bytes_per_s}; /* slow ones come back slow */
     memset(&lane->pace, 0, sizeof(lane->pace));
     lane->limited = lane->hedged = lane->failed = false;

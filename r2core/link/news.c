@@ -120,7 +120,7 @@ static uint64_t r2_link_round_trip_ns(const r2_link_t *link, uint32_t rail_idx)
         const r2_lane_t *lane = &link->lanes[i];
 
         if (lane->rail->idx == rail_idx && R2_LANE_UP == lane->state && !r2_lane_is_relay(lane)) {
-            return lane->min_rtt_ns;
+            return lane->calm_rtt_ns;
         }
     }
     return 0;

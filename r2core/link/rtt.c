@@ -9,6 +9,7 @@
 #include "link/state.h"
 
 #define R2_MIN_RTT_LIFE_NS (10 * R2_NS_PER_S)
+#define R2_CALM_SAMPLES    16u /* until the first ones count for little */
 #define R2_PEAK_LIFE_NS    (5 * R2_NS_PER_S)
 
 /* Smoothed round trip and its variation. Source: RFC 6298, section 2. */
@@ -23,6 +24,19 @@ static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
                                                                         : lane->srtt_ns - sample_ns)) /
                       4;
     lane->srtt_ns = (7 * lane->srtt_ns + sample_ns) / 8;
+}
+
+/*
+ * What a short packet takes on an idle lane. Not the least sample: clocks are read once per sweep, and with the time
+ * that acknowledgements were held taken off, some samples are next to nothing.
+ */
+static void r2_rtt_calm(r2_lane_t *lane)
+{
+    if (lane->rtt_samples < R2_CALM_SAMPLES) {
+        ++lane->rtt_samples;
+    } else if (0 == lane->calm_rtt_ns || lane->srtt_ns < lane->calm_rtt_ns) {
+        lane->calm_rtt_ns = lane->srtt_ns;
+    }
 }
 
 /* A pause of the peer delays all lanes; what is usual on a slow lane says nothing about the others. */
@@ -91,6 +105,7 @@ void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
     }
     r2_peak_update(lane, sample_ns);
     r2_rtt_smooth(lane, sample_ns);
+    r2_rtt_calm(lane);
     if (!r2_lane_is_relay(lane)) {
         r2_window_adapt(lane, sample_ns, acked_bytes); /* else memory of a third process bounds it */
     }

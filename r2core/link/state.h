@@ -162,6 +162,8 @@ typedef struct r2_lane {
     uint64_t delivered_ns;         /* newest acknowledgement, of this and earlier connections */
     uint64_t timer_base_ns;        /* silence counts from here at the earliest */
     uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
+    uint64_t calm_rtt_ns;          /* least smoothed round trip; 0 = too few samples so far */
+    uint32_t rtt_samples;
     uint64_t shrunk_ns;            /* when the window was last made smaller */
     r2_lane_load_t load;
     r2_lane_pace_t pace;
