@@ -53,6 +53,9 @@ static r2_status_t r2_path_replace(const char *pattern, const char *host, uint32
         status = R2_ERR_PARAM;
     }
     fclose(path);
+    if (R2_OK == status) {
+        path_p[used] = '\0'; /* a stream that nothing was written to ends nothing */
+    }
     return status;
 }
 

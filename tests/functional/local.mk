@@ -67,6 +67,11 @@ tests_functional_threads_SOURCES = tests/functional/pattern.h tests/functional/t
 tests_functional_threads_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_threads_LDADD = $(OMPI_LIBS) -lpthread
 
+check_PROGRAMS += tests/functional/bottom
+tests_functional_bottom_SOURCES = tests/functional/bottom.c tests/functional/pattern.h
+tests_functional_bottom_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_bottom_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/requests
 tests_functional_requests_SOURCES = tests/functional/job.h tests/functional/requests.c
 tests_functional_requests_CPPFLAGS = $(OMPI_CPPFLAGS)

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "telemetry/path.h"
 #include "telemetry/events.h"
 #include "telemetry/gap.h"
 #include "telemetry/json.h"
@@ -781,9 +782,22 @@ static void gap_too_many(void **state)
     assert_int_equal(gap.fault_count, R2_GAP_FAULTS_MAX);
 }
 
+/* No name is no name, whatever the memory held. */
+static void empty_name(void **state)
+{
+    char path[16], text[64];
+
+    (void) state;
+    memset(path, 'x', sizeof(path));
+    assert_int_equal(R2_OK,
+                     r2_path_expand("name", "", "h", 0, path, sizeof(path), text, sizeof(text)));
+    assert_string_equal("", path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(empty_name),
         cmocka_unit_test(json_escapes),
         cmocka_unit_test(json_overflow),
         cmocka_unit_test_setup_teardown(no_file, t_setup, t_teardown),

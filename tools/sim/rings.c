@@ -258,12 +258,16 @@ static r2_status_t planned_rings_ns(const r2_topology_t *topology, const int32_t
 r2_status_t rings_recursive(const predict_case_t *ask, double *seconds_p)
 {
     const topo_t *topo = ask->topo;
-    int32_t *order = malloc(topo->host_count * sizeof(*order));
+    int32_t *order = NULL; /* of ranks: several of a host are told apart */
     r2_topology_t topology = {.host_count = 0};
     uint64_t ns = R2_COST_NEVER;
     double shrunk = 1;
-    r2_status_t status = NULL == order ? R2_ERR_NO_MEMORY : real_topology(topo, &topology);
+    r2_status_t status = real_topology(topo, &topology);
 
+    if (R2_OK == status) {
+        order = malloc((size_t) topology.rank_count * sizeof(*order));
+        status = NULL == order ? R2_ERR_NO_MEMORY : R2_OK;
+    }
     if (R2_OK == status) {
         shrunk = fine_rates(topo, &topology);
         status = r2_order_ring(&topology, topology.rank_count, order);
