@@ -68,13 +68,14 @@ bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
     return R2_STAGE_OVER == stage || R2_STAGE_FAILED == stage;
 }
 
-bool r2_comm_sends(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+/* True if a row of this kind may still meet the message with this tag and digest. */
+static bool r2_comm_may(r2_ctx_t *ctx, r2_row_kind_t kind, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
 {
     struct r2_coll *coll;
 
-    switch (r2_comm_find(arg, tag->comm_key, tag->coll_seq, &coll)) {
+    switch (r2_comm_find(ctx, tag->comm_key, tag->coll_seq, &coll)) {
     case R2_STAGE_NOW:
-        return r2_exec_sends(&coll->exec, rank, tag->row, digest);
+        return r2_exec_has_row(&coll->exec, kind, rank, tag->row, digest);
     case R2_STAGE_OVER:
         return false;
     case R2_STAGE_LATER:
@@ -82,6 +83,16 @@ bool r2_comm_sends(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t diges
         break;
     }
     return true;
+}
+
+bool r2_comm_sends(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+{
+    return r2_comm_may(arg, R2_ROW_SEND, rank, tag, digest);
+}
+
+bool r2_comm_receives(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+{
+    return r2_comm_may(arg, R2_ROW_RECV, rank, tag, digest);
 }
 
 bool r2_comm_is_sound(r2_ctx_t *ctx, uint64_t comm_key)

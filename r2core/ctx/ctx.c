@@ -37,6 +37,7 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->probe = parts->probe;
     net->upcalls.over = r2_comm_over;
     net->upcalls.sends = r2_comm_sends;
+    net->upcalls.receives = r2_comm_receives;
     net->upcalls.stray = r2_comm_stray;
     net->upcalls.aborted = r2_comm_aborted;
     net->upcalls.lost = r2_comm_lost;

@@ -163,6 +163,7 @@ void r2_comm_destroy_merges(r2_comm_t *merges);
 /* belongs.c: upcalls of the net (link/net.h) */
 bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
 bool r2_comm_sends(void *ctx, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
+bool r2_comm_receives(void *ctx, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
 /** True if there is a communicator with this key that has not failed. */
 bool r2_comm_is_sound(r2_ctx_t *ctx, uint64_t comm_key);
 

@@ -248,12 +248,12 @@ static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_row_t *row)
     return exec->schedule.digest ^ row->mark << R2_DIGEST_KIND_BITS;
 }
 
-bool r2_exec_sends(const r2_exec_t *exec, uint32_t rank, uint32_t tag, uint32_t digest)
+bool r2_exec_has_row(const r2_exec_t *exec, r2_row_kind_t kind, uint32_t rank, uint32_t tag, uint32_t digest)
 {
     for (uint32_t i = 0; i < exec->schedule.row_count; ++i) {
         const r2_row_t *row = &exec->schedule.rows[i];
 
-        if (R2_ROW_SEND == row->kind && tag == row->tag && rank == exec->args.ranks[row->peer]) {
+        if (kind == row->kind && tag == row->tag && rank == exec->args.ranks[row->peer]) {
             return digest == r2_exec_digest(exec, row);
         }
     }

@@ -85,10 +85,11 @@ void r2_exec_abort(r2_exec_t *exec, r2_status_t status);
 void r2_exec_fini(r2_exec_t *exec);
 
 /**
- * True if the run sends, or has sent, a message with this row's tag and digest.
- * @param rank process number of the receiver.
+ * True if the run has a row, done or not, for the message with this tag and digest.
+ * @param kind R2_ROW_SEND or R2_ROW_RECV.
+ * @param rank process number of the other end.
  */
-bool r2_exec_sends(const r2_exec_t *exec, uint32_t rank, uint32_t tag, uint32_t digest);
+bool r2_exec_has_row(const r2_exec_t *exec, r2_row_kind_t kind, uint32_t rank, uint32_t tag, uint32_t digest);
 
 /** Takes a run off the lists of its engine: nobody looks at it any more. Nothing happens if it is on none. */
 void r2_exec_leave(r2_exec_t *exec);

@@ -71,8 +71,10 @@ typedef struct r2_net_upcalls {
      * NULL: it may.
      */
     bool (*sends)(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
+    /** True if a row may still take a message of a peer with this tag and plan digest. NULL: it may. */
+    bool (*receives)(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
     /**
-     * A message came that no row of a collective took, which is over. Only to be noted, as aborted(). NULL: it
+     * A message came that no row of its collective took, or will take. Only to be noted, as aborted(). NULL: it
      * does not matter.
      */
     void (*stray)(void *arg, uint32_t rank, uint64_t comm_key);

@@ -200,6 +200,7 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
     if (match->posted) {
         r2_rx_grant(link, match);
     } else {
+        match->digest = header->digest;
         r2_rx_call(link, match, header->message_bytes, false);
     }
     return true;

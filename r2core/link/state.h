@@ -230,7 +230,7 @@ typedef struct r2_rx_match {
     char *data;                    /* borrowed; NULL with a sink */
     r2_link_sink_fn_t sink;
     uint64_t bytes;
-    uint32_t digest;
+    uint32_t digest;               /* the row's; not posted: the sender's that asked for credit */
     uint64_t since_ns;             /* when it was posted */
     bool *dirty;                   /* borrowed, or NULL */
     r2_link_done_fn_t done;

@@ -7,7 +7,8 @@
  * A row that has waited for long asks the peer whether its message will come (WAITS). A peer that has none under
  * way, and whose collective is over or has no such message, says so (DENIED). That holds for ever, so it is
  * proof for a row that still has nothing of its message, however late it hears of it. Messages that no row
- * took are told from those that are early by their collective: it is over.
+ * took are told from those that are early by their collective: it is over, or runs and has no row for them.
+ * The latter matters where all ranks send and none receives: then no row asks.
  */
 #include "r2_config.h"
 
@@ -60,15 +61,27 @@ static void r2_waits_ask(r2_link_t *link, uint64_t patience_ns)
     r2_waits_say(link, R2_WIRE_WAITS, waits, &count);
 }
 
-/* Drops what is parked for collectives that are over: none of their rows took it. */
-static void r2_waits_clear(r2_link_t *link)
+/* True if no row will ever take what is parked, or asks for credit. */
+static bool r2_waits_in_vain(const r2_link_t *link, const r2_rx_match_t *match)
 {
     const r2_net_upcalls_t *upcalls = &link->net->upcalls;
+    const uint32_t digest = NULL == match->message ? match->digest : match->message->digest;
+
+    if (upcalls->over(upcalls->arg, match->tag.comm_key, match->tag.coll_seq)) {
+        return true;
+    }
+    return (match->rts || NULL != match->message) && NULL != upcalls->receives &&
+           !upcalls->receives(upcalls->arg, link->rank, &match->tag, digest);
+}
+
+/* Drops what is parked for rows that are over, or never were. */
+static void r2_waits_clear(r2_link_t *link)
+{
     r2_rx_match_t *match, *next;
 
     HASH_ITER(hh, link->matches, match, next)
     {
-        if (!match->posted && upcalls->over(upcalls->arg, match->tag.comm_key, match->tag.coll_seq)) {
+        if (!match->posted && r2_waits_in_vain(link, match)) {
             r2_rx_stray(link, match->tag.comm_key);
             r2_rx_match_drop(link, match);
         }

@@ -106,6 +106,8 @@ static const clash_t clashes[] = {
      .odd = {.kind = REDUCE, .count = SHORT, .root = 1}},
     {.name = "root of gather", .usual = {.kind = GATHER, .count = LONG},
      .odd = {.kind = GATHER, .count = LONG, .root = 1}},
+    {.name = "root of gather, without room to park", .usual = {.kind = GATHER, .count = 6 * LONG},
+     .odd = {.kind = GATHER, .count = 6 * LONG, .root = 1}},
     {.name = "root of scatter", .usual = {.kind = SCATTER, .count = SHORT},
      .odd = {.kind = SCATTER, .count = SHORT, .root = 1}},
     {.name = "gatherv's edge", .usual = {.kind = GATHERV, .count = SHORT},
