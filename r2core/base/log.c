@@ -8,9 +8,22 @@
 
 #include "base/log.h"
 
+#include <pthread.h>
 #include <stdio.h>
 
 static const char *const r2_log_names[] = {"error", "warning", "info", "debug", "trace"};
+
+static pthread_mutex_t r2_log_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void r2_log_lock(void)
+{
+    pthread_mutex_lock(&r2_log_mutex);
+}
+
+void r2_log_unlock(void)
+{
+    pthread_mutex_unlock(&r2_log_mutex);
+}
 
 void r2_log_write(const r2_log_t *log, int level, const char *format, ...)
 {

@@ -86,6 +86,12 @@ tests_functional_mixed_SOURCES = \
 tests_functional_mixed_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_mixed_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/failing_threads
+tests_functional_failing_threads_SOURCES = tests/functional/failing_threads.c
+tests_functional_failing_threads_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_failing_threads_CFLAGS = $(AM_CFLAGS) -pthread
+tests_functional_failing_threads_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/mismatch
 tests_functional_mismatch_SOURCES = tests/functional/mismatch.c
 tests_functional_mismatch_CPPFLAGS = $(OMPI_CPPFLAGS)

@@ -18,8 +18,12 @@ PEERS = ("ob1", "ob1-ring", "ucx", "ucx-ring")
 GROUND = {
     "plm_rsh_agent": "{dir}/agent",
     "plm_rsh_no_tree_spawn": "1",           # one hop from h0: the agent is the same everywhere
+    "plm_rsh_num_concurrent": "256",        # all at once: they stay attached, see below
     "orte_default_hostfile": "{run}/hostfile",
     "orte_tmpdir_base": "{dir}/tmp",
+    # All ranks stay in mpirun's session: Linux schedules sessions as groups, and 6.18 lets groups with
+    # many short sleeps starve each other for seconds (docs/decisions.md).
+    "orte_leave_session_attached": "1",
     "oob_tcp_if_include": "mgmt0",
     "hwloc_base_binding_policy": "none",    # else the ranks of all hosts share the first core
     "rmaps_base_mapping_policy": "node",

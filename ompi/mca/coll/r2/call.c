@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "ompi/mca/coll/base/coll_base_util.h"
+#include "r2/log.h"
 
 /**
  * A nonblocking or persistent call. Complete or not, it is Open MPI's object. MPI_Iallreduce and its like write
@@ -107,7 +108,9 @@ static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
     }
     if (R2_ERR_PLAN_MISMATCH == status) {
         r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
+        r2_log_lock();
         opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
+        r2_log_unlock();
         return MPI_ERR_COUNT;
     }
     if (R2_ERR_POISONED != status) { /* the first failure was told */
@@ -116,8 +119,10 @@ static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
         if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
             opal_output(0, "coll:r2: a collective call failed: %s", cause);
         }
+        r2_log_lock();
         opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true,
                        cause);
+        r2_log_unlock();
     }
     return MPI_ERR_OTHER;
 }

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#include "r2/log.h"
+
 /*
  * Every process of the job that runs r2, on this host too. This one as well: btl/self comes first for
  * messages, but one-sided communication wants one transport for all.
@@ -112,7 +114,9 @@ void mca_btl_r2_lost(void *arg, uint32_t rank, r2_status_t status)
     if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
         opal_output(0, "btl:r2: messages were lost: %s", text);
     }
+    r2_log_lock();
     opal_show_help("help-btl-r2.txt", "lost", true, text);
+    r2_log_unlock();
     if (NULL != mca_btl_r2_component.error) {
         mca_btl_r2_component.error(&mca_btl_r2_module, MCA_BTL_ERROR_FLAGS_FATAL, proc, text);
     }
