@@ -150,6 +150,22 @@ uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, u
     return rate;
 }
 
+uint64_t r2_topology_pairs_most(const r2_topology_t *topology)
+{
+    uint32_t *ranks_on = calloc(topology->host_count, sizeof(*ranks_on));
+    const uint64_t ranks = (uint64_t) topology->rank_count;
+    uint64_t most = 0;
+
+    for (int32_t r = 0; NULL != ranks_on && r < topology->rank_count; r++) {
+        ranks_on[topology->host_of[r]]++;
+    }
+    for (uint32_t h = 0; NULL != ranks_on && h < topology->host_count; h++) {
+        most = r2_max(most, ranks_on[h] * (ranks - ranks_on[h]));
+    }
+    free(ranks_on);
+    return most;
+}
+
 bool r2_topology_is_healthy(const r2_topology_t *topology)
 {
     const size_t rails = (size_t) topology->host_count * topology->rail_count;

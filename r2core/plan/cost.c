@@ -10,6 +10,11 @@
 
 #include "base/util.h"
 
+/* What a host sends, where no rate may be looked at: that of one rail that does not tell its own. */
+#define R2_COST_USUAL_RATE (1000u * R2_CAPACITY_FULL)
+/* Folding must gain this part of the time: what it costs within a host is not known but for its steps. */
+#define R2_COST_FOLDING_GAIN 8u
+
 /* ns x MB/s per byte, times 16: rates are in sixteenths of MB/s */
 #define R2_WIRE_UNIT 16000u
 
@@ -149,6 +154,23 @@ uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *sha
     }
     return add_ns(2 * (uint64_t) params->alpha_ns,
                   r2_max(r2_cost_paced_ns(params, longest), reduce_ns(params, reduced)));
+}
+
+bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes)
+{
+    const r2_cost_params_t usual = R2_COST_PARAMS_DEFAULT;
+    const uint64_t ranks = (uint64_t) topology->rank_count, hosts = topology->host_count;
+    uint64_t apart_ns, folded_ns;
+
+    if (1 == hosts || ranks == hosts) {
+        return false;
+    }
+    apart_ns = add_ns(2 * (uint64_t) usual.alpha_ns,
+                      part_ns(bytes, 2 * (r2_wide_t) r2_topology_pairs_most(topology), ranks,
+                              R2_COST_USUAL_RATE));
+    folded_ns = add_ns((2 + R2_COST_FOLDING_STEPS) * (uint64_t) usual.alpha_ns,
+                       part_ns(bytes, 2 * ((r2_wide_t) hosts - 1), hosts, R2_COST_USUAL_RATE));
+    return folded_ns < apart_ns - apart_ns / R2_COST_FOLDING_GAIN;
 }
 
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,

@@ -8,6 +8,8 @@
 #ifndef R2_PLAN_COST_H
 #define R2_PLAN_COST_H
 
+#include <stdbool.h>
+
 #include "model/cost_params.h"
 #include "plan/shares.h"
 
@@ -34,9 +36,20 @@ uint64_t r2_cost_paced_ns(const r2_cost_params_t *params, uint64_t ns);
  */
 uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes);
 
+/** Folding within hosts takes one step before the exchange between them, and one after it. */
+#define R2_COST_FOLDING_STEPS 2u
+
 /** Direct exchange, pipelined, with these shares. */
 uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *shares,
                              const r2_cost_params_t *params, uint64_t bytes);
+
+/**
+ * Is it worth two steps within hosts that each host's contributions are folded before they go over its rails?
+ * Decides between two reduction trees, so it looks at the length and at which ranks are on which host: not at
+ * rates, health or measured costs, for which usual values stand. Ranks by themselves send each other, both ways
+ * together, 2 g (R - g) / R of the vector over the rails of a host with g of R ranks; one for each host 2 (n - 1) / n.
+ */
+bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes);
 
 /** Ring. @param order ranks by place in the circle; NULL: in their order. */
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,

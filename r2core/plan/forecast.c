@@ -45,16 +45,21 @@ static r2_status_t forecast_exchanges(const r2_classes_t *classes, const r2_cost
     return status;
 }
 
-/** Between hosts as `weighted` with one rank each. What it costs within a host is not known:
- * nothing. */
-static r2_status_t forecast_hierarchical(const r2_classes_t *hosts, const r2_cost_params_t *params,
-                                         uint64_t bytes, uint64_t *ns_p)
+/** Between hosts as `weighted` with one rank each. Of what it costs within a host the steps are
+ * known. */
+static r2_status_t forecast_hierarchical(const r2_topology_t *topology, const r2_classes_t *hosts,
+                                         const r2_cost_params_t *params, uint64_t bytes,
+                                         uint64_t *ns_p)
 {
+    const bool folds = (uint32_t) topology->rank_count > topology->host_count;
     r2_shares_t shares;
     r2_status_t status = r2_shares_solve(&shares, hosts);
 
     if (R2_OK == status) {
         *ns_p = r2_cost_exchange_ns(hosts, &shares, params, bytes);
+        if (folds && R2_COST_NEVER != *ns_p) {
+            *ns_p += R2_COST_FOLDING_STEPS * (uint64_t) params->alpha_ns;
+        }
         r2_shares_fini(&shares);
     }
     return status;
@@ -95,8 +100,8 @@ static r2_status_t forecast_hosts(const r2_topology_t *topology, const r2_cost_p
     }
     status = forecast_rings(topology, &hosts, params, bytes, forecast);
     if (R2_OK == status) {
-        status =
-            forecast_hierarchical(&hosts, params, bytes, &forecast->ns[R2_FORECAST_HIERARCHICAL]);
+        status = forecast_hierarchical(topology, &hosts, params, bytes,
+                                       &forecast->ns[R2_FORECAST_HIERARCHICAL]);
     }
     r2_classes_fini(&hosts);
     return status;

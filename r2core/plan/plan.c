@@ -148,20 +148,32 @@ static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
     return &allreduce_algorithms[best];
 }
 
+/** First within hosts, then between them. Not where an exchange between all hosts is one too many. */
+static bool folding_pays(const r2_plan_input_t *input, uint64_t total_bytes, bool ring)
+{
+    return NULL != input->topology &&
+           !(ring && input->topology->host_count > threshold_ring_ranks) &&
+           r2_cost_folding_pays(input->topology, total_bytes) &&
+           allreduce_permitted(input, &allreduce_algorithms[HIERARCHICAL]);
+}
+
 static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     const int at = threshold_exchange_ranks == input->size ? EXCHANGE : DOUBLING;
-    const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at], *usual;
+    const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at];
     const bool any_order = input->commutative && (input->exact || !input->reproducible);
+    const bool ring = any_order && ring_pays(input, total_bytes);
 
     if (is_short(input, total_bytes, threshold_allreduce_short_bytes,
                  threshold_allreduce_short_bytes_per_rank) &&
         allreduce_permitted(input, in_few_steps)) {
         return in_few_steps;
     }
-    usual = any_order && ring_pays(input, total_bytes) ? &allreduce_algorithms[ALLREDUCE_RING]
-                                                       : &allreduce_algorithms[ALLREDUCE_DIRECT];
-    return allreduce_fastest(input, usual, any_order);
+    if (folding_pays(input, total_bytes, ring)) {
+        return &allreduce_algorithms[HIERARCHICAL];
+    }
+    return allreduce_fastest(input, &allreduce_algorithms[ring ? ALLREDUCE_RING : ALLREDUCE_DIRECT],
+                             any_order);
 }
 
 static bool allgather_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)

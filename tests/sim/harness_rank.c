@@ -27,6 +27,19 @@ static int32_t rank_in_comm(const job_rank_t *rank, uint32_t comm)
 
 /* ---- calls, shared by ranks ---- */
 
+static bool call_init(const job_t *job, const scenario_step_t *step, uint64_t salt,
+                      job_call_t *call)
+{
+    const scenario_comm_t *comm = &job->scenario->comms[step->comm];
+    uint32_t host_of[SCENARIO_RANKS_MAX];
+
+    for (int32_t r = 0; r < comm->size; r++) {
+        host_of[r] = r2_sim_host_of(job->sim, comm->ranks[r]);
+    }
+    call->users = comm->size;
+    return payload_call_init(&call->payload, step, host_of, comm->size, salt);
+}
+
 static job_call_t *call_get(job_t *job, uint32_t step, uint32_t iteration)
 {
     const scenario_step_t *s = &job->scenario->steps[step];
@@ -43,9 +56,7 @@ static job_call_t *call_get(job_t *job, uint32_t step, uint32_t iteration)
     }
     call->step = step;
     call->iteration = iteration;
-    call->users = job->scenario->comms[s->comm].size;
-    if (!payload_call_init(&call->payload, s, call->users,
-                           job->scenario->sim.seed * 1000003 + step * 1009 + iteration)) {
+    if (!call_init(job, s, job->scenario->sim.seed * 1000003 + step * 1009 + iteration, call)) {
         free(call);
         return NULL;
     }

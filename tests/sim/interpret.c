@@ -11,6 +11,7 @@
 #include <utlist.h>
 
 #include "base/util.h"
+#include "ctx/state.h"
 #include "payload.h"
 
 /** A message on its way. */
@@ -31,15 +32,27 @@ typedef struct actor {
     mail_t *mail;      /* owned list */
 } actor_t;
 
-static const char *forced(const r2_params_t *params, r2_coll_kind_t kind)
+r2_status_t payload_hosts_init(r2_topology_t *hosts, const uint32_t *host_of, int32_t size)
 {
-    if (R2_COLL_ALLREDUCE == kind) {
-        return params->allreduce_algorithm;
+    uint32_t *number = malloc((size_t) r2_max(size, 1) * sizeof(*number)), count = 0;
+    r2_status_t status = NULL == number ? R2_ERR_NO_MEMORY : R2_OK;
+
+    for (int32_t r = 0; R2_OK == status && r < size; r++) {
+        int32_t before = 0;
+
+        while (before < r && host_of[before] != host_of[r]) {
+            before++;
+        }
+        number[r] = before < r ? number[before] : count++;
     }
-    if (R2_COLL_ALLGATHER == kind || R2_COLL_ALLGATHERV == kind) {
-        return params->allgather_algorithm;
+    if (R2_OK == status) {
+        status = r2_topology_init(hosts, count, 1, size, 1);
     }
-    return R2_COLL_BCAST == kind ? params->bcast_algorithm : NULL;
+    if (R2_OK == status) {
+        memcpy(hosts->host_of, number, (size_t) size * sizeof(*number));
+    }
+    free(number);
+    return status;
 }
 
 void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_params_t *params,
@@ -65,11 +78,13 @@ void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_param
         .commutative = args.commutative,
         .exact = args.exact,
         .reproducible = params->reproducible,
-        .algorithm = forced(params, args.kind),
+        .algorithm = r2_coll_forced(params, args.kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,
+        .message_max_bytes = params->pack_bytes / 2,
         .copy_max_bytes = params->copy_max_bytes,
+        .topology = &call->hosts,
     };
 }
 

@@ -65,15 +65,15 @@ static bool is_scatter(r2_coll_kind_t kind)
     return R2_COLL_REDUCE_SCATTER == kind || R2_COLL_REDUCE_SCATTER_BLOCK == kind;
 }
 
-bool payload_call_init(payload_call_t *call, const scenario_step_t *step, int32_t size,
-                       uint64_t salt)
+bool payload_call_init(payload_call_t *call, const scenario_step_t *step, const uint32_t *host_of,
+                       int32_t size, uint64_t salt)
 {
     memset(call, 0, sizeof(*call));
     call->step = step;
     call->size = size;
     call->salt = salt;
     call->element_bytes = type_bytes[step->type];
-    if (!payload_edges_init(call)) {
+    if (R2_OK != payload_hosts_init(&call->hosts, host_of, size) || !payload_edges_init(call)) {
         payload_call_fini(call);
         return false;
     }
@@ -113,6 +113,7 @@ void payload_call_fini(payload_call_t *call)
     }
     free(call->interpreted);
     payload_edges_fini(call);
+    r2_topology_fini(&call->hosts);
     free(call->reduced);
     free(call->counts);
     free(call->displs);

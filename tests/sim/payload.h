@@ -31,6 +31,7 @@ typedef struct payload_call {
     const scenario_step_t *step; /* borrowed */
     int32_t size;                /* ranks of the communicator */
     uint64_t salt;               /* makes values of different calls different */
+    r2_topology_t hosts;         /* owned: where its ranks are, all rails healthy */
     uint64_t element_bytes;
     uint64_t *counts;      /* owned: reduce_scatter, allgatherv; else NULL */
     uint64_t *displs;      /* owned: allgatherv with gaps; else NULL */
@@ -44,8 +45,9 @@ typedef struct payload_shape {
     uint64_t in_bytes, out_bytes; /* sizes of the buffers; in_bytes 0 with in_place */
 } payload_shape_t;
 
-bool payload_call_init(payload_call_t *call, const scenario_step_t *step, int32_t size,
-                       uint64_t salt);
+/** @param host_of [size], numbered anyhow. */
+bool payload_call_init(payload_call_t *call, const scenario_step_t *step, const uint32_t *host_of,
+                       int32_t size, uint64_t salt);
 void payload_call_fini(payload_call_t *call);
 
 /** Does this rank work in place? Rooted collectives: only the root. */
@@ -67,7 +69,12 @@ bool payload_check(payload_call_t *call, int32_t rank, const uint8_t *out,
 /** Hash of memory. */
 uint64_t payload_hash(uint64_t hash, const void *memory, size_t bytes);
 
-/** What r2_coll_plan() makes of the same arguments. */
+/**
+ * The hosts of a call's ranks as contexts number them: in the order in which ranks name them.
+ * @return R2_OK, R2_ERR_PARAM (no rank), R2_ERR_NO_MEMORY.
+ */
+r2_status_t payload_hosts_init(r2_topology_t *hosts, const uint32_t *host_of, int32_t size);
+/** What r2_coll_plan() makes of the same arguments while all is well. */
 void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_params_t *params,
                         r2_plan_input_t *input_p);
 /** Runs the schedules of all ranks on the buffers given by rank. @return false: they do not end. */

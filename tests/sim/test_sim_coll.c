@@ -63,6 +63,27 @@ static void every_layout(void **state)
     }
 }
 
+/* Ranks of hosts, not equally many, not in blocks: the reference knows where they are, too. */
+static void crowded_hosts(void **state)
+{
+    static const char *const layouts[] = {
+        "hosts 3; ppn 3; rails 2; comm c cid=9 ranks=0,1,2,3,4,6;",
+        "hosts 4; ppn 3; rails 4; comm c cid=9 ranks=9,0,3,1,4,2,6;",
+        "hosts 2; ppn 4; rails 2; comm c cid=9 ranks=7,6,0,5,4;"};
+    static const char *const faults[] = {"", "at 1ms down h1 rail0", "at 0ms drop h0 rail0"};
+    char text[2048];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(layouts) * r2_array_count(faults); i++) {
+        snprintf(text, sizeof(text),
+                 "%s coll allreduce f64 9000 on=c; coll allreduce f64 9000; coll allreduce f64 30000 in-place;"
+                 "coll allreduce matrix 9000 on=c; coll allreduce i64 20000 in-place on=c; coll reduce f64 9000 on=c;"
+                 "coll scan f64 3000 on=c; coll allreduce f64 4000 on=c times=3; %s",
+                 layouts[i % r2_array_count(layouts)], faults[i / r2_array_count(layouts)]);
+        run_one(text);
+    }
+}
+
 static void sixty_four_ranks(void **state)
 {
     (void) state;
@@ -414,6 +435,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout),
+        cmocka_unit_test(crowded_hosts),
         cmocka_unit_test(sixty_four_ranks),
         cmocka_unit_test(faults_do_not_change_bits),
         cmocka_unit_test(two_rails_of_one_host),

@@ -38,15 +38,23 @@ static const struct {
     {R2_COLL_ALLTOALL, "alltoall", 1},   {R2_COLL_REDUCE_SCATTER_BLOCK, "reduce-scatter-block", 0},
 };
 
-static const int32_t hosts_of_runs[] = {3, 5, 9};
+/** Ranks in blocks on hosts. */
+typedef struct layout {
+    int32_t hosts, ppn;
+} layout_t;
 
-static const char *chosen(r2_coll_kind_t kind, int32_t hosts, uint64_t count)
+/* All collectives that know no hosts behave alike with several ranks on each. */
+static const layout_t layouts[] = {{3, 1}, {5, 1}, {9, 1}};
+static const layout_t crowded[] = {{3, 2}, {2, 3}};
+
+static const char *chosen(r2_coll_kind_t kind, const r2_topology_t *topology, uint64_t count)
 {
     r2_params_t params;
 
     r2_params_init(&params);
     return r2_plan_choose(&(r2_plan_input_t){.kind = kind,
-                                             .size = hosts,
+                                             .size = topology->rank_count,
+                                             .topology = topology,
                                              .element_bytes = ELEMENT_BYTES,
                                              .count = count,
                                              .commutative = true,
@@ -58,27 +66,31 @@ static const char *chosen(r2_coll_kind_t kind, int32_t hosts, uint64_t count)
 }
 
 /** Counts at which another algorithm is chosen than for one less. @return how many. */
-static size_t thresholds(r2_coll_kind_t kind, int32_t hosts, uint64_t *counts_p)
+static size_t thresholds(r2_coll_kind_t kind, layout_t layout, uint64_t *counts_p)
 {
+    r2_topology_t topology;
     size_t found = 0;
 
+    assert_int_equal(R2_OK, r2_topology_init(&topology, (uint32_t) layout.hosts, 4,
+                                             layout.hosts * layout.ppn, 1));
     for (uint64_t count = 2; count <= longest_count; count++) {
-        if (0 != strcmp(chosen(kind, hosts, count - 1), chosen(kind, hosts, count))) {
+        if (0 != strcmp(chosen(kind, &topology, count - 1), chosen(kind, &topology, count))) {
             assert_true(found < PLACES_MOST);
             counts_p[found++] = count;
         }
     }
+    r2_topology_fini(&topology);
     return found;
 }
 
-static scenario_result_t run(const char *faults, int32_t hosts, const char *program)
+static scenario_result_t run(const char *faults, layout_t layout, const char *program)
 {
     char source[4096];
     scenario_result_t result;
 
     snprintf(source, sizeof(source),
-             "hosts %d; rails 4; rate 12500000; latency 50us; jitter 20us; seed 3; %s %s", hosts,
-             faults, program);
+             "hosts %d; ppn %d; rails 4; rate 12500000; latency 50us; jitter 20us; seed 3; %s %s",
+             layout.hosts, layout.ppn, faults, program);
     assert_true(scenario_check(source, &result));
     assert_int_equal(result.errors, 0);
     return result;
@@ -109,10 +121,10 @@ static void program_at(const char *word, const uint64_t *counts, size_t found, c
 }
 
 /** @return number of thresholds. */
-static size_t same_bits(size_t k, int32_t hosts)
+static size_t same_bits(size_t k, layout_t layout)
 {
     uint64_t counts[PLACES_MOST];
-    const size_t found = thresholds(kinds[k].kind, hosts, counts);
+    const size_t found = thresholds(kinds[k].kind, layout, counts);
     char program[3584];
     scenario_result_t healthy, broken;
 
@@ -120,19 +132,20 @@ static size_t same_bits(size_t k, int32_t hosts)
         return 0;
     }
     program_at(kinds[k].word, counts, found, program, sizeof(program));
-    healthy = run("", hosts, program);
+    healthy = run("", layout, program);
     assert_int_equal(healthy.counters.epochs, 0);
     /* in the middle of the first calls, and back in the middle of a pause */
-    broken = run("at 2ms down h1 rail2; at 2s up h1 rail2;", hosts, program);
+    broken = run("at 2ms down h1 rail2; at 2s up h1 rail2;", layout, program);
     assert_int_equal(broken.digest, healthy.digest);
-    if (broken.counters.epochs < 2 * (uint64_t) hosts) { /* degraded, and healthy again */
-        fail_msg("%s on %d hosts: plans changed %lu times", kinds[k].word, hosts,
+    /* degraded, and healthy again */
+    if (broken.counters.epochs < 2 * (uint64_t) (layout.hosts * layout.ppn)) {
+        fail_msg("%s on %d hosts: plans changed %lu times", kinds[k].word, layout.hosts,
                  (unsigned long) broken.counters.epochs);
     }
-    broken = run("at 1ms drop h0 rail1; at 1ms down h2 rail3; at 2s heal;", hosts, program);
+    broken = run("at 1ms drop h0 rail1; at 1ms down h1 rail3; at 2s heal;", layout, program);
     assert_int_equal(broken.digest, healthy.digest);
     broken =
-        run("at 0ms down h1 rail0; at 0ms down h1 rail1; at 0ms down h1 rail2;", hosts, program);
+        run("at 0ms down h1 rail0; at 0ms down h1 rail1; at 0ms down h1 rail2;", layout, program);
     assert_int_equal(broken.digest, healthy.digest);
     return found;
 }
@@ -143,27 +156,41 @@ static void test_same_bits(void **state)
     for (size_t k = 0; k < r2_array_count(kinds); k++) {
         size_t found = 0;
 
-        for (size_t h = 0; h < r2_array_count(hosts_of_runs); h++) {
-            found += same_bits(k, hosts_of_runs[h]);
+        for (size_t l = 0; l < r2_array_count(layouts); l++) {
+            found += same_bits(k, layouts[l]);
         }
         assert_true(found >= kinds[k].least);
+    }
+}
+
+/** An allreduce folds within hosts first from some length on: another tree, whatever broke. */
+static void test_same_bits_on_crowded_hosts(void **state)
+{
+    (void) state;
+    for (size_t l = 0; l < r2_array_count(crowded); l++) {
+        assert_true(same_bits(0, crowded[l]) >= 2);
     }
 }
 
 /** What the test is for: sums around a threshold differ between the trees of both sides. */
 static void test_trees_differ(void **state)
 {
-    scenario_result_t few_steps, direct;
+    scenario_result_t few_steps, direct, folded;
 
     (void) state;
-    few_steps = run("param allreduce_algorithm recursive-doubling;", 5, "coll allreduce f64 900;");
-    direct = run("param allreduce_algorithm direct;", 5, "coll allreduce f64 900;");
+    few_steps =
+        run("param allreduce_algorithm recursive-doubling;", layouts[1], "coll allreduce f64 900;");
+    direct = run("param allreduce_algorithm direct;", layouts[1], "coll allreduce f64 900;");
     assert_int_not_equal(few_steps.digest, direct.digest);
+    direct = run("param allreduce_algorithm direct;", crowded[0], "coll allreduce f64 9000;");
+    folded = run("param allreduce_algorithm hierarchical;", crowded[0], "coll allreduce f64 9000;");
+    assert_int_not_equal(folded.digest, direct.digest);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits),
+                                       cmocka_unit_test(test_same_bits_on_crowded_hosts),
                                        cmocka_unit_test(test_trees_differ)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);

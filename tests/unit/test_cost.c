@@ -104,12 +104,52 @@ static void rates_that_rails_give(void **state)
     r2_topology_fini(&topology);
 }
 
+/** First KiB from which on folding within hosts pays; 0: never. */
+static uint64_t pays_from(const r2_topology_t *topology)
+{
+    for (uint64_t kib = 1; kib <= 1 << 20; kib++) {
+        if (r2_cost_folding_pays(topology, kib << 10)) {
+            return kib;
+        }
+    }
+    return 0;
+}
+
+static void folding_pays_by_layout_alone(void **state)
+{
+    static const uint32_t uneven[] = {0, 1, 0, 0, 2, 1}; /* as 3 + 2 + 1, not in blocks */
+    static const struct {
+        uint32_t hosts;
+        int32_t ranks;
+        uint64_t from_kib;
+    } layouts[] = {{1, 8, 0}, {4, 4, 0}, {2, 8, 18}, {4, 8, 40}, {4, 16, 12}};
+    r2_topology_t t;
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(layouts); i++) {
+        assert_int_equal(
+            r2_topology_init(&t, layouts[i].hosts, 4, layouts[i].ranks, 1 + (uint32_t) i), R2_OK);
+        assert_int_equal(pays_from(&t), layouts[i].from_kib);
+        r2_topology_set_capacity(&t, 0, 1, 0);
+        t.rate_mbytes_per_s[0] = 7;
+        assert_int_equal(pays_from(&t), layouts[i].from_kib);
+        r2_topology_fini(&t);
+    }
+    assert_int_equal(r2_topology_init(&t, 3, 4, 6, 1), R2_OK);
+    memcpy(t.host_of, uneven, sizeof(uneven));
+    assert_int_equal(r2_topology_pairs_most(&t), 9);
+    /* 2 * 9 / 6 of the vector over the rails of host 0, against 4 / 3 */
+    assert_int_equal(pays_from(&t), 35);
+    r2_topology_fini(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(file_is_read),
                                        cmocka_unit_test(wrong_lines_are_named),
                                        cmocka_unit_test(nothing_said_is_measured),
-                                       cmocka_unit_test(rates_that_rails_give)};
+                                       cmocka_unit_test(rates_that_rails_give),
+                                       cmocka_unit_test(folding_pays_by_layout_alone)};
     int fd = mkstemp(name), failed;
 
     if (fd < 0) {

@@ -205,6 +205,31 @@ static void print_named(FILE *file)
     }
 }
 
+/** Which ranks are on which host decides, too: a float sum and one whose order is free. */
+static void print_layouts(FILE *file)
+{
+    const struct {
+        uint32_t hosts;
+        int32_t ranks;
+    } layouts[] = {{1, 4},  {2, 3},  {2, 4},   {2, 8},   {3, 6},   {3, 7},
+                   {4, 8}, {4, 16}, {16, 17}, {16, 128}, {32, 256}, {128, 1024}};
+
+    fprintf(file, "\n# allreduce, bytes; ranks in blocks on hosts\n");
+    for (size_t l = 0; l < 2 * r2_array_count(layouts); l++) {
+        const size_t type = l % 2, at = l / 2;
+        r2_plan_input_t input = golden_input(0, type, layouts[at].ranks);
+        r2_topology_t topology;
+
+        assert_int_equal(R2_OK, r2_topology_init(&topology, layouts[at].hosts, 4,
+                                                 layouts[at].ranks, 1250));
+        input.topology = &topology;
+        fprintf(file, "allreduce, %d ranks on %u hosts, %s: ", layouts[at].ranks,
+                layouts[at].hosts, types[type].name);
+        print_ranges(file, input);
+        r2_topology_fini(&topology);
+    }
+}
+
 static void print_plans(FILE *file)
 {
     fprintf(
@@ -228,6 +253,7 @@ static void print_plans(FILE *file)
             }
         }
     }
+    print_layouts(file);
     print_all_details(file);
     print_named(file);
 }

@@ -115,6 +115,91 @@ static void test_every_case(void **state)
     print_message("%lu sets of schedules\n", (unsigned long) sets_checked);
 }
 
+/** Short vectors of one collective on a topology, much and little staging memory. */
+static void check_placed(const r2_case_t *one, const r2_topology_t *topology)
+{
+    const uint64_t counts[] = {1, 7, 100}, scratches[] = {1 << 20, 192};
+
+    for (size_t c = 0; c < r2_array_count(counts) * r2_array_count(scratches); c++) {
+        const uint64_t count = counts[c % r2_array_count(counts)];
+        r2_plan_input_t input = r2_case_input(one, topology->rank_count, count, 4);
+        r2_uneven_t uneven;
+
+        r2_case_uneven(&input, &uneven, count, 0 == c % 2);
+        input.topology = topology;
+        input.root = (int32_t) c % topology->rank_count;
+        input.scratch_bytes = scratches[c / r2_array_count(counts)];
+        check(&input, 0);
+        check(&input, 0x5a5a96695a5a9669u);
+    }
+}
+
+enum { CROWD_MOST = 9 };
+
+/** Hosts of ranks: two on each, three on each, uneven, in blocks and not. */
+static const struct {
+    int32_t ranks;
+    uint32_t hosts, host_of[CROWD_MOST];
+} crowds[] = {{4, 2, {0, 0, 1, 1}},
+              {6, 2, {0, 0, 0, 1, 1, 1}},
+              {6, 3, {0, 0, 0, 1, 1, 2}},
+              {6, 3, {0, 1, 2, 0, 1, 0}},
+              {5, 2, {0, 1, 1, 1, 1}},
+              {9, 4, {0, 0, 0, 1, 1, 2, 2, 2, 3}},
+              {9, 4, {0, 1, 2, 3, 0, 1, 2, 0, 2}}};
+
+static void crowd_init(r2_topology_t *topology, size_t crowd)
+{
+    assert_int_equal(R2_OK, r2_topology_init(topology, crowds[crowd].hosts, 3,
+                                             crowds[crowd].ranks, 1000));
+    memcpy(topology->host_of, crowds[crowd].host_of,
+           (size_t) crowds[crowd].ranks * sizeof(*topology->host_of));
+}
+
+/** What is chosen for a vector so long that hosts fold first; broken rails, both kinds of operation. */
+static void check_folding(r2_topology_t *topology)
+{
+    const r2_case_t chosen = {R2_COLL_ALLREDUCE, NULL};
+    r2_plan_input_t input = r2_case_input(&chosen, topology->rank_count, 15000, 8);
+
+    input.topology = topology;
+    input.chunk_min_bytes = 1024;
+    input.scratch_bytes = 16384;
+    assert_string_equal("hierarchical", r2_plan_choose(&input));
+    check(&input, 0);
+    r2_topology_set_capacity(topology, 1, 0, 0);
+    r2_topology_set_capacity(topology, 1, 2, 3);
+    r2_topology_cut(topology, 0, 1, 1);
+    assert_string_equal("hierarchical", r2_plan_choose(&input));
+    check(&input, UINT64_MAX);
+    input.exact = true;
+    check(&input, 0x5a5a96695a5a9669u);
+}
+
+/** All builders where hosts have several ranks, equally many or not. */
+static void test_crowded_hosts(void **state)
+{
+    const r2_case_t named[] = {{R2_COLL_ALLREDUCE, "hierarchical"},
+                               {R2_COLL_ALLREDUCE, "weighted"},
+                               {R2_COLL_ALLREDUCE, "recursive"}};
+
+    (void) state;
+    for (size_t k = 0; k < r2_array_count(crowds); k++) {
+        r2_topology_t topology;
+
+        crowd_init(&topology, k);
+        for (size_t i = 0; i < r2_array_count(cases); i++) {
+            check_placed(&cases[i], &topology);
+        }
+        r2_topology_set_capacity(&topology, crowds[k].hosts - 1, 0, 0);
+        for (size_t i = 0; i < r2_array_count(named); i++) {
+            check_placed(&named[i], &topology);
+        }
+        check_folding(&topology);
+        r2_topology_fini(&topology);
+    }
+}
+
 /** Vectors that give the longest pipelines, with limits as in a job. */
 static void test_long_vectors(void **state)
 {
@@ -268,7 +353,8 @@ static void test_bad_arguments(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_case),    cmocka_unit_test(test_long_vectors),
+        cmocka_unit_test(test_every_case),    cmocka_unit_test(test_crowded_hosts),
+        cmocka_unit_test(test_long_vectors),
         cmocka_unit_test(test_every_root),    cmocka_unit_test(test_not_commutative),
         cmocka_unit_test(test_huge_element),  cmocka_unit_test(test_messages_are_bounded),
          cmocka_unit_test(test_digest),
