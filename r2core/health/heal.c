@@ -61,14 +61,14 @@ static uint64_t r2_heal_first_pause(const r2_health_t *health, const r2_heal_t *
     return pause_ns * (1 + r2_members_position(health));
 }
 
-/** A rail of ours (host: own) or a path to a host is dead from now on. */
-void r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns)
+/** A rail of ours (host: own) or a path to a host is dead from now on. @return end of its quarantine. */
+uint64_t r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns)
 {
     r2_heal_t *heal = r2_heal_find(health, host, rail, path, true);
     uint64_t quarantine_ns = r2_health_ms(health->params.heal_min_ms);
 
     if (NULL == heal || heal->active) {
-        return;
+        return NULL == heal ? now_ns : heal->quarantine_ns;
     }
     if (0 != heal->healed_ns && now_ns < heal->healed_ns + r2_health_ms(health->params.flap_period_ms)) {
         heal->flaps = r2_min(heal->flaps + 1, 30u);
@@ -89,6 +89,7 @@ void r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path,
     if (!path && !health->carrier[rail]) {
         heal->next_ns = R2_NEVER_NS;
     }
+    return heal->quarantine_ns;
 }
 
 /** The map says that it is well again. */

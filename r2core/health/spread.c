@@ -170,13 +170,10 @@ static void r2_spread_entry_changed(r2_health_t *health, uint32_t host, uint32_t
         health->pause_ns[r2_health_at(health, host, rail)] = 0;
         health->quiet_ns[r2_health_at(health, host, rail)] = 0;
     }
-    if (host == health->own_host && dead && !was_dead) {
-        r2_heal_start(health, host, rail, false, now_ns);
-    } else if (host == health->own_host && !dead && was_dead) {
-        r2_heal_end(health, host, rail, false, now_ns);
-    }
     if (host == health->own_host && dead) {
-        retry_ns = r2_max(retry_ns, health->heals[rail].quarantine_ns);
+        retry_ns = r2_max(retry_ns, r2_heal_start(health, host, rail, false, now_ns));
+    } else if (host == health->own_host && was_dead) {
+        r2_heal_end(health, host, rail, false, now_ns);
     }
     health->ports.rail_state(health->ports.arg, host, rail, dead, dead ? retry_ns : 0);
 }
@@ -186,6 +183,7 @@ static void r2_spread_path_changed(r2_health_t *health, uint32_t host_a, uint32_
 {
     bool dead = r2_health_map_is_cut(&health->map, host_a, host_b, rail);
     uint32_t other = host_a == health->own_host ? host_b : host_a;
+    uint64_t retry_ns = now_ns + r2_health_ms(health->params.heal_max_ms);
 
     if (host_a != health->own_host && host_b != health->own_host) {
         return;
@@ -193,14 +191,12 @@ static void r2_spread_path_changed(r2_health_t *health, uint32_t host_a, uint32_
     r2_investigation_drop(health, other, rail);
     health->quiet_ns[r2_health_at(health, other, rail)] = 0;
     if (dead) {
-        r2_heal_start(health, other, rail, true, now_ns);
+        retry_ns = r2_max(retry_ns, r2_heal_start(health, other, rail, true, now_ns));
     } else {
-        health->settled_ns[r2_health_at(health, other, rail)] =
-            now_ns + r2_health_ms(health->params.heal_max_ms);
+        health->settled_ns[r2_health_at(health, other, rail)] = retry_ns;
         r2_heal_end(health, other, rail, true, now_ns);
     }
-    health->ports.path_state(health->ports.arg, other, rail, dead,
-                             dead ? now_ns + r2_health_ms(health->params.heal_max_ms) : 0);
+    health->ports.path_state(health->ports.arg, other, rail, dead, dead ? retry_ns : 0);
 }
 
 static void r2_spread_news(r2_health_t *health, const r2_health_change_t *change, bool known,

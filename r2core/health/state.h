@@ -242,7 +242,7 @@ bool r2_probes_delivers(const r2_health_t *health, uint32_t host, uint32_t rail,
 void r2_probes_beacon(r2_health_t *health, uint32_t from, const r2_notice_t *notice);
 
 /* heal.c */
-void r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
+uint64_t r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
 void r2_heal_end(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
 void r2_heal_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
 void r2_heal_lane(r2_health_t *health, uint32_t host, uint32_t rail, bool up, uint64_t now_ns);

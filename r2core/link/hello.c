@@ -22,7 +22,8 @@ typedef enum r2_hello_verdict {
     R2_HELLO_ACCEPT = 1,
     R2_HELLO_BUSY,    /* our own call to you is under way */
     R2_HELLO_NOT_NOW, /* our rail is not usable */
-    R2_HELLO_REJECT   /* settings or versions differ */
+    R2_HELLO_REJECT,  /* settings or versions differ */
+    R2_HELLO_SHUT     /* our rail is in quarantine, and there is another path */
 } r2_hello_verdict_t;
 
 /** Request and reply alike. Little endian as the wire header. */
@@ -222,6 +223,29 @@ static bool r2_hello_excuse(r2_lane_t *lane)
     return true;
 }
 
+/* True if a lane that is not in doubt leads to the peer. */
+static bool r2_hello_has_path(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && !lane->unreachable) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Peers call as soon as they can: they know nothing of the quarantine of a rail of ours. It does not hold where
+ * that rail is the only path.
+ */
+static bool r2_hello_is_shut(const r2_lane_t *lane)
+{
+    return lane->state < R2_LANE_WIRING && lane->link->net->now_ns < lane->rail->shut_ns &&
+           r2_hello_has_path(lane->link);
+}
+
 static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_t *theirs,
                                           r2_hello_offer_t *ours)
 {
@@ -283,7 +307,7 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
         r2_hello_answer(net, rail_idx, token, R2_HELLO_BUSY);
         return;
     }
-    verdict = r2_hello_accept(lane, &theirs, &ours);
+    verdict = r2_hello_is_shut(lane) ? R2_HELLO_SHUT : r2_hello_accept(lane, &theirs, &ours);
     if (R2_HELLO_ACCEPT != verdict) {
         r2_hello_answer(net, rail_idx, token, verdict);
         return;
@@ -333,7 +357,8 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         return;
     }
     r2_lane_back_off(lane, status);
-    if (R2_ERR_AGAIN != status) { /* the peer called, too, or is not ready: no sign of a fault */
+    if (R2_ERR_AGAIN != status && R2_ERR_RAIL_DOWN != status) {
+        /* else the peer called, too, is not ready, or has its rail in quarantine: no sign of a fault */
         r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, status);
     }
     if (R2_ERR_REFUSED == status) {
@@ -357,6 +382,8 @@ static r2_status_t r2_hello_outcome(r2_net_t *net, r2_status_t status, const voi
     case R2_HELLO_BUSY:
     case R2_HELLO_NOT_NOW:
         return R2_ERR_AGAIN;
+    case R2_HELLO_SHUT:
+        return R2_ERR_RAIL_DOWN;
     case R2_HELLO_REJECT:
     default:
         return R2_ERR_VERSION;

@@ -66,7 +66,9 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         if (R2_LANE_DOWN != lane->state) {
             r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
         }
-        lane->retry_ns = r2_max(lane->retry_ns, retry_ns);
+        if (r2_link_has_lane(lane->link)) { /* else it is the only path, or may be: tried as soon as ever */
+            lane->retry_ns = r2_max(lane->retry_ns, retry_ns);
+        }
     } else if (R2_LANE_DOWN == lane->state) {
         lane->retry_ns = lane->link->net->now_ns;
         r2_link_activate(lane->link);
@@ -157,6 +159,11 @@ void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool
 void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry_ns)
 {
     net->now_ns = r2_now_ns(net->clock);
+    if (rail_idx < net->rail_count) {
+        r2_rail_t *rail = &net->rails[rail_idx];
+
+        rail->shut_ns = dead ? r2_max(rail->shut_ns, retry_ns) : 0;
+    }
     for (uint32_t rank = 0; rank < net->size; ++rank) {
         r2_link_t *link = net->links[rank];
 

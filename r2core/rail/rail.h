@@ -41,6 +41,7 @@ typedef struct r2_rail {
     r2_tp_device_t *device;         /* owned; NULL while it could not be opened */
     r2_rail_worker_t *workers;      /* owned: list, newest first */
     size_t segment_bytes;
+    uint64_t shut_ns;               /* known to be dead: lanes are not opened before, 0 = no such */
     uint64_t tx_bytes, rx_bytes;    /* payload so far, everything that was sent again included */
     int epoll_fd;                   /* borrowed: gets the descriptors of all workers, data.ptr is the worker; -1: none */
     void *owner;                    /* borrowed: for the callbacks' user */

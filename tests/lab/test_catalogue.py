@@ -127,14 +127,29 @@ def flaps(job, host, rail, kind, rounds, half_s):
     return lanes_opened(job, since_ns, rail)
 
 
+FLAP_MAX_S = 4.0
+
+
+def heals_within(elapsed_s):
+    """How many heals of a flapping rail quarantines leave room for: 0.2 s, doubled each time, up to FLAP_MAX_S."""
+    heals, quarantine_s = 1, 0.2
+    while elapsed_s >= quarantine_s:
+        elapsed_s -= quarantine_s
+        quarantine_s = min(2 * quarantine_s, FLAP_MAX_S)
+        heals += 1
+    return heals
+
+
 def test_F5_flaps():
     """F5 a rail flaps 12 times by carrier and 5 times silently: it alone is blamed, and damped"""
-    job = start("--mca", "coll_r2_flap_max_ms", "4000")
+    job = start("--mca", "coll_r2_flap_max_ms", str(int(1000 * FLAP_MAX_S)))
     ends = 2 * (HOSTS - 1)
+    begun_s = time.monotonic()
     carrier = flaps(job, 1, 2, "down", 12, 0.12)
+    most = ends * heals_within(time.monotonic() - begun_s)  # flaps take longer where the machine is loaded
     silent = flaps(job, 2, 0, "drop", 5, 0.4)
     finish(job)
-    assert carrier < 12 * ends / 2, "opened %d lane ends in 12 flaps: not damped" % carrier
+    assert carrier <= most, "opened %d lane ends in 12 flaps, quarantines allow %d: not damped" % (carrier, most)
     return ", lane ends opened: %d of %d, %d of %d" % (carrier, 12 * ends, silent, 5 * ends)
 
 

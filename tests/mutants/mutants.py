@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Defects to be planted in r2core, one at a time: (name, file, what is there, what takes its place)."""
+"""Defects to be planted in r2core, one at a time: (name, file, what is there, what takes its place).
+
+A fifth part names the simulator's test, with arguments, that has to notice; else the file decides (run.py)."""
+
+FLAPS = ["test_sim_catalogue", "F5_*"]
 
 MUTANTS = [
     ("complete-messages-are-received-again", "link/rx_data.c",
-     "    if (r2_rx_is_complete(link, header->message)) {",
-     "    if (false && r2_rx_is_complete(link, header->message)) {"),
+     "    if (r2_rx_is_complete(link, header->message)) {\n        ++net",
+     "    if (false && r2_rx_is_complete(link, header->message)) {\n        ++net"),
     ("acknowledge-but-do-not-park", "link/rx_match.c",
      "    parked->next = message->parked;\n    message->parked = parked;\n",
      "    if (header->length > 64) {\n        free(parked);\n        return true;\n    }\n"
@@ -60,9 +64,8 @@ MUTANTS = [
     ("communicators-with-one-context-id-collide", "ctx/comm.c",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | 1;"),
-    ("finished-collectives-are-still-wanted", "ctx/comm.c",
-     "    if (!r2_seq_lt(coll_seq, name->live->next_seq)) {\n        return false;",
-     "    if (true || !r2_seq_lt(coll_seq, name->live->next_seq)) {\n        return false;"),
+    ("finished-collectives-are-still-wanted", "ctx/belongs.c",
+     "    if (!r2_seq_lt(coll_seq, comm->next_seq)) {\n", "    if (true || !r2_seq_lt(coll_seq, comm->next_seq)) {\n"),
     # who owns how much: these do not show in the simulator, whose topologies are healthy
     ("outcomes-used-as-soon-as-they-are-there", "health/agreement.c",
      "        if (agreement->calls[i].blocking) {", "        if (agreement->calls[i].complete) {"),
@@ -158,6 +161,13 @@ MUTANTS = [
     ("everything-is-passed-on", "health/spread.c",
      "    if ((is_new && 0 == (notice->flags & R2_NOTICE_FANOUT)) || own) {",
      "    if (0 == (notice->flags & R2_NOTICE_FANOUT) || own) {"),
+    ("peers-open-lanes-over-rails-in-quarantine", "link/hello.c",
+     "lane->link->net->now_ns < lane->rail->shut_ns &&", "false &&", FLAPS),
+    ("flapping-paths-are-not-damped", "health/spread.c",
+     "retry_ns = r2_max(retry_ns, r2_heal_start(health, other, rail, true, now_ns));",
+     "r2_heal_start(health, other, rail, true, now_ns);", FLAPS),
+    ("only-paths-wait-for-the-end-of-a-quarantine", "link/news.c",
+     "        if (r2_link_has_lane(lane->link)) {", "        if (NULL != lane) {", FLAPS),
     ("flapping-is-not-damped", "health/heal.c",
      "        heal->flaps = r2_min(heal->flaps + 1, 30u);", "        heal->flaps = 0;"),
     ("fields-of-other-kinds-count-not", "health/notice.c",
@@ -187,7 +197,8 @@ MUTANTS = [
     ("merges-chase-each-other", "health/agreement.c",
      "(agreement->merged && since < agreement->pause)", "false"),
     ("agreed-maps-are-not-applied", "ctx/agree.c",
-     "    agree->looked = 0;\n    r2_agree_apply(agree);", "    agree->looked = 0;"),
+     "    r2_basis_apply(&agree->basis, &agree->agreed, agree->map_host);\n    if (comm",
+     "    if (comm"),
     ("ranks-agree-with-themselves", "ctx/agree.c",
      "    r2_map_take(&map, inout);\n    r2_map_take(&map, in);", "    r2_map_take(&map, inout);\n    (void) in;"),
     ("agreed-maps-forget", "ctx/agree.c",
