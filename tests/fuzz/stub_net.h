@@ -41,6 +41,7 @@ typedef struct stub_net {
     struct r2_tp_ep *eps; /* owned list: open */
     uint32_t workers;     /* open */
     uint32_t hellos;      /* of ours, made up */
+    uint32_t strays;      /* messages that no row took, where the user counts them */
     bool mute;            /* the workers' descriptors, if there are any, do not tell of input */
     uint32_t looks;       /* calls of worker_progress() */
 } stub_net_t;

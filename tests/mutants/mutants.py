@@ -2,9 +2,11 @@
 # Copyright (c) 2026 The r2 authors
 """Defects to be planted in r2core, one at a time: (name, file, what is there, what takes its place).
 
-A fifth part names the simulator's test, with arguments, that has to notice; else the file decides (run.py)."""
+A fifth part names the test, with arguments, that has to notice; else the file decides (run.py)."""
 
 FLAPS = ["test_sim_catalogue", "F5_*"]
+LINK = ["test_link"]
+WAITS = ["test_waits"]
 
 MUTANTS = [
     ("complete-messages-are-received-again", "link/rx_data.c",
@@ -245,4 +247,19 @@ MUTANTS = [
      "    if (r2_link_is_refused(link) || r2_link_is_gone(link)) {", "    if (r2_link_is_refused(link)) {"),
     ("who-relays-does-not-care", "link/relay_forward.c",
      "        link->asked_for = true;\n", ""),
+    ("tails-are-left-to-slow-lanes", "link/hedge.c",
+     "        if (r2_tail_left_ns(lane, ahead_bytes) >", "        if (false && r2_tail_left_ns(lane, ahead_bytes) >", LINK),
+    ("slower-lanes-take-the-tail", "link/hedge.c", "> R2_TAIL_TIMES * cost_ns", "> 0 * cost_ns", LINK),
+    ("tails-go-to-sleeping-peers", "link/hedge.c",
+     "return lane->link->last_rx_ns > packet->sent_ns ? packet : NULL;", "return packet;", LINK),
+    ("rows-that-wait-do-not-ask", "link/waits.c",
+     "        r2_waits_add(link, R2_WIRE_WAITS, waits, &count, &match->tag, match->digest);\n", "", WAITS),
+    ("any-denial-ends-a-row", "link/waits.c",
+     "NULL == match->message && wait.digest == match->digest", "NULL == match->message", WAITS),
+    ("what-is-under-way-is-denied", "link/waits.c",
+     "        if (!r2_waits_under_way(link, &wait.tag) &&\n            !upcalls", "        if (!upcalls", WAITS),
+    ("messages-that-no-row-takes-are-kept", "link/waits.c",
+     "    return (match->rts || NULL != match->message) &&", "    return false &&", WAITS),
+    ("who-all-send-hear-of-nothing", "link/waits.c",
+     "    return (match->rts || NULL != match->message) &&", "    return false &&", ["test_sim_coll"]),
 ]

@@ -54,7 +54,8 @@ def sources(tree):
         path = os.path.join(tree, "r2core", folder)
         found += [(folder + "_" + name[:-2] + ".o", os.path.join(path, name))
                   for name in sorted(os.listdir(path)) if name.endswith(".c")]
-    return found + [(name + ".o", os.path.join(tree, "tests/sim", name + ".c")) for name in SIM]
+    found += [(name + ".o", os.path.join(tree, "tests/sim", name + ".c")) for name in SIM]
+    return found + [("stub_net.o", os.path.join(tree, "tests/fuzz/stub_net.c"))]
 
 
 class Workshop:
@@ -63,10 +64,10 @@ class Workshop:
     def __init__(self, build):
         self.build = build
         self.tree = tempfile.mkdtemp(prefix="r2-mutants-")
-        for part in ("r2core", "tests/sim", "tests/unit"):
+        for part in ("r2core", "tests/sim", "tests/unit", "tests/fuzz"):
             shutil.copytree(os.path.join(TOP, part), os.path.join(self.tree, part))
         self.cflags = CFLAGS + ["-I" + os.path.join(self.tree, p) for p in
-                                ("r2core", "r2core/include", "tests", "tests/sim", "tests/unit")]
+                                ("r2core", "r2core/include", "tests", "tests/sim", "tests/unit", "tests/fuzz")]
         self.cflags += ["-I" + build, "-I" + self.tree, *packages("--cflags")]
         self.compile(sources(self.tree) + [(name[0] + ".o", self.tree + "/tests/sim/%s.c" % name[0])
                                            for name in RUNS + AGREE_RUNS]
@@ -101,7 +102,8 @@ class Workshop:
     def passes_for(self, path, run):
         """Whether the test that a defect names passes, or those that watch over its file."""
         if run:
-            self.compile([(run[0] + ".o", self.tree + "/tests/sim/%s.c" % run[0])])
+            paths = [self.tree + "/tests/%s/%s.c" % (folder, run[0]) for folder in ("sim", "unit")]
+            self.compile([(run[0] + ".o", path) for path in paths if os.path.exists(path)])
             return self.passes([run])
         if path.startswith(HEALTH_FOLDERS):
             return self.health_passes()

@@ -180,6 +180,7 @@ static void op_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     }
     op->wants_done = 0 == r2_prng_below(&job->prng, 2);
     payload_args(&call->payload, op->comm_rank, op->in, op->out, &args);
+    args.root = op->comm_rank == s->astray ? (args.root + 1) % job->scenario->comms[s->comm].size : args.root;
     op->parts_left = args.parts - 1;
     DL_APPEND(rank->ops, op);
     status =

@@ -416,12 +416,12 @@ static bool on_coll(scenario_t *sc, const statement_t *st)
     int kind = st->count < 4 ? -1 : find_kind(st->words[1]);
     int type = kind < 0 ? -1 : find_name(st->words[2], types, TYPE_COUNT);
     int comm = NULL == on ? 0 : find_comm(sc, on);
-    uint64_t root = 0, times = 1, parts = 1, count;
+    uint64_t root = 0, times = 1, parts = 1, astray = UINT64_MAX, count;
     scenario_step_t *step;
 
     if (type < 0 || comm < 0 || !sc->comms[comm].live || !read_number(st->words[3], &count) ||
         !option_number(st, 4, "root", &root) || !option_number(st, 4, "times", &times) ||
-        !option_number(st, 4, "parts", &parts)) {
+        !option_number(st, 4, "parts", &parts) || !option_number(st, 4, "astray", &astray)) {
         return false;
     }
     step = add_step(sc, STEP_COLL);
@@ -433,6 +433,7 @@ static bool on_coll(scenario_t *sc, const statement_t *st)
     step->type = (scenario_type_t) type;
     step->count = count;
     step->root = (int32_t) root;
+    step->astray = (int32_t) astray;
     step->times = (uint32_t) times;
     step->parts = (uint32_t) parts;
     step->in_place = find_flag(st, 4, "in-place");

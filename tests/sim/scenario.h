@@ -27,7 +27,8 @@
  * probe-loss PERCENT | rails-of hH N (this host has N rails only) rule ACTION PERCENT
  * [only=acks|data|control|hello] [delay=T] [limit=N] [from=T] [until=T] with ACTION drop, break,
  * duplicate, delay, error or fail Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T
- * [rank=R] | wait | coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] (as a series) with KIND
+ * [rank=R] | wait | coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] (as a series)
+ * [astray=R] (this rank takes the rank after the root for the root) with KIND
  * a name of base/coll_kinds.def with "-" between words (neighbour-collective) and TYPE
  * i64, f64, matrix (not commutative) or bytes3 (not reduced) Faults     at T
  * down|up|drop|drop-in|drop-out|pass|break hH railR | at T rate hH railR BYTES/S | at T loss hH
@@ -76,6 +77,7 @@ typedef struct scenario_step {
     scenario_type_t type;
     uint64_t count;
     int32_t root;
+    int32_t astray; /* rank that calls with another root; -1: none */
     uint32_t times;
     uint32_t parts; /* the same so many times in a row, under one handle */
     bool in_place, nonblocking;

@@ -431,6 +431,31 @@ static void found_before(void **state)
     }
 }
 
+/* Ranks that take different ones for the root: who waits is told, who sends is, too. All get an error, soon. */
+static void different_roots_are_a_mismatch(void **state)
+{
+    static const char *const calls[] = {
+        "coll bcast i64 100 astray=0",   /* all wait: their questions are answered */
+        "coll bcast i64 30000 astray=0",
+        "coll reduce i64 100 astray=0",  /* all send */
+        "coll reduce i64 30000 astray=0",
+    };
+    char source[512];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(calls); i++) {
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source),
+                 "hosts 2; rails 2; rate 12500000; latency 50us; jitter 20us; expect any; %s; coll barrier i64 0",
+                 calls[i]);
+        assert_true(scenario_check(source, &result));
+        assert_int_equal(result.error, R2_ERR_PLAN_MISMATCH);
+        assert_true(result.errors >= 2);
+        assert_true(result.time_ns < 10 * R2_NS_PER_S);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +484,7 @@ int main(void)
         cmocka_unit_test(no_path_is_an_error_for_all),
         cmocka_unit_test(patience_has_no_end),
         cmocka_unit_test(found_before),
+        cmocka_unit_test(different_roots_are_a_mismatch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -261,6 +261,87 @@ static void sweeps_look_at_workers_with_news(void **state)
     stub_net_destroy(stub);
 }
 
+/* The peer says something on a lane that has nothing to do with what is under way. */
+static void peer_speaks(stub_net_t *stub, const r2_lane_t *lane)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+
+    header.connection = lane->rx_connection;
+    header.ack_next = NULL == lane->in_flight ? lane->tx_seq : lane->in_flight->lane_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+}
+
+/* Two lanes whose round trip is known; one message on the first, which says nothing of it. */
+static stub_net_t *slow_tail(sent_t *sent, uint64_t idle_bytes_per_s)
+{
+    static const char data[BYTES];
+    stub_net_t *stub = stub_net_create();
+
+    for (uint32_t i = 0; i < 2; ++i) {
+        stub_lane_up(stub, i);
+        stub->link->lanes[i].srtt_ns = R2_NS_PER_MS;
+    }
+    stub->link->lanes[1].load.bytes_per_s = idle_bytes_per_s;
+    stub->link->preferred = 0;
+    post(stub, 0, data, sent);
+    assert_non_null(stub->link->lanes[0].in_flight);
+    assert_null(stub->link->lanes[1].in_flight);
+    return stub;
+}
+
+/* What a slow lane holds at the end is sent once more on an idle one, not too early, and only if the peer is awake. */
+static void tails_are_sent_again_on_idle_lanes(void **state)
+{
+    sent_t sent = {0, R2_OK};
+    stub_net_t *stub = slow_tail(&sent, 10000000);
+    r2_lane_t *slow = &stub->link->lanes[0], *idle = &stub->link->lanes[1];
+
+    (void) state;
+    stub->time_ns += 10 * R2_NS_PER_MS;
+    r2_net_sweep(&stub->net);
+    assert_int_equal(stub->counters.hedged_bytes, 0); /* the peer may be stopped */
+    assert_int_equal(r2_tx_tail_deadline_ns(stub->link), R2_NEVER_NS);
+    peer_speaks(stub, idle);
+    assert_int_equal(stub->counters.hedged_bytes, BYTES);
+    assert_non_null(idle->in_flight);
+    peer_speaks(stub, slow);
+    stub->time_ns += 10 * R2_NS_PER_MS;
+    r2_net_sweep(&stub->net);
+    assert_int_equal(stub->counters.hedged_bytes, BYTES); /* two copies are enough */
+    acknowledge(stub, idle);
+    assert_int_equal(sent.done, 1);
+    acknowledge(stub, slow);
+    assert_int_equal(sent.done, 1);
+    assert_null(stub->link->messages);
+    stub_net_destroy(stub);
+}
+
+/* An idle lane that takes longer than the slow one is no help; nor is one while there is anything new to send. */
+static void tails_stay_where_they_are(void **state)
+{
+    static const char data[BYTES];
+    sent_t sents[2] = {{0, R2_OK}};
+    stub_net_t *stub = slow_tail(&sents[0], 100000);
+
+    (void) state;
+    stub->time_ns += 10 * R2_NS_PER_MS;
+    peer_speaks(stub, &stub->link->lanes[1]);
+    assert_int_equal(stub->counters.hedged_bytes, 0);
+    assert_int_equal(r2_tx_tail_deadline_ns(stub->link),
+                     stub->time_ns + stub->params.ack_delay_us * R2_NS_PER_US);
+    acknowledge(stub, &stub->link->lanes[0]);
+    assert_int_equal(sents[0].done, 1);
+    stub->link->lanes[1].load.bytes_per_s = 0;
+    stub->link->lanes[0].window_bytes = stub->link->lanes[1].window_bytes = 1;
+    post(stub, 1, data, &sents[0]);
+    post(stub, 2, data, &sents[1]);
+    post(stub, 3, data, &sents[1]);
+    assert_int_equal(r2_tx_tail_deadline_ns(stub->link), R2_NEVER_NS);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +350,8 @@ int main(void)
         cmocka_unit_test(acknowledgements_wait_for_more),
         cmocka_unit_test(chunks_grow_with_the_pace),
         cmocka_unit_test(sweeps_look_at_workers_with_news),
+        cmocka_unit_test(tails_are_sent_again_on_idle_lanes),
+        cmocka_unit_test(tails_stay_where_they_are),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
