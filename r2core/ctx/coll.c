@@ -104,14 +104,15 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
     return r2_exec_init(&coll->exec, &ctx->engine, &exec_args, schedule);
 }
 
-/* Engine lock. */
-static void r2_coll_begin(struct r2_coll *coll)
+/* Engine lock. @param timed how long it takes says how long its steps take: its caller waits. */
+static void r2_coll_begin(struct r2_coll *coll, bool timed)
 {
     r2_ctx_t *ctx = coll->comm->ctx;
 
     atomic_store(&coll->status, R2_IN_PROGRESS);
     ++ctx->counters.collectives;
     ctx->net.now_ns = r2_now_ns(ctx->net.clock);
+    coll->begun_ns = timed ? ctx->net.now_ns : 0;
     r2_exec_start(&coll->exec);
     r2_engine_run(&ctx->engine);
     r2_coll_collect(ctx);
@@ -148,7 +149,7 @@ static r2_status_t r2_coll_launch(struct r2_coll *coll, const r2_coll_args_t *ar
     if (R2_OK == status) {
         coll->exec.carrying = coll->carrying;
         coll->exec.dirty = dirty;
-        r2_coll_begin(coll);
+        r2_coll_begin(coll, args->blocking && args->parts <= 1);
     } else {
         memset(&coll->exec, 0, sizeof(coll->exec));
     }
@@ -385,6 +386,9 @@ void r2_coll_collect(r2_ctx_t *ctx)
             if (NULL != coll->merge_for) {
                 r2_comm_poison(coll->merge_for, exec->status);
             }
+        }
+        if (R2_OK == exec->status) {
+            r2_gauge_called(ctx, coll);
         }
         if (exec->status < 0 || 0 == coll->parts_left) {
             r2_coll_retire(coll);

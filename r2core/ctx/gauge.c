@@ -9,6 +9,7 @@
 #include "ctx/gauge.h"
 
 #include "ctx/state.h"
+#include "plan/forecast.h"
 
 /*
  * Nothing is sent for the sake of measuring. Round trips are those of acknowledgements, less the time that
@@ -28,6 +29,16 @@
 #define R2_GAUGE_VERSIONS 16u
 /* Smaller changes, as a fraction, are no news: plans that were worked out stay valid. */
 #define R2_GAUGE_NOTABLE 8u
+
+/*
+ * A round trip ends in the other process's network layer. A step ends in its collective, when it next runs: where ranks
+ * share cores, that is most of the time. So calls of next to no bytes are timed, and the mean of some in a
+ * row counts, the least of these: what ranks wait because others come late is no cost of steps.
+ */
+#define R2_GAUGE_SHORT_BYTES 256u
+#define R2_GAUGE_CALLS       8u
+/* Without loaded rails calls look themselves. */
+#define R2_GAUGE_LOOK_NS (50 * R2_NS_PER_MS)
 
 static bool r2_gauge_leads(const r2_ctx_t *ctx)
 {
@@ -84,11 +95,17 @@ static uint64_t r2_gauge_median(uint64_t *values, uint32_t count)
     return 0 == count ? 0 : values[(count - 1) / 2];
 }
 
-/* The least of all rails: the others may have carried long packets only, whose time is not alpha. */
+/*
+ * Until there were short calls half a round trip, the least of all rails: the others may have carried long packets
+ * only, whose time is not alpha.
+ */
 static uint32_t r2_gauge_alpha_ns(r2_ctx_t *ctx)
 {
     uint64_t *least_ns = &ctx->gauge.round_trip_ns;
 
+    if (0 != ctx->gauge.step_ns) {
+        return (uint32_t) r2_min(ctx->gauge.step_ns, (uint64_t) UINT32_MAX);
+    }
     for (uint32_t rail = 0; rail < ctx->net.rail_count; ++rail) {
         const uint64_t now_ns = r2_net_round_trip_ns(&ctx->net, rail);
 
@@ -150,6 +167,47 @@ void r2_gauge_look(r2_ctx_t *ctx)
         r2_debug(&ctx->log, "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
                  gauge->cost.alpha_ns, gauge->cost.rate_ppm);
         r2_record_plan(ctx);
+    }
+}
+
+/* Of all ranks of the job, so that most steps go from host to host. @return 0: says nothing of steps. */
+static uint32_t r2_gauge_steps(const r2_ctx_t *ctx, const struct r2_coll *coll)
+{
+    const r2_schedule_t *schedule = &coll->exec.schedule;
+
+    return 0 != coll->begun_ns && (uint32_t) coll->comm->size == ctx->net.size && 0 < schedule->row_count &&
+                   schedule->rows[0].bytes <= R2_GAUGE_SHORT_BYTES
+               ? r2_forecast_steps(schedule, coll->comm->size)
+               : 0;
+}
+
+static void r2_gauge_short_call(r2_gauge_t *gauge, uint32_t steps, uint64_t took_ns)
+{
+    gauge->steps_ns += took_ns;
+    gauge->steps += steps;
+    if (++gauge->calls < R2_GAUGE_CALLS) {
+        return;
+    }
+    took_ns = r2_max(gauge->steps_ns / gauge->steps, (uint64_t) 1);
+    gauge->least_step_ns = 0 == gauge->least_step_ns ? took_ns : r2_min(gauge->least_step_ns, took_ns);
+    ++gauge->windows;
+    if (0 == (gauge->windows & (gauge->windows - 1))) { /* else a job that gets faster makes too many versions */
+        gauge->step_ns = gauge->least_step_ns;
+    }
+    gauge->steps_ns = 0;
+    gauge->steps = gauge->calls = 0;
+}
+
+void r2_gauge_called(r2_ctx_t *ctx, const struct r2_coll *coll)
+{
+    const uint32_t steps = r2_gauge_leads(ctx) ? r2_gauge_steps(ctx, coll) : 0;
+
+    if (0 != steps) {
+        r2_gauge_short_call(&ctx->gauge, steps, r2_now_ns(ctx->net.clock) - coll->begun_ns);
+    }
+    if (ctx->net.now_ns - ctx->gauge.looked_ns >= R2_GAUGE_LOOK_NS) {
+        ctx->gauge.looked_ns = ctx->net.now_ns;
+        r2_gauge_look(ctx);
     }
 }
 

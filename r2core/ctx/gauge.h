@@ -13,6 +13,7 @@
 #include "r2/nic.h"
 
 struct r2_ctx;
+struct r2_coll;
 
 /** One rail of rank 0's host. */
 typedef struct r2_gauge_rail {
@@ -30,12 +31,20 @@ typedef struct r2_gauge {
     r2_gauge_rail_t rails[R2_RAILS_MAX];
     uint32_t rate_changes;  /* versions with another rate */
     uint64_t round_trip_ns; /* the least so far, over any rail; 0: none yet */
+    uint64_t steps_ns;      /* of the short calls of the window under way, sums */
+    uint32_t steps, calls;
+    uint32_t windows;       /* of short calls, complete */
+    uint64_t least_step_ns; /* mean of a window; 0: none yet */
+    uint64_t step_ns;       /* the same, as it was after 1, 2, 4, ... windows: what is told */
+    uint64_t looked_ns;     /* when a call has last looked */
     r2_cost_params_t cost;
     uint32_t version; /* 0: what rank 0 published at start is all there is */
 } r2_gauge_t;
 
 /** A lane over this rail of ours has been loaded for some time: as often as links tell so. Any rank. */
 void r2_gauge_loaded(struct r2_ctx *ctx, uint32_t rail);
+/** A call is complete: short ones show what a step takes, and any may be the time to look. Any rank. */
+void r2_gauge_called(struct r2_ctx *ctx, const struct r2_coll *coll);
 /** Makes a new version if what was seen differs notably from the newest. Any rank; does nothing but on rank 0. */
 void r2_gauge_look(struct r2_ctx *ctx);
 /** A merge brought this version. */

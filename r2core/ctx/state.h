@@ -51,6 +51,7 @@ struct r2_coll {
     r2_coll_args_t wanted;         /* while it waits */
     uint64_t *lists;               /* owned: counts and displs of wanted */
     r2_comm_t *merge_for;          /* borrowed: this is a merge of maps for that communicator */
+    uint64_t begun_ns;             /* a blocking call that is no series; else 0 */
 };
 
 /** A communicator identity: context id and members. Survives its communicators, to count them. */

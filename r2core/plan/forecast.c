@@ -26,6 +26,29 @@ const char *r2_forecast_name(r2_forecast_kind_t kind)
     return names[kind];
 }
 
+/** A number of ranks that is no power of two needs a step before and one after. */
+static uint32_t doubling_steps(int32_t size)
+{
+    return r2_steps_below(size) + (0 == (size & (size - 1)) ? 0 : 1);
+}
+
+uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size)
+{
+    const r2_coll_kind_t kind =
+        (r2_coll_kind_t) (schedule->digest & (((uint32_t) 1 << R2_DIGEST_KIND_BITS) - 1));
+
+    if (R2_COLL_BARRIER == kind) {
+        return r2_steps_below(size);
+    }
+    if (R2_COLL_ALLREDUCE != kind) {
+        return 0;
+    }
+    if (0 == strcmp(schedule->algorithm, names[R2_FORECAST_EXCHANGE])) {
+        return 1;
+    }
+    return 0 == strcmp(schedule->algorithm, names[R2_FORECAST_DOUBLING]) ? doubling_steps(size) : 0;
+}
+
 static r2_status_t forecast_exchanges(const r2_classes_t *classes, const r2_cost_params_t *params,
                                       uint64_t bytes, r2_forecast_t *forecast)
 {
@@ -113,7 +136,6 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
     const uint64_t bytes = input->count * input->element_bytes;
     r2_classes_t classes;
     r2_status_t status;
-    uint32_t steps;
 
     if (NULL == input->topology) {
         return R2_ERR_PARAM;
@@ -122,10 +144,8 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
     if (R2_OK != status) {
         return status;
     }
-    /* a number of ranks that is no power of two needs a step before and one after */
-    steps = r2_steps_below(input->size);
-    steps += 0 == (input->size & (input->size - 1)) ? 0 : 1;
-    forecast_p->ns[R2_FORECAST_DOUBLING] = r2_cost_steps_ns(&classes, &params, steps, bytes);
+    forecast_p->ns[R2_FORECAST_DOUBLING] =
+        r2_cost_steps_ns(&classes, &params, doubling_steps(input->size), bytes);
     forecast_p->ns[R2_FORECAST_EXCHANGE] =
         r2_cost_steps_ns(&classes, &params, 1, bytes * (uint64_t) (input->size - 1));
     forecast_p->bound_ns = r2_cost_paced_ns(&params, r2_cost_bound_ns(input->topology, bytes));

@@ -42,6 +42,12 @@ const char *r2_forecast_name(r2_forecast_kind_t kind);
  */
 r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *forecast_p);
 
+/**
+ * Steps that a short call takes one after the other on every rank, whichever it is; what alpha is of.
+ * @return 0: not known of this algorithm.
+ */
+uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size);
+
 /** Lengths up to 2^k share class k. */
 uint32_t r2_plan_size_class(uint64_t bytes);
 

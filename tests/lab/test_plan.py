@@ -125,6 +125,8 @@ def test_running():
         try:
             assert until(lambda: os.path.exists(PLAN_FILE) and plan_of_file(), 20), "no plan file"
             assert shares(plan_of_file()) == [25, 25, 25, 25], plan_of_file()
+            # calls of this length load no rail for long, but show round trips
+            assert until(lambda: plan_of_file()["cost"]["step_seconds"], 20), plan_of_file()
             fault("down", "h1", "rail2")
             assert until(lambda: dead(plan_of_file()) == [(1, 2)], 20), plan_of_file()
             assert shares(plan_of_file()) == [30, 10, 30, 30], plan_of_file()

@@ -169,6 +169,7 @@ typedef struct scenario_result {
     r2_counters_t counters; /* sums over the ranks; maxima are maxima */
     r2_cost_params_t cost;  /* that all ranks agree on at the end */
     uint32_t cost_version;
+    r2_cost_params_t seen;  /* as rank 0 sees it, whether all need it or not */
     r2_sim_stats_t sim;
 } scenario_result_t;
 

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/util.h"
 #include "scenario.h"
 
 #define MACHINE "hosts 4; rails 4; rate 12500000; latency 50us; jitter 20us; seed 7;"
@@ -104,6 +105,40 @@ static void predictions_are_made_from_what_was_seen(void **state)
     assert_in_range((uint64_t) result.cost.rate_ppm * told_mbytes_per_s, 12500000 * 80 / 100,
                     12500000 * 101 / 100);
     assert_in_range(result.counters.merges, 4, 4 * 4);
+}
+
+/* Short calls take as long as is predicted: a step is more than half a round trip where ranks wake up late. */
+static void steps_are_those_of_short_calls(void **state)
+{
+    static const struct {
+        const char *program;
+        uint64_t steps; /* of all calls */
+    } cases[] = {{"coll allreduce f64 1 times=400;", 400 * 2},
+                 {"coll barrier i64 0 times=400;", 400 * 2},
+                 {"hosts 3; coll allreduce f64 1 times=400;", 400},
+                 {"hosts 5; coll allreduce f64 1 times=300;", 300 * 4},
+                 {"ppn 2; coll allreduce i64 2 times=300;", 300 * 3}};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); i++) {
+        char source[512];
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source), MACHINE "jitter 150us; %s", cases[i].program);
+        result = run(source);
+        assert_in_range(result.seen.alpha_ns, result.time_ns / cases[i].steps * 70 / 100,
+                        result.time_ns / cases[i].steps);
+    }
+}
+
+/* Calls that never load a rail for long still show round trips, with what their chunks take and wait for in them. */
+static void medium_calls_show_latency(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    result = run(MACHINE "coll allreduce f64 32768 times=60;");
+    assert_in_range(result.seen.alpha_ns, 25000, 4000000);
 }
 
 /* The parts of a series have one plan, whatever is agreed between them, and one outcome. */
@@ -273,7 +308,8 @@ int main(void)
         cmocka_unit_test(notices_may_get_lost),
         cmocka_unit_test(plans_change_together_and_bits_stay),
         cmocka_unit_test(predictions_are_made_from_what_was_seen),
-        cmocka_unit_test(a_series_is_one_call),
+        cmocka_unit_test(steps_are_those_of_short_calls),
+        cmocka_unit_test(medium_calls_show_latency), cmocka_unit_test(a_series_is_one_call),
         cmocka_unit_test(a_stopped_process_is_no_verdict),
         cmocka_unit_test(a_healthy_job_says_nothing),
         cmocka_unit_test(a_late_start_is_no_news),
