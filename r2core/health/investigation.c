@@ -15,6 +15,7 @@
  * last needs two halves for its probe; the rest is for its notices. */
 #define R2_INVESTIGATION_HALVES 7
 #define R2_INVESTIGATION_TURN   4 /* failure timeouts: an investigation and its notices */
+#define R2_INVESTIGATION_LONG   8 /* times longer where the rail was soon back the last time */
 
 /** True if what is known tells already why (host, rail) does not answer us. */
 bool r2_investigation_explained(const r2_health_t *health, uint32_t host, uint32_t rail)
@@ -162,6 +163,26 @@ void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t 
 }
 
 /*
+ * A rail that is back soon after its silence may only be so slow that probes and acknowledgements come too late: until
+ * it has proved itself it is asked for longer, so that what lies in its queues gets through.
+ */
+static bool r2_investigation_is_back(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+{
+    const uint64_t settled_ns = health->settled_ns[r2_health_at(health, host, rail)];
+
+    return 0 != settled_ns && now_ns + r2_health_ms(health->params.heal_max_ms) <
+                                  settled_ns + r2_health_ms(health->params.flap_period_ms);
+}
+
+static uint64_t r2_investigation_half_ns(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+{
+    const bool back = r2_investigation_is_back(health, host, rail, now_ns) ||
+                      r2_investigation_is_back(health, health->own_host, rail, now_ns);
+
+    return r2_health_ms(health->params.failure_timeout_ms) / 2 * (back ? R2_INVESTIGATION_LONG : 1);
+}
+
+/*
  * Its turn has come, perhaps long after the suspicion: what was heard and known then is no evidence now.
  * @return false: nothing is left to find out.
  */
@@ -174,8 +195,8 @@ static bool r2_investigation_begin(r2_health_t *health, r2_investigation_t *at, 
         return false;
     }
     at->begun_ns = now_ns;
-    at->deadline_ns =
-        now_ns + r2_health_ms(health->params.failure_timeout_ms) * R2_INVESTIGATION_HALVES / 2;
+    at->half_ns = r2_investigation_half_ns(health, host, rail, now_ns);
+    at->deadline_ns = now_ns + at->half_ns * R2_INVESTIGATION_HALVES;
     at->witness = r2_investigation_witness(health, host, rail, R2_NOBODY);
     at->second = R2_NOBODY == at->witness ? R2_NOBODY
                                           : r2_investigation_witness(health, host, rail, at->witness);
@@ -382,7 +403,6 @@ void r2_investigation_heard(r2_health_t *health, uint64_t id)
 
 void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
 {
-    uint64_t half_ns = r2_health_ms(health->params.failure_timeout_ms) / 2;
     uint32_t idx;
 
     for (idx = 0; idx < R2_INVESTIGATIONS_MAX; ++idx) {
@@ -394,7 +414,7 @@ void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
             if (at->attempts < R2_ATTEMPTS) {
                 r2_questions_put(health, at);
             }
-            at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + half_ns : at->deadline_ns;
+            at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + at->half_ns : at->deadline_ns;
             r2_investigation_weigh(health, at, now_ns);
         }
     }

@@ -15,11 +15,10 @@ static void r2_question_probe(r2_health_t *health, r2_investigation_t *investiga
     const r2_pending_t what = {.purpose = R2_PURPOSE_ASK, .asked_id = investigation->id,
                                .what = question};
     r2_asked_t *asked = &investigation->asked[question];
-    uint64_t half_ns = r2_health_ms(health->params.failure_timeout_ms) / 2;
 
     ++asked->sent;
     /* all attempts have time until the last one is over: a slow rail's queues may delay them */
-    if (!r2_probes_start(health, host, rail, (R2_ATTEMPTS + 1 - investigation->attempts) * half_ns,
+    if (!r2_probes_start(health, host, rail, (R2_ATTEMPTS + 1 - investigation->attempts) * investigation->half_ns,
                          &what)) {
         ++asked->unable;
     }

@@ -5,6 +5,7 @@
 A fifth part names the test, with arguments, that has to notice; else the file decides (run.py)."""
 
 FLAPS = ["test_sim_catalogue", "F5_*"]
+SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
 WAITS = ["test_waits"]
 
@@ -170,6 +171,8 @@ MUTANTS = [
      "r2_heal_start(health, other, rail, true, now_ns);", FLAPS),
     ("only-paths-wait-for-the-end-of-a-quarantine", "link/news.c",
      "        if (r2_link_has_lane(lane->link)) {", "        if (NULL != lane) {", FLAPS),
+    ("rails-that-are-back-are-asked-as-shortly", "health/investigation.c",
+     "(back ? R2_INVESTIGATION_LONG : 1)", "(back ? 1 : 1)", SLOW),
     ("flapping-is-not-damped", "health/heal.c",
      "        heal->flaps = r2_min(heal->flaps + 1, 30u);", "        heal->flaps = 0;"),
     ("fields-of-other-kinds-count-not", "health/notice.c",

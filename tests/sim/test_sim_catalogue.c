@@ -104,6 +104,21 @@ static void F4_slow_rail_restored(void **state)
     }
 }
 
+/*
+ * At a hundredth of its rate nothing crosses a rail while it is looked at, probes in its queues neither: it is taken for
+ * dead once. When it is back it is asked for longer, so it is found to be slow instead of dead again and again.
+ */
+static void F4_rail_at_one_percent(void **state)
+{
+    scenario_result_t result =
+        run(LAB "seed 7; probe-loss 100; at 300ms rate h1 rail2 125000; coll allreduce f64 1000000 times=20;"
+                "expect-map h1 rail2 1-2 at 4s; expect-map h1 rail2 1-2 at 5500ms");
+
+    (void) state;
+    assert_in_range(result.time_ns, 5500 * R2_NS_PER_MS, 8 * R2_NS_PER_S);
+    assert_in_range(result.counters.map_changes, 4, 12); /* four ranks: dead, back, slow */
+}
+
 /* A job that computes from time to time, so that it lasts about as long as the rail flaps. */
 static scenario_result_t flaps(uint64_t period_ms, uint32_t count, const char *fault, const char *repair)
 {
@@ -312,6 +327,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(F2_silent_drop_at_any_moment),
         cmocka_unit_test(F3_random_loss),
         cmocka_unit_test(F4_slow_rail_restored),
+        cmocka_unit_test(F4_rail_at_one_percent),
         cmocka_unit_test(F5_flaps_are_damped),
         cmocka_unit_test(F5_slow_flaps),
         cmocka_unit_test(F5_flaps_of_the_only_path),
