@@ -43,20 +43,14 @@ static void r2_p2p_sent(void *arg, r2_status_t status)
     r2_p2p_finish(arg, status);
 }
 
-/* Nobody waits for a short call that could not be copied: its buffer goes when it is through. */
-static void r2_p2p_free(void *arg, r2_status_t status)
-{
-    (void) status;
-    free(arg);
-}
-
-static r2_status_t r2_p2p_call_from(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void *data,
-                                    uint64_t bytes, r2_link_done_fn_t done, void *arg)
+r2_status_t r2_p2p_call(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void *data, uint64_t bytes,
+                        r2_link_done_fn_t done, void *arg)
 {
     r2_link_send_t send = {.tag = {R2_LINK_CALL_KEY, p2p->next_seq, row},
                            .data = data,
                            .bytes = bytes,
                            .chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes),
+                           .copied = NULL == done,
                            .done = done,
                            .arg = arg};
 
@@ -69,29 +63,8 @@ r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p)
     r2_status_t status = r2_net_link(&p2p->ctx->net, rank, link_p);
 
     if (R2_OK == status) {
-        p2p->talked[rank] = true;
+        p2p->peers[rank].talked = true;
     }
-    return status;
-}
-
-r2_status_t r2_p2p_call(r2_p2p_t *p2p, uint32_t rank, uint32_t row, const void *head,
-                        uint64_t head_bytes, const void *data, uint64_t bytes)
-{
-    char *copy = malloc(head_bytes + bytes);
-    r2_link_t *link;
-    r2_status_t status = NULL == copy ? R2_ERR_NO_MEMORY : r2_p2p_link(p2p, rank, &link);
-
-    if (R2_OK == status) {
-        memcpy(copy, head, head_bytes);
-        if (bytes > 0) {
-            memcpy(copy + head_bytes, data, bytes);
-        }
-        status = r2_p2p_call_from(p2p, link, row, copy, head_bytes + bytes, r2_p2p_free, copy);
-    }
-    if (R2_IN_PROGRESS == status) {
-        return R2_OK;
-    }
-    free(copy);
     return status;
 }
 
@@ -130,7 +103,7 @@ static r2_status_t r2_p2p_send_locked(r2_p2p_t *p2p, uint32_t rank, uint8_t id, 
     if (NULL == op && !r2_link_copies(link, bytes)) {
         return R2_ERR_AGAIN;
     }
-    return r2_p2p_call_from(p2p, link, id, data, bytes, r2_p2p_sent, op);
+    return r2_p2p_call(p2p, link, id, data, bytes, NULL == op ? NULL : r2_p2p_sent, op);
 }
 
 r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *data, size_t bytes,
@@ -177,7 +150,7 @@ static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uin
     }
     inbound->p2p = p2p;
     inbound->rank = r2_link_peer(link);
-    p2p->talked[inbound->rank] = true;
+    p2p->peers[inbound->rank].talked = true;
     inbound->row = tag->row;
     inbound->bytes = bytes;
     recv.data = inbound->data;
@@ -224,35 +197,32 @@ static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
     return taken;
 }
 
-typedef void (*r2_p2p_row_fn_t)(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
-
 /* For the user, or for one of our own rows. */
 static void r2_p2p_sort(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
 {
     static const r2_p2p_row_fn_t rows[] = {
-        [R2_P2P_ROW_GET - R2_P2P_ROW_IDS] = r2_p2p_get_asked,
+        [R2_P2P_ROW_GET - R2_P2P_ROW_IDS] = r2_p2p_asked_by,
         [R2_P2P_ROW_RELEASE - R2_P2P_ROW_IDS] = r2_p2p_get_released,
-        [R2_P2P_ROW_ASK - R2_P2P_ROW_IDS] = r2_p2p_ask_asked,
+        [R2_P2P_ROW_ASK - R2_P2P_ROW_IDS] = r2_p2p_asked_by,
         [R2_P2P_ROW_REPLY - R2_P2P_ROW_IDS] = r2_p2p_ask_replied,
     };
     size_t own = (size_t) inbound->row - R2_P2P_ROW_IDS;
 
     if (inbound->row < R2_P2P_ROW_IDS) {
         DL_APPEND(p2p->inbox, inbound);
-        return;
-    }
-    if (own < sizeof(rows) / sizeof(rows[0])) {
+    } else if (own < sizeof(rows) / sizeof(rows[0])) {
         rows[own](p2p, inbound);
     } else {
         ++p2p->ctx->counters.rx_malformed;
+        free(inbound);
     }
-    free(inbound);
 }
 
 unsigned r2_p2p_collect(r2_p2p_t *p2p)
 {
-    unsigned taken = r2_p2p_take_calls(p2p);
+    unsigned taken = r2_p2p_retry(p2p);
 
+    taken += r2_p2p_take_calls(p2p);
     while (NULL != p2p->arrived) {
         r2_p2p_inbound_t *inbound = p2p->arrived;
 
@@ -264,11 +234,15 @@ unsigned r2_p2p_collect(r2_p2p_t *p2p)
     return taken;
 }
 
-static void r2_p2p_tell_lost(r2_p2p_t *p2p, const bool *lost)
+/* Where there is no memory to tell it, it is told later. */
+static void r2_p2p_take_lost(r2_p2p_t *p2p, r2_p2p_news_t *news_p)
 {
-    for (uint32_t rank = 0; rank < p2p->ctx->net.size; ++rank) {
-        if (lost[rank]) {
-            p2p->handlers.lost(p2p->handlers.arg, rank, R2_ERR_NO_PATH);
+    news_p->lost = malloc(p2p->lost_count * sizeof(*news_p->lost));
+    for (uint32_t rank = 0; NULL != news_p->lost && p2p->lost_count > 0; ++rank) {
+        if (R2_OK != p2p->peers[rank].lost) {
+            news_p->lost[news_p->lost_count++] = (r2_p2p_loss_t) {rank, p2p->peers[rank].lost};
+            p2p->peers[rank].lost = R2_OK;
+            --p2p->lost_count;
         }
     }
 }
@@ -279,9 +253,7 @@ void r2_p2p_take_news(r2_p2p_t *p2p, r2_p2p_news_t *news_p)
     p2p->inbox = NULL;
     p2p->finished = NULL;
     if (p2p->lost_count > 0) {
-        p2p->lost_count = 0;
-        news_p->lost = p2p->lost;
-        p2p->lost = calloc(p2p->ctx->net.size, sizeof(*p2p->lost));
+        r2_p2p_take_lost(p2p, news_p);
     }
 }
 
@@ -303,10 +275,10 @@ void r2_p2p_tell(const r2_p2p_news_t *news)
         finished = op->next;
         op->done(op, op->status);
     }
-    if (NULL != news->lost) {
-        r2_p2p_tell_lost(p2p, news->lost);
-        free(news->lost);
+    for (uint32_t i = 0; i < news->lost_count; ++i) {
+        p2p->handlers.lost(p2p->handlers.arg, news->lost[i].rank, news->lost[i].status);
     }
+    free(news->lost);
 }
 
 void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
@@ -314,8 +286,8 @@ void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
     r2_p2p_get_lost(p2p, rank, status);
     r2_p2p_ask_lost(p2p, rank, status);
     /* Of others there is nothing to lose: what is sent to them now is refused. */
-    if (p2p->talked[rank] && NULL != p2p->lost && !p2p->lost[rank]) {
-        p2p->lost[rank] = true;
+    if (p2p->peers[rank].talked && R2_OK == p2p->peers[rank].lost) {
+        p2p->peers[rank].lost = status;
         ++p2p->lost_count;
     }
 }
@@ -342,13 +314,12 @@ r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p
     }
     p2p->ctx = ctx;
     p2p->handlers = *handlers;
-    p2p->lost = calloc(ctx->net.size, sizeof(*p2p->lost));
-    p2p->talked = calloc(ctx->net.size, sizeof(*p2p->talked));
+    p2p->peers = calloc(ctx->net.size, sizeof(*p2p->peers));
     r2_ctx_enter(ctx);
     p2p->next_seq = (uint32_t) ctx->parts.first_seq;
     p2p->next_get = (uint32_t) ctx->parts.first_seq;
     p2p->next_ask = (uint32_t) ctx->parts.first_seq;
-    if (NULL == p2p->lost || NULL == p2p->talked) {
+    if (NULL == p2p->peers) {
         status = R2_ERR_NO_MEMORY;
     } else if (NULL != ctx->p2p) {
         status = R2_ERR_PARAM;
@@ -357,8 +328,7 @@ r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p
     }
     r2_ctx_leave(ctx);
     if (R2_OK != status) {
-        free(p2p->talked);
-        free(p2p->lost);
+        free(p2p->peers);
         free(p2p);
         return status;
     }
@@ -388,7 +358,7 @@ void r2_p2p_unbind(r2_p2p_t *p2p)
     }
     r2_p2p_get_fini(p2p);
     r2_p2p_ask_fini(p2p);
-    free(p2p->talked);
-    free(p2p->lost);
+    r2_p2p_parcels_fini(p2p);
+    free(p2p->peers);
     free(p2p);
 }

@@ -16,6 +16,15 @@
 /** Received bytes for which credit may be out at a time, over all peers. */
 #define R2_P2P_GRANTED_MAX (4u << 20)
 
+/**
+ * Answers under way to one peer, in bytes, beyond which its short reads wait. What the link has copied does not
+ * count: that has a bound of its own (replay_bytes).
+ */
+#define R2_P2P_ANSWERS_MAX (1u << 20)
+
+/** A peer that cannot be answered for so long because there is no memory is given up. */
+#define R2_P2P_SHORT_NS (10 * R2_NS_PER_S)
+
 /** Rows of calls: the user's message ids come first. */
 enum {
     R2_P2P_ROW_IDS = 256, /* below: active messages */
@@ -45,12 +54,41 @@ typedef struct r2_p2p_inbound {
     char data[];
 } r2_p2p_inbound_t;
 
+/** Takes an inbound message of one row of ours: frees or keeps it. */
+typedef void (*r2_p2p_row_fn_t)(struct r2_p2p *p2p, r2_p2p_inbound_t *inbound);
+
+/** A short message of ours in memory of its own. */
+typedef struct r2_parcel {
+    struct r2_parcel *prev, *next; /* in p2p->parcels or p2p->unsent */
+    struct r2_p2p *p2p;            /* borrowed */
+    uint32_t rank, row;
+    uint64_t bytes;                /* of data */
+    uint64_t answer_bytes;         /* counted as answers to the peer */
+    char data[];
+} r2_parcel_t;
+
+/** What is kept of each process of the job. */
+typedef struct r2_p2p_peer {
+    bool talked;               /* something was sent or received */
+    r2_status_t lost;          /* to be told to the user; R2_OK: nothing */
+    uint64_t answer_bytes;     /* of parcels under way or being made */
+    uint64_t short_since_ns;   /* it cannot be answered since then; 0: it can */
+    r2_p2p_inbound_t *waiting; /* owned list: questions, oldest first */
+} r2_p2p_peer_t;
+
+/** A peer that is lost. */
+typedef struct r2_p2p_loss {
+    uint32_t rank;
+    r2_status_t status;
+} r2_p2p_loss_t;
+
 /** Memory of ours that is read by a peer. */
 typedef struct r2_p2p_serve {
     struct r2_p2p_serve *prev, *next; /* in p2p->serving or p2p->served */
     struct r2_p2p *p2p;               /* borrowed */
-    uint32_t rank, id;
+    uint32_t id;
     r2_status_t status;
+    r2_parcel_t *release;             /* owned: the message that ends it */
 } r2_p2p_serve_t;
 
 /** A get of ours. */
@@ -104,7 +142,7 @@ typedef struct r2_p2p_asked {
 typedef struct r2_p2p_pull {
     struct r2_p2p_pull *prev, *next; /* in p2p->pulls */
     r2_p2p_op_t op;
-    uint32_t rank, id;
+    r2_parcel_t *answer;             /* owned */
 } r2_p2p_pull_t;
 
 /** All of it belongs to the engine lock. */
@@ -122,9 +160,10 @@ struct r2_p2p {
     r2_p2p_get_t *gets;        /* owned hash */
     r2_p2p_asked_t *asked;     /* owned hash */
     r2_p2p_pull_t *pulls;      /* owned list */
-    bool *talked;              /* owned: by rank, something was sent or received */
-    bool *lost;                /* owned: by rank, to be told to the user */
-    uint32_t lost_count;
+    r2_parcel_t *parcels;      /* owned list: under way */
+    r2_parcel_t *unsent;       /* owned list: there was no memory to send them */
+    r2_p2p_peer_t *peers;      /* owned: by rank */
+    uint32_t lost_count, waiting_count; /* over all peers */
 };
 
 /** What is to be told to the user, outside the lock. */
@@ -132,7 +171,8 @@ typedef struct r2_p2p_news {
     struct r2_p2p *p2p;      /* borrowed */
     r2_p2p_inbound_t *inbox; /* owned list */
     r2_p2p_op_t *finished;   /* list */
-    bool *lost;              /* owned: by rank; NULL: nobody */
+    r2_p2p_loss_t *lost;     /* owned */
+    uint32_t lost_count;
 } r2_p2p_news_t;
 
 /* Called by the context. */
@@ -148,27 +188,50 @@ void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
 /* p2p.c, for the others. Engine lock. */
 /** The link to a peer that is talked to from now on. @return as r2_net_link(). */
 r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p);
-/** Sends a copy of two pieces as one call. @return R2_OK or an error. */
-r2_status_t r2_p2p_call(r2_p2p_t *p2p, uint32_t rank, uint32_t row, const void *head,
-                        uint64_t head_bytes, const void *data, uint64_t bytes);
+/**
+ * Sends a call. @param done NULL: only if `data` is free again at once.
+ * @return as r2_link_send().
+ */
+r2_status_t r2_p2p_call(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void *data, uint64_t bytes,
+                        r2_link_done_fn_t done, void *arg);
 void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status);
 uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes);
+
+/* p2p_parcel.c. Engine lock. */
+/** @return a message for the caller to fill; NULL: no memory. */
+r2_parcel_t *r2_parcel_new(r2_p2p_t *p2p, uint32_t rank, uint32_t row, uint64_t bytes);
+/** The same as an answer to a peer: counted, and if there is no memory for long, the peer is given up. */
+r2_parcel_t *r2_parcel_answer(r2_p2p_t *p2p, uint32_t rank, uint32_t row, uint64_t bytes);
+/** Sends it. @return R2_OK: it frees itself; or an error: it is still the caller's. */
+r2_status_t r2_parcel_send(r2_parcel_t *parcel);
+/** Sends it for sure, unless the link is broken: where there is no memory, later. Consumes it. */
+void r2_parcel_post(r2_parcel_t *parcel);
+/** For one that was not sent; NULL: nothing. */
+void r2_parcel_free(r2_parcel_t *parcel);
+/** True if a peer's short reads have to wait until it has taken what is under way to it. */
+bool r2_p2p_answers_full(const r2_p2p_t *p2p, uint32_t rank);
+/** A question arrived: answered, or kept until it can be. */
+void r2_p2p_asked_by(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
+/** Tries again what had to wait. @return how much of it is done. */
+unsigned r2_p2p_retry(r2_p2p_t *p2p);
+void r2_p2p_parcels_fini(r2_p2p_t *p2p);
 
 /* p2p_get.c. Engine lock. */
 r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote, uint64_t bytes,
                             r2_p2p_op_t *op);
-/** A question arrived. */
-void r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+/** Serves a question. @return false: not now. */
+bool r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
 /** A release arrived. */
-void r2_p2p_get_released(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+void r2_p2p_get_released(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
 /** Tells the peers of gets that are over. */
 void r2_p2p_release(r2_p2p_t *p2p);
 void r2_p2p_get_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
 void r2_p2p_get_fini(r2_p2p_t *p2p);
 
 /* p2p_ask.c. Engine lock. */
-void r2_p2p_ask_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
-void r2_p2p_ask_replied(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+/** Does what is asked. @return false: not now. */
+bool r2_p2p_ask_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+void r2_p2p_ask_replied(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
 void r2_p2p_ask_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
 void r2_p2p_ask_fini(r2_p2p_t *p2p);
 

@@ -19,22 +19,40 @@
  */
 #include "r2_config.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "ctx/p2p.h"
 
-static void r2_ask_reply(r2_p2p_t *p2p, uint32_t rank, uint32_t id, r2_status_t status,
-                         const void *data, uint64_t bytes)
+/* The parcel of an answer: the reply, then its data. */
+static r2_parcel_t *r2_ask_answer_new(r2_p2p_t *p2p, uint32_t rank, uint32_t id, uint64_t bytes)
 {
-    r2_p2p_reply_t reply = {.id = id, .status = (int32_t) status};
+    r2_p2p_reply_t reply = {.id = id};
+    r2_parcel_t *parcel = r2_parcel_answer(p2p, rank, R2_P2P_ROW_REPLY, sizeof(reply) + bytes);
 
-    /* On a broken link the question is ended by its own side. */
-    if (R2_ERR_NO_MEMORY ==
-        r2_p2p_call(p2p, rank, R2_P2P_ROW_REPLY, &reply, sizeof(reply), data, bytes)) {
-        r2_error(&p2p->ctx->log, "peer %u: no memory to answer a question", rank);
+    if (NULL != parcel) {
+        memcpy(parcel->data, &reply, sizeof(reply));
     }
+    return parcel;
+}
+
+static void *r2_ask_answer_data(r2_parcel_t *parcel)
+{
+    return parcel->data + sizeof(r2_p2p_reply_t);
+}
+
+/* Without data if it is an error. Consumes the parcel. */
+static void r2_ask_answer(r2_parcel_t *parcel, r2_status_t status)
+{
+    int32_t value = (int32_t) status;
+
+    memcpy(parcel->data + offsetof(r2_p2p_reply_t, status), &value, sizeof(value));
+    if (R2_OK != status) {
+        parcel->bytes = sizeof(r2_p2p_reply_t);
+    }
+    r2_parcel_post(parcel);
 }
 
 static uint64_t r2_ask_new_value(const r2_p2p_ask_t *ask, uint64_t old)
@@ -87,43 +105,69 @@ static void r2_ask_update(const r2_p2p_ask_t *ask, void *old_p)
     }
 }
 
-static bool r2_ask_read_asked(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data,
-                              uint64_t bytes)
+static bool r2_ask_read_valid(const r2_p2p_ask_t *ask, uint64_t bytes)
 {
+    return 0 == bytes && ask->bytes <= R2_P2P_SHORT_BYTES;
+}
+
+static bool r2_ask_read(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data)
+{
+    r2_parcel_t *answer =
+        r2_p2p_answers_full(p2p, rank) ? NULL : r2_ask_answer_new(p2p, rank, ask->id, ask->bytes);
+
     (void) data;
-    if (bytes > 0 || ask->bytes > R2_P2P_SHORT_BYTES) {
+    if (NULL == answer) {
         return false;
     }
-    r2_ask_reply(p2p, rank, ask->id, R2_OK, (const void *) (uintptr_t) ask->address, ask->bytes);
+    if (ask->bytes > 0) {
+        memcpy(r2_ask_answer_data(answer), (const void *) (uintptr_t) ask->address, ask->bytes);
+    }
+    r2_ask_answer(answer, R2_OK);
     return true;
 }
 
-static bool r2_ask_write_asked(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask,
-                               const void *data, uint64_t bytes)
+static bool r2_ask_write_valid(const r2_p2p_ask_t *ask, uint64_t bytes)
 {
-    if (bytes != ask->bytes) {
+    return bytes == ask->bytes;
+}
+
+static bool r2_ask_write(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data)
+{
+    r2_parcel_t *answer = r2_ask_answer_new(p2p, rank, ask->id, 0);
+
+    if (NULL == answer) {
         return false;
     }
-    if (bytes > 0) {
-        memcpy((void *) (uintptr_t) ask->address, data, bytes);
+    if (ask->bytes > 0) {
+        memcpy((void *) (uintptr_t) ask->address, data, ask->bytes);
     }
-    r2_ask_reply(p2p, rank, ask->id, R2_OK, NULL, 0);
+    r2_ask_answer(answer, R2_OK);
     return true;
 }
 
-static bool r2_ask_update_asked(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask,
-                                const void *data, uint64_t bytes)
+static bool r2_ask_update_valid(const r2_p2p_ask_t *ask, uint64_t bytes)
 {
-    char old[sizeof(uint64_t)];
+    return 0 == bytes && (4 == ask->bytes || 8 == ask->bytes) && 0 == ask->address % ask->bytes &&
+           ask->verb < R2_P2P_VERBS;
+}
+
+static bool r2_ask_update_asked(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data)
+{
+    r2_parcel_t *answer = r2_ask_answer_new(p2p, rank, ask->id, ask->bytes);
 
     (void) data;
-    if (bytes > 0 || (4 != ask->bytes && 8 != ask->bytes) || 0 != ask->address % ask->bytes ||
-        ask->verb >= R2_P2P_VERBS) {
+    if (NULL == answer) {
         return false;
     }
-    r2_ask_update(ask, old);
-    r2_ask_reply(p2p, rank, ask->id, R2_OK, old, ask->bytes);
+    r2_ask_update(ask, r2_ask_answer_data(answer));
+    r2_ask_answer(answer, R2_OK);
     return true;
+}
+
+static bool r2_ask_pull_valid(const r2_p2p_ask_t *ask, uint64_t bytes)
+{
+    (void) ask;
+    return 0 == bytes;
 }
 
 /* An application thread, no lock. */
@@ -134,66 +178,75 @@ static void r2_ask_pulled(r2_p2p_op_t *op, r2_status_t status)
 
     r2_ctx_enter(p2p->ctx);
     DL_DELETE(p2p->pulls, pull);
-    r2_ask_reply(p2p, pull->rank, pull->id, status, NULL, 0);
+    r2_ask_answer(pull->answer, status);
     r2_ctx_leave(p2p->ctx);
     free(pull);
 }
 
-static bool r2_ask_pull_asked(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data,
-                              uint64_t bytes)
+static bool r2_ask_pull(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data)
 {
-    r2_p2p_pull_t *pull;
+    r2_p2p_pull_t *pull = calloc(1, sizeof(*pull));
+    r2_parcel_t *answer = r2_ask_answer_new(p2p, rank, ask->id, 0);
     r2_status_t status = R2_ERR_NO_MEMORY;
 
     (void) data;
-    if (bytes > 0) {
-        return false;
-    }
-    pull = calloc(1, sizeof(*pull));
-    if (NULL != pull) {
-        pull->rank = rank;
-        pull->id = ask->id;
-        pull->op.done = r2_ask_pulled;
-        pull->op.arg = pull;
-        DL_APPEND(p2p->pulls, pull);
+    if (NULL != pull && NULL != answer) {
+        *pull = (r2_p2p_pull_t) {.op = {.done = r2_ask_pulled, .arg = pull}, .answer = answer};
         status = r2_p2p_get_long(p2p, rank, (void *) (uintptr_t) ask->address, ask->source, ask->bytes,
                                  &pull->op);
     }
     if (R2_IN_PROGRESS == status) {
+        DL_APPEND(p2p->pulls, pull);
         return true;
     }
-    if (NULL != pull) {
-        DL_DELETE(p2p->pulls, pull);
-        free(pull);
+    free(pull);
+    if (R2_ERR_NO_MEMORY == status) {
+        r2_parcel_free(answer);
+        return false;
     }
-    r2_ask_reply(p2p, rank, ask->id, status, NULL, 0);
+    r2_ask_answer(answer, status);
     return true;
 }
 
-/** Does what was asked. @return false: the question is malformed. */
-typedef bool (*r2_ask_fn_t)(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data,
-                            uint64_t bytes);
-
-void r2_p2p_ask_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+/* A question that is not what any of ours would be. */
+static bool r2_ask_refuse(r2_p2p_t *p2p, uint32_t rank, uint32_t id)
 {
-    static const r2_ask_fn_t kinds[R2_P2P_KINDS] = {
-        [R2_P2P_KIND_READ] = r2_ask_read_asked,
-        [R2_P2P_KIND_WRITE] = r2_ask_write_asked,
-        [R2_P2P_KIND_PULL] = r2_ask_pull_asked,
-        [R2_P2P_KIND_UPDATE] = r2_ask_update_asked,
+    r2_parcel_t *answer = r2_ask_answer_new(p2p, rank, id, 0);
+
+    if (NULL == answer) {
+        return false;
+    }
+    ++p2p->ctx->counters.rx_malformed;
+    r2_ask_answer(answer, R2_ERR_WIRE);
+    return true;
+}
+
+/** What a kind of question needs. */
+typedef struct r2_ask_kind {
+    bool (*valid)(const r2_p2p_ask_t *ask, uint64_t bytes);
+    /** Does it. @return false: not now, and nothing is done. */
+    bool (*act)(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask, const void *data);
+} r2_ask_kind_t;
+
+bool r2_p2p_ask_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+{
+    static const r2_ask_kind_t kinds[R2_P2P_KINDS] = {
+        [R2_P2P_KIND_READ] = {r2_ask_read_valid, r2_ask_read},
+        [R2_P2P_KIND_WRITE] = {r2_ask_write_valid, r2_ask_write},
+        [R2_P2P_KIND_PULL] = {r2_ask_pull_valid, r2_ask_pull},
+        [R2_P2P_KIND_UPDATE] = {r2_ask_update_valid, r2_ask_update_asked},
     };
     r2_p2p_ask_t ask;
 
-    if (inbound->bytes >= sizeof(ask)) {
-        memcpy(&ask, inbound->data, sizeof(ask));
-        if (ask.kind < R2_P2P_KINDS &&
-            kinds[ask.kind](p2p, inbound->rank, &ask, inbound->data + sizeof(ask),
-                            inbound->bytes - sizeof(ask))) {
-            return;
-        }
-        r2_ask_reply(p2p, inbound->rank, ask.id, R2_ERR_WIRE, NULL, 0);
+    if (inbound->bytes < sizeof(ask)) {
+        ++p2p->ctx->counters.rx_malformed;
+        return true;
     }
-    ++p2p->ctx->counters.rx_malformed;
+    memcpy(&ask, inbound->data, sizeof(ask));
+    if (ask.kind >= R2_P2P_KINDS || !kinds[ask.kind].valid(&ask, inbound->bytes - sizeof(ask))) {
+        return r2_ask_refuse(p2p, inbound->rank, ask.id);
+    }
+    return kinds[ask.kind].act(p2p, inbound->rank, &ask, inbound->data + sizeof(ask));
 }
 
 static void r2_asked_over(r2_p2p_t *p2p, r2_p2p_asked_t *asked, r2_status_t status)
@@ -203,7 +256,7 @@ static void r2_asked_over(r2_p2p_t *p2p, r2_p2p_asked_t *asked, r2_status_t stat
     free(asked);
 }
 
-void r2_p2p_ask_replied(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+static void r2_ask_reply_came(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 {
     r2_p2p_reply_t reply;
     r2_p2p_asked_t *asked = NULL;
@@ -226,23 +279,50 @@ void r2_p2p_ask_replied(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
     r2_asked_over(p2p, asked, (r2_status_t) reply.status);
 }
 
+void r2_p2p_ask_replied(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
+{
+    r2_ask_reply_came(p2p, inbound);
+    free(inbound);
+}
+
+/* The parcel of a question; `data` follows it. */
+static r2_parcel_t *r2_ask_parcel(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_ask_t *ask,
+                                  const void *data, uint64_t bytes)
+{
+    r2_parcel_t *parcel = r2_parcel_new(p2p, rank, R2_P2P_ROW_ASK, sizeof(*ask) + bytes);
+
+    if (NULL != parcel) {
+        memcpy(parcel->data, ask, sizeof(*ask));
+    }
+    if (NULL != parcel && bytes > 0) {
+        memcpy(parcel->data + sizeof(*ask), data, bytes);
+    }
+    return parcel;
+}
+
 /* Engine lock. `data` follows the question. */
 static r2_status_t r2_ask_send(r2_p2p_t *p2p, uint32_t rank, r2_p2p_ask_t *ask, const void *data,
                                uint64_t bytes, const r2_p2p_asked_t *wanted)
 {
     r2_p2p_asked_t *asked = calloc(1, sizeof(*asked));
+    r2_parcel_t *parcel;
     r2_status_t status;
 
-    if (NULL == asked) {
+    ask->id = p2p->next_ask++;
+    parcel = r2_ask_parcel(p2p, rank, ask, data, bytes);
+    if (NULL == asked || NULL == parcel) {
+        r2_parcel_free(parcel);
+        free(asked);
         return R2_ERR_NO_MEMORY;
     }
     *asked = *wanted;
-    asked->id = ask->id = p2p->next_ask++;
+    asked->id = ask->id;
     asked->rank = rank;
-    HASH_ADD(hh, p2p->asked, id, sizeof(asked->id), asked);
-    status = r2_p2p_call(p2p, rank, R2_P2P_ROW_ASK, ask, sizeof(*ask), data, bytes);
+    HASH_ADD(hh, p2p->asked, id, sizeof(asked->id), asked); /* sending may find out that the link breaks */
+    status = r2_parcel_send(parcel);
     if (R2_OK != status) {
         HASH_DEL(p2p->asked, asked);
+        r2_parcel_free(parcel);
         free(asked);
         return status;
     }
@@ -356,6 +436,7 @@ void r2_p2p_ask_fini(r2_p2p_t *p2p)
         r2_p2p_pull_t *pull = p2p->pulls;
 
         DL_DELETE(p2p->pulls, pull);
+        r2_parcel_free(pull->answer);
         free(pull);
     }
 }

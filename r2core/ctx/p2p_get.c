@@ -12,7 +12,7 @@
  *   done
  *
  * The data alone does not end a get: an owner that frees its memory then could have a copy of a chunk
- * under way on a slow rail still read from it.
+ * under way on a slow rail still read from it. A release that tells of an error ends a get that has no data yet.
  */
 #include "r2_config.h"
 
@@ -40,26 +40,39 @@ static void r2_p2p_get_here(void *arg, r2_status_t status)
     }
 }
 
+static void r2_get_question_put(r2_parcel_t *parcel, const r2_p2p_question_t *question)
+{
+    memcpy(parcel->data, question, sizeof(*question));
+}
+
+static r2_tag_t r2_get_tag(uint32_t id)
+{
+    return (r2_tag_t) {R2_P2P_DATA_KEY, id, 0};
+}
+
 static r2_status_t r2_p2p_get_start(r2_p2p_get_t *get, void *local, uint64_t remote, uint64_t bytes)
 {
     r2_p2p_t *p2p = get->p2p;
     r2_p2p_question_t question = {.address = remote, .bytes = bytes, .id = get->id};
-    r2_link_recv_t recv = {.tag = {R2_P2P_DATA_KEY, get->id, 0},
+    r2_link_recv_t recv = {.tag = r2_get_tag(get->id),
                            .data = local,
                            .bytes = bytes,
                            .done = r2_p2p_get_here,
                            .arg = get};
+    r2_parcel_t *parcel = r2_parcel_new(p2p, get->rank, R2_P2P_ROW_GET, sizeof(question));
     r2_link_t *link;
-    r2_status_t status = r2_p2p_link(p2p, get->rank, &link);
+    r2_status_t status = NULL == parcel ? R2_ERR_NO_MEMORY : r2_p2p_link(p2p, get->rank, &link);
 
     if (R2_OK == status) {
         status = r2_link_recv(link, &recv);
     }
     if (R2_IN_PROGRESS != status) {
+        r2_parcel_free(parcel);
         return status < 0 ? status : R2_ERR_WIRE;
     }
     /* A link that breaks now ends the row, and with it the get. */
-    (void) r2_p2p_call(p2p, get->rank, R2_P2P_ROW_GET, &question, sizeof(question), NULL, 0);
+    r2_get_question_put(parcel, &question);
+    r2_parcel_post(parcel);
     return R2_IN_PROGRESS;
 }
 
@@ -95,31 +108,43 @@ static void r2_p2p_served(void *arg, r2_status_t status)
     DL_APPEND(serve->p2p->served, serve);
 }
 
-static void r2_p2p_serve(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *question)
+static void r2_p2p_serve_free(r2_p2p_serve_t *serve)
+{
+    r2_parcel_free(serve->release);
+    free(serve);
+}
+
+/* @return false: there is no memory for it now. */
+static bool r2_p2p_serve(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *question)
 {
     r2_p2p_serve_t *serve = calloc(1, sizeof(*serve));
-    r2_link_send_t send = {.tag = {R2_P2P_DATA_KEY, question->id, 0},
+    r2_link_send_t send = {.tag = r2_get_tag(question->id),
                            .data = (const void *) (uintptr_t) question->address,
                            .bytes = question->bytes,
                            .chunk_bytes = r2_p2p_chunk_bytes(p2p, question->bytes),
                            .done = r2_p2p_served,
                            .arg = serve};
+    r2_parcel_t *release = r2_parcel_answer(p2p, rank, R2_P2P_ROW_RELEASE, sizeof(*question));
     r2_link_t *link;
-    r2_status_t status = NULL == serve ? R2_ERR_NO_MEMORY : r2_p2p_link(p2p, rank, &link);
+    r2_status_t status;
 
-    if (R2_ERR_NO_MEMORY == status) {
+    if (NULL == serve || NULL == release) {
+        r2_parcel_free(release);
         free(serve);
-        r2_error(&p2p->ctx->log, "peer %u: no memory to answer a get", rank);
-        return;
+        return false;
     }
-    serve->p2p = p2p;
-    serve->rank = rank;
-    serve->id = question->id;
-    DL_APPEND(p2p->serving, serve);
+    *serve = (r2_p2p_serve_t) {.p2p = p2p, .id = question->id, .release = release};
+    status = r2_p2p_link(p2p, rank, &link);
     status = R2_OK == status ? r2_link_send(link, &send) : status;
+    if (R2_ERR_NO_MEMORY == status) {
+        r2_p2p_serve_free(serve);
+        return false;
+    }
+    DL_APPEND(p2p->serving, serve);
     if (R2_IN_PROGRESS != status) {
         r2_p2p_served(serve, status);
     }
+    return true;
 }
 
 /* @return false: malformed, and counted. */
@@ -134,33 +159,53 @@ static bool r2_p2p_question(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound,
     return true;
 }
 
-void r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+bool r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 {
     r2_p2p_question_t question;
 
-    if (r2_p2p_question(p2p, inbound, &question)) {
-        r2_p2p_serve(p2p, inbound->rank, &question);
-    }
+    return !r2_p2p_question(p2p, inbound, &question) || r2_p2p_serve(p2p, inbound->rank, &question);
 }
 
-void r2_p2p_get_released(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+/* The owner could not send: what it may have sent is not wanted any more. */
+static void r2_p2p_get_refused(r2_p2p_get_t *get, r2_status_t status)
 {
-    r2_p2p_question_t answer;
-    r2_p2p_get_t *get;
-    uint32_t id;
+    r2_tag_t tag = r2_get_tag(get->id);
 
-    if (!r2_p2p_question(p2p, inbound, &answer)) {
+    if (!get->here) {
+        r2_link_unpost(get->p2p->ctx->net.links[get->rank], &tag);
+    }
+    get->status = status;
+    r2_p2p_get_over(get);
+}
+
+static void r2_p2p_get_answered(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *answer)
+{
+    uint32_t id = answer->id;
+    r2_p2p_get_t *get;
+
+    HASH_FIND(hh, p2p->gets, &id, sizeof(id), get);
+    if (NULL == get || get->rank != rank || answer->status > 0) {
+        ++p2p->ctx->counters.rx_malformed;
         return;
     }
-    id = answer.id;
-    HASH_FIND(hh, p2p->gets, &id, sizeof(id), get);
-    if (NULL == get || get->rank != inbound->rank) {
+    if (R2_OK != answer->status) {
+        r2_p2p_get_refused(get, (r2_status_t) answer->status);
         return;
     }
     get->released = true;
     if (get->here) {
         r2_p2p_get_over(get);
     }
+}
+
+void r2_p2p_get_released(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
+{
+    r2_p2p_question_t answer;
+
+    if (r2_p2p_question(p2p, inbound, &answer)) {
+        r2_p2p_get_answered(p2p, inbound->rank, &answer);
+    }
+    free(inbound);
 }
 
 void r2_p2p_release(r2_p2p_t *p2p)
@@ -170,8 +215,9 @@ void r2_p2p_release(r2_p2p_t *p2p)
         r2_p2p_question_t answer = {.id = serve->id, .status = (int32_t) serve->status};
 
         DL_DELETE(p2p->served, serve);
+        r2_get_question_put(serve->release, &answer);
         /* On a broken link the reader's row is ended by its own side of the link. */
-        (void) r2_p2p_call(p2p, serve->rank, R2_P2P_ROW_RELEASE, &answer, sizeof(answer), NULL, 0);
+        r2_parcel_post(serve->release);
         free(serve);
     }
 }
@@ -203,6 +249,6 @@ void r2_p2p_get_fini(r2_p2p_t *p2p)
         r2_p2p_serve_t *serve = p2p->served;
 
         DL_DELETE(p2p->served, serve);
-        free(serve);
+        r2_p2p_serve_free(serve);
     }
 }

@@ -219,9 +219,13 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
 {
     r2_net_t *net = link->net;
     r2_tx_message_t *message = r2_pool_get(&net->messages);
-    bool copy = r2_link_copies(link, args->bytes);
+    char *copy = r2_link_copies(link, args->bytes) ? malloc(args->bytes + 1) : NULL;
 
-    if (NULL == message) {
+    if (NULL == message || (args->copied && NULL == copy)) {
+        free(copy);
+        if (NULL != message) {
+            r2_pool_put(&net->messages, message);
+        }
         return NULL;
     }
     memset(message, 0, sizeof(*message));
@@ -237,7 +241,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->dirty = args->dirty;
     message->done = args->done;
     message->arg = args->arg;
-    message->copy = copy ? malloc(args->bytes + 1) : NULL;
+    message->copy = copy;
     if (NULL != message->copy) {
         if (args->bytes > 0) {
             memcpy(message->copy, args->data, args->bytes);

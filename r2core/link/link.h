@@ -48,6 +48,7 @@ typedef struct r2_link_send {
     uint32_t digest;      /* plan digest, must match the receiver's */
     uint32_t order;       /* lower ones go first; equal ones in turn */
     bool dirty;           /* R2_WIRE_DIRTY on all of it */
+    bool copied;          /* only if `data` is free again at once */
     r2_link_done_fn_t done;
     void *arg;            /* borrowed until done */
 } r2_link_send_t;
@@ -68,7 +69,7 @@ typedef struct r2_link_recv {
  * Sends a message. Delivered exactly once, over any lanes.
  * @return R2_OK: `data` is free again, `done` is not called (short: copied); R2_IN_PROGRESS: `done`
  *         will be called when everything is acknowledged and nothing references `data`;
- *         R2_ERR_NO_PATH, R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY.
+ *         R2_ERR_NO_PATH, R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY (also: cannot be copied, but has to be).
  */
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
 
@@ -81,6 +82,9 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes);
  *         R2_ERR_PLAN_MISMATCH if length or digest differ; R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args);
+
+/** Gives a posted row up, if it is there: `done` is not called, what comes of its message is thrown away. */
+void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag);
 
 /** Forgets early credits of a collective that is over on this process. */
 void r2_link_forget(r2_link_t *link, uint64_t comm_key, uint32_t coll_seq);

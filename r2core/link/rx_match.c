@@ -263,6 +263,33 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     return R2_IN_PROGRESS;
 }
 
+static void r2_rx_nowhere(void *arg, uint64_t offset, const void *data, uint64_t bytes)
+{
+    (void) arg;
+    (void) offset;
+    (void) data;
+    (void) bytes;
+}
+
+static void r2_rx_unwanted(void *arg, r2_status_t status)
+{
+    (void) arg;
+    (void) status;
+}
+
+/* The row stays: the sender may have credit for it, and what came without a row would not be acknowledged. */
+void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
+{
+    r2_rx_match_t *match;
+
+    HASH_FIND(hh, link->matches, tag, sizeof(*tag), match);
+    if (NULL != match && match->posted) {
+        match->sink = r2_rx_nowhere;
+        match->done = r2_rx_unwanted;
+        match->dirty = NULL;
+    }
+}
+
 void r2_rx_deferred(r2_link_t *link)
 {
     while (NULL != link->deferred && link->net->may_deliver) {

@@ -33,7 +33,7 @@ CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_r
     checker_values.c schedule_cases.c)
 
 # ---- programs: name, then the sources beside the core
-PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_transport
+PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p_memory test_sim_transport
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
         test_params test_wire test_exec test_link test_telemetry test_mesh_netns \
@@ -47,6 +47,8 @@ objects = $(foreach file,$(1),$(call object,$(file)))
 EXTRA_campaign := $(HARNESS)
 EXTRA_test_sim_coll := $(HARNESS)
 EXTRA_test_sim_p2p := $(SRCDIR)/tests/sim/p2p_world.c
+EXTRA_test_sim_p2p_memory := $(SRCDIR)/tests/sim/p2p_world.c
+LINK_test_sim_p2p_memory := -Wl,--wrap=malloc,--wrap=calloc
 EXTRA_test_schedule := $(CHECKER)
 EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(SRCDIR)/tests/unit/thread_net.c
@@ -83,7 +85,7 @@ $(OUT)/%.o: $(SRCDIR)/%.c $(OUT)/r2_config.h
 
 define program
 $(OUT)/$(1): $(call objects,$(call find_main,$(1)) $(call more,$(1))) $(OUT)/core.a
-	@$(SANCC) $(CFLAGS) $(call main_flags,$(1)) $$^ -o $$@ $(LDLIBS)
+	@$(SANCC) $(CFLAGS) $(call main_flags,$(1)) $(LINK_$(1)) $$^ -o $$@ $(LDLIBS)
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call program,$(name))))
 

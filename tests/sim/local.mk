@@ -90,6 +90,15 @@ tests_sim_test_sim_p2p_SOURCES = \
     tests/sim/test_sim_p2p.c
 tests_sim_test_sim_p2p_LDADD = $(R2_TEST_LIBS)
 
+# Point-to-point where memory is short: allocations of some sizes fail
+check_PROGRAMS += tests/sim/test_sim_p2p_memory
+tests_sim_test_sim_p2p_memory_SOURCES = \
+    tests/sim/p2p_world.c \
+    tests/sim/p2p_world.h \
+    tests/sim/test_sim_p2p_memory.c
+tests_sim_test_sim_p2p_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc
+tests_sim_test_sim_p2p_memory_LDADD = $(R2_TEST_LIBS)
+
 # What ranks know of broken rails
 check_PROGRAMS += tests/sim/test_sim_health
 tests_sim_test_sim_health_SOURCES = tests/sim/test_sim_health.c

@@ -283,9 +283,14 @@ void t_node_run(t_node_t *node)
         r2_sim_now_ns(world->sim) < node->away_until_ns ? R2_DRIVE_SERVICE : R2_DRIVE_APP;
     uint32_t received = node->received;
 
+    world->turn = node->idx;
     while (r2_ctx_drive(node->ctx, who) > 0) {
     }
     node->parked_max = r2_max(node->parked_max, node->ctx->net.parked_bytes);
+    node->waiting_max = r2_max(node->waiting_max, node->p2p->waiting_count);
+    for (uint32_t i = 0; i < T_NODES; i++) {
+        node->answers_max = r2_max(node->answers_max, node->p2p->peers[i].answer_bytes);
+    }
     if (R2_DRIVE_SERVICE == who) {
         assert_int_equal(node->received, received); /* the user is never called by the service thread */
         return;
@@ -374,6 +379,8 @@ void t_finish(t_world_t *world)
         assert_null(node->p2p->gets);
         assert_null(node->p2p->asked);
         assert_null(node->p2p->pulls);
+        assert_null(node->p2p->unsent);
+        assert_int_equal(node->p2p->waiting_count, 0);
         t_check_puts(world, node);
     }
     t_world_free(world);

@@ -57,6 +57,8 @@ typedef struct t_node {
     uint32_t puts, puts_open, updates;
     uint64_t old;    /* of the last update */
     uint64_t parked_max;
+    uint64_t answers_max; /* bytes of answers under way to one peer */
+    uint32_t waiting_max; /* questions that could not be answered at once */
     r2_prng_t prng;
 } t_node_t;
 
@@ -68,6 +70,7 @@ typedef struct t_world {
     t_node_t nodes[T_NODES];
     uint32_t messages, gets, puts; /* of each node */
     uint32_t expected[T_NODES];
+    uint32_t turn; /* whose program runs */
     bool quiet; /* node T_QUIET only receives */
 } t_world_t;
 
