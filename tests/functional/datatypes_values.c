@@ -66,11 +66,17 @@ static int64_t small_value(int op, int rank, uint64_t idx)
     }
 }
 
+/* Sums of integers wrap, of short ones as well. */
+static int64_t integer_value(int op, int rank, uint64_t idx)
+{
+    return SUM == op ? (int64_t) dt_hash(SUM, (uint64_t) rank, idx) : small_value(op, rank, idx);
+}
+
 /* Definitions of value and fold for one C type. */
 #define INTEGER_TYPE(T, tag)                                                                  \
     static void value_##tag(const dt_reduction_t *self, int rank, uint64_t idx, void *packed) \
     {                                                                                         \
-        T value = (T) small_value(self->op_id, rank, idx);                                    \
+        T value = (T) integer_value(self->op_id, rank, idx);                                  \
         memcpy(packed, &value, sizeof(value));                                                \
     }                                                                                         \
     static void fold_##tag(const dt_reduction_t *self, void *acc, const void *x)              \

@@ -18,6 +18,7 @@
 typedef struct mca_coll_r2_reducer {
     struct ompi_op_t *op;          /* borrowed, or refcounted while nonblocking */
     struct ompi_datatype_t *dtype; /* borrowed, or refcounted while nonblocking */
+    uint64_t tops;                 /* not 0: sums of short integers that wrap, done here */
 } mca_coll_r2_reducer_t;
 
 /** Blocks as the arguments of a call describe them. All borrowed for the call. */

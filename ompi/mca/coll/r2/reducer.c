@@ -10,12 +10,63 @@
 
 #include "opal/datatype/opal_datatype_internal.h"
 
+/* Integers and logical or bitwise operations give the same bits in any order. */
+static bool r2_reducer_exact(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
+{
+    return 0 != (op->o_flags & OMPI_OP_FLAGS_INTRINSIC) && ompi_datatype_is_predefined(dtype) &&
+           OMPI_DATATYPE_FLAG_DATA_INT == (dtype->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE);
+}
+
+/* Adds integers modulo their width, eight bytes at a time: without the top bits of the lanes nothing is carried
+ * from one into the next, and the sum of top bits is their exclusive or. */
+static uint64_t r2_reducer_add(uint64_t a, uint64_t b, uint64_t tops)
+{
+    return ((a & ~tops) + (b & ~tops)) ^ ((a ^ b) & tops);
+}
+
+static void r2_reducer_wrap(const char *in, char *inout, size_t bytes, uint64_t tops)
+{
+    const size_t rest = bytes % sizeof(uint64_t);
+    uint64_t a, b;
+
+    for (const char *end = in + bytes - rest; in < end; in += sizeof(a), inout += sizeof(b)) {
+        memcpy(&a, in, sizeof(a));
+        memcpy(&b, inout, sizeof(b));
+        b = r2_reducer_add(a, b, tops);
+        memcpy(inout, &b, sizeof(b));
+    }
+    a = b = 0;
+    memcpy(&a, in, rest);
+    memcpy(&b, inout, rest);
+    b = r2_reducer_add(a, b, tops);
+    memcpy(inout, &b, rest);
+}
+
+/*
+ * op/avx adds whole vectors of 8 and 16 bit integers with saturation and what remains at the end without, so that
+ * a sum that overflows would depend on where a plan cuts. @return top bits of the lanes of such sums, else 0.
+ */
+static uint64_t r2_reducer_tops(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
+{
+    size_t bytes;
+
+    ompi_datatype_type_size(dtype, &bytes);
+    if (MPI_SUM != op || !r2_reducer_exact(op, dtype)) {
+        return 0;
+    }
+    return 1 == bytes ? UINT64_C(0x8080808080808080) : 2 == bytes ? UINT64_C(0x8000800080008000) : 0;
+}
+
 /* r2core's convention is that of MPI_User_function: inout = in OP inout. */
 static void r2_reducer_apply(void *arg, const void *in, void *inout, size_t count)
 {
     const mca_coll_r2_reducer_t *reducer = arg;
     ptrdiff_t true_lb, true_extent, lb, extent;
 
+    if (0 != reducer->tops) {
+        r2_reducer_wrap(in, inout, count * reducer->dtype->super.size, reducer->tops);
+        return;
+    }
     ompi_datatype_get_true_extent(reducer->dtype, &true_lb, &true_extent);
     ompi_datatype_get_extent(reducer->dtype, &lb, &extent);
     while (count > 0) {
@@ -50,13 +101,6 @@ static bool r2_reducer_dense(const struct ompi_datatype_t *dtype)
     return ompi_datatype_is_predefined(dtype) || ompi_datatype_is_contiguous_memory_layout(dtype, 2);
 }
 
-/* Integers and logical or bitwise operations give the same bits in any order. */
-static bool r2_reducer_exact(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
-{
-    return 0 != (op->o_flags & OMPI_OP_FLAGS_INTRINSIC) && ompi_datatype_is_predefined(dtype) &&
-           OMPI_DATATYPE_FLAG_DATA_INT == (dtype->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE);
-}
-
 /*
  * What all ranks must mean alike: a predefined operation by Open MPI's number of it, which is equal everywhere,
  * any other by whether it commutes, and the basic types of the elements.
@@ -79,6 +123,7 @@ int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
     ompi_datatype_get_extent(dtype, &lb, &extent);
     call->reducer.op = op;
     call->reducer.dtype = dtype;
+    call->reducer.tops = r2_reducer_tops(op, dtype);
     call->args.reduce = r2_reducer_apply;
     call->args.element_bytes = (uint64_t) extent;
     call->args.meaning = r2_reducer_meaning(op, dtype);
