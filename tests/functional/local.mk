@@ -5,6 +5,7 @@ EXTRA_DIST += \
     tests/functional/algorithms \
     tests/functional/bench_faults \
     tests/functional/enabling \
+    tests/functional/error_classes \
     tests/functional/install \
     tests/functional/r2_info \
     tests/functional/r2_sim \
@@ -97,12 +98,21 @@ tests_functional_mismatch_SOURCES = tests/functional/mismatch.c
 tests_functional_mismatch_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_mismatch_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/wrong_args
+tests_functional_wrong_args_SOURCES = \
+    tests/functional/job.h \
+    tests/functional/wrong_args.c \
+    tests/functional/wrong_calls.def \
+    tests/functional/wrong_changes.def
+tests_functional_wrong_args_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_wrong_args_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/large
 tests_functional_large_SOURCES = tests/functional/large.c
 tests_functional_large_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_large_LDADD = $(OMPI_LIBS)
 
 # Counts of 2^31 - 1 and messages of more than 4 GiB: two ranks, 9 GiB of memory, minutes.
-check-large: all check-programs
+check-large: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/functional/run-mpi -n 2 --mca coll r2 tests/functional/large
 .PHONY: check-large
