@@ -38,7 +38,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
         test_params test_wire test_exec test_link test_telemetry test_mesh_netns \
         test_health test_health_map test_verdict)))))
-PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads.c)))
+PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
 
 object = $(OUT)/$(patsubst $(SRCDIR)/%.c,%.o,$(1))
@@ -51,7 +51,8 @@ EXTRA_test_sim_p2p_memory := $(SRCDIR)/tests/sim/p2p_world.c
 LINK_test_sim_p2p_memory := -Wl,--wrap=malloc,--wrap=calloc
 EXTRA_test_schedule := $(CHECKER)
 EXTRA_test_schedule_mutants := $(CHECKER)
-EXTRA_test_threads := $(SRCDIR)/tests/unit/thread_net.c
+EXTRA_test_threads := $(addprefix $(SRCDIR)/tests/unit/,thread_job.c thread_net.c)
+EXTRA_test_threads_p2p := $(EXTRA_test_threads)
 EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_link := $(SRCDIR)/tests/fuzz/stub_net.c
 EXTRA_fuzz_link := $(SRCDIR)/tests/fuzz/stub_net.c

@@ -97,16 +97,18 @@ tests_unit_test_info_LDADD = $(R2_TEST_LIBS)
 
 # Parameters, wire format, engine, ranks as threads
 check_PROGRAMS += tests/unit/test_params tests/unit/test_wire tests/unit/test_exec \
-    tests/unit/test_threads
+    tests/unit/test_threads tests/unit/test_threads_p2p
 tests_unit_test_params_SOURCES = tests/unit/test_params.c
 tests_unit_test_params_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_wire_SOURCES = tests/unit/test_wire.c
 tests_unit_test_wire_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_exec_SOURCES = tests/unit/test_exec.c
 tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
-tests_unit_test_threads_SOURCES = tests/unit/test_threads.c tests/unit/thread_net.c \
-    tests/unit/thread_net.h
+thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c tests/unit/thread_net.h
+tests_unit_test_threads_SOURCES = tests/unit/test_threads.c $(thread_job_sources)
 tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_threads_p2p_SOURCES = tests/unit/test_threads_p2p.c $(thread_job_sources)
+tests_unit_test_threads_p2p_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_link
 tests_unit_test_link_SOURCES = tests/unit/test_link.c tests/fuzz/fuzz.h tests/fuzz/stub_net.c \
     tests/fuzz/stub_net.h

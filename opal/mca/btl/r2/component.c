@@ -56,10 +56,16 @@ static size_t r2_btl_most(size_t bytes, size_t most)
     return bytes < most ? bytes : most;
 }
 
+/* A fragment has to hold the PML's header and some data. */
+#define R2_BTL_LEAST_SEND_BYTES 1024u
+
 /* Parameters of the user: the PML waits for ever where it gets no fragment of the size it was promised. */
 static void r2_btl_limit(mca_btl_base_module_t *module)
 {
     module->btl_max_send_size = r2_btl_most(module->btl_max_send_size, R2_P2P_MESSAGE_MAX);
+    if (module->btl_max_send_size < R2_BTL_LEAST_SEND_BYTES) {
+        module->btl_max_send_size = R2_BTL_LEAST_SEND_BYTES;
+    }
     module->btl_eager_limit = r2_btl_most(module->btl_eager_limit, module->btl_max_send_size);
     module->btl_rndv_eager_limit = r2_btl_most(module->btl_rndv_eager_limit, module->btl_max_send_size);
 }
