@@ -131,10 +131,12 @@ static bool r2_p2p_answer(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 
 void r2_p2p_asked_by(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
 {
-    if (r2_p2p_answer(p2p, inbound)) {
+    r2_p2p_peer_t *peer = &p2p->peers[inbound->rank];
+
+    if (NULL == peer->waiting && r2_p2p_answer(p2p, inbound)) {
         free(inbound);
-    } else {
-        DL_APPEND(p2p->peers[inbound->rank].waiting, inbound);
+    } else { /* behind those that wait: in order */
+        DL_APPEND(peer->waiting, inbound);
         ++p2p->waiting_count;
     }
 }
