@@ -37,6 +37,8 @@
  */
 #define R2_GAUGE_SHORT_BYTES 256u
 #define R2_GAUGE_CALLS       8u
+/* Least round trips that a step is taken for at most: a rank that is always early times the others' work. */
+#define R2_GAUGE_STEP_MAX UINT64_C(8)
 /* Without loaded rails calls look themselves. */
 #define R2_GAUGE_LOOK_NS (50 * R2_NS_PER_MS)
 
@@ -103,15 +105,16 @@ static uint32_t r2_gauge_alpha_ns(r2_ctx_t *ctx)
 {
     uint64_t *least_ns = &ctx->gauge.round_trip_ns;
 
-    if (0 != ctx->gauge.step_ns) {
-        return (uint32_t) r2_min(ctx->gauge.step_ns, (uint64_t) UINT32_MAX);
-    }
     for (uint32_t rail = 0; rail < ctx->net.rail_count; ++rail) {
         const uint64_t now_ns = r2_net_round_trip_ns(&ctx->net, rail);
 
         if (0 != now_ns && (0 == *least_ns || now_ns < *least_ns)) {
             *least_ns = now_ns;
         }
+    }
+    if (0 != ctx->gauge.step_ns) {
+        return (uint32_t) r2_min(ctx->gauge.step_ns,
+                                 0 == *least_ns ? (uint64_t) UINT32_MAX : R2_GAUGE_STEP_MAX * *least_ns);
     }
     return (uint32_t) r2_min(*least_ns / 2, (uint64_t) UINT32_MAX);
 }
