@@ -80,6 +80,15 @@ def until(condition, limit_s=10.0):
     return True
 
 
+def become(lab, **states):
+    """Waits until devices have their states, h0_rail1="up" and so on: the kernel tells of a carrier a
+    moment later, from a worker of its own. Returns what status --json says then."""
+    def there():
+        return {name: devices(lab)[tuple(name.split("_"))]["state"] for name in states}
+    assert until(lambda: there() == states), (states, there())
+    return devices(lab)
+
+
 def socket_on(lab, host, kind=socket.SOCK_DGRAM):
     """A socket that lives on a host: a socket stays in the namespace it was made in."""
     home = os.open("/proc/self/ns/net", os.O_RDONLY)
