@@ -131,6 +131,23 @@ static void steps_are_those_of_short_calls(void **state)
     }
 }
 
+/* Rank 0 waits for another's work in each of its short calls: that is no cost of steps. */
+static void steps_are_not_the_work_of_others(void **state)
+{
+    char source[4096] = MACHINE;
+    size_t used = strlen(source);
+    scenario_result_t result;
+
+    (void) state;
+    for (uint32_t i = 0; i < 40; i++) {
+        used += (size_t) snprintf(source + used, sizeof(source) - used,
+                                  "compute 10ms rank=1; coll allreduce f64 1;");
+    }
+    result = run(source);
+    /* a round trip takes 100 to 200 us of this machine; a call with the work in it takes two steps of 5 ms */
+    assert_in_range(result.seen.alpha_ns, 50000, 8 * 200000);
+}
+
 /* Calls that never load a rail for long still show round trips, with what their chunks take and wait for in them. */
 static void medium_calls_show_latency(void **state)
 {
@@ -309,6 +326,7 @@ int main(void)
         cmocka_unit_test(plans_change_together_and_bits_stay),
         cmocka_unit_test(predictions_are_made_from_what_was_seen),
         cmocka_unit_test(steps_are_those_of_short_calls),
+        cmocka_unit_test(steps_are_not_the_work_of_others),
         cmocka_unit_test(medium_calls_show_latency), cmocka_unit_test(a_series_is_one_call),
         cmocka_unit_test(a_stopped_process_is_no_verdict),
         cmocka_unit_test(a_healthy_job_says_nothing),

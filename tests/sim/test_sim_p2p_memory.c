@@ -172,6 +172,35 @@ static void test_no_messages(void **state)
     t_starved_for_a_while(kinds, r2_array_count(kinds));
 }
 
+/* A question that could be answered waits behind an older one of the same peer that cannot. */
+static void test_in_order(void **state)
+{
+    static const t_kind_t kinds[] = {{false, sizeof(r2_parcel_t) + sizeof(r2_p2p_reply_t) + 4}};
+    const r2_p2p_update_t add = {R2_P2P_ADD, 4, 1, 0};
+    t_world_t *world = t_world_wired(47);
+    t_node_t *node = &world->nodes[0], *owner = &world->nodes[T_STARVED];
+    const uint64_t sum = (uint64_t) (uintptr_t) owner->sums, later = 1000;
+
+    (void) state;
+    t_starve(world, kinds, r2_array_count(kinds));
+    node->puts_open = 2;
+    assert_int_equal(r2_p2p_update(node->p2p, T_STARVED, &node->old, sum, &add, t_op(node)),
+                     R2_IN_PROGRESS);
+    t_run_for(world, R2_NS_PER_MS);
+    assert_int_equal(owner->p2p->waiting_count, 1);
+    assert_int_equal(r2_p2p_put(node->p2p, T_STARVED, &later, sum, sizeof(later), t_op(node)),
+                     R2_IN_PROGRESS);
+    t_run_for(world, R2_NS_PER_MS);
+    assert_int_equal(owner->p2p->waiting_count, 2);
+    assert_int_equal(owner->sums[0], 0);
+    t_feed();
+    t_run_for(world, T_LIMIT_NS);
+    assert_int_equal(node->puts_open, 0);
+    assert_int_equal(node->old, 0);
+    assert_int_equal(owner->sums[0], later);
+    t_world_free(world);
+}
+
 static void t_note_status(r2_p2p_op_t *op, r2_status_t status)
 {
     *(r2_status_t *) op->arg = status;
@@ -309,7 +338,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_answers),  cmocka_unit_test(test_no_states),
-        cmocka_unit_test(test_no_messages), cmocka_unit_test(test_never_again),
+        cmocka_unit_test(test_no_messages), cmocka_unit_test(test_in_order),
+        cmocka_unit_test(test_never_again),
         cmocka_unit_test(test_many_reads),  cmocka_unit_test(test_released_with_error),
         cmocka_unit_test(test_no_copy),     cmocka_unit_test(test_no_news),
     };
