@@ -29,11 +29,14 @@ static const char sim_usage[] =
     "\n"
     "  --hosts N             hosts, 2 to 4096 (default 64)\n"
     "  --rails N             rails of every host, 1 to 64 (default 8)\n"
+    "  --ranks N             ranks in blocks on hosts, as equal as can be (default one on each); more only "
+    "with\n"
+    "                        --schedule\n"
     "  --rate RATE           one direction of one rail: 50G (bytes/s) or 400gbit (default "
     "400gbit)\n"
     "  --network NAME        aligned (rail r reaches rail r only) or flat (default aligned)\n"
     "  --latency TIME        of one message, like 5us (default 0us)\n"
-    "  --topology FILE       instead of the five above: a topology file, - for standard input\n"
+    "  --topology FILE       instead of the six above: a topology file, - for standard input\n"
     "  --bytes SIZE          of the vector, like 64M (default 1G)\n"
     "  --failures N | A..B   dead NICs besides those of the topology (default 1..10; 0 with a "
     "file)\n"
@@ -52,7 +55,7 @@ static const char sim_usage[] =
     "Exit status: 0, 1 if something failed, 2 for bad arguments or a bad topology file.\n";
 
 typedef struct sim_options {
-    uint64_t hosts, rails, seed, draws, failures_first, failures_last;
+    uint64_t hosts, rails, ranks, seed, draws, failures_first, failures_last;
     bool failures_set, draws_set, network_set, json;
     double rate, latency_s;
     uint64_t bytes;
@@ -92,6 +95,11 @@ static bool read_hosts(sim_options_t *options, const char *value)
 static bool read_rails(sim_options_t *options, const char *value)
 {
     return read_number(value, 1, TOPO_RAILS_MAX, &options->rails);
+}
+
+static bool read_ranks(sim_options_t *options, const char *value)
+{
+    return read_number(value, 2, TOPO_RANKS_MAX, &options->ranks);
 }
 
 static bool read_rate(sim_options_t *options, const char *value)
@@ -241,6 +249,7 @@ static const struct {
 } sim_table[] = {
     {"hosts", required_argument, true, read_hosts},
     {"rails", required_argument, true, read_rails},
+    {"ranks", required_argument, true, read_ranks},
     {"rate", required_argument, true, read_rate},
     {"network", required_argument, true, read_network},
     {"latency", required_argument, true, read_latency},
@@ -290,32 +299,35 @@ static bool sim_parse(int argc, char **argv, sim_options_t *options)
     return true;
 }
 
-/** @return false after saying on stderr what is wrong. */
+/** From a file, or from options. @return false after saying on stderr what is wrong. */
 static bool sim_topology(const sim_options_t *options, topo_t *topo_p)
 {
-    char error[512];
+    const uint64_t ranks = 0 == options->ranks ? options->hosts : options->ranks;
+    char error[512] = "out of memory";
+    r2_status_t status;
 
     if (NULL != options->topology) {
-        if (R2_OK != topo_load(options->topology, topo_p, error, sizeof(error))) {
-            fprintf(stderr, "r2_sim: %s\n", error);
-            return false;
-        }
-        if (!topo_is_rank_per_host(topo_p)) {
-            fprintf(stderr, "r2_sim: %s: only one rank on each host can be simulated\n",
-                    options->topology);
-            topo_fini(topo_p);
-            return false;
-        }
-        return true;
+        status = topo_load(options->topology, topo_p, error, sizeof(error));
+    } else if (ranks < options->hosts) {
+        snprintf(error, sizeof(error), "--ranks: every host needs a rank");
+        status = R2_ERR_PARAM;
+    } else {
+        status = topo_init(topo_p, (uint32_t) options->hosts, (uint32_t) options->rails,
+                           options->rate);
+        status = R2_OK == status ? topo_set_ranks(topo_p, (uint32_t) ranks) : status;
+        topo_p->flat = options->flat;
+        topo_p->latency_s = options->latency_s;
     }
-    if (R2_OK !=
-        topo_init(topo_p, (uint32_t) options->hosts, (uint32_t) options->rails, options->rate)) {
-        fprintf(stderr, "r2_sim: out of memory\n");
-        return false;
+    if (R2_OK == status && NULL == options->schedule && !topo_is_rank_per_host(topo_p)) {
+        snprintf(error, sizeof(error),
+                 "several ranks on a host, or ranks in another order, only with --schedule");
+        topo_fini(topo_p);
+        status = R2_ERR_PARAM;
     }
-    topo_p->flat = options->flat;
-    topo_p->latency_s = options->latency_s;
-    return true;
+    if (R2_OK != status) {
+        fprintf(stderr, "r2_sim: %s\n", error);
+    }
+    return R2_OK == status;
 }
 
 static int sim_report(const sim_options_t *options, const draws_case_t *ask,

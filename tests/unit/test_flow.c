@@ -247,6 +247,7 @@ static void t_piece(void *arg, uint32_t from, uint32_t to, uint32_t rail, double
 {
     t_pieces_t *pieces = arg;
 
+    assert_true(from < pieces->topo->host_count && to < pieces->topo->host_count);
     assert_true(from != to && end_s >= begin_s && rate > 0);
     assert_true(rate <= topo_rail(pieces->topo, from, rail) * (1 + 1e-9));
     assert_true(rate <= topo_rail(pieces->topo, to, rail) * (1 + 1e-9));
@@ -254,26 +255,34 @@ static void t_piece(void *arg, uint32_t from, uint32_t to, uint32_t rail, double
     pieces->end_s = r2_max(pieces->end_s, end_s);
 }
 
-/* What the trace tells is what was sent: every byte, never over a dead rail. */
-static void t_trace_is_complete(void **state)
+/* What the trace tells is what was sent over rails: every byte, never over a dead rail. */
+static void t_trace_of(uint32_t ranks, double end_part)
 {
     t_pieces_t pieces = {.bytes = 0};
     flow_result_t result;
     real_t real;
     topo_t topo;
 
-    (void) state;
     t_topo(&topo, 5, 3);
     t_kill(&topo, 1, 2);
+    assert_int_equal(topo_set_ranks(&topo, ranks), R2_OK);
     pieces.topo = &topo;
-    assert_int_equal(real_build(&real, &topo, R2_COLL_ALLREDUCE, (uint64_t) T_BYTES, "weighted"),
+    assert_int_equal(real_build(&real, &topo, R2_COLL_ALLREDUCE, (uint64_t) T_BYTES, "hierarchical"),
                      R2_OK);
     assert_int_equal(real_run(&real, &topo, t_piece, &pieces, &result), R2_OK);
-    t_close(result.bytes, 2 * 4 * T_BYTES, 1e-4);
+    t_close(result.bytes, 2 * (topo.host_count - 1) * T_BYTES, 1e-4);
     t_close(pieces.bytes, result.bytes, 1e-3);
-    t_close(pieces.end_s, result.seconds, 1e-6);
+    assert_true(pieces.end_s <= result.seconds * (1 + 1e-9));
+    t_close(pieces.end_s, result.seconds, end_part);
     real_fini(&real);
     topo_fini(&topo);
+}
+
+static void t_trace_is_complete(void **state)
+{
+    (void) state;
+    t_trace_of(5, 1e-6);
+    t_trace_of(8, 0.01); /* results are copied within hosts at last */
 }
 
 /* Two steps of one message each. */
@@ -288,6 +297,87 @@ static void t_latency(void **state)
     t_close(without, 2 * 4096 / (4 * T_RATE), 1e-6);
     topo.latency_s = 0.01;
     t_close(t_rows_of(&topo, "recursive-doubling", 4096).seconds, without + 2 * 0.01, 1e-6);
+    topo_fini(&topo);
+}
+
+/* Schedules of a named algorithm and what of them went where. */
+static flow_result_t t_ranks(topo_t *topo, const uint32_t *ranks, const char *name)
+{
+    uint32_t count = 0, at = 0;
+    flow_result_t result;
+
+    for (uint32_t h = 0; h < topo->host_count; h++) {
+        count += ranks[h];
+    }
+    assert_int_equal(topo_set_ranks(topo, count), R2_OK);
+    for (uint32_t h = 0; h < topo->host_count; h++) {
+        for (uint32_t i = 0; i < ranks[h]; i++) {
+            topo->host_of[at++] = h;
+        }
+    }
+    result = t_rows(topo, name);
+    /* every contribution goes somewhere to be added, and every result comes back */
+    t_close(result.bytes + result.local_bytes, 2 * (count - 1) * T_BYTES, 1e-6);
+    return result;
+}
+
+/*
+ * n hosts, g of R ranks on each. Folded within hosts, rails carry 2 (n - 1) / n of the vector, apart
+ * 2 g (R - g) / R of it on the host with most pairs. The copies within hosts are hidden.
+ */
+static void t_ranks_of_hosts(void **state)
+{
+    const struct {
+        uint32_t hosts, ranks[4], pairs; /* most of any host */
+    } cases[] = {{2, {2, 2}, 4},          {2, {4, 4}, 16}, {3, {2, 2, 2}, 8},
+                 {4, {2, 2, 2, 2}, 12}, {3, {3, 2, 1}, 9}, {2, {1, 3}, 3}};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); i++) {
+        const double n = cases[i].hosts, unit = T_BYTES / (4 * T_RATE);
+        flow_result_t folded, apart;
+        topo_t topo;
+
+        t_topo(&topo, cases[i].hosts, 4);
+        folded = t_ranks(&topo, cases[i].ranks, "hierarchical");
+        apart = t_ranks(&topo, cases[i].ranks, "direct");
+        t_close(folded.bytes, 2 * (n - 1) * T_BYTES, 1e-6);
+        t_close(folded.seconds, 2 * (n - 1) / n * unit, 0.05);
+        t_close(apart.seconds, 2.0 * cases[i].pairs / topo.rank_count * unit, 0.05);
+        topo_fini(&topo);
+    }
+}
+
+/* One host: every rank copies out and in (R - 1) / R of the vector, twice, by itself. */
+static void t_ranks_of_one_host(void **state)
+{
+    (void) state;
+    for (uint32_t ranks = 2; ranks <= 8; ranks *= 2) {
+        flow_result_t result;
+        topo_t topo;
+
+        t_topo(&topo, 1, 1);
+        topo.reduce_rate = 1e9;
+        result = t_ranks(&topo, &ranks, "direct");
+        assert_true(0 == result.bytes && 0 == result.busiest);
+        /* reducing, (R - 1) / R of the vector at the same rate, is hidden but for the last segment */
+        t_close(result.seconds, 4.0 * (ranks - 1) / ranks * T_BYTES / 1e9, 0.05);
+        topo_fini(&topo);
+    }
+}
+
+/* Short vectors: steps alone. Folding takes two more than the exchange, within hosts. */
+static void t_ranks_latency(void **state)
+{
+    topo_t topo;
+
+    (void) state;
+    t_topo(&topo, 2, 4);
+    assert_int_equal(topo_set_ranks(&topo, 4), R2_OK);
+    topo.latency_s = 0.01;
+    t_close(t_rows_of(&topo, "recursive-doubling", 64).seconds, 2 * 0.01, 1e-3);
+    t_close(t_rows_of(&topo, "direct", 64).seconds, 2 * 0.01, 1e-3);
+    t_close(t_rows_of(&topo, "hierarchical", 64).seconds, 4 * 0.01, 1e-3);
     topo_fini(&topo);
 }
 
@@ -393,6 +483,9 @@ int main(void)
         cmocka_unit_test(t_staging),
         cmocka_unit_test(t_trace_is_complete),
         cmocka_unit_test(t_latency),
+        cmocka_unit_test(t_ranks_of_hosts),
+        cmocka_unit_test(t_ranks_of_one_host),
+        cmocka_unit_test(t_ranks_latency),
         cmocka_unit_test(t_no_path),
         cmocka_unit_test(t_broken_schedule),
         cmocka_unit_test(t_seeds),

@@ -26,6 +26,8 @@
 
 /* Hosts like this one, if nothing is said. */
 #define PLAN_HOSTS 4u
+/* More ranks on less hosts take minutes to simulate. */
+#define PLAN_RANKS_MAX 64
 
 r2_status_t info_plan_here(uint32_t hosts, topo_t *topo_p, char *error_p, size_t error_bytes)
 {
@@ -120,18 +122,21 @@ static r2_status_t plan_order(info_plan_result_t *result)
     return status;
 }
 
+static bool plan_is_simulated(const topo_t *topo)
+{
+    return topo->rank_count <= PLAN_RANKS_MAX || topo_is_rank_per_host(topo);
+}
+
 /** Schedules are built only to be simulated. */
 static r2_status_t plan_schedules(info_plan_result_t *result)
 {
     const topo_t *topo = &result->topo;
     const uint64_t bytes = result->ask->bytes;
+    const char *name = result->ask->algorithm;
 
-    result->flow_status = R2_ERR_UNSUPPORTED;
-    if (!topo_is_rank_per_host(topo)) {
-        return real_init(&result->real, topo, R2_COLL_ALLREDUCE, bytes,
-                         result->ask->algorithm);
-    }
-    return real_build(&result->real, topo, R2_COLL_ALLREDUCE, bytes, result->ask->algorithm);
+    return plan_is_simulated(topo)
+               ? real_build(&result->real, topo, R2_COLL_ALLREDUCE, bytes, name)
+               : real_init(&result->real, topo, R2_COLL_ALLREDUCE, bytes, name);
 }
 
 static r2_status_t plan_make(info_plan_result_t *result)
@@ -179,8 +184,8 @@ static int plan_draw(const info_plan_result_t *result)
     FILE *svg;
     r2_status_t status;
 
-    if (!topo_is_rank_per_host(&result->topo)) {
-        why = "only one rank on each host can be drawn";
+    if (!plan_is_simulated(&result->topo)) {
+        why = "no more than " PLAN_TEXT_OF(PLAN_RANKS_MAX) " ranks can be drawn, or one on each host";
     } else if (result->topo.host_count > DRAW_HOSTS_MAX) {
         why = "no more than " PLAN_TEXT_OF(DRAW_HOSTS_MAX) " hosts can be drawn";
     }

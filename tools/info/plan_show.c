@@ -124,9 +124,9 @@ int info_plan_text(const info_plan_result_t *result, FILE *out)
         fprintf(out, ", simulated row by row %.4f ms, over bound %.3f", result->flow.seconds * 1e3,
                 result->flow.seconds / result->bound_s);
     } else {
-        fprintf(out, ", cannot be simulated: %s",
-                topo_is_rank_per_host(topo) ? r2_status_string(result->flow_status)
-                                            : "not one rank on each host");
+        fprintf(out, ", not simulated: %s",
+                NULL == result->real.schedules ? "too many ranks"
+                                               : r2_status_string(result->flow_status));
     }
     fprintf(out, "\n\nChoice by size, bytes from\n");
     for (size_t r = 0; r < result->range_count; r++) {

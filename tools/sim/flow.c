@@ -18,7 +18,7 @@
 
 enum { FLOW_SENT, FLOW_DELIVERED, FLOW_LOCAL, FLOW_RATES };
 
-/** From one host to another. */
+/** From one rank to another. */
 typedef struct flow_link {
     uint32_t head, tail; /* send nodes that wait, by order; GRAPH_NONE: none */
     uint32_t current;    /* send node on the wire, or GRAPH_NONE */
@@ -32,16 +32,16 @@ typedef struct flow_link {
 
 typedef struct flow {
     const flow_case_t *ask; /* borrowed */
-    uint32_t hosts, rails;  /* rails: one on a flat network */
+    uint32_t ranks, hosts, rails; /* rails: one on a flat network */
     graph_t graph;
-    flow_link_t *links;   /* owned; [from * hosts + to] */
+    flow_link_t *links;   /* owned; [from * ranks + to] */
     uint32_t *queue_next; /* owned; [node], next in the queue of a link */
     bool *started;        /* owned; [node] */
     uint32_t *ready;      /* owned; stack of nodes to start */
     uint32_t ready_count, done_count;
-    double *local_until; /* owned; [host], end of reducing and copying */
-    double *capacity;    /* owned; ports: [(direction * hosts + host) * rails + rail] */
-    double *sent;        /* owned; [host], bytes */
+    double *local_until; /* owned; [rank], end of reducing and copying */
+    double *capacity;    /* owned; ports: of rails, then of the ranks' memory */
+    double *sent;        /* owned; [host], bytes over its rails */
     fair_flow_t *flows;  /* owned; of the busy links */
     uint32_t *rail_of;   /* owned; [flow] */
     size_t flow_count;
@@ -67,9 +67,26 @@ static void flow_add_event(flow_t *flow, double at_s, uint32_t kind, uint32_t wh
 
 /* ---- links */
 
-static uint32_t flow_port(const flow_t *flow, uint32_t direction, uint32_t host, uint32_t rail)
+static uint32_t rail_port(const flow_t *flow, uint32_t direction, uint32_t host, uint32_t rail)
 {
     return (direction * flow->hosts + host) * flow->rails + rail;
+}
+
+/** One for both directions: it is the rank that copies. */
+static uint32_t memory_port(const flow_t *flow, uint32_t rank)
+{
+    return rail_port(flow, 2, 0, 0) + rank;
+}
+
+/** Hosts of the two ends of a link. */
+static uint32_t link_from(const flow_t *flow, uint32_t link_idx)
+{
+    return flow->ask->topo->host_of[link_idx / flow->ranks];
+}
+
+static uint32_t link_to(const flow_t *flow, uint32_t link_idx)
+{
+    return flow->ask->topo->host_of[link_idx % flow->ranks];
 }
 
 /** Rates must be made anew. */
@@ -82,14 +99,15 @@ static void flow_ask_rates(flow_t *flow)
     }
 }
 
-/** Tells what a link did since its rate changed. */
+/** Tells what a link between hosts did since its rate changed. */
 static void flow_tell(const flow_t *flow, uint32_t link_idx, double since_s)
 {
     const flow_link_t *link = &flow->links[link_idx];
+    const uint32_t from = link_from(flow, link_idx), to = link_to(flow, link_idx);
 
-    for (uint32_t f = 0; NULL != flow->ask->piece_fn && f < link->flow_count; f++) {
-        flow->ask->piece_fn(flow->ask->piece_arg, link_idx / flow->hosts, link_idx % flow->hosts,
-                            flow->rail_of[link->first_flow + f], since_s, flow->now_s,
+    for (uint32_t f = 0; NULL != flow->ask->piece_fn && from != to && f < link->flow_count; f++) {
+        flow->ask->piece_fn(flow->ask->piece_arg, from, to, flow->rail_of[link->first_flow + f],
+                            since_s, flow->now_s,
                             flow->flows[link->first_flow + f].rate);
     }
 }
@@ -123,7 +141,7 @@ static void link_next(flow_t *flow, uint32_t link_idx)
 static void link_queue(flow_t *flow, uint32_t send)
 {
     const graph_node_t *node = &flow->graph.nodes[send];
-    const uint32_t link_idx = node->rank * flow->hosts + (uint32_t) node->row->peer;
+    const uint32_t link_idx = node->rank * flow->ranks + (uint32_t) node->row->peer;
     flow_link_t *link = &flow->links[link_idx];
     uint32_t *next = &link->head;
 
@@ -142,22 +160,38 @@ static void link_queue(flow_t *flow, uint32_t send)
     }
 }
 
-static void add_link_flows(flow_t *flow, uint32_t link_idx)
+static void add_flow(flow_t *flow, uint32_t out, uint32_t in, uint32_t rail)
+{
+    flow->rail_of[flow->flow_count] = rail;
+    flow->flows[flow->flow_count++] =
+        (fair_flow_t){.out = out, .in = in, .out_count = 1, .in_count = 1};
+}
+
+static void add_rail_flows(flow_t *flow, uint32_t from, uint32_t to)
 {
     const topo_t *topo = flow->ask->topo;
-    const uint32_t from = link_idx / flow->hosts, to = link_idx % flow->hosts;
-    flow_link_t *link = &flow->links[link_idx];
 
-    link->first_flow = (uint32_t) flow->flow_count;
     for (uint32_t rail = 0; rail < flow->rails; rail++) {
-        const uint32_t out = flow_port(flow, 0, from, rail), in = flow_port(flow, 1, to, rail);
+        const uint32_t out = rail_port(flow, 0, from, rail), in = rail_port(flow, 1, to, rail);
 
         if (flow->capacity[out] > 0 && flow->capacity[in] > 0 &&
             (topo->flat || !topo_is_cut(topo, from, to, rail))) {
-            flow->rail_of[flow->flow_count] = rail;
-            flow->flows[flow->flow_count++] =
-                (fair_flow_t){.out = out, .in = in, .out_count = 1, .in_count = 1};
+            add_flow(flow, out, in, rail);
         }
+    }
+}
+
+static void add_link_flows(flow_t *flow, uint32_t link_idx)
+{
+    const uint32_t from = link_from(flow, link_idx), to = link_to(flow, link_idx);
+    flow_link_t *link = &flow->links[link_idx];
+
+    link->first_flow = (uint32_t) flow->flow_count;
+    if (from == to) {
+        add_flow(flow, memory_port(flow, link_idx / flow->ranks),
+                 memory_port(flow, link_idx % flow->ranks), 0);
+    } else {
+        add_rail_flows(flow, from, to);
     }
     link->flow_count = (uint32_t) flow->flow_count - link->first_flow;
     if (0 == link->flow_count) {
@@ -168,7 +202,7 @@ static void add_link_flows(flow_t *flow, uint32_t link_idx)
 /** New rates for all busy links. */
 static void flow_rates(flow_t *flow)
 {
-    const uint32_t links = flow->hosts * flow->hosts;
+    const uint32_t links = flow->ranks * flow->ranks;
 
     flow->rates_due = false;
     for (uint32_t l = 0; l < links; l++) {
@@ -248,11 +282,16 @@ static void message_delivered(flow_t *flow, uint32_t send)
 static void message_sent(flow_t *flow, uint32_t link_idx)
 {
     flow_link_t *link = &flow->links[link_idx];
-    const uint32_t send = link->current;
+    const uint32_t send = link->current, from = link_from(flow, link_idx);
+    const double bytes = (double) flow->graph.nodes[send].row->bytes;
 
     flow->result.messages++;
-    flow->result.bytes += (double) flow->graph.nodes[send].row->bytes;
-    flow->sent[link_idx / flow->hosts] += (double) flow->graph.nodes[send].row->bytes;
+    if (from == link_to(flow, link_idx)) {
+        flow->result.local_bytes += bytes;
+    } else {
+        flow->result.bytes += bytes;
+        flow->sent[from] += bytes;
+    }
     if (flow->ask->topo->latency_s > 0) {
         flow_add_event(flow, flow->now_s + flow->ask->topo->latency_s, FLOW_DELIVERED, send, 0);
     } else {
@@ -290,14 +329,15 @@ static void flow_event(flow_t *flow, const event_t *event)
 static r2_status_t flow_alloc(flow_t *flow)
 {
     const size_t nodes = (size_t) flow->graph.node_count + 1;
-    const size_t links = (size_t) flow->hosts * flow->hosts;
+    const size_t links = (size_t) flow->ranks * flow->ranks;
+    const uint32_t ports = memory_port(flow, flow->ranks);
 
     flow->links = calloc(links, sizeof(*flow->links));
     flow->queue_next = calloc(nodes, sizeof(*flow->queue_next));
     flow->started = calloc(nodes, sizeof(*flow->started));
     flow->ready = calloc(nodes, sizeof(*flow->ready));
-    flow->local_until = calloc(flow->hosts, sizeof(*flow->local_until));
-    flow->capacity = calloc(2 * (size_t) flow->hosts * flow->rails, sizeof(*flow->capacity));
+    flow->local_until = calloc(flow->ranks, sizeof(*flow->local_until));
+    flow->capacity = calloc(ports, sizeof(*flow->capacity));
     flow->sent = calloc(flow->hosts, sizeof(*flow->sent));
     flow->flows = calloc(links * flow->rails, sizeof(*flow->flows));
     flow->rail_of = calloc(links * flow->rails, sizeof(*flow->rail_of));
@@ -306,7 +346,7 @@ static r2_status_t flow_alloc(flow_t *flow)
         NULL == flow->sent || NULL == flow->flows || NULL == flow->rail_of) {
         return R2_ERR_NO_MEMORY;
     }
-    return fair_init(&flow->fair, flow->capacity, 2 * flow->hosts * flow->rails);
+    return fair_init(&flow->fair, flow->capacity, ports);
 }
 
 static void flow_start(flow_t *flow)
@@ -317,11 +357,14 @@ static void flow_start(flow_t *flow)
         for (uint32_t rail = 0; rail < flow->rails; rail++) {
             const double rate = topo->flat ? topo_host(topo, h) : topo_rail(topo, h, rail);
 
-            flow->capacity[flow_port(flow, 0, h, rail)] = rate;
-            flow->capacity[flow_port(flow, 1, h, rail)] = rate;
+            flow->capacity[rail_port(flow, 0, h, rail)] = rate;
+            flow->capacity[rail_port(flow, 1, h, rail)] = rate;
         }
     }
-    for (size_t l = 0; l < (size_t) flow->hosts * flow->hosts; l++) {
+    for (uint32_t r = 0; r < flow->ranks; r++) {
+        flow->capacity[memory_port(flow, r)] = flow->ask->memory_rate;
+    }
+    for (size_t l = 0; l < (size_t) flow->ranks * flow->ranks; l++) {
         flow->links[l] = (flow_link_t){.head = GRAPH_NONE, .current = GRAPH_NONE};
     }
     flow->rates_at_s = -flow->ask->quantum_s;
@@ -365,11 +408,12 @@ static void flow_finish(flow_t *flow)
 r2_status_t flow_run(const flow_case_t *ask, flow_result_t *result_p)
 {
     flow_t flow = {.ask = ask,
+                   .ranks = ask->topo->rank_count,
                    .hosts = ask->topo->host_count,
                    .rails = ask->topo->flat ? 1 : ask->topo->rail_count};
     event_t event;
 
-    flow.status = graph_init(&flow.graph, ask->schedules, flow.hosts);
+    flow.status = graph_init(&flow.graph, ask->schedules, flow.ranks);
     if (R2_OK == flow.status) {
         flow.status = flow_alloc(&flow);
     }

@@ -13,12 +13,13 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "plan/cost.h"
 #include "r2/params.h"
 #include "sim/predict.h"
 
 /* Rates are made anew this often in the least time that the collective takes: what that costs is
- * below the model's error. Many hosts have many links, and each time costs more. */
-#define REAL_FEW_HOSTS     16u
+ * below the model's error. Many ranks have many links, and each time costs more. */
+#define REAL_FEW_RANKS     16u
 #define REAL_QUANTA_FEW    20000.0
 #define REAL_QUANTA_MANY   1000.0
 #define REAL_ELEMENT_BYTES 4u
@@ -150,13 +151,15 @@ r2_status_t real_run(const real_t *real, const topo_t *topo, flow_piece_fn_t pie
 {
     const predict_case_t least = {
         .topo = topo, .bytes = (double) (real->input.count * real->input.element_bytes)};
-    const double quanta = topo->host_count > REAL_FEW_HOSTS ? REAL_QUANTA_MANY : REAL_QUANTA_FEW;
+    const double quanta = topo->rank_count > REAL_FEW_RANKS ? REAL_QUANTA_MANY : REAL_QUANTA_FEW;
+    const uint32_t memory = r2_cost_params(&real->input.cost).reduce_mbytes_per_s[R2_MEM_HOST];
     const flow_case_t ask = {.topo = topo,
                              .schedules = real->schedules,
+                             .local_rate = topo->reduce_rate,
+                             .memory_rate = memory * REAL_MBYTES_PER_S,
                              .quantum_s = predict_bound(&least) / quanta,
                              .piece_fn = piece_fn,
                              .piece_arg = piece_arg};
 
-    return NULL != real->schedules && topo_is_rank_per_host(topo) ? flow_run(&ask, result_p)
-                                                                  : R2_ERR_UNSUPPORTED;
+    return NULL != real->schedules ? flow_run(&ask, result_p) : R2_ERR_UNSUPPORTED;
 }

@@ -47,8 +47,9 @@ r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, ui
 void real_fini(real_t *real);
 
 /**
- * Simulates them. See flow_run(). @param piece_fn may be NULL.
- * @return as flow_run(), or R2_ERR_UNSUPPORTED: no schedules, or not one rank on each host.
+ * Simulates them, see flow_run(): reducing takes time where the topology says its rate, what ranks of a host
+ * send each other goes at that rate or at the planner's usual one. @param piece_fn may be NULL.
+ * @return as flow_run(), or R2_ERR_UNSUPPORTED: no schedules.
  */
 r2_status_t real_run(const real_t *real, const topo_t *topo, flow_piece_fn_t piece_fn,
                      void *piece_arg, flow_result_t *result_p);

@@ -111,20 +111,22 @@ int report_schedule(const report_schedule_t *report, bool json, FILE *out)
 
     if (!json) {
         fprintf(out,
-                "allreduce %s of %.0f bytes, %" PRIu32 " hosts x %" PRIu32 " rails, row by row\n"
+                "allreduce %s of %.0f bytes, %" PRIu32 " hosts x %" PRIu32 " rails, %" PRIu32
+                " ranks, row by row\n"
                 "time %.4f ms, over bound %.4f, %" PRIu64
                 " messages, busiest host sends %.1f %% of the "
                 "time\n",
                 report->algorithm, report->bytes, report->topo->host_count,
-                report->topo->rail_count, result->seconds * 1e3, result->seconds / report->bound_s,
-                result->messages, result->busiest * 100);
+                report->topo->rail_count, report->topo->rank_count, result->seconds * 1e3,
+                result->seconds / report->bound_s, result->messages, result->busiest * 100);
         return written(out);
     }
-    all = json_pack("{s:s, s:f, s:i, s:i, s:f, s:f, s:I, s:f}", "algorithm", report->algorithm,
+    all = json_pack("{s:s, s:f, s:i, s:i, s:i, s:f, s:f, s:I, s:f, s:f, s:f}", "algorithm", report->algorithm,
                     "bytes", report->bytes, "hosts", (int) report->topo->host_count, "rails",
-                    (int) report->topo->rail_count, "seconds", result->seconds, "over_bound",
-                    result->seconds / report->bound_s, "messages", (json_int_t) result->messages,
-                    "busiest", result->busiest);
+                    (int) report->topo->rail_count, "ranks", (int) report->topo->rank_count,
+                    "seconds", result->seconds, "over_bound", result->seconds / report->bound_s,
+                    "messages", (json_int_t) result->messages, "rail_bytes", result->bytes,
+                    "local_bytes", result->local_bytes, "busiest", result->busiest);
     if (NULL == all) {
         return -1;
     }
