@@ -233,45 +233,9 @@ static void app_main(thread_rank_t *rank, uint32_t thread)
     free(app.out);
 }
 
-static void run_job(thread_plan_t plan)
+int main(void)
 {
     static const thread_use_t use = {.threads = THREADS, .app = app_main};
 
-    thread_job_run(&use, plan);
-}
-
-static void rails(void **state)
-{
-    (void) state;
-    run_job((thread_plan_t){.rounds = 40, .away_us = 4000});
-}
-
-static void one_host(void **state)
-{
-    (void) state;
-    run_job((thread_plan_t){.rounds = 40, .away_us = 4000, .same_host = true});
-}
-
-static void nics_go_down(void **state)
-{
-    (void) state;
-    run_job((thread_plan_t){.rounds = 40, .away_us = 4000, .weather = true});
-}
-
-static void another_driver(void **state)
-{
-    (void) state;
-    run_job((thread_plan_t){.rounds = 30, .away_us = 8000, .second_driver = true});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rails),
-        cmocka_unit_test(one_host),
-        cmocka_unit_test(nics_go_down),
-        cmocka_unit_test(another_driver),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return thread_job_main(&use, 40);
 }

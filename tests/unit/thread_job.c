@@ -173,7 +173,7 @@ static void run_apps(thread_job_t *job)
     }
 }
 
-void thread_job_run(const thread_use_t *use, thread_plan_t plan)
+static void run_job(const thread_use_t *use, thread_plan_t plan)
 {
     static const uint8_t key[R2_JOB_KEY_BYTES] = "threads";
     thread_job_t *job = calloc(1, sizeof(*job));
@@ -197,4 +197,35 @@ void thread_job_run(const thread_use_t *use, thread_plan_t plan)
     thread_net_destroy(job->net);
     r2_oob_loop_destroy(job->oob);
     free(job);
+}
+
+/** A test: what runs, and how. */
+typedef struct thread_test {
+    const thread_use_t *use;
+    thread_plan_t plan;
+} thread_test_t;
+
+static void test_job(void **state)
+{
+    const thread_test_t *test = *state;
+
+    run_job(test->use, test->plan);
+}
+
+int thread_job_main(const thread_use_t *use, unsigned rounds)
+{
+    thread_test_t jobs[] = {
+        {use, {.rounds = rounds, .away_us = 4000}},
+        {use, {.rounds = rounds, .away_us = 4000, .same_host = true}},
+        {use, {.rounds = rounds, .away_us = 4000, .weather = true}},
+        {use, {.rounds = 3 * rounds / 4, .away_us = 8000, .second_driver = true}},
+    };
+    const struct CMUnitTest tests[] = {
+        {"rails", test_job, NULL, NULL, &jobs[0]},
+        {"one_host", test_job, NULL, NULL, &jobs[1]},
+        {"nics_go_down", test_job, NULL, NULL, &jobs[2]},
+        {"another_driver", test_job, NULL, NULL, &jobs[3]},
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }
