@@ -82,19 +82,26 @@ int mca_btl_r2_del_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t 
 {
     (void) btl;
     (void) procs;
+    OPAL_THREAD_LOCK(&mca_btl_r2_component.lock);
     for (size_t i = 0; i < nprocs; ++i) {
         if (NULL != endpoints[i]) {
             endpoints[i]->proc = NULL;
         }
     }
+    OPAL_THREAD_UNLOCK(&mca_btl_r2_component.lock);
     return OPAL_SUCCESS;
 }
 
 static opal_proc_t *r2_proc_of(uint32_t rank)
 {
-    const mca_btl_r2_endpoint_t *endpoint = mca_btl_r2_endpoint_of(rank);
+    const mca_btl_r2_endpoint_t *endpoint;
+    opal_proc_t *proc;
 
-    return NULL == endpoint ? NULL : endpoint->proc;
+    OPAL_THREAD_LOCK(&mca_btl_r2_component.lock);
+    endpoint = mca_btl_r2_component.endpoints[rank];
+    proc = NULL == endpoint ? NULL : endpoint->proc;
+    OPAL_THREAD_UNLOCK(&mca_btl_r2_component.lock);
+    return proc;
 }
 
 /* Messages were given up: the PML must not go on. */
