@@ -8,9 +8,13 @@
  *
  * A call that is wrong on some ranks only is made by those alone: it has to return before anything
  * is sent.
+ *
+ * Usage: wrong_args [unseen | unchecked], both under r2 only and for any number of ranks: what Open MPI does not look
+ * for, or, for mpi_param_check 0, all that r2 looks for itself. Classes are then checked here.
  */
 #include "job.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,9 +59,12 @@ typedef struct call {
     MPI_Op op;
     int root;
     MPI_Comm comm;
-    MPI_Datatype uncommitted, derived;
+    MPI_Datatype uncommitted, derived, huge, far;
     int peers, last;
 } call_t;
+
+/** Which calls are made. */
+typedef enum mode { COMPARED, UNSEEN, UNCHECKED } selection_t;
 
 typedef int (*form_fn_t)(const call_t *a, MPI_Request *request);
 
@@ -89,50 +96,83 @@ static const struct collective {
 };
 #undef WRONG_CALL
 
-#define WRONG_CHANGE(what, must, must_not, change) \
-    static void change_##what(call_t *a)           \
-    {                                              \
-        change;                                    \
+/* More bytes than there are addresses, on both sides alike. */
+static void make_huge(call_t *a)
+{
+    const int count = 16;
+
+    a->scount = a->rcount = count;
+    a->scounts[a->last] = a->rcounts[a->last] = count;
+    a->stype = a->rtype = a->huge;
+    a->stypes[a->last] = a->rtypes[a->last] = a->huge;
+}
+
+#define WRONG_CHANGE(what, must, must_not, class, change) \
+    static void change_##what(call_t *a)                  \
+    {                                                     \
+        change;                                           \
     }
 #include "wrong_changes.def"
 #undef WRONG_CHANGE
 
-#define WRONG_CHANGE(what, must, must_not, change) {#what, must, must_not, change_##what},
+#define WRONG_CHANGE(what, must, must_not, class, change) {#what, must, must_not, class, change_##what},
 static const struct change {
     const char *name;
     int must, must_not;
+    int class; /* that r2 finds by itself */
     void (*make)(call_t *a);
 } changes[] = {
 #include "wrong_changes.def"
 };
 #undef WRONG_CHANGE
 
-/* What Open MPI 4.1 dies of, or does not look for: collective and change. */
-static const char *const unseen[][2] = {
-    {"Allgather", "null_comm"},
-    {"Neighbor_allgather", "null_comm"},
-    {"Allgatherv", "negative_recv_counts"},
-    {"Neighbor_allgatherv", "negative_recv_counts"},
-    {"Allgatherv", "null_recv_counts"},
-    {"Neighbor_allgatherv", "null_recv_counts"},
-    {"Allgather", "uncommitted_recv_type"},
-    {"Allgatherv", "uncommitted_recv_type"},
-    {"Neighbor_allgather", "uncommitted_recv_type"},
-    {"Neighbor_allgatherv", "uncommitted_recv_type"},
-    {"Gather", "uncommitted_recv_type"},
-    {"Gatherv", "uncommitted_recv_type"},
-    {"Scatter", "uncommitted_recv_type"},
-    {"Scatterv", "uncommitted_recv_type"},
-    {"Scatter", "negative_send_count"},
-    {"Scatter", "null_send_type"},
-    {"Scatter", "uncommitted_send_type"},
-    {"Exscan", "in_place_as_sink"},
-    {"Exscan", "in_place_twice"},
-    {"Exscan", "one_buffer"},
-    {"Exscan", "comm_unfit"},
-    {"Scan", "one_buffer"},
-    {"Reduce_scatter", "one_buffer"},
-    {"Reduce_scatter_block", "one_buffer"},
+/*
+ * What Open MPI 4.1 does not look for, or dies of: collective (NULL: any) and change, and the first of the three forms
+ * of which more than Open MPI's own code gets to see it.
+ */
+static const struct unseen {
+    const char *collective, *change;
+    int first_form;
+    bool unchecked; /* with mpi_param_check 0 only */
+} unseen[] = {
+    /* Its MPI layer tells the error handler and goes on. */
+    {"Allgather", "null_comm", FORMS, false},
+    {"Neighbor_allgather", "null_comm", FORMS, false},
+    /* There is no function to call on intercommunicators, and it is called. */
+    {"Exscan", "comm_unfit", FORMS, false},
+    /* It takes the size of the remote group for the length of the list: 0 on intracommunicators. */
+    {"Allgatherv", "negative_recv_counts", 0, false},
+    {"Neighbor_allgatherv", "negative_recv_counts", 0, false},
+    /* Blocking forms read the list before they look at it, the others as above. */
+    {"Allgatherv", "null_recv_counts", 1, false},
+    {"Neighbor_allgatherv", "null_recv_counts", 1, false},
+    /* What the root sends is looked at only where the root gives MPI_IN_PLACE for what it receives. */
+    {"Scatter", "negative_send_count", 0, false},
+    {"Scatter", "null_send_type", 0, false},
+    /* It looks whether a type is committed on one side only, and moves the data all the same: so does r2. */
+    {"Scatter", "uncommitted_send_type", FORMS, false},
+    {"Scatter", "uncommitted_recv_type", FORMS, false},
+    {"Scatterv", "uncommitted_recv_type", FORMS, false},
+    {"Gather", "uncommitted_recv_type", FORMS, false},
+    {"Gatherv", "uncommitted_recv_type", FORMS, false},
+    {"Allgather", "uncommitted_recv_type", FORMS, false},
+    {"Allgatherv", "uncommitted_recv_type", FORMS, false},
+    {"Neighbor_allgather", "uncommitted_recv_type", FORMS, false},
+    {"Neighbor_allgatherv", "uncommitted_recv_type", FORMS, false},
+    /* Nobody asks whether there is memory for the result. */
+    {"Exscan", "in_place_as_sink", 0, false},
+    {"Exscan", "in_place_twice", 0, false},
+    /* It takes one buffer for MPI_IN_PLACE, and so does r2: one_buffer_is_in_place(). */
+    {"Exscan", "one_buffer", FORMS, false},
+    {"Scan", "one_buffer", FORMS, false},
+    {"Reduce_scatter", "one_buffer", FORMS, false},
+    {"Reduce_scatter_block", "one_buffer", FORMS, false},
+    /* Open MPI's own code asks for the size of the type first and finds nothing to do. */
+    {"Alltoall", "null_recv_type", 1, true},
+    /* Nobody but r2 looks at these. */
+    {NULL, "too_many_bytes", 0, false},
+    {NULL, "send_displs_beyond", 0, false},
+    {NULL, "recv_displs_beyond", 0, false},
 };
 
 /** A communicator, and what this rank is in rooted collectives on it. */
@@ -151,7 +191,37 @@ static struct {
     MPI_Datatype stypes[MAX_PEERS], rtypes[MAX_PEERS];
 } memory;
 
-static call_t right_call(const place_t *on, MPI_Datatype uncommitted, MPI_Datatype derived)
+/** Types that are wrong somewhere. */
+typedef struct types {
+    MPI_Datatype uncommitted, derived, huge, far;
+} types_t;
+
+static types_t types_make(void)
+{
+    types_t types;
+    MPI_Datatype large;
+
+    MPI_Type_contiguous(2, MPI_INT, &types.uncommitted);
+    MPI_Type_contiguous(2, MPI_INT, &types.derived);
+    MPI_Type_commit(&types.derived);
+    MPI_Type_contiguous(1 << 30, MPI_CHAR, &large);
+    MPI_Type_contiguous(1 << 30, large, &types.huge);
+    MPI_Type_commit(&types.huge);
+    MPI_Type_free(&large);
+    MPI_Type_create_resized(MPI_INT, 0, (MPI_Aint) 1 << 58, &types.far);
+    MPI_Type_commit(&types.far);
+    return types;
+}
+
+static void types_free(types_t *types)
+{
+    MPI_Type_free(&types->uncommitted);
+    MPI_Type_free(&types->derived);
+    MPI_Type_free(&types->huge);
+    MPI_Type_free(&types->far);
+}
+
+static call_t right_call(const place_t *on, const types_t *types)
 {
     for (int i = 0; i < MAX_PEERS; ++i) {
         memory.scounts[i] = memory.rcounts[i] = COUNT;
@@ -176,8 +246,10 @@ static call_t right_call(const place_t *on, MPI_Datatype uncommitted, MPI_Dataty
                     .op = MPI_SUM,
                     .root = on->root,
                     .comm = on->comm,
-                    .uncommitted = uncommitted,
-                    .derived = derived,
+                    .uncommitted = types->uncommitted,
+                    .derived = types->derived,
+                    .huge = types->huge,
+                    .far = types->far,
                     .peers = on->peers};
 }
 
@@ -213,61 +285,90 @@ static int error_class(form_fn_t form, int number, const call_t *call)
     return class;
 }
 
-/* One line per form: class on each rank, - where the call was not made. */
-static void run(const struct collective *collective, const struct change *change, const place_t *on,
-                call_t *call)
+/* A line: class on each rank, -1 where the call was not made. Where a class is `wanted`, only if there is another. */
+static int tell(const char *form, const struct collective *collective, const struct change *change, const place_t *on,
+                const int *classes, int size, int rank, int wanted)
+{
+    int wrong = 0;
+
+    for (int r = 0; r < size; ++r) {
+        wrong += MPI_SUCCESS != wanted && -1 != classes[r * FORMS] && wanted != classes[r * FORMS];
+    }
+    if (0 == rank && (MPI_SUCCESS == wanted || 0 != wrong)) {
+        printf("%s %s%s %s:", on->name, form, collective->name, change->name);
+        for (int r = 0; r < size; ++r) {
+            printf(" %d", classes[r * FORMS]);
+        }
+        printf("\n");
+    }
+    return wrong;
+}
+
+/* All forms of a call, from the first on. @return classes that are not the one that is wanted. */
+static int run(const struct collective *collective, const struct change *change, const place_t *on, call_t *call,
+               int first_form, int wanted)
 {
     static const char *const forms[FORMS] = {"", "I", "_init "};
     const bool here = counts_here(collective->has, change, on);
-    int rank, size, classes[MAX_PEERS];
+    int rank, size, failures = 0, mine[FORMS], classes[MAX_PEERS * FORMS];
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int form = 0; form < FORMS; ++form) {
-        int class = here ? error_class(collective->forms[form], form, call) : -1;
-
-        MPI_Gather(&class, 1, MPI_INT, classes, 1, MPI_INT, 0, MPI_COMM_WORLD);
-        if (0 == rank) {
-            printf("%s %s%s %s:", on->name, forms[form], collective->name, change->name);
-            for (int r = 0; r < size; ++r) {
-                printf(" %d", classes[r]);
-            }
-            printf("\n");
-        }
+        mine[form] = here && form >= first_form ? error_class(collective->forms[form], form, call) : -1;
     }
+    MPI_Allgather(mine, FORMS, MPI_INT, classes, FORMS, MPI_INT, MPI_COMM_WORLD);
+    for (int form = first_form; form < FORMS; ++form) {
+        failures += tell(forms[form], collective, change, on, classes + form, size, rank, wanted);
+    }
+    return failures;
 }
 
-static bool seen(const char *collective, const char *change)
+static const struct unseen *unseen_find(const char *collective, const char *change)
 {
     for (size_t i = 0; i < sizeof(unseen) / sizeof(unseen[0]); ++i) {
-        if (0 == strcmp(unseen[i][0], collective) && 0 == strcmp(unseen[i][1], change)) {
-            return false;
+        if ((NULL == unseen[i].collective || 0 == strcmp(unseen[i].collective, collective)) &&
+            0 == strcmp(unseen[i].change, change)) {
+            return &unseen[i];
         }
     }
-    return true;
+    return NULL;
 }
 
-static void run_all(const place_t *on, MPI_Datatype uncommitted, MPI_Datatype derived)
+/* @return the first form that is called, FORMS: none. */
+static int first_form(selection_t selection, const char *collective, const struct change *change)
 {
-    for (size_t c = 0; c < sizeof(collectives) / sizeof(collectives[0]); ++c) {
-        const int has = collectives[c].has;
+    const struct unseen *entry = unseen_find(collective, change->name);
+    const bool mine = COMPARED == selection ? NULL == entry || entry->unchecked
+                                            : MPI_SUCCESS != change->class &&
+                                                  (UNCHECKED == selection || NULL != entry);
+
+    return !mine ? FORMS : COMPARED == selection || NULL == entry ? 0 : entry->first_form;
+}
+
+static int run_all(const place_t *on, const types_t *types, selection_t selection)
+{
+    const size_t count = sizeof(changes) / sizeof(changes[0]);
+    int failures = 0;
+
+    for (size_t i = 0; i < count * sizeof(collectives) / sizeof(collectives[0]); ++i) {
+        const struct collective *collective = &collectives[i / count];
+        const struct change *change = &changes[i % count];
+        const int form = first_form(selection, collective->name, change), has = collective->has;
         const bool unfit = (0 != (has & NO_INTER) && 0 != (on->is & INTER)) ||
                            (0 != (has & TOPOLOGY) && 0 == (on->is & CART));
         const bool deadly = 0 != (has & TOPOLOGY) && 0 != (on->is & INTER); /* to Open MPI 4.1 */
         const int all = has | on->is | (unfit ? UNFIT : 0);
+        call_t call = right_call(on, types);
 
-        for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]) && !deadly; ++i) {
-            call_t call = right_call(on, uncommitted, derived);
-
-            if (changes[i].must == (all & changes[i].must) && 0 == (all & changes[i].must_not) &&
-                unfit == (0 != (changes[i].must & UNFIT)) &&
-                seen(collectives[c].name, changes[i].name)) {
-                call.last = 0 == (has & TOPOLOGY) ? on->peers - 1 : 1; /* neighbours: two */
-                changes[i].make(&call);
-                run(&collectives[c], &changes[i], on, &call);
-            }
+        if (FORMS > form && !deadly && change->must == (all & change->must) && 0 == (all & change->must_not) &&
+            unfit == (0 != (change->must & UNFIT))) {
+            call.last = 0 == (has & TOPOLOGY) ? on->peers - 1 : 1; /* neighbours: two */
+            change->make(&call);
+            failures += run(collective, change, on, &call, form, COMPARED == selection ? MPI_SUCCESS : change->class);
         }
     }
+    return failures;
 }
 
 /* The communicator is as good as before. */
@@ -310,43 +411,88 @@ static place_t place_inter(int rank, int size)
     return on;
 }
 
+/* Reductions that Open MPI does not refuse one buffer for both sides. @return wrong results. */
+static int one_buffer_is_in_place(const place_t *on)
+{
+    enum { LONG = 5000 };
+    static int data[LONG * MAX_PEERS], counts[MAX_PEERS];
+    const int peers = on->peers;
+    int rank, failures = 0;
+
+    MPI_Comm_rank(on->comm, &rank);
+    for (int kind = 0; kind < 4; ++kind) {
+        for (int i = 0; i < LONG * peers; ++i) {
+            data[i] = i + rank;
+            counts[i % peers] = LONG;
+        }
+        if (0 == kind) {
+            MPI_Scan(data, data, LONG, MPI_INT, MPI_SUM, on->comm);
+        } else if (1 == kind) {
+            MPI_Exscan(data, data, LONG, MPI_INT, MPI_SUM, on->comm);
+        } else if (2 == kind) {
+            MPI_Reduce_scatter(data, data, counts, MPI_INT, MPI_SUM, on->comm);
+        } else {
+            MPI_Reduce_scatter_block(data, data, LONG, MPI_INT, MPI_SUM, on->comm);
+        }
+        for (int i = 0; i < LONG && (1 != kind || 0 < rank); ++i) {
+            const int terms = 0 == kind ? rank + 1 : 1 == kind ? rank : peers;
+            const int at = kind < 2 ? i : i + LONG * rank;
+
+            failures += data[i] != at * terms + terms * (terms - 1) / 2;
+        }
+    }
+    printf("%s: one buffer: %d wrong results\n", on->name, failures);
+    return failures;
+}
+
+/* @return failures. */
+static int run_places(const types_t *types, selection_t selection, int rank, int size)
+{
+    int failures = 0, once = 1;
+    MPI_Comm dup, cart;
+
+    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &once, 0, &cart);
+
+    place_t places[] = {place_intra("intra", dup, 0), place_intra("cart", cart, CART),
+                        place_intra("self", MPI_COMM_SELF, 0), {.name = NULL}};
+    int count = 2; /* those that r2 takes */
+
+    if (COMPARED == selection) {
+        places[3] = place_inter(rank, size);
+        count = 4;
+    }
+    for (int i = 0; i < count; ++i) {
+        MPI_Comm_set_errhandler(places[i].comm, MPI_ERRORS_RETURN);
+        failures += run_all(&places[i], types, selection) + broken(&places[i]);
+        failures += COMPARED == selection ? 0 : one_buffer_is_in_place(&places[i]);
+    }
+    for (int i = 0; i < count; ++i) {
+        if (MPI_COMM_SELF != places[i].comm) {
+            MPI_Comm_free(&places[i].comm);
+        }
+    }
+    return failures;
+}
+
 int main(int argc, char **argv)
 {
-    int rank, size, failures = 0, once = 1;
-    MPI_Datatype uncommitted, derived;
-    MPI_Comm dup, cart;
+    const selection_t selection = argc < 2 ? COMPARED : 0 == strcmp(argv[1], "unseen") ? UNSEEN : UNCHECKED;
+    int rank, size, failures;
+    types_t types;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (size < 4 || 0 != size % 2 || size > MAX_PEERS) {
-        printf("an even number of ranks, 4 to %d\n", MAX_PEERS);
+    if (size < 2 || size > MAX_PEERS || (COMPARED == selection && (size < 4 || 0 != size % 2))) {
+        printf("%d ranks: 2 to %d, an even number of at least 4 where stacks are compared\n", size, MAX_PEERS);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     setvbuf(stdout, NULL, _IOLBF, 0);
-    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
-    MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &once, 0, &cart);
-    MPI_Type_contiguous(2, MPI_INT, &uncommitted);
-    MPI_Type_contiguous(2, MPI_INT, &derived);
-    MPI_Type_commit(&derived);
-
-    const place_t places[] = {place_intra("intra", dup, 0), place_intra("self", MPI_COMM_SELF, 0),
-                              place_intra("cart", cart, CART), place_inter(rank, size)};
-    const int count = (int) (sizeof(places) / sizeof(places[0]));
-
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN); /* where there is no communicator */
-    for (int i = 0; i < count; ++i) {
-        MPI_Comm comm = places[i].comm;
-
-        MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-        run_all(&places[i], uncommitted, derived);
-        failures += broken(&places[i]);
-        if (MPI_COMM_SELF != comm) {
-            MPI_Comm_free(&comm);
-        }
-    }
-    MPI_Type_free(&derived);
-    MPI_Type_free(&uncommitted);
+    types = types_make();
+    failures = run_places(&types, selection, rank, size);
+    types_free(&types);
     MPI_Finalize();
     return 0 == failures ? 0 : 1;
 }

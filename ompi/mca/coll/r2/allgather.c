@@ -38,6 +38,15 @@ static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, int sc
     return rc;
 }
 
+static int r2_allgather_check(const void *sbuf, int scount, struct ompi_datatype_t *sdtype,
+                              const mca_coll_r2_blocks_t *to)
+{
+    const mca_coll_r2_blocks_t from = {
+        .base = sbuf, .block_count = 1, .count = scount, .dtype = sdtype};
+
+    return mca_coll_r2_check_sides(&from, to);
+}
+
 int mca_coll_r2_make_allgather(mca_coll_r2_call_t *call, const void *sbuf, int scount,
                                struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
                                struct ompi_datatype_t *rdtype, struct ompi_communicator_t *comm,
@@ -45,10 +54,15 @@ int mca_coll_r2_make_allgather(mca_coll_r2_call_t *call, const void *sbuf, int s
 {
     const mca_coll_r2_blocks_t blocks = {
         .base = rbuf, .block_count = ompi_comm_size(comm), .count = rcount, .dtype = rdtype};
-    const uint64_t bytes = mca_coll_r2_bytes(rcount, rdtype);
+    uint64_t bytes;
     int rc;
 
     mca_coll_r2_call_init(call, R2_COLL_ALLGATHER, comm, module);
+    rc = r2_allgather_check(sbuf, scount, sdtype, &blocks);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    bytes = mca_coll_r2_bytes(rcount, rdtype);
     if (0 == bytes) {
         return MCA_COLL_R2_NOTHING;
     }
@@ -66,6 +80,7 @@ int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int 
 {
     const mca_coll_r2_blocks_t blocks = {.base = rbuf,
                                          .block_count = ompi_comm_size(comm),
+                                         .listed = true,
                                          .counts = rcounts,
                                          .displs = disps,
                                          .dtype = rdtype};
@@ -73,6 +88,10 @@ int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int 
     int rc;
 
     mca_coll_r2_call_init(call, R2_COLL_ALLGATHERV, comm, module);
+    rc = r2_allgather_check(sbuf, scount, sdtype, &blocks);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     for (int i = 0; i < call->size; ++i) {
         total += mca_coll_r2_bytes(rcounts[i], rdtype);
     }

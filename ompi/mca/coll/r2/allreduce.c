@@ -10,7 +10,13 @@ static int r2_reduction_make(mca_coll_r2_call_t *call, r2_coll_kind_t kind, cons
                              int count, struct ompi_datatype_t *dtype, struct ompi_op_t *op, int root,
                              struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
+    const mca_coll_r2_blocks_t blocks = {.block_count = 1, .count = count, .dtype = dtype};
+    int rc = mca_coll_r2_check_blocks(&blocks);
+
     mca_coll_r2_call_init(call, kind, comm, module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     if (0 == count) {
         return MCA_COLL_R2_NOTHING;
     }

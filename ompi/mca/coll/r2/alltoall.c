@@ -16,11 +16,15 @@ int mca_coll_r2_make_alltoall(mca_coll_r2_call_t *call, const void *sbuf, int sc
         .base = sbuf, .block_count = size, .count = scount, .dtype = sdtype};
     const mca_coll_r2_blocks_t to = {
         .base = rbuf, .block_count = size, .count = rcount, .dtype = rdtype};
-    const uint64_t bytes = mca_coll_r2_bytes(rcount, rdtype);
+    int rc = mca_coll_r2_check_sides(&from, &to);
+    uint64_t bytes;
     void *memory;
-    int rc;
 
     mca_coll_r2_call_init(call, R2_COLL_ALLTOALL, comm, module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
+    bytes = mca_coll_r2_bytes(rcount, rdtype);
     call->args.in_place = MPI_IN_PLACE == sbuf;
     call->args.count = bytes;
     if (!call->args.in_place && mca_coll_r2_bytes(scount, sdtype) != bytes) {
@@ -46,8 +50,11 @@ static int r2_alltoall_edges(mca_coll_r2_call_t *call, const mca_coll_r2_blocks_
                              const mca_coll_r2_blocks_t *to)
 {
     mca_coll_r2_side_t sends, recvs;
-    int rc;
+    int rc = mca_coll_r2_check_sides(from, to);
 
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     call->args.in_place = MPI_IN_PLACE == from->base;
     rc = mca_coll_r2_sides_init(call, &sends, call->args.in_place ? NULL : from, call->size, &recvs,
                                 to, call->size);
@@ -75,11 +82,13 @@ int mca_coll_r2_make_alltoallv(mca_coll_r2_call_t *call, const void *sbuf, const
 {
     const mca_coll_r2_blocks_t from = {.base = sbuf,
                                        .block_count = ompi_comm_size(comm),
+                                       .listed = true,
                                        .counts = scounts,
                                        .displs = sdisps,
                                        .dtype = sdtype};
     const mca_coll_r2_blocks_t to = {.base = rbuf,
                                      .block_count = ompi_comm_size(comm),
+                                     .listed = true,
                                      .counts = rcounts,
                                      .displs = rdisps,
                                      .dtype = rdtype};
@@ -96,11 +105,13 @@ int mca_coll_r2_make_alltoallw(mca_coll_r2_call_t *call, const void *sbuf, const
 {
     const mca_coll_r2_blocks_t from = {.base = sbuf,
                                        .block_count = ompi_comm_size(comm),
+                                       .listed = true,
                                        .counts = scounts,
                                        .byte_displs = sdisps,
                                        .dtypes = sdtypes};
     const mca_coll_r2_blocks_t to = {.base = rbuf,
                                      .block_count = ompi_comm_size(comm),
+                                     .listed = true,
                                      .counts = rcounts,
                                      .byte_displs = rdisps,
                                      .dtypes = rdtypes};

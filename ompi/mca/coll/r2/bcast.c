@@ -12,8 +12,12 @@ int mca_coll_r2_make_bcast(mca_coll_r2_call_t *call, void *buff, int count,
 {
     const mca_coll_r2_blocks_t blocks = {
         .base = buff, .block_count = 1, .count = count, .dtype = dtype};
+    int rc = mca_coll_r2_check_blocks(&blocks);
 
     mca_coll_r2_call_init(call, R2_COLL_BCAST, comm, module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     call->args.root = root;
     call->args.count = mca_coll_r2_bytes(count, dtype);
     if (0 == call->args.count) {

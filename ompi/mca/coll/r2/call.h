@@ -30,6 +30,7 @@ typedef struct mca_coll_r2_blocks {
     const int *displs;        /* elements, or NULL */
     const int *byte_displs;   /* bytes, or NULL: alltoallw */
     const MPI_Aint *far_displs; /* bytes, or NULL: neighbor_alltoallw. Without any: one after another */
+    bool listed;              /* the call has a list of counts; NULL is an error */
     struct ompi_datatype_t *dtype;         /* of all blocks, or NULL */
     struct ompi_datatype_t *const *dtypes; /* per block, where dtype is NULL */
 } mca_coll_r2_blocks_t;
@@ -86,10 +87,10 @@ typedef struct mca_coll_r2_call {
 /* call.c */
 void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-/* What mca_coll_r2_make_*() return besides OMPI_SUCCESS and errors. Equal on all ranks. */
+/* What mca_coll_r2_make_*() return besides OMPI_SUCCESS, MPI's error classes and errors. Equal on all ranks. */
 enum {
-    MCA_COLL_R2_DECLINED = 1, /* not for r2 */
-    MCA_COLL_R2_NOTHING = 2   /* moves nothing on any rank */
+    MCA_COLL_R2_DECLINED = MPI_ERR_LASTCODE + 1, /* not for r2 */
+    MCA_COLL_R2_NOTHING                          /* moves nothing on any rank */
 };
 /**
  * Each takes over `call`, made with the return code `made`, and counts it.
@@ -102,6 +103,11 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
 int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                              ompi_request_t **request, uint64_t *counter);
 void mca_coll_r2_call_fini(mca_coll_r2_call_t *call);
+/* arguments.c */
+/** Whether blocks can be. @return OMPI_SUCCESS or MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_ARG. */
+int mca_coll_r2_check_blocks(const mca_coll_r2_blocks_t *blocks);
+/** Both sides of a call. A side that is MPI_IN_PLACE, or NULL, does not matter. @return as above. */
+int mca_coll_r2_check_sides(const mca_coll_r2_blocks_t *from, const mca_coll_r2_blocks_t *to);
 /* reducer.c */
 /** True if r2 can reduce this type; decided from what is equal on all ranks. */
 bool mca_coll_r2_reducible(const struct ompi_datatype_t *dtype);

@@ -6,6 +6,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/allgather.c \
     ompi/mca/coll/r2/allreduce.c \
     ompi/mca/coll/r2/alltoall.c \
+    ompi/mca/coll/r2/arguments.c \
     ompi/mca/coll/r2/barrier.c \
     ompi/mca/coll/r2/bcast.c \
     ompi/mca/coll/r2/buffer.c \

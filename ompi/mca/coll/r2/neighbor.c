@@ -117,13 +117,11 @@ static int r2_neighbors_get(r2_neighbors_t *neighbors, struct ompi_communicator_
 
 /* Where blocks lie: of `from` there is one for all targets, or one for each. */
 static int r2_neighbors_make(mca_coll_r2_call_t *call, const r2_neighbors_t *neighbors,
-                             mca_coll_r2_blocks_t *from, mca_coll_r2_blocks_t *to, bool same)
+                             const mca_coll_r2_blocks_t *from, const mca_coll_r2_blocks_t *to, bool same)
 {
     mca_coll_r2_side_t sends, recvs;
     int rc;
 
-    from->block_count = same ? 1 : neighbors->targets;
-    to->block_count = neighbors->sources;
     rc = mca_coll_r2_sides_init(call, &sends, from, neighbors->targets, &recvs, to,
                                 neighbors->sources);
     if (OMPI_SUCCESS != rc) {
@@ -154,6 +152,11 @@ static int r2_neighbor_make(mca_coll_r2_call_t *call, mca_coll_r2_blocks_t from,
 
     mca_coll_r2_call_init(call, R2_COLL_NEIGHBOR, comm, module);
     if (OMPI_SUCCESS == rc) {
+        from.block_count = same ? 1 : neighbors.targets;
+        to.block_count = neighbors.sources;
+        rc = mca_coll_r2_check_sides(&from, &to);
+    }
+    if (OMPI_SUCCESS == rc) {
         rc = r2_neighbors_make(call, &neighbors, &from, &to, same);
     }
     r2_neighbors_free(&neighbors);
@@ -181,7 +184,7 @@ int mca_coll_r2_make_neighbor_allgatherv(mca_coll_r2_call_t *call, const void *s
 {
     const mca_coll_r2_blocks_t from = {.base = sbuf, .count = scount, .dtype = sdtype};
     const mca_coll_r2_blocks_t to = {
-        .base = rbuf, .counts = rcounts, .displs = disps, .dtype = rdtype};
+        .base = rbuf, .listed = true, .counts = rcounts, .displs = disps, .dtype = rdtype};
 
     return r2_neighbor_make(call, from, to, true, comm, module);
 }
@@ -207,9 +210,9 @@ int mca_coll_r2_make_neighbor_alltoallv(mca_coll_r2_call_t *call, const void *sb
                                         mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t from = {
-        .base = sbuf, .counts = scounts, .displs = sdisps, .dtype = sdtype};
+        .base = sbuf, .listed = true, .counts = scounts, .displs = sdisps, .dtype = sdtype};
     const mca_coll_r2_blocks_t to = {
-        .base = rbuf, .counts = rcounts, .displs = rdisps, .dtype = rdtype};
+        .base = rbuf, .listed = true, .counts = rcounts, .displs = rdisps, .dtype = rdtype};
 
     return r2_neighbor_make(call, from, to, false, comm, module);
 }
@@ -223,9 +226,9 @@ int mca_coll_r2_make_neighbor_alltoallw(mca_coll_r2_call_t *call, const void *sb
                                         mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t from = {
-        .base = sbuf, .counts = scounts, .far_displs = sdisps, .dtypes = sdtypes};
+        .base = sbuf, .listed = true, .counts = scounts, .far_displs = sdisps, .dtypes = sdtypes};
     const mca_coll_r2_blocks_t to = {
-        .base = rbuf, .counts = rcounts, .far_displs = rdisps, .dtypes = rdtypes};
+        .base = rbuf, .listed = true, .counts = rcounts, .far_displs = rdisps, .dtypes = rdtypes};
 
     return r2_neighbor_make(call, from, to, false, comm, module);
 }

@@ -13,9 +13,15 @@ int mca_coll_r2_make_reduce_scatter(mca_coll_r2_call_t *call, const void *sbuf, 
                                     struct ompi_op_t *op, struct ompi_communicator_t *comm,
                                     mca_coll_base_module_t *module)
 {
+    const mca_coll_r2_blocks_t blocks = {
+        .block_count = ompi_comm_size(comm), .listed = true, .counts = rcounts, .dtype = dtype};
+    int rc = mca_coll_r2_check_blocks(&blocks);
     uint64_t total = 0;
 
     mca_coll_r2_call_init(call, R2_COLL_REDUCE_SCATTER, comm, module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     for (int i = 0; i < call->size; ++i) {
         total += (uint64_t) rcounts[i];
     }
@@ -41,7 +47,14 @@ int mca_coll_r2_make_reduce_scatter_block(mca_coll_r2_call_t *call, const void *
                                           struct ompi_op_t *op, struct ompi_communicator_t *comm,
                                           mca_coll_base_module_t *module)
 {
+    const mca_coll_r2_blocks_t blocks = {
+        .block_count = ompi_comm_size(comm), .count = rcount, .dtype = dtype};
+    int rc = mca_coll_r2_check_blocks(&blocks);
+
     mca_coll_r2_call_init(call, R2_COLL_REDUCE_SCATTER_BLOCK, comm, module);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     if (0 == rcount) {
         return MCA_COLL_R2_NOTHING;
     }

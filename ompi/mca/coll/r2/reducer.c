@@ -114,11 +114,19 @@ static uint64_t r2_reducer_meaning(struct ompi_op_t *op, const struct ompi_datat
     return (uint64_t) (intrinsic ? (uint32_t) op->o_f_to_c_index : foreign) << 32 | types;
 }
 
+/*
+ * One buffer for both is against the standard where it is not called MPI_IN_PLACE, but Open MPI refuses it in
+ * MPI_Reduce and MPI_Allreduce only, and elsewhere its own components do what was meant.
+ */
 int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
                             struct ompi_datatype_t *dtype, struct ompi_op_t *op)
 {
+    const bool result = R2_COLL_REDUCE != call->args.kind || !call->no_result;
     ptrdiff_t true_lb, true_extent, lb, extent;
 
+    if (result && MPI_IN_PLACE == out) {
+        return MPI_ERR_ARG;
+    }
     ompi_datatype_get_true_extent(dtype, &true_lb, &true_extent);
     ompi_datatype_get_extent(dtype, &lb, &extent);
     call->reducer.op = op;
@@ -129,7 +137,7 @@ int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
     call->args.meaning = r2_reducer_meaning(op, dtype);
     call->args.commutative = ompi_op_is_commute(op);
     call->args.exact = r2_reducer_exact(op, dtype);
-    call->args.in_place = MPI_IN_PLACE == in;
+    call->args.in_place = MPI_IN_PLACE == in || (!call->no_result && in == out);
     if (!r2_reducer_dense(dtype)) {
         return mca_coll_r2_pieces_create(call, in, out);
     }

@@ -44,9 +44,13 @@ int mca_coll_r2_make_gather(mca_coll_r2_call_t *call, const void *sbuf, int scou
         .base = sbuf, .block_count = 1, .count = scount, .dtype = sdtype};
     const mca_coll_r2_blocks_t all = {
         .base = rbuf, .block_count = ompi_comm_size(comm), .count = rcount, .dtype = rdtype};
-    int rc = OMPI_SUCCESS;
+    int rc;
 
     mca_coll_r2_call_init(call, R2_COLL_GATHER, comm, module);
+    rc = mca_coll_r2_check_sides(&one, root == call->rank ? &all : NULL);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     call->args.root = root;
     if (root != call->rank) {
         call->args.count = mca_coll_r2_bytes(scount, sdtype);
@@ -72,9 +76,13 @@ int mca_coll_r2_make_scatter(mca_coll_r2_call_t *call, const void *sbuf, int sco
         .base = sbuf, .block_count = ompi_comm_size(comm), .count = scount, .dtype = sdtype};
     const mca_coll_r2_blocks_t one = {
         .base = rbuf, .block_count = 1, .count = rcount, .dtype = rdtype};
-    int rc = OMPI_SUCCESS;
+    int rc;
 
     mca_coll_r2_call_init(call, R2_COLL_SCATTER, comm, module);
+    rc = mca_coll_r2_check_sides(root == call->rank ? &all : NULL, &one);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     call->args.root = root;
     if (root != call->rank) {
         call->args.count = mca_coll_r2_bytes(rcount, rdtype);
@@ -111,6 +119,7 @@ int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf, int sco
         .base = sbuf, .block_count = 1, .count = scount, .dtype = sdtype};
     const mca_coll_r2_blocks_t all = {.base = rbuf,
                                       .block_count = is_root ? ompi_comm_size(comm) : 0,
+                                      .listed = true,
                                       .counts = rcounts,
                                       .displs = disps,
                                       .dtype = rdtype};
@@ -119,6 +128,10 @@ int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf, int sco
     int rc;
 
     mca_coll_r2_call_init(call, R2_COLL_GATHERV, comm, module);
+    rc = mca_coll_r2_check_sides(&one, &all);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     call->args.root = root;
     own = is_root && r2_own_block_fits(call, sbuf, scount, sdtype, rcounts[root], rdtype);
     rc = mca_coll_r2_sides_init(call, &sends, !is_root || own ? &one : NULL, 1, &recvs, &all,
@@ -144,6 +157,7 @@ int mca_coll_r2_make_scatterv(mca_coll_r2_call_t *call, const void *sbuf, const 
     const bool is_root = root == ompi_comm_rank(comm);
     const mca_coll_r2_blocks_t all = {.base = sbuf,
                                       .block_count = is_root ? ompi_comm_size(comm) : 0,
+                                      .listed = true,
                                       .counts = scounts,
                                       .displs = disps,
                                       .dtype = sdtype};
@@ -154,6 +168,10 @@ int mca_coll_r2_make_scatterv(mca_coll_r2_call_t *call, const void *sbuf, const 
     int rc;
 
     mca_coll_r2_call_init(call, R2_COLL_SCATTERV, comm, module);
+    rc = mca_coll_r2_check_sides(&all, &one);
+    if (OMPI_SUCCESS != rc) {
+        return rc;
+    }
     call->args.root = root;
     own = is_root && r2_own_block_fits(call, rbuf, scounts[root], sdtype, rcount, rdtype);
     rc = mca_coll_r2_sides_init(call, &sends, &all, all.block_count, &recvs,
