@@ -5,6 +5,7 @@ EXTRA_DIST += \
     tests/functional/algorithms \
     tests/functional/bench_faults \
     tests/functional/enabling \
+    tests/functional/cancelled \
     tests/functional/error_classes \
     tests/functional/install \
     tests/functional/r2_info \
@@ -77,6 +78,11 @@ check_PROGRAMS += tests/functional/requests
 tests_functional_requests_SOURCES = tests/functional/job.h tests/functional/requests.c
 tests_functional_requests_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_requests_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/cancel
+tests_functional_cancel_SOURCES = tests/functional/cancel.c
+tests_functional_cancel_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_cancel_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/mixed
 tests_functional_mixed_SOURCES = \
