@@ -96,9 +96,10 @@ def test_silent():
 
 
 def test_ranks():
-    """several ranks per host: planned, not simulated"""
+    """several ranks per host: planned and simulated"""
     plan = json.loads(plan_of_hosts("--json", ranks=8)[0])
-    assert (plan["hosts"], plan["ranks"], plan["simulated_seconds"]) == (4, 8, None), plan
+    assert (plan["hosts"], plan["ranks"]) == (4, 8), plan
+    assert plan["simulated_seconds"] >= plan["bound_seconds"] > 0, plan
 
 
 def test_errors():
