@@ -25,12 +25,11 @@
 
 #include <cmocka.h>
 
-#include "base/util.h"
+#include "moved_clock.h"
 #include "rail/hello.h"
 #include "rail/hello_auth.h"
 
-#define T_CALLS   256
-#define T_WAIT_MS 5000 /* longest wait for something that must happen */
+#define T_CALLS 256
 
 /** One end: driver, what it heard, what it answers. */
 typedef struct t_end {
@@ -48,21 +47,6 @@ typedef struct t_end {
     uint8_t reply[R2_HELLO_BYTES_MAX];
     size_t reply_bytes;
 } t_end_t;
-
-static uint64_t t_time_ns;
-static const uint8_t t_key[R2_JOB_KEY_BYTES] = "key of the job, thirty-two byte";
-
-static uint64_t t_now(void *arg)
-{
-    (void) arg;
-    return t_time_ns;
-}
-
-static uint64_t t_random(void *arg)
-{
-    (void) arg;
-    return 4;
-}
 
 static void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
                       size_t bytes)
@@ -114,16 +98,14 @@ static inline void t_listen(t_end_t *end, uint32_t rail_idx)
 /** Makes an end without key and without listeners. */
 static inline t_end_t *t_bare(void)
 {
-    static const r2_clock_t clock = {t_now, t_random, NULL};
-    static r2_log_t log;
     t_end_t *end = calloc(1, sizeof(*end));
     const r2_hello_upcalls_t upcalls = {t_request, t_result, end};
 
-    log.level = NULL != getenv("T_VERBOSE") ? R2_LOG_TRACE : R2_LOG_ERROR;
+    t_log.level = NULL != getenv("T_VERBOSE") ? R2_LOG_TRACE : R2_LOG_ERROR;
     for (size_t i = 0; i < T_CALLS; ++i) {
         end->status[i] = R2_IN_PROGRESS;
     }
-    assert_int_equal(r2_hello_tcp_create(&clock, &log, &end->hello), R2_OK);
+    assert_int_equal(r2_hello_tcp_create(&t_clock, &t_log, &end->hello), R2_OK);
     end->hello.ops->bind(end->hello.instance, &upcalls);
     return end;
 }

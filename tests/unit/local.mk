@@ -9,9 +9,9 @@
 
 # TCP hello driver
 check_PROGRAMS += tests/unit/test_hello tests/unit/test_hello_abuse
-tests_unit_test_hello_SOURCES = tests/unit/test_hello.c tests/unit/hello_ends.h
+tests_unit_test_hello_SOURCES = tests/unit/test_hello.c tests/unit/hello_ends.h tests/unit/moved_clock.h
 tests_unit_test_hello_LDADD = $(R2_TEST_LIBS)
-tests_unit_test_hello_abuse_SOURCES = tests/unit/test_hello_abuse.c tests/unit/hello_ends.h
+tests_unit_test_hello_abuse_SOURCES = tests/unit/test_hello_abuse.c tests/unit/hello_ends.h tests/unit/moved_clock.h
 tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
 
 # UCX transport
@@ -81,7 +81,7 @@ tests_unit_test_bench_LDADD = libr2bench.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/unit/test_nic tests/unit/test_rail_netns
 tests_unit_test_nic_SOURCES = tests/unit/test_nic.c
 tests_unit_test_nic_LDADD = $(R2_TEST_LIBS) $(HWLOC_LIBS)
-tests_unit_test_rail_netns_SOURCES = tests/unit/test_rail_netns.c tests/unit/hello_ends.h
+tests_unit_test_rail_netns_SOURCES = tests/unit/test_rail_netns.c tests/unit/hello_ends.h tests/unit/moved_clock.h tests/unit/two_hosts.h
 tests_unit_test_rail_netns_LDADD = $(R2_TEST_LIBS)
 EXTRA_DIST += \
     tests/golden/nic/chains.txt \
@@ -139,10 +139,10 @@ tests_unit_test_telemetry_LDADD = $(R2_TEST_LIBS) $(JANSSON_LIBS)
 # Probes and beacons between network namespaces
 check_PROGRAMS += tests/unit/test_probe_netns tests/unit/test_probe_put
 tests_unit_test_probe_netns_SOURCES = tests/unit/test_probe_netns.c tests/unit/probe_ends.h \
-    tests/unit/two_hosts.h
+    tests/unit/moved_clock.h tests/unit/two_hosts.h
 tests_unit_test_probe_netns_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_probe_put_SOURCES = tests/unit/test_probe_put.c tests/unit/probe_ends.h \
-    tests/unit/two_hosts.h
+    tests/unit/moved_clock.h tests/unit/two_hosts.h
 tests_unit_test_probe_put_LDADD = $(R2_TEST_LIBS)
 
 # Flow simulation
@@ -161,7 +161,7 @@ tests_unit_test_health_SOURCES = tests/unit/test_health.c tests/unit/health_worl
     tests/unit/health_world.h
 tests_unit_test_health_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_mesh_netns
-tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/two_hosts.h
+tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/moved_clock.h tests/unit/two_hosts.h
 tests_unit_test_mesh_netns_LDADD = $(R2_TEST_LIBS) $(SODIUM_LIBS)
 
 # What help texts say about health

@@ -6,158 +6,61 @@
  * finding, watching, and hellos over exactly the NIC they are meant for.
  */
 #include "hello_ends.h"
-
-#include <fcntl.h>
-#include <sched.h>
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "rail/nic.h"
+#include "two_hosts.h"
 
 /*
- * This process is one host, a child the other: rail0 10.0.0.1 -- 10.0.0.2, rail1 10.0.1.1
- * -- 10.0.1.2, a default route on rail1. The child serves hellos and does what it is told through a
- * pipe.
+ * The other host's listeners are opened while its NICs are down; then it answers. There is a default route on rail1.
  */
-static pid_t t_peer;
-static int t_to_peer, t_from_peer;
+static t_end_t *t_far;
 static uint8_t t_peer_address[2][R2_HELLO_ADDRESS_MAX];
 static uint8_t t_own_address[2][R2_HELLO_ADDRESS_MAX];
 
-static bool t_sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
-
-static bool t_sh(const char *format, ...)
+static void t_far_open(int out)
 {
-    char command[512];
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(command, sizeof(command), format, args);
-    va_end(args);
-    return 0 == system(command);
-}
-
-static r2_nic_t t_nic(const char *name)
-{
-    r2_nic_t nics[R2_RAILS_MAX];
-    char text[256];
-    size_t count;
-
-    if (R2_OK != r2_nics_find(name, false, nics, &count, text, sizeof(text))) {
-        fprintf(stderr, "%s\n", text);
-        abort();
-    }
-    return nics[0];
-}
-
-/** The other host. Listens while its NICs are down, then answers until the pipe closes. */
-static void t_peer_main(int in, int out)
-{
-    t_end_t *end = t_bare();
-    char line[256];
-    size_t used = 0;
-
-    end->hello.ops->key(end->hello.instance, t_key);
+    t_far = t_bare();
+    t_far->hello.ops->key(t_far->hello.instance, t_key);
+    t_sh("ip link set rail0 down; ip link set rail1 down");
     for (uint32_t rail = 0; rail < 2; ++rail) {
         const r2_nic_t nic = t_nic(0 == rail ? "rail0" : "rail1");
 
-        if (nic.carrier || R2_OK != end->hello.ops->listen(end->hello.instance, rail, &nic,
-                                                           end->address, &end->address_bytes)) {
+        if (nic.carrier || R2_OK != t_far->hello.ops->listen(t_far->hello.instance, rail, &nic,
+                                                             t_far->address, &t_far->address_bytes)) {
             _exit(1);
         }
-        if (sizeof(end->address) != write(out, end->address, sizeof(end->address))) {
+        if (sizeof(t_far->address) != write(out, t_far->address, sizeof(t_far->address))) {
             _exit(1);
-        }
-    }
-    for (;;) {
-        struct pollfd fds[2] = {{end->hello.ops->fd(end->hello.instance), POLLIN, 0},
-                                {in, POLLIN, 0}};
-
-        poll(fds, 2, -1);
-        t_poll(end);
-        if (0 != fds[1].revents) {
-            if (1 != read(in, &line[used], 1)) {
-                _exit(0);
-            }
-            if ('\n' == line[used]) {
-                line[used] = '\0';
-                line[0] = (char) (t_sh("%s", line) ? 'y' : 'n');
-                used = 0;
-                if (1 != write(out, line, 1)) {
-                    _exit(1);
-                }
-            } else {
-                ++used;
-            }
         }
     }
 }
 
-/** Runs a command on the other host. */
-static void t_there(const char *command)
+static int t_far_fd(size_t idx)
 {
-    char answer = 0;
-
-    assert_true(dprintf(t_to_peer, "%s\n", command) > 0);
-    assert_int_equal(read(t_from_peer, &answer, 1), 1);
-    assert_int_equal(answer, 'y');
+    return 0 == idx ? t_far->hello.ops->fd(t_far->hello.instance) : -1;
 }
 
-static int t_start_peer(void)
+static void t_far_poll(void)
 {
-    int down[2], up[2], ready = 0;
+    t_poll(t_far);
+}
 
-    if (0 != pipe(down) || 0 != pipe(up)) {
-        return -1;
-    }
-    t_peer = fork();
-    if (0 == t_peer) {
-        if (0 != unshare(CLONE_NEWNET) || 1 != write(up[1], "r", 1) ||
-            1 != read(down[0], &ready, 1)) {
-            _exit(1);
-        }
-        close(down[1]);
-        t_peer_main(down[0], up[1]);
-    }
-    close(down[0]);
-    close(up[1]);
-    t_to_peer = down[1];
-    t_from_peer = up[0];
-    return 1 == read(up[0], &ready, 1) ? 0 : -1;
+static uint32_t t_far_ask(const char *words)
+{
+    (void) words;
+    return 0;
 }
 
 /** @return 0, or -1 where the kernel does not let us. */
 static int t_set_up(void **state)
 {
+    static const t_server_t server = {t_far_open, t_far_fd, t_far_poll, t_far_ask};
+
     (void) state;
-    if (0 != t_start_peer() ||
-        !t_sh(
-            "for n in '' 'nsenter -t %d -n'; do "
-            "$n sh -c 'echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6'; done; "
-            "ip link set lo up && for i in 0 1; do "
-            "ip link add rail$i type veth peer name rail$i netns %d && "
-            "ip addr add 10.0.$i.1/24 dev rail$i && "
-            "nsenter -t %d -n ip addr add 10.0.$i.2/24 dev rail$i && ip link set rail$i up; done; "
-            "ip route add default via 10.0.1.2 dev rail1",
-            (int) t_peer, (int) t_peer, (int) t_peer) ||
-        1 != write(t_to_peer, "g", 1)) {
+    if (0 != t_hosts_up(&server) || !t_sh("ip route add default via 10.0.1.2 dev rail1")) {
         return -1;
     }
     for (unsigned rail = 0; rail < 2; ++rail) {
-        const ssize_t want = sizeof(t_peer_address[0]);
-
-        if (want != read(t_from_peer, t_peer_address[rail], (size_t) want)) {
-            return -1;
-        }
+        t_read(t_peer_address[rail], sizeof(t_peer_address[rail]));
     }
-    return 0;
-}
-
-static int t_tear_down(void **state)
-{
-    (void) state;
-    close(t_to_peer);
-    waitpid(t_peer, NULL, 0);
     return 0;
 }
 
@@ -434,25 +337,6 @@ static void test_made_anew(void **state)
     t_end_free(end);
 }
 
-/** Root of a new user namespace, so that no privilege is needed. */
-static bool t_become_root(void)
-{
-    const unsigned uid = geteuid();
-    char map[32];
-    int fd;
-
-    if (0 != unshare(CLONE_NEWUSER)) {
-        return false;
-    }
-    snprintf(map, sizeof(map), "0 %u 1", uid);
-    fd = open("/proc/self/uid_map", O_WRONLY | O_CLOEXEC);
-    if (fd < 0 || write(fd, map, strlen(map)) < 0) {
-        return false;
-    }
-    close(fd);
-    return true;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -461,11 +345,9 @@ int main(void)
         cmocka_unit_test(test_watch_overrun), cmocka_unit_test(test_made_anew),
     };
 
-    signal(SIGPIPE, SIG_IGN);
-    if ((0 != geteuid() && !t_become_root()) || 0 != unshare(CLONE_NEWNET) ||
-        !t_sh("ip link add t0 type veth peer name t1 && ip link del t0 && nsenter -V >/dev/null")) {
+    if (!t_hosts_possible()) {
         printf("network namespaces are not available here\n");
         return 77;
     }
-    return cmocka_run_group_tests(tests, t_set_up, t_tear_down);
+    return cmocka_run_group_tests(tests, t_set_up, t_hosts_down);
 }

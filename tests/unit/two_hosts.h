@@ -27,18 +27,16 @@
 
 #include <cmocka.h>
 
-#include "base/clock.h"
-#include "base/log.h"
+#include "moved_clock.h"
 #include "r2/nic.h"
 
 /*
  * NICs rail0 (10.0.0.N), rail1 (10.0.1.N) and mgmt (10.9.0.N) join host 1, this process, to host 2.
- * The other host does what it is told through a pipe: a line that begins with '!' is a question for
+ * The other host's clock is real; it does what it is told through a pipe: a line that begins with '!' is a question for
  * the test's own server, any other line a shell command.
  */
 
-#define T_WAIT_MS 5000 /* longest wait for something that must happen */
-#define T_TICK_MS 5    /* how late timers of the other host may be */
+#define T_TICK_MS 5   /* how late timers of the other host may be */
 #define T_IDLE_MS 100  /* without news for so long: nothing will come */
 
 /** What the test runs on the other host. */
@@ -51,24 +49,6 @@ typedef struct t_server {
 
 static pid_t t_peer;
 static int t_to_peer, t_from_peer;
-static uint64_t t_time_ns = R2_NS_PER_S; /* moved by the test; the other host's clock is real */
-static bool t_real_time;
-static const uint8_t t_key[32] = "key of the job, thirty-two byte";
-
-static inline uint64_t t_now(void *arg)
-{
-    (void) arg;
-    return t_real_time ? r2_now_ns(r2_clock_system()) : t_time_ns;
-}
-
-static inline uint64_t t_random(void *arg)
-{
-    (void) arg;
-    return 4;
-}
-
-static const r2_clock_t t_clock = {t_now, t_random, NULL};
-static r2_log_t t_log = {.level = R2_LOG_ERROR};
 
 static inline bool t_sh(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
