@@ -153,11 +153,17 @@ def test_side_by_side():
     assert "tbf" not in tool(B + "-h0", "tc", "qdisc", "show")
 
 
+def carries(lab, rail, low, high, hosts=(0, 1)):
+    """Waits until a rail carries that many Mbit/s: a pause of this process spoils one measurement, not all."""
+    seen = []
+    assert until(lambda: low < (seen.append(mbit_per_s(lab, rail, hosts=hosts)) or seen[-1]) < high), seen
+    return seen[-1]
+
+
 def test_rate():
     """rails carry their rate and no more; mgmt0 and an unshaped lab carry far more"""
-    rate, mgmt, free = mbit_per_s(A, 0), mbit_per_s(A, "mgmt0"), mbit_per_s(B, 0)
-    assert 75 < rate < 106, rate
-    assert mgmt > 200 and free > 200, (mgmt, free)
+    rate, mgmt = carries(A, 0, 75, 106), carries(A, "mgmt0", 200, 10**6)
+    free = carries(B, 0, 200, 10**6)
     return ", %.0f, %.0f and %.0f Mbit/s" % (rate, mgmt, free)
 
 
@@ -235,17 +241,17 @@ def test_fault_rate():
     """fault rate at both ends, in bits and in per cent, and back"""
     for words in (["rate=10mbit"], ["rate", "10%"], ["--at", "switch", "rate=10000kbit"]):
         fault(*words, "h1", "rail0")
-        into, out = mbit_per_s(A, 0), mbit_per_s(A, 0, hosts=(1, 0))
-        assert 6 < into < 12 and 6 < out < 12, (into, out)
+        carries(A, 0, 6, 12)
+        carries(A, 0, 6, 12, (1, 0))
     assert devices(A)["h1", "rail0"]["rate"] == "10000kbit"
     fault("heal", "h1", "rail0")
-    assert mbit_per_s(A, 0) > 75
+    carries(A, 0, 75, 106)
     err = r2lab("fault", "--name", B, "rate=10%", "h0", "0", status=2)[1]
     assert "have no rate" in err
     r2lab("fault", "--name", B, "rate=10mbit", "h0", "0")
-    assert mbit_per_s(B, 0) < 12
+    carries(B, 0, 6, 12)
     r2lab("fault", "--name", B, "heal", "h0", "0")
-    assert mbit_per_s(B, 0) > 200
+    carries(B, 0, 200, 10**6)
 
 
 def test_fault_together():
