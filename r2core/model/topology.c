@@ -150,20 +150,25 @@ uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, u
     return rate;
 }
 
-uint64_t r2_topology_pairs_most(const r2_topology_t *topology)
+r2_status_t r2_topology_crowd(const r2_topology_t *topology, r2_topology_crowd_t *crowd_p)
 {
     uint32_t *ranks_on = calloc(topology->host_count, sizeof(*ranks_on));
     const uint64_t ranks = (uint64_t) topology->rank_count;
-    uint64_t most = 0;
 
-    for (int32_t r = 0; NULL != ranks_on && r < topology->rank_count; r++) {
+    if (NULL == ranks_on) {
+        return R2_ERR_NO_MEMORY;
+    }
+    for (int32_t r = 0; r < topology->rank_count; r++) {
         ranks_on[topology->host_of[r]]++;
     }
-    for (uint32_t h = 0; NULL != ranks_on && h < topology->host_count; h++) {
-        most = r2_max(most, ranks_on[h] * (ranks - ranks_on[h]));
+    *crowd_p = (r2_topology_crowd_t){.least = UINT32_MAX};
+    for (uint32_t h = 0; h < topology->host_count; h++) {
+        crowd_p->least = r2_min(crowd_p->least, ranks_on[h]);
+        crowd_p->most = r2_max(crowd_p->most, ranks_on[h]);
+        crowd_p->pairs = r2_max(crowd_p->pairs, ranks_on[h] * (ranks - ranks_on[h]));
     }
     free(ranks_on);
-    return most;
+    return R2_OK;
 }
 
 bool r2_topology_is_healthy(const r2_topology_t *topology)

@@ -62,12 +62,14 @@ uint64_t r2_topology_host_rate(const r2_topology_t *topology, uint32_t host);
 /** Rails that join two hosts, each at the pace of its slower end; less what is cut. */
 uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, uint32_t host_b);
 
-/**
- * Pairs of a rank on a host and one on another host: the most that any host has. What all ranks send each other
- * goes over its rails so many times.
- * @return 0 without memory.
- */
-uint64_t r2_topology_pairs_most(const r2_topology_t *topology);
+/** Ranks on hosts: the fewest and the most of any, and the most pairs of a rank there and one elsewhere. */
+typedef struct r2_topology_crowd {
+    uint32_t least, most;
+    uint64_t pairs;
+} r2_topology_crowd_t;
+
+/** @return R2_OK, R2_ERR_NO_MEMORY. */
+r2_status_t r2_topology_crowd(const r2_topology_t *topology, r2_topology_crowd_t *crowd_p);
 
 /** True if nothing is broken or slow; hosts may still have unequal NICs. */
 bool r2_topology_is_healthy(const r2_topology_t *topology);

@@ -9,11 +9,21 @@
 #include "plan/cost.h"
 
 #include "base/util.h"
+#include "plan/layout.h"
 
 /* What a host sends, where no rate may be looked at: that of one rail that does not tell its own. */
 #define R2_COST_USUAL_RATE (1000u * R2_CAPACITY_FULL)
-/* Folding must gain this part of the time: what it costs within a host is not known but for its steps. */
-#define R2_COST_FOLDING_GAIN 8u
+/*
+ * Half of a step is its first message, and each one more takes a rank as long. Within a host, where no network is, both
+ * take a quarter.
+ */
+#define R2_COST_MESSAGE_PART 2u
+#define R2_COST_LOCAL_PART   (4u * R2_COST_MESSAGE_PART)
+/*
+ * Up to this length messages outweigh bytes, whoever is where: folding takes two more at least, and each rank of a host
+ * adds more to its messages than to the bytes. Calls of next to no bytes then need not look at the ranks.
+ */
+#define R2_COST_FOLDING_LEAST 4096u
 
 /* ns x MB/s per byte, times 16: rates are in sixteenths of MB/s */
 #define R2_WIRE_UNIT 16000u
@@ -131,11 +141,35 @@ static uint64_t pairs_ns(const r2_classes_t *classes, const r2_shares_t *shares,
     return longest;
 }
 
+/** What a short vector asks of the rank with most to do, and of the host: part / whole of it, each way. */
+typedef struct r2_cost_shape {
+    uint64_t steps, messages; /* one after the other; sent by one rank. Between hosts */
+    uint64_t local_steps, local_messages;
+    uint64_t part, whole;
+} r2_cost_shape_t;
+
+static uint64_t handling_ns(const r2_cost_shape_t *shape, uint32_t alpha_ns)
+{
+    const r2_wide_t apart = (r2_wide_t) shape->steps + shape->messages;
+    const r2_wide_t local = (r2_wide_t) shape->local_steps + shape->local_messages;
+
+    return narrow(apart * alpha_ns / R2_COST_MESSAGE_PART + local * alpha_ns / R2_COST_LOCAL_PART);
+}
+
+/** Contributions to all others, and results. */
+static r2_cost_shape_t exchange_twice(uint64_t ranks, uint64_t least, uint64_t most)
+{
+    return (r2_cost_shape_t){
+        .steps = 2, .messages = 2 * (ranks - least), .local_messages = 2 * (most - 1)};
+}
+
 uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *shares,
                              const r2_cost_params_t *params, uint64_t bytes)
 {
     const r2_wide_t sum = weight_sum(classes, shares);
-    uint64_t longest, reduced = 0;
+    uint64_t longest, reduced = 0, least = classes->member_count;
+    uint64_t most = 1 == classes->host_count ? least : 1;
+    r2_cost_shape_t shape;
 
     if (0 == sum) {
         return R2_COST_NEVER;
@@ -148,29 +182,121 @@ uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *sha
         const r2_wide_t part = (r2_wide_t) class->members * (sum - weight) +
                                (r2_wide_t) (classes->member_count - class->members) * weight;
 
+        least = r2_min(least, (uint64_t) class->members);
+        most = r2_max(most, (uint64_t) class->members);
         longest = r2_max(longest, part_ns(bytes, part, sum, class->rate));
         reduced = r2_max(reduced, narrow((r2_wide_t) bytes * weight / sum *
                                          (classes->member_count - 1) / class->members));
     }
-    return add_ns(2 * (uint64_t) params->alpha_ns,
+    shape = exchange_twice(classes->member_count, least, most);
+    return add_ns(handling_ns(&shape, params->alpha_ns),
                   r2_max(r2_cost_paced_ns(params, longest), reduce_ns(params, reduced)));
 }
 
-bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes)
+uint32_t r2_cost_doubling_steps(int32_t size)
+{
+    return r2_steps_below(size) + (0 == (size & (size - 1)) ? 0 : 1);
+}
+
+/**
+ * Of blocks of ranks: as many steps cross hosts as hosts alone would need, and those of the 2^k ranks that exchange take
+ * part in them. With one rank each, those that fold first cross, too.
+ */
+static r2_cost_shape_t doubling_of(uint64_t ranks, uint64_t hosts)
+{
+    const uint64_t steps = r2_cost_doubling_steps((int32_t) ranks);
+    const uint64_t between = r2_steps_below((int32_t) hosts);
+    const uint64_t crossing = ranks == hosts ? steps : between;
+    const uint64_t pairing = (uint64_t) 1 << (r2_steps_below((int32_t) ranks + 1) - 1);
+
+    return (r2_cost_shape_t){.steps = crossing,
+                             .messages = crossing,
+                             .local_steps = steps - crossing,
+                             .local_messages = steps - crossing,
+                             .part = between * (ranks == hosts ? ranks : pairing),
+                             .whole = hosts};
+}
+
+static r2_cost_shape_t doubling_shape(const r2_topology_t *topology,
+                                      const r2_topology_crowd_t *crowd)
+{
+    (void) crowd;
+    return doubling_of((uint64_t) topology->rank_count, topology->host_count);
+}
+
+static r2_cost_shape_t exchange_shape(const r2_topology_t *topology,
+                                      const r2_topology_crowd_t *crowd)
+{
+    const uint64_t ranks = (uint64_t) topology->rank_count;
+
+    return (r2_cost_shape_t){.steps = 1,
+                             .messages = ranks - crowd->least,
+                             .local_messages = crowd->most - 1,
+                             .part = crowd->pairs,
+                             .whole = 1};
+}
+
+static r2_cost_shape_t direct_shape(const r2_topology_t *topology, const r2_topology_crowd_t *crowd)
+{
+    const uint64_t ranks = (uint64_t) topology->rank_count;
+    r2_cost_shape_t shape = exchange_twice(ranks, crowd->least, crowd->most);
+
+    shape.part = 2 * crowd->pairs;
+    shape.whole = ranks;
+    return shape;
+}
+
+/** Where a host has fewer ranks than another, each of them stands for several of the other's. */
+static r2_cost_shape_t folded_shape(const r2_topology_t *topology, const r2_topology_crowd_t *crowd)
+{
+    const uint64_t hosts = topology->host_count;
+    const uint64_t pieces = (crowd->most + crowd->least - 1) / crowd->least;
+
+    return (r2_cost_shape_t){.steps = 2,
+                             .messages = 2 * (hosts - 1) * pieces,
+                             .local_steps = 2,
+                             .local_messages = 2 * hosts * (crowd->most - 1),
+                             .part = 2 * (hosts - 1),
+                             .whole = hosts};
+}
+
+static r2_cost_shape_t (*const rival_shapes[R2_COST_RIVALS])(const r2_topology_t *,
+                                                             const r2_topology_crowd_t *) = {
+    [R2_COST_DOUBLING] = doubling_shape,
+    [R2_COST_EXCHANGE] = exchange_shape,
+    [R2_COST_DIRECT] = direct_shape,
+};
+
+static uint64_t usual_ns(const r2_cost_shape_t *shape, uint64_t bytes)
 {
     const r2_cost_params_t usual = R2_COST_PARAMS_DEFAULT;
-    const uint64_t ranks = (uint64_t) topology->rank_count, hosts = topology->host_count;
-    uint64_t apart_ns, folded_ns;
 
-    if (1 == hosts || ranks == hosts) {
+    return add_ns(handling_ns(shape, usual.alpha_ns),
+                  part_ns(bytes, shape->part, shape->whole, R2_COST_USUAL_RATE));
+}
+
+uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_crowd_t *crowd,
+                            const r2_cost_params_t *params)
+{
+    r2_cost_shape_t shape = folded_shape(topology, crowd);
+
+    shape.steps = 0;
+    shape.messages -= 2 * ((uint64_t) topology->host_count - 1);
+    return handling_ns(&shape, params->alpha_ns);
+}
+
+bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_rival_t rival)
+{
+    r2_topology_crowd_t crowd;
+    r2_cost_shape_t folded, apart;
+
+    if (1 == topology->host_count || (uint32_t) topology->rank_count == topology->host_count ||
+        bytes <= R2_COST_FOLDING_LEAST || R2_OK != r2_topology_crowd(topology, &crowd)) {
         return false;
     }
-    apart_ns = add_ns(2 * (uint64_t) usual.alpha_ns,
-                      part_ns(bytes, 2 * (r2_wide_t) r2_topology_pairs_most(topology), ranks,
-                              R2_COST_USUAL_RATE));
-    folded_ns = add_ns((2 + R2_COST_FOLDING_STEPS) * (uint64_t) usual.alpha_ns,
-                       part_ns(bytes, 2 * ((r2_wide_t) hosts - 1), hosts, R2_COST_USUAL_RATE));
-    return folded_ns < apart_ns - apart_ns / R2_COST_FOLDING_GAIN;
+    folded = folded_shape(topology, &crowd);
+    apart = rival_shapes[rival](topology, &crowd);
+    return usual_ns(&folded, bytes) < usual_ns(&apart, bytes);
 }
 
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
@@ -194,17 +320,33 @@ uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
                   r2_max(r2_cost_paced_ns(params, longest), reduce_ns(params, each / 2)));
 }
 
-uint64_t r2_cost_steps_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
-                          uint32_t steps, uint64_t bytes)
+uint64_t r2_cost_doubling_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
+                             uint64_t bytes)
 {
+    const r2_cost_shape_t shape = doubling_of(classes->member_count, classes->host_count);
+    const uint64_t steps = shape.steps + shape.local_steps;
     uint64_t longest = 0;
 
-    for (uint32_t k = 0; k < classes->count && 1 < classes->host_count; k++) {
+    for (uint32_t k = 0; k < classes->count; k++) {
+        longest = r2_max(longest, part_ns(bytes, shape.part, shape.whole, classes->classes[k].rate));
+    }
+    return add_ns(steps * params->alpha_ns,
+                  add_ns(r2_cost_paced_ns(params, longest), reduce_ns(params, steps * bytes)));
+}
+
+uint64_t r2_cost_to_all_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
+                           uint64_t bytes)
+{
+    const uint64_t ranks = classes->member_count;
+    uint64_t longest = 0;
+
+    for (uint32_t k = 0; k < classes->count; k++) {
         const r2_class_t *class = &classes->classes[k];
-        const uint64_t sent = narrow((r2_wide_t) bytes * class->members * steps);
+        const uint64_t sent =
+            narrow((r2_wide_t) bytes * class->members * (ranks - class->members));
 
         longest = r2_max(longest, r2_cost_wire_ns(sent, class->rate));
     }
-    return add_ns((uint64_t) steps * params->alpha_ns,
-                  add_ns(r2_cost_paced_ns(params, longest), reduce_ns(params, steps * bytes)));
+    return add_ns(params->alpha_ns, add_ns(r2_cost_paced_ns(params, longest),
+                                           reduce_ns(params, (ranks - 1) * bytes)));
 }

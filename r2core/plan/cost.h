@@ -36,27 +36,43 @@ uint64_t r2_cost_paced_ns(const r2_cost_params_t *params, uint64_t ns);
  */
 uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes);
 
-/** Folding within hosts takes one step before the exchange between them, and one after it. */
-#define R2_COST_FOLDING_STEPS 2u
-
-/** Direct exchange, pipelined, with these shares. */
+/** Direct exchange, pipelined, with these shares. Each message beyond the first of a step counts as half of one. */
 uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *shares,
                              const r2_cost_params_t *params, uint64_t bytes);
 
+/** What folding within hosts takes the place of. */
+typedef enum r2_cost_rival {
+    R2_COST_DOUBLING, /* recursive doubling */
+    R2_COST_EXCHANGE, /* all ranks in one step */
+    R2_COST_DIRECT,
+    R2_COST_RIVALS
+} r2_cost_rival_t;
+
 /**
- * Is it worth two steps within hosts that each host's contributions are folded before they go over its rails?
- * Decides between two reduction trees, so it looks at the length and at which ranks are on which host: not at
- * rates, health or measured costs, for which usual values stand. Ranks by themselves send each other, both ways
- * together, 2 g (R - g) / R of the vector over the rails of a host with g of R ranks; one for each host 2 (n - 1) / n.
+ * Is it faster to fold each host's contributions before they go over its rails than to let all ranks send by
+ * themselves? Decides between two reduction trees, so it looks at the length and at which ranks are on which host: not
+ * at rates, health or measured costs, for which usual values stand. Weighs what goes over the rails against steps and
+ * messages (docs/planner.md).
  */
-bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes);
+bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_rival_t rival);
+
+/** What folding within hosts adds to an exchange between them: two steps, and a message for each piece of the others. */
+uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_crowd_t *crowd,
+                            const r2_cost_params_t *params);
+
+/** Steps of recursive doubling: of a number that is no power of two one before and one after. */
+uint32_t r2_cost_doubling_steps(int32_t size);
 
 /** Ring. @param order ranks by place in the circle; NULL: in their order. */
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
                          const r2_cost_params_t *params, uint64_t bytes);
 
-/** Every rank sends the whole vector in each of `steps` steps. */
-uint64_t r2_cost_steps_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
-                          uint32_t steps, uint64_t bytes);
+/** Recursive doubling of blocks of ranks: as many steps go from host to host as hosts alone would need. */
+uint64_t r2_cost_doubling_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
+                             uint64_t bytes);
+
+/** Every rank sends the whole vector to every other, in one step. */
+uint64_t r2_cost_to_all_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
+                           uint64_t bytes);
 
 #endif

@@ -26,12 +26,6 @@ const char *r2_forecast_name(r2_forecast_kind_t kind)
     return names[kind];
 }
 
-/** A number of ranks that is no power of two needs a step before and one after. */
-static uint32_t doubling_steps(int32_t size)
-{
-    return r2_steps_below(size) + (0 == (size & (size - 1)) ? 0 : 1);
-}
-
 uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size)
 {
     const r2_coll_kind_t kind =
@@ -46,7 +40,7 @@ uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size)
     if (0 == strcmp(schedule->algorithm, names[R2_FORECAST_EXCHANGE])) {
         return 1;
     }
-    return 0 == strcmp(schedule->algorithm, names[R2_FORECAST_DOUBLING]) ? doubling_steps(size) : 0;
+    return 0 == strcmp(schedule->algorithm, names[R2_FORECAST_DOUBLING]) ? r2_cost_doubling_steps(size) : 0;
 }
 
 static r2_status_t forecast_exchanges(const r2_classes_t *classes, const r2_cost_params_t *params,
@@ -68,20 +62,21 @@ static r2_status_t forecast_exchanges(const r2_classes_t *classes, const r2_cost
     return status;
 }
 
-/** Between hosts as `weighted` with one rank each. Of what it costs within a host the steps are
- * known. */
+/** Between hosts as `weighted` with one rank each; copies within a host are hidden behind that. */
 static r2_status_t forecast_hierarchical(const r2_topology_t *topology, const r2_classes_t *hosts,
                                          const r2_cost_params_t *params, uint64_t bytes,
                                          uint64_t *ns_p)
 {
     const bool folds = (uint32_t) topology->rank_count > topology->host_count;
+    r2_topology_crowd_t crowd;
     r2_shares_t shares;
-    r2_status_t status = r2_shares_solve(&shares, hosts);
+    r2_status_t status = r2_topology_crowd(topology, &crowd);
 
+    status = R2_OK == status ? r2_shares_solve(&shares, hosts) : status;
     if (R2_OK == status) {
         *ns_p = r2_cost_exchange_ns(hosts, &shares, params, bytes);
         if (folds && R2_COST_NEVER != *ns_p) {
-            *ns_p += R2_COST_FOLDING_STEPS * (uint64_t) params->alpha_ns;
+            *ns_p += r2_cost_folding_ns(topology, &crowd, params);
         }
         r2_shares_fini(&shares);
     }
@@ -144,10 +139,8 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
     if (R2_OK != status) {
         return status;
     }
-    forecast_p->ns[R2_FORECAST_DOUBLING] =
-        r2_cost_steps_ns(&classes, &params, doubling_steps(input->size), bytes);
-    forecast_p->ns[R2_FORECAST_EXCHANGE] =
-        r2_cost_steps_ns(&classes, &params, 1, bytes * (uint64_t) (input->size - 1));
+    forecast_p->ns[R2_FORECAST_DOUBLING] = r2_cost_doubling_ns(&classes, &params, bytes);
+    forecast_p->ns[R2_FORECAST_EXCHANGE] = r2_cost_to_all_ns(&classes, &params, bytes);
     forecast_p->bound_ns = r2_cost_paced_ns(&params, r2_cost_bound_ns(input->topology, bytes));
     status = forecast_hosts(input->topology, &params, bytes, forecast_p);
     if (R2_OK == status) {

@@ -83,6 +83,10 @@ static const struct {
                        {ALLREDUCE_RING, R2_FORECAST_RING, true},
                        {RECURSIVE, R2_FORECAST_RECURSIVE, true}};
 
+/* What folding is weighed against. */
+static const r2_cost_rival_t few_rivals[] = {[DOUBLING] = R2_COST_DOUBLING,
+                                             [EXCHANGE] = R2_COST_EXCHANGE};
+
 /** Short: up to `floor_bytes`, or `bytes_per_rank` for each rank. */
 static bool is_short(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t floor_bytes,
                      uint64_t bytes_per_rank)
@@ -149,11 +153,12 @@ static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
 }
 
 /** First within hosts, then between them. Not where an exchange between all hosts is one too many. */
-static bool folding_pays(const r2_plan_input_t *input, uint64_t total_bytes, bool ring)
+static bool folding_pays(const r2_plan_input_t *input, uint64_t total_bytes, bool ring,
+                         r2_cost_rival_t rival)
 {
     return NULL != input->topology &&
            !(ring && input->topology->host_count > threshold_ring_ranks) &&
-           r2_cost_folding_pays(input->topology, total_bytes) &&
+           r2_cost_folding_pays(input->topology, total_bytes, rival) &&
            allreduce_permitted(input, &allreduce_algorithms[HIERARCHICAL]);
 }
 
@@ -163,14 +168,15 @@ static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint
     const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at];
     const bool any_order = input->commutative && (input->exact || !input->reproducible);
     const bool ring = any_order && ring_pays(input, total_bytes);
+    const bool in_few = is_short(input, total_bytes, threshold_allreduce_short_bytes,
+                                 threshold_allreduce_short_bytes_per_rank) &&
+                        allreduce_permitted(input, in_few_steps);
 
-    if (is_short(input, total_bytes, threshold_allreduce_short_bytes,
-                 threshold_allreduce_short_bytes_per_rank) &&
-        allreduce_permitted(input, in_few_steps)) {
-        return in_few_steps;
-    }
-    if (folding_pays(input, total_bytes, ring)) {
+    if (folding_pays(input, total_bytes, ring, in_few ? few_rivals[at] : R2_COST_DIRECT)) {
         return &allreduce_algorithms[HIERARCHICAL];
+    }
+    if (in_few) {
+        return in_few_steps;
     }
     return allreduce_fastest(input, &allreduce_algorithms[ring ? ALLREDUCE_RING : ALLREDUCE_DIRECT],
                              any_order);

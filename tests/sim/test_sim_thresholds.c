@@ -168,7 +168,7 @@ static void test_same_bits_on_crowded_hosts(void **state)
 {
     (void) state;
     for (size_t l = 0; l < r2_array_count(crowded); l++) {
-        assert_true(same_bits(0, crowded[l]) >= 2);
+        assert_true(same_bits(0, crowded[l]) >= 1);
     }
 }
 

@@ -104,43 +104,98 @@ static void rates_that_rails_give(void **state)
     r2_topology_fini(&topology);
 }
 
-/** First KiB from which on folding within hosts pays; 0: never. */
-static uint64_t pays_from(const r2_topology_t *topology)
+/** First KiB from which on folding within hosts pays, up to 1 MiB; 0: never. */
+static uint64_t pays_from(const r2_topology_t *topology, r2_cost_rival_t rival)
 {
-    for (uint64_t kib = 1; kib <= 1 << 20; kib++) {
-        if (r2_cost_folding_pays(topology, kib << 10)) {
+    for (uint64_t kib = 1; kib <= 1 << 10; kib++) {
+        if (r2_cost_folding_pays(topology, kib << 10, rival)) {
             return kib;
         }
     }
     return 0;
 }
 
+/*
+ * At 20 us for a step with a message, half of it for each more, a quarter of that within a host, and 1 GB/s. 2 x 4: folded
+ * 10 (2 + 2) + 2.5 (2 + 12) us and D, doubling 20 + 2 * 5 us and 4 D: equal at 45 / 3 us, 15 KB. 4 x 4: 10 (2 + 6) + 2.5 (2 + 24)
+ * and 1.5 D against 2 * 20 + 2 * 5 and 8 D: 95 / 6.5. Direct on 2 x 4: 10 (2 + 8) + 2.5 * 6 us and 4 D, more in all.
+ */
 static void folding_pays_by_layout_alone(void **state)
 {
     static const uint32_t uneven[] = {0, 1, 0, 0, 2, 1}; /* as 3 + 2 + 1, not in blocks */
     static const struct {
         uint32_t hosts;
         int32_t ranks;
-        uint64_t from_kib;
-    } layouts[] = {{1, 8, 0}, {4, 4, 0}, {2, 8, 18}, {4, 8, 40}, {4, 16, 12}};
+        uint64_t doubling, direct; /* KiB; 5: from where on it is asked at all */
+    } layouts[] = {{1, 8, 0, 0},    {4, 4, 0, 0},   {2, 4, 30, 5}, {2, 8, 15, 5},
+                   {4, 8, 24, 5}, {4, 16, 15, 5}, {3, 6, 22, 5}, {16, 128, 26, 5}};
     r2_topology_t t;
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(layouts); i++) {
         assert_int_equal(
             r2_topology_init(&t, layouts[i].hosts, 4, layouts[i].ranks, 1 + (uint32_t) i), R2_OK);
-        assert_int_equal(pays_from(&t), layouts[i].from_kib);
+        assert_int_equal(pays_from(&t, R2_COST_DOUBLING), layouts[i].doubling);
+        assert_int_equal(pays_from(&t, R2_COST_DIRECT), layouts[i].direct);
         r2_topology_set_capacity(&t, 0, 1, 0);
         t.rate_mbytes_per_s[0] = 7;
-        assert_int_equal(pays_from(&t), layouts[i].from_kib);
+        assert_int_equal(pays_from(&t, R2_COST_DOUBLING), layouts[i].doubling);
         r2_topology_fini(&t);
     }
     assert_int_equal(r2_topology_init(&t, 3, 4, 6, 1), R2_OK);
     memcpy(t.host_of, uneven, sizeof(uneven));
-    assert_int_equal(r2_topology_pairs_most(&t), 9);
-    /* 2 * 9 / 6 of the vector over the rails of host 0, against 4 / 3 */
-    assert_int_equal(pays_from(&t), 35);
+    /* the rank of the last host stands for three: 10 (2 + 12) + 2.5 (2 + 12) us and 4/3 D, against
+     * 10 (2 + 10) + 2.5 * 4 us and 3 D */
+    assert_int_equal(pays_from(&t, R2_COST_DIRECT), 27);
     r2_topology_fini(&t);
+    /* two ranks and one: 10 (2 + 4) + 2.5 (2 + 4) us and D, against 10 (1 + 2) + 2.5 us and 2 D */
+    assert_int_equal(r2_topology_init(&t, 2, 4, 3, 1), R2_OK);
+    assert_int_equal(pays_from(&t, R2_COST_EXCHANGE), 42);
+    r2_topology_fini(&t);
+}
+
+static void ranks_on_hosts(void **state)
+{
+    static const uint32_t uneven[] = {0, 1, 0, 0, 2, 1};
+    r2_topology_crowd_t crowd;
+    r2_topology_t t;
+
+    (void) state;
+    assert_int_equal(r2_topology_init(&t, 3, 4, 6, 1), R2_OK);
+    memcpy(t.host_of, uneven, sizeof(uneven));
+    assert_int_equal(r2_topology_crowd(&t, &crowd), R2_OK);
+    assert_int_equal(crowd.least, 1);
+    assert_int_equal(crowd.most, 3);
+    assert_int_equal(crowd.pairs, 9);
+    r2_topology_fini(&t);
+}
+
+/*
+ * What crosses hosts, at 1 GB/s, without steps: 64 KiB of eight ranks. Doubling on 4 x 2 sends two vectors from each host
+ * in two of its three steps; one rank each on 3 hosts hand in, exchange and take back.
+ */
+static void doubling_crosses_hosts(void **state)
+{
+    static const struct {
+        uint32_t hosts;
+        int32_t ranks;
+        uint32_t thirds; /* of the vector over rails, times 3 */
+    } cases[] = {{1, 8, 0}, {4, 8, 12}, {2, 8, 12}, {8, 8, 9}, {3, 6, 8}, {3, 3, 6}, {2, 3, 3}};
+    const r2_cost_params_t params = {.rate_ppm = R2_PPM, .reduce_mbytes_per_s = {UINT32_MAX}};
+    const uint64_t bytes = 3 << 16;
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); i++) {
+        r2_topology_t t;
+        r2_classes_t classes;
+
+        assert_int_equal(r2_topology_init(&t, cases[i].hosts, 1, cases[i].ranks, 1000), R2_OK);
+        assert_int_equal(r2_classes_init(&classes, &t, R2_MEMBERS_RANKS), R2_OK);
+        assert_in_range(r2_cost_doubling_ns(&classes, &params, bytes),
+                        bytes / 3 * cases[i].thirds, bytes / 3 * cases[i].thirds + 1);
+        r2_classes_fini(&classes);
+        r2_topology_fini(&t);
+    }
 }
 
 int main(void)
@@ -149,7 +204,9 @@ int main(void)
                                        cmocka_unit_test(wrong_lines_are_named),
                                        cmocka_unit_test(nothing_said_is_measured),
                                        cmocka_unit_test(rates_that_rails_give),
-                                       cmocka_unit_test(folding_pays_by_layout_alone)};
+                                       cmocka_unit_test(folding_pays_by_layout_alone),
+                                       cmocka_unit_test(ranks_on_hosts),
+                                       cmocka_unit_test(doubling_crosses_hosts)};
     int fd = mkstemp(name), failed;
 
     if (fd < 0) {
