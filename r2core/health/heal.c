@@ -52,11 +52,19 @@ static uint64_t r2_heal_jittered(r2_health_t *health, uint64_t pause_ns)
                                     pause_ns * health->params.heal_jitter_percent / 100 + 1);
 }
 
+/* A probe is a packet or two of one process, a call one of each process to each peer: it may be made more often. */
+#define R2_HEAL_OFTEN 4
+
+static uint64_t r2_heal_longest_ns(const r2_health_t *health)
+{
+    return r2_health_ms(r2_max(health->params.heal_min_ms, health->params.heal_max_ms / R2_HEAL_OFTEN));
+}
+
 /* The first pause: long outages are probed seldom. Ranks behind the writer only stand in for it. */
 static uint64_t r2_heal_first_pause(const r2_health_t *health, const r2_heal_t *heal)
 {
     uint64_t pause_ns = r2_clamp_u64(heal->outage_ns / 16, r2_health_ms(health->params.heal_min_ms),
-                                     r2_health_ms(health->params.heal_max_ms));
+                                     r2_heal_longest_ns(health));
 
     return pause_ns * (1 + r2_members_position(health));
 }
@@ -183,7 +191,7 @@ static uint32_t r2_heal_target(const r2_health_t *health, r2_heal_t *heal)
 
 static void r2_heal_failed(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
 {
-    uint64_t longest_ns = r2_health_ms(health->params.heal_max_ms);
+    uint64_t longest_ns = r2_heal_longest_ns(health);
 
     heal->good = 0;
     heal->proving = heal->unopened = false;

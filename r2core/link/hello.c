@@ -196,15 +196,16 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
 }
 
 /*
- * Both call at once: the call of the lower rank counts. The other's request may still arrive when
- * the lane is already wired; its attempt number tells that it is from before.
+ * Both call at once: the call of the lower rank counts, unless it waits for a connection where the other's has got
+ * through: it may be from before a repair. The other's request may still arrive when the lane is already wired; its
+ * attempt number tells that it is from before.
  */
-static bool r2_hello_yields(const r2_lane_t *lane, uint32_t attempt)
+static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
 {
     if (!r2_seq_lt(lane->peer_attempt, attempt)) {
         return false;
     }
-    return 0 == lane->call_id || lane->link->rank < lane->link->net->rank;
+    return 0 == lane->call_id || lane->link->rank < lane->link->net->rank || r2_lane_withdraw_call(lane);
 }
 
 /*
@@ -303,11 +304,13 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
         r2_hello_answer(net, rail_idx, token, R2_HELLO_REJECT);
         return;
     }
-    if (!r2_hello_yields(lane, theirs.attempt) || r2_hello_excuse(lane)) {
-        r2_hello_answer(net, rail_idx, token, R2_HELLO_BUSY);
-        return;
+    if (r2_hello_is_shut(lane)) {
+        verdict = R2_HELLO_SHUT;
+    } else if (!r2_hello_yields(lane, theirs.attempt) || r2_hello_excuse(lane)) {
+        verdict = R2_HELLO_BUSY;
+    } else {
+        verdict = r2_hello_accept(lane, &theirs, &ours);
     }
-    verdict = r2_hello_is_shut(lane) ? R2_HELLO_SHUT : r2_hello_accept(lane, &theirs, &ours);
     if (R2_HELLO_ACCEPT != verdict) {
         r2_hello_answer(net, rail_idx, token, verdict);
         return;

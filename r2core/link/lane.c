@@ -180,6 +180,21 @@ void r2_lane_cancel_call(r2_lane_t *lane)
     }
 }
 
+bool r2_lane_withdraw_call(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+
+    if (!net->hello.ops->cancel(net->hello.instance, lane->call_id)) {
+        return false;
+    }
+    r2_lane_cancel_call(lane);
+    if (R2_LANE_CALLING == lane->state) {
+        lane->retry_ns = net->now_ns;
+        r2_lane_enter(lane, R2_LANE_DOWN);
+    }
+    return true;
+}
+
 static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
 {
     r2_net_t *net = lane->link->net;

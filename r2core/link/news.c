@@ -69,7 +69,12 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         if (r2_link_has_lane(lane->link)) { /* else it is the only path, or may be: tried as soon as ever */
             lane->retry_ns = r2_max(lane->retry_ns, retry_ns);
         }
-    } else if (R2_LANE_DOWN == lane->state) {
+        return;
+    }
+    if (R2_LANE_CALLING == lane->state) {
+        (void) r2_lane_withdraw_call(lane); /* from before the repair: its next try may be far off */
+    }
+    if (R2_LANE_DOWN == lane->state) {
         lane->retry_ns = lane->link->net->now_ns;
         r2_link_activate(lane->link);
     }

@@ -395,6 +395,8 @@ void r2_lane_open(r2_lane_t *lane);
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer);
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind);
 void r2_lane_cancel_call(r2_lane_t *lane);
+/** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */
+bool r2_lane_withdraw_call(r2_lane_t *lane);
 void r2_lane_failed(void *worker, void *conn, r2_status_t status);
 r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
                          size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection);

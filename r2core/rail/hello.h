@@ -7,6 +7,7 @@
 #ifndef R2_RAIL_HELLO_H
 #define R2_RAIL_HELLO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -70,6 +71,11 @@ typedef struct r2_hello_ops {
      */
     r2_status_t (*call)(void *hello, uint32_t rail_idx, const void *address, size_t address_bytes,
                         const void *request, size_t bytes, uint64_t timeout_ns, uint64_t call_id);
+    /**
+     * Takes a call back whose request was not sent yet, since no connection came about.
+     * @return true: the peer has not got it and never will, and result() will not be called. false: too late.
+     */
+    bool (*cancel)(void *hello, uint64_t call_id);
     /** Answers a request. Unknown or expired tokens are ignored. */
     void (*reply)(void *hello, uint64_t token, const void *reply, size_t bytes);
     /** One descriptor (epoll) that is readable when poll() has something to do; -1: none. */

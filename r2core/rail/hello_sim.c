@@ -274,6 +274,22 @@ static r2_status_t hello_call(void *hello, uint32_t rail_idx, const void *addres
     return R2_OK;
 }
 
+static bool hello_cancel(void *hello, uint64_t call_id)
+{
+    const hello_node_t *node = hello;
+    r2_hello_sim_t *hub = node->hub;
+    hello_call_t *call;
+
+    DL_FOREACH(hub->calls, call) {
+        if (call->caller == node && call->call_id == call_id && HELLO_CONNECTING == call->state) {
+            DL_DELETE(hub->calls, call);
+            free(call);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void hello_reply(void *hello, uint64_t token, const void *reply, size_t bytes)
 {
     hello_node_t *node = hello;
@@ -435,6 +451,7 @@ r2_hello_t r2_hello_sim_node(r2_hello_sim_t *hub, uint32_t node)
         .key = hello_key,
         .listen = hello_listen,
         .call = hello_call,
+        .cancel = hello_cancel,
         .reply = hello_reply,
         .fd = hello_fd,
         .poll = hello_poll,

@@ -183,6 +183,20 @@ static r2_status_t r2_hello_tcp_call(void *instance, uint32_t rail_idx, const vo
                               timeout_ns, call_id);
 }
 
+static bool r2_hello_tcp_cancel(void *instance, uint64_t call_id)
+{
+    r2_hello_tcp_t *hello = instance;
+    r2_hello_conn_t *conn;
+
+    DL_FOREACH(hello->conns, conn) {
+        if (conn->state < R2_HELLO_ASKED && call_id == conn->id) {
+            r2_hello_conn_close(conn);
+            return true;
+        }
+    }
+    return false;
+}
+
 static void r2_hello_tcp_reply(void *instance, uint64_t token, const void *reply, size_t bytes)
 {
     r2_hello_tcp_t *hello = instance;
@@ -353,6 +367,7 @@ static const r2_hello_ops_t r2_hello_tcp_ops = {
     .key = r2_hello_tcp_key,
     .listen = r2_hello_tcp_listen,
     .call = r2_hello_tcp_call,
+    .cancel = r2_hello_tcp_cancel,
     .reply = r2_hello_tcp_reply,
     .fd = r2_hello_tcp_fd,
     .poll = r2_hello_tcp_poll,

@@ -260,6 +260,13 @@ static r2_status_t stub_hello_call(void *hello, uint32_t rail_idx, const void *a
     return STUB_BROKEN == stub->mode ? R2_ERR_REFUSED : R2_OK;
 }
 
+static bool stub_hello_cancel(void *hello, uint64_t call_id)
+{
+    (void) hello;
+    (void) call_id;
+    return false;
+}
+
 static void stub_hello_reply(void *hello, uint64_t token, const void *reply, size_t bytes)
 {
     (void) hello;
@@ -291,6 +298,7 @@ static const r2_hello_ops_t stub_hello_ops = {
     .key = stub_hello_key,
     .listen = stub_hello_listen,
     .call = stub_hello_call,
+    .cancel = stub_hello_cancel,
     .reply = stub_hello_reply,
     .fd = stub_hello_fd,
     .poll = stub_hello_poll,

@@ -85,6 +85,7 @@ static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
     rank->job->runs += rounds + 1;
     rank_check_bounds(rank);
     rank_check_map(rank);
+    rank_note_heals(rank);
     return total;
 }
 

@@ -59,6 +59,7 @@ typedef struct job_rank {
     r2_comm_t *comms[SCENARIO_COMMS_MAX]; /* owned */
     uint32_t errors;
     uint64_t map_changes; /* when its map was last looked at */
+    uint64_t lanes_healed; /* when that was last looked at */
 } job_rank_t;
 
 /** One call of the program: shared by its ranks until all have checked their results. */
@@ -107,6 +108,8 @@ void rank_release(job_rank_t *rank);
 void job_note_fault(job_t *job, const scenario_event_t *event);
 /** Fails the job if this rank's map blames a part that nothing was ever done to. */
 void rank_check_map(job_rank_t *rank);
+/** Notes when a lane of this rank came back. */
+void rank_note_heals(job_rank_t *rank);
 /** Plans the looks at the maps that the scenario asks for. */
 void job_plan_expectations(job_t *job);
 /** Fails the job if ranks make plans from different things; tells what predictions are made from. */

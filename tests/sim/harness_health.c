@@ -89,6 +89,16 @@ void rank_check_map(job_rank_t *rank)
     }
 }
 
+void rank_note_heals(job_rank_t *rank)
+{
+    uint64_t healed = rank->ctx->counters.lanes_healed;
+
+    if (healed != rank->lanes_healed) {
+        rank->lanes_healed = healed;
+        rank->job->result->healed_ns = r2_sim_now_ns(rank->job->sim) - R2_NS_PER_S;
+    }
+}
+
 static void job_expect(void *arg, uint64_t index)
 {
     job_t *job = arg;

@@ -162,6 +162,7 @@ typedef struct scenario_result {
     bool ok;
     char text[512];         /* why not */
     uint64_t time_ns;       /* virtual time of the whole run */
+    uint64_t healed_ns;     /* when a lane was last back */
     uint64_t digest;        /* of all results of all ranks */
     uint32_t errors;        /* collectives that ended with an error */
     r2_status_t error;      /* of the first of them */

@@ -64,6 +64,37 @@ static void notices_may_get_lost(void **state)
                  "at 0ms post-cut h0; at 0ms post-cut h1; at 0ms post-cut h2; at 0ms post-cut h3;");
 }
 
+/*
+ * All lanes are back soon after a repair, whenever it comes and though no notice does: a dead rail is probed every 0.5 to
+ * 0.6 s, and calls from before the repair, whose next try may be far off, keep nobody waiting.
+ */
+static void repairs_are_noticed_soon(void **state)
+{
+    static const struct {
+        const char *fault, *repair;
+        uint64_t lanes, most_ms;
+    } cases[] = {{"down h3 rail2", "up h3 rail2", 6, 50},
+                 {"drop h1 rail2", "pass h1 rail2", 6, 800},
+                 {"drop-out h2 rail0", "pass h2 rail0", 6, 800},
+                 {"cut h1 h2 rail3", "join h1 h2 rail3", 2, 800}};
+
+    (void) state;
+    for (uint32_t i = 0; i < 6 * r2_array_count(cases); i++) {
+        uint64_t repair_ms = 2000 + 170 * i;
+        uint32_t at = i / 6;
+        char source[512];
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source),
+                 MACHINE "seed %u; post-loss 100; at 20ms %s; at %ums %s; coll allreduce f64 60000 times=4;"
+                         "compute 8s; coll allreduce f64 60000;",
+                 i, cases[at].fault, (unsigned) repair_ms, cases[at].repair);
+        result = run(source);
+        assert_int_equal(result.counters.lanes_healed, cases[at].lanes);
+        assert_in_range(result.healed_ns / R2_NS_PER_MS, repair_ms, repair_ms + cases[at].most_ms);
+    }
+}
+
 /* All ranks change plans at the same calls, and every sum has the bits of the healthy run. */
 static void plans_change_together_and_bits_stay(void **state)
 {
@@ -126,7 +157,8 @@ static void steps_are_those_of_short_calls(void **state)
 
         snprintf(source, sizeof(source), MACHINE "jitter 150us; %s", cases[i].program);
         result = run(source);
-        assert_in_range(result.seen.alpha_ns, result.time_ns / cases[i].steps * 70 / 100,
+        /* the least mean of eight calls in a row, whose delays are drawn */
+        assert_in_range(result.seen.alpha_ns, result.time_ns / cases[i].steps * 65 / 100,
                         result.time_ns / cases[i].steps);
     }
 }
@@ -323,6 +355,7 @@ int main(void)
         cmocka_unit_test(carrier_loss_is_known_by_all),
         cmocka_unit_test(silent_drops_are_known_by_all),
         cmocka_unit_test(notices_may_get_lost),
+        cmocka_unit_test(repairs_are_noticed_soon),
         cmocka_unit_test(plans_change_together_and_bits_stay),
         cmocka_unit_test(predictions_are_made_from_what_was_seen),
         cmocka_unit_test(steps_are_those_of_short_calls),

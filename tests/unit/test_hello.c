@@ -87,6 +87,34 @@ static void test_late_reply(void **state)
     t_end_free(b);
 }
 
+/** A call can be taken back until its request is sent: it has no result then, and the peer no request. */
+static void test_cancel(void **state)
+{
+    t_end_t *a = t_end_new(0), *b = t_end_new(0);
+
+    (void) state;
+    assert_int_equal(t_call(a, 0, b, "x", 1, 1), R2_OK);
+    assert_false(a->hello.ops->cancel(a->hello.instance, 2));
+    assert_true(a->hello.ops->cancel(a->hello.instance, 1));
+    assert_false(a->hello.ops->cancel(a->hello.instance, 1));
+    b->hold = true;
+    assert_int_equal(t_call(a, 0, b, "y", 1, 1), R2_OK);
+    while (0 == b->requests) {
+        t_poll(a);
+        t_poll(b);
+    }
+    assert_memory_equal(b->request, "y", 1);
+    assert_false(a->hello.ops->cancel(a->hello.instance, 1));
+    assert_false(b->hello.ops->cancel(b->hello.instance, b->token));
+    b->hello.ops->reply(b->hello.instance, b->token, "late", 4);
+    t_run(a, b, 1);
+    assert_int_equal(a->status[1], R2_OK);
+    t_drain(b);
+    assert_int_equal(b->requests, 1);
+    t_end_free(a);
+    t_end_free(b);
+}
+
 /** The peer accepts, but its process does not get round to answering. */
 static void test_timeout(void **state)
 {
@@ -389,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_call_too_long),
         cmocka_unit_test(test_two_at_each_other),
         cmocka_unit_test(test_late_reply),
+        cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_dials_again),
         cmocka_unit_test(test_request_expires),
