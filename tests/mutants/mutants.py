@@ -8,6 +8,7 @@ FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
 WAITS = ["test_waits"]
+REPAIRS = ["test_sim_health"]
 
 MUTANTS = [
     ("complete-messages-are-received-again", "link/rx_data.c",
@@ -51,7 +52,7 @@ MUTANTS = [
     ("no-path-waits-for-ever", "link/timer.c",
      "        link->no_path_ns = net->now_ns;\n", "        link->no_path_ns = net->now_ns * 2;\n"),
     ("lane-that-lost-its-packets-is-kept", "link/timer.c",
-     "    return lane->last_rx_ns > lane->in_flight->sent_ns + patience_ns;", "    return 0 == patience_ns;"),
+     "    return lane->last_rx_ns > lane->in_flight->sent_ns + patience_ns;", "    return 0 == patience_ns;", LINK),
     ("sequence-numbers-do-not-wrap", "base/util.h",
      "    return (int32_t) (a - b) < 0;", "    return a < b;"),
     ("message-numbers-do-not-wrap", "base/util.h",
@@ -171,6 +172,14 @@ MUTANTS = [
      "r2_heal_start(health, other, rail, true, now_ns);", FLAPS),
     ("only-paths-wait-for-the-end-of-a-quarantine", "link/news.c",
      "        if (r2_link_has_lane(lane->link)) {", "        if (NULL != lane) {", FLAPS),
+    ("only-paths-are-shut-in-quarantine", "link/hello.c",
+     "           r2_hello_has_path(lane->link);", "           (r2_hello_has_path(lane->link) || true);", LINK),
+    ("calls-from-before-a-repair-count", "link/hello.c",
+     " || r2_lane_withdraw_call(lane);", ";", REPAIRS),
+    ("news-of-a-repair-wait-for-a-call", "link/news.c",
+     "        (void) r2_lane_withdraw_call(lane);", "        ;", REPAIRS),
+    ("dead-rails-are-probed-as-seldom-as-called", "health/heal.c",
+     "#define R2_HEAL_OFTEN 4", "#define R2_HEAL_OFTEN 1", REPAIRS),
     ("rails-that-are-back-are-asked-as-shortly", "health/investigation.c",
      "(back ? R2_INVESTIGATION_LONG : 1)", "(back ? 1 : 1)", SLOW),
     ("flapping-is-not-damped", "health/heal.c",
@@ -229,7 +238,7 @@ MUTANTS = [
      "    if (true || NULL == lane || R2_LANE_DOWN != lane->state) {\n        return;"),
     ("relay-lanes-carry-beside-direct-lanes", "link/relay_way.c",
      "    return (NULL != item && R2_WIRE_RELAY == item->kind) || r2_relay_needless(link);",
-     "    return NULL != item && R2_WIRE_RELAY == item->kind && false;"),
+     "    return NULL != item && R2_WIRE_RELAY == item->kind && NULL == link;", LINK),
     ("more-relayed-packets-than-an-acknowledgement-names", "link/relay_way.c",
      "    return r2_max(bytes, (uint32_t) (lane->window_bytes / R2_RELAY_PACKETS));",
      "    return bytes;"),

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "link/relay.h"
 #include "stub_net.h"
 
 #define BYTES 8200 /* too long to be copied */
@@ -342,6 +343,67 @@ static void tails_stay_where_they_are(void **state)
     stub_net_destroy(stub);
 }
 
+/* A lone lane on which the peer talks for long and takes nothing has lost what it was given: it is opened anew. */
+static void deaf_lanes_are_opened_anew(void **state)
+{
+    static const char data[BYTES];
+    stub_net_t *stub = stub_net_create();
+    sent_t sent = {0, R2_OK};
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint64_t deaf_ns;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    deaf_ns = stub->time_ns + 40 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
+    post(stub, 0, data, &sent);
+    while (stub->time_ns < deaf_ns + R2_NS_PER_S && 0 == stub->counters.lanes_failed) {
+        stub->time_ns += 10 * R2_NS_PER_MS;
+        peer_speaks(stub, lane);
+    }
+    assert_int_equal(stub->counters.lanes_failed, 1);
+    assert_true(stub->time_ns > deaf_ns);
+    assert_int_equal(sent.done, 0); /* it goes with the lane that is next up */
+    stub_lane_up(stub, 0);
+    acknowledge(stub, lane);
+    assert_int_equal(sent.done, 1);
+    stub_net_destroy(stub);
+}
+
+/* A relay lane carries nothing while a direct lane is sound, and never what is relayed for others. */
+static void relay_lanes_stand_aside(void **state)
+{
+    const r2_tx_item_t relayed = {.kind = R2_WIRE_RELAY};
+    stub_net_t *stub = stub_net_create();
+    const r2_lane_t lane = {.link = stub->link, .rail = &stub->net.relay->rail, .window_bytes = 1};
+
+    (void) state;
+    assert_false(r2_relay_bars(stub->link, &lane, NULL));
+    assert_true(r2_relay_bars(stub->link, &lane, &relayed));
+    stub_lane_up(stub, 0);
+    assert_true(r2_relay_bars(stub->link, &lane, NULL));
+    stub->link->lanes[0].hedged = true;
+    assert_false(r2_relay_bars(stub->link, &lane, NULL));
+    stub_net_destroy(stub);
+}
+
+/* A peer that calls over a rail in quarantine is refused, unless that rail is the only path. */
+static void only_paths_are_open_in_quarantine(void **state)
+{
+    uint8_t offer[R2_HELLO_BYTES_MAX];
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *sound = &stub->link->lanes[0], *shut = &stub->link->lanes[1];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    r2_net_own_rail(&stub->net, 1, true, stub->time_ns + 10 * R2_NS_PER_S);
+    stub_hello(stub, 1, offer, stub_offer(stub, 1, 0, offer));
+    assert_int_equal(shut->state, R2_LANE_DOWN);
+    sound->hedged = true; /* in doubt */
+    stub_hello(stub, 1, offer, stub_offer(stub, 1, 0, offer));
+    assert_int_equal(shut->state, R2_LANE_WIRING);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +414,9 @@ int main(void)
         cmocka_unit_test(sweeps_look_at_workers_with_news),
         cmocka_unit_test(tails_are_sent_again_on_idle_lanes),
         cmocka_unit_test(tails_stay_where_they_are),
+        cmocka_unit_test(deaf_lanes_are_opened_anew),
+        cmocka_unit_test(relay_lanes_stand_aside),
+        cmocka_unit_test(only_paths_are_open_in_quarantine),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
