@@ -53,6 +53,7 @@ static r2_status_t forecast_exchanges(const r2_classes_t *classes, const r2_cost
         return status;
     }
     forecast->ns[R2_FORECAST_DIRECT] = r2_cost_exchange_ns(classes, &shares, params, bytes);
+    forecast->steps_ns = r2_cost_exchange_ns(classes, &shares, params, 0);
     r2_shares_fini(&shares);
     status = r2_shares_solve(&shares, classes);
     if (R2_OK == status) {

@@ -24,6 +24,7 @@ typedef enum r2_forecast_kind {
 /** R2_COST_NEVER: not over these rails without going round about. */
 typedef struct r2_forecast {
     uint64_t ns[R2_FORECAST_COUNT];
+    uint64_t steps_ns; /* of that, what steps and messages of `direct` and `weighted` take alike */
     uint64_t bound_ns; /* nothing is faster */
 } r2_forecast_t;
 

@@ -123,7 +123,10 @@ static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm
     return algorithm != &allreduce_algorithms[ALLREDUCE_RING] || input->commutative;
 }
 
-/** The one that needs least time by prediction, unless `usual` is about as good. */
+/**
+ * The one that needs least time by prediction, unless `usual` is about as good. What `direct` and `weighted` have in common
+ * is not counted, so neither latency nor pace, of which first calls know nothing, decide between them.
+ */
 static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
                                                const r2_algorithm_t *usual, bool any_order)
 {
@@ -137,9 +140,13 @@ static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
                R2_OK != r2_forecast_class(input, &forecast)) {
         return usual;
     }
-    best_ns = forecast.ns[usual == &allreduce_algorithms[ALLREDUCE_RING] ? R2_FORECAST_RING
-                                                                         : R2_FORECAST_DIRECT];
-    best_ns -= best_ns / threshold_gain_part;
+    if (usual == &allreduce_algorithms[ALLREDUCE_RING]) {
+        best_ns = forecast.ns[R2_FORECAST_RING];
+        best_ns -= best_ns / threshold_gain_part;
+    } else {
+        best_ns = forecast.ns[R2_FORECAST_DIRECT];
+        best_ns -= (best_ns - forecast.steps_ns) / threshold_gain_part;
+    }
     for (size_t i = 0; i < r2_array_count(long_candidates); i++) {
         const uint64_t ns = forecast.ns[long_candidates[i].forecast];
 

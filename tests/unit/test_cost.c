@@ -154,6 +154,42 @@ static void folding_pays_by_layout_alone(void **state)
     r2_topology_fini(&t);
 }
 
+/* `direct` and `weighted` take the same steps: what first calls do not know yet changes no choice between them. */
+static void first_calls_choose_as_later_ones(void **state)
+{
+    static const r2_cost_params_t later[] = {{.alpha_ns = 2000}, {.alpha_ns = 400000}, {.rate_ppm = R2_PPM / 100}};
+    uint32_t random = 1, weighted = 0;
+
+    (void) state;
+    for (uint32_t draw = 0; draw < 200; draw++) {
+        const uint32_t hosts = 3 + draw % 14;
+        r2_topology_t t;
+
+        assert_int_equal(r2_topology_init(&t, hosts, 4, (int32_t) hosts, 1250), R2_OK);
+        for (uint32_t failed = 0; failed <= draw % 4; failed++) {
+            random = random * 1664525u + 1013904223u;
+            r2_topology_set_capacity(&t, (random >> 8) % hosts, (random >> 20) % 3, (random >> 28) % 8);
+        }
+        for (uint32_t e = 13; e <= 26; e++) {
+            r2_plan_input_t input = {.kind = R2_COLL_ALLREDUCE, .size = (int32_t) hosts, .element_bytes = 4,
+                                     .count = (uint64_t) 1 << (e - 2), .commutative = true, .reproducible = true,
+                                     .scratch_bytes = 1 << 24, .topology = &t};
+            const char *first;
+
+            input.cost.reduce_mbytes_per_s[R2_MEM_HOST] = UINT32_MAX;
+            first = r2_plan_choose(&input);
+            weighted += 0 == strcmp(first, "weighted");
+            for (size_t i = 0; i < r2_array_count(later); i++) {
+                input.cost = later[i];
+                input.cost.reduce_mbytes_per_s[R2_MEM_HOST] = UINT32_MAX;
+                assert_string_equal(r2_plan_choose(&input), first);
+            }
+        }
+        r2_topology_fini(&t);
+    }
+    assert_true(weighted > 1000);
+}
+
 static void ranks_on_hosts(void **state)
 {
     static const uint32_t uneven[] = {0, 1, 0, 0, 2, 1};
@@ -205,6 +241,7 @@ int main(void)
                                        cmocka_unit_test(nothing_said_is_measured),
                                        cmocka_unit_test(rates_that_rails_give),
                                        cmocka_unit_test(folding_pays_by_layout_alone),
+                                       cmocka_unit_test(first_calls_choose_as_later_ones),
                                        cmocka_unit_test(ranks_on_hosts),
                                        cmocka_unit_test(doubling_crosses_hosts)};
     int fd = mkstemp(name), failed;
