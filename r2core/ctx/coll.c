@@ -268,13 +268,14 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     coll->done_arg = done_arg;
     atomic_store(&coll->status, R2_IN_PROGRESS);
     r2_ctx_enter(ctx);
+    ctx->net.now_ns = r2_now_ns(ctx->net.clock);
     status = r2_coll_refusal(comm);
     if (R2_OK == status) {
         *coll_p = coll;
         status = r2_coll_start(comm, args, coll);
         r2_agree_run(ctx);
     }
-    r2_ctx_leave(ctx);
+    r2_ctx_leave_started(ctx);
     if (R2_OK != status) {
         r2_coll_free(coll);
         return status;

@@ -120,7 +120,7 @@ r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *da
     r2_ctx_enter(p2p->ctx);
     p2p->ctx->net.now_ns = r2_now_ns(p2p->ctx->net.clock);
     status = r2_p2p_send_locked(p2p, rank, id, data, bytes, op);
-    r2_ctx_leave(p2p->ctx);
+    r2_ctx_leave_started(p2p->ctx);
     return status;
 }
 

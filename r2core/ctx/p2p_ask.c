@@ -359,7 +359,7 @@ r2_status_t r2_p2p_get(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remot
     } else {
         status = r2_ask_send(p2p, rank, &ask, NULL, 0, &wanted);
     }
-    r2_ctx_leave(p2p->ctx);
+    r2_ctx_leave_started(p2p->ctx);
     return status;
 }
 
@@ -380,7 +380,7 @@ r2_status_t r2_p2p_put(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t
     } else {
         status = r2_ask_send(p2p, rank, &ask, local, is_short ? bytes : 0, &wanted);
     }
-    r2_ctx_leave(p2p->ctx);
+    r2_ctx_leave_started(p2p->ctx);
     return status;
 }
 
@@ -407,7 +407,7 @@ r2_status_t r2_p2p_update(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t re
     } else {
         status = r2_ask_send(p2p, rank, &ask, NULL, 0, &wanted);
     }
-    r2_ctx_leave(p2p->ctx);
+    r2_ctx_leave_started(p2p->ctx);
     return status;
 }
 

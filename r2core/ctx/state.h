@@ -202,4 +202,16 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, struct r2_se
 void r2_service_destroy(struct r2_service *service);
 void r2_service_app_drove(struct r2_service *service, uint64_t now_ns);
 
+/**
+ * Gives the engine lock back after something was started at `net.now_ns`. The application may not come back for
+ * long: the service thread, which sleeps for ever while there is nothing to do, has to look after it then.
+ */
+static inline void r2_ctx_leave_started(r2_ctx_t *ctx)
+{
+    if (NULL != ctx->service) {
+        r2_service_app_drove(ctx->service, ctx->net.now_ns);
+    }
+    pthread_mutex_unlock(&ctx->lock);
+}
+
 #endif

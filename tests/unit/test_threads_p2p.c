@@ -224,9 +224,53 @@ static void app_main(thread_rank_t *rank, uint32_t thread)
     free(app.got);
 }
 
+/* The first message of rank 0, whose application then stays away: its service thread opens lanes and sends. */
+static void silent_sender(thread_rank_t *rank, uint32_t thread)
+{
+    const uint64_t until_ns = r2_now_ns(r2_clock_system()) + 20 * R2_NS_PER_S;
+    thread_job_t *job = rank->job;
+    unsigned here = 0;
+
+    for (uint32_t to = 1; 0 == rank->idx && to < RANKS; ++to) {
+        const uint8_t byte = value(0, 9, 0);
+
+        if (R2_OK != r2_p2p_reach(node_of(rank)->p2p, to) ||
+            R2_OK != r2_p2p_send(node_of(rank)->p2p, to, 9, &byte, 1, NULL)) {
+            thread_wrong(rank, thread, "first send", to);
+        }
+    }
+    if (0 != rank->idx && R2_OK != r2_p2p_reach(node_of(rank)->p2p, 0)) {
+        thread_wrong(rank, thread, "reach", 0);
+    }
+    while (here < RANKS - 1 && r2_now_ns(r2_clock_system()) < until_ns) {
+        if (0 == rank->idx) {
+            thread_nap(1000);
+        } else {
+            r2_ctx_progress(rank->ctx);
+        }
+        here = 0;
+        for (uint32_t to = 1; to < RANKS; ++to) {
+            here += atomic_load(&node_of(&job->ranks[to])->received);
+        }
+    }
+    if (RANKS - 1 != here) {
+        thread_wrong(rank, thread, "message of one who is away", here);
+    }
+}
+
+static void sender_stays_away(void **state)
+{
+    static const thread_use_t use = {.threads = 1, .up = up, .app = silent_sender, .down = down};
+
+    (void) state;
+    thread_job_run(&use, (thread_plan_t){.rounds = 1});
+}
+
 int main(void)
 {
     static const thread_use_t use = {.threads = THREADS, .up = up, .app = app_main, .down = down};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(sender_stays_away)};
+    const int failed = thread_job_main(&use, 80);
 
-    return thread_job_main(&use, 80);
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

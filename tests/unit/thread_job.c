@@ -173,7 +173,7 @@ static void run_apps(thread_job_t *job)
     }
 }
 
-static void run_job(const thread_use_t *use, thread_plan_t plan)
+void thread_job_run(const thread_use_t *use, thread_plan_t plan)
 {
     static const uint8_t key[R2_JOB_KEY_BYTES] = "threads";
     thread_job_t *job = calloc(1, sizeof(*job));
@@ -209,7 +209,7 @@ static void test_job(void **state)
 {
     const thread_test_t *test = *state;
 
-    run_job(test->use, test->plan);
+    thread_job_run(test->use, test->plan);
 }
 
 int thread_job_main(const thread_use_t *use, unsigned rounds)

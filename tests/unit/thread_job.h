@@ -55,9 +55,10 @@ typedef struct thread_job {
 void thread_nap(unsigned us);
 /** Counts something wrong, and says the first one. */
 void thread_wrong(thread_rank_t *rank, uint32_t thread, const char *what, size_t at);
+/** Runs a job; fails the test if something was wrong, or the service threads had no part in it. */
+void thread_job_run(const thread_use_t *use, thread_plan_t plan);
 /**
- * Runs four jobs as tests: over rails, on one host, with NICs that go down, with another driver. A test fails if
- * something was wrong, or the service threads had no part in it.
+ * Runs four jobs as tests: over rails, on one host, with NICs that go down, with another driver.
  * @param rounds  of each application thread.
  * @return        exit status.
  */
