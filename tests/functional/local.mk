@@ -4,6 +4,7 @@
 EXTRA_DIST += \
     tests/functional/algorithms \
     tests/functional/bench_faults \
+    tests/functional/dynamic_processes \
     tests/functional/enabling \
     tests/functional/cancelled \
     tests/functional/error_classes \
@@ -69,6 +70,11 @@ tests_functional_threads_SOURCES = tests/functional/pattern.h tests/functional/t
 tests_functional_threads_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_threads_LDADD = $(OMPI_LIBS) -lpthread
 
+check_PROGRAMS += tests/functional/dynamic
+tests_functional_dynamic_SOURCES = tests/functional/dynamic.c
+tests_functional_dynamic_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_dynamic_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/bottom
 tests_functional_bottom_SOURCES = tests/functional/bottom.c tests/functional/pattern.h
 tests_functional_bottom_CPPFLAGS = $(OMPI_CPPFLAGS)
@@ -121,4 +127,8 @@ tests_functional_large_LDADD = $(OMPI_LIBS)
 # Counts of 2^31 - 1 and messages of more than 4 GiB: two ranks, 9 GiB of memory, minutes.
 check-large: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/functional/run-mpi -n 2 --mca coll r2 tests/functional/large
-.PHONY: check-large
+
+# Programs that spawn, connect and join: not in ./check (docs/tests.md).
+check-dynamic: check-programs
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/functional/dynamic_processes all
+.PHONY: check-large check-dynamic

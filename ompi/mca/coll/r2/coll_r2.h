@@ -61,14 +61,6 @@ int mca_coll_r2_params_register(void);
 /** Registers r2core's counters as MPI_T performance variables. @return OMPI_SUCCESS or an error. */
 int mca_coll_r2_pvars_register(void);
 
-/**
- * Makes `--mca coll r2` mean "r2 above Open MPI's own components".
- *
- * Does nothing unless coll was selected by a list that names r2. To be called while r2 registers
- * its parameters. @return OMPI_SUCCESS or an error of Open MPI's.
- */
-int mca_coll_r2_widen_selection(const char *fallback);
-
 /** @return the module for a communicator, NULL with priority 0 where r2 does not take part. */
 mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm, int *priority_p);
 

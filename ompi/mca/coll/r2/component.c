@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ompi/runtime/mpiruntime.h"
+#include "opal/mca/common/r2/widen.h"
 #include "opal/runtime/opal_progress.h"
 
 static int r2_component_register(void);
@@ -76,7 +77,7 @@ static int r2_component_register(void)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    return mca_coll_r2_widen_selection(mca_coll_r2_component.fallback);
+    return mca_common_r2_widen(&ompi_coll_base_framework, mca_coll_r2_component.fallback);
 }
 
 /* r2core's lines already carry host and rank; opal_output adds time stamps and redirection. */

@@ -39,6 +39,7 @@ typedef struct mca_btl_r2_frag {
 typedef struct mca_btl_r2_component {
     mca_btl_base_component_t super;
     r2_params_t params;
+    char *fallback;   /* owned by the MCA variable: transports to select beside r2 */
     r2_ctx_t *ctx;    /* refcounted; NULL: r2 cannot run here */
     r2_p2p_t *p2p;    /* owned */
     mca_btl_base_module_error_cb_fn_t error;

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/r2/widen.h"
+
 static int r2_btl_register(void);
 static int r2_btl_open(void);
 static int r2_btl_close(void);
@@ -70,6 +72,22 @@ static void r2_btl_limit(mca_btl_base_module_t *module)
     module->btl_rndv_eager_limit = r2_btl_most(module->btl_rndv_eager_limit, module->btl_max_send_size);
 }
 
+/* Spawned processes are another job, with a key of its own: r2 leaves them to a transport of Open MPI's. */
+static int r2_btl_fallback_register(void)
+{
+    int rc;
+
+    mca_btl_r2_component.fallback = (char *) (uintptr_t) "tcp";
+    rc = mca_base_component_var_register(
+        &mca_btl_r2_component.super.btl_version, "fallback",
+        "Comma separated components that are selected too when btl is selected by a list that names r2, as in "
+        "\"--mca btl r2,self\": they reach the processes that r2 does not, which are those of other jobs "
+        "(MPI_Comm_spawn, MPI_Comm_connect). Those that are not installed are left out. Empty: none.",
+        MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
+        &mca_btl_r2_component.fallback);
+    return 0 > rc ? rc : mca_common_r2_widen(&opal_btl_base_framework, mca_btl_r2_component.fallback);
+}
+
 /*
  * Limits: eager messages fit one chunk that the link copies, so they are complete at once; no message
  * is longer than what may go without credit. Long contiguous messages are read by their receiver.
@@ -103,7 +121,7 @@ static int r2_btl_register(void)
     module->btl_latency = 20;
     rc = mca_btl_base_param_register(&mca_btl_r2_component.super.btl_version, module);
     r2_btl_limit(module);
-    return rc;
+    return OPAL_SUCCESS == rc ? r2_btl_fallback_register() : rc;
 }
 
 static int r2_btl_open(void)

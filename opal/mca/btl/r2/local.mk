@@ -11,9 +11,11 @@ mca_btl_r2_la_SOURCES = \
     opal/mca/btl/r2/module.c \
     opal/mca/btl/r2/osc.c \
     opal/mca/btl/r2/params.c \
-    opal/mca/btl/r2/rdma.c
+    opal/mca/btl/r2/rdma.c \
+    opal/mca/common/r2/widen.c \
+    opal/mca/common/r2/widen.h
 mca_btl_r2_la_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/r2core/include -I$(top_srcdir)/r2core \
-    -I$(top_builddir) -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
+    -I$(top_srcdir) -I$(top_builddir) -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
 mca_btl_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
 mca_btl_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
     -Wl,-rpath,$(libdir) -Wl,--enable-new-dtags

@@ -2,18 +2,30 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Lets the plain command `mpirun --mca coll r2` select Open MPI's own components beside r2.
+ * Lets the plain commands `mpirun --mca coll r2` and `--mca btl r2,self` select components of Open MPI beside r2.
  *
- * Open MPI demands that the selected components together fill every collective of a communicator,
- * so r2 alone would end MPI_Init with "no collective components". The components to add have to be
- * on the framework's list before it opens them. The last moment to put them there is the
- * registration of r2's parameters: Open MPI is walking the list then and takes what we append
- * behind.
+ * Open MPI demands that the selected collective components together fill every collective of a communicator, so
+ * r2 alone would end MPI_Init with "no collective components"; and that the selected transports reach every
+ * process, spawned ones too. The components to add have to be on the framework's list before it opens them. The
+ * last moment to put them there is the registration of r2's parameters: Open MPI is walking the list then and
+ * takes what we append behind.
  */
-#include "coll_r2.h"
+#include "widen.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "opal/constants.h"
+#include "opal/mca/base/mca_base_component_repository.h"
+#include "opal/mca/base/mca_base_var.h"
+#include "opal/util/argv.h"
+
+/* Open MPI's list macros cast volatile away; unlike gcc, clang warns in the macros of system
+ * headers. */
+#ifdef __clang__
+#    pragma clang diagnostic ignored "-Wcast-qual"
+#endif
 
 static bool r2_list_has(char *const *names, const char *name)
 {
@@ -69,7 +81,7 @@ static int r2_components_append(mca_base_framework_t *framework, char **names)
     int rc;
 
     if (NULL == joined) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return OPAL_ERR_OUT_OF_RESOURCE;
     }
     framework->framework_selection = joined;
     rc = mca_base_component_find(NULL, framework, false, true);
@@ -121,14 +133,15 @@ static void r2_components_register(mca_base_framework_t *framework, char *const 
 }
 
 /* What opens and selects components later reads the variable, not the list: all are named there. */
-static int r2_selection_set(char **names)
+static int r2_selection_set(const mca_base_framework_t *framework, char **names)
 {
-    int var_idx = mca_base_var_find("ompi", "coll", NULL, NULL);
+    int var_idx =
+        mca_base_var_find(framework->framework_project, framework->framework_name, NULL, NULL);
     char *joined = opal_argv_join(names, ',');
     int rc;
 
     if (NULL == joined) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return OPAL_ERR_OUT_OF_RESOURCE;
     }
     rc = mca_base_var_set_value(var_idx, joined, strlen(joined) + 1, MCA_BASE_VAR_SOURCE_OVERRIDE,
                                 NULL);
@@ -157,17 +170,16 @@ static void r2_fallback_split(mca_base_framework_t *framework, const char *fallb
     opal_argv_free(wanted);
 }
 
-int mca_coll_r2_widen_selection(const char *fallback)
+int mca_common_r2_widen(mca_base_framework_t *framework, const char *fallback)
 {
-    mca_base_framework_t *framework = &ompi_coll_base_framework;
     const char *selection = framework->framework_selection;
     char **selected;
     char **load = NULL;
-    int rc = OMPI_SUCCESS;
+    int rc = OPAL_SUCCESS;
 
     /* No selection, or a list of what to leave out: Open MPI loads the others by itself. */
     if (NULL == selection || '\0' == selection[0] || '^' == selection[0] || NULL == fallback) {
-        return OMPI_SUCCESS;
+        return OPAL_SUCCESS;
     }
     selected = opal_argv_split(selection, ',');
     /* ompi_info loads r2 whatever is selected. */
@@ -177,14 +189,14 @@ int mca_coll_r2_widen_selection(const char *fallback)
     r2_fallback_split(framework, fallback, &selected, &load);
     if (NULL != load) {
         rc = r2_components_append(framework, load);
-        if (OMPI_SUCCESS != rc) {
+        if (OPAL_SUCCESS != rc) {
             goto out;
         }
         if (r2_was_last(framework, load)) {
             r2_components_register(framework, load);
         }
     }
-    rc = r2_selection_set(selected);
+    rc = r2_selection_set(framework, selected);
 out:
     opal_argv_free(load);
     opal_argv_free(selected);

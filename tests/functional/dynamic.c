@@ -1,0 +1,333 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Dynamic processes: MPI_Comm_spawn, MPI_Comm_accept and MPI_Comm_connect (within a job and between two), MPI_Comm_join.
+ * Everything that is exchanged is checked on both sides.
+ *
+ * Usage: dynamic [CASE...]. Spawned processes are started with the words that tell them what they are.
+ */
+#include <arpa/inet.h>
+#include <mpi.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define CHILDREN 3
+#define LONG_INTS (1 << 20) /* longer than any eager message */
+
+static int rank, size;
+static char *program;
+static unsigned wrong;
+
+static void expect(bool good, const char *what)
+{
+    if (!good) {
+        fprintf(stderr, "# rank %d: %s is wrong\n", rank, what);
+        ++wrong;
+    }
+}
+
+static int value(int who, int i)
+{
+    return who * 1000003 + i * 31;
+}
+
+/* Each sends to each of the other group, short and long at once. */
+static void talk(MPI_Comm inter, int mine, int count)
+{
+    int *out = malloc(sizeof(int) * LONG_INTS), *in = malloc(sizeof(int) * LONG_INTS);
+    int there;
+
+    MPI_Comm_remote_size(inter, &there);
+    for (int i = 0; i < LONG_INTS; ++i) {
+        out[i] = value(mine, i);
+    }
+    for (int peer = 0; peer < there; ++peer) {
+        MPI_Request requests[2];
+        bool same = true;
+        int who = -1;
+
+        memset(in, 0, sizeof(int) * LONG_INTS);
+        MPI_Irecv(in, count, MPI_INT, peer, 1, inter, &requests[0]);
+        MPI_Isend(out, count, MPI_INT, peer, 1, inter, &requests[1]);
+        MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+        MPI_Sendrecv(&mine, 1, MPI_INT, peer, 2, &who, 1, MPI_INT, peer, 2, inter, MPI_STATUS_IGNORE);
+        for (int i = 0; i < count; ++i) {
+            same = same && in[i] == value(who, i);
+        }
+        expect(same, "a message of the other group");
+    }
+    free(out);
+    free(in);
+}
+
+/* Collectives of the communicator, checked by sums that each rank can know. */
+static void reduce(MPI_Comm comm, int count, const char *what)
+{
+    int *in = malloc(sizeof(int) * (size_t) count), *out = malloc(sizeof(int) * (size_t) count);
+    int me, all, sum = 0;
+    bool same = true;
+
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &all);
+    for (int i = 0; i < count; ++i) {
+        in[i] = me + i;
+    }
+    MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, comm);
+    for (int r = 0; r < all; ++r) {
+        sum += r;
+    }
+    for (int i = 0; i < count; ++i) {
+        same = same && out[i] == sum + all * i;
+    }
+    expect(same, what);
+    MPI_Barrier(comm);
+    free(in);
+    free(out);
+}
+
+/* What two groups do that have just met. `first`: this group's ranks come first in the merged one. */
+static void meet(MPI_Comm inter, bool first)
+{
+    int here, there, sum = 0;
+    MPI_Comm merged, dup;
+
+    talk(inter, rank + (first ? 0 : 1000), 1);
+    talk(inter, rank + (first ? 0 : 1000), 5000);
+    talk(inter, rank + (first ? 0 : 1000), LONG_INTS);
+    MPI_Comm_size(inter, &here);
+    MPI_Comm_remote_size(inter, &there);
+    MPI_Allreduce(&here, &sum, 1, MPI_INT, MPI_SUM, inter); /* of the other group's values */
+    expect(sum == there * there, "the sum of the other group");
+    MPI_Intercomm_merge(inter, !first, &merged);
+    reduce(merged, 1, "a short sum of both groups");
+    reduce(merged, 100000, "a long sum of both groups");
+    MPI_Comm_dup(merged, &dup);
+    reduce(dup, 10, "a sum of both groups again");
+    MPI_Comm_free(&dup);
+    MPI_Comm_free(&merged);
+    reduce(MPI_COMM_WORLD, 1000, "a sum of this job");
+}
+
+static void run_spawn(void)
+{
+    char word[] = "--child", *words[] = {word, NULL};
+    MPI_Comm inter;
+    int codes[CHILDREN];
+
+    for (int round = 0; round < 2; ++round) {
+        MPI_Comm_spawn(program, words, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes);
+        meet(inter, true);
+        MPI_Comm_disconnect(&inter);
+    }
+}
+
+/* One rank spawns for itself. */
+static void run_self(void)
+{
+    char word[] = "--only", *words[] = {word, NULL};
+    MPI_Comm inter;
+    int one = 1, two = 0;
+
+    if (size - 1 == rank) {
+        MPI_Comm_spawn(program, words, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter, MPI_ERRCODES_IGNORE);
+        MPI_Sendrecv(&one, 1, MPI_INT, 0, 7, &two, 1, MPI_INT, 0, 7, inter, MPI_STATUS_IGNORE);
+        expect(2 == two, "the answer of one child");
+        MPI_Comm_disconnect(&inter);
+    }
+    reduce(MPI_COMM_WORLD, 1000, "a sum beside a child");
+}
+
+/* Halves of this job meet through a port. */
+static void run_connect(void)
+{
+    const int half = rank % 2;
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm mine, inter;
+
+    MPI_Comm_split(MPI_COMM_WORLD, half, rank, &mine);
+    if (0 == rank) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+    }
+    MPI_Bcast(port, sizeof(port), MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (0 == half) {
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, mine, &inter);
+    } else {
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, mine, &inter);
+    }
+    meet(inter, 0 == half);
+    MPI_Comm_disconnect(&inter);
+    if (0 == rank) {
+        MPI_Close_port(port);
+    }
+    MPI_Comm_free(&mine);
+}
+
+/* Two spawned jobs meet each other, by the port that their parents carry. */
+static void run_siblings(void)
+{
+    char accepts[] = "--accept", connects[] = "--connect", *first[] = {accepts, NULL}, *second[] = {connects, NULL};
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm one, two;
+    int done = 0;
+
+    MPI_Comm_spawn(program, first, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &one, MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(program, second, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &two, MPI_ERRCODES_IGNORE);
+    if (0 == rank) {
+        MPI_Recv(port, sizeof(port), MPI_CHAR, 0, 3, one, MPI_STATUS_IGNORE);
+        MPI_Send(port, sizeof(port), MPI_CHAR, 0, 3, two);
+        MPI_Recv(&done, 1, MPI_INT, 0, 4, one, MPI_STATUS_IGNORE);
+        expect(1 == done, "what the children say");
+    }
+    reduce(MPI_COMM_WORLD, 1000, "a sum beside two jobs");
+    MPI_Comm_disconnect(&one);
+    MPI_Comm_disconnect(&two);
+}
+
+/* A socket of this host between two ranks. */
+static int connected_socket(void)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t bytes = sizeof(address);
+    int listener, fd = -1;
+
+    if (0 != rank) {
+        MPI_Recv(&address.sin_port, 2, MPI_BYTE, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        fd = socket(AF_INET, SOCK_STREAM, 0);
+        return 0 == connect(fd, (struct sockaddr *) &address, sizeof(address)) ? fd : -1;
+    }
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (0 == bind(listener, (struct sockaddr *) &address, sizeof(address)) && 0 == listen(listener, 1) &&
+        0 == getsockname(listener, (struct sockaddr *) &address, &bytes)) {
+        MPI_Send(&address.sin_port, 2, MPI_BYTE, 1, 5, MPI_COMM_WORLD);
+        fd = accept(listener, NULL, NULL);
+    }
+    close(listener);
+    return fd;
+}
+
+static void run_join(void)
+{
+    MPI_Comm inter;
+
+    if (rank < 2 && size > 1) {
+        int fd = connected_socket();
+
+        expect(fd >= 0, "a socket");
+        MPI_Comm_join(fd, &inter);
+        talk(inter, rank, LONG_INTS);
+        MPI_Comm_disconnect(&inter);
+        close(fd);
+    }
+    reduce(MPI_COMM_WORLD, 1000, "a sum after a join");
+}
+
+static void be_only_child(MPI_Comm parent)
+{
+    int one = 0, two = 2;
+
+    MPI_Sendrecv(&two, 1, MPI_INT, 0, 7, &one, 1, MPI_INT, 0, 7, parent, MPI_STATUS_IGNORE);
+    expect(1 == one, "the question of one parent");
+}
+
+/* Meets the other job, and has rank 0 of the parents know. */
+static void be_sibling(MPI_Comm parent, bool accepts)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    MPI_Comm inter;
+    int done;
+
+    if (accepts && 0 == rank) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        MPI_Send(port, sizeof(port), MPI_CHAR, 0, 3, parent);
+    }
+    if (!accepts && 0 == rank) {
+        MPI_Recv(port, sizeof(port), MPI_CHAR, 0, 3, parent, MPI_STATUS_IGNORE);
+    }
+    if (accepts) {
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    } else {
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    }
+    meet(inter, accepts);
+    MPI_Comm_disconnect(&inter);
+    done = 0 == wrong;
+    if (accepts && 0 == rank) {
+        MPI_Close_port(port);
+        MPI_Send(&done, 1, MPI_INT, 0, 4, parent);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} cases[] = {{"spawn", run_spawn},
+             {"self", run_self},
+             {"connect", run_connect},
+             {"siblings", run_siblings},
+             {"join", run_join}};
+
+static bool wanted(const char *name, int argc, char **argv)
+{
+    bool found = argc < 2;
+
+    for (int i = 1; i < argc; ++i) {
+        found = found || 0 == strcmp(name, argv[i]);
+    }
+    return found;
+}
+
+static unsigned run_cases(int argc, char **argv)
+{
+    unsigned failures = 0, runs = 0;
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        if (!wanted(cases[i].name, argc, argv)) {
+            continue;
+        }
+        wrong = 0;
+        cases[i].run();
+        MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
+        failures += wrong;
+        ++runs;
+        if (0 == rank) {
+            printf("%s %u - %s\n", 0 == wrong ? "ok" : "not ok", runs, cases[i].name);
+            fflush(stdout);
+        }
+    }
+    return runs > 0 ? failures : 1;
+}
+
+int main(int argc, char **argv)
+{
+    MPI_Comm parent;
+    unsigned failures;
+
+    program = argv[0];
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_get_parent(&parent);
+    if (MPI_COMM_NULL == parent) {
+        failures = run_cases(argc, argv);
+        MPI_Finalize();
+        return 0 == failures ? 0 : 1;
+    }
+    if (wanted("--child", argc, argv)) {
+        meet(parent, false);
+    } else if (wanted("--only", argc, argv)) {
+        be_only_child(parent);
+    } else {
+        be_sibling(parent, wanted("--accept", argc, argv));
+    }
+    MPI_Comm_disconnect(&parent);
+    if (0 != wrong) {
+        MPI_Abort(MPI_COMM_WORLD, 1); /* the parents' mpirun tells */
+    }
+    MPI_Finalize();
+    return 0;
+}
