@@ -19,6 +19,7 @@
 #include "topology.h"
 
 #define SIM_DRAWS_MAX 1000000u
+#define SIM_RANKS_MAX 4096u /* memory goes with the square */
 
 static const char sim_usage[] =
     "usage: r2_sim [OPTION...]\n"
@@ -29,9 +30,9 @@ static const char sim_usage[] =
     "\n"
     "  --hosts N             hosts, 2 to 4096 (default 64)\n"
     "  --rails N             rails of every host, 1 to 64 (default 8)\n"
-    "  --ranks N             ranks in blocks on hosts, as equal as can be (default one on each); more only "
-    "with\n"
-    "                        --schedule\n"
+    "  --ranks N             ranks in blocks on hosts, as equal as can be, up to 4096 (default one on "
+    "each); more\n"
+    "                        only with --schedule\n"
     "  --rate RATE           one direction of one rail: 50G (bytes/s) or 400gbit (default "
     "400gbit)\n"
     "  --network NAME        aligned (rail r reaches rail r only) or flat (default aligned)\n"
@@ -99,7 +100,7 @@ static bool read_rails(sim_options_t *options, const char *value)
 
 static bool read_ranks(sim_options_t *options, const char *value)
 {
-    return read_number(value, 2, TOPO_RANKS_MAX, &options->ranks);
+    return read_number(value, 2, SIM_RANKS_MAX, &options->ranks);
 }
 
 static bool read_rate(sim_options_t *options, const char *value)
@@ -299,6 +300,20 @@ static bool sim_parse(int argc, char **argv, sim_options_t *options)
     return true;
 }
 
+/** @return why a topology is not simulated, NULL: it is. */
+static const char *sim_refusal(const sim_options_t *options, const topo_t *topo)
+{
+    if (topo->host_count < 2) {
+        return "there are less than 2 hosts";
+    }
+    if (NULL == options->schedule) {
+        return topo_is_rank_per_host(topo)
+                   ? NULL
+                   : "several ranks on a host, or ranks in another order, only with --schedule";
+    }
+    return topo->rank_count > SIM_RANKS_MAX ? "too many ranks to be simulated" : NULL;
+}
+
 /** From a file, or from options. @return false after saying on stderr what is wrong. */
 static bool sim_topology(const sim_options_t *options, topo_t *topo_p)
 {
@@ -318,9 +333,8 @@ static bool sim_topology(const sim_options_t *options, topo_t *topo_p)
         topo_p->flat = options->flat;
         topo_p->latency_s = options->latency_s;
     }
-    if (R2_OK == status && NULL == options->schedule && !topo_is_rank_per_host(topo_p)) {
-        snprintf(error, sizeof(error),
-                 "several ranks on a host, or ranks in another order, only with --schedule");
+    if (R2_OK == status && NULL != sim_refusal(options, topo_p)) {
+        snprintf(error, sizeof(error), "%s", sim_refusal(options, topo_p));
         topo_fini(topo_p);
         status = R2_ERR_PARAM;
     }
@@ -370,11 +384,8 @@ static int sim_run(const sim_options_t *options, topo_t *topo)
     }
     status = draws_run(&ask, &result);
     if (R2_ERR_PARAM == status) {
-        fprintf(
-            stderr,
-            "r2_sim: %u dead NICs more would leave a host without any, or there are less than 2 "
-            "hosts\n",
-            (unsigned) ask.failures_last);
+        fprintf(stderr, "r2_sim: %u dead NICs more would leave a host without any\n",
+                (unsigned) ask.failures_last);
         return 2;
     }
     if (R2_OK != status) {
