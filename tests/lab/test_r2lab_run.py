@@ -20,7 +20,7 @@ WORK = tempfile.mkdtemp(prefix="r2lab-test-")
 APP = WORK + "/allreduce"
 SLEEPER = ("sh", "-c", "trap '' TERM; echo here; while :; do sleep 1; done")
 
-SITTER = ("sh", "-c", "echo here; sleep 60")
+SITTER = ("sh", "-c", "echo here; sleep 600")    # longer than any test takes
 
 
 def run(*words, **options):
