@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Random collectives of all kinds, many under way at once, on several communicators, with exact checks.
+ * Random collectives of all kinds, many under way at once, on several communicators, persistent ones started again
+ * and again, with exact checks.
  *
  * mixed [--seed N] [--rounds N] [--seconds S]: rounds, or rounds until S seconds are over. Prints TAP.
  */
@@ -14,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COMMS = 5, FLIGHT = 6, WATCHDOG_S = 100 };
+enum { COMMS = 5, FLIGHT = 6, STARTS = 3, WATCHDOG_S = 100 };
 
 /** The same numbers on all ranks. */
 static uint32_t draw(uint64_t *state)
@@ -88,21 +89,47 @@ static void call_draw(mix_call_t *call, const mix_comm_t *comms, bool blocking, 
 static unsigned flight_land(uint64_t *own)
 {
     unsigned failures = 0;
-    int left = flight_count;
+    int order[FLIGHT], left = flight_count;
 
+    for (int i = 0; i < left; ++i) {
+        order[i] = i;
+    }
     while (left > 0) {
-        int at = (int) (draw(own) % (uint32_t) left);
-        mix_call_t call = flight[at];
+        const int at = (int) (draw(own) % (uint32_t) left);
+        mix_call_t *call = &flight[order[at]];
 
-        MPI_Wait(&call.request, MPI_STATUS_IGNORE);
-        if (MPI_REQUEST_NULL != call.request) {
-            MPI_Request_free(&call.request);
-        }
-        flight[at] = flight[--left];
-        flight_count = left;
-        failures += mix_call_check(&call);
+        MPI_Wait(&call->request, MPI_STATUS_IGNORE);
+        failures += mix_call_check(call);
+        order[at] = order[--left];
     }
     return failures;
+}
+
+/** Ends all calls, or all but the persistent ones, which keep their order. */
+static void flight_end(bool persistent_too)
+{
+    int kept = 0;
+
+    for (int i = 0; i < flight_count; ++i) {
+        if (persistent_too || MIX_PERSISTENT != flight[i].mode) {
+            mix_call_end(&flight[i]);
+        } else {
+            flight[kept++] = flight[i];
+        }
+    }
+    flight_count = kept;
+}
+
+/** Starts the persistent calls again, with other data. */
+static void flight_restart(void)
+{
+    MPI_Request requests[FLIGHT];
+
+    for (int i = 0; i < flight_count; ++i) {
+        mix_call_refill(&flight[i]);
+        requests[i] = flight[i].request;
+    }
+    MPI_Startall(flight_count, requests);
 }
 
 static unsigned round_run(const mix_comm_t *comms, uint64_t *state, uint64_t *own)
@@ -116,9 +143,18 @@ static unsigned round_run(const mix_comm_t *comms, uint64_t *state, uint64_t *ow
         call_draw(&flight[flight_count], comms, blocking, state);
         ++flight_count;
         mix_call_start(&flight[flight_count - 1]);
-        failures += blocking ? flight_land(own) : 0;
+        if (blocking) {
+            failures += flight_land(own);
+            flight_end(true);
+        }
     }
     failures += flight_land(own);
+    flight_end(false);
+    for (int i = 1; i < STARTS && 0 < flight_count; ++i) {
+        flight_restart();
+        failures += flight_land(own);
+    }
+    flight_end(true);
     alarm(0);
     return failures;
 }

@@ -78,6 +78,7 @@ typedef struct mix_call {
     int root;
     bool in_place, user_op;
     uint32_t salt;
+    uint32_t starts;      /* before this one */
     mix_side_t send, recv;
     MPI_Datatype types[2][MIX_MAX_RANKS];
     MPI_Request request;
@@ -89,7 +90,7 @@ void mix_types_free(void);
 MPI_Datatype mix_type(mix_class_t class);
 /** Units of one element. */
 int mix_class_units(mix_class_t class);
-/** Makes a buffer of blocks of so many units, with gaps between them where `apart`. */
+/** Makes a buffer of blocks of so many units, with gaps between them where `apart`. One that is there stays in place. */
 void mix_side_init(mix_side_t *side, mix_class_t class, int block_count, const int *units, bool apart);
 void mix_side_fini(mix_side_t *side);
 /** Sets a unit before the call, and what must be there after it. */
@@ -106,7 +107,11 @@ void mix_compose(const int *left, int *right);
 /* mixed_call.c */
 /** Starts a call (blocking: makes it). */
 void mix_call_start(mix_call_t *call);
+/** Other data in the same buffers, before a persistent call is started again. */
+void mix_call_refill(mix_call_t *call);
 /** After the request is complete. @return 0, or 1 after having said what is wrong. */
-unsigned mix_call_check(mix_call_t *call);
+unsigned mix_call_check(const mix_call_t *call);
+/** Frees the request and the buffers. */
+void mix_call_end(mix_call_t *call);
 
 #endif

@@ -30,7 +30,7 @@
 /** Unit `unit` of what a rank has for another (or for all: to 0). */
 static int value_of(const mix_call_t *call, int from, int to, int unit)
 {
-    uint32_t h = call->salt ^ ((uint32_t) from * 2654435761u) ^ ((uint32_t) to * 40503u) ^
+    uint32_t h = call->salt ^ (call->starts * 3266489917u) ^ ((uint32_t) from * 2654435761u) ^ ((uint32_t) to * 40503u) ^
                  ((uint32_t) unit * 2246822519u);
 
     h ^= h >> 15;
@@ -394,7 +394,13 @@ void mix_call_start(mix_call_t *call)
     }
 }
 
-unsigned mix_call_check(mix_call_t *call)
+void mix_call_refill(mix_call_t *call)
+{
+    ++call->starts;
+    open_sides(call);
+}
+
+unsigned mix_call_check(const mix_call_t *call)
 {
     const bool sent = mix_side_right(&call->send);
     /* exscan leaves rank 0's result undefined */
@@ -404,12 +410,19 @@ unsigned mix_call_check(mix_call_t *call)
     if (!sent || !taken) {
         fprintf(stderr,
                 "# kind %d mode %d rank %d of %d, %d units, root %d, in place %d, user op %d, "
-                "salt %u: wrong %s\n",
+                "salt %u, start %u: wrong %s\n",
                 (int) call->kind, (int) call->mode, call->on->rank, call->on->size, call->units,
-                call->root, (int) call->in_place, (int) call->user_op, call->salt,
+                call->root, (int) call->in_place, (int) call->user_op, call->salt, call->starts,
                 sent ? "result" : "send buffer");
+    }
+    return sent && taken ? 0 : 1;
+}
+
+void mix_call_end(mix_call_t *call)
+{
+    if (MPI_REQUEST_NULL != call->request) {
+        MPI_Request_free(&call->request);
     }
     mix_side_fini(&call->send);
     mix_side_fini(&call->recv);
-    return sent && taken ? 0 : 1;
 }

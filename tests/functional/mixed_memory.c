@@ -92,6 +92,7 @@ int mix_class_units(mix_class_t class)
 void mix_side_init(mix_side_t *side, mix_class_t class, int block_count, const int *units, bool apart)
 {
     const int extent = shapes[class].extent;
+    int *memory = side->memory, *expected = side->expected;
     int end = 0;
 
     memset(side, 0, sizeof(*side));
@@ -105,8 +106,8 @@ void mix_side_init(mix_side_t *side, mix_class_t class, int block_count, const i
     }
     side->ints = (size_t) (end + 1) * (size_t) abs(extent) + 2 * MARGIN;
     side->origin = extent > 0 ? MARGIN : side->ints - MARGIN;
-    side->memory = malloc(side->ints * sizeof(int));
-    side->expected = malloc(side->ints * sizeof(int));
+    side->memory = NULL == memory ? malloc(side->ints * sizeof(int)) : memory;
+    side->expected = NULL == expected ? malloc(side->ints * sizeof(int)) : expected;
     if (NULL == side->memory || NULL == side->expected) {
         fprintf(stderr, "out of memory\n");
         MPI_Abort(MPI_COMM_WORLD, 1);

@@ -15,6 +15,7 @@
 
 #define ROUNDS 20
 #define AWAY_MS 400
+#define SHORT_COUNT 1000
 #define LONG_COUNT (12 << 20)
 
 static int me, number;
@@ -111,6 +112,86 @@ static int persistent_twice(MPI_Comm comm)
     return errors;
 }
 
+/* Adds pairs of an int and two that are not to be touched; does not commute: the left one counts twice. */
+static void add_left_twice(void *in, void *inout, int *count, MPI_Datatype *type)
+{
+    (void) type;
+    for (int i = 0; i < 3 * *count; i += 3) {
+        ((int *) inout)[i] += 2 * ((int *) in)[i];
+    }
+}
+
+/* An inactive request is complete, and empty. */
+static int wrong_inactive(MPI_Request *requests, int count)
+{
+    int errors = 0, at = 0, done = 0;
+    MPI_Status status;
+
+    for (int i = 0; i < count; i++) {
+        errors += MPI_SUCCESS != MPI_Test(&requests[i], &done, &status) || !done || wrong_status(&status) ||
+                  MPI_REQUEST_NULL == requests[i];
+    }
+    return errors + (MPI_SUCCESS != MPI_Waitany(count, requests, &at, &status) || MPI_UNDEFINED != at);
+}
+
+/* Starts two of three, with new data, and checks the results. */
+static int persistent_start(MPI_Request *requests, int *in, int *out, int start, int size)
+{
+    int errors = 0, all;
+
+    for (int i = 0; i < 3 * SHORT_COUNT; i++) {
+        in[i] = 0 == i % 3 ? me + start + i : -1;
+        out[i] = -2;
+    }
+    out[3 * SHORT_COUNT] = 0 == me ? start : -2;
+    errors += MPI_SUCCESS != MPI_Startall(2, requests) || MPI_SUCCESS != MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < 3 * SHORT_COUNT; i++) {
+        all = size - 1 + start + i;
+        for (int r = size - 2; r >= 0 && 0 == i % 3; r--) {
+            all += 2 * (r + start + i);
+        }
+        errors += out[i] != (0 == i % 3 ? all : -2);
+    }
+    return errors + (start != out[3 * SHORT_COUNT]);
+}
+
+/* Made, started often, or never, and freed; what they were made of is freed before, the communicator in between. */
+static int persistent_life(void)
+{
+    int in[3 * SHORT_COUNT], out[3 * SHORT_COUNT + 1], errors = 0, size;
+    MPI_Request requests[3];
+    MPI_Datatype single, holes;
+    MPI_Comm comm;
+    MPI_Op op;
+
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (int i = 0; i < ROUNDS; i++) {
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Type_dup(MPI_INT, &single);
+        MPI_Type_create_resized(MPI_INT, 0, 3 * sizeof(int), &holes);
+        MPI_Type_commit(&holes);
+        MPI_Op_create(add_left_twice, 0, &op);
+        JOB_INIT(Allreduce)(in, out, SHORT_COUNT, holes, op, comm, MPI_INFO_NULL, &requests[0]);
+        JOB_INIT(Bcast)(out + 3 * SHORT_COUNT, 1, single, 0, comm, MPI_INFO_NULL, &requests[1]);
+        JOB_INIT(Allgather)(in, 1, holes, out, 1, holes, comm, MPI_INFO_NULL, &requests[2]);
+        MPI_Type_free(&single);
+        MPI_Type_free(&holes);
+        MPI_Op_free(&op);
+        litter();
+        errors += wrong_inactive(requests, 3);
+        for (int start = 0; start < ROUNDS; start++) {
+            errors += persistent_start(requests, in, out, start, size);
+        }
+        MPI_Comm_free(&comm);
+        litter();
+        errors += persistent_start(requests, in, out, ROUNDS, size) + wrong_inactive(requests, 3);
+        for (int k = 0; k < 3; k++) {
+            errors += MPI_SUCCESS != MPI_Request_free(&requests[k]);
+        }
+    }
+    return errors;
+}
+
 static double cpu_s(void)
 {
     struct rusage usage;
@@ -168,6 +249,7 @@ int main(int argc, char **argv)
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     errors += verdict("persistent requests under way", persistent_twice(comm));
+    errors += verdict("persistent requests from first to last", persistent_life());
     errors += verdict("away in the middle of a call", away(comm));
     MPI_Comm_free(&comm);
     if (0 == me) {
