@@ -188,33 +188,52 @@ def mbit_per_s(lab, rail, seconds=0.4, hosts=(0, 1)):
     return got * 8e-6 / (time.monotonic() - start) if start else 0.0
 
 
+def stopped(signo, _):
+    """Ends the program as an error does: what it has built is removed. (check stops a suite that takes too long.)"""
+    signal.signal(signo, signal.SIG_IGN)
+    sys.exit(128 + signo)
+
+
+signal.signal(signal.SIGTERM, stopped)
+
+
 def too_long(*_):
     """Ends a test that hangs."""
     raise TimeoutError("the test took more than %d s" % LIMIT_S)
 
 
+def passes(label, test, recover):
+    """Runs one test and prints its line."""
+    start = time.monotonic()
+    signal.alarm(LIMIT_S)
+    try:
+        note = test()
+        print("ok %s (%.2f s%s)" % (label, time.monotonic() - start, note or ""))
+        return True
+    except Skip as why:
+        print("ok %s # SKIP %s" % (label, why))
+        return True
+    except Exception:   # noqa: BLE001 - any kind of failure is a failed test
+        signal.alarm(0)     # recovering may take its time
+        print("not ok %s" % label)
+        print("".join("# %s\n" % line for line in traceback.format_exc().splitlines()), end="")
+        recover()
+        return False
+    finally:
+        signal.alarm(0)
+        sys.stdout.flush()
+
+
 def run_all(tests, recover, cleanup):
     """Runs the tests in order, prints TAP, returns the exit status. recover() follows a test
-    that failed, cleanup() the last."""
+    that failed, cleanup() the last, and SIGTERM."""
     failed = 0
     signal.signal(signal.SIGALRM, too_long)
     print("1..%d" % len(tests))
-    for number, test in enumerate(tests, 1):
-        label = "%d - %s" % (number, (test.__doc__ or test.__name__).strip().split("\n")[0])
-        start = time.monotonic()
-        signal.alarm(LIMIT_S)
-        try:
-            note = test()
-            print("ok %s (%.2f s%s)" % (label, time.monotonic() - start, note or ""))
-        except Skip as why:
-            print("ok %s # SKIP %s" % (label, why))
-        except Exception:   # noqa: BLE001 - any kind of failure is a failed test
-            signal.alarm(0)     # recovering may take its time
-            failed += 1
-            print("not ok %s" % label)
-            print("".join("# %s\n" % line for line in traceback.format_exc().splitlines()), end="")
-            recover()
-        signal.alarm(0)
-        sys.stdout.flush()
-    cleanup()
+    try:
+        for number, test in enumerate(tests, 1):
+            title = (test.__doc__ or test.__name__).strip().split("\n")[0]
+            failed += not passes("%d - %s" % (number, title), test, recover)
+    finally:
+        cleanup()
     return 1 if failed else 0
