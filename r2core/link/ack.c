@@ -20,9 +20,6 @@
 #define R2_ACK_HOLD_PACKETS 4u
 #define R2_ACK_HOLD_NS      (200 * R2_NS_PER_US)
 
-/* ack_bits covers this many packets behind a gap. */
-#define R2_ACK_WINDOW 32u
-
 bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq)
 {
     uint32_t ahead = lane_seq - lane->rx_next;

@@ -120,7 +120,8 @@ static bool r2_tail_is_single(const r2_packet_t *packet)
 {
     const r2_tx_item_t *item = packet->item;
 
-    return R2_WIRE_DATA == item->kind && !item->acked && !item->queued && 1 == item->in_flight;
+    return (R2_WIRE_DATA == item->kind || R2_WIRE_RELAY == item->kind) && !item->acked &&
+           !item->queued && 1 == item->in_flight;
 }
 
 /* The first chunk of a lane that may be sent again; NULL: none, or the peer pauses altogether. */
@@ -147,7 +148,8 @@ static uint64_t r2_tail_due_ns(const r2_lane_t *lane)
 
 static bool r2_tail_begun(const r2_link_t *link)
 {
-    return link->in_flight_packets > 0 && NULL == link->queue && NULL == link->again && NULL == link->control;
+    return link->in_flight_packets > 0 && NULL == link->queue && NULL == link->again && NULL == link->control &&
+           NULL == link->relayed;
 }
 
 static void r2_tail_of(r2_lane_t *lane)

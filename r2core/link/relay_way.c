@@ -16,10 +16,7 @@
 #define R2_RELAY_FIRST_TIMES 10 /* no lane has been up yet, and they are being opened */
 #define R2_RELAY_CALL_TIMES  20 /* a hello call through a third host */
 
-/*
- * Packets that fill a window, however short. Each hop has several lanes, so packets overtake each other,
- * and an acknowledgement names 32 packets behind a gap: no more may be under way.
- */
+/* Packets that fill a window, however short: no more wait in the memory of the process that relays. */
 #define R2_RELAY_PACKETS 24
 
 r2_lane_t *r2_relay_lane_of(r2_link_t *link)
@@ -83,13 +80,23 @@ static bool r2_relay_needless(const r2_link_t *link)
     return false;
 }
 
+/*
+ * Each hop has several lanes, so packets overtake each other. One so far ahead of the first missing
+ * one that no acknowledgement can name it would never count as delivered.
+ */
+static bool r2_relay_is_ahead(const r2_lane_t *lane)
+{
+    return NULL != lane->in_flight && lane->tx_seq - lane->in_flight->lane_seq > R2_ACK_WINDOW;
+}
+
 bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_item_t *item)
 {
     if (!r2_lane_is_relay(lane)) {
         return false;
     }
-    if (lane->in_flight_bytes > lane->window_bytes + lane->window_bytes / 4) {
-        return true; /* also control packets, or more than an acknowledgement can name are under way */
+    if (r2_relay_is_ahead(lane) ||
+        lane->in_flight_bytes > lane->window_bytes + lane->window_bytes / 4) {
+        return true; /* also control packets */
     }
     return (NULL != item && R2_WIRE_RELAY == item->kind) || r2_relay_needless(link);
 }
@@ -147,7 +154,27 @@ static bool r2_relay_may(const r2_link_t *link, uint32_t rank)
     return R2_OK == r2_net_link(net, rank, &via) && R2_OK == via->broken && r2_relay_reaches(via);
 }
 
-/* The next in rotation; a lane that is only doubted may as well be called the way it leads. */
+/* True if the next in rotation may relay; a lane that is only doubted leads by another one already. */
+static bool r2_relay_next_may(const r2_lane_t *lane)
+{
+    const struct r2_relay_way *way = lane->link->relay;
+
+    return (NULL == lane->conn || way->cursor != way->via) && r2_relay_may(lane->link, way->cursor);
+}
+
+/* Moves on to the first of what is left of this round that may relay. @return false: none may. */
+static bool r2_relay_seek(r2_lane_t *lane)
+{
+    struct r2_relay_way *way = lane->link->relay;
+
+    while (way->left > 0 && !r2_relay_next_may(lane)) {
+        way->cursor = (way->cursor + 1) % lane->link->net->size;
+        --way->left;
+    }
+    return way->left > 0;
+}
+
+/* The next in rotation; a lane that is only doubted may be called the way it leads, too. */
 static bool r2_relay_pick(r2_lane_t *lane, uint32_t *via_p)
 {
     struct r2_relay_way *way = lane->link->relay;
@@ -156,15 +183,11 @@ static bool r2_relay_pick(r2_lane_t *lane, uint32_t *via_p)
     if (0 == way->left) {
         way->left = size;
     }
-    while (way->left > 0) {
-        uint32_t rank = way->cursor;
-
+    if (r2_relay_seek(lane)) {
+        *via_p = way->cursor;
         way->cursor = (way->cursor + 1) % size;
         --way->left;
-        if ((NULL == lane->conn || rank != way->via) && r2_relay_may(lane->link, rank)) {
-            *via_p = rank;
-            return true;
-        }
+        return true;
     }
     *via_p = way->via;
     return NULL != lane->conn && r2_relay_may(lane->link, way->via);
@@ -187,9 +210,10 @@ r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes)
     return r2_relay_post(net, way->call_via, &to, &frame, &parts);
 }
 
+/* Who is left of this round is tried at once; then a new round begins, after a pause. */
 static void r2_relay_next(r2_lane_t *lane)
 {
-    if (R2_LANE_DOWN == lane->state && lane->link->relay->left > 0) {
+    if (R2_LANE_DOWN == lane->state && r2_relay_seek(lane)) {
         lane->retry_ns = lane->link->net->now_ns;
     }
     r2_link_activate(lane->link);

@@ -28,6 +28,8 @@
 #define R2_CREDITS_MAX        65536u       /* credits that came early */
 #define R2_BARE_MAX           64u          /* unsequenced packets that a lane's transport holds */
 
+#define R2_ACK_WINDOW 32u /* an acknowledgement names so many packets behind a gap (ack_bits) */
+
 typedef enum r2_lane_state {
     R2_LANE_DOWN,    /* not connected; tried again at retry_ns */
     R2_LANE_CALLING, /* our hello call is under way */

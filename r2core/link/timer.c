@@ -142,18 +142,24 @@ static void r2_lane_doubt(r2_lane_t *lane)
     }
 }
 
+/* A relay lane depends on one process more, and another way is cheap to try. */
+static uint64_t r2_lane_silent_ns(const r2_lane_t *lane)
+{
+    return r2_lane_is_relay(lane) ? 4 * r2_lane_timeout_ns(lane)
+                                  : r2_net_patience_ns(lane->link->net, R2_SILENT_TIMES);
+}
+
 /*
- * When a packet will have been passed over by later ones for a whole timeout. Relayed packets overtake each
- * other: there it counts only when the peer was heard after that time, since it may have been stopped.
+ * When a packet that later ones have passed is given up for lost. Relayed packets overtake each
+ * other, and a hop that lost one sends it again after a timeout of its own: there it takes the time
+ * of a silence, and counts only when the peer was heard after it, since it may have been stopped.
  */
 static uint64_t r2_lane_gap_due_ns(const r2_lane_t *lane)
 {
-    uint64_t due_ns = lane->gap_ns + r2_lane_timeout_ns(lane);
+    bool relay = r2_lane_is_relay(lane);
+    uint64_t due_ns = lane->gap_ns + (relay ? r2_lane_silent_ns(lane) : r2_lane_timeout_ns(lane));
 
-    if (0 == lane->gap_ns || (r2_lane_is_relay(lane) && lane->last_rx_ns < due_ns)) {
-        return R2_NEVER_NS;
-    }
-    return due_ns;
+    return 0 == lane->gap_ns || (relay && lane->last_rx_ns < due_ns) ? R2_NEVER_NS : due_ns;
 }
 
 static bool r2_lane_has_gap(const r2_lane_t *lane)
@@ -186,13 +192,6 @@ static bool r2_lane_is_deaf(const r2_lane_t *lane)
                                   4 * r2_lane_timeout_ns(lane));
 
     return lane->last_rx_ns > lane->in_flight->sent_ns + patience_ns;
-}
-
-/* A relay lane depends on one process more, and another way is cheap to try. */
-static uint64_t r2_lane_silent_ns(const r2_lane_t *lane)
-{
-    return r2_lane_is_relay(lane) ? 4 * r2_lane_timeout_ns(lane)
-                                  : r2_net_patience_ns(lane->link->net, R2_SILENT_TIMES);
 }
 
 static void r2_timer_up(r2_lane_t *lane)

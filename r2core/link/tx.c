@@ -13,6 +13,9 @@
 
 /* Packets up to this size go to the preferred lane: latency counts, not the sum of rails. */
 #define R2_SHORT_PACKET_BYTES 4096u
+/* A lane that takes so many times longer than the fastest, and than R2_LAGGARD_NS, gets no frames. */
+#define R2_LAGGARD_TIMES 4u
+#define R2_LAGGARD_NS    R2_NS_PER_MS
 
 static bool r2_lane_usable(const r2_lane_t *lane)
 {
@@ -37,17 +40,48 @@ static bool r2_lane_emptier(const r2_lane_t *a, const r2_lane_t *b)
     return a->in_flight_bytes * b->window_bytes < b->in_flight_bytes * a->window_bytes;
 }
 
-/* True if a lane is up that nothing is known against: then the others get nothing that is urgent. */
+/* True of a direct lane that nothing is known against. */
+static bool r2_tx_is_prompt(const r2_lane_t *lane)
+{
+    return r2_lane_usable(lane) && !lane->hedged && !r2_lane_is_relay(lane) &&
+           !r2_lane_is_overdue(lane);
+}
+
+/* True if there is such a lane: then the others get nothing that is urgent. */
 static bool r2_tx_has_prompt_lane(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (r2_lane_usable(lane) && !lane->hedged && !r2_lane_is_relay(lane) && !r2_lane_is_overdue(lane)) {
+        if (r2_tx_is_prompt(&link->lanes[i])) {
             return true;
         }
     }
     return false;
+}
+
+/* When a lane would deliver so many bytes more, seen from now, by what it was like so far. */
+static uint64_t r2_tx_expected_ns(const r2_lane_t *lane, uint64_t bytes)
+{
+    uint64_t rate = r2_max(lane->load.bytes_per_s, lane->pace.bytes_per_s);
+    uint64_t work_ns = 0 == rate ? 0 : (lane->in_flight_bytes + bytes) * R2_NS_PER_S / rate;
+
+    return r2_max(lane->srtt_ns, work_ns);
+}
+
+/*
+ * The relay lane that a frame belongs to has few packets under way: one that lags on a slow lane holds
+ * all of them up. So frames wait for a lane that is about as fast as the fastest.
+ */
+static bool r2_tx_is_laggard(const r2_link_t *link, const r2_lane_t *lane, uint64_t bytes)
+{
+    uint64_t best_ns = R2_NEVER_NS;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (r2_tx_is_prompt(&link->lanes[i])) {
+            best_ns = r2_min(best_ns, r2_tx_expected_ns(&link->lanes[i], bytes));
+        }
+    }
+    return R2_NEVER_NS != best_ns &&
+           r2_tx_expected_ns(lane, bytes) / R2_LAGGARD_TIMES > r2_max(best_ns, R2_LAGGARD_NS);
 }
 
 /*
@@ -59,7 +93,8 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
     bool sound = r2_tx_has_sound_lane(link);
     bool urgent = NULL != item || bytes <= R2_SHORT_PACKET_BYTES;
     bool prompt = urgent && r2_tx_has_prompt_lane(link);
-    bool control = NULL != item && R2_WIRE_DATA != item->kind && R2_WIRE_RELAY != item->kind;
+    bool frame = NULL != item && R2_WIRE_RELAY == item->kind;
+    bool control = NULL != item && R2_WIRE_DATA != item->kind && !frame;
     /* control packets: never behind a window that does not move */
     r2_lane_t *best = NULL;
 
@@ -67,7 +102,8 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
         r2_lane_t *lane = &link->lanes[(link->preferred + i) % link->lane_count];
 
         if ((sound && lane->hedged) || (prompt && r2_lane_is_overdue(lane)) || !(control ? r2_lane_usable(lane) : r2_lane_room(lane, bytes)) ||
-            (NULL != item && r2_lane_carries(lane, item)) || r2_relay_bars(link, lane, item)) {
+            (NULL != item && r2_lane_carries(lane, item)) || r2_relay_bars(link, lane, item) ||
+            (frame && r2_tx_is_laggard(link, lane, bytes))) {
             continue;
         }
         if (bytes <= R2_SHORT_PACKET_BYTES) {
@@ -158,6 +194,7 @@ static void r2_tx_grants(r2_link_t *link)
 static bool r2_tx_queues(r2_link_t *link)
 {
     r2_tx_message_t *message, *next;
+    bool frames_sent;
 
     if (!r2_tx_items(link, &link->control, false)) {
         return true; /* no lane */
@@ -165,7 +202,7 @@ static bool r2_tx_queues(r2_link_t *link)
     if (!r2_tx_items(link, &link->again, true)) {
         return false;
     }
-    (void) r2_tx_items(link, &link->relayed, false);
+    frames_sent = r2_tx_items(link, &link->relayed, false); /* own data may go where they may not */
     DL_FOREACH_SAFE(link->queue, message, next)
     {
         if (!r2_tx_chunks(link, message)) {
@@ -175,7 +212,7 @@ static bool r2_tx_queues(r2_link_t *link)
         message->queued = false;
         r2_tx_message_settle(message);
     }
-    return true;
+    return frames_sent;
 }
 
 void r2_link_push(r2_link_t *link)

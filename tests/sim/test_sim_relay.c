@@ -230,6 +230,53 @@ static void overload_is_refused(void **state)
 }
 
 /* Nobody can ask it but the third host: what that one knows is believed, and long before the timeout. */
+/* Virtual time that the last `calls` of a job take. */
+static uint64_t time_of_last_calls(const char *job, uint32_t calls)
+{
+    char source[4000];
+    uint64_t ns[2];
+
+    for (uint32_t i = 0; i < 2; ++i) {
+        snprintf(source, sizeof(source), "%s coll allreduce f64 200000 times=%u", job, 1 + i * calls);
+        ns[i] = run_seeds(source, 1).time_ns;
+    }
+    return ns[1] - ns[0];
+}
+
+/* Two pairs of hosts have no common rail, and rails beside them are at 3 %: they do not carry frames. */
+static void slow_rails_do_not_hold_up_frames(void **state)
+{
+#define CUT_PAIRS LAB CUT("0ms", "h0", "h1") CUT("0ms", "h2", "h3")
+#define SLOW_RAIL "at 0ms rate h0 rail1 375000;"
+    const uint64_t usual_ns = time_of_last_calls(CUT_PAIRS, 4);
+
+    (void) state;
+    assert_true(time_of_last_calls(CUT_PAIRS SLOW_RAIL, 4) < 2 * usual_ns);
+    assert_true(time_of_last_calls(CUT_PAIRS SLOW_RAIL "at 0ms rate h2 rail3 375000;", 4) < 3 * usual_ns);
+}
+
+/*
+ * The same, and a rail of the host that relays loses packets now and then: what it carried goes again, far
+ * behind what has passed it.
+ */
+static void frames_overtake_no_more_than_can_be_acknowledged(void **state)
+{
+#define DROP_FOR_A_WHILE(from, to) "at " from " drop h3 rail2; at " to " pass h3 rail2;"
+    static const char job[] =
+        LAB "coll allreduce f64 200000 times=3;" CUT("200ms", "h0", "h1") CUT("200ms", "h0", "h2")
+        "at 0ms rate h2 rail0 375000; at 0ms rate h3 rail0 375000;" DROP_FOR_A_WHILE("174ms", "424ms")
+        DROP_FOR_A_WHILE("674ms", "924ms") DROP_FOR_A_WHILE("1174ms", "1424ms")
+        DROP_FOR_A_WHILE("1674ms", "1924ms") DROP_FOR_A_WHILE("2174ms", "2424ms")
+        DROP_FOR_A_WHILE("2674ms", "2924ms") DROP_FOR_A_WHILE("3174ms", "3424ms");
+    char source[2048];
+
+    (void) state;
+    for (uint32_t seed = 13; seed < 17; ++seed) {
+        snprintf(source, sizeof(source), "seed %u; %s", seed, job);
+        assert_true(time_of_last_calls(source, 5) < 2 * R2_NS_PER_S);
+    }
+}
+
 static void a_killed_peer_behind_a_relay_is_named(void **state)
 {
     scenario_result_t result =
@@ -290,6 +337,8 @@ int main(void)
         cmocka_unit_test(several_ranks_per_host),
         cmocka_unit_test(overload_is_refused),
         cmocka_unit_test(two_hosts_have_no_third),
+        cmocka_unit_test(slow_rails_do_not_hold_up_frames),
+        cmocka_unit_test(frames_overtake_no_more_than_can_be_acknowledged),
         cmocka_unit_test(a_killed_peer_behind_a_relay_is_named),
         cmocka_unit_test(no_path_names_rails_and_verdicts),
     };
