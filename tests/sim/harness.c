@@ -160,7 +160,7 @@ static void job_wake(void *arg, uint32_t node)
                  r2_sim_now_ns(job->sim) + r2_prng_below(&job->prng, job->scenario->jitter_ns + 1));
 }
 
-static void rank_tell_carrier(job_rank_t *rank, uint32_t rail)
+void rank_tell_carrier(job_rank_t *rank, uint32_t rail)
 {
     if (!rank->dead && !rank->stopped && NULL != rank->ctx) {
         r2_ctx_rail_event(rank->ctx, rail, r2_sim_carrier(rank->job->sim, rank->idx, rail));
@@ -168,7 +168,7 @@ static void rank_tell_carrier(job_rank_t *rank, uint32_t rail)
     }
 }
 
-static uint32_t job_rails_of(const job_t *job, uint32_t host)
+uint32_t job_rails_of(const job_t *job, uint32_t host)
 {
     uint32_t rails = job->scenario->rails_of[host];
 
@@ -183,117 +183,6 @@ static void job_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
     for (uint32_t i = 0; i < job->rank_count && rail < job_rails_of(job, host); i++) {
         if (r2_sim_host_of(job->sim, i) == host) {
             rank_tell_carrier(&job->ranks[i], rail);
-        }
-    }
-}
-
-/* ---- faults ---- */
-
-static void job_heal(job_t *job)
-{
-    const r2_sim_config_t *sim = &job->scenario->sim;
-
-    for (uint32_t h = 0; h < sim->host_count; h++) {
-        for (uint32_t r = 0; r < sim->rail_count; r++) {
-            r2_sim_set_pass(job->sim, h, r, true, true);
-            r2_sim_set_loss(job->sim, h, r, 0);
-            r2_sim_set_rate(job->sim, h, r, 0);
-            r2_sim_set_carrier(job->sim, h, r, true);
-            for (uint32_t other = 0; other < h; other++) {
-                r2_sim_set_cut(job->sim, h, other, r, false);
-            }
-        }
-    }
-}
-
-static void rank_stop(job_rank_t *rank, bool stop)
-{
-    rank->stopped = stop;
-    if (!stop && NULL != rank->ctx && !rank->dead) {
-        rank->due_ns = R2_NEVER_NS;
-        for (uint32_t i = 0; i < job_rails_of(rank->job, r2_sim_host_of(rank->job->sim, rank->idx));
-             i++) {
-            rank_tell_carrier(rank, i);
-        }
-        job_schedule(rank, r2_sim_now_ns(rank->job->sim));
-    }
-}
-
-static void apply_to_rank(job_t *job, const scenario_event_t *event)
-{
-    if (event->rank >= job->rank_count) {
-        job_fail(job, "no rank %u", event->rank);
-    } else if (VERB_KILL == event->verb) {
-        job->ranks[event->rank].dead = true;
-        r2_sim_kill(job->sim, event->rank);
-    } else {
-        rank_stop(&job->ranks[event->rank], VERB_STOP == event->verb);
-    }
-}
-
-static void job_apply(void *arg, uint64_t index)
-{
-    job_t *job = arg;
-    const scenario_event_t *event = &job->scenario->events[index];
-    uint32_t h = event->host, r = event->rail;
-
-    job_note_fault(job, event);
-    switch (event->verb) {
-    case VERB_DOWN:
-    case VERB_UP:
-        r2_sim_set_carrier(job->sim, h, r, VERB_UP == event->verb);
-        break;
-    case VERB_DROP:
-    case VERB_DROP_IN:
-    case VERB_DROP_OUT:
-    case VERB_PASS:
-        r2_sim_set_pass(job->sim, h, r, VERB_PASS == event->verb || VERB_DROP_IN == event->verb,
-                        VERB_PASS == event->verb || VERB_DROP_OUT == event->verb);
-        break;
-    case VERB_BREAK:
-        r2_sim_break_endpoints(job->sim, h, r);
-        break;
-    case VERB_RATE:
-        r2_sim_set_rate(job->sim, h, r, event->value);
-        break;
-    case VERB_LOSS:
-        r2_sim_set_loss(job->sim, h, r, (uint32_t) event->value);
-        break;
-    case VERB_CUT:
-    case VERB_JOIN:
-        r2_sim_set_cut(job->sim, h, event->host_b, r, VERB_CUT == event->verb);
-        break;
-    case VERB_STOP:
-    case VERB_CONT:
-    case VERB_KILL:
-        apply_to_rank(job, event);
-        break;
-    case VERB_POST_CUT:
-    case VERB_POST_JOIN:
-        for (uint32_t i = 0; i < job->rank_count; i++) {
-            if (r2_sim_host_of(job->sim, i) == h) {
-                r2_post_sim_set_cut(job->post, i, VERB_POST_CUT == event->verb);
-            }
-        }
-        break;
-    case VERB_HEAL:
-        job_heal(job);
-        break;
-    case VERB_COUNT:
-        break;
-    }
-}
-
-/* Faults of time 0 happen before the ranks start. */
-static void job_plan_faults(job_t *job)
-{
-    for (uint32_t i = 0; i < job->scenario->event_count; i++) {
-        uint64_t at_ns = job->scenario->events[i].at_ns;
-
-        if (0 == at_ns) {
-            job_apply(job, i);
-        } else {
-            r2_sim_at(job->sim, r2_sim_now_ns(job->sim) + at_ns, job_apply, job, i);
         }
     }
 }

@@ -95,6 +95,14 @@ void job_fail(job_t *job, const char *format, ...) __attribute__((format(printf,
 /** The rank is to run at this time, or earlier if that is already known. */
 void job_schedule(job_rank_t *rank, uint64_t time_ns);
 
+/** Tells a rank that runs what state a rail of its host has. */
+void rank_tell_carrier(job_rank_t *rank, uint32_t rail);
+uint32_t job_rails_of(const job_t *job, uint32_t host);
+
+/* harness_faults.c */
+/** Plans the faults of the scenario; those of time 0 happen now, before the ranks start. */
+void job_plan_faults(job_t *job);
+
 /* harness_rank.c */
 /** Takes finished operations and goes on in the program. @return false: nothing happened. */
 bool rank_advance(job_rank_t *rank);

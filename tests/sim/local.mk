@@ -40,6 +40,7 @@ libr2simtest_la_SOURCES = \
     tests/sim/harness.c \
     tests/sim/harness.h \
     tests/sim/harness_dump.c \
+    tests/sim/harness_faults.c \
     tests/sim/harness_health.c \
     tests/sim/harness_rank.c \
     tests/sim/interpret.c \
@@ -48,7 +49,10 @@ libr2simtest_la_SOURCES = \
     tests/sim/payload_kinds.c \
     tests/sim/payload_parts.h \
     tests/sim/scenario.c \
-    tests/sim/scenario.h
+    tests/sim/scenario.h \
+    tests/sim/scenario_faults.c \
+    tests/sim/scenario_parts.h \
+    tests/sim/scenario_words.c
 libr2simtest_la_LIBADD = libr2coretest.la
 
 check_PROGRAMS += tests/sim/campaign tests/sim/run_scenario

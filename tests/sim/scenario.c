@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "scenario.h"
+#include "scenario_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,121 +17,7 @@
 #include "link/wire.h"
 #include "plan/kinds.h"
 
-#define WORDS_MAX 16
-
-/** One statement, cut into words. */
-typedef struct statement {
-    char text[256];
-    char *words[WORDS_MAX];
-    uint32_t count;
-} statement_t;
-
 typedef bool (*statement_fn_t)(scenario_t *scenario, const statement_t *st);
-
-/* ---- words ---- */
-
-static bool read_number(const char *word, uint64_t *value_p)
-{
-    char *end;
-
-    *value_p = (uint64_t) strtoll(word, &end, 0);
-    return end != word && '\0' == *end;
-}
-
-static bool read_time(const char *word, uint64_t *ns_p)
-{
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    char *end;
-    double value = strtod(word, &end);
-    size_t i;
-
-    for (i = 0; i < r2_array_count(units); i++) {
-        if (end != word && value >= 0 && 0 == strcmp(end, units[i].unit)) {
-            *ns_p = (uint64_t) (value * units[i].ns + 0.5);
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_percent(const char *word, uint64_t *ppm_p)
-{
-    char *end;
-    double value = strtod(word, &end);
-
-    *ppm_p = (uint64_t) (value * 1e4 + 0.5);
-    return end != word && ('\0' == *end || 0 == strcmp(end, "%")) && value >= 0 && value <= 100;
-}
-
-/* Words such as "h2", "rail0", "r5". */
-static bool read_index(const char *word, const char *prefix, uint32_t *index_p)
-{
-    size_t length = strlen(prefix);
-    uint64_t value;
-
-    if (0 != strncmp(word, prefix, length) || !read_number(word + length, &value) ||
-        value > SCENARIO_RANKS_MAX) {
-        return false;
-    }
-    *index_p = (uint32_t) value;
-    return true;
-}
-
-/* @return the text behind "name=" among the words from `first` on, or NULL. */
-static const char *find_option(const statement_t *st, uint32_t first, const char *name)
-{
-    size_t length = strlen(name);
-    uint32_t i;
-
-    for (i = first; i < st->count; i++) {
-        if (0 == strncmp(st->words[i], name, length) && '=' == st->words[i][length]) {
-            return st->words[i] + length + 1;
-        }
-    }
-    return NULL;
-}
-
-static bool find_flag(const statement_t *st, uint32_t first, const char *name)
-{
-    uint32_t i;
-
-    for (i = first; i < st->count; i++) {
-        if (0 == strcmp(st->words[i], name)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool option_number(const statement_t *st, uint32_t first, const char *name,
-                          uint64_t *value_p)
-{
-    const char *word = find_option(st, first, name);
-
-    return NULL == word || read_number(word, value_p);
-}
-
-static bool option_time(const statement_t *st, uint32_t first, const char *name, uint64_t *value_p)
-{
-    const char *word = find_option(st, first, name);
-
-    return NULL == word || read_time(word, value_p);
-}
-
-static int find_name(const char *word, const char *const *names, int count)
-{
-    int i;
-
-    for (i = 0; i < count; i++) {
-        if (0 == strcmp(word, names[i])) {
-            return i;
-        }
-    }
-    return -1;
-}
 
 /* ---- machine ---- */
 
@@ -146,9 +32,9 @@ static bool on_setting(scenario_t *sc, const statement_t *st)
                       0 == strcmp(name, "post-loss") || 0 == strcmp(name, "post-twice") ||
                       0 == strcmp(name, "probe-loss");
 
-    if (st->count != 2 || !(is_time      ? read_time(st->words[1], &value)
-                            : is_percent ? read_percent(st->words[1], &value)
-                                         : read_number(st->words[1], &value))) {
+    if (st->count != 2 || !(is_time      ? word_time(st->words[1], &value)
+                            : is_percent ? word_percent(st->words[1], &value)
+                                         : word_number(st->words[1], &value))) {
         return false;
     }
     if (0 == strcmp(name, "seed")) {
@@ -213,8 +99,8 @@ static bool on_rails_of(scenario_t *sc, const statement_t *st)
     uint64_t count;
     uint32_t host;
 
-    if (3 != st->count || !read_index(st->words[1], "h", &host) ||
-        !read_number(st->words[2], &count) || host >= SCENARIO_RANKS_MAX) {
+    if (3 != st->count || !word_index(st->words[1], "h", &host) ||
+        !word_number(st->words[2], &count) || host >= SCENARIO_RANKS_MAX) {
         return false;
     }
     sc->rails_of[host] = (uint32_t) count;
@@ -275,13 +161,13 @@ static bool on_rule(scenario_t *sc, const statement_t *st)
     static bool (*const matches[])(const void *, size_t, size_t) = {match_acks, match_data,
                                                                     match_control, match_hello};
     r2_fault_rule_t *rule = &sc->rules[sc->rule_count];
-    const char *only = find_option(st, 3, "only");
-    int action = st->count < 3 ? -1 : find_name(st->words[1], actions, 6);
-    int kind = NULL == only ? 0 : find_name(only, onlies, 4);
+    const char *only = option_text(st, 3, "only");
+    int action = st->count < 3 ? -1 : word_find(st->words[1], actions, 6);
+    int kind = NULL == only ? 0 : word_find(only, onlies, 4);
     uint64_t ppm;
 
     if (action < 0 || kind < 0 || R2_FAULT_RULES_MAX == sc->rule_count ||
-        !read_percent(st->words[2], &ppm) || !option_time(st, 3, "delay", &rule->delay_ns) ||
+        !word_percent(st->words[2], &ppm) || !option_time(st, 3, "delay", &rule->delay_ns) ||
         !option_number(st, 3, "limit", &rule->limit) ||
         !option_time(st, 3, "from", &rule->from_ns) ||
         !option_time(st, 3, "until", &rule->until_ns)) {
@@ -351,7 +237,7 @@ static bool same_comm(const scenario_comm_t *a, const scenario_comm_t *b)
 static bool on_comm(scenario_t *sc, const statement_t *st)
 {
     scenario_comm_t comm = {.size = 0};
-    const char *ranks = find_option(st, 2, "ranks");
+    const char *ranks = option_text(st, 2, "ranks");
     scenario_step_t *step;
     int found;
 
@@ -412,14 +298,14 @@ static int find_kind(const char *word)
 static bool on_coll(scenario_t *sc, const statement_t *st)
 {
     static const char *const types[] = {"i64", "f64", "matrix", "bytes3"};
-    const char *on = find_option(st, 4, "on");
+    const char *on = option_text(st, 4, "on");
     int kind = st->count < 4 ? -1 : find_kind(st->words[1]);
-    int type = kind < 0 ? -1 : find_name(st->words[2], types, TYPE_COUNT);
+    int type = kind < 0 ? -1 : word_find(st->words[2], types, TYPE_COUNT);
     int comm = NULL == on ? 0 : find_comm(sc, on);
     uint64_t root = 0, times = 1, parts = 1, astray = UINT64_MAX, count;
     scenario_step_t *step;
 
-    if (type < 0 || comm < 0 || !sc->comms[comm].live || !read_number(st->words[3], &count) ||
+    if (type < 0 || comm < 0 || !sc->comms[comm].live || !word_number(st->words[3], &count) ||
         !option_number(st, 4, "root", &root) || !option_number(st, 4, "times", &times) ||
         !option_number(st, 4, "parts", &parts) || !option_number(st, 4, "astray", &astray)) {
         return false;
@@ -436,8 +322,8 @@ static bool on_coll(scenario_t *sc, const statement_t *st)
     step->astray = (int32_t) astray;
     step->times = (uint32_t) times;
     step->parts = (uint32_t) parts;
-    step->in_place = find_flag(st, 4, "in-place");
-    step->nonblocking = find_flag(st, 4, "nb");
+    step->in_place = option_flag(st, 4, "in-place");
+    step->nonblocking = option_flag(st, 4, "nb");
     return true;
 }
 
@@ -446,7 +332,7 @@ static bool on_compute(scenario_t *sc, const statement_t *st)
     scenario_step_t *step = add_step(sc, STEP_COMPUTE);
     uint64_t rank = UINT64_MAX;
 
-    if (NULL == step || st->count < 2 || !read_time(st->words[1], &step->compute_ns) ||
+    if (NULL == step || st->count < 2 || !word_time(st->words[1], &step->compute_ns) ||
         !option_number(st, 2, "rank", &rank)) {
         return false;
     }
@@ -457,99 +343,6 @@ static bool on_compute(scenario_t *sc, const statement_t *st)
 static bool on_wait(scenario_t *sc, const statement_t *st)
 {
     return 1 == st->count && NULL != add_step(sc, STEP_WAIT);
-}
-
-/* ---- faults ---- */
-
-static bool read_event(const statement_t *st, scenario_event_t *event)
-{
-    const char *const *w = (const char *const *) st->words;
-    bool place = st->count >= 5 && read_index(w[3], "h", &event->host) &&
-                 read_index(w[4], "rail", &event->rail);
-
-    switch (event->verb) {
-    case VERB_RATE:
-        return 6 == st->count && place && read_number(w[5], &event->value);
-    case VERB_LOSS:
-        return 6 == st->count && place && read_percent(w[5], &event->value);
-    case VERB_CUT:
-    case VERB_JOIN:
-        return 6 == st->count && read_index(w[3], "h", &event->host) &&
-               read_index(w[4], "h", &event->host_b) && read_index(w[5], "rail", &event->rail);
-    case VERB_STOP:
-    case VERB_CONT:
-    case VERB_KILL:
-        return 4 == st->count && read_index(w[3], "r", &event->rank);
-    case VERB_POST_CUT:
-    case VERB_POST_JOIN:
-        return 4 == st->count && read_index(w[3], "h", &event->host);
-    case VERB_HEAL:
-        return 3 == st->count;
-    case VERB_DOWN:
-    case VERB_UP:
-    case VERB_DROP:
-    case VERB_DROP_IN:
-    case VERB_DROP_OUT:
-    case VERB_PASS:
-    case VERB_BREAK:
-        return 5 == st->count && place;
-    case VERB_COUNT:
-        break;
-    }
-    return false;
-}
-
-/* A capacity, or the least and the most, as in 1-4. */
-static bool read_capacities(char *word, scenario_expect_t *expect)
-{
-    char *most = strchr(word, '-');
-    uint64_t least_value, most_value;
-
-    if (NULL != most) {
-        *most++ = '\0';
-    }
-    if (!read_number(word, &least_value) || !read_number(NULL == most ? word : most, &most_value)) {
-        return false;
-    }
-    expect->least = (uint32_t) least_value;
-    expect->most = (uint32_t) most_value;
-    return true;
-}
-
-static bool on_expect_map(scenario_t *sc, const statement_t *st)
-{
-    scenario_expect_t *expect = &sc->expects[sc->expect_count];
-
-    if (6 != st->count || SCENARIO_EXPECTS_MAX == sc->expect_count
-        || !read_index(st->words[1], "h", &expect->host)
-        || !read_index(st->words[2], "rail", &expect->rail)
-        || !read_capacities(st->words[3], expect) || 0 != strcmp(st->words[4], "at")
-        || !read_time(st->words[5], &expect->at_ns)) {
-        return false;
-    }
-    sc->expect_count++;
-    return true;
-}
-
-static bool on_event(scenario_t *sc, const statement_t *st)
-{
-    static const char *const verbs[] = {"down", "up",    "drop", "drop-in", "drop-out",
-                                        "pass", "break", "rate", "loss",    "cut",
-                                        "join", "stop",  "cont", "kill",    "post-cut",
-                                        "post-join", "heal"};
-    scenario_event_t *event = &sc->events[sc->event_count];
-    int verb = st->count < 3 ? -1 : find_name(st->words[2], verbs, VERB_COUNT);
-
-    if (verb < 0 || SCENARIO_EVENTS_MAX == sc->event_count ||
-        !read_time(st->words[1], &event->at_ns)) {
-        return false;
-    }
-    event->verb = (scenario_verb_t) verb;
-    if (!read_event(st, event)) {
-        return false;
-    }
-    sc->event_count++;
-    return true;
 }
 
 /* ---- the whole ---- */
@@ -564,11 +357,11 @@ static const struct {
     {"retry", on_setting},     {"batch", on_setting},   {"jitter", on_setting},
     {"first-seq", on_setting}, {"limit", on_setting},   {"hello-loss", on_setting},
     {"post-loss", on_setting}, {"post-twice", on_setting}, {"post-delay", on_setting},
-    {"probe-loss", on_setting}, {"expect-map", on_expect_map},
+    {"probe-loss", on_setting}, {"expect-map", scenario_on_expect_map},
     {"verbose", on_setting},   {"param", on_param},     {"rails-of", on_rails_of},
     {"rule", on_rule},         {"comm", on_comm},       {"free", on_free},
     {"coll", on_coll},         {"compute", on_compute}, {"wait", on_wait},
-    {"at", on_event},          {"expect", on_flag},     {"allow-changes", on_flag},
+    {"at", scenario_on_event},          {"expect", on_flag},     {"allow-changes", on_flag},
 };
 
 static bool run_statement(scenario_t *sc, statement_t *st)
