@@ -46,7 +46,7 @@ typedef struct hello_call {
     uint8_t text[R2_HELLO_BYTES_MAX];
 } hello_call_t;
 
-/** A request that waits for the callee's poll(). The caller may have given up already. */
+/** What lies in an accept queue until the callee polls; as a closed connection, if the caller gave up. */
 typedef struct hello_request {
     struct hello_request *prev, *next;
     uint32_t rail;
@@ -59,9 +59,9 @@ typedef struct hello_node {
     struct r2_hello_sim *hub; /* borrowed */
     uint32_t idx;
     r2_hello_upcalls_t upcalls;
-    bool keyed;
+    bool keyed, polling;
     bool listening[R2_RAILS_MAX + 1];
-    bool polling;
+    r2_hello_sim_listener_t listener[R2_RAILS_MAX + 1];
     uint8_t key[R2_JOB_KEY_BYTES];
     hello_request_t *requests; /* owned list */
 } hello_node_t;
@@ -70,6 +70,7 @@ struct r2_hello_sim {
     r2_sim_t *sim; /* borrowed */
     uint32_t node_count;
     uint32_t loss_ppm;
+    uint32_t backlog; /* of one listener; 0: no limit */
     uint64_t next_serial;
     hello_call_t *calls; /* owned list */
     hello_node_t nodes[];
@@ -112,6 +113,25 @@ static void hello_step_after(hello_call_t *call, uint64_t pause_ns)
     r2_sim_at(hub->sim, r2_sim_now_ns(hub->sim) + pause_ns, hello_step, hub, call->serial);
 }
 
+/* The accept queue of a listener is full: the kernel drops what else would connect. */
+static bool hello_is_full(const hello_node_t *callee, uint32_t rail)
+{
+    const hello_request_t *request;
+    uint32_t waiting = 0;
+
+    DL_FOREACH(callee->requests, request) {
+        waiting += request->rail == rail;
+    }
+    return 0 != callee->hub->backlog && waiting >= callee->hub->backlog;
+}
+
+/* Nothing came back: the caller's kernel tries again, with growing pauses. */
+static void hello_try_later(hello_call_t *call)
+{
+    call->tries = r2_min(call->tries + 1, 5u);
+    hello_step_after(call, R2_NS_PER_S << (call->tries - 1));
+}
+
 /* The request is at the callee's host. */
 static void hello_arrive(hello_call_t *call)
 {
@@ -119,22 +139,26 @@ static void hello_arrive(hello_call_t *call)
     r2_sim_t *sim = callee->hub->sim;
     hello_request_t *request;
 
-    if (r2_sim_dead(sim, callee->idx) || !callee->listening[call->rail]) {
+    if (r2_sim_dead(sim, callee->idx) || !callee->listening[call->rail] ||
+        R2_HELLO_SIM_REFUSES == callee->listener[call->rail]) {
         hello_finish(call, R2_ERR_REFUSED);
+        return;
+    }
+    if (hello_is_full(callee, call->rail)) {
+        hello_try_later(call);
         return;
     }
     if (!callee->keyed) {
         hello_step_after(call, HELLO_KEY_WAIT_NS);
         return;
     }
+    if (0 != memcmp(callee->key, call->caller->key, R2_JOB_KEY_BYTES)) {
+        hello_finish(call, R2_ERR_AUTH);
+        return;
+    }
     request = calloc(1, sizeof(*request));
     if (NULL == request) {
         hello_finish(call, R2_ERR_NO_MEMORY);
-        return;
-    }
-    if (0 != memcmp(callee->key, call->caller->key, R2_JOB_KEY_BYTES)) {
-        free(request);
-        hello_finish(call, R2_ERR_AUTH);
         return;
     }
     request->rail = call->rail;
@@ -156,17 +180,13 @@ static void hello_step(void *arg, uint64_t serial)
     if (NULL == call || HELLO_DONE == call->state) {
         return;
     }
-    if (!hello_passes(call)) {
-        call->tries = r2_min(call->tries + 1, 5u);
-        hello_step_after(call, HELLO_WAITING == call->state ? HELLO_WATCH_NS
-                                                            : R2_NS_PER_S << (call->tries - 1));
-        return;
-    }
-    if (HELLO_CONNECTING == call->state) {
+    if (HELLO_WAITING != call->state && !hello_passes(call)) {
+        hello_try_later(call);
+    } else if (HELLO_CONNECTING == call->state) {
         hello_arrive(call);
     } else if (HELLO_REPLYING == call->state) {
         hello_finish(call, R2_OK);
-    } else if (r2_sim_dead(hub->sim, call->callee->idx)) {
+    } else if (hello_passes(call) && r2_sim_dead(hub->sim, call->callee->idx)) {
         hello_finish(call, R2_ERR_LANE_DOWN);
     } else {
         hello_step_after(call, HELLO_WATCH_NS);
@@ -198,6 +218,9 @@ static r2_status_t hello_listen(void *hello, uint32_t rail_idx, const r2_nic_t *
 
     if (rail_idx > R2_RAILS_MAX || (NULL == nic) != (R2_SIM_LOCAL == rail_idx)) {
         return R2_ERR_PARAM;
+    }
+    if (R2_HELLO_SIM_BROKEN == node->listener[rail_idx]) {
+        return R2_ERR_SYSTEM;
     }
     node->listening[rail_idx] = true;
     memcpy(address_p, &address, sizeof(address));
@@ -252,6 +275,9 @@ static r2_status_t hello_call(void *hello, uint32_t rail_idx, const void *addres
     }
     if (!carrier && 0 == (r2_sim_random_u64(hub->sim) & 1)) {
         return R2_ERR_NO_DEVICE;
+    }
+    if (R2_SIM_LOCAL == rail_idx && hello_is_full(&hub->nodes[to.node], rail_idx)) {
+        return R2_ERR_AGAIN; /* as connect() of a Unix domain socket */
     }
     call = calloc(1, sizeof(*call));
     if (NULL == call) {
@@ -441,6 +467,17 @@ void r2_hello_sim_destroy(r2_hello_sim_t *hub)
 void r2_hello_sim_set_loss(r2_hello_sim_t *hub, uint32_t ppm)
 {
     hub->loss_ppm = ppm;
+}
+
+void r2_hello_sim_set_backlog(r2_hello_sim_t *hub, uint32_t backlog)
+{
+    hub->backlog = backlog;
+}
+
+void r2_hello_sim_set_listener(r2_hello_sim_t *hub, uint32_t node, uint32_t rail,
+                               r2_hello_sim_listener_t listener)
+{
+    hub->nodes[node].listener[rail] = listener;
 }
 
 r2_hello_t r2_hello_sim_node(r2_hello_sim_t *hub, uint32_t node)

@@ -50,6 +50,7 @@ typedef struct probe_node {
     uint32_t idx;
     bool keyed, polling;
     bool listening[R2_RAILS_MAX];
+    bool shielded[R2_RAILS_MAX]; /* a firewall drops what is sent to its ports */
     uint8_t key[R2_JOB_KEY_BYTES];
     r2_probe_upcalls_t upcalls;
     r2_probe_pace_t pace[R2_RAILS_MAX];
@@ -107,7 +108,8 @@ static void probe_step(void *arg, uint64_t serial)
         if (probe_passes(hub, question->to, question->from, question->rail)) {
             probe_finish(question, R2_PROBE_ALIVE);
         }
-    } else if (probe_passes(hub, question->from, question->to, question->rail)) {
+    } else if (!question->to->shielded[question->rail] &&
+               probe_passes(hub, question->from, question->to, question->rail)) {
         question->there = true;
         (void) r2_sim_at(hub->sim,
                          r2_sim_now_ns(hub->sim) + r2_sim_latency_ns(hub->sim, question->rail),
@@ -124,6 +126,7 @@ static void probe_beacon_step(void *arg, uint64_t unused)
     (void) unused;
     DL_DELETE(to->coming, beacon);
     if (r2_sim_dead(sim, to->idx) || !to->keyed || !to->listening[beacon->rail] ||
+        to->shielded[beacon->rail] ||
         0 != memcmp(to->key, beacon->from->key, R2_JOB_KEY_BYTES) ||
         !probe_passes(to->hub, beacon->from, to, beacon->rail)) {
         free(beacon);
@@ -400,4 +403,9 @@ void r2_probe_sim_destroy(r2_probe_sim_t *hub)
 void r2_probe_sim_set_loss(r2_probe_sim_t *hub, uint32_t ppm)
 {
     hub->loss_ppm = ppm;
+}
+
+void r2_probe_sim_set_shield(r2_probe_sim_t *hub, uint32_t node, uint32_t rail, bool shield)
+{
+    hub->nodes[node].shielded[rail] = shield;
 }

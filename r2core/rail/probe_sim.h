@@ -27,5 +27,7 @@ r2_probe_t r2_probe_sim_node(r2_probe_sim_t *hub, uint32_t node);
 
 /** Chance that one packet of a probe, or a beacon, is lost, parts per million. */
 void r2_probe_sim_set_loss(r2_probe_sim_t *hub, uint32_t ppm);
+/** A firewall drops probes and beacons that come to a node over a rail, or no longer does. */
+void r2_probe_sim_set_shield(r2_probe_sim_t *hub, uint32_t node, uint32_t rail, bool shield);
 
 #endif

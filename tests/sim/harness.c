@@ -301,6 +301,7 @@ static bool job_create(job_t *job)
         return false;
     }
     r2_hello_sim_set_loss(job->hub, sc->hello_loss_ppm);
+    r2_hello_sim_set_backlog(job->hub, sc->backlog);
     r2_post_sim_set_loss(job->post, sc->post_loss_ppm);
     r2_post_sim_set_duplicates(job->post, sc->post_twice_ppm);
     if (0 != sc->post_delay_ns) {

@@ -95,6 +95,9 @@ void rank_check_bounds(const job_rank_t *rank)
         if (NULL == link) {
             continue;
         }
+        if (R2_ERR_PEER_GONE == link->broken && !job->ranks[peer].dead) {
+            job_fail(job, "rank %u takes rank %u, which lives, for gone", rank->idx, peer);
+        }
         if (link->copied_bytes > job->params.replay_bytes) {
             job_fail(job, "rank %u to %u: %" PRIu64 " bytes copied for replay", rank->idx, peer,
                      link->copied_bytes);

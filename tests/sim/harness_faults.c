@@ -9,6 +9,28 @@
 #include "base/util.h"
 #include "harness.h"
 
+static void job_set_firewall(job_t *job, uint32_t host, uint32_t rail, bool refuse, bool probes)
+{
+    job->closed[host][rail] = refuse;
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (r2_sim_host_of(job->sim, i) == host) {
+            r2_hello_sim_set_listener(job->hub, i, rail,
+                                      refuse ? R2_HELLO_SIM_REFUSES : R2_HELLO_SIM_ACCEPTS);
+            r2_probe_sim_set_shield(job->probe, i, rail, refuse && probes);
+        }
+    }
+}
+
+static void job_no_listener(job_t *job, uint32_t rank, uint32_t rail)
+{
+    if (rank < job->rank_count) {
+        job->closed[r2_sim_host_of(job->sim, rank)][rail] = true;
+        r2_hello_sim_set_listener(job->hub, rank, rail, R2_HELLO_SIM_BROKEN);
+    } else {
+        job_fail(job, "no rank %u", rank);
+    }
+}
+
 static void job_heal(job_t *job)
 {
     const r2_sim_config_t *sim = &job->scenario->sim;
@@ -19,6 +41,7 @@ static void job_heal(job_t *job)
             r2_sim_set_loss(job->sim, h, r, 0);
             r2_sim_set_rate(job->sim, h, r, 0);
             r2_sim_set_carrier(job->sim, h, r, true);
+            job_set_firewall(job, h, r, false, false);
             for (uint32_t other = 0; other < h; other++) {
                 r2_sim_set_cut(job->sim, h, other, r, false);
             }
@@ -98,6 +121,13 @@ static void job_apply(void *arg, uint64_t index)
         break;
     case VERB_HEAL:
         job_heal(job);
+        break;
+    case VERB_REFUSE:
+    case VERB_ACCEPT:
+        job_set_firewall(job, h, r, VERB_REFUSE == event->verb, 0 != event->value);
+        break;
+    case VERB_NO_LISTENER:
+        job_no_listener(job, event->rank, r);
         break;
     case VERB_COUNT:
         break;

@@ -21,15 +21,20 @@ void job_note_fault(job_t *job, const scenario_event_t *event)
     case VERB_BREAK:
     case VERB_RATE:
     case VERB_LOSS:
+    case VERB_REFUSE: /* maps may tell */
         job->faulted[event->host][event->rail] = true;
         break;
     case VERB_CUT: /* two hosts only: nobody is left who could tell whose NIC it is not */
         job->faulted[event->host][event->rail] = true;
         job->faulted[event->host_b][event->rail] = true;
         break;
+    case VERB_NO_LISTENER:
+        job->faulted[r2_sim_host_of(job->sim, event->rank)][event->rail] = true;
+        break;
     case VERB_UP:
     case VERB_PASS:
     case VERB_JOIN:
+    case VERB_ACCEPT:
     case VERB_STOP:
     case VERB_CONT:
     case VERB_KILL:
@@ -131,6 +136,9 @@ void job_plan_expectations(job_t *job)
 
 static bool job_rail_is_well(const job_t *job, uint32_t host, uint32_t rail)
 {
+    if (job->closed[host][rail]) {
+        return false;
+    }
     for (uint32_t i = 0; i < job->rank_count; i++) {
         for (uint32_t k = 0; k < job->rank_count; k++) {
             uint32_t a = r2_sim_host_of(job->sim, i), b = r2_sim_host_of(job->sim, k);

@@ -32,6 +32,11 @@ check_PROGRAMS += tests/sim/test_sim_beside
 tests_sim_test_sim_beside_SOURCES = tests/sim/test_sim_beside.c
 tests_sim_test_sim_beside_LDADD = $(R2_TEST_LIBS)
 
+# Hello calls in the simulator
+check_PROGRAMS += tests/sim/test_sim_hello
+tests_sim_test_sim_hello_SOURCES = tests/sim/test_sim_hello.c
+tests_sim_test_sim_hello_LDADD = $(R2_TEST_LIBS)
+
 # Simulated jobs: scenarios as text, ranks in virtual time
 check_LTLIBRARIES += libr2simtest.la
 libr2simtest_la_SOURCES = \
@@ -112,6 +117,11 @@ tests_sim_test_sim_health_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 check_PROGRAMS += tests/sim/test_sim_catalogue
 tests_sim_test_sim_catalogue_SOURCES = tests/sim/test_sim_catalogue.c
 tests_sim_test_sim_catalogue_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
+# Healthy but unhelpful peers
+check_PROGRAMS += tests/sim/test_sim_unhelpful
+tests_sim_test_sim_unhelpful_SOURCES = tests/sim/test_sim_unhelpful.c
+tests_sim_test_sim_unhelpful_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Same bits around thresholds, whatever fails
 check_PROGRAMS += tests/sim/test_sim_thresholds

@@ -21,63 +21,58 @@ typedef bool (*statement_fn_t)(scenario_t *scenario, const statement_t *st);
 
 /* ---- machine ---- */
 
-static bool on_setting(scenario_t *sc, const statement_t *st)
-{
-    const char *name = st->words[0];
-    uint64_t value = 0;
-    bool is_time = 0 == strcmp(name, "latency") || 0 == strcmp(name, "retry") ||
-                   0 == strcmp(name, "jitter") || 0 == strcmp(name, "limit") ||
-                   0 == strcmp(name, "post-delay");
-    bool is_percent = 0 == strcmp(name, "keep") || 0 == strcmp(name, "hello-loss") ||
-                      0 == strcmp(name, "post-loss") || 0 == strcmp(name, "post-twice") ||
-                      0 == strcmp(name, "probe-loss");
+typedef enum setting_unit {
+    SETTING_NUMBER,
+    SETTING_TIME,
+    SETTING_PERCENT
+} setting_unit_t;
 
-    if (st->count != 2 || !(is_time      ? word_time(st->words[1], &value)
-                            : is_percent ? word_percent(st->words[1], &value)
-                                         : word_number(st->words[1], &value))) {
+#define SETTING(word, unit, field) \
+    {word, unit, offsetof(scenario_t, field), sizeof(((scenario_t *) NULL)->field)}
+
+/** Statements of one word and one value, and where the value goes. */
+static const struct {
+    const char *word;
+    setting_unit_t unit;
+    size_t offset, bytes;
+} settings[] = {
+    SETTING("seed", SETTING_NUMBER, sim.seed),
+    SETTING("hosts", SETTING_NUMBER, sim.host_count),
+    SETTING("ppn", SETTING_NUMBER, ppn),
+    SETTING("rails", SETTING_NUMBER, sim.rail_count),
+    SETTING("rate", SETTING_NUMBER, sim.rail_bytes_per_s),
+    SETTING("latency", SETTING_TIME, sim.rail_latency_ns),
+    SETTING("socket", SETTING_NUMBER, sim.socket_bytes),
+    SETTING("receive", SETTING_NUMBER, sim.receive_bytes),
+    SETTING("keep", SETTING_PERCENT, sim.keep_ppm),
+    SETTING("retry", SETTING_TIME, sim.retry_max_ns),
+    SETTING("batch", SETTING_NUMBER, sim.batch),
+    SETTING("jitter", SETTING_TIME, jitter_ns),
+    SETTING("first-seq", SETTING_NUMBER, first_seq),
+    SETTING("hello-loss", SETTING_PERCENT, hello_loss_ppm),
+    SETTING("post-loss", SETTING_PERCENT, post_loss_ppm),
+    SETTING("post-twice", SETTING_PERCENT, post_twice_ppm),
+    SETTING("post-delay", SETTING_TIME, post_delay_ns),
+    SETTING("probe-loss", SETTING_PERCENT, probe_loss_ppm),
+    SETTING("backlog", SETTING_NUMBER, backlog),
+    SETTING("limit", SETTING_TIME, limit_ns),
+    SETTING("verbose", SETTING_NUMBER, verbose),
+};
+
+static bool set_setting(scenario_t *sc, size_t at, const char *word)
+{
+    void *field = (char *) sc + settings[at].offset;
+    uint64_t value = 0;
+    uint32_t narrow;
+
+    if (!(SETTING_TIME == settings[at].unit      ? word_time(word, &value)
+          : SETTING_PERCENT == settings[at].unit ? word_percent(word, &value)
+                                                 : word_number(word, &value))) {
         return false;
     }
-    if (0 == strcmp(name, "seed")) {
-        sc->sim.seed = value;
-    } else if (0 == strcmp(name, "hosts")) {
-        sc->sim.host_count = (uint32_t) value;
-    } else if (0 == strcmp(name, "ppn")) {
-        sc->ppn = (uint32_t) value;
-    } else if (0 == strcmp(name, "rails")) {
-        sc->sim.rail_count = (uint32_t) value;
-    } else if (0 == strcmp(name, "rate")) {
-        sc->sim.rail_bytes_per_s = value;
-    } else if (0 == strcmp(name, "latency")) {
-        sc->sim.rail_latency_ns = value;
-    } else if (0 == strcmp(name, "socket")) {
-        sc->sim.socket_bytes = value;
-    } else if (0 == strcmp(name, "receive")) {
-        sc->sim.receive_bytes = value;
-    } else if (0 == strcmp(name, "keep")) {
-        sc->sim.keep_ppm = (uint32_t) value;
-    } else if (0 == strcmp(name, "retry")) {
-        sc->sim.retry_max_ns = value;
-    } else if (0 == strcmp(name, "batch")) {
-        sc->sim.batch = (uint32_t) value;
-    } else if (0 == strcmp(name, "jitter")) {
-        sc->jitter_ns = value;
-    } else if (0 == strcmp(name, "first-seq")) {
-        sc->first_seq = value;
-    } else if (0 == strcmp(name, "hello-loss")) {
-        sc->hello_loss_ppm = (uint32_t) value;
-    } else if (0 == strcmp(name, "post-loss")) {
-        sc->post_loss_ppm = (uint32_t) value;
-    } else if (0 == strcmp(name, "post-twice")) {
-        sc->post_twice_ppm = (uint32_t) value;
-    } else if (0 == strcmp(name, "post-delay")) {
-        sc->post_delay_ns = value;
-    } else if (0 == strcmp(name, "probe-loss")) {
-        sc->probe_loss_ppm = (uint32_t) value;
-    } else if (0 == strcmp(name, "limit")) {
-        sc->limit_ns = value;
-    } else {
-        sc->verbose = (uint32_t) value;
-    }
+    narrow = (uint32_t) value;
+    memcpy(field, sizeof(narrow) == settings[at].bytes ? (void *) &narrow : (void *) &value,
+           settings[at].bytes);
     return true;
 }
 
@@ -351,17 +346,12 @@ static const struct {
     const char *word;
     statement_fn_t fn;
 } statements[] = {
-    {"seed", on_setting},      {"hosts", on_setting},   {"ppn", on_setting},
-    {"rails", on_setting},     {"rate", on_setting},    {"latency", on_setting},
-    {"socket", on_setting},    {"receive", on_setting}, {"keep", on_setting},
-    {"retry", on_setting},     {"batch", on_setting},   {"jitter", on_setting},
-    {"first-seq", on_setting}, {"limit", on_setting},   {"hello-loss", on_setting},
-    {"post-loss", on_setting}, {"post-twice", on_setting}, {"post-delay", on_setting},
-    {"probe-loss", on_setting}, {"expect-map", scenario_on_expect_map},
-    {"verbose", on_setting},   {"param", on_param},     {"rails-of", on_rails_of},
-    {"rule", on_rule},         {"comm", on_comm},       {"free", on_free},
-    {"coll", on_coll},         {"compute", on_compute}, {"wait", on_wait},
-    {"at", scenario_on_event},          {"expect", on_flag},     {"allow-changes", on_flag},
+    {"param", on_param},           {"rails-of", on_rails_of},
+    {"rule", on_rule},             {"comm", on_comm},
+    {"free", on_free},             {"coll", on_coll},
+    {"compute", on_compute},       {"wait", on_wait},
+    {"at", scenario_on_event},     {"expect-map", scenario_on_expect_map},
+    {"expect", on_flag},           {"allow-changes", on_flag},
 };
 
 static bool run_statement(scenario_t *sc, statement_t *st)
@@ -377,6 +367,11 @@ static bool run_statement(scenario_t *sc, statement_t *st)
     }
     if (0 == st->count || '#' == st->words[0][0]) {
         return true;
+    }
+    for (i = 0; i < r2_array_count(settings); i++) {
+        if (0 == strcmp(st->words[0], settings[i].word)) {
+            return 2 == st->count && set_setting(sc, i, st->words[1]);
+        }
     }
     for (i = 0; i < r2_array_count(statements); i++) {
         if (0 == strcmp(st->words[0], statements[i].word)) {

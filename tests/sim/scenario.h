@@ -17,25 +17,33 @@
 #include "transport/fault.h"
 #include "transport/sim.h"
 
+/* clang-format off */
 /*
  * One statement per line or between semicolons; # starts a comment. Times take ns, us, ms or s.
  *
- * Machine    seed N | hosts N | ppn N (ranks per host) | rails N | rate BYTES/S | latency T |
- *            socket BYTES | receive BYTES | keep PERCENT (data that outlives its endpoint) | retry
- * T | batch N | jitter T (until a woken rank runs) | first-seq N | param NAME VALUE | hello-loss
- * PERCENT | post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages) |
- * probe-loss PERCENT | rails-of hH N (this host has N rails only) rule ACTION PERCENT
- * [only=acks|data|control|hello] [delay=T] [limit=N] [from=T] [until=T] with ACTION drop, break,
- * duplicate, delay, error or fail Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T
- * [rank=R] | wait | coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] (as a series)
- * [astray=R] (this rank takes the rank after the root for the root) with KIND
- * a name of base/coll_kinds.def with "-" between words (neighbour-collective) and TYPE
- * i64, f64, matrix (not commutative) or bytes3 (not reduced) Faults     at T
- * down|up|drop|drop-in|drop-out|pass|break hH railR | at T rate hH railR BYTES/S | at T loss hH
- * railR PERCENT | at T cut|join hA hB railR | at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal (at 0ms: before
- * the ranks start) Outcome    limit T (virtual time) | expect ok (default) | expect any (errors,
- * but an end) | verbose N | allow-changes
+ * Machine    seed N | hosts N | ppn N (ranks per host) | rails N | rails-of hH N (of this host only)
+ *            rate BYTES/S | latency T | socket BYTES | receive BYTES | retry T | batch N
+ *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
+ *            first-seq N | param NAME VALUE
+ *            hello-loss PERCENT | backlog N (connections that the accept queue of a listener holds)
+ *            post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages)
+ *            probe-loss PERCENT
+ *            rule ACTION PERCENT [only=acks|data|control|hello] [delay=T] [limit=N] [from=T] [until=T]
+ *              ACTION: drop, break, duplicate, delay, error, fail
+ * Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T [rank=R] | wait
+ *            coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] [astray=R]
+ *              KIND: a name of base/coll_kinds.def with "-" between words (neighbour-collective)
+ *              TYPE: i64, f64, matrix (not commutative), bytes3 (not reduced)
+ *              parts: as a series; astray: this rank takes the rank after the root for the root
+ * Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR   (at 0ms: before the ranks start)
+ *            at T rate hH railR BYTES/S | at T loss hH railR PERCENT | at T cut|join hA hB railR
+ *            at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal
+ * Unhelpful  at T refuse hH railR [probes] (a firewall: new hello calls are refused; probes and beacons
+ *            dropped, too) | at T accept hH railR | at 0ms no-listener rR railX (cannot be opened)
+ * Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
+ *            expect-map hH railR CAPACITY[-CAPACITY] at T | verbose N | allow-changes
  */
+/* clang-format on */
 
 #define SCENARIO_STEPS_MAX  256
 #define SCENARIO_EVENTS_MAX 256
@@ -103,6 +111,9 @@ typedef enum scenario_verb {
     VERB_POST_CUT,
     VERB_POST_JOIN,
     VERB_HEAL,
+    VERB_REFUSE,
+    VERB_ACCEPT,
+    VERB_NO_LISTENER,
     VERB_COUNT
 } scenario_verb_t;
 
@@ -111,7 +122,7 @@ typedef struct scenario_event {
     uint64_t at_ns;
     scenario_verb_t verb;
     uint32_t host, host_b, rail, rank;
-    uint64_t value; /* RATE: bytes/s; LOSS: ppm */
+    uint64_t value; /* RATE: bytes/s; LOSS: ppm; REFUSE: probes, too */
 } scenario_event_t;
 
 /** What every live rank's health map must say of a rail at a time. */
@@ -132,6 +143,7 @@ typedef struct scenario {
     uint64_t first_seq;
     uint32_t hello_loss_ppm;
     uint32_t post_loss_ppm, post_twice_ppm, probe_loss_ppm;
+    uint32_t backlog;       /* of accept queues; 0: no limit */
     uint64_t post_delay_ns; /* longest; 0: as the driver has it */
     uint32_t rails_of[SCENARIO_RANKS_MAX]; /* per host; 0: all */
     uint64_t limit_ns;                     /* 0: chosen from the faults */

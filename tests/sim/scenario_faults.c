@@ -32,6 +32,12 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     case VERB_POST_CUT:
     case VERB_POST_JOIN:
         return 4 == st->count && word_index(w[3], "h", &event->host);
+    case VERB_NO_LISTENER: /* listeners are opened at the start */
+        return 5 == st->count && 0 == event->at_ns && word_index(w[3], "r", &event->rank) &&
+               word_index(w[4], "rail", &event->rail);
+    case VERB_REFUSE:
+        event->value = option_flag(st, 5, "probes");
+        return 5 + event->value == st->count && place;
     case VERB_HEAL:
         return 3 == st->count;
     case VERB_DOWN:
@@ -41,6 +47,7 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     case VERB_DROP_OUT:
     case VERB_PASS:
     case VERB_BREAK:
+    case VERB_ACCEPT:
         return 5 == st->count && place;
     case VERB_COUNT:
         break;
@@ -85,7 +92,7 @@ bool scenario_on_event(scenario_t *sc, const statement_t *st)
     static const char *const verbs[] = {"down", "up",    "drop", "drop-in", "drop-out",
                                         "pass", "break", "rate", "loss",    "cut",
                                         "join", "stop",  "cont", "kill",    "post-cut",
-                                        "post-join", "heal"};
+                                        "post-join", "heal",  "refuse", "accept", "no-listener"};
     scenario_event_t *event = &sc->events[sc->event_count];
     int verb = st->count < 3 ? -1 : word_find(st->words[2], verbs, VERB_COUNT);
 

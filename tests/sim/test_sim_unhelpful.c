@@ -1,0 +1,90 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Peers that are healthy but unhelpful (docs/tests.md): nothing of them is given up.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "scenario.h"
+
+#define LAB "hosts 4; rails 4; rate 12500000; latency 50us; jitter 20us;"
+
+/* Calls of 0.48 MB, about 15 ms each. */
+#define JOB LAB "coll allreduce f64 60000 times=4; coll allgather i64 9000 times=4; coll allreduce i64 60000 times=8;"
+
+static scenario_result_t run(const char *source)
+{
+    scenario_result_t result;
+
+    assert_true(scenario_check(source, &result));
+    return result;
+}
+
+/* Runs a job in which nothing is broken: no lane fails, nothing is blamed. */
+static scenario_result_t run_healthy(const char *source)
+{
+    scenario_result_t result = run(source);
+
+    assert_int_equal(0, result.errors);
+    assert_int_equal(0, result.counters.lanes_failed);
+    assert_int_equal(0, result.counters.map_changes);
+    return result;
+}
+
+/* Checks of a stopped process fill its queue; it has no limit all the same. */
+static void stopped_with_a_small_queue(void **state)
+{
+    uint64_t digest = run_healthy(JOB).digest;
+
+    (void) state;
+    assert_int_equal(digest, run_healthy("backlog 100;" JOB "at 23ms stop r1; at 30s cont r1").digest);
+}
+
+/* One rail refuses from the start: the others do. */
+static void one_rail_refuses(void **state)
+{
+    uint64_t digest = run_healthy(JOB).digest;
+    scenario_result_t result;
+
+    (void) state;
+    result = run(JOB "at 0ms refuse h1 rail0");
+    assert_int_equal(digest, result.digest);
+    assert_int_equal(0, result.counters.lanes_failed);
+    result = run(JOB "at 0ms refuse h1 rail0 probes; at 200ms accept h1 rail0");
+    assert_int_equal(digest, result.digest);
+    assert_int_equal(0, result.counters.lanes_failed);
+}
+
+/* Lanes that are up do not hear of a firewall that comes later. */
+static void refuses_later(void **state)
+{
+    uint64_t digest = run_healthy(JOB).digest;
+
+    (void) state;
+    assert_int_equal(digest, run_healthy(JOB "at 23ms refuse h1 rail0; at 23ms refuse h1 rail1 probes").digest);
+}
+
+/* An argument picks tests: a pattern with * and ?. */
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stopped_with_a_small_queue),
+        cmocka_unit_test(one_rail_refuses),
+        cmocka_unit_test(refuses_later),
+    };
+
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
