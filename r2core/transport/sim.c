@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
+
 #define SIM_ADDRESS_MAGIC 0x73696d72u
 
 /** What worker_address() gives. */
@@ -77,6 +79,30 @@ static void sim_device_close(r2_tp_device_t *device)
     device->closed = true;
 }
 
+/* ---- descriptors ---- */
+
+void r2_sim_set_descriptors(r2_sim_t *sim, uint32_t node, uint32_t most)
+{
+    sim->nodes[node].descriptors_max = most;
+}
+
+bool r2_sim_take_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count)
+{
+    r2_sim_node_t *n = &sim->nodes[node];
+
+    if (0 != n->descriptors_max && n->descriptors + count > n->descriptors_max) {
+        return false;
+    }
+    n->descriptors += count;
+    sim->stats.descriptors_max = r2_max(sim->stats.descriptors_max, n->descriptors);
+    return true;
+}
+
+void r2_sim_put_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count)
+{
+    sim->nodes[node].descriptors -= count;
+}
+
 /* ---- workers ---- */
 
 static r2_status_t sim_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
@@ -93,10 +119,15 @@ static r2_status_t sim_worker_create(r2_tp_device_t *device, const r2_tp_callbac
         (R2_SIM_LOCAL != device->rail && !r2_sim_carrier(sim, device->node, device->rail))) {
         return R2_ERR_NO_DEVICE;
     }
+    if (!r2_sim_take_descriptors(sim, device->node, R2_SIM_WORKER_FDS)) {
+        return R2_ERR_AGAIN;
+    }
     worker = calloc(1, sizeof(*worker));
     if (NULL == worker) {
+        r2_sim_put_descriptors(sim, device->node, R2_SIM_WORKER_FDS);
         return R2_ERR_NO_MEMORY;
     }
+    worker->descriptors = R2_SIM_WORKER_FDS;
     worker->device = device;
     worker->callbacks = *callbacks;
     worker->arg = arg;
@@ -193,10 +224,15 @@ static r2_status_t sim_ep_create(r2_tp_worker_t *worker, const void *address, si
         r2_sim_fail(sim, "node %u rail %u: second endpoint to node %u on one worker generation",
                     worker->device->node, rail, peer->device->node);
     }
+    if (!r2_sim_take_descriptors(sim, worker->device->node, R2_SIM_EP_FDS)) {
+        return R2_ERR_AGAIN;
+    }
     ep = calloc(1, sizeof(*ep));
     if (NULL == ep) {
+        r2_sim_put_descriptors(sim, worker->device->node, R2_SIM_EP_FDS);
         return R2_ERR_NO_MEMORY;
     }
+    worker->descriptors += R2_SIM_EP_FDS;
     ep->worker = worker;
     ep->peer = peer;
     ep->ep_arg = ep_arg;
@@ -262,6 +298,7 @@ void r2_sim_worker_end(r2_tp_worker_t *worker)
         sim_close(worker->open);
     }
     worker->destroyed = true;
+    r2_sim_put_descriptors(r2_sim_of_worker(worker), worker->device->node, worker->descriptors);
     LL_FOREACH_SAFE(worker->received.head, packet, next) {
         free(packet);
     }

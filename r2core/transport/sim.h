@@ -30,6 +30,8 @@
  */
 
 #define R2_SIM_LOCAL    R2_RAILS_MAX /* index of the rail within a host */
+#define R2_SIM_WORKER_FDS 4 /* as measured with UCX over TCP */
+#define R2_SIM_EP_FDS     2
 #define R2_SIM_CUTS_MAX 64           /* broken (host, host, rail) paths at one time */
 
 typedef struct r2_sim r2_sim_t;
@@ -72,6 +74,7 @@ typedef struct r2_sim_stats {
     uint64_t ghosts;         /* delivered from an endpoint that was closed */
     uint64_t rewinds;        /* times a connection lost what was under way and will send it again */
     uint64_t resets;         /* connections that were reset */
+    uint32_t descriptors_max; /* that one process ever had */
 } r2_sim_stats_t;
 
 /** @return NULL if out of memory or the configuration makes no sense. */
@@ -115,6 +118,15 @@ void r2_sim_set_loss(r2_sim_t *sim, uint32_t host, uint32_t rail, uint32_t ppm);
 void r2_sim_set_cut(r2_sim_t *sim, uint32_t host_a, uint32_t host_b, uint32_t rail, bool cut);
 /** The network library reports an error on every endpoint that leaves `host` over `rail`. */
 void r2_sim_break_endpoints(r2_sim_t *sim, uint32_t host, uint32_t rail);
+/**
+ * A process may have so many descriptors; 0, the default: any number. What it has it keeps. A worker takes
+ * R2_SIM_WORKER_FDS, an endpoint R2_SIM_EP_FDS until its worker is destroyed, a hello call one: where they are
+ * missing the answer is R2_ERR_AGAIN.
+ */
+void r2_sim_set_descriptors(r2_sim_t *sim, uint32_t node, uint32_t most);
+/** Takes descriptors of a process. @return false: it may not have so many more. */
+bool r2_sim_take_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count);
+void r2_sim_put_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count);
 /** The process is gone: its connections are reset, its listeners refuse. */
 void r2_sim_kill(r2_sim_t *sim, uint32_t node);
 

@@ -73,6 +73,7 @@ struct r2_tp_worker {
     void *arg; /* borrowed */
     uint64_t id;
     bool destroyed;
+    uint32_t descriptors; /* its own and those of its endpoints, which outlive their closing */
     r2_sim_queue_t received;
     struct r2_tp_ep *open;   /* list: endpoints that are not closed */
     struct r2_tp_ep *closed; /* list: tombstones */
@@ -119,6 +120,7 @@ typedef struct r2_sim_node {
     uint32_t idx, host;
     bool dead;
     uint32_t callbacks; /* depth of upcalls of the transport */
+    uint32_t descriptors, descriptors_max; /* in use; 0: no limit */
     r2_prng_t prng;
     r2_clock_t clock;
 } r2_sim_node_t;

@@ -54,6 +54,9 @@ void job_schedule(job_rank_t *rank, uint64_t time_ns)
     r2_sim_t *sim = rank->job->sim;
 
     time_ns = r2_max(time_ns, r2_sim_now_ns(sim));
+    if (0 != rank->slow_ns && !rank->job->ending) {
+        time_ns = r2_max(time_ns, rank->slow_next_ns);
+    }
     if (rank->dead || rank->stopped || time_ns >= rank->due_ns) {
         return;
     }
@@ -74,6 +77,7 @@ static uint64_t rank_deadline_ns(const job_rank_t *rank)
 /* Sweeps until nothing happens any more. @return events. */
 static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
 {
+    const unsigned rounds_max = 0 != rank->slow_ns ? 1 : RUN_ROUNDS_MAX;
     unsigned total = 0, events, rounds = 0;
     bool advanced;
 
@@ -81,8 +85,12 @@ static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
         events = r2_ctx_drive(rank->ctx, who);
         advanced = R2_DRIVE_APP == who && rank_advance(rank);
         total += events + advanced;
-    } while ((events > 0 || advanced) && ++rounds < RUN_ROUNDS_MAX && !rank->job->failed);
+    } while ((events > 0 || advanced) && ++rounds < rounds_max && !rank->job->failed);
     rank->job->runs += rounds + 1;
+    rank->slow_next_ns = r2_sim_now_ns(rank->job->sim) + rank->slow_ns;
+    if (0 != rank->slow_ns && total > 0) {
+        job_schedule(rank, 0); /* there may be more */
+    }
     rank_check_bounds(rank);
     rank_check_map(rank);
     rank_note_heals(rank);
@@ -463,6 +471,7 @@ void scenario_run(const scenario_t *scenario, bool dump, scenario_result_t *resu
             job_check_basis(&job);
         }
         job_summarise(&job);
+        job_check_healthy(&job);
     }
     if (job.failed && dump) {
         job_dump(&job);

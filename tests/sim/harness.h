@@ -51,6 +51,7 @@ typedef struct job_rank {
     uint64_t due_ns;      /* of the newest event; R2_NEVER_NS: none */
     uint64_t app_ns;      /* when the application last drove */
     uint64_t compute_until_ns;
+    uint64_t slow_ns, slow_next_ns; /* it runs once in so long, not before; 0: whenever it likes */
     uint32_t step, iteration; /* of the program */
     bool stopped, dead, finished, waiting;
     bool served;        /* the service thread has driven it */
@@ -125,6 +126,9 @@ void job_plan_expectations(job_t *job);
 void job_check_basis(job_t *job);
 /** @return false: somebody's map does not know yet that all is well again; text says what. */
 bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes);
+
+/** Fails a job in which nothing was broken if something was given up. */
+void job_check_healthy(job_t *job);
 
 /* harness_dump.c */
 void job_dump(const job_t *job);

@@ -66,6 +66,11 @@ static void apply_to_rank(job_t *job, const scenario_event_t *event)
 {
     if (event->rank >= job->rank_count) {
         job_fail(job, "no rank %u", event->rank);
+    } else if (VERB_SLOW == event->verb) {
+        job->ranks[event->rank].slow_ns = event->value;
+        job_schedule(&job->ranks[event->rank], r2_sim_now_ns(job->sim));
+    } else if (VERB_DESCRIPTORS == event->verb) {
+        r2_sim_set_descriptors(job->sim, event->rank, (uint32_t) event->value);
     } else if (VERB_KILL == event->verb) {
         job->ranks[event->rank].dead = true;
         r2_sim_kill(job->sim, event->rank);
@@ -109,6 +114,8 @@ static void job_apply(void *arg, uint64_t index)
     case VERB_STOP:
     case VERB_CONT:
     case VERB_KILL:
+    case VERB_SLOW:
+    case VERB_DESCRIPTORS:
         apply_to_rank(job, event);
         break;
     case VERB_POST_CUT:

@@ -35,6 +35,8 @@ void job_note_fault(job_t *job, const scenario_event_t *event)
     case VERB_PASS:
     case VERB_JOIN:
     case VERB_ACCEPT:
+    case VERB_SLOW:
+    case VERB_DESCRIPTORS:
     case VERB_STOP:
     case VERB_CONT:
     case VERB_KILL:
@@ -189,5 +191,15 @@ void job_check_basis(job_t *job)
         }
         job->result->cost = basis->cost;
         job->result->cost_version = basis->cost_version;
+    }
+}
+
+void job_check_healthy(job_t *job)
+{
+    const scenario_result_t *result = job->result;
+
+    if (job->scenario->healthy && !job->failed && 0 != result->counters.lanes_failed) {
+        job_fail(job, "%llu lanes failed, and all are healthy",
+                 (unsigned long long) result->counters.lanes_failed);
     }
 }

@@ -109,7 +109,8 @@ static bool on_flag(scenario_t *sc, const statement_t *st)
         return 1 == st->count;
     }
     sc->any_outcome = 2 == st->count && 0 == strcmp(st->words[1], "any");
-    return 2 == st->count && (sc->any_outcome || 0 == strcmp(st->words[1], "ok"));
+    sc->healthy = 2 == st->count && 0 == strcmp(st->words[1], "healthy");
+    return 2 == st->count && (sc->any_outcome || sc->healthy || 0 == strcmp(st->words[1], "ok"));
 }
 
 static uint8_t wire_kind(const void *header, size_t header_bytes)

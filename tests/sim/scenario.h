@@ -40,7 +40,10 @@
  *            at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal
  * Unhelpful  at T refuse hH railR [probes] (a firewall: new hello calls are refused; probes and beacons
  *            dropped, too) | at T accept hH railR | at 0ms no-listener rR railX (cannot be opened)
+ *            at T slow rR PERIOD (it gets to do a little once in so long; 0ms: that is over)
+ *            at T descriptors rR N (its workers take 4, endpoints 2, hello calls 1; 0: no limit)
  * Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
+ *            expect healthy (nothing is broken: no lane fails)
  *            expect-map hH railR CAPACITY[-CAPACITY] at T | verbose N | allow-changes
  */
 /* clang-format on */
@@ -114,6 +117,8 @@ typedef enum scenario_verb {
     VERB_REFUSE,
     VERB_ACCEPT,
     VERB_NO_LISTENER,
+    VERB_SLOW,
+    VERB_DESCRIPTORS,
     VERB_COUNT
 } scenario_verb_t;
 
@@ -122,7 +127,7 @@ typedef struct scenario_event {
     uint64_t at_ns;
     scenario_verb_t verb;
     uint32_t host, host_b, rail, rank;
-    uint64_t value; /* RATE: bytes/s; LOSS: ppm; REFUSE: probes, too */
+    uint64_t value; /* RATE: bytes/s; LOSS: ppm; REFUSE: probes, too; SLOW: ns; DESCRIPTORS: most */
 } scenario_event_t;
 
 /** What every live rank's health map must say of a rail at a time. */
@@ -147,7 +152,7 @@ typedef struct scenario {
     uint64_t post_delay_ns; /* longest; 0: as the driver has it */
     uint32_t rails_of[SCENARIO_RANKS_MAX]; /* per host; 0: all */
     uint64_t limit_ns;                     /* 0: chosen from the faults */
-    bool any_outcome;
+    bool any_outcome, healthy;
     uint32_t verbose;
     scenario_param_t params[SCENARIO_PARAMS_MAX];
     uint32_t param_count;

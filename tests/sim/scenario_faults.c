@@ -38,6 +38,11 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     case VERB_REFUSE:
         event->value = option_flag(st, 5, "probes");
         return 5 + event->value == st->count && place;
+    case VERB_SLOW:
+        return 5 == st->count && word_index(w[3], "r", &event->rank) && word_time(w[4], &event->value);
+    case VERB_DESCRIPTORS:
+        return 5 == st->count && word_index(w[3], "r", &event->rank) &&
+               word_number(w[4], &event->value);
     case VERB_HEAL:
         return 3 == st->count;
     case VERB_DOWN:
@@ -92,7 +97,8 @@ bool scenario_on_event(scenario_t *sc, const statement_t *st)
     static const char *const verbs[] = {"down", "up",    "drop", "drop-in", "drop-out",
                                         "pass", "break", "rate", "loss",    "cut",
                                         "join", "stop",  "cont", "kill",    "post-cut",
-                                        "post-join", "heal",  "refuse", "accept", "no-listener"};
+                                        "post-join", "heal",  "refuse", "accept", "no-listener",
+                                        "slow", "descriptors"};
     scenario_event_t *event = &sc->events[sc->event_count];
     int verb = st->count < 3 ? -1 : word_find(st->words[2], verbs, VERB_COUNT);
 

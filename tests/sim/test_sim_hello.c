@@ -249,6 +249,28 @@ static void listener_that_cannot_be_opened(void **state)
     t_world_free(world);
 }
 
+/* Each call takes a descriptor until its end; without one nothing is accepted, and it goes on by itself. */
+static void descriptors_run_out(void **state)
+{
+    t_world_t *world = t_world_new();
+
+    (void) state;
+    r2_sim_set_descriptors(world->sim, 0, 1);
+    assert_int_equal(t_call(world, 0, 1, 0), R2_OK);
+    assert_int_equal(t_call(world, 0, 1, 0), R2_ERR_AGAIN);
+    assert_int_equal(t_call(world, 1, 0, 0), R2_OK);
+    t_run(world, T_TIMEOUT_NS);
+    assert_int_equal(world->nodes[0].last, R2_OK);
+    assert_int_equal(world->nodes[1].last, R2_OK);
+    assert_true(r2_sim_take_descriptors(world->sim, 0, 1)); /* by the application */
+    assert_int_equal(t_call(world, 0, 1, 0), R2_ERR_AGAIN);
+    assert_int_equal(t_outcome(world, 1, 0), R2_ERR_UNRESPONSIVE);
+    assert_int_equal(world->nodes[0].requests, 1);
+    r2_sim_put_descriptors(world->sim, 0, 1);
+    assert_int_equal(t_outcome(world, 1, 0), R2_OK);
+    t_world_free(world);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +278,7 @@ int main(void)
         cmocka_unit_test(full_queue_lets_in_later),
         cmocka_unit_test(queue_within_a_host),
         cmocka_unit_test(firewall_refuses),
+        cmocka_unit_test(descriptors_run_out),
         cmocka_unit_test(listener_that_cannot_be_opened),
     };
 

@@ -74,6 +74,30 @@ static void refuses_later(void **state)
     assert_int_equal(digest, run_healthy(JOB "at 23ms refuse h1 rail0; at 23ms refuse h1 rail1 probes").digest);
 }
 
+/* A rank that does a little five times a second, for as long as the job takes. */
+static void slow_reader(void **state)
+{
+    uint64_t digest = run_healthy(JOB).digest;
+
+    (void) state;
+    assert_int_equal(digest, run_healthy(JOB "limit 600s; at 10ms slow r1 200ms").digest);
+    assert_int_equal(digest, run_healthy(JOB "at 10ms slow r1 10ms; at 1s slow r1 0ms").digest);
+}
+
+/* No descriptors for all lanes: what there is carries the job, and calls are let in when there are some again. */
+static void few_descriptors(void **state)
+{
+    uint64_t digest = run_healthy(JOB).digest;
+    scenario_result_t result;
+
+    (void) state;
+    result = run_healthy(JOB "at 0ms descriptors r1 14");
+    assert_int_equal(digest, result.digest);
+    assert_true(result.counters.hellos_failed > 0);
+    result = run_healthy(JOB "at 0ms descriptors r1 14; at 20ms descriptors r1 0");
+    assert_int_equal(digest, result.digest);
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -81,6 +105,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_with_a_small_queue),
         cmocka_unit_test(one_rail_refuses),
         cmocka_unit_test(refuses_later),
+        cmocka_unit_test(slow_reader),
+        cmocka_unit_test(few_descriptors),
     };
 
     if (argc > 1) {
