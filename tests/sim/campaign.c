@@ -33,6 +33,7 @@ typedef struct shared {
 typedef struct options {
     uint64_t seed, runs;
     uint32_t failures_max;
+    uint32_t axes; /* of unhelpful peers */
     bool print_only, shrink;
 } options_t;
 
@@ -177,7 +178,7 @@ static void report(const options_t *options, shared_t *shared)
     static char text[GENERATE_BYTES];
     char cause[512];
 
-    generate_scenario(shared->seed, text);
+    generate_scenario(shared->seed, options->axes, text);
     snprintf(cause, sizeof(cause), "%s", shared->text);
     printf("seed %" PRIu64 " failed: %s\n", shared->seed, cause);
     fflush(stdout);
@@ -190,13 +191,13 @@ static void report(const options_t *options, shared_t *shared)
 }
 
 /* Runs from shared->seed on. Leaves the seed of a failure there. */
-static void work(shared_t *shared, uint64_t end)
+static void work(const options_t *options, shared_t *shared, uint64_t end)
 {
     static char text[GENERATE_BYTES];
 
     for (; shared->seed < end; shared->seed++) {
         snprintf(shared->text, sizeof(shared->text), "crashed or ran too long");
-        generate_scenario(shared->seed, text);
+        generate_scenario(shared->seed, options->axes, text);
         if (!run_text(text, shared, false)) {
             _exit(1);
         }
@@ -217,7 +218,7 @@ static uint32_t campaign(const options_t *options, shared_t *shared)
         fflush(NULL);
         pid = fork();
         if (0 == pid) {
-            work(shared, end);
+            work(options, shared, end);
         }
         waitpid(pid, NULL, 0);
         if (shared->seed < end) {
@@ -232,8 +233,30 @@ static uint32_t campaign(const options_t *options, shared_t *shared)
 static int usage(void)
 {
     fprintf(stderr, "usage: campaign [--seed S] [--runs N] [--failures N] [--no-shrink] [--print]\n"
+                    "                [--unhelpful AXIS,AXIS,..|all]\n"
+                    "  --unhelpful draws peers that are healthy but unhelpful, and faults less often\n"
                     "  --print shows the scenario of the seed and does not run it\n");
     return 2;
+}
+
+/* Names of axes, separated by commas. */
+static bool parse_axes(char *list, uint32_t *axes_p)
+{
+    for (char *save = NULL, *word = strtok_r(list, ",", &save); NULL != word;
+         word = strtok_r(NULL, ",", &save)) {
+        uint32_t before = *axes_p;
+
+        for (uint32_t i = 0; i < GENERATE_AXES; i++) {
+            if (0 == strcmp(word, generate_axis_names[i]) || 0 == strcmp(word, "all")) {
+                *axes_p |= 1u << i;
+            }
+        }
+        if (before == *axes_p) {
+            fprintf(stderr, "no such kind of unhelpful peer, or twice: %s\n", word);
+            return false;
+        }
+    }
+    return true;
 }
 
 static bool parse_options(int argc, char **argv, options_t *options)
@@ -241,7 +264,8 @@ static bool parse_options(int argc, char **argv, options_t *options)
     static const struct option longs[] = {
         {"seed", required_argument, NULL, 's'},     {"runs", required_argument, NULL, 'n'},
         {"failures", required_argument, NULL, 'f'}, {"no-shrink", no_argument, NULL, 'k'},
-        {"print", no_argument, NULL, 'p'},          {NULL, 0, NULL, 0}};
+        {"print", no_argument, NULL, 'p'},          {"unhelpful", required_argument, NULL, 'u'},
+        {NULL, 0, NULL, 0}};
     int c;
 
     *options = (options_t){.seed = 1, .runs = 1000, .failures_max = 5, .shrink = true};
@@ -258,6 +282,11 @@ static bool parse_options(int argc, char **argv, options_t *options)
             break;
         case 'k':
             options->shrink = false;
+            break;
+        case 'u':
+            if (!parse_axes(optarg, &options->axes)) {
+                return false;
+            }
             break;
         case 'p':
             options->print_only = true;
@@ -281,7 +310,7 @@ int main(int argc, char **argv)
         return usage();
     }
     if (options.print_only) {
-        generate_scenario(options.seed, text);
+        generate_scenario(options.seed, options.axes, text);
         printf("%s", text);
         return 0;
     }

@@ -10,9 +10,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define GENERATE_BYTES 8192
+#define GENERATE_BYTES 16384
 
-/** Writes a scenario; the same seed gives the same text. @param text_p GENERATE_BYTES. */
-void generate_scenario(uint64_t seed, char *text_p);
+/** Kinds of peers that are healthy but unhelpful. */
+typedef enum generate_axis {
+    GENERATE_STOP,        /* stopped for long, also before the start */
+    GENERATE_BACKLOG,     /* short accept queues */
+    GENERATE_REFUSE,      /* firewalls on some rails, never on all */
+    GENERATE_SLOW,        /* a process that does little */
+    GENERATE_COMPUTE,     /* minutes without a call, with much on the way */
+    GENERATE_DESCRIPTORS, /* not enough for all lanes */
+    GENERATE_AXES
+} generate_axis_t;
+
+/** Names of the axes, as the campaign's --unhelpful takes them. */
+extern const char *const generate_axis_names[GENERATE_AXES];
+
+/**
+ * Writes a scenario; the same arguments give the same text.
+ * @param axes one bit for each kind of unhelpful peer that may be drawn; 0: none, and faults are always drawn.
+ * Machine, parameters, program and faults are the same with and without. @param text_p GENERATE_BYTES.
+ */
+void generate_scenario(uint64_t seed, uint32_t axes, char *text_p);
 
 #endif
