@@ -15,131 +15,47 @@
 #include "ctx/state.h"
 #include "plan/kinds.h"
 
-/** A map as it travels in a merge, with the newest cost that is known: rank 0 alone makes versions. */
-typedef struct r2_map_blob {
-    uint32_t exception_count;
-    uint32_t cost_version;
-    r2_cost_params_t cost;
-    uint32_t reserved;
-    r2_health_exception_t exceptions[R2_HEALTH_EXCEPTIONS_MAX];
-    r2_health_entry_t entries[];
-} r2_map_blob_t;
-
-static size_t r2_map_blob_bytes(const r2_health_map_t *map)
-{
-    return sizeof(r2_map_blob_t)
-           + (size_t) map->host_count * map->rail_count * sizeof(r2_health_entry_t);
-}
-
-static void r2_map_put(const r2_health_map_t *map, void *to)
-{
-    r2_map_blob_t *blob = to;
-
-    memset(blob, 0, r2_map_blob_bytes(map));
-    blob->exception_count = map->exception_count;
-    memcpy(blob->exceptions, map->exceptions, sizeof(blob->exceptions));
-    memcpy(blob->entries, map->entries,
-           (size_t) map->host_count * map->rail_count * sizeof(*map->entries));
-}
-
-/* Merges what another rank's map says. The blob comes from a peer of the job: counts are checked. */
-static void r2_map_take(r2_health_map_t *map, const void *from)
-{
-    const r2_map_blob_t *blob = from;
-    r2_health_change_t change;
-
-    for (uint32_t i = 0; i < map->host_count * map->rail_count; ++i) {
-        memset(&change, 0, sizeof(change));
-        change.host_a = i / map->rail_count;
-        change.rail = i % map->rail_count;
-        change.entry = blob->entries[i];
-        (void) r2_health_map_merge(map, &change);
-    }
-    for (uint32_t i = 0; i < r2_min(blob->exception_count, R2_HEALTH_EXCEPTIONS_MAX); ++i) {
-        const r2_health_exception_t *exception = &blob->exceptions[i];
-
-        memset(&change, 0, sizeof(change));
-        change.is_path = true;
-        change.host_a = exception->host_a;
-        change.host_b = exception->host_b;
-        change.rail = exception->rail;
-        change.entry.version = exception->version;
-        (void) r2_health_map_merge(map, &change);
-    }
-}
-
-static void r2_map_put_cost(const r2_ctx_t *ctx, void *to)
-{
-    r2_map_blob_t *blob = to;
-
-    blob->cost_version = ctx->gauge.version;
-    blob->cost = ctx->gauge.cost;
-}
-
-/* The operation of a merge: commutative, associative, idempotent, as merging of maps is. */
-static void r2_map_reduce(void *arg, const void *in, void *inout, size_t count)
-{
-    const r2_agree_t *agree = arg;
-    const r2_map_blob_t *ours = inout, *theirs = in;
-    const r2_map_blob_t newer = theirs->cost_version > ours->cost_version ? *theirs : *ours;
-    r2_map_blob_t *result = inout;
-    r2_health_map_t map;
-
-    (void) count; /* one element: a whole map */
-    if (R2_OK != r2_health_map_init(&map, agree->agreed.host_count, agree->agreed.rail_count)) {
-        return;
-    }
-    r2_map_take(&map, inout);
-    r2_map_take(&map, in);
-    r2_map_put(&map, inout);
-    result->cost_version = newer.cost_version;
-    result->cost = newer.cost;
-    r2_health_map_fini(&map);
-}
-
-/* ---- what plans are made from ---- */
-
-static r2_status_t r2_agree_topology_init(r2_comm_t *comm, r2_agree_t *agree)
-{
-    agree->map_host = malloc((size_t) comm->size * sizeof(*agree->map_host));
-    return NULL == agree->map_host
-               ? R2_ERR_NO_MEMORY
-               : r2_basis_init(comm->ctx->health->hosts, comm->ranks, comm->size,
-                               agree->agreed.rail_count, agree->map_host, &agree->basis);
-}
-
 const r2_basis_t *r2_agree_basis(const r2_comm_t *comm)
 {
-    return NULL != comm->agree ? &comm->agree->basis : NULL;
+    return NULL != comm->agree ? comm->agree->basis : NULL;
 }
 
 /* Does our map say more than the agreed one? Looked at again only when one of them has changed. */
 bool r2_agree_is_dirty(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
-    const r2_health_map_t *ours = r2_ctx_health_map(comm->ctx);
-    r2_health_map_t merged;
 
-    if (r2_gauge_wanted(comm->ctx, &agree->basis)) {
+    if (r2_gauge_wanted(comm->ctx, agree->basis)) {
         return true;
     }
-    if (agree->looked == comm->ctx->counters.map_changes + 1) {
-        return agree->dirty;
+    if (agree->looked != comm->ctx->counters.map_changes + 1) {
+        agree->dirty = r2_merge_matters(&agree->agreed->map, r2_ctx_health_map(comm->ctx));
+        agree->looked = comm->ctx->counters.map_changes + 1;
     }
-    if (R2_OK != r2_health_map_init(&merged, agree->agreed.host_count, agree->agreed.rail_count)) {
-        return false;
-    }
-    r2_map_put(ours, agree->given);
-    r2_map_take(&merged, agree->given);
-    r2_map_put(&agree->agreed, agree->given);
-    r2_map_take(&merged, agree->given);
-    agree->dirty = r2_health_map_digest(&merged) != r2_health_map_digest(&agree->agreed);
-    agree->looked = comm->ctx->counters.map_changes + 1;
-    r2_health_map_fini(&merged);
     return agree->dirty;
 }
 
 /* ---- life ---- */
+
+/* All is well to begin with; what this process knows is merged by the first calls. */
+static r2_status_t r2_agree_begin_with(const r2_comm_t *comm, r2_agree_t *agree,
+                                       const r2_health_map_t *ours)
+{
+    r2_ctx_t *ctx = comm->ctx;
+    r2_shared_map_t *map = r2_shared_map_create(ours->host_count, ours->rail_count);
+    r2_basis_t *basis;
+    r2_status_t status = NULL == map ? R2_ERR_NO_MEMORY
+                                     : r2_basis_create(ctx->health->hosts, comm->ranks, comm->size,
+                                                       ours->rail_count, &basis);
+
+    if (R2_OK != status) {
+        r2_shared_map_put(map);
+        return status;
+    }
+    agree->agreed = r2_shared_map_share(&ctx->maps, map);
+    agree->basis = r2_basis_share(&ctx->bases, basis);
+    return R2_OK;
+}
 
 r2_status_t r2_agree_create(r2_comm_t *comm)
 {
@@ -155,13 +71,7 @@ r2_status_t r2_agree_create(r2_comm_t *comm)
         return R2_ERR_NO_MEMORY;
     }
     comm->agree = agree;
-    status = r2_health_map_init(&agree->agreed, ours->host_count, ours->rail_count);
-    if (R2_OK == status) {
-        agree->given = malloc(r2_map_blob_bytes(ours));
-        agree->taken = malloc(r2_map_blob_bytes(ours));
-        status = NULL == agree->given || NULL == agree->taken ? R2_ERR_NO_MEMORY
-                                                              : r2_agree_topology_init(comm, agree);
-    }
+    status = r2_agree_begin_with(comm, agree, ours);
     if (R2_OK == status) {
         status = r2_comm_create_merges(comm, &agree->merges);
     }
@@ -213,11 +123,9 @@ void r2_agree_destroy(r2_comm_t *comm)
     if (NULL != agree->merges) {
         r2_comm_destroy_merges(agree->merges);
     }
-    r2_topology_fini(&agree->basis.topology);
-    r2_health_map_fini(&agree->agreed);
-    free(agree->map_host);
-    free(agree->given);
-    free(agree->taken);
+    r2_merge_destroy(agree->merging); /* links do not refer to it any more */
+    r2_basis_put(agree->basis);
+    r2_shared_map_put(agree->agreed);
     free(agree);
     comm->agree = NULL;
 }
@@ -257,32 +165,28 @@ bool r2_agree_carries(const r2_comm_t *comm, const r2_coll_args_t *args)
 static r2_status_t r2_agree_merge(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
-    r2_health_map_t merged;
+    r2_ctx_t *ctx = comm->ctx;
     r2_coll_args_t args = {
         .kind = R2_COLL_ALLREDUCE,
-        .in = agree->given,
-        .out = agree->taken,
         .count = 1,
-        .element_bytes = r2_map_blob_bytes(&agree->agreed),
-        .reduce = r2_map_reduce,
-        .reduce_arg = agree,
+        .reduce = r2_merge_reduce,
         .commutative = true,
         .exact = true,
     };
+    r2_status_t status;
 
-    if (R2_OK != r2_health_map_init(&merged, agree->agreed.host_count, agree->agreed.rail_count)) {
-        return R2_ERR_NO_MEMORY;
+    r2_gauge_look(ctx);
+    status = r2_merge_create(agree->agreed, agree->basis, r2_ctx_health_map(ctx), ctx->gauge.version,
+                             &ctx->gauge.cost, &agree->merging);
+    if (R2_OK != status) {
+        return status;
     }
-    r2_map_put(&agree->agreed, agree->given);
-    r2_map_take(&merged, agree->given);
-    r2_map_put(r2_ctx_health_map(comm->ctx), agree->given);
-    r2_map_take(&merged, agree->given);
-    r2_map_put(&merged, agree->given);
-    r2_health_map_fini(&merged);
-    r2_gauge_look(comm->ctx);
-    r2_map_put_cost(comm->ctx, agree->given);
+    args.in = agree->merging->given;
+    args.out = agree->merging->taken;
+    args.element_bytes = agree->merging->bytes;
+    args.reduce_arg = agree->merging;
     agree->merged = false;
-    ++comm->ctx->counters.merges;
+    ++ctx->counters.merges;
     return r2_coll_start_merge(agree->merges, &args, comm, &agree->merge);
 }
 
@@ -372,36 +276,33 @@ void r2_agree_left(struct r2_coll *coll)
     }
 }
 
-static void r2_agree_take_cost(r2_comm_t *comm)
-{
-    const r2_map_blob_t *blob = (const void *) comm->agree->taken;
-    r2_basis_t *basis = &comm->agree->basis;
-
-    if (blob->cost_version > basis->cost_version) {
-        basis->cost = blob->cost;
-        basis->cost_version = blob->cost_version;
-        r2_gauge_heard(comm->ctx, blob->cost_version, &blob->cost);
-    }
-}
-
 /* All ranks hold the same maps now. */
 static void r2_agree_take(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
-    uint64_t before = r2_health_map_digest(&agree->agreed);
+    r2_merge_t *merging = agree->merging;
+    uint64_t before = r2_health_map_digest(&agree->agreed->map);
 
-    r2_map_take(&agree->agreed, agree->taken);
-    r2_agree_take_cost(comm);
+    if (r2_merge_take(merging)) {
+        r2_gauge_heard(comm->ctx, merging->basis->cost_version, &merging->basis->cost);
+    }
+    r2_shared_map_put(agree->agreed);
+    r2_basis_put(agree->basis);
+    agree->agreed = r2_shared_map_share(&comm->ctx->maps, merging->next);
+    agree->basis = r2_basis_share(&comm->ctx->bases, merging->basis);
+    merging->next = NULL;
+    merging->basis = NULL;
     r2_agree_drop_merge(agree);
+    r2_merge_destroy(merging);
+    agree->merging = NULL;
     agree->looked = 0;
-    r2_basis_apply(&agree->basis, &agree->agreed, agree->map_host);
     if (comm == comm->ctx->job) {
         r2_record_plan(comm->ctx);
     }
-    if (before != r2_health_map_digest(&agree->agreed)) {
+    if (before != r2_health_map_digest(&agree->agreed->map)) {
         ++comm->ctx->counters.epochs;
         r2_debug(&comm->ctx->log, "communicator %016llx: all ranks agree on a new map (%s)",
-                 (unsigned long long) comm->key, agree->basis.even ? "even" : "uneven");
+                 (unsigned long long) comm->key, agree->basis->even ? "even" : "uneven");
     }
 }
 

@@ -7,9 +7,8 @@
 #ifndef R2_CTX_AGREE_H
 #define R2_CTX_AGREE_H
 
-#include "ctx/basis.h"
+#include "ctx/merge.h"
 #include "health/agreement.h"
-#include "model/health_map.h"
 #include "r2/coll.h"
 
 struct r2_ctx;
@@ -19,15 +18,14 @@ struct r2_coll;
 /** Agreement of one communicator. Engine lock. */
 typedef struct r2_agree {
     r2_agreement_t calls;
-    r2_health_map_t agreed;    /* of all hosts of the job */
-    r2_basis_t basis;          /* as agreed now */
-    uint32_t *map_host;        /* owned: per host of the topology, its index in the map */
+    r2_shared_map_t *agreed;   /* refcounted: of all hosts of the job */
+    r2_basis_t *basis;         /* refcounted: as agreed now */
     bool dirty;                /* our map says more than the agreed one */
     uint64_t looked;           /* changes of our map when that was found out */
     struct r2_comm *merges;    /* owned: the same ranks, for merges */
     struct r2_coll *merge;     /* owned: the merge under way */
+    r2_merge_t *merging;       /* owned: its memory */
     bool merged;               /* it is over, its result waits for an application thread */
-    char *given, *taken;       /* owned: our map as it goes into a merge; all ranks' maps */
     struct r2_coll *queue;     /* borrowed list: calls that wait, in order */
     struct r2_comm *next;      /* in ctx->agreeing */
     bool listed;

@@ -11,6 +11,9 @@
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
+
+#include "base/util.h"
 
 /* Rate of a rail that did not tell its speed, MB/s: only ratios count. */
 #define R2_RATE_UNKNOWN 1000u
@@ -64,67 +67,128 @@ static void r2_basis_settle(r2_basis_t *basis)
     basis->map_digest = r2_basis_digest(basis);
 }
 
-r2_status_t r2_basis_init(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
-                          uint32_t rail_count, uint32_t *map_host_p, r2_basis_t *basis_p)
+/* Room for the hosts of the communicator, and which ones they are. @return R2_OK, R2_ERR_NO_MEMORY. */
+static r2_status_t r2_basis_hosts(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
+                                  uint32_t rail_count, r2_basis_t *basis)
 {
     uint32_t *local = malloc(hosts->host_count * sizeof(*local));
     uint32_t count = 0;
-    r2_status_t status;
+    r2_status_t status = R2_ERR_NO_MEMORY;
 
     if (NULL == local) {
         return R2_ERR_NO_MEMORY;
     }
     memset(local, 0xff, hosts->host_count * sizeof(*local));
     for (int32_t i = 0; i < size; ++i) {
-        uint32_t host = hosts->host_of[ranks[i]];
+        uint32_t *at = &local[hosts->host_of[ranks[i]]];
 
-        if (UINT32_MAX == local[host]) {
-            local[host] = count;
-            map_host_p[count++] = host;
-        }
+        *at = UINT32_MAX == *at ? count++ : *at;
     }
-    status = r2_topology_init(&basis_p->topology, count, rail_count, size, R2_RATE_UNKNOWN);
+    basis->map_host = malloc(count * sizeof(*basis->map_host));
+    if (NULL != basis->map_host) {
+        status = r2_topology_init(&basis->topology, count, rail_count, size, R2_RATE_UNKNOWN);
+    }
     for (int32_t i = 0; R2_OK == status && i < size; ++i) {
-        basis_p->topology.host_of[i] = local[hosts->host_of[ranks[i]]];
-    }
-    if (R2_OK == status) {
-        r2_basis_rates(hosts, map_host_p, &basis_p->topology);
-        basis_p->cost = hosts->cost;
-        basis_p->cost_version = 0;
-        r2_basis_settle(basis_p);
+        const uint32_t host = hosts->host_of[ranks[i]];
+
+        basis->topology.host_of[i] = local[host];
+        basis->map_host[local[host]] = host;
     }
     free(local);
     return status;
 }
 
-void r2_basis_apply(r2_basis_t *basis, const r2_health_map_t *map, const uint32_t *map_host)
+r2_status_t r2_basis_create(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
+                            uint32_t rail_count, r2_basis_t **basis_p)
 {
-    (void) r2_topology_apply(&basis->topology, map, map_host);
+    r2_basis_t *basis = calloc(1, sizeof(*basis));
+    r2_status_t status;
+
+    if (NULL == basis) {
+        return R2_ERR_NO_MEMORY;
+    }
+    basis->users = 1;
+    status = r2_basis_hosts(hosts, ranks, size, rail_count, basis);
+    if (R2_OK != status) {
+        r2_basis_put(basis);
+        return status;
+    }
+    r2_basis_rates(hosts, basis->map_host, &basis->topology);
+    basis->cost = hosts->cost;
     r2_basis_settle(basis);
+    *basis_p = basis;
+    return R2_OK;
 }
 
 r2_status_t r2_basis_copy(const r2_basis_t *basis, r2_basis_t **copy_p)
 {
+    const size_t bytes = basis->topology.host_count * sizeof(*basis->map_host);
     r2_basis_t *copy = malloc(sizeof(*copy));
-    r2_status_t status;
+    uint32_t *map_host = malloc(bytes);
+    r2_topology_t topology;
 
-    if (NULL == copy) {
+    if (NULL == copy || NULL == map_host ||
+        R2_OK != r2_topology_copy(&topology, &basis->topology)) {
+        free(copy);
+        free(map_host);
         return R2_ERR_NO_MEMORY;
     }
     *copy = *basis;
-    status = r2_topology_copy(&copy->topology, &basis->topology);
-    if (R2_OK != status) {
-        free(copy);
-        return status;
-    }
+    copy->topology = topology;
+    copy->map_host = map_host;
+    memcpy(map_host, basis->map_host, bytes);
+    copy->users = 1;
+    copy->list = NULL;
     *copy_p = copy;
     return R2_OK;
 }
 
-void r2_basis_free(r2_basis_t *copy)
+void r2_basis_apply(r2_basis_t *basis, const r2_health_map_t *map)
 {
-    if (NULL != copy) {
-        r2_topology_fini(&copy->topology);
-        free(copy);
+    r2_assert(NULL == basis->list);
+    (void) r2_topology_apply(&basis->topology, map, basis->map_host);
+    r2_basis_settle(basis);
+}
+
+static bool r2_basis_equal(const r2_basis_t *a, const r2_basis_t *b)
+{
+    return a->map_digest == b->map_digest && a->cost_version == b->cost_version &&
+           0 == memcmp(&a->cost, &b->cost, sizeof(a->cost)) &&
+           r2_topology_equal(&a->topology, &b->topology) &&
+           0 == memcmp(a->map_host, b->map_host, a->topology.host_count * sizeof(*a->map_host));
+}
+
+r2_basis_t *r2_basis_share(r2_basis_t **list, r2_basis_t *basis)
+{
+    r2_basis_t *other;
+
+    LL_FOREACH(*list, other)
+    {
+        if (r2_basis_equal(other, basis)) {
+            r2_basis_put(basis);
+            return r2_basis_get(other);
+        }
     }
+    basis->list = list;
+    LL_PREPEND(*list, basis);
+    return basis;
+}
+
+r2_basis_t *r2_basis_get(r2_basis_t *basis)
+{
+    ++basis->users;
+    return basis;
+}
+
+void r2_basis_put(r2_basis_t *basis)
+{
+    if (NULL == basis || 0 != --basis->users) {
+        return;
+    }
+    if (NULL != basis->list) {
+        LL_DELETE(*basis->list, basis);
+    }
+    r2_topology_fini(&basis->topology);
+    free(basis->map_host);
+    free(basis);
 }

@@ -122,30 +122,28 @@ static void r2_coll_begin(struct r2_coll *coll, bool timed)
  * What a series settles with its first part. One look at our map: later parts may give bytes to few ranks,
  * so what is found out between them would not reach all. And the map that all its plans are made from.
  */
-static r2_status_t r2_coll_settle(struct r2_coll *coll)
+static void r2_coll_settle(struct r2_coll *coll)
 {
     if (coll->settled) {
-        return R2_OK;
+        return;
     }
     coll->settled = true;
     coll->exec.dirty = r2_agree_dirty(coll);
-    return 0 == coll->parts_left || NULL == coll->comm->agree
-               ? R2_OK
-               : r2_basis_copy(&coll->comm->agree->basis, &coll->basis);
+    if (0 != coll->parts_left && NULL != coll->comm->agree) {
+        coll->basis = r2_basis_get(coll->comm->agree->basis);
+    }
 }
 
 /* Engine lock. */
 static r2_status_t r2_coll_launch(struct r2_coll *coll, const r2_coll_args_t *args,
                                   r2_schedule_t *schedule)
 {
-    r2_status_t status = r2_coll_settle(coll);
-    bool dirty = coll->exec.dirty;
+    r2_status_t status;
+    bool dirty;
 
-    if (R2_OK == status) {
-        status = r2_coll_prepare(coll, args, schedule);
-    } else {
-        r2_schedule_fini(schedule);
-    }
+    r2_coll_settle(coll);
+    dirty = coll->exec.dirty;
+    status = r2_coll_prepare(coll, args, schedule);
     if (R2_OK == status) {
         coll->exec.carrying = coll->carrying;
         coll->exec.dirty = dirty;
@@ -230,7 +228,7 @@ r2_status_t r2_coll_start_merge(r2_comm_t *merges, const r2_coll_args_t *args, r
 
 static void r2_coll_free(struct r2_coll *coll)
 {
-    r2_basis_free(coll->basis);
+    r2_basis_put(coll->basis);
     free(coll->lists);
     free(coll);
 }

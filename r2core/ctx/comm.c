@@ -151,7 +151,6 @@ err_free_comm:
 r2_status_t r2_comm_create_merges(r2_comm_t *comm, r2_comm_t **merges_p)
 {
     r2_comm_t *merges = calloc(1, sizeof(*merges));
-    size_t bytes = (size_t) comm->size * sizeof(*comm->ranks);
     r2_status_t status;
 
     if (NULL == merges) {
@@ -161,14 +160,9 @@ r2_status_t r2_comm_create_merges(r2_comm_t *comm, r2_comm_t **merges_p)
     merges->size = comm->size;
     merges->rank = comm->rank;
     merges->for_merges = true;
-    merges->ranks = malloc(bytes);
-    status = NULL == merges->ranks ? R2_ERR_NO_MEMORY : R2_OK;
-    if (R2_OK == status) {
-        memcpy(merges->ranks, comm->ranks, bytes);
-        status = r2_comm_register(comm->ctx, comm->cid | R2_COMM_MERGES_CID, merges);
-    }
+    merges->ranks = comm->ranks;
+    status = r2_comm_register(comm->ctx, comm->cid | R2_COMM_MERGES_CID, merges);
     if (R2_OK != status) {
-        free(merges->ranks);
         free(merges);
         return status;
     }
@@ -199,7 +193,6 @@ static void r2_comm_leave(r2_comm_t *comm)
 void r2_comm_destroy_merges(r2_comm_t *merges)
 {
     r2_comm_leave(merges);
-    free(merges->ranks);
     free(merges);
 }
 

@@ -123,7 +123,7 @@ static uint32_t r2_gauge_alpha_ns(r2_ctx_t *ctx)
 static uint32_t r2_gauge_rate_ppm(const r2_ctx_t *ctx)
 {
     const r2_comm_t *job = ctx->job;
-    const r2_topology_t *told = &job->agree->basis.topology;
+    const r2_topology_t *told = &job->agree->basis->topology;
     const uint32_t *told_mbytes_per_s =
         &told->rate_mbytes_per_s[told->host_of[job->rank] * told->rail_count];
     uint64_t parts[R2_RAILS_MAX];

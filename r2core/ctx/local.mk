@@ -25,6 +25,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/health_ports.c \
     r2core/ctx/hosts.c \
     r2core/ctx/hosts.h \
+    r2core/ctx/merge.c \
+    r2core/ctx/merge.h \
     r2core/ctx/parts.h \
     r2core/ctx/plan_text.c \
     r2core/ctx/record.c \

@@ -69,12 +69,12 @@ static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, con
 static void r2_plan_text_print(const r2_ctx_t *ctx, FILE *out)
 {
     const r2_agree_t *agree = ctx->job->agree;
-    const r2_topology_t *topology = &agree->basis.topology;
+    const r2_topology_t *topology = &agree->basis->topology;
 
     r2_plan_text_head(ctx, topology, out);
-    r2_plan_text_cost(ctx, &agree->basis, out);
+    r2_plan_text_cost(ctx, agree->basis, out);
     for (uint32_t host = 0; host < topology->host_count; ++host) {
-        const r2_host_t *is = &ctx->health->hosts->hosts[agree->map_host[host]];
+        const r2_host_t *is = &ctx->health->hosts->hosts[agree->basis->map_host[host]];
 
         fprintf(out, "name h%u %s\n", host, is->name);
         r2_plan_text_rails(topology, host, is, out);

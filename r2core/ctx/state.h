@@ -45,7 +45,7 @@ struct r2_coll {
     uint64_t call;                 /* number among the calls that started, when `numbered` */
     bool numbered, carrying;
     bool settled;                  /* the first part has begun */
-    r2_basis_t *basis;             /* owned: what all parts of a series are planned from; NULL: what is agreed now */
+    r2_basis_t *basis;             /* refcounted: what all parts of a series are planned from; NULL: what is agreed now */
     bool deferred;                 /* waits in comm->agree->queue */
     struct r2_coll *wait_prev, *wait_next;
     r2_coll_args_t wanted;         /* while it waits */
@@ -67,7 +67,7 @@ struct r2_comm {
     uint64_t cid;                  /* Open MPI's context id */
     uint64_t key;                  /* hash << R2_COMM_SEQ_BITS | incarnation */
     r2_comm_name_t *name;          /* borrowed: in ctx->names */
-    uint32_t *ranks;               /* owned: process numbers */
+    uint32_t *ranks;               /* owned: process numbers; for_merges: borrowed from that communicator */
     int32_t size, rank;
     uint32_t next_seq;
     r2_status_t poisoned;          /* R2_OK, or why */
@@ -114,6 +114,8 @@ struct r2_ctx {
     uint32_t news_count;
     bool fresh_news;               /* some of them have not been looked at */
     r2_comm_t *agreeing;           /* list: communicators where calls may begin */
+    r2_shared_map_t *maps;         /* borrowed list: maps that communicators agree on */
+    r2_basis_t *bases;             /* borrowed list: what their plans are made from */
     r2_plan_cache_t plans;
     struct r2_coll *completed;     /* list: done functions to be called outside the lock */
     bool have_key;

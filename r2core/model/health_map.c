@@ -16,7 +16,7 @@
 
 r2_status_t r2_health_map_init(r2_health_map_t *map, uint32_t host_count, uint32_t rail_count)
 {
-    size_t idx, count = (size_t) host_count * rail_count;
+    const size_t count = (size_t) host_count * rail_count;
 
     if (0 == host_count || 0 == rail_count || rail_count > R2_RAILS_MAX) {
         return R2_ERR_PARAM;
@@ -26,12 +26,22 @@ r2_status_t r2_health_map_init(r2_health_map_t *map, uint32_t host_count, uint32
     if (NULL == map->entries) {
         return R2_ERR_NO_MEMORY;
     }
-    for (idx = 0; idx < count; ++idx) {
-        map->entries[idx].capacity = R2_CAPACITY_FULL;
-    }
     map->host_count = host_count;
     map->rail_count = rail_count;
+    r2_health_map_reset(map);
     return R2_OK;
+}
+
+void r2_health_map_reset(r2_health_map_t *map)
+{
+    const size_t count = (size_t) map->host_count * map->rail_count;
+
+    memset(map->entries, 0, count * sizeof(map->entries[0]));
+    for (size_t idx = 0; idx < count; ++idx) {
+        map->entries[idx].capacity = R2_CAPACITY_FULL;
+    }
+    memset(map->exceptions, 0, sizeof(map->exceptions));
+    map->exception_count = 0;
 }
 
 void r2_health_map_fini(r2_health_map_t *map)
@@ -193,6 +203,39 @@ bool r2_health_map_merge(r2_health_map_t *map, const r2_health_change_t *change)
     return true;
 }
 
+bool r2_health_map_join(r2_health_map_t *map, const r2_health_map_t *other)
+{
+    const uint32_t count = other->host_count * other->rail_count;
+    bool changed = false;
+
+    for (uint32_t idx = 0; idx < count; ++idx) {
+        const r2_health_change_t change = {.host_a = idx / other->rail_count,
+                                           .rail = idx % other->rail_count,
+                                           .entry = other->entries[idx]};
+
+        changed = r2_health_map_merge(map, &change) || changed;
+    }
+    for (uint32_t idx = 0; idx < other->exception_count; ++idx) {
+        const r2_health_exception_t *path = &other->exceptions[idx];
+        const r2_health_change_t change = {.is_path = true, .host_a = path->host_a,
+                                           .host_b = path->host_b, .rail = path->rail,
+                                           .entry = {.version = path->version}};
+
+        changed = r2_health_map_merge(map, &change) || changed;
+    }
+    return changed;
+}
+
+bool r2_health_map_equal(const r2_health_map_t *a, const r2_health_map_t *b)
+{
+    return a->host_count == b->host_count && a->rail_count == b->rail_count &&
+           a->exception_count == b->exception_count &&
+           0 == memcmp(a->entries, b->entries,
+                       (size_t) a->host_count * a->rail_count * sizeof(a->entries[0])) &&
+           0 == memcmp(a->exceptions, b->exceptions,
+                       a->exception_count * sizeof(a->exceptions[0]));
+}
+
 uint32_t r2_health_map_path_version(const r2_health_map_t *map, bool broken)
 {
     uint32_t idx, version = 0;
@@ -227,6 +270,23 @@ uint64_t r2_health_map_digest(const r2_health_map_t *map)
             digest = r2_digest_add(digest, (uint64_t) path->host_a << 32 | path->host_b);
             digest = r2_digest_add(digest, path->rail);
         }
+    }
+    return digest;
+}
+
+uint64_t r2_health_map_digest_all(const r2_health_map_t *map)
+{
+    const size_t count = (size_t) map->host_count * map->rail_count;
+    uint64_t digest = r2_health_map_digest(map);
+
+    for (size_t idx = 0; idx < count; ++idx) {
+        const r2_health_entry_t *entry = &map->entries[idx];
+
+        digest = r2_digest_add(digest, (uint64_t) entry->version << 32 | entry->verdict << 8 |
+                                           entry->direction);
+    }
+    for (uint32_t idx = 0; idx < map->exception_count; ++idx) {
+        digest = r2_digest_add(digest, map->exceptions[idx].version);
     }
     return digest;
 }

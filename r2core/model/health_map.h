@@ -52,6 +52,8 @@ typedef struct r2_health_map {
 /** All rails full. @return R2_OK, R2_ERR_PARAM (a size is 0 or beyond R2_RAILS_MAX), R2_ERR_NO_MEMORY. */
 r2_status_t r2_health_map_init(r2_health_map_t *map, uint32_t host_count, uint32_t rail_count);
 void r2_health_map_fini(r2_health_map_t *map);
+/** All rails full again. */
+void r2_health_map_reset(r2_health_map_t *map);
 /** Same sizes required. */
 void r2_health_map_copy(r2_health_map_t *to, const r2_health_map_t *from);
 
@@ -72,6 +74,12 @@ uint32_t r2_health_map_between(const r2_health_map_t *map, uint32_t host_a, uint
  */
 bool r2_health_map_merge(r2_health_map_t *map, const r2_health_change_t *change);
 
+/** Merges all that another map of the same sizes says. @return true if the map changed. */
+bool r2_health_map_join(r2_health_map_t *map, const r2_health_map_t *other);
+
+/** True if they say the same, versions included. */
+bool r2_health_map_equal(const r2_health_map_t *a, const r2_health_map_t *b);
+
 /**
  * Version for a path that broke or healed: above that of every known exception, odd if broken.
  * @return R2_HEALTH_VERSION_MAX when versions are used up: that change then is lost.
@@ -80,5 +88,7 @@ uint32_t r2_health_map_path_version(const r2_health_map_t *map, bool broken);
 
 /** 64-bit digest of all that plans depend on: capacities and cuts, not versions or verdicts. */
 uint64_t r2_health_map_digest(const r2_health_map_t *map);
+/** 64-bit digest of everything: equal maps have equal ones. */
+uint64_t r2_health_map_digest_all(const r2_health_map_t *map);
 
 #endif

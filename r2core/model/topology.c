@@ -66,6 +66,20 @@ r2_status_t r2_topology_copy(r2_topology_t *to, const r2_topology_t *from)
     return R2_OK;
 }
 
+bool r2_topology_equal(const r2_topology_t *a, const r2_topology_t *b)
+{
+    const size_t rails = (size_t) a->host_count * a->rail_count;
+
+    return a->host_count == b->host_count && a->rail_count == b->rail_count &&
+           a->rank_count == b->rank_count && a->any_pairing == b->any_pairing &&
+           a->cut_count == b->cut_count &&
+           0 == memcmp(a->host_of, b->host_of, (size_t) a->rank_count * sizeof(*a->host_of)) &&
+           0 == memcmp(a->rate_mbytes_per_s, b->rate_mbytes_per_s,
+                       rails * sizeof(*a->rate_mbytes_per_s)) &&
+           0 == memcmp(a->capacity, b->capacity, rails) &&
+           0 == memcmp(a->cuts, b->cuts, a->cut_count * sizeof(a->cuts[0]));
+}
+
 void r2_topology_fini(r2_topology_t *topology)
 {
     free(topology->host_of);

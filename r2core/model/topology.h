@@ -43,6 +43,8 @@ r2_status_t r2_topology_init(r2_topology_t *topology, uint32_t host_count, uint3
 /** @param to written only on success. @return R2_OK, R2_ERR_NO_MEMORY. */
 r2_status_t r2_topology_copy(r2_topology_t *to, const r2_topology_t *from);
 void r2_topology_fini(r2_topology_t *topology);
+/** True if everything in them is equal; cuts in the order in which they were noted. */
+bool r2_topology_equal(const r2_topology_t *a, const r2_topology_t *b);
 
 /** @param capacity sixteenths; more than R2_CAPACITY_FULL counts as that. Outside indices: ignored.
  */

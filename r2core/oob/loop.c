@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/util.h"
 #include "rail/hello.h"
 
 /** One rank's place. */
@@ -118,4 +119,16 @@ r2_oob_t r2_oob_loop_rank(r2_oob_loop_t *loop, uint32_t rank)
     };
 
     return (r2_oob_t){&ops, &loop->ranks[rank]};
+}
+
+void r2_oob_loop_published(const r2_oob_loop_t *loop, uint64_t *all_p, uint64_t *most_p)
+{
+    uint64_t all = 0, most = 0;
+
+    for (uint32_t rank = 0; rank < loop->size; rank++) {
+        all += loop->ranks[rank].blob_bytes;
+        most = r2_max(most, (uint64_t) loop->ranks[rank].blob_bytes);
+    }
+    *all_p = all;
+    *most_p = most;
 }

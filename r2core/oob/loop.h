@@ -22,4 +22,7 @@ void r2_oob_loop_destroy(r2_oob_loop_t *loop);
 /** The driver of one rank. Valid until r2_oob_loop_destroy(). */
 r2_oob_t r2_oob_loop_rank(r2_oob_loop_t *loop, uint32_t rank);
 
+/** Bytes that the ranks published: in all, and the most of one. */
+void r2_oob_loop_published(const r2_oob_loop_t *loop, uint64_t *all_p, uint64_t *most_p);
+
 #endif

@@ -115,6 +115,11 @@ tests_sim_test_sim_p2p_memory_SOURCES = \
 tests_sim_test_sim_p2p_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc
 tests_sim_test_sim_p2p_memory_LDADD = $(R2_TEST_LIBS)
 
+# What a large job costs each of its processes
+check_PROGRAMS += tests/sim/scale
+tests_sim_scale_SOURCES = tests/sim/scale.c
+tests_sim_scale_LDADD = $(R2_TEST_LIBS)
+
 # What ranks know of broken rails
 check_PROGRAMS += tests/sim/test_sim_health
 tests_sim_test_sim_health_SOURCES = tests/sim/test_sim_health.c

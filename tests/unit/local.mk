@@ -132,6 +132,10 @@ tests_unit_test_verdict_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_agreement
 tests_unit_test_agreement_SOURCES = tests/unit/test_agreement.c
 tests_unit_test_agreement_LDADD = $(R2_TEST_LIBS)
+# Agreed maps: shared, merged
+check_PROGRAMS += tests/unit/test_merge
+tests_unit_test_merge_SOURCES = tests/unit/test_merge.c
+tests_unit_test_merge_LDADD = $(R2_TEST_LIBS)
 # Event file and gaps
 check_PROGRAMS += tests/unit/test_telemetry
 tests_unit_test_telemetry_SOURCES = tests/unit/test_telemetry.c

@@ -238,6 +238,38 @@ static void refused(void **state)
     r2_health_map_fini(&fresh);
 }
 
+/* All of another map at once. */
+static void join(void **state)
+{
+    const r2_health_change_t change = {.host_a = 1, .rail = 1, .entry = {.version = 1, .capacity = 3}};
+    const r2_health_change_t path = cut(0, 3, 0, 1);
+    r2_health_map_t a, b, c;
+
+    (void) state;
+    assert_int_equal(r2_health_map_init(&a, 4, 2), R2_OK);
+    assert_int_equal(r2_health_map_init(&b, 4, 2), R2_OK);
+    assert_int_equal(r2_health_map_init(&c, 4, 2), R2_OK);
+    assert_true(r2_health_map_equal(&a, &b));
+    assert_false(r2_health_map_join(&a, &b));
+    assert_true(r2_health_map_merge(&a, &change));
+    assert_true(r2_health_map_merge(&b, &path));
+    assert_false(r2_health_map_equal(&a, &b));
+    r2_health_map_copy(&c, &a);
+    assert_true(r2_health_map_join(&a, &b));
+    assert_true(r2_health_map_join(&b, &c));
+    assert_true(r2_health_map_equal(&a, &b));
+    assert_true(r2_health_map_digest_all(&a) == r2_health_map_digest_all(&b));
+    assert_int_equal(r2_health_map_entry(&b, 1, 1)->capacity, 3);
+    assert_true(r2_health_map_is_cut(&a, 3, 0, 0));
+    r2_health_map_reset(&a);
+    r2_health_map_reset(&b);
+    assert_true(r2_health_map_equal(&a, &b));
+    assert_false(r2_health_map_is_cut(&a, 3, 0, 0));
+    r2_health_map_fini(&a);
+    r2_health_map_fini(&b);
+    r2_health_map_fini(&c);
+}
+
 /* Capacities and cuts count, versions and verdicts do not. */
 static void digest(void **state)
 {
@@ -273,6 +305,7 @@ int main(void)
         cmocka_unit_test(merge_is_a_semilattice), cmocka_unit_test(exceptions_are_bounded),
         cmocka_unit_test(path_versions),          cmocka_unit_test(lookups),
         cmocka_unit_test(refused),                cmocka_unit_test(digest),
+        cmocka_unit_test(join),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
