@@ -3,6 +3,7 @@
 # MPI programs of our own, run under mpirun by tests/suites.tsv.
 EXTRA_DIST += \
     tests/functional/algorithms \
+    tests/functional/beside \
     tests/functional/bench_faults \
     tests/functional/dynamic_processes \
     tests/functional/enabling \
@@ -20,6 +21,29 @@ check_PROGRAMS += tests/functional/hello_mpi
 tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
 tests_functional_hello_mpi_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_hello_mpi_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/footprint
+tests_functional_footprint_SOURCES = tests/functional/footprint.c
+tests_functional_footprint_CPPFLAGS = $(OMPI_CPPFLAGS) $(PMIX_CPPFLAGS)
+tests_functional_footprint_LDADD = $(OMPI_LIBS) $(PMIX_LIBS)
+
+# A component of somebody else, and a program for what it owns.
+check_LTLIBRARIES += tests/functional/mca_coll_standin.la
+tests_functional_mca_coll_standin_la_SOURCES = \
+    tests/functional/standin/device_memory.h \
+    tests/functional/standin/standin.c
+tests_functional_mca_coll_standin_la_CPPFLAGS = $(mca_coll_r2_la_CPPFLAGS) -I$(top_srcdir)/ompi/mca/coll/r2 \
+    -I$(top_srcdir)/tests/functional/standin
+tests_functional_mca_coll_standin_la_CFLAGS = $(mca_coll_r2_la_CFLAGS)
+tests_functional_mca_coll_standin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent \
+    $(R2_NO_UNDEFINED)
+tests_functional_mca_coll_standin_la_LIBADD = $(OMPI_COMPONENT_LIBS)
+check_PROGRAMS += tests/functional/device_memory
+tests_functional_device_memory_SOURCES = \
+    tests/functional/standin/device_memory.c \
+    tests/functional/standin/device_memory.h
+tests_functional_device_memory_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/tests/functional/standin
+tests_functional_device_memory_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/all_collectives
 tests_functional_all_collectives_SOURCES = \

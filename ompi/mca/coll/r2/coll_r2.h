@@ -30,6 +30,9 @@ typedef struct mca_coll_r2_saved {
 #undef MCA_COLL_R2_COLLECTIVE
 } mca_coll_r2_saved_t;
 
+/** Above all that Open MPI has, hcoll's 90 too: ties are broken by the order of loading, which ranks do not share. */
+#define MCA_COLL_R2_PRIORITY 95
+
 /** The component. Written at start and end only, but for the call counts. */
 typedef struct mca_coll_r2_component {
     mca_coll_base_component_t super;
@@ -37,7 +40,8 @@ typedef struct mca_coll_r2_component {
     r2_params_t params;
     int priority;
     char *fallback; /* owned by the MCA variable: components to select beside r2 */
-    bool params_ok;
+    bool named;     /* the selection of coll or btl names r2 */
+    bool params_ok; /* else why_not says what is wrong with them */
     r2_ctx_t *ctx;  /* owned; NULL: r2 cannot run here, and why_not says why */
     char why_not[1024];
     r2_status_t ctx_status;

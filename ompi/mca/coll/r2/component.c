@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "ompi/runtime/mpiruntime.h"
+#include "opal/mca/btl/base/base.h"
 #include "opal/mca/common/r2/widen.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -67,11 +68,14 @@ static int r2_component_register(void)
     int rc;
 
     r2_help_add_dirs();
+    /* The transports are selected before this framework is opened, if they are used at all. */
+    mca_coll_r2_component.named = mca_common_r2_is_named(&ompi_coll_base_framework) ||
+                                  mca_common_r2_is_named(&opal_btl_base_framework);
     rc = mca_coll_r2_params_register();
     if (OMPI_SUCCESS != rc && OMPI_ERR_BAD_PARAM != rc) {
         return rc;
     }
-    /* A bad value ends the job in init_query: failing here would run it silently without r2. */
+    /* What comes of a bad value is decided later: failing here would run the job silently without r2. */
     mca_coll_r2_component.params_ok = OMPI_SUCCESS == rc;
     rc = mca_coll_r2_pvars_register();
     if (OMPI_SUCCESS != rc) {
@@ -94,6 +98,14 @@ static void r2_component_idle(void *arg)
     opal_progress();
 }
 
+/* Installed is not enabled: without being asked for r2 does nothing at all. */
+static bool r2_component_is_wanted(void)
+{
+    const mca_coll_r2_component_t *component = &mca_coll_r2_component;
+
+    return 0 < component->priority && (component->named || component->params.enable);
+}
+
 /* Before the launcher's fence: what is published now is there for all when MPI_Init returns. */
 static int r2_component_open(void)
 {
@@ -104,7 +116,7 @@ static int r2_component_open(void)
         .idle = r2_component_idle,
     };
 
-    if (!component->params_ok || 0 >= component->priority) {
+    if (!component->params_ok || !r2_component_is_wanted()) {
         return OMPI_SUCCESS;
     }
     component->ctx_status = r2_ctx_acquire(&config, &component->ctx, component->why_not,
@@ -172,7 +184,7 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
 {
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
-    if (!mca_coll_r2_component.params_ok) {
+    if (!mca_coll_r2_component.params_ok && mca_coll_r2_component.named) {
         ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_ARG);
         return OMPI_ERR_BAD_PARAM;
     }
@@ -182,7 +194,8 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
         return OMPI_ERR_BAD_PARAM;
     }
     if (NULL == mca_coll_r2_component.ctx) {
-        if (R2_ERR_UNSUPPORTED != mca_coll_r2_component.ctx_status) {
+        if (R2_OK != mca_coll_r2_component.ctx_status &&
+            R2_ERR_UNSUPPORTED != mca_coll_r2_component.ctx_status) {
             r2_component_refuse("no rails");
         }
         return OMPI_ERR_NOT_AVAILABLE;

@@ -60,9 +60,19 @@ static const char *r2_param_file_text(int var_idx)
     return NULL == file ? NULL : file->mbvfv_value;
 }
 
+/* Where r2 was not asked for by name, a wrong value ends no job: why_not tells of the first. */
 static void r2_param_report(const char *name, const char *value, const char *unit,
                             const char *range)
 {
+    char *text = mca_coll_r2_component.why_not;
+
+    if ('\0' == text[0]) {
+        snprintf(text, sizeof(mca_coll_r2_component.why_not),
+                 "coll_r2_%s=%s is not in the range %s (%s)", name, value, range, unit);
+    }
+    if (!mca_coll_r2_component.named) {
+        return;
+    }
     /* 4.1's mpirun loses help messages that reach it together: one process per host says it too. */
     if (0 == opal_process_info.my_local_rank) {
         opal_output(0, "coll:r2: coll_r2_%s=%s is not in the range %s (%s)", name, value, range,
@@ -163,7 +173,7 @@ static int r2_priority_register(void)
     if (OMPI_SUCCESS != rc) {
         return rc;
     }
-    mca_coll_r2_component.priority = 90;
+    mca_coll_r2_component.priority = MCA_COLL_R2_PRIORITY;
     rc = mca_base_component_var_register(
         &mca_coll_r2_component.super.collm_version, "priority",
         "Priority of r2 among the collective components: the highest is called first. 0 turns r2 "
@@ -211,7 +221,8 @@ static int r2_table_register(r2_params_t *params)
 int mca_coll_r2_params_register(void)
 {
     r2_params_t *params = &mca_coll_r2_component.params;
-    char text[512];
+    char *text = mca_coll_r2_component.why_not;
+    size_t text_bytes = sizeof(mca_coll_r2_component.why_not);
     int priority_rc = r2_priority_register();
     int fallback_rc = r2_fallback_register();
     int table_rc = r2_table_register(params);
@@ -222,13 +233,15 @@ int mca_coll_r2_params_register(void)
     if (OMPI_SUCCESS != priority_rc || OMPI_SUCCESS != table_rc) {
         return OMPI_SUCCESS != priority_rc ? priority_rc : table_rc;
     }
-    if (R2_OK != r2_params_check(params, text, sizeof(text)) ||
-        R2_OK != r2_coll_params_check(params, text, sizeof(text))) {
+    if (R2_OK == r2_params_check(params, text, text_bytes) &&
+        R2_OK == r2_coll_params_check(params, text, text_bytes)) {
+        return OMPI_SUCCESS;
+    }
+    if (mca_coll_r2_component.named) {
         if (0 == opal_process_info.my_local_rank) {
             opal_output(0, "coll:r2: %s", text);
         }
         opal_show_help("help-coll-r2.txt", "bad parameters", true, text);
-        return OMPI_ERR_BAD_PARAM;
     }
-    return OMPI_SUCCESS;
+    return OMPI_ERR_BAD_PARAM;
 }

@@ -179,20 +179,6 @@ static void r2_btl_describe(const mca_btl_r2_component_t *component)
     }
 }
 
-/* By name only: a job that did not ask for r2 keeps the transports it has. */
-static bool r2_btl_wanted(void)
-{
-    const char *selection = opal_btl_base_framework.framework_selection;
-    char **names = NULL == selection ? NULL : opal_argv_split(selection, ',');
-    bool found = false;
-
-    for (char **name = names; NULL != name && NULL != *name; ++name) {
-        found = found || 0 == strcmp(*name, "r2");
-    }
-    opal_argv_free(names);
-    return found;
-}
-
 /* 4.1's mpirun loses help messages that reach it together: one process per host says the cause too. */
 static void r2_btl_refuse(void)
 {
@@ -213,7 +199,8 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
     *count_p = 0;
-    if (!r2_btl_wanted()) {
+    /* By name only: a job that did not ask for r2 keeps the transports it has. */
+    if (!mca_common_r2_is_named(&opal_btl_base_framework)) {
         return NULL;
     }
     status = r2_btl_start();

@@ -12,7 +12,6 @@
  */
 #include "widen.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -170,22 +169,33 @@ static void r2_fallback_split(mca_base_framework_t *framework, const char *fallb
     opal_argv_free(wanted);
 }
 
-int mca_common_r2_widen(mca_base_framework_t *framework, const char *fallback)
+bool mca_common_r2_is_named(const mca_base_framework_t *framework)
 {
     const char *selection = framework->framework_selection;
+    char **names;
+    bool found;
+
+    /* A list that begins with '^' tells what to leave out. */
+    if (NULL == selection || '^' == selection[0]) {
+        return false;
+    }
+    names = opal_argv_split(selection, ',');
+    found = r2_list_has(names, "r2");
+    opal_argv_free(names);
+    return found;
+}
+
+int mca_common_r2_widen(mca_base_framework_t *framework, const char *fallback)
+{
     char **selected;
     char **load = NULL;
     int rc = OPAL_SUCCESS;
 
-    /* No selection, or a list of what to leave out: Open MPI loads the others by itself. */
-    if (NULL == selection || '\0' == selection[0] || '^' == selection[0] || NULL == fallback) {
+    /* Else Open MPI loads the others by itself; and ompi_info loads r2 whatever is selected. */
+    if (!mca_common_r2_is_named(framework) || NULL == fallback) {
         return OPAL_SUCCESS;
     }
-    selected = opal_argv_split(selection, ',');
-    /* ompi_info loads r2 whatever is selected. */
-    if (!r2_list_has(selected, "r2")) {
-        goto out;
-    }
+    selected = opal_argv_split(framework->framework_selection, ',');
     r2_fallback_split(framework, fallback, &selected, &load);
     if (NULL != load) {
         rc = r2_components_append(framework, load);

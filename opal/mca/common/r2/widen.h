@@ -9,8 +9,13 @@
 
 #include "opal_config.h"
 
+#include <stdbool.h>
+
 #include "opal/mca/base/base.h"
 #include "opal/mca/base/mca_base_framework.h"
+
+/** @return true if the framework's components were selected by a list that names r2. */
+bool mca_common_r2_is_named(const mca_base_framework_t *framework);
 
 /**
  * Makes a list that names r2 mean "r2 above the components of `fallback`".
