@@ -10,6 +10,7 @@ EXTRA_DIST += \
     tests/functional/cancelled \
     tests/functional/error_classes \
     tests/functional/install \
+    tests/functional/installed \
     tests/functional/r2_info \
     tests/functional/r2_sim \
     tests/functional/run-mpi \

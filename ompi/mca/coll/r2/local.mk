@@ -36,7 +36,7 @@ mca_coll_r2_la_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/r2core/include -I$(to
     -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
 mca_coll_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
 mca_coll_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
-    -Wl,-rpath,$(libdir) -Wl,--enable-new-dtags
+    $(R2_RUNPATH)
 mca_coll_r2_la_LIBADD = libr2core.la $(OMPI_COMPONENT_LIBS) -ldl
 dist_mcahelp_DATA += ompi/mca/coll/r2/help-coll-r2.txt
 
