@@ -170,6 +170,7 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
         .kind = R2_COLL_ALLREDUCE,
         .count = 1,
         .reduce = r2_merge_reduce,
+        .any_thread = true,
         .commutative = true,
         .exact = true,
     };

@@ -93,6 +93,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .out = args->out,
         .reduce = args->reduce,
         .reduce_arg = args->reduce_arg,
+        .any_thread = args->any_thread,
         .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
         .ranks = comm->ranks,
         .comm_key = comm->key,
@@ -114,7 +115,7 @@ static void r2_coll_begin(struct r2_coll *coll, bool timed)
     ctx->net.now_ns = r2_now_ns(ctx->net.clock);
     coll->begun_ns = timed ? ctx->net.now_ns : 0;
     r2_exec_start(&coll->exec);
-    r2_engine_run(&ctx->engine);
+    r2_engine_run(&ctx->engine, true);
     r2_coll_collect(ctx);
 }
 

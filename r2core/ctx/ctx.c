@@ -134,7 +134,8 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
     uint64_t delivered = ctx->counters.rx_bytes;
     unsigned events;
 
-    net->may_deliver = R2_DRIVE_APP == who || ctx->params.async_progress;
+    net->app_drives = R2_DRIVE_APP == who;
+    net->may_deliver = net->app_drives || ctx->params.async_progress;
     if (r2_now_ns(net->clock) >= net->hello.ops->deadline_ns(net->hello.instance) ||
         net->hello.ops->fd(net->hello.instance) < 0) {
         net->hello.ops->poll(net->hello.instance);
@@ -143,13 +144,13 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
     events = r2_net_sweep(net);
     r2_ctx_health_run(ctx);
     if (net->may_deliver) {
-        events += r2_engine_run(&ctx->engine);
+        events += r2_engine_run(&ctx->engine, net->app_drives);
     }
     if (NULL != ctx->p2p && R2_DRIVE_APP == who) {
         events += r2_p2p_collect(ctx->p2p);
     }
     r2_coll_collect(ctx);
-    if (net->may_deliver) {
+    if (net->app_drives) {
         r2_agree_run(ctx);
     }
     r2_ctx_note_gap(ctx, delivered);

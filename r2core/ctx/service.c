@@ -104,13 +104,14 @@ static void r2_service_take_over(r2_service_t *service)
     ++ctx->counters.service_takeovers;
     atomic_store(&ctx->app_wants, 0);
     net->may_deliver = ctx->params.async_progress;
+    net->app_drives = false;
     do {
         net->now_ns = r2_now_ns(net->clock);
         r2_ctx_health_poll(ctx);
         r2_net_sweep(net);
         r2_ctx_health_run(ctx);
         if (net->may_deliver) {
-            r2_engine_run(&ctx->engine);
+            r2_engine_run(&ctx->engine, false);
         }
         r2_coll_collect(ctx);
     } while (r2_net_reads(net) && !r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&

@@ -89,6 +89,7 @@ static void r2_exec_invert(r2_exec_t *exec)
 r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
                          r2_schedule_t *schedule)
 {
+    const bool moves = NULL != args->movers[0].move || NULL != args->movers[1].move;
     uint32_t rows = schedule->row_count;
 
     memset(exec, 0, sizeof(*exec));
@@ -97,20 +98,19 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     exec->schedule = *schedule;
     exec->status = R2_IN_PROGRESS;
     exec->rows_left = rows;
+    exec->app_only = moves || (NULL != args->reduce && !args->any_thread);
     exec->rows = malloc((rows + 1) * sizeof(*exec->rows));
     exec->dependents = malloc((schedule->dep_count + 1) * sizeof(*exec->dependents));
     exec->first_dependent = malloc((rows + 2) * sizeof(*exec->first_dependent));
     exec->queue = malloc((rows + 1) * sizeof(*exec->queue));
-    exec->held = NULL == args->movers[0].move && NULL == args->movers[1].move
-                     ? NULL
-                     : malloc((rows + 1) * sizeof(*exec->held));
+    exec->held = moves ? malloc((rows + 1) * sizeof(*exec->held)) : NULL;
     if (schedule->scratch_bytes > 0) {
         exec->scratch_bytes = schedule->scratch_bytes;
         exec->scratch = r2_engine_scratch(engine, &exec->scratch_bytes);
     }
     if (NULL == exec->rows || NULL == exec->dependents || NULL == exec->first_dependent ||
-        NULL == exec->queue ||
-        (NULL == exec->held && (NULL != args->movers[0].move || NULL != args->movers[1].move)) || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
+        NULL == exec->queue || (moves && NULL == exec->held) ||
+        (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
         r2_exec_fini(exec);
         return R2_ERR_NO_MEMORY;
     }
@@ -458,17 +458,27 @@ static unsigned r2_exec_run(r2_exec_t *exec)
     return started;
 }
 
-unsigned r2_engine_run(r2_engine_t *engine)
+/* Takes the next run off the list that this thread may work on. */
+static r2_exec_t *r2_engine_take(r2_engine_t *engine, bool app)
+{
+    r2_exec_t *exec = engine->ready;
+
+    while (NULL != exec && exec->app_only && !app) {
+        exec = exec->next;
+    }
+    if (NULL != exec) {
+        exec->in_ready = false;
+        DL_DELETE(engine->ready, exec);
+    }
+    return exec;
+}
+
+unsigned r2_engine_run(r2_engine_t *engine, bool app)
 {
     unsigned started = 0;
+    r2_exec_t *exec;
 
-    while (NULL != engine->ready) {
-        r2_exec_t *exec = engine->ready;
-
-        if (exec->in_ready) {
-            exec->in_ready = false;
-            DL_DELETE(engine->ready, exec);
-        }
+    while (NULL != (exec = r2_engine_take(engine, app))) {
         started += r2_exec_run(exec);
     }
     return started;

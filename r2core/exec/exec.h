@@ -28,6 +28,7 @@ typedef struct r2_exec_args {
     void *out;                 /* borrowed until finished */
     r2_reduce_fn_t reduce;
     void *reduce_arg;          /* borrowed until finished */
+    bool any_thread;           /* `reduce` may be called by any thread, not only by the application's */
     uint64_t element_bytes;
     const uint32_t *ranks;     /* borrowed: process numbers by communicator rank */
     uint64_t comm_key;
@@ -66,6 +67,7 @@ typedef struct r2_exec {
     bool dirty;                /* ours, or that of a message received so far */
     bool in_ready, in_finished; /* on which list of the engine */
     bool over;                  /* its status is final */
+    bool app_only;              /* its rows run code of the user: a reduction of his, movers */
     r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 
@@ -94,8 +96,11 @@ bool r2_exec_has_row(const r2_exec_t *exec, r2_row_kind_t kind, uint32_t rank, u
 /** Takes a run off the lists of its engine: nobody looks at it any more. Nothing happens if it is on none. */
 void r2_exec_leave(r2_exec_t *exec);
 
-/** Starts rows as far as they go. Application threads only. @return rows started. */
-unsigned r2_engine_run(r2_engine_t *engine);
+/**
+ * Starts rows as far as they go.
+ * @param app an application thread calls; else runs that are `app_only` wait for one. @return rows started.
+ */
+unsigned r2_engine_run(r2_engine_t *engine, bool app);
 /** The next finished run, or NULL. Its staging memory goes back to the engine. */
 r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 

@@ -14,7 +14,7 @@ typedef struct r2_link r2_link_t;
 /** A message or a posted row is complete (or failed for good). Only notes it: called in the middle of a sweep. */
 typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
 
-/** Takes part of a message in place of memory: each byte once, in any order. */
+/** Takes part of a message in place of memory: each byte once, in any order; called by application threads only. */
 typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, uint64_t bytes);
 
 /**

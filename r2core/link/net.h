@@ -131,6 +131,7 @@ typedef struct r2_net {
     uint64_t first_seq;         /* where message numbers start */
     uint64_t now_ns;            /* time of this sweep */
     bool may_deliver;           /* false: the service thread drives, application memory is off limits */
+    bool app_drives;            /* an application thread drives: sinks, which run code of the user, may be called */
     bool staying;               /* who drives comes back at once: acknowledgements may wait for more */
     bool heard;                 /* the newest sweep got something from a rail */
     bool acks_held;             /* an acknowledgement waits for the next sweep */

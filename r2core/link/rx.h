@@ -28,6 +28,11 @@ void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
 /** Gives bytes of a message to its row. @param offset in bytes, from the start of the message. */
 void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
                  uint32_t bytes, bool unasked);
+/** True if who drives may write to the row now: sinks run code of the user, and wait for a thread of his. */
+static inline bool r2_rx_may_write(const r2_link_t *link, const r2_rx_match_t *match)
+{
+    return link->net->app_drives || (link->net->may_deliver && NULL == match->sink);
+}
 /** True if a chunk whose row is not posted comes out of the sender's parking budget. */
 bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header);
 /** Keeps a chunk for later. @return false: it could not be held and must not be acknowledged. */

@@ -119,7 +119,7 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
         r2_rx_finish(link, match, r2_rx_mismatch(link));
         return true;
     }
-    if (match->posted && link->net->may_deliver) {
+    if (match->posted && r2_rx_may_write(link, match)) {
         r2_rx_write(link, match, offset, data, header->length, unasked);
         return true;
     }

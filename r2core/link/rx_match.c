@@ -292,7 +292,7 @@ void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
 
 void r2_rx_deferred(r2_link_t *link)
 {
-    while (NULL != link->deferred && link->net->may_deliver) {
+    while (NULL != link->deferred && link->net->app_drives) {
         r2_rx_message_t *message = link->deferred;
 
         r2_rx_unpark(link, message->match);

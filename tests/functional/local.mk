@@ -57,6 +57,11 @@ tests_functional_all_collectives_SOURCES = \
 tests_functional_all_collectives_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_all_collectives_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/service_thread
+tests_functional_service_thread_SOURCES = tests/functional/service_thread.c tests/functional/job.h
+tests_functional_service_thread_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_service_thread_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/oob_pmix
 tests_functional_oob_pmix_SOURCES = tests/functional/oob_pmix.c
 tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

@@ -359,6 +359,7 @@ static void step(world_t *world, fuzz_input_t *input)
         break;
     case 11:
         stub->net.may_deliver = !stub->net.may_deliver;
+        stub->net.app_drives = stub->net.may_deliver;
         break;
     case 12:
         stub->mode = (stub_mode_t) (fuzz_u8(input) % 3);

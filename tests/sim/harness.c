@@ -129,11 +129,15 @@ static void rank_run_service(job_rank_t *rank)
         job_schedule(rank, rank->app_ns + takeover_ns);
     } else {
         uint64_t before = rank->job->params.async_progress ? 0 : rank_memory(rank);
+        uint64_t user_before = payload_user_reductions();
 
         rank->served = true;
         rank_sweep(rank, R2_DRIVE_SERVICE);
         if (0 != before && before != rank_memory(rank)) {
             job_fail(rank->job, "rank %u: the service thread wrote application memory", rank->idx);
+        }
+        if (user_before != payload_user_reductions()) {
+            job_fail(rank->job, "rank %u: the service thread ran an operation of the user", rank->idx);
         }
         deadline_ns = rank_deadline_ns(rank);
         if (R2_NEVER_NS != deadline_ns) {

@@ -230,12 +230,21 @@ static void reduce_f64(void *arg, const void *in, void *inout, size_t count)
     }
 }
 
+static uint64_t user_reductions;
+
+uint64_t payload_user_reductions(void)
+{
+    return user_reductions;
+}
+
+/* Plays an operation of the user, which the service thread must not run. */
 static void reduce_matrix(void *arg, const void *in, void *inout, size_t count)
 {
     const uint32_t *a = in;
     uint32_t *b = inout;
 
     (void) arg;
+    ++user_reductions;
     for (size_t i = 0; i < count; i++, a += 4, b += 4) {
         uint32_t c[4] = {a[0] * b[0] + a[1] * b[2], a[0] * b[1] + a[1] * b[3],
                          a[2] * b[0] + a[3] * b[2], a[2] * b[1] + a[3] * b[3]};
@@ -276,6 +285,7 @@ void payload_args(const payload_call_t *call, int32_t rank, void *in, void *out,
         .recv_count = edges->recv_count,
         .element_bytes = payload_by_edges(step->coll) ? 1 : call->element_bytes,
         .reduce = reduce_fns[step->type],
+        .any_thread = TYPE_MATRIX != step->type,
         .commutative = TYPE_MATRIX != step->type,
         .exact = TYPE_F64 != step->type,
         .parts = step->parts,

@@ -81,4 +81,7 @@ void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_param
 bool payload_interpret(const payload_call_t *call, const r2_params_t *params, uint8_t **in,
                        uint8_t **out);
 
+/** Calls so far of what plays an operation of the user, over all ranks. */
+uint64_t payload_user_reductions(void);
+
 #endif

@@ -116,7 +116,7 @@ static void start(r2_exec_t *exec, r2_schedule_t *schedule, const r2_exec_args_t
     assert_int_equal(schedule->status, R2_OK);
     assert_int_equal(r2_exec_init(exec, &engine, args, schedule), R2_OK);
     r2_exec_start(exec);
-    r2_engine_run(&engine);
+    r2_engine_run(&engine, true);
 }
 
 /* recv into scratch; reduce it into out; send out: each only after the one before. */
@@ -157,7 +157,7 @@ static void rows_wait_for_each_other(void **state)
     memset((char *) (uintptr_t) calls[0].data, 10, 8);
     complete(0, R2_OK);
     assert_int_equal(reduced, 0); /* callbacks only take note */
-    assert_int_equal(r2_engine_run(&engine), 2);
+    assert_int_equal(r2_engine_run(&engine, true), 2);
     assert_int_equal(reduced, 8);
     assert_int_equal(out[7], 18);
     assert_int_equal(call_count, 2);
@@ -243,7 +243,7 @@ static void random_schedules(void **state)
             complete_row[calls[pick].tag] = true;
             ++over;
             complete(pick, R2_OK);
-            r2_engine_run(&engine);
+            r2_engine_run(&engine, true);
         }
         assert_int_equal(call_count, count);
         assert_ptr_equal(r2_engine_collect(&engine), &exec);
@@ -354,12 +354,12 @@ static void packed_sends_are_bounded(void **state)
     assert_int_equal(out[999 - 7], 'a');
     assert_int_equal(exec.packed_bytes, 60);
     complete(0, R2_OK);
-    r2_engine_run(&engine);
+    r2_engine_run(&engine, true);
     assert_int_equal(call_count, 3);
     assert_int_equal((uint8_t) calls[2].data[0], in[999 - 60]);
     complete(1, R2_OK);
     complete(2, R2_OK);
-    r2_engine_run(&engine);
+    r2_engine_run(&engine, true);
     assert_int_equal(call_count, 4);
     assert_null(r2_engine_collect(&engine));
     complete(3, R2_OK);
@@ -403,16 +403,16 @@ static void the_lowest_send_has_room(void **state)
     assert_int_equal(call_count, 2); /* the receive, and one send fills the room */
     assert_int_equal(calls[1].tag, 2);
     complete(0, R2_OK);
-    r2_engine_run(&engine);
+    r2_engine_run(&engine, true);
     assert_int_equal(call_count, 3); /* beyond the bound */
     assert_int_equal(calls[2].tag, 0);
     complete(2, R2_OK);
-    r2_engine_run(&engine);
+    r2_engine_run(&engine, true);
     assert_int_equal(call_count, 4);
     assert_int_equal(calls[3].tag, 1);
     complete(1, R2_OK);
     complete(3, R2_OK);
-    r2_engine_run(&engine);
+    r2_engine_run(&engine, true);
     assert_int_equal(call_count, 5);
     assert_int_equal(calls[4].tag, 3);
     complete(4, R2_OK);
@@ -436,7 +436,7 @@ static void too_large_to_pack_goes_alone(void **state)
     start(&exec, &schedule, &args);
     assert_int_equal(call_count, 1);
     r2_exec_abort(&exec, R2_ERR_POISONED);
-    r2_engine_run(&engine);
+    r2_engine_run(&engine, true);
     assert_int_equal(call_count, 1);
     assert_ptr_equal(r2_engine_collect(&engine), &exec);
     assert_int_equal(exec.status, R2_ERR_POISONED);
@@ -495,6 +495,56 @@ static void staging_memory_is_kept(void **state)
     }
 }
 
+static uint32_t moved; /* calls of count_moves() */
+
+static void count_moves(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack)
+{
+    ++moved;
+    backwards(arg, offset, packed, bytes, unpack);
+}
+
+/* Runs that call code of the user wait for a thread of his; others behind them do not. */
+static void code_of_the_user_waits_for_his_thread(void **state)
+{
+    enum { USER_OP, MOVER, PREDEFINED, RUNS };
+    const r2_region_t in = {R2_BUF_IN, 0}, out = {R2_BUF_OUT, 0};
+    uint8_t source[10] = {1}, result[RUNS][10] = {{0}};
+    r2_exec_t exec[RUNS];
+
+    (void) state;
+    moved = 0;
+    for (int i = 0; i < RUNS; ++i) {
+        r2_exec_args_t args = arguments(source, result[i]);
+        r2_schedule_t schedule;
+        const r2_row_t row = {.kind = MOVER == i ? R2_ROW_COPY : R2_ROW_REDUCE,
+                              .bytes = 10,
+                              .src = in,
+                              .dst = out};
+
+        args.any_thread = USER_OP != i;
+        if (MOVER == i) {
+            args.movers[1] = (r2_mover_t){count_moves, result[i]};
+        }
+        r2_schedule_init(&schedule);
+        r2_schedule_add(&schedule, &row, NULL, 0);
+        assert_int_equal(r2_exec_init(&exec[i], &engine, &args, &schedule), R2_OK);
+        r2_exec_start(&exec[i]);
+    }
+    assert_int_equal(r2_engine_run(&engine, false), 1);
+    assert_int_equal(reduced, 10);
+    assert_int_equal(moved, 0);
+    assert_ptr_equal(r2_engine_collect(&engine), &exec[PREDEFINED]);
+    assert_int_equal(r2_engine_run(&engine, false), 0);
+    assert_int_equal(r2_engine_run(&engine, true), 2);
+    assert_int_equal(reduced, 20);
+    assert_int_equal(moved, 1);
+    assert_ptr_equal(r2_engine_collect(&engine), &exec[USER_OP]);
+    assert_ptr_equal(r2_engine_collect(&engine), &exec[MOVER]);
+    for (int i = 0; i < RUNS; ++i) {
+        r2_exec_fini(&exec[i]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,6 +558,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_large_to_pack_goes_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(staging_memory_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(code_of_the_user_waits_for_his_thread, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

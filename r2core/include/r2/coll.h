@@ -25,13 +25,15 @@ typedef enum r2_coll_kind {
 
 /**
  * Reduction of `count` elements: inout[k] = in[k] OP inout[k] (the convention of MPI_User_function).
- * Both are aligned to the element. Called by a thread inside r2_ctx_progress() or r2_coll_wait().
+ * Both are aligned to the element. Called by a thread inside r2_ctx_progress() or r2_coll_wait(), or by the
+ * service thread if the call says `any_thread` and the parameter async_progress is set.
  */
 typedef void (*r2_reduce_fn_t)(void *arg, const void *in, void *inout, size_t count);
 
 /**
  * Moves `bytes` at `offset` of the packed stream of a buffer that is not contiguous: out of it into
- * `packed`, or with `unpack` the other way. Any order of offsets; called under the engine lock.
+ * `packed`, or with `unpack` the other way. Any order of offsets; called under the engine lock, by application
+ * threads only.
  */
 typedef void (*r2_move_fn_t)(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack);
 
@@ -71,6 +73,7 @@ typedef struct r2_coll_args {
     uint64_t element_bytes;
     r2_reduce_fn_t reduce;
     void *reduce_arg; /* borrowed until completion */
+    bool any_thread;  /* `reduce` may be called by a thread of r2, too: it runs no code of the user */
     uint64_t meaning; /* of reductions: which operation on which types; equal on all ranks */
     bool commutative;
     bool exact;       /* the result does not depend on the order of reduction */

@@ -115,6 +115,15 @@ static uint64_t r2_reducer_meaning(struct ompi_op_t *op, const struct ompi_datat
 }
 
 /*
+ * Open MPI's own operations on its own types are functions without state. An operation of the user belongs to his
+ * threads: it may have thread-local data, or be of a language whose run-time does not know r2's thread.
+ */
+static bool r2_reducer_any_thread(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
+{
+    return 0 != (op->o_flags & OMPI_OP_FLAGS_INTRINSIC) && ompi_datatype_is_predefined(dtype);
+}
+
+/*
  * One buffer for both is against the standard where it is not called MPI_IN_PLACE, but Open MPI refuses it in
  * MPI_Reduce and MPI_Allreduce only, and elsewhere its own components do what was meant.
  */
@@ -133,6 +142,7 @@ int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
     call->reducer.dtype = dtype;
     call->reducer.tops = r2_reducer_tops(op, dtype);
     call->args.reduce = r2_reducer_apply;
+    call->args.any_thread = r2_reducer_any_thread(op, dtype);
     call->args.element_bytes = (uint64_t) extent;
     call->args.meaning = r2_reducer_meaning(op, dtype);
     call->args.commutative = ompi_op_is_commute(op);
