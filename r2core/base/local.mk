@@ -7,6 +7,8 @@ libr2plan_la_SOURCES += \
     r2core/base/coll_kinds.def \
     r2core/base/counters.c \
     r2core/base/counters.def \
+    r2core/base/fork.c \
+    r2core/base/fork.h \
     r2core/base/log.c \
     r2core/base/log.h \
     r2core/base/params.c \

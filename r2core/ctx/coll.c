@@ -245,6 +245,9 @@ r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
 {
     r2_status_t status;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     r2_ctx_enter(comm->ctx);
     status = r2_coll_refusal(comm);
     comm->next_seq += R2_OK == status && r2_kind(kind)->reduces ? 1 : 0;
@@ -259,6 +262,10 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     struct r2_coll *coll = calloc(1, sizeof(*coll));
     r2_status_t status;
 
+    if (r2_is_forked()) {
+        free(coll);
+        return R2_ERR_FORKED;
+    }
     if (NULL == coll) {
         return R2_ERR_NO_MEMORY;
     }
@@ -304,6 +311,9 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     r2_status_t status;
     bool expected;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     r2_ctx_enter(ctx);
     expected = coll->parts_left > 0;
     status = r2_coll_plan(coll, args, &schedule);
@@ -431,6 +441,9 @@ void r2_coll_release(r2_coll_t *coll)
 {
     r2_ctx_t *ctx = coll->comm->ctx;
 
+    if (r2_is_forked()) {
+        return;
+    }
     if (coll->in_active) {
         r2_ctx_enter(ctx);
         r2_coll_retire(coll);

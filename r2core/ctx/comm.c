@@ -108,6 +108,9 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
     r2_comm_t *comm = calloc(1, sizeof(*comm));
     r2_status_t status = R2_ERR_NO_MEMORY;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     if (NULL == comm) {
         return R2_ERR_NO_MEMORY;
     }
@@ -200,6 +203,9 @@ void r2_comm_destroy(r2_comm_t *comm)
 {
     r2_ctx_t *ctx = comm->ctx;
 
+    if (r2_is_forked()) {
+        return;
+    }
     r2_ctx_enter(ctx);
     r2_agree_destroy(comm);
     r2_plan_cache_forget(&ctx->plans, comm->key);

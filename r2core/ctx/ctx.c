@@ -71,7 +71,7 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
         status = r2_plan_cache_init(&ctx->plans, R2_PLANS_KNOWN);
     }
     if (R2_OK == status && parts->clock == r2_clock_system()) {
-        ctx->epoll_fd = net->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+        ctx->epoll_fd = net->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     }
     if (R2_OK == status) {
         status = r2_net_init(net, parts->nics, parts->nic_count, parts->host_id, parts->host_name);
@@ -106,7 +106,7 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
         free(name);
     }
     if (ctx->epoll_fd >= 0) {
-        close(ctx->epoll_fd);
+        r2_fd_close(ctx->epoll_fd);
     }
     pthread_mutex_destroy(&ctx->lock);
     free(ctx);
@@ -204,6 +204,9 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
     r2_p2p_news_t news = {.p2p = NULL};
     unsigned events;
 
+    if (r2_is_forked()) {
+        return 0;
+    }
     if (0 != atomic_load_explicit(&ctx->service_wants, memory_order_relaxed)) {
         sched_yield();
     }
@@ -267,6 +270,9 @@ r2_status_t r2_ctx_fence(r2_ctx_t *ctx)
 {
     const r2_oob_t *oob = &ctx->net.oob;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     return NULL == oob->ops->fence ? R2_ERR_UNSUPPORTED : oob->ops->fence(oob->instance);
 }
 
@@ -298,6 +304,10 @@ static void r2_ctx_unlock(const r2_ctx_t *ctx)
 
 void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
 {
+    text_p[0] = '\0';
+    if (r2_is_forked()) {
+        return;
+    }
     r2_ctx_lock(ctx);
     snprintf(text_p, text_bytes, "%s", ctx->net.error_text);
     r2_ctx_unlock(ctx);
@@ -320,6 +330,10 @@ void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
 {
     size_t used;
 
+    text_p[0] = '\0';
+    if (r2_is_forked()) {
+        return;
+    }
     r2_ctx_lock(ctx);
     snprintf(text_p, text_bytes, "%u rail%s:", ctx->net.rail_count,
              1 == ctx->net.rail_count ? "" : "s");

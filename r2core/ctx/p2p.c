@@ -111,6 +111,9 @@ r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *da
 {
     r2_status_t status;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     if (bytes > R2_P2P_MESSAGE_MAX) {
         return R2_ERR_PARAM;
     }
@@ -296,6 +299,9 @@ r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
 {
     r2_status_t status = R2_ERR_UNSUPPORTED;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     r2_ctx_enter(p2p->ctx);
     if (rank < p2p->ctx->net.size) {
         status = r2_comm_members(p2p->ctx, &rank, 1);
@@ -309,6 +315,10 @@ r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p
     r2_p2p_t *p2p = calloc(1, sizeof(*p2p));
     r2_status_t status = R2_OK;
 
+    if (r2_is_forked()) {
+        free(p2p);
+        return R2_ERR_FORKED;
+    }
     if (NULL == p2p) {
         return R2_ERR_NO_MEMORY;
     }
@@ -341,6 +351,9 @@ void r2_p2p_unbind(r2_p2p_t *p2p)
     r2_p2p_inbound_t *inbound, *next;
     r2_ctx_t *ctx = p2p->ctx;
 
+    if (r2_is_forked()) {
+        return;
+    }
     r2_ctx_enter(ctx);
     ctx->p2p = NULL;
     for (uint32_t rank = 0; rank < ctx->net.size; ++rank) {

@@ -351,6 +351,9 @@ r2_status_t r2_p2p_get(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remot
     r2_p2p_asked_t wanted = {.op = op, .local = local, .bytes = bytes};
     r2_status_t status;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     if (r2_ask_enter(p2p, rank, op)) {
         memmove(local, (const void *) (uintptr_t) remote, bytes);
         status = r2_ask_self(op);
@@ -374,6 +377,9 @@ r2_status_t r2_p2p_put(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t
     r2_p2p_asked_t wanted = {.op = op};
     r2_status_t status;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     if (r2_ask_enter(p2p, rank, op)) {
         memmove((void *) (uintptr_t) remote, local, bytes);
         status = r2_ask_self(op);
@@ -398,6 +404,9 @@ r2_status_t r2_p2p_update(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t re
     char old[sizeof(uint64_t)];
     r2_status_t status;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     if ((4 != update->bytes && 8 != update->bytes) || 0 != remote % update->bytes) {
         return R2_ERR_PARAM;
     }

@@ -113,6 +113,9 @@ r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
 {
     r2_status_t status = R2_ERR_NOT_FOUND;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     r2_ctx_enter(ctx);
     if (NULL != ctx->job) {
         *text_p = r2_plan_text(ctx);

@@ -234,13 +234,13 @@ static r2_status_t r2_service_spawn(r2_service_t *service)
 static void r2_service_close(r2_service_t *service)
 {
     if (service->epoll_fd >= 0) {
-        close(service->epoll_fd);
+        r2_fd_close(service->epoll_fd);
     }
     if (service->stop_fd >= 0) {
-        close(service->stop_fd);
+        r2_fd_close(service->stop_fd);
     }
     if (service->timer_fd >= 0) {
-        close(service->timer_fd);
+        r2_fd_close(service->timer_fd);
     }
     free(service);
 }
@@ -256,9 +256,9 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t
     service->ctx = ctx;
     service->watch = watch;
     service->timer_ns = R2_NEVER_NS;
-    service->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    service->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    service->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    service->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
+    service->stop_fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    service->timer_fd = r2_fd_keep(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
     if (!r2_service_add(service, service->stop_fd, R2_SERVICE_STOP, EPOLLIN) ||
         !r2_service_add(service, service->timer_fd, R2_SERVICE_TIMER, EPOLLIN) ||
         !r2_service_add(service, hello->ops->fd(hello->instance), R2_SERVICE_HELLO, EPOLLIN) ||

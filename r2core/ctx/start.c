@@ -34,7 +34,7 @@ typedef struct r2_ctx_real {
 static void r2_hash_file(crypto_generichash_state *state, const char *path)
 {
     char text[256];
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(path, "re");
     size_t bytes = NULL == file ? 0 : fread(text, 1, sizeof(text), file);
 
     if (NULL != file) {
@@ -247,6 +247,7 @@ r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char 
     r2_ctx_t *ctx = NULL;
     r2_status_t status;
 
+    r2_fork_watch();
     if (NULL == real || sodium_init() < 0) {
         free(real);
         return R2_ERR_NO_MEMORY;
@@ -304,6 +305,9 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
 {
     r2_ctx_real_t *real = ctx->real;
 
+    if (r2_is_forked()) {
+        return;
+    }
     pthread_mutex_lock(&ctx->lock);
     ctx->net.ending = true;
     pthread_mutex_unlock(&ctx->lock);
@@ -325,6 +329,9 @@ r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char
 {
     r2_status_t status = R2_OK;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     if (NULL == r2_shared.ctx) {
         status = r2_ctx_create(config, &r2_shared.ctx, text_p, text_bytes);
     }
@@ -337,6 +344,9 @@ r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char
 
 void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log)
 {
+    if (r2_is_forked()) {
+        return;
+    }
     r2_assert(ctx == r2_shared.ctx);
     if (0 == --r2_shared.users) {
         r2_shared.ctx = NULL;

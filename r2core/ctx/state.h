@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <uthash.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 #include "ctx/agree.h"
 #include "ctx/gauge.h"

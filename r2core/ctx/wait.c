@@ -46,6 +46,9 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
     uint64_t busy_ns = r2_now_ns(ctx->net.clock);
     r2_status_t status;
 
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
     while (R2_IN_PROGRESS == (status = r2_coll_test(coll))) {
         uint64_t now_ns;
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 
 /*
@@ -108,7 +109,7 @@ void r2_hello_conn_close(r2_hello_conn_t *conn)
     }
     /* Taken out by hand: a copy of the descriptor in a forked child would keep the event alive. */
     epoll_ctl(hello->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-    close(conn->fd);
+    r2_fd_close(conn->fd);
     conn->fd = -1;
     conn->state = R2_HELLO_CLOSED;
     r2_hello_session_fini(&conn->session);
@@ -393,11 +394,11 @@ void r2_hello_conn_dial(r2_hello_conn_t *conn, uint64_t now_ns)
         return;
     }
     if (0 != epoll_ctl(hello->epoll_fd, EPOLL_CTL_ADD, fd, &event)) {
-        close(fd);
+        r2_fd_close(fd);
         return;
     }
     epoll_ctl(hello->epoll_fd, EPOLL_CTL_DEL, conn->fd, NULL);
-    close(conn->fd);
+    r2_fd_close(conn->fd);
     conn->fd = fd;
     conn->events = event.events;
 }
@@ -411,7 +412,7 @@ r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, uint32_t own_idx, int fd, 
     r2_status_t status;
 
     if (NULL == conn) {
-        close(fd);
+        r2_fd_close(fd);
         return R2_ERR_NO_MEMORY;
     }
     conn->id = call_id;
@@ -446,7 +447,7 @@ void r2_hello_conn_accept(r2_hello_listener_t *listener, int fd, uint64_t now_ns
     r2_hello_conn_t *conn = r2_hello_conn_new(hello, fd, EPOLLIN, 0);
 
     if (NULL == conn) {
-        close(fd);
+        r2_fd_close(fd);
         return;
     }
     conn->id = hello->next_token++;

@@ -17,6 +17,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 
 /*
@@ -175,10 +176,17 @@ static r2_status_t r2_hello_socket_listen_inet(int fd, const r2_nic_t *nic,
     return R2_OK;
 }
 
+static int r2_hello_socket_new(bool local)
+{
+    const int family = local ? AF_UNIX : AF_INET;
+
+    return r2_fd_keep(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
 r2_status_t r2_hello_socket_listen(const r2_nic_t *nic, r2_hello_address_t *address, int *fd_p)
 {
     const bool local = R2_HELLO_UNIX == address->family;
-    const int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = r2_hello_socket_new(local);
     r2_status_t status = R2_OK;
 
     if (fd < 0) {
@@ -196,7 +204,7 @@ r2_status_t r2_hello_socket_listen(const r2_nic_t *nic, r2_hello_address_t *addr
         status = r2_hello_socket_listen_inet(fd, nic, address);
     }
     if (R2_OK != status) {
-        close(fd);
+        r2_fd_close(fd);
         return R2_ERR_NO_DEVICE == status ? status : R2_ERR_SYSTEM;
     }
     *fd_p = fd;
@@ -230,7 +238,7 @@ r2_status_t r2_hello_socket_connect(const r2_nic_t *nic, const r2_hello_address_
                                     int *fd_p)
 {
     const bool local = R2_HELLO_UNIX == address->family;
-    const int fd = socket(local ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = r2_hello_socket_new(local);
     r2_status_t status = R2_OK;
 
     if (fd < 0) {
@@ -247,7 +255,7 @@ r2_status_t r2_hello_socket_connect(const r2_nic_t *nic, const r2_hello_address_
         status = r2_hello_socket_connect_inet(fd, nic, address);
     }
     if (status < 0) {
-        close(fd);
+        r2_fd_close(fd);
         return status;
     }
     *fd_p = fd;

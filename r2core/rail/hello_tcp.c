@@ -18,6 +18,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 
 #define R2_HELLO_ACCEPTS_MAX 16 /* per listener and poll(), so that connections get their turn */
@@ -101,7 +102,7 @@ static r2_status_t r2_hello_listener_open(r2_hello_listener_t *listener, const r
     }
     if (opened) {
         epoll_ctl(listener->hello->epoll_fd, EPOLL_CTL_DEL, listener->fd, NULL);
-        close(listener->fd);
+        r2_fd_close(listener->fd);
     }
     listener->fd = fd;
     if (NULL != nic && (!opened || 0 != listener->address.ipv4)) {
@@ -258,7 +259,7 @@ static void r2_hello_accept(r2_hello_listener_t *listener)
         return; /* only an error can wake us: without a key nobody is let in */
     }
     for (int i = 0; i < R2_HELLO_ACCEPTS_MAX && r2_hello_may_accept(hello, now_ns); ++i) {
-        const int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        const int fd = r2_fd_keep(accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC));
 
         if (fd < 0) {
             if (EMFILE == errno || ENFILE == errno || ENOBUFS == errno || ENOMEM == errno) {
@@ -385,7 +386,7 @@ r2_status_t r2_hello_tcp_create(const r2_clock_t *clock, const r2_log_t *log, r2
     if (NULL == hello) {
         return R2_ERR_NO_MEMORY;
     }
-    hello->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    hello->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     if (hello->epoll_fd < 0) {
         free(hello);
         return R2_ERR_SYSTEM;
@@ -419,10 +420,10 @@ void r2_hello_tcp_destroy(r2_hello_t *hello_at)
     }
     for (size_t i = 0; i < r2_array_count(hello->listeners); ++i) {
         if (hello->listeners[i].fd >= 0) {
-            close(hello->listeners[i].fd);
+            r2_fd_close(hello->listeners[i].fd);
         }
     }
-    close(hello->epoll_fd);
+    r2_fd_close(hello->epoll_fd);
     sodium_memzero(hello->key, sizeof(hello->key));
     free(hello);
     hello_at->instance = NULL;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 
 #define R2_IFF_LOWER_UP     0x10000 /* <net/if.h> lacks it */
@@ -251,6 +252,7 @@ r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_event
         0 != nl_socket_add_memberships(watch->sock, RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, 0)) {
         goto err_socket;
     }
+    r2_fd_keep(nl_socket_get_fd(watch->sock));
     r2_watch_dump(watch, R2_WATCH_LINKS);
     *watch_p = watch;
     return R2_OK;
@@ -301,6 +303,7 @@ void r2_nic_watch_destroy(r2_nic_watch_t *watch)
     if (NULL == watch) {
         return;
     }
+    r2_fd_forget(nl_socket_get_fd(watch->sock));
     nl_socket_free(watch->sock);
     free(watch);
 }

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 #include "rail/probe_parts.h"
 
@@ -24,8 +25,8 @@ void r2_probe_rail_close(r2_probe_rail_t *rail)
     r2_probe_put_close(rail);
     if (rail->udp_fd >= 0) {
         epoll_ctl(rail->probe->epoll_fd, EPOLL_CTL_DEL, rail->udp_fd, NULL);
-        close(rail->udp_fd);
-        close(rail->quiet_fd);
+        r2_fd_close(rail->udp_fd);
+        r2_fd_close(rail->quiet_fd);
         rail->udp_fd = rail->quiet_fd = -1;
     }
 }
@@ -33,7 +34,7 @@ void r2_probe_rail_close(r2_probe_rail_t *rail)
 /** A socket bound to the NIC. @param port_p in: wanted, 0: any; out: the one it got. */
 static r2_status_t r2_probe_socket(const r2_nic_t *nic, int type, uint16_t *port_p, int *fd_p)
 {
-    const int fd = socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    const int fd = r2_fd_keep(socket(AF_INET, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     struct sockaddr_in in;
     socklen_t in_bytes = sizeof(in);
     const int on = 1;
@@ -50,7 +51,7 @@ static r2_status_t r2_probe_socket(const r2_nic_t *nic, int type, uint16_t *port
         status = R2_ERR_SYSTEM;
     }
     if (R2_OK != status) {
-        close(fd);
+        r2_fd_close(fd);
         return R2_ERR_NO_DEVICE == status ? status : R2_ERR_SYSTEM;
     }
     *port_p = ntohs(in.sin_port);
@@ -72,7 +73,7 @@ r2_status_t r2_probe_rail_open(r2_probe_rail_t *rail, const r2_nic_t *nic)
     if (R2_OK == status) {
         status = r2_probe_socket(nic, SOCK_STREAM, &rail->quiet_port, &rail->quiet_fd);
         if (R2_OK != status) {
-            close(rail->udp_fd);
+            r2_fd_close(rail->udp_fd);
             rail->udp_fd = -1;
         }
     }

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <utlist.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 #include "rail/probe_parts.h"
 
@@ -32,7 +33,7 @@ static void r2_probe_asker_close(r2_probe_asker_t *asker)
     if (asker->fd >= 0) {
         epoll_ctl(asker->question->rail->probe->epoll_fd, EPOLL_CTL_DEL, asker->fd, NULL);
         setsockopt(asker->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-        close(asker->fd);
+        r2_fd_close(asker->fd);
         asker->fd = -1;
     }
 }
@@ -408,7 +409,7 @@ r2_status_t r2_probe_tcp_create(const r2_clock_t *clock, const r2_log_t *log, co
     if (NULL == probe) {
         return R2_ERR_NO_MEMORY;
     }
-    probe->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    probe->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     if (probe->epoll_fd < 0) {
         free(probe);
         return R2_ERR_SYSTEM;
@@ -452,7 +453,7 @@ void r2_probe_tcp_destroy(r2_probe_t *probe_at)
     for (size_t i = 0; i < R2_RAILS_MAX; ++i) {
         r2_probe_rail_close(&probe->rails[i]);
     }
-    close(probe->epoll_fd);
+    r2_fd_close(probe->epoll_fd);
     sodium_memzero(probe->beacon_key, sizeof(probe->beacon_key));
     free(probe);
     probe_at->instance = NULL;

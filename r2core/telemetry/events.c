@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "base/util.h"
 #include "r2/version.h"
 #include "telemetry/event_line.h"
@@ -219,11 +220,12 @@ void r2_events_flush(r2_events_t *events)
 /* @return the descriptor, or -1 with errno. Pipes are refused: who reads them could stop us. */
 static int r2_events_open(const char *path)
 {
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
+    int fd = r2_fd_keep(
+        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
     struct stat info;
 
     if (fd >= 0 && (0 != fstat(fd, &info) || !(S_ISREG(info.st_mode) || S_ISCHR(info.st_mode)))) {
-        close(fd);
+        r2_fd_close(fd);
         errno = ESPIPE;
         return -1;
     }
@@ -233,10 +235,10 @@ static int r2_events_open(const char *path)
 static void r2_events_free(r2_events_t *events)
 {
     if (events->fd >= 0) {
-        close(events->fd);
+        r2_fd_close(events->fd);
     }
     if (events->ready_fd >= 0) {
-        close(events->ready_fd);
+        r2_fd_close(events->ready_fd);
     }
     pthread_mutex_destroy(&events->queue_lock);
     pthread_mutex_destroy(&events->file_lock);
@@ -264,7 +266,7 @@ static r2_events_t *r2_events_alloc(const char *host, uint32_t rank, const r2_lo
                                         (uint64_t) wall.tv_nsec - events->sampled_ns);
     events->quiet = true;
     events->fd = -1;
-    events->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    events->ready_fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     events->queue = malloc(R2_EVENTS_QUEUE_BYTES);
     events->batch = malloc(R2_EVENTS_QUEUE_BYTES);
     snprintf(events->origin.host, sizeof(events->origin.host), "%s", host);

@@ -19,6 +19,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/fork.h"
+
 #define R2_SNAPSHOT_SUFFIX ".new"
 
 struct r2_snapshot {
@@ -90,7 +92,7 @@ void r2_snapshot_flush(r2_snapshot_t *snapshot)
 static void r2_snapshot_free(r2_snapshot_t *snapshot)
 {
     if (snapshot->ready_fd >= 0) {
-        close(snapshot->ready_fd);
+        r2_fd_close(snapshot->ready_fd);
     }
     pthread_mutex_destroy(&snapshot->lock);
     free(snapshot->text);
@@ -118,7 +120,7 @@ r2_status_t r2_snapshot_create(const char *name, const char *path, const r2_log_
     snapshot->name = name;
     snapshot->path = strdup(path);
     snapshot->beside = malloc(beside_bytes);
-    snapshot->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    snapshot->ready_fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (NULL == snapshot->path || NULL == snapshot->beside || snapshot->ready_fd < 0) {
         r2_snapshot_free(snapshot);
         return R2_ERR_NO_MEMORY;

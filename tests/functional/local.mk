@@ -62,6 +62,11 @@ tests_functional_service_thread_SOURCES = tests/functional/service_thread.c test
 tests_functional_service_thread_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_service_thread_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/children
+tests_functional_children_SOURCES = tests/functional/children.c
+tests_functional_children_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_children_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/oob_pmix
 tests_functional_oob_pmix_SOURCES = tests/functional/oob_pmix.c
 tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)

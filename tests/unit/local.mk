@@ -96,6 +96,10 @@ tests_unit_test_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
 tests_unit_test_info_LDADD = $(R2_TEST_LIBS)
 
 # Parameters, wire format, engine, ranks as threads
+check_PROGRAMS += tests/unit/test_fork
+tests_unit_test_fork_SOURCES = tests/unit/test_fork.c
+tests_unit_test_fork_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_params tests/unit/test_wire tests/unit/test_exec \
     tests/unit/test_threads tests/unit/test_threads_p2p
 tests_unit_test_params_SOURCES = tests/unit/test_params.c

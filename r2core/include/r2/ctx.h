@@ -3,6 +3,8 @@
  * Copyright (c) 2026 The r2 authors
  *
  * The process context: rails, links and engine of one process.
+ *
+ * In a child that the process forked nothing of r2 can be used: calls return R2_ERR_FORKED, or do nothing.
  */
 #ifndef R2_CTX_H
 #define R2_CTX_H

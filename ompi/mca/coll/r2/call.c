@@ -106,6 +106,10 @@ static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
     if (R2_ERR_NO_MEMORY == status) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
+    if (R2_ERR_FORKED == status) { /* no help message: the way to the launcher is the parent's */
+        opal_output(0, "coll:r2: a collective call failed: %s", r2_status_string(status));
+        return MPI_ERR_OTHER;
+    }
     if (R2_ERR_PLAN_MISMATCH == status) {
         r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
         r2_log_lock();
