@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Agreement in a communicator: dirty bits, merges of maps, calls that wait for them.
+ * Agreement in a sequence: dirty bits, merges of maps, calls that wait for them.
  */
 #include "r2_config.h"
 
@@ -72,9 +72,6 @@ r2_status_t r2_agree_create(r2_comm_t *comm)
     }
     comm->agree = agree;
     status = r2_agree_begin_with(comm, agree, ours);
-    if (R2_OK == status) {
-        status = r2_comm_create_merges(comm, &agree->merges);
-    }
     if (R2_OK != status) {
         r2_agree_destroy(comm);
     } else if (NULL == comm->ctx->job && (uint32_t) comm->size == comm->ctx->net.size) {
@@ -108,6 +105,68 @@ static void r2_agree_drop_merge(r2_agree_t *agree)
     }
 }
 
+/* Takes the place of a sequence out of the queue of its communicator. */
+static void r2_agree_drop_opening(r2_comm_t *sequence)
+{
+    struct r2_coll *opening = sequence->agree->opening;
+
+    if (NULL != opening) {
+        DL_DELETE2(sequence->root->agree->queue, opening, wait_prev, wait_next);
+        sequence->agree->opening = NULL;
+        free(opening);
+    }
+}
+
+static void r2_agree_drop_openings(r2_agree_t *agree)
+{
+    struct r2_coll *coll, *next;
+
+    DL_FOREACH_SAFE2(agree->queue, coll, next, wait_next)
+    {
+        if (NULL != coll->opens) {
+            r2_agree_drop_opening(coll->opens);
+        }
+    }
+}
+
+/* Whatever a rank has completed, all come here with the same calls of the communicator begun. */
+static void r2_agree_opened(r2_comm_t *sequence)
+{
+    sequence->agree->agreed = r2_shared_map_get(sequence->root->agree->agreed);
+    sequence->agree->basis = r2_basis_get(sequence->root->agree->basis);
+    if (NULL != sequence->agree->queue) {
+        r2_agree_list(sequence);
+    }
+}
+
+r2_status_t r2_agree_open(r2_comm_t *sequence)
+{
+    r2_agree_t *from = sequence->root->agree, *agree;
+    struct r2_coll *opening;
+
+    if (NULL == from) {
+        return R2_OK;
+    }
+    agree = calloc(1, sizeof(*agree));
+    if (NULL == agree) {
+        return R2_ERR_NO_MEMORY;
+    }
+    sequence->agree = agree;
+    if (NULL == from->queue) {
+        r2_agree_opened(sequence);
+        return R2_OK;
+    }
+    opening = calloc(1, sizeof(*opening));
+    if (NULL == opening) {
+        r2_agree_destroy(sequence);
+        return R2_ERR_NO_MEMORY;
+    }
+    opening->opens = sequence;
+    agree->opening = opening;
+    DL_APPEND2(from->queue, opening, wait_prev, wait_next);
+    return R2_OK;
+}
+
 void r2_agree_destroy(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
@@ -120,8 +179,10 @@ void r2_agree_destroy(r2_comm_t *comm)
     }
     r2_agree_unlist(comm);
     r2_agree_drop_merge(agree);
+    r2_agree_drop_openings(agree);
+    r2_agree_drop_opening(comm);
     if (NULL != agree->merges) {
-        r2_comm_destroy_merges(agree->merges);
+        r2_sequence_destroy(agree->merges);
     }
     r2_merge_destroy(agree->merging); /* links do not refer to it any more */
     r2_basis_put(agree->basis);
@@ -177,6 +238,12 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
     r2_status_t status;
 
     r2_gauge_look(ctx);
+    if (NULL == agree->merges) {
+        status = r2_sequence_create(comm->root, comm->sequence | 1u, args.kind, &agree->merges);
+        if (R2_OK != status) {
+            return status;
+        }
+    }
     status = r2_merge_create(agree->agreed, agree->basis, r2_ctx_health_map(ctx), ctx->gauge.version,
                              &ctx->gauge.cost, &agree->merging);
     if (R2_OK != status) {
@@ -195,9 +262,11 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
 static bool r2_agree_begin(struct r2_coll *coll, r2_status_t *status_p)
 {
     r2_agree_t *agree = coll->comm->agree;
+    const bool alone = 0 != coll->comm->sequence; /* the call before it is over when it is posted */
     bool merge;
 
-    coll->call = r2_agreement_start(&agree->calls, coll->carrying, coll->wanted.blocking, &merge);
+    coll->call = r2_agreement_start(&agree->calls, coll->carrying, coll->wanted.blocking || alone,
+                                    &merge);
     coll->numbered = true;
     if (merge) {
         *status_p = r2_agree_merge(coll->comm);
@@ -243,8 +312,8 @@ bool r2_agree_enter(struct r2_coll *coll, const r2_coll_args_t *args, r2_status_
     }
     coll->wanted = *args;
     coll->carrying = r2_agree_carries(comm, args);
-    if (NULL == agree->queue && NULL == agree->merge && r2_agreement_ready(&agree->calls) &&
-        r2_agree_begin(coll, status_p)) {
+    if (NULL != agree->basis && NULL == agree->queue && NULL == agree->merge &&
+        r2_agreement_ready(&agree->calls) && r2_agree_begin(coll, status_p)) {
         return true;
     }
     if (R2_OK == *status_p) {
@@ -307,33 +376,46 @@ static void r2_agree_take(r2_comm_t *comm)
     }
 }
 
+/* @return R2_OK: the first call that waits has begun; R2_IN_PROGRESS: it goes on waiting. */
+static r2_status_t r2_agree_begin_first(r2_comm_t *comm)
+{
+    r2_agree_t *agree = comm->agree;
+    struct r2_coll *coll = agree->queue;
+    r2_status_t status = R2_OK;
+
+    if (NULL != coll->opens) {
+        r2_comm_t *sequence = coll->opens;
+
+        r2_agree_drop_opening(sequence);
+        r2_agree_opened(sequence);
+        return R2_OK;
+    }
+    if (!coll->numbered &&
+        (!r2_agreement_ready(&agree->calls) || !r2_agree_begin(coll, &status))) {
+        return R2_OK == status ? R2_IN_PROGRESS : status;
+    }
+    DL_DELETE2(agree->queue, coll, wait_prev, wait_next);
+    coll->deferred = false;
+    return r2_coll_begin_waiting(coll);
+}
+
 static void r2_agree_go_on(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
+    r2_status_t status = R2_OK;
 
     if (NULL != agree->merge) {
-        if (!agree->merged || R2_OK != comm->poisoned) {
+        if (!agree->merged || R2_OK != comm->root->poisoned) {
             return;
         }
         r2_agree_take(comm);
     }
-    while (NULL != agree->queue && NULL == agree->merge && R2_OK == comm->poisoned) {
-        struct r2_coll *coll = agree->queue;
-        r2_status_t status = R2_OK;
-
-        if (!coll->numbered &&
-            (!r2_agreement_ready(&agree->calls) || !r2_agree_begin(coll, &status))) {
-            if (R2_OK != status) {
-                r2_comm_poison(comm, status);
-            }
-            return;
-        }
-        DL_DELETE2(agree->queue, coll, wait_prev, wait_next);
-        coll->deferred = false;
-        status = r2_coll_begin_waiting(coll);
-        if (R2_OK != status) {
-            r2_comm_poison(comm, status);
-        }
+    while (R2_OK == status && NULL != agree->queue && NULL == agree->merge &&
+           NULL != agree->basis && R2_OK == comm->root->poisoned) {
+        status = r2_agree_begin_first(comm);
+    }
+    if (status < 0) {
+        r2_comm_poison(comm, status);
     }
 }
 
@@ -355,6 +437,7 @@ void r2_agree_abort(r2_comm_t *comm, r2_status_t status)
     if (NULL == agree) {
         return;
     }
+    r2_agree_drop_openings(agree);
     DL_FOREACH_SAFE2(agree->queue, coll, next, wait_next)
     {
         DL_DELETE2(agree->queue, coll, wait_prev, wait_next);
@@ -362,9 +445,6 @@ void r2_agree_abort(r2_comm_t *comm, r2_status_t status)
         r2_coll_fail(coll, status);
     }
     r2_agree_unlist(comm);
-    if (NULL != agree->merges) {
-        r2_comm_poison(agree->merges, status);
-    }
 }
 
 bool r2_agree_dirty(struct r2_coll *coll)

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "ctx/state.h"
+#include "plan/kinds.h"
 
 /** Where a collective stands on this process. */
 typedef enum r2_stage {
@@ -18,14 +19,16 @@ typedef enum r2_stage {
     R2_STAGE_FAILED /* its communicator failed for good */
 } r2_stage_t;
 
-/* @param coll_p what runs, with R2_STAGE_NOW. */
-static r2_stage_t r2_comm_stage(const r2_comm_t *comm, uint32_t coll_seq, struct r2_coll **coll_p)
+/** What a tag names, as far as it is there. */
+typedef struct r2_place {
+    const r2_comm_t *sequence; /* NULL: not there */
+    struct r2_coll *coll;      /* with R2_STAGE_NOW: what runs */
+} r2_place_t;
+
+static r2_stage_t r2_sequence_stage(const r2_comm_t *comm, uint32_t coll_seq, struct r2_coll **coll_p)
 {
     struct r2_coll *coll;
 
-    if (R2_OK != comm->poisoned) {
-        return R2_STAGE_FAILED;
-    }
     if (!r2_seq_lt(coll_seq, comm->next_seq)) {
         return R2_STAGE_LATER;
     }
@@ -43,13 +46,25 @@ static r2_stage_t r2_comm_stage(const r2_comm_t *comm, uint32_t coll_seq, struct
     return R2_STAGE_OVER;
 }
 
-static r2_stage_t r2_comm_find(r2_ctx_t *ctx, uint64_t comm_key, uint32_t coll_seq,
-                               struct r2_coll **coll_p)
+static r2_stage_t r2_comm_stage(r2_comm_t *root, const r2_tag_t *tag, r2_place_t *place_p)
 {
-    uint64_t hash = comm_key >> R2_COMM_SEQ_BITS;
-    uint32_t incarnation = (uint32_t) comm_key & R2_COMM_SEQ_MASK;
+    if (R2_OK != root->poisoned) {
+        return R2_STAGE_FAILED;
+    }
+    place_p->sequence = r2_sequence_find(root, tag->sequence);
+    if (NULL == place_p->sequence) {
+        return r2_sequence_is_over(root, tag->sequence) ? R2_STAGE_OVER : R2_STAGE_LATER;
+    }
+    return r2_sequence_stage(place_p->sequence, tag->coll_seq, &place_p->coll);
+}
+
+static r2_stage_t r2_comm_find(r2_ctx_t *ctx, const r2_tag_t *tag, r2_place_t *place_p)
+{
+    uint64_t hash = tag->comm_key >> R2_COMM_SEQ_BITS;
+    uint32_t incarnation = (uint32_t) tag->comm_key & R2_COMM_SEQ_MASK;
     r2_comm_name_t *name;
 
+    *place_p = (r2_place_t){.sequence = NULL};
     HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
     if (NULL == name) {
         return R2_STAGE_LATER;
@@ -57,13 +72,13 @@ static r2_stage_t r2_comm_find(r2_ctx_t *ctx, uint64_t comm_key, uint32_t coll_s
     if (incarnation != name->incarnation) {
         return r2_comm_is_older(incarnation, name->incarnation) ? R2_STAGE_OVER : R2_STAGE_LATER;
     }
-    return NULL == name->live ? R2_STAGE_OVER : r2_comm_stage(name->live, coll_seq, coll_p);
+    return NULL == name->live ? R2_STAGE_OVER : r2_comm_stage(name->live, tag, place_p);
 }
 
-bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
+bool r2_comm_over(void *arg, const r2_tag_t *tag)
 {
-    struct r2_coll *coll;
-    const r2_stage_t stage = r2_comm_find(arg, comm_key, coll_seq, &coll);
+    r2_place_t place;
+    const r2_stage_t stage = r2_comm_find(arg, tag, &place);
 
     return R2_STAGE_OVER == stage || R2_STAGE_FAILED == stage;
 }
@@ -71,14 +86,16 @@ bool r2_comm_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
 /* True if a row of this kind may still meet the message with this tag and digest. */
 static bool r2_comm_may(r2_ctx_t *ctx, r2_row_kind_t kind, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
 {
-    struct r2_coll *coll;
+    r2_place_t place;
 
-    switch (r2_comm_find(ctx, tag->comm_key, tag->coll_seq, &coll)) {
+    switch (r2_comm_find(ctx, tag, &place)) {
     case R2_STAGE_NOW:
-        return r2_exec_has_row(&coll->exec, kind, rank, tag->row, digest);
+        return r2_exec_has_row(&place.coll->exec, kind, rank, tag->row, digest);
     case R2_STAGE_OVER:
         return false;
-    case R2_STAGE_LATER:
+    case R2_STAGE_LATER: /* of a request no more than this is known before it is started */
+        return NULL == place.sequence || 0 == place.sequence->sequence ||
+               r2_kind_has_digest(place.sequence->kind, digest);
     case R2_STAGE_FAILED: /* the failure itself is on its way */
         break;
     }

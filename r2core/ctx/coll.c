@@ -62,7 +62,7 @@ static r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t
         .commutative = args->commutative,
         .exact = args->exact,
         .reproducible = params->reproducible,
-        .algorithm = comm->for_merges ? R2_MERGE_ALGORITHM : r2_coll_forced(params, args->kind),
+        .algorithm = 0 != (comm->sequence & 1u) ? R2_MERGE_ALGORITHM : r2_coll_forced(params, args->kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,
@@ -82,6 +82,13 @@ static r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t
     return R2_OK == status ? r2_plan_build(&input, schedule) : status;
 }
 
+static r2_tag_t r2_coll_tag(const struct r2_coll *coll)
+{
+    return (r2_tag_t){.comm_key = coll->comm->key,
+                      .sequence = coll->comm->sequence,
+                      .coll_seq = coll->seq};
+}
+
 /* Engine lock. Prepares the run of the part `coll->seq`. */
 static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *args,
                                    r2_schedule_t *schedule)
@@ -96,8 +103,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .any_thread = args->any_thread,
         .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
         .ranks = comm->ranks,
-        .comm_key = comm->key,
-        .coll_seq = coll->seq,
+        .tag = r2_coll_tag(coll),
         .movers = {args->in_mover, args->out_mover},
         .pack_bytes = ctx->params.pack_bytes,
     };
@@ -162,6 +168,8 @@ static void r2_coll_retire(struct r2_coll *coll)
         coll->in_active = false;
         coll->parts_left = 0;
         DL_DELETE(coll->comm->active, coll);
+        r2_basis_put(coll->basis);
+        coll->basis = NULL;
     }
 }
 
@@ -229,7 +237,6 @@ r2_status_t r2_coll_start_merge(r2_comm_t *merges, const r2_coll_args_t *args, r
 
 static void r2_coll_free(struct r2_coll *coll)
 {
-    r2_basis_put(coll->basis);
     free(coll->lists);
     free(coll);
 }
@@ -237,8 +244,14 @@ static void r2_coll_free(struct r2_coll *coll)
 /* Engine lock. Why a communicator takes no more calls. A mismatch may be noticed after the call that it is about. */
 static r2_status_t r2_coll_refusal(const r2_comm_t *comm)
 {
-    return R2_OK == comm->poisoned || R2_ERR_PLAN_MISMATCH == comm->poisoned ? comm->poisoned
-                                                                             : R2_ERR_POISONED;
+    const r2_status_t poisoned = comm->root->poisoned;
+
+    return R2_OK == poisoned || R2_ERR_PLAN_MISMATCH == poisoned ? poisoned : R2_ERR_POISONED;
+}
+
+bool r2_coll_skip_counts(r2_coll_kind_t kind)
+{
+    return r2_kind(kind)->reduces;
 }
 
 r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
@@ -250,7 +263,7 @@ r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
     }
     r2_ctx_enter(comm->ctx);
     status = r2_coll_refusal(comm);
-    comm->next_seq += R2_OK == status && r2_kind(kind)->reduces ? 1 : 0;
+    comm->next_seq += R2_OK == status && r2_coll_skip_counts(kind) ? 1 : 0;
     r2_ctx_leave(comm->ctx);
     return status;
 }
@@ -294,7 +307,7 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
 static r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args,
                                   r2_schedule_t *schedule)
 {
-    if (R2_OK != coll->comm->poisoned || 0 == coll->parts_left) {
+    if (R2_OK != coll->comm->root->poisoned || 0 == coll->parts_left) {
         r2_schedule_fini(schedule);
         return 0 == coll->parts_left ? R2_ERR_PARAM : R2_ERR_POISONED;
     }
@@ -335,13 +348,15 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     return status;
 }
 
-static void r2_coll_forget_credits(r2_comm_t *comm, uint32_t seq)
+static void r2_coll_forget_credits(const struct r2_coll *coll)
 {
+    const r2_comm_t *comm = coll->comm;
+    const r2_tag_t tag = r2_coll_tag(coll);
     r2_net_t *net = &comm->ctx->net;
 
     for (int32_t i = 0; net->early_credits > 0 && i < comm->size; ++i) {
         if (NULL != net->links[comm->ranks[i]]) {
-            r2_link_forget(net->links[comm->ranks[i]], comm->key, seq);
+            r2_link_forget(net->links[comm->ranks[i]], &tag);
         }
     }
 }
@@ -393,9 +408,6 @@ void r2_coll_collect(r2_ctx_t *ctx)
 
         if (exec->status < 0) {
             r2_comm_poison(coll->comm, exec->status);
-            if (NULL != coll->merge_for) {
-                r2_comm_poison(coll->merge_for, exec->status);
-            }
         }
         if (R2_OK == exec->status) {
             r2_gauge_called(ctx, coll);
@@ -404,7 +416,7 @@ void r2_coll_collect(r2_ctx_t *ctx)
             r2_coll_retire(coll);
             r2_agree_left(coll);
         }
-        r2_coll_forget_credits(coll->comm, coll->seq);
+        r2_coll_forget_credits(coll);
         if (NULL != coll->done) {
             r2_coll_completed(ctx, coll);
         }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Communicators: identity with incarnation, sequence of collectives, poisoning.
+ * Communicators: identity with incarnation, poisoning.
  */
 #include "r2_config.h"
 
@@ -98,6 +98,7 @@ static r2_status_t r2_comm_register(r2_ctx_t *ctx, uint64_t cid, r2_comm_t *comm
     comm->name = name;
     comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;
     comm->next_seq = (uint32_t) ctx->parts.first_seq;
+    comm->next_sequence = (uint32_t) ctx->parts.first_seq << 1;
     r2_comm_apply_news(ctx);
     return R2_OK;
 }
@@ -115,7 +116,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
         return R2_ERR_NO_MEMORY;
     }
     comm->ctx = ctx;
-    comm->cid = cid;
+    comm->root = comm;
     comm->size = size;
     comm->rank = rank;
     comm->ranks = malloc((size_t) size * sizeof(*ranks));
@@ -148,31 +149,6 @@ err_free_comm:
     return status;
 }
 
-/* Bit of context ids that Open MPI does not use: tells merges from the communicator that they serve. */
-#define R2_COMM_MERGES_CID (1ull << 63)
-
-r2_status_t r2_comm_create_merges(r2_comm_t *comm, r2_comm_t **merges_p)
-{
-    r2_comm_t *merges = calloc(1, sizeof(*merges));
-    r2_status_t status;
-
-    if (NULL == merges) {
-        return R2_ERR_NO_MEMORY;
-    }
-    merges->ctx = comm->ctx;
-    merges->size = comm->size;
-    merges->rank = comm->rank;
-    merges->for_merges = true;
-    merges->ranks = comm->ranks;
-    status = r2_comm_register(comm->ctx, comm->cid | R2_COMM_MERGES_CID, merges);
-    if (R2_OK != status) {
-        free(merges);
-        return status;
-    }
-    *merges_p = merges;
-    return R2_OK;
-}
-
 static void r2_comm_withdraw(r2_comm_t *comm)
 {
     r2_net_t *net = &comm->ctx->net;
@@ -193,10 +169,15 @@ static void r2_comm_leave(r2_comm_t *comm)
     r2_comm_withdraw(comm);
 }
 
-void r2_comm_destroy_merges(r2_comm_t *merges)
+/* Of requests that nobody has freed. Merges go with the sequence that they serve. */
+static void r2_comm_close_all(r2_comm_t *comm)
 {
-    r2_comm_leave(merges);
-    free(merges);
+    while (NULL != comm->sequences) {
+        r2_comm_t *sequence = r2_sequence_find(comm, comm->sequences->sequence & ~1u);
+
+        r2_agree_destroy(sequence);
+        r2_sequence_destroy(sequence);
+    }
 }
 
 void r2_comm_destroy(r2_comm_t *comm)
@@ -207,9 +188,10 @@ void r2_comm_destroy(r2_comm_t *comm)
         return;
     }
     r2_ctx_enter(ctx);
+    r2_comm_leave(comm); /* first: links refer to memory of merges */
     r2_agree_destroy(comm);
+    r2_comm_close_all(comm);
     r2_plan_cache_forget(&ctx->plans, comm->key);
-    r2_comm_leave(comm);
     r2_ctx_leave(ctx);
     free(comm->ranks);
     free(comm);
@@ -228,6 +210,17 @@ static void r2_comm_tell(r2_comm_t *comm, r2_status_t status)
     }
 }
 
+static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
+{
+    struct r2_coll *coll;
+
+    r2_agree_abort(sequence, status);
+    DL_FOREACH(sequence->active, coll)
+    {
+        r2_exec_abort(&coll->exec, status);
+    }
+}
+
 /*
  * After an error for good nothing on this communicator can be trusted: all of it ends, now and later,
  * here and at all members that can be reached. Each member passes the news on once, as the first one
@@ -235,19 +228,19 @@ static void r2_comm_tell(r2_comm_t *comm, r2_status_t status)
  */
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
 {
-    struct r2_coll *coll;
+    r2_comm_t *root = comm->root, *sequence, *next;
 
-    if (R2_OK != comm->poisoned) {
+    if (R2_OK != root->poisoned) {
         return;
     }
-    comm->poisoned = status;
-    r2_agree_abort(comm, status);
-    DL_FOREACH(comm->active, coll)
+    root->poisoned = status;
+    r2_sequence_abort(root, status);
+    HASH_ITER(hh, root->sequences, sequence, next)
     {
-        r2_exec_abort(&coll->exec, status);
+        r2_sequence_abort(sequence, status);
     }
-    r2_comm_withdraw(comm);
-    r2_comm_tell(comm, status);
+    r2_comm_withdraw(root);
+    r2_comm_tell(root, status);
 }
 
 static void r2_comm_note(r2_ctx_t *ctx, const r2_comm_news_t *what)

@@ -31,6 +31,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/plan_text.c \
     r2core/ctx/record.c \
     r2core/ctx/record.h \
+    r2core/ctx/sequence.c \
     r2core/ctx/service.c \
     r2core/ctx/start.c \
     r2core/ctx/state.h \

@@ -46,7 +46,7 @@ static void r2_p2p_sent(void *arg, r2_status_t status)
 r2_status_t r2_p2p_call(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void *data, uint64_t bytes,
                         r2_link_done_fn_t done, void *arg)
 {
-    r2_link_send_t send = {.tag = {R2_LINK_CALL_KEY, p2p->next_seq, row},
+    r2_link_send_t send = {.tag = {.comm_key = R2_LINK_CALL_KEY, .coll_seq = p2p->next_seq, .row = row},
                            .data = data,
                            .bytes = bytes,
                            .chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes),

@@ -47,7 +47,7 @@ static void r2_get_question_put(r2_parcel_t *parcel, const r2_p2p_question_t *qu
 
 static r2_tag_t r2_get_tag(uint32_t id)
 {
-    return (r2_tag_t) {R2_P2P_DATA_KEY, id, 0};
+    return (r2_tag_t){.comm_key = R2_P2P_DATA_KEY, .coll_seq = id};
 }
 
 static r2_status_t r2_p2p_get_start(r2_p2p_get_t *get, void *local, uint64_t remote, uint64_t bytes)

@@ -51,7 +51,8 @@ struct r2_coll {
     struct r2_coll *wait_prev, *wait_next;
     r2_coll_args_t wanted;         /* while it waits */
     uint64_t *lists;               /* owned: counts and displs of wanted */
-    r2_comm_t *merge_for;          /* borrowed: this is a merge of maps for that communicator */
+    r2_comm_t *merge_for;          /* borrowed: this is a merge of maps for that sequence */
+    r2_comm_t *opens;              /* borrowed: no call: the place where that sequence was opened */
     uint64_t begun_ns;             /* a blocking call that is no series; else 0 */
 };
 
@@ -63,18 +64,27 @@ typedef struct r2_comm_name {
     UT_hash_handle hh;
 } r2_comm_name_t;
 
+/**
+ * A communicator, or a sequence of calls of its own within one (sequence.c). Its calls match those of other
+ * ranks by their number in the sequence.
+ */
 struct r2_comm {
     r2_ctx_t *ctx;                 /* borrowed */
-    uint64_t cid;                  /* Open MPI's context id */
-    uint64_t key;                  /* hash << R2_COMM_SEQ_BITS | incarnation */
-    r2_comm_name_t *name;          /* borrowed: in ctx->names */
-    uint32_t *ranks;               /* owned: process numbers; for_merges: borrowed from that communicator */
+    r2_comm_t *root;               /* borrowed: the communicator; of a communicator itself */
+    uint64_t key;                  /* of the root: hash << R2_COMM_SEQ_BITS | incarnation */
+    uint32_t sequence;             /* 0: the communicator's own. Odd: merges before calls of the one before it */
+    r2_coll_kind_t kind;           /* of all calls of a sequence that is not the communicator's own */
+    uint32_t *ranks;               /* process numbers; owned by the root */
     int32_t size, rank;
     uint32_t next_seq;
-    r2_status_t poisoned;          /* R2_OK, or why */
     struct r2_coll *active;        /* list of collectives under way */
     r2_agree_t *agree;             /* owned; NULL: plans never change (one rank, no health map, merges) */
-    bool for_merges;               /* serves the agreement of another communicator */
+    UT_hash_handle hh;             /* in root->sequences */
+    /* of the root only */
+    r2_comm_name_t *name;          /* borrowed: in ctx->names */
+    r2_status_t poisoned;          /* R2_OK, or why */
+    r2_comm_t *sequences;          /* owned hash by `sequence`: all but its own */
+    uint32_t next_sequence;        /* the one that is opened next */
 };
 
 #define R2_COMM_SEQ_BITS 20
@@ -160,12 +170,19 @@ void r2_comm_stray(void *ctx, uint32_t rank, uint64_t comm_key);
 void r2_comm_lost(void *ctx, uint32_t rank, r2_status_t status);
 void r2_comm_apply_news(r2_ctx_t *ctx);
 void r2_comm_forget_news(r2_ctx_t *ctx);
-/** A communicator of the same ranks with a sequence of its own, for merges. */
-r2_status_t r2_comm_create_merges(r2_comm_t *comm, r2_comm_t **merges_p);
-void r2_comm_destroy_merges(r2_comm_t *merges);
+
+/* sequence.c. Engine lock. */
+r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t kind,
+                               r2_comm_t **sequence_p);
+/** All its collectives are over or withdrawn. */
+void r2_sequence_destroy(r2_comm_t *sequence);
+/** @return NULL: there is none with this number. */
+r2_comm_t *r2_sequence_find(r2_comm_t *root, uint32_t number);
+/** True if that number was given to a sequence that is gone. Asked where there is none. */
+bool r2_sequence_is_over(r2_comm_t *root, uint32_t number);
 
 /* belongs.c: upcalls of the net (link/net.h) */
-bool r2_comm_over(void *ctx, uint64_t comm_key, uint32_t coll_seq);
+bool r2_comm_over(void *ctx, const r2_tag_t *tag);
 bool r2_comm_sends(void *ctx, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
 bool r2_comm_receives(void *ctx, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
 /** True if there is a communicator with this key that has not failed. */

@@ -237,8 +237,9 @@ static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
 
 static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_row_t *row)
 {
-    r2_tag_t tag = {exec->args.comm_key, exec->args.coll_seq, row->tag};
+    r2_tag_t tag = exec->args.tag;
 
+    tag.row = row->tag;
     return tag;
 }
 

@@ -31,8 +31,7 @@ typedef struct r2_exec_args {
     bool any_thread;           /* `reduce` may be called by any thread, not only by the application's */
     uint64_t element_bytes;
     const uint32_t *ranks;     /* borrowed: process numbers by communicator rank */
-    uint64_t comm_key;
-    uint32_t coll_seq;
+    r2_tag_t tag;              /* of the collective; rows add theirs */
     r2_mover_t movers[2];      /* of R2_BUF_IN and R2_BUF_OUT */
     uint64_t pack_bytes;       /* bound of packed sends under way */
 } r2_exec_args_t;

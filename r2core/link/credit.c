@@ -152,7 +152,7 @@ bool r2_credit_received(r2_link_t *link, const void *tags, size_t count)
             message->credited = true;
             message->granted_chunks = message->chunk_count;
             r2_tx_enqueue(message);
-        } else if (!net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
+        } else if (!net->upcalls.over(net->upcalls.arg, &tag)) {
             r2_credit_keep(link, &tag);
             kept = kept && HASH_COUNT(link->credits) <= R2_CREDITS_MAX;
         }
@@ -160,13 +160,13 @@ bool r2_credit_received(r2_link_t *link, const void *tags, size_t count)
     return kept;
 }
 
-void r2_link_forget(r2_link_t *link, uint64_t comm_key, uint32_t coll_seq)
+void r2_link_forget(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_credit_t *credit, *next;
 
     HASH_ITER(hh, link->credits, credit, next)
     {
-        if (credit->tag.comm_key == comm_key && credit->tag.coll_seq == coll_seq) {
+        if (r2_tag_same_coll(&credit->tag, tag)) {
             r2_credit_drop(link, credit);
         }
     }

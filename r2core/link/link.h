@@ -86,8 +86,8 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args);
 /** Gives a posted row up, if it is there: `done` is not called, what comes of its message is thrown away. */
 void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag);
 
-/** Forgets early credits of a collective that is over on this process. */
-void r2_link_forget(r2_link_t *link, uint64_t comm_key, uint32_t coll_seq);
+/** Forgets early credits of a collective that is over on this process. @param tag of any row of it. */
+void r2_link_forget(r2_link_t *link, const r2_tag_t *tag);
 
 /**
  * Withdraws everything of a communicator (freed or poisoned): posted rows, parked data, credits, and

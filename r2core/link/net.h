@@ -59,8 +59,8 @@ typedef struct r2_peer_info {
 
 /** What the net needs to know of collectives. Called under the engine lock. */
 typedef struct r2_net_upcalls {
-    /** True if messages with this communicator key and sequence will never be wanted any more. */
-    bool (*over)(void *arg, uint64_t comm_key, uint32_t coll_seq);
+    /** True if messages of the collective that this tag names will never be wanted any more. */
+    bool (*over)(void *arg, const r2_tag_t *tag);
     /**
      * A peer tells that a communicator failed for good there. Only to be noted: called in the middle of
      * a sweep.

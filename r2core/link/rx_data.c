@@ -55,7 +55,7 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
 {
     r2_net_t *net = link->net;
     uint32_t chunk_count = (uint32_t) r2_wire_chunks(header->message_bytes, header->chunk_bytes);
-    bool discard = net->upcalls.over(net->upcalls.arg, header->tag.comm_key, header->tag.coll_seq);
+    bool discard = net->upcalls.over(net->upcalls.arg, &header->tag);
     r2_rx_message_t *message;
     r2_rx_match_t *match = NULL;
 
@@ -185,7 +185,7 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
     if (r2_rx_is_complete(link, header->message)) {
         return true;
     }
-    if (net->upcalls.over(net->upcalls.arg, tag.comm_key, tag.coll_seq)) {
+    if (net->upcalls.over(net->upcalls.arg, &tag)) {
         r2_rx_stray(link, tag.comm_key);
         return true;
     }

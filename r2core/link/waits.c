@@ -67,7 +67,7 @@ static bool r2_waits_in_vain(const r2_link_t *link, const r2_rx_match_t *match)
     const r2_net_upcalls_t *upcalls = &link->net->upcalls;
     const uint32_t digest = NULL == match->message ? match->digest : match->message->digest;
 
-    if (upcalls->over(upcalls->arg, match->tag.comm_key, match->tag.coll_seq)) {
+    if (upcalls->over(upcalls->arg, &match->tag)) {
         return true;
     }
     return (match->rts || NULL != match->message) && NULL != upcalls->receives &&

@@ -19,7 +19,7 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      1
+#define R2_WIRE_VERSION      2
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX   (1u << 20)   /* chunks of one message */
 #define R2_WIRE_CREDITS_MAX  16           /* tags in one credit packet */
@@ -51,14 +51,21 @@ enum {
     R2_WIRE_FLAGS_ALL = (1 << 4) - 1
 };
 
-/** Where a message belongs: communicator with incarnation, collective, row. */
-typedef struct r2_tag {
+/** Where a message belongs: communicator with incarnation, sequence in it, collective, row. */
+typedef struct __attribute__((packed)) r2_tag {
     uint64_t comm_key;
+    uint32_t sequence; /* 0: the communicator's own (docs/protocol.md) */
     uint32_t coll_seq;
     uint32_t row;
 } r2_tag_t;
 
-static_assert(16 == sizeof(r2_tag_t), "tags travel in credit packets and are hash keys");
+static_assert(20 == sizeof(r2_tag_t), "tags travel in credit packets and are hash keys");
+
+/** True if both are of the same collective. */
+static inline bool r2_tag_same_coll(const r2_tag_t *a, const r2_tag_t *b)
+{
+    return a->comm_key == b->comm_key && a->sequence == b->sequence && a->coll_seq == b->coll_seq;
+}
 
 /** Tells the members of a communicator that it failed for good. */
 typedef struct r2_wire_abort {
@@ -73,7 +80,6 @@ static_assert(16 == sizeof(r2_wire_abort_t), "travels in abort packets");
 typedef struct r2_wire_wait {
     r2_tag_t tag;
     uint32_t digest; /* of its plan */
-    uint32_t reserved;
 } r2_wire_wait_t;
 
 static_assert(24 == sizeof(r2_wire_wait_t), "travels in packets of waits and denials");
@@ -110,7 +116,7 @@ typedef struct __attribute__((packed)) r2_wire_header {
     uint8_t reserved[3];    /* 0 */
 } r2_wire_header_t;
 
-static_assert(88 == sizeof(r2_wire_header_t), "wire layout is frozen per version");
+static_assert(92 == sizeof(r2_wire_header_t), "wire layout is frozen per version");
 
 /** True if packets of this kind carry a lane sequence number. */
 static inline bool r2_wire_sequenced(uint8_t kind)

@@ -25,9 +25,7 @@ const r2_kind_t *r2_kind(r2_coll_kind_t kind)
     return &kinds[kind];
 }
 
-const char *r2_kind_of_digest(uint32_t digest)
+bool r2_kind_has_digest(r2_coll_kind_t kind, uint32_t digest)
 {
-    const uint32_t kind = digest & ((1u << R2_DIGEST_KIND_BITS) - 1);
-
-    return kind < R2_COLL_KIND_COUNT ? kinds[kind].name : "?";
+    return (uint32_t) kind == (digest & ((1u << R2_DIGEST_KIND_BITS) - 1));
 }

@@ -25,7 +25,7 @@ typedef struct r2_kind {
 /** A row of the table. @param kind below R2_COLL_KIND_COUNT. */
 const r2_kind_t *r2_kind(r2_coll_kind_t kind);
 
-/** The collective that a plan digest is of. @return its name; "?" if there is none. */
-const char *r2_kind_of_digest(uint32_t digest);
+/** True if that is the digest of a plan for a collective of this kind. */
+bool r2_kind_has_digest(r2_coll_kind_t kind, uint32_t digest);
 
 #endif

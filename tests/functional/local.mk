@@ -134,6 +134,16 @@ tests_functional_mixed_SOURCES = \
 tests_functional_mixed_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_mixed_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/persistent_order
+tests_functional_persistent_order_SOURCES = \
+    tests/functional/mixed.h \
+    tests/functional/mixed_call.c \
+    tests/functional/mixed_memory.c \
+    tests/functional/persistent_order.c
+tests_functional_persistent_order_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_persistent_order_CFLAGS = $(AM_CFLAGS) -pthread
+tests_functional_persistent_order_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/failing_threads
 tests_functional_failing_threads_SOURCES = tests/functional/failing_threads.c
 tests_functional_failing_threads_CPPFLAGS = $(OMPI_CPPFLAGS)

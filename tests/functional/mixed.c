@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Random collectives of all kinds, many under way at once, on several communicators, persistent ones started again
- * and again, with exact checks.
+ * and again, on each rank in another order, with exact checks.
  *
  * mixed [--seed N] [--rounds N] [--seconds S]: rounds, or rounds until S seconds are over. Prints TAP.
  */
@@ -25,6 +25,7 @@ static uint32_t draw(uint64_t *state)
 }
 
 static mix_call_t flight[FLIGHT];
+static bool started[FLIGHT];
 static int flight_count;
 
 /* A round that does not end: say what is under way, and stop the job. */
@@ -120,16 +121,37 @@ static void flight_end(bool persistent_too)
     flight_count = kept;
 }
 
-/** Starts the persistent calls again, with other data. */
-static void flight_restart(void)
+/** Starts the persistent calls that have not been, in any order: each rank its own. */
+static void flight_go(uint64_t *own)
 {
     MPI_Request requests[FLIGHT];
+    int order[FLIGHT], left = 0;
 
     for (int i = 0; i < flight_count; ++i) {
-        mix_call_refill(&flight[i]);
-        requests[i] = flight[i].request;
+        if (MIX_PERSISTENT == flight[i].mode && !started[i]) {
+            order[left++] = i;
+            started[i] = true;
+        }
     }
-    MPI_Startall(flight_count, requests);
+    for (int i = 0, count = left; i < count; ++i) {
+        const int at = (int) (draw(own) % (uint32_t) left);
+
+        requests[i] = flight[order[at]].request;
+        order[at] = order[--left];
+        if (0 == left) {
+            MPI_Startall(count, requests);
+        }
+    }
+}
+
+/** Starts the persistent calls again, with other data. */
+static void flight_restart(uint64_t *own)
+{
+    for (int i = 0; i < flight_count; ++i) {
+        mix_call_refill(&flight[i]);
+        started[i] = false;
+    }
+    flight_go(own);
 }
 
 static unsigned round_run(const mix_comm_t *comms, uint64_t *state, uint64_t *own)
@@ -140,18 +162,22 @@ static unsigned round_run(const mix_comm_t *comms, uint64_t *state, uint64_t *ow
     alarm(WATCHDOG_S);
     for (int i = 0; i < FLIGHT; ++i) {
         memset(&flight[flight_count], 0, sizeof(flight[0]));
+        started[flight_count] = false;
         call_draw(&flight[flight_count], comms, blocking, state);
         ++flight_count;
         mix_call_start(&flight[flight_count - 1]);
         if (blocking) {
             failures += flight_land(own);
             flight_end(true);
+        } else if (0 == draw(own) % 3) {
+            flight_go(own);
         }
     }
+    flight_go(own);
     failures += flight_land(own);
     flight_end(false);
     for (int i = 1; i < STARTS && 0 < flight_count; ++i) {
-        flight_restart();
+        flight_restart(own);
         failures += flight_land(own);
     }
     flight_end(true);

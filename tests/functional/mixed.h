@@ -105,7 +105,7 @@ MPI_Op mix_op(void);
 void mix_compose(const int *left, int *right);
 
 /* mixed_call.c */
-/** Starts a call (blocking: makes it). */
+/** Starts a call; blocking: to its end; persistent: only makes its request. */
 void mix_call_start(mix_call_t *call);
 /** Other data in the same buffers, before a persistent call is started again. */
 void mix_call_refill(mix_call_t *call);

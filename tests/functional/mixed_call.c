@@ -23,7 +23,6 @@
             MPI_I##name(__VA_ARGS__, &(call)->request);                       \
         } else {                                                              \
             MIX_INIT(Name)(__VA_ARGS__, MPI_INFO_NULL, &(call)->request);     \
-            MPI_Start(&(call)->request);                                      \
         }                                                                     \
     } while (0)
 

@@ -321,12 +321,11 @@ static r2_status_t stub_lookup(void *oob, uint32_t rank, void *blob_p, size_t *b
 
 static const r2_oob_ops_t stub_oob_ops = {.name = "stub", .lookup = stub_lookup};
 
-static bool stub_over(void *arg, uint64_t comm_key, uint32_t coll_seq)
+static bool stub_over(void *arg, const r2_tag_t *tag)
 {
     const stub_net_t *stub = arg;
 
-    (void) coll_seq;
-    return 0 != (comm_key & stub->over_key);
+    return 0 != (tag->comm_key & stub->over_key);
 }
 
 static void stub_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)

@@ -107,7 +107,7 @@ static r2_exec_args_t arguments(const void *in, void *out)
                             .reduce = add_bytes,
                             .element_bytes = 1,
                             .ranks = ranks,
-                            .comm_key = 1,
+                            .tag.comm_key = 1,
                             .pack_bytes = 100};
 }
 

@@ -43,7 +43,7 @@ static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        1,    4,    0x05, 0x00,                         /* version, kind, flags */
+        2,    4,    0x05, 0x00,                         /* version, kind, flags */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
@@ -51,6 +51,7 @@ static void layout(void **state)
         0x44, 0x43, 0x42, 0x41, 0x03, 0x00, 0x00, 0x00, /* digest, length */
         0x58, 0x57, 0x56, 0x55, 0x54, 0x53, 0x52, 0x51, /* message */
         0x68, 0x67, 0x66, 0x65, 0x64, 0x63, 0x62, 0x61, /* tag: communicator */
+        0x94, 0x93, 0x92, 0x91,                         /* tag: sequence */
         0x74, 0x73, 0x72, 0x71, 0x78, 0x77, 0x76, 0x75, /* tag: collective, row */
         0x13, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* message_bytes */
         0x08, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, /* chunk_bytes, chunk */
@@ -61,7 +62,7 @@ static void layout(void **state)
     (void) state;
     assert_int_equal(sizeof(bytes), sizeof(header));
     assert_int_equal(r2_wire_parse(bytes, sizeof(bytes), 3, &header), R2_OK);
-    assert_int_equal(header.version, 1);
+    assert_int_equal(header.version, 2);
     assert_int_equal(header.kind, R2_WIRE_DATA);
     assert_int_equal(header.flags, R2_WIRE_ACK_NOW | R2_WIRE_HEDGE);
     assert_int_equal(header.lane_seq, 0x01020304);
@@ -74,6 +75,7 @@ static void layout(void **state)
     assert_int_equal(header.length, 3);
     assert_true(0x5152535455565758ull == header.message);
     assert_true(0x6162636465666768ull == header.tag.comm_key);
+    assert_true(0x91929394u == header.tag.sequence);
     assert_int_equal(header.tag.coll_seq, 0x71727374);
     assert_int_equal(header.tag.row, 0x75767778);
     assert_int_equal(header.message_bytes, 19);
@@ -125,7 +127,8 @@ static void refused(void **state)
         assert_int_equal(parse(&header, header.length), R2_ERR_WIRE); \
     } while (0)
     REFUSED(header.version = 0);
-    REFUSED(header.version = 2);
+    REFUSED(header.version = R2_WIRE_VERSION - 1);
+    REFUSED(header.version = R2_WIRE_VERSION + 1);
     REFUSED(header.kind = 0);
     REFUSED(header.kind = R2_WIRE_KIND_END);
     REFUSED(header.kind = 255);
@@ -151,9 +154,9 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_HELLO);
     REFUSED(header.kind = R2_WIRE_HELLO_ACK);
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 0);
-    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 15);
-    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 17);
-    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 17 * 16);
+    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 19);
+    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 21);
+    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 17 * 20);
     REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 7);
     REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 9);
     REFUSED(header.kind = R2_WIRE_ABORT; header.length = 15);
@@ -173,11 +176,14 @@ static void taken(void **state)
     header.message_bytes = 4001; /* last chunk of one byte */
     header.length = 1;
     assert_int_equal(parse(&header, 1), R2_OK);
-    header = (r2_wire_header_t){.version = 1, .kind = R2_WIRE_DATA, .chunk_bytes = 1};
+    header = (r2_wire_header_t){
+        .version = R2_WIRE_VERSION, .kind = R2_WIRE_DATA, .chunk_bytes = 1};
     assert_int_equal(parse(&header, 0), R2_OK); /* a message of 0 bytes is one chunk */
-    header = (r2_wire_header_t){.version = 1, .kind = R2_WIRE_CREDIT, .length = 16 * 16};
-    assert_int_equal(parse(&header, 16 * 16), R2_OK);
-    header = (r2_wire_header_t){.version = 1, .kind = R2_WIRE_LANE_DOWN, .length = 8};
+    header = (r2_wire_header_t){
+        .version = R2_WIRE_VERSION, .kind = R2_WIRE_CREDIT, .length = 16 * 20};
+    assert_int_equal(parse(&header, 16 * 20), R2_OK);
+    header = (r2_wire_header_t){
+        .version = R2_WIRE_VERSION, .kind = R2_WIRE_LANE_DOWN, .length = 8};
     assert_int_equal(parse(&header, 8), R2_OK);
     header = data_header();
     header.message_bytes = (uint64_t) R2_WIRE_CHUNKS_MAX * 1000;

@@ -104,6 +104,19 @@ R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t
 R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 
 /**
+ * Opens a sequence of calls of its own within a communicator, for a persistent request. It takes the place of
+ * the communicator in r2_coll_post() and r2_coll_skip(): its calls match by their number in it, whatever
+ * else the communicator does between them, and each is posted after the one before is complete. Members
+ * open their sequences in the same order, which is that of the communicator's calls, too. Local.
+ * @param kind of all its collectives.
+ * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_FORKED.
+ */
+R2_EXPORT r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind,
+                                       r2_comm_t **sequence_p);
+/** All its collectives are complete and released. Those not closed go with their communicator. */
+R2_EXPORT void r2_sequence_close(r2_comm_t *sequence);
+
+/**
  * Starts a collective. All members call in the same order.
  * @param done   may be NULL (then poll with r2_coll_test()).
  * @param coll_p handle, released by r2_coll_release().
@@ -119,6 +132,8 @@ R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
  * @return R2_OK, R2_ERR_POISONED, R2_ERR_PLAN_MISMATCH.
  */
 R2_EXPORT r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind);
+/** True if a collective of this kind that moves nothing takes a place. */
+R2_EXPORT bool r2_coll_skip_counts(r2_coll_kind_t kind);
 /**
  * Starts the next part of a series, after the part before it is complete. All parts took their places
  * among the communicator's collectives with r2_coll_post(), so other collectives may be posted between

@@ -19,6 +19,7 @@
 typedef struct r2_request {
     ompi_coll_base_nbc_request_t super;
     struct ompi_communicator_t *comm; /* refcounted: errors of the request are told through it */
+    bool sequence; /* call.comm is one of its own, and owned */
     mca_coll_r2_call_t call;
 } r2_request_t;
 
@@ -219,6 +220,9 @@ static int r2_request_free(ompi_request_t **request)
     }
     if (ours->super.super.req_persistent) {
         mca_coll_r2_call_fini(&ours->call);
+        if (ours->sequence) {
+            r2_sequence_close(ours->call.comm);
+        }
     }
     OBJ_RELEASE(ours->comm);
     OMPI_REQUEST_FINI(&ours->super.super);
@@ -275,6 +279,7 @@ static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_com
     base->req_mpi_object.comm = comm;
     base->req_status = ompi_status_empty;
     request->comm = comm;
+    request->sequence = false;
     OBJ_RETAIN(comm);
     request->call = *call;
     r2_call_retain(&request->call);
@@ -337,10 +342,28 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
     return OMPI_SUCCESS;
 }
 
+/*
+ * Persistent requests may be started in any order, another one on each rank: only that in which they are made is
+ * the same. Those that move nothing have a place in it as a call has one among calls (r2_coll_skip()).
+ */
+static r2_status_t r2_request_sequence(r2_request_t *request)
+{
+    const r2_coll_kind_t kind = request->call.args.kind;
+    r2_status_t status;
+
+    if (request->call.nothing && !r2_coll_skip_counts(kind)) {
+        return R2_OK;
+    }
+    status = r2_sequence_open(request->call.comm, kind, &request->call.comm);
+    request->sequence = R2_OK == status;
+    return status;
+}
+
 int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                              ompi_request_t **request_p, uint64_t *counter)
 {
     r2_request_t *request;
+    r2_status_t status;
 
     if (!r2_call_made(&made, call, counter)) {
         if (!call->nothing) {
@@ -355,5 +378,10 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
     }
     request->super.super.req_start = r2_request_start;
     *request_p = &request->super.super;
+    status = r2_request_sequence(request);
+    if (R2_OK != status) {
+        (void) r2_request_free(request_p);
+        return r2_call_error(call, status);
+    }
     return OMPI_SUCCESS;
 }

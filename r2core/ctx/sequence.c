@@ -1,0 +1,113 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Sequences: calls of a communicator that match by their number in a sequence of their own.
+ *
+ *   0            the communicator's calls
+ *   2, 4, 6, ... one for each persistent request, in the order in which requests are made
+ *   n + 1        merges of maps before calls of sequence n
+ */
+#include "r2_config.h"
+
+#include <stdlib.h>
+
+#include "ctx/state.h"
+
+#define R2_SEQUENCE_FIRST 2u
+#define R2_SEQUENCE_STEP  2u
+
+r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t kind,
+                               r2_comm_t **sequence_p)
+{
+    r2_comm_t *sequence = calloc(1, sizeof(*sequence));
+
+    if (NULL == sequence) {
+        return R2_ERR_NO_MEMORY;
+    }
+    sequence->ctx = root->ctx;
+    sequence->root = root;
+    sequence->key = root->key;
+    sequence->sequence = number;
+    sequence->kind = kind;
+    sequence->ranks = root->ranks;
+    sequence->size = root->size;
+    sequence->rank = root->rank;
+    sequence->next_seq = (uint32_t) root->ctx->parts.first_seq;
+    HASH_ADD(hh, root->sequences, sequence, sizeof(sequence->sequence), sequence);
+    *sequence_p = sequence;
+    return R2_OK;
+}
+
+void r2_sequence_destroy(r2_comm_t *sequence)
+{
+    HASH_DEL(sequence->root->sequences, sequence);
+    free(sequence);
+}
+
+r2_comm_t *r2_sequence_find(r2_comm_t *root, uint32_t number)
+{
+    r2_comm_t *sequence;
+
+    if (0 == number) {
+        return root;
+    }
+    HASH_FIND(hh, root->sequences, &number, sizeof(number), sequence);
+    return sequence;
+}
+
+bool r2_sequence_is_over(r2_comm_t *root, uint32_t number)
+{
+    const uint32_t calls = number & ~1u; /* of merges: the sequence that they serve */
+
+    return NULL == r2_sequence_find(root, calls) && r2_seq_lt(calls, root->next_sequence);
+}
+
+/* 0 and 1 are never given away. */
+static uint32_t r2_sequence_next(r2_comm_t *root)
+{
+    const uint32_t number = 0 == root->next_sequence ? R2_SEQUENCE_FIRST : root->next_sequence;
+
+    root->next_sequence = number + R2_SEQUENCE_STEP;
+    return number;
+}
+
+r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind, r2_comm_t **sequence_p)
+{
+    r2_ctx_t *ctx = comm->ctx;
+    r2_comm_t *sequence = NULL;
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_ctx_enter(ctx);
+    status = r2_sequence_create(comm, r2_sequence_next(comm), kind, &sequence);
+    if (R2_OK == status) {
+        status = r2_agree_open(sequence);
+    }
+    if (R2_OK != status) {
+        if (NULL != sequence) {
+            r2_sequence_destroy(sequence);
+        }
+        r2_comm_poison(comm, status); /* its place is taken: others would wait for this rank */
+    }
+    r2_ctx_leave(ctx);
+    if (R2_OK == status) {
+        *sequence_p = sequence;
+    }
+    return status;
+}
+
+void r2_sequence_close(r2_comm_t *sequence)
+{
+    r2_ctx_t *ctx = sequence->ctx;
+
+    if (r2_is_forked()) {
+        return;
+    }
+    r2_ctx_enter(ctx);
+    r2_agree_destroy(sequence);
+    r2_sequence_destroy(sequence);
+    r2_ctx_leave(ctx);
+}
