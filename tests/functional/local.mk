@@ -16,7 +16,8 @@ EXTRA_DIST += \
     tests/functional/run-mpi \
     tests/functional/selection \
     tests/functional/tap.sh \
-    tests/functional/test_bench.sh
+    tests/functional/test_bench.sh \
+    tests/functional/told_once
 
 check_PROGRAMS += tests/functional/hello_mpi
 tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
@@ -143,6 +144,11 @@ tests_functional_persistent_order_SOURCES = \
 tests_functional_persistent_order_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_persistent_order_CFLAGS = $(AM_CFLAGS) -pthread
 tests_functional_persistent_order_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/failed_comm
+tests_functional_failed_comm_SOURCES = tests/functional/failed_comm.c
+tests_functional_failed_comm_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_failed_comm_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/failing_threads
 tests_functional_failing_threads_SOURCES = tests/functional/failing_threads.c

@@ -30,7 +30,8 @@ void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     memset(call, 0, sizeof(*call));
-    call->comm = ((mca_coll_r2_module_t *) module)->r2;
+    call->module = (mca_coll_r2_module_t *) module;
+    call->comm = call->module->r2;
     call->size = ompi_comm_size(comm);
     call->rank = ompi_comm_rank(comm);
     call->args.kind = kind;
@@ -95,41 +96,46 @@ void mca_coll_r2_call_fini(mca_coll_r2_call_t *call)
     free(call->recvs);
 }
 
-/* Error of r2core as error code of Open MPI, told to the user once. */
-static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
+/* What failed, and why, in words. Once for each communicator: no later call on it works either. */
+static void r2_call_tell(const mca_coll_r2_call_t *call, r2_status_t status)
 {
     char text[R2_ERROR_TEXT_BYTES];
     const char *cause;
 
+    if (R2_ERR_POISONED == status || __atomic_test_and_set(&call->module->told, __ATOMIC_RELAXED)) {
+        return;
+    }
+    if (R2_ERR_FORKED == status) { /* no help message: the way to the launcher is the parent's */
+        opal_output(0, "coll:r2: a collective call failed: %s", r2_status_string(status));
+        return;
+    }
+    r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
+    if (R2_ERR_PLAN_MISMATCH == status) {
+        r2_log_lock();
+        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
+        r2_log_unlock();
+        return;
+    }
+    cause = '\0' == text[0] ? r2_status_string(status) : text;
+    if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
+        opal_output(0, "coll:r2: a collective call failed: %s", cause);
+    }
+    r2_log_lock();
+    opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true, cause);
+    r2_log_unlock();
+}
+
+/* Error of r2core as error code of Open MPI. */
+static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
+{
     if (R2_OK == status) {
         return call->truncated ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
     }
     if (R2_ERR_NO_MEMORY == status) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    if (R2_ERR_FORKED == status) { /* no help message: the way to the launcher is the parent's */
-        opal_output(0, "coll:r2: a collective call failed: %s", r2_status_string(status));
-        return MPI_ERR_OTHER;
-    }
-    if (R2_ERR_PLAN_MISMATCH == status) {
-        r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
-        r2_log_lock();
-        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
-        r2_log_unlock();
-        return MPI_ERR_COUNT;
-    }
-    if (R2_ERR_POISONED != status) { /* the first failure was told */
-        r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
-        cause = '\0' == text[0] ? r2_status_string(status) : text;
-        if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
-            opal_output(0, "coll:r2: a collective call failed: %s", cause);
-        }
-        r2_log_lock();
-        opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true,
-                       cause);
-        r2_log_unlock();
-    }
-    return MPI_ERR_OTHER;
+    r2_call_tell(call, status);
+    return R2_ERR_PLAN_MISMATCH == status ? MPI_ERR_COUNT : MPI_ERR_OTHER;
 }
 
 /* Pointers to the call itself are set here, where it has found its final place. */
@@ -287,19 +293,14 @@ static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_com
     return request;
 }
 
-static void r2_request_post(r2_request_t *request)
+static r2_status_t r2_request_post(r2_request_t *request)
 {
-    r2_status_t status;
-
     request->super.super.req_state = OMPI_REQUEST_ACTIVE;
     if (NULL != request->call.pieces) {
         mca_coll_r2_pieces_rewind(request->call.pieces);
         (void) mca_coll_r2_pieces_load(&request->call);
     }
-    status = r2_call_post(&request->call, r2_request_done, request);
-    if (R2_OK != status) {
-        r2_request_finish(request, status);
-    }
+    return r2_call_post(&request->call, r2_request_done, request);
 }
 
 /* MPI_Start and MPI_Startall of persistent calls. */
@@ -307,6 +308,7 @@ static int r2_request_start(size_t count, ompi_request_t **requests)
 {
     for (size_t i = 0; i < count; ++i) {
         r2_request_t *request = (r2_request_t *) requests[i];
+        r2_status_t status;
 
         if (OMPI_REQUEST_INACTIVE != requests[i]->req_state) {
             return MPI_ERR_REQUEST; /* MPI_Start of Open MPI 4.1 does not ask */
@@ -318,7 +320,10 @@ static int r2_request_start(size_t count, ompi_request_t **requests)
             requests[i]->req_status.MPI_ERROR = r2_call_skip(&request->call);
             ompi_request_complete(requests[i], true);
         } else {
-            r2_request_post(request);
+            status = r2_request_post(request);
+            if (R2_OK != status) {
+                r2_request_finish(request, status);
+            }
         }
     }
     return OMPI_SUCCESS;
@@ -328,6 +333,7 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
                            ompi_request_t **request_p, uint64_t *counter)
 {
     r2_request_t *request;
+    r2_status_t status;
 
     if (!r2_call_made(&made, call, counter)) {
         *request_p = &ompi_request_empty;
@@ -338,8 +344,15 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     *request_p = &request->super.super;
-    r2_request_post(request);
-    return OMPI_SUCCESS;
+    status = r2_request_post(request);
+    if (R2_OK == status) {
+        return OMPI_SUCCESS;
+    }
+    /* At once, not by the request: MPI_Comm_idup of Open MPI 4 does not look at it, and calls again. */
+    r2_request_finish(request, status);
+    made = request->super.super.req_status.MPI_ERROR;
+    (void) r2_request_free(request_p);
+    return made;
 }
 
 /*
@@ -370,7 +383,7 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
             return made;
         }
         *call = (mca_coll_r2_call_t){
-            .comm = call->comm, .args.kind = call->args.kind, .nothing = true};
+            .module = call->module, .comm = call->comm, .args.kind = call->args.kind, .nothing = true};
     }
     request = r2_request_create(call, comm, true);
     if (NULL == request) {

@@ -69,6 +69,7 @@ typedef struct mca_coll_r2_pieces {
 
 /** One call. Lives on the stack (blocking) or in its request. */
 typedef struct mca_coll_r2_call {
+    mca_coll_r2_module_t *module;  /* borrowed: of the communicator */
     r2_comm_t *comm;               /* borrowed */
     r2_coll_args_t args;
     r2_coll_t *coll;               /* owned while under way */

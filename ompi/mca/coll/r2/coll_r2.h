@@ -50,11 +50,12 @@ typedef struct mca_coll_r2_component {
 
 OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
 
-/** One per communicator. Written by coll_module_enable() only. */
+/** One per communicator. Written by coll_module_enable() only, but for `told`. */
 typedef struct mca_coll_r2_module {
     mca_coll_base_module_t super;
     mca_coll_r2_saved_t saved;
     r2_comm_t *r2; /* owned */
+    bool told;     /* the user has heard that a call failed; atomic */
 } mca_coll_r2_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_r2_module_t);

@@ -14,6 +14,7 @@ static void r2_module_construct(mca_coll_r2_module_t *module)
 {
     memset(&module->saved, 0, sizeof(module->saved));
     module->r2 = NULL;
+    module->told = false;
 }
 
 static void r2_module_destruct(mca_coll_r2_module_t *module)
