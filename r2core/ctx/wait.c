@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Waiting for a collective: poll, then sleep until a rail has news.
+ * Waiting for a collective, or at the end for peers: poll, then sleep until a rail has news.
  */
 #include "r2_config.h"
 
@@ -69,4 +69,19 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
         }
     }
     return status;
+}
+
+void r2_ctx_linger(r2_ctx_t *ctx)
+{
+    bool done = r2_is_forked();
+
+    while (!done) {
+        (void) r2_ctx_drive(ctx, R2_DRIVE_SERVICE); /* the application takes nothing any more */
+        r2_ctx_enter(ctx);
+        done = r2_net_leave(&ctx->net);
+        r2_ctx_leave_started(ctx);
+        if (!done) {
+            r2_wait_sleep(ctx);
+        }
+    }
 }

@@ -201,14 +201,15 @@ static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
     uint32_t moved = 0;
     r2_packet_t *packet;
 
+    if (r2_link_is_over(lane->link)) {
+        return;
+    }
     DL_COUNT(lane->in_flight, packet, moved);
     net->counters->lanes_failed += r2_lane_is_relay(lane) ? 0 : 1; /* a relay lane is meant to end */
-    if (!net->ending) {
-        r2_log_at(net->log, moved > 0 ? R2_LOG_INFO : R2_LOG_DEBUG,
-                "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
-                lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
-                r2_status_string(why), moved);
-    }
+    r2_log_at(net->log, moved > 0 ? R2_LOG_INFO : R2_LOG_DEBUG,
+              "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
+              lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
+              r2_status_string(why), moved);
 }
 
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)

@@ -34,9 +34,11 @@ bool r2_link_busy(const r2_link_t *link)
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        bool relay = r2_lane_is_relay(&link->lanes[i]);
+        bool rests = R2_LANE_DOWN == link->lanes[i].state &&
+                     (link->left || r2_lane_is_relay(&link->lanes[i]));
+        bool works = R2_LANE_UP == link->lanes[i].state && !r2_lane_is_relay(&link->lanes[i]);
 
-        if ((relay ? R2_LANE_DOWN : R2_LANE_UP) != link->lanes[i].state || link->lanes[i].ack_pending ||
+        if (!(rests || works) || link->lanes[i].ack_pending ||
             link->lanes[i].hello_answer || link->lanes[i].failed) {
             return true;
         }
@@ -262,6 +264,9 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     if (R2_OK != link->broken) {
         return link->broken;
     }
+    if (link->left) {
+        return r2_link_has_left(link);
+    }
     message = r2_message_new(link, args);
     if (NULL == message) {
         return R2_ERR_NO_MEMORY;
@@ -275,13 +280,11 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     return copied ? R2_OK : R2_IN_PROGRESS;
 }
 
-/* Takes a message out of all queues; it is freed as soon as no packet references its data. */
-static void r2_message_withdraw(r2_tx_message_t *message)
+void r2_message_unqueue(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
     r2_tx_message_t *found;
 
-    message->withdrawn = true;
     r2_credit_withdraw(message);
     if (message->queued) {
         DL_DELETE(link->queue, message);
@@ -291,6 +294,13 @@ static void r2_message_withdraw(r2_tx_message_t *message)
     if (found == message) {
         HASH_DEL(link->uncredited, message);
     }
+}
+
+/* Takes a message out of all queues; it is freed as soon as no packet references its data. */
+static void r2_message_withdraw(r2_tx_message_t *message)
+{
+    message->withdrawn = true;
+    r2_message_unqueue(message);
 }
 
 static bool r2_item_of(const r2_tx_item_t *item, const r2_tx_message_t *message)
@@ -406,6 +416,9 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
     char text[R2_LINK_TEXT_BYTES];
 
     link->broken = status;
+    if (link->left || (link->leaving && NULL == link->messages)) {
+        return; /* nothing is lost with it */
+    }
     r2_link_describe(link, text, sizeof(text));
     if (!link->net->ending) {
         r2_error(link->net->log, "%s: %s", r2_status_string(status), text);

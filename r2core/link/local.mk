@@ -8,6 +8,7 @@ libr2core_la_SOURCES += \
     r2core/link/hedge.c \
     r2core/link/hello.c \
     r2core/link/lane.c \
+    r2core/link/leave.c \
     r2core/link/link.c \
     r2core/link/link.h \
     r2core/link/net.c \

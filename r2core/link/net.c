@@ -281,6 +281,9 @@ void r2_net_tend(r2_net_t *net)
     DL_FOREACH_SAFE(net->active, link, next)
     {
         r2_link_tend_lanes(link);
+        if (link->left && !link->parted) {
+            r2_link_part(link);
+        }
         r2_link_timers(link);
         r2_link_push(link);
         r2_rx_deferred(link);

@@ -136,6 +136,7 @@ typedef struct r2_net {
     bool heard;                 /* the newest sweep got something from a rail */
     bool acks_held;             /* an acknowledgement waits for the next sweep */
     bool in_callback;           /* inside a transport upcall: only note and enqueue */
+    uint64_t leaving_ns;        /* since when this process leaves (r2_net_leave()); 0: it does not */
     bool ending;                /* after the final fence: failures are not news */
     struct r2_link **links;     /* owned: by rank, NULL until first use */
     struct r2_link *active;     /* owned list: links that timers must look at */
@@ -176,6 +177,11 @@ bool r2_net_reads(const r2_net_t *net);
 bool r2_net_arm(r2_net_t *net);
 /** Next time a sweep has work because of a timer; R2_NEVER_NS: none. */
 uint64_t r2_net_deadline_ns(const r2_net_t *net);
+/**
+ * This process ends, others may go on: tells each peer as soon as that holds everything. To be called again, with
+ * sweeps in between. @return true: no peer needs this process any more, or none of those that do is heard of.
+ */
+bool r2_net_leave(r2_net_t *net);
 /** True if something waits for the network: acknowledgements, lanes being opened, parked data. */
 bool r2_net_outstanding(const r2_net_t *net);
 

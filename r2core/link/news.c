@@ -17,7 +17,8 @@ void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why)
 {
     const r2_net_upcalls_t *upcalls = &lane->link->net->upcalls;
 
-    if (NULL != upcalls->lane && !lane->link->same_host && !r2_lane_is_relay(lane) && !lane->link->net->ending) {
+    if (NULL != upcalls->lane && !lane->link->same_host && !r2_lane_is_relay(lane) &&
+        !r2_link_is_over(lane->link)) {
         upcalls->lane(upcalls->arg, lane->link->rank, lane->rail->idx, lane->remote_idx, event, why);
     }
 }
@@ -30,7 +31,7 @@ void r2_link_tell_silence(r2_link_t *link, bool silent)
         return;
     }
     link->silent = silent;
-    if (NULL != upcalls->peer && !link->net->ending) {
+    if (NULL != upcalls->peer && !r2_link_is_over(link)) {
         upcalls->peer(upcalls->arg, link->rank, silent);
     }
 }

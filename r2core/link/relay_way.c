@@ -259,7 +259,7 @@ static uint64_t r2_relay_patience_ns(const r2_link_t *link)
 
 static bool r2_relay_wanted(const r2_link_t *link)
 {
-    return link->net->size > 2 && !link->same_host && !link->net->ending && R2_OK == link->broken &&
+    return link->net->size > 2 && !link->same_host && !r2_link_is_over(link) && R2_OK == link->broken &&
            r2_link_wanted(link) && !r2_relay_needless(link);
 }
 

@@ -70,6 +70,9 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
     case R2_WIRE_RELAY:
         r2_relay_received(link, header, data);
         return true;
+    case R2_WIRE_LEAVE:
+        link->left = true; /* the rest when this sweep tends the link */
+        return true;
     case R2_WIRE_PING:
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:

@@ -23,6 +23,11 @@ bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message);
 r2_status_t r2_rx_mismatch(r2_link_t *link);
 /** A message that no row took came for a collective that is over. */
 void r2_rx_stray(r2_link_t *link, uint64_t comm_key);
+/** True if all of the row's message is here. */
+static inline bool r2_rx_match_is_whole(const r2_rx_match_t *match)
+{
+    return NULL != match->message && match->message->held == match->message->chunk_count;
+}
 /** Ends a row: frees the match, calls done. */
 void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
 /** Gives bytes of a message to its row. @param offset in bytes, from the start of the message. */

@@ -256,6 +256,10 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
             return status;
         }
     }
+    if (link->left) {
+        r2_rx_match_drop(link, match);
+        return r2_link_has_left(link);
+    }
     if (match->rts || args->bytes > R2_CREDIT_MIN_BYTES) {
         r2_rx_grant(link, match);
     }

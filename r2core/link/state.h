@@ -259,6 +259,10 @@ struct r2_link {
     bool silent;                   /* the detector was told that no lane is up */
     bool waiting_path;             /* something to send and no lane up */
     bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
+    bool leaving;                  /* the peer was told that this process ends */
+    bool left_behind;              /* it is not waited for any more */
+    bool left;                     /* the peer said that it ends */
+    bool parted;                   /* and what follows from it was done */
     r2_status_t broken;            /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
     struct r2_link *prev, *next;   /* in net->active */
     uint32_t lane_count;
@@ -325,6 +329,22 @@ static inline uint32_t r2_link_posted(const r2_link_t *link)
 bool r2_link_has_lane(const r2_link_t *link);
 /** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without delay. */
 void r2_link_hurry(r2_link_t *link, uint64_t pause_ns);
+
+/** Takes a message out of the queues for sending. */
+void r2_message_unqueue(r2_tx_message_t *message);
+/** True if failures of its lanes are no news: one of both ends has done with it. */
+static inline bool r2_link_is_over(const r2_link_t *link)
+{
+    return link->net->ending || link->left;
+}
+
+/* leave.c */
+/** True if the peer does not hold all that we have for it, or does not know what we hold. */
+bool r2_link_owes(const r2_link_t *link);
+/** The peer ends: what is under way to it counts as acknowledged, rows without their message fail. */
+void r2_link_part(r2_link_t *link);
+/** Sets the text of an error. @return R2_ERR_PEER_GONE. */
+r2_status_t r2_link_has_left(const r2_link_t *link);
 
 /* news.c */
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);

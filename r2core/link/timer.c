@@ -237,7 +237,7 @@ static void r2_lane_timer(r2_lane_t *lane)
 
     switch (lane->state) {
     case R2_LANE_DOWN:
-        if (now_ns >= lane->retry_ns && !lane->link->net->ending && !r2_lane_is_relay(lane)) {
+        if (now_ns >= lane->retry_ns && !r2_link_is_over(lane->link) && !r2_lane_is_relay(lane)) {
             r2_lane_open(lane);
         }
         break;
@@ -281,7 +281,7 @@ void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
 
 bool r2_link_wanted(const r2_link_t *link)
 {
-    return NULL != link->messages || r2_link_posted(link) > 0;
+    return NULL != link->messages || r2_link_posted(link) > 0 || (link->leaving && r2_link_owes(link));
 }
 
 /* When a link that only waits will ask. */
@@ -391,7 +391,7 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
 
     switch (lane->state) {
     case R2_LANE_DOWN:
-        deadline_ns = r2_lane_is_relay(lane) ? R2_NEVER_NS : lane->retry_ns;
+        deadline_ns = r2_lane_is_relay(lane) || lane->link->left ? R2_NEVER_NS : lane->retry_ns;
         break;
     case R2_LANE_CALLING:
         break;

@@ -244,7 +244,7 @@ void r2_tx_enqueue(r2_tx_message_t *message)
 
 void r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes)
 {
-    r2_tx_item_t *item = r2_tx_item_new(link->net, kind);
+    r2_tx_item_t *item = link->left ? NULL : r2_tx_item_new(link->net, kind);
 
     if (NULL == item) {
         return;

@@ -253,7 +253,7 @@ static void r2_packet_fill_control(r2_packet_t *packet, r2_tx_item_t *item)
         packet->op.data = item->payload.relay.data;
         header->flags |= R2_WIRE_ACK_NOW; /* memory waits for it, at most two hops */
     }
-    if (R2_WIRE_PING == item->kind || R2_WIRE_LANE_DOWN == item->kind) {
+    if (R2_WIRE_PING == item->kind || R2_WIRE_LANE_DOWN == item->kind || R2_WIRE_LEAVE == item->kind) {
         header->flags |= R2_WIRE_ACK_NOW;
     }
 }

@@ -74,6 +74,7 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
     case R2_WIRE_HELLO_ACK:
     case R2_WIRE_ACK:
     case R2_WIRE_PING:
+    case R2_WIRE_LEAVE:
         ok = 0 == data_bytes;
         break;
     case R2_WIRE_KIND_END:

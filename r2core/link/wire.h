@@ -40,6 +40,7 @@ typedef enum r2_wire_kind {
     R2_WIRE_RELAY,     /* payload: r2_wire_relay_t and a frame between two processes by way of a third */
     R2_WIRE_WAITS,     /* payload: r2_wire_wait_t[]: rows that have waited for long: will they get a message? */
     R2_WIRE_DENIED,    /* payload: r2_wire_wait_t[]: rows of the peer that never will */
+    R2_WIRE_LEAVE,     /* the sender ends: it holds all it wants, and all it had is acknowledged */
     R2_WIRE_KIND_END
 } r2_wire_kind_t;
 

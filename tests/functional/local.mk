@@ -11,6 +11,7 @@ EXTRA_DIST += \
     tests/functional/error_classes \
     tests/functional/install \
     tests/functional/installed \
+    tests/functional/leaving \
     tests/functional/r2_info \
     tests/functional/r2_sim \
     tests/functional/run-mpi \
@@ -62,6 +63,11 @@ check_PROGRAMS += tests/functional/service_thread
 tests_functional_service_thread_SOURCES = tests/functional/service_thread.c tests/functional/job.h
 tests_functional_service_thread_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_service_thread_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/leave
+tests_functional_leave_SOURCES = tests/functional/leave.c
+tests_functional_leave_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_leave_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/children
 tests_functional_children_SOURCES = tests/functional/children.c

@@ -68,6 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     case R2_WIRE_HELLO_ACK:
     case R2_WIRE_ACK:
     case R2_WIRE_PING:
+    case R2_WIRE_LEAVE:
     case R2_WIRE_KIND_END:
         fuzz_check(0 == data_bytes);
         break;

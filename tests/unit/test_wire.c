@@ -99,6 +99,7 @@ static void kinds_have_their_numbers(void **state)
     assert_int_equal(R2_WIRE_ABORT, 9);
     assert_int_equal(R2_WIRE_NOTICE, 10);
     assert_int_equal(R2_WIRE_RELAY, 11);
+    assert_int_equal(R2_WIRE_LEAVE, 14);
     assert_false(r2_wire_sequenced(R2_WIRE_ACK));
     assert_true(r2_wire_sequenced(R2_WIRE_DATA));
     assert_true(r2_wire_sequenced(R2_WIRE_PING));
@@ -150,6 +151,7 @@ static void refused(void **state)
     REFUSED(header.message_bytes = (uint64_t) R2_WIRE_CHUNKS_MAX * 1000 + 1; header.chunk = 0);
     REFUSED(header.kind = R2_WIRE_RTS); /* carries nothing */
     REFUSED(header.kind = R2_WIRE_PING);
+    REFUSED(header.kind = R2_WIRE_LEAVE);
     REFUSED(header.kind = R2_WIRE_ACK);
     REFUSED(header.kind = R2_WIRE_HELLO);
     REFUSED(header.kind = R2_WIRE_HELLO_ACK);

@@ -42,7 +42,13 @@ typedef struct r2_ctx_config {
  */
 R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                                     size_t text_bytes);
-/** After the launcher's fence at the end: discards replays, stops the service thread. */
+/**
+ * For a process that ends without the launcher's fence, while others go on: returns when they hold all that it has
+ * sent and have what they need of it, when they have left themselves, are gone, or are not heard of for
+ * no_path_timeout_ms. Nothing may be sent or received afterwards.
+ */
+R2_EXPORT void r2_ctx_linger(r2_ctx_t *ctx);
+/** After the launcher's fence at the end, or r2_ctx_linger(): discards replays, stops the service thread. */
 R2_EXPORT void r2_ctx_destroy(r2_ctx_t *ctx);
 
 /**

@@ -13,6 +13,7 @@
 
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/btl/base/base.h"
+#include "opal/mca/common/r2/finalize.h"
 #include "opal/mca/common/r2/widen.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -131,6 +132,9 @@ static int r2_component_progress(void)
 
 static void r2_component_stop(void)
 {
+    if (mca_coll_r2_component.progressing && mca_common_r2_async_finalize()) {
+        r2_ctx_linger(mca_coll_r2_component.ctx);
+    }
     if (mca_coll_r2_component.progressing) {
         opal_progress_unregister(r2_component_progress);
         r2_ctx_progress_end(mca_coll_r2_component.ctx, &mca_coll_r2_component);

@@ -28,6 +28,8 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/rooted.c \
     ompi/mca/coll/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
+    opal/mca/common/r2/finalize.c \
+    opal/mca/common/r2/finalize.h \
     opal/mca/common/r2/widen.c \
     opal/mca/common/r2/widen.h
 # Only the public headers of r2core: the component knows nothing of its inside.

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "opal/mca/common/r2/finalize.h"
 #include "opal/mca/common/r2/widen.h"
 
 static int r2_btl_register(void);
@@ -232,6 +233,9 @@ static int r2_btl_close(void)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
 
+    if (NULL != component->p2p && mca_common_r2_async_finalize()) {
+        r2_ctx_linger(component->ctx);
+    }
     if (NULL != component->p2p) {
         opal_progress_unregister(r2_btl_progress);
         r2_ctx_progress_end(component->ctx, component);

@@ -12,6 +12,8 @@ mca_btl_r2_la_SOURCES = \
     opal/mca/btl/r2/osc.c \
     opal/mca/btl/r2/params.c \
     opal/mca/btl/r2/rdma.c \
+    opal/mca/common/r2/finalize.c \
+    opal/mca/common/r2/finalize.h \
     opal/mca/common/r2/widen.c \
     opal/mca/common/r2/widen.h
 mca_btl_r2_la_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/r2core/include -I$(top_srcdir)/r2core \

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Processes with children on two hosts: a rank is killed while its child lives on; children harm nobody."""
+"""Processes with children, and processes that end while others go on, on three hosts."""
 
 import os
 import re
@@ -12,17 +12,17 @@ import sys
 sys.dont_write_bytecode = True
 from labtest import R2LAB, TOP, r2lab, run_all
 
-LAB = "ch%d" % os.getpid()
+LAB = "pr%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 PROGRAM = (BUILD + "/tests/functional/children",)
 PYTHON = ("/usr/bin/python3", TOP + "/tests/functional/children.py")
 ALL_R2 = ("--mca", "pml", "ob1", "--mca", "btl", "r2,self")
 
 
-def run(*words):
-    """A job of two ranks. @return exit status and what it said."""
+def run(*words, ranks=2):
+    """A job. @return exit status and what it said."""
     child = subprocess.run(
-        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "60", "-n", "2",
+        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "60", "-n", str(ranks),
          "--mca", "coll", "r2", *words],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         check=False)
@@ -92,6 +92,32 @@ def test_python():
     right(*ALL_R2, *PYTHON)
 
 
+def leave(*words):
+    """A job of which processes leave early. The others have it right, and nobody speaks of failures."""
+    status, said = run("--mca", "async_mpi_finalize", "1", *ALL_R2, *words, ranks=3)
+    assert status == 0 and said.count(": right") == 3 and said.count(": finalized") == 3, said
+    assert "gone" not in said and "fail" not in said, said
+
+
+def test_leave_bcasts():
+    """the root of broadcasts leaves before the others call"""
+    leave(BUILD + "/tests/functional/leave", "bcasts")
+
+
+def test_leave_rail():
+    """and a rail of its host is dead"""
+    r2lab("fault", "--name", LAB, "drop", "h0", "rail1")
+    try:
+        leave(BUILD + "/tests/functional/leave", "bcasts")
+    finally:
+        r2lab("fault", "--name", LAB, "heal", "h0", "rail1")
+
+
+def test_leave_others():
+    """a rank leaves, the others go on"""
+    leave(BUILD + "/tests/functional/leave", "others")
+
+
 def down():
     """Takes the lab down."""
     r2lab("down", "--name", LAB)
@@ -109,7 +135,7 @@ def main():
     names = sys.argv[1:]
     tests = [test for name, test in globals().items()
              if name.startswith("test_") and (not names or name[5:] in names)]
-    r2lab("up", "--name", LAB, "--hosts", "2", "--rails", "2")
+    r2lab("up", "--name", LAB, "--hosts", "3", "--rails", "2")
     return run_all(tests, lambda: None, down)
 
 

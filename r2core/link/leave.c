@@ -1,0 +1,159 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Leaving: a process that ends while others go on. It ends when its peers hold all that it has for them, and says so.
+ *
+ *   leaving process                      peer
+ *   messages, until acknowledged  ---->
+ *                                 <----  its own, and acknowledgements
+ *   LEAVE                         ---->  all that it has for the other counts as acknowledged
+ *                                 <----  acknowledgement of LEAVE
+ *   ends                                 lanes that fail now are no news
+ *
+ * So nobody needs an acknowledgement from a process that has ended. LEAVE says: I hold all that I want, and you
+ * hold all that I had.
+ */
+#include "r2_config.h"
+
+#include "link/rx.h"
+#include "link/tx.h"
+
+#include <stdio.h>
+#include <utlist.h>
+
+/* A peer that holds everything, and of which nothing is heard for so long, is not waited for. */
+#define R2_LEAVE_TIMES 20u /* failure_timeout_ms */
+
+static bool r2_link_owes_acks(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (link->lanes[i].state >= R2_LANE_UP && link->lanes[i].ack_pending) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool r2_link_owes(const r2_link_t *link)
+{
+    return NULL != link->messages || NULL != link->control || NULL != link->again ||
+           NULL != link->relayed || link->in_flight_packets > 0 || r2_link_owes_acks(link);
+}
+
+/* Nothing was heard of the peer for too long: it is stopped, or there is no path. */
+static bool r2_link_leave_late(const r2_link_t *link)
+{
+    const r2_net_t *net = link->net;
+    uint64_t heard_ns = r2_max(link->last_rx_ns, net->leaving_ns);
+
+    return net->now_ns - heard_ns >= (NULL != link->messages
+                                          ? net->params->no_path_timeout_ms * R2_NS_PER_MS
+                                          : r2_net_patience_ns(net, R2_LEAVE_TIMES));
+}
+
+/* @return true: the peer has no need of us any more, or is not waited for. */
+static bool r2_link_leave(r2_link_t *link)
+{
+    if (R2_OK != link->broken || link->left_behind) {
+        return true;
+    }
+    if (link->left) {
+        return link->parted && !r2_link_owes_acks(link);
+    }
+    if (!r2_link_owes(link)) {
+        if (link->leaving || !link->wired) {
+            return true;
+        }
+        link->leaving = true;
+        r2_tx_control(link, R2_WIRE_LEAVE, NULL, 0);
+        return false;
+    }
+    if (r2_link_leave_late(link)) {
+        link->left_behind = true;
+        if (NULL != link->messages) {
+            r2_warn(link->net->log, "this process ends, and rank %u on %s has not taken all that was sent to it",
+                    link->rank, link->info.host_name);
+        }
+    }
+    return link->left_behind;
+}
+
+bool r2_net_leave(r2_net_t *net)
+{
+    bool done = true;
+
+    if (0 == net->leaving_ns) {
+        net->leaving_ns = net->now_ns;
+    }
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        if (NULL != net->links[rank] && !r2_link_leave(net->links[rank])) {
+            done = false;
+        }
+    }
+    return done;
+}
+
+/* All that is under way to the peer counts as acknowledged. */
+static void r2_link_settle_packets(r2_link_t *link)
+{
+    r2_packet_t *packet, *next;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        DL_FOREACH_SAFE(link->lanes[i].in_flight, packet, next)
+        {
+            r2_tx_packet_settle(packet, true);
+        }
+    }
+}
+
+static void r2_link_settle_items(r2_link_t *link, r2_tx_item_t **list)
+{
+    while (NULL != *list) {
+        r2_tx_item_t *item = *list;
+
+        DL_DELETE(*list, item);
+        item->queued = false;
+        item->acked = true;
+        r2_tx_item_release(link->net, item);
+    }
+}
+
+static void r2_link_settle_messages(r2_link_t *link)
+{
+    r2_tx_message_t *message, *next;
+
+    DL_FOREACH_SAFE2(link->messages, message, next, all_next)
+    {
+        r2_message_unqueue(message);
+        message->acked_chunks = message->chunk_count;
+        r2_tx_message_settle(message); /* or as soon as no transport reads it */
+    }
+}
+
+void r2_link_part(r2_link_t *link)
+{
+    r2_rx_match_t *match, *next;
+
+    link->parted = true;
+    r2_link_settle_packets(link);
+    r2_link_settle_items(link, &link->control);
+    r2_link_settle_items(link, &link->again);
+    r2_link_settle_items(link, &link->relayed);
+    r2_link_settle_messages(link);
+    HASH_ITER(hh, link->matches, match, next)
+    {
+        if (match->posted && !r2_rx_match_is_whole(match)) {
+            (void) r2_link_has_left(link);
+            r2_rx_finish(link, match, R2_ERR_PEER_GONE); /* it holds all that was sent: this was not */
+        }
+    }
+}
+
+r2_status_t r2_link_has_left(const r2_link_t *link)
+{
+    snprintf(link->net->error_text, sizeof(link->net->error_text),
+             "rank %u on %s has called MPI_Finalize without taking part", link->rank,
+             link->info.host_name);
+    return R2_ERR_PEER_GONE;
+}
