@@ -25,7 +25,7 @@ static bool r2_basis_rates_known(const r2_hosts_t *hosts, const uint32_t *map_ho
         const r2_host_t *host = &hosts->hosts[map_host[h]];
 
         for (uint32_t r = 0; r < host->rail_count; ++r) {
-            if (0 == host->rail_mbytes_per_s[r]) {
+            if (0 == host->rails[r].mbytes_per_s) {
                 return false;
             }
         }
@@ -42,7 +42,7 @@ static void r2_basis_rates(const r2_hosts_t *hosts, const uint32_t *map_host, r2
         const r2_host_t *host = &hosts->hosts[map_host[h]];
 
         for (uint32_t r = 0; r < rails; ++r) {
-            uint32_t rate = known ? host->rail_mbytes_per_s[r] : R2_RATE_UNKNOWN;
+            uint32_t rate = known ? host->rails[r].mbytes_per_s : R2_RATE_UNKNOWN;
 
             topology->rate_mbytes_per_s[h * rails + r] = r < host->rail_count ? rate : 0;
         }

@@ -44,13 +44,31 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->upcalls.arg = ctx;
     net->first_seq = parts->first_seq;
     net->epoll_fd = -1;
-    memcpy(net->info.post, parts->post_address, parts->post_address_bytes);
-    net->info.post_bytes = (uint32_t) parts->post_address_bytes;
-    static_assert(sizeof(parts->cost) <= sizeof(net->info.cost), "cost parameters are published");
-    memcpy(net->info.cost, &parts->cost, sizeof(parts->cost));
     r2_ctx_health_bind(ctx);
     r2_gap_init(&ctx->gap);
     r2_engine_init(&ctx->engine, net);
+}
+
+/* Opens devices and listeners, and tells all where they are. */
+static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
+{
+    r2_net_t *net = &ctx->net;
+    uint8_t cost[R2_PEER_COST_BYTES];
+    r2_status_t status;
+
+    net->extra = (r2_net_extra_t){.post = parts->post_address,
+                                  .post_bytes = (uint32_t) parts->post_address_bytes,
+                                  .cost = cost,
+                                  .cost_bytes = (uint32_t) r2_hosts_cost_encode(&parts->cost, cost)};
+    status = r2_net_init(net, parts->nics, parts->nic_count, parts->host_id, parts->host_name);
+    if (R2_OK == status) {
+        size_t bytes;
+        const void *blob = r2_peer_info_bytes(&net->info, &bytes);
+
+        status = net->oob.ops->publish(net->oob.instance, blob, bytes);
+        r2_debug(&ctx->log, "publishes %zu bytes", bytes);
+    }
+    return status;
 }
 
 r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t *parts,
@@ -74,10 +92,7 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
         ctx->epoll_fd = net->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     }
     if (R2_OK == status) {
-        status = r2_net_init(net, parts->nics, parts->nic_count, parts->host_id, parts->host_name);
-    }
-    if (R2_OK == status) {
-        status = net->oob.ops->publish(net->oob.instance, &net->info, sizeof(net->info));
+        status = r2_ctx_open(ctx, parts);
     }
     if (R2_OK != status) {
         snprintf(text_p, text_bytes, "r2 could not be set up on %s: %s", parts->host_name,

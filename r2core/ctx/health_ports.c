@@ -45,6 +45,7 @@ static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t ti
         status = net->probe.ops->probe(net->probe.instance, own_rail, remote->address,
                                        remote->address_bytes, remote->probe, remote->probe_bytes,
                                        timeout_ns, id);
+        r2_peer_info_put(&info);
     }
     if (R2_OK != status) {
         r2_note_probed(health->ctx, id, R2_PROBE_UNABLE, 0);
@@ -63,6 +64,7 @@ static void r2_health_beacon(void *arg, uint32_t rank, uint32_t rail, uint64_t i
 
         net->probe.ops->beacon(net->probe.instance, own_rail, remote->address, remote->address_bytes,
                                remote->probe, remote->probe_bytes, net->rank, id);
+        r2_peer_info_put(&info);
     }
 }
 

@@ -21,16 +21,30 @@ typedef struct r2_host_key {
     UT_hash_handle hh;
 } r2_host_key_t;
 
-static void r2_hosts_fill(r2_host_t *host, const r2_peer_info_t *info, uint32_t rank)
+static r2_status_t r2_host_init(r2_host_t *host, const r2_peer_info_t *info, uint32_t rank)
 {
-    memcpy(host->name, info->host_name, sizeof(host->name));
-    host->leader = rank;
-    host->rail_count = info->rail_count;
+    size_t bytes = strlen(info->host_name) + 1 + info->rail_count * sizeof(host->rails[0]);
+    char *text;
+
     for (uint32_t i = 0; i < info->rail_count; ++i) {
-        memcpy(host->rail_name[i], info->rails[i].name, sizeof(host->rail_name[i]));
-        host->rail_ipv4[i] = info->rails[i].ipv4;
-        host->rail_mbytes_per_s[i] = info->rails[i].mbytes_per_s;
+        bytes += strlen(info->rails[i].name) + 1;
     }
+    host->rails = malloc(bytes);
+    if (NULL == host->rails) {
+        return R2_ERR_NO_MEMORY;
+    }
+    text = (char *) &host->rails[info->rail_count];
+    host->name = text;
+    text = stpcpy(text, info->host_name) + 1;
+    for (uint32_t i = 0; i < info->rail_count; ++i) {
+        host->rails[i] = (r2_host_rail_t){.name = text,
+                                          .ipv4 = info->rails[i].ipv4,
+                                          .mbytes_per_s = info->rails[i].mbytes_per_s};
+        text = stpcpy(text, info->rails[i].name) + 1;
+    }
+    host->rail_count = info->rail_count;
+    host->leader = rank;
+    return R2_OK;
 }
 
 static r2_status_t r2_hosts_add(r2_hosts_t *hosts, r2_host_key_t **keys, const r2_peer_info_t *info,
@@ -47,7 +61,9 @@ static r2_status_t r2_hosts_add(r2_hosts_t *hosts, r2_host_key_t **keys, const r
         key->host_id = info->host_id;
         key->host = hosts->host_count++;
         HASH_ADD(hh, *keys, host_id, sizeof(key->host_id), key);
-        r2_hosts_fill(&hosts->hosts[key->host], info, rank);
+        if (R2_OK != r2_host_init(&hosts->hosts[key->host], info, rank)) {
+            return R2_ERR_NO_MEMORY;
+        }
     }
     hosts->host_of[rank] = key->host;
     return R2_OK;
@@ -56,17 +72,33 @@ static r2_status_t r2_hosts_add(r2_hosts_t *hosts, r2_host_key_t **keys, const r
 static r2_status_t r2_hosts_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
 {
     if (rank == net->rank) {
-        *info_p = net->info;
+        *info_p = r2_peer_info_get(&net->info);
         return R2_OK;
     }
     return r2_net_lookup(net, rank, info_p);
+}
+
+/* Takes in what one process published. */
+static r2_status_t r2_hosts_look(r2_hosts_t *hosts, r2_host_key_t **keys, r2_net_t *net, uint32_t rank)
+{
+    r2_peer_info_t info;
+    r2_status_t status = r2_hosts_lookup(net, rank, &info);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    if (0 == rank) {
+        r2_hosts_cost_decode(info.cost, info.cost_bytes, &hosts->cost);
+    }
+    status = r2_hosts_add(hosts, keys, &info, rank);
+    r2_peer_info_put(&info);
+    return status;
 }
 
 r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p)
 {
     r2_hosts_t *hosts = calloc(1, sizeof(*hosts));
     r2_host_key_t *keys = NULL, *key, *next;
-    r2_peer_info_t info;
     r2_status_t status = R2_OK;
 
     if (NULL == hosts) {
@@ -79,32 +111,75 @@ r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p)
         status = R2_ERR_NO_MEMORY;
     }
     for (uint32_t rank = 0; R2_OK == status && rank < net->size; ++rank) {
-        status = r2_hosts_lookup(net, rank, &info);
-        if (R2_OK == status && 0 == rank) {
-            memcpy(&hosts->cost, info.cost, sizeof(hosts->cost));
-        }
-        if (R2_OK == status) {
-            status = r2_hosts_add(hosts, &keys, &info, rank);
-        }
+        status = r2_hosts_look(hosts, &keys, net, rank);
     }
     HASH_ITER(hh, keys, key, next)
     {
         HASH_DEL(keys, key);
         free(key);
     }
-    if (R2_OK != status) {
+    if (R2_OK == status) {
+        r2_host_t *fewer = realloc(hosts->hosts, hosts->host_count * sizeof(*fewer));
+
+        hosts->hosts = NULL == fewer ? hosts->hosts : fewer;
+        *hosts_p = hosts;
+    } else {
         r2_hosts_destroy(hosts);
-        return status;
     }
-    *hosts_p = hosts;
-    return R2_OK;
+    return status;
 }
 
 void r2_hosts_destroy(r2_hosts_t *hosts)
 {
+    for (uint32_t host = 0; NULL != hosts->hosts && host < hosts->host_count; ++host) {
+        free(hosts->hosts[host].rails);
+    }
     free(hosts->host_of);
     free(hosts->hosts);
     free(hosts);
+}
+
+static void r2_word_put(uint8_t *to, uint32_t value)
+{
+    for (size_t i = 0; i < sizeof(value); ++i) {
+        to[i] = (uint8_t) (value >> (8 * i));
+    }
+}
+
+static uint32_t r2_word_take(const uint8_t *from, size_t bytes, size_t at)
+{
+    uint32_t value = 0;
+
+    for (size_t i = 0; at + sizeof(value) <= bytes && i < sizeof(value); ++i) {
+        value |= (uint32_t) from[at + i] << (8 * i);
+    }
+    return value;
+}
+
+size_t r2_hosts_cost_encode(const r2_cost_params_t *cost, uint8_t *to)
+{
+    static const r2_cost_params_t usual;
+    size_t bytes = 8;
+
+    static_assert(8 + 4 * R2_MEM_KIND_COUNT <= R2_PEER_COST_BYTES, "cost parameters are published");
+    if (0 == memcmp(cost, &usual, sizeof(usual))) {
+        return 0;
+    }
+    r2_word_put(to, cost->alpha_ns);
+    r2_word_put(to + 4, cost->rate_ppm);
+    for (uint32_t kind = 0; kind < R2_MEM_KIND_COUNT; ++kind, bytes += 4) {
+        r2_word_put(to + bytes, cost->reduce_mbytes_per_s[kind]);
+    }
+    return bytes;
+}
+
+void r2_hosts_cost_decode(const uint8_t *from, size_t bytes, r2_cost_params_t *cost_p)
+{
+    cost_p->alpha_ns = r2_word_take(from, bytes, 0);
+    cost_p->rate_ppm = r2_word_take(from, bytes, 4);
+    for (uint32_t kind = 0; kind < R2_MEM_KIND_COUNT; ++kind) {
+        cost_p->reduce_mbytes_per_s[kind] = r2_word_take(from, bytes, 8 + 4 * (size_t) kind);
+    }
 }
 
 void r2_hosts_rail_text(const r2_hosts_t *hosts, uint32_t host, uint32_t rail, char *text_p,
@@ -117,9 +192,9 @@ void r2_hosts_rail_text(const r2_hosts_t *hosts, uint32_t host, uint32_t rail, c
         snprintf(text_p, text_bytes, "all rails of %s", at->name);
         return;
     }
-    if (0 != at->rail_ipv4[rail]) {
-        inet_ntop(AF_INET, &at->rail_ipv4[rail], address, sizeof(address));
+    if (0 != at->rails[rail].ipv4) {
+        inet_ntop(AF_INET, &at->rails[rail].ipv4, address, sizeof(address));
     }
-    snprintf(text_p, text_bytes, "rail %u (%s, %s) of %s", rail, at->rail_name[rail], address,
+    snprintf(text_p, text_bytes, "rail %u (%s, %s) of %s", rail, at->rails[rail].name, address,
              at->name);
 }

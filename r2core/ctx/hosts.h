@@ -10,14 +10,19 @@
 #include "link/net.h"
 #include "model/cost_params.h"
 
+/** One rail of a host. */
+typedef struct r2_host_rail {
+    const char *name;        /* borrowed: in the memory of its host */
+    uint32_t ipv4;           /* network byte order, 0 = none */
+    uint32_t mbytes_per_s;   /* 0 = not known */
+} r2_host_rail_t;
+
 /** One host, as its lowest rank published it. */
 typedef struct r2_host {
-    char name[64];
+    const char *name;        /* borrowed: in `rails` */
+    r2_host_rail_t *rails;   /* owned: with the texts behind them */
     uint32_t rail_count;
-    uint32_t leader;                    /* lowest rank */
-    char rail_name[R2_RAILS_MAX][R2_NIC_NAME_MAX];
-    uint32_t rail_ipv4[R2_RAILS_MAX];   /* network byte order, 0 = none */
-    uint32_t rail_mbytes_per_s[R2_RAILS_MAX]; /* 0 = not known */
+    uint32_t leader;         /* lowest rank */
 } r2_host_t;
 
 /** All hosts, in order of their lowest rank: equal on all processes. */
@@ -31,6 +36,11 @@ typedef struct r2_hosts {
 /** Looks all processes of the job up. @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup. */
 r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p);
 void r2_hosts_destroy(r2_hosts_t *hosts);
+
+/** Cost as it is published, little endian. @param to R2_PEER_COST_BYTES. @return bytes, 0 for the usual cost. */
+size_t r2_hosts_cost_encode(const r2_cost_params_t *cost, uint8_t *to);
+/** Never trusts the bytes: what is not there is the usual cost. */
+void r2_hosts_cost_decode(const uint8_t *from, size_t bytes, r2_cost_params_t *cost_p);
 /** "rail1 192.0.2.1 of h3" for log lines. */
 void r2_hosts_rail_text(const r2_hosts_t *hosts, uint32_t host, uint32_t rail, char *text_p,
                         size_t text_bytes);

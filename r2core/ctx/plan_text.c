@@ -61,7 +61,7 @@ static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, con
         }
         if (R2_CAPACITY_FULL != topology->capacity[at]) {
             fprintf(out, "capacity h%u rail%u %u # %s of %s\n", host, rail, topology->capacity[at],
-                    is->rail_name[rail], is->name);
+                    is->rails[rail].name, is->name);
         }
     }
 }

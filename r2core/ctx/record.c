@@ -111,7 +111,7 @@ void r2_record_verdict(r2_ctx_t *ctx, const r2_health_news_t *news)
     event.verdict = r2_verdict_name(news->verdict);
     event.blamed = host->name;
     event.rail = news->rail;
-    event.nic = news->rail < host->rail_count ? host->rail_name[news->rail] : NULL;
+    event.nic = news->rail < host->rail_count ? host->rails[news->rail].name : NULL;
     event.direction = r2_direction_name(news->direction);
     if (R2_VERDICT_PATH == news->verdict || R2_VERDICT_AMBIGUOUS == news->verdict) {
         event.other = hosts->hosts[news->host_b].name;

@@ -127,23 +127,19 @@ static void r2_ctx_real_free(r2_ctx_real_t *real)
 static r2_status_t r2_ctx_mesh_lookup(void *arg, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
     const r2_ctx_real_t *real = arg;
-    r2_peer_info_t *info;
+    r2_peer_info_t info;
     r2_status_t status;
 
     if (NULL == real->ctx) {
         return R2_ERR_AGAIN;
     }
-    info = malloc(sizeof(*info));
-    if (NULL == info) {
-        return R2_ERR_NO_MEMORY;
-    }
-    status = r2_net_lookup(&real->ctx->net, rank, info);
+    status = r2_net_lookup(&real->ctx->net, rank, &info);
     if (R2_OK == status) {
-        memcpy(blob_p, info->post, info->post_bytes);
-        *bytes_p = info->post_bytes;
-        status = 0 == info->post_bytes ? R2_ERR_NOT_FOUND : R2_OK;
+        memcpy(blob_p, info.post, info.post_bytes);
+        *bytes_p = info.post_bytes;
+        status = 0 == info.post_bytes ? R2_ERR_NOT_FOUND : R2_OK;
+        r2_peer_info_put(&info);
     }
-    free(info);
     return status;
 }
 

@@ -58,7 +58,50 @@ static bool r2_same_subnet(const r2_nic_t *nic, const r2_peer_rail_t *remote)
     return (nic->ipv4 & mask) == (remote->ipv4 & mask);
 }
 
-static void r2_link_pair(r2_link_t *link, r2_rail_t *rail, uint32_t remote_idx)
+/** Pairs of rails while they are found. */
+typedef struct r2_link_pairs {
+    uint32_t count;
+    struct {
+        r2_rail_t *rail;
+        uint32_t remote_idx;
+    } pairs[R2_RAILS_MAX];
+} r2_link_pairs_t;
+
+static void r2_pairs_add(r2_link_pairs_t *pairs, r2_rail_t *rail, uint32_t remote_idx)
+{
+    pairs->pairs[pairs->count].rail = rail;
+    pairs->pairs[pairs->count].remote_idx = remote_idx;
+    ++pairs->count;
+}
+
+/*
+ * Pairs our rails with the peer's, the same way on both sides: rails of equal index in one subnet,
+ * then the k-th unpaired rails of a subnet with each other, then equal indices where a side has no
+ * address to tell.
+ */
+static void r2_pairs_find(r2_net_t *net, const r2_peer_info_t *info, r2_link_pairs_t *pairs)
+{
+    bool ours[R2_RAILS_MAX] = {false}, theirs[R2_RAILS_MAX] = {false};
+
+    for (int pass = 0; pass < 3; ++pass) {
+        for (uint32_t i = 0; i < net->rail_count; ++i) {
+            for (uint32_t j = 0; j < info->rail_count && !ours[i]; ++j) {
+                const r2_nic_t *nic = &net->rails[i].nic;
+                const r2_peer_rail_t *remote = &info->rails[j];
+                bool subnet = r2_same_subnet(nic, remote);
+                bool untold = 0 == nic->ipv4 || 0 == remote->ipv4;
+                bool fits = 0 == pass ? i == j && subnet : 1 == pass ? subnet : i == j && untold;
+
+                if (fits && !theirs[j]) {
+                    ours[i] = theirs[j] = true;
+                    r2_pairs_add(pairs, &net->rails[i], j);
+                }
+            }
+        }
+    }
+}
+
+static void r2_link_add_lane(r2_link_t *link, r2_rail_t *rail, uint32_t remote_idx)
 {
     r2_lane_t *lane = &link->lanes[link->lane_count];
 
@@ -71,47 +114,30 @@ static void r2_link_pair(r2_link_t *link, r2_rail_t *rail, uint32_t remote_idx)
     ++link->lane_count;
 }
 
-/*
- * Pairs our rails with the peer's, the same way on both sides: rails of equal index in one subnet,
- * then the k-th unpaired rails of a subnet with each other, then equal indices where a side has no
- * address to tell.
- */
-static void r2_link_pair_rails(r2_link_t *link)
+/* Takes the info over. @return NULL: no memory. */
+static r2_link_t *r2_link_create(r2_net_t *net, uint32_t rank, const r2_peer_info_t *info)
 {
-    r2_net_t *net = link->net;
-    bool ours[R2_RAILS_MAX] = {false}, theirs[R2_RAILS_MAX] = {false};
+    r2_link_pairs_t pairs = {.count = 0};
+    const bool same_host = info->host_id == net->info.host_id;
+    r2_link_t *link;
 
-    for (int pass = 0; pass < 3; ++pass) {
-        for (uint32_t i = 0; i < net->rail_count; ++i) {
-            for (uint32_t j = 0; j < link->info.rail_count && !ours[i]; ++j) {
-                const r2_nic_t *nic = &net->rails[i].nic;
-                const r2_peer_rail_t *remote = &link->info.rails[j];
-                bool subnet = r2_same_subnet(nic, remote);
-                bool untold = 0 == nic->ipv4 || 0 == remote->ipv4;
-                bool fits = 0 == pass ? i == j && subnet : 1 == pass ? subnet : i == j && untold;
-
-                if (fits && !theirs[j]) {
-                    ours[i] = theirs[j] = true;
-                    r2_link_pair(link, &net->rails[i], j);
-                }
-            }
-        }
+    if (same_host) {
+        r2_pairs_add(&pairs, &net->local, R2_RAILS_MAX);
+    } else {
+        r2_pairs_find(net, info, &pairs);
     }
-}
-
-static bool r2_peer_info_ok(const r2_peer_info_t *info)
-{
-    bool ok = R2_PEER_INFO_MAGIC == info->magic && R2_PEER_INFO_VERSION == info->version &&
-              info->rail_count <= R2_RAILS_MAX && info->local.address_bytes <= R2_HELLO_ADDRESS_MAX &&
-              info->post_bytes <= R2_POST_ADDRESS_MAX &&
-              NULL != memchr(info->host_name, '\0', sizeof(info->host_name));
-
-    for (uint32_t i = 0; ok && i < info->rail_count; ++i) {
-        ok = info->rails[i].address_bytes <= R2_HELLO_ADDRESS_MAX &&
-             info->rails[i].probe_bytes <= R2_PROBE_ADDRESS_MAX &&
-             NULL != memchr(info->rails[i].name, '\0', sizeof(info->rails[i].name));
+    link = calloc(1, sizeof(*link) + (pairs.count + 1) * sizeof(link->lanes[0])); /* and a relay lane */
+    if (NULL == link) {
+        return NULL;
     }
-    return ok;
+    link->net = net;
+    link->rank = rank;
+    link->info = *info;
+    link->same_host = same_host;
+    for (uint32_t i = 0; i < pairs.count; ++i) {
+        r2_link_add_lane(link, pairs.pairs[i].rail, pairs.pairs[i].remote_idx);
+    }
+    return link;
 }
 
 r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
@@ -121,7 +147,7 @@ r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
     r2_status_t status;
 
     if (rank < net->size && NULL != net->links[rank]) {
-        *info_p = net->links[rank]->info;
+        *info_p = r2_peer_info_get(&net->links[rank]->info);
         return R2_OK;
     }
     blob = malloc(R2_OOB_BLOB_MAX);
@@ -129,12 +155,8 @@ r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
         return R2_ERR_NO_MEMORY;
     }
     status = net->oob.ops->lookup(net->oob.instance, rank, blob, &bytes);
-    if (R2_OK == status && sizeof(*info_p) != bytes) {
-        status = R2_ERR_VERSION;
-    }
     if (R2_OK == status) {
-        memcpy(info_p, blob, sizeof(*info_p));
-        status = r2_peer_info_ok(info_p) ? R2_OK : R2_ERR_VERSION;
+        status = r2_peer_info_decode(blob, bytes, info_p);
     }
     free(blob);
     return status;
@@ -142,6 +164,7 @@ r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p)
 
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
 {
+    r2_peer_info_t info;
     r2_link_t *link;
     r2_status_t status;
 
@@ -152,22 +175,14 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
         *link_p = net->links[rank];
         return R2_OK;
     }
-    link = calloc(1, sizeof(*link));
-    if (NULL == link) {
-        return R2_ERR_NO_MEMORY;
-    }
-    link->net = net;
-    link->rank = rank;
-    status = r2_net_lookup(net, rank, &link->info);
+    status = r2_net_lookup(net, rank, &info);
     if (R2_OK != status) {
-        free(link);
         return status;
     }
-    link->same_host = link->info.host_id == net->info.host_id;
-    if (link->same_host) {
-        r2_link_pair(link, &net->local, R2_RAILS_MAX);
-    } else {
-        r2_link_pair_rails(link);
+    link = r2_link_create(net, rank, &info);
+    if (NULL == link) {
+        r2_peer_info_put(&info);
+        return R2_ERR_NO_MEMORY;
     }
     link->preferred = link->lane_count > 0 ? (rank + net->rank) % link->lane_count : 0;
     link->next_number = link->watermark = net->first_seq;

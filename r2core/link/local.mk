@@ -14,6 +14,8 @@ libr2core_la_SOURCES += \
     r2core/link/net.c \
     r2core/link/net.h \
     r2core/link/news.c \
+    r2core/link/peer_info.c \
+    r2core/link/peer_info.h \
     r2core/link/pool.h \
     r2core/link/pace.c \
     r2core/link/rates.c \

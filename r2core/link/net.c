@@ -26,23 +26,30 @@
 /* Parked bytes at which the service thread stops reading for an application that is away. */
 #define R2_SERVICE_PARK_BYTES (4u << 20)
 
+/** Own addresses until they are published. */
+typedef struct r2_net_addresses {
+    uint8_t hello[R2_HELLO_ADDRESS_MAX], probe[R2_PROBE_ADDRESS_MAX];
+} r2_net_addresses_t;
+
 static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *nic,
-                                 r2_peer_rail_t *published)
+                                 r2_net_addresses_t *addresses, r2_peer_rail_t *published)
 {
     size_t bytes = 0;
     r2_status_t status;
 
-    status = net->hello.ops->listen(net->hello.instance, idx, nic, published->address, &bytes);
+    status = net->hello.ops->listen(net->hello.instance, idx, nic, addresses->hello, &bytes);
     if (R2_OK != status) {
         return status;
     }
+    published->address = addresses->hello;
     published->address_bytes = (uint32_t) bytes;
     if (NULL != nic && NULL != net->probe.ops) {
-        status = net->probe.ops->listen(net->probe.instance, idx, nic, published->probe, &bytes);
+        status = net->probe.ops->listen(net->probe.instance, idx, nic, addresses->probe, &bytes);
+        published->probe = addresses->probe;
         published->probe_bytes = R2_OK == status ? (uint32_t) bytes : 0;
     }
     if (NULL != nic) {
-        memcpy(published->name, nic->name, sizeof(published->name));
+        published->name = nic->name;
         published->ipv4 = nic->ipv4;
         published->prefix_bits = nic->prefix_bits;
         published->mbytes_per_s = (uint32_t) r2_min(nic->speed_bytes_per_s / 1000000, UINT32_MAX);
@@ -50,43 +57,69 @@ static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *ni
     return R2_OK;
 }
 
-static r2_status_t r2_net_open_rails(r2_net_t *net, const r2_nic_t *nics, size_t nic_count)
+/* @param info gets what is to be published, in memory that lasts as long as `addresses` and `rails`. */
+static r2_status_t r2_net_open_rails(r2_net_t *net, const r2_nic_t *nics, size_t nic_count,
+                                     r2_net_addresses_t *addresses, r2_peer_rail_t *rails,
+                                     r2_peer_info_t *info)
 {
     r2_status_t status;
 
     r2_rail_init(&net->local, R2_RAILS_MAX, NULL, &net->tp, &net->callbacks, net->segment_bytes,
                  net->epoll_fd, net, net->log);
-    status = r2_net_listen(net, R2_RAILS_MAX, NULL, &net->info.local);
+    status = r2_net_listen(net, R2_RAILS_MAX, NULL, &addresses[R2_RAILS_MAX], &info->local);
     if (R2_OK != status) {
         return status;
     }
     for (size_t i = 0; i < nic_count; ++i) {
         r2_rail_init(&net->rails[i], (uint32_t) i, &nics[i], &net->tp, &net->callbacks,
                      net->segment_bytes, net->epoll_fd, net, net->log);
-        status = r2_net_listen(net, (uint32_t) i, &nics[i], &net->info.rails[i]);
+        status = r2_net_listen(net, (uint32_t) i, &nics[i], &addresses[i], &rails[i]);
         if (R2_OK != status) {
             return status;
         }
         ++net->rail_count;
     }
-    net->info.rail_count = net->rail_count;
+    info->rails = rails;
+    info->rail_count = net->rail_count;
     return R2_OK;
+}
+
+/* Opens everything and notes what is to be published, as the peers will read it. */
+static r2_status_t r2_net_open(r2_net_t *net, const r2_nic_t *nics, size_t nic_count,
+                               r2_peer_info_t *info)
+{
+    r2_net_addresses_t *addresses = calloc(R2_RAILS_MAX + 1, sizeof(*addresses));
+    uint8_t *blob = malloc(R2_PEER_INFO_BYTES_MAX);
+    r2_peer_rail_t rails[R2_RAILS_MAX] = {0};
+    r2_status_t status = R2_ERR_NO_MEMORY;
+
+    if (NULL != addresses && NULL != blob) {
+        status = r2_net_open_rails(net, nics, nic_count, addresses, rails, info);
+    }
+    if (R2_OK == status) {
+        status = r2_peer_info_decode(blob, r2_peer_info_encode(info, blob), &net->info);
+    }
+    free(addresses);
+    free(blob);
+    return status;
 }
 
 r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
                         const char *host_name)
 {
     r2_hello_upcalls_t upcalls = {r2_hello_request, r2_hello_result, net};
+    r2_peer_info_t info = {.host_id = host_id,
+                           .host_name = host_name,
+                           .post = net->extra.post,
+                           .post_bytes = net->extra.post_bytes,
+                           .cost = net->extra.cost,
+                           .cost_bytes = 0 == net->rank ? net->extra.cost_bytes : 0};
     r2_status_t status;
 
     net->callbacks.received = r2_rx_packet;
     net->callbacks.failed = r2_lane_failed;
     net->segment_bytes = 2 * sizeof(r2_wire_header_t) + sizeof(r2_wire_relay_t)
                          + net->params->chunk_max_bytes;
-    net->info.magic = R2_PEER_INFO_MAGIC;
-    net->info.version = R2_PEER_INFO_VERSION;
-    net->info.host_id = host_id;
-    strncpy(net->info.host_name, host_name, sizeof(net->info.host_name) - 1);
     net->now_ns = net->last_sweep_ns = r2_now_ns(net->clock);
     r2_pool_init(&net->packets, sizeof(r2_packet_t));
     r2_pool_init(&net->items, sizeof(r2_tx_item_t));
@@ -100,7 +133,7 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
         return status;
     }
     net->hello.ops->bind(net->hello.instance, &upcalls);
-    return r2_net_open_rails(net, nics, nic_count);
+    return r2_net_open(net, nics, nic_count, &info);
 }
 
 static void r2_link_free(r2_link_t *link)
@@ -135,6 +168,7 @@ static void r2_link_free(r2_link_t *link)
     }
     r2_rx_free(link);
     free(link->relay);
+    r2_peer_info_put(&link->info);
     free(link);
 }
 
@@ -154,6 +188,7 @@ void r2_net_fini(r2_net_t *net)
         r2_rail_fini(&net->local);
     }
     r2_relay_fini(net);
+    r2_peer_info_put(&net->info);
     while (NULL != net->abandoned) {
         r2_lane_conn_t *conn = net->abandoned;
 

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "link/peer_info.h"
 #include "link/pool.h"
 #include "link/wire.h"
 #include "oob/oob.h"
@@ -25,37 +26,6 @@
 
 struct r2_link;
 struct r2_lane;
-
-#define R2_PEER_COST_BYTES 32
-
-/** One rail of a peer, as published. Plain value, travels in the start-up blob. */
-typedef struct r2_peer_rail {
-    char name[R2_NIC_NAME_MAX];
-    uint32_t ipv4; /* network byte order */
-    uint32_t prefix_bits;
-    uint32_t mbytes_per_s; /* 10^6 bytes per second, one direction; 0: not known */
-    uint32_t address_bytes;
-    uint8_t address[R2_HELLO_ADDRESS_MAX]; /* of the hello listener */
-    uint32_t probe_bytes;
-    uint8_t probe[R2_PROBE_ADDRESS_MAX];   /* what a probe needs beside it */
-} r2_peer_rail_t;
-
-/** What a process publishes about itself. Plain value. */
-typedef struct r2_peer_info {
-    uint32_t magic;
-    uint32_t version;
-    uint64_t host_id; /* equal: same host, shared memory */
-    char host_name[64];
-    uint32_t rail_count;
-    r2_peer_rail_t rails[R2_RAILS_MAX];
-    r2_peer_rail_t local; /* listener for ranks of the same host */
-    uint32_t post_bytes;
-    uint8_t post[R2_POST_ADDRESS_MAX]; /* where out-of-band messages go */
-    uint8_t cost[R2_PEER_COST_BYTES]; /* for predictions: an r2_cost_params_t; that of rank 0 counts */
-} r2_peer_info_t;
-
-#define R2_PEER_INFO_MAGIC   0x32724f43u
-#define R2_PEER_INFO_VERSION 4u
 
 /** What the net needs to know of collectives. Called under the engine lock. */
 typedef struct r2_net_upcalls {
@@ -108,6 +78,12 @@ typedef struct r2_net_upcalls {
     void *arg; /* borrowed: outlives the net */
 } r2_net_upcalls_t;
 
+/** What is published for others than the net. */
+typedef struct r2_net_extra {
+    const uint8_t *post, *cost; /* borrowed */
+    uint32_t post_bytes, cost_bytes;
+} r2_net_extra_t;
+
 /** The network side of one process. Everything in it belongs to the engine lock. */
 typedef struct r2_net {
     const r2_clock_t *clock;    /* borrowed */
@@ -121,6 +97,7 @@ typedef struct r2_net {
     r2_net_upcalls_t upcalls;
     r2_tp_callbacks_t callbacks;
     uint32_t rank, size;
+    r2_net_extra_t extra;       /* borrowed until r2_net_init() is over */
     r2_peer_info_t info;        /* what this process publishes */
     r2_rail_t rails[R2_RAILS_MAX];
     uint32_t rail_count;
@@ -188,10 +165,14 @@ bool r2_net_outstanding(const r2_net_t *net);
 /** The link to a process, created on first use. @return R2_OK, R2_ERR_NOT_FOUND, R2_ERR_VERSION, ... */
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p);
 
-/** What a process published. @return R2_OK, R2_ERR_NOT_FOUND (it does not run r2), R2_ERR_VERSION, ... */
+/**
+ * What a process published. @param info_p to be given back by r2_peer_info_put().
+ * @return R2_OK, R2_ERR_NOT_FOUND (it does not run r2), R2_ERR_VERSION, ...
+ */
 r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p);
 /**
  * Way to one rail of a peer: what the peer published, and which rail of ours is paired with it.
+ * @param info_p to be given back by r2_peer_info_put().
  * @return R2_OK, R2_ERR_NOT_FOUND (no such rail, or the same host), R2_ERR_NO_PATH (not paired).
  */
 r2_status_t r2_net_way(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, r2_peer_info_t *info_p,

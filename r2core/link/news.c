@@ -95,22 +95,26 @@ r2_status_t r2_net_way(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, r2_
                        uint32_t *rail_idx_p)
 {
     const r2_lane_t *lane;
-    r2_status_t status = rank < net->size && rank != net->rank ? r2_net_lookup(net, rank, info_p)
-                                                               : R2_ERR_NOT_FOUND;
+    r2_peer_info_t info;
 
-    if (R2_OK != status || info_p->host_id == net->info.host_id
-        || peer_rail_idx >= info_p->rail_count) {
+    if (rank >= net->size || rank == net->rank || R2_OK != r2_net_lookup(net, rank, &info)) {
         return R2_ERR_NOT_FOUND;
     }
-    if (NULL == net->links[rank]) { /* not paired yet: equal indices are one plane, normally */
-        *rail_idx_p = peer_rail_idx;
-        return peer_rail_idx < net->rail_count ? R2_OK : R2_ERR_NO_PATH;
+    if (info.host_id == net->info.host_id || peer_rail_idx >= info.rail_count) {
+        r2_peer_info_put(&info);
+        return R2_ERR_NOT_FOUND;
     }
-    lane = r2_link_lane_of(net->links[rank], peer_rail_idx);
-    if (NULL == lane) {
+    /* not paired yet: equal indices are one plane, normally */
+    *rail_idx_p = peer_rail_idx;
+    if (NULL != net->links[rank]) {
+        lane = r2_link_lane_of(net->links[rank], peer_rail_idx);
+        *rail_idx_p = NULL == lane ? UINT32_MAX : lane->rail->idx;
+    }
+    if (*rail_idx_p >= net->rail_count) {
+        r2_peer_info_put(&info);
         return R2_ERR_NO_PATH;
     }
-    *rail_idx_p = lane->rail->idx;
+    *info_p = info;
     return R2_OK;
 }
 

@@ -112,9 +112,7 @@ uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes)
 static uint64_t r2_relay_host(r2_net_t *net, uint32_t rank)
 {
     r2_relay_t *relay = net->relay;
-    size_t bytes = 0;
     r2_peer_info_t info;
-    char *blob;
 
     if (NULL != net->links[rank]) {
         return net->links[rank]->info.host_id;
@@ -125,13 +123,10 @@ static uint64_t r2_relay_host(r2_net_t *net, uint32_t rank)
     if (NULL == relay->hosts || 0 != relay->hosts[rank]) {
         return NULL == relay->hosts ? 0 : relay->hosts[rank];
     }
-    blob = malloc(R2_OOB_BLOB_MAX);
-    if (NULL != blob && R2_OK == net->oob.ops->lookup(net->oob.instance, rank, blob, &bytes) &&
-        sizeof(info) == bytes) {
-        memcpy(&info, blob, sizeof(info));
+    if (R2_OK == r2_net_lookup(net, rank, &info)) {
         relay->hosts[rank] = info.host_id;
+        r2_peer_info_put(&info);
     }
-    free(blob);
     return relay->hosts[rank];
 }
 

@@ -266,7 +266,6 @@ struct r2_link {
     r2_status_t broken;            /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
     struct r2_link *prev, *next;   /* in net->active */
     uint32_t lane_count;
-    r2_lane_t lanes[R2_RAILS_MAX + 1]; /* one per pair of rails, then the relay lane if there is one */
     uint32_t preferred;            /* lane for short messages */
     /* sending */
     uint64_t next_number;
@@ -310,6 +309,7 @@ struct r2_link {
     uint64_t relay_wanted_ns;      /* since when a lane is missed; 0 = none is */
     struct r2_relay_way *relay;    /* owned: state of the relay lane; NULL = none so far */
     r2_peer_info_t info;           /* what the peer published */
+    r2_lane_t lanes[];             /* one per pair of rails, then the relay lane, if there is one: always with room */
 };
 
 /* net.c */

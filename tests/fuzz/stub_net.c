@@ -311,11 +311,12 @@ static r2_status_t stub_lookup(void *oob, uint32_t rank, void *blob_p, size_t *b
 {
     stub_net_t *stub = oob;
     r2_peer_info_t info = stub->net.info;
+    uint8_t blob[R2_PEER_INFO_BYTES_MAX];
 
     (void) rank;
     info.host_id = 2;
-    memcpy(blob_p, &info, sizeof(info));
-    *bytes_p = sizeof(info);
+    *bytes_p = r2_peer_info_encode(&info, blob);
+    memcpy(blob_p, blob, *bytes_p);
     return R2_OK;
 }
 

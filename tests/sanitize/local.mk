@@ -12,6 +12,7 @@ EXTRA_DIST += \
     tests/fuzz/fuzz_mesh.c \
     tests/fuzz/fuzz_notice.c \
     tests/fuzz/fuzz_params.c \
+    tests/fuzz/fuzz_peer.c \
     tests/fuzz/fuzz_wire.c \
     tests/fuzz/replay.c \
     tests/fuzz/stub_net.c \

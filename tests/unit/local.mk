@@ -136,6 +136,10 @@ tests_unit_test_verdict_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_agreement
 tests_unit_test_agreement_SOURCES = tests/unit/test_agreement.c
 tests_unit_test_agreement_LDADD = $(R2_TEST_LIBS)
+# What processes publish
+check_PROGRAMS += tests/unit/test_peer_info
+tests_unit_test_peer_info_SOURCES = tests/unit/test_peer_info.c
+tests_unit_test_peer_info_LDADD = $(R2_TEST_LIBS)
 # Agreed maps: shared, merged
 check_PROGRAMS += tests/unit/test_merge
 tests_unit_test_merge_SOURCES = tests/unit/test_merge.c

@@ -25,9 +25,10 @@ static const uint32_t host_of[] = {0, 1, 2, 3, 4, 0, 1};
 
 static r2_hosts_t job_hosts(r2_host_t *hosts)
 {
-    memset(hosts, 0, HOSTS * sizeof(*hosts));
+    static r2_host_rail_t rails[RAILS];
+
     for (uint32_t i = 0; i < HOSTS; ++i) {
-        hosts[i].rail_count = RAILS;
+        hosts[i] = (r2_host_t){.name = "h", .rails = rails, .rail_count = RAILS};
     }
     return (r2_hosts_t){.rank_count = r2_array_count(host_of), .host_count = HOSTS,
                         .host_of = (uint32_t *) (uintptr_t) host_of, .hosts = hosts};

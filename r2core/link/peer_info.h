@@ -1,0 +1,69 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What a process publishes about itself: its host, its rails and where they listen.
+ */
+#ifndef R2_LINK_PEER_INFO_H
+#define R2_LINK_PEER_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "r2/nic.h"
+#include "r2/status.h"
+
+/*
+ * As it travels, little endian, each text with its length before it and a zero behind it:
+ *   magic u32 | version u16 | bytes of all of it u16 | host id u64 | host name u8 +
+ *   rails u8 | the listener within the host, then each rail |
+ *   bytes of the out-of-band address u16 + | bytes of the cost u8 +
+ * A rail: name u8 + | IPv4 address u32, network byte order | prefix u8 | speed u32 |
+ *   bytes of the hello address u8 + | bytes of the probe address u8 +
+ * A reader takes all of it or nothing.
+ */
+#define R2_PEER_INFO_MAGIC     0x32724f43u
+#define R2_PEER_INFO_VERSION   5u
+#define R2_PEER_HOST_NAME_MAX  64u /* with the zero, as R2_NIC_NAME_MAX */
+#define R2_PEER_COST_BYTES     32u
+#define R2_PEER_INFO_BYTES_MAX 8192u
+
+/** One rail of a peer, as published. Texts and addresses are part of the r2_peer_info_t that it is from. */
+typedef struct r2_peer_rail {
+    const char *name;
+    uint32_t ipv4; /* network byte order */
+    uint32_t prefix_bits;
+    uint32_t mbytes_per_s; /* 10^6 bytes per second, one direction; 0: not known */
+    uint32_t address_bytes, probe_bytes;
+    const uint8_t *address; /* of the hello listener */
+    const uint8_t *probe;   /* what a probe needs beside it */
+} r2_peer_rail_t;
+
+/** What a process publishes about itself. Copies share what the pointers lead to. Engine lock. */
+typedef struct r2_peer_info {
+    uint64_t host_id; /* equal: same host, shared memory */
+    const char *host_name;
+    uint32_t rail_count;
+    const r2_peer_rail_t *rails;
+    r2_peer_rail_t local; /* listener for ranks of the same host */
+    uint32_t post_bytes, cost_bytes;
+    const uint8_t *post; /* where out-of-band messages go */
+    const uint8_t *cost; /* for predictions (ctx/hosts.h); rank 0 alone publishes it */
+    struct r2_peer_store *store; /* refcounted; NULL: the pointers lead elsewhere */
+} r2_peer_info_t;
+
+/** @param to R2_PEER_INFO_BYTES_MAX bytes. @return bytes written, 0: too long. */
+size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to);
+/**
+ * Never trusts the bytes, which are copied. To be given back by r2_peer_info_put().
+ * @return R2_OK, R2_ERR_VERSION (of another r2), R2_ERR_WIRE, R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_peer_info_decode(const void *from, size_t bytes, r2_peer_info_t *info_p);
+/** The bytes that it was decoded from. */
+const void *r2_peer_info_bytes(const r2_peer_info_t *info, size_t *bytes_p);
+/** A copy, to be given back, too. */
+r2_peer_info_t r2_peer_info_get(const r2_peer_info_t *info);
+void r2_peer_info_put(r2_peer_info_t *info);
+
+#endif

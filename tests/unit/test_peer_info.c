@@ -1,0 +1,166 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What a process publishes: written and read, and nothing that is not there.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "ctx/hosts.h"
+#include "link/peer_info.h"
+#include "oob/post.h"
+#include "rail/hello.h"
+
+static const uint8_t address[R2_POST_ADDRESS_MAX] = {0, 0, 7, 0}; /* zeros within, too */
+
+static r2_peer_info_t info_of(r2_peer_rail_t *rails, uint32_t count)
+{
+    static char names[R2_RAILS_MAX][8];
+
+    for (uint32_t i = 0; i < count; ++i) {
+        snprintf(names[i], sizeof(names[i]), "rail%u", i);
+        rails[i] = (r2_peer_rail_t){.name = names[i], .ipv4 = 0x0100a8c0 + (i << 24), .prefix_bits = 24,
+                                    .mbytes_per_s = 0x12345678u + i, .address = address,
+                                    .address_bytes = 26, .probe = address, .probe_bytes = 6};
+    }
+    return (r2_peer_info_t){.host_id = 0x1122334455667788ull, .host_name = "h17", .rails = rails,
+                            .rail_count = count,
+                            .local = {.address = address, .address_bytes = R2_HELLO_ADDRESS_MAX},
+                            .post = address, .post_bytes = 100};
+}
+
+static void assert_same(const r2_peer_rail_t *a, const r2_peer_rail_t *b)
+{
+    assert_string_equal(a->name, b->name);
+    assert_int_equal(a->ipv4, b->ipv4);
+    assert_int_equal(a->prefix_bits, b->prefix_bits);
+    assert_int_equal(a->mbytes_per_s, b->mbytes_per_s);
+    assert_int_equal(a->address_bytes, b->address_bytes);
+    assert_memory_equal(a->address, b->address, a->address_bytes);
+    assert_int_equal(a->probe_bytes, b->probe_bytes);
+    assert_memory_equal(a->probe, b->probe, a->probe_bytes);
+}
+
+static void comes_back_as_it_was(void **state)
+{
+    r2_peer_rail_t rails[R2_RAILS_MAX];
+    uint8_t blob[R2_PEER_INFO_BYTES_MAX];
+
+    (void) state;
+    for (uint32_t count = 0; count <= R2_RAILS_MAX; ++count) {
+        const r2_peer_info_t info = info_of(rails, count);
+        const size_t bytes = r2_peer_info_encode(&info, blob);
+        r2_peer_info_t read;
+        size_t read_bytes;
+
+        assert_int_equal(r2_peer_info_decode(blob, bytes, &read), R2_OK);
+        assert_memory_equal(r2_peer_info_bytes(&read, &read_bytes), blob, bytes);
+        assert_int_equal(read_bytes, bytes);
+        assert_true(read.host_id == info.host_id);
+        assert_string_equal(read.host_name, "h17");
+        assert_int_equal(read.rail_count, count);
+        for (uint32_t i = 0; i < count; ++i) {
+            assert_same(&read.rails[i], &rails[i]);
+        }
+        assert_int_equal(read.local.address_bytes, R2_HELLO_ADDRESS_MAX);
+        assert_string_equal(read.local.name, "");
+        assert_int_equal(read.post_bytes, 100);
+        assert_int_equal(read.cost_bytes, 0);
+        r2_peer_info_put(&read);
+    }
+}
+
+/* Bytes follow what there is. With the addresses of the TCP drivers a process with 4 rails has under 600. */
+static void publishes_what_exists(void **state)
+{
+    r2_peer_rail_t rails[R2_RAILS_MAX];
+    uint8_t blob[R2_PEER_INFO_BYTES_MAX];
+    r2_peer_info_t info = info_of(rails, 4);
+    size_t four, five;
+
+    (void) state;
+    info.local.address_bytes = 61;
+    info.post_bytes = 180;
+    four = r2_peer_info_encode(&info, blob);
+    info = info_of(rails, 5);
+    info.local.address_bytes = 61;
+    info.post_bytes = 180;
+    five = r2_peer_info_encode(&info, blob);
+    assert_true(four < 600);
+    assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6);
+}
+
+/* Each byte cut off or added, and each byte changed: nothing is taken, or it is still within bounds. */
+static void broken_bytes_are_refused(void **state)
+{
+    r2_peer_rail_t rails[R2_RAILS_MAX];
+    uint8_t blob[R2_PEER_INFO_BYTES_MAX];
+    const r2_peer_info_t info = info_of(rails, 3);
+    const size_t bytes = r2_peer_info_encode(&info, blob);
+    r2_peer_info_t read;
+
+    (void) state;
+    for (size_t i = 0; i < bytes; ++i) {
+        uint8_t *exact = malloc(i + 1);
+
+        assert_non_null(exact);
+        memcpy(exact, blob, i);
+        assert_true(0 > r2_peer_info_decode(exact, i, &read));
+        free(exact);
+    }
+    blob[bytes] = 0;
+    assert_int_equal(r2_peer_info_decode(blob, bytes + 1, &read), R2_ERR_WIRE);
+    for (size_t i = 0; i < bytes * 8; ++i) {
+        blob[i / 8] ^= (uint8_t) (1u << i % 8);
+        if (R2_OK == r2_peer_info_decode(blob, bytes, &read)) {
+            assert_true(read.rail_count <= R2_RAILS_MAX && strlen(read.host_name) < R2_PEER_HOST_NAME_MAX);
+            r2_peer_info_put(&read);
+        }
+        blob[i / 8] ^= (uint8_t) (1u << i % 8);
+    }
+    blob[4] ^= 1;
+    assert_int_equal(r2_peer_info_decode(blob, bytes, &read), R2_ERR_VERSION);
+}
+
+static void cost_travels(void **state)
+{
+    const r2_cost_params_t cost = {.alpha_ns = 0x01020304, .rate_ppm = 990000,
+                                   .reduce_mbytes_per_s = {8000}};
+    const r2_cost_params_t usual = {.alpha_ns = 0};
+    uint8_t bytes[R2_PEER_COST_BYTES];
+    r2_cost_params_t read;
+
+    (void) state;
+    assert_int_equal(r2_hosts_cost_encode(&cost, bytes), 12);
+    assert_int_equal(bytes[0], 4); /* little endian */
+    r2_hosts_cost_decode(bytes, 12, &read);
+    assert_memory_equal(&read, &cost, sizeof(cost));
+    assert_int_equal(r2_hosts_cost_encode(&usual, bytes), 0);
+    r2_hosts_cost_decode(bytes, 0, &read);
+    assert_memory_equal(&read, &usual, sizeof(usual));
+    r2_hosts_cost_decode(bytes, 3, &read); /* torn: as if it was not there */
+    assert_int_equal(read.alpha_ns, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(comes_back_as_it_was),
+        cmocka_unit_test(publishes_what_exists),
+        cmocka_unit_test(broken_bytes_are_refused),
+        cmocka_unit_test(cost_travels),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
