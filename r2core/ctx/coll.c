@@ -173,6 +173,17 @@ static void r2_coll_retire(struct r2_coll *coll)
     }
 }
 
+/*
+ * Engine lock. A call that only this rank cannot make: the others make it, and would take what we send in our
+ * next one for it.
+ */
+static void r2_coll_missed(r2_comm_t *comm, r2_status_t status)
+{
+    if (R2_ERR_NO_MEMORY == status) {
+        r2_comm_poison(comm, status);
+    }
+}
+
 /* Engine lock. Takes the places of all parts, since others may be posted between them. */
 static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll)
 {
@@ -181,6 +192,7 @@ static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, st
 
     if (R2_OK != status) {
         r2_schedule_fini(&schedule);
+        r2_coll_missed(comm, status);
         return status;
     }
     coll->seq = comm->next_seq;
@@ -280,6 +292,9 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
         return R2_ERR_FORKED;
     }
     if (NULL == coll) {
+        r2_ctx_enter(ctx);
+        r2_coll_missed(comm, R2_ERR_NO_MEMORY);
+        r2_ctx_leave(ctx);
         return R2_ERR_NO_MEMORY;
     }
     coll->comm = comm;

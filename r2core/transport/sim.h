@@ -127,6 +127,11 @@ void r2_sim_set_descriptors(r2_sim_t *sim, uint32_t node, uint32_t most);
 /** Takes descriptors of a process. @return false: it may not have so many more. */
 bool r2_sim_take_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count);
 void r2_sim_put_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count);
+/**
+ * The simulator takes memory for what is on its way now: no process's. For tests in which a process has none.
+ */
+extern volatile bool r2_sim_takes_memory; /* compilers know that malloc() does not look */
+
 /** The process is gone: its connections are reset, its listeners refuse. */
 void r2_sim_kill(r2_sim_t *sim, uint32_t node);
 

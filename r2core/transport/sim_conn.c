@@ -296,8 +296,11 @@ bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op)
 {
     r2_sim_t *sim = conn_sim(ep);
     size_t shift = r2_prng_below(&sim->prng, 8);
-    r2_sim_packet_t *packet = malloc(sizeof(*packet) + shift + op->header_bytes + op->data_bytes);
+    r2_sim_packet_t *packet;
 
+    r2_sim_takes_memory = true;
+    packet = malloc(sizeof(*packet) + shift + op->header_bytes + op->data_bytes);
+    r2_sim_takes_memory = false;
     if (NULL == packet) {
         r2_sim_fail(sim, "out of memory for packets");
         return false;

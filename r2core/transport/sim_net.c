@@ -192,13 +192,18 @@ static void sim_heap_down(r2_sim_event_t *heap, size_t count, size_t i)
     heap[i] = event;
 }
 
+volatile bool r2_sim_takes_memory;
+
 bool r2_sim_at(r2_sim_t *sim, uint64_t time_ns, void (*fn)(void *arg, uint64_t value), void *arg,
                uint64_t value)
 {
     if (sim->event_count == sim->event_room) {
         size_t room = 0 == sim->event_room ? 256 : 2 * sim->event_room;
-        r2_sim_event_t *heap = realloc(sim->heap, room * sizeof(*heap));
+        r2_sim_event_t *heap;
 
+        r2_sim_takes_memory = true;
+        heap = realloc(sim->heap, room * sizeof(*heap));
+        r2_sim_takes_memory = false;
         if (NULL == heap) {
             r2_sim_fail(sim, "out of memory for events");
             return false;

@@ -40,7 +40,7 @@ static void draw_machine(draw_t *d)
     if (1 == d->hosts * d->ppn && draw_chance(d, 90)) {
         d->hosts = 2;
     }
-    d->rails = (uint32_t) draw_pick(d, 1, 4);
+    d->rails = d->rails_least = (uint32_t) draw_pick(d, 1, 4);
     draw_say(d, "hosts %u", d->hosts);
     draw_say(d, "ppn %u", d->ppn);
     draw_say(d, "rails %u", d->rails);
@@ -57,7 +57,8 @@ static void draw_machine(draw_t *d)
         draw_say(d, "batch %" PRIu64, draw_pick(d, 1, 4));
     }
     if (draw_chance(d, 10) && d->hosts > 1 && d->rails > 1) {
-        draw_say(d, "rails-of h%u %u", d->hosts - 1, (uint32_t) draw_pick(d, 1, d->rails));
+        d->rails_least = (uint32_t) draw_pick(d, 1, d->rails);
+        draw_say(d, "rails-of h%u %u", d->hosts - 1, d->rails_least);
     }
     if (draw_chance(d, 60)) {
         uint64_t base = draw_chance(d, 50) ? 0 : UINT32_MAX;
@@ -65,6 +66,7 @@ static void draw_machine(draw_t *d)
         draw_say(d, "first-seq %" PRId64, (int64_t) (base - draw_pick(d, 0, draw_chance(d, 50) ? 100 : 100000)));
     }
     if (draw_chance(d, 15)) {
+        d->lossy = true;
         draw_say(d, "hello-loss %" PRIu64, draw_pick(d, 1, 40));
     }
 }

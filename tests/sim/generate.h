@@ -20,6 +20,7 @@ typedef enum generate_axis {
     GENERATE_SLOW,        /* a process that does little */
     GENERATE_COMPUTE,     /* minutes without a call, with much on the way */
     GENERATE_DESCRIPTORS, /* not enough for all lanes */
+    GENERATE_MEMORY,      /* allocations fail: errors, but an end */
     GENERATE_AXES
 } generate_axis_t;
 

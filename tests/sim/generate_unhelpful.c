@@ -13,12 +13,13 @@
 
 #include "base/clock.h"
 
+#define MEMORY_LEAST 4096 /* bytes */
 #define US(seconds) ((uint64_t) (seconds) * 1000000)
 
 const char *const generate_axis_names[GENERATE_AXES] = {
     [GENERATE_STOP] = "stop",       [GENERATE_BACKLOG] = "backlog", [GENERATE_REFUSE] = "refuse",
     [GENERATE_SLOW] = "slow",       [GENERATE_COMPUTE] = "compute",
-    [GENERATE_DESCRIPTORS] = "descriptors",
+    [GENERATE_DESCRIPTORS] = "descriptors", [GENERATE_MEMORY] = "memory",
 };
 
 /* ---- streams ---- */
@@ -88,7 +89,7 @@ void draw_unhelpful_begin(draw_t *d)
 {
     static const uint32_t rates[GENERATE_AXES] = {
         [GENERATE_STOP] = 50,    [GENERATE_BACKLOG] = 50, [GENERATE_REFUSE] = 30,
-        [GENERATE_SLOW] = 25,    [GENERATE_COMPUTE] = 50, [GENERATE_DESCRIPTORS] = 20};
+        [GENERATE_SLOW] = 25,    [GENERATE_COMPUTE] = 50, [GENERATE_DESCRIPTORS] = 20, [GENERATE_MEMORY] = 15};
     r2_prng_t mood;
 
     if (0 == d->axes) {
@@ -100,7 +101,7 @@ void draw_unhelpful_begin(draw_t *d)
     }
     r2_prng_seed(&mood, d->seed * 0xd1342543de82ef95ull + 777);
     d->sound = r2_prng_chance(&mood, 600000);
-    if (d->sound && r2_prng_chance(&mood, 500000)) {
+    if (d->sound && !d->lossy && r2_prng_chance(&mood, 500000)) {
         draw_say(d, "param no_path_timeout_ms %" PRIu64, r2_prng_between(&mood, 2000, 20000));
     }
     if (draw_has(d, GENERATE_BACKLOG)) {
@@ -159,7 +160,7 @@ static void draw_stops(draw_t *d)
 static void draw_refusals(draw_t *d)
 {
     const generate_axis_t axis = GENERATE_REFUSE;
-    const uint64_t spared = axis_pick(d, axis, 0, d->rails - 1);
+    const uint64_t spared = axis_pick(d, axis, 0, d->rails_least - 1);
 
     for (uint64_t left = axis_pick(d, axis, 1, 4); left > 0; left--) {
         const uint64_t host = axis_pick(d, axis, 0, d->hosts - 1);
@@ -190,6 +191,20 @@ static void draw_slow(draw_t *d)
     draw_say(d, "at %" PRIu64 "us slow r%" PRIu64 " 0us", at_us + axis_wide(d, axis, 1000, US(60)), rank);
 }
 
+/* Hash tables end the process where memory is short: they are small. */
+static void draw_memory(draw_t *d)
+{
+    const generate_axis_t axis = GENERATE_MEMORY;
+    const uint64_t rank = axis_rank(d, axis);
+    const uint64_t at_us = axis_chance(d, axis, 40) ? 0 : axis_time_us(d, axis);
+
+    draw_say(d, "at %" PRIu64 "us memory r%" PRIu64 " %.1f %" PRIu64, at_us, rank,
+             (double) axis_wide(d, axis, 1, 1000) / 10, axis_wide(d, axis, MEMORY_LEAST, 1u << 17));
+    if (axis_chance(d, axis, 50)) {
+        draw_say(d, "at %" PRIu64 "us memory r%" PRIu64 " 0 0", at_us + axis_wide(d, axis, 100, US(2)), rank);
+    }
+}
+
 void draw_unhelpful_end(draw_t *d)
 {
     if (draw_has(d, GENERATE_STOP)) {
@@ -204,7 +219,10 @@ void draw_unhelpful_end(draw_t *d)
     if (draw_has(d, GENERATE_DESCRIPTORS)) {
         draw_descriptors(d);
     }
-    if (d->sound) {
+    if (draw_has(d, GENERATE_MEMORY)) {
+        draw_memory(d);
+        draw_say(d, "expect any");
+    } else if (d->sound) {
         draw_say(d, "expect healthy");
     }
 }

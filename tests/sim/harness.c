@@ -82,7 +82,9 @@ static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
     bool advanced;
 
     do {
+        sim_memory_enter(rank->idx);
         events = r2_ctx_drive(rank->ctx, who);
+        sim_memory_leave();
         advanced = R2_DRIVE_APP == who && rank_advance(rank);
         total += events + advanced;
     } while ((events > 0 || advanced) && ++rounds < rounds_max && !rank->job->failed);
@@ -455,6 +457,7 @@ void scenario_run(const scenario_t *scenario, bool dump, scenario_result_t *resu
     r2_tp_t inner[SCENARIO_RANKS_MAX];
 
     memset(result_p, 0, sizeof(*result_p));
+    sim_memory_begin(scenario->sim.seed);
     if (!job_create(&job)) {
         if (!job.failed) {
             snprintf(result_p->text, sizeof(result_p->text), "the job cannot be made");

@@ -15,6 +15,7 @@
 #include "rail/hello_sim.h"
 #include "rail/probe_sim.h"
 #include "scenario.h"
+#include "sim_memory.h"
 
 /*
  * A rank runs when something waits for it or a timer of its context is due. Inside a call it is

@@ -71,6 +71,8 @@ static void apply_to_rank(job_t *job, const scenario_event_t *event)
         job_schedule(&job->ranks[event->rank], r2_sim_now_ns(job->sim));
     } else if (VERB_DESCRIPTORS == event->verb) {
         r2_sim_set_descriptors(job->sim, event->rank, (uint32_t) event->value);
+    } else if (VERB_MEMORY == event->verb) {
+        sim_memory_limit(event->rank, (uint32_t) event->value, event->least);
     } else if (VERB_KILL == event->verb) {
         job->ranks[event->rank].dead = true;
         r2_sim_kill(job->sim, event->rank);
@@ -116,6 +118,7 @@ static void job_apply(void *arg, uint64_t index)
     case VERB_KILL:
     case VERB_SLOW:
     case VERB_DESCRIPTORS:
+    case VERB_MEMORY:
         apply_to_rank(job, event);
         break;
     case VERB_POST_CUT:

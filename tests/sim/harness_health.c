@@ -37,6 +37,7 @@ void job_note_fault(job_t *job, const scenario_event_t *event)
     case VERB_ACCEPT:
     case VERB_SLOW:
     case VERB_DESCRIPTORS:
+    case VERB_MEMORY:
     case VERB_STOP:
     case VERB_CONT:
     case VERB_KILL:

@@ -183,8 +183,10 @@ static void op_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     args.root = op->comm_rank == s->astray ? (args.root + 1) % job->scenario->comms[s->comm].size : args.root;
     op->parts_left = args.parts - 1;
     DL_APPEND(rank->ops, op);
+    sim_memory_enter(rank->idx);
     status =
         r2_coll_post(rank->comms[s->comm], &args, op->wants_done ? op_done : NULL, op, &op->coll);
+    sim_memory_leave();
     if (R2_OK != status) {
         op->coll = NULL;
         op->wants_done = false;
@@ -222,7 +224,9 @@ static r2_status_t op_next(rank_op_t *op)
     }
     op->parts_left--;
     op->done_calls = 0;
+    sim_memory_enter(op->rank->idx);
     status = r2_coll_next(op->coll, &args);
+    sim_memory_leave();
     op->wants_done = op->wants_done && R2_OK == status;
     return status;
 }

@@ -61,13 +61,20 @@ libr2simtest_la_SOURCES = \
     tests/sim/scenario.h \
     tests/sim/scenario_faults.c \
     tests/sim/scenario_parts.h \
-    tests/sim/scenario_words.c
+    tests/sim/scenario_words.c \
+    tests/sim/sim_memory.c \
+    tests/sim/sim_memory.h
 libr2simtest_la_LIBADD = libr2coretest.la
 
+# Programs in which memory can run out
+R2_WRAP_MEMORY = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+
 check_PROGRAMS += tests/sim/campaign tests/sim/run_scenario
-tests_sim_campaign_SOURCES = tests/sim/campaign.c
+tests_sim_campaign_SOURCES = tests/sim/campaign.c tests/sim/memory_wrap.c
+tests_sim_campaign_LDFLAGS = $(R2_WRAP_MEMORY)
 tests_sim_campaign_LDADD = libr2simtest.la $(R2_TEST_LIBS)
-tests_sim_run_scenario_SOURCES = tests/sim/run_scenario.c
+tests_sim_run_scenario_SOURCES = tests/sim/run_scenario.c tests/sim/memory_wrap.c
+tests_sim_run_scenario_LDFLAGS = $(R2_WRAP_MEMORY)
 tests_sim_run_scenario_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Collectives under faults
@@ -132,7 +139,8 @@ tests_sim_test_sim_catalogue_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Healthy but unhelpful peers
 check_PROGRAMS += tests/sim/test_sim_unhelpful
-tests_sim_test_sim_unhelpful_SOURCES = tests/sim/test_sim_unhelpful.c
+tests_sim_test_sim_unhelpful_SOURCES = tests/sim/test_sim_unhelpful.c tests/sim/memory_wrap.c
+tests_sim_test_sim_unhelpful_LDFLAGS = $(R2_WRAP_MEMORY)
 tests_sim_test_sim_unhelpful_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Same bits around thresholds, whatever fails

@@ -42,6 +42,7 @@
  *            dropped, too) | at T accept hH railR | at 0ms no-listener rR railX (cannot be opened)
  *            at T slow rR PERIOD (it gets to do a little once in so long; 0ms: that is over)
  *            at T descriptors rR N (its workers take 4, endpoints 2, hello calls 1; 0: no limit)
+ *            at T memory rR PERCENT BYTES (of its allocations of so many bytes or more, so many fail)
  * Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
  *            expect healthy (nothing is broken: no lane fails)
  *            expect-map hH railR CAPACITY[-CAPACITY] at T | verbose N | allow-changes
@@ -119,6 +120,7 @@ typedef enum scenario_verb {
     VERB_NO_LISTENER,
     VERB_SLOW,
     VERB_DESCRIPTORS,
+    VERB_MEMORY,
     VERB_COUNT
 } scenario_verb_t;
 
@@ -127,7 +129,8 @@ typedef struct scenario_event {
     uint64_t at_ns;
     scenario_verb_t verb;
     uint32_t host, host_b, rail, rank;
-    uint64_t value; /* RATE: bytes/s; LOSS: ppm; REFUSE: probes, too; SLOW: ns; DESCRIPTORS: most */
+    uint64_t value; /* RATE: bytes/s; LOSS: ppm; REFUSE: probes, too; SLOW: ns; DESCRIPTORS: most; MEMORY: ppm */
+    uint64_t least;                   /* MEMORY: bytes */
 } scenario_event_t;
 
 /** What every live rank's health map must say of a rail at a time. */

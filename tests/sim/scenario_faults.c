@@ -43,6 +43,9 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     case VERB_DESCRIPTORS:
         return 5 == st->count && word_index(w[3], "r", &event->rank) &&
                word_number(w[4], &event->value);
+    case VERB_MEMORY:
+        return 6 == st->count && word_index(w[3], "r", &event->rank) &&
+               word_percent(w[4], &event->value) && word_number(w[5], &event->least);
     case VERB_HEAL:
         return 3 == st->count;
     case VERB_DOWN:
@@ -98,7 +101,7 @@ bool scenario_on_event(scenario_t *sc, const statement_t *st)
                                         "pass", "break", "rate", "loss",    "cut",
                                         "join", "stop",  "cont", "kill",    "post-cut",
                                         "post-join", "heal",  "refuse", "accept", "no-listener",
-                                        "slow", "descriptors"};
+                                        "slow", "descriptors", "memory"};
     scenario_event_t *event = &sc->events[sc->event_count];
     int verb = st->count < 3 ? -1 : word_find(st->words[2], verbs, VERB_COUNT);
 

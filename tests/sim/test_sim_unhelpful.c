@@ -98,6 +98,29 @@ static void few_descriptors(void **state)
     assert_int_equal(digest, result.digest);
 }
 
+/*
+ * A rank that has no memory for a call cannot take part: the others must not take its next call for this one. All
+ * end with an error, or go on where the memory sufficed.
+ */
+static void call_without_memory(void **state)
+{
+    static const char *const shortages[] = {"5 2048", "10 2048", "20 2048", "10 1500"};
+    uint32_t errors = 0;
+    char source[1024];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(shortages); i++) {
+        for (uint32_t seed = 1; seed <= 3; seed++) {
+            snprintf(source, sizeof(source),
+                     "seed %u; hosts 3; rails 2; rate 12500000; coll allreduce i64 60000 times=8;"
+                     "coll alltoall i64 5000 times=3; expect any; at 0ms memory r1 %s",
+                     seed, shortages[i]);
+            errors += run(source).errors;
+        }
+    }
+    assert_true(errors > 0);
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -107,6 +130,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(refuses_later),
         cmocka_unit_test(slow_reader),
         cmocka_unit_test(few_descriptors),
+        cmocka_unit_test(call_without_memory),
     };
 
     if (argc > 1) {
