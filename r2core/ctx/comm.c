@@ -203,11 +203,32 @@ static void r2_comm_tell(r2_comm_t *comm, r2_status_t status)
     r2_net_t *net = &comm->ctx->net;
     r2_link_t *link;
 
+    comm->untold = false;
     for (int32_t i = 0; i < comm->size; ++i) {
-        if (comm->ranks[i] != net->rank && R2_OK == r2_net_link(net, comm->ranks[i], &link)) {
+        r2_status_t found = comm->ranks[i] == net->rank ? R2_ERR_PARAM
+                                                        : r2_net_link(net, comm->ranks[i], &link);
+
+        if (R2_OK == found) {
             r2_link_abort(link, comm->key, status);
         }
+        comm->untold = comm->untold || R2_ERR_NO_MEMORY == found;
     }
+    comm->ctx->fresh_news = comm->ctx->fresh_news || comm->untold;
+}
+
+/* Tells everybody once there is memory for links to all. */
+static void r2_comm_tell_again(r2_comm_t *comm)
+{
+    r2_net_t *net = &comm->ctx->net;
+    r2_link_t *link;
+
+    for (int32_t i = 0; i < comm->size; ++i) {
+        if (R2_ERR_NO_MEMORY == r2_net_link(net, comm->ranks[i], &link)) {
+            comm->ctx->fresh_news = true;
+            return;
+        }
+    }
+    r2_comm_tell(comm, comm->poisoned);
 }
 
 static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
@@ -352,8 +373,15 @@ static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
 void r2_comm_apply_news(r2_ctx_t *ctx)
 {
     r2_comm_news_t **at = &ctx->news;
+    r2_comm_name_t *name, *next;
 
     ctx->fresh_news = false;
+    HASH_ITER(hh, ctx->names, name, next)
+    {
+        if (NULL != name->live && name->live->untold) {
+            r2_comm_tell_again(name->live);
+        }
+    }
     while (NULL != *at) {
         r2_comm_news_t *news = *at;
 

@@ -83,6 +83,7 @@ struct r2_comm {
     /* of the root only */
     r2_comm_name_t *name;          /* borrowed: in ctx->names */
     r2_status_t poisoned;          /* R2_OK, or why */
+    bool untold;                   /* poisoned, and no memory was left to tell all members */
     r2_comm_t *sequences;          /* owned hash by `sequence`: all but its own */
     uint32_t next_sequence;        /* the one that is opened next */
 };

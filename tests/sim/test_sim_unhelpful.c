@@ -104,7 +104,7 @@ static void few_descriptors(void **state)
  */
 static void call_without_memory(void **state)
 {
-    static const char *const shortages[] = {"5 2048", "10 2048", "20 2048", "10 1500"};
+    static const char *const shortages[] = {"5 2048", "10 2048", "10 1500", "30 2048", "50 4096"};
     uint32_t errors = 0;
     char source[1024];
 
