@@ -54,36 +54,34 @@ bool r2_comm_is_older(uint32_t a, uint32_t b)
     return a != b && ((b - a) & R2_COMM_SEQ_MASK) <= R2_COMM_SEQ_MASK / 2;
 }
 
-/* Every member must run r2: decided from what all of them published, so equal on all ranks. */
-r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size)
+static r2_status_t r2_comm_key(r2_ctx_t *ctx)
 {
-    char *blob = malloc(R2_OOB_BLOB_MAX);
-    r2_status_t status = NULL == blob ? R2_ERR_NO_MEMORY : R2_OK;
     uint8_t key[R2_JOB_KEY_BYTES];
+    r2_status_t status = ctx->net.oob.ops->job_key(ctx->net.oob.instance, key);
 
-    for (int32_t i = 0; R2_OK == status && i < size; ++i) {
-        size_t bytes;
+    if (R2_OK == status) {
+        ctx->net.hello.ops->key(ctx->net.hello.instance, key);
+        if (NULL != ctx->net.probe.ops) {
+            ctx->net.probe.ops->key(ctx->net.probe.instance, key);
+        }
+        if (NULL != ctx->parts.post.ops && NULL != ctx->parts.post.ops->key) {
+            ctx->parts.post.ops->key(ctx->parts.post.instance, key);
+        }
+        ctx->have_key = true;
+    } else {
+        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text), "%s cannot get the job's key: %s",
+                 ctx->parts.host_name, r2_status_string(status));
+        status = R2_ERR_SYSTEM;
+    }
+    sodium_memzero(key, sizeof(key));
+    return status;
+}
 
-        if (ranks[i] != ctx->net.rank && NULL == ctx->net.links[ranks[i]]) {
-            status = ctx->net.oob.ops->lookup(ctx->net.oob.instance, ranks[i], blob, &bytes);
-        }
-    }
-    free(blob);
-    if (R2_OK == status && !ctx->have_key) {
-        status = ctx->net.oob.ops->job_key(ctx->net.oob.instance, key);
-        if (R2_OK == status) {
-            ctx->net.hello.ops->key(ctx->net.hello.instance, key);
-            if (NULL != ctx->net.probe.ops) {
-                ctx->net.probe.ops->key(ctx->net.probe.instance, key);
-            }
-            if (NULL != ctx->parts.post.ops && NULL != ctx->parts.post.ops->key) {
-                ctx->parts.post.ops->key(ctx->parts.post.instance, key);
-            }
-            ctx->have_key = true;
-        }
-        sodium_memzero(key, sizeof(key));
-    }
-    return R2_OK == status || R2_ERR_NO_MEMORY == status ? status : R2_ERR_UNSUPPORTED;
+r2_status_t r2_comm_admit(r2_ctx_t *ctx, r2_user_t user)
+{
+    const r2_status_t status = r2_consent_of(ctx, user);
+
+    return R2_OK == status && !ctx->have_key ? r2_comm_key(ctx) : status;
 }
 
 static r2_status_t r2_comm_register(r2_ctx_t *ctx, uint64_t cid, r2_comm_t *comm)
@@ -125,7 +123,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
     }
     memcpy(comm->ranks, ranks, (size_t) size * sizeof(*ranks));
     r2_ctx_enter(ctx);
-    status = r2_comm_members(ctx, ranks, size);
+    status = r2_comm_admit(ctx, R2_USER_COLL);
     if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->net.size) {
         status = r2_ctx_health_create(ctx);
     }

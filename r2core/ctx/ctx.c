@@ -49,6 +49,23 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     r2_engine_init(&ctx->engine, net);
 }
 
+r2_status_t r2_ctx_publish(r2_ctx_t *ctx)
+{
+    const r2_net_t *net = &ctx->net;
+    uint8_t *blob = malloc(R2_PEER_INFO_BYTES_MAX);
+    r2_status_t status;
+    size_t bytes;
+
+    if (NULL == blob) {
+        return R2_ERR_NO_MEMORY;
+    }
+    bytes = r2_peer_info_encode(&net->info, blob);
+    status = net->oob.ops->publish(net->oob.instance, blob, bytes);
+    r2_debug(&ctx->log, "publishes %zu bytes", bytes);
+    free(blob);
+    return status;
+}
+
 /* Opens devices and listeners, and tells all where they are. */
 static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
 {
@@ -56,19 +73,14 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     uint8_t cost[R2_PEER_COST_BYTES];
     r2_status_t status;
 
-    net->extra = (r2_net_extra_t){.post = parts->post_address,
+    net->extra = (r2_net_extra_t){.users = 0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P
+                                                                  : ctx->config.users,
+                                  .post = parts->post_address,
                                   .post_bytes = (uint32_t) parts->post_address_bytes,
                                   .cost = cost,
                                   .cost_bytes = (uint32_t) r2_hosts_cost_encode(&parts->cost, cost)};
     status = r2_net_init(net, parts->nics, parts->nic_count, parts->host_id, parts->host_name);
-    if (R2_OK == status) {
-        size_t bytes;
-        const void *blob = r2_peer_info_bytes(&net->info, &bytes);
-
-        status = net->oob.ops->publish(net->oob.instance, blob, bytes);
-        r2_debug(&ctx->log, "publishes %zu bytes", bytes);
-    }
-    return status;
+    return R2_OK == status ? r2_ctx_publish(ctx) : status;
 }
 
 r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t *parts,
@@ -279,6 +291,19 @@ void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
     r2_net_tend(&ctx->net);
     r2_ctx_health_run(ctx);
     pthread_mutex_unlock(&ctx->lock);
+}
+
+r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user)
+{
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_ctx_enter(ctx);
+    status = r2_consent_of(ctx, user);
+    r2_ctx_leave(ctx);
+    return status;
 }
 
 r2_status_t r2_ctx_fence(r2_ctx_t *ctx)

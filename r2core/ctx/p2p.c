@@ -304,7 +304,7 @@ r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
     }
     r2_ctx_enter(p2p->ctx);
     if (rank < p2p->ctx->net.size) {
-        status = r2_comm_members(p2p->ctx, &rank, 1);
+        status = r2_comm_admit(p2p->ctx, R2_USER_P2P);
     }
     r2_ctx_leave(p2p->ctx);
     return status;

@@ -235,66 +235,112 @@ static r2_status_t r2_ctx_plan_file(r2_ctx_t *ctx, char *text_p, size_t text_byt
                            : status;
 }
 
-r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
-                          size_t text_bytes)
+static void r2_ctx_host(r2_ctx_parts_t *parts)
 {
-    r2_ctx_parts_t parts = {.clock = r2_clock_system()};
-    r2_ctx_real_t *real = calloc(1, sizeof(*real));
-    r2_ctx_t *ctx = NULL;
+    gethostname(parts->host_name, sizeof(parts->host_name) - 1);
+    parts->host_id = r2_host_id(parts->host_name);
+}
+
+static void r2_ctx_real_log(const r2_ctx_config_t *config, const char *host_name, r2_log_t *log_p)
+{
+    log_p->level = (int) config->params->verbose;
+    log_p->fn = config->log;
+    log_p->arg = config->log_arg;
+    snprintf(log_p->prefix, sizeof(log_p->prefix), "%s", host_name);
+}
+
+/* This process takes no part: the others must know, and so must the user, once. */
+static void r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t *config, const char *host_name,
+                               const char *why, bool expected)
+{
+    const r2_oob_t *oob = &real->oob;
+    uint32_t rank = 0, size = 0;
+    int level = expected && !config->named ? R2_LOG_INFO : R2_LOG_WARN;
+
+    if (NULL == oob->ops || R2_OK != oob->ops->identity(oob->instance, &rank, &size)) {
+        return; /* not in a job of PMIx's: there are no others */
+    }
+    (void) r2_consent_refuse(oob, host_name, why, expected);
+    r2_log_at(&real->log, 0 == rank ? level : R2_LOG_INFO, "this job does without r2: %s: %s", host_name, why);
+}
+
+/* After assembly: what only a context of a job has. */
+static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t *config, r2_ctx_t *ctx,
+                                     char *text_p, size_t text_bytes)
+{
+    const r2_ctx_parts_t *parts = &ctx->parts;
     r2_status_t status;
 
-    r2_fork_watch();
-    if (NULL == real || sodium_init() < 0) {
-        free(real);
-        return R2_ERR_NO_MEMORY;
-    }
-    gethostname(parts.host_name, sizeof(parts.host_name) - 1);
-    parts.host_id = r2_host_id(parts.host_name);
-    real->log.level = (int) config->params->verbose;
-    real->log.fn = config->log;
-    real->log.arg = config->log_arg;
-    snprintf(real->log.prefix, sizeof(real->log.prefix), "%s", parts.host_name);
-    status = r2_ctx_real_parts(real, config, &parts, text_p, text_bytes);
-    if (R2_OK != status) {
-        r2_ctx_real_free(real);
-        return status;
-    }
-    parts.tp = real->tp;
-    parts.hello = real->hello;
-    parts.oob = real->oob;
-    parts.probe = real->probe;
-    parts.post = real->post;
-    status = r2_ctx_assemble(config, &parts, &ctx, text_p, text_bytes);
-    if (R2_OK != status) {
-        r2_ctx_real_free(real);
-        return status;
-    }
     ctx->real = real;
     real->ctx = ctx;
-    status = r2_events_create(config->params->event_file, parts.host_name, ctx->net.rank, &ctx->log,
-                              parts.clock, &ctx->events, text_p, text_bytes);
-    if (R2_OK != status) {
-        r2_ctx_destroy(ctx);
-        return status;
+    status = r2_events_create(config->params->event_file, parts->host_name, ctx->net.rank, &ctx->log,
+                              parts->clock, &ctx->events, text_p, text_bytes);
+    if (R2_OK == status) {
+        status = r2_ctx_plan_file(ctx, text_p, text_bytes);
     }
-    status = r2_ctx_plan_file(ctx, text_p, text_bytes);
     if (R2_OK != status) {
-        r2_ctx_destroy(ctx);
         return status;
     }
     r2_record_start(ctx);
-    if (R2_OK != r2_nic_watch_create(parts.nics, parts.nic_count, r2_ctx_nic_event, ctx,
+    if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, r2_ctx_nic_event, ctx,
                                      &real->watch)) {
         r2_warn(&ctx->log, "netlink is not available: carrier losses are only noticed by timeout");
     }
     status = r2_service_create(ctx, real->watch, &ctx->service);
     if (R2_OK != status) {
         snprintf(text_p, text_bytes, "the service thread could not be started");
-        r2_ctx_destroy(ctx);
+    }
+    return status;
+}
+
+static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                                    r2_ctx_parts_t *parts, r2_ctx_t **ctx_p, char *text_p,
+                                    size_t text_bytes)
+{
+    r2_ctx_t *ctx = NULL;
+    r2_status_t status = r2_ctx_real_parts(real, config, parts, text_p, text_bytes);
+
+    if (R2_OK == status) {
+        parts->tp = real->tp;
+        parts->hello = real->hello;
+        parts->oob = real->oob;
+        parts->probe = real->probe;
+        parts->post = real->post;
+        status = r2_ctx_assemble(config, parts, &ctx, text_p, text_bytes);
+    }
+    if (R2_OK == status) {
+        status = r2_ctx_real_start(real, config, ctx, text_p, text_bytes);
+    }
+    if (R2_OK != status) {
+        r2_ctx_real_refuse(real, config, parts->host_name,
+                           '\0' == text_p[0] ? r2_status_string(status) : text_p,
+                           R2_ERR_DECLINED == status);
+        if (NULL == ctx) {
+            r2_ctx_real_free(real);
+        } else {
+            r2_ctx_destroy(ctx);
+        }
         return status;
     }
     *ctx_p = ctx;
     return R2_OK;
+}
+
+r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
+                          size_t text_bytes)
+{
+    r2_ctx_parts_t parts = {.clock = r2_clock_system()};
+    r2_ctx_real_t *real = calloc(1, sizeof(*real));
+
+    r2_fork_watch();
+    if (NULL == real || sodium_init() < 0) {
+        free(real);
+        return R2_ERR_NO_MEMORY;
+    }
+    text_p[0] = '\0';
+    r2_ctx_host(&parts);
+    r2_ctx_real_log(config, parts.host_name, &real->log);
+    return r2_ctx_real_make(real, config, &parts, ctx_p, text_p, text_bytes);
 }
 
 void r2_ctx_destroy(r2_ctx_t *ctx)
@@ -318,18 +364,78 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
 static struct {
     r2_ctx_t *ctx; /* owned; NULL: nobody uses it */
     uint32_t users;
+    r2_status_t refused; /* R2_OK, or why this process, and so the job, does without */
 } r2_shared;
+
+/* Another component has it, too. */
+static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
+{
+    const uint32_t before = ctx->net.info.users;
+    r2_status_t status;
+
+    r2_ctx_enter(ctx);
+    ctx->net.info.users |= config->users;
+    ctx->config.named = ctx->config.named || config->named;
+    status = r2_ctx_publish(ctx);
+    if (R2_OK != status) {
+        ctx->net.info.users = before; /* what the others see */
+    }
+    r2_ctx_leave(ctx);
+    return status;
+}
+
+void r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user)
+{
+    r2_ctx_enter(ctx);
+    ctx->net.info.users &= ~(uint32_t) user;
+    if (0 != ctx->net.info.users) {
+        (void) r2_ctx_publish(ctx);
+    } else {
+        (void) r2_consent_refuse(&ctx->net.oob, ctx->parts.host_name, "out of memory", false);
+    }
+    r2_ctx_leave(ctx);
+}
+
+void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why)
+{
+    r2_ctx_parts_t parts = {.clock = NULL};
+    r2_ctx_real_t *real;
+
+    if (NULL != r2_shared.ctx) { /* another component has it: this one is missing in what is published */
+        r2_log_at(&r2_shared.ctx->log, 0 == r2_shared.ctx->net.rank ? R2_LOG_WARN : R2_LOG_INFO,
+                  "this job does without %s: %s: %s", r2_consent_name((r2_user_t) config->users),
+                  r2_shared.ctx->parts.host_name, why);
+        return;
+    }
+    real = R2_OK == r2_shared.refused ? calloc(1, sizeof(*real)) : NULL;
+    if (NULL == real) {
+        return;
+    }
+    r2_shared.refused = R2_ERR_PARAM;
+    r2_ctx_host(&parts);
+    r2_ctx_real_log(config, parts.host_name, &real->log);
+    if (R2_OK == r2_oob_pmix_create(&real->oob)) {
+        r2_ctx_real_refuse(real, config, parts.host_name, why, false);
+    }
+    r2_ctx_real_free(real);
+}
 
 r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                            size_t text_bytes)
 {
-    r2_status_t status = R2_OK;
+    r2_status_t status = r2_shared.refused;
 
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
+    if (R2_OK != status) {
+        return status;
+    }
     if (NULL == r2_shared.ctx) {
         status = r2_ctx_create(config, &r2_shared.ctx, text_p, text_bytes);
+        r2_shared.refused = status;
+    } else {
+        status = r2_ctx_join(r2_shared.ctx, config);
     }
     if (R2_OK == status) {
         ++r2_shared.users;

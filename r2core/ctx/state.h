@@ -14,6 +14,7 @@
 #include "base/fork.h"
 #include "base/util.h"
 #include "ctx/agree.h"
+#include "ctx/consent.h"
 #include "ctx/gauge.h"
 #include "ctx/health.h"
 #include "ctx/parts.h"
@@ -130,6 +131,7 @@ struct r2_ctx {
     r2_basis_t *bases;             /* borrowed list: what their plans are made from */
     r2_plan_cache_t plans;
     struct r2_coll *completed;     /* list: done functions to be called outside the lock */
+    r2_consent_t consent;
     bool have_key;
     r2_events_t *events;           /* owned; NULL: no event file */
     r2_snapshot_t *plan_file;      /* owned; NULL: none (rank 0 alone has one) */
@@ -160,9 +162,13 @@ static inline void r2_ctx_leave(r2_ctx_t *ctx)
     pthread_mutex_unlock(&ctx->lock);
 }
 
+/* ctx.c */
+/** Tells all what net.info says. Before the launcher's fence. Engine lock. */
+r2_status_t r2_ctx_publish(r2_ctx_t *ctx);
+
 /* comm.c */
-/** Asks whether all of `ranks` run r2, and gets the job's key. Engine lock. */
-r2_status_t r2_comm_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size);
+/** r2_consent_of(), and gets the job's key. Engine lock. */
+r2_status_t r2_comm_admit(r2_ctx_t *ctx, r2_user_t user);
 /** Compares incarnations, with wrap. */
 bool r2_comm_is_older(uint32_t a, uint32_t b);
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status);

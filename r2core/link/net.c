@@ -108,7 +108,8 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
                         const char *host_name)
 {
     r2_hello_upcalls_t upcalls = {r2_hello_request, r2_hello_result, net};
-    r2_peer_info_t info = {.host_id = host_id,
+    r2_peer_info_t info = {.users = net->extra.users,
+                           .host_id = host_id,
                            .host_name = host_name,
                            .post = net->extra.post,
                            .post_bytes = net->extra.post_bytes,

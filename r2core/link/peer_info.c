@@ -17,6 +17,7 @@
 #include "rail/probe.h"
 
 #define R2_PEER_LENGTH_AT 6 /* of the bytes of all of it */
+#define R2_PEER_EXPECTED 1u /* flag of a refusal */
 
 /** Memory that infos share: the rails, then the bytes that texts and addresses are in. */
 typedef struct r2_peer_store {
@@ -75,13 +76,43 @@ static void r2_put_rail(r2_peer_writer_t *writer, const r2_peer_rail_t *rail)
     r2_put_bytes(writer, rail->probe, rail->probe_bytes);
 }
 
+static void r2_put_head(r2_peer_writer_t *writer, uint32_t users, uint32_t flags)
+{
+    r2_put_number(writer, R2_PEER_INFO_MAGIC, 4);
+    r2_put_number(writer, R2_PEER_INFO_VERSION, 2);
+    r2_put_number(writer, 0, 2);
+    r2_put_number(writer, users, 1);
+    r2_put_number(writer, flags, 1);
+}
+
+/* @return bytes written, 0: too long. */
+static size_t r2_put_length(r2_peer_writer_t *writer)
+{
+    if (writer->full) {
+        return 0;
+    }
+    writer->to[R2_PEER_LENGTH_AT] = (uint8_t) writer->used;
+    writer->to[R2_PEER_LENGTH_AT + 1] = (uint8_t) (writer->used >> 8);
+    return writer->used;
+}
+
+size_t r2_peer_refusal_encode(const r2_peer_refusal_t *refusal, uint8_t *to)
+{
+    r2_peer_writer_t writer = {.to = to};
+    const size_t bytes = strnlen(refusal->why, sizeof(refusal->why) - 1);
+
+    r2_put_head(&writer, 0, refusal->expected ? R2_PEER_EXPECTED : 0);
+    r2_put_text(&writer, refusal->host_name, R2_PEER_HOST_NAME_MAX);
+    r2_put_number(&writer, bytes, 2);
+    r2_put_bytes(&writer, refusal->why, bytes);
+    return r2_put_length(&writer);
+}
+
 size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to)
 {
     r2_peer_writer_t writer = {.to = to};
 
-    r2_put_number(&writer, R2_PEER_INFO_MAGIC, 4);
-    r2_put_number(&writer, R2_PEER_INFO_VERSION, 2);
-    r2_put_number(&writer, 0, 2);
+    r2_put_head(&writer, info->users, 0);
     r2_put_number(&writer, info->host_id, 8);
     r2_put_text(&writer, info->host_name, R2_PEER_HOST_NAME_MAX);
     r2_put_number(&writer, info->rail_count, 1);
@@ -93,12 +124,7 @@ size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to)
     r2_put_bytes(&writer, info->post, info->post_bytes);
     r2_put_number(&writer, info->cost_bytes, 1);
     r2_put_bytes(&writer, info->cost, info->cost_bytes);
-    if (writer.full) {
-        return 0;
-    }
-    to[R2_PEER_LENGTH_AT] = (uint8_t) writer.used;
-    to[R2_PEER_LENGTH_AT + 1] = (uint8_t) (writer.used >> 8);
-    return writer.used;
+    return r2_put_length(&writer);
 }
 
 /* ---- reading ---- */
@@ -182,7 +208,8 @@ static void r2_take_info(r2_peer_reader_t *reader, r2_peer_rail_t *rails, r2_pee
     reader->broken = reader->broken || 0 != reader->left;
 }
 
-static r2_status_t r2_peer_head(r2_peer_reader_t *reader, size_t bytes)
+static r2_status_t r2_peer_head(r2_peer_reader_t *reader, size_t bytes, uint32_t *users_p,
+                                uint32_t *flags_p)
 {
     const uint64_t magic = r2_take_number(reader, 4);
     const uint64_t version = r2_take_number(reader, 2);
@@ -191,7 +218,40 @@ static r2_status_t r2_peer_head(r2_peer_reader_t *reader, size_t bytes)
     if (!reader->broken && (R2_PEER_INFO_MAGIC != magic || R2_PEER_INFO_VERSION != version)) {
         return R2_ERR_VERSION;
     }
+    *users_p = (uint32_t) r2_take_number(reader, 1);
+    *flags_p = (uint32_t) r2_take_number(reader, 1);
     return reader->broken || length != bytes ? R2_ERR_WIRE : R2_OK;
+}
+
+r2_status_t r2_peer_users(const void *from, size_t bytes, uint32_t *users_p)
+{
+    r2_peer_reader_t reader = {.at = from, .left = bytes};
+    uint32_t flags;
+
+    return r2_peer_head(&reader, bytes, users_p, &flags);
+}
+
+r2_status_t r2_peer_refusal_decode(const void *from, size_t bytes, r2_peer_refusal_t *refusal_p)
+{
+    r2_peer_reader_t reader = {.at = from, .left = bytes};
+    uint32_t users, flags, why_bytes;
+    r2_status_t status = r2_peer_head(&reader, bytes, &users, &flags);
+    const char *host_name;
+    const uint8_t *why;
+
+    if (R2_OK != status) {
+        return status;
+    }
+    host_name = r2_take_text(&reader, R2_PEER_HOST_NAME_MAX);
+    why = r2_take_counted(&reader, 2, sizeof(refusal_p->why) - 1, &why_bytes);
+    if (reader.broken || 0 != reader.left || 0 != users) {
+        return R2_ERR_WIRE;
+    }
+    memset(refusal_p, 0, sizeof(*refusal_p));
+    refusal_p->expected = 0 != (flags & R2_PEER_EXPECTED);
+    strcpy(refusal_p->host_name, host_name);
+    memcpy(refusal_p->why, why, why_bytes);
+    return R2_OK;
 }
 
 r2_status_t r2_peer_info_decode(const void *from, size_t bytes, r2_peer_info_t *info_p)
@@ -200,14 +260,15 @@ r2_status_t r2_peer_info_decode(const void *from, size_t bytes, r2_peer_info_t *
     r2_peer_rail_t rails[R2_RAILS_MAX] = {0};
     r2_peer_info_t info = {0};
     r2_peer_store_t *store;
-    r2_status_t status = r2_peer_head(&reader, bytes);
+    uint32_t flags;
+    r2_status_t status = r2_peer_head(&reader, bytes, &info.users, &flags);
     size_t rail_bytes;
 
     if (R2_OK != status) {
         return status;
     }
     r2_take_info(&reader, rails, &info);
-    if (reader.broken) {
+    if (reader.broken || 0 == info.users || 0 != flags) {
         return R2_ERR_WIRE;
     }
     rail_bytes = info.rail_count * sizeof(rails[0]);
@@ -220,17 +281,11 @@ r2_status_t r2_peer_info_decode(const void *from, size_t bytes, r2_peer_info_t *
     store->blob = (uint8_t *) store->rails + rail_bytes;
     memcpy(store->blob, from, bytes);
     reader = (r2_peer_reader_t){.at = store->blob, .left = bytes};
-    (void) r2_peer_head(&reader, bytes);
+    (void) r2_peer_head(&reader, bytes, &info.users, &flags);
     r2_take_info(&reader, store->rails, &info); /* once more: what is found is in our memory now */
     info.store = store;
     *info_p = info;
     return R2_OK;
-}
-
-const void *r2_peer_info_bytes(const r2_peer_info_t *info, size_t *bytes_p)
-{
-    *bytes_p = info->store->bytes;
-    return info->store->blob;
 }
 
 r2_peer_info_t r2_peer_info_get(const r2_peer_info_t *info)

@@ -16,15 +16,17 @@
 
 /*
  * As it travels, little endian, each text with its length before it and a zero behind it:
- *   magic u32 | version u16 | bytes of all of it u16 | host id u64 | host name u8 +
- *   rails u8 | the listener within the host, then each rail |
+ *   magic u32 | version u16 | bytes of all of it u16 | users u8 | flags u8 |
+ *   host id u64 | host name u8 + | rails u8 | the listener within the host, then each rail |
  *   bytes of the out-of-band address u16 + | bytes of the cost u8 +
  * A rail: name u8 + | IPv4 address u32, network byte order | prefix u8 | speed u32 |
  *   bytes of the hello address u8 + | bytes of the probe address u8 +
+ * Of a process that takes no part, which has no users, instead:
+ *   host name u8 + | bytes of the reason u16 +
  * A reader takes all of it or nothing.
  */
 #define R2_PEER_INFO_MAGIC     0x32724f43u
-#define R2_PEER_INFO_VERSION   5u
+#define R2_PEER_INFO_VERSION   6u
 #define R2_PEER_HOST_NAME_MAX  64u /* with the zero, as R2_NIC_NAME_MAX */
 #define R2_PEER_COST_BYTES     32u
 #define R2_PEER_INFO_BYTES_MAX 8192u
@@ -40,8 +42,16 @@ typedef struct r2_peer_rail {
     const uint8_t *probe;   /* what a probe needs beside it */
 } r2_peer_rail_t;
 
+/** What a process publishes that takes no part. Plain value. */
+typedef struct r2_peer_refusal {
+    bool expected; /* nothing is wrong with the host */
+    char host_name[R2_PEER_HOST_NAME_MAX];
+    char why[512];
+} r2_peer_refusal_t;
+
 /** What a process publishes about itself. Copies share what the pointers lead to. Engine lock. */
 typedef struct r2_peer_info {
+    uint32_t users;   /* bits of r2_user_t: components that have r2; never 0 */
     uint64_t host_id; /* equal: same host, shared memory */
     const char *host_name;
     uint32_t rail_count;
@@ -57,11 +67,18 @@ typedef struct r2_peer_info {
 size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to);
 /**
  * Never trusts the bytes, which are copied. To be given back by r2_peer_info_put().
- * @return R2_OK, R2_ERR_VERSION (of another r2), R2_ERR_WIRE, R2_ERR_NO_MEMORY.
+ * @return R2_OK, R2_ERR_VERSION (of another r2), R2_ERR_WIRE (a refusal, too), R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_peer_info_decode(const void *from, size_t bytes, r2_peer_info_t *info_p);
-/** The bytes that it was decoded from. */
-const void *r2_peer_info_bytes(const r2_peer_info_t *info, size_t *bytes_p);
+/**
+ * Which components of a process have r2; 0: it takes no part, and what it published is a refusal.
+ * @return as r2_peer_info_decode().
+ */
+r2_status_t r2_peer_users(const void *from, size_t bytes, uint32_t *users_p);
+/** @param to R2_PEER_INFO_BYTES_MAX bytes. @return bytes written. */
+size_t r2_peer_refusal_encode(const r2_peer_refusal_t *refusal, uint8_t *to);
+/** @return as r2_peer_info_decode(). */
+r2_status_t r2_peer_refusal_decode(const void *from, size_t bytes, r2_peer_refusal_t *refusal_p);
 /** A copy, to be given back, too. */
 r2_peer_info_t r2_peer_info_get(const r2_peer_info_t *info);
 void r2_peer_info_put(r2_peer_info_t *info);

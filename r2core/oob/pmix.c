@@ -100,6 +100,24 @@ static r2_status_t r2_pmix_copy(const pmix_value_t *value, void *to, size_t spac
     return R2_OK;
 }
 
+/** Whoever has no such value says so; other errors are of the way there. */
+static r2_status_t r2_pmix_status(pmix_status_t rc)
+{
+    switch (rc) {
+    case PMIX_SUCCESS:
+        return R2_OK;
+    case PMIX_ERR_NOT_FOUND:
+    case PMIX_ERR_EXISTS_OUTSIDE_SCOPE:
+        return R2_ERR_NOT_FOUND;
+    case PMIX_ERR_TIMEOUT:
+        return R2_ERR_TIMEOUT;
+    case PMIX_ERR_NOMEM:
+        return R2_ERR_NO_MEMORY;
+    default:
+        return R2_ERR_SYSTEM;
+    }
+}
+
 /** A PMIx_Get() that answers from what is on this host, with the directive PMIX_OPTIONAL (what this
  *  process has) or PMIX_IMMEDIATE (what the host's server has). */
 static r2_status_t r2_pmix_get_here(const pmix_proc_t *proc, const char *name,
@@ -108,10 +126,13 @@ static r2_status_t r2_pmix_get_here(const pmix_proc_t *proc, const char *name,
     pmix_value_t *value = NULL;
     pmix_info_t info;
     bool yes = true;
-    r2_status_t status = R2_ERR_NOT_FOUND;
+    r2_status_t status;
 
     PMIX_INFO_LOAD(&info, directive, &yes, PMIX_BOOL);
-    if (PMIX_SUCCESS == PMIx_Get(proc, name, &info, 1, &value) && NULL != value) {
+    status = r2_pmix_status(PMIx_Get(proc, name, &info, 1, &value));
+    if (R2_OK == status && NULL == value) {
+        status = R2_ERR_SYSTEM;
+    } else if (R2_OK == status) {
         status = r2_pmix_copy(value, to, space, bytes_p);
     }
     if (NULL != value) {
@@ -154,7 +175,7 @@ static void r2_pmix_answered(pmix_status_t rc, pmix_value_t *value, void *arg)
         question->status =
             r2_pmix_copy(value, question->answer, sizeof(question->answer), &question->bytes);
     } else {
-        question->status = PMIX_ERR_TIMEOUT == rc ? R2_ERR_TIMEOUT : R2_ERR_NOT_FOUND;
+        question->status = PMIX_SUCCESS == rc ? R2_ERR_SYSTEM : r2_pmix_status(rc);
     }
     question->answered = true;
     left = question->left;
@@ -222,14 +243,16 @@ static r2_status_t r2_pmix_get_there(const pmix_proc_t *proc, const char *name, 
     r2_pmix_question_t *question = r2_pmix_question_new();
     pmix_info_t info;
     int seconds = R2_PMIX_WAIT_S;
+    pmix_status_t rc;
 
     if (NULL == question) {
         return R2_ERR_NO_MEMORY;
     }
     PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &seconds, PMIX_INT);
-    if (PMIX_SUCCESS != PMIx_Get_nb(proc, name, &info, 1, r2_pmix_answered, question)) {
+    rc = PMIx_Get_nb(proc, name, &info, 1, r2_pmix_answered, question);
+    if (PMIX_SUCCESS != rc) {
         r2_pmix_question_free(question);
-        return R2_ERR_NOT_FOUND;
+        return r2_pmix_status(rc);
     }
     return r2_pmix_question_wait(question, to, space, bytes_p);
 }
@@ -248,10 +271,10 @@ static r2_status_t r2_pmix_get(const r2_oob_pmix_t *oob, uint32_t rank, const ch
 
     PMIX_LOAD_PROCID(&proc, oob->self.nspace, rank);
     status = r2_pmix_get_here(&proc, name, PMIX_OPTIONAL, to, space, bytes_p);
-    if (R2_ERR_NOT_FOUND == status) {
+    if (R2_OK != status) {
         status = r2_pmix_get_here(&proc, name, PMIX_IMMEDIATE, to, space, bytes_p);
     }
-    if (R2_ERR_NOT_FOUND == status && !r2_pmix_is_local(oob, rank)) {
+    if (R2_OK != status && !r2_pmix_is_local(oob, rank)) {
         status = r2_pmix_get_there(&proc, name, to, space, bytes_p);
     }
     return status;
@@ -343,12 +366,32 @@ static r2_status_t r2_pmix_lookup(void *instance, uint32_t rank, void *blob_p, s
     return r2_pmix_get(oob, rank, R2_PMIX_BLOB_KEY, blob_p, R2_OOB_BLOB_MAX, bytes_p);
 }
 
+static void r2_pmix_host(void *instance, uint32_t rank, char *text_p, size_t text_bytes)
+{
+    const r2_oob_pmix_t *oob = instance;
+    pmix_value_t *value = NULL;
+    pmix_info_t info;
+    pmix_proc_t proc;
+    bool yes = true;
+
+    PMIX_LOAD_PROCID(&proc, oob->self.nspace, rank);
+    PMIX_INFO_LOAD(&info, PMIX_IMMEDIATE, &yes, PMIX_BOOL);
+    if (PMIX_SUCCESS == PMIx_Get(&proc, PMIX_HOSTNAME, &info, 1, &value) && NULL != value &&
+        PMIX_STRING == value->type && NULL != value->data.string) {
+        snprintf(text_p, text_bytes, "%s", value->data.string);
+    }
+    if (NULL != value) {
+        PMIX_VALUE_RELEASE(value);
+    }
+}
+
 static const r2_oob_ops_t r2_oob_pmix_ops = {
     .name = "pmix",
     .identity = r2_pmix_identity,
     .job_key = r2_pmix_job_key,
     .publish = r2_pmix_publish,
     .lookup = r2_pmix_lookup,
+    .host = r2_pmix_host,
     .fence = r2_pmix_fence,
 };
 

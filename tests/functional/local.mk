@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 # MPI programs of our own, run under mpirun by tests/suites.tsv.
 EXTRA_DIST += \
+    tests/functional/agreeing \
     tests/functional/algorithms \
     tests/functional/beside \
     tests/functional/bench_faults \
@@ -29,6 +30,12 @@ check_PROGRAMS += tests/functional/footprint
 tests_functional_footprint_SOURCES = tests/functional/footprint.c
 tests_functional_footprint_CPPFLAGS = $(OMPI_CPPFLAGS) $(PMIX_CPPFLAGS)
 tests_functional_footprint_LDADD = $(OMPI_LIBS) $(PMIX_LIBS)
+
+check_LTLIBRARIES += tests/functional/lookup_fails.la
+tests_functional_lookup_fails_la_SOURCES = tests/functional/lookup_fails.c
+tests_functional_lookup_fails_la_CPPFLAGS = $(PMIX_CPPFLAGS)
+tests_functional_lookup_fails_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
+tests_functional_lookup_fails_la_LIBADD = -ldl
 
 # A component of somebody else, and a program for what it owns.
 check_LTLIBRARIES += tests/functional/mca_coll_standin.la

@@ -30,6 +30,21 @@ static void touch_rail(const r2_peer_rail_t *rail)
     touch(rail->probe, rail->probe_bytes, R2_PROBE_ADDRESS_MAX);
 }
 
+/* A process takes part, or refuses, or nothing is taken. */
+static void touch_refusal(const uint8_t *data, size_t bytes, bool takes_part)
+{
+    r2_peer_refusal_t refusal;
+    uint8_t again[sizeof(refusal) + 64];
+    const r2_status_t status = r2_peer_refusal_decode(data, bytes, &refusal);
+    uint32_t users = 0;
+
+    fuzz_check(!takes_part || (R2_OK == r2_peer_users(data, bytes, &users) && 0 != users));
+    if (R2_OK == status) {
+        fuzz_check(!takes_part && strlen(refusal.host_name) < sizeof(refusal.host_name));
+        fuzz_check(bytes >= r2_peer_refusal_encode(&refusal, again)); /* shorter: of a reason with zeros within */
+    }
+}
+
 /* What is taken is in memory of its own, within bounds, and written again gives the same bytes. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
@@ -40,6 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
     memcpy(exact, data, bytes);
     status = r2_peer_info_decode(exact, bytes, &info);
+    touch_refusal(exact, bytes, R2_OK == status);
     if (R2_OK != status) {
         fuzz_check(R2_ERR_VERSION == status || R2_ERR_WIRE == status);
         free(exact);

@@ -314,6 +314,7 @@ static r2_status_t stub_lookup(void *oob, uint32_t rank, void *blob_p, size_t *b
     uint8_t blob[R2_PEER_INFO_BYTES_MAX];
 
     (void) rank;
+    info.users = 3;
     info.host_id = 2;
     *bytes_p = r2_peer_info_encode(&info, blob);
     memcpy(blob_p, blob, *bytes_p);

@@ -144,6 +144,10 @@ tests_unit_test_peer_info_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_merge
 tests_unit_test_merge_SOURCES = tests/unit/test_merge.c
 tests_unit_test_merge_LDADD = $(R2_TEST_LIBS)
+# Consent of all processes
+check_PROGRAMS += tests/unit/test_consent
+tests_unit_test_consent_SOURCES = tests/unit/test_consent.c
+tests_unit_test_consent_LDADD = $(R2_TEST_LIBS)
 # Event file and gaps
 check_PROGRAMS += tests/unit/test_telemetry
 tests_unit_test_telemetry_SOURCES = tests/unit/test_telemetry.c

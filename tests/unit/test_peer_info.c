@@ -34,7 +34,7 @@ static r2_peer_info_t info_of(r2_peer_rail_t *rails, uint32_t count)
                                     .mbytes_per_s = 0x12345678u + i, .address = address,
                                     .address_bytes = 26, .probe = address, .probe_bytes = 6};
     }
-    return (r2_peer_info_t){.host_id = 0x1122334455667788ull, .host_name = "h17", .rails = rails,
+    return (r2_peer_info_t){.users = 3, .host_id = 0x1122334455667788ull, .host_name = "h17", .rails = rails,
                             .rail_count = count,
                             .local = {.address = address, .address_bytes = R2_HELLO_ADDRESS_MAX},
                             .post = address, .post_bytes = 100};
@@ -62,11 +62,12 @@ static void comes_back_as_it_was(void **state)
         const r2_peer_info_t info = info_of(rails, count);
         const size_t bytes = r2_peer_info_encode(&info, blob);
         r2_peer_info_t read;
-        size_t read_bytes;
+        uint8_t again[R2_PEER_INFO_BYTES_MAX];
 
         assert_int_equal(r2_peer_info_decode(blob, bytes, &read), R2_OK);
-        assert_memory_equal(r2_peer_info_bytes(&read, &read_bytes), blob, bytes);
-        assert_int_equal(read_bytes, bytes);
+        assert_int_equal(r2_peer_info_encode(&read, again), bytes);
+        assert_memory_equal(again, blob, bytes);
+        assert_int_equal(read.users, 3);
         assert_true(read.host_id == info.host_id);
         assert_string_equal(read.host_name, "h17");
         assert_int_equal(read.rail_count, count);
@@ -133,6 +134,33 @@ static void broken_bytes_are_refused(void **state)
     assert_int_equal(r2_peer_info_decode(blob, bytes, &read), R2_ERR_VERSION);
 }
 
+static void refusals_travel(void **state)
+{
+    r2_peer_rail_t rails[R2_RAILS_MAX];
+    r2_peer_refusal_t refusal = {.expected = true, .host_name = "h17"}, read;
+    uint8_t blob[R2_PEER_INFO_BYTES_MAX];
+    r2_peer_info_t info = info_of(rails, 2);
+    uint32_t users = 7;
+    size_t bytes;
+
+    (void) state;
+    memset(refusal.why, 'x', sizeof(refusal.why) - 1);
+    bytes = r2_peer_refusal_encode(&refusal, blob);
+    assert_int_equal(r2_peer_users(blob, bytes, &users), R2_OK);
+    assert_int_equal(users, 0);
+    assert_int_equal(r2_peer_refusal_decode(blob, bytes, &read), R2_OK);
+    assert_memory_equal(&read, &refusal, sizeof(read));
+    assert_int_equal(r2_peer_info_decode(blob, bytes, &info), R2_ERR_WIRE);
+    for (size_t i = 0; i < bytes; ++i) {
+        assert_true(0 > r2_peer_refusal_decode(blob, i, &read));
+    }
+    info.users = 2;
+    bytes = r2_peer_info_encode(&info, blob);
+    assert_int_equal(r2_peer_users(blob, bytes, &users), R2_OK);
+    assert_int_equal(users, 2);
+    assert_int_equal(r2_peer_refusal_decode(blob, bytes, &read), R2_ERR_WIRE);
+}
+
 static void cost_travels(void **state)
 {
     const r2_cost_params_t cost = {.alpha_ns = 0x01020304, .rate_ppm = 990000,
@@ -159,6 +187,7 @@ int main(void)
         cmocka_unit_test(comes_back_as_it_was),
         cmocka_unit_test(publishes_what_exists),
         cmocka_unit_test(broken_bytes_are_refused),
+        cmocka_unit_test(refusals_travel),
         cmocka_unit_test(cost_travels),
     };
 

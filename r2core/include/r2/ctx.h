@@ -20,6 +20,12 @@
 
 typedef struct r2_ctx r2_ctx_t;
 
+/** Who uses a context; bits. All processes of a job have the same users, or the job does without. */
+typedef enum r2_user {
+    R2_USER_COLL = 1, /* collectives */
+    R2_USER_P2P = 2   /* point-to-point */
+} r2_user_t;
+
 /** What an embedding program gives. */
 typedef struct r2_ctx_config {
     const r2_params_t *params; /* copied; strings are borrowed and outlive the context */
@@ -31,17 +37,38 @@ typedef struct r2_ctx_config {
      */
     void (*idle)(void *arg);
     void *idle_arg;            /* borrowed */
+    uint32_t users;            /* bits of r2_user_t; 0: all */
+    bool named;                /* the user asked for r2 by name: is told why it is not used */
 } r2_ctx_config_t;
 
 /**
  * Finds rails, opens listeners, publishes addresses through PMIx and starts the service thread.
  * Before the launcher's fence (in MPI_Init: component open). Does not wait for peers.
  * @param text_p on error: cause and remedy for the user.
+ * After an error the whole job does without r2, which rank 0 has logged, unless there is no PMIx.
  * @return R2_OK, R2_ERR_PARAM, R2_ERR_UNSUPPORTED (not launched by PMIx), R2_ERR_NOT_FOUND (no NIC),
- *         R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
+ *         R2_ERR_DECLINED (not for this host), R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
  */
 R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                                     size_t text_bytes);
+/**
+ * Instead of r2_ctx_acquire(): what the component knows keeps this process out, and so the whole job. Tells, if this
+ * is rank 0. No context can be acquired afterwards.
+ * @param why for the user.
+ */
+R2_EXPORT void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why);
+
+/** Before the launcher's fence: this user will not be there after all. */
+R2_EXPORT void r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
+
+/**
+ * Do all processes of the job have this user? To be asked after the launcher's fence, by any number of them; the
+ * answer is the same on all.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (no, and the log says why), or an error: this process could not find out, while
+ *         others may have. It has to end the job; r2_ctx_error_text() says what happened.
+ */
+R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
+
 /**
  * For a process that ends without the launcher's fence, while others go on: returns when they hold all that it has
  * sent and have what they need of it, when they have left themselves, are gone, or are not heard of for
@@ -53,7 +80,7 @@ R2_EXPORT void r2_ctx_destroy(r2_ctx_t *ctx);
 
 /**
  * The context that the components of a process share: made by the first of them, with its
- * configuration, as r2_ctx_create() does. To be called by one thread at a time.
+ * configuration, as r2_ctx_create() does. Before the launcher's fence; by one thread at a time.
  */
 R2_EXPORT r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                                      size_t text_bytes);

@@ -42,9 +42,9 @@ typedef struct mca_coll_r2_component {
     char *fallback; /* owned by the MCA variable: components to select beside r2 */
     bool named;     /* the selection of coll or btl names r2 */
     bool params_ok; /* else why_not says what is wrong with them */
-    r2_ctx_t *ctx;  /* owned; NULL: r2 cannot run here, and why_not says why */
+    r2_ctx_t *ctx;  /* refcounted; NULL: this process has no part in r2 */
+    bool agreed;    /* all processes of the job use it */
     char why_not[1024];
-    r2_status_t ctx_status;
     bool progressing; /* our function is registered with opal_progress */
 } mca_coll_r2_component_t;
 
@@ -65,6 +65,15 @@ int mca_coll_r2_params_register(void);
 
 /** Registers r2core's counters as MPI_T performance variables. @return OMPI_SUCCESS or an error. */
 int mca_coll_r2_pvars_register(void);
+
+/**
+ * Ends the job: this process failed where the others cannot know it, and would wait for them, or they for it.
+ * Returns only if Open MPI does.
+ */
+void mca_coll_r2_abort(const char *what, r2_status_t status);
+
+/** Do all processes of the job use r2? Not before the launcher's fence. If not, what this one has of it is given back. */
+bool mca_coll_r2_is_agreed(void);
 
 /** @return the module for a communicator, NULL with priority 0 where r2 does not take part. */
 mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm, int *priority_p);

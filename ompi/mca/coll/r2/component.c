@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ompi/proc/proc.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/common/r2/finalize.h"
@@ -115,13 +116,19 @@ static int r2_component_open(void)
         .params = &component->params,
         .log = r2_component_log,
         .idle = r2_component_idle,
+        .users = R2_USER_COLL,
+        .named = component->named,
     };
 
-    if (!component->params_ok || !r2_component_is_wanted()) {
+    if (!r2_component_is_wanted()) {
         return OMPI_SUCCESS;
     }
-    component->ctx_status = r2_ctx_acquire(&config, &component->ctx, component->why_not,
-                                           sizeof(component->why_not));
+    if (component->params_ok) {
+        (void) r2_ctx_acquire(&config, &component->ctx, component->why_not,
+                              sizeof(component->why_not));
+    } else if (!component->named) {
+        r2_ctx_refuse(&config, component->why_not);
+    }
     return OMPI_SUCCESS;
 }
 
@@ -132,7 +139,7 @@ static int r2_component_progress(void)
 
 static void r2_component_stop(void)
 {
-    if (mca_coll_r2_component.progressing && mca_common_r2_async_finalize()) {
+    if (mca_coll_r2_component.agreed && mca_common_r2_async_finalize()) {
         r2_ctx_linger(mca_coll_r2_component.ctx);
     }
     if (mca_coll_r2_component.progressing) {
@@ -143,6 +150,7 @@ static void r2_component_stop(void)
     if (NULL != mca_coll_r2_component.ctx) {
         r2_ctx_release(mca_coll_r2_component.ctx, r2_component_log);
         mca_coll_r2_component.ctx = NULL;
+        mca_coll_r2_component.agreed = false;
     }
 }
 
@@ -161,6 +169,17 @@ static int r2_component_close(void)
     return OMPI_SUCCESS;
 }
 
+void mca_coll_r2_abort(const char *what, r2_status_t status)
+{
+    const char *host = opal_process_info.nodename;
+
+    /* 4.1's mpirun loses help messages that reach it together. */
+    opal_output(0, "coll:r2: %s, process %u, cannot go on: %s: %s", host,
+                (unsigned) ompi_proc_local()->super.proc_name.vpid, what, r2_status_string(status));
+    opal_show_help("help-coll-r2.txt", "alone", true, host, what, r2_status_string(status));
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
+}
+
 /* One line for each host at info level: that r2 is in use, and how. */
 static void r2_component_describe(void)
 {
@@ -173,15 +192,25 @@ static void r2_component_describe(void)
     }
 }
 
-/* 4.1's mpirun loses help messages that reach it together: one process per host says the cause too. */
-static void r2_component_refuse(const char *topic)
+bool mca_coll_r2_is_agreed(void)
 {
-    const char *host = opal_process_info.nodename;
+    mca_coll_r2_component_t *component = &mca_coll_r2_component;
+    r2_status_t status;
 
-    if (0 == opal_process_info.my_local_rank) {
-        opal_output(0, "coll:r2: not in use on %s: %s", host, mca_coll_r2_component.why_not);
+    if (NULL == component->ctx || component->agreed) {
+        return component->agreed;
     }
-    opal_show_help("help-coll-r2.txt", topic, true, host, mca_coll_r2_component.why_not);
+    status = r2_ctx_agreed(component->ctx, R2_USER_COLL);
+    if (R2_OK == status) {
+        component->agreed = true;
+        r2_component_describe();
+    } else if (R2_ERR_UNSUPPORTED == status) {
+        r2_component_stop();
+    } else if (R2_ERR_FORKED != status) {
+        r2_ctx_error_text(component->ctx, component->why_not, sizeof(component->why_not));
+        mca_coll_r2_abort(component->why_not, status);
+    }
+    return component->agreed;
 }
 
 static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi_threads)
@@ -192,20 +221,10 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
         ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_ARG);
         return OMPI_ERR_BAD_PARAM;
     }
-    if (R2_ERR_PARAM == mca_coll_r2_component.ctx_status) {
-        r2_component_refuse("bad rails");
-        ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_ARG);
-        return OMPI_ERR_BAD_PARAM;
-    }
     if (NULL == mca_coll_r2_component.ctx) {
-        if (R2_OK != mca_coll_r2_component.ctx_status &&
-            R2_ERR_UNSUPPORTED != mca_coll_r2_component.ctx_status) {
-            r2_component_refuse("no rails");
-        }
-        return OMPI_ERR_NOT_AVAILABLE;
+        return OMPI_ERR_NOT_AVAILABLE; /* not asked for, or this process has told all others that it cannot */
     }
     opal_progress_register(r2_component_progress);
     mca_coll_r2_component.progressing = true;
-    r2_component_describe();
     return OMPI_SUCCESS;
 }

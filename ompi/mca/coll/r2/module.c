@@ -71,40 +71,43 @@ static bool r2_module_ranks(struct ompi_communicator_t *comm, uint32_t *ranks)
     return true;
 }
 
-static r2_comm_t *r2_module_comm(struct ompi_communicator_t *comm)
+/* @return R2_OK; R2_ERR_UNSUPPORTED: not for r2, as all members see; or an error of this process. */
+static r2_status_t r2_module_comm(struct ompi_communicator_t *comm, mca_coll_r2_module_t *module)
 {
     int size = ompi_comm_size(comm);
     uint32_t *ranks = malloc((size_t) size * sizeof(*ranks));
-    r2_comm_t *r2 = NULL;
+    r2_status_t status = R2_ERR_UNSUPPORTED;
 
     if (NULL == ranks) {
-        return NULL;
+        return R2_ERR_NO_MEMORY;
     }
-    if (r2_module_ranks(comm, ranks) &&
-        R2_OK != r2_comm_create(mca_coll_r2_component.ctx, MCA_COLL_R2_COMM_CID(comm), ranks, size,
-                                ompi_comm_rank(comm), &r2)) {
-        r2 = NULL;
+    if (r2_module_ranks(comm, ranks)) {
+        status = r2_comm_create(mca_coll_r2_component.ctx, MCA_COLL_R2_COMM_CID(comm), ranks, size,
+                                ompi_comm_rank(comm), &module->r2);
     }
     free(ranks);
-    return r2;
+    return status;
 }
 
 mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm, int *priority_p)
 {
     mca_coll_r2_module_t *module;
+    r2_status_t status;
 
     *priority_p = 0;
-    if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm) ||
-        0 >= mca_coll_r2_component.priority || NULL == mca_coll_r2_component.ctx) {
+    if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm) || !mca_coll_r2_is_agreed()) {
         return NULL;
     }
+    /* From here on all members do the same: who cannot ends the job, since the others would wait for it. */
     module = OBJ_NEW(mca_coll_r2_module_t);
-    if (NULL == module) {
-        return NULL;
-    }
-    module->r2 = r2_module_comm(comm);
-    if (NULL == module->r2) {
-        OBJ_RELEASE(module);
+    status = NULL == module ? R2_ERR_NO_MEMORY : r2_module_comm(comm, module);
+    if (R2_OK != status) {
+        if (NULL != module) {
+            OBJ_RELEASE(module);
+        }
+        if (R2_ERR_UNSUPPORTED != status && R2_ERR_FORKED != status) {
+            mca_coll_r2_abort("no communicator", status);
+        }
         return NULL;
     }
     module->super.coll_module_enable = r2_module_enable;

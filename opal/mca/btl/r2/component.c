@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ompi/communicator/communicator.h"
+#include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/common/r2/finalize.h"
 #include "opal/mca/common/r2/widen.h"
 
@@ -144,96 +146,12 @@ static void r2_btl_idle(void *arg)
     opal_progress();
 }
 
-/* Makes the context that coll/r2, which comes later, will share. */
-static r2_status_t r2_btl_start(void)
-{
-    mca_btl_r2_component_t *component = &mca_btl_r2_component;
-    r2_ctx_config_t config = {
-        .params = &component->params, .log = r2_btl_log, .idle = r2_btl_idle};
-    r2_p2p_handlers_t handlers = {mca_btl_r2_received, mca_btl_r2_lost, component};
-    r2_status_t status;
-
-    status = mca_btl_r2_params_read(&component->params, component->why_not,
-                                    sizeof(component->why_not));
-    if (R2_OK == status) {
-        status = r2_ctx_acquire(&config, &component->ctx, component->why_not,
-                                sizeof(component->why_not));
-    }
-    if (R2_OK == status) {
-        component->endpoints = calloc(r2_ctx_size(component->ctx), sizeof(*component->endpoints));
-        status = NULL == component->endpoints ? R2_ERR_NO_MEMORY : R2_OK;
-    }
-    if (R2_OK == status) {
-        status = r2_p2p_bind(component->ctx, &handlers, &component->p2p);
-    }
-    return status;
-}
-
-/* One line for each host at info level: that r2 is in use, and how. */
-static void r2_btl_describe(const mca_btl_r2_component_t *component)
-{
-    char text[1024];
-
-    if (R2_LOG_INFO <= component->params.verbose && 0 == opal_process_info.my_local_rank) {
-        r2_ctx_describe(component->ctx, text, sizeof(text));
-        opal_output(0, "btl:r2: in use on %s: %s", opal_process_info.nodename, text);
-    }
-}
-
-/* 4.1's mpirun loses help messages that reach it together: one process per host says the cause too. */
-static void r2_btl_refuse(void)
-{
-    const char *host = opal_process_info.nodename;
-
-    if (0 == opal_process_info.my_local_rank) {
-        opal_output(0, "btl:r2: not in use on %s: %s", host, mca_btl_r2_component.why_not);
-    }
-    opal_show_help("help-btl-r2.txt", "no rails", true, host, mca_btl_r2_component.why_not);
-}
-
-static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_threads,
-                                           bool enable_mpi_threads)
-{
-    mca_btl_base_module_t **modules;
-    r2_status_t status;
-
-    (void) enable_progress_threads;
-    (void) enable_mpi_threads;
-    *count_p = 0;
-    /* By name only: a job that did not ask for r2 keeps the transports it has. */
-    if (!mca_common_r2_is_named(&opal_btl_base_framework)) {
-        return NULL;
-    }
-    status = r2_btl_start();
-    if (R2_OK != status) {
-        if (R2_ERR_UNSUPPORTED != status) {
-            r2_btl_refuse();
-        }
-        return NULL;
-    }
-    modules = malloc(sizeof(*modules)); /* the framework frees it */
-    if (NULL != modules) {
-        /* Not btl_progress: the PML would start that with its first send only. */
-        opal_progress_register(r2_btl_progress);
-        modules[0] = &mca_btl_r2_module;
-        /* osc/rdma of Open MPI 4.1 looks for this among the wrong flags. */
-        mca_btl_r2_module.btl_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
-        *count_p = 1;
-        r2_btl_describe(&mca_btl_r2_component);
-    }
-    return modules;
-}
-
-static int r2_btl_progress(void)
-{
-    return (int) r2_ctx_progress_as(mca_btl_r2_component.ctx, &mca_btl_r2_component);
-}
-
-static int r2_btl_close(void)
+/* Gives back what this process has of r2. */
+static void r2_btl_stop(void)
 {
     mca_btl_r2_component_t *component = &mca_btl_r2_component;
 
-    if (NULL != component->p2p && mca_common_r2_async_finalize()) {
+    if (component->agreed && mca_common_r2_async_finalize()) {
         r2_ctx_linger(component->ctx);
     }
     if (NULL != component->p2p) {
@@ -251,6 +169,126 @@ static int r2_btl_close(void)
         r2_ctx_release(component->ctx, r2_btl_log);
         component->ctx = NULL;
     }
-    OBJ_DESTRUCT(&component->lock);
+    component->agreed = false;
+}
+
+/*
+ * Makes the context that coll/r2, which comes later, will share. A process that cannot tells the others, and the
+ * user, so that nobody uses it.
+ */
+static r2_status_t r2_btl_start(void)
+{
+    mca_btl_r2_component_t *component = &mca_btl_r2_component;
+    r2_ctx_config_t config = {.params = &component->params,
+                              .log = r2_btl_log,
+                              .idle = r2_btl_idle,
+                              .users = R2_USER_P2P,
+                              .named = true};
+    r2_p2p_handlers_t handlers = {mca_btl_r2_received, mca_btl_r2_lost, component};
+    r2_status_t status;
+
+    status = mca_btl_r2_params_read(&component->params, component->why_not,
+                                    sizeof(component->why_not));
+    if (R2_OK != status) {
+        r2_ctx_refuse(&config, component->why_not);
+        return status;
+    }
+    status = r2_ctx_acquire(&config, &component->ctx, component->why_not,
+                            sizeof(component->why_not));
+    if (R2_OK != status) {
+        return status;
+    }
+    component->endpoints = calloc(r2_ctx_size(component->ctx), sizeof(*component->endpoints));
+    status = NULL == component->endpoints ? R2_ERR_NO_MEMORY
+                                          : r2_p2p_bind(component->ctx, &handlers, &component->p2p);
+    if (R2_OK != status) {
+        r2_ctx_withdraw(component->ctx, R2_USER_P2P);
+        r2_btl_stop();
+    }
+    return status;
+}
+
+/* One line for each host at info level: that r2 is in use, and how. */
+static void r2_btl_describe(const mca_btl_r2_component_t *component)
+{
+    char text[1024];
+
+    if (R2_LOG_INFO <= component->params.verbose && 0 == opal_process_info.my_local_rank) {
+        r2_ctx_describe(component->ctx, text, sizeof(text));
+        opal_output(0, "btl:r2: in use on %s: %s", opal_process_info.nodename, text);
+    }
+}
+
+/* This process would have no way to peers that count on one. */
+static void r2_btl_abort(r2_status_t status)
+{
+    const char *host = opal_process_info.nodename;
+    const char *what = mca_btl_r2_component.why_not;
+
+    /* 4.1's mpirun loses help messages that reach it together. */
+    opal_output(0, "btl:r2: %s, process %u, cannot go on: %s: %s", host,
+                r2_ctx_rank(mca_btl_r2_component.ctx), what, r2_status_string(status));
+    opal_show_help("help-btl-r2.txt", "alone", true, host, what, r2_status_string(status));
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
+}
+
+bool mca_btl_r2_is_agreed(void)
+{
+    mca_btl_r2_component_t *component = &mca_btl_r2_component;
+    r2_status_t status;
+
+    if (NULL == component->ctx || component->agreed) {
+        return component->agreed;
+    }
+    /* A peer may send first, long before it is added here: be ready for its hello. */
+    status = r2_p2p_reach(component->p2p, r2_ctx_rank(component->ctx));
+    if (R2_OK == status) {
+        component->agreed = true;
+        r2_btl_describe(component);
+    } else if (R2_ERR_UNSUPPORTED == status) {
+        r2_btl_stop();
+    } else if (R2_ERR_FORKED != status) {
+        r2_ctx_error_text(component->ctx, component->why_not, sizeof(component->why_not));
+        r2_btl_abort(status);
+    }
+    return component->agreed;
+}
+
+static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_threads,
+                                           bool enable_mpi_threads)
+{
+    mca_btl_base_module_t **modules;
+
+    (void) enable_progress_threads;
+    (void) enable_mpi_threads;
+    *count_p = 0;
+    /* By name only: a job that did not ask for r2 keeps the transports it has. */
+    if (!mca_common_r2_is_named(&opal_btl_base_framework) || R2_OK != r2_btl_start()) {
+        return NULL;
+    }
+    modules = malloc(sizeof(*modules)); /* the framework frees it */
+    if (NULL != modules) {
+        /* Not btl_progress: the PML would start that with its first send only. */
+        opal_progress_register(r2_btl_progress);
+        modules[0] = &mca_btl_r2_module;
+        /* osc/rdma of Open MPI 4.1 looks for this among the wrong flags. */
+        mca_btl_r2_module.btl_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+        *count_p = 1;
+    } else {
+        r2_ctx_withdraw(mca_btl_r2_component.ctx, R2_USER_P2P);
+        r2_btl_stop();
+    }
+    return modules;
+}
+
+static int r2_btl_progress(void)
+{
+    return (int) r2_ctx_progress_as(mca_btl_r2_component.ctx, &mca_btl_r2_component);
+}
+
+static int r2_btl_close(void)
+{
+    r2_btl_stop();
+    OBJ_DESTRUCT(&mca_btl_r2_component.lock);
     return OPAL_SUCCESS;
 }

@@ -11,7 +11,7 @@
 #include "r2/log.h"
 
 /*
- * Every process of the job that runs r2, on this host too. This one as well: btl/self comes first for
+ * Every process of the job, on this host too. This one as well: btl/self comes first for
  * messages, but one-sided communication wants one transport for all.
  */
 static bool r2_proc_is_ours(const opal_proc_t *proc)
@@ -19,7 +19,7 @@ static bool r2_proc_is_ours(const opal_proc_t *proc)
     const opal_proc_t *self = opal_proc_local_get();
 
     return proc->proc_name.jobid == self->proc_name.jobid &&
-           R2_OK == r2_p2p_reach(mca_btl_r2_component.p2p, (uint32_t) proc->proc_name.vpid);
+           proc->proc_name.vpid < r2_ctx_size(mca_btl_r2_component.ctx);
 }
 
 /* NULL: no memory. */
@@ -56,13 +56,15 @@ mca_btl_r2_endpoint_t *mca_btl_r2_endpoint_of(uint32_t rank)
 int mca_btl_r2_add_procs(mca_btl_base_module_t *btl, size_t nprocs, opal_proc_t **procs,
                          mca_btl_r2_endpoint_t **endpoints, opal_bitmap_t *reachable)
 {
+    const bool agreed = mca_btl_r2_is_agreed();
+
     (void) btl;
-    mca_btl_r2_osc_settle();
-    /* A peer may send first, long before it is added here: be ready for its hello. */
-    (void) r2_p2p_reach(mca_btl_r2_component.p2p, r2_ctx_rank(mca_btl_r2_component.ctx));
+    if (agreed) {
+        mca_btl_r2_osc_settle();
+    }
     for (size_t i = 0; i < nprocs; ++i) {
         endpoints[i] = NULL;
-        if (!r2_proc_is_ours(procs[i])) {
+        if (!agreed || !r2_proc_is_ours(procs[i])) {
             continue;
         }
         endpoints[i] = r2_endpoint_add(procs[i]);

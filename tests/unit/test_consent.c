@@ -1,0 +1,249 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Consent: whatever processes publish, all that take part come to the same conclusion, and the user is told once;
+ * who cannot read it comes to none.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/prng.h"
+#include "ctx/state.h"
+#include "link/peer_info.h"
+
+#define T_RANKS 8
+#define T_DRAWS 20000
+
+typedef enum t_kind {
+    T_COLL,      /* takes part: collectives */
+    T_P2P,
+    T_BOTH,
+    T_REFUSES,   /* something is wrong with its host */
+    T_EXPECTED,  /* nothing is */
+    T_ABSENT,
+    T_VERSION,
+    T_SHORT,
+    T_KINDS
+} t_kind_t;
+
+/** A job; blobs are made anew for each answer. */
+typedef struct t_job {
+    uint32_t size;
+    t_kind_t kind[T_RANKS];
+    uint32_t failing[T_RANKS][T_RANKS]; /* [asker][asked]: times that it does not work */
+    r2_status_t failure;
+    uint32_t lines, loud; /* what was logged, and how much of it at the default level */
+    char line[1024];
+} t_job_t;
+
+/** A process. */
+typedef struct t_rank {
+    t_job_t *job; /* borrowed */
+    r2_ctx_t *ctx; /* owned */
+    uint32_t rank;
+} t_rank_t;
+
+static uint32_t t_users(t_kind_t kind)
+{
+    return T_COLL == kind ? R2_USER_COLL : T_P2P == kind ? R2_USER_P2P : T_BOTH == kind ? 3 : 0;
+}
+
+static r2_status_t t_lookup(void *instance, uint32_t rank, void *blob_p, size_t *bytes_p)
+{
+    const t_rank_t *self = instance;
+    const t_kind_t kind = self->job->kind[rank];
+    const r2_peer_refusal_t refusal = {.expected = T_EXPECTED == kind, .host_name = "h", .why = "the reason"};
+    const r2_peer_info_t info = {.users = T_VERSION == kind || T_SHORT == kind ? 3 : t_users(kind), .host_name = "h"};
+    uint8_t *blob = blob_p;
+
+    if (self->job->failing[self->rank][rank] > 0) {
+        --self->job->failing[self->rank][rank];
+        return self->job->failure;
+    }
+    if (T_ABSENT == kind) {
+        return R2_ERR_NOT_FOUND;
+    }
+    *bytes_p = T_REFUSES == kind || T_EXPECTED == kind ? r2_peer_refusal_encode(&refusal, blob)
+                                                       : r2_peer_info_encode(&info, blob);
+    blob[4] = (uint8_t) (blob[4] + (T_VERSION == kind ? 1 : 0));
+    *bytes_p = T_SHORT == kind ? 7 : *bytes_p;
+    return R2_OK;
+}
+
+static void t_log(void *arg, int level, const char *line)
+{
+    t_job_t *job = arg;
+
+    ++job->lines;
+    job->loud += R2_LOG_WARN >= level;
+    snprintf(job->line, sizeof(job->line), "%s", line);
+}
+
+static void t_rank_make(t_job_t *job, uint32_t rank, t_rank_t *self)
+{
+    static const r2_oob_ops_t ops = {.name = "scripted", .lookup = t_lookup};
+
+    self->job = job;
+    self->rank = rank;
+    self->ctx = calloc(1, sizeof(*self->ctx));
+    assert_non_null(self->ctx);
+    self->ctx->net.rank = rank;
+    self->ctx->net.size = job->size;
+    self->ctx->net.info.users = t_users(job->kind[rank]);
+    self->ctx->net.oob = (r2_oob_t) {&ops, self};
+    self->ctx->log = (r2_log_t) {.level = R2_LOG_INFO, .fn = t_log, .arg = job};
+}
+
+static uint32_t t_agreed(const t_job_t *job)
+{
+    uint32_t users = 3;
+
+    for (uint32_t rank = 0; rank < job->size; ++rank) {
+        users &= t_users(job->kind[rank]);
+    }
+    return users;
+}
+
+/* Each user that some have and some lack, once; all of it in one line where nobody has anything. */
+static uint32_t t_lines(const t_job_t *job)
+{
+    const uint32_t agreed = t_agreed(job);
+    uint32_t some = 0;
+
+    for (uint32_t rank = 0; rank < job->size; ++rank) {
+        some |= t_users(job->kind[rank]);
+    }
+    if (0 == agreed) {
+        return 0 != some && T_REFUSES != job->kind[0] && T_EXPECTED != job->kind[0]; /* else rank 0 told at its start */
+    }
+    return (uint32_t) __builtin_popcount(some & ~agreed);
+}
+
+static void t_run(t_job_t *job)
+{
+    const uint32_t agreed = t_agreed(job);
+
+    for (uint32_t rank = 0; rank < job->size; ++rank) {
+        t_rank_t self;
+        r2_status_t status;
+
+        if (0 == t_users(job->kind[rank])) {
+            continue;
+        }
+        t_rank_make(job, rank, &self);
+        status = r2_consent_find(self.ctx);
+        assert_int_equal(status, R2_OK);
+        assert_int_equal(self.ctx->consent.users & 3, agreed);
+        assert_int_equal(r2_consent_of(self.ctx, R2_USER_COLL),
+                         0 != (agreed & R2_USER_COLL) ? R2_OK : R2_ERR_UNSUPPORTED);
+        assert_int_equal(r2_consent_of(self.ctx, R2_USER_P2P),
+                         0 != (agreed & R2_USER_P2P) ? R2_OK : R2_ERR_UNSUPPORTED);
+        free(self.ctx);
+    }
+}
+
+static void t_draw(t_job_t *job, r2_prng_t *prng)
+{
+    const t_kind_t usual = (t_kind_t) r2_prng_below(prng, 3);
+
+    memset(job, 0, sizeof(*job));
+    job->failure = R2_ERR_TIMEOUT;
+    job->size = 2 + (uint32_t) r2_prng_below(prng, T_RANKS - 1);
+    for (uint32_t rank = 0; rank < job->size; ++rank) {
+        job->kind[rank] = 0 == r2_prng_below(prng, 3) ? (t_kind_t) r2_prng_below(prng, T_KINDS) : usual;
+        for (uint32_t peer = 0; peer < job->size; ++peer) {
+            job->failing[rank][peer] = 0 == r2_prng_below(prng, 4) ? (uint32_t) r2_prng_below(prng, 3) : 0;
+        }
+    }
+}
+
+static void all_agree_and_one_tells(void **state)
+{
+    uint32_t agreed = 0, told = 0;
+    r2_prng_t prng;
+    t_job_t job;
+
+    (void) state;
+    r2_prng_seed(&prng, 1);
+    for (uint32_t i = 0; i < T_DRAWS; ++i) {
+        t_draw(&job, &prng);
+        t_run(&job);
+        assert_int_equal(job.lines, t_lines(&job));
+        agreed += 0 != t_agreed(&job);
+        told += job.lines;
+    }
+    assert_in_range(agreed, T_DRAWS / 20, T_DRAWS); /* both happen */
+    assert_in_range(told, T_DRAWS / 20, T_DRAWS);
+}
+
+/* It must not go on as if the other had said no: nobody else heard that. */
+static void who_cannot_read_does_not_decide(void **state)
+{
+    static const r2_status_t failures[] = {R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY, R2_ERR_SYSTEM, R2_ERR_WIRE};
+    t_rank_t self;
+
+    (void) state;
+    for (uint32_t i = 0; i < r2_array_count(failures); ++i) {
+        t_job_t job = {.size = 3, .kind = {T_COLL, T_COLL, T_COLL}, .failure = failures[i]};
+
+        job.failing[1][2] = UINT32_MAX;
+        t_rank_make(&job, 1, &self);
+        assert_int_equal(r2_consent_of(self.ctx, R2_USER_COLL), failures[i]);
+        assert_false(self.ctx->consent.known);
+        assert_non_null(strstr(self.ctx->net.error_text, "process 2"));
+        assert_int_equal(job.lines, 0);
+        free(self.ctx);
+    }
+}
+
+static void t_tells(const t_job_t *wanted, bool named, bool loud, const char *text)
+{
+    t_job_t job = *wanted;
+    t_rank_t self;
+
+    t_rank_make(&job, 0, &self);
+    self.ctx->config.named = named;
+    assert_int_equal(r2_consent_of(self.ctx, R2_USER_COLL), R2_ERR_UNSUPPORTED);
+    assert_int_equal(job.lines, 1);
+    assert_int_equal(job.loud, loud);
+    assert_non_null(strstr(job.line, text));
+    free(self.ctx);
+}
+
+/* What is to be expected on a host is told at the default level only to who named r2. */
+static void levels_and_words(void **state)
+{
+    const t_job_t expected = {.size = 2, .kind = {T_COLL, T_EXPECTED}};
+    const t_job_t refused = {.size = 2, .kind = {T_COLL, T_REFUSES}};
+    const t_job_t absent = {.size = 3, .kind = {T_BOTH, T_BOTH, T_ABSENT}};
+    const t_job_t other = {.size = 2, .kind = {T_COLL, T_VERSION}};
+    const t_job_t lacking = {.size = 3, .kind = {T_BOTH, T_BOTH, T_P2P}};
+
+    (void) state;
+    t_tells(&expected, true, true, "does without r2: h: the reason");
+    t_tells(&expected, false, false, "does without r2: h: the reason");
+    t_tells(&refused, false, true, "does without r2: h: the reason");
+    t_tells(&absent, false, true, "process 2 on another host did not ask for r2");
+    t_tells(&other, false, true, "process 1 on another host has another version of r2");
+    t_tells(&lacking, false, true, "does without coll/r2: process 2 on another host did not ask for coll/r2");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_agree_and_one_tells),
+        cmocka_unit_test(who_cannot_read_does_not_decide),
+        cmocka_unit_test(levels_and_words),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
