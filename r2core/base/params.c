@@ -119,18 +119,30 @@ void r2_params_init(r2_params_t *params)
     }
 }
 
-/** Words that a parameter may be. */
-static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p, size_t text_bytes)
+/** Words that a parameter may be, comma separated. */
+static r2_status_t r2_param_check_word(const char *name, const char *word, const char *words, char *text_p,
+                                       size_t text_bytes)
 {
-    static const char *const probes[] = {"auto", "connect", "put"};
+    const size_t bytes = strlen(word);
 
-    for (size_t i = 0; i < r2_array_count(probes); ++i) {
-        if (0 == strcmp(params->probe, probes[i])) {
+    for (const char *at = words; NULL != at; at = strchr(at, ',')) {
+        at += strspn(at, ", ");
+        if (bytes == strcspn(at, ",") && 0 == strncmp(at, word, bytes)) {
             return R2_OK;
         }
     }
-    snprintf(text_p, text_bytes, "probe (%s) is none of auto, connect, put", params->probe);
+    snprintf(text_p, text_bytes, "%s (%s) is none of %s", name, word, words);
     return R2_ERR_PARAM;
+}
+
+static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p, size_t text_bytes)
+{
+    r2_status_t status = r2_param_check_word("probe", params->probe, "auto, connect, put", text_p, text_bytes);
+
+    if (R2_OK == status) {
+        status = r2_param_check_word("gpu", params->gpu, "decline, ignore", text_p, text_bytes);
+    }
+    return R2_OK == status ? r2_param_check_word("tls", params->tls, "auto, tcp", text_p, text_bytes) : status;
 }
 
 static r2_status_t r2_params_check_relations(const r2_params_t *params, char *text_p,

@@ -16,6 +16,7 @@
 #include "ctx/cost.h"
 #include "ctx/state.h"
 #include "oob/mesh.h"
+#include "r2/gpu.h"
 #include "rail/probe_tcp.h"
 #include "telemetry/path.h"
 
@@ -166,6 +167,29 @@ static r2_status_t r2_ctx_real_mesh(r2_ctx_real_t *real, const r2_ctx_config_t *
                            : status;
 }
 
+/* What r2 cannot do yet, and others may do well. Equal parameters and hosts are not to be counted on. */
+static r2_status_t r2_ctx_objection(const r2_params_t *params, const r2_ctx_parts_t *parts, char *text_p,
+                                    size_t text_bytes)
+{
+    const char *gpu = 0 == strcmp(params->gpu, "ignore") ? NULL : r2_gpu_device();
+
+    if (NULL != gpu) {
+        snprintf(text_p, text_bytes, "there is a GPU (%s), whose memory r2 cannot read; coll_r2_gpu=ignore is "
+                 "for jobs that never give such memory to MPI", gpu);
+        return R2_ERR_DECLINED;
+    }
+    for (size_t i = 0; 0 != strcmp(params->tls, "tcp") && i < parts->nic_count; ++i) {
+        const r2_nic_t *nic = &parts->nics[i];
+
+        if ('\0' != nic->rdma[0]) {
+            snprintf(text_p, text_bytes, "rail %s belongs to RDMA device %s, which r2 would use for TCP only; "
+                     "coll_r2_tls=tcp does so", nic->name, nic->rdma);
+            return R2_ERR_DECLINED;
+        }
+    }
+    return R2_OK;
+}
+
 /* The leader's figures count for all: plans must not differ. */
 static r2_status_t r2_ctx_real_cost(r2_ctx_real_t *real, const r2_ctx_config_t *config,
                                     r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
@@ -194,7 +218,10 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     if (R2_OK != status) {
         return status;
     }
-    status = r2_ctx_real_cost(real, config, parts, text_p, text_bytes);
+    status = r2_ctx_objection(config->params, parts, text_p, text_bytes);
+    if (R2_OK == status) {
+        status = r2_ctx_real_cost(real, config, parts, text_p, text_bytes);
+    }
     if (R2_OK != status) {
         return status;
     }

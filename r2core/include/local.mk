@@ -5,6 +5,7 @@ r2include_HEADERS += \
     r2core/include/r2/coll.h \
     r2core/include/r2/counters.h \
     r2core/include/r2/ctx.h \
+    r2core/include/r2/gpu.h \
     r2core/include/r2/log.h \
     r2core/include/r2/nic.h \
     r2core/include/r2/p2p.h \

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/mem: part of libr2core.
-libr2core_la_SOURCES +=
+libr2core_la_SOURCES += \
+    r2core/mem/gpu.c

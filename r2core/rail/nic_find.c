@@ -58,6 +58,7 @@ r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *
         return status;
     }
     for (size_t i = 0; i < count; ++i) {
+        r2_nic_place_rdma("/sys", &nics_p[i]);
         placed = placed || nics_p[i].numa_node >= 0;
     }
     if (placed) {

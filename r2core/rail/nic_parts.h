@@ -30,6 +30,12 @@ r2_status_t r2_nics_list(r2_nic_seen_t **seen_p, size_t *count_p);
  */
 void r2_nic_place(const char *root, r2_nic_seen_t *seen);
 
+/**
+ * Fills in the RDMA device of a NIC that is not one itself but lies on one: a bond, a VLAN.
+ * @param root as for r2_nic_place().
+ */
+void r2_nic_place_rdma(const char *root, r2_nic_t *nic);
+
 /** Selection as in r2_nics_find(). Pure. */
 r2_status_t r2_nics_select(const r2_nic_seen_t *seen, size_t count, const char *selection,
                            bool without_address, r2_nic_t *nics_p, size_t *count_p, char *text_p,

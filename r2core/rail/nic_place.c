@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +18,12 @@
 
 #define R2_BYTES_PER_MBIT 125000ull
 
-/** First line of a file of a network device, without newline. @return false: no such file or empty.
- */
-static bool r2_sysfs_read(const char *root, const char *name, const char *file, char *text_p,
-                          size_t text_bytes)
+/** First line of a file, without newline. @return false: no such file, or empty. */
+static bool r2_file_line(const char *path, char *text_p, size_t text_bytes)
 {
-    char path[PATH_MAX];
-    FILE *stream;
+    FILE *stream = fopen(path, "re");
     bool ok;
 
-    snprintf(path, sizeof(path), "%s/class/net/%s/%s", root, name, file);
-    stream = fopen(path, "re");
     if (NULL == stream) {
         return false;
     }
@@ -37,6 +33,16 @@ static bool r2_sysfs_read(const char *root, const char *name, const char *file, 
         text_p[strcspn(text_p, "\n")] = '\0';
     }
     return ok && '\0' != text_p[0];
+}
+
+/** The same of a network device. */
+static bool r2_sysfs_read(const char *root, const char *name, const char *file, char *text_p,
+                          size_t text_bytes)
+{
+    char path[2 * PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/class/net/%s/%s", root, name, file);
+    return r2_file_line(path, text_p, text_bytes);
 }
 
 static long r2_sysfs_number(const char *root, const char *name, const char *file, long dflt)
@@ -144,4 +150,38 @@ void r2_nic_place(const char *root, r2_nic_seen_t *seen)
     r2_nic_pci(real, seen->nic.pci, sizeof(seen->nic.pci));
     seen->nic.numa_node = r2_nic_numa(root, seen->nic.name);
     r2_nic_rdma(root, seen);
+}
+
+/** "mlx5_0" and "1" of "ROOT/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0". @return false: it is no such path. */
+static bool r2_nic_rdma_name(const char *path, const char *root, r2_nic_t *nic)
+{
+    char device[sizeof(nic->rdma)];
+    int port;
+
+    if (2 != sscanf(path + strlen(root), "/class/infiniband/%31[^/]/ports/%d/", device, &port)) {
+        return false;
+    }
+    return snprintf(nic->rdma, sizeof(nic->rdma), "%.24s:%d", device, port) > 0;
+}
+
+void r2_nic_place_rdma(const char *root, r2_nic_t *nic)
+{
+    char pattern[PATH_MAX], text[R2_NIC_NAME_MAX + 1];
+    glob_t found;
+
+    if ('\0' != nic->rdma[0] ||
+        r2_sysfs_number(root, nic->name, "ifindex", -1) != (long) nic->ifindex) {
+        return;
+    }
+    snprintf(pattern, sizeof(pattern), "%s/class/infiniband/*/ports/*/gid_attrs/ndevs/*", root);
+    if (0 != glob(pattern, 0, NULL, &found)) {
+        return;
+    }
+    for (size_t i = 0; i < found.gl_pathc; ++i) {
+        if (r2_file_line(found.gl_pathv[i], text, sizeof(text)) && 0 == strcmp(text, nic->name) &&
+            r2_nic_rdma_name(found.gl_pathv[i], root, nic)) {
+            break;
+        }
+    }
+    globfree(&found);
 }

@@ -29,8 +29,7 @@ static info_t t_good(void)
                    .ompi_built_for = "4.1.4",
                    .component = true,
                    .component_dir = "/opt/r2/lib",
-                   .nic_count = 2,
-                   .memlock_bytes = 8 << 20};
+                   .nic_count = 2};
 
     strcpy(info.component_version, r2_version());
     for (unsigned i = 0; i < 2; ++i) {
@@ -118,10 +117,6 @@ static void test_subnets(void **state)
     info.nics[1].prefix_bits = 16; /* the wider one counts */
     info.nics[1].ipv4 = htonl(0x0a000202);
     t_expect(&info, INFO_WARNING, "same subnet", "one subnet for each rail");
-    info.memlock_bytes = UINT64_MAX;
-    strcpy(info.nics[0].rdma, "mlx5_0:1");
-    strcpy(info.nics[1].rdma, "mlx5_1:1"); /* UCX does not use TCP there */
-    assert_int_equal(info_problems(&info, (info_problem_t[INFO_PROBLEMS_MAX]){{0}}), 0);
 }
 
 static void test_speeds(void **state)
@@ -137,14 +132,27 @@ static void test_speeds(void **state)
     t_expect(&info, INFO_HINT, "rail1 has 50 Gbit/s", "coll_r2_rails");
 }
 
-static void test_limits_and_params(void **state)
+static void test_declined(void **state)
+{
+    static info_problem_t problems[INFO_PROBLEMS_MAX];
+    info_t info = t_good();
+
+    (void) state;
+    strcpy(info.nics[1].rdma, "mlx5_0:1");
+    t_expect(&info, INFO_WARNING, "rail 1 (rail1) belongs to the RDMA device mlx5_0:1", "coll_r2_tls = tcp");
+    info.params.tls = "tcp";
+    assert_int_equal(info_problems(&info, problems), 0);
+    info.gpu = "/dev/nvidiactl";
+    t_expect(&info, INFO_WARNING, "there is a GPU (/dev/nvidiactl)", "coll_r2_gpu = ignore");
+    info.params.gpu = "ignore";
+    assert_int_equal(info_problems(&info, problems), 0);
+}
+
+static void test_params(void **state)
 {
     info_t info = t_good();
 
     (void) state;
-    strcpy(info.nics[0].rdma, "mlx5_0:1");
-    t_expect(&info, INFO_WARNING, "only 8192 KiB may be locked", "ulimit -l unlimited");
-    info = t_good();
     strcpy(info.params_text, "spin_us=x");
     t_expect(&info, INFO_ERROR, "wrong parameter: spin_us=x", "ompi_info --param coll r2");
 }
@@ -178,8 +186,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_none),        cmocka_unit_test(test_open_mpi),
         cmocka_unit_test(test_rails),       cmocka_unit_test(test_subnets),
-        cmocka_unit_test(test_speeds),      cmocka_unit_test(test_limits_and_params),
-        cmocka_unit_test(test_all_at_once),
+        cmocka_unit_test(test_speeds),      cmocka_unit_test(test_params),
+        cmocka_unit_test(test_declined),    cmocka_unit_test(test_all_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,7 +188,7 @@ static void test_place(void **state)
 {
     char root[] = "/tmp/r2-test-nic-XXXXXX", command[64];
     r2_nic_seen_t rdma = t_seen("ib0", "10.0.0.1", 0, true, "");
-    r2_nic_seen_t virtio = rdma, foreign = rdma;
+    r2_nic_seen_t virtio = rdma, foreign = rdma, bond = rdma;
 
     (void) state;
     assert_non_null(mkdtemp(root));
@@ -220,10 +220,28 @@ static void test_place(void **state)
     assert_int_equal(virtio.nic.numa_node, 0);
     assert_true(25 * T_GBIT == virtio.nic.speed_bytes_per_s);
 
+    strcpy(bond.nic.name, "bond0"); /* it has no device of its own; its RDMA device names it */
+    bond.nic.ifindex = 9;
+    t_file(root, "class/net/bond0/ifindex", "9");
+    t_file(root, "class/infiniband/mlx4_1/ports/2/gid_attrs/ndevs/0", "ib0");
+    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/0", "bond0.7");
+    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/1", "bond0");
+    r2_nic_place(root, &bond);
+    r2_nic_place_rdma(root, &bond.nic);
+    assert_string_equal(bond.nic.rdma, "mlx5_bond_0:1");
+    r2_nic_place_rdma(root, &virtio.nic);
+    assert_string_equal(virtio.nic.rdma, "");
+    strcpy(rdma.nic.rdma, "own:1");
+    r2_nic_place_rdma(root, &rdma.nic);
+    assert_string_equal(rdma.nic.rdma, "own:1");
+
     foreign.nic.ifindex = 4; /* sysfs shows another network namespace's device of this name */
     r2_nic_place(root, &foreign);
     assert_false(foreign.has_device);
     assert_string_equal(foreign.nic.pci, "");
+    strcpy(foreign.nic.name, "bond0");
+    r2_nic_place_rdma(root, &foreign.nic);
+    assert_string_equal(foreign.nic.rdma, "");
     snprintf(command, sizeof(command), "rm -r %s", root);
     assert_int_equal(system(command), 0);
 }

@@ -106,6 +106,17 @@ static void words(void **state)
     assert_refused(&params, "probe (Put) is none of auto, connect, put");
     assert_int_equal(r2_params_set(&params, "probe", ""), R2_OK);
     assert_refused(&params, "probe ()");
+    assert_int_equal(r2_params_set(&params, "probe", "auto, connect"), R2_OK);
+    assert_refused(&params, "probe (auto, connect)");
+    params = fresh();
+    assert_int_equal(r2_params_set(&params, "gpu", "ignore"), R2_OK);
+    assert_int_equal(r2_params_set(&params, "tls", "tcp"), R2_OK);
+    assert_int_equal(r2_params_check(&params, text, sizeof(text)), R2_OK);
+    assert_int_equal(r2_params_set(&params, "gpu", "ign"), R2_OK);
+    assert_refused(&params, "gpu (ign) is none of decline, ignore");
+    params = fresh();
+    assert_int_equal(r2_params_set(&params, "tls", "rc"), R2_OK);
+    assert_refused(&params, "tls (rc) is none of auto, tcp");
 }
 
 static void suffixes(void **state)

@@ -7,10 +7,10 @@
 #include "r2_config.h"
 
 #include "info.h"
+#include "r2/gpu.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* One line of ompi_info --parsable: "mca:coll:r2:param:coll_r2_NAME:value:TEXT". */
@@ -173,8 +173,6 @@ static void info_collect_params(info_t *info)
 
 void info_collect(info_t *info)
 {
-    struct rlimit limit;
-
     memset(info, 0, sizeof(*info));
     info->libraries = r2_libraries(&info->library_count);
     if (0 != gethostname(info->host_name, sizeof(info->host_name) - 1)) {
@@ -188,10 +186,7 @@ void info_collect(info_t *info)
         info->nics_text[0] = '\0';
     }
     r2_nics_chain(info->nics, info->nic_count, info->chain);
-    info->memlock_bytes = UINT64_MAX;
-    if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur) {
-        info->memlock_bytes = limit.rlim_cur;
-    }
+    info->gpu = r2_gpu_device();
 }
 
 void info_free(info_t *info)

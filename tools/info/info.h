@@ -56,7 +56,7 @@ typedef struct info {
     uint32_t chain[R2_RAILS_MAX];
     char nics_text[1024]; /* why there is none, "" = there are */
 
-    uint64_t memlock_bytes; /* limit of locked memory; UINT64_MAX = none */
+    const char *gpu; /* borrowed: static; the device file of GPUs, NULL = none */
 } info_t;
 
 /** Looks at everything. Runs ompi_info. */

@@ -14,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INFO_MEMLOCK_MIN_BYTES (64ull << 20) /* what RDMA rails want to register at least */
-
 typedef struct info_list {
     info_problem_t *rows; /* borrowed: INFO_PROBLEMS_MAX */
     size_t count;
@@ -174,7 +172,7 @@ static void info_check_subnets(const info_t *info, info_list_t *list)
         for (size_t j = i + 1; j < info->nic_count; ++j) {
             const r2_nic_t *a = &info->nics[i], *b = &info->nics[j];
 
-            if (!info_same_subnet(a, b) || ('\0' != a->rdma[0] && '\0' != b->rdma[0])) {
+            if (!info_same_subnet(a, b)) {
                 continue;
             }
             info_add(list, INFO_WARNING,
@@ -220,20 +218,25 @@ static void info_check_speeds(const info_t *info, info_list_t *list)
                       "if latency matters more");
 }
 
-static void info_check_memlock(const info_t *info, info_list_t *list)
+/* Hosts that r2 leaves to others. */
+static void info_check_declined(const info_t *info, info_list_t *list)
 {
-    bool rdma = false;
-
-    for (size_t i = 0; i < info->nic_count; ++i) {
-        rdma = rdma || '\0' != info->nics[i].rdma[0];
-    }
-    if (rdma && info->memlock_bytes < INFO_MEMLOCK_MIN_BYTES) {
+    if (NULL != info->gpu && 0 != strcmp(info->params.gpu, "ignore")) {
         info_add(list, INFO_WARNING,
-                 "only %" PRIu64 " KiB may be locked in memory: RDMA rails cannot register buffers",
-                 info->memlock_bytes >> 10);
-        info_remedy(list,
-                    "\"ulimit -l unlimited\" for the job's shells (/etc/security/limits.conf, "
-                    "or LimitMEMLOCK=infinity in the resource manager's service)");
+                 "there is a GPU (%s), whose memory r2 cannot read: jobs with this host do without r2",
+                 info->gpu);
+        info_remedy(list, "for jobs that never give such memory to MPI: coll_r2_gpu = ignore");
+    }
+    for (size_t i = 0; i < info->nic_count && 0 != strcmp(info->params.tls, "tcp"); ++i) {
+        if ('\0' != info->nics[i].rdma[0]) {
+            info_add(list, INFO_WARNING,
+                     "rail %zu (%s) belongs to the RDMA device %s, and r2 uses TCP only: jobs with this "
+                     "host do without r2",
+                     i, info->nics[i].name, info->nics[i].rdma);
+            info_remedy(list, "coll_r2_tls = tcp uses TCP over it (slower than RDMA); or name other NICs "
+                              "in coll_r2_rails");
+            return; /* one is enough to make the point */
+        }
     }
 }
 
@@ -261,6 +264,6 @@ size_t info_problems(const info_t *info, info_problem_t *problems_p)
     info_check_carrier(info, &list);
     info_check_subnets(info, &list);
     info_check_speeds(info, &list);
-    info_check_memlock(info, &list);
+    info_check_declined(info, &list);
     return list.count;
 }

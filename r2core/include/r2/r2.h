@@ -10,6 +10,7 @@
 #include "r2/coll.h"
 #include "r2/counters.h"
 #include "r2/ctx.h"
+#include "r2/gpu.h"
 #include "r2/log.h"
 #include "r2/nic.h"
 #include "r2/p2p.h"

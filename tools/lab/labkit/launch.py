@@ -25,6 +25,7 @@ GROUND = {
     # many short sleeps starve each other for seconds (docs/decisions.md).
     "orte_leave_session_attached": "1",
     "oob_tcp_if_include": "mgmt0",
+    "coll_r2_gpu": "ignore",                # whatever this machine has: a lab's hosts compute on cores
     "hwloc_base_binding_policy": "none",    # else the ranks of all hosts share the first core
     "rmaps_base_mapping_policy": "node",
     "rmaps_base_oversubscribe": "1",
@@ -47,7 +48,7 @@ POINT_TO_POINT = {
 }
 
 STOCK_OB1 = {
-    "coll": "^r2",                          # it would take over where it is installed
+    "coll": "^r2",                          # whatever a file enables
     "pml": "ob1",
     "btl": "self,vader,tcp",
     "btl_tcp_if_include": "{rails}",
