@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "ctx/state.h"
 
@@ -151,6 +152,9 @@ void r2_ctx_health_bind(r2_ctx_t *ctx)
 
 static void r2_ctx_health_free(r2_ctx_health_t *health)
 {
+    if (NULL != health->rails) {
+        r2_rail_log_destroy(health->rails, health->ctx->net.now_ns);
+    }
     if (NULL != health->machine) {
         r2_health_destroy(health->machine);
     }
@@ -162,6 +166,16 @@ static void r2_ctx_health_free(r2_ctx_health_t *health)
     free(health->unanswered);
     free(health->queue);
     free(health);
+}
+
+/* What the clock lacks to the time of day. */
+static int64_t r2_ctx_health_wall_ns(const r2_ctx_t *ctx)
+{
+    struct timespec wall;
+
+    clock_gettime(CLOCK_REALTIME, &wall);
+    return (int64_t) ((uint64_t) wall.tv_sec * R2_NS_PER_S + (uint64_t) wall.tv_nsec -
+                      r2_now_ns(ctx->net.clock));
 }
 
 static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
@@ -176,7 +190,8 @@ static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
     health->host_name = calloc(hosts, sizeof(*health->host_name));
     health->unanswered = calloc(health->hosts->rank_count, sizeof(*health->unanswered));
     health->queue = calloc(R2_NOTE_MAX, sizeof(*health->queue));
-    if (NULL == health->rail_count || NULL == health->host_name || NULL == health->unanswered
+    health->rails = r2_rail_log_create(&health->ctx->log, r2_ctx_health_wall_ns(health->ctx));
+    if (NULL == health->rails || NULL == health->rail_count || NULL == health->host_name || NULL == health->unanswered
         || NULL == health->queue) {
         return R2_ERR_NO_MEMORY;
     }
@@ -312,6 +327,9 @@ void r2_ctx_health_run(r2_ctx_t *ctx)
     if (now_ns >= r2_health_deadline_ns(health->machine)) {
         r2_health_tick(health->machine, now_ns);
     }
+    if (now_ns >= r2_rail_log_deadline_ns(health->rails)) {
+        r2_rail_log_tick(health->rails, now_ns);
+    }
 }
 
 void r2_ctx_health_poll(r2_ctx_t *ctx)
@@ -339,6 +357,7 @@ uint64_t r2_ctx_health_deadline_ns(const r2_ctx_t *ctx)
     if (NULL != ctx->health) {
         deadline_ns = 0 < ctx->health->queued ? ctx->net.now_ns
                                               : r2_health_deadline_ns(ctx->health->machine);
+        deadline_ns = r2_min(deadline_ns, r2_rail_log_deadline_ns(ctx->health->rails));
     }
     if (NULL != post->ops) {
         deadline_ns = r2_min(deadline_ns, post->ops->deadline_ns(post->instance));

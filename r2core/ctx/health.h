@@ -8,6 +8,7 @@
 #define R2_CTX_HEALTH_H
 
 #include "ctx/hosts.h"
+#include "ctx/rail_log.h"
 #include "health/health.h"
 
 struct r2_ctx;
@@ -43,6 +44,7 @@ typedef struct r2_ctx_health {
     uint32_t *rail_count;      /* owned: [host] */
     const char **host_name;    /* owned: [host]; strings borrowed from hosts */
     uint8_t *unanswered;       /* owned: [rank] notices sent since something was heard */
+    r2_rail_log_t *rails;      /* owned: what is told of rails at the default level */
     r2_note_t *queue;      /* owned: R2_NOTE_MAX */
     uint32_t queued;
 } r2_ctx_health_t;

@@ -89,6 +89,9 @@ static void r2_health_rail_state(void *arg, uint32_t host, uint32_t rail, bool d
     if (host == health->hosts->host_of[net->rank]) {
         r2_net_own_rail(net, rail, dead, retry_ns);
     } else {
+        if (!dead) {
+            r2_rail_log_release(health->rails, host, rail);
+        }
         r2_health_path_state(arg, host, rail, dead, retry_ns);
     }
 }
@@ -114,21 +117,72 @@ static void r2_health_peer_gone(void *arg, uint32_t rank)
     r2_net_check_peer(&health->ctx->net, rank);
 }
 
-/* Level of a verdict's log line, where it was concluded and where it was only heard of. */
-static int r2_health_level(const r2_health_news_t *news)
+/* Rails of a host, or between two, that work now. */
+static uint32_t r2_health_left(const r2_ctx_health_t *health, uint32_t host, uint32_t other, uint32_t *all_p)
 {
-    static const int levels[R2_VERDICT_COUNT] = {
-        [R2_VERDICT_HEALTHY] = R2_LOG_WARN,     [R2_VERDICT_NIC] = R2_LOG_WARN,
-        [R2_VERDICT_PATH] = R2_LOG_WARN,        [R2_VERDICT_PLANE] = R2_LOG_WARN,
-        [R2_VERDICT_SLOW] = R2_LOG_WARN,        [R2_VERDICT_PEER_BUSY] = R2_LOG_INFO,
-        [R2_VERDICT_PEER_GONE] = R2_LOG_WARN,   [R2_VERDICT_PEER_SILENT] = R2_LOG_WARN,
-        [R2_VERDICT_AMBIGUOUS] = R2_LOG_WARN,
-    };
+    const r2_health_map_t *map = r2_health_map(health->machine);
+    const uint32_t count = health->rail_count[host];
+    uint32_t left = 0;
 
-    if (R2_VERDICT_HEALTHY == news->verdict && 0 == news->version) {
-        return R2_LOG_DEBUG; /* suspected in vain */
+    *all_p = UINT32_MAX == other ? count : r2_min(count, health->rail_count[other]);
+    for (uint32_t rail = 0; rail < *all_p; ++rail) {
+        left += 0 != (UINT32_MAX == other ? r2_health_map_entry(map, host, rail)->capacity
+                                          : r2_health_map_between(map, host, other, rail));
     }
-    return news->own ? levels[news->verdict] : R2_LOG_INFO;
+    return left;
+}
+
+static void r2_health_change(const r2_ctx_health_t *health, const r2_health_news_t *news,
+                             r2_rail_change_t *change_p)
+{
+    const r2_host_t *host = &health->hosts->hosts[news->host];
+    const bool way = UINT32_MAX != news->host_b;
+
+    *change_p = (r2_rail_change_t){.host = news->host, .other = news->host_b, .rail = news->rail,
+                                   .nic = host->rails[news->rail].name, .host_name = host->name,
+                                   .other_name = way ? health->hosts->hosts[news->host_b].name : NULL,
+                                   .verdict = news->verdict, .capacity = news->capacity,
+                                   .since_ns = news->since_ns};
+    change_p->left = r2_health_left(health, news->host, news->host_b, &change_p->all);
+}
+
+/*
+ * Many processes know of a change, one speaks: who put it into the map, which is the first process of the
+ * rail's host or who acts for it; of a way between two hosts the first process of the lower one.
+ */
+static void r2_health_speak(r2_ctx_health_t *health, const r2_health_news_t *news)
+{
+    const uint32_t own_host = health->hosts->host_of[health->ctx->net.rank];
+    const bool first = r2_health_is_first(health->machine);
+    r2_rail_change_t change;
+
+    if (R2_VERDICT_PEER_BUSY == news->verdict || R2_VERDICT_PEER_GONE == news->verdict ||
+        R2_VERDICT_PEER_SILENT == news->verdict) {
+        r2_log_at(&health->ctx->log,
+                  first && R2_VERDICT_PEER_BUSY != news->verdict ? R2_LOG_WARN : R2_LOG_INFO,
+                  "rank %u on %s: %s, seen from %s", news->rank, health->host_name[news->host],
+                  r2_verdict_name(news->verdict), health->host_name[own_host]);
+        return;
+    }
+    if (news->rail >= health->hosts->hosts[news->host].rail_count ||
+        (R2_VERDICT_HEALTHY == news->verdict && 0 == news->version)) { /* suspected in vain */
+        return;
+    }
+    r2_health_change(health, news, &change);
+    if (UINT32_MAX != news->host_b) {
+        if (first && 0 != news->version && own_host == news->host) {
+            r2_rail_log_change(health->rails, &change, news->time_ns);
+        }
+    } else if (0 == news->version) {
+        if (first && own_host != news->host && 0 == news->capacity) {
+            change.from = health->host_name[own_host];
+            r2_rail_log_hold(health->rails, &change, news->time_ns);
+        }
+    } else if (news->written) {
+        r2_rail_log_change(health->rails, &change, news->time_ns);
+    } else if (own_host != news->host) {
+        r2_rail_log_release(health->rails, news->host, news->rail);
+    }
 }
 
 static void r2_health_news(void *arg, const r2_health_news_t *news)
@@ -139,6 +193,10 @@ static void r2_health_news(void *arg, const r2_health_news_t *news)
 
     ++ctx->counters.verdicts;
     r2_record_verdict(ctx, news);
+    r2_health_speak(health, news);
+    if (ctx->log.level < R2_LOG_DEBUG) {
+        return;
+    }
     r2_hosts_rail_text(health->hosts, news->host, news->rail, rail, sizeof(rail));
     if (R2_VERDICT_PATH == news->verdict || R2_VERDICT_AMBIGUOUS == news->verdict) {
         char text[112];
@@ -146,11 +204,10 @@ static void r2_health_news(void *arg, const r2_health_news_t *news)
         r2_hosts_rail_text(health->hosts, news->host_b, news->rail, text, sizeof(text));
         snprintf(other, sizeof(other), " - %s", text);
     }
-    r2_log_at(&ctx->log, r2_health_level(news),
-              "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail, other,
-              r2_verdict_name(news->verdict), r2_direction_name(news->direction), news->capacity,
-              R2_CAPACITY_FULL, news->version, NULL == news->evidence ? "told by others" : news->evidence,
-              (unsigned long long) ((news->time_ns - r2_min(news->since_ns, news->time_ns)) / R2_NS_PER_MS));
+    r2_debug(&ctx->log, "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail, other,
+             r2_verdict_name(news->verdict), r2_direction_name(news->direction), news->capacity,
+             R2_CAPACITY_FULL, news->version, NULL == news->evidence ? "told by others" : news->evidence,
+             (unsigned long long) ((news->time_ns - r2_min(news->since_ns, news->time_ns)) / R2_NS_PER_MS));
 }
 
 static void r2_health_changed(void *arg)

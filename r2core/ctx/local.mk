@@ -31,6 +31,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/merge.h \
     r2core/ctx/parts.h \
     r2core/ctx/plan_text.c \
+    r2core/ctx/rail_log.c \
+    r2core/ctx/rail_log.h \
     r2core/ctx/record.c \
     r2core/ctx/record.h \
     r2core/ctx/sequence.c \

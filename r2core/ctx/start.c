@@ -82,8 +82,10 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
     size_t bytes;
 
     if (rail->nic.carrier != carrier && !ctx->net.ending) {
-        r2_warn(&ctx->log, "rail %u (%s, %s) %s", rail->idx, rail->nic.name, ctx->parts.host_name,
-                carrier ? "has carrier again" : "lost carrier or its address");
+        /* all processes of the host see it; with a detector one of them says what it means */
+        r2_log_at(&ctx->log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG, "rail %u (%s, %s) %s",
+                  rail->idx, rail->nic.name, ctx->parts.host_name,
+                  carrier ? "has carrier again" : "lost carrier or its address");
     }
     if (carrier && NULL != ctx->real && NULL != ctx->real->watch) {
         const r2_nic_t *now = r2_nic_watch_nic(ctx->real->watch, idx);

@@ -42,6 +42,7 @@ typedef struct r2_health_news {
     uint32_t capacity;        /* now, 0..R2_CAPACITY_FULL */
     uint32_t version;         /* of the map's entry; 0: not in the map (yet) */
     bool own;                 /* concluded here, not only heard of */
+    bool written;             /* this process put it into the map: no other one will say the same */
     uint64_t since_ns;        /* first evidence */
     const char *evidence;     /* one line: what was tried and what answered */
 } r2_health_news_t;
@@ -111,6 +112,8 @@ uint64_t r2_health_deadline_ns(const r2_health_t *health);
 /* ---- answers ---- */
 
 const r2_health_map_t *r2_health_map(const r2_health_t *health);
+/** True if no process of our host that is not known to be gone comes before this one. */
+bool r2_health_is_first(const r2_health_t *health);
 /** True if a process is known to be gone, by ourselves or by others. */
 bool r2_health_gone(const r2_health_t *health, uint32_t rank);
 /**

@@ -45,6 +45,11 @@ bool r2_members_is_writer(const r2_health_t *health)
     return 0 == r2_members_position(health);
 }
 
+bool r2_health_is_first(const r2_health_t *health)
+{
+    return r2_members_is_writer(health);
+}
+
 /** Host that goes by this name on the wire. @return false: no host does. */
 bool r2_members_host(const r2_health_t *health, uint32_t rank, uint32_t *host_p)
 {

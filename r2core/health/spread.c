@@ -200,7 +200,7 @@ static void r2_spread_path_changed(r2_health_t *health, uint32_t host_a, uint32_
 }
 
 static void r2_spread_news(r2_health_t *health, const r2_health_change_t *change, bool known,
-                           const r2_health_news_t *own, uint64_t since_ns, uint64_t now_ns)
+                           bool written, const r2_health_news_t *own, uint64_t since_ns, uint64_t now_ns)
 {
     bool cut = change->is_path && 1 == change->entry.version % 2;
     r2_health_news_t news = {.time_ns = now_ns, .since_ns = since_ns, .rank = R2_NOBODY,
@@ -210,6 +210,7 @@ static void r2_spread_news(r2_health_t *health, const r2_health_change_t *change
     if (NULL != own) {
         news = *own;
     }
+    news.written = written;
     news.host = change->host_a;
     news.host_b = change->is_path ? change->host_b : R2_NOBODY;
     news.rail = change->rail;
@@ -223,8 +224,11 @@ static void r2_spread_news(r2_health_t *health, const r2_health_change_t *change
     health->ports.news(health->ports.arg, &news);
 }
 
-/* Takes a change in. @param since_ns of the first evidence. @return true if it was new. */
-static bool r2_spread_learn(r2_health_t *health, const r2_health_change_t *change,
+/*
+ * Takes a change in. @param written it is made here. @param since_ns of the first evidence.
+ * @return true if it was new.
+ */
+static bool r2_spread_learn(r2_health_t *health, const r2_health_change_t *change, bool written,
                             const r2_health_news_t *own, uint64_t since_ns, uint64_t now_ns)
 {
     bool was_dead = !change->is_path &&
@@ -245,7 +249,7 @@ static bool r2_spread_learn(r2_health_t *health, const r2_health_change_t *chang
         health->since_ns[r2_health_at(health, change->host_a, change->rail)] = r2_max(since_ns, 1ull);
         r2_spread_entry_changed(health, change->host_a, change->rail, was_dead, now_ns);
     }
-    r2_spread_news(health, change, known, own, since_ns, now_ns);
+    r2_spread_news(health, change, known, written, own, since_ns, now_ns);
     health->ports.changed(health->ports.arg);
     return true;
 }
@@ -260,7 +264,7 @@ void r2_spread_entry(r2_health_t *health, uint32_t rail, const r2_health_entry_t
     const r2_health_change_t change = {.host_a = health->own_host, .rail = rail, .entry = *entry};
     r2_notice_t notice;
 
-    if (r2_spread_learn(health, &change, news, since_ns, now_ns)) {
+    if (r2_spread_learn(health, &change, true, news, since_ns, now_ns)) {
         notice = r2_spread_change(health, health->own_host, rail);
         r2_spread_on(health, &notice, R2_NOBODY, true, now_ns);
     }
@@ -278,7 +282,7 @@ void r2_spread_path(r2_health_t *health, uint32_t host, uint32_t rail, bool brok
     const r2_health_exception_t path = {change.host_a, change.host_b, rail, change.entry.version};
     r2_notice_t notice = r2_spread_exception(health, &path);
 
-    if (r2_spread_learn(health, &change, news, news->since_ns, now_ns)) {
+    if (r2_spread_learn(health, &change, true, news, news->since_ns, now_ns)) {
         if (R2_NOBODY != tell) {
             r2_outbox_rank(health, tell, &notice, now_ns);
         }
@@ -331,7 +335,7 @@ void r2_spread_notice(r2_health_t *health, uint32_t from, const r2_notice_t *not
                change.rail >= health->rail_count) {
         return;
     } else {
-        is_new = r2_spread_learn(health, &change, NULL, now_ns - r2_min(age_ns, now_ns), now_ns);
+        is_new = r2_spread_learn(health, &change, false, NULL, now_ns - r2_min(age_ns, now_ns), now_ns);
     }
     if ((is_new && 0 == (notice->flags & R2_NOTICE_FANOUT)) || own) {
         r2_spread_on(health, notice, own ? R2_NOBODY : from, acting, now_ns);

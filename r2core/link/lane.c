@@ -110,7 +110,7 @@ static void r2_lane_up(r2_lane_t *lane)
     ++*(r2_lane_is_relay(lane) ? &net->counters->relay_lanes : &net->counters->lanes_up);
     if (lane->was_up && !r2_lane_is_relay(lane)) {
         ++net->counters->lanes_healed;
-        r2_info(net->log, "rail %s to rank %u on %s is back", lane->rail->nic.name, link->rank,
+        r2_debug(net->log, "rail %s to rank %u on %s is back", lane->rail->nic.name, link->rank,
                 link->info.host_name);
     }
     lane->was_up = true;
@@ -206,10 +206,9 @@ static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
     }
     DL_COUNT(lane->in_flight, packet, moved);
     net->counters->lanes_failed += r2_lane_is_relay(lane) ? 0 : 1; /* a relay lane is meant to end */
-    r2_log_at(net->log, moved > 0 ? R2_LOG_INFO : R2_LOG_DEBUG,
-              "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
-              lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
-              r2_status_string(why), moved);
+    r2_debug(net->log, "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
+             lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
+             r2_status_string(why), moved);
 }
 
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)

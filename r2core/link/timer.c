@@ -104,7 +104,7 @@ static void r2_lane_suspect(r2_lane_t *lane)
     r2_net_t *net = link->net;
 
     ++net->counters->ack_timeouts;
-    r2_info(net->log, "rail %s to rank %u on %s: no acknowledgement for %llu ms while other rails answer",
+    r2_debug(net->log, "rail %s to rank %u on %s: no acknowledgement for %llu ms while other rails answer",
             lane->rail->nic.name, link->rank, link->info.host_name,
             (unsigned long long) ((net->now_ns - lane->in_flight->sent_ns) / R2_NS_PER_MS));
     r2_lane_enter(lane, R2_LANE_SUSPECT);

@@ -136,6 +136,10 @@ tests_unit_test_verdict_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_agreement
 tests_unit_test_agreement_SOURCES = tests/unit/test_agreement.c
 tests_unit_test_agreement_LDADD = $(R2_TEST_LIBS)
+# Log lines about rails
+check_PROGRAMS += tests/unit/test_rail_log
+tests_unit_test_rail_log_SOURCES = tests/unit/test_rail_log.c
+tests_unit_test_rail_log_LDADD = $(R2_TEST_LIBS)
 # What processes publish
 check_PROGRAMS += tests/unit/test_peer_info
 tests_unit_test_peer_info_SOURCES = tests/unit/test_peer_info.c
