@@ -195,40 +195,6 @@ void r2_comm_destroy(r2_comm_t *comm)
     free(comm);
 }
 
-/* Members that wait for somebody who has given up would wait for ever. */
-static void r2_comm_tell(r2_comm_t *comm, r2_status_t status)
-{
-    r2_net_t *net = &comm->ctx->net;
-    r2_link_t *link;
-
-    comm->untold = false;
-    for (int32_t i = 0; i < comm->size; ++i) {
-        r2_status_t found = comm->ranks[i] == net->rank ? R2_ERR_PARAM
-                                                        : r2_net_link(net, comm->ranks[i], &link);
-
-        if (R2_OK == found) {
-            r2_link_abort(link, comm->key, status);
-        }
-        comm->untold = comm->untold || R2_ERR_NO_MEMORY == found;
-    }
-    comm->ctx->fresh_news = comm->ctx->fresh_news || comm->untold;
-}
-
-/* Tells everybody once there is memory for links to all. */
-static void r2_comm_tell_again(r2_comm_t *comm)
-{
-    r2_net_t *net = &comm->ctx->net;
-    r2_link_t *link;
-
-    for (int32_t i = 0; i < comm->size; ++i) {
-        if (R2_ERR_NO_MEMORY == r2_net_link(net, comm->ranks[i], &link)) {
-            comm->ctx->fresh_news = true;
-            return;
-        }
-    }
-    r2_comm_tell(comm, comm->poisoned);
-}
-
 static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
 {
     struct r2_coll *coll;
@@ -242,8 +208,7 @@ static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
 
 /*
  * After an error for good nothing on this communicator can be trusted: all of it ends, now and later,
- * here and at all members that can be reached. Each member passes the news on once, as the first one
- * may not reach all.
+ * here and at all members that can be reached. Each member passes the news on once (tell.c).
  */
 void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
 {
@@ -259,7 +224,7 @@ void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
         r2_sequence_abort(sequence, status);
     }
     r2_comm_withdraw(root);
-    r2_comm_tell(root, status);
+    r2_comm_tell(root);
 }
 
 static void r2_comm_note(r2_ctx_t *ctx, const r2_comm_news_t *what)
@@ -321,6 +286,7 @@ static void r2_comm_apply_loss(r2_ctx_t *ctx, const r2_comm_news_t *news)
     {
         if (NULL != name->live && r2_comm_has(name->live, news->rank)) {
             r2_comm_poison(name->live, news->status);
+            r2_comm_tell_around(name->live, news->rank);
         }
     }
 }

@@ -39,6 +39,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/service.c \
     r2core/ctx/start.c \
     r2core/ctx/state.h \
+    r2core/ctx/tell.c \
     r2core/ctx/wait.c
 
 libr2core_la_SOURCES += \

@@ -188,6 +188,14 @@ r2_comm_t *r2_sequence_find(r2_comm_t *root, uint32_t number);
 /** True if that number was given to a sequence that is gone. Asked where there is none. */
 bool r2_sequence_is_over(r2_comm_t *root, uint32_t number);
 
+/* tell.c: a poisoned communicator, its members */
+/** Tells those who are to hear it from us. Engine lock. */
+void r2_comm_tell(r2_comm_t *comm);
+/** Once there is memory for links to all of them. */
+void r2_comm_tell_again(r2_comm_t *comm);
+/** A member is lost that may not have passed it on: tells those who would have heard it from it. */
+void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank);
+
 /* belongs.c: upcalls of the net (link/net.h) */
 bool r2_comm_over(void *ctx, const r2_tag_t *tag);
 bool r2_comm_sends(void *ctx, uint32_t rank, const r2_tag_t *tag, uint32_t digest);

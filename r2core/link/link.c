@@ -461,6 +461,11 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
     link->net->upcalls.lost(link->net->upcalls.arg, link->rank, status);
 }
 
+r2_status_t r2_link_broken(const r2_link_t *link)
+{
+    return link->broken;
+}
+
 uint32_t r2_link_peer(const r2_link_t *link)
 {
     return link->rank;

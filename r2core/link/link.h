@@ -100,6 +100,8 @@ void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status);
 
 /** Process number of the peer. */
 uint32_t r2_link_peer(const r2_link_t *link);
+/** R2_OK, or why messages to and from the peer were given up. */
+r2_status_t r2_link_broken(const r2_link_t *link);
 /** Host name of the peer. */
 const char *r2_link_host(const r2_link_t *link);
 

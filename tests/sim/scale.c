@@ -34,6 +34,7 @@ typedef struct big_rank {
     r2_comm_t *world;  /* owned */
     r2_coll_t *coll;   /* owned; NULL: none under way */
     uint64_t due_ns, in, out;
+    bool dead;
 } big_rank_t;
 
 typedef struct big_job {
@@ -174,10 +175,10 @@ static bool job_run(big_job_t *job, bool (*over)(const big_job_t *job))
         uint64_t now_ns = r2_sim_now_ns(job->sim), next_ns = r2_sim_next_ns(job->sim);
 
         for (uint32_t i = 0; i < job->size; i++) {
-            if (job->ranks[i].due_ns <= now_ns) {
+            if (job->ranks[i].due_ns <= now_ns && !job->ranks[i].dead) {
                 rank_drive(job, &job->ranks[i]);
             }
-            next_ns = r2_min(next_ns, job->ranks[i].due_ns);
+            next_ns = job->ranks[i].dead ? next_ns : r2_min(next_ns, job->ranks[i].due_ns);
         }
         if (over(job)) {
             return true;
@@ -201,7 +202,7 @@ static bool calls_are_over(const big_job_t *job)
 static bool all_are_poisoned(const big_job_t *job)
 {
     for (uint32_t i = 0; i < job->size; i++) {
-        if (R2_OK == job->ranks[i].world->poisoned) {
+        if (!job->ranks[i].dead && R2_OK == job->ranks[i].world->poisoned) {
             return false;
         }
     }
@@ -344,12 +345,24 @@ static void tell_link(big_job_t *job)
          2048.0 + 800.0 * (1 + job->rails));
 }
 
+/* One rank gives up, a tenth of the others is dead and nobody knows: all that live must hear of it. */
 static void tell_poison(big_job_t *job)
 {
     const uint64_t start_ns = r2_sim_now_ns(job->sim);
     big_rank_t *first = &job->ranks[job->size / 3];
+    const big_links_t before = job_links(job);
+    double bits = 0;
     big_links_t links;
 
+    for (uint32_t i = 5; i < job->size; i += 10) {
+        job->ranks[i].dead = &job->ranks[i] != first;
+        if (job->ranks[i].dead) {
+            r2_sim_kill(job->sim, i);
+        }
+    }
+    for (uint32_t size = job->size - 1; size > 0; size /= 2) {
+        bits++;
+    }
     pthread_mutex_lock(&first->ctx->lock);
     r2_comm_poison(first->world, R2_ERR_NO_PATH);
     pthread_mutex_unlock(&first->ctx->lock);
@@ -357,8 +370,9 @@ static void tell_poison(big_job_t *job)
     links = job_links(job);
     tell(job, "all heard of a failed communicator after, ms",
          (double) (r2_sim_now_ns(job->sim) - start_ns) / R2_NS_PER_MS, 0);
-    tell(job, "links of a process then, mean", (double) links.links / job->size, 0);
-    tell(job, "links of a process then, most", (double) links.most, 0);
+    tell(job, "further links of a process then, mean", (double) (links.links - before.links) / job->size,
+         2 * bits);
+    tell(job, "links of a process then, most", (double) links.most, (double) before.most + 3 * bits);
 }
 
 static void job_destroy(big_job_t *job)
@@ -399,10 +413,12 @@ int main(int argc, char **argv)
     if (0 == job.failed) {
         tell_comms(&job);
         tell_call(&job);
-        tell_link(&job);
     }
     if (0 == job.failed && (argc <= 4 || 0 != atoi(argv[4]))) {
         tell_poison(&job);
+    }
+    if (0 == job.failed) {
+        tell_link(&job);
     }
     expect(&job, NULL == r2_sim_failure(job.sim), "the simulator has nothing to object");
     job_destroy(&job);
