@@ -22,6 +22,11 @@
 #define R2_RATES_SPAN 10u
 /* Fewer packets on the busiest lane are no measurement. */
 #define R2_RATES_PACKETS_MIN 4u
+/*
+ * A process that looks more rarely in an interval finds what came by then on all lanes at once: that tells its own
+ * pace and how many packets each lane may have under way.
+ */
+#define R2_RATES_LOOKS_MIN 8u
 /* What does not load a lane: control packets, and the last bytes of a message. */
 #define R2_RATES_IDLE_BYTES 4096u
 
@@ -29,6 +34,7 @@ static void r2_rates_begin(r2_link_t *link)
 {
     link->rates.from_ns = link->net->now_ns;
     link->rates.waited_ns = 0;
+    link->rates.looks = 0;
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_load_t *load = &link->lanes[i].load;
 
@@ -84,7 +90,9 @@ static void r2_rates_end(r2_link_t *link)
     if (span_ns > R2_RATES_SPAN * R2_RATES_WAITED_NS) {
         r2_rates_begin(link);
     } else if (link->rates.waited_ns >= R2_RATES_WAITED_NS && packets >= R2_RATES_PACKETS_MIN) {
-        r2_rates_report(link);
+        if (link->rates.looks >= R2_RATES_LOOKS_MIN) {
+            r2_rates_report(link);
+        }
         r2_rates_begin(link);
     }
 }
@@ -127,6 +135,10 @@ void r2_rates_acked(r2_lane_t *lane, uint64_t bytes)
 
     if (0 == load->mark_ns) {
         return;
+    }
+    if (now_ns != lane->link->rates.look_ns) {
+        lane->link->rates.look_ns = now_ns;
+        ++lane->link->rates.looks;
     }
     load->ns += now_ns - load->mark_ns;
     load->bytes += bytes;

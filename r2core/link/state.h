@@ -286,6 +286,8 @@ struct r2_link {
         uint64_t from_ns;          /* start of the interval */
         uint64_t waited_ns;        /* chunks waited for lanes in it */
         uint64_t since_ns;         /* counted up to here; 0 = none waits */
+        uint64_t look_ns;          /* when acknowledgements were last found, */
+        uint32_t looks;            /* and how often in this interval */
     } rates;                       /* rates.c */
     /* receiving */
     uint64_t watermark;            /* every message number before this is complete */

@@ -18,6 +18,7 @@
 #include "link/wire.h"
 
 #define RUN_ROUNDS_MAX 256   /* sweeps of one rank at one time */
+#define SLOW_PACKETS   16    /* of a rail, at one time, in a process that is slow */
 #define IDLE_RUNS_MAX  20000 /* runs in a row that find nothing to do but want to run again */
 #define LIMIT_EXTRA_NS (30 * R2_NS_PER_S)
 #define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
@@ -74,10 +75,18 @@ static uint64_t rank_deadline_ns(const job_rank_t *rank)
     return deadline_ns;
 }
 
+/* A slow process takes as many packets of a rail as UCX reads at once, then others run. */
+static unsigned rank_slow_rounds(const job_rank_t *rank)
+{
+    const uint32_t batch = rank->job->scenario->sim.batch;
+
+    return 0 == batch ? 1 : (SLOW_PACKETS + batch - 1) / batch;
+}
+
 /* Sweeps until nothing happens any more. @return events. */
 static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
 {
-    const unsigned rounds_max = 0 != rank->slow_ns ? 1 : RUN_ROUNDS_MAX;
+    const unsigned rounds_max = 0 != rank->slow_ns ? rank_slow_rounds(rank) : RUN_ROUNDS_MAX;
     unsigned total = 0, events, rounds = 0;
     bool advanced;
 

@@ -81,6 +81,8 @@ static void slow_reader(void **state)
 
     (void) state;
     assert_int_equal(digest, run_healthy(JOB "limit 600s; at 10ms slow r1 200ms").digest);
+    assert_int_equal(digest, run_healthy(JOB "limit 600s; at 0ms slow r1 50ms").digest);
+    assert_int_equal(digest, run_healthy(JOB "limit 600s; at 0ms slow r1 30ms; at 0ms slow r2 70ms").digest);
     assert_int_equal(digest, run_healthy(JOB "at 10ms slow r1 10ms; at 1s slow r1 0ms").digest);
 }
 
