@@ -74,6 +74,20 @@ static void refuses_later(void **state)
     assert_int_equal(digest, run_healthy(JOB "at 23ms refuse h1 rail0; at 23ms refuse h1 rail1 probes").digest);
 }
 
+/* One rank cannot open the listener of a rail: it says that it does not take part, and what of. */
+static void listener_fails_at_the_start(void **state)
+{
+    static scenario_t scenario;
+    scenario_result_t result;
+    char text[200];
+
+    (void) state;
+    assert_true(scenario_parse(JOB "at 0ms no-listener r1 rail0", &scenario, text, sizeof(text)));
+    scenario_run(&scenario, false, &result);
+    assert_false(result.ok);
+    assert_non_null(strstr(result.text, "rank 1: r2 could not be set up on h1"));
+}
+
 /* A rank that does a little five times a second, for as long as the job takes. */
 static void slow_reader(void **state)
 {
@@ -130,6 +144,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_with_a_small_queue),
         cmocka_unit_test(one_rail_refuses),
         cmocka_unit_test(refuses_later),
+        cmocka_unit_test(listener_fails_at_the_start),
         cmocka_unit_test(slow_reader),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
