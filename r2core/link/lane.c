@@ -162,10 +162,6 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     lane->rx_connection = 0;
     lane->conn = NULL;
     conn->lane = NULL;
-    if (R2_LANE_WIRING == lane->state && R2_OK == lane->why && !r2_lane_is_relay(lane)) {
-        LL_PREPEND(net->abandoned, conn); /* must not be closed now; goes with its worker */
-        return;
-    }
     conn->worker->rail->tp->ops->ep_close(conn->ep);
     r2_rail_put(conn->worker);
     free(conn);

@@ -190,12 +190,6 @@ void r2_net_fini(r2_net_t *net)
     }
     r2_relay_fini(net);
     r2_peer_info_put(&net->info);
-    while (NULL != net->abandoned) {
-        r2_lane_conn_t *conn = net->abandoned;
-
-        net->abandoned = conn->next;
-        free(conn);
-    }
     r2_pool_fini(&net->packets);
     r2_pool_fini(&net->items);
     r2_pool_fini(&net->messages);

@@ -119,7 +119,6 @@ typedef struct r2_net {
     struct r2_link **links;     /* owned: by rank, NULL until first use */
     struct r2_link *active;     /* owned list: links that timers must look at */
     struct r2_lane *connections; /* hash by connection id */
-    struct r2_lane_conn *abandoned; /* owned list: endpoints that died in mid wire-up */
     uint64_t next_call;         /* hello call ids */
     uint64_t parked_bytes;      /* over all links */
     uint64_t last_sweep_ns;

@@ -117,13 +117,12 @@ typedef struct r2_packet {
     r2_wire_header_t header;
 } r2_packet_t;
 
-/** One connection of a lane. Outlives its lane's use of it when it cannot be closed yet. */
+/** One connection of a lane. */
 typedef struct r2_lane_conn {
-    struct r2_lane *lane;          /* borrowed; NULL: abandoned in mid wire-up, freed with the net */
+    struct r2_lane *lane;          /* borrowed; NULL: being closed */
     r2_tp_ep_t *ep;                /* owned by the worker's transport */
     r2_rail_worker_t *worker;      /* borrowed: counted as a user */
     uint32_t bare;                 /* unsequenced packets that the transport holds */
-    struct r2_lane_conn *next;     /* in net->abandoned */
 } r2_lane_conn_t;
 
 /** What a lane delivered while it was loaded (rates.c). */

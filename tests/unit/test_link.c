@@ -404,6 +404,29 @@ static void only_paths_are_open_in_quarantine(void **state)
     stub_net_destroy(stub);
 }
 
+/* Lanes that the peer offers and that never get through give back what they took. */
+static void wiring_gives_workers_back(void **state)
+{
+    uint8_t offer[R2_HELLO_BYTES_MAX];
+    stub_net_t *stub = stub_net_create();
+    uint32_t most = 0;
+
+    (void) state;
+    stub_net_watch(stub);
+    for (uint32_t round = 0; round < 200; ++round) {
+        const uint32_t rail = round % STUB_RAILS;
+
+        r2_hello_result(&stub->net, stub->link->lanes[rail].call_id, R2_ERR_TIMEOUT, NULL, 0);
+        stub_hello(stub, rail, offer, stub_offer(stub, rail, 0, offer));
+        assert_int_equal(stub->link->lanes[rail].state, R2_LANE_WIRING);
+        stub->time_ns += 0 == round % 5 ? 11 * R2_NS_PER_S : R2_NS_PER_MS;
+        r2_net_sweep(&stub->net);
+        most = r2_max(most, stub->workers);
+    }
+    assert_true(most <= 2 * STUB_RAILS); /* the one in use and the newest, of each rail */
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +440,7 @@ int main(void)
         cmocka_unit_test(deaf_lanes_are_opened_anew),
         cmocka_unit_test(relay_lanes_stand_aside),
         cmocka_unit_test(only_paths_are_open_in_quarantine),
+        cmocka_unit_test(wiring_gives_workers_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

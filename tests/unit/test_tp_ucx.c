@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -405,6 +406,64 @@ static void test_close_while_connecting(void **state)
         }
     }
     pair_close(&a, &b);
+}
+
+/** Descriptors of this process. */
+static uint32_t count_descriptors(void)
+{
+    uint32_t count = 0;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        count += fcntl(fd, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+/**
+ * Lanes that never get through, while another lane of the process carries data: each has an endpoint on a
+ * worker of its own, is closed in mid wire-up and gives all back. The peer reads now and then, or not at all.
+ */
+static void test_wiring_gives_back(void **state)
+{
+    enum { WARM = 20 };
+    static packet_t packets[2];
+    uint32_t before = 0;
+    side_t live[2], from, to;
+    packet_t data;
+
+    (void) state;
+    random_state = now_ns();
+    print_message("seed %llu\n", (unsigned long long) random_state);
+    pair_open(&live[0], &live[1]);
+    side_open(&from);
+    side_open(&to);
+    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+        before = WARM == i ? count_descriptors() : before;
+        tp.ops->worker_destroy(from.worker);
+        assert_int_equal(tp.ops->worker_create(from.device, &callbacks, &from, &from.worker), R2_OK);
+        if (0 == i % 8) {
+            tp.ops->worker_destroy(to.worker);
+            assert_int_equal(tp.ops->worker_create(to.device, &callbacks, &to, &to.worker), R2_OK);
+        }
+        side_connect(&from, &to);
+        assert_true(packet_send(&packets[0], &from, 0, 0, NULL) >= 0);
+        assert_true(packet_send(&packets[1], &from, 1, 8, pattern + 1) >= 0);
+        for (unsigned k = random_below(20); k > 0; k--) {
+            tp.ops->worker_progress(0 == random_below(i % 3 + 1) ? from.worker : live[1].worker);
+            if (0 == random_below(4)) {
+                tp.ops->worker_progress(to.worker);
+            }
+        }
+        tp.ops->ep_close(from.ep);
+        assert_true(packets[0].done && packets[1].done);
+        assert_true(packet_send(&data, &live[0], i % 251, DATA_MAX, pattern + i % 251) >= 0);
+        assert_true(progress_until(&live[0], &live[1], &live[1].received, i + 1));
+    }
+    /* the worker of the newest round, and what the peer has not read yet */
+    assert_true(count_descriptors() <= before + 8);
+    assert_int_equal(live[0].failed + live[1].failed, 0);
+    pair_close(&from, &to);
+    pair_close(&live[0], &live[1]);
 }
 
 /** Breaks a TCP connection of this process at random, as a reset from the network would. */
@@ -839,6 +898,7 @@ int main(int argc, char **argv)
         BOTH(test_close_leaves_other_lanes),
         BOTH(test_generations),
         BOTH(test_close_while_connecting),
+        BOTH(test_wiring_gives_back),
         {"lo/test_connections_break", test_connections_break, use_lo, NULL, NULL},
         BOTH(test_wakeup),
         BOTH(test_signals),
