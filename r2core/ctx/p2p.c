@@ -5,8 +5,8 @@
  * Active messages: calls of the links, taken by the engine and given to the user outside its lock.
  *
  * A call that fits the parking budget arrives whole before anybody posts a row for it; one that does
- * not asks, and gets credit when there is room (R2_P2P_GRANTED_MAX). So memory is bounded, and a process
- * that computes holds what its budget allows and does not look dead.
+ * not asks, and gets its row when there is room (R2_P2P_GRANTED_MAX), peers in turn. So memory is bounded, and a
+ * process that computes holds what its budget allows and does not look dead.
  */
 #include "r2_config.h"
 
@@ -134,6 +134,7 @@ static void r2_p2p_arrived(void *arg, r2_status_t status)
 
     DL_DELETE(p2p->pending, inbound);
     p2p->granted_bytes -= inbound->bytes;
+    p2p->peers[inbound->rank].granted_bytes -= inbound->bytes;
     if (R2_OK != status) {
         free(inbound);
         return;
@@ -158,6 +159,7 @@ static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uin
     inbound->bytes = bytes;
     recv.data = inbound->data;
     p2p->granted_bytes += bytes;
+    p2p->peers[inbound->rank].granted_bytes += bytes;
     DL_APPEND(p2p->pending, inbound);
     status = r2_link_recv(link, &recv);
     if (R2_IN_PROGRESS != status) {
@@ -181,6 +183,30 @@ static bool r2_p2p_next_call(r2_p2p_t *p2p, r2_call_t which, r2_link_t **link_p,
     return false;
 }
 
+/* Calls that ask: in turn, as far as there is room for all or the peer has nothing else on its way. */
+static unsigned r2_p2p_take_asking(r2_p2p_t *p2p)
+{
+    r2_net_t *net = &p2p->ctx->net;
+    uint32_t links = net->caller_count[R2_CALL_ASKING];
+    unsigned taken = 0;
+    r2_link_t *link;
+    r2_tag_t tag;
+    uint64_t bytes;
+
+    while (links > 0 && r2_p2p_next_call(p2p, R2_CALL_ASKING, &link, &tag, &bytes)) {
+        bool room = p2p->granted_bytes < R2_P2P_GRANTED_MAX ||
+                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;
+
+        if (room && !r2_p2p_take(p2p, link, &tag, bytes)) {
+            return taken;
+        }
+        taken += room ? 1 : 0;
+        links = room ? net->caller_count[R2_CALL_ASKING] : links - 1;
+        r2_net_call_turn(net, R2_CALL_ASKING);
+    }
+    return taken;
+}
+
 static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
 {
     unsigned taken = 0;
@@ -192,12 +218,7 @@ static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
            r2_p2p_take(p2p, link, &tag, bytes)) {
         ++taken;
     }
-    while (p2p->granted_bytes < R2_P2P_GRANTED_MAX &&
-           r2_p2p_next_call(p2p, R2_CALL_ASKING, &link, &tag, &bytes) &&
-           r2_p2p_take(p2p, link, &tag, bytes)) {
-        ++taken;
-    }
-    return taken;
+    return taken + r2_p2p_take_asking(p2p);
 }
 
 /* For the user, or for one of our own rows. */

@@ -11,9 +11,12 @@
 #include "r2/p2p.h"
 
 /** Key of data that was asked for by r2_p2p_get(); its row is posted before the question is sent. */
-#define R2_P2P_DATA_KEY (R2_LINK_CALL_KEY - 1)
+#define R2_P2P_DATA_KEY R2_LINK_OWN_KEYS
 
-/** Received bytes for which credit may be out at a time, over all peers. */
+/**
+ * Bytes of long active messages that may be on their way to us at a time, over all peers. Beside that each peer may
+ * have one, so that none that is stopped or slow bars another.
+ */
 #define R2_P2P_GRANTED_MAX (4u << 20)
 
 /**
@@ -41,6 +44,7 @@ enum {
 typedef struct r2_p2p_question {
     uint64_t address;
     uint64_t bytes;
+    uint64_t granted_bytes; /* credit of the row that is posted for it */
     uint32_t id;
     int32_t status; /* r2_status_t */
 } r2_p2p_question_t;
@@ -71,6 +75,7 @@ typedef struct r2_parcel {
 typedef struct r2_p2p_peer {
     bool talked;               /* something was sent or received */
     r2_status_t lost;          /* to be told to the user; R2_OK: nothing */
+    uint64_t granted_bytes;    /* of active messages whose row is posted */
     uint64_t answer_bytes;     /* of parcels under way or being made */
     uint64_t short_since_ns;   /* it cannot be answered since then; 0: it can */
     r2_p2p_inbound_t *waiting; /* owned list: questions, oldest first */

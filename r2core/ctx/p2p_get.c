@@ -57,6 +57,7 @@ static r2_status_t r2_p2p_get_start(r2_p2p_get_t *get, void *local, uint64_t rem
     r2_link_recv_t recv = {.tag = r2_get_tag(get->id),
                            .data = local,
                            .bytes = bytes,
+                           .granted_p = &question.granted_bytes,
                            .done = r2_p2p_get_here,
                            .arg = get};
     r2_parcel_t *parcel = r2_parcel_new(p2p, get->rank, R2_P2P_ROW_GET, sizeof(question));
@@ -122,6 +123,7 @@ static bool r2_p2p_serve(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *
                            .data = (const void *) (uintptr_t) question->address,
                            .bytes = question->bytes,
                            .chunk_bytes = r2_p2p_chunk_bytes(p2p, question->bytes),
+                           .granted_bytes = question->granted_bytes,
                            .done = r2_p2p_served,
                            .arg = serve};
     r2_parcel_t *release = r2_parcel_answer(p2p, rank, R2_P2P_ROW_RELEASE, sizeof(*question));

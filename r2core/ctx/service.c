@@ -114,13 +114,13 @@ static void r2_service_take_over(r2_service_t *service)
             r2_engine_run(&ctx->engine, false);
         }
         r2_coll_collect(ctx);
-    } while (r2_net_reads(net) && !r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
+    } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
              0 == atomic_load(&ctx->app_blocked));
     deadline_ns = r2_ctx_deadline_ns(ctx);
     r2_service_set_timer(service,
                          R2_NEVER_NS == deadline_ns ? deadline_ns
                                                     : r2_max(deadline_ns, net->now_ns + R2_NS_PER_MS));
-    r2_service_watch_rails(service, r2_net_reads(net)); /* what is not read would wake us again and again */
+    r2_service_watch_rails(service, true);
 }
 
 /* News that did not come over the rails: the detector acts on it, and what it wants sent is sent. */

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Calls: messages that nobody announced. Their receiver learns of them here and posts a row then.
+ * Calls: messages that nobody announced. Their receiver learns of them here and posts a row then. Links take
+ * turns, so that one peer's calls never bar another's.
  */
 #include "r2_config.h"
 
@@ -12,42 +13,66 @@
 
 void r2_rx_call(r2_link_t *link, r2_rx_match_t *match, uint64_t bytes, bool complete)
 {
+    r2_call_t which = complete ? R2_CALL_COMPLETE : R2_CALL_ASKING;
+    r2_callers_t *callers = &link->calls[which];
+
     r2_rx_uncall(link, match);
     if (R2_LINK_CALL_KEY != match->tag.comm_key || match->posted) {
         return;
     }
-    match->link = link;
     match->bytes = bytes;
-    match->calling = complete ? R2_CALL_COMPLETE : R2_CALL_ASKING;
-    DL_APPEND(link->net->calls[match->calling], match);
+    match->calling = which;
+    if (NULL == callers->calls) {
+        callers->link = link;
+        DL_APPEND(link->net->callers[which], callers);
+        ++link->net->caller_count[which];
+    }
+    DL_APPEND(callers->calls, match);
 }
 
 void r2_rx_uncall(r2_link_t *link, r2_rx_match_t *match)
 {
-    if (R2_CALL_NONE != match->calling) {
-        DL_DELETE(link->net->calls[match->calling], match);
-        match->calling = R2_CALL_NONE;
+    r2_callers_t *callers = &link->calls[match->calling];
+
+    if (R2_CALL_NONE == match->calling) {
+        return;
     }
+    DL_DELETE(callers->calls, match);
+    if (NULL == callers->calls) {
+        DL_DELETE(link->net->callers[match->calling], callers);
+        --link->net->caller_count[match->calling];
+    }
+    match->calling = R2_CALL_NONE;
 }
 
 void r2_net_call_refuse(r2_net_t *net, r2_call_t which)
 {
-    r2_rx_match_t *match = net->calls[which];
+    r2_callers_t *callers = net->callers[which];
 
     ++net->counters->rx_malformed;
-    r2_rx_match_drop(match->link, match);
+    r2_rx_match_drop(callers->link, callers->calls);
 }
 
 bool r2_net_call(const r2_net_t *net, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
                  uint64_t *bytes_p)
 {
-    const r2_rx_match_t *match = net->calls[which];
+    const r2_callers_t *callers = net->callers[which];
 
-    if (NULL == match) {
+    if (NULL == callers) {
         return false;
     }
-    *link_p = match->link;
-    *tag_p = match->tag;
-    *bytes_p = match->bytes;
+    *link_p = callers->link;
+    *tag_p = callers->calls->tag;
+    *bytes_p = callers->calls->bytes;
     return true;
+}
+
+void r2_net_call_turn(r2_net_t *net, r2_call_t which)
+{
+    r2_callers_t *callers = net->callers[which];
+
+    if (NULL != callers) {
+        DL_DELETE(net->callers[which], callers);
+        DL_APPEND(net->callers[which], callers);
+    }
 }

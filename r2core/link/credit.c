@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Credit: what may travel before its row is posted, and what the receiver grants.
+ * Credit of the peer: what may travel before its row is posted, and what the receiver has granted since.
  */
 #include "r2_config.h"
 
@@ -37,9 +37,32 @@ static uint64_t r2_credit_cost(const r2_tx_message_t *message, uint32_t first, u
     return to - from + (uint64_t) (end - first) * R2_UNASKED_COST_BYTES;
 }
 
+/* True if nothing of a message may go, and its receiver does not know of it. */
+static bool r2_credit_is_mute(const r2_tx_message_t *message)
+{
+    return !message->requested && !message->credited && 0 == message->granted_chunks;
+}
+
+/* A message leaves those that wait for their first credit. */
+static void r2_credit_settle(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+
+    link->mute -= r2_credit_is_mute(message) ? 1 : 0;
+    link->requests -= message->requested && !message->credited ? 1 : 0;
+    message->credited = true;
+}
+
 /* Of a withdrawn message: what was not sent will never be consumed. */
 void r2_credit_withdraw(r2_tx_message_t *message)
 {
+    r2_tx_message_t *found;
+
+    HASH_FIND(hh, message->link->uncredited, &message->tag, sizeof(message->tag), found);
+    if (found == message) {
+        HASH_DEL(message->link->uncredited, message);
+        r2_credit_settle(message);
+    }
     if (message->next_chunk < message->unasked_chunks) {
         message->link->unasked_sent -=
             r2_credit_cost(message, message->next_chunk, message->unasked_chunks);
@@ -55,6 +78,7 @@ void r2_credit_drop(r2_link_t *link, r2_credit_t *credit)
 
 void r2_credit_request(r2_tx_message_t *message)
 {
+    r2_link_t *link = message->link;
     r2_tx_rts_t rts = {
         .number = message->number,
         .tag = message->tag,
@@ -63,16 +87,52 @@ void r2_credit_request(r2_tx_message_t *message)
         .digest = message->digest,
     };
 
+    if (link->requests >= R2_REQUESTS_MAX) {
+        return; /* when others have got theirs */
+    }
+    link->mute -= r2_credit_is_mute(message) ? 1 : 0;
+    link->requests += message->requested || message->credited ? 0 : 1;
     message->requested = true;
-    r2_tx_control(message->link, R2_WIRE_RTS, &rts, sizeof(rts));
+    r2_tx_control(link, R2_WIRE_RTS, &rts, sizeof(rts));
+}
+
+bool r2_credit_ask(r2_link_t *link)
+{
+    r2_tx_message_t *message, *next;
+
+    if (0 == link->mute || link->requests >= R2_REQUESTS_MAX || NULL != link->control ||
+        !r2_link_has_lane(link)) {
+        return false;
+    }
+    HASH_ITER(hh, link->uncredited, message, next)
+    {
+        if (r2_credit_is_mute(message)) {
+            r2_credit_request(message);
+        }
+    }
+    return true;
+}
+
+/* So many bytes of a message, from its start, may go. The most of all that was ever granted holds. */
+static void r2_credit_extend(r2_tx_message_t *message, uint64_t bytes)
+{
+    uint32_t chunks = bytes >= message->bytes ? message->chunk_count
+                                              : (uint32_t) (bytes / message->chunk_bytes);
+
+    if (chunks > message->granted_chunks) {
+        message->granted_chunks = chunks;
+        r2_tx_enqueue(message);
+    }
 }
 
 /*
- * Decides once, when a message is given to its link, what of it may go at once. Messages of more than
- * R2_CREDIT_MIN_BYTES are credited by the receiver when it posts their row; shorter ones, and calls,
- * whose row nobody posts before it hears of them, ask for it (RTS) when the parking budget is used up. Either way the rest waits for credit and nothing polls.
+ * Decides once, when a message is given to its link, what of it may go at once: what it has credit for, or else its
+ * first part, out of the parking budget. The rest waits for credit, which the receiver grants when it posts the
+ * row and as it takes what has come; nothing polls. Messages up to R2_CREDIT_MIN_BYTES, whose rows get none by
+ * themselves, and calls, whose row nobody posts before it hears of them, ask for it (RTS) when the budget is used
+ * up; others, of which nothing may go, do when nothing else is left to send.
  */
-void r2_credit_open(r2_tx_message_t *message)
+void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
 {
     r2_link_t *link = message->link;
     uint32_t chunks = r2_credit_portion(message);
@@ -81,23 +141,28 @@ void r2_credit_open(r2_tx_message_t *message)
 
     HASH_FIND(hh, link->credits, &message->tag, sizeof(message->tag), credit);
     if (NULL != credit) {
-        message->granted_chunks = message->chunk_count;
-        message->credited = true;
+        granted_bytes = r2_max(granted_bytes, credit->bytes);
         r2_credit_drop(link, credit);
-        return;
     }
-    if (r2_credit_outstanding(link) + portion <= link->net->params->parking_bytes) {
+    if (granted_bytes > 0 &&
+        granted_bytes >= r2_min(message->bytes, (uint64_t) message->chunk_bytes)) {
+        message->credited = true;
+        r2_credit_extend(message, granted_bytes);
+    }
+    if (0 == message->granted_chunks &&
+        r2_credit_outstanding(link) + portion <= r2_net_parking_bytes(link->net)) {
         message->unasked_chunks = chunks;
         message->granted_chunks = chunks;
         link->unasked_sent += portion;
     }
-    if (message->granted_chunks < message->chunk_count) {
-        HASH_ADD(hh, link->uncredited, tag, sizeof(message->tag), message);
-        if (message->bytes <= R2_CREDIT_MIN_BYTES || R2_LINK_CALL_KEY == message->tag.comm_key) {
-            r2_credit_request(message);
-        }
-    } else {
-        message->credited = true;
+    if (message->granted_chunks == message->chunk_count) {
+        return;
+    }
+    HASH_ADD(hh, link->uncredited, tag, sizeof(message->tag), message);
+    link->mute += r2_credit_is_mute(message) ? 1 : 0;
+    if (!message->credited &&
+        (message->bytes <= R2_CREDIT_MIN_BYTES || R2_LINK_CALL_KEY == message->tag.comm_key)) {
+        r2_credit_request(message);
     }
 }
 
@@ -109,52 +174,54 @@ void r2_credit_consumed(r2_link_t *link, uint32_t consumed)
     }
 }
 
-void r2_credit_grant(r2_link_t *link, const r2_tag_t *tag)
-{
-    link->grants[link->grant_count++] = *tag;
-    if (R2_WIRE_CREDITS_MAX == link->grant_count) {
-        link->grant_count = 0;
-        r2_tx_control(link, R2_WIRE_CREDIT, link->grants, sizeof(link->grants));
-    }
-    r2_link_activate(link);
-}
-
-static void r2_credit_keep(r2_link_t *link, const r2_tag_t *tag)
+/* @return false: it could not be kept. */
+static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
 {
     r2_credit_t *credit;
 
-    HASH_FIND(hh, link->credits, tag, sizeof(*tag), credit);
-    if (NULL != credit || HASH_COUNT(link->credits) > R2_CREDITS_MAX) {
-        return;
-    }
-    credit = malloc(sizeof(*credit));
-    if (NULL != credit) {
-        credit->tag = *tag;
+    HASH_FIND(hh, link->credits, &entry->tag, sizeof(entry->tag), credit);
+    if (NULL == credit) {
+        if (HASH_COUNT(link->credits) >= R2_CREDITS_MAX) {
+            return false;
+        }
+        credit = calloc(1, sizeof(*credit));
+        if (NULL == credit) {
+            return false;
+        }
+        credit->tag = entry->tag;
         ++link->net->early_credits;
         HASH_ADD(hh, link->credits, tag, sizeof(credit->tag), credit);
     }
+    credit->bytes = r2_max(credit->bytes, entry->bytes);
+    return true;
+}
+
+/* A message that the peer has heard of and that does not wait for credit is gone: the credit comes late. */
+static bool r2_credit_is_early(const r2_net_t *net, const r2_wire_credit_t *entry)
+{
+    return 0 == entry->heard && entry->tag.comm_key < R2_LINK_OWN_KEYS &&
+           !net->upcalls.over(net->upcalls.arg, &entry->tag);
 }
 
 /* @return false: not all of it could be kept; it must not be acknowledged. */
-bool r2_credit_received(r2_link_t *link, const void *tags, size_t count)
+bool r2_credit_received(r2_link_t *link, const void *credits, size_t count)
 {
-    r2_net_t *net = link->net;
     bool kept = true;
 
     for (size_t i = 0; i < count; ++i) {
         r2_tx_message_t *message;
-        r2_tag_t tag;
+        r2_wire_credit_t entry;
 
-        memcpy(&tag, (const char *) tags + i * sizeof(tag), sizeof(tag));
-        HASH_FIND(hh, link->uncredited, &tag, sizeof(tag), message);
+        memcpy(&entry, (const char *) credits + i * sizeof(entry), sizeof(entry));
+        HASH_FIND(hh, link->uncredited, &entry.tag, sizeof(entry.tag), message);
         if (NULL != message) {
-            HASH_DEL(link->uncredited, message);
-            message->credited = true;
-            message->granted_chunks = message->chunk_count;
-            r2_tx_enqueue(message);
-        } else if (!net->upcalls.over(net->upcalls.arg, &tag)) {
-            r2_credit_keep(link, &tag);
-            kept = kept && HASH_COUNT(link->credits) <= R2_CREDITS_MAX;
+            r2_credit_settle(message);
+            r2_credit_extend(message, entry.bytes);
+            if (message->granted_chunks == message->chunk_count) {
+                HASH_DEL(link->uncredited, message);
+            }
+        } else if (r2_credit_is_early(link->net, &entry)) {
+            kept = r2_credit_keep(link, &entry) && kept;
         }
     }
     return kept;

@@ -30,7 +30,7 @@ void r2_link_activate(r2_link_t *link)
 bool r2_link_busy(const r2_link_t *link)
 {
     if (NULL != link->relayed || link->in_flight_packets > 0 || r2_link_posted(link) > 0 || NULL != link->messages || NULL != link->control ||
-        NULL != link->again || NULL != link->deferred || link->grant_count > 0) {
+        NULL != link->again || NULL != link->deferred || link->grants.news_count > 0) {
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -288,7 +288,7 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     }
     copied = NULL != message->copy;
     ++link->net->counters->tx_messages;
-    r2_credit_open(message);
+    r2_credit_open(message, args->granted_bytes);
     r2_tx_enqueue(message);
     r2_link_activate(link);
     r2_link_push(link);
@@ -298,16 +298,11 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
 void r2_message_unqueue(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
-    r2_tx_message_t *found;
 
     r2_credit_withdraw(message);
     if (message->queued) {
         DL_DELETE(link->queue, message);
         message->queued = false;
-    }
-    HASH_FIND(hh, link->uncredited, &message->tag, sizeof(message->tag), found);
-    if (found == message) {
-        HASH_DEL(link->uncredited, message);
     }
 }
 

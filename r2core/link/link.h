@@ -22,6 +22,11 @@ typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, 
  * No communicator has it.
  */
 #define R2_LINK_CALL_KEY UINT64_MAX
+/**
+ * Messages with this key and above belong to no communicator. Nothing ever ends them, so no credit is sent
+ * for their rows before they are heard of: it might come late, and be kept for ever.
+ */
+#define R2_LINK_OWN_KEYS (R2_LINK_CALL_KEY - 1)
 
 /** Calls whose row is not posted yet. */
 typedef enum r2_call {
@@ -31,11 +36,13 @@ typedef enum r2_call {
 } r2_call_t;
 
 /**
- * The oldest call of a kind over all links. It stays there until its row is posted.
+ * The next call of a kind: the oldest of the link whose turn it is. It stays there until its row is posted.
  * @return false: there is none.
  */
 bool r2_net_call(const r2_net_t *net, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
                  uint64_t *bytes_p);
+/** Gives the turn to the next link with calls of a kind. */
+void r2_net_call_turn(r2_net_t *net, r2_call_t which);
 /** Throws the next call of a kind away: what arrives of it is acknowledged and dropped, and it gets no credit. */
 void r2_net_call_refuse(r2_net_t *net, r2_call_t which);
 
@@ -47,6 +54,7 @@ typedef struct r2_link_send {
     uint32_t chunk_bytes; /* unit of striping; at most chunk_max_bytes */
     uint32_t digest;      /* plan digest, must match the receiver's */
     uint32_t order;       /* lower ones go first; equal ones in turn */
+    uint64_t granted_bytes; /* what the receiver's row has got already (r2_link_recv_t), and told otherwise */
     bool dirty;           /* R2_WIRE_DIRTY on all of it */
     bool copied;          /* only if `data` is free again at once */
     r2_link_done_fn_t done;
@@ -60,6 +68,7 @@ typedef struct r2_link_recv {
     r2_link_sink_fn_t sink; /* NULL: copied to data */
     uint64_t bytes;       /* must equal the message's */
     uint32_t digest;
+    uint64_t *granted_p;  /* credit that the sender is to be told by the caller; NULL: it gets a packet */
     bool *dirty;          /* borrowed until done; set, before done, if the message is dirty; or NULL */
     r2_link_done_fn_t done;
     void *arg;            /* borrowed until done */

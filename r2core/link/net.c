@@ -23,8 +23,9 @@
 #define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
 /* With as many workers that have news all are looked at. */
 #define R2_SWEEP_NEWS_MAX 16
-/* Parked bytes at which the service thread stops reading for an application that is away. */
-#define R2_SERVICE_PARK_BYTES (4u << 20)
+/* All peers together may have parked so much without credit, unless that is less than the least for one. */
+#define R2_PARKING_ALL_BYTES   (64u << 20)
+#define R2_PARKING_LEAST_BYTES (32u << 10)
 
 /** Own addresses until they are published. */
 typedef struct r2_net_addresses {
@@ -214,9 +215,11 @@ static bool r2_net_hear(r2_net_t *net)
     return count >= 0 && count < R2_SWEEP_NEWS_MAX;
 }
 
-bool r2_net_reads(const r2_net_t *net)
+uint64_t r2_net_parking_bytes(const r2_net_t *net)
 {
-    return net->may_deliver || net->parked_bytes <= R2_SERVICE_PARK_BYTES;
+    uint64_t share = R2_PARKING_ALL_BYTES / r2_max(net->size - 1u, 1u);
+
+    return r2_min(net->params->parking_bytes, r2_max(share, (uint64_t) R2_PARKING_LEAST_BYTES));
 }
 
 static unsigned r2_net_progress_rails(r2_net_t *net)
@@ -224,10 +227,6 @@ static unsigned r2_net_progress_rails(r2_net_t *net)
     unsigned events;
     bool all;
 
-    if (!r2_net_reads(net)) {
-        net->swept_all = true;
-        return 0; /* all lanes fall silent together: peers hold, nobody is blamed */
-    }
     all = net->swept_all = !r2_net_hear(net);
     if (all) {
         net->swept_all_ns = net->now_ns;
@@ -315,8 +314,8 @@ void r2_net_tend(r2_net_t *net)
             r2_link_part(link);
         }
         r2_link_timers(link);
+        r2_rx_deferred(link); /* before the push, which tells what credit that makes room for */
         r2_link_push(link);
-        r2_rx_deferred(link);
         r2_ack_flush(link);
         if (!r2_link_busy(link)) {
             link->is_active = false;

@@ -121,6 +121,8 @@ typedef struct r2_net {
     struct r2_lane *connections; /* hash by connection id */
     uint64_t next_call;         /* hello call ids */
     uint64_t parked_bytes;      /* over all links */
+    uint64_t open_bytes;        /* granted to peers and not given to rows, over all links */
+    uint32_t asking_links;      /* links with rows that are to get credit */
     uint64_t last_sweep_ns;
     uint64_t swept_all_ns;      /* the newest sweep that looked at every worker */
     bool swept_all;             /* that was the newest one */
@@ -128,7 +130,8 @@ typedef struct r2_net {
     uint64_t last_rx_ns;        /* newest packet from anybody */
     uint64_t waits_ns;          /* next look at what is parked for nobody */
     uint64_t early_credits;     /* credits kept, over all links */
-    struct r2_rx_match *calls[3]; /* lists by r2_call_t: calls without a row, over all links */
+    struct r2_callers *callers[3]; /* lists by r2_call_t: links with calls without a row, in turn */
+    uint32_t caller_count[3];   /* how many there are */
     uint64_t awaited_rows;      /* posted rows that wait for payload, over all links */
     uint32_t unwired_links;     /* links of which no lane has ever been up */
     char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */
@@ -148,8 +151,8 @@ void r2_net_fini(r2_net_t *net);
 unsigned r2_net_sweep(r2_net_t *net);
 /** The part of a sweep that does not read from rails: fences, timers, queues, acknowledgements. */
 void r2_net_tend(r2_net_t *net);
-/** False while a sweep would not read from rails: the application is away, and enough is parked for it. */
-bool r2_net_reads(const r2_net_t *net);
+/** What may be parked of each peer without credit: equal on all processes of a job. */
+uint64_t r2_net_parking_bytes(const r2_net_t *net);
 /** Prepares all workers for sleeping on epoll_fd. @return false: there is work, sweep first. */
 bool r2_net_arm(r2_net_t *net);
 /** Next time a sweep has work because of a timer; R2_NEVER_NS: none. */

@@ -49,7 +49,7 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
     case R2_WIRE_RTS:
         return r2_rx_rts(link, header);
     case R2_WIRE_CREDIT:
-        return r2_credit_received(link, data, header->length / sizeof(r2_tag_t));
+        return r2_credit_received(link, data, header->length / sizeof(r2_wire_credit_t));
     case R2_WIRE_LANE_DOWN:
         r2_rx_lane_down(link, data);
         return true;

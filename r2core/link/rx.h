@@ -43,8 +43,20 @@ bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header);
 /** Keeps a chunk for later. @return false: it could not be held and must not be acknowledged. */
 bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
                 const r2_wire_header_t *header);
-/** Grants credit for a posted row, once. */
-void r2_rx_grant(r2_link_t *link, r2_rx_match_t *match);
+
+/* grant.c: credit for rows */
+/** A row was posted, or is asked for: it is to get credit. */
+void r2_grant_want(r2_link_t *link, r2_rx_match_t *match);
+/** A message was heard of: from now on what is granted for its row comes. @param chunk_bytes > 0. */
+void r2_grant_heard(r2_link_t *link, r2_rx_match_t *match, uint32_t chunk_bytes);
+/** Grants at once what a row may get before its message is heard of; not told to the peer. @return bytes. */
+uint64_t r2_grant_first(r2_link_t *link, r2_rx_match_t *match);
+/** Bytes were given to a row. */
+void r2_grant_given(r2_link_t *link, r2_rx_match_t *match, uint32_t bytes);
+/** A row gets no more credit, and holds none. */
+void r2_grant_end(r2_link_t *link, r2_rx_match_t *match);
+/** What is left of a message is thrown away as it comes: all of it may. */
+void r2_grant_all(r2_link_t *link, const r2_tag_t *tag);
 
 /* call.c */
 /** A call without a row: its receiver is to hear of it. Nothing for other messages. */

@@ -87,6 +87,7 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     if (NULL != match) {
         match->message = message;
         message->match = match;
+        r2_grant_heard(link, match, header->chunk_bytes);
     }
     link->bitmap_bytes += r2_rx_bitmap_bytes(chunk_count);
     HASH_ADD(hh, link->arriving, number, sizeof(message->number), message);
@@ -197,9 +198,8 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
         return false;
     }
     match->rts = true;
-    if (match->posted) {
-        r2_rx_grant(link, match);
-    } else {
+    r2_grant_heard(link, match, header->chunk_bytes);
+    if (!match->posted) {
         match->digest = header->digest;
         r2_rx_call(link, match, header->message_bytes, false);
     }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Rows and the messages they wait for: matching, parking, credit when a row is posted.
+ * Rows and the messages they wait for: matching and parking.
  */
 #include "r2_config.h"
 
@@ -81,6 +81,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
 {
     HASH_DEL(link->matches, match);
     r2_rx_uncall(link, match);
+    r2_grant_end(link, match);
     link->unposted -= match->posted ? 0 : 1;
     link->net->awaited_rows -= match->posted && match->bytes > 0 ? 1 : 0;
     if (NULL != match->message) {
@@ -88,6 +89,9 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
         if (match->message->held < match->message->chunk_count) {
             match->message->discard = true; /* the rest is acknowledged and dropped */
             r2_rx_strip(link, match->message);
+            if (match->granted_bytes < match->message->bytes) {
+                r2_grant_all(link, &match->tag);
+            }
         } else {
             r2_rx_message_free(link, match->message);
         }
@@ -143,6 +147,7 @@ void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const v
     if (unasked) {
         link->consumed += (uint32_t) r2_rx_cost(bytes);
     }
+    r2_grant_given(link, match, bytes);
 }
 
 /* Gives the parked chunks of a message to its row. */
@@ -169,11 +174,19 @@ static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
  */
 bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header)
 {
-    uint64_t budget = link->net->params->parking_bytes;
+    uint64_t budget = r2_net_parking_bytes(link->net);
     uint64_t before = header->chunk * r2_rx_cost(header->chunk_bytes);
 
     return 0 != (header->flags & R2_WIRE_UNASKED) && before + r2_rx_cost(header->length) <= budget &&
            link->parked_cost + r2_rx_cost(header->length) <= budget;
+}
+
+/* Else it has to be of what its row was granted. */
+static bool r2_rx_is_granted(const r2_rx_match_t *match, const r2_wire_header_t *header)
+{
+    uint64_t end = (uint64_t) header->chunk * header->chunk_bytes + header->length;
+
+    return match->posted && (match->unwanted || end <= match->granted_bytes);
 }
 
 bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
@@ -182,7 +195,7 @@ bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, cons
     r2_net_t *net = link->net;
     r2_parked_t *parked;
 
-    if (!message->match->posted && !r2_rx_may_park(link, header)) {
+    if (!r2_rx_is_granted(message->match, header) && !r2_rx_may_park(link, header)) {
         ++net->counters->rx_malformed;
         return false;
     }
@@ -208,14 +221,6 @@ bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, cons
         DL_APPEND(link->deferred, message);
     }
     return true;
-}
-
-void r2_rx_grant(r2_link_t *link, r2_rx_match_t *match)
-{
-    if (!match->granted) {
-        match->granted = true;
-        r2_credit_grant(link, &match->tag);
-    }
 }
 
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
@@ -260,9 +265,10 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
         r2_rx_match_drop(link, match);
         return r2_link_has_left(link);
     }
-    if (match->rts || args->bytes > R2_CREDIT_MIN_BYTES) {
-        r2_rx_grant(link, match);
+    if (NULL != args->granted_p) {
+        *args->granted_p = r2_grant_first(link, match);
     }
+    r2_grant_want(link, match);
     r2_link_activate(link);
     return R2_IN_PROGRESS;
 }
@@ -288,6 +294,8 @@ void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
 
     HASH_FIND(hh, link->matches, tag, sizeof(*tag), match);
     if (NULL != match && match->posted) {
+        r2_grant_end(link, match);
+        r2_grant_all(link, tag);
         match->sink = r2_rx_nowhere;
         match->done = r2_rx_unwanted;
         match->dirty = NULL;

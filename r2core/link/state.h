@@ -11,7 +11,7 @@
 #include "link/link.h"
 #include "link/runs.h"
 
-/* Messages longer than this are credited as soon as their row is posted; shorter ones only on request. */
+/* Rows longer than this get credit as soon as they are posted; shorter ones only on request. */
 #define R2_CREDIT_MIN_BYTES 16384u
 
 /*
@@ -26,6 +26,7 @@
 #define R2_RX_UNPOSTED_MAX    65536u       /* rows that the peer spoke of and that are not posted */
 #define R2_RX_GAPS_MAX        65536u       /* gaps in the numbers of complete messages */
 #define R2_CREDITS_MAX        65536u       /* credits that came early */
+#define R2_REQUESTS_MAX       32768u       /* of ours, without answer: the peer keeps a row for each */
 #define R2_BARE_MAX           64u          /* unsequenced packets that a lane's transport holds */
 
 #define R2_ACK_WINDOW 32u /* an acknowledgement names so many packets behind a gap (ack_bits) */
@@ -63,7 +64,7 @@ typedef struct r2_tx_item {
     uint32_t refs;                   /* packets that reference it in any way */
     uint32_t payload_bytes;          /* control only */
     union {
-        r2_tag_t credits[R2_WIRE_CREDITS_MAX];
+        r2_wire_credit_t credits[R2_WIRE_CREDITS_MAX];
         uint64_t connection;
         r2_wire_abort_t abort;
         r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
@@ -92,13 +93,13 @@ typedef struct r2_tx_message {
     uint32_t digest;
     uint32_t order;                /* lower ones go first */
     bool dirty;                    /* R2_WIRE_DIRTY */
-    bool credited;                 /* the receiver has posted the row */
+    bool credited;                 /* the receiver has granted some of it */
     bool requested;                /* credit was asked for */
     bool queued;
     bool withdrawn;                /* nobody waits any more */
     r2_link_done_fn_t done;        /* NULL when copied */
     void *arg;
-    UT_hash_handle hh;             /* in link->uncredited, by tag */
+    UT_hash_handle hh;             /* in link->uncredited, by tag, until all of it may go */
 } r2_tx_message_t;
 
 /** One transmission on one lane. Freed when the transport is through with it and it is settled. */
@@ -227,7 +228,12 @@ typedef struct r2_rx_match {
     r2_tag_t tag;
     bool posted;
     bool rts;                      /* the sender asked for credit */
-    bool granted;                  /* credit was given: once, since it cannot be lost */
+    bool asking;                   /* in link->grants.rows: it is to get more credit */
+    bool unwanted;                 /* nobody waits for it: what comes is thrown away */
+    uint32_t chunk_bytes;          /* of its message, once that was heard of; 0 = not yet */
+    uint64_t granted_bytes;        /* the most that was granted, from the start of the message */
+    uint64_t given_bytes;          /* bytes that were given to the row */
+    uint64_t open_bytes;           /* counted in link->grants: granted and not given */
     char *data;                    /* borrowed; NULL with a sink */
     r2_link_sink_fn_t sink;
     uint64_t bytes;
@@ -237,17 +243,39 @@ typedef struct r2_rx_match {
     r2_link_done_fn_t done;
     void *arg;
     r2_rx_message_t *message;      /* owned once there */
-    r2_call_t calling;             /* which of net->calls it is in */
-    struct r2_rx_match *prev, *next; /* there */
-    r2_link_t *link;               /* borrowed; set while calling */
+    r2_call_t calling;             /* which of link->calls it is in */
+    struct r2_rx_match *prev, *next; /* there, or in link->grants.rows */
     UT_hash_handle hh;             /* in link->matches, by tag */
 } r2_rx_match_t;
 
 /** Credit that came before its message. */
 typedef struct r2_credit {
     r2_tag_t tag;
-    UT_hash_handle hh;
+    uint64_t bytes;
+    UT_hash_handle hh;             /* in link->credits, by tag */
 } r2_credit_t;
+
+/** Rows by what is known of their messages (grant.c). */
+typedef enum r2_grant_kind {
+    R2_GRANT_UNHEARD, /* nothing: they may be late for ever */
+    R2_GRANT_HEARD,   /* under way: what is granted comes, unless the peer is stopped */
+    R2_GRANT_KINDS
+} r2_grant_kind_t;
+
+/** Calls of a kind that a link has for its receiver (call.c). */
+typedef struct r2_callers {
+    struct r2_callers *prev, *next; /* in net->callers, while there are calls */
+    r2_link_t *link;               /* borrowed */
+    r2_rx_match_t *calls;          /* list: rows that are not posted, oldest first */
+} r2_callers_t;
+
+/** Credit that a link gives to its peer. */
+typedef struct r2_grants {
+    r2_rx_match_t *rows[R2_GRANT_KINDS];    /* lists: rows that are to get more, oldest first */
+    uint64_t open_bytes[R2_GRANT_KINDS];    /* granted and not given to the rows */
+    r2_wire_credit_t news[R2_WIRE_CREDITS_MAX]; /* to be sent with the next packet */
+    uint32_t news_count;
+} r2_grants_t;
 
 struct r2_link {
     r2_net_t *net;                 /* borrowed */
@@ -274,8 +302,8 @@ struct r2_link {
     r2_tx_message_t *messages;     /* owned list: all that are not complete */
     r2_tx_message_t *uncredited;   /* hash by tag */
     r2_credit_t *credits;          /* owned hash by tag: arrived early */
-    r2_tag_t grants[R2_WIRE_CREDITS_MAX]; /* credits to be sent with the next packet */
-    uint32_t grant_count;
+    uint32_t requests;             /* messages that asked for credit and got none */
+    uint32_t mute;                 /* messages that may not go and of which the peer does not know */
     uint64_t unasked_sent;         /* bytes sent without credit */
     uint32_t unasked_consumed;     /* the peer's count, modulo 2^32 */
     uint64_t copied_bytes;         /* in copies */
@@ -297,6 +325,8 @@ struct r2_link {
     uint32_t consumed;             /* unasked bytes given to rows, modulo 2^32 */
     uint64_t parked_bytes;
     uint64_t parked_cost;          /* of parked chunks that came without credit */
+    r2_grants_t grants;
+    r2_callers_t calls[3];         /* by r2_call_t */
     uint64_t bitmap_bytes;         /* of messages being received */
     uint32_t unposted;             /* matches that are not posted */
     /* state of the path */
@@ -406,12 +436,20 @@ void r2_waits_denied(r2_link_t *link, const void *waits, size_t count);
 
 /* credit.c */
 void r2_credit_request(r2_tx_message_t *message);
-void r2_credit_grant(r2_link_t *link, const r2_tag_t *tag);
-bool r2_credit_received(r2_link_t *link, const void *tags, size_t count);
+/** Asks for messages that may not go, where nothing else is left to send. @return true: something is to be sent. */
+bool r2_credit_ask(r2_link_t *link);
+bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
 void r2_credit_withdraw(r2_tx_message_t *message);
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
-void r2_credit_open(r2_tx_message_t *message);
+/** @param granted_bytes what the receiver has granted by other ways. */
+void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes);
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed);
+
+/* grant.c */
+/** Grants what rows are to get and what there is room for. To be called after data was given to rows. */
+void r2_grant_refill(r2_link_t *link);
+/** Hands what was granted to the queue of control packets. */
+void r2_grant_flush(r2_link_t *link);
 
 /* lane.c, hello.c */
 void r2_lane_open(r2_lane_t *lane);

@@ -180,16 +180,6 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
     return true;
 }
 
-static void r2_tx_grants(r2_link_t *link)
-{
-    if (link->grant_count > 0) {
-        uint32_t count = link->grant_count;
-
-        link->grant_count = 0;
-        r2_tx_control(link, R2_WIRE_CREDIT, link->grants, count * (uint32_t) sizeof(r2_tag_t));
-    }
-}
-
 /* Sends what may be sent. @return false: data waits for room on the lanes. */
 static bool r2_tx_queues(r2_link_t *link)
 {
@@ -217,11 +207,18 @@ static bool r2_tx_queues(r2_link_t *link)
 
 void r2_link_push(r2_link_t *link)
 {
+    bool waiting;
+
     if (link->net->in_callback || R2_OK != link->broken) {
         return;
     }
-    r2_tx_grants(link);
-    r2_rates_waiting(link, !r2_tx_queues(link));
+    r2_grant_refill(link);
+    r2_grant_flush(link);
+    waiting = !r2_tx_queues(link);
+    if (!waiting && r2_credit_ask(link)) {
+        (void) r2_tx_items(link, &link->control, false);
+    }
+    r2_rates_waiting(link, waiting);
     r2_tx_hedge_tail(link);
 }
 

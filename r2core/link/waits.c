@@ -95,7 +95,7 @@ static void r2_waits_request(r2_link_t *link)
 
     HASH_ITER(hh, link->uncredited, message, next)
     {
-        if (!message->requested) {
+        if (!message->requested && !message->credited) {
             r2_credit_request(message);
         }
     }

@@ -50,8 +50,8 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
         ok = r2_wire_message_ok(&header);
         break;
     case R2_WIRE_CREDIT:
-        ok = data_bytes > 0 && 0 == data_bytes % sizeof(r2_tag_t) &&
-             data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_tag_t);
+        ok = data_bytes > 0 && 0 == data_bytes % sizeof(r2_wire_credit_t) &&
+             data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_wire_credit_t);
         break;
     case R2_WIRE_LANE_DOWN:
         ok = sizeof(uint64_t) == data_bytes;

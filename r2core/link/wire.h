@@ -22,7 +22,7 @@
 #define R2_WIRE_VERSION      2
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX   (1u << 20)   /* chunks of one message */
-#define R2_WIRE_CREDITS_MAX  16           /* tags in one credit packet */
+#define R2_WIRE_CREDITS_MAX  16           /* rows in one credit packet */
 #define R2_WIRE_WAITS_MAX    8            /* rows in one packet of waits or denials */
 
 /** Kinds of packets. From R2_WIRE_DATA on they carry a lane sequence number and are acknowledged. */
@@ -31,8 +31,8 @@ typedef enum r2_wire_kind {
     R2_WIRE_HELLO_ACK, /* answer to HELLO: the lane works in the other direction */
     R2_WIRE_ACK,       /* nothing but the acknowledgement fields */
     R2_WIRE_DATA,      /* one chunk of a message */
-    R2_WIRE_CREDIT,    /* payload: r2_tag_t[]: rows that are posted */
-    R2_WIRE_RTS,       /* a short message waits for credit */
+    R2_WIRE_CREDIT,    /* payload: r2_wire_credit_t[]: how much of messages may come */
+    R2_WIRE_RTS,       /* a message waits for credit */
     R2_WIRE_LANE_DOWN, /* payload: uint64_t: connection id that its owner should fence */
     R2_WIRE_PING,      /* asks for an acknowledgement */
     R2_WIRE_ABORT,     /* payload: r2_wire_abort_t: a communicator failed for good */
@@ -67,6 +67,18 @@ static inline bool r2_tag_same_coll(const r2_tag_t *a, const r2_tag_t *b)
 {
     return a->comm_key == b->comm_key && a->sequence == b->sequence && a->coll_seq == b->coll_seq;
 }
+
+/**
+ * Credit for a row: first bytes of its message that may come, up to a whole chunk. Counted from the start of the
+ * message, so that the most of all that was ever said for a row holds, in whatever order it arrives.
+ */
+typedef struct r2_wire_credit {
+    r2_tag_t tag;
+    uint32_t heard; /* 1: the message is known to be under way; 0: only its row is there */
+    uint64_t bytes;
+} r2_wire_credit_t;
+
+static_assert(32 == sizeof(r2_wire_credit_t), "travels in credit packets");
 
 /** Tells the members of a communicator that it failed for good. */
 typedef struct r2_wire_abort {

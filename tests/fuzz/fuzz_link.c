@@ -212,11 +212,12 @@ static void packet(world_t *world, fuzz_input_t *input)
             payload[i] = pattern(offset + i);
         }
     } else if (R2_WIRE_CREDIT == header.kind) {
-        r2_tag_t tag = tag_of(COMMS, fuzz_u8(input));
+        r2_wire_credit_t credit = {.tag = tag_of(COMMS, fuzz_u8(input)), .heard = lies >> 6 & 1};
 
-        header.length = sizeof(tag) * (1 + fuzz_u8(input) % R2_WIRE_CREDITS_MAX);
-        for (uint32_t at = 0; at < header.length; at += sizeof(tag), ++tag.row) {
-            memcpy(payload + at, &tag, sizeof(tag));
+        header.length = sizeof(credit) * (1 + fuzz_u8(input) % R2_WIRE_CREDITS_MAX);
+        for (uint32_t at = 0; at < header.length; at += sizeof(credit), ++credit.tag.row) {
+            credit.bytes = 0 != (lies & 32) ? fuzz_u64(input) : lengths[fuzz_u8(input) % r2_array_count(lengths)];
+            memcpy(payload + at, &credit, sizeof(credit));
         }
     } else if (R2_WIRE_LANE_DOWN == header.kind) {
         header.length = sizeof(lane->rx_connection);
@@ -291,13 +292,33 @@ static void check_lanes(const r2_link_t *link)
     fuzz_check(packets == link->in_flight_packets);
 }
 
+/* What may come for posted rows is bounded, however long nothing is delivered. */
+static void check_grants(const world_t *world, const r2_link_t *link, const uint64_t *open, uint32_t asking,
+                         uint64_t parked_bytes)
+{
+    const r2_params_t *params = &world->stub->params;
+    uint64_t most = params->credit_bytes / 4 + 2 * params->chunk_max_bytes;
+    uint32_t listed = 0;
+    const r2_rx_match_t *match;
+
+    for (uint32_t i = 0; i < R2_GRANT_KINDS; ++i) {
+        fuzz_check(open[i] == link->grants.open_bytes[i]);
+        DL_FOREACH(link->grants.rows[i], match) {
+            ++listed;
+        }
+    }
+    fuzz_check(listed == asking && (asking > 0 ? 1u : 0u) == link->net->asking_links);
+    fuzz_check(open[0] + open[1] == link->net->open_bytes && link->net->open_bytes <= most);
+    fuzz_check(parked_bytes <= open[0] + open[1]);
+}
+
 static void check_books(const world_t *world)
 {
     const r2_link_t *link = world->stub->link;
     const r2_rx_match_t *match;
     const r2_rx_message_t *message;
-    uint64_t bytes = 0, cost = 0, open_cost = 0, bitmaps = 0;
-    uint32_t unposted = 0;
+    uint64_t bytes = 0, cost = 0, cost_bytes = 0, open_cost = 0, bitmaps = 0, open[R2_GRANT_KINDS] = {0};
+    uint32_t unposted = 0, asking = 0;
 
     for (match = link->matches; NULL != match; match = match->hh.next) {
         const r2_parked_t *parked = NULL != match->message ? match->message->parked : NULL;
@@ -308,9 +329,13 @@ static void check_books(const world_t *world)
 
             bytes += parked->bytes;
             cost += own;
+            cost_bytes += parked->unasked ? parked->bytes : 0;
             open_cost += match->posted ? 0 : own;
             fuzz_check(match->posted || parked->unasked);
         }
+        open[0 == match->chunk_bytes ? R2_GRANT_UNHEARD : R2_GRANT_HEARD] += match->open_bytes;
+        asking += match->asking ? 1 : 0;
+        fuzz_check(0 == match->open_bytes || match->posted);
         if (NULL != match->message && match->message->held == match->message->chunk_count) {
             bitmaps += (match->message->chunk_count + 63) / 64 * 8;
         }
@@ -321,6 +346,7 @@ static void check_books(const world_t *world)
     }
     fuzz_check(bytes == link->parked_bytes && bytes == world->stub->net.parked_bytes);
     fuzz_check(cost == link->parked_cost && open_cost <= world->stub->params.parking_bytes);
+    check_grants(world, link, open, asking, bytes - cost_bytes);
     fuzz_check(unposted == link->unposted && unposted <= R2_RX_UNPOSTED_MAX + 1024);
     fuzz_check(bitmaps == link->bitmap_bytes && bitmaps <= R2_RX_BITMAPS_MAX);
     fuzz_check(link->completed.count <= 2 * R2_RX_GAPS_MAX);
@@ -398,6 +424,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     world_t *world = calloc(1, sizeof(*world));
 
     world->stub = stub_net_create();
+    world->stub->params.credit_bytes = 262144; /* so that it is used up */
     for (uint32_t i = 0; i < STUB_RAILS; ++i) {
         stub_lane_up(world->stub, i);
         fuzz_check(R2_LANE_UP == world->stub->link->lanes[i].state);

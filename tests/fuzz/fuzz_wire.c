@@ -49,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         check_message(&header, data_bytes);
         break;
     case R2_WIRE_CREDIT:
-        fuzz_check(data_bytes >= sizeof(r2_tag_t) &&
-                   data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_tag_t));
+        fuzz_check(data_bytes >= sizeof(r2_wire_credit_t) &&
+                   data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_wire_credit_t));
         break;
     case R2_WIRE_LANE_DOWN:
         fuzz_check(sizeof(uint64_t) == data_bytes);

@@ -28,7 +28,9 @@ LOSSES = ("0.1%", "1%", "5%", "10%")
 LAB_HOSTS = 4
 MEMORY_BYTES = 128 << 20    # of a process with MPI and r2's bounds (docs/measurements.md), without its buffers
 BUFFERS = 20                # vectors that the job itself holds, at most
-PARKING_BYTES = 262144      # default of parking_bytes, for each peer; and for the service thread 4 MiB
+PARKING_BYTES = 262144      # default of parking_bytes, for each peer
+CREDIT_BYTES = 32 << 20     # default of credit_bytes
+CHUNKS_BYTES = 2 * 131072   # for each peer
 HARMLESS = ("healthy", "peer_busy", "peer_silent")
 
 
@@ -137,7 +139,7 @@ class Run:
     def memory(self, pids):
         """Bounds of what a process takes, and of what waits in it."""
         parked = self.job.status["parked_bytes_max"]
-        bound = len(pids) * 2 * PARKING_BYTES + (4 << 20)
+        bound = len(pids) * (PARKING_BYTES + CHUNKS_BYTES) + CREDIT_BYTES
         assert parked <= bound, "%d bytes parked, bound %d" % (parked, bound)
         for rank, pid in pids.items():
             with open("/proc/%d/status" % pid, encoding="ascii") as file:

@@ -8,6 +8,8 @@ FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
 WAITS = ["test_waits"]
+CREDIT = ["test_sim_credit"]
+P2P = ["test_sim_p2p"]
 REPAIRS = ["test_sim_health"]
 
 MUTANTS = [
@@ -36,10 +38,31 @@ MUTANTS = [
     ("buffer-released-before-the-acknowledgement", "link/link.c",
      "    return copied ? R2_OK : R2_IN_PROGRESS;", "    return R2_OK;"),
     ("credit-lost-at-the-sender", "link/credit.c",
-     "            r2_tx_enqueue(message);\n", "\n"),
+     "        message->granted_chunks = chunks;\n        r2_tx_enqueue(message);\n", "        message->granted_chunks = chunks;\n"),
     ("early-credit-not-kept", "link/credit.c",
-     "    if (NULL != credit || HASH_COUNT(link->credits) > R2_CREDITS_MAX) {",
-     "    if (true || NULL != credit || HASH_COUNT(link->credits) > R2_CREDITS_MAX) {"),
+     "            kept = r2_credit_keep(link, &entry) && kept;\n", "            kept = true;\n"),
+    ("late-credit-kept", "link/credit.c",
+     "    return 0 == entry->heard && entry->tag.comm_key < R2_LINK_OWN_KEYS &&\n           !net", "    return !net",
+     P2P),
+    ("credit-of-reads-comes-late", "link/grant.c",
+     "match->tag.comm_key < R2_LINK_OWN_KEYS)", "true)", P2P),
+    ("whole-messages-granted", "link/grant.c",
+     "    uint64_t bytes = from + (low ? r2_max(room, floor / 2) : room);\n", "    uint64_t bytes = match->bytes;\n", CREDIT),
+    ("whole-rows-granted", "link/grant.c",
+     "    if (link->grants.open_bytes[R2_GRANT_UNHEARD] + bytes > share / 2 ||\n        bytes > r2_grant_room(link, share)) {",
+     "    if (bytes < most) {\n        return bytes;\n    }\n    if (0 == (bytes = match->bytes)) {", CREDIT),
+    ("what-is-open-is-not-summed-up", "link/grant.c",
+     "    link->net->open_bytes += open - match->open_bytes;\n", "", CREDIT),
+    ("a-peer-takes-all-credit", "link/grant.c",
+     "    if (here >= share ||", "    share = all;\n    if (", CREDIT),
+    ("credit-not-renewed", "link/grant.c",
+     "    match->given_bytes += bytes;\n", "", CREDIT),
+    ("nothing-for-the-least-of-peers", "link/grant.c",
+     "    bool low = 2 * link->grants.open_bytes[R2_GRANT_HEARD] <= floor;\n", "    bool low = false;\n", P2P),
+    ("nobody-asks-for-credit", "link/tx.c",
+     "    if (!waiting && r2_credit_ask(link)) {", "    if (false && !waiting && r2_credit_ask(link)) {", P2P),
+    ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
+     "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;", "                    false;", P2P),
     ("acknowledgement-covers-one-too-many", "link/ack.c",
      "    if (r2_seq_lt(lane_seq, header->ack_next)) {\n        return true;",
      "    if (r2_seq_lt(lane_seq, header->ack_next + 1)) {\n        return true;"),

@@ -19,6 +19,7 @@
 
 #define RUN_ROUNDS_MAX 256   /* sweeps of one rank at one time */
 #define SLOW_PACKETS   16    /* of a rail, at one time, in a process that is slow */
+#define LOOKS_MAX 100 /* at memory around the first runs of the service thread; of later ones, one in so many */
 #define IDLE_RUNS_MAX  20000 /* runs in a row that find nothing to do but want to run again */
 #define LIMIT_EXTRA_NS (30 * R2_NS_PER_S)
 #define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
@@ -139,10 +140,12 @@ static void rank_run_service(job_rank_t *rank)
     if (now_ns < rank->app_ns + takeover_ns) {
         job_schedule(rank, rank->app_ns + takeover_ns);
     } else {
-        uint64_t before = rank->job->params.async_progress ? 0 : rank_memory(rank);
+        bool look = !rank->job->params.async_progress &&
+                    (rank->services < LOOKS_MAX || 0 == rank->services % LOOKS_MAX);
+        uint64_t before = look ? rank_memory(rank) : 0;
         uint64_t user_before = payload_user_reductions();
 
-        rank->served = true;
+        ++rank->services;
         rank_sweep(rank, R2_DRIVE_SERVICE);
         if (0 != before && before != rank_memory(rank)) {
             job_fail(rank->job, "rank %u: the service thread wrote application memory", rank->idx);

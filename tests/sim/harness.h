@@ -55,7 +55,7 @@ typedef struct job_rank {
     uint64_t slow_ns, slow_next_ns; /* it runs once in so long, not before; 0: whenever it likes */
     uint32_t step, iteration; /* of the program */
     bool stopped, dead, finished, waiting;
-    bool served;        /* the service thread has driven it */
+    uint32_t services;  /* how often the service thread has driven it */
     uint32_t idle_runs; /* runs in a row that did nothing and want to run again at once */
     rank_op_t *ops;     /* owned list: under way */
     r2_comm_t *comms[SCENARIO_COMMS_MAX]; /* owned */

@@ -88,7 +88,13 @@ void rank_check_bounds(const job_rank_t *rank)
 {
     const r2_net_t *net = &rank->ctx->net;
     job_t *job = rank->job;
+    /* posted rows of an absent application are filled from parking, too, within their credit */
+    uint64_t unasked = r2_net_parking_bytes(net), granted = job->params.credit_bytes;
+    uint64_t least = 2 * job->params.chunk_max_bytes; /* that no other peer can take away */
 
+    if (net->parked_bytes > (net->size - 1) * (unasked + least) + granted) {
+        job_fail(job, "rank %u: %" PRIu64 " bytes parked of all peers", rank->idx, net->parked_bytes);
+    }
     for (uint32_t peer = 0; peer < net->size; peer++) {
         const r2_link_t *link = net->links[peer];
 
@@ -102,8 +108,7 @@ void rank_check_bounds(const job_rank_t *rank)
             job_fail(job, "rank %u to %u: %" PRIu64 " bytes copied for replay", rank->idx, peer,
                      link->copied_bytes);
         }
-        /* posted rows of an absent application are filled from parking, too, within their credit */
-        if (!rank->served && link->parked_bytes > job->params.parking_bytes) {
+        if (link->parked_bytes > unasked + (rank->services > 0 ? granted / 4 + least : 0)) {
             job_fail(job, "rank %u to %u: %" PRIu64 " bytes parked", rank->idx, peer,
                      link->parked_bytes);
         }

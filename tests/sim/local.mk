@@ -82,6 +82,11 @@ check_PROGRAMS += tests/sim/test_sim_coll
 tests_sim_test_sim_coll_SOURCES = tests/sim/test_sim_coll.c
 tests_sim_test_sim_coll_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
+# Processes that compute in the middle of collectives
+check_PROGRAMS += tests/sim/test_sim_credit
+tests_sim_test_sim_credit_SOURCES = tests/sim/test_sim_credit.c
+tests_sim_test_sim_credit_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 # Relaying through third hosts
 check_PROGRAMS += tests/sim/test_sim_relay
 tests_sim_test_sim_relay_SOURCES = tests/sim/test_sim_relay.c

@@ -78,11 +78,9 @@ static void t_sent(r2_p2p_op_t *op, r2_status_t status)
     free(send);
 }
 
-static void t_send(t_node_t *node)
+void t_send_bytes(t_node_t *node, uint32_t to, uint32_t bytes)
 {
     t_send_t *send = calloc(1, sizeof(*send));
-    uint32_t to = (node->idx + 1 + (uint32_t) r2_prng_below(&node->prng, T_NODES - 1)) % T_NODES;
-    uint32_t bytes = 16 + (uint32_t) r2_prng_below(&node->prng, 0 == node->sent % 3 ? T_BYTES - 16 : 2000);
     t_head_t head = {node->idx, to, node->sent, bytes};
     r2_status_t status;
 
@@ -112,6 +110,36 @@ static void t_got(r2_p2p_op_t *op, r2_status_t status)
     assert_memory_equal(node->copy, node->world->nodes[from].memory, T_GET_BYTES);
     --node->gets_open;
     free(op);
+}
+
+static void t_send(t_node_t *node)
+{
+    uint32_t to = (node->idx + 1 + (uint32_t) r2_prng_below(&node->prng, T_NODES - 1)) % T_NODES;
+    uint32_t most = 0 == node->sent % 3 ? T_BYTES - 16 : 2000;
+
+    t_send_bytes(node, to, 16 + (uint32_t) r2_prng_below(&node->prng, most));
+}
+
+static void t_read_done(r2_p2p_op_t *op, r2_status_t status)
+{
+    t_node_t *node = op->arg;
+
+    assert_int_equal(status, R2_OK);
+    --node->gets_open;
+    free(op);
+}
+
+void t_read(t_node_t *node, uint32_t from)
+{
+    r2_p2p_op_t *op = calloc(1, sizeof(*op));
+
+    assert_non_null(op);
+    op->done = t_read_done;
+    op->arg = node;
+    ++node->gets_open;
+    assert_int_equal(r2_p2p_get(node->p2p, from, node->copy,
+                                (uint64_t) (uintptr_t) node->world->nodes[from].memory, T_GET_BYTES, op),
+                     R2_IN_PROGRESS);
 }
 
 /* One get at a time, from each of the others in turn. */

@@ -87,6 +87,10 @@ void t_finish(t_world_t *world);
 /** Drives a node until nothing happens; its program sends as it goes. */
 void t_node_run(t_node_t *node);
 bool t_over(const t_world_t *world);
+/** Sends a message of so many bytes. */
+void t_send_bytes(t_node_t *node, uint32_t to, uint32_t bytes);
+/** Reads all memory of another node. */
+void t_read(t_node_t *node, uint32_t from);
 /** An operation that must succeed, counted in puts_open. */
 r2_p2p_op_t *t_op(t_node_t *node);
 

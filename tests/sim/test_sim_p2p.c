@@ -193,6 +193,93 @@ static void test_away(void **state)
     t_finish(world);
 }
 
+/* Runs all but a node, which is stopped, for a time. */
+static void t_run_without(t_world_t *world, uint32_t stopped, uint64_t ns)
+{
+    uint64_t until_ns = r2_sim_now_ns(world->sim) + ns;
+
+    while (r2_sim_now_ns(world->sim) < until_ns) {
+        for (uint32_t i = 0; i < T_NODES; i++) {
+            if (stopped != i) {
+                t_node_run(&world->nodes[i]);
+            }
+        }
+        r2_sim_run_until(world->sim, r2_sim_now_ns(world->sim) + 100 * R2_NS_PER_US);
+        assert_null(r2_sim_failure(world->sim));
+    }
+}
+
+/* Long active messages, more than all may have under way. */
+static void t_send_long(t_node_t *node, uint32_t to)
+{
+    for (uint32_t i = 0; i < 2 * R2_P2P_GRANTED_MAX / R2_P2P_MESSAGE_MAX; i++) {
+        t_send_bytes(node, to, R2_P2P_MESSAGE_MAX);
+    }
+}
+
+/* What a stopped peer was allowed to send bars none of what others send. */
+static void test_stopped(void **state)
+{
+    t_world_t *world = t_world_new(24);
+    t_node_t *node = &world->nodes[0];
+    uint64_t ns = 0;
+
+    (void) state;
+    t_send_long(&world->nodes[1], 0);
+    for (; node->p2p->granted_bytes < R2_P2P_GRANTED_MAX && ns < R2_NS_PER_S; ns += R2_NS_PER_MS) {
+        t_run_without(world, T_NODES, R2_NS_PER_MS / 2);
+    }
+    assert_true(node->p2p->granted_bytes >= R2_P2P_GRANTED_MAX);
+    assert_int_equal(node->received, 0);
+    t_send_long(&world->nodes[2], 0);
+    t_run_without(world, 1, 2 * R2_NS_PER_S);
+    assert_int_equal(node->received, 2 * R2_P2P_GRANTED_MAX / R2_P2P_MESSAGE_MAX);
+    t_run_without(world, T_NODES, 5 * R2_NS_PER_S);
+    assert_int_equal(node->received, 4 * R2_P2P_GRANTED_MAX / R2_P2P_MESSAGE_MAX);
+    assert_int_equal(node->p2p->granted_bytes, 0);
+    t_world_free(world);
+}
+
+/* Nor does what it has credit for, where that is short; and no credit of a get is left at who is read. */
+static void test_stopped_gets(void **state)
+{
+    t_world_t *world = t_world_new(25);
+    t_node_t *node = &world->nodes[0];
+
+    (void) state;
+    for (uint32_t i = 0; i < T_NODES; i++) {
+        world->nodes[i].ctx->params.credit_bytes = 65536;
+    }
+    for (uint32_t i = 0; i < 8; i++) {
+        t_read(node, 1);
+    }
+    t_run_without(world, T_NODES, 5 * R2_NS_PER_MS);
+    assert_int_equal(node->gets_open, 8);
+    t_run_without(world, 1, R2_NS_PER_S);
+    assert_int_equal(node->gets_open, 8);
+    t_read(node, 2);
+    t_run_without(world, 1, 2 * R2_NS_PER_S);
+    assert_int_equal(node->gets_open, 8);
+    t_run_without(world, T_NODES, 5 * R2_NS_PER_S);
+    assert_int_equal(node->gets_open, 0);
+    t_finish(world);
+}
+
+/* Credit for what is read goes with the question: none comes later and is kept for ever. */
+static void test_credits(void **state)
+{
+    t_world_t *world = t_world_new(26);
+
+    (void) state;
+    world->messages = 50;
+    world->gets = 60;
+    t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
+    for (uint32_t i = 0; i < T_NODES; i++) {
+        assert_int_equal(world->nodes[i].ctx->net.early_credits, 0);
+    }
+    t_finish(world);
+}
+
 /* Rails lose carrier, drop silently and come back while messages and gets are under way. */
 static void test_faults(void **state)
 {
@@ -313,6 +400,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages), cmocka_unit_test(test_receive_first),
         cmocka_unit_test(test_gets), cmocka_unit_test(test_away),
+        cmocka_unit_test(test_stopped), cmocka_unit_test(test_stopped_gets),
+        cmocka_unit_test(test_credits),
         cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers), cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_no_path),
         cmocka_unit_test(test_no_path_idle), cmocka_unit_test(test_refused),

@@ -156,9 +156,9 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_HELLO);
     REFUSED(header.kind = R2_WIRE_HELLO_ACK);
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 0);
-    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 19);
-    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 21);
-    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 17 * 20);
+    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 31);
+    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 33);
+    REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 17 * 32);
     REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 7);
     REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 9);
     REFUSED(header.kind = R2_WIRE_ABORT; header.length = 15);
@@ -182,8 +182,8 @@ static void taken(void **state)
         .version = R2_WIRE_VERSION, .kind = R2_WIRE_DATA, .chunk_bytes = 1};
     assert_int_equal(parse(&header, 0), R2_OK); /* a message of 0 bytes is one chunk */
     header = (r2_wire_header_t){
-        .version = R2_WIRE_VERSION, .kind = R2_WIRE_CREDIT, .length = 16 * 20};
-    assert_int_equal(parse(&header, 16 * 20), R2_OK);
+        .version = R2_WIRE_VERSION, .kind = R2_WIRE_CREDIT, .length = 16 * 32};
+    assert_int_equal(parse(&header, 16 * 32), R2_OK);
     header = (r2_wire_header_t){
         .version = R2_WIRE_VERSION, .kind = R2_WIRE_LANE_DOWN, .length = 8};
     assert_int_equal(parse(&header, 8), R2_OK);
