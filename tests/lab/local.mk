@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Jobs under mpirun on the lab while rails and ranks fail (docs/tests.md).
-check_PROGRAMS += tests/lab/fault_driver
+check_PROGRAMS += tests/lab/computing tests/lab/fault_driver
+tests_lab_computing_SOURCES = tests/lab/computing.c
+tests_lab_computing_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_lab_computing_LDADD = $(OMPI_LIBS)
 tests_lab_fault_driver_SOURCES = \
     tests/lab/fault_calls.c \
     tests/lab/fault_driver.c \
@@ -9,7 +12,7 @@ tests_lab_fault_driver_SOURCES = \
 tests_lab_fault_driver_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_lab_fault_driver_LDADD = $(OMPI_LIBS)
 EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/test_faults.py \
-    tests/lab/rolling.py tests/lab/test_collectives.py tests/lab/test_p2p.py tests/lab/test_examples.py examples/sgd.py tests/lab/test_verdicts.py \
+    tests/lab/rolling.py tests/lab/test_collectives.py tests/lab/test_p2p.py tests/lab/test_examples.py tests/lab/test_computing.py examples/sgd.py tests/lab/test_verdicts.py \
     tests/lab/test_relay.py tests/lab/test_plan.py tests/lab/test_catalogue.py tests/lab/test_garbage.py tests/lab/test_processes.py tests/lab/test_log.py tests/functional/children.py tests/lab/campaign.py
 
 # The long forms: every kind of collective, stops and computing of 30 s, more rounds.

@@ -8,7 +8,7 @@ FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
 WAITS = ["test_waits"]
-CREDIT = ["test_sim_credit"]
+CREDIT = ["test_sim_credit", "*_is_bounded"]
 P2P = ["test_sim_p2p"]
 REPAIRS = ["test_sim_health"]
 

@@ -19,7 +19,9 @@
 
 #define RUN_ROUNDS_MAX 256   /* sweeps of one rank at one time */
 #define SLOW_PACKETS   16    /* of a rail, at one time, in a process that is slow */
-#define LOOKS_MAX 100 /* at memory around the first runs of the service thread; of later ones, one in so many */
+/* Memory is looked at around the first runs of the service thread, and one in so many later ones. */
+#define LOOKS_FIRST 100
+#define LOOKS_LATER 1000
 #define IDLE_RUNS_MAX  20000 /* runs in a row that find nothing to do but want to run again */
 #define LIMIT_EXTRA_NS (30 * R2_NS_PER_S)
 #define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
@@ -141,7 +143,7 @@ static void rank_run_service(job_rank_t *rank)
         job_schedule(rank, rank->app_ns + takeover_ns);
     } else {
         bool look = !rank->job->params.async_progress &&
-                    (rank->services < LOOKS_MAX || 0 == rank->services % LOOKS_MAX);
+                    (rank->services < LOOKS_FIRST || 0 == rank->services % LOOKS_LATER);
         uint64_t before = look ? rank_memory(rank) : 0;
         uint64_t user_before = payload_user_reductions();
 

@@ -134,7 +134,7 @@ static void least_credit(void **state)
                 5, 3);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computing_root_of_a_gather),
@@ -146,5 +146,8 @@ int main(void)
         cmocka_unit_test(least_credit),
     };
 
+    if (argc > 1) {
+        cmocka_set_test_filter(argv[1]);
+    }
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
