@@ -95,9 +95,15 @@ static void r2_note_rate(void *arg, uint32_t rank, uint32_t rail, bool outbound,
 
 void r2_note_probed(void *arg, uint64_t id, r2_probe_answer_t answer, uint64_t rtt_ns)
 {
-    r2_note_t *note = r2_note_new(arg, R2_NOTE_PROBED, 0);
+    r2_ctx_t *ctx = arg;
+    r2_note_t *note;
 
     (void) rtt_ns;
+    if (0 != (id & R2_NET_QUESTION)) {
+        r2_net_probed(&ctx->net, id, answer);
+        return;
+    }
+    note = r2_note_new(arg, R2_NOTE_PROBED, 0);
     if (NULL != note) {
         note->id = id;
         note->flag = R2_PROBE_ALIVE == answer;
@@ -121,6 +127,24 @@ void r2_ctx_health_gone(r2_ctx_t *ctx, uint32_t rank)
     (void) r2_note_new(ctx, R2_NOTE_GONE, rank);
 }
 
+static void r2_note_message(void *arg, uint32_t rank, const void *data, size_t bytes)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_net_heard(&ctx->net, rank);
+    r2_note_notice(arg, rank, data, bytes);
+}
+
+static uint64_t r2_ctx_health_refused_ns(void *arg, uint32_t rank)
+{
+    const r2_ctx_t *ctx = arg;
+    const r2_post_t *post = &ctx->parts.post;
+
+    return NULL == post->ops || NULL == post->ops->refused_ns
+               ? 0
+               : post->ops->refused_ns(post->instance, rank);
+}
+
 static bool r2_ctx_health_says_gone(void *arg, uint32_t rank)
 {
     const r2_ctx_t *ctx = arg;
@@ -130,7 +154,7 @@ static bool r2_ctx_health_says_gone(void *arg, uint32_t rank)
 
 void r2_ctx_health_bind(r2_ctx_t *ctx)
 {
-    r2_post_upcalls_t post = {r2_note_notice, ctx};
+    r2_post_upcalls_t post = {r2_note_message, ctx};
     r2_probe_upcalls_t probe = {r2_note_probed, r2_note_heard, ctx};
     r2_net_upcalls_t *net = &ctx->net.upcalls;
 
@@ -139,6 +163,7 @@ void r2_ctx_health_bind(r2_ctx_t *ctx)
     net->notice = r2_note_notice;
     net->rate = r2_note_rate;
     net->gone = r2_ctx_health_says_gone;
+    net->refused_ns = r2_ctx_health_refused_ns;
     net->describe = r2_ctx_health_describe;
     if (NULL != ctx->parts.post.ops) {
         ctx->parts.post.ops->bind(ctx->parts.post.instance, &post);

@@ -61,6 +61,7 @@ void r2_record_lane(r2_ctx_t *ctx, uint32_t rank, uint32_t rail, r2_lane_event_t
         [R2_LANE_EVENT_UP] = R2_EVENT_LANE_UP,
         [R2_LANE_EVENT_UNOPENED] = R2_EVENT_COUNT, /* every attempt: too many for a file */
         [R2_LANE_EVENT_DOUBT] = R2_EVENT_COUNT,    /* most likely the process pauses */
+        [R2_LANE_EVENT_REFUSED] = R2_EVENT_COUNT,  /* the verdict tells */
     };
     r2_event_t event = r2_event(types[what], ctx->net.now_ns);
 

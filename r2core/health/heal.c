@@ -166,6 +166,12 @@ void r2_heal_lane(r2_health_t *health, uint32_t host, uint32_t rail, bool up, ui
     r2_heal_tried(health, r2_heal_find(health, host, rail, true, false), up, now_ns);
 }
 
+/* A path that answers probes and refuses lanes is of no use. Of a rail that says nothing. */
+void r2_heal_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+{
+    r2_heal_tried(health, r2_heal_find(health, host, rail, true, false), false, now_ns);
+}
+
 /* A host to probe from our rail: one that should answer, else any. */
 static uint32_t r2_heal_target(const r2_health_t *health, r2_heal_t *heal)
 {

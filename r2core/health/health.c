@@ -143,10 +143,35 @@ static void r2_health_unopened(r2_health_t *health, uint32_t rank, uint32_t rail
 
     if (R2_ERR_REFUSED != why && R2_ERR_UNRESPONSIVE != why) { /* those are answers */
         r2_heal_lane(health, host, rail, false, now_ns);
+    } else if (R2_ERR_REFUSED == why && !health->gone[rank]) {
+        r2_heal_refused(health, host, rail, now_ns);
     }
     if (now_ns >= health->settled_ns[r2_health_at(health, host, rail)] &&
         now_ns >= health->settled_ns[r2_health_at(health, health->own_host, rail)]) {
         r2_investigate(health, rank, rail, now_ns);
+    }
+}
+
+/*
+ * The process is heard, and connections over this rail are refused for it: probes cannot tell, since
+ * a refusal is all they ask for.
+ */
+static void r2_health_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+{
+    const r2_health_news_t news = {
+        .time_ns = now_ns,
+        .verdict = R2_VERDICT_PATH,
+        .host = health->own_host,
+        .host_b = host,
+        .rail = rail,
+        .rank = R2_NOBODY,
+        .own = true,
+        .since_ns = now_ns,
+        .evidence = "connections are refused here while the process answers elsewhere: "
+                    "look for a firewall, or a device that was made anew"};
+
+    if (!r2_investigation_explained(health, host, rail)) {
+        r2_spread_path(health, host, rail, true, R2_NOBODY, &news, now_ns);
     }
 }
 
@@ -167,6 +192,9 @@ void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t 
         break;
     case R2_LANE_EVENT_UNOPENED:
         r2_health_unopened(health, rank, rail, why, now_ns);
+        break;
+    case R2_LANE_EVENT_REFUSED:
+        r2_health_refused(health, host, rail, now_ns);
         break;
     case R2_LANE_EVENT_DOUBT:
     case R2_LANE_EVENT_SUSPECT:

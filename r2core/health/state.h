@@ -247,6 +247,7 @@ uint64_t r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool p
 void r2_heal_end(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
 void r2_heal_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
 void r2_heal_lane(r2_health_t *health, uint32_t host, uint32_t rail, bool up, uint64_t now_ns);
+void r2_heal_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns);
 void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer, uint64_t now_ns);
 void r2_heal_tick(r2_health_t *health, uint64_t now_ns);
 uint64_t r2_heal_deadline_ns(const r2_health_t *health);

@@ -12,7 +12,6 @@
 
 #define R2_HELLO_MAGIC      0x72324845u
 #define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
-#define R2_HELLO_REFUSED_NS (80 * R2_NS_PER_MS)
 #define R2_HELLO_EXCUSE_NS  (10 * R2_NS_PER_S)
 /* In multiples of failure_timeout_ms: a call; from a check of a silent lane to the next. */
 #define R2_HELLO_TIMES 40u
@@ -300,6 +299,7 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
         r2_hello_answer(net, rail_idx, token, R2_HELLO_NOT_NOW);
         return;
     }
+    r2_link_spoke(link);
     lane = r2_hello_lane(link, rail_idx);
     if (NULL == lane || lane->remote_idx != theirs.rail_idx || theirs.remote_idx != rail_idx) {
         r2_hello_answer(net, rail_idx, token, R2_HELLO_REJECT);
@@ -336,6 +336,53 @@ static r2_lane_t *r2_hello_caller(r2_net_t *net, uint64_t call_id)
     return &link->lanes[lane_idx];
 }
 
+/* What a call without success says of the listener. Over a relay it says nothing. */
+static void r2_hello_weigh(r2_lane_t *lane, r2_status_t status)
+{
+    if (r2_lane_is_relay(lane) || R2_ERR_AGAIN == status || R2_ERR_NO_MEMORY == status) {
+        return; /* we could not even ask */
+    }
+    if (R2_ERR_REFUSED == status) {
+        r2_lane_refused(lane);
+    } else {
+        r2_lane_unanswered(lane);
+    }
+}
+
+/* Of a silent lane. The queue of a stopped process may be full: its kernel decides, a moment later. */
+static bool r2_hello_is_out_of_reach(r2_lane_t *lane, r2_status_t status)
+{
+    if (R2_ERR_UNRESPONSIVE == status || R2_ERR_AGAIN == status) {
+        return false;
+    }
+    return R2_ERR_REFUSED == status || !r2_lane_ask_kernel(lane) || lane->unreachable;
+}
+
+/*
+ * Connected, and the process says nothing: it is stopped. The call stays where it is, since each
+ * new one would take a place in its queue for good.
+ */
+bool r2_hello_waits(void *arg, uint64_t call_id)
+{
+    r2_net_t *net = arg;
+    r2_lane_t *lane = r2_hello_caller(net, call_id);
+
+    if (NULL == lane) {
+        return false;
+    }
+    net->now_ns = r2_now_ns(net->clock);
+    r2_lane_unanswered(lane);
+    lane->why = R2_ERR_UNRESPONSIVE;
+    if (lane->state >= R2_LANE_WIRING) {
+        lane->unreachable = false;
+    } else {
+        lane->failures = r2_max(lane->failures, 1u);
+        r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, R2_ERR_UNRESPONSIVE);
+    }
+    r2_link_activate(lane->link);
+    return true;
+}
+
 static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
 {
     r2_link_t *link = lane->link;
@@ -346,16 +393,9 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         r2_lane_enter(lane, R2_LANE_DOWN);
         return;
     }
-    if (r2_lane_is_relay(lane)) {
-        /* says nothing about the peer's listeners */
-    } else if (R2_ERR_REFUSED != status) {
-        link->refused = 0;
-    } else if (1 == ++link->refused) {
-        link->refused_ns = link->net->now_ns;
-    }
     if (lane->state >= R2_LANE_WIRING) {
         /* a check of a silent lane: it stays, but it is no path while its host does not answer */
-        lane->unreachable = R2_ERR_UNRESPONSIVE != status && R2_ERR_AGAIN != status;
+        lane->unreachable = r2_hello_is_out_of_reach(lane, status);
         lane->why = status;
         lane->retry_ns = link->net->now_ns + r2_net_patience_ns(link->net, R2_CHECK_TIMES);
         return;
@@ -365,8 +405,8 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         /* else the peer called, too, is not ready, or has its rail in quarantine: no sign of a fault */
         r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, status);
     }
-    if (R2_ERR_REFUSED == status) {
-        r2_link_hurry(link, R2_HELLO_REFUSED_NS); /* asked again before it is believed */
+    if (R2_ERR_REFUSED == status && r2_lane_refuses_news(lane)) {
+        r2_link_hurry(link, R2_REFUSED_AGAIN_NS); /* asked again before it is believed */
     }
 }
 
@@ -408,6 +448,11 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
     worker = lane->call_worker;
     lane->call_id = 0;
     lane->call_worker = NULL;
+    if (R2_OK == status) {
+        r2_lane_answered(lane);
+    } else {
+        r2_hello_weigh(lane, status);
+    }
     status = r2_hello_outcome(net, status, reply, bytes, &theirs);
     if (R2_OK == status && NULL != lane->conn) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false); /* silent, and the peer has a new one now */

@@ -116,7 +116,8 @@ static void r2_lane_up(r2_lane_t *lane)
     lane->was_up = true;
     lane->timer_base_ns = net->now_ns;
     link->no_path_ns = 0;
-    link->refused = 0;
+    lane->refused = 0;
+    lane->disproved = false;
     link->asked_for = false;
     net->unwired_links -= link->wired ? 0 : 1;
     link->wired = true;
@@ -169,7 +170,10 @@ static void r2_lane_disconnect(r2_lane_t *lane)
 
 void r2_lane_cancel_call(r2_lane_t *lane)
 {
+    r2_hello_t *hello = &lane->link->net->hello;
+
     if (0 != lane->call_id) {
+        (void) hello->ops->cancel(hello->instance, lane->call_id); /* it may never end by itself */
         lane->call_id = 0;
         r2_rail_put(lane->call_worker);
         lane->call_worker = NULL;

@@ -19,6 +19,7 @@ libr2core_la_SOURCES += \
     r2core/link/peer_info.h \
     r2core/link/pool.h \
     r2core/link/pace.c \
+    r2core/link/presence.c \
     r2core/link/rates.c \
     r2core/link/relay.c \
     r2core/link/relay.h \

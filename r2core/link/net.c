@@ -108,7 +108,10 @@ static r2_status_t r2_net_open(r2_net_t *net, const r2_nic_t *nics, size_t nic_c
 r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
                         const char *host_name)
 {
-    r2_hello_upcalls_t upcalls = {r2_hello_request, r2_hello_result, net};
+    const r2_hello_upcalls_t upcalls = {.request = r2_hello_request,
+                                        .result = r2_hello_result,
+                                        .waits = r2_hello_waits,
+                                        .arg = net};
     r2_peer_info_t info = {.users = net->extra.users,
                            .host_id = host_id,
                            .host_name = host_name,
@@ -269,6 +272,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
     }
     DL_FOREACH(net->active, link)
     {
+        link->waited_at_ns = net->now_ns;
         for (uint32_t i = 0; i < link->lane_count; ++i) {
             link->lanes[i].timer_base_ns = net->now_ns;
         }

@@ -70,6 +70,8 @@ typedef struct r2_net_upcalls {
     bool (*reaches)(void *arg, uint32_t via, uint32_t rank);
     /** True if others say that this process is gone. NULL: nothing is known. */
     bool (*gone)(void *arg, uint32_t rank);
+    /** Since when out-of-band messages to a process are refused; 0: they are not. NULL: no such. */
+    uint64_t (*refused_ns)(void *arg, uint32_t rank);
     /**
      * What is known of the rails between our host and that process's, for an error: lines that begin with
      * two blanks. NULL: nothing is known.
@@ -120,6 +122,7 @@ typedef struct r2_net {
     struct r2_link *active;     /* owned list: links that timers must look at */
     struct r2_lane *connections; /* hash by connection id */
     uint64_t next_call;         /* hello call ids */
+    uint64_t next_question;     /* ids of questions to kernels */
     uint64_t parked_bytes;      /* over all links */
     uint64_t open_bytes;        /* granted to peers and not given to rows, over all links */
     uint32_t asking_links;      /* links with rows that are to get credit */
@@ -201,6 +204,12 @@ uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_r
 uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx);
 /** Somebody says that a peer process is gone: tried at once, so that it is known. */
 void r2_net_check_peer(r2_net_t *net, uint32_t rank);
+
+/** Bit of the ids of probes that are the net's: their results go to r2_net_probed(). */
+#define R2_NET_QUESTION (1ull << 63)
+void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer);
+/** An out-of-band message of a process came: it lives. */
+void r2_net_heard(r2_net_t *net, uint32_t rank);
 
 /** A NIC lost or got carrier (or its address). */
 void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier);

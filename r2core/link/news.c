@@ -185,6 +185,13 @@ void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry
     }
 }
 
+void r2_net_heard(r2_net_t *net, uint32_t rank)
+{
+    if (rank < net->size && NULL != net->links[rank]) {
+        r2_link_spoke(net->links[rank]);
+    }
+}
+
 void r2_net_check_peer(r2_net_t *net, uint32_t rank)
 {
     r2_link_t *link = rank < net->size ? net->links[rank] : NULL;

@@ -180,6 +180,12 @@ typedef struct r2_lane {
     bool hello_answered;           /* HELLO_ACK was sent */
     bool was_up;
     bool unreachable;              /* silent, and no hello call gets through to the peer's host either */
+    uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
+    uint64_t refused_ns;           /* the first of them */
+    bool disproved;                /* it refused while the process was heard, and is not answered yet */
+    uint64_t question;             /* to the peer's kernel, under way; 0 = none */
+    uint64_t question_ns;          /* when it was asked */
+    uint64_t kernel_ns;            /* when the peer's kernel last answered one; 0 = never */
     uint64_t excused_ns;           /* when the peer doubted it and was told to wait; 0 = never */
     r2_status_t why;               /* last failure */
     r2_rail_t *rail;               /* borrowed */
@@ -335,8 +341,11 @@ struct r2_link {
     uint64_t waits_ns;             /* next look at rows and messages that have not met; 0 = there are none */
     uint64_t last_rx_ns;
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
-    uint32_t refused;              /* hello calls refused in a row */
-    uint64_t refused_ns;           /* the first of them */
+    uint64_t spoke_ns;             /* newest word of the process beside packets: hello, messages */
+    uint64_t lost_ns;              /* since when no lane is up; 0 = one is */
+    uint64_t waited_ns;            /* without a path, while nothing excused the peer */
+    uint64_t waited_at_ns;         /* counted up to here */
+    uint64_t ask_ns;               /* no path: next question to the peer's kernels */
     uint64_t relay_wanted_ns;      /* since when a lane is missed; 0 = none is */
     struct r2_relay_way *relay;    /* owned: state of the relay lane; NULL = none so far */
     r2_peer_info_t info;           /* what the peer published */
@@ -466,6 +475,23 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);
 void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);
 void r2_hello_result(void *net, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
+bool r2_hello_waits(void *net, uint64_t call_id);
+
+/* presence.c: is the process at the other end gone, stopped, or out of reach */
+#define R2_REFUSED_AGAIN_NS (80 * R2_NS_PER_MS) /* a refused call is made again */
+/** The process at the other end said something, on whatever way. */
+void r2_link_spoke(r2_link_t *link);
+/** Outcomes of a hello call over a direct lane: refused, no answer, answered by the process. */
+void r2_lane_refused(r2_lane_t *lane);
+void r2_lane_unanswered(r2_lane_t *lane);
+/** True while the next refusal may still change what is thought of the process. */
+bool r2_lane_refuses_news(const r2_lane_t *lane);
+void r2_lane_answered(r2_lane_t *lane);
+/** Asks the kernel behind the peer's listener; r2_net_probed() follows. @return false: it cannot. */
+bool r2_lane_ask_kernel(r2_lane_t *lane);
+/** Counts how long somebody has been waiting for a link that has no lane, and ends it. */
+void r2_link_presence_timer(r2_link_t *link);
+uint64_t r2_link_presence_deadline_ns(const r2_link_t *link);
 
 /* relay.c, relay_way.c, relay_forward.c: lanes through a third host */
 #define R2_RELAY_RAIL (R2_RAILS_MAX + 1u) /* index of the pseudo rail, at both ends */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Timers of a link: silent lanes, late acknowledgements, attempts to come back, no path.
+ * Timers of a link: silent lanes, late acknowledgements, attempts to come back.
  */
 #include "r2_config.h"
 
@@ -21,13 +21,6 @@
 #define R2_DEAF_TIMES 40u
 /* Longest timeout of a lane: lost acknowledgements make long round trips, which must not breed longer ones. */
 #define R2_TIMEOUT_TIMES 10u
-/*
- * Hello calls refused in a row, on any lanes, for so long: the peer process is gone. A device that is made
- * anew refuses, too, until its process listens there again.
- */
-#define R2_REFUSED_MAX   3u
-#define R2_REFUSED_TIMES 5u
-
 /* Whatever the parameter: nothing in the life of a lane takes longer than this. */
 #define R2_PATIENCE_MAX_NS (10 * R2_NS_PER_S)
 
@@ -311,76 +304,13 @@ static void r2_link_ask(r2_link_t *link)
     }
 }
 
-/*
- * Lanes that are opened once more are no silence yet; nor is a process that has not started yet. A rail that
- * is dead from the start is told by its hello calls.
- */
-static uint64_t r2_link_silence_ns(const r2_link_t *link)
-{
-    return r2_net_patience_ns(link->net, link->wired ? 1 : R2_WIRING_TIMES);
-}
-
-/* All that is known of a process by its own listeners: its host refuses, again and again. */
-static bool r2_link_is_refused(const r2_link_t *link)
-{
-    return link->refused >= R2_REFUSED_MAX &&
-           link->net->now_ns - link->refused_ns >= r2_net_patience_ns(link->net, R2_REFUSED_TIMES);
-}
-
-/*
- * Others say that the process is gone: believed where we have no way to ask for ourselves, and where
- * nothing of it answers.
- */
-static bool r2_link_is_gone(const r2_link_t *link)
-{
-    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
-
-    if (NULL == upcalls->gone ||
-        link->net->now_ns - link->no_path_ns < r2_net_patience_ns(link->net, R2_REFUSED_TIMES) ||
-        !upcalls->gone(upcalls->arg, link->rank)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (!r2_lane_is_relay(&link->lanes[i]) && R2_ERR_UNRESPONSIVE == link->lanes[i].why) {
-            return false; /* somebody listens there */
-        }
-    }
-    return true;
-}
-
-/* Counts how long somebody has been waiting for a link that has no lane. */
-static void r2_link_path_timer(r2_link_t *link)
-{
-    r2_net_t *net = link->net;
-
-    if (R2_OK == link->broken && link->asked_for && r2_link_is_refused(link) && !net->ending) {
-        r2_link_break(link, R2_ERR_PEER_GONE); /* others cannot ask it: what we know is news to them */
-    }
-    if (R2_OK != link->broken || r2_link_has_lane(link) || !r2_link_wanted(link)) {
-        link->no_path_ns = 0;
-        r2_link_tell_silence(link, false);
-        return;
-    }
-    if (0 == link->no_path_ns) {
-        link->no_path_ns = net->now_ns;
-    }
-    if (net->now_ns - link->no_path_ns >= r2_link_silence_ns(link)) {
-        r2_link_tell_silence(link, true);
-    }
-    if (r2_link_is_refused(link) || r2_link_is_gone(link)) {
-        r2_link_break(link, R2_ERR_PEER_GONE);
-    } else if (net->now_ns - link->no_path_ns > net->params->no_path_timeout_ms * R2_NS_PER_MS) {
-        r2_link_break(link, R2_ERR_NO_PATH);
-    }
-}
-
 void r2_link_timers(r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_timer(&link->lanes[i]);
     }
     r2_relay_timer(link);
-    r2_link_path_timer(link);
+    r2_link_presence_timer(link);
     r2_link_ask(link);
     r2_waits_timer(link);
 }
@@ -429,13 +359,5 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
     if (0 != link->await_ns) {
         deadline_ns = r2_min(deadline_ns, r2_link_ask_ns(link));
     }
-    if (0 != link->no_path_ns && !link->silent) {
-        deadline_ns = r2_min(deadline_ns, link->no_path_ns + r2_link_silence_ns(link));
-    }
-    if (0 != link->no_path_ns) {
-        deadline_ns =
-            r2_min(deadline_ns, link->no_path_ns +
-                                    link->net->params->no_path_timeout_ms * R2_NS_PER_MS + 1);
-    }
-    return deadline_ns;
+    return r2_min(deadline_ns, r2_link_presence_deadline_ns(link));
 }

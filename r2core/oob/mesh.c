@@ -42,6 +42,8 @@ typedef struct r2_mesh_peer {
     uint64_t bad_ns[1 + R2_MESH_PLACES_MAX]; /* comes last until then */
     uint64_t next_ns;                        /* no call before */
     uint64_t pause_ns;                       /* before the next round */
+    bool waiting;                            /* calling, and the process is stopped */
+    uint64_t refused_ns; /* since when it is refused beside the rails; 0: it is not */
     r2_mesh_places_t places;
 } r2_mesh_peer_t;
 
@@ -112,13 +114,31 @@ static size_t r2_mesh_bundle(const r2_mesh_t *mesh, r2_mesh_peer_t *peer, uint8_
     return bytes;
 }
 
+/**
+ * What the end of a call says of the process. Refusals count on management networks: within another
+ * host there is no such name, and of rails others know more.
+ */
+static void r2_mesh_weigh(r2_mesh_peer_t *peer, r2_status_t status, uint64_t now_ns)
+{
+    const bool manages =
+        peer->place > 0 && 0 == (peer->places.places[peer->place].kind & R2_MESH_RAIL);
+
+    if (manages && R2_ERR_REFUSED == status) {
+        peer->refused_ns = 0 == peer->refused_ns ? now_ns : peer->refused_ns;
+    } else if (R2_OK == status || R2_ERR_UNRESPONSIVE == status ||
+               (manages && R2_ERR_TIMEOUT == status)) {
+        peer->refused_ns = 0;
+    }
+}
+
 /** A call ended: delivered, or one address did not do. */
 static void r2_mesh_ended(r2_mesh_t *mesh, r2_mesh_peer_t *peer, r2_status_t status,
                           uint64_t now_ns)
 {
     r2_mesh_message_t *message;
 
-    peer->calling = false;
+    peer->calling = peer->waiting = false;
+    r2_mesh_weigh(peer, status, now_ns);
     if (R2_OK == status) {
         r2_mesh_sweep(mesh, peer, true, now_ns);
         peer->bad_ns[peer->place] = 0;
@@ -225,11 +245,31 @@ static void r2_mesh_result(void *arg, uint64_t rank, r2_status_t status, const v
 
     (void) reply;
     (void) bytes;
-    --mesh->calls;
+    mesh->calls -= mesh->peers[rank]->waiting ? 0 : 1;
     r2_mesh_ended(mesh, mesh->peers[rank], status, r2_now_ns(mesh->config.clock));
 }
 
+/** The process is stopped: each new call would take a place in its queue, and this one will do. */
+static bool r2_mesh_waits(void *arg, uint64_t rank)
+{
+    r2_mesh_t *mesh = arg;
+    r2_mesh_peer_t *peer = mesh->peers[rank];
+
+    mesh->calls -= peer->waiting ? 0 : 1;
+    peer->waiting = true;
+    peer->refused_ns = 0;
+    return true;
+}
+
 /* ---- the table ---- */
+
+static uint64_t r2_mesh_refused_ns(void *post, uint32_t rank)
+{
+    const r2_mesh_t *mesh = post;
+
+    return rank < mesh->config.size && NULL != mesh->peers[rank] ? mesh->peers[rank]->refused_ns
+                                                                 : 0;
+}
 
 static void r2_mesh_bind(void *post, const r2_post_upcalls_t *upcalls)
 {
@@ -364,6 +404,7 @@ static const r2_post_ops_t r2_mesh_ops = {
     .bind = r2_mesh_bind,
     .key = r2_mesh_key,
     .send = r2_mesh_send,
+    .refused_ns = r2_mesh_refused_ns,
     .fd = r2_mesh_fd,
     .poll = r2_mesh_poll,
     .deadline_ns = r2_mesh_deadline_ns,
@@ -373,7 +414,10 @@ r2_status_t r2_mesh_create(const r2_mesh_config_t *config, r2_post_t *post_p)
 {
     r2_mesh_t *mesh = calloc(1, sizeof(*mesh));
     r2_post_t post = {&r2_mesh_ops, mesh};
-    r2_hello_upcalls_t upcalls = {r2_mesh_request, r2_mesh_result, mesh};
+    const r2_hello_upcalls_t upcalls = {.request = r2_mesh_request,
+                                        .result = r2_mesh_result,
+                                        .waits = r2_mesh_waits,
+                                        .arg = mesh};
     r2_status_t status;
 
     if (NULL == mesh) {

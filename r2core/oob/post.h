@@ -36,6 +36,11 @@ typedef struct r2_post_ops {
     void (*key)(void *post, const uint8_t *key);
     /** Never blocks. @return R2_OK (taken, may get lost), R2_ERR_PARAM, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY. */
     r2_status_t (*send)(void *post, uint32_t rank, const void *data, size_t bytes);
+    /**
+     * Since when the host of a process refuses its messages beside the rails, in a row up to now; 0:
+     * it does not, or was not asked. NULL: not known.
+     */
+    uint64_t (*refused_ns)(void *post, uint32_t rank);
     /** One descriptor that is readable when poll() has something to do; -1: none (simulator). */
     int (*fd)(void *post);
     void (*poll)(void *post);

@@ -31,6 +31,7 @@ typedef struct post_node {
     bool cut;
     bool polling;
     r2_post_upcalls_t upcalls;
+    uint64_t *refused_ns;    /* owned: by node, since when it refuses our messages; 0: it does not */
     post_message_t *coming;  /* owned list: on its way here */
     post_message_t *arrived; /* owned list: waits for poll() */
 } post_node_t;
@@ -96,6 +97,10 @@ static void post_arrive(void *arg, uint64_t unused)
 
     (void) unused;
     DL_DELETE(to->coming, message);
+    if (r2_sim_dead(sim, to->idx) && post_passes(message->from, to) &&
+        0 == message->from->refused_ns[to->idx]) {
+        message->from->refused_ns[to->idx] = r2_sim_now_ns(sim);
+    }
     if (message->dropped || r2_sim_dead(sim, to->idx) || !post_passes(message->from, to)) {
         free(message);
         return;
@@ -160,6 +165,13 @@ static r2_status_t post_send(void *post, uint32_t rank, const void *data, size_t
     return R2_OK == status ? post_copy(node, &hub->nodes[rank], data, bytes) : status;
 }
 
+static uint64_t post_refused_ns(void *post, uint32_t rank)
+{
+    const post_node_t *node = post;
+
+    return node->refused_ns[rank];
+}
+
 static int post_fd(void *post)
 {
     (void) post;
@@ -197,6 +209,7 @@ r2_post_t r2_post_sim_node(r2_post_sim_t *hub, uint32_t node)
         .name = "sim",
         .bind = post_bind,
         .send = post_send,
+        .refused_ns = post_refused_ns,
         .fd = post_fd,
         .poll = post_poll,
         .deadline_ns = post_deadline_ns,
@@ -221,6 +234,11 @@ r2_post_sim_t *r2_post_sim_create(r2_sim_t *sim, uint32_t node_count)
     for (i = 0; i < node_count; i++) {
         hub->nodes[i].hub = hub;
         hub->nodes[i].idx = i;
+        hub->nodes[i].refused_ns = calloc(node_count, sizeof(hub->nodes[i].refused_ns[0]));
+        if (NULL == hub->nodes[i].refused_ns) {
+            r2_post_sim_destroy(hub);
+            return NULL;
+        }
     }
     return hub;
 }
@@ -242,6 +260,7 @@ void r2_post_sim_destroy(r2_post_sim_t *hub)
         return;
     }
     for (i = 0; i < hub->node_count; i++) {
+        free(hub->nodes[i].refused_ns);
         post_free(hub->nodes[i].coming);
         post_free(hub->nodes[i].arrived);
     }

@@ -40,6 +40,13 @@ typedef struct r2_hello_upcalls {
      * busy), R2_ERR_AUTH, R2_ERR_NO_DEVICE, R2_ERR_LANE_DOWN (any other network error).
      */
     void (*result)(void *arg, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
+    /**
+     * A call of ours is connected, but the process has not said a word in the time it had: it is
+     * stopped, or busy. NULL: such calls end. @return true: the call goes on, and this is asked again
+     * later; else it ends with R2_ERR_UNRESPONSIVE. One that goes on ends with R2_ERR_LANE_DOWN when
+     * its path is lost for seconds.
+     */
+    bool (*waits)(void *arg, uint64_t call_id);
     void *arg; /* borrowed: outlives the hello instance */
 } r2_hello_upcalls_t;
 

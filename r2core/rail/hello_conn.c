@@ -417,7 +417,8 @@ r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, uint32_t own_idx, int fd, 
     }
     conn->id = call_id;
     conn->since_ns = now_ns;
-    conn->deadline_ns = now_ns + r2_min(timeout_ns, R2_NEVER_NS - now_ns);
+    conn->timeout_ns = r2_clamp_u64(timeout_ns, 1, R2_NEVER_NS / 2 - now_ns);
+    conn->deadline_ns = now_ns + conn->timeout_ns;
     conn->dial_ns = now_ns + R2_HELLO_DIAL_NS;
     conn->own_idx = own_idx;
     conn->address = *address;

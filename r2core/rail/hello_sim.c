@@ -122,6 +122,7 @@ static r2_status_t hello_call(void *hello, uint32_t rail_idx, const void *addres
     call->rail = rail_idx;
     call->serial = ++hub->next_serial;
     call->call_id = call_id;
+    call->timeout_ns = timeout_ns;
     call->deadline_ns = r2_sim_now_ns(hub->sim) + timeout_ns;
     call->bytes = bytes;
     memcpy(call->text, request, bytes);
@@ -140,6 +141,19 @@ static void hello_take_out(hello_call_t *call)
     r2_sim_put_descriptors(call->caller->hub->sim, call->caller->idx, 1);
 }
 
+/* It lies in the queue: the process at the other end knows nothing of it. */
+static bool hello_is_unread(const hello_call_t *call)
+{
+    const hello_request_t *request;
+
+    DL_FOREACH(call->callee->requests, request) {
+        if (request->serial == call->serial) {
+            return HELLO_WAITING == call->state;
+        }
+    }
+    return false;
+}
+
 static bool hello_cancel(void *hello, uint64_t call_id)
 {
     const hello_node_t *node = hello;
@@ -147,7 +161,8 @@ static bool hello_cancel(void *hello, uint64_t call_id)
     hello_call_t *call;
 
     DL_FOREACH(hub->calls, call) {
-        if (call->caller == node && call->call_id == call_id && HELLO_CONNECTING == call->state) {
+        if (call->caller == node && call->call_id == call_id &&
+            (HELLO_CONNECTING == call->state || hello_is_unread(call))) {
             hello_take_out(call);
             free(call);
             return true;
@@ -195,6 +210,23 @@ static void hello_deliver(hello_node_t *node, hello_call_t *call)
     free(call);
 }
 
+/*
+ * Time is up. One that was not read yet may wait for a process that is stopped, as long as the path
+ * is there: kernels ask each other.
+ */
+static void hello_expire(hello_node_t *node, hello_call_t *call)
+{
+    const r2_hello_upcalls_t *upcalls = &node->upcalls;
+
+    if (hello_is_unread(call) && NULL != upcalls->waits && r2_hello_sim_passes(call) &&
+        upcalls->waits(upcalls->arg, call->call_id)) {
+        call->deadline_ns = r2_sim_now_ns(node->hub->sim) + call->timeout_ns;
+        return;
+    }
+    r2_hello_sim_finish(call, HELLO_CONNECTING == call->state ? R2_ERR_TIMEOUT
+                                                              : R2_ERR_UNRESPONSIVE);
+}
+
 /* @return a call of the node that is over, or NULL. */
 static hello_call_t *hello_next_result(hello_node_t *node)
 {
@@ -206,8 +238,7 @@ static hello_call_t *hello_next_result(hello_node_t *node)
             continue;
         }
         if (HELLO_DONE != call->state && now_ns >= call->deadline_ns) {
-            r2_hello_sim_finish(call,
-                         HELLO_CONNECTING == call->state ? R2_ERR_TIMEOUT : R2_ERR_UNRESPONSIVE);
+            hello_expire(node, call);
         }
         if (HELLO_DONE == call->state) {
             return call;

@@ -36,7 +36,7 @@ void r2_hello_sim_finish(hello_call_t *call, r2_status_t status)
     r2_sim_wake(call->caller->hub->sim, call->caller->idx);
 }
 
-static bool hello_passes(const hello_call_t *call)
+bool r2_hello_sim_passes(const hello_call_t *call)
 {
     r2_hello_sim_t *hub = call->caller->hub;
 
@@ -120,13 +120,13 @@ static void hello_step(void *arg, uint64_t serial)
     if (NULL == call || HELLO_DONE == call->state) {
         return;
     }
-    if (HELLO_WAITING != call->state && !hello_passes(call)) {
+    if (HELLO_WAITING != call->state && !r2_hello_sim_passes(call)) {
         hello_try_later(call);
     } else if (HELLO_CONNECTING == call->state) {
         hello_arrive(call);
     } else if (HELLO_REPLYING == call->state) {
         r2_hello_sim_finish(call, R2_OK);
-    } else if (hello_passes(call) && r2_sim_dead(hub->sim, call->callee->idx)) {
+    } else if (r2_hello_sim_passes(call) && r2_sim_dead(hub->sim, call->callee->idx)) {
         r2_hello_sim_finish(call, R2_ERR_LANE_DOWN);
     } else {
         r2_hello_sim_step_after(call, HELLO_WATCH_NS);

@@ -24,7 +24,7 @@ typedef struct hello_call {
     uint32_t tries;
     hello_state_t state;
     r2_status_t status;
-    uint64_t serial, call_id, deadline_ns;
+    uint64_t serial, call_id, deadline_ns, timeout_ns;
     size_t bytes; /* of the request, then of the reply */
     uint8_t text[R2_HELLO_BYTES_MAX];
 } hello_call_t;
@@ -64,6 +64,8 @@ struct r2_hello_sim {
 
 /** @return the call with this serial, or NULL: it is over. */
 hello_call_t *r2_hello_sim_find(r2_hello_sim_t *hub, uint64_t serial);
+/** True if packets pass both ways just now. */
+bool r2_hello_sim_passes(const hello_call_t *call);
 /** The call is over: its caller is told by its next poll(). */
 void r2_hello_sim_finish(hello_call_t *call, r2_status_t status);
 /** The next step of a call, after a pause. */

@@ -29,6 +29,9 @@
 #define R2_HELLO_INET_BYTES      26
 #define R2_HELLO_UNIX_BYTES      (R2_HELLO_INET_BYTES + R2_HELLO_NAME_BYTES)
 #define R2_HELLO_BACKLOG         1024
+/* A connection on which nothing comes is asked for after so long, once a second, so many times. */
+#define R2_HELLO_KEEP_IDLE_S     2
+#define R2_HELLO_KEEP_PROBES     3
 
 _Static_assert(R2_HELLO_UNIX_BYTES <= R2_HELLO_ADDRESS_MAX, "an address fits its buffer");
 
@@ -211,6 +214,25 @@ r2_status_t r2_hello_socket_listen(const r2_nic_t *nic, r2_hello_address_t *addr
     return R2_OK;
 }
 
+/** Ends a connection that waits for a stopped process with its path: kernels ask each other. */
+static void r2_hello_socket_watch_path(int fd)
+{
+    static const struct {
+        int level, name, value;
+    } options[] = {
+        {SOL_SOCKET, SO_KEEPALIVE, 1},
+        {IPPROTO_TCP, TCP_KEEPIDLE, R2_HELLO_KEEP_IDLE_S},
+        {IPPROTO_TCP, TCP_KEEPINTVL, 1},
+        {IPPROTO_TCP, TCP_KEEPCNT, R2_HELLO_KEEP_PROBES},
+        {IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * (R2_HELLO_KEEP_IDLE_S + R2_HELLO_KEEP_PROBES)},
+    };
+
+    for (size_t i = 0; i < r2_array_count(options); ++i) {
+        setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+                   sizeof(options[i].value));
+    }
+}
+
 static r2_status_t r2_hello_socket_connect_inet(int fd, const r2_nic_t *nic,
                                                 const r2_hello_address_t *address)
 {
@@ -224,6 +246,7 @@ static r2_status_t r2_hello_socket_connect_inet(int fd, const r2_nic_t *nic,
     }
     setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    r2_hello_socket_watch_path(fd);
     status = r2_hello_socket_bind(fd, nic, 0);
     if (R2_OK != status) {
         return status;

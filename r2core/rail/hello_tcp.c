@@ -290,6 +290,20 @@ static r2_hello_conn_t *r2_hello_overdue(r2_hello_conn_t *list, uint64_t now_ns)
     return NULL;
 }
 
+/** A call that is connected may wait for a process that is stopped. @return false: it is to end. */
+static bool r2_hello_may_wait(r2_hello_conn_t *conn, uint64_t now_ns)
+{
+    const r2_hello_upcalls_t *upcalls = &conn->hello->upcalls;
+
+    if (R2_HELLO_GREETED != conn->state || NULL == upcalls->waits ||
+        !upcalls->waits(upcalls->arg, conn->id)) {
+        return false;
+    }
+    conn->timeout_ns = r2_max(conn->timeout_ns, r2_min(2 * conn->timeout_ns, R2_HELLO_WAIT_NS));
+    conn->deadline_ns = now_ns + conn->timeout_ns;
+    return true;
+}
+
 /** Ends what is overdue. Upcalls may change the lists: each search starts anew. */
 static void r2_hello_timers(r2_hello_tcp_t *hello, uint64_t now_ns)
 {
@@ -297,8 +311,10 @@ static void r2_hello_timers(r2_hello_tcp_t *hello, uint64_t now_ns)
 
     while (NULL != (conn = r2_hello_overdue(hello->strangers, now_ns)) ||
            NULL != (conn = r2_hello_overdue(hello->conns, now_ns))) {
-        r2_hello_conn_fail(conn, R2_HELLO_CONNECTING == conn->state ? R2_ERR_TIMEOUT
-                                                                    : R2_ERR_UNRESPONSIVE);
+        if (!r2_hello_may_wait(conn, now_ns)) {
+            r2_hello_conn_fail(conn, R2_HELLO_CONNECTING == conn->state ? R2_ERR_TIMEOUT
+                                                                        : R2_ERR_UNRESPONSIVE);
+        }
     }
     DL_FOREACH(hello->conns, conn) {
         r2_hello_conn_dial(conn, now_ns);

@@ -178,7 +178,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static const r2_log_t log = {.level = -1};
     fuzz_input_t input = {data, bytes};
     trial_t trial = {.fd = -1};
-    r2_hello_upcalls_t upcalls = {trial_request, trial_result, &trial};
+    r2_hello_upcalls_t upcalls = {
+        .request = trial_request, .result = trial_result, .arg = &trial};
     r2_hello_address_t address = {.family = R2_HELLO_INET};
     r2_hello_listener_t listener = {.source = R2_HELLO_LISTENER};
     int fds[2];

@@ -88,6 +88,10 @@ tests_sim_test_sim_credit_SOURCES = tests/sim/test_sim_credit.c
 tests_sim_test_sim_credit_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Relaying through third hosts
+check_PROGRAMS += tests/sim/test_sim_presence
+tests_sim_test_sim_presence_SOURCES = tests/sim/test_sim_presence.c
+tests_sim_test_sim_presence_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/sim/test_sim_relay
 tests_sim_test_sim_relay_SOURCES = tests/sim/test_sim_relay.c
 tests_sim_test_sim_relay_LDADD = libr2simtest.la $(R2_TEST_LIBS)

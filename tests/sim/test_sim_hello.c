@@ -87,7 +87,8 @@ static t_world_t *t_world_new(void)
     assert_true(NULL != world->sim && NULL != world->hub);
     for (uint32_t i = 0; i < T_NODES; i++) {
         t_node_t *node = &world->nodes[i];
-        const r2_hello_upcalls_t upcalls = {t_request, t_result, node};
+        const r2_hello_upcalls_t upcalls = {
+            .request = t_request, .result = t_result, .arg = node};
         const r2_hello_ops_t *ops;
 
         node->world = world;

@@ -41,7 +41,9 @@ typedef struct t_end {
     uint32_t rail_idx;
     uint8_t request[R2_HELLO_BYTES_MAX];
     size_t request_bytes;
-    bool hold; /* do not answer */
+    bool hold;      /* do not answer */
+    bool stay;      /* calls may wait for a process that is stopped */
+    unsigned waits; /* how often that was asked */
     unsigned results;
     r2_status_t status[T_CALLS]; /* by call id; R2_IN_PROGRESS: none yet */
     uint8_t reply[R2_HELLO_BYTES_MAX];
@@ -78,6 +80,15 @@ static void t_result(void *arg, uint64_t call_id, r2_status_t status, const void
     }
 }
 
+static bool t_waits(void *arg, uint64_t call_id)
+{
+    t_end_t *end = arg;
+
+    assert_int_equal(end->status[call_id], R2_IN_PROGRESS);
+    ++end->waits;
+    return end->stay;
+}
+
 static inline r2_nic_t t_lo(void)
 {
     r2_nic_t nic = {.name = "lo", .ifindex = 1, .ipv4 = htonl(INADDR_LOOPBACK), .carrier = true};
@@ -99,7 +110,8 @@ static inline void t_listen(t_end_t *end, uint32_t rail_idx)
 static inline t_end_t *t_bare(void)
 {
     t_end_t *end = calloc(1, sizeof(*end));
-    const r2_hello_upcalls_t upcalls = {t_request, t_result, end};
+    const r2_hello_upcalls_t upcalls = {
+        .request = t_request, .result = t_result, .waits = t_waits, .arg = end};
 
     t_log.level = NULL != getenv("T_VERBOSE") ? R2_LOG_TRACE : R2_LOG_ERROR;
     for (size_t i = 0; i < T_CALLS; ++i) {

@@ -79,7 +79,8 @@ static inline void t_reply(void *arg, uint64_t call_id, r2_status_t status, cons
 
 static inline void t_end_open(t_end_t *end)
 {
-    const r2_hello_upcalls_t hello_upcalls = {t_request, t_reply, end};
+    const r2_hello_upcalls_t hello_upcalls = {
+        .request = t_request, .result = t_reply, .arg = end};
     const r2_probe_upcalls_t upcalls = {t_result, t_heard, end};
 
     r2_put_t put;

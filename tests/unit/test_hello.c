@@ -137,6 +137,58 @@ static void test_timeout(void **state)
     t_end_free(b);
 }
 
+/** Calls to a process that is stopped stay where they are: one place in its queue, however long. */
+static void test_waits(void **state)
+{
+    t_end_t *a = t_end_new(0), *b = t_end_new(0);
+
+    (void) state;
+    a->stay = true;
+    assert_int_equal(t_call(a, 0, b, "x", 1, 0), R2_OK);
+    assert_int_equal(t_call(a, 0, b, "y", 1, 1), R2_OK);
+    t_drain(a);
+    for (int i = 0; i < 100; ++i) {
+        t_time_ns += 10 * R2_NS_PER_S;
+        t_poll(a);
+    }
+    assert_int_equal(a->waits, 200);
+    assert_int_equal(a->results, 0);
+    assert_true(a->hello.ops->cancel(a->hello.instance, 1)); /* not asked for any more */
+    t_time_ns += R2_NS_PER_S;
+    t_run(a, b, 1); /* continued */
+    assert_int_equal(a->status[0], R2_OK);
+    t_drain(b);
+    assert_int_equal(b->requests, 1);
+    assert_int_equal(t_call(a, 0, b, "z", 1, 2), R2_OK);
+    t_drain(a);
+    a->stay = false;
+    t_time_ns += 10 * R2_NS_PER_S;
+    t_poll(a);
+    assert_int_equal(a->status[2], R2_ERR_UNRESPONSIVE);
+    t_end_free(a);
+    t_end_free(b);
+}
+
+/** A process that has said a word is not stopped: it had its time. */
+static void test_waits_for_no_answer(void **state)
+{
+    t_end_t *a = t_end_new(0), *b = t_end_new(0);
+
+    (void) state;
+    a->stay = b->hold = true;
+    assert_int_equal(t_call(a, 0, b, "x", 1, 0), R2_OK);
+    while (0 == b->requests) {
+        t_poll(a);
+        t_poll(b);
+    }
+    t_time_ns += R2_NS_PER_S;
+    t_poll(a);
+    assert_int_equal(a->waits, 0);
+    assert_int_equal(a->status[0], R2_ERR_UNRESPONSIVE);
+    t_end_free(a);
+    t_end_free(b);
+}
+
 /** A listener whose queue is full: the kernel drops first packets and says nothing. */
 static void t_deaf_listener(t_end_t *end, int *fds, size_t count)
 {
@@ -419,6 +471,8 @@ int main(void)
         cmocka_unit_test(test_late_reply),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_timeout),
+        cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_waits_for_no_answer),
         cmocka_unit_test(test_dials_again),
         cmocka_unit_test(test_request_expires),
         cmocka_unit_test(test_refused),

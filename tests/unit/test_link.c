@@ -404,6 +404,55 @@ static void only_paths_are_open_in_quarantine(void **state)
     stub_net_destroy(stub);
 }
 
+/* Time passes; lane calls that are due are refused. */
+static void refuse_for(stub_net_t *stub, uint32_t lane, uint64_t ns)
+{
+    const uint64_t end_ns = stub->time_ns + ns;
+
+    while (stub->time_ns < end_ns) {
+        stub->time_ns += 10 * R2_NS_PER_MS;
+        r2_net_sweep(&stub->net);
+        r2_hello_result(&stub->net, stub->link->lanes[lane].call_id, R2_ERR_REFUSED, NULL, 0);
+    }
+}
+
+/* Others ask for a peer that we reach, and one rail to it refuses for ever: nobody is gone. */
+static void links_with_a_lane_are_not_given_up(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    refuse_for(stub, 1, 2 * R2_NS_PER_S);
+    stub->link->asked_for = true; /* the lane was suspect, and a frame was to be relayed */
+    refuse_for(stub, 1, 2 * R2_NS_PER_S);
+    peer_speaks(stub, lane);
+    refuse_for(stub, 1, 20 * R2_NS_PER_S);
+    assert_int_equal(stub->link->broken, R2_OK);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    stub_net_destroy(stub);
+}
+
+/* When all refuse and nobody says a word, the process is gone; also if others ask for it only. */
+static void links_that_refuse_are_given_up(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
+
+    (void) state;
+    stub->link->asked_for = true;
+    while (stub->time_ns < end_ns) {
+        stub->time_ns += 10 * R2_NS_PER_MS;
+        r2_net_sweep(&stub->net);
+        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+            r2_hello_result(&stub->net, stub->link->lanes[i].call_id, R2_ERR_REFUSED, NULL, 0);
+        }
+    }
+    assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
+    stub_net_destroy(stub);
+}
+
 /* Lanes that the peer offers and that never get through give back what they took. */
 static void wiring_gives_workers_back(void **state)
 {
@@ -440,6 +489,8 @@ int main(void)
         cmocka_unit_test(deaf_lanes_are_opened_anew),
         cmocka_unit_test(relay_lanes_stand_aside),
         cmocka_unit_test(only_paths_are_open_in_quarantine),
+        cmocka_unit_test(links_with_a_lane_are_not_given_up),
+        cmocka_unit_test(links_that_refuse_are_given_up),
         cmocka_unit_test(wiring_gives_workers_back),
     };
 

@@ -1,0 +1,190 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Who is gone, who is stopped, and where is no path: simulated jobs, one test per promise.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "scenario.h"
+
+#define SEEDS 3
+#define SHORT "param no_path_timeout_ms 2000;"
+#define LONG  "coll allreduce i64 100 times=100; compute 3s rank=1; coll allreduce i64 100;"
+#define CALLS "coll allreduce i64 100 times=400; coll allreduce i64 9000 times=3;"
+
+static scenario_result_t run(const char *text)
+{
+    scenario_result_t result;
+    char source[2048];
+
+    for (uint32_t seed = 1; seed <= SEEDS; seed++) {
+        snprintf(source, sizeof(source), "seed %u\n%s", seed, text);
+        assert_true(scenario_check(source, &result));
+    }
+    return result;
+}
+
+static void run_without_errors(const char *const *programs, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const scenario_result_t result = run(programs[i]);
+
+        assert_int_equal(0, result.errors);
+    }
+}
+
+/* Nothing of it has ever answered but its kernel. */
+static void stopped_before_lanes_were_opened(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 2; rails 2;" SHORT CALLS "at 0ms stop r1; at 30s cont r1",
+        "hosts 3; rails 1;" SHORT CALLS "at 0ms stop r2; at 30s cont r2",
+        "hosts 2; rails 2;" SHORT CALLS "at 120us stop r1; at 30s cont r1",
+        "hosts 1; ppn 3; rails 1;" SHORT CALLS "at 0ms stop r1; at 30s cont r1",
+        "hosts 2; ppn 2; rails 2; backlog 1;" SHORT CALLS "at 0ms stop r1; at 30s cont r1"};
+
+    (void) state;
+    run_without_errors(programs, r2_array_count(programs));
+}
+
+/* Its lanes are fenced while it sleeps, and are not opened before it wakes up. */
+static void fenced_while_stopped(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 2; rails 1;" SHORT CALLS "at 3ms stop r1; at 500ms down h0 rail0;"
+        "at 900ms up h0 rail0; at 30s cont r1",
+        "hosts 2; rails 2;" SHORT CALLS "at 3ms stop r1; at 500ms down h1 rail0;"
+        "at 600ms down h1 rail1; at 900ms up h1 rail0; at 950ms up h1 rail1; at 30s cont r1",
+        "hosts 4; rails 2;" SHORT CALLS "at 3ms stop r1; at 500ms break h1 rail0;"
+        "at 500ms break h1 rail1; at 30s cont r1",
+        "hosts 2; rails 2;" SHORT CALLS "at 3ms stop r1; at 1s break h1 rail0; at 1s break h1 rail1;"
+        "at 3s down h0 rail0; at 4s up h0 rail0; at 6s drop h1 rail1; at 7s pass h1 rail1;"
+        "at 30s cont r1"};
+
+    (void) state;
+    run_without_errors(programs, r2_array_count(programs));
+}
+
+/* Nobody can connect any more: the kernel drops what does not fit into the queue. */
+static void full_queues(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 2; rails 1; backlog 1;" SHORT CALLS "at 3ms stop r1; at 60s cont r1",
+        "hosts 8; rails 2; backlog 2;" SHORT CALLS "at 3ms stop r1; at 60s cont r1",
+        "hosts 6; rails 2; backlog 1;" SHORT CALLS "at 3ms stop r1; at 500ms break h1 rail0;"
+        "at 500ms break h1 rail1; at 30s cont r1"};
+
+    (void) state;
+    run_without_errors(programs, r2_array_count(programs));
+}
+
+/* The time that does count comes after the process was continued, or before. */
+static void limit_holds_beside_a_stopped_process(void **state)
+{
+    scenario_result_t result =
+        run("expect any; hosts 2; rails 1;" SHORT CALLS "at 3ms stop r1; at 10s cut h0 h1 rail0;"
+            "at 20s cont r1");
+
+    (void) state;
+    assert_true(result.errors > 0);
+    assert_true(result.time_ns > 10 * R2_NS_PER_S && result.time_ns < 24 * R2_NS_PER_S);
+}
+
+#define LIAR "at 5ms refuse h1 rail0; at 5ms refuse h0 rail0; at 6ms break h1 rail0;"
+
+/* A firewall speaks for one rail, while others come and go. */
+static void one_rail_that_refuses_proves_nothing(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 2; rails 2;" LIAR CALLS "compute 1s;" CALLS "at 1s down h0 rail1;"
+        "at 1400ms up h0 rail1",
+        "hosts 2; rails 2;" LIAR CALLS "compute 1s;" CALLS "at 1s drop h1 rail1;"
+        "at 3s pass h1 rail1; at 5s down h1 rail1; at 8s up h1 rail1",
+        "hosts 2; rails 2; at 0ms refuse h1 rail0;" CALLS "compute 1s;" CALLS
+        "at 1s down h1 rail1; at 3s up h1 rail1; at 4s break h0 rail1",
+        "hosts 3; rails 3;" LIAR CALLS "compute 1s;" CALLS "at 1s down h1 rail1;"
+        "at 1s drop h1 rail2; at 4s heal",
+        "hosts 2; rails 1; at 5ms refuse h1 rail0; at 6ms break h1 rail0; at 20ms refuse h0 rail0;"
+        CALLS "at 3s accept h1 rail0"};
+
+    (void) state;
+    run_without_errors(programs, r2_array_count(programs));
+}
+
+/* Others say it in the map, once for each end, and plans go around it. */
+static void a_rail_that_refuses_is_told(void **state)
+{
+    const scenario_result_t result =
+        run("hosts 2; rails 2; allow-changes;" LIAR "coll allreduce i64 100 times=100;"
+            "compute 5s; coll allreduce i64 9000 times=10; compute 5s; coll barrier i64 0;");
+
+    (void) state;
+    assert_int_equal(0, result.errors);
+    assert_true(result.counters.map_changes >= 2);
+    assert_true(result.counters.verdicts <= 8);
+}
+
+/* The end of a process is named soon, whatever else is broken. */
+static void a_dead_process_is_named(void **state)
+{
+    static const char *const programs[] = {
+        /* a rail that refused before, too */
+        "hosts 2; rails 2;" LIAR LONG "at 2s kill r1",
+        /* a rail of ours is down: out-of-band messages are refused */
+        "hosts 2; rails 2;" LONG "at 100ms down h0 rail1; at 1s kill r1",
+        /* a rail of the peer is silent */
+        "hosts 2; rails 2;" LONG "at 100ms drop h1 rail1; at 1s kill r1",
+        "hosts 3; rails 2;" LONG "at 100ms drop h1 rail1; at 1s kill r1",
+        /* it was stopped before */
+        "hosts 2; rails 2;" LONG "at 3ms stop r1; at 1500ms kill r1",
+        "hosts 2; rails 2; backlog 1;" LONG "at 0ms stop r1; at 1500ms kill r1"};
+    char text[512];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(programs); i++) {
+        scenario_result_t result;
+
+        snprintf(text, sizeof(text), "expect any; %s", programs[i]);
+        result = run(text);
+        assert_true(result.errors > 0);
+        assert_int_equal(R2_ERR_PEER_GONE, result.error);
+        assert_true(result.time_ns < 4 * R2_NS_PER_S);
+    }
+}
+
+/* With nobody to ask beside the rails the limit ends it. */
+static void a_dead_process_behind_dead_rails_ends_in_time(void **state)
+{
+    const scenario_result_t result =
+        run("expect any; hosts 2; rails 2;" SHORT CALLS "compute 2s rank=0;" CALLS
+            "at 100ms post-cut h0; at 500ms down h0 rail1; at 1s kill r1");
+
+    (void) state;
+    assert_true(result.errors > 0);
+    assert_true(result.time_ns < 8 * R2_NS_PER_S);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stopped_before_lanes_were_opened),
+        cmocka_unit_test(fenced_while_stopped),
+        cmocka_unit_test(full_queues),
+        cmocka_unit_test(limit_holds_beside_a_stopped_process),
+        cmocka_unit_test(one_rail_that_refuses_proves_nothing),
+        cmocka_unit_test(a_rail_that_refuses_is_told),
+        cmocka_unit_test(a_dead_process_is_named),
+        cmocka_unit_test(a_dead_process_behind_dead_rails_ends_in_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
