@@ -256,6 +256,17 @@ const char *r2_params_env_text(const char *name)
     return getenv(variable);
 }
 
+unsigned r2_params_lone_tasks(void)
+{
+    const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");
+
+    if (NULL == tasks || NULL == task || 0 != strcmp("0", task) ||
+        NULL != getenv("OMPI_COMM_WORLD_SIZE")) {
+        return 0; /* no step, not its first task, or started by mpirun within one */
+    }
+    return (unsigned) strtoul(tasks, NULL, 10) > 1 ? (unsigned) strtoul(tasks, NULL, 10) : 0;
+}
+
 /* One variable of the environment. @param row what it stands for. */
 static r2_status_t r2_param_from_env(r2_params_t *params, const char *name, const r2_param_info_t *row,
                                      char *text_p, size_t text_bytes)

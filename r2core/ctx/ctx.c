@@ -8,12 +8,15 @@
 
 #include "ctx/p2p.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include "ctx/remedy.h"
 
 static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_ctx_parts_t *parts)
 {
@@ -83,6 +86,24 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     return R2_OK == status ? r2_ctx_publish(ctx) : status;
 }
 
+/* Rails are opened in turn: the first one that is not open is the one that could not be. */
+static void r2_ctx_explain_set_up(const r2_net_t *net, const r2_ctx_parts_t *parts,
+                                  r2_status_t status, char *text_p, size_t text_bytes)
+{
+    const bool rail =
+        net->rail_count < parts->nic_count && NULL != net->rails[net->rail_count].tp;
+    const r2_failure_t failure = {
+        .what = rail ? "the hello listener could not be opened" : "r2 could not be set up",
+        .host_name = parts->host_name,
+        .nics = rail ? &parts->nics[net->rail_count] : parts->nics,
+        .nic_count = rail ? 1 : parts->nic_count,
+        .error = errno,
+        .status = status,
+    };
+
+    r2_failure_text(&failure, text_p, text_bytes);
+}
+
 r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t *parts,
                             r2_ctx_t **ctx_p, char *text_p, size_t text_bytes)
 {
@@ -104,11 +125,11 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
         ctx->epoll_fd = net->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     }
     if (R2_OK == status) {
+        errno = 0;
         status = r2_ctx_open(ctx, parts);
     }
     if (R2_OK != status) {
-        snprintf(text_p, text_bytes, "r2 could not be set up on %s: %s", parts->host_name,
-                 r2_status_string(status));
+        r2_ctx_explain_set_up(net, parts, status, text_p, text_bytes);
         r2_ctx_dismantle(ctx);
         return status;
     }

@@ -35,6 +35,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/rail_log.h \
     r2core/ctx/record.c \
     r2core/ctx/record.h \
+    r2core/ctx/remedy.c \
+    r2core/ctx/remedy.h \
     r2core/ctx/sequence.c \
     r2core/ctx/service.c \
     r2core/ctx/start.c \

@@ -228,6 +228,7 @@ static r2_status_t r2_service_spawn(r2_service_t *service)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = pthread_create(&service->thread, NULL, r2_service_main, service);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = rc;
     return 0 == rc ? R2_OK : R2_ERR_SYSTEM;
 }
 

@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include <errno.h>
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "ctx/cost.h"
+#include "ctx/remedy.h"
 #include "ctx/state.h"
 #include "oob/mesh.h"
 #include "r2/gpu.h"
@@ -204,11 +206,67 @@ static r2_status_t r2_ctx_real_cost(r2_ctx_real_t *real, const r2_ctx_config_t *
                                         : status;
 }
 
+/* What went wrong on this host, from errno. */
+static void r2_ctx_explain(const r2_ctx_parts_t *parts, const char *what, r2_status_t status,
+                           char *text_p, size_t text_bytes)
+{
+    const r2_failure_t failure = {.what = what,
+                                  .host_name = parts->host_name,
+                                  .nics = parts->nics,
+                                  .nic_count = parts->nic_count,
+                                  .error = errno,
+                                  .status = status};
+
+    r2_failure_text(&failure, text_p, text_bytes);
+}
+
+static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                                       const r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
+{
+    const char *what = "UCX could not be started";
+    r2_status_t status;
+    r2_put_t put;
+
+    errno = 0;
+    status = r2_tp_ucx_create(&real->tp);
+    if (R2_OK == status) {
+        errno = 0;
+        what = "the hello service could not be started";
+        status = r2_hello_tcp_create(r2_clock_system(), &real->log, &real->hello);
+    }
+    if (R2_OK == status) {
+        errno = 0;
+        what = "the probes (parameter coll_r2_probe) could not be started";
+        put = r2_put_ucx(&real->tp);
+        status = r2_probe_tcp_create(r2_clock_system(), &real->log, &put, config->params->probe,
+                                     &real->probe);
+    }
+    if (R2_OK != status) {
+        r2_ctx_explain(parts, what, status, text_p, text_bytes);
+    }
+    return status;
+}
+
+/* Without netlink r2 works, but knows less. */
+static void r2_ctx_watch(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
+{
+    char text[512];
+
+    errno = 0;
+    if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, r2_ctx_nic_event, ctx,
+                                     &ctx->real->watch)) {
+        r2_ctx_explain(parts, "netlink cannot be used", R2_ERR_SYSTEM, text, sizeof(text));
+        r2_warn(&ctx->log,
+                "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
+                (unsigned long long) ctx->params.failure_timeout_ms, text);
+    }
+}
+
 static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t *config,
                                      r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
 {
     r2_status_t status = r2_oob_pmix_create(&real->oob);
-    r2_put_t put;
+    char what[192];
 
     if (R2_OK != status) {
         snprintf(text_p, text_bytes,
@@ -227,23 +285,16 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     if (R2_OK != status) {
         return status;
     }
-    status = r2_tp_ucx_create(&real->tp);
-    if (R2_OK == status) {
-        status = r2_hello_tcp_create(r2_clock_system(), &real->log, &real->hello);
-    }
-    if (R2_OK == status) {
-        put = r2_put_ucx(&real->tp);
-        status = r2_probe_tcp_create(r2_clock_system(), &real->log, &put, config->params->probe,
-                                     &real->probe);
-    }
+    status = r2_ctx_real_drivers(real, config, parts, text_p, text_bytes);
     if (R2_OK != status) {
-        snprintf(text_p, text_bytes, "rails could not be opened: %s", r2_status_string(status));
         return status;
     }
+    errno = 0;
     status = r2_ctx_real_mesh(real, config, parts);
     if (R2_OK != status) {
-        snprintf(text_p, text_bytes, "the out-of-band path could not be opened (parameter oob_nics \"%s\"): %s",
-                 config->params->oob_nics, r2_status_string(status));
+        snprintf(what, sizeof(what), "the out-of-band path (parameter coll_r2_oob_nics \"%.100s\") could not be opened",
+                 config->params->oob_nics);
+        r2_ctx_explain(parts, what, status, text_p, text_bytes);
     }
     return status;
 }
@@ -311,13 +362,11 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
         return status;
     }
     r2_record_start(ctx);
-    if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, r2_ctx_nic_event, ctx,
-                                     &real->watch)) {
-        r2_warn(&ctx->log, "netlink is not available: carrier losses are only noticed by timeout");
-    }
+    r2_ctx_watch(ctx, parts);
+    errno = 0;
     status = r2_service_create(ctx, real->watch, &ctx->service);
     if (R2_OK != status) {
-        snprintf(text_p, text_bytes, "the service thread could not be started");
+        r2_ctx_explain(parts, "the service thread could not be started", status, text_p, text_bytes);
     }
     return status;
 }

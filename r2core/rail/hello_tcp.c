@@ -85,7 +85,7 @@ static r2_status_t r2_hello_listener_open(r2_hello_listener_t *listener, const r
         opened && NULL != nic &&
         (nic->ifindex != listener->nic.ifindex ||
          (0 != listener->address.ipv4 && 0 != nic->ipv4 && nic->ipv4 != listener->address.ipv4));
-    int fd;
+    int fd, error;
     r2_status_t status;
 
     if (opened && !moved) {
@@ -94,10 +94,14 @@ static r2_status_t r2_hello_listener_open(r2_hello_listener_t *listener, const r
     if (!opened) {
         r2_hello_listener_init(listener);
     }
+    errno = 0;
     status = r2_hello_socket_listen(nic, &listener->address, &fd);
     if (R2_OK != status) {
+        error = errno;
         r2_warn(listener->hello->log, "rail %u %s: cannot listen for hellos: %s",
-                listener->rail_idx, NULL != nic ? nic->name : "local", r2_status_string(status));
+                listener->rail_idx, NULL != nic ? nic->name : "local",
+                0 != error ? strerror(error) : r2_status_string(status));
+        errno = error;
         return status;
     }
     if (opened) {

@@ -18,6 +18,7 @@ EXTRA_DIST += \
     tests/functional/r2_sim \
     tests/functional/run-mpi \
     tests/functional/selection \
+    tests/functional/starting \
     tests/functional/tap.sh \
     tests/functional/test_bench.sh \
     tests/functional/told_once
@@ -71,6 +72,10 @@ check_PROGRAMS += tests/functional/service_thread
 tests_functional_service_thread_SOURCES = tests/functional/service_thread.c tests/functional/job.h
 tests_functional_service_thread_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_service_thread_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/start_errors
+tests_functional_start_errors_SOURCES = tests/functional/start_errors.c
+tests_functional_start_errors_LDADD = $(R2_TEST_LIBS) -ldl
 
 check_PROGRAMS += tests/functional/leave
 tests_functional_leave_SOURCES = tests/functional/leave.c

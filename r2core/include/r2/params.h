@@ -76,6 +76,12 @@ R2_EXPORT r2_status_t r2_params_set(r2_params_t *params, const char *name, const
 R2_EXPORT const char *r2_params_env_text(const char *name);
 
 /**
+ * How many tasks a step of Slurm started without telling them of each other: srun without PMIx. They are jobs of
+ * one process each. @return 0: that is not so, or this process is not the first of them.
+ */
+R2_EXPORT unsigned r2_params_lone_tasks(void);
+
+/**
  * Applies OMPI_MCA_coll_r2_<name> of the environment, for tools that run outside Open MPI. The name of
  * the table goes before its synonym.
  */
