@@ -398,12 +398,12 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         lane->unreachable = r2_hello_is_out_of_reach(lane, status);
         lane->why = status;
         lane->retry_ns = link->net->now_ns + r2_net_patience_ns(link->net, R2_CHECK_TIMES);
-        return;
-    }
-    r2_lane_back_off(lane, status);
-    if (R2_ERR_AGAIN != status && R2_ERR_RAIL_DOWN != status) {
-        /* else the peer called, too, is not ready, or has its rail in quarantine: no sign of a fault */
-        r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, status);
+    } else {
+        r2_lane_back_off(lane, status);
+        if (R2_ERR_AGAIN != status && R2_ERR_RAIL_DOWN != status) {
+            /* else the peer called, too, is not ready, or has its rail in quarantine: no fault */
+            r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, status);
+        }
     }
     if (R2_ERR_REFUSED == status && r2_lane_refuses_news(lane)) {
         r2_link_hurry(link, R2_REFUSED_AGAIN_NS); /* asked again before it is believed */
