@@ -9,6 +9,8 @@ SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
 WAITS = ["test_waits"]
 CREDIT = ["test_sim_credit", "*_is_bounded"]
+LEAST = ["test_sim_credit", "least_credit"]
+UNIT_CREDIT = ["test_credit"]
 P2P = ["test_sim_p2p"]
 REPAIRS = ["test_sim_health"]
 
@@ -43,9 +45,7 @@ MUTANTS = [
      "            kept = r2_credit_keep(link, &entry) && kept;\n", "            kept = true;\n"),
     ("late-credit-kept", "link/credit.c",
      "    return 0 == entry->heard && entry->tag.comm_key < R2_LINK_OWN_KEYS &&\n           !net", "    return !net",
-     P2P),
-    ("credit-of-reads-comes-late", "link/grant.c",
-     "match->tag.comm_key < R2_LINK_OWN_KEYS)", "true)", P2P),
+     UNIT_CREDIT),
     ("whole-messages-granted", "link/grant.c",
      "    uint64_t bytes = from + (low ? r2_max(room, floor / 2) : room);\n", "    uint64_t bytes = match->bytes;\n", CREDIT),
     ("whole-rows-granted", "link/grant.c",
@@ -58,9 +58,14 @@ MUTANTS = [
     ("credit-not-renewed", "link/grant.c",
      "    match->given_bytes += bytes;\n", "", CREDIT),
     ("nothing-for-the-least-of-peers", "link/grant.c",
-     "    bool low = 2 * link->grants.open_bytes[R2_GRANT_HEARD] <= floor;\n", "    bool low = false;\n", P2P),
+     "    bool low = 2 * link->grants.open_bytes[R2_GRANT_HEARD] <= floor;\n", "    bool low = false;\n", LEAST),
     ("nobody-asks-for-credit", "link/tx.c",
-     "    if (!waiting && r2_credit_ask(link)) {", "    if (false && !waiting && r2_credit_ask(link)) {", P2P),
+     "    if (!waiting && r2_credit_ask(link)) {", "    if (false && !waiting && r2_credit_ask(link)) {", LEAST),
+    ("requests-without-bound", "link/credit.c",
+     "    if (link->requests >= R2_REQUESTS_MAX) {\n        return;", "    if (false) {\n        return;", UNIT_CREDIT),
+    ("data-without-credit-is-taken", "link/rx_match.c",
+     "    return match->posted && (match->unwanted || end <= match->granted_bytes);",
+     "    return match->posted && end > 0;", UNIT_CREDIT),
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;", "                    false;", P2P),
     ("acknowledgement-covers-one-too-many", "link/ack.c",

@@ -123,14 +123,41 @@ static void what_is_parked_is_bounded(void **state)
     }
 }
 
+/* Peers that come one after the other, so that each could have its whole quarter: all have the sum. */
+static void the_sum_is_bounded(void **state)
+{
+    scenario_result_t result;
+    uint64_t unasked = 7 * 16384, least = 7 * 2 * 8192;
+    char text[2048];
+    size_t used;
+
+    (void) state;
+    used = (size_t) snprintf(text, sizeof(text),
+                             "hosts 8; rails 2; rate 125000000; latency 50us; param chunk_max_bytes 8192;"
+                             "param parking_bytes 16384; param credit_bytes 1048576; param gather_algorithm linear;"
+                             "coll barrier i64 0;");
+    for (uint32_t i = 1; i < 8; i++) {
+        used += (size_t) snprintf(text + used, sizeof(text) - used,
+                                  "comm c%u cid=%u ranks=0,%u; compute %ums rank=%u;"
+                                  "coll gather i64 32768 root=0 on=c%u nb;", i, 10 + i, i, 200 * i, i, i);
+    }
+    used += (size_t) snprintf(text + used, sizeof(text) - used, "compute 20s rank=0; wait");
+    assert_true(used < sizeof(text));
+    result = run_healthy(text, 8, 2);
+    assert_in_range(result.counters.parked_bytes_max, 524288, unasked + 1048576 + least);
+}
+
 /* The least credit that there may be is slow, but enough for everything. */
 static void least_credit(void **state)
 {
+    scenario_result_t result;
+
     (void) state;
-    run_healthy("hosts 5; rails 3; param credit_bytes 65536; param chunk_max_bytes 131072; param parking_bytes 1024;"
+    result = run_healthy("hosts 5; rails 3; param credit_bytes 65536; param chunk_max_bytes 131072; param parking_bytes 1024;"
                 "coll allreduce f64 200000 times=2; coll alltoall i64 20000; coll allgather bytes3 100000 nb;"
                 "coll gather i64 50000 nb; coll scatterv i64 50000 nb; compute 1s rank=2; wait",
                 5, 3);
+    assert_in_range(result.time_ns, 0, 1500 * R2_NS_PER_MS); /* nobody waits for a timer to ask */
 }
 
 int main(int argc, char **argv)
@@ -142,6 +169,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_hour_of_sixteen),
         cmocka_unit_test(an_hour_of_twenty_four),
         cmocka_unit_test(what_is_parked_is_bounded),
+        cmocka_unit_test(the_sum_is_bounded),
         cmocka_unit_test(least_credit),
     };
 

@@ -119,6 +119,12 @@ tests_unit_test_link_SOURCES = tests/unit/test_link.c tests/fuzz/fuzz.h tests/fu
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_credit
+tests_unit_test_credit_SOURCES = tests/unit/test_credit.c tests/fuzz/fuzz.h tests/fuzz/stub_net.c \
+    tests/fuzz/stub_net.h
+tests_unit_test_credit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_credit_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_waits
 tests_unit_test_waits_SOURCES = tests/unit/test_waits.c tests/fuzz/fuzz.h tests/fuzz/stub_net.c \
     tests/fuzz/stub_net.h

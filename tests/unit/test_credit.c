@@ -1,0 +1,234 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Credit of one link whose peer and transport the test plays: what is granted, what is made of it, what is refused.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/state.h"
+#include "stub_net.h"
+
+#define CHUNK 16384u
+#define ROW   (4u << 20)
+
+static void ended(void *arg, r2_status_t status)
+{
+    r2_status_t *status_p = arg;
+
+    *status_p = status;
+}
+
+static stub_net_t *stub_with_a_lane(void)
+{
+    stub_net_t *stub = stub_net_create();
+
+    stub_lane_up(stub, 0);
+    stub->params.credit_bytes = 1u << 20;
+    stub->link->lanes[0].window_bytes = 64u << 20;
+    return stub;
+}
+
+/* A packet of the peer, in order. */
+static void peer_sends(stub_net_t *stub, r2_wire_header_t header, const void *data)
+{
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    header.version = R2_WIRE_VERSION;
+    header.connection = lane->rx_connection;
+    header.lane_seq = lane->rx_next;
+    header.ack_next = NULL == lane->in_flight ? lane->tx_seq : lane->in_flight->lane_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), data, header.length);
+}
+
+static void peer_credits(stub_net_t *stub, r2_tag_t tag, uint64_t bytes, bool heard)
+{
+    r2_wire_credit_t credit = {.tag = tag, .bytes = bytes, .heard = heard};
+
+    peer_sends(stub, (r2_wire_header_t){.kind = R2_WIRE_CREDIT, .length = sizeof(credit)}, &credit);
+}
+
+static void peer_sends_chunk(stub_net_t *stub, uint32_t chunk)
+{
+    static const char data[CHUNK];
+    r2_wire_header_t header = {.kind = R2_WIRE_DATA,
+                               .message = stub->net.first_seq,
+                               .tag = {.comm_key = 1, .coll_seq = 1},
+                               .message_bytes = ROW,
+                               .chunk_bytes = CHUNK,
+                               .chunk = chunk,
+                               .length = CHUNK};
+
+    peer_sends(stub, header, data);
+}
+
+/* Items of a kind under way; the most that CREDIT says. */
+static uint32_t under_way(const stub_net_t *stub, r2_wire_kind_t kind, uint64_t *credit_p)
+{
+    const r2_packet_t *packet;
+    uint32_t count = 0;
+
+    *credit_p = 0;
+    for (packet = stub->link->lanes[0].in_flight; NULL != packet; packet = packet->next) {
+        const r2_tx_item_t *item = packet->item;
+
+        count += kind == item->kind ? 1 : 0;
+        for (uint32_t i = 0; R2_WIRE_CREDIT == item->kind && i < item->payload_bytes / sizeof(r2_wire_credit_t); ++i) {
+            *credit_p = r2_max(*credit_p, item->payload.credits[i].bytes);
+        }
+    }
+    return count;
+}
+
+/* A row is granted as it takes; nothing more while nobody may write it, and nothing more is held. */
+static void rows_get_credit_as_they_take(void **state)
+{
+    char *memory = malloc(ROW);
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+    uint64_t share = stub->params.credit_bytes / 4, credit;
+    r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                           .data = memory,
+                           .bytes = ROW,
+                           .done = ended,
+                           .arg = &status};
+
+    (void) state;
+    assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
+    r2_net_sweep(&stub->net);
+    assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &credit), 1);
+    assert_int_equal(credit, share / 2); /* nothing was heard of the message */
+    stub->net.may_deliver = stub->net.app_drives = false;
+    for (uint32_t i = 0; i < share / CHUNK; ++i) {
+        peer_sends_chunk(stub, i);
+    }
+    stub->time_ns += R2_NS_PER_S / 10;
+    r2_net_sweep(&stub->net);
+    (void) under_way(stub, R2_WIRE_CREDIT, &credit);
+    assert_int_equal(credit, share);
+    assert_int_equal(stub->net.parked_bytes, share);
+    assert_int_equal(stub->counters.rx_malformed, 0);
+    peer_sends_chunk(stub, (uint32_t) (share / CHUNK)); /* without credit */
+    assert_int_equal(stub->counters.rx_malformed, 1);
+    assert_int_equal(stub->net.parked_bytes, share);
+    stub->net.may_deliver = stub->net.app_drives = true;
+    r2_net_sweep(&stub->net);
+    (void) under_way(stub, R2_WIRE_CREDIT, &credit);
+    assert_int_equal(stub->net.parked_bytes, 0);
+    assert_int_equal(credit, 2 * share);
+    for (uint32_t i = (uint32_t) (share / CHUNK); i < ROW / CHUNK; ++i) {
+        (void) under_way(stub, R2_WIRE_CREDIT, &credit);
+        assert_true((i + 1) * CHUNK <= credit);
+        peer_sends_chunk(stub, i);
+    }
+    assert_int_equal(status, R2_OK);
+    assert_int_equal(stub->net.open_bytes, 0);
+    stub_net_destroy(stub);
+    free(memory);
+}
+
+static void send_row(stub_net_t *stub, uint32_t row, uint64_t bytes, r2_status_t *status_p)
+{
+    static const char data[1 << 20];
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+                           .data = data,
+                           .bytes = bytes,
+                           .chunk_bytes = CHUNK,
+                           .done = ended,
+                           .arg = status_p};
+
+    assert_true(r2_link_send(stub->link, &args) >= 0);
+}
+
+/* Whole chunks go, the most that was said counts, and who may send nothing asks at once. */
+static void messages_go_as_they_are_granted(void **state)
+{
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+    r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .row = 7};
+    uint64_t ignored;
+
+    (void) state;
+    stub->params.parking_bytes = 1024;
+    send_row(stub, 7, 1 << 20, &status);
+    assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 0);
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
+    peer_credits(stub, tag, 6 * CHUNK + 5, false);
+    assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 6);
+    peer_credits(stub, tag, 4 * CHUNK, true); /* overtaken */
+    assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 6);
+    peer_credits(stub, tag, 60 * CHUNK, true);
+    assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 60);
+    assert_non_null(stub->link->uncredited);
+    peer_credits(stub, tag, 1 << 20, true);
+    assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 64);
+    assert_null(stub->link->uncredited);
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
+    stub_net_destroy(stub);
+}
+
+/* Credit is kept for a message that may be to come, and for no other. */
+static void late_credit_is_dropped(void **state)
+{
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+    r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .row = 7};
+    uint64_t ignored;
+
+    (void) state;
+    peer_credits(stub, tag, 9 * CHUNK, true);
+    peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_CALL_KEY, .row = 7}, CHUNK, false);
+    peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_OWN_KEYS, .row = 7}, CHUNK, false);
+    assert_null(stub->link->credits);
+    peer_credits(stub, tag, 9 * CHUNK, false);
+    peer_credits(stub, tag, 5 * CHUNK, false);
+    assert_int_equal(HASH_COUNT(stub->link->credits), 1);
+    send_row(stub, 7, 1 << 20, &status);
+    assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 9);
+    assert_null(stub->link->credits);
+    stub_net_destroy(stub);
+}
+
+/* More messages than the peer keeps requests for: the others ask when those have got their credit. */
+static void requests_are_bounded(void **state)
+{
+    enum { MORE = 200 };
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+    uint64_t ignored;
+
+    (void) state;
+    stub->params.parking_bytes = 1024;
+    for (uint32_t i = 0; i < R2_REQUESTS_MAX + MORE; ++i) {
+        send_row(stub, i, 20000, &status);
+    }
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), R2_REQUESTS_MAX);
+    assert_int_equal(stub->link->mute, MORE);
+    for (uint32_t i = 0; i < MORE / 2; ++i) {
+        peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .row = i}, 20000, true);
+    }
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), R2_REQUESTS_MAX + MORE / 2);
+    assert_int_equal(stub->link->mute, MORE / 2);
+    assert_int_equal(stub->link->requests, R2_REQUESTS_MAX);
+    stub_net_destroy(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_get_credit_as_they_take),
+        cmocka_unit_test(messages_go_as_they_are_granted),
+        cmocka_unit_test(late_credit_is_dropped),
+        cmocka_unit_test(requests_are_bounded),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
