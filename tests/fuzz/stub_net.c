@@ -386,6 +386,7 @@ stub_net_t *stub_net_create(void)
     net->upcalls = (r2_net_upcalls_t){
         .over = stub_over, .aborted = stub_aborted, .lost = stub_lost, .arg = stub};
     net->size = 2;
+    net->extra.users = 3;
     net->epoll_fd = -1;
     net->first_seq = UINT64_MAX - 20; /* counters wrap early */
     net->may_deliver = net->app_drives = true;

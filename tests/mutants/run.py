@@ -17,9 +17,11 @@ import tempfile
 from mutants import MUTANTS
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health", "telemetry"]
-SIM = ["harness", "harness_dump", "harness_health", "harness_rank", "interpret", "payload", "payload_kinds", "scenario", "generate",
-       "p2p_world"]
+CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health", "telemetry",
+        "mem"]
+SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_faults", "harness_health",
+       "harness_rank", "interpret", "p2p_world", "payload", "payload_kinds", "scenario", "scenario_faults",
+       "scenario_words", "sim_memory"]
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=undefined", "-DR2_ENABLE_DEBUG=1", "-pthread"]
 RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "--runs", "2"],

@@ -27,8 +27,8 @@ CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
     $(wildcard $(addprefix $(SRCDIR)/r2core/,base/*.c model/*.c plan/*.c link/*.c exec/*.c \
         rail/*.c health/*.c telemetry/*.c oob/loop.c oob/mesh*.c oob/post_sim.c transport/sim*.c transport/fault.c)) \
     $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
-HARNESS := $(addprefix $(SRCDIR)/tests/sim/,generate.c harness.c harness_dump.c harness_health.c harness_rank.c \
-    interpret.c payload.c payload_kinds.c scenario.c)
+HARNESS := $(addprefix $(SRCDIR)/tests/sim/,interpret.c sim_memory.c) \
+    $(wildcard $(addprefix $(SRCDIR)/tests/sim/,generate*.c harness*.c payload*.c scenario*.c))
 CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_race.c checker_run.c \
     checker_values.c schedule_cases.c)
 
@@ -36,7 +36,7 @@ CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_r
 PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p_memory test_sim_transport
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
-        test_params test_wire test_exec test_link test_telemetry test_mesh_netns \
+        test_params test_wire test_exec test_link test_credit test_telemetry test_mesh_netns \
         test_health test_health_map test_verdict test_merge test_peer_info)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
@@ -55,6 +55,7 @@ EXTRA_test_threads := $(addprefix $(SRCDIR)/tests/unit/,thread_job.c thread_net.
 EXTRA_test_threads_p2p := $(EXTRA_test_threads)
 EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_link := $(SRCDIR)/tests/fuzz/stub_net.c
+EXTRA_test_credit := $(SRCDIR)/tests/fuzz/stub_net.c
 EXTRA_fuzz_link := $(SRCDIR)/tests/fuzz/stub_net.c
 
 find_main = $(wildcard $(SRCDIR)/tests/sim/$(1).c $(SRCDIR)/tests/unit/$(1).c $(SRCDIR)/tests/fuzz/$(1).c)
