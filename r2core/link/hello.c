@@ -208,7 +208,7 @@ static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
 }
 
 /*
- * A peer that calls for a lane which is up has heard nothing on it. If that is because we were stopped,
+ * A peer that calls for a lane which is up, or nearly so, has heard nothing on it. If that is because we were stopped,
  * what it waits for lies in our buffers: it is told to wait. A peer that calls again must be believed,
  * and one that calls for another way through third hosts, which costs next to nothing.
  */
@@ -216,7 +216,8 @@ static bool r2_hello_excuse(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    if (R2_LANE_UP != lane->state || r2_lane_is_relay(lane) || !r2_net_was_away(net)
+    if ((R2_LANE_UP != lane->state && R2_LANE_WIRING != lane->state) || r2_lane_is_relay(lane)
+        || !r2_net_was_away(net)
         || (0 != lane->excused_ns && net->now_ns - lane->excused_ns < R2_HELLO_EXCUSE_NS)) {
         return false;
     }

@@ -99,6 +99,9 @@ static void r2_rx_life(r2_lane_t *lane)
             link->lanes[i].timer_base_ns = now_ns;
         }
     }
+    if (now_ns - lane->last_rx_ns > r2_net_patience_ns(link->net, R2_DEAF_TIMES)) {
+        lane->awake_ns = now_ns;
+    }
     link->last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;
     lane->last_rx_ns = now_ns;

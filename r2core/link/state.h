@@ -161,6 +161,7 @@ typedef struct r2_lane {
     uint64_t ack_due_ns;           /* when ack_pending */
     uint64_t rx_newest_ns;         /* arrival of the newest sequenced packet */
     uint64_t last_rx_ns;           /* arrival of anything */
+    uint64_t awake_ns;             /* arrival of the first after the last long silence */
     uint64_t delivered_ns;         /* newest acknowledgement, of this and earlier connections */
     uint64_t timer_base_ns;        /* silence counts from here at the earliest */
     uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
@@ -526,6 +527,8 @@ bool r2_link_wanted(const r2_link_t *link);
 void r2_link_timers(r2_link_t *link);
 uint64_t r2_link_deadline_ns(const r2_link_t *link);
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
+/* Talk without acknowledgement for so long means that the lane has lost what it was given. */
+#define R2_DEAF_TIMES 40u
 /** So many times failure_timeout_ms, within reason: what a step in the life of a lane may take. */
 uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times);
 /** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */

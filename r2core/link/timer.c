@@ -17,8 +17,6 @@
 #define R2_WIRING_TIMES 40u
 /* A link on which nothing answers is checked by hello calls at this interval. */
 #define R2_SILENT_TIMES 20u
-/* Talk without acknowledgement for so long means that the lane has lost what it was given. */
-#define R2_DEAF_TIMES 40u
 /* Longest timeout of a lane: lost acknowledgements make long round trips, which must not breed longer ones. */
 #define R2_TIMEOUT_TIMES 10u
 /* Whatever the parameter: nothing in the life of a lane takes longer than this. */
@@ -177,14 +175,15 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
 /*
  * Every packet acknowledges, so what the peer says on this lane long after it should have had our oldest
  * packet means that this packet is lost, and with it the lane's way out. Needed where there is no other
- * lane to tell: the peer's own questions keep such a link from looking silent.
+ * lane to tell: the peer's own questions keep such a link from looking silent. A process that was stopped may
+ * speak before it reads.
  */
 static bool r2_lane_is_deaf(const r2_lane_t *lane)
 {
     uint64_t patience_ns = r2_max(r2_net_patience_ns(lane->link->net, R2_DEAF_TIMES),
                                   4 * r2_lane_timeout_ns(lane));
 
-    return lane->last_rx_ns > lane->in_flight->sent_ns + patience_ns;
+    return lane->last_rx_ns > r2_max(lane->in_flight->sent_ns, lane->awake_ns) + patience_ns;
 }
 
 static void r2_timer_up(r2_lane_t *lane)
