@@ -4,6 +4,8 @@
 libr2plan_la_SOURCES += \
     r2core/base/clock.c \
     r2core/base/clock.h \
+    r2core/base/fds.c \
+    r2core/base/fds.h \
     r2core/base/coll_kinds.def \
     r2core/base/counters.c \
     r2core/base/counters.def \

@@ -66,6 +66,14 @@ static const r2_tp_ops_t *fault_inner_ops(const r2_tp_worker_t *worker)
 
 /* ---- devices, workers and endpoints pass through ---- */
 
+static bool fault_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
+{
+    const r2_tp_t *inner = ((r2_tp_fault_t *) tp)->inner;
+
+    return NULL == inner->ops->has_room ||
+           inner->ops->has_room(inner->instance, devices, workers, eps);
+}
+
 static r2_status_t fault_device_open(void *tp, const r2_tp_device_config_t *config,
                                      r2_tp_device_t **device_p)
 {
@@ -355,6 +363,7 @@ r2_tp_t r2_tp_fault_transport(r2_tp_fault_t *fault)
 {
     static const r2_tp_ops_t ops = {
         .name = "fault",
+        .has_room = fault_has_room,
         .device_open = fault_device_open,
         .device_close = fault_device_close,
         .worker_create = fault_worker_create,

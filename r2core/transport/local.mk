@@ -8,6 +8,7 @@ libr2core_la_SOURCES += \
     r2core/transport/ucx.h \
     r2core/transport/ucx_config.c \
     r2core/transport/ucx_ep.c \
+    r2core/transport/ucx_fds.c \
     r2core/transport/ucx_log.c \
     r2core/transport/ucx_piece.c \
     r2core/transport/ucx_put.c \

@@ -34,13 +34,15 @@ typedef struct r2_put_ops {
     /**
      * Makes something that others can write to.
      * @param address_p R2_PUT_ADDRESS_MAX bytes, to be published.
-     * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_MEMORY, R2_ERR_UNSUPPORTED (address too long).
+     * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS, R2_ERR_NO_MEMORY, R2_ERR_UNSUPPORTED
+     * (address too long).
      */
     r2_status_t (*target)(r2_put_device_t *device, void *address_p, size_t *bytes_p,
                           r2_put_end_t **end_p);
     /**
      * Begins to write to a target. @param address not trusted beyond its length.
-     * @return R2_OK: progress() will tell; R2_ERR_PARAM, R2_ERR_NO_DEVICE, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY.
+     * @return R2_OK: progress() will tell; R2_ERR_PARAM, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS,
+     * R2_ERR_NO_PATH, R2_ERR_NO_MEMORY.
      */
     r2_status_t (*ask)(r2_put_device_t *device, const void *address, size_t bytes,
                        r2_put_end_t **end_p);

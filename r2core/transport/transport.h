@@ -65,11 +65,21 @@ typedef struct r2_tp_device_config {
 /** The transport table. `tp` is the instance the table came with. */
 typedef struct r2_tp_ops {
     const char *name;
-    /** @return R2_OK, R2_ERR_NO_DEVICE (down now: try later), R2_ERR_UNSUPPORTED, R2_ERR_NO_MEMORY. */
+    /**
+     * NULL: always true. @return true if the process may open the file descriptors that so many
+     * devices, workers and endpoints take. Asked before a lane is opened: what the library itself
+     * does without them is not sure.
+     */
+    bool (*has_room)(void *tp, uint32_t devices, uint32_t workers, uint32_t eps);
+    /**
+     * @return R2_OK, R2_ERR_NO_DEVICE (down now: try later), R2_ERR_NO_DESCRIPTORS (the same),
+     * R2_ERR_UNSUPPORTED, R2_ERR_NO_MEMORY.
+     */
     r2_status_t (*device_open)(void *tp, const r2_tp_device_config_t *config,
                                r2_tp_device_t **device_p);
     void (*device_close)(r2_tp_device_t *device); /* all its workers are destroyed before */
-    /** @return R2_OK, R2_ERR_NO_DEVICE (NIC down now: retry), R2_ERR_NO_MEMORY. */
+    /** @return R2_OK, R2_ERR_NO_DEVICE (NIC down now: retry), R2_ERR_NO_DESCRIPTORS,
+     * R2_ERR_NO_MEMORY. */
     r2_status_t (*worker_create)(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
                                  void *arg, r2_tp_worker_t **worker_p);
     /** Closes remaining endpoints without flushing. */
@@ -87,7 +97,7 @@ typedef struct r2_tp_ops {
      * has something to do; but for work of the library's own (connections being set up), which may be late.
      */
     bool (*worker_signals)(const r2_tp_worker_t *worker);
-    /** @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY. */
+    /** @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY. */
     r2_status_t (*ep_create)(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
                              void *ep_arg, r2_tp_ep_t **ep_p);
     /**

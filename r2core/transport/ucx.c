@@ -23,6 +23,8 @@ r2_status_t r2_ucx_status(ucs_status_t rc)
         return R2_ERR_NO_PATH;
     case UCS_ERR_CANCELED:
         return R2_ERR_CANCELED;
+    case UCS_ERR_EXCEEDS_LIMIT:
+        return R2_ERR_NO_DESCRIPTORS;
     case UCS_ERR_REJECTED:
         return R2_ERR_REFUSED;
     case UCS_ERR_TIMED_OUT:
@@ -32,13 +34,32 @@ r2_status_t r2_ucx_status(ucs_status_t rc)
     }
 }
 
-static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
-                               r2_tp_device_t **device_p)
+/** Opens a context. @return UCX's code; UCS_ERR_EXCEEDS_LIMIT without the descriptors that it
+ * takes. */
+static ucs_status_t context_open(r2_ucx_t *ucx, const r2_tp_device_config_t *config,
+                                 r2_tp_device_t *device)
 {
     ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES,
                            .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP};
-    r2_tp_device_t *device = calloc(1, sizeof(*device));
     ucp_config_t *ucp_config;
+    ucs_status_t rc;
+
+    if (!r2_ucx_fds_allow(ucx, 1)) {
+        return UCS_ERR_EXCEEDS_LIMIT;
+    }
+    rc = r2_ucx_config_create(ucx, config, &ucp_config, &device->immediate_bytes);
+    if (UCS_OK == rc) {
+        rc = ucp_init(&params, ucp_config, &device->context);
+        ucp_config_release(ucp_config);
+    }
+    return rc;
+}
+
+static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
+                               r2_tp_device_t **device_p)
+{
+    r2_tp_device_t *device = calloc(1, sizeof(*device));
+    r2_ucx_t *ucx = tp;
     ucs_status_t rc;
 
     if (NULL == device) {
@@ -46,32 +67,33 @@ static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
     }
     device->segment_bytes = config->segment_bytes;
     device->signals = r2_ucx_config_signals(config);
-    r2_ucx_enter();
-    rc = r2_ucx_config_create(tp, config, &ucp_config, &device->immediate_bytes);
-    if (UCS_OK == rc) {
-        rc = ucp_init(&params, ucp_config, &device->context);
-        ucp_config_release(ucp_config);
-    }
-    r2_ucx_leave();
+    device->ucx = ucx;
+    r2_ucx_fds_enter(ucx);
+    rc = context_open(ucx, config, device);
+    r2_ucx_fds_leave(ucx);
     if (UCS_OK != rc) {
         free(device);
-        return UCS_ERR_NO_DEVICE == rc || UCS_ERR_NO_MEMORY == rc ? r2_ucx_status(rc)
-                                                                  : R2_ERR_UNSUPPORTED;
+        return UCS_ERR_NO_DEVICE == rc || UCS_ERR_NO_MEMORY == rc || UCS_ERR_EXCEEDS_LIMIT == rc
+                   ? r2_ucx_status(rc)
+                   : R2_ERR_UNSUPPORTED;
     }
+    ucx->contexts++;
     *device_p = device;
     return R2_OK;
 }
 
 static void device_close(r2_tp_device_t *device)
 {
-    r2_ucx_enter();
+    r2_ucx_fds_enter(device->ucx);
     ucp_cleanup(device->context);
-    r2_ucx_leave();
+    r2_ucx_fds_leave(device->ucx);
+    device->ucx->contexts--;
     free(device);
 }
 
 static const r2_tp_ops_t ucx_ops = {
     .name = "ucx",
+    .has_room = r2_ucx_has_room,
     .device_open = device_open,
     .device_close = device_close,
     .worker_create = r2_ucx_worker_create,
@@ -96,6 +118,7 @@ r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)
     }
     ucp_get_version(&ucx->major, &ucx->minor, &release);
     ucx->filters_log = r2_ucx_log_init();
+    r2_ucx_fds_init(ucx);
     tp_p->ops = &ucx_ops;
     tp_p->instance = ucx;
     return R2_OK;
@@ -108,6 +131,7 @@ void r2_tp_ucx_destroy(r2_tp_t *tp)
     if (ucx->filters_log) {
         r2_ucx_log_fini();
     }
+    r2_ucx_fds_fini(ucx);
     free(ucx);
     tp->instance = NULL;
 }

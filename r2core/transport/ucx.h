@@ -33,13 +33,22 @@
  * TCP_SYN_CNT must not be set: worker creation fails.
  */
 
-/** The instance: what is known of the UCX library in use. */
+#define R2_UCX_RESERVE_FDS 4
+
+/** The instance: what is known of the UCX library in use, and descriptors. Engine lock. */
 typedef struct r2_ucx {
     unsigned major, minor;
     bool filters_log;
+    uint32_t contexts;               /* open */
+    int reserve[R2_UCX_RESERVE_FDS]; /* owned: descriptors for calls that must not lack them; -1:
+                                        not had */
+    bool lent;                       /* the reserve is closed, for the call under way */
+    bool gone;                       /* the application has taken the others */
+    uint32_t calls;                  /* of progress */
 } r2_ucx_t;
 
 struct r2_tp_device {
+    r2_ucx_t *ucx;         /* borrowed: outlives the device */
     ucp_context_h context; /* owned */
     size_t segment_bytes;
     size_t immediate_bytes; /* header + data that UCX takes at once; 0: use UCX's queue */
@@ -125,6 +134,20 @@ void r2_ucx_log_fini(void);
 /** Between these two calls warnings and errors of UCX in this thread are dropped. May be nested. */
 void r2_ucx_enter(void);
 void r2_ucx_leave(void);
+
+/* ---- ucx_fds.c: descriptors; UCX aborts in some calls when it gets none ---- */
+
+void r2_ucx_fds_init(r2_ucx_t *ucx);
+void r2_ucx_fds_fini(r2_ucx_t *ucx);
+bool r2_ucx_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps);
+/** As r2_ucx_enter() and r2_ucx_leave(), around calls that open descriptors: closes the reserve for
+ * them if need be. */
+void r2_ucx_fds_enter(r2_ucx_t *ucx);
+void r2_ucx_fds_leave(r2_ucx_t *ucx);
+/** Between these two: false if UCX would lack descriptors in a call that aborts then. */
+bool r2_ucx_fds_allow(const r2_ucx_t *ucx, uint32_t contexts);
+/** True if the application has taken nearly all: then progress needs the reserve, too. */
+bool r2_ucx_fds_gone(r2_ucx_t *ucx);
 
 /* ---- ucx_config.c ---- */
 

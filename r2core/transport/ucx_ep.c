@@ -50,13 +50,16 @@ r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t
     ep->arg = ep_arg;
     worker->stream.number++;
     ep->stream = worker->stream;
-    r2_ucx_enter();
-    rc = ucp_ep_create(worker->ucp_worker, &params, &ep->ucp_ep);
-    r2_ucx_leave();
+    r2_ucx_fds_enter(worker->device->ucx);
+    rc = r2_ucx_fds_allow(worker->device->ucx, 0)
+             ? ucp_ep_create(worker->ucp_worker, &params, &ep->ucp_ep)
+             : UCS_ERR_EXCEEDS_LIMIT;
+    r2_ucx_fds_leave(worker->device->ucx);
     if (UCS_OK != rc) {
         free(ep);
-        return UCS_ERR_NO_MEMORY == rc || UCS_ERR_NO_DEVICE == rc ? r2_ucx_status(rc)
-                                                                  : R2_ERR_NO_PATH;
+        return UCS_ERR_NO_MEMORY == rc || UCS_ERR_NO_DEVICE == rc || UCS_ERR_EXCEEDS_LIMIT == rc
+                   ? r2_ucx_status(rc)
+                   : R2_ERR_NO_PATH;
     }
     DL_APPEND(worker->eps, ep);
     *ep_p = ep;
@@ -120,9 +123,9 @@ void r2_ucx_ep_close(r2_tp_ep_t *ep)
         tell_canceled(ep);
         return;
     }
-    r2_ucx_enter();
+    r2_ucx_fds_enter(worker->device->ucx);
     r2_ucx_ep_force(ep);
-    r2_ucx_leave();
+    r2_ucx_fds_leave(worker->device->ucx);
     tell_canceled(ep);
     disown_sends(ep);
     free(ep);

@@ -37,6 +37,7 @@ typedef struct put_setting {
 } put_setting_t;
 
 struct r2_put_device {
+    r2_ucx_t *ucx;              /* borrowed: outlives the device */
     uct_md_h md;                /* owned */
     uct_iface_config_t *config; /* owned */
     uct_tl_resource_desc_t resource;
@@ -177,7 +178,7 @@ static ucs_status_t device_configure(r2_put_device_t *device)
 static r2_status_t device_open(void *put, const char *name, const char *tls,
                                r2_put_device_t **device_p)
 {
-    const r2_ucx_t *ucx = put;
+    r2_ucx_t *ucx = put;
     r2_put_device_t *device;
     bool found;
 
@@ -189,6 +190,7 @@ static r2_status_t device_open(void *put, const char *name, const char *tls,
     if (NULL == device) {
         return R2_ERR_NO_MEMORY;
     }
+    device->ucx = ucx;
     r2_ucx_enter();
     found = device_find(name, tls, device);
     if (found && UCS_OK != device_configure(device)) {
@@ -275,9 +277,13 @@ static ucs_status_t iface_open(const r2_put_device_t *device, r2_put_end_t *end)
 
 static r2_status_t end_create(const r2_put_device_t *device, r2_put_end_t **end_p)
 {
-    r2_put_end_t *end = calloc(1, sizeof(*end));
+    r2_put_end_t *end;
     ucs_status_t rc;
 
+    if (!r2_ucx_has_room(device->ucx, 1, 1, 1)) {
+        return R2_ERR_NO_DESCRIPTORS;
+    }
+    end = calloc(1, sizeof(*end));
     if (NULL == end) {
         return R2_ERR_NO_MEMORY;
     }

@@ -121,6 +121,7 @@ r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
                                   .thread_mode = UCS_THREAD_MODE_SERIALIZED};
     r2_tp_worker_t *worker = calloc(1, sizeof(*worker));
     ucs_status_t rc;
+    bool lacked;
 
     if (NULL == worker) {
         return R2_ERR_NO_MEMORY;
@@ -129,7 +130,7 @@ r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
     worker->callbacks = *callbacks;
     worker->arg = arg;
     worker->stream.worker = r2_random_u64(r2_clock_system());
-    r2_ucx_enter();
+    r2_ucx_fds_enter(device->ucx);
     rc = ucp_worker_create(device->context, &params, &worker->ucp_worker);
     if (UCS_OK == rc) {
         rc = worker_prepare(worker);
@@ -137,10 +138,13 @@ r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
             ucp_worker_destroy(worker->ucp_worker);
         }
     }
-    r2_ucx_leave();
+    lacked = UCS_OK != rc && !r2_ucx_has_room(device->ucx, 0, 1, 0);
+    r2_ucx_fds_leave(device->ucx);
     if (UCS_OK != rc) {
         free(worker);
-        return UCS_ERR_NO_MEMORY == rc ? R2_ERR_NO_MEMORY : R2_ERR_NO_DEVICE;
+        return lacked                    ? R2_ERR_NO_DESCRIPTORS
+               : UCS_ERR_NO_MEMORY == rc ? R2_ERR_NO_MEMORY
+                                         : R2_ERR_NO_DEVICE;
     }
     *worker_p = worker;
     return R2_OK;
@@ -155,14 +159,14 @@ void r2_ucx_worker_destroy(r2_tp_worker_t *worker)
     while (NULL != worker->eps) {
         r2_ucx_ep_close(worker->eps);
     }
-    r2_ucx_enter();
+    r2_ucx_fds_enter(worker->device->ucx);
     while (NULL != (ep = worker->left_eps)) {
         DL_DELETE(worker->left_eps, ep);
         r2_ucx_ep_force(ep);
         free(ep);
     }
     ucp_worker_destroy(worker->ucp_worker);
-    r2_ucx_leave();
+    r2_ucx_fds_leave(worker->device->ucx);
     r2_ucx_pieces_free(worker);
     LL_FOREACH_SAFE(worker->slabs, slab, next) {
         free(slab);
@@ -241,12 +245,21 @@ static void send_waiting(r2_tp_worker_t *worker)
 
 unsigned r2_ucx_worker_progress(r2_tp_worker_t *worker)
 {
+    r2_ucx_t *ucx = worker->device->ucx;
     unsigned count;
 
     r2_assert(!worker->in_progress);
     worker->in_progress = true;
+    if (r2_ucx_fds_gone(ucx)) {
+        r2_ucx_fds_enter(ucx);
+        count = ucp_worker_progress(worker->ucp_worker);
+        r2_ucx_fds_leave(ucx);
+    } else {
+        r2_ucx_enter();
+        count = ucp_worker_progress(worker->ucp_worker);
+        r2_ucx_leave();
+    }
     r2_ucx_enter();
-    count = ucp_worker_progress(worker->ucp_worker);
     send_waiting(worker);
     r2_ucx_leave();
     count += tell_sent(worker);

@@ -1,0 +1,48 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * File descriptors of this process: how many may still be opened.
+ */
+#ifndef R2_BASE_FDS_H
+#define R2_BASE_FDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* What UCX's tcp transport takes; the same on all versions that were looked at (1.13, 1.18). */
+#define R2_FDS_THREAD                                                           \
+    5u /* once for each process: UCX's thread, and what its first context opens \
+        */
+#define R2_FDS_WORKER 4u
+#define R2_FDS_EP     2u /* one stays; while both ends connect there are two */
+#define R2_FDS_SLACK  4u /* sockets that exist for a moment: UCX's for the NIC, calls of ours */
+
+/* Of r2 itself: listeners and probes of each rail; epoll, timers, netlink, files, the reserve of
+ * the transport. */
+#define R2_FDS_RAIL 3u
+#define R2_FDS_BASE 20u
+
+/** Descriptors that r2 takes in a process with lanes to all others over all rails. */
+size_t r2_fds_of_job(uint32_t ranks, uint32_t rails);
+/** The same with so many lanes, each with a worker of its own. */
+size_t r2_fds_least(uint32_t lanes, uint32_t rails);
+
+/** The soft limit on open files (`ulimit -n`); SIZE_MAX: there is none. */
+size_t r2_fds_limit(void);
+
+/**
+ * Descriptors that may be opened now. Nothing is opened to find out: other threads notice nothing.
+ * @param want counting ends there; costs a system call for each while most are free.
+ * @return up to `want`.
+ */
+size_t r2_fds_free(size_t want);
+
+/**
+ * Raises the soft limit until `want` descriptors are free, as far as the hard limit allows, and
+ * never lowers it.
+ * @return by how much it was raised.
+ */
+size_t r2_fds_raise(size_t want);
+
+#endif

@@ -1,0 +1,196 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * File descriptors: counting what is free, raising the limit, and UCX in a process that has too
+ * few.
+ */
+#include "r2_config.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fds.h"
+#include "base/util.h"
+#include "transport/transport.h"
+
+/* Children get a limit of their own: it cannot be taken back. */
+static void in_child(int (*fn)(size_t), size_t arg)
+{
+    int how;
+    pid_t pid;
+
+    fflush(NULL);
+    pid = fork();
+    if (0 == pid) {
+        for (int fd = 3; fd < 1024; ++fd) { /* so that what is in use has the lowest numbers */
+            close(fd);
+        }
+        _exit(fn(arg));
+    }
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    if (!WIFEXITED(how) || 0 != WEXITSTATUS(how)) {
+        fail_msg("argument %zu: wait status %d", arg, how);
+    }
+}
+
+static bool limit_to(size_t soft, size_t hard)
+{
+    struct rlimit limit = {soft, hard};
+
+    return 0 == setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static size_t in_use(void)
+{
+    size_t count = 0;
+
+    for (int fd = 0; fd < 1024; ++fd) {
+        count += fcntl(fd, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+static int count_them(size_t unused)
+{
+    size_t used = in_use(), taken = 0;
+
+    (void) unused;
+    if (!limit_to(used + 5, used + 50) || 5 != r2_fds_free(100) || 3 != r2_fds_free(3) ||
+        used + 5 != r2_fds_limit()) {
+        return 1;
+    }
+    while (dup(0) >= 0) {
+        ++taken;
+    }
+    if (5 != taken || 0 != r2_fds_free(100)) {
+        return 2;
+    }
+    close((int) used + 2); /* in the middle */
+    return 1 == r2_fds_free(100) ? 0 : 3;
+}
+
+static void free_ones_are_counted(void **state)
+{
+    (void) state;
+    in_child(count_them, 0);
+}
+
+static int raise_it(size_t unused)
+{
+    size_t used = in_use();
+
+    (void) unused;
+    if (!limit_to(used + 5, used + 50) || 0 != r2_fds_raise(5) || used + 5 != r2_fds_limit()) {
+        return 1;
+    }
+    if (7 != r2_fds_raise(12) || used + 12 != r2_fds_limit() || 12 != r2_fds_free(12)) {
+        return 2;
+    }
+    /* not beyond the hard limit, and never down */
+    return 38 == r2_fds_raise(1000) && used + 50 == r2_fds_limit() && 0 == r2_fds_raise(1) ? 0 : 3;
+}
+
+static void limit_is_raised_to_the_need(void **state)
+{
+    (void) state;
+    in_child(raise_it, 0);
+}
+
+static void received(void *arg, const void *header, size_t header_bytes, const void *data,
+                     size_t data_bytes)
+{
+    (void) arg;
+    (void) header;
+    (void) header_bytes;
+    (void) data;
+    (void) data_bytes;
+}
+
+static void failed(void *arg, void *ep_arg, r2_status_t status)
+{
+    (void) arg;
+    (void) ep_arg;
+    (void) status;
+}
+
+/* Opens all of a lane as far as that goes, with no more descriptors than `room` beyond those of the
+ * instance. */
+static int open_with(size_t room)
+{
+    const r2_tp_device_config_t config = {.name = "lo", .segment_bytes = 16384};
+    const r2_tp_callbacks_t callbacks = {received, failed};
+    char address[R2_TP_ADDRESS_MAX];
+    r2_tp_device_t *device;
+    r2_tp_worker_t *worker;
+    size_t bytes, used;
+    r2_status_t status;
+    r2_tp_ep_t *ep;
+    r2_tp_t tp;
+    bool promised;
+
+    if (R2_OK != r2_tp_ucx_create(&tp)) {
+        return 1;
+    }
+    used = in_use();
+    if (!limit_to(used + room, used + room)) {
+        return 2;
+    }
+    promised = tp.ops->has_room(tp.instance, 1, 1, 1);
+    status = tp.ops->device_open(tp.instance, &config, &device);
+    if (R2_OK != status) {
+        r2_tp_ucx_destroy(&tp);
+        return R2_ERR_NO_DESCRIPTORS == status && !promised ? 0 : 3;
+    }
+    status = tp.ops->worker_create(device, &callbacks, NULL, &worker);
+    if (R2_OK != status) {
+        tp.ops->device_close(device);
+        r2_tp_ucx_destroy(&tp);
+        return R2_ERR_NO_DESCRIPTORS == status && !promised ? 0 : 4;
+    }
+    if (R2_OK != tp.ops->worker_address(worker, address, &bytes)) {
+        return 5;
+    }
+    status = tp.ops->ep_create(worker, address, bytes, NULL, &ep);
+    for (int i = 0; i < 200; ++i) {
+        tp.ops->worker_progress(worker);
+        usleep(100);
+    }
+    while (dup(0) >= 0) { /* the application takes what is left */
+    }
+    for (int i = 0; i < 200; ++i) {
+        tp.ops->worker_progress(worker);
+    }
+    tp.ops->worker_destroy(worker);
+    tp.ops->device_close(device);
+    r2_tp_ucx_destroy(&tp);
+    return R2_OK == status || (R2_ERR_NO_DESCRIPTORS == status && !promised) ? 0 : 6;
+}
+
+/* UCX never aborts, whatever there is, and what was promised can be had. */
+static void ucx_survives_any_limit(void **state)
+{
+    (void) state;
+    for (size_t room = 0; room < 24; ++room) {
+        in_child(open_with, room);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(free_ones_are_counted),
+        cmocka_unit_test(limit_is_raised_to_the_need),
+        cmocka_unit_test(ucx_survives_any_limit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
