@@ -37,7 +37,7 @@ bool r2_tx_has_sound_lane(const r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged) {
+        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && 0 == lane->closing_ns) {
             return true;
         }
     }

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/idle.h"
 
 #include <string.h>
 
@@ -22,14 +22,16 @@ typedef enum r2_hello_verdict {
     R2_HELLO_BUSY,    /* our own call to you is under way */
     R2_HELLO_NOT_NOW, /* our rail is not usable */
     R2_HELLO_REJECT,  /* settings or versions differ */
-    R2_HELLO_SHUT     /* our rail is in quarantine, and there is another path */
+    R2_HELLO_SHUT,    /* our rail is in quarantine, and there is another path */
+    R2_HELLO_SHORT,   /* no descriptors for another lane now */
+    R2_HELLO_RESTED   /* request: the last lane was closed for want of them */
 } r2_hello_verdict_t;
 
 /** Request and reply alike. Little endian as the wire header. */
 typedef struct __attribute__((packed)) r2_hello_offer {
     uint32_t magic;
     uint32_t version;       /* of the wire format */
-    uint32_t verdict;       /* replies only */
+    uint32_t verdict;       /* of a reply; request: 0 or R2_HELLO_RESTED */
     uint32_t rank;          /* who speaks */
     uint32_t rail_idx;      /* the speaker's rail */
     uint32_t remote_idx;    /* the listener's rail, as the speaker paired them */
@@ -146,7 +148,10 @@ void r2_lane_open(r2_lane_t *lane)
         lane->why = R2_ERR_RAIL_DOWN;
         return;
     }
-    status = r2_rail_get(lane->rail, link->rank, &lane->call_worker);
+    status = r2_idle_worker(lane, &lane->call_worker);
+    if (R2_ERR_NO_DESCRIPTORS == status) {
+        return;
+    }
     if (R2_OK != status) {
         r2_lane_back_off(lane, status);
         return;
@@ -156,6 +161,7 @@ void r2_lane_open(r2_lane_t *lane)
     lane->call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
     status = r2_hello_offer_fill(lane, lane->call_worker, lane->call_connection, &offer);
     if (R2_OK == status) {
+        offer.verdict = lane->rested ? R2_HELLO_RESTED : 0;
         ++net->counters->hellos_sent;
         status = r2_hello_call(lane, &offer);
     }
@@ -225,19 +231,6 @@ static bool r2_hello_excuse(r2_lane_t *lane)
     return true;
 }
 
-/* True if a lane that is not in doubt leads to the peer. */
-static bool r2_hello_has_path(const r2_link_t *link)
-{
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && !lane->unreachable) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /*
  * Peers call as soon as they can: they know nothing of the quarantine of a rail of ours. It does not hold where
  * that rail is the only path.
@@ -245,7 +238,18 @@ static bool r2_hello_has_path(const r2_link_t *link)
 static bool r2_hello_is_shut(const r2_lane_t *lane)
 {
     return lane->state < R2_LANE_WIRING && lane->link->net->now_ns < lane->rail->shut_ns &&
-           r2_hello_has_path(lane->link);
+           r2_link_has_path(lane->link);
+}
+
+/* A lane cannot be opened from here. */
+static r2_hello_verdict_t r2_hello_decline(r2_lane_t *lane, r2_status_t status)
+{
+    if (R2_ERR_NO_DESCRIPTORS != status) {
+        r2_lane_back_off(lane, status);
+        return R2_HELLO_NOT_NOW;
+    }
+    r2_idle_owes(lane);
+    return R2_HELLO_SHORT;
 }
 
 static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_t *theirs,
@@ -254,28 +258,29 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
     r2_net_t *net = lane->link->net;
     r2_rail_worker_t *worker;
     uint64_t connection;
+    r2_status_t status;
 
-    if (NULL != lane->conn) {
+    if (NULL != lane->conn && !r2_idle_replaced(lane, R2_HELLO_RESTED == theirs->verdict)) {
         r2_lane_fence(lane, R2_ERR_LANE_DOWN, false);
     }
     r2_lane_cancel_call(lane);
-    if (!r2_rail_usable(lane->rail) || R2_OK != r2_rail_get(lane->rail, theirs->rank, &worker)) {
-        r2_lane_back_off(lane, R2_ERR_RAIL_DOWN);
-        return R2_HELLO_NOT_NOW;
+    status = r2_rail_usable(lane->rail) ? r2_idle_worker(lane, &worker) : R2_ERR_RAIL_DOWN;
+    if (R2_OK != status) {
+        return r2_hello_decline(lane, status);
     }
     connection = r2_hello_connection(net);
     if (R2_OK != r2_hello_offer_fill(lane, worker, connection, ours)) {
         r2_rail_put(worker);
-        r2_lane_back_off(lane, R2_ERR_NO_DEVICE);
+        return r2_hello_decline(lane, R2_ERR_NO_DEVICE);
+    }
+    status = r2_lane_wire(lane, worker, theirs->address, theirs->address_bytes, theirs->connection,
+                          connection);
+    if (R2_OK != status && NULL != lane->conn) {
         return R2_HELLO_NOT_NOW;
     }
-    if (R2_OK != r2_lane_wire(lane, worker, theirs->address, theirs->address_bytes,
-                              theirs->connection, connection)) {
-        if (NULL == lane->conn) {
-            r2_rail_put(worker);
-            r2_lane_back_off(lane, R2_ERR_NO_DEVICE);
-        }
-        return R2_HELLO_NOT_NOW;
+    if (R2_OK != status) {
+        r2_rail_put(worker);
+        return r2_hello_decline(lane, status);
     }
     lane->why = R2_OK;
     lane->peer_attempt = theirs->attempt;
@@ -388,6 +393,10 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
 {
     r2_link_t *link = lane->link;
 
+    if (R2_ERR_NO_DESCRIPTORS == status) {
+        r2_idle_put_off(lane);
+        return;
+    }
     ++link->net->counters->hellos_failed;
     if (R2_ERR_AGAIN == status && R2_LANE_CALLING == lane->state) {
         lane->retry_ns = link->net->now_ns + R2_HELLO_AGAIN_NS; /* their call will do, most likely */
@@ -429,7 +438,10 @@ static r2_status_t r2_hello_outcome(r2_net_t *net, r2_status_t status, const voi
         return R2_ERR_AGAIN;
     case R2_HELLO_SHUT:
         return R2_ERR_RAIL_DOWN;
+    case R2_HELLO_SHORT:
+        return R2_ERR_NO_DESCRIPTORS;
     case R2_HELLO_REJECT:
+    case R2_HELLO_RESTED:
     default:
         return R2_ERR_VERSION;
     }
@@ -455,7 +467,7 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
         r2_hello_weigh(lane, status);
     }
     status = r2_hello_outcome(net, status, reply, bytes, &theirs);
-    if (R2_OK == status && NULL != lane->conn) {
+    if (R2_OK == status && NULL != lane->conn && !r2_idle_replaced(lane, false)) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false); /* silent, and the peer has a new one now */
     }
     if (R2_OK == status) {

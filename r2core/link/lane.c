@@ -23,12 +23,21 @@ const char *r2_lane_state_name(r2_lane_state_t state)
     return names[state];
 }
 
+static bool r2_lane_is_pending(r2_lane_state_t state)
+{
+    return R2_LANE_CALLING == state || R2_LANE_WIRING == state;
+}
+
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
 {
     r2_net_t *net = lane->link->net;
 
     r2_debug(net->log, "lane to rank %u over %s: %s -> %s", lane->link->rank, lane->rail->nic.name,
              r2_lane_state_name(lane->state), r2_lane_state_name(state));
+    if (!r2_lane_is_relay(lane)) {
+        net->pending_lanes -= r2_lane_is_pending(lane->state);
+        net->pending_lanes += r2_lane_is_pending(state);
+    }
     lane->state = state;
     lane->state_ns = net->now_ns;
 }
@@ -70,6 +79,9 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->unreachable = lane->reprieved = false;
     lane->excused_ns = 0;
     lane->hello_answer = lane->hello_answered = false;
+    lane->resting = lane->close_asked = lane->closed = lane->agreed = lane->rested = false;
+    lane->closing_ns = 0;
+    lane->put_offs = 0;
 }
 
 r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
@@ -118,7 +130,7 @@ static void r2_lane_up(r2_lane_t *lane)
     link->no_path_ns = 0;
     lane->refused = 0;
     lane->disproved = false;
-    link->asked_for = false;
+    link->asked_for = link->owed = false;
     net->unwired_links -= link->wired ? 0 : 1;
     link->wired = true;
     if (R2_ERR_NO_PATH == link->broken) {
@@ -195,6 +207,19 @@ bool r2_lane_withdraw_call(r2_lane_t *lane)
     return true;
 }
 
+void r2_lane_close(r2_lane_t *lane)
+{
+    r2_lane_cancel_call(lane);
+    r2_tx_abandon(lane);
+    r2_lane_disconnect(lane);
+    r2_lane_enter(lane, R2_LANE_DOWN);
+    lane->failed = lane->ack_pending = lane->hello_answer = lane->was_up = false;
+    lane->closed = lane->close_asked = lane->agreed = false;
+    lane->closing_ns = 0;
+    lane->failures = 0;
+    lane->why = R2_OK;
+}
+
 static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
 {
     r2_net_t *net = lane->link->net;
@@ -238,4 +263,16 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
     r2_lane_back_off(lane, why);
     r2_link_hurry(link, R2_HURRY_NS);
     r2_link_activate(link);
+}
+
+bool r2_link_has_path(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && !lane->unreachable) {
+            return true;
+        }
+    }
+    return false;
 }

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/idle.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -34,12 +34,13 @@ bool r2_link_busy(const r2_link_t *link)
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        bool rests = R2_LANE_DOWN == link->lanes[i].state &&
-                     (link->left || r2_lane_is_relay(&link->lanes[i]));
-        bool works = R2_LANE_UP == link->lanes[i].state && !r2_lane_is_relay(&link->lanes[i]);
+        const r2_lane_t *lane = &link->lanes[i];
+        bool rests = R2_LANE_DOWN == lane->state &&
+                     (link->left || r2_lane_is_relay(lane) || r2_lane_rests(lane));
+        bool works = R2_LANE_UP == lane->state && !r2_lane_is_relay(lane);
 
-        if (!(rests || works) || link->lanes[i].ack_pending ||
-            link->lanes[i].hello_answer || link->lanes[i].failed) {
+        if (!(rests || works) || lane->ack_pending || lane->hello_answer || lane->failed ||
+            lane->closed || lane->close_asked || 0 != lane->closing_ns) {
             return true;
         }
     }
@@ -251,7 +252,8 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->tag = args->tag;
     message->data = args->data;
     message->bytes = args->bytes;
-    message->chunk_bytes = r2_link_chunk_bytes(link, args);
+    message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
+                                               net->params->chunk_max_bytes);
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
     message->digest = args->digest;
     message->order = args->order;
@@ -281,6 +283,9 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     }
     if (link->left) {
         return r2_link_has_left(link);
+    }
+    if (args->bytes > R2_WIRE_MESSAGE_MAX) {
+        return R2_ERR_PARAM;
     }
     message = r2_message_new(link, args);
     if (NULL == message) {
@@ -411,6 +416,7 @@ static void r2_link_explain(r2_link_t *link, r2_status_t status, const char *lan
 
     snprintf(net->error_text, sizeof(net->error_text), "%s %s\n", r2_status_string(status), lanes);
     used = strlen(net->error_text);
+    used += r2_idle_explain(link, net->error_text + used, sizeof(net->error_text) - used);
     if (NULL != net->upcalls.describe) {
         net->upcalls.describe(net->upcalls.arg, link->rank, net->error_text + used,
                               sizeof(net->error_text) - used);

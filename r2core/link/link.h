@@ -78,7 +78,8 @@ typedef struct r2_link_recv {
  * Sends a message. Delivered exactly once, over any lanes.
  * @return R2_OK: `data` is free again, `done` is not called (short: copied); R2_IN_PROGRESS: `done`
  *         will be called when everything is acknowledged and nothing references `data`;
- *         R2_ERR_NO_PATH, R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY (also: cannot be copied, but has to be).
+ *         R2_ERR_NO_PATH, R2_ERR_PEER_GONE, R2_ERR_PARAM (too long), R2_ERR_NO_MEMORY (also: cannot
+ * be copied, but has to be).
  */
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
 

@@ -8,6 +8,8 @@ libr2core_la_SOURCES += \
     r2core/link/grant.c \
     r2core/link/hedge.c \
     r2core/link/hello.c \
+    r2core/link/idle.c \
+    r2core/link/idle.h \
     r2core/link/lane.c \
     r2core/link/leave.c \
     r2core/link/link.c \

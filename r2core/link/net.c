@@ -13,6 +13,7 @@
 #include <sys/epoll.h>
 #include <utlist.h>
 
+#include "link/idle.h"
 #include "link/relay.h"
 
 /* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
@@ -295,6 +296,7 @@ static void r2_link_tend_lanes(r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
+        r2_idle_tend(lane);
         if (lane->failed) {
             r2_lane_fence(lane, lane->why, true);
         }

@@ -137,6 +137,11 @@ typedef struct r2_net {
     uint32_t caller_count[3];   /* how many there are */
     uint64_t awaited_rows;      /* posted rows that wait for payload, over all links */
     uint32_t unwired_links;     /* links of which no lane has ever been up */
+    uint32_t
+        pending_lanes; /* CALLING or WIRING: not all the descriptors that they take are taken */
+    bool tight;        /* descriptors are short: idle.c */
+    uint64_t
+        short_until_ns; /* there were not enough: not asked for before, unless some came back */
     char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */
     r2_pool_t packets, items, messages; /* free lists */
 } r2_net_t;
@@ -210,6 +215,9 @@ void r2_net_check_peer(r2_net_t *net, uint32_t rank);
 void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer);
 /** An out-of-band message of a process came: it lives. */
 void r2_net_heard(r2_net_t *net, uint32_t rank);
+
+/** There will not be enough file descriptors for all lanes: they are opened sparingly. */
+void r2_net_tighten(r2_net_t *net);
 
 /** A NIC lost or got carrier (or its address). */
 void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier);

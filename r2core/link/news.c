@@ -202,6 +202,7 @@ void r2_net_check_peer(r2_net_t *net, uint32_t rank)
         if (lane->state >= R2_LANE_UP) {
             r2_lane_open(lane); /* a question: a host without that process refuses it */
         } else {
+            lane->resting = false;
             lane->retry_ns = net->now_ns;
         }
         r2_link_activate(link);

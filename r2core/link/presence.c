@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/idle.h"
 
 /*
  * What the listener of a lane and the kernel behind it say:
@@ -334,7 +334,7 @@ void r2_link_presence_timer(r2_link_t *link)
     if (R2_OK == link->broken && link->asked_for && r2_link_is_refused(link) && !net->ending) {
         r2_link_break(link, R2_ERR_PEER_GONE); /* others cannot ask it, and are told */
     }
-    if (R2_OK != link->broken || 0 == link->lost_ns || !r2_link_wanted(link)) {
+    if (R2_OK != link->broken || 0 == link->lost_ns || !r2_link_wanted(link) || r2_idle_holds(link)) {
         link->no_path_ns = 0;
         r2_link_tell_silence(link, false);
         return;
@@ -342,7 +342,7 @@ void r2_link_presence_timer(r2_link_t *link)
     if (0 == link->no_path_ns) {
         r2_link_clock_start(link);
     }
-    if (net->now_ns - link->no_path_ns >= r2_link_silence_ns(link)) {
+    if (net->now_ns - link->no_path_ns >= r2_link_silence_ns(link) && !r2_idle_is_short(link)) {
         r2_link_tell_silence(link, true);
     }
     r2_link_clock_tick(link);
@@ -360,7 +360,7 @@ uint64_t r2_link_presence_deadline_ns(const r2_link_t *link)
     if (0 == link->no_path_ns) {
         return deadline_ns;
     }
-    if (!link->silent) {
+    if (!link->silent && !r2_idle_is_short(link)) {
         deadline_ns = link->no_path_ns + r2_link_silence_ns(link);
     }
     deadline_ns = r2_min(deadline_ns, link->ask_ns);

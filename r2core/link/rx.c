@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/idle.h"
 #include "link/rx.h"
 
 #include <string.h>
@@ -77,6 +78,8 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:
     case R2_WIRE_ACK:
+    case R2_WIRE_CLOSE:
+    case R2_WIRE_CLOSED:
     case R2_WIRE_KIND_END:
         return true;
     }
@@ -137,6 +140,7 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
     if (R2_WIRE_HELLO == header.kind || R2_WIRE_HELLO_ACK == header.kind) {
         return;
     }
+    r2_idle_heard(lane, header.kind);
     r2_ack_received(lane, &header);
     r2_credit_consumed(lane->link, header.consumed);
     if (!r2_wire_sequenced(header.kind)) {

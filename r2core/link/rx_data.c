@@ -40,7 +40,8 @@ static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint
     r2_rx_match_t *match;
 
     if (arriving > R2_RX_ARRIVING_MAX || link->completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
-        link->bitmap_bytes + r2_rx_bitmap_bytes(chunk_count) > R2_RX_BITMAPS_MAX ||
+        (link->bitmap_bytes > 0 &&
+         link->bitmap_bytes + r2_rx_bitmap_bytes(chunk_count) > R2_RX_BITMAPS_MAX) ||
         R2_OK != r2_runs_reserve(&link->completed, arriving)) {
         return false;
     }
@@ -177,6 +178,12 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
     return true;
 }
 
+/*
+ * A peer in order may ask for more rows than are kept here, where it is far ahead. What is not kept
+ * is acknowledged all the same, or its lanes would look dead: rows of this peer get credit unasked
+ * from then on, and calls, which have no row before they are heard of, are asked for again
+ * (waits.c).
+ */
 bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
 {
     r2_net_t *net = link->net;
@@ -195,7 +202,8 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
         match = r2_rx_match(link, &tag);
     }
     if (NULL == match) {
-        return false;
+        link->rts_lost = true;
+        return true;
     }
     match->rts = true;
     r2_grant_heard(link, match, header->chunk_bytes);

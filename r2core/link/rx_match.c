@@ -71,6 +71,7 @@ r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
     match = calloc(1, sizeof(*match));
     if (NULL != match) {
         match->tag = *tag;
+        match->rts = link->rts_lost;
         ++link->unposted;
         HASH_ADD(hh, link->matches, tag, sizeof(match->tag), match);
     }

@@ -15,9 +15,10 @@
 #define R2_CREDIT_MIN_BYTES 16384u
 
 /*
- * What a peer can make this process hold, for each link. The parking budget counts what a chunk costs
- * to keep beside its bytes, on both sides alike, so that it bounds many small messages, too. The other
- * bounds are far from what a peer in order needs; what is above them is not taken and not acknowledged.
+ * What a peer can make this process hold, for each link. The parking budget counts what a chunk
+ * costs to keep beside its bytes, on both sides alike, so that it bounds many small messages, too.
+ * The other bounds are far from what a peer in order needs; what is above them is not taken and,
+ * but for rows that it spoke of, not acknowledged.
  */
 #define R2_UNASKED_COST_BYTES 256u         /* of one chunk sent without credit, beside its bytes */
 #define R2_COPIES_MAX         1024u        /* messages in copies */
@@ -179,6 +180,12 @@ typedef struct r2_lane {
     bool failed;                   /* the transport or the peer said so: fence at the end of the sweep */
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
     bool hello_answered;           /* HELLO_ACK was sent */
+    bool resting;                  /* DOWN: for want of descriptors, until it is needed (idle.c) */
+    bool close_asked, closed;      /* by the peer, which had no use for it */
+    bool rested;      /* closed here since it was last up: no fault, though the peer may not know */
+    uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
+    bool agreed;      /* closing: we said that it is over */
+    uint64_t closing_ns; /* since when its end is asked for, or agreed; 0 = it is not */
     bool was_up;
     bool unreachable;              /* silent, and no hello call gets through to the peer's host either */
     uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
@@ -292,6 +299,7 @@ struct r2_link {
     bool wired;                    /* a lane has been up */
     bool silent;                   /* the detector was told that no lane is up */
     bool waiting_path;             /* something to send and no lane up */
+    bool owed;                     /* the peer called, and there were no descriptors for a lane */
     bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
     bool leaving;                  /* the peer was told that this process ends */
     bool left_behind;              /* it is not waited for any more */
@@ -336,6 +344,7 @@ struct r2_link {
     r2_callers_t calls[3];         /* by r2_call_t */
     uint64_t bitmap_bytes;         /* of messages being received */
     uint32_t unposted;             /* matches that are not posted */
+    bool rts_lost;                 /* the peer asked for more of them than were kept */
     /* state of the path */
     uint64_t peak_delay_ns, peak_delay_at_ns; /* most above the usual round trip of its lane, of late */
     uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
@@ -472,6 +481,10 @@ void r2_lane_failed(void *worker, void *conn, r2_status_t status);
 r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
                          size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection);
 void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
+/** True if a lane that is not in doubt leads to the peer. */
+bool r2_link_has_path(const r2_link_t *link);
+/** Ends a lane that nothing is known against: nobody is told. */
+void r2_lane_close(r2_lane_t *lane);
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);
 void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/idle.h"
 
 #include <utlist.h>
 
@@ -229,7 +229,7 @@ static void r2_lane_timer(r2_lane_t *lane)
 
     switch (lane->state) {
     case R2_LANE_DOWN:
-        if (now_ns >= lane->retry_ns && !r2_link_is_over(lane->link) && !r2_lane_is_relay(lane)) {
+        if (!r2_link_is_over(lane->link) && !r2_lane_is_relay(lane) && r2_idle_may_open(lane)) {
             r2_lane_open(lane);
         }
         break;
@@ -320,7 +320,9 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
 
     switch (lane->state) {
     case R2_LANE_DOWN:
-        deadline_ns = r2_lane_is_relay(lane) || lane->link->left ? R2_NEVER_NS : lane->retry_ns;
+        if (!r2_lane_is_relay(lane) && !lane->link->left) {
+            deadline_ns = r2_lane_rests(lane) ? r2_idle_deadline_ns(lane) : lane->retry_ns;
+        }
         break;
     case R2_LANE_CALLING:
         break;
@@ -333,7 +335,8 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
             /* expired, in doubt: next look when the silence is long enough for a check */
             deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
         }
-        deadline_ns = r2_min(deadline_ns, r2_lane_gap_due_ns(lane));
+        deadline_ns =
+            r2_min(deadline_ns, r2_min(r2_lane_gap_due_ns(lane), r2_idle_deadline_ns(lane)));
         break;
     case R2_LANE_SUSPECT:
         deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;

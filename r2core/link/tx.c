@@ -19,7 +19,7 @@
 
 static bool r2_lane_usable(const r2_lane_t *lane)
 {
-    return R2_LANE_UP == lane->state && !lane->failed;
+    return R2_LANE_UP == lane->state && !lane->failed && !lane->closed && 0 == lane->closing_ns;
 }
 
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)

@@ -10,6 +10,20 @@
 
 #include <string.h>
 
+uint32_t r2_wire_chunk_bytes(uint64_t message_bytes, uint32_t chunk_bytes, uint64_t chunk_max_bytes)
+{
+    uint64_t least = message_bytes / R2_WIRE_CHUNKS_MANY + 1, grown;
+
+    if (chunk_bytes >= least) {
+        return chunk_bytes;
+    }
+    grown = (least + chunk_bytes - 1) / chunk_bytes * chunk_bytes;
+    if (grown > chunk_max_bytes) {
+        grown = chunk_max_bytes - chunk_max_bytes % chunk_bytes;
+    }
+    return (uint32_t) (grown > chunk_bytes ? grown : chunk_bytes);
+}
+
 static bool r2_wire_message_ok(const r2_wire_header_t *header)
 {
     uint64_t chunks, offset, rest;
@@ -73,6 +87,8 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:
     case R2_WIRE_ACK:
+    case R2_WIRE_CLOSE:
+    case R2_WIRE_CLOSED:
     case R2_WIRE_PING:
     case R2_WIRE_LEAVE:
         ok = 0 == data_bytes;

@@ -21,11 +21,15 @@
 
 #define R2_WIRE_VERSION      2
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
-#define R2_WIRE_CHUNKS_MAX   (1u << 20)   /* chunks of one message */
+#define R2_WIRE_CHUNKS_MAX \
+    (1u << 28) /* of one message: R2_WIRE_MESSAGE_MAX in halves of the least chunk_max_bytes */
+#define R2_WIRE_CHUNKS_MANY (1u << 20) /* above this chunks grow as far as chunk_max_bytes allows \
+                                        */
 #define R2_WIRE_CREDITS_MAX  16           /* rows in one credit packet */
 #define R2_WIRE_WAITS_MAX    8            /* rows in one packet of waits or denials */
 
-/** Kinds of packets. From R2_WIRE_DATA on they carry a lane sequence number and are acknowledged. */
+/** Kinds of packets. From R2_WIRE_DATA to R2_WIRE_LEAVE they carry a lane sequence number and are
+ * acknowledged. */
 typedef enum r2_wire_kind {
     R2_WIRE_HELLO = 1, /* first packet of a lane, each way */
     R2_WIRE_HELLO_ACK, /* answer to HELLO: the lane works in the other direction */
@@ -37,10 +41,14 @@ typedef enum r2_wire_kind {
     R2_WIRE_PING,      /* asks for an acknowledgement */
     R2_WIRE_ABORT,     /* payload: r2_wire_abort_t: a communicator failed for good */
     R2_WIRE_NOTICE,    /* payload: a notice about health, up to R2_NOTICE_BYTES_MAX bytes */
-    R2_WIRE_RELAY,     /* payload: r2_wire_relay_t and a frame between two processes by way of a third */
-    R2_WIRE_WAITS,     /* payload: r2_wire_wait_t[]: rows that have waited for long: will they get a message? */
-    R2_WIRE_DENIED,    /* payload: r2_wire_wait_t[]: rows of the peer that never will */
-    R2_WIRE_LEAVE,     /* the sender ends: it holds all it wants, and all it had is acknowledged */
+    R2_WIRE_RELAY,  /* payload: r2_wire_relay_t and a frame between two processes by way of a third
+                     */
+    R2_WIRE_WAITS,  /* payload: r2_wire_wait_t[]: rows that have waited for long: will they get a
+                       message? */
+    R2_WIRE_DENIED, /* payload: r2_wire_wait_t[]: rows of the peer that never will */
+    R2_WIRE_LEAVE,  /* the sender ends: it holds all it wants, and all it had is acknowledged */
+    R2_WIRE_CLOSE,  /* not sequenced: asks for the end of this lane, which carries nothing */
+    R2_WIRE_CLOSED, /* not sequenced: this lane is over */
     R2_WIRE_KIND_END
 } r2_wire_kind_t;
 
@@ -134,7 +142,7 @@ static_assert(92 == sizeof(r2_wire_header_t), "wire layout is frozen per version
 /** True if packets of this kind carry a lane sequence number. */
 static inline bool r2_wire_sequenced(uint8_t kind)
 {
-    return kind >= R2_WIRE_DATA;
+    return kind >= R2_WIRE_DATA && kind <= R2_WIRE_LEAVE;
 }
 
 /** Number of chunks of a message. @param chunk_bytes > 0. @return at least 1. */
@@ -142,6 +150,14 @@ static inline uint64_t r2_wire_chunks(uint64_t message_bytes, uint32_t chunk_byt
 {
     return 0 == message_bytes ? 1 : (message_bytes + chunk_bytes - 1) / chunk_bytes;
 }
+
+/**
+ * Chunk length of a message: `chunk_bytes`, or the least multiple of it with which there are not
+ * too many chunks.
+ * @param chunk_bytes > 0; @param chunk_max_bytes may not be exceeded, at least 8192.
+ */
+uint32_t r2_wire_chunk_bytes(uint64_t message_bytes, uint32_t chunk_bytes,
+                             uint64_t chunk_max_bytes);
 
 /**
  * Copies a header out of a received packet and checks every field that memory safety depends on.

@@ -103,22 +103,36 @@ static r2_status_t r2_rail_worker_add(r2_rail_t *rail)
     return R2_OK;
 }
 
-r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, r2_rail_worker_t **worker_p)
+/* True if the newest worker may have an endpoint to this peer. */
+static bool r2_rail_worker_serves(const r2_rail_t *rail, uint32_t peer)
 {
-    r2_worker_peer_t *entry = NULL;
-    r2_status_t status = r2_rail_open(rail);
+    const r2_rail_worker_t *worker = rail->workers;
+    r2_worker_peer_t *entry;
 
+    if (NULL == worker || (rail->alone && worker->users > 0)) {
+        return false;
+    }
+    HASH_FIND(hh, worker->peers, &peer, sizeof(peer), entry);
+    return NULL == entry;
+}
+
+r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, uint32_t pending,
+                        r2_rail_worker_t **worker_p)
+{
+    const r2_tp_t *tp = rail->tp;
+    bool serves = r2_rail_worker_serves(rail, peer);
+    r2_status_t status = R2_OK;
+
+    if (NULL != tp->ops->has_room &&
+        !tp->ops->has_room(tp->instance, NULL == rail->device, serves ? 0 : 1, pending + 1)) {
+        return R2_ERR_NO_DESCRIPTORS;
+    }
+    status = r2_rail_open(rail);
+    if (R2_OK == status && !serves) {
+        status = r2_rail_worker_add(rail);
+    }
     if (R2_OK != status) {
         return status;
-    }
-    if (NULL != rail->workers) {
-        HASH_FIND(hh, rail->workers->peers, &peer, sizeof(peer), entry);
-    }
-    if (NULL == rail->workers || NULL != entry) {
-        status = r2_rail_worker_add(rail);
-        if (R2_OK != status) {
-            return status;
-        }
     }
     ++rail->workers->users;
     *worker_p = rail->workers;
@@ -156,7 +170,7 @@ void r2_rail_sweep(r2_rail_t *rail)
     if (NULL == rail->workers) {
         return;
     }
-    slot = &rail->workers->next;
+    slot = rail->alone ? &rail->workers : &rail->workers->next;
     while (NULL != *slot) {
         r2_rail_worker_t *worker = *slot;
 

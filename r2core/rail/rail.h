@@ -40,6 +40,7 @@ typedef struct r2_rail {
     const r2_tp_callbacks_t *callbacks; /* borrowed: given to every worker */
     r2_tp_device_t *device;         /* owned; NULL while it could not be opened */
     r2_rail_worker_t *workers;      /* owned: list, newest first */
+    bool alone;                     /* each lane gets a worker of its own, which goes with it */
     size_t segment_bytes;
     uint64_t shut_ns;               /* known to be dead: lanes are not opened before, 0 = no such */
     uint64_t tx_bytes, rx_bytes;    /* payload so far, everything that was sent again included */
@@ -64,9 +65,13 @@ static inline bool r2_rail_usable(const r2_rail_t *rail)
 /**
  * Takes a worker that has never had an endpoint to `peer`, opening device and worker as needed.
  * Counts as a user until r2_rail_put().
- * @return R2_OK, R2_ERR_NO_DEVICE (not now), R2_ERR_NO_MEMORY, R2_ERR_UNSUPPORTED.
+ * @param pending endpoints that others are about to create: there must be descriptors for those,
+ * too.
+ * @return R2_OK, R2_ERR_NO_DEVICE (not now), R2_ERR_NO_DESCRIPTORS (the same), R2_ERR_NO_MEMORY,
+ *         R2_ERR_UNSUPPORTED.
  */
-r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, r2_rail_worker_t **worker_p);
+r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, uint32_t pending,
+                        r2_rail_worker_t **worker_p);
 /**
  * Creates an endpoint to `peer` on a worker from r2_rail_get(); that worker never serves the peer again.
  * @return R2_OK, R2_ERR_NO_MEMORY, or the transport's error.
@@ -75,7 +80,8 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, uint32_t peer, const void 
                             size_t address_bytes, void *ep_arg, r2_tp_ep_t **ep_p);
 /** Gives a user back. Unused old workers are destroyed by r2_rail_sweep(). */
 void r2_rail_put(r2_rail_worker_t *worker);
-/** Destroys workers that are neither the newest nor used. Never from inside a callback. */
+/** Destroys workers that are not used, but for the newest where lanes share one. Never from inside
+ * a callback. */
 void r2_rail_sweep(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress first. */
 r2_status_t r2_rail_arm(r2_rail_t *rail);

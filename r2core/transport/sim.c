@@ -103,6 +103,15 @@ void r2_sim_put_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count)
     sim->nodes[node].descriptors -= count;
 }
 
+static bool sim_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
+{
+    const r2_sim_node_t *node = tp;
+    uint32_t wanted = R2_SIM_WORKER_FDS * workers + R2_SIM_EP_FDS * eps + R2_SIM_SLACK_FDS;
+
+    (void) devices;
+    return 0 == node->descriptors_max || node->descriptors + wanted <= node->descriptors_max;
+}
+
 /* ---- workers ---- */
 
 static r2_status_t sim_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
@@ -120,7 +129,9 @@ static r2_status_t sim_worker_create(r2_tp_device_t *device, const r2_tp_callbac
         return R2_ERR_NO_DEVICE;
     }
     if (!r2_sim_take_descriptors(sim, device->node, R2_SIM_WORKER_FDS)) {
-        return R2_ERR_AGAIN;
+        r2_sim_fail(sim, "node %u: worker created without descriptors",
+                    device->node); /* UCX may abort */
+        return R2_ERR_NO_DESCRIPTORS;
     }
     worker = calloc(1, sizeof(*worker));
     if (NULL == worker) {
@@ -225,7 +236,7 @@ static r2_status_t sim_ep_create(r2_tp_worker_t *worker, const void *address, si
                     worker->device->node, rail, peer->device->node);
     }
     if (!r2_sim_take_descriptors(sim, worker->device->node, R2_SIM_EP_FDS)) {
-        return R2_ERR_AGAIN;
+        return R2_ERR_NO_DESCRIPTORS;
     }
     ep = calloc(1, sizeof(*ep));
     if (NULL == ep) {
@@ -336,6 +347,7 @@ static void sim_worker_destroy(r2_tp_worker_t *worker)
 
 const r2_tp_ops_t r2_sim_tp_ops = {
     .name = "sim",
+    .has_room = sim_has_room,
     .device_open = sim_device_open,
     .device_close = sim_device_close,
     .worker_create = sim_worker_create,

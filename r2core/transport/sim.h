@@ -32,6 +32,7 @@
 #define R2_SIM_LOCAL    R2_RAILS_MAX /* index of the rail within a host */
 #define R2_SIM_WORKER_FDS 4 /* as measured with UCX over TCP */
 #define R2_SIM_EP_FDS     2
+#define R2_SIM_SLACK_FDS  2            /* of which hello calls take some */
 #define R2_SIM_CUTS_MAX 64           /* broken (host, host, rail) paths at one time */
 
 typedef struct r2_sim r2_sim_t;
@@ -119,9 +120,10 @@ void r2_sim_set_cut(r2_sim_t *sim, uint32_t host_a, uint32_t host_b, uint32_t ra
 /** The network library reports an error on every endpoint that leaves `host` over `rail`. */
 void r2_sim_break_endpoints(r2_sim_t *sim, uint32_t host, uint32_t rail);
 /**
- * A process may have so many descriptors; 0, the default: any number. What it has it keeps. A worker takes
- * R2_SIM_WORKER_FDS, an endpoint R2_SIM_EP_FDS until its worker is destroyed, a hello call one: where they are
- * missing the answer is R2_ERR_AGAIN.
+ * A process may have so many descriptors; 0, the default: any number. What it has it keeps. A
+ * worker takes R2_SIM_WORKER_FDS, an endpoint R2_SIM_EP_FDS until its worker is destroyed: where
+ * they are missing the answer is R2_ERR_NO_DESCRIPTORS, and it is a failure not to have asked
+ * before (has_room). A hello call takes one: R2_ERR_AGAIN.
  */
 void r2_sim_set_descriptors(r2_sim_t *sim, uint32_t node, uint32_t most);
 /** Takes descriptors of a process. @return false: it may not have so many more. */

@@ -151,6 +151,9 @@ check_PROGRAMS += tests/sim/test_sim_unhelpful
 tests_sim_test_sim_unhelpful_SOURCES = tests/sim/test_sim_unhelpful.c tests/sim/memory_wrap.c
 tests_sim_test_sim_unhelpful_LDFLAGS = $(R2_WRAP_MEMORY)
 tests_sim_test_sim_unhelpful_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+check_PROGRAMS += tests/sim/test_sim_descriptors
+tests_sim_test_sim_descriptors_SOURCES = tests/sim/test_sim_descriptors.c
+tests_sim_test_sim_descriptors_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Same bits around thresholds, whatever fails
 check_PROGRAMS += tests/sim/test_sim_thresholds

@@ -83,6 +83,45 @@ static void others_complete_while_messages_are_given_up(void **state)
     stub_net_destroy(stub);
 }
 
+/* A request for credit for one of many rows. */
+static void ask_for_credit(stub_net_t *stub, const r2_lane_t *lane, uint32_t seq, uint32_t number)
+{
+    r2_wire_header_t header = {
+        .version = R2_WIRE_VERSION, .kind = R2_WIRE_RTS, .message_bytes = 100, .chunk_bytes = 100};
+
+    header.connection = lane->rx_connection;
+    header.lane_seq = seq;
+    header.ack_next = lane->tx_seq;
+    header.message = stub->net.first_seq + number;
+    header.tag = (r2_tag_t){.comm_key = 1, .coll_seq = number, .row = 0};
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+}
+
+/* A peer that is far ahead asks for more rows than are kept: nothing is held back, and each row
+ * gets its credit. */
+static void requests_are_acknowledged_however_many(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint32_t first = (uint32_t) stub->net.first_seq, count = R2_RX_UNPOSTED_MAX + 1000;
+    static char data[100];
+    sent_t sent = {0, R2_OK};
+    r2_link_recv_t row = {.data = data, .bytes = sizeof(data), .done = sent_done, .arg = &sent};
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    first = lane->rx_next;
+    for (uint32_t i = 0; i < count; ++i) {
+        ask_for_credit(stub, lane, first + i, i);
+    }
+    assert_int_equal(lane->rx_next, first + count);
+    assert_int_equal(stub->link->unposted, R2_RX_UNPOSTED_MAX);
+    row.tag = (r2_tag_t){.comm_key = 1, .coll_seq = count - 1, .row = 0}; /* was not kept */
+    assert_int_equal(r2_link_recv(stub->link, &row), R2_IN_PROGRESS);
+    assert_int_equal(stub->link->grants.news_count, 1);
+    stub_net_destroy(stub);
+}
+
 /* The peer has all that was sent, and has used it. */
 static void acknowledge(stub_net_t *stub, const r2_lane_t *lane)
 {
@@ -480,6 +519,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_complete_while_messages_are_given_up),
+        cmocka_unit_test(requests_are_acknowledged_however_many),
         cmocka_unit_test(messages_leave_in_order),
         cmocka_unit_test(acknowledgements_wait_for_more),
         cmocka_unit_test(chunks_grow_with_the_pace),

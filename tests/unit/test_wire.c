@@ -100,6 +100,10 @@ static void kinds_have_their_numbers(void **state)
     assert_int_equal(R2_WIRE_NOTICE, 10);
     assert_int_equal(R2_WIRE_RELAY, 11);
     assert_int_equal(R2_WIRE_LEAVE, 14);
+    assert_int_equal(R2_WIRE_CLOSE, 15);
+    assert_int_equal(R2_WIRE_CLOSED, 16);
+    assert_false(r2_wire_sequenced(R2_WIRE_CLOSE));
+    assert_false(r2_wire_sequenced(R2_WIRE_CLOSED));
     assert_false(r2_wire_sequenced(R2_WIRE_ACK));
     assert_true(r2_wire_sequenced(R2_WIRE_DATA));
     assert_true(r2_wire_sequenced(R2_WIRE_PING));
@@ -168,6 +172,44 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_NOTICE; header.length = 0);
     REFUSED(header.kind = R2_WIRE_NOTICE; header.length = R2_NOTICE_BYTES_MAX + 1);
 #undef REFUSED
+}
+
+/* Chunks grow where there would be too many, at the bound and beyond, and every message has a
+ * parsable last one. */
+static void chunks_of_long_messages(void **state)
+{
+    static const uint32_t most[] = {8192, 131072, 1048576};
+    static const uint64_t bytes[] = {0,
+                                     1,
+                                     8192ull << 20,
+                                     (8192ull << 20) + 1,
+                                     (131072ull << 20) + 7,
+                                     R2_WIRE_MESSAGE_MAX - 1,
+                                     R2_WIRE_MESSAGE_MAX};
+
+    (void) state;
+    assert_int_equal(r2_wire_chunk_bytes(1000, 8192, 131072), 8192);
+    assert_int_equal(r2_wire_chunk_bytes((8192ull << 20) - 1, 8192, 131072), 8192);
+    assert_int_equal(r2_wire_chunk_bytes(8192ull << 20, 8192, 131072), 16384);
+    assert_int_equal(r2_wire_chunk_bytes(8192ull << 20, 6000, 131072), 12000);
+    for (size_t i = 0; i < r2_array_count(most); ++i) {
+        for (size_t k = 0; k < r2_array_count(bytes); ++k) {
+            for (uint32_t chunk = 1024; chunk <= most[i]; chunk += chunk / 2 + 1) {
+                uint32_t length = r2_wire_chunk_bytes(bytes[k], chunk, most[i]);
+                r2_wire_header_t header = data_header();
+                uint64_t chunks = r2_wire_chunks(bytes[k], length);
+
+                assert_true(length >= chunk && length <= most[i] && 0 == length % chunk);
+                if (2 * (uint64_t) length > most[i] || chunks <= R2_WIRE_CHUNKS_MANY) {
+                    header.message_bytes = bytes[k];
+                    header.chunk_bytes = length;
+                    header.chunk = (uint32_t) chunks - 1;
+                    header.length = (uint32_t) (bytes[k] - (chunks - 1) * length);
+                    assert_int_equal(parse(&header, header.length), R2_OK);
+                }
+            }
+        }
+    }
 }
 
 static void taken(void **state)
@@ -326,6 +368,7 @@ int main(void)
         cmocka_unit_test(kinds_have_their_numbers),
         cmocka_unit_test(refused),
         cmocka_unit_test(taken),
+        cmocka_unit_test(chunks_of_long_messages),
         cmocka_unit_test(chunks),
         cmocka_unit_test(order_wraps),
         cmocka_unit_test(runs_against_a_table),

@@ -1,0 +1,54 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Lanes and file descriptors. For link/ only.
+ */
+#ifndef R2_LINK_IDLE_H
+#define R2_LINK_IDLE_H
+
+#include "link/state.h"
+
+/** True if a lane was closed for want of descriptors, or not opened, and waits until it is needed.
+ */
+static inline bool r2_lane_rests(const r2_lane_t *lane)
+{
+    return R2_LANE_DOWN == lane->state && lane->resting;
+}
+
+/** True if a lane that is down is due to be opened. */
+bool r2_idle_may_open(r2_lane_t *lane);
+/** False if descriptors for a lane were looked for just now, in vain. */
+static inline bool r2_idle_may_look(const r2_net_t *net)
+{
+    return net->now_ns >= net->short_until_ns;
+}
+/**
+ * Takes a worker for a lane (r2_rail_get()). Without descriptors for it the lane is put off, and the end of an
+ * idle one is asked for if the link has no other.
+ */
+r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p);
+/** The peer asked for a lane, and there were no descriptors: it is called when there are some. */
+void r2_idle_owes(r2_lane_t *lane);
+/** The same for want of descriptors at the peer: tried again later. */
+void r2_idle_put_off(r2_lane_t *lane);
+/** A packet came on a lane. In the middle of a sweep: only notes it. */
+void r2_idle_heard(r2_lane_t *lane, uint8_t kind);
+/**
+ * The peer opens a lane anew that is there: true if that is because of the want of descriptors, and
+ * it is closed.
+ * @param rested the peer says that it has closed it.
+ */
+bool r2_idle_replaced(r2_lane_t *lane, bool rested);
+/** Closes what was asked for, or is closed at the other end. After the sweep. */
+void r2_idle_tend(r2_lane_t *lane);
+/** Of a lane that rests or is being closed; R2_NEVER_NS: none. */
+uint64_t r2_idle_deadline_ns(const r2_lane_t *lane);
+/** True if a link has no lane because nobody needed one: that is no silence. */
+bool r2_idle_holds(const r2_link_t *link);
+/** True if a lane of the link lacks descriptors, here or at the peer. */
+bool r2_idle_is_short(const r2_link_t *link);
+/** For an error: a line that names the limit, if that is what is wrong. @return its length. */
+size_t r2_idle_explain(const r2_link_t *link, char *text_p, size_t text_bytes);
+
+#endif
