@@ -14,6 +14,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/cost.c \
     r2core/ctx/cost.h \
     r2core/ctx/ctx.c \
+    r2core/ctx/files.c \
+    r2core/ctx/files.h \
     r2core/ctx/gauge.c \
     r2core/ctx/gauge.h \
     r2core/ctx/p2p.c \

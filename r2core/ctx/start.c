@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "ctx/cost.h"
+#include "ctx/files.h"
 #include "ctx/remedy.h"
 #include "ctx/state.h"
 #include "oob/mesh.h"
@@ -31,6 +32,7 @@ typedef struct r2_ctx_real {
     r2_post_t post;
     r2_log_t log;
     r2_nic_watch_t *watch; /* owned */
+    bool tight;            /* there are not enough descriptors for all lanes at one time */
     r2_ctx_t *ctx;         /* borrowed; NULL until it is assembled */
 } r2_ctx_real_t;
 
@@ -206,6 +208,17 @@ static r2_status_t r2_ctx_real_cost(r2_ctx_real_t *real, const r2_ctx_config_t *
                                         : status;
 }
 
+static r2_status_t r2_ctx_real_files(r2_ctx_real_t *real, const r2_ctx_parts_t *parts, char *text_p,
+                                     size_t text_bytes)
+{
+    uint32_t rank, size;
+    r2_status_t status = real->oob.ops->identity(real->oob.instance, &rank, &size);
+
+    return R2_OK == status ? r2_files_prepare(size, (uint32_t) parts->nic_count, &real->log,
+                                              &real->tight, text_p, text_bytes)
+                           : status;
+}
+
 /* What went wrong on this host, from errno. */
 static void r2_ctx_explain(const r2_ctx_parts_t *parts, const char *what, r2_status_t status,
                            char *text_p, size_t text_bytes)
@@ -279,6 +292,9 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
         return status;
     }
     status = r2_ctx_objection(config->params, parts, text_p, text_bytes);
+    if (R2_OK == status) {
+        status = r2_ctx_real_files(real, parts, text_p, text_bytes);
+    }
     if (R2_OK == status) {
         status = r2_ctx_real_cost(real, config, parts, text_p, text_bytes);
     }
@@ -385,6 +401,9 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
         parts->probe = real->probe;
         parts->post = real->post;
         status = r2_ctx_assemble(config, parts, &ctx, text_p, text_bytes);
+    }
+    if (R2_OK == status && real->tight) {
+        r2_net_tighten(&ctx->net);
     }
     if (R2_OK == status) {
         status = r2_ctx_real_start(real, config, ctx, text_p, text_bytes);

@@ -28,6 +28,11 @@ tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
 tests_functional_hello_mpi_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_hello_mpi_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/descriptors
+tests_functional_descriptors_SOURCES = tests/functional/descriptors.c
+tests_functional_descriptors_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_descriptors_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/footprint
 tests_functional_footprint_SOURCES = tests/functional/footprint.c
 tests_functional_footprint_CPPFLAGS = $(OMPI_CPPFLAGS) $(PMIX_CPPFLAGS)

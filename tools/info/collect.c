@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* One line of ompi_info --parsable: "mca:coll:r2:param:coll_r2_NAME:value:TEXT". */
@@ -173,6 +174,8 @@ static void info_collect_params(info_t *info)
 
 void info_collect(info_t *info)
 {
+    struct rlimit limit;
+
     memset(info, 0, sizeof(*info));
     info->libraries = r2_libraries(&info->library_count);
     if (0 != gethostname(info->host_name, sizeof(info->host_name) - 1)) {
@@ -187,6 +190,9 @@ void info_collect(info_t *info)
     }
     r2_nics_chain(info->nics, info->nic_count, info->chain);
     info->gpu = r2_gpu_device();
+    if (0 == getrlimit(RLIMIT_NOFILE, &limit)) {
+        info->files_hard = RLIM_INFINITY == limit.rlim_max ? UINT64_MAX : limit.rlim_max;
+    }
 }
 
 void info_free(info_t *info)

@@ -57,6 +57,7 @@ typedef struct info {
     char nics_text[1024]; /* why there is none, "" = there are */
 
     const char *gpu; /* borrowed: static; the device file of GPUs, NULL = none */
+    uint64_t files_hard; /* hard limit of open files; UINT64_MAX = none, 0 = not known */
 } info_t;
 
 /** Looks at everything. Runs ompi_info. */

@@ -14,6 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fds.h"
+
+#define INFO_FILES_OTHERS    100u  /* of Open MPI and the application */
+#define INFO_FILES_RANKS     1024u /* below this a limit of open files is worth a hint */
+#define INFO_FILES_RANKS_FEW 64u   /* and below this a warning */
+
 typedef struct info_list {
     info_problem_t *rows; /* borrowed: INFO_PROBLEMS_MAX */
     size_t count;
@@ -240,6 +246,48 @@ static void info_check_declined(const info_t *info, info_list_t *list)
     }
 }
 
+/** The largest job in which a process has descriptors for lanes to all others over all rails. */
+static uint32_t info_ranks_of(uint64_t files, uint32_t rails)
+{
+    uint32_t least = 1, most = 1u << 20;
+
+    while (least < most) { /* fits with `least` ranks, or nothing fits */
+        const uint32_t ranks = least + (most - least + 1) / 2;
+
+        if (r2_fds_of_job(ranks, rails) + INFO_FILES_OTHERS <= files) {
+            least = ranks;
+        } else {
+            most = ranks - 1;
+        }
+    }
+    return least;
+}
+
+static void info_check_files(const info_t *info, info_list_t *list)
+{
+    const uint32_t rails = (uint32_t) info->nic_count;
+    uint32_t ranks;
+
+    if (0 == info->files_hard || 0 == rails) {
+        return;
+    }
+    ranks = info_ranks_of(info->files_hard, rails);
+    if (ranks >= INFO_FILES_RANKS) {
+        return;
+    }
+    info_add(list, ranks < INFO_FILES_RANKS_FEW ? INFO_WARNING : INFO_HINT,
+             "a process may open %" PRIu64
+             " files (ulimit -Hn): that is enough for all lanes of jobs of up to %" PRIu32
+             " ranks with %" PRIu32
+             " rails; larger ones open and close lanes as they go, which takes time",
+             info->files_hard, ranks, rails);
+    info_remedy(list,
+                "raise the hard limit to %zu for jobs of %u ranks (/etc/security/limits.conf, or "
+                "LimitNOFILE in "
+                "the resource manager's service)",
+                r2_fds_of_job(INFO_FILES_RANKS, rails) + INFO_FILES_OTHERS, INFO_FILES_RANKS);
+}
+
 size_t info_problems(const info_t *info, info_problem_t *problems_p)
 {
     info_list_t list = {.rows = problems_p};
@@ -265,5 +313,6 @@ size_t info_problems(const info_t *info, info_problem_t *problems_p)
     info_check_subnets(info, &list);
     info_check_speeds(info, &list);
     info_check_declined(info, &list);
+    info_check_files(info, &list);
     return list.count;
 }
