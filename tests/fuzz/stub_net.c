@@ -314,7 +314,6 @@ static r2_status_t stub_lookup(void *oob, uint32_t rank, void *blob_p, size_t *b
     uint8_t blob[R2_PEER_INFO_BYTES_MAX];
 
     (void) rank;
-    info.users = 3;
     info.host_id = 2;
     *bytes_p = r2_peer_info_encode(&info, blob);
     memcpy(blob_p, blob, *bytes_p);
@@ -390,6 +389,7 @@ stub_net_t *stub_net_create(void)
     net->epoll_fd = -1;
     net->first_seq = UINT64_MAX - 20; /* counters wrap early */
     net->may_deliver = net->app_drives = true;
+    net->extra.users = 3;
     fuzz_check(R2_OK == r2_net_init(net, nics, STUB_RAILS, 1, "here"));
     fuzz_check(R2_OK == r2_net_link(net, 1, &stub->link));
     fuzz_check(STUB_RAILS == stub->link->lane_count);
