@@ -120,8 +120,8 @@ void r2_params_init(r2_params_t *params)
 }
 
 /** Words that a parameter may be, comma separated. */
-static r2_status_t r2_param_check_word(const char *name, const char *word, const char *words, char *text_p,
-                                       size_t text_bytes)
+static r2_status_t r2_param_check_word(const char *name, const char *word, const char *words,
+                                       char *text_p, size_t text_bytes)
 {
     const size_t bytes = strlen(word);
 
@@ -137,12 +137,15 @@ static r2_status_t r2_param_check_word(const char *name, const char *word, const
 
 static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p, size_t text_bytes)
 {
-    r2_status_t status = r2_param_check_word("probe", params->probe, "auto, connect, put", text_p, text_bytes);
+    r2_status_t status =
+        r2_param_check_word("probe", params->probe, "auto, connect, put", text_p, text_bytes);
 
     if (R2_OK == status) {
         status = r2_param_check_word("gpu", params->gpu, "decline, ignore", text_p, text_bytes);
     }
-    return R2_OK == status ? r2_param_check_word("tls", params->tls, "auto, tcp", text_p, text_bytes) : status;
+    return R2_OK == status
+               ? r2_param_check_word("tls", params->tls, "auto, tcp", text_p, text_bytes)
+               : status;
 }
 
 static r2_status_t r2_params_check_relations(const r2_params_t *params, char *text_p,

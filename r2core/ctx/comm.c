@@ -69,8 +69,8 @@ static r2_status_t r2_comm_key(r2_ctx_t *ctx)
         }
         ctx->have_key = true;
     } else {
-        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text), "%s cannot get the job's key: %s",
-                 ctx->parts.host_name, r2_status_string(status));
+        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text),
+                 "%s cannot get the job's key: %s", ctx->parts.host_name, r2_status_string(status));
         status = R2_ERR_SYSTEM;
     }
     sodium_memzero(key, sizeof(key));

@@ -4,10 +4,11 @@
  *
  * Whether all processes of the job take part.
  *
- * A communicator whose members do not all select r2 waits for ever, so nobody decides for itself: each process
- * publishes which components it has (none: and why), before the launcher's fence, and after it all of them draw the
- * same conclusion from the same words. What one of them cannot read, or has no memory for, is an error that ends
- * the job and says so: that process would come to another conclusion than the rest.
+ * A communicator whose members do not all select r2 waits for ever, so nobody decides for itself:
+ * each process publishes which components it has (none: and why), before the launcher's fence, and
+ * after it all of them draw the same conclusion from the same words. What one of them cannot read,
+ * or has no memory for, is an error that ends the job and says so: that process would come to
+ * another conclusion than the rest.
  */
 #include "r2_config.h"
 
@@ -28,11 +29,11 @@
 
 /** What was read so far. */
 typedef struct r2_consent_poll {
-    uint32_t users;                      /* what all have */
-    uint32_t lacking[R2_CONSENT_USERS];  /* the first rank without; UINT32_MAX: none */
-    uint32_t having[R2_CONSENT_USERS];   /* the first rank with it; the same */
-    uint32_t first;                      /* the first rank that takes part; the same */
-    bool told;                           /* rank 0 refused, and said so itself */
+    uint32_t users;                     /* what all have */
+    uint32_t lacking[R2_CONSENT_USERS]; /* the first rank without; UINT32_MAX: none */
+    uint32_t having[R2_CONSENT_USERS];  /* the first rank with it; the same */
+    uint32_t first;                     /* the first rank that takes part; the same */
+    bool told;                          /* rank 0 refused, and said so itself */
     char blob[R2_OOB_BLOB_MAX];
 } r2_consent_poll_t;
 
@@ -41,7 +42,8 @@ const char *r2_consent_name(r2_user_t user)
     return R2_USER_COLL == user ? "coll/r2" : "btl/r2";
 }
 
-r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const char *why, bool expected)
+r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const char *why,
+                              bool expected)
 {
     r2_peer_refusal_t refusal = {.expected = expected};
     uint8_t blob[sizeof(refusal) + 64];
@@ -54,11 +56,12 @@ r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const 
 
 /**
  * Asks a rank.
- * @param users_p 0: it takes no part. @param bytes_p of what it published, in poll->blob; 0: nothing, or it is ours.
+ * @param users_p 0: it takes no part. @param bytes_p of what it published, in poll->blob; 0:
+ * nothing, or it is ours.
  * @return R2_OK, or an error of this process.
  */
-static r2_status_t r2_consent_ask(const r2_ctx_t *ctx, uint32_t rank, r2_consent_poll_t *poll, uint32_t *users_p,
-                                  size_t *bytes_p)
+static r2_status_t r2_consent_ask(const r2_ctx_t *ctx, uint32_t rank, r2_consent_poll_t *poll,
+                                  uint32_t *users_p, size_t *bytes_p)
 {
     const r2_oob_t *oob = &ctx->net.oob;
     r2_status_t status = R2_ERR_TIMEOUT;
@@ -94,7 +97,8 @@ static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
 {
     r2_net_t *net = &ctx->net;
 
-    for (uint32_t rank = 0; rank < net->size && (0 != poll->users || UINT32_MAX == poll->first); ++rank) {
+    for (uint32_t rank = 0; rank < net->size && (0 != poll->users || UINT32_MAX == poll->first);
+         ++rank) {
         r2_peer_refusal_t refusal;
         uint32_t users;
         size_t bytes;
@@ -102,19 +106,21 @@ static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
 
         if (R2_OK != status) {
             snprintf(net->error_text, sizeof(net->error_text),
-                     "%s cannot find out whether process %u takes part in r2: %s", ctx->parts.host_name, rank,
-                     r2_status_string(status));
+                     "%s cannot find out whether process %u takes part in r2: %s",
+                     ctx->parts.host_name, rank, r2_status_string(status));
             return status;
         }
         r2_consent_count(poll, rank, users);
-        poll->told = poll->told || (0 == rank && R2_OK == r2_peer_refusal_decode(poll->blob, bytes, &refusal));
+        poll->told = poll->told ||
+                     (0 == rank && R2_OK == r2_peer_refusal_decode(poll->blob, bytes, &refusal));
     }
     return R2_OK;
 }
 
-/* "host n7: no NIC matches..."; "process 3 on n7 does not use btl/r2". @return false: as it is to be expected there. */
-static bool r2_consent_reason(const r2_ctx_t *ctx, r2_consent_poll_t *poll, uint32_t rank, r2_user_t user,
-                              char *text_p, size_t text_bytes)
+/* "host n7: no NIC matches..."; "process 3 on n7 does not use btl/r2". @return false: as it is to
+ * be expected there. */
+static bool r2_consent_reason(const r2_ctx_t *ctx, r2_consent_poll_t *poll, uint32_t rank,
+                              r2_user_t user, char *text_p, size_t text_bytes)
 {
     const r2_oob_t *oob = &ctx->net.oob;
     char host[R2_PEER_HOST_NAME_MAX] = "another host";
@@ -133,29 +139,33 @@ static bool r2_consent_reason(const r2_ctx_t *ctx, r2_consent_poll_t *poll, uint
     if (0 == users && 0 != bytes) {
         snprintf(text_p, text_bytes, "process %u on %s has another version of r2", rank, host);
     } else {
-        snprintf(text_p, text_bytes, "process %u on %s did not ask for %s, or does not have it", rank, host,
-                 0 == users ? "r2" : r2_consent_name(user));
+        snprintf(text_p, text_bytes, "process %u on %s did not ask for %s, or does not have it",
+                 rank, host, 0 == users ? "r2" : r2_consent_name(user));
     }
     return true;
 }
 
 /* @param lacking the first rank that keeps the job from it. */
-static void r2_consent_tell(const r2_ctx_t *ctx, r2_consent_poll_t *poll, r2_user_t user, uint32_t lacking)
+static void r2_consent_tell(const r2_ctx_t *ctx, r2_consent_poll_t *poll, r2_user_t user,
+                            uint32_t lacking)
 {
     char text[768];
     const bool unexpected = r2_consent_reason(ctx, poll, lacking, user, text, sizeof(text));
 
     r2_log_at(&ctx->log, unexpected || ctx->config.named ? R2_LOG_WARN : R2_LOG_INFO,
-              "this job does without %s: %s", 0 == poll->users ? "r2" : r2_consent_name(user), text);
+              "this job does without %s: %s", 0 == poll->users ? "r2" : r2_consent_name(user),
+              text);
 }
 
-/* One line where the job does without r2 at all, one for each user that is left out of it otherwise. */
+/* One line where the job does without r2 at all, one for each user that is left out of it
+ * otherwise. */
 static void r2_consent_conclude(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
 {
     const uint32_t users = poll->users, own = ctx->net.rank;
 
     for (uint32_t i = 0; i < R2_CONSENT_USERS && !poll->told; ++i) {
-        if (UINT32_MAX != poll->lacking[i] && poll->having[i] == own && (0 != users || poll->first == own)) {
+        if (UINT32_MAX != poll->lacking[i] && poll->having[i] == own &&
+            (0 != users || poll->first == own)) {
             r2_consent_tell(ctx, poll, (r2_user_t) (1u << i), poll->lacking[i]);
             poll->told = 0 == users;
         }
@@ -172,7 +182,8 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
     }
     poll = malloc(sizeof(*poll));
     if (NULL == poll) {
-        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text), "%s has no memory left", ctx->parts.host_name);
+        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text), "%s has no memory left",
+                 ctx->parts.host_name);
         return R2_ERR_NO_MEMORY;
     }
     memset(poll, 0xff, offsetof(r2_consent_poll_t, told)); /* everybody so far, nobody yet */

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Consent: whether all processes of the job take part. One decision, from what all of them published.
+ * Consent: whether all processes of the job take part. One decision, from what all of them
+ * published.
  */
 #ifndef R2_CTX_CONSENT_H
 #define R2_CTX_CONSENT_H
@@ -26,20 +27,24 @@ typedef struct r2_consent {
 const char *r2_consent_name(r2_user_t user);
 
 /**
- * Publishes that this process takes no part: then none of the job does. Before the launcher's fence.
- * @param why for the user: what keeps this process out. @param expected nothing is wrong with the host.
+ * Publishes that this process takes no part: then none of the job does. Before the launcher's
+ * fence.
+ * @param why for the user: what keeps this process out. @param expected nothing is wrong with the
+ * host.
  */
-r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const char *why, bool expected);
+r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const char *why,
+                              bool expected);
 
 /**
- * Makes the decision, on first use; after the launcher's fence. Rank 0 logs why, if the job does without r2; if
- * rank 0 has nothing of r2, the first rank that has. Engine lock.
- * @return R2_OK: ctx->consent is known; else this process could not find out what the others have: it must end
- *         the job, or it would disagree with them. net.error_text says what happened.
+ * Makes the decision, on first use; after the launcher's fence. Rank 0 logs why, if the job does
+ * without r2; if rank 0 has nothing of r2, the first rank that has. Engine lock.
+ * @return R2_OK: ctx->consent is known; else this process could not find out what the others have:
+ * it must end the job, or it would disagree with them. net.error_text says what happened.
  */
 r2_status_t r2_consent_find(struct r2_ctx *ctx);
 
-/** Does the job take part? @return R2_OK, R2_ERR_UNSUPPORTED (no: all agree), or as r2_consent_find(). Engine lock. */
+/** Does the job take part? @return R2_OK, R2_ERR_UNSUPPORTED (no: all agree), or as
+ * r2_consent_find(). Engine lock. */
 r2_status_t r2_consent_of(struct r2_ctx *ctx, r2_user_t user);
 
 #endif

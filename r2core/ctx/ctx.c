@@ -76,12 +76,12 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     uint8_t cost[R2_PEER_COST_BYTES];
     r2_status_t status;
 
-    net->extra = (r2_net_extra_t){.users = 0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P
-                                                                  : ctx->config.users,
-                                  .post = parts->post_address,
-                                  .post_bytes = (uint32_t) parts->post_address_bytes,
-                                  .cost = cost,
-                                  .cost_bytes = (uint32_t) r2_hosts_cost_encode(&parts->cost, cost)};
+    net->extra = (r2_net_extra_t){
+        .users = 0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P : ctx->config.users,
+        .post = parts->post_address,
+        .post_bytes = (uint32_t) parts->post_address_bytes,
+        .cost = cost,
+        .cost_bytes = (uint32_t) r2_hosts_cost_encode(&parts->cost, cost)};
     status = r2_net_init(net, parts->nics, parts->nic_count, parts->host_id, parts->host_name);
     return R2_OK == status ? r2_ctx_publish(ctx) : status;
 }

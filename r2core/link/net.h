@@ -82,7 +82,7 @@ typedef struct r2_net_upcalls {
 
 /** What is published for others than the net. */
 typedef struct r2_net_extra {
-    uint32_t users;              /* bits of r2_user_t */
+    uint32_t users;             /* bits of r2_user_t */
     const uint8_t *post, *cost; /* borrowed */
     uint32_t post_bytes, cost_bytes;
 } r2_net_extra_t;

@@ -17,7 +17,7 @@
 #include "rail/probe.h"
 
 #define R2_PEER_LENGTH_AT 6 /* of the bytes of all of it */
-#define R2_PEER_EXPECTED 1u /* flag of a refusal */
+#define R2_PEER_EXPECTED  1u /* flag of a refusal */
 
 /** Memory that infos share: the rails, then the bytes that texts and addresses are in. */
 typedef struct r2_peer_store {

@@ -13,7 +13,8 @@
 
 #include "base/util.h"
 
-/* NVIDIA's and AMD's drivers. What is for displays only (/dev/dri) is on many hosts that compute on their cores. */
+/* NVIDIA's and AMD's drivers. What is for displays only (/dev/dri) is on many hosts that compute on
+ * their cores. */
 const char *r2_gpu_device(void)
 {
     static const char *const devices[] = {"/dev/nvidiactl", "/dev/kfd"};

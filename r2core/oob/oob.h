@@ -29,11 +29,12 @@ typedef struct r2_oob_ops {
     r2_status_t (*publish)(void *oob, const void *blob, size_t bytes);
     /**
      * Blob of another process. @param blob_p R2_OOB_BLOB_MAX bytes.
-     * @return R2_OK, R2_ERR_NOT_FOUND: it published nothing, as all who ask are told; any other error is of this
-     *         process, and may be gone when it asks again.
+     * @return R2_OK, R2_ERR_NOT_FOUND: it published nothing, as all who ask are told; any other
+     * error is of this process, and may be gone when it asks again.
      */
     r2_status_t (*lookup)(void *oob, uint32_t rank, void *blob_p, size_t *bytes_p);
-    /** Name of the host that a process runs on; the text stays where it is not known. NULL: it never is. */
+    /** Name of the host that a process runs on; the text stays where it is not known. NULL: it
+     * never is. */
     void (*host)(void *oob, uint32_t rank, char *text_p, size_t text_bytes);
     /** The launcher's fence, with data, for programs that are not MPI's. NULL: there is no launcher. */
     r2_status_t (*fence)(void *oob);

@@ -152,7 +152,8 @@ void r2_nic_place(const char *root, r2_nic_seen_t *seen)
     r2_nic_rdma(root, seen);
 }
 
-/** "mlx5_0" and "1" of "ROOT/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0". @return false: it is no such path. */
+/** "mlx5_0" and "1" of "ROOT/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0". @return false: it
+ * is no such path. */
 static bool r2_nic_rdma_name(const char *path, const char *root, r2_nic_t *nic)
 {
     char device[sizeof(nic->rdma)];

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What a package that is only installed must not change: threads, descriptors and sockets of each process, and what
- * it publishes for others. One line for each rank, in order.
+ * What a package that is only installed must not change: threads, descriptors and sockets of each
+ * process, and what it publishes for others. One line for each rank, in order.
  */
 #include <mpi.h>
 #include <pmix.h>
@@ -28,7 +28,8 @@ static int count_entries(const char *path, const char *target)
 
         snprintf(link, sizeof(link), "%s/%s", path, at->d_name);
         if ('.' != at->d_name[0] &&
-            (NULL == target || (0 < readlink(link, to, sizeof(to) - 1) && 0 == strncmp(to, target, strlen(target))))) {
+            (NULL == target || (0 < readlink(link, to, sizeof(to) - 1) &&
+                                0 == strncmp(to, target, strlen(target))))) {
             ++count;
         }
     }

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Consent: whatever processes publish, all that take part come to the same conclusion, and the user is told once;
- * who cannot read it comes to none.
+ * Consent: whatever processes publish, all that take part come to the same conclusion, and the user
+ * is told once; who cannot read it comes to none.
  */
 #include "r2_config.h"
 
@@ -24,11 +24,11 @@
 #define T_DRAWS 20000
 
 typedef enum t_kind {
-    T_COLL,      /* takes part: collectives */
+    T_COLL, /* takes part: collectives */
     T_P2P,
     T_BOTH,
-    T_REFUSES,   /* something is wrong with its host */
-    T_EXPECTED,  /* nothing is */
+    T_REFUSES,  /* something is wrong with its host */
+    T_EXPECTED, /* nothing is */
     T_ABSENT,
     T_VERSION,
     T_SHORT,
@@ -47,7 +47,7 @@ typedef struct t_job {
 
 /** A process. */
 typedef struct t_rank {
-    t_job_t *job; /* borrowed */
+    t_job_t *job;  /* borrowed */
     r2_ctx_t *ctx; /* owned */
     uint32_t rank;
 } t_rank_t;
@@ -61,8 +61,10 @@ static r2_status_t t_lookup(void *instance, uint32_t rank, void *blob_p, size_t 
 {
     const t_rank_t *self = instance;
     const t_kind_t kind = self->job->kind[rank];
-    const r2_peer_refusal_t refusal = {.expected = T_EXPECTED == kind, .host_name = "h", .why = "the reason"};
-    const r2_peer_info_t info = {.users = T_VERSION == kind || T_SHORT == kind ? 3 : t_users(kind), .host_name = "h"};
+    const r2_peer_refusal_t refusal = {
+        .expected = T_EXPECTED == kind, .host_name = "h", .why = "the reason"};
+    const r2_peer_info_t info = {.users = T_VERSION == kind || T_SHORT == kind ? 3 : t_users(kind),
+                                 .host_name = "h"};
     uint8_t *blob = blob_p;
 
     if (self->job->failing[self->rank][rank] > 0) {
@@ -99,8 +101,8 @@ static void t_rank_make(t_job_t *job, uint32_t rank, t_rank_t *self)
     self->ctx->net.rank = rank;
     self->ctx->net.size = job->size;
     self->ctx->net.info.users = t_users(job->kind[rank]);
-    self->ctx->net.oob = (r2_oob_t) {&ops, self};
-    self->ctx->log = (r2_log_t) {.level = R2_LOG_INFO, .fn = t_log, .arg = job};
+    self->ctx->net.oob = (r2_oob_t){&ops, self};
+    self->ctx->log = (r2_log_t){.level = R2_LOG_INFO, .fn = t_log, .arg = job};
 }
 
 static uint32_t t_agreed(const t_job_t *job)
@@ -123,7 +125,8 @@ static uint32_t t_lines(const t_job_t *job)
         some |= t_users(job->kind[rank]);
     }
     if (0 == agreed) {
-        return 0 != some && T_REFUSES != job->kind[0] && T_EXPECTED != job->kind[0]; /* else rank 0 told at its start */
+        return 0 != some && T_REFUSES != job->kind[0] &&
+               T_EXPECTED != job->kind[0]; /* else rank 0 told at its start */
     }
     return (uint32_t) __builtin_popcount(some & ~agreed);
 }
@@ -159,9 +162,11 @@ static void t_draw(t_job_t *job, r2_prng_t *prng)
     job->failure = R2_ERR_TIMEOUT;
     job->size = 2 + (uint32_t) r2_prng_below(prng, T_RANKS - 1);
     for (uint32_t rank = 0; rank < job->size; ++rank) {
-        job->kind[rank] = 0 == r2_prng_below(prng, 3) ? (t_kind_t) r2_prng_below(prng, T_KINDS) : usual;
+        job->kind[rank] =
+            0 == r2_prng_below(prng, 3) ? (t_kind_t) r2_prng_below(prng, T_KINDS) : usual;
         for (uint32_t peer = 0; peer < job->size; ++peer) {
-            job->failing[rank][peer] = 0 == r2_prng_below(prng, 4) ? (uint32_t) r2_prng_below(prng, 3) : 0;
+            job->failing[rank][peer] =
+                0 == r2_prng_below(prng, 4) ? (uint32_t) r2_prng_below(prng, 3) : 0;
         }
     }
 }
@@ -188,7 +193,8 @@ static void all_agree_and_one_tells(void **state)
 /* It must not go on as if the other had said no: nobody else heard that. */
 static void who_cannot_read_does_not_decide(void **state)
 {
-    static const r2_status_t failures[] = {R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY, R2_ERR_SYSTEM, R2_ERR_WIRE};
+    static const r2_status_t failures[] = {R2_ERR_TIMEOUT, R2_ERR_NO_MEMORY, R2_ERR_SYSTEM,
+                                           R2_ERR_WIRE};
     t_rank_t self;
 
     (void) state;
@@ -234,7 +240,8 @@ static void levels_and_words(void **state)
     t_tells(&refused, false, true, "does without r2: h: the reason");
     t_tells(&absent, false, true, "process 2 on another host did not ask for r2");
     t_tells(&other, false, true, "process 1 on another host has another version of r2");
-    t_tells(&lacking, false, true, "does without coll/r2: process 2 on another host did not ask for coll/r2");
+    t_tells(&lacking, false, true,
+            "does without coll/r2: process 2 on another host did not ask for coll/r2");
 }
 
 int main(void)

@@ -228,19 +228,22 @@ static void info_check_speeds(const info_t *info, info_list_t *list)
 static void info_check_declined(const info_t *info, info_list_t *list)
 {
     if (NULL != info->gpu && 0 != strcmp(info->params.gpu, "ignore")) {
-        info_add(list, INFO_WARNING,
-                 "there is a GPU (%s), whose memory r2 cannot read: jobs with this host do without r2",
-                 info->gpu);
+        info_add(
+            list, INFO_WARNING,
+            "there is a GPU (%s), whose memory r2 cannot read: jobs with this host do without r2",
+            info->gpu);
         info_remedy(list, "for jobs that never give such memory to MPI: coll_r2_gpu = ignore");
     }
     for (size_t i = 0; i < info->nic_count && 0 != strcmp(info->params.tls, "tcp"); ++i) {
         if ('\0' != info->nics[i].rdma[0]) {
-            info_add(list, INFO_WARNING,
-                     "rail %zu (%s) belongs to the RDMA device %s, and r2 uses TCP only: jobs with this "
-                     "host do without r2",
-                     i, info->nics[i].name, info->nics[i].rdma);
-            info_remedy(list, "coll_r2_tls = tcp uses TCP over it (slower than RDMA); or name other NICs "
-                              "in coll_r2_rails");
+            info_add(
+                list, INFO_WARNING,
+                "rail %zu (%s) belongs to the RDMA device %s, and r2 uses TCP only: jobs with this "
+                "host do without r2",
+                i, info->nics[i].name, info->nics[i].rdma);
+            info_remedy(list,
+                        "coll_r2_tls = tcp uses TCP over it (slower than RDMA); or name other NICs "
+                        "in coll_r2_rails");
             return; /* one is enough to make the point */
         }
     }

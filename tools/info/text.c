@@ -39,6 +39,9 @@ static void info_print_versions(const info_t *info, FILE *out)
             info->ompi_info ? info->ompi_version : "not found", info->ompi_built_for);
     fprintf(out, "  %-10s %s%s\n", "coll/r2", info->component ? "found, version " : "not found",
             info->component_version);
+    fprintf(out, "  %-10s %s\n", "enabled",
+            info->params.enable ? "yes: coll_r2_enable is set"
+                                : "no: only jobs that name r2 (--mca coll r2) use it");
     for (size_t i = 0; i < info->library_count; ++i) {
         fprintf(out, "  %-10s %s\n", info->libraries[i].name, info->libraries[i].version);
     }

@@ -96,8 +96,8 @@ typedef void (*r2_coll_done_fn_t)(void *arg, r2_status_t status);
  * share in the same order.
  * @param cid     Open MPI's context id (may be reused after r2_comm_destroy()).
  * @param ranks   members as process numbers of the job, in communicator order; copied.
- * @return R2_OK, R2_ERR_UNSUPPORTED (the job does not use r2: all members hear that); or an error of this process,
- *         which others do not have: it has to end the job.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (the job does not use r2: all members hear that); or an error
+ * of this process, which others do not have: it has to end the job.
  */
 R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, int32_t size,
                                      int32_t rank, r2_comm_t **comm_p);

@@ -20,7 +20,8 @@
 
 typedef struct r2_ctx r2_ctx_t;
 
-/** Who uses a context; bits. All processes of a job have the same users, or the job does without. */
+/** Who uses a context; bits. All processes of a job have the same users, or the job does without.
+ */
 typedef enum r2_user {
     R2_USER_COLL = 1, /* collectives */
     R2_USER_P2P = 2   /* point-to-point */
@@ -46,14 +47,14 @@ typedef struct r2_ctx_config {
  * Before the launcher's fence (in MPI_Init: component open). Does not wait for peers.
  * @param text_p on error: cause and remedy for the user.
  * After an error the whole job does without r2, which rank 0 has logged, unless there is no PMIx.
- * @return R2_OK, R2_ERR_PARAM, R2_ERR_UNSUPPORTED (not launched by PMIx), R2_ERR_NOT_FOUND (no NIC),
- *         R2_ERR_DECLINED (not for this host), R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
+ * @return R2_OK, R2_ERR_PARAM, R2_ERR_UNSUPPORTED (not launched by PMIx), R2_ERR_NOT_FOUND (no
+ * NIC), R2_ERR_DECLINED (not for this host), R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
  */
 R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                                     size_t text_bytes);
 /**
- * Instead of r2_ctx_acquire(): what the component knows keeps this process out, and so the whole job. Tells, if this
- * is rank 0. No context can be acquired afterwards.
+ * Instead of r2_ctx_acquire(): what the component knows keeps this process out, and so the whole
+ * job. Tells, if this is rank 0. No context can be acquired afterwards.
  * @param why for the user.
  */
 R2_EXPORT void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why);
@@ -62,10 +63,10 @@ R2_EXPORT void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why);
 R2_EXPORT void r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
 
 /**
- * Do all processes of the job have this user? To be asked after the launcher's fence, by any number of them; the
- * answer is the same on all.
- * @return R2_OK, R2_ERR_UNSUPPORTED (no, and the log says why), or an error: this process could not find out, while
- *         others may have. It has to end the job; r2_ctx_error_text() says what happened.
+ * Do all processes of the job have this user? To be asked after the launcher's fence, by any number
+ * of them; the answer is the same on all.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (no, and the log says why), or an error: this process could not
+ * find out, while others may have. It has to end the job; r2_ctx_error_text() says what happened.
  */
 R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
 

@@ -9,7 +9,8 @@
 
 #include "r2/status.h"
 
-/** The device file by which programs reach this host's GPUs, "/dev/nvidiactl". @return NULL: there is none. Static. */
+/** The device file by which programs reach this host's GPUs, "/dev/nvidiactl". @return NULL: there
+ * is none. Static. */
 R2_EXPORT const char *r2_gpu_device(void);
 
 #endif

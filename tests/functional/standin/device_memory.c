@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Collectives on device memory, which only a component that knows it can read. Results are checked; rank 0 prints
- * how often each was called.
+ * Collectives on device memory, which only a component that knows it can read. Results are checked;
+ * rank 0 prints how often each was called.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <mpi.h>
@@ -32,8 +32,9 @@ static int map_device(void)
     return fd >= 0 && 0 == ftruncate(fd, (off_t) DEVICE_BYTES) &&
            (void *) DEVICE_AT == mmap((void *) DEVICE_AT, DEVICE_BYTES, PROT_NONE,
                                       MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0) &&
-           (void *) DEVICE_HOST_AT == mmap((void *) DEVICE_HOST_AT, DEVICE_BYTES, PROT_READ | PROT_WRITE,
-                                           MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
+           (void *) DEVICE_HOST_AT == mmap((void *) DEVICE_HOST_AT, DEVICE_BYTES,
+                                           PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED_NOREPLACE,
+                                           fd, 0);
 }
 
 static int64_t value(int of, int at)
@@ -52,7 +53,8 @@ static void fill(int count)
 static void expect(const char *call, int at, int64_t got, int64_t wanted)
 {
     if (got != wanted && 0 == failed++) {
-        fprintf(stderr, "rank %d: %s: element %d is %ld, not %ld\n", rank, call, at, (long) got, (long) wanted);
+        fprintf(stderr, "rank %d: %s: element %d is %ld, not %ld\n", rank, call, at, (long) got,
+                (long) wanted);
     }
 }
 
@@ -114,7 +116,9 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (!map_device() || size > MOST) {
-        fprintf(stderr, "rank %d: device memory cannot be mapped, or there are more than %d ranks\n", rank, MOST);
+        fprintf(stderr,
+                "rank %d: device memory cannot be mapped, or there are more than %d ranks\n", rank,
+                MOST);
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &other);

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Memory that looks like a device's: mapped twice, where the device has it without any right of access.
+ * Memory that looks like a device's: mapped twice, where the device has it without any right of
+ * access.
  */
 #ifndef DEVICE_MEMORY_H
 #define DEVICE_MEMORY_H

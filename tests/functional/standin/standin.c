@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * A collective component that other people may have installed: takes some collectives at a given priority, counts
- * them and passes them on to what is underneath. With coll_standin_memory it owns the device memory of
- * device_memory.c, too, which nobody else can read.
+ * A collective component that other people may have installed: takes some collectives at a given
+ * priority, counts them and passes them on to what is underneath. With coll_standin_memory it owns
+ * the device memory of device_memory.c, too, which nobody else can read.
  */
 #include "compat.h"
 
@@ -14,30 +14,32 @@
 #include "device_memory.h"
 
 /* name, parameters, arguments for what is underneath */
-#define STANDIN_COLLECTIVES(X)                                                                                    \
-    X(allreduce,                                                                                                  \
-      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, struct ompi_communicator_t *comm,    \
-       mca_coll_base_module_t *base),                                                                             \
-      (seen(in), seen(out), count, type, op, comm, under))                                                        \
-    X(reduce,                                                                                                     \
-      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, int root,                     \
-       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                                                  \
-      (seen(in), seen(out), count, type, op, root, comm, under))                                                  \
-    X(scan,                                                                                                       \
-      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, struct ompi_communicator_t *comm,    \
-       mca_coll_base_module_t *base),                                                                             \
-      (seen(in), seen(out), count, type, op, comm, under))                                                        \
-    X(bcast,                                                                                                      \
-      (void *data, int count, struct ompi_datatype_t *type, int root, struct ompi_communicator_t *comm,                        \
-       mca_coll_base_module_t *base),                                                                             \
-      (seen(data), count, type, root, comm, under))                                                               \
-    X(allgather,                                                                                                  \
-      (const void *in, int in_count, struct ompi_datatype_t *in_type, void *out, int out_count,                         \
-       struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                       \
-      (seen(in), in_count, in_type, seen(out), out_count, out_type, comm, under))                                 \
-    X(alltoall,                                                                                                   \
-      (const void *in, int in_count, struct ompi_datatype_t *in_type, void *out, int out_count,                         \
-       struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                       \
+#define STANDIN_COLLECTIVES(X)                                                                   \
+    X(allreduce,                                                                                 \
+      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, \
+       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                          \
+      (seen(in), seen(out), count, type, op, comm, under))                                       \
+    X(reduce,                                                                                    \
+      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, \
+       int root, struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                \
+      (seen(in), seen(out), count, type, op, root, comm, under))                                 \
+    X(scan,                                                                                      \
+      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, \
+       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                          \
+      (seen(in), seen(out), count, type, op, comm, under))                                       \
+    X(bcast,                                                                                     \
+      (void *data, int count, struct ompi_datatype_t *type, int root,                            \
+       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                          \
+      (seen(data), count, type, root, comm, under))                                              \
+    X(allgather,                                                                                 \
+      (const void *in, int in_count, struct ompi_datatype_t *in_type, void *out, int out_count,  \
+       struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm,                       \
+       mca_coll_base_module_t *base),                                                            \
+      (seen(in), in_count, in_type, seen(out), out_count, out_type, comm, under))                \
+    X(alltoall,                                                                                  \
+      (const void *in, int in_count, struct ompi_datatype_t *in_type, void *out, int out_count,  \
+       struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm,                       \
+       mca_coll_base_module_t *base),                                                            \
       (seen(in), in_count, in_type, seen(out), out_count, out_type, comm, under))
 
 #define STANDIN_FN(name) mca_coll_base_module_##name##_fn_t
@@ -87,7 +89,8 @@ OBJ_CLASS_INSTANCE(standin_module_t, mca_coll_base_module_t, module_construct, m
 static int standin_register(void);
 static int standin_close(void);
 static int standin_init_query(bool enable_progress_threads, bool enable_mpi_threads);
-static mca_coll_base_module_t *standin_comm_query(struct ompi_communicator_t *comm, int *priority_p);
+static mca_coll_base_module_t *standin_comm_query(struct ompi_communicator_t *comm,
+                                                  int *priority_p);
 
 OMPI_DECLSPEC extern standin_t mca_coll_standin_component;
 
@@ -112,19 +115,20 @@ static void *seen(const void *at)
 {
     const uintptr_t address = (uintptr_t) at;
 
-    return mca_coll_standin_component.memory && address >= DEVICE_AT && address < DEVICE_AT + DEVICE_BYTES
+    return mca_coll_standin_component.memory && address >= DEVICE_AT &&
+                   address < DEVICE_AT + DEVICE_BYTES
                ? (void *) (address - DEVICE_AT + DEVICE_HOST_AT)
                : (void *) address;
 }
 
-#define STANDIN_CALL(name, parameters, arguments)                                              \
-    static int standin_##name parameters                                                       \
-    {                                                                                          \
-        const standin_module_t *module = (const standin_module_t *) base;                      \
-        mca_coll_base_module_t *under = module->name##_module;                                 \
-                                                                                               \
-        ++mca_coll_standin_component.name;                                                     \
-        return module->name arguments;                                                         \
+#define STANDIN_CALL(name, parameters, arguments)                         \
+    static int standin_##name parameters                                  \
+    {                                                                     \
+        const standin_module_t *module = (const standin_module_t *) base; \
+        mca_coll_base_module_t *under = module->name##_module;            \
+                                                                          \
+        ++mca_coll_standin_component.name;                                \
+        return module->name arguments;                                    \
     }
 STANDIN_COLLECTIVES(STANDIN_CALL)
 #undef STANDIN_CALL
@@ -133,12 +137,12 @@ static int standin_enable(mca_coll_base_module_t *base, struct ompi_communicator
 {
     standin_module_t *module = (standin_module_t *) base;
 
-#define STANDIN_SAVE(name, parameters, arguments)                  \
-    if (NULL == comm->c_coll->coll_##name) {                       \
-        return OMPI_ERR_NOT_AVAILABLE;                             \
-    }                                                              \
-    module->name = comm->c_coll->coll_##name;                      \
-    module->name##_module = comm->c_coll->coll_##name##_module;    \
+#define STANDIN_SAVE(name, parameters, arguments)               \
+    if (NULL == comm->c_coll->coll_##name) {                    \
+        return OMPI_ERR_NOT_AVAILABLE;                          \
+    }                                                           \
+    module->name = comm->c_coll->coll_##name;                   \
+    module->name##_module = comm->c_coll->coll_##name##_module; \
     OBJ_RETAIN(module->name##_module);
     STANDIN_COLLECTIVES(STANDIN_SAVE)
 #undef STANDIN_SAVE
@@ -167,12 +171,13 @@ static int standin_register(void)
     standin_t *component = &mca_coll_standin_component;
 
     component->priority = 90;
-    (void) mca_base_component_var_register(&component->super.collm_version, "priority", "Priority, hcoll's by default.",
-                                           MCA_BASE_VAR_TYPE_INT, NULL, 0, 0, OPAL_INFO_LVL_9,
-                                           MCA_BASE_VAR_SCOPE_READONLY, &component->priority);
-    (void) mca_base_component_var_register(&component->super.collm_version, "memory", "Owns device memory.",
-                                           MCA_BASE_VAR_TYPE_BOOL, NULL, 0, 0, OPAL_INFO_LVL_9,
-                                           MCA_BASE_VAR_SCOPE_READONLY, &component->memory);
+    (void) mca_base_component_var_register(&component->super.collm_version, "priority",
+                                           "Priority, hcoll's by default.", MCA_BASE_VAR_TYPE_INT,
+                                           NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY,
+                                           &component->priority);
+    (void) mca_base_component_var_register(
+        &component->super.collm_version, "memory", "Owns device memory.", MCA_BASE_VAR_TYPE_BOOL,
+        NULL, 0, 0, OPAL_INFO_LVL_9, MCA_BASE_VAR_SCOPE_READONLY, &component->memory);
     return OMPI_SUCCESS;
 }
 
@@ -185,9 +190,9 @@ static int standin_init_query(bool enable_progress_threads, bool enable_mpi_thre
 
 static int standin_close(void)
 {
-#define STANDIN_TELL(name, parameters, arguments)                                                              \
-    if (0 != mca_coll_standin_component.name) {                                                                \
-        opal_output(0, "standin: %s calls %" PRIu64, #name, mca_coll_standin_component.name);                  \
+#define STANDIN_TELL(name, parameters, arguments)                                             \
+    if (0 != mca_coll_standin_component.name) {                                               \
+        opal_output(0, "standin: %s calls %" PRIu64, #name, mca_coll_standin_component.name); \
     }
     STANDIN_COLLECTIVES(STANDIN_TELL)
 #undef STANDIN_TELL

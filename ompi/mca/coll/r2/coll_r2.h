@@ -67,12 +67,13 @@ int mca_coll_r2_params_register(void);
 int mca_coll_r2_pvars_register(void);
 
 /**
- * Ends the job: this process failed where the others cannot know it, and would wait for them, or they for it.
- * Returns only if Open MPI does.
+ * Ends the job: this process failed where the others cannot know it, and would wait for them, or
+ * they for it. Returns only if Open MPI does.
  */
 void mca_coll_r2_abort(const char *what, r2_status_t status);
 
-/** Do all processes of the job use r2? Not before the launcher's fence. If not, what this one has of it is given back. */
+/** Do all processes of the job use r2? Not before the launcher's fence. If not, what this one has
+ * of it is given back. */
 bool mca_coll_r2_is_agreed(void);
 
 /** @return the module for a communicator, NULL with priority 0 where r2 does not take part. */

@@ -236,7 +236,8 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
     }
     r2_component_hint();
     if (NULL == mca_coll_r2_component.ctx) {
-        return OMPI_ERR_NOT_AVAILABLE; /* not asked for, or this process has told all others that it cannot */
+        /* Not asked for, or this process has told all others that it cannot. */
+        return OMPI_ERR_NOT_AVAILABLE;
     }
     opal_progress_register(r2_component_progress);
     mca_coll_r2_component.progressing = true;

@@ -71,7 +71,8 @@ static bool r2_module_ranks(struct ompi_communicator_t *comm, uint32_t *ranks)
     return true;
 }
 
-/* @return R2_OK; R2_ERR_UNSUPPORTED: not for r2, as all members see; or an error of this process. */
+/* @return R2_OK; R2_ERR_UNSUPPORTED: not for r2, as all members see; or an error of this process.
+ */
 static r2_status_t r2_module_comm(struct ompi_communicator_t *comm, mca_coll_r2_module_t *module)
 {
     int size = ompi_comm_size(comm);
@@ -98,7 +99,8 @@ mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm,
     if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm) || !mca_coll_r2_is_agreed()) {
         return NULL;
     }
-    /* From here on all members do the same: who cannot ends the job, since the others would wait for it. */
+    /* From here on all members do the same: who cannot ends the job, since the others would wait
+     * for it. */
     module = OBJ_NEW(mca_coll_r2_module_t);
     status = NULL == module ? R2_ERR_NO_MEMORY : r2_module_comm(comm, module);
     if (R2_OK != status) {

@@ -45,7 +45,7 @@ typedef struct mca_btl_r2_component {
     mca_btl_base_module_error_cb_fn_t error;
     mca_btl_r2_endpoint_t **endpoints; /* owned, by rank; NULL: not added yet */
     opal_mutex_t lock;
-    bool agreed;      /* all processes of the job use it */
+    bool agreed; /* all processes of the job use it */
     char why_not[1024];
 } mca_btl_r2_component_t;
 
@@ -53,7 +53,8 @@ OPAL_DECLSPEC extern mca_btl_r2_component_t mca_btl_r2_component;
 extern mca_btl_base_module_t mca_btl_r2_module;
 
 /* component.c */
-/** Do all processes of the job use r2? Not before the launcher's fence. If not, what this one has of it is given back. */
+/** Do all processes of the job use r2? Not before the launcher's fence. If not, what this one has
+ * of it is given back. */
 bool mca_btl_r2_is_agreed(void);
 
 /* osc.c */

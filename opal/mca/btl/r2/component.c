@@ -173,8 +173,8 @@ static void r2_btl_stop(void)
 }
 
 /*
- * Makes the context that coll/r2, which comes later, will share. A process that cannot tells the others, and the
- * user, so that nobody uses it.
+ * Makes the context that coll/r2, which comes later, will share. A process that cannot tells the
+ * others, and the user, so that nobody uses it.
  */
 static r2_status_t r2_btl_start(void)
 {
@@ -193,8 +193,8 @@ static r2_status_t r2_btl_start(void)
         r2_ctx_refuse(&config, component->why_not);
         return status;
     }
-    status = r2_ctx_acquire(&config, &component->ctx, component->why_not,
-                            sizeof(component->why_not));
+    status =
+        r2_ctx_acquire(&config, &component->ctx, component->why_not, sizeof(component->why_not));
     if (R2_OK != status) {
         return status;
     }
