@@ -41,6 +41,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/remedy.h \
     r2core/ctx/sequence.c \
     r2core/ctx/service.c \
+    r2core/ctx/shared.c \
     r2core/ctx/start.c \
     r2core/ctx/state.h \
     r2core/ctx/tell.c \

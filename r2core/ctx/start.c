@@ -173,23 +173,27 @@ static r2_status_t r2_ctx_real_mesh(r2_ctx_real_t *real, const r2_ctx_config_t *
                            : status;
 }
 
-/* What r2 cannot do yet, and others may do well. Equal parameters and hosts are not to be counted on. */
-static r2_status_t r2_ctx_objection(const r2_params_t *params, const r2_ctx_parts_t *parts, char *text_p,
-                                    size_t text_bytes)
+/* What r2 cannot do yet, and others may do well. */
+static r2_status_t r2_ctx_objection(const r2_params_t *params, const r2_ctx_parts_t *parts,
+                                    char *text_p, size_t text_bytes)
 {
     const char *gpu = 0 == strcmp(params->gpu, "ignore") ? NULL : r2_gpu_device();
 
     if (NULL != gpu) {
-        snprintf(text_p, text_bytes, "there is a GPU (%s), whose memory r2 cannot read; coll_r2_gpu=ignore is "
-                 "for jobs that never give such memory to MPI", gpu);
+        snprintf(text_p, text_bytes,
+                 "there is a GPU (%s), whose memory r2 cannot read; coll_r2_gpu=ignore is "
+                 "for jobs that never give such memory to MPI",
+                 gpu);
         return R2_ERR_DECLINED;
     }
     for (size_t i = 0; 0 != strcmp(params->tls, "tcp") && i < parts->nic_count; ++i) {
         const r2_nic_t *nic = &parts->nics[i];
 
         if ('\0' != nic->rdma[0]) {
-            snprintf(text_p, text_bytes, "rail %s belongs to RDMA device %s, which r2 would use for TCP only; "
-                     "coll_r2_tls=tcp does so", nic->name, nic->rdma);
+            snprintf(text_p, text_bytes,
+                     "rail %s belongs to RDMA device %s, which r2 would use for TCP only; "
+                     "coll_r2_tls=tcp does so",
+                     nic->name, nic->rdma);
             return R2_ERR_DECLINED;
         }
     }
@@ -346,8 +350,8 @@ static void r2_ctx_real_log(const r2_ctx_config_t *config, const char *host_name
 }
 
 /* This process takes no part: the others must know, and so must the user, once. */
-static void r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t *config, const char *host_name,
-                               const char *why, bool expected)
+static void r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                               const char *host_name, const char *why, bool expected)
 {
     const r2_oob_t *oob = &real->oob;
     uint32_t rank = 0, size = 0;
@@ -357,20 +361,21 @@ static void r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t *confi
         return; /* not in a job of PMIx's: there are no others */
     }
     (void) r2_consent_refuse(oob, host_name, why, expected);
-    r2_log_at(&real->log, 0 == rank ? level : R2_LOG_INFO, "this job does without r2: %s: %s", host_name, why);
+    r2_log_at(&real->log, 0 == rank ? level : R2_LOG_INFO, "this job does without r2: %s: %s",
+              host_name, why);
 }
 
 /* After assembly: what only a context of a job has. */
-static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t *config, r2_ctx_t *ctx,
-                                     char *text_p, size_t text_bytes)
+static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                                     r2_ctx_t *ctx, char *text_p, size_t text_bytes)
 {
     const r2_ctx_parts_t *parts = &ctx->parts;
     r2_status_t status;
 
     ctx->real = real;
     real->ctx = ctx;
-    status = r2_events_create(config->params->event_file, parts->host_name, ctx->net.rank, &ctx->log,
-                              parts->clock, &ctx->events, text_p, text_bytes);
+    status = r2_events_create(config->params->event_file, parts->host_name, ctx->net.rank,
+                              &ctx->log, parts->clock, &ctx->events, text_p, text_bytes);
     if (R2_OK == status) {
         status = r2_ctx_plan_file(ctx, text_p, text_bytes);
     }
@@ -457,58 +462,14 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
     r2_ctx_real_free(real);
 }
 
-/** The context that the components of this process share. */
-static struct {
-    r2_ctx_t *ctx; /* owned; NULL: nobody uses it */
-    uint32_t users;
-    r2_status_t refused; /* R2_OK, or why this process, and so the job, does without */
-} r2_shared;
-
-/* Another component has it, too. */
-static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
-{
-    const uint32_t before = ctx->net.info.users;
-    r2_status_t status;
-
-    r2_ctx_enter(ctx);
-    ctx->net.info.users |= config->users;
-    ctx->config.named = ctx->config.named || config->named;
-    status = r2_ctx_publish(ctx);
-    if (R2_OK != status) {
-        ctx->net.info.users = before; /* what the others see */
-    }
-    r2_ctx_leave(ctx);
-    return status;
-}
-
-void r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user)
-{
-    r2_ctx_enter(ctx);
-    ctx->net.info.users &= ~(uint32_t) user;
-    if (0 != ctx->net.info.users) {
-        (void) r2_ctx_publish(ctx);
-    } else {
-        (void) r2_consent_refuse(&ctx->net.oob, ctx->parts.host_name, "out of memory", false);
-    }
-    r2_ctx_leave(ctx);
-}
-
-void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why)
+void r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
 {
     r2_ctx_parts_t parts = {.clock = NULL};
-    r2_ctx_real_t *real;
+    r2_ctx_real_t *real = calloc(1, sizeof(*real));
 
-    if (NULL != r2_shared.ctx) { /* another component has it: this one is missing in what is published */
-        r2_log_at(&r2_shared.ctx->log, 0 == r2_shared.ctx->net.rank ? R2_LOG_WARN : R2_LOG_INFO,
-                  "this job does without %s: %s: %s", r2_consent_name((r2_user_t) config->users),
-                  r2_shared.ctx->parts.host_name, why);
-        return;
-    }
-    real = R2_OK == r2_shared.refused ? calloc(1, sizeof(*real)) : NULL;
     if (NULL == real) {
         return;
     }
-    r2_shared.refused = R2_ERR_PARAM;
     r2_ctx_host(&parts);
     r2_ctx_real_log(config, parts.host_name, &real->log);
     if (R2_OK == r2_oob_pmix_create(&real->oob)) {
@@ -517,43 +478,10 @@ void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why)
     r2_ctx_real_free(real);
 }
 
-r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
-                           size_t text_bytes)
+void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log)
 {
-    r2_status_t status = r2_shared.refused;
-
-    if (r2_is_forked()) {
-        return R2_ERR_FORKED;
-    }
-    if (R2_OK != status) {
-        return status;
-    }
-    if (NULL == r2_shared.ctx) {
-        status = r2_ctx_create(config, &r2_shared.ctx, text_p, text_bytes);
-        r2_shared.refused = status;
-    } else {
-        status = r2_ctx_join(r2_shared.ctx, config);
-    }
-    if (R2_OK == status) {
-        ++r2_shared.users;
-        *ctx_p = r2_shared.ctx;
-    }
-    return status;
-}
-
-void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log)
-{
-    if (r2_is_forked()) {
-        return;
-    }
-    r2_assert(ctx == r2_shared.ctx);
-    if (0 == --r2_shared.users) {
-        r2_shared.ctx = NULL;
-        r2_ctx_destroy(ctx);
-        return;
-    }
     r2_ctx_enter(ctx);
-    if (log == ctx->config.log) { /* the component may be unloaded */
+    if (log == ctx->config.log) {
         ctx->log.fn = NULL;
         ctx->real->log.fn = NULL;
         ctx->config.idle = NULL;

@@ -166,6 +166,12 @@ static inline void r2_ctx_leave(r2_ctx_t *ctx)
 /** Tells all what net.info says. Before the launcher's fence. Engine lock. */
 r2_status_t r2_ctx_publish(r2_ctx_t *ctx);
 
+/* start.c */
+/** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user why. */
+void r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
+/** If the context was made with this log function: neither it nor `idle` is called any more. */
+void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
+
 /* comm.c */
 /** r2_consent_of(), and gets the job's key. Engine lock. */
 r2_status_t r2_comm_admit(r2_ctx_t *ctx, r2_user_t user);

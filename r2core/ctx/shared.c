@@ -1,0 +1,98 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The context that the components of a process share: who has it, and who has not.
+ */
+#include "r2_config.h"
+
+#include "base/fork.h"
+#include "ctx/state.h"
+
+/** The context that the components of this process share. */
+static struct {
+    r2_ctx_t *ctx; /* owned; NULL: nobody uses it */
+    uint32_t users;
+    r2_status_t refused; /* R2_OK, or why this process, and so the job, does without */
+} r2_shared;
+
+/* Another component has it, too. */
+static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
+{
+    const uint32_t before = ctx->net.info.users;
+    r2_status_t status;
+
+    r2_ctx_enter(ctx);
+    ctx->net.info.users |= config->users;
+    ctx->config.named = ctx->config.named || config->named;
+    status = r2_ctx_publish(ctx);
+    if (R2_OK != status) {
+        ctx->net.info.users = before; /* what the others see */
+    }
+    r2_ctx_leave(ctx);
+    return status;
+}
+
+void r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user)
+{
+    r2_ctx_enter(ctx);
+    ctx->net.info.users &= ~(uint32_t) user;
+    if (0 != ctx->net.info.users) {
+        (void) r2_ctx_publish(ctx);
+    } else {
+        (void) r2_consent_refuse(&ctx->net.oob, ctx->parts.host_name, "out of memory", false);
+    }
+    r2_ctx_leave(ctx);
+}
+
+void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why)
+{
+    const r2_ctx_t *ctx = r2_shared.ctx;
+
+    if (NULL == ctx && R2_OK == r2_shared.refused) {
+        r2_shared.refused = R2_ERR_PARAM;
+        r2_ctx_decline(config, why);
+    } else if (NULL != ctx) { /* another component has it: this one is missing in what is published */
+        r2_log_at(&ctx->log, 0 == ctx->net.rank ? R2_LOG_WARN : R2_LOG_INFO,
+                  "this job does without %s: %s: %s", r2_consent_name((r2_user_t) config->users),
+                  ctx->parts.host_name, why);
+    }
+}
+
+r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
+                           size_t text_bytes)
+{
+    r2_status_t status = r2_shared.refused;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    if (R2_OK != status) {
+        return status;
+    }
+    if (NULL == r2_shared.ctx) {
+        status = r2_ctx_create(config, &r2_shared.ctx, text_p, text_bytes);
+        r2_shared.refused = status;
+    } else {
+        status = r2_ctx_join(r2_shared.ctx, config);
+    }
+    if (R2_OK == status) {
+        ++r2_shared.users;
+        *ctx_p = r2_shared.ctx;
+    }
+    return status;
+}
+
+void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log)
+{
+    if (r2_is_forked()) {
+        return;
+    }
+    r2_assert(ctx == r2_shared.ctx);
+    if (0 == --r2_shared.users) {
+        r2_shared.ctx = NULL;
+        r2_ctx_destroy(ctx);
+        return;
+    }
+    r2_ctx_forget_log(ctx, log); /* the component may be unloaded */
+}
