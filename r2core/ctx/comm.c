@@ -227,18 +227,48 @@ void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
     r2_comm_tell(root);
 }
 
+/* True if the same is noted already: who says so first counts. */
+static bool r2_comm_is_noted(const r2_ctx_t *ctx, const r2_comm_news_t *what)
+{
+    const r2_comm_news_t *news = ctx->news;
+
+    while (NULL != news && (news->lost != what->lost ||
+                            (what->lost ? news->rank != what->rank : news->key != what->key))) {
+        news = news->next;
+    }
+    return NULL != news;
+}
+
+/*
+ * Once for each communicator and each peer. What is about a communicator that is not created here yet is bounded,
+ * as that may never be; without memory the communicator itself, or the link, keeps it.
+ */
 static void r2_comm_note(r2_ctx_t *ctx, const r2_comm_news_t *what)
 {
-    r2_comm_news_t *news = ctx->news_count < R2_COMM_NEWS_MAX ? malloc(sizeof(*news)) : NULL;
+    const uint64_t hash = what->key >> R2_COMM_SEQ_BITS;
+    r2_comm_name_t *name = NULL;
+    r2_comm_news_t *news = NULL;
 
-    if (NULL == news) {
+    if (!what->lost) {
+        HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    }
+    if (r2_comm_is_noted(ctx, what)) {
         return;
     }
-    *news = *what;
-    news->next = ctx->news;
-    ctx->news = news;
-    ++ctx->news_count;
+    if (what->lost || NULL != name || ctx->news_count < R2_COMM_NEWS_MAX) {
+        news = malloc(sizeof(*news));
+    }
     ctx->fresh_news = true;
+    if (NULL != news) {
+        *news = *what;
+        news->next = ctx->news;
+        ctx->news = news;
+        ++ctx->news_count;
+    } else if (what->lost) {
+        ctx->missed_loss = true;
+    } else if (NULL != name && NULL != name->live && name->live->key == what->key) {
+        name->live->heard = what->status;
+    }
 }
 
 void r2_comm_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)
@@ -333,19 +363,39 @@ static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
     return true;
 }
 
-/* Engine lock, outside of callbacks. */
-void r2_comm_apply_news(r2_ctx_t *ctx)
+/* What there was no memory to note. */
+static void r2_comm_apply_missed(r2_ctx_t *ctx)
 {
-    r2_comm_news_t **at = &ctx->news;
     r2_comm_name_t *name, *next;
 
-    ctx->fresh_news = false;
     HASH_ITER(hh, ctx->names, name, next)
     {
         if (NULL != name->live && name->live->untold) {
             r2_comm_tell_again(name->live);
         }
+        if (NULL != name->live && R2_OK != name->live->heard) {
+            r2_comm_poison(name->live, name->live->heard);
+        }
     }
+    for (uint32_t rank = 0; ctx->missed_loss && rank < ctx->net.size; ++rank) {
+        const r2_link_t *link = ctx->net.links[rank];
+
+        if (NULL != link && R2_OK != r2_link_broken(link)) {
+            const r2_comm_news_t news = {.lost = true, .rank = rank, .status = r2_link_broken(link)};
+
+            r2_comm_apply_loss(ctx, &news);
+        }
+    }
+    ctx->missed_loss = false;
+}
+
+/* Engine lock, outside of callbacks. */
+void r2_comm_apply_news(r2_ctx_t *ctx)
+{
+    r2_comm_news_t **at = &ctx->news;
+
+    ctx->fresh_news = false;
+    r2_comm_apply_missed(ctx);
     while (NULL != *at) {
         r2_comm_news_t *news = *at;
 

@@ -14,8 +14,35 @@
 
 #include "ctx/state.h"
 
-/* Evidence that waits for the end of a sweep; more is dropped, since all of it comes again. */
+/*
+ * Evidence that waits for the end of a sweep. What comes again by itself, or is about an interval, is dropped
+ * beyond this; what happens once (a lane fails, a process is gone, a probe is answered) is kept however much
+ * it is: a switch that dies takes a lane of every link with it, in one sweep.
+ */
 #define R2_NOTE_MAX 256u
+
+static bool r2_note_comes_again(r2_note_kind_t kind)
+{
+    return R2_NOTE_RATE == kind || R2_NOTE_HEARD == kind || R2_NOTE_NOTICE == kind;
+}
+
+/* @return false: no memory. */
+static bool r2_note_room(r2_ctx_health_t *health)
+{
+    r2_note_t *more;
+
+    if (health->queued < health->room) {
+        return true;
+    }
+    more = realloc(health->queue, 2 * health->room * sizeof(*more));
+    if (NULL == more) {
+        return false;
+    }
+    health->queue = more;
+    health->room *= 2;
+    return true;
+}
+
 static r2_note_t *r2_note_new(void *arg, r2_note_kind_t kind, uint32_t rank)
 {
     r2_ctx_t *ctx = arg;
@@ -24,8 +51,12 @@ static r2_note_t *r2_note_new(void *arg, r2_note_kind_t kind, uint32_t rank)
     if (NULL == ctx->health) {
         return NULL;
     }
-    if (ctx->health->queued >= R2_NOTE_MAX) {
+    if (r2_note_comes_again(kind) && ctx->health->queued >= R2_NOTE_MAX) {
         ++ctx->counters.evidence_dropped;
+        return NULL;
+    }
+    if (!r2_note_room(ctx->health)) {
+        ctx->health->missed = r2_min(ctx->health->missed, rank);
         return NULL;
     }
     note = &ctx->health->queue[ctx->health->queued++];
@@ -214,7 +245,7 @@ static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
     health->rail_count = calloc(hosts, sizeof(*health->rail_count));
     health->host_name = calloc(hosts, sizeof(*health->host_name));
     health->unanswered = calloc(health->hosts->rank_count, sizeof(*health->unanswered));
-    health->queue = calloc(R2_NOTE_MAX, sizeof(*health->queue));
+    health->queue = calloc(health->room, sizeof(*health->queue));
     health->rails = r2_rail_log_create(&health->ctx->log, r2_ctx_health_wall_ns(health->ctx));
     if (NULL == health->rails || NULL == health->rail_count || NULL == health->host_name || NULL == health->unanswered
         || NULL == health->queue) {
@@ -253,6 +284,8 @@ r2_status_t r2_ctx_health_create(r2_ctx_t *ctx)
         return R2_ERR_NO_MEMORY;
     }
     health->ctx = ctx;
+    health->room = R2_NOTE_MAX;
+    health->missed = UINT32_MAX;
     r2_ctx_health_ports(health, &ports);
     status = r2_ctx_health_tables(health);
     if (R2_OK == status) {
@@ -349,6 +382,17 @@ void r2_ctx_health_run(r2_ctx_t *ctx)
         r2_note_give(health, &note, now_ns);
     }
     health->queued = 0;
+    if (UINT32_MAX != health->missed) {
+        uint32_t from = health->missed;
+
+        health->missed = UINT32_MAX;
+        r2_net_tell_states(&ctx->net, from);
+        for (uint32_t rank = from; rank < ctx->net.size; ++rank) {
+            if (NULL != ctx->net.links[rank] && R2_ERR_PEER_GONE == r2_link_broken(ctx->net.links[rank])) {
+                (void) r2_note_new(ctx, R2_NOTE_GONE, rank); /* once more, or at last */
+            }
+        }
+    }
     if (now_ns >= r2_health_deadline_ns(health->machine)) {
         r2_health_tick(health->machine, now_ns);
     }

@@ -45,8 +45,9 @@ typedef struct r2_ctx_health {
     const char **host_name;    /* owned: [host]; strings borrowed from hosts */
     uint8_t *unanswered;       /* owned: [rank] notices sent since something was heard */
     r2_rail_log_t *rails;      /* owned: what is told of rails at the default level */
-    r2_note_t *queue;      /* owned: R2_NOTE_MAX */
-    uint32_t queued;
+    r2_note_t *queue;          /* owned: [room] */
+    uint32_t queued, room;
+    uint32_t missed;           /* a note had no memory: links from this rank on tell their state; NOBODY: none */
 } r2_ctx_health_t;
 
 /**

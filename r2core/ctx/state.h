@@ -84,6 +84,7 @@ struct r2_comm {
     /* of the root only */
     r2_comm_name_t *name;          /* borrowed: in ctx->names */
     r2_status_t poisoned;          /* R2_OK, or why */
+    r2_status_t heard;             /* R2_OK, or why it failed at a peer, for which there was no memory among the news */
     bool untold;                   /* poisoned, and no memory was left to tell all members */
     r2_comm_t *sequences;          /* owned hash by `sequence`: all but its own */
     uint32_t next_sequence;        /* the one that is opened next */
@@ -126,6 +127,7 @@ struct r2_ctx {
     r2_comm_news_t *news;          /* owned list: aborts heard of and not applied */
     uint32_t news_count;
     bool fresh_news;               /* some of them have not been looked at */
+    bool missed_loss;              /* a lost peer could not be noted: all links are looked at */
     r2_comm_t *agreeing;           /* list: communicators where calls may begin */
     r2_shared_map_t *maps;         /* borrowed list: maps that communicators agree on */
     r2_basis_t *bases;             /* borrowed list: what their plans are made from */

@@ -82,6 +82,8 @@ r2_status_t r2_health_create(const r2_health_topology_t *topology, const r2_para
     health->params = *params;
     health->ports = *ports;
     health->own_host = topology->host_of[topology->own_rank];
+    health->outbox_max = R2_OUTBOX_MAX;
+    health->again_ns = R2_NEVER_NS;
     for (idx = 0; idx < topology->host_count; ++idx) {
         health->rail_count = r2_max(health->rail_count, topology->rail_count[idx]);
     }
@@ -322,7 +324,7 @@ void r2_health_tick(r2_health_t *health, uint64_t now_ns)
 
 uint64_t r2_health_deadline_ns(const r2_health_t *health)
 {
-    return r2_min(health->outbox_ns,
+    return r2_min(r2_min(health->outbox_ns, health->again_ns),
                   r2_min(r2_investigation_deadline_ns(health), r2_heal_deadline_ns(health)));
 }
 

@@ -67,9 +67,12 @@ static void r2_outbox_put(r2_health_t *health, const r2_outbox_key_t *key, const
     ageless.age = 0; /* set when it is sent */
     HASH_FIND(hh, health->outbox, key, sizeof(*key), item);
     if (NULL == item) {
-        item = HASH_COUNT(health->outbox) < R2_OUTBOX_MAX ? calloc(1, sizeof(*item)) : NULL;
-        if (NULL == item) {
-            return; /* told again when the lane fails again */
+        item = HASH_COUNT(health->outbox) < health->outbox_max ? calloc(1, sizeof(*item)) : NULL;
+        if (NULL == item) { /* all of it is in our tables: told from there when there is room again */
+            health->again_at = 0;
+            health->again_ns = r2_min(health->again_ns,
+                                      now_ns + r2_health_ms(health->params.failure_timeout_ms));
+            return;
         }
         item->key = *key;
         HASH_ADD(hh, health->outbox, key, sizeof(item->key), item);
@@ -135,12 +138,27 @@ void r2_outbox_gone(r2_health_t *health, uint32_t rank)
     }
 }
 
+/* What did not fit is told once half of the places are free. */
+static void r2_outbox_again(r2_health_t *health, uint64_t now_ns)
+{
+    if (now_ns < health->again_ns) {
+        return;
+    }
+    health->again_ns = R2_NEVER_NS;
+    if (2 * HASH_COUNT(health->outbox) <= health->outbox_max) {
+        r2_spread_again(health, now_ns);
+    } else {
+        health->again_ns = now_ns + r2_health_ms(health->params.failure_timeout_ms);
+    }
+}
+
 void r2_outbox_tick(r2_health_t *health, uint64_t now_ns)
 {
     r2_notice_t own[R2_OUTBOX_OWN_MAX];
     uint32_t idx, own_count = 0;
     r2_outbox_item_t *item, *next;
 
+    r2_outbox_again(health, now_ns);
     if (now_ns < health->outbox_ns) {
         return;
     }

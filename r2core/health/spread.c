@@ -94,30 +94,78 @@ static void r2_spread_one(r2_health_t *health, uint32_t to_host, const r2_notice
     }
 }
 
+/*
+ * What is known, as numbered facts: an entry of each rail of each host, exceptions, processes that are gone, and
+ * what was concluded here and its writer has not put into the map.
+ */
+static uint32_t r2_spread_facts(const r2_health_t *health)
+{
+    return 2 * health->topology.host_count * health->rail_count + R2_HEALTH_EXCEPTIONS_MAX
+           + health->topology.rank_count;
+}
+
+/* @return false: there is nothing to be told of this number. */
+static bool r2_spread_fact(const r2_health_t *health, uint32_t at, r2_notice_t *notice_p)
+{
+    const uint32_t entries = health->topology.host_count * health->rail_count;
+    const uint32_t host = at % entries / health->rail_count, rail = at % entries % health->rail_count;
+
+    if (at < entries) {
+        *notice_p = r2_spread_change(health, host, rail);
+        return notice_p->entry_version > 0;
+    }
+    if (at < 2 * entries) {
+        *notice_p = (r2_notice_t){
+            .kind = R2_NOTICE_CLAIM, .host_a = health->lowest[host], .rail = rail,
+            .entry_version = r2_health_map_entry(&health->map, host, rail)->version,
+            .verdict = R2_VERDICT_NIC};
+        return 0 != health->accused_ns[r2_health_at(health, host, rail)];
+    }
+    at -= 2 * entries;
+    if (at < R2_HEALTH_EXCEPTIONS_MAX) {
+        *notice_p = at < health->map.exception_count
+                        ? r2_spread_exception(health, &health->map.exceptions[at])
+                        : (r2_notice_t){.kind = R2_NOTICE_PATH};
+        return at < health->map.exception_count;
+    }
+    at -= R2_HEALTH_EXCEPTIONS_MAX;
+    *notice_p = (r2_notice_t){.kind = R2_NOTICE_GONE, .host_a = at};
+    return health->gone[at];
+}
+
 /* All that is known, for a host whose writer is gone and may have taken news with it. */
 static void r2_spread_all(r2_health_t *health, uint32_t to_host, uint64_t now_ns)
 {
-    uint32_t host, rail, idx;
+    const uint32_t facts = r2_spread_facts(health);
     r2_notice_t notice;
 
-    for (host = 0; host < health->topology.host_count; ++host) {
-        for (rail = 0; rail < health->rail_count; ++rail) {
-            if (r2_health_map_entry(&health->map, host, rail)->version > 0) {
-                notice = r2_spread_change(health, host, rail);
-                r2_spread_one(health, to_host, &notice, now_ns);
-            }
-        }
-    }
-    for (idx = 0; idx < health->map.exception_count; ++idx) {
-        notice = r2_spread_exception(health, &health->map.exceptions[idx]);
-        r2_spread_one(health, to_host, &notice, now_ns);
-    }
-    for (idx = 0; idx < health->topology.rank_count; ++idx) {
-        if (health->gone[idx]) {
-            notice = (r2_notice_t){.kind = R2_NOTICE_GONE, .host_a = idx};
+    for (uint32_t at = 0; at < facts; ++at) {
+        if (r2_spread_fact(health, at, &notice) && R2_NOTICE_CLAIM != notice.kind) {
             r2_spread_one(health, to_host, &notice, now_ns);
         }
     }
+}
+
+void r2_spread_again(r2_health_t *health, uint64_t now_ns)
+{
+    const uint32_t facts = r2_spread_facts(health);
+    r2_notice_t notice;
+
+    for (uint32_t at = health->again_at; at < facts; ++at) {
+        if (!r2_spread_fact(health, at, &notice)) {
+            continue;
+        }
+        if (R2_NOTICE_CLAIM == notice.kind) {
+            r2_outbox_host(health, at / health->rail_count % health->topology.host_count, &notice, now_ns);
+        } else {
+            r2_spread_on(health, &notice, R2_NOBODY, false, now_ns);
+        }
+        if (R2_NEVER_NS != health->again_ns) { /* full again: goes on with this one */
+            health->again_at = at;
+            return;
+        }
+    }
+    health->again_at = 0;
 }
 
 static bool r2_spread_is_neighbor(const r2_health_t *health, uint32_t host)

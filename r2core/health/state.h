@@ -168,6 +168,9 @@ struct r2_health {
 
     r2_outbox_item_t *outbox; /* owned: hash */
     uint64_t outbox_ns;       /* not later than the first sending due */
+    uint64_t again_ns;        /* when all that is known is told again, as not all had room; else never */
+    uint32_t again_at;        /* number of the fact that it begins with (spread.c) */
+    uint32_t outbox_max;      /* R2_OUTBOX_MAX; tests take less */
     r2_investigation_t investigations[R2_INVESTIGATIONS_MAX];
     r2_pending_t pending[R2_PROBES_MAX];
     r2_beacon_t beacons[R2_BEACONS_MAX];
@@ -211,6 +214,8 @@ void r2_spread_entry(r2_health_t *health, uint32_t rail, const r2_health_entry_t
 void r2_spread_path(r2_health_t *health, uint32_t host, uint32_t rail, bool broken, uint32_t tell,
                     const r2_health_news_t *news, uint64_t now_ns);
 void r2_spread_gone(r2_health_t *health, uint32_t rank, uint64_t now_ns);
+/** Tells all that is known, and claims all that is accused, as if it was new. */
+void r2_spread_again(r2_health_t *health, uint64_t now_ns);
 r2_notice_t r2_spread_change(const r2_health_t *health, uint32_t host, uint32_t rail);
 
 /* writer.c */

@@ -207,6 +207,10 @@ void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry
 uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
 /** Least smoothed round trip over that rail of ours, to any peer on another host; 0: not known. */
 uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx);
+/**
+ * Tells the detector once more how the lanes to all peers from a rank on are: some of it could not be noted.
+ */
+void r2_net_tell_states(r2_net_t *net, uint32_t from);
 /** Somebody says that a peer process is gone: tried at once, so that it is known. */
 void r2_net_check_peer(r2_net_t *net, uint32_t rank);
 

@@ -36,6 +36,33 @@ void r2_link_tell_silence(r2_link_t *link, bool silent)
     }
 }
 
+static void r2_link_tell_states(r2_link_t *link)
+{
+    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (R2_LANE_UP == lane->state || R2_LANE_SUSPECT == lane->state) {
+            r2_lane_tell(lane, R2_LANE_UP == lane->state ? R2_LANE_EVENT_UP : R2_LANE_EVENT_SUSPECT, lane->why);
+        } else if (lane->was_up) {
+            r2_lane_tell(lane, R2_LANE_EVENT_FAILED, lane->why);
+        }
+    }
+    if (link->silent && NULL != upcalls->peer && !link->net->ending) {
+        upcalls->peer(upcalls->arg, link->rank, true);
+    }
+}
+
+void r2_net_tell_states(r2_net_t *net, uint32_t from)
+{
+    for (uint32_t rank = from; rank < net->size; ++rank) {
+        if (NULL != net->links[rank]) {
+            r2_link_tell_states(net->links[rank]);
+        }
+    }
+}
+
 r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t bytes, bool create)
 {
     r2_tx_item_t *item;

@@ -375,6 +375,27 @@ static void tell_poison(big_job_t *job)
     tell(job, "links of a process then, most", (double) links.most, (double) before.most + 3 * bits);
 }
 
+/* A switch that dies takes a lane of every link, in one sweep: the detector gets it all. */
+static void tell_evidence(big_job_t *job)
+{
+    r2_ctx_t *ctx = job->ranks[0].ctx;
+    const r2_net_upcalls_t *upcalls = &ctx->net.upcalls;
+    const uint32_t before = ctx->health->queued;
+    uint32_t told = 0;
+
+    for (uint32_t peer = 1; peer < job->size; peer++) {
+        for (uint32_t rail = 0; rail < job->rails; rail++, told++) {
+            upcalls->lane(upcalls->arg, peer, rail, rail, R2_LANE_EVENT_FAILED, R2_ERR_TIMEOUT);
+        }
+    }
+    expect(job, ctx->health->queued == before + told, "evidence of all lanes at once is kept");
+    expect(job, 0 == ctx->counters.evidence_dropped, "nothing was dropped");
+    for (uint32_t i = 0; i < 1000; i++) {
+        upcalls->rate(upcalls->arg, 1, 0, true, 1, 1); /* comes again with the next interval */
+    }
+    expect(job, ctx->health->queued <= r2_max(before + told, 256u), "and what comes again is bounded");
+}
+
 static void job_destroy(big_job_t *job)
 {
     for (uint32_t i = 0; NULL != job->ranks && i < job->size; i++) {
@@ -419,6 +440,7 @@ int main(int argc, char **argv)
     }
     if (0 == job.failed) {
         tell_link(&job);
+        tell_evidence(&job);
     }
     expect(&job, NULL == r2_sim_failure(job.sim), "the simulator has nothing to object");
     job_destroy(&job);

@@ -17,6 +17,7 @@
 #include "base/util.h"
 #include "health/health.h"
 #include "health/notice.h"
+#include "health/state.h"
 
 /* Three hosts of two processes; this one is rank 0, the writer of host 0. */
 #define RANKS 6u
@@ -27,6 +28,7 @@ typedef struct caught {
     r2_health_t *health;
     r2_notice_t last[RANKS]; /* change told to each rank; id 0: none */
     uint32_t told[RANKS];    /* changes since the test looked */
+    uint32_t rails[RANKS];   /* bit for each rail of which something was told */
     r2_health_news_t news[4]; /* the first */
     uint32_t news_count;
 } caught_t;
@@ -40,6 +42,7 @@ static void on_notify(void *arg, uint32_t rank, const void *data, size_t bytes)
     if (R2_NOTICE_CHANGE == notice.kind) {
         caught->last[rank] = notice;
         ++caught->told[rank];
+        caught->rails[rank] |= 1u << notice.rail;
     }
 }
 
@@ -180,6 +183,37 @@ static void other_dead_processes_have_no_news(void **state)
     r2_health_destroy(caught.health);
 }
 
+/* Places for few: what did not fit is told when others have acknowledged, and then there is an end. */
+static void what_does_not_fit_is_told_later(void **state)
+{
+    uint64_t now_ns = START_NS;
+    caught_t caught;
+
+    (void) state;
+    caught_init(&caught);
+    caught.health->outbox_max = 4;
+    r2_health_carrier(caught.health, 0, false, now_ns);
+    r2_health_carrier(caught.health, 1, false, now_ns); /* three receivers each, four places */
+    for (uint32_t turn = 0; turn < 200 && R2_NEVER_NS != r2_health_deadline_ns(caught.health); ++turn) {
+        r2_health_tick(caught.health, now_ns);
+        for (uint32_t rank = 0; rank < RANKS; ++rank) { /* the newest only; the other comes again */
+            const r2_notice_t ack = {.kind = R2_NOTICE_ACK, .id = caught.last[rank].id};
+
+            if (caught.told[rank] > 0) {
+                caught.told[rank] = 0;
+                hear(&caught, rank, &ack, now_ns);
+            }
+        }
+        now_ns += R2_NS_PER_S;
+    }
+    for (uint32_t rank = 1; rank < RANKS; rank += 1 == rank ? 1 : 2) {
+        assert_int_equal(caught.rails[rank], 3);
+    }
+    assert_null(caught.health->outbox);
+    assert_true(R2_NEVER_NS == caught.health->again_ns);
+    r2_health_destroy(caught.health);
+}
+
 /* What is heard is as old as it was there, and grows older until it is passed on. */
 static void ages_are_told_on(void **state)
 {
@@ -230,6 +264,7 @@ int main(void)
         cmocka_unit_test(changes_go_to_writers_and_own_members),
         cmocka_unit_test(news_of_dead_writers_are_told_again),
         cmocka_unit_test(other_dead_processes_have_no_news),
+        cmocka_unit_test(what_does_not_fit_is_told_later),
         cmocka_unit_test(ages_are_told_on),
         cmocka_unit_test(own_verdicts_get_their_version),
     };
