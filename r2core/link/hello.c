@@ -36,6 +36,7 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint32_t rail_idx;      /* the speaker's rail */
     uint32_t remote_idx;    /* the listener's rail, as the speaker paired them */
     uint32_t attempt;       /* number of the speaker's newest call for this lane */
+    uint32_t stands;        /* requests only: the lane stands at the speaker, who has heard nothing on it */
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
     uint64_t parking_bytes;
     uint64_t first_seq;
@@ -69,6 +70,7 @@ static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, r2_rail_worker_t *worker
     offer->rail_idx = lane->rail->idx;
     offer->remote_idx = lane->remote_idx;
     offer->attempt = lane->attempt;
+    offer->stands = NULL != lane->conn;
     offer->segment_bytes = net->segment_bytes;
     offer->parking_bytes = net->params->parking_bytes;
     offer->first_seq = net->first_seq;
@@ -214,16 +216,15 @@ static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
 }
 
 /*
- * A peer that calls for a lane which is up, or nearly so, has heard nothing on it. If that is because we were stopped,
- * what it waits for lies in our buffers: it is told to wait. A peer that calls again must be believed,
+ * A peer that calls for a lane which stands at both ends has heard nothing on it. If that is because we were
+ * stopped, what it waits for lies in our buffers: it is told to wait. A peer that calls again must be believed,
  * and one that calls for another way through third hosts, which costs next to nothing.
  */
-static bool r2_hello_excuse(r2_lane_t *lane)
+static bool r2_hello_excuse(r2_lane_t *lane, const r2_hello_offer_t *theirs)
 {
     r2_net_t *net = lane->link->net;
 
-    if ((R2_LANE_UP != lane->state && R2_LANE_WIRING != lane->state) || r2_lane_is_relay(lane)
-        || !r2_net_was_away(net)
+    if (NULL == lane->conn || 0 == theirs->stands || r2_lane_is_relay(lane) || !r2_net_was_away(net)
         || (0 != lane->excused_ns && net->now_ns - lane->excused_ns < R2_HELLO_EXCUSE_NS)) {
         return false;
     }
@@ -313,7 +314,7 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
     }
     if (r2_hello_is_shut(lane)) {
         verdict = R2_HELLO_SHUT;
-    } else if (!r2_hello_yields(lane, theirs.attempt) || r2_hello_excuse(lane)) {
+    } else if (!r2_hello_yields(lane, theirs.attempt) || r2_hello_excuse(lane, &theirs)) {
         verdict = R2_HELLO_BUSY;
     } else {
         verdict = r2_hello_accept(lane, &theirs, &ours);

@@ -275,12 +275,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
     {
         link->waited_at_ns = net->now_ns;
         for (uint32_t i = 0; i < link->lane_count; ++i) {
-            r2_lane_t *lane = &link->lanes[i];
-
-            lane->timer_base_ns = net->now_ns;
-            if (R2_LANE_WIRING == lane->state || R2_LANE_SUSPECT == lane->state) {
-                lane->state_ns = net->now_ns; /* these have an end, too */
-            }
+            link->lanes[i].timer_base_ns = net->now_ns;
         }
     }
 }

@@ -211,12 +211,19 @@ static void r2_timer_up(r2_lane_t *lane)
     }
 }
 
+/* In its state, and we have been here to look: what would end it may have come while we were stopped. */
+static uint64_t r2_lane_since_ns(const r2_lane_t *lane)
+{
+    return r2_max(lane->state_ns, lane->timer_base_ns);
+}
+
 static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
     uint64_t timeout_ns = r2_lane_timeout_ns(lane);
-    uint64_t end_ns = lane->state_ns + r2_max(r2_net_patience_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
-    bool blocks = net->now_ns >= lane->state_ns + timeout_ns && r2_lane_blocks(lane);
+    uint64_t end_ns =
+        r2_lane_since_ns(lane) + r2_max(r2_net_patience_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
+    bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
 
     if (net->now_ns >= end_ns || blocks || NULL == lane->in_flight) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
@@ -236,7 +243,7 @@ static void r2_lane_timer(r2_lane_t *lane)
     case R2_LANE_CALLING:
         break; /* the hello driver has its own timeout */
     case R2_LANE_WIRING:
-        if (now_ns >= lane->state_ns + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES)) {
+        if (now_ns >= r2_lane_since_ns(lane) + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES)) {
             r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
         }
         break;
@@ -327,7 +334,7 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
     case R2_LANE_CALLING:
         break;
     case R2_LANE_WIRING:
-        deadline_ns = lane->state_ns + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
+        deadline_ns = r2_lane_since_ns(lane) + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
         break;
     case R2_LANE_UP:
         deadline_ns = r2_lane_expiry_ns(lane);
