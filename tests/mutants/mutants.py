@@ -98,6 +98,8 @@ MUTANTS = [
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | 1;"),
     ("finished-collectives-are-still-wanted", "ctx/belongs.c",
      "    if (!r2_seq_lt(coll_seq, comm->next_seq)) {\n", "    if (true || !r2_seq_lt(coll_seq, comm->next_seq)) {\n"),
+    ("requests-take-what-is-agreed-on-this-rank", "ctx/agree.c",
+     "    if (NULL == from->queue) {", "    if (true || NULL == from->queue) {", ["test_sim_persistent"]),
     # who owns how much: these do not show in the simulator, whose topologies are healthy
     ("outcomes-used-as-soon-as-they-are-there", "health/agreement.c",
      "        if (agreement->calls[i].blocking) {", "        if (agreement->calls[i].complete) {"),

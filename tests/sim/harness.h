@@ -39,6 +39,7 @@ typedef struct rank_op {
     uint32_t done_calls;
     uint32_t parts_left; /* of a series, not begun */
     bool wants_done; /* a done function was given */
+    bool persistent; /* a start of a request */
     r2_status_t done_status;
 } rank_op_t;
 
@@ -59,6 +60,8 @@ typedef struct job_rank {
     uint32_t idle_runs; /* runs in a row that did nothing and want to run again at once */
     rank_op_t *ops;     /* owned list: under way */
     r2_comm_t *comms[SCENARIO_COMMS_MAX]; /* owned */
+    r2_comm_t *requests[SCENARIO_STEPS_MAX]; /* owned: by the step that made them; NULL: none */
+    uint32_t starts[SCENARIO_STEPS_MAX];  /* of each so far */
     uint32_t errors;
     uint64_t map_changes; /* when its map was last looked at */
     uint64_t lanes_healed; /* when that was last looked at */
@@ -113,6 +116,18 @@ bool rank_advance(job_rank_t *rank);
 uint64_t rank_memory(const job_rank_t *rank);
 /** Gives up everything of a rank, when the job is over. */
 void rank_release(job_rank_t *rank);
+
+/** Posts a call of the program: one of a request where its step made one. */
+void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration);
+void rank_next_step(job_rank_t *rank);
+
+/* harness_requests.c */
+/** The step makes a persistent request. */
+void rank_make_request(job_rank_t *rank);
+/** The step starts requests. @return true if it is over, or one more was started. */
+bool rank_start_requests(job_rank_t *rank);
+/** Closes those of a communicator; -1: all. None is under way. */
+void rank_close_requests(job_rank_t *rank, int comm);
 
 /* harness_health.c */
 /** Notes what a fault may explain. */

@@ -165,7 +165,7 @@ static rank_op_t *op_new(job_rank_t *rank, job_call_t *call, uint32_t comm)
     return op;
 }
 
-static void op_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
+void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
 {
     job_t *job = rank->job;
     const scenario_step_t *s = &job->scenario->steps[step];
@@ -182,10 +182,12 @@ static void op_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     payload_args(&call->payload, op->comm_rank, op->in, op->out, &args);
     args.root = op->comm_rank == s->astray ? (args.root + 1) % job->scenario->comms[s->comm].size : args.root;
     op->parts_left = args.parts - 1;
+    op->persistent = s->persistent;
     DL_APPEND(rank->ops, op);
     sim_memory_enter(rank->idx);
     status =
-        r2_coll_post(rank->comms[s->comm], &args, op->wants_done ? op_done : NULL, op, &op->coll);
+        r2_coll_post(s->persistent ? rank->requests[step] : rank->comms[s->comm], &args,
+                     op->wants_done ? op_done : NULL, op, &op->coll);
     sim_memory_leave();
     if (R2_OK != status) {
         op->coll = NULL;
@@ -259,12 +261,12 @@ static bool ops_collect(job_rank_t *rank)
 
 /* ---- the program ---- */
 
-static bool has_ops(const job_rank_t *rank, int comm)
+static bool has_ops(const job_rank_t *rank, uint32_t comm, bool persistent_too)
 {
     const rank_op_t *op;
 
     DL_FOREACH(rank->ops, op) {
-        if (comm < 0 || op->comm == (uint32_t) comm) {
+        if (op->comm == comm && (persistent_too || !op->persistent)) {
             return true;
         }
     }
@@ -287,7 +289,7 @@ static void step_create(job_rank_t *rank, uint32_t comm)
     }
 }
 
-static void next_step(job_rank_t *rank)
+void rank_next_step(job_rank_t *rank)
 {
     rank->step++;
     rank->iteration = 0;
@@ -298,18 +300,22 @@ static void next_step(job_rank_t *rank)
 static bool step_coll(job_rank_t *rank, const scenario_step_t *s)
 {
     if (rank_in_comm(rank, s->comm) < 0) {
-        next_step(rank);
+        rank_next_step(rank);
         return true;
     }
-    if (rank->waiting && has_ops(rank, (int) s->comm)) {
+    if (s->persistent) {
+        rank_make_request(rank);
+        return true;
+    }
+    if (rank->waiting && has_ops(rank, s->comm, false)) {
         return false; /* a blocking call is under way */
     }
     rank->waiting = false;
     if (rank->iteration == s->times) {
-        next_step(rank);
+        rank_next_step(rank);
         return true;
     }
-    op_post(rank, rank->step, rank->iteration++);
+    rank_post(rank, rank->step, rank->iteration++);
     rank->waiting = !s->nonblocking;
     return true;
 }
@@ -319,7 +325,7 @@ static bool step_compute(job_rank_t *rank, const scenario_step_t *s)
     uint64_t now_ns = r2_sim_now_ns(rank->job->sim);
 
     if (s->rank >= 0 && (uint32_t) s->rank != rank->idx) {
-        next_step(rank);
+        rank_next_step(rank);
         return true;
     }
     if (!rank->waiting) {
@@ -330,7 +336,7 @@ static bool step_compute(job_rank_t *rank, const scenario_step_t *s)
     if (now_ns < rank->compute_until_ns) {
         return false;
     }
-    next_step(rank);
+    rank_next_step(rank);
     return true;
 }
 
@@ -347,15 +353,24 @@ static bool run_step(job_rank_t *rank)
     switch (s->kind) {
     case STEP_COLL:
         return step_coll(rank, s);
+    case STEP_START:
+        return rank_start_requests(rank);
+    case STEP_CLOSE:
+        if (NULL != rank->ops) {
+            return false;
+        }
+        rank_close_requests(rank, -1);
+        break;
     case STEP_COMPUTE:
         return step_compute(rank, s);
     case STEP_CREATE:
         step_create(rank, s->comm);
         break;
     case STEP_FREE:
-        if (has_ops(rank, (int) s->comm)) {
+        if (has_ops(rank, s->comm, true)) {
             return false;
         }
+        rank_close_requests(rank, (int) s->comm);
         if (NULL != rank->comms[s->comm]) {
             r2_comm_destroy(rank->comms[s->comm]);
             rank->comms[s->comm] = NULL;
@@ -367,7 +382,7 @@ static bool run_step(job_rank_t *rank)
         }
         break;
     }
-    next_step(rank);
+    rank_next_step(rank);
     return true;
 }
 

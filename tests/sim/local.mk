@@ -52,6 +52,7 @@ libr2simtest_la_SOURCES = \
     tests/sim/harness_faults.c \
     tests/sim/harness_health.c \
     tests/sim/harness_rank.c \
+    tests/sim/harness_requests.c \
     tests/sim/interpret.c \
     tests/sim/payload.c \
     tests/sim/payload.h \
@@ -76,6 +77,11 @@ tests_sim_campaign_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 tests_sim_run_scenario_SOURCES = tests/sim/run_scenario.c tests/sim/memory_wrap.c
 tests_sim_run_scenario_LDFLAGS = $(R2_WRAP_MEMORY)
 tests_sim_run_scenario_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
+# Persistent collectives: other orders on each rank, faults in between
+check_PROGRAMS += tests/sim/test_sim_persistent
+tests_sim_test_sim_persistent_SOURCES = tests/sim/test_sim_persistent.c
+tests_sim_test_sim_persistent_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 # Collectives under faults
 check_PROGRAMS += tests/sim/test_sim_coll

@@ -319,8 +319,28 @@ static bool on_coll(scenario_t *sc, const statement_t *st)
     step->times = (uint32_t) times;
     step->parts = (uint32_t) parts;
     step->in_place = option_flag(st, 4, "in-place");
-    step->nonblocking = option_flag(st, 4, "nb");
+    step->persistent = option_flag(st, 4, "persistent");
+    step->nonblocking = step->persistent || option_flag(st, 4, "nb");
     return true;
+}
+
+static bool on_start(scenario_t *sc, const statement_t *st)
+{
+    scenario_step_t *step = add_step(sc, STEP_START);
+    uint64_t rank = UINT64_MAX, times = 1;
+
+    if (NULL == step || !option_number(st, 1, "rank", &rank) ||
+        !option_number(st, 1, "times", &times)) {
+        return false;
+    }
+    step->rank = (int32_t) rank;
+    step->times = (uint32_t) times;
+    return true;
+}
+
+static bool on_close(scenario_t *sc, const statement_t *st)
+{
+    return 1 == st->count && NULL != add_step(sc, STEP_CLOSE);
 }
 
 static bool on_compute(scenario_t *sc, const statement_t *st)
@@ -350,6 +370,7 @@ static const struct {
     {"param", on_param},           {"rails-of", on_rails_of},
     {"rule", on_rule},             {"comm", on_comm},
     {"free", on_free},             {"coll", on_coll},
+    {"start", on_start},           {"close", on_close},
     {"compute", on_compute},       {"wait", on_wait},
     {"at", scenario_on_event},     {"expect-map", scenario_on_expect_map},
     {"expect", on_flag},           {"allow-changes", on_flag},

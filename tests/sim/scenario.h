@@ -35,6 +35,8 @@
  *              KIND: a name of base/coll_kinds.def with "-" between words (neighbour-collective)
  *              TYPE: i64, f64, matrix (not commutative), bytes3 (not reduced)
  *              parts: as a series; astray: this rank takes the rank after the root for the root
+ *            coll .. persistent (only makes a request) | close (all requests, each rank in an order of its own)
+ *            start [times=N] [rank=R] (all requests that are open, each rank in an order of its own)
  * Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR   (at 0ms: before the ranks start)
  *            at T rate hH railR BYTES/S | at T loss hH railR PERCENT | at T cut|join hA hB railR
  *            at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal
@@ -77,6 +79,8 @@ typedef enum scenario_step_kind {
     STEP_CREATE,
     STEP_FREE,
     STEP_COLL,
+    STEP_START,
+    STEP_CLOSE,
     STEP_COMPUTE,
     STEP_WAIT
 } scenario_step_kind_t;
@@ -92,9 +96,9 @@ typedef struct scenario_step {
     int32_t astray; /* rank that calls with another root; -1: none */
     uint32_t times;
     uint32_t parts; /* the same so many times in a row, under one handle */
-    bool in_place, nonblocking;
+    bool in_place, nonblocking, persistent;
     uint64_t compute_ns;
-    int32_t rank; /* COMPUTE: -1 = all */
+    int32_t rank; /* COMPUTE, START: -1 = all */
 } scenario_step_t;
 
 typedef enum scenario_verb {

@@ -238,6 +238,75 @@ static void a_nonblocking_outcome_counts_a_window_later(void **state)
     assert_true(merge);
 }
 
+/* ---- persistent requests: each has an agreement of its own, and is started again when it is over */
+
+#define REQUESTS 5u
+#define STARTS   60u
+
+typedef struct request {
+    bool carrying;
+    bool outcome[STARTS];
+} request_t;
+
+/* One rank: which request is started or ends next is its own matter. */
+static void run_requests(r2_prng_t *prng, const request_t *requests, bool (*merges_p)[STARTS])
+{
+    r2_agreement_t agreement[REQUESTS];
+    uint32_t next[REQUESTS] = {0}, left = REQUESTS * STARTS;
+    bool open[REQUESTS] = {false};
+
+    memset(agreement, 0, sizeof(agreement));
+    while (left > 0) {
+        const uint32_t i = (uint32_t) r2_prng_below(prng, REQUESTS);
+
+        if (open[i]) {
+            r2_agreement_complete(&agreement[i], next[i] - 1, requests[i].outcome[next[i] - 1]);
+            open[i] = false;
+            left--;
+        } else if (next[i] < STARTS) {
+            assert_true(r2_agreement_ready(&agreement[i])); /* whatever the others do */
+            assert_int_equal(r2_agreement_start(&agreement[i], requests[i].carrying, true,
+                                                &merges_p[i][next[i]]),
+                             next[i]);
+            open[i] = true;
+            next[i]++;
+        }
+    }
+}
+
+static void requests_merge_before_the_same_starts(void **state)
+{
+    request_t requests[REQUESTS];
+    bool first[REQUESTS][STARTS], other[REQUESTS][STARTS];
+    uint32_t merges = 0;
+    r2_prng_t prng;
+
+    (void) state;
+    r2_prng_seed(&prng, 31);
+    for (uint32_t run = 0; run < 200; run++) {
+        for (uint32_t i = 0; i < REQUESTS; i++) {
+            requests[i].carrying = r2_prng_below(&prng, 4) > 0;
+            for (uint32_t k = 0; k < STARTS; k++) {
+                requests[i].outcome[k] = requests[i].carrying && 0 == r2_prng_below(&prng, 12);
+            }
+        }
+        run_requests(&prng, requests, first);
+        run_requests(&prng, requests, other);
+        assert_memory_equal(first, other, sizeof(first));
+        for (uint32_t i = 0; i < REQUESTS; i++) {
+            assert_false(first[i][0]); /* nothing is settled yet */
+            for (uint32_t k = 1, seen = 0; k < STARTS; k++) {
+                merges += first[i][k];
+                assert_true(!first[i][k] || requests[i].carrying);
+                /* the first outcome that is set is answered by the very next start */
+                assert_true(seen > 0 || first[i][k] == requests[i].outcome[k - 1]);
+                seen += requests[i].outcome[k - 1];
+            }
+        }
+    }
+    assert_true(merges > 1000);
+}
+
 static void merges_of_a_flapping_rail_grow_rare(void **state)
 {
     r2_agreement_t agreement = {0};
@@ -262,6 +331,7 @@ int main(void)
         cmocka_unit_test(every_interleaving_merges_before_the_same_calls),
         cmocka_unit_test(a_blocking_outcome_counts_at_the_next_call),
         cmocka_unit_test(a_nonblocking_outcome_counts_a_window_later),
+        cmocka_unit_test(requests_merge_before_the_same_starts),
         cmocka_unit_test(merges_of_a_flapping_rail_grow_rare),
     };
 
