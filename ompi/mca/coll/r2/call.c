@@ -110,18 +110,17 @@ static void r2_call_tell(const mca_coll_r2_call_t *call, r2_status_t status)
         return;
     }
     r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
-    if (R2_ERR_PLAN_MISMATCH == status) {
-        r2_log_lock();
-        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
-        r2_log_unlock();
-        return;
-    }
     cause = '\0' == text[0] ? r2_status_string(status) : text;
     if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
         opal_output(0, "coll:r2: a collective call failed: %s", cause);
     }
     r2_log_lock();
-    opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true, cause);
+    if (R2_ERR_PLAN_MISMATCH == status) {
+        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
+    } else {
+        opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true,
+                       cause);
+    }
     r2_log_unlock();
 }
 
