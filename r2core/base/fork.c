@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <unistd.h>
 
-/* Descriptors above are not noted; Linux allows 2^20 in most installations. Pages never used cost nothing. */
+/* Descriptors above are not noted: the usual limit of Linux. Pages never used cost nothing. */
 #define R2_FDS_MAX (1 << 20)
 
 atomic_bool r2_fork_child;

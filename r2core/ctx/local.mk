@@ -27,6 +27,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/health.c \
     r2core/ctx/health.h \
     r2core/ctx/health_ports.c \
+    r2core/ctx/host_id.c \
+    r2core/ctx/host_id.h \
     r2core/ctx/hosts.c \
     r2core/ctx/hosts.h \
     r2core/ctx/merge.c \

@@ -56,9 +56,23 @@ static void r2_failure_nics(const r2_failure_t *failure, char *text_p, size_t te
 void r2_failure_text(const r2_failure_t *failure, char *text_p, size_t text_bytes)
 {
     char nics[256];
-    const char *why = 0 != failure->error ? strerror(failure->error) : r2_status_string(failure->status);
+    const char *why = 0 != failure->error ? strerror(failure->error)
+                                          : r2_status_string(failure->status);
 
     r2_failure_nics(failure, nics, sizeof(nics));
-    snprintf(text_p, text_bytes, "%s on %s%s: %s. %s, or run without r2 (--mca coll ^r2).", failure->what,
-             failure->host_name, nics, why, r2_remedy(failure->error));
+    snprintf(text_p, text_bytes, "%s on %s%s: %s. %s, or run without r2 (--mca coll ^r2).",
+             failure->what, failure->host_name, nics, why, r2_remedy(failure->error));
+}
+
+void r2_failure_explain(const r2_ctx_parts_t *parts, const char *what, r2_status_t status,
+                        char *text_p, size_t text_bytes)
+{
+    const r2_failure_t failure = {.what = what,
+                                  .host_name = parts->host_name,
+                                  .nics = parts->nics,
+                                  .nic_count = parts->nic_count,
+                                  .error = errno,
+                                  .status = status};
+
+    r2_failure_text(&failure, text_p, text_bytes);
 }

@@ -9,6 +9,7 @@
 
 #include <stddef.h>
 
+#include "ctx/parts.h"
 #include "rail/nic.h"
 #include "r2/status.h"
 
@@ -24,5 +25,9 @@ typedef struct r2_failure {
 
 /** "WHAT on HOST (NICs A, B): REASON. REMEDY." */
 void r2_failure_text(const r2_failure_t *failure, char *text_p, size_t text_bytes);
+
+/** The text of a failure on this host, with all its NICs and the errno of just now. */
+void r2_failure_explain(const r2_ctx_parts_t *parts, const char *what, r2_status_t status,
+                        char *text_p, size_t text_bytes);
 
 #endif

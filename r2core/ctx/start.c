@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "ctx/cost.h"
 #include "ctx/files.h"
+#include "ctx/host_id.h"
 #include "ctx/remedy.h"
 #include "ctx/state.h"
 #include "oob/mesh.h"
@@ -35,48 +35,6 @@ typedef struct r2_ctx_real {
     bool tight;            /* there are not enough descriptors for all lanes at one time */
     r2_ctx_t *ctx;         /* borrowed; NULL until it is assembled */
 } r2_ctx_real_t;
-
-static void r2_hash_file(crypto_generichash_state *state, const char *path)
-{
-    char text[256];
-    FILE *file = fopen(path, "re");
-    size_t bytes = NULL == file ? 0 : fread(text, 1, sizeof(text), file);
-
-    if (NULL != file) {
-        fclose(file);
-    }
-    crypto_generichash_update(state, (const unsigned char *) text, bytes);
-}
-
-static void r2_hash_namespace(crypto_generichash_state *state, const char *path)
-{
-    struct stat info;
-    uint64_t id[2] = {0, 0};
-
-    if (0 == stat(path, &info)) {
-        id[0] = (uint64_t) info.st_dev;
-        id[1] = (uint64_t) info.st_ino;
-    }
-    crypto_generichash_update(state, (const unsigned char *) id, sizeof(id));
-}
-
-/*
- * Equal for processes that can share memory: same boot, host name and IPC namespace. Containers with
- * namespaces of their own are hosts of their own.
- */
-static uint64_t r2_host_id(const char *host_name)
-{
-    crypto_generichash_state state;
-    uint64_t id[2];
-
-    crypto_generichash_init(&state, NULL, 0, sizeof(id));
-    r2_hash_file(&state, "/proc/sys/kernel/random/boot_id");
-    r2_hash_namespace(&state, "/proc/self/ns/ipc");
-    r2_hash_namespace(&state, "/proc/self/ns/uts");
-    crypto_generichash_update(&state, (const unsigned char *) host_name, strlen(host_name));
-    crypto_generichash_final(&state, (unsigned char *) id, sizeof(id));
-    return id[0];
-}
 
 static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
 {
@@ -223,20 +181,6 @@ static r2_status_t r2_ctx_real_files(r2_ctx_real_t *real, const r2_ctx_parts_t *
                            : status;
 }
 
-/* What went wrong on this host, from errno. */
-static void r2_ctx_explain(const r2_ctx_parts_t *parts, const char *what, r2_status_t status,
-                           char *text_p, size_t text_bytes)
-{
-    const r2_failure_t failure = {.what = what,
-                                  .host_name = parts->host_name,
-                                  .nics = parts->nics,
-                                  .nic_count = parts->nic_count,
-                                  .error = errno,
-                                  .status = status};
-
-    r2_failure_text(&failure, text_p, text_bytes);
-}
-
 static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_t *config,
                                        const r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
 {
@@ -259,7 +203,7 @@ static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_
                                      &real->probe);
     }
     if (R2_OK != status) {
-        r2_ctx_explain(parts, what, status, text_p, text_bytes);
+        r2_failure_explain(parts, what, status, text_p, text_bytes);
     }
     return status;
 }
@@ -272,7 +216,7 @@ static void r2_ctx_watch(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     errno = 0;
     if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, r2_ctx_nic_event, ctx,
                                      &ctx->real->watch)) {
-        r2_ctx_explain(parts, "netlink cannot be used", R2_ERR_SYSTEM, text, sizeof(text));
+        r2_failure_explain(parts, "netlink cannot be used", R2_ERR_SYSTEM, text, sizeof(text));
         r2_warn(&ctx->log,
                 "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
                 (unsigned long long) ctx->params.failure_timeout_ms, text);
@@ -312,9 +256,10 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     errno = 0;
     status = r2_ctx_real_mesh(real, config, parts);
     if (R2_OK != status) {
-        snprintf(what, sizeof(what), "the out-of-band path (parameter coll_r2_oob_nics \"%.100s\") could not be opened",
+        snprintf(what, sizeof(what),
+                 "the out-of-band path (parameter coll_r2_oob_nics \"%.100s\") could not be opened",
                  config->params->oob_nics);
-        r2_ctx_explain(parts, what, status, text_p, text_bytes);
+        r2_failure_explain(parts, what, status, text_p, text_bytes);
     }
     return status;
 }
@@ -387,7 +332,8 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
     errno = 0;
     status = r2_service_create(ctx, real->watch, &ctx->service);
     if (R2_OK != status) {
-        r2_ctx_explain(parts, "the service thread could not be started", status, text_p, text_bytes);
+        r2_failure_explain(parts, "the service thread could not be started", status, text_p,
+                       text_bytes);
     }
     return status;
 }

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Leaving: a process that ends while others go on. It ends when its peers hold all that it has for them, and says so.
+ * Leaving: a process that ends while others go on. It ends when its peers hold all that it has for
+ * them, and says so.
  *
  *   leaving process                      peer
  *   messages, until acknowledged  ---->
@@ -11,8 +12,8 @@
  *                                 <----  acknowledgement of LEAVE
  *   ends                                 lanes that fail now are no news
  *
- * So nobody needs an acknowledgement from a process that has ended. LEAVE says: I hold all that I want, and you
- * hold all that I had.
+ * So nobody needs an acknowledgement from a process that has ended. LEAVE says: I hold all that I
+ * want, and you hold all that I had.
  */
 #include "r2_config.h"
 
@@ -72,7 +73,7 @@ static bool r2_link_leave(r2_link_t *link)
     if (r2_link_leave_late(link)) {
         link->left_behind = true;
         if (NULL != link->messages) {
-            r2_warn(link->net->log, "this process ends, and rank %u on %s has not taken all that was sent to it",
+            r2_warn(link->net->log, "this process ends, rank %u on %s has not taken all its data",
                     link->rank, link->info.host_name);
         }
     }
@@ -144,8 +145,7 @@ void r2_link_part(r2_link_t *link)
     HASH_ITER(hh, link->matches, match, next)
     {
         if (match->posted && !r2_rx_match_is_whole(match)) {
-            (void) r2_link_has_left(link);
-            r2_rx_finish(link, match, R2_ERR_PEER_GONE); /* it holds all that was sent: this was not */
+            r2_rx_finish(link, match, r2_link_has_left(link)); /* nothing more will come */
         }
     }
 }

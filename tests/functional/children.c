@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Processes with children: children KIND makes a child of each kind that harms nobody; children KIND --die kills
- * rank 1 while its child lives on, and the others have to hear of it. Without KIND: all kinds, of the first sort.
+ * Processes with children: children KIND makes a child of each kind that harms nobody; children
+ * KIND --die kills rank 1 while its child lives on, and the others have to hear of it. Without
+ * KIND: all kinds, of the first sort.
  */
 #define _GNU_SOURCE  /* asprintf */
 #include <errno.h>
@@ -89,7 +90,8 @@ static pid_t long_shell(bool by_popen)
     int fd = mkstemp(name), pid = -1;
     FILE *file;
 
-    if (fd < 0 || asprintf(&command, "setsid sleep " CHILD_S " <&- >/dev/null 2>&1 & echo $! >%s", name) < 0) {
+    if (fd < 0 ||
+        0 > asprintf(&command, "setsid sleep %s <&- >/dev/null 2>&1 & echo $! >%s", CHILD_S, name)) {
         return -1;
     }
     if (!by_popen) {

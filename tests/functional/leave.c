@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Processes that end while others go on (async_mpi_finalize): who stays gets all that was sent to it.
- * leave CASE; each rank says "rank R: right" or what is wrong, and "rank R: finalized" after MPI_Finalize.
+ * Processes that end while others go on (async_mpi_finalize): who stays gets all that was sent to
+ * it. leave CASE; each rank says "rank R: right" or what is wrong, and "rank R: finalized" after
+ * MPI_Finalize.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -66,7 +67,7 @@ static void bcasts(void)
     }
 }
 
-/* One that is not copied: its call lasts until it is delivered, the acknowledgements are the others'. */
+/* Not copied: its call lasts until it is delivered, the acknowledgements are the others'. */
 static void long_bcast(void)
 {
     if (0 != me) {
@@ -97,6 +98,7 @@ static void gathers(void)
 /* Rank 0 leaves, the others go on for a while without it. */
 static void others(void)
 {
+    const int from = 1 + (me + size - 3) % (size - 1);
     int one = me, sum, peer;
     MPI_Comm rest;
 
@@ -110,9 +112,9 @@ static void others(void)
         wrong += sum != size * (size - 1) / 2;
         fill(round + me, SOME);
         peer = 1 + (me % (size - 1));
-        called(MPI_Sendrecv_replace(data, SOME, MPI_BYTE, peer, 7, 1 + (me + size - 3) % (size - 1), 7,
-                                    MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-        expect(round + 1 + (me + size - 3) % (size - 1), SOME);
+        called(MPI_Sendrecv_replace(data, SOME, MPI_BYTE, peer, 7, from, 7, MPI_COMM_WORLD,
+                                    MPI_STATUS_IGNORE));
+        expect(round + from, SOME);
         nanosleep(&t, NULL);
     }
     if (0 != me) {

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * With coll_r2_async_progress the service thread runs predefined operations; operations of the user it never runs.
- * Output: TAP, from rank 0.
+ * With coll_r2_async_progress the service thread runs predefined operations; operations of the user
+ * it never runs. Output: TAP, from rank 0.
  */
 #include "job.h"
 
@@ -157,7 +157,7 @@ static int wrong(const kind_t *kind, const uint32_t *out, int ranks, int first, 
 
 enum { ALLREDUCE, REDUCE, SCATTER_BLOCK, SCATTER, SCAN, EXSCAN, CALLS };
 
-/* One nonblocking or persistent reduction, with the program away while it runs. @return wrong elements. */
+/* One nonblocking or persistent reduction, the program is away meanwhile. @return wrong elements. */
 static int reduce(const kind_t *kind, int which, int persistent, uint32_t *in, uint32_t *out)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
@@ -231,14 +231,15 @@ static int users(const kind_t *kind)
         }
     }
     if (0 != strangers) {
-        printf("# rank %d: %s: %u of %u calls by another thread\n", me, kind->name, strangers, calls);
+        printf("# rank %d: %s: %u of %u calls by another thread\n", me, kind->name, strangers,
+               calls);
     }
     free(in);
     free(out);
     return verdict(kind->name, errors + (int) strangers);
 }
 
-/* The result of a sum is in memory although the program calls nothing of MPI, in one of some tries at least. */
+/* The result of a sum is in memory although the program calls nothing of MPI; in one of the tries. */
 static int predefined(void)
 {
     static int in[COUNT];
@@ -253,7 +254,8 @@ static int predefined(void)
 
         memset((void *) (uintptr_t) out, 0xff, sizeof(out));
         MPI_Barrier(MPI_COMM_WORLD);
-        MPI_Iallreduce(in, (void *) (uintptr_t) out, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+        MPI_Iallreduce(in, (void *) (uintptr_t) out, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+                       &request);
         for (int ms = 0; ms < TRY_MS && !seen; ms++) {
             away(1);
             seen = out[COUNT - 1] == size * (size - 1) / 2 + size * (COUNT - 1);
@@ -264,7 +266,8 @@ static int predefined(void)
         }
         MPI_Allreduce(&seen, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     }
-    return verdict("a predefined operation goes on while the program calls nothing of MPI", errors + !all);
+    return verdict("a predefined operation goes on while the program calls nothing of MPI",
+                   errors + !all);
 }
 
 int main(int argc, char **argv)

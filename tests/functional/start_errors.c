@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What the user is told when r2 cannot start: functions of the system that fail, in place of the real ones. Started by
- * mpirun, without MPI. Output: TAP.
+ * What the user is told when r2 cannot start: functions of the system that fail, in place of the
+ * real ones. Started by mpirun, without MPI. Output: TAP.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "r2_config.h"
@@ -78,7 +78,8 @@ R2_EXPORT int listen(int fd, int backlog)
     return fails("listen") ? -1 : next(fd, backlog);
 }
 
-R2_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
+R2_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *),
+                             void *arg)
 {
     int (*next)(pthread_t *, const pthread_attr_t *, void *(*) (void *), void *);
 
@@ -129,7 +130,7 @@ static int lacks(const char *text, int error, const char *const *words)
     return missing;
 }
 
-/* One of the calls of a function fails, and that is said. @param words what has to be said, beside host and errno. */
+/* One of the calls of a function fails, and that is said: host, errno and `words`. */
 static int says(const char *title, const char *name, int error, const char *const *words)
 {
     static int number;
@@ -164,7 +165,8 @@ int main(void)
     missing += says("a NIC that cannot be listened on", "listen", EADDRINUSE,
                     (const char *const[]){"hello listener", nic, "coll ^r2", NULL});
     missing += says("netlink is forbidden", "netlink", EPERM,
-                    (const char *const[]){"netlink", nic, "coll_r2_failure_timeout_ms", "seccomp", NULL});
+                    (const char *const[]){"netlink", nic, "coll_r2_failure_timeout_ms", "seccomp",
+                                          NULL});
     missing += says("no out-of-band path", "epoll_create1", EMFILE,
                     (const char *const[]){"coll_r2_oob_nics", nic, "ulimit -n", "coll ^r2", NULL});
     missing += says("no thread", "pthread_create", EAGAIN,

@@ -21,19 +21,6 @@
 static int r2_component_register(void);
 static int r2_component_open(void);
 static int r2_component_close(void);
-/* A common mistake: each process is a job of its own, and nothing of r2, or of MPI, connects them. */
-static void r2_component_hint(void)
-{
-    const unsigned tasks = r2_params_lone_tasks();
-
-    if (0 != tasks && mca_coll_r2_component.named && R2_LOG_WARN <= mca_coll_r2_component.params.verbose &&
-        (NULL == mca_coll_r2_component.ctx || 1 == r2_ctx_size(mca_coll_r2_component.ctx))) {
-        opal_output(0, "coll:r2: not in use on %s: srun started %u tasks that are jobs of one process each; use "
-                       "srun --mpi=pmix, or mpirun (srun --mpi=list shows what Slurm has)",
-                    opal_process_info.nodename, tasks);
-    }
-}
-
 static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi_threads);
 
 mca_coll_r2_component_t mca_coll_r2_component = {
@@ -224,6 +211,21 @@ bool mca_coll_r2_is_agreed(void)
         mca_coll_r2_abort(component->why_not, status);
     }
     return component->agreed;
+}
+
+/* A common mistake: each process is a job of its own, and nothing of r2, or of MPI, connects them. */
+static void r2_component_hint(void)
+{
+    const unsigned tasks = r2_params_lone_tasks();
+
+    if (0 != tasks && mca_coll_r2_component.named &&
+        R2_LOG_WARN <= mca_coll_r2_component.params.verbose &&
+        (NULL == mca_coll_r2_component.ctx || 1 == r2_ctx_size(mca_coll_r2_component.ctx))) {
+        opal_output(0,
+                    "coll:r2: not in use on %s: srun started %u tasks that are jobs of one process "
+                    "each; use srun --mpi=pmix, or mpirun (srun --mpi=list shows what Slurm has)",
+                    opal_process_info.nodename, tasks);
+    }
 }
 
 static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi_threads)

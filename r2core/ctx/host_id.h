@@ -1,0 +1,18 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Which processes are on one host.
+ */
+#ifndef R2_CTX_HOST_ID_H
+#define R2_CTX_HOST_ID_H
+
+#include <stdint.h>
+
+/**
+ * Equal for processes that can share memory: same boot, host name and IPC namespace. Containers
+ * with namespaces of their own are hosts of their own.
+ */
+uint64_t r2_host_id(const char *host_name);
+
+#endif
