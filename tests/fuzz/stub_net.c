@@ -389,7 +389,6 @@ stub_net_t *stub_net_create(void)
     net->epoll_fd = -1;
     net->first_seq = UINT64_MAX - 20; /* counters wrap early */
     net->may_deliver = net->app_drives = true;
-    net->extra.users = 3;
     fuzz_check(R2_OK == r2_net_init(net, nics, STUB_RAILS, 1, "here"));
     fuzz_check(R2_OK == r2_net_link(net, 1, &stub->link));
     fuzz_check(STUB_RAILS == stub->link->lane_count);
