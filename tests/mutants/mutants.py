@@ -58,7 +58,7 @@ MUTANTS = [
     ("credit-not-renewed", "link/grant.c",
      "    match->given_bytes += bytes;\n", "", CREDIT),
     ("nothing-for-the-least-of-peers", "link/grant.c",
-     "    bool low = 2 * link->grants.open_bytes[R2_GRANT_HEARD] <= floor;\n", "    bool low = false;\n", LEAST),
+     "    bool low = 2 * link->grants.open_bytes[R2_GRANT_HEARD] <= floor;\n", "    bool low = false;\n", CREDIT),
     ("nobody-asks-for-credit", "link/tx.c",
      "    if (!waiting && r2_credit_ask(link)) {", "    if (false && !waiting && r2_credit_ask(link)) {", LEAST),
     ("requests-without-bound", "link/credit.c",
