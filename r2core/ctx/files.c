@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/fds.h"
+#include "base/util.h"
 
 /* Left to the application, beyond what it has open when it calls MPI_Init. */
 #define R2_FILES_APPLICATION 64u
@@ -22,8 +23,8 @@
 r2_status_t r2_files_prepare(uint32_t size, uint32_t rails, const r2_log_t *log, bool *tight_p,
                              char *text_p, size_t text_bytes)
 {
-    size_t wanted = r2_fds_of_job(size, rails);
     size_t least = r2_fds_least(R2_FILES_LANES_MIN, rails);
+    size_t wanted = r2_max(r2_fds_of_job(size, rails), least); /* two ranks may need less than that */
     size_t raised, has;
 
     *tight_p = false;
@@ -41,9 +42,8 @@ r2_status_t r2_files_prepare(uint32_t size, uint32_t rails, const r2_log_t *log,
     if (has < least) {
         snprintf(text_p, text_bytes,
                  "of the %zu files that a process may open (ulimit -n) %zu are free, and r2 needs "
-                 "%zu; for all "
-                 "lanes of %" PRIu32 " ranks x %" PRIu32
-                 " rails it needs %zu: raise the limit, hard and soft, to %zu",
+                 "%zu; for all lanes of %" PRIu32 " ranks x %" PRIu32 " rails it needs %zu: raise "
+                 "the limit, hard and soft, to %zu",
                  r2_fds_limit(), has, least, size, rails, wanted,
                  r2_fds_limit() - has + wanted + R2_FILES_APPLICATION);
         return R2_ERR_NO_DESCRIPTORS;
