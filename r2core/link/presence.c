@@ -177,7 +177,7 @@ void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer)
     if (R2_PROBE_ALIVE == answer) {
         lane->kernel_ns = net->now_ns;
     }
-    if (lane->state >= R2_LANE_UP && lane->last_rx_ns <= lane->question_ns) {
+    if (lane->state >= R2_LANE_WIRING && lane->last_rx_ns <= lane->question_ns) {
         lane->unreachable = R2_PROBE_ALIVE != answer; /* a check of it was not answered */
     }
     r2_link_activate(link);

@@ -230,10 +230,31 @@ static void r2_timer_suspect(r2_lane_t *lane)
     }
 }
 
-static void r2_lane_timer(r2_lane_t *lane)
+static uint64_t r2_wiring_end_ns(const r2_lane_t *lane)
+{
+    return r2_lane_since_ns(lane) + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
+}
+
+/*
+ * HELLO may wait in the buffers of a process that was stopped meanwhile: it would take a lane for up
+ * that is no more. So a hello call asks first, as on a lane that is silent.
+ */
+static void r2_timer_wiring(r2_lane_t *lane)
 {
     uint64_t now_ns = lane->link->net->now_ns;
 
+    if (now_ns < r2_wiring_end_ns(lane)) {
+        return;
+    }
+    if (lane->unreachable || r2_lane_is_relay(lane)) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
+    } else if (now_ns >= lane->retry_ns) {
+        r2_lane_open(lane);
+    }
+}
+
+static void r2_lane_timer(r2_lane_t *lane)
+{
     switch (lane->state) {
     case R2_LANE_DOWN:
         if (!r2_link_is_over(lane->link) && !r2_lane_is_relay(lane) && r2_idle_may_open(lane)) {
@@ -243,9 +264,7 @@ static void r2_lane_timer(r2_lane_t *lane)
     case R2_LANE_CALLING:
         break; /* the hello driver has its own timeout */
     case R2_LANE_WIRING:
-        if (now_ns >= r2_lane_since_ns(lane) + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES)) {
-            r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
-        }
+        r2_timer_wiring(lane);
         break;
     case R2_LANE_UP:
         r2_timer_up(lane);
@@ -334,7 +353,7 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
     case R2_LANE_CALLING:
         break;
     case R2_LANE_WIRING:
-        deadline_ns = r2_lane_since_ns(lane) + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
+        deadline_ns = 0 != lane->call_id ? R2_NEVER_NS : r2_max(r2_wiring_end_ns(lane), lane->retry_ns);
         break;
     case R2_LANE_UP:
         deadline_ns = r2_lane_expiry_ns(lane);

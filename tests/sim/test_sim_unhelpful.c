@@ -61,8 +61,14 @@ static void stopped_while_lanes_are_wired(void **state)
         "hosts 6; rate 12104621; param heal_min_ms 569; coll allreduce i64 12 times=20;"
         "at 139us stop r0; at 2838674us cont r0",
         "hosts 4; rate 5651563; param heal_min_ms 569; coll reduce-scatter matrix 13 times=4 nb;"
-        "at 157us stop r3; at 7833649us cont r3"};
-    char source[512];
+        "at 157us stop r3; at 7833649us cont r3",
+        /* for longer than wiring takes */
+        "hosts 2; ppn 3; rails 1; rate 97277722; latency 187us; jitter 49us; backlog 2;"
+        "param parking_bytes 11854; param unasked_bytes 4577; param window_min_bytes 220744;"
+        "param allreduce_algorithm weighted; coll allreduce matrix 739 times=1 in-place;"
+        "coll alltoallw matrix 4 times=21; coll alltoallw f64 221; at 902us stop r5;"
+        "at 53341345us cont r5"};
+    char source[640];
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(jobs); i++) {
