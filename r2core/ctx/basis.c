@@ -42,9 +42,10 @@ static void r2_basis_rates(const r2_hosts_t *hosts, const uint32_t *map_host, r2
         const r2_host_t *host = &hosts->hosts[map_host[h]];
 
         for (uint32_t r = 0; r < rails; ++r) {
-            uint32_t rate = known ? host->rails[r].mbytes_per_s : R2_RATE_UNKNOWN;
+            const bool has = r < host->rail_count; /* a host may have fewer than the others */
+            const uint32_t rate = has && known ? host->rails[r].mbytes_per_s : R2_RATE_UNKNOWN;
 
-            topology->rate_mbytes_per_s[h * rails + r] = r < host->rail_count ? rate : 0;
+            topology->rate_mbytes_per_s[h * rails + r] = has ? rate : 0;
         }
     }
 }

@@ -8,6 +8,8 @@
 
 #include "p2p_world.h"
 
+#include <utlist.h>
+
 static void t_wake(void *arg, uint32_t node)
 {
     (void) arg;
@@ -67,6 +69,13 @@ void t_lost(void *arg, uint32_t rank, r2_status_t status)
     ++node->lost;
 }
 
+static void t_send_free(t_send_t *send)
+{
+    DL_DELETE(send->node->sends, send);
+    free(send->data);
+    free(send);
+}
+
 static void t_sent(r2_p2p_op_t *op, r2_status_t status)
 {
     t_send_t *send = op->arg;
@@ -74,8 +83,7 @@ static void t_sent(r2_p2p_op_t *op, r2_status_t status)
     assert_int_equal(status, R2_OK);
     --send->node->sends_open;
     memset(send->data, 0xee, 16); /* ours again: a late reader is found by the simulator */
-    free(send->data);
-    free(send);
+    t_send_free(send);
 }
 
 void t_send_bytes(t_node_t *node, uint32_t to, uint32_t bytes)
@@ -93,6 +101,7 @@ void t_send_bytes(t_node_t *node, uint32_t to, uint32_t bytes)
     t_fill(send->data, &head);
     ++node->world->expected[to];
     ++node->sends_open;
+    DL_APPEND(node->sends, send);
     status = r2_p2p_send(node->p2p, to, (uint8_t) node->sent, send->data, bytes, &send->op);
     ++node->sent;
     assert_true(status >= 0);
@@ -288,6 +297,9 @@ void t_world_free(t_world_t *world)
     for (uint32_t i = 0; i < T_NODES; i++) {
         r2_p2p_unbind(world->nodes[i].p2p);
         r2_ctx_dismantle(world->nodes[i].ctx);
+        while (NULL != world->nodes[i].sends) {
+            t_send_free(world->nodes[i].sends);
+        }
         free(world->nodes[i].memory);
         free(world->nodes[i].copy);
     }

@@ -41,6 +41,7 @@ typedef struct t_send {
     r2_p2p_op_t op;
     struct t_node *node;
     uint8_t *data; /* owned */
+    struct t_send *prev, *next; /* in node->sends */
 } t_send_t;
 
 typedef struct t_node {
@@ -49,6 +50,7 @@ typedef struct t_node {
     r2_ctx_t *ctx;
     r2_p2p_t *p2p;
     uint64_t away_until_ns;
+    t_send_t *sends; /* owned list: those that are not over; all of them when the node was killed */
     uint32_t sent, sends_open, gets, gets_open, received, lost;
     bool seen[T_NODES][T_MESSAGES];
     uint8_t *memory; /* what the others read */

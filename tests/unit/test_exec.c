@@ -508,7 +508,7 @@ static void code_of_the_user_waits_for_his_thread(void **state)
 {
     enum { USER_OP, MOVER, PREDEFINED, RUNS };
     const r2_region_t in = {R2_BUF_IN, 0}, out = {R2_BUF_OUT, 0};
-    uint8_t source[10] = {1}, result[RUNS][10] = {{0}};
+    static uint8_t source[1000] = {1}, result[RUNS][1000]; /* as backwards() has it */
     r2_exec_t exec[RUNS];
 
     (void) state;
