@@ -173,17 +173,6 @@ static void r2_coll_retire(struct r2_coll *coll)
     }
 }
 
-/*
- * Engine lock. A call that only this rank cannot make: the others make it, and would take what we send in our
- * next one for it.
- */
-static void r2_coll_missed(r2_comm_t *comm, r2_status_t status)
-{
-    if (R2_ERR_NO_MEMORY == status) {
-        r2_comm_poison(comm, status);
-    }
-}
-
 /* Engine lock. Takes the places of all parts, since others may be posted between them. */
 static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll)
 {
@@ -192,7 +181,9 @@ static r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, st
 
     if (R2_OK != status) {
         r2_schedule_fini(&schedule);
-        r2_coll_missed(comm, status);
+        if (R2_ERR_NO_MEMORY == status) {
+            r2_comm_poison(comm, status); /* as r2_coll_refuse() */
+        }
         return status;
     }
     coll->seq = comm->next_seq;
@@ -280,6 +271,19 @@ r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
     return status;
 }
 
+void r2_coll_refuse(r2_comm_t *comm, r2_status_t status)
+{
+    r2_ctx_t *ctx = comm->ctx;
+
+    if (r2_is_forked()) {
+        return;
+    }
+    r2_ctx_enter(ctx);
+    ctx->net.now_ns = r2_now_ns(ctx->net.clock);
+    r2_comm_poison(comm, status);
+    r2_ctx_leave_started(ctx);
+}
+
 r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
                          void *done_arg, r2_coll_t **coll_p)
 {
@@ -292,9 +296,7 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
         return R2_ERR_FORKED;
     }
     if (NULL == coll) {
-        r2_ctx_enter(ctx);
-        r2_coll_missed(comm, R2_ERR_NO_MEMORY);
-        r2_ctx_leave(ctx);
+        r2_coll_refuse(comm, R2_ERR_NO_MEMORY);
         return R2_ERR_NO_MEMORY;
     }
     coll->comm = comm;

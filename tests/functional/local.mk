@@ -169,6 +169,11 @@ tests_functional_persistent_order_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_persistent_order_CFLAGS = $(AM_CFLAGS) -pthread
 tests_functional_persistent_order_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/call_memory
+tests_functional_call_memory_SOURCES = tests/functional/call_memory.c
+tests_functional_call_memory_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_call_memory_LDADD = $(OMPI_LIBS) -ldl
+
 check_PROGRAMS += tests/functional/failed_comm
 tests_functional_failed_comm_SOURCES = tests/functional/failed_comm.c
 tests_functional_failed_comm_CPPFLAGS = $(OMPI_CPPFLAGS)

@@ -127,6 +127,12 @@ R2_EXPORT void r2_sequence_close(r2_comm_t *sequence);
 R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
                                    r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
 /**
+ * Instead of r2_coll_post() or r2_sequence_open(): a call that this rank alone cannot make. The
+ * communicator fails for good: the others make the call, and would take what we send in our next
+ * one for part of it.
+ */
+R2_EXPORT void r2_coll_refuse(r2_comm_t *comm, r2_status_t status);
+/**
  * A collective that moves nothing on any rank. A reduction takes its place among the others and is over, so
  * that ranks that do reduce something notice. Others have none: no elements and elements of an empty type are
  * the same to MPI, but Open MPI may pass on the calls of one kind only.

@@ -182,6 +182,13 @@ static int r2_call_skip(const mca_coll_r2_call_t *call)
     return r2_call_error(call, r2_coll_skip(call->comm, call->args.kind));
 }
 
+/* No memory for it here: the others make it, and must neither wait nor meet our next call. */
+static int r2_call_refuse(const mca_coll_r2_call_t *call)
+{
+    r2_coll_refuse(call->comm, R2_ERR_NO_MEMORY);
+    return OMPI_ERR_OUT_OF_RESOURCE;
+}
+
 /* @return true: the call is to be made; else it is over, with *made_p as its outcome. */
 static bool r2_call_made(int *made_p, mca_coll_r2_call_t *call, uint64_t *counter)
 {
@@ -191,6 +198,9 @@ static bool r2_call_made(int *made_p, mca_coll_r2_call_t *call, uint64_t *counte
     }
     mca_coll_r2_call_fini(call);
     call->nothing = MCA_COLL_R2_NOTHING == *made_p;
+    if (OMPI_ERR_OUT_OF_RESOURCE == *made_p) {
+        *made_p = r2_call_refuse(call);
+    }
     *made_p = call->nothing ? OMPI_SUCCESS : *made_p;
     return false;
 }
@@ -340,7 +350,7 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
     }
     request = r2_request_create(call, comm, false);
     if (NULL == request) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return r2_call_refuse(call);
     }
     *request_p = &request->super.super;
     status = r2_request_post(request);
@@ -386,7 +396,7 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
     }
     request = r2_request_create(call, comm, true);
     if (NULL == request) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
+        return r2_call_refuse(call);
     }
     request->super.super.req_start = r2_request_start;
     *request_p = &request->super.super;
