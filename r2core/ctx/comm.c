@@ -132,6 +132,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
     }
     if (R2_OK == status) {
         status = r2_agree_create(comm);
+        comm->name->live = R2_OK == status ? comm : NULL;
     }
     r2_ctx_leave(ctx);
     if (R2_OK != status) {
