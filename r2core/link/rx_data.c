@@ -206,9 +206,14 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
         return true;
     }
     match->rts = true;
+    if (match->posted && !r2_rx_announced_fits(match, header->message_bytes, header->digest)) {
+        r2_rx_finish(link, match, r2_rx_mismatch(link)); /* its credit might be less than a chunk */
+        return true;
+    }
     r2_grant_heard(link, match, header->chunk_bytes);
     if (!match->posted) {
         match->digest = header->digest;
+        match->bytes = header->message_bytes;
         r2_rx_call(link, match, header->message_bytes, false);
     }
     return true;

@@ -229,6 +229,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     r2_rx_match_t *match;
     r2_rx_message_t *message;
     r2_status_t status;
+    bool fits;
 
     if (R2_OK != link->broken) {
         return link->broken;
@@ -239,6 +240,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     }
     r2_assert(!match->posted);
     r2_rx_uncall(link, match);
+    fits = 0 == match->chunk_bytes || r2_rx_announced_fits(match, args->bytes, args->digest);
     match->posted = true;
     --link->unposted;
     match->data = args->data;
@@ -251,6 +253,10 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     match->done = args->done;
     match->arg = args->arg;
     message = match->message;
+    if (!fits) {
+        r2_rx_match_drop(link, match);
+        return r2_rx_mismatch(link);
+    }
     if (NULL != message) {
         status = r2_rx_agree(match, message) ? R2_OK : r2_rx_mismatch(link);
         if (R2_OK == status) {

@@ -135,6 +135,51 @@ static void rows_get_credit_as_they_take(void **state)
     free(memory);
 }
 
+/* The peer asks for credit for a message of so many bytes, none of which may go. */
+static void peer_asks(stub_net_t *stub, uint64_t bytes, uint32_t digest)
+{
+    peer_sends(stub,
+               (r2_wire_header_t){.kind = R2_WIRE_RTS,
+                                  .message = stub->net.first_seq,
+                                  .tag = {.comm_key = 1, .coll_seq = 1},
+                                  .message_bytes = bytes,
+                                  .chunk_bytes = CHUNK,
+                                  .digest = digest},
+               NULL);
+}
+
+/* Credit for a row that is shorter than a chunk of its message would never bring any of it. */
+static void a_request_shows_other_plans(void **state)
+{
+    static char memory[CHUNK];
+    static const uint64_t lengths[] = {CHUNK / 2, 0, ROW};
+
+    (void) state;
+    for (uint32_t i = 0; i < 2 * r2_array_count(lengths); ++i) {
+        uint64_t bytes = lengths[i / 2];
+        r2_status_t status = R2_IN_PROGRESS;
+        stub_net_t *stub = stub_with_a_lane();
+        r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                               .data = memory,
+                               .bytes = bytes,
+                               .done = ended,
+                               .arg = &status};
+
+        if (0 == i % 2) {
+            peer_asks(stub, ROW, ROW == bytes ? 5 : 0);
+            status = r2_link_recv(stub->link, &args);
+        } else {
+            assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
+            peer_asks(stub, ROW, ROW == bytes ? 5 : 0);
+        }
+        assert_int_equal(status, R2_ERR_PLAN_MISMATCH);
+        assert_null(stub->link->matches);
+        assert_int_equal(stub->net.asking_links, 0);
+        assert_int_equal(stub->net.open_bytes, 0);
+        stub_net_destroy(stub);
+    }
+}
+
 static void send_row(stub_net_t *stub, uint32_t row, uint64_t bytes, r2_status_t *status_p)
 {
     static const char data[1 << 20];
@@ -225,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_get_credit_as_they_take),
+        cmocka_unit_test(a_request_shows_other_plans),
         cmocka_unit_test(messages_go_as_they_are_granted),
         cmocka_unit_test(late_credit_is_dropped),
         cmocka_unit_test(requests_are_bounded),
