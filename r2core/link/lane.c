@@ -11,7 +11,6 @@
 /* When the last lane of a link fails, all are tried again after this. */
 #define R2_HURRY_NS (10 * R2_NS_PER_MS)
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>

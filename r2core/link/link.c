@@ -8,7 +8,6 @@
 
 #include "link/idle.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -250,7 +250,7 @@ typedef struct r2_rx_match {
     uint64_t open_bytes;           /* counted in link->grants: granted and not given */
     char *data;                    /* borrowed; NULL with a sink */
     r2_link_sink_fn_t sink;
-    uint64_t bytes;
+    uint64_t bytes;                /* as digest */
     uint32_t digest;               /* the row's; not posted: the sender's that asked for credit */
     uint64_t since_ns;             /* when it was posted */
     bool *dirty;                   /* borrowed, or NULL */
@@ -298,7 +298,6 @@ struct r2_link {
     bool is_active;                /* in net->active */
     bool wired;                    /* a lane has been up */
     bool silent;                   /* the detector was told that no lane is up */
-    bool waiting_path;             /* something to send and no lane up */
     bool owed;                     /* the peer called, and there were no descriptors for a lane */
     bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
     bool leaving;                  /* the peer was told that this process ends */
