@@ -154,6 +154,10 @@ void r2_lane_open(r2_lane_t *lane)
     if (R2_ERR_NO_DESCRIPTORS == status) {
         return;
     }
+    if (R2_OK != status && NULL != lane->conn) {
+        lane->retry_ns = net->now_ns + r2_net_patience_ns(net, R2_CHECK_TIMES); /* it stays */
+        return;
+    }
     if (R2_OK != status) {
         r2_lane_back_off(lane, status);
         return;

@@ -330,6 +330,9 @@ void r2_idle_put_off(r2_lane_t *lane)
         lane->retry_ns = net->now_ns + pause_ns; /* a check of a silent lane */
         return;
     }
+    if (R2_LANE_WIRING == lane->state) { /* cannot be asked after: it gives back what it has */
+        r2_lane_fence(lane, R2_ERR_NO_DESCRIPTORS, false);
+    }
     if (R2_LANE_DOWN != lane->state) {
         r2_lane_enter(lane, R2_LANE_DOWN);
     }

@@ -484,9 +484,8 @@ void stub_net_signal(stub_net_t *stub, uint32_t rail, bool news)
     fuzz_check(0 == (news ? eventfd_write(fd, count) : eventfd_read(fd, &count)));
 }
 
-void stub_lane_up(stub_net_t *stub, uint32_t lane)
+void stub_lane_wire(stub_net_t *stub, uint32_t lane)
 {
-    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_HELLO};
     uint8_t offer[R2_HELLO_BYTES_MAX];
     size_t bytes = stub_offer(stub, lane, 1, offer);
 
@@ -495,6 +494,13 @@ void stub_lane_up(stub_net_t *stub, uint32_t lane)
     } else {
         stub_hello(stub, lane, offer, bytes);
     }
+}
+
+void stub_lane_up(stub_net_t *stub, uint32_t lane)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_HELLO};
+
+    stub_lane_wire(stub, lane);
     header.connection = stub->link->lanes[lane].rx_connection;
     header.ack_next = (uint32_t) stub->net.first_seq;
     header.consumed = (uint32_t) stub->net.first_seq;

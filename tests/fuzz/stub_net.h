@@ -54,6 +54,8 @@ void stub_net_watch(stub_net_t *stub);
 /** Makes the descriptor of a rail's worker readable, or not. */
 void stub_net_signal(stub_net_t *stub, uint32_t rail, bool news);
 
+/** Has a lane called, or its call answered; the peer's HELLO does not come. */
+void stub_lane_wire(stub_net_t *stub, uint32_t lane);
 /** Opens a lane as a well-behaved peer would. */
 void stub_lane_up(stub_net_t *stub, uint32_t lane);
 /** A hello request from rank 1 with the given bytes. */

@@ -123,6 +123,28 @@ static void requests_are_acknowledged_however_many(void **state)
     stub_net_destroy(stub);
 }
 
+/* HELLO is not answered, and there are no descriptors to ask why: nothing is left of the lane. */
+static void a_lane_in_wire_up_gives_its_descriptors_back(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_wire(stub, 0);
+    assert_int_equal(lane->state, R2_LANE_WIRING);
+    stub->time_ns += 60 * R2_NS_PER_S;
+    r2_net_sweep(&stub->net); /* away until now: the timer starts anew */
+    stub->time_ns += 60 * R2_NS_PER_S;
+    stub->net.last_sweep_ns = stub->time_ns;
+    stub->net.short_until_ns = stub->time_ns + R2_NS_PER_S;
+    r2_net_sweep(&stub->net);
+    assert_true(stub->counters.shortages > 0);
+    assert_int_equal(lane->state, R2_LANE_DOWN);
+    assert_null(lane->conn);
+    assert_int_equal(lane->why, R2_ERR_NO_DESCRIPTORS);
+    stub_net_destroy(stub);
+}
+
 /* The peer has all that was sent, and has used it. */
 static void acknowledge(stub_net_t *stub, const r2_lane_t *lane)
 {
@@ -521,6 +543,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_complete_while_messages_are_given_up),
         cmocka_unit_test(requests_are_acknowledged_however_many),
+        cmocka_unit_test(a_lane_in_wire_up_gives_its_descriptors_back),
         cmocka_unit_test(messages_leave_in_order),
         cmocka_unit_test(acknowledgements_wait_for_more),
         cmocka_unit_test(chunks_grow_with_the_pace),
