@@ -377,7 +377,7 @@ void r2_idle_owes(r2_lane_t *lane)
     if (R2_ERR_NO_DESCRIPTORS != lane->why) {
         r2_idle_short(lane);
     }
-    lane->link->owed = true;
     lane->resting = r2_idle_has_way(lane);
+    lane->link->owed = lane->link->owed || !lane->resting; /* ends when a lane comes up */
     r2_link_activate(lane->link);
 }

@@ -102,6 +102,22 @@ static void a_rank_is_stopped(void **state)
     check_few(8, 2, 14, "at 5ms stop r2; at 4s cont r2; " JOB);
 }
 
+/* Peers want further lanes of a rank that has none to spare: those that it has can still be closed. */
+static void further_lanes_are_not_owed(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "seed 77000063; ppn 3; param heal_min_ms 159; param no_path_timeout_ms 3788; "
+        "coll scatter i64 247 on=world times=1 root=4 nb; compute 148916us rank=0; "
+        "coll reduce-scatter i64 13 on=world times=26 nb; compute 712466us rank=1; "
+        "at 0us descriptors r3 31; expect healthy",
+        &result));
+    assert_int_equal(result.errors, 0);
+    assert_true(result.counters.shortages > 0);
+}
+
 /* The application takes all that is left in the middle of the job, and gives some back. */
 static void the_application_takes_them(void **state)
 {
@@ -150,6 +166,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(more_ranks_than_lanes),
         cmocka_unit_test(a_rank_computes),
         cmocka_unit_test(a_rank_is_stopped),
+        cmocka_unit_test(further_lanes_are_not_owed),
         cmocka_unit_test(the_application_takes_them),
         cmocka_unit_test(none_at_all),
         cmocka_unit_test(a_rail_fails),
