@@ -19,7 +19,7 @@ void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message);
 r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag);
 /** True if row and message have equal length and plan digest. */
 bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message);
-/** True if a row and what a request for credit tells of its message fit, or other things have to tell. */
+/** True if a row and what a request for credit tells of its message fit, or others have to tell. */
 static inline bool r2_rx_announced_fits(const r2_rx_match_t *match, uint64_t bytes, uint32_t digest)
 {
     return NULL != match->message || match->unwanted ||

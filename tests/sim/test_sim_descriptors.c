@@ -102,7 +102,7 @@ static void a_rank_is_stopped(void **state)
     check_few(8, 2, 14, "at 5ms stop r2; at 4s cont r2; " JOB);
 }
 
-/* Peers want further lanes of a rank that has none to spare: those that it has can still be closed. */
+/* Peers want further lanes of a rank that has none to spare: what it has can still be closed. */
 static void further_lanes_are_not_owed(void **state)
 {
     scenario_result_t result;
