@@ -8,9 +8,10 @@
 
 #include "link/state.h"
 
-#include <utlist.h>
-
-/* Control packets that wait on a link before a notice is not added to them. */
+/*
+ * Notices that are sent to a peer and not acknowledged, before no more are: they are repeated by their
+ * own protocol, for as long as the peer is stopped.
+ */
 #define R2_NOTICE_QUEUE_MAX 32
 
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why)
@@ -65,8 +66,6 @@ void r2_net_tell_states(r2_net_t *net, uint32_t from)
 
 r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t bytes, bool create)
 {
-    r2_tx_item_t *item;
-    uint32_t waiting = 0;
     r2_link_t *link;
     r2_status_t status;
 
@@ -80,8 +79,7 @@ r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t
     if (R2_OK != status) {
         return status;
     }
-    DL_COUNT(link->control, item, waiting);
-    if (!r2_link_has_lane(link) || waiting >= R2_NOTICE_QUEUE_MAX) {
+    if (!r2_link_has_lane(link) || link->notices >= R2_NOTICE_QUEUE_MAX) {
         return R2_ERR_NO_PATH;
     }
     r2_tx_control(link, R2_WIRE_NOTICE, data, (uint32_t) bytes);

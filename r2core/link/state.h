@@ -322,6 +322,7 @@ struct r2_link {
     uint32_t unasked_consumed;     /* the peer's count, modulo 2^32 */
     uint64_t copied_bytes;         /* in copies */
     uint32_t copies;               /* messages with one */
+    uint32_t notices;              /* sent or to be sent, and not acknowledged */
     uint64_t in_flight_packets;    /* sequenced, over all lanes */
     struct {
         uint64_t from_ns;          /* start of the interval */

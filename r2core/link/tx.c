@@ -251,6 +251,7 @@ void r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, ui
         memcpy(&item->payload, payload, bytes);
     }
     item->payload_bytes = R2_WIRE_RTS == kind ? 0 : bytes;
+    link->notices += R2_WIRE_NOTICE == kind ? 1 : 0;
     item->queued = true;
     DL_APPEND(link->control, item);
     r2_link_activate(link);

@@ -109,6 +109,7 @@ void r2_tx_packet_settle(r2_packet_t *packet, bool acked)
         r2_tx_message_t *message = R2_WIRE_DATA == item->kind ? item->message : NULL;
 
         item->acked = true;
+        link->notices -= R2_WIRE_NOTICE == item->kind ? 1 : 0;
         if (NULL != message) {
             ++message->acked_chunks;
             r2_tx_message_settle(message);

@@ -538,12 +538,40 @@ static void wiring_gives_workers_back(void **state)
     stub_net_destroy(stub);
 }
 
+/* Notices are repeated while a peer is stopped: so many wait for it, on its lanes too, and no more. */
+static void notices_to_a_stopped_peer_are_bounded(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const char notice[] = "notice";
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint32_t sent = 0;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    for (uint32_t i = 0; i < 100; ++i) {
+        sent += R2_OK == r2_net_notice(&stub->net, 1, notice, sizeof(notice), false) ? 1 : 0;
+        r2_net_tend(&stub->net);
+    }
+    assert_null(stub->link->control);
+    assert_int_equal(sent, 32);
+    assert_int_equal(stub->link->in_flight_packets, sent);
+    header.connection = lane->rx_connection;
+    header.ack_next = lane->tx_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    assert_int_equal(stub->link->notices, 0);
+    assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_complete_while_messages_are_given_up),
         cmocka_unit_test(requests_are_acknowledged_however_many),
         cmocka_unit_test(a_lane_in_wire_up_gives_its_descriptors_back),
+        cmocka_unit_test(notices_to_a_stopped_peer_are_bounded),
         cmocka_unit_test(messages_leave_in_order),
         cmocka_unit_test(acknowledgements_wait_for_more),
         cmocka_unit_test(chunks_grow_with_the_pace),
