@@ -42,7 +42,7 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint64_t first_seq;
     uint64_t connection;    /* id that packets to the speaker must carry */
     uint32_t address_bytes;
-    uint8_t address[R2_TP_ADDRESS_MAX]; /* the speaker's worker */
+    uint8_t address[R2_TP_ADDRESS_MAX]; /* of the speaker's endpoint */
 } r2_hello_offer_t;
 
 static_assert(sizeof(r2_hello_offer_t) <= R2_HELLO_BYTES_MAX, "an offer is one hello frame");
@@ -52,7 +52,7 @@ static size_t r2_hello_offer_size(const r2_hello_offer_t *offer)
     return offsetof(r2_hello_offer_t, address) + offer->address_bytes;
 }
 
-static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, r2_rail_worker_t *worker,
+static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn,
                                        uint64_t connection, r2_hello_offer_t *offer)
 {
     r2_net_t *net = lane->link->net;
@@ -60,7 +60,7 @@ static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, r2_rail_worker_t *worker
     r2_status_t status;
 
     memset(offer, 0, sizeof(*offer));
-    status = lane->rail->tp->ops->worker_address(worker->worker, offer->address, &address_bytes);
+    status = lane->rail->tp->ops->ep_address(conn->ep, offer->address, &address_bytes);
     if (R2_OK != status) {
         return status;
     }
@@ -135,6 +135,21 @@ static r2_status_t r2_hello_call(r2_lane_t *lane, const r2_hello_offer_t *offer)
                             r2_net_patience_ns(lane->link->net, R2_HELLO_TIMES), lane->call_id);
 }
 
+/* Makes a connection to be offered. @return as r2_idle_worker(). */
+static r2_status_t r2_hello_conn(r2_lane_t *lane, r2_lane_conn_t **conn_p)
+{
+    r2_rail_worker_t *worker;
+    r2_status_t status = r2_idle_worker(lane, &worker);
+
+    if (R2_OK == status) {
+        status = r2_lane_conn_create(worker, conn_p);
+        if (R2_OK != status) {
+            r2_rail_put(worker);
+        }
+    }
+    return status;
+}
+
 void r2_lane_open(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
@@ -150,7 +165,7 @@ void r2_lane_open(r2_lane_t *lane)
         lane->why = R2_ERR_RAIL_DOWN;
         return;
     }
-    status = r2_idle_worker(lane, &lane->call_worker);
+    status = r2_hello_conn(lane, &lane->call);
     if (R2_ERR_NO_DESCRIPTORS == status) {
         return;
     }
@@ -165,7 +180,7 @@ void r2_lane_open(r2_lane_t *lane)
     ++lane->attempt;
     lane->call_connection = r2_hello_connection(net);
     lane->call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
-    status = r2_hello_offer_fill(lane, lane->call_worker, lane->call_connection, &offer);
+    status = r2_hello_offer_fill(lane, lane->call, lane->call_connection, &offer);
     if (R2_OK == status) {
         offer.verdict = lane->rested ? R2_HELLO_RESTED : 0;
         ++net->counters->hellos_sent;
@@ -261,7 +276,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
                                           r2_hello_offer_t *ours)
 {
     r2_net_t *net = lane->link->net;
-    r2_rail_worker_t *worker;
+    r2_lane_conn_t *conn;
     uint64_t connection;
     r2_status_t status;
 
@@ -269,22 +284,22 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         r2_lane_fence(lane, R2_ERR_LANE_DOWN, false);
     }
     r2_lane_cancel_call(lane);
-    status = r2_rail_usable(lane->rail) ? r2_idle_worker(lane, &worker) : R2_ERR_RAIL_DOWN;
+    status = r2_rail_usable(lane->rail) ? r2_hello_conn(lane, &conn) : R2_ERR_RAIL_DOWN;
     if (R2_OK != status) {
         return r2_hello_decline(lane, status);
     }
     connection = r2_hello_connection(net);
-    if (R2_OK != r2_hello_offer_fill(lane, worker, connection, ours)) {
-        r2_rail_put(worker);
+    if (R2_OK != r2_hello_offer_fill(lane, conn, connection, ours)) {
+        r2_lane_conn_destroy(conn);
         return r2_hello_decline(lane, R2_ERR_NO_DEVICE);
     }
-    status = r2_lane_wire(lane, worker, theirs->address, theirs->address_bytes, theirs->connection,
+    status = r2_lane_wire(lane, conn, theirs->address, theirs->address_bytes, theirs->connection,
                           connection);
     if (R2_OK != status && NULL != lane->conn) {
         return R2_HELLO_NOT_NOW;
     }
     if (R2_OK != status) {
-        r2_rail_put(worker);
+        r2_lane_conn_destroy(conn);
         return r2_hello_decline(lane, status);
     }
     lane->why = R2_OK;
@@ -456,16 +471,16 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
 {
     r2_net_t *net = arg;
     r2_lane_t *lane = r2_hello_caller(net, call_id);
-    r2_rail_worker_t *worker;
+    r2_lane_conn_t *conn;
     r2_hello_offer_t theirs;
 
     if (NULL == lane) {
         return;
     }
     net->now_ns = r2_now_ns(net->clock);
-    worker = lane->call_worker;
+    conn = lane->call;
     lane->call_id = 0;
-    lane->call_worker = NULL;
+    lane->call = NULL;
     if (R2_OK == status) {
         r2_lane_answered(lane);
     } else {
@@ -477,14 +492,14 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
     }
     if (R2_OK == status) {
         lane->why = R2_OK;
-        status = r2_lane_wire(lane, worker, theirs.address, theirs.address_bytes, theirs.connection,
+        status = r2_lane_wire(lane, conn, theirs.address, theirs.address_bytes, theirs.connection,
                               lane->call_connection);
         if (R2_OK == status || NULL != lane->conn) {
             lane->peer_attempt = theirs.attempt;
             return;
         }
     }
-    r2_rail_put(worker);
+    r2_lane_conn_destroy(conn);
     if (R2_ERR_VERSION == status) {
         r2_error(net->log,
                  "rank %u on %s runs r2 with another version or other values of chunk_max_bytes or "

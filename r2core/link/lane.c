@@ -83,24 +83,42 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->put_offs = 0;
 }
 
-r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
-                         size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection)
+r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_p)
 {
-    r2_link_t *link = lane->link;
-    r2_net_t *net = link->net;
     r2_lane_conn_t *conn = calloc(1, sizeof(*conn));
     r2_status_t status;
 
     if (NULL == conn) {
         return R2_ERR_NO_MEMORY;
     }
-    status = r2_rail_connect(worker, link->rank, address, address_bytes, conn, &conn->ep);
+    status = worker->rail->tp->ops->ep_open(worker->worker, conn, &conn->ep);
     if (R2_OK != status) {
         free(conn);
         return status;
     }
-    conn->lane = lane;
     conn->worker = worker;
+    *conn_p = conn;
+    return R2_OK;
+}
+
+void r2_lane_conn_destroy(r2_lane_conn_t *conn)
+{
+    conn->worker->rail->tp->ops->ep_close(conn->ep);
+    r2_rail_put(conn->worker);
+    free(conn);
+}
+
+r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *address,
+                         size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection)
+{
+    r2_link_t *link = lane->link;
+    r2_net_t *net = link->net;
+    r2_status_t status = r2_rail_connect(conn->worker, conn->ep, link->rank, address, address_bytes);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    conn->lane = lane;
     lane->conn = conn;
     r2_lane_reset(lane);
     lane->tx_connection = tx_connection;
@@ -174,9 +192,7 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     lane->rx_connection = 0;
     lane->conn = NULL;
     conn->lane = NULL;
-    conn->worker->rail->tp->ops->ep_close(conn->ep);
-    r2_rail_put(conn->worker);
-    free(conn);
+    r2_lane_conn_destroy(conn);
 }
 
 void r2_lane_cancel_call(r2_lane_t *lane)
@@ -186,8 +202,8 @@ void r2_lane_cancel_call(r2_lane_t *lane)
     if (0 != lane->call_id) {
         (void) hello->ops->cancel(hello->instance, lane->call_id); /* it may never end by itself */
         lane->call_id = 0;
-        r2_rail_put(lane->call_worker);
-        lane->call_worker = NULL;
+        r2_lane_conn_destroy(lane->call);
+        lane->call = NULL;
     }
 }
 

@@ -15,6 +15,7 @@
 /** Endpoint of a relay lane. */
 typedef struct r2_relay_ep {
     r2_relay_t *relay; /* borrowed */
+    bool connected;
     uint32_t rank;     /* the peer */
     uint32_t via;
 } r2_relay_ep_t;
@@ -98,16 +99,6 @@ static void relay_worker_destroy(r2_tp_worker_t *worker)
     (void) worker;
 }
 
-/* A relay lane's address is the process; the way there is how the hello came. */
-static r2_status_t relay_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
-{
-    const r2_relay_t *relay = (void *) worker;
-
-    memcpy(address_p, &relay->net->rank, sizeof(relay->net->rank));
-    *bytes_p = sizeof(relay->net->rank);
-    return R2_OK;
-}
-
 static unsigned relay_worker_progress(r2_tp_worker_t *worker)
 {
     (void) worker;
@@ -126,14 +117,35 @@ static r2_status_t relay_worker_arm(r2_tp_worker_t *worker)
     return R2_OK;
 }
 
-static r2_status_t relay_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
-                                   void *ep_arg, r2_tp_ep_t **ep_p)
+static r2_status_t relay_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
-    r2_relay_t *relay = (void *) worker;
-    r2_relay_ep_t *ep;
-    uint32_t rank;
+    r2_relay_ep_t *ep = calloc(1, sizeof(*ep));
 
     (void) ep_arg;
+    if (NULL == ep) {
+        return R2_ERR_NO_MEMORY;
+    }
+    ep->relay = (void *) worker;
+    *ep_p = (void *) ep;
+    return R2_OK;
+}
+
+/* A relay lane's address is the process; the way there is how the hello came. */
+static r2_status_t relay_ep_address(r2_tp_ep_t *tp_ep, void *address_p, size_t *bytes_p)
+{
+    const r2_relay_ep_t *ep = (const void *) tp_ep;
+
+    memcpy(address_p, &ep->relay->net->rank, sizeof(ep->relay->net->rank));
+    *bytes_p = sizeof(ep->relay->net->rank);
+    return R2_OK;
+}
+
+static r2_status_t relay_ep_connect(r2_tp_ep_t *tp_ep, const void *address, size_t address_bytes)
+{
+    r2_relay_ep_t *ep = (void *) tp_ep;
+    r2_relay_t *relay = ep->relay;
+    uint32_t rank;
+
     if (sizeof(rank) != address_bytes) {
         return R2_ERR_WIRE;
     }
@@ -141,16 +153,11 @@ static r2_status_t relay_ep_create(r2_tp_worker_t *worker, const void *address, 
     if (rank != relay->hello.source) {
         return R2_ERR_WIRE; /* offers a lane in another's name */
     }
-    ep = calloc(1, sizeof(*ep));
-    if (NULL == ep) {
-        return R2_ERR_NO_MEMORY;
-    }
-    ep->relay = relay;
+    ep->connected = true;
     ep->rank = rank;
     ep->via = relay->via;
     relay->net->links[rank]->relay->via = relay->via;
     relay->net->links[rank]->relay->wired_ns = relay->net->now_ns;
-    *ep_p = (void *) ep;
     return R2_OK;
 }
 
@@ -158,7 +165,9 @@ static void relay_ep_close(r2_tp_ep_t *tp_ep)
 {
     r2_relay_ep_t *ep = (void *) tp_ep;
 
-    ep->relay->net->links[ep->rank]->relay->wired_ns = 0;
+    if (ep->connected) {
+        ep->relay->net->links[ep->rank]->relay->wired_ns = 0;
+    }
     free(ep);
 }
 
@@ -181,11 +190,12 @@ static const r2_tp_ops_t r2_relay_ops = {
     .device_close = relay_device_close,
     .worker_create = relay_worker_create,
     .worker_destroy = relay_worker_destroy,
-    .worker_address = relay_worker_address,
     .worker_progress = relay_worker_progress,
     .worker_fd = relay_worker_fd,
     .worker_arm = relay_worker_arm,
-    .ep_create = relay_ep_create,
+    .ep_open = relay_ep_open,
+    .ep_address = relay_ep_address,
+    .ep_connect = relay_ep_connect,
     .ep_close = relay_ep_close,
     .send = relay_send,
 };

@@ -121,7 +121,7 @@ typedef struct r2_packet {
 
 /** One connection of a lane. */
 typedef struct r2_lane_conn {
-    struct r2_lane *lane;          /* borrowed; NULL: being closed */
+    struct r2_lane *lane;          /* borrowed; NULL: only offered, or being closed */
     r2_tp_ep_t *ep;                /* owned by the worker's transport */
     r2_rail_worker_t *worker;      /* borrowed: counted as a user */
     uint32_t bare;                 /* unsequenced packets that the transport holds */
@@ -199,7 +199,7 @@ typedef struct r2_lane {
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */
     uint32_t remote_idx;           /* rail index at the peer */
-    r2_rail_worker_t *call_worker; /* borrowed: offered in the hello call under way */
+    r2_lane_conn_t *call;          /* owned: offered in the hello call under way */
     uint64_t call_connection;      /* offered in the hello call under way */
     uint64_t call_id;              /* of the hello call under way; 0 = none */
     uint32_t attempt;              /* our hello calls so far */
@@ -478,7 +478,15 @@ void r2_lane_cancel_call(r2_lane_t *lane);
 /** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */
 bool r2_lane_withdraw_call(r2_lane_t *lane);
 void r2_lane_failed(void *worker, void *conn, r2_status_t status);
-r2_status_t r2_lane_wire(r2_lane_t *lane, r2_rail_worker_t *worker, const void *address,
+/** Makes a connection on a worker, which it keeps in use; it is not connected. @return as ep_open(). */
+r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_p);
+/** Closes it and gives its worker back. Never from inside a callback. */
+void r2_lane_conn_destroy(r2_lane_conn_t *conn);
+/**
+ * Connects. The lane takes `conn` if it has one afterwards, whatever is returned.
+ * @return R2_OK or the transport's error.
+ */
+r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *address,
                          size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection);
 void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
 /** True if a lane that is not in doubt leads to the peer. */

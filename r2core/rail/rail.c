@@ -139,8 +139,8 @@ r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, uint32_t pending,
     return R2_OK;
 }
 
-r2_status_t r2_rail_connect(r2_rail_worker_t *worker, uint32_t peer, const void *address,
-                            size_t address_bytes, void *ep_arg, r2_tp_ep_t **ep_p)
+r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t peer,
+                            const void *address, size_t address_bytes)
 {
     r2_worker_peer_t *entry = calloc(1, sizeof(*entry));
     r2_status_t status;
@@ -148,7 +148,7 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, uint32_t peer, const void 
     if (NULL == entry) {
         return R2_ERR_NO_MEMORY;
     }
-    status = worker->rail->tp->ops->ep_create(worker->worker, address, address_bytes, ep_arg, ep_p);
+    status = worker->rail->tp->ops->ep_connect(ep, address, address_bytes);
     if (R2_OK != status) {
         free(entry);
         return status;

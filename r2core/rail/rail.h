@@ -73,11 +73,12 @@ static inline bool r2_rail_usable(const r2_rail_t *rail)
 r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, uint32_t pending,
                         r2_rail_worker_t **worker_p);
 /**
- * Creates an endpoint to `peer` on a worker from r2_rail_get(); that worker never serves the peer again.
+ * Connects an endpoint to `peer` on a worker from r2_rail_get(); that worker never serves the peer
+ * again.
  * @return R2_OK, R2_ERR_NO_MEMORY, or the transport's error.
  */
-r2_status_t r2_rail_connect(r2_rail_worker_t *worker, uint32_t peer, const void *address,
-                            size_t address_bytes, void *ep_arg, r2_tp_ep_t **ep_p);
+r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t peer,
+                            const void *address, size_t address_bytes);
 /** Gives a user back. Unused old workers are destroyed by r2_rail_sweep(). */
 void r2_rail_put(r2_rail_worker_t *worker);
 /** Destroys workers that are not used, but for the newest where lanes share one. Never from inside

@@ -146,18 +146,12 @@ static void fault_worker_destroy(r2_tp_worker_t *worker)
     free(worker);
 }
 
-static r2_status_t fault_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
-{
-    return fault_inner_ops(worker)->worker_address(worker->inner, address_p, bytes_p);
-}
-
 static int fault_worker_fd(r2_tp_worker_t *worker)
 {
     return fault_inner_ops(worker)->worker_fd(worker->inner);
 }
 
-static r2_status_t fault_ep_create(r2_tp_worker_t *worker, const void *address,
-                                   size_t address_bytes, void *ep_arg, r2_tp_ep_t **ep_p)
+static r2_status_t fault_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
     r2_tp_ep_t *ep = calloc(1, sizeof(*ep));
     r2_status_t status;
@@ -167,8 +161,7 @@ static r2_status_t fault_ep_create(r2_tp_worker_t *worker, const void *address,
     }
     ep->worker = worker;
     ep->ep_arg = ep_arg;
-    status = fault_inner_ops(worker)->ep_create(worker->inner, address, address_bytes, ep_arg,
-                                                &ep->inner);
+    status = fault_inner_ops(worker)->ep_open(worker->inner, ep_arg, &ep->inner);
     if (R2_OK != status) {
         free(ep);
         return status;
@@ -176,6 +169,16 @@ static r2_status_t fault_ep_create(r2_tp_worker_t *worker, const void *address,
     DL_APPEND(worker->eps, ep);
     *ep_p = ep;
     return R2_OK;
+}
+
+static r2_status_t fault_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
+{
+    return fault_inner_ops(ep->worker)->ep_address(ep->inner, address_p, bytes_p);
+}
+
+static r2_status_t fault_ep_connect(r2_tp_ep_t *ep, const void *address, size_t address_bytes)
+{
+    return fault_inner_ops(ep->worker)->ep_connect(ep->inner, address, address_bytes);
 }
 
 static void fault_ep_close(r2_tp_ep_t *ep)
@@ -368,11 +371,12 @@ r2_tp_t r2_tp_fault_transport(r2_tp_fault_t *fault)
         .device_close = fault_device_close,
         .worker_create = fault_worker_create,
         .worker_destroy = fault_worker_destroy,
-        .worker_address = fault_worker_address,
         .worker_progress = fault_worker_progress,
         .worker_fd = fault_worker_fd,
         .worker_arm = fault_worker_arm,
-        .ep_create = fault_ep_create,
+        .ep_open = fault_ep_open,
+        .ep_address = fault_ep_address,
+        .ep_connect = fault_ep_connect,
         .ep_close = fault_ep_close,
         .send = fault_send,
     };

@@ -18,7 +18,7 @@
 
 #define SIM_ADDRESS_MAGIC 0x73696d72u
 
-/** What worker_address() gives. */
+/** What ep_address() gives: the worker, which is what packets are sent to. */
 typedef struct sim_address {
     uint32_t magic;
     uint32_t node, rail;
@@ -159,19 +159,6 @@ bool r2_sim_worker_usable(const r2_tp_worker_t *worker, const char *call)
     return !worker->destroyed;
 }
 
-static r2_status_t sim_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
-{
-    sim_address_t address = {SIM_ADDRESS_MAGIC, worker->device->node, worker->device->rail, 0,
-                             worker->id};
-
-    if (!r2_sim_worker_usable(worker, "worker_address")) {
-        return R2_ERR_NO_DEVICE;
-    }
-    memcpy(address_p, &address, sizeof(address));
-    *bytes_p = sizeof(address);
-    return R2_OK;
-}
-
 static int sim_worker_fd(r2_tp_worker_t *worker)
 {
     (void) worker;
@@ -214,15 +201,46 @@ static bool sim_has_peer(const r2_tp_ep_t *list, uint32_t node)
     return false;
 }
 
-static r2_status_t sim_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
-                                 void *ep_arg, r2_tp_ep_t **ep_p)
+static r2_status_t sim_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
+    r2_tp_ep_t *ep;
+
+    if (!r2_sim_worker_usable(worker, "ep_open")) {
+        return R2_ERR_NO_DEVICE;
+    }
+    ep = calloc(1, sizeof(*ep));
+    if (NULL == ep) {
+        return R2_ERR_NO_MEMORY;
+    }
+    ep->worker = worker;
+    ep->ep_arg = ep_arg;
+    DL_APPEND(worker->offered, ep);
+    *ep_p = ep;
+    return R2_OK;
+}
+
+static r2_status_t sim_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
+{
+    const r2_tp_worker_t *worker = ep->worker;
+    sim_address_t address = {SIM_ADDRESS_MAGIC, worker->device->node, worker->device->rail, 0,
+                             worker->id};
+
+    if (!r2_sim_worker_usable(worker, "ep_address")) {
+        return R2_ERR_NO_DEVICE;
+    }
+    memcpy(address_p, &address, sizeof(address));
+    *bytes_p = sizeof(address);
+    return R2_OK;
+}
+
+static r2_status_t sim_ep_connect(r2_tp_ep_t *ep, const void *address, size_t address_bytes)
+{
+    r2_tp_worker_t *worker = ep->worker;
     r2_sim_t *sim = r2_sim_of_worker(worker);
     r2_tp_worker_t *peer = sim_worker_find(sim, address, address_bytes);
     uint32_t rail = worker->device->rail;
-    r2_tp_ep_t *ep;
 
-    if (!r2_sim_worker_usable(worker, "ep_create")) {
+    if (!r2_sim_worker_usable(worker, "ep_connect")) {
         return R2_ERR_NO_DEVICE;
     }
     if (NULL == peer || peer->device->rail != rail ||
@@ -238,24 +256,17 @@ static r2_status_t sim_ep_create(r2_tp_worker_t *worker, const void *address, si
     if (!r2_sim_take_descriptors(sim, worker->device->node, R2_SIM_EP_FDS)) {
         return R2_ERR_NO_DESCRIPTORS;
     }
-    ep = calloc(1, sizeof(*ep));
-    if (NULL == ep) {
-        r2_sim_put_descriptors(sim, worker->device->node, R2_SIM_EP_FDS);
-        return R2_ERR_NO_MEMORY;
-    }
     worker->descriptors += R2_SIM_EP_FDS;
-    ep->worker = worker;
     ep->peer = peer;
-    ep->ep_arg = ep_arg;
     ep->port = r2_sim_port(sim, r2_sim_node_of(worker)->host, rail);
     ep->peer_port = r2_sim_port(sim, sim->nodes[peer->device->node].host, rail);
     ep->all_next = sim->eps;
     sim->eps = ep;
+    DL_DELETE(worker->offered, ep);
     DL_APPEND(worker->open, ep);
     if (peer->destroyed) {
         r2_sim_conn_peer_gone(ep);
     }
-    *ep_p = ep;
     return R2_OK;
 }
 
@@ -283,6 +294,11 @@ static void sim_ep_close(r2_tp_ep_t *ep)
 {
     r2_tp_worker_t *worker = ep->worker;
 
+    if (NULL == ep->peer) {
+        DL_DELETE(worker->offered, ep);
+        free(ep);
+        return;
+    }
     if (r2_sim_node_of(worker)->dead && ep->closed) {
         sim_cancel(ep);
         return;
@@ -324,7 +340,7 @@ void r2_sim_worker_end(r2_tp_worker_t *worker)
 static void sim_worker_destroy(r2_tp_worker_t *worker)
 {
     r2_sim_node_t *node = r2_sim_node_of(worker);
-    r2_tp_ep_t *ep;
+    r2_tp_ep_t *ep, *next;
 
     if (worker->destroyed && !node->dead) {
         r2_sim_fail(node->sim, "node %u: worker destroyed twice", node->idx);
@@ -334,6 +350,10 @@ static void sim_worker_destroy(r2_tp_worker_t *worker)
         r2_sim_fail(node->sim, "node %u: worker destroyed inside a callback", node->idx);
     }
     worker->device->worker_count--;
+    DL_FOREACH_SAFE(worker->offered, ep, next) {
+        DL_DELETE(worker->offered, ep);
+        free(ep);
+    }
     DL_FOREACH(worker->open, ep) {
         sim_cancel(ep);
     }
@@ -352,11 +372,12 @@ const r2_tp_ops_t r2_sim_tp_ops = {
     .device_close = sim_device_close,
     .worker_create = sim_worker_create,
     .worker_destroy = sim_worker_destroy,
-    .worker_address = sim_worker_address,
     .worker_progress = r2_sim_worker_progress,
     .worker_fd = sim_worker_fd,
     .worker_arm = sim_worker_arm,
-    .ep_create = sim_ep_create,
+    .ep_open = sim_ep_open,
+    .ep_address = sim_ep_address,
+    .ep_connect = sim_ep_connect,
     .ep_close = sim_ep_close,
     .send = r2_sim_send,
 };

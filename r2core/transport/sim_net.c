@@ -144,6 +144,11 @@ void r2_sim_destroy(r2_sim_t *sim)
     for (worker = sim->workers; NULL != worker; worker = worker_next) {
         worker_next = worker->all_next;
         sim_queue_free(&worker->received);
+        while (NULL != worker->offered) { /* of processes that died */
+            ep = worker->offered;
+            DL_DELETE(worker->offered, ep);
+            free(ep);
+        }
         free(worker);
     }
     for (device = sim->devices; NULL != device; device = device_next) {

@@ -75,8 +75,9 @@ struct r2_tp_worker {
     bool destroyed;
     uint32_t descriptors; /* its own and those of its endpoints, which outlive their closing */
     r2_sim_queue_t received;
-    struct r2_tp_ep *open;   /* list: endpoints that are not closed */
-    struct r2_tp_ep *closed; /* list: tombstones */
+    struct r2_tp_ep *offered; /* owned list: endpoints that are not connected */
+    struct r2_tp_ep *open;    /* list: endpoints that are not closed */
+    struct r2_tp_ep *closed;  /* list: tombstones */
     uint32_t waiting;        /* endpoints with pending sends or an unreported failure */
     struct r2_tp_worker *all_next;
 };
@@ -84,7 +85,7 @@ struct r2_tp_worker {
 /** An endpoint and the connection under it, which may live longer. */
 struct r2_tp_ep {
     r2_tp_worker_t *worker;    /* borrowed */
-    r2_tp_worker_t *peer;      /* borrowed: tombstones stay until the end */
+    r2_tp_worker_t *peer;      /* borrowed: tombstones stay until the end; NULL: not connected */
     void *ep_arg;              /* borrowed */
     r2_sim_port_t *port;       /* borrowed */
     r2_sim_port_t *peer_port;  /* borrowed */

@@ -20,7 +20,7 @@
  * R2_ERR_CANCELED only).
  */
 
-#define R2_TP_ADDRESS_MAX 512 /* bytes of a worker address, any transport */
+#define R2_TP_ADDRESS_MAX 512 /* bytes of an endpoint's address, any transport */
 #define R2_TP_HEADER_MAX  256 /* bytes of a packet header */
 
 typedef struct r2_tp_device r2_tp_device_t;
@@ -84,8 +84,6 @@ typedef struct r2_tp_ops {
                                  void *arg, r2_tp_worker_t **worker_p);
     /** Closes remaining endpoints without flushing. */
     void (*worker_destroy)(r2_tp_worker_t *worker);
-    /** @param address_p at least R2_TP_ADDRESS_MAX bytes; @param bytes_p bytes written. */
-    r2_status_t (*worker_address)(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p);
     /** @return number of events handled; 0 = nothing to do. */
     unsigned (*worker_progress)(r2_tp_worker_t *worker);
     /** @return a file descriptor to poll for input after arm(), or -1 (no such thing: simulator). */
@@ -97,9 +95,21 @@ typedef struct r2_tp_ops {
      * has something to do; but for work of the library's own (connections being set up), which may be late.
      */
     bool (*worker_signals)(const r2_tp_worker_t *worker);
-    /** @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS, R2_ERR_NO_PATH, R2_ERR_NO_MEMORY. */
-    r2_status_t (*ep_create)(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
-                             void *ep_arg, r2_tp_ep_t **ep_p);
+    /**
+     * Makes an endpoint that is not connected: it has an address, nothing can be sent on it, and its
+     * peer may connect to it before it is connected itself.
+     * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS, R2_ERR_NO_MEMORY.
+     */
+    r2_status_t (*ep_open)(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p);
+    /** @param address_p at least R2_TP_ADDRESS_MAX bytes; @param bytes_p bytes written. */
+    r2_status_t (*ep_address)(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p);
+    /**
+     * Connects to the endpoint of this address, once; its owner does the same with the address of
+     * ours. What is sent from now on waits until both have. @param address not trusted beyond its length.
+     * @return R2_OK, or why the endpoint is to be closed: R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS,
+     * R2_ERR_NO_PATH, R2_ERR_NO_MEMORY, R2_ERR_LANE_DOWN (the peer's was closed already).
+     */
+    r2_status_t (*ep_connect)(r2_tp_ep_t *ep, const void *address, size_t address_bytes);
     /**
      * Closes by force, without flushing; every send in flight is completed (R2_ERR_CANCELED) inside
      * the call. Never called from inside a callback.

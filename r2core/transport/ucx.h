@@ -89,7 +89,7 @@ typedef struct r2_ucx_record {
 struct r2_tp_ep {
     r2_tp_ep_t *prev, *next; /* in worker->eps or worker->left_eps */
     r2_tp_worker_t *worker;  /* borrowed: outlives the endpoint */
-    ucp_ep_h ucp_ep;         /* owned */
+    ucp_ep_h ucp_ep;         /* owned; NULL: not connected */
     void *arg;               /* borrowed: for failed() */
     r2_ucx_stream_t stream;
     r2_ucx_record_t *sends; /* in UCX's hands; immediate: waiting for it, in order */
@@ -167,7 +167,6 @@ ucs_status_t r2_ucx_config_create(const r2_ucx_t *ucx, const r2_tp_device_config
 r2_status_t r2_ucx_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
                                  void *arg, r2_tp_worker_t **worker_p);
 void r2_ucx_worker_destroy(r2_tp_worker_t *worker);
-r2_status_t r2_ucx_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p);
 unsigned r2_ucx_worker_progress(r2_tp_worker_t *worker);
 int r2_ucx_worker_fd(r2_tp_worker_t *worker);
 r2_status_t r2_ucx_worker_arm(r2_tp_worker_t *worker);
@@ -184,8 +183,10 @@ void r2_ucx_ep_fail(r2_tp_ep_t *ep, r2_status_t status);
 
 /* ---- ucx_ep.c ---- */
 
-r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
-                             void *ep_arg, r2_tp_ep_t **ep_p);
+r2_status_t r2_ucx_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p);
+/** The address of its worker: that is what UCP connects to. */
+r2_status_t r2_ucx_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p);
+r2_status_t r2_ucx_ep_connect(r2_tp_ep_t *ep, const void *address, size_t address_bytes);
 void r2_ucx_ep_close(r2_tp_ep_t *ep);
 /** Closes what UCX knows of an endpoint; the endpoint is to be freed. */
 void r2_ucx_ep_force(r2_tp_ep_t *ep);

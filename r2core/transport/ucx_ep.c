@@ -23,8 +23,43 @@ static void on_error(void *arg, ucp_ep_h ucp_ep, ucs_status_t rc)
     }
 }
 
-r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
-                             void *ep_arg, r2_tp_ep_t **ep_p)
+r2_status_t r2_ucx_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
+{
+    r2_tp_ep_t *ep = calloc(1, sizeof(*ep));
+
+    if (NULL == ep) {
+        return R2_ERR_NO_MEMORY;
+    }
+    ep->worker = worker;
+    ep->arg = ep_arg;
+    worker->stream.number++;
+    ep->stream = worker->stream;
+    DL_APPEND(worker->eps, ep);
+    *ep_p = ep;
+    return R2_OK;
+}
+
+r2_status_t r2_ucx_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
+{
+    ucp_worker_h worker = ep->worker->ucp_worker;
+    ucp_address_t *address;
+    size_t bytes;
+    r2_status_t status = R2_OK;
+
+    if (UCS_OK != ucp_worker_get_address(worker, &address, &bytes)) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (bytes <= R2_TP_ADDRESS_MAX) {
+        memcpy(address_p, address, bytes);
+        *bytes_p = bytes;
+    } else {
+        status = R2_ERR_UNSUPPORTED;
+    }
+    ucp_worker_release_address(worker, address);
+    return status;
+}
+
+r2_status_t r2_ucx_ep_connect(r2_tp_ep_t *ep, const void *address, size_t address_bytes)
 {
     /* UCX is not told the length and trusts the counts inside: the zeros end what it reads. */
     char padded[2 * R2_TP_ADDRESS_MAX] = {0};
@@ -33,37 +68,25 @@ r2_status_t r2_ucx_ep_create(r2_tp_worker_t *worker, const void *address, size_t
                                             UCP_EP_PARAM_FIELD_ERR_HANDLER,
                               .address = (const ucp_address_t *) (const void *) padded,
                               .err_mode = UCP_ERR_HANDLING_MODE_PEER,
-                              .err_handler = {.cb = on_error}};
-    r2_tp_ep_t *ep;
+                              .err_handler = {.cb = on_error, .arg = ep}};
+    r2_ucx_t *ucx = ep->worker->device->ucx;
     ucs_status_t rc;
 
     if (0 == address_bytes || address_bytes > R2_TP_ADDRESS_MAX) {
         return R2_ERR_NO_PATH;
     }
-    ep = calloc(1, sizeof(*ep));
-    if (NULL == ep) {
-        return R2_ERR_NO_MEMORY;
-    }
     memcpy(padded, address, address_bytes);
-    params.err_handler.arg = ep;
-    ep->worker = worker;
-    ep->arg = ep_arg;
-    worker->stream.number++;
-    ep->stream = worker->stream;
-    r2_ucx_fds_enter(worker->device->ucx);
-    rc = r2_ucx_fds_allow(worker->device->ucx, 0)
-             ? ucp_ep_create(worker->ucp_worker, &params, &ep->ucp_ep)
-             : UCS_ERR_EXCEEDS_LIMIT;
-    r2_ucx_fds_leave(worker->device->ucx);
-    if (UCS_OK != rc) {
-        free(ep);
-        return UCS_ERR_NO_MEMORY == rc || UCS_ERR_NO_DEVICE == rc || UCS_ERR_EXCEEDS_LIMIT == rc
-                   ? r2_ucx_status(rc)
-                   : R2_ERR_NO_PATH;
+    r2_ucx_fds_enter(ucx);
+    rc = r2_ucx_fds_allow(ucx, 0) ? ucp_ep_create(ep->worker->ucp_worker, &params, &ep->ucp_ep)
+                                  : UCS_ERR_EXCEEDS_LIMIT;
+    r2_ucx_fds_leave(ucx);
+    if (UCS_OK == rc) {
+        return R2_OK;
     }
-    DL_APPEND(worker->eps, ep);
-    *ep_p = ep;
-    return R2_OK;
+    ep->ucp_ep = NULL;
+    return UCS_ERR_NO_MEMORY == rc || UCS_ERR_NO_DEVICE == rc || UCS_ERR_EXCEEDS_LIMIT == rc
+               ? r2_ucx_status(rc)
+               : R2_ERR_NO_PATH;
 }
 
 void r2_ucx_ep_force(r2_tp_ep_t *ep)
@@ -116,6 +139,10 @@ void r2_ucx_ep_close(r2_tp_ep_t *ep)
 
     r2_assert(!worker->in_progress);
     DL_DELETE(worker->eps, ep);
+    if (NULL == ep->ucp_ep) {
+        free(ep);
+        return;
+    }
     if (0 != worker->device->immediate_bytes) {
         ep->left = true;
         DL_APPEND(worker->left_eps, ep);

@@ -174,25 +174,6 @@ void r2_ucx_worker_destroy(r2_tp_worker_t *worker)
     free(worker);
 }
 
-r2_status_t r2_ucx_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
-{
-    ucp_address_t *address;
-    size_t bytes;
-    r2_status_t status = R2_OK;
-
-    if (UCS_OK != ucp_worker_get_address(worker->ucp_worker, &address, &bytes)) {
-        return R2_ERR_NO_MEMORY;
-    }
-    if (bytes <= R2_TP_ADDRESS_MAX) {
-        memcpy(address_p, address, bytes);
-        *bytes_p = bytes;
-    } else {
-        status = R2_ERR_UNSUPPORTED;
-    }
-    ucp_worker_release_address(worker->ucp_worker, address);
-    return status;
-}
-
 static unsigned tell_sent(r2_tp_worker_t *worker)
 {
     r2_ucx_record_t *record;

@@ -109,14 +109,6 @@ static void stub_worker_destroy(r2_tp_worker_t *worker)
     free(worker);
 }
 
-static r2_status_t stub_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
-{
-    (void) worker;
-    memset(address_p, 0x77, 20);
-    *bytes_p = 20;
-    return R2_OK;
-}
-
 static unsigned stub_worker_progress(r2_tp_worker_t *worker)
 {
     stub_net_t *stub = worker->stub;
@@ -157,24 +149,33 @@ static r2_status_t stub_worker_arm(r2_tp_worker_t *worker)
     return R2_OK;
 }
 
-static r2_status_t stub_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
-                                  void *ep_arg, r2_tp_ep_t **ep_p)
+static r2_status_t stub_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
-    volatile uint8_t sum = 0;
-
     (void) ep_arg;
-    fuzz_check(address_bytes <= R2_TP_ADDRESS_MAX);
-    for (size_t i = 0; i < address_bytes; ++i) {
-        sum = (uint8_t) (sum + ((const uint8_t *) address)[i]);
-    }
-    if (STUB_BROKEN == worker->stub->mode) {
-        return R2_ERR_NO_DEVICE;
-    }
     *ep_p = malloc(sizeof(**ep_p));
     (*ep_p)->stub = worker->stub;
     (*ep_p)->worker = worker;
     DL_APPEND(worker->stub->eps, *ep_p);
     return R2_OK;
+}
+
+static r2_status_t stub_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
+{
+    (void) ep;
+    memset(address_p, 0x77, 20);
+    *bytes_p = 20;
+    return R2_OK;
+}
+
+static r2_status_t stub_ep_connect(r2_tp_ep_t *ep, const void *address, size_t address_bytes)
+{
+    volatile uint8_t sum = 0;
+
+    fuzz_check(address_bytes <= R2_TP_ADDRESS_MAX);
+    for (size_t i = 0; i < address_bytes; ++i) {
+        sum = (uint8_t) (sum + ((const uint8_t *) address)[i]);
+    }
+    return STUB_BROKEN == ep->stub->mode ? R2_ERR_NO_DEVICE : R2_OK;
 }
 
 static void stub_ep_close(r2_tp_ep_t *ep)
@@ -210,12 +211,13 @@ static const r2_tp_ops_t stub_tp_ops = {
     .device_close = stub_device_close,
     .worker_create = stub_worker_create,
     .worker_destroy = stub_worker_destroy,
-    .worker_address = stub_worker_address,
     .worker_progress = stub_worker_progress,
     .worker_fd = stub_worker_fd,
     .worker_arm = stub_worker_arm,
     .worker_signals = stub_worker_signals,
-    .ep_create = stub_ep_create,
+    .ep_open = stub_ep_open,
+    .ep_address = stub_ep_address,
+    .ep_connect = stub_ep_connect,
     .ep_close = stub_ep_close,
     .send = stub_send,
 };

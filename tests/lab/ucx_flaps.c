@@ -88,12 +88,12 @@ typedef struct lane {
     state_t state;
     uint64_t since_ns, retry_ns;
     generation_t *generation; /* from CALLING on */
-    r2_tp_ep_t *ep;
+    r2_tp_ep_t *ep; /* from CALLING on */
     uint64_t tx_id, rx_id;
     bool hello_seen, hello_acked, hello_owed, ack_owed, failed;
     uint32_t sent, acked, got; /* data packets */
     uint64_t progress_ns;      /* something was acknowledged, or nothing was outstanding */
-    char *buffer;              /* owned: mapped while the lane has an endpoint */
+    char *buffer;              /* owned: mapped while the endpoint is connected */
 } lane_t;
 
 static struct {
@@ -196,14 +196,14 @@ static void generations_sweep(void)
 /* ---- control path ---- */
 
 static void control_send(uint32_t rank, uint32_t kind, uint64_t id, uint64_t reply_to,
-                         generation_t *generation)
+                         r2_tp_ep_t *ep)
 {
     control_t message = {.kind = kind, .from = me.rank, .id = id, .reply_to = reply_to};
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     size_t bytes = 0;
 
-    if (NULL != generation) {
-        me.tp.ops->worker_address(generation->worker, message.address, &bytes);
+    if (NULL != ep) {
+        me.tp.ops->ep_address(ep, message.address, &bytes);
         message.address_bytes = bytes;
     }
     snprintf(to.sun_path, sizeof(to.sun_path), "%s/%u", me.folder, rank);
@@ -289,7 +289,7 @@ static void on_received(void *arg, const void *bytes, size_t header_bytes, const
         return;
     }
     for (uint32_t i = 0; i < me.ranks; i++) {
-        if (NULL != me.lanes[i].ep && me.lanes[i].rx_id == header.id) {
+        if (me.lanes[i].state >= WIRING && me.lanes[i].rx_id == header.id) {
             lane = &me.lanes[i];
         }
     }
@@ -326,10 +326,12 @@ static void lane_close(lane_t *lane, bool tell)
 
         me.tp.ops->ep_close(lane->ep);
         watch_end(watch);
-        munmap(lane->buffer, BUFFER_BYTES);
+        if (NULL != lane->buffer) {
+            munmap(lane->buffer, BUFFER_BYTES);
+        }
         lane->buffer = NULL;
         lane->ep = NULL;
-        if (tell) {
+        if (tell && lane->state >= WIRING) {
             control_send(lane->rank, NOTICE, 0, lane->tx_id, NULL);
         }
     }
@@ -356,27 +358,41 @@ static bool has_carrier(void)
     return '1' == text[0];
 }
 
-static void lane_call(lane_t *lane)
+/** Opens an endpoint to be offered, on a worker that has not served this peer. */
+static bool lane_offer(lane_t *lane)
 {
     lane->generation = has_carrier() ? generation_get(lane->rank) : NULL;
     if (NULL == lane->generation) {
+        return false;
+    }
+    if (R2_OK != me.tp.ops->ep_open(lane->generation->worker, lane, &lane->ep)) {
+        lane->generation->users--;
+        lane->generation = NULL;
+        lane->ep = NULL;
+        return false;
+    }
+    lane->rx_id = random_u64();
+    return true;
+}
+
+static void lane_call(lane_t *lane)
+{
+    if (!lane_offer(lane)) {
         lane->retry_ns = me.now_ns + RETRY_NS;
         return;
     }
-    lane->rx_id = random_u64();
-    control_send(lane->rank, CALL, lane->rx_id, 0, lane->generation);
+    control_send(lane->rank, CALL, lane->rx_id, 0, lane->ep);
     lane_enter(lane, CALLING);
 }
 
-/** Creates the endpoint and says HELLO. The lane has a generation and a rx_id. */
+/** Connects the endpoint and says HELLO. The lane has made its offer. */
 static void lane_wire(lane_t *lane, const control_t *message)
 {
     watch_t watch = watch_start();
     r2_status_t status;
 
     lane->generation->served |= 1u << lane->rank;
-    status = me.tp.ops->ep_create(lane->generation->worker, message->address,
-                                  message->address_bytes, lane, &lane->ep);
+    status = me.tp.ops->ep_connect(lane->ep, message->address, message->address_bytes);
     watch_end(watch);
     if (R2_OK != status) {
         lane_close(lane, false);
@@ -401,12 +417,10 @@ static void lane_answer(lane_t *lane, const control_t *message)
         return; /* the lower rank calls */
     }
     lane_close(lane, false);
-    lane->generation = has_carrier() ? generation_get(lane->rank) : NULL;
-    if (NULL == lane->generation) {
+    if (!lane_offer(lane)) {
         return;
     }
-    lane->rx_id = random_u64();
-    control_send(lane->rank, ANSWER, lane->rx_id, message->id, lane->generation);
+    control_send(lane->rank, ANSWER, lane->rx_id, message->id, lane->ep);
     lane_wire(lane, message);
 }
 
@@ -422,7 +436,7 @@ static void control_receive(void)
         } else if (ANSWER == message.kind && CALLING == lane->state &&
                    message.reply_to == lane->rx_id) {
             lane_wire(lane, &message);
-        } else if (NOTICE == message.kind && NULL != lane->ep && message.reply_to == lane->rx_id) {
+        } else if (NOTICE == message.kind && lane->state >= WIRING && message.reply_to == lane->rx_id) {
             me.notices++;
             lane_close(lane, false);
         }

@@ -191,8 +191,11 @@ static r2_tp_ep_t *test_connect_workers(test_world_t *world, r2_tp_worker_t *fro
     size_t bytes;
     r2_tp_ep_t *ep;
 
-    assert_int_equal(R2_OK, ops->worker_address(to, address, &bytes));
-    assert_int_equal(R2_OK, ops->ep_create(from, address, bytes, NULL, &ep));
+    assert_int_equal(R2_OK, ops->ep_open(to, NULL, &ep));
+    assert_int_equal(R2_OK, ops->ep_address(ep, address, &bytes));
+    ops->ep_close(ep);
+    assert_int_equal(R2_OK, ops->ep_open(from, NULL, &ep));
+    assert_int_equal(R2_OK, ops->ep_connect(ep, address, bytes));
     return ep;
 }
 
@@ -666,6 +669,7 @@ static void ranks_of_a_host_have_a_rail_of_their_own(void **state)
     test_world_t world;
     r2_sim_config_t config = {.seed = 18, .host_count = 2, .node_count = 3, .rail_count = 0};
     uint8_t address[R2_TP_ADDRESS_MAX];
+    const r2_tp_ops_t *ops;
     size_t bytes;
     r2_tp_ep_t *ep;
 
@@ -675,9 +679,13 @@ static void ranks_of_a_host_have_a_rail_of_their_own(void **state)
     test_send(&world, 0, ep, 0, 10000);
     test_run(&world, forever);
     assert_int_equal(1, world.nodes[2].received);
-    world.nodes[1].tp.ops->worker_address(world.nodes[1].worker, address, &bytes);
-    assert_int_equal(R2_ERR_NO_PATH, world.nodes[0].tp.ops->ep_create(world.nodes[0].worker,
-                                                                      address, bytes, NULL, &ep));
+    ops = world.nodes[0].tp.ops;
+    assert_int_equal(R2_OK, ops->ep_open(world.nodes[1].worker, NULL, &ep));
+    assert_int_equal(R2_OK, ops->ep_address(ep, address, &bytes));
+    ops->ep_close(ep);
+    assert_int_equal(R2_OK, ops->ep_open(world.nodes[0].worker, NULL, &ep));
+    assert_int_equal(R2_ERR_NO_PATH, ops->ep_connect(ep, address, bytes));
+    ops->ep_close(ep);
     test_world_fini(&world);
 }
 

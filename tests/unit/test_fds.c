@@ -156,10 +156,11 @@ static int open_with(size_t room)
         r2_tp_ucx_destroy(&tp);
         return R2_ERR_NO_DESCRIPTORS == status && !promised ? 0 : 4;
     }
-    if (R2_OK != tp.ops->worker_address(worker, address, &bytes)) {
+    if (R2_OK != tp.ops->ep_open(worker, NULL, &ep) ||
+        R2_OK != tp.ops->ep_address(ep, address, &bytes)) {
         return 5;
     }
-    status = tp.ops->ep_create(worker, address, bytes, NULL, &ep);
+    status = tp.ops->ep_connect(ep, address, bytes); /* to itself */
     for (int i = 0; i < 200; ++i) {
         tp.ops->worker_progress(worker);
         usleep(100);

@@ -151,13 +151,29 @@ static void side_close(side_t *side)
     tp.ops->device_close(side->device);
 }
 
-static void side_connect(side_t *from, const side_t *to)
+/** Opens an endpoint of its own. */
+static void side_offer(side_t *side)
+{
+    assert_int_equal(tp.ops->ep_open(side->worker, side, &side->ep), R2_OK);
+}
+
+/** Connects the endpoint of one end to that of the other. */
+static void side_join(side_t *from, const side_t *to)
 {
     char address[R2_TP_ADDRESS_MAX];
     size_t bytes;
 
-    assert_int_equal(tp.ops->worker_address(to->worker, address, &bytes), R2_OK);
-    assert_int_equal(tp.ops->ep_create(from->worker, address, bytes, from, &from->ep), R2_OK);
+    assert_int_equal(tp.ops->ep_address(to->ep, address, &bytes), R2_OK);
+    assert_int_equal(tp.ops->ep_connect(from->ep, address, bytes), R2_OK);
+}
+
+/** New endpoints, connected in both directions. */
+static void side_connect(side_t *a, side_t *b)
+{
+    side_offer(a);
+    side_offer(b);
+    side_join(a, b);
+    side_join(b, a);
 }
 
 /** Progresses both until `*count` reaches `target`. @return false after 10 s. */
@@ -182,7 +198,6 @@ static void pair_open(side_t *a, side_t *b)
     side_open(a);
     side_open(b);
     side_connect(a, b);
-    side_connect(b, a);
     assert_true(packet_send(&hello[0], a, 0, 0, NULL) >= 0);
     assert_true(packet_send(&hello[1], b, 0, 0, NULL) >= 0);
     assert_true(progress_until(a, b, &a->received, 1));
@@ -331,7 +346,6 @@ static void test_generations(void **state)
         assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
         assert_int_equal(tp.ops->worker_create(b.device, &callbacks, &b, &b.worker), R2_OK);
         side_connect(&a, &b);
-        side_connect(&b, &a);
         assert_true(packet_send(&hello[0], &a, 0, 0, NULL) >= 0);
         assert_true(packet_send(&hello[1], &b, 0, 0, NULL) >= 0);
         assert_true(progress_until(&a, &b, &a.received, 1));
@@ -380,9 +394,11 @@ static void test_close_while_connecting(void **state)
         tp.ops->worker_destroy(b.worker);
         assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
         assert_int_equal(tp.ops->worker_create(b.device, &callbacks, &b, &b.worker), R2_OK);
-        side_connect(&a, &b);
+        side_offer(&a);
+        side_offer(&b);
+        side_join(&a, &b);
         if (0 != random_below(4)) {
-            side_connect(&b, &a);
+            side_join(&b, &a);
             assert_true(packet_send(&packets[0], &b, 0, DATA_MAX, pattern) >= 0);
         }
         for (uint32_t k = 1; k < r2_array_count(packets); k++) {
@@ -445,7 +461,12 @@ static void test_wiring_gives_back(void **state)
             tp.ops->worker_destroy(to.worker);
             assert_int_equal(tp.ops->worker_create(to.device, &callbacks, &to, &to.worker), R2_OK);
         }
-        side_connect(&from, &to);
+        if (0 != i % 8) {
+            tp.ops->ep_close(to.ep);
+        }
+        side_offer(&from);
+        side_offer(&to);
+        side_join(&from, &to);
         assert_true(packet_send(&packets[0], &from, 0, 0, NULL) >= 0);
         assert_true(packet_send(&packets[1], &from, 1, 8, pattern + 1) >= 0);
         for (unsigned k = random_below(20); k > 0; k--) {
@@ -500,7 +521,7 @@ static void test_connections_break(void **state)
     enum { SIDES = 3, STEPS = 300 };
     static packet_t packets[SIDES * SIDES * STEPS];
     static side_t sides[SIDES];
-    r2_tp_ep_t *eps[SIDES][SIDES];
+    r2_tp_ep_t *eps[SIDES][SIDES] = {{NULL}};
 
     (void) state;
     random_state = now_ns();
@@ -518,13 +539,14 @@ static void test_connections_break(void **state)
                 R2_OK);
         }
         for (int i = 0; i < SIDES * SIDES; i++) {
-            side_t *from = &sides[i / SIDES];
+            side_t *from = &sides[i / SIDES], *to = &sides[i % SIDES];
 
-            eps[i / SIDES][i % SIDES] = NULL;
-            if (i / SIDES != i % SIDES) {
-                side_connect(from, &sides[i % SIDES]);
+            if (from < to) {
+                side_connect(from, to);
                 eps[i / SIDES][i % SIDES] = from->ep;
+                eps[i % SIDES][i / SIDES] = to->ep;
                 packet_send(&packets[used++], from, 0, 0, NULL);
+                packet_send(&packets[used++], to, 0, 0, NULL);
             }
         }
         for (int step = 0; step < STEPS; step++) {
@@ -666,13 +688,14 @@ static void exchange_addresses(int fd, side_t *side)
     size_t bytes;
     uint64_t length;
 
-    assert_int_equal(tp.ops->worker_address(side->worker, address, &bytes), R2_OK);
+    side_offer(side);
+    assert_int_equal(tp.ops->ep_address(side->ep, address, &bytes), R2_OK);
     length = bytes;
     assert_int_equal(write(fd, &length, sizeof(length)), sizeof(length));
     assert_int_equal(write(fd, address, sizeof(address)), sizeof(address));
     assert_int_equal(recv(fd, &length, sizeof(length), MSG_WAITALL), sizeof(length));
     assert_int_equal(recv(fd, address, sizeof(address), MSG_WAITALL), sizeof(address));
-    assert_int_equal(tp.ops->ep_create(side->worker, address, length, side, &side->ep), R2_OK);
+    assert_int_equal(tp.ops->ep_connect(side->ep, address, length), R2_OK);
 }
 
 /** The other process: answers each packet with one of its own until it is killed. */
@@ -836,10 +859,12 @@ static void test_connect_to_nobody(void **state)
     (void) state;
     side_open(&a);
     side_open(&b);
-    assert_int_equal(tp.ops->worker_address(b.worker, address, &bytes), R2_OK);
+    side_offer(&a);
+    side_offer(&b);
+    assert_int_equal(tp.ops->ep_address(b.ep, address, &bytes), R2_OK);
     side_close(&b);
     start_ns = now_ns();
-    status = tp.ops->ep_create(a.worker, address, bytes, &a, &a.ep);
+    status = tp.ops->ep_connect(a.ep, address, bytes);
     assert_true(now_ns() - start_ns < R2_NS_PER_S / 2);
     if (R2_OK == status && packet_send(&packet, &a, 0, 8, pattern) >= 0) {
         assert_true(progress_until(&a, NULL, &a.failed, 1));

@@ -132,13 +132,6 @@ static void wire_worker_destroy(r2_tp_worker_t *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-static r2_status_t wire_worker_address(r2_tp_worker_t *worker, void *address_p, size_t *bytes_p)
-{
-    memcpy(address_p, &worker->idx, sizeof(worker->idx));
-    *bytes_p = sizeof(worker->idx);
-    return R2_OK;
-}
-
 static void wire_push(r2_tp_worker_t *to, const r2_tp_send_t *op)
 {
     wire_packet_t *packet = malloc(sizeof(*packet) + op->header_bytes + op->data_bytes);
@@ -216,21 +209,33 @@ static r2_status_t wire_worker_arm(r2_tp_worker_t *worker)
     return status;
 }
 
-static r2_status_t wire_ep_create(r2_tp_worker_t *worker, const void *address, size_t address_bytes,
-                                  void *ep_arg, r2_tp_ep_t **ep_p)
+static r2_status_t wire_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
-    thread_net_t *net = worker->net;
     r2_tp_ep_t *ep = calloc(1, sizeof(*ep));
-    uint32_t idx;
 
     (void) ep_arg;
-    memcpy(&idx, address, r2_min(sizeof(idx), address_bytes));
     ep->worker = worker;
+    DL_APPEND(worker->eps, ep);
+    *ep_p = ep;
+    return R2_OK;
+}
+
+static r2_status_t wire_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
+{
+    memcpy(address_p, &ep->worker->idx, sizeof(ep->worker->idx));
+    *bytes_p = sizeof(ep->worker->idx);
+    return R2_OK;
+}
+
+static r2_status_t wire_ep_connect(r2_tp_ep_t *ep, const void *address, size_t address_bytes)
+{
+    thread_net_t *net = ep->worker->net;
+    uint32_t idx;
+
+    memcpy(&idx, address, r2_min(sizeof(idx), address_bytes));
     pthread_mutex_lock(&net->lock);
     ep->remote = net->workers[idx];
     pthread_mutex_unlock(&net->lock);
-    DL_APPEND(worker->eps, ep);
-    *ep_p = ep;
     return R2_OK;
 }
 
@@ -283,11 +288,12 @@ r2_tp_t thread_net_rank(thread_net_t *net)
         .device_close = wire_device_close,
         .worker_create = wire_worker_create,
         .worker_destroy = wire_worker_destroy,
-        .worker_address = wire_worker_address,
         .worker_progress = wire_worker_progress,
         .worker_fd = wire_worker_fd,
         .worker_arm = wire_worker_arm,
-        .ep_create = wire_ep_create,
+        .ep_open = wire_ep_open,
+        .ep_address = wire_ep_address,
+        .ep_connect = wire_ep_connect,
         .ep_close = wire_ep_close,
         .send = wire_send,
     };
