@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +43,10 @@ static void enter_netns(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-    if (fd < 0 || 0 != setns(fd, CLONE_NEWNET)) {
+    /* UCX looks for NICs in /sys, which shows those of whoever mounted it. */
+    if (fd < 0 || 0 != setns(fd, CLONE_NEWNET) || 0 != unshare(CLONE_NEWNS) ||
+        0 != mount("", "/", "none", MS_SLAVE | MS_REC, NULL) ||
+        0 != mount("sysfs", "/sys", "sysfs", 0, NULL)) {
         perror(path);
         exit(2);
     }
