@@ -191,6 +191,8 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     HASH_DEL(net->connections, lane);
     lane->rx_connection = 0;
     lane->conn = NULL;
+    lane->closed = lane->close_asked = lane->agreed = false;
+    lane->closing_ns = 0; /* or nothing else would be closed any more (idle.c) */
     conn->lane = NULL;
     r2_lane_conn_destroy(conn);
 }
@@ -229,8 +231,6 @@ void r2_lane_close(r2_lane_t *lane)
     r2_lane_disconnect(lane);
     r2_lane_enter(lane, R2_LANE_DOWN);
     lane->failed = lane->ack_pending = lane->hello_answer = lane->was_up = false;
-    lane->closed = lane->close_asked = lane->agreed = false;
-    lane->closing_ns = 0;
     lane->failures = 0;
     lane->why = R2_OK;
 }

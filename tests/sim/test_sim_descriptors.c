@@ -118,6 +118,26 @@ static void further_lanes_are_not_owed(void **state)
     assert_true(result.counters.shortages > 0);
 }
 
+/* Lanes fail whose end is asked for: others can still be closed. */
+static void lanes_fail_while_they_are_closed(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "seed 5009; hosts 6; ppn 3; rate 140154837; latency 3us; keep 0; retry 1710ms; jitter 2us; "
+        "param chunk_min_bytes 1292; param heal_min_ms 915; param failure_timeout_ms 62; "
+        "coll reduce-scatter matrix 4 nb; "
+        "comm a cid=7 ranks=9,10,11,12,13,15,16,17,0,1,5,6,7,8; coll allreduce matrix 5216 on=a; "
+        "coll allreduce f64 14 times=4; at 34954us loss h2 rail0 10; at 31742us down h0 rail1; "
+        "at 34194us up h0 rail1; at 14070us drop-in h0 rail1; at 1840us stop r15; "
+        "at 808266us cont r15; at 1633261us heal; at 0us descriptors r11 57; "
+        "at 0us descriptors r5 84",
+        &result));
+    assert_int_equal(result.errors, 0);
+    assert_true(result.counters.lanes_rested > 0);
+}
+
 /* The application takes all that is left in the middle of the job, and gives some back. */
 static void the_application_takes_them(void **state)
 {
@@ -167,6 +187,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rank_computes),
         cmocka_unit_test(a_rank_is_stopped),
         cmocka_unit_test(further_lanes_are_not_owed),
+        cmocka_unit_test(lanes_fail_while_they_are_closed),
         cmocka_unit_test(the_application_takes_them),
         cmocka_unit_test(none_at_all),
         cmocka_unit_test(a_rail_fails),
