@@ -263,6 +263,8 @@ static r2_status_t sim_ep_connect(r2_tp_ep_t *ep, const void *address, size_t ad
     ep->all_next = sim->eps;
     sim->eps = ep;
     DL_DELETE(worker->offered, ep);
+    ep->towards_next = peer->towards;
+    peer->towards = ep;
     DL_APPEND(worker->open, ep);
     if (peer->destroyed) {
         r2_sim_conn_peer_gone(ep);
@@ -330,8 +332,8 @@ void r2_sim_worker_end(r2_tp_worker_t *worker)
         free(packet);
     }
     worker->received.head = worker->received.tail = NULL;
-    for (ep = r2_sim_of_worker(worker)->eps; NULL != ep; ep = ep->all_next) {
-        if (ep->peer == worker && !ep->reset) {
+    for (ep = worker->towards; NULL != ep; ep = ep->towards_next) {
+        if (!ep->reset) {
             r2_sim_conn_peer_gone(ep);
         }
     }

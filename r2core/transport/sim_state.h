@@ -78,6 +78,7 @@ struct r2_tp_worker {
     struct r2_tp_ep *offered; /* owned list: endpoints that are not connected */
     struct r2_tp_ep *open;    /* list: endpoints that are not closed */
     struct r2_tp_ep *closed;  /* list: tombstones */
+    struct r2_tp_ep *towards; /* list by towards_next: of others, that lead here */
     uint32_t waiting;        /* endpoints with pending sends or an unreported failure */
     struct r2_tp_worker *all_next;
 };
@@ -113,6 +114,7 @@ struct r2_tp_ep {
     struct r2_tp_ep *ready_prev, *ready_next;
     struct r2_tp_ep *prev, *next;
     struct r2_tp_ep *all_next;
+    struct r2_tp_ep *towards_next;
 };
 
 /** One process. Its index is its number. */
