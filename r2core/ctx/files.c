@@ -16,8 +16,8 @@
 
 /* Left to the application, beyond what it has open when it calls MPI_Init. */
 #define R2_FILES_APPLICATION 64u
-/* Below so many lanes at one time r2 does not begin: with one lane for each process most pairs
- * would wait. */
+/* Below so many lanes at one time r2 does not begin: one to get on with, and in place of the other
+ * what calls to stopped processes take (room.c). */
 #define R2_FILES_LANES_MIN 2u
 
 r2_status_t r2_files_prepare(uint32_t size, uint32_t rails, const r2_log_t *log, bool *tight_p,

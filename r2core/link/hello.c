@@ -36,7 +36,8 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint32_t rail_idx;      /* the speaker's rail */
     uint32_t remote_idx;    /* the listener's rail, as the speaker paired them */
     uint32_t attempt;       /* number of the speaker's newest call for this lane */
-    uint32_t stands;        /* requests only: the lane stands at the speaker, who has heard nothing on it */
+    uint32_t stands;        /* request: the lane stands at the speaker, who has heard nothing on it;
+                             * SHORT: other lanes of the speaker will give descriptors back */
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
     uint64_t parking_bytes;
     uint64_t first_seq;
@@ -178,6 +179,7 @@ void r2_lane_open(r2_lane_t *lane)
         return;
     }
     ++lane->attempt;
+    lane->call_ns = net->now_ns;
     lane->call_connection = r2_hello_connection(net);
     lane->call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
     status = r2_hello_offer_fill(lane, lane->call, lane->call_connection, &offer);
@@ -212,6 +214,7 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
         .magic = R2_HELLO_MAGIC,
         .version = R2_WIRE_VERSION,
         .verdict = (uint32_t) verdict,
+        .stands = R2_HELLO_SHORT == verdict && net->turns,
         .rank = net->rank,
         .segment_bytes = net->segment_bytes,
         .parking_bytes = net->params->parking_bytes,
@@ -393,7 +396,7 @@ bool r2_hello_waits(void *arg, uint64_t call_id)
     r2_net_t *net = arg;
     r2_lane_t *lane = r2_hello_caller(net, call_id);
 
-    if (NULL == lane) {
+    if (NULL == lane || !r2_room_lend(lane)) {
         return false;
     }
     net->now_ns = r2_now_ns(net->clock);
@@ -467,28 +470,42 @@ static r2_status_t r2_hello_outcome(r2_net_t *net, r2_status_t status, const voi
     }
 }
 
+/* The process goes on, and the worker of the call is not there any more. */
+static void r2_hello_anew(r2_lane_t *lane, uint32_t peer_attempt)
+{
+    lane->peer_attempt = peer_attempt;
+    if (R2_LANE_DOWN != lane->state) {
+        r2_lane_enter(lane, R2_LANE_DOWN);
+    }
+    lane->retry_ns = lane->link->net->now_ns;
+    r2_link_activate(lane->link);
+}
+
 void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes)
 {
     r2_net_t *net = arg;
     r2_lane_t *lane = r2_hello_caller(net, call_id);
     r2_lane_conn_t *conn;
-    r2_hello_offer_t theirs;
+    r2_hello_offer_t theirs = {0};
 
     if (NULL == lane) {
         return;
     }
     net->now_ns = r2_now_ns(net->clock);
-    conn = lane->call;
-    lane->call_id = 0;
-    lane->call = NULL;
+    conn = r2_room_call_over(lane);
     if (R2_OK == status) {
         r2_lane_answered(lane);
     } else {
         r2_hello_weigh(lane, status);
     }
     status = r2_hello_outcome(net, status, reply, bytes, &theirs);
+    lane->turn = 0 != theirs.stands;
     if (R2_OK == status && NULL != lane->conn && !r2_idle_replaced(lane, false)) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false); /* silent, and the peer has a new one now */
+    }
+    if (R2_OK == status && NULL == conn) {
+        r2_hello_anew(lane, theirs.attempt);
+        return;
     }
     if (R2_OK == status) {
         lane->why = R2_OK;
@@ -499,7 +516,9 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
             return;
         }
     }
-    r2_lane_conn_destroy(conn);
+    if (NULL != conn) {
+        r2_lane_conn_destroy(conn);
+    }
     if (R2_ERR_VERSION == status) {
         r2_error(net->log,
                  "rank %u on %s runs r2 with another version or other values of chunk_max_bytes or "

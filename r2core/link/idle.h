@@ -23,6 +23,29 @@ static inline bool r2_idle_may_look(const r2_net_t *net)
 {
     return net->now_ns >= net->short_until_ns;
 }
+/** True if another lane of the link is there or being opened. */
+bool r2_idle_has_way(const r2_lane_t *lane);
+/** True if this side has nothing for a lane, or another lane for it. */
+bool r2_idle_spares(const r2_lane_t *lane);
+/** A lane that is down waits until it is needed, and `pause_ns` at least. */
+void r2_idle_rest(r2_lane_t *lane, uint64_t pause_ns);
+/** Ends a lane on which nothing answers: the peer is told, and has a timeout to read it. */
+void r2_idle_end(r2_lane_t *lane);
+
+/* room.c */
+/** Makes room for calls of others, where the application has taken what is kept for them. */
+void r2_room_keep(r2_net_t *net);
+/** True if a lane of the link waits until others have given back descriptors, here or at the peer. */
+bool r2_room_awaits_turn(const r2_link_t *link);
+/** What was given back is for those that have none. */
+void r2_room_hurry(r2_net_t *net);
+/**
+ * The peer of a hello call is stopped: where descriptors are short the call goes on without its
+ * worker. @return false: too many do; it is to end.
+ */
+bool r2_room_lend(r2_lane_t *lane);
+/** A hello call is over. @return its worker, which the caller has to put; NULL: it has none. */
+r2_lane_conn_t *r2_room_call_over(r2_lane_t *lane);
 /**
  * Takes a worker for a lane (r2_rail_get()). Without descriptors for it the lane is put off, and the end of an
  * idle one is asked for if the link has no other.
@@ -44,6 +67,8 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested);
 void r2_idle_tend(r2_lane_t *lane);
 /** Of a lane that rests or is being closed; R2_NEVER_NS: none. */
 uint64_t r2_idle_deadline_ns(const r2_lane_t *lane);
+/** True if a lane of the link waits until it is needed. */
+bool r2_idle_is_resting(const r2_link_t *link);
 /** True if a link has no lane because nobody needed one: that is no silence. */
 bool r2_idle_holds(const r2_link_t *link);
 /** True if a lane of the link lacks descriptors, here or at the peer. */

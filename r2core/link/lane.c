@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/idle.h"
 
 /* When the last lane of a link fails, all are tried again after this. */
 #define R2_HURRY_NS (10 * R2_NS_PER_MS)
@@ -200,12 +200,14 @@ static void r2_lane_disconnect(r2_lane_t *lane)
 void r2_lane_cancel_call(r2_lane_t *lane)
 {
     r2_hello_t *hello = &lane->link->net->hello;
+    r2_lane_conn_t *conn;
 
     if (0 != lane->call_id) {
         (void) hello->ops->cancel(hello->instance, lane->call_id); /* it may never end by itself */
-        lane->call_id = 0;
-        r2_lane_conn_destroy(lane->call);
-        lane->call = NULL;
+        conn = r2_room_call_over(lane);
+        if (NULL != conn) {
+            r2_lane_conn_destroy(conn);
+        }
     }
 }
 

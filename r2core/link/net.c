@@ -340,6 +340,7 @@ unsigned r2_net_sweep(r2_net_t *net)
     events = r2_net_progress_rails(net);
     net->heard = events > 0;
     r2_waits_sweep(net);
+    r2_room_keep(net);
     if (NULL != net->active) {
         r2_net_tend(net);
     }

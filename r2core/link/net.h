@@ -139,7 +139,10 @@ typedef struct r2_net {
     uint32_t unwired_links;     /* links of which no lane has ever been up */
     uint32_t
         pending_lanes; /* CALLING or WIRING: not all the descriptors that they take are taken */
-    bool tight;        /* descriptors are short: idle.c */
+    bool tight;        /* descriptors are short: room.c */
+    bool turns;        /* other lanes had descriptors when there were not enough */
+    uint64_t keep_ns;  /* next look at what is kept free */
+    uint32_t lent_calls; /* hello calls that go on without a worker */
     uint64_t
         short_until_ns; /* there were not enough: not asked for before, unless some came back */
     char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */

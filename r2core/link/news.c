@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/idle.h"
 
 /*
  * Notices that are sent to a peer and not acknowledged, before no more are: they are repeated by their
@@ -79,7 +79,8 @@ r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t
     if (R2_OK != status) {
         return status;
     }
-    if (!r2_link_has_lane(link) || link->notices >= R2_NOTICE_QUEUE_MAX) {
+    if (link->notices >= R2_NOTICE_QUEUE_MAX ||
+        !(r2_link_has_lane(link) || (create && r2_idle_is_resting(link)))) {
         return R2_ERR_NO_PATH;
     }
     r2_tx_control(link, R2_WIRE_NOTICE, data, (uint32_t) bytes);

@@ -306,12 +306,12 @@ static void r2_link_clock_start(r2_link_t *link)
                    r2_min(r2_link_silence_ns(link), r2_link_limit_ns(link) / R2_ASKS_PER_LIMIT);
 }
 
-/* Time in which the peer is known to be stopped does not count. */
+/* Time in which the peer is known to be stopped, or a lane awaits its turn, does not count. */
 static void r2_link_clock_tick(r2_link_t *link)
 {
     const uint64_t now_ns = link->net->now_ns;
 
-    if (!r2_link_is_busy(link)) {
+    if (!r2_link_is_busy(link) && !r2_room_awaits_turn(link)) {
         link->waited_ns += now_ns - link->waited_at_ns;
     }
     link->waited_at_ns = now_ns;

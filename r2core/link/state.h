@@ -183,6 +183,7 @@ typedef struct r2_lane {
     bool resting;                  /* DOWN: for want of descriptors, until it is needed (idle.c) */
     bool close_asked, closed;      /* by the peer, which had no use for it */
     bool rested;      /* closed here since it was last up: no fault, though the peer may not know */
+    bool turn;        /* DOWN for want of descriptors: others will give some back */
     uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
     bool agreed;      /* closing: we said that it is over */
     uint64_t closing_ns; /* since when its end is asked for, or agreed; 0 = it is not */
@@ -202,6 +203,8 @@ typedef struct r2_lane {
     r2_lane_conn_t *call;          /* owned: offered in the hello call under way */
     uint64_t call_connection;      /* offered in the hello call under way */
     uint64_t call_id;              /* of the hello call under way; 0 = none */
+    uint64_t call_ns;              /* since when it is */
+    bool lent;                     /* it goes on without a worker (room.c) */
     uint32_t attempt;              /* our hello calls so far */
     uint32_t peer_attempt;         /* the peer's calls up to this one are history */
     uint64_t state_ns;             /* when the state was entered */
@@ -298,6 +301,7 @@ struct r2_link {
     bool is_active;                /* in net->active */
     bool wired;                    /* a lane has been up */
     bool silent;                   /* the detector was told that no lane is up */
+    bool rests;                    /* its last lane was closed for want of descriptors */
     bool owed;                     /* the peer called, and there were no descriptors for a lane */
     bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
     bool leaving;                  /* the peer was told that this process ends */

@@ -83,6 +83,8 @@ typedef struct r2_hello_ops {
      * @return true: the peer has not got it and never will, and result() will not be called. false: too late.
      */
     bool (*cancel)(void *hello, uint64_t call_id);
+    /** True unless a call of ours waits for its connection still. */
+    bool (*connected)(void *hello, uint64_t call_id);
     /** Answers a request. Unknown or expired tokens are ignored. */
     void (*reply)(void *hello, uint64_t token, const void *reply, size_t bytes);
     /** One descriptor (epoll) that is readable when poll() has something to do; -1: none. */

@@ -171,6 +171,20 @@ static bool hello_cancel(void *hello, uint64_t call_id)
     return false;
 }
 
+static bool hello_connected(void *hello, uint64_t call_id)
+{
+    const hello_node_t *node = hello;
+    const hello_call_t *call;
+
+    DL_FOREACH(node->hub->calls, call) {
+        if (call->caller == node && call->call_id == call_id &&
+            HELLO_CONNECTING == call->state) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void hello_reply(void *hello, uint64_t token, const void *reply, size_t bytes)
 {
     hello_node_t *node = hello;
@@ -332,6 +346,7 @@ r2_hello_t r2_hello_sim_node(r2_hello_sim_t *hub, uint32_t node)
         .listen = hello_listen,
         .call = hello_call,
         .cancel = hello_cancel,
+        .connected = hello_connected,
         .reply = hello_reply,
         .fd = hello_fd,
         .poll = hello_poll,

@@ -202,6 +202,19 @@ static bool r2_hello_tcp_cancel(void *instance, uint64_t call_id)
     return false;
 }
 
+static bool r2_hello_tcp_connected(void *instance, uint64_t call_id)
+{
+    const r2_hello_tcp_t *hello = instance;
+    const r2_hello_conn_t *conn;
+
+    DL_FOREACH(hello->conns, conn) {
+        if (R2_HELLO_CONNECTING == conn->state && call_id == conn->id) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void r2_hello_tcp_reply(void *instance, uint64_t token, const void *reply, size_t bytes)
 {
     r2_hello_tcp_t *hello = instance;
@@ -389,6 +402,7 @@ static const r2_hello_ops_t r2_hello_tcp_ops = {
     .listen = r2_hello_tcp_listen,
     .call = r2_hello_tcp_call,
     .cancel = r2_hello_tcp_cancel,
+    .connected = r2_hello_tcp_connected,
     .reply = r2_hello_tcp_reply,
     .fd = r2_hello_tcp_fd,
     .poll = r2_hello_tcp_poll,

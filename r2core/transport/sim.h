@@ -33,6 +33,9 @@
 #define R2_SIM_WORKER_FDS 4 /* as measured with UCX over TCP */
 #define R2_SIM_EP_FDS     2
 #define R2_SIM_SLACK_FDS  2            /* of which hello calls take some */
+/** What so many lanes take where each has a worker of its own. */
+#define R2_SIM_LANES_FDS(lanes) \
+    ((lanes) * (R2_SIM_WORKER_FDS + R2_SIM_EP_FDS) + R2_SIM_SLACK_FDS)
 #define R2_SIM_CUTS_MAX 64           /* broken (host, host, rail) paths at one time */
 
 typedef struct r2_sim r2_sim_t;

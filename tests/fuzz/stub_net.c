@@ -269,6 +269,13 @@ static bool stub_hello_cancel(void *hello, uint64_t call_id)
     return false;
 }
 
+static bool stub_hello_connected(void *hello, uint64_t call_id)
+{
+    (void) hello;
+    (void) call_id;
+    return true;
+}
+
 static void stub_hello_reply(void *hello, uint64_t token, const void *reply, size_t bytes)
 {
     (void) hello;
@@ -301,6 +308,7 @@ static const r2_hello_ops_t stub_hello_ops = {
     .listen = stub_hello_listen,
     .call = stub_hello_call,
     .cancel = stub_hello_cancel,
+    .connected = stub_hello_connected,
     .reply = stub_hello_reply,
     .fd = stub_hello_fd,
     .poll = stub_hello_poll,

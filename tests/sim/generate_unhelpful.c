@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "transport/sim.h"
 
 #define MEMORY_LEAST 4096 /* bytes */
 #define US(seconds) ((uint64_t) (seconds) * 1000000)
@@ -64,24 +65,36 @@ static uint64_t axis_time_us(draw_t *d, generate_axis_t axis)
 
 /* ---- what holds from the start ---- */
 
+/* The limit of a process: from the least that r2 begins with up to what all lanes take. */
+static void draw_limit(draw_t *d, uint64_t rank)
+{
+    const generate_axis_t axis = GENERATE_DESCRIPTORS;
+    const uint64_t ranks = d->hosts * d->ppn, least = R2_SIM_LANES_FDS(2);
+    const uint64_t most = R2_SIM_WORKER_FDS * (d->rails + 1) + R2_SIM_EP_FDS * ranks * d->rails;
+    const uint64_t at_us = axis_chance(d, axis, 70) ? 0 : axis_time_us(d, axis);
+
+    draw_say(d, "at %" PRIu64 "us descriptors r%" PRIu64 " %" PRIu64, at_us, rank,
+             axis_wide(d, axis, least, r2_max(least, most)));
+    if (axis_chance(d, axis, 30)) {
+        draw_say(d, "at %" PRIu64 "us descriptors r%" PRIu64 " 0",
+                 at_us + axis_wide(d, axis, 100, US(20)), rank);
+    }
+}
+
+/* One or two processes, or all. */
 static void draw_descriptors(draw_t *d)
 {
     const generate_axis_t axis = GENERATE_DESCRIPTORS;
     const uint64_t ranks = d->hosts * d->ppn;
-    /* one lane to everybody, one worker within the host and one more, a few calls */
-    const uint64_t least = 3 * 4 + 2 * ranks + 4, most = 4 * (d->rails + 1) + 2 * ranks * d->rails;
 
-    for (uint64_t left = axis_pick(d, axis, 1, 2); left > 0; left--) {
-        const uint64_t rank = axis_rank(d, axis), at_us = axis_chance(d, axis, 70)
-                                                              ? 0
-                                                              : axis_time_us(d, axis);
-
-        draw_say(d, "at %" PRIu64 "us descriptors r%" PRIu64 " %" PRIu64, at_us, rank,
-                 axis_pick(d, axis, least, r2_max(least, most)));
-        if (axis_chance(d, axis, 30)) {
-            draw_say(d, "at %" PRIu64 "us descriptors r%" PRIu64 " 0",
-                     at_us + axis_wide(d, axis, 100, US(20)), rank);
+    if (axis_chance(d, axis, 30)) {
+        for (uint64_t rank = 0; rank < ranks; rank++) {
+            draw_limit(d, rank);
         }
+        return;
+    }
+    for (uint64_t left = axis_pick(d, axis, 1, 2); left > 0; left--) {
+        draw_limit(d, axis_rank(d, axis));
     }
 }
 

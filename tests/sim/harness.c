@@ -24,6 +24,7 @@
 #define LOOKS_LATER 1000
 #define IDLE_RUNS_MAX  20000 /* runs in a row that find nothing to do but want to run again */
 #define LIMIT_EXTRA_NS (30 * R2_NS_PER_S)
+#define LIMIT_CALLS    10u /* as long, where lanes need many calls of which some are lost */
 #define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
 #define STEP_LIMIT     40000000u
 
@@ -378,17 +379,20 @@ static uint64_t job_limit_ns(const job_t *job)
 {
     const scenario_t *sc = job->scenario;
     uint64_t limit_ns = sc->limit_ns;
+    bool has_descriptors = false;
 
     if (0 != limit_ns) {
         return R2_NS_PER_S + limit_ns;
     }
     for (uint32_t i = 0; i < sc->event_count; i++) {
         limit_ns = r2_max(limit_ns, sc->events[i].at_ns);
+        has_descriptors = has_descriptors || VERB_DESCRIPTORS == sc->events[i].verb;
     }
     for (uint32_t i = 0; i < sc->step_count; i++) {
         limit_ns += sc->steps[i].compute_ns;
     }
-    return R2_NS_PER_S + limit_ns + LIMIT_EXTRA_NS;
+    return R2_NS_PER_S + limit_ns +
+           LIMIT_EXTRA_NS * (sc->hello_loss_ppm > 0 && has_descriptors ? LIMIT_CALLS : 1);
 }
 
 static void job_take_sim_failure(job_t *job)

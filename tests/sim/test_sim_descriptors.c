@@ -154,6 +154,72 @@ static void the_application_takes_them(void **state)
     assert_int_equal(few.counters.map_changes, 0);
 }
 
+/* What was stuck, or ended with "no path", with so few in one process or in all. */
+static void nobody_keeps_them(void **state)
+{
+    static const char *const jobs[] = {
+        /* lanes within the host are closed like others */
+        "ppn 3; param no_path_timeout_ms 2705; coll reduce-scatter matrix 595 nb; "
+        "at 0us descriptors r1 16",
+        "ppn 3; param no_path_timeout_ms 7086; coll allreduce f64 12888; at 0us descriptors r2 18",
+        "ppn 3; coll barrier matrix 0 times=4; at 0us descriptors r1 18",
+        "hosts 4; ppn 3; param heal_min_ms 844; coll alltoallw matrix 2 times=21; "
+        "at 0us descriptors r11 14",
+        "hosts 4; ppn 3; param no_path_timeout_ms 5465; coll reduce-scatter matrix 13 times=4 nb; "
+        "at 0us descriptors r0 14",
+        /* the application takes what is kept to accept calls, and rank 7 computes */
+        "hosts 4; ppn 3; param heal_min_ms 874; param no_path_timeout_ms 6843; "
+        "compute 23945243us rank=7; coll gather i64 3800 root=7 times=5; coll barrier f64 21; "
+        "at 84806us descriptors r7 16; at 0us descriptors r8 16; at 0us descriptors r9 29; "
+        "at 0us descriptors r10 14",
+    };
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
+        scenario_result_t result;
+        char text[1024];
+
+        snprintf(text, sizeof(text), "%s; expect healthy", jobs[i]);
+        assert_true(scenario_check(text, &result));
+        assert_int_equal(result.errors, 0);
+        assert_true(result.counters.lanes_rested > 0);
+    }
+}
+
+/* Calls over rails that are dead do not take the place of lanes that carry relayed packets. */
+static void relays_keep_theirs(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "seed 5423; hosts 3; ppn 3; rails 4; rate 105400678; latency 145us; keep 0; "
+        "coll allreduce i64 32; compute 31944us; coll scan f64 1079; "
+        "coll alltoallw matrix 6 times=9 in-place nb; post-twice 38; at 154492us post-cut h0; "
+        "rule error 0.01 only=acks delay=331us until=479328us; "
+        "rule drop 15.36 delay=35545us until=232025us; "
+        "rule fail 0.21 only=data delay=8992us until=68719us; at 1219386us heal; "
+        "at 150171us cut h2 h0 rail0; at 150171us cut h2 h0 rail1; at 150171us cut h2 h0 rail2; "
+        "at 150171us cut h2 h0 rail3; at 1219387us cut h2 h0 rail0; at 1219387us cut h2 h0 rail1; "
+        "at 1219387us cut h2 h0 rail2; at 1219387us cut h2 h0 rail3; at 0us descriptors r5 40",
+        &result));
+    assert_int_equal(result.errors, 0);
+}
+
+/* Stopped with data on its way: the lanes and calls of the others do not wait for them. */
+static void several_are_stopped(void **state)
+{
+    scenario_result_t enough = run(9, 2, 0, JOB JOB), few;
+
+    (void) state;
+    few = run(9, 2, 14,
+              "at 5ms stop r2; at 5ms stop r3; at 6ms stop r4; at 4ms stop r5; at 5s cont r2; "
+              "at 6s cont r3; at 7s cont r4; at 8s cont r5; " JOB JOB);
+    assert_int_equal(few.digest, enough.digest);
+    assert_int_equal(few.errors, 0);
+    assert_int_equal(few.counters.lanes_failed, 0);
+}
+
 /* None at all: the call ends with an error, in time, and no lane or rail is blamed. */
 static void none_at_all(void **state)
 {
@@ -189,6 +255,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(further_lanes_are_not_owed),
         cmocka_unit_test(lanes_fail_while_they_are_closed),
         cmocka_unit_test(the_application_takes_them),
+        cmocka_unit_test(nobody_keeps_them),
+        cmocka_unit_test(relays_keep_theirs),
+        cmocka_unit_test(several_are_stopped),
         cmocka_unit_test(none_at_all),
         cmocka_unit_test(a_rail_fails),
     };
