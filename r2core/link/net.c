@@ -286,13 +286,22 @@ bool r2_net_was_away(r2_net_t *net)
     return 0 != net->back_ns && net->now_ns - net->back_ns <= r2_net_patience_ns(net, R2_BACK_TIMES);
 }
 
+/*
+ * After we were stopped, connections that the peer has closed meanwhile are reported before what it
+ * said on them: until all that came was read, its reason may be there.
+ */
+static bool r2_net_reads_on(r2_net_t *net)
+{
+    return r2_net_was_away(net) && net->drained_ns < net->back_ns;
+}
+
 static void r2_link_tend_lanes(r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
         r2_idle_tend(lane);
-        if (lane->failed) {
+        if (lane->failed && !r2_net_reads_on(link->net)) {
             r2_lane_fence(lane, lane->why, true);
         }
         if (lane->hello_answer) {
@@ -339,6 +348,7 @@ unsigned r2_net_sweep(r2_net_t *net)
     net->last_sweep_ns = net->now_ns;
     events = r2_net_progress_rails(net);
     net->heard = events > 0;
+    net->drained_ns = net->heard ? net->drained_ns : net->now_ns;
     r2_waits_sweep(net);
     r2_room_keep(net);
     if (NULL != net->active) {

@@ -130,6 +130,7 @@ typedef struct r2_net {
     uint64_t swept_all_ns;      /* the newest sweep that looked at every worker */
     bool swept_all;             /* that was the newest one */
     uint64_t back_ns;           /* end of the newest time without a sweep; 0 = none yet */
+    uint64_t drained_ns;        /* newest sweep that found nothing */
     uint64_t last_rx_ns;        /* newest packet from anybody */
     uint64_t waits_ns;          /* next look at what is parked for nobody */
     uint64_t early_credits;     /* credits kept, over all links */

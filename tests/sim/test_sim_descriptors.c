@@ -220,6 +220,35 @@ static void several_are_stopped(void **state)
     assert_int_equal(few.counters.lanes_failed, 0);
 }
 
+/* Lanes to a stopped process are closed: when it goes on it reads that before it is a failure. */
+static void closed_while_stopped(void **state)
+{
+    static const char *const jobs[] = {
+        "seed 349; hosts 4; param heal_min_ms 119; coll allgatherv f64 1175; compute 754100us; "
+        "coll reduce-scatter-block f64 141 in-place; at 406174us stop r2; at 4061271us cont r2; "
+        "at 628711us descriptors r0 17",
+        "hosts 4; param heal_min_ms 119; compute 1290028us rank=0; "
+        "coll reduce i64 452 root=2 nb; compute 54072us; at 137721089us cont r1; "
+        "at 406174us stop r2; at 4061271us cont r2; at 628711us descriptors r0 17",
+        "seed 1701; hosts 4; param heal_min_ms 164; coll allreduce f64 625; at 150613us stop r2; "
+        "at 6662381us cont r2; at 221us stop r1; at 5956016us cont r1; at 0us descriptors r0 19; "
+        "at 0us descriptors r2 18",
+        "hosts 6; ppn 2; param no_path_timeout_ms 11415; coll allgather matrix 3 times=29; "
+        "at 155210us stop r2; at 53410800us cont r2; at 0us descriptors r10 15; "
+        "at 276us descriptors r11 15",
+    };
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
+        scenario_result_t result;
+        char text[1024];
+
+        snprintf(text, sizeof(text), "%s; expect healthy", jobs[i]);
+        assert_true(scenario_check(text, &result));
+        assert_true(result.counters.lanes_rested > 0);
+    }
+}
+
 /* None at all: the call ends with an error, in time, and no lane or rail is blamed. */
 static void none_at_all(void **state)
 {
@@ -258,6 +287,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nobody_keeps_them),
         cmocka_unit_test(relays_keep_theirs),
         cmocka_unit_test(several_are_stopped),
+        cmocka_unit_test(closed_while_stopped),
         cmocka_unit_test(none_at_all),
         cmocka_unit_test(a_rail_fails),
     };
