@@ -226,6 +226,8 @@ r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t 
                             r2_p2p_op_t *op);
 /** Serves a question. @return false: not now. */
 bool r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
+/** True while a get is not over: only then is data with its tag wanted. */
+bool r2_p2p_awaits(const r2_p2p_t *p2p, const r2_tag_t *tag);
 /** A release arrived. */
 void r2_p2p_get_released(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
 /** Tells the peers of gets that are over. */

@@ -29,6 +29,15 @@ static void r2_p2p_get_over(r2_p2p_get_t *get)
     free(get);
 }
 
+bool r2_p2p_awaits(const r2_p2p_t *p2p, const r2_tag_t *tag)
+{
+    const uint32_t id = tag->coll_seq;
+    r2_p2p_get_t *get;
+
+    HASH_FIND(hh, p2p->gets, &id, sizeof(id), get);
+    return NULL != get;
+}
+
 static void r2_p2p_get_here(void *arg, r2_status_t status)
 {
     r2_p2p_get_t *get = arg;
@@ -171,13 +180,15 @@ bool r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 /* The owner could not send: what it may have sent is not wanted any more. */
 static void r2_p2p_get_refused(r2_p2p_get_t *get, r2_status_t status)
 {
-    r2_tag_t tag = r2_get_tag(get->id);
+    r2_link_t *link = get->p2p->ctx->net.links[get->rank];
+    const r2_tag_t tag = r2_get_tag(get->id);
+    const bool posted = !get->here;
 
-    if (!get->here) {
-        r2_link_unpost(get->p2p->ctx->net.links[get->rank], &tag);
-    }
     get->status = status;
     r2_p2p_get_over(get);
+    if (posted) {
+        r2_link_unpost(link, &tag); /* what is still under way of it is for a get that is over */
+    }
 }
 
 static void r2_p2p_get_answered(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *answer)
