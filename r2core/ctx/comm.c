@@ -44,6 +44,10 @@ static r2_comm_name_t *r2_comm_name(r2_ctx_t *ctx, uint64_t hash)
             name->hash = hash;
             HASH_ADD(hh, ctx->names, hash, sizeof(name->hash), name);
         }
+        if (NULL != name && !r2_hash_has(&name->hh)) {
+            free(name);
+            name = NULL;
+        }
     }
     return name;
 }

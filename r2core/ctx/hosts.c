@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+
+#include "base/hash.h"
 
 /** A host while the table is made: by what tells hosts apart. */
 typedef struct r2_host_key {
@@ -59,8 +60,13 @@ static r2_status_t r2_hosts_add(r2_hosts_t *hosts, r2_host_key_t **keys, const r
             return R2_ERR_NO_MEMORY;
         }
         key->host_id = info->host_id;
-        key->host = hosts->host_count++;
+        key->host = hosts->host_count;
         HASH_ADD(hh, *keys, host_id, sizeof(key->host_id), key);
+        if (!r2_hash_has(&key->hh)) {
+            free(key);
+            return R2_ERR_NO_MEMORY;
+        }
+        ++hosts->host_count;
         if (R2_OK != r2_host_init(&hosts->hosts[key->host], info, rank)) {
             return R2_ERR_NO_MEMORY;
         }

@@ -319,9 +319,11 @@ static r2_status_t r2_ask_send(r2_p2p_t *p2p, uint32_t rank, r2_p2p_ask_t *ask, 
     asked->id = ask->id;
     asked->rank = rank;
     HASH_ADD(hh, p2p->asked, id, sizeof(asked->id), asked); /* sending may find out that the link breaks */
-    status = r2_parcel_send(parcel);
+    status = r2_hash_has(&asked->hh) ? r2_parcel_send(parcel) : R2_ERR_NO_MEMORY;
     if (R2_OK != status) {
-        HASH_DEL(p2p->asked, asked);
+        if (r2_hash_has(&asked->hh)) {
+            HASH_DEL(p2p->asked, asked);
+        }
         r2_parcel_free(parcel);
         free(asked);
         return status;

@@ -101,6 +101,10 @@ r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t 
     get->rank = rank;
     get->id = p2p->next_get++;
     HASH_ADD(hh, p2p->gets, id, sizeof(get->id), get);
+    if (!r2_hash_has(&get->hh)) {
+        free(get);
+        return R2_ERR_NO_MEMORY;
+    }
     status = r2_p2p_get_start(get, local, remote, bytes);
     if (R2_IN_PROGRESS != status) {
         HASH_DEL(p2p->gets, get);

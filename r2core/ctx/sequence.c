@@ -35,6 +35,10 @@ r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t 
     sequence->rank = root->rank;
     sequence->next_seq = (uint32_t) root->ctx->parts.first_seq;
     HASH_ADD(hh, root->sequences, sequence, sizeof(sequence->sequence), sequence);
+    if (!r2_hash_has(&sequence->hh)) {
+        free(sequence);
+        return R2_ERR_NO_MEMORY;
+    }
     *sequence_p = sequence;
     return R2_OK;
 }

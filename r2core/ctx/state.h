@@ -9,9 +9,9 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <uthash.h>
 
 #include "base/fork.h"
+#include "base/hash.h"
 #include "base/util.h"
 #include "ctx/agree.h"
 #include "ctx/consent.h"

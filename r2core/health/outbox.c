@@ -68,14 +68,20 @@ static void r2_outbox_put(r2_health_t *health, const r2_outbox_key_t *key, const
     HASH_FIND(hh, health->outbox, key, sizeof(*key), item);
     if (NULL == item) {
         item = HASH_COUNT(health->outbox) < health->outbox_max ? calloc(1, sizeof(*item)) : NULL;
+        if (NULL != item) {
+            item->key = *key;
+            HASH_ADD(hh, health->outbox, key, sizeof(item->key), item);
+        }
+        if (NULL != item && !r2_hash_has(&item->hh)) {
+            free(item);
+            item = NULL;
+        }
         if (NULL == item) { /* all of it is in our tables: told from there when there is room again */
             health->again_at = 0;
             health->again_ns = r2_min(health->again_ns,
                                       now_ns + r2_health_ms(health->params.failure_timeout_ms));
             return;
         }
-        item->key = *key;
-        HASH_ADD(hh, health->outbox, key, sizeof(item->key), item);
     } else if (0 == memcmp(&item->notice.entry_version, &ageless.entry_version, 2 * sizeof(uint32_t))) {
         return; /* the same is on its way */
     }

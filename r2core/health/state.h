@@ -7,8 +7,8 @@
 #ifndef R2_HEALTH_STATE_H
 #define R2_HEALTH_STATE_H
 
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/prng.h"
 #include "base/util.h"
 #include "health/health.h"

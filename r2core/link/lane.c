@@ -113,17 +113,24 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *addr
 {
     r2_link_t *link = lane->link;
     r2_net_t *net = link->net;
-    r2_status_t status = r2_rail_connect(conn->worker, conn->ep, link->rank, address, address_bytes);
+    r2_status_t status = R2_ERR_NO_MEMORY;
 
+    lane->rx_connection = rx_connection;
+    HASH_ADD(hh, net->connections, rx_connection, sizeof(lane->rx_connection), lane);
+    if (r2_hash_has(&lane->hh)) {
+        status = r2_rail_connect(conn->worker, conn->ep, link->rank, address, address_bytes);
+        if (R2_OK != status) {
+            HASH_DEL(net->connections, lane);
+        }
+    }
     if (R2_OK != status) {
+        lane->rx_connection = 0;
         return status;
     }
     conn->lane = lane;
     lane->conn = conn;
     r2_lane_reset(lane);
     lane->tx_connection = tx_connection;
-    lane->rx_connection = rx_connection;
-    HASH_ADD(hh, net->connections, rx_connection, sizeof(lane->rx_connection), lane);
     r2_lane_enter(lane, R2_LANE_WIRING);
     r2_link_activate(link);
     return r2_tx_bare(lane, R2_WIRE_HELLO);
@@ -273,7 +280,7 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
         r2_tx_abandon(lane);
         r2_lane_disconnect(lane);
         if (tell_peer && was_usable) {
-            r2_tx_control(link, R2_WIRE_LANE_DOWN, &connection, sizeof(connection));
+            (void) r2_tx_control(link, R2_WIRE_LANE_DOWN, &connection, sizeof(connection));
         }
     }
     lane->failed = false;

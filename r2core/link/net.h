@@ -7,9 +7,9 @@
 #ifndef R2_LINK_NET_H
 #define R2_LINK_NET_H
 
-#include <uthash.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "link/peer_info.h"
 #include "link/pool.h"

@@ -148,14 +148,18 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t p
     if (NULL == entry) {
         return R2_ERR_NO_MEMORY;
     }
-    status = worker->rail->tp->ops->ep_connect(ep, address, address_bytes);
-    if (R2_OK != status) {
-        free(entry);
-        return status;
-    }
     entry->rank = peer;
     HASH_ADD(hh, worker->peers, rank, sizeof(entry->rank), entry);
-    return R2_OK;
+    if (!r2_hash_has(&entry->hh)) {
+        free(entry);
+        return R2_ERR_NO_MEMORY;
+    }
+    status = worker->rail->tp->ops->ep_connect(ep, address, address_bytes);
+    if (R2_OK != status) {
+        HASH_DEL(worker->peers, entry);
+        free(entry);
+    }
+    return status;
 }
 
 void r2_rail_put(r2_rail_worker_t *worker)

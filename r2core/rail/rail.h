@@ -7,8 +7,8 @@
 #ifndef R2_RAIL_RAIL_H
 #define R2_RAIL_RAIL_H
 
-#include <uthash.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "rail/hello.h"
 #include "rail/nic.h"

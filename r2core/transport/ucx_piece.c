@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+
+#include "base/hash.h"
 
 /** A packet of which some pieces are there. The pieces of an endpoint arrive in order. */
 struct r2_ucx_join {
@@ -36,6 +37,10 @@ static r2_ucx_join_t *join_get(r2_tp_worker_t *worker, const r2_ucx_stream_t *st
     }
     join->stream = *stream;
     HASH_ADD(hh, worker->joins, stream, sizeof(join->stream), join);
+    if (!r2_hash_has(&join->hh)) {
+        free(join);
+        return NULL; /* as if the piece had not come: the lane sends it again */
+    }
     return join;
 }
 
