@@ -69,7 +69,7 @@ static uint32_t r2_tell_neighbors(const r2_comm_t *comm, int32_t position, int32
     return count;
 }
 
-/* @return false: no memory for a link to one of them. */
+/* @return false: no memory to tell one of them, and all after it. */
 static bool r2_tell_neighbors_of(r2_comm_t *comm, int32_t position)
 {
     r2_net_t *net = &comm->ctx->net;
@@ -82,10 +82,8 @@ static bool r2_tell_neighbors_of(r2_comm_t *comm, int32_t position)
         const uint32_t rank = comm->ranks[positions[i]];
         const r2_status_t found = rank == net->rank ? R2_ERR_PARAM : r2_net_link(net, rank, &link);
 
-        if (R2_OK == found) {
-            r2_link_abort(link, comm->key, comm->poisoned);
-        }
-        all = all && R2_ERR_NO_MEMORY != found;
+        all = all && R2_ERR_NO_MEMORY != found &&
+              (R2_OK != found || r2_link_abort(link, comm->key, comm->poisoned));
     }
     return all;
 }

@@ -43,11 +43,20 @@ static bool r2_credit_is_mute(const r2_tx_message_t *message)
     return !message->requested && !message->credited && 0 == message->granted_chunks;
 }
 
+/* Its credit is to be asked for when there is room for the question. */
+static void r2_credit_defer(r2_tx_message_t *message, bool asks)
+{
+    message->link->asks += asks ? 1 : 0;
+    message->link->asks -= message->asks ? 1 : 0;
+    message->asks = asks;
+}
+
 /* A message leaves those that wait for their first credit. */
 static void r2_credit_settle(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
 
+    r2_credit_defer(message, false);
     link->mute -= r2_credit_is_mute(message) ? 1 : 0;
     link->requests -= message->requested && !message->credited ? 1 : 0;
     message->credited = true;
@@ -87,37 +96,69 @@ void r2_credit_request(r2_tx_message_t *message)
         .digest = message->digest,
     };
 
-    if (link->requests >= R2_REQUESTS_MAX) {
-        return; /* when others have got theirs */
+    if (message->requested || message->credited) {
+        return;
     }
+    if (link->requests >= R2_REQUESTS_MAX || !r2_tx_control(link, R2_WIRE_RTS, &rts, sizeof(rts))) {
+        r2_credit_defer(message, true); /* when others have got theirs */
+        return;
+    }
+    r2_credit_defer(message, false);
     link->mute -= r2_credit_is_mute(message) ? 1 : 0;
-    link->requests += message->requested || message->credited ? 0 : 1;
+    ++link->requests;
     message->requested = true;
-    r2_tx_control(link, R2_WIRE_RTS, &rts, sizeof(rts));
+}
+
+static bool r2_credit_may_ask(const r2_link_t *link)
+{
+    return link->requests < R2_REQUESTS_MAX && 0 == link->short_ns &&
+           r2_control_may(link, R2_WIRE_RTS);
+}
+
+/* Asks for what could not be asked for so far, and for what has not said a word, too. */
+static void r2_credit_ask_for(r2_link_t *link, bool mute)
+{
+    r2_tx_message_t *message, *next;
+
+    HASH_ITER(hh, link->uncredited, message, next)
+    {
+        if (!r2_credit_may_ask(link)) {
+            return;
+        }
+        if (message->asks || (mute && r2_credit_is_mute(message))) {
+            r2_credit_request(message);
+        }
+    }
+}
+
+void r2_credit_ask_again(r2_link_t *link)
+{
+    if (link->asks > 0 && r2_credit_may_ask(link)) {
+        r2_credit_ask_for(link, false);
+    }
 }
 
 bool r2_credit_ask(r2_link_t *link)
 {
-    r2_tx_message_t *message, *next;
-
-    if (0 == link->mute || link->requests >= R2_REQUESTS_MAX || NULL != link->control ||
+    if (0 == link->mute || NULL != link->control || !r2_credit_may_ask(link) ||
         !r2_link_has_lane(link)) {
         return false;
     }
-    HASH_ITER(hh, link->uncredited, message, next)
-    {
-        if (r2_credit_is_mute(message)) {
-            r2_credit_request(message);
-        }
-    }
-    return true;
+    r2_credit_ask_for(link, true);
+    return NULL != link->control;
+}
+
+/* First chunks of a message that so many bytes of credit are for. */
+static uint32_t r2_credit_chunks(const r2_tx_message_t *message, uint64_t bytes)
+{
+    return bytes >= message->bytes ? message->chunk_count
+                                   : (uint32_t) (bytes / message->chunk_bytes);
 }
 
 /* So many bytes of a message, from its start, may go. The most of all that was ever granted holds. */
 static void r2_credit_extend(r2_tx_message_t *message, uint64_t bytes)
 {
-    uint32_t chunks = bytes >= message->bytes ? message->chunk_count
-                                              : (uint32_t) (bytes / message->chunk_bytes);
+    uint32_t chunks = r2_credit_chunks(message, bytes);
 
     if (chunks > message->granted_chunks) {
         message->granted_chunks = chunks;
@@ -132,38 +173,41 @@ static void r2_credit_extend(r2_tx_message_t *message, uint64_t bytes)
  * themselves, and calls, whose row nobody posts before it hears of them, ask for it (RTS) when the budget is used
  * up; others, of which nothing may go, do when nothing else is left to send.
  */
-void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
+bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
 {
     r2_link_t *link = message->link;
-    uint32_t chunks = r2_credit_portion(message);
+    uint32_t chunks = r2_credit_portion(message), granted;
     uint64_t portion = r2_credit_cost(message, 0, chunks);
     r2_credit_t *credit;
+    bool unasked;
 
     HASH_FIND(hh, link->credits, &message->tag, sizeof(message->tag), credit);
+    granted_bytes = r2_max(granted_bytes, NULL == credit ? 0 : credit->bytes);
+    message->credited = granted_bytes > 0 &&
+                        granted_bytes >= r2_min(message->bytes, (uint64_t) message->chunk_bytes);
+    granted = message->credited ? r2_credit_chunks(message, granted_bytes) : 0;
+    unasked = 0 == granted &&
+              r2_credit_outstanding(link) + portion <= r2_net_parking_bytes(link->net);
+    message->granted_chunks = unasked ? chunks : granted;
+    if (message->granted_chunks < message->chunk_count) {
+        HASH_ADD(hh, link->uncredited, tag, sizeof(message->tag), message);
+        if (!r2_hash_has(&message->hh)) {
+            return false;
+        }
+        link->mute += r2_credit_is_mute(message) ? 1 : 0;
+    }
     if (NULL != credit) {
-        granted_bytes = r2_max(granted_bytes, credit->bytes);
         r2_credit_drop(link, credit);
     }
-    if (granted_bytes > 0 &&
-        granted_bytes >= r2_min(message->bytes, (uint64_t) message->chunk_bytes)) {
-        message->credited = true;
-        r2_credit_extend(message, granted_bytes);
-    }
-    if (0 == message->granted_chunks &&
-        r2_credit_outstanding(link) + portion <= r2_net_parking_bytes(link->net)) {
+    if (unasked) {
         message->unasked_chunks = chunks;
-        message->granted_chunks = chunks;
         link->unasked_sent += portion;
     }
-    if (message->granted_chunks == message->chunk_count) {
-        return;
-    }
-    HASH_ADD(hh, link->uncredited, tag, sizeof(message->tag), message);
-    link->mute += r2_credit_is_mute(message) ? 1 : 0;
-    if (!message->credited &&
+    if (message->granted_chunks < message->chunk_count && !message->credited &&
         (message->bytes <= R2_CREDIT_MIN_BYTES || R2_LINK_CALL_KEY == message->tag.comm_key)) {
         r2_credit_request(message);
     }
+    return true;
 }
 
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed)
@@ -189,8 +233,12 @@ static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
             return false;
         }
         credit->tag = entry->tag;
-        ++link->net->early_credits;
         HASH_ADD(hh, link->credits, tag, sizeof(credit->tag), credit);
+        if (!r2_hash_has(&credit->hh)) {
+            free(credit);
+            return false;
+        }
+        ++link->net->early_credits;
     }
     credit->bytes = r2_max(credit->bytes, entry->bytes);
     return true;

@@ -49,7 +49,7 @@ static uint64_t r2_grant_usable(const r2_rx_match_t *match)
 /* Keeps the sums of what is open, after anything about a row has changed. */
 static void r2_grant_count(r2_link_t *link, r2_rx_match_t *match)
 {
-    uint64_t usable = match->posted && !match->unwanted ? r2_grant_usable(match) : 0;
+    uint64_t usable = match->posted ? r2_grant_usable(match) : 0;
     uint64_t open = usable > match->given_bytes ? usable - match->given_bytes : 0;
 
     link->grants.open_bytes[r2_grant_kind(match)] += open - match->open_bytes;
@@ -80,27 +80,46 @@ static void r2_grant_leave(r2_link_t *link, r2_rx_match_t *match)
     }
 }
 
-void r2_grant_flush(r2_link_t *link)
+/* Hands over what is to be told. @return false: there was no memory, it stays. */
+static bool r2_grant_say(r2_link_t *link)
 {
     r2_grants_t *grants = &link->grants;
-    uint32_t count = grants->news_count;
+    uint32_t bytes = grants->news_count * (uint32_t) sizeof(grants->news[0]);
 
-    if (count > 0) {
+    if (0 == bytes || r2_tx_control(link, R2_WIRE_CREDIT, grants->news, bytes)) {
         grants->news_count = 0;
-        r2_tx_control(link, R2_WIRE_CREDIT, grants->news, count * (uint32_t) sizeof(grants->news[0]));
+        return true;
     }
+    return false;
+}
+
+/* @return false: nothing may be granted now, since it could not be told. */
+static bool r2_grant_may_tell(r2_link_t *link)
+{
+    return link->grants.news_count < R2_WIRE_CREDITS_MAX || r2_grant_say(link);
 }
 
 static void r2_grant_tell(r2_link_t *link, const r2_tag_t *tag, uint64_t bytes, bool heard)
 {
     r2_grants_t *grants = &link->grants;
 
+    r2_assert(grants->news_count < R2_WIRE_CREDITS_MAX);
     grants->news[grants->news_count++] =
         (r2_wire_credit_t){.tag = *tag, .bytes = bytes, .heard = heard ? 1 : 0};
-    if (R2_WIRE_CREDITS_MAX == grants->news_count) {
-        r2_grant_flush(link);
-    }
     r2_link_activate(link);
+}
+
+void r2_grant_flush(r2_link_t *link)
+{
+    r2_grants_t *grants = &link->grants;
+
+    while (NULL != grants->discards && r2_grant_may_tell(link)) {
+        r2_rx_message_t *message = grants->discards;
+
+        r2_grant_told(link, message);
+        r2_grant_tell(link, &message->tag, R2_WIRE_MESSAGE_MAX, true);
+    }
+    (void) r2_grant_say(link);
 }
 
 /* Grants a row so much of its message. */
@@ -178,7 +197,8 @@ void r2_grant_refill(r2_link_t *link)
     uint64_t share = r2_grant_share(link);
     r2_rx_match_t *match;
 
-    while (NULL != (match = grants->rows[R2_GRANT_HEARD]) && r2_grant_more(link, match, share)) {
+    while (NULL != (match = grants->rows[R2_GRANT_HEARD]) && r2_grant_may_tell(link) &&
+           r2_grant_more(link, match, share)) {
         if (match->asking) {
             break; /* it got what there is */
         }
@@ -186,7 +206,7 @@ void r2_grant_refill(r2_link_t *link)
     if (grants->open_bytes[R2_GRANT_UNHEARD] > share / R2_GRANT_PARTS) {
         return; /* enough is open: later, and more at a time */
     }
-    while (NULL != (match = grants->rows[R2_GRANT_UNHEARD])) {
+    while (NULL != (match = grants->rows[R2_GRANT_UNHEARD]) && r2_grant_may_tell(link)) {
         uint64_t bytes = r2_grant_ahead(link, match, share);
 
         if (0 == bytes) {
@@ -201,7 +221,7 @@ void r2_grant_want(r2_link_t *link, r2_rx_match_t *match)
 {
     bool heard = R2_GRANT_HEARD == r2_grant_kind(match);
 
-    if (!match->posted || match->unwanted || match->granted_bytes >= match->bytes ||
+    if (!match->posted || match->granted_bytes >= match->bytes ||
         (match->bytes <= R2_CREDIT_MIN_BYTES && !match->rts)) {
         return;
     }
@@ -243,13 +263,32 @@ void r2_grant_given(r2_link_t *link, r2_rx_match_t *match, uint32_t bytes)
 void r2_grant_end(r2_link_t *link, r2_rx_match_t *match)
 {
     r2_grant_leave(link, match);
-    match->unwanted = true;
-    r2_grant_count(link, match);
+    link->grants.open_bytes[r2_grant_kind(match)] -= match->open_bytes;
+    link->net->open_bytes -= match->open_bytes;
+    match->open_bytes = 0;
 }
 
-void r2_grant_all(r2_link_t *link, const r2_tag_t *tag)
+void r2_grant_all(r2_link_t *link, r2_rx_message_t *message)
 {
-    if (R2_OK == link->broken && !link->net->ending) {
-        r2_grant_tell(link, tag, R2_WIRE_MESSAGE_MAX, true);
+    if (R2_OK == link->broken && !link->left && !link->net->ending && !message->untold) {
+        message->untold = true;
+        DL_APPEND(link->grants.discards, message);
+        r2_link_activate(link);
     }
+}
+
+void r2_grant_told(r2_link_t *link, r2_rx_message_t *message)
+{
+    if (message->untold) {
+        message->untold = false;
+        DL_DELETE(link->grants.discards, message);
+    }
+}
+
+void r2_grant_part(r2_link_t *link)
+{
+    while (NULL != link->grants.discards) {
+        r2_grant_told(link, link->grants.discards);
+    }
+    link->grants.news_count = 0;
 }

@@ -51,9 +51,9 @@ bool r2_idle_has_way(const r2_lane_t *lane)
 static bool r2_idle_sends(const r2_link_t *link)
 {
     return NULL != link->queue || NULL != link->control || NULL != link->again ||
-           NULL != link->relayed || link->in_flight_packets > 0 || link->grants.news_count > 0 ||
-           (link->mute > 0 && link->requests < R2_REQUESTS_MAX) || link->asked_for || link->owed ||
-           (link->leaving && r2_link_owes(link));
+           NULL != link->relayed || link->in_flight_packets > 0 || r2_grant_owes(link) ||
+           ((link->mute > 0 || link->asks > 0) && link->requests < R2_REQUESTS_MAX) ||
+           link->asked_for || link->owed || (link->leaving && r2_link_owes(link));
 }
 
 /* When a lane that rests is to be opened; R2_NEVER_NS: nothing asks for it. */

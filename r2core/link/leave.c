@@ -39,7 +39,8 @@ static bool r2_link_owes_acks(const r2_link_t *link)
 bool r2_link_owes(const r2_link_t *link)
 {
     return NULL != link->messages || NULL != link->control || NULL != link->again ||
-           NULL != link->relayed || link->in_flight_packets > 0 || r2_link_owes_acks(link);
+           NULL != link->relayed || r2_grant_owes(link) || link->in_flight_packets > 0 ||
+           r2_link_owes_acks(link);
 }
 
 /* Nothing was heard of the peer for too long: it is stopped, or there is no path. */
@@ -66,9 +67,10 @@ static bool r2_link_leave(r2_link_t *link)
         if (link->leaving || !link->wired) {
             return true;
         }
-        link->leaving = true;
-        r2_tx_control(link, R2_WIRE_LEAVE, NULL, 0);
-        return false;
+        link->leaving = r2_tx_control(link, R2_WIRE_LEAVE, NULL, 0);
+        if (link->leaving) {
+            return false;
+        }
     }
     if (r2_link_leave_late(link)) {
         link->left_behind = true;
@@ -115,7 +117,7 @@ static void r2_link_settle_items(r2_link_t *link, r2_tx_item_t **list)
 
         DL_DELETE(*list, item);
         item->queued = false;
-        item->acked = true;
+        r2_control_settled(link, item);
         r2_tx_item_release(link->net, item);
     }
 }
@@ -142,6 +144,8 @@ void r2_link_part(r2_link_t *link)
     r2_link_settle_items(link, &link->again);
     r2_link_settle_items(link, &link->relayed);
     r2_link_settle_messages(link);
+    r2_grant_part(link);
+    link->short_ns = 0;
     HASH_ITER(hh, link->matches, match, next)
     {
         if (match->posted && !r2_rx_match_is_whole(match)) {

@@ -29,7 +29,7 @@ void r2_link_activate(r2_link_t *link)
 bool r2_link_busy(const r2_link_t *link)
 {
     if (NULL != link->relayed || link->in_flight_packets > 0 || r2_link_posted(link) > 0 || NULL != link->messages || NULL != link->control ||
-        NULL != link->again || NULL != link->deferred || link->grants.news_count > 0) {
+        NULL != link->again || NULL != link->deferred || r2_grant_owes(link) || 0 != link->short_ns) {
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -272,6 +272,21 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     return message;
 }
 
+/* The newest message was never there: its number is the next one's. */
+static void r2_message_undo(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+
+    --link->next_number;
+    DL_DELETE2(link->messages, message, all_prev, all_next);
+    if (NULL != message->copy) {
+        link->copied_bytes -= message->bytes;
+        --link->copies;
+        free(message->copy);
+    }
+    r2_pool_put(&link->net->messages, message);
+}
+
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
 {
     r2_tx_message_t *message;
@@ -290,9 +305,12 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     if (NULL == message) {
         return R2_ERR_NO_MEMORY;
     }
+    if (!r2_credit_open(message, args->granted_bytes)) {
+        r2_message_undo(message);
+        return R2_ERR_NO_MEMORY;
+    }
     copied = NULL != message->copy;
     ++link->net->counters->tx_messages;
-    r2_credit_open(message, args->granted_bytes);
     r2_tx_enqueue(message);
     r2_link_activate(link);
     r2_link_push(link);
@@ -398,13 +416,12 @@ void r2_link_withdraw(r2_link_t *link, uint64_t comm_key)
     }
 }
 
-void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
+bool r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
 {
     r2_wire_abort_t abort = {.comm_key = comm_key, .status = (int32_t) status};
 
-    if (R2_ERR_PEER_GONE != link->broken) {
-        r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort)); /* goes when there is a path again */
-    }
+    return R2_ERR_PEER_GONE == link->broken ||
+           r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort)); /* goes when there is a path */
 }
 
 /* The text for the user: which lanes, then what is known of the rails, if anything is. */

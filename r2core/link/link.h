@@ -93,7 +93,10 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes);
  */
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args);
 
-/** Gives a posted row up, if it is there: `done` is not called, what comes of its message is thrown away. */
+/**
+ * Gives a posted row up, if it is there: `done` is not called. What comes of its message is thrown
+ * away, if the upcall `over` is true of the tag from now on.
+ */
 void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag);
 
 /** Forgets early credits of a collective that is over on this process. @param tag of any row of it. */
@@ -105,8 +108,8 @@ void r2_link_forget(r2_link_t *link, const r2_tag_t *tag);
  */
 void r2_link_withdraw(r2_link_t *link, uint64_t comm_key);
 
-/** Tells the peer that a communicator failed for good here. */
-void r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status);
+/** Tells the peer that a communicator failed for good here. @return false: no memory now. */
+bool r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status);
 
 /** Process number of the peer. */
 uint32_t r2_link_peer(const r2_link_t *link);

@@ -4,6 +4,7 @@
 libr2core_la_SOURCES += \
     r2core/link/ack.c \
     r2core/link/call.c \
+    r2core/link/control.c \
     r2core/link/credit.c \
     r2core/link/grant.c \
     r2core/link/hedge.c \

@@ -305,11 +305,9 @@ static void r2_link_tend_lanes(r2_link_t *link)
             r2_lane_fence(lane, lane->why, true);
         }
         if (lane->hello_answer) {
-            lane->hello_answer = false;
-            lane->hello_answered = true;
-            if (NULL != lane->conn) {
-                r2_tx_bare(lane, R2_WIRE_HELLO_ACK);
-            }
+            lane->hello_answer =
+                NULL != lane->conn && R2_ERR_NO_MEMORY == r2_tx_bare(lane, R2_WIRE_HELLO_ACK);
+            lane->hello_answered = !lane->hello_answer;
         }
     }
 }

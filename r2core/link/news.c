@@ -8,12 +8,6 @@
 
 #include "link/idle.h"
 
-/*
- * Notices that are sent to a peer and not acknowledged, before no more are: they are repeated by their
- * own protocol, for as long as the peer is stopped.
- */
-#define R2_NOTICE_QUEUE_MAX 32
-
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why)
 {
     const r2_net_upcalls_t *upcalls = &lane->link->net->upcalls;
@@ -79,11 +73,10 @@ r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t
     if (R2_OK != status) {
         return status;
     }
-    if (link->notices >= R2_NOTICE_QUEUE_MAX ||
-        !(r2_link_has_lane(link) || (create && r2_idle_is_resting(link)))) {
-        return R2_ERR_NO_PATH;
+    if (!(r2_link_has_lane(link) || (create && r2_idle_is_resting(link))) ||
+        !r2_tx_control(link, R2_WIRE_NOTICE, data, (uint32_t) bytes)) {
+        return R2_ERR_NO_PATH; /* its own protocol repeats it */
     }
-    r2_tx_control(link, R2_WIRE_NOTICE, data, (uint32_t) bytes);
     return R2_OK;
 }
 

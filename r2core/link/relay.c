@@ -41,7 +41,8 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
     r2_tx_item_t *item;
     char *data;
 
-    if (NULL == link || R2_OK != link->broken) {
+    if (NULL == link || R2_OK != link->broken ||
+        (to->hello && !r2_control_may(link, R2_WIRE_RELAY))) {
         return R2_ERR_NO_PATH;
     }
     data = malloc(bytes);
@@ -63,6 +64,7 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
     if (NULL != to->pair) {
         to->pair->bytes[to->side] += bytes;
     }
+    r2_control_opened(link, item);
     item->queued = true;
     DL_APPEND(link->relayed, item);
     r2_link_activate(link);
@@ -370,7 +372,7 @@ void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes)
 {
     const r2_relay_t *relay = net->relay;
     r2_wire_relay_t frame = {.source = net->rank, .op = R2_RELAY_REPLY, .id = relay->hello.id};
-    r2_tx_relay_t to = {.destination = relay->hello.source};
+    r2_tx_relay_t to = {.destination = relay->hello.source, .hello = true};
     r2_relay_parts_t parts = {reply, NULL, bytes, 0};
 
     /* without a way back the caller's time runs out */

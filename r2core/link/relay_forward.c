@@ -74,7 +74,7 @@ static r2_relay_pair_t *r2_relay_pair(r2_relay_t *relay, uint32_t a, uint32_t b,
 static void r2_relay_refuse(r2_net_t *net, uint32_t source, uint32_t destination, uint64_t id)
 {
     r2_wire_relay_t frame = {.source = destination, .op = R2_RELAY_CANNOT, .id = id};
-    r2_tx_relay_t to = {.destination = source, .hop = 1};
+    r2_tx_relay_t to = {.destination = source, .hop = 1, .hello = true};
     r2_relay_parts_t parts = {NULL, NULL, 0, 0};
 
     ++net->counters->relay_refused;
@@ -147,7 +147,7 @@ static void r2_relay_drain(r2_link_t *link, r2_tx_item_t **list)
         memcpy(&frame, item->payload.relay.data, sizeof(frame));
         DL_DELETE(*list, item);
         item->queued = false;
-        item->acked = true;
+        r2_control_settled(link, item);
         r2_tx_item_release(net, item);
         if (forwarded && frame.id != told) {
             told = frame.id;

@@ -193,7 +193,7 @@ r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes)
     r2_net_t *net = lane->link->net;
     struct r2_relay_way *way = lane->link->relay;
     r2_wire_relay_t frame = {.source = net->rank, .op = R2_RELAY_CALL, .id = lane->call_id};
-    r2_tx_relay_t to = {.destination = lane->link->rank};
+    r2_tx_relay_t to = {.destination = lane->link->rank, .hello = true};
     r2_relay_parts_t parts = {request, NULL, bytes, 0};
 
     if (!r2_relay_pick(lane, &way->call_via)) {

@@ -22,7 +22,7 @@ bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message);
 /** True if a row and what a request for credit tells of its message fit, or others have to tell. */
 static inline bool r2_rx_announced_fits(const r2_rx_match_t *match, uint64_t bytes, uint32_t digest)
 {
-    return NULL != match->message || match->unwanted ||
+    return NULL != match->message ||
            (match->bytes == bytes && match->digest == digest);
 }
 /** A row and what the peer plans do not fit: says so where errors are told. @return R2_ERR_PLAN_MISMATCH. */
@@ -61,8 +61,12 @@ uint64_t r2_grant_first(r2_link_t *link, r2_rx_match_t *match);
 void r2_grant_given(r2_link_t *link, r2_rx_match_t *match, uint32_t bytes);
 /** A row gets no more credit, and holds none. */
 void r2_grant_end(r2_link_t *link, r2_rx_match_t *match);
-/** What is left of a message is thrown away as it comes: all of it may. */
-void r2_grant_all(r2_link_t *link, const r2_tag_t *tag);
+/** What is left of a message is thrown away as it comes: all of it may, and the peer is told so. */
+void r2_grant_all(r2_link_t *link, r2_rx_message_t *message);
+/** The peer knows, or need not know: before a message is freed. */
+void r2_grant_told(r2_link_t *link, r2_rx_message_t *message);
+/** The peer has no use for credit any more. */
+void r2_grant_part(r2_link_t *link);
 
 /* call.c */
 /** A call without a row: its receiver is to hear of it. Nothing for other messages. */

@@ -52,6 +52,7 @@ size_t r2_rx_bitmap_bytes(uint32_t chunk_count)
 void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message)
 {
     r2_rx_strip(link, message);
+    r2_grant_told(link, message);
     if (message->held < message->chunk_count) {
         HASH_DEL(link->arriving, message);
     }
@@ -72,9 +73,13 @@ r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
     if (NULL != match) {
         match->tag = *tag;
         match->rts = link->rts_lost;
-        ++link->unposted;
         HASH_ADD(hh, link->matches, tag, sizeof(match->tag), match);
     }
+    if (NULL != match && !r2_hash_has(&match->hh)) {
+        free(match);
+        return NULL;
+    }
+    link->unposted += NULL == match ? 0 : 1;
     return match;
 }
 
@@ -91,7 +96,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
             match->message->discard = true; /* the rest is acknowledged and dropped */
             r2_rx_strip(link, match->message);
             if (match->granted_bytes < match->message->bytes) {
-                r2_grant_all(link, &match->tag);
+                r2_grant_all(link, match->message);
             }
         } else {
             r2_rx_message_free(link, match->message);
@@ -187,7 +192,7 @@ static bool r2_rx_is_granted(const r2_rx_match_t *match, const r2_wire_header_t 
 {
     uint64_t end = (uint64_t) header->chunk * header->chunk_bytes + header->length;
 
-    return match->posted && (match->unwanted || end <= match->granted_bytes);
+    return match->posted && end <= match->granted_bytes;
 }
 
 bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
@@ -280,32 +285,13 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     return R2_IN_PROGRESS;
 }
 
-static void r2_rx_nowhere(void *arg, uint64_t offset, const void *data, uint64_t bytes)
-{
-    (void) arg;
-    (void) offset;
-    (void) data;
-    (void) bytes;
-}
-
-static void r2_rx_unwanted(void *arg, r2_status_t status)
-{
-    (void) arg;
-    (void) status;
-}
-
-/* The row stays: the sender may have credit for it, and what came without a row would not be acknowledged. */
 void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_rx_match_t *match;
 
     HASH_FIND(hh, link->matches, tag, sizeof(*tag), match);
     if (NULL != match && match->posted) {
-        r2_grant_end(link, match);
-        r2_grant_all(link, tag);
-        match->sink = r2_rx_nowhere;
-        match->done = r2_rx_unwanted;
-        match->dirty = NULL;
+        r2_rx_match_drop(link, match);
     }
 }
 

@@ -53,6 +53,7 @@ typedef struct r2_tx_relay {
     struct r2_relay_pair *pair;      /* borrowed: whose memory it takes; NULL: our own packet */
     uint32_t destination;
     uint8_t hop, side;               /* of the header; of the pair */
+    bool hello;                      /* our own frame, and not of a relay lane */
 } r2_tx_relay_t;
 
 typedef struct r2_tx_item {
@@ -96,6 +97,7 @@ typedef struct r2_tx_message {
     bool dirty;                    /* R2_WIRE_DIRTY */
     bool credited;                 /* the receiver has granted some of it */
     bool requested;                /* credit was asked for */
+    bool asks;                     /* it is to be asked for when there is room for that */
     bool queued;
     bool withdrawn;                /* nobody waits any more */
     r2_link_done_fn_t done;        /* NULL when copied */
@@ -224,7 +226,7 @@ typedef struct r2_parked {
 
 /** A message being received or received and not yet given to a row. */
 typedef struct r2_rx_message {
-    struct r2_rx_message *prev, *next; /* in link->deferred */
+    struct r2_rx_message *prev, *next; /* in link->deferred, or link->grants.discards */
     uint64_t number;
     r2_tag_t tag;
     uint64_t bytes;
@@ -234,6 +236,7 @@ typedef struct r2_rx_message {
     bool dirty;                    /* R2_WIRE_DIRTY was on it */
     bool discard;                  /* nobody wants it: acknowledge and drop */
     bool deferred;                 /* in link->deferred: has parked chunks and a posted row */
+    bool untold;                   /* in link->grants.discards */
     r2_parked_t *parked;           /* owned list */
     uint64_t *bitmap;              /* owned: chunks received */
     struct r2_rx_match *match;     /* borrowed; NULL when discarding */
@@ -246,7 +249,6 @@ typedef struct r2_rx_match {
     bool posted;
     bool rts;                      /* the sender asked for credit */
     bool asking;                   /* in link->grants.rows: it is to get more credit */
-    bool unwanted;                 /* nobody waits for it: what comes is thrown away */
     uint32_t chunk_bytes;          /* of its message, once that was heard of; 0 = not yet */
     uint64_t granted_bytes;        /* the most that was granted, from the start of the message */
     uint64_t given_bytes;          /* bytes that were given to the row */
@@ -292,6 +294,7 @@ typedef struct r2_grants {
     uint64_t open_bytes[R2_GRANT_KINDS];    /* granted and not given to the rows */
     r2_wire_credit_t news[R2_WIRE_CREDITS_MAX]; /* to be sent with the next packet */
     uint32_t news_count;
+    r2_rx_message_t *discards;     /* list: thrown away, and the peer is to be told that all may come */
 } r2_grants_t;
 
 struct r2_link {
@@ -321,12 +324,14 @@ struct r2_link {
     r2_tx_message_t *uncredited;   /* hash by tag */
     r2_credit_t *credits;          /* owned hash by tag: arrived early */
     uint32_t requests;             /* messages that asked for credit and got none */
+    uint32_t asks;                 /* messages that are to ask when there is room for that */
     uint32_t mute;                 /* messages that may not go and of which the peer does not know */
     uint64_t unasked_sent;         /* bytes sent without credit */
     uint32_t unasked_consumed;     /* the peer's count, modulo 2^32 */
     uint64_t copied_bytes;         /* in copies */
     uint32_t copies;               /* messages with one */
-    uint32_t notices;              /* sent or to be sent, and not acknowledged */
+    uint32_t unsettled[R2_WIRE_KIND_END]; /* control packets by kind: to be sent, or not acknowledged */
+    uint64_t short_ns;             /* there was no memory for a packet: next try; 0 = there was */
     uint64_t in_flight_packets;    /* sequenced, over all lanes */
     struct {
         uint64_t from_ns;          /* start of the interval */
@@ -404,9 +409,25 @@ r2_status_t r2_link_has_left(const r2_link_t *link);
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);
 void r2_link_tell_silence(r2_link_t *link, bool silent);
 
+/* control.c */
+/**
+ * Queues a control packet, which then arrives unless the peer is gone.
+ * @return false: not now (too many of its kind are under way, or no memory): the caller has to keep
+ * what it has to say.
+ */
+bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes);
+/** False while as many of a kind as may be are under way. */
+bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind);
+/** An item is there to be sent, or needs no acknowledgement any more: keeps the counts. */
+void r2_control_opened(r2_link_t *link, const r2_tx_item_t *item);
+void r2_control_settled(r2_link_t *link, r2_tx_item_t *item);
+/** There was no memory for something that is to be sent: it is tried again soon. */
+void r2_tx_short(r2_link_t *link);
+void r2_tx_short_timer(r2_link_t *link);
+uint64_t r2_tx_short_deadline_ns(const r2_link_t *link);
+
 /* tx.c, tx_packet.c, hedge.c */
 void r2_link_push(r2_link_t *link);
-void r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes);
 void r2_tx_enqueue(r2_tx_message_t *message);
 void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
 void r2_tx_message_settle(r2_tx_message_t *message);
@@ -458,21 +479,29 @@ void r2_waits_received(r2_link_t *link, const void *waits, size_t count);
 void r2_waits_denied(r2_link_t *link, const void *waits, size_t count);
 
 /* credit.c */
+/** Asks for credit, now or when there is room for the question. */
 void r2_credit_request(r2_tx_message_t *message);
+/** Asks for messages that could not be asked for so far. */
+void r2_credit_ask_again(r2_link_t *link);
 /** Asks for messages that may not go, where nothing else is left to send. @return true: something is to be sent. */
 bool r2_credit_ask(r2_link_t *link);
 bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
 void r2_credit_withdraw(r2_tx_message_t *message);
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
-/** @param granted_bytes what the receiver has granted by other ways. */
-void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes);
+/** @param granted_bytes what the receiver has granted by other ways. @return false: no memory. */
+bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes);
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed);
 
 /* grant.c */
 /** Grants what rows are to get and what there is room for. To be called after data was given to rows. */
 void r2_grant_refill(r2_link_t *link);
-/** Hands what was granted to the queue of control packets. */
+/** Hands what was granted to the queue of control packets, as far as there is memory. */
 void r2_grant_flush(r2_link_t *link);
+/** True if the peer is to be told of credit. */
+static inline bool r2_grant_owes(const r2_link_t *link)
+{
+    return link->grants.news_count > 0 || NULL != link->grants.discards;
+}
 
 /* lane.c, hello.c */
 void r2_lane_open(r2_lane_t *lane);

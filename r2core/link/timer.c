@@ -113,23 +113,38 @@ static void r2_link_tell_doubt(const r2_link_t *link)
     }
 }
 
+static uint32_t r2_link_doubtful(const r2_link_t *link)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        count += R2_LANE_UP == link->lanes[i].state && link->lanes[i].hedged ? 1 : 0;
+    }
+    return count;
+}
+
 /*
  * Nothing at all answers: another lane may show whether it is the lane or the peer. Called again while
  * the doubt lasts, for what has been given to this lane since.
  */
 static void r2_lane_doubt(r2_lane_t *lane)
 {
+    r2_link_t *link = lane->link;
     bool first = !lane->hedged;
 
     r2_tx_hedge(lane);
-    if (!first) {
+    if (first) {
+        lane->doubt_ns = link->net->now_ns;
+    }
+    if (r2_tx_has_sound_lane(link)) {
         return;
     }
-    lane->doubt_ns = lane->link->net->now_ns;
-    if (!r2_tx_has_sound_lane(lane->link)) {
+    if (link->unsettled[R2_WIRE_PING] < r2_link_doubtful(link)) {
         /* nobody to give to: if this lane has lost packets, the answer will show the gap */
-        r2_tx_control(lane->link, R2_WIRE_PING, NULL, 0);
-        r2_link_tell_doubt(lane->link);
+        (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+    }
+    if (first) {
+        r2_link_tell_doubt(link);
     }
 }
 
@@ -325,7 +340,7 @@ static void r2_link_ask(r2_link_t *link)
         link->await_ns = now_ns;
     }
     if (now_ns >= r2_link_ask_ns(link)) {
-        r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+        (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
     }
 }
 
@@ -338,6 +353,7 @@ void r2_link_timers(r2_link_t *link)
     r2_link_presence_timer(link);
     r2_link_ask(link);
     r2_waits_timer(link);
+    r2_tx_short_timer(link);
 }
 
 static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
@@ -383,6 +399,7 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
     }
     deadline_ns = r2_min(deadline_ns, r2_relay_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_waits_deadline_ns(link));
+    deadline_ns = r2_min(deadline_ns, r2_tx_short_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_tail_deadline_ns(link));
     if (0 != link->await_ns) {
         deadline_ns = r2_min(deadline_ns, r2_link_ask_ns(link));

@@ -167,6 +167,7 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
         }
         item = r2_tx_item_new(link->net, R2_WIRE_DATA);
         if (NULL == item) {
+            r2_tx_short(link);
             return false;
         }
         item->message = message;
@@ -214,6 +215,7 @@ void r2_link_push(r2_link_t *link)
     }
     r2_grant_refill(link);
     r2_grant_flush(link);
+    r2_credit_ask_again(link);
     waiting = !r2_tx_queues(link);
     if (!waiting && r2_credit_ask(link)) {
         (void) r2_tx_items(link, &link->control, false);
@@ -237,22 +239,4 @@ void r2_tx_enqueue(r2_tx_message_t *message)
         next = next->next;
     }
     DL_PREPEND_ELEM(*queue, next, message);
-}
-
-void r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes)
-{
-    r2_tx_item_t *item = link->left ? NULL : r2_tx_item_new(link->net, kind);
-
-    if (NULL == item) {
-        return;
-    }
-    r2_assert(bytes <= sizeof(item->payload));
-    if (bytes > 0) {
-        memcpy(&item->payload, payload, bytes);
-    }
-    item->payload_bytes = R2_WIRE_RTS == kind ? 0 : bytes;
-    link->notices += R2_WIRE_NOTICE == kind ? 1 : 0;
-    item->queued = true;
-    DL_APPEND(link->control, item);
-    r2_link_activate(link);
 }

@@ -18,7 +18,10 @@ r2_tx_item_t *r2_tx_item_new(r2_net_t *net, r2_wire_kind_t kind);
 void r2_tx_item_release(r2_net_t *net, r2_tx_item_t *item);
 /** Puts an item that is not acknowledged into the queue of those to be sent again. */
 void r2_tx_requeue(r2_link_t *link, r2_tx_item_t *item);
-/** Sends an item on a lane. @return false: the lane is broken and the item is still the caller's. */
+/**
+ * Sends an item on a lane.
+ * @return false: the lane is broken, or memory is short; the item is still the caller's.
+ */
 bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again);
 
 /* hedge.c */

@@ -108,8 +108,7 @@ void r2_tx_packet_settle(r2_packet_t *packet, bool acked)
     if (acked && !item->acked) {
         r2_tx_message_t *message = R2_WIRE_DATA == item->kind ? item->message : NULL;
 
-        item->acked = true;
-        link->notices -= R2_WIRE_NOTICE == item->kind ? 1 : 0;
+        r2_control_settled(link, item);
         if (NULL != message) {
             ++message->acked_chunks;
             r2_tx_message_settle(message);
@@ -189,6 +188,7 @@ r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
     }
     packet = r2_pool_get(&net->packets);
     if (NULL == packet) {
+        r2_tx_short(lane->link);
         return R2_ERR_NO_MEMORY;
     }
     memset(packet, 0, sizeof(*packet));
@@ -282,7 +282,7 @@ static void r2_tx_count(r2_net_t *net, const r2_tx_item_t *item, uint32_t payloa
     }
 }
 
-/* Sends an item on a lane. @return false: the lane is broken and the item is still the caller's. */
+/* Sends an item on a lane. @return false: not now, and the item is still the caller's. */
 bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
 {
     r2_link_t *link = lane->link;
@@ -290,6 +290,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
     r2_packet_t *packet = r2_pool_get(&net->packets);
 
     if (NULL == packet) {
+        r2_tx_short(link);
         return false;
     }
     memset(packet, 0, sizeof(*packet));

@@ -20,45 +20,38 @@
 /* In multiples of failure_timeout_ms: as long as a silent link waits before it asks. */
 #define R2_WAITS_TIMES 20u
 
-static void r2_waits_say(r2_link_t *link, r2_wire_kind_t kind, r2_wire_wait_t *waits, uint32_t *count)
+static bool r2_waits_say(r2_link_t *link, r2_wire_kind_t kind, const r2_wire_wait_t *waits,
+                         uint32_t count)
 {
-    if (*count > 0) {
-        r2_tx_control(link, kind, waits, *count * (uint32_t) sizeof(*waits));
-        *count = 0;
-    }
+    return 0 == count || r2_tx_control(link, kind, waits, count * (uint32_t) sizeof(*waits));
 }
 
-static void r2_waits_add(r2_link_t *link, r2_wire_kind_t kind, r2_wire_wait_t *waits, uint32_t *count,
-                         const r2_tag_t *tag, uint32_t digest)
-{
-    waits[(*count)++] = (r2_wire_wait_t){.tag = *tag, .digest = digest};
-    if (R2_WIRE_WAITS_MAX == *count) {
-        r2_waits_say(link, kind, waits, count);
-    }
-}
-
-/* Asks for the rows that have waited for `patience_ns`, oldest first and not more than one packet of them. */
+/*
+ * Asks for the rows that have waited for `patience_ns`, oldest first and not more than one packet of
+ * them; not again before that is acknowledged, which a stopped peer does when it goes on.
+ */
 static void r2_waits_ask(r2_link_t *link, uint64_t patience_ns)
 {
+    r2_rx_match_t *match, *next, *asked[R2_WIRE_WAITS_MAX];
     r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
-    r2_rx_match_t *match, *next;
     uint32_t count = 0;
 
-    if (NULL != link->control || !r2_link_has_lane(link)) {
+    if (NULL != link->control || !r2_link_has_lane(link) || !r2_control_may(link, R2_WIRE_WAITS)) {
         return;
     }
     HASH_ITER(hh, link->matches, match, next)
     {
-        if (!match->posted || NULL != match->message || link->net->now_ns < match->since_ns + patience_ns) {
-            continue;
-        }
-        match->since_ns = link->net->now_ns; /* others first, the next time */
-        r2_waits_add(link, R2_WIRE_WAITS, waits, &count, &match->tag, match->digest);
-        if (0 == count) {
-            return;
+        if (match->posted && NULL == match->message && count < R2_WIRE_WAITS_MAX &&
+            link->net->now_ns >= match->since_ns + patience_ns) {
+            waits[count] = (r2_wire_wait_t){.tag = match->tag, .digest = match->digest};
+            asked[count++] = match;
         }
     }
-    r2_waits_say(link, R2_WIRE_WAITS, waits, &count);
+    if (r2_waits_say(link, R2_WIRE_WAITS, waits, count)) {
+        for (uint32_t i = 0; i < count; ++i) {
+            asked[i]->since_ns = link->net->now_ns; /* others first, the next time */
+        }
+    }
 }
 
 /* True if no row will ever take what is parked, or asks for credit. */
@@ -162,10 +155,10 @@ void r2_waits_received(r2_link_t *link, const void *waits, size_t count)
         memcpy(&wait, (const char *) waits + i * sizeof(wait), sizeof(wait));
         if (!r2_waits_under_way(link, &wait.tag) &&
             !upcalls->sends(upcalls->arg, link->rank, &wait.tag, wait.digest)) {
-            r2_waits_add(link, R2_WIRE_DENIED, denied, &denied_count, &wait.tag, wait.digest);
+            denied[denied_count++] = wait;
         }
     }
-    r2_waits_say(link, R2_WIRE_DENIED, denied, &denied_count);
+    (void) r2_waits_say(link, R2_WIRE_DENIED, denied, denied_count); /* or it asks again */
 }
 
 void r2_waits_denied(r2_link_t *link, const void *waits, size_t count)

@@ -11,9 +11,14 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/util.h"
 #include "ctx/state.h"
 #include "harness.h"
 #include "link/state.h"
+
+/* Links with more than so many packets in flight are looked at, in one of so many sweeps. */
+#define CONTROL_LEAST 32
+#define CONTROL_LOOKS 16
 
 static uint32_t count_messages(const r2_link_t *link)
 {
@@ -84,6 +89,37 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
     return true;
 }
 
+/*
+ * What is repeated to a peer, by timers or by other protocols, is bounded on each lane, however long
+ * the peer does not read. Looked at now and then: it takes a walk over what is in flight.
+ */
+static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
+{
+    static const r2_wire_kind_t repeated[] = {R2_WIRE_PING,   R2_WIRE_WAITS, R2_WIRE_DENIED,
+                                              R2_WIRE_NOTICE, R2_WIRE_RTS,   R2_WIRE_LANE_DOWN,
+                                              R2_WIRE_RELAY};
+
+    for (uint32_t i = 0; i < link->lane_count; i++) {
+        uint32_t counts[R2_WIRE_KIND_END] = {0};
+        const r2_packet_t *packet;
+
+        DL_FOREACH(link->lanes[i].in_flight, packet) {
+            const r2_tx_item_t *item = packet->item;
+
+            counts[item->kind] +=
+                !item->acked && (R2_WIRE_RELAY != item->kind || item->payload.relay.hello) ? 1 : 0;
+        }
+        for (size_t k = 0; k < r2_array_count(repeated); k++) {
+            uint32_t most = R2_WIRE_WAITS == repeated[k] ? 1 : r2_max(32u, rank->job->rank_count);
+
+            if (counts[repeated[k]] > most) {
+                job_fail(rank->job, "rank %u to %u: %u packets of kind %u in flight on lane %u",
+                         rank->idx, link->rank, counts[repeated[k]], (unsigned) repeated[k], i);
+            }
+        }
+    }
+}
+
 void rank_check_bounds(const job_rank_t *rank)
 {
     const r2_net_t *net = &rank->ctx->net;
@@ -103,6 +139,9 @@ void rank_check_bounds(const job_rank_t *rank)
         }
         if (R2_ERR_PEER_GONE == link->broken && !job->ranks[peer].dead) {
             job_fail(job, "rank %u takes rank %u, which lives, for gone", rank->idx, peer);
+        }
+        if (link->in_flight_packets > CONTROL_LEAST && 0 == job->runs % CONTROL_LOOKS) {
+            link_check_control(rank, link);
         }
         if (link->copied_bytes > job->params.replay_bytes) {
             job_fail(job, "rank %u to %u: %" PRIu64 " bytes copied for replay", rank->idx, peer,

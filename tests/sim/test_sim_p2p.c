@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/state.h"
 #include "p2p_world.h"
 
 static void test_messages(void **state)
@@ -395,6 +396,35 @@ static void test_refused(void **state)
     t_world_free(world);
 }
 
+/* A get that the owner refuses leaves nothing behind: no row that waits, no link that is busy. */
+static void test_refused_gets(void **state)
+{
+    t_world_t *world = t_world_new(22);
+    t_node_t *node = &world->nodes[0];
+    const r2_link_t *link;
+
+    (void) state;
+    for (uint32_t i = 0; i < 3; i++) {
+        r2_p2p_op_t *op = calloc(1, sizeof(*op));
+
+        op->done = t_got_error;
+        op->arg = node;
+        node->gets_open = 1;
+        assert_int_equal(r2_p2p_get(node->p2p, 1, node->copy, (uintptr_t) world->nodes[1].memory,
+                                    R2_WIRE_MESSAGE_MAX + 1, op),
+                         R2_IN_PROGRESS);
+        t_run(world, r2_sim_now_ns(world->sim) + 2 * R2_NS_PER_S);
+        assert_int_equal(node->gets_open, 0);
+        assert_null(node->p2p->gets);
+    }
+    t_run_without(world, T_NODES, R2_NS_PER_S / 10);
+    link = node->ctx->net.links[1];
+    assert_int_equal(r2_link_posted(link), 0);
+    assert_int_equal(HASH_COUNT(link->matches), 0);
+    assert_false(r2_link_busy(link));
+    t_world_free(world);
+}
+
 /* Node 0 leaves, and ends when it may. */
 static void t_leave(t_world_t *world)
 {
@@ -477,6 +507,7 @@ int main(void)
         cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers), cmocka_unit_test(test_too_long),
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_no_path),
         cmocka_unit_test(test_no_path_idle), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused_gets),
         cmocka_unit_test(test_leave), cmocka_unit_test(test_leave_stopped),
     };
 

@@ -51,6 +51,40 @@ static void stopped_with_a_small_queue(void **state)
 }
 
 /*
+ * An hour: what is said to a process that does not read is bounded (in flight: rank_check_bounds()),
+ * whatever is parked for it, and whatever happens to rails meanwhile.
+ */
+static void stopped_for_an_hour(void **state)
+{
+    static const char *const jobs[] = {
+        /* more short messages than may go without credit */
+        "hosts 3; rails 2; rate 12500000; param parking_bytes 65536;"
+         "coll gather i64 60 root=1 times=500 nb; coll scatter i64 60 root=0 times=500 nb",
+        /* rows that wait for it, data that waits for its rows; rails of others fail and come back:
+           notices about them are repeated, too */
+        LAB "allow-changes; coll allreduce f64 60000 times=4; at 60s down h0 rail0;"
+             "at 600s up h0 rail0; at 900s drop h2 rail1; at 1800s pass h2 rail1;"
+             "at 2000s rate h3 rail2 1000000; at 2400s rate h3 rail2 12500000",
+        /* it is the only one that may relay for the others */
+        "hosts 3; rails 2; rate 12500000; param no_path_timeout_ms 3700000;"
+         "coll allreduce f64 600; coll alltoall i64 900 times=4;"
+         "at 0ms down h0 rail1; at 0ms down h2 rail0; at 3700s heal",
+    };
+    char source[1024];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+        scenario_result_t result;
+
+        snprintf(source, sizeof(source), "%s; limit 4000s; at 13ms stop r1; at 3600s cont r1",
+                 jobs[i]);
+        result = run(source);
+        assert_int_equal(0, result.errors);
+        assert_true(result.counters.tx_packets < 100000); /* those who live ask each other, too */
+    }
+}
+
+/*
  * A rank is stopped while its lanes are wired, or just after: what its peer waits for lies in its buffers when it
  * goes on, before its timers and before the calls that came meanwhile.
  */
@@ -174,6 +208,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_with_a_small_queue),
+        cmocka_unit_test(stopped_for_an_hour),
         cmocka_unit_test(stopped_while_lanes_are_wired),
         cmocka_unit_test(one_rail_refuses),
         cmocka_unit_test(refuses_later),

@@ -134,6 +134,13 @@ tests_unit_test_waits_SOURCES = tests/unit/test_waits.c tests/fuzz/fuzz.h tests/
 tests_unit_test_waits_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_waits_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_control
+tests_unit_test_control_SOURCES = tests/unit/test_control.c tests/fuzz/fuzz.h \
+    tests/fuzz/stub_net.c tests/fuzz/stub_net.h
+tests_unit_test_control_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_control_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc
+tests_unit_test_control_LDADD = $(R2_TEST_LIBS)
+
 # Health: map, verdict table
 check_PROGRAMS += tests/unit/test_health_map tests/unit/test_verdict
 tests_unit_test_health_map_SOURCES = tests/unit/test_health_map.c

@@ -242,25 +242,48 @@ static void late_credit_is_dropped(void **state)
     stub_net_destroy(stub);
 }
 
-/* More messages than the peer keeps requests for: the others ask when those have got their credit. */
+/* The peer has all that was sent. @return requests for credit that were under way. */
+static uint32_t requests_arrive(stub_net_t *stub)
+{
+    r2_lane_t *lane = &stub->link->lanes[0];
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+    uint64_t ignored;
+    uint32_t count = under_way(stub, R2_WIRE_RTS, &ignored);
+
+    header.connection = lane->rx_connection;
+    header.ack_next = lane->tx_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    return count;
+}
+
+/*
+ * More messages than the peer keeps requests for: the others ask when those have got their credit.
+ * Few requests are under way at a time, however many there are.
+ */
 static void requests_are_bounded(void **state)
 {
     enum { MORE = 200 };
     r2_status_t status = R2_IN_PROGRESS;
     stub_net_t *stub = stub_with_a_lane();
-    uint64_t ignored;
+    uint32_t arrived = 0, now;
 
     (void) state;
     stub->params.parking_bytes = 1024;
     for (uint32_t i = 0; i < R2_REQUESTS_MAX + MORE; ++i) {
         send_row(stub, i, 20000, &status);
     }
-    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), R2_REQUESTS_MAX);
+    while ((now = requests_arrive(stub)) > 0) {
+        assert_true(now <= 32);
+        arrived += now;
+    }
+    assert_int_equal(arrived, R2_REQUESTS_MAX);
     assert_int_equal(stub->link->mute, MORE);
     for (uint32_t i = 0; i < MORE / 2; ++i) {
         peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .row = i}, 20000, true);
+        arrived += requests_arrive(stub);
     }
-    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), R2_REQUESTS_MAX + MORE / 2);
+    assert_int_equal(arrived, R2_REQUESTS_MAX + MORE / 2);
     assert_int_equal(stub->link->mute, MORE / 2);
     assert_int_equal(stub->link->requests, R2_REQUESTS_MAX);
     stub_net_destroy(stub);

@@ -560,7 +560,7 @@ static void notices_to_a_stopped_peer_are_bounded(void **state)
     header.ack_next = lane->tx_seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
-    assert_int_equal(stub->link->notices, 0);
+    assert_int_equal(stub->link->unsettled[R2_WIRE_NOTICE], 0);
     assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
     stub_net_destroy(stub);
 }

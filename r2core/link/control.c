@@ -1,0 +1,135 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Control packets: how many of a kind may be under way to a peer, and what is said later.
+ *
+ * A control packet that was taken arrives, on whatever lane, unless the peer is gone. So it makes no
+ * sense to repeat it: while one of its kind is not acknowledged, whoever asks by a timer has asked.
+ * A peer may be stopped for hours, and what is under way to it must not grow with the time, nor
+ * with what an application has parked. What is refused, by the bound or for want of memory, stays
+ * with who wanted to say it, and is said when there is room again:
+ *
+ *   WAITS, PING, NOTICE   their own timers
+ *   RTS                   the message (r2_credit_ask())
+ *   CREDIT                the entries to be sent, the rows that are to get more, the messages that
+ *                         are thrown away (r2_grant_refill(), r2_grant_flush())
+ *   ABORT                 the communicator (ctx/tell.c)
+ *   LEAVE                 the link: it has not left yet (leave.c)
+ *   DENIED                the peer asks again
+ *   LANE_DOWN             nobody: the peer's own timers tell it, a little later
+ *   RELAY                 hello frames: the caller's time runs out, and it calls again
+ */
+#include "r2_config.h"
+
+#include "link/relay.h"
+
+#include <string.h>
+#include <utlist.h>
+
+/* When it is tried again after memory was short. */
+#define R2_TX_AGAIN_NS (10 * R2_NS_PER_MS)
+
+/* Of a kind that many may want to say, or that is said of many things. */
+#define R2_CONTROL_MANY 32u
+
+/* What is said once for each of its kind, and not repeated, has no bound of its own. */
+static uint32_t r2_control_most(const r2_link_t *link, uint8_t kind)
+{
+    switch ((r2_wire_kind_t) kind) {
+    case R2_WIRE_WAITS:
+        return 1;
+    case R2_WIRE_PING:
+        return link->lane_count;
+    case R2_WIRE_NOTICE:
+    case R2_WIRE_RTS:
+    case R2_WIRE_DENIED:
+    case R2_WIRE_LANE_DOWN:
+        return R2_CONTROL_MANY;
+    case R2_WIRE_RELAY: /* hello frames: one for each process, or nearly */
+        return r2_max(R2_CONTROL_MANY, link->net->size);
+    case R2_WIRE_CREDIT:
+    case R2_WIRE_ABORT:
+    case R2_WIRE_LEAVE:
+    case R2_WIRE_DATA:
+    case R2_WIRE_HELLO:
+    case R2_WIRE_HELLO_ACK:
+    case R2_WIRE_ACK:
+    case R2_WIRE_CLOSE:
+    case R2_WIRE_CLOSED:
+    case R2_WIRE_KIND_END:
+        break;
+    }
+    return UINT32_MAX;
+}
+
+bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind)
+{
+    return link->unsettled[kind] < r2_control_most(link, (uint8_t) kind);
+}
+
+/* Packets of relay lanes are bounded by these lanes' windows, what is forwarded by its pair. */
+static bool r2_control_counts(const r2_tx_item_t *item)
+{
+    return R2_WIRE_DATA != item->kind &&
+           (R2_WIRE_RELAY != item->kind || item->payload.relay.hello);
+}
+
+void r2_control_opened(r2_link_t *link, const r2_tx_item_t *item)
+{
+    link->unsettled[item->kind] += r2_control_counts(item) ? 1 : 0;
+}
+
+void r2_control_settled(r2_link_t *link, r2_tx_item_t *item)
+{
+    if (!item->acked) {
+        item->acked = true;
+        link->unsettled[item->kind] -= r2_control_counts(item) ? 1 : 0;
+    }
+}
+
+bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes)
+{
+    r2_tx_item_t *item;
+
+    if (link->left) {
+        return true; /* it wants to hear nothing any more */
+    }
+    if (!r2_control_may(link, kind)) {
+        return false; /* again when some of them are acknowledged */
+    }
+    item = r2_tx_item_new(link->net, kind);
+    if (NULL == item) {
+        r2_tx_short(link);
+        return false;
+    }
+    r2_assert(bytes <= sizeof(item->payload));
+    if (bytes > 0) {
+        memcpy(&item->payload, payload, bytes);
+    }
+    item->payload_bytes = R2_WIRE_RTS == kind ? 0 : bytes;
+    r2_control_opened(link, item);
+    item->queued = true;
+    DL_APPEND(link->control, item);
+    r2_link_activate(link);
+    return true;
+}
+
+void r2_tx_short(r2_link_t *link)
+{
+    link->short_ns = link->net->now_ns + R2_TX_AGAIN_NS;
+    r2_link_activate(link);
+}
+
+/* The push that follows sends and says what is left. */
+void r2_tx_short_timer(r2_link_t *link)
+{
+    if (0 != link->short_ns && link->net->now_ns >= link->short_ns) {
+        link->short_ns = 0;
+    }
+}
+
+uint64_t r2_tx_short_deadline_ns(const r2_link_t *link)
+{
+    return 0 == link->short_ns ? R2_NEVER_NS : link->short_ns;
+}

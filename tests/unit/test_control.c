@@ -1,0 +1,336 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One link while memory is short: what must arrive is said later, and nothing ends the process.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/state.h"
+#include "stub_net.h"
+
+#define BYTES 20000u /* too long to be copied, or to go without credit here */
+#define BUCKETS_BYTES (HASH_INITIAL_NUM_BUCKETS * sizeof(UT_hash_bucket))
+
+/** Allocations of so many bytes fail; 0: none. */
+static struct {
+    size_t bytes;
+    uint32_t failed;
+} starve;
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+
+static bool fails(size_t bytes)
+{
+    const bool hit = 0 != starve.bytes && bytes == starve.bytes;
+
+    starve.failed += hit ? 1 : 0;
+    return hit;
+}
+
+void *__wrap_malloc(size_t bytes)
+{
+    return fails(bytes) ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    return fails(count * bytes) ? NULL : __real_calloc(count, bytes);
+}
+
+static void starve_of(size_t bytes)
+{
+    starve.bytes = bytes;
+    starve.failed = 0;
+}
+
+/* Memory is there again. It did fail before. */
+static void feed(void)
+{
+    assert_true(starve.failed > 0);
+    starve.bytes = 0;
+}
+
+static void ended(void *arg, r2_status_t status)
+{
+    r2_status_t *status_p = arg;
+
+    *status_p = status;
+}
+
+static stub_net_t *stub_with_a_lane(void)
+{
+    stub_net_t *stub = stub_net_create();
+
+    stub_lane_up(stub, 0);
+    return stub;
+}
+
+static r2_status_t send_row(stub_net_t *stub, uint32_t row, r2_status_t *status_p)
+{
+    static const char data[BYTES];
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+                                 .data = data,
+                                 .bytes = BYTES,
+                                 .chunk_bytes = 16384,
+                                 .done = ended,
+                                 .arg = status_p};
+
+    return r2_link_send(stub->link, &args);
+}
+
+static r2_status_t post_row(stub_net_t *stub, uint32_t row, r2_status_t *status_p)
+{
+    static char data[BYTES];
+    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+                                 .data = data,
+                                 .bytes = BYTES,
+                                 .done = ended,
+                                 .arg = status_p};
+
+    return r2_link_recv(stub->link, &args);
+}
+
+static uint32_t under_way(const stub_net_t *stub, r2_wire_kind_t kind)
+{
+    const r2_packet_t *packet;
+    uint32_t count = 0;
+
+    for (packet = stub->link->lanes[0].in_flight; NULL != packet; packet = packet->next) {
+        count += kind == packet->item->kind ? 1 : 0;
+    }
+    return count;
+}
+
+/* The link's own timer, and nothing else, makes it go on. */
+static void wait_for_timer(stub_net_t *stub)
+{
+    const uint64_t due_ns = r2_link_deadline_ns(stub->link);
+
+    assert_true(stub->link->is_active);
+    assert_true(due_ns <= stub->time_ns + 10 * R2_NS_PER_MS);
+    stub->time_ns = due_ns;
+    r2_net_sweep(&stub->net);
+}
+
+/* Credit that could not be said is not lost, for however many rows. */
+static void credit_waits_for_memory(void **state)
+{
+    stub_net_t *stub = stub_with_a_lane();
+    r2_status_t status = R2_IN_PROGRESS;
+
+    (void) state;
+    for (uint32_t row = 0; row < 40; row++) {
+        assert_int_equal(post_row(stub, row, &status), R2_IN_PROGRESS);
+    }
+    starve_of(sizeof(r2_tx_item_t));
+    r2_net_sweep(&stub->net);
+    wait_for_timer(stub);
+    assert_int_equal(under_way(stub, R2_WIRE_CREDIT), 0);
+    feed();
+    wait_for_timer(stub);
+    assert_int_equal(under_way(stub, R2_WIRE_CREDIT), 3);
+    assert_int_equal(stub->net.open_bytes, 40 * BYTES);
+    stub_net_destroy(stub);
+}
+
+/* What is left of a message that nobody wants any more may come: the sender must hear it. */
+static void discards_wait_for_memory(void **state)
+{
+    static const char data[16384];
+    stub_net_t *stub = stub_with_a_lane();
+    r2_lane_t *lane = &stub->link->lanes[0];
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION,
+                               .kind = R2_WIRE_DATA,
+                               .flags = R2_WIRE_UNASKED,
+                               .tag = {.comm_key = 1, .coll_seq = 1},
+                               .message_bytes = BYTES,
+                               .chunk_bytes = sizeof(data),
+                               .length = sizeof(data)};
+
+    (void) state;
+    header.connection = lane->rx_connection;
+    header.lane_seq = lane->rx_next;
+    header.ack_next = lane->tx_seq;
+    header.message = stub->net.first_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), data, sizeof(data));
+    assert_int_equal(stub->link->unposted, 1);
+    starve_of(sizeof(r2_tx_item_t));
+    r2_link_withdraw(stub->link, 1);
+    r2_net_sweep(&stub->net);
+    assert_int_equal(under_way(stub, R2_WIRE_CREDIT), 0);
+    feed();
+    wait_for_timer(stub);
+    assert_int_equal(under_way(stub, R2_WIRE_CREDIT), 1);
+    stub_net_destroy(stub);
+}
+
+/* A message that waits for credit asks for it when there is memory for the question. */
+static void requests_wait_for_memory(void **state)
+{
+    stub_net_t *stub = stub_with_a_lane();
+    r2_status_t status = R2_IN_PROGRESS;
+
+    (void) state;
+    stub->params.parking_bytes = 1024;
+    starve_of(sizeof(r2_tx_item_t));
+    assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
+    assert_int_equal(stub->link->requests, 0);
+    feed();
+    wait_for_timer(stub);
+    assert_int_equal(under_way(stub, R2_WIRE_RTS), 1);
+    assert_int_equal(stub->link->requests, 1);
+    assert_int_equal(stub->link->asks, 0);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
+/* The last words of a process, and those of a communicator, are said or kept. */
+static void last_words_wait_for_memory(void **state)
+{
+    stub_net_t *stub = stub_with_a_lane();
+
+    (void) state;
+    r2_net_sweep(&stub->net);
+    starve_of(sizeof(r2_tx_item_t));
+    assert_false(r2_link_abort(stub->link, 1, R2_ERR_NO_PATH));
+    assert_false(r2_net_leave(&stub->net));
+    assert_false(stub->link->leaving);
+    feed();
+    assert_true(r2_link_abort(stub->link, 1, R2_ERR_NO_PATH));
+    r2_net_sweep(&stub->net);
+    assert_int_equal(under_way(stub, R2_WIRE_ABORT), 1);
+    stub_net_destroy(stub);
+}
+
+/* No memory for a packet: the item waits, and the link's timer sends it. */
+static void packets_wait_for_memory(void **state)
+{
+    stub_net_t *stub = stub_with_a_lane();
+    const char notice[] = "notice";
+
+    (void) state;
+    stub->params.failure_timeout_ms = 10000; /* no other timer */
+    while (NULL != stub->net.packets.free_list) {
+        free(r2_pool_get(&stub->net.packets));
+    }
+    starve_of(sizeof(r2_packet_t));
+    assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
+    r2_net_sweep(&stub->net);
+    assert_int_equal(under_way(stub, R2_WIRE_NOTICE), 0);
+    feed();
+    wait_for_timer(stub);
+    assert_int_equal(under_way(stub, R2_WIRE_NOTICE), 1);
+    stub_net_destroy(stub);
+}
+
+/* A table for which there is no memory is an error of the call, and the next call works. */
+static void tables_fail_as_calls(void **state)
+{
+    static const size_t parts[] = {sizeof(UT_hash_table), BUCKETS_BYTES};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(parts); i++) {
+        stub_net_t *stub = stub_with_a_lane();
+        r2_status_t status = R2_IN_PROGRESS;
+        const uint64_t number = stub->link->next_number;
+
+        stub->params.parking_bytes = 1024;
+        starve_of(parts[i]);
+        assert_int_equal(send_row(stub, 0, &status), R2_ERR_NO_MEMORY);
+        assert_int_equal(post_row(stub, 0, &status), R2_ERR_NO_MEMORY);
+        feed();
+        assert_int_equal(stub->link->next_number, number); /* or the peer would wait for it */
+        assert_null(stub->link->messages);
+        assert_int_equal(stub->link->mute, 0);
+        assert_int_equal(r2_link_posted(stub->link), 0);
+        assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
+        assert_int_equal(post_row(stub, 0, &status), R2_IN_PROGRESS);
+        r2_link_withdraw(stub->link, 1);
+        stub_net_destroy(stub);
+    }
+}
+
+/* What arrives and cannot be held is not acknowledged, so that it comes again. */
+static void tables_fail_as_packets(void **state)
+{
+    static const size_t parts[] = {sizeof(UT_hash_table), BUCKETS_BYTES};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(parts); i++) {
+        stub_net_t *stub = stub_with_a_lane();
+        r2_lane_t *lane = &stub->link->lanes[0];
+        r2_wire_credit_t credit = {.tag = {.comm_key = 1, .coll_seq = 1}, .bytes = BYTES};
+        r2_wire_header_t header = {.version = R2_WIRE_VERSION, .flags = R2_WIRE_UNASKED};
+        const uint32_t first = lane->rx_next;
+
+        header.connection = lane->rx_connection;
+        header.lane_seq = first;
+        header.ack_next = lane->tx_seq;
+        header.consumed = (uint32_t) stub->net.first_seq;
+        header.kind = R2_WIRE_CREDIT;
+        header.length = sizeof(credit);
+        starve_of(parts[i]);
+        stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
+        assert_int_equal(lane->rx_next, first);
+        header.kind = R2_WIRE_DATA;
+        header.message = stub->net.first_seq;
+        header.tag = credit.tag;
+        header.message_bytes = header.chunk_bytes = header.length;
+        stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
+        assert_int_equal(lane->rx_next, first);
+        assert_int_equal(stub->link->bitmap_bytes, 0);
+        feed();
+        stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
+        assert_int_equal(lane->rx_next, first + 1);
+        assert_int_equal(stub->link->unposted, 1);
+        stub_net_destroy(stub);
+    }
+}
+
+/* A lane for which there is no memory is opened later. */
+static void tables_fail_as_lanes(void **state)
+{
+    static const size_t parts[] = {sizeof(UT_hash_table), BUCKETS_BYTES};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(parts); i++) {
+        stub_net_t *stub = stub_net_create();
+
+        starve_of(parts[i]);
+        stub_lane_wire(stub, 0);
+        assert_int_equal(stub->link->lanes[0].state, R2_LANE_DOWN);
+        assert_null(stub->link->lanes[0].conn);
+        feed();
+        stub_lane_up(stub, 0);
+        assert_int_equal(stub->link->lanes[0].state, R2_LANE_UP);
+        stub_net_destroy(stub);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(credit_waits_for_memory),
+        cmocka_unit_test(discards_wait_for_memory),
+        cmocka_unit_test(requests_wait_for_memory),
+        cmocka_unit_test(last_words_wait_for_memory),
+        cmocka_unit_test(packets_wait_for_memory),
+        cmocka_unit_test(tables_fail_as_calls),
+        cmocka_unit_test(tables_fail_as_packets),
+        cmocka_unit_test(tables_fail_as_lanes),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
