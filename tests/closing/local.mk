@@ -8,6 +8,8 @@ tests_closing_closing_SOURCES = \
     tests/closing/director.c \
     tests/closing/director.h \
     tests/closing/node.c \
+    tests/closing/node.h \
+    tests/closing/orders.c \
     tests/closing/scenarios.c
 tests_closing_closing_LDADD = $(R2_TEST_LIBS)
 

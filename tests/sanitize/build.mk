@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-# Tests of everything that needs neither UCX nor PMIx, compiled with sanitizers, apart from configure:
+# Tests of everything that needs no PMIx, and but for `closing` no UCX, compiled with sanitizers, apart from configure:
 #   make -f tests/sanitize/build.mk KIND=asan OUT=DIR all
 # KIND: asan (AddressSanitizer, UndefinedBehaviorSanitizer), tsan, fuzz (libFuzzer; clang) or plain.
 
@@ -39,12 +39,16 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
         test_params test_wire test_exec test_link test_credit test_telemetry test_mesh_netns \
         test_health test_health_map test_verdict test_merge test_peer_info)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
+PROGRAMS_ucx := closing
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
 
 object = $(OUT)/$(patsubst $(SRCDIR)/%.c,%.o,$(1))
 objects = $(foreach file,$(1),$(call object,$(file)))
 
 EXTRA_campaign := $(HARNESS)
+EXTRA_closing := $(filter-out %/closing.c,$(wildcard $(SRCDIR)/tests/closing/*.c)) \
+    $(wildcard $(SRCDIR)/r2core/transport/uc[tx]*.c)
+LINK_closing := $(shell pkg-config --libs ucx)
 EXTRA_test_sim_coll := $(HARNESS)
 EXTRA_test_sim_p2p := $(SRCDIR)/tests/sim/p2p_world.c
 EXTRA_test_sim_p2p_memory := $(SRCDIR)/tests/sim/p2p_world.c
@@ -58,19 +62,20 @@ EXTRA_test_link := $(SRCDIR)/tests/fuzz/stub_net.c
 EXTRA_test_credit := $(SRCDIR)/tests/fuzz/stub_net.c
 EXTRA_fuzz_link := $(SRCDIR)/tests/fuzz/stub_net.c
 
-find_main = $(wildcard $(SRCDIR)/tests/sim/$(1).c $(SRCDIR)/tests/unit/$(1).c $(SRCDIR)/tests/fuzz/$(1).c)
+find_main = $(wildcard $(SRCDIR)/tests/closing/$(1).c $(SRCDIR)/tests/sim/$(1).c $(SRCDIR)/tests/unit/$(1).c $(SRCDIR)/tests/fuzz/$(1).c)
 # libFuzzer has a main() of its own; elsewhere the replay of files is one.
 fuzz_main_fuzz :=
 fuzz_main_ = $(SRCDIR)/tests/fuzz/replay.c
 main_flags = $(if $(filter fuzz_%,$(1)),$(if $(filter fuzz,$(KIND)),-fsanitize=fuzzer))
 more = $(EXTRA_$(1)) $(if $(filter fuzz_%,$(1)),$(if $(filter fuzz,$(KIND)),,$(fuzz_main_)))
 
-PROGRAMS := $(PROGRAMS_sim) $(PROGRAMS_unit) $(PROGRAMS_thread) $(PROGRAMS_replay)
+PROGRAMS := $(PROGRAMS_sim) $(PROGRAMS_unit) $(PROGRAMS_thread) $(PROGRAMS_ucx) $(PROGRAMS_replay)
 
 all: $(addprefix $(OUT)/,$(PROGRAMS))
 sim: $(addprefix $(OUT)/,$(PROGRAMS_sim))
 unit: $(addprefix $(OUT)/,$(PROGRAMS_unit))
 thread: $(addprefix $(OUT)/,$(PROGRAMS_thread))
+ucx: $(addprefix $(OUT)/,$(PROGRAMS_ucx))
 fuzzers: $(addprefix $(OUT)/,$(PROGRAMS_replay))
 
 $(OUT)/r2_config.h:
@@ -87,10 +92,10 @@ $(OUT)/%.o: $(SRCDIR)/%.c $(OUT)/r2_config.h
 
 define program
 $(OUT)/$(1): $(call objects,$(call find_main,$(1)) $(call more,$(1))) $(OUT)/core.a
-	@$(SANCC) $(CFLAGS) $(call main_flags,$(1)) $(LINK_$(1)) $$^ -o $$@ $(LDLIBS)
+	@$(SANCC) $(CFLAGS) $(call main_flags,$(1)) $$^ -o $$@ $(LINK_$(1)) $(LDLIBS)
 endef
 $(foreach name,$(PROGRAMS),$(eval $(call program,$(name))))
 
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 
-.PHONY: all sim unit thread fuzzers
+.PHONY: all sim unit thread ucx fuzzers

@@ -28,10 +28,16 @@ SECONDS = 60
 fuzz:
 	$(top_srcdir)/tests/sanitize/run fuzz $(abs_top_builddir)/sanitize/fuzz $(SECONDS)
 
+# Lanes that close under valgrind, which sees into UCX, too: make check-valgrind [VALGRIND_ROUNDS=5]
+VALGRIND_ROUNDS = 5
+VALGRIND_CLOSING = both one peer stopped killed connecting-killed
+check-valgrind: check-programs
+	valgrind -q --error-exitcode=9 tests/closing/closing --rounds $(VALGRIND_ROUNDS) $(VALGRIND_CLOSING)
+
 # Static analysis of r2core.
 lint:
 	$(top_srcdir)/tests/sanitize/lint $(abs_top_builddir)/sanitize/lint
 
 mostlyclean-local:
 	rm -rf sanitize
-.PHONY: check-sanitizers fuzz lint
+.PHONY: check-sanitizers check-valgrind fuzz lint
