@@ -183,6 +183,7 @@ static void start(const closing_transport_t *transport, const char *device)
     r2_tp_device_config_t config = {.name = device,
                                     .segment_bytes = CLOSING_DATA_MAX + sizeof(header_t)};
 
+    me.awake = NULL == device;
     mallopt(M_PERTURB, POISON); /* freed memory shows, if it is used */
     me.pattern = malloc(CLOSING_DATA_MAX + 256);
     for (uint32_t i = 0; NULL != me.pattern && i < CLOSING_DATA_MAX + 256; i++) {

@@ -52,6 +52,7 @@ typedef struct node_self {
     inside_t inside;
     char *pattern; /* owned: data of message n starts at n % 251 */
     char complaint[200];
+    bool awake; /* shared memory: a sender that is stuck may not sleep (docs/ucx.md) */
     bool unmap; /* memory of a closed lane, or else fill it */
 } node_self_t;
 

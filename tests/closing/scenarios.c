@@ -165,7 +165,7 @@ static void nothing_is_left(stage_t *stage)
     }
 }
 
-/* ---- scenarios: A's lane 0 to B is up (but in the last three), B does not progress ---- */
+/* ---- scenarios: A's lane 0 to B is up (but in the last four), B does not progress ---- */
 
 /** Both close; both may have a message half written. */
 static void both(stage_t *stage, const ends_t *ends, size_kind_t size)
@@ -274,31 +274,51 @@ static void killed(stage_t *stage, const ends_t *ends, size_kind_t size)
     turn(stage, A, 50);
 }
 
-/** Some steps of connecting: the ends begin in any order, read a little, send. */
-static void connect_some(stage_t *stage, const ends_t *ends, size_kind_t size)
+/** When the ends begin to connect; B: maybe not before A has closed, maybe never. */
+typedef struct begins {
+    uint32_t step[2];
+} begins_t;
+
+#define CONNECT_STEPS 5
+
+static begins_t connect_draw(stage_t *stage)
 {
-    const uint32_t begins[2] = {below(stage, 4), below(stage, 8)}; /* B: maybe not at all */
+    return (begins_t){{below(stage, CONNECT_STEPS - 1), below(stage, CONNECT_STEPS + 3)}};
+}
 
-    for (uint32_t step = 0; step < 5; step++) {
+static void connect_begin(stage_t *stage, const ends_t *ends, int from, size_kind_t size)
+{
+    lane_connect(stage, ends, from);
+    lane_send(stage, from ? B : A, 0, below(stage, 8), size);
+}
+
+/** Some steps of connecting: the ends begin in any order, read a little, send. */
+static void connect_some(stage_t *stage, const ends_t *ends, const begins_t *begins,
+                         size_kind_t size)
+{
+    for (uint32_t step = 0; step < CONNECT_STEPS; step++) {
         for (int from = 0; from < 2; from++) {
-            const node_name_t name = from ? B : A;
-
-            if (step == begins[from]) {
-                lane_connect(stage, ends, from);
-                lane_send(stage, name, 0, below(stage, 8), size);
+            if (step == begins->step[from]) {
+                connect_begin(stage, ends, from, size);
             }
             if (below(stage, 2)) {
-                turn(stage, name, 10);
+                turn(stage, from ? B : A, 10);
             }
         }
     }
 }
 
+/** One end closes while the lane is being connected; the other may close, too, or connect then. */
 static void connecting(stage_t *stage, const ends_t *ends, size_kind_t size)
 {
-    connect_some(stage, ends, size);
+    begins_t begins = connect_draw(stage);
+
+    connect_some(stage, ends, &begins, size);
     close_lane(stage, A);
     turn(stage, A, 50);
+    if (begins.step[1] >= CONNECT_STEPS && below(stage, 2)) {
+        connect_begin(stage, ends, 1, size);
+    }
     turn(stage, B, 50);
     if (below(stage, 2)) {
         close_lane(stage, B);
@@ -309,9 +329,33 @@ static void connecting(stage_t *stage, const ends_t *ends, size_kind_t size)
     }
 }
 
+/** A connects to what B has closed already. */
+static void connecting_late(stage_t *stage, const ends_t *ends, size_kind_t size)
+{
+    if (below(stage, 2)) {
+        connect_begin(stage, ends, 1, size);
+        turn(stage, B, 20);
+    }
+    if (below(stage, 2)) {
+        close_lane(stage, B);
+        turn(stage, B, 20);
+    } else {
+        simply(stage, B, VERB_DESTROY, 0, 0);
+    }
+    turn(stage, A, 20);
+    connect_begin(stage, ends, 0, size);
+    turn(stage, A, 50);
+    turn(stage, B, 50);
+    turn(stage, A, 50);
+    close_lane(stage, A);
+    rest(stage, A);
+}
+
 static void connecting_stopped(stage_t *stage, const ends_t *ends, size_kind_t size)
 {
-    connect_some(stage, ends, size);
+    begins_t begins = connect_draw(stage);
+
+    connect_some(stage, ends, &begins, size);
     node_stop(stage, B);
     lane_send(stage, A, 0, 8, size);
     turn(stage, A, 50);
@@ -330,7 +374,9 @@ static void connecting_stopped(stage_t *stage, const ends_t *ends, size_kind_t s
 
 static void connecting_killed(stage_t *stage, const ends_t *ends, size_kind_t size)
 {
-    connect_some(stage, ends, size);
+    begins_t begins = connect_draw(stage);
+
+    connect_some(stage, ends, &begins, size);
     node_kill(stage, B);
     lane_send(stage, A, 0, 8, size);
     turn(stage, A, 50);
@@ -348,6 +394,7 @@ const scenario_t scenarios[] = {
     {"stopped", stopped, true},
     {"killed", killed, true},
     {"connecting", connecting, false},
+    {"connecting-late", connecting_late, false},
     {"connecting-stopped", connecting_stopped, false},
     {"connecting-killed", connecting_killed, false},
 };
