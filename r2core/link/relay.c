@@ -41,7 +41,7 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
     r2_tx_item_t *item;
     char *data;
 
-    if (NULL == link || R2_OK != link->broken ||
+    if (NULL == link || R2_OK != link->broken || link->left ||
         (to->hello && !r2_control_may(link, R2_WIRE_RELAY))) {
         return R2_ERR_NO_PATH;
     }

@@ -49,6 +49,9 @@ r2_lane_t *r2_relay_lane(r2_link_t *link)
 
 bool r2_relay_reaches(const r2_link_t *link)
 {
+    if (link->left) {
+        return false; /* no lane to it is opened any more */
+    }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
         bool opening = lane->state < R2_LANE_UP && 0 == lane->failures && r2_rail_usable(lane->rail);

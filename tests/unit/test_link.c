@@ -565,6 +565,54 @@ static void notices_to_a_stopped_peer_are_bounded(void **state)
     stub_net_destroy(stub);
 }
 
+/* Lanes to a process that ended are not opened: nobody relays by it, and nothing is left with it. */
+static void who_has_left_relays_nothing(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_LEAVE};
+    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
+    const r2_tx_relay_t to = {.destination = 1, .hello = true};
+    const r2_relay_parts_t parts = {NULL, NULL, 0, 0};
+    const r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    assert_true(r2_relay_reaches(stub->link));
+    header.connection = lane->rx_connection;
+    header.lane_seq = lane->rx_next;
+    header.ack_next = lane->tx_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    assert_true(stub->link->parted);
+    assert_int_equal(stub->link->lanes[1].failures, 0); /* as if it were still to be opened */
+    assert_false(r2_relay_reaches(stub->link));
+    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_ERR_NO_PATH);
+    assert_null(stub->link->relayed);
+    stub_net_destroy(stub);
+}
+
+/* While a peer does not read, what it is asked stays one question, and frames are bounded. */
+static void hello_frames_are_bounded(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
+    const r2_tx_relay_t to = {.destination = 1, .hello = true};
+    const r2_relay_parts_t parts = {NULL, NULL, 0, 0};
+    uint32_t sent = 0;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    for (uint32_t i = 0; i < 100; ++i) {
+        sent += R2_OK == r2_relay_post(&stub->net, 1, &to, &frame, &parts) ? 1 : 0;
+        r2_net_tend(&stub->net);
+    }
+    assert_int_equal(sent, 32);
+    acknowledge(stub, &stub->link->lanes[0]);
+    assert_int_equal(stub->link->unsettled[R2_WIRE_RELAY], 0);
+    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_OK);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -572,6 +620,8 @@ int main(void)
         cmocka_unit_test(requests_are_acknowledged_however_many),
         cmocka_unit_test(a_lane_in_wire_up_gives_its_descriptors_back),
         cmocka_unit_test(notices_to_a_stopped_peer_are_bounded),
+        cmocka_unit_test(hello_frames_are_bounded),
+        cmocka_unit_test(who_has_left_relays_nothing),
         cmocka_unit_test(messages_leave_in_order),
         cmocka_unit_test(acknowledgements_wait_for_more),
         cmocka_unit_test(chunks_grow_with_the_pace),
