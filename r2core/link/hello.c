@@ -12,7 +12,6 @@
 
 #define R2_HELLO_MAGIC      0x72324845u
 #define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
-#define R2_HELLO_EXCUSE_NS  (10 * R2_NS_PER_S)
 /* In multiples of failure_timeout_ms: a call; from a check of a silent lane to the next. */
 #define R2_HELLO_TIMES 40u
 #define R2_CHECK_TIMES 20u
@@ -38,6 +37,7 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint32_t attempt;       /* number of the speaker's newest call for this lane */
     uint32_t stands;        /* request: the lane stands at the speaker, who has heard nothing on it;
                              * SHORT: other lanes of the speaker will give descriptors back */
+    uint32_t awaits;        /* where it stands: oldest packet that is not acknowledged */
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
     uint64_t parking_bytes;
     uint64_t first_seq;
@@ -72,6 +72,7 @@ static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *co
     offer->remote_idx = lane->remote_idx;
     offer->attempt = lane->attempt;
     offer->stands = NULL != lane->conn;
+    offer->awaits = NULL == lane->in_flight ? lane->tx_seq : lane->in_flight->lane_seq;
     offer->segment_bytes = net->segment_bytes;
     offer->parking_bytes = net->params->parking_bytes;
     offer->first_seq = net->first_seq;
@@ -238,20 +239,13 @@ static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
 }
 
 /*
- * A peer that calls for a lane which stands at both ends has heard nothing on it. If that is because we were
- * stopped, what it waits for lies in our buffers: it is told to wait. A peer that calls again must be believed,
- * and one that calls for another way through third hosts, which costs next to nothing.
+ * A peer that calls for a lane which stands at both ends has heard nothing on it. If what it waits for may lie in
+ * our buffers it is told to wait. Not one that calls for another way through third hosts, which costs next to nothing.
  */
 static bool r2_hello_excuse(r2_lane_t *lane, const r2_hello_offer_t *theirs)
 {
-    r2_net_t *net = lane->link->net;
-
-    if (NULL == lane->conn || 0 == theirs->stands || r2_lane_is_relay(lane) || !r2_net_was_away(net)
-        || (0 != lane->excused_ns && net->now_ns - lane->excused_ns < R2_HELLO_EXCUSE_NS)) {
-        return false;
-    }
-    lane->excused_ns = net->now_ns;
-    return true;
+    return NULL != lane->conn && 0 != theirs->stands && !r2_lane_is_relay(lane) &&
+           r2_unread_answer(lane, theirs->awaits);
 }
 
 /*

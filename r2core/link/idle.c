@@ -205,7 +205,7 @@ void r2_idle_heard(r2_lane_t *lane, uint8_t kind)
 
 bool r2_idle_replaced(r2_lane_t *lane, bool rested)
 {
-    if (R2_LANE_UP != lane->state || (!rested && 0 == lane->closing_ns)) {
+    if (lane->state < R2_LANE_UP || (!rested && 0 == lane->closing_ns)) {
         return false;
     }
     r2_idle_close(lane);

@@ -244,6 +244,18 @@ void r2_lane_close(r2_lane_t *lane)
     lane->why = R2_OK;
 }
 
+void r2_lane_renew(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+
+    r2_debug(net->log, "rail %s to rank %u on %s: opened anew, what it holds lies unread there",
+             lane->rail->nic.name, lane->link->rank, lane->link->info.host_name);
+    r2_lane_close(lane);
+    lane->rested = true; /* the peer hears in the call that nothing failed */
+    lane->retry_ns = net->now_ns;
+    r2_link_activate(lane->link);
+}
+
 static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
 {
     r2_net_t *net = lane->link->net;

@@ -41,6 +41,7 @@ libr2core_la_SOURCES += \
     r2core/link/tx.c \
     r2core/link/tx.h \
     r2core/link/tx_packet.c \
+    r2core/link/unread.c \
     r2core/link/waits.c \
     r2core/link/wire.c \
     r2core/link/wire.h

@@ -226,7 +226,7 @@ uint64_t r2_net_parking_bytes(const r2_net_t *net)
     return r2_min(net->params->parking_bytes, r2_max(share, (uint64_t) R2_PARKING_LEAST_BYTES));
 }
 
-static unsigned r2_net_progress_rails(r2_net_t *net)
+static unsigned r2_net_progress_rails(r2_net_t *net, bool rare)
 {
     unsigned events;
     bool all;
@@ -236,11 +236,12 @@ static unsigned r2_net_progress_rails(r2_net_t *net)
         net->swept_all_ns = net->now_ns;
     }
     net->in_callback = true;
-    events = r2_rail_progress(&net->local, all);
+    events = r2_rail_progress(&net->local, all, net->now_ns, rare);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
-        events += r2_rail_progress(&net->rails[i], all);
+        events += r2_rail_progress(&net->rails[i], all, net->now_ns, rare);
     }
     net->in_callback = false;
+    r2_unread_look(net);
     return events;
 }
 
@@ -340,11 +341,13 @@ void r2_net_tend(r2_net_t *net)
 unsigned r2_net_sweep(r2_net_t *net)
 {
     unsigned events;
+    bool rare;
 
     net->now_ns = r2_now_ns(net->clock);
     r2_net_notice_own_silence(net);
+    rare = r2_unread_for_long(net, net->last_sweep_ns);
     net->last_sweep_ns = net->now_ns;
-    events = r2_net_progress_rails(net);
+    events = r2_net_progress_rails(net, rare);
     net->heard = events > 0;
     net->drained_ns = net->heard ? net->drained_ns : net->now_ns;
     r2_waits_sweep(net);

@@ -114,6 +114,8 @@ typedef struct r2_net {
     bool app_drives;            /* an application thread drives: sinks, which run code of the user, may be called */
     bool staying;               /* who drives comes back at once: acknowledgements may wait for more */
     bool heard;                 /* the newest sweep got something from a rail */
+    uint16_t unread;            /* bit r: rail r may have more than was read so far (unread.c) */
+    uint16_t unread_local;      /* all bits: so may the rail within the host */
     bool acks_held;             /* an acknowledgement waits for the next sweep */
     bool in_callback;           /* inside a transport upcall: only note and enqueue */
     uint64_t leaving_ns;        /* since when this process leaves (r2_net_leave()); 0: it does not */

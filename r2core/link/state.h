@@ -198,6 +198,8 @@ typedef struct r2_lane {
     uint64_t question_ns;          /* when it was asked */
     uint64_t kernel_ns;            /* when the peer's kernel last answered one; 0 = never */
     uint64_t excused_ns;           /* when the peer doubted it and was told to wait; 0 = never */
+    uint32_t excused_next;         /* rx_next then */
+    uint64_t sent_ns;              /* when the transport last finished a packet that had waited */
     r2_status_t why;               /* last failure */
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */
@@ -356,6 +358,9 @@ struct r2_link {
     bool rts_lost;                 /* the peer asked for more of them than were kept */
     /* state of the path */
     uint64_t peak_delay_ns, peak_delay_at_ns; /* most above the usual round trip of its lane, of late */
+    uint16_t unread;               /* newest word of the peer on its rails (unread.c) */
+    uint8_t unread_at;             /* by its clock */
+    uint64_t unread_ns;            /* when it came */
     uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
     uint64_t waits_ns;             /* next look at rows and messages that have not met; 0 = there are none */
     uint64_t last_rx_ns;
@@ -446,6 +451,28 @@ bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
 void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
 void r2_ack_flush(r2_link_t *link);
 
+/* unread.c: what lies unread at a process that reads slowly */
+/** True if that is longer ago than a process takes that comes back at once. */
+bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns);
+/** Notes of which rails not all may have been read, here or on its way here. After a look at all. */
+void r2_unread_look(r2_net_t *net);
+/** Time of a word, for the header. */
+uint8_t r2_unread_stamp(uint64_t now_ns);
+/** Such bits of the peer came. */
+void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp);
+/** True if what this lane waits for may lie unread in our own buffers. */
+bool r2_unread_is_here(const r2_lane_t *lane);
+/** True if it may lie unread at the peer. */
+bool r2_unread_is_there(const r2_lane_t *lane);
+/** True if it may lie unread at either end: then that it does not come says nothing of the lane. */
+bool r2_unread_excuses(const r2_lane_t *lane);
+/**
+ * The peer asks after a lane that stands at both ends, since it has heard nothing on it.
+ * @param awaits the oldest packet that it has no acknowledgement of.
+ * @return true: it is to wait, what it sent may lie unread here.
+ */
+bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits);
+
 /* rates.c */
 /** Chunks wait for room on the lanes, or none does any more. */
 void r2_rates_waiting(r2_link_t *link, bool waiting);
@@ -526,6 +553,8 @@ void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
 bool r2_link_has_path(const r2_link_t *link);
 /** Ends a lane that nothing is known against: nobody is told. */
 void r2_lane_close(r2_lane_t *lane);
+/** Ends such a lane for what it holds, and opens it anew. */
+void r2_lane_renew(r2_lane_t *lane);
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);
 void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);

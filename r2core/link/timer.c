@@ -17,6 +17,8 @@
 #define R2_WIRING_TIMES 40u
 /* A link on which nothing answers is checked by hello calls at this interval. */
 #define R2_SILENT_TIMES 20u
+/* So many of these where our own buffers are not read to their end. */
+#define R2_OWN_UNREAD_TIMES 20u
 /* Longest timeout of a lane: lost acknowledgements make long round trips, which must not breed longer ones. */
 #define R2_TIMEOUT_TIMES 10u
 /* Whatever the parameter: nothing in the life of a lane takes longer than this. */
@@ -191,14 +193,24 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
  * Every packet acknowledges, so what the peer says on this lane long after it should have had our oldest
  * packet means that this packet is lost, and with it the lane's way out. Needed where there is no other
  * lane to tell: the peer's own questions keep such a link from looking silent. A process that was stopped may
- * speak before it reads.
+ * speak before it reads, and one that reads slowly says so.
  */
 static bool r2_lane_is_deaf(const r2_lane_t *lane)
 {
     uint64_t patience_ns = r2_max(r2_net_patience_ns(lane->link->net, R2_DEAF_TIMES),
                                   4 * r2_lane_timeout_ns(lane));
 
-    return lane->last_rx_ns > r2_max(lane->in_flight->sent_ns, lane->awake_ns) + patience_ns;
+    patience_ns *= r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
+    return !r2_unread_is_there(lane) &&
+           lane->last_rx_ns > r2_max(lane->in_flight->sent_ns, lane->awake_ns) + patience_ns;
+}
+
+/* When a lane in doubt is checked: later where the answer may lie in our own buffers, not for ever. */
+static uint64_t r2_lane_check_ns(const r2_lane_t *lane)
+{
+    uint64_t times = r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
+
+    return lane->in_flight->sent_ns + times * r2_lane_silent_ns(lane);
 }
 
 static void r2_timer_up(r2_lane_t *lane)
@@ -221,7 +233,7 @@ static void r2_timer_up(r2_lane_t *lane)
         return;
     }
     r2_lane_doubt(lane);
-    if (now_ns >= lane->in_flight->sent_ns + r2_lane_silent_ns(lane) && now_ns >= lane->retry_ns) {
+    if (now_ns >= lane->retry_ns && now_ns >= r2_lane_check_ns(lane)) {
         r2_lane_open(lane); /* answered: the process lives and this lane is stale */
     }
 }
@@ -232,6 +244,20 @@ static uint64_t r2_lane_since_ns(const r2_lane_t *lane)
     return r2_max(lane->state_ns, lane->timer_base_ns);
 }
 
+/*
+ * What it waits for may lie unread: a hello call asks. A lane that nobody else can stand in for is
+ * merely in doubt.
+ */
+static void r2_lane_hold(r2_lane_t *lane)
+{
+    if (!r2_tx_has_sound_lane(lane->link)) {
+        r2_lane_enter(lane, R2_LANE_UP);
+        lane->doubt_ns = lane->timer_base_ns = lane->link->net->now_ns;
+    } else if (lane->link->net->now_ns >= lane->retry_ns) {
+        r2_lane_open(lane);
+    }
+}
+
 static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
@@ -240,8 +266,15 @@ static void r2_timer_suspect(r2_lane_t *lane)
         r2_lane_since_ns(lane) + r2_max(r2_net_patience_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
     bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
 
-    if (net->now_ns >= end_ns || blocks || NULL == lane->in_flight) {
+    if (net->now_ns < end_ns && !blocks && NULL != lane->in_flight) {
+        return;
+    }
+    if (lane->unreachable || !r2_unread_excuses(lane)) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
+    } else if (blocks) {
+        r2_lane_renew(lane);
+    } else {
+        r2_lane_hold(lane);
     }
 }
 

@@ -78,6 +78,9 @@ static void r2_packet_sent(r2_tp_send_t *op, r2_status_t status)
 
     (void) status;
     packet->transport_done = true;
+    if (NULL != packet->lane) {
+        packet->lane->sent_ns = packet->net->now_ns;
+    }
     if (NULL != packet->conn) {
         --packet->conn->bare;
     }
@@ -153,6 +156,8 @@ static void r2_header_fill(r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_
     header->connection = lane->tx_connection;
     header->consumed = link->consumed;
     header->destination = link->rank;
+    header->unread = link->same_host ? link->net->unread_local : link->net->unread;
+    header->unread_at = r2_unread_stamp(link->net->now_ns);
     r2_ack_fill(lane, header);
 }
 

@@ -54,8 +54,7 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
     }
     memcpy(&header, packet_header, sizeof(header));
     if (R2_WIRE_VERSION != header.version || 0 != (header.flags & ~R2_WIRE_FLAGS_ALL) ||
-        header.length != data_bytes || 0 != header.reserved[0] || 0 != header.reserved[1] ||
-        0 != header.reserved[2]) {
+        header.length != data_bytes) {
         return R2_ERR_WIRE;
     }
     switch ((r2_wire_kind_t) header.kind) {

@@ -19,7 +19,7 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      2
+#define R2_WIRE_VERSION      3
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX \
     (1u << 28) /* of one message: R2_WIRE_MESSAGE_MAX in halves of the least chunk_max_bytes */
@@ -134,7 +134,8 @@ typedef struct __attribute__((packed)) r2_wire_header {
     uint32_t chunk;         /* index: bytes from chunk * chunk_bytes */
     uint32_t destination;   /* final process, for relaying */
     uint8_t hop;            /* relays so far */
-    uint8_t reserved[3];    /* 0 */
+    uint16_t unread;        /* bit r: rail r of the sender may have more than it has read (unread.c) */
+    uint8_t unread_at;      /* when that was so, by the sender's clock: r2_unread_stamp() */
 } r2_wire_header_t;
 
 static_assert(92 == sizeof(r2_wire_header_t), "wire layout is frozen per version");

@@ -197,16 +197,25 @@ r2_status_t r2_rail_arm(r2_rail_t *rail)
     return R2_OK;
 }
 
-unsigned r2_rail_progress(r2_rail_t *rail, bool all)
+unsigned r2_rail_progress(r2_rail_t *rail, bool all, uint64_t now_ns, bool rare)
 {
     const r2_tp_ops_t *ops = rail->tp->ops;
     unsigned events = 0;
 
     for (r2_rail_worker_t *worker = rail->workers; NULL != worker; worker = worker->next) {
+        unsigned found = 0;
+
         if (all || worker->news || NULL == ops->worker_signals || !ops->worker_signals(worker->worker)) {
             worker->news = false;
-            events += ops->worker_progress(worker->worker);
+            found = ops->worker_progress(worker->worker);
         }
+        if (0 == found) {
+            worker->unread_ns = 0;
+        } else if (0 == worker->unread_ns) {
+            worker->unread_ns = now_ns;
+        }
+        worker->rare_ns = rare && found > 0 ? now_ns : worker->rare_ns;
+        events += found;
     }
     return events;
 }

@@ -29,6 +29,8 @@ typedef struct r2_rail_worker {
     r2_worker_peer_t *peers;        /* owned: hash by rank */
     uint32_t users;                 /* endpoints open on it, zombies included */
     bool news;                      /* its descriptor can be read; found by who waits on epoll_fd */
+    uint64_t unread_ns;             /* since when each look found something; 0: the newest did not */
+    uint64_t rare_ns;               /* the newest one that did, and came late; 0: none */
     struct r2_rail_worker *next;    /* newest first */
 } r2_rail_worker_t;
 
@@ -86,7 +88,11 @@ void r2_rail_put(r2_rail_worker_t *worker);
 void r2_rail_sweep(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress first. */
 r2_status_t r2_rail_arm(r2_rail_t *rail);
-/** Progresses all workers; or those with news, and those that cannot tell. @return events handled. */
-unsigned r2_rail_progress(r2_rail_t *rail, bool all);
+/**
+ * Progresses all workers; or those with news, and those that cannot tell.
+ * @param rare it is long since the last time.
+ * @return events handled.
+ */
+unsigned r2_rail_progress(r2_rail_t *rail, bool all, uint64_t now_ns, bool rare);
 
 #endif

@@ -166,6 +166,43 @@ static void slow_reader(void **state)
     assert_int_equal(digest, run_healthy(JOB "at 10ms slow r1 10ms; at 1s slow r1 0ms").digest);
 }
 
+/*
+ * What is not acknowledged lies unread: in the buffers of a process that comes rarely, in those of its peer when
+ * these are full, or is acknowledged behind what it sends slowly. No lane is given up for that.
+ */
+static void data_lies_unread(void **state)
+{
+    static const char *const jobs[] = {
+        /* asked after by hello calls, again and again */
+        "seed 5018; hosts 4; param heal_min_ms 173; param failure_timeout_ms 21;"
+        "param chunk_min_bytes 1024; coll neighbour-collective f64 3153; at 0us slow r1 197495us",
+        "hosts 3; param chunk_min_bytes 1024; param replay_bytes 393; coll allreduce matrix 3818;"
+        "comm a cid=7 ranks=0,1; coll alltoallv i64 28 on=a nb; at 0us slow r1 125831us",
+        /* while other lanes of the same link are heard */
+        "hosts 3; param chunk_min_bytes 1024; param heal_min_ms 534; param failure_timeout_ms 33;"
+        "coll scan f64 34 times=17 nb; coll reduce matrix 4309 root=1; coll allgatherv i64 3 times=19 nb;"
+        "at 0us slow r2 151015us",
+        "seed 1605; hosts 4; ppn 2; rails 3; rate 40131788; socket 20668; receive 4495;"
+        "param heal_min_ms 931; coll neighbour-collective matrix 710; comm b cid=9 ranks=2,3,5,6,0,1;"
+        "coll allgatherv i64 40768 nb; coll alltoallv f64 7 times=24 nb; at 58us slow r3 84773us",
+        /* behind what it sends slowly */
+        "socket 1367; param chunk_min_bytes 1024; coll neighbour-collective f64 2955 in-place;"
+        "at 39us slow r0 94110us",
+        /* in the buffers of its peer */
+        "receive 1641; compute 98947us rank=1; coll allreduce matrix 1356 nb; coll allreduce matrix 3786;"
+        "at 188us slow r1 190749us",
+        /* and seen by the slow process itself */
+        "param heal_min_ms 484; param failure_timeout_ms 23; coll scatter f64 29678 root=0;"
+        "coll allreduce i64 51672 times=2 nb; compute 1918479us rank=0; at 2149us slow r0 180785us"};
+    char source[640];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+        snprintf(source, sizeof(source), "%s; expect healthy", jobs[i]);
+        run_healthy(source);
+    }
+}
+
 /* No descriptors for all lanes: what there is carries the job, and calls are let in when there are some again. */
 static void few_descriptors(void **state)
 {
@@ -214,6 +251,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(refuses_later),
         cmocka_unit_test(listener_fails_at_the_start),
         cmocka_unit_test(slow_reader),
+        cmocka_unit_test(data_lies_unread),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
     };

@@ -43,7 +43,7 @@ static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        2,    4,    0x05, 0x00,                         /* version, kind, flags */
+        3,    4,    0x05, 0x00,                         /* version, kind, flags */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
@@ -55,14 +55,14 @@ static void layout(void **state)
         0x74, 0x73, 0x72, 0x71, 0x78, 0x77, 0x76, 0x75, /* tag: collective, row */
         0x13, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* message_bytes */
         0x08, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, /* chunk_bytes, chunk */
-        0x84, 0x83, 0x82, 0x81, 0x09, 0x00, 0x00, 0x00, /* destination, hop, reserved */
+        0x84, 0x83, 0x82, 0x81, 0x09, 0x02, 0x80, 0x07, /* destination, hop, unread, its time */
     };
     r2_wire_header_t header;
 
     (void) state;
     assert_int_equal(sizeof(bytes), sizeof(header));
     assert_int_equal(r2_wire_parse(bytes, sizeof(bytes), 3, &header), R2_OK);
-    assert_int_equal(header.version, 2);
+    assert_int_equal(header.version, 3);
     assert_int_equal(header.kind, R2_WIRE_DATA);
     assert_int_equal(header.flags, R2_WIRE_ACK_NOW | R2_WIRE_HEDGE);
     assert_int_equal(header.lane_seq, 0x01020304);
@@ -83,6 +83,8 @@ static void layout(void **state)
     assert_int_equal(header.chunk, 2);
     assert_true(0x81828384u == header.destination);
     assert_int_equal(header.hop, 9);
+    assert_int_equal(header.unread, 0x8002);
+    assert_int_equal(header.unread_at, 7);
 }
 
 static void kinds_have_their_numbers(void **state)
@@ -139,9 +141,6 @@ static void refused(void **state)
     REFUSED(header.kind = 255);
     REFUSED(header.flags = R2_WIRE_FLAGS_ALL + 1);
     REFUSED(header.flags = 0x8000);
-    REFUSED(header.reserved[0] = 1);
-    REFUSED(header.reserved[1] = 1);
-    REFUSED(header.reserved[2] = 1);
     REFUSED(header.chunk_bytes = 0);
     REFUSED(header.chunk = 5);
     REFUSED(header.chunk = UINT32_MAX);

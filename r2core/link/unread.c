@@ -1,0 +1,139 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What lies unread: a process that runs rarely, or reads slowly, is no fault of its lanes.
+ */
+/*
+ * Packets wait in the buffers of the kernel and of the transport until the process comes to them, and
+ * in the sender's when those are full. The process knows that there are more as long as no look at a
+ * rail has found nothing; and when it comes rarely and finds something, there may be more. It says so
+ * in every packet, for each rail. Whoever misses an acknowledgement then has no proof against the
+ * lane: its data goes over other lanes, but the lane is not given up. A process that comes back at
+ * once until it has read a rail to its end does not say it, so a path that loses packets is found as
+ * soon as ever. A word is as old as its packet: of two that came by different lanes the one that was
+ * filled later counts.
+ *
+ * Where nobody else answers, or this goes on for long, a hello call asks. The answer is "wait" while
+ * what was sent may lie here, which the next call finds out: by then the lane moved, or the end of the
+ * rail was seen.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+/* A doubt so long after an excuse has nothing to do with it; times failure_timeout_ms. */
+#define R2_UNREAD_EXCUSE_TIMES 80u
+/* Parts of failure_timeout_ms: what is long between two looks, and how long a rare look counts. */
+#define R2_UNREAD_LONG  2u
+#define R2_UNREAD_FRESH 8u
+/* Units of 34 ms: words of the same 4 s have an order. Packets wait for their turn at the sender, too. */
+#define R2_UNREAD_STAMP_SHIFT 25
+#define R2_UNREAD_LATE_NS     (2 * R2_NS_PER_S)
+
+bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns)
+{
+    return since_ns < net->now_ns &&
+           net->now_ns - since_ns >= r2_net_patience_ns(net, 1) / R2_UNREAD_LONG;
+}
+
+static bool r2_unread_is_in(const r2_net_t *net, const r2_rail_worker_t *worker)
+{
+    return (0 != worker->unread_ns && r2_unread_for_long(net, worker->unread_ns)) ||
+           (0 != worker->rare_ns &&
+            net->now_ns - worker->rare_ns < r2_net_patience_ns(net, 1) / R2_UNREAD_FRESH);
+}
+
+static bool r2_unread_is_on(const r2_net_t *net, const r2_rail_t *rail)
+{
+    const r2_rail_worker_t *worker = rail->workers;
+
+    while (NULL != worker && !r2_unread_is_in(net, worker)) {
+        worker = worker->next;
+    }
+    return NULL != worker;
+}
+
+void r2_unread_look(r2_net_t *net)
+{
+    static_assert(R2_RAILS_MAX <= 16, "a bit for each rail");
+    net->unread = 0;
+    for (uint32_t i = 0; i < net->rail_count; ++i) {
+        net->unread |= (uint16_t) (r2_unread_is_on(net, &net->rails[i]) ? 1u << i : 0u);
+    }
+    net->unread_local = r2_unread_is_on(net, &net->local) ? UINT16_MAX : 0;
+}
+
+uint8_t r2_unread_stamp(uint64_t now_ns)
+{
+    return (uint8_t) (now_ns >> R2_UNREAD_STAMP_SHIFT);
+}
+
+void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp)
+{
+    const uint64_t now_ns = link->net->now_ns;
+
+    if ((int8_t) (stamp - link->unread_at) >= 0 || now_ns - link->unread_ns > R2_UNREAD_LATE_NS) {
+        link->unread = rails;
+        link->unread_at = stamp;
+        link->unread_ns = now_ns;
+    }
+}
+
+bool r2_unread_is_here(const r2_lane_t *lane)
+{
+    return NULL != lane->conn && r2_unread_is_in(lane->link->net, lane->conn->worker);
+}
+
+/* By its newest word. Where that is old, nobody answers, and a hello call asks. */
+bool r2_unread_is_there(const r2_lane_t *lane)
+{
+    const uint32_t bit = lane->link->same_host ? 0 : lane->remote_idx;
+
+    return !r2_lane_is_relay(lane) && 0 != (lane->link->unread >> bit & 1u);
+}
+
+bool r2_unread_excuses(const r2_lane_t *lane)
+{
+    return r2_unread_is_here(lane) || r2_unread_is_there(lane);
+}
+
+/* Asked for the first time: it may lie here, or has just been read. */
+static bool r2_unread_may_be(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+
+    return r2_net_was_away(net) || r2_unread_is_here(lane) ||
+           net->now_ns - lane->last_rx_ns < r2_net_patience_ns(net, 1);
+}
+
+/* Asked again: the lane moved, or the end of what lay here has not been seen. */
+static bool r2_unread_is_still(const r2_lane_t *lane)
+{
+    const uint64_t since_ns = lane->conn->worker->unread_ns;
+
+    return lane->last_rx_ns > lane->excused_ns || (0 != since_ns && since_ns <= lane->excused_ns);
+}
+
+bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits)
+{
+    const r2_net_t *net = lane->link->net;
+    const bool again = 0 != lane->excused_ns &&
+                       net->now_ns - lane->excused_ns <
+                           r2_net_patience_ns(net, R2_UNREAD_EXCUSE_TIMES);
+    bool waits;
+
+    if (!again) {
+        waits = r2_unread_may_be(lane);
+    } else if (r2_seq_lt(awaits, lane->rx_next)) {
+        /* else acknowledged in vain since then, unless that waits behind what we send slowly */
+        waits = !r2_seq_lt(awaits, lane->excused_next) || lane->sent_ns > lane->excused_ns;
+    } else {
+        waits = r2_unread_is_still(lane);
+    }
+    if (waits) {
+        lane->excused_ns = net->now_ns;
+        lane->excused_next = lane->rx_next;
+    }
+    return waits;
+}
