@@ -30,7 +30,7 @@ typedef enum verb {
     VERB_SEND,    /* `count` messages */
     VERB_FILL,    /* messages until `count` of them stay under way; the peer does not read */
     VERB_TURN,    /* progress `count` times */
-    VERB_AWAIT,   /* progress until the lane has got `count` messages */
+    VERB_AWAIT,   /* progress until the lane has got `count` messages, and sent all of its own */
     VERB_FAILED,  /* progress until the lane has failed */
     VERB_REST,    /* progress until there is nothing to do, and sleeping is possible */
     VERB_CLOSE,   /* a lane */

@@ -220,7 +220,7 @@ static void obey_await(lane_t *lane, const order_t *order, answer_t *answer)
     uint64_t turns = 0;
 
     (void) answer;
-    while (lane->got < order->count && !lane->failed) {
+    while ((lane->got < order->count || 0 != lane->under_way) && !lane->failed) {
         turn_politely(&turns);
     }
 }
