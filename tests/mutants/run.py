@@ -19,8 +19,8 @@ from mutants import MUTANTS
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health", "telemetry",
         "mem"]
-SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_faults", "harness_health",
-       "harness_rank", "harness_requests", "interpret", "p2p_world", "payload", "payload_kinds",
+SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_end",
+       "harness_faults", "harness_health", "harness_rank", "harness_requests", "interpret", "p2p_world", "payload", "payload_kinds",
        "scenario", "scenario_faults",
        "scenario_words", "sim_memory"]
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",

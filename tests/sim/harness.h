@@ -129,6 +129,14 @@ bool rank_start_requests(job_rank_t *rank);
 /** Closes those of a communicator; -1: all. None is under way. */
 void rank_close_requests(job_rank_t *rank, int comm);
 
+/* harness_end.c */
+/** Drives until all are through, or for as long as what is done to the job allows. */
+void job_run_program(job_t *job);
+/** Everybody drives until nothing is under way: what is left then is lost for ever. */
+void job_run_out(job_t *job);
+/** The job fails if the simulator found something wrong. */
+void job_take_sim_failure(job_t *job);
+
 /* harness_health.c */
 /** Notes what a fault may explain. */
 void job_note_fault(job_t *job, const scenario_event_t *event);

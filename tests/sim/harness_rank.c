@@ -122,6 +122,7 @@ static void op_check(rank_op_t *op, r2_status_t status)
         op->rank->errors++;
         if (R2_OK == job->result->error) {
             job->result->error = status;
+            job->result->first_error_ns = r2_sim_now_ns(job->sim) - R2_NS_PER_S;
             r2_ctx_error_text(op->rank->ctx, job->result->said, sizeof(job->result->said));
         }
         if (!job->scenario->any_outcome) {

@@ -49,6 +49,7 @@ libr2simtest_la_SOURCES = \
     tests/sim/harness.c \
     tests/sim/harness.h \
     tests/sim/harness_dump.c \
+    tests/sim/harness_end.c \
     tests/sim/harness_faults.c \
     tests/sim/harness_health.c \
     tests/sim/harness_rank.c \

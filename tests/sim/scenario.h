@@ -190,6 +190,7 @@ typedef struct scenario_result {
     uint64_t digest;        /* of all results of all ranks */
     uint32_t errors;        /* collectives that ended with an error */
     r2_status_t error;      /* of the first of them */
+    uint64_t first_error_ns; /* when that was */
     char said[R2_ERROR_TEXT_BYTES]; /* to its user */
     r2_counters_t counters; /* sums over the ranks; maxima are maxima */
     r2_cost_params_t cost;  /* that all ranks agree on at the end */
