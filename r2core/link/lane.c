@@ -155,6 +155,7 @@ static void r2_lane_up(r2_lane_t *lane)
     lane->refused = 0;
     lane->disproved = false;
     link->asked_for = link->owed = false;
+    link->asked_ns = 0;
     net->unwired_links -= link->wired ? 0 : 1;
     link->wired = true;
     if (R2_ERR_NO_PATH == link->broken) {

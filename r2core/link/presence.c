@@ -32,6 +32,8 @@
 #define R2_KERNEL_TIMES 2u
 /* Before the first lane was up: lanes that are opened are no silence yet. */
 #define R2_UNWIRED_TIMES 40u
+/* For whom others ask is asked after for so long, and for two pauses between their calls. */
+#define R2_ASKED_TIMES 80u
 /* Questions come at least so often within no_path_timeout_ms. */
 #define R2_ASKS_PER_LIMIT 4u
 
@@ -55,6 +57,13 @@ static uint64_t r2_link_alive_ns(const r2_link_t *link)
 static bool r2_link_disproves(const r2_link_t *link, uint64_t since_ns)
 {
     return r2_link_alive_ns(link) > since_ns + r2_net_patience_ns(link->net, R2_DISPROOF_TIMES);
+}
+
+void r2_link_asked_after(r2_link_t *link)
+{
+    link->asked_for = true;
+    link->asked_ns = link->net->now_ns;
+    r2_link_activate(link);
 }
 
 void r2_link_spoke(r2_link_t *link)
@@ -265,7 +274,7 @@ static bool r2_lane_shows_busy(const r2_lane_t *lane)
            kernel_ns > r2_link_alive_ns(link) + pause_ns;
 }
 
-static bool r2_link_is_busy(const r2_link_t *link)
+bool r2_link_is_busy(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         if (r2_lane_shows_busy(&link->lanes[i])) {
@@ -306,15 +315,20 @@ static void r2_link_clock_start(r2_link_t *link)
                    r2_min(r2_link_silence_ns(link), r2_link_limit_ns(link) / R2_ASKS_PER_LIMIT);
 }
 
-/* Time in which the peer is known to be stopped, or a lane awaits its turn, does not count. */
-static void r2_link_clock_tick(r2_link_t *link)
+/* Others have asked for the peer of late: they are told if it is stopped. */
+static bool r2_link_is_asked_after(const r2_link_t *link)
+{
+    const r2_net_t *net = link->net;
+
+    return R2_OK == link->broken && 0 != link->lost_ns && 0 != link->asked_ns && !net->ending &&
+           net->now_ns < link->asked_ns + r2_net_patience_ns(net, R2_ASKED_TIMES) +
+                             2 * net->params->heal_max_ms * R2_NS_PER_MS;
+}
+
+static void r2_link_ask_kernels(r2_link_t *link)
 {
     const uint64_t now_ns = link->net->now_ns;
 
-    if (!r2_link_is_busy(link) && !r2_room_awaits_turn(link)) {
-        link->waited_ns += now_ns - link->waited_at_ns;
-    }
-    link->waited_at_ns = now_ns;
     if (now_ns < link->ask_ns) {
         return;
     }
@@ -324,6 +338,24 @@ static void r2_link_clock_tick(r2_link_t *link)
             (void) r2_lane_ask_kernel(&link->lanes[i]);
         }
     }
+}
+
+/* Stopped, as seen from here, or where it can be reached through others by those. */
+static bool r2_link_is_held(const r2_link_t *link)
+{
+    return r2_link_is_busy(link) || (r2_relay_is_busy(link) && !r2_link_refused_beside(link));
+}
+
+/* Time in which the peer is known to be stopped, or a lane awaits its turn, does not count. */
+static void r2_link_clock_tick(r2_link_t *link)
+{
+    const uint64_t now_ns = link->net->now_ns;
+
+    if (!r2_link_is_held(link) && !r2_room_awaits_turn(link)) {
+        link->waited_ns += now_ns - link->waited_at_ns;
+    }
+    link->waited_at_ns = now_ns;
+    r2_link_ask_kernels(link);
 }
 
 void r2_link_presence_timer(r2_link_t *link)
@@ -337,6 +369,9 @@ void r2_link_presence_timer(r2_link_t *link)
     if (R2_OK != link->broken || 0 == link->lost_ns || !r2_link_wanted(link) || r2_idle_holds(link)) {
         link->no_path_ns = 0;
         r2_link_tell_silence(link, false);
+        if (r2_link_is_asked_after(link)) {
+            r2_link_ask_kernels(link);
+        }
         return;
     }
     if (0 == link->no_path_ns) {
@@ -358,7 +393,8 @@ uint64_t r2_link_presence_deadline_ns(const r2_link_t *link)
     uint64_t deadline_ns = R2_NEVER_NS;
 
     if (0 == link->no_path_ns) {
-        return deadline_ns;
+        return r2_link_is_asked_after(link) ? r2_max(link->ask_ns, link->net->now_ns + 1)
+                                            : deadline_ns;
     }
     if (!link->silent && !r2_idle_is_short(link)) {
         deadline_ns = link->no_path_ns + r2_link_silence_ns(link);

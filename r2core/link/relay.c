@@ -29,6 +29,7 @@ void r2_relay_item_free(r2_tx_item_t *item)
     }
     if (NULL != to->pair) {
         to->pair->bytes[to->side] -= item->payload_bytes;
+        to->pair->calls[to->side] -= to->call;
     }
     free(to->data);
 }
@@ -63,6 +64,7 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
     item->payload_bytes = (uint32_t) bytes;
     if (NULL != to->pair) {
         to->pair->bytes[to->side] += bytes;
+        to->pair->calls[to->side] += to->call;
     }
     r2_control_opened(link, item);
     item->queued = true;
@@ -332,13 +334,17 @@ void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const vo
     }
 }
 
-/* The process that relays cannot go on with a call, or with a lane. */
+/* The process that relays cannot go on with a call, or with a lane (CANNOT, BUSY). */
 static void r2_relay_cannot(r2_lane_t *lane, const r2_relay_pending_t *pending)
 {
     const struct r2_relay_way *way = lane->link->relay;
 
     if (0 != lane->call_id && lane->call_id == pending->frame.id && way->call_via == pending->via) {
-        r2_relay_call_failed(lane, R2_ERR_NO_PATH);
+        if (R2_RELAY_BUSY == pending->frame.op) {
+            r2_relay_call_busy(lane);
+        } else {
+            r2_relay_call_failed(lane, R2_ERR_NO_PATH);
+        }
     } else if (NULL != lane->conn && lane->tx_connection == pending->frame.id &&
                way->via == pending->via) {
         r2_relay_lane_failed(lane);
@@ -361,7 +367,7 @@ static void r2_relay_hello(r2_net_t *net, const r2_relay_pending_t *pending)
     relay->hello = pending->frame;
     if (R2_RELAY_CALL == pending->frame.op) {
         r2_hello_request(net, R2_RELAY_RAIL, 0, pending->data, pending->bytes);
-    } else if (R2_RELAY_CANNOT == pending->frame.op) {
+    } else if (R2_RELAY_CANNOT == pending->frame.op || R2_RELAY_BUSY == pending->frame.op) {
         r2_relay_cannot(lane, pending);
     } else if (lane->call_id == pending->frame.id && link->relay->call_via == pending->via) {
         r2_hello_result(net, pending->frame.id, R2_OK, pending->data, pending->bytes);

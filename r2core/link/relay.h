@@ -25,6 +25,7 @@ typedef enum r2_relay_op {
     R2_RELAY_CALL,       /* a hello request; id: the caller's call */
     R2_RELAY_REPLY,      /* a hello reply; id: that call */
     R2_RELAY_CANNOT,     /* the via answers in the name of a process that it cannot reach; id: of the frame */
+    R2_RELAY_BUSY,       /* the same, but the process is only stopped */
     R2_RELAY_OP_END
 } r2_relay_op_t;
 
@@ -32,6 +33,7 @@ typedef enum r2_relay_op {
 typedef struct r2_relay_pair {
     uint32_t rank[2];      /* lower first */
     uint64_t bytes[2];     /* waiting for, or not acknowledged by, rank[i] */
+    uint32_t calls[2];     /* of these the calls */
     uint64_t used_ns;      /* newest frame */
 } r2_relay_pair_t;
 
@@ -65,6 +67,7 @@ struct r2_relay_way {
     uint32_t call_via;      /* of the call under way, if there is one */
     uint64_t call_ns;       /* when it began */
     uint64_t wired_ns;      /* when the connection was wired; 0 = none */
+    uint64_t busy_ns;       /* when the peer, or who relays, was last found stopped; 0 = never */
     uint32_t cursor;        /* rank that is tried next */
     uint32_t left;          /* ranks not looked at in this round of tries */
 };
@@ -93,6 +96,8 @@ r2_lane_t *r2_relay_lane_of(r2_link_t *link);
 bool r2_relay_reaches(const r2_link_t *link);
 /** A hello call came to nothing: the next process is tried at once, if there is one left. */
 void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status);
+/** The via's answer to a call: the peer is stopped. */
+void r2_relay_call_busy(r2_lane_t *lane);
 /** The relay lane's way is broken. */
 void r2_relay_lane_failed(r2_lane_t *lane);
 

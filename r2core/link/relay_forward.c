@@ -71,25 +71,35 @@ static r2_relay_pair_t *r2_relay_pair(r2_relay_t *relay, uint32_t a, uint32_t b,
     return pair;
 }
 
-static void r2_relay_refuse(r2_net_t *net, uint32_t source, uint32_t destination, uint64_t id)
+/* @param why R2_ERR_UNRESPONSIVE: the process is stopped, else it cannot be reached. */
+static void r2_relay_refuse(r2_net_t *net, uint32_t source, uint32_t destination, uint64_t id,
+                            r2_status_t why)
 {
     r2_wire_relay_t frame = {.source = destination, .op = R2_RELAY_CANNOT, .id = id};
     r2_tx_relay_t to = {.destination = source, .hop = 1, .hello = true};
     r2_relay_parts_t parts = {NULL, NULL, 0, 0};
 
+    if (R2_ERR_UNRESPONSIVE == why) {
+        frame.op = R2_RELAY_BUSY;
+    }
     ++net->counters->relay_refused;
     (void) r2_relay_post(net, source, &to, &frame, &parts);
 }
 
-/* Somebody needs this link: if the peer is gone, that has to be found out, and said. */
-static void r2_relay_missed(r2_link_t *link)
+/* Somebody needs this link: that the peer is gone, or only stopped, has to be found out, and said. */
+static r2_status_t r2_relay_missed(r2_link_t *link)
 {
-    if (NULL != link) {
-        link->asked_for = true;
-        r2_link_activate(link);
+    if (NULL == link) {
+        return R2_ERR_NO_PATH;
     }
+    r2_link_asked_after(link);
+    return R2_OK == link->broken && r2_link_is_busy(link) ? R2_ERR_UNRESPONSIVE : R2_ERR_NO_PATH;
 }
 
+/*
+ * @return R2_OK, R2_ERR_NO_PATH, R2_ERR_UNRESPONSIVE: the process is stopped. One that has not taken
+ * an earlier call of the same process takes no other: it could be stopped for hours.
+ */
 static r2_status_t r2_relay_pass(r2_net_t *net, uint32_t destination, const r2_wire_relay_t *frame,
                                  const void *data, size_t bytes)
 {
@@ -101,15 +111,22 @@ static r2_status_t r2_relay_pass(r2_net_t *net, uint32_t destination, const r2_w
     if (call && R2_OK != r2_net_link(net, destination, &link)) {
         return R2_ERR_NO_PATH;
     }
-    if (NULL == link || R2_OK != link->broken || !r2_relay_reaches(link)) {
-        r2_relay_missed(link);
-        return R2_ERR_NO_PATH;
+    if (NULL != link) {
+        to.pair = r2_relay_pair(net->relay, frame->source, destination, call);
     }
-    to.pair = r2_relay_pair(net->relay, frame->source, destination, call);
+    if (NULL == link || R2_OK != link->broken || !r2_relay_reaches(link)) {
+        const r2_status_t why = r2_relay_missed(link);
+
+        return NULL == to.pair ? R2_ERR_NO_PATH : why;
+    }
     if (NULL == to.pair) {
         return R2_ERR_NO_PATH;
     }
     to.side = to.pair->rank[1] == destination;
+    to.call = call;
+    if (call && to.pair->calls[to.side] > 0) {
+        return R2_ERR_UNRESPONSIVE;
+    }
     if (to.pair->bytes[to.side] + sizeof(*frame) + bytes > r2_relay_side_bytes(net)) {
         return R2_ERR_NO_PATH;
     }
@@ -121,8 +138,10 @@ void r2_relay_forward(r2_link_t *from, uint32_t destination, const r2_wire_relay
 {
     r2_net_t *net = from->net;
 
-    if (R2_OK != r2_relay_pass(net, destination, frame, data, bytes)) {
-        r2_relay_refuse(net, frame->source, destination, frame->id);
+    const r2_status_t status = r2_relay_pass(net, destination, frame, data, bytes);
+
+    if (R2_OK != status) {
+        r2_relay_refuse(net, frame->source, destination, frame->id, status);
         return;
     }
     ++net->counters->relayed_packets;
@@ -151,7 +170,7 @@ static void r2_relay_drain(r2_link_t *link, r2_tx_item_t **list)
         r2_tx_item_release(net, item);
         if (forwarded && frame.id != told) {
             told = frame.id;
-            r2_relay_refuse(net, frame.source, link->rank, frame.id);
+            r2_relay_refuse(net, frame.source, link->rank, frame.id, r2_relay_missed(link));
         }
     }
 }

@@ -14,7 +14,8 @@
 /* Multiples of failure_timeout_ms. */
 #define R2_RELAY_AGAIN_TIMES 2  /* no process was there that may relay */
 #define R2_RELAY_FIRST_TIMES 10 /* no lane has been up yet, and they are being opened */
-#define R2_RELAY_CALL_TIMES  20 /* a hello call through a third host */
+#define R2_RELAY_CALL_TIMES  20 /* a hello call through a third host, and then HELLO packets */
+#define R2_RELAY_BUSY_TIMES  40 /* that the peer is stopped holds for so long, and for two pauses between calls */
 
 /* Packets that fill a window, however short: no more wait in the memory of the process that relays. */
 #define R2_RELAY_PACKETS 24
@@ -149,7 +150,17 @@ static bool r2_relay_may(const r2_link_t *link, uint32_t rank)
         (NULL != upcalls->reaches && !upcalls->reaches(upcalls->arg, rank, link->rank))) {
         return false;
     }
-    return R2_OK == r2_net_link(net, rank, &via) && R2_OK == via->broken && r2_relay_reaches(via);
+    if (R2_OK != r2_net_link(net, rank, &via) || R2_OK != via->broken) {
+        return false;
+    }
+    if (!r2_relay_reaches(via)) {
+        r2_link_asked_after(via);
+        if (r2_link_is_busy(via)) {
+            link->relay->busy_ns = net->now_ns; /* it may relay when it goes on */
+        }
+        return false;
+    }
+    return true;
 }
 
 /* True if the next in rotation may relay; a lane that is only doubted leads by another one already. */
@@ -217,10 +228,22 @@ static void r2_relay_next(r2_lane_t *lane)
     r2_link_activate(lane->link);
 }
 
+/* No answer: the peer is stopped, or who relays, which would have said that it cannot. */
+static void r2_relay_call_unanswered(r2_lane_t *lane)
+{
+    lane->link->relay->busy_ns = lane->link->net->now_ns;
+    r2_hello_result(lane->link->net, lane->call_id, R2_ERR_UNRESPONSIVE, NULL, 0);
+}
+
 void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status)
 {
     r2_hello_result(lane->link->net, lane->call_id, status, NULL, 0);
     r2_relay_next(lane);
+}
+
+void r2_relay_call_busy(r2_lane_t *lane)
+{
+    r2_relay_call_unanswered(lane); /* others would say the same: they are asked after a pause */
 }
 
 void r2_relay_lane_failed(r2_lane_t *lane)
@@ -229,7 +252,29 @@ void r2_relay_lane_failed(r2_lane_t *lane)
     r2_relay_next(lane);
 }
 
+bool r2_relay_is_busy(const r2_link_t *link)
+{
+    const r2_net_t *net = link->net;
+    const uint64_t hold_ns = r2_net_patience_ns(net, R2_RELAY_BUSY_TIMES) +
+                             2 * net->params->heal_max_ms * R2_NS_PER_MS;
+
+    return NULL != link->relay && 0 != link->relay->busy_ns &&
+           net->now_ns < link->relay->busy_ns + hold_ns;
+}
+
 /* ---- life ---- */
+
+/*
+ * HELLO packets that have not crossed by then will not. A call that was given up may have got through
+ * when the peer went on, so that the two ends have wired different connections.
+ */
+static uint64_t r2_relay_wiring_end_ns(const r2_lane_t *lane)
+{
+    return R2_LANE_WIRING != lane->state
+               ? R2_NEVER_NS
+               : r2_max(lane->state_ns, lane->timer_base_ns) +
+                     r2_net_patience_ns(lane->link->net, R2_RELAY_CALL_TIMES);
+}
 
 static uint64_t r2_relay_call_end_ns(const r2_link_t *link)
 {
@@ -286,13 +331,14 @@ static void r2_relay_watch(r2_lane_t *lane)
     struct r2_relay_way *way = lane->link->relay;
 
     if (0 != lane->call_id && net->now_ns >= r2_relay_call_end_ns(lane->link)) {
-        /* who relays would have said that it cannot: the peer is slow, or stopped */
-        r2_relay_call_failed(lane, R2_ERR_UNRESPONSIVE);
+        r2_relay_call_unanswered(lane);
+        r2_relay_next(lane);
     }
     if (0 != lane->call_id && !r2_relay_reaches(net->links[way->call_via])) {
         r2_relay_call_failed(lane, R2_ERR_NO_PATH);
     }
-    if (NULL != lane->conn && !r2_relay_reaches(net->links[way->via])) {
+    if (NULL != lane->conn && (!r2_relay_reaches(net->links[way->via]) ||
+                               net->now_ns >= r2_relay_wiring_end_ns(lane))) {
         r2_relay_lane_failed(lane);
     }
     if (R2_LANE_DOWN != lane->state && r2_relay_needless(lane->link)) {
@@ -337,7 +383,10 @@ uint64_t r2_relay_deadline_ns(const r2_link_t *link)
     if (NULL != lane && 0 != lane->call_id) {
         return r2_relay_call_end_ns(link);
     }
-    if (0 == link->relay_wanted_ns || (NULL != lane && R2_LANE_DOWN != lane->state)) {
+    if (NULL != lane && R2_LANE_DOWN != lane->state) {
+        return r2_relay_wiring_end_ns(lane);
+    }
+    if (0 == link->relay_wanted_ns) {
         return R2_NEVER_NS;
     }
     return r2_max(link->relay_wanted_ns + r2_relay_patience_ns(link), NULL == lane ? 0 : lane->retry_ns);

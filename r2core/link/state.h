@@ -54,6 +54,7 @@ typedef struct r2_tx_relay {
     uint32_t destination;
     uint8_t hop, side;               /* of the header; of the pair */
     bool hello;                      /* our own frame, and not of a relay lane */
+    bool call;                       /* counted in the pair's calls */
 } r2_tx_relay_t;
 
 typedef struct r2_tx_item {
@@ -309,6 +310,7 @@ struct r2_link {
     bool rests;                    /* its last lane was closed for want of descriptors */
     bool owed;                     /* the peer called, and there were no descriptors for a lane */
     bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
+    uint64_t asked_ns;             /* the newest time that they did; 0 = never, or a lane came up since */
     bool leaving;                  /* the peer was told that this process ends */
     bool left_behind;              /* it is not waited for any more */
     bool left;                     /* the peer said that it ends */
@@ -565,6 +567,10 @@ bool r2_hello_waits(void *net, uint64_t call_id);
 #define R2_REFUSED_AGAIN_NS (80 * R2_NS_PER_MS) /* a refused call is made again */
 /** The process at the other end said something, on whatever way. */
 void r2_link_spoke(r2_link_t *link);
+/** Others want to reach the process through this one, and it cannot be: what it is like is found out. */
+void r2_link_asked_after(r2_link_t *link);
+/** True if no lane to the process is up, but its kernel has answered of late: it is stopped. */
+bool r2_link_is_busy(const r2_link_t *link);
 /** Outcomes of a hello call over a direct lane: refused, no answer, answered by the process. */
 void r2_lane_refused(r2_lane_t *lane);
 void r2_lane_unanswered(r2_lane_t *lane);
@@ -598,6 +604,8 @@ uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes);
 /** Opens, watches and closes the relay lane of a link. */
 void r2_relay_timer(r2_link_t *link);
 uint64_t r2_relay_deadline_ns(const r2_link_t *link);
+/** True if who could relay has found the peer stopped of late, or is stopped itself. */
+bool r2_relay_is_busy(const r2_link_t *link);
 /** Sends a hello request for a relay lane by the next process that may relay. @return as call() of hello.h. */
 r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes);
 /** Answers the hello request that is being handled. */

@@ -87,6 +87,97 @@ static void full_queues(void **state)
     run_without_errors(programs, r2_array_count(programs));
 }
 
+#define CUT_01 "at 0ms cut h0 h1 rail0; at 0ms cut h0 h1 rail1;"
+
+/* No rail leads to it from here: who relays says what it is like, or does not get an answer either. */
+static void stopped_behind_a_relay(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 3; rails 1;" SHORT CALLS CUT_01 "at 0ms stop r1; at 30s cont r1",
+        "hosts 3; rails 2;" SHORT CALLS "at 3ms cut h0 h1 rail0; at 3ms cut h0 h1 rail1;"
+        "at 4ms stop r1; at 1s break h1 rail0; at 1s break h1 rail1; at 30s cont r1",
+        "hosts 4; rails 2; backlog 1;" SHORT CALLS CUT_01 "at 120us stop r1; at 1s break h1 rail0;"
+        "at 1s break h1 rail1; at 60s cont r1",
+        "hosts 3; ppn 2; rails 2; backlog 1;" SHORT CALLS CUT_01 "at 0ms stop r4; at 30s cont r4"};
+
+    (void) state;
+    run_without_errors(programs, r2_array_count(programs));
+}
+
+/* Nobody knows what the peer is like, but who could relay is only stopped. */
+static void stopped_who_relays(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 3; rails 2;" SHORT CALLS CUT_01 "at 0ms stop r2; at 30s cont r2",
+        "hosts 3; rails 2;" SHORT CALLS CUT_01 "at 200ms stop r2; at 1s break h2 rail0;"
+        "at 1s break h2 rail1; at 30s cont r2",
+        "hosts 3; rails 1;" SHORT CALLS CUT_01 "at 0ms stop r1; at 100us stop r2; at 30s cont r1;"
+        "at 40s cont r2"};
+
+    (void) state;
+    run_without_errors(programs, r2_array_count(programs));
+}
+
+/* An hour of it costs little: one call waits at each that relays, and they are asked now and then. */
+static void stopped_behind_a_relay_for_long(void **state)
+{
+    const scenario_result_t result =
+        run("hosts 4; rails 1;" SHORT CALLS CUT_01 "at 0ms stop r1; at 1s break h1 rail0;"
+            "at 3600s cont r1");
+
+    (void) state;
+    assert_int_equal(0, result.errors);
+    assert_true(result.counters.relay_refused < 3600 * 3);
+    assert_true(result.counters.relayed_packets < 3000);
+    assert_true(result.counters.probes_sent < 3600 * 20); /* most by the detector */
+}
+
+/* Nobody who could relay finds it stopped: it cannot be reached, or nobody may relay. */
+static void limit_holds_where_nobody_reaches_it(void **state)
+{
+#define APART "at 500ms cut h0 h1 rail0; at 500ms cut h2 h1 rail0; at 500ms cut h3 h1 rail0;"
+    static const struct {
+        const char *program;
+        uint64_t seconds; /* at most, from its last fault to the error */
+    } cases[] = {
+        {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS APART, 4},
+        /* the same while it is stopped: what was known of it holds a while longer */
+        {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS "at 400ms stop r1;" APART "at 60s cont r1", 16},
+        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1; at 60s cont r1", 4},
+        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1; at 1s break h1 rail0;"
+         "at 60s cont r1", 5}};
+    char text[512];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(cases); i++) {
+        scenario_result_t result;
+
+        snprintf(text, sizeof(text), "expect any; %s", cases[i].program);
+        result = run(text);
+        assert_int_equal(R2_ERR_NO_PATH, result.error);
+        assert_true(result.first_error_ns < (1 + cases[i].seconds) * R2_NS_PER_S);
+    }
+}
+
+/* It ends while it is stopped, and only others can tell. */
+static void a_dead_process_behind_a_relay_is_named(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 3; rails 1;" LONG CUT_01 "at 500ms stop r1; at 5s kill r1",
+        "hosts 3; rails 1;" LONG CUT_01 "at 500ms stop r1; at 1s break h1 rail0; at 5s kill r1"};
+    char text[512];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(programs); i++) {
+        scenario_result_t result;
+
+        snprintf(text, sizeof(text), "expect any; %s", programs[i]);
+        result = run(text);
+        assert_int_equal(R2_ERR_PEER_GONE, result.error);
+        assert_true(result.first_error_ns > 5 * R2_NS_PER_S && result.first_error_ns < 6 * R2_NS_PER_S);
+    }
+}
+
 /* The time that does count comes after the process was continued, or before. */
 static void limit_holds_beside_a_stopped_process(void **state)
 {
@@ -179,7 +270,12 @@ int main(void)
         cmocka_unit_test(stopped_before_lanes_were_opened),
         cmocka_unit_test(fenced_while_stopped),
         cmocka_unit_test(full_queues),
+        cmocka_unit_test(stopped_behind_a_relay),
+        cmocka_unit_test(stopped_who_relays),
+        cmocka_unit_test(stopped_behind_a_relay_for_long),
         cmocka_unit_test(limit_holds_beside_a_stopped_process),
+        cmocka_unit_test(limit_holds_where_nobody_reaches_it),
+        cmocka_unit_test(a_dead_process_behind_a_relay_is_named),
         cmocka_unit_test(one_rail_that_refuses_proves_nothing),
         cmocka_unit_test(a_rail_that_refuses_is_told),
         cmocka_unit_test(a_dead_process_is_named),
