@@ -158,7 +158,12 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     r2_ack_note_gap(lane, newest_seq);
     r2_rates_acked(lane, acked_bytes);
     r2_pace_acked(lane, acked_bytes);
-    lane->hedged = lane->reprieved = false;
+    if (0 != lane->barred_ns && net->now_ns >= lane->barred_ns) {
+        lane->barred_ns = 0;
+        r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK); /* whatever was found against it, it works */
+    }
+    lane->hedged = 0 != lane->barred_ns;
+    lane->reprieved = false;
     lane->timer_base_ns = lane->delivered_ns = net->now_ns;
     if (R2_LANE_SUSPECT == lane->state) {
         lane->window_bytes = r2_min(lane->window_bytes, (uint64_t) net->params->window_min_bytes);

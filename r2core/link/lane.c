@@ -76,7 +76,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     memset(&lane->pace, 0, sizeof(lane->pace));
     lane->limited = lane->hedged = lane->failed = false;
     lane->unreachable = lane->reprieved = false;
-    lane->excused_ns = 0;
+    lane->excused_ns = lane->barred_ns = 0;
     lane->hello_answer = lane->hello_answered = false;
     lane->resting = lane->close_asked = lane->closed = lane->agreed = lane->rested = false;
     lane->closing_ns = 0;
@@ -298,6 +298,9 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
     }
     lane->failed = false;
     r2_lane_back_off(lane, why);
+    if (r2_link_has_lane(link)) {
+        lane->retry_ns = r2_max(lane->retry_ns, lane->barred_ns);
+    }
     r2_link_hurry(link, R2_HURRY_NS);
     r2_link_activate(link);
 }

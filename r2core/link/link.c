@@ -39,7 +39,7 @@ bool r2_link_busy(const r2_link_t *link)
         bool works = R2_LANE_UP == lane->state && !r2_lane_is_relay(lane);
 
         if (!(rests || works) || lane->ack_pending || lane->hello_answer || lane->failed ||
-            lane->closed || lane->close_asked || 0 != lane->closing_ns) {
+            lane->closed || lane->close_asked || 0 != lane->closing_ns || 0 != lane->barred_ns) {
             return true;
         }
     }

@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/tx.h"
 
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why)
 {
@@ -80,9 +81,57 @@ r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t
     return R2_OK;
 }
 
+bool r2_lane_ask(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+    r2_tx_item_t *ping = r2_tx_item_new(net, R2_WIRE_PING);
+
+    if (NULL == ping) {
+        return false;
+    }
+    if (!r2_tx_send(lane, ping, false)) {
+        r2_tx_item_release(net, ping);
+        return false;
+    }
+    r2_control_opened(lane->link, ping);
+    return true;
+}
+
+/*
+ * Probes are new connections: a firewall that lets none through leaves alone what stands. So a lane that
+ * is up is asked itself before it is given up. It is in doubt meanwhile, and for as long as a new one
+ * would not be tried: it gets nothing while there are others, and what it carries goes by them, too. Until
+ * it answers it is no path. When it answers after that time, the rail is said to work, as by a new lane. One
+ * of a stopped process waits without limit.
+ */
+static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
+{
+    if (R2_LANE_SUSPECT == lane->state) {
+        lane->barred_ns = r2_max(lane->barred_ns, retry_ns);
+        return true; /* its time runs */
+    }
+    if (R2_LANE_UP != lane->state || lane->failed || !r2_rail_usable(lane->rail)) {
+        return false;
+    }
+    if (NULL == lane->in_flight && !r2_lane_ask(lane)) {
+        return false;
+    }
+    if (!lane->hedged) {
+        lane->doubt_ns = lane->link->net->now_ns;
+    }
+    lane->unreachable = true;
+    lane->barred_ns = r2_max(lane->barred_ns, retry_ns);
+    r2_tx_hedge(lane);
+    r2_link_activate(lane->link);
+    return true;
+}
+
 static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
 {
     if (dead) {
+        if (r2_lane_asks_itself(lane, retry_ns)) {
+            return;
+        }
         if (R2_LANE_DOWN != lane->state) {
             r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
         }
@@ -91,6 +140,8 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         }
         return;
     }
+    lane->barred_ns = 0;
+    lane->hedged = lane->hedged && (NULL != lane->in_flight || lane->unreachable);
     if (R2_LANE_CALLING == lane->state) {
         (void) r2_lane_withdraw_call(lane); /* from before the repair: its next try may be far off */
     }

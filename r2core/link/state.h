@@ -177,6 +177,7 @@ typedef struct r2_lane {
     bool limited;                  /* the window was full since the last look */
     bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
     uint64_t doubt_ns;             /* since when, if hedged */
+    uint64_t barred_ns;            /* a verdict was against it: in doubt until then, whatever it answers; 0 = none */
     bool reprieved;                /* hedged: the peer was heard again, it gets one more timeout */
     uint64_t gap_ns;               /* since when later packets than the first in flight are acknowledged */
     uint32_t gap_seq;              /* that first one, if gap_ns is not 0 */
@@ -415,6 +416,8 @@ r2_status_t r2_link_has_left(const r2_link_t *link);
 /* news.c */
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);
 void r2_link_tell_silence(r2_link_t *link, bool silent);
+/** Sends PING on this very lane. @return false: it cannot be sent. */
+bool r2_lane_ask(r2_lane_t *lane);
 
 /* control.c */
 /**

@@ -213,10 +213,28 @@ static uint64_t r2_lane_check_ns(const r2_lane_t *lane)
     return lane->in_flight->sent_ns + times * r2_lane_silent_ns(lane);
 }
 
+/* When a lane that a verdict was against, and that has answered since, may prove itself. */
+static uint64_t r2_lane_trial_ns(const r2_lane_t *lane)
+{
+    return 0 == lane->barred_ns || NULL != lane->in_flight ? R2_NEVER_NS : lane->barred_ns;
+}
+
+static void r2_lane_try(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    if (!r2_lane_ask(lane)) {
+        lane->barred_ns = net->now_ns + r2_net_patience_ns(net, 1);
+    }
+}
+
 static void r2_timer_up(r2_lane_t *lane)
 {
     uint64_t now_ns = lane->link->net->now_ns;
 
+    if (now_ns >= r2_lane_trial_ns(lane)) {
+        r2_lane_try(lane);
+    }
     if (r2_lane_has_gap(lane)) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
         return;
@@ -412,6 +430,7 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
         }
         deadline_ns =
             r2_min(deadline_ns, r2_min(r2_lane_gap_due_ns(lane), r2_idle_deadline_ns(lane)));
+        deadline_ns = r2_min(deadline_ns, r2_lane_trial_ns(lane));
         break;
     case R2_LANE_SUSPECT:
         deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;

@@ -141,7 +141,7 @@ static scenario_result_t flaps(uint64_t period_ms, uint32_t count, const char *f
 /*
  * A rail that is up half of the time, 100 times. Undamped, each of its 6 lane ends opens in each flap: 600.
  * Lanes were opened whenever the carrier came back, quarantine or not. (Drops of 25 ms are too short to be
- * noticed.)
+ * noticed, and in 250 ms no lane is given up: it is not used.)
  */
 static void F5_flaps_are_damped(void **state)
 {
@@ -157,7 +157,7 @@ static void F5_flaps_are_damped(void **state)
 
         assert_int_equal(down.digest, drop.digest);
         assert_true(down.counters.lanes_failed > 0);
-        assert_true(cases[i].period_ms < 100 || drop.counters.lanes_failed > 0);
+        assert_true(cases[i].period_ms < 100 || drop.counters.map_changes > 0);
         assert_in_range(down.counters.lanes_healed, 0, cases[i].opened_max);
         assert_in_range(drop.counters.lanes_healed, 0, cases[i].opened_max);
     }

@@ -178,6 +178,29 @@ static void a_dead_process_behind_a_relay_is_named(void **state)
     }
 }
 
+#define HIDE(at, rail)                                                                             \
+    "at " at " refuse h0 " rail " probes; at " at " refuse h1 " rail " probes;"                    \
+    "at " at " refuse h2 " rail " probes; at " at " refuse h3 " rail " probes;"
+
+/* To probes its rail is dead: nothing new gets through. What stood before is asked itself. */
+static void lanes_outlive_a_firewall(void **state)
+{
+    static const char *const programs[] = {
+        "hosts 4; rails 2;" CALLS HIDE("3ms", "rail0") "at 4ms stop r1; at 30s cont r1",
+        "hosts 4; ppn 2; rails 3;" CALLS "compute 3s rank=2;" CALLS HIDE("10ms", "rail1")
+        HIDE("20ms", "rail2") "at 40ms stop r5; at 20s cont r5; at 50ms stop r1; at 8s cont r1",
+        "hosts 4; rails 2; coll allreduce i64 9000 times=3; compute 100ms; coll bcast i64 10; compute 9s;"
+        "coll alltoall i64 100 times=9; coll allreduce i64 9000 times=3;" HIDE("40ms", "rail1")
+        "at 41ms stop r0; at 3s cont r0"};
+    char text[1024];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(programs); i++) {
+        snprintf(text, sizeof(text), "expect healthy; %s", programs[i]);
+        assert_int_equal(0, run(text).errors);
+    }
+}
+
 /* The time that does count comes after the process was continued, or before. */
 static void limit_holds_beside_a_stopped_process(void **state)
 {
@@ -276,6 +299,7 @@ int main(void)
         cmocka_unit_test(limit_holds_beside_a_stopped_process),
         cmocka_unit_test(limit_holds_where_nobody_reaches_it),
         cmocka_unit_test(a_dead_process_behind_a_relay_is_named),
+        cmocka_unit_test(lanes_outlive_a_firewall),
         cmocka_unit_test(one_rail_that_refuses_proves_nothing),
         cmocka_unit_test(a_rail_that_refuses_is_told),
         cmocka_unit_test(a_dead_process_is_named),
