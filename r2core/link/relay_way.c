@@ -55,7 +55,8 @@ bool r2_relay_reaches(const r2_link_t *link)
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
-        bool opening = lane->state < R2_LANE_UP && 0 == lane->failures && r2_rail_usable(lane->rail);
+        bool opening = lane->state < R2_LANE_UP && 0 == lane->failures && !lane->unreachable &&
+                       r2_rail_usable(lane->rail);
         bool up = R2_LANE_UP == lane->state && !lane->failed && !lane->unreachable;
 
         if (!r2_lane_is_relay(lane) && (up || opening)) {
