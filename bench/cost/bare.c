@@ -17,7 +17,7 @@
 
 #include "bench/cost/bare.h"
 #include "r2/nic.h"
-#include "transport/ucx.h"
+#include "transport/transport.h"
 
 enum {
     ADDRESS_BYTES = 512,
@@ -326,9 +326,34 @@ void bare_exchange(bare_t *bare, const float *in, float *out, size_t count)
 
 /* ---- life ---- */
 
+/** UCX's settings that suit chunks of this size best: one segment takes a packet, all at once. */
+static ucs_status_t rail_config(const char *name, size_t chunk_bytes, ucp_config_t **config_p)
+{
+    char segment[32];
+    const char *const settings[][3] = {
+        {"TLS", NULL, "tcp"},
+        {"NET_DEVICES", NULL, name},
+        {"ZCOPY_THRESH", NULL, "inf"},
+        {"RNDV_THRESH", NULL, "inf"},
+        {"PROTO_ENABLE", NULL, "n"},
+        {"TCP_TX_SEG_SIZE", "TX_SEG_SIZE", segment}, /* before 1.17 without the prefix */
+        {"TCP_RX_SEG_SIZE", "RX_SEG_SIZE", segment},
+    };
+    ucs_status_t rc = ucp_config_read(NULL, NULL, config_p);
+    unsigned major, minor, release;
+
+    ucp_get_version(&major, &minor, &release);
+    snprintf(segment, sizeof(segment), "%zu", (chunk_bytes + R2_TP_HEADER_MAX + 4608) & ~4095ul);
+    for (size_t i = 0; i < r2_array_count(settings) && UCS_OK == rc; i++) {
+        bool bare = NULL != settings[i][1] && 1 == major && minor < 17;
+
+        rc = ucp_config_modify(*config_p, settings[i][bare ? 1 : 0], settings[i][2]);
+    }
+    return rc;
+}
+
 static ucs_status_t rail_open(rail_t *rail, const char *name, size_t chunk_bytes)
 {
-    const r2_tp_device_config_t device = {.name = name, .segment_bytes = chunk_bytes + R2_TP_HEADER_MAX};
     const ucp_params_t context = {.field_mask = UCP_PARAM_FIELD_FEATURES,
                                   .features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP};
     const ucp_worker_params_t worker = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
@@ -337,14 +362,9 @@ static ucs_status_t rail_open(rail_t *rail, const char *name, size_t chunk_bytes
         .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS |
                       UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG,
         .id = 1, .flags = UCP_AM_FLAG_WHOLE_MSG, .cb = on_packet, .arg = rail};
-    r2_ucx_t ucx = {.major = 0};
     ucp_config_t *config;
-    size_t immediate_bytes;
-    unsigned release;
-    ucs_status_t rc;
+    ucs_status_t rc = rail_config(name, chunk_bytes, &config);
 
-    ucp_get_version(&ucx.major, &ucx.minor, &release);
-    rc = r2_ucx_config_create(&ucx, &device, &config, &immediate_bytes);
     if (UCS_OK != rc) {
         return rc;
     }

@@ -65,7 +65,8 @@ static void r2_address(char address_p[PAIR_ADDRESS_BYTES])
 {
     size_t bytes;
 
-    try("address", me.tp.ops->worker_address(me.worker, address_p + sizeof(bytes), &bytes));
+    try("endpoint", me.tp.ops->ep_open(me.worker, NULL, &me.ep));
+    try("address", me.tp.ops->ep_address(me.ep, address_p + sizeof(bytes), &bytes));
     memcpy(address_p, &bytes, sizeof(bytes));
 }
 
@@ -74,7 +75,7 @@ static void r2_connect(const char address[PAIR_ADDRESS_BYTES])
     size_t bytes;
 
     memcpy(&bytes, address, sizeof(bytes));
-    try("endpoint", me.tp.ops->ep_create(me.worker, address + sizeof(bytes), bytes, NULL, &me.ep));
+    try("connection", me.tp.ops->ep_connect(me.ep, address + sizeof(bytes), bytes));
 }
 
 static bool r2_send(const void *header, size_t header_bytes, const void *data, size_t data_bytes)

@@ -202,7 +202,12 @@ static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_
         status = r2_probe_tcp_create(r2_clock_system(), &real->log, &put, config->params->probe,
                                      &real->probe);
     }
-    if (R2_OK != status) {
+    if (R2_ERR_VERSION == status) {
+        snprintf(text_p, text_bytes,
+                 "UCX %s is loaded, and r2 was built with UCX %s: what is compiled into r2 may not "
+                 "fit. Build r2 again with the headers of this UCX, or run without r2 (--mca coll ^r2)",
+                 r2_tp_ucx_version(), r2_tp_ucx_version_built());
+    } else if (R2_OK != status) {
         r2_failure_explain(parts, what, status, text_p, text_bytes);
     }
     return status;

@@ -166,7 +166,7 @@ static void r2_lane_up(r2_lane_t *lane)
 /*
  * HELLO is answered with HELLO_ACK (by the sweep: this runs inside a callback). HELLO_ACK, or data
  * from a peer that is further along, proves that both directions work: the lane is up. A lane carries
- * data only then, since closing an endpoint with data in mid wire-up brings UCX down. The answering
+ * data only then: what is sent before may wait for a connection that never comes. The answering
  * side's HELLO may come before the caller knows the connection, and is lost as a ghost: so whoever
  * comes up by HELLO_ACK sends one, too.
  */

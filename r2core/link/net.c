@@ -20,7 +20,7 @@
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* A peer's question from before our return may be heard so late: hello takes several round trips. */
 #define R2_BACK_TIMES 20u /* failure_timeout_ms */
-/* All workers are looked at this often at least: UCX sets up connections without telling. */
+/* All workers are looked at this often at least: UCX may hold what it read behind a connection request. */
 #define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
 /* With as many workers that have news all are looked at. */
 #define R2_SWEEP_NEWS_MAX 16

@@ -4,13 +4,13 @@
 libr2core_la_SOURCES += \
     r2core/transport/put.h \
     r2core/transport/transport.h \
-    r2core/transport/ucx.c \
-    r2core/transport/ucx.h \
-    r2core/transport/ucx_config.c \
-    r2core/transport/ucx_ep.c \
-    r2core/transport/ucx_fds.c \
-    r2core/transport/ucx_log.c \
-    r2core/transport/ucx_piece.c \
-    r2core/transport/ucx_put.c \
-    r2core/transport/ucx_send.c \
-    r2core/transport/ucx_worker.c
+    r2core/transport/uct.c \
+    r2core/transport/uct.h \
+    r2core/transport/uct_address.c \
+    r2core/transport/uct_ep.c \
+    r2core/transport/uct_log.c \
+    r2core/transport/uct_piece.c \
+    r2core/transport/uct_port.c \
+    r2core/transport/uct_put.c \
+    r2core/transport/uct_send.c \
+    r2core/transport/uct_worker.c

@@ -14,10 +14,10 @@
 #include "r2/status.h"
 
 /*
- * Objects: device (one NIC: a UCX context) > worker (a generation of that device) > endpoint (a lane).
- * All calls are made under the engine lock and never block. No callback is made except from inside
- * worker_progress() (receive, sent, error), ep_close() and worker_destroy() (sent with
- * R2_ERR_CANCELED only).
+ * Objects: device (one NIC) > worker (a generation of that device) > endpoint (a lane). All calls are
+ * made under the engine lock, never block, and are not made from inside a callback. No callback is
+ * made except from inside worker_progress() (receive, sent, error), ep_close() and worker_destroy()
+ * (sent with R2_ERR_CANCELED only).
  */
 
 #define R2_TP_ADDRESS_MAX 512 /* bytes of an endpoint's address, any transport */
@@ -36,7 +36,10 @@ typedef struct r2_tp_callbacks {
      */
     void (*received)(void *arg, const void *header, size_t header_bytes, const void *data,
                      size_t data_bytes);
-    /** The endpoint failed; only notes it. The owner closes it later, outside of any callback. */
+    /**
+     * An endpoint that was connected failed; only notes it. The owner closes it later, outside of any
+     * callback.
+     */
     void (*failed)(void *arg, void *ep_arg, r2_status_t status);
 } r2_tp_callbacks_t;
 
@@ -129,11 +132,17 @@ typedef struct r2_tp {
     void *instance;         /* borrowed: outlives all users */
 } r2_tp_t;
 
-/** The UCX transport (one per process). @return R2_OK or R2_ERR_UNSUPPORTED. */
+/**
+ * The UCX transport (one per process).
+ * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_VERSION (this UCX may differ from the one r2 was built with
+ * in what is compiled into r2).
+ */
 r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p);
 void r2_tp_ucx_destroy(r2_tp_t *tp);
 
 /** "1.13.1" style version of the UCX library in use. */
 const char *r2_tp_ucx_version(void);
+/** The version r2 was built with. */
+const char *r2_tp_ucx_version_built(void);
 
 #endif

@@ -23,15 +23,16 @@
 
 /* ---- what differs between transports ---- */
 
-static r2_status_t lane_address(const lane_t *lane, char *address_p, size_t *bytes_p)
+static r2_status_t lane_address(lane_t *lane, char *address_p, size_t *bytes_p)
 {
-    (void) lane;
-    return me.tp.ops->worker_address(me.worker, address_p, bytes_p);
+    r2_status_t status = me.tp.ops->ep_open(me.worker, lane, &lane->ep);
+
+    return R2_OK == status ? me.tp.ops->ep_address(lane->ep, address_p, bytes_p) : status;
 }
 
 static r2_status_t lane_connect(lane_t *lane, const order_t *order)
 {
-    return me.tp.ops->ep_create(me.worker, order->address, order->address_bytes, lane, &lane->ep);
+    return me.tp.ops->ep_connect(lane->ep, order->address, order->address_bytes);
 }
 
 /* ---- orders ---- */
@@ -143,12 +144,16 @@ static void obey_close(lane_t *lane, const order_t *order, answer_t *answer)
 
     (void) order;
     (void) answer;
-    if (!lane->open) {
-        return; /* never connected */
+    if (NULL == lane->ep) {
+        return; /* never opened */
     }
     me.inside = CLOSE;
     me.tp.ops->ep_close(lane->ep);
     me.inside = NOWHERE;
+    lane->ep = NULL;
+    if (!lane->open) {
+        return; /* never connected */
+    }
     if (lane->canceled > under_way) {
         complain("%u of %u sends canceled", lane->canceled, under_way);
     }
@@ -168,6 +173,7 @@ static void obey_destroy(lane_t *lane, const order_t *order, answer_t *answer)
     me.inside = NOWHERE;
     me.worker = NULL;
     for (uint32_t i = 0; i < CLOSING_LANES; i++) {
+        me.lanes[i].ep = NULL;
         if (me.lanes[i].open) {
             lane_closed(&me.lanes[i]);
         }

@@ -44,6 +44,10 @@ tests_functional_lookup_fails_la_CPPFLAGS = $(PMIX_CPPFLAGS)
 tests_functional_lookup_fails_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
 tests_functional_lookup_fails_la_LIBADD = -ldl
 
+check_LTLIBRARIES += tests/functional/ucx_version.la
+tests_functional_ucx_version_la_SOURCES = tests/functional/ucx_version.c
+tests_functional_ucx_version_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
+
 # A component of somebody else, and a program for what it owns.
 check_LTLIBRARIES += tests/functional/mca_coll_standin.la
 tests_functional_mca_coll_standin_la_SOURCES = \

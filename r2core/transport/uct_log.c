@@ -11,7 +11,7 @@
  */
 #include "r2_config.h"
 
-#include "transport/ucx.h"
+#include "transport/uct.h"
 
 #include <string.h>
 #include <strings.h>

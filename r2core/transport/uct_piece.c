@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "transport/ucx.h"
+#include "transport/uct.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,18 +14,18 @@
 #include "base/hash.h"
 
 /** A packet of which some pieces are there. The pieces of an endpoint arrive in order. */
-struct r2_ucx_join {
-    r2_ucx_stream_t stream; /* key */
+struct r2_uct_join {
+    r2_uct_stream_t stream; /* key */
     UT_hash_handle hh;
-    r2_ucx_join_t *next; /* in worker->spare_joins */
+    r2_uct_join_t *next; /* in worker->spare_joins */
     size_t data_bytes;   /* of the whole packet */
     size_t got_bytes;
     char data[]; /* as long as the largest packet */
 };
 
-static r2_ucx_join_t *join_get(r2_tp_worker_t *worker, const r2_ucx_stream_t *stream)
+static r2_uct_join_t *join_get(r2_tp_worker_t *worker, const r2_uct_stream_t *stream)
 {
-    r2_ucx_join_t *join = worker->spare_joins;
+    r2_uct_join_t *join = worker->spare_joins;
 
     if (NULL != join) {
         worker->spare_joins = join->next;
@@ -44,7 +44,7 @@ static r2_ucx_join_t *join_get(r2_tp_worker_t *worker, const r2_ucx_stream_t *st
     return join;
 }
 
-static void join_put(r2_tp_worker_t *worker, r2_ucx_join_t *join)
+static void join_put(r2_tp_worker_t *worker, r2_uct_join_t *join)
 {
     HASH_DEL(worker->joins, join);
     join->next = worker->spare_joins;
@@ -52,20 +52,20 @@ static void join_put(r2_tp_worker_t *worker, r2_ucx_join_t *join)
 }
 
 /** Does the piece say of itself what can be true? */
-static bool is_valid(const r2_tp_worker_t *worker, const r2_ucx_piece_t *piece, size_t head_bytes,
+static bool is_valid(const r2_tp_worker_t *worker, const r2_uct_piece_t *piece, size_t head_bytes,
                      size_t bytes)
 {
-    return head_bytes >= offsetof(r2_ucx_piece_t, header) &&
-           piece->header_bytes == head_bytes - offsetof(r2_ucx_piece_t, header) &&
+    return head_bytes >= offsetof(r2_uct_piece_t, header) &&
+           piece->header_bytes == head_bytes - offsetof(r2_uct_piece_t, header) &&
            piece->data_bytes <= worker->device->segment_bytes && 0 != bytes &&
            piece->offset < piece->data_bytes && bytes <= piece->data_bytes - piece->offset;
 }
 
-void r2_ucx_piece_arrived(r2_tp_worker_t *worker, const void *head, size_t head_bytes,
+void r2_uct_piece_arrived(r2_tp_worker_t *worker, const void *head, size_t head_bytes,
                           const void *data, size_t bytes)
 {
-    r2_ucx_piece_t piece = {.header_bytes = 0};
-    r2_ucx_join_t *join;
+    r2_uct_piece_t piece = {.header_bytes = 0};
+    r2_uct_join_t *join;
 
     memcpy(&piece, head, r2_min(head_bytes, sizeof(piece)));
     if (!is_valid(worker, &piece, head_bytes, bytes)) {
@@ -91,9 +91,9 @@ void r2_ucx_piece_arrived(r2_tp_worker_t *worker, const void *head, size_t head_
     }
 }
 
-void r2_ucx_pieces_free(r2_tp_worker_t *worker)
+void r2_uct_pieces_free(r2_tp_worker_t *worker)
 {
-    r2_ucx_join_t *join, *next;
+    r2_uct_join_t *join, *next;
 
     HASH_ITER(hh, worker->joins, join, next)
     {

@@ -1,0 +1,236 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The UCT transport: one memory domain per device, an interface per worker, endpoint to endpoint.
+ */
+#include "r2_config.h"
+
+#include "transport/uct.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucp/api/ucp.h>
+#include <uct/api/version.h>
+
+#include "base/fds.h"
+
+/* Versions 1.x whose tables of functions and structures are the same, but for appended fields. */
+#define SAME_MINOR_FIRST 13
+#define SAME_MINOR_LAST  22
+
+#define SETTINGS_MAX 16
+#define SEG_UNIT     4096
+/* TX_SEG_SIZE takes what is not sent zero-copy, and UCX's notes on one that is. */
+#define TX_SEG_SIZE 20480
+/* Buffers that UCX takes from the system at once. */
+#define TCP_BUFS_GROW 8
+
+/*
+ * Shared memory: each worker owns a FIFO of FIFO_SIZE elements of FIFO_ELEM_SIZE bytes, which every
+ * sender of the host maps and touches in turn: their product is what one peer costs. An element
+ * takes a packet with 32 KiB of data; larger packets travel in pieces. Senders and receivers must
+ * agree on both. Neither ELEM_SIZE nor SEG_SIZE may exceed 65535: UCX (1.13 to 1.18 at least) keeps
+ * the length in 16 bits and corrupts data silently. The buffers of SEG_SIZE bytes are not used.
+ */
+#define SHM_FIFO_SIZE       32
+#define SHM_FIFO_ELEM_SIZE  33536
+#define SHM_ELEM_HEAD_BYTES 128 /* of an element: at least what UCX's own headers take */
+#define SHM_SEG_SIZE        2048
+#define SHM_RX_BUFS_GROW    (SHM_FIFO_SIZE + 8)
+
+static_assert(SHM_FIFO_ELEM_SIZE - SHM_ELEM_HEAD_BYTES >=
+                  32768 + R2_TP_HEADER_MAX + sizeof(r2_uct_frame_t),
+              "an element takes a chunk of 32 KiB");
+static_assert(SHM_FIFO_ELEM_SIZE <= 65535 && SHM_SEG_SIZE <= 65535, "UCX has 16 bits");
+
+r2_status_t r2_uct_status(ucs_status_t rc)
+{
+    switch ((int) rc) {
+    case UCS_OK:
+        return R2_OK;
+    case UCS_ERR_NO_MEMORY:
+        return R2_ERR_NO_MEMORY;
+    case UCS_ERR_NO_DEVICE:
+        return R2_ERR_NO_DEVICE;
+    case UCS_ERR_UNREACHABLE:
+        return R2_ERR_NO_PATH;
+    case UCS_ERR_CANCELED:
+        return R2_ERR_CANCELED;
+    case UCS_ERR_REJECTED:
+        return R2_ERR_REFUSED;
+    case UCS_ERR_TIMED_OUT:
+        return R2_ERR_TIMEOUT;
+    default: /* UCS_ERR_ENDPOINT_TIMEOUT too: whatever happened, to tcp */
+        return R2_ERR_LANE_DOWN;
+    }
+}
+
+/* ---- settings ---- */
+
+/** A list of settings. */
+typedef struct settings {
+    size_t count;
+    r2_uct_setting_t rows[SETTINGS_MAX];
+} settings_t;
+
+static void add(settings_t *settings, const char *name, const char *value)
+{
+    r2_uct_setting_t *row = &settings->rows[settings->count];
+
+    r2_assert(settings->count < SETTINGS_MAX);
+    snprintf(row->name, sizeof(row->name), "%s", name);
+    snprintf(row->value, sizeof(row->value), "%s", value);
+    settings->count++;
+}
+
+static void add_size(settings_t *settings, const char *name, size_t value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%zu", value);
+    add(settings, name, text);
+}
+
+static void add_tcp(settings_t *settings, size_t segment_bytes)
+{
+    size_t segment = r2_round_up(segment_bytes + sizeof(r2_uct_frame_t), SEG_UNIT);
+
+    add_size(settings, "TX_SEG_SIZE", r2_min(segment, (size_t) TX_SEG_SIZE));
+    add_size(settings, "RX_SEG_SIZE", segment);
+    add_size(settings, "TX_BUFS_GROW", TCP_BUFS_GROW);
+    add_size(settings, "RX_BUFS_GROW", TCP_BUFS_GROW);
+    add(settings, "CONN_NB", "y");
+    /* A connection that breaks while it is set up is tried again by the owner, not by UCX. */
+    add(settings, "MAX_CONN_RETRIES", "1");
+}
+
+static void add_shared_memory(settings_t *settings)
+{
+    add_size(settings, "MM_FIFO_SIZE", SHM_FIFO_SIZE);
+    add_size(settings, "MM_FIFO_ELEM_SIZE", SHM_FIFO_ELEM_SIZE);
+    add_size(settings, "MM_SEG_SIZE", SHM_SEG_SIZE);
+    add_size(settings, "MM_RX_BUFS_GROW", SHM_RX_BUFS_GROW);
+}
+
+/* ---- the table ---- */
+
+bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
+{
+    const r2_uct_t *uct = tp;
+    uint32_t thread = 0 == uct->ports && devices + workers > 0 ? R2_FDS_THREAD : 0;
+    uint32_t needed = thread + R2_FDS_WORKER * workers + R2_FDS_EP * eps + R2_FDS_SLACK;
+
+    return r2_fds_free(needed) == needed;
+}
+
+static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
+                               r2_tp_device_t **device_p)
+{
+    const char *name = NULL == config->name ? "memory" : config->name;
+    const char *tls = NULL != config->tls ? config->tls : NULL == config->name ? "posix" : "tcp";
+    r2_tp_device_t *device;
+    settings_t settings = {.count = 0};
+    r2_status_t status;
+
+    if (!r2_uct_has_room(tp, 1, 0, 0)) {
+        return R2_ERR_NO_DESCRIPTORS;
+    }
+    device = calloc(1, sizeof(*device));
+    if (NULL == device) {
+        return R2_ERR_NO_MEMORY;
+    }
+    device->uct = tp;
+    device->segment_bytes = config->segment_bytes;
+    device->is_tcp = 0 == strcmp(tls, "tcp");
+    device->is_local = NULL == config->name;
+    if (device->is_tcp) {
+        add_tcp(&settings, config->segment_bytes);
+    } else if (0 == strcmp(tls, "posix")) {
+        add_shared_memory(&settings);
+    }
+    status = r2_uct_domain_open(tls, name, settings.rows, settings.count, &device->domain);
+    if (R2_OK != status) {
+        free(device);
+        return status;
+    }
+    *device_p = device;
+    return R2_OK;
+}
+
+static void device_close(r2_tp_device_t *device)
+{
+    r2_uct_domain_close(&device->domain);
+    free(device);
+}
+
+static const r2_tp_ops_t uct_ops = {
+    .name = "uct",
+    .has_room = r2_uct_has_room,
+    .device_open = device_open,
+    .device_close = device_close,
+    .worker_create = r2_uct_worker_create,
+    .worker_destroy = r2_uct_worker_destroy,
+    .worker_progress = r2_uct_worker_progress,
+    .worker_fd = r2_uct_worker_fd,
+    .worker_arm = r2_uct_worker_arm,
+    .worker_signals = r2_uct_worker_signals,
+    .ep_open = r2_uct_ep_open,
+    .ep_address = r2_uct_ep_address,
+    .ep_connect = r2_uct_ep_connect,
+    .ep_close = r2_uct_ep_close,
+    .send = r2_uct_send,
+};
+
+/**
+ * UCT's inline functions are compiled into r2, and know the tables of the UCX whose headers they
+ * came with. They are the same in all versions that were compared; of others nobody knows.
+ */
+static bool version_fits(unsigned major, unsigned minor)
+{
+    bool known = UCT_VERNO_MINOR >= SAME_MINOR_FIRST && UCT_VERNO_MINOR <= SAME_MINOR_LAST &&
+                 minor >= SAME_MINOR_FIRST && minor <= SAME_MINOR_LAST;
+
+    return UCT_VERNO_MAJOR == major && (UCT_VERNO_MINOR == minor || (1 == major && known));
+}
+
+r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)
+{
+    unsigned major, minor, release;
+    r2_uct_t *uct;
+
+    ucp_get_version(&major, &minor, &release);
+    if (!version_fits(major, minor)) {
+        return R2_ERR_VERSION;
+    }
+    uct = calloc(1, sizeof(*uct));
+    if (NULL == uct) {
+        return R2_ERR_NO_MEMORY;
+    }
+    uct->filters_log = r2_ucx_log_init();
+    tp_p->ops = &uct_ops;
+    tp_p->instance = uct;
+    return R2_OK;
+}
+
+void r2_tp_ucx_destroy(r2_tp_t *tp)
+{
+    r2_uct_t *uct = tp->instance;
+
+    if (uct->filters_log) {
+        r2_ucx_log_fini();
+    }
+    free(uct);
+    tp->instance = NULL;
+}
+
+const char *r2_tp_ucx_version(void)
+{
+    return ucp_get_version_string();
+}
+
+const char *r2_tp_ucx_version_built(void)
+{
+    return UCT_VERNO_STRING;
+}

@@ -1,0 +1,264 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Inside of the UCT transport. For transport/uct*.c only: the only files that know UCX.
+ */
+#ifndef R2_TRANSPORT_UCT_H
+#define R2_TRANSPORT_UCT_H
+
+#include <uct/api/uct.h>
+
+#include "base/util.h"
+#include "transport/transport.h"
+
+/* Ids of active messages. */
+#define R2_UCT_AM_PACKET 1
+#define R2_UCT_AM_PIECE  2
+
+/*
+ * What was found by crashes and by reading (UCX 1.13 to 1.22) and must stay as it is:
+ * - Endpoints are connected to endpoints where the transport can (uct_ep_connect_to_ep). A tcp
+ *   endpoint that was connected to an interface is freed by UCX in its read handler and used in its
+ *   write handler, when both ends are closed while the rest of a packet waits for room.
+ * - An endpoint is destroyed outside of all callbacks. tcp completes what it holds of the caller's
+ *   memory inside of uct_ep_destroy().
+ * - A completion is reported twice, in one call of UCX's, when a zero-copy send fails (tcp_ep.c,
+ *   uct_tcp_ep_sendv()): its record stays in place until that call has returned.
+ * - RX_SEG_SIZE must take the largest packet of any peer: the hello compares segment sizes.
+ * - Without CONN_NB=y connecting over a dead rail blocks the process for seconds.
+ * TCP_SYN_CNT must not be set: the interface cannot be opened then.
+ */
+
+/** The instance. Engine lock. */
+typedef struct r2_uct {
+    bool filters_log;
+    uint32_t ports; /* open: with the first, UCX starts its thread */
+} r2_uct_t;
+
+/* ---- uct_port.c: memory domains and interfaces, for lanes and probes ---- */
+
+/** A setting of a transport, by its name without the transport's prefix. */
+typedef struct r2_uct_setting {
+    char name[32];
+    char value[32];
+} r2_uct_setting_t;
+
+/** A NIC as UCX's memory domain and transport. */
+typedef struct r2_uct_domain {
+    uct_md_h md;                /* owned */
+    uct_iface_config_t *config; /* owned */
+    uct_tl_resource_desc_t resource;
+    bool needs_handles; /* memory must be registered before it is sent from */
+} r2_uct_domain_t;
+
+/** An interface with its worker. */
+typedef struct r2_uct_port {
+    r2_uct_t *uct;              /* borrowed: outlives the port; NULL: not open */
+    ucs_async_context_t *async; /* owned */
+    uct_worker_h worker;        /* owned */
+    uct_iface_h iface;          /* owned */
+    uct_iface_attr_t attr;
+    int fd; /* borrowed: UCX's; readable, when armed, if there is something to do */
+} r2_uct_port_t;
+
+/**
+ * Opens a domain.
+ * @param tls one transport such as "tcp". @param name of the device.
+ * @return R2_OK, R2_ERR_NO_DEVICE (not there, or down), R2_ERR_UNSUPPORTED (settings refused).
+ */
+r2_status_t r2_uct_domain_open(const char *tls, const char *name, const r2_uct_setting_t *settings,
+                               size_t count, r2_uct_domain_t *domain_p);
+void r2_uct_domain_close(r2_uct_domain_t *domain);
+
+/**
+ * Opens an interface. @param on_error called by UCX, with `arg`, when an endpoint fails.
+ * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS, R2_ERR_NO_MEMORY, R2_ERR_UNSUPPORTED
+ * (it has no descriptor to wait on).
+ */
+r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
+                             uct_error_handler_t on_error, void *arg, r2_uct_port_t *port_p);
+/** All its endpoints are destroyed before. */
+void r2_uct_port_close(r2_uct_port_t *port);
+/** @return R2_OK: may sleep; R2_ERR_AGAIN: progress first. */
+r2_status_t r2_uct_port_arm(const r2_uct_port_t *port);
+
+/* ---- uct_address.c ---- */
+
+/** What an address says, aligned as UCX wants it, with zeros behind each part. */
+typedef struct r2_uct_address {
+    _Alignas(8) uint8_t device[64];
+    _Alignas(8) uint8_t iface[64];
+    _Alignas(8) uint8_t ep[64];
+    uint32_t pid; /* of the process */
+} r2_uct_address_t;
+
+/**
+ * Writes the address of an interface, and of an endpoint on it if `ep` is not NULL.
+ * @param room bytes at address_p.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (too long), R2_ERR_NO_DEVICE.
+ */
+r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *address_p,
+                                 size_t room, size_t *bytes_p);
+/** Takes an address apart; trusts nothing. @return false: it is not one that this port can use. */
+bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *address, size_t bytes,
+                         r2_uct_address_t *address_p);
+
+/* ---- the transport table ---- */
+
+/** What may be sent how, on a worker; bytes of frame, header and data together. */
+typedef struct r2_uct_limits {
+    size_t copied; /* header and data are copied into one buffer */
+    size_t vector; /* as they lie; UCX copies what it cannot send at once */
+    size_t zcopy;  /* as they lie; UCX refers to the data until it has sent them. 0: never */
+    size_t packed; /* UCX copies. 0: never */
+    size_t whole;  /* most of one packet, any way: larger ones travel in pieces */
+    size_t zcopy_head;
+} r2_uct_limits_t;
+
+struct r2_tp_device {
+    r2_uct_t *uct; /* borrowed: outlives the device */
+    r2_uct_domain_t domain;
+    size_t segment_bytes;
+    bool is_tcp;   /* descriptors tell of all there is to do, armed or not */
+    bool is_local; /* within the host */
+};
+
+/** In front of each packet. */
+typedef struct r2_uct_frame {
+    uint16_t header_bytes;
+    uint16_t zero[3];
+} r2_uct_frame_t;
+
+static_assert(sizeof(r2_uct_frame_t) == sizeof(uint64_t), "what UCX takes as header of a short one");
+
+/** Names an endpoint to its peers: unique on the host. */
+typedef struct r2_uct_stream {
+    uint64_t worker; /* random */
+    uint64_t number; /* of the endpoint */
+} r2_uct_stream_t;
+
+/** In front of a piece of a packet: the packet's header comes with each. */
+typedef struct r2_uct_piece {
+    r2_uct_stream_t stream;
+    uint64_t data_bytes; /* of the packet */
+    uint64_t offset;     /* of this piece in the packet's data, bytes */
+    uint64_t header_bytes;
+    char header[R2_TP_HEADER_MAX];
+} r2_uct_piece_t;
+
+static_assert(0 == sizeof(r2_uct_piece_t) % 8 && 40 == offsetof(r2_uct_piece_t, header),
+              "no holes");
+
+/** A send that is not done yet. */
+typedef struct r2_uct_record {
+    struct r2_uct_record *prev, *next; /* in ep->waiting, ->in_flight, worker->completed, ->spare */
+    r2_tp_worker_t *worker;            /* borrowed: outlives the record */
+    r2_tp_ep_t *ep;                    /* borrowed: outlives the record's use */
+    r2_tp_send_t *op;                  /* borrowed until `sent` */
+    uct_completion_t done;             /* UCX knows it while the record is in flight */
+    size_t sent_bytes;                 /* data that went in pieces */
+    r2_status_t status;                /* of a completed send; R2_IN_PROGRESS: in flight */
+} r2_uct_record_t;
+
+struct r2_tp_ep {
+    r2_tp_ep_t *prev, *next; /* in worker->eps */
+    r2_tp_worker_t *worker;  /* borrowed: outlives the endpoint */
+    uct_ep_h uct_ep;         /* owned; NULL: not made yet, or never */
+    void *arg;               /* borrowed: for failed() */
+    r2_uct_stream_t stream;
+    r2_uct_record_t *in_flight;              /* UCX refers to their data */
+    r2_uct_record_t *waiting;                /* for room at UCX, in order */
+    r2_tp_ep_t *waiting_prev, *waiting_next; /* in worker->waiting */
+    int pidfd;                               /* owned: of the peer's process; -1: none */
+    bool connected;
+    r2_status_t failure; /* R2_OK, or why it failed */
+    bool failure_told;
+};
+
+typedef struct r2_uct_slab r2_uct_slab_t;
+typedef struct r2_uct_join r2_uct_join_t;
+
+/* All fields belong to the holder of the engine lock. */
+struct r2_tp_worker {
+    r2_uct_port_t port;
+    r2_uct_limits_t limits;
+    bool to_ep;                 /* endpoints have addresses of their own */
+    bool in_progress;           /* inside worker_progress(): packets may be handed up */
+    bool busy;                  /* UCX had something to do when it was last asked */
+    bool failures;              /* an endpoint failed and its owner does not know yet */
+    bool armed;                 /* since the last progress */
+    uint32_t calls;             /* of progress */
+    r2_uct_record_t *completed; /* UCX is done, `sent` not yet called */
+    r2_uct_record_t *spare;     /* singly linked */
+    r2_tp_ep_t *waiting;        /* endpoints with packets that UCX had no room for */
+    r2_tp_ep_t *eps;            /* owned */
+    r2_uct_slab_t *slabs;       /* owned: memory of all records */
+    r2_uct_join_t *joins;       /* owned: hash by stream */
+    r2_uct_join_t *spare_joins; /* owned */
+    r2_uct_stream_t stream;     /* of the newest endpoint */
+    r2_tp_callbacks_t callbacks;
+    void *arg;              /* borrowed: outlives the worker */
+    r2_tp_device_t *device; /* borrowed: outlives the worker */
+    int fd;                 /* local: owned, epoll of UCX's and of the peers' processes; else UCX's */
+};
+
+/** What a UCX error breaks; what is not told apart breaks the lane. */
+r2_status_t r2_uct_status(ucs_status_t rc);
+/** True if there is room for that many descriptors beyond those of others. */
+bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps);
+
+/* ---- uct_worker.c ---- */
+
+r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
+                                 void *arg, r2_tp_worker_t **worker_p);
+void r2_uct_worker_destroy(r2_tp_worker_t *worker);
+unsigned r2_uct_worker_progress(r2_tp_worker_t *worker);
+int r2_uct_worker_fd(r2_tp_worker_t *worker);
+r2_status_t r2_uct_worker_arm(r2_tp_worker_t *worker);
+bool r2_uct_worker_signals(const r2_tp_worker_t *worker);
+
+/** @return a record of the worker, or NULL without memory. */
+r2_uct_record_t *r2_uct_record_get(r2_tp_worker_t *worker);
+/** The record is in no list and UCX does not know it. */
+void r2_uct_record_put(r2_uct_record_t *record);
+/** Gives the operation of a record back to the caller, and puts the record. */
+void r2_uct_record_tell(r2_uct_record_t *record, r2_status_t status);
+/** Notes that an endpoint failed; its owner is told by the next progress. */
+void r2_uct_ep_fail(r2_tp_ep_t *ep, r2_status_t status);
+
+/* ---- uct_ep.c ---- */
+
+r2_status_t r2_uct_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p);
+r2_status_t r2_uct_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p);
+r2_status_t r2_uct_ep_connect(r2_tp_ep_t *ep, const void *address, size_t address_bytes);
+void r2_uct_ep_close(r2_tp_ep_t *ep);
+/** Fails the endpoints whose peers' processes have ended (within the host). */
+void r2_uct_eps_watch(r2_tp_worker_t *worker);
+
+/* ---- uct_send.c ---- */
+
+void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, bool needs_handles);
+r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
+/** Sends what waits, as far as UCX has room. */
+void r2_uct_send_waiting(r2_tp_ep_t *ep);
+/** Moves what waits to worker->completed without sending it. */
+void r2_uct_send_withdraw(r2_tp_ep_t *ep);
+
+/* ---- uct_piece.c ---- */
+
+/** Joins a piece to its packet; hands the packet up when it is whole. Drops what makes no sense. */
+void r2_uct_piece_arrived(r2_tp_worker_t *worker, const void *head, size_t head_bytes,
+                          const void *data, size_t bytes);
+void r2_uct_pieces_free(r2_tp_worker_t *worker);
+
+/* ---- uct_log.c: keeps UCX's complaints about dead NICs and peers off the user's terminal ---- */
+
+/** @return false: the user wants to see everything; then without r2_ucx_log_fini(). */
+bool r2_ucx_log_init(void);
+void r2_ucx_log_fini(void);
+/** Between these two calls warnings and errors of UCX in this thread are dropped. May be nested. */
+void r2_ucx_enter(void);
+void r2_ucx_leave(void);
+
+#endif

@@ -1,0 +1,276 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * UCX's memory domains and interfaces, for lanes and for probes.
+ */
+#include "r2_config.h"
+
+#include "transport/uct.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fds.h"
+
+#define PORT_EVENTS (UCT_EVENT_SEND_COMP | UCT_EVENT_RECV)
+
+/* ---- domains ---- */
+
+/** Looks for a device of a memory domain. */
+static bool resource_find(uct_md_h md, const char *tls, const char *name,
+                          uct_tl_resource_desc_t *resource_p)
+{
+    uct_tl_resource_desc_t *resources;
+    unsigned count;
+    bool found = false;
+
+    if (UCS_OK != uct_md_query_tl_resources(md, &resources, &count)) {
+        return false;
+    }
+    for (unsigned i = 0; i < count && !found; i++) {
+        found = 0 == strcmp(resources[i].tl_name, tls) && 0 == strcmp(resources[i].dev_name, name);
+        if (found) {
+            *resource_p = resources[i];
+        }
+    }
+    uct_release_tl_resource_list(resources);
+    return found;
+}
+
+/** Opens a memory domain of a component if it has the device. */
+static bool md_open(uct_component_h component, const char *md_name, const char *tls,
+                    const char *name, r2_uct_domain_t *domain)
+{
+    uct_md_config_t *config;
+    ucs_status_t rc = uct_md_config_read(component, NULL, NULL, &config);
+
+    if (UCS_OK != rc) {
+        return false;
+    }
+    rc = uct_md_open(component, md_name, config, &domain->md);
+    uct_config_release(config);
+    if (UCS_OK != rc) {
+        return false;
+    }
+    if (resource_find(domain->md, tls, name, &domain->resource)) {
+        return true;
+    }
+    uct_md_close(domain->md);
+    return false;
+}
+
+/**
+ * The component that has a transport: of its name, or "ib" for what RDMA has. Others are not
+ * opened, which is not free of effects (GPUs).
+ */
+static const char *component_of(const char *tls)
+{
+    return 0 == strcmp(tls, "tcp") || 0 == strcmp(tls, "posix") ? tls : "ib";
+}
+
+static bool component_open(uct_component_h component, const char *tls, const char *name,
+                           r2_uct_domain_t *domain)
+{
+    uct_component_attr_t attr = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
+                                               UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT};
+    bool found = false;
+
+    if (UCS_OK != uct_component_query(component, &attr) || 0 == attr.md_resource_count ||
+        0 != strcmp(attr.name, component_of(tls))) {
+        return false;
+    }
+    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    attr.md_resources = calloc(attr.md_resource_count, sizeof(*attr.md_resources));
+    if (NULL != attr.md_resources && UCS_OK == uct_component_query(component, &attr)) {
+        for (unsigned i = 0; i < attr.md_resource_count && !found; i++) {
+            found = md_open(component, attr.md_resources[i].md_name, tls, name, domain);
+        }
+    }
+    free(attr.md_resources);
+    return found;
+}
+
+static bool domain_find(const char *tls, const char *name, r2_uct_domain_t *domain)
+{
+    uct_component_h *components;
+    unsigned count;
+    bool found = false;
+
+    if (UCS_OK != uct_query_components(&components, &count)) {
+        return false;
+    }
+    for (unsigned i = 0; i < count && !found; i++) {
+        found = component_open(components[i], tls, name, domain);
+    }
+    uct_release_component_list(components);
+    return found;
+}
+
+/** Sets one setting: by its name with the transport's prefix from 1.17 on, without it before. */
+static ucs_status_t setting_apply(uct_iface_config_t *config, const char *tls,
+                                  const r2_uct_setting_t *setting)
+{
+    const char *prefix = 0 == strcmp(tls, "tcp") ? "TCP_" : "POSIX_";
+    char name[64];
+    ucs_status_t rc = uct_config_modify(config, setting->name, setting->value);
+
+    if (UCS_OK != rc) {
+        snprintf(name, sizeof(name), "%s%s", prefix, setting->name);
+        rc = uct_config_modify(config, name, setting->value);
+    }
+    return rc;
+}
+
+static ucs_status_t domain_configure(r2_uct_domain_t *domain, const r2_uct_setting_t *settings,
+                                     size_t count)
+{
+    /* UCX writes as much as its version knows: later ones more than this one. */
+    struct {
+        uct_md_attr_t attr;
+        char more[256];
+    } md;
+    const char *tls = domain->resource.tl_name;
+    ucs_status_t rc = uct_md_query(domain->md, &md.attr);
+
+    if (UCS_OK == rc) {
+        domain->needs_handles = 0 != (md.attr.cap.flags & UCT_MD_FLAG_NEED_MEMH);
+        rc = uct_md_iface_config_read(domain->md, tls, NULL, NULL, &domain->config);
+    }
+    if (UCS_OK != rc) {
+        return rc;
+    }
+    for (size_t i = 0; i < count && UCS_OK == rc; i++) {
+        rc = setting_apply(domain->config, tls, &settings[i]);
+    }
+    if (UCS_OK != rc) {
+        uct_config_release(domain->config);
+    }
+    return rc;
+}
+
+r2_status_t r2_uct_domain_open(const char *tls, const char *name, const r2_uct_setting_t *settings,
+                               size_t count, r2_uct_domain_t *domain_p)
+{
+    r2_status_t status = R2_OK;
+
+    r2_ucx_enter();
+    if (!domain_find(tls, name, domain_p)) {
+        status = R2_ERR_NO_DEVICE;
+    } else if (UCS_OK != domain_configure(domain_p, settings, count)) {
+        uct_md_close(domain_p->md);
+        status = R2_ERR_UNSUPPORTED;
+    }
+    r2_ucx_leave();
+    return status;
+}
+
+void r2_uct_domain_close(r2_uct_domain_t *domain)
+{
+    r2_ucx_enter();
+    uct_config_release(domain->config);
+    uct_md_close(domain->md);
+    r2_ucx_leave();
+}
+
+/* ---- interfaces ---- */
+
+static ucs_status_t iface_open(const r2_uct_domain_t *domain, uct_error_handler_t on_error,
+                               void *arg, r2_uct_port_t *port)
+{
+    const uct_iface_params_t params = {
+        .field_mask = UCT_IFACE_PARAM_FIELD_CPU_MASK | UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                      UCT_IFACE_PARAM_FIELD_DEVICE | UCT_IFACE_PARAM_FIELD_STATS_ROOT |
+                      UCT_IFACE_PARAM_FIELD_RX_HEADROOM | UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
+                      UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
+                      UCT_IFACE_PARAM_FIELD_ERR_HANDLER_FLAGS,
+        .open_mode = UCT_IFACE_OPEN_MODE_DEVICE,
+        .mode.device = {.tl_name = domain->resource.tl_name,
+                        .dev_name = domain->resource.dev_name},
+        .err_handler = on_error,
+        .err_handler_arg = arg};
+    struct {
+        uct_iface_attr_t attr;
+        char more[512]; /* of later versions */
+    } iface;
+    ucs_status_t rc =
+        uct_iface_open(domain->md, port->worker, &params, domain->config, &port->iface);
+
+    if (UCS_OK != rc) {
+        port->iface = NULL;
+        return rc;
+    }
+    uct_iface_progress_enable(port->iface, UCT_PROGRESS_SEND | UCT_PROGRESS_RECV);
+    rc = uct_iface_query(port->iface, &iface.attr);
+    if (UCS_OK != rc) {
+        return rc;
+    }
+    port->attr = iface.attr;
+    return 0 != (port->attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_FD)
+               ? uct_iface_event_fd_get(port->iface, &port->fd)
+               : UCS_ERR_UNSUPPORTED;
+}
+
+static void port_release(r2_uct_port_t *port)
+{
+    if (NULL != port->iface) {
+        uct_iface_close(port->iface);
+    }
+    if (NULL != port->worker) {
+        uct_worker_destroy(port->worker);
+    }
+    if (NULL != port->async) {
+        ucs_async_context_destroy(port->async);
+    }
+}
+
+r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
+                             uct_error_handler_t on_error, void *arg, r2_uct_port_t *port_p)
+{
+    ucs_status_t rc;
+
+    *port_p = (r2_uct_port_t){.fd = -1};
+    /* Without descriptors UCX ends the process when it starts its thread (thread.c, assertion). */
+    if (!r2_uct_has_room(uct, 0, 1, 0)) {
+        return R2_ERR_NO_DESCRIPTORS;
+    }
+    r2_ucx_enter();
+    rc = ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &port_p->async);
+    if (UCS_OK == rc) {
+        rc = uct_worker_create(port_p->async, UCS_THREAD_MODE_SERIALIZED, &port_p->worker);
+    }
+    if (UCS_OK == rc) {
+        rc = iface_open(domain, on_error, arg, port_p);
+    }
+    if (UCS_OK != rc) {
+        port_release(port_p);
+    }
+    r2_ucx_leave();
+    if (UCS_OK != rc) {
+        return UCS_ERR_NO_MEMORY == rc     ? R2_ERR_NO_MEMORY
+               : UCS_ERR_UNSUPPORTED == rc ? R2_ERR_UNSUPPORTED
+                                           : R2_ERR_NO_DEVICE;
+    }
+    port_p->uct = uct;
+    uct->ports++;
+    return R2_OK;
+}
+
+void r2_uct_port_close(r2_uct_port_t *port)
+{
+    r2_ucx_enter();
+    port_release(port);
+    r2_ucx_leave();
+    port->uct->ports--;
+}
+
+r2_status_t r2_uct_port_arm(const r2_uct_port_t *port)
+{
+    ucs_status_t rc;
+
+    r2_ucx_enter();
+    rc = uct_iface_event_arm(port->iface, PORT_EVENTS);
+    r2_ucx_leave();
+    return UCS_OK == rc ? R2_OK : R2_ERR_AGAIN;
+}

@@ -1,0 +1,325 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Sending over UCT: short, packed or zero-copy; what UCX has no room for waits in our queue.
+ */
+#include "r2_config.h"
+
+#include "transport/uct.h"
+
+#include <string.h>
+#include <utlist.h>
+
+/* Up to here one copy into one buffer costs less than a vector. Measured over tcp. */
+#define COPIED_BYTES 1024
+/* From here on UCX refers to the data instead of copying what the socket does not take. */
+#define ZCOPY_BYTES 16384
+
+/** One active message: a packet or a piece of one. */
+typedef struct parcel {
+    uint8_t id;
+    const void *header;
+    size_t header_bytes;
+    const void *data;
+    size_t data_bytes;
+} parcel_t;
+
+static size_t parcel_bytes(const parcel_t *parcel)
+{
+    return sizeof(r2_uct_frame_t) + parcel->header_bytes + parcel->data_bytes;
+}
+
+void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, bool needs_handles)
+{
+    const uint64_t flags = attr->cap.flags;
+
+    *limits = (r2_uct_limits_t){0};
+    if (0 != (flags & UCT_IFACE_FLAG_AM_SHORT)) {
+        limits->vector = attr->cap.am.max_short;
+    }
+    if (0 != (flags & UCT_IFACE_FLAG_AM_BCOPY)) {
+        limits->packed = attr->cap.am.max_bcopy;
+    }
+    if (0 != (flags & UCT_IFACE_FLAG_AM_ZCOPY) && !needs_handles) {
+        limits->zcopy = attr->cap.am.max_zcopy;
+        limits->zcopy_head = attr->cap.am.max_hdr;
+        limits->vector = r2_min(limits->vector, (size_t) ZCOPY_BYTES);
+    }
+    limits->copied = r2_min(limits->vector, (size_t) COPIED_BYTES);
+    limits->whole = r2_max(r2_max(limits->vector, limits->packed), limits->zcopy);
+}
+
+/* ---- one active message ---- */
+
+static ucs_status_t send_copied(r2_tp_ep_t *ep, const parcel_t *parcel)
+{
+    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) parcel->header_bytes};
+    char bytes[COPIED_BYTES];
+    uint64_t first;
+
+    memcpy(&first, &frame, sizeof(first));
+    memcpy(bytes, parcel->header, parcel->header_bytes);
+    if (0 != parcel->data_bytes) {
+        memcpy(bytes + parcel->header_bytes, parcel->data, parcel->data_bytes);
+    }
+    return uct_ep_am_short(ep->uct_ep, parcel->id, first, bytes,
+                           (unsigned) (parcel->header_bytes + parcel->data_bytes));
+}
+
+/** UCX's vectors have no const. */
+static uct_iov_t iov_of(const void *from, size_t bytes)
+{
+    union {
+        const void *from;
+        void *buffer;
+    } pointer = {.from = from};
+
+    return (uct_iov_t){.buffer = pointer.buffer, .length = bytes, .count = 1};
+}
+
+static ucs_status_t send_vector(r2_tp_ep_t *ep, const parcel_t *parcel)
+{
+    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) parcel->header_bytes};
+    const uct_iov_t iov[] = {iov_of(&frame, sizeof(frame)),
+                             iov_of(parcel->header, parcel->header_bytes),
+                             iov_of(parcel->data, parcel->data_bytes)};
+
+    return uct_ep_am_short_iov(ep->uct_ep, parcel->id, iov, 0 == parcel->data_bytes ? 2 : 3);
+}
+
+/** Writes frame and header. @param to sizeof(r2_uct_frame_t) and what a header may have. */
+static size_t head_write(const parcel_t *parcel, char *to)
+{
+    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) parcel->header_bytes};
+
+    memcpy(to, &frame, sizeof(frame));
+    memcpy(to + sizeof(frame), parcel->header, parcel->header_bytes);
+    return sizeof(frame) + parcel->header_bytes;
+}
+
+/** UCX copies the header if it has to keep it, and keeps the data's address. */
+static ucs_status_t send_zcopy(r2_tp_ep_t *ep, const parcel_t *parcel, uct_completion_t *done)
+{
+    char head[sizeof(r2_uct_frame_t) + R2_TP_HEADER_MAX];
+    const uct_iov_t iov = iov_of(parcel->data, parcel->data_bytes);
+
+    return uct_ep_am_zcopy(ep->uct_ep, parcel->id, head, (unsigned) head_write(parcel, head), &iov,
+                           1, 0, done);
+}
+
+static size_t on_pack(void *to, void *arg)
+{
+    const parcel_t *parcel = arg;
+    size_t head_bytes = head_write(parcel, to);
+
+    if (0 != parcel->data_bytes) {
+        memcpy((char *) to + head_bytes, parcel->data, parcel->data_bytes);
+    }
+    return head_bytes + parcel->data_bytes;
+}
+
+static ucs_status_t send_packed(r2_tp_ep_t *ep, parcel_t *parcel)
+{
+    ssize_t sent = uct_ep_am_bcopy(ep->uct_ep, parcel->id, on_pack, parcel, 0);
+
+    return sent < 0 ? (ucs_status_t) sent : UCS_OK;
+}
+
+/**
+ * Hands one active message of at most limits.whole bytes to UCX.
+ * @param record NULL, or what UCX may refer to until it is done.
+ * @return R2_OK: gone; R2_IN_PROGRESS: in flight; R2_ERR_AGAIN: no room now; else broken.
+ */
+static r2_status_t hand_over(r2_tp_ep_t *ep, parcel_t *parcel, r2_uct_record_t *record)
+{
+    const r2_uct_limits_t *limits = &ep->worker->limits;
+    const size_t bytes = parcel_bytes(parcel);
+    ucs_status_t rc;
+
+    if (bytes <= limits->copied) {
+        rc = send_copied(ep, parcel);
+    } else if (bytes <= limits->vector) {
+        rc = send_vector(ep, parcel);
+    } else if (NULL != record && bytes <= limits->zcopy &&
+               bytes - parcel->data_bytes <= limits->zcopy_head) {
+        record->done.count = 1;
+        record->done.status = UCS_OK;
+        record->status = R2_IN_PROGRESS;
+        rc = send_zcopy(ep, parcel, &record->done);
+    } else {
+        rc = send_packed(ep, parcel);
+    }
+    return UCS_INPROGRESS == rc           ? R2_IN_PROGRESS
+           : UCS_ERR_NO_RESOURCE == rc    ? R2_ERR_AGAIN
+                                          : r2_uct_status(rc);
+}
+
+/* ---- packets ---- */
+
+/** True if the packet is one active message. */
+static bool is_whole(const r2_tp_ep_t *ep, const r2_tp_send_t *op)
+{
+    return sizeof(r2_uct_frame_t) + op->header_bytes + op->data_bytes <= ep->worker->limits.whole;
+}
+
+static r2_status_t send_whole(r2_tp_ep_t *ep, r2_uct_record_t *record, const r2_tp_send_t *op)
+{
+    parcel_t parcel = {R2_UCT_AM_PACKET, op->header, op->header_bytes, op->data, op->data_bytes};
+
+    return hand_over(ep, &parcel, record);
+}
+
+/** Sends the pieces that are left of a packet. @return as hand_over(), but never R2_IN_PROGRESS. */
+static r2_status_t send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
+{
+    const r2_tp_send_t *op = record->op;
+    r2_status_t status = R2_OK;
+
+    while (R2_OK == status && record->sent_bytes < op->data_bytes) {
+        r2_uct_piece_t piece = {.stream = ep->stream,
+                                .data_bytes = op->data_bytes,
+                                .offset = record->sent_bytes,
+                                .header_bytes = op->header_bytes};
+        size_t head_bytes = offsetof(r2_uct_piece_t, header) + op->header_bytes;
+        size_t room = ep->worker->limits.whole - sizeof(r2_uct_frame_t) - head_bytes;
+        parcel_t parcel = {R2_UCT_AM_PIECE, &piece, head_bytes,
+                           (const char *) op->data + record->sent_bytes,
+                           r2_min(room, op->data_bytes - record->sent_bytes)};
+
+        memcpy(piece.header, op->header, op->header_bytes);
+        status = hand_over(ep, &parcel, NULL);
+        if (R2_OK == status) {
+            record->sent_bytes += parcel.data_bytes;
+        }
+    }
+    return status;
+}
+
+/** Goes on with a record that is in no list, and puts it into one, unless it must wait. */
+static r2_status_t record_send(r2_tp_ep_t *ep, r2_uct_record_t *record)
+{
+    r2_status_t status = is_whole(ep, record->op) ? send_whole(ep, record, record->op)
+                                                  : send_pieces(ep, record);
+
+    if (R2_IN_PROGRESS == status) {
+        DL_APPEND(ep->in_flight, record);
+    }
+    return status;
+}
+
+void r2_uct_send_waiting(r2_tp_ep_t *ep)
+{
+    r2_uct_record_t *record;
+    r2_status_t status = R2_OK;
+
+    while (R2_OK == ep->failure && NULL != (record = ep->waiting)) {
+        DL_DELETE(ep->waiting, record);
+        status = record_send(ep, record);
+        if (status < 0) {
+            DL_PREPEND(ep->waiting, record);
+            break;
+        }
+        if (R2_OK == status) {
+            record->status = R2_OK;
+            DL_APPEND(ep->worker->completed, record);
+        }
+    }
+    if (status < 0 && R2_ERR_AGAIN != status) {
+        r2_uct_ep_fail(ep, status);
+    }
+    if (NULL == ep->waiting) {
+        DL_DELETE2(ep->worker->waiting, ep, waiting_prev, waiting_next);
+    }
+}
+
+void r2_uct_send_withdraw(r2_tp_ep_t *ep)
+{
+    r2_tp_worker_t *worker = ep->worker;
+
+    if (NULL != ep->waiting) {
+        DL_DELETE2(worker->waiting, ep, waiting_prev, waiting_next);
+        DL_CONCAT(worker->completed, ep->waiting);
+        ep->waiting = NULL;
+    }
+}
+
+/**
+ * UCX is done with a send. Called by UCX: notes, and nothing else. When a send fails inside of
+ * UCX's progress, tcp says so twice in one call, and ends the process if the count is not positive.
+ */
+static void on_done(uct_completion_t *done)
+{
+    r2_uct_record_t *record = r2_container_of(done, r2_uct_record_t, done);
+
+    done->count = 1;
+    if (R2_IN_PROGRESS != record->status) {
+        return;
+    }
+    DL_DELETE(record->ep->in_flight, record);
+    record->status = r2_uct_status(done->status);
+    DL_APPEND(record->worker->completed, record);
+}
+
+/** A record of a send that is not done yet. */
+static r2_uct_record_t *record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
+{
+    r2_uct_record_t *record = r2_uct_record_get(ep->worker);
+
+    if (NULL != record) {
+        record->ep = ep;
+        record->op = op;
+        record->done.func = on_done;
+        record->sent_bytes = 0;
+        op->transport_private = record;
+    }
+    return record;
+}
+
+/** Through a record: what UCX refers to, what goes in pieces, and what waits. */
+static r2_status_t send_recorded(r2_tp_ep_t *ep, r2_tp_send_t *op, bool may_send)
+{
+    r2_uct_record_t *record = record_of(ep, op);
+    r2_status_t status = R2_ERR_AGAIN;
+
+    if (NULL == record) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (may_send) {
+        status = record_send(ep, record);
+    }
+    if (R2_ERR_AGAIN == status) {
+        if (NULL == ep->waiting) {
+            DL_APPEND2(ep->worker->waiting, ep, waiting_prev, waiting_next);
+        }
+        DL_APPEND(ep->waiting, record);
+        return R2_IN_PROGRESS;
+    }
+    if (R2_IN_PROGRESS != status) {
+        op->transport_private = NULL;
+        r2_uct_record_put(record);
+    }
+    return status;
+}
+
+r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
+{
+    const size_t bytes = sizeof(r2_uct_frame_t) + op->header_bytes + op->data_bytes;
+    bool may_send = NULL == ep->waiting;
+    r2_status_t status = R2_ERR_AGAIN;
+
+    r2_assert(op->header_bytes <= R2_TP_HEADER_MAX && ep->connected);
+    if (R2_OK != ep->failure) {
+        return R2_ERR_LANE_DOWN;
+    }
+    r2_ucx_enter();
+    if (may_send && bytes <= ep->worker->limits.vector) {
+        status = send_whole(ep, NULL, op);
+        may_send = false;
+    }
+    if (R2_ERR_AGAIN == status) {
+        status = send_recorded(ep, op, may_send);
+    }
+    r2_ucx_leave();
+    return status;
+}

@@ -1,0 +1,305 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Workers of the UCT transport: generations of a device. Progress, arrivals, completions.
+ */
+#include "r2_config.h"
+
+#include "transport/uct.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include <utlist.h>
+
+#include "base/clock.h"
+
+#define RECORDS_GROW 64
+/* Within the host: it is looked every so many calls whether the peers' processes live. */
+#define WATCH_CALLS 4096u
+
+/** Memory of records, freed with the worker. */
+struct r2_uct_slab {
+    r2_uct_slab_t *next; /* owned */
+    r2_uct_record_t records[RECORDS_GROW];
+};
+
+r2_uct_record_t *r2_uct_record_get(r2_tp_worker_t *worker)
+{
+    r2_uct_record_t *record;
+
+    if (NULL == worker->spare) {
+        r2_uct_slab_t *slab = calloc(1, sizeof(*slab));
+
+        if (NULL == slab) {
+            return NULL;
+        }
+        LL_PREPEND(worker->slabs, slab);
+        for (size_t i = 0; i < r2_array_count(slab->records); i++) {
+            slab->records[i].worker = worker;
+            LL_PREPEND(worker->spare, &slab->records[i]);
+        }
+    }
+    record = worker->spare;
+    worker->spare = record->next;
+    return record;
+}
+
+void r2_uct_record_put(r2_uct_record_t *record)
+{
+    LL_PREPEND(record->worker->spare, record);
+}
+
+void r2_uct_record_tell(r2_uct_record_t *record, r2_status_t status)
+{
+    r2_tp_send_t *op = record->op;
+
+    r2_uct_record_put(record);
+    op->transport_private = NULL;
+    op->sent(op, status);
+}
+
+/* ---- arrivals and failures: called by UCX ---- */
+
+/** @return bytes of frame and header, or 0: this is no packet for us. */
+static size_t head_bytes(const r2_tp_worker_t *worker, const void *message, size_t bytes,
+                         size_t header_max)
+{
+    r2_uct_frame_t frame;
+    size_t head;
+
+    if (!worker->in_progress || bytes < sizeof(frame)) {
+        return 0;
+    }
+    memcpy(&frame, message, sizeof(frame));
+    head = sizeof(frame) + frame.header_bytes;
+    return frame.header_bytes <= header_max && head <= bytes &&
+                   bytes - head <= worker->device->segment_bytes
+               ? head
+               : 0;
+}
+
+static ucs_status_t on_packet(void *arg, void *message, size_t bytes, unsigned flags)
+{
+    r2_tp_worker_t *worker = arg;
+    const char *from = message;
+    size_t head = head_bytes(worker, message, bytes, R2_TP_HEADER_MAX);
+
+    (void) flags;
+    if (0 != head) {
+        worker->callbacks.received(worker->arg, from + sizeof(r2_uct_frame_t),
+                                   head - sizeof(r2_uct_frame_t), from + head, bytes - head);
+    }
+    return UCS_OK;
+}
+
+static ucs_status_t on_piece(void *arg, void *message, size_t bytes, unsigned flags)
+{
+    r2_tp_worker_t *worker = arg;
+    const char *from = message;
+    size_t head = head_bytes(worker, message, bytes, sizeof(r2_uct_piece_t));
+
+    (void) flags;
+    if (0 != head) {
+        r2_uct_piece_arrived(worker, from + sizeof(r2_uct_frame_t), head - sizeof(r2_uct_frame_t),
+                             from + head, bytes - head);
+    }
+    return UCS_OK;
+}
+
+static ucs_status_t on_error(void *arg, uct_ep_h uct_ep, ucs_status_t rc)
+{
+    r2_tp_worker_t *worker = arg;
+    r2_tp_ep_t *ep;
+
+    DL_FOREACH(worker->eps, ep) {
+        if (ep->uct_ep == uct_ep) {
+            r2_uct_ep_fail(ep, r2_uct_status(rc));
+        }
+    }
+    return UCS_OK;
+}
+
+/* ---- life ---- */
+
+/** The descriptor to wait on; within the host it is readable, too, when a peer's process ends. */
+static bool fd_open(r2_tp_worker_t *worker)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+
+    worker->fd = worker->port.fd;
+    if (!worker->device->is_local) {
+        return true;
+    }
+    worker->fd = epoll_create1(EPOLL_CLOEXEC);
+    return worker->fd >= 0 &&
+           0 == epoll_ctl(worker->fd, EPOLL_CTL_ADD, worker->port.fd, &event);
+}
+
+static void fd_close(r2_tp_worker_t *worker)
+{
+    if (worker->device->is_local && worker->fd >= 0) {
+        close(worker->fd);
+    }
+}
+
+static r2_status_t worker_prepare(r2_tp_worker_t *worker)
+{
+    const uct_iface_attr_t *attr = &worker->port.attr;
+    const uint64_t ways = UCT_IFACE_FLAG_CONNECT_TO_EP | UCT_IFACE_FLAG_CONNECT_TO_IFACE;
+    uct_iface_h iface = worker->port.iface;
+
+    r2_uct_limits_init(&worker->limits, attr, worker->device->domain.needs_handles);
+    worker->to_ep = 0 != (attr->cap.flags & UCT_IFACE_FLAG_CONNECT_TO_EP);
+    if (0 == (attr->cap.flags & ways) || worker->limits.whole < 2 * sizeof(r2_uct_piece_t)) {
+        return R2_ERR_UNSUPPORTED;
+    }
+    if (UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PACKET, on_packet, worker, 0) ||
+        UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PIECE, on_piece, worker, 0)) {
+        return R2_ERR_NO_MEMORY;
+    }
+    return fd_open(worker) ? R2_OK : R2_ERR_NO_DESCRIPTORS;
+}
+
+r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
+                                 void *arg, r2_tp_worker_t **worker_p)
+{
+    r2_tp_worker_t *worker = calloc(1, sizeof(*worker));
+    r2_status_t status;
+
+    if (NULL == worker) {
+        return R2_ERR_NO_MEMORY;
+    }
+    worker->device = device;
+    worker->callbacks = *callbacks;
+    worker->arg = arg;
+    worker->fd = -1;
+    worker->stream.worker = r2_random_u64(r2_clock_system());
+    status = r2_uct_port_open(device->uct, &device->domain, on_error, worker, &worker->port);
+    if (R2_OK == status) {
+        status = worker_prepare(worker);
+        if (R2_OK != status) {
+            fd_close(worker);
+            r2_uct_port_close(&worker->port);
+        }
+    }
+    if (R2_OK != status) {
+        free(worker);
+        return status;
+    }
+    *worker_p = worker;
+    return R2_OK;
+}
+
+void r2_uct_worker_destroy(r2_tp_worker_t *worker)
+{
+    r2_uct_slab_t *slab, *next;
+
+    r2_assert(!worker->in_progress);
+    while (NULL != worker->eps) {
+        r2_uct_ep_close(worker->eps);
+    }
+    fd_close(worker);
+    r2_uct_port_close(&worker->port);
+    r2_uct_pieces_free(worker);
+    LL_FOREACH_SAFE(worker->slabs, slab, next) {
+        free(slab);
+    }
+    free(worker);
+}
+
+/* ---- progress ---- */
+
+static unsigned tell_sent(r2_tp_worker_t *worker)
+{
+    r2_uct_record_t *record;
+    unsigned count = 0;
+
+    while (NULL != (record = worker->completed)) {
+        DL_DELETE(worker->completed, record);
+        r2_uct_record_tell(record, record->status);
+        count++;
+    }
+    return count;
+}
+
+void r2_uct_ep_fail(r2_tp_ep_t *ep, r2_status_t status)
+{
+    if (R2_OK == ep->failure) {
+        ep->failure = status;
+        ep->worker->failures = true;
+    }
+}
+
+static unsigned tell_failed(r2_tp_worker_t *worker)
+{
+    r2_tp_ep_t *ep;
+    unsigned count = 0;
+
+    if (!worker->failures) {
+        return 0;
+    }
+    worker->failures = false;
+    DL_FOREACH(worker->eps, ep) {
+        if (R2_OK != ep->failure && ep->connected && !ep->failure_told) {
+            ep->failure_told = true;
+            worker->callbacks.failed(worker->arg, ep->arg, ep->failure);
+            count++;
+        }
+    }
+    return count;
+}
+
+static void send_waiting(r2_tp_worker_t *worker)
+{
+    r2_tp_ep_t *ep, *next;
+
+    DL_FOREACH_SAFE2(worker->waiting, ep, next, waiting_next)
+    {
+        r2_uct_send_waiting(ep);
+    }
+}
+
+unsigned r2_uct_worker_progress(r2_tp_worker_t *worker)
+{
+    unsigned count;
+
+    r2_assert(!worker->in_progress);
+    worker->in_progress = true;
+    r2_ucx_enter();
+    count = uct_worker_progress(worker->port.worker);
+    worker->busy = 0 != count;
+    send_waiting(worker);
+    r2_ucx_leave();
+    if (worker->device->is_local && (worker->armed || 0 == ++worker->calls % WATCH_CALLS)) {
+        worker->armed = false;
+        r2_uct_eps_watch(worker);
+    }
+    count += tell_sent(worker);
+    count += tell_failed(worker);
+    worker->in_progress = false;
+    return count;
+}
+
+int r2_uct_worker_fd(r2_tp_worker_t *worker)
+{
+    return worker->fd;
+}
+
+r2_status_t r2_uct_worker_arm(r2_tp_worker_t *worker)
+{
+    /* What UCX has read already, and who waits for room at a peer within the host, do not signal. */
+    if (worker->busy || NULL != worker->completed || worker->failures ||
+        (NULL != worker->waiting && !worker->device->is_tcp)) {
+        return R2_ERR_AGAIN;
+    }
+    worker->armed = true;
+    return r2_uct_port_arm(&worker->port);
+}
+
+bool r2_uct_worker_signals(const r2_tp_worker_t *worker)
+{
+    return worker->device->is_tcp && NULL == worker->completed && !worker->failures;
+}
