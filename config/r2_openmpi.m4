@@ -2,11 +2,11 @@ dnl SPDX-License-Identifier: BSD-3-Clause
 dnl Copyright (c) 2026 The r2 authors
 dnl The installed Open MPI: its devel headers, libraries, version and component directory.
 
-# R2_OPENMPI_LOCATE: sets OMPI_INCLUDEDIR, OMPI_LIBDIR, OMPI_INFO, MPIRUN from --with-openmpi=DIR, from
-# pkg-config, or from mpicc.
+# R2_OPENMPI_LOCATE: sets OMPI_INCLUDEDIR, OMPI_LIBDIR, OMPI_INFO, MPIRUN, MPICC from
+# --with-openmpi=DIR, else from the mpicc that is first in PATH, else from pkg-config.
 AC_DEFUN([R2_OPENMPI_LOCATE], [
     AC_ARG_WITH([openmpi],
-        [AS_HELP_STRING([--with-openmpi=DIR], [prefix of Open MPI (default: pkg-config, then mpicc)])],
+        [AS_HELP_STRING([--with-openmpi=DIR], [prefix of Open MPI (default: mpicc, then pkg-config)])],
         [], [with_openmpi=yes])
     AS_IF([test "x$with_openmpi" = xno], [AC_MSG_ERROR([r2 cannot be built without Open MPI])])
     r2_ompi_path=$PATH
@@ -17,14 +17,53 @@ AC_DEFUN([R2_OPENMPI_LOCATE], [
          r2_ompi_path=$with_openmpi/bin
          PKG_CONFIG_PATH="$with_openmpi/lib/pkgconfig:$with_openmpi/lib64/pkgconfig:$PKG_CONFIG_PATH"
          export PKG_CONFIG_PATH])
-    AC_PATH_PROG([OMPI_INFO], [ompi_info], [], [$r2_ompi_path])
-    AC_PATH_PROG([MPIRUN], [mpirun.openmpi], [], [$r2_ompi_path])
-    AS_IF([test -z "$MPIRUN"], [unset ac_cv_path_MPIRUN; AC_PATH_PROG([MPIRUN], [mpirun], [], [$r2_ompi_path])])
-    AC_PATH_PROG([MPICC], [mpicc.openmpi], [], [$r2_ompi_path])
-    AS_IF([test -z "$MPICC"], [unset ac_cv_path_MPICC; AC_PATH_PROG([MPICC], [mpicc], [], [$r2_ompi_path])])
+    # Another MPI's mpicc does not know --showme. Debian has names of Open MPI's own beside it.
+    MPICC=
+    R2_OPENMPI_MPICC([mpicc])
+    R2_OPENMPI_MPICC([mpicc.openmpi])
+    # The programs of the same Open MPI, which lie beside its mpicc.
+    AS_IF([test -n "$MPICC"], [r2_ompi_path=`AS_DIRNAME(["$MPICC"])`$PATH_SEPARATOR$r2_ompi_path])
+    R2_OPENMPI_PROG([OMPI_INFO], [ompi_info], [ompi_info])
+    R2_OPENMPI_PROG([MPIRUN], [mpirun.openmpi], [mpirun])
 
     AC_MSG_CHECKING([for Open MPI])
-    # With --with-openmpi=DIR, an Open MPI that pkg-config finds elsewhere is not the one asked for.
+    AS_IF([test -n "$MPICC"], [R2_OPENMPI_BY_MPICC], [R2_OPENMPI_BY_PKG_CONFIG])
+    AS_IF([test -n "$OMPI_INCLUDEDIR"],
+        [AC_MSG_RESULT([$OMPI_INCLUDEDIR (by $r2_ompi_by)])],
+        [AC_MSG_RESULT([no])
+         R2_MISSING([Open MPI (found neither by mpicc nor by pkg-config ompi; see also --with-openmpi=DIR)],
+             [libopenmpi-dev])])
+    AS_IF([test -n "$OMPI_INFO"], [], [R2_MISSING([program ompi_info], [openmpi-bin])])
+    AS_IF([test -n "$MPIRUN"], [], [R2_MISSING([program mpirun], [openmpi-bin])])
+])
+
+# R2_OPENMPI_MPICC(NAME): sets MPICC to the first such program, if it is Open MPI's and none is set.
+AC_DEFUN([R2_OPENMPI_MPICC], [
+    AS_IF([test -z "$MPICC"],
+        [AS_UNSET([ac_cv_path_r2_mpicc])
+         AS_UNSET([r2_mpicc])
+         AC_PATH_PROG([r2_mpicc], [$1], [], [$r2_ompi_path])
+         AS_IF([test -n "$r2_mpicc" && "$r2_mpicc" --showme:incdirs >/dev/null 2>&1],
+            [MPICC=$r2_mpicc])])
+])
+
+# R2_OPENMPI_PROG(VARIABLE, NAME, OTHER-NAME): a program of Open MPI's.
+AC_DEFUN([R2_OPENMPI_PROG], [
+    AC_PATH_PROG([$1], [$2], [], [$r2_ompi_path])
+    AS_IF([test -z "$$1"], [AS_UNSET([ac_cv_path_$1]); AC_PATH_PROG([$1], [$3], [], [$r2_ompi_path])])
+])
+
+# The wrapper lists several folders of headers: it is the one with mpi.h.
+AC_DEFUN([R2_OPENMPI_BY_MPICC], [
+    for r2_dir in `"$MPICC" --showme:incdirs`; do
+        AS_IF([test -z "$OMPI_INCLUDEDIR" && test -e "$r2_dir/mpi.h"], [OMPI_INCLUDEDIR=$r2_dir])
+    done
+    OMPI_LIBDIR=`"$MPICC" --showme:libdirs | sed 's/ .*//'`
+    r2_ompi_by=$MPICC
+])
+
+# With --with-openmpi=DIR, an Open MPI that pkg-config finds elsewhere is not the one asked for.
+AC_DEFUN([R2_OPENMPI_BY_PKG_CONFIG], [
     r2_ompi_pc=no
     AS_IF([$PKG_CONFIG --exists ompi],
         [AS_IF([test "x$with_openmpi" = xyes ||
@@ -33,23 +72,46 @@ AC_DEFUN([R2_OPENMPI_LOCATE], [
     AS_IF([test $r2_ompi_pc = yes],
         [OMPI_INCLUDEDIR=`$PKG_CONFIG --variable=includedir ompi`
          OMPI_LIBDIR=`$PKG_CONFIG --variable=libdir ompi`
-         r2_ompi_by="pkg-config"],
-        [test -n "$MPICC" && $MPICC --showme:incdirs >/dev/null 2>&1],
-        [OMPI_INCLUDEDIR=`$MPICC --showme:incdirs | sed 's/ .*//'`
-         OMPI_LIBDIR=`$MPICC --showme:libdirs | sed 's/ .*//'`
-         r2_ompi_by=$MPICC])
-    AS_IF([test -n "$OMPI_INCLUDEDIR"],
-        [AC_MSG_RESULT([$OMPI_INCLUDEDIR (by $r2_ompi_by)])],
-        [AC_MSG_RESULT([no])
-         R2_MISSING([Open MPI (not found by pkg-config ompi nor by mpicc; see also --with-openmpi=DIR)],
-             [libopenmpi-dev])])
-    AS_IF([test -n "$OMPI_INFO"], [], [R2_MISSING([program ompi_info], [openmpi-bin])])
-    AS_IF([test -n "$MPIRUN"], [], [R2_MISSING([program mpirun], [openmpi-bin])])
+         r2_ompi_by="pkg-config"])
 ])
 
-# R2_OPENMPI_HEADERS: checks that components can be compiled; sets OMPI_CPPFLAGS, OMPI_VERSION.
+# R2_OPENMPI_VERSION: sets OMPI_VERSION, and ends configure where r2 does not know the version.
+AC_DEFUN([R2_OPENMPI_VERSION], [
+    # Preprocessed only: the version is known even where nothing else of it can be compiled.
+    AC_MSG_CHECKING([for the version of Open MPI])
+    cat >conftest.h <<R2_EOF
+#include "$OMPI_INCLUDEDIR/mpi.h"
+r2_version OMPI_MAJOR_VERSION.OMPI_MINOR_VERSION.OMPI_RELEASE_VERSION
+R2_EOF
+    OMPI_VERSION=`$CPP -I"$OMPI_INCLUDEDIR" conftest.h 2>&AS_MESSAGE_LOG_FD \
+        | sed -n 's/ *//g; s/^r2_version//p'`
+    rm -f conftest.h
+    AC_MSG_RESULT([$OMPI_VERSION])
+    r2_ompi_verdict=
+    AS_CASE([$OMPI_VERSION],
+        [4.1.*|5.0.*], [],
+        [@<:@0-3@:>@.*|4.0.*], [r2_ompi_verdict="too old for r2"],
+        [@<:@0-9@:>@*], [r2_ompi_verdict="not supported yet: the interface of its components is another one"],
+        [r2_ompi_verdict="not to be told: $OMPI_INCLUDEDIR/mpi.h is missing, or not Open MPI's"])
+    AS_IF([test -n "$r2_ompi_verdict"],
+        [AC_MSG_ERROR([this version of Open MPI is $r2_ompi_verdict
+
+  Found:      ${OMPI_VERSION:-no version}, headers in $OMPI_INCLUDEDIR (by $r2_ompi_by)
+  Supported:  4.1 and 5.0 (all releases)
+
+Give the prefix of one of these by --with-openmpi=DIR, or put its bin folder first in PATH. On
+Debian 12 and 13 the package libopenmpi-dev is one.])])
+    AC_SUBST([OMPI_VERSION])
+])
+
+# R2_OPENMPI_HEADERS: checks that components can be compiled and linked; sets the flags for that.
+# OMPI_CPPFLAGS is for MPI programs; OMPI_COMPONENT_CPPFLAGS, for components, also finds PMIx's
+# headers, which those of 5.0 include, and behind all others stand-ins for headers that Open MPI's
+# include, but that packages leave out.
 AC_DEFUN([R2_OPENMPI_HEADERS], [
     OMPI_CPPFLAGS="-isystem $OMPI_INCLUDEDIR -isystem $OMPI_INCLUDEDIR/openmpi"
+    r2_standin=opal/mca/common/r2/standin
+    OMPI_COMPONENT_CPPFLAGS="$OMPI_CPPFLAGS $PMIX_CPPFLAGS -idirafter \$(top_srcdir)/$r2_standin"
     OMPI_MCX16=
     # Open MPI inlines its atomics into components: with the flag it was built with they need no libatomic.
     AS_CASE([$host_cpu], [x86_64], [R2_ADD_CFLAG([OMPI_MCX16], [-mcx16])])
@@ -58,41 +120,53 @@ AC_DEFUN([R2_OPENMPI_HEADERS], [
 
     r2_save_CPPFLAGS=$CPPFLAGS
     r2_save_LIBS=$LIBS
-    CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS"
+    CPPFLAGS="$CPPFLAGS $OMPI_CPPFLAGS $PMIX_CPPFLAGS -idirafter $srcdir/$r2_standin"
     LIBS="$OMPI_COMPONENT_LIBS $LIBS"
-    r2_ompi_devel=yes
-    AC_CHECK_HEADER([mpi.h], [], [r2_ompi_devel=no; R2_MISSING([header mpi.h], [libopenmpi-dev])])
-    AS_IF([test $r2_ompi_devel = yes],
-        [AC_CHECK_HEADER([ompi/mca/coll/coll.h], [],
-            [r2_ompi_devel=no
-             R2_MISSING([Open MPI's component headers (an own Open MPI must be configured with --with-devel-headers)],
+    AC_MSG_CHECKING([whether Open MPI's component headers compile])
+    AC_COMPILE_IFELSE([AC_LANG_SOURCE([R2_OPENMPI_INCLUDES])],
+        [AC_MSG_RESULT([yes])
+         R2_OPENMPI_LINKS],
+        [# gcc: "fatal error: NAME: No such file"; clang: "fatal error: 'NAME' file not found"
+         r2_header=@<:@`sed -n "s/.*fatal error: '*\([^ :']*\).*/\1/p" conftest.err | sed 1q`@:>@
+         AC_MSG_RESULT([no])
+         AS_CASE([$r2_header],
+            [''], [AC_MSG_ERROR([Open MPI $OMPI_VERSION: its component headers in $OMPI_INCLUDEDIR do not compile; see config.log])],
+            [ompi/mca/coll/coll.h], [R2_MISSING([Open MPI's component headers (an own Open MPI must be configured with --with-devel-headers)],
                  [libopenmpi-dev])],
-            [#include "ompi_config.h"
-             #include <mpi.h>])])
-    AS_IF([test $r2_ompi_devel = yes],
-        [AC_COMPUTE_INT([r2_ompi_major], [OMPI_MAJOR_VERSION], [#include <mpi.h>])
-         AC_COMPUTE_INT([r2_ompi_minor], [OMPI_MINOR_VERSION], [#include <mpi.h>])
-         AC_COMPUTE_INT([r2_ompi_release], [OMPI_RELEASE_VERSION], [#include <mpi.h>])
-         OMPI_VERSION=$r2_ompi_major.$r2_ompi_minor.$r2_ompi_release
-         AS_IF([test $r2_ompi_major -lt 4 || test $OMPI_VERSION != ${OMPI_VERSION#4.0.}],
-            [AC_MSG_ERROR([Open MPI $OMPI_VERSION is too old: r2 needs 4.1 or newer (Debian package libopenmpi-dev)])])
-         AC_MSG_CHECKING([whether Open MPI's libraries link])
-         AC_LINK_IFELSE([AC_LANG_PROGRAM([[
-             #include "ompi_config.h"
-             #include <mpi.h>
-             #include "opal/util/output.h"
-             ]], [[opal_output(0, "x"); return MPI_Finalize();]])],
-             [AC_MSG_RESULT([yes])],
-             [AC_MSG_RESULT([no])
-              R2_MISSING([libmpi and libopen-pal in $OMPI_LIBDIR], [libopenmpi-dev])])])
+            [AC_MSG_ERROR([Open MPI $OMPI_VERSION: its component headers in $OMPI_INCLUDEDIR include $r2_header,
+which is not there, and r2 has no stand-in for it. Take it from the sources of this very Open MPI, built with
+the same options, or build Open MPI with --with-devel-headers.])])])
     CPPFLAGS=$r2_save_CPPFLAGS
     LIBS=$r2_save_LIBS
     AC_SUBST([OMPI_CPPFLAGS])
+    AC_SUBST([OMPI_COMPONENT_CPPFLAGS])
     AC_SUBST([OMPI_MCX16])
     AC_SUBST([OMPI_LIBS])
     AC_SUBST([OMPI_COMPONENT_LIBS])
     AC_SUBST([OMPI_LIBDIR])
-    AC_SUBST([OMPI_VERSION])
+])
+
+AC_DEFUN([R2_OPENMPI_LINKS], [
+    AC_MSG_CHECKING([whether Open MPI's libraries link])
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[
+        #include "ompi_config.h"
+        #include <mpi.h>
+        #include "opal/util/output.h"
+        ]], [[opal_output(0, "x"); return MPI_Finalize();]])],
+        [AC_MSG_RESULT([yes])],
+        [AC_MSG_RESULT([no])
+         R2_MISSING([libmpi and libopen-pal in $OMPI_LIBDIR], [libopenmpi-dev])])
+])
+
+# What components include, with all that it includes.
+m4_define([R2_OPENMPI_INCLUDES], [
+#include "ompi_config.h"
+#include <mpi.h>
+#include "ompi/mca/coll/coll.h"
+#include "ompi/communicator/communicator.h"
+#include "ompi/op/op.h"
+#include "ompi/request/request.h"
+#include "opal/mca/btl/btl.h"
 ])
 
 # R2_OPENMPI_DIRS: where components and their help texts are installed.
@@ -117,10 +191,17 @@ AC_DEFUN([R2_OPENMPI_DIRS], [
     AC_SUBST([OMPI_PKGLIBDIR])
 ])
 
-AC_DEFUN([R2_OPENMPI], [
-    AC_REQUIRE([AC_CANONICAL_HOST])
+# R2_OPENMPI_FIND comes before R2_DEPS: it tells pkg-config of --with-openmpi=DIR, where a PMIx of
+# Open MPI's own may lie; R2_OPENMPI comes after it: it needs PMIx's flags.
+AC_DEFUN([R2_OPENMPI_FIND], [
+    AC_REQUIRE([AC_PROG_CPP])
     OMPI_VERSION=missing
     R2_OPENMPI_LOCATE
+    AS_IF([test -n "$OMPI_INCLUDEDIR"], [R2_OPENMPI_VERSION])
+])
+
+AC_DEFUN([R2_OPENMPI], [
+    AC_REQUIRE([AC_CANONICAL_HOST])
     AS_IF([test -n "$OMPI_INCLUDEDIR"], [R2_OPENMPI_HEADERS])
     R2_OPENMPI_DIRS
 ])

@@ -11,11 +11,12 @@ lab="iproute2 nftables util-linux procps python3 ethtool librsvg2-bin"
 plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
 apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
+root="mmdebstrap debian-archive-keyring util-linux"
 analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck"
 
 usage() {
     cat <<EOF
-usage: tools/deps.sh [-n] [GROUP...]
+usage: tools/deps.sh [-n | -l] [GROUP...]
 
 Installs what is missing of the groups (default: build lab plot), as root or through sudo.
   build     compilers, libraries, test framework
@@ -23,31 +24,41 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   plot      plots of the benchmarks
   examples  Python with MPI, for examples/
   apps      MPI applications, for make check-apps (450 MB)
+  root      what makes a root of another Debian release, for tests/debian13
   analysis  clang, sanitizer run times, static analysis
   -n        only print what is missing
+  -l        only print the packages of the groups
 EOF
 }
 
 dry_run=no
+list=no
 groups=
 for arg; do
     case $arg in
     -n) dry_run=yes ;;
-    build | lab | plot | examples | apps | analysis) groups="$groups $arg" ;;
+    -l) list=yes ;;
+    build | lab | plot | examples | apps | root | analysis) groups="$groups $arg" ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac
 done
+
+wanted=
+for group in ${groups:-build lab plot}; do
+    eval "wanted=\"\$wanted \$$group\""
+done
+if [ $list = yes ]; then
+    # shellcheck disable=SC2086 # a list of package names
+    echo $wanted
+    exit 0
+fi
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
     echo "tools/deps.sh: this is no Debian system: nothing installed, configure will tell what is missing" >&2
     exit 0
 fi
 
-wanted=
-for group in ${groups:-build lab plot}; do
-    eval "wanted=\"\$wanted \$$group\""
-done
 missing=
 for package in $wanted; do
     # A name that others only mention is "not-installed"; a line for each architecture.

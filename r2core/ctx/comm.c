@@ -19,15 +19,15 @@
  * communicator with the same context id and the same members is created by all of these members in
  * the same order, so counting them locally gives equal numbers everywhere without communication.
  */
-static uint64_t r2_comm_hash(uint64_t cid, const uint32_t *ranks, int32_t size)
+static uint64_t r2_comm_hash(r2_comm_id_t id, const uint32_t *ranks, int32_t size)
 {
     static const unsigned char key[crypto_shorthash_KEYBYTES] = "r2 communicator";
     unsigned char digest[crypto_shorthash_BYTES];
-    uint64_t parts[2] = {cid, 0};
+    uint64_t parts[3] = {id.base, id.sub, 0};
     uint64_t hash;
 
     crypto_shorthash(digest, (const unsigned char *) ranks, (size_t) size * sizeof(*ranks), key);
-    memcpy(&parts[1], digest, sizeof(parts[1]));
+    memcpy(&parts[2], digest, sizeof(parts[2]));
     crypto_shorthash(digest, (const unsigned char *) parts, sizeof(parts), key);
     memcpy(&hash, digest, sizeof(hash));
     return hash >> R2_COMM_SEQ_BITS;
@@ -88,9 +88,9 @@ r2_status_t r2_comm_admit(r2_ctx_t *ctx, r2_user_t user)
     return R2_OK == status && !ctx->have_key ? r2_comm_key(ctx) : status;
 }
 
-static r2_status_t r2_comm_register(r2_ctx_t *ctx, uint64_t cid, r2_comm_t *comm)
+static r2_status_t r2_comm_register(r2_ctx_t *ctx, r2_comm_id_t id, r2_comm_t *comm)
 {
-    r2_comm_name_t *name = r2_comm_name(ctx, r2_comm_hash(cid, comm->ranks, comm->size));
+    r2_comm_name_t *name = r2_comm_name(ctx, r2_comm_hash(id, comm->ranks, comm->size));
 
     if (NULL == name) {
         return R2_ERR_NO_MEMORY;
@@ -105,7 +105,7 @@ static r2_status_t r2_comm_register(r2_ctx_t *ctx, uint64_t cid, r2_comm_t *comm
     return R2_OK;
 }
 
-r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, int32_t size,
+r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks, int32_t size,
                            int32_t rank, r2_comm_t **comm_p)
 {
     r2_comm_t *comm = calloc(1, sizeof(*comm));
@@ -132,7 +132,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, i
         status = r2_ctx_health_create(ctx);
     }
     if (R2_OK == status) {
-        status = r2_comm_register(ctx, cid, comm);
+        status = r2_comm_register(ctx, id, comm);
     }
     if (R2_OK == status) {
         status = r2_agree_create(comm);

@@ -349,7 +349,8 @@ static void job_start(job_t *job)
     for (uint32_t i = 0; i < job->rank_count && !job->failed; i++) {
         job_rank_t *rank = &job->ranks[i];
         r2_status_t status =
-            r2_comm_create(rank->ctx, 0, world->ranks, world->size, (int32_t) i, &rank->comms[0]);
+            r2_comm_create(rank->ctx, (r2_comm_id_t) {0, 0}, world->ranks, world->size,
+                           (int32_t) i, &rank->comms[0]);
 
         if (R2_OK != status) {
             job_fail(job, "rank %u: world: %s", i, r2_status_string(status));

@@ -282,8 +282,8 @@ static void step_create(job_rank_t *rank, uint32_t comm)
     if (rank_in_comm(rank, comm) < 0) {
         return;
     }
-    status = r2_comm_create(rank->ctx, c->cid, c->ranks, c->size, rank_in_comm(rank, comm),
-                            &rank->comms[comm]);
+    status = r2_comm_create(rank->ctx, (r2_comm_id_t) {c->cid, 0}, c->ranks, c->size,
+                            rank_in_comm(rank, comm), &rank->comms[comm]);
     if (R2_OK != status) {
         job_fail(rank->job, "rank %u: communicator %s: %s", rank->idx, c->name,
                  r2_status_string(status));

@@ -278,8 +278,8 @@ static void tell_start(big_job_t *job)
     tell(job, "published by a process, most, bytes", (double) most, 64.0 + 80.0 * (1 + job->rails));
     before = heap_bytes();
     for (uint32_t i = 0; i < job->size; i++) {
-        expect(job, R2_OK == r2_comm_create(job->ranks[i].ctx, 0, job->members, (int32_t) job->size,
-                                            (int32_t) i, &job->ranks[i].world),
+        expect(job, R2_OK == r2_comm_create(job->ranks[i].ctx, (r2_comm_id_t) {0, 0}, job->members,
+                                            (int32_t) job->size, (int32_t) i, &job->ranks[i].world),
                "the communicator of all is created");
     }
     tell(job, "memory of a process for the communicator of all, bytes",
@@ -293,7 +293,8 @@ static void tell_comms(big_job_t *job)
     uint64_t before = heap_bytes();
 
     for (uint32_t i = 0; i < PAIRS; i++) {
-        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, 1000 + i, pair, 2, 0, &comms[i]),
+        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {1000 + i, 0}, pair, 2, 0,
+                                            &comms[i]),
                "a communicator of two is created");
     }
     tell(job, "memory of a communicator of two ranks, bytes", (double) (heap_bytes() - before) / PAIRS,
@@ -303,8 +304,8 @@ static void tell_comms(big_job_t *job)
     }
     before = heap_bytes();
     for (uint32_t i = 0; i < COPIES; i++) {
-        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, 2000 + i, job->members,
-                                            (int32_t) job->size, 0, &comms[i]),
+        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {2000 + i, 0},
+                                            job->members, (int32_t) job->size, 0, &comms[i]),
                "a communicator of all is created");
     }
     tell(job, "memory of a further communicator of all ranks, bytes",

@@ -153,8 +153,8 @@ static r2_status_t job_communicator(job_t *job)
     for (uint32_t rank = 0; rank < size; ++rank) {
         ranks[rank] = rank;
     }
-    status = r2_comm_create(job->ctx, 0, ranks, (int32_t) size, (int32_t) r2_ctx_rank(job->ctx),
-                            &job->comm);
+    status = r2_comm_create(job->ctx, (r2_comm_id_t) {0, 0}, ranks, (int32_t) size,
+                            (int32_t) r2_ctx_rank(job->ctx), &job->comm);
     free(ranks);
     return status;
 }

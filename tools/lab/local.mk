@@ -5,7 +5,7 @@ dist_bin_SCRIPTS += tools/lab/r2lab
 dist_man1_MANS += tools/lab/r2lab.1
 
 labkitdir = $(datadir)/r2/labkit
-dist_labkit_SCRIPTS = tools/lab/labkit/enter
+dist_labkit_SCRIPTS = tools/lab/labkit/enter tools/lab/labkit/inroot
 dist_labkit_DATA = \
     tools/lab/labkit/__init__.py \
     tools/lab/labkit/build.py \
@@ -14,6 +14,7 @@ dist_labkit_DATA = \
     tools/lab/labkit/lab.py \
     tools/lab/labkit/launch.py \
     tools/lab/labkit/net.py \
+    tools/lab/labkit/openmpi.py \
     tools/lab/labkit/report.py \
     tools/lab/labkit/run.py \
     tools/lab/labkit/spawn.py \

@@ -91,16 +91,22 @@ typedef struct r2_coll r2_coll_t;
  */
 typedef void (*r2_coll_done_fn_t)(void *arg, r2_status_t status);
 
+/** Open MPI's context id of a communicator: equal on all members, used again after it is freed. */
+typedef struct r2_comm_id {
+    uint64_t base;
+    uint64_t sub; /* 0 where a context id is one word */
+} r2_comm_id_t;
+
 /**
  * Registers a communicator. Local: no communication. All members must create the communicators they
  * share in the same order.
- * @param cid     Open MPI's context id (may be reused after r2_comm_destroy()).
+ * @param id      may be reused after r2_comm_destroy().
  * @param ranks   members as process numbers of the job, in communicator order; copied.
  * @return R2_OK, R2_ERR_UNSUPPORTED (the job does not use r2: all members hear that); or an error
  * of this process, which others do not have: it has to end the job.
  */
-R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, uint64_t cid, const uint32_t *ranks, int32_t size,
-                                     int32_t rank, r2_comm_t **comm_p);
+R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks,
+                                     int32_t size, int32_t rank, r2_comm_t **comm_p);
 /** Never waits: what is still to be acknowledged belongs to the links. */
 R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 

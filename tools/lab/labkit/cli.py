@@ -13,11 +13,13 @@ usage: r2lab VERB [--name LAB] ...        LAB: $R2LAB_NAME, or r2
 
   up [--hosts N] [--rails R] [--rate RATE] [--force]
         build a lab: N hosts (4) with R rails (4) of RATE (100mbit; 'none' = not shaped)
-  run [--ppn K] [--p2p r2|mgmt] [--peer STACK] [--timeout S] [--build DIR] [--show]
-      MPIRUN_ARGUMENT...
+  run [--ppn K] [--p2p r2|mgmt] [--peer STACK] [--timeout S] [--build DIR] [--root DIR]
+      [--show] MPIRUN_ARGUMENT...
         mpirun on h0, ranks over the hosts in turn, or K consecutive ranks for each host;
         point-to-point is r2's too, or Open MPI's on mgmt0;
         STACK ob1, ob1-ring, ucx or ucx-ring is Open MPI's own on the rails, without r2;
+        DIR of --root is another system's root folder (see tests/debian13): mpirun and the
+        ranks are that system's, and r2 what --build or $R2_BUILDDIR has built in it;
         after S seconds the run is ended (exit status 124); --show prints, runs nothing
   fault [--at host|switch] KIND HOST RAIL
         KIND down, drop, drop-in, drop-out, loss=1%, rate=10mbit, rate=10%, heal;
@@ -37,7 +39,7 @@ Hosts are h0, h1 ..; rails are rail0, rail1 .. and mgmt0, which is never shaped.
 OPTIONS = {     # of each verb: option -> takes a value
     "up": {"--hosts": True, "--rails": True, "--rate": True, "--force": False},
     "run": {"--ppn": True, "--p2p": True, "--peer": True, "--timeout": True, "--build": True,
-            "--show": False},
+            "--root": True, "--show": False},
     "fault": {"--at": True},
     "exec": {},
     "status": {"--json": False},
@@ -133,7 +135,7 @@ def do_run(name, options, rest):
     ppn = whole(options, "--ppn", 1, 1024) if "--ppn" in options else 0
     timeout_s = seconds(options.get("--timeout"))
     return run.run(Lab.load(name), rest, peer, p2p, ppn, timeout_s, options.get("--build"),
-                   options.get("--show", False))
+                   options.get("--root"), options.get("--show", False))
 
 
 def do_fault(name, options, rest):

@@ -10,25 +10,13 @@ A variable that the user has set already stays as it is.
 import glob
 import os
 
+from . import openmpi
 from .spawn import LabError
 
 PEERS = ("ob1", "ob1-ring", "ucx", "ucx-ring")
 
-# The file system cannot tell a lab's hosts apart, their names and IPC namespaces do.
 GROUND = {
-    "plm_rsh_agent": "{dir}/agent",
-    "plm_rsh_no_tree_spawn": "1",           # one hop from h0: the agent is the same everywhere
-    "plm_rsh_num_concurrent": "256",        # all at once: they stay attached, see below
-    "orte_default_hostfile": "{run}/hostfile",
-    "orte_tmpdir_base": "{dir}/tmp",
-    # All ranks stay in mpirun's session: Linux schedules sessions as groups, and 6.18 lets groups with
-    # many short sleeps starve each other for seconds (docs/decisions.md).
-    "orte_leave_session_attached": "1",
-    "oob_tcp_if_include": "mgmt0",
     "coll_r2_gpu": "ignore",                # whatever this machine has: a lab's hosts compute on cores
-    "hwloc_base_binding_policy": "none",    # else the ranks of all hosts share the first core
-    "rmaps_base_mapping_policy": "node",
-    "rmaps_base_oversubscribe": "1",
     "mpi_yield_when_idle": "1",             # more ranks than cores
 }
 
@@ -38,11 +26,11 @@ POINT_TO_POINT = {
     "r2": {
         "pml": "ob1",
         "btl": "r2,self",
-        "osc": "rdma,sm,pt2pt",             # Debian's file leaves out pt2pt
+        "osc": "{osc}",
     },
     "mgmt": {
         "pml": "ob1",
-        "btl": "self,vader,tcp",
+        "btl": "self,{shm},tcp",
         "btl_tcp_if_include": "mgmt0",
     },
 }
@@ -50,14 +38,14 @@ POINT_TO_POINT = {
 STOCK_OB1 = {
     "coll": "^r2",                          # whatever a file enables
     "pml": "ob1",
-    "btl": "self,vader,tcp",
+    "btl": "self,{shm},tcp",
     "btl_tcp_if_include": "{rails}",
 }
 
 STOCK_UCX = {
     "coll": "^r2",
     "pml": "ucx",
-    "btl": "^openib,uct,vader,tcp,r2",
+    "btl": "^openib,uct,{shm},tcp,r2",
     "osc": "^ucx",
     "opal_common_ucx_tls": "any",           # else pml/ucx declines a machine without RDMA
     "opal_common_ucx_devices": "any",
@@ -75,11 +63,9 @@ RING = {
 }
 
 
-def parameters(peer, p2p, ppn):
+def parameters(peer, p2p):
     """MCA parameters of a run (name: text with holes) and plain variables."""
     mca, plain = dict(GROUND), {}
-    if ppn:
-        mca["rmaps_base_mapping_policy"] = "ppr:%d:node" % ppn
     stock, _, ring = (peer or "").partition("-")
     if stock == "ob1":
         mca.update(STOCK_OB1)
@@ -92,31 +78,37 @@ def parameters(peer, p2p, ppn):
     if ring:
         mca.update(RING)
     if os.geteuid() == 0:
-        plain.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        plain.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                     PRTE_ALLOW_RUN_AS_ROOT="1", PRTE_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     return mca, plain
 
 
-def environment(lab, run_id, run_dir, peer=None, p2p=None, ppn=0, build=None):
-    """The variables to add to the environment of mpirun."""
-    mca, plain = parameters(peer, p2p, ppn)
+def environment(lab, run_id, run_dir, version, peer=None, p2p=None, ppn=0, build=None, root=None):
+    """The variables to add to the environment of mpirun, of an Open MPI of that (first number of
+    a) version."""
+    mca, plain = parameters(peer, p2p)
     rails = ",".join(d for d in lab.devices() if d != "mgmt0")
-    holes = {"dir": lab.dir, "run": run_dir, "rails": rails, "nrails": lab.rails}
-    wanted = {"OMPI_MCA_" + name: text for name, text in mca.items()}
+    holes = {"dir": lab.dir, "run": run_dir, "rails": rails, "nrails": lab.rails,
+             "shm": "vader" if version < 5 else "sm",
+             # Debian's file leaves out pt2pt, which 5.0 does not have.
+             "osc": "rdma,sm,pt2pt" if version < 5 else "rdma,sm"}
+    wanted = openmpi.launcher(version, "ppr:%d:node" % ppn if ppn else "node")
+    wanted.update({"OMPI_MCA_" + name: text for name, text in mca.items()})
     wanted.update(plain)
     added = {name: text.format(**holes) for name, text in wanted.items()
              if name not in os.environ}
     if not peer:
-        added.update(components(build))
+        added.update(components(build, root))
     added.update(R2LAB_NAME=lab.name, R2LAB_DIR=lab.dir, R2LAB_RUN_DIR=run_dir,
                  R2LAB_RUN_ID=run_id)
     return added
 
 
-def components(build):
+def components(build, root=None):
     """Variables that point to r2's component and library, in a build tree or an install
     prefix. They come first, so that a build tree wins over what is installed; only folders
     that are there, because a missing one ends Open MPI's scan."""
-    modules, libraries = search(build)
+    modules, libraries = search(build, root)
     added = {}
     if modules and "OMPI_MCA_mca_base_component_path" not in os.environ:
         added["OMPI_MCA_mca_base_component_path"] = ":".join([*modules, "SYSTEM_DEFAULT"])
@@ -126,10 +118,11 @@ def components(build):
     return added
 
 
-def search(build):
+def search(build, root=None):
     """Folders that hold (components, libr2core): those of `build`, else of $R2_BUILDDIR,
     else of the tree that this file is in (tools/lab/labkit), or of the prefix that it is
-    installed in (share/r2/labkit), where the components know their library themselves."""
+    installed in (share/r2/labkit), where the components know their library themselves.
+    In a root only what was built there can run, so only what is named."""
     here = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
     top = os.path.dirname(os.path.dirname(here))
     if build:
@@ -139,6 +132,8 @@ def search(build):
         return found
     if "R2_BUILDDIR" in os.environ:
         return in_build(os.environ["R2_BUILDDIR"])
+    if root is not None:
+        return [], []
     if os.path.exists(top + "/configure.ac"):
         return next((f for f in map(in_build, (top + "/build", top)) if f[0]), ([], []))
     prefix = glob.escape(top)

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-from . import sweep
+from . import openmpi, sweep
 from .launch import environment
 from .spawn import LabError
 
@@ -34,28 +34,39 @@ def execute(lab, host, command):
     os.execv("/bin/sh", ["/bin/sh", ENTER, lab.host(host), *command])
 
 
-def run(lab, arguments, peer=None, p2p=None, ppn=0, timeout_s=None, build=None, show=False):
+def run(lab, arguments, peer=None, p2p=None, ppn=0, timeout_s=None, build=None, root=None,
+        show=False):
     """The verb run: mpirun's arguments to mpirun's exit status."""
-    if not shutil.which("mpirun"):
-        raise LabError("no mpirun in PATH; on Debian: apt install openmpi-bin")
+    if root is not None and not os.path.isdir(root):
+        raise LabError("--root %s: no such folder" % root)
     run_id = "%s.%d" % (lab.name, os.getpid())
     run_dir = "%s/runs/%s" % (lab.dir, run_id)
-    added = environment(lab, run_id, run_dir, peer, p2p, ppn, build)
+    version = openmpi.major(root)
+    added = environment(lab, run_id, run_dir, version, peer, p2p, ppn, build, root)
+    mpirun = ["mpirun", *openmpi.options(version), *arguments]
     if show:
         for name in sorted(added):
             print("%s=%s" % (name, shlex.quote(added[name])))
-        print(shlex.join(["mpirun", *arguments]))
+        print(shlex.join(mpirun))
         return 0
     for crashed in list(sweep.crashed_runs(lab)):
         sweep.remove_run(lab, crashed)
     lock = make_run_dir(lab, run_id, run_dir, ppn)
-    argv = ["/bin/sh", ENTER, lab.host(0), "setpriv", "--pdeathsig", "TERM", "--",
-            "mpirun", *arguments]
+    argv = openmpi.command(["/bin/sh", ENTER, lab.host(0), "setpriv", "--pdeathsig", "TERM", "--",
+                            *mpirun], root, seen_in_root(added))
     try:
         return Supervisor(lab, run_id, timeout_s).watch(argv, {**os.environ, **added})
     finally:
         sweep.remove_run(lab, run_id, EXIT_GRACE_S)
         os.close(lock)
+
+
+def seen_in_root(added):
+    """What a run in a root needs of this system: /run, with the lab, what the variables point to,
+    this package, and the folder it was started in."""
+    there = [d for name in ("OMPI_MCA_mca_base_component_path", "LD_LIBRARY_PATH")
+             for d in added.get(name, "").split(":") if d.startswith("/")]
+    return ["/run", os.path.dirname(ENTER), *there, os.getcwd()]
 
 
 def make_run_dir(lab, run_id, run_dir, ppn):

@@ -35,6 +35,8 @@
 #undef PACKAGE_VERSION
 #include "r2_config.h"
 
+#include "r2/r2.h"
+
 /* Open MPI's list macros cast volatile away; unlike gcc, clang warns in the macros of system
  * headers. */
 #ifdef __clang__
@@ -54,20 +56,15 @@
 #    error "this version of Open MPI's coll interface is not known to r2"
 #endif
 
-/* The context id: equal on all members, reused after the communicator is freed. */
+/* The context id: a number, since 5.0 two. */
+static inline r2_comm_id_t mca_coll_r2_comm_id(const ompi_communicator_t *comm)
+{
 #if OMPI_MAJOR_VERSION < 5
-#    define MCA_COLL_R2_COMM_CID(comm) ((uint64_t) (comm)->c_contextid)
+    return (r2_comm_id_t) {comm->c_contextid, 0};
 #else
-#    define MCA_COLL_R2_COMM_CID(comm) \
-        ((comm)->c_contextid.cid_base ^ ((comm)->c_contextid.cid_sub.u64 << 1))
+    return (r2_comm_id_t) {comm->c_contextid.cid_base, comm->c_contextid.cid_sub.u64};
 #endif
-
-/* Checkpointing went away with 5.0, and with it the field of the module. */
-#if OMPI_MAJOR_VERSION < 5
-#    define MCA_COLL_R2_HAVE_FT_EVENT 1
-#else
-#    define MCA_COLL_R2_HAVE_FT_EVENT 0
-#endif
+}
 
 /* Type of the function coll_<name> of Open MPI's module. */
 #define MCA_COLL_R2_FN(name) __typeof__(*((mca_coll_base_module_t *) 0)->coll_##name)

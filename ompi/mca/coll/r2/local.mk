@@ -27,14 +27,17 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/reducer.c \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/rooted.c \
-    ompi/mca/coll/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
+    opal/mca/common/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
+    opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_mutex.h \
+    opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_threads.h \
+    opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_tsd.h \
     opal/mca/common/r2/widen.c \
     opal/mca/common/r2/widen.h
 # Only the public headers of r2core: the component knows nothing of its inside.
-mca_coll_r2_la_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/r2core/include -I$(top_srcdir)/r2core \
-    -I$(top_srcdir) -I$(top_builddir) -idirafter $(top_srcdir)/ompi/mca/coll/r2/standin \
+mca_coll_r2_la_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -I$(top_srcdir)/r2core/include \
+    -I$(top_srcdir)/r2core -I$(top_srcdir) -I$(top_builddir) \
     -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
 mca_coll_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
 mca_coll_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \

@@ -83,7 +83,7 @@ static r2_status_t r2_module_comm(struct ompi_communicator_t *comm, mca_coll_r2_
         return R2_ERR_NO_MEMORY;
     }
     if (r2_module_ranks(comm, ranks)) {
-        status = r2_comm_create(mca_coll_r2_component.ctx, MCA_COLL_R2_COMM_CID(comm), ranks, size,
+        status = r2_comm_create(mca_coll_r2_component.ctx, mca_coll_r2_comm_id(comm), ranks, size,
                                 ompi_comm_rank(comm), &module->r2);
     }
     free(ranks);

@@ -36,6 +36,20 @@
 #    pragma clang diagnostic ignored "-Wcast-qual"
 #endif
 
+/*
+ * Faults of osc/rdma that osc.c goes round: 4.1 takes a lock twice for dynamic windows, and looks for
+ * MCA_BTL_ATOMIC_SUPPORTS_GLOB among the transport's other flags; 5.0 has wrong atomic operations.
+ */
+#if OPAL_MAJOR_VERSION < 5
+#    define MCA_BTL_R2_OSC_DYNAMIC_LOCKS 1
+#    define MCA_BTL_R2_OSC_ATOMICS_WRONG 0
+#    define MCA_BTL_R2_OSC_GLOB_FLAG MCA_BTL_ATOMIC_SUPPORTS_GLOB
+#else
+#    define MCA_BTL_R2_OSC_DYNAMIC_LOCKS 0
+#    define MCA_BTL_R2_OSC_ATOMICS_WRONG 1
+#    define MCA_BTL_R2_OSC_GLOB_FLAG 0
+#endif
+
 /* Gives a message to who registered for its tag. Version 3.3 passes one descriptor. */
 static inline void mca_btl_r2_call(const mca_btl_active_message_callback_t *call,
                                    struct mca_btl_base_endpoint_t *endpoint, uint8_t tag,

@@ -271,8 +271,7 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
         /* Not btl_progress: the PML would start that with its first send only. */
         opal_progress_register(r2_btl_progress);
         modules[0] = &mca_btl_r2_module;
-        /* osc/rdma of Open MPI 4.1 looks for this among the wrong flags. */
-        mca_btl_r2_module.btl_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
+        mca_btl_r2_module.btl_flags |= MCA_BTL_R2_OSC_GLOB_FLAG;
         *count_p = 1;
     } else {
         r2_ctx_withdraw(mca_btl_r2_component.ctx, R2_USER_P2P);

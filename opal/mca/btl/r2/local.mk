@@ -16,8 +16,9 @@ mca_btl_r2_la_SOURCES = \
     opal/mca/common/r2/finalize.h \
     opal/mca/common/r2/widen.c \
     opal/mca/common/r2/widen.h
-mca_btl_r2_la_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/r2core/include -I$(top_srcdir)/r2core \
-    -I$(top_srcdir) -I$(top_builddir) -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
+mca_btl_r2_la_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -I$(top_srcdir)/r2core/include \
+    -I$(top_srcdir)/r2core -I$(top_srcdir) -I$(top_builddir) \
+    -DR2_MCA_HELP_DIR='"$(mcahelpdir)"'
 mca_btl_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
 mca_btl_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
     $(R2_RUNPATH)

@@ -51,6 +51,23 @@ static int r2_osc_query(ompi_win_t *win, void **base, size_t size, int disp_unit
     return r2_osc_rdma_query(win, base, size, disp_unit, comm, info, flavor);
 }
 
+/*
+ * Open MPI 5.0's osc/rdma accumulates single elements by the transport's atomic operations, and some
+ * of the results are wrong (AND, OR, XOR of several processes), over every transport. Without, it
+ * takes the window's lock.
+ */
+static void r2_osc_no_atomics(void)
+{
+    int var_idx = mca_base_var_find("ompi", "osc", "rdma", "acc_use_amo");
+    mca_base_var_source_t source;
+    bool *use = NULL;
+
+    if (0 <= var_idx && OPAL_SUCCESS == mca_base_var_get_value(var_idx, &use, &source, NULL) &&
+        MCA_BASE_VAR_SOURCE_DEFAULT == source && NULL != use) {
+        *use = false;
+    }
+}
+
 /* Its own connections would not survive a rail, and it would come before osc/pt2pt. */
 static void r2_osc_not_ucx(void)
 {
@@ -72,8 +89,11 @@ void mca_btl_r2_osc_settle(void)
         return;
     }
     r2_osc_not_ucx();
+    if (MCA_BTL_R2_OSC_ATOMICS_WRONG) {
+        r2_osc_no_atomics();
+    }
     rdma = r2_osc_component("rdma");
-    if (NULL != rdma && OMPI_MAJOR_VERSION < 5) {
+    if (NULL != rdma && MCA_BTL_R2_OSC_DYNAMIC_LOCKS) {
         r2_osc_rdma_query = rdma->osc_query;
         rdma->osc_query = r2_osc_query;
     }
