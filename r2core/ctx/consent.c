@@ -47,11 +47,31 @@ r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const 
 {
     r2_peer_refusal_t refusal = {.expected = expected};
     uint8_t blob[sizeof(refusal) + 64];
+    r2_status_t status = R2_ERR_SYSTEM;
+    size_t bytes;
 
     static_assert(sizeof(blob) <= R2_PEER_INFO_BYTES_MAX, "a refusal fits");
     snprintf(refusal.host_name, sizeof(refusal.host_name), "%s", host_name);
     snprintf(refusal.why, sizeof(refusal.why), "%s", why);
-    return oob->ops->publish(oob->instance, blob, r2_peer_refusal_encode(&refusal, blob));
+    bytes = r2_peer_refusal_encode(&refusal, blob);
+    for (int i = 0; i < R2_CONSENT_TRIES && R2_OK != status; ++i) {
+        status = oob->ops->publish(oob->instance, blob, bytes);
+    }
+    return status;
+}
+
+r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
+{
+    r2_status_t status = R2_ERR_SYSTEM;
+
+    ctx->net.info.users &= ~(uint32_t) user;
+    if (0 == ctx->net.info.users) {
+        status = r2_consent_refuse(&ctx->net.oob, ctx->parts.host_name, "out of memory", false);
+    }
+    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->net.info.users && R2_OK != status; ++i) {
+        status = r2_ctx_publish(ctx);
+    }
+    return R2_OK == status ? R2_OK : R2_ERR_UNTOLD;
 }
 
 /**

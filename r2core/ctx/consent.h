@@ -27,6 +27,12 @@ typedef struct r2_consent {
 const char *r2_consent_name(r2_user_t user);
 
 /**
+ * Publishes that a user of this process's context is not there after all. Before the launcher's
+ * fence. @return R2_OK; R2_ERR_UNTOLD: it could not be published.
+ */
+r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user);
+
+/**
  * Publishes that this process takes no part: then none of the job does. Before the launcher's
  * fence.
  * @param why for the user: what keeps this process out. @param expected nothing is wrong with the

@@ -33,16 +33,14 @@ static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
     return status;
 }
 
-void r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user)
+r2_status_t r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user)
 {
+    r2_status_t status;
+
     r2_ctx_enter(ctx);
-    ctx->net.info.users &= ~(uint32_t) user;
-    if (0 != ctx->net.info.users) {
-        (void) r2_ctx_publish(ctx);
-    } else {
-        (void) r2_consent_refuse(&ctx->net.oob, ctx->parts.host_name, "out of memory", false);
-    }
+    status = r2_consent_withdraw(ctx, user);
     r2_ctx_leave(ctx);
+    return status;
 }
 
 void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why)

@@ -299,20 +299,25 @@ static void r2_ctx_real_log(const r2_ctx_config_t *config, const char *host_name
     snprintf(log_p->prefix, sizeof(log_p->prefix), "%s", host_name);
 }
 
-/* This process takes no part: the others must know, and so must the user, once. */
-static void r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t *config,
-                               const char *host_name, const char *why, bool expected)
+/*
+ * This process takes no part: the others must know, and so must the user, once.
+ * @return R2_OK, or the others do not know. They take it for a no if nothing was published before.
+ */
+static r2_status_t r2_ctx_real_refuse(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                                      const char *host_name, const char *why, bool expected)
 {
     const r2_oob_t *oob = &real->oob;
     uint32_t rank = 0, size = 0;
     int level = expected && !config->named ? R2_LOG_INFO : R2_LOG_WARN;
+    r2_status_t status;
 
     if (NULL == oob->ops || R2_OK != oob->ops->identity(oob->instance, &rank, &size)) {
-        return; /* not in a job of PMIx's: there are no others */
+        return R2_OK; /* not in a job of PMIx's: there are no others */
     }
-    (void) r2_consent_refuse(oob, host_name, why, expected);
+    status = r2_consent_refuse(oob, host_name, why, expected);
     r2_log_at(&real->log, 0 == rank ? level : R2_LOG_INFO, "this job does without r2: %s: %s",
               host_name, why);
+    return status;
 }
 
 /* After assembly: what only a context of a job has. */
@@ -365,15 +370,16 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
         status = r2_ctx_real_start(real, config, ctx, text_p, text_bytes);
     }
     if (R2_OK != status) {
-        r2_ctx_real_refuse(real, config, parts->host_name,
-                           '\0' == text_p[0] ? r2_status_string(status) : text_p,
-                           R2_ERR_DECLINED == status);
-        if (NULL == ctx) {
+        const r2_status_t told = r2_ctx_real_refuse(
+            real, config, parts->host_name, '\0' == text_p[0] ? r2_status_string(status) : text_p,
+            R2_ERR_DECLINED == status);
+
+        if (NULL == ctx) { /* nothing was published */
             r2_ctx_real_free(real);
-        } else {
-            r2_ctx_destroy(ctx);
+            return status;
         }
-        return status;
+        r2_ctx_destroy(ctx);
+        return R2_OK == told ? status : R2_ERR_UNTOLD;
     }
     *ctx_p = ctx;
     return R2_OK;
@@ -424,7 +430,7 @@ void r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
     r2_ctx_host(&parts);
     r2_ctx_real_log(config, parts.host_name, &real->log);
     if (R2_OK == r2_oob_pmix_create(&real->oob)) {
-        r2_ctx_real_refuse(real, config, parts.host_name, why, false);
+        (void) r2_ctx_real_refuse(real, config, parts.host_name, why, false); /* nothing is published */
     }
     r2_ctx_real_free(real);
 }

@@ -211,7 +211,8 @@ static void draw_memory(draw_t *d)
     const uint64_t at_us = axis_chance(d, axis, 40) ? 0 : axis_time_us(d, axis);
 
     const uint64_t least = axis_wide(d, axis, 1, 1u << 17);
-    const uint64_t permille = r2_min(axis_wide(d, axis, 1, 1000), least < 4096 ? 300ull : 1000ull);
+    const uint64_t drawn = axis_wide(d, axis, 1, 1000);
+    const uint64_t permille = least < 4096 ? r2_min(drawn, 300ull) : drawn;
 
     draw_say(d, "at %" PRIu64 "us memory r%" PRIu64 " %.1f %" PRIu64, at_us, rank,
              (double) permille / 10, least);

@@ -244,12 +244,69 @@ static void levels_and_words(void **state)
             "does without coll/r2: process 2 on another host did not ask for coll/r2");
 }
 
+/** Who publishes, and how often that does not work. */
+typedef struct t_speaker {
+    uint32_t failing, tries;
+    uint8_t blob[R2_OOB_BLOB_MAX]; /* what was published last */
+    size_t bytes;
+} t_speaker_t;
+
+static r2_status_t t_publish(void *instance, const void *blob, size_t bytes)
+{
+    t_speaker_t *speaker = instance;
+
+    ++speaker->tries;
+    if (speaker->failing > 0) {
+        --speaker->failing;
+        return R2_ERR_SYSTEM;
+    }
+    memcpy(speaker->blob, blob, bytes);
+    speaker->bytes = bytes;
+    return R2_OK;
+}
+
+/* A process that withdraws is believed to take part until it could say so: it tries, and says when not. */
+static void who_withdraws_tells_or_ends(void **state)
+{
+    static const r2_oob_ops_t ops = {.name = "speaker", .publish = t_publish};
+
+    (void) state;
+    for (uint32_t failing = 0; failing < 5; failing++) {
+        t_speaker_t *speaker = calloc(1, sizeof(*speaker));
+        t_job_t job = {.size = 1, .kind = {T_BOTH}};
+        r2_peer_refusal_t refusal;
+        uint32_t users = 0;
+        t_rank_t self;
+
+        assert_non_null(speaker);
+        t_rank_make(&job, 0, &self);
+        self.ctx->net.oob = (r2_oob_t){&ops, speaker};
+        speaker->failing = failing;
+        assert_int_equal(r2_consent_withdraw(self.ctx, R2_USER_P2P),
+                         failing < 3 ? R2_OK : R2_ERR_UNTOLD);
+        if (failing < 3) {
+            assert_int_equal(r2_peer_users(speaker->blob, speaker->bytes, &users), R2_OK);
+            assert_int_equal(users, R2_USER_COLL);
+        }
+        speaker->failing = failing;
+        assert_int_equal(r2_consent_withdraw(self.ctx, R2_USER_COLL),
+                         failing < 3 ? R2_OK : R2_ERR_UNTOLD);
+        if (failing < 3) {
+            assert_int_equal(r2_peer_refusal_decode(speaker->blob, speaker->bytes, &refusal), R2_OK);
+        }
+        assert_int_equal(speaker->tries, failing < 3 ? 2 * (failing + 1) : 6);
+        free(self.ctx);
+        free(speaker);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_agree_and_one_tells),
         cmocka_unit_test(who_cannot_read_does_not_decide),
         cmocka_unit_test(levels_and_words),
+        cmocka_unit_test(who_withdraws_tells_or_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,8 @@ typedef struct r2_ctx_config {
  * @param text_p on error: cause and remedy for the user.
  * After an error the whole job does without r2, which rank 0 has logged, unless there is no PMIx.
  * @return R2_OK, R2_ERR_PARAM, R2_ERR_UNSUPPORTED (not launched by PMIx), R2_ERR_NOT_FOUND (no
- * NIC), R2_ERR_DECLINED (not for this host), R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
+ * NIC), R2_ERR_DECLINED (not for this host), R2_ERR_SYSTEM, R2_ERR_NO_MEMORY; R2_ERR_UNTOLD: the
+ * others count on this process, and could not be told that it takes no part: the job has to end.
  */
 R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ctx_p, char *text_p,
                                     size_t text_bytes);
@@ -59,8 +60,11 @@ R2_EXPORT r2_status_t r2_ctx_create(const r2_ctx_config_t *config, r2_ctx_t **ct
  */
 R2_EXPORT void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why);
 
-/** Before the launcher's fence: this user will not be there after all. */
-R2_EXPORT void r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
+/**
+ * Before the launcher's fence: this user will not be there after all.
+ * @return R2_OK; R2_ERR_UNTOLD: the others could not be told, the job has to end.
+ */
+R2_EXPORT r2_status_t r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
 
 /**
  * Do all processes of the job have this user? To be asked after the launcher's fence, by any number

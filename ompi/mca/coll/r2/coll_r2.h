@@ -44,6 +44,7 @@ typedef struct mca_coll_r2_component {
     bool params_ok; /* else why_not says what is wrong with them */
     r2_ctx_t *ctx;  /* refcounted; NULL: this process has no part in r2 */
     bool agreed;    /* all processes of the job use it */
+    bool untold;    /* the others count on this process, and it cannot: why_not says why */
     char why_not[1024];
     bool progressing; /* our function is registered with opal_progress */
 } mca_coll_r2_component_t;

@@ -124,8 +124,9 @@ static int r2_component_open(void)
         return OMPI_SUCCESS;
     }
     if (component->params_ok) {
-        (void) r2_ctx_acquire(&config, &component->ctx, component->why_not,
-                              sizeof(component->why_not));
+        component->untold =
+            R2_ERR_UNTOLD == r2_ctx_acquire(&config, &component->ctx, component->why_not,
+                                            sizeof(component->why_not));
     } else if (!component->named) {
         r2_ctx_refuse(&config, component->why_not);
     }
@@ -235,6 +236,10 @@ static int r2_component_init_query(bool enable_progress_threads, bool enable_mpi
     if (!mca_coll_r2_component.params_ok && mca_coll_r2_component.named) {
         ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_ARG);
         return OMPI_ERR_BAD_PARAM;
+    }
+    if (mca_coll_r2_component.untold) {
+        mca_coll_r2_abort(mca_coll_r2_component.why_not, R2_ERR_UNTOLD);
+        return OMPI_ERROR;
     }
     r2_component_hint();
     if (NULL == mca_coll_r2_component.ctx) {

@@ -172,6 +172,40 @@ static void r2_btl_stop(void)
     component->agreed = false;
 }
 
+/* This process would have no way to peers that count on one. */
+static void r2_btl_abort(r2_status_t status)
+{
+    const char *host = opal_process_info.nodename;
+    const char *what = mca_btl_r2_component.why_not;
+
+    /* 4.1's mpirun loses help messages that reach it together. */
+    opal_output(0, "btl:r2: %s, process %u, cannot go on: %s: %s", host,
+                (unsigned) OPAL_PROC_MY_NAME.vpid, what, r2_status_string(status));
+    opal_show_help("help-btl-r2.txt", "alone", true, host, what, r2_status_string(status));
+    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
+}
+
+/* After an error of the start: the job ends if the others count on this process. */
+static void r2_btl_end(r2_status_t status)
+{
+    if (R2_ERR_UNTOLD == status) {
+        r2_btl_abort(status);
+    }
+}
+
+/* This process has no use for the context after all. @return `why`, or R2_ERR_UNTOLD. */
+static r2_status_t r2_btl_withdraw(r2_status_t why)
+{
+    mca_btl_r2_component_t *component = &mca_btl_r2_component;
+    r2_status_t status = r2_ctx_withdraw(component->ctx, R2_USER_P2P);
+
+    if (R2_OK != status) {
+        snprintf(component->why_not, sizeof(component->why_not), "%s", r2_status_string(why));
+    }
+    r2_btl_stop();
+    return R2_OK == status ? why : status;
+}
+
 /*
  * Makes the context that coll/r2, which comes later, will share. A process that cannot tells the
  * others, and the user, so that nobody uses it.
@@ -201,11 +235,7 @@ static r2_status_t r2_btl_start(void)
     component->endpoints = calloc(r2_ctx_size(component->ctx), sizeof(*component->endpoints));
     status = NULL == component->endpoints ? R2_ERR_NO_MEMORY
                                           : r2_p2p_bind(component->ctx, &handlers, &component->p2p);
-    if (R2_OK != status) {
-        r2_ctx_withdraw(component->ctx, R2_USER_P2P);
-        r2_btl_stop();
-    }
-    return status;
+    return R2_OK == status ? R2_OK : r2_btl_withdraw(status);
 }
 
 /* One line for each host at info level: that r2 is in use, and how. */
@@ -217,19 +247,6 @@ static void r2_btl_describe(const mca_btl_r2_component_t *component)
         r2_ctx_describe(component->ctx, text, sizeof(text));
         opal_output(0, "btl:r2: in use on %s: %s", opal_process_info.nodename, text);
     }
-}
-
-/* This process would have no way to peers that count on one. */
-static void r2_btl_abort(r2_status_t status)
-{
-    const char *host = opal_process_info.nodename;
-    const char *what = mca_btl_r2_component.why_not;
-
-    /* 4.1's mpirun loses help messages that reach it together. */
-    opal_output(0, "btl:r2: %s, process %u, cannot go on: %s: %s", host,
-                r2_ctx_rank(mca_btl_r2_component.ctx), what, r2_status_string(status));
-    opal_show_help("help-btl-r2.txt", "alone", true, host, what, r2_status_string(status));
-    ompi_mpi_abort(&ompi_mpi_comm_world.comm, MPI_ERR_OTHER);
 }
 
 bool mca_btl_r2_is_agreed(void)
@@ -258,12 +275,18 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
                                            bool enable_mpi_threads)
 {
     mca_btl_base_module_t **modules;
+    r2_status_t status;
 
     (void) enable_progress_threads;
     (void) enable_mpi_threads;
     *count_p = 0;
     /* By name only: a job that did not ask for r2 keeps the transports it has. */
-    if (!mca_common_r2_is_named(&opal_btl_base_framework) || R2_OK != r2_btl_start()) {
+    if (!mca_common_r2_is_named(&opal_btl_base_framework)) {
+        return NULL;
+    }
+    status = r2_btl_start();
+    if (R2_OK != status) {
+        r2_btl_end(status);
         return NULL;
     }
     modules = malloc(sizeof(*modules)); /* the framework frees it */
@@ -274,8 +297,7 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
         mca_btl_r2_module.btl_flags |= MCA_BTL_R2_OSC_GLOB_FLAG;
         *count_p = 1;
     } else {
-        r2_ctx_withdraw(mca_btl_r2_component.ctx, R2_USER_P2P);
-        r2_btl_stop();
+        r2_btl_end(r2_btl_withdraw(R2_ERR_NO_MEMORY));
     }
     return modules;
 }
