@@ -19,6 +19,8 @@
 
 #define R2_PACE_WHOLE   1000u /* ratios are thousandths */
 #define R2_PACE_WINDOWS 3u    /* in a row decide */
+#define R2_PACE_MARGIN  2u    /* sixteenths by which a lane may be slower than its peer is known to be */
+#define R2_PACE_TURNS   8u    /* hosts that explain each other's rates take turns of so many windows */
 
 static void r2_pace_claim(r2_health_t *health, uint32_t rail, uint32_t sixteenths, uint64_t now_ns)
 {
@@ -74,11 +76,37 @@ static uint32_t r2_pace_is(const r2_health_t *health, const r2_pace_t *pace, uin
                         R2_CAPACITY_FULL - 1);
 }
 
+/* All peers of this window are known to be slow on this rail, and that is all there is to see. */
+static bool r2_pace_is_explained(const r2_health_t *health, const r2_pace_t *pace, uint32_t rail)
+{
+    for (uint32_t idx = 0; idx < pace->peer_count; ++idx) {
+        const r2_pace_sum_t *peer = &pace->peers[idx];
+        const r2_health_entry_t *entry = r2_health_map_entry(&health->map, peer->host, rail);
+        uint32_t seen = r2_pace_ratio(pace, peer->sum, peer->count) * R2_CAPACITY_FULL;
+
+        if (R2_VERDICT_SLOW != entry->verdict ||
+            seen + R2_PACE_MARGIN * R2_PACE_WHOLE < entry->capacity * R2_PACE_WHOLE) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/*
+ * Windows that a rail must look better in. Where hosts explain each other one of them has to be the
+ * first: then the others are not explained any more.
+ */
+static uint32_t r2_pace_patience(const r2_health_t *health, bool explained)
+{
+    return R2_PACE_WINDOWS + (explained ? 2 * (health->own_host % R2_PACE_TURNS) : 0);
+}
+
 /* A window has ended: counts it for or against the capacity that the map names. */
 static void r2_pace_close(r2_health_t *health, uint32_t rail, uint64_t now_ns)
 {
     uint32_t capacity = r2_health_map_entry(&health->map, health->own_host, rail)->capacity;
     r2_pace_t *pace = &health->paces[rail];
+    bool explained;
     uint32_t is;
 
     if (pace->peer_count < 2 || 0 == capacity) {
@@ -88,7 +116,8 @@ static void r2_pace_close(r2_health_t *health, uint32_t rail, uint64_t now_ns)
     if (0 == pace->baseline) {
         return;
     }
-    is = r2_pace_is(health, pace, capacity);
+    explained = r2_pace_is_explained(health, pace, rail);
+    is = explained ? R2_CAPACITY_FULL : r2_pace_is(health, pace, capacity);
     /* the first window of a row may have begun before the change */
     pace->low_best = pace->low < 2 ? is : r2_max(pace->low_best, is);
     pace->high_least = pace->high < 2 ? is : r2_min(pace->high_least, is);
@@ -97,7 +126,7 @@ static void r2_pace_close(r2_health_t *health, uint32_t rail, uint64_t now_ns)
     if (pace->low >= R2_PACE_WINDOWS) {
         pace->low = pace->high = 0;
         r2_pace_claim(health, rail, pace->low_best, now_ns);
-    } else if (pace->high >= R2_PACE_WINDOWS) {
+    } else if (pace->high >= r2_pace_patience(health, explained)) {
         pace->low = pace->high = 0;
         r2_pace_claim(health, rail, pace->high_least, now_ns);
     }

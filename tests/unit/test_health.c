@@ -323,6 +323,62 @@ static void slow_rails(void **state)
     world_fini(&world);
 }
 
+/* One window of traffic around the ring of all hosts, where hosts a and b have a tenth of rail 1. */
+static void ring_traffic(world_t *world, uint32_t a, uint32_t b)
+{
+    for (uint32_t rank = 0; rank < world->rank_count; ++rank) {
+        for (uint32_t way = 0; way < 4; ++way) {
+            uint32_t peer = (rank + (way < 2 ? 1 : world->rank_count - 1)) % world->rank_count;
+            bool slow = a == rank || b == rank || a == peer || b == peer;
+            r2_health_t *health = world->machines[rank].health;
+
+            r2_health_rate(health, peer, 0, 0 == way % 2, 1000000, R2_NS_PER_MS, world->now_ns);
+            r2_health_rate(health, peer, 1, 0 == way % 2, slow ? 100000 : 1000000, R2_NS_PER_MS,
+                           world->now_ns);
+        }
+    }
+    world_run(world, 110);
+}
+
+/*
+ * A host between two that are slow measures nobody else, and is not slow: as soon as those are known they explain
+ * what it sees. Three hosts explain each other: one is let off, and all stay as they are.
+ */
+static void between_slow_hosts(void **state)
+{
+    uint32_t round, versions = 0, slow = 0;
+    world_t world;
+
+    (void) state;
+    world_init(&world, 6, 1, 2, 5);
+    for (round = 0; round < 40; ++round) {
+        ring_traffic(&world, round < 5 ? R2_NOBODY_HOST : 1, round < 5 ? R2_NOBODY_HOST : 5);
+        versions = 20 == round ? entry_at(&world, 3, 0, 1)->version : versions;
+    }
+    assert_int_equal(entry_at(&world, 3, 0, 1)->capacity, R2_CAPACITY_FULL);
+    assert_int_equal(entry_at(&world, 3, 0, 1)->version, versions);
+    assert_int_equal(entry_at(&world, 3, 1, 1)->verdict, R2_VERDICT_SLOW);
+    assert_int_equal(entry_at(&world, 3, 5, 1)->verdict, R2_VERDICT_SLOW);
+    assert_int_equal(entry_at(&world, 0, 3, 1)->capacity, R2_CAPACITY_FULL);
+    world_fini(&world);
+
+    world_init(&world, 3, 1, 2, 5);
+    for (round = 0; round < 60; ++round) {
+        ring_traffic(&world, round < 5 ? R2_NOBODY_HOST : 0, round < 5 ? R2_NOBODY_HOST : 2);
+        for (uint32_t host = 0; 40 == round && host < 3; ++host) {
+            slow += R2_VERDICT_SLOW == entry_at(&world, 1, host, 1)->verdict;
+            versions = host > 0 ? versions + entry_at(&world, 1, host, 1)->version
+                                : entry_at(&world, 1, host, 1)->version;
+        }
+    }
+    assert_int_equal(slow, 2);
+    for (uint32_t host = 0; host < 3; ++host) {
+        versions -= entry_at(&world, 1, host, 1)->version;
+    }
+    assert_int_equal(versions, 0);
+    world_fini(&world);
+}
+
 /* ---- notices ---- */
 
 /* Little endian, packed, every byte at its place for ever (of this version). */
@@ -483,6 +539,7 @@ int main(void)
         cmocka_unit_test(flapping_is_damped),
         cmocka_unit_test(repairs_take_a_moment),
         cmocka_unit_test(slow_rails),
+        cmocka_unit_test(between_slow_hosts),
         cmocka_unit_test(notice_layout),
         cmocka_unit_test(notices_refused),
         cmocka_unit_test(stale_claims_are_refused),
