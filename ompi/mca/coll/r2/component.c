@@ -123,7 +123,9 @@ static int r2_component_open(void)
     if (!r2_component_is_wanted()) {
         return OMPI_SUCCESS;
     }
-    if (component->params_ok) {
+    if (mca_common_r2_async_modex()) {
+        r2_ctx_refuse(&config, MCA_COMMON_R2_ASYNC_MODEX);
+    } else if (component->params_ok) {
         component->untold =
             R2_ERR_UNTOLD == r2_ctx_acquire(&config, &component->ctx, component->why_not,
                                             sizeof(component->why_not));
