@@ -16,10 +16,6 @@
 
 #include "base/fds.h"
 
-/* Versions 1.x whose tables of functions and structures are the same, but for appended fields. */
-#define SAME_MINOR_FIRST 13
-#define SAME_MINOR_LAST  22
-
 #define SETTINGS_MAX 16
 #define SEG_UNIT     4096
 /* TX_SEG_SIZE takes what is not sent zero-copy, and UCX's notes on one that is. */
@@ -184,15 +180,21 @@ static const r2_tp_ops_t uct_ops = {
 };
 
 /**
- * UCT's inline functions are compiled into r2, and know the tables of the UCX whose headers they
- * came with. They are the same in all versions that were compared; of others nobody knows.
+ * UCT's inline functions are compiled into r2, and know tables, queues and structures of the UCX whose
+ * headers they came with. Versions were compared: within these groups of 1.x what r2 uses is the
+ * same, but for appended fields. Between the groups the queue of uct_worker_progress() differs.
  */
+static const unsigned groups[][2] = {{13, 15}, {16, 22}};
+
 static bool version_fits(unsigned major, unsigned minor)
 {
-    bool known = UCT_VERNO_MINOR >= SAME_MINOR_FIRST && UCT_VERNO_MINOR <= SAME_MINOR_LAST &&
-                 minor >= SAME_MINOR_FIRST && minor <= SAME_MINOR_LAST;
+    bool fits = UCT_VERNO_MINOR == minor;
 
-    return UCT_VERNO_MAJOR == major && (UCT_VERNO_MINOR == minor || (1 == major && known));
+    for (size_t i = 0; i < r2_array_count(groups) && 1 == major; i++) {
+        fits = fits || (UCT_VERNO_MINOR >= groups[i][0] && UCT_VERNO_MINOR <= groups[i][1] &&
+                        minor >= groups[i][0] && minor <= groups[i][1]);
+    }
+    return fits && UCT_VERNO_MAJOR == major;
 }
 
 r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)
