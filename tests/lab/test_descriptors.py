@@ -42,8 +42,8 @@ def test_enough():
 def test_few():
     """with enough for some lanes at one time"""
     limit = test_enough.start + 32
-    start, most, _, output = job(limit, limit)
-    assert start == test_enough.start and most <= limit and "without r2" not in output, output
+    _, most, _, output = job(limit, limit)
+    assert most <= limit and "without r2" not in output, output
     return ", limit %d, at most %d" % (limit, most)
 
 
@@ -59,8 +59,8 @@ def test_too_few():
 
 def test_raised():
     """with a low soft limit and a higher hard one: raised to the need"""
-    start, most, limit, _ = job(50, 1000)
-    assert start == test_enough.start and 50 < limit < 300 and most < limit, (start, most, limit)
+    _, most, limit, output = job(50, 1000)
+    assert 50 < limit < 300 and most < limit and "without r2" not in output, (most, limit, output)
     return ", limit %d" % limit
 
 
