@@ -259,6 +259,17 @@ const char *r2_params_env_text(const char *name)
     return getenv(variable);
 }
 
+bool r2_params_names_r2(const char *framework)
+{
+    char variable[32];
+    const char *selected, *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+    snprintf(variable, sizeof(variable), "OMPI_MCA_%s", framework);
+    selected = getenv(variable);
+    return NULL != selected && '^' != selected[0] && NULL != strstr(selected, "r2") &&
+           (NULL == rank || 0 == strcmp("0", rank));
+}
+
 unsigned r2_params_lone_tasks(void)
 {
     const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");

@@ -22,7 +22,18 @@ EXTRA_DIST += \
     tests/functional/starting \
     tests/functional/tap.sh \
     tests/functional/test_bench.sh \
-    tests/functional/told_once
+    tests/functional/told_once \
+    tests/functional/versions
+
+check_PROGRAMS += tests/functional/sessions
+tests_functional_sessions_SOURCES = tests/functional/sessions.c
+tests_functional_sessions_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_sessions_LDADD = $(OMPI_LIBS)
+
+check_LTLIBRARIES += tests/functional/other_version.la
+tests_functional_other_version_la_SOURCES = tests/functional/other_version.c
+tests_functional_other_version_la_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_other_version_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
 
 check_PROGRAMS += tests/functional/hello_mpi
 tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c

@@ -76,6 +76,13 @@ R2_EXPORT r2_status_t r2_params_set(r2_params_t *params, const char *name, const
 R2_EXPORT const char *r2_params_env_text(const char *name);
 
 /**
+ * @param framework of Open MPI: "coll" or "btl".
+ * @return true if the environment selects r2 by name there, and this process is the one of its host
+ * to tell the user something about that.
+ */
+R2_EXPORT bool r2_params_names_r2(const char *framework);
+
+/**
  * How many tasks a step of Slurm started without telling them of each other: srun without PMIx. They are jobs of
  * one process each. @return 0: that is not so, or this process is not the first of them.
  */

@@ -36,7 +36,7 @@ PRTE = {
     "prte_tmpdir_base": "{dir}/tmp",
     "prte_if_include": "mgmt0",
     "hwloc_default_binding_policy": "none",
-    "rmaps_default_mapping_policy": "{mapping}:oversubscribe",
+    "rmaps_default_mapping_policy": "{mapping}",
 }
 
 
@@ -65,6 +65,8 @@ def launcher(version, mapping):
         names, head = ORTE, "OMPI_MCA_"
     else:
         names, head = PRTE, "PRTE_MCA_"
+    if version >= 5 and not mapping.startswith("ppr:"):     # which the hostfile has slots for
+        mapping += ":oversubscribe"
     return {head + name: text.replace("{mapping}", mapping) for name, text in names.items()}
 
 

@@ -15,6 +15,7 @@
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/btl/base/base.h"
 #include "opal/mca/common/r2/finalize.h"
+#include "opal/mca/common/r2/version.h"
 #include "opal/mca/common/r2/widen.h"
 #include "opal/runtime/opal_progress.h"
 
@@ -69,6 +70,9 @@ static int r2_component_register(void)
 {
     int rc;
 
+    if (!mca_common_r2_fits("coll")) {
+        return OMPI_ERR_NOT_AVAILABLE;
+    }
     r2_help_add_dirs();
     /* The transports are selected before this framework is opened, if they are used at all. */
     mca_coll_r2_component.named = mca_common_r2_is_named(&ompi_coll_base_framework) ||

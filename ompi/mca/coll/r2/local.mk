@@ -33,6 +33,8 @@ mca_coll_r2_la_SOURCES = \
     opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_mutex.h \
     opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_threads.h \
     opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_tsd.h \
+    opal/mca/common/r2/version.c \
+    opal/mca/common/r2/version.h \
     opal/mca/common/r2/widen.c \
     opal/mca/common/r2/widen.h
 # Only the public headers of r2core: the component knows nothing of its inside.

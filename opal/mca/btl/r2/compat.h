@@ -9,6 +9,9 @@
 
 #include "opal_config.h"
 
+#include <stdint.h>
+#include <string.h>
+
 #include "opal/class/opal_bitmap.h"
 #include "opal/datatype/opal_convertor.h"
 #include "opal/mca/base/base.h"
@@ -48,6 +51,34 @@
 #    define MCA_BTL_R2_OSC_DYNAMIC_LOCKS 0
 #    define MCA_BTL_R2_OSC_ATOMICS_WRONG 1
 #    define MCA_BTL_R2_OSC_GLOB_FLAG 0
+#endif
+
+/*
+ * pml/ob1 of 5.0 sets a field of its longest header in shorter ones, too (those that tell of
+ * communicators that come from sessions): behind the end of the message.
+ */
+typedef struct mca_btl_r2_room {
+    char bytes[64];
+} mca_btl_r2_room_t;
+
+/** @return the message, in memory that pml/ob1 may write to. */
+static inline void *mca_btl_r2_with_room(mca_btl_r2_room_t *room, const void *data, size_t bytes)
+{
+#if OPAL_MAJOR_VERSION >= 5
+    if (bytes < sizeof(room->bytes)) {
+        return memcpy(room->bytes, data, bytes);
+    }
+#endif
+    (void) room;
+    (void) bytes;
+    return (void *) (uintptr_t) data;
+}
+
+/* A put is complete when the data is in the peer's memory: 5.0 wants to know. */
+#ifdef MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+#    define MCA_BTL_R2_REMOTE_COMPLETION MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
+#else
+#    define MCA_BTL_R2_REMOTE_COMPLETION 0
 #endif
 
 /* Gives a message to who registered for its tag. Version 3.3 passes one descriptor. */

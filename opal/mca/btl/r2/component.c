@@ -13,6 +13,7 @@
 #include "ompi/communicator/communicator.h"
 #include "ompi/runtime/mpiruntime.h"
 #include "opal/mca/common/r2/finalize.h"
+#include "opal/mca/common/r2/version.h"
 #include "opal/mca/common/r2/widen.h"
 
 static int r2_btl_register(void);
@@ -100,6 +101,9 @@ static int r2_btl_register(void)
     mca_btl_base_module_t *module = &mca_btl_r2_module;
     int rc;
 
+    if (!mca_common_r2_fits("btl")) {
+        return OPAL_ERR_NOT_AVAILABLE;
+    }
     r2_btl_help_dirs();
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
     module->btl_eager_limit = R2_BTL_EAGER_BYTES;
@@ -109,7 +113,7 @@ static int r2_btl_register(void)
     module->btl_rdma_pipeline_frag_size = SIZE_MAX;
     module->btl_min_rdma_pipeline_size = 65536;
     module->btl_flags = MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_RDMA | MCA_BTL_FLAGS_ATOMIC_OPS |
-                        MCA_BTL_FLAGS_ATOMIC_FOPS;
+                        MCA_BTL_FLAGS_ATOMIC_FOPS | MCA_BTL_R2_REMOTE_COMPLETION;
     module->btl_atomic_flags = MCA_BTL_ATOMIC_SUPPORTS_ADD | MCA_BTL_ATOMIC_SUPPORTS_AND |
                                MCA_BTL_ATOMIC_SUPPORTS_OR | MCA_BTL_ATOMIC_SUPPORTS_XOR |
                                MCA_BTL_ATOMIC_SUPPORTS_SWAP | MCA_BTL_ATOMIC_SUPPORTS_CSWAP |

@@ -14,6 +14,8 @@ mca_btl_r2_la_SOURCES = \
     opal/mca/btl/r2/rdma.c \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
+    opal/mca/common/r2/version.c \
+    opal/mca/common/r2/version.h \
     opal/mca/common/r2/widen.c \
     opal/mca/common/r2/widen.h
 mca_btl_r2_la_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS) -I$(top_srcdir)/r2core/include \

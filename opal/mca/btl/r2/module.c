@@ -59,9 +59,10 @@ void mca_btl_r2_received(void *arg, uint32_t rank, uint8_t id, const void *data,
 {
     const mca_btl_active_message_callback_t *call = &mca_btl_base_active_message_trigger[id];
     mca_btl_base_segment_t segment = {.seg_len = bytes};
+    mca_btl_r2_room_t room;
 
     (void) arg;
-    segment.seg_addr.pval = (void *) (uintptr_t) data;
+    segment.seg_addr.pval = mca_btl_r2_with_room(&room, data, bytes);
     if (NULL != call->cbfunc) {
         mca_btl_r2_call(call, mca_btl_r2_endpoint_of(rank), id, &segment);
     }
