@@ -181,9 +181,25 @@ static void test_all_at_once(void **state)
     }
 }
 
+/* Debian 13: a file of PMIx keeps mpirun of 5.0, not 4.1, from what is installed. */
+static void test_pmix_file(void **state)
+{
+    info_t info = t_good();
+    info_problem_t problems[INFO_PROBLEMS_MAX];
+
+    (void) state;
+    strcpy(info.pmix_file, "/share/pmix-mca-params.conf");
+    assert_int_equal(info_problems(&info, problems), 0);
+    strcpy(info.ompi_version, "5.0.7");
+    info.ompi_built_for = "5.0.7";
+    t_expect(&info, INFO_WARNING, "/share/pmix-mca-params.conf sets mca_base_component_path",
+             "OMPI_MCA_mca_base_component_path=SYSTEM_DEFAULT");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pmix_file),
         cmocka_unit_test(test_none),        cmocka_unit_test(test_open_mpi),
         cmocka_unit_test(test_rails),       cmocka_unit_test(test_subnets),
         cmocka_unit_test(test_speeds),      cmocka_unit_test(test_params),

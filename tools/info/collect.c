@@ -9,6 +9,8 @@
 #include "info.h"
 #include "r2/gpu.h"
 
+#include <limits.h>
+#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -172,6 +174,44 @@ static void info_collect_params(info_t *info)
     }
 }
 
+/* The folder of the PMIx library that this program has loaded. */
+static int info_pmix_folder(struct dl_phdr_info *object, size_t bytes, void *folder)
+{
+    char path[PATH_MAX];
+
+    (void) bytes;
+    if (NULL == strstr(object->dlpi_name, "/libpmix.so") ||
+        NULL == realpath(object->dlpi_name, path)) {
+        return 0;
+    }
+    *strrchr(path, '/') = '\0';
+    *(char **) folder = strdup(path);
+    return 1;
+}
+
+/* Debian 13: what a file of PMIx says of components goes to the processes of Open MPI 5.0, too. */
+static void info_collect_pmix(info_t *info)
+{
+    char *folder = NULL, path[PATH_MAX], line[512];
+    FILE *file;
+
+    (void) dl_iterate_phdr(info_pmix_folder, &folder);
+    if (NULL == folder) {
+        return;
+    }
+    snprintf(path, sizeof(path), "%s/../share/pmix-mca-params.conf", folder);
+    free(folder);
+    file = fopen(path, "r");
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        if (0 == strncmp(line, "mca_base_component_path", strlen("mca_base_component_path"))) {
+            snprintf(info->pmix_file, sizeof(info->pmix_file), "%.255s", path);
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+}
+
 void info_collect(info_t *info)
 {
     struct rlimit limit;
@@ -182,6 +222,7 @@ void info_collect(info_t *info)
         strcpy(info->host_name, "this host");
     }
     info_collect_params(info);
+    info_collect_pmix(info);
     if (R2_OK != r2_nics_find(info->params.rails, info->params.address_family_any, info->nics,
                               &info->nic_count, info->nics_text, sizeof(info->nics_text))) {
         info->nic_count = 0;

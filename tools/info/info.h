@@ -45,6 +45,7 @@ typedef struct info {
     bool component;             /* Open MPI finds coll/r2 */
     char component_version[32];
     const char *component_dir; /* borrowed: where it was to be installed */
+    char pmix_file[256]; /* of PMIx, by which mpirun hides components, "" = none */
 
     r2_params_t params;
     char *values[INFO_PARAMS_MAX];                    /* owned: texts of the strings in params */

@@ -124,6 +124,21 @@ static void info_check_ompi(const info_t *info, info_list_t *list)
     }
 }
 
+/* ompi_info finds the component all the same: the file only reaches what mpirun starts. */
+static void info_check_pmix(const info_t *info, info_list_t *list)
+{
+    if ('\0' == info->pmix_file[0] || 5 > info_major(info->ompi_version)) {
+        return;
+    }
+    info_add(list, INFO_WARNING,
+             "mpirun of Open MPI %s will not find coll/r2: %s sets mca_base_component_path, and "
+             "mpirun hands that to Open MPI",
+             info->ompi_version, info->pmix_file);
+    info_remedy(list, "put a # before that line, or: export "
+                      "OMPI_MCA_mca_base_component_path=SYSTEM_DEFAULT; mpirun --pmixmca "
+                      "mca_base_component_path / ...");
+}
+
 static void info_check_carrier(const info_t *info, info_list_t *list)
 {
     for (size_t i = 0; i < info->nic_count; ++i) {
@@ -296,6 +311,7 @@ size_t info_problems(const info_t *info, info_problem_t *problems_p)
     info_list_t list = {.rows = problems_p};
 
     info_check_ompi(info, &list);
+    info_check_pmix(info, &list);
     if ('\0' != info->params_text[0]) {
         info_add(&list, INFO_ERROR, "wrong parameter: %s", info->params_text);
         info_remedy(&list, "\"ompi_info --param coll r2 --level 9\" lists parameters with ranges; "
