@@ -77,6 +77,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->limited = lane->hedged = lane->failed = false;
     lane->unreachable = lane->reprieved = false;
     lane->excused_ns = lane->barred_ns = 0;
+    lane->spared = 0;
     lane->hello_answer = lane->hello_answered = false;
     lane->resting = lane->close_asked = lane->closed = lane->agreed = lane->rested = false;
     lane->closing_ns = 0;
@@ -249,7 +250,7 @@ void r2_lane_renew(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    r2_debug(net->log, "rail %s to rank %u on %s: opened anew, what it holds lies unread there",
+    r2_debug(net->log, "rail %s to rank %u on %s: opened anew",
              lane->rail->nic.name, lane->link->rank, lane->link->info.host_name);
     r2_lane_close(lane);
     lane->rested = true; /* the peer hears in the call that nothing failed */

@@ -105,6 +105,9 @@ static void r2_rx_life(r2_lane_t *lane)
     if (now_ns - lane->last_rx_ns > r2_net_patience_ns(link->net, R2_DEAF_TIMES)) {
         lane->awake_ns = now_ns;
     }
+    if (now_ns - link->last_rx_ns > r2_net_pause_ns(link->net)) {
+        link->awake_ns = now_ns;
+    }
     link->last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;
     lane->last_rx_ns = now_ns;

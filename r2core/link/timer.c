@@ -15,6 +15,8 @@
 #define R2_SUSPECT_TIMES 20u
 /* HELLO packets that have not crossed by then will not. */
 #define R2_WIRING_TIMES 40u
+/* So often a lane is spared because its peer has just come back. */
+#define R2_SPARED_MAX 4u
 /* A link on which nothing answers is checked by hello calls at this interval. */
 #define R2_SILENT_TIMES 20u
 /* So many of these where our own buffers are not read to their end. */
@@ -29,6 +31,11 @@ uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times)
     uint64_t timeout_ns = net->params->failure_timeout_ms * R2_NS_PER_MS;
 
     return r2_max(timeout_ns, r2_min(times * timeout_ns, R2_PATIENCE_MAX_NS));
+}
+
+uint64_t r2_net_pause_ns(const r2_net_t *net)
+{
+    return r2_net_patience_ns(net, R2_SUSPECT_TIMES / 2);
 }
 
 /*
@@ -276,6 +283,26 @@ static void r2_lane_hold(r2_lane_t *lane)
     }
 }
 
+/*
+ * The peer has been heard for a while and lately, by whichever lane: it runs, and this lane does not.
+ * One that has said nothing since may be stopped, with what it was sent unread; one that has just come
+ * back has not read it yet, which is believed a few times of one that speaks rarely.
+ */
+static bool r2_lane_peer_runs(r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+    const uint64_t now_ns = link->net->now_ns;
+    const uint64_t lately_ns = r2_max(r2_net_pause_ns(link->net), 2 * r2_lane_timeout_ns(lane));
+
+    if (lane->spared >= R2_SPARED_MAX || (now_ns < link->last_rx_ns + lately_ns &&
+                                          now_ns >= link->awake_ns + lately_ns)) {
+        return true;
+    }
+    lane->spared += lane->spared_ns != link->awake_ns;
+    lane->spared_ns = link->awake_ns;
+    return false;
+}
+
 static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
@@ -287,7 +314,7 @@ static void r2_timer_suspect(r2_lane_t *lane)
     if (net->now_ns < end_ns && !blocks && NULL != lane->in_flight) {
         return;
     }
-    if (lane->unreachable || !r2_unread_excuses(lane)) {
+    if (r2_lane_peer_runs(lane) && (lane->unreachable || !r2_unread_excuses(lane))) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
     } else if (blocks) {
         r2_lane_renew(lane);
@@ -312,8 +339,10 @@ static void r2_timer_wiring(r2_lane_t *lane)
     if (now_ns < r2_wiring_end_ns(lane)) {
         return;
     }
-    if (lane->unreachable || r2_lane_is_relay(lane)) {
+    if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
+    } else if (lane->unreachable) { /* who has said nothing since may be stopped, and has HELLO unread */
+        lane->retry_ns = now_ns + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
     } else if (now_ns >= lane->retry_ns) {
         r2_lane_open(lane);
     }

@@ -124,7 +124,7 @@ bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits)
     bool waits;
 
     if (!again) {
-        waits = r2_unread_may_be(lane);
+        waits = r2_unread_may_be(lane) || r2_seq_lt(awaits, lane->rx_next); /* it came meanwhile */
     } else if (r2_seq_lt(awaits, lane->rx_next)) {
         /* else acknowledged in vain since then, unless that waits behind what we send slowly */
         waits = !r2_seq_lt(awaits, lane->excused_next) || lane->sent_ns > lane->excused_ns;

@@ -203,6 +203,38 @@ static void data_lies_unread(void **state)
     }
 }
 
+/*
+ * Stopped while lanes to it are in doubt or in wire-up: they wait until it has had time to read what
+ * it was sent before.
+ */
+static void stopped_in_mid_doubt(void **state)
+{
+    static const char *const jobs[] = {
+        "seed 376; hosts 4; rails 4; rate 95594071; jitter 20us; param no_path_timeout_ms 18907;"
+        "coll allreduce matrix 38714; at 94ms stop r3; at 118926ms cont r3; at 67us slow r1 48962us",
+        "hosts 3; ppn 3; rate 16447591; param heal_min_ms 306; param failure_timeout_ms 20;"
+        "param no_path_timeout_ms 11548; coll allgather i64 580 times=4 nb; at 6654us stop r2;"
+        "at 6686127us cont r2",
+        /* and its host refuses new connections */
+        "hosts 6; param heal_min_ms 10; param no_path_timeout_ms 10972; coll reduce i64 12394 root=3 nb;"
+        "compute 61750471us rank=0; at 4192us stop r4; at 22358727us cont r4; at 48477us refuse h4 rail1",
+        /* lanes to it are closed meanwhile, for want of descriptors */
+        "hosts 3; rails 3; receive 1379; param heal_min_ms 952; param no_path_timeout_ms 19807;"
+        "coll allreduce i64 4 times=23; at 3592us stop r2; at 55098503us cont r2; at 9ms descriptors r0 14",
+        /* a call from then comes after it has read what was asked after */
+        "ppn 2; param ack_delay_us 8708; param heal_min_ms 25; param failure_timeout_ms 40; backlog 1;"
+        "param allreduce_algorithm exchange; param no_path_timeout_ms 5511;"
+        "coll allreduce matrix 64 times=13; at 400us stop r0; at 17699338us cont r0; at 5898us stop r2;"
+        "at 47732254us cont r2"};
+    char source[640];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+        snprintf(source, sizeof(source), "%s; expect healthy", jobs[i]);
+        run_healthy(source);
+    }
+}
+
 /* No descriptors for all lanes: what there is carries the job, and calls are let in when there are some again. */
 static void few_descriptors(void **state)
 {
@@ -252,6 +284,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(listener_fails_at_the_start),
         cmocka_unit_test(slow_reader),
         cmocka_unit_test(data_lies_unread),
+        cmocka_unit_test(stopped_in_mid_doubt),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
     };
