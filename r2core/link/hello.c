@@ -169,6 +169,9 @@ void r2_lane_open(r2_lane_t *lane)
     }
     status = r2_hello_conn(lane, &lane->call);
     if (R2_ERR_NO_DESCRIPTORS == status) {
+        if (NULL != lane->conn) {
+            (void) r2_lane_ask_kernel(lane); /* which needs none, and tells whether there is a path */
+        }
         return;
     }
     if (R2_OK != status && NULL != lane->conn) {
@@ -422,7 +425,8 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
     }
     if (lane->state >= R2_LANE_WIRING) {
         /* a check of a silent lane: it stays, but it is no path while its host does not answer */
-        lane->unreachable = r2_hello_is_out_of_reach(lane, status);
+        lane->unreachable =
+            lane->last_rx_ns <= lane->call_ns && r2_hello_is_out_of_reach(lane, status);
         lane->why = status;
         lane->retry_ns = link->net->now_ns + r2_net_patience_ns(link->net, R2_CHECK_TIMES);
     } else {

@@ -36,7 +36,7 @@ bool r2_idle_has_way(const r2_lane_t *lane)
         const r2_lane_t *other = &link->lanes[i];
 
         if (other != lane && R2_LANE_DOWN != other->state && !other->failed &&
-            !r2_lane_is_relay(other)) {
+            !other->unreachable && !r2_lane_is_relay(other)) {
             return true;
         }
     }

@@ -140,6 +140,9 @@ void r2_lane_answered(r2_lane_t *lane)
     lane->refused = 0;
     lane->disproved = false;
     r2_link_spoke(lane->link);
+    if (!r2_lane_is_relay(lane)) {
+        lane->link->answered_ns = lane->link->net->now_ns;
+    }
 }
 
 /* ---- questions to the kernel behind a lane ---- */
@@ -340,10 +343,19 @@ static void r2_link_ask_kernels(r2_link_t *link)
     }
 }
 
+/*
+ * Others that would relay say that it is stopped, or nothing at all; and it has not answered a call
+ * of ours since: whoever has no descriptors speaks, and opens no lane.
+ */
+static bool r2_link_is_held_beyond(const r2_link_t *link)
+{
+    return r2_relay_is_busy(link, link->answered_ns) && !r2_link_refused_beside(link);
+}
+
 /* Stopped, as seen from here, or where it can be reached through others by those. */
 static bool r2_link_is_held(const r2_link_t *link)
 {
-    return r2_link_is_busy(link) || (r2_relay_is_busy(link) && !r2_link_refused_beside(link));
+    return r2_link_is_busy(link) || r2_link_is_held_beyond(link);
 }
 
 /* Time in which the peer is known to be stopped, or a lane awaits its turn, does not count. */

@@ -253,13 +253,13 @@ void r2_relay_lane_failed(r2_lane_t *lane)
     r2_relay_next(lane);
 }
 
-bool r2_relay_is_busy(const r2_link_t *link)
+bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns)
 {
     const r2_net_t *net = link->net;
     const uint64_t hold_ns = r2_net_patience_ns(net, R2_RELAY_BUSY_TIMES) +
                              2 * net->params->heal_max_ms * R2_NS_PER_MS;
 
-    return NULL != link->relay && 0 != link->relay->busy_ns &&
+    return NULL != link->relay && link->relay->busy_ns > since_ns &&
            net->now_ns < link->relay->busy_ns + hold_ns;
 }
 

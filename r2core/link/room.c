@@ -30,9 +30,10 @@
 /* When it asks a peer again that has no room, at most so many times doubled: the peer calls when it
  * has. */
 #define R2_PUT_OFFS_MAX 4u
-/* In multiples of failure_timeout_ms: a call without connection, a lane in doubt. */
+/* In multiples of failure_timeout_ms: a call without connection, a lane in doubt, "wait for your turn". */
 #define R2_CALL_TIMES   1u
 #define R2_SILENT_TIMES 20u
+#define R2_TURN_TIMES   40u
 /* How often it is looked whether there is room for calls of others, and to accept them. */
 #define R2_KEEP_NS (100 * R2_NS_PER_MS)
 /* Calls that wait for stopped processes take a descriptor each: others find no room any more. */
@@ -230,8 +231,16 @@ r2_lane_conn_t *r2_room_call_over(r2_lane_t *lane)
 
 /* ---- shortage ---- */
 
+/* Who said so must have been heard of lately: it may be out of reach by now. */
 bool r2_room_awaits_turn(const r2_link_t *link)
 {
+    const r2_net_t *net = link->net;
+    const uint64_t lately_ns = r2_net_patience_ns(net, R2_TURN_TIMES) +
+                               2 * net->params->heal_max_ms * R2_NS_PER_MS;
+
+    if (net->now_ns - r2_min(net->now_ns, link->spoke_ns) > lately_ns) {
+        return false;
+    }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 

@@ -371,6 +371,7 @@ struct r2_link {
     uint64_t last_rx_ns;
     uint64_t awake_ns;             /* arrival of the first after the last pause */
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
+    uint64_t answered_ns;          /* newest answer to a call over a rail */
     uint64_t spoke_ns;             /* newest word of the process beside packets: hello, messages */
     uint64_t lost_ns;              /* since when no lane is up; 0 = one is */
     uint64_t waited_ns;            /* without a path, while nothing excused the peer */
@@ -611,7 +612,7 @@ uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes);
 void r2_relay_timer(r2_link_t *link);
 uint64_t r2_relay_deadline_ns(const r2_link_t *link);
 /** True if who could relay has found the peer stopped of late, or is stopped itself. */
-bool r2_relay_is_busy(const r2_link_t *link);
+bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns);
 /** Sends a hello request for a relay lane by the next process that may relay. @return as call() of hello.h. */
 r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes);
 /** Answers the hello request that is being handled. */

@@ -273,6 +273,29 @@ static void a_rail_fails(void **state)
     assert_int_equal(few.errors, 0);
 }
 
+/* Lanes that carry nothing any more, and no descriptor to ask after them: the limit holds all the same. */
+static void limit_holds_without_any(void **state)
+{
+    static const char *const jobs[] = {
+        "rails 4; param heal_min_ms 16; param no_path_timeout_ms 176; coll allreduce i64 250;"
+        "compute 272ms rank=0; coll allreduce matrix 16 times=3; at 0us descriptors r0 31;"
+        "at 63427us drop h1 rail0; at 63427us drop h1 rail1; at 63427us down h1 rail2;"
+        "at 63427us drop h1 rail3",
+        /* two that could relay take each other for a way */
+        "seed 4512; hosts 3; rails 3; compute 27401024us rank=1; coll alltoallv f64 5 times=14;"
+        "param no_path_timeout_ms 131; at 56404us drop h1 rail0; at 56404us down h1 rail1;"
+        "at 56404us drop h1 rail2; at 0us descriptors r1 17"};
+    scenario_result_t result;
+    char source[640];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+        snprintf(source, sizeof(source), "%s; expect any", jobs[i]);
+        assert_true(scenario_check(source, &result));
+        assert_true(result.errors >= 2);
+    }
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -290,6 +313,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(closed_while_stopped),
         cmocka_unit_test(none_at_all),
         cmocka_unit_test(a_rail_fails),
+        cmocka_unit_test(limit_holds_without_any),
     };
 
     if (argc > 1) {
