@@ -314,7 +314,8 @@ static void r2_timer_suspect(r2_lane_t *lane)
     if (net->now_ns < end_ns && !blocks && NULL != lane->in_flight) {
         return;
     }
-    if (r2_lane_peer_runs(lane) && (lane->unreachable || !r2_unread_excuses(lane))) {
+    if (lane->link->last_rx_ns > lane->state_ns &&
+        (lane->unreachable || !r2_unread_excuses(lane))) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
     } else if (blocks) {
         r2_lane_renew(lane);
@@ -341,8 +342,6 @@ static void r2_timer_wiring(r2_lane_t *lane)
     }
     if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
-    } else if (lane->unreachable) { /* who has said nothing since may be stopped, and has HELLO unread */
-        lane->retry_ns = now_ns + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
     } else if (now_ns >= lane->retry_ns) {
         r2_lane_open(lane);
     }
