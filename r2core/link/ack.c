@@ -168,7 +168,6 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     if (R2_LANE_SUSPECT == lane->state) {
         lane->window_bytes = r2_min(lane->window_bytes, (uint64_t) net->params->window_min_bytes);
         r2_rates_late(lane, acked_bytes, oldest_ns);
-        lane->spared = 0;
         r2_lane_enter(lane, R2_LANE_UP);
     }
     if (!in_doubt && net->now_ns >= newest_ns + (uint64_t) header->ack_held_us * R2_NS_PER_US) {

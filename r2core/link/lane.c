@@ -39,6 +39,7 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
     }
     lane->state = state;
     lane->state_ns = net->now_ns;
+    lane->heard_ns = lane->link->heard_ns;
 }
 
 /* Pause before the next attempt: doubles with each failure in a row, with up to a quarter of jitter. */
@@ -77,7 +78,6 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->limited = lane->hedged = lane->failed = false;
     lane->unreachable = lane->reprieved = false;
     lane->excused_ns = lane->barred_ns = 0;
-    lane->spared = 0;
     lane->hello_answer = lane->hello_answered = false;
     lane->resting = lane->close_asked = lane->closed = lane->agreed = lane->rested = false;
     lane->closing_ns = 0;

@@ -94,7 +94,7 @@ static void r2_rx_life(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
     uint64_t now_ns = link->net->now_ns;
-    uint64_t silence_ns = link->net->params->failure_timeout_ms * R2_NS_PER_MS / 2;
+    uint64_t silence_ns = r2_net_pause_ns(link->net);
 
     for (uint32_t i = 0; now_ns - link->last_rx_ns > silence_ns && i < link->lane_count; ++i) {
         if (link->lanes[i].hedged && !link->lanes[i].reprieved) {
@@ -105,9 +105,7 @@ static void r2_rx_life(r2_lane_t *lane)
     if (now_ns - lane->last_rx_ns > r2_net_patience_ns(link->net, R2_DEAF_TIMES)) {
         lane->awake_ns = now_ns;
     }
-    if (now_ns - link->last_rx_ns > r2_net_pause_ns(link->net)) {
-        link->awake_ns = now_ns;
-    }
+    link->heard_ns += r2_min(now_ns - link->last_rx_ns, silence_ns);
     link->last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;
     lane->last_rx_ns = now_ns;

@@ -166,8 +166,6 @@ typedef struct r2_lane {
     uint64_t rx_newest_ns;         /* arrival of the newest sequenced packet */
     uint64_t last_rx_ns;           /* arrival of anything */
     uint64_t awake_ns;             /* arrival of the first after the last long silence */
-    uint64_t spared_ns;            /* the link's awake_ns when it was spared last */
-    uint32_t spared;               /* so often since it was well */
     uint64_t delivered_ns;         /* newest acknowledgement, of this and earlier connections */
     uint64_t timer_base_ns;        /* silence counts from here at the earliest */
     uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
@@ -217,6 +215,7 @@ typedef struct r2_lane {
     uint32_t peer_attempt;         /* the peer's calls up to this one are history */
     uint64_t state_ns;             /* when the state was entered */
     uint64_t retry_ns;             /* DOWN: next attempt */
+    uint64_t heard_ns;             /* the link's then */
     uint32_t failures;             /* in a row */
     UT_hash_handle hh;             /* in net->connections, by rx_connection */
 } r2_lane_t;
@@ -369,7 +368,7 @@ struct r2_link {
     uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
     uint64_t waits_ns;             /* next look at rows and messages that have not met; 0 = there are none */
     uint64_t last_rx_ns;
-    uint64_t awake_ns;             /* arrival of the first after the last pause */
+    uint64_t heard_ns;             /* for how long the peer was heard: pauses count up to a limit */
     uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
     uint64_t answered_ns;          /* newest answer to a call over a rail */
     uint64_t spoke_ns;             /* newest word of the process beside packets: hello, messages */
@@ -629,7 +628,7 @@ uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
 #define R2_DEAF_TIMES 40u
 /** So many times failure_timeout_ms, within reason: what a step in the life of a lane may take. */
 uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times);
-/** A peer of which nothing was heard for longer may have been stopped. */
+/** A silence that is longer is a pause: the peer may have been stopped. */
 uint64_t r2_net_pause_ns(const r2_net_t *net);
 /** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */
 bool r2_lane_is_overdue(const r2_lane_t *lane);

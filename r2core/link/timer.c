@@ -15,8 +15,8 @@
 #define R2_SUSPECT_TIMES 20u
 /* HELLO packets that have not crossed by then will not. */
 #define R2_WIRING_TIMES 40u
-/* So often a lane is spared because its peer has just come back. */
-#define R2_SPARED_MAX 4u
+/* A peer that was heard for so long runs, and has read what it was sent. */
+#define R2_HEARD_TIMES 4u
 /* A link on which nothing answers is checked by hello calls at this interval. */
 #define R2_SILENT_TIMES 20u
 /* So many of these where our own buffers are not read to their end. */
@@ -35,7 +35,7 @@ uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times)
 
 uint64_t r2_net_pause_ns(const r2_net_t *net)
 {
-    return r2_net_patience_ns(net, R2_SUSPECT_TIMES / 2);
+    return r2_net_patience_ns(net, 1) / 2;
 }
 
 /*
@@ -284,22 +284,21 @@ static void r2_lane_hold(r2_lane_t *lane)
 }
 
 /*
- * The peer has been heard for a while and lately, by whichever lane: it runs, and this lane does not.
- * One that has said nothing since may be stopped, with what it was sent unread; one that has just come
- * back has not read it yet, which is believed a few times of one that speaks rarely.
+ * The peer has been heard for a while since this lane came into its state, by whichever lane: it runs,
+ * and this lane does not. One that has said little may be stopped, or just back, with what it was sent
+ * unread. It is asked, so that one that runs and has nothing to say is not taken for stopped.
  */
-static bool r2_lane_peer_runs(r2_lane_t *lane)
+static bool r2_lane_peer_runs(const r2_lane_t *lane)
 {
-    const r2_link_t *link = lane->link;
-    const uint64_t now_ns = link->net->now_ns;
-    const uint64_t lately_ns = r2_max(r2_net_pause_ns(link->net), 2 * r2_lane_timeout_ns(lane));
+    r2_link_t *link = lane->link;
+    const r2_net_t *net = link->net;
 
-    if (lane->spared >= R2_SPARED_MAX || (now_ns < link->last_rx_ns + lately_ns &&
-                                          now_ns >= link->awake_ns + lately_ns)) {
+    if (link->heard_ns - lane->heard_ns >= r2_net_patience_ns(net, R2_HEARD_TIMES)) {
         return true;
     }
-    lane->spared += lane->spared_ns != link->awake_ns;
-    lane->spared_ns = link->awake_ns;
+    if (net->now_ns - link->last_rx_ns >= r2_net_pause_ns(net) && 0 == link->unsettled[R2_WIRE_PING]) {
+        (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+    }
     return false;
 }
 
@@ -314,8 +313,7 @@ static void r2_timer_suspect(r2_lane_t *lane)
     if (net->now_ns < end_ns && !blocks && NULL != lane->in_flight) {
         return;
     }
-    if (lane->link->last_rx_ns > lane->state_ns &&
-        (lane->unreachable || !r2_unread_excuses(lane))) {
+    if (r2_lane_peer_runs(lane) && (lane->unreachable || !r2_unread_excuses(lane))) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
     } else if (blocks) {
         r2_lane_renew(lane);
@@ -438,6 +436,18 @@ void r2_link_timers(r2_link_t *link)
 static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
 {
     uint64_t deadline_ns = R2_NEVER_NS;
+/* Where no call gets through the peer is asked by other lanes. */
+static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+    const uint64_t end_ns = r2_wiring_end_ns(lane);
+
+    if (lane->unreachable) {
+        return r2_max(end_ns, net->now_ns + r2_net_pause_ns(net));
+    }
+    return 0 != lane->call_id ? R2_NEVER_NS : r2_max(end_ns, lane->retry_ns);
+}
+
 
     switch (lane->state) {
     case R2_LANE_DOWN:
@@ -448,7 +458,7 @@ static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
     case R2_LANE_CALLING:
         break;
     case R2_LANE_WIRING:
-        deadline_ns = 0 != lane->call_id ? R2_NEVER_NS : r2_max(r2_wiring_end_ns(lane), lane->retry_ns);
+        deadline_ns = r2_wiring_deadline_ns(lane);
         break;
     case R2_LANE_UP:
         deadline_ns = r2_lane_expiry_ns(lane);
