@@ -108,6 +108,7 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
 {
     if (R2_LANE_WIRING == lane->state && r2_rail_usable(lane->rail)) {
         lane->unreachable = true; /* HELLO asks; its answer may lie here since we were stopped */
+        lane->barred_ns = r2_max(lane->barred_ns, retry_ns);
         return true;
     }
     if (R2_LANE_SUSPECT == lane->state) {

@@ -269,6 +269,15 @@ static void call_without_memory(void **state)
     assert_true(errors > 0);
 }
 
+/* A lane that came up in the quarantine of its rail proves it, where all probes are refused. */
+static void accused_rail_proved_by_its_lanes(void **state)
+{
+    (void) state;
+    run("hosts 3; coll allreduce i64 10424 times=2 nb; at 0us stop r2; at 11915995us cont r2;"
+        "at 8346507us accept h2 rail1; at 79862us refuse h1 rail1 probes;"
+        "at 79862us refuse h2 rail1 probes; expect healthy");
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -282,6 +291,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(slow_reader),
         cmocka_unit_test(data_lies_unread),
         cmocka_unit_test(stopped_in_mid_doubt),
+        cmocka_unit_test(accused_rail_proved_by_its_lanes),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
     };
