@@ -37,6 +37,7 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint32_t attempt;       /* number of the speaker's newest call for this lane */
     uint32_t stands;        /* request: the lane stands at the speaker, who has heard nothing on it;
                              * SHORT: other lanes of the speaker will give descriptors back */
+    uint32_t closed;        /* reply: the speaker has closed the last lane, which had not failed */
     uint32_t awaits;        /* where it stands: oldest packet that is not acknowledged */
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
     uint64_t parking_bytes;
@@ -85,16 +86,19 @@ static r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, s
                                         r2_hello_offer_t *offer_p)
 {
     memset(offer_p, 0, sizeof(*offer_p));
-    if (bytes < offsetof(r2_hello_offer_t, address) || bytes > sizeof(*offer_p)) {
+    memcpy(offer_p, data, r2_min(bytes, sizeof(*offer_p)));
+    if (bytes < offsetof(r2_hello_offer_t, verdict) || R2_HELLO_MAGIC != offer_p->magic) {
         return R2_ERR_WIRE;
     }
-    memcpy(offer_p, data, bytes);
-    if (R2_HELLO_MAGIC != offer_p->magic || offer_p->rank >= net->size ||
+    if (R2_WIRE_VERSION != offer_p->version) {
+        return R2_ERR_VERSION; /* all that follows may lie elsewhere there */
+    }
+    if (bytes < offsetof(r2_hello_offer_t, address) || offer_p->rank >= net->size ||
         offer_p->rank == net->rank || offer_p->address_bytes > R2_TP_ADDRESS_MAX ||
         r2_hello_offer_size(offer_p) != bytes) {
         return R2_ERR_WIRE;
     }
-    if (R2_WIRE_VERSION != offer_p->version || net->segment_bytes != offer_p->segment_bytes ||
+    if (net->segment_bytes != offer_p->segment_bytes ||
         net->params->parking_bytes != offer_p->parking_bytes ||
         net->first_seq != offer_p->first_seq) {
         return R2_ERR_VERSION;
@@ -211,14 +215,16 @@ static void r2_hello_reply(r2_net_t *net, uint32_t rail_idx, uint64_t token,
     net->hello.ops->reply(net->hello.instance, token, offer, r2_hello_offer_size(offer));
 }
 
+/* @param lane NULL: none is meant. */
 static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
-                            r2_hello_verdict_t verdict)
+                            const r2_lane_t *lane, r2_hello_verdict_t verdict)
 {
     r2_hello_offer_t offer = {
         .magic = R2_HELLO_MAGIC,
         .version = R2_WIRE_VERSION,
         .verdict = (uint32_t) verdict,
         .stands = R2_HELLO_SHORT == verdict && net->turns,
+        .closed = NULL != lane && lane->rested,
         .rank = net->rank,
         .segment_bytes = net->segment_bytes,
         .parking_bytes = net->params->parking_bytes,
@@ -283,6 +289,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
     if (NULL != lane->conn && !r2_idle_replaced(lane, R2_HELLO_RESTED == theirs->verdict)) {
         r2_lane_fence(lane, R2_ERR_LANE_DOWN, false);
     }
+    r2_idle_judge(lane, R2_HELLO_RESTED == theirs->verdict);
     r2_lane_cancel_call(lane);
     status = r2_rail_usable(lane->rail) ? r2_hello_conn(lane, &conn) : R2_ERR_RAIL_DOWN;
     if (R2_OK != status) {
@@ -293,6 +300,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         r2_lane_conn_destroy(conn);
         return r2_hello_decline(lane, R2_ERR_NO_DEVICE);
     }
+    ours->closed = lane->rested;
     status = r2_lane_wire(lane, conn, theirs->address, theirs->address_bytes, theirs->connection,
                           connection);
     if (R2_OK != status && NULL != lane->conn) {
@@ -318,17 +326,17 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
 
     net->now_ns = r2_now_ns(net->clock);
     if (R2_ERR_VERSION == status) {
-        r2_hello_answer(net, rail_idx, token, R2_HELLO_REJECT);
+        r2_hello_answer(net, rail_idx, token, NULL, R2_HELLO_REJECT);
         return;
     }
     if (R2_OK != status || R2_OK != r2_net_link(net, theirs.rank, &link)) {
-        r2_hello_answer(net, rail_idx, token, R2_HELLO_NOT_NOW);
+        r2_hello_answer(net, rail_idx, token, NULL, R2_HELLO_NOT_NOW);
         return;
     }
     r2_link_spoke(link);
     lane = r2_hello_lane(link, rail_idx);
     if (NULL == lane || lane->remote_idx != theirs.rail_idx || theirs.remote_idx != rail_idx) {
-        r2_hello_answer(net, rail_idx, token, R2_HELLO_REJECT);
+        r2_hello_answer(net, rail_idx, token, NULL, R2_HELLO_REJECT);
         return;
     }
     if (r2_hello_is_shut(lane)) {
@@ -339,7 +347,7 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
         verdict = r2_hello_accept(lane, &theirs, &ours);
     }
     if (R2_HELLO_ACCEPT != verdict) {
-        r2_hello_answer(net, rail_idx, token, verdict);
+        r2_hello_answer(net, rail_idx, token, lane, verdict);
         return;
     }
     ours.verdict = R2_HELLO_ACCEPT;
@@ -498,6 +506,9 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
     }
     status = r2_hello_outcome(net, status, reply, bytes, &theirs);
     lane->turn = 0 != theirs.stands;
+    if (R2_OK == status || 0 != theirs.closed) {
+        r2_idle_judge(lane, 0 != theirs.closed);
+    }
     if (R2_OK == status && NULL != lane->conn && !r2_idle_replaced(lane, false)) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false); /* silent, and the peer has a new one now */
     }

@@ -27,6 +27,8 @@
 /* Rows wait for so many times failure_timeout_ms: their sender, which opens the lane, may not be
  * there any more. */
 #define R2_ASK_TIMES 20u
+/* A peer that has not said by then why a lane ended has given it up, or cannot be reached. */
+#define R2_JUDGED_TIMES 4u
 
 bool r2_idle_has_way(const r2_lane_t *lane)
 {
@@ -210,6 +212,40 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
     }
     r2_idle_close(lane);
     return true;
+}
+
+/*
+ * The last word before the end of a connection may be lost with it. Who was stopped meanwhile cannot
+ * tell whether the lane was closed or given up, and its peer can: the next hello call says which.
+ */
+void r2_idle_ended(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+    const r2_status_t why = lane->why;
+
+    r2_lane_close(lane);
+    r2_debug(net->log, "rail %s to rank %u on %s: ended while this process was away",
+             lane->rail->nic.name, lane->link->rank, lane->link->info.host_name);
+    lane->why = why;
+    lane->ended_ns = r2_max(net->now_ns, 1ull);
+    lane->retry_ns = net->now_ns;
+    r2_link_activate(lane->link);
+}
+
+void r2_idle_judge(r2_lane_t *lane, bool rested)
+{
+    if (0 != lane->ended_ns && !rested) {
+        r2_lane_report(lane, R2_ERR_LANE_DOWN);
+        lane->was_up = true;
+    }
+    lane->ended_ns = 0;
+}
+
+uint64_t r2_idle_judged_ns(const r2_lane_t *lane)
+{
+    return 0 == lane->ended_ns
+               ? R2_NEVER_NS
+               : lane->ended_ns + r2_net_patience_ns(lane->link->net, R2_JUDGED_TIMES);
 }
 
 void r2_idle_tend(r2_lane_t *lane)

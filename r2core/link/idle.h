@@ -63,6 +63,12 @@ void r2_idle_heard(r2_lane_t *lane, uint8_t kind);
  * @param rested the peer says that it has closed it.
  */
 bool r2_idle_replaced(r2_lane_t *lane, bool rested);
+/** The connection of a lane has ended, and this process was away: its peer will tell what it was. */
+void r2_idle_ended(r2_lane_t *lane);
+/** What it was. @param rested the peer has closed it; false: it failed. */
+void r2_idle_judge(r2_lane_t *lane, bool rested);
+/** When it counts as failed if nothing is heard; R2_NEVER_NS: there is nothing to judge. */
+uint64_t r2_idle_judged_ns(const r2_lane_t *lane);
 /** Closes what was asked for, or is closed at the other end. After the sweep. */
 void r2_idle_tend(r2_lane_t *lane);
 /** Of a lane that rests or is being closed; R2_NEVER_NS: none. */

@@ -260,7 +260,7 @@ void r2_lane_renew(r2_lane_t *lane)
     r2_link_activate(lane->link);
 }
 
-static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
+void r2_lane_report(r2_lane_t *lane, r2_status_t why)
 {
     r2_net_t *net = lane->link->net;
     uint32_t moved = 0;
@@ -274,6 +274,7 @@ static void r2_lane_report(r2_lane_t *lane, r2_status_t why)
     r2_debug(net->log, "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
              lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
              r2_status_string(why), moved);
+    r2_lane_tell(lane, R2_LANE_EVENT_FAILED, why);
 }
 
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
@@ -288,7 +289,6 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
 
         if (was_usable) {
             r2_lane_report(lane, why);
-            r2_lane_tell(lane, R2_LANE_EVENT_FAILED, why);
             if (net->now_ns - lane->state_ns > net->params->heal_max_ms * R2_NS_PER_MS) {
                 lane->failures = 0;
             }

@@ -296,6 +296,16 @@ static bool r2_net_reads_on(r2_net_t *net)
     return r2_net_was_away(net) && net->drained_ns < net->back_ns;
 }
 
+/* Its connection is no more. */
+static void r2_lane_end(r2_lane_t *lane)
+{
+    if (lane->state >= R2_LANE_UP && !r2_lane_is_relay(lane) && r2_net_was_away(lane->link->net)) {
+        r2_idle_ended(lane);
+    } else {
+        r2_lane_fence(lane, lane->why, true);
+    }
+}
+
 static void r2_link_tend_lanes(r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -303,7 +313,7 @@ static void r2_link_tend_lanes(r2_link_t *link)
 
         r2_idle_tend(lane);
         if (lane->failed && !r2_net_reads_on(link->net)) {
-            r2_lane_fence(lane, lane->why, true);
+            r2_lane_end(lane);
         }
         if (lane->hello_answer) {
             lane->hello_answer =

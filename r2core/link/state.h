@@ -191,6 +191,7 @@ typedef struct r2_lane {
     uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
     bool agreed;      /* closing: we said that it is over */
     uint64_t closing_ns; /* since when its end is asked for, or agreed; 0 = it is not */
+    uint64_t ended_ns;   /* DOWN, CALLING: it ended while we were away, not judged yet; 0 = not so */
     bool was_up;
     bool unreachable;              /* silent, and no hello call gets through to the peer's host either */
     uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
@@ -214,8 +215,8 @@ typedef struct r2_lane {
     uint32_t attempt;              /* our hello calls so far */
     uint32_t peer_attempt;         /* the peer's calls up to this one are history */
     uint64_t state_ns;             /* when the state was entered */
-    uint64_t retry_ns;             /* DOWN: next attempt */
     uint64_t heard_ns;             /* the link's then */
+    uint64_t retry_ns;             /* DOWN: next attempt */
     uint32_t failures;             /* in a row */
     UT_hash_handle hh;             /* in net->connections, by rx_connection */
 } r2_lane_t;
@@ -559,6 +560,8 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *addr
 void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
 /** True if a lane that is not in doubt leads to the peer. */
 bool r2_link_has_path(const r2_link_t *link);
+/** Counts a lane that failed, and tells the detector. */
+void r2_lane_report(r2_lane_t *lane, r2_status_t why);
 /** Ends a lane that nothing is known against: nobody is told. */
 void r2_lane_close(r2_lane_t *lane);
 /** Ends such a lane for what it holds, and opens it anew. */

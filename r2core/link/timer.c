@@ -347,6 +347,9 @@ static void r2_timer_wiring(r2_lane_t *lane)
 
 static void r2_lane_timer(r2_lane_t *lane)
 {
+    if (lane->link->net->now_ns >= r2_idle_judged_ns(lane)) {
+        r2_idle_judge(lane, false);
+    }
     switch (lane->state) {
     case R2_LANE_DOWN:
         if (!r2_link_is_over(lane->link) && !r2_lane_is_relay(lane) && r2_idle_may_open(lane)) {
@@ -433,9 +436,6 @@ void r2_link_timers(r2_link_t *link)
     r2_tx_short_timer(link);
 }
 
-static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
-{
-    uint64_t deadline_ns = R2_NEVER_NS;
 /* Where no call gets through the peer is asked by other lanes. */
 static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
 {
@@ -448,6 +448,9 @@ static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
     return 0 != lane->call_id ? R2_NEVER_NS : r2_max(end_ns, lane->retry_ns);
 }
 
+static uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
+{
+    uint64_t deadline_ns = R2_NEVER_NS;
 
     switch (lane->state) {
     case R2_LANE_DOWN:
@@ -477,7 +480,7 @@ static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
     if (lane->ack_pending && lane->state >= R2_LANE_UP) {
         deadline_ns = r2_min(deadline_ns, lane->ack_due_ns);
     }
-    return deadline_ns;
+    return r2_min(deadline_ns, r2_idle_judged_ns(lane));
 }
 
 uint64_t r2_link_deadline_ns(const r2_link_t *link)

@@ -19,7 +19,7 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      3
+#define R2_WIRE_VERSION      4
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX \
     (1u << 28) /* of one message: R2_WIRE_MESSAGE_MAX in halves of the least chunk_max_bytes */

@@ -420,7 +420,7 @@ void stub_net_destroy(stub_net_t *stub)
 
 /* As in link/hello.c, which keeps it to itself. */
 typedef struct __attribute__((packed)) stub_offer {
-    uint32_t magic, version, verdict, rank, rail_idx, remote_idx, attempt, stands, awaits;
+    uint32_t magic, version, verdict, rank, rail_idx, remote_idx, attempt, stands, closed, awaits;
     uint64_t segment_bytes, parking_bytes, first_seq, connection;
     uint32_t address_bytes;
     uint8_t address[16];

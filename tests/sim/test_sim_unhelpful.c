@@ -269,6 +269,29 @@ static void call_without_memory(void **state)
     assert_true(errors > 0);
 }
 
+/*
+ * Lanes of a process that is stopped: one in doubt when it said its last word; those that a peer short
+ * of descriptors closed meanwhile, its last word lost with the connection.
+ */
+static void stopped_with_lanes_in_doubt_or_closed(void **state)
+{
+    static const char *const jobs[] = {
+        "hosts 3; ppn 3; rate 16447591; param chunk_min_bytes 1024; param failure_timeout_ms 20;"
+        "coll allgather i64 580 times=4 nb;"
+        "at 6654us stop r2; at 6686127us cont r2; at 218us slow r1 18526us",
+        "hosts 3; rails 3; receive 1379; coll allreduce i64 4 on=world times=23;"
+        "at 3592us stop r2; at 55098503us cont r2; at 9413us descriptors r0 14",
+        "hosts 4; receive 6327; coll bcast matrix 40 on=world times=28 root=0 in-place;"
+        "compute 32038833us rank=2; coll gather i64 1235 root=2 times=1;"
+        "at 268us stop r2; at 2584271us cont r2; at 0us descriptors r3 15",
+    };
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+        run_healthy(jobs[i]);
+    }
+}
+
 /* A lane that came up in the quarantine of its rail proves it, where all probes are refused. */
 static void accused_rail_proved_by_its_lanes(void **state)
 {
@@ -291,6 +314,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(slow_reader),
         cmocka_unit_test(data_lies_unread),
         cmocka_unit_test(stopped_in_mid_doubt),
+        cmocka_unit_test(stopped_with_lanes_in_doubt_or_closed),
         cmocka_unit_test(accused_rail_proved_by_its_lanes),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
