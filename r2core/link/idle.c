@@ -220,16 +220,8 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
  */
 void r2_idle_ended(r2_lane_t *lane)
 {
-    const r2_net_t *net = lane->link->net;
-    const r2_status_t why = lane->why;
-
-    r2_lane_close(lane);
-    r2_debug(net->log, "rail %s to rank %u on %s: ended while this process was away",
-             lane->rail->nic.name, lane->link->rank, lane->link->info.host_name);
-    lane->why = why;
-    lane->ended_ns = r2_max(net->now_ns, 1ull);
-    lane->retry_ns = net->now_ns;
-    r2_link_activate(lane->link);
+    r2_lane_reopen(lane);
+    lane->ended_ns = r2_max(lane->link->net->now_ns, 1ull);
 }
 
 void r2_idle_judge(r2_lane_t *lane, bool rested)

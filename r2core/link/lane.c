@@ -237,27 +237,53 @@ bool r2_lane_withdraw_call(r2_lane_t *lane)
     return true;
 }
 
-void r2_lane_close(r2_lane_t *lane)
+/* A lane that was well for long starts anew with its failures. */
+static void r2_lane_forgive(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    if (net->now_ns - lane->state_ns > net->params->heal_max_ms * R2_NS_PER_MS) {
+        lane->failures = 0;
+    }
+}
+
+static void r2_lane_stop(r2_lane_t *lane)
 {
     r2_lane_cancel_call(lane);
     r2_tx_abandon(lane);
     r2_lane_disconnect(lane);
     r2_lane_enter(lane, R2_LANE_DOWN);
     lane->failed = lane->ack_pending = lane->hello_answer = lane->was_up = false;
+}
+
+void r2_lane_close(r2_lane_t *lane)
+{
+    r2_lane_stop(lane);
     lane->failures = 0;
     lane->why = R2_OK;
 }
 
+void r2_lane_reopen(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    r2_debug(net->log, "rail %s to rank %u on %s: opened anew", lane->rail->nic.name,
+             lane->link->rank, lane->link->info.host_name);
+    r2_lane_forgive(lane);
+    r2_lane_stop(lane);
+    if (0 == lane->failures) {
+        ++lane->failures;
+        lane->retry_ns = net->now_ns;
+    } else {
+        r2_lane_back_off(lane, lane->why);
+    }
+    r2_link_activate(lane->link);
+}
+
 void r2_lane_renew(r2_lane_t *lane)
 {
-    r2_net_t *net = lane->link->net;
-
-    r2_debug(net->log, "rail %s to rank %u on %s: opened anew",
-             lane->rail->nic.name, lane->link->rank, lane->link->info.host_name);
-    r2_lane_close(lane);
+    r2_lane_reopen(lane);
     lane->rested = true; /* the peer hears in the call that nothing failed */
-    lane->retry_ns = net->now_ns;
-    r2_link_activate(lane->link);
 }
 
 void r2_lane_report(r2_lane_t *lane, r2_status_t why)
@@ -280,7 +306,6 @@ void r2_lane_report(r2_lane_t *lane, r2_status_t why)
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
 {
     r2_link_t *link = lane->link;
-    r2_net_t *net = link->net;
 
     r2_lane_cancel_call(lane);
     if (NULL != lane->conn) {
@@ -289,9 +314,7 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
 
         if (was_usable) {
             r2_lane_report(lane, why);
-            if (net->now_ns - lane->state_ns > net->params->heal_max_ms * R2_NS_PER_MS) {
-                lane->failures = 0;
-            }
+            r2_lane_forgive(lane);
         }
         r2_tx_abandon(lane);
         r2_lane_disconnect(lane);

@@ -564,7 +564,9 @@ bool r2_link_has_path(const r2_link_t *link);
 void r2_lane_report(r2_lane_t *lane, r2_status_t why);
 /** Ends a lane that nothing is known against: nobody is told. */
 void r2_lane_close(r2_lane_t *lane);
-/** Ends such a lane for what it holds, and opens it anew. */
+/** Ends a lane that may be well, and opens it anew: at once, or after a pause where that is often. */
+void r2_lane_reopen(r2_lane_t *lane);
+/** Ends a lane that nothing is known against for what it holds, and opens it anew. */
 void r2_lane_renew(r2_lane_t *lane);
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);

@@ -15,7 +15,7 @@
 #define R2_SUSPECT_TIMES 20u
 /* HELLO packets that have not crossed by then will not. */
 #define R2_WIRING_TIMES 40u
-/* A peer that was heard for so long runs, and has read what it was sent. */
+/* A peer that was heard for so long runs, and has read what it was sent, whatever the time since. */
 #define R2_HEARD_TIMES 4u
 /* A link on which nothing answers is checked by hello calls at this interval. */
 #define R2_SILENT_TIMES 20u
@@ -284,16 +284,19 @@ static void r2_lane_hold(r2_lane_t *lane)
 }
 
 /*
- * The peer has been heard for a while since this lane came into its state, by whichever lane: it runs,
- * and this lane does not. One that has said little may be stopped, or just back, with what it was sent
- * unread. It is asked, so that one that runs and has nothing to say is not taken for stopped.
+ * The peer has been heard for a good part of the time since this lane came into its state, by whichever
+ * lane: it runs, and this lane does not. One that has said little may be stopped, or just back, with
+ * what it was sent unread. It is asked, so that one that runs and has nothing to say is not taken for
+ * stopped.
  */
 static bool r2_lane_peer_runs(const r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
     const r2_net_t *net = link->net;
+    const uint64_t part_ns = (net->now_ns - r2_lane_since_ns(lane)) / 2;
 
-    if (link->heard_ns - lane->heard_ns >= r2_net_patience_ns(net, R2_HEARD_TIMES)) {
+    if (link->heard_ns - lane->heard_ns >=
+        r2_clamp_u64(part_ns, r2_net_pause_ns(net), r2_net_patience_ns(net, R2_HEARD_TIMES))) {
         return true;
     }
     if (net->now_ns - link->last_rx_ns >= r2_net_pause_ns(net) && 0 == link->unsettled[R2_WIRE_PING]) {
@@ -309,11 +312,12 @@ static void r2_timer_suspect(r2_lane_t *lane)
     uint64_t end_ns =
         r2_lane_since_ns(lane) + r2_max(r2_net_patience_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
     bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
+    bool runs = r2_lane_peer_runs(lane);
 
     if (net->now_ns < end_ns && !blocks && NULL != lane->in_flight) {
         return;
     }
-    if (r2_lane_peer_runs(lane) && (lane->unreachable || !r2_unread_excuses(lane))) {
+    if (runs && (lane->unreachable || !r2_unread_excuses(lane))) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
     } else if (blocks) {
         r2_lane_renew(lane);
