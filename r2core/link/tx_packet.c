@@ -161,8 +161,11 @@ static void r2_header_fill(r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_
     r2_ack_fill(lane, header);
 }
 
-/* Hands a filled packet to the transport. @return false: the lane is broken, packet is freed. */
-static bool r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
+/*
+ * Hands a filled packet to the transport, or frees it.
+ * @return R2_OK, R2_ERR_NO_MEMORY (later), R2_ERR_LANE_DOWN (the lane is broken).
+ */
+static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
 {
     r2_net_t *net = lane->link->net;
     r2_status_t status;
@@ -174,19 +177,25 @@ static bool r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
     packet->op.sent = r2_packet_sent;
     status = lane->rail->tp->ops->send(lane->conn->ep, &packet->op);
     if (status < 0) {
+        r2_pool_put(&net->packets, packet);
+        if (R2_ERR_NO_MEMORY == status) {
+            r2_tx_short(lane->link);
+            return status;
+        }
         lane->failed = true;
         lane->why = status;
-        return false;
+        return R2_ERR_LANE_DOWN;
     }
     ++net->counters->tx_packets;
     packet->transport_done = R2_OK == status;
-    return true;
+    return R2_OK;
 }
 
 r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
 {
     r2_net_t *net = lane->link->net;
     r2_packet_t *packet;
+    r2_status_t status;
 
     if (lane->conn->bare >= R2_BARE_MAX) {
         return R2_ERR_AGAIN; /* a peer that makes us answer and does not read the answers */
@@ -199,9 +208,9 @@ r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
     memset(packet, 0, sizeof(*packet));
     r2_header_fill(lane, kind, &packet->header);
     packet->settled = true;
-    if (!r2_packet_post(lane, packet)) {
-        r2_pool_put(&net->packets, packet);
-        return R2_ERR_LANE_DOWN;
+    status = r2_packet_post(lane, packet);
+    if (R2_OK != status) {
+        return status;
     }
     if (packet->transport_done) {
         r2_pool_put(&net->packets, packet);
@@ -316,8 +325,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
         packet->bytes = r2_relay_cost(lane, packet->bytes);
     }
     packet->sent_ns = net->now_ns;
-    if (!r2_packet_post(lane, packet)) {
-        r2_pool_put(&net->packets, packet);
+    if (R2_OK != r2_packet_post(lane, packet)) {
         return false;
     }
     if (R2_WIRE_DATA == item->kind && !packet->transport_done) {

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The transport table: what r2 needs of a network library. Implemented by ucx, sim and fault.
+ * The transport table: what r2 needs of a network library. Implemented by uct, sim and fault.
  */
 #ifndef R2_TRANSPORT_H
 #define R2_TRANSPORT_H
@@ -121,7 +121,8 @@ typedef struct r2_tp_ops {
     /**
      * Sends one packet of at most segment_bytes.
      * @return R2_OK: done, op is the caller's again, `sent` is not called; R2_IN_PROGRESS: `sent`
-     *         will be called; < 0: not sent, lane is broken, `sent` is not called.
+     *         will be called; R2_ERR_NO_MEMORY: not sent, it may be tried again; else < 0: not sent,
+     *         the lane is broken. `sent` is not called in either case.
      */
     r2_status_t (*send)(r2_tp_ep_t *ep, r2_tp_send_t *op);
 } r2_tp_ops_t;

@@ -390,7 +390,7 @@ static void step(world_t *world, fuzz_input_t *input)
         stub->net.app_drives = stub->net.may_deliver;
         break;
     case 12:
-        stub->mode = (stub_mode_t) (fuzz_u8(input) % 3);
+        stub->mode = (stub_mode_t) (fuzz_u8(input) % 4);
         stub->complete = 0 != (what & 16);
         break;
     case 13:

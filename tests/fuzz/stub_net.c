@@ -197,6 +197,9 @@ static r2_status_t stub_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     if (STUB_BROKEN == stub->mode) {
         return R2_ERR_LANE_DOWN;
     }
+    if (STUB_STARVED == stub->mode) {
+        return R2_ERR_NO_MEMORY;
+    }
     send = malloc(sizeof(*send));
     send->ep = ep;
     send->op = op;

@@ -20,7 +20,7 @@ typedef struct stub_send {
 } stub_send_t;
 
 /** How the stub transport takes the next sends. */
-typedef enum stub_mode { STUB_AT_ONCE, STUB_LATER, STUB_BROKEN } stub_mode_t;
+typedef enum stub_mode { STUB_AT_ONCE, STUB_LATER, STUB_BROKEN, STUB_STARVED } stub_mode_t;
 
 typedef struct stub_net {
     r2_net_t net;

@@ -235,6 +235,47 @@ static void packets_wait_for_memory(void **state)
     stub_net_destroy(stub);
 }
 
+/* The transport has no memory for a packet: that is no fault of the lane. */
+static void transport_waits_for_memory(void **state)
+{
+    stub_net_t *stub = stub_with_a_lane();
+    const r2_lane_t *lane = &stub->link->lanes[0];
+    const char notice[] = "notice";
+
+    (void) state;
+    stub->params.failure_timeout_ms = 10000; /* no other timer */
+    stub->mode = STUB_STARVED;
+    assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
+    r2_net_sweep(&stub->net);
+    wait_for_timer(stub);
+    assert_int_equal(under_way(stub, R2_WIRE_NOTICE), 0);
+    stub->mode = STUB_AT_ONCE;
+    wait_for_timer(stub);
+    assert_int_equal(under_way(stub, R2_WIRE_NOTICE), 1);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    assert_int_equal(stub->counters.lanes_failed, 0);
+    stub_net_destroy(stub);
+}
+
+/* A lane is up when there is memory for the answer to HELLO. */
+static void wire_up_waits_for_memory(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub->mode = STUB_STARVED;
+    stub_lane_up(stub, 0);
+    assert_true(lane->hello_answer);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    stub->mode = STUB_AT_ONCE;
+    wait_for_timer(stub);
+    assert_false(lane->hello_answer);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    assert_int_equal(stub->counters.lanes_failed, 0);
+    stub_net_destroy(stub);
+}
+
 /* A table for which there is no memory is an error of the call, and the next call works. */
 static void tables_fail_as_calls(void **state)
 {
@@ -327,6 +368,8 @@ int main(void)
         cmocka_unit_test(requests_wait_for_memory),
         cmocka_unit_test(last_words_wait_for_memory),
         cmocka_unit_test(packets_wait_for_memory),
+        cmocka_unit_test(transport_waits_for_memory),
+        cmocka_unit_test(wire_up_waits_for_memory),
         cmocka_unit_test(tables_fail_as_calls),
         cmocka_unit_test(tables_fail_as_packets),
         cmocka_unit_test(tables_fail_as_lanes),
