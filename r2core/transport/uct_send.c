@@ -38,16 +38,16 @@ void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, b
     if (0 != (flags & UCT_IFACE_FLAG_AM_SHORT)) {
         limits->vector = attr->cap.am.max_short;
     }
-    if (0 != (flags & UCT_IFACE_FLAG_AM_BCOPY)) {
-        limits->packed = attr->cap.am.max_bcopy;
-    }
     if (0 != (flags & UCT_IFACE_FLAG_AM_ZCOPY) && !needs_handles) {
         limits->zcopy = attr->cap.am.max_zcopy;
         limits->zcopy_head = attr->cap.am.max_hdr;
         limits->vector = r2_min(limits->vector, (size_t) ZCOPY_BYTES);
     }
     limits->copied = r2_min(limits->vector, (size_t) COPIED_BYTES);
-    limits->whole = r2_max(r2_max(limits->vector, limits->packed), limits->zcopy);
+    limits->piece = limits->vector;
+    if (0 != (flags & UCT_IFACE_FLAG_AM_BCOPY)) {
+        limits->piece = r2_max(limits->piece, attr->cap.am.max_bcopy);
+    }
 }
 
 /* ---- one active message ---- */
@@ -126,8 +126,14 @@ static ucs_status_t send_packed(r2_tp_ep_t *ep, parcel_t *parcel)
     return sent < 0 ? (ucs_status_t) sent : UCS_OK;
 }
 
+/** True if UCX may refer to the data of an active message of so many bytes. */
+static bool is_referred_to(const r2_uct_limits_t *limits, size_t bytes, size_t data_bytes)
+{
+    return bytes <= limits->zcopy && bytes - data_bytes <= limits->zcopy_head;
+}
+
 /**
- * Hands one active message of at most limits.whole bytes to UCX.
+ * Hands one active message to UCX: of at most limits.piece bytes, or one that it may refer to.
  * @param record NULL, or what UCX may refer to until it is done.
  * @return R2_OK: gone; R2_IN_PROGRESS: in flight; R2_ERR_AGAIN: no room now; else broken.
  */
@@ -141,8 +147,7 @@ static r2_status_t hand_over(r2_tp_ep_t *ep, parcel_t *parcel, r2_uct_record_t *
         rc = send_copied(ep, parcel);
     } else if (bytes <= limits->vector) {
         rc = send_vector(ep, parcel);
-    } else if (NULL != record && bytes <= limits->zcopy &&
-               bytes - parcel->data_bytes <= limits->zcopy_head) {
+    } else if (NULL != record && is_referred_to(limits, bytes, parcel->data_bytes)) {
         record->done.count = 1;
         record->done.status = UCS_OK;
         record->status = R2_IN_PROGRESS;
@@ -160,7 +165,10 @@ static r2_status_t hand_over(r2_tp_ep_t *ep, parcel_t *parcel, r2_uct_record_t *
 /** True if the packet is one active message. */
 static bool is_whole(const r2_tp_ep_t *ep, const r2_tp_send_t *op)
 {
-    return sizeof(r2_uct_frame_t) + op->header_bytes + op->data_bytes <= ep->worker->limits.whole;
+    const r2_uct_limits_t *limits = &ep->worker->limits;
+    const size_t bytes = sizeof(r2_uct_frame_t) + op->header_bytes + op->data_bytes;
+
+    return bytes <= limits->piece || is_referred_to(limits, bytes, op->data_bytes);
 }
 
 static r2_status_t send_whole(r2_tp_ep_t *ep, r2_uct_record_t *record, const r2_tp_send_t *op)
@@ -182,7 +190,7 @@ static r2_status_t send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
                                 .offset = record->sent_bytes,
                                 .header_bytes = op->header_bytes};
         size_t head_bytes = offsetof(r2_uct_piece_t, header) + op->header_bytes;
-        size_t room = ep->worker->limits.whole - sizeof(r2_uct_frame_t) - head_bytes;
+        size_t room = ep->worker->limits.piece - sizeof(r2_uct_frame_t) - head_bytes;
         parcel_t parcel = {R2_UCT_AM_PIECE, &piece, head_bytes,
                            (const char *) op->data + record->sent_bytes,
                            r2_min(room, op->data_bytes - record->sent_bytes)};

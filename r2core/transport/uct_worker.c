@@ -153,7 +153,7 @@ static r2_status_t worker_prepare(r2_tp_worker_t *worker)
 
     r2_uct_limits_init(&worker->limits, attr, worker->device->domain.needs_handles);
     worker->to_ep = 0 != (attr->cap.flags & UCT_IFACE_FLAG_CONNECT_TO_EP);
-    if (0 == (attr->cap.flags & ways) || worker->limits.whole < 2 * sizeof(r2_uct_piece_t)) {
+    if (0 == (attr->cap.flags & ways) || worker->limits.piece < 2 * sizeof(r2_uct_piece_t)) {
         return R2_ERR_UNSUPPORTED;
     }
     if (UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PACKET, on_packet, worker, 0) ||
