@@ -59,6 +59,7 @@ typedef struct r2_uct_port {
     uct_worker_h worker;        /* owned */
     uct_iface_h iface;          /* owned */
     uct_iface_attr_t attr;
+    bool is_tcp;
     int fd; /* borrowed: UCX's; readable, when armed, if there is something to do */
 } r2_uct_port_t;
 

@@ -13,6 +13,8 @@
 
 /* pid u32 little endian | three times: bytes u8, then as many: device, interface, endpoint. */
 #define PARTS 3
+/* tcp: a device's address begins with flags and address family. */
+#define TCP_KIND_BYTES 2
 
 /** Lengths of the parts on this port. */
 static bool part_lengths(const r2_uct_port_t *port, bool has_ep, size_t lengths_p[PARTS])
@@ -80,6 +82,20 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
     return R2_OK;
 }
 
+/**
+ * tcp trusts the address family of its peer's address (tcp_ep.c, uct_tcp_ep_set_dest_addr(): more is
+ * written than there is room for if it is another than ours), and asks who is reachable of the routing
+ * table as it was once, without its rules (1.19 and later). So we look at it ourselves.
+ */
+static bool is_of_our_kind(const r2_uct_port_t *port, const r2_uct_address_t *address)
+{
+    r2_uct_address_t own = {.pid = 0};
+
+    return !port->is_tcp ||
+           (UCS_OK == uct_iface_get_device_address(port->iface, (void *) own.device) &&
+            0 == memcmp(own.device, address->device, TCP_KIND_BYTES));
+}
+
 bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *address, size_t bytes,
                          r2_uct_address_t *address_p)
 {
@@ -100,5 +116,5 @@ bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *add
         memcpy(parts[i], from + 1, lengths[i]);
         from += 1 + lengths[i];
     }
-    return from == end;
+    return from == end && is_of_our_kind(port, address_p);
 }

@@ -230,7 +230,7 @@ r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
 {
     ucs_status_t rc;
 
-    *port_p = (r2_uct_port_t){.fd = -1};
+    *port_p = (r2_uct_port_t){.is_tcp = 0 == strcmp(domain->resource.tl_name, "tcp"), .fd = -1};
     /* Without descriptors UCX ends the process when it starts its thread (thread.c, assertion). */
     if (!r2_uct_has_room(uct, 0, 1, 0)) {
         return R2_ERR_NO_DESCRIPTORS;

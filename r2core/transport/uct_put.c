@@ -195,7 +195,7 @@ static r2_status_t asker_connect(r2_put_end_t *end, const void *address, size_t 
     if (!r2_uct_address_read(&end->port, false, address, bytes, &to)) {
         return R2_ERR_PARAM;
     }
-    if (!uct_iface_is_reachable(end->port.iface, device, iface)) {
+    if (!end->port.is_tcp && !uct_iface_is_reachable(end->port.iface, device, iface)) {
         return R2_ERR_NO_PATH;
     }
     if (UCS_OK != uct_ep_create(&params, &end->ep)) {

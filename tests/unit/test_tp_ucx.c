@@ -878,6 +878,29 @@ static void test_connect_to_nobody(void **state)
     side_close(&a);
 }
 
+/** An address of another family is refused: UCX would write more than it has room for. */
+static void test_connect_to_another_family(void **state)
+{
+    enum { FAMILY_AT = sizeof(uint32_t) + 1 + 1 }; /* behind process, length and flags */
+    char address[R2_TP_ADDRESS_MAX];
+    size_t bytes;
+    side_t a, b;
+
+    (void) state;
+    side_open(&a);
+    side_open(&b);
+    side_offer(&a);
+    side_offer(&b);
+    assert_int_equal(tp.ops->ep_address(b.ep, address, &bytes), R2_OK);
+    assert_int_equal(address[FAMILY_AT], AF_INET);
+    address[FAMILY_AT] = AF_INET6;
+    assert_int_equal(tp.ops->ep_connect(a.ep, address, bytes), R2_ERR_NO_PATH);
+    address[FAMILY_AT] = AF_INET;
+    assert_int_equal(tp.ops->ep_connect(a.ep, address, bytes), R2_OK);
+    side_close(&a);
+    side_close(&b);
+}
+
 /** A NIC that is not there is a quiet R2_ERR_NO_DEVICE. */
 static void test_no_device(void **state)
 {
@@ -938,6 +961,7 @@ int main(int argc, char **argv)
         BOTH(test_peer_killed_with_sends_pending),
         BOTH(test_peer_killed_while_connecting),
         BOTH(test_connect_to_nobody),
+        {"lo/test_connect_to_another_family", test_connect_to_another_family, use_lo, NULL, NULL},
         {"test_no_device", test_no_device, use_lo, NULL, NULL},
     };
     ssize_t length = readlink("/proc/self/exe", self_path, sizeof(self_path) - 1);
