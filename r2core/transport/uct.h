@@ -200,7 +200,8 @@ struct r2_tp_worker {
     r2_tp_callbacks_t callbacks;
     void *arg;              /* borrowed: outlives the worker */
     r2_tp_device_t *device; /* borrowed: outlives the worker */
-    int fd;                 /* local: owned, epoll of UCX's and of the peers' processes; else UCX's */
+    int fd; /* local: owned, epoll of UCX's (no data) and of the peers' processes (endpoint); else
+             * UCX's */
 };
 
 /** What a UCX error breaks; what is not told apart breaks the lane. */

@@ -8,13 +8,16 @@
 
 #include "transport/uct.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utlist.h>
+
+#include "base/fork.h"
+
+#define EVENTS_MAX 16 /* of one look; the rest comes with the next */
 
 r2_status_t r2_uct_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
@@ -54,11 +57,21 @@ r2_status_t r2_uct_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
 /** Within the host UCX tells nothing of a peer that ends: the kernel does. */
 static void watch_process(r2_tp_ep_t *ep, uint32_t pid)
 {
-    struct epoll_event event = {.events = EPOLLIN};
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = ep};
 
-    ep->pidfd = (int) syscall(SYS_pidfd_open, (pid_t) pid, 0);
+    ep->pidfd = r2_fd_keep((int) syscall(SYS_pidfd_open, (pid_t) pid, 0));
     if (ep->pidfd >= 0) {
         (void) epoll_ctl(ep->worker->fd, EPOLL_CTL_ADD, ep->pidfd, &event);
+    }
+}
+
+/** Ends the watch. A child of fork() may have the descriptor, too: it would stay in the epoll set. */
+static void unwatch_process(r2_tp_ep_t *ep)
+{
+    if (ep->pidfd >= 0) {
+        (void) epoll_ctl(ep->worker->fd, EPOLL_CTL_DEL, ep->pidfd, NULL);
+        r2_fd_close(ep->pidfd);
+        ep->pidfd = -1;
     }
 }
 
@@ -146,22 +159,21 @@ void r2_uct_ep_close(r2_tp_ep_t *ep)
     }
     r2_assert(NULL == ep->in_flight);
     DL_DELETE(worker->eps, ep);
-    if (ep->pidfd >= 0) {
-        close(ep->pidfd);
-    }
+    unwatch_process(ep);
     tell_canceled(ep);
     free(ep);
 }
 
 void r2_uct_eps_watch(r2_tp_worker_t *worker)
 {
-    r2_tp_ep_t *ep;
+    struct epoll_event events[EVENTS_MAX];
+    const int count = epoll_wait(worker->fd, events, EVENTS_MAX, 0);
 
-    DL_FOREACH(worker->eps, ep) {
-        struct pollfd input = {.fd = ep->pidfd, .events = POLLIN};
+    for (int i = 0; i < count; i++) {
+        r2_tp_ep_t *ep = events[i].data.ptr;
 
-        if (R2_OK == ep->failure && ep->pidfd >= 0 && poll(&input, 1, 0) > 0) {
-            (void) epoll_ctl(worker->fd, EPOLL_CTL_DEL, ep->pidfd, NULL);
+        if (NULL != ep) { /* else UCX's own descriptor */
+            unwatch_process(ep);
             r2_uct_ep_fail(ep, R2_ERR_LANE_DOWN);
         }
     }

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 #include <utlist.h>
 
 #include "base/clock.h"
+#include "base/fork.h"
 
 #define RECORDS_GROW 64
 /* Within the host: it is looked every so many calls whether the peers' processes live. */
@@ -133,7 +133,7 @@ static bool fd_open(r2_tp_worker_t *worker)
     if (!worker->device->is_local) {
         return true;
     }
-    worker->fd = epoll_create1(EPOLL_CLOEXEC);
+    worker->fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     return worker->fd >= 0 &&
            0 == epoll_ctl(worker->fd, EPOLL_CTL_ADD, worker->port.fd, &event);
 }
@@ -141,7 +141,7 @@ static bool fd_open(r2_tp_worker_t *worker)
 static void fd_close(r2_tp_worker_t *worker)
 {
     if (worker->device->is_local && worker->fd >= 0) {
-        close(worker->fd);
+        r2_fd_close(worker->fd);
     }
 }
 

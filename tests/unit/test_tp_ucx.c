@@ -901,6 +901,37 @@ static void test_connect_to_another_family(void **state)
     side_close(&b);
 }
 
+/** A child of fork() has what watches the peer's process: that does not keep the parent awake. */
+static void test_forked_child(void **state)
+{
+    side_t side;
+    packet_t packet;
+    int fd;
+    pid_t child, pid = peer_start(&fd);
+
+    (void) state;
+    side_open(&side);
+    exchange_addresses(fd, &side);
+    assert_true(packet_send(&packet, &side, 0, 0, NULL) >= 0);
+    assert_true(progress_until(&side, NULL, &side.received, 1));
+    child = fork();
+    assert_true(child >= 0);
+    if (0 == child) {
+        alarm(60);
+        for (;;) {
+            pause();
+        }
+    }
+    tp.ops->ep_close(side.ep);
+    kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_sleeps(&side);
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    side_close(&side);
+    close(fd);
+}
+
 /** A NIC that is not there is a quiet R2_ERR_NO_DEVICE. */
 static void test_no_device(void **state)
 {
@@ -962,6 +993,7 @@ int main(int argc, char **argv)
         BOTH(test_peer_killed_while_connecting),
         BOTH(test_connect_to_nobody),
         {"lo/test_connect_to_another_family", test_connect_to_another_family, use_lo, NULL, NULL},
+        {"shm/test_forked_child", test_forked_child, use_shared_memory, NULL, NULL},
         {"test_no_device", test_no_device, use_lo, NULL, NULL},
     };
     ssize_t length = readlink("/proc/self/exe", self_path, sizeof(self_path) - 1);
