@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Engine: dependency counting and the four kinds of rows.
+ * Runs: dependency counting and the four kinds of rows.
  */
 #include "r2_config.h"
 
@@ -13,45 +13,6 @@
 #include <utlist.h>
 
 #include "base/util.h"
-
-void r2_engine_init(r2_engine_t *engine, r2_net_t *net)
-{
-    memset(engine, 0, sizeof(*engine));
-    engine->net = net;
-}
-
-void r2_engine_fini(r2_engine_t *engine)
-{
-    free(engine->spare);
-    engine->spare = NULL;
-}
-
-/*
- * Staging memory is kept from one run to the next: fresh pages cost more than the copies into them,
- * and megabytes that come and go make the heap grow.
- */
-static char *r2_engine_scratch(r2_engine_t *engine, uint64_t *bytes_p)
-{
-    char *scratch = engine->spare;
-
-    if (NULL != scratch && engine->spare_bytes >= *bytes_p) {
-        engine->spare = NULL;
-        *bytes_p = engine->spare_bytes;
-        return scratch;
-    }
-    return aligned_alloc(64, r2_round_up(*bytes_p, 64));
-}
-
-static void r2_engine_scratch_back(r2_engine_t *engine, char *scratch, uint64_t bytes)
-{
-    if (NULL != engine->spare && engine->spare_bytes >= bytes) {
-        free(scratch);
-        return;
-    }
-    free(engine->spare);
-    engine->spare = scratch;
-    engine->spare_bytes = bytes;
-}
 
 /* Turns "row waits for" lists into "row is waited for by" lists. */
 static void r2_exec_invert(r2_exec_t *exec)
@@ -106,7 +67,7 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     exec->held = moves ? malloc((rows + 1) * sizeof(*exec->held)) : NULL;
     if (schedule->scratch_bytes > 0) {
         exec->scratch_bytes = schedule->scratch_bytes;
-        exec->scratch = r2_engine_scratch(engine, &exec->scratch_bytes);
+        exec->scratch = r2_engine_scratch_get(engine, &exec->scratch_bytes);
     }
     if (NULL == exec->rows || NULL == exec->dependents || NULL == exec->first_dependent ||
         NULL == exec->queue || (moves && NULL == exec->held) ||
@@ -443,7 +404,7 @@ static unsigned r2_exec_run_held(r2_exec_t *exec)
 }
 
 /* Only sends wait for room; receives behind them start, or ranks would wait for each other. */
-static unsigned r2_exec_run(r2_exec_t *exec)
+unsigned r2_exec_run(r2_exec_t *exec)
 {
     unsigned started = r2_exec_run_held(exec);
 
@@ -457,45 +418,4 @@ static unsigned r2_exec_run(r2_exec_t *exec)
         }
     }
     return started;
-}
-
-/* Takes the next run off the list that this thread may work on. */
-static r2_exec_t *r2_engine_take(r2_engine_t *engine, bool app)
-{
-    r2_exec_t *exec = engine->ready;
-
-    while (NULL != exec && exec->app_only && !app) {
-        exec = exec->next;
-    }
-    if (NULL != exec) {
-        exec->in_ready = false;
-        DL_DELETE(engine->ready, exec);
-    }
-    return exec;
-}
-
-unsigned r2_engine_run(r2_engine_t *engine, bool app)
-{
-    unsigned started = 0;
-    r2_exec_t *exec;
-
-    while (NULL != (exec = r2_engine_take(engine, app))) {
-        started += r2_exec_run(exec);
-    }
-    return started;
-}
-
-r2_exec_t *r2_engine_collect(r2_engine_t *engine)
-{
-    r2_exec_t *exec = engine->finished;
-
-    if (NULL != exec) {
-        exec->in_finished = false;
-        DL_DELETE(engine->finished, exec);
-    }
-    if (NULL != exec && R2_OK == exec->status && NULL != exec->scratch) {
-        r2_engine_scratch_back(engine, exec->scratch, exec->scratch_bytes);
-        exec->scratch = NULL;
-    }
-    return exec;
 }

@@ -103,4 +103,11 @@ unsigned r2_engine_run(r2_engine_t *engine, bool app);
 /** The next finished run, or NULL. Its staging memory goes back to the engine. */
 r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
+/* ---- for exec/ only ---- */
+
+/** Starts rows of a run as far as they go. @return rows started. */
+unsigned r2_exec_run(r2_exec_t *exec);
+/** @param bytes_p wanted; what there is. @return staging memory for a run, or NULL. */
+char *r2_engine_scratch_get(r2_engine_t *engine, uint64_t *bytes_p);
+
 #endif

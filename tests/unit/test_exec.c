@@ -4,7 +4,9 @@
  *
  * The engine over links that the test plays: order of rows, errors, bounded packing.
  */
-#include "exec/exec.c" /* its functions are reached, the links below take the place of the real ones */
+/* Their functions are reached, the links below take the place of the real ones. */
+#include "exec/engine.c"
+#include "exec/exec.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,95 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Engine: which runs may go on, which are over, and their staging memory.
+ */
+#include "r2_config.h"
+
+#include "exec/exec.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+#include "base/util.h"
+
+void r2_engine_init(r2_engine_t *engine, r2_net_t *net)
+{
+    memset(engine, 0, sizeof(*engine));
+    engine->net = net;
+}
+
+void r2_engine_fini(r2_engine_t *engine)
+{
+    free(engine->spare);
+    engine->spare = NULL;
+}
+
+/*
+ * Staging memory is kept from one run to the next: fresh pages cost more than the copies into them,
+ * and megabytes that come and go make the heap grow.
+ */
+char *r2_engine_scratch_get(r2_engine_t *engine, uint64_t *bytes_p)
+{
+    char *scratch = engine->spare;
+
+    if (NULL != scratch && engine->spare_bytes >= *bytes_p) {
+        engine->spare = NULL;
+        *bytes_p = engine->spare_bytes;
+        return scratch;
+    }
+    return aligned_alloc(64, r2_round_up(*bytes_p, 64));
+}
+
+static void r2_engine_scratch_put(r2_engine_t *engine, char *scratch, uint64_t bytes)
+{
+    if (NULL != engine->spare && engine->spare_bytes >= bytes) {
+        free(scratch);
+        return;
+    }
+    free(engine->spare);
+    engine->spare = scratch;
+    engine->spare_bytes = bytes;
+}
+
+/* Takes the next run off the list that this thread may work on. */
+static r2_exec_t *r2_engine_take(r2_engine_t *engine, bool app)
+{
+    r2_exec_t *exec = engine->ready;
+
+    while (NULL != exec && exec->app_only && !app) {
+        exec = exec->next;
+    }
+    if (NULL != exec) {
+        exec->in_ready = false;
+        DL_DELETE(engine->ready, exec);
+    }
+    return exec;
+}
+
+unsigned r2_engine_run(r2_engine_t *engine, bool app)
+{
+    unsigned started = 0;
+    r2_exec_t *exec;
+
+    while (NULL != (exec = r2_engine_take(engine, app))) {
+        started += r2_exec_run(exec);
+    }
+    return started;
+}
+
+r2_exec_t *r2_engine_collect(r2_engine_t *engine)
+{
+    r2_exec_t *exec = engine->finished;
+
+    if (NULL != exec) {
+        exec->in_finished = false;
+        DL_DELETE(engine->finished, exec);
+    }
+    if (NULL != exec && R2_OK == exec->status && NULL != exec->scratch) {
+        r2_engine_scratch_put(engine, exec->scratch, exec->scratch_bytes);
+        exec->scratch = NULL;
+    }
+    return exec;
+}
