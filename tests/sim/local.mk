@@ -20,6 +20,7 @@ libr2coretest_la_SOURCES += \
     r2core/transport/sim.c \
     r2core/transport/sim.h \
     r2core/transport/sim_conn.c \
+    r2core/transport/sim_events.c \
     r2core/transport/sim_net.c \
     r2core/transport/sim_send.c \
     r2core/transport/sim_state.h
