@@ -7,104 +7,12 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/offer.h"
 
-#include <string.h>
-
-#define R2_HELLO_MAGIC      0x72324845u
 #define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
 /* In multiples of failure_timeout_ms: a call; from a check of a silent lane to the next. */
 #define R2_HELLO_TIMES 40u
 #define R2_CHECK_TIMES 20u
-
-typedef enum r2_hello_verdict {
-    R2_HELLO_ACCEPT = 1,
-    R2_HELLO_BUSY,    /* our own call to you is under way */
-    R2_HELLO_NOT_NOW, /* our rail is not usable */
-    R2_HELLO_REJECT,  /* settings or versions differ */
-    R2_HELLO_SHUT,    /* our rail is in quarantine, and there is another path */
-    R2_HELLO_SHORT,   /* no descriptors for another lane now */
-    R2_HELLO_RESTED   /* request: the last lane was closed for want of them */
-} r2_hello_verdict_t;
-
-/** Request and reply alike. Little endian as the wire header. */
-typedef struct __attribute__((packed)) r2_hello_offer {
-    uint32_t magic;
-    uint32_t version;       /* of the wire format */
-    uint32_t verdict;       /* of a reply; request: 0 or R2_HELLO_RESTED */
-    uint32_t rank;          /* who speaks */
-    uint32_t rail_idx;      /* the speaker's rail */
-    uint32_t remote_idx;    /* the listener's rail, as the speaker paired them */
-    uint32_t attempt;       /* number of the speaker's newest call for this lane */
-    uint32_t stands;        /* request: the lane stands at the speaker, who has heard nothing on it;
-                             * SHORT: other lanes of the speaker will give descriptors back */
-    uint32_t closed;        /* reply: the speaker has closed the last lane, which had not failed */
-    uint32_t awaits;        /* where it stands: oldest packet that is not acknowledged */
-    uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
-    uint64_t parking_bytes;
-    uint64_t first_seq;
-    uint64_t connection;    /* id that packets to the speaker must carry */
-    uint32_t address_bytes;
-    uint8_t address[R2_TP_ADDRESS_MAX]; /* of the speaker's endpoint */
-} r2_hello_offer_t;
-
-static_assert(sizeof(r2_hello_offer_t) <= R2_HELLO_BYTES_MAX, "an offer is one hello frame");
-
-static size_t r2_hello_offer_size(const r2_hello_offer_t *offer)
-{
-    return offsetof(r2_hello_offer_t, address) + offer->address_bytes;
-}
-
-static r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn,
-                                       uint64_t connection, r2_hello_offer_t *offer)
-{
-    r2_net_t *net = lane->link->net;
-    size_t address_bytes = 0;
-    r2_status_t status;
-
-    memset(offer, 0, sizeof(*offer));
-    status = lane->rail->tp->ops->ep_address(conn->ep, offer->address, &address_bytes);
-    if (R2_OK != status) {
-        return status;
-    }
-    offer->magic = R2_HELLO_MAGIC;
-    offer->version = R2_WIRE_VERSION;
-    offer->rank = net->rank;
-    offer->rail_idx = lane->rail->idx;
-    offer->remote_idx = lane->remote_idx;
-    offer->attempt = lane->attempt;
-    offer->stands = NULL != lane->conn;
-    offer->awaits = NULL == lane->in_flight ? lane->tx_seq : lane->in_flight->lane_seq;
-    offer->segment_bytes = net->segment_bytes;
-    offer->parking_bytes = net->params->parking_bytes;
-    offer->first_seq = net->first_seq;
-    offer->connection = connection;
-    offer->address_bytes = (uint32_t) address_bytes;
-    return R2_OK;
-}
-
-static r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, size_t bytes,
-                                        r2_hello_offer_t *offer_p)
-{
-    memset(offer_p, 0, sizeof(*offer_p));
-    memcpy(offer_p, data, r2_min(bytes, sizeof(*offer_p)));
-    if (bytes < offsetof(r2_hello_offer_t, verdict) || R2_HELLO_MAGIC != offer_p->magic) {
-        return R2_ERR_WIRE;
-    }
-    if (R2_WIRE_VERSION != offer_p->version) {
-        return R2_ERR_VERSION; /* all that follows may lie elsewhere there */
-    }
-    if (bytes < offsetof(r2_hello_offer_t, address) || offer_p->rank >= net->size ||
-        offer_p->rank == net->rank || offer_p->address_bytes > R2_TP_ADDRESS_MAX ||
-        r2_hello_offer_size(offer_p) != bytes) {
-        return R2_ERR_WIRE;
-    }
-    if (net->segment_bytes != offer_p->segment_bytes ||
-        net->params->parking_bytes != offer_p->parking_bytes ||
-        net->first_seq != offer_p->first_seq) {
-        return R2_ERR_VERSION;
-    }
-    return R2_OK;
-}
 
 static uint64_t r2_hello_connection(r2_net_t *net)
 {

@@ -22,6 +22,8 @@ libr2core_la_SOURCES += \
     r2core/link/peer_info.c \
     r2core/link/peer_info.h \
     r2core/link/pool.h \
+    r2core/link/offer.c \
+    r2core/link/offer.h \
     r2core/link/pace.c \
     r2core/link/presence.c \
     r2core/link/rates.c \

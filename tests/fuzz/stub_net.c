@@ -16,6 +16,7 @@
 #include <utlist.h>
 
 #include "fuzz.h"
+#include "link/offer.h"
 
 struct r2_tp_device {
     stub_net_t *stub;
@@ -421,18 +422,10 @@ void stub_net_destroy(stub_net_t *stub)
     free(stub);
 }
 
-/* As in link/hello.c, which keeps it to itself. */
-typedef struct __attribute__((packed)) stub_offer {
-    uint32_t magic, version, verdict, rank, rail_idx, remote_idx, attempt, stands, closed, awaits;
-    uint64_t segment_bytes, parking_bytes, first_seq, connection;
-    uint32_t address_bytes;
-    uint8_t address[16];
-} stub_offer_t;
-
 size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer_p)
 {
-    stub_offer_t offer = {
-        .magic = 0x72324845u,
+    const r2_hello_offer_t offer = {
+        .magic = R2_HELLO_MAGIC,
         .version = R2_WIRE_VERSION,
         .verdict = verdict,
         .rank = 1,
@@ -443,11 +436,11 @@ size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer
         .parking_bytes = stub->params.parking_bytes,
         .first_seq = stub->net.first_seq,
         .connection = 0x1234567800000000ull + stub->hellos,
-        .address_bytes = sizeof(offer.address),
+        .address_bytes = 16,
     };
 
-    memcpy(offer_p, &offer, sizeof(offer));
-    return sizeof(offer);
+    memcpy(offer_p, &offer, r2_hello_offer_size(&offer));
+    return r2_hello_offer_size(&offer);
 }
 
 void stub_hello(stub_net_t *stub, uint32_t rail, const void *bytes, size_t count)
