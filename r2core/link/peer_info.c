@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "link/wire.h"
 #include "oob/post.h"
 #include "rail/hello.h"
 #include "rail/probe.h"
@@ -79,7 +80,8 @@ static void r2_put_rail(r2_peer_writer_t *writer, const r2_peer_rail_t *rail)
 static void r2_put_head(r2_peer_writer_t *writer, uint32_t users, uint32_t flags)
 {
     r2_put_number(writer, R2_PEER_INFO_MAGIC, 4);
-    r2_put_number(writer, R2_PEER_INFO_VERSION, 2);
+    r2_put_number(writer, R2_PEER_INFO_VERSION, 1);
+    r2_put_number(writer, R2_WIRE_VERSION, 1);
     r2_put_number(writer, 0, 2);
     r2_put_number(writer, users, 1);
     r2_put_number(writer, flags, 1);
@@ -212,10 +214,12 @@ static r2_status_t r2_peer_head(r2_peer_reader_t *reader, size_t bytes, uint32_t
                                 uint32_t *flags_p)
 {
     const uint64_t magic = r2_take_number(reader, 4);
-    const uint64_t version = r2_take_number(reader, 2);
+    const uint64_t version = r2_take_number(reader, 1);
+    const uint64_t wire_version = r2_take_number(reader, 1); /* no lane would come up with another */
     const uint64_t length = r2_take_number(reader, 2);
 
-    if (!reader->broken && (R2_PEER_INFO_MAGIC != magic || R2_PEER_INFO_VERSION != version)) {
+    if (!reader->broken && (R2_PEER_INFO_MAGIC != magic || R2_PEER_INFO_VERSION != version ||
+                            R2_WIRE_VERSION != wire_version)) {
         return R2_ERR_VERSION;
     }
     *users_p = (uint32_t) r2_take_number(reader, 1);

@@ -16,7 +16,7 @@
 
 /*
  * As it travels, little endian, each text with its length before it and a zero behind it:
- *   magic u32 | version u16 | bytes of all of it u16 | users u8 | flags u8 |
+ *   magic u32 | version u8, and that of the wire format u8 | bytes of all of it u16 | users u8 | flags u8 |
  *   host id u64 | host name u8 + | rails u8 | the listener within the host, then each rail |
  *   bytes of the out-of-band address u16 + | bytes of the cost u8 +
  * A rail: name u8 + | IPv4 address u32, network byte order | prefix u8 | speed u32 |

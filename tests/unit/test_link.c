@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "link/offer.h"
 #include "link/relay.h"
 #include "stub_net.h"
 
@@ -614,6 +615,33 @@ static void hello_frames_are_bounded(void **state)
     stub_net_destroy(stub);
 }
 
+/* Whoever runs another r2 is told so, however long its offers are; what makes no sense is not. */
+static void offers_of_other_versions_are_rejected(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    uint8_t bytes[R2_HELLO_BYTES_MAX] = {0};
+    const size_t length = stub_offer(stub, 0, 0, bytes);
+    r2_hello_offer_t theirs, offer;
+
+    (void) state;
+    memcpy(&offer, bytes, sizeof(offer));
+    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length, &theirs), R2_OK);
+    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length - 1, &theirs), R2_ERR_WIRE);
+    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length + 1, &theirs), R2_ERR_WIRE);
+    for (size_t less = 0; less <= length; ++less) {
+        offer.version = R2_WIRE_VERSION - 1;
+        assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length - less, &theirs),
+                         length - less < offsetof(r2_hello_offer_t, verdict) ? R2_ERR_WIRE
+                                                                          : R2_ERR_VERSION);
+        offer.version = R2_WIRE_VERSION;
+    }
+    ++offer.segment_bytes;
+    assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length, &theirs), R2_ERR_VERSION);
+    offer.magic = 0;
+    assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length, &theirs), R2_ERR_WIRE);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -635,6 +663,7 @@ int main(void)
         cmocka_unit_test(links_with_a_lane_are_not_given_up),
         cmocka_unit_test(links_that_refuse_are_given_up),
         cmocka_unit_test(wiring_gives_workers_back),
+        cmocka_unit_test(offers_of_other_versions_are_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
