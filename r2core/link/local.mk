@@ -16,6 +16,7 @@ libr2core_la_SOURCES += \
     r2core/link/leave.c \
     r2core/link/link.c \
     r2core/link/link.h \
+    r2core/link/message.c \
     r2core/link/net.c \
     r2core/link/net.h \
     r2core/link/news.c \

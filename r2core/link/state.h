@@ -401,13 +401,22 @@ bool r2_link_has_lane(const r2_link_t *link);
 /** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without delay. */
 void r2_link_hurry(r2_link_t *link, uint64_t pause_ns);
 
-/** Takes a message out of the queues for sending. */
-void r2_message_unqueue(r2_tx_message_t *message);
 /** True if failures of its lanes are no news: one of both ends has done with it. */
 static inline bool r2_link_is_over(const r2_link_t *link)
 {
     return link->net->ending || link->left;
 }
+
+/* message.c */
+/** Takes a message out of the queues for sending. */
+void r2_message_unqueue(r2_tx_message_t *message);
+/** Settles all chunks of a message that is given up; lanes whose transport still reads it are closed. */
+void r2_message_discard(r2_tx_message_t *message);
+/**
+ * The first message that is to be given up: any, or one of a communicator whose data is borrowed.
+ * To be searched anew each time, since closing a lane completes other messages, too.
+ */
+r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t comm_key);
 
 /* leave.c */
 /** True if the peer does not hold all that we have for it, or does not know what we hold. */

@@ -37,7 +37,7 @@ MUTANTS = [
     ("buffer-released-while-the-transport-reads-it", "link/tx_packet.c",
      "message->acked_chunks < message->chunk_count || message->refs > 0 || message->queued",
      "message->acked_chunks < message->chunk_count || message->queued"),
-    ("buffer-released-before-the-acknowledgement", "link/link.c",
+    ("buffer-released-before-the-acknowledgement", "link/message.c",
      "    return copied ? R2_OK : R2_IN_PROGRESS;", "    return R2_OK;"),
     ("credit-lost-at-the-sender", "link/credit.c",
      "        message->granted_chunks = chunks;\n        r2_tx_enqueue(message);\n", "        message->granted_chunks = chunks;\n"),

@@ -1,0 +1,209 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Messages that are sent: from the call that sends one to its end.
+ */
+#include "r2_config.h"
+
+#include "link/state.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* How long a chunk keeps a fast lane busy. */
+#define R2_CHUNK_NS R2_NS_PER_MS
+
+bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
+{
+    const r2_params_t *params = link->net->params;
+
+    return bytes <= params->copy_max_bytes && link->copies < R2_COPIES_MAX &&
+           link->copied_bytes + bytes <= params->replay_bytes;
+}
+
+/*
+ * Chunks are as short as the plan wants them, for the sake of slow rails. Where every lane is fast, each
+ * costs more than it is worth: there they last R2_CHUNK_NS, or less if this message is all there is to
+ * share among the lanes.
+ */
+static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
+{
+    uint64_t rate = UINT64_MAX, chunk_bytes;
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (R2_LANE_UP == lane->state) {
+            rate = r2_min(rate, r2_max(lane->load.bytes_per_s, lane->pace.bytes_per_s));
+            ++lanes;
+        }
+    }
+    if (0 == lanes || 0 == rate || args->bytes <= args->chunk_bytes) {
+        return args->chunk_bytes;
+    }
+    chunk_bytes = r2_min(rate / (R2_NS_PER_S / R2_CHUNK_NS), link->net->params->chunk_max_bytes);
+    if (NULL == link->messages) {
+        chunk_bytes = r2_min(chunk_bytes, args->bytes / lanes);
+    }
+    chunk_bytes -= chunk_bytes % args->chunk_bytes;
+    return (uint32_t) r2_max(chunk_bytes, args->chunk_bytes);
+}
+
+static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *args)
+{
+    r2_net_t *net = link->net;
+    r2_tx_message_t *message = r2_pool_get(&net->messages);
+    char *copy = r2_link_copies(link, args->bytes) ? malloc(args->bytes + 1) : NULL;
+
+    if (NULL == message || (args->copied && NULL == copy)) {
+        free(copy);
+        if (NULL != message) {
+            r2_pool_put(&net->messages, message);
+        }
+        return NULL;
+    }
+    memset(message, 0, sizeof(*message));
+    message->link = link;
+    message->number = link->next_number++;
+    message->tag = args->tag;
+    message->data = args->data;
+    message->bytes = args->bytes;
+    message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
+                                               net->params->chunk_max_bytes);
+    message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
+    message->digest = args->digest;
+    message->order = args->order;
+    message->dirty = args->dirty;
+    message->done = args->done;
+    message->arg = args->arg;
+    message->copy = copy;
+    if (NULL != message->copy) {
+        if (args->bytes > 0) {
+            memcpy(message->copy, args->data, args->bytes);
+        }
+        message->data = message->copy;
+        link->copied_bytes += args->bytes;
+        ++link->copies;
+    }
+    DL_APPEND2(link->messages, message, all_prev, all_next);
+    return message;
+}
+
+/* The newest message was never there: its number is the next one's. */
+static void r2_message_undo(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+
+    --link->next_number;
+    DL_DELETE2(link->messages, message, all_prev, all_next);
+    if (NULL != message->copy) {
+        link->copied_bytes -= message->bytes;
+        --link->copies;
+        free(message->copy);
+    }
+    r2_pool_put(&link->net->messages, message);
+}
+
+r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
+{
+    r2_tx_message_t *message;
+    bool copied;
+
+    if (R2_OK != link->broken) {
+        return link->broken;
+    }
+    if (link->left) {
+        return r2_link_has_left(link);
+    }
+    if (args->bytes > R2_WIRE_MESSAGE_MAX) {
+        return R2_ERR_PARAM;
+    }
+    message = r2_message_new(link, args);
+    if (NULL == message) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (!r2_credit_open(message, args->granted_bytes)) {
+        r2_message_undo(message);
+        return R2_ERR_NO_MEMORY;
+    }
+    copied = NULL != message->copy;
+    ++link->net->counters->tx_messages;
+    r2_tx_enqueue(message);
+    r2_link_activate(link);
+    r2_link_push(link);
+    return copied ? R2_OK : R2_IN_PROGRESS;
+}
+
+void r2_message_unqueue(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+
+    r2_credit_withdraw(message);
+    if (message->queued) {
+        DL_DELETE(link->queue, message);
+        message->queued = false;
+    }
+}
+
+/* Takes a message out of all queues; it is freed as soon as no packet references its data. */
+static void r2_message_withdraw(r2_tx_message_t *message)
+{
+    message->withdrawn = true;
+    r2_message_unqueue(message);
+}
+
+static bool r2_item_of(const r2_tx_item_t *item, const r2_tx_message_t *message)
+{
+    return R2_WIRE_DATA == item->kind && !item->acked && item->message == message;
+}
+
+void r2_message_discard(r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+    r2_tx_item_t *item;
+    r2_packet_t *packet;
+
+    r2_message_withdraw(message);
+    ++message->refs; /* keeps it while its packets are settled */
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        bool reading = false;
+
+        DL_FOREACH(link->lanes[i].in_flight, packet)
+        {
+            reading = reading || (!packet->transport_done && R2_WIRE_DATA == packet->item->kind &&
+                                  packet->item->message == message);
+            if (r2_item_of(packet->item, message)) {
+                packet->item->acked = true;
+            }
+        }
+        if (reading) {
+            r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, true);
+        }
+    }
+    DL_FOREACH(link->again, item)
+    {
+        if (r2_item_of(item, message)) {
+            item->acked = true;
+        }
+    }
+    message->acked_chunks = message->chunk_count;
+    --message->refs;
+    r2_tx_message_settle(message);
+}
+
+r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t comm_key)
+{
+    r2_tx_message_t *message;
+
+    DL_FOREACH2(link->messages, message, all_next)
+    {
+        if (!message->withdrawn &&
+            (any || (message->tag.comm_key == comm_key && NULL == message->copy))) {
+            return message;
+        }
+    }
+    return NULL;
+}
