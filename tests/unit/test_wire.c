@@ -43,7 +43,7 @@ static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        3,    4,    0x05, 0x00,                         /* version, kind, flags */
+        4,    4,    0x05, 0x00,                         /* version, kind, flags */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
@@ -62,7 +62,7 @@ static void layout(void **state)
     (void) state;
     assert_int_equal(sizeof(bytes), sizeof(header));
     assert_int_equal(r2_wire_parse(bytes, sizeof(bytes), 3, &header), R2_OK);
-    assert_int_equal(header.version, 3);
+    assert_int_equal(header.version, R2_WIRE_VERSION);
     assert_int_equal(header.kind, R2_WIRE_DATA);
     assert_int_equal(header.flags, R2_WIRE_ACK_NOW | R2_WIRE_HEDGE);
     assert_int_equal(header.lane_seq, 0x01020304);
