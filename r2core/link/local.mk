@@ -13,9 +13,11 @@ libr2core_la_SOURCES += \
     r2core/link/idle.h \
     r2core/link/room.c \
     r2core/link/lane.c \
+    r2core/link/lane.h \
     r2core/link/leave.c \
     r2core/link/link.c \
     r2core/link/link.h \
+    r2core/link/match.h \
     r2core/link/message.c \
     r2core/link/net.c \
     r2core/link/net.h \
@@ -26,6 +28,7 @@ libr2core_la_SOURCES += \
     r2core/link/offer.c \
     r2core/link/offer.h \
     r2core/link/pace.c \
+    r2core/link/packet.h \
     r2core/link/presence.c \
     r2core/link/rates.c \
     r2core/link/relay.c \

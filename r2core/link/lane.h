@@ -1,0 +1,156 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Lanes: their state, their connections, their life. For link/ only.
+ */
+#ifndef R2_LINK_LANE_H
+#define R2_LINK_LANE_H
+
+#include "link/packet.h"
+
+#define R2_ACK_WINDOW 32u /* an acknowledgement names so many packets behind a gap (ack_bits) */
+
+typedef enum r2_lane_state {
+    R2_LANE_DOWN,    /* not connected; tried again at retry_ns */
+    R2_LANE_CALLING, /* our hello call is under way */
+    R2_LANE_WIRING,  /* endpoint exists, HELLO packets cross */
+    R2_LANE_UP,      /* carries data */
+    R2_LANE_SUSPECT  /* acknowledgements stopped while others are alive: no new data */
+} r2_lane_state_t;
+
+/** One connection of a lane. */
+typedef struct r2_lane_conn {
+    struct r2_lane *lane;          /* borrowed; NULL: only offered, or being closed */
+    r2_tp_ep_t *ep;                /* owned by the worker's transport */
+    r2_rail_worker_t *worker;      /* borrowed: counted as a user */
+    uint32_t bare;                 /* unsequenced packets that the transport holds */
+} r2_lane_conn_t;
+
+/** What a lane delivered while it was loaded (rates.c). */
+typedef struct r2_lane_load {
+    uint64_t mark_ns;              /* counted up to here; 0 = it is not loaded */
+    uint64_t ns, bytes;            /* loaded time and acknowledged bytes of this interval */
+    uint64_t bytes_per_s;          /* newest rate; 0 = none yet */
+    uint32_t packets;              /* acknowledgements of this interval */
+} r2_lane_load_t;
+
+/** What a lane delivered while anything was in flight on it (pace.c). */
+typedef struct r2_lane_pace {
+    uint64_t mark_ns;              /* counted up to here */
+    uint64_t ns, bytes;            /* of this interval */
+    uint64_t bytes_per_s;          /* 0 = none yet */
+} r2_lane_pace_t;
+
+/** One rail of this process towards one peer. Hot fields first. */
+typedef struct r2_lane {
+    r2_link_t *link;               /* borrowed */
+    r2_lane_state_t state;
+    uint32_t idx;                  /* in link->lanes */
+    r2_lane_conn_t *conn;          /* owned; WIRING and later */
+    uint64_t tx_connection;        /* id the peer wants to see */
+    uint64_t rx_connection;        /* id we want to see; 0 = not registered */
+    r2_packet_t *in_flight;        /* owned list */
+    uint64_t in_flight_bytes;
+    uint64_t window_bytes;
+    uint32_t tx_seq;               /* next lane sequence number */
+    uint32_t rx_next;              /* everything before is held */
+    uint32_t rx_bits;              /* rx_next + 1 + i is held */
+    bool ack_now;                  /* acknowledge at the end of this sweep */
+    bool ack_pending;              /* something is not acknowledged yet */
+    uint32_t ack_count;            /* packets not acknowledged yet */
+    uint64_t ack_due_ns;           /* when ack_pending */
+    uint64_t rx_newest_ns;         /* arrival of the newest sequenced packet */
+    uint64_t last_rx_ns;           /* arrival of anything */
+    uint64_t awake_ns;             /* arrival of the first after the last long silence */
+    uint64_t delivered_ns;         /* newest acknowledgement, of this and earlier connections */
+    uint64_t timer_base_ns;        /* silence counts from here at the earliest */
+    uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
+    uint64_t calm_rtt_ns;          /* least smoothed round trip; 0 = too few samples so far */
+    uint32_t rtt_samples;
+    uint64_t shrunk_ns;            /* when the window was last made smaller */
+    r2_lane_load_t load;
+    r2_lane_pace_t pace;
+    bool limited;                  /* the window was full since the last look */
+    bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
+    uint64_t doubt_ns;             /* since when, if hedged */
+    uint64_t barred_ns;            /* a verdict was against it: in doubt until then, whatever it answers; 0 = none */
+    bool reprieved;                /* hedged: the peer was heard again, it gets one more timeout */
+    uint64_t gap_ns;               /* since when later packets than the first in flight are acknowledged */
+    uint32_t gap_seq;              /* that first one, if gap_ns is not 0 */
+    bool failed;                   /* the transport or the peer said so: fence at the end of the sweep */
+    bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
+    bool hello_answered;           /* HELLO_ACK was sent */
+    bool resting;                  /* DOWN: for want of descriptors, until it is needed (idle.c) */
+    bool close_asked, closed;      /* by the peer, which had no use for it */
+    bool rested;      /* closed here since it was last up: no fault, though the peer may not know */
+    bool turn;        /* DOWN for want of descriptors: others will give some back */
+    uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
+    bool agreed;      /* closing: we said that it is over */
+    uint64_t closing_ns; /* since when its end is asked for, or agreed; 0 = it is not */
+    uint64_t ended_ns;   /* DOWN, CALLING: it ended while we were away, not judged yet; 0 = not so */
+    bool was_up;
+    bool unreachable;              /* silent, and no hello call gets through to the peer's host either */
+    uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
+    uint64_t refused_ns;           /* the first of them */
+    bool disproved;                /* it refused while the process was heard, and is not answered yet */
+    uint64_t question;             /* to the peer's kernel, under way; 0 = none */
+    uint64_t question_ns;          /* when it was asked */
+    uint64_t kernel_ns;            /* when the peer's kernel last answered one; 0 = never */
+    uint64_t excused_ns;           /* when the peer doubted it and was told to wait; 0 = never */
+    uint32_t excused_next;         /* rx_next then */
+    uint64_t sent_ns;              /* when the transport last finished a packet that had waited */
+    r2_status_t why;               /* last failure */
+    r2_rail_t *rail;               /* borrowed */
+    const r2_peer_rail_t *remote;  /* borrowed: in link->info */
+    uint32_t remote_idx;           /* rail index at the peer */
+    r2_lane_conn_t *call;          /* owned: offered in the hello call under way */
+    uint64_t call_connection;      /* offered in the hello call under way */
+    uint64_t call_id;              /* of the hello call under way; 0 = none */
+    uint64_t call_ns;              /* since when it is */
+    bool lent;                     /* it goes on without a worker (room.c) */
+    uint32_t attempt;              /* our hello calls so far */
+    uint32_t peer_attempt;         /* the peer's calls up to this one are history */
+    uint64_t state_ns;             /* when the state was entered */
+    uint64_t heard_ns;             /* the link's then */
+    uint64_t retry_ns;             /* DOWN: next attempt */
+    uint32_t failures;             /* in a row */
+    UT_hash_handle hh;             /* in net->connections, by rx_connection */
+} r2_lane_t;
+
+/* lane.c, hello.c */
+void r2_lane_open(r2_lane_t *lane);
+void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer);
+void r2_lane_connected(r2_lane_t *lane, uint8_t kind);
+void r2_lane_cancel_call(r2_lane_t *lane);
+/** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */
+bool r2_lane_withdraw_call(r2_lane_t *lane);
+void r2_lane_failed(void *worker, void *conn, r2_status_t status);
+/** Makes a connection on a worker, which it keeps in use; it is not connected. @return as ep_open(). */
+r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_p);
+/** Closes it and gives its worker back. Never from inside a callback. */
+void r2_lane_conn_destroy(r2_lane_conn_t *conn);
+/**
+ * Connects. The lane takes `conn` if it has one afterwards, whatever is returned.
+ * @return R2_OK or the transport's error.
+ */
+r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *address,
+                         size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection);
+void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
+/** True if a lane that is not in doubt leads to the peer. */
+bool r2_link_has_path(const r2_link_t *link);
+/** Counts a lane that failed, and tells the detector. */
+void r2_lane_report(r2_lane_t *lane, r2_status_t why);
+/** Ends a lane that nothing is known against: nobody is told. */
+void r2_lane_close(r2_lane_t *lane);
+/** Ends a lane that may be well, and opens it anew: at once, or after a pause where that is often. */
+void r2_lane_reopen(r2_lane_t *lane);
+/** Ends a lane that nothing is known against for what it holds, and opens it anew. */
+void r2_lane_renew(r2_lane_t *lane);
+void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
+const char *r2_lane_state_name(r2_lane_state_t state);
+void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);
+void r2_hello_result(void *net, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
+bool r2_hello_waits(void *net, uint64_t call_id);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Rows, the messages that come for them, and credit: what a link keeps of those. For link/ only.
+ */
+#ifndef R2_LINK_MATCH_H
+#define R2_LINK_MATCH_H
+
+#include "base/util.h"
+#include "link/link.h"
+
+/** A chunk that arrived before its row was posted. */
+typedef struct r2_parked {
+    struct r2_parked *next;
+    uint64_t offset;
+    uint32_t bytes;
+    bool unasked;
+    char data[];
+} r2_parked_t;
+
+/** A message being received or received and not yet given to a row. */
+typedef struct r2_rx_message {
+    struct r2_rx_message *prev, *next; /* in link->deferred, or link->grants.discards */
+    uint64_t number;
+    r2_tag_t tag;
+    uint64_t bytes;
+    uint32_t chunk_bytes, chunk_count;
+    uint32_t held;                 /* chunks received */
+    uint32_t digest;
+    bool dirty;                    /* R2_WIRE_DIRTY was on it */
+    bool discard;                  /* nobody wants it: acknowledge and drop */
+    bool deferred;                 /* in link->deferred: has parked chunks and a posted row */
+    bool untold;                   /* in link->grants.discards */
+    r2_parked_t *parked;           /* owned list */
+    uint64_t *bitmap;              /* owned: chunks received */
+    struct r2_rx_match *match;     /* borrowed; NULL when discarding */
+    UT_hash_handle hh;             /* in link->arriving, by number, until all chunks are held */
+} r2_rx_message_t;
+
+/** Meeting point of a row and a message with the same tag. */
+typedef struct r2_rx_match {
+    r2_tag_t tag;
+    bool posted;
+    bool rts;                      /* the sender asked for credit */
+    bool asking;                   /* in link->grants.rows: it is to get more credit */
+    uint32_t chunk_bytes;          /* of its message, once that was heard of; 0 = not yet */
+    uint64_t granted_bytes;        /* the most that was granted, from the start of the message */
+    uint64_t given_bytes;          /* bytes that were given to the row */
+    uint64_t open_bytes;           /* counted in link->grants: granted and not given */
+    char *data;                    /* borrowed; NULL with a sink */
+    r2_link_sink_fn_t sink;
+    uint64_t bytes;                /* as digest */
+    uint32_t digest;               /* the row's; not posted: the sender's that asked for credit */
+    uint64_t since_ns;             /* when it was posted */
+    bool *dirty;                   /* borrowed, or NULL */
+    r2_link_done_fn_t done;
+    void *arg;
+    r2_rx_message_t *message;      /* owned once there */
+    r2_call_t calling;             /* which of link->calls it is in */
+    struct r2_rx_match *prev, *next; /* there, or in link->grants.rows */
+    UT_hash_handle hh;             /* in link->matches, by tag */
+} r2_rx_match_t;
+
+/** Credit that came before its message. */
+typedef struct r2_credit {
+    r2_tag_t tag;
+    uint64_t bytes;
+    UT_hash_handle hh;             /* in link->credits, by tag */
+} r2_credit_t;
+
+/** Rows by what is known of their messages (grant.c). */
+typedef enum r2_grant_kind {
+    R2_GRANT_UNHEARD, /* nothing: they may be late for ever */
+    R2_GRANT_HEARD,   /* under way: what is granted comes, unless the peer is stopped */
+    R2_GRANT_KINDS
+} r2_grant_kind_t;
+
+/** Calls of a kind that a link has for its receiver (call.c). */
+typedef struct r2_callers {
+    struct r2_callers *prev, *next; /* in net->callers, while there are calls */
+    r2_link_t *link;               /* borrowed */
+    r2_rx_match_t *calls;          /* list: rows that are not posted, oldest first */
+} r2_callers_t;
+
+/** Credit that a link gives to its peer. */
+typedef struct r2_grants {
+    r2_rx_match_t *rows[R2_GRANT_KINDS];    /* lists: rows that are to get more, oldest first */
+    uint64_t open_bytes[R2_GRANT_KINDS];    /* granted and not given to the rows */
+    r2_wire_credit_t news[R2_WIRE_CREDITS_MAX]; /* to be sent with the next packet */
+    uint32_t news_count;
+    r2_rx_message_t *discards;     /* list: thrown away, and the peer is to be told that all may come */
+} r2_grants_t;
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Packets, and what they carry: messages that are sent, control packets. For link/ only.
+ */
+#ifndef R2_LINK_PACKET_H
+#define R2_LINK_PACKET_H
+
+#include "base/util.h"
+#include "link/link.h"
+
+/** What is sent and must be acknowledged: a chunk of a message, or a control packet. */
+typedef struct r2_tx_rts {
+    uint64_t number;
+    r2_tag_t tag;
+    uint64_t bytes;
+    uint32_t chunk_bytes, digest;
+} r2_tx_rts_t;
+
+typedef struct r2_tx_relay {
+    char *data;                      /* owned: the payload */
+    struct r2_relay_pair *pair;      /* borrowed: whose memory it takes; NULL: our own packet */
+    uint32_t destination;
+    uint8_t hop, side;               /* of the header; of the pair */
+    bool hello;                      /* our own frame, and not of a relay lane */
+    bool call;                       /* counted in the pair's calls */
+} r2_tx_relay_t;
+
+typedef struct r2_tx_item {
+    struct r2_tx_item *prev, *next;  /* in link->control or link->again */
+    struct r2_tx_message *message;   /* DATA: borrowed, not to be used once acked; else NULL */
+    uint32_t chunk;
+    uint8_t kind;                    /* r2_wire_kind_t */
+    bool acked, queued;
+    uint16_t in_flight;              /* packets in flight on live lanes that carry it */
+    uint32_t refs;                   /* packets that reference it in any way */
+    uint32_t payload_bytes;          /* control only */
+    union {
+        r2_wire_credit_t credits[R2_WIRE_CREDITS_MAX];
+        uint64_t connection;
+        r2_wire_abort_t abort;
+        r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
+        uint8_t notice[R2_NOTICE_BYTES_MAX];
+        r2_tx_rts_t rts;             /* fields of the header; the message may be gone by then */
+        r2_tx_relay_t relay;
+    } payload;
+} r2_tx_item_t;
+
+/** A message being sent. Freed when all chunks are acknowledged and no packet references it. */
+typedef struct r2_tx_message {
+    struct r2_tx_message *prev, *next; /* in link->queue while chunks are unsent */
+    struct r2_tx_message *all_prev, *all_next; /* in link->messages */
+    r2_link_t *link;               /* borrowed */
+    uint64_t number;
+    r2_tag_t tag;
+    const char *data;              /* borrowed, or copy */
+    char *copy;                    /* owned; NULL: data is the caller's */
+    uint64_t bytes;
+    uint32_t chunk_bytes, chunk_count;
+    uint32_t granted_chunks;       /* first chunks that may be sent now */
+    uint32_t unasked_chunks;       /* first chunks that travel against the parking budget */
+    uint32_t next_chunk;           /* first unsent */
+    uint32_t acked_chunks;
+    uint32_t refs;                 /* packets that reference data */
+    uint32_t digest;
+    uint32_t order;                /* lower ones go first */
+    bool dirty;                    /* R2_WIRE_DIRTY */
+    bool credited;                 /* the receiver has granted some of it */
+    bool requested;                /* credit was asked for */
+    bool asks;                     /* it is to be asked for when there is room for that */
+    bool queued;
+    bool withdrawn;                /* nobody waits any more */
+    r2_link_done_fn_t done;        /* NULL when copied */
+    void *arg;
+    UT_hash_handle hh;             /* in link->uncredited, by tag, until all of it may go */
+} r2_tx_message_t;
+
+/** One transmission on one lane. Freed when the transport is through with it and it is settled. */
+typedef struct r2_packet {
+    r2_tp_send_t op;               /* first member */
+    struct r2_packet *prev, *next; /* in lane->in_flight, in order of lane_seq */
+    struct r2_lane *lane;          /* borrowed; NULL once the lane was fenced */
+    r2_net_t *net;                 /* borrowed */
+    r2_tx_item_t *item;            /* NULL: not sequenced */
+    uint64_t sent_ns;
+    uint32_t lane_seq;
+    uint32_t bytes;                /* counted in the lane's window */
+    struct r2_lane_conn *conn;     /* borrowed: unsequenced packets only */
+    bool settled;                  /* acknowledged, abandoned, or never to be */
+    bool transport_done;
+    r2_wire_header_t header;
+} r2_packet_t;
+
+#endif
