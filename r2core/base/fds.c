@@ -23,13 +23,14 @@ size_t r2_fds_of_job(uint32_t ranks, uint32_t rails)
 {
     size_t lanes = (size_t) (ranks > 0 ? ranks - 1 : 0) * rails;
 
-    /* the rail within the host has a worker, too; a sixteenth of the lanes are just being opened */
-    return fds_always(rails) + R2_FDS_WORKER * ((size_t) rails + 1) + lanes + lanes / 16 + rails;
+    /* a sixteenth of the lanes are just being opened */
+    return fds_always(rails) + R2_FDS_WORKER * (size_t) rails + R2_FDS_WORKER_LOCAL + lanes +
+           lanes / 16 + rails;
 }
 
 size_t r2_fds_least(uint32_t lanes, uint32_t rails)
 {
-    return fds_always(rails) + (size_t) lanes * (R2_FDS_WORKER + R2_FDS_EP);
+    return fds_always(rails) + (size_t) lanes * (R2_FDS_WORKER_LOCAL + R2_FDS_OPENING);
 }
 
 size_t r2_fds_limit(void)

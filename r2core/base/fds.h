@@ -10,13 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What UCX's tcp transport takes; the same on all versions that were looked at (1.13, 1.18). */
-#define R2_FDS_THREAD                                                           \
-    5u /* once for each process: UCX's thread, and what its first context opens \
-        */
-#define R2_FDS_WORKER 4u
-#define R2_FDS_EP     2u /* one stays; while both ends connect there are two */
-#define R2_FDS_SLACK  4u /* sockets that exist for a moment: UCX's for the NIC, calls of ours */
+/* What UCX takes (1.13 to 1.22); tests/unit/test_fds.c measures it. */
+#define R2_FDS_THREAD       3u /* once for each process, with the first worker over TCP */
+#define R2_FDS_WORKER       2u /* of a rail */
+#define R2_FDS_WORKER_LOCAL 4u /* of the rail within the host, with what watches processes */
+#define R2_FDS_EP           1u
+#define R2_FDS_OPENING      2u /* of an endpoint and the hello call that opens its lane */
+#define R2_FDS_SLACK        4u /* sockets of a moment: UCX's for the NIC, calls of ours */
 
 /* Of r2 itself: listeners and probes of each rail; epoll, timers, netlink, files, the reserve of
  * the transport. */
@@ -25,7 +25,7 @@
 
 /** Descriptors that r2 takes in a process with lanes to all others over all rails. */
 size_t r2_fds_of_job(uint32_t ranks, uint32_t rails);
-/** The same with so many lanes, each with a worker of its own. */
+/** The same with so many lanes, each with a worker of its own, of whichever rail. */
 size_t r2_fds_least(uint32_t lanes, uint32_t rails);
 
 /** The soft limit on open files (`ulimit -n`); SIZE_MAX: there is none. */

@@ -30,7 +30,7 @@
  */
 
 #define R2_SIM_LOCAL    R2_RAILS_MAX /* index of the rail within a host */
-#define R2_SIM_WORKER_FDS 4 /* as measured with UCX over TCP */
+#define R2_SIM_WORKER_FDS 4 /* more than UCX takes over TCP (base/fds.h): drawn jobs depend on it */
 #define R2_SIM_EP_FDS     2
 #define R2_SIM_SLACK_FDS  2            /* of which hello calls take some */
 /** What so many lanes take where each has a worker of its own. */

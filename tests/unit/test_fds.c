@@ -185,12 +185,92 @@ static void ucx_survives_any_limit(void **state)
     }
 }
 
+enum { LANES = 8 };
+
+static size_t most_in_use(r2_tp_t *tp, r2_tp_worker_t *const workers[2])
+{
+    size_t most = 0;
+
+    for (int i = 0; i < 300; ++i) {
+        tp->ops->worker_progress(workers[i % 2]);
+        most = r2_max(most, in_use());
+        usleep(20);
+    }
+    return most;
+}
+
+static r2_status_t join(r2_tp_t *tp, r2_tp_ep_t *from, r2_tp_ep_t *to)
+{
+    char address[R2_TP_ADDRESS_MAX];
+    size_t bytes;
+    r2_status_t status = tp->ops->ep_address(to, address, &bytes);
+
+    return R2_OK == status ? tp->ops->ep_connect(from, address, bytes) : status;
+}
+
+/* What a process reckons with is what there is: a thread, workers, both ends of some lanes. */
+static int take_lanes(size_t local)
+{
+    const r2_tp_device_config_t config = {.name = 0 == local ? "lo" : NULL, .segment_bytes = 16384};
+    const r2_tp_callbacks_t callbacks = {received, failed};
+    r2_tp_worker_t *workers[2];
+    r2_tp_ep_t *ends[2];
+    r2_tp_device_t *device;
+    size_t used[4], most;
+    r2_tp_t tp;
+
+    if (R2_OK != r2_tp_ucx_create(&tp)) {
+        return 1;
+    }
+    used[0] = in_use();
+    if (R2_OK != tp.ops->device_open(tp.instance, &config, &device)) {
+        return 2;
+    }
+    for (int i = 0; i < 2; ++i) {
+        if (R2_OK != tp.ops->worker_create(device, &callbacks, NULL, &workers[i])) {
+            return 3;
+        }
+        used[1 + i] = in_use();
+    }
+    for (int i = 0; i < LANES; ++i) {
+        if (R2_OK != tp.ops->ep_open(workers[0], NULL, &ends[0]) ||
+            R2_OK != tp.ops->ep_open(workers[1], NULL, &ends[1]) ||
+            R2_OK != join(&tp, ends[0], ends[1]) || R2_OK != join(&tp, ends[1], ends[0])) {
+            return 4;
+        }
+    }
+    most = most_in_use(&tp, workers);
+    used[3] = in_use();
+    printf("%s: thread %zu, worker %zu; of one end of a lane %.2f, %.2f at the most\n",
+           0 == local ? "tcp" : "shared memory", 2 * used[1] - used[0] - used[2],
+           used[2] - used[1], (double) (used[3] - used[2]) / (2 * LANES),
+           (double) (most - used[2]) / (2 * LANES));
+    fflush(stdout);
+    tp.ops->worker_destroy(workers[0]);
+    tp.ops->worker_destroy(workers[1]);
+    tp.ops->device_close(device);
+    r2_tp_ucx_destroy(&tp);
+    return 2 * used[1] - used[0] - used[2] <= R2_FDS_THREAD &&
+                   used[2] - used[1] <= (0 == local ? R2_FDS_WORKER : R2_FDS_WORKER_LOCAL) &&
+                   most - used[2] <= R2_FDS_EP * 2 * LANES
+               ? 0
+               : 5;
+}
+
+static void lanes_take_what_is_reckoned_with(void **state)
+{
+    (void) state;
+    in_child(take_lanes, 0);
+    in_child(take_lanes, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(free_ones_are_counted),
         cmocka_unit_test(limit_is_raised_to_the_need),
         cmocka_unit_test(ucx_survives_any_limit),
+        cmocka_unit_test(lanes_take_what_is_reckoned_with),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
