@@ -203,10 +203,11 @@ static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_
                                      &real->probe);
     }
     if (R2_ERR_VERSION == status) {
-        snprintf(text_p, text_bytes,
-                 "UCX %s is loaded, and r2 was built with UCX %s: what is compiled into r2 may not "
-                 "fit. Build r2 again with the headers of this UCX, or run without r2 (--mca coll ^r2)",
-                 r2_tp_ucx_version(), r2_tp_ucx_version_built());
+        snprintf(
+            text_p, text_bytes,
+            "UCX %s is loaded, and r2 was built with UCX %s: what is compiled into r2 may not "
+            "fit. Build r2 again with the headers of this UCX, or run without r2 (--mca coll ^r2)",
+            r2_tp_ucx_version(), r2_tp_ucx_version_built());
     } else if (R2_OK != status) {
         r2_failure_explain(parts, what, status, text_p, text_bytes);
     }
@@ -430,7 +431,8 @@ void r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
     r2_ctx_host(&parts);
     r2_ctx_real_log(config, parts.host_name, &real->log);
     if (R2_OK == r2_oob_pmix_create(&real->oob)) {
-        (void) r2_ctx_real_refuse(real, config, parts.host_name, why, false); /* nothing is published */
+        /* nothing is published: the others need not know */
+        (void) r2_ctx_real_refuse(real, config, parts.host_name, why, false);
     }
     r2_ctx_real_free(real);
 }

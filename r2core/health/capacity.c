@@ -19,8 +19,9 @@
 
 #define R2_PACE_WHOLE   1000u /* ratios are thousandths */
 #define R2_PACE_WINDOWS 3u    /* in a row decide */
-#define R2_PACE_MARGIN  2u    /* sixteenths by which a lane may be slower than its peer is known to be */
-#define R2_PACE_TURNS   8u    /* hosts that explain each other's rates take turns of so many windows */
+/* Sixteenths by which a lane may be slower than its peer is known to be. */
+#define R2_PACE_MARGIN  2u
+#define R2_PACE_TURNS   8u    /* hosts that explain each other take turns of so many windows */
 
 static void r2_pace_claim(r2_health_t *health, uint32_t rail, uint32_t sixteenths, uint64_t now_ns)
 {

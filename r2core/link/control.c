@@ -4,11 +4,11 @@
  *
  * Control packets: how many of a kind may be under way to a peer, and what is said later.
  *
- * A control packet that was taken arrives, on whatever lane, unless the peer is gone. So it makes no
- * sense to repeat it: while one of its kind is not acknowledged, whoever asks by a timer has asked.
- * A peer may be stopped for hours, and what is under way to it must not grow with the time, nor
- * with what an application has parked. What is refused, by the bound or for want of memory, stays
- * with who wanted to say it, and is said when there is room again:
+ * A control packet that was taken arrives, on whatever lane, unless the peer is gone. So it makes
+ * no sense to repeat it: while one of its kind is not acknowledged, whoever asks by a timer has
+ * asked. A peer may be stopped for hours, and what is under way to it must not grow with the time,
+ * nor with what an application has parked. What is refused, by the bound or for want of memory,
+ * stays with who wanted to say it, and is said when there is room again:
  *
  *   WAITS, PING, NOTICE   their own timers
  *   RTS                   the message (r2_credit_ask())

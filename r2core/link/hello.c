@@ -82,7 +82,7 @@ void r2_lane_open(r2_lane_t *lane)
     status = r2_hello_conn(lane, &lane->call);
     if (R2_ERR_NO_DESCRIPTORS == status) {
         if (NULL != lane->conn) {
-            (void) r2_lane_ask_kernel(lane); /* which needs none, and tells whether there is a path */
+            (void) r2_lane_ask_kernel(lane); /* needs none, and tells whether there is a path */
         }
         return;
     }
@@ -156,8 +156,9 @@ static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
 }
 
 /*
- * A peer that calls for a lane which stands at both ends has heard nothing on it. If what it waits for may lie in
- * our buffers it is told to wait. Not one that calls for another way through third hosts, which costs next to nothing.
+ * A peer that calls for a lane which stands at both ends has heard nothing on it. If what it waits
+ * for may lie in our buffers it is told to wait. Not one that calls for another way through third
+ * hosts, which costs next to nothing.
  */
 static bool r2_hello_excuse(r2_lane_t *lane, const r2_hello_offer_t *theirs)
 {

@@ -215,8 +215,9 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
 }
 
 /*
- * The last word before the end of a connection may be lost with it. Who was stopped meanwhile cannot
- * tell whether the lane was closed or given up, and its peer can: the next hello call says which.
+ * The last word before the end of a connection may be lost with it. Who was stopped meanwhile
+ * cannot tell whether the lane was closed or given up, and its peer can: the next hello call says
+ * which.
  */
 void r2_idle_ended(r2_lane_t *lane)
 {

@@ -35,7 +35,7 @@ void r2_idle_end(r2_lane_t *lane);
 /* room.c */
 /** Makes room for calls of others, where the application has taken what is kept for them. */
 void r2_room_keep(r2_net_t *net);
-/** True if a lane of the link waits until others have given back descriptors, here or at the peer. */
+/** True if a lane of the link waits for descriptors of others, here or at the peer. */
 bool r2_room_awaits_turn(const r2_link_t *link);
 /** What was given back is for those that have none. */
 void r2_room_hurry(r2_net_t *net);
@@ -63,7 +63,7 @@ void r2_idle_heard(r2_lane_t *lane, uint8_t kind);
  * @param rested the peer says that it has closed it.
  */
 bool r2_idle_replaced(r2_lane_t *lane, bool rested);
-/** The connection of a lane has ended, and this process was away: its peer will tell what it was. */
+/** The connection of a lane has ended, and this process was away: its peer will tell why. */
 void r2_idle_ended(r2_lane_t *lane);
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);

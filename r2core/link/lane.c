@@ -78,7 +78,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->limited = lane->hedged = lane->failed = false;
     lane->unreachable = lane->reprieved = false;
     lane->excused_ns = 0;
-    /* opened in the quarantine of its rail, since there is no other path: it proves the rail after that */
+    /* opened in the quarantine of its rail, as the only path: it proves the rail after that */
     lane->barred_ns = lane->rail->shut_ns > net->now_ns ? lane->rail->shut_ns : 0;
     lane->hello_answer = lane->hello_answered = false;
     lane->resting = lane->close_asked = lane->closed = lane->agreed = lane->rested = false;

@@ -72,13 +72,13 @@ typedef struct r2_lane {
     r2_lane_load_t load;
     r2_lane_pace_t pace;
     bool limited;                  /* the window was full since the last look */
-    bool hedged;                   /* in doubt: its chunks were given to other lanes in this silence */
+    bool hedged; /* in doubt: its chunks were given to other lanes in this silence */
     uint64_t doubt_ns;             /* since when, if hedged */
-    uint64_t barred_ns;            /* a verdict was against it: in doubt until then, whatever it answers; 0 = none */
+    uint64_t barred_ns; /* a verdict was against it: in doubt until then; 0 = none */
     bool reprieved;                /* hedged: the peer was heard again, it gets one more timeout */
-    uint64_t gap_ns;               /* since when later packets than the first in flight are acknowledged */
+    uint64_t gap_ns; /* since when later packets than the first in flight are acknowledged */
     uint32_t gap_seq;              /* that first one, if gap_ns is not 0 */
-    bool failed;                   /* the transport or the peer said so: fence at the end of the sweep */
+    bool failed; /* the transport or the peer said so: fence at the end of the sweep */
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
     bool hello_answered;           /* HELLO_ACK was sent */
     bool resting;                  /* DOWN: for want of descriptors, until it is needed (idle.c) */
@@ -88,12 +88,12 @@ typedef struct r2_lane {
     uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
     bool agreed;      /* closing: we said that it is over */
     uint64_t closing_ns; /* since when its end is asked for, or agreed; 0 = it is not */
-    uint64_t ended_ns;   /* DOWN, CALLING: it ended while we were away, not judged yet; 0 = not so */
+    uint64_t ended_ns; /* DOWN, CALLING: it ended while we were away, not judged yet; 0 = not so */
     bool was_up;
-    bool unreachable;              /* silent, and no hello call gets through to the peer's host either */
+    bool unreachable; /* silent, and no hello call gets through to the peer's host either */
     uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
     uint64_t refused_ns;           /* the first of them */
-    bool disproved;                /* it refused while the process was heard, and is not answered yet */
+    bool disproved; /* it refused while the process was heard, and is not answered yet */
     uint64_t question;             /* to the peer's kernel, under way; 0 = none */
     uint64_t question_ns;          /* when it was asked */
     uint64_t kernel_ns;            /* when the peer's kernel last answered one; 0 = never */
@@ -126,7 +126,7 @@ void r2_lane_cancel_call(r2_lane_t *lane);
 /** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */
 bool r2_lane_withdraw_call(r2_lane_t *lane);
 void r2_lane_failed(void *worker, void *conn, r2_status_t status);
-/** Makes a connection on a worker, which it keeps in use; it is not connected. @return as ep_open(). */
+/** Opens an endpoint on a worker, which it keeps in use. @return as ep_open(). */
 r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_p);
 /** Closes it and gives its worker back. Never from inside a callback. */
 void r2_lane_conn_destroy(r2_lane_conn_t *conn);
@@ -143,14 +143,16 @@ bool r2_link_has_path(const r2_link_t *link);
 void r2_lane_report(r2_lane_t *lane, r2_status_t why);
 /** Ends a lane that nothing is known against: nobody is told. */
 void r2_lane_close(r2_lane_t *lane);
-/** Ends a lane that may be well, and opens it anew: at once, or after a pause where that is often. */
+/** Ends a lane that may be well, and opens it anew: at once, after a pause where that is often. */
 void r2_lane_reopen(r2_lane_t *lane);
 /** Ends a lane that nothing is known against for what it holds, and opens it anew. */
 void r2_lane_renew(r2_lane_t *lane);
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);
-void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);
-void r2_hello_result(void *net, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
+void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request,
+                      size_t bytes);
+void r2_hello_result(void *net, uint64_t call_id, r2_status_t status, const void *reply,
+                     size_t bytes);
 bool r2_hello_waits(void *net, uint64_t call_id);
 
 #endif

@@ -25,8 +25,9 @@ void r2_link_activate(r2_link_t *link)
 
 bool r2_link_busy(const r2_link_t *link)
 {
-    if (NULL != link->relayed || link->in_flight_packets > 0 || r2_link_posted(link) > 0 || NULL != link->messages || NULL != link->control ||
-        NULL != link->again || NULL != link->deferred || r2_grant_owes(link) || 0 != link->short_ns) {
+    if (NULL != link->relayed || link->in_flight_packets > 0 || r2_link_posted(link) > 0 ||
+        NULL != link->messages || NULL != link->control || NULL != link->again ||
+        NULL != link->deferred || r2_grant_owes(link) || 0 != link->short_ns) {
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -219,8 +220,9 @@ bool r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
 {
     r2_wire_abort_t abort = {.comm_key = comm_key, .status = (int32_t) status};
 
+    /* goes when there is a path */
     return R2_ERR_PEER_GONE == link->broken ||
-           r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort)); /* goes when there is a path */
+           r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort));
 }
 
 /* The text for the user: which lanes, then what is known of the rails, if anything is. */

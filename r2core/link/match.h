@@ -89,7 +89,7 @@ typedef struct r2_grants {
     uint64_t open_bytes[R2_GRANT_KINDS];    /* granted and not given to the rows */
     r2_wire_credit_t news[R2_WIRE_CREDITS_MAX]; /* to be sent with the next packet */
     uint32_t news_count;
-    r2_rx_message_t *discards;     /* list: thrown away, and the peer is to be told that all may come */
+    r2_rx_message_t *discards; /* list: thrown away, and the peer is to be told that all may come */
 } r2_grants_t;
 
 #endif

@@ -24,9 +24,9 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
 }
 
 /*
- * Chunks are as short as the plan wants them, for the sake of slow rails. Where every lane is fast, each
- * costs more than it is worth: there they last R2_CHUNK_NS, or less if this message is all there is to
- * share among the lanes.
+ * Chunks are as short as the plan wants them, for the sake of slow rails. Where every lane is fast,
+ * each costs more than it is worth: there they last R2_CHUNK_NS, or less if this message is all
+ * there is to share among the lanes.
  */
 static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t *args)
 {

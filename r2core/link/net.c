@@ -20,11 +20,11 @@
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* A peer's question from before our return may be heard so late: hello takes several round trips. */
 #define R2_BACK_TIMES 20u /* failure_timeout_ms */
-/* All workers are looked at this often at least: UCX may hold what it read behind a connection request. */
+/* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
 /* With as many workers that have news all are looked at. */
 #define R2_SWEEP_NEWS_MAX 16
-/* All peers together may have parked so much without credit, unless that is less than the least for one. */
+/* All peers may have parked so much without credit, unless that is less than the least for one. */
 #define R2_PARKING_ALL_BYTES   (64u << 20)
 #define R2_PARKING_LEAST_BYTES (32u << 10)
 

@@ -98,11 +98,11 @@ bool r2_lane_ask(r2_lane_t *lane)
 }
 
 /*
- * Probes are new connections: a firewall that lets none through leaves alone what stands. So a lane that
- * is up is asked itself before it is given up. It is in doubt meanwhile, and for as long as a new one
- * would not be tried: it gets nothing while there are others, and what it carries goes by them, too. Until
- * it answers it is no path. When it answers after that time, the rail is said to work, as by a new lane. One
- * of a stopped process waits without limit.
+ * Probes are new connections: a firewall that lets none through leaves alone what stands. So a lane
+ * that is up is asked itself before it is given up. It is in doubt meanwhile, and for as long as a
+ * new one would not be tried: it gets nothing while there are others, and what it carries goes by
+ * them, too. Until it answers it is no path. When it answers after that time, the rail is said to
+ * work, as by a new lane. One of a stopped process waits without limit.
  */
 static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
 {

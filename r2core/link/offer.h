@@ -47,13 +47,13 @@ static_assert(sizeof(r2_hello_offer_t) <= R2_HELLO_BYTES_MAX, "an offer is one h
 /** Bytes that travel. */
 size_t r2_hello_offer_size(const r2_hello_offer_t *offer);
 /**
- * What this process says of a lane: the address of the connection `conn`, and the id that packets to
- * it must carry.
+ * What this process says of a lane: the address of the connection `conn`, and the id that packets
+ * to it must carry.
  * @return R2_OK, or why the connection has no address.
  */
 r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn, uint64_t connection,
                                 r2_hello_offer_t *offer_p);
-/** @return R2_OK; R2_ERR_WIRE: it makes no sense; R2_ERR_VERSION: of another version, or settings. */
+/** @return R2_OK; R2_ERR_WIRE: it makes no sense; R2_ERR_VERSION: other version, or settings. */
 r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, size_t bytes,
                                  r2_hello_offer_t *offer_p);
 

@@ -10,7 +10,7 @@
 #include "base/util.h"
 #include "link/link.h"
 
-/** What is sent and must be acknowledged: a chunk of a message, or a control packet. */
+/** What an RTS says in its header: the message may be gone when it is sent. */
 typedef struct r2_tx_rts {
     uint64_t number;
     r2_tag_t tag;
@@ -18,6 +18,7 @@ typedef struct r2_tx_rts {
     uint32_t chunk_bytes, digest;
 } r2_tx_rts_t;
 
+/** What a RELAY packet carries, and for whom. */
 typedef struct r2_tx_relay {
     char *data;                      /* owned: the payload */
     struct r2_relay_pair *pair;      /* borrowed: whose memory it takes; NULL: our own packet */
@@ -27,6 +28,7 @@ typedef struct r2_tx_relay {
     bool call;                       /* counted in the pair's calls */
 } r2_tx_relay_t;
 
+/** What is sent and must be acknowledged: a chunk of a message, or a control packet. */
 typedef struct r2_tx_item {
     struct r2_tx_item *prev, *next;  /* in link->control or link->again */
     struct r2_tx_message *message;   /* DATA: borrowed, not to be used once acked; else NULL */
@@ -42,7 +44,7 @@ typedef struct r2_tx_item {
         r2_wire_abort_t abort;
         r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
         uint8_t notice[R2_NOTICE_BYTES_MAX];
-        r2_tx_rts_t rts;             /* fields of the header; the message may be gone by then */
+        r2_tx_rts_t rts;
         r2_tx_relay_t relay;
     } payload;
 } r2_tx_item_t;

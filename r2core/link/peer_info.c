@@ -215,11 +215,11 @@ static r2_status_t r2_peer_head(r2_peer_reader_t *reader, size_t bytes, uint32_t
 {
     const uint64_t magic = r2_take_number(reader, 4);
     const uint64_t version = r2_take_number(reader, 1);
-    const uint64_t wire_version = r2_take_number(reader, 1); /* no lane would come up with another */
+    const uint64_t wire = r2_take_number(reader, 1); /* no lane comes up with another */
     const uint64_t length = r2_take_number(reader, 2);
 
     if (!reader->broken && (R2_PEER_INFO_MAGIC != magic || R2_PEER_INFO_VERSION != version ||
-                            R2_WIRE_VERSION != wire_version)) {
+                            R2_WIRE_VERSION != wire)) {
         return R2_ERR_VERSION;
     }
     *users_p = (uint32_t) r2_take_number(reader, 1);

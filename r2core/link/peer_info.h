@@ -16,12 +16,13 @@
 
 /*
  * As it travels, little endian, each text with its length before it and a zero behind it:
- *   magic u32 | version u8, and that of the wire format u8 | bytes of all of it u16 | users u8 | flags u8 |
- *   host id u64 | host name u8 + | rails u8 | the listener within the host, then each rail |
+ *   magic u32 | version u8 | version of the wire format u8 | bytes of all of it u16 |
+ *   users u8 | flags u8 | host id u64 | host name u8 + | rails u8 |
+ *   the listener within the host, then each rail |
  *   bytes of the out-of-band address u16 + | bytes of the cost u8 +
  * A rail: name u8 + | IPv4 address u32, network byte order | prefix u8 | speed u32 |
  *   bytes of the hello address u8 + | bytes of the probe address u8 +
- * Of a process that takes no part, which has no users, instead:
+ * Of a process that takes no part, which has no users, instead of what follows the flags:
  *   host name u8 + | bytes of the reason u16 +
  * A reader takes all of it or nothing.
  */

@@ -86,7 +86,7 @@ static void r2_relay_refuse(r2_net_t *net, uint32_t source, uint32_t destination
     (void) r2_relay_post(net, source, &to, &frame, &parts);
 }
 
-/* Somebody needs this link: that the peer is gone, or only stopped, has to be found out, and said. */
+/* Somebody needs this link: that its peer is gone, or only stopped, must be found out, and said. */
 static r2_status_t r2_relay_missed(r2_link_t *link)
 {
     if (NULL == link) {
@@ -97,8 +97,8 @@ static r2_status_t r2_relay_missed(r2_link_t *link)
 }
 
 /*
- * @return R2_OK, R2_ERR_NO_PATH, R2_ERR_UNRESPONSIVE: the process is stopped. One that has not taken
- * an earlier call of the same process takes no other: it could be stopped for hours.
+ * @return R2_OK, R2_ERR_NO_PATH, R2_ERR_UNRESPONSIVE: the process is stopped. One that has not
+ * taken an earlier call of the same process takes no other: it could be stopped for hours.
  */
 static r2_status_t r2_relay_pass(r2_net_t *net, uint32_t destination, const r2_wire_relay_t *frame,
                                  const void *data, size_t bytes)

@@ -15,7 +15,7 @@
 #define R2_RELAY_AGAIN_TIMES 2  /* no process was there that may relay */
 #define R2_RELAY_FIRST_TIMES 10 /* no lane has been up yet, and they are being opened */
 #define R2_RELAY_CALL_TIMES  20 /* a hello call through a third host, and then HELLO packets */
-#define R2_RELAY_BUSY_TIMES  40 /* that the peer is stopped holds for so long, and for two pauses between calls */
+#define R2_RELAY_BUSY_TIMES  40 /* "stopped" holds for so long, and for two pauses between calls */
 
 /* Packets that fill a window, however short: no more wait in the memory of the process that relays. */
 #define R2_RELAY_PACKETS 24
@@ -266,8 +266,8 @@ bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns)
 /* ---- life ---- */
 
 /*
- * HELLO packets that have not crossed by then will not. A call that was given up may have got through
- * when the peer went on, so that the two ends have wired different connections.
+ * HELLO packets that have not crossed by then will not. A call that was given up may have got
+ * through when the peer went on, so that the two ends have wired different connections.
  */
 static uint64_t r2_relay_wiring_end_ns(const r2_lane_t *lane)
 {

@@ -30,7 +30,7 @@
 /* When it asks a peer again that has no room, at most so many times doubled: the peer calls when it
  * has. */
 #define R2_PUT_OFFS_MAX 4u
-/* In multiples of failure_timeout_ms: a call without connection, a lane in doubt, "wait for your turn". */
+/* Times failure_timeout_ms: a call without connection, a lane in doubt, "wait for your turn". */
 #define R2_CALL_TIMES   1u
 #define R2_SILENT_TIMES 20u
 #define R2_TURN_TIMES   40u
@@ -42,8 +42,8 @@
 /* ---- who needs room ---- */
 
 /*
- * Where a relay lane serves its link, direct lanes that did not come up the last time take only what
- * is free: those that carry the relayed packets are of more use.
+ * Where a relay lane serves its link, direct lanes that did not come up the last time take only
+ * what is free: those that carry the relayed packets are of more use.
  */
 static bool r2_room_needs(const r2_lane_t *lane)
 {

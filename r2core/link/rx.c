@@ -132,7 +132,7 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
     HASH_FIND(hh, net->connections, &connection, sizeof(connection), lane);
     if (NULL == lane || lane->failed) {
         if (NULL != lane && R2_WIRE_CLOSED == header.kind) {
-            r2_idle_heard(lane, header.kind); /* so that is why: the peer closed it, we were stopped */
+            r2_idle_heard(lane, header.kind); /* that is why: the peer closed it, we were stopped */
         }
         ++net->counters->rx_ghosts;
         return;

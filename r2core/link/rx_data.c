@@ -80,7 +80,8 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     } else {
         match = r2_rx_match(link, &message->tag);
     }
-    if (NULL != message->bitmap && (message->discard || (NULL != match && NULL == match->message))) {
+    if (NULL != message->bitmap &&
+        (message->discard || (NULL != match && NULL == match->message))) {
         HASH_ADD(hh, link->arriving, number, sizeof(message->number), message);
     }
     if (!r2_hash_has(&message->hh)) {

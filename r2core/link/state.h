@@ -43,7 +43,7 @@ struct r2_link {
     bool rests;                    /* its last lane was closed for want of descriptors */
     bool owed;                     /* the peer called, and there were no descriptors for a lane */
     bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
-    uint64_t asked_ns;             /* the newest time that they did; 0 = never, or a lane came up since */
+    uint64_t asked_ns; /* the newest time that they did; 0 = never, or a lane came up since */
     bool leaving;                  /* the peer was told that this process ends */
     bool left_behind;              /* it is not waited for any more */
     bool left;                     /* the peer said that it ends */
@@ -67,7 +67,8 @@ struct r2_link {
     uint32_t unasked_consumed;     /* the peer's count, modulo 2^32 */
     uint64_t copied_bytes;         /* in copies */
     uint32_t copies;               /* messages with one */
-    uint32_t unsettled[R2_WIRE_KIND_END]; /* control packets by kind: to be sent, or not acknowledged */
+    /* control packets by kind: to be sent, or not acknowledged */
+    uint32_t unsettled[R2_WIRE_KIND_END];
     uint64_t short_ns;             /* there was no memory for a packet: next try; 0 = there was */
     uint64_t in_flight_packets;    /* sequenced, over all lanes */
     struct {
@@ -140,7 +141,7 @@ static inline bool r2_link_is_over(const r2_link_t *link)
 /* message.c */
 /** Takes a message out of the queues for sending. */
 void r2_message_unqueue(r2_tx_message_t *message);
-/** Settles all chunks of a message that is given up; lanes whose transport still reads it are closed. */
+/** Settles all chunks of a message; lanes whose transport still reads it are closed. */
 void r2_message_discard(r2_tx_message_t *message);
 /**
  * The first message that is to be given up: any, or one of a communicator whose data is borrowed.
@@ -202,7 +203,7 @@ void r2_ack_flush(r2_link_t *link);
 /* unread.c: what lies unread at a process that reads slowly */
 /** True if that is longer ago than a process takes that comes back at once. */
 bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns);
-/** Notes of which rails not all may have been read, here or on its way here. After a look at all. */
+/** Notes of which rails not all may have been read, or is on its way. After a look at all. */
 void r2_unread_look(r2_net_t *net);
 /** Time of a word, for the header. */
 uint8_t r2_unread_stamp(uint64_t now_ns);
@@ -282,7 +283,7 @@ static inline bool r2_grant_owes(const r2_link_t *link)
 #define R2_REFUSED_AGAIN_NS (80 * R2_NS_PER_MS) /* a refused call is made again */
 /** The process at the other end said something, on whatever way. */
 void r2_link_spoke(r2_link_t *link);
-/** Others want to reach the process through this one, and it cannot be: what it is like is found out. */
+/** Others want to reach the process through this one, and cannot: what it is like is found out. */
 void r2_link_asked_after(r2_link_t *link);
 /** True if no lane to the process is up, but its kernel has answered of late: it is stopped. */
 bool r2_link_is_busy(const r2_link_t *link);

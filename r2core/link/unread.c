@@ -5,18 +5,18 @@
  * What lies unread: a process that runs rarely, or reads slowly, is no fault of its lanes.
  */
 /*
- * Packets wait in the buffers of the kernel and of the transport until the process comes to them, and
- * in the sender's when those are full. The process knows that there are more as long as no look at a
- * rail has found nothing; and when it comes rarely and finds something, there may be more. It says so
- * in every packet, for each rail. Whoever misses an acknowledgement then has no proof against the
- * lane: its data goes over other lanes, but the lane is not given up. A process that comes back at
- * once until it has read a rail to its end does not say it, so a path that loses packets is found as
- * soon as ever. A word is as old as its packet: of two that came by different lanes the one that was
- * filled later counts.
+ * Packets wait in the buffers of the kernel and of the transport until the process comes to them,
+ * and in the sender's when those are full. The process knows that there are more as long as no look
+ * at a rail has found nothing; and when it comes rarely and finds something, there may be more. It
+ * says so in every packet, for each rail. Whoever misses an acknowledgement then has no proof
+ * against the lane: its data goes over other lanes, but the lane is not given up. A process that
+ * comes back at once until it has read a rail to its end does not say it, so a path that loses
+ * packets is found as soon as ever. A word is as old as its packet: of two that came by different
+ * lanes the one that was filled later counts.
  *
- * Where nobody else answers, or this goes on for long, a hello call asks. The answer is "wait" while
- * what was sent may lie here, which the next call finds out: by then the lane moved, or the end of the
- * rail was seen.
+ * Where nobody else answers, or this goes on for long, a hello call asks. The answer is "wait"
+ * while what was sent may lie here, which the next call finds out: by then the lane moved, or the
+ * end of the rail was seen.
  */
 #include "r2_config.h"
 
@@ -27,7 +27,7 @@
 /* Parts of failure_timeout_ms: what is long between two looks, and how long a rare look counts. */
 #define R2_UNREAD_LONG  2u
 #define R2_UNREAD_FRESH 8u
-/* Units of 34 ms: words of the same 4 s have an order. Packets wait for their turn at the sender, too. */
+/* Units of 34 ms: words of the same 4 s have an order. Packets wait at the sender, too. */
 #define R2_UNREAD_STAMP_SHIFT 25
 #define R2_UNREAD_LATE_NS     (2 * R2_NS_PER_S)
 

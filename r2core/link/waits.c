@@ -27,8 +27,8 @@ static bool r2_waits_say(r2_link_t *link, r2_wire_kind_t kind, const r2_wire_wai
 }
 
 /*
- * Asks for the rows that have waited for `patience_ns`, oldest first and not more than one packet of
- * them; not again before that is acknowledged, which a stopped peer does when it goes on.
+ * Asks for the rows that have waited for `patience_ns`, oldest first and not more than one packet
+ * of them; not again before that is acknowledged, which a stopped peer does when it goes on.
  */
 static void r2_waits_ask(r2_link_t *link, uint64_t patience_ns)
 {

@@ -134,7 +134,7 @@ typedef struct __attribute__((packed)) r2_wire_header {
     uint32_t chunk;         /* index: bytes from chunk * chunk_bytes */
     uint32_t destination;   /* final process, for relaying */
     uint8_t hop;            /* relays so far */
-    uint16_t unread;        /* bit r: rail r of the sender may have more than it has read (unread.c) */
+    uint16_t unread; /* bit r: rail r of the sender may have more than it has read (unread.c) */
     uint8_t unread_at;      /* when that was so, by the sender's clock: r2_unread_stamp() */
 } r2_wire_header_t;
 

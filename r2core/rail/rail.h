@@ -29,7 +29,7 @@ typedef struct r2_rail_worker {
     r2_worker_peer_t *peers;        /* owned: hash by rank */
     uint32_t users;                 /* endpoints open on it, zombies included */
     bool news;                      /* its descriptor can be read; found by who waits on epoll_fd */
-    uint64_t unread_ns;             /* since when each look found something; 0: the newest did not */
+    uint64_t unread_ns; /* since when each look found something; 0: the newest did not */
     uint64_t rare_ns;               /* the newest one that did, and came late; 0: none */
     struct r2_rail_worker *next;    /* newest first */
 } r2_rail_worker_t;

@@ -14,10 +14,10 @@
 #include "r2/status.h"
 
 /*
- * Objects: device (one NIC) > worker (a generation of that device) > endpoint (a lane). All calls are
- * made under the engine lock, never block, and are not made from inside a callback. No callback is
- * made except from inside worker_progress() (receive, sent, error), ep_close() and worker_destroy()
- * (sent with R2_ERR_CANCELED only).
+ * Objects: device (one NIC) > worker (a generation of that device) > endpoint (a lane). All calls
+ * are made under the engine lock, never block, and are not made from inside a callback. No callback
+ * is made except from inside worker_progress() (receive, sent, error), ep_close() and
+ * worker_destroy() (sent with R2_ERR_CANCELED only).
  */
 
 #define R2_TP_ADDRESS_MAX 512 /* bytes of an endpoint's address, any transport */
@@ -37,8 +37,8 @@ typedef struct r2_tp_callbacks {
     void (*received)(void *arg, const void *header, size_t header_bytes, const void *data,
                      size_t data_bytes);
     /**
-     * An endpoint that was connected failed; only notes it. The owner closes it later, outside of any
-     * callback.
+     * An endpoint that was connected failed; only notes it. The owner closes it later, outside of
+     * any callback.
      */
     void (*failed)(void *arg, void *ep_arg, r2_status_t status);
 } r2_tp_callbacks_t;
@@ -99,8 +99,8 @@ typedef struct r2_tp_ops {
      */
     bool (*worker_signals)(const r2_tp_worker_t *worker);
     /**
-     * Makes an endpoint that is not connected: it has an address, nothing can be sent on it, and its
-     * peer may connect to it before it is connected itself.
+     * Makes an endpoint that is not connected: it has an address, nothing can be sent on it, and
+     * its peer may connect to it before it is connected itself.
      * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS, R2_ERR_NO_MEMORY.
      */
     r2_status_t (*ep_open)(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p);
@@ -108,7 +108,8 @@ typedef struct r2_tp_ops {
     r2_status_t (*ep_address)(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p);
     /**
      * Connects to the endpoint of this address, once; its owner does the same with the address of
-     * ours. What is sent from now on waits until both have. @param address not trusted beyond its length.
+     * ours. What is sent from now on waits until both have. @param address not trusted beyond its
+     * length.
      * @return R2_OK, or why the endpoint is to be closed: R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS,
      * R2_ERR_NO_PATH, R2_ERR_NO_MEMORY, R2_ERR_LANE_DOWN (the peer's was closed already).
      */
@@ -121,7 +122,7 @@ typedef struct r2_tp_ops {
     /**
      * Sends one packet of at most segment_bytes.
      * @return R2_OK: done, op is the caller's again, `sent` is not called; R2_IN_PROGRESS: `sent`
-     *         will be called; R2_ERR_NO_MEMORY: not sent, it may be tried again; else < 0: not sent,
+     *         will be called; R2_ERR_NO_MEMORY: not sent, may be tried again; else < 0: not sent,
      *         the lane is broken. `sent` is not called in either case.
      */
     r2_status_t (*send)(r2_tp_ep_t *ep, r2_tp_send_t *op);
@@ -135,8 +136,8 @@ typedef struct r2_tp {
 
 /**
  * The UCX transport (one per process).
- * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_VERSION (this UCX may differ from the one r2 was built with
- * in what is compiled into r2).
+ * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_VERSION (this UCX may differ from the one r2 was built
+ * with in what is compiled into r2).
  */
 r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p);
 void r2_tp_ucx_destroy(r2_tp_t *tp);

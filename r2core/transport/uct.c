@@ -180,9 +180,9 @@ static const r2_tp_ops_t uct_ops = {
 };
 
 /**
- * UCT's inline functions are compiled into r2, and know tables, queues and structures of the UCX whose
- * headers they came with. Versions were compared: within these groups of 1.x what r2 uses is the
- * same, but for appended fields. Between the groups the queue of uct_worker_progress() differs.
+ * UCT's inline functions are compiled into r2, and know tables, queues and structures of the UCX
+ * whose headers they came with. Versions were compared: within these groups of 1.x what r2 uses is
+ * the same, but for appended fields. Between the groups the queue of uct_worker_progress() differs.
  */
 static const unsigned groups[][2] = {{13, 15}, {16, 22}};
 

@@ -130,7 +130,8 @@ typedef struct r2_uct_frame {
     uint16_t zero[3];
 } r2_uct_frame_t;
 
-static_assert(sizeof(r2_uct_frame_t) == sizeof(uint64_t), "what UCX takes as header of a short one");
+static_assert(sizeof(r2_uct_frame_t) == sizeof(uint64_t),
+              "what UCX takes as header of a short one");
 
 /** Names an endpoint to its peers: unique on the host. */
 typedef struct r2_uct_stream {

@@ -83,9 +83,9 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
 }
 
 /**
- * tcp trusts the address family of its peer's address (tcp_ep.c, uct_tcp_ep_set_dest_addr(): more is
- * written than there is room for if it is another than ours), and asks who is reachable of the routing
- * table as it was once, without its rules (1.19 and later). So we look at it ourselves.
+ * tcp trusts the address family of its peer's address (tcp_ep.c, uct_tcp_ep_set_dest_addr(): more
+ * is written than there is room for if it is another than ours), and asks who is reachable of the
+ * routing table as it was once, without its rules (1.19 and later). So we look at it ourselves.
  */
 static bool is_of_our_kind(const r2_uct_port_t *port, const r2_uct_address_t *address)
 {

@@ -65,7 +65,7 @@ static void watch_process(r2_tp_ep_t *ep, uint32_t pid)
     }
 }
 
-/** Ends the watch. A child of fork() may have the descriptor, too: it would stay in the epoll set. */
+/** Ends the watch. A child of fork() may hold the descriptor: it would stay in the epoll set. */
 static void unwatch_process(r2_tp_ep_t *ep)
 {
     if (ep->pidfd >= 0) {

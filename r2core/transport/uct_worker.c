@@ -290,7 +290,7 @@ int r2_uct_worker_fd(r2_tp_worker_t *worker)
 
 r2_status_t r2_uct_worker_arm(r2_tp_worker_t *worker)
 {
-    /* What UCX has read already, and who waits for room at a peer within the host, do not signal. */
+    /* What UCX has read already does not signal, nor does room at a peer within the host. */
     if (worker->busy || NULL != worker->completed || worker->failures ||
         (NULL != worker->waiting && !worker->device->is_tcp)) {
         return R2_ERR_AGAIN;

@@ -52,9 +52,9 @@ static int r2_osc_query(ompi_win_t *win, void **base, size_t size, int disp_unit
 }
 
 /*
- * Open MPI 5.0's osc/rdma accumulates single elements by the transport's atomic operations, and some
- * of the results are wrong (AND, OR, XOR of several processes), over every transport. Without, it
- * takes the window's lock.
+ * Open MPI 5.0's osc/rdma accumulates single elements by the transport's atomic operations, and
+ * some of the results are wrong (AND, OR, XOR of several processes), over every transport. Without,
+ * it takes the window's lock.
  */
 static void r2_osc_no_atomics(void)
 {
