@@ -34,38 +34,28 @@
 #define R2_CONTROL_MANY 32u
 
 /* What is said once for each of its kind, and not repeated, has no bound of its own. */
-static uint32_t r2_control_most(const r2_link_t *link, uint8_t kind)
+static uint32_t r2_control_most(const r2_link_t *link, r2_wire_kind_t kind)
 {
-    switch ((r2_wire_kind_t) kind) {
-    case R2_WIRE_WAITS:
-        return 1;
-    case R2_WIRE_PING:
+    static const uint32_t most[R2_WIRE_KIND_END] = {
+        [R2_WIRE_WAITS] = 1,
+        [R2_WIRE_NOTICE] = R2_CONTROL_MANY,
+        [R2_WIRE_RTS] = R2_CONTROL_MANY,
+        [R2_WIRE_DENIED] = R2_CONTROL_MANY,
+        [R2_WIRE_LANE_DOWN] = R2_CONTROL_MANY,
+    };
+
+    if (R2_WIRE_PING == kind) {
         return link->lane_count;
-    case R2_WIRE_NOTICE:
-    case R2_WIRE_RTS:
-    case R2_WIRE_DENIED:
-    case R2_WIRE_LANE_DOWN:
-        return R2_CONTROL_MANY;
-    case R2_WIRE_RELAY: /* hello frames: one for each process, or nearly */
-        return r2_max(R2_CONTROL_MANY, link->net->size);
-    case R2_WIRE_CREDIT:
-    case R2_WIRE_ABORT:
-    case R2_WIRE_LEAVE:
-    case R2_WIRE_DATA:
-    case R2_WIRE_HELLO:
-    case R2_WIRE_HELLO_ACK:
-    case R2_WIRE_ACK:
-    case R2_WIRE_CLOSE:
-    case R2_WIRE_CLOSED:
-    case R2_WIRE_KIND_END:
-        break;
     }
-    return UINT32_MAX;
+    if (R2_WIRE_RELAY == kind) { /* hello frames: one for each process, or nearly */
+        return r2_max(R2_CONTROL_MANY, link->net->size);
+    }
+    return 0 == most[kind] ? UINT32_MAX : most[kind];
 }
 
 bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind)
 {
-    return link->unsettled[kind] < r2_control_most(link, (uint8_t) kind);
+    return link->unsettled[kind] < r2_control_most(link, kind);
 }
 
 /* Packets of relay lanes are bounded by these lanes' windows, what is forwarded by its pair. */
