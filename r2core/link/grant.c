@@ -8,7 +8,6 @@
 
 #include "link/rx.h"
 
-#include <string.h>
 #include <utlist.h>
 
 /*

@@ -9,7 +9,6 @@
 #include "link/net.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <utlist.h>
 

@@ -9,7 +9,6 @@
 #include "link/relay.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* Multiples of failure_timeout_ms. */
 #define R2_RELAY_AGAIN_TIMES 2  /* no process was there that may relay */

@@ -8,7 +8,6 @@
 
 #include "link/tx.h"
 
-#include <string.h>
 #include <utlist.h>
 
 /* Packets up to this size go to the preferred lane: latency counts, not the sum of rails. */

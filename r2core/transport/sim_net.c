@@ -8,7 +8,6 @@
 
 #include "transport/sim_state.h"
 
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
