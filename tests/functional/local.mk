@@ -90,7 +90,10 @@ tests_functional_all_collectives_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_all_collectives_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/service_thread
-tests_functional_service_thread_SOURCES = tests/functional/service_thread.c tests/functional/job.h
+tests_functional_service_thread_SOURCES = \
+    tests/functional/job.h \
+    tests/functional/pattern.h \
+    tests/functional/service_thread.c
 tests_functional_service_thread_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_service_thread_LDADD = $(OMPI_LIBS)
 
@@ -131,7 +134,7 @@ tests_functional_datatypes_LDADD = $(OMPI_LIBS)
 EXTRA_DIST += tests/lab/test_datatypes.py
 
 check_PROGRAMS += tests/functional/p2p
-tests_functional_p2p_SOURCES = tests/functional/p2p.c
+tests_functional_p2p_SOURCES = tests/functional/p2p.c tests/functional/pattern.h
 tests_functional_p2p_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_p2p_LDADD = $(OMPI_LIBS)
 
@@ -157,7 +160,10 @@ tests_functional_bottom_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_bottom_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/requests
-tests_functional_requests_SOURCES = tests/functional/job.h tests/functional/requests.c
+tests_functional_requests_SOURCES = \
+    tests/functional/job.h \
+    tests/functional/pattern.h \
+    tests/functional/requests.c
 tests_functional_requests_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_requests_LDADD = $(OMPI_LIBS)
 

@@ -5,9 +5,8 @@
  * MPI point-to-point between all pairs: modes, storms, probes, wildcards, lengths around every limit,
  * derived datatypes, one-sided. Every byte is checked. Output: TAP, from rank 0.
  */
-#include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "pattern.h"
+
 #include <string.h>
 
 #define LONGEST (16 << 20)
@@ -16,41 +15,6 @@
 static int me, size, number;
 static unsigned char *out, *in;
 
-static unsigned char value(int from, int tag, long offset)
-{
-    return (unsigned char) (from * 37 + tag * 11 + offset + (offset >> 8) * 5 + (offset >> 16));
-}
-
-static void fill(unsigned char *data, int tag, long bytes)
-{
-    for (long i = 0; i < bytes; i++) {
-        data[i] = value(me, tag, i);
-    }
-}
-
-static int wrong(const unsigned char *data, int from, int tag, long bytes)
-{
-    for (long i = 0; i < bytes; i++) {
-        if (data[i] != value(from, tag, i)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Collects the verdict of all ranks. @return errors of all. */
-static int verdict(const char *name, int errors)
-{
-    int sum;
-
-    MPI_Allreduce(&errors, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (0 == me) {
-        printf("%sok %d - %s\n", 0 == sum ? "" : "not ", ++number, name);
-        fflush(stdout);
-    }
-    return sum;
-}
-
 /* The first that most ranks do with rank 0 is to receive: they must let it in and drive the engine. */
 static int receive_first(void)
 {
@@ -58,9 +22,9 @@ static int receive_first(void)
 
     if (0 != me) {
         MPI_Recv(in, 100, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        return wrong(in, 0, 0, 100);
+        return pattern_wrong(in, 0, 0, 100);
     }
-    fill(out, 0, 100);
+    pattern_fill(out, me, 0, 100);
     for (int p = size - 1; p > 0; p--) {
         errors += MPI_SUCCESS != MPI_Send(out, 100, MPI_BYTE, p, 0, MPI_COMM_WORLD);
     }
@@ -79,12 +43,12 @@ static int lengths(void)
         MPI_Status status;
         int count;
 
-        fill(out, (int) i, at[i]);
+        pattern_fill(out, me, (int) i, at[i]);
         memset(in, 0xa5, (size_t) at[i] + 1);
         MPI_Sendrecv(out, at[i], MPI_BYTE, right, (int) i, in, LONGEST + 1, MPI_BYTE, left, (int) i,
                      MPI_COMM_WORLD, &status);
         MPI_Get_count(&status, MPI_BYTE, &count);
-        errors += count != at[i] || wrong(in, left, (int) i, at[i]) || 0xa5 != in[at[i]];
+        errors += count != at[i] || pattern_wrong(in, left, (int) i, at[i]) || 0xa5 != in[at[i]];
         memset(out, 0x5a, (size_t) at[i]); /* the buffer is ours again */
     }
     return errors;
@@ -99,7 +63,7 @@ static int modes(int bytes)
     if (0 == me % 2 && peer < size) {
         int unused;
 
-        fill(out, 1, bytes);
+        pattern_fill(out, me, 1, bytes);
         MPI_Send(out, bytes, MPI_BYTE, peer, 1, MPI_COMM_WORLD);
         MPI_Ssend(out, bytes, MPI_BYTE, peer, 2, MPI_COMM_WORLD);
         MPI_Buffer_attach(attached, bytes + MPI_BSEND_OVERHEAD);
@@ -118,7 +82,7 @@ static int modes(int bytes)
                 MPI_Send(NULL, 0, MPI_BYTE, peer, 4, MPI_COMM_WORLD);
             }
             MPI_Wait(&ready, MPI_STATUS_IGNORE);
-            errors += wrong(in, peer, 1, bytes);
+            errors += pattern_wrong(in, peer, 1, bytes);
         }
     }
     free(attached);
@@ -134,7 +98,7 @@ static int storm(void)
 
     for (int p = 0; p < size; p++) {
         for (int i = 0; i < STORM; i++) {
-            fill(out + (long) (p * STORM + i) * slot, i, (i * 997) % slot);
+            pattern_fill(out + (long) (p * STORM + i) * slot, me, i, (i * 997) % slot);
             MPI_Isend(out + (long) (p * STORM + i) * slot, (i * 997) % slot, MPI_BYTE, p, 9,
                       MPI_COMM_WORLD, &requests[used++]);
         }
@@ -149,7 +113,7 @@ static int storm(void)
     MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
     for (int p = 0; p < size; p++) {
         for (int i = 0; i < STORM; i++) {
-            errors += wrong(in + (long) (p * STORM + i) * slot, p, i, (i * 997) % slot);
+            errors += pattern_wrong(in + (long) (p * STORM + i) * slot, p, i, (i * 997) % slot);
         }
     }
     free(requests);
@@ -163,7 +127,7 @@ static int wildcards(void)
 
     if (0 != me) {
         for (int i = 0; i < 50; i++) {
-            fill(out, i, i * 1500);
+            pattern_fill(out, me, i, i * 1500);
             MPI_Send(out, i * 1500, MPI_BYTE, 0, i, MPI_COMM_WORLD);
         }
         return 0;
@@ -176,7 +140,7 @@ static int wildcards(void)
         MPI_Get_count(&status, MPI_BYTE, &count);
         MPI_Recv(in, count, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD, &status);
         errors += count != status.MPI_TAG * 1500 ||
-                  wrong(in, status.MPI_SOURCE, status.MPI_TAG, count);
+                  pattern_wrong(in, status.MPI_SOURCE, status.MPI_TAG, count);
     }
     return errors;
 }
@@ -219,13 +183,13 @@ static int one_sided(void)
     MPI_Win_allocate(2 * bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &counter, &counter_win);
     *counter = 0;
-    fill(window, 1, bytes);
-    fill(out, 2, bytes);
+    pattern_fill(window, me, 1, bytes);
+    pattern_fill(out, me, 2, bytes);
     MPI_Win_fence(0, win);
     MPI_Put(out, bytes, MPI_BYTE, right, bytes, bytes, MPI_BYTE, win);
     MPI_Get(in, bytes, MPI_BYTE, right, 0, bytes, MPI_BYTE, win);
     MPI_Win_fence(0, win);
-    errors += wrong(window + bytes, left, 2, bytes) + wrong(in, right, 1, bytes);
+    errors += pattern_wrong(window + bytes, left, 2, bytes) + pattern_wrong(in, right, 1, bytes);
     MPI_Win_fence(0, counter_win);
     for (int i = 0; i < 20; i++) {
         MPI_Accumulate(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, counter_win);
@@ -247,16 +211,16 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     out = malloc(LONGEST + 1);
     in = malloc(LONGEST + 1);
-    errors += verdict("receive first", receive_first());
+    errors += pattern_verdict(++number, "receive first", receive_first());
     for (int i = 0; i < rounds; i++) {
-        errors += verdict("lengths", lengths());
-        errors += verdict("modes, short", modes(100));
-        errors += verdict("modes, long", modes(3 << 20));
-        errors += verdict("storm", storm());
-        errors += verdict("probes and wildcards", wildcards());
-        errors += verdict("datatypes, short", datatypes(50));
-        errors += verdict("datatypes, long", datatypes(400000));
-        errors += verdict("one-sided", one_sided());
+        errors += pattern_verdict(++number, "lengths", lengths());
+        errors += pattern_verdict(++number, "modes, short", modes(100));
+        errors += pattern_verdict(++number, "modes, long", modes(3 << 20));
+        errors += pattern_verdict(++number, "storm", storm());
+        errors += pattern_verdict(++number, "probes and wildcards", wildcards());
+        errors += pattern_verdict(++number, "datatypes, short", datatypes(50));
+        errors += pattern_verdict(++number, "datatypes, long", datatypes(400000));
+        errors += pattern_verdict(++number, "one-sided", one_sided());
     }
     if (0 == me) {
         printf("1..%d\n", number);

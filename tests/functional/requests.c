@@ -6,6 +6,7 @@
  * Output: TAP, from rank 0.
  */
 #include "job.h"
+#include "pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,19 +20,6 @@
 #define LONG_COUNT (12 << 20)
 
 static int me, number;
-
-/* Collects the verdict of all ranks. @return errors of all. */
-static int verdict(const char *name, int errors)
-{
-    int sum;
-
-    MPI_Allreduce(&errors, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (0 == me) {
-        printf("%sok %d - %s\n", 0 == sum ? "" : "not ", ++number, name);
-        fflush(stdout);
-    }
-    return sum;
-}
 
 /* Leaves rubbish in the memory that is allocated next. */
 static void litter(void)
@@ -244,13 +232,14 @@ int main(int argc, char **argv)
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
-    errors = verdict("statuses", statuses());
+    errors = pattern_verdict(++number, "statuses", statuses());
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    errors += verdict("persistent requests under way", persistent_twice(comm));
-    errors += verdict("persistent requests from first to last", persistent_life());
-    errors += verdict("away in the middle of a call", away(comm));
+    errors += pattern_verdict(++number, "persistent requests under way", persistent_twice(comm));
+    errors +=
+        pattern_verdict(++number, "persistent requests from first to last", persistent_life());
+    errors += pattern_verdict(++number, "away in the middle of a call", away(comm));
     MPI_Comm_free(&comm);
     if (0 == me) {
         printf("1..%d\n", number);

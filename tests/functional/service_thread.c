@@ -6,6 +6,7 @@
  * it never runs. Output: TAP, from rank 0.
  */
 #include "job.h"
+#include "pattern.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -45,18 +46,6 @@ static void away(int ms)
     struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
 
     nanosleep(&t, NULL);
-}
-
-static int verdict(const char *name, int errors)
-{
-    int sum;
-
-    MPI_Allreduce(&errors, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    if (0 == me) {
-        printf("%sok %d - %s\n", 0 == sum ? "" : "not ", ++number, name);
-        fflush(stdout);
-    }
-    return sum;
 }
 
 static void note_call(void)
@@ -236,7 +225,7 @@ static int users(const kind_t *kind)
     }
     free(in);
     free(out);
-    return verdict(kind->name, errors + (int) strangers);
+    return pattern_verdict(++number, kind->name, errors + (int) strangers);
 }
 
 /* The result of a sum is in memory although the program calls nothing of MPI; in one of the tries. */
@@ -266,8 +255,9 @@ static int predefined(void)
         }
         MPI_Allreduce(&seen, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
     }
-    return verdict("a predefined operation goes on while the program calls nothing of MPI",
-                   errors + !all);
+    return pattern_verdict(++number,
+                           "a predefined operation goes on while the program calls nothing of MPI",
+                           errors + !all);
 }
 
 int main(int argc, char **argv)
