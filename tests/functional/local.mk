@@ -25,6 +25,9 @@ EXTRA_DIST += \
     tests/functional/told_once \
     tests/functional/versions
 
+# Modules that are preloaded, or loaded by Open MPI.
+tests_functional_module = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
+
 check_PROGRAMS += tests/functional/sessions
 tests_functional_sessions_SOURCES = tests/functional/sessions.c
 tests_functional_sessions_CPPFLAGS = $(OMPI_CPPFLAGS)
@@ -33,7 +36,7 @@ tests_functional_sessions_LDADD = $(OMPI_LIBS)
 check_LTLIBRARIES += tests/functional/other_version.la
 tests_functional_other_version_la_SOURCES = tests/functional/other_version.c
 tests_functional_other_version_la_CPPFLAGS = $(OMPI_CPPFLAGS)
-tests_functional_other_version_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
+tests_functional_other_version_la_LDFLAGS = $(tests_functional_module)
 
 check_PROGRAMS += tests/functional/hello_mpi
 tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
@@ -53,12 +56,12 @@ tests_functional_footprint_LDADD = $(OMPI_LIBS) $(PMIX_LIBS)
 check_LTLIBRARIES += tests/functional/lookup_fails.la
 tests_functional_lookup_fails_la_SOURCES = tests/functional/lookup_fails.c
 tests_functional_lookup_fails_la_CPPFLAGS = $(PMIX_CPPFLAGS)
-tests_functional_lookup_fails_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
+tests_functional_lookup_fails_la_LDFLAGS = $(tests_functional_module)
 tests_functional_lookup_fails_la_LIBADD = -ldl
 
 check_LTLIBRARIES += tests/functional/ucx_version.la
 tests_functional_ucx_version_la_SOURCES = tests/functional/ucx_version.c
-tests_functional_ucx_version_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent
+tests_functional_ucx_version_la_LDFLAGS = $(tests_functional_module)
 
 # A component of somebody else, and a program for what it owns.
 check_LTLIBRARIES += tests/functional/mca_coll_standin.la
@@ -68,8 +71,7 @@ tests_functional_mca_coll_standin_la_SOURCES = \
 tests_functional_mca_coll_standin_la_CPPFLAGS = $(mca_coll_r2_la_CPPFLAGS) -I$(top_srcdir)/ompi/mca/coll/r2 \
     -I$(top_srcdir)/tests/functional/standin
 tests_functional_mca_coll_standin_la_CFLAGS = $(mca_coll_r2_la_CFLAGS)
-tests_functional_mca_coll_standin_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent \
-    $(R2_NO_UNDEFINED)
+tests_functional_mca_coll_standin_la_LDFLAGS = $(tests_functional_module) $(R2_NO_UNDEFINED)
 tests_functional_mca_coll_standin_la_LIBADD = $(OMPI_COMPONENT_LIBS)
 check_PROGRAMS += tests/functional/device_memory
 tests_functional_device_memory_SOURCES = \
@@ -172,21 +174,21 @@ tests_functional_cancel_SOURCES = tests/functional/cancel.c
 tests_functional_cancel_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_cancel_LDADD = $(OMPI_LIBS)
 
-check_PROGRAMS += tests/functional/mixed
-tests_functional_mixed_SOURCES = \
-    tests/functional/mixed.c \
+# One call of any collective, for programs with many of them.
+tests_functional_mixed_calls = \
     tests/functional/mixed.h \
     tests/functional/mixed_call.c \
     tests/functional/mixed_memory.c
+
+check_PROGRAMS += tests/functional/mixed
+tests_functional_mixed_SOURCES = tests/functional/mixed.c $(tests_functional_mixed_calls)
 tests_functional_mixed_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_mixed_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/persistent_order
 tests_functional_persistent_order_SOURCES = \
-    tests/functional/mixed.h \
-    tests/functional/mixed_call.c \
-    tests/functional/mixed_memory.c \
-    tests/functional/persistent_order.c
+    tests/functional/persistent_order.c \
+    $(tests_functional_mixed_calls)
 tests_functional_persistent_order_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_persistent_order_CFLAGS = $(AM_CFLAGS) -pthread
 tests_functional_persistent_order_LDADD = $(OMPI_LIBS)
