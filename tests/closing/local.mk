@@ -10,7 +10,8 @@ tests_closing_closing_SOURCES = \
     tests/closing/node.c \
     tests/closing/node.h \
     tests/closing/orders.c \
-    tests/closing/scenarios.c
+    tests/closing/scenarios.c \
+    tests/open_files.h
 tests_closing_closing_LDADD = $(R2_TEST_LIBS)
 
 # The long form: make check-closing [ROUNDS=500] [CLOSING_OPTIONS="--transport NAME"]

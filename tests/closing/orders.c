@@ -6,9 +6,9 @@
  */
 #include "r2_config.h"
 
+#include "../open_files.h"
 #include "node.h"
 
-#include <dirent.h>
 #include <malloc.h>
 #include <poll.h>
 #include <string.h>
@@ -180,18 +180,6 @@ static void obey_destroy(lane_t *lane, const order_t *order, answer_t *answer)
     }
 }
 
-static uint32_t count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    uint32_t count = 0;
-
-    while (NULL != folder && NULL != readdir(folder)) {
-        count++;
-    }
-    closedir(folder);
-    return count;
-}
-
 static void obey_connect(lane_t *lane, const order_t *order, answer_t *answer)
 {
     (void) answer;
@@ -246,7 +234,7 @@ static void obey_count(lane_t *lane, const order_t *order, answer_t *answer)
 {
     (void) lane;
     (void) order;
-    answer->descriptors = count_descriptors();
+    answer->descriptors = open_files();
     answer->heap_bytes = mallinfo2().uordblks;
 }
 

@@ -7,7 +7,8 @@
  *
  * computing MS BYTES...: all kinds at once, for vectors of each length; the rank that computes is another each time.
  */
-#include <dirent.h>
+#include "../open_files.h"
+
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,18 +67,6 @@ static void counters_read(unsigned long long *now)
     for (int i = 0; i < COUNTERS; ++i) {
         MPI_T_pvar_read(session, handles[i], &now[i]);
     }
-}
-
-static int descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int number = -1; /* the folder's own */
-
-    while (NULL != readdir(folder)) {
-        ++number;
-    }
-    closedir(folder);
-    return number;
 }
 
 static void compute(long ms)
@@ -162,7 +151,7 @@ int main(int argc, char **argv)
 {
     unsigned long long before[COUNTERS], after[COUNTERS];
     long mine[4], all[4];
-    int fds;
+    long fds;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -175,7 +164,7 @@ int main(int argc, char **argv)
     run(0, 65536, 0); /* opens the links */
     compute(500);
     counters_read(before);
-    fds = descriptors();
+    fds = open_files();
     for (int i = 2; i < argc; ++i) {
         run(atol(argv[1]), atol(argv[i]), (i - 1) % size);
     }
@@ -183,7 +172,7 @@ int main(int argc, char **argv)
     mine[0] = (long) wrong;
     mine[1] = (long) after[0]; /* from the start */
     mine[2] = (long) (after[1] - before[1]);
-    mine[3] = descriptors() - fds;
+    mine[3] = (long) open_files() - fds;
     MPI_Reduce(mine, all, 4, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (0 == rank) {
         printf("%ld wrong, %ld lanes failed, %ld hello calls, %ld descriptors\n", all[0], all[1], all[2],

@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 # Jobs under mpirun on the lab while rails and ranks fail (docs/tests.md).
 check_PROGRAMS += tests/lab/computing tests/lab/fault_driver
-tests_lab_computing_SOURCES = tests/lab/computing.c
+tests_lab_computing_SOURCES = tests/lab/computing.c tests/open_files.h
 tests_lab_computing_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_lab_computing_LDADD = $(OMPI_LIBS)
 tests_lab_fault_driver_SOURCES = \

@@ -14,7 +14,6 @@
  */
 #include "r2_config.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -28,6 +27,7 @@
 
 #include <utlist.h>
 
+#include "../open_files.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "transport/transport.h"
@@ -568,18 +568,6 @@ static void run(uint64_t until_ns)
 
 /* ---- what is left ---- */
 
-static uint32_t count_descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    uint32_t count = 0;
-
-    while (NULL != folder && NULL != readdir(folder)) {
-        count++;
-    }
-    closedir(folder);
-    return count;
-}
-
 static uint64_t resident_kib(void)
 {
     unsigned long long pages = 0;
@@ -596,7 +584,7 @@ static uint64_t resident_kib(void)
 
 static bool report(uint32_t early_descriptors, uint64_t early_kib)
 {
-    uint32_t descriptors = count_descriptors(), up = 0;
+    uint32_t descriptors = open_files(), up = 0;
     uint64_t kib = resident_kib();
     bool good;
 
@@ -668,7 +656,7 @@ int main(int argc, char **argv)
     me.end_ns = me.start_ns + (uint64_t) atoi(argv[5]) * R2_NS_PER_S;
     me.flap_ns = me.start_ns + 2 * R2_NS_PER_S;
     run(me.start_ns + (me.end_ns - me.start_ns) / 3);
-    descriptors = count_descriptors();
+    descriptors = open_files();
     kib = resident_kib();
     run(me.end_ns);
     good = report(descriptors, kib);

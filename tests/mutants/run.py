@@ -70,6 +70,7 @@ class Workshop:
         self.tree = tempfile.mkdtemp(prefix="r2-mutants-")
         for part in ("r2core", "tests/sim", "tests/unit", "tests/fuzz"):
             shutil.copytree(os.path.join(TOP, part), os.path.join(self.tree, part))
+        shutil.copy(os.path.join(TOP, "tests/open_files.h"), os.path.join(self.tree, "tests"))
         self.cflags = CFLAGS + ["-I" + os.path.join(self.tree, p) for p in
                                 ("r2core", "r2core/include", "tests", "tests/sim", "tests/unit", "tests/fuzz")]
         self.cflags += ["-I" + build, "-I" + self.tree, *packages("--cflags")]

@@ -16,13 +16,13 @@ tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
 
 # UCX transport
 check_PROGRAMS += tests/unit/test_tp_ucx
-tests_unit_test_tp_ucx_SOURCES = tests/unit/test_tp_ucx.c
+tests_unit_test_tp_ucx_SOURCES = tests/unit/test_tp_ucx.c tests/open_files.h
 tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_fds
 tests_unit_test_fds_SOURCES = tests/unit/test_fds.c
 tests_unit_test_fds_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/lab/ucx_flaps
-tests_lab_ucx_flaps_SOURCES = tests/lab/ucx_flaps.c
+tests_lab_ucx_flaps_SOURCES = tests/lab/ucx_flaps.c tests/open_files.h
 tests_lab_ucx_flaps_LDADD = $(R2_TEST_LIBS)
 EXTRA_DIST += tests/lab/test_ucx_flaps.py
 
@@ -178,7 +178,7 @@ tests_unit_test_probe_netns_SOURCES = tests/unit/test_probe_netns.c tests/unit/p
     tests/unit/moved_clock.h tests/unit/two_hosts.h
 tests_unit_test_probe_netns_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_probe_put_SOURCES = tests/unit/test_probe_put.c tests/unit/probe_ends.h \
-    tests/unit/moved_clock.h tests/unit/two_hosts.h
+    tests/unit/moved_clock.h tests/unit/two_hosts.h tests/open_files.h
 tests_unit_test_probe_put_LDADD = $(R2_TEST_LIBS)
 
 # Flow simulation

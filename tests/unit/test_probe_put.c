@@ -6,9 +6,9 @@
  */
 #include "probe_ends.h"
 
-#include <dirent.h>
 #include <sys/mount.h>
 
+#include "../open_files.h"
 #include "rail/probe_parts.h"
 
 #define T_CYCLES    100
@@ -30,18 +30,6 @@ static bool t_own_sysfs(void)
            0 == mount("sysfs", "/sys", "sysfs", 0, NULL);
 }
 
-static uint32_t t_fds(void)
-{
-    DIR *directory = opendir("/proc/self/fd");
-    uint32_t count = 0;
-
-    while (NULL != readdir(directory)) {
-        ++count;
-    }
-    closedir(directory);
-    return count;
-}
-
 static inline uint32_t t_far_ask(const char *words)
 {
     if (0 == strcmp(words, "anew")) { /* another process in place of this one: its ports are gone */
@@ -50,7 +38,7 @@ static inline uint32_t t_far_ask(const char *words)
         r2_tp_ucx_destroy(&t_far.tp);
         t_end_open(&t_far);
     }
-    return t_fds();
+    return open_files();
 }
 
 static void t_put_open(int out)
@@ -257,7 +245,7 @@ static void test_cycles(void **state)
 
     (void) state;
     assert_int_equal(t_put_alive(end, 0), R2_PROBE_ALIVE);
-    here = t_fds();
+    here = open_files();
     there = t_ask("!fds");
     for (int i = 0; i < T_CYCLES; ++i) {
         if (0 == i % 10) {
@@ -266,7 +254,7 @@ static void test_cycles(void **state)
             assert_int_equal(t_put_alive(end, 0), R2_PROBE_ALIVE);
         }
     }
-    assert_int_equal(t_fds(), here);
+    assert_int_equal(open_files(), here);
     while (t_ask("!fds") > there) {
         usleep(1000); /* a hang here: connections were kept */
     }
@@ -300,17 +288,17 @@ static void test_many(void **state)
 
     (void) state;
     end->probe.ops->share(end->probe.instance, 1);
-    here = t_fds();
+    here = open_files();
     t_timeout_ns = T_ALIVE_NS;
     t_time_ns += R2_NS_PER_S;
     while (taken < 100 && R2_OK == t_try(end, 0)) {
         taken++;
     }
     assert_int_equal(taken, 100);
-    assert_true(t_fds() < here + 400);
+    assert_true(open_files() < here + 400);
     t_run(end, taken, 1);
     assert_int_equal(end->answer, R2_PROBE_ALIVE);
-    assert_int_equal(t_fds(), here);
+    assert_int_equal(open_files(), here);
     t_end_free(end);
 }
 

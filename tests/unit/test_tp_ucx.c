@@ -6,7 +6,6 @@
  */
 #include "r2_config.h"
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -22,6 +21,7 @@
 
 #include <cmocka.h>
 
+#include "../open_files.h"
 #include "base/clock.h"
 #include "base/util.h"
 #include "transport/transport.h"
@@ -424,17 +424,6 @@ static void test_close_while_connecting(void **state)
     pair_close(&a, &b);
 }
 
-/** Descriptors of this process. */
-static uint32_t count_descriptors(void)
-{
-    uint32_t count = 0;
-
-    for (int fd = 0; fd < 1024; fd++) {
-        count += fcntl(fd, F_GETFD) >= 0;
-    }
-    return count;
-}
-
 /**
  * Lanes that never get through, while another lane of the process carries data: each has an endpoint on a
  * worker of its own, is closed in mid wire-up and gives all back. The peer reads now and then, or not at all.
@@ -454,7 +443,7 @@ static void test_wiring_gives_back(void **state)
     side_open(&from);
     side_open(&to);
     for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
-        before = WARM == i ? count_descriptors() : before;
+        before = WARM == i ? open_files() : before;
         tp.ops->worker_destroy(from.worker);
         assert_int_equal(tp.ops->worker_create(from.device, &callbacks, &from, &from.worker), R2_OK);
         if (0 == i % 8) {
@@ -481,7 +470,7 @@ static void test_wiring_gives_back(void **state)
         assert_true(progress_until(&live[0], &live[1], &live[1].received, i + 1));
     }
     /* the worker of the newest round, and what the peer has not read yet */
-    assert_true(count_descriptors() <= before + 8);
+    assert_true(open_files() <= before + 8);
     assert_int_equal(live[0].failed + live[1].failed, 0);
     pair_close(&from, &to);
     pair_close(&live[0], &live[1]);
