@@ -210,21 +210,43 @@ static void one(stage_t *stage, const ends_t *ends, size_kind_t size)
     }
 }
 
-/** B closes, A finds out. */
-static void peer(stage_t *stage, const ends_t *ends, size_kind_t size)
+/** By its lane or by its worker. */
+static void b_ends_it(stage_t *stage)
 {
-    (void) ends;
-    fill_lane(stage, A, size);
-    turn(stage, B, 20);
     if (below(stage, 2)) {
         close_lane(stage, B);
         turn(stage, B, 20);
     } else {
         simply(stage, B, VERB_DESTROY, 0, 0);
     }
+}
+
+/** B closes, A finds out. */
+static void peer(stage_t *stage, const ends_t *ends, size_kind_t size)
+{
+    (void) ends;
+    fill_lane(stage, A, size);
+    turn(stage, B, 20);
+    b_ends_it(stage);
     turn(stage, A, 50);
     rest(stage, A);
     close_lane(stage, A);
+}
+
+/** A closes, and in one of so many rounds ends its worker, while B is stopped; then B goes on. */
+static void close_beside_stopped(stage_t *stage, uint32_t ends_in, uint32_t turns)
+{
+    close_lane(stage, A);
+    rest(stage, A);
+    if (0 == below(stage, ends_in)) {
+        destroy_a(stage);
+    }
+    node_continue(stage, B);
+    turn(stage, B, turns);
+    if (below(stage, 2)) {
+        close_lane(stage, B);
+    }
+    rest(stage, B);
 }
 
 /** B is stopped: A's close returns while B cannot do anything. */
@@ -237,17 +259,7 @@ static void stopped(stage_t *stage, const ends_t *ends, size_kind_t size)
     node_stop(stage, B);
     fill_lane(stage, A, size);
     rest(stage, A); /* messages that are stuck do not keep A awake */
-    close_lane(stage, A);
-    rest(stage, A);
-    if (0 == below(stage, 4)) {
-        destroy_a(stage);
-    }
-    node_continue(stage, B);
-    turn(stage, B, 50);
-    if (below(stage, 2)) {
-        close_lane(stage, B);
-    }
-    rest(stage, B);
+    close_beside_stopped(stage, 4, 50);
 }
 
 /** B dies before or after messages are stuck. */
@@ -336,12 +348,7 @@ static void connecting_late(stage_t *stage, const ends_t *ends, size_kind_t size
         connect_begin(stage, ends, 1, size);
         turn(stage, B, 20);
     }
-    if (below(stage, 2)) {
-        close_lane(stage, B);
-        turn(stage, B, 20);
-    } else {
-        simply(stage, B, VERB_DESTROY, 0, 0);
-    }
+    b_ends_it(stage);
     turn(stage, A, 20);
     connect_begin(stage, ends, 0, size);
     turn(stage, A, 50);
@@ -359,17 +366,7 @@ static void connecting_stopped(stage_t *stage, const ends_t *ends, size_kind_t s
     node_stop(stage, B);
     lane_send(stage, A, 0, 8, size);
     turn(stage, A, 50);
-    close_lane(stage, A);
-    rest(stage, A);
-    if (below(stage, 2)) {
-        destroy_a(stage);
-    }
-    node_continue(stage, B);
-    turn(stage, B, 100);
-    if (below(stage, 2)) {
-        close_lane(stage, B);
-    }
-    rest(stage, B);
+    close_beside_stopped(stage, 2, 100);
 }
 
 static void connecting_killed(stage_t *stage, const ends_t *ends, size_kind_t size)
