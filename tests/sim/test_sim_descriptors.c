@@ -154,6 +154,20 @@ static void the_application_takes_them(void **state)
     assert_int_equal(few.counters.map_changes, 0);
 }
 
+/* Jobs in which lanes are closed for others. */
+static void lanes_rest_and_none_fails(const char *const *jobs, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        scenario_result_t result;
+        char text[1024];
+
+        snprintf(text, sizeof(text), "%s; expect healthy", jobs[i]);
+        assert_true(scenario_check(text, &result));
+        assert_int_equal(result.errors, 0);
+        assert_true(result.counters.lanes_rested > 0);
+    }
+}
+
 /* What was stuck, or ended with "no path", with so few in one process or in all. */
 static void nobody_keeps_them(void **state)
 {
@@ -175,15 +189,7 @@ static void nobody_keeps_them(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
-        scenario_result_t result;
-        char text[1024];
-
-        snprintf(text, sizeof(text), "%s; expect healthy", jobs[i]);
-        assert_true(scenario_check(text, &result));
-        assert_int_equal(result.errors, 0);
-        assert_true(result.counters.lanes_rested > 0);
-    }
+    lanes_rest_and_none_fails(jobs, r2_array_count(jobs));
 }
 
 /* Calls over rails that are dead do not take the place of lanes that carry relayed packets. */
@@ -239,14 +245,7 @@ static void closed_while_stopped(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
-        scenario_result_t result;
-        char text[1024];
-
-        snprintf(text, sizeof(text), "%s; expect healthy", jobs[i]);
-        assert_true(scenario_check(text, &result));
-        assert_true(result.counters.lanes_rested > 0);
-    }
+    lanes_rest_and_none_fails(jobs, r2_array_count(jobs));
 }
 
 /* None at all: the call ends with an error, in time, and no lane or rail is blamed. */
