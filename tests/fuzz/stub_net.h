@@ -46,6 +46,9 @@ typedef struct stub_net {
     uint32_t looks;       /* calls of worker_progress() */
 } stub_net_t;
 
+/** Its instance is the stub_net_t. */
+extern const r2_tp_ops_t stub_tp_ops;
+
 /** Makes rank 0 of 2 with STUB_RAILS rails and its link to rank 1, all lanes down. */
 stub_net_t *stub_net_create(void);
 void stub_net_destroy(stub_net_t *stub);

@@ -19,10 +19,10 @@ from mutants import MUTANTS
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health", "telemetry",
         "mem"]
-SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_end",
-       "harness_faults", "harness_health", "harness_rank", "harness_requests", "interpret", "p2p_world", "payload", "payload_kinds",
-       "scenario", "scenario_faults",
-       "scenario_words", "sim_memory"]
+STUB = ["stub_net", "stub_tp"]
+SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_end", "harness_faults",
+       "harness_health", "harness_rank", "harness_requests", "interpret", "p2p_world", "payload",
+       "payload_kinds", "scenario", "scenario_faults", "scenario_words", "sim_memory"]
 CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefined",
           "-fno-sanitize-recover=undefined", "-DR2_ENABLE_DEBUG=1", "-pthread"]
 RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "--runs", "2"],
@@ -59,7 +59,7 @@ def sources(tree):
         found += [(folder + "_" + name[:-2] + ".o", os.path.join(path, name))
                   for name in sorted(os.listdir(path)) if name.endswith(".c")]
     found += [(name + ".o", os.path.join(tree, "tests/sim", name + ".c")) for name in SIM]
-    return found + [("stub_net.o", os.path.join(tree, "tests/fuzz/stub_net.c"))]
+    return found + [(name + ".o", os.path.join(tree, "tests/fuzz", name + ".c")) for name in STUB]
 
 
 class Workshop:

@@ -29,6 +29,7 @@ CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
     $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
 HARNESS := $(addprefix $(SRCDIR)/tests/sim/,interpret.c sim_memory.c) \
     $(wildcard $(addprefix $(SRCDIR)/tests/sim/,generate*.c harness*.c payload*.c scenario*.c))
+STUB := $(addprefix $(SRCDIR)/tests/fuzz/,stub_net.c stub_tp.c)
 CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_race.c checker_run.c \
     checker_values.c schedule_cases.c)
 
@@ -58,9 +59,9 @@ EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(addprefix $(SRCDIR)/tests/unit/,thread_job.c thread_net.c)
 EXTRA_test_threads_p2p := $(EXTRA_test_threads)
 EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
-EXTRA_test_link := $(SRCDIR)/tests/fuzz/stub_net.c
-EXTRA_test_credit := $(SRCDIR)/tests/fuzz/stub_net.c
-EXTRA_fuzz_link := $(SRCDIR)/tests/fuzz/stub_net.c
+EXTRA_test_link := $(STUB)
+EXTRA_test_credit := $(STUB)
+EXTRA_fuzz_link := $(STUB)
 
 find_main = $(wildcard $(SRCDIR)/tests/closing/$(1).c $(SRCDIR)/tests/sim/$(1).c $(SRCDIR)/tests/unit/$(1).c $(SRCDIR)/tests/fuzz/$(1).c)
 # libFuzzer has a main() of its own; elsewhere the replay of files is one.

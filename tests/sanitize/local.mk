@@ -16,7 +16,8 @@ EXTRA_DIST += \
     tests/fuzz/fuzz_wire.c \
     tests/fuzz/replay.c \
     tests/fuzz/stub_net.c \
-    tests/fuzz/stub_net.h
+    tests/fuzz/stub_net.h \
+    tests/fuzz/stub_tp.c
 
 # All of what the suites "asan" and "tsan" run a part of.
 check-sanitizers:

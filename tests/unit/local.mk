@@ -116,27 +116,25 @@ tests_unit_test_threads_SOURCES = tests/unit/test_threads.c $(thread_job_sources
 tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_threads_p2p_SOURCES = tests/unit/test_threads_p2p.c $(thread_job_sources)
 tests_unit_test_threads_p2p_LDADD = $(R2_TEST_LIBS)
+# A net with a peer that the test plays.
+stub_net_sources = tests/fuzz/fuzz.h tests/fuzz/stub_net.c tests/fuzz/stub_net.h tests/fuzz/stub_tp.c
 check_PROGRAMS += tests/unit/test_link
-tests_unit_test_link_SOURCES = tests/unit/test_link.c tests/fuzz/fuzz.h tests/fuzz/stub_net.c \
-    tests/fuzz/stub_net.h
+tests_unit_test_link_SOURCES = tests/unit/test_link.c $(stub_net_sources)
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_credit
-tests_unit_test_credit_SOURCES = tests/unit/test_credit.c tests/fuzz/fuzz.h tests/fuzz/stub_net.c \
-    tests/fuzz/stub_net.h
+tests_unit_test_credit_SOURCES = tests/unit/test_credit.c $(stub_net_sources)
 tests_unit_test_credit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_credit_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_waits
-tests_unit_test_waits_SOURCES = tests/unit/test_waits.c tests/fuzz/fuzz.h tests/fuzz/stub_net.c \
-    tests/fuzz/stub_net.h
+tests_unit_test_waits_SOURCES = tests/unit/test_waits.c $(stub_net_sources)
 tests_unit_test_waits_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_waits_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_control
-tests_unit_test_control_SOURCES = tests/unit/test_control.c tests/fuzz/fuzz.h \
-    tests/fuzz/stub_net.c tests/fuzz/stub_net.h
+tests_unit_test_control_SOURCES = tests/unit/test_control.c $(stub_net_sources)
 tests_unit_test_control_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_control_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc
 tests_unit_test_control_LDADD = $(R2_TEST_LIBS)
