@@ -16,7 +16,13 @@ tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
 
 # UCX transport
 check_PROGRAMS += tests/unit/test_tp_ucx
-tests_unit_test_tp_ucx_SOURCES = tests/unit/test_tp_ucx.c tests/open_files.h
+tests_unit_test_tp_ucx_SOURCES = \
+    tests/open_files.h \
+    tests/unit/test_tp_ucx.c \
+    tests/unit/tp_closing.c \
+    tests/unit/tp_processes.c \
+    tests/unit/tp_sides.c \
+    tests/unit/tp_sides.h
 tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_fds
 tests_unit_test_fds_SOURCES = tests/unit/test_fds.c

@@ -1,0 +1,99 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Two ends of a transport in one process, for the tests of the UCX transport.
+ */
+#ifndef R2_TESTS_TP_SIDES_H
+#define R2_TESTS_TP_SIDES_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/util.h"
+#include "transport/transport.h"
+
+#define DATA_MAX    131072u
+#define SEGMENT_MAX (DATA_MAX + 128u)
+#define ROUNDS      200
+
+/** What a packet of this test says about itself. */
+typedef struct header {
+    uint32_t number;
+    uint32_t bytes;
+    char pad[88]; /* as long as the headers of the product */
+} header_t;
+
+typedef struct packet {
+    r2_tp_send_t op;
+    header_t header;
+    bool done;
+    r2_status_t status;
+} packet_t;
+
+/** One end. */
+typedef struct side {
+    r2_tp_device_t *device;
+    r2_tp_worker_t *worker;
+    r2_tp_ep_t *ep;
+    uint32_t received, wrong, last; /* packets; number of the last one */
+    uint32_t failed;                /* calls of failed() */
+    void *failed_arg;
+    bool echo;     /* answers each packet */
+    uint32_t owed; /* answers to send */
+} side_t;
+
+extern r2_tp_t tp;
+extern const char *device_name; /* NULL: shared memory */
+extern unsigned char *pattern;  /* data of packet n starts at n % 251 */
+extern char self_path[4096];
+extern const r2_tp_callbacks_t callbacks;
+
+r2_status_t packet_send(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
+                        const void *data);
+uint64_t now_ns(void);
+
+void side_open(side_t *side);
+void side_close(side_t *side);
+/** Opens an endpoint of its own. */
+void side_offer(side_t *side);
+/** Connects the endpoint of one end to that of the other. */
+void side_join(side_t *from, const side_t *to);
+/** New endpoints, connected in both directions. */
+void side_connect(side_t *a, side_t *b);
+/** Progresses both until `*count` reaches `target`. @return false after 10 s. */
+bool progress_until(side_t *a, side_t *b, const uint32_t *count, uint32_t target);
+/** Opens two ends and lets an empty packet cross in both directions. */
+void pair_open(side_t *a, side_t *b);
+void pair_close(side_t *a, side_t *b);
+
+/* ---- test_tp_ucx.c ---- */
+
+void assert_sleeps(side_t *side);
+
+/* ---- tp_closing.c ---- */
+
+void test_close_with_sends_pending(void **state);
+void test_close_leaves_other_lanes(void **state);
+void test_generations(void **state);
+void test_close_while_connecting(void **state);
+void test_wiring_gives_back(void **state);
+void test_connections_break(void **state);
+
+/* ---- tp_processes.c ---- */
+
+/** The other process: answers each packet with one of its own until it is killed. */
+int peer_main(int fd);
+void test_two_processes(void **state);
+void test_peer_killed_with_sends_pending(void **state);
+void test_peer_killed_while_connecting(void **state);
+void test_forked_child(void **state);
+
+#endif
