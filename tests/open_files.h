@@ -10,7 +10,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-/** Descriptors of this process, without the one that it takes to count them. Ends it if it cannot. */
+/** Descriptors of this process, without the one that it takes to count them; or its end. */
 static inline unsigned open_files(void)
 {
     DIR *folder = opendir("/proc/self/fd");

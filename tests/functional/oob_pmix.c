@@ -96,8 +96,8 @@ int main(int argc, char **argv)
     uint32_t rank = 0, count = 0;
     int size;
 
-    /* As in a component of MPI: before the fence in MPI_Init(). But 5.0 starts only where nobody has
-     * started PMIx before: there with a fence of our own. */
+    /* As in a component of MPI: before the fence in MPI_Init(). But 5.0 starts only where nobody
+     * has started PMIx before: there with a fence of our own. */
 #if OMPI_MAJOR_VERSION >= 5
     MPI_Init(&argc, &argv);
 #endif

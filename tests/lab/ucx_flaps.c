@@ -436,7 +436,8 @@ static void control_receive(void)
         } else if (ANSWER == message.kind && CALLING == lane->state &&
                    message.reply_to == lane->rx_id) {
             lane_wire(lane, &message);
-        } else if (NOTICE == message.kind && lane->state >= WIRING && message.reply_to == lane->rx_id) {
+        } else if (NOTICE == message.kind && lane->state >= WIRING &&
+                   message.reply_to == lane->rx_id) {
             me.notices++;
             lane_close(lane, false);
         }

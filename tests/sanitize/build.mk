@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-# Tests of everything that needs no PMIx, and but for `closing` no UCX, compiled with sanitizers, apart from configure:
+# Tests of everything that needs no PMIx, and but for `closing` no UCX, compiled with sanitizers,
+# apart from configure:
 #   make -f tests/sanitize/build.mk KIND=asan OUT=DIR all
 # KIND: asan (AddressSanitizer, UndefinedBehaviorSanitizer), tsan, fuzz (libFuzzer; clang) or plain.
 
@@ -63,7 +64,7 @@ EXTRA_test_link := $(STUB)
 EXTRA_test_credit := $(STUB)
 EXTRA_fuzz_link := $(STUB)
 
-find_main = $(wildcard $(SRCDIR)/tests/closing/$(1).c $(SRCDIR)/tests/sim/$(1).c $(SRCDIR)/tests/unit/$(1).c $(SRCDIR)/tests/fuzz/$(1).c)
+find_main = $(wildcard $(foreach folder,closing sim unit fuzz,$(SRCDIR)/tests/$(folder)/$(1).c))
 # libFuzzer has a main() of its own; elsewhere the replay of files is one.
 fuzz_main_fuzz :=
 fuzz_main_ = $(SRCDIR)/tests/fuzz/replay.c

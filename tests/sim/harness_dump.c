@@ -90,8 +90,8 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
 }
 
 /*
- * What is repeated to a peer, by timers or by other protocols, is bounded on each lane, however long
- * the peer does not read. Looked at now and then: it takes a walk over what is in flight.
+ * What is repeated to a peer, by timers or by other protocols, is bounded on each lane, however
+ * long the peer does not read. Looked at now and then: it takes a walk over what is in flight.
  */
 static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
 {

@@ -293,8 +293,8 @@ static void tell_comms(big_job_t *job)
     uint64_t before = heap_bytes();
 
     for (uint32_t i = 0; i < PAIRS; i++) {
-        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {1000 + i, 0}, pair, 2, 0,
-                                            &comms[i]),
+        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {1000 + i, 0}, pair,
+                                            2, 0, &comms[i]),
                "a communicator of two is created");
     }
     tell(job, "memory of a communicator of two ranks, bytes", (double) (heap_bytes() - before) / PAIRS,

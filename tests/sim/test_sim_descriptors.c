@@ -272,7 +272,7 @@ static void a_rail_fails(void **state)
     assert_int_equal(few.errors, 0);
 }
 
-/* Lanes that carry nothing any more, and no descriptor to ask after them: the limit holds all the same. */
+/* Lanes that carry nothing any more, and no descriptor to ask after them: the limit holds. */
 static void limit_holds_without_any(void **state)
 {
     static const char *const jobs[] = {

@@ -122,7 +122,7 @@ static void full_queues(void **state)
 
 #define CUT_01 "at 0ms cut h0 h1 rail0; at 0ms cut h0 h1 rail1;"
 
-/* No rail leads to it from here: who relays says what it is like, or does not get an answer either. */
+/* No rail leads to it from here: who relays says what it is like, or gets no answer either. */
 static void stopped_behind_a_relay(void **state)
 {
     static const char *const programs[] = {
@@ -151,7 +151,7 @@ static void stopped_who_relays(void **state)
     run_without_errors(programs, r2_array_count(programs));
 }
 
-/* An hour of it costs little: one call waits at each that relays, and they are asked now and then. */
+/* An hour of it costs little: one call waits at each that relays, asked now and then. */
 static void stopped_behind_a_relay_for_long(void **state)
 {
     const scenario_result_t result =
@@ -175,10 +175,12 @@ static void limit_holds_where_nobody_reaches_it(void **state)
     } cases[] = {
         {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS APART, 4},
         /* the same while it is stopped: what was known of it holds a while longer */
-        {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS "at 400ms stop r1;" APART "at 60s cont r1", 16},
-        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1; at 60s cont r1", 4},
-        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1; at 1s break h1 rail0;"
-         "at 60s cont r1", 5}};
+        {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS "at 400ms stop r1;" APART
+         "at 60s cont r1", 16},
+        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1;"
+         "at 60s cont r1", 4},
+        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1;"
+         "at 1s break h1 rail0; at 60s cont r1", 5}};
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(cases); i++) {
@@ -212,9 +214,9 @@ static void lanes_outlive_a_firewall(void **state)
         "hosts 4; rails 2;" CALLS HIDE("3ms", "rail0") "at 4ms stop r1; at 30s cont r1",
         "hosts 4; ppn 2; rails 3;" CALLS "compute 3s rank=2;" CALLS HIDE("10ms", "rail1")
         HIDE("20ms", "rail2") "at 40ms stop r5; at 20s cont r5; at 50ms stop r1; at 8s cont r1",
-        "hosts 4; rails 2; coll allreduce i64 9000 times=3; compute 100ms; coll bcast i64 10; compute 9s;"
-        "coll alltoall i64 100 times=9; coll allreduce i64 9000 times=3;" HIDE("40ms", "rail1")
-        "at 41ms stop r0; at 3s cont r0"};
+        "hosts 4; rails 2; coll allreduce i64 9000 times=3; compute 100ms; coll bcast i64 10;"
+        "compute 9s; coll alltoall i64 100 times=9; coll allreduce i64 9000 times=3;"
+        HIDE("40ms", "rail1") "at 41ms stop r0; at 3s cont r0"};
     char text[1024];
 
     (void) state;

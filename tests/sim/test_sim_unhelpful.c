@@ -51,8 +51,8 @@ static void stopped_with_a_small_queue(void **state)
 }
 
 /*
- * An hour: what is said to a process that does not read is bounded (in flight: rank_check_bounds()),
- * whatever is parked for it, and whatever happens to rails meanwhile.
+ * An hour: what is said to a process that does not read is bounded (in flight:
+ * rank_check_bounds()), whatever is parked for it, and whatever happens to rails meanwhile.
  */
 static void stopped_for_an_hour(void **state)
 {
@@ -167,8 +167,9 @@ static void slow_reader(void **state)
 }
 
 /*
- * What is not acknowledged lies unread: in the buffers of a process that comes rarely, in those of its peer when
- * these are full, or is acknowledged behind what it sends slowly. No lane is given up for that.
+ * What is not acknowledged lies unread: in the buffers of a process that comes rarely, in those of
+ * its peer when these are full, or is acknowledged behind what it sends slowly. No lane is given up
+ * for that.
  */
 static void data_lies_unread(void **state)
 {
@@ -180,20 +181,22 @@ static void data_lies_unread(void **state)
         "comm a cid=7 ranks=0,1; coll alltoallv i64 28 on=a nb; at 0us slow r1 125831us",
         /* while other lanes of the same link are heard */
         "hosts 3; param chunk_min_bytes 1024; param heal_min_ms 534; param failure_timeout_ms 33;"
-        "coll scan f64 34 times=17 nb; coll reduce matrix 4309 root=1; coll allgatherv i64 3 times=19 nb;"
-        "at 0us slow r2 151015us",
+        "coll scan f64 34 times=17 nb; coll reduce matrix 4309 root=1;"
+        "coll allgatherv i64 3 times=19 nb; at 0us slow r2 151015us",
         "seed 1605; hosts 4; ppn 2; rails 3; rate 40131788; socket 20668; receive 4495;"
-        "param heal_min_ms 931; coll neighbour-collective matrix 710; comm b cid=9 ranks=2,3,5,6,0,1;"
-        "coll allgatherv i64 40768 nb; coll alltoallv f64 7 times=24 nb; at 58us slow r3 84773us",
+        "param heal_min_ms 931; coll neighbour-collective matrix 710;"
+        "comm b cid=9 ranks=2,3,5,6,0,1; coll allgatherv i64 40768 nb;"
+        "coll alltoallv f64 7 times=24 nb; at 58us slow r3 84773us",
         /* behind what it sends slowly */
         "socket 1367; param chunk_min_bytes 1024; coll neighbour-collective f64 2955 in-place;"
         "at 39us slow r0 94110us",
         /* in the buffers of its peer */
-        "receive 1641; compute 98947us rank=1; coll allreduce matrix 1356 nb; coll allreduce matrix 3786;"
-        "at 188us slow r1 190749us",
+        "receive 1641; compute 98947us rank=1; coll allreduce matrix 1356 nb;"
+        "coll allreduce matrix 3786; at 188us slow r1 190749us",
         /* and seen by the slow process itself */
         "param heal_min_ms 484; param failure_timeout_ms 23; coll scatter f64 29678 root=0;"
-        "coll allreduce i64 51672 times=2 nb; compute 1918479us rank=0; at 2149us slow r0 180785us"};
+        "coll allreduce i64 51672 times=2 nb; compute 1918479us rank=0;"
+        "at 2149us slow r0 180785us"};
     char source[640];
 
     (void) state;
@@ -204,25 +207,27 @@ static void data_lies_unread(void **state)
 }
 
 /*
- * Stopped while lanes to it are in doubt or in wire-up: they wait until it has had time to read what
- * it was sent before.
+ * Stopped while lanes to it are in doubt or in wire-up: they wait until it has had time to read
+ * what it was sent before.
  */
 static void stopped_in_mid_doubt(void **state)
 {
     static const char *const jobs[] = {
         "seed 376; hosts 4; rails 4; rate 95594071; jitter 20us; param no_path_timeout_ms 18907;"
-        "coll allreduce matrix 38714; at 94ms stop r3; at 118926ms cont r3; at 67us slow r1 48962us",
+        "coll allreduce matrix 38714; at 94ms stop r3; at 118926ms cont r3;"
+        "at 67us slow r1 48962us",
         "hosts 3; ppn 3; rate 16447591; param heal_min_ms 306; param failure_timeout_ms 20;"
         "param no_path_timeout_ms 11548; coll allgather i64 580 times=4 nb; at 6654us stop r2;"
         "at 6686127us cont r2",
         /* and its host refuses new connections */
-        "hosts 6; param heal_min_ms 10; param no_path_timeout_ms 10972; coll reduce i64 12394 root=3 nb;"
-        "compute 61750471us rank=0; at 4192us stop r4; at 22358727us cont r4; at 48477us refuse h4 rail1",
+        "hosts 6; param heal_min_ms 10; param no_path_timeout_ms 10972;"
+        "coll reduce i64 12394 root=3 nb; compute 61750471us rank=0; at 4192us stop r4;"
+        "at 22358727us cont r4; at 48477us refuse h4 rail1",
         /* a call from then comes after it has read what was asked after */
-        "ppn 2; param ack_delay_us 8708; param heal_min_ms 25; param failure_timeout_ms 40; backlog 1;"
-        "param allreduce_algorithm exchange; param no_path_timeout_ms 5511;"
-        "coll allreduce matrix 64 times=13; at 400us stop r0; at 17699338us cont r0; at 5898us stop r2;"
-        "at 47732254us cont r2"};
+        "ppn 2; param ack_delay_us 8708; param heal_min_ms 25; param failure_timeout_ms 40;"
+        "backlog 1; param allreduce_algorithm exchange; param no_path_timeout_ms 5511;"
+        "coll allreduce matrix 64 times=13; at 400us stop r0; at 17699338us cont r0;"
+        "at 5898us stop r2; at 47732254us cont r2"};
     char source[640];
 
     (void) state;

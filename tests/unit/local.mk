@@ -123,7 +123,8 @@ tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_threads_p2p_SOURCES = tests/unit/test_threads_p2p.c $(thread_job_sources)
 tests_unit_test_threads_p2p_LDADD = $(R2_TEST_LIBS)
 # A net with a peer that the test plays.
-stub_net_sources = tests/fuzz/fuzz.h tests/fuzz/stub_net.c tests/fuzz/stub_net.h tests/fuzz/stub_tp.c
+stub_net_sources = tests/fuzz/fuzz.h tests/fuzz/stub_net.c tests/fuzz/stub_net.h \
+    tests/fuzz/stub_tp.c
 check_PROGRAMS += tests/unit/test_link
 tests_unit_test_link_SOURCES = tests/unit/test_link.c $(stub_net_sources)
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz

@@ -265,7 +265,8 @@ static r2_status_t t_publish(void *instance, const void *blob, size_t bytes)
     return R2_OK;
 }
 
-/* A process that withdraws is believed to take part until it could say so: it tries, and says when not. */
+/* A process that withdraws is believed to take part until it could say so: it tries, and says when
+ * not. */
 static void who_withdraws_tells_or_ends(void **state)
 {
     static const r2_oob_ops_t ops = {.name = "speaker", .publish = t_publish};
@@ -292,7 +293,8 @@ static void who_withdraws_tells_or_ends(void **state)
         assert_int_equal(r2_consent_withdraw(self.ctx, R2_USER_COLL),
                          failing < 3 ? R2_OK : R2_ERR_UNTOLD);
         if (failing < 3) {
-            assert_int_equal(r2_peer_refusal_decode(speaker->blob, speaker->bytes, &refusal), R2_OK);
+            assert_int_equal(r2_peer_refusal_decode(speaker->blob, speaker->bytes, &refusal),
+                             R2_OK);
         }
         assert_int_equal(speaker->tries, failing < 3 ? 2 * (failing + 1) : 6);
         free(self.ctx);

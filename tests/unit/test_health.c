@@ -323,7 +323,7 @@ static void slow_rails(void **state)
     world_fini(&world);
 }
 
-/* One window of traffic around the ring of all hosts, where hosts a and b have a tenth of rail 1. */
+/* One window of traffic around the ring of all hosts; hosts a and b have a tenth of rail 1. */
 static void ring_traffic(world_t *world, uint32_t a, uint32_t b)
 {
     for (uint32_t rank = 0; rank < world->rank_count; ++rank) {
@@ -341,8 +341,9 @@ static void ring_traffic(world_t *world, uint32_t a, uint32_t b)
 }
 
 /*
- * A host between two that are slow measures nobody else, and is not slow: as soon as those are known they explain
- * what it sees. Three hosts explain each other: one is let off, and all stay as they are.
+ * A host between two that are slow measures nobody else, and is not slow: as soon as those are
+ * known they explain what it sees. Three hosts explain each other: one is let off, and all stay as
+ * they are.
  */
 static void between_slow_hosts(void **state)
 {

@@ -540,7 +540,7 @@ static void wiring_gives_workers_back(void **state)
     stub_net_destroy(stub);
 }
 
-/* Notices are repeated while a peer is stopped: so many wait for it, on its lanes too, and no more. */
+/* Notices are repeated while a peer is stopped: so many wait for it, on its lanes too, no more. */
 static void notices_to_a_stopped_peer_are_bounded(void **state)
 {
     stub_net_t *stub = stub_net_create();
@@ -567,7 +567,7 @@ static void notices_to_a_stopped_peer_are_bounded(void **state)
     stub_net_destroy(stub);
 }
 
-/* Lanes to a process that ended are not opened: nobody relays by it, and nothing is left with it. */
+/* Lanes to a process that ended are not opened: nobody relays by it, nothing is left with it. */
 static void who_has_left_relays_nothing(void **state)
 {
     stub_net_t *stub = stub_net_create();

@@ -176,8 +176,9 @@ void test_close_while_connecting(void **state)
 }
 
 /**
- * Lanes that never get through, while another lane of the process carries data: each has an endpoint on a
- * worker of its own, is closed in mid wire-up and gives all back. The peer reads now and then, or not at all.
+ * Lanes that never get through, while another lane of the process carries data: each has an
+ * endpoint on a worker of its own, is closed in mid wire-up and gives all back. The peer reads now
+ * and then, or not at all.
  */
 void test_wiring_gives_back(void **state)
 {
@@ -196,7 +197,8 @@ void test_wiring_gives_back(void **state)
     for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
         before = WARM == i ? open_files() : before;
         tp.ops->worker_destroy(from.worker);
-        assert_int_equal(tp.ops->worker_create(from.device, &callbacks, &from, &from.worker), R2_OK);
+        assert_int_equal(tp.ops->worker_create(from.device, &callbacks, &from, &from.worker),
+                         R2_OK);
         if (0 == i % 8) {
             tp.ops->worker_destroy(to.worker);
             assert_int_equal(tp.ops->worker_create(to.device, &callbacks, &to, &to.worker), R2_OK);

@@ -19,8 +19,8 @@ ORTE = {
     "plm_rsh_num_concurrent": "256",        # all at once: they stay attached, see below
     "orte_default_hostfile": "{run}/hostfile",
     "orte_tmpdir_base": "{dir}/tmp",
-    # All ranks stay in mpirun's session: Linux schedules sessions as groups, and 6.18 lets groups with
-    # many short sleeps starve each other for seconds (docs/decisions.md).
+    # All ranks stay in mpirun's session: Linux schedules sessions as groups, and 6.18 lets groups
+    # with many short sleeps starve each other for seconds (docs/decisions.md).
     "orte_leave_session_attached": "1",
     "oob_tcp_if_include": "mgmt0",
     "hwloc_base_binding_policy": "none",    # else the ranks of all hosts share the first core
