@@ -71,19 +71,15 @@ static void arm(side_t *side)
     }
 }
 
-/*
- * An armed worker sleeps until something comes; but UCX's own timer, which looks whether peers within the host
- * live, wakes it once a second, and a machine may be busy for so long.
- */
+/* An armed worker sleeps until something comes: at first, what is left of connecting. */
 void assert_sleeps(side_t *side)
 {
     struct pollfd input = {.fd = tp.ops->worker_fd(side->worker), .events = POLLIN};
-    const uint64_t start_ns = now_ns();
-    uint64_t wakes = 0;
+    uint32_t wakes = 0;
 
     assert_true(input.fd >= 0);
     for (arm(side); 0 != poll(&input, 1, 0); arm(side)) {
-        assert_true(wakes++ <= 1 + (now_ns() - start_ns) / R2_NS_PER_S);
+        assert_true(wakes++ < 2);
         tp.ops->worker_progress(side->worker);
     }
 }
@@ -174,28 +170,24 @@ static void test_wakeup_of_sender(void **state)
     free(packets);
 }
 
-/** Opening towards a worker that is gone neither blocks nor crashes. */
-static void test_connect_to_nobody(void **state)
+/** @return whether an endpoint that is connected to what is gone has failed */
+static bool connect_to_nobody(void)
 {
     char address[R2_TP_ADDRESS_MAX];
     size_t bytes;
     packet_t packet;
     side_t a, b;
-    uint64_t start_ns;
-    r2_status_t status;
+    uint32_t failed;
 
-    (void) state;
     side_open(&a);
     side_open(&b);
     side_offer(&a);
     side_offer(&b);
     assert_int_equal(tp.ops->ep_address(b.ep, address, &bytes), R2_OK);
     side_close(&b);
-    start_ns = now_ns();
-    status = tp.ops->ep_connect(a.ep, address, bytes);
-    assert_true(now_ns() - start_ns < R2_NS_PER_S / 2);
-    if (R2_OK == status && packet_send(&packet, &a, 0, 8, pattern) >= 0) {
-        /* who waits for the other's connection hears nothing; who connects is refused */
+    if (R2_OK != tp.ops->ep_connect(a.ep, address, bytes)) {
+        a.failed++;
+    } else if (packet_send(&packet, &a, 0, 8, pattern) >= 0) {
         for (int i = 0; i < 1000 && 0 == a.failed; i++) {
             tp.ops->worker_progress(a.worker);
         }
@@ -203,7 +195,25 @@ static void test_connect_to_nobody(void **state)
         assert_true(packet.done);
     }
     assert_int_equal(a.received, 0);
+    failed = a.failed;
     side_close(&a);
+    return failed > 0;
+}
+
+/**
+ * Opening towards a worker that is gone is no crash. Who waits for the other's
+ * connection hears nothing; who connects is refused. Ports, which are drawn, decide who does.
+ */
+static void test_connect_to_nobody(void **state)
+{
+    enum { TRIES = 64 };
+    uint32_t refused = 0;
+
+    (void) state;
+    for (int i = 0; i < TRIES; i++) {
+        refused += connect_to_nobody();
+    }
+    assert_true(NULL == device_name || (refused > 0 && refused < TRIES));
 }
 
 /** An address of another family is refused: UCX would write more than it has room for. */
