@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +73,7 @@ static void node_start(stage_t *stage, node_name_t name)
             }
         }
         close(ends[0]);
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* one that is stopped would stay for ever */
         if (NULL != stage->netns[name]) {
             enter_netns(stage->netns[name]);
         }
