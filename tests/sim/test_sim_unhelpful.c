@@ -223,6 +223,10 @@ static void stopped_in_mid_doubt(void **state)
         "hosts 6; param heal_min_ms 10; param no_path_timeout_ms 10972;"
         "coll reduce i64 12394 root=3 nb; compute 61750471us rank=0; at 4192us stop r4;"
         "at 22358727us cont r4; at 48477us refuse h4 rail1",
+        /* lanes to it are closed meanwhile, for want of descriptors */
+        "hosts 3; rails 3; receive 1379; param heal_min_ms 952; param no_path_timeout_ms 19807;"
+        "coll allreduce i64 4 times=23; at 3592us stop r2; at 55098503us cont r2;"
+        "at 9ms descriptors r0 14",
         /* a call from then comes after it has read what was asked after */
         "ppn 2; param ack_delay_us 8708; param heal_min_ms 25; param failure_timeout_ms 40;"
         "backlog 1; param allreduce_algorithm exchange; param no_path_timeout_ms 5511;"
