@@ -66,9 +66,8 @@ static bool stub_hello_cancel(void *hello, uint64_t call_id)
 
 static bool stub_hello_connected(void *hello, uint64_t call_id)
 {
-    (void) hello;
     (void) call_id;
-    return true;
+    return !((const stub_net_t *) hello)->unconnected;
 }
 
 static void stub_hello_reply(void *hello, uint64_t token, const void *reply, size_t bytes)

@@ -44,6 +44,8 @@ typedef struct stub_net {
     uint32_t strays;      /* messages that no row took, where the user counts them */
     bool mute;            /* the workers' descriptors, if there are any, do not tell of input */
     uint32_t looks;       /* calls of worker_progress() */
+    bool no_room;         /* there are no descriptors */
+    bool unconnected;     /* nobody is at the other end of hello calls */
 } stub_net_t;
 
 /** Its instance is the stub_net_t. */

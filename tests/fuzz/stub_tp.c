@@ -205,8 +205,17 @@ static r2_status_t stub_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     return R2_IN_PROGRESS;
 }
 
+static bool stub_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
+{
+    (void) devices;
+    (void) workers;
+    (void) eps;
+    return !((const stub_net_t *) tp)->no_room;
+}
+
 const r2_tp_ops_t stub_tp_ops = {
     .name = "stub",
+    .has_room = stub_has_room,
     .device_open = stub_device_open,
     .device_close = stub_device_close,
     .worker_create = stub_worker_create,

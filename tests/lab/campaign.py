@@ -26,7 +26,8 @@ KINDS = ("float", "int", "gather,", "gatherv", "scatter", "bcast", "barrier", "m
 RATES = ("1%", "5%", "10%", "30%", "60%")
 LOSSES = ("0.1%", "1%", "5%", "10%")
 LAB_HOSTS = 4
-MEMORY_BYTES = 128 << 20    # of a process with MPI and r2's bounds (docs/protocol.md), without its buffers
+# of a process with MPI and r2's bounds (docs/protocol.md), without its buffers
+MEMORY_BYTES = 128 << 20
 BUFFERS = 20                # vectors that the job itself holds, at most
 PARKING_BYTES = 262144      # default of parking_bytes, for each peer
 CREDIT_BYTES = 32 << 20     # default of credit_bytes

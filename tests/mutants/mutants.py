@@ -14,16 +14,14 @@ UNIT_CREDIT = ["test_credit"]
 P2P = ["test_sim_p2p"]
 REPAIRS = ["test_sim_health"]
 CONTROL = ["test_control"]
+EXCUSES = ["test_excuses"]
 CONSENT = ["test_consent"]
 UNREAD = ["test_sim_unhelpful", "data_lies_unread"]
 DOUBT = ["test_sim_unhelpful", "stopped_in_mid_doubt"]
 HOUR = ["test_sim_unhelpful", "stopped_for_an_hour"]
-FEW = ["test_sim_descriptors", "nobody_keeps_them"]
-STOPPED = ["test_sim_descriptors", "*_stopped"]
 LIMIT = ["test_sim_descriptors", "limit_holds_without_any"]
 PRESENCE_RELAY = ["test_sim_presence", "stopped_behind_a_relay"]
 PRESENCE_VIA = ["test_sim_presence", "stopped_who_relays"]
-PRESENCE_DEAD = ["test_sim_presence", "a_dead_process_behind_a_relay_is_named"]
 PRESENCE_LIMIT = ["test_sim_presence", "limit_holds_*"]
 FIREWALL = ["test_sim_presence", "lanes_outlive_a_firewall"]
 FORK = ["test_fork"]
@@ -343,18 +341,18 @@ MUTANTS = [
     ("calls-without-connection-keep-descriptors", "link/room.c",
      "    return NULL != lane->call && !r2_lane_is_relay(lane) &&",
      "    return false && NULL != lane->call && !r2_lane_is_relay(lane) &&",
-     ["test_sim_descriptors"]),
+     EXCUSES),
     ("silent-lanes-keep-descriptors", "link/room.c",
      "    return lane->hedged && NULL != lane->in_flight &&",
-     "    return false && lane->hedged && NULL != lane->in_flight &&", STOPPED),
+     "    return false && lane->hedged && NULL != lane->in_flight &&", EXCUSES),
     ("nobody-awaits-its-turn", "link/room.c",
      "        if (R2_LANE_DOWN == lane->state && R2_ERR_NO_DESCRIPTORS == lane->why && lane->turn) {",
-     "        if (false && NULL != lane) {", ["test_sim_descriptors"]),
+     "        if (false && NULL != lane) {", EXCUSES),
     ("calls-of-others-find-no-room", "link/room.c",
-     "        r2_room_make(net, NULL);\n", "", FEW),
+     "        r2_room_make(net, NULL);\n", "", EXCUSES),
     ("promised-turns-hold-for-ever", "link/room.c",
      "    if (net->now_ns - r2_min(net->now_ns, link->spoke_ns) > lately_ns) {",
-     "    if (0 == lately_ns) {", LIMIT),
+     "    if (0 == lately_ns) {", EXCUSES),
     ("kernels-are-not-asked-without-descriptors", "link/hello.c",
      "            (void) r2_lane_ask_kernel(lane); /*", "            /*", LIMIT),
     ("closed-lanes-are-failures-to-who-comes-back", "link/net.c",
@@ -366,12 +364,12 @@ MUTANTS = [
      "    return !r2_lane_is_relay(lane) && bit > R2_RAILS_MAX;", UNREAD),
     ("own-unread-packets-are-no-excuse", "link/unread.c",
      "    return NULL != lane->conn && r2_unread_is_in(lane->link->net, lane->conn->worker);",
-     "    return NULL == lane;", UNREAD),
+     "    return NULL == lane;", EXCUSES),
     ("checked-lanes-are-replaced-at-once", "link/unread.c",
      "        lane->excused_ns = net->now_ns;\n", "        return false;\n", UNREAD),
     ("old-words-count-as-new", "link/unread.c",
      "    if ((int8_t) (stamp - link->unread_at) >= 0 || now_ns - link->unread_ns > R2_UNREAD_LATE_NS) {",
-     "    if (true || 0 == now_ns) {", UNREAD),
+     "    if (true || 0 == now_ns) {", EXCUSES),
     # Stopped, gone, or no path: what those say who could relay.
     ("who-relays-never-says-busy", "link/relay_forward.c",
      "    return R2_OK == link->broken && r2_link_is_busy(link) ? R2_ERR_UNRESPONSIVE : R2_ERR_NO_PATH;",
@@ -380,16 +378,18 @@ MUTANTS = [
      "    lane->link->relay->busy_ns = lane->link->net->now_ns;\n", "", PRESENCE_VIA),
     ("busy-holds-for-ever", "link/relay_way.c",
      "           net->now_ns < link->relay->busy_ns + hold_ns;", "           hold_ns > 0;",
-     PRESENCE_LIMIT),
+     EXCUSES),
     ("links-asked-for-by-others-are-not-judged", "link/presence.c",
      "    if (R2_OK == link->broken && link->asked_for && r2_link_is_refused(link) && !net->ending) {",
-     "    if (false) {", PRESENCE_DEAD),
+     "    if (false) {", EXCUSES),
     ("verdicts-fence-lanes-that-stand", "link/news.c",
      "        if (r2_lane_asks_itself(lane, retry_ns)) {", "        if (false) {", FIREWALL),
     ("suspects-of-silent-peers-are-fenced", "link/timer.c",
-     "    if (lane->link->last_rx_ns > lane->state_ns &&\n", "    if (lane->state_ns > 0 &&\n", DOUBT),
+     "    if (runs && (lane->unreachable || !r2_unread_excuses(lane))) {",
+     "    if (lane->unreachable || !r2_unread_excuses(lane) || runs) {", DOUBT),
     ("lanes-in-wire-up-do-not-wait-for-who-comes-back", "link/timer.c",
-     "    if (lane->spared >= R2_SPARED_MAX || (now_ns", "    if (true || (now_ns", DOUBT),
+     "    if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {",
+     "    if (r2_lane_is_relay(lane) || lane->unreachable) {", DOUBT),
     ("peers-known-to-be-slow-explain-nothing", "health/capacity.c",
      "    explained = r2_pace_is_explained(health, pace, rail);", "    explained = false;"),
     # Who takes part; children.

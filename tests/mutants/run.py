@@ -151,7 +151,8 @@ class Workshop:
         for words in runs:
             program = os.path.join(self.tree, words[0])
             starving = words[0] in STARVING
-            subprocess.run(["gcc", *CFLAGS, *(["-Wl,--wrap=malloc,--wrap=calloc"] if starving else []),
+            wraps = ["-Wl,--wrap=malloc,--wrap=calloc"] if starving else []
+            subprocess.run(["gcc", *CFLAGS, *wraps,
                             *(o for o in objects if not (starving and o in harness)),
                             program + ".o", "-o", program, *packages("--libs"), "-lm", "-ldl"],
                            check=True)

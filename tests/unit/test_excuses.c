@@ -1,0 +1,217 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One link: what excuses a peer or a lane, and for how long; which lanes give descriptors back.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "link/idle.h"
+#include "link/relay.h"
+#include "stub_net.h"
+
+#define STEP_NS (10 * R2_NS_PER_MS)
+
+static void ended(void *arg, r2_status_t status)
+{
+    (void) arg;
+    (void) status;
+}
+
+static void send_something(stub_net_t *stub)
+{
+    static const char data[64];
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                 .data = data,
+                                 .bytes = sizeof(data),
+                                 .chunk_bytes = 16384,
+                                 .done = ended};
+
+    assert_true(r2_link_send(stub->link, &args) >= 0);
+    r2_net_sweep(&stub->net);
+}
+
+static void pass(stub_net_t *stub, uint64_t ns)
+{
+    for (const uint64_t end_ns = stub->time_ns + ns; stub->time_ns < end_ns;) {
+        stub->time_ns += STEP_NS;
+        r2_net_sweep(&stub->net);
+    }
+}
+
+/* ---- descriptors ---- */
+
+/* Where the application has taken what calls of others need: of calls, those that nobody hears. */
+static void calls_that_nobody_hears_are_taken_back(void **state)
+{
+    (void) state;
+    for (int unconnected = 0; unconnected < 2; unconnected++) {
+        stub_net_t *stub = stub_net_create();
+        const r2_lane_t *lane = &stub->link->lanes[0];
+
+        stub->unconnected = unconnected;
+        send_something(stub);
+        assert_int_equal(lane->state, R2_LANE_CALLING);
+        pass(stub, 4 * stub->params.failure_timeout_ms * R2_NS_PER_MS);
+        assert_int_equal(lane->state, R2_LANE_CALLING);
+        stub->no_room = true;
+        pass(stub, R2_NS_PER_S / 5);
+        assert_int_equal(lane->state, unconnected ? R2_LANE_DOWN : R2_LANE_CALLING);
+        assert_true(NULL == lane->call || !unconnected);
+        r2_link_withdraw(stub->link, 1);
+        stub_net_destroy(stub);
+    }
+}
+
+/* A lane that carries something and hears nothing is not kept for ever; it is no failure. */
+static void silent_lanes_give_back(void **state)
+{
+    (void) state;
+    for (int no_room = 0; no_room < 2; no_room++) {
+        stub_net_t *stub = stub_net_create();
+
+        stub_lane_up(stub, 0);
+        send_something(stub);
+        assert_non_null(stub->link->lanes[0].in_flight);
+        stub->no_room = no_room;
+        pass(stub, 5 * R2_NS_PER_S);
+        assert_int_equal(stub->counters.lanes_rested, no_room ? 1 : 0);
+        assert_int_equal(stub->counters.lanes_failed, 0);
+        r2_link_withdraw(stub->link, 1);
+        stub_net_destroy(stub);
+    }
+}
+
+/* Others hold descriptors and will give them back: said of late, by who can still be reached. */
+static void turns_are_awaited_for_a_while(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[1];
+
+    (void) state;
+    stub->net.now_ns = stub->link->spoke_ns = stub->time_ns;
+    assert_false(r2_room_awaits_turn(stub->link));
+    lane->why = R2_ERR_NO_DESCRIPTORS;
+    assert_false(r2_room_awaits_turn(stub->link));
+    lane->turn = true;
+    assert_true(r2_room_awaits_turn(stub->link));
+    stub->net.now_ns += R2_NS_PER_S;
+    assert_true(r2_room_awaits_turn(stub->link));
+    stub->net.now_ns += 3600 * R2_NS_PER_S;
+    assert_false(r2_room_awaits_turn(stub->link));
+    stub_net_destroy(stub);
+}
+
+/* ---- what lies unread ---- */
+
+/* A word counts until a later one comes, by whatever lane; one from long ago has no order. */
+static void later_words_count(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_link_t *link = stub->link;
+
+    (void) state;
+    stub->net.now_ns = stub->time_ns;
+    link->unread_ns = stub->time_ns;
+    link->unread_at = 250;
+    r2_unread_heard(link, 1, 250);
+    assert_int_equal(link->unread, 1);
+    r2_unread_heard(link, 0, 249);
+    assert_int_equal(link->unread, 1);
+    r2_unread_heard(link, 2, 3); /* the stamp wraps */
+    assert_int_equal(link->unread, 2);
+    r2_unread_heard(link, 0, 250);
+    assert_int_equal(link->unread, 2);
+    stub->net.now_ns += 10 * R2_NS_PER_S;
+    r2_unread_heard(link, 0, 250);
+    assert_int_equal(link->unread, 0);
+    stub_net_destroy(stub);
+}
+
+/* Of the peer's rail by its word, of ours by what was seen there for long. */
+static void unread_packets_are_an_excuse(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    stub->net.now_ns = stub->time_ns + R2_NS_PER_S;
+    lane->conn->worker->unread_ns = lane->conn->worker->rare_ns = 0;
+    assert_false(r2_unread_excuses(lane));
+    stub->link->unread = (uint16_t) (1u << lane->remote_idx);
+    assert_true(r2_unread_excuses(lane));
+    stub->link->unread = (uint16_t) ~stub->link->unread;
+    assert_false(r2_unread_excuses(lane));
+    lane->conn->worker->unread_ns = stub->net.now_ns; /* as any sweep does */
+    assert_false(r2_unread_excuses(lane));
+    lane->conn->worker->unread_ns = stub->time_ns;
+    assert_true(r2_unread_excuses(lane));
+    stub_net_destroy(stub);
+}
+
+/* ---- who could relay ---- */
+
+/* What others say of the peer grows old. */
+static void busy_is_believed_for_a_while(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_link_t *link = stub->link;
+
+    (void) state;
+    stub->net.now_ns = stub->time_ns;
+    assert_false(r2_relay_is_busy(link, 0));
+    assert_non_null(r2_relay_lane(link));
+    assert_false(r2_relay_is_busy(link, 0));
+    link->relay->busy_ns = stub->time_ns;
+    assert_true(r2_relay_is_busy(link, 0));
+    assert_false(r2_relay_is_busy(link, stub->time_ns)); /* it has answered since */
+    stub->net.now_ns += 3600 * R2_NS_PER_S;
+    assert_false(r2_relay_is_busy(link, 0));
+    stub_net_destroy(stub);
+}
+
+/* Nobody here wants it: that it is gone is found out where others ask. */
+static void a_process_is_judged_where_others_ask(void **state)
+{
+    (void) state;
+    for (int asked = 0; asked < 2; asked++) {
+        stub_net_t *stub = stub_net_create();
+
+        stub->net.now_ns = stub->time_ns;
+        r2_link_presence_timer(stub->link);
+        if (asked) {
+            r2_link_asked_after(stub->link);
+        }
+        for (uint32_t i = 0; i < STUB_RAILS * 3; i++) {
+            r2_lane_refused(&stub->link->lanes[i % STUB_RAILS]);
+        }
+        r2_link_presence_timer(stub->link);
+        assert_int_equal(stub->link->broken, R2_OK);
+        stub->net.now_ns += R2_NS_PER_S;
+        r2_link_presence_timer(stub->link);
+        assert_int_equal(stub->link->broken, asked ? R2_ERR_PEER_GONE : R2_OK);
+        stub_net_destroy(stub);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(calls_that_nobody_hears_are_taken_back),
+        cmocka_unit_test(silent_lanes_give_back),
+        cmocka_unit_test(turns_are_awaited_for_a_while),
+        cmocka_unit_test(later_words_count),
+        cmocka_unit_test(unread_packets_are_an_excuse),
+        cmocka_unit_test(busy_is_believed_for_a_while),
+        cmocka_unit_test(a_process_is_judged_where_others_ask),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
