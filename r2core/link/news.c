@@ -118,8 +118,8 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
     if (R2_LANE_UP != lane->state || lane->failed || !r2_rail_usable(lane->rail)) {
         return false;
     }
-    if (NULL == lane->in_flight && !r2_lane_ask(lane)) {
-        return false;
+    if (NULL == lane->in_flight && !r2_lane_ask(lane) && lane->failed) {
+        return false; /* else there was no memory for the question: later (r2_lane_trial_ns()) */
     }
     if (!lane->hedged) {
         lane->doubt_ns = lane->link->net->now_ns;

@@ -276,6 +276,26 @@ static void wire_up_waits_for_memory(void **state)
     stub_net_destroy(stub);
 }
 
+/* A lane that a verdict is against is asked when there is memory for the question. */
+static void verdicts_wait_for_memory(void **state)
+{
+    stub_net_t *stub = stub_with_a_lane();
+    const r2_lane_t *lane = &stub->link->lanes[0];
+    const uint64_t retry_ns = stub->time_ns + R2_NS_PER_S;
+
+    (void) state;
+    stub->mode = STUB_STARVED;
+    r2_net_peer_rail(&stub->net, 1, 0, true, retry_ns);
+    r2_net_sweep(&stub->net);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    assert_int_equal(stub->counters.lanes_failed, 0);
+    stub->mode = STUB_AT_ONCE;
+    stub->net.last_sweep_ns = stub->time_ns = retry_ns;
+    r2_net_sweep(&stub->net);
+    assert_int_equal(under_way(stub, R2_WIRE_PING), 1);
+    stub_net_destroy(stub);
+}
+
 /* A table for which there is no memory is an error of the call, and the next call works. */
 static void tables_fail_as_calls(void **state)
 {
@@ -370,6 +390,7 @@ int main(void)
         cmocka_unit_test(packets_wait_for_memory),
         cmocka_unit_test(transport_waits_for_memory),
         cmocka_unit_test(wire_up_waits_for_memory),
+        cmocka_unit_test(verdicts_wait_for_memory),
         cmocka_unit_test(tables_fail_as_calls),
         cmocka_unit_test(tables_fail_as_packets),
         cmocka_unit_test(tables_fail_as_lanes),
