@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The table of puts: writes of no bytes into another process, for probes only. Implemented by uct_put.c.
+ * The table of puts: writes of no bytes into another process, for probes only. Implemented by
+ * uct_put.c.
  */
 #ifndef R2_TRANSPORT_PUT_H
 #define R2_TRANSPORT_PUT_H
