@@ -43,6 +43,7 @@ libr2core_la_SOURCES += \
     r2core/link/rx_data.c \
     r2core/link/rx_match.c \
     r2core/link/state.h \
+    r2core/link/lane_timer.c \
     r2core/link/timer.c \
     r2core/link/tx.c \
     r2core/link/tx.h \

@@ -1,0 +1,403 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Timers of a lane, by its state: missing acknowledgements, silence, attempts to come back.
+ */
+#include "r2_config.h"
+
+#include "link/idle.h"
+
+#include <utlist.h>
+
+/* All in multiples of failure_timeout_ms, as r2_net_patience_ns() takes them. */
+/* A lane that stays suspect this long is given up and opened anew. */
+#define R2_SUSPECT_TIMES 20u
+/* HELLO packets that have not crossed by then will not. */
+#define R2_WIRING_TIMES 40u
+/* A peer that was heard for so long runs and has read what it was sent, whatever the time since. */
+#define R2_HEARD_TIMES 4u
+/* So many times R2_SILENT_TIMES where our own buffers are not read to their end. */
+#define R2_OWN_UNREAD_TIMES 20u
+
+bool r2_lane_is_overdue(const r2_lane_t *lane)
+{
+    uint64_t waited_ns = NULL == lane->in_flight
+                             ? 0
+                             : lane->link->net->now_ns -
+                                   r2_max(lane->in_flight->sent_ns, lane->timer_base_ns);
+
+    return 2 * waited_ns > r2_net_patience_ns(lane->link->net, 1) &&
+           2 * waited_ns > r2_lane_timeout_ns(lane);
+}
+
+static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
+{
+    if (NULL == lane->in_flight) {
+        return R2_NEVER_NS;
+    }
+    return r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) + r2_lane_timeout_ns(lane);
+}
+
+/*
+ * Another lane heard from the peer well after this one should have: the peer lives, the lane does
+ * not. "Well after", because a peer may be interrupted between reading one rail and the next. Or
+ * it heard the answer to what this lane gave away when it came in doubt, a whole timeout ago: the
+ * first answer after a silence restarts all timers.
+ */
+static bool r2_lane_others_alive(const r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+    uint64_t base_ns = r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) +
+                       r2_lane_timeout_ns(lane) / 2;
+
+    if (lane->hedged) {
+        base_ns = r2_min(base_ns, lane->doubt_ns);
+    }
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (&link->lanes[i] != lane && link->lanes[i].last_rx_ns > base_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void r2_lane_suspect(r2_lane_t *lane)
+{
+    r2_link_t *link = lane->link;
+    r2_net_t *net = link->net;
+
+    ++net->counters->ack_timeouts;
+    r2_debug(net->log,
+             "rail %s to rank %u on %s: no acknowledgement for %llu ms while other rails answer",
+             lane->rail->nic.name, link->rank, link->info.host_name,
+            (unsigned long long) ((net->now_ns - lane->in_flight->sent_ns) / R2_NS_PER_MS));
+    r2_lane_enter(lane, R2_LANE_SUSPECT);
+    r2_lane_tell(lane, R2_LANE_EVENT_SUSPECT, R2_ERR_TIMEOUT);
+    r2_tx_hedge(lane);
+}
+
+/* The detector finds out whether it is the lanes or the process. */
+static void r2_link_tell_doubt(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (R2_LANE_UP == link->lanes[i].state && link->lanes[i].hedged) {
+            r2_lane_tell(&link->lanes[i], R2_LANE_EVENT_DOUBT, R2_ERR_TIMEOUT);
+        }
+    }
+}
+
+static uint32_t r2_link_doubtful(const r2_link_t *link)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        count += R2_LANE_UP == link->lanes[i].state && link->lanes[i].hedged ? 1 : 0;
+    }
+    return count;
+}
+
+/*
+ * Nothing at all answers: another lane may show whether it is the lane or the peer. Called again
+ * while the doubt lasts, for what has been given to this lane since.
+ */
+static void r2_lane_doubt(r2_lane_t *lane)
+{
+    r2_link_t *link = lane->link;
+    bool first = !lane->hedged;
+
+    r2_tx_hedge(lane);
+    if (first) {
+        lane->doubt_ns = link->net->now_ns;
+    }
+    if (r2_tx_has_sound_lane(link)) {
+        return;
+    }
+    if (link->unsettled[R2_WIRE_PING] < r2_link_doubtful(link)) {
+        /* nobody to give to: if this lane has lost packets, the answer will show the gap */
+        (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+    }
+    if (first) {
+        r2_link_tell_doubt(link);
+    }
+}
+
+/* A relay lane depends on one process more, and another way is cheap to try. */
+static uint64_t r2_lane_silent_ns(const r2_lane_t *lane)
+{
+    return r2_lane_is_relay(lane) ? 4 * r2_lane_timeout_ns(lane)
+                                  : r2_net_patience_ns(lane->link->net, R2_SILENT_TIMES);
+}
+
+/*
+ * When a packet that later ones have passed is given up for lost. Relayed packets overtake each
+ * other, and a hop that lost one sends it again after a timeout of its own: there it takes the time
+ * of a silence, and counts only when the peer was heard after it, since it may have been stopped.
+ */
+static uint64_t r2_lane_gap_due_ns(const r2_lane_t *lane)
+{
+    bool relay = r2_lane_is_relay(lane);
+    uint64_t due_ns = lane->gap_ns + (relay ? r2_lane_silent_ns(lane) : r2_lane_timeout_ns(lane));
+
+    return 0 == lane->gap_ns || (relay && lane->last_rx_ns < due_ns) ? R2_NEVER_NS : due_ns;
+}
+
+static bool r2_lane_has_gap(const r2_lane_t *lane)
+{
+    return lane->link->net->now_ns >= r2_lane_gap_due_ns(lane);
+}
+
+/* True if the transport still reads memory of a message that is delivered by other lanes. */
+static bool r2_lane_blocks(const r2_lane_t *lane)
+{
+    r2_packet_t *packet;
+
+    DL_FOREACH(lane->in_flight, packet)
+    {
+        if (!packet->transport_done && packet->item->acked) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/*
+ * Every packet acknowledges, so what the peer says on this lane long after it should have had our
+ * oldest packet means that this packet is lost, and with it the lane's way out. Needed where there
+ * is no other lane to tell: the peer's own questions keep such a link from looking silent. A
+ * process that was stopped may speak before it reads, and one that reads slowly says so.
+ */
+static bool r2_lane_is_deaf(const r2_lane_t *lane)
+{
+    uint64_t patience_ns = r2_max(r2_net_patience_ns(lane->link->net, R2_DEAF_TIMES),
+                                  4 * r2_lane_timeout_ns(lane));
+
+    patience_ns *= r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
+    return !r2_unread_is_there(lane) &&
+           lane->last_rx_ns > r2_max(lane->in_flight->sent_ns, lane->awake_ns) + patience_ns;
+}
+
+/*
+ * When a lane in doubt is checked: later where the answer may lie in our own buffers, not for
+ * ever.
+ */
+static uint64_t r2_lane_check_ns(const r2_lane_t *lane)
+{
+    uint64_t times = r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
+
+    return lane->in_flight->sent_ns + times * r2_lane_silent_ns(lane);
+}
+
+/* When a lane that a verdict was against, and that has answered since, may prove itself. */
+static uint64_t r2_lane_trial_ns(const r2_lane_t *lane)
+{
+    return 0 == lane->barred_ns || NULL != lane->in_flight ? R2_NEVER_NS : lane->barred_ns;
+}
+
+static void r2_lane_try(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    if (!r2_lane_ask(lane)) {
+        lane->barred_ns = net->now_ns + r2_net_patience_ns(net, 1);
+    }
+}
+
+static void r2_timer_up(r2_lane_t *lane)
+{
+    uint64_t now_ns = lane->link->net->now_ns;
+
+    if (now_ns >= r2_lane_trial_ns(lane)) {
+        r2_lane_try(lane);
+    }
+    if (r2_lane_has_gap(lane)) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
+        return;
+    }
+    if (now_ns < r2_lane_expiry_ns(lane)) {
+        return;
+    }
+    if (r2_lane_others_alive(lane)) {
+        r2_lane_suspect(lane);
+        return;
+    }
+    if (r2_lane_is_deaf(lane)) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
+        return;
+    }
+    r2_lane_doubt(lane);
+    if (now_ns >= lane->retry_ns && now_ns >= r2_lane_check_ns(lane)) {
+        r2_lane_open(lane); /* answered: the process lives and this lane is stale */
+    }
+}
+
+/*
+ * In its state, and we have been here to look: what would end it may have come while we were
+ * stopped.
+ */
+static uint64_t r2_lane_since_ns(const r2_lane_t *lane)
+{
+    return r2_max(lane->state_ns, lane->timer_base_ns);
+}
+
+/*
+ * What it waits for may lie unread: a hello call asks. A lane that nobody else can stand in for is
+ * merely in doubt.
+ */
+static void r2_lane_hold(r2_lane_t *lane)
+{
+    if (!r2_tx_has_sound_lane(lane->link)) {
+        r2_lane_enter(lane, R2_LANE_UP);
+        lane->doubt_ns = lane->timer_base_ns = lane->link->net->now_ns;
+    } else if (lane->link->net->now_ns >= lane->retry_ns) {
+        r2_lane_open(lane);
+    }
+}
+
+/*
+ * The peer has been heard for a good part of the time since this lane came into its state, by
+ * whichever lane: it runs, and this lane does not. One that has said little may be stopped, or
+ * just back, with what it was sent unread. It is asked, so that one that runs and has nothing to
+ * say is not taken for stopped.
+ */
+static bool r2_lane_peer_runs(const r2_lane_t *lane)
+{
+    r2_link_t *link = lane->link;
+    const r2_net_t *net = link->net;
+    const uint64_t part_ns = (net->now_ns - r2_lane_since_ns(lane)) / 2;
+
+    if (link->heard_ns - lane->heard_ns >=
+        r2_clamp_u64(part_ns, r2_net_pause_ns(net), r2_net_patience_ns(net, R2_HEARD_TIMES))) {
+        return true;
+    }
+    if (net->now_ns - link->last_rx_ns >= r2_net_pause_ns(net) &&
+        0 == link->unsettled[R2_WIRE_PING]) {
+        (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+    }
+    return false;
+}
+
+static void r2_timer_suspect(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+    uint64_t timeout_ns = r2_lane_timeout_ns(lane);
+    uint64_t end_ns =
+        r2_lane_since_ns(lane) + r2_max(r2_net_patience_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
+    bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
+    bool runs = r2_lane_peer_runs(lane);
+
+    if (net->now_ns < end_ns && !blocks && NULL != lane->in_flight) {
+        return;
+    }
+    if (runs && (lane->unreachable || !r2_unread_excuses(lane))) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
+    } else if (blocks) {
+        r2_lane_renew(lane);
+    } else {
+        r2_lane_hold(lane);
+    }
+}
+
+static uint64_t r2_wiring_end_ns(const r2_lane_t *lane)
+{
+    return r2_lane_since_ns(lane) + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
+}
+
+/*
+ * HELLO may wait in the buffers of a process that was stopped meanwhile: it would take a lane for
+ * up that is no more. So a hello call asks first, as on a lane that is silent.
+ */
+static void r2_timer_wiring(r2_lane_t *lane)
+{
+    uint64_t now_ns = lane->link->net->now_ns;
+
+    if (now_ns < r2_wiring_end_ns(lane)) {
+        return;
+    }
+    if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {
+        r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
+    } else if (now_ns >= lane->retry_ns) {
+        r2_lane_open(lane);
+    }
+}
+
+/* Where no call gets through the peer is asked by other lanes. */
+static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+    const uint64_t end_ns = r2_wiring_end_ns(lane);
+
+    if (lane->unreachable) {
+        return r2_max(end_ns, net->now_ns + r2_net_pause_ns(net));
+    }
+    return 0 != lane->call_id ? R2_NEVER_NS : r2_max(end_ns, lane->retry_ns);
+}
+
+/* ---- by state ---- */
+
+static void r2_timer_down(r2_lane_t *lane)
+{
+    if (!r2_link_is_over(lane->link) && !r2_lane_is_relay(lane) && r2_idle_may_open(lane)) {
+        r2_lane_open(lane);
+    }
+}
+
+static uint64_t r2_down_deadline_ns(const r2_lane_t *lane)
+{
+    if (r2_lane_is_relay(lane) || lane->link->left) {
+        return R2_NEVER_NS;
+    }
+    return r2_lane_rests(lane) ? r2_idle_deadline_ns(lane) : lane->retry_ns;
+}
+
+static uint64_t r2_up_deadline_ns(const r2_lane_t *lane)
+{
+    uint64_t deadline_ns = r2_lane_expiry_ns(lane);
+
+    if (deadline_ns <= lane->link->net->now_ns) {
+        /* expired, in doubt: next look when the silence is long enough for a check */
+        deadline_ns = lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
+    }
+    deadline_ns = r2_min(deadline_ns, r2_min(r2_lane_gap_due_ns(lane), r2_idle_deadline_ns(lane)));
+    return r2_min(deadline_ns, r2_lane_trial_ns(lane));
+}
+
+static uint64_t r2_suspect_deadline_ns(const r2_lane_t *lane)
+{
+    return lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
+}
+
+typedef struct r2_lane_timing {
+    void (*look)(r2_lane_t *lane);
+    uint64_t (*deadline_ns)(const r2_lane_t *lane);
+} r2_lane_timing_t;
+
+static const r2_lane_timing_t timings[] = {
+    [R2_LANE_DOWN] = {r2_timer_down, r2_down_deadline_ns},
+    [R2_LANE_CALLING] = {NULL, NULL}, /* the hello driver has its own timeout */
+    [R2_LANE_WIRING] = {r2_timer_wiring, r2_wiring_deadline_ns},
+    [R2_LANE_UP] = {r2_timer_up, r2_up_deadline_ns},
+    [R2_LANE_SUSPECT] = {r2_timer_suspect, r2_suspect_deadline_ns},
+};
+
+void r2_lane_timer(r2_lane_t *lane)
+{
+    if (lane->link->net->now_ns >= r2_idle_judged_ns(lane)) {
+        r2_idle_judge(lane, false);
+    }
+    if (NULL != timings[lane->state].look) {
+        timings[lane->state].look(lane);
+    }
+}
+
+uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
+{
+    const r2_lane_timing_t *timing = &timings[lane->state];
+    uint64_t deadline_ns = NULL == timing->deadline_ns ? R2_NEVER_NS : timing->deadline_ns(lane);
+
+    if (lane->ack_pending && lane->state >= R2_LANE_UP) {
+        deadline_ns = r2_min(deadline_ns, lane->ack_due_ns);
+    }
+    return r2_min(deadline_ns, r2_idle_judged_ns(lane));
+}
