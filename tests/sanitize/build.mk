@@ -38,7 +38,8 @@ CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_r
 PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p_memory test_sim_transport
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
-        test_params test_wire test_exec test_link test_credit test_telemetry test_mesh_netns \
+        test_params test_wire test_exec test_link test_credit test_waits test_control test_excuses \
+        test_telemetry test_mesh_netns \
         test_health test_health_map test_verdict test_merge test_peer_info)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_ucx := closing
@@ -62,6 +63,10 @@ EXTRA_test_threads_p2p := $(EXTRA_test_threads)
 EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_link := $(STUB)
 EXTRA_test_credit := $(STUB)
+EXTRA_test_waits := $(STUB)
+EXTRA_test_control := $(STUB)
+LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc
+EXTRA_test_excuses := $(STUB)
 EXTRA_fuzz_link := $(STUB)
 
 find_main = $(wildcard $(foreach folder,closing sim unit fuzz,$(SRCDIR)/tests/$(folder)/$(1).c))
