@@ -24,7 +24,7 @@ typedef enum r2_note_kind {
 } r2_note_kind_t;
 
 /** Something that was noted inside a callback. Which fields count depends on the kind. */
-typedef struct r2_evidence {
+typedef struct r2_note {
     r2_note_kind_t kind;
     uint32_t rank, rail, peer_rail;
     r2_lane_event_t event;

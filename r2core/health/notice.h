@@ -55,12 +55,6 @@ typedef struct __attribute__((packed)) r2_notice {
 
 static_assert(32 == sizeof(r2_notice_t), "wire layout is frozen per version");
 
-/** True if the receiver acknowledges notices of this kind. */
-static inline int r2_notice_acknowledged(uint8_t kind)
-{
-    return kind >= R2_NOTICE_CHANGE;
-}
-
 /**
  * A length of time in one byte: four bits that are shifted left by the upper five, in ms; at most an eighth
  * too short.
