@@ -28,9 +28,9 @@ bool r2_agree_is_dirty(r2_comm_t *comm)
     if (r2_gauge_wanted(comm->ctx, agree->basis)) {
         return true;
     }
-    if (agree->looked != comm->ctx->counters.map_changes + 1) {
+    if (agree->looked != comm->ctx->core.counters.map_changes + 1) {
         agree->dirty = r2_merge_matters(&agree->agreed->map, r2_ctx_health_map(comm->ctx));
-        agree->looked = comm->ctx->counters.map_changes + 1;
+        agree->looked = comm->ctx->core.counters.map_changes + 1;
     }
     return agree->dirty;
 }
@@ -74,7 +74,7 @@ r2_status_t r2_agree_create(r2_comm_t *comm)
     status = r2_agree_begin_with(comm, agree, ours);
     if (R2_OK != status) {
         r2_agree_destroy(comm);
-    } else if (NULL == comm->ctx->job && (uint32_t) comm->size == comm->ctx->net.size) {
+    } else if (NULL == comm->ctx->job && (uint32_t) comm->size == comm->ctx->core.net.size) {
         comm->ctx->job = comm;
         r2_record_plan(comm->ctx);
     }
@@ -254,7 +254,7 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
     args.element_bytes = agree->merging->bytes;
     args.reduce_arg = agree->merging;
     agree->merged = false;
-    ++ctx->counters.merges;
+    ++ctx->core.counters.merges;
     return r2_coll_start_merge(agree->merges, &args, comm, &agree->merge);
 }
 
@@ -370,8 +370,8 @@ static void r2_agree_take(r2_comm_t *comm)
         r2_record_plan(comm->ctx);
     }
     if (before != r2_health_map_digest(&agree->agreed->map)) {
-        ++comm->ctx->counters.epochs;
-        r2_debug(&comm->ctx->log, "communicator %016llx: all ranks agree on a new map (%s)",
+        ++comm->ctx->core.counters.epochs;
+        r2_debug(&comm->ctx->core.log, "communicator %016llx: all ranks agree on a new map (%s)",
                  (unsigned long long) comm->key, agree->basis->even ? "even" : "uneven");
     }
 }

@@ -9,6 +9,7 @@
 #include <utlist.h>
 
 #include "ctx/p2p.h"
+#include "ctx/state.h"
 #include "plan/kinds.h"
 
 /** Where a collective stands on this process. */

@@ -30,7 +30,7 @@ static r2_status_t r2_coll_know(const r2_comm_t *comm, const r2_basis_t *basis,
 
     if (R2_OK == status && fresh && R2_OK == r2_plan_describe(input, choice, sizeof(choice))) {
         r2_plan_known_text(input->known, times, sizeof(times));
-        r2_debug(&ctx->log, "communicator %016llx: allreduce of %llu bytes: %s; predicted %s",
+        r2_debug(&ctx->core.log, "communicator %016llx: allreduce of %llu bytes: %s; predicted %s",
                  (unsigned long long) comm->key,
                  (unsigned long long) (input->count * input->element_bytes), choice, times);
     }
@@ -42,7 +42,7 @@ static r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t
 {
     const r2_comm_t *comm = coll->comm;
     const r2_basis_t *basis = NULL != coll->basis ? coll->basis : r2_agree_basis(comm);
-    const r2_params_t *params = &comm->ctx->params;
+    const r2_params_t *params = &comm->ctx->core.params;
     r2_plan_input_t input = {
         .kind = args->kind,
         .rank = comm->rank,
@@ -105,10 +105,10 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .ranks = comm->ranks,
         .tag = r2_coll_tag(coll),
         .movers = {args->in_mover, args->out_mover},
-        .pack_bytes = ctx->params.pack_bytes,
+        .pack_bytes = ctx->core.params.pack_bytes,
     };
 
-    return r2_exec_init(&coll->exec, &ctx->engine, &exec_args, schedule);
+    return r2_exec_init(&coll->exec, &ctx->core.engine, &exec_args, schedule);
 }
 
 /* Engine lock. @param timed how long it takes says how long its steps take: its caller waits. */
@@ -117,11 +117,11 @@ static void r2_coll_begin(struct r2_coll *coll, bool timed)
     r2_ctx_t *ctx = coll->comm->ctx;
 
     atomic_store(&coll->status, R2_IN_PROGRESS);
-    ++ctx->counters.collectives;
-    ctx->net.now_ns = r2_now_ns(ctx->net.clock);
-    coll->begun_ns = timed ? ctx->net.now_ns : 0;
+    ++ctx->core.counters.collectives;
+    ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
+    coll->begun_ns = timed ? ctx->core.net.now_ns : 0;
     r2_exec_start(&coll->exec);
-    r2_engine_run(&ctx->engine, true);
+    r2_engine_run(&ctx->core.engine, true);
     r2_coll_collect(ctx);
 }
 
@@ -264,10 +264,10 @@ r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    r2_ctx_enter(comm->ctx);
+    r2_core_enter(&comm->ctx->core);
     status = r2_coll_refusal(comm);
     comm->next_seq += R2_OK == status && r2_coll_skip_counts(kind) ? 1 : 0;
-    r2_ctx_leave(comm->ctx);
+    r2_core_leave(&comm->ctx->core);
     return status;
 }
 
@@ -278,10 +278,10 @@ void r2_coll_refuse(r2_comm_t *comm, r2_status_t status)
     if (r2_is_forked()) {
         return;
     }
-    r2_ctx_enter(ctx);
-    ctx->net.now_ns = r2_now_ns(ctx->net.clock);
+    r2_core_enter(&ctx->core);
+    ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
     r2_comm_poison(comm, status);
-    r2_ctx_leave_started(ctx);
+    r2_core_leave_started(&ctx->core);
 }
 
 r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
@@ -303,15 +303,15 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     coll->done = done;
     coll->done_arg = done_arg;
     atomic_store(&coll->status, R2_IN_PROGRESS);
-    r2_ctx_enter(ctx);
-    ctx->net.now_ns = r2_now_ns(ctx->net.clock);
+    r2_core_enter(&ctx->core);
+    ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
     status = r2_coll_refusal(comm);
     if (R2_OK == status) {
         *coll_p = coll;
         status = r2_coll_start(comm, args, coll);
         r2_agree_run(ctx);
     }
-    r2_ctx_leave_started(ctx);
+    r2_core_leave_started(&ctx->core);
     if (R2_OK != status) {
         r2_coll_free(coll);
         return status;
@@ -344,7 +344,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     expected = coll->parts_left > 0;
     status = r2_coll_plan(coll, args, &schedule);
     if (R2_OK == status) {
@@ -358,7 +358,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
             r2_comm_poison(coll->comm, status); /* others wait for this part */
         }
     }
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     if (R2_OK == status) {
         r2_coll_deliver(ctx);
     }
@@ -369,7 +369,7 @@ static void r2_coll_forget_credits(const struct r2_coll *coll)
 {
     const r2_comm_t *comm = coll->comm;
     const r2_tag_t tag = r2_coll_tag(coll);
-    r2_net_t *net = &comm->ctx->net;
+    r2_net_t *net = &comm->ctx->core.net;
 
     for (int32_t i = 0; net->early_credits > 0 && i < comm->size; ++i) {
         if (NULL != net->links[comm->ranks[i]]) {
@@ -420,7 +420,7 @@ void r2_coll_collect(r2_ctx_t *ctx)
     if (ctx->fresh_news) {
         r2_comm_apply_news(ctx);
     }
-    while (NULL != (exec = r2_engine_collect(&ctx->engine))) {
+    while (NULL != (exec = r2_engine_collect(&ctx->core.engine))) {
         struct r2_coll *coll = (struct r2_coll *) (void *) exec;
 
         if (exec->status < 0) {
@@ -449,10 +449,10 @@ void r2_coll_deliver(r2_ctx_t *ctx)
     if (NULL == __atomic_load_n(&ctx->completed, __ATOMIC_RELAXED)) {
         return;
     }
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     list = ctx->completed;
     __atomic_store_n(&ctx->completed, NULL, __ATOMIC_RELAXED);
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     while (NULL != list) {
         struct r2_coll *coll = list;
 
@@ -474,9 +474,9 @@ void r2_coll_release(r2_coll_t *coll)
         return;
     }
     if (coll->in_active) {
-        r2_ctx_enter(ctx);
+        r2_core_enter(&ctx->core);
         r2_coll_retire(coll);
-        r2_ctx_leave(ctx);
+        r2_core_leave(&ctx->core);
     }
     r2_exec_fini(&coll->exec);
     r2_coll_free(coll);

@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "ctx/p2p.h"
+#include "ctx/state.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -61,19 +62,19 @@ bool r2_comm_is_older(uint32_t a, uint32_t b)
 static r2_status_t r2_comm_key(r2_ctx_t *ctx)
 {
     uint8_t key[R2_JOB_KEY_BYTES];
-    r2_status_t status = ctx->net.oob.ops->job_key(ctx->net.oob.instance, key);
+    r2_status_t status = ctx->core.net.oob.ops->job_key(ctx->core.net.oob.instance, key);
 
     if (R2_OK == status) {
-        ctx->net.hello.ops->key(ctx->net.hello.instance, key);
-        if (NULL != ctx->net.probe.ops) {
-            ctx->net.probe.ops->key(ctx->net.probe.instance, key);
+        ctx->core.net.hello.ops->key(ctx->core.net.hello.instance, key);
+        if (NULL != ctx->core.net.probe.ops) {
+            ctx->core.net.probe.ops->key(ctx->core.net.probe.instance, key);
         }
         if (NULL != ctx->parts.post.ops && NULL != ctx->parts.post.ops->key) {
             ctx->parts.post.ops->key(ctx->parts.post.instance, key);
         }
         ctx->have_key = true;
     } else {
-        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text),
+        snprintf(ctx->core.net.error_text, sizeof(ctx->core.net.error_text),
                  "%s cannot get the job's key: %s", ctx->parts.host_name, r2_status_string(status));
         status = R2_ERR_SYSTEM;
     }
@@ -126,9 +127,9 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
         goto err_free_comm;
     }
     memcpy(comm->ranks, ranks, (size_t) size * sizeof(*ranks));
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     status = r2_comm_admit(ctx, R2_USER_COLL);
-    if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->net.size) {
+    if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->core.net.size) {
         status = r2_ctx_health_create(ctx);
     }
     if (R2_OK == status) {
@@ -138,7 +139,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
         status = r2_agree_create(comm);
         comm->name->live = R2_OK == status ? comm : NULL;
     }
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     if (R2_OK != status) {
         goto err_free_ranks;
     }
@@ -154,7 +155,7 @@ err_free_comm:
 
 static void r2_comm_withdraw(r2_comm_t *comm)
 {
-    r2_net_t *net = &comm->ctx->net;
+    r2_net_t *net = &comm->ctx->core.net;
 
     for (int32_t i = 0; i < comm->size; ++i) {
         if (NULL != net->links[comm->ranks[i]]) {
@@ -190,12 +191,12 @@ void r2_comm_destroy(r2_comm_t *comm)
     if (r2_is_forked()) {
         return;
     }
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     r2_comm_leave(comm); /* first: links refer to memory of merges */
     r2_agree_destroy(comm);
     r2_comm_close_all(comm);
     r2_plan_cache_forget(&ctx->plans, comm->key);
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     free(comm->ranks);
     free(comm);
 }
@@ -329,9 +330,9 @@ static void r2_comm_apply_loss(r2_ctx_t *ctx, const r2_comm_news_t *news)
 /* Another says why: what is known here of broken rails is all there is to add. */
 static void r2_comm_explain(r2_ctx_t *ctx, const r2_comm_news_t *news)
 {
-    const r2_link_t *link = ctx->net.links[news->rank];
-    char *text = ctx->net.error_text;
-    size_t used, bytes = sizeof(ctx->net.error_text);
+    const r2_link_t *link = ctx->core.net.links[news->rank];
+    char *text = ctx->core.net.error_text;
+    size_t used, bytes = sizeof(ctx->core.net.error_text);
 
     snprintf(text, bytes, "rank %u on %s reports: %s\n", news->rank,
              NULL == link ? "a host" : r2_link_host(link), r2_status_string(news->status));
@@ -382,8 +383,8 @@ static void r2_comm_apply_missed(r2_ctx_t *ctx)
             r2_comm_poison(name->live, name->live->heard);
         }
     }
-    for (uint32_t rank = 0; ctx->missed_loss && rank < ctx->net.size; ++rank) {
-        const r2_link_t *link = ctx->net.links[rank];
+    for (uint32_t rank = 0; ctx->missed_loss && rank < ctx->core.net.size; ++rank) {
+        const r2_link_t *link = ctx->core.net.links[rank];
 
         if (NULL != link && R2_OK != r2_link_broken(link)) {
             const r2_comm_news_t news = {.lost = true, .rank = rank, .status = r2_link_broken(link)};

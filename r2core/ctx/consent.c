@@ -64,11 +64,11 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
 {
     r2_status_t status = R2_ERR_SYSTEM;
 
-    ctx->net.info.users &= ~(uint32_t) user;
-    if (0 == ctx->net.info.users) {
-        status = r2_consent_refuse(&ctx->net.oob, ctx->parts.host_name, "out of memory", false);
+    ctx->core.net.info.users &= ~(uint32_t) user;
+    if (0 == ctx->core.net.info.users) {
+        status = r2_consent_refuse(&ctx->core.net.oob, ctx->parts.host_name, "out of memory", false);
     }
-    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->net.info.users && R2_OK != status; ++i) {
+    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->core.net.info.users && R2_OK != status; ++i) {
         status = r2_ctx_publish(ctx);
     }
     return R2_OK == status ? R2_OK : R2_ERR_UNTOLD;
@@ -83,13 +83,13 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
 static r2_status_t r2_consent_ask(const r2_ctx_t *ctx, uint32_t rank, r2_consent_poll_t *poll,
                                   uint32_t *users_p, size_t *bytes_p)
 {
-    const r2_oob_t *oob = &ctx->net.oob;
+    const r2_oob_t *oob = &ctx->core.net.oob;
     r2_status_t status = R2_ERR_TIMEOUT;
 
     *users_p = 0;
     *bytes_p = 0;
-    if (rank == ctx->net.rank) {
-        *users_p = ctx->net.info.users;
+    if (rank == ctx->core.net.rank) {
+        *users_p = ctx->core.net.info.users;
         return R2_OK;
     }
     for (int i = 0; i < R2_CONSENT_TRIES && R2_OK != status && R2_ERR_NOT_FOUND != status; ++i) {
@@ -115,7 +115,7 @@ static void r2_consent_count(r2_consent_poll_t *poll, uint32_t rank, uint32_t us
 /* As far as it matters: until nothing is left that all have, and it is known who tells. */
 static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
 {
-    r2_net_t *net = &ctx->net;
+    r2_net_t *net = &ctx->core.net;
 
     for (uint32_t rank = 0; rank < net->size && (0 != poll->users || UINT32_MAX == poll->first);
          ++rank) {
@@ -142,7 +142,7 @@ static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
 static bool r2_consent_reason(const r2_ctx_t *ctx, r2_consent_poll_t *poll, uint32_t rank,
                               r2_user_t user, char *text_p, size_t text_bytes)
 {
-    const r2_oob_t *oob = &ctx->net.oob;
+    const r2_oob_t *oob = &ctx->core.net.oob;
     char host[R2_PEER_HOST_NAME_MAX] = "another host";
     r2_peer_refusal_t refusal;
     uint32_t users;
@@ -172,7 +172,7 @@ static void r2_consent_tell(const r2_ctx_t *ctx, r2_consent_poll_t *poll, r2_use
     char text[768];
     const bool unexpected = r2_consent_reason(ctx, poll, lacking, user, text, sizeof(text));
 
-    r2_log_at(&ctx->log, unexpected || ctx->config.named ? R2_LOG_WARN : R2_LOG_INFO,
+    r2_log_at(&ctx->core.log, unexpected || ctx->config.named ? R2_LOG_WARN : R2_LOG_INFO,
               "this job does without %s: %s", 0 == poll->users ? "r2" : r2_consent_name(user),
               text);
 }
@@ -181,7 +181,7 @@ static void r2_consent_tell(const r2_ctx_t *ctx, r2_consent_poll_t *poll, r2_use
  * otherwise. */
 static void r2_consent_conclude(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
 {
-    const uint32_t users = poll->users, own = ctx->net.rank;
+    const uint32_t users = poll->users, own = ctx->core.net.rank;
 
     for (uint32_t i = 0; i < R2_CONSENT_USERS && !poll->told; ++i) {
         if (UINT32_MAX != poll->lacking[i] && poll->having[i] == own &&
@@ -202,7 +202,7 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
     }
     poll = malloc(sizeof(*poll));
     if (NULL == poll) {
-        snprintf(ctx->net.error_text, sizeof(ctx->net.error_text), "%s has no memory left",
+        snprintf(ctx->core.net.error_text, sizeof(ctx->core.net.error_text), "%s has no memory left",
                  ctx->parts.host_name);
         return R2_ERR_NO_MEMORY;
     }

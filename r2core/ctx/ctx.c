@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/p2p.h"
+#include "ctx/state.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -16,24 +16,25 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "ctx/p2p.h"
 #include "ctx/remedy.h"
 
 static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_ctx_parts_t *parts)
 {
-    r2_net_t *net = &ctx->net;
+    r2_net_t *net = &ctx->core.net;
 
-    pthread_mutex_init(&ctx->lock, NULL);
+    pthread_mutex_init(&ctx->core.lock, NULL);
     ctx->config = *config;
-    ctx->params = *config->params;
+    ctx->core.params = *config->params;
     ctx->parts = *parts;
     ctx->epoll_fd = -1;
-    ctx->log.level = (int) ctx->params.verbose;
-    ctx->log.fn = config->log;
-    ctx->log.arg = config->log_arg;
-    net->clock = parts->clock;
-    net->params = &ctx->params;
-    net->log = &ctx->log;
-    net->counters = &ctx->counters;
+    ctx->core.log.level = (int) ctx->core.params.verbose;
+    ctx->core.log.fn = config->log;
+    ctx->core.log.arg = config->log_arg;
+    ctx->core.clock = net->clock = parts->clock;
+    net->params = &ctx->core.params;
+    net->log = &ctx->core.log;
+    net->counters = &ctx->core.counters;
     net->tp = parts->tp;
     net->hello = parts->hello;
     net->oob = parts->oob;
@@ -49,12 +50,12 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->epoll_fd = -1;
     r2_ctx_health_bind(ctx);
     r2_gap_init(&ctx->gap);
-    r2_engine_init(&ctx->engine, net);
+    r2_engine_init(&ctx->core.engine, net);
 }
 
 r2_status_t r2_ctx_publish(r2_ctx_t *ctx)
 {
-    const r2_net_t *net = &ctx->net;
+    const r2_net_t *net = &ctx->core.net;
     uint8_t *blob = malloc(R2_PEER_INFO_BYTES_MAX);
     r2_status_t status;
     size_t bytes;
@@ -64,7 +65,7 @@ r2_status_t r2_ctx_publish(r2_ctx_t *ctx)
     }
     bytes = r2_peer_info_encode(&net->info, blob);
     status = net->oob.ops->publish(net->oob.instance, blob, bytes);
-    r2_debug(&ctx->log, "publishes %zu bytes", bytes);
+    r2_debug(&ctx->core.log, "publishes %zu bytes", bytes);
     free(blob);
     return status;
 }
@@ -72,7 +73,7 @@ r2_status_t r2_ctx_publish(r2_ctx_t *ctx)
 /* Opens devices and listeners, and tells all where they are. */
 static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
 {
-    r2_net_t *net = &ctx->net;
+    r2_net_t *net = &ctx->core.net;
     uint8_t cost[R2_PEER_COST_BYTES];
     r2_status_t status;
 
@@ -115,9 +116,9 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
         return R2_ERR_NO_MEMORY;
     }
     r2_ctx_setup(ctx, config, parts);
-    net = &ctx->net;
+    net = &ctx->core.net;
     status = net->oob.ops->identity(net->oob.instance, &net->rank, &net->size);
-    snprintf(ctx->log.prefix, sizeof(ctx->log.prefix), "%s:%u", parts->host_name, net->rank);
+    snprintf(ctx->core.log.prefix, sizeof(ctx->core.log.prefix), "%s:%u", parts->host_name, net->rank);
     if (R2_OK == status) {
         status = r2_plan_cache_init(&ctx->plans, R2_PLANS_KNOWN);
     }
@@ -142,10 +143,10 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     r2_comm_name_t *name, *next;
 
     r2_ctx_health_destroy(ctx);
-    r2_net_fini(&ctx->net);
+    r2_net_fini(&ctx->core.net);
     r2_events_destroy(ctx->events);
     r2_snapshot_destroy(ctx->plan_file);
-    r2_engine_fini(&ctx->engine);
+    r2_engine_fini(&ctx->core.engine);
     r2_plan_cache_fini(&ctx->plans);
     r2_comm_forget_news(ctx);
     HASH_ITER(hh, ctx->names, name, next)
@@ -156,34 +157,34 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     if (ctx->epoll_fd >= 0) {
         r2_fd_close(ctx->epoll_fd);
     }
-    pthread_mutex_destroy(&ctx->lock);
+    pthread_mutex_destroy(&ctx->core.lock);
     free(ctx);
 }
 
 static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
 {
-    uint64_t now_ns = ctx->net.now_ns;
+    uint64_t now_ns = ctx->core.net.now_ns;
 
-    if (ctx->counters.rx_bytes != delivered_before) {
-        if (0 != ctx->last_delivery_ns && 0 == ctx->net.unwired_links) {
-            ctx->counters.longest_gap_ns =
-                r2_max(ctx->counters.longest_gap_ns, now_ns - ctx->last_delivery_ns);
+    if (ctx->core.counters.rx_bytes != delivered_before) {
+        if (0 != ctx->last_delivery_ns && 0 == ctx->core.net.unwired_links) {
+            ctx->core.counters.longest_gap_ns =
+                r2_max(ctx->core.counters.longest_gap_ns, now_ns - ctx->last_delivery_ns);
         }
         ctx->last_delivery_ns = now_ns;
     }
-    if (0 == ctx->net.awaited_rows) {
+    if (0 == ctx->core.net.awaited_rows) {
         ctx->last_delivery_ns = 0; /* nobody waits for data: the pause until the next call is not a gap */
     }
 }
 
 static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
 {
-    r2_net_t *net = &ctx->net;
-    uint64_t delivered = ctx->counters.rx_bytes;
+    r2_net_t *net = &ctx->core.net;
+    uint64_t delivered = ctx->core.counters.rx_bytes;
     unsigned events;
 
     net->app_drives = R2_DRIVE_APP == who;
-    net->may_deliver = net->app_drives || ctx->params.async_progress;
+    net->may_deliver = net->app_drives || ctx->core.params.async_progress;
     if (r2_now_ns(net->clock) >= net->hello.ops->deadline_ns(net->hello.instance) ||
         net->hello.ops->fd(net->hello.instance) < 0) {
         net->hello.ops->poll(net->hello.instance);
@@ -192,7 +193,7 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
     events = r2_net_sweep(net);
     r2_ctx_health_run(ctx);
     if (net->may_deliver) {
-        events += r2_engine_run(&ctx->engine, net->app_drives);
+        events += r2_engine_run(&ctx->core.engine, net->app_drives);
     }
     if (NULL != ctx->p2p && R2_DRIVE_APP == who) {
         events += r2_p2p_collect(ctx->p2p);
@@ -202,7 +203,7 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
         r2_agree_run(ctx);
     }
     r2_ctx_note_gap(ctx, delivered);
-    r2_record_swept(ctx, ctx->counters.rx_bytes != delivered);
+    r2_record_swept(ctx, ctx->core.counters.rx_bytes != delivered);
     return events;
 }
 
@@ -229,9 +230,9 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
     r2_p2p_news_t news = {.p2p = NULL};
     unsigned events;
 
-    pthread_mutex_lock(&ctx->lock);
+    pthread_mutex_lock(&ctx->core.lock);
     events = R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, &news) : r2_ctx_drive_locked(ctx, who);
-    pthread_mutex_unlock(&ctx->lock);
+    pthread_mutex_unlock(&ctx->core.lock);
     if (R2_DRIVE_APP == who) {
         r2_ctx_deliver(ctx, &news);
     }
@@ -241,9 +242,9 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
 /* Engine lock. A caller whose call is complete does not come back: what it held goes now. */
 static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 {
-    ctx->net.staying = false;
-    if (ctx->net.acks_held && R2_IN_PROGRESS != r2_coll_test(waits_for)) {
-        r2_net_tend(&ctx->net);
+    ctx->core.net.staying = false;
+    if (ctx->core.net.acks_held && R2_IN_PROGRESS != r2_coll_test(waits_for)) {
+        r2_net_tend(&ctx->core.net);
     }
 }
 
@@ -258,19 +259,16 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
     if (0 != atomic_load_explicit(&ctx->service_wants, memory_order_relaxed)) {
         sched_yield();
     }
-    if (0 != pthread_mutex_trylock(&ctx->lock)) {
+    if (0 != pthread_mutex_trylock(&ctx->core.lock)) {
         atomic_store_explicit(&ctx->app_wants, 1, memory_order_relaxed);
         return 0;
     }
-    ctx->net.staying = NULL != waits_for;
+    ctx->core.net.staying = NULL != waits_for;
     events = r2_ctx_drive_app(ctx, &news);
     if (NULL != waits_for) {
         r2_ctx_stop_staying(ctx, waits_for);
     }
-    if (NULL != ctx->service) {
-        r2_service_app_drove(ctx->service, ctx->net.now_ns);
-    }
-    pthread_mutex_unlock(&ctx->lock);
+    r2_core_leave_started(&ctx->core);
     r2_ctx_deliver(ctx, &news);
     return events;
 }
@@ -299,19 +297,19 @@ void r2_ctx_progress_end(r2_ctx_t *ctx, const void *driver)
 
 uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
 {
-    return r2_min(r2_min(r2_net_deadline_ns(&ctx->net), r2_ctx_health_deadline_ns(ctx)),
+    return r2_min(r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx)),
                   r2_gap_deadline_ns(&ctx->gap));
 }
 
 void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
 {
-    pthread_mutex_lock(&ctx->lock);
-    r2_net_rail_event(&ctx->net, rail_idx, carrier);
+    pthread_mutex_lock(&ctx->core.lock);
+    r2_net_rail_event(&ctx->core.net, rail_idx, carrier);
     r2_record_carrier(ctx, (uint32_t) rail_idx, carrier);
     r2_ctx_health_carrier(ctx, (uint32_t) rail_idx, carrier);
-    r2_net_tend(&ctx->net);
+    r2_net_tend(&ctx->core.net);
     r2_ctx_health_run(ctx);
-    pthread_mutex_unlock(&ctx->lock);
+    pthread_mutex_unlock(&ctx->core.lock);
 }
 
 r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user)
@@ -321,15 +319,15 @@ r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user)
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     status = r2_consent_of(ctx, user);
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     return status;
 }
 
 r2_status_t r2_ctx_fence(r2_ctx_t *ctx)
 {
-    const r2_oob_t *oob = &ctx->net.oob;
+    const r2_oob_t *oob = &ctx->core.net.oob;
 
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
@@ -339,28 +337,28 @@ r2_status_t r2_ctx_fence(r2_ctx_t *ctx)
 
 uint32_t r2_ctx_rank(const r2_ctx_t *ctx)
 {
-    return ctx->net.rank;
+    return ctx->core.net.rank;
 }
 
 uint32_t r2_ctx_size(const r2_ctx_t *ctx)
 {
-    return ctx->net.size;
+    return ctx->core.net.size;
 }
 
 const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx)
 {
-    return &ctx->counters;
+    return &ctx->core.counters;
 }
 
 /* For what only reads: the service thread may be writing. */
 static void r2_ctx_lock(const r2_ctx_t *ctx)
 {
-    pthread_mutex_lock((pthread_mutex_t *) (uintptr_t) &ctx->lock);
+    pthread_mutex_lock((pthread_mutex_t *) (uintptr_t) &ctx->core.lock);
 }
 
 static void r2_ctx_unlock(const r2_ctx_t *ctx)
 {
-    pthread_mutex_unlock((pthread_mutex_t *) (uintptr_t) &ctx->lock);
+    pthread_mutex_unlock((pthread_mutex_t *) (uintptr_t) &ctx->core.lock);
 }
 
 void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
@@ -370,7 +368,7 @@ void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
         return;
     }
     r2_ctx_lock(ctx);
-    snprintf(text_p, text_bytes, "%s", ctx->net.error_text);
+    snprintf(text_p, text_bytes, "%s", ctx->core.net.error_text);
     r2_ctx_unlock(ctx);
 }
 
@@ -396,16 +394,16 @@ void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
         return;
     }
     r2_ctx_lock(ctx);
-    snprintf(text_p, text_bytes, "%u rail%s:", ctx->net.rail_count,
-             1 == ctx->net.rail_count ? "" : "s");
-    for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
+    snprintf(text_p, text_bytes, "%u rail%s:", ctx->core.net.rail_count,
+             1 == ctx->core.net.rail_count ? "" : "s");
+    for (uint32_t i = 0; i < ctx->core.net.rail_count; ++i) {
         used = strlen(text_p);
-        r2_ctx_describe_nic(&ctx->net.rails[i].nic, text_p + used, text_bytes - used);
+        r2_ctx_describe_nic(&ctx->core.net.rails[i].nic, text_p + used, text_bytes - used);
     }
     used = strlen(text_p);
     snprintf(text_p + used, text_bytes - used, "%s; plan %s; r2 %s",
-             1 < ctx->net.rail_count ? "" : ", nothing to fail over to",
-             '\0' == ctx->params.allreduce_algorithm[0] ? "by model" : ctx->params.allreduce_algorithm,
+             1 < ctx->core.net.rail_count ? "" : ", nothing to fail over to",
+             '\0' == ctx->core.params.allreduce_algorithm[0] ? "by model" : ctx->core.params.allreduce_algorithm,
              R2_VERSION);
     r2_ctx_unlock(ctx);
 }

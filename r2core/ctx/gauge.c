@@ -44,7 +44,7 @@
 
 static bool r2_gauge_leads(const r2_ctx_t *ctx)
 {
-    return 0 == ctx->net.rank && NULL != ctx->health && NULL != ctx->job;
+    return 0 == ctx->core.net.rank && NULL != ctx->health && NULL != ctx->job;
 }
 
 /* Ranks of our host share its rails, and a collective loads them alike. */
@@ -54,7 +54,7 @@ static uint32_t r2_gauge_sharers(const r2_ctx_t *ctx)
     uint32_t count = 0;
 
     for (uint32_t rank = 0; rank < hosts->rank_count; ++rank) {
-        count += hosts->host_of[rank] == hosts->host_of[ctx->net.rank];
+        count += hosts->host_of[rank] == hosts->host_of[ctx->core.net.rank];
     }
     return count;
 }
@@ -62,7 +62,7 @@ static uint32_t r2_gauge_sharers(const r2_ctx_t *ctx)
 void r2_gauge_loaded(r2_ctx_t *ctx, uint32_t rail)
 {
     r2_gauge_rail_t *gauge = &ctx->gauge.rails[rail];
-    const uint64_t now_ns = ctx->net.now_ns, bytes = ctx->net.rails[rail].tx_bytes;
+    const uint64_t now_ns = ctx->core.net.now_ns, bytes = ctx->core.net.rails[rail].tx_bytes;
     const uint64_t span_ns = now_ns - gauge->from_ns;
     uint64_t bytes_per_s;
 
@@ -105,8 +105,8 @@ static uint32_t r2_gauge_alpha_ns(r2_ctx_t *ctx)
 {
     uint64_t *least_ns = &ctx->gauge.round_trip_ns;
 
-    for (uint32_t rail = 0; rail < ctx->net.rail_count; ++rail) {
-        const uint64_t now_ns = r2_net_round_trip_ns(&ctx->net, rail);
+    for (uint32_t rail = 0; rail < ctx->core.net.rail_count; ++rail) {
+        const uint64_t now_ns = r2_net_round_trip_ns(&ctx->core.net, rail);
 
         if (0 != now_ns && (0 == *least_ns || now_ns < *least_ns)) {
             *least_ns = now_ns;
@@ -129,7 +129,7 @@ static uint32_t r2_gauge_rate_ppm(const r2_ctx_t *ctx)
     uint64_t parts[R2_RAILS_MAX];
     uint32_t count = 0;
 
-    for (uint32_t rail = 0; rail < ctx->net.rail_count; ++rail) {
+    for (uint32_t rail = 0; rail < ctx->core.net.rail_count; ++rail) {
         const r2_gauge_rail_t *gauge = &ctx->gauge.rails[rail];
 
         if (gauge->windows >= R2_GAUGE_WINDOWS << ctx->gauge.rate_changes && 0 != gauge->best_bytes_per_s &&
@@ -167,7 +167,7 @@ void r2_gauge_look(r2_ctx_t *ctx)
         gauge->cost.alpha_ns = 0 != alpha_ns ? alpha_ns : gauge->cost.alpha_ns;
         gauge->cost.rate_ppm = 0 != rate_ppm ? rate_ppm : gauge->cost.rate_ppm;
         ++gauge->version;
-        r2_debug(&ctx->log, "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
+        r2_debug(&ctx->core.log, "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
                  gauge->cost.alpha_ns, gauge->cost.rate_ppm);
         r2_record_plan(ctx);
     }
@@ -178,7 +178,7 @@ static uint32_t r2_gauge_steps(const r2_ctx_t *ctx, const struct r2_coll *coll)
 {
     const r2_schedule_t *schedule = &coll->exec.schedule;
 
-    return 0 != coll->begun_ns && (uint32_t) coll->comm->size == ctx->net.size && 0 < schedule->row_count &&
+    return 0 != coll->begun_ns && (uint32_t) coll->comm->size == ctx->core.net.size && 0 < schedule->row_count &&
                    schedule->rows[0].bytes <= R2_GAUGE_SHORT_BYTES
                ? r2_forecast_steps(schedule, coll->comm->size)
                : 0;
@@ -206,10 +206,10 @@ void r2_gauge_called(r2_ctx_t *ctx, const struct r2_coll *coll)
     const uint32_t steps = r2_gauge_leads(ctx) ? r2_gauge_steps(ctx, coll) : 0;
 
     if (0 != steps) {
-        r2_gauge_short_call(&ctx->gauge, steps, r2_now_ns(ctx->net.clock) - coll->begun_ns);
+        r2_gauge_short_call(&ctx->gauge, steps, r2_now_ns(ctx->core.clock) - coll->begun_ns);
     }
-    if (ctx->net.now_ns - ctx->gauge.looked_ns >= R2_GAUGE_LOOK_NS) {
-        ctx->gauge.looked_ns = ctx->net.now_ns;
+    if (ctx->core.net.now_ns - ctx->gauge.looked_ns >= R2_GAUGE_LOOK_NS) {
+        ctx->gauge.looked_ns = ctx->core.net.now_ns;
         r2_gauge_look(ctx);
     }
 }

@@ -52,7 +52,7 @@ static r2_note_t *r2_note_new(void *arg, r2_note_kind_t kind, uint32_t rank)
         return NULL;
     }
     if (r2_note_comes_again(kind) && ctx->health->queued >= R2_NOTE_MAX) {
-        ++ctx->counters.evidence_dropped;
+        ++ctx->core.counters.evidence_dropped;
         return NULL;
     }
     if (!r2_note_room(ctx->health)) {
@@ -131,7 +131,7 @@ void r2_note_probed(void *arg, uint64_t id, r2_probe_answer_t answer, uint64_t r
 
     (void) rtt_ns;
     if (0 != (id & R2_NET_QUESTION)) {
-        r2_net_probed(&ctx->net, id, answer);
+        r2_net_probed(&ctx->core.net, id, answer);
         return;
     }
     note = r2_note_new(arg, R2_NOTE_PROBED, 0);
@@ -162,7 +162,7 @@ static void r2_note_message(void *arg, uint32_t rank, const void *data, size_t b
 {
     r2_ctx_t *ctx = arg;
 
-    r2_net_heard(&ctx->net, rank);
+    r2_net_heard(&ctx->core.net, rank);
     r2_note_notice(arg, rank, data, bytes);
 }
 
@@ -187,7 +187,7 @@ void r2_ctx_health_bind(r2_ctx_t *ctx)
 {
     r2_post_upcalls_t post = {r2_note_message, ctx};
     r2_probe_upcalls_t probe = {r2_note_probed, r2_note_heard, ctx};
-    r2_net_upcalls_t *net = &ctx->net.upcalls;
+    r2_net_upcalls_t *net = &ctx->core.net.upcalls;
 
     net->lane = r2_note_lane;
     net->peer = r2_note_peer;
@@ -199,8 +199,8 @@ void r2_ctx_health_bind(r2_ctx_t *ctx)
     if (NULL != ctx->parts.post.ops) {
         ctx->parts.post.ops->bind(ctx->parts.post.instance, &post);
     }
-    if (NULL != ctx->net.probe.ops) {
-        ctx->net.probe.ops->bind(ctx->net.probe.instance, &probe);
+    if (NULL != ctx->core.net.probe.ops) {
+        ctx->core.net.probe.ops->bind(ctx->core.net.probe.instance, &probe);
     }
 }
 
@@ -209,7 +209,7 @@ void r2_ctx_health_bind(r2_ctx_t *ctx)
 static void r2_ctx_health_free(r2_ctx_health_t *health)
 {
     if (NULL != health->rails) {
-        r2_rail_log_destroy(health->rails, health->ctx->net.now_ns);
+        r2_rail_log_destroy(health->rails, health->ctx->core.net.now_ns);
     }
     if (NULL != health->machine) {
         r2_health_destroy(health->machine);
@@ -231,12 +231,12 @@ static int64_t r2_ctx_health_wall_ns(const r2_ctx_t *ctx)
 
     clock_gettime(CLOCK_REALTIME, &wall);
     return (int64_t) ((uint64_t) wall.tv_sec * R2_NS_PER_S + (uint64_t) wall.tv_nsec -
-                      r2_now_ns(ctx->net.clock));
+                      r2_now_ns(ctx->core.clock));
 }
 
 static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
 {
-    r2_status_t status = r2_hosts_create(&health->ctx->net, &health->hosts);
+    r2_status_t status = r2_hosts_create(&health->ctx->core.net, &health->hosts);
     uint32_t hosts = R2_OK == status ? health->hosts->host_count : 0;
 
     if (R2_OK != status) {
@@ -246,7 +246,7 @@ static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
     health->host_name = calloc(hosts, sizeof(*health->host_name));
     health->unanswered = calloc(health->hosts->rank_count, sizeof(*health->unanswered));
     health->queue = calloc(health->room, sizeof(*health->queue));
-    health->rails = r2_rail_log_create(&health->ctx->log, r2_ctx_health_wall_ns(health->ctx));
+    health->rails = r2_rail_log_create(&health->ctx->core.log, r2_ctx_health_wall_ns(health->ctx));
     if (NULL == health->rails || NULL == health->rail_count || NULL == health->host_name || NULL == health->unanswered
         || NULL == health->queue) {
         return R2_ERR_NO_MEMORY;
@@ -262,7 +262,7 @@ static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
 static void r2_ctx_health_share(const r2_ctx_health_t *health)
 {
     const r2_hosts_t *hosts = health->hosts;
-    const r2_net_t *net = &health->ctx->net;
+    const r2_net_t *net = &health->ctx->core.net;
     uint32_t processes = 0;
 
     for (uint32_t rank = 0; rank < hosts->rank_count; ++rank) {
@@ -277,7 +277,7 @@ r2_status_t r2_ctx_health_create(r2_ctx_t *ctx)
 {
     r2_ctx_health_t *health = calloc(1, sizeof(*health));
     r2_health_ports_t ports;
-    r2_health_topology_t topology = {.own_rank = ctx->net.rank};
+    r2_health_topology_t topology = {.own_rank = ctx->core.net.rank};
     r2_status_t status;
 
     if (NULL == health) {
@@ -294,10 +294,10 @@ r2_status_t r2_ctx_health_create(r2_ctx_t *ctx)
         topology.host_of = health->hosts->host_of;
         topology.rail_count = health->rail_count;
         topology.host_name = health->host_name;
-        for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
-            topology.rail_speed[i] = ctx->net.rails[i].nic.speed_bytes_per_s;
+        for (uint32_t i = 0; i < ctx->core.net.rail_count; ++i) {
+            topology.rail_speed[i] = ctx->core.net.rails[i].nic.speed_bytes_per_s;
         }
-        status = r2_health_create(&topology, &ctx->params, &ports, r2_now_ns(ctx->net.clock),
+        status = r2_health_create(&topology, &ctx->core.params, &ports, r2_now_ns(ctx->core.clock),
                                   &health->machine);
     }
     if (R2_OK != status) {
@@ -306,8 +306,8 @@ r2_status_t r2_ctx_health_create(r2_ctx_t *ctx)
     }
     ctx->health = health;
     r2_ctx_health_share(health);
-    for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
-        if (!ctx->net.rails[i].nic.carrier) {
+    for (uint32_t i = 0; i < ctx->core.net.rail_count; ++i) {
+        if (!ctx->core.net.rails[i].nic.carrier) {
             r2_ctx_health_carrier(ctx, i, false);
         }
     }
@@ -325,7 +325,7 @@ void r2_ctx_health_destroy(r2_ctx_t *ctx)
 void r2_ctx_health_carrier(r2_ctx_t *ctx, uint32_t rail, bool carrier)
 {
     if (NULL != ctx->health) {
-        r2_health_carrier(ctx->health->machine, rail, carrier, ctx->net.now_ns);
+        r2_health_carrier(ctx->health->machine, rail, carrier, ctx->core.net.now_ns);
     }
 }
 
@@ -348,9 +348,9 @@ static void r2_note_give(r2_ctx_health_t *health, const r2_note_t *what, uint64_
         break;
     case R2_NOTE_NOTICE:
         health->unanswered[what->rank] = 0;
-        ++health->ctx->counters.notices_received;
+        ++health->ctx->core.counters.notices_received;
         if (R2_OK != r2_health_noticed(machine, what->rank, what->data, what->data_bytes, now_ns)) {
-            ++health->ctx->counters.rx_malformed;
+            ++health->ctx->core.counters.rx_malformed;
         }
         break;
     case R2_NOTE_RATE:
@@ -371,10 +371,10 @@ void r2_ctx_health_run(r2_ctx_t *ctx)
     r2_ctx_health_t *health = ctx->health;
     uint64_t now_ns;
 
-    if (NULL == health || ctx->net.ending) {
+    if (NULL == health || ctx->core.net.ending) {
         return;
     }
-    now_ns = ctx->net.now_ns;
+    now_ns = ctx->core.net.now_ns;
     /* what is added meanwhile (a probe that cannot be sent) is handed over, too */
     for (uint32_t i = 0; i < health->queued; ++i) {
         r2_note_t note = health->queue[i];
@@ -386,9 +386,9 @@ void r2_ctx_health_run(r2_ctx_t *ctx)
         uint32_t from = health->missed;
 
         health->missed = UINT32_MAX;
-        r2_net_tell_states(&ctx->net, from);
-        for (uint32_t rank = from; rank < ctx->net.size; ++rank) {
-            if (NULL != ctx->net.links[rank] && R2_ERR_PEER_GONE == r2_link_broken(ctx->net.links[rank])) {
+        r2_net_tell_states(&ctx->core.net, from);
+        for (uint32_t rank = from; rank < ctx->core.net.size; ++rank) {
+            if (NULL != ctx->core.net.links[rank] && R2_ERR_PEER_GONE == r2_link_broken(ctx->core.net.links[rank])) {
                 (void) r2_note_new(ctx, R2_NOTE_GONE, rank); /* once more, or at last */
             }
         }
@@ -404,8 +404,8 @@ void r2_ctx_health_run(r2_ctx_t *ctx)
 void r2_ctx_health_poll(r2_ctx_t *ctx)
 {
     const r2_post_t *post = &ctx->parts.post;
-    const r2_probe_t *probe = &ctx->net.probe;
-    uint64_t now_ns = ctx->net.now_ns;
+    const r2_probe_t *probe = &ctx->core.net.probe;
+    uint64_t now_ns = ctx->core.net.now_ns;
 
     if (NULL != post->ops && (post->ops->fd(post->instance) < 0
                               || now_ns >= post->ops->deadline_ns(post->instance))) {
@@ -420,11 +420,11 @@ void r2_ctx_health_poll(r2_ctx_t *ctx)
 uint64_t r2_ctx_health_deadline_ns(const r2_ctx_t *ctx)
 {
     const r2_post_t *post = &ctx->parts.post;
-    const r2_probe_t *probe = &ctx->net.probe;
+    const r2_probe_t *probe = &ctx->core.net.probe;
     uint64_t deadline_ns = R2_NEVER_NS;
 
     if (NULL != ctx->health) {
-        deadline_ns = 0 < ctx->health->queued ? ctx->net.now_ns
+        deadline_ns = 0 < ctx->health->queued ? ctx->core.net.now_ns
                                               : r2_health_deadline_ns(ctx->health->machine);
         deadline_ns = r2_min(deadline_ns, r2_rail_log_deadline_ns(ctx->health->rails));
     }

@@ -11,6 +11,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/comm.c \
     r2core/ctx/consent.c \
     r2core/ctx/consent.h \
+    r2core/ctx/core.h \
     r2core/ctx/cost.c \
     r2core/ctx/cost.h \
     r2core/ctx/ctx.c \
@@ -18,6 +19,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/files.h \
     r2core/ctx/gauge.c \
     r2core/ctx/gauge.h \
+    r2core/ctx/observer.h \
     r2core/ctx/p2p.c \
     r2core/ctx/p2p.h \
     r2core/ctx/p2p_ask.c \
@@ -47,6 +49,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/start.c \
     r2core/ctx/state.h \
     r2core/ctx/tell.c \
+    r2core/ctx/users.c \
     r2core/ctx/wait.c
 
 libr2core_la_SOURCES += \

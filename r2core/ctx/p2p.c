@@ -18,7 +18,7 @@
 
 uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes)
 {
-    const r2_params_t *params = &p2p->ctx->params;
+    const r2_params_t *params = &p2p->core->params;
 
     return (uint32_t) r2_min(r2_max(bytes / 256, (uint64_t) params->chunk_min_bytes),
                              (uint64_t) params->chunk_max_bytes);
@@ -60,7 +60,7 @@ r2_status_t r2_p2p_call(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void
 
 r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p)
 {
-    r2_status_t status = r2_net_link(&p2p->ctx->net, rank, link_p);
+    r2_status_t status = r2_net_link(&p2p->core->net, rank, link_p);
 
     if (R2_OK == status) {
         p2p->peers[rank].talked = true;
@@ -77,7 +77,7 @@ static r2_status_t r2_p2p_send_self(r2_p2p_t *p2p, uint8_t id, const void *data,
         return R2_ERR_NO_MEMORY;
     }
     inbound->p2p = p2p;
-    inbound->rank = p2p->ctx->net.rank;
+    inbound->rank = p2p->core->net.rank;
     inbound->row = id;
     inbound->bytes = bytes;
     if (bytes > 0) {
@@ -93,7 +93,7 @@ static r2_status_t r2_p2p_send_locked(r2_p2p_t *p2p, uint32_t rank, uint8_t id, 
     r2_link_t *link;
     r2_status_t status;
 
-    if (p2p->ctx->net.rank == rank) {
+    if (p2p->core->net.rank == rank) {
         return r2_p2p_send_self(p2p, id, data, bytes);
     }
     status = r2_p2p_link(p2p, rank, &link);
@@ -120,10 +120,10 @@ r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *da
     if (NULL != op) {
         op->p2p = p2p;
     }
-    r2_ctx_enter(p2p->ctx);
-    p2p->ctx->net.now_ns = r2_now_ns(p2p->ctx->net.clock);
+    r2_core_enter(p2p->core);
+    p2p->core->net.now_ns = r2_now_ns(p2p->core->clock);
     status = r2_p2p_send_locked(p2p, rank, id, data, bytes, op);
-    r2_ctx_leave_started(p2p->ctx);
+    r2_core_leave_started(p2p->core);
     return status;
 }
 
@@ -172,7 +172,7 @@ static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uin
 static bool r2_p2p_next_call(r2_p2p_t *p2p, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
                              uint64_t *bytes_p)
 {
-    r2_net_t *net = &p2p->ctx->net;
+    r2_net_t *net = &p2p->core->net;
 
     while (r2_net_call(net, which, link_p, tag_p, bytes_p)) {
         if (*bytes_p <= R2_P2P_MESSAGE_MAX) {
@@ -186,7 +186,7 @@ static bool r2_p2p_next_call(r2_p2p_t *p2p, r2_call_t which, r2_link_t **link_p,
 /* Calls that ask: in turn, as far as there is room for all or the peer has nothing else on its way. */
 static unsigned r2_p2p_take_asking(r2_p2p_t *p2p)
 {
-    r2_net_t *net = &p2p->ctx->net;
+    r2_net_t *net = &p2p->core->net;
     uint32_t links = net->caller_count[R2_CALL_ASKING];
     unsigned taken = 0;
     r2_link_t *link;
@@ -237,7 +237,7 @@ static void r2_p2p_sort(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
     } else if (own < sizeof(rows) / sizeof(rows[0])) {
         rows[own](p2p, inbound);
     } else {
-        ++p2p->ctx->counters.rx_malformed;
+        ++p2p->core->counters.rx_malformed;
         free(inbound);
     }
 }
@@ -316,74 +316,43 @@ void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
     }
 }
 
-r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
-{
-    r2_status_t status = R2_ERR_UNSUPPORTED;
-
-    if (r2_is_forked()) {
-        return R2_ERR_FORKED;
-    }
-    r2_ctx_enter(p2p->ctx);
-    if (rank < p2p->ctx->net.size) {
-        status = r2_comm_admit(p2p->ctx, R2_USER_P2P);
-    }
-    r2_ctx_leave(p2p->ctx);
-    return status;
-}
-
-r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p)
+r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p)
 {
     r2_p2p_t *p2p = calloc(1, sizeof(*p2p));
-    r2_status_t status = R2_OK;
 
-    if (r2_is_forked()) {
-        free(p2p);
-        return R2_ERR_FORKED;
-    }
     if (NULL == p2p) {
         return R2_ERR_NO_MEMORY;
     }
-    p2p->ctx = ctx;
+    p2p->core = core;
     p2p->handlers = *handlers;
-    p2p->peers = calloc(ctx->net.size, sizeof(*p2p->peers));
-    r2_ctx_enter(ctx);
-    p2p->next_seq = (uint32_t) ctx->parts.first_seq;
-    p2p->next_get = (uint32_t) ctx->parts.first_seq;
-    p2p->next_ask = (uint32_t) ctx->parts.first_seq;
+    p2p->peers = calloc(core->net.size, sizeof(*p2p->peers));
     if (NULL == p2p->peers) {
-        status = R2_ERR_NO_MEMORY;
-    } else if (NULL != ctx->p2p) {
-        status = R2_ERR_PARAM;
-    } else {
-        ctx->p2p = p2p;
-    }
-    r2_ctx_leave(ctx);
-    if (R2_OK != status) {
-        free(p2p->peers);
         free(p2p);
-        return status;
+        return R2_ERR_NO_MEMORY;
     }
+    p2p->next_seq = (uint32_t) core->net.first_seq;
+    p2p->next_get = (uint32_t) core->net.first_seq;
+    p2p->next_ask = (uint32_t) core->net.first_seq;
     *p2p_p = p2p;
     return R2_OK;
 }
 
-void r2_p2p_unbind(r2_p2p_t *p2p)
+void r2_p2p_withdraw(r2_p2p_t *p2p)
 {
-    r2_p2p_inbound_t *inbound, *next;
-    r2_ctx_t *ctx = p2p->ctx;
+    const r2_net_t *net = &p2p->core->net;
 
-    if (r2_is_forked()) {
-        return;
-    }
-    r2_ctx_enter(ctx);
-    ctx->p2p = NULL;
-    for (uint32_t rank = 0; rank < ctx->net.size; ++rank) {
-        if (NULL != ctx->net.links[rank]) {
-            r2_link_withdraw(ctx->net.links[rank], R2_LINK_CALL_KEY);
-            r2_link_withdraw(ctx->net.links[rank], R2_P2P_DATA_KEY);
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        if (NULL != net->links[rank]) {
+            r2_link_withdraw(net->links[rank], R2_LINK_CALL_KEY);
+            r2_link_withdraw(net->links[rank], R2_P2P_DATA_KEY);
         }
     }
-    r2_ctx_leave(ctx);
+}
+
+void r2_p2p_destroy(r2_p2p_t *p2p)
+{
+    r2_p2p_inbound_t *inbound, *next;
+
     DL_CONCAT(p2p->arrived, p2p->inbox);
     DL_CONCAT(p2p->arrived, p2p->pending);
     DL_FOREACH_SAFE(p2p->arrived, inbound, next)

@@ -2,12 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Point-to-point inside a context: states and what the context calls. For ctx/ only.
+ * Point-to-point on the core: states and what the context calls. For ctx/ only.
  */
 #ifndef R2_CTX_P2P_H
 #define R2_CTX_P2P_H
 
-#include "ctx/state.h"
+#include "base/hash.h"
+#include "ctx/core.h"
 #include "r2/p2p.h"
 
 /** Key of data that was asked for by r2_p2p_get(); its row is posted before the question is sent. */
@@ -152,7 +153,7 @@ typedef struct r2_p2p_pull {
 
 /** All of it belongs to the engine lock. */
 struct r2_p2p {
-    r2_ctx_t *ctx; /* borrowed */
+    r2_core_t *core; /* borrowed */
     r2_p2p_handlers_t handlers;
     uint32_t next_seq, next_get, next_ask;
     uint64_t granted_bytes;
@@ -181,6 +182,12 @@ typedef struct r2_p2p_news {
 } r2_p2p_news_t;
 
 /* Called by the context. */
+/** Nobody talks to it yet. No lock. @return R2_OK, R2_ERR_NO_MEMORY. */
+r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p);
+/** Links refer to nothing of it any more. Engine lock. */
+void r2_p2p_withdraw(r2_p2p_t *p2p);
+/** After it was withdrawn, or if nothing was sent. No lock. */
+void r2_p2p_destroy(r2_p2p_t *p2p);
 /** Takes what arrived. Engine lock, application threads. @return messages taken. */
 unsigned r2_p2p_collect(r2_p2p_t *p2p);
 /** Takes out what is to be told. Engine lock. */

@@ -176,10 +176,10 @@ static void r2_ask_pulled(r2_p2p_op_t *op, r2_status_t status)
     r2_p2p_pull_t *pull = op->arg;
     r2_p2p_t *p2p = op->p2p;
 
-    r2_ctx_enter(p2p->ctx);
+    r2_core_enter(p2p->core);
     DL_DELETE(p2p->pulls, pull);
     r2_ask_answer(pull->answer, status);
-    r2_ctx_leave(p2p->ctx);
+    r2_core_leave(p2p->core);
     free(pull);
 }
 
@@ -216,7 +216,7 @@ static bool r2_ask_refuse(r2_p2p_t *p2p, uint32_t rank, uint32_t id)
     if (NULL == answer) {
         return false;
     }
-    ++p2p->ctx->counters.rx_malformed;
+    ++p2p->core->counters.rx_malformed;
     r2_ask_answer(answer, R2_ERR_WIRE);
     return true;
 }
@@ -239,7 +239,7 @@ bool r2_p2p_ask_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
     r2_p2p_ask_t ask;
 
     if (inbound->bytes < sizeof(ask)) {
-        ++p2p->ctx->counters.rx_malformed;
+        ++p2p->core->counters.rx_malformed;
         return true;
     }
     memcpy(&ask, inbound->data, sizeof(ask));
@@ -270,7 +270,7 @@ static void r2_ask_reply_came(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
     }
     if (NULL == asked || asked->rank != inbound->rank || reply.status > 0 ||
         bytes != (R2_OK == reply.status ? asked->bytes : 0)) {
-        ++p2p->ctx->counters.rx_malformed;
+        ++p2p->core->counters.rx_malformed;
         return;
     }
     if (NULL != asked->local && bytes > 0) {
@@ -335,9 +335,9 @@ static r2_status_t r2_ask_send(r2_p2p_t *p2p, uint32_t rank, r2_p2p_ask_t *ask, 
 static bool r2_ask_enter(r2_p2p_t *p2p, uint32_t rank, r2_p2p_op_t *op)
 {
     op->p2p = p2p;
-    r2_ctx_enter(p2p->ctx);
-    p2p->ctx->net.now_ns = r2_now_ns(p2p->ctx->net.clock);
-    return p2p->ctx->net.rank == rank;
+    r2_core_enter(p2p->core);
+    p2p->core->net.now_ns = r2_now_ns(p2p->core->clock);
+    return p2p->core->net.rank == rank;
 }
 
 static r2_status_t r2_ask_self(r2_p2p_op_t *op)
@@ -364,7 +364,7 @@ r2_status_t r2_p2p_get(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remot
     } else {
         status = r2_ask_send(p2p, rank, &ask, NULL, 0, &wanted);
     }
-    r2_ctx_leave_started(p2p->ctx);
+    r2_core_leave_started(p2p->core);
     return status;
 }
 
@@ -388,7 +388,7 @@ r2_status_t r2_p2p_put(r2_p2p_t *p2p, uint32_t rank, const void *local, uint64_t
     } else {
         status = r2_ask_send(p2p, rank, &ask, local, is_short ? bytes : 0, &wanted);
     }
-    r2_ctx_leave_started(p2p->ctx);
+    r2_core_leave_started(p2p->core);
     return status;
 }
 
@@ -418,7 +418,7 @@ r2_status_t r2_p2p_update(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t re
     } else {
         status = r2_ask_send(p2p, rank, &ask, NULL, 0, &wanted);
     }
-    r2_ctx_leave_started(p2p->ctx);
+    r2_core_leave_started(p2p->core);
     return status;
 }
 

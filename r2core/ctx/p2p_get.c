@@ -167,7 +167,7 @@ static bool r2_p2p_question(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound,
                             r2_p2p_question_t *question_p)
 {
     if (sizeof(*question_p) != inbound->bytes) {
-        ++p2p->ctx->counters.rx_malformed;
+        ++p2p->core->counters.rx_malformed;
         return false;
     }
     memcpy(question_p, inbound->data, sizeof(*question_p));
@@ -184,7 +184,7 @@ bool r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 /* The owner could not send: what it may have sent is not wanted any more. */
 static void r2_p2p_get_refused(r2_p2p_get_t *get, r2_status_t status)
 {
-    r2_link_t *link = get->p2p->ctx->net.links[get->rank];
+    r2_link_t *link = get->p2p->core->net.links[get->rank];
     const r2_tag_t tag = r2_get_tag(get->id);
     const bool posted = !get->here;
 
@@ -202,7 +202,7 @@ static void r2_p2p_get_answered(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_quest
 
     HASH_FIND(hh, p2p->gets, &id, sizeof(id), get);
     if (NULL == get || get->rank != rank || answer->status > 0) {
-        ++p2p->ctx->counters.rx_malformed;
+        ++p2p->core->counters.rx_malformed;
         return;
     }
     if (R2_OK != answer->status) {

@@ -71,8 +71,8 @@ static void r2_p2p_short(r2_p2p_t *p2p, uint32_t rank)
     r2_p2p_peer_t *peer = &p2p->peers[rank];
 
     if (0 == peer->short_since_ns) {
-        peer->short_since_ns = p2p->ctx->net.now_ns;
-        r2_warn(&p2p->ctx->log, "peer %u: no memory to answer it now", rank);
+        peer->short_since_ns = p2p->core->net.now_ns;
+        r2_warn(&p2p->core->log, "peer %u: no memory to answer it now", rank);
     }
 }
 
@@ -172,7 +172,7 @@ static void r2_p2p_give_up(r2_p2p_t *p2p, uint32_t rank)
         }
     }
     p2p->peers[rank].short_since_ns = 0;
-    r2_error(&p2p->ctx->log, "peer %u: given up, no memory to answer it", rank);
+    r2_error(&p2p->core->log, "peer %u: given up, no memory to answer it", rank);
     r2_p2p_lost(p2p, rank, R2_ERR_NO_MEMORY);
 }
 
@@ -204,7 +204,7 @@ static unsigned r2_p2p_retry_peer(r2_p2p_t *p2p, uint32_t rank)
         ++answered;
     }
     if (0 != peer->short_since_ns &&
-        p2p->ctx->net.now_ns - peer->short_since_ns >= R2_P2P_SHORT_NS) {
+        p2p->core->net.now_ns - peer->short_since_ns >= R2_P2P_SHORT_NS) {
         r2_p2p_give_up(p2p, rank);
     }
     return answered;
@@ -218,7 +218,7 @@ unsigned r2_p2p_retry(r2_p2p_t *p2p)
         return 0;
     }
     events += r2_p2p_retry_unsent(p2p);
-    for (uint32_t rank = 0; rank < p2p->ctx->net.size; ++rank) {
+    for (uint32_t rank = 0; rank < p2p->core->net.size; ++rank) {
         events += r2_p2p_retry_peer(p2p, rank);
     }
     return events;
@@ -228,7 +228,7 @@ void r2_p2p_parcels_fini(r2_p2p_t *p2p)
 {
     r2_parcel_t *parcel, *next;
 
-    for (uint32_t rank = 0; rank < p2p->ctx->net.size; ++rank) {
+    for (uint32_t rank = 0; rank < p2p->core->net.size; ++rank) {
         r2_p2p_drop_waiting(p2p, rank);
     }
     DL_CONCAT(p2p->unsent, p2p->parcels);

@@ -25,7 +25,7 @@ static void r2_plan_text_head(const r2_ctx_t *ctx, const r2_topology_t *topology
     fprintf(out,
             "# r2 %s, rank %u on %s, %s: what all ranks make plans from. Show it with r2_info --plan FILE\n"
             "hosts %u\nrails %u\nranks %d\nrate %u\n%s",
-            R2_VERSION, ctx->net.rank, ctx->parts.host_name, when, topology->host_count,
+            R2_VERSION, ctx->core.net.rank, ctx->parts.host_name, when, topology->host_count,
             topology->rail_count, topology->rank_count, r2_max(topology->rate_mbytes_per_s[0], 1u),
             topology->any_pairing ? "any-pairing\n" : "");
 }
@@ -116,7 +116,7 @@ r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     if (NULL != ctx->job) {
         *text_p = r2_plan_text(ctx);
         status = NULL == *text_p ? R2_ERR_NO_MEMORY : R2_OK;
@@ -124,6 +124,6 @@ r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
             status = R2_ERR_AGAIN;
         }
     }
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     return status;
 }

@@ -13,28 +13,28 @@
 
 static const char *r2_record_nic(const r2_ctx_t *ctx, uint32_t rail)
 {
-    return rail < ctx->net.rail_count ? ctx->net.rails[rail].nic.name : NULL;
+    return rail < ctx->core.net.rail_count ? ctx->core.net.rails[rail].nic.name : NULL;
 }
 
 static const char *r2_record_host(const r2_ctx_t *ctx, uint32_t rank)
 {
-    const struct r2_link *link = rank < ctx->net.size ? ctx->net.links[rank] : NULL;
+    const struct r2_link *link = rank < ctx->core.net.size ? ctx->core.net.links[rank] : NULL;
 
     return NULL == link ? NULL : r2_link_host(link);
 }
 
 void r2_record_start(r2_ctx_t *ctx)
 {
-    r2_event_t event = r2_event(R2_EVENT_START, r2_now_ns(ctx->net.clock));
+    r2_event_t event = r2_event(R2_EVENT_START, r2_now_ns(ctx->core.clock));
     r2_nic_t rails[R2_RAILS_MAX];
 
-    for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
-        rails[i] = ctx->net.rails[i].nic;
+    for (uint32_t i = 0; i < ctx->core.net.rail_count; ++i) {
+        rails[i] = ctx->core.net.rails[i].nic;
     }
     event.version = R2_VERSION;
-    event.ranks = ctx->net.size;
+    event.ranks = ctx->core.net.size;
     event.rails = rails;
-    event.rail_count = ctx->net.rail_count;
+    event.rail_count = ctx->core.net.rail_count;
     r2_events_add(ctx->events, &event);
 }
 
@@ -48,7 +48,7 @@ void r2_record_plan(r2_ctx_t *ctx)
 /* The fault came before what shows it: with the begin of the pause, if there is one. */
 static void r2_record_fault(r2_ctx_t *ctx, uint32_t rail)
 {
-    uint64_t now_ns = ctx->net.now_ns;
+    uint64_t now_ns = ctx->core.net.now_ns;
 
     r2_gap_fault(&ctx->gap, rail, 0 == ctx->gap.last_ns ? now_ns : ctx->gap.last_ns, now_ns);
 }
@@ -63,7 +63,7 @@ void r2_record_lane(r2_ctx_t *ctx, uint32_t rank, uint32_t rail, r2_lane_event_t
         [R2_LANE_EVENT_DOUBT] = R2_EVENT_COUNT,    /* most likely the process pauses */
         [R2_LANE_EVENT_REFUSED] = R2_EVENT_COUNT,  /* the verdict tells */
     };
-    r2_event_t event = r2_event(types[what], ctx->net.now_ns);
+    r2_event_t event = r2_event(types[what], ctx->core.net.now_ns);
 
     if (R2_LANE_EVENT_SUSPECT == what || R2_LANE_EVENT_FAILED == what) {
         r2_record_fault(ctx, rail);
@@ -81,7 +81,7 @@ void r2_record_lane(r2_ctx_t *ctx, uint32_t rank, uint32_t rail, r2_lane_event_t
 
 void r2_record_carrier(r2_ctx_t *ctx, uint32_t rail, bool carrier)
 {
-    r2_event_t event = r2_event(R2_EVENT_CARRIER, ctx->net.now_ns);
+    r2_event_t event = r2_event(R2_EVENT_CARRIER, ctx->core.net.now_ns);
 
     if (!carrier) {
         r2_record_fault(ctx, rail);
@@ -94,7 +94,7 @@ void r2_record_carrier(r2_ctx_t *ctx, uint32_t rail, bool carrier)
 
 void r2_record_peer(r2_ctx_t *ctx, uint32_t rank, bool gone)
 {
-    r2_event_t event = r2_event(gone ? R2_EVENT_PEER_GONE : R2_EVENT_NO_PATH, ctx->net.now_ns);
+    r2_event_t event = r2_event(gone ? R2_EVENT_PEER_GONE : R2_EVENT_NO_PATH, ctx->core.net.now_ns);
 
     event.peer = rank;
     event.peer_host = r2_record_host(ctx, rank);
@@ -128,13 +128,13 @@ void r2_record_verdict(r2_ctx_t *ctx, const r2_health_news_t *news)
 
 static void r2_record_gaps(r2_ctx_t *ctx)
 {
-    uint64_t now_ns = ctx->net.now_ns;
+    uint64_t now_ns = ctx->core.net.now_ns;
     r2_gap_fault_t fault;
 
     while (now_ns >= r2_gap_deadline_ns(&ctx->gap) && r2_gap_take(&ctx->gap, now_ns, &fault)) {
         r2_event_t event = r2_event(R2_EVENT_RECOVERED, now_ns);
 
-        ctx->counters.fault_gap_ns = r2_max(ctx->counters.fault_gap_ns, fault.longest_ns);
+        ctx->core.counters.fault_gap_ns = r2_max(ctx->core.counters.fault_gap_ns, fault.longest_ns);
         event.rail = fault.rail;
         event.nic = r2_record_nic(ctx, fault.rail);
         event.since_ns = fault.since_ns;
@@ -147,19 +147,19 @@ static void r2_record_sample(r2_ctx_t *ctx)
 {
     uint64_t tx_bytes[R2_RAILS_MAX], rx_bytes[R2_RAILS_MAX];
 
-    for (uint32_t i = 0; i < ctx->net.rail_count; ++i) {
-        tx_bytes[i] = ctx->net.rails[i].tx_bytes;
-        rx_bytes[i] = ctx->net.rails[i].rx_bytes;
+    for (uint32_t i = 0; i < ctx->core.net.rail_count; ++i) {
+        tx_bytes[i] = ctx->core.net.rails[i].tx_bytes;
+        rx_bytes[i] = ctx->core.net.rails[i].rx_bytes;
     }
-    r2_events_sample(ctx->events, tx_bytes, rx_bytes, ctx->net.rail_count, ctx->net.now_ns);
+    r2_events_sample(ctx->events, tx_bytes, rx_bytes, ctx->core.net.rail_count, ctx->core.net.now_ns);
 }
 
 void r2_record_swept(r2_ctx_t *ctx, bool delivered)
 {
-    r2_gap_swept(&ctx->gap, delivered, ctx->net.awaited_rows > 0 && 0 == ctx->net.unwired_links,
-                 ctx->net.now_ns);
+    r2_gap_swept(&ctx->gap, delivered, ctx->core.net.awaited_rows > 0 && 0 == ctx->core.net.unwired_links,
+                 ctx->core.net.now_ns);
     r2_record_gaps(ctx);
-    if (r2_events_sample_due(ctx->events, ctx->net.now_ns)) {
+    if (r2_events_sample_due(ctx->events, ctx->core.net.now_ns)) {
         r2_record_sample(ctx);
     }
 }

@@ -85,7 +85,7 @@ r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind, r2_comm_t **s
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     status = r2_sequence_create(comm, r2_sequence_next(comm), kind, &sequence);
     if (R2_OK == status) {
         status = r2_agree_open(sequence);
@@ -96,7 +96,7 @@ r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind, r2_comm_t **s
         }
         r2_comm_poison(comm, status); /* its place is taken: others would wait for this rank */
     }
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     if (R2_OK == status) {
         *sequence_p = sequence;
     }
@@ -110,8 +110,8 @@ void r2_sequence_close(r2_comm_t *sequence)
     if (r2_is_forked()) {
         return;
     }
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     r2_agree_destroy(sequence);
     r2_sequence_destroy(sequence);
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
 }

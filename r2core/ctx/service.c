@@ -46,6 +46,7 @@ typedef struct r2_service {
     uint64_t app_ns;         /* when the application last drove */
     uint64_t timer_ns;       /* when the timer fires; R2_NEVER_NS: off */
     bool watching;           /* the rails' descriptors wake this thread */
+    r2_observer_t observer;  /* in core.observers */
 } r2_service_t;
 
 static void r2_service_set_timer(r2_service_t *service, uint64_t at_ns)
@@ -69,9 +70,10 @@ static void r2_service_watch_rails(r2_service_t *service, bool on)
     epoll_ctl(service->epoll_fd, EPOLL_CTL_MOD, service->ctx->epoll_fd, &event);
 }
 
-void r2_service_app_drove(r2_service_t *service, uint64_t now_ns)
+static void r2_service_app_drove(void *arg, uint64_t now_ns)
 {
-    uint64_t takeover_ns = service->ctx->params.takeover_us * R2_NS_PER_US;
+    r2_service_t *service = arg;
+    uint64_t takeover_ns = service->ctx->core.params.takeover_us * R2_NS_PER_US;
 
     service->app_ns = now_ns;
     if (service->watching) {
@@ -88,22 +90,22 @@ void r2_service_app_drove(r2_service_t *service, uint64_t now_ns)
 /* The application has been away for the takeover time and none of its threads sleeps on the rails. */
 static bool r2_service_app_away(const r2_service_t *service)
 {
-    uint64_t takeover_ns = service->ctx->params.takeover_us * R2_NS_PER_US;
+    uint64_t takeover_ns = service->ctx->core.params.takeover_us * R2_NS_PER_US;
 
-    return 0 == atomic_load(&service->ctx->waiting) && 0 == atomic_load(&service->ctx->app_blocked) &&
-           r2_now_ns(service->ctx->net.clock) - service->app_ns >= takeover_ns;
+    return 0 == atomic_load(&service->ctx->waiting) && 0 == atomic_load(&service->ctx->core.app_blocked) &&
+           r2_now_ns(service->ctx->core.clock) - service->app_ns >= takeover_ns;
 }
 
 /* Engine lock. Runs the engine for the absent application and decides what wakes us next. */
 static void r2_service_take_over(r2_service_t *service)
 {
     r2_ctx_t *ctx = service->ctx;
-    r2_net_t *net = &ctx->net;
+    r2_net_t *net = &ctx->core.net;
     uint64_t deadline_ns;
 
-    ++ctx->counters.service_takeovers;
+    ++ctx->core.counters.service_takeovers;
     atomic_store(&ctx->app_wants, 0);
-    net->may_deliver = ctx->params.async_progress;
+    net->may_deliver = ctx->core.params.async_progress;
     net->app_drives = false;
     do {
         net->now_ns = r2_now_ns(net->clock);
@@ -111,11 +113,11 @@ static void r2_service_take_over(r2_service_t *service)
         r2_net_sweep(net);
         r2_ctx_health_run(ctx);
         if (net->may_deliver) {
-            r2_engine_run(&ctx->engine, false);
+            r2_engine_run(&ctx->core.engine, false);
         }
         r2_coll_collect(ctx);
     } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
-             0 == atomic_load(&ctx->app_blocked));
+             0 == atomic_load(&ctx->core.app_blocked));
     deadline_ns = r2_ctx_deadline_ns(ctx);
     r2_service_set_timer(service,
                          R2_NEVER_NS == deadline_ns ? deadline_ns
@@ -126,14 +128,14 @@ static void r2_service_take_over(r2_service_t *service)
 /* News that did not come over the rails: the detector acts on it, and what it wants sent is sent. */
 static void r2_service_tend(r2_ctx_t *ctx)
 {
-    r2_net_tend(&ctx->net);
+    r2_net_tend(&ctx->core.net);
     r2_ctx_health_run(ctx);
-    r2_net_tend(&ctx->net);
+    r2_net_tend(&ctx->core.net);
 }
 
 static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
 {
-    r2_net_t *net = &service->ctx->net;
+    r2_net_t *net = &service->ctx->core.net;
     uint64_t drained;
 
     switch (source) {
@@ -170,8 +172,8 @@ static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
 
 static void r2_service_after(r2_service_t *service)
 {
-    r2_net_t *net = &service->ctx->net;
-    uint64_t takeover_ns = service->ctx->params.takeover_us * R2_NS_PER_US;
+    r2_net_t *net = &service->ctx->core.net;
+    uint64_t takeover_ns = service->ctx->core.params.takeover_us * R2_NS_PER_US;
 
     if (r2_service_app_away(service)) {
         r2_service_take_over(service);
@@ -195,18 +197,18 @@ static void *r2_service_main(void *arg)
             return NULL;
         }
         atomic_store(&ctx->service_wants, 1);
-        pthread_mutex_lock(&ctx->lock);
+        pthread_mutex_lock(&ctx->core.lock);
         atomic_store(&ctx->service_wants, 0);
-        ++ctx->counters.service_wakeups;
+        ++ctx->core.counters.service_wakeups;
         for (int i = 0; i < count; ++i) {
             if (R2_SERVICE_STOP == events[i].data.u32) {
-                pthread_mutex_unlock(&ctx->lock);
+                pthread_mutex_unlock(&ctx->core.lock);
                 return NULL;
             }
             r2_service_handle(service, (r2_service_source_t) events[i].data.u32);
         }
         r2_service_after(service);
-        pthread_mutex_unlock(&ctx->lock);
+        pthread_mutex_unlock(&ctx->core.lock);
         r2_events_flush(ctx->events);
         r2_snapshot_flush(ctx->plan_file);
     }
@@ -249,7 +251,7 @@ static void r2_service_close(r2_service_t *service)
 r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t **service_p)
 {
     r2_service_t *service = calloc(1, sizeof(*service));
-    const r2_hello_t *hello = &ctx->net.hello;
+    const r2_hello_t *hello = &ctx->core.net.hello;
 
     if (NULL == service) {
         return R2_ERR_NO_MEMORY;
@@ -267,8 +269,8 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t
         (NULL != ctx->parts.post.ops &&
          !r2_service_add(service, ctx->parts.post.ops->fd(ctx->parts.post.instance), R2_SERVICE_POST,
                          EPOLLIN)) ||
-        (NULL != ctx->net.probe.ops &&
-         !r2_service_add(service, ctx->net.probe.ops->fd(ctx->net.probe.instance), R2_SERVICE_PROBE,
+        (NULL != ctx->core.net.probe.ops &&
+         !r2_service_add(service, ctx->core.net.probe.ops->fd(ctx->core.net.probe.instance), R2_SERVICE_PROBE,
                          EPOLLIN)) ||
         (NULL != ctx->events &&
          !r2_service_add(service, r2_events_fd(ctx->events), R2_SERVICE_EVENTS, EPOLLIN)) ||
@@ -280,6 +282,10 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t
         r2_service_close(service);
         return R2_ERR_SYSTEM;
     }
+    service->observer = (r2_observer_t){.app_drove = r2_service_app_drove, .arg = service};
+    r2_core_enter(&ctx->core);
+    r2_core_watch(&ctx->core, &service->observer);
+    r2_core_leave(&ctx->core);
     *service_p = service;
     return R2_OK;
 }
@@ -290,5 +296,8 @@ void r2_service_destroy(r2_service_t *service)
 
     (void) !write(service->stop_fd, &one, sizeof(one));
     pthread_join(service->thread, NULL);
+    r2_core_enter(&service->ctx->core);
+    r2_core_unwatch(&service->ctx->core, &service->observer);
+    r2_core_leave(&service->ctx->core);
     r2_service_close(service);
 }

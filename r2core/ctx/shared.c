@@ -19,17 +19,17 @@ static struct {
 /* Another component has it, too. */
 static r2_status_t r2_ctx_join(r2_ctx_t *ctx, const r2_ctx_config_t *config)
 {
-    const uint32_t before = ctx->net.info.users;
+    const uint32_t before = ctx->core.net.info.users;
     r2_status_t status;
 
-    r2_ctx_enter(ctx);
-    ctx->net.info.users |= config->users;
+    r2_core_enter(&ctx->core);
+    ctx->core.net.info.users |= config->users;
     ctx->config.named = ctx->config.named || config->named;
     status = r2_ctx_publish(ctx);
     if (R2_OK != status) {
-        ctx->net.info.users = before; /* what the others see */
+        ctx->core.net.info.users = before; /* what the others see */
     }
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     return status;
 }
 
@@ -37,9 +37,9 @@ r2_status_t r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user)
 {
     r2_status_t status;
 
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     status = r2_consent_withdraw(ctx, user);
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
     return status;
 }
 
@@ -51,7 +51,7 @@ void r2_ctx_refuse(const r2_ctx_config_t *config, const char *why)
         r2_shared.refused = R2_ERR_PARAM;
         r2_ctx_decline(config, why);
     } else if (NULL != ctx) { /* another component has it: this one is missing in what is published */
-        r2_log_at(&ctx->log, 0 == ctx->net.rank ? R2_LOG_WARN : R2_LOG_INFO,
+        r2_log_at(&ctx->core.log, 0 == ctx->core.net.rank ? R2_LOG_WARN : R2_LOG_INFO,
                   "this job does without %s: %s: %s", r2_consent_name((r2_user_t) config->users),
                   ctx->parts.host_name, why);
     }

@@ -39,13 +39,13 @@ typedef struct r2_ctx_real {
 static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
 {
     r2_ctx_t *ctx = arg;
-    r2_rail_t *rail = &ctx->net.rails[idx];
+    r2_rail_t *rail = &ctx->core.net.rails[idx];
     uint8_t address[R2_HELLO_ADDRESS_MAX], probe[R2_PROBE_ADDRESS_MAX];
     size_t bytes;
 
-    if (rail->nic.carrier != carrier && !ctx->net.ending) {
+    if (rail->nic.carrier != carrier && !ctx->core.net.ending) {
         /* all processes of the host see it; with a detector one of them says what it means */
-        r2_log_at(&ctx->log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG, "rail %u (%s, %s) %s",
+        r2_log_at(&ctx->core.log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG, "rail %u (%s, %s) %s",
                   rail->idx, rail->nic.name, ctx->parts.host_name,
                   carrier ? "has carrier again" : "lost carrier or its address");
     }
@@ -54,13 +54,13 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
 
         rail->nic.ipv4 = ipv4;
         rail->nic.ifindex = now->ifindex; /* the device may have been made anew */
-        (void) ctx->net.hello.ops->listen(ctx->net.hello.instance, rail->idx, now, address, &bytes);
-        if (NULL != ctx->net.probe.ops) {
-            (void) ctx->net.probe.ops->listen(ctx->net.probe.instance, rail->idx, now, probe, &bytes);
+        (void) ctx->core.net.hello.ops->listen(ctx->core.net.hello.instance, rail->idx, now, address, &bytes);
+        if (NULL != ctx->core.net.probe.ops) {
+            (void) ctx->core.net.probe.ops->listen(ctx->core.net.probe.instance, rail->idx, now, probe, &bytes);
         }
         r2_mesh_nic(&ctx->real->post, now);
     }
-    r2_net_rail_event(&ctx->net, idx, carrier);
+    r2_net_rail_event(&ctx->core.net, idx, carrier);
     r2_record_carrier(ctx, (uint32_t) idx, carrier);
     r2_ctx_health_carrier(ctx, (uint32_t) idx, carrier);
 }
@@ -98,7 +98,7 @@ static r2_status_t r2_ctx_mesh_lookup(void *arg, uint32_t rank, void *blob_p, si
     if (NULL == real->ctx) {
         return R2_ERR_AGAIN;
     }
-    status = r2_net_lookup(&real->ctx->net, rank, &info);
+    status = r2_net_lookup(&real->ctx->core.net, rank, &info);
     if (R2_OK == status) {
         memcpy(blob_p, info.post, info.post_bytes);
         *bytes_p = info.post_bytes;
@@ -223,9 +223,9 @@ static void r2_ctx_watch(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, r2_ctx_nic_event, ctx,
                                      &ctx->real->watch)) {
         r2_failure_explain(parts, "netlink cannot be used", R2_ERR_SYSTEM, text, sizeof(text));
-        r2_warn(&ctx->log,
+        r2_warn(&ctx->core.log,
                 "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
-                (unsigned long long) ctx->params.failure_timeout_ms, text);
+                (unsigned long long) ctx->core.params.failure_timeout_ms, text);
     }
 }
 
@@ -276,12 +276,12 @@ static r2_status_t r2_ctx_plan_file(r2_ctx_t *ctx, char *text_p, size_t text_byt
     char path[4096];
     r2_status_t status;
 
-    if (0 != ctx->net.rank) {
+    if (0 != ctx->core.net.rank) {
         return R2_OK;
     }
-    status = r2_path_expand("plan_file", ctx->params.plan_file, ctx->parts.host_name, ctx->net.rank,
+    status = r2_path_expand("plan_file", ctx->core.params.plan_file, ctx->parts.host_name, ctx->core.net.rank,
                             path, sizeof(path), text_p, text_bytes);
-    return R2_OK == status ? r2_snapshot_create("plan_file", path, &ctx->log, &ctx->plan_file, text_p,
+    return R2_OK == status ? r2_snapshot_create("plan_file", path, &ctx->core.log, &ctx->plan_file, text_p,
                                                 text_bytes)
                            : status;
 }
@@ -330,8 +330,8 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
 
     ctx->real = real;
     real->ctx = ctx;
-    status = r2_events_create(config->params->event_file, parts->host_name, ctx->net.rank,
-                              &ctx->log, parts->clock, &ctx->events, text_p, text_bytes);
+    status = r2_events_create(config->params->event_file, parts->host_name, ctx->core.net.rank,
+                              &ctx->core.log, parts->clock, &ctx->events, text_p, text_bytes);
     if (R2_OK == status) {
         status = r2_ctx_plan_file(ctx, text_p, text_bytes);
     }
@@ -365,7 +365,7 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
         status = r2_ctx_assemble(config, parts, &ctx, text_p, text_bytes);
     }
     if (R2_OK == status && real->tight) {
-        r2_net_tighten(&ctx->net);
+        r2_net_tighten(&ctx->core.net);
     }
     if (R2_OK == status) {
         status = r2_ctx_real_start(real, config, ctx, text_p, text_bytes);
@@ -410,9 +410,9 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
     if (r2_is_forked()) {
         return;
     }
-    pthread_mutex_lock(&ctx->lock);
-    ctx->net.ending = true;
-    pthread_mutex_unlock(&ctx->lock);
+    pthread_mutex_lock(&ctx->core.lock);
+    ctx->core.net.ending = true;
+    pthread_mutex_unlock(&ctx->core.lock);
     if (NULL != ctx->service) {
         r2_service_destroy(ctx->service);
     }
@@ -439,11 +439,11 @@ void r2_ctx_decline(const r2_ctx_config_t *config, const char *why)
 
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log)
 {
-    r2_ctx_enter(ctx);
+    r2_core_enter(&ctx->core);
     if (log == ctx->config.log) {
-        ctx->log.fn = NULL;
+        ctx->core.log.fn = NULL;
         ctx->real->log.fn = NULL;
         ctx->config.idle = NULL;
     }
-    r2_ctx_leave(ctx);
+    r2_core_leave(&ctx->core);
 }

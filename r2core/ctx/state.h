@@ -7,20 +7,16 @@
 #ifndef R2_CTX_STATE_H
 #define R2_CTX_STATE_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
-#include "base/fork.h"
 #include "base/hash.h"
-#include "base/util.h"
 #include "ctx/agree.h"
 #include "ctx/consent.h"
+#include "ctx/core.h"
 #include "ctx/gauge.h"
 #include "ctx/health.h"
 #include "ctx/parts.h"
 #include "ctx/record.h"
-#include "exec/exec.h"
-#include "link/net.h"
 #include "plan/known.h"
 #include "r2/coll.h"
 #include "telemetry/events.h"
@@ -108,19 +104,13 @@ typedef struct r2_comm_news {
 #define R2_PLANS_KNOWN 64          /* (communicator, class of lengths, map) that plans were worked out for */
 #define R2_COMM_NEWS_MAX 1024      /* kept at a time */
 
-/** One process. `lock` is the engine lock: everything but the fields marked atomic belongs to it. */
+/** One process. Everything but the fields marked atomic belongs to the engine lock, that of the core. */
 struct r2_ctx {
-    pthread_mutex_t lock;
+    r2_core_t core;                /* first member */
     _Atomic int service_wants;     /* the service thread waits for the lock: let it in */
     _Atomic int app_wants;         /* an application thread found the lock taken: end the takeover */
-    _Atomic int app_blocked;       /* application threads in r2_ctx_enter(): the same */
     _Atomic int waiting;           /* application threads asleep in r2_coll_wait() */
     _Atomic(const void *) driver;  /* whose calls of r2_ctx_progress_as() count; NULL: the next one's */
-    r2_net_t net;
-    r2_engine_t engine;
-    r2_params_t params;
-    r2_counters_t counters;
-    r2_log_t log;
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
     r2_comm_name_t *names;         /* owned hash */
@@ -148,20 +138,10 @@ struct r2_ctx {
     int epoll_fd;                  /* owned: descriptors of all workers; -1 in the simulator */
 };
 
-/**
- * Takes the engine lock for an application thread that cannot do without. Mutexes are not fair: the
- * service thread, which may have work for as long as the application is away, must know and let it in.
- */
-static inline void r2_ctx_enter(r2_ctx_t *ctx)
+/** The context around a core. */
+static inline r2_ctx_t *r2_ctx_of(r2_core_t *core)
 {
-    atomic_fetch_add(&ctx->app_blocked, 1);
-    pthread_mutex_lock(&ctx->lock);
-    atomic_fetch_sub(&ctx->app_blocked, 1);
-}
-
-static inline void r2_ctx_leave(r2_ctx_t *ctx)
-{
-    pthread_mutex_unlock(&ctx->lock);
+    return (r2_ctx_t *) (void *) core;
 }
 
 /* ctx.c */
@@ -243,18 +223,5 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for);
 /* service.c */
 r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, struct r2_service **service_p);
 void r2_service_destroy(struct r2_service *service);
-void r2_service_app_drove(struct r2_service *service, uint64_t now_ns);
-
-/**
- * Gives the engine lock back after something was started at `net.now_ns`. The application may not come back for
- * long: the service thread, which sleeps for ever while there is nothing to do, has to look after it then.
- */
-static inline void r2_ctx_leave_started(r2_ctx_t *ctx)
-{
-    if (NULL != ctx->service) {
-        r2_service_app_drove(ctx->service, ctx->net.now_ns);
-    }
-    pthread_mutex_unlock(&ctx->lock);
-}
 
 #endif

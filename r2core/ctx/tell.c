@@ -22,7 +22,7 @@ static bool r2_tell_is_gone(const r2_comm_t *comm, int32_t position)
 {
     const r2_ctx_t *ctx = comm->ctx;
     const uint32_t rank = comm->ranks[position];
-    const r2_link_t *link = ctx->net.links[rank];
+    const r2_link_t *link = ctx->core.net.links[rank];
 
     return (NULL != link && R2_ERR_PEER_GONE == r2_link_broken(link)) ||
            (NULL != ctx->health && r2_health_gone(ctx->health->machine, rank));
@@ -72,7 +72,7 @@ static uint32_t r2_tell_neighbors(const r2_comm_t *comm, int32_t position, int32
 /* @return false: no memory to tell one of them, and all after it. */
 static bool r2_tell_neighbors_of(r2_comm_t *comm, int32_t position)
 {
-    r2_net_t *net = &comm->ctx->net;
+    r2_net_t *net = &comm->ctx->core.net;
     int32_t positions[R2_TELL_MAX];
     const uint32_t count = r2_tell_neighbors(comm, position, positions);
     bool all = true;
@@ -96,7 +96,7 @@ void r2_comm_tell(r2_comm_t *comm)
 
 void r2_comm_tell_again(r2_comm_t *comm)
 {
-    r2_net_t *net = &comm->ctx->net;
+    r2_net_t *net = &comm->ctx->core.net;
     int32_t positions[R2_TELL_MAX];
     const uint32_t count = r2_tell_neighbors(comm, comm->rank, positions);
     r2_link_t *link;

@@ -19,11 +19,11 @@ static bool r2_wait_prepare(r2_ctx_t *ctx)
 {
     bool ready;
 
-    if (0 != pthread_mutex_trylock(&ctx->lock)) {
+    if (0 != pthread_mutex_trylock(&ctx->core.lock)) {
         return false;
     }
-    ready = r2_net_arm(&ctx->net);
-    pthread_mutex_unlock(&ctx->lock);
+    ready = r2_net_arm(&ctx->core.net);
+    pthread_mutex_unlock(&ctx->core.lock);
     return ready;
 }
 
@@ -42,8 +42,8 @@ static void r2_wait_sleep(r2_ctx_t *ctx)
 r2_status_t r2_coll_wait(r2_coll_t *coll)
 {
     r2_ctx_t *ctx = coll->comm->ctx;
-    uint64_t spin_ns = ctx->params.spin_us * R2_NS_PER_US;
-    uint64_t busy_ns = r2_now_ns(ctx->net.clock);
+    uint64_t spin_ns = ctx->core.params.spin_us * R2_NS_PER_US;
+    uint64_t busy_ns = r2_now_ns(ctx->core.clock);
     r2_status_t status;
 
     if (r2_is_forked()) {
@@ -53,10 +53,10 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
         uint64_t now_ns;
 
         if (r2_ctx_progress_until(ctx, coll) > 0) {
-            busy_ns = r2_now_ns(ctx->net.clock);
+            busy_ns = r2_now_ns(ctx->core.clock);
             continue;
         }
-        now_ns = r2_now_ns(ctx->net.clock);
+        now_ns = r2_now_ns(ctx->core.clock);
         if (now_ns - busy_ns < spin_ns) {
             sched_yield();
             continue;
@@ -77,9 +77,9 @@ void r2_ctx_linger(r2_ctx_t *ctx)
 
     while (!done) {
         (void) r2_ctx_drive(ctx, R2_DRIVE_SERVICE); /* the application takes nothing any more */
-        r2_ctx_enter(ctx);
-        done = r2_net_leave(&ctx->net);
-        r2_ctx_leave_started(ctx);
+        r2_core_enter(&ctx->core);
+        done = r2_net_leave(&ctx->core.net);
+        r2_core_leave_started(&ctx->core);
         if (!done) {
             r2_wait_sleep(ctx);
         }

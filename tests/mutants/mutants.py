@@ -394,8 +394,8 @@ MUTANTS = [
      "    explained = r2_pace_is_explained(health, pace, rail);", "    explained = false;"),
     # Who takes part; children.
     ("who-withdraws-tries-once", "ctx/consent.c",
-     "    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->net.info.users && R2_OK != status; ++i) {",
-     "    for (int i = 0; i < 1 && 0 != ctx->net.info.users && R2_OK != status; ++i) {", CONSENT),
+     "    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->core.net.info.users && R2_OK != status; ++i) {",
+     "    for (int i = 0; i < 1 && 0 != ctx->core.net.info.users && R2_OK != status; ++i) {", CONSENT),
     ("who-cannot-say-it-goes-on", "ctx/consent.c",
      "    return R2_OK == status ? R2_OK : R2_ERR_UNTOLD;", "    return R2_OK;", CONSENT),
     ("children-keep-descriptors", "base/fork.c",

@@ -70,7 +70,7 @@ static bool pair_is_cut(const job_t *job, uint32_t a, uint32_t b)
 bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
 {
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        const r2_net_t *net = &job->ranks[i].ctx->net;
+        const r2_net_t *net = &job->ranks[i].ctx->core.net;
 
         for (uint32_t peer = 0; peer < net->size && !job->ranks[i].dead; peer++) {
             const r2_link_t *link = net->links[peer];
@@ -81,7 +81,7 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
                 return false;
             }
         }
-        if (0 != net->parked_bytes || NULL != job->ranks[i].ctx->engine.finished) {
+        if (0 != net->parked_bytes || NULL != job->ranks[i].ctx->core.engine.finished) {
             snprintf(text_p, text_bytes, "rank %u: parked %" PRIu64, i, net->parked_bytes);
             return false;
         }
@@ -122,7 +122,7 @@ static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
 
 void rank_check_bounds(const job_rank_t *rank)
 {
-    const r2_net_t *net = &rank->ctx->net;
+    const r2_net_t *net = &rank->ctx->core.net;
     job_t *job = rank->job;
     /* posted rows of an absent application are filled from parking, too, within their credit */
     uint64_t unasked = r2_net_parking_bytes(net), granted = job->params.credit_bytes;
@@ -209,7 +209,7 @@ static void dump_rank(const job_rank_t *rank)
 {
     const scenario_t *sc = rank->job->scenario;
     uint64_t now_ns = r2_sim_now_ns(rank->job->sim);
-    const r2_net_t *net = &rank->ctx->net;
+    const r2_net_t *net = &rank->ctx->core.net;
     const rank_op_t *op;
     char text[300];
 

@@ -77,7 +77,7 @@ static bool job_deserves(const job_t *job, const r2_health_map_t *map, uint32_t 
 void rank_check_map(job_rank_t *rank)
 {
     const r2_health_map_t *map = r2_ctx_health_map(rank->ctx);
-    uint64_t changes = rank->ctx->counters.map_changes;
+    uint64_t changes = rank->ctx->core.counters.map_changes;
     job_t *job = rank->job;
 
     if (NULL == map || changes == rank->map_changes || !job_can_judge(job)) {
@@ -99,7 +99,7 @@ void rank_check_map(job_rank_t *rank)
 
 void rank_note_heals(job_rank_t *rank)
 {
-    uint64_t healed = rank->ctx->counters.lanes_healed;
+    uint64_t healed = rank->ctx->core.counters.lanes_healed;
 
     if (healed != rank->lanes_healed) {
         rank->lanes_healed = healed;

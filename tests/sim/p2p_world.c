@@ -326,7 +326,7 @@ void t_node_run(t_node_t *node)
     world->turn = node->idx;
     while (r2_ctx_drive(node->ctx, who) > 0) {
     }
-    node->parked_max = r2_max(node->parked_max, node->ctx->net.parked_bytes);
+    node->parked_max = r2_max(node->parked_max, node->ctx->core.net.parked_bytes);
     node->waiting_max = r2_max(node->waiting_max, node->p2p->waiting_count);
     for (uint32_t i = 0; i < T_NODES; i++) {
         node->answers_max = r2_max(node->answers_max, node->p2p->peers[i].answer_bytes);

@@ -19,6 +19,7 @@
 #include "base/prng.h"
 #include "base/util.h"
 #include "ctx/p2p.h"
+#include "ctx/state.h"
 #include "oob/loop.h"
 #include "rail/hello_sim.h"
 #include "transport/sim.h"

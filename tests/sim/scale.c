@@ -250,7 +250,7 @@ static big_links_t job_links(const big_job_t *job)
         uint64_t links = 0;
 
         for (uint32_t peer = 0; peer < job->size; peer++) {
-            const r2_link_t *link = job->ranks[i].ctx->net.links[peer];
+            const r2_link_t *link = job->ranks[i].ctx->core.net.links[peer];
 
             links += NULL != link;
             for (uint32_t lane = 0; NULL != link && lane < link->lane_count; lane++) {
@@ -331,7 +331,7 @@ static void tell_call(big_job_t *job)
 /* Links to processes that are never spoken to: made, and given up before they open anything. */
 static void tell_link(big_job_t *job)
 {
-    r2_net_t *net = &job->ranks[job->size / 2].ctx->net;
+    r2_net_t *net = &job->ranks[job->size / 2].ctx->core.net;
     uint64_t before = heap_bytes();
     uint32_t made = 0;
     r2_link_t *link;
@@ -364,9 +364,9 @@ static void tell_poison(big_job_t *job)
     for (uint32_t size = job->size - 1; size > 0; size /= 2) {
         bits++;
     }
-    pthread_mutex_lock(&first->ctx->lock);
+    pthread_mutex_lock(&first->ctx->core.lock);
     r2_comm_poison(first->world, R2_ERR_NO_PATH);
-    pthread_mutex_unlock(&first->ctx->lock);
+    pthread_mutex_unlock(&first->ctx->core.lock);
     expect(job, job_run(job, all_are_poisoned), "all hear that the communicator failed");
     links = job_links(job);
     tell(job, "all heard of a failed communicator after, ms",
@@ -380,7 +380,7 @@ static void tell_poison(big_job_t *job)
 static void tell_evidence(big_job_t *job)
 {
     r2_ctx_t *ctx = job->ranks[0].ctx;
-    const r2_net_upcalls_t *upcalls = &ctx->net.upcalls;
+    const r2_net_upcalls_t *upcalls = &ctx->core.net.upcalls;
     const uint32_t before = ctx->health->queued;
     uint32_t told = 0;
 
@@ -390,7 +390,7 @@ static void tell_evidence(big_job_t *job)
         }
     }
     expect(job, ctx->health->queued == before + told, "evidence of all lanes at once is kept");
-    expect(job, 0 == ctx->counters.evidence_dropped, "nothing was dropped");
+    expect(job, 0 == ctx->core.counters.evidence_dropped, "nothing was dropped");
     for (uint32_t i = 0; i < 1000; i++) {
         upcalls->rate(upcalls->arg, 1, 0, true, 1, 1); /* comes again with the next interval */
     }
@@ -404,7 +404,7 @@ static void job_destroy(big_job_t *job)
             r2_comm_destroy(job->ranks[i].world);
         }
         if (NULL != job->ranks[i].ctx) {
-            job->ranks[i].ctx->net.ending = true;
+            job->ranks[i].ctx->core.net.ending = true;
             r2_ctx_dismantle(job->ranks[i].ctx);
         }
     }

@@ -123,12 +123,12 @@ static void test_too_long(void **state)
     (void) state;
     assert_non_null(data);
     send.data = data;
-    assert_int_equal(r2_net_link(&node->ctx->net, 1, &link), R2_OK);
+    assert_int_equal(r2_net_link(&node->ctx->core.net, 1, &link), R2_OK);
     assert_int_equal(r2_link_send(link, &send), R2_IN_PROGRESS);
     world->messages = T_MESSAGES;
     t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
     assert_true(t_over(world));
-    assert_true(world->nodes[1].ctx->counters.rx_malformed > 0);
+    assert_true(world->nodes[1].ctx->core.counters.rx_malformed > 0);
     t_world_free(world);
     free(data);
 }
@@ -249,7 +249,7 @@ static void test_stopped_gets(void **state)
 
     (void) state;
     for (uint32_t i = 0; i < T_NODES; i++) {
-        world->nodes[i].ctx->params.credit_bytes = 65536;
+        world->nodes[i].ctx->core.params.credit_bytes = 65536;
     }
     for (uint32_t i = 0; i < 8; i++) {
         t_read(node, 1);
@@ -276,7 +276,7 @@ static void test_credits(void **state)
     world->gets = 60;
     t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
     for (uint32_t i = 0; i < T_NODES; i++) {
-        assert_int_equal(world->nodes[i].ctx->net.early_credits, 0);
+        assert_int_equal(world->nodes[i].ctx->core.net.early_credits, 0);
     }
     t_finish(world);
 }
@@ -351,22 +351,22 @@ static void test_no_path_idle(void **state)
     t_node_t *node = &world->nodes[1];
 
     (void) state;
-    r2_ctx_enter(node->ctx);
+    r2_core_enter(&node->ctx->core);
     r2_p2p_lost(node->p2p, 2, R2_ERR_NO_PATH);
-    r2_ctx_leave(node->ctx);
+    r2_core_leave(&node->ctx->core);
     t_node_run(node);
     assert_int_equal(node->lost, 0);
     assert_true(t_updated(node, 3, R2_P2P_ADD, 8, 1, 0) < UINT64_MAX);
     for (uint32_t peer = 2; peer < T_NODES; peer++) {
-        r2_ctx_enter(node->ctx);
+        r2_core_enter(&node->ctx->core);
         r2_p2p_lost(node->p2p, peer, R2_ERR_NO_PATH);
-        r2_ctx_leave(node->ctx);
+        r2_core_leave(&node->ctx->core);
     }
     t_node_run(node);
     assert_int_equal(node->lost, 1);
-    r2_ctx_enter(world->nodes[3].ctx); /* who only received and answered */
+    r2_core_enter(&world->nodes[3].ctx->core); /* who only received and answered */
     r2_p2p_lost(world->nodes[3].p2p, 1, R2_ERR_NO_PATH);
-    r2_ctx_leave(world->nodes[3].ctx);
+    r2_core_leave(&world->nodes[3].ctx->core);
     t_node_run(&world->nodes[3]);
     assert_int_equal(world->nodes[3].lost, 1);
     t_world_free(world);
@@ -418,7 +418,7 @@ static void test_refused_gets(void **state)
         assert_null(node->p2p->gets);
     }
     t_run_without(world, T_NODES, R2_NS_PER_S / 10);
-    link = node->ctx->net.links[1];
+    link = node->ctx->core.net.links[1];
     assert_int_equal(r2_link_posted(link), 0);
     assert_int_equal(HASH_COUNT(link->matches), 0);
     assert_false(r2_link_busy(link));
@@ -432,7 +432,7 @@ static void t_leave(t_world_t *world)
     uint64_t limit_ns = r2_sim_now_ns(world->sim) + T_LIMIT_NS;
 
     node->away_until_ns = R2_NEVER_NS; /* its program takes nothing any more */
-    while (!r2_net_leave(&node->ctx->net)) {
+    while (!r2_net_leave(&node->ctx->core.net)) {
         assert_true(r2_sim_now_ns(world->sim) < limit_ns);
         t_run_without(world, T_NODES, R2_NS_PER_MS);
     }
@@ -488,7 +488,7 @@ static void test_leave_stopped(void **state)
     t_send_bytes(node, 1, 3000);
     start_ns = r2_sim_now_ns(world->sim);
     node->away_until_ns = R2_NEVER_NS;
-    while (!r2_net_leave(&node->ctx->net)) {
+    while (!r2_net_leave(&node->ctx->core.net)) {
         t_run_without(world, 1, R2_NS_PER_MS);
         assert_true(r2_sim_now_ns(world->sim) < start_ns + T_LIMIT_NS);
     }

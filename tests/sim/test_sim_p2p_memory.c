@@ -130,7 +130,7 @@ static void t_starved_for_a_while(const t_kind_t *kinds, size_t count)
 {
     t_world_t *world = t_world_wired(41);
 
-    r2_pool_fini(&world->nodes[T_STARVED].ctx->net.messages);
+    r2_pool_fini(&world->nodes[T_STARVED].ctx->core.net.messages);
     t_starve(world, kinds, count);
     t_ask_all(world);
     t_run_for(world, R2_P2P_SHORT_NS / 2);
@@ -282,9 +282,9 @@ static void test_released_with_error(void **state)
     memcpy(parcel->data, &answer, sizeof(answer));
     assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy, (uint64_t) (uintptr_t) owner->memory,
                                 T_GET_BYTES, &op), R2_IN_PROGRESS);
-    r2_ctx_enter(owner->ctx);
+    r2_core_enter(&owner->ctx->core);
     r2_parcel_post(parcel);
-    r2_ctx_leave(owner->ctx);
+    r2_core_leave(&owner->ctx->core);
     node->puts_open = 1; /* it goes on until that time */
     t_run_for(world, R2_NS_PER_S);
     node->puts_open = 0;
@@ -322,9 +322,9 @@ static void test_no_news(void **state)
     t_node_t *node = &world->nodes[T_STARVED];
 
     (void) state;
-    r2_ctx_enter(node->ctx);
+    r2_core_enter(&node->ctx->core);
     r2_p2p_lost(node->p2p, 0, R2_ERR_NO_PATH);
-    r2_ctx_leave(node->ctx);
+    r2_core_leave(&node->ctx->core);
     t_starve(world, kinds, r2_array_count(kinds));
     t_node_run(node);
     assert_int_equal(node->lost, 0);

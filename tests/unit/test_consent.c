@@ -98,11 +98,11 @@ static void t_rank_make(t_job_t *job, uint32_t rank, t_rank_t *self)
     self->rank = rank;
     self->ctx = calloc(1, sizeof(*self->ctx));
     assert_non_null(self->ctx);
-    self->ctx->net.rank = rank;
-    self->ctx->net.size = job->size;
-    self->ctx->net.info.users = t_users(job->kind[rank]);
-    self->ctx->net.oob = (r2_oob_t){&ops, self};
-    self->ctx->log = (r2_log_t){.level = R2_LOG_INFO, .fn = t_log, .arg = job};
+    self->ctx->core.net.rank = rank;
+    self->ctx->core.net.size = job->size;
+    self->ctx->core.net.info.users = t_users(job->kind[rank]);
+    self->ctx->core.net.oob = (r2_oob_t){&ops, self};
+    self->ctx->core.log = (r2_log_t){.level = R2_LOG_INFO, .fn = t_log, .arg = job};
 }
 
 static uint32_t t_agreed(const t_job_t *job)
@@ -205,7 +205,7 @@ static void who_cannot_read_does_not_decide(void **state)
         t_rank_make(&job, 1, &self);
         assert_int_equal(r2_consent_of(self.ctx, R2_USER_COLL), failures[i]);
         assert_false(self.ctx->consent.known);
-        assert_non_null(strstr(self.ctx->net.error_text, "process 2"));
+        assert_non_null(strstr(self.ctx->core.net.error_text, "process 2"));
         assert_int_equal(job.lines, 0);
         free(self.ctx);
     }
@@ -281,7 +281,7 @@ static void who_withdraws_tells_or_ends(void **state)
 
         assert_non_null(speaker);
         t_rank_make(&job, 0, &self);
-        self.ctx->net.oob = (r2_oob_t){&ops, speaker};
+        self.ctx->core.net.oob = (r2_oob_t){&ops, speaker};
         speaker->failing = failing;
         assert_int_equal(r2_consent_withdraw(self.ctx, R2_USER_P2P),
                          failing < 3 ? R2_OK : R2_ERR_UNTOLD);

@@ -17,6 +17,7 @@
 
 #include "base/prng.h"
 #include "ctx/p2p.h"
+#include "ctx/state.h"
 #include "thread_job.h"
 
 #define THREADS    3

@@ -114,15 +114,15 @@ static void rank_up(thread_job_t *job, uint32_t idx)
 
 static void rank_down(thread_rank_t *rank, uint64_t *takeovers, uint64_t *failed)
 {
-    pthread_mutex_lock(&rank->ctx->lock);
-    rank->ctx->net.ending = true;
-    pthread_mutex_unlock(&rank->ctx->lock);
+    pthread_mutex_lock(&rank->ctx->core.lock);
+    rank->ctx->core.net.ending = true;
+    pthread_mutex_unlock(&rank->ctx->core.lock);
     r2_service_destroy(rank->ctx->service);
     if (NULL != rank->job->use->down) {
         rank->job->use->down(rank);
     }
-    *takeovers += rank->ctx->counters.service_takeovers;
-    *failed += rank->ctx->counters.lanes_failed;
+    *takeovers += rank->ctx->core.counters.service_takeovers;
+    *failed += rank->ctx->core.counters.lanes_failed;
     r2_ctx_dismantle(rank->ctx);
     r2_hello_tcp_destroy(&rank->hello);
 }
