@@ -369,12 +369,12 @@ static void r2_coll_forget_credits(const struct r2_coll *coll)
 {
     const r2_comm_t *comm = coll->comm;
     const r2_tag_t tag = r2_coll_tag(coll);
-    r2_net_t *net = &comm->ctx->core.net;
+    const r2_net_t *net = &comm->ctx->core.net;
+    r2_links_t links = r2_core_links_to(&comm->ctx->core, comm->ranks, comm->size);
+    r2_link_t *link;
 
-    for (int32_t i = 0; net->early_credits > 0 && i < comm->size; ++i) {
-        if (NULL != net->links[comm->ranks[i]]) {
-            r2_link_forget(net->links[comm->ranks[i]], &tag);
-        }
+    while (net->early_credits > 0 && NULL != (link = r2_links_next(&links))) {
+        r2_link_forget(link, &tag);
     }
 }
 

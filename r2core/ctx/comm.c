@@ -155,12 +155,11 @@ err_free_comm:
 
 static void r2_comm_withdraw(r2_comm_t *comm)
 {
-    r2_net_t *net = &comm->ctx->core.net;
+    r2_links_t links = r2_core_links_to(&comm->ctx->core, comm->ranks, comm->size);
+    r2_link_t *link;
 
-    for (int32_t i = 0; i < comm->size; ++i) {
-        if (NULL != net->links[comm->ranks[i]]) {
-            r2_link_withdraw(net->links[comm->ranks[i]], comm->key);
-        }
+    while (NULL != (link = r2_links_next(&links))) {
+        r2_link_withdraw(link, comm->key);
     }
 }
 
@@ -330,7 +329,7 @@ static void r2_comm_apply_loss(r2_ctx_t *ctx, const r2_comm_news_t *news)
 /* Another says why: what is known here of broken rails is all there is to add. */
 static void r2_comm_explain(r2_ctx_t *ctx, const r2_comm_news_t *news)
 {
-    const r2_link_t *link = ctx->core.net.links[news->rank];
+    const r2_link_t *link = r2_core_link(&ctx->core, news->rank);
     char *text = ctx->core.net.error_text;
     size_t used, bytes = sizeof(ctx->core.net.error_text);
 
@@ -372,7 +371,9 @@ static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
 /* What there was no memory to note. */
 static void r2_comm_apply_missed(r2_ctx_t *ctx)
 {
+    r2_links_t links = r2_core_links(&ctx->core, 0);
     r2_comm_name_t *name, *next;
+    const r2_link_t *link;
 
     HASH_ITER(hh, ctx->names, name, next)
     {
@@ -383,11 +384,10 @@ static void r2_comm_apply_missed(r2_ctx_t *ctx)
             r2_comm_poison(name->live, name->live->heard);
         }
     }
-    for (uint32_t rank = 0; ctx->missed_loss && rank < ctx->core.net.size; ++rank) {
-        const r2_link_t *link = ctx->core.net.links[rank];
-
-        if (NULL != link && R2_OK != r2_link_broken(link)) {
-            const r2_comm_news_t news = {.lost = true, .rank = rank, .status = r2_link_broken(link)};
+    while (ctx->missed_loss && NULL != (link = r2_links_next(&links))) {
+        if (R2_OK != r2_link_broken(link)) {
+            const r2_comm_news_t news = {
+                .lost = true, .rank = r2_link_peer(link), .status = r2_link_broken(link)};
 
             r2_comm_apply_loss(ctx, &news);
         }

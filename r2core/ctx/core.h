@@ -18,6 +18,7 @@
 #include "base/util.h"
 #include "ctx/observer.h"
 #include "exec/exec.h"
+#include "link/link.h"
 #include "link/net.h"
 #include "r2/counters.h"
 #include "r2/params.h"
@@ -59,6 +60,46 @@ static inline void r2_core_leave_started(r2_core_t *core)
 {
     r2_observe_app_drove(core->observers, core->net.now_ns);
     pthread_mutex_unlock(&core->lock);
+}
+
+/** @return the link to a process; NULL: none was needed yet. */
+static inline r2_link_t *r2_core_link(const r2_core_t *core, uint32_t rank)
+{
+    return rank < core->net.size ? core->net.links[rank] : NULL;
+}
+
+/** Links in turn, of those that are there. None is taken away while a process runs. */
+typedef struct r2_links {
+    const r2_core_t *core;     /* borrowed */
+    const uint32_t *ranks;     /* borrowed: [count] to whom; NULL: to everybody */
+    uint32_t at, count;
+} r2_links_t;
+
+/** Links to everybody from a rank on. */
+static inline r2_links_t r2_core_links(const r2_core_t *core, uint32_t from)
+{
+    return (r2_links_t){.core = core, .at = from, .count = core->net.size};
+}
+
+/** Links to some ranks. @param ranks [count], outlives what is returned. */
+static inline r2_links_t r2_core_links_to(const r2_core_t *core, const uint32_t *ranks, int32_t count)
+{
+    return (r2_links_t){.core = core, .ranks = ranks, .count = (uint32_t) count};
+}
+
+/** @return the next one; NULL: that was all. */
+static inline r2_link_t *r2_links_next(r2_links_t *links)
+{
+    while (links->at < links->count) {
+        const uint32_t rank = NULL == links->ranks ? links->at : links->ranks[links->at];
+        r2_link_t *link = links->core->net.links[rank];
+
+        ++links->at;
+        if (NULL != link) {
+            return link;
+        }
+    }
+    return NULL;
 }
 
 /** Tells an observer from now on what happens, after those that are there. Engine lock. */

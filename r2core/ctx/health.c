@@ -384,12 +384,14 @@ void r2_ctx_health_run(r2_ctx_t *ctx)
     health->queued = 0;
     if (UINT32_MAX != health->missed) {
         uint32_t from = health->missed;
+        r2_links_t links = r2_core_links(&ctx->core, from);
+        const r2_link_t *link;
 
         health->missed = UINT32_MAX;
         r2_net_tell_states(&ctx->core.net, from);
-        for (uint32_t rank = from; rank < ctx->core.net.size; ++rank) {
-            if (NULL != ctx->core.net.links[rank] && R2_ERR_PEER_GONE == r2_link_broken(ctx->core.net.links[rank])) {
-                (void) r2_note_new(ctx, R2_NOTE_GONE, rank); /* once more, or at last */
+        while (NULL != (link = r2_links_next(&links))) {
+            if (R2_ERR_PEER_GONE == r2_link_broken(link)) {
+                (void) r2_note_new(ctx, R2_NOTE_GONE, r2_link_peer(link)); /* once more, or at last */
             }
         }
     }

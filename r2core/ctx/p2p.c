@@ -339,13 +339,12 @@ r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2
 
 void r2_p2p_withdraw(r2_p2p_t *p2p)
 {
-    const r2_net_t *net = &p2p->core->net;
+    r2_links_t links = r2_core_links(p2p->core, 0);
+    r2_link_t *link;
 
-    for (uint32_t rank = 0; rank < net->size; ++rank) {
-        if (NULL != net->links[rank]) {
-            r2_link_withdraw(net->links[rank], R2_LINK_CALL_KEY);
-            r2_link_withdraw(net->links[rank], R2_P2P_DATA_KEY);
-        }
+    while (NULL != (link = r2_links_next(&links))) {
+        r2_link_withdraw(link, R2_LINK_CALL_KEY);
+        r2_link_withdraw(link, R2_P2P_DATA_KEY);
     }
 }
 

@@ -184,7 +184,7 @@ bool r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 /* The owner could not send: what it may have sent is not wanted any more. */
 static void r2_p2p_get_refused(r2_p2p_get_t *get, r2_status_t status)
 {
-    r2_link_t *link = get->p2p->core->net.links[get->rank];
+    r2_link_t *link = r2_core_link(get->p2p->core, get->rank);
     const r2_tag_t tag = r2_get_tag(get->id);
     const bool posted = !get->here;
 

@@ -18,7 +18,7 @@ static const char *r2_record_nic(const r2_ctx_t *ctx, uint32_t rail)
 
 static const char *r2_record_host(const r2_ctx_t *ctx, uint32_t rank)
 {
-    const struct r2_link *link = rank < ctx->core.net.size ? ctx->core.net.links[rank] : NULL;
+    const r2_link_t *link = r2_core_link(&ctx->core, rank);
 
     return NULL == link ? NULL : r2_link_host(link);
 }

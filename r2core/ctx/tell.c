@@ -22,7 +22,7 @@ static bool r2_tell_is_gone(const r2_comm_t *comm, int32_t position)
 {
     const r2_ctx_t *ctx = comm->ctx;
     const uint32_t rank = comm->ranks[position];
-    const r2_link_t *link = ctx->core.net.links[rank];
+    const r2_link_t *link = r2_core_link(&ctx->core, rank);
 
     return (NULL != link && R2_ERR_PEER_GONE == r2_link_broken(link)) ||
            (NULL != ctx->health && r2_health_gone(ctx->health->machine, rank));
