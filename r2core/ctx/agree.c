@@ -25,7 +25,7 @@ bool r2_agree_is_dirty(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
 
-    if (r2_gauge_wanted(comm->ctx, agree->basis)) {
+    if (r2_gauge_wanted(&comm->ctx->gauge, agree->basis)) {
         return true;
     }
     if (agree->looked != comm->ctx->core.counters.map_changes + 1) {
@@ -76,7 +76,7 @@ r2_status_t r2_agree_create(r2_comm_t *comm)
         r2_agree_destroy(comm);
     } else if (NULL == comm->ctx->job && (uint32_t) comm->size == comm->ctx->core.net.size) {
         comm->ctx->job = comm;
-        r2_record_plan(comm->ctx);
+        r2_observe_plan(comm->ctx->core.observers, agree->basis, comm->rank);
     }
     return status;
 }
@@ -176,6 +176,7 @@ void r2_agree_destroy(r2_comm_t *comm)
     }
     if (comm == comm->ctx->job) {
         comm->ctx->job = NULL;
+        r2_observe_plan(comm->ctx->core.observers, NULL, 0);
     }
     r2_agree_unlist(comm);
     r2_agree_drop_merge(agree);
@@ -237,7 +238,7 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
     };
     r2_status_t status;
 
-    r2_gauge_look(ctx);
+    r2_gauge_look(&ctx->gauge);
     if (NULL == agree->merges) {
         status = r2_sequence_create(comm->root, comm->sequence | 1u, args.kind, &agree->merges);
         if (R2_OK != status) {
@@ -354,7 +355,7 @@ static void r2_agree_take(r2_comm_t *comm)
     uint64_t before = r2_health_map_digest(&agree->agreed->map);
 
     if (r2_merge_take(merging)) {
-        r2_gauge_heard(comm->ctx, merging->basis->cost_version, &merging->basis->cost);
+        r2_gauge_heard(&comm->ctx->gauge, merging->basis->cost_version, &merging->basis->cost);
     }
     r2_shared_map_put(agree->agreed);
     r2_basis_put(agree->basis);
@@ -367,7 +368,7 @@ static void r2_agree_take(r2_comm_t *comm)
     agree->merging = NULL;
     agree->looked = 0;
     if (comm == comm->ctx->job) {
-        r2_record_plan(comm->ctx);
+        r2_observe_plan(comm->ctx->core.observers, agree->basis, comm->rank);
     }
     if (before != r2_health_map_digest(&agree->agreed->map)) {
         ++comm->ctx->core.counters.epochs;

@@ -8,7 +8,6 @@
 
 #include <utlist.h>
 
-#include "ctx/p2p.h"
 #include "ctx/state.h"
 #include "plan/kinds.h"
 
@@ -78,14 +77,9 @@ static r2_stage_t r2_comm_find(r2_ctx_t *ctx, const r2_tag_t *tag, r2_place_t *p
 
 bool r2_comm_over(void *arg, const r2_tag_t *tag)
 {
-    const r2_ctx_t *ctx = arg;
-    r2_stage_t stage;
     r2_place_t place;
+    const r2_stage_t stage = r2_comm_find(arg, tag, &place);
 
-    if (R2_P2P_DATA_KEY == tag->comm_key) {
-        return NULL == ctx->p2p || !r2_p2p_awaits(ctx->p2p, tag);
-    }
-    stage = r2_comm_find(arg, tag, &place);
     return R2_STAGE_OVER == stage || R2_STAGE_FAILED == stage;
 }
 

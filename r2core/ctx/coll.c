@@ -427,7 +427,7 @@ void r2_coll_collect(r2_ctx_t *ctx)
             r2_comm_poison(coll->comm, exec->status);
         }
         if (R2_OK == exec->status) {
-            r2_gauge_called(ctx, coll);
+            r2_observe_called(ctx->core.observers, &exec->schedule, coll->comm->size, coll->begun_ns);
         }
         if (exec->status < 0 || 0 == coll->parts_left) {
             r2_coll_retire(coll);

@@ -6,7 +6,6 @@
  */
 #include "r2_config.h"
 
-#include "ctx/p2p.h"
 #include "ctx/state.h"
 
 #include <sodium.h>
@@ -130,7 +129,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
     r2_core_enter(&ctx->core);
     status = r2_comm_admit(ctx, R2_USER_COLL);
     if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->core.net.size) {
-        status = r2_ctx_health_create(ctx);
+        status = r2_ctx_detect(ctx);
     }
     if (R2_OK == status) {
         status = r2_comm_register(ctx, id, comm);
@@ -295,12 +294,6 @@ void r2_comm_lost(void *arg, uint32_t rank, r2_status_t status)
     r2_comm_news_t news = {.lost = true, .rank = rank, .status = status};
 
     r2_comm_note(arg, &news);
-    if (NULL != ((r2_ctx_t *) arg)->p2p) {
-        r2_p2p_lost(((r2_ctx_t *) arg)->p2p, rank, status);
-    }
-    if (R2_ERR_PEER_GONE == status) {
-        r2_ctx_health_gone(arg, rank);
-    }
 }
 
 static bool r2_comm_has(const r2_comm_t *comm, uint32_t rank)
@@ -336,7 +329,7 @@ static void r2_comm_explain(r2_ctx_t *ctx, const r2_comm_news_t *news)
     snprintf(text, bytes, "rank %u on %s reports: %s\n", news->rank,
              NULL == link ? "a host" : r2_link_host(link), r2_status_string(news->status));
     used = strlen(text);
-    r2_ctx_health_describe(ctx, UINT32_MAX, text + used, bytes - used);
+    ctx->core.net.upcalls.describe(ctx->core.net.upcalls.arg, UINT32_MAX, text + used, bytes - used);
     text[strlen(text) - 1] = '\0';
 }
 

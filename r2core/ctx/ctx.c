@@ -39,18 +39,12 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->hello = parts->hello;
     net->oob = parts->oob;
     net->probe = parts->probe;
-    net->upcalls.over = r2_comm_over;
-    net->upcalls.sends = r2_comm_sends;
-    net->upcalls.receives = r2_comm_receives;
-    net->upcalls.stray = r2_comm_stray;
-    net->upcalls.aborted = r2_comm_aborted;
-    net->upcalls.lost = r2_comm_lost;
-    net->upcalls.arg = ctx;
     net->first_seq = parts->first_seq;
     net->epoll_fd = -1;
-    r2_ctx_health_bind(ctx);
-    r2_gap_init(&ctx->gap);
+    r2_upcalls_bind(ctx);
     r2_engine_init(&ctx->core.engine, net);
+    r2_record_init(&ctx->record, &ctx->core, &ctx->gauge, ctx->parts.host_name);
+    r2_gauge_init(&ctx->gauge, &ctx->core, &ctx->parts.cost);
 }
 
 r2_status_t r2_ctx_publish(r2_ctx_t *ctx)
@@ -142,10 +136,10 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
 {
     r2_comm_name_t *name, *next;
 
-    r2_ctx_health_destroy(ctx);
+    r2_ctx_health_destroy(ctx->health);
+    ctx->health = NULL;
     r2_net_fini(&ctx->core.net);
-    r2_events_destroy(ctx->events);
-    r2_snapshot_destroy(ctx->plan_file);
+    r2_record_fini(&ctx->record);
     r2_engine_fini(&ctx->core.engine);
     r2_plan_cache_fini(&ctx->plans);
     r2_comm_forget_news(ctx);
@@ -177,6 +171,22 @@ static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
     }
 }
 
+void r2_ctx_poll(r2_ctx_t *ctx)
+{
+    const r2_post_t *post = &ctx->parts.post;
+    const r2_probe_t *probe = &ctx->core.net.probe;
+    const uint64_t now_ns = ctx->core.net.now_ns;
+
+    if (NULL != post->ops &&
+        (post->ops->fd(post->instance) < 0 || now_ns >= post->ops->deadline_ns(post->instance))) {
+        post->ops->poll(post->instance);
+    }
+    if (NULL != probe->ops &&
+        (probe->ops->fd(probe->instance) < 0 || now_ns >= probe->ops->deadline_ns(probe->instance))) {
+        probe->ops->poll(probe->instance);
+    }
+}
+
 static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
 {
     r2_net_t *net = &ctx->core.net;
@@ -189,9 +199,9 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
         net->hello.ops->fd(net->hello.instance) < 0) {
         net->hello.ops->poll(net->hello.instance);
     }
-    r2_ctx_health_poll(ctx);
+    r2_ctx_poll(ctx);
     events = r2_net_sweep(net);
-    r2_ctx_health_run(ctx);
+    r2_ctx_health_run(ctx->health);
     if (net->may_deliver) {
         events += r2_engine_run(&ctx->core.engine, net->app_drives);
     }
@@ -203,7 +213,7 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
         r2_agree_run(ctx);
     }
     r2_ctx_note_gap(ctx, delivered);
-    r2_record_swept(ctx, ctx->core.counters.rx_bytes != delivered);
+    r2_observe_swept(ctx->core.observers, ctx->core.counters.rx_bytes != delivered);
     return events;
 }
 
@@ -297,18 +307,27 @@ void r2_ctx_progress_end(r2_ctx_t *ctx, const void *driver)
 
 uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
 {
-    return r2_min(r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx)),
-                  r2_gap_deadline_ns(&ctx->gap));
+    const r2_post_t *post = &ctx->parts.post;
+    const r2_probe_t *probe = &ctx->core.net.probe;
+    uint64_t deadline_ns = r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx->health));
+
+    if (NULL != post->ops) {
+        deadline_ns = r2_min(deadline_ns, post->ops->deadline_ns(post->instance));
+    }
+    if (NULL != probe->ops) {
+        deadline_ns = r2_min(deadline_ns, probe->ops->deadline_ns(probe->instance));
+    }
+    return r2_min(deadline_ns, r2_gap_deadline_ns(&ctx->record.gap));
 }
 
 void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
 {
     pthread_mutex_lock(&ctx->core.lock);
     r2_net_rail_event(&ctx->core.net, rail_idx, carrier);
-    r2_record_carrier(ctx, (uint32_t) rail_idx, carrier);
-    r2_ctx_health_carrier(ctx, (uint32_t) rail_idx, carrier);
+    r2_observe_carrier(ctx->core.observers, (uint32_t) rail_idx, carrier);
+    r2_ctx_health_carrier(ctx->health, (uint32_t) rail_idx, carrier);
     r2_net_tend(&ctx->core.net);
-    r2_ctx_health_run(ctx);
+    r2_ctx_health_run(ctx->health);
     pthread_mutex_unlock(&ctx->core.lock);
 }
 
@@ -406,4 +425,28 @@ void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
              '\0' == ctx->core.params.allreduce_algorithm[0] ? "by model" : ctx->core.params.allreduce_algorithm,
              R2_VERSION);
     r2_ctx_unlock(ctx);
+}
+
+r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
+{
+    r2_status_t status = R2_ERR_NOT_FOUND;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_core_enter(&ctx->core);
+    if (NULL != ctx->job) {
+        *text_p = r2_record_plan_text(&ctx->record);
+        status = NULL == *text_p ? R2_ERR_NO_MEMORY : R2_OK;
+        if (R2_OK == status && r2_agree_is_dirty(ctx->job)) {
+            status = R2_ERR_AGAIN;
+        }
+    }
+    r2_core_leave(&ctx->core);
+    return status;
+}
+
+const r2_health_map_t *r2_ctx_health_map(const r2_ctx_t *ctx)
+{
+    return r2_ctx_health_known(ctx->health);
 }

@@ -8,7 +8,6 @@
 
 #include "ctx/gauge.h"
 
-#include "ctx/state.h"
 #include "plan/forecast.h"
 
 /*
@@ -42,35 +41,37 @@
 /* Without loaded rails calls look themselves. */
 #define R2_GAUGE_LOOK_NS (50 * R2_NS_PER_MS)
 
-static bool r2_gauge_leads(const r2_ctx_t *ctx)
+static bool r2_gauge_leads(const r2_gauge_t *gauge)
 {
-    return 0 == ctx->core.net.rank && NULL != ctx->health && NULL != ctx->job;
+    return 0 == gauge->core->net.rank && NULL != gauge->basis;
 }
 
 /* Ranks of our host share its rails, and a collective loads them alike. */
-static uint32_t r2_gauge_sharers(const r2_ctx_t *ctx)
+static uint32_t r2_gauge_sharers(const r2_gauge_t *gauge)
 {
-    const r2_hosts_t *hosts = ctx->health->hosts;
+    const r2_topology_t *job = &gauge->basis->topology;
     uint32_t count = 0;
 
-    for (uint32_t rank = 0; rank < hosts->rank_count; ++rank) {
-        count += hosts->host_of[rank] == hosts->host_of[ctx->core.net.rank];
+    for (int32_t rank = 0; rank < job->rank_count; ++rank) {
+        count += job->host_of[rank] == job->host_of[gauge->rank];
     }
     return count;
 }
 
-void r2_gauge_loaded(r2_ctx_t *ctx, uint32_t rail)
+static void r2_gauge_loaded(void *arg, uint32_t rail)
 {
-    r2_gauge_rail_t *gauge = &ctx->gauge.rails[rail];
-    const uint64_t now_ns = ctx->core.net.now_ns, bytes = ctx->core.net.rails[rail].tx_bytes;
+    r2_gauge_t *all = arg;
+    r2_gauge_rail_t *gauge = &all->rails[rail];
+    const r2_net_t *net = &all->core->net;
+    const uint64_t now_ns = net->now_ns, bytes = net->rails[rail].tx_bytes;
     const uint64_t span_ns = now_ns - gauge->from_ns;
     uint64_t bytes_per_s;
 
-    if (!r2_gauge_leads(ctx) || (0 != gauge->from_ns && span_ns < R2_GAUGE_WINDOW_NS)) {
+    if (!r2_gauge_leads(all) || (0 != gauge->from_ns && span_ns < R2_GAUGE_WINDOW_NS)) {
         return;
     }
     if (0 != gauge->from_ns && span_ns < R2_GAUGE_SPAN * R2_GAUGE_WINDOW_NS) {
-        bytes_per_s = (bytes - gauge->from_bytes) * r2_gauge_sharers(ctx) * R2_NS_PER_S / span_ns;
+        bytes_per_s = (bytes - gauge->from_bytes) * r2_gauge_sharers(all) * R2_NS_PER_S / span_ns;
         gauge->best_bytes_per_s =
             r2_max(gauge->best_bytes_per_s, r2_min(bytes_per_s, gauge->before_bytes_per_s));
         gauge->before_bytes_per_s = bytes_per_s;
@@ -80,7 +81,7 @@ void r2_gauge_loaded(r2_ctx_t *ctx, uint32_t rail)
     }
     gauge->from_ns = now_ns;
     gauge->from_bytes = bytes;
-    r2_gauge_look(ctx);
+    r2_gauge_look(all);
 }
 
 /* Of an even number the lower one. 0: there are none. */
@@ -101,38 +102,37 @@ static uint64_t r2_gauge_median(uint64_t *values, uint32_t count)
  * Until there were short calls half a round trip, the least of all rails: the others may have carried long packets
  * only, whose time is not alpha.
  */
-static uint32_t r2_gauge_alpha_ns(r2_ctx_t *ctx)
+static uint32_t r2_gauge_alpha_ns(r2_gauge_t *gauge)
 {
-    uint64_t *least_ns = &ctx->gauge.round_trip_ns;
+    uint64_t *least_ns = &gauge->round_trip_ns;
 
-    for (uint32_t rail = 0; rail < ctx->core.net.rail_count; ++rail) {
-        const uint64_t now_ns = r2_net_round_trip_ns(&ctx->core.net, rail);
+    for (uint32_t rail = 0; rail < gauge->core->net.rail_count; ++rail) {
+        const uint64_t now_ns = r2_net_round_trip_ns(&gauge->core->net, rail);
 
         if (0 != now_ns && (0 == *least_ns || now_ns < *least_ns)) {
             *least_ns = now_ns;
         }
     }
-    if (0 != ctx->gauge.step_ns) {
-        return (uint32_t) r2_min(ctx->gauge.step_ns,
+    if (0 != gauge->step_ns) {
+        return (uint32_t) r2_min(gauge->step_ns,
                                  0 == *least_ns ? (uint64_t) UINT32_MAX : R2_GAUGE_STEP_MAX * *least_ns);
     }
     return (uint32_t) r2_min(*least_ns / 2, (uint64_t) UINT32_MAX);
 }
 
 /* What rails give of what plans take them for: the median, since single ones are the health map's matter. */
-static uint32_t r2_gauge_rate_ppm(const r2_ctx_t *ctx)
+static uint32_t r2_gauge_rate_ppm(const r2_gauge_t *all)
 {
-    const r2_comm_t *job = ctx->job;
-    const r2_topology_t *told = &job->agree->basis->topology;
+    const r2_topology_t *told = &all->basis->topology;
     const uint32_t *told_mbytes_per_s =
-        &told->rate_mbytes_per_s[told->host_of[job->rank] * told->rail_count];
+        &told->rate_mbytes_per_s[told->host_of[all->rank] * told->rail_count];
     uint64_t parts[R2_RAILS_MAX];
     uint32_t count = 0;
 
-    for (uint32_t rail = 0; rail < ctx->core.net.rail_count; ++rail) {
-        const r2_gauge_rail_t *gauge = &ctx->gauge.rails[rail];
+    for (uint32_t rail = 0; rail < all->core->net.rail_count; ++rail) {
+        const r2_gauge_rail_t *gauge = &all->rails[rail];
 
-        if (gauge->windows >= R2_GAUGE_WINDOWS << ctx->gauge.rate_changes && 0 != gauge->best_bytes_per_s &&
+        if (gauge->windows >= R2_GAUGE_WINDOWS << all->rate_changes && 0 != gauge->best_bytes_per_s &&
             0 != told_mbytes_per_s[rail]) {
             parts[count++] = r2_max(gauge->best_bytes_per_s / told_mbytes_per_s[rail], (uint64_t) 1);
         }
@@ -147,17 +147,16 @@ static bool r2_gauge_differs(uint32_t seen, uint32_t known)
     return 0 != seen && (uint64_t) by * R2_GAUGE_NOTABLE > known;
 }
 
-void r2_gauge_look(r2_ctx_t *ctx)
+void r2_gauge_look(r2_gauge_t *gauge)
 {
-    r2_gauge_t *gauge = &ctx->gauge;
-    const r2_cost_params_t *given = &ctx->parts.cost; /* by a file: not measured */
+    const r2_cost_params_t *given = &gauge->given;
     uint32_t alpha_ns, rate_ppm;
 
-    if (!r2_gauge_leads(ctx) || R2_GAUGE_VERSIONS == gauge->version) {
+    if (!r2_gauge_leads(gauge) || R2_GAUGE_VERSIONS == gauge->version) {
         return;
     }
-    alpha_ns = 0 != given->alpha_ns ? given->alpha_ns : r2_gauge_alpha_ns(ctx);
-    rate_ppm = 0 != given->rate_ppm ? given->rate_ppm : r2_gauge_rate_ppm(ctx);
+    alpha_ns = 0 != given->alpha_ns ? given->alpha_ns : r2_gauge_alpha_ns(gauge);
+    rate_ppm = 0 != given->rate_ppm ? given->rate_ppm : r2_gauge_rate_ppm(gauge);
     if (0 == gauge->version) {
         gauge->cost = *given;
     }
@@ -167,20 +166,18 @@ void r2_gauge_look(r2_ctx_t *ctx)
         gauge->cost.alpha_ns = 0 != alpha_ns ? alpha_ns : gauge->cost.alpha_ns;
         gauge->cost.rate_ppm = 0 != rate_ppm ? rate_ppm : gauge->cost.rate_ppm;
         ++gauge->version;
-        r2_debug(&ctx->core.log, "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
+        r2_debug(&gauge->core->log, "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
                  gauge->cost.alpha_ns, gauge->cost.rate_ppm);
-        r2_record_plan(ctx);
+        r2_observe_plan(gauge->core->observers, gauge->basis, gauge->rank);
     }
 }
 
 /* Of all ranks of the job, so that most steps go from host to host. @return 0: says nothing of steps. */
-static uint32_t r2_gauge_steps(const r2_ctx_t *ctx, const struct r2_coll *coll)
+static uint32_t r2_gauge_steps(const r2_gauge_t *gauge, const r2_schedule_t *schedule, int32_t size)
 {
-    const r2_schedule_t *schedule = &coll->exec.schedule;
-
-    return 0 != coll->begun_ns && (uint32_t) coll->comm->size == ctx->core.net.size && 0 < schedule->row_count &&
+    return (uint32_t) size == gauge->core->net.size && 0 < schedule->row_count &&
                    schedule->rows[0].bytes <= R2_GAUGE_SHORT_BYTES
-               ? r2_forecast_steps(schedule, coll->comm->size)
+               ? r2_forecast_steps(schedule, size)
                : 0;
 }
 
@@ -201,32 +198,59 @@ static void r2_gauge_short_call(r2_gauge_t *gauge, uint32_t steps, uint64_t took
     gauge->steps = gauge->calls = 0;
 }
 
-void r2_gauge_called(r2_ctx_t *ctx, const struct r2_coll *coll)
+static void r2_gauge_called(void *arg, const r2_schedule_t *schedule, int32_t size, uint64_t begun_ns)
 {
-    const uint32_t steps = r2_gauge_leads(ctx) ? r2_gauge_steps(ctx, coll) : 0;
+    r2_gauge_t *gauge = arg;
+    const uint64_t now_ns = gauge->core->net.now_ns;
+    const uint32_t steps =
+        0 != begun_ns && r2_gauge_leads(gauge) ? r2_gauge_steps(gauge, schedule, size) : 0;
 
     if (0 != steps) {
-        r2_gauge_short_call(&ctx->gauge, steps, r2_now_ns(ctx->core.clock) - coll->begun_ns);
+        r2_gauge_short_call(gauge, steps, r2_now_ns(gauge->core->clock) - begun_ns);
     }
-    if (ctx->core.net.now_ns - ctx->gauge.looked_ns >= R2_GAUGE_LOOK_NS) {
-        ctx->gauge.looked_ns = ctx->core.net.now_ns;
-        r2_gauge_look(ctx);
-    }
-}
-
-void r2_gauge_heard(r2_ctx_t *ctx, uint32_t version, const r2_cost_params_t *cost)
-{
-    if (version > ctx->gauge.version) {
-        ctx->gauge.version = version;
-        ctx->gauge.cost = *cost;
+    if (now_ns - gauge->looked_ns >= R2_GAUGE_LOOK_NS) {
+        gauge->looked_ns = now_ns;
+        r2_gauge_look(gauge);
     }
 }
 
-bool r2_gauge_wanted(const r2_ctx_t *ctx, const r2_basis_t *basis)
+static void r2_gauge_plan(void *arg, const r2_basis_t *basis, int32_t rank)
 {
-    const r2_cost_params_t *known = &ctx->gauge.cost, *used = &basis->cost;
+    r2_gauge_t *gauge = arg;
 
-    return !basis->even && ctx->gauge.version > basis->cost_version &&
+    gauge->basis = basis;
+    gauge->rank = rank;
+}
+
+void r2_gauge_init(r2_gauge_t *gauge, r2_core_t *core, const r2_cost_params_t *given)
+{
+    *gauge = (r2_gauge_t){.core = core,
+                          .given = *given,
+                          .observer = {.loaded = r2_gauge_loaded,
+                                       .called = r2_gauge_called,
+                                       .plan = r2_gauge_plan,
+                                       .arg = gauge}};
+    r2_core_watch(core, &gauge->observer);
+}
+
+void r2_gauge_heard(r2_gauge_t *gauge, uint32_t version, const r2_cost_params_t *cost)
+{
+    if (version > gauge->version) {
+        gauge->version = version;
+        gauge->cost = *cost;
+    }
+}
+
+bool r2_gauge_wanted(const r2_gauge_t *gauge, const r2_basis_t *basis)
+{
+    const r2_cost_params_t *known = &gauge->cost, *used = &basis->cost;
+
+    return !basis->even && gauge->version > basis->cost_version &&
            ((0 == used->alpha_ns && 0 != known->alpha_ns) ||
             r2_gauge_differs(known->rate_ppm, used->rate_ppm));
+}
+
+const r2_cost_params_t *r2_gauge_cost(const r2_gauge_t *gauge, const r2_basis_t *basis)
+{
+    return 0 == gauge->version ? &basis->cost : &gauge->cost;
 }

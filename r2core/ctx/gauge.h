@@ -10,10 +10,8 @@
 #include <stdbool.h>
 
 #include "ctx/basis.h"
+#include "ctx/core.h"
 #include "r2/nic.h"
-
-struct r2_ctx;
-struct r2_coll;
 
 /** One rail of rank 0's host. */
 typedef struct r2_gauge_rail {
@@ -28,6 +26,11 @@ typedef struct r2_gauge_rail {
  * so a version has one content, and no plan is made from what not all ranks hold. Engine lock.
  */
 typedef struct r2_gauge {
+    r2_core_t *core;        /* borrowed */
+    r2_observer_t observer; /* in core->observers */
+    r2_cost_params_t given; /* by a file: not measured */
+    const r2_basis_t *basis; /* borrowed: what plans of the job are made from; NULL: not told */
+    int32_t rank;           /* ours in the job's communicator */
     r2_gauge_rail_t rails[R2_RAILS_MAX];
     uint32_t rate_changes;  /* versions with another rate */
     uint64_t round_trip_ns; /* the least so far, over any rail; 0: none yet */
@@ -41,15 +44,15 @@ typedef struct r2_gauge {
     uint32_t version; /* 0: what rank 0 published at start is all there is */
 } r2_gauge_t;
 
-/** A lane over this rail of ours has been loaded for some time: as often as links tell so. Any rank. */
-void r2_gauge_loaded(struct r2_ctx *ctx, uint32_t rail);
-/** A call is complete: short ones show what a step takes, and any may be the time to look. Any rank. */
-void r2_gauge_called(struct r2_ctx *ctx, const struct r2_coll *coll);
+/** Observes a process from now on. @param given cost that is known beforehand; zeros: nothing. */
+void r2_gauge_init(r2_gauge_t *gauge, r2_core_t *core, const r2_cost_params_t *given);
 /** Makes a new version if what was seen differs notably from the newest. Any rank; does nothing but on rank 0. */
-void r2_gauge_look(struct r2_ctx *ctx);
+void r2_gauge_look(r2_gauge_t *gauge);
 /** A merge brought this version. */
-void r2_gauge_heard(struct r2_ctx *ctx, uint32_t version, const r2_cost_params_t *cost);
+void r2_gauge_heard(r2_gauge_t *gauge, uint32_t version, const r2_cost_params_t *cost);
 /** True if predictions matter for these plans and we know much better: worth a merge. */
-bool r2_gauge_wanted(const struct r2_ctx *ctx, const r2_basis_t *basis);
+bool r2_gauge_wanted(const r2_gauge_t *gauge, const r2_basis_t *basis);
+/** The newest cost that is known here, for plans that are made from `basis`. */
+const r2_cost_params_t *r2_gauge_cost(const r2_gauge_t *gauge, const r2_basis_t *basis);
 
 #endif

@@ -7,11 +7,18 @@
 #ifndef R2_CTX_HEALTH_H
 #define R2_CTX_HEALTH_H
 
+#include "ctx/core.h"
 #include "ctx/hosts.h"
 #include "ctx/rail_log.h"
 #include "health/health.h"
+#include "oob/post.h"
 
-struct r2_ctx;
+/**
+ * Evidence that waits for the end of a sweep. What comes again by itself, or is about an interval, is dropped
+ * beyond this; what happens once (a lane fails, a process is gone, a probe is answered) is kept however much
+ * it is: a switch that dies takes a lane of every link with it, in one sweep.
+ */
+#define R2_NOTE_MAX 256u
 
 typedef enum r2_note_kind {
     R2_NOTE_LANE,
@@ -38,7 +45,8 @@ typedef struct r2_note {
 
 /** The detector with what it stands on. Engine lock. */
 typedef struct r2_ctx_health {
-    struct r2_ctx *ctx;             /* borrowed: outlives this */
+    r2_core_t *core;           /* borrowed: outlives this */
+    const r2_post_t *post;     /* borrowed: the out-of-band path; ops NULL: there is none */
     r2_health_t *machine;      /* owned */
     r2_hosts_t *hosts;         /* owned */
     uint32_t *rail_count;      /* owned: [host] */
@@ -52,32 +60,46 @@ typedef struct r2_ctx_health {
 
 /**
  * Starts the detector, when all processes of the job are known. Without one (some process does not run
- * r2) lanes still fail over and heal by themselves; nobody is told why.
+ * r2) lanes still fail over and heal by themselves; nobody is told why. Engine lock.
+ * @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup.
  */
-r2_status_t r2_ctx_health_create(struct r2_ctx *ctx);
-void r2_ctx_health_destroy(struct r2_ctx *ctx);
+r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post, r2_ctx_health_t **health_p);
 
-/** Gives the upcalls of the net, the probes and the out-of-band path. Before the net is started. */
-void r2_ctx_health_bind(struct r2_ctx *ctx);
+/* Of all that follows: without a detector (NULL) nothing happens, and nothing is known. */
+void r2_ctx_health_destroy(r2_ctx_health_t *health);
 /** Our NIC lost or got carrier or its address. Engine lock. */
-void r2_ctx_health_carrier(struct r2_ctx *ctx, uint32_t rail, bool carrier);
-/** A process was given up for good. Engine lock; only noted. */
-void r2_ctx_health_gone(struct r2_ctx *ctx, uint32_t rank);
+void r2_ctx_health_carrier(r2_ctx_health_t *health, uint32_t rail, bool carrier);
 /** Hands what was noted to the detector and lets it act. Engine lock, outside of callbacks. */
-void r2_ctx_health_run(struct r2_ctx *ctx);
-/** Polls probes and out-of-band path where they have no descriptor or a timer of theirs is due. */
-void r2_ctx_health_poll(struct r2_ctx *ctx);
-/** Next time r2_ctx_health_poll() or _run() has work. */
-uint64_t r2_ctx_health_deadline_ns(const struct r2_ctx *ctx);
+void r2_ctx_health_run(r2_ctx_health_t *health);
+/** Next time r2_ctx_health_run() has work. */
+uint64_t r2_ctx_health_deadline_ns(const r2_ctx_health_t *health);
+/** True if others say that this process is gone. */
+bool r2_ctx_health_says_gone(const r2_ctx_health_t *health, uint32_t rank);
+/** What is known of all rails. @return NULL: nothing. */
+const r2_health_map_t *r2_ctx_health_known(const r2_ctx_health_t *health);
 
 /**
  * What is known of the rails of our host and those of a process's host, in lines; for a process that is
  * none of the job, of all that is broken.
  */
-void r2_ctx_health_describe(void *ctx, uint32_t rank, char *text_p, size_t text_bytes);
+void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *text_p, size_t text_bytes);
 /** What the detector can have done (health_ports.c). */
 void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p);
-/** A probe was answered, or could not be sent; only noted. @param arg the context. */
-void r2_note_probed(void *arg, uint64_t id, r2_probe_answer_t answer, uint64_t rtt_ns);
+
+/* notes.c: evidence. Only noted; also inside of callbacks. Engine lock. */
+void r2_note_lane(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, uint32_t peer_rail,
+                  r2_lane_event_t event, r2_status_t why);
+/** No lane to a peer is up though one is wanted (silent), or one is again. */
+void r2_note_peer(r2_ctx_health_t *health, uint32_t rank, bool silent);
+/** A process was given up for good. */
+void r2_note_gone(r2_ctx_health_t *health, uint32_t rank);
+void r2_note_notice(r2_ctx_health_t *health, uint32_t rank, const void *data, size_t bytes);
+void r2_note_rate(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
+                  uint64_t interval_ns);
+/** A probe was answered, or could not be sent. */
+void r2_note_probed(r2_ctx_health_t *health, uint64_t id, r2_probe_answer_t answer);
+void r2_note_heard(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, uint64_t id);
+/** Hands all of it to the detector. Outside of callbacks. */
+void r2_notes_give(r2_ctx_health_t *health, uint64_t now_ns);
 
 #endif

@@ -10,21 +10,19 @@
 
 #include <stdio.h>
 
-#include "ctx/state.h"
-
 /* Notices to a process that were not answered by anything: then a link to it is made for them. */
 #define R2_UNANSWERED_MAX 3u
 
 static void r2_health_notify(void *arg, uint32_t rank, const void *data, size_t bytes)
 {
     r2_ctx_health_t *health = arg;
-    r2_ctx_t *ctx = health->ctx;
-    const r2_post_t *post = &ctx->parts.post;
+    r2_core_t *core = health->core;
+    const r2_post_t *post = health->post;
     bool create = NULL == post->ops || health->unanswered[rank] >= R2_UNANSWERED_MAX;
 
-    ++ctx->core.counters.notices_sent;
+    ++core->counters.notices_sent;
     health->unanswered[rank] += health->unanswered[rank] < R2_UNANSWERED_MAX ? 1 : 0;
-    (void) r2_net_notice(&ctx->core.net, rank, data, bytes, create);
+    (void) r2_net_notice(&core->net, rank, data, bytes, create);
     if (NULL != post->ops) {
         (void) post->ops->send(post->instance, rank, data, bytes);
     }
@@ -33,7 +31,7 @@ static void r2_health_notify(void *arg, uint32_t rank, const void *data, size_t 
 static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns, uint64_t id)
 {
     r2_ctx_health_t *health = arg;
-    r2_net_t *net = &health->ctx->core.net;
+    r2_net_t *net = &health->core->net;
     r2_peer_info_t info;
     uint32_t own_rail;
     r2_status_t status = R2_ERR_UNSUPPORTED;
@@ -41,21 +39,21 @@ static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t ti
     if (NULL != net->probe.ops && R2_OK == r2_net_way(net, rank, rail, &info, &own_rail)) {
         const r2_peer_rail_t *remote = &info.rails[rail];
 
-        ++health->ctx->core.counters.probes_sent;
+        ++health->core->counters.probes_sent;
         status = net->probe.ops->probe(net->probe.instance, own_rail, remote->address,
                                        remote->address_bytes, remote->probe, remote->probe_bytes,
                                        timeout_ns, id);
         r2_peer_info_put(&info);
     }
     if (R2_OK != status) {
-        r2_note_probed(health->ctx, id, R2_PROBE_UNABLE, 0);
+        r2_note_probed(health, id, R2_PROBE_UNABLE);
     }
 }
 
 static void r2_health_beacon(void *arg, uint32_t rank, uint32_t rail, uint64_t id)
 {
     r2_ctx_health_t *health = arg;
-    r2_net_t *net = &health->ctx->core.net;
+    r2_net_t *net = &health->core->net;
     r2_peer_info_t info;
     uint32_t own_rail;
 
@@ -75,7 +73,7 @@ static void r2_health_path_state(void *arg, uint32_t host, uint32_t rail, bool d
 
     for (uint32_t rank = 0; rank < health->hosts->rank_count; ++rank) {
         if (health->hosts->host_of[rank] == host) {
-            r2_net_peer_rail(&health->ctx->core.net, rank, rail, dead, retry_ns);
+            r2_net_peer_rail(&health->core->net, rank, rail, dead, retry_ns);
         }
     }
 }
@@ -84,7 +82,7 @@ static void r2_health_rail_state(void *arg, uint32_t host, uint32_t rail, bool d
                                  uint64_t retry_ns)
 {
     r2_ctx_health_t *health = arg;
-    r2_net_t *net = &health->ctx->core.net;
+    r2_net_t *net = &health->core->net;
 
     if (host == health->hosts->host_of[net->rank]) {
         r2_net_own_rail(net, rail, dead, retry_ns);
@@ -103,7 +101,7 @@ static uint64_t r2_health_delivered_ns(void *arg, uint32_t host, uint32_t rail)
 
     for (uint32_t rank = 0; rank < health->hosts->rank_count; ++rank) {
         if (health->hosts->host_of[rank] == host) {
-            newest_ns = r2_max(newest_ns, r2_net_delivered_ns(&health->ctx->core.net, rank, rail));
+            newest_ns = r2_max(newest_ns, r2_net_delivered_ns(&health->core->net, rank, rail));
         }
     }
     return newest_ns;
@@ -114,7 +112,7 @@ static void r2_health_peer_gone(void *arg, uint32_t rank)
 {
     r2_ctx_health_t *health = arg;
 
-    r2_net_check_peer(&health->ctx->core.net, rank);
+    r2_net_check_peer(&health->core->net, rank);
 }
 
 /* Rails of a host, or between two, that work now. */
@@ -152,13 +150,13 @@ static void r2_health_change(const r2_ctx_health_t *health, const r2_health_news
  */
 static void r2_health_speak(r2_ctx_health_t *health, const r2_health_news_t *news)
 {
-    const uint32_t own_host = health->hosts->host_of[health->ctx->core.net.rank];
+    const uint32_t own_host = health->hosts->host_of[health->core->net.rank];
     const bool first = r2_health_is_first(health->machine);
     r2_rail_change_t change;
 
     if (R2_VERDICT_PEER_BUSY == news->verdict || R2_VERDICT_PEER_GONE == news->verdict ||
         R2_VERDICT_PEER_SILENT == news->verdict) {
-        r2_log_at(&health->ctx->core.log,
+        r2_log_at(&health->core->log,
                   first && R2_VERDICT_PEER_BUSY != news->verdict ? R2_LOG_WARN : R2_LOG_INFO,
                   "rank %u on %s: %s, seen from %s", news->rank, health->host_name[news->host],
                   r2_verdict_name(news->verdict), health->host_name[own_host]);
@@ -188,13 +186,13 @@ static void r2_health_speak(r2_ctx_health_t *health, const r2_health_news_t *new
 static void r2_health_news(void *arg, const r2_health_news_t *news)
 {
     r2_ctx_health_t *health = arg;
-    r2_ctx_t *ctx = health->ctx;
+    r2_core_t *core = health->core;
     char rail[128], other[128] = "";
 
-    ++ctx->core.counters.verdicts;
-    r2_record_verdict(ctx, news);
+    ++core->counters.verdicts;
+    r2_observe_verdict(core->observers, news);
     r2_health_speak(health, news);
-    if (ctx->core.log.level < R2_LOG_DEBUG) {
+    if (core->log.level < R2_LOG_DEBUG) {
         return;
     }
     r2_hosts_rail_text(health->hosts, news->host, news->rail, rail, sizeof(rail));
@@ -204,7 +202,7 @@ static void r2_health_news(void *arg, const r2_health_news_t *news)
         r2_hosts_rail_text(health->hosts, news->host_b, news->rail, text, sizeof(text));
         snprintf(other, sizeof(other), " - %s", text);
     }
-    r2_debug(&ctx->core.log, "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail, other,
+    r2_debug(&core->log, "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail, other,
              r2_verdict_name(news->verdict), r2_direction_name(news->direction), news->capacity,
              R2_CAPACITY_FULL, news->version, NULL == news->evidence ? "told by others" : news->evidence,
              (unsigned long long) ((news->time_ns - r2_min(news->since_ns, news->time_ns)) / R2_NS_PER_MS));
@@ -214,7 +212,7 @@ static void r2_health_changed(void *arg)
 {
     r2_ctx_health_t *health = arg;
 
-    ++health->ctx->core.counters.map_changes;
+    ++health->core->counters.map_changes;
 }
 
 static void r2_health_name(void *arg, uint32_t host, uint32_t rail, char *text_p, size_t text_bytes)
@@ -224,20 +222,20 @@ static void r2_health_name(void *arg, uint32_t host, uint32_t rail, char *text_p
     r2_hosts_rail_text(health->hosts, host, rail, text_p, text_bytes);
 }
 
-void r2_ctx_health_describe(void *arg, uint32_t rank, char *text_p, size_t text_bytes)
+void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *text_p, size_t text_bytes)
 {
-    const r2_ctx_t *ctx = arg;
-    const r2_ctx_health_t *health = ctx->health;
+    uint64_t now_ns;
 
     text_p[0] = '\0';
     if (NULL == health) {
         return;
     }
+    now_ns = health->core->net.now_ns;
     if (rank < health->hosts->rank_count) {
-        r2_health_describe(health->machine, health->hosts->host_of[ctx->core.net.rank],
-                           health->hosts->host_of[rank], ctx->core.net.now_ns, text_p, text_bytes);
+        r2_health_describe(health->machine, health->hosts->host_of[health->core->net.rank],
+                           health->hosts->host_of[rank], now_ns, text_p, text_bytes);
     } else {
-        r2_health_describe_broken(health->machine, ctx->core.net.now_ns, text_p, text_bytes);
+        r2_health_describe_broken(health->machine, now_ns, text_p, text_bytes);
     }
 }
 

@@ -19,6 +19,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/files.h \
     r2core/ctx/gauge.c \
     r2core/ctx/gauge.h \
+    r2core/ctx/notes.c \
+    r2core/ctx/observer.c \
     r2core/ctx/observer.h \
     r2core/ctx/p2p.c \
     r2core/ctx/p2p.h \
@@ -37,6 +39,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/merge.h \
     r2core/ctx/parts.h \
     r2core/ctx/plan_text.c \
+    r2core/ctx/plan_text.h \
     r2core/ctx/rail_log.c \
     r2core/ctx/rail_log.h \
     r2core/ctx/record.c \
@@ -49,6 +52,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/start.c \
     r2core/ctx/state.h \
     r2core/ctx/tell.c \
+    r2core/ctx/upcalls.c \
     r2core/ctx/users.c \
     r2core/ctx/wait.c
 

@@ -6,15 +6,18 @@
  */
 #include "r2_config.h"
 
+#include "ctx/plan_text.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "ctx/state.h"
+#include "base/util.h"
 
-static void r2_plan_text_head(const r2_ctx_t *ctx, const r2_topology_t *topology, FILE *out)
+static void r2_plan_text_head(const r2_plan_text_t *what, FILE *out)
 {
+    const r2_topology_t *topology = &what->basis->topology;
     time_t now = time(NULL);
     char when[32] = "";
     struct tm utc;
@@ -25,16 +28,13 @@ static void r2_plan_text_head(const r2_ctx_t *ctx, const r2_topology_t *topology
     fprintf(out,
             "# r2 %s, rank %u on %s, %s: what all ranks make plans from. Show it with r2_info --plan FILE\n"
             "hosts %u\nrails %u\nranks %d\nrate %u\n%s",
-            R2_VERSION, ctx->core.net.rank, ctx->parts.host_name, when, topology->host_count,
+            R2_VERSION, what->rank, what->host_name, when, topology->host_count,
             topology->rail_count, topology->rank_count, r2_max(topology->rate_mbytes_per_s[0], 1u),
             topology->any_pairing ? "any-pairing\n" : "");
 }
 
-/* Rank 0 knows best: on even rails nobody else needs to know. */
-static void r2_plan_text_cost(const r2_ctx_t *ctx, const r2_basis_t *basis, FILE *out)
+static void r2_plan_text_cost(const r2_cost_params_t *cost, FILE *out)
 {
-    const r2_cost_params_t *cost = 0 == ctx->gauge.version ? &basis->cost : &ctx->gauge.cost;
-
     if (0 != cost->alpha_ns) {
         fprintf(out, "latency %uns\n", cost->alpha_ns);
     }
@@ -66,15 +66,14 @@ static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, con
     }
 }
 
-static void r2_plan_text_print(const r2_ctx_t *ctx, FILE *out)
+static void r2_plan_text_print(const r2_plan_text_t *what, FILE *out)
 {
-    const r2_agree_t *agree = ctx->job->agree;
-    const r2_topology_t *topology = &agree->basis->topology;
+    const r2_topology_t *topology = &what->basis->topology;
 
-    r2_plan_text_head(ctx, topology, out);
-    r2_plan_text_cost(ctx, agree->basis, out);
+    r2_plan_text_head(what, out);
+    r2_plan_text_cost(what->cost, out);
     for (uint32_t host = 0; host < topology->host_count; ++host) {
-        const r2_host_t *is = &ctx->health->hosts->hosts[agree->basis->map_host[host]];
+        const r2_host_t *is = &what->hosts->hosts[what->basis->map_host[host]];
 
         fprintf(out, "name h%u %s\n", host, is->name);
         r2_plan_text_rails(topology, host, is, out);
@@ -92,7 +91,7 @@ static void r2_plan_text_print(const r2_ctx_t *ctx, FILE *out)
     }
 }
 
-char *r2_plan_text(const r2_ctx_t *ctx)
+char *r2_plan_text(const r2_plan_text_t *what)
 {
     char *text = NULL;
     size_t bytes;
@@ -101,29 +100,10 @@ char *r2_plan_text(const r2_ctx_t *ctx)
     if (NULL == out) {
         return NULL;
     }
-    r2_plan_text_print(ctx, out);
+    r2_plan_text_print(what, out);
     if (0 != fclose(out)) {
         free(text);
         return NULL;
     }
     return text;
-}
-
-r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
-{
-    r2_status_t status = R2_ERR_NOT_FOUND;
-
-    if (r2_is_forked()) {
-        return R2_ERR_FORKED;
-    }
-    r2_core_enter(&ctx->core);
-    if (NULL != ctx->job) {
-        *text_p = r2_plan_text(ctx);
-        status = NULL == *text_p ? R2_ERR_NO_MEMORY : R2_OK;
-        if (R2_OK == status && r2_agree_is_dirty(ctx->job)) {
-            status = R2_ERR_AGAIN;
-        }
-    }
-    r2_core_leave(&ctx->core);
-    return status;
 }

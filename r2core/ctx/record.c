@@ -8,53 +8,72 @@
 
 #include "ctx/record.h"
 
-#include "ctx/state.h"
-#include "link/link.h"
+#include "ctx/plan_text.h"
+#include "health/health.h"
 
-static const char *r2_record_nic(const r2_ctx_t *ctx, uint32_t rail)
+static const char *r2_record_nic(const r2_record_t *record, uint32_t rail)
 {
-    return rail < ctx->core.net.rail_count ? ctx->core.net.rails[rail].nic.name : NULL;
+    return rail < record->core->net.rail_count ? record->core->net.rails[rail].nic.name : NULL;
 }
 
-static const char *r2_record_host(const r2_ctx_t *ctx, uint32_t rank)
+static const char *r2_record_host(const r2_record_t *record, uint32_t rank)
 {
-    const r2_link_t *link = r2_core_link(&ctx->core, rank);
+    const r2_link_t *link = r2_core_link(record->core, rank);
 
     return NULL == link ? NULL : r2_link_host(link);
 }
 
-void r2_record_start(r2_ctx_t *ctx)
+void r2_record_start(r2_record_t *record)
 {
-    r2_event_t event = r2_event(R2_EVENT_START, r2_now_ns(ctx->core.clock));
+    r2_event_t event = r2_event(R2_EVENT_START, r2_now_ns(record->core->clock));
     r2_nic_t rails[R2_RAILS_MAX];
 
-    for (uint32_t i = 0; i < ctx->core.net.rail_count; ++i) {
-        rails[i] = ctx->core.net.rails[i].nic;
+    for (uint32_t i = 0; i < record->core->net.rail_count; ++i) {
+        rails[i] = record->core->net.rails[i].nic;
     }
     event.version = R2_VERSION;
-    event.ranks = ctx->core.net.size;
+    event.ranks = record->core->net.size;
     event.rails = rails;
-    event.rail_count = ctx->core.net.rail_count;
-    r2_events_add(ctx->events, &event);
+    event.rail_count = record->core->net.rail_count;
+    r2_events_add(record->events, &event);
 }
 
-void r2_record_plan(r2_ctx_t *ctx)
+char *r2_record_plan_text(const r2_record_t *record)
 {
-    if (NULL != ctx->plan_file && NULL != ctx->job) {
-        r2_snapshot_put(ctx->plan_file, r2_plan_text(ctx));
+    const r2_plan_text_t what = {
+        .rank = record->core->net.rank,
+        .host_name = record->host_name,
+        .hosts = record->hosts,
+        .basis = record->basis,
+        .cost = NULL == record->basis ? NULL : r2_gauge_cost(record->gauge, record->basis),
+    };
+
+    return NULL == record->basis ? NULL : r2_plan_text(&what);
+}
+
+static void r2_record_plan(void *arg, const r2_basis_t *basis, int32_t rank)
+{
+    r2_record_t *record = arg;
+
+    (void) rank;
+    record->basis = basis;
+    if (NULL != record->plan_file && NULL != basis) {
+        r2_snapshot_put(record->plan_file, r2_record_plan_text(record));
     }
 }
 
 /* The fault came before what shows it: with the begin of the pause, if there is one. */
-static void r2_record_fault(r2_ctx_t *ctx, uint32_t rail)
+static void r2_record_fault(r2_record_t *record, uint32_t rail)
 {
-    uint64_t now_ns = ctx->core.net.now_ns;
+    uint64_t now_ns = record->core->net.now_ns;
 
-    r2_gap_fault(&ctx->gap, rail, 0 == ctx->gap.last_ns ? now_ns : ctx->gap.last_ns, now_ns);
+    r2_gap_fault(&record->gap, rail, 0 == record->gap.last_ns ? now_ns : record->gap.last_ns, now_ns);
 }
 
-void r2_record_lane(r2_ctx_t *ctx, uint32_t rank, uint32_t rail, r2_lane_event_t what, r2_status_t why)
+static void r2_record_lane(void *arg, uint32_t rank, uint32_t rail, r2_lane_event_t what,
+                           r2_status_t why)
 {
+    r2_record_t *record = arg;
     static const r2_event_type_t types[] = {
         [R2_LANE_EVENT_SUSPECT] = R2_EVENT_SUSPECT,
         [R2_LANE_EVENT_FAILED] = R2_EVENT_LANE_DOWN,
@@ -63,49 +82,52 @@ void r2_record_lane(r2_ctx_t *ctx, uint32_t rank, uint32_t rail, r2_lane_event_t
         [R2_LANE_EVENT_DOUBT] = R2_EVENT_COUNT,    /* most likely the process pauses */
         [R2_LANE_EVENT_REFUSED] = R2_EVENT_COUNT,  /* the verdict tells */
     };
-    r2_event_t event = r2_event(types[what], ctx->core.net.now_ns);
+    r2_event_t event = r2_event(types[what], record->core->net.now_ns);
 
     if (R2_LANE_EVENT_SUSPECT == what || R2_LANE_EVENT_FAILED == what) {
-        r2_record_fault(ctx, rail);
+        r2_record_fault(record, rail);
     }
     if (R2_EVENT_COUNT == types[what]) {
         return;
     }
     event.rail = rail;
-    event.nic = r2_record_nic(ctx, rail);
+    event.nic = r2_record_nic(record, rail);
     event.peer = rank;
-    event.peer_host = r2_record_host(ctx, rank);
+    event.peer_host = r2_record_host(record, rank);
     event.why = r2_status_string(why);
-    r2_events_add(ctx->events, &event);
+    r2_events_add(record->events, &event);
 }
 
-void r2_record_carrier(r2_ctx_t *ctx, uint32_t rail, bool carrier)
+static void r2_record_carrier(void *arg, uint32_t rail, bool carrier)
 {
-    r2_event_t event = r2_event(R2_EVENT_CARRIER, ctx->core.net.now_ns);
+    r2_record_t *record = arg;
+    r2_event_t event = r2_event(R2_EVENT_CARRIER, record->core->net.now_ns);
 
     if (!carrier) {
-        r2_record_fault(ctx, rail);
+        r2_record_fault(record, rail);
     }
     event.rail = rail;
-    event.nic = r2_record_nic(ctx, rail);
+    event.nic = r2_record_nic(record, rail);
     event.carrier = carrier;
-    r2_events_add(ctx->events, &event);
+    r2_events_add(record->events, &event);
 }
 
-void r2_record_peer(r2_ctx_t *ctx, uint32_t rank, bool gone)
+static void r2_record_peer(void *arg, uint32_t rank, bool gone)
 {
-    r2_event_t event = r2_event(gone ? R2_EVENT_PEER_GONE : R2_EVENT_NO_PATH, ctx->core.net.now_ns);
+    r2_record_t *record = arg;
+    r2_event_t event = r2_event(gone ? R2_EVENT_PEER_GONE : R2_EVENT_NO_PATH, record->core->net.now_ns);
 
     event.peer = rank;
-    event.peer_host = r2_record_host(ctx, rank);
+    event.peer_host = r2_record_host(record, rank);
     event.why = gone ? "its host refuses connections to it, or its death was seen"
                      : "no lane to it is up";
-    r2_events_add(ctx->events, &event);
+    r2_events_add(record->events, &event);
 }
 
-void r2_record_verdict(r2_ctx_t *ctx, const r2_health_news_t *news)
+static void r2_record_verdict(void *arg, const r2_health_news_t *news)
 {
-    const r2_hosts_t *hosts = ctx->health->hosts;
+    r2_record_t *record = arg;
+    const r2_hosts_t *hosts = record->hosts;
     const r2_host_t *host = &hosts->hosts[news->host];
     r2_event_t event = r2_event(R2_EVENT_VERDICT, news->time_ns);
 
@@ -123,43 +145,68 @@ void r2_record_verdict(r2_ctx_t *ctx, const r2_health_news_t *news)
     event.own = news->own;
     event.since_ns = news->since_ns;
     event.evidence = news->evidence;
-    r2_events_add(ctx->events, &event);
+    r2_events_add(record->events, &event);
 }
 
-static void r2_record_gaps(r2_ctx_t *ctx)
+static void r2_record_gaps(r2_record_t *record)
 {
-    uint64_t now_ns = ctx->core.net.now_ns;
+    uint64_t now_ns = record->core->net.now_ns;
     r2_gap_fault_t fault;
 
-    while (now_ns >= r2_gap_deadline_ns(&ctx->gap) && r2_gap_take(&ctx->gap, now_ns, &fault)) {
+    while (now_ns >= r2_gap_deadline_ns(&record->gap) && r2_gap_take(&record->gap, now_ns, &fault)) {
         r2_event_t event = r2_event(R2_EVENT_RECOVERED, now_ns);
 
-        ctx->core.counters.fault_gap_ns = r2_max(ctx->core.counters.fault_gap_ns, fault.longest_ns);
+        record->core->counters.fault_gap_ns = r2_max(record->core->counters.fault_gap_ns, fault.longest_ns);
         event.rail = fault.rail;
-        event.nic = r2_record_nic(ctx, fault.rail);
+        event.nic = r2_record_nic(record, fault.rail);
         event.since_ns = fault.since_ns;
         event.gap_ns = fault.longest_ns;
-        r2_events_add(ctx->events, &event);
+        r2_events_add(record->events, &event);
     }
 }
 
-static void r2_record_sample(r2_ctx_t *ctx)
+static void r2_record_sample(r2_record_t *record)
 {
     uint64_t tx_bytes[R2_RAILS_MAX], rx_bytes[R2_RAILS_MAX];
 
-    for (uint32_t i = 0; i < ctx->core.net.rail_count; ++i) {
-        tx_bytes[i] = ctx->core.net.rails[i].tx_bytes;
-        rx_bytes[i] = ctx->core.net.rails[i].rx_bytes;
+    for (uint32_t i = 0; i < record->core->net.rail_count; ++i) {
+        tx_bytes[i] = record->core->net.rails[i].tx_bytes;
+        rx_bytes[i] = record->core->net.rails[i].rx_bytes;
     }
-    r2_events_sample(ctx->events, tx_bytes, rx_bytes, ctx->core.net.rail_count, ctx->core.net.now_ns);
+    r2_events_sample(record->events, tx_bytes, rx_bytes, record->core->net.rail_count, record->core->net.now_ns);
 }
 
-void r2_record_swept(r2_ctx_t *ctx, bool delivered)
+static void r2_record_swept(void *arg, bool delivered)
 {
-    r2_gap_swept(&ctx->gap, delivered, ctx->core.net.awaited_rows > 0 && 0 == ctx->core.net.unwired_links,
-                 ctx->core.net.now_ns);
-    r2_record_gaps(ctx);
-    if (r2_events_sample_due(ctx->events, ctx->core.net.now_ns)) {
-        r2_record_sample(ctx);
+    r2_record_t *record = arg;
+
+    r2_gap_swept(&record->gap, delivered, record->core->net.awaited_rows > 0 && 0 == record->core->net.unwired_links,
+                 record->core->net.now_ns);
+    r2_record_gaps(record);
+    if (r2_events_sample_due(record->events, record->core->net.now_ns)) {
+        r2_record_sample(record);
     }
+}
+
+void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gauge, const char *host_name)
+{
+    *record = (r2_record_t){.core = core,
+                            .gauge = gauge,
+                            .host_name = host_name,
+                            .observer = {.swept = r2_record_swept,
+                                         .lane = r2_record_lane,
+                                         .carrier = r2_record_carrier,
+                                         .peer = r2_record_peer,
+                                         .verdict = r2_record_verdict,
+                                         .plan = r2_record_plan,
+                                         .arg = record}};
+    r2_gap_init(&record->gap);
+    r2_core_watch(core, &record->observer);
+}
+
+void r2_record_fini(r2_record_t *record)
+{
+    r2_core_unwatch(record->core, &record->observer);
+    r2_events_destroy(record->events);
+    r2_snapshot_destroy(record->plan_file);
 }

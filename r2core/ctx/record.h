@@ -7,21 +7,33 @@
 #ifndef R2_CTX_RECORD_H
 #define R2_CTX_RECORD_H
 
-#include "health/health.h"
-#include "link/net.h"
+#include "ctx/core.h"
+#include "ctx/gauge.h"
+#include "ctx/hosts.h"
+#include "telemetry/events.h"
+#include "telemetry/gap.h"
+#include "telemetry/snapshot.h"
 
-struct r2_ctx;
+/** Observes a process. Engine lock. */
+typedef struct r2_record {
+    r2_core_t *core;           /* borrowed */
+    r2_observer_t observer;    /* in core->observers */
+    const r2_gauge_t *gauge;   /* borrowed */
+    const char *host_name;     /* borrowed */
+    const r2_hosts_t *hosts;   /* borrowed: of the job; NULL: not known yet */
+    const r2_basis_t *basis;   /* borrowed: what plans of the job are made from; NULL: not told */
+    r2_events_t *events;       /* owned; NULL: no event file, only gaps are measured */
+    r2_snapshot_t *plan_file;  /* owned; NULL: none (rank 0 alone has one) */
+    r2_gap_t gap;
+} r2_record_t;
 
-/** All under the engine lock; without an event file only gaps are measured. */
-/** What plans of the job are made from has changed: into the plan file. */
-void r2_record_plan(struct r2_ctx *ctx);
-void r2_record_start(struct r2_ctx *ctx);
-void r2_record_lane(struct r2_ctx *ctx, uint32_t rank, uint32_t rail, r2_lane_event_t event,
-                    r2_status_t why);
-void r2_record_carrier(struct r2_ctx *ctx, uint32_t rail, bool carrier);
-void r2_record_peer(struct r2_ctx *ctx, uint32_t rank, bool gone);
-void r2_record_verdict(struct r2_ctx *ctx, const r2_health_news_t *news);
-/** After a sweep. @param delivered payload arrived. */
-void r2_record_swept(struct r2_ctx *ctx, bool delivered);
+/** Observes a process from now on. Files are opened by the caller. @param host_name, gauge outlive it. */
+void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gauge, const char *host_name);
+/** Closes the files. Nothing is observed any more. */
+void r2_record_fini(r2_record_t *record);
+/** First line of the event file. */
+void r2_record_start(r2_record_t *record);
+/** What plans of the job are made from, as text. @return owned by the caller; NULL: nothing is agreed, or no memory. */
+char *r2_record_plan_text(const r2_record_t *record);
 
 #endif

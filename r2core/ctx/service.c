@@ -109,9 +109,9 @@ static void r2_service_take_over(r2_service_t *service)
     net->app_drives = false;
     do {
         net->now_ns = r2_now_ns(net->clock);
-        r2_ctx_health_poll(ctx);
+        r2_ctx_poll(ctx);
         r2_net_sweep(net);
-        r2_ctx_health_run(ctx);
+        r2_ctx_health_run(ctx->health);
         if (net->may_deliver) {
             r2_engine_run(&ctx->core.engine, false);
         }
@@ -129,7 +129,7 @@ static void r2_service_take_over(r2_service_t *service)
 static void r2_service_tend(r2_ctx_t *ctx)
 {
     r2_net_tend(&ctx->core.net);
-    r2_ctx_health_run(ctx);
+    r2_ctx_health_run(ctx->health);
     r2_net_tend(&ctx->core.net);
 }
 
@@ -209,8 +209,8 @@ static void *r2_service_main(void *arg)
         }
         r2_service_after(service);
         pthread_mutex_unlock(&ctx->core.lock);
-        r2_events_flush(ctx->events);
-        r2_snapshot_flush(ctx->plan_file);
+        r2_events_flush(ctx->record.events);
+        r2_snapshot_flush(ctx->record.plan_file);
     }
 }
 
@@ -272,10 +272,10 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t
         (NULL != ctx->core.net.probe.ops &&
          !r2_service_add(service, ctx->core.net.probe.ops->fd(ctx->core.net.probe.instance), R2_SERVICE_PROBE,
                          EPOLLIN)) ||
-        (NULL != ctx->events &&
-         !r2_service_add(service, r2_events_fd(ctx->events), R2_SERVICE_EVENTS, EPOLLIN)) ||
-        (NULL != ctx->plan_file &&
-         !r2_service_add(service, r2_snapshot_fd(ctx->plan_file), R2_SERVICE_PLAN_FILE, EPOLLIN)) ||
+        (NULL != ctx->record.events &&
+         !r2_service_add(service, r2_events_fd(ctx->record.events), R2_SERVICE_EVENTS, EPOLLIN)) ||
+        (NULL != ctx->record.plan_file &&
+         !r2_service_add(service, r2_snapshot_fd(ctx->record.plan_file), R2_SERVICE_PLAN_FILE, EPOLLIN)) ||
         (NULL != watch &&
          !r2_service_add(service, r2_nic_watch_fd(watch), R2_SERVICE_NICS, EPOLLIN)) ||
         R2_OK != r2_service_spawn(service)) {

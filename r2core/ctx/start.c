@@ -61,8 +61,8 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
         r2_mesh_nic(&ctx->real->post, now);
     }
     r2_net_rail_event(&ctx->core.net, idx, carrier);
-    r2_record_carrier(ctx, (uint32_t) idx, carrier);
-    r2_ctx_health_carrier(ctx, (uint32_t) idx, carrier);
+    r2_observe_carrier(ctx->core.observers, (uint32_t) idx, carrier);
+    r2_ctx_health_carrier(ctx->health, (uint32_t) idx, carrier);
 }
 
 static void r2_ctx_real_free(r2_ctx_real_t *real)
@@ -281,7 +281,7 @@ static r2_status_t r2_ctx_plan_file(r2_ctx_t *ctx, char *text_p, size_t text_byt
     }
     status = r2_path_expand("plan_file", ctx->core.params.plan_file, ctx->parts.host_name, ctx->core.net.rank,
                             path, sizeof(path), text_p, text_bytes);
-    return R2_OK == status ? r2_snapshot_create("plan_file", path, &ctx->core.log, &ctx->plan_file, text_p,
+    return R2_OK == status ? r2_snapshot_create("plan_file", path, &ctx->core.log, &ctx->record.plan_file, text_p,
                                                 text_bytes)
                            : status;
 }
@@ -331,14 +331,14 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
     ctx->real = real;
     real->ctx = ctx;
     status = r2_events_create(config->params->event_file, parts->host_name, ctx->core.net.rank,
-                              &ctx->core.log, parts->clock, &ctx->events, text_p, text_bytes);
+                              &ctx->core.log, parts->clock, &ctx->record.events, text_p, text_bytes);
     if (R2_OK == status) {
         status = r2_ctx_plan_file(ctx, text_p, text_bytes);
     }
     if (R2_OK != status) {
         return status;
     }
-    r2_record_start(ctx);
+    r2_record_start(&ctx->record);
     r2_ctx_watch(ctx, parts);
     errno = 0;
     status = r2_service_create(ctx, real->watch, &ctx->service);

@@ -19,9 +19,6 @@
 #include "ctx/record.h"
 #include "plan/known.h"
 #include "r2/coll.h"
-#include "telemetry/events.h"
-#include "telemetry/gap.h"
-#include "telemetry/snapshot.h"
 
 struct r2_p2p;
 struct r2_service;
@@ -125,9 +122,7 @@ struct r2_ctx {
     struct r2_coll *completed;     /* list: done functions to be called outside the lock */
     r2_consent_t consent;
     bool have_key;
-    r2_events_t *events;           /* owned; NULL: no event file */
-    r2_snapshot_t *plan_file;      /* owned; NULL: none (rank 0 alone has one) */
-    r2_gap_t gap;
+    r2_record_t record;
     r2_ctx_health_t *health;       /* owned; NULL before the communicator of all processes */
     r2_comm_t *job;                /* borrowed: the first communicator of all processes that agrees; NULL: none */
     r2_gauge_t gauge;
@@ -147,6 +142,16 @@ static inline r2_ctx_t *r2_ctx_of(r2_core_t *core)
 /* ctx.c */
 /** Tells all what net.info says. Before the launcher's fence. Engine lock. */
 r2_status_t r2_ctx_publish(r2_ctx_t *ctx);
+/** Polls probes and out-of-band path where they have no descriptor or a timer of theirs is due. Engine lock. */
+void r2_ctx_poll(r2_ctx_t *ctx);
+
+/* upcalls.c */
+/** Gives the upcalls of the net, the probes and the out-of-band path. Before the net is started. */
+void r2_upcalls_bind(r2_ctx_t *ctx);
+
+/* users.c */
+/** Starts the detector: all processes of the job are known. Engine lock. @return as r2_ctx_health_create(). */
+r2_status_t r2_ctx_detect(r2_ctx_t *ctx);
 
 /* start.c */
 /** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user why. */
@@ -211,10 +216,6 @@ const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind);
 bool r2_agree_dirty(struct r2_coll *coll);
 /** Does this rank know more than what plans of the communicator are made from? Engine lock. */
 bool r2_agree_is_dirty(r2_comm_t *comm);
-
-/* plan_text.c */
-/** What plans of ctx->job are made from. Engine lock. @return owned by the caller; NULL: no memory. */
-char *r2_plan_text(const r2_ctx_t *ctx);
 
 /* ctx.c */
 /** As r2_ctx_progress(), by who calls again at once until a collective is complete. @param waits_for or NULL. */

@@ -20,12 +20,13 @@
 
 static bool r2_tell_is_gone(const r2_comm_t *comm, int32_t position)
 {
-    const r2_ctx_t *ctx = comm->ctx;
+    const r2_core_t *core = &comm->ctx->core;
+    const r2_net_upcalls_t *upcalls = &core->net.upcalls;
     const uint32_t rank = comm->ranks[position];
-    const r2_link_t *link = r2_core_link(&ctx->core, rank);
+    const r2_link_t *link = r2_core_link(core, rank);
 
     return (NULL != link && R2_ERR_PEER_GONE == r2_link_broken(link)) ||
-           (NULL != ctx->health && r2_health_gone(ctx->health->machine, rank));
+           upcalls->gone(upcalls->arg, rank);
 }
 
 /* The first one from a position on, in a direction, that is not known to be gone; -1: none but `except`. */

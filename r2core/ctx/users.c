@@ -9,6 +9,23 @@
 #include "ctx/p2p.h"
 #include "ctx/state.h"
 
+r2_status_t r2_ctx_detect(r2_ctx_t *ctx)
+{
+    const r2_net_t *net = &ctx->core.net;
+    const r2_status_t status = r2_ctx_health_create(&ctx->core, &ctx->parts.post, &ctx->health);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    ctx->record.hosts = ctx->health->hosts;
+    for (uint32_t i = 0; i < net->rail_count; ++i) {
+        if (!net->rails[i].nic.carrier) {
+            r2_ctx_health_carrier(ctx->health, i, false);
+        }
+    }
+    return R2_OK;
+}
+
 r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
 {
     r2_status_t status = R2_ERR_UNSUPPORTED;

@@ -1,0 +1,149 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Upcalls of the net, the probes and the out-of-band path: each goes to those whom it concerns.
+ */
+#include "r2_config.h"
+
+#include "ctx/p2p.h"
+#include "ctx/state.h"
+
+/* ---- messages and who wants them ---- */
+
+static bool r2_upcall_over(void *arg, const r2_tag_t *tag)
+{
+    r2_ctx_t *ctx = arg;
+
+    if (R2_P2P_DATA_KEY == tag->comm_key) {
+        return NULL == ctx->p2p || !r2_p2p_awaits(ctx->p2p, tag);
+    }
+    return r2_comm_over(ctx, tag);
+}
+
+static void r2_upcall_lost(void *arg, uint32_t rank, r2_status_t status)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_comm_lost(ctx, rank, status);
+    if (NULL != ctx->p2p) {
+        r2_p2p_lost(ctx->p2p, rank, status);
+    }
+    if (R2_ERR_PEER_GONE == status) {
+        r2_observe_peer(ctx->core.observers, rank, true);
+        r2_note_gone(ctx->health, rank);
+    }
+}
+
+/* ---- evidence ---- */
+
+static void r2_upcall_lane(void *arg, uint32_t rank, uint32_t rail, uint32_t peer_rail,
+                           r2_lane_event_t event, r2_status_t why)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_note_lane(ctx->health, rank, rail, peer_rail, event, why);
+    r2_observe_lane(ctx->core.observers, rank, rail, event, why);
+}
+
+static void r2_upcall_peer(void *arg, uint32_t rank, bool silent)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_note_peer(ctx->health, rank, silent);
+    if (silent) {
+        r2_observe_peer(ctx->core.observers, rank, false);
+    }
+}
+
+static void r2_upcall_notice(void *arg, uint32_t rank, const void *data, size_t bytes)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_note_notice(ctx->health, rank, data, bytes);
+}
+
+static void r2_upcall_rate(void *arg, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
+                           uint64_t interval_ns)
+{
+    r2_ctx_t *ctx = arg;
+
+    if (outbound) {
+        r2_observe_loaded(ctx->core.observers, rail);
+    }
+    r2_note_rate(ctx->health, rank, rail, outbound, bytes, interval_ns);
+}
+
+static void r2_upcall_message(void *arg, uint32_t rank, const void *data, size_t bytes)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_net_heard(&ctx->core.net, rank);
+    r2_note_notice(ctx->health, rank, data, bytes);
+}
+
+static void r2_upcall_probed(void *arg, uint64_t id, r2_probe_answer_t answer, uint64_t rtt_ns)
+{
+    r2_ctx_t *ctx = arg;
+
+    (void) rtt_ns;
+    if (0 != (id & R2_NET_QUESTION)) {
+        r2_net_probed(&ctx->core.net, id, answer);
+        return;
+    }
+    r2_note_probed(ctx->health, id, answer);
+}
+
+static void r2_upcall_heard(void *arg, uint32_t rank, uint32_t rail, uint64_t id)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_note_heard(ctx->health, rank, rail, id);
+}
+
+/* ---- what the net asks ---- */
+
+static bool r2_upcall_gone(void *arg, uint32_t rank)
+{
+    const r2_ctx_t *ctx = arg;
+
+    return r2_ctx_health_says_gone(ctx->health, rank);
+}
+
+static uint64_t r2_upcall_refused_ns(void *arg, uint32_t rank)
+{
+    const r2_ctx_t *ctx = arg;
+    const r2_post_t *post = &ctx->parts.post;
+
+    return NULL == post->ops || NULL == post->ops->refused_ns
+               ? 0
+               : post->ops->refused_ns(post->instance, rank);
+}
+
+static void r2_upcall_describe(void *arg, uint32_t rank, char *text_p, size_t text_bytes)
+{
+    const r2_ctx_t *ctx = arg;
+
+    r2_ctx_health_describe(ctx->health, rank, text_p, text_bytes);
+}
+
+void r2_upcalls_bind(r2_ctx_t *ctx)
+{
+    const r2_post_upcalls_t post = {r2_upcall_message, ctx};
+    const r2_probe_upcalls_t probe = {r2_upcall_probed, r2_upcall_heard, ctx};
+    r2_net_t *net = &ctx->core.net;
+
+    net->upcalls = (r2_net_upcalls_t){
+        .over = r2_upcall_over,     .sends = r2_comm_sends,     .receives = r2_comm_receives,
+        .stray = r2_comm_stray,     .aborted = r2_comm_aborted, .lost = r2_upcall_lost,
+        .lane = r2_upcall_lane,     .peer = r2_upcall_peer,     .notice = r2_upcall_notice,
+        .rate = r2_upcall_rate,     .gone = r2_upcall_gone,     .refused_ns = r2_upcall_refused_ns,
+        .describe = r2_upcall_describe, .arg = ctx,
+    };
+    if (NULL != ctx->parts.post.ops) {
+        ctx->parts.post.ops->bind(ctx->parts.post.instance, &post);
+    }
+    if (NULL != net->probe.ops) {
+        net->probe.ops->bind(net->probe.instance, &probe);
+    }
+}
