@@ -12,7 +12,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "ctx/state.h"
+#include "ctx/comm.h"
 #include "plan/kinds.h"
 
 const r2_basis_t *r2_agree_basis(const r2_comm_t *comm)
@@ -25,12 +25,12 @@ bool r2_agree_is_dirty(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
 
-    if (r2_gauge_wanted(&comm->ctx->gauge, agree->basis)) {
+    if (r2_gauge_wanted(comm->comms->agree.gauge, agree->basis)) {
         return true;
     }
-    if (agree->looked != comm->ctx->core.counters.map_changes + 1) {
-        agree->dirty = r2_merge_matters(&agree->agreed->map, r2_ctx_health_map(comm->ctx));
-        agree->looked = comm->ctx->core.counters.map_changes + 1;
+    if (agree->looked != comm->comms->core->counters.map_changes + 1) {
+        agree->dirty = r2_merge_matters(&agree->agreed->map, comm->comms->agree.ours);
+        agree->looked = comm->comms->core->counters.map_changes + 1;
     }
     return agree->dirty;
 }
@@ -41,25 +41,25 @@ bool r2_agree_is_dirty(r2_comm_t *comm)
 static r2_status_t r2_agree_begin_with(const r2_comm_t *comm, r2_agree_t *agree,
                                        const r2_health_map_t *ours)
 {
-    r2_ctx_t *ctx = comm->ctx;
+    r2_comms_t *comms = comm->comms;
     r2_shared_map_t *map = r2_shared_map_create(ours->host_count, ours->rail_count);
     r2_basis_t *basis;
     r2_status_t status = NULL == map ? R2_ERR_NO_MEMORY
-                                     : r2_basis_create(ctx->health->hosts, comm->ranks, comm->size,
+                                     : r2_basis_create(comms->agree.hosts, comm->ranks, comm->size,
                                                        ours->rail_count, &basis);
 
     if (R2_OK != status) {
         r2_shared_map_put(map);
         return status;
     }
-    agree->agreed = r2_shared_map_share(&ctx->maps, map);
-    agree->basis = r2_basis_share(&ctx->bases, basis);
+    agree->agreed = r2_shared_map_share(&comms->agree.maps, map);
+    agree->basis = r2_basis_share(&comms->agree.bases, basis);
     return R2_OK;
 }
 
 r2_status_t r2_agree_create(r2_comm_t *comm)
 {
-    const r2_health_map_t *ours = r2_ctx_health_map(comm->ctx);
+    const r2_health_map_t *ours = comm->comms->agree.ours;
     r2_agree_t *agree;
     r2_status_t status;
 
@@ -74,9 +74,9 @@ r2_status_t r2_agree_create(r2_comm_t *comm)
     status = r2_agree_begin_with(comm, agree, ours);
     if (R2_OK != status) {
         r2_agree_destroy(comm);
-    } else if (NULL == comm->ctx->job && (uint32_t) comm->size == comm->ctx->core.net.size) {
-        comm->ctx->job = comm;
-        r2_observe_plan(comm->ctx->core.observers, agree->basis, comm->rank);
+    } else if (NULL == comm->comms->agree.job && (uint32_t) comm->size == comm->comms->core->net.size) {
+        comm->comms->agree.job = comm;
+        r2_observe_plan(comm->comms->core->observers, agree->basis, comm->rank);
     }
     return status;
 }
@@ -85,7 +85,7 @@ static void r2_agree_unlist(r2_comm_t *comm)
 {
     if (comm->agree->listed) {
         comm->agree->listed = false;
-        LL_DELETE2(comm->ctx->agreeing, comm, agree->next);
+        LL_DELETE2(comm->comms->agree.ready, comm, agree->next);
     }
 }
 
@@ -93,7 +93,7 @@ static void r2_agree_list(r2_comm_t *comm)
 {
     if (!comm->agree->listed) {
         comm->agree->listed = true;
-        LL_PREPEND2(comm->ctx->agreeing, comm, agree->next);
+        LL_PREPEND2(comm->comms->agree.ready, comm, agree->next);
     }
 }
 
@@ -174,9 +174,9 @@ void r2_agree_destroy(r2_comm_t *comm)
     if (NULL == agree) {
         return;
     }
-    if (comm == comm->ctx->job) {
-        comm->ctx->job = NULL;
-        r2_observe_plan(comm->ctx->core.observers, NULL, 0);
+    if (comm == comm->comms->agree.job) {
+        comm->comms->agree.job = NULL;
+        r2_observe_plan(comm->comms->core->observers, NULL, 0);
     }
     r2_agree_unlist(comm);
     r2_agree_drop_merge(agree);
@@ -227,7 +227,7 @@ bool r2_agree_carries(const r2_comm_t *comm, const r2_coll_args_t *args)
 static r2_status_t r2_agree_merge(r2_comm_t *comm)
 {
     r2_agree_t *agree = comm->agree;
-    r2_ctx_t *ctx = comm->ctx;
+    r2_comms_t *comms = comm->comms;
     r2_coll_args_t args = {
         .kind = R2_COLL_ALLREDUCE,
         .count = 1,
@@ -238,15 +238,15 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
     };
     r2_status_t status;
 
-    r2_gauge_look(&ctx->gauge);
+    r2_gauge_look(comms->agree.gauge);
     if (NULL == agree->merges) {
         status = r2_sequence_create(comm->root, comm->sequence | 1u, args.kind, &agree->merges);
         if (R2_OK != status) {
             return status;
         }
     }
-    status = r2_merge_create(agree->agreed, agree->basis, r2_ctx_health_map(ctx), ctx->gauge.version,
-                             &ctx->gauge.cost, &agree->merging);
+    status = r2_merge_create(agree->agreed, agree->basis, comms->agree.ours, comms->agree.gauge->version,
+                             &comms->agree.gauge->cost, &agree->merging);
     if (R2_OK != status) {
         return status;
     }
@@ -255,7 +255,7 @@ static r2_status_t r2_agree_merge(r2_comm_t *comm)
     args.element_bytes = agree->merging->bytes;
     args.reduce_arg = agree->merging;
     agree->merged = false;
-    ++ctx->core.counters.merges;
+    ++comms->core->counters.merges;
     return r2_coll_start_merge(agree->merges, &args, comm, &agree->merge);
 }
 
@@ -355,24 +355,24 @@ static void r2_agree_take(r2_comm_t *comm)
     uint64_t before = r2_health_map_digest(&agree->agreed->map);
 
     if (r2_merge_take(merging)) {
-        r2_gauge_heard(&comm->ctx->gauge, merging->basis->cost_version, &merging->basis->cost);
+        r2_gauge_heard(comm->comms->agree.gauge, merging->basis->cost_version, &merging->basis->cost);
     }
     r2_shared_map_put(agree->agreed);
     r2_basis_put(agree->basis);
-    agree->agreed = r2_shared_map_share(&comm->ctx->maps, merging->next);
-    agree->basis = r2_basis_share(&comm->ctx->bases, merging->basis);
+    agree->agreed = r2_shared_map_share(&comm->comms->agree.maps, merging->next);
+    agree->basis = r2_basis_share(&comm->comms->agree.bases, merging->basis);
     merging->next = NULL;
     merging->basis = NULL;
     r2_agree_drop_merge(agree);
     r2_merge_destroy(merging);
     agree->merging = NULL;
     agree->looked = 0;
-    if (comm == comm->ctx->job) {
-        r2_observe_plan(comm->ctx->core.observers, agree->basis, comm->rank);
+    if (comm == comm->comms->agree.job) {
+        r2_observe_plan(comm->comms->core->observers, agree->basis, comm->rank);
     }
     if (before != r2_health_map_digest(&agree->agreed->map)) {
-        ++comm->ctx->core.counters.epochs;
-        r2_debug(&comm->ctx->core.log, "communicator %016llx: all ranks agree on a new map (%s)",
+        ++comm->comms->core->counters.epochs;
+        r2_debug(&comm->comms->core->log, "communicator %016llx: all ranks agree on a new map (%s)",
                  (unsigned long long) comm->key, agree->basis->even ? "even" : "uneven");
     }
 }
@@ -420,10 +420,10 @@ static void r2_agree_go_on(r2_comm_t *comm)
     }
 }
 
-void r2_agree_run(r2_ctx_t *ctx)
+void r2_agree_run(r2_agree_common_t *common)
 {
-    while (NULL != ctx->agreeing) {
-        r2_comm_t *comm = ctx->agreeing;
+    while (NULL != common->ready) {
+        r2_comm_t *comm = common->ready;
 
         r2_agree_unlist(comm);
         r2_agree_go_on(comm);

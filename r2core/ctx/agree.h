@@ -7,11 +7,12 @@
 #ifndef R2_CTX_AGREE_H
 #define R2_CTX_AGREE_H
 
+#include "ctx/core.h"
+#include "ctx/gauge.h"
 #include "ctx/merge.h"
 #include "health/agreement.h"
 #include "r2/coll.h"
 
-struct r2_ctx;
 struct r2_comm;
 struct r2_coll;
 
@@ -28,9 +29,21 @@ typedef struct r2_agree {
     r2_merge_t *merging;       /* owned: its memory */
     bool merged;               /* it is over, its result waits for an application thread */
     struct r2_coll *queue;     /* borrowed list: calls that wait, in order */
-    struct r2_comm *next;      /* in ctx->agreeing */
+    struct r2_comm *next;      /* in common->ready */
     bool listed;
 } r2_agree_t;
+
+/** What all sequences of a process that agree share. Engine lock. */
+typedef struct r2_agree_common {
+    r2_core_t *core;               /* borrowed */
+    r2_gauge_t *gauge;             /* borrowed */
+    const r2_hosts_t *hosts;       /* borrowed: of the job; NULL with `ours` */
+    const r2_health_map_t *ours;   /* borrowed: what this process knows; NULL: nobody agrees on anything */
+    r2_shared_map_t *maps;         /* borrowed list: what is agreed on */
+    r2_basis_t *bases;             /* borrowed list: what plans are made from */
+    struct r2_comm *ready;         /* list: where calls may begin */
+    struct r2_comm *job;           /* borrowed: the first communicator of all processes that agrees; NULL: none */
+} r2_agree_common_t;
 
 /** Starts agreement for a communicator, if the job has health maps. Engine lock. @return R2_OK, R2_ERR_NO_MEMORY. */
 r2_status_t r2_agree_create(struct r2_comm *comm);
@@ -52,7 +65,7 @@ bool r2_agree_enter(struct r2_coll *coll, const r2_coll_args_t *args, r2_status_
 /** A call, or the merge before one, is over. Only noted. */
 void r2_agree_left(struct r2_coll *coll);
 /** Takes results of merges and begins calls that waited. Application threads only. */
-void r2_agree_run(struct r2_ctx *ctx);
+void r2_agree_run(r2_agree_common_t *common);
 /** Nothing of a sequence will begin any more. */
 void r2_agree_abort(struct r2_comm *comm, r2_status_t status);
 

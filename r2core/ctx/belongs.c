@@ -8,7 +8,7 @@
 
 #include <utlist.h>
 
-#include "ctx/state.h"
+#include "ctx/comm.h"
 #include "plan/kinds.h"
 
 /** Where a collective stands on this process. */
@@ -58,14 +58,14 @@ static r2_stage_t r2_comm_stage(r2_comm_t *root, const r2_tag_t *tag, r2_place_t
     return r2_sequence_stage(place_p->sequence, tag->coll_seq, &place_p->coll);
 }
 
-static r2_stage_t r2_comm_find(r2_ctx_t *ctx, const r2_tag_t *tag, r2_place_t *place_p)
+static r2_stage_t r2_comm_find(r2_comms_t *comms, const r2_tag_t *tag, r2_place_t *place_p)
 {
     uint64_t hash = tag->comm_key >> R2_COMM_SEQ_BITS;
     uint32_t incarnation = (uint32_t) tag->comm_key & R2_COMM_SEQ_MASK;
     r2_comm_name_t *name;
 
     *place_p = (r2_place_t){.sequence = NULL};
-    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
     if (NULL == name) {
         return R2_STAGE_LATER;
     }
@@ -75,20 +75,20 @@ static r2_stage_t r2_comm_find(r2_ctx_t *ctx, const r2_tag_t *tag, r2_place_t *p
     return NULL == name->live ? R2_STAGE_OVER : r2_comm_stage(name->live, tag, place_p);
 }
 
-bool r2_comm_over(void *arg, const r2_tag_t *tag)
+bool r2_comm_over(r2_comms_t *comms, const r2_tag_t *tag)
 {
     r2_place_t place;
-    const r2_stage_t stage = r2_comm_find(arg, tag, &place);
+    const r2_stage_t stage = r2_comm_find(comms, tag, &place);
 
     return R2_STAGE_OVER == stage || R2_STAGE_FAILED == stage;
 }
 
 /* True if a row of this kind may still meet the message with this tag and digest. */
-static bool r2_comm_may(r2_ctx_t *ctx, r2_row_kind_t kind, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+static bool r2_comm_may(r2_comms_t *comms, r2_row_kind_t kind, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
 {
     r2_place_t place;
 
-    switch (r2_comm_find(ctx, tag, &place)) {
+    switch (r2_comm_find(comms, tag, &place)) {
     case R2_STAGE_NOW:
         return r2_exec_has_row(&place.coll->exec, kind, rank, tag->row, digest);
     case R2_STAGE_OVER:
@@ -102,22 +102,22 @@ static bool r2_comm_may(r2_ctx_t *ctx, r2_row_kind_t kind, uint32_t rank, const 
     return true;
 }
 
-bool r2_comm_sends(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+bool r2_comm_sends(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
 {
-    return r2_comm_may(arg, R2_ROW_SEND, rank, tag, digest);
+    return r2_comm_may(comms, R2_ROW_SEND, rank, tag, digest);
 }
 
-bool r2_comm_receives(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+bool r2_comm_receives(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
 {
-    return r2_comm_may(arg, R2_ROW_RECV, rank, tag, digest);
+    return r2_comm_may(comms, R2_ROW_RECV, rank, tag, digest);
 }
 
-bool r2_comm_is_sound(r2_ctx_t *ctx, uint64_t comm_key)
+bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key)
 {
     uint64_t hash = comm_key >> R2_COMM_SEQ_BITS;
     r2_comm_name_t *name;
 
-    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
     return NULL != name && NULL != name->live && comm_key == name->live->key &&
            R2_OK == name->live->poisoned;
 }

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/state.h"
+#include "ctx/comm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,15 +22,15 @@
 static r2_status_t r2_coll_know(const r2_comm_t *comm, const r2_basis_t *basis,
                                 r2_plan_input_t *input)
 {
-    r2_ctx_t *ctx = comm->ctx;
+    r2_comms_t *comms = comm->comms;
     char choice[128], times[256];
     bool fresh;
-    r2_status_t status = r2_plan_know(&ctx->plans, comm->key, basis->map_digest, input,
+    r2_status_t status = r2_plan_know(&comms->plans, comm->key, basis->map_digest, input,
                                       &input->known, &fresh);
 
     if (R2_OK == status && fresh && R2_OK == r2_plan_describe(input, choice, sizeof(choice))) {
         r2_plan_known_text(input->known, times, sizeof(times));
-        r2_debug(&ctx->core.log, "communicator %016llx: allreduce of %llu bytes: %s; predicted %s",
+        r2_debug(&comms->core->log, "communicator %016llx: allreduce of %llu bytes: %s; predicted %s",
                  (unsigned long long) comm->key,
                  (unsigned long long) (input->count * input->element_bytes), choice, times);
     }
@@ -42,7 +42,7 @@ static r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t
 {
     const r2_comm_t *comm = coll->comm;
     const r2_basis_t *basis = NULL != coll->basis ? coll->basis : r2_agree_basis(comm);
-    const r2_params_t *params = &comm->ctx->core.params;
+    const r2_params_t *params = &comm->comms->core->params;
     r2_plan_input_t input = {
         .kind = args->kind,
         .rank = comm->rank,
@@ -94,7 +94,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
                                    r2_schedule_t *schedule)
 {
     r2_comm_t *comm = coll->comm;
-    r2_ctx_t *ctx = comm->ctx;
+    r2_comms_t *comms = comm->comms;
     r2_exec_args_t exec_args = {
         .in = args->in,
         .out = args->out,
@@ -105,24 +105,24 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .ranks = comm->ranks,
         .tag = r2_coll_tag(coll),
         .movers = {args->in_mover, args->out_mover},
-        .pack_bytes = ctx->core.params.pack_bytes,
+        .pack_bytes = comms->core->params.pack_bytes,
     };
 
-    return r2_exec_init(&coll->exec, &ctx->core.engine, &exec_args, schedule);
+    return r2_exec_init(&coll->exec, &comms->core->engine, &exec_args, schedule);
 }
 
 /* Engine lock. @param timed how long it takes says how long its steps take: its caller waits. */
 static void r2_coll_begin(struct r2_coll *coll, bool timed)
 {
-    r2_ctx_t *ctx = coll->comm->ctx;
+    r2_comms_t *comms = coll->comm->comms;
 
     atomic_store(&coll->status, R2_IN_PROGRESS);
-    ++ctx->core.counters.collectives;
-    ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
-    coll->begun_ns = timed ? ctx->core.net.now_ns : 0;
+    ++comms->core->counters.collectives;
+    comms->core->net.now_ns = r2_now_ns(comms->core->clock);
+    coll->begun_ns = timed ? comms->core->net.now_ns : 0;
     r2_exec_start(&coll->exec);
-    r2_engine_run(&ctx->core.engine, true);
-    r2_coll_collect(ctx);
+    r2_engine_run(&comms->core->engine, true);
+    r2_coll_collect(comms);
 }
 
 /*
@@ -264,30 +264,30 @@ r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    r2_core_enter(&comm->ctx->core);
+    r2_core_enter(comm->comms->core);
     status = r2_coll_refusal(comm);
     comm->next_seq += R2_OK == status && r2_coll_skip_counts(kind) ? 1 : 0;
-    r2_core_leave(&comm->ctx->core);
+    r2_core_leave(comm->comms->core);
     return status;
 }
 
 void r2_coll_refuse(r2_comm_t *comm, r2_status_t status)
 {
-    r2_ctx_t *ctx = comm->ctx;
+    r2_comms_t *comms = comm->comms;
 
     if (r2_is_forked()) {
         return;
     }
-    r2_core_enter(&ctx->core);
-    ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
+    r2_core_enter(comms->core);
+    comms->core->net.now_ns = r2_now_ns(comms->core->clock);
     r2_comm_poison(comm, status);
-    r2_core_leave_started(&ctx->core);
+    r2_core_leave_started(comms->core);
 }
 
 r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
                          void *done_arg, r2_coll_t **coll_p)
 {
-    r2_ctx_t *ctx = comm->ctx;
+    r2_comms_t *comms = comm->comms;
     struct r2_coll *coll = calloc(1, sizeof(*coll));
     r2_status_t status;
 
@@ -303,20 +303,20 @@ r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_do
     coll->done = done;
     coll->done_arg = done_arg;
     atomic_store(&coll->status, R2_IN_PROGRESS);
-    r2_core_enter(&ctx->core);
-    ctx->core.net.now_ns = r2_now_ns(ctx->core.clock);
+    r2_core_enter(comms->core);
+    comms->core->net.now_ns = r2_now_ns(comms->core->clock);
     status = r2_coll_refusal(comm);
     if (R2_OK == status) {
         *coll_p = coll;
         status = r2_coll_start(comm, args, coll);
-        r2_agree_run(ctx);
+        r2_agree_run(&comms->agree);
     }
-    r2_core_leave_started(&ctx->core);
+    r2_core_leave_started(comms->core);
     if (R2_OK != status) {
         r2_coll_free(coll);
         return status;
     }
-    r2_coll_deliver(ctx);
+    r2_coll_deliver(comms);
     return R2_OK;
 }
 
@@ -336,7 +336,7 @@ static r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *ar
 
 r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
 {
-    r2_ctx_t *ctx = coll->comm->ctx;
+    r2_comms_t *comms = coll->comm->comms;
     r2_schedule_t schedule;
     r2_status_t status;
     bool expected;
@@ -344,7 +344,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    r2_core_enter(&ctx->core);
+    r2_core_enter(comms->core);
     expected = coll->parts_left > 0;
     status = r2_coll_plan(coll, args, &schedule);
     if (R2_OK == status) {
@@ -358,9 +358,9 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
             r2_comm_poison(coll->comm, status); /* others wait for this part */
         }
     }
-    r2_core_leave(&ctx->core);
+    r2_core_leave(comms->core);
     if (R2_OK == status) {
-        r2_coll_deliver(ctx);
+        r2_coll_deliver(comms);
     }
     return status;
 }
@@ -369,8 +369,8 @@ static void r2_coll_forget_credits(const struct r2_coll *coll)
 {
     const r2_comm_t *comm = coll->comm;
     const r2_tag_t tag = r2_coll_tag(coll);
-    const r2_net_t *net = &comm->ctx->core.net;
-    r2_links_t links = r2_core_links_to(&comm->ctx->core, comm->ranks, comm->size);
+    const r2_net_t *net = &comm->comms->core->net;
+    r2_links_t links = r2_core_links_to(comm->comms->core, comm->ranks, comm->size);
     r2_link_t *link;
 
     while (net->early_credits > 0 && NULL != (link = r2_links_next(&links))) {
@@ -379,13 +379,13 @@ static void r2_coll_forget_credits(const struct r2_coll *coll)
 }
 
 /* Engine lock. The head of the list is also looked at without it. */
-static void r2_coll_completed(r2_ctx_t *ctx, struct r2_coll *coll)
+static void r2_coll_completed(r2_comms_t *comms, struct r2_coll *coll)
 {
-    struct r2_coll *last = ctx->completed;
+    struct r2_coll *last = comms->completed;
 
     coll->next_done = NULL;
     if (NULL == last) {
-        __atomic_store_n(&ctx->completed, coll, __ATOMIC_RELAXED);
+        __atomic_store_n(&comms->completed, coll, __ATOMIC_RELAXED);
         return;
     }
     while (NULL != last->next_done) {
@@ -398,7 +398,7 @@ void r2_coll_fail(struct r2_coll *coll, r2_status_t status)
 {
     r2_coll_retire(coll);
     if (NULL != coll->done) {
-        r2_coll_completed(coll->comm->ctx, coll);
+        r2_coll_completed(coll->comm->comms, coll);
     }
     atomic_store(&coll->status, status);
 }
@@ -413,21 +413,21 @@ void r2_coll_discard(struct r2_coll *coll)
 }
 
 /* Engine lock. Moves finished runs to where their callers find them. */
-void r2_coll_collect(r2_ctx_t *ctx)
+void r2_coll_collect(r2_comms_t *comms)
 {
     r2_exec_t *exec;
 
-    if (ctx->fresh_news) {
-        r2_comm_apply_news(ctx);
+    if (comms->fresh_news) {
+        r2_comm_apply_news(comms);
     }
-    while (NULL != (exec = r2_engine_collect(&ctx->core.engine))) {
+    while (NULL != (exec = r2_engine_collect(&comms->core->engine))) {
         struct r2_coll *coll = (struct r2_coll *) (void *) exec;
 
         if (exec->status < 0) {
             r2_comm_poison(coll->comm, exec->status);
         }
         if (R2_OK == exec->status) {
-            r2_observe_called(ctx->core.observers, &exec->schedule, coll->comm->size, coll->begun_ns);
+            r2_observe_called(comms->core->observers, &exec->schedule, coll->comm->size, coll->begun_ns);
         }
         if (exec->status < 0 || 0 == coll->parts_left) {
             r2_coll_retire(coll);
@@ -435,24 +435,24 @@ void r2_coll_collect(r2_ctx_t *ctx)
         }
         r2_coll_forget_credits(coll);
         if (NULL != coll->done) {
-            r2_coll_completed(ctx, coll);
+            r2_coll_completed(comms, coll);
         }
         atomic_store(&coll->status, exec->status);
     }
 }
 
 /* No lock. Calls the done functions of finished collectives. */
-void r2_coll_deliver(r2_ctx_t *ctx)
+void r2_coll_deliver(r2_comms_t *comms)
 {
     struct r2_coll *list;
 
-    if (NULL == __atomic_load_n(&ctx->completed, __ATOMIC_RELAXED)) {
+    if (NULL == __atomic_load_n(&comms->completed, __ATOMIC_RELAXED)) {
         return;
     }
-    r2_core_enter(&ctx->core);
-    list = ctx->completed;
-    __atomic_store_n(&ctx->completed, NULL, __ATOMIC_RELAXED);
-    r2_core_leave(&ctx->core);
+    r2_core_enter(comms->core);
+    list = comms->completed;
+    __atomic_store_n(&comms->completed, NULL, __ATOMIC_RELAXED);
+    r2_core_leave(comms->core);
     while (NULL != list) {
         struct r2_coll *coll = list;
 
@@ -468,15 +468,15 @@ r2_status_t r2_coll_test(const r2_coll_t *coll)
 
 void r2_coll_release(r2_coll_t *coll)
 {
-    r2_ctx_t *ctx = coll->comm->ctx;
+    r2_comms_t *comms = coll->comm->comms;
 
     if (r2_is_forked()) {
         return;
     }
     if (coll->in_active) {
-        r2_core_enter(&ctx->core);
+        r2_core_enter(comms->core);
         r2_coll_retire(coll);
-        r2_core_leave(&ctx->core);
+        r2_core_leave(comms->core);
     }
     r2_exec_fini(&coll->exec);
     r2_coll_free(coll);

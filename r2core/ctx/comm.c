@@ -6,13 +6,17 @@
  */
 #include "r2_config.h"
 
-#include "ctx/state.h"
+#include "ctx/comm.h"
 
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
+
+/* Numbers of sequences: 0 and 1 are never given away (sequence.c). */
+#define R2_SEQUENCE_FIRST 2u
+#define R2_SEQUENCE_STEP  2u
 
 /*
  * Open MPI reuses context ids, so the key of a communicator holds an incarnation number, too. Every
@@ -33,16 +37,16 @@ static uint64_t r2_comm_hash(r2_comm_id_t id, const uint32_t *ranks, int32_t siz
     return hash >> R2_COMM_SEQ_BITS;
 }
 
-static r2_comm_name_t *r2_comm_name(r2_ctx_t *ctx, uint64_t hash)
+static r2_comm_name_t *r2_comm_name(r2_comms_t *comms, uint64_t hash)
 {
     r2_comm_name_t *name;
 
-    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
     if (NULL == name) {
         name = calloc(1, sizeof(*name));
         if (NULL != name) {
             name->hash = hash;
-            HASH_ADD(hh, ctx->names, hash, sizeof(name->hash), name);
+            HASH_ADD(hh, comms->names, hash, sizeof(name->hash), name);
         }
         if (NULL != name && !r2_hash_has(&name->hh)) {
             free(name);
@@ -52,45 +56,35 @@ static r2_comm_name_t *r2_comm_name(r2_ctx_t *ctx, uint64_t hash)
     return name;
 }
 
-/* Compares incarnations with wrap. */
-bool r2_comm_is_older(uint32_t a, uint32_t b)
+r2_comm_t *r2_comm_new(r2_comms_t *comms, const uint32_t *ranks, int32_t size, int32_t rank)
 {
-    return a != b && ((b - a) & R2_COMM_SEQ_MASK) <= R2_COMM_SEQ_MASK / 2;
-}
+    r2_comm_t *comm = calloc(1, sizeof(*comm));
 
-static r2_status_t r2_comm_key(r2_ctx_t *ctx)
-{
-    uint8_t key[R2_JOB_KEY_BYTES];
-    r2_status_t status = ctx->core.net.oob.ops->job_key(ctx->core.net.oob.instance, key);
-
-    if (R2_OK == status) {
-        ctx->core.net.hello.ops->key(ctx->core.net.hello.instance, key);
-        if (NULL != ctx->core.net.probe.ops) {
-            ctx->core.net.probe.ops->key(ctx->core.net.probe.instance, key);
-        }
-        if (NULL != ctx->parts.post.ops && NULL != ctx->parts.post.ops->key) {
-            ctx->parts.post.ops->key(ctx->parts.post.instance, key);
-        }
-        ctx->have_key = true;
-    } else {
-        snprintf(ctx->core.net.error_text, sizeof(ctx->core.net.error_text),
-                 "%s cannot get the job's key: %s", ctx->parts.host_name, r2_status_string(status));
-        status = R2_ERR_SYSTEM;
+    if (NULL == comm) {
+        return NULL;
     }
-    sodium_memzero(key, sizeof(key));
-    return status;
+    comm->comms = comms;
+    comm->root = comm;
+    comm->size = size;
+    comm->rank = rank;
+    comm->ranks = malloc((size_t) size * sizeof(*ranks));
+    if (NULL == comm->ranks) {
+        free(comm);
+        return NULL;
+    }
+    memcpy(comm->ranks, ranks, (size_t) size * sizeof(*ranks));
+    return comm;
 }
 
-r2_status_t r2_comm_admit(r2_ctx_t *ctx, r2_user_t user)
+void r2_comm_free(r2_comm_t *comm)
 {
-    const r2_status_t status = r2_consent_of(ctx, user);
-
-    return R2_OK == status && !ctx->have_key ? r2_comm_key(ctx) : status;
+    free(comm->ranks);
+    free(comm);
 }
 
-static r2_status_t r2_comm_register(r2_ctx_t *ctx, r2_comm_id_t id, r2_comm_t *comm)
+static r2_status_t r2_comm_register(r2_comms_t *comms, r2_comm_id_t id, r2_comm_t *comm)
 {
-    r2_comm_name_t *name = r2_comm_name(ctx, r2_comm_hash(id, comm->ranks, comm->size));
+    r2_comm_name_t *name = r2_comm_name(comms, r2_comm_hash(id, comm->ranks, comm->size));
 
     if (NULL == name) {
         return R2_ERR_NO_MEMORY;
@@ -99,62 +93,26 @@ static r2_status_t r2_comm_register(r2_ctx_t *ctx, r2_comm_id_t id, r2_comm_t *c
     name->live = comm;
     comm->name = name;
     comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;
-    comm->next_seq = (uint32_t) ctx->parts.first_seq;
-    comm->next_sequence = (uint32_t) ctx->parts.first_seq << 1;
-    r2_comm_apply_news(ctx);
+    comm->next_seq = (uint32_t) comms->core->net.first_seq;
+    comm->next_sequence = (uint32_t) comms->core->net.first_seq << 1;
+    r2_comm_apply_news(comms);
     return R2_OK;
 }
 
-r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks, int32_t size,
-                           int32_t rank, r2_comm_t **comm_p)
+r2_status_t r2_comm_open(r2_comm_t *comm, r2_comm_id_t id)
 {
-    r2_comm_t *comm = calloc(1, sizeof(*comm));
-    r2_status_t status = R2_ERR_NO_MEMORY;
+    r2_status_t status = r2_comm_register(comm->comms, id, comm);
 
-    if (r2_is_forked()) {
-        return R2_ERR_FORKED;
-    }
-    if (NULL == comm) {
-        return R2_ERR_NO_MEMORY;
-    }
-    comm->ctx = ctx;
-    comm->root = comm;
-    comm->size = size;
-    comm->rank = rank;
-    comm->ranks = malloc((size_t) size * sizeof(*ranks));
-    if (NULL == comm->ranks) {
-        goto err_free_comm;
-    }
-    memcpy(comm->ranks, ranks, (size_t) size * sizeof(*ranks));
-    r2_core_enter(&ctx->core);
-    status = r2_comm_admit(ctx, R2_USER_COLL);
-    if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->core.net.size) {
-        status = r2_ctx_detect(ctx);
-    }
-    if (R2_OK == status) {
-        status = r2_comm_register(ctx, id, comm);
-    }
     if (R2_OK == status) {
         status = r2_agree_create(comm);
         comm->name->live = R2_OK == status ? comm : NULL;
     }
-    r2_core_leave(&ctx->core);
-    if (R2_OK != status) {
-        goto err_free_ranks;
-    }
-    *comm_p = comm;
-    return R2_OK;
-
-err_free_ranks:
-    free(comm->ranks);
-err_free_comm:
-    free(comm);
     return status;
 }
 
 static void r2_comm_withdraw(r2_comm_t *comm)
 {
-    r2_links_t links = r2_core_links_to(&comm->ctx->core, comm->ranks, comm->size);
+    r2_links_t links = r2_core_links_to(comm->comms->core, comm->ranks, comm->size);
     r2_link_t *link;
 
     while (NULL != (link = r2_links_next(&links))) {
@@ -184,19 +142,18 @@ static void r2_comm_close_all(r2_comm_t *comm)
 
 void r2_comm_destroy(r2_comm_t *comm)
 {
-    r2_ctx_t *ctx = comm->ctx;
+    r2_comms_t *comms = comm->comms;
 
     if (r2_is_forked()) {
         return;
     }
-    r2_core_enter(&ctx->core);
+    r2_core_enter(comms->core);
     r2_comm_leave(comm); /* first: links refer to memory of merges */
     r2_agree_destroy(comm);
     r2_comm_close_all(comm);
-    r2_plan_cache_forget(&ctx->plans, comm->key);
-    r2_core_leave(&ctx->core);
-    free(comm->ranks);
-    free(comm);
+    r2_plan_cache_forget(&comms->plans, comm->key);
+    r2_core_leave(comms->core);
+    r2_comm_free(comm);
 }
 
 static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
@@ -231,10 +188,62 @@ void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
     r2_comm_tell(root);
 }
 
-/* True if the same is noted already: who says so first counts. */
-static bool r2_comm_is_noted(const r2_ctx_t *ctx, const r2_comm_news_t *what)
+/* ---- sequences ---- */
+
+static uint32_t r2_sequence_next(r2_comm_t *root)
 {
-    const r2_comm_news_t *news = ctx->news;
+    const uint32_t number = 0 == root->next_sequence ? R2_SEQUENCE_FIRST : root->next_sequence;
+
+    root->next_sequence = number + R2_SEQUENCE_STEP;
+    return number;
+}
+
+r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind, r2_comm_t **sequence_p)
+{
+    r2_comms_t *comms = comm->comms;
+    r2_comm_t *sequence = NULL;
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_core_enter(comms->core);
+    status = r2_sequence_create(comm, r2_sequence_next(comm), kind, &sequence);
+    if (R2_OK == status) {
+        status = r2_agree_open(sequence);
+    }
+    if (R2_OK != status) {
+        if (NULL != sequence) {
+            r2_sequence_destroy(sequence);
+        }
+        r2_comm_poison(comm, status); /* its place is taken: others would wait for this rank */
+    }
+    r2_core_leave(comms->core);
+    if (R2_OK == status) {
+        *sequence_p = sequence;
+    }
+    return status;
+}
+
+void r2_sequence_close(r2_comm_t *sequence)
+{
+    r2_comms_t *comms = sequence->comms;
+
+    if (r2_is_forked()) {
+        return;
+    }
+    r2_core_enter(comms->core);
+    r2_agree_destroy(sequence);
+    r2_sequence_destroy(sequence);
+    r2_core_leave(comms->core);
+}
+
+/* ---- what peers tell ---- */
+
+/* True if the same is noted already: who says so first counts. */
+static bool r2_comm_is_noted(const r2_comms_t *comms, const r2_comm_news_t *what)
+{
+    const r2_comm_news_t *news = comms->news;
 
     while (NULL != news && (news->lost != what->lost ||
                             (what->lost ? news->rank != what->rank : news->key != what->key))) {
@@ -247,53 +256,53 @@ static bool r2_comm_is_noted(const r2_ctx_t *ctx, const r2_comm_news_t *what)
  * Once for each communicator and each peer. What is about a communicator that is not created here yet is bounded,
  * as that may never be; without memory the communicator itself, or the link, keeps it.
  */
-static void r2_comm_note(r2_ctx_t *ctx, const r2_comm_news_t *what)
+static void r2_comm_note(r2_comms_t *comms, const r2_comm_news_t *what)
 {
     const uint64_t hash = what->key >> R2_COMM_SEQ_BITS;
     r2_comm_name_t *name = NULL;
     r2_comm_news_t *news = NULL;
 
     if (!what->lost) {
-        HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+        HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
     }
-    if (r2_comm_is_noted(ctx, what)) {
+    if (r2_comm_is_noted(comms, what)) {
         return;
     }
-    if (what->lost || NULL != name || ctx->news_count < R2_COMM_NEWS_MAX) {
+    if (what->lost || NULL != name || comms->news_count < R2_COMM_NEWS_MAX) {
         news = malloc(sizeof(*news));
     }
-    ctx->fresh_news = true;
+    comms->fresh_news = true;
     if (NULL != news) {
         *news = *what;
-        news->next = ctx->news;
-        ctx->news = news;
-        ++ctx->news_count;
+        news->next = comms->news;
+        comms->news = news;
+        ++comms->news_count;
     } else if (what->lost) {
-        ctx->missed_loss = true;
+        comms->missed_loss = true;
     } else if (NULL != name && NULL != name->live && name->live->key == what->key) {
         name->live->heard = what->status;
     }
 }
 
-void r2_comm_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)
+void r2_comm_aborted(r2_comms_t *comms, uint32_t rank, uint64_t comm_key, r2_status_t status)
 {
     r2_comm_news_t news = {.key = comm_key, .rank = rank, .status = status};
 
-    r2_comm_note(arg, &news);
+    r2_comm_note(comms, &news);
 }
 
-void r2_comm_stray(void *arg, uint32_t rank, uint64_t comm_key)
+void r2_comm_stray(r2_comms_t *comms, uint32_t rank, uint64_t comm_key)
 {
-    if (r2_comm_is_sound(arg, comm_key)) {
-        r2_comm_aborted(arg, rank, comm_key, R2_ERR_PLAN_MISMATCH);
+    if (r2_comm_is_sound(comms, comm_key)) {
+        r2_comm_aborted(comms, rank, comm_key, R2_ERR_PLAN_MISMATCH);
     }
 }
 
-void r2_comm_lost(void *arg, uint32_t rank, r2_status_t status)
+void r2_comm_lost(r2_comms_t *comms, uint32_t rank, r2_status_t status)
 {
     r2_comm_news_t news = {.lost = true, .rank = rank, .status = status};
 
-    r2_comm_note(arg, &news);
+    r2_comm_note(comms, &news);
 }
 
 static bool r2_comm_has(const r2_comm_t *comm, uint32_t rank)
@@ -306,11 +315,11 @@ static bool r2_comm_has(const r2_comm_t *comm, uint32_t rank)
     return false;
 }
 
-static void r2_comm_apply_loss(r2_ctx_t *ctx, const r2_comm_news_t *news)
+static void r2_comm_apply_loss(r2_comms_t *comms, const r2_comm_news_t *news)
 {
     r2_comm_name_t *name, *next;
 
-    HASH_ITER(hh, ctx->names, name, next)
+    HASH_ITER(hh, comms->names, name, next)
     {
         if (NULL != name->live && r2_comm_has(name->live, news->rank)) {
             r2_comm_poison(name->live, news->status);
@@ -320,31 +329,32 @@ static void r2_comm_apply_loss(r2_ctx_t *ctx, const r2_comm_news_t *news)
 }
 
 /* Another says why: what is known here of broken rails is all there is to add. */
-static void r2_comm_explain(r2_ctx_t *ctx, const r2_comm_news_t *news)
+static void r2_comm_explain(r2_comms_t *comms, const r2_comm_news_t *news)
 {
-    const r2_link_t *link = r2_core_link(&ctx->core, news->rank);
-    char *text = ctx->core.net.error_text;
-    size_t used, bytes = sizeof(ctx->core.net.error_text);
+    const r2_link_t *link = r2_core_link(comms->core, news->rank);
+    const r2_net_upcalls_t *upcalls = &comms->core->net.upcalls;
+    char *text = comms->core->net.error_text;
+    size_t used, bytes = sizeof(comms->core->net.error_text);
 
     snprintf(text, bytes, "rank %u on %s reports: %s\n", news->rank,
              NULL == link ? "a host" : r2_link_host(link), r2_status_string(news->status));
     used = strlen(text);
-    ctx->core.net.upcalls.describe(ctx->core.net.upcalls.arg, UINT32_MAX, text + used, bytes - used);
+    upcalls->describe(upcalls->arg, UINT32_MAX, text + used, bytes - used);
     text[strlen(text) - 1] = '\0';
 }
 
 /* @return false: it is about a communicator that is not created here yet. */
-static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
+static bool r2_comm_apply(r2_comms_t *comms, const r2_comm_news_t *news)
 {
     uint64_t hash = news->key >> R2_COMM_SEQ_BITS;
     uint32_t incarnation = (uint32_t) news->key & R2_COMM_SEQ_MASK;
     r2_comm_name_t *name;
 
     if (news->lost) {
-        r2_comm_apply_loss(ctx, news);
+        r2_comm_apply_loss(comms, news);
         return true;
     }
-    HASH_FIND(hh, ctx->names, &hash, sizeof(hash), name);
+    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
     if (NULL == name) {
         return false;
     }
@@ -355,20 +365,20 @@ static bool r2_comm_apply(r2_ctx_t *ctx, const r2_comm_news_t *news)
         return true;
     }
     if (R2_OK == name->live->poisoned) {
-        r2_comm_explain(ctx, news);
+        r2_comm_explain(comms, news);
         r2_comm_poison(name->live, news->status);
     }
     return true;
 }
 
 /* What there was no memory to note. */
-static void r2_comm_apply_missed(r2_ctx_t *ctx)
+static void r2_comm_apply_missed(r2_comms_t *comms)
 {
-    r2_links_t links = r2_core_links(&ctx->core, 0);
+    r2_links_t links = r2_core_links(comms->core, 0);
     r2_comm_name_t *name, *next;
     const r2_link_t *link;
 
-    HASH_ITER(hh, ctx->names, name, next)
+    HASH_ITER(hh, comms->names, name, next)
     {
         if (NULL != name->live && name->live->untold) {
             r2_comm_tell_again(name->live);
@@ -377,30 +387,30 @@ static void r2_comm_apply_missed(r2_ctx_t *ctx)
             r2_comm_poison(name->live, name->live->heard);
         }
     }
-    while (ctx->missed_loss && NULL != (link = r2_links_next(&links))) {
+    while (comms->missed_loss && NULL != (link = r2_links_next(&links))) {
         if (R2_OK != r2_link_broken(link)) {
             const r2_comm_news_t news = {
                 .lost = true, .rank = r2_link_peer(link), .status = r2_link_broken(link)};
 
-            r2_comm_apply_loss(ctx, &news);
+            r2_comm_apply_loss(comms, &news);
         }
     }
-    ctx->missed_loss = false;
+    comms->missed_loss = false;
 }
 
 /* Engine lock, outside of callbacks. */
-void r2_comm_apply_news(r2_ctx_t *ctx)
+void r2_comm_apply_news(r2_comms_t *comms)
 {
-    r2_comm_news_t **at = &ctx->news;
+    r2_comm_news_t **at = &comms->news;
 
-    ctx->fresh_news = false;
-    r2_comm_apply_missed(ctx);
+    comms->fresh_news = false;
+    r2_comm_apply_missed(comms);
     while (NULL != *at) {
         r2_comm_news_t *news = *at;
 
-        if (r2_comm_apply(ctx, news)) {
+        if (r2_comm_apply(comms, news)) {
             *at = news->next;
-            --ctx->news_count;
+            --comms->news_count;
             free(news);
         } else {
             at = &news->next;
@@ -408,12 +418,28 @@ void r2_comm_apply_news(r2_ctx_t *ctx)
     }
 }
 
-void r2_comm_forget_news(r2_ctx_t *ctx)
+r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge)
 {
-    while (NULL != ctx->news) {
-        r2_comm_news_t *news = ctx->news;
+    comms->core = core;
+    comms->agree.core = core;
+    comms->agree.gauge = gauge;
+    return r2_plan_cache_init(&comms->plans, R2_PLANS_KNOWN);
+}
 
-        ctx->news = news->next;
+void r2_comms_fini(r2_comms_t *comms)
+{
+    r2_comm_name_t *name, *next;
+
+    r2_plan_cache_fini(&comms->plans);
+    while (NULL != comms->news) {
+        r2_comm_news_t *news = comms->news;
+
+        comms->news = news->next;
         free(news);
+    }
+    HASH_ITER(hh, comms->names, name, next)
+    {
+        HASH_DEL(comms->names, name);
+        free(name);
     }
 }

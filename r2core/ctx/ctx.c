@@ -114,7 +114,7 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
     status = net->oob.ops->identity(net->oob.instance, &net->rank, &net->size);
     snprintf(ctx->core.log.prefix, sizeof(ctx->core.log.prefix), "%s:%u", parts->host_name, net->rank);
     if (R2_OK == status) {
-        status = r2_plan_cache_init(&ctx->plans, R2_PLANS_KNOWN);
+        status = r2_comms_init(&ctx->comms, &ctx->core, &ctx->gauge);
     }
     if (R2_OK == status && parts->clock == r2_clock_system()) {
         ctx->epoll_fd = net->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
@@ -134,20 +134,13 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
 
 void r2_ctx_dismantle(r2_ctx_t *ctx)
 {
-    r2_comm_name_t *name, *next;
-
     r2_ctx_health_destroy(ctx->health);
     ctx->health = NULL;
+    ctx->comms.agree.ours = NULL;
     r2_net_fini(&ctx->core.net);
     r2_record_fini(&ctx->record);
     r2_engine_fini(&ctx->core.engine);
-    r2_plan_cache_fini(&ctx->plans);
-    r2_comm_forget_news(ctx);
-    HASH_ITER(hh, ctx->names, name, next)
-    {
-        HASH_DEL(ctx->names, name);
-        free(name);
-    }
+    r2_comms_fini(&ctx->comms);
     if (ctx->epoll_fd >= 0) {
         r2_fd_close(ctx->epoll_fd);
     }
@@ -208,9 +201,9 @@ static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
     if (NULL != ctx->p2p && R2_DRIVE_APP == who) {
         events += r2_p2p_collect(ctx->p2p);
     }
-    r2_coll_collect(ctx);
+    r2_coll_collect(&ctx->comms);
     if (net->app_drives) {
-        r2_agree_run(ctx);
+        r2_agree_run(&ctx->comms.agree);
     }
     r2_ctx_note_gap(ctx, delivered);
     r2_observe_swept(ctx->core.observers, ctx->core.counters.rx_bytes != delivered);
@@ -231,7 +224,7 @@ static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, r2_p2p_news_t *news_p)
 /* No lock. Tells the application what is complete. */
 static void r2_ctx_deliver(r2_ctx_t *ctx, const r2_p2p_news_t *news)
 {
-    r2_coll_deliver(ctx);
+    r2_coll_deliver(&ctx->comms);
     r2_p2p_tell(news);
 }
 
@@ -331,19 +324,6 @@ void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
     pthread_mutex_unlock(&ctx->core.lock);
 }
 
-r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user)
-{
-    r2_status_t status;
-
-    if (r2_is_forked()) {
-        return R2_ERR_FORKED;
-    }
-    r2_core_enter(&ctx->core);
-    status = r2_consent_of(ctx, user);
-    r2_core_leave(&ctx->core);
-    return status;
-}
-
 r2_status_t r2_ctx_fence(r2_ctx_t *ctx)
 {
     const r2_oob_t *oob = &ctx->core.net.oob;
@@ -435,10 +415,10 @@ r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
         return R2_ERR_FORKED;
     }
     r2_core_enter(&ctx->core);
-    if (NULL != ctx->job) {
+    if (NULL != ctx->comms.agree.job) {
         *text_p = r2_record_plan_text(&ctx->record);
         status = NULL == *text_p ? R2_ERR_NO_MEMORY : R2_OK;
-        if (R2_OK == status && r2_agree_is_dirty(ctx->job)) {
+        if (R2_OK == status && r2_agree_is_dirty(ctx->comms.agree.job)) {
             status = R2_ERR_AGAIN;
         }
     }

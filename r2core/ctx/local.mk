@@ -9,6 +9,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/basis.h \
     r2core/ctx/coll.c \
     r2core/ctx/comm.c \
+    r2core/ctx/comm.h \
     r2core/ctx/consent.c \
     r2core/ctx/consent.h \
     r2core/ctx/core.h \

@@ -12,10 +12,7 @@
 
 #include <stdlib.h>
 
-#include "ctx/state.h"
-
-#define R2_SEQUENCE_FIRST 2u
-#define R2_SEQUENCE_STEP  2u
+#include "ctx/comm.h"
 
 r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t kind,
                                r2_comm_t **sequence_p)
@@ -25,7 +22,7 @@ r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t 
     if (NULL == sequence) {
         return R2_ERR_NO_MEMORY;
     }
-    sequence->ctx = root->ctx;
+    sequence->comms = root->comms;
     sequence->root = root;
     sequence->key = root->key;
     sequence->sequence = number;
@@ -33,7 +30,7 @@ r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t 
     sequence->ranks = root->ranks;
     sequence->size = root->size;
     sequence->rank = root->rank;
-    sequence->next_seq = (uint32_t) root->ctx->parts.first_seq;
+    sequence->next_seq = (uint32_t) root->comms->core->net.first_seq;
     HASH_ADD(hh, root->sequences, sequence, sizeof(sequence->sequence), sequence);
     if (!r2_hash_has(&sequence->hh)) {
         free(sequence);
@@ -65,53 +62,4 @@ bool r2_sequence_is_over(r2_comm_t *root, uint32_t number)
     const uint32_t calls = number & ~1u; /* of merges: the sequence that they serve */
 
     return NULL == r2_sequence_find(root, calls) && r2_seq_lt(calls, root->next_sequence);
-}
-
-/* 0 and 1 are never given away. */
-static uint32_t r2_sequence_next(r2_comm_t *root)
-{
-    const uint32_t number = 0 == root->next_sequence ? R2_SEQUENCE_FIRST : root->next_sequence;
-
-    root->next_sequence = number + R2_SEQUENCE_STEP;
-    return number;
-}
-
-r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind, r2_comm_t **sequence_p)
-{
-    r2_ctx_t *ctx = comm->ctx;
-    r2_comm_t *sequence = NULL;
-    r2_status_t status;
-
-    if (r2_is_forked()) {
-        return R2_ERR_FORKED;
-    }
-    r2_core_enter(&ctx->core);
-    status = r2_sequence_create(comm, r2_sequence_next(comm), kind, &sequence);
-    if (R2_OK == status) {
-        status = r2_agree_open(sequence);
-    }
-    if (R2_OK != status) {
-        if (NULL != sequence) {
-            r2_sequence_destroy(sequence);
-        }
-        r2_comm_poison(comm, status); /* its place is taken: others would wait for this rank */
-    }
-    r2_core_leave(&ctx->core);
-    if (R2_OK == status) {
-        *sequence_p = sequence;
-    }
-    return status;
-}
-
-void r2_sequence_close(r2_comm_t *sequence)
-{
-    r2_ctx_t *ctx = sequence->ctx;
-
-    if (r2_is_forked()) {
-        return;
-    }
-    r2_core_enter(&ctx->core);
-    r2_agree_destroy(sequence);
-    r2_sequence_destroy(sequence);
-    r2_core_leave(&ctx->core);
 }

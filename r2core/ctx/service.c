@@ -79,7 +79,7 @@ static void r2_service_app_drove(void *arg, uint64_t now_ns)
     if (service->watching) {
         r2_service_watch_rails(service, false);
     }
-    if (NULL == service->ctx->names && NULL == service->ctx->p2p) {
+    if (NULL == service->ctx->comms.names && NULL == service->ctx->p2p) {
         return; /* no user yet: nobody talks to us but through hello */
     }
     if (R2_NEVER_NS == service->timer_ns || service->timer_ns < now_ns + takeover_ns / 2) {
@@ -115,7 +115,7 @@ static void r2_service_take_over(r2_service_t *service)
         if (net->may_deliver) {
             r2_engine_run(&ctx->core.engine, false);
         }
-        r2_coll_collect(ctx);
+        r2_coll_collect(&ctx->comms);
     } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
              0 == atomic_load(&ctx->core.app_blocked));
     deadline_ns = r2_ctx_deadline_ns(ctx);
@@ -178,7 +178,7 @@ static void r2_service_after(r2_service_t *service)
     if (r2_service_app_away(service)) {
         r2_service_take_over(service);
     } else if (R2_NEVER_NS == service->timer_ns &&
-               (r2_net_outstanding(net) || NULL != service->ctx->names ||
+               (r2_net_outstanding(net) || NULL != service->ctx->comms.names ||
                 NULL != service->ctx->p2p)) {
         r2_service_set_timer(service, r2_now_ns(net->clock) + takeover_ns);
     }

@@ -14,13 +14,13 @@
  */
 #include "r2_config.h"
 
-#include "ctx/state.h"
+#include "ctx/comm.h"
 
 #define R2_TELL_MAX 64 /* neighbours: two for each bit of a number of ranks */
 
 static bool r2_tell_is_gone(const r2_comm_t *comm, int32_t position)
 {
-    const r2_core_t *core = &comm->ctx->core;
+    const r2_core_t *core = comm->comms->core;
     const r2_net_upcalls_t *upcalls = &core->net.upcalls;
     const uint32_t rank = comm->ranks[position];
     const r2_link_t *link = r2_core_link(core, rank);
@@ -73,7 +73,7 @@ static uint32_t r2_tell_neighbors(const r2_comm_t *comm, int32_t position, int32
 /* @return false: no memory to tell one of them, and all after it. */
 static bool r2_tell_neighbors_of(r2_comm_t *comm, int32_t position)
 {
-    r2_net_t *net = &comm->ctx->core.net;
+    r2_net_t *net = &comm->comms->core->net;
     int32_t positions[R2_TELL_MAX];
     const uint32_t count = r2_tell_neighbors(comm, position, positions);
     bool all = true;
@@ -92,19 +92,19 @@ static bool r2_tell_neighbors_of(r2_comm_t *comm, int32_t position)
 void r2_comm_tell(r2_comm_t *comm)
 {
     comm->untold = !r2_tell_neighbors_of(comm, comm->rank);
-    comm->ctx->fresh_news = comm->ctx->fresh_news || comm->untold;
+    comm->comms->fresh_news = comm->comms->fresh_news || comm->untold;
 }
 
 void r2_comm_tell_again(r2_comm_t *comm)
 {
-    r2_net_t *net = &comm->ctx->core.net;
+    r2_net_t *net = &comm->comms->core->net;
     int32_t positions[R2_TELL_MAX];
     const uint32_t count = r2_tell_neighbors(comm, comm->rank, positions);
     r2_link_t *link;
 
     for (uint32_t i = 0; i < count; ++i) {
         if (R2_ERR_NO_MEMORY == r2_net_link(net, comm->ranks[positions[i]], &link)) {
-            comm->ctx->fresh_news = true;
+            comm->comms->fresh_news = true;
             return;
         }
     }
@@ -123,7 +123,7 @@ void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank)
     for (uint32_t i = 0; i < count; ++i) {
         if (positions[i] == comm->rank) { /* we told it, or would have: a neighbour's neighbours are ours now */
             comm->untold = !r2_tell_neighbors_of(comm, lost) || comm->untold;
-            comm->ctx->fresh_news = comm->ctx->fresh_news || comm->untold;
+            comm->comms->fresh_news = comm->comms->fresh_news || comm->untold;
             return;
         }
     }

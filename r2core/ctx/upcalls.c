@@ -18,14 +18,42 @@ static bool r2_upcall_over(void *arg, const r2_tag_t *tag)
     if (R2_P2P_DATA_KEY == tag->comm_key) {
         return NULL == ctx->p2p || !r2_p2p_awaits(ctx->p2p, tag);
     }
-    return r2_comm_over(ctx, tag);
+    return r2_comm_over(&ctx->comms, tag);
+}
+
+static bool r2_upcall_sends(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+{
+    r2_ctx_t *ctx = arg;
+
+    return r2_comm_sends(&ctx->comms, rank, tag, digest);
+}
+
+static bool r2_upcall_receives(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+{
+    r2_ctx_t *ctx = arg;
+
+    return r2_comm_receives(&ctx->comms, rank, tag, digest);
+}
+
+static void r2_upcall_stray(void *arg, uint32_t rank, uint64_t comm_key)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_comm_stray(&ctx->comms, rank, comm_key);
+}
+
+static void r2_upcall_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status)
+{
+    r2_ctx_t *ctx = arg;
+
+    r2_comm_aborted(&ctx->comms, rank, comm_key, status);
 }
 
 static void r2_upcall_lost(void *arg, uint32_t rank, r2_status_t status)
 {
     r2_ctx_t *ctx = arg;
 
-    r2_comm_lost(ctx, rank, status);
+    r2_comm_lost(&ctx->comms, rank, status);
     if (NULL != ctx->p2p) {
         r2_p2p_lost(ctx->p2p, rank, status);
     }
@@ -134,11 +162,20 @@ void r2_upcalls_bind(r2_ctx_t *ctx)
     r2_net_t *net = &ctx->core.net;
 
     net->upcalls = (r2_net_upcalls_t){
-        .over = r2_upcall_over,     .sends = r2_comm_sends,     .receives = r2_comm_receives,
-        .stray = r2_comm_stray,     .aborted = r2_comm_aborted, .lost = r2_upcall_lost,
-        .lane = r2_upcall_lane,     .peer = r2_upcall_peer,     .notice = r2_upcall_notice,
-        .rate = r2_upcall_rate,     .gone = r2_upcall_gone,     .refused_ns = r2_upcall_refused_ns,
-        .describe = r2_upcall_describe, .arg = ctx,
+        .over = r2_upcall_over,
+        .sends = r2_upcall_sends,
+        .receives = r2_upcall_receives,
+        .stray = r2_upcall_stray,
+        .aborted = r2_upcall_aborted,
+        .lost = r2_upcall_lost,
+        .lane = r2_upcall_lane,
+        .peer = r2_upcall_peer,
+        .notice = r2_upcall_notice,
+        .rate = r2_upcall_rate,
+        .gone = r2_upcall_gone,
+        .refused_ns = r2_upcall_refused_ns,
+        .describe = r2_upcall_describe,
+        .arg = ctx,
     };
     if (NULL != ctx->parts.post.ops) {
         ctx->parts.post.ops->bind(ctx->parts.post.instance, &post);

@@ -2,14 +2,61 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What users open in a context: point-to-point.
+ * What users open in a context: communicators and point-to-point, if all processes take part.
  */
 #include "r2_config.h"
+
+#include <sodium.h>
+#include <stdio.h>
 
 #include "ctx/p2p.h"
 #include "ctx/state.h"
 
-r2_status_t r2_ctx_detect(r2_ctx_t *ctx)
+static r2_status_t r2_ctx_key(r2_ctx_t *ctx)
+{
+    uint8_t key[R2_JOB_KEY_BYTES];
+    r2_status_t status = ctx->core.net.oob.ops->job_key(ctx->core.net.oob.instance, key);
+
+    if (R2_OK == status) {
+        ctx->core.net.hello.ops->key(ctx->core.net.hello.instance, key);
+        if (NULL != ctx->core.net.probe.ops) {
+            ctx->core.net.probe.ops->key(ctx->core.net.probe.instance, key);
+        }
+        if (NULL != ctx->parts.post.ops && NULL != ctx->parts.post.ops->key) {
+            ctx->parts.post.ops->key(ctx->parts.post.instance, key);
+        }
+        ctx->have_key = true;
+    } else {
+        snprintf(ctx->core.net.error_text, sizeof(ctx->core.net.error_text),
+                 "%s cannot get the job's key: %s", ctx->parts.host_name, r2_status_string(status));
+        status = R2_ERR_SYSTEM;
+    }
+    sodium_memzero(key, sizeof(key));
+    return status;
+}
+
+static r2_status_t r2_ctx_admit(r2_ctx_t *ctx, r2_user_t user)
+{
+    const r2_status_t status = r2_consent_of(ctx, user);
+
+    return R2_OK == status && !ctx->have_key ? r2_ctx_key(ctx) : status;
+}
+
+r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user)
+{
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_core_enter(&ctx->core);
+    status = r2_consent_of(ctx, user);
+    r2_core_leave(&ctx->core);
+    return status;
+}
+
+/* All processes of the job are known. */
+static r2_status_t r2_ctx_detect(r2_ctx_t *ctx)
 {
     const r2_net_t *net = &ctx->core.net;
     const r2_status_t status = r2_ctx_health_create(&ctx->core, &ctx->parts.post, &ctx->health);
@@ -17,12 +64,43 @@ r2_status_t r2_ctx_detect(r2_ctx_t *ctx)
     if (R2_OK != status) {
         return status;
     }
-    ctx->record.hosts = ctx->health->hosts;
+    ctx->record.hosts = ctx->comms.agree.hosts = ctx->health->hosts;
+    ctx->comms.agree.ours = r2_ctx_health_known(ctx->health);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
         if (!net->rails[i].nic.carrier) {
             r2_ctx_health_carrier(ctx->health, i, false);
         }
     }
+    return R2_OK;
+}
+
+r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks, int32_t size,
+                           int32_t rank, r2_comm_t **comm_p)
+{
+    r2_status_t status;
+    r2_comm_t *comm;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    comm = r2_comm_new(&ctx->comms, ranks, size, rank);
+    if (NULL == comm) {
+        return R2_ERR_NO_MEMORY;
+    }
+    r2_core_enter(&ctx->core);
+    status = r2_ctx_admit(ctx, R2_USER_COLL);
+    if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->core.net.size) {
+        status = r2_ctx_detect(ctx);
+    }
+    if (R2_OK == status) {
+        status = r2_comm_open(comm, id);
+    }
+    r2_core_leave(&ctx->core);
+    if (R2_OK != status) {
+        r2_comm_free(comm);
+        return status;
+    }
+    *comm_p = comm;
     return R2_OK;
 }
 
@@ -35,7 +113,7 @@ r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank)
     }
     r2_core_enter(p2p->core);
     if (rank < p2p->core->net.size) {
-        status = r2_comm_admit(r2_ctx_of(p2p->core), R2_USER_P2P);
+        status = r2_ctx_admit(r2_ctx_of(p2p->core), R2_USER_P2P);
     }
     r2_core_leave(p2p->core);
     return status;

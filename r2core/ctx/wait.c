@@ -41,7 +41,7 @@ static void r2_wait_sleep(r2_ctx_t *ctx)
 
 r2_status_t r2_coll_wait(r2_coll_t *coll)
 {
-    r2_ctx_t *ctx = coll->comm->ctx;
+    r2_ctx_t *ctx = r2_ctx_of(coll->comm->comms->core);
     uint64_t spin_ns = ctx->core.params.spin_us * R2_NS_PER_US;
     uint64_t busy_ns = r2_now_ns(ctx->core.clock);
     r2_status_t status;

@@ -418,8 +418,8 @@ static void abort_ops(job_rank_t *rank)
     DL_FOREACH(rank->ops, op) {
         r2_comm_poison(rank->comms[op->comm], R2_ERR_CANCELED);
     }
-    r2_coll_collect(rank->ctx);
-    r2_coll_deliver(rank->ctx);
+    r2_coll_collect(&rank->ctx->comms);
+    r2_coll_deliver(&rank->ctx->comms);
     DL_FOREACH_SAFE(rank->ops, op, next) {
         DL_DELETE(rank->ops, op);
         op_free(op);
