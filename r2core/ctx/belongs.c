@@ -84,7 +84,8 @@ bool r2_comm_over(r2_comms_t *comms, const r2_tag_t *tag)
 }
 
 /* True if a row of this kind may still meet the message with this tag and digest. */
-static bool r2_comm_may(r2_comms_t *comms, r2_row_kind_t kind, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
+static bool r2_comm_may(r2_comms_t *comms, r2_row_kind_t kind, uint32_t rank, const r2_tag_t *tag,
+                        uint32_t digest)
 {
     r2_place_t place;
 

@@ -103,8 +103,14 @@ r2_status_t r2_comm_open(r2_comm_t *comm, r2_comm_id_t id)
 {
     r2_status_t status = r2_comm_register(comm->comms, id, comm);
 
+    const r2_agree_group_t group = {.owner = comm,
+                                    .key = comm->key,
+                                    .ranks = comm->ranks,
+                                    .size = comm->size,
+                                    .rank = comm->rank};
+
     if (R2_OK == status) {
-        status = r2_agree_create(comm);
+        status = r2_agree_create(&comm->comms->agree, &group, &comm->agree);
         comm->name->live = R2_OK == status ? comm : NULL;
     }
     return status;
@@ -129,13 +135,24 @@ static void r2_comm_leave(r2_comm_t *comm)
     r2_comm_withdraw(comm);
 }
 
+/* With the sequence of its merges. */
+static void r2_comm_drop_agree(r2_comm_t *comm)
+{
+    r2_agree_destroy(comm->agree);
+    comm->agree = NULL;
+    if (NULL != comm->merges) {
+        r2_sequence_destroy(comm->merges);
+        comm->merges = NULL;
+    }
+}
+
 /* Of requests that nobody has freed. Merges go with the sequence that they serve. */
 static void r2_comm_close_all(r2_comm_t *comm)
 {
     while (NULL != comm->sequences) {
         r2_comm_t *sequence = r2_sequence_find(comm, comm->sequences->sequence & ~1u);
 
-        r2_agree_destroy(sequence);
+        r2_comm_drop_agree(sequence);
         r2_sequence_destroy(sequence);
     }
 }
@@ -149,7 +166,7 @@ void r2_comm_destroy(r2_comm_t *comm)
     }
     r2_core_enter(comms->core);
     r2_comm_leave(comm); /* first: links refer to memory of merges */
-    r2_agree_destroy(comm);
+    r2_comm_drop_agree(comm);
     r2_comm_close_all(comm);
     r2_plan_cache_forget(&comms->plans, comm->key);
     r2_core_leave(comms->core);
@@ -160,7 +177,7 @@ static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
 {
     struct r2_coll *coll;
 
-    r2_agree_abort(sequence, status);
+    r2_agree_abort(sequence->agree, status);
     DL_FOREACH(sequence->active, coll)
     {
         r2_exec_abort(&coll->exec, status);
@@ -210,7 +227,8 @@ r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind, r2_comm_t **s
     r2_core_enter(comms->core);
     status = r2_sequence_create(comm, r2_sequence_next(comm), kind, &sequence);
     if (R2_OK == status) {
-        status = r2_agree_open(sequence);
+        status =
+            NULL == comm->agree ? R2_OK : r2_agree_open(comm->agree, sequence, &sequence->agree);
     }
     if (R2_OK != status) {
         if (NULL != sequence) {
@@ -233,7 +251,7 @@ void r2_sequence_close(r2_comm_t *sequence)
         return;
     }
     r2_core_enter(comms->core);
-    r2_agree_destroy(sequence);
+    r2_comm_drop_agree(sequence);
     r2_sequence_destroy(sequence);
     r2_core_leave(comms->core);
 }
@@ -418,11 +436,13 @@ void r2_comm_apply_news(r2_comms_t *comms)
     }
 }
 
-r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge)
+r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge,
+                          const r2_agree_ops_t *ops)
 {
     comms->core = core;
     comms->agree.core = core;
     comms->agree.gauge = gauge;
+    comms->agree.ops = ops;
     return r2_plan_cache_init(&comms->plans, R2_PLANS_KNOWN);
 }
 

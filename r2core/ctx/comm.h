@@ -20,61 +20,59 @@ typedef struct r2_comms r2_comms_t;
 
 /** A collective of the public API. */
 struct r2_coll {
-    r2_exec_t exec;                /* first member */
-    r2_comm_t *comm;               /* borrowed: outlives the collective */
-    uint32_t seq;                  /* of the part under way */
-    uint32_t parts_left;           /* of a series, behind the one under way: seq + 1, seq + 2, ... */
+    r2_exec_t exec;      /* first member */
+    r2_comm_t *comm;     /* borrowed: outlives the collective */
+    uint32_t seq;        /* of the part under way */
+    uint32_t parts_left; /* of a series, behind the one under way: seq + 1, seq + 2, ... */
     r2_coll_done_fn_t done;
-    void *done_arg;                /* borrowed */
-    _Atomic int status;            /* r2_status_t; written under the engine lock, read by anyone */
-    struct r2_coll *prev, *next;   /* in comm->active, until the last part is complete */
+    void *done_arg;              /* borrowed */
+    _Atomic int status;          /* r2_status_t; written under the engine lock, read by anyone */
+    struct r2_coll *prev, *next; /* in comm->active, until the last part is complete */
     bool in_active;
-    struct r2_coll *next_done;     /* in comms->completed */
+    struct r2_coll *next_done; /* in comms->completed */
     /* agreement */
-    uint64_t call;                 /* number among the calls that started, when `numbered` */
-    bool numbered, carrying;
-    bool settled;                  /* the first part has begun */
-    r2_basis_t *basis;             /* refcounted: what all parts of a series are planned from; NULL: what is agreed now */
-    bool deferred;                 /* waits in comm->agree->queue */
-    struct r2_coll *wait_prev, *wait_next;
-    r2_coll_args_t wanted;         /* while it waits */
-    uint64_t *lists;               /* owned: counts and displs of wanted */
-    r2_comm_t *merge_for;          /* borrowed: this is a merge of maps for that sequence */
-    r2_comm_t *opens;              /* borrowed: no call: the place where that sequence was opened */
-    uint64_t begun_ns;             /* a blocking call that is no series; else 0 */
+    r2_agree_call_t place;
+    bool settled;          /* the first part has begun */
+    r2_basis_t *basis;     /* refcounted: what a series is planned from; NULL: what is agreed */
+    r2_coll_args_t wanted; /* while it waits */
+    uint64_t *lists;       /* owned: counts and displs of wanted */
+    r2_comm_t *merge_for;  /* borrowed: this is a merge of maps for that sequence */
+    uint64_t begun_ns;     /* a blocking call that is no series; else 0 */
 };
 
 /** A communicator identity: context id and members. Survives its communicators, to count them. */
 typedef struct r2_comm_name {
-    uint64_t hash;                 /* R2_COMM_HASH_BITS of context id and members */
-    uint32_t incarnation;          /* of the newest communicator with it */
-    r2_comm_t *live;               /* NULL: freed */
+    uint64_t hash;        /* R2_COMM_HASH_BITS of context id and members */
+    uint32_t incarnation; /* of the newest communicator with it */
+    r2_comm_t *live;      /* NULL: freed */
     UT_hash_handle hh;
 } r2_comm_name_t;
 
 /**
- * A communicator, or a sequence of calls of its own within one (sequence.c). Its calls match those of other
- * ranks by their number in the sequence.
+ * A communicator, or a sequence of calls of its own within one (sequence.c). Its calls match those
+ * of other ranks by their number in the sequence.
  */
 struct r2_comm {
-    r2_comms_t *comms;             /* borrowed */
-    r2_comm_t *root;               /* borrowed: the communicator; of a communicator itself */
-    uint64_t key;                  /* of the root: hash << R2_COMM_SEQ_BITS | incarnation */
-    uint32_t sequence;             /* 0: the communicator's own. Odd: merges before calls of the one before it */
-    r2_coll_kind_t kind;           /* of all calls of a sequence that is not the communicator's own */
-    uint32_t *ranks;               /* process numbers; owned by the root */
+    r2_comms_t *comms;   /* borrowed */
+    r2_comm_t *root;     /* borrowed: the communicator; of a communicator itself */
+    uint64_t key;        /* of the root: hash << R2_COMM_SEQ_BITS | incarnation */
+    uint32_t sequence;   /* 0: the communicator's own. Odd: merges for the one before */
+    r2_coll_kind_t kind; /* of all calls of a sequence that is not the communicator's own */
+    uint32_t *ranks;     /* process numbers; owned by the root */
     int32_t size, rank;
     uint32_t next_seq;
-    struct r2_coll *active;        /* list of collectives under way */
-    r2_agree_t *agree;             /* owned; NULL: plans never change (one rank, no health map, merges) */
-    UT_hash_handle hh;             /* in root->sequences */
+    struct r2_coll *active; /* list of collectives under way */
+    r2_agree_t *agree;      /* owned; NULL: plans never change (one rank, no health map, merges) */
+    r2_comm_t *merges;      /* owned: sequence of its merges of maps; NULL: there was none yet */
+    struct r2_coll *merge;  /* owned: the merge under way */
+    UT_hash_handle hh;      /* in root->sequences */
     /* of the root only */
-    r2_comm_name_t *name;          /* borrowed: in comms->names */
-    r2_status_t poisoned;          /* R2_OK, or why */
-    r2_status_t heard;             /* R2_OK, or why it failed at a peer, for which there was no memory among the news */
-    bool untold;                   /* poisoned, and no memory was left to tell all members */
-    r2_comm_t *sequences;          /* owned hash by `sequence`: all but its own */
-    uint32_t next_sequence;        /* the one that is opened next */
+    r2_comm_name_t *name;   /* borrowed: in comms->names */
+    r2_status_t poisoned;   /* R2_OK, or why */
+    r2_status_t heard;      /* R2_OK, or why it failed at a peer: no memory for that news */
+    bool untold;            /* poisoned, and no memory was left to tell all members */
+    r2_comm_t *sequences;   /* owned hash by `sequence`: all but its own */
+    uint32_t next_sequence; /* the one that is opened next */
 };
 
 #define R2_COMM_SEQ_BITS 20
@@ -87,36 +85,37 @@ static inline bool r2_comm_is_older(uint32_t a, uint32_t b)
 }
 
 /**
- * A peer's word that a communicator failed for good, kept for one that is not created here yet; or that
- * messages with a peer were given up, which all communicators with it may miss.
+ * A peer's word that a communicator failed for good, kept for one that is not created here yet; or
+ * that messages with a peer were given up, which all communicators with it may miss.
  */
 typedef struct r2_comm_news {
     struct r2_comm_news *next;
     uint64_t key;
-    uint32_t rank;                 /* who says so, or the peer */
-    bool lost;                     /* all communicators with `rank` */
+    uint32_t rank; /* who says so, or the peer */
+    bool lost;     /* all communicators with `rank` */
     r2_status_t status;
 } r2_comm_news_t;
 
-#define R2_PLANS_KNOWN 64          /* (communicator, class of lengths, map) that plans were worked out for */
-#define R2_COMM_NEWS_MAX 1024      /* kept at a time */
+#define R2_PLANS_KNOWN   64   /* (communicator, class of lengths, map) with plans */
+#define R2_COMM_NEWS_MAX 1024 /* kept at a time */
 
 /** Communicators of a process, and their collectives. Engine lock. */
 struct r2_comms {
-    r2_core_t *core;               /* borrowed */
+    r2_core_t *core; /* borrowed */
     r2_agree_common_t agree;
-    r2_comm_name_t *names;         /* owned hash */
-    r2_comm_news_t *news;          /* owned list: aborts heard of and not applied */
+    r2_comm_name_t *names; /* owned hash */
+    r2_comm_news_t *news;  /* owned list: aborts heard of and not applied */
     uint32_t news_count;
-    bool fresh_news;               /* some of them have not been looked at */
-    bool missed_loss;              /* a lost peer could not be noted: all links are looked at */
+    bool fresh_news;  /* some of them have not been looked at */
+    bool missed_loss; /* a lost peer could not be noted: all links are looked at */
     r2_plan_cache_t plans;
-    struct r2_coll *completed;     /* list: done functions to be called outside the lock */
+    struct r2_coll *completed; /* list: done functions to be called outside the lock */
 };
 
 /* comm.c */
-/** @param gauge borrowed. @return R2_OK, R2_ERR_NO_MEMORY. */
-r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge);
+/** @param gauge, ops borrowed. @return R2_OK, R2_ERR_NO_MEMORY. */
+r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge,
+                          const r2_agree_ops_t *ops);
 /** No communicator is left. Also for one that could not be initialized, and for zeros. */
 void r2_comms_fini(r2_comms_t *comms);
 /** A communicator that is not known to anybody yet. No lock. @return NULL: no memory. */
@@ -157,25 +156,34 @@ bool r2_comm_receives(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uin
 /** True if there is a communicator with this key that has not failed. */
 bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key);
 
-/* coll.c */
+/* coll_plan.c */
+/** The schedule of a call, from what is agreed now, or what its series is planned from. */
+r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
+                         r2_schedule_t *schedule);
+/** True if a call carries the dirty bit: every rank's result depends on every rank. */
+bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args);
+
+/* coll.c. Engine lock. */
+/** What agreement has done by collectives. */
+extern const r2_agree_ops_t r2_coll_agree_ops;
+/** A call begins, or waits for what is agreed. @return R2_OK, or an error: it has no place. */
+r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll);
+/** The next part of a series. @param schedule consumed. */
+r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args,
+                           r2_schedule_t *schedule);
+/** Its last part is over, or nothing more of it will run. */
+void r2_coll_retire(struct r2_coll *coll);
+/** Moves finished runs to where their callers find them. */
 void r2_coll_collect(r2_comms_t *comms);
+/** Frees it: it is retired, nothing of it runs. No lock. */
+void r2_coll_free(struct r2_coll *coll);
+
+/* coll_post.c */
+/** Calls the done functions of finished collectives. No lock. */
 void r2_coll_deliver(r2_comms_t *comms);
-/** Begins a call that waited. Engine lock. */
-r2_status_t r2_coll_begin_waiting(struct r2_coll *coll);
-/** Ends a call that waited. Engine lock. */
-void r2_coll_fail(struct r2_coll *coll, r2_status_t status);
-/** Starts a merge of maps; *merge_p is set before it begins. Engine lock. */
-r2_status_t r2_coll_start_merge(r2_comm_t *merges, const r2_coll_args_t *args, r2_comm_t *comm,
-                                struct r2_coll **merge_p);
-void r2_coll_discard(struct r2_coll *coll);
 
 /* forced.c */
 /** Name of the algorithm that a parameter asks for; NULL or empty: none does. */
 const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind);
-
-/* agree.c */
-bool r2_agree_dirty(struct r2_coll *coll);
-/** Does this rank know more than what plans of the communicator are made from? Engine lock. */
-bool r2_agree_is_dirty(r2_comm_t *comm);
 
 #endif

@@ -66,7 +66,8 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
 
     ctx->core.net.info.users &= ~(uint32_t) user;
     if (0 == ctx->core.net.info.users) {
-        status = r2_consent_refuse(&ctx->core.net.oob, ctx->parts.host_name, "out of memory", false);
+        status =
+            r2_consent_refuse(&ctx->core.net.oob, ctx->parts.host_name, "out of memory", false);
     }
     for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->core.net.info.users && R2_OK != status; ++i) {
         status = r2_ctx_publish(ctx);
@@ -202,8 +203,8 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
     }
     poll = malloc(sizeof(*poll));
     if (NULL == poll) {
-        snprintf(ctx->core.net.error_text, sizeof(ctx->core.net.error_text), "%s has no memory left",
-                 ctx->parts.host_name);
+        snprintf(ctx->core.net.error_text, sizeof(ctx->core.net.error_text),
+                 "%s has no memory left", ctx->parts.host_name);
         return R2_ERR_NO_MEMORY;
     }
     memset(poll, 0xff, offsetof(r2_consent_poll_t, told)); /* everybody so far, nobody yet */

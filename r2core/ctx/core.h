@@ -23,14 +23,14 @@
 #include "r2/counters.h"
 #include "r2/params.h"
 
-/** One process. `lock` is the engine lock: everything but the fields marked atomic belongs to it. */
+/** One process. `lock` is the engine lock: all but the fields marked atomic belongs to it. */
 typedef struct r2_core {
     pthread_mutex_t lock;
-    _Atomic int app_blocked;   /* application threads in r2_core_enter(): the service thread lets them in */
-    const r2_clock_t *clock;   /* borrowed */
+    _Atomic int app_blocked; /* application threads in r2_core_enter() */
+    const r2_clock_t *clock; /* borrowed */
     r2_net_t net;
     r2_engine_t engine;
-    r2_observer_t *observers;  /* borrowed list: told what happens */
+    r2_observer_t *observers; /* borrowed list: told what happens */
     r2_params_t params;
     r2_counters_t counters;
     r2_log_t log;
@@ -38,7 +38,8 @@ typedef struct r2_core {
 
 /**
  * Takes the engine lock for an application thread that cannot do without. Mutexes are not fair: the
- * service thread, which may have work for as long as the application is away, must know and let it in.
+ * service thread, which may have work for as long as the application is away, must know and let it
+ * in.
  */
 static inline void r2_core_enter(r2_core_t *core)
 {
@@ -53,8 +54,9 @@ static inline void r2_core_leave(r2_core_t *core)
 }
 
 /**
- * Gives the engine lock back after something was started at `net.now_ns`. The application may not come back for
- * long: the service thread, which sleeps for ever while there is nothing to do, has to look after it then.
+ * Gives the engine lock back after something was started at `net.now_ns`. The application may not
+ * come back for long: the service thread, which sleeps for ever while there is nothing to do, has
+ * to look after it then.
  */
 static inline void r2_core_leave_started(r2_core_t *core)
 {
@@ -70,8 +72,8 @@ static inline r2_link_t *r2_core_link(const r2_core_t *core, uint32_t rank)
 
 /** Links in turn, of those that are there. None is taken away while a process runs. */
 typedef struct r2_links {
-    const r2_core_t *core;     /* borrowed */
-    const uint32_t *ranks;     /* borrowed: [count] to whom; NULL: to everybody */
+    const r2_core_t *core; /* borrowed */
+    const uint32_t *ranks; /* borrowed: [count] to whom; NULL: to everybody */
     uint32_t at, count;
 } r2_links_t;
 
@@ -82,7 +84,8 @@ static inline r2_links_t r2_core_links(const r2_core_t *core, uint32_t from)
 }
 
 /** Links to some ranks. @param ranks [count], outlives what is returned. */
-static inline r2_links_t r2_core_links_to(const r2_core_t *core, const uint32_t *ranks, int32_t count)
+static inline r2_links_t r2_core_links_to(const r2_core_t *core, const uint32_t *ranks,
+                                          int32_t count)
 {
     return (r2_links_t){.core = core, .ranks = ranks, .count = (uint32_t) count};
 }

@@ -112,9 +112,10 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
     r2_ctx_setup(ctx, config, parts);
     net = &ctx->core.net;
     status = net->oob.ops->identity(net->oob.instance, &net->rank, &net->size);
-    snprintf(ctx->core.log.prefix, sizeof(ctx->core.log.prefix), "%s:%u", parts->host_name, net->rank);
+    snprintf(ctx->core.log.prefix, sizeof(ctx->core.log.prefix), "%s:%u", parts->host_name,
+             net->rank);
     if (R2_OK == status) {
-        status = r2_comms_init(&ctx->comms, &ctx->core, &ctx->gauge);
+        status = r2_comms_init(&ctx->comms, &ctx->core, &ctx->gauge, &r2_coll_agree_ops);
     }
     if (R2_OK == status && parts->clock == r2_clock_system()) {
         ctx->epoll_fd = net->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
@@ -174,8 +175,8 @@ void r2_ctx_poll(r2_ctx_t *ctx)
         (post->ops->fd(post->instance) < 0 || now_ns >= post->ops->deadline_ns(post->instance))) {
         post->ops->poll(post->instance);
     }
-    if (NULL != probe->ops &&
-        (probe->ops->fd(probe->instance) < 0 || now_ns >= probe->ops->deadline_ns(probe->instance))) {
+    if (NULL != probe->ops && (probe->ops->fd(probe->instance) < 0 ||
+                               now_ns >= probe->ops->deadline_ns(probe->instance))) {
         probe->ops->poll(probe->instance);
     }
 }
@@ -302,7 +303,8 @@ uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
 {
     const r2_post_t *post = &ctx->parts.post;
     const r2_probe_t *probe = &ctx->core.net.probe;
-    uint64_t deadline_ns = r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx->health));
+    uint64_t deadline_ns =
+        r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx->health));
 
     if (NULL != post->ops) {
         deadline_ns = r2_min(deadline_ns, post->ops->deadline_ns(post->instance));
@@ -402,7 +404,8 @@ void r2_ctx_describe(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
     used = strlen(text_p);
     snprintf(text_p + used, text_bytes - used, "%s; plan %s; r2 %s",
              1 < ctx->core.net.rail_count ? "" : ", nothing to fail over to",
-             '\0' == ctx->core.params.allreduce_algorithm[0] ? "by model" : ctx->core.params.allreduce_algorithm,
+             '\0' == ctx->core.params.allreduce_algorithm[0] ? "by model"
+                                                             : ctx->core.params.allreduce_algorithm,
              R2_VERSION);
     r2_ctx_unlock(ctx);
 }

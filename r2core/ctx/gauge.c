@@ -114,8 +114,8 @@ static uint32_t r2_gauge_alpha_ns(r2_gauge_t *gauge)
         }
     }
     if (0 != gauge->step_ns) {
-        return (uint32_t) r2_min(gauge->step_ns,
-                                 0 == *least_ns ? (uint64_t) UINT32_MAX : R2_GAUGE_STEP_MAX * *least_ns);
+        return (uint32_t) r2_min(gauge->step_ns, 0 == *least_ns ? (uint64_t) UINT32_MAX
+                                                                : R2_GAUGE_STEP_MAX * *least_ns);
     }
     return (uint32_t) r2_min(*least_ns / 2, (uint64_t) UINT32_MAX);
 }
@@ -132,8 +132,8 @@ static uint32_t r2_gauge_rate_ppm(const r2_gauge_t *all)
     for (uint32_t rail = 0; rail < all->core->net.rail_count; ++rail) {
         const r2_gauge_rail_t *gauge = &all->rails[rail];
 
-        if (gauge->windows >= R2_GAUGE_WINDOWS << all->rate_changes && 0 != gauge->best_bytes_per_s &&
-            0 != told_mbytes_per_s[rail]) {
+        if (gauge->windows >= R2_GAUGE_WINDOWS << all->rate_changes &&
+            0 != gauge->best_bytes_per_s && 0 != told_mbytes_per_s[rail]) {
             parts[count++] = r2_max(gauge->best_bytes_per_s / told_mbytes_per_s[rail], (uint64_t) 1);
         }
     }
@@ -166,7 +166,8 @@ void r2_gauge_look(r2_gauge_t *gauge)
         gauge->cost.alpha_ns = 0 != alpha_ns ? alpha_ns : gauge->cost.alpha_ns;
         gauge->cost.rate_ppm = 0 != rate_ppm ? rate_ppm : gauge->cost.rate_ppm;
         ++gauge->version;
-        r2_debug(&gauge->core->log, "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
+        r2_debug(&gauge->core->log,
+                 "rails as seen: a step takes %u ns, rails give %u ppm of what is told of them",
                  gauge->cost.alpha_ns, gauge->cost.rate_ppm);
         r2_observe_plan(gauge->core->observers, gauge->basis, gauge->rank);
     }
@@ -198,7 +199,8 @@ static void r2_gauge_short_call(r2_gauge_t *gauge, uint32_t steps, uint64_t took
     gauge->steps = gauge->calls = 0;
 }
 
-static void r2_gauge_called(void *arg, const r2_schedule_t *schedule, int32_t size, uint64_t begun_ns)
+static void r2_gauge_called(void *arg, const r2_schedule_t *schedule, int32_t size,
+                            uint64_t begun_ns)
 {
     r2_gauge_t *gauge = arg;
     const uint64_t now_ns = gauge->core->net.now_ns;

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Gauge: latency and rate of the rails as the job's own traffic shows them to rank 0, for predictions.
+ * Gauge: latency and rate of the rails as the job's own traffic shows them to rank 0, for
+ * predictions.
  */
 #ifndef R2_CTX_GAUGE_H
 #define R2_CTX_GAUGE_H
@@ -22,15 +23,16 @@ typedef struct r2_gauge_rail {
 } r2_gauge_rail_t;
 
 /**
- * Rank 0 measures and makes versions, everybody keeps the newest one that a merge of maps brought (agree.c):
- * so a version has one content, and no plan is made from what not all ranks hold. Engine lock.
+ * Rank 0 measures and makes versions, everybody keeps the newest one that a merge of maps brought
+ * (agree.c): so a version has one content, and no plan is made from what not all ranks hold. Engine
+ * lock.
  */
 typedef struct r2_gauge {
-    r2_core_t *core;        /* borrowed */
-    r2_observer_t observer; /* in core->observers */
-    r2_cost_params_t given; /* by a file: not measured */
+    r2_core_t *core;         /* borrowed */
+    r2_observer_t observer;  /* in core->observers */
+    r2_cost_params_t given;  /* by a file: not measured */
     const r2_basis_t *basis; /* borrowed: what plans of the job are made from; NULL: not told */
-    int32_t rank;           /* ours in the job's communicator */
+    int32_t rank;            /* ours in the job's communicator */
     r2_gauge_rail_t rails[R2_RAILS_MAX];
     uint32_t rate_changes;  /* versions with another rate */
     uint64_t round_trip_ns; /* the least so far, over any rail; 0: none yet */
@@ -46,7 +48,8 @@ typedef struct r2_gauge {
 
 /** Observes a process from now on. @param given cost that is known beforehand; zeros: nothing. */
 void r2_gauge_init(r2_gauge_t *gauge, r2_core_t *core, const r2_cost_params_t *given);
-/** Makes a new version if what was seen differs notably from the newest. Any rank; does nothing but on rank 0. */
+/** Makes a new version if what was seen differs notably from the newest. Any rank; does nothing but
+ * on rank 0. */
 void r2_gauge_look(r2_gauge_t *gauge);
 /** A merge brought this version. */
 void r2_gauge_heard(r2_gauge_t *gauge, uint32_t version, const r2_cost_params_t *cost);

@@ -151,7 +151,8 @@ uint64_t r2_ctx_health_deadline_ns(const r2_ctx_health_t *health)
     if (NULL == health) {
         return R2_NEVER_NS;
     }
-    return r2_min(0 < health->queued ? health->core->net.now_ns : r2_health_deadline_ns(health->machine),
+    return r2_min(0 < health->queued ? health->core->net.now_ns
+                                     : r2_health_deadline_ns(health->machine),
                   r2_rail_log_deadline_ns(health->rails));
 }
 

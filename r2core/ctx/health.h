@@ -14,9 +14,9 @@
 #include "oob/post.h"
 
 /**
- * Evidence that waits for the end of a sweep. What comes again by itself, or is about an interval, is dropped
- * beyond this; what happens once (a lane fails, a process is gone, a probe is answered) is kept however much
- * it is: a switch that dies takes a lane of every link with it, in one sweep.
+ * Evidence that waits for the end of a sweep. What comes again by itself, or is about an interval,
+ * is dropped beyond this; what happens once (a lane fails, a process is gone, a probe is answered)
+ * is kept however much it is: a switch that dies takes a lane of every link with it, in one sweep.
  */
 #define R2_NOTE_MAX 256u
 
@@ -59,11 +59,12 @@ typedef struct r2_ctx_health {
 } r2_ctx_health_t;
 
 /**
- * Starts the detector, when all processes of the job are known. Without one (some process does not run
- * r2) lanes still fail over and heal by themselves; nobody is told why. Engine lock.
+ * Starts the detector, when all processes of the job are known. Without one (some process does not
+ * run r2) lanes still fail over and heal by themselves; nobody is told why. Engine lock.
  * @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup.
  */
-r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post, r2_ctx_health_t **health_p);
+r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post,
+                                 r2_ctx_health_t **health_p);
 
 /* Of all that follows: without a detector (NULL) nothing happens, and nothing is known. */
 void r2_ctx_health_destroy(r2_ctx_health_t *health);
@@ -82,7 +83,8 @@ const r2_health_map_t *r2_ctx_health_known(const r2_ctx_health_t *health);
  * What is known of the rails of our host and those of a process's host, in lines; for a process that is
  * none of the job, of all that is broken.
  */
-void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *text_p, size_t text_bytes);
+void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *text_p,
+                            size_t text_bytes);
 /** What the detector can have done (health_ports.c). */
 void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p);
 
@@ -94,8 +96,8 @@ void r2_note_peer(r2_ctx_health_t *health, uint32_t rank, bool silent);
 /** A process was given up for good. */
 void r2_note_gone(r2_ctx_health_t *health, uint32_t rank);
 void r2_note_notice(r2_ctx_health_t *health, uint32_t rank, const void *data, size_t bytes);
-void r2_note_rate(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
-                  uint64_t interval_ns);
+void r2_note_rate(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, bool outbound,
+                  uint64_t bytes, uint64_t interval_ns);
 /** A probe was answered, or could not be sent. */
 void r2_note_probed(r2_ctx_health_t *health, uint64_t id, r2_probe_answer_t answer);
 void r2_note_heard(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, uint64_t id);

@@ -202,10 +202,12 @@ static void r2_health_news(void *arg, const r2_health_news_t *news)
         r2_hosts_rail_text(health->hosts, news->host_b, news->rail, text, sizeof(text));
         snprintf(other, sizeof(other), " - %s", text);
     }
-    r2_debug(&core->log, "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail, other,
-             r2_verdict_name(news->verdict), r2_direction_name(news->direction), news->capacity,
-             R2_CAPACITY_FULL, news->version, NULL == news->evidence ? "told by others" : news->evidence,
-             (unsigned long long) ((news->time_ns - r2_min(news->since_ns, news->time_ns)) / R2_NS_PER_MS));
+    r2_debug(&core->log, "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail,
+             other, r2_verdict_name(news->verdict), r2_direction_name(news->direction),
+             news->capacity, R2_CAPACITY_FULL, news->version,
+             NULL == news->evidence ? "told by others" : news->evidence,
+             (unsigned long long) ((news->time_ns - r2_min(news->since_ns, news->time_ns)) /
+                                   R2_NS_PER_MS));
 }
 
 static void r2_health_changed(void *arg)
@@ -222,7 +224,8 @@ static void r2_health_name(void *arg, uint32_t host, uint32_t rail, char *text_p
     r2_hosts_rail_text(health->hosts, host, rail, text_p, text_bytes);
 }
 
-void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *text_p, size_t text_bytes)
+void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *text_p,
+                            size_t text_bytes)
 {
     uint64_t now_ns;
 

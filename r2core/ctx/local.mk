@@ -8,6 +8,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/belongs.c \
     r2core/ctx/basis.h \
     r2core/ctx/coll.c \
+    r2core/ctx/coll_plan.c \
+    r2core/ctx/coll_post.c \
     r2core/ctx/comm.c \
     r2core/ctx/comm.h \
     r2core/ctx/consent.c \

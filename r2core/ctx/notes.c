@@ -92,8 +92,8 @@ void r2_note_notice(r2_ctx_health_t *health, uint32_t rank, const void *data, si
     }
 }
 
-void r2_note_rate(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
-                  uint64_t interval_ns)
+void r2_note_rate(r2_ctx_health_t *health, uint32_t rank, uint32_t rail, bool outbound,
+                  uint64_t bytes, uint64_t interval_ns)
 {
     r2_note_t *note = r2_note_new(health, R2_NOTE_RATE, rank);
 

@@ -18,8 +18,8 @@ struct r2_health_news;
 struct r2_schedule;
 
 /**
- * What it wants to be told; NULL: not that. Called under the engine lock, some of it inside of callbacks: to be
- * noted or written, never to send, or to end anything.
+ * What it wants to be told; NULL: not that. Called under the engine lock, some of it inside of
+ * callbacks: to be noted or written, never to send, or to end anything.
  */
 typedef struct r2_observer {
     /** The application drove the engine, or started something. */
@@ -47,7 +47,7 @@ typedef struct r2_observer {
      * @param rank  this process in the communicator of all processes that agrees.
      */
     void (*plan)(void *arg, const struct r2_basis *basis, int32_t rank);
-    void *arg;                 /* borrowed: outlives the observer */
+    void *arg; /* borrowed: outlives the observer */
     struct r2_observer *next;
 } r2_observer_t;
 

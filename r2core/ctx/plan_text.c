@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What plans of the job are made from, as a topology file: what r2_info --plan shows of a running job.
+ * What plans of the job are made from, as a topology file: what r2_info --plan shows of a running
+ * job.
  */
 #include "r2_config.h"
 
@@ -26,7 +27,8 @@ static void r2_plan_text_head(const r2_plan_text_t *what, FILE *out)
         strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &utc);
     }
     fprintf(out,
-            "# r2 %s, rank %u on %s, %s: what all ranks make plans from. Show it with r2_info --plan FILE\n"
+            "# r2 %s, rank %u on %s, %s: what all ranks make plans from. Show it with r2_info "
+            "--plan FILE\n"
             "hosts %u\nrails %u\nranks %d\nrate %u\n%s",
             R2_VERSION, what->rank, what->host_name, when, topology->host_count,
             topology->rail_count, topology->rank_count, r2_max(topology->rate_mbytes_per_s[0], 1u),
@@ -46,7 +48,8 @@ static void r2_plan_text_cost(const r2_cost_params_t *cost, FILE *out)
     }
 }
 
-static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, const r2_host_t *is, FILE *out)
+static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, const r2_host_t *is,
+                               FILE *out)
 {
     for (uint32_t rail = 0; rail < topology->rail_count; ++rail) {
         const uint32_t at = host * topology->rail_count + rail;

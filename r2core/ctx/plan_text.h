@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What plans of the job are made from, as a topology file: what r2_info --plan shows of a running job.
+ * What plans of the job are made from, as a topology file: what r2_info --plan shows of a running
+ * job.
  */
 #ifndef R2_CTX_PLAN_TEXT_H
 #define R2_CTX_PLAN_TEXT_H
@@ -12,11 +13,11 @@
 
 /** What is told. All borrowed for the call. */
 typedef struct r2_plan_text {
-    uint32_t rank;              /* of who tells */
-    const char *host_name;      /* of who tells */
+    uint32_t rank;         /* of who tells */
+    const char *host_name; /* of who tells */
     const r2_hosts_t *hosts;
-    const r2_basis_t *basis;    /* of the job */
-    const r2_cost_params_t *cost; /* the newest. Rank 0 knows best: on even rails nobody else needs to know */
+    const r2_basis_t *basis;      /* of the job */
+    const r2_cost_params_t *cost; /* the newest: rank 0 knows best */
 } r2_plan_text_t;
 
 /** @return owned by the caller; NULL: no memory. */

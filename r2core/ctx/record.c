@@ -67,7 +67,8 @@ static void r2_record_fault(r2_record_t *record, uint32_t rail)
 {
     uint64_t now_ns = record->core->net.now_ns;
 
-    r2_gap_fault(&record->gap, rail, 0 == record->gap.last_ns ? now_ns : record->gap.last_ns, now_ns);
+    r2_gap_fault(&record->gap, rail, 0 == record->gap.last_ns ? now_ns : record->gap.last_ns,
+                 now_ns);
 }
 
 static void r2_record_lane(void *arg, uint32_t rank, uint32_t rail, r2_lane_event_t what,
@@ -115,12 +116,13 @@ static void r2_record_carrier(void *arg, uint32_t rail, bool carrier)
 static void r2_record_peer(void *arg, uint32_t rank, bool gone)
 {
     r2_record_t *record = arg;
-    r2_event_t event = r2_event(gone ? R2_EVENT_PEER_GONE : R2_EVENT_NO_PATH, record->core->net.now_ns);
+    r2_event_t event =
+        r2_event(gone ? R2_EVENT_PEER_GONE : R2_EVENT_NO_PATH, record->core->net.now_ns);
 
     event.peer = rank;
     event.peer_host = r2_record_host(record, rank);
-    event.why = gone ? "its host refuses connections to it, or its death was seen"
-                     : "no lane to it is up";
+    event.why =
+        gone ? "its host refuses connections to it, or its death was seen" : "no lane to it is up";
     r2_events_add(record->events, &event);
 }
 
@@ -153,10 +155,12 @@ static void r2_record_gaps(r2_record_t *record)
     uint64_t now_ns = record->core->net.now_ns;
     r2_gap_fault_t fault;
 
-    while (now_ns >= r2_gap_deadline_ns(&record->gap) && r2_gap_take(&record->gap, now_ns, &fault)) {
+    while (now_ns >= r2_gap_deadline_ns(&record->gap) &&
+           r2_gap_take(&record->gap, now_ns, &fault)) {
         r2_event_t event = r2_event(R2_EVENT_RECOVERED, now_ns);
 
-        record->core->counters.fault_gap_ns = r2_max(record->core->counters.fault_gap_ns, fault.longest_ns);
+        record->core->counters.fault_gap_ns =
+            r2_max(record->core->counters.fault_gap_ns, fault.longest_ns);
         event.rail = fault.rail;
         event.nic = r2_record_nic(record, fault.rail);
         event.since_ns = fault.since_ns;
@@ -173,14 +177,16 @@ static void r2_record_sample(r2_record_t *record)
         tx_bytes[i] = record->core->net.rails[i].tx_bytes;
         rx_bytes[i] = record->core->net.rails[i].rx_bytes;
     }
-    r2_events_sample(record->events, tx_bytes, rx_bytes, record->core->net.rail_count, record->core->net.now_ns);
+    r2_events_sample(record->events, tx_bytes, rx_bytes, record->core->net.rail_count,
+                     record->core->net.now_ns);
 }
 
 static void r2_record_swept(void *arg, bool delivered)
 {
     r2_record_t *record = arg;
 
-    r2_gap_swept(&record->gap, delivered, record->core->net.awaited_rows > 0 && 0 == record->core->net.unwired_links,
+    r2_gap_swept(&record->gap, delivered,
+                 record->core->net.awaited_rows > 0 && 0 == record->core->net.unwired_links,
                  record->core->net.now_ns);
     r2_record_gaps(record);
     if (r2_events_sample_due(record->events, record->core->net.now_ns)) {
@@ -188,7 +194,8 @@ static void r2_record_swept(void *arg, bool delivered)
     }
 }
 
-void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gauge, const char *host_name)
+void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gauge,
+                    const char *host_name)
 {
     *record = (r2_record_t){.core = core,
                             .gauge = gauge,

@@ -16,24 +16,28 @@
 
 /** Observes a process. Engine lock. */
 typedef struct r2_record {
-    r2_core_t *core;           /* borrowed */
-    r2_observer_t observer;    /* in core->observers */
-    const r2_gauge_t *gauge;   /* borrowed */
-    const char *host_name;     /* borrowed */
-    const r2_hosts_t *hosts;   /* borrowed: of the job; NULL: not known yet */
-    const r2_basis_t *basis;   /* borrowed: what plans of the job are made from; NULL: not told */
-    r2_events_t *events;       /* owned; NULL: no event file, only gaps are measured */
-    r2_snapshot_t *plan_file;  /* owned; NULL: none (rank 0 alone has one) */
+    r2_core_t *core;          /* borrowed */
+    r2_observer_t observer;   /* in core->observers */
+    const r2_gauge_t *gauge;  /* borrowed */
+    const char *host_name;    /* borrowed */
+    const r2_hosts_t *hosts;  /* borrowed: of the job; NULL: not known yet */
+    const r2_basis_t *basis;  /* borrowed: what plans of the job are made from; NULL: not told */
+    r2_events_t *events;      /* owned; NULL: no event file, only gaps are measured */
+    r2_snapshot_t *plan_file; /* owned; NULL: none (rank 0 alone has one) */
     r2_gap_t gap;
 } r2_record_t;
 
-/** Observes a process from now on. Files are opened by the caller. @param host_name, gauge outlive it. */
-void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gauge, const char *host_name);
+/** Observes a process from now on; the caller opens files. @param host_name, gauge outlive it. */
+void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gauge,
+                    const char *host_name);
 /** Closes the files. Nothing is observed any more. */
 void r2_record_fini(r2_record_t *record);
 /** First line of the event file. */
 void r2_record_start(r2_record_t *record);
-/** What plans of the job are made from, as text. @return owned by the caller; NULL: nothing is agreed, or no memory. */
+/**
+ * What plans of the job are made from, as text.
+ * @return owned by the caller; NULL: nothing is agreed, or no memory.
+ */
 char *r2_record_plan_text(const r2_record_t *record);
 
 #endif

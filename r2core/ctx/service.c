@@ -92,7 +92,8 @@ static bool r2_service_app_away(const r2_service_t *service)
 {
     uint64_t takeover_ns = service->ctx->core.params.takeover_us * R2_NS_PER_US;
 
-    return 0 == atomic_load(&service->ctx->waiting) && 0 == atomic_load(&service->ctx->core.app_blocked) &&
+    return 0 == atomic_load(&service->ctx->waiting) &&
+           0 == atomic_load(&service->ctx->core.app_blocked) &&
            r2_now_ns(service->ctx->core.clock) - service->app_ns >= takeover_ns;
 }
 
@@ -267,15 +268,16 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t
         !r2_service_add(service, hello->ops->fd(hello->instance), R2_SERVICE_HELLO, EPOLLIN) ||
         !r2_service_add(service, ctx->epoll_fd, R2_SERVICE_RAILS, EPOLLONESHOT) ||
         (NULL != ctx->parts.post.ops &&
-         !r2_service_add(service, ctx->parts.post.ops->fd(ctx->parts.post.instance), R2_SERVICE_POST,
-                         EPOLLIN)) ||
+         !r2_service_add(service, ctx->parts.post.ops->fd(ctx->parts.post.instance),
+                         R2_SERVICE_POST, EPOLLIN)) ||
         (NULL != ctx->core.net.probe.ops &&
-         !r2_service_add(service, ctx->core.net.probe.ops->fd(ctx->core.net.probe.instance), R2_SERVICE_PROBE,
-                         EPOLLIN)) ||
+         !r2_service_add(service, ctx->core.net.probe.ops->fd(ctx->core.net.probe.instance),
+                         R2_SERVICE_PROBE, EPOLLIN)) ||
         (NULL != ctx->record.events &&
          !r2_service_add(service, r2_events_fd(ctx->record.events), R2_SERVICE_EVENTS, EPOLLIN)) ||
         (NULL != ctx->record.plan_file &&
-         !r2_service_add(service, r2_snapshot_fd(ctx->record.plan_file), R2_SERVICE_PLAN_FILE, EPOLLIN)) ||
+         !r2_service_add(service, r2_snapshot_fd(ctx->record.plan_file), R2_SERVICE_PLAN_FILE,
+                         EPOLLIN)) ||
         (NULL != watch &&
          !r2_service_add(service, r2_nic_watch_fd(watch), R2_SERVICE_NICS, EPOLLIN)) ||
         R2_OK != r2_service_spawn(service)) {

@@ -45,8 +45,8 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
 
     if (rail->nic.carrier != carrier && !ctx->core.net.ending) {
         /* all processes of the host see it; with a detector one of them says what it means */
-        r2_log_at(&ctx->core.log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG, "rail %u (%s, %s) %s",
-                  rail->idx, rail->nic.name, ctx->parts.host_name,
+        r2_log_at(&ctx->core.log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG,
+                  "rail %u (%s, %s) %s", rail->idx, rail->nic.name, ctx->parts.host_name,
                   carrier ? "has carrier again" : "lost carrier or its address");
     }
     if (carrier && NULL != ctx->real && NULL != ctx->real->watch) {
@@ -54,9 +54,11 @@ static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
 
         rail->nic.ipv4 = ipv4;
         rail->nic.ifindex = now->ifindex; /* the device may have been made anew */
-        (void) ctx->core.net.hello.ops->listen(ctx->core.net.hello.instance, rail->idx, now, address, &bytes);
+        (void) ctx->core.net.hello.ops->listen(ctx->core.net.hello.instance, rail->idx, now,
+                                               address, &bytes);
         if (NULL != ctx->core.net.probe.ops) {
-            (void) ctx->core.net.probe.ops->listen(ctx->core.net.probe.instance, rail->idx, now, probe, &bytes);
+            (void) ctx->core.net.probe.ops->listen(ctx->core.net.probe.instance, rail->idx, now,
+                                                   probe, &bytes);
         }
         r2_mesh_nic(&ctx->real->post, now);
     }
@@ -223,9 +225,10 @@ static void r2_ctx_watch(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, r2_ctx_nic_event, ctx,
                                      &ctx->real->watch)) {
         r2_failure_explain(parts, "netlink cannot be used", R2_ERR_SYSTEM, text, sizeof(text));
-        r2_warn(&ctx->core.log,
-                "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
-                (unsigned long long) ctx->core.params.failure_timeout_ms, text);
+        r2_warn(
+            &ctx->core.log,
+            "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
+            (unsigned long long) ctx->core.params.failure_timeout_ms, text);
     }
 }
 
@@ -279,10 +282,10 @@ static r2_status_t r2_ctx_plan_file(r2_ctx_t *ctx, char *text_p, size_t text_byt
     if (0 != ctx->core.net.rank) {
         return R2_OK;
     }
-    status = r2_path_expand("plan_file", ctx->core.params.plan_file, ctx->parts.host_name, ctx->core.net.rank,
-                            path, sizeof(path), text_p, text_bytes);
-    return R2_OK == status ? r2_snapshot_create("plan_file", path, &ctx->core.log, &ctx->record.plan_file, text_p,
-                                                text_bytes)
+    status = r2_path_expand("plan_file", ctx->core.params.plan_file, ctx->parts.host_name,
+                            ctx->core.net.rank, path, sizeof(path), text_p, text_bytes);
+    return R2_OK == status ? r2_snapshot_create("plan_file", path, &ctx->core.log,
+                                                &ctx->record.plan_file, text_p, text_bytes)
                            : status;
 }
 
@@ -330,8 +333,9 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
 
     ctx->real = real;
     real->ctx = ctx;
-    status = r2_events_create(config->params->event_file, parts->host_name, ctx->core.net.rank,
-                              &ctx->core.log, parts->clock, &ctx->record.events, text_p, text_bytes);
+    status =
+        r2_events_create(config->params->event_file, parts->host_name, ctx->core.net.rank,
+                         &ctx->core.log, parts->clock, &ctx->record.events, text_p, text_bytes);
     if (R2_OK == status) {
         status = r2_ctx_plan_file(ctx, text_p, text_bytes);
     }

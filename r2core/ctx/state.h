@@ -21,26 +21,26 @@ struct r2_p2p;
 struct r2_service;
 struct r2_ctx_real;
 
-/** One process. Everything but the fields marked atomic belongs to the engine lock, that of the core. */
+/** One process. All but the fields marked atomic belongs to the engine lock, that of the core. */
 struct r2_ctx {
-    r2_core_t core;                /* first member */
-    _Atomic int service_wants;     /* the service thread waits for the lock: let it in */
-    _Atomic int app_wants;         /* an application thread found the lock taken: end the takeover */
-    _Atomic int waiting;           /* application threads asleep in r2_coll_wait() */
-    _Atomic(const void *) driver;  /* whose calls of r2_ctx_progress_as() count; NULL: the next one's */
+    r2_core_t core;               /* first member */
+    _Atomic int service_wants;    /* the service thread waits for the lock: let it in */
+    _Atomic int app_wants;        /* an application thread found the lock taken: end the takeover */
+    _Atomic int waiting;          /* application threads asleep in r2_coll_wait() */
+    _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
     r2_comms_t comms;
     r2_consent_t consent;
     bool have_key;
     r2_record_t record;
-    r2_ctx_health_t *health;       /* owned; NULL before the communicator of all processes */
+    r2_ctx_health_t *health; /* owned; NULL before the communicator of all processes */
     r2_gauge_t gauge;
-    uint64_t last_delivery_ns;     /* for the longest gap */
-    struct r2_p2p *p2p;            /* borrowed; NULL: not bound */
-    struct r2_service *service;    /* owned; NULL in the simulator */
-    struct r2_ctx_real *real;      /* owned; NULL in the simulator */
-    int epoll_fd;                  /* owned: descriptors of all workers; -1 in the simulator */
+    uint64_t last_delivery_ns;  /* for the longest gap */
+    struct r2_p2p *p2p;         /* borrowed; NULL: not bound */
+    struct r2_service *service; /* owned; NULL in the simulator */
+    struct r2_ctx_real *real;   /* owned; NULL in the simulator */
+    int epoll_fd;               /* owned: descriptors of all workers; -1 in the simulator */
 };
 
 /** The context around a core. */
@@ -52,7 +52,10 @@ static inline r2_ctx_t *r2_ctx_of(r2_core_t *core)
 /* ctx.c */
 /** Tells all what net.info says. Before the launcher's fence. Engine lock. */
 r2_status_t r2_ctx_publish(r2_ctx_t *ctx);
-/** Polls probes and out-of-band path where they have no descriptor or a timer of theirs is due. Engine lock. */
+/**
+ * Polls probes and out-of-band path where they have no descriptor or a timer of theirs is due.
+ * Engine lock.
+ */
 void r2_ctx_poll(r2_ctx_t *ctx);
 
 /* upcalls.c */
@@ -60,13 +63,17 @@ void r2_ctx_poll(r2_ctx_t *ctx);
 void r2_upcalls_bind(r2_ctx_t *ctx);
 
 /* start.c */
-/** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user why. */
+/** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user why.
+ */
 void r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
 /** If the context was made with this log function: neither it nor `idle` is called any more. */
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
 
 /* ctx.c */
-/** As r2_ctx_progress(), by who calls again at once until a collective is complete. @param waits_for or NULL. */
+/**
+ * As r2_ctx_progress(), by who calls again at once until a collective is complete.
+ * @param waits_for or NULL.
+ */
 unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for);
 
 /* service.c */

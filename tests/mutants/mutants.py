@@ -114,7 +114,7 @@ MUTANTS = [
     ("finished-collectives-are-still-wanted", "ctx/belongs.c",
      "    if (!r2_seq_lt(coll_seq, comm->next_seq)) {\n", "    if (true || !r2_seq_lt(coll_seq, comm->next_seq)) {\n"),
     ("requests-take-what-is-agreed-on-this-rank", "ctx/agree.c",
-     "    if (NULL == from->queue) {", "    if (true || NULL == from->queue) {", ["test_sim_persistent"]),
+     "    if (NULL == root->queue) {", "    if (true || NULL == root->queue) {", ["test_sim_persistent"]),
     # who owns how much: these do not show in the simulator, whose topologies are healthy
     ("outcomes-used-as-soon-as-they-are-there", "health/agreement.c",
      "        if (agreement->calls[i].blocking) {", "        if (agreement->calls[i].complete) {"),
@@ -256,19 +256,19 @@ MUTANTS = [
     ("merges-chase-each-other", "health/agreement.c",
      "(agreement->merged && since < agreement->pause)", "false"),
     ("agreed-maps-are-not-applied", "ctx/agree.c",
-     "    agree->basis = r2_basis_share(&comm->ctx->bases, merging->basis);\n    merging->next = NULL;\n"
+     "    agree->basis = r2_basis_share(&common->bases, merging->basis);\n    merging->next = NULL;\n"
      "    merging->basis = NULL;\n",
      "    agree->basis = r2_basis_get(agree->basis);\n    merging->next = NULL;\n"),
     ("ranks-agree-with-themselves", "ctx/merge.c",
      "    r2_map_take(&merge->scratch, in);\n", ""),
     ("agreed-maps-forget", "ctx/agree.c",
-     "    agree->agreed = r2_shared_map_share(&comm->ctx->maps, merging->next);\n",
+     "    agree->agreed = r2_shared_map_share(&common->maps, merging->next);\n",
      "    agree->agreed = agree->agreed;\n"),
     ("calls-overtake-their-merge", "ctx/agree.c",
-     "    if (NULL != agree->basis && NULL == agree->queue && NULL == agree->merge &&\n",
+     "    if (NULL != agree->basis && NULL == agree->queue && !agree->syncing &&\n",
      "    if (NULL != agree->basis &&\n"),
     ("dirty-maps-are-looked-at-once", "ctx/agree.c",
-     "    if (agree->looked != comm->ctx->counters.map_changes + 1) {", "    if (0 == agree->looked) {"),
+     "    if (agree->looked != common->core->counters.map_changes + 1) {", "    if (0 == agree->looked) {"),
     ("slowest-ranks-contribution-dropped", "plan/ring.c",
      "        held = 1 == part->size && 0 == g ? ring_reduce(ring, part->guests[0], part->place, k)\n"
      "                                         : ring_reduce_staged(ring, &msg, out, held);\n",

@@ -38,7 +38,7 @@ HEALTH = {"test_agreement": [], "test_spread": [], "test_describe": ["health_wor
 HEALTH_FOLDERS = ("health/", "model/health_map")
 # Plans that change: short runs that fail soon where ranks do not agree.
 AGREE_RUNS = [["test_sim_health"]]
-AGREE_FOLDERS = ("ctx/agree",)
+AGREE_FOLDERS = ("ctx/agree", "ctx/merge")
 # Probes by puts: between network namespaces.
 PUT_RUNS = [["test_probe_put"]]
 PUT_FOLDERS = ("rail/probe_put", "transport/uct_put")

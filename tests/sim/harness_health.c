@@ -180,8 +180,7 @@ void job_check_basis(job_t *job)
 
     job->result->seen = job->ranks[0].ctx->gauge.cost;
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        const r2_comm_t *comm = job->ranks[i].ctx->comms.agree.job;
-        const r2_basis_t *basis = NULL == comm ? NULL : r2_agree_basis(comm);
+        const r2_basis_t *basis = r2_agree_basis(job->ranks[i].ctx->comms.agree.job);
 
         if (job->ranks[i].dead || 0 != job->ranks[i].errors || NULL == basis) {
             continue;

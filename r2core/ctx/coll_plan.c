@@ -1,0 +1,110 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * From the arguments of a collective to its schedule.
+ */
+#include "r2_config.h"
+
+#include "ctx/comm.h"
+
+#include "plan/kinds.h"
+#include "plan/plan.h"
+
+/* Maps are merged by an algorithm that does not depend on them. */
+#define R2_MERGE_ALGORITHM "recursive-doubling"
+
+/* Looks up what was worked out for such a call on this map, and tells it when it is new. */
+static r2_status_t r2_coll_know(const r2_comm_t *comm, const r2_basis_t *basis,
+                                r2_plan_input_t *input)
+{
+    r2_comms_t *comms = comm->comms;
+    char choice[128], times[256];
+    bool fresh;
+    r2_status_t status =
+        r2_plan_know(&comms->plans, comm->key, basis->map_digest, input, &input->known, &fresh);
+
+    if (R2_OK == status && fresh && R2_OK == r2_plan_describe(input, choice, sizeof(choice))) {
+        r2_plan_known_text(input->known, times, sizeof(times));
+        r2_debug(&comms->core->log,
+                 "communicator %016llx: allreduce of %llu bytes: %s; predicted %s",
+                 (unsigned long long) comm->key,
+                 (unsigned long long) (input->count * input->element_bytes), choice, times);
+    }
+    return status;
+}
+
+r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
+                         r2_schedule_t *schedule)
+{
+    const r2_comm_t *comm = coll->comm;
+    const r2_basis_t *basis = NULL != coll->basis ? coll->basis : r2_agree_basis(comm->agree);
+    const r2_params_t *params = &comm->comms->core->params;
+    r2_plan_input_t input = {
+        .kind = args->kind,
+        .rank = comm->rank,
+        .size = comm->size,
+        .root = args->root,
+        .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
+        .count = args->count,
+        .counts = args->counts,
+        .displs = args->displs,
+        .sends = args->sends,
+        .send_count = args->send_count,
+        .recvs = args->recvs,
+        .recv_count = args->recv_count,
+        .in_place = args->in_place,
+        .meaning = args->meaning,
+        .blocking = args->blocking,
+        .commutative = args->commutative,
+        .exact = args->exact,
+        .reproducible = params->reproducible,
+        .algorithm =
+            0 != (comm->sequence & 1u) ? R2_MERGE_ALGORITHM : r2_coll_forced(params, args->kind),
+        .scratch_bytes = params->scratch_bytes,
+        .chunk_min_bytes = params->chunk_min_bytes,
+        .chunk_max_bytes = params->chunk_max_bytes,
+        .message_max_bytes = params->pack_bytes / 2,
+        .copy_max_bytes = params->copy_max_bytes,
+    };
+    r2_status_t status = R2_OK;
+
+    r2_schedule_init(schedule);
+    if (NULL != basis) {
+        input.topology = &basis->topology;
+        input.cost = basis->cost;
+    }
+    if (NULL != basis && !basis->even) {
+        status = r2_coll_know(comm, basis, &input);
+    }
+    return R2_OK == status ? r2_plan_build(&input, schedule) : status;
+}
+
+static bool r2_coll_all_positive(const uint64_t *counts, int32_t size)
+{
+    for (int32_t i = 0; i < size; ++i) {
+        if (0 == counts[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Every rank's result depends on every rank, if there are any elements. */
+static bool r2_coll_reaches_all(r2_coll_kind_t kind)
+{
+    return R2_COLL_ALLREDUCE == kind || R2_COLL_ALLGATHER == kind ||
+           R2_COLL_REDUCE_SCATTER_BLOCK == kind || R2_COLL_ALLTOALL == kind;
+}
+
+bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args)
+{
+    if (R2_COLL_BARRIER == args->kind) {
+        return true;
+    }
+    if (R2_SPAN_COUNTS == r2_kind(args->kind)->span) {
+        return args->element_bytes > 0 && NULL != args->counts &&
+               r2_coll_all_positive(args->counts, comm->size);
+    }
+    return r2_coll_reaches_all(args->kind) && args->count * args->element_bytes > 0;
+}

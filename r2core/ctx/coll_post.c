@@ -1,0 +1,163 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Collectives of the public API: posted, tested, released.
+ */
+#include "r2_config.h"
+
+#include "ctx/comm.h"
+
+#include <stdlib.h>
+
+#include "plan/kinds.h"
+
+/*
+ * Engine lock. Why a communicator takes no more calls. A mismatch may be noticed after the call
+ * that it is about.
+ */
+static r2_status_t r2_coll_refusal(const r2_comm_t *comm)
+{
+    const r2_status_t poisoned = comm->root->poisoned;
+
+    return R2_OK == poisoned || R2_ERR_PLAN_MISMATCH == poisoned ? poisoned : R2_ERR_POISONED;
+}
+
+bool r2_coll_skip_counts(r2_coll_kind_t kind)
+{
+    return r2_kind(kind)->reduces;
+}
+
+r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
+{
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_core_enter(comm->comms->core);
+    status = r2_coll_refusal(comm);
+    comm->next_seq += R2_OK == status && r2_coll_skip_counts(kind) ? 1 : 0;
+    r2_core_leave(comm->comms->core);
+    return status;
+}
+
+void r2_coll_refuse(r2_comm_t *comm, r2_status_t status)
+{
+    r2_comms_t *comms = comm->comms;
+
+    if (r2_is_forked()) {
+        return;
+    }
+    r2_core_enter(comms->core);
+    comms->core->net.now_ns = r2_now_ns(comms->core->clock);
+    r2_comm_poison(comm, status);
+    r2_core_leave_started(comms->core);
+}
+
+r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
+                         void *done_arg, r2_coll_t **coll_p)
+{
+    r2_comms_t *comms = comm->comms;
+    struct r2_coll *coll = calloc(1, sizeof(*coll));
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        free(coll);
+        return R2_ERR_FORKED;
+    }
+    if (NULL == coll) {
+        r2_coll_refuse(comm, R2_ERR_NO_MEMORY);
+        return R2_ERR_NO_MEMORY;
+    }
+    coll->comm = comm;
+    coll->done = done;
+    coll->done_arg = done_arg;
+    atomic_store(&coll->status, R2_IN_PROGRESS);
+    r2_core_enter(comms->core);
+    comms->core->net.now_ns = r2_now_ns(comms->core->clock);
+    status = r2_coll_refusal(comm);
+    if (R2_OK == status) {
+        *coll_p = coll;
+        status = r2_coll_start(comm, args, coll);
+        r2_agree_run(&comms->agree);
+    }
+    r2_core_leave_started(comms->core);
+    if (R2_OK != status) {
+        r2_coll_free(coll);
+        return status;
+    }
+    r2_coll_deliver(comms);
+    return R2_OK;
+}
+
+r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
+{
+    r2_comms_t *comms = coll->comm->comms;
+    r2_schedule_t schedule;
+    r2_status_t status;
+    bool expected;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_core_enter(comms->core);
+    expected = coll->parts_left > 0;
+    status = r2_coll_plan(coll, args, &schedule);
+    if (R2_OK == status) {
+        status = r2_coll_follow(coll, args, &schedule);
+    } else {
+        r2_schedule_fini(&schedule);
+    }
+    if (R2_OK != status) {
+        r2_coll_retire(coll);
+        if (expected) {
+            r2_comm_poison(coll->comm, status); /* others wait for this part */
+        }
+    }
+    r2_core_leave(comms->core);
+    if (R2_OK == status) {
+        r2_coll_deliver(comms);
+    }
+    return status;
+}
+
+void r2_coll_deliver(r2_comms_t *comms)
+{
+    struct r2_coll *list;
+
+    if (NULL == __atomic_load_n(&comms->completed, __ATOMIC_RELAXED)) {
+        return;
+    }
+    r2_core_enter(comms->core);
+    list = comms->completed;
+    __atomic_store_n(&comms->completed, NULL, __ATOMIC_RELAXED);
+    r2_core_leave(comms->core);
+    while (NULL != list) {
+        struct r2_coll *coll = list;
+
+        list = coll->next_done;
+        coll->done(coll->done_arg, (r2_status_t) atomic_load(&coll->status));
+    }
+}
+
+r2_status_t r2_coll_test(const r2_coll_t *coll)
+{
+    return (r2_status_t) atomic_load(&coll->status);
+}
+
+void r2_coll_release(r2_coll_t *coll)
+{
+    r2_comms_t *comms = coll->comm->comms;
+
+    if (r2_is_forked()) {
+        return;
+    }
+    if (coll->in_active) {
+        r2_core_enter(comms->core);
+        r2_coll_retire(coll);
+        r2_core_leave(comms->core);
+    }
+    r2_exec_fini(&coll->exec);
+    r2_coll_free(coll);
+}
