@@ -23,7 +23,7 @@ struct r2_ctx_real;
 
 /** One process. All but the fields marked atomic belongs to the engine lock, that of the core. */
 struct r2_ctx {
-    r2_core_t core;               /* first member */
+    r2_core_t core;
     _Atomic int service_wants;    /* the service thread waits for the lock: let it in */
     _Atomic int app_wants;        /* an application thread found the lock taken: end the takeover */
     _Atomic int waiting;          /* application threads asleep in r2_coll_wait() */
@@ -46,7 +46,7 @@ struct r2_ctx {
 /** The context around a core. */
 static inline r2_ctx_t *r2_ctx_of(r2_core_t *core)
 {
-    return (r2_ctx_t *) (void *) core;
+    return r2_container_of(core, r2_ctx_t, core);
 }
 
 /* ctx.c */
