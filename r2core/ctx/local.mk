@@ -28,8 +28,10 @@ libr2core_la_SOURCES += \
     r2core/ctx/p2p.c \
     r2core/ctx/p2p.h \
     r2core/ctx/p2p_ask.c \
+    r2core/ctx/p2p_call.c \
     r2core/ctx/p2p_get.c \
     r2core/ctx/p2p_parcel.c \
+    r2core/ctx/p2p_question.c \
     r2core/ctx/forced.c \
     r2core/ctx/health.c \
     r2core/ctx/health.h \

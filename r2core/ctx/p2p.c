@@ -16,56 +16,9 @@
 
 #include "ctx/p2p.h"
 
-uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes)
-{
-    const r2_params_t *params = &p2p->core->params;
-
-    return (uint32_t) r2_min(r2_max(bytes / 256, (uint64_t) params->chunk_min_bytes),
-                             (uint64_t) params->chunk_max_bytes);
-}
-
-void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status)
-{
-    r2_p2p_t *p2p = op->p2p;
-
-    op->status = status;
-    op->next = NULL;
-    if (NULL == p2p->finished) {
-        p2p->finished = op;
-    } else {
-        p2p->finished_tail->next = op;
-    }
-    p2p->finished_tail = op;
-}
-
 static void r2_p2p_sent(void *arg, r2_status_t status)
 {
     r2_p2p_finish(arg, status);
-}
-
-r2_status_t r2_p2p_call(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void *data, uint64_t bytes,
-                        r2_link_done_fn_t done, void *arg)
-{
-    r2_link_send_t send = {.tag = {.comm_key = R2_LINK_CALL_KEY, .coll_seq = p2p->next_seq, .row = row},
-                           .data = data,
-                           .bytes = bytes,
-                           .chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes),
-                           .copied = NULL == done,
-                           .done = done,
-                           .arg = arg};
-
-    ++p2p->next_seq;
-    return r2_link_send(link, &send);
-}
-
-r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p)
-{
-    r2_status_t status = r2_net_link(&p2p->core->net, rank, link_p);
-
-    if (R2_OK == status) {
-        p2p->peers[rank].talked = true;
-    }
-    return status;
 }
 
 /* To this process: straight into the inbox. */
@@ -305,17 +258,6 @@ void r2_p2p_tell(const r2_p2p_news_t *news)
     free(news->lost);
 }
 
-void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
-{
-    r2_p2p_get_lost(p2p, rank, status);
-    r2_p2p_ask_lost(p2p, rank, status);
-    /* Of others there is nothing to lose: what is sent to them now is refused. */
-    if (p2p->peers[rank].talked && R2_OK == p2p->peers[rank].lost) {
-        p2p->peers[rank].lost = status;
-        ++p2p->lost_count;
-    }
-}
-
 r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p)
 {
     r2_p2p_t *p2p = calloc(1, sizeof(*p2p));
@@ -360,6 +302,7 @@ void r2_p2p_destroy(r2_p2p_t *p2p)
     }
     r2_p2p_get_fini(p2p);
     r2_p2p_ask_fini(p2p);
+    r2_p2p_questions_fini(p2p);
     r2_p2p_parcels_fini(p2p);
     free(p2p->peers);
     free(p2p);

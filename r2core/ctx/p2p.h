@@ -194,10 +194,8 @@ unsigned r2_p2p_collect(r2_p2p_t *p2p);
 void r2_p2p_take_news(r2_p2p_t *p2p, r2_p2p_news_t *news_p);
 /** Tells the user. No lock. */
 void r2_p2p_tell(const r2_p2p_news_t *news);
-/** The link to a peer broke for good: only noted, if anything of ours was on it. Engine lock. */
-void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
 
-/* p2p.c, for the others. Engine lock. */
+/* p2p_call.c. Engine lock. */
 /** The link to a peer that is talked to from now on. @return as r2_net_link(). */
 r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p);
 /**
@@ -222,10 +220,10 @@ void r2_parcel_post(r2_parcel_t *parcel);
 void r2_parcel_free(r2_parcel_t *parcel);
 /** True if a peer's short reads have to wait until it has taken what is under way to it. */
 bool r2_p2p_answers_full(const r2_p2p_t *p2p, uint32_t rank);
-/** A question arrived: answered, or kept until it can be. */
-void r2_p2p_asked_by(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
-/** Tries again what had to wait. @return how much of it is done. */
-unsigned r2_p2p_retry(r2_p2p_t *p2p);
+/** Tries again to send those for which there was no memory. @return how many are sent. */
+unsigned r2_parcels_retry(r2_p2p_t *p2p);
+/** Those of a peer will not be sent. */
+void r2_parcels_drop(r2_p2p_t *p2p, uint32_t rank);
 void r2_p2p_parcels_fini(r2_p2p_t *p2p);
 
 /* p2p_get.c. Engine lock. */
@@ -248,5 +246,14 @@ bool r2_p2p_ask_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
 void r2_p2p_ask_replied(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
 void r2_p2p_ask_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
 void r2_p2p_ask_fini(r2_p2p_t *p2p);
+
+/* p2p_question.c. Engine lock. */
+/** A question arrived: answered, or kept until it can be. */
+void r2_p2p_asked_by(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound);
+/** Tries again what had to wait. @return how much of it is done. */
+unsigned r2_p2p_retry(r2_p2p_t *p2p);
+/** The link to a peer broke for good: only noted, if anything of ours was on it. */
+void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status);
+void r2_p2p_questions_fini(r2_p2p_t *p2p);
 
 #endif
