@@ -16,6 +16,7 @@ libr2plan_la_SOURCES += \
     r2core/base/log.h \
     r2core/base/params.c \
     r2core/base/params.def \
+    r2core/base/prng.h \
     r2core/base/status.c \
     r2core/base/status.def \
     r2core/base/util.h

@@ -4,7 +4,6 @@
 
 # The simulator and its drivers: part of the tests' library only.
 libr2coretest_la_SOURCES += \
-    r2core/base/prng.h \
     r2core/oob/loop.c \
     r2core/oob/loop.h \
     r2core/oob/post_sim.c \
