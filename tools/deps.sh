@@ -6,7 +6,7 @@ set -eu
 
 build="gcc make autoconf automake libtool pkg-config libopenmpi-dev openmpi-bin libucx-dev
     libpmix-dev libhwloc-dev libnl-3-dev libnl-route-3-dev libsodium-dev libjansson-dev uthash-dev
-    libcmocka-dev"
+    libcmocka-dev universal-ctags"
 lab="iproute2 nftables util-linux procps python3 ethtool librsvg2-bin"
 plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
@@ -19,7 +19,7 @@ usage() {
 usage: tools/deps.sh [-n | -l] [GROUP...]
 
 Installs what is missing of the groups (default: build lab plot), as root or through sudo.
-  build     compilers, libraries, test framework
+  build     compilers, libraries, test framework, ctags
   lab       network namespaces, shaping, packet filters
   plot      plots of the benchmarks
   examples  Python with MPI, for examples/

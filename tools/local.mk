@@ -26,3 +26,4 @@ EXTRA_DIST += docs/events.md docs/parameters.md
 include $(top_srcdir)/tools/lab/local.mk
 include $(top_srcdir)/tools/sim/local.mk
 include $(top_srcdir)/tools/timeline/local.mk
+include $(top_srcdir)/tools/house/local.mk

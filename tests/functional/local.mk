@@ -13,6 +13,7 @@ EXTRA_DIST += \
     tests/functional/error_classes \
     tests/functional/install \
     tests/functional/installed \
+    tests/functional/layers \
     tests/functional/leaving \
     tests/functional/needs \
     tests/functional/r2_info \

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# Tools that look at the sources: who includes and calls whom. Not installed.
+EXTRA_DIST += \
+    tools/check-layers \
+    tools/house/circles.py \
+    tools/house/source.py \
+    tools/layers.txt
