@@ -12,7 +12,7 @@ plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
 apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
 root="mmdebstrap debian-archive-keyring util-linux"
-analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck"
+analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck valgrind"
 
 usage() {
     cat <<EOF

@@ -79,6 +79,12 @@ tests_sim_run_scenario_SOURCES = tests/sim/run_scenario.c tests/sim/memory_wrap.
 tests_sim_run_scenario_LDFLAGS = $(R2_WRAP_MEMORY)
 tests_sim_run_scenario_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
+# What a change that only moves code must leave as it was: make record-behaviour (tools/house)
+check_PROGRAMS += tests/sim/record
+tests_sim_record_SOURCES = tests/sim/memory_wrap.c tests/sim/record.c
+tests_sim_record_LDFLAGS = $(R2_WRAP_MEMORY)
+tests_sim_record_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 # Persistent collectives: other orders on each rank, faults in between
 check_PROGRAMS += tests/sim/test_sim_persistent
 tests_sim_test_sim_persistent_SOURCES = tests/sim/test_sim_persistent.c

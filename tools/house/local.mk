@@ -9,3 +9,13 @@ EXTRA_DIST += \
     tools/house/source.py \
     tools/house/words.txt \
     tools/layers.txt
+EXTRA_DIST += tools/house/behaviour
+
+# What a change that only moves or renames code must leave as it was, recorded before and compared
+# after it: make record-behaviour OUT=FILE; make compare-behaviour BEFORE=FILE AFTER=FILE
+BEHAVIOUR_OPTIONS =
+record-behaviour: check-programs
+	$(top_srcdir)/tools/house/behaviour record $(abs_top_builddir) $(OUT) $(BEHAVIOUR_OPTIONS)
+compare-behaviour:
+	$(top_srcdir)/tools/house/behaviour compare $(BEFORE) $(AFTER)
+.PHONY: record-behaviour compare-behaviour
