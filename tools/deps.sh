@@ -12,7 +12,7 @@ plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
 apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
 root="mmdebstrap debian-archive-keyring util-linux"
-analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck valgrind"
+analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck valgrind graphviz"
 
 usage() {
     cat <<EOF
@@ -25,7 +25,7 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   examples  Python with MPI, for examples/
   apps      MPI applications, for make check-apps (450 MB)
   root      what makes a root of another Debian release, for tests/debian13
-  analysis  clang, sanitizer run times, static analysis
+  analysis  clang, sanitizer run times, static analysis, valgrind, graphviz
   -n        only print what is missing
   -l        only print the packages of the groups
 EOF

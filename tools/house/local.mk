@@ -2,6 +2,8 @@
 # Copyright (c) 2026 The r2 authors
 # Tools that look at the sources: who includes and calls whom. Not installed.
 EXTRA_DIST += \
+    docs/architecture.dot \
+    docs/architecture.svg \
     docs/history/house-before.md \
     tools/check-layers \
     tools/house/circles.py \
@@ -19,3 +21,9 @@ record-behaviour: check-programs
 compare-behaviour:
 	$(top_srcdir)/tools/house/behaviour compare $(BEFORE) $(AFTER)
 .PHONY: record-behaviour compare-behaviour
+
+# The picture of the layers, from tools/layers.txt (graphviz: tools/deps.sh analysis)
+architecture-picture:
+	$(top_srcdir)/tools/check-layers --dot > $(top_srcdir)/docs/architecture.dot
+	dot -Tsvg $(top_srcdir)/docs/architecture.dot > $(top_srcdir)/docs/architecture.svg
+.PHONY: architecture-picture
