@@ -64,7 +64,4 @@ uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size);
 /** Are the ranks of hosts in blocks, in the order of hosts? Else operations must commute. */
 bool r2_allreduce_hierarchical_ordered(const r2_plan_input_t *input);
 
-/** Notes the longest message (equal on all ranks): decides digest and chunk length. */
-void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes);
-
 #endif

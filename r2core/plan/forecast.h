@@ -55,12 +55,4 @@ uint32_t r2_plan_size_class(uint64_t bytes);
 /** As r2_forecast_allreduce(), for the longest vector of the class of this one: what choices are made by. */
 r2_status_t r2_forecast_class(const r2_plan_input_t *input, r2_forecast_t *forecast_p);
 
-/**
- * Writes the algorithm that would be chosen, with the shares of hosts if they are weighted, as
- * "weighted(0.30,0.30,0.30,0.10)" or, on many hosts, "weighted(0.0667x14,0.0333x2)".
- * @param text '\0' terminated, cut to `room`.
- * @return R2_OK, R2_ERR_PARAM (unknown forced name), R2_ERR_NO_MEMORY.
- */
-r2_status_t r2_plan_describe(const r2_plan_input_t *input, char *text, size_t room);
-
 #endif

@@ -20,6 +20,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/builders.h \
     r2core/plan/cache.c \
     r2core/plan/cache.h \
+    r2core/plan/choice_text.c \
     r2core/plan/classes.c \
     r2core/plan/classes.h \
     r2core/plan/cost.c \

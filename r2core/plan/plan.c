@@ -353,12 +353,6 @@ const char *r2_plan_names(r2_coll_kind_t kind)
     return family_of(kind)->names;
 }
 
-void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes)
-{
-    schedule->digest = r2_digest_fold(schedule->digest, bytes);
-    schedule->chunk_bytes = r2_max(r2_min(schedule->chunk_bytes, bytes), 1u);
-}
-
 /** Elements matter. Where nothing is reduced, ranks may describe the same bytes differently. */
 static bool reduces(const r2_plan_input_t *input)
 {

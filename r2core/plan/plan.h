@@ -84,6 +84,14 @@ r2_status_t r2_plan_make(const r2_topology_t *topology, const r2_plan_input_t *i
 /** Algorithm that would be chosen (static string), for logs and golden tests. NULL: unknown forced name. */
 const char *r2_plan_choose(const r2_plan_input_t *input);
 
+/**
+ * Writes the algorithm that would be chosen, with the shares of hosts if they are weighted, as
+ * "weighted(0.30,0.30,0.30,0.10)" or, on many hosts, "weighted(0.0667x14,0.0333x2)".
+ * @param text '\0' terminated, cut to `room`.
+ * @return R2_OK, R2_ERR_PARAM (unknown forced name), R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_plan_describe(const r2_plan_input_t *input, char *text, size_t room);
+
 /** True if a collective has an algorithm of this name; empty or NULL: none is asked for, which is true, too. */
 bool r2_plan_has(r2_coll_kind_t kind, const char *name);
 

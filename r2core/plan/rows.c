@@ -8,6 +8,14 @@
 
 #include "plan/rows.h"
 
+#include "base/util.h"
+
+void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes)
+{
+    schedule->digest = r2_digest_fold(schedule->digest, bytes);
+    schedule->chunk_bytes = r2_max(r2_min(schedule->chunk_bytes, bytes), 1u);
+}
+
 uint32_t r2_add_send(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t src, const uint32_t *deps,
                      uint32_t dep_count)
 {

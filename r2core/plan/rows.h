@@ -29,6 +29,9 @@ static inline r2_region_t r2_at(r2_buf_t buf, uint64_t offset_bytes)
     return (r2_region_t){.buf = buf, .offset_bytes = offset_bytes};
 }
 
+/** Notes the longest message (equal on all ranks): decides digest and chunk length. */
+void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes);
+
 /**
  * Each adds one row, or none for 0 bytes.
  * @param deps may hold R2_NO_ROW.
