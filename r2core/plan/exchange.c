@@ -36,14 +36,9 @@
 #include "plan/kinds.h"
 #include "plan/rows.h"
 #include "plan/slots.h"
+#include "plan/thresholds.h"
 
-enum {
-#define R2_THRESHOLD(name, value, unit, reason) threshold_##name = (value),
-#include "plan/thresholds.def"
-#undef R2_THRESHOLD
-};
-
-enum { WINDOW = threshold_exchange_window };
+enum { WINDOW = r2_threshold_exchange_window };
 
 /** The lists of one rank. */
 typedef struct exchange {

@@ -9,12 +9,7 @@
 #include "plan/family.h"
 
 #include "base/util.h"
-
-enum {
-#define R2_THRESHOLD(name, value, unit, reason) threshold_##name = (value),
-#include "plan/thresholds.def"
-#undef R2_THRESHOLD
-};
+#include "plan/thresholds.h"
 
 #define INSTEAD(algorithm) algorithm " (the one asked for cannot run)"
 
@@ -39,10 +34,10 @@ static bool reduce_permitted(const r2_plan_input_t *input, const r2_algorithm_t 
 static const r2_algorithm_t *reduce_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     const r2_algorithm_t *tree = &reduce_algorithms[REDUCE_BINOMIAL];
-    const bool few = input->size > 2 && input->size <= threshold_ring_ranks;
+    const bool few = input->size > 2 && input->size <= r2_threshold_ring_ranks;
 
-    if (total_bytes <= r2_max((uint64_t) threshold_reduce_short_bytes,
-                              threshold_reduce_short_bytes_per_rank * ranks(input)) &&
+    if (total_bytes <= r2_max((uint64_t) r2_threshold_reduce_short_bytes,
+                              r2_threshold_reduce_short_bytes_per_rank * ranks(input)) &&
         reduce_permitted(input, tree)) {
         return tree;
     }
@@ -64,7 +59,7 @@ static const r2_algorithm_t *scan_choose(const r2_plan_input_t *input, uint64_t 
 {
     const r2_algorithm_t *doubling = &scan_algorithms[SCAN_DOUBLING];
 
-    return total_bytes <= threshold_scan_short_bytes && scan_permitted(input, doubling)
+    return total_bytes <= r2_threshold_scan_short_bytes && scan_permitted(input, doubling)
                ? doubling
                : &scan_algorithms[SCAN_CHAIN];
 }
@@ -87,8 +82,8 @@ static bool tree_fits(const r2_plan_input_t *input)
 
 static bool tree_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    return input->size > threshold_tree_ranks &&
-           total_bytes <= threshold_tree_block_bytes * ranks(input) && tree_fits(input);
+    return input->size > r2_threshold_tree_ranks &&
+           total_bytes <= r2_threshold_tree_block_bytes * ranks(input) && tree_fits(input);
 }
 
 static bool gather_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
@@ -127,8 +122,8 @@ static const r2_algorithm_t *alltoall_choose(const r2_plan_input_t *input, uint6
 {
     const r2_algorithm_t *bruck = &alltoall_algorithms[ALLTOALL_BRUCK];
 
-    return input->size > threshold_alltoall_bruck_ranks &&
-                   total_bytes <= threshold_alltoall_bruck_block_bytes * ranks(input) &&
+    return input->size > r2_threshold_alltoall_bruck_ranks &&
+                   total_bytes <= r2_threshold_alltoall_bruck_block_bytes * ranks(input) &&
                    alltoall_permitted(input, bruck)
                ? bruck
                : &alltoall_algorithms[ALLTOALL_PAIRWISE];

@@ -59,6 +59,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/slots.c \
     r2core/plan/slots.h \
     r2core/plan/thresholds.def \
+    r2core/plan/thresholds.h \
     r2core/plan/tiers.c \
     r2core/plan/tiers.h \
     r2core/plan/tree.h

@@ -17,12 +17,7 @@
 #include "plan/layout.h"
 #include "plan/order.h"
 #include "plan/rows.h"
-
-enum {
-#define R2_THRESHOLD(name, value, unit, reason) threshold_##name = (value),
-#include "plan/thresholds.def"
-#undef R2_THRESHOLD
-};
+#include "plan/thresholds.h"
 
 /*
  * Unit of striping: rails end together up to a chunk, which costs time in proportion to its length, and
@@ -87,19 +82,6 @@ static const struct {
 static const r2_cost_rival_t few_rivals[] = {[DOUBLING] = R2_COST_DOUBLING,
                                              [EXCHANGE] = R2_COST_EXCHANGE};
 
-/** Short: up to `floor_bytes`, or `bytes_per_rank` for each rank. */
-static bool is_short(const r2_plan_input_t *input, uint64_t total_bytes, uint64_t floor_bytes,
-                     uint64_t bytes_per_rank)
-{
-    return total_bytes <= r2_max(floor_bytes, bytes_per_rank * (uint64_t) input->size);
-}
-
-static bool ring_pays(const r2_plan_input_t *input, uint64_t total_bytes)
-{
-    return input->size > threshold_ring_ranks &&
-           total_bytes / (uint64_t) input->size >= threshold_ring_block_bytes;
-}
-
 static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
 {
     if (algorithm == &allreduce_algorithms[DOUBLING]) {
@@ -142,10 +124,10 @@ static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
     }
     if (usual == &allreduce_algorithms[ALLREDUCE_RING]) {
         best_ns = forecast.ns[R2_FORECAST_RING];
-        best_ns -= best_ns / threshold_gain_part;
+        best_ns -= best_ns / r2_threshold_gain_part;
     } else {
         best_ns = forecast.ns[R2_FORECAST_DIRECT];
-        best_ns -= (best_ns - forecast.steps_ns) / threshold_gain_part;
+        best_ns -= (best_ns - forecast.steps_ns) / r2_threshold_gain_part;
     }
     for (size_t i = 0; i < r2_array_count(long_candidates); i++) {
         const uint64_t ns = forecast.ns[long_candidates[i].forecast];
@@ -164,19 +146,19 @@ static bool folding_pays(const r2_plan_input_t *input, uint64_t total_bytes, boo
                          r2_cost_rival_t rival)
 {
     return NULL != input->topology &&
-           !(ring && input->topology->host_count > threshold_ring_ranks) &&
+           !(ring && input->topology->host_count > r2_threshold_ring_ranks) &&
            r2_cost_folding_pays(input->topology, total_bytes, rival) &&
            allreduce_permitted(input, &allreduce_algorithms[HIERARCHICAL]);
 }
 
 static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    const int at = threshold_exchange_ranks == input->size ? EXCHANGE : DOUBLING;
+    const int at = r2_threshold_exchange_ranks == input->size ? EXCHANGE : DOUBLING;
     const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at];
     const bool any_order = input->commutative && (input->exact || !input->reproducible);
-    const bool ring = any_order && ring_pays(input, total_bytes);
-    const bool in_few = is_short(input, total_bytes, threshold_allreduce_short_bytes,
-                                 threshold_allreduce_short_bytes_per_rank) &&
+    const bool ring = any_order && r2_ring_pays(input, total_bytes);
+    const bool in_few = r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,
+                                    r2_threshold_allreduce_short_bytes_per_rank) &&
                         allreduce_permitted(input, in_few_steps);
 
     if (folding_pays(input, total_bytes, ring, in_few ? few_rivals[at] : R2_COST_DIRECT)) {
@@ -199,12 +181,12 @@ static const r2_algorithm_t *allgather_choose(const r2_plan_input_t *input, uint
 {
     const r2_algorithm_t *bruck = &allgather_algorithms[BRUCK];
 
-    if (input->size > threshold_allgather_bruck_ranks &&
-        is_short(input, total_bytes, 0, threshold_allgather_bruck_block_bytes) &&
+    if (input->size > r2_threshold_allgather_bruck_ranks &&
+        r2_is_short(input, total_bytes, 0, r2_threshold_allgather_bruck_block_bytes) &&
         allgather_permitted(input, bruck)) {
         return bruck;
     }
-    if (ring_pays(input, total_bytes) ||
+    if (r2_ring_pays(input, total_bytes) ||
         (NULL != input->topology && r2_order_reaches_more(input->topology))) {
         return &allgather_algorithms[ALLGATHER_RING];
     }
@@ -221,8 +203,8 @@ static const r2_algorithm_t *reduce_scatter_choose(const r2_plan_input_t *input,
 
 static const r2_algorithm_t *bcast_choose(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    bool tree = input->size <= 2 || is_short(input, total_bytes, threshold_bcast_short_bytes,
-                                             threshold_bcast_short_bytes_per_rank);
+    bool tree = input->size <= 2 || r2_is_short(input, total_bytes, r2_threshold_bcast_short_bytes,
+                                                r2_threshold_bcast_short_bytes_per_rank);
 
     return &bcast_algorithms[tree ? BINOMIAL : SCATTER_ALLGATHER];
 }
