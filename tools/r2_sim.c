@@ -403,12 +403,13 @@ static int sim_schedule(const sim_options_t *options, const topo_t *topo)
     const char *name = 0 == strcmp(options->schedule, "auto") ? NULL : options->schedule;
     const predict_case_t ask = {.topo = topo, .bytes = (double) options->bytes};
     report_schedule_t report = {.topo = topo, .bytes = ask.bytes};
+    char names[128];
     real_t real;
     r2_status_t status = real_build(&real, topo, R2_COLL_ALLREDUCE, options->bytes, name);
 
     if (R2_ERR_PARAM == status) {
         fprintf(stderr, "r2_sim: --schedule: r2 has no allreduce \"%s\" here: auto, %s\n",
-                options->schedule, r2_plan_names(R2_COLL_ALLREDUCE));
+                options->schedule, r2_plan_names(R2_COLL_ALLREDUCE, names, sizeof(names)));
         return 2;
     }
     if (R2_OK == status) {

@@ -47,10 +47,11 @@ r2_status_t r2_coll_params_check(const r2_params_t *params, char *text_p, size_t
 {
     for (size_t i = 0; i < r2_array_count(r2_forced); ++i) {
         const char *value = r2_forced_value(params, i);
+        char names[128];
 
         if (!r2_plan_has(r2_forced[i].kind, value)) {
             snprintf(text_p, text_bytes, "coll_r2_%s=%s: there is no such algorithm; there are %s",
-                     r2_forced[i].name, value, r2_plan_names(r2_forced[i].kind));
+                     r2_forced[i].name, value, r2_plan_names(r2_forced[i].kind, names, sizeof(names)));
             return R2_ERR_PARAM;
         }
     }

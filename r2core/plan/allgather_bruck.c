@@ -23,11 +23,12 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/layout.h"
 #include "plan/rows.h"
+#include "plan/thresholds.h"
 
 enum { STEPS_MAX = 31 };
 
@@ -114,7 +115,7 @@ static void bruck_rows(bruck_t *b)
     b->schedule->scratch_bytes = b->blocks.start[input->size];
 }
 
-r2_status_t r2_build_allgather_bruck(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     bruck_t b = {.input = input, .schedule = schedule};
     r2_status_t status = r2_layout_blocks(&b.blocks, input);
@@ -127,3 +128,12 @@ r2_status_t r2_build_allgather_bruck(const r2_plan_input_t *input, r2_schedule_t
     r2_layout_fini(&b.blocks);
     return R2_OK;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return input->size > r2_threshold_allgather_bruck_ranks &&
+           r2_is_short(input, total_bytes, 0, r2_threshold_allgather_bruck_block_bytes);
+}
+
+const r2_algorithm_t r2_allgather_bruck = {.name = "bruck", .build = build,
+                                           .scratch = r2_input_total_bytes, .pays = pays};

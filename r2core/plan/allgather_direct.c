@@ -18,7 +18,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "plan/layout.h"
 #include "plan/rows.h"
@@ -47,7 +47,7 @@ static void direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     }
 }
 
-r2_status_t r2_build_allgather_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     r2_layout_t blocks;
     r2_region_t own;
@@ -71,3 +71,6 @@ r2_status_t r2_build_allgather_direct(const r2_plan_input_t *input, r2_schedule_
     r2_layout_fini(&blocks);
     return R2_OK;
 }
+
+const r2_algorithm_t r2_allgather_direct = {.name = "direct", .instead = R2_INSTEAD("direct"),
+                                            .build = build};

@@ -17,13 +17,14 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
 #include "plan/layout.h"
 #include "plan/order.h"
 #include "plan/rows.h"
+#include "plan/thresholds.h"
 
 typedef struct ring {
     const r2_plan_input_t *input; /* borrowed */
@@ -101,7 +102,7 @@ static r2_status_t ring_order(ring_t *ring)
     return status;
 }
 
-r2_status_t r2_build_allgather_ring(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     ring_t ring = {.input = input, .schedule = schedule};
     r2_status_t status = r2_layout_blocks(&ring.blocks, input);
@@ -126,3 +127,11 @@ r2_status_t r2_build_allgather_ring(const r2_plan_input_t *input, r2_schedule_t 
     r2_layout_fini(&ring.blocks);
     return status;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return r2_ring_pays(input, total_bytes) ||
+           (NULL != input->topology && r2_order_reaches_more(input->topology));
+}
+
+const r2_algorithm_t r2_allgather_ring = {.name = "ring", .build = build, .pays = pays};

@@ -30,7 +30,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
@@ -151,7 +151,7 @@ r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_
     return status;
 }
 
-r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     r2_layout_t shares;
     r2_status_t status = r2_layout_shares(&shares, input->size, input->count, input->element_bytes);
@@ -162,3 +162,6 @@ r2_status_t r2_build_allreduce_direct(const r2_plan_input_t *input, r2_schedule_
     }
     return status;
 }
+
+const r2_algorithm_t r2_allreduce_direct = {.name = "direct", .instead = R2_INSTEAD("direct"),
+                                            .build = build, .weighed = 1};

@@ -28,11 +28,12 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/layout.h"
 #include "plan/rows.h"
+#include "plan/thresholds.h"
 
 enum { TAG_FOLD = 0, TAG_RESULT = 1, TAG_STEP = 2 };
 
@@ -65,7 +66,7 @@ static uint64_t doubling_slot_bytes(const r2_plan_input_t *input)
     return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
 }
 
-uint64_t r2_allreduce_doubling_scratch(const r2_plan_input_t *input)
+static uint64_t scratch(const r2_plan_input_t *input)
 {
     /* per step one slot to receive and one to go on in; the step before counts, too */
     return 2 * ((uint64_t) doubling_steps(input->size) + 1) * doubling_slot_bytes(input);
@@ -182,7 +183,7 @@ static void doubling_all_steps(doubling_t *d, int32_t first)
     }
 }
 
-r2_status_t r2_build_allreduce_doubling(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     doubling_t d = {.input = input,
                     .schedule = schedule,
@@ -214,3 +215,13 @@ r2_status_t r2_build_allreduce_doubling(const r2_plan_input_t *input, r2_schedul
     schedule->scratch_bytes = d.slots * doubling_slot_bytes(input);
     return R2_OK;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return r2_threshold_exchange_ranks != input->size &&
+           r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,
+                       r2_threshold_allreduce_short_bytes_per_rank);
+}
+
+const r2_algorithm_t r2_allreduce_doubling = {.name = "recursive-doubling", .build = build,
+                                              .scratch = scratch, .pays = pays};

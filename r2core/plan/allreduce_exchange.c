@@ -18,20 +18,21 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
 #include "base/util.h"
 #include "plan/fold.h"
+#include "plan/thresholds.h"
 
-uint64_t r2_allreduce_exchange_scratch(const r2_plan_input_t *input)
+static uint64_t scratch(const r2_plan_input_t *input)
 {
     /* two slots are the least that a fold works with */
     return 2 * r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
 }
 
-r2_status_t r2_build_allreduce_exchange(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const r2_fold_segment_t whole = {.bytes = input->count * input->element_bytes,
                                      .own = r2_at(r2_input_buf(input), 0),
@@ -59,3 +60,13 @@ r2_status_t r2_build_allreduce_exchange(const r2_plan_input_t *input, r2_schedul
     free(waits);
     return status;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return r2_threshold_exchange_ranks == input->size &&
+           r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,
+                       r2_threshold_allreduce_short_bytes_per_rank);
+}
+
+const r2_algorithm_t r2_allreduce_exchange = {.name = "exchange", .build = build,
+                                              .scratch = scratch, .pays = pays};

@@ -30,13 +30,15 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "plan/cost.h"
 #include "plan/rows.h"
 #include "plan/shares.h"
+#include "plan/thresholds.h"
 
 /* Part of staging memory for each kind of accumulator; the rest holds contributions. */
 #define R2_ACC_PART 4u
@@ -354,7 +356,7 @@ static r2_status_t tiers_staging(tiers_t *t)
     return NULL == t->slot_free ? R2_ERR_NO_MEMORY : R2_OK;
 }
 
-uint64_t r2_allreduce_hierarchical_scratch(const r2_plan_input_t *input)
+static uint64_t scratch(const r2_plan_input_t *input)
 {
     return R2_STAGED_LEAST * r2_round_up(input->element_bytes, R2_SLOT_ALIGN);
 }
@@ -369,7 +371,7 @@ bool r2_allreduce_hierarchical_ordered(const r2_plan_input_t *input)
     return true;
 }
 
-r2_status_t r2_build_allreduce_hierarchical(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     tiers_t t = {.input = input, .schedule = schedule};
     r2_status_t status = tiers_hosts(&t);
@@ -385,3 +387,24 @@ r2_status_t r2_build_allreduce_hierarchical(const r2_plan_input_t *input, r2_sch
     free(t.first);
     return status;
 }
+
+static bool fits(const r2_plan_input_t *input)
+{
+    return NULL != input->topology &&
+           (input->commutative || r2_allreduce_hierarchical_ordered(input));
+}
+
+/** First within hosts, then between them. Not where an exchange between all hosts is one too many. */
+static bool beats(const r2_plan_input_t *input, uint64_t total_bytes, const r2_algorithm_t *usual)
+{
+    const r2_cost_rival_t rival = usual == &r2_allreduce_doubling   ? R2_COST_DOUBLING
+                                  : usual == &r2_allreduce_exchange ? R2_COST_EXCHANGE
+                                                                    : R2_COST_DIRECT;
+
+    return NULL != input->topology &&
+           !(usual == &r2_allreduce_ring && input->topology->host_count > r2_threshold_ring_ranks) &&
+           r2_cost_folding_pays(input->topology, total_bytes, rival);
+}
+
+const r2_algorithm_t r2_allreduce_hierarchical = {.name = "hierarchical", .build = build,
+                                                  .scratch = scratch, .fits = fits, .beats = beats};

@@ -23,7 +23,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
@@ -79,7 +79,7 @@ static uint32_t add_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     return tags;
 }
 
-r2_status_t r2_build_allreduce_r2(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
     int32_t *order = malloc(2 * (size_t) input->size * sizeof(*order));
@@ -114,3 +114,11 @@ r2_status_t r2_build_allreduce_r2(const r2_plan_input_t *input, r2_schedule_t *s
     free(order);
     return status;
 }
+
+static bool fits(const r2_plan_input_t *input)
+{
+    return NULL != input->topology && input->topology->host_count == (uint32_t) input->size;
+}
+
+const r2_algorithm_t r2_allreduce_r2 = {.name = "r2", .build = build, .needs = R2_NEEDS_COMMUTATIVE,
+                                        .fits = fits};

@@ -26,7 +26,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
@@ -117,18 +117,18 @@ static r2_status_t add_tiers(recursion_t *r)
     return status;
 }
 
-uint64_t r2_allreduce_recursive_scratch(const r2_plan_input_t *input)
+static uint64_t scratch(const r2_plan_input_t *input)
 {
     return R2_TIERS_MAX * r2_round_up(input->element_bytes, R2_SLOT_ALIGN);
 }
 
-r2_status_t r2_build_allreduce_recursive(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     recursion_t r = {.input = input, .schedule = schedule};
     r2_status_t status;
 
     if (NULL == input->topology) {
-        return r2_build_allreduce_ring(input, schedule);
+        return r2_allreduce_ring.build(input, schedule);
     }
     status = r2_tiers_of(&r.tiers, input->topology);
     if (R2_OK != status) {
@@ -144,3 +144,7 @@ r2_status_t r2_build_allreduce_recursive(const r2_plan_input_t *input, r2_schedu
     r2_tiers_fini(&r.tiers);
     return status;
 }
+
+const r2_algorithm_t r2_allreduce_recursive = {.name = "recursive", .build = build,
+                                               .needs = R2_NEEDS_FREE_ORDER, .scratch = scratch,
+                                               .weighed = 4};

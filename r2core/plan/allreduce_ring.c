@@ -24,14 +24,15 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
 #include "plan/order.h"
 #include "plan/ring.h"
+#include "plan/thresholds.h"
 
-r2_status_t r2_build_allreduce_ring(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     int32_t *order = malloc((size_t) input->size * sizeof(*order));
     r2_ring_part_t part = {.order = order,
@@ -61,3 +62,7 @@ r2_status_t r2_build_allreduce_ring(const r2_plan_input_t *input, r2_schedule_t 
     free(order);
     return status;
 }
+
+const r2_algorithm_t r2_allreduce_ring = {.name = "ring", .build = build,
+                                          .needs = R2_NEEDS_FREE_ORDER, .pays = r2_ring_pays,
+                                          .weighed = 3};

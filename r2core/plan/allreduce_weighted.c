@@ -23,7 +23,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 #include "plan/forecast.h"
 
 static r2_status_t weighted_layout(const r2_plan_input_t *input, r2_layout_t *layout_p)
@@ -52,13 +52,13 @@ static r2_status_t weighted_layout(const r2_plan_input_t *input, r2_layout_t *la
     return status;
 }
 
-r2_status_t r2_build_allreduce_weighted(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     r2_layout_t shares;
     r2_status_t status;
 
     if (NULL == input->topology) {
-        return r2_build_allreduce_direct(input, schedule);
+        return r2_allreduce_direct.build(input, schedule);
     }
     status = weighted_layout(input, &shares);
     if (R2_OK != status) {
@@ -72,3 +72,5 @@ r2_status_t r2_build_allreduce_weighted(const r2_plan_input_t *input, r2_schedul
     r2_layout_fini(&shares);
     return status;
 }
+
+const r2_algorithm_t r2_allreduce_weighted = {.name = "weighted", .build = build, .weighed = 2};

@@ -19,12 +19,13 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
 #include "base/util.h"
 #include "plan/rows.h"
+#include "plan/thresholds.h"
 
 /** Where a block lies now. */
 typedef struct where {
@@ -56,7 +57,7 @@ static uint64_t step_blocks(int32_t size, int64_t distance)
     return blocks;
 }
 
-uint64_t r2_alltoall_bruck_scratch(const r2_plan_input_t *input)
+static uint64_t scratch(const r2_plan_input_t *input)
 {
     uint64_t blocks = 0;
 
@@ -137,7 +138,7 @@ static void bruck_rows(bruck_t *b, uint32_t *rows)
     }
 }
 
-r2_status_t r2_build_alltoall_bruck(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     bruck_t b = {.input = input, .schedule = schedule};
     uint32_t *rows = malloc((size_t) input->size * sizeof(*rows));
@@ -155,3 +156,12 @@ r2_status_t r2_build_alltoall_bruck(const r2_plan_input_t *input, r2_schedule_t 
     free(rows);
     return schedule->status;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return input->size > r2_threshold_alltoall_bruck_ranks &&
+           r2_is_short(input, total_bytes, 0, r2_threshold_alltoall_bruck_block_bytes);
+}
+
+const r2_algorithm_t r2_alltoall_bruck = {.name = "bruck", .build = build, .scratch = scratch,
+                                          .pays = pays};

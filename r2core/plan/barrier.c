@@ -24,7 +24,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/layout.h"
@@ -32,7 +32,7 @@
 
 enum { STEPS_MAX = 31 };
 
-r2_status_t r2_build_barrier_dissemination(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     uint32_t heard[STEPS_MAX];
     uint32_t steps = 0;
@@ -52,3 +52,5 @@ r2_status_t r2_build_barrier_dissemination(const r2_plan_input_t *input, r2_sche
     schedule->scratch_bytes = 1 + steps;
     return R2_OK;
 }
+
+const r2_algorithm_t r2_barrier_dissemination = {.name = "dissemination", .build = build};

@@ -20,10 +20,11 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "plan/layout.h"
 #include "plan/rows.h"
+#include "plan/thresholds.h"
 
 /* Part k on its way down the tree: from the parent, over `bit`, to the children. */
 static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule, int64_t bit,
@@ -48,7 +49,7 @@ static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     }
 }
 
-r2_status_t r2_build_bcast_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t bytes = input->count * input->element_bytes;
     const uint64_t part_bytes = r2_message_bytes(input, bytes);
@@ -65,3 +66,11 @@ r2_status_t r2_build_bcast_binomial(const r2_plan_input_t *input, r2_schedule_t 
     }
     return R2_OK;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return input->size <= 2 || r2_is_short(input, total_bytes, r2_threshold_bcast_short_bytes,
+                                           r2_threshold_bcast_short_bytes_per_rank);
+}
+
+const r2_algorithm_t r2_bcast_binomial = {.name = "binomial", .build = build, .pays = pays};

@@ -22,7 +22,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "plan/layout.h"
 #include "plan/rows.h"
@@ -81,7 +81,7 @@ static void scatter_other(scatter_t *s, int32_t own, uint32_t k)
     }
 }
 
-r2_status_t r2_build_bcast_scatter(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     scatter_t s = {.input = input, .schedule = schedule};
     int32_t own = (int32_t) (((int64_t) input->rank - input->root - 1 + input->size) % input->size);
@@ -103,3 +103,5 @@ r2_status_t r2_build_bcast_scatter(const r2_plan_input_t *input, r2_schedule_t *
     r2_layout_fini(&s.shares);
     return R2_OK;
 }
+
+const r2_algorithm_t r2_bcast_scatter = {.name = "scatter-allgather", .build = build};

@@ -28,7 +28,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
@@ -224,7 +224,7 @@ static r2_status_t exchange_rows(exchange_t *e)
     return R2_OK;
 }
 
-r2_status_t r2_build_exchange_edges(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build_edges(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     exchange_t e = {.input = input,
                     .schedule = schedule,
@@ -282,7 +282,7 @@ static uint32_t rooted_edges(const r2_plan_input_t *input, r2_edge_t *blocks, r2
     return (uint32_t) input->size;
 }
 
-r2_status_t r2_build_exchange_blocks(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build_blocks(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     r2_edge_t *edges = malloc(2 * (size_t) input->size * sizeof(*edges));
     exchange_t e = {.input = input, .schedule = schedule, .windowed = true};
@@ -315,3 +315,11 @@ r2_status_t r2_build_exchange_blocks(const r2_plan_input_t *input, r2_schedule_t
     free(edges);
     return status;
 }
+
+const r2_algorithm_t r2_gather_linear = {
+    .name = "linear", .instead = R2_INSTEAD("linear"), .build = build_blocks};
+const r2_algorithm_t r2_scatter_linear = {
+    .name = "linear", .instead = R2_INSTEAD("linear"), .build = build_blocks};
+const r2_algorithm_t r2_alltoall_pairwise = {
+    .name = "pairwise", .instead = R2_INSTEAD("pairwise"), .build = build_blocks};
+const r2_algorithm_t r2_exchange_edges = {.name = "exchange", .build = build_edges};

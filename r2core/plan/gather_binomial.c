@@ -21,7 +21,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/rows.h"
@@ -74,7 +74,7 @@ static void gather_inner(const r2_plan_input_t *input, r2_schedule_t *schedule, 
     r2_add_send(schedule, up, r2_at(R2_BUF_SCRATCH, 0), rows, have);
 }
 
-r2_status_t r2_build_gather_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_tree_place_t at = r2_tree_place(input);
@@ -93,3 +93,6 @@ r2_status_t r2_build_gather_binomial(const r2_plan_input_t *input, r2_schedule_t
     }
     return R2_OK;
 }
+
+const r2_algorithm_t r2_gather_binomial = {.name = "binomial", .build = build,
+                                           .scratch = r2_tree_scratch, .pays = r2_tree_pays};

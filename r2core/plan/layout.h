@@ -94,6 +94,11 @@ uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_byt
 /** Elements of the whole vector: all blocks of all ranks. Of messages: bytes that this rank sends. */
 uint64_t r2_input_total_count(const r2_plan_input_t *input);
 
+static inline uint64_t r2_input_total_bytes(const r2_plan_input_t *input)
+{
+    return r2_input_total_count(input) * input->element_bytes;
+}
+
 /** Where this rank's contribution lies. */
 static inline r2_buf_t r2_input_buf(const r2_plan_input_t *input)
 {

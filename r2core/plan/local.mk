@@ -2,6 +2,8 @@
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/plan: part of libr2plan, which links without UCX and PMIx.
 libr2plan_la_SOURCES += \
+    r2core/plan/algorithm.h \
+    r2core/plan/algorithms.def \
     r2core/plan/allgather_bruck.c \
     r2core/plan/allgather_direct.c \
     r2core/plan/allgather_ring.c \
@@ -17,7 +19,6 @@ libr2plan_la_SOURCES += \
     r2core/plan/barrier.c \
     r2core/plan/bcast_binomial.c \
     r2core/plan/bcast_scatter.c \
-    r2core/plan/builders.h \
     r2core/plan/cache.c \
     r2core/plan/cache.h \
     r2core/plan/choice_text.c \
@@ -26,8 +27,6 @@ libr2plan_la_SOURCES += \
     r2core/plan/cost.c \
     r2core/plan/cost.h \
     r2core/plan/exchange.c \
-    r2core/plan/families.c \
-    r2core/plan/family.h \
     r2core/plan/fold.c \
     r2core/plan/fold.h \
     r2core/plan/forecast.c \
@@ -47,6 +46,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/reduce_chain.c \
     r2core/plan/reduce_direct.c \
     r2core/plan/reduce_scatter_direct.c \
+    r2core/plan/registry.c \
     r2core/plan/ring.c \
     r2core/plan/ring.h \
     r2core/plan/rows.c \

@@ -8,14 +8,11 @@
 
 #include "plan/plan.h"
 
-#include <string.h>
-
 #include "base/util.h"
-#include "plan/family.h"
+#include "plan/algorithm.h"
 #include "plan/forecast.h"
 #include "plan/kinds.h"
 #include "plan/layout.h"
-#include "plan/order.h"
 #include "plan/rows.h"
 #include "plan/thresholds.h"
 
@@ -26,95 +23,22 @@
  */
 #define R2_CHUNK_ROOT 16u /* square of the length, over the bytes */
 
-enum {
-    DOUBLING,
-    EXCHANGE,
-    ALLREDUCE_RING,
-    ALLREDUCE_R2,
-    RECURSIVE,
-    HIERARCHICAL,
-    WEIGHTED,
-    ALLREDUCE_DIRECT,
-    ALLREDUCE_COUNT
-};
-static const r2_algorithm_t allreduce_algorithms[ALLREDUCE_COUNT] = {
-    [DOUBLING] = {.name = "recursive-doubling", .build = r2_build_allreduce_doubling},
-    [EXCHANGE] = {.name = "exchange", .build = r2_build_allreduce_exchange},
-    [ALLREDUCE_RING] = {.name = "ring", .build = r2_build_allreduce_ring},
-    [ALLREDUCE_R2] = {.name = "r2", .build = r2_build_allreduce_r2},
-    [RECURSIVE] = {.name = "recursive", .build = r2_build_allreduce_recursive},
-    [HIERARCHICAL] = {.name = "hierarchical", .build = r2_build_allreduce_hierarchical},
-    [WEIGHTED] = {.name = "weighted", .build = r2_build_allreduce_weighted},
-    [ALLREDUCE_DIRECT] = {.name = "direct",
-                          .build = r2_build_allreduce_direct,
-                          .instead = "direct (the one asked for cannot run)"}};
-
-enum { BRUCK, ALLGATHER_RING, ALLGATHER_DIRECT, ALLGATHER_COUNT };
-static const r2_algorithm_t allgather_algorithms[ALLGATHER_COUNT] = {
-    [BRUCK] = {.name = "bruck", .build = r2_build_allgather_bruck},
-    [ALLGATHER_RING] = {.name = "ring", .build = r2_build_allgather_ring},
-    [ALLGATHER_DIRECT] = {.name = "direct",
-                          .build = r2_build_allgather_direct,
-                          .instead = "direct (the one asked for cannot run)"}};
-
-static const r2_algorithm_t reduce_scatter_algorithms[] = {
-    {.name = "direct", .build = r2_build_reduce_scatter_direct}};
-
-enum { BINOMIAL, SCATTER_ALLGATHER, BCAST_COUNT };
-static const r2_algorithm_t bcast_algorithms[BCAST_COUNT] = {
-    [BINOMIAL] = {.name = "binomial", .build = r2_build_bcast_binomial},
-    [SCATTER_ALLGATHER] = {.name = "scatter-allgather", .build = r2_build_bcast_scatter}};
-
-static const r2_algorithm_t barrier_algorithms[] = {
-    {.name = "dissemination", .build = r2_build_barrier_dissemination}};
-
-/* What long vectors may take, by predicted time. All but those of any order have the same tree. */
-static const struct {
-    size_t algorithm;
-    r2_forecast_kind_t forecast;
-    bool any_order;
-} long_candidates[] = {{ALLREDUCE_DIRECT, R2_FORECAST_DIRECT, false},
-                       {WEIGHTED, R2_FORECAST_WEIGHTED, false},
-                       {ALLREDUCE_RING, R2_FORECAST_RING, true},
-                       {RECURSIVE, R2_FORECAST_RECURSIVE, true}};
-
-/* What folding is weighed against. */
-static const r2_cost_rival_t few_rivals[] = {[DOUBLING] = R2_COST_DOUBLING,
-                                             [EXCHANGE] = R2_COST_EXCHANGE};
-
-static bool allreduce_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
-{
-    if (algorithm == &allreduce_algorithms[DOUBLING]) {
-        return r2_allreduce_doubling_scratch(input) <= input->scratch_bytes;
-    }
-    if (algorithm == &allreduce_algorithms[EXCHANGE]) {
-        return r2_allreduce_exchange_scratch(input) <= input->scratch_bytes;
-    }
-    if (algorithm == &allreduce_algorithms[HIERARCHICAL]) {
-        return NULL != input->topology &&
-               r2_allreduce_hierarchical_scratch(input) <= input->scratch_bytes &&
-               (input->commutative || r2_allreduce_hierarchical_ordered(input));
-    }
-    if (algorithm == &allreduce_algorithms[ALLREDUCE_R2]) {
-        return NULL != input->topology && input->commutative &&
-               input->topology->host_count == (uint32_t) input->size;
-    }
-    if (algorithm == &allreduce_algorithms[RECURSIVE]) {
-        return input->commutative && r2_allreduce_recursive_scratch(input) <= input->scratch_bytes;
-    }
-    return algorithm != &allreduce_algorithms[ALLREDUCE_RING] || input->commutative;
-}
-
 /**
  * The one that needs least time by prediction, unless `usual` is about as good. What `direct` and `weighted` have in common
  * is not counted, so neither latency nor pace, of which first calls know nothing, decide between them.
  */
-static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
-                                               const r2_algorithm_t *usual, bool any_order)
+static const r2_algorithm_t *fastest(const r2_plan_input_t *input, const r2_algorithm_t *usual)
 {
+    static const struct {
+        const r2_algorithm_t *algorithm;
+        r2_forecast_kind_t forecast;
+    } candidates[] = {{&r2_allreduce_direct, R2_FORECAST_DIRECT},
+                      {&r2_allreduce_weighted, R2_FORECAST_WEIGHTED},
+                      {&r2_allreduce_ring, R2_FORECAST_RING},
+                      {&r2_allreduce_recursive, R2_FORECAST_RECURSIVE}};
+    const r2_algorithm_t *best = usual;
     r2_forecast_t forecast;
     uint64_t best_ns;
-    size_t best = (size_t) (usual - allreduce_algorithms);
 
     if (NULL != input->known) {
         forecast = input->known->forecast;
@@ -122,98 +46,48 @@ static const r2_algorithm_t *allreduce_fastest(const r2_plan_input_t *input,
                R2_OK != r2_forecast_class(input, &forecast)) {
         return usual;
     }
-    if (usual == &allreduce_algorithms[ALLREDUCE_RING]) {
+    if (usual == &r2_allreduce_ring) {
         best_ns = forecast.ns[R2_FORECAST_RING];
         best_ns -= best_ns / r2_threshold_gain_part;
     } else {
         best_ns = forecast.ns[R2_FORECAST_DIRECT];
         best_ns -= (best_ns - forecast.steps_ns) / r2_threshold_gain_part;
     }
-    for (size_t i = 0; i < r2_array_count(long_candidates); i++) {
-        const uint64_t ns = forecast.ns[long_candidates[i].forecast];
+    for (size_t i = 0; i < r2_array_count(candidates); i++) {
+        const uint64_t ns = forecast.ns[candidates[i].forecast];
 
-        if (ns < best_ns && (any_order || !long_candidates[i].any_order) &&
-            allreduce_permitted(input, &allreduce_algorithms[long_candidates[i].algorithm])) {
-            best = long_candidates[i].algorithm;
+        if (ns < best_ns && r2_algorithm_can_run(candidates[i].algorithm, input, false)) {
+            best = candidates[i].algorithm;
             best_ns = ns;
         }
     }
-    return &allreduce_algorithms[best];
+    return best;
 }
 
-/** First within hosts, then between them. Not where an exchange between all hosts is one too many. */
-static bool folding_pays(const r2_plan_input_t *input, uint64_t total_bytes, bool ring,
-                         r2_cost_rival_t rival)
+/** The first that pays for a length, or the last. */
+static const r2_algorithm_t *by_length(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    return NULL != input->topology &&
-           !(ring && input->topology->host_count > r2_threshold_ring_ranks) &&
-           r2_cost_folding_pays(input->topology, total_bytes, rival) &&
-           allreduce_permitted(input, &allreduce_algorithms[HIERARCHICAL]);
-}
+    const r2_algorithm_t *const *at = r2_algorithms_of(input->kind);
 
-static const r2_algorithm_t *allreduce_choose(const r2_plan_input_t *input, uint64_t total_bytes)
-{
-    const int at = r2_threshold_exchange_ranks == input->size ? EXCHANGE : DOUBLING;
-    const r2_algorithm_t *in_few_steps = &allreduce_algorithms[at];
-    const bool any_order = input->commutative && (input->exact || !input->reproducible);
-    const bool ring = any_order && r2_ring_pays(input, total_bytes);
-    const bool in_few = r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,
-                                    r2_threshold_allreduce_short_bytes_per_rank) &&
-                        allreduce_permitted(input, in_few_steps);
-
-    if (folding_pays(input, total_bytes, ring, in_few ? few_rivals[at] : R2_COST_DIRECT)) {
-        return &allreduce_algorithms[HIERARCHICAL];
+    while (NULL != at[1] && !(NULL != at[0]->pays && at[0]->pays(input, total_bytes) &&
+                              r2_algorithm_can_run(at[0], input, false))) {
+        at++;
     }
-    if (in_few) {
-        return in_few_steps;
+    return *at;
+}
+
+static const r2_algorithm_t *choose_any(const r2_plan_input_t *input)
+{
+    const uint64_t total_bytes = r2_input_total_bytes(input);
+    const r2_algorithm_t *usual = by_length(input, total_bytes);
+
+    for (const r2_algorithm_t *const *at = r2_algorithms_of(input->kind); NULL != *at; at++) {
+        if (NULL != (*at)->beats && (*at)->beats(input, total_bytes, usual) &&
+            r2_algorithm_can_run(*at, input, false)) {
+            return *at;
+        }
     }
-    return allreduce_fastest(input, &allreduce_algorithms[ring ? ALLREDUCE_RING : ALLREDUCE_DIRECT],
-                             any_order);
-}
-
-static bool allgather_permitted(const r2_plan_input_t *input, const r2_algorithm_t *algorithm)
-{
-    return algorithm != &allgather_algorithms[BRUCK] ||
-           r2_input_total_count(input) * input->element_bytes <= input->scratch_bytes;
-}
-
-static const r2_algorithm_t *allgather_choose(const r2_plan_input_t *input, uint64_t total_bytes)
-{
-    const r2_algorithm_t *bruck = &allgather_algorithms[BRUCK];
-
-    if (input->size > r2_threshold_allgather_bruck_ranks &&
-        r2_is_short(input, total_bytes, 0, r2_threshold_allgather_bruck_block_bytes) &&
-        allgather_permitted(input, bruck)) {
-        return bruck;
-    }
-    if (r2_ring_pays(input, total_bytes) ||
-        (NULL != input->topology && r2_order_reaches_more(input->topology))) {
-        return &allgather_algorithms[ALLGATHER_RING];
-    }
-    return &allgather_algorithms[ALLGATHER_DIRECT];
-}
-
-static const r2_algorithm_t *reduce_scatter_choose(const r2_plan_input_t *input,
-                                                   uint64_t total_bytes)
-{
-    (void) input;
-    (void) total_bytes;
-    return &reduce_scatter_algorithms[0];
-}
-
-static const r2_algorithm_t *bcast_choose(const r2_plan_input_t *input, uint64_t total_bytes)
-{
-    bool tree = input->size <= 2 || r2_is_short(input, total_bytes, r2_threshold_bcast_short_bytes,
-                                                r2_threshold_bcast_short_bytes_per_rank);
-
-    return &bcast_algorithms[tree ? BINOMIAL : SCATTER_ALLGATHER];
-}
-
-static const r2_algorithm_t *barrier_choose(const r2_plan_input_t *input, uint64_t total_bytes)
-{
-    (void) input;
-    (void) total_bytes;
-    return &barrier_algorithms[0];
+    return 0 == usual->weighed ? usual : fastest(input, usual);
 }
 
 static bool by_edges(const r2_plan_input_t *input)
@@ -226,7 +100,7 @@ static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *sched
 {
     const uint64_t displ = NULL == input->displs ? 0 : input->displs[0];
     const uint64_t place = R2_COLL_ALLGATHERV == input->kind ? displ * input->element_bytes : 0;
-    const uint64_t bytes = r2_input_total_count(input) * input->element_bytes;
+    const uint64_t bytes = r2_input_total_bytes(input);
 
     if (!input->in_place && R2_COLL_BCAST != input->kind && R2_COLL_EXSCAN != input->kind) {
         r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_OUT, place), bytes, R2_AT_ONCE);
@@ -236,61 +110,11 @@ static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *sched
 
 static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = build_copy};
 
-#define FAMILY(table) .algorithms = (table), .count = r2_array_count(table)
-static const r2_family_t family_allreduce = {
-    FAMILY(allreduce_algorithms),
-    .names = "recursive-doubling, exchange, ring, r2, recursive, hierarchical, weighted, direct",
-    .choose = allreduce_choose, .permitted = allreduce_permitted};
-static const r2_family_t family_allgather = {
-    FAMILY(allgather_algorithms), .names = "bruck, ring, direct", .choose = allgather_choose,
-    .permitted = allgather_permitted};
-static const r2_family_t family_reduce_scatter = {
-    FAMILY(reduce_scatter_algorithms), .names = "direct", .choose = reduce_scatter_choose};
-static const r2_family_t family_bcast = {
-    FAMILY(bcast_algorithms), .names = "binomial, scatter-allgather", .choose = bcast_choose};
-static const r2_family_t family_barrier = {FAMILY(barrier_algorithms), .names = "dissemination",
-                                           .choose = barrier_choose};
-
-static const r2_family_t *const families[R2_COLL_KIND_COUNT] = {
-    [R2_COLL_ALLREDUCE] = &family_allreduce,
-    [R2_COLL_ALLGATHER] = &family_allgather,
-    [R2_COLL_ALLGATHERV] = &family_allgather,
-    [R2_COLL_REDUCE_SCATTER] = &family_reduce_scatter,
-    [R2_COLL_REDUCE_SCATTER_BLOCK] = &family_reduce_scatter,
-    [R2_COLL_BCAST] = &family_bcast,
-    [R2_COLL_BARRIER] = &family_barrier,
-    [R2_COLL_REDUCE] = &r2_family_reduce,
-    [R2_COLL_SCAN] = &r2_family_scan,
-    [R2_COLL_EXSCAN] = &r2_family_scan,
-    [R2_COLL_GATHER] = &r2_family_gather,
-    [R2_COLL_GATHERV] = &r2_family_exchange,
-    [R2_COLL_SCATTER] = &r2_family_scatter,
-    [R2_COLL_SCATTERV] = &r2_family_exchange,
-    [R2_COLL_ALLTOALL] = &r2_family_alltoall,
-    [R2_COLL_ALLTOALLV] = &r2_family_exchange,
-    [R2_COLL_ALLTOALLW] = &r2_family_exchange,
-    [R2_COLL_NEIGHBOR] = &r2_family_exchange};
-
-static const r2_family_t *family_of(r2_coll_kind_t kind)
-{
-    return families[kind];
-}
-
 /** What was chosen, and under which name it goes into the log. */
 typedef struct r2_choice {
     const r2_algorithm_t *algorithm; /* NULL: unknown name */
     const char *name;
 } r2_choice_t;
-
-static const r2_algorithm_t *family_find(const r2_family_t *family, const char *name)
-{
-    for (size_t i = 0; i < family->count; i++) {
-        if (0 == strcmp(family->algorithms[i].name, name)) {
-            return &family->algorithms[i];
-        }
-    }
-    return NULL;
-}
 
 static r2_choice_t choice_of(const r2_algorithm_t *algorithm)
 {
@@ -300,9 +124,9 @@ static r2_choice_t choice_of(const r2_algorithm_t *algorithm)
 
 static r2_choice_t choose(const r2_plan_input_t *input)
 {
-    const r2_family_t *family = family_of(input->kind);
     const bool named = NULL != input->algorithm && '\0' != input->algorithm[0];
-    const r2_algorithm_t *algorithm = named ? family_find(family, input->algorithm) : NULL;
+    const r2_algorithm_t *algorithm =
+        named ? r2_algorithm_find(input->kind, input->algorithm) : NULL;
 
     if (named && NULL == algorithm) {
         return choice_of(NULL);
@@ -311,11 +135,15 @@ static r2_choice_t choose(const r2_plan_input_t *input)
         return choice_of(&algorithm_copy);
     }
     if (!named) {
-        return choice_of(family->choose(input, r2_input_total_count(input) * input->element_bytes));
+        return choice_of(choose_any(input));
     }
-    if (NULL != family->permitted && !family->permitted(input, algorithm)) {
-        algorithm = &family->algorithms[family->count - 1];
-        return (r2_choice_t){.algorithm = algorithm, .name = algorithm->instead};
+    if (!r2_algorithm_can_run(algorithm, input, true)) {
+        const r2_algorithm_t *const *last = r2_algorithms_of(input->kind);
+
+        while (NULL != last[1]) {
+            last++;
+        }
+        return (r2_choice_t){.algorithm = *last, .name = (*last)->instead};
     }
     return choice_of(algorithm);
 }
@@ -323,16 +151,6 @@ static r2_choice_t choose(const r2_plan_input_t *input)
 const char *r2_plan_choose(const r2_plan_input_t *input)
 {
     return choose(input).name;
-}
-
-bool r2_plan_has(r2_coll_kind_t kind, const char *name)
-{
-    return NULL == name || '\0' == name[0] || NULL != family_find(family_of(kind), name);
-}
-
-const char *r2_plan_names(r2_coll_kind_t kind)
-{
-    return family_of(kind)->names;
 }
 
 /** Elements matter. Where nothing is reduced, ranks may describe the same bytes differently. */
@@ -411,7 +229,7 @@ r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_
     if (NULL == choice.algorithm) {
         return R2_ERR_PARAM;
     }
-    total_bytes = r2_input_total_count(input) * input->element_bytes;
+    total_bytes = r2_input_total_bytes(input);
     schedule_p->algorithm = choice.name;
     schedule_p->chunk_bytes = chunk_bytes(input, total_bytes);
     digest_input(input, choice.algorithm, schedule_p);

@@ -95,7 +95,7 @@ r2_status_t r2_plan_describe(const r2_plan_input_t *input, char *text, size_t ro
 /** True if a collective has an algorithm of this name; empty or NULL: none is asked for, which is true, too. */
 bool r2_plan_has(r2_coll_kind_t kind, const char *name);
 
-/** Comma separated algorithm names of a collective, for error messages. Static. */
-const char *r2_plan_names(r2_coll_kind_t kind);
+/** Comma separated algorithm names of a collective, for error messages. @return text. */
+const char *r2_plan_names(r2_coll_kind_t kind, char *text, size_t room);
 
 #endif

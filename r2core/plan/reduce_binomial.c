@@ -22,10 +22,11 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/rows.h"
+#include "plan/thresholds.h"
 
 enum { TAG_UP = 0, TAG_RESULT = 1 };
 
@@ -44,7 +45,7 @@ static uint64_t binomial_slot_bytes(const r2_plan_input_t *input)
     return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
 }
 
-uint64_t r2_reduce_binomial_scratch(const r2_plan_input_t *input)
+static uint64_t scratch(const r2_plan_input_t *input)
 {
     return r2_steps_below(input->size) * binomial_slot_bytes(input);
 }
@@ -95,7 +96,7 @@ static void binomial_send(binomial_t *b, int32_t peer, uint32_t tag)
     b->own_read = R2_NO_ROW == b->own_read ? sent : b->own_read;
 }
 
-r2_status_t r2_build_reduce_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     binomial_t b = {.input = input,
                     .schedule = schedule,
@@ -123,3 +124,12 @@ r2_status_t r2_build_reduce_binomial(const r2_plan_input_t *input, r2_schedule_t
     schedule->scratch_bytes = b.slots * binomial_slot_bytes(input);
     return R2_OK;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return r2_is_short(input, total_bytes, r2_threshold_reduce_short_bytes,
+                       r2_threshold_reduce_short_bytes_per_rank);
+}
+
+const r2_algorithm_t r2_reduce_binomial = {.name = "binomial", .build = build, .scratch = scratch,
+                                           .pays = pays};

@@ -18,7 +18,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/rows.h"
@@ -81,7 +81,7 @@ static void chain_segment(chain_t *c, uint32_t k)
     }
 }
 
-r2_status_t r2_build_reduce_chain(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     chain_t c = {.input = input,
                  .schedule = schedule,
@@ -103,3 +103,6 @@ r2_status_t r2_build_reduce_chain(const r2_plan_input_t *input, r2_schedule_t *s
     r2_slots_fini(&c.slots);
     return R2_OK;
 }
+
+const r2_algorithm_t r2_reduce_chain = {.name = "chain", .instead = R2_INSTEAD("chain"),
+                                        .build = build};

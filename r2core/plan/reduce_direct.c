@@ -21,12 +21,13 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
 #include "base/util.h"
 #include "plan/fold.h"
+#include "plan/thresholds.h"
 
 typedef struct direct {
     const r2_plan_input_t *input; /* borrowed */
@@ -115,7 +116,7 @@ static r2_status_t direct_rows(direct_t *d)
     return status;
 }
 
-r2_status_t r2_build_reduce_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     direct_t d = {.input = input, .schedule = schedule};
     r2_status_t status =
@@ -130,3 +131,11 @@ r2_status_t r2_build_reduce_direct(const r2_plan_input_t *input, r2_schedule_t *
     r2_layout_fini(&d.shares);
     return status;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    (void) total_bytes;
+    return input->size > 2 && input->size <= r2_threshold_ring_ranks;
+}
+
+const r2_algorithm_t r2_reduce_direct = {.name = "direct", .build = build, .pays = pays};

@@ -22,7 +22,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include <stdlib.h>
 
@@ -126,7 +126,7 @@ static r2_status_t scatter_rows(scatter_t *s)
     return status;
 }
 
-r2_status_t r2_build_reduce_scatter_direct(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     scatter_t s = {.input = input, .schedule = schedule};
     r2_status_t status = r2_layout_blocks(&s.blocks, input);
@@ -141,3 +141,5 @@ r2_status_t r2_build_reduce_scatter_direct(const r2_plan_input_t *input, r2_sche
     r2_layout_fini(&s.blocks);
     return status;
 }
+
+const r2_algorithm_t r2_reduce_scatter_direct = {.name = "direct", .build = build};

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "plan/builders.h"
 #include "plan/layout.h"
 #include "plan/rows.h"
 

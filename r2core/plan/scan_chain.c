@@ -19,7 +19,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/rows.h"
@@ -97,7 +97,7 @@ static void chain_exscan(chain_t *c, uint32_t k)
                   r2_add_send(c->schedule, above, slot.place, R2_AFTER(joined)));
 }
 
-r2_status_t r2_build_scan_chain(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     chain_t c = {
         .input = input, .schedule = schedule, .segment_bytes = r2_chain_segment_bytes(input)};
@@ -122,3 +122,6 @@ r2_status_t r2_build_scan_chain(const r2_plan_input_t *input, r2_schedule_t *sch
     r2_slots_fini(&c.slots);
     return R2_OK;
 }
+
+const r2_algorithm_t r2_scan_chain = {.name = "chain", .instead = R2_INSTEAD("chain"),
+                                      .build = build};

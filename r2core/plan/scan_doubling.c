@@ -20,10 +20,11 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/rows.h"
+#include "plan/thresholds.h"
 
 typedef struct doubling {
     const r2_plan_input_t *input; /* borrowed */
@@ -41,7 +42,7 @@ static uint64_t doubling_slot_bytes(const r2_plan_input_t *input)
     return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
 }
 
-uint64_t r2_scan_doubling_scratch(const r2_plan_input_t *input)
+static uint64_t scratch(const r2_plan_input_t *input)
 {
     return (1 + (uint64_t) r2_steps_below(input->size)) * doubling_slot_bytes(input);
 }
@@ -100,7 +101,7 @@ static void doubling_step(doubling_t *d, uint32_t step)
     doubling_join(d, step, arrived, from, sent);
 }
 
-r2_status_t r2_build_scan_doubling(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     doubling_t d = {.input = input,
                     .schedule = schedule,
@@ -127,3 +128,11 @@ r2_status_t r2_build_scan_doubling(const r2_plan_input_t *input, r2_schedule_t *
     schedule->scratch_bytes = d.slots * d.slot_bytes;
     return R2_OK;
 }
+
+static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return r2_is_short(input, total_bytes, r2_threshold_scan_short_bytes, 0);
+}
+
+const r2_algorithm_t r2_scan_doubling = {.name = "doubling", .build = build, .scratch = scratch,
+                                         .pays = pays};

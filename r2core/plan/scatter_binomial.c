@@ -18,7 +18,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 
 #include "base/util.h"
 #include "plan/rows.h"
@@ -73,7 +73,7 @@ static void scatter_inner(const r2_plan_input_t *input, r2_schedule_t *schedule,
     r2_add_copy(schedule, r2_at(R2_BUF_SCRATCH, 0), r2_at(R2_BUF_OUT, 0), block, R2_AFTER(arrived));
 }
 
-r2_status_t r2_build_scatter_binomial(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_tree_place_t at = r2_tree_place(input);
@@ -96,3 +96,6 @@ r2_status_t r2_build_scatter_binomial(const r2_plan_input_t *input, r2_schedule_
     }
     return R2_OK;
 }
+
+const r2_algorithm_t r2_scatter_binomial = {.name = "binomial", .build = build,
+                                            .scratch = r2_tree_scratch, .pays = r2_tree_pays};

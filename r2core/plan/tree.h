@@ -8,6 +8,7 @@
 #define R2_PLAN_TREE_H
 
 #include "plan/layout.h"
+#include "plan/thresholds.h"
 
 typedef struct r2_tree_place {
     int32_t from_root; /* ranks from the root, around the circle */
@@ -24,6 +25,18 @@ static inline r2_tree_place_t r2_tree_place(const r2_plan_input_t *input)
     at.bit = at.from_root & -at.from_root;
     at.count = 0 == at.bit ? input->size : r2_min(at.bit, input->size - at.from_root);
     return at;
+}
+
+/* Inner ranks hold the blocks of those behind them. */
+static inline uint64_t r2_tree_scratch(const r2_plan_input_t *input)
+{
+    return (uint64_t) input->size * input->count * input->element_bytes;
+}
+
+static inline bool r2_tree_pays(const r2_plan_input_t *input, uint64_t total_bytes)
+{
+    return input->size > r2_threshold_tree_ranks &&
+           r2_is_short(input, total_bytes, 0, r2_threshold_tree_block_bytes);
 }
 
 #endif

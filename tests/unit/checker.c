@@ -15,7 +15,7 @@
 
 #include "base/util.h"
 #include "checker_parts.h"
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 #include "plan/kinds.h"
 #include "plan/layout.h"
 

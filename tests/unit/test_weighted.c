@@ -16,7 +16,7 @@
 
 #include "base/prng.h"
 #include "base/util.h"
-#include "plan/builders.h"
+#include "plan/algorithm.h"
 #include "plan/forecast.h"
 #include "schedule_cases.h"
 
