@@ -7,8 +7,12 @@
 #ifndef R2_PLAN_ALGORITHM_H
 #define R2_PLAN_ALGORITHM_H
 
+#include "plan/cost.h"
 #include "plan/layout.h"
 #include "plan/plan.h"
+
+struct r2_forecast_input;
+struct r2_prediction;
 
 /** What the operation of a reduction must be. */
 typedef enum r2_needs {
@@ -41,6 +45,11 @@ typedef struct r2_algorithm {
                   const struct r2_algorithm *usual);
     /* Not 0: runs instead of others that have this, where it takes least time by prediction. Of equals the lowest. */
     uint32_t weighed;
+
+    /* Predicts the time. @return R2_OK or R2_ERR_NO_MEMORY. NULL: there is no prediction. */
+    r2_status_t (*forecast)(const struct r2_forecast_input *of, struct r2_prediction *prediction_p);
+    r2_cost_shape_fn_t shape;        /* folding within hosts is weighed against it; NULL: not */
+    uint32_t (*steps)(int32_t size); /* of a short call, one after the other; NULL: not known */
 } r2_algorithm_t;
 
 #define R2_INSTEAD(name) name " (the one asked for cannot run)"
@@ -49,13 +58,23 @@ typedef struct r2_algorithm {
 #define R2_ALGORITHM(name) extern const r2_algorithm_t r2_##name;
 #include "plan/algorithms.def"
 #undef R2_ALGORITHM
+
+enum {
+    R2_ALGORITHM_COUNT = 0
+#define R2_ALGORITHM(name) +1
+#include "plan/algorithms.def"
+#undef R2_ALGORITHM
 #undef R2_FAMILY
+};
 
 /** The algorithms of a collective; behind the last one NULL. */
 const r2_algorithm_t *const *r2_algorithms_of(r2_coll_kind_t kind);
 
 /** NULL: the collective has none of this name. */
 const r2_algorithm_t *r2_algorithm_find(r2_coll_kind_t kind, const char *name);
+
+/** The last one, which always can run. */
+const r2_algorithm_t *r2_algorithm_last(r2_coll_kind_t kind);
 
 /** Does the call have all that it needs? */
 bool r2_algorithm_can_run(const r2_algorithm_t *algorithm, const r2_plan_input_t *input,

@@ -36,6 +36,7 @@
 
 #include "base/util.h"
 #include "plan/fold.h"
+#include "plan/forecast.h"
 
 typedef struct direct {
     const r2_plan_input_t *input; /* borrowed */
@@ -163,5 +164,19 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_direct = {.name = "direct", .instead = R2_INSTEAD("direct"),
-                                            .build = build, .weighed = 1};
+static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+{
+    r2_shares_t shares;
+    r2_status_t status = r2_shares_equal(&shares, &of->ranks);
+
+    if (R2_OK == status) {
+        prediction_p->ns = r2_cost_exchange_ns(&of->ranks, &shares, &of->params, of->bytes);
+        prediction_p->steps_ns = r2_cost_exchange_ns(&of->ranks, &shares, &of->params, 0);
+        r2_shares_fini(&shares);
+    }
+    return status;
+}
+
+const r2_algorithm_t r2_allreduce_direct = {
+    .name = "direct", .instead = R2_INSTEAD("direct"), .build = build, .weighed = 1,
+    .forecast = forecast, .shape = r2_cost_direct_shape};

@@ -31,6 +31,7 @@
 #include "plan/algorithm.h"
 
 #include "base/util.h"
+#include "plan/forecast.h"
 #include "plan/layout.h"
 #include "plan/rows.h"
 #include "plan/thresholds.h"
@@ -61,15 +62,10 @@ static int32_t doubling_steps(int32_t size)
     return steps;
 }
 
-static uint64_t doubling_slot_bytes(const r2_plan_input_t *input)
-{
-    return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
-}
-
 static uint64_t scratch(const r2_plan_input_t *input)
 {
     /* per step one slot to receive and one to go on in; the step before counts, too */
-    return 2 * ((uint64_t) doubling_steps(input->size) + 1) * doubling_slot_bytes(input);
+    return 2 * ((uint64_t) doubling_steps(input->size) + 1) * r2_vector_slot_bytes(input);
 }
 
 /** Position among the ranks that exchange. */
@@ -85,7 +81,7 @@ static int32_t doubling_rank(const doubling_t *d, int32_t position)
 
 static r2_region_t doubling_slot(doubling_t *d)
 {
-    return r2_at(R2_BUF_SCRATCH, d->slots++ * doubling_slot_bytes(d->input));
+    return r2_at(R2_BUF_SCRATCH, d->slots++ * r2_vector_slot_bytes(d->input));
 }
 
 /** The product moves to other memory in a step towards `peer`. */
@@ -212,7 +208,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         r2_add_copy(schedule, d.acc, r2_at(R2_BUF_OUT, 0), d.bytes,
                     R2_AFTER(d.acc_row, d.out_sent));
     }
-    schedule->scratch_bytes = d.slots * doubling_slot_bytes(input);
+    schedule->scratch_bytes = d.slots * r2_vector_slot_bytes(input);
     return R2_OK;
 }
 
@@ -223,5 +219,12 @@ static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
                        r2_threshold_allreduce_short_bytes_per_rank);
 }
 
-const r2_algorithm_t r2_allreduce_doubling = {.name = "recursive-doubling", .build = build,
-                                              .scratch = scratch, .pays = pays};
+static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+{
+    prediction_p->ns = r2_cost_doubling_ns(&of->ranks, &of->params, of->bytes);
+    return R2_OK;
+}
+
+const r2_algorithm_t r2_allreduce_doubling = {
+    .name = "recursive-doubling", .build = build, .scratch = scratch, .pays = pays,
+    .forecast = forecast, .shape = r2_cost_doubling_shape, .steps = r2_cost_doubling_steps};

@@ -24,12 +24,13 @@
 
 #include "base/util.h"
 #include "plan/fold.h"
+#include "plan/forecast.h"
 #include "plan/thresholds.h"
 
 static uint64_t scratch(const r2_plan_input_t *input)
 {
     /* two slots are the least that a fold works with */
-    return 2 * r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
+    return 2 * r2_vector_slot_bytes(input);
 }
 
 static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
@@ -68,5 +69,18 @@ static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
                        r2_threshold_allreduce_short_bytes_per_rank);
 }
 
-const r2_algorithm_t r2_allreduce_exchange = {.name = "exchange", .build = build,
-                                              .scratch = scratch, .pays = pays};
+static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+{
+    prediction_p->ns = r2_cost_to_all_ns(&of->ranks, &of->params, of->bytes);
+    return R2_OK;
+}
+
+static uint32_t steps(int32_t size)
+{
+    (void) size;
+    return 1;
+}
+
+const r2_algorithm_t r2_allreduce_exchange = {
+    .name = "exchange", .build = build, .scratch = scratch, .pays = pays, .forecast = forecast,
+    .shape = r2_cost_exchange_shape, .steps = steps};

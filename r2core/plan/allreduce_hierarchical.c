@@ -35,7 +35,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "plan/cost.h"
+#include "plan/forecast.h"
 #include "plan/rows.h"
 #include "plan/shares.h"
 #include "plan/thresholds.h"
@@ -397,14 +397,33 @@ static bool fits(const r2_plan_input_t *input)
 /** First within hosts, then between them. Not where an exchange between all hosts is one too many. */
 static bool beats(const r2_plan_input_t *input, uint64_t total_bytes, const r2_algorithm_t *usual)
 {
-    const r2_cost_rival_t rival = usual == &r2_allreduce_doubling   ? R2_COST_DOUBLING
-                                  : usual == &r2_allreduce_exchange ? R2_COST_EXCHANGE
-                                                                    : R2_COST_DIRECT;
+    const r2_topology_t *topology = input->topology;
 
-    return NULL != input->topology &&
-           !(usual == &r2_allreduce_ring && input->topology->host_count > r2_threshold_ring_ranks) &&
-           r2_cost_folding_pays(input->topology, total_bytes, rival);
+    return NULL != topology && NULL != usual->shape &&
+           !(usual == &r2_allreduce_ring && topology->host_count > r2_threshold_ring_ranks) &&
+           r2_cost_folding_pays(topology, total_bytes, usual->shape);
 }
 
-const r2_algorithm_t r2_allreduce_hierarchical = {.name = "hierarchical", .build = build,
-                                                  .scratch = scratch, .fits = fits, .beats = beats};
+/** Between hosts as `weighted` with one rank each; copies within a host are hidden behind that. */
+static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+{
+    const r2_topology_t *topology = of->topology;
+    const bool folds = (uint32_t) topology->rank_count > topology->host_count;
+    r2_topology_crowd_t crowd;
+    r2_shares_t shares;
+    r2_status_t status = r2_topology_crowd(topology, &crowd);
+
+    status = R2_OK == status ? r2_shares_solve(&shares, &of->hosts) : status;
+    if (R2_OK == status) {
+        prediction_p->ns = r2_cost_exchange_ns(&of->hosts, &shares, &of->params, of->bytes);
+        if (folds && R2_COST_NEVER != prediction_p->ns) {
+            prediction_p->ns += r2_cost_folding_ns(topology, &crowd, &of->params);
+        }
+        r2_shares_fini(&shares);
+    }
+    return status;
+}
+
+const r2_algorithm_t r2_allreduce_hierarchical = {
+    .name = "hierarchical", .build = build, .scratch = scratch, .fits = fits, .beats = beats,
+    .forecast = forecast};

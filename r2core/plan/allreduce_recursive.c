@@ -31,6 +31,7 @@
 #include <stdlib.h>
 
 #include "base/util.h"
+#include "plan/forecast.h"
 #include "plan/order.h"
 #include "plan/ring.h"
 #include "plan/tiers.h"
@@ -145,6 +146,19 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_recursive = {.name = "recursive", .build = build,
-                                               .needs = R2_NEEDS_FREE_ORDER, .scratch = scratch,
-                                               .weighed = 4};
+static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+{
+    r2_tiers_t tiers = {.tier_of = NULL};
+    r2_status_t status = r2_tiers_init(&tiers, of->topology, &of->hosts);
+
+    if (R2_OK == status) {
+        status = r2_tiers_cost_ns(&tiers, of->topology, &of->hosts, of->order, &of->params,
+                                  of->bytes, &prediction_p->ns);
+    }
+    r2_tiers_fini(&tiers);
+    return status;
+}
+
+const r2_algorithm_t r2_allreduce_recursive = {
+    .name = "recursive", .build = build, .needs = R2_NEEDS_FREE_ORDER, .scratch = scratch,
+    .weighed = 4, .forecast = forecast};

@@ -28,6 +28,7 @@
 
 #include <stdlib.h>
 
+#include "plan/forecast.h"
 #include "plan/order.h"
 #include "plan/ring.h"
 #include "plan/thresholds.h"
@@ -63,6 +64,12 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_ring = {.name = "ring", .build = build,
-                                          .needs = R2_NEEDS_FREE_ORDER, .pays = r2_ring_pays,
-                                          .weighed = 3};
+static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+{
+    prediction_p->ns = r2_cost_ring_ns(of->topology, of->order, &of->params, of->bytes);
+    return R2_OK;
+}
+
+const r2_algorithm_t r2_allreduce_ring = {
+    .name = "ring", .build = build, .needs = R2_NEEDS_FREE_ORDER, .pays = r2_ring_pays,
+    .weighed = 3, .forecast = forecast, .shape = r2_cost_direct_shape};

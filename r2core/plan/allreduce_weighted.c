@@ -73,4 +73,17 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_weighted = {.name = "weighted", .build = build, .weighed = 2};
+static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+{
+    r2_shares_t shares;
+    r2_status_t status = r2_shares_solve(&shares, &of->ranks);
+
+    if (R2_OK == status) {
+        prediction_p->ns = r2_cost_exchange_ns(&of->ranks, &shares, &of->params, of->bytes);
+        r2_shares_fini(&shares);
+    }
+    return status;
+}
+
+const r2_algorithm_t r2_allreduce_weighted = {
+    .name = "weighted", .build = build, .weighed = 2, .forecast = forecast};

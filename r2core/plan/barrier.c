@@ -53,4 +53,5 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-const r2_algorithm_t r2_barrier_dissemination = {.name = "dissemination", .build = build};
+const r2_algorithm_t r2_barrier_dissemination = {
+    .name = "dissemination", .build = build, .steps = r2_steps_below};

@@ -67,7 +67,7 @@ r2_status_t r2_plan_describe(const r2_plan_input_t *input, char *text, size_t ro
         return R2_ERR_PARAM;
     }
     snprintf(text, room, "%s", name);
-    if (NULL == input->topology || 0 != strcmp(name, r2_forecast_name(R2_FORECAST_WEIGHTED))) {
+    if (NULL == input->topology || 0 != strcmp(name, r2_allreduce_weighted.name)) {
         return R2_OK;
     }
     status = r2_classes_init(&classes, input->topology, R2_MEMBERS_RANKS);

@@ -141,13 +141,6 @@ static uint64_t pairs_ns(const r2_classes_t *classes, const r2_shares_t *shares,
     return longest;
 }
 
-/** What a short vector asks of the rank with most to do, and of the host: part / whole of it, each way. */
-typedef struct r2_cost_shape {
-    uint64_t steps, messages; /* one after the other; sent by one rank. Between hosts */
-    uint64_t local_steps, local_messages;
-    uint64_t part, whole;
-} r2_cost_shape_t;
-
 static uint64_t handling_ns(const r2_cost_shape_t *shape, uint32_t alpha_ns)
 {
     const r2_wide_t apart = (r2_wide_t) shape->steps + shape->messages;
@@ -217,15 +210,15 @@ static r2_cost_shape_t doubling_of(uint64_t ranks, uint64_t hosts)
                              .whole = hosts};
 }
 
-static r2_cost_shape_t doubling_shape(const r2_topology_t *topology,
-                                      const r2_topology_crowd_t *crowd)
+r2_cost_shape_t r2_cost_doubling_shape(const r2_topology_t *topology,
+                                       const r2_topology_crowd_t *crowd)
 {
     (void) crowd;
     return doubling_of((uint64_t) topology->rank_count, topology->host_count);
 }
 
-static r2_cost_shape_t exchange_shape(const r2_topology_t *topology,
-                                      const r2_topology_crowd_t *crowd)
+r2_cost_shape_t r2_cost_exchange_shape(const r2_topology_t *topology,
+                                       const r2_topology_crowd_t *crowd)
 {
     const uint64_t ranks = (uint64_t) topology->rank_count;
 
@@ -236,7 +229,8 @@ static r2_cost_shape_t exchange_shape(const r2_topology_t *topology,
                              .whole = 1};
 }
 
-static r2_cost_shape_t direct_shape(const r2_topology_t *topology, const r2_topology_crowd_t *crowd)
+r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
+                                     const r2_topology_crowd_t *crowd)
 {
     const uint64_t ranks = (uint64_t) topology->rank_count;
     r2_cost_shape_t shape = exchange_twice(ranks, crowd->least, crowd->most);
@@ -260,13 +254,6 @@ static r2_cost_shape_t folded_shape(const r2_topology_t *topology, const r2_topo
                              .whole = hosts};
 }
 
-static r2_cost_shape_t (*const rival_shapes[R2_COST_RIVALS])(const r2_topology_t *,
-                                                             const r2_topology_crowd_t *) = {
-    [R2_COST_DOUBLING] = doubling_shape,
-    [R2_COST_EXCHANGE] = exchange_shape,
-    [R2_COST_DIRECT] = direct_shape,
-};
-
 static uint64_t usual_ns(const r2_cost_shape_t *shape, uint64_t bytes)
 {
     const r2_cost_params_t usual = R2_COST_PARAMS_DEFAULT;
@@ -285,18 +272,18 @@ uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_cro
     return handling_ns(&shape, params->alpha_ns);
 }
 
-bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_rival_t rival)
+bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart)
 {
     r2_topology_crowd_t crowd;
-    r2_cost_shape_t folded, apart;
+    r2_cost_shape_t folded, other;
 
     if (1 == topology->host_count || (uint32_t) topology->rank_count == topology->host_count ||
         bytes <= R2_COST_FOLDING_LEAST || R2_OK != r2_topology_crowd(topology, &crowd)) {
         return false;
     }
     folded = folded_shape(topology, &crowd);
-    apart = rival_shapes[rival](topology, &crowd);
-    return usual_ns(&folded, bytes) < usual_ns(&apart, bytes);
+    other = apart(topology, &crowd);
+    return usual_ns(&folded, bytes) < usual_ns(&other, bytes);
 }
 
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,

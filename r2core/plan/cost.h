@@ -40,21 +40,32 @@ uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes);
 uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *shares,
                              const r2_cost_params_t *params, uint64_t bytes);
 
-/** What folding within hosts takes the place of. */
-typedef enum r2_cost_rival {
-    R2_COST_DOUBLING, /* recursive doubling */
-    R2_COST_EXCHANGE, /* all ranks in one step */
-    R2_COST_DIRECT,
-    R2_COST_RIVALS
-} r2_cost_rival_t;
+/** What a short vector asks of the busiest rank, and of its host: part / whole of it, each way. */
+typedef struct r2_cost_shape {
+    uint64_t steps, messages; /* one after the other; sent by one rank. Between hosts */
+    uint64_t local_steps, local_messages;
+    uint64_t part, whole;
+} r2_cost_shape_t;
+
+typedef r2_cost_shape_t (*r2_cost_shape_fn_t)(const r2_topology_t *topology,
+                                              const r2_topology_crowd_t *crowd);
+
+/** Recursive doubling; all ranks in one step; direct exchange. */
+r2_cost_shape_t r2_cost_doubling_shape(const r2_topology_t *topology,
+                                       const r2_topology_crowd_t *crowd);
+r2_cost_shape_t r2_cost_exchange_shape(const r2_topology_t *topology,
+                                       const r2_topology_crowd_t *crowd);
+r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
+                                     const r2_topology_crowd_t *crowd);
 
 /**
  * Is it faster to fold each host's contributions before they go over its rails than to let all ranks send by
  * themselves? Decides between two reduction trees, so it looks at the length and at which ranks are on which host: not
  * at rates, health or measured costs, for which usual values stand. Weighs what goes over the rails against steps and
  * messages (docs/planner.md).
+ * @param apart what folding takes the place of.
  */
-bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_rival_t rival);
+bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart);
 
 /** What folding within hosts adds to an exchange between them: two steps, and a message for each piece of the others. */
 uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_crowd_t *crowd,

@@ -7,24 +7,27 @@
 #ifndef R2_PLAN_FORECAST_H
 #define R2_PLAN_FORECAST_H
 
-#include "plan/cost.h"
-#include "plan/plan.h"
+#include "plan/algorithm.h"
 
-typedef enum r2_forecast_kind {
-    R2_FORECAST_DOUBLING,
-    R2_FORECAST_EXCHANGE,
-    R2_FORECAST_RING,
-    R2_FORECAST_RECURSIVE,
-    R2_FORECAST_HIERARCHICAL,
-    R2_FORECAST_WEIGHTED,
-    R2_FORECAST_DIRECT,
-    R2_FORECAST_COUNT
-} r2_forecast_kind_t;
+/** What predictions are made from. */
+typedef struct r2_forecast_input {
+    const r2_topology_t *topology; /* borrowed */
+    r2_cost_params_t params;
+    uint64_t bytes;     /* of the vector */
+    r2_classes_t ranks; /* R2_MEMBERS_RANKS */
+    r2_classes_t hosts; /* R2_MEMBERS_HOSTS */
+    int32_t *order;     /* owned; ranks by place in a circle (r2_order_ring()) */
+} r2_forecast_input_t;
 
-/** R2_COST_NEVER: not over these rails without going round about. */
+typedef struct r2_prediction {
+    const r2_algorithm_t *algorithm;
+    uint64_t ns;       /* R2_COST_NEVER: not over these rails without going round about */
+    uint64_t steps_ns; /* of that, what others of the same tree take alike: steps and messages */
+} r2_prediction_t;
+
 typedef struct r2_forecast {
-    uint64_t ns[R2_FORECAST_COUNT];
-    uint64_t steps_ns; /* of that, what steps and messages of `direct` and `weighted` take alike */
+    r2_prediction_t of[R2_ALGORITHM_COUNT]; /* in the order of the registry */
+    uint32_t count;
     uint64_t bound_ns; /* nothing is faster */
 } r2_forecast_t;
 
@@ -34,11 +37,12 @@ typedef struct r2_plan_known {
     r2_shares_t shares;     /* owned; of `weighted` */
 } r2_plan_known_t;
 
-/** Name of the algorithm, static. */
-const char *r2_forecast_name(r2_forecast_kind_t kind);
+/** NULL: there is no prediction for it. */
+const r2_prediction_t *r2_forecast_of(const r2_forecast_t *forecast,
+                                      const r2_algorithm_t *algorithm);
 
 /**
- * Predicts every algorithm of an allreduce, with input->cost.
+ * Predicts all algorithms of an allreduce that export a forecast, with input->cost.
  * @return R2_OK, R2_ERR_PARAM (no topology), R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *forecast_p);

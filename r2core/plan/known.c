@@ -61,16 +61,19 @@ r2_status_t r2_plan_know(r2_plan_cache_t *cache, uint64_t comm, uint64_t map,
 
 void r2_plan_known_text(const r2_plan_known_t *known, char *text, size_t room)
 {
+    const r2_forecast_t *forecast = &known->forecast;
     size_t used = 0;
 
-    for (r2_forecast_kind_t k = 0; k <= R2_FORECAST_COUNT && used < room; k++) {
-        const bool bound = R2_FORECAST_COUNT == k;
-        const uint64_t ns = bound ? known->forecast.bound_ns : known->forecast.ns[k];
-        const char *name = bound ? "bound" : r2_forecast_name(k);
+    for (uint32_t i = 0; i <= forecast->count && used < room; i++) {
+        const bool bound = forecast->count == i;
+        const uint64_t ns = bound ? forecast->bound_ns : forecast->of[i].ns;
+        const char *name = bound ? "bound" : forecast->of[i].algorithm->name;
 
-        used += (size_t) (R2_COST_NEVER == ns
-                              ? snprintf(text + used, room - used, "%s%s never", 0 == k ? "" : ", ", name)
-                              : snprintf(text + used, room - used, "%s%s %.3f ms", 0 == k ? "" : ", ",
-                                         name, (double) ns / 1e6));
+        used += (size_t) snprintf(text + used, room - used, "%s%s ", 0 == i ? "" : ", ", name);
+        if (used < room) {
+            used += (size_t) (R2_COST_NEVER == ns ? snprintf(text + used, room - used, "never")
+                                                  : snprintf(text + used, room - used, "%.3f ms",
+                                                             (double) ns / 1e6));
+        }
     }
 }

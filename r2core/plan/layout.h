@@ -99,6 +99,12 @@ static inline uint64_t r2_input_total_bytes(const r2_plan_input_t *input)
     return r2_input_total_count(input) * input->element_bytes;
 }
 
+/** A slot of staging memory for the whole vector. */
+static inline uint64_t r2_vector_slot_bytes(const r2_plan_input_t *input)
+{
+    return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
+}
+
 /** Where this rank's contribution lies. */
 static inline r2_buf_t r2_input_buf(const r2_plan_input_t *input)
 {

@@ -29,36 +29,29 @@
  */
 static const r2_algorithm_t *fastest(const r2_plan_input_t *input, const r2_algorithm_t *usual)
 {
-    static const struct {
-        const r2_algorithm_t *algorithm;
-        r2_forecast_kind_t forecast;
-    } candidates[] = {{&r2_allreduce_direct, R2_FORECAST_DIRECT},
-                      {&r2_allreduce_weighted, R2_FORECAST_WEIGHTED},
-                      {&r2_allreduce_ring, R2_FORECAST_RING},
-                      {&r2_allreduce_recursive, R2_FORECAST_RECURSIVE}};
+    const r2_forecast_t *forecast = NULL == input->known ? NULL : &input->known->forecast;
     const r2_algorithm_t *best = usual;
-    r2_forecast_t forecast;
+    const r2_prediction_t *at;
+    r2_forecast_t made;
     uint64_t best_ns;
 
-    if (NULL != input->known) {
-        forecast = input->known->forecast;
-    } else if (NULL == input->topology || r2_topology_is_even(input->topology) ||
-               R2_OK != r2_forecast_class(input, &forecast)) {
-        return usual;
+    if (NULL == forecast) {
+        if (NULL == input->topology || r2_topology_is_even(input->topology) ||
+            R2_OK != r2_forecast_class(input, &made)) {
+            return usual;
+        }
+        forecast = &made;
     }
-    if (usual == &r2_allreduce_ring) {
-        best_ns = forecast.ns[R2_FORECAST_RING];
-        best_ns -= best_ns / r2_threshold_gain_part;
-    } else {
-        best_ns = forecast.ns[R2_FORECAST_DIRECT];
-        best_ns -= (best_ns - forecast.steps_ns) / r2_threshold_gain_part;
-    }
-    for (size_t i = 0; i < r2_array_count(candidates); i++) {
-        const uint64_t ns = forecast.ns[candidates[i].forecast];
+    at = r2_forecast_of(forecast, usual);
+    best_ns = at->ns - (at->ns - at->steps_ns) / r2_threshold_gain_part;
+    for (at = forecast->of; at < forecast->of + forecast->count; at++) {
+        const uint32_t place = at->algorithm->weighed;
 
-        if (ns < best_ns && r2_algorithm_can_run(candidates[i].algorithm, input, false)) {
-            best = candidates[i].algorithm;
-            best_ns = ns;
+        if (0 != place &&
+            (at->ns < best_ns || (at->ns == best_ns && best != usual && place < best->weighed)) &&
+            r2_algorithm_can_run(at->algorithm, input, false)) {
+            best = at->algorithm;
+            best_ns = at->ns;
         }
     }
     return best;
@@ -110,47 +103,36 @@ static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *sched
 
 static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = build_copy};
 
-/** What was chosen, and under which name it goes into the log. */
-typedef struct r2_choice {
-    const r2_algorithm_t *algorithm; /* NULL: unknown name */
-    const char *name;
-} r2_choice_t;
-
-static r2_choice_t choice_of(const r2_algorithm_t *algorithm)
-{
-    return (r2_choice_t){.algorithm = algorithm,
-                         .name = NULL == algorithm ? NULL : algorithm->name};
-}
-
-static r2_choice_t choose(const r2_plan_input_t *input)
+/** @param name_p under which it goes into the log. @return NULL: there is none of the name asked for. */
+static const r2_algorithm_t *choose(const r2_plan_input_t *input, const char **name_p)
 {
     const bool named = NULL != input->algorithm && '\0' != input->algorithm[0];
     const r2_algorithm_t *algorithm =
         named ? r2_algorithm_find(input->kind, input->algorithm) : NULL;
 
+    *name_p = NULL;
     if (named && NULL == algorithm) {
-        return choice_of(NULL);
+        return NULL;
     }
     if (1 == input->size && !by_edges(input)) {
-        return choice_of(&algorithm_copy);
+        algorithm = &algorithm_copy;
+    } else if (!named) {
+        algorithm = choose_any(input);
+    } else if (!r2_algorithm_can_run(algorithm, input, true)) {
+        algorithm = r2_algorithm_last(input->kind);
+        *name_p = algorithm->instead;
+        return algorithm;
     }
-    if (!named) {
-        return choice_of(choose_any(input));
-    }
-    if (!r2_algorithm_can_run(algorithm, input, true)) {
-        const r2_algorithm_t *const *last = r2_algorithms_of(input->kind);
-
-        while (NULL != last[1]) {
-            last++;
-        }
-        return (r2_choice_t){.algorithm = *last, .name = (*last)->instead};
-    }
-    return choice_of(algorithm);
+    *name_p = algorithm->name;
+    return algorithm;
 }
 
 const char *r2_plan_choose(const r2_plan_input_t *input)
 {
-    return choose(input).name;
+    const char *name;
+
+    choose(input, &name);
+    return name;
 }
 
 /** Elements matter. Where nothing is reduced, ranks may describe the same bytes differently. */
@@ -217,7 +199,7 @@ static bool input_valid(const r2_plan_input_t *input)
 
 r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_p)
 {
-    r2_choice_t choice;
+    const r2_algorithm_t *algorithm;
     uint64_t total_bytes;
     r2_status_t status = R2_OK;
 
@@ -225,26 +207,16 @@ r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_
     if (!input_valid(input)) {
         return R2_ERR_PARAM;
     }
-    choice = choose(input);
-    if (NULL == choice.algorithm) {
+    algorithm = choose(input, &schedule_p->algorithm);
+    if (NULL == algorithm) {
         return R2_ERR_PARAM;
     }
     total_bytes = r2_input_total_bytes(input);
-    schedule_p->algorithm = choice.name;
     schedule_p->chunk_bytes = chunk_bytes(input, total_bytes);
-    digest_input(input, choice.algorithm, schedule_p);
+    digest_input(input, algorithm, schedule_p);
     if (total_bytes > 0 || R2_COLL_BARRIER == input->kind || by_edges(input)) {
-        status = choice.algorithm->build(input, schedule_p);
+        status = algorithm->build(input, schedule_p);
     }
     schedule_p->digest = schedule_p->digest << R2_DIGEST_KIND_BITS | (uint32_t) input->kind;
     return R2_OK != status ? status : schedule_p->status;
-}
-
-r2_status_t r2_plan_make(const r2_topology_t *topology, const r2_plan_input_t *input,
-                         r2_schedule_t *schedule_p)
-{
-    r2_plan_input_t there = *input;
-
-    there.topology = topology;
-    return r2_plan_build(&there, schedule_p);
 }

@@ -77,10 +77,6 @@ typedef struct r2_plan_input {
  */
 r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_p);
 
-/** As r2_plan_build(), on a topology instead of input->topology. */
-r2_status_t r2_plan_make(const r2_topology_t *topology, const r2_plan_input_t *input,
-                         r2_schedule_t *schedule_p);
-
 /** Algorithm that would be chosen (static string), for logs and golden tests. NULL: unknown forced name. */
 const char *r2_plan_choose(const r2_plan_input_t *input);
 

@@ -40,14 +40,9 @@ typedef struct binomial {
     uint32_t slots;
 } binomial_t;
 
-static uint64_t binomial_slot_bytes(const r2_plan_input_t *input)
-{
-    return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
-}
-
 static uint64_t scratch(const r2_plan_input_t *input)
 {
-    return r2_steps_below(input->size) * binomial_slot_bytes(input);
+    return r2_steps_below(input->size) * r2_vector_slot_bytes(input);
 }
 
 /** The result is made where it belongs: at the root, if nothing of its own is there. */
@@ -64,7 +59,7 @@ static void binomial_child(binomial_t *b, int32_t child, bool last)
     uint32_t arrived, joined;
 
     if (!last || !binomial_ends_in_out(b)) {
-        from = r2_at(R2_BUF_SCRATCH, b->slots++ * binomial_slot_bytes(b->input));
+        from = r2_at(R2_BUF_SCRATCH, b->slots++ * r2_vector_slot_bytes(b->input));
     }
     arrived = r2_add_recv(b->schedule, msg, from, R2_AT_ONCE);
     joined = r2_add_reduce(b->schedule, b->acc, from, b->bytes, R2_AFTER(arrived, b->acc_row));
@@ -121,7 +116,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         r2_add_recv(schedule, msg, r2_at(R2_BUF_OUT, 0),
                     R2_AFTER(input->in_place ? b.own_read : R2_NO_ROW));
     }
-    schedule->scratch_bytes = b.slots * binomial_slot_bytes(input);
+    schedule->scratch_bytes = b.slots * r2_vector_slot_bytes(input);
     return R2_OK;
 }
 

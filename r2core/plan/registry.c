@@ -64,6 +64,16 @@ const r2_algorithm_t *r2_algorithm_find(r2_coll_kind_t kind, const char *name)
     return *at;
 }
 
+const r2_algorithm_t *r2_algorithm_last(r2_coll_kind_t kind)
+{
+    const r2_algorithm_t *const *at = r2_algorithms_of(kind);
+
+    while (NULL != at[1]) {
+        at++;
+    }
+    return *at;
+}
+
 static bool order_suits(const r2_plan_input_t *input, r2_needs_t needs, bool by_name)
 {
     return R2_NEEDS_NOTHING == needs ||

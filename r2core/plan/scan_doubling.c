@@ -37,14 +37,9 @@ typedef struct doubling {
     uint32_t before_read; /* exscan: row that reads it there */
 } doubling_t;
 
-static uint64_t doubling_slot_bytes(const r2_plan_input_t *input)
-{
-    return r2_round_up(input->count * input->element_bytes, R2_SLOT_ALIGN);
-}
-
 static uint64_t scratch(const r2_plan_input_t *input)
 {
-    return (1 + (uint64_t) r2_steps_below(input->size)) * doubling_slot_bytes(input);
+    return (1 + (uint64_t) r2_steps_below(input->size)) * r2_vector_slot_bytes(input);
 }
 
 static r2_region_t doubling_slot(doubling_t *d)
@@ -106,7 +101,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     doubling_t d = {.input = input,
                     .schedule = schedule,
                     .bytes = input->count * input->element_bytes,
-                    .slot_bytes = doubling_slot_bytes(input),
+                    .slot_bytes = r2_vector_slot_bytes(input),
                     .acc = r2_at(R2_BUF_OUT, 0),
                     .acc_row = R2_NO_ROW,
                     .before_row = R2_NO_ROW,

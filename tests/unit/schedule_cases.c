@@ -26,6 +26,15 @@ r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count
                              .copy_max_bytes = 8192};
 }
 
+r2_status_t r2_case_plan(const r2_topology_t *topology, const r2_plan_input_t *input,
+                         r2_schedule_t *schedule_p)
+{
+    r2_plan_input_t there = *input;
+
+    there.topology = topology;
+    return r2_plan_build(&there, schedule_p);
+}
+
 bool r2_case_per_rank(r2_coll_kind_t kind)
 {
     return R2_SPAN_VECTOR != r2_kind(kind)->span;

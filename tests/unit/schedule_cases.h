@@ -52,6 +52,10 @@ typedef struct r2_uneven {
 r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count,
                               uint64_t element_bytes);
 
+/** The plan on a topology instead of input->topology. */
+r2_status_t r2_case_plan(const r2_topology_t *topology, const r2_plan_input_t *input,
+                         r2_schedule_t *schedule_p);
+
 /** Gives `input` uneven blocks of `count` elements on average, if its collective takes them. */
 void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count, bool displs);
 

@@ -97,18 +97,19 @@ static void rates_that_rails_give(void **state)
     input.cost = given;
     assert_int_equal(r2_forecast_allreduce(&input, &slow), R2_OK);
     assert_in_range(slow.bound_ns, 2 * fast.bound_ns, 2 * fast.bound_ns + 1);
-    for (r2_forecast_kind_t k = 0; k < R2_FORECAST_COUNT; k++) {
-        assert_in_range(slow.ns[k], 2 * fast.ns[k] - slack_ns, 2 * fast.ns[k]);
+    assert_int_equal(slow.count, 7);
+    for (uint32_t i = 0; i < slow.count; i++) {
+        assert_in_range(slow.of[i].ns, 2 * fast.of[i].ns - slack_ns, 2 * fast.of[i].ns);
     }
     assert_int_equal(r2_cost_paced_ns(&given, R2_COST_NEVER), R2_COST_NEVER);
     r2_topology_fini(&topology);
 }
 
 /** First KiB from which on folding within hosts pays, up to 1 MiB; 0: never. */
-static uint64_t pays_from(const r2_topology_t *topology, r2_cost_rival_t rival)
+static uint64_t pays_from(const r2_topology_t *topology, r2_cost_shape_fn_t apart)
 {
     for (uint64_t kib = 1; kib <= 1 << 10; kib++) {
-        if (r2_cost_folding_pays(topology, kib << 10, rival)) {
+        if (r2_cost_folding_pays(topology, kib << 10, apart)) {
             return kib;
         }
     }
@@ -135,22 +136,22 @@ static void folding_pays_by_layout_alone(void **state)
     for (size_t i = 0; i < r2_array_count(layouts); i++) {
         assert_int_equal(
             r2_topology_init(&t, layouts[i].hosts, 4, layouts[i].ranks, 1 + (uint32_t) i), R2_OK);
-        assert_int_equal(pays_from(&t, R2_COST_DOUBLING), layouts[i].doubling);
-        assert_int_equal(pays_from(&t, R2_COST_DIRECT), layouts[i].direct);
+        assert_int_equal(pays_from(&t, r2_allreduce_doubling.shape), layouts[i].doubling);
+        assert_int_equal(pays_from(&t, r2_allreduce_direct.shape), layouts[i].direct);
         r2_topology_set_capacity(&t, 0, 1, 0);
         t.rate_mbytes_per_s[0] = 7;
-        assert_int_equal(pays_from(&t, R2_COST_DOUBLING), layouts[i].doubling);
+        assert_int_equal(pays_from(&t, r2_allreduce_doubling.shape), layouts[i].doubling);
         r2_topology_fini(&t);
     }
     assert_int_equal(r2_topology_init(&t, 3, 4, 6, 1), R2_OK);
     memcpy(t.host_of, uneven, sizeof(uneven));
     /* the rank of the last host stands for three: 10 (2 + 12) + 2.5 (2 + 12) us and 4/3 D, against
      * 10 (2 + 10) + 2.5 * 4 us and 3 D */
-    assert_int_equal(pays_from(&t, R2_COST_DIRECT), 27);
+    assert_int_equal(pays_from(&t, r2_allreduce_direct.shape), 27);
     r2_topology_fini(&t);
     /* two ranks and one: 10 (2 + 4) + 2.5 (2 + 4) us and D, against 10 (1 + 2) + 2.5 us and 2 D */
     assert_int_equal(r2_topology_init(&t, 2, 4, 3, 1), R2_OK);
-    assert_int_equal(pays_from(&t, R2_COST_EXCHANGE), 42);
+    assert_int_equal(pays_from(&t, r2_allreduce_exchange.shape), 42);
     r2_topology_fini(&t);
 }
 

@@ -96,12 +96,12 @@ static void print_forecast(FILE *file, r2_plan_input_t input)
     input.count = ((uint64_t) 1 << DETAIL_BITS) / input.element_bytes;
     assert_int_equal(R2_OK, r2_forecast_allreduce(&input, &forecast));
     fprintf(file, "  64M, us:");
-    for (int k = 0; k < R2_FORECAST_COUNT; k++) {
-        fprintf(file, " %s ", r2_forecast_name((r2_forecast_kind_t) k));
-        if (R2_COST_NEVER == forecast.ns[k]) {
+    for (uint32_t i = 0; i < forecast.count; i++) {
+        fprintf(file, " %s ", forecast.of[i].algorithm->name);
+        if (R2_COST_NEVER == forecast.of[i].ns) {
             fprintf(file, "never,");
         } else {
-            fprintf(file, "%lu,", (unsigned long) (forecast.ns[k] / 1000));
+            fprintf(file, "%lu,", (unsigned long) (forecast.of[i].ns / 1000));
         }
     }
     fprintf(file, " bound %lu\n", (unsigned long) (forecast.bound_ns / 1000));

@@ -198,6 +198,11 @@ static void test_traffic(void **state)
     r2_topology_fini(&topology);
 }
 
+static uint64_t ns_of(const r2_forecast_t *forecast, const r2_algorithm_t *algorithm)
+{
+    return r2_forecast_of(forecast, algorithm)->ns;
+}
+
 /** Predicted: the bound and 36/256, and the steps, where neighbours share enough. */
 static void test_prediction(void **state)
 {
@@ -212,13 +217,13 @@ static void test_prediction(void **state)
     input.topology = &topology;
     assert_int_equal(R2_OK, r2_forecast_allreduce(&input, &forecast));
     expected_ns = forecast.bound_ns / 256 * (256 + 32 + 4) + steps_ns;
-    assert_in_range(forecast.ns[R2_FORECAST_RECURSIVE], expected_ns,
+    assert_in_range(ns_of(&forecast, &r2_allreduce_recursive), expected_ns,
                     expected_ns + expected_ns / 1000);
-    assert_true(forecast.ns[R2_FORECAST_RECURSIVE] < forecast.ns[R2_FORECAST_RING]);
+    assert_true(ns_of(&forecast, &r2_allreduce_recursive) < ns_of(&forecast, &r2_allreduce_ring));
     r2_topology_set_capacity(&topology, 3, 2, 0);
     r2_topology_set_capacity(&topology, 3, 3, 0);
     assert_int_equal(R2_OK, r2_forecast_allreduce(&input, &forecast));
-    assert_true(R2_COST_NEVER == forecast.ns[R2_FORECAST_RECURSIVE]);
+    assert_true(R2_COST_NEVER == ns_of(&forecast, &r2_allreduce_recursive));
     r2_topology_fini(&topology);
 }
 
@@ -240,11 +245,11 @@ static void test_prediction_properties(void **state)
         topology.any_pairing = r2_prng_chance(&prng, 500000);
         input.topology = &topology;
         assert_int_equal(R2_OK, r2_forecast_allreduce(&input, &forecast));
-        assert_true(forecast.ns[R2_FORECAST_RECURSIVE] >= forecast.bound_ns);
-        if (topology.any_pairing && R2_COST_NEVER != forecast.ns[R2_FORECAST_RING]) {
+        assert_true(ns_of(&forecast, &r2_allreduce_recursive) >= forecast.bound_ns);
+        if (topology.any_pairing && R2_COST_NEVER != ns_of(&forecast, &r2_allreduce_ring)) {
             /* rounding of tiers costs a sixteenth at most, gaps (32 + 24) / 256 */
-            assert_true(forecast.ns[R2_FORECAST_RECURSIVE] <=
-                        forecast.ns[R2_FORECAST_RING] / 16 * 17 / 256 * 312 + 100000);
+            assert_true(ns_of(&forecast, &r2_allreduce_recursive) <=
+                        ns_of(&forecast, &r2_allreduce_ring) / 16 * 17 / 256 * 312 + 100000);
         }
         r2_topology_fini(&topology);
     }
@@ -288,10 +293,10 @@ static void test_digest(void **state)
 
     (void) state;
     three_tiers(&topology);
-    assert_int_equal(R2_OK, r2_plan_make(&topology, &input, &one));
+    assert_int_equal(R2_OK, r2_case_plan(&topology, &input, &one));
     r2_topology_set_capacity(&topology, 2, 0, R2_CAPACITY_FULL);
     r2_topology_set_capacity(&topology, 1, 0, 0);
-    assert_int_equal(R2_OK, r2_plan_make(&topology, &input, &other));
+    assert_int_equal(R2_OK, r2_case_plan(&topology, &input, &other));
     assert_int_not_equal(one.digest, other.digest);
     r2_schedule_fini(&other);
     r2_schedule_fini(&one);

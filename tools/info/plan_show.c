@@ -28,13 +28,14 @@ static void plan_text_candidates(const info_plan_result_t *result, FILE *out)
 
     fprintf(out, "\nCandidates of the planner\n  %-20s %12s %12s\n", "name", "predicted ms",
             "over bound");
-    for (r2_forecast_kind_t k = 0; k < R2_FORECAST_COUNT; k++) {
-        const uint64_t ns = result->forecast.ns[k];
+    for (uint32_t i = 0; i < result->forecast.count; i++) {
+        const char *name = result->forecast.of[i].algorithm->name;
+        const uint64_t ns = result->forecast.of[i].ns;
 
         if (R2_COST_NEVER == ns) {
-            fprintf(out, "  %-20s %12s\n", r2_forecast_name(k), "never");
+            fprintf(out, "  %-20s %12s\n", name, "never");
         } else {
-            fprintf(out, "  %-20s %12.4f %12.3f\n", r2_forecast_name(k), (double) ns / 1e6,
+            fprintf(out, "  %-20s %12.4f %12.3f\n", name, (double) ns / 1e6,
                     (double) ns / 1e6 / bound_ms);
         }
     }
@@ -155,10 +156,10 @@ static void json_candidates(const info_plan_result_t *result, json_t *planner, j
     const predict_algorithm_t *all = predict_table(&count);
     const predict_case_t ask = {.topo = &result->topo, .bytes = (double) result->ask->bytes};
 
-    for (r2_forecast_kind_t k = 0; k < R2_FORECAST_COUNT; k++) {
-        const uint64_t ns = result->forecast.ns[k];
+    for (uint32_t i = 0; i < result->forecast.count; i++) {
+        const uint64_t ns = result->forecast.of[i].ns;
 
-        json_object_set_new(planner, r2_forecast_name(k),
+        json_object_set_new(planner, result->forecast.of[i].algorithm->name,
                             R2_COST_NEVER == ns ? json_null() : json_real((double) ns / 1e9));
     }
     for (size_t a = 0; a < count; a++) {
