@@ -25,27 +25,24 @@
 #include "plan/layout.h"
 #include "plan/rows.h"
 #include "plan/thresholds.h"
+#include "plan/tree.h"
 
-/* Part k on its way down the tree: from the parent, over `bit`, to the children. */
-static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule, int64_t bit,
-                          uint64_t part_bytes, uint32_t k)
+/* Part k on its way down the tree: from the parent to the children, `top` and half as far each. */
+static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                          r2_tree_place_t at, int32_t top, uint64_t part_bytes, uint32_t k)
 {
     const uint64_t bytes = input->count * input->element_bytes;
-    const int32_t from_root =
-        (int32_t) (((int64_t) input->rank - input->root + input->size) % input->size);
     const r2_region_t part = r2_at(R2_BUF_OUT, k * part_bytes);
     r2_msg_t msg = {.tag = k, .bytes = r2_segment_length(bytes, part_bytes, k)};
     uint32_t arrived = R2_NO_ROW;
 
-    if (0 != from_root) {
-        msg.peer = r2_input_peer(input, (int32_t) -bit);
+    if (0 != at.from_root) {
+        msg.peer = r2_input_peer(input, -at.bit);
         arrived = r2_add_recv(schedule, msg, part, R2_AT_ONCE);
     }
-    for (bit >>= 1; bit > 0; bit >>= 1) {
-        if (from_root + bit < input->size) {
-            msg.peer = r2_input_peer(input, (int32_t) bit);
-            r2_add_send(schedule, msg, part, R2_AFTER(arrived));
-        }
+    for (int32_t bit = top; bit > 0; bit /= 2) {
+        msg.peer = r2_input_peer(input, bit);
+        r2_add_send(schedule, msg, part, R2_AFTER(arrived));
     }
 }
 
@@ -53,16 +50,11 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t bytes = input->count * input->element_bytes;
     const uint64_t part_bytes = r2_message_bytes(input, bytes);
-    const int32_t from_root =
-        (int32_t) (((int64_t) input->rank - input->root + input->size) % input->size);
-    int64_t bit = 1;
+    const r2_tree_place_t at = r2_tree_place(input);
 
     r2_plan_note_message(schedule, part_bytes);
-    while (bit < input->size && 0 == (from_root & bit)) {
-        bit <<= 1;
-    }
     for (uint32_t k = 0; k < r2_segment_count(bytes, part_bytes); k++) {
-        binomial_part(input, schedule, bit, part_bytes, k);
+        binomial_part(input, schedule, at, r2_tree_top(at), part_bytes, k);
     }
     return R2_OK;
 }

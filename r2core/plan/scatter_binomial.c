@@ -51,7 +51,6 @@ static void scatter_inner(const r2_plan_input_t *input, r2_schedule_t *schedule,
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_msg_t down = {.peer = r2_input_peer(input, -at.bit), .bytes = (uint64_t) at.count * block};
-    int64_t bit = 1;
     uint32_t arrived;
 
     if (1 == at.count) {
@@ -60,11 +59,8 @@ static void scatter_inner(const r2_plan_input_t *input, r2_schedule_t *schedule,
     }
     schedule->scratch_bytes = down.bytes;
     arrived = r2_add_recv(schedule, down, r2_at(R2_BUF_SCRATCH, 0), R2_AT_ONCE);
-    while (2 * bit < at.count) {
-        bit *= 2;
-    }
-    for (; bit > 0; bit /= 2) {
-        r2_msg_t msg = {.peer = r2_input_peer(input, (int32_t) bit),
+    for (int32_t bit = r2_tree_top(at); bit > 0; bit /= 2) {
+        r2_msg_t msg = {.peer = r2_input_peer(input, bit),
                         .bytes = (uint64_t) r2_min(bit, at.count - bit) * block};
 
         r2_add_send(schedule, msg, r2_at(R2_BUF_SCRATCH, (uint64_t) bit * block),
@@ -77,18 +73,14 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_tree_place_t at = r2_tree_place(input);
-    int64_t bit = 1;
 
     r2_plan_note_message(schedule, block * (uint64_t) input->size);
     if (0 != at.from_root) {
         scatter_inner(input, schedule, at);
         return R2_OK;
     }
-    while (2 * bit < input->size) {
-        bit *= 2;
-    }
-    for (; bit > 0; bit /= 2) {
-        scatter_root(input, schedule, (int32_t) bit, (int32_t) r2_min(bit, input->size - bit));
+    for (int32_t bit = r2_tree_top(at); bit > 0; bit /= 2) {
+        scatter_root(input, schedule, bit, r2_min(bit, input->size - bit));
     }
     if (!input->in_place) {
         r2_add_copy(schedule, r2_at(R2_BUF_IN, (uint64_t) input->rank * block), r2_at(R2_BUF_OUT, 0),

@@ -27,6 +27,17 @@ static inline r2_tree_place_t r2_tree_place(const r2_plan_input_t *input)
     return at;
 }
 
+/** The child that is furthest up; the others are half as far each. 0: there is none. */
+static inline int32_t r2_tree_top(r2_tree_place_t at)
+{
+    int64_t bit = 1;
+
+    while (2 * bit < at.count) {
+        bit *= 2;
+    }
+    return 1 == at.count ? 0 : (int32_t) bit;
+}
+
 /* Inner ranks hold the blocks of those behind them. */
 static inline uint64_t r2_tree_scratch(const r2_plan_input_t *input)
 {
