@@ -48,18 +48,16 @@ static r2_claim_t claim_of(r2_coll_kind_t kind, const char *algorithm)
         r2_claim_t claim;
     } claims[] = {{"recursive-doubling", R2_CLAIM_RANK_ORDER},
                   {"hierarchical", R2_CLAIM_RANK_ORDER},
-                  {"binomial", R2_CLAIM_RANK_ORDER},
-                  {"ring", R2_CLAIM_EACH_ONCE},
-                  {"r2", R2_CLAIM_EACH_ONCE},
-                  {"recursive", R2_CLAIM_EACH_ONCE}};
+                  {"binomial", R2_CLAIM_RANK_ORDER}};
+    const r2_algorithm_t *one = r2_algorithm_find(kind, algorithm);
 
-    for (size_t i = 0; r2_kind(kind)->reduces && i < r2_array_count(claims); i++) {
+    if (!r2_kind(kind)->reduces || (NULL != one && R2_NEEDS_NOTHING != one->needs)) {
+        return R2_CLAIM_EACH_ONCE;
+    }
+    for (size_t i = 0; i < r2_array_count(claims); i++) {
         if (0 == strcmp(algorithm, claims[i].algorithm)) {
             return claims[i].claim;
         }
-    }
-    if (!r2_kind(kind)->reduces) {
-        return R2_CLAIM_EACH_ONCE;
     }
     return R2_COLL_SCAN == kind || R2_COLL_EXSCAN == kind ? R2_CLAIM_RANK_ORDER
                                                           : R2_CLAIM_CANONICAL;

@@ -8,7 +8,26 @@
 
 #include "schedule_cases.h"
 
+#include "plan/algorithm.h"
 #include "plan/kinds.h"
+
+const r2_case_t *r2_cases(size_t *count_p)
+{
+    static r2_case_t cases[R2_COLL_KIND_COUNT * (R2_ALGORITHM_COUNT + 1)];
+
+    *count_p = 0;
+    for (r2_coll_kind_t kind = 0; kind < R2_COLL_KIND_COUNT; kind++) {
+        const r2_algorithm_t *const *all = r2_algorithms_of(kind);
+
+        for (size_t i = 0; NULL != all[1] && NULL != all[i]; i++) {
+            if (NULL == all[i]->fits) {
+                cases[(*count_p)++] = (r2_case_t){kind, all[i]->name};
+            }
+        }
+        cases[(*count_p)++] = (r2_case_t){kind, NULL};
+    }
+    return cases;
+}
 
 r2_plan_input_t r2_case_input(const r2_case_t *one, int32_t size, uint64_t count,
                               uint64_t element_bytes)

@@ -15,29 +15,8 @@ typedef struct r2_case {
     const char *algorithm;
 } r2_case_t;
 
-#define R2_CASES                                                                                   \
-    {                                                                                              \
-        {R2_COLL_ALLREDUCE, "recursive-doubling"}, {R2_COLL_ALLREDUCE, "exchange"},                \
-            {R2_COLL_ALLREDUCE, "ring"}, {R2_COLL_ALLREDUCE, "direct"}, {R2_COLL_ALLREDUCE, NULL}, \
-            {R2_COLL_ALLGATHER, "bruck"}, {R2_COLL_ALLGATHER, "ring"},                             \
-            {R2_COLL_ALLGATHER, "direct"}, {R2_COLL_ALLGATHER, NULL},                              \
-            {R2_COLL_ALLGATHERV, "bruck"}, {R2_COLL_ALLGATHERV, "ring"},                           \
-            {R2_COLL_ALLGATHERV, "direct"}, {R2_COLL_ALLGATHERV, NULL},                            \
-            {R2_COLL_REDUCE_SCATTER, NULL}, {R2_COLL_REDUCE_SCATTER_BLOCK, NULL},                  \
-            {R2_COLL_BCAST, "binomial"}, {R2_COLL_BCAST, "scatter-allgather"},                     \
-            {R2_COLL_BCAST, NULL},                                                                 \
-            {R2_COLL_REDUCE, "binomial"}, {R2_COLL_REDUCE, "direct"}, {R2_COLL_REDUCE, "chain"},   \
-            {R2_COLL_REDUCE, NULL}, {R2_COLL_SCAN, "doubling"}, {R2_COLL_SCAN, "chain"},           \
-            {R2_COLL_SCAN, NULL}, {R2_COLL_EXSCAN, "doubling"}, {R2_COLL_EXSCAN, "chain"},         \
-            {R2_COLL_GATHER, "binomial"}, {R2_COLL_GATHER, "linear"},                              \
-            {R2_COLL_GATHERV, NULL}, {R2_COLL_SCATTER, "binomial"},                                \
-            {R2_COLL_SCATTER, "linear"}, {R2_COLL_SCATTERV, NULL},                                 \
-            {R2_COLL_ALLTOALL, "bruck"}, {R2_COLL_ALLTOALL, "pairwise"}, {R2_COLL_ALLTOALL, NULL}, \
-            {R2_COLL_ALLTOALLV, NULL}, {R2_COLL_NEIGHBOR, NULL},                                   \
-        {                                                                                          \
-            R2_COLL_BARRIER, NULL                                                                  \
-        }                                                                                          \
-    }
+/** All in the registry that run on any hosts, and of every collective the planner's choice. */
+const r2_case_t *r2_cases(size_t *count_p);
 
 /** Are counts of this collective those of a rank's block? Else of the whole vector. */
 bool r2_case_per_rank(r2_coll_kind_t kind);

@@ -18,11 +18,14 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "plan/algorithm.h"
 #include "plan/kinds.h"
 #include "plan/layout.h"
+#include "r2/params.h"
 #include "schedule_cases.h"
 
-static const r2_case_t cases[] = R2_CASES;
+static const r2_case_t *cases;
+static size_t case_count;
 static bool run_all;
 static uint64_t sets_checked;
 
@@ -108,7 +111,7 @@ static void test_every_case(void **state)
 {
     (void) state;
     for (int32_t size = 1; size <= R2_CHECK_RANKS_MAX; size++) {
-        for (size_t i = 0; i < r2_array_count(cases); i++) {
+        for (size_t i = 0; i < case_count; i++) {
             check_case(&cases[i], size);
         }
     }
@@ -188,7 +191,7 @@ static void test_crowded_hosts(void **state)
         r2_topology_t topology;
 
         crowd_init(&topology, k);
-        for (size_t i = 0; i < r2_array_count(cases); i++) {
+        for (size_t i = 0; i < case_count; i++) {
             check_placed(&cases[i], &topology);
         }
         r2_topology_set_capacity(&topology, crowds[k].hosts - 1, 0, 0);
@@ -206,7 +209,7 @@ static void test_long_vectors(void **state)
     const int32_t sizes[] = {2, 3, 4, 5, 8, 16, 33, 64};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < case_count; i++) {
         for (size_t s = 0; s < r2_array_count(sizes); s++) {
             uint64_t count = 3001 * (uint64_t) (sizes[s] > 8 && !run_all ? 1 : 5);
             bool per_rank = r2_case_per_rank(cases[i].kind);
@@ -229,7 +232,7 @@ static void test_every_root(void **state)
     (void) state;
     for (int32_t size = 1; size <= 17; size++) {
         for (int32_t root = 0; root < size; root++) {
-            for (size_t i = 0; i < r2_array_count(cases); i++) {
+            for (size_t i = 0; i < case_count; i++) {
                 r2_plan_input_t input = r2_case_input(&cases[i], size, 67, 4);
 
                 if (r2_kind(input.kind)->rooted) {
@@ -262,7 +265,7 @@ static void test_not_commutative(void **state)
 static void test_huge_element(void **state)
 {
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < case_count; i++) {
         r2_plan_input_t input = r2_case_input(&cases[i], 3, 4, 1000);
         r2_uneven_t uneven;
 
@@ -280,13 +283,13 @@ static void test_messages_are_bounded(void **state)
     const int32_t sizes[] = {2, 5, 65};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases) * r2_array_count(lengths); i++) {
-        const r2_case_t *one = &cases[i % r2_array_count(cases)];
+    for (size_t i = 0; i < case_count * r2_array_count(lengths); i++) {
+        const r2_case_t *one = &cases[i % case_count];
         const r2_kind_t *kind = r2_kind(one->kind);
 
         for (size_t s = 0; !kind->reduces && R2_SPAN_EDGES != kind->span && s < r2_array_count(sizes);
              s++) {
-            const uint64_t count = lengths[i / r2_array_count(cases)];
+            const uint64_t count = lengths[i / case_count];
             r2_plan_input_t input = r2_case_input(one, sizes[s], count, 1);
             r2_schedule_t schedule;
             r2_uneven_t uneven;
@@ -352,6 +355,32 @@ static void test_bad_arguments(void **state)
                         r2_plan_names(R2_COLL_BCAST, names, sizeof(names)));
 }
 
+/** The help of coll_r2_*_algorithm lists what the registry has, as "a, b or c". */
+static void test_help_names_all(void **state)
+{
+    size_t params, named = 0;
+    const r2_param_info_t *table = r2_params_table(&params);
+
+    (void) state;
+    for (size_t p = 0; p < params * R2_COLL_KIND_COUNT; p++) {
+        const r2_coll_kind_t kind = (r2_coll_kind_t) (p % R2_COLL_KIND_COUNT);
+        const char *help = table[p / R2_COLL_KIND_COUNT].help;
+        char list[200] = "", param[64];
+
+        snprintf(param, sizeof(param), "%s_algorithm", r2_kind(kind)->name);
+        if (0 != strcmp(param, table[p / R2_COLL_KIND_COUNT].name)) {
+            continue;
+        }
+        for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at; at++) {
+            snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", (*at)->name,
+                     NULL == at[1] ? "." : NULL == at[2] ? " or " : ", ");
+        }
+        assert_non_null(strstr(help, list));
+        named++;
+    }
+    assert_int_equal(8, named);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -359,10 +388,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_long_vectors),
         cmocka_unit_test(test_every_root),    cmocka_unit_test(test_not_commutative),
         cmocka_unit_test(test_huge_element),  cmocka_unit_test(test_messages_are_bounded),
-         cmocka_unit_test(test_digest),
-        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_digest),        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_help_names_all),
     };
 
+    cases = r2_cases(&case_count);
     run_all = 1 < argc && 0 == strcmp("--all", argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
