@@ -51,7 +51,8 @@ r2_status_t r2_coll_params_check(const r2_params_t *params, char *text_p, size_t
 
         if (!r2_plan_has(r2_forced[i].kind, value)) {
             snprintf(text_p, text_bytes, "coll_r2_%s=%s: there is no such algorithm; there are %s",
-                     r2_forced[i].name, value, r2_plan_names(r2_forced[i].kind, names, sizeof(names)));
+                     r2_forced[i].name, value,
+                     r2_plan_names(r2_forced[i].kind, names, sizeof(names)));
             return R2_ERR_PARAM;
         }
     }

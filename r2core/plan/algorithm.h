@@ -21,29 +21,30 @@ typedef enum r2_needs {
     R2_NEEDS_FREE_ORDER /* and, unless asked for by name, exact or not to be reproduced */
 } r2_needs_t;
 
-/** One algorithm. What decides about it looks at values that are equal on all ranks only; NULL: see there. */
+/** One algorithm. What decides about it looks only at values that are equal on all ranks. */
 typedef struct r2_algorithm {
     const char *name;    /* in parameters, logs and the digest */
     const char *instead; /* the last one's: its name in the plan where it stands in for another */
 
     /**
-     * Adds the rows of one rank. Called for two ranks or more, with at least one byte in all (but for
-     * a barrier). Calls r2_plan_note_message() with the longest message that it decided on.
+     * Adds the rows of one rank. Called for two ranks or more, with at least one byte in all (but
+     * for a barrier). Calls r2_plan_note_message() with the longest message that it decided on.
      * @return R2_OK or R2_ERR_NO_MEMORY; schedule->status is checked by the caller.
      */
     r2_status_t (*build)(const r2_plan_input_t *input, r2_schedule_t *schedule);
 
     /* What it cannot run without, even if asked for by name. */
     r2_needs_t needs;
-    uint64_t (*scratch)(const r2_plan_input_t *input); /* least staging memory, bytes; NULL: any will do */
-    bool (*fits)(const r2_plan_input_t *input);        /* these ranks on these hosts; NULL: all do */
+    uint64_t (*scratch)(const r2_plan_input_t *input); /* least staging memory, bytes; NULL: any */
+    bool (*fits)(const r2_plan_input_t *input); /* are ranks on the right hosts? NULL: any are */
 
     /* Is it the one for this length? NULL: never. */
     bool (*pays)(const r2_plan_input_t *input, uint64_t total_bytes);
     /* Is it better than the one for this length? Looks at no rail. NULL: never. */
     bool (*beats)(const r2_plan_input_t *input, uint64_t total_bytes,
                   const struct r2_algorithm *usual);
-    /* Not 0: runs instead of others that have this, where it takes least time by prediction. Of equals the lowest. */
+    /* Not 0: runs instead of others that have this if it is predicted to end first; of equals the
+     * one with the lowest number. */
     uint32_t weighed;
 
     /* Predicts the time. @return R2_OK or R2_ERR_NO_MEMORY. NULL: there is no prediction. */
@@ -84,7 +85,7 @@ bool r2_algorithm_can_run(const r2_algorithm_t *algorithm, const r2_plan_input_t
 r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_t *schedule,
                                       const r2_layout_t *shares);
 
-/** Part of the vector that goes round without the slowest rank, of which `lost_ppm` of the rate is gone. */
+/** Part of the vector that goes round without the slowest rank, which lost `lost_ppm`. */
 uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size);
 
 /** Are the ranks of hosts in blocks, in the order of hosts? Else operations must commute. */

@@ -135,5 +135,5 @@ static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
            r2_is_short(input, total_bytes, 0, r2_threshold_allgather_bruck_block_bytes);
 }
 
-const r2_algorithm_t r2_allgather_bruck = {.name = "bruck", .build = build,
-                                           .scratch = r2_input_total_bytes, .pays = pays};
+const r2_algorithm_t r2_allgather_bruck = {
+    .name = "bruck", .build = build, .scratch = r2_input_total_bytes, .pays = pays};

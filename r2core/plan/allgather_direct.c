@@ -72,5 +72,5 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-const r2_algorithm_t r2_allgather_direct = {.name = "direct", .instead = R2_INSTEAD("direct"),
-                                            .build = build};
+const r2_algorithm_t r2_allgather_direct = {
+    .name = "direct", .instead = R2_INSTEAD("direct"), .build = build};

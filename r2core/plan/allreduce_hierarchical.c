@@ -394,7 +394,7 @@ static bool fits(const r2_plan_input_t *input)
            (input->commutative || r2_allreduce_hierarchical_ordered(input));
 }
 
-/** First within hosts, then between them. Not where an exchange between all hosts is one too many. */
+/** First within hosts, then between them. Not where an exchange between all hosts is too much. */
 static bool beats(const r2_plan_input_t *input, uint64_t total_bytes, const r2_algorithm_t *usual)
 {
     const r2_topology_t *topology = input->topology;

@@ -120,5 +120,5 @@ static bool fits(const r2_plan_input_t *input)
     return NULL != input->topology && input->topology->host_count == (uint32_t) input->size;
 }
 
-const r2_algorithm_t r2_allreduce_r2 = {.name = "r2", .build = build, .needs = R2_NEEDS_COMMUTATIVE,
-                                        .fits = fits};
+const r2_algorithm_t r2_allreduce_r2 = {
+    .name = "r2", .build = build, .needs = R2_NEEDS_COMMUTATIVE, .fits = fits};

@@ -163,5 +163,5 @@ static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
            r2_is_short(input, total_bytes, 0, r2_threshold_alltoall_bruck_block_bytes);
 }
 
-const r2_algorithm_t r2_alltoall_bruck = {.name = "bruck", .build = build, .scratch = scratch,
-                                          .pays = pays};
+const r2_algorithm_t r2_alltoall_bruck = {
+    .name = "bruck", .build = build, .scratch = scratch, .pays = pays};

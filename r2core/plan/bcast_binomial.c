@@ -28,8 +28,8 @@
 #include "plan/tree.h"
 
 /* Part k on its way down the tree: from the parent to the children, `top` and half as far each. */
-static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
-                          r2_tree_place_t at, int32_t top, uint64_t part_bytes, uint32_t k)
+static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule, r2_tree_place_t at,
+                          int32_t top, uint64_t part_bytes, uint32_t k)
 {
     const uint64_t bytes = input->count * input->element_bytes;
     const r2_region_t part = r2_at(R2_BUF_OUT, k * part_bytes);

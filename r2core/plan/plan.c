@@ -24,8 +24,9 @@
 #define R2_CHUNK_ROOT 16u /* square of the length, over the bytes */
 
 /**
- * The one that needs least time by prediction, unless `usual` is about as good. What `direct` and `weighted` have in common
- * is not counted, so neither latency nor pace, of which first calls know nothing, decide between them.
+ * The one that needs least time by prediction, unless `usual` is about as good. What `direct` and
+ * `weighted` have in common is not counted, so neither latency nor pace, of which first calls know
+ * nothing, decide between them.
  */
 static const r2_algorithm_t *fastest(const r2_plan_input_t *input, const r2_algorithm_t *usual)
 {
@@ -103,7 +104,7 @@ static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *sched
 
 static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = build_copy};
 
-/** @param name_p under which it goes into the log. @return NULL: there is none of the name asked for. */
+/** @param name_p under which it goes into the log. @return NULL: no such name. */
 static const r2_algorithm_t *choose(const r2_plan_input_t *input, const char **name_p)
 {
     const bool named = NULL != input->algorithm && '\0' != input->algorithm[0];

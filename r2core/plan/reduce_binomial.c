@@ -126,5 +126,5 @@ static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
                        r2_threshold_reduce_short_bytes_per_rank);
 }
 
-const r2_algorithm_t r2_reduce_binomial = {.name = "binomial", .build = build, .scratch = scratch,
-                                           .pays = pays};
+const r2_algorithm_t r2_reduce_binomial = {
+    .name = "binomial", .build = build, .scratch = scratch, .pays = pays};

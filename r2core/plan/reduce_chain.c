@@ -104,5 +104,5 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-const r2_algorithm_t r2_reduce_chain = {.name = "chain", .instead = R2_INSTEAD("chain"),
-                                        .build = build};
+const r2_algorithm_t r2_reduce_chain = {
+    .name = "chain", .instead = R2_INSTEAD("chain"), .build = build};

@@ -98,8 +98,11 @@ const char *r2_plan_names(r2_coll_kind_t kind, char *text, size_t room)
 {
     size_t used = 0;
 
-    for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at && used < room; at++) {
-        used += (size_t) snprintf(text + used, room - used, "%s%s", 0 == used ? "" : ", ", (*at)->name);
+    for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at; at++) {
+        if (used < room) {
+            used +=
+                (size_t) snprintf(text + used, room - used, 0 == used ? "%s" : ", %s", (*at)->name);
+        }
     }
     return text;
 }

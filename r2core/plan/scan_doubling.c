@@ -129,5 +129,5 @@ static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
     return r2_is_short(input, total_bytes, r2_threshold_scan_short_bytes, 0);
 }
 
-const r2_algorithm_t r2_scan_doubling = {.name = "doubling", .build = build, .scratch = scratch,
-                                         .pays = pays};
+const r2_algorithm_t r2_scan_doubling = {
+    .name = "doubling", .build = build, .scratch = scratch, .pays = pays};

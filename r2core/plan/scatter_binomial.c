@@ -89,5 +89,5 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-const r2_algorithm_t r2_scatter_binomial = {.name = "binomial", .build = build,
-                                            .scratch = r2_tree_scratch, .pays = r2_tree_pays};
+const r2_algorithm_t r2_scatter_binomial = {
+    .name = "binomial", .build = build, .scratch = r2_tree_scratch, .pays = r2_tree_pays};
