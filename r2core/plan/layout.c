@@ -201,3 +201,8 @@ uint64_t r2_input_total_count(const r2_plan_input_t *input)
     }
     return 0;
 }
+
+uint64_t r2_input_total_bytes(const r2_plan_input_t *input)
+{
+    return r2_input_total_count(input) * input->element_bytes;
+}

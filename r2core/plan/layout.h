@@ -93,11 +93,7 @@ uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_byt
 
 /** Elements of the whole vector: all blocks of all ranks. Of messages: bytes that this rank sends. */
 uint64_t r2_input_total_count(const r2_plan_input_t *input);
-
-static inline uint64_t r2_input_total_bytes(const r2_plan_input_t *input)
-{
-    return r2_input_total_count(input) * input->element_bytes;
-}
+uint64_t r2_input_total_bytes(const r2_plan_input_t *input);
 
 /** A slot of staging memory for the whole vector. */
 static inline uint64_t r2_vector_slot_bytes(const r2_plan_input_t *input)
