@@ -174,6 +174,10 @@ tests_unit_test_peer_info_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_merge
 tests_unit_test_merge_SOURCES = tests/unit/test_merge.c
 tests_unit_test_merge_LDADD = $(R2_TEST_LIBS)
+# Agreement by its table, observers
+check_PROGRAMS += tests/unit/test_agree
+tests_unit_test_agree_SOURCES = tests/unit/test_agree.c
+tests_unit_test_agree_LDADD = $(R2_TEST_LIBS)
 # Consent of all processes
 check_PROGRAMS += tests/unit/test_consent
 tests_unit_test_consent_SOURCES = tests/unit/test_consent.c

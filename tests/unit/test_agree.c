@@ -1,0 +1,282 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Agreement by its table, without any collective; and the list of observers that hears of it.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "ctx/agree.h"
+
+#define RANKS 3u
+#define RAILS 2u
+#define CALLS 4u
+
+/** A process with one communicator, and what agreement had done. */
+typedef struct world {
+    r2_core_t core;
+    r2_gauge_t gauge;
+    r2_agree_common_t common;
+    r2_host_rail_t rails[RAILS];
+    r2_host_t hosts[RANKS];
+    r2_hosts_t job;
+    r2_health_map_t ours;
+    r2_agree_t *agree; /* owned */
+    r2_agree_call_t calls[CALLS];
+    r2_merge_t *merge; /* borrowed: under way */
+    r2_status_t refuses;
+    uint32_t started, ended, begun[CALLS], failed[CALLS], failures;
+} world_t;
+
+static world_t *world;
+static uint32_t host_of[RANKS] = {0, 1, 2};
+
+static r2_status_t t_start_sync(void *owner, r2_merge_t *merge)
+{
+    assert_ptr_equal(owner, world);
+    ++world->started;
+    world->merge = merge;
+    return world->refuses;
+}
+
+static void t_end_sync(void *owner)
+{
+    assert_ptr_equal(owner, world);
+    ++world->ended;
+    world->merge = NULL;
+}
+
+static r2_status_t t_begin(r2_agree_call_t *call)
+{
+    ++world->begun[call - world->calls];
+    return R2_OK;
+}
+
+static void t_fail(r2_agree_call_t *call, r2_status_t status)
+{
+    assert_int_equal(status, R2_ERR_PEER_GONE);
+    ++world->failed[call - world->calls];
+}
+
+static void t_fail_all(void *owner, r2_status_t status)
+{
+    assert_ptr_equal(owner, world);
+    assert_int_equal(status, R2_ERR_NO_MEMORY);
+    ++world->failures;
+}
+
+static const r2_agree_ops_t ops = {
+    .start_sync = t_start_sync,
+    .end_sync = t_end_sync,
+    .begin = t_begin,
+    .fail = t_fail,
+    .fail_all = t_fail_all,
+};
+
+static int setup(void **state)
+{
+    static const r2_cost_params_t measured;
+    const r2_agree_group_t group = {.ranks = host_of, .size = RANKS, .rank = 0};
+    r2_agree_group_t ours;
+
+    (void) state;
+    world = calloc(1, sizeof(*world));
+    assert_non_null(world);
+    world->core.net.size = RANKS;
+    r2_gauge_init(&world->gauge, &world->core, &measured);
+    for (uint32_t i = 0; i < RANKS; ++i) {
+        world->hosts[i] =
+            (r2_host_t){.name = "h", .rails = world->rails, .rail_count = RAILS, .leader = i};
+    }
+    world->job = (r2_hosts_t){
+        .rank_count = RANKS, .host_count = RANKS, .host_of = host_of, .hosts = world->hosts};
+    assert_int_equal(r2_health_map_init(&world->ours, RANKS, RAILS), R2_OK);
+    world->common = (r2_agree_common_t){.core = &world->core,
+                                        .ops = &ops,
+                                        .gauge = &world->gauge,
+                                        .hosts = &world->job,
+                                        .ours = &world->ours};
+    ours = group;
+    ours.owner = world;
+    assert_int_equal(r2_agree_create(&world->common, &ours, &world->agree), R2_OK);
+    assert_non_null(world->agree);
+    for (uint32_t i = 0; i < CALLS; ++i) {
+        world->calls[i] = (r2_agree_call_t){.carrying = true, .blocking = true};
+    }
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void) state;
+    r2_agree_destroy(world->agree);
+    assert_null(world->common.maps);
+    assert_null(world->common.bases);
+    assert_null(world->common.ready);
+    assert_null(world->common.job);
+    r2_health_map_fini(&world->ours);
+    free(world);
+    return 0;
+}
+
+static void lose_a_rail(void)
+{
+    const r2_health_change_t change = {
+        .host_a = 1, .rail = 1, .entry = {.version = 1, .verdict = R2_VERDICT_NIC}};
+
+    assert_true(r2_health_map_merge(&world->ours, &change));
+    ++world->core.counters.map_changes;
+}
+
+/* The first call finds out that this rank knows more, the second one waits for the merge. */
+static void wait_for_merge(void)
+{
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[0]), R2_OK);
+    lose_a_rail();
+    r2_agree_left(world->agree, &world->calls[0], r2_agree_is_dirty(world->agree));
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[1]), R2_IN_PROGRESS);
+    r2_agree_wait(world->agree, &world->calls[1]);
+    assert_int_equal(world->started, 1);
+}
+
+static void calls_begin_at_once_while_all_know_the_same(void **state)
+{
+    (void) state;
+    for (uint32_t i = 0; i < CALLS; ++i) {
+        assert_int_equal(r2_agree_enter(world->agree, &world->calls[i]), R2_OK);
+        assert_false(r2_agree_is_dirty(world->agree));
+        r2_agree_left(world->agree, &world->calls[i], false);
+    }
+    r2_agree_run(&world->common);
+    assert_int_equal(world->started, 0);
+    assert_true(r2_agree_basis(world->agree)->even);
+}
+
+static void who_knows_more_has_a_merge_first(void **state)
+{
+    (void) state;
+    wait_for_merge();
+    r2_agree_run(&world->common);
+    assert_int_equal(world->begun[1], 0);
+    assert_true(r2_agree_basis(world->agree)->even);
+    memcpy(world->merge->taken, world->merge->given, world->merge->bytes);
+    r2_agree_synced(world->agree);
+    assert_int_equal(world->begun[1], 0); /* only noted */
+    r2_agree_run(&world->common);
+    assert_int_equal(world->begun[1], 1);
+    assert_int_equal(world->ended, 1);
+    assert_false(r2_agree_basis(world->agree)->even);
+    assert_ptr_equal(world->gauge.basis, r2_agree_basis(world->agree)); /* it was told */
+    assert_int_equal(world->core.counters.epochs, 1);
+    r2_agree_left(world->agree, &world->calls[1], r2_agree_is_dirty(world->agree));
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[2]), R2_OK);
+}
+
+static void a_merge_that_cannot_start_is_told(void **state)
+{
+    (void) state;
+    world->refuses = R2_ERR_NO_MEMORY;
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[0]), R2_OK);
+    lose_a_rail();
+    r2_agree_left(world->agree, &world->calls[0], true);
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[1]), R2_ERR_NO_MEMORY);
+    assert_int_equal(world->failures, 0); /* who entered knows */
+}
+
+static void what_waits_fails_when_all_is_aborted(void **state)
+{
+    (void) state;
+    wait_for_merge();
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[2]), R2_IN_PROGRESS);
+    r2_agree_wait(world->agree, &world->calls[2]);
+    r2_agree_abort(world->agree, R2_ERR_PEER_GONE);
+    assert_int_equal(world->failed[1], 1);
+    assert_int_equal(world->failed[2], 1);
+    r2_agree_synced(world->agree); /* its merge ends, too */
+    r2_agree_run(&world->common);
+    assert_int_equal(world->begun[1] + world->begun[2], 0);
+    assert_int_equal(world->ended, 0);
+    r2_agree_destroy(world->agree);
+    assert_int_equal(world->ended, 1);
+    world->agree = NULL;
+}
+
+/* A sequence is planned from what is agreed before the next call, which is not known while calls
+ * wait. */
+static void a_sequence_opens_behind_calls_that_wait(void **state)
+{
+    r2_agree_t *sequence;
+
+    (void) state;
+    wait_for_merge();
+    assert_int_equal(r2_agree_open(world->agree, world, &sequence), R2_OK);
+    assert_null(r2_agree_basis(sequence));
+    assert_int_equal(r2_agree_enter(sequence, &world->calls[3]), R2_IN_PROGRESS);
+    r2_agree_wait(sequence, &world->calls[3]);
+    r2_agree_run(&world->common);
+    assert_int_equal(world->begun[3], 0);
+    memcpy(world->merge->taken, world->merge->given, world->merge->bytes);
+    r2_agree_synced(world->agree);
+    r2_agree_run(&world->common);
+    assert_int_equal(world->begun[1], 1);
+    assert_int_equal(world->begun[3], 1);
+    assert_ptr_equal(r2_agree_basis(sequence), r2_agree_basis(world->agree));
+    r2_agree_destroy(sequence);
+}
+
+/* ---- observers ---- */
+
+static uint32_t heard[3], heard_count;
+
+static void t_carrier(void *arg, uint32_t rail, bool carrier)
+{
+    assert_int_equal(rail, 1);
+    assert_true(carrier);
+    heard[heard_count++] = *(const uint32_t *) arg;
+}
+
+static void observers_are_told_in_turn(void **state)
+{
+    static uint32_t numbers[] = {7, 8, 9};
+    r2_observer_t a = {.carrier = t_carrier, .arg = &numbers[0]}, b = {.arg = &numbers[1]},
+                  c = {.carrier = t_carrier, .arg = &numbers[2]};
+
+    (void) state;
+    heard_count = 0;
+    r2_core_watch(&world->core, &a);
+    r2_core_watch(&world->core, &b);
+    r2_core_watch(&world->core, &c);
+    r2_observe_carrier(world->core.observers, 1, true);
+    assert_int_equal(heard_count, 2);
+    assert_int_equal(heard[0], 7);
+    assert_int_equal(heard[1], 9);
+    r2_core_unwatch(&world->core, &a);
+    r2_observe_carrier(world->core.observers, 1, true);
+    assert_int_equal(heard_count, 3);
+    assert_int_equal(heard[2], 9);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(calls_begin_at_once_while_all_know_the_same, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(who_knows_more_has_a_merge_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_merge_that_cannot_start_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_waits_fails_when_all_is_aborted, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sequence_opens_behind_calls_that_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(observers_are_told_in_turn, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
