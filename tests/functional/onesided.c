@@ -234,7 +234,7 @@ static int accumulates(void)
 }
 
 /* One operation on `count` elements of every rank by every rank, in memory that was there before the window. */
-static int operation(MPI_Datatype type, MPI_Op op, int count)
+static int operation(MPI_Datatype type, MPI_Op op, const char *name, int count)
 {
     int64_t here[4] = {0}, mine[4] = {0}, wanted[4] = {0};
     int bytes, wrong;
@@ -255,7 +255,7 @@ static int operation(MPI_Datatype type, MPI_Op op, int count)
     MPI_Win_fence(0, win);
     wrong = 0 != memcmp(here, wanted, (size_t) (count * bytes));
     if (wrong) {
-        fprintf(stderr, "# %d bytes, %d elements: wrong\n", bytes, count);
+        fprintf(stderr, "# %s, %d bytes, %d elements: wrong\n", name, bytes, count);
     }
     MPI_Win_free(&win);
     return wrong;
@@ -265,13 +265,18 @@ static int operation(MPI_Datatype type, MPI_Op op, int count)
 static int operations(void)
 {
     const MPI_Datatype types[] = {MPI_INT16_T, MPI_INT32_T, MPI_INT64_T};
-    const MPI_Op ops[] = {MPI_SUM, MPI_PROD, MPI_MAX,  MPI_MIN, MPI_BAND,
-                          MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR, MPI_LXOR};
+    const struct {
+        MPI_Op op;
+        const char *name;
+    } ops[] = {{MPI_SUM, "sum"},   {MPI_PROD, "prod"}, {MPI_MAX, "max"},   {MPI_MIN, "min"},
+               {MPI_BAND, "band"}, {MPI_BOR, "bor"},   {MPI_BXOR, "bxor"}, {MPI_LAND, "land"},
+               {MPI_LOR, "lor"},   {MPI_LXOR, "lxor"}};
     int errors = 0;
 
     for (unsigned t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
         for (unsigned o = 0; o < sizeof(ops) / sizeof(ops[0]); o++) {
-            errors += operation(types[t], ops[o], 1) + operation(types[t], ops[o], 3);
+            errors += operation(types[t], ops[o].op, ops[o].name, 1);
+            errors += operation(types[t], ops[o].op, ops[o].name, 3);
         }
     }
     return errors;

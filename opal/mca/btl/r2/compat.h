@@ -40,18 +40,19 @@
 #endif
 
 /*
- * Faults of osc/rdma that osc.c goes round: 4.1 takes a lock twice for dynamic windows; 5.0 has
- * wrong atomic operations. Both look for MCA_BTL_ATOMIC_SUPPORTS_GLOB among the transport's other
- * flags; where 5.0 does not find it, processes of several hosts wait for a lock for ever.
+ * What differs in osc/rdma. 4.1 takes a lock twice for dynamic windows, and gives this transport
+ * an address of its own mapping for allocated windows of the same host. 5.0 has wrong atomic
+ * operations where it makes them of messages.
  */
 #if OPAL_MAJOR_VERSION < 5
 #    define MCA_BTL_R2_OSC_DYNAMIC_LOCKS 1
 #    define MCA_BTL_R2_OSC_ATOMICS_WRONG 0
+#    define MCA_BTL_R2_OSC_OWN_MAPPING 1
 #else
 #    define MCA_BTL_R2_OSC_DYNAMIC_LOCKS 0
 #    define MCA_BTL_R2_OSC_ATOMICS_WRONG 1
+#    define MCA_BTL_R2_OSC_OWN_MAPPING 0
 #endif
-#define MCA_BTL_R2_OSC_GLOB_FLAG MCA_BTL_ATOMIC_SUPPORTS_GLOB
 
 /*
  * pml/ob1 of 5.0 sets a field of its longest header in shorter ones, too (those that tell of

@@ -302,7 +302,9 @@ static mca_btl_base_module_t **r2_btl_init(int *count_p, bool enable_progress_th
         /* Not btl_progress: the PML would start that with its first send only. */
         opal_progress_register(r2_btl_progress);
         modules[0] = &mca_btl_r2_module;
-        mca_btl_r2_module.btl_flags |= MCA_BTL_R2_OSC_GLOB_FLAG;
+        /* osc/rdma looks for it among the flags of the transport, not of its atomic operations:
+         * without, it takes the locks of this host's windows by messages, others directly. */
+        mca_btl_r2_module.btl_flags |= MCA_BTL_ATOMIC_SUPPORTS_GLOB;
         *count_p = 1;
     } else {
         r2_btl_end(r2_btl_withdraw(R2_ERR_NO_MEMORY));

@@ -41,7 +41,8 @@ static ompi_osc_base_component_t *r2_osc_component(const char *name)
 static int r2_osc_query(ompi_win_t *win, void **base, size_t size, int disp_unit,
                         ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
-    if (MPI_WIN_FLAVOR_DYNAMIC == flavor && ompi_group_have_remote_peers(comm->c_local_group)) {
+    if (MCA_BTL_R2_OSC_DYNAMIC_LOCKS && MPI_WIN_FLAVOR_DYNAMIC == flavor &&
+        ompi_group_have_remote_peers(comm->c_local_group)) {
         if (NULL == r2_osc_component("pt2pt")) {
             opal_show_help("help-btl-r2.txt", "dynamic window", true);
         }
@@ -52,9 +53,9 @@ static int r2_osc_query(ompi_win_t *win, void **base, size_t size, int disp_unit
 }
 
 /*
- * Open MPI 5.0's osc/rdma accumulates single elements by the transport's atomic operations, and
- * some of the results are wrong (AND, OR, XOR of several processes), over every transport. Without,
- * it takes the window's lock.
+ * Open MPI 5.0's osc/rdma accumulates single elements by atomic operations. Where a window has
+ * processes that no one transport reaches (spawned ones), it makes these of messages, and AND, OR
+ * and XOR of 8 bytes and all LXOR are wrong. Without, it takes the window's lock.
  */
 static void r2_osc_no_atomics(void)
 {
@@ -93,7 +94,7 @@ void mca_btl_r2_osc_settle(void)
         r2_osc_no_atomics();
     }
     rdma = r2_osc_component("rdma");
-    if (NULL != rdma && MCA_BTL_R2_OSC_DYNAMIC_LOCKS) {
+    if (NULL != rdma) {
         r2_osc_rdma_query = rdma->osc_query;
         rdma->osc_query = r2_osc_query;
     }

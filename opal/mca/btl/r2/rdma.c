@@ -178,11 +178,12 @@ int mca_btl_r2_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *e
     (void) remote_handle;
     (void) order;
     /*
-     * osc/rdma of Open MPI 4.1 gives an address of its own mapping for an allocated window of the same
-     * host. Without this it locks and compares by itself; the locks of that host's windows are reached
-     * directly (r2_btl_init()).
+     * The address may be one of the caller's own mapping (4.1). Without this osc/rdma locks and
+     * compares by itself; the locks of that host's windows are reached directly (r2_btl_init()).
+     * 5.0 gives addresses of the owner, and takes "not supported" for done: the update was lost.
      */
-    if (0 != (flags & MCA_BTL_ATOMIC_FLAG_FLOAT) || endpoint->same_host) {
+    if (0 != (flags & MCA_BTL_ATOMIC_FLAG_FLOAT) ||
+        (MCA_BTL_R2_OSC_OWN_MAPPING && endpoint->same_host)) {
         return OPAL_ERR_NOT_SUPPORTED;
     }
     return r2_rdma_update(
