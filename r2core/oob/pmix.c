@@ -236,20 +236,26 @@ static r2_status_t r2_pmix_question_wait(r2_pmix_question_t *question, void *to,
     return status;
 }
 
-/** Asks the server of the process's host. Other hosts answer at once whether the process has it. */
+/**
+ * Asks the server of the process's host, for all that the process has published (that is what
+ * PMIX_GET_REFRESH_CACHE does): asked for one value that is not there, PRRTE 3 (Open MPI 5.0) waits
+ * for it until the timeout.
+ */
 static r2_status_t r2_pmix_get_there(const pmix_proc_t *proc, const char *name, void *to,
                                      size_t space, size_t *bytes_p)
 {
     r2_pmix_question_t *question = r2_pmix_question_new();
-    pmix_info_t info;
+    pmix_info_t info[2];
     int seconds = R2_PMIX_WAIT_S;
+    bool yes = true;
     pmix_status_t rc;
 
     if (NULL == question) {
         return R2_ERR_NO_MEMORY;
     }
-    PMIX_INFO_LOAD(&info, PMIX_TIMEOUT, &seconds, PMIX_INT);
-    rc = PMIx_Get_nb(proc, name, &info, 1, r2_pmix_answered, question);
+    PMIX_INFO_LOAD(&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
+    PMIX_INFO_LOAD(&info[1], PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
+    rc = PMIx_Get_nb(proc, name, info, 2, r2_pmix_answered, question);
     if (PMIX_SUCCESS != rc) {
         r2_pmix_question_free(question);
         return r2_pmix_status(rc);

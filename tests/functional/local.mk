@@ -116,8 +116,8 @@ tests_functional_children_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/oob_pmix
 tests_functional_oob_pmix_SOURCES = tests/functional/oob_pmix.c
-tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS)
-tests_functional_oob_pmix_LDADD = $(R2_TEST_LIBS) $(OMPI_LIBS)
+tests_functional_oob_pmix_CPPFLAGS = $(AM_CPPFLAGS)
+tests_functional_oob_pmix_LDADD = $(R2_TEST_LIBS) $(PMIX_LIBS)
 EXTRA_DIST += tests/lab/test_oob_pmix.py
 
 check_PROGRAMS += tests/functional/datatypes

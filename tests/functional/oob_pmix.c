@@ -2,12 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The PMIx exchange under mpirun: one key for all, every blob, and a rank that does not take part.
- * Run without coll/r2, which publishes too.
+ * The PMIx exchange under mpirun, without MPI: one key for all, every blob, and a rank that does
+ * not take part.
  */
 #include "r2_config.h"
 
-#include <mpi.h>
 #include <pmix.h>
 
 #include <stdio.h>
@@ -25,7 +24,7 @@ static int t_rank = -1;
     do {                                                                       \
         if (!(cond)) {                                                         \
             fprintf(stderr, "rank %d line %d: %s\n", t_rank, __LINE__, #cond); \
-            MPI_Abort(MPI_COMM_WORLD, 1);                                      \
+            exit(1);                                                           \
         }                                                                      \
     } while (0)
 
@@ -73,61 +72,94 @@ static void t_lookups(const r2_oob_t *oob, int size, int silent)
             oob->ops->lookup(oob->instance, (uint32_t) size, blob, &(size_t){0}));
 }
 
-#if OMPI_MAJOR_VERSION >= 5
-/* All processes; what they have published is there for all. */
-static void t_fence(void)
+/* All processes; what they have published is there for all who ask, on their hosts if `collect`. */
+static void t_fence(bool collect)
 {
-    bool collect = true;
     pmix_info_t info;
 
     PMIX_INFO_LOAD(&info, PMIX_COLLECT_DATA, &collect, PMIX_BOOL);
     T_CHECK(PMIX_SUCCESS == PMIx_Fence(NULL, 0, &info, 1));
 }
-#endif
 
-/** argument: the rank that does not take part. */
+/* Publishes a value that is not r2's. */
+static void t_put(const char *name, const void *bytes, size_t count)
+{
+    pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
+
+    value.data.bo.bytes = (char *) (uintptr_t) bytes;
+    value.data.bo.size = count;
+    T_CHECK(PMIX_SUCCESS == PMIx_Put(PMIX_GLOBAL, name, &value));
+    T_CHECK(PMIX_SUCCESS == PMIx_Commit());
+}
+
+/* Every rank has the key that rank `from` has; who has none (NULL) only waits. */
+static void t_same_key(const pmix_proc_t *self, uint32_t from, const uint8_t *key)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t proc;
+
+    if (NULL != key) {
+        t_put("test.key", key, R2_JOB_KEY_BYTES);
+    }
+    t_fence(false);
+    if (NULL != key) {
+        PMIX_LOAD_PROCID(&proc, self->nspace, from);
+        T_CHECK(PMIX_SUCCESS == PMIx_Get(&proc, "test.key", NULL, 0, &value));
+        T_CHECK(R2_JOB_KEY_BYTES == value->data.bo.size);
+        T_CHECK(0 == memcmp(value->data.bo.bytes, key, R2_JOB_KEY_BYTES));
+        PMIX_VALUE_RELEASE(value);
+    }
+    t_fence(false);
+}
+
+static int t_job_size(const pmix_proc_t *self)
+{
+    pmix_value_t *value = NULL;
+    pmix_proc_t job;
+    int size;
+
+    PMIX_LOAD_PROCID(&job, self->nspace, PMIX_RANK_WILDCARD);
+    T_CHECK(PMIX_SUCCESS == PMIx_Get(&job, PMIX_JOB_SIZE, NULL, 0, &value));
+    size = (int) value->data.uint32;
+    PMIX_VALUE_RELEASE(value);
+    return size;
+}
+
+/** arguments: the rank that does not take part; "asks", if the fence brings no data along. */
 int main(int argc, char **argv)
 {
     const int silent = argc > 1 ? atoi(argv[1]) : -1;
-    const char *text = getenv("OMPI_COMM_WORLD_RANK");
-    const bool takes_part = NULL == text || atoi(text) != silent;
-    uint8_t key[R2_JOB_KEY_BYTES] = {0}, all[R2_JOB_KEY_BYTES], blob[R2_OOB_BLOB_MAX];
-    r2_oob_t oob = {0};
+    const bool collects = argc <= 2 || 0 != strcmp(argv[2], "asks");
+    uint8_t key[R2_JOB_KEY_BYTES] = {0}, blob[R2_OOB_BLOB_MAX];
     uint32_t rank = 0, count = 0;
+    r2_oob_t oob = {0};
+    pmix_proc_t self;
+    bool takes_part;
     int size;
 
-    /* As in a component of MPI: before the fence in MPI_Init(). But 5.0 starts only where nobody
-     * has started PMIx before: there with a fence of our own. */
-#if OMPI_MAJOR_VERSION >= 5
-    MPI_Init(&argc, &argv);
-#endif
+    T_CHECK(PMIX_SUCCESS == PMIx_Init(&self, NULL, 0));
+    t_rank = (int) self.rank;
+    size = t_job_size(&self);
+    takes_part = t_rank != silent;
+    t_put("test.mpi", "", 1); /* MPI itself always publishes something */
     if (takes_part) {
         T_CHECK(R2_OK == r2_oob_pmix_create(&oob));
         T_CHECK(R2_OK == oob.ops->identity(oob.instance, &rank, &count));
+        T_CHECK((int) rank == t_rank && (int) count == size);
         T_CHECK(R2_OK == oob.ops->publish(oob.instance, blob, t_fill(rank, blob)));
     }
-#if OMPI_MAJOR_VERSION >= 5
-    t_fence();
-#else
-    MPI_Init(&argc, &argv);
-#endif
-    MPI_Comm_rank(MPI_COMM_WORLD, &t_rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    t_fence(collects);
     if (takes_part) {
-        T_CHECK((int) rank == t_rank && (int) count == size);
         T_CHECK((0 == silent ? R2_ERR_NOT_FOUND : R2_OK) == oob.ops->job_key(oob.instance, key));
         t_lookups(&oob, size, silent);
     }
-    memcpy(all, key, sizeof(all));
-    MPI_Bcast(all, sizeof(all), MPI_BYTE, 1 == silent ? 2 : size > 1, MPI_COMM_WORLD);
-    T_CHECK(!takes_part || 0 == memcmp(all, key, sizeof(all)));
+    t_same_key(&self, 1 == silent ? 2 : size > 1, takes_part ? key : NULL);
     if (takes_part && 0 == rank % 2) {
         r2_oob_pmix_destroy(&oob);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Finalize();
+    T_CHECK(PMIX_SUCCESS == PMIx_Finalize(NULL, 0));
     if (takes_part && 0 != rank % 2) {
-        r2_oob_pmix_destroy(&oob); /* after MPI's own */
+        r2_oob_pmix_destroy(&oob); /* after the program's own */
     }
     if (0 == t_rank) {
         printf("oob_pmix: %d ranks, PMIx %s\n", size, r2_oob_pmix_version());

@@ -4,7 +4,8 @@
 """The PMIx exchange between hosts: with and without data in the launcher's fence, with a rank on
 the first or the second host that takes no part, and r2_info on a host of the lab.
 
-Needs tests/functional/oob_pmix and tools/r2_info of the build directory ($R2_BUILDDIR).
+Needs tests/functional/oob_pmix, tests/functional/hello_mpi and tools/r2_info of the build directory
+($R2_BUILDDIR).
 """
 
 import json
@@ -18,16 +19,32 @@ LAB = "op%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 
 
+def run(*arguments):
+    """Four ranks on two hosts; returns what they say, on both outputs."""
+    return "".join(r2lab("run", "--name", LAB, "--p2p", "mgmt", "--build", BUILD, "--timeout", 40,
+                         "-n", 4, *arguments))
+
+
 def exchange(silent, *arguments):
-    """Four ranks on two hosts; rank `silent` does not publish (-1: all do)."""
-    said = r2lab("run", "--name", LAB, "--p2p", "mgmt", "--build", BUILD, "--timeout", 40, *arguments,
-                 "--mca", "coll", "^r2", "-n", 4, BUILD + "/tests/functional/oob_pmix", silent)[0]
+    """Rank `silent` does not publish (-1: all do)."""
+    said = run(BUILD + "/tests/functional/oob_pmix", silent, *arguments)
     assert "oob_pmix: 4 ranks" in said, said
 
 
+def enabled(hosts, collect):
+    """An MPI program with r2 enabled on the hosts that a pattern names; returns what it says."""
+    script = "case $(hostname) in *-%s) export OMPI_MCA_coll_r2_enable=1 ;; esac; exec %s" % (
+        hosts, BUILD + "/tests/functional/hello_mpi")
+    said = run("--mca", "coll_r2_verbose", 2, "env", "OMPI_MCA_pmix_base_collect_data=%d" % collect,
+               "sh", "-c", script)
+    assert "4 ranks, sum 4" in said, said
+    return said
+
+
 def test_all():
-    """every rank finds the key and every blob"""
+    """every rank finds the key and every blob, with or without data in the launcher's fence"""
     exchange(-1)
+    exchange(-1, "asks")
 
 
 def test_silent():
@@ -36,10 +53,27 @@ def test_silent():
         exchange(silent)
 
 
-def test_no_data_in_fence():
+def test_silent_asks():
     """the same when the launcher's fence brings no data along"""
-    for silent in (-1, 0, 3):
-        exchange(silent, "--mca", "pmix_base_collect_data", 0)
+    for silent in (0, 3):
+        exchange(silent, "asks")
+
+
+def test_enabled():
+    """r2 enabled on one of two hosts: the job does without; on both: it is used"""
+    for hosts in ("h0", "h1"):
+        said = enabled(hosts, 1)
+        assert "this job does without" in said and "in use on" not in said, said
+    for collect in (0, 1):
+        said = enabled("h?", collect)
+        assert said.count("in use on") == 2, said
+
+
+def test_enabled_asks():
+    """r2 enabled on one of two hosts, and no data in the fence: the job does without"""
+    for hosts in ("h0", "h1"):
+        said = enabled(hosts, 0)
+        assert "this job does without" in said and "in use on" not in said, said
 
 
 def test_info():
@@ -65,7 +99,8 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", 2, "--rails", 2, "--rate", "100mbit")
-    return run_all([test_all, test_silent, test_no_data_in_fence, test_info], lambda: None, down)
+    return run_all([test_all, test_silent, test_silent_asks, test_enabled, test_enabled_asks,
+                    test_info], lambda: None, down)
 
 
 sys.exit(main())

@@ -189,14 +189,16 @@ static int info_pmix_folder(struct dl_phdr_info *object, size_t bytes, void *fol
     return 1;
 }
 
-/* Debian 13: what a file of PMIx says of components goes to the processes of Open MPI 5.0, too. */
+/* Debian 13: what a file of PMIx says of components goes to the processes of Open MPI 5.0, too,
+ * unless the environment says something. */
 static void info_collect_pmix(info_t *info)
 {
     char *folder = NULL, path[PATH_MAX], line[512];
     FILE *file;
 
     (void) dl_iterate_phdr(info_pmix_folder, &folder);
-    if (NULL == folder) {
+    if (NULL == folder || NULL != getenv("OMPI_MCA_mca_base_component_path")) {
+        free(folder);
         return;
     }
     snprintf(path, sizeof(path), "%s/../share/pmix-mca-params.conf", folder);
