@@ -349,7 +349,7 @@ def test_sandbox():
         test ! -e /run/netns/r2-h0"""
     done = subprocess.run([*sandbox, "sh", "-c", script, R2LAB], check=False, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60,
-                          env={"PATH": os.environ["PATH"]})
+                          env={"PATH": os.environ["PATH"], "HOME": "/"})
     assert done.returncode == 0, done.stdout
     for text in ("no lab r2\n", "\nr2-h1\nr2-h0\nr2-h1\n", "down@switch", "loss=1% rate=1mbit"):
         assert text in done.stdout, (text, done.stdout)
