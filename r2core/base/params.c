@@ -270,6 +270,11 @@ bool r2_params_names_r2(const char *framework)
            (NULL == rank || 0 == strcmp("0", rank));
 }
 
+const char *r2_params_component_path(void)
+{
+    return getenv("OMPI_MCA_mca_base_component_path");
+}
+
 unsigned r2_params_lone_tasks(void)
 {
     const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *task = getenv("SLURM_PROCID");

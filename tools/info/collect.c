@@ -8,6 +8,7 @@
 
 #include "info.h"
 #include "r2/gpu.h"
+#include "r2/params.h"
 
 #include <limits.h>
 #include <link.h>
@@ -197,7 +198,7 @@ static void info_collect_pmix(info_t *info)
     FILE *file;
 
     (void) dl_iterate_phdr(info_pmix_folder, &folder);
-    if (NULL == folder || NULL != getenv("OMPI_MCA_mca_base_component_path")) {
+    if (NULL == folder || NULL != r2_params_component_path()) {
         free(folder);
         return;
     }

@@ -82,6 +82,9 @@ R2_EXPORT const char *r2_params_env_text(const char *name);
  */
 R2_EXPORT bool r2_params_names_r2(const char *framework);
 
+/** Where the environment says that components of Open MPI are; NULL: it does not say. */
+const char *r2_params_component_path(void);
+
 /**
  * How many tasks a step of Slurm started without telling them of each other: srun without PMIx. They are jobs of
  * one process each. @return 0: that is not so, or this process is not the first of them.
