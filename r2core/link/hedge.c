@@ -37,7 +37,7 @@ bool r2_tx_has_sound_lane(const r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && 0 == lane->closing_ns) {
+        if (R2_GRADE_SOUND == r2_lane_grade(lane) && !r2_lane_is_ending(lane)) {
             return true;
         }
     }
@@ -50,7 +50,7 @@ static bool r2_tx_soundly_carried(const r2_link_t *link, const r2_tx_item_t *ite
     for (uint32_t i = 0; item->in_flight > 1 && i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (R2_LANE_UP == lane->state && !lane->hedged && r2_lane_carries(lane, item)) {
+        if (R2_GRADE_SOUND == r2_lane_grade(lane) && r2_lane_carries(lane, item)) {
             return true;
         }
     }
@@ -106,7 +106,7 @@ static r2_lane_t *r2_tail_idle_lane(r2_link_t *link, uint64_t bytes, uint64_t *c
         r2_lane_t *lane = &link->lanes[i];
         uint64_t cost_ns = lane->srtt_ns + r2_tail_work_ns(lane, bytes);
 
-        if (R2_LANE_UP == lane->state && !lane->failed && NULL == lane->in_flight && 0 != lane->srtt_ns &&
+        if (r2_lane_may_send(lane) && NULL == lane->in_flight && 0 != lane->srtt_ns &&
             !r2_lane_is_relay(lane) && (NULL == best || cost_ns < *cost_ns_p)) {
             best = lane;
             *cost_ns_p = cost_ns;
@@ -129,7 +129,7 @@ static const r2_packet_t *r2_tail_first(const r2_lane_t *lane)
 {
     const r2_packet_t *packet;
 
-    if (R2_LANE_UP != lane->state || lane->failed || r2_lane_is_relay(lane)) {
+    if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane)) {
         return NULL;
     }
     DL_FOREACH(lane->in_flight, packet)
@@ -198,7 +198,8 @@ uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        idle = idle || (R2_LANE_UP == lane->state && NULL == lane->in_flight && !r2_lane_is_relay(lane));
+        idle = idle || (r2_lane_may_send(lane) && NULL == lane->in_flight &&
+                        !r2_lane_is_relay(lane));
         if (NULL != lane->in_flight && NULL != r2_tail_first(lane)) {
             deadline_ns = r2_min(deadline_ns, r2_tail_due_ns(lane));
         }

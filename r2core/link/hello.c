@@ -173,7 +173,7 @@ static bool r2_hello_excuse(r2_lane_t *lane, const r2_hello_offer_t *theirs)
 static bool r2_hello_is_shut(const r2_lane_t *lane)
 {
     return lane->state < R2_LANE_WIRING && lane->link->net->now_ns < lane->rail->shut_ns &&
-           r2_link_has_path(lane->link);
+           R2_GRADE_SOUND == r2_link_grade(lane->link);
 }
 
 /* A lane cannot be opened from here. */

@@ -32,17 +32,7 @@
 
 bool r2_idle_has_way(const r2_lane_t *lane)
 {
-    const r2_link_t *link = lane->link;
-
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *other = &link->lanes[i];
-
-        if (other != lane && R2_LANE_DOWN != other->state && !other->failed &&
-            !other->unreachable && !r2_lane_is_relay(other)) {
-            return true;
-        }
-    }
-    return false;
+    return r2_link_direct_grade(lane->link, lane) >= R2_GRADE_OPENING;
 }
 
 /*
@@ -157,8 +147,8 @@ bool r2_idle_spares(const r2_lane_t *lane)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *other = &link->lanes[i];
 
-        if (other != lane && R2_LANE_UP == other->state && !other->failed && !other->hedged &&
-            0 == other->closing_ns && !r2_lane_is_relay(other)) {
+        if (other != lane && R2_GRADE_SOUND == r2_lane_grade(other) &&
+            !r2_lane_is_ending(other) && !r2_lane_is_relay(other)) {
             return true;
         }
     }

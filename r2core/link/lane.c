@@ -330,15 +330,3 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
     r2_link_hurry(link, R2_HURRY_NS);
     r2_link_activate(link);
 }
-
-bool r2_link_has_path(const r2_link_t *link)
-{
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && !lane->unreachable) {
-            return true;
-        }
-    }
-    return false;
-}

@@ -19,6 +19,20 @@ typedef enum r2_lane_state {
     R2_LANE_SUSPECT  /* acknowledgements stopped while others are alive: no new data */
 } r2_lane_state_t;
 
+/**
+ * How well a lane leads to the peer, worst first: what it counts as is asked as `grade >= X`.
+ * Whether it takes packets is asked by r2_lane_may_send(): a lane that is UP and UNREACHABLE does.
+ */
+typedef enum r2_lane_grade {
+    R2_GRADE_NONE,        /* no connection, and none under way */
+    R2_GRADE_UNREACHABLE, /* silent, and the peer's host does not answer either */
+    R2_GRADE_FAILED,      /* the transport or the peer said so: fenced at the end of the sweep */
+    R2_GRADE_OPENING,     /* and better: a way. Others of this link need not be opened */
+    R2_GRADE_SUSPECT,     /* its acknowledgements stopped while others are alive */
+    R2_GRADE_DOUBT,       /* and better: serves third processes, which have no other way */
+    R2_GRADE_SOUND        /* a path: gets packets before all others, and ends a relay */
+} r2_lane_grade_t;
+
 /** One connection of a lane. */
 typedef struct r2_lane_conn {
     struct r2_lane *lane;          /* borrowed; NULL: only offered, or being closed */
@@ -118,6 +132,42 @@ typedef struct r2_lane {
     UT_hash_handle hh;             /* in net->connections, by rx_connection */
 } r2_lane_t;
 
+/** Grade of a lane. A lane that is UP and unreachable is hedged, too. */
+static inline r2_lane_grade_t r2_lane_grade(const r2_lane_t *lane)
+{
+    static const r2_lane_grade_t grades[] = {
+        [R2_LANE_DOWN] = R2_GRADE_NONE,       [R2_LANE_CALLING] = R2_GRADE_OPENING,
+        [R2_LANE_WIRING] = R2_GRADE_OPENING,  [R2_LANE_UP] = R2_GRADE_SOUND,
+        [R2_LANE_SUSPECT] = R2_GRADE_SUSPECT,
+    };
+
+    if (lane->unreachable) {
+        return R2_GRADE_UNREACHABLE;
+    }
+    if (lane->failed) {
+        return R2_GRADE_FAILED;
+    }
+    return R2_LANE_UP == lane->state && lane->hedged ? R2_GRADE_DOUBT : grades[lane->state];
+}
+
+/** True if it takes new packets: in doubt or unreachable, too, where no lane is sound. */
+static inline bool r2_lane_may_send(const r2_lane_t *lane)
+{
+    return R2_LANE_UP == lane->state && !lane->failed;
+}
+
+/** True if it is wired and the peer may be reached by it; until it is fenced if it failed. */
+static inline bool r2_lane_is_connected(const r2_lane_t *lane)
+{
+    return lane->state >= R2_LANE_UP && r2_lane_grade(lane) >= R2_GRADE_FAILED;
+}
+
+/** True if one of the two ends has asked for its end (idle.c). */
+static inline bool r2_lane_is_ending(const r2_lane_t *lane)
+{
+    return lane->closed || 0 != lane->closing_ns;
+}
+
 /* lane.c, hello.c */
 void r2_lane_open(r2_lane_t *lane);
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer);
@@ -137,8 +187,6 @@ void r2_lane_conn_destroy(r2_lane_conn_t *conn);
 r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *address,
                          size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection);
 void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
-/** True if a lane that is not in doubt leads to the peer. */
-bool r2_link_has_path(const r2_link_t *link);
 /** Counts a lane that failed, and tells the detector. */
 void r2_lane_report(r2_lane_t *lane, r2_status_t why);
 /** Ends a lane that nothing is known against: nobody is told. */

@@ -78,11 +78,16 @@ static void r2_lane_suspect(r2_lane_t *lane)
     r2_tx_hedge(lane);
 }
 
+static bool r2_lane_is_doubted(const r2_lane_t *lane)
+{
+    return r2_lane_may_send(lane) && R2_GRADE_SOUND != r2_lane_grade(lane);
+}
+
 /* The detector finds out whether it is the lanes or the process. */
 static void r2_link_tell_doubt(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (R2_LANE_UP == link->lanes[i].state && link->lanes[i].hedged) {
+        if (r2_lane_is_doubted(&link->lanes[i])) {
             r2_lane_tell(&link->lanes[i], R2_LANE_EVENT_DOUBT, R2_ERR_TIMEOUT);
         }
     }
@@ -93,7 +98,7 @@ static uint32_t r2_link_doubtful(const r2_link_t *link)
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        count += R2_LANE_UP == link->lanes[i].state && link->lanes[i].hedged ? 1 : 0;
+        count += r2_lane_is_doubted(&link->lanes[i]) ? 1 : 0;
     }
     return count;
 }

@@ -115,7 +115,7 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
         lane->barred_ns = r2_max(lane->barred_ns, retry_ns);
         return true; /* its time runs */
     }
-    if (R2_LANE_UP != lane->state || lane->failed || !r2_rail_usable(lane->rail)) {
+    if (!r2_lane_may_send(lane) || !r2_rail_usable(lane->rail)) {
         return false;
     }
     if (NULL == lane->in_flight && !r2_lane_ask(lane) && lane->failed) {

@@ -60,7 +60,7 @@ static uint64_t r2_rates_of(r2_lane_t *lane)
 /* A lane that came up or came back in this interval has not found its pace yet. */
 static bool r2_rates_counts(const r2_lane_t *lane)
 {
-    return R2_LANE_UP == lane->state && !lane->failed && !lane->hedged && !r2_lane_is_relay(lane) &&
+    return R2_GRADE_SOUND == r2_lane_grade(lane) && !r2_lane_is_relay(lane) &&
            lane->state_ns < lane->link->rates.from_ns;
 }
 

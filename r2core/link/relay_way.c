@@ -54,11 +54,12 @@ bool r2_relay_reaches(const r2_link_t *link)
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
-        bool opening = lane->state < R2_LANE_UP && 0 == lane->failures && !lane->unreachable &&
-                       r2_rail_usable(lane->rail);
-        bool up = R2_LANE_UP == lane->state && !lane->failed && !lane->unreachable;
+        const r2_lane_grade_t grade = r2_lane_grade(lane);
+        /* also one that failed in wire-up for the first time: it is opened anew at once */
+        bool opening = lane->state < R2_LANE_UP && 0 == lane->failures &&
+                       R2_GRADE_UNREACHABLE != grade && r2_rail_usable(lane->rail);
 
-        if (!r2_lane_is_relay(lane) && (up || opening)) {
+        if (!r2_lane_is_relay(lane) && (grade >= R2_GRADE_DOUBT || opening)) {
             return true;
         }
     }
@@ -76,8 +77,8 @@ static bool r2_relay_needless(const r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (!r2_lane_is_relay(lane) && R2_LANE_UP == lane->state && !lane->failed && !lane->hedged &&
-            !lane->unreachable && (0 == wired_ns || lane->last_rx_ns > wired_ns)) {
+        if (!r2_lane_is_relay(lane) && R2_GRADE_SOUND == r2_lane_grade(lane) &&
+            (0 == wired_ns || lane->last_rx_ns > wired_ns)) {
             return true;
         }
     }
@@ -292,8 +293,7 @@ static uint64_t r2_relay_patience_ns(const r2_link_t *link)
     uint64_t unit_ns = link->net->params->failure_timeout_ms * R2_NS_PER_MS;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (!r2_lane_is_relay(&link->lanes[i]) && link->lanes[i].state >= R2_LANE_UP &&
-            !link->lanes[i].unreachable) {
+        if (!r2_lane_is_relay(&link->lanes[i]) && r2_lane_is_connected(&link->lanes[i])) {
             return R2_NEVER_NS / 2;
         }
     }

@@ -95,7 +95,7 @@ static bool r2_room_is_silent(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    return lane->hedged && NULL != lane->in_flight &&
+    return R2_GRADE_SOUND != r2_lane_grade(lane) && NULL != lane->in_flight &&
            net->now_ns - r2_max(r2_max(lane->last_rx_ns, lane->timer_base_ns),
                                 lane->doubt_ns) >= r2_net_patience_ns(net, R2_SILENT_TIMES);
 }
@@ -104,20 +104,21 @@ static bool r2_room_is_victim(const r2_lane_t *lane)
 {
     const uint64_t now_ns = lane->link->net->now_ns;
 
-    if (R2_LANE_UP != lane->state || lane->failed || r2_lane_is_relay(lane) ||
-        0 != lane->call_id || now_ns - lane->state_ns < R2_IDLE_NS ||
-        now_ns - lane->last_rx_ns < R2_IDLE_NS) {
+    if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane) || 0 != lane->call_id ||
+        now_ns - lane->state_ns < R2_IDLE_NS || now_ns - lane->last_rx_ns < R2_IDLE_NS) {
         return false;
     }
-    return r2_room_is_silent(lane) || (!lane->hedged && r2_idle_spares(lane));
+    return r2_room_is_silent(lane) ||
+           (R2_GRADE_SOUND == r2_lane_grade(lane) && r2_idle_spares(lane));
 }
 
 /* The less is lost the lower: a lane beside others, one that nothing is awaited on; worse where
  * others share its worker, worst where packets are in flight. */
 static uint32_t r2_room_price(const r2_lane_t *lane)
 {
-    return (lane->hedged ? 8u : 0u) + (lane->conn->worker->users > 1 ? 4u : 0u) +
-           (r2_idle_has_way(lane) ? 0u : 1u) + (r2_link_posted(lane->link) > 0 ? 1u : 0u);
+    return (R2_GRADE_SOUND != r2_lane_grade(lane) ? 8u : 0u) +
+           (lane->conn->worker->users > 1 ? 4u : 0u) + (r2_idle_has_way(lane) ? 0u : 1u) +
+           (r2_link_posted(lane->link) > 0 ? 1u : 0u);
 }
 
 static bool r2_room_is_better(const r2_lane_t *lane, const r2_lane_t *best)
@@ -174,7 +175,7 @@ static void r2_room_make(r2_net_t *net, const r2_link_t *wants)
         return;
     }
     best->closing_ns = net->now_ns;
-    if (best->hedged) {
+    if (R2_GRADE_SOUND != r2_lane_grade(best)) {
         r2_idle_end(best);
     }
     r2_link_activate(best->link);

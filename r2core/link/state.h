@@ -127,8 +127,16 @@ static inline uint32_t r2_link_posted(const r2_link_t *link)
 {
     return HASH_COUNT(link->matches) - link->unposted;
 }
-/** True if a lane is up that the peer may be reached by. */
-bool r2_link_has_lane(const r2_link_t *link);
+/** True if a lane is up that the peer may be reached by; also one that is about to be fenced. */
+static inline bool r2_link_has_lane(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (r2_lane_is_connected(&link->lanes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
 /** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without delay. */
 void r2_link_hurry(r2_link_t *link, uint64_t pause_ns);
 
@@ -304,6 +312,30 @@ uint64_t r2_link_presence_deadline_ns(const r2_link_t *link);
 static inline bool r2_lane_is_relay(const r2_lane_t *lane)
 {
     return R2_RELAY_RAIL == lane->rail->idx;
+}
+/** Grade of the best lane of a link. */
+static inline r2_lane_grade_t r2_link_grade(const r2_link_t *link)
+{
+    r2_lane_grade_t best = R2_GRADE_NONE;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        best = r2_max(best, r2_lane_grade(&link->lanes[i]));
+    }
+    return best;
+}
+/** Grade of the best lane but `except` (NULL: of all) that leads through no third process. */
+static inline r2_lane_grade_t r2_link_direct_grade(const r2_link_t *link, const r2_lane_t *except)
+{
+    r2_lane_grade_t best = R2_GRADE_NONE;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (lane != except && !r2_lane_is_relay(lane)) {
+            best = r2_max(best, r2_lane_grade(lane));
+        }
+    }
+    return best;
 }
 r2_status_t r2_relay_init(r2_net_t *net);
 void r2_relay_fini(r2_net_t *net);

@@ -45,16 +45,6 @@ uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
                   r2_min(wait_ns, r2_net_patience_ns(net, R2_TIMEOUT_TIMES)));
 }
 
-bool r2_link_has_lane(const r2_link_t *link)
-{
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (link->lanes[i].state >= R2_LANE_UP && !link->lanes[i].unreachable) {
-            return true;
-        }
-    }
-    return false;
-}
-
 void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
 {
     uint64_t soon_ns = link->net->now_ns + pause_ns;

@@ -16,6 +16,7 @@ REPAIRS = ["test_sim_health"]
 CONTROL = ["test_control"]
 EXCUSES = ["test_excuses"]
 CONSENT = ["test_consent"]
+GRADE = ["test_lane_grade"]
 UNREAD = ["test_sim_unhelpful", "data_lies_unread"]
 DOUBT = ["test_sim_unhelpful", "stopped_in_mid_doubt"]
 HOUR = ["test_sim_unhelpful", "stopped_for_an_hour"]
@@ -93,6 +94,10 @@ MUTANTS = [
      " r2_idle_may_open(lane)) {"),
     ("no-path-waits-for-ever", "link/presence.c",
      "        link->waited_ns += now_ns - link->waited_at_ns;\n", "", PRESENCE_LIMIT),
+    ("lanes-that-nobody-answers-on-are-paths", "link/lane.h",
+     "    if (lane->unreachable) {", "    if (false) {", GRADE),
+    ("lanes-in-doubt-are-sound", "link/lane.h", "lane->hedged ? R2_GRADE_DOUBT", "false ? R2_GRADE_DOUBT",
+     GRADE),
     ("lane-that-lost-its-packets-is-kept", "link/lane_timer.c",
      "           lane->last_rx_ns > r2_max(lane->in_flight->sent_ns, lane->awake_ns) + patience_ns;",
      "           0 == patience_ns;", LINK),
@@ -218,7 +223,7 @@ MUTANTS = [
     ("only-paths-wait-for-the-end-of-a-quarantine", "link/news.c",
      "        if (r2_link_has_lane(lane->link)) {", "        if (NULL != lane) {", FLAPS),
     ("only-paths-are-shut-in-quarantine", "link/hello.c",
-     "           r2_link_has_path(lane->link);", "           (r2_link_has_path(lane->link) || true);", LINK),
+     "           R2_GRADE_SOUND == r2_link_grade(lane->link);", "           NULL != lane->link;", LINK),
     ("calls-from-before-a-repair-count", "link/hello.c",
      " || r2_lane_withdraw_call(lane);", ";", REPAIRS),
     ("news-of-a-repair-wait-for-a-call", "link/news.c",
@@ -343,8 +348,8 @@ MUTANTS = [
      "    return false && NULL != lane->call && !r2_lane_is_relay(lane) &&",
      EXCUSES),
     ("silent-lanes-keep-descriptors", "link/room.c",
-     "    return lane->hedged && NULL != lane->in_flight &&",
-     "    return false && lane->hedged && NULL != lane->in_flight &&", EXCUSES),
+     "    return R2_GRADE_SOUND != r2_lane_grade(lane) && NULL != lane->in_flight &&",
+     "    return false && R2_GRADE_SOUND != r2_lane_grade(lane) && NULL != lane->in_flight &&", EXCUSES),
     ("nobody-awaits-its-turn", "link/room.c",
      "        if (R2_LANE_DOWN == lane->state && R2_ERR_NO_DESCRIPTORS == lane->why && lane->turn) {",
      "        if (false && NULL != lane) {", EXCUSES),

@@ -1,0 +1,112 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * How well lanes lead to the peer: grades of lanes and of links.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "link/state.h"
+
+typedef struct row {
+    r2_lane_state_t state;
+    bool failed, unreachable, hedged;
+    r2_lane_grade_t grade;
+    bool may_send;
+} row_t;
+
+static const row_t rows[] = {
+    {R2_LANE_DOWN, false, false, false, R2_GRADE_NONE, false},
+    {R2_LANE_DOWN, false, true, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_CALLING, false, false, true, R2_GRADE_OPENING, false},
+    {R2_LANE_CALLING, false, true, false, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_WIRING, false, false, false, R2_GRADE_OPENING, false},
+    {R2_LANE_WIRING, false, true, false, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_WIRING, true, false, false, R2_GRADE_FAILED, false},
+    {R2_LANE_SUSPECT, false, false, true, R2_GRADE_SUSPECT, false},
+    {R2_LANE_SUSPECT, false, true, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_SUSPECT, true, false, true, R2_GRADE_FAILED, false},
+    {R2_LANE_UP, false, false, false, R2_GRADE_SOUND, true},
+    {R2_LANE_UP, false, false, true, R2_GRADE_DOUBT, true},
+    {R2_LANE_UP, false, true, true, R2_GRADE_UNREACHABLE, true}, /* where no other is sound */
+    {R2_LANE_UP, true, false, false, R2_GRADE_FAILED, false},
+    {R2_LANE_UP, true, true, true, R2_GRADE_UNREACHABLE, false},
+};
+
+static void lane_is_as_good_as_its_worst_sign(void **state)
+{
+    (void) state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const row_t *row = &rows[i];
+        const r2_lane_t lane = {.state = row->state,
+                                .failed = row->failed,
+                                .unreachable = row->unreachable,
+                                .hedged = row->hedged};
+
+        assert_int_equal(r2_lane_grade(&lane), row->grade);
+        assert_int_equal(r2_lane_may_send(&lane), row->may_send);
+    }
+}
+
+static void asked_for_its_end_is_ending(void **state)
+{
+    const r2_lane_t stays = {0}, asked = {.closing_ns = 1}, told = {.closed = true};
+
+    (void) state;
+    assert_false(r2_lane_is_ending(&stays));
+    assert_true(r2_lane_is_ending(&asked));
+    assert_true(r2_lane_is_ending(&told));
+}
+
+/* A suspect lane, one in doubt, one through a third host that is sound. */
+static void link_is_as_good_as_its_best_lane(void **state)
+{
+    r2_link_t *link = calloc(1, sizeof(*link) + 3 * sizeof(link->lanes[0]));
+    r2_rail_t rail = {.idx = 0}, relay = {.idx = R2_RELAY_RAIL};
+
+    (void) state;
+    assert_non_null(link);
+    assert_int_equal(r2_link_grade(link), R2_GRADE_NONE);
+    link->lane_count = 3;
+    for (uint32_t i = 0; i < link->lane_count; i++) {
+        link->lanes[i].link = link;
+        link->lanes[i].rail = i < 2 ? &rail : &relay;
+    }
+    assert_int_equal(r2_link_grade(link), R2_GRADE_NONE);
+    link->lanes[0].state = R2_LANE_SUSPECT;
+    assert_true(r2_link_has_lane(link));
+    link->lanes[1].state = R2_LANE_UP;
+    link->lanes[1].hedged = true;
+    link->lanes[2].state = R2_LANE_UP;
+    assert_int_equal(r2_link_grade(link), R2_GRADE_SOUND);
+    assert_int_equal(r2_link_direct_grade(link, NULL), R2_GRADE_DOUBT);
+    assert_int_equal(r2_link_direct_grade(link, &link->lanes[1]), R2_GRADE_SUSPECT);
+    assert_int_equal(r2_link_direct_grade(link, &link->lanes[2]), R2_GRADE_DOUBT);
+    link->lanes[0].unreachable = link->lanes[1].unreachable = true;
+    assert_true(r2_link_has_lane(link));
+    link->lanes[2].failed = true;
+    assert_true(r2_link_has_lane(link)); /* until it is fenced */
+    assert_int_equal(r2_link_grade(link), R2_GRADE_FAILED);
+    assert_int_equal(r2_link_direct_grade(link, NULL), R2_GRADE_UNREACHABLE);
+    link->lanes[2].state = R2_LANE_DOWN;
+    link->lanes[2].failed = false;
+    assert_false(r2_link_has_lane(link));
+    free(link);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lane_is_as_good_as_its_worst_sign),
+        cmocka_unit_test(asked_for_its_end_is_ending),
+        cmocka_unit_test(link_is_as_good_as_its_best_lane),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
