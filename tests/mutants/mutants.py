@@ -271,7 +271,7 @@ MUTANTS = [
      "    agree->agreed = agree->agreed;\n"),
     ("calls-overtake-their-merge", "ctx/agree.c",
      "    if (NULL != agree->basis && NULL == agree->queue && !agree->syncing &&\n",
-     "    if (NULL != agree->basis &&\n"),
+     "    if (NULL != agree->basis &&\n", ["test_agree"]),
     ("dirty-maps-are-looked-at-once", "ctx/agree.c",
      "    if (agree->looked != common->core->counters.map_changes + 1) {", "    if (0 == agree->looked) {"),
     ("slowest-ranks-contribution-dropped", "plan/ring.c",
