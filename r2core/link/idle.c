@@ -27,8 +27,6 @@
 /* Rows wait for so many times failure_timeout_ms: their sender, which opens the lane, may not be
  * there any more. */
 #define R2_ASK_TIMES 20u
-/* A peer that has not said by then why a lane ended has given it up, or cannot be reached. */
-#define R2_JUDGED_TIMES 4u
 
 bool r2_idle_has_way(const r2_lane_t *lane)
 {
@@ -222,13 +220,6 @@ void r2_idle_judge(r2_lane_t *lane, bool rested)
         lane->was_up = true;
     }
     lane->ended_ns = 0;
-}
-
-uint64_t r2_idle_judged_ns(const r2_lane_t *lane)
-{
-    return 0 == lane->ended_ns
-               ? R2_NEVER_NS
-               : lane->ended_ns + r2_net_patience_ns(lane->link->net, R2_JUDGED_TIMES);
 }
 
 void r2_idle_tend(r2_lane_t *lane)
