@@ -12,7 +12,7 @@
 #include "harness.h"
 
 #define LIMIT_EXTRA_NS (30 * R2_NS_PER_S)
-#define LIMIT_CALLS    6u /* as long, where lanes need many calls of which some are lost */
+#define LIMIT_CALLS    10u /* as long, where lanes need many calls of which some are lost */
 #define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
 #define STEP_LIMIT     40000000u
 
