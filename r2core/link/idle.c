@@ -27,6 +27,8 @@
 /* Rows wait for so many times failure_timeout_ms: their sender, which opens the lane, may not be
  * there any more. */
 #define R2_ASK_TIMES 20u
+/* A peer that has not said by then why a lane ended has given it up, or cannot be reached. */
+#define R2_JUDGED_TIMES 4u
 
 bool r2_idle_has_way(const r2_lane_t *lane)
 {
@@ -209,17 +211,19 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
  */
 void r2_idle_ended(r2_lane_t *lane)
 {
+    const r2_net_t *net = lane->link->net;
+
     r2_lane_reopen(lane);
-    lane->ended_ns = r2_max(lane->link->net->now_ns, 1ull);
+    lane->judged_ns = net->now_ns + r2_net_patience_ns(net, R2_JUDGED_TIMES);
 }
 
 void r2_idle_judge(r2_lane_t *lane, bool rested)
 {
-    if (0 != lane->ended_ns && !rested) {
+    if (0 != lane->judged_ns && !rested) {
         r2_lane_report(lane, R2_ERR_LANE_DOWN);
         lane->was_up = true;
     }
-    lane->ended_ns = 0;
+    lane->judged_ns = 0;
 }
 
 void r2_idle_tend(r2_lane_t *lane)

@@ -9,9 +9,6 @@
 
 #include "link/state.h"
 
-/* A peer that has not said by then why a lane ended has given it up, or cannot be reached. */
-#define R2_JUDGED_TIMES 4u
-
 /** True if a lane was closed for want of descriptors, or not opened, and waits until it is needed.
  */
 static inline bool r2_lane_rests(const r2_lane_t *lane)
@@ -73,9 +70,7 @@ void r2_idle_judge(r2_lane_t *lane, bool rested);
 /** When it counts as failed if nothing is heard; R2_NEVER_NS: there is nothing to judge. */
 static inline uint64_t r2_idle_judged_ns(const r2_lane_t *lane)
 {
-    return 0 == lane->ended_ns
-               ? R2_NEVER_NS
-               : lane->ended_ns + r2_net_patience_ns(lane->link->net, R2_JUDGED_TIMES);
+    return 0 == lane->judged_ns ? R2_NEVER_NS : lane->judged_ns;
 }
 /** Closes what was asked for, or is closed at the other end. After the sweep. */
 void r2_idle_tend(r2_lane_t *lane);

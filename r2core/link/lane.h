@@ -102,7 +102,7 @@ typedef struct r2_lane {
     uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
     bool agreed;      /* closing: we said that it is over */
     uint64_t closing_ns; /* since when its end is asked for, or agreed; 0 = it is not */
-    uint64_t ended_ns; /* DOWN, CALLING: it ended while we were away, not judged yet; 0 = not so */
+    uint64_t judged_ns; /* ended while we were away: counts as failed then; 0 = not to be judged */
     bool was_up;
     bool unreachable; /* silent, and no hello call gets through to the peer's host either */
     uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
