@@ -18,6 +18,7 @@ EXTRA_DIST += \
     tests/functional/needs \
     tests/functional/r2_info \
     tests/functional/r2_sim \
+    tests/functional/mpirun-ends \
     tests/functional/run-mpi \
     tests/functional/selection \
     tests/functional/starting \
