@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 #include "r2/version.h"
 #include "sim/draws.h"
 #include "sim/real.h"

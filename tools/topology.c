@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 
 r2_status_t topo_init(topo_t *topo_p, uint32_t host_count, uint32_t rail_count, double rate)
 {

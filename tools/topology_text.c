@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 
 #define TOPO_WORDS_MAX     5u
 #define TOPO_LINE_BYTES    256u

@@ -18,7 +18,7 @@
 
 #include "bench/cost/bare.h"
 #include "r2/nic.h"
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 enum {
     ADDRESS_BYTES = 512,

@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "base/prng.h"
-#include "base/util.h"
-#include "plan/forecast.h"
+#include "r2/macros.h"
 #include "r2/params.h"
+#include "r2/planner.h"
+#include "r2/prng.h"
 
 enum { RUNS = 21 };
 

@@ -26,8 +26,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/util.h"
 #include "bench/transport/pair.h"
+#include "r2/macros.h"
 
 #define WARM_PINGS 500
 #define ROUNDS_MAX 64

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "bench/transport/pair.h"
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 static struct {
     r2_tp_t tp;

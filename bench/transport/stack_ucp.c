@@ -10,8 +10,8 @@
 #include <string.h>
 #include <ucp/api/ucp.h>
 
-#include "base/util.h"
 #include "bench/transport/pair.h"
+#include "r2/macros.h"
 
 static struct {
     ucp_context_h context;

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <uct/api/uct.h>
 
-#include "base/util.h"
 #include "bench/transport/pair.h"
+#include "r2/macros.h"
 
 /** A message that is not copied, until it is written. */
 typedef struct flight {

@@ -7,7 +7,7 @@
  */
 #include "r2_config.h"
 
-#include "base/fds.h"
+#include "r2/fds.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,6 @@ libr2plan_la_SOURCES += \
     r2core/base/clock.c \
     r2core/base/clock.h \
     r2core/base/fds.c \
-    r2core/base/fds.h \
     r2core/base/coll_kinds.def \
     r2core/base/counters.c \
     r2core/base/counters.def \
@@ -16,7 +15,6 @@ libr2plan_la_SOURCES += \
     r2core/base/log.h \
     r2core/base/params.c \
     r2core/base/params.def \
-    r2core/base/prng.h \
     r2core/base/status.c \
     r2core/base/status.def \
     r2core/base/util.h

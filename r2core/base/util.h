@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Small helpers used everywhere: sequence comparison, assertions, rounding.
+ * Small helpers used everywhere: sequence comparison, assertions, bounds.
  */
 #ifndef R2_BASE_UTIL_H
 #define R2_BASE_UTIL_H
@@ -12,19 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "r2/macros.h"
+
 /* Invariants of our own, checked in debug builds (configure --enable-debug). */
 #ifdef R2_ENABLE_DEBUG
 #    define r2_assert(cond) assert(cond)
 #else
 #    define r2_assert(cond) ((void) sizeof(cond))
 #endif
-
-#define r2_array_count(a) (sizeof(a) / sizeof((a)[0]))
-#define r2_min(a, b)      ((a) < (b) ? (a) : (b))
-#define r2_max(a, b)      ((a) > (b) ? (a) : (b))
-
-/** The struct that holds `member` at `ptr`. */
-#define r2_container_of(ptr, type, member) ((type *) (void *) ((char *) (ptr) - offsetof(type, member)))
 
 /** a before b, for 32-bit counters that wrap (RFC 1982). */
 static inline bool r2_seq_lt(uint32_t a, uint32_t b)
@@ -36,12 +31,6 @@ static inline bool r2_seq_lt(uint32_t a, uint32_t b)
 static inline bool r2_seq64_lt(uint64_t a, uint64_t b)
 {
     return (int64_t) (a - b) < 0;
-}
-
-/** Smallest multiple of `unit` that is >= value. @param unit > 0. */
-static inline size_t r2_round_up(size_t value, size_t unit)
-{
-    return (value + unit - 1) / unit * unit;
 }
 
 static inline uint64_t r2_clamp_u64(uint64_t value, uint64_t low, uint64_t high)

@@ -147,7 +147,7 @@ r2_status_t r2_basis_copy(const r2_basis_t *basis, r2_basis_t **copy_p)
 void r2_basis_apply(r2_basis_t *basis, const r2_health_map_t *map)
 {
     r2_assert(NULL == basis->list);
-    (void) r2_topology_apply(&basis->topology, map, basis->map_host);
+    (void) r2_health_map_apply(map, basis->map_host, &basis->topology);
     r2_basis_settle(basis);
 }
 

@@ -9,7 +9,7 @@
 
 #include "ctx/hosts.h"
 #include "model/health_map.h"
-#include "model/topology.h"
+#include "r2/topology.h"
 
 /**
  * What plans are made from: equal on all ranks for one call. Nobody changes it once it is shared, so a call may

@@ -9,7 +9,7 @@
 #include "ctx/comm.h"
 
 #include "plan/kinds.h"
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 /* Maps are merged by an algorithm that does not depend on them. */
 #define R2_MERGE_ALGORITHM "recursive-doubling"

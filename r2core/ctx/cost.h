@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "base/clock.h"
-#include "model/cost_params.h"
+#include "r2/cost_params.h"
 #include "r2/status.h"
 
 /**

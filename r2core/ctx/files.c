@@ -11,8 +11,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/fds.h"
 #include "base/util.h"
+#include "r2/fds.h"
 
 /* Left to the application, beyond what it has open when it calls MPI_Init. */
 #define R2_FILES_APPLICATION 64u

@@ -11,7 +11,7 @@
 
 #include "base/util.h"
 #include "ctx/state.h"
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 /** Which parameter a kind of collective obeys. */
 static const struct {

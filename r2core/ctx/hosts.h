@@ -8,7 +8,7 @@
 #define R2_CTX_HOSTS_H
 
 #include "link/net.h"
-#include "model/cost_params.h"
+#include "r2/cost_params.h"
 
 /** One rail of a host. */
 typedef struct r2_host_rail {

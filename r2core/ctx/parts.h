@@ -8,15 +8,15 @@
 #define R2_CTX_PARTS_H
 
 #include "base/clock.h"
-#include "model/cost_params.h"
 #include "model/health_map.h"
 #include "oob/oob.h"
 #include "oob/post.h"
+#include "r2/cost_params.h"
 #include "r2/ctx.h"
+#include "r2/transport.h"
 #include "rail/hello.h"
 #include "rail/nic.h"
 #include "rail/probe.h"
-#include "transport/transport.h"
 
 /** Everything a context stands on. Instances are borrowed and outlive the context. */
 typedef struct r2_ctx_parts {

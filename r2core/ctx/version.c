@@ -14,7 +14,7 @@
 
 #include "base/util.h"
 #include "oob/oob.h"
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 const char *r2_version(void)
 {

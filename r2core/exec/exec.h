@@ -8,8 +8,8 @@
 #define R2_EXEC_H
 
 #include "link/link.h"
-#include "model/schedule.h"
 #include "r2/coll.h"
+#include "r2/schedule.h"
 
 struct r2_exec;
 

@@ -9,11 +9,11 @@
 
 
 #include "base/hash.h"
-#include "base/prng.h"
 #include "base/util.h"
 #include "health/health.h"
 #include "health/notice.h"
 #include "health/verdict.h"
+#include "r2/prng.h"
 
 #define R2_NOBODY             UINT32_MAX
 #define R2_INVESTIGATIONS_MAX 16

@@ -15,6 +15,17 @@ r2include_HEADERS += \
     r2core/include/r2/verdict.h \
     r2core/include/r2/version.h
 
+# For programs of this tree (docs/architecture.md): not installed.
+noinst_HEADERS += \
+    r2core/include/r2/cost_params.h \
+    r2core/include/r2/fds.h \
+    r2core/include/r2/macros.h \
+    r2core/include/r2/planner.h \
+    r2core/include/r2/prng.h \
+    r2core/include/r2/schedule.h \
+    r2core/include/r2/topology.h \
+    r2core/include/r2/transport.h
+
 # The tables that the public headers include as "base/NAME.def".
 r2includebasedir = $(r2includedir)/base
 r2includebase_HEADERS = \

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/fds.h"
+#include "r2/fds.h"
 
 /*
  * CLOSE asks for the end of a lane that carries nothing. Who has nothing for it either says CLOSED;

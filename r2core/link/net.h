@@ -19,10 +19,10 @@
 #include "r2/counters.h"
 #include "r2/ctx.h"
 #include "r2/params.h"
+#include "r2/transport.h"
 #include "rail/hello.h"
 #include "rail/probe.h"
 #include "rail/rail.h"
-#include "transport/transport.h"
 
 struct r2_link;
 struct r2_lane;

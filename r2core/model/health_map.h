@@ -13,10 +13,11 @@
 #include <stdint.h>
 
 #include "r2/status.h"
+#include "r2/topology.h"
 #include "r2/verdict.h"
 
-#define R2_CAPACITY_FULL          16u /* capacities are sixteenths of the rail's healthy rate */
-#define R2_HEALTH_EXCEPTIONS_MAX  64u /* broken paths that are remembered one by one */
+/* Broken paths that are remembered one by one. */
+#define R2_HEALTH_EXCEPTIONS_MAX  R2_TOPOLOGY_CUTS_MAX
 #define R2_HEALTH_VERSION_MAX     0x7fffffffu /* changes beyond it are refused */
 
 /** What is known of one rail of one host. */
@@ -85,6 +86,15 @@ bool r2_health_map_equal(const r2_health_map_t *a, const r2_health_map_t *b);
  * @return R2_HEALTH_VERSION_MAX when versions are used up: that change then is lost.
  */
 uint32_t r2_health_map_path_version(const r2_health_map_t *map, bool broken);
+
+/**
+ * Gives a topology the capacities and cuts of its hosts.
+ * @param map_host per host of the topology, its index in the map.
+ * @return false: more cuts than places (the topology then is too hopeful), or rails differ in
+ * number.
+ */
+bool r2_health_map_apply(const r2_health_map_t *map, const uint32_t *map_host,
+                         r2_topology_t *topology);
 
 /** 64-bit digest of all that plans depend on: capacities and cuts, not versions or verdicts. */
 uint64_t r2_health_map_digest(const r2_health_map_t *map);

@@ -2,11 +2,8 @@
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/model: part of libr2plan, which links without UCX and PMIx.
 libr2plan_la_SOURCES += \
-    r2core/model/cost_params.h \
     r2core/model/health_map.c \
     r2core/model/health_map.h \
     r2core/model/schedule.c \
-    r2core/model/schedule.h \
     r2core/model/topology.c \
-    r2core/model/topology.h \
     r2core/model/verdict.c

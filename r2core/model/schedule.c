@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "model/schedule.h"
+#include "r2/schedule.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "model/topology.h"
+#include "r2/topology.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -208,43 +208,6 @@ bool r2_topology_is_even(const r2_topology_t *topology)
         }
     }
     return r2_topology_is_healthy(topology);
-}
-
-/** Index in the topology of a host of the map, or host_count. */
-static uint32_t topology_find(const r2_topology_t *topology, const uint32_t *map_host,
-                              uint32_t host)
-{
-    uint32_t h = 0;
-
-    while (h < topology->host_count && map_host[h] != host) {
-        h++;
-    }
-    return h;
-}
-
-bool r2_topology_apply(r2_topology_t *topology, const r2_health_map_t *map,
-                       const uint32_t *map_host)
-{
-    bool all = topology->rail_count == map->rail_count;
-
-    for (uint32_t h = 0; all && h < topology->host_count; h++) {
-        for (uint32_t rail = 0; rail < map->rail_count; rail++) {
-            r2_topology_set_capacity(topology, h, rail,
-                                     r2_health_map_entry(map, map_host[h], rail)->capacity);
-        }
-    }
-    topology->cut_count = 0;
-    for (uint32_t e = 0; all && e < map->exception_count; e++) {
-        const r2_health_exception_t *path = &map->exceptions[e];
-        const uint32_t a = topology_find(topology, map_host, path->host_a);
-        const uint32_t b = topology_find(topology, map_host, path->host_b);
-
-        if (a < topology->host_count && b < topology->host_count &&
-            r2_health_map_is_cut(map, path->host_a, path->host_b, path->rail)) {
-            all = r2_topology_cut(topology, a, b, path->rail);
-        }
-    }
-    return all;
 }
 
 static uint64_t digest_join(uint64_t digest, uint64_t value)

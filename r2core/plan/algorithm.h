@@ -9,7 +9,7 @@
 
 #include "plan/cost.h"
 #include "plan/layout.h"
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 struct r2_forecast_input;
 struct r2_prediction;

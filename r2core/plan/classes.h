@@ -7,7 +7,7 @@
 #ifndef R2_PLAN_CLASSES_H
 #define R2_PLAN_CLASSES_H
 
-#include "model/topology.h"
+#include "r2/topology.h"
 
 /* Pairs of classes are looked at one by one. Beyond this many classes what pairs share is not. */
 #define R2_CLASSES_PAIRED_MAX 32u

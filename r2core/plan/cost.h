@@ -10,18 +10,13 @@
 
 #include <stdbool.h>
 
-#include "model/cost_params.h"
 #include "plan/shares.h"
+#include "r2/cost_params.h"
+#include "r2/planner.h"
 
 #define R2_COST_PARAMS_DEFAULT                                       \
     ((r2_cost_params_t){.alpha_ns = 20000, .rate_ppm = R2_PPM, \
                         .reduce_mbytes_per_s = {[R2_MEM_HOST] = 8000}})
-
-/** Fills in usual values. */
-r2_cost_params_t r2_cost_params(const r2_cost_params_t *published);
-
-/** Time of what cannot run over the rails as it is. */
-#define R2_COST_NEVER UINT64_MAX
 
 /** ns for `bytes` at a rate in sixteenths of MB/s; R2_COST_NEVER for rate 0, but 0 for no bytes. */
 uint64_t r2_cost_wire_ns(uint64_t bytes, uint64_t rate);

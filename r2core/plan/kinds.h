@@ -9,8 +9,8 @@
 
 #include <stdbool.h>
 
-#include "model/schedule.h"
 #include "r2/coll.h"
+#include "r2/schedule.h"
 
 /** What gives the length of the whole vector (base/coll_kinds.def). */
 typedef enum r2_span { R2_SPAN_NONE, R2_SPAN_VECTOR, R2_SPAN_BLOCKS, R2_SPAN_COUNTS, R2_SPAN_EDGES } r2_span_t;

@@ -8,7 +8,7 @@
 #define R2_PLAN_LAYOUT_H
 
 #include "base/util.h"
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 /* Slots of staging memory start at multiples of this: aligned for any predefined type. */
 #define R2_SLOT_ALIGN 64u

@@ -27,6 +27,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/cost.c \
     r2core/plan/cost.h \
     r2core/plan/exchange.c \
+    r2core/plan/explain.c \
     r2core/plan/fold.c \
     r2core/plan/fold.h \
     r2core/plan/forecast.c \
@@ -41,7 +42,6 @@ libr2plan_la_SOURCES += \
     r2core/plan/order.c \
     r2core/plan/order.h \
     r2core/plan/plan.c \
-    r2core/plan/plan.h \
     r2core/plan/reduce_binomial.c \
     r2core/plan/reduce_chain.c \
     r2core/plan/reduce_direct.c \

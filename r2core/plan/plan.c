@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 #include "base/util.h"
 #include "plan/algorithm.h"

@@ -7,7 +7,7 @@
 #ifndef R2_PLAN_RING_H
 #define R2_PLAN_RING_H
 
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 /** One ring. All fields but `place` are equal on all ranks. */
 typedef struct r2_ring_part {

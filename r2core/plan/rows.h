@@ -7,7 +7,7 @@
 #ifndef R2_PLAN_ROWS_H
 #define R2_PLAN_ROWS_H
 
-#include "model/schedule.h"
+#include "r2/schedule.h"
 
 /** The rows a new row waits for, as the last two arguments of r2_add_*(). */
 #define R2_AFTER(...)                \

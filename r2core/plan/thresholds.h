@@ -8,7 +8,7 @@
 #define R2_PLAN_THRESHOLDS_H
 
 #include "base/util.h"
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 enum {
 #define R2_THRESHOLD(name, value, unit, reason) r2_threshold_##name = (value),

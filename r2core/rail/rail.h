@@ -10,9 +10,9 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "r2/transport.h"
 #include "rail/hello.h"
 #include "rail/nic.h"
-#include "transport/transport.h"
 
 struct r2_rail;
 

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "base/prng.h"
 #include "base/util.h"
+#include "r2/prng.h"
 
 /** A copy of a packet that goes later, or goes now beside the original. */
 typedef struct fault_packet {

@@ -8,7 +8,7 @@
 #define R2_TRANSPORT_FAULT_H
 
 #include "base/clock.h"
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 #define R2_FAULT_RULES_MAX 16
 

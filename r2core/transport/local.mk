@@ -3,7 +3,6 @@
 # Sources of r2core/transport: part of libr2core.
 libr2core_la_SOURCES += \
     r2core/transport/put.h \
-    r2core/transport/transport.h \
     r2core/transport/uct.c \
     r2core/transport/uct.h \
     r2core/transport/uct_address.c \

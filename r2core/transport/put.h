@@ -10,7 +10,7 @@
 
 #include <stddef.h>
 
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 /*
  * Objects: device (one NIC) > end (a worker of its own): a target, which others write to, or an asker, which writes

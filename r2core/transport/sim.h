@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "r2/transport.h"
 #include "rail/nic.h"
-#include "transport/transport.h"
 
 /*
  * One thread owns a simulator. A node is one process, numbered from 0; node k lives on host k
@@ -30,7 +30,7 @@
  */
 
 #define R2_SIM_LOCAL    R2_RAILS_MAX /* index of the rail within a host */
-#define R2_SIM_WORKER_FDS 4 /* more than UCX takes over TCP (base/fds.h): drawn jobs depend on it */
+#define R2_SIM_WORKER_FDS 4 /* more than UCX takes over TCP (r2/fds.h): drawn jobs depend on it */
 #define R2_SIM_EP_FDS     2
 #define R2_SIM_SLACK_FDS  2            /* of which hello calls take some */
 /** What so many lanes take where each has a worker of its own. */

@@ -9,8 +9,8 @@
 
 #include <utlist.h>
 
-#include "base/prng.h"
 #include "base/util.h"
+#include "r2/prng.h"
 #include "transport/sim.h"
 
 #define R2_SIM_OVERHEAD_BYTES 66 /* of a packet on the wire: Ethernet, IPv4, TCP */

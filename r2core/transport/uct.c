@@ -14,7 +14,7 @@
 #include <ucp/api/ucp.h>
 #include <uct/api/version.h>
 
-#include "base/fds.h"
+#include "r2/fds.h"
 
 #define SETTINGS_MAX 16
 #define SEG_UNIT     4096
@@ -124,8 +124,7 @@ bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
 static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
                                r2_tp_device_t **device_p)
 {
-    const char *name = NULL == config->name ? "memory" : config->name;
-    const char *tls = NULL != config->tls ? config->tls : NULL == config->name ? "posix" : "tcp";
+    const bool is_local = NULL == config->name;
     r2_tp_device_t *device;
     settings_t settings = {.count = 0};
     r2_status_t status;
@@ -139,14 +138,15 @@ static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
     }
     device->uct = tp;
     device->segment_bytes = config->segment_bytes;
-    device->is_tcp = 0 == strcmp(tls, "tcp");
-    device->is_local = NULL == config->name;
-    if (device->is_tcp) {
-        add_tcp(&settings, config->segment_bytes);
-    } else if (0 == strcmp(tls, "posix")) {
+    device->is_tcp = !is_local;
+    device->is_local = is_local;
+    if (is_local) {
         add_shared_memory(&settings);
+    } else {
+        add_tcp(&settings, config->segment_bytes);
     }
-    status = r2_uct_domain_open(tls, name, settings.rows, settings.count, &device->domain);
+    status = r2_uct_domain_open(is_local ? "posix" : "tcp", is_local ? "memory" : config->name,
+                                settings.rows, settings.count, &device->domain);
     if (R2_OK != status) {
         free(device);
         return status;

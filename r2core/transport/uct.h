@@ -10,7 +10,7 @@
 #include <uct/api/uct.h>
 
 #include "base/util.h"
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 /* Ids of active messages. */
 #define R2_UCT_AM_PACKET 1

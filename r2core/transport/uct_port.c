@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fds.h"
+#include "r2/fds.h"
 
 #define PORT_EVENTS (UCT_EVENT_SEND_COMP | UCT_EVENT_RECV)
 

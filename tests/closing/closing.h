@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 /*
  * The director plays scenarios; it has no transport itself. Nodes are its children: each has one

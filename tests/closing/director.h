@@ -9,8 +9,8 @@
 
 #include <sys/types.h>
 
-#include "base/prng.h"
 #include "closing.h"
+#include "r2/prng.h"
 
 /** A and B share the lane that is closed; A's other lane, to C, has to go on. */
 typedef enum node_name { A, B, C, NODES } node_name_t;

@@ -9,8 +9,8 @@
 
 #include <assert.h>
 
-#include "base/prng.h"
 #include "closing.h"
+#include "r2/prng.h"
 
 #define SLOTS  48
 #define POISON 0xdb

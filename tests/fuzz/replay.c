@@ -11,8 +11,8 @@
 #include <stdbool.h>
 #include <sys/stat.h>
 
-#include "base/prng.h"
 #include "fuzz.h"
+#include "r2/prng.h"
 
 #define REPLAY_BYTES_MAX (1u << 16)
 #define REPLAY_CHANGES   60

@@ -30,7 +30,7 @@
 #include "../open_files.h"
 #include "base/clock.h"
 #include "base/util.h"
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 #define RANKS_MAX    8
 #define DATA_MAX     131072u

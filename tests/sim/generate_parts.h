@@ -9,9 +9,9 @@
 
 #include <stdbool.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "generate.h"
+#include "r2/prng.h"
 
 typedef struct draw {
     uint64_t seed;

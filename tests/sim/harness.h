@@ -7,11 +7,11 @@
 #ifndef TESTS_SIM_HARNESS_H
 #define TESTS_SIM_HARNESS_H
 
-#include "base/prng.h"
 #include "ctx/parts.h"
 #include "oob/loop.h"
 #include "oob/post_sim.h"
 #include "payload.h"
+#include "r2/prng.h"
 #include "rail/hello_sim.h"
 #include "rail/probe_sim.h"
 #include "scenario.h"

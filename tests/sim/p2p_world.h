@@ -16,11 +16,11 @@
 #include <cmocka.h>
 #include <sodium.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "ctx/p2p.h"
 #include "ctx/state.h"
 #include "oob/loop.h"
+#include "r2/prng.h"
 #include "rail/hello_sim.h"
 #include "transport/sim.h"
 

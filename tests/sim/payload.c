@@ -14,9 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "plan/kinds.h"
+#include "r2/prng.h"
 
 static const uint64_t type_bytes[TYPE_COUNT] = {
     [TYPE_I64] = 8, [TYPE_F64] = 8, [TYPE_MATRIX] = 16, [TYPE_BYTES3] = 3};

@@ -7,7 +7,7 @@
 #ifndef TESTS_SIM_PAYLOAD_H
 #define TESTS_SIM_PAYLOAD_H
 
-#include "plan/plan.h"
+#include "r2/planner.h"
 #include "scenario.h"
 
 /*
@@ -19,7 +19,7 @@
 
 #define PAYLOAD_POISON 0xa5
 
-/** Messages of one rank, in the order that plan/plan.h asks for. */
+/** Messages of one rank, in the order that r2/planner.h asks for. */
 typedef struct payload_edges {
     r2_edge_t *sends; /* owned, with recvs behind them */
     r2_edge_t *recvs;

@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/cost_params.h"
 #include "r2/coll.h"
+#include "r2/cost_params.h"
 #include "r2/params.h"
 #include "transport/fault.h"
 #include "transport/sim.h"

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "base/prng.h"
+#include "r2/prng.h"
 #include "scenario.h"
 
 static struct {

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "plan/plan.h"
+#include "r2/planner.h"
 #include "scenario.h"
 
 enum { PLACES_MOST = 8, ELEMENT_BYTES = 8 };

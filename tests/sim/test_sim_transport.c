@@ -145,7 +145,7 @@ static r2_tp_worker_t *test_new_worker(test_node_t *node)
 static void test_world_init(test_world_t *world, r2_sim_config_t config, const char *rail)
 {
     r2_sim_hooks_t hooks = {test_wake, test_carrier, world};
-    r2_tp_device_config_t device_config = {rail, NULL, SEGMENT};
+    r2_tp_device_config_t device_config = {rail, SEGMENT};
     uint32_t i;
 
     memset(world, 0, sizeof(*world));
@@ -641,8 +641,8 @@ static void broken_endpoint_is_reported_once(void **state)
 
 static void dead_rail_gives_no_device_but_an_endpoint(void **state)
 {
-    r2_tp_device_config_t config = {"rail1", NULL, SEGMENT};
-    r2_tp_device_config_t unknown = {"rail7", NULL, SEGMENT};
+    r2_tp_device_config_t config = {"rail1", SEGMENT};
+    r2_tp_device_config_t unknown = {"rail7", SEGMENT};
     r2_tp_callbacks_t callbacks = {test_received, test_failed};
     test_world_t world;
     r2_tp_device_t *device;

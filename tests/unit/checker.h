@@ -7,7 +7,7 @@
 #ifndef R2_TESTS_CHECKER_H
 #define R2_TESTS_CHECKER_H
 
-#include "plan/plan.h"
+#include "r2/planner.h"
 
 /* Contributions are kept as bits of one word. */
 #define R2_CHECK_RANKS_MAX 64

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/prng.h"
 #include "health/health.h"
+#include "r2/prng.h"
 
 #define WORLD_HOSTS  8
 #define WORLD_RANKS  96

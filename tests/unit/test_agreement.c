@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "health/agreement.h"
+#include "r2/prng.h"
 
 #define CALLS 400u
 

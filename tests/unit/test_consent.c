@@ -16,9 +16,9 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "ctx/state.h"
 #include "link/peer_info.h"
+#include "r2/prng.h"
 
 #define T_RANKS 8
 #define T_DRAWS 20000

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
+#include "r2/prng.h"
 
 #define CALLS_MAX 256
 

@@ -18,9 +18,9 @@
 
 #include <cmocka.h>
 
-#include "base/fds.h"
 #include "base/util.h"
-#include "transport/transport.h"
+#include "r2/fds.h"
+#include "r2/transport.h"
 
 /* Children get a limit of their own: it cannot be taken back. */
 static void in_child(int (*fn)(size_t), size_t arg)

@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "model/health_map.h"
 #include "r2/nic.h"
+#include "r2/prng.h"
 
 #define HOSTS   20
 #define RAILS   3

@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "plan/known.h"
+#include "r2/prng.h"
 
 enum { ROOM = 4, KEYS = 9, TURNS = 20000 };
 

@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "plan/plan.h"
 #include "r2/params.h"
+#include "r2/planner.h"
 
 static const struct {
     r2_coll_kind_t kind;

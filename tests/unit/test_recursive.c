@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "plan/algorithm.h"
 #include "plan/forecast.h"
 #include "plan/tiers.h"
+#include "r2/prng.h"
 #include "schedule_cases.h"
 
 enum { RAILS = 4, MAPS_PER_SIZE = 3, MAPS_OF_FEW = 40, FEW_RANKS = 12 };

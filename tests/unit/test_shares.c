@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "plan/cost.h"
 #include "plan/order.h"
+#include "r2/prng.h"
 
 /* No cost but that of the rails. */
 static const r2_cost_params_t wire_only = {.alpha_ns = 0, .reduce_mbytes_per_s = {UINT32_MAX}};

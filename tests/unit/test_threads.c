@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
+#include "r2/prng.h"
 #include "thread_job.h"
 
 #define THREADS   2 /* application threads of a rank, each with communicators of its own */

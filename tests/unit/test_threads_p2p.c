@@ -15,9 +15,9 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "ctx/p2p.h"
 #include "ctx/state.h"
+#include "r2/prng.h"
 #include "thread_job.h"
 
 #define THREADS    3

@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "plan/algorithm.h"
 #include "plan/forecast.h"
+#include "r2/prng.h"
 #include "schedule_cases.h"
 
 enum { RANKS_MOST = 16, MAPS_PER_SIZE = 60 };

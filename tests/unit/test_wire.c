@@ -14,11 +14,11 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
 #include "base/util.h"
 #include "link/pool.h"
 #include "link/runs.h"
 #include "link/wire.h"
+#include "r2/prng.h"
 
 static r2_wire_header_t data_header(void)
 {

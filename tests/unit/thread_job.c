@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "base/prng.h"
+#include "r2/prng.h"
 #include "thread_job.h"
 
 #define THREADS_MAX 8

@@ -7,7 +7,7 @@
 #ifndef R2_TESTS_THREAD_NET_H
 #define R2_TESTS_THREAD_NET_H
 
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 typedef struct thread_net thread_net_t;
 

@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "transport/transport.h"
+#include "r2/transport.h"
 
 #define DATA_MAX    131072u
 #define SEGMENT_MAX (DATA_MAX + 128u)

@@ -12,9 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
-#include "base/clock.h"
-#include "base/util.h"
 #include "info.h"
 #include "r2/coll.h"
 
@@ -22,10 +21,10 @@
  * Hello calls over a rail that drops everything in silence take two seconds to fail, and a verdict half of one. More
  * if ranks have not agreed by then, up to the second.
  */
-#define JOB_LOAD_NS (3 * R2_NS_PER_S)
-#define JOB_WAIT_NS (8 * R2_NS_PER_S)
+#define JOB_LOAD_NS 3000000000u
+#define JOB_WAIT_NS 8000000000u
 /* Vectors grow until a call takes this long, so that fast rails are loaded and slow ones are not for long. */
-#define JOB_CALL_NS    (20 * R2_NS_PER_MS)
+#define JOB_CALL_NS    20000000u
 #define JOB_BYTES_MIN  ((uint64_t) 64 << 10)
 #define JOB_BYTES_MAX  ((uint64_t) 16 << 20)
 #define JOB_SHORT      50u /* calls of a few bytes: they show the latency */
@@ -110,11 +109,18 @@ static bool job_is_settled(const job_t *job)
     return R2_ERR_AGAIN != status;
 }
 
+static uint64_t job_now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
+}
+
 /** Moves data until all is known; rank 0 decides how much and how long. */
 static r2_status_t job_load(const job_t *job)
 {
-    const r2_clock_t *clock = r2_clock_system();
-    const uint64_t start_ns = r2_now_ns(clock);
+    const uint64_t start_ns = job_now_ns();
     uint64_t bytes = JOB_BYTES_MIN, next;
     r2_status_t status = R2_OK;
 
@@ -123,7 +129,7 @@ static r2_status_t job_load(const job_t *job)
         status = job_tell(job, &next);
     }
     while (R2_OK == status) {
-        const uint64_t now_ns = r2_now_ns(clock);
+        const uint64_t now_ns = job_now_ns();
 
         next = now_ns - start_ns < JOB_LOAD_NS ||
                        (now_ns - start_ns < JOB_WAIT_NS && !job_is_settled(job))
@@ -134,7 +140,7 @@ static r2_status_t job_load(const job_t *job)
             break;
         }
         status = job_move(job, next);
-        if (r2_now_ns(clock) - now_ns < JOB_CALL_NS && bytes < JOB_BYTES_MAX) {
+        if (job_now_ns() - now_ns < JOB_CALL_NS && bytes < JOB_BYTES_MAX) {
             bytes *= 2;
         }
     }

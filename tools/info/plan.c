@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
 #include "job.h"
-#include "plan/order.h"
+#include "r2/macros.h"
 #include "r2/nic.h"
 #include "r2/params.h"
 #include "sim/draw.h"
@@ -73,30 +72,6 @@ static r2_status_t plan_ranges(info_plan_result_t *result)
             result->range_count++;
         }
     }
-    return status;
-}
-
-static r2_status_t plan_shares(info_plan_result_t *result)
-{
-    r2_classes_t classes;
-    r2_shares_t shares;
-    double sum = 0;
-    r2_status_t status = r2_classes_init(&classes, &result->real.topology, R2_MEMBERS_RANKS);
-
-    if (R2_OK != status) {
-        return status;
-    }
-    status = r2_shares_solve(&shares, &classes);
-    if (R2_OK == status) {
-        for (uint32_t h = 0; h < shares.host_count; h++) {
-            sum += (double) shares.weight[h];
-        }
-        for (uint32_t h = 0; h < shares.host_count; h++) {
-            result->shares[h] = sum > 0 ? (double) shares.weight[h] / sum : 0;
-        }
-        r2_shares_fini(&shares);
-    }
-    r2_classes_fini(&classes);
     return status;
 }
 
@@ -158,9 +133,13 @@ static r2_status_t plan_make(info_plan_result_t *result)
     result->bound_s = predict_bound(&ask);
     result->flow_status = real_run(&result->real, topo, NULL, NULL, &result->flow);
     status = plan_order(result);
-    status = R2_OK == status ? plan_shares(result) : status;
-    status =
-        R2_OK != status ? status : r2_forecast_allreduce(&result->real.input, &result->forecast);
+    if (R2_OK == status) {
+        status = r2_plan_shares(&result->real.topology, result->shares);
+    }
+    if (R2_OK == status) {
+        status = r2_plan_predict(&result->real.input, result->predictions,
+                                 &result->prediction_count);
+    }
     if (R2_OK == status) {
         status = r2_plan_describe(&result->real.input, result->choice, sizeof(result->choice));
     }

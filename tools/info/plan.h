@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "plan/forecast.h"
 #include "sim/real.h"
 #include "topology.h"
 
@@ -42,7 +41,8 @@ typedef struct info_plan_result {
     const info_plan_ask_t *ask; /* borrowed */
     topo_t topo;
     real_t real; /* the chosen schedule */
-    r2_forecast_t forecast;
+    r2_plan_prediction_t predictions[R2_PLAN_PREDICTIONS_MAX];
+    uint32_t prediction_count;
     char choice[PLAN_TEXT_BYTES];
     flow_result_t flow; /* of the chosen schedule */
     r2_status_t flow_status;

@@ -28,9 +28,9 @@ static void plan_text_candidates(const info_plan_result_t *result, FILE *out)
 
     fprintf(out, "\nCandidates of the planner\n  %-20s %12s %12s\n", "name", "predicted ms",
             "over bound");
-    for (uint32_t i = 0; i < result->forecast.count; i++) {
-        const char *name = result->forecast.of[i].algorithm->name;
-        const uint64_t ns = result->forecast.of[i].ns;
+    for (uint32_t i = 0; i < result->prediction_count; i++) {
+        const char *name = result->predictions[i].algorithm;
+        const uint64_t ns = result->predictions[i].ns;
 
         if (R2_COST_NEVER == ns) {
             fprintf(out, "  %-20s %12s\n", name, "never");
@@ -156,10 +156,10 @@ static void json_candidates(const info_plan_result_t *result, json_t *planner, j
     const predict_algorithm_t *all = predict_table(&count);
     const predict_case_t ask = {.topo = &result->topo, .bytes = (double) result->ask->bytes};
 
-    for (uint32_t i = 0; i < result->forecast.count; i++) {
-        const uint64_t ns = result->forecast.of[i].ns;
+    for (uint32_t i = 0; i < result->prediction_count; i++) {
+        const uint64_t ns = result->predictions[i].ns;
 
-        json_object_set_new(planner, result->forecast.of[i].algorithm->name,
+        json_object_set_new(planner, result->predictions[i].algorithm,
                             R2_COST_NEVER == ns ? json_null() : json_real((double) ns / 1e9));
     }
     for (size_t a = 0; a < count; a++) {

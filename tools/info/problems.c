@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fds.h"
+#include "r2/fds.h"
 
 #define INFO_FILES_OTHERS    100u  /* of Open MPI and the application */
 #define INFO_FILES_RANKS     1024u /* below this a limit of open files is worth a hint */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 
 /* Pixels. A band has sending above its line and taking in below it. */
 enum {

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/prng.h"
-#include "base/util.h"
+#include "r2/macros.h"
+#include "r2/prng.h"
 
 /** Times of one cell, one per draw. */
 typedef struct sample {

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 
 /* Ports whose shares differ by less than rounding are full at the same time. */
 #define FAIR_TIE (1 + 1e-9)

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 #include "sim/events.h"
 #include "sim/fair.h"
 #include "sim/graph.h"

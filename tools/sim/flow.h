@@ -7,7 +7,7 @@
 #ifndef R2_TOOLS_FLOW_H
 #define R2_TOOLS_FLOW_H
 
-#include "model/schedule.h"
+#include "r2/schedule.h"
 #include "topology.h"
 
 /** `from` sends to `to` on `rail` with `rate` bytes/s from begin to end. Flat network: rail is 0.

@@ -7,7 +7,7 @@
 #ifndef R2_TOOLS_GRAPH_H
 #define R2_TOOLS_GRAPH_H
 
-#include "model/schedule.h"
+#include "r2/schedule.h"
 
 #define GRAPH_NONE UINT32_MAX
 

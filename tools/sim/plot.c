@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 #include "sim/report.h"
 
 /* Picture and the area of the curves, pixels. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 #include "sim/rings.h"
 #include "sim/streams.h"
 

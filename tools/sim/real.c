@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
-#include "plan/cost.h"
+#include "r2/macros.h"
 #include "r2/params.h"
 #include "sim/predict.h"
 

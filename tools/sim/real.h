@@ -7,7 +7,7 @@
 #ifndef R2_TOOLS_REAL_H
 #define R2_TOOLS_REAL_H
 
-#include "plan/plan.h"
+#include "r2/planner.h"
 #include "sim/flow.h"
 
 /** Schedules of all ranks. */

@@ -21,9 +21,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/util.h"
-#include "plan/order.h"
-#include "plan/tiers.h"
+#include "r2/macros.h"
 #include "sim/real.h"
 
 /* Bandwidths that differ by less are one class. */
@@ -231,52 +229,19 @@ static double fine_rates(const topo_t *topo, r2_topology_t *topology)
     return fastest / (RINGS_FINE_MBYTES_PER_S * 1e6);
 }
 
-/** What the planner predicts for its own rings, bytes over rails alone. */
-static r2_status_t planned_rings_ns(const r2_topology_t *topology, const int32_t *order,
-                                    uint64_t bytes, uint64_t *ns_p)
-{
-    const r2_cost_params_t params = {.alpha_ns = 0, .reduce_mbytes_per_s = {UINT32_MAX}};
-    const uint64_t one_ns = r2_cost_ring_ns(topology, order, &params, bytes);
-    uint64_t more_ns = R2_COST_NEVER;
-    r2_tiers_t tiers = {.tier_of = NULL};
-    r2_classes_t hosts;
-    r2_status_t status = r2_classes_init(&hosts, topology, R2_MEMBERS_HOSTS);
-
-    if (R2_OK != status) {
-        return status;
-    }
-    status = r2_tiers_init(&tiers, topology, &hosts);
-    if (R2_OK == status) {
-        status = r2_tiers_cost_ns(&tiers, topology, &hosts, order, &params, bytes, &more_ns);
-        r2_tiers_fini(&tiers);
-    }
-    r2_classes_fini(&hosts);
-    *ns_p = r2_min(one_ns, more_ns);
-    return status;
-}
-
 r2_status_t rings_recursive(const predict_case_t *ask, double *seconds_p)
 {
     const topo_t *topo = ask->topo;
-    int32_t *order = NULL; /* of ranks: several of a host are told apart */
     r2_topology_t topology = {.host_count = 0};
     uint64_t ns = R2_COST_NEVER;
     double shrunk = 1;
     r2_status_t status = real_topology(topo, &topology);
 
     if (R2_OK == status) {
-        order = malloc((size_t) topology.rank_count * sizeof(*order));
-        status = NULL == order ? R2_ERR_NO_MEMORY : R2_OK;
-    }
-    if (R2_OK == status) {
         shrunk = fine_rates(topo, &topology);
-        status = r2_order_ring(&topology, topology.rank_count, order);
-    }
-    if (R2_OK == status) {
-        status = planned_rings_ns(&topology, order, (uint64_t) ask->bytes, &ns);
+        status = r2_plan_rings_ns(&topology, (uint64_t) ask->bytes, &ns);
     }
     *seconds_p = R2_COST_NEVER == ns ? INFINITY : (double) ns * 1e-9 / shrunk + ring_latency(topo);
     r2_topology_fini(&topology);
-    free(order);
     return status;
 }

@@ -15,7 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/util.h"
+#include "r2/macros.h"
 #include "sim/fair.h"
 
 /* A pair is done when this part of its bytes is left: rounding. */

@@ -56,7 +56,7 @@ typedef struct r2_edge {
 
 #define R2_EDGE_TAGS 4096u
 
-/** Arguments of a collective, buffers as packed streams (layout: plan/plan.h). */
+/** Arguments of a collective, buffers as packed streams (layout: r2/planner.h). */
 typedef struct r2_coll_args {
     r2_coll_kind_t kind;
     int32_t root;
@@ -66,7 +66,7 @@ typedef struct r2_coll_args {
     uint64_t count;
     const uint64_t *counts; /* borrowed for the call only */
     const uint64_t *displs; /* borrowed for the call only */
-    const r2_edge_t *sends; /* borrowed until completion; order: plan/plan.h */
+    const r2_edge_t *sends; /* borrowed until completion; order: r2/planner.h */
     uint32_t send_count;
     const r2_edge_t *recvs; /* borrowed until completion */
     uint32_t recv_count;

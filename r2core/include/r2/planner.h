@@ -2,15 +2,19 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Plans: from a collective's arguments to a schedule. Pure: no clock, no I/O, no globals.
+ * Plans: from a collective's arguments to a schedule, and why this one. Pure: no clock, no I/O, no
+ * globals.
+ *
+ * What libr2plan offers to programs of this tree, with r2/topology.h, r2/schedule.h and
+ * r2/cost_params.h. Not installed and not exported by libr2core: it may change with any version.
  */
-#ifndef R2_PLAN_H
-#define R2_PLAN_H
+#ifndef R2_PLANNER_H
+#define R2_PLANNER_H
 
-#include "model/cost_params.h"
-#include "model/schedule.h"
-#include "model/topology.h"
 #include "r2/coll.h"
+#include "r2/cost_params.h"
+#include "r2/schedule.h"
+#include "r2/topology.h"
 
 struct r2_plan_known;
 
@@ -93,5 +97,55 @@ bool r2_plan_has(r2_coll_kind_t kind, const char *name);
 
 /** Comma separated algorithm names of a collective, for error messages. @return text. */
 const char *r2_plan_names(r2_coll_kind_t kind, char *text, size_t room);
+
+/* ---- why: what the planner chooses by */
+
+/** Time of what cannot run over the rails as it is. */
+#define R2_COST_NEVER UINT64_MAX
+
+/** Fills in usual values for zeros. */
+r2_cost_params_t r2_cost_params(const r2_cost_params_t *published);
+
+/** An algorithm and its predicted time. */
+typedef struct r2_plan_prediction {
+    const char *algorithm; /* static */
+    uint64_t ns;           /* R2_COST_NEVER: not over these rails without going round about */
+} r2_plan_prediction_t;
+
+#define R2_PLAN_PREDICTIONS_MAX 32u
+
+/**
+ * Predicts the algorithms of an allreduce for which there is a prediction, with input->cost.
+ * @param predictions_p R2_PLAN_PREDICTIONS_MAX rows. @param count_p how many.
+ * @return R2_OK, R2_ERR_PARAM (no topology), R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_plan_predict(const r2_plan_input_t *input, r2_plan_prediction_t *predictions_p,
+                            uint32_t *count_p);
+
+/**
+ * Ranks by host, hosts in an order whose weakest edge is as good as moving single hosts makes it.
+ * On healthy rails: hosts in their order.
+ *
+ * Source: re-ranking with bridges, section 6 of the R2CCL paper. Deviation: any host that helps is
+ * a bridge.
+ * @param topology NULL: ranks in their order.
+ * @param order_p  `size` ranks.
+ * @return R2_OK or R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_order_ring(const r2_topology_t *topology, int32_t size, int32_t *order_p);
+
+/**
+ * Part of the vector that each host owns in a weighted exchange of all ranks.
+ * @param shares_p [host]; their sum is 1.
+ * @return R2_OK or R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_plan_shares(const r2_topology_t *topology, double *shares_p);
+
+/**
+ * Predicted time of the faster of one ring and rings of tiers: bytes over rails alone.
+ * @param ns_p R2_COST_NEVER: some that must exchange share no rail.
+ * @return R2_OK or R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_plan_rings_ns(const r2_topology_t *topology, uint64_t bytes, uint64_t *ns_p);
 
 #endif

@@ -61,7 +61,6 @@ struct r2_tp_send {
 /** What a device is opened with. */
 typedef struct r2_tp_device_config {
     const char *name;     /* NIC name such as "rail0"; NULL: shared memory of this host */
-    const char *tls;      /* transports of the site's choice, NULL: the transport's default */
     size_t segment_bytes; /* largest header + data of one packet */
 } r2_tp_device_config_t;
 

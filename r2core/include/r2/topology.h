@@ -3,18 +3,19 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Topology of a communicator: hosts, ranks on them, rails and what of them is left. Plain value.
+ * Of the planner's library (r2/planner.h): not installed.
  */
-#ifndef R2_MODEL_TOPOLOGY_H
-#define R2_MODEL_TOPOLOGY_H
+#ifndef R2_TOPOLOGY_H
+#define R2_TOPOLOGY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/health_map.h"
 #include "r2/status.h"
 
-#define R2_TOPOLOGY_CUTS_MAX R2_HEALTH_EXCEPTIONS_MAX
+#define R2_CAPACITY_FULL     16u /* capacities are sixteenths of a rail's healthy rate */
+#define R2_TOPOLOGY_CUTS_MAX 64u
 
 /** A rail that works at two hosts but not between them. host_a < host_b. */
 typedef struct r2_topology_cut {
@@ -78,14 +79,6 @@ bool r2_topology_is_healthy(const r2_topology_t *topology);
 
 /** True if healthy and all hosts have the same rates on the same rails. */
 bool r2_topology_is_even(const r2_topology_t *topology);
-
-/**
- * Takes capacities and cuts from a map of hosts.
- * @param map_host per host of the topology, its index in the map.
- * @return false: more cuts than places (the topology then is too hopeful), or the rails differ in number.
- */
-bool r2_topology_apply(r2_topology_t *topology, const r2_health_map_t *map,
-                       const uint32_t *map_host);
 
 /** Digest of everything above: equal topologies have equal digests. */
 uint64_t r2_topology_digest(const r2_topology_t *topology);

@@ -4,8 +4,8 @@
  *
  * Small seeded generator for simulation and fault injection; not for keys.
  */
-#ifndef R2_BASE_PRNG_H
-#define R2_BASE_PRNG_H
+#ifndef R2_PRNG_H
+#define R2_PRNG_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
  *
  * What predictions of times are made from, besides the rates of rails. Plain value.
  */
-#ifndef R2_MODEL_COST_PARAMS_H
-#define R2_MODEL_COST_PARAMS_H
+#ifndef R2_COST_PARAMS_H
+#define R2_COST_PARAMS_H
 
 #include <stdint.h>
 

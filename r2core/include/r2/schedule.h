@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Schedules: a collective as rows of send, receive, reduce and copy with dependencies. Data, not code.
+ * Schedules: a collective as rows of send, receive, reduce and copy with dependencies. Data, not
+ * code. Of the planner's library (r2/planner.h): not installed.
  */
-#ifndef R2_MODEL_SCHEDULE_H
-#define R2_MODEL_SCHEDULE_H
+#ifndef R2_SCHEDULE_H
+#define R2_SCHEDULE_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  *
  * File descriptors of this process: how many may still be opened.
  */
-#ifndef R2_BASE_FDS_H
-#define R2_BASE_FDS_H
+#ifndef R2_FDS_H
+#define R2_FDS_H
 
 #include <stddef.h>
 #include <stdint.h>
