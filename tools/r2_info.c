@@ -14,6 +14,7 @@
 #include "info/info.h"
 #include "info/plan.h"
 #include "r2/coll.h"
+#include "r2/units.h"
 
 static const char info_usage[] =
     "usage: r2_info [--json | --params-md]\n"
@@ -74,20 +75,20 @@ static bool info_knows_algorithm(const char *name)
 /** Value of an option of --plan. @return false: it makes no sense. */
 static bool info_parse_plan(info_plan_ask_t *plan, int option, const char *value)
 {
-    char *end;
-    unsigned long hosts;
+    uint64_t hosts;
 
     switch (option) {
     case INFO_PLAN_HOSTS:
-        hosts = strtoul(value, &end, 10);
+        if (R2_OK != r2_unit_whole(value, R2_UNIT_NUMBER, 2, TOPO_HOSTS_MAX, &hosts)) {
+            return false;
+        }
         plan->hosts = (uint32_t) hosts;
-        return value[0] >= '0' && value[0] <= '9' && '\0' == *end && hosts >= 2 &&
-               hosts <= TOPO_HOSTS_MAX;
+        return true;
     case INFO_PLAN_JOB:
         plan->job = true;
         return true;
     case INFO_PLAN_BYTES:
-        return topo_parse_size(value, &plan->bytes) && plan->bytes > 0;
+        return R2_OK == r2_unit_whole(value, R2_UNIT_BYTES, 1, INT64_MAX / 2, &plan->bytes);
     case INFO_PLAN_ALGORITHM:
         plan->algorithm = value;
         return info_knows_algorithm(value) && '\0' != value[0];

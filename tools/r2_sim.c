@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "r2/macros.h"
+#include "r2/units.h"
 #include "r2/version.h"
 #include "sim/draws.h"
 #include "sim/real.h"
@@ -73,19 +74,7 @@ typedef bool (*sim_read_fn_t)(sim_options_t *options, const char *value);
 
 static bool read_number(const char *text, uint64_t low, uint64_t high, uint64_t *number_p)
 {
-    unsigned long long number;
-    char *end;
-
-    if (text[0] < '0' || text[0] > '9') {
-        return false;
-    }
-    errno = 0;
-    number = strtoull(text, &end, 10);
-    if (0 != errno || '\0' != *end || number < low || number > high) {
-        return false;
-    }
-    *number_p = number;
-    return true;
+    return R2_OK == r2_unit_whole(text, R2_UNIT_NUMBER, low, high, number_p);
 }
 
 static bool read_hosts(sim_options_t *options, const char *value)
@@ -105,7 +94,7 @@ static bool read_ranks(sim_options_t *options, const char *value)
 
 static bool read_rate(sim_options_t *options, const char *value)
 {
-    return topo_parse_rate(value, &options->rate) && options->rate > 0;
+    return R2_OK == r2_unit_real(value, R2_UNIT_RATE, &options->rate) && options->rate > 0;
 }
 
 static bool read_network(sim_options_t *options, const char *value)
@@ -116,7 +105,13 @@ static bool read_network(sim_options_t *options, const char *value)
 
 static bool read_latency(sim_options_t *options, const char *value)
 {
-    return topo_parse_time(value, &options->latency_s);
+    double ns;
+
+    if (R2_OK != r2_unit_real(value, R2_UNIT_TIME, &ns)) {
+        return false;
+    }
+    options->latency_s = ns / 1e9;
+    return true;
 }
 
 static bool read_topology(sim_options_t *options, const char *value)
@@ -133,7 +128,7 @@ static bool read_schedule(sim_options_t *options, const char *value)
 
 static bool read_bytes(sim_options_t *options, const char *value)
 {
-    return topo_parse_size(value, &options->bytes) && options->bytes > 0;
+    return R2_OK == r2_unit_whole(value, R2_UNIT_BYTES, 1, INT64_MAX / 2, &options->bytes);
 }
 
 static bool read_failures(sim_options_t *options, const char *value)
@@ -241,30 +236,31 @@ static bool read_help(sim_options_t *options, const char *value)
     return true;
 }
 
-/** `shape`: says what a topology file says, too. */
+/** `shape`: says what a topology file says, too. `unit`: of a value, for the message. */
 static const struct {
     const char *name;
     int argument;
     bool shape;
     sim_read_fn_t read;
+    r2_unit_t unit;
 } sim_table[] = {
-    {"hosts", required_argument, true, read_hosts},
-    {"rails", required_argument, true, read_rails},
-    {"ranks", required_argument, true, read_ranks},
-    {"rate", required_argument, true, read_rate},
-    {"network", required_argument, true, read_network},
-    {"latency", required_argument, true, read_latency},
-    {"topology", required_argument, false, read_topology},
-    {"bytes", required_argument, false, read_bytes},
-    {"failures", required_argument, false, read_failures},
-    {"draws", required_argument, false, read_draws},
-    {"seed", required_argument, false, read_seed},
-    {"algorithm", required_argument, false, read_algorithms},
-    {"schedule", required_argument, false, read_schedule},
-    {"json", no_argument, false, read_json},
-    {"plot", required_argument, false, read_plot},
-    {"version", no_argument, false, read_version},
-    {"help", no_argument, false, read_help},
+    {"hosts", required_argument, true, read_hosts, R2_UNIT_NUMBER},
+    {"rails", required_argument, true, read_rails, R2_UNIT_NUMBER},
+    {"ranks", required_argument, true, read_ranks, R2_UNIT_NUMBER},
+    {"rate", required_argument, true, read_rate, R2_UNIT_RATE},
+    {"network", required_argument, true, read_network, R2_UNIT_NUMBER},
+    {"latency", required_argument, true, read_latency, R2_UNIT_TIME},
+    {"topology", required_argument, false, read_topology, R2_UNIT_NUMBER},
+    {"bytes", required_argument, false, read_bytes, R2_UNIT_BYTES},
+    {"failures", required_argument, false, read_failures, R2_UNIT_NUMBER},
+    {"draws", required_argument, false, read_draws, R2_UNIT_NUMBER},
+    {"seed", required_argument, false, read_seed, R2_UNIT_NUMBER},
+    {"algorithm", required_argument, false, read_algorithms, R2_UNIT_NUMBER},
+    {"schedule", required_argument, false, read_schedule, R2_UNIT_NUMBER},
+    {"json", no_argument, false, read_json, R2_UNIT_NUMBER},
+    {"plot", required_argument, false, read_plot, R2_UNIT_NUMBER},
+    {"version", no_argument, false, read_version, R2_UNIT_NUMBER},
+    {"help", no_argument, false, read_help, R2_UNIT_NUMBER},
 };
 
 /** @return false after saying on stderr what is wrong. */
@@ -281,8 +277,10 @@ static bool sim_parse(int argc, char **argv, sim_options_t *options)
             return false;
         }
         if (!sim_table[at - 1].read(options, optarg)) {
-            fprintf(stderr, "r2_sim: --%s: \"%s\" is no valid value\n", sim_table[at - 1].name,
-                    optarg);
+            fprintf(stderr, "r2_sim: --%s: \"%s\" is no %s\n", sim_table[at - 1].name, optarg,
+                    R2_UNIT_NUMBER == sim_table[at - 1].unit
+                        ? "valid value"
+                        : r2_unit_form(sim_table[at - 1].unit));
             return false;
         }
         if (sim_table[at - 1].shape) {

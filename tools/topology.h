@@ -88,13 +88,4 @@ r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
 /** topo_read() of a file, "-" for standard input. */
 r2_status_t topo_load(const char *path, topo_t *topo_p, char *error_p, size_t error_bytes);
 
-/**
- * Numbers with units. Rates: "1250" (MB/s), "50G" (10^9 bytes/s), "400gbit", "100mbit". Sizes:
- * "64M" (2^20 bytes), "1G", "4096". Times: "5us", "1ms", "300ns", "1s". @return false if the text
- * is no such number or it is negative.
- */
-bool topo_parse_rate(const char *text, double *rate_p);
-bool topo_parse_size(const char *text, uint64_t *bytes_p);
-bool topo_parse_time(const char *text, double *seconds_p);
-
 #endif

@@ -8,14 +8,14 @@
 
 #include "topology.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "r2/macros.h"
+#include "r2/units.h"
 
 #define TOPO_WORDS_MAX     5u
 #define TOPO_LINE_BYTES    256u
@@ -50,91 +50,30 @@ topo_fail(const topo_reader_t *reader, const char *format, ...)
     return R2_ERR_PARAM;
 }
 
-/* ---- numbers with units */
-
-typedef struct topo_unit {
-    const char *name;
-    double factor;
-} topo_unit_t;
-
-static const topo_unit_t rate_units[] = {{"", 1e6},        {"k", 1e3},        {"m", 1e6},
-                                         {"g", 1e9},       {"kbit", 1e3 / 8}, {"mbit", 1e6 / 8},
-                                         {"gbit", 1e9 / 8}};
-static const topo_unit_t size_units[] = {{"", 1},
-                                         {"k", 1024.0},
-                                         {"m", 1024.0 * 1024},
-                                         {"g", 1024.0 * 1024 * 1024},
-                                         {"kib", 1024.0},
-                                         {"mib", 1024.0 * 1024},
-                                         {"gib", 1024.0 * 1024 * 1024}};
-static const topo_unit_t time_units[] = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}};
-static const topo_unit_t percent_units[] = {{"%", 0.01}};
-
-static bool same_word(const char *a, const char *b)
-{
-    while ('\0' != *a && tolower((unsigned char) *a) == tolower((unsigned char) *b)) {
-        a++;
-        b++;
-    }
-    return *a == *b;
-}
-
-static bool parse_unit(const char *text, const topo_unit_t *units, size_t count, double *value_p)
-{
-    char *end;
-    double value;
-
-    if (!isdigit((unsigned char) text[0])) {
-        return false;
-    }
-    value = strtod(text, &end);
-    for (size_t i = 0; i < count; i++) {
-        if (same_word(end, units[i].name) && isfinite(value * units[i].factor)) {
-            *value_p = value * units[i].factor;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool topo_parse_rate(const char *text, double *rate_p)
-{
-    return parse_unit(text, rate_units, r2_array_count(rate_units), rate_p);
-}
-
-bool topo_parse_size(const char *text, uint64_t *bytes_p)
-{
-    double bytes;
-
-    if (!parse_unit(text, size_units, r2_array_count(size_units), &bytes) || bytes >= 0x1p62) {
-        return false;
-    }
-    *bytes_p = (uint64_t) bytes;
-    return true;
-}
-
-bool topo_parse_time(const char *text, double *seconds_p)
-{
-    return parse_unit(text, time_units, r2_array_count(time_units), seconds_p);
-}
-
 /** A number below `limit`, with an optional word before it: "3" or "h3". */
 static bool parse_index(const char *text, const char *word, uint64_t limit, uint32_t *index_p)
 {
     size_t skip = 0 == strncmp(text, word, strlen(word)) ? strlen(word) : 0;
-    unsigned long long value;
-    char *end;
+    uint64_t value;
 
-    if (!isdigit((unsigned char) text[skip])) {
-        return false;
-    }
-    errno = 0;
-    value = strtoull(text + skip, &end, 10);
-    if (0 != errno || '\0' != *end || value >= limit) {
+    if (R2_OK != r2_unit_whole(text + skip, R2_UNIT_NUMBER, 0, limit - 1, &value)) {
         return false;
     }
     *index_p = (uint32_t) value;
     return true;
+}
+
+/** A number above 0. @return R2_OK, or R2_ERR_PARAM after saying what is wrong. */
+static r2_status_t parse_unit(const topo_reader_t *reader, const char *text, r2_unit_t unit,
+                              double *value_p)
+{
+    double value;
+
+    if (R2_OK != r2_unit_real(text, unit, &value) || !(value > 0)) {
+        return topo_fail(reader, "\"%s\" is no %s above 0", text, r2_unit_form(unit));
+    }
+    *value_p = value;
+    return R2_OK;
 }
 
 /* ---- statements: words[0] is the keyword */
@@ -189,16 +128,13 @@ static r2_status_t read_rate(topo_reader_t *reader, char **words)
     if (NULL != reader->topo->rate || reader->rate > 0) {
         return topo_fail(reader, "\"rate\" is said once, before what is broken");
     }
-    if (!topo_parse_rate(words[1], &reader->rate) || !(reader->rate > 0)) {
-        return topo_fail(reader, "\"%s\" is no rate like 50G or 400gbit", words[1]);
-    }
-    return R2_OK;
+    return parse_unit(reader, words[1], R2_UNIT_RATE, &reader->rate);
 }
 
 static r2_status_t read_network(topo_reader_t *reader, char **words)
 {
-    reader->flat = same_word(words[1], "flat");
-    return reader->flat || same_word(words[1], "aligned")
+    reader->flat = 0 == strcasecmp(words[1], "flat");
+    return reader->flat || 0 == strcasecmp(words[1], "aligned")
                ? R2_OK
                : topo_fail(reader, "\"%s\" is neither aligned nor flat", words[1]);
 }
@@ -217,24 +153,23 @@ static r2_status_t read_ranks(topo_reader_t *reader, char **words)
 
 static r2_status_t read_latency(topo_reader_t *reader, char **words)
 {
-    return topo_parse_time(words[1], &reader->latency_s)
-               ? R2_OK
-               : topo_fail(reader, "\"%s\" is no time like 5us", words[1]);
+    double ns;
+
+    if (R2_OK != r2_unit_real(words[1], R2_UNIT_TIME, &ns)) {
+        return topo_fail(reader, "\"%s\" is no %s", words[1], r2_unit_form(R2_UNIT_TIME));
+    }
+    reader->latency_s = ns / 1e9;
+    return R2_OK;
 }
 
 static r2_status_t read_pace(topo_reader_t *reader, char **words)
 {
-    return parse_unit(words[1], percent_units, r2_array_count(percent_units), &reader->pace) &&
-                   reader->pace > 0
-               ? R2_OK
-               : topo_fail(reader, "\"%s\" is no part of the rates above 0%%", words[1]);
+    return parse_unit(reader, words[1], R2_UNIT_PERCENT, &reader->pace);
 }
 
 static r2_status_t read_reduce(topo_reader_t *reader, char **words)
 {
-    return topo_parse_rate(words[1], &reader->reduce_rate) && reader->reduce_rate > 0
-               ? R2_OK
-               : topo_fail(reader, "\"%s\" is no rate like 8000 or 8G", words[1]);
+    return parse_unit(reader, words[1], R2_UNIT_RATE, &reader->reduce_rate);
 }
 
 static r2_status_t read_host(const topo_reader_t *reader, const char *word, uint32_t *host_p)
@@ -270,11 +205,9 @@ static r2_status_t read_rate_of(topo_reader_t *reader, char **words)
     size_t at;
     r2_status_t status = read_nic_at(reader, words + 1, &at);
 
-    if (R2_OK == status &&
-        (!topo_parse_rate(words[3], &reader->topo->rate[at]) || !(reader->topo->rate[at] > 0))) {
-        return topo_fail(reader, "\"%s\" is no rate like 50G or 400gbit", words[3]);
-    }
-    return status;
+    return R2_OK == status
+               ? parse_unit(reader, words[3], R2_UNIT_RATE, &reader->topo->rate[at])
+               : status;
 }
 
 static r2_status_t read_fail(topo_reader_t *reader, char **words)
@@ -297,7 +230,7 @@ static r2_status_t read_slow(topo_reader_t *reader, char **words)
     if (R2_OK != status) {
         return status;
     }
-    if (!parse_unit(words[3], percent_units, r2_array_count(percent_units), &left) || left > 1) {
+    if (R2_OK != r2_unit_real(words[3], R2_UNIT_PERCENT, &left) || left > 1) {
         return topo_fail(reader, "\"%s\" is no rest from 0%% to 100%%", words[3]);
     }
     reader->topo->left[at] = left;
@@ -406,7 +339,7 @@ static const topo_statement_t statements[] = {
 static r2_status_t read_statement(topo_reader_t *reader, char **words, size_t count)
 {
     for (size_t i = 0; i < r2_array_count(statements); i++) {
-        if (!same_word(words[0], statements[i].word)) {
+        if (0 != strcasecmp(words[0], statements[i].word)) {
             continue;
         }
         return count == statements[i].words

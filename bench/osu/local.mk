@@ -23,8 +23,10 @@ libr2bench_la_SOURCES = \
     bench/osu/report.c \
     bench/osu/report.h \
     bench/osu/series.c \
-    bench/osu/series.h
-libr2bench_la_CPPFLAGS = -I$(top_builddir) $(OMPI_CPPFLAGS)
+    bench/osu/series.h \
+    r2core/base/units.c
+libr2bench_la_CPPFLAGS = -I$(top_builddir) -I$(top_srcdir)/r2core -I$(top_srcdir)/r2core/include \
+    $(OMPI_CPPFLAGS)
 libr2bench_la_LIBADD = $(OMPI_LIBS)
 
 bench_osu_r2_allgather_SOURCES = bench/osu/r2_allgather.c

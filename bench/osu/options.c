@@ -8,12 +8,12 @@
 
 #include "options.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "r2/units.h"
 
 enum {
     ERROR_BYTES = 256,
@@ -93,47 +93,23 @@ uint64_t r2_bench_options_warmup(const r2_bench_options_t *options, size_t bytes
     return bytes > LARGE_BYTES ? 10 : 200;
 }
 
-/* A whole number; end_p points behind it. */
-static bool parse_count(const char *text, uint64_t *value_p, const char **end_p)
+static bool parse_count(const char *text, uint64_t least, uint64_t *value_p)
 {
-    char *end;
-    unsigned long long value;
-
-    if ('0' > text[0] || '9' < text[0]) {
-        return false;
-    }
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (0 != errno) {
-        return false;
-    }
-    *value_p = value;
-    *end_p = end;
-    return true;
+    return R2_OK == r2_unit_whole(text, R2_UNIT_NUMBER, least, UINT64_MAX, value_p);
 }
 
-/* Bytes with an optional K, M or G (powers of 1024). */
-static bool parse_bytes(const char *text, size_t *value_p, const char **end_p)
+/* Up to `bytes` characters. Nothing: the value stays as it is. */
+static bool parse_bytes(const char *text, size_t bytes, size_t *value_p)
 {
-    uint64_t value;
-    const char *end;
-    unsigned shift = 0;
+    char copy[32];
+    uint64_t value = *value_p;
+    int used = snprintf(copy, sizeof(copy), "%.*s", (int) bytes, text);
 
-    if (!parse_count(text, &value, &end)) {
+    if (used >= (int) sizeof(copy) ||
+        (0 != used && R2_OK != r2_unit_whole(copy, R2_UNIT_BYTES, 0, SIZE_MAX, &value))) {
         return false;
     }
-    if ('K' == *end || 'k' == *end) {
-        shift = 10;
-    } else if ('M' == *end) {
-        shift = 20;
-    } else if ('G' == *end) {
-        shift = 30;
-    }
-    if (value > (SIZE_MAX >> shift)) {
-        return false;
-    }
-    *value_p = (size_t) value << shift;
-    *end_p = 0 != shift ? end + 1 : end;
+    *value_p = (size_t) value;
     return true;
 }
 
@@ -141,34 +117,18 @@ static bool parse_bytes(const char *text, size_t *value_p, const char **end_p)
 static bool parse_range(const char *text, r2_bench_options_t *options)
 {
     const char *colon = strchr(text, ':');
-    const char *end = text;
 
-    if (NULL != colon && colon != text) {
-        if (!parse_bytes(text, &options->min_bytes, &end) || end != colon) {
-            return false;
-        }
+    if (NULL == colon) {
+        return '\0' != text[0] && parse_bytes(text, strlen(text), &options->max_bytes);
     }
-    if (NULL == colon || '\0' != colon[1]) {
-        if (!parse_bytes(NULL == colon ? text : colon + 1, &options->max_bytes, &end)) {
-            return false;
-        }
-        return '\0' == *end;
-    }
-    return colon != text; /* ":" alone says nothing */
+    return '\0' != text[1] && /* ":" alone says nothing */
+           parse_bytes(text, (size_t) (colon - text), &options->min_bytes) &&
+           parse_bytes(colon + 1, strlen(colon + 1), &options->max_bytes);
 }
 
 static bool parse_positive(const char *text, double *value_p)
 {
-    char *end;
-    double value;
-
-    errno = 0;
-    value = strtod(text, &end);
-    if (end == text || '\0' != *end || 0 != errno || !isfinite(value) || value <= 0) {
-        return false;
-    }
-    *value_p = value;
-    return true;
+    return R2_OK == r2_unit_real(text, R2_UNIT_NUMBER, value_p) && *value_p > 0;
 }
 
 static bool parse_type(const char *text, r2_bench_type_t *type_p)
@@ -194,22 +154,17 @@ static bool parse_plant(const char *text, r2_bench_plant_t *plant_p)
 }
 
 /* AT: "100" is an iteration, "2.5s" is a time. */
-static bool parse_when(char *text, r2_bench_fault_t *fault)
+static bool parse_when(const char *text, r2_bench_fault_t *fault)
 {
-    size_t length = strlen(text);
-    const char *end;
-    char *tail;
+    double ns;
 
-    if (length > 1 && 's' == text[length - 1]) {
-        if ('-' == text[0] || '+' == text[0]) {
-            return false;
-        }
-        errno = 0;
-        fault->seconds = strtod(text, &tail);
-        return tail == text + length - 1 && 0 == errno && isfinite(fault->seconds);
+    fault->at_iteration = R2_OK == r2_unit_whole(text, R2_UNIT_NUMBER, 0, UINT64_MAX,
+                                                 &fault->iteration);
+    if (!fault->at_iteration && R2_OK == r2_unit_real(text, R2_UNIT_TIME, &ns)) {
+        fault->seconds = ns / 1e9;
+        return true;
     }
-    fault->at_iteration = true;
-    return parse_count(text, &fault->iteration, &end) && '\0' == *end;
+    return fault->at_iteration;
 }
 
 /* "AT KIND[=V] HOST RAIL". The command may take more words; those three are the least. */
@@ -273,21 +228,14 @@ static bool add_fault(r2_bench_options_t *options, const char *text)
 /* One option with a value. @return NULL, or what the value should have been. */
 static const char *parse_value(r2_bench_options_t *options, int option, const char *value)
 {
-    const char *end = "";
-    uint64_t count = 0;
-
     switch (option) {
     case 'm':
         return parse_range(value, options) ? NULL : "MAX, MIN:MAX or MIN: in bytes, e.g. 4:16M";
     case 'i':
-        options->iterations = parse_count(value, &count, &end) && '\0' == *end ? count : 0;
-        return 0 != options->iterations ? NULL : "a number of iterations, at least 1";
+        return parse_count(value, 1, &options->iterations) ? NULL
+                                                           : "a number of iterations, at least 1";
     case 'x':
-        if (!parse_count(value, &count, &end) || '\0' != *end) {
-            return "a number of iterations";
-        }
-        options->warmup = count;
-        return NULL;
+        return parse_count(value, 0, &options->warmup) ? NULL : "a number of iterations";
     case 'T':
         return parse_type(value, &options->type) ? NULL
                                                  : "mpi_char, mpi_int, mpi_float or mpi_double";

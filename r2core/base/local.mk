@@ -17,4 +17,5 @@ libr2plan_la_SOURCES += \
     r2core/base/params.def \
     r2core/base/status.c \
     r2core/base/status.def \
+    r2core/base/units.c \
     r2core/base/util.h

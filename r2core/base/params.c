@@ -8,13 +8,13 @@
 
 #include "r2/params.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/util.h"
+#include "r2/units.h"
 
 /* Open MPI's name for a parameter of coll/r2 in the environment, where mpirun puts those of the command line. */
 #define R2_PARAM_ENV "OMPI_MCA_coll_r2_"
@@ -194,37 +194,12 @@ r2_status_t r2_params_check(const r2_params_t *params, char *text_p, size_t text
 
 static r2_status_t r2_param_parse(const r2_param_info_t *row, const char *text, uint64_t *value_p)
 {
-    static const struct {
-        char suffix;
-        unsigned shift;
-    } units[] = {{'k', 10}, {'m', 20}, {'g', 30}};
-    char *end;
-    uint64_t value;
-
     if (R2_PARAM_BOOL == row->type && (0 == strcmp(text, "true") || 0 == strcmp(text, "false"))) {
         *value_p = 't' == text[0];
         return R2_OK;
     }
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (0 != errno || text[0] < '0' || text[0] > '9') {
-        return R2_ERR_PARAM; /* strtoull would take blanks and signs */
-    }
-    for (size_t i = 0; R2_PARAM_SIZE == row->type && i < r2_array_count(units); ++i) {
-        if ((*end | 0x20) == units[i].suffix && '\0' == end[1]) {
-            if (value > UINT64_MAX >> units[i].shift) {
-                return R2_ERR_PARAM;
-            }
-            value <<= units[i].shift;
-            ++end;
-            break;
-        }
-    }
-    if ('\0' != *end || value < row->min || value > row->max) {
-        return R2_ERR_PARAM;
-    }
-    *value_p = value;
-    return R2_OK;
+    return r2_unit_whole(text, R2_PARAM_SIZE == row->type ? R2_UNIT_BYTES : R2_UNIT_NUMBER, row->min,
+                         row->max, value_p);
 }
 
 r2_status_t r2_params_set(r2_params_t *params, const char *name, const char *text)

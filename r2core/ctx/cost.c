@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "r2/units.h"
 
 /* As long as the segment of a long vector; the best of a few turns is that of a quiet machine. */
 #define R2_COST_BYTES ((size_t) 1 << 20)
@@ -63,8 +64,8 @@ static uint32_t (*const r2_cost_reduce_in[R2_MEM_KIND_COUNT])(const r2_clock_t *
 /* @return false: not a line of the file's form. */
 static bool r2_cost_line(char *line, r2_cost_params_t *cost)
 {
-    char *save, *name, *number, *end;
-    unsigned long long value;
+    char *save, *name, *number;
+    uint64_t value;
 
     line[strcspn(line, "#\n")] = '\0';
     name = strtok_r(line, " \t", &save);
@@ -72,12 +73,8 @@ static bool r2_cost_line(char *line, r2_cost_params_t *cost)
     if (NULL == name) {
         return true;
     }
-    if (NULL == number || NULL != strtok_r(NULL, " \t", &save)) {
-        return false;
-    }
-    errno = 0;
-    value = strtoull(number, &end, 10);
-    if (0 != errno || '\0' != *end || '-' == *number || value < 1 || value > UINT32_MAX) {
+    if (NULL == number || NULL != strtok_r(NULL, " \t", &save) ||
+        R2_OK != r2_unit_whole(number, R2_UNIT_NUMBER, 1, UINT32_MAX, &value)) {
         return false;
     }
     for (size_t i = 0; i < r2_array_count(r2_cost_values); ++i) {

@@ -24,7 +24,8 @@ noinst_HEADERS += \
     r2core/include/r2/prng.h \
     r2core/include/r2/schedule.h \
     r2core/include/r2/topology.h \
-    r2core/include/r2/transport.h
+    r2core/include/r2/transport.h \
+    r2core/include/r2/units.h
 
 # The tables that the public headers include as "base/NAME.def".
 r2includebasedir = $(r2includedir)/base

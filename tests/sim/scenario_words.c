@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/util.h"
+#include "r2/units.h"
 
 bool word_number(const char *word, uint64_t *value_p)
 {
@@ -23,30 +23,26 @@ bool word_number(const char *word, uint64_t *value_p)
 
 bool word_time(const char *word, uint64_t *ns_p)
 {
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
-    char *end;
-    double value = strtod(word, &end);
-    size_t i;
+    double value;
 
-    for (i = 0; i < r2_array_count(units); i++) {
-        if (end != word && value >= 0 && 0 == strcmp(end, units[i].unit)) {
-            *ns_p = (uint64_t) (value * units[i].ns + 0.5);
-            return true;
-        }
+    if (R2_OK != r2_unit_real(word, R2_UNIT_TIME, &value)) {
+        return false;
     }
-    return false;
+    *ns_p = (uint64_t) (value + 0.5);
+    return true;
 }
 
 bool word_percent(const char *word, uint64_t *ppm_p)
 {
-    char *end;
-    double value = strtod(word, &end);
+    const bool marked = NULL != strchr(word, '%');
+    double value;
 
-    *ppm_p = (uint64_t) (value * 1e4 + 0.5);
-    return end != word && ('\0' == *end || 0 == strcmp(end, "%")) && value >= 0 && value <= 100;
+    if (R2_OK != r2_unit_real(word, marked ? R2_UNIT_PERCENT : R2_UNIT_NUMBER, &value)) {
+        return false;
+    }
+    value *= marked ? 1e6 : 1e4;
+    *ppm_p = (uint64_t) (value + 0.5);
+    return value <= 1e6;
 }
 
 bool word_index(const char *word, const char *prefix, uint32_t *index_p)

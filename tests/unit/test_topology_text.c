@@ -79,6 +79,9 @@ static void t_file_errors(void **state)
         {"nosuch 1", "file:1: unknown statement \"nosuch\""},
         {"network round", "file:1: \"round\" is neither aligned nor flat"},
         {"latency 5", "file:1: \"5\" is no time like 5us"},
+        {"rate 0", "file:1: \"0\" is no rate like 1250 (MB/s), 50G or 400gbit above 0"},
+        {"pace 30", "file:1: \"30\" is no percentage like 30% above 0"},
+        {"reduce -1", "file:1: \"-1\" is no rate like"},
     };
     char error[256];
     topo_t topo;
