@@ -38,7 +38,6 @@ AC_DEFUN([R2_DEPS], [
     R2_CHECK_PKG([HWLOC], [hwloc], [2.0], [hwloc.h], [libhwloc-dev])
     R2_CHECK_PKG([NL], [libnl-route-3.0], [3.5], [netlink/route/link.h], [libnl-route-3-dev])
     R2_CHECK_PKG([SODIUM], [libsodium], [1.0.18], [sodium.h], [libsodium-dev])
-    R2_CHECK_PKG([JANSSON], [jansson], [2.13], [jansson.h], [libjansson-dev])
 
     UTHASH_SUMMARY=yes
     AC_CHECK_HEADERS([uthash.h utlist.h], [],
@@ -47,14 +46,16 @@ AC_DEFUN([R2_DEPS], [
          break])
 
     AC_ARG_ENABLE([tests],
-        [AS_HELP_STRING([--disable-tests], [do not look for cmocka, do not build tests])],
+        [AS_HELP_STRING([--disable-tests], [do not look for cmocka and jansson, do not build tests])],
         [], [enable_tests=yes])
     CMOCKA_SUMMARY="not wanted"
+    JANSSON_SUMMARY="not wanted"
     AS_IF([test "x$enable_tests" != xno],
         [PKG_CHECK_MODULES([CMOCKA], [cmocka >= 1.1.5],
             [CMOCKA_SUMMARY=`$PKG_CONFIG --modversion cmocka`],
             [CMOCKA_SUMMARY=missing
-             R2_MISSING([cmocka >= 1.1.5], [libcmocka-dev])])])
+             R2_MISSING([cmocka >= 1.1.5], [libcmocka-dev])])
+         R2_CHECK_PKG([JANSSON], [jansson], [2.13], [jansson.h], [libjansson-dev])])
     AC_SUBST([CMOCKA_LIBS])
     AM_CONDITIONAL([R2_TESTS], [test "x$enable_tests" != xno])
 

@@ -20,7 +20,7 @@ tools_r2_info_SOURCES = \
 tools_r2_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools -I$(top_srcdir)/tools/info -DR2_MCA_DIR='"$(mcadir)"' \
     -DR2_OMPI_INFO='"$(OMPI_INFO)"' -DR2_OMPI_VERSION='"$(OMPI_VERSION)"'
 tools_r2_info_LDFLAGS = $(AM_LDFLAGS) $(R2_RUNPATH)
-tools_r2_info_LDADD = libr2flow.la libr2core.la $(JANSSON_LIBS)
+tools_r2_info_LDADD = libr2flow.la libr2core.la
 dist_man1_MANS += tools/r2_info.1
 EXTRA_DIST += docs/events.md docs/parameters.md
 include $(top_srcdir)/tools/lab/local.mk

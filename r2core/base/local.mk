@@ -11,6 +11,7 @@ libr2plan_la_SOURCES += \
     r2core/base/fork.c \
     r2core/base/fork.h \
     r2core/base/hash.h \
+    r2core/base/json.c \
     r2core/base/log.c \
     r2core/base/log.h \
     r2core/base/params.c \

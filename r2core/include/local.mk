@@ -19,6 +19,7 @@ r2include_HEADERS += \
 noinst_HEADERS += \
     r2core/include/r2/cost_params.h \
     r2core/include/r2/fds.h \
+    r2core/include/r2/json.h \
     r2core/include/r2/macros.h \
     r2core/include/r2/planner.h \
     r2core/include/r2/prng.h \

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "base/util.h"
-#include "telemetry/json.h"
+#include "r2/json.h"
 
 typedef enum r2_event_kind {
     R2_EVENT_KIND_U32,

@@ -9,8 +9,6 @@ libr2core_la_SOURCES += \
     r2core/telemetry/events.h \
     r2core/telemetry/gap.c \
     r2core/telemetry/gap.h \
-    r2core/telemetry/json.c \
-    r2core/telemetry/json.h \
     r2core/telemetry/path.c \
     r2core/telemetry/path.h \
     r2core/telemetry/snapshot.c \

@@ -109,8 +109,10 @@ check_PROGRAMS += tests/unit/test_fork
 tests_unit_test_fork_SOURCES = tests/unit/test_fork.c
 tests_unit_test_fork_LDADD = $(R2_TEST_LIBS)
 
-check_PROGRAMS += tests/unit/test_params tests/unit/test_units tests/unit/test_wire tests/unit/test_exec \
+check_PROGRAMS += tests/unit/test_params tests/unit/test_units tests/unit/test_json tests/unit/test_wire tests/unit/test_exec \
     tests/unit/test_threads tests/unit/test_threads_p2p
+tests_unit_test_json_SOURCES = tests/unit/test_json.c
+tests_unit_test_json_LDADD = $(R2_PLAN_TEST_LIBS) $(JANSSON_LIBS)
 tests_unit_test_units_SOURCES = tests/unit/test_units.c
 tests_unit_test_units_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_params_SOURCES = tests/unit/test_params.c

@@ -27,7 +27,6 @@
 #include "telemetry/path.h"
 #include "telemetry/events.h"
 #include "telemetry/gap.h"
-#include "telemetry/json.h"
 
 /** One test's folder, clock and log. */
 typedef struct t_world {
@@ -139,75 +138,6 @@ static json_int_t t_number(json_t *lines, size_t idx, const char *key)
 static bool t_has(json_t *lines, size_t idx, const char *key)
 {
     return NULL != json_object_get(json_array_get(lines, idx), key);
-}
-
-/* ---- printer */
-
-/* What was printed is what a strict parser reads, whatever bytes there are. */
-static void json_escapes(void **state)
-{
-    static const struct {
-        const char *in, *out;
-    } rows[] = {
-        {"plain", "plain"},
-        {"\"\\/", "\"\\/"},
-        {"\x01\x1f\t\n\r\x7f", "\x01\x1f\t\n\r\x7f"},
-        {"\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80"},
-        {"\x80", "\xef\xbf\xbd"},
-        {"\xc3", "\xef\xbf\xbd"},
-        {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
-        {"\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd"},                 /* overlong */
-        {"\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"}, /* surrogate */
-        {"\xf4\x90\x80\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"},
-        {"\xff"
-         "a",
-         "\xef\xbf\xbd"
-         "a"},
-    };
-
-    (void) state;
-    for (size_t i = 0; i < r2_array_count(rows); ++i) {
-        char text[256];
-        r2_json_t json;
-        json_t *object;
-
-        r2_json_init(&json, text, sizeof(text));
-        r2_json_open(&json, NULL, '{');
-        r2_json_string(&json, "s", rows[i].in);
-        r2_json_u64(&json, "n", UINT64_MAX / 2);
-        r2_json_close(&json, '}');
-        assert_false(json.overflow);
-        object = json_loads(text, 0, NULL);
-        if (NULL == object) {
-            fail_msg("row %zu: %s", i, text);
-        }
-        assert_string_equal(json_string_value(json_object_get(object, "s")), rows[i].out);
-        assert_int_equal(json_integer_value(json_object_get(object, "n")), INT64_MAX);
-        json_decref(object);
-    }
-}
-
-/* In every size of memory: whole, or said to be not whole; never a byte beyond. */
-static void json_overflow(void **state)
-{
-    (void) state;
-    for (size_t bytes = 1; bytes < 40; ++bytes) {
-        char text[64];
-        r2_json_t json;
-
-        memset(text, 'x', sizeof(text));
-        r2_json_init(&json, text, bytes);
-        r2_json_open(&json, NULL, '{');
-        r2_json_string(&json, "a",
-                       "\x01"
-                       "b");
-        r2_json_bool(&json, "c", true);
-        r2_json_close(&json, '}');
-        for (size_t i = bytes; i < sizeof(text); ++i) {
-            assert_int_equal(text[i], 'x');
-        }
-        assert_int_equal(json.overflow, bytes <= strlen("{\"a\":\"\\u0001b\",\"c\":true}"));
-    }
 }
 
 /* ---- event file */
@@ -798,8 +728,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(empty_name),
-        cmocka_unit_test(json_escapes),
-        cmocka_unit_test(json_overflow),
         cmocka_unit_test_setup_teardown(no_file, t_setup, t_teardown),
         cmocka_unit_test_setup_teardown(start_line, t_setup, t_teardown),
         cmocka_unit_test_setup_teardown(fields_of_types, t_setup, t_teardown),

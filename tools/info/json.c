@@ -8,32 +8,44 @@
 
 #include "info.h"
 
-#include <jansson.h>
+#include "r2/json.h"
 
-static json_t *info_json_text(const char *text)
+/** Texts that are not known are empty here and null there. */
+static void info_json_text(r2_json_t *json, const char *key, const char *text)
 {
-    return '\0' == text[0] ? json_null() : json_string(text);
+    r2_json_string(json, key, '\0' == text[0] ? NULL : text);
 }
 
-static json_t *info_json_open_mpi(const info_t *info)
+static void info_json_open_mpi(r2_json_t *json, const info_t *info)
 {
-    return json_pack("{s:o, s:s, s:b, s:o}", "version", info_json_text(info->ompi_version),
-                     "built_for", info->ompi_built_for, "component_found", (int) info->component,
-                     "component_version", info_json_text(info->component_version));
+    r2_json_open(json, "open_mpi", '{');
+    info_json_text(json, "version", info->ompi_version);
+    r2_json_string(json, "built_for", info->ompi_built_for);
+    r2_json_bool(json, "component_found", info->component);
+    info_json_text(json, "component_version", info->component_version);
+    r2_json_close(json, '}');
 }
 
-static json_t *info_json_libraries(const info_t *info)
+static void info_json_libraries(r2_json_t *json, const info_t *info)
 {
-    json_t *object = json_object();
-
+    r2_json_open(json, "libraries", '{');
     for (size_t i = 0; i < info->library_count; ++i) {
-        json_object_set_new(object, info->libraries[i].name,
-                            json_string(info->libraries[i].version));
+        r2_json_string(json, info->libraries[i].name, info->libraries[i].version);
     }
-    return object;
+    r2_json_close(json, '}');
 }
 
-static json_t *info_json_rail(const info_t *info, size_t idx)
+/** What the kernel tells of a place; null: nothing. */
+static void info_json_place(r2_json_t *json, const char *key, int place, bool known)
+{
+    if (known) {
+        r2_json_u64(json, key, (uint64_t) place);
+    } else {
+        r2_json_null(json, key);
+    }
+}
+
+static void info_json_rail(r2_json_t *json, const info_t *info, size_t idx)
 {
     const r2_nic_t *nic = &info->nics[idx];
     char address[32] = "";
@@ -41,77 +53,109 @@ static json_t *info_json_rail(const info_t *info, size_t idx)
     if (0 != nic->ipv4) {
         info_address_text(nic, address, sizeof(address));
     }
-    return json_pack("{s:i, s:s, s:o, s:I, s:b, s:o, s:o, s:o, s:o}", "idx", (int) idx, "name",
-                     nic->name, "address", info_json_text(address), "speed_bytes_per_s",
-                     (json_int_t) nic->speed_bytes_per_s, "carrier", (int) nic->carrier,
-                     "numa_node", nic->numa_node < 0 ? json_null() : json_integer(nic->numa_node),
-                     "distance", nic->numa_node < 0 ? json_null() : json_integer(nic->distance),
-                     "pci", info_json_text(nic->pci), "rdma", info_json_text(nic->rdma));
+    r2_json_open(json, NULL, '{');
+    r2_json_u64(json, "idx", idx);
+    r2_json_string(json, "name", nic->name);
+    info_json_text(json, "address", address);
+    r2_json_u64(json, "speed_bytes_per_s", nic->speed_bytes_per_s);
+    r2_json_bool(json, "carrier", nic->carrier);
+    info_json_place(json, "numa_node", nic->numa_node, nic->numa_node >= 0);
+    info_json_place(json, "distance", (int) nic->distance, nic->numa_node >= 0);
+    info_json_text(json, "pci", nic->pci);
+    info_json_text(json, "rdma", nic->rdma);
+    r2_json_close(json, '}');
 }
 
-static json_t *info_json_value(const r2_params_t *params, const r2_param_info_t *row)
+static void info_json_rails(r2_json_t *json, const info_t *info)
+{
+    r2_json_open(json, "rails", '[');
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        info_json_rail(json, info, i);
+    }
+    r2_json_close(json, ']');
+    r2_json_open(json, "failover_chain", '[');
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        r2_json_string(json, NULL, info->nics[info->chain[i]].name);
+    }
+    r2_json_close(json, ']');
+}
+
+static void info_json_value(r2_json_t *json, const char *key, const r2_params_t *params,
+                            const r2_param_info_t *row)
 {
     const void *field = (const char *) params + row->offset;
 
     switch (row->type) {
     case R2_PARAM_BOOL:
-        return json_boolean(*(const bool *) field);
+        r2_json_bool(json, key, *(const bool *) field);
+        break;
     case R2_PARAM_UINT:
-        return json_integer((json_int_t) * (const uint64_t *) field);
+        r2_json_u64(json, key, *(const uint64_t *) field);
+        break;
     case R2_PARAM_SIZE:
-        return json_integer((json_int_t) * (const size_t *) field);
+        r2_json_u64(json, key, *(const size_t *) field);
+        break;
     case R2_PARAM_STRING:
+        r2_json_string(json, key, *(const char *const *) field);
         break;
     }
-    return json_string(*(const char *const *) field);
 }
 
-static json_t *info_json_params(const info_t *info)
+static void info_json_limit(r2_json_t *json, const char *key, const r2_param_info_t *row,
+                            uint64_t limit)
 {
-    json_t *array = json_array();
+    if (R2_PARAM_UINT == row->type || R2_PARAM_SIZE == row->type) {
+        r2_json_u64(json, key, limit);
+    } else {
+        r2_json_null(json, key);
+    }
+}
+
+static void info_json_params(r2_json_t *json, const info_t *info)
+{
     size_t count;
     const r2_param_info_t *rows = r2_params_table(&count);
     r2_params_t defaults;
 
     r2_params_init(&defaults);
+    r2_json_open(json, "parameters", '[');
     for (size_t i = 0; i < count && i < INFO_PARAMS_MAX; ++i) {
-        const bool ranged = R2_PARAM_UINT == rows[i].type || R2_PARAM_SIZE == rows[i].type;
-
-        json_array_append_new(
-            array, json_pack("{s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:i, s:s}", "name", rows[i].name,
-                             "value", info_json_value(&info->params, &rows[i]), "default",
-                             info_json_value(&defaults, &rows[i]), "min",
-                             ranged ? json_integer((json_int_t) rows[i].min) : json_null(), "max",
-                             ranged ? json_integer((json_int_t) rows[i].max) : json_null(), "unit",
-                             rows[i].unit, "source", info->sources[i], "level", rows[i].level,
-                             "help", rows[i].help));
+        r2_json_open(json, NULL, '{');
+        r2_json_string(json, "name", rows[i].name);
+        info_json_value(json, "value", &info->params, &rows[i]);
+        info_json_value(json, "default", &defaults, &rows[i]);
+        info_json_limit(json, "min", &rows[i], rows[i].min);
+        info_json_limit(json, "max", &rows[i], rows[i].max);
+        r2_json_string(json, "unit", rows[i].unit);
+        r2_json_string(json, "source", info->sources[i]);
+        r2_json_u64(json, "level", (uint64_t) rows[i].level);
+        r2_json_string(json, "help", rows[i].help);
+        r2_json_close(json, '}');
     }
-    return array;
+    r2_json_close(json, ']');
 }
 
 int info_print_json(const info_t *info, const info_problem_t *problems, size_t count, FILE *out)
 {
-    json_t *rails = json_array(), *chain = json_array(), *list = json_array(), *all;
-    int rc;
+    r2_json_t json;
 
-    for (size_t i = 0; i < info->nic_count; ++i) {
-        json_array_append_new(rails, info_json_rail(info, i));
-        json_array_append_new(chain, json_string(info->nics[info->chain[i]].name));
-    }
+    r2_json_init_file(&json, out);
+    r2_json_open(&json, NULL, '{');
+    r2_json_string(&json, "r2", r2_version());
+    r2_json_string(&json, "host", info->host_name);
+    info_json_open_mpi(&json, info);
+    info_json_libraries(&json, info);
+    info_json_rails(&json, info);
+    info_json_params(&json, info);
+    r2_json_open(&json, "problems", '[');
     for (size_t i = 0; i < count; ++i) {
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "level",
-                                              info_level_name(problems[i].level), "what",
-                                              problems[i].what, "remedy", problems[i].remedy));
+        r2_json_open(&json, NULL, '{');
+        r2_json_string(&json, "level", info_level_name(problems[i].level));
+        r2_json_string(&json, "what", problems[i].what);
+        r2_json_string(&json, "remedy", problems[i].remedy);
+        r2_json_close(&json, '}');
     }
-    all = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "r2", r2_version(), "host",
-                    info->host_name, "open_mpi", info_json_open_mpi(info), "libraries",
-                    info_json_libraries(info), "rails", rails, "failover_chain", chain,
-                    "parameters", info_json_params(info), "problems", list);
-    if (NULL == all) {
-        return -1;
-    }
-    rc = json_dumpf(all, out, JSON_INDENT(2));
-    fprintf(out, "\n");
-    json_decref(all);
-    return 0 == rc && 0 == fflush(out) && !ferror(out) ? 0 : -1;
+    r2_json_close(&json, ']');
+    r2_json_close(&json, '}');
+    return R2_OK == r2_json_end_file(&json) ? 0 : -1;
 }

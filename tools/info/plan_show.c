@@ -9,9 +9,10 @@
 #include "plan.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 
+#include "r2/json.h"
+#include "r2/macros.h"
 #include "sim/predict.h"
 
 /* Shares that differ by less look alike. */
@@ -145,96 +146,121 @@ int info_plan_text(const info_plan_result_t *result, FILE *out)
 
 /* ---- JSON */
 
-static json_t *json_seconds(double seconds)
-{
-    return isfinite(seconds) ? json_real(seconds) : json_null();
-}
-
-static void json_candidates(const info_plan_result_t *result, json_t *planner, json_t *models)
+static void json_candidates(r2_json_t *json, const info_plan_result_t *result)
 {
     size_t count;
     const predict_algorithm_t *all = predict_table(&count);
     const predict_case_t ask = {.topo = &result->topo, .bytes = (double) result->ask->bytes};
 
+    r2_json_open(json, "candidates", '{');
     for (uint32_t i = 0; i < result->prediction_count; i++) {
         const uint64_t ns = result->predictions[i].ns;
 
-        json_object_set_new(planner, result->predictions[i].algorithm,
-                            R2_COST_NEVER == ns ? json_null() : json_real((double) ns / 1e9));
+        r2_json_real(json, result->predictions[i].algorithm,
+                     R2_COST_NEVER == ns ? INFINITY : (double) ns / 1e9);
     }
+    r2_json_close(json, '}');
+    r2_json_open(json, "models", '{');
     for (size_t a = 0; a < count; a++) {
         double seconds = INFINITY;
 
         if (R2_OK == all[a].predict(&ask, &seconds)) {
-            json_object_set_new(models, all[a].name, json_seconds(seconds));
+            r2_json_real(json, all[a].name, seconds);
         }
     }
+    r2_json_close(json, '}');
+}
+
+static void json_ranges(r2_json_t *json, const info_plan_result_t *result)
+{
+    r2_json_open(json, "ranges", '[');
+    for (size_t r = 0; r < result->range_count; r++) {
+        r2_json_open(json, NULL, '{');
+        r2_json_u64(json, "from_bytes", 0 == r ? 0 : result->ranges[r].from_bytes);
+        r2_json_string(json, "choice", result->ranges[r].choice);
+        r2_json_close(json, '}');
+    }
+    r2_json_close(json, ']');
+}
+
+static void json_hosts(r2_json_t *json, const info_plan_result_t *result)
+{
+    const topo_t *topo = &result->topo;
+    char name[TOPO_NAME_BYTES];
+
+    r2_json_open(json, "shares", '[');
+    for (uint32_t h = 0; h < topo->host_count; h++) {
+        r2_json_real(json, NULL, result->shares[h]);
+    }
+    r2_json_close(json, ']');
+    r2_json_open(json, "host_order", '[');
+    for (uint32_t h = 0; h < topo->host_count; h++) {
+        r2_json_u64(json, NULL, result->order[h]);
+    }
+    r2_json_close(json, ']');
+    r2_json_open(json, "names", '[');
+    for (uint32_t h = 0; h < topo->host_count; h++) {
+        topo_name_text(topo, h, name);
+        r2_json_string(json, NULL, name);
+    }
+    r2_json_close(json, ']');
 }
 
 /** Bytes/s of each rail of each host as they are now. */
-static json_t *json_rates(const topo_t *topo)
+static void json_rates(r2_json_t *json, const topo_t *topo)
 {
-    json_t *hosts = json_array();
-
+    r2_json_open(json, "rates", '[');
     for (uint32_t h = 0; h < topo->host_count; h++) {
-        json_t *rails = json_array();
-
+        r2_json_open(json, NULL, '[');
         for (uint32_t r = 0; r < topo->rail_count; r++) {
-            json_array_append_new(rails, json_real(topo_rail(topo, h, r)));
+            r2_json_real(json, NULL, topo_rail(topo, h, r));
         }
-        json_array_append_new(hosts, rails);
+        r2_json_close(json, ']');
     }
-    return hosts;
-}
-
-static json_t *json_known(uint32_t number, double unit)
-{
-    return 0 == number ? json_null() : json_real(number * unit);
+    r2_json_close(json, ']');
 }
 
 /** null: not measured, the planner takes what is usual. */
-static json_t *json_cost(const r2_cost_params_t *cost)
+static void json_cost(r2_json_t *json, const r2_cost_params_t *cost)
 {
-    return json_pack("{s:o, s:o, s:o}", "step_seconds", json_known(cost->alpha_ns, 1e-9), "pace",
-                     json_known(cost->rate_ppm, 1e-6), "reduce_bytes_per_s",
-                     json_known(cost->reduce_mbytes_per_s[R2_MEM_HOST], 1e6));
+    const struct {
+        const char *key;
+        uint32_t number;
+        double unit;
+    } rows[] = {{"step_seconds", cost->alpha_ns, 1e-9},
+                {"pace", cost->rate_ppm, 1e-6},
+                {"reduce_bytes_per_s", cost->reduce_mbytes_per_s[R2_MEM_HOST], 1e6}};
+
+    r2_json_open(json, "cost", '{');
+    for (size_t i = 0; i < r2_array_count(rows); i++) {
+        r2_json_real(json, rows[i].key,
+                     0 == rows[i].number ? INFINITY : rows[i].number * rows[i].unit);
+    }
+    r2_json_close(json, '}');
 }
 
 int info_plan_json(const info_plan_result_t *result, FILE *out)
 {
     const topo_t *topo = &result->topo;
-    json_t *planner = json_object(), *models = json_object(), *shares = json_array();
-    json_t *order = json_array(), *ranges = json_array(), *names = json_array(), *all;
-    char name[TOPO_NAME_BYTES];
-    int rc;
+    r2_json_t json;
 
-    json_candidates(result, planner, models);
-    for (uint32_t h = 0; h < topo->host_count; h++) {
-        json_array_append_new(shares, json_real(result->shares[h]));
-        json_array_append_new(order, json_integer(result->order[h]));
-        topo_name_text(topo, h, name);
-        json_array_append_new(names, json_string(name));
-    }
-    for (size_t r = 0; r < result->range_count; r++) {
-        json_array_append_new(ranges,
-                              json_pack("{s:I, s:s}", "from_bytes",
-                                        (json_int_t) (0 == r ? 0 : result->ranges[r].from_bytes),
-                                        "choice", result->ranges[r].choice));
-    }
-    all = json_pack("{s:I, s:i, s:i, s:s, s:i, s:f, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o}", "bytes",
-                    (json_int_t) result->ask->bytes, "hosts", (int) topo->host_count, "rails",
-                    (int) topo->rail_count, "network", topo->flat ? "flat" : "aligned", "failures",
-                    (int) topo_failures(topo), "bound_seconds", result->bound_s, "candidates",
-                    planner, "models", models, "choice", result->choice, "simulated_seconds",
-                    R2_OK == result->flow_status ? json_real(result->flow.seconds) : json_null(),
-                    "ranges", ranges, "shares", shares, "host_order", order, "names", names,
-                    "ranks", (int) topo->rank_count, "rates", json_rates(topo), "cost",
-                    json_cost(&result->real.input.cost));
-    if (NULL == all) {
-        return -1;
-    }
-    rc = json_dumpf(all, out, JSON_INDENT(2));
-    fprintf(out, "\n");
-    json_decref(all);
-    return 0 == rc && 0 == fflush(out) && !ferror(out) ? 0 : -1;
+    r2_json_init_file(&json, out);
+    r2_json_open(&json, NULL, '{');
+    r2_json_u64(&json, "bytes", result->ask->bytes);
+    r2_json_u64(&json, "hosts", topo->host_count);
+    r2_json_u64(&json, "rails", topo->rail_count);
+    r2_json_string(&json, "network", topo->flat ? "flat" : "aligned");
+    r2_json_u64(&json, "failures", topo_failures(topo));
+    r2_json_real(&json, "bound_seconds", result->bound_s);
+    json_candidates(&json, result);
+    r2_json_string(&json, "choice", result->choice);
+    r2_json_real(&json, "simulated_seconds",
+                 R2_OK == result->flow_status ? result->flow.seconds : INFINITY);
+    json_ranges(&json, result);
+    json_hosts(&json, result);
+    r2_json_u64(&json, "ranks", topo->rank_count);
+    json_rates(&json, topo);
+    json_cost(&json, &result->real.input.cost);
+    r2_json_close(&json, '}');
+    return R2_OK == r2_json_end_file(&json) ? 0 : -1;
 }

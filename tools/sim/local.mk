@@ -37,5 +37,5 @@ tools_r2_sim_SOURCES = \
     tools/sim/report.h
 tools_r2_sim_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
 tools_r2_sim_LDFLAGS = $(AM_LDFLAGS) $(R2_RUNPATH)
-tools_r2_sim_LDADD = libr2flow.la libr2core.la $(JANSSON_LIBS)
+tools_r2_sim_LDADD = libr2flow.la libr2core.la
 dist_man1_MANS += tools/r2_sim.1

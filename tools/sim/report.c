@@ -9,7 +9,8 @@
 #include "sim/report.h"
 
 #include <inttypes.h>
-#include <jansson.h>
+
+#include "r2/json.h"
 
 static const draws_cell_t *cell_at(const draws_case_t *ask, const draws_result_t *result,
                                    uint32_t failures, size_t algorithm)
@@ -63,75 +64,98 @@ int report_text(const draws_case_t *ask, const draws_result_t *result, FILE *out
     return written(out);
 }
 
-static json_t *json_cell(const draws_cell_t *cell, const char *name, uint32_t failures)
+static void json_cell(r2_json_t *json, const draws_cell_t *cell, const char *name,
+                      uint32_t failures)
 {
-    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f, s:i}", "failures", (int) failures,
-                     "algorithm", name, "seconds", cell->seconds, "over_healthy",
-                     cell->over_healthy, "over_healthy_p50", cell->over_healthy_p50,
-                     "over_healthy_p99", cell->over_healthy_p99, "over_bound", cell->over_bound,
-                     "no_path", (int) cell->no_path);
+    r2_json_open(json, NULL, '{');
+    r2_json_u64(json, "failures", failures);
+    r2_json_string(json, "algorithm", name);
+    r2_json_real(json, "seconds", cell->seconds);
+    r2_json_real(json, "over_healthy", cell->over_healthy);
+    r2_json_real(json, "over_healthy_p50", cell->over_healthy_p50);
+    r2_json_real(json, "over_healthy_p99", cell->over_healthy_p99);
+    r2_json_real(json, "over_bound", cell->over_bound);
+    r2_json_u64(json, "no_path", cell->no_path);
+    r2_json_close(json, '}');
+}
+
+static void json_rows(r2_json_t *json, const draws_case_t *ask, const draws_result_t *result)
+{
+    r2_json_open(json, "bound_over_healthy", '[');
+    for (uint32_t f = ask->failures_first; f <= ask->failures_last; f++) {
+        r2_json_real(json, NULL, result->bound_over_healthy[f - ask->failures_first]);
+    }
+    r2_json_close(json, ']');
+    r2_json_open(json, "rows", '[');
+    for (uint32_t f = ask->failures_first; f <= ask->failures_last; f++) {
+        for (size_t a = 0; a < ask->algorithm_count; a++) {
+            json_cell(json, cell_at(ask, result, f, a), ask->algorithms[a]->name, f);
+        }
+    }
+    r2_json_close(json, ']');
 }
 
 int report_json(const draws_case_t *ask, const draws_result_t *result, FILE *out)
 {
-    json_t *rows = json_array(), *healthy = json_object(), *bound = json_array(), *all;
-    int rc;
+    r2_json_t json;
 
+    r2_json_init_file(&json, out);
+    r2_json_open(&json, NULL, '{');
+    r2_json_u64(&json, "hosts", ask->topo->host_count);
+    r2_json_u64(&json, "rails", ask->topo->rail_count);
+    r2_json_string(&json, "network", ask->topo->flat ? "flat" : "aligned");
+    r2_json_real(&json, "bytes", ask->bytes);
+    r2_json_u64(&json, "seed", ask->seed);
+    r2_json_u64(&json, "draws", ask->draw_count);
+    r2_json_u64(&json, "failures_first", ask->failures_first);
+    r2_json_real(&json, "healthy_bound_seconds", result->healthy_bound);
+    r2_json_open(&json, "healthy_seconds", '{');
     for (size_t a = 0; a < ask->algorithm_count; a++) {
-        json_object_set_new(healthy, ask->algorithms[a]->name, json_real(result->healthy[a]));
+        r2_json_real(&json, ask->algorithms[a]->name, result->healthy[a]);
     }
-    for (uint32_t f = ask->failures_first; f <= ask->failures_last; f++) {
-        json_array_append_new(bound,
-                              json_real(result->bound_over_healthy[f - ask->failures_first]));
-        for (size_t a = 0; a < ask->algorithm_count; a++) {
-            json_array_append_new(
-                rows, json_cell(cell_at(ask, result, f, a), ask->algorithms[a]->name, f));
-        }
-    }
-    all = json_pack("{s:i, s:i, s:s, s:f, s:I, s:i, s:i, s:f, s:o, s:o, s:o}", "hosts",
-                    (int) ask->topo->host_count, "rails", (int) ask->topo->rail_count, "network",
-                    ask->topo->flat ? "flat" : "aligned", "bytes", ask->bytes, "seed",
-                    (json_int_t) ask->seed, "draws", (int) ask->draw_count, "failures_first",
-                    (int) ask->failures_first, "healthy_bound_seconds", result->healthy_bound,
-                    "healthy_seconds", healthy, "bound_over_healthy", bound, "rows", rows);
-    if (NULL == all) {
-        return -1;
-    }
-    rc = json_dumpf(all, out, JSON_INDENT(2));
-    fprintf(out, "\n");
-    json_decref(all);
-    return 0 == rc ? written(out) : -1;
+    r2_json_close(&json, '}');
+    json_rows(&json, ask, result);
+    r2_json_close(&json, '}');
+    return R2_OK == r2_json_end_file(&json) ? 0 : -1;
+}
+
+static int schedule_json(const report_schedule_t *report, FILE *out)
+{
+    const flow_result_t *result = &report->result;
+    r2_json_t json;
+
+    r2_json_init_file(&json, out);
+    r2_json_open(&json, NULL, '{');
+    r2_json_string(&json, "algorithm", report->algorithm);
+    r2_json_real(&json, "bytes", report->bytes);
+    r2_json_u64(&json, "hosts", report->topo->host_count);
+    r2_json_u64(&json, "rails", report->topo->rail_count);
+    r2_json_u64(&json, "ranks", report->topo->rank_count);
+    r2_json_real(&json, "seconds", result->seconds);
+    r2_json_real(&json, "over_bound", result->seconds / report->bound_s);
+    r2_json_u64(&json, "messages", result->messages);
+    r2_json_real(&json, "rail_bytes", result->bytes);
+    r2_json_real(&json, "local_bytes", result->local_bytes);
+    r2_json_real(&json, "busiest", result->busiest);
+    r2_json_close(&json, '}');
+    return R2_OK == r2_json_end_file(&json) ? 0 : -1;
 }
 
 int report_schedule(const report_schedule_t *report, bool json, FILE *out)
 {
     const flow_result_t *result = &report->result;
-    json_t *all;
-    int rc = 0;
 
-    if (!json) {
-        fprintf(out,
-                "allreduce %s of %.0f bytes, %" PRIu32 " hosts x %" PRIu32 " rails, %" PRIu32
-                " ranks, row by row\n"
-                "time %.4f ms, over bound %.4f, %" PRIu64
-                " messages, busiest host sends %.1f %% of the "
-                "time\n",
-                report->algorithm, report->bytes, report->topo->host_count,
-                report->topo->rail_count, report->topo->rank_count, result->seconds * 1e3,
-                result->seconds / report->bound_s, result->messages, result->busiest * 100);
-        return written(out);
+    if (json) {
+        return schedule_json(report, out);
     }
-    all = json_pack("{s:s, s:f, s:i, s:i, s:i, s:f, s:f, s:I, s:f, s:f, s:f}", "algorithm", report->algorithm,
-                    "bytes", report->bytes, "hosts", (int) report->topo->host_count, "rails",
-                    (int) report->topo->rail_count, "ranks", (int) report->topo->rank_count,
-                    "seconds", result->seconds, "over_bound", result->seconds / report->bound_s,
-                    "messages", (json_int_t) result->messages, "rail_bytes", result->bytes,
-                    "local_bytes", result->local_bytes, "busiest", result->busiest);
-    if (NULL == all) {
-        return -1;
-    }
-    rc = json_dumpf(all, out, JSON_INDENT(2));
-    fprintf(out, "\n");
-    json_decref(all);
-    return 0 == rc ? written(out) : -1;
+    fprintf(out,
+            "allreduce %s of %.0f bytes, %" PRIu32 " hosts x %" PRIu32 " rails, %" PRIu32
+            " ranks, row by row\n"
+            "time %.4f ms, over bound %.4f, %" PRIu64
+            " messages, busiest host sends %.1f %% of the "
+            "time\n",
+            report->algorithm, report->bytes, report->topo->host_count, report->topo->rail_count,
+            report->topo->rank_count, result->seconds * 1e3, result->seconds / report->bound_s,
+            result->messages, result->busiest * 100);
+    return written(out);
 }

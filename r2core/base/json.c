@@ -2,18 +2,20 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Printer of one JSON object on one line.
+ * Writer of JSON.
  */
 #include "r2_config.h"
 
-#include "telemetry/json.h"
+#include "r2/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/util.h"
+
+#define R2_JSON_INDENT 2
 
 void r2_json_init(r2_json_t *json, char *text, size_t bytes)
 {
@@ -21,8 +23,17 @@ void r2_json_init(r2_json_t *json, char *text, size_t bytes)
     text[0] = '\0';
 }
 
+void r2_json_init_file(r2_json_t *json, FILE *out)
+{
+    *json = (r2_json_t){.out = out};
+}
+
 static void r2_json_put(r2_json_t *json, const char *text, size_t bytes)
 {
+    if (NULL == json->text) {
+        fwrite(text, 1, bytes, json->out);
+        return;
+    }
     if (json->overflow || bytes >= json->bytes - json->used) {
         json->overflow = true;
         return;
@@ -49,17 +60,28 @@ static void r2_json_putf(r2_json_t *json, const char *format, ...)
     r2_json_put(json, text, (size_t) used);
 }
 
+/* In files: a new line for what is at json->depth. */
+static void r2_json_break(r2_json_t *json)
+{
+    if (NULL == json->text) {
+        fprintf(json->out, "\n%*s", (int) json->depth * R2_JSON_INDENT, "");
+    }
+}
+
 /* Comma and key. */
 static void r2_json_lead(r2_json_t *json, const char *key)
 {
     if (json->comma) {
         r2_json_put(json, ",", 1);
     }
+    if (json->depth > 0) {
+        r2_json_break(json);
+    }
     json->comma = true;
     if (NULL != key) {
         r2_json_put(json, "\"", 1);
         r2_json_put(json, key, strlen(key));
-        r2_json_put(json, "\":", 2);
+        r2_json_put(json, "\": ", NULL == json->text ? 3 : 2);
     }
 }
 
@@ -68,12 +90,24 @@ void r2_json_open(r2_json_t *json, const char *key, char bracket)
     r2_json_lead(json, key);
     r2_json_put(json, &bracket, 1);
     json->comma = false;
+    json->depth++;
 }
 
 void r2_json_close(r2_json_t *json, char bracket)
 {
+    json->depth--;
+    if (json->comma) { /* not empty */
+        r2_json_break(json);
+    }
     r2_json_put(json, &bracket, 1);
     json->comma = true;
+}
+
+r2_status_t r2_json_end_file(r2_json_t *json)
+{
+    r2_assert(0 == json->depth);
+    fputc('\n', json->out);
+    return 0 == fflush(json->out) && 0 == ferror(json->out) ? R2_OK : R2_ERR_SYSTEM;
 }
 
 void r2_json_u64(r2_json_t *json, const char *key, uint64_t value)
@@ -86,6 +120,25 @@ void r2_json_bool(r2_json_t *json, const char *key, bool value)
 {
     r2_json_lead(json, key);
     r2_json_putf(json, "%s", value ? "true" : "false");
+}
+
+void r2_json_null(r2_json_t *json, const char *key)
+{
+    r2_json_lead(json, key);
+    r2_json_put(json, "null", 4);
+}
+
+void r2_json_real(r2_json_t *json, const char *key, double value)
+{
+    char text[40];
+
+    if (!isfinite(value)) {
+        r2_json_null(json, key);
+        return;
+    }
+    snprintf(text, sizeof(text), "%.17g", value);
+    r2_json_lead(json, key);
+    r2_json_putf(json, "%s%s", text, NULL == strpbrk(text, ".e") ? ".0" : "");
 }
 
 /*
@@ -123,6 +176,10 @@ void r2_json_string(r2_json_t *json, const char *key, const char *value)
 {
     const unsigned char *next = (const unsigned char *) value;
 
+    if (NULL == value) {
+        r2_json_null(json, key);
+        return;
+    }
     r2_json_lead(json, key);
     r2_json_put(json, "\"", 1);
     while ('\0' != *next && !json->overflow) {
