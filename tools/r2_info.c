@@ -35,7 +35,7 @@ static const char info_usage[] =
     "    --hosts N   that many hosts like this one, 2 to 4096 (default 4)\n"
     "  --bytes SIZE  of the vector, like 64M (default 16M)\n"
     "  --algorithm NAME  not what the planner chooses, but this one\n"
-    "  --draw FILE   also draws the planned schedule as SVG: hosts x time, rails coloured\n"
+    "  --draw FILE   also draws the planned schedule, .svg or .png: hosts x time, rails coloured\n"
     "  --version     the version of r2\n"
     "  --help        this text\n"
     "\n"

@@ -6,7 +6,6 @@
  */
 #include "r2_config.h"
 
-#include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #include "r2/units.h"
 #include "r2/version.h"
 #include "sim/draws.h"
+#include "sim/picture.h"
 #include "sim/real.h"
 #include "sim/report.h"
 #include "topology.h"
@@ -50,7 +50,7 @@ static const char sim_usage[] =
     "draws; NAME is\n"
     "                        an algorithm of coll_r2_allreduce_algorithm, or auto\n"
     "  --json                JSON instead of a table\n"
-    "  --plot FILE           also writes a plot as SVG\n"
+    "  --plot FILE           also writes a plot, .svg or .png, by r2_timeline\n"
     "  --version             the version of r2\n"
     "  --help                this text\n"
     "\n"
@@ -342,22 +342,36 @@ static bool sim_topology(const sim_options_t *options, topo_t *topo_p)
     return R2_OK == status;
 }
 
+/** What r2_timeline draws. */
+typedef struct sim_picture {
+    const draws_case_t *ask;      /* borrowed */
+    const draws_result_t *result; /* borrowed */
+} sim_picture_t;
+
+static r2_status_t sim_picture(const void *arg, FILE *json)
+{
+    const sim_picture_t *picture = arg;
+
+    return 0 == report_json(picture->ask, picture->result, json) ? R2_OK : R2_ERR_SYSTEM;
+}
+
 static int sim_report(const sim_options_t *options, const draws_case_t *ask,
                       const draws_result_t *result)
 {
+    const sim_picture_t picture = {.ask = ask, .result = result};
     int rc = options->json ? report_json(ask, result, stdout) : report_text(ask, result, stdout);
-    FILE *plot;
+    r2_status_t status;
 
     if (0 != rc || NULL == options->plot) {
         return rc;
     }
-    plot = fopen(options->plot, "we");
-    if (NULL == plot) {
-        fprintf(stderr, "r2_sim: %s: %s\n", options->plot, strerror(errno));
-        return -1;
+    status = picture_draw(options->plot, sim_picture, &picture);
+    if (R2_OK != status) {
+        fprintf(stderr, "r2_sim: %s: %s\n", options->plot,
+                R2_ERR_NOT_FOUND == status ? "r2_timeline draws it, and is not there"
+                                           : r2_status_string(status));
     }
-    rc = report_plot(ask, result, plot);
-    return 0 == fclose(plot) ? rc : -1;
+    return R2_OK == status ? 0 : -1;
 }
 
 static int sim_run(const sim_options_t *options, topo_t *topo)

@@ -8,7 +8,6 @@
 
 #include "plan.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "r2/nic.h"
 #include "r2/params.h"
 #include "sim/draw.h"
+#include "sim/picture.h"
 #include "sim/predict.h"
 
 #define PLAN_TEXT_OF_(token) #token
@@ -157,34 +157,33 @@ static void plan_free(info_plan_result_t *result)
 
 /* ---- the whole */
 
+static r2_status_t plan_picture(const void *arg, FILE *json)
+{
+    const info_plan_result_t *result = arg;
+
+    return draw_schedule(&result->real, &result->topo, json);
+}
+
 static int plan_draw(const info_plan_result_t *result)
 {
     const char *why = NULL;
-    FILE *svg;
     r2_status_t status;
 
     if (!plan_is_simulated(&result->topo)) {
         why = "no more than " PLAN_TEXT_OF(PLAN_RANKS_MAX) " ranks can be drawn, or one on each host";
     } else if (result->topo.host_count > DRAW_HOSTS_MAX) {
         why = "no more than " PLAN_TEXT_OF(DRAW_HOSTS_MAX) " hosts can be drawn";
+    } else {
+        status = picture_draw(result->ask->draw, plan_picture, result);
+        why = R2_ERR_NOT_FOUND == status ? "r2_timeline draws it, and is not there"
+              : R2_OK == status          ? NULL
+                                         : r2_status_string(status);
     }
     if (NULL != why) {
         fprintf(stderr, "r2_info: %s: %s\n", result->ask->draw, why);
         return -1;
     }
-    svg = fopen(result->ask->draw, "we");
-    if (NULL == svg) {
-        fprintf(stderr, "r2_info: %s: %s\n", result->ask->draw, strerror(errno));
-        return -1;
-    }
-    status = draw_schedule(&result->real, &result->topo, svg);
-    if (0 != fclose(svg) && R2_OK == status) {
-        status = R2_ERR_SYSTEM;
-    }
-    if (R2_OK != status) {
-        fprintf(stderr, "r2_info: %s: %s\n", result->ask->draw, r2_status_string(status));
-    }
-    return R2_OK == status ? 0 : -1;
+    return 0;
 }
 
 /** What a job of these processes plans from. *topo_p is made on rank 0 only. */

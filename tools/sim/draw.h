@@ -14,9 +14,9 @@
 #define DRAW_HOSTS_MAX 128
 
 /**
- * Simulates the schedules and writes SVG: a band per host, sending above its line and taking in
- * below, one colour per rail (flat network: one), full height when all rails are busy. Of many hosts those that
- * have less than others are shown, and some of the others.
+ * Simulates the schedules and writes JSON for r2_timeline: what each rail of a host sends and takes
+ * in over time (flat network: all rails as one). Of many hosts those that have less than others are
+ * in it, and some of the others.
  * @return R2_OK, R2_ERR_UNSUPPORTED (more than DRAW_HOSTS_MAX hosts), R2_ERR_SYSTEM (cannot write),
  * or as flow_run().
  */

@@ -15,6 +15,8 @@ libr2flow_la_SOURCES = \
     tools/sim/flow.h \
     tools/sim/graph.c \
     tools/sim/graph.h \
+    tools/sim/picture.c \
+    tools/sim/picture.h \
     tools/sim/predict.c \
     tools/sim/predict.h \
     tools/sim/real.c \
@@ -32,7 +34,6 @@ libr2flow_la_LIBADD = libr2plan.la -lm
 bin_PROGRAMS += tools/r2_sim
 tools_r2_sim_SOURCES = \
     tools/r2_sim.c \
-    tools/sim/plot.c \
     tools/sim/report.c \
     tools/sim/report.h
 tools_r2_sim_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Results of r2_sim as table, JSON and plot.
+ * Results of r2_sim as table and JSON.
  */
 #ifndef R2_TOOLS_SIM_REPORT_H
 #define R2_TOOLS_SIM_REPORT_H
@@ -23,9 +23,6 @@ typedef struct report_schedule {
 /** All @return 0, or -1 if writing failed. */
 int report_text(const draws_case_t *ask, const draws_result_t *result, FILE *out);
 int report_json(const draws_case_t *ask, const draws_result_t *result, FILE *out);
-/** SVG: overhead (mean, and the 99th percentile dashed) over the number of failures. */
-int report_plot(const draws_case_t *ask, const draws_result_t *result, FILE *out);
-
 int report_schedule(const report_schedule_t *report, bool json, FILE *out);
 
 #endif
