@@ -96,10 +96,10 @@ bool topo_is_cut(const topo_t *topo, uint32_t host_a, uint32_t host_b, uint32_t 
     return false;
 }
 
-r2_status_t topo_cut(topo_t *topo, topo_cut_t cut)
+r2_status_t topo_cut(topo_t *topo, r2_topology_cut_t cut)
 {
     const uint32_t low = r2_min(cut.host_a, cut.host_b), high = r2_max(cut.host_a, cut.host_b);
-    topo_cut_t *grown;
+    r2_topology_cut_t *grown;
 
     if (topo_is_cut(topo, low, high, cut.rail)) {
         return R2_OK;
@@ -109,7 +109,8 @@ r2_status_t topo_cut(topo_t *topo, topo_cut_t cut)
         return R2_ERR_NO_MEMORY;
     }
     topo->cuts = grown;
-    topo->cuts[topo->cut_count++] = (topo_cut_t){.host_a = low, .host_b = high, .rail = cut.rail};
+    topo->cuts[topo->cut_count++] =
+        (r2_topology_cut_t){.host_a = low, .host_b = high, .rail = cut.rail};
     return R2_OK;
 }
 

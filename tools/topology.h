@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Topology of hosts and rails for the tools: what is there, what is broken, and its text form.
+ * Topology of hosts and rails for the tools: the network as it is, in real numbers, which the
+ * planner sees as r2_topology_t (sim/real.h); and its text form.
  */
 #ifndef R2_TOOLS_TOPOLOGY_H
 #define R2_TOOLS_TOPOLOGY_H
@@ -11,17 +12,12 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "r2/status.h"
+#include "r2/topology.h"
 
 #define TOPO_HOSTS_MAX 4096u
 #define TOPO_RAILS_MAX 64u
 #define TOPO_RANKS_MAX (1u << 20)
 #define TOPO_NAME_BYTES 64u
-
-/** A rail that works at two hosts but not between them. */
-typedef struct topo_cut {
-    uint32_t host_a, host_b, rail;
-} topo_cut_t;
 
 /** Hosts with equal numbers of rails, full duplex. */
 typedef struct topo {
@@ -30,7 +26,7 @@ typedef struct topo {
     double latency_s; /* of one message, beyond the time on the wire */
     double *rate; /* owned; [host * rail_count + rail], bytes/s of one direction, nothing broken */
     double *left; /* owned; as rate, the fraction that is left: 0 (dead) .. 1 */
-    topo_cut_t *cuts; /* owned */
+    r2_topology_cut_t *cuts; /* owned */
     uint32_t cut_count;
     uint32_t *host_of; /* owned; [rank] */
     uint32_t rank_count;
@@ -60,7 +56,7 @@ bool topo_is_rank_per_host(const topo_t *topo);
 void topo_heal(topo_t *topo);
 
 /** Breaks the path of one rail between two hosts. @return R2_OK or R2_ERR_NO_MEMORY. */
-r2_status_t topo_cut(topo_t *topo, topo_cut_t cut);
+r2_status_t topo_cut(topo_t *topo, r2_topology_cut_t cut);
 bool topo_is_cut(const topo_t *topo, uint32_t host_a, uint32_t host_b, uint32_t rail);
 
 /** Names a host; cut to TOPO_NAME_BYTES. @return R2_OK or R2_ERR_NO_MEMORY. */

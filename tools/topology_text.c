@@ -255,7 +255,7 @@ static r2_status_t read_capacity(topo_reader_t *reader, char **words)
 
 static r2_status_t read_cut(topo_reader_t *reader, char **words)
 {
-    topo_cut_t cut = {.host_a = 0};
+    r2_topology_cut_t cut = {.host_a = 0};
     r2_status_t status = reader_make(reader);
 
     status = R2_OK == status ? read_host(reader, words[1], &cut.host_a) : status;

@@ -22,8 +22,6 @@ static void r2_ctx_health_free(r2_ctx_health_t *health)
     if (NULL != health->hosts) {
         r2_hosts_destroy(health->hosts);
     }
-    free(health->rail_count);
-    free(health->host_name);
     free(health->unanswered);
     free(health->queue);
     free(health);
@@ -42,25 +40,16 @@ static int64_t r2_ctx_health_wall_ns(const r2_core_t *core)
 static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
 {
     r2_status_t status = r2_hosts_create(&health->core->net, &health->hosts);
-    uint32_t hosts = R2_OK == status ? health->hosts->host_count : 0;
 
     if (R2_OK != status) {
         return status;
     }
-    health->rail_count = calloc(hosts, sizeof(*health->rail_count));
-    health->host_name = calloc(hosts, sizeof(*health->host_name));
     health->unanswered = calloc(health->hosts->rank_count, sizeof(*health->unanswered));
     health->queue = calloc(health->room, sizeof(*health->queue));
     health->rails = r2_rail_log_create(&health->core->log, r2_ctx_health_wall_ns(health->core));
-    if (NULL == health->rails || NULL == health->rail_count || NULL == health->host_name || NULL == health->unanswered
-        || NULL == health->queue) {
-        return R2_ERR_NO_MEMORY;
-    }
-    for (uint32_t i = 0; i < hosts; ++i) {
-        health->rail_count[i] = health->hosts->hosts[i].rail_count;
-        health->host_name[i] = health->hosts->hosts[i].name;
-    }
-    return R2_OK;
+    return NULL == health->rails || NULL == health->unanswered || NULL == health->queue
+               ? R2_ERR_NO_MEMORY
+               : R2_OK;
 }
 
 /* Probes of all processes of a host leave by the same NICs. */
@@ -82,7 +71,7 @@ r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post, r2_ctx_
 {
     r2_ctx_health_t *health = calloc(1, sizeof(*health));
     r2_health_ports_t ports;
-    r2_health_topology_t topology = {.own_rank = core->net.rank};
+    r2_health_self_t self = {.rank = core->net.rank};
     r2_status_t status;
 
     if (NULL == health) {
@@ -95,16 +84,11 @@ r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post, r2_ctx_
     r2_ctx_health_ports(health, &ports);
     status = r2_ctx_health_tables(health);
     if (R2_OK == status) {
-        topology.rank_count = health->hosts->rank_count;
-        topology.host_count = health->hosts->host_count;
-        topology.host_of = health->hosts->host_of;
-        topology.rail_count = health->rail_count;
-        topology.host_name = health->host_name;
         for (uint32_t i = 0; i < core->net.rail_count; ++i) {
-            topology.rail_speed[i] = core->net.rails[i].nic.speed_bytes_per_s;
+            self.rail_speed[i] = core->net.rails[i].nic.speed_bytes_per_s;
         }
-        status = r2_health_create(&topology, &core->params, &ports, r2_now_ns(core->clock),
-                                  &health->machine);
+        status = r2_health_create(health->hosts, &self, &core->params, &ports,
+                                  r2_now_ns(core->clock), &health->machine);
     }
     if (R2_OK != status) {
         r2_ctx_health_free(health);

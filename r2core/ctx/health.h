@@ -49,8 +49,6 @@ typedef struct r2_ctx_health {
     const r2_post_t *post;     /* borrowed: the out-of-band path; ops NULL: there is none */
     r2_health_t *machine;      /* owned */
     r2_hosts_t *hosts;         /* owned */
-    uint32_t *rail_count;      /* owned: [host] */
-    const char **host_name;    /* owned: [host]; strings borrowed from hosts */
     uint8_t *unanswered;       /* owned: [rank] notices sent since something was heard */
     r2_rail_log_t *rails;      /* owned: what is told of rails at the default level */
     r2_note_t *queue;          /* owned: [room] */

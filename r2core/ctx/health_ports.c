@@ -119,10 +119,10 @@ static void r2_health_peer_gone(void *arg, uint32_t rank)
 static uint32_t r2_health_left(const r2_ctx_health_t *health, uint32_t host, uint32_t other, uint32_t *all_p)
 {
     const r2_health_map_t *map = r2_health_map(health->machine);
-    const uint32_t count = health->rail_count[host];
+    const uint32_t count = health->hosts->hosts[host].rail_count;
     uint32_t left = 0;
 
-    *all_p = UINT32_MAX == other ? count : r2_min(count, health->rail_count[other]);
+    *all_p = UINT32_MAX == other ? count : r2_min(count, health->hosts->hosts[other].rail_count);
     for (uint32_t rail = 0; rail < *all_p; ++rail) {
         left += 0 != (UINT32_MAX == other ? r2_health_map_entry(map, host, rail)->capacity
                                           : r2_health_map_between(map, host, other, rail));
@@ -158,8 +158,9 @@ static void r2_health_speak(r2_ctx_health_t *health, const r2_health_news_t *new
         R2_VERDICT_PEER_SILENT == news->verdict) {
         r2_log_at(&health->core->log,
                   first && R2_VERDICT_PEER_BUSY != news->verdict ? R2_LOG_WARN : R2_LOG_INFO,
-                  "rank %u on %s: %s, seen from %s", news->rank, health->host_name[news->host],
-                  r2_verdict_name(news->verdict), health->host_name[own_host]);
+                  "rank %u on %s: %s, seen from %s", news->rank,
+                  health->hosts->hosts[news->host].name, r2_verdict_name(news->verdict),
+                  health->hosts->hosts[own_host].name);
         return;
     }
     if (news->rail >= health->hosts->hosts[news->host].rail_count ||
@@ -173,7 +174,7 @@ static void r2_health_speak(r2_ctx_health_t *health, const r2_health_news_t *new
         }
     } else if (0 == news->version) {
         if (first && own_host != news->host && 0 == news->capacity) {
-            change.from = health->host_name[own_host];
+            change.from = health->hosts->hosts[own_host].name;
             r2_rail_log_hold(health->rails, &change, news->time_ns);
         }
     } else if (news->written) {

@@ -2,36 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Hosts of the job: who lives where, and what their rails are called.
+ * Hosts of the job, from what all processes published.
  */
 #ifndef R2_CTX_HOSTS_H
 #define R2_CTX_HOSTS_H
 
 #include "link/net.h"
-#include "r2/cost_params.h"
-
-/** One rail of a host. */
-typedef struct r2_host_rail {
-    const char *name;        /* borrowed: in the memory of its host */
-    uint32_t ipv4;           /* network byte order, 0 = none */
-    uint32_t mbytes_per_s;   /* 0 = not known */
-} r2_host_rail_t;
-
-/** One host, as its lowest rank published it. */
-typedef struct r2_host {
-    const char *name;        /* borrowed: in `rails` */
-    r2_host_rail_t *rails;   /* owned: with the texts behind them */
-    uint32_t rail_count;
-    uint32_t leader;         /* lowest rank */
-} r2_host_t;
-
-/** All hosts, in order of their lowest rank: equal on all processes. */
-typedef struct r2_hosts {
-    uint32_t rank_count, host_count;
-    uint32_t *host_of;                  /* owned: [rank] */
-    r2_host_t *hosts;                   /* owned: [host] */
-    r2_cost_params_t cost;              /* as rank 0 published it */
-} r2_hosts_t;
+#include "model/hosts.h"
 
 /** Looks all processes of the job up. @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup. */
 r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p);

@@ -194,7 +194,7 @@ static uint32_t r2_pace_share(uint64_t of_rail, uint64_t usual)
 
 void r2_capacity_init(r2_health_t *health)
 {
-    const uint64_t *speed = health->topology.rail_speed;
+    const uint64_t *speed = health->self.rail_speed;
     uint64_t usual = r2_pace_usual(speed);
 
     for (uint32_t rail = 0; usual > 0 && rail < health->rail_count; ++rail) {
@@ -211,7 +211,7 @@ static void r2_batch_close(r2_health_t *health)
     memset(&health->batch, 0, sizeof(health->batch));
     for (uint32_t rail = 0; usual > 0 && rail < health->rail_count; ++rail) {
         if (0 != (batch.seen & 1u << rail)) {
-            r2_pace_add(health, rail, health->topology.host_of[batch.rank],
+            r2_pace_add(health, rail, health->hosts->host_of[batch.rank],
                         r2_pace_share(batch.bytes[rail], usual), batch.now_ns);
         }
     }

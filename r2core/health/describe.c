@@ -42,7 +42,7 @@ static void r2_lines_name(r2_health_lines_t *lines, uint32_t host, uint32_t rail
         health->ports.name(health->ports.arg, host, rail, text, sizeof(text));
         r2_lines_add(lines, "  %s: ", text);
     } else {
-        r2_lines_add(lines, "  rail %u of %s: ", rail, health->topology.host_name[host]);
+        r2_lines_add(lines, "  rail %u of %s: ", rail, health->hosts->hosts[host].name);
     }
 }
 
@@ -80,7 +80,7 @@ static void r2_lines_gone(r2_health_lines_t *lines, uint32_t host)
     for (rank = health->lowest[host]; R2_NOBODY != rank; rank = health->next_member[rank]) {
         if (health->gone[rank]) {
             r2_lines_add(lines, "  rank %u on %s: its process is gone\n", rank,
-                         health->topology.host_name[host]);
+                         health->hosts->hosts[host].name);
         }
     }
 }
@@ -106,7 +106,7 @@ void r2_health_describe(const r2_health_t *health, uint32_t host_a, uint32_t hos
         return;
     }
     for (idx = 0; idx < r2_array_count(hosts); ++idx) {
-        for (rail = 0; rail < health->topology.rail_count[hosts[idx]]; ++rail) {
+        for (rail = 0; rail < r2_rails_of(health, hosts[idx]); ++rail) {
             r2_lines_rail(&lines, hosts[idx], rail,
                           r2_health_map_is_cut(&health->map, host_a, host_b, rail));
         }
@@ -122,7 +122,7 @@ void r2_health_describe_broken(const r2_health_t *health, uint64_t now_ns, char 
     uint32_t host, rail, idx;
 
     for (host = 0; host < map->host_count; ++host) {
-        for (rail = 0; rail < health->topology.rail_count[host]; ++rail) {
+        for (rail = 0; rail < r2_rails_of(health, host); ++rail) {
             if (R2_CAPACITY_FULL != r2_health_map_entry(map, host, rail)->capacity ||
                 0 != health->accused_ns[r2_health_at(health, host, rail)]) {
                 r2_lines_rail(&lines, host, rail, false);
@@ -135,7 +135,7 @@ void r2_health_describe_broken(const r2_health_t *health, uint64_t now_ns, char 
 
         if (1 == path->version % 2) {
             r2_lines_name(&lines, path->host_a, path->rail);
-            r2_lines_add(&lines, "no path to %s\n", health->topology.host_name[path->host_b]);
+            r2_lines_add(&lines, "no path to %s\n", health->hosts->hosts[path->host_b].name);
         }
     }
 }

@@ -175,7 +175,7 @@ void r2_heal_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t
 /* A host to probe from our rail: one that should answer, else any. */
 static uint32_t r2_heal_target(const r2_health_t *health, r2_heal_t *heal)
 {
-    uint32_t tries, count = health->topology.host_count, any = R2_NOBODY;
+    uint32_t tries, count = health->hosts->host_count, any = R2_NOBODY;
 
     if (r2_heal_is_path(health, heal)) {
         return heal->host;
@@ -183,7 +183,7 @@ static uint32_t r2_heal_target(const r2_health_t *health, r2_heal_t *heal)
     for (tries = 0; tries < count; ++tries) {
         uint32_t host = heal->rotation++ % count;
 
-        if (host == health->own_host || heal->rail >= health->topology.rail_count[host]) {
+        if (host == health->own_host || heal->rail >= r2_rails_of(health, host)) {
             continue;
         }
         any = host;

@@ -16,41 +16,48 @@ static void r2_health_place(r2_health_t *health)
 {
     uint32_t rank, host;
 
-    for (host = 0; host < health->topology.host_count; ++host) {
+    for (host = 0; host < health->hosts->host_count; ++host) {
         health->lowest[host] = R2_NOBODY;
     }
-    for (rank = health->topology.rank_count; rank-- > 0;) {
-        host = health->topology.host_of[rank];
+    for (rank = health->hosts->rank_count; rank-- > 0;) {
+        host = health->hosts->host_of[rank];
         health->next_member[rank] = R2_NOBODY;
-        if (host < health->topology.host_count) {
+        if (host < health->hosts->host_count) {
             health->next_member[rank] = health->lowest[host];
             health->lowest[host] = rank;
         }
     }
 }
 
-static r2_status_t r2_health_check(const r2_health_topology_t *topology)
+/** Most rails of any host. */
+static uint32_t r2_health_rails(const r2_hosts_t *hosts)
 {
-    uint32_t host, rails = 0;
+    uint32_t rails = 0;
 
-    if (0 == topology->rank_count || topology->own_rank >= topology->rank_count ||
-        topology->host_of[topology->own_rank] >= topology->host_count) {
-        return R2_ERR_PARAM;
+    for (uint32_t host = 0; host < hosts->host_count; ++host) {
+        rails = r2_max(rails, hosts->hosts[host].rail_count);
     }
-    for (host = 0; host < topology->host_count; ++host) {
-        rails = r2_max(rails, topology->rail_count[host]);
-    }
-    return rails > 0 && rails <= R2_RAILS_MAX ? R2_OK : R2_ERR_PARAM;
+    return rails;
+}
+
+static r2_status_t r2_health_check(const r2_hosts_t *hosts, uint32_t rank)
+{
+    const uint32_t rails = r2_health_rails(hosts);
+
+    return rank < hosts->rank_count && hosts->host_of[rank] < hosts->host_count && rails > 0 &&
+                   rails <= R2_RAILS_MAX
+               ? R2_OK
+               : R2_ERR_PARAM;
 }
 
 static r2_status_t r2_health_allocate(r2_health_t *health)
 {
-    const r2_health_topology_t *topology = &health->topology;
-    size_t entries = (size_t) topology->host_count * health->rail_count;
+    const r2_hosts_t *hosts = health->hosts;
+    size_t entries = (size_t) hosts->host_count * health->rail_count;
 
-    health->lowest = calloc(topology->host_count, sizeof(health->lowest[0]));
-    health->next_member = calloc(topology->rank_count, sizeof(health->next_member[0]));
-    health->gone = calloc(topology->rank_count, sizeof(health->gone[0]));
+    health->lowest = calloc(hosts->host_count, sizeof(health->lowest[0]));
+    health->next_member = calloc(hosts->rank_count, sizeof(health->next_member[0]));
+    health->gone = calloc(hosts->rank_count, sizeof(health->gone[0]));
     health->quiet_ns = calloc(entries, sizeof(health->quiet_ns[0]));
     health->pause_ns = calloc(entries, sizeof(health->pause_ns[0]));
     health->accused_ns = calloc(entries, sizeof(health->accused_ns[0]));
@@ -61,13 +68,14 @@ static r2_status_t r2_health_allocate(r2_health_t *health)
         NULL == health->since_ns || NULL == health->settled_ns) {
         return R2_ERR_NO_MEMORY;
     }
-    return r2_health_map_init(&health->map, topology->host_count, health->rail_count);
+    return r2_health_map_init(&health->map, hosts->host_count, health->rail_count);
 }
 
-r2_status_t r2_health_create(const r2_health_topology_t *topology, const r2_params_t *params,
-                             const r2_health_ports_t *ports, uint64_t now_ns, r2_health_t **health_p)
+r2_status_t r2_health_create(const r2_hosts_t *hosts, const r2_health_self_t *self,
+                             const r2_params_t *params, const r2_health_ports_t *ports,
+                             uint64_t now_ns, r2_health_t **health_p)
 {
-    r2_status_t status = r2_health_check(topology);
+    r2_status_t status = r2_health_check(hosts, self->rank);
     r2_health_t *health;
     uint32_t idx;
 
@@ -78,15 +86,14 @@ r2_status_t r2_health_create(const r2_health_topology_t *topology, const r2_para
     if (NULL == health) {
         return R2_ERR_NO_MEMORY;
     }
-    health->topology = *topology;
+    health->hosts = hosts;
+    health->self = *self;
     health->params = *params;
     health->ports = *ports;
-    health->own_host = topology->host_of[topology->own_rank];
+    health->own_host = hosts->host_of[self->rank];
     health->outbox_max = R2_OUTBOX_MAX;
     health->again_ns = R2_NEVER_NS;
-    for (idx = 0; idx < topology->host_count; ++idx) {
-        health->rail_count = r2_max(health->rail_count, topology->rail_count[idx]);
-    }
+    health->rail_count = r2_health_rails(hosts);
     status = r2_health_allocate(health);
     if (R2_OK != status) {
         r2_health_destroy(health);
@@ -96,9 +103,9 @@ r2_status_t r2_health_create(const r2_health_topology_t *topology, const r2_para
     for (idx = 0; idx < R2_RAILS_MAX; ++idx) {
         health->carrier[idx] = true;
     }
-    r2_prng_seed(&health->prng, now_ns ^ (uint64_t) topology->own_rank << 40);
+    r2_prng_seed(&health->prng, now_ns ^ (uint64_t) self->rank << 40);
     /* Ids of different processes differ, so that a late answer finds nothing. */
-    health->next_id = (uint64_t) topology->own_rank << 40 | 1;
+    health->next_id = (uint64_t) self->rank << 40 | 1;
     health->outbox_ns = R2_NEVER_NS;
     r2_capacity_init(health);
     health->rotation = health->own_host + 1;
@@ -128,10 +135,10 @@ void r2_health_destroy(r2_health_t *health)
 
 static bool r2_health_concerns(const r2_health_t *health, uint32_t rank, uint32_t rail)
 {
-    return rank < health->topology.rank_count &&
-           health->topology.host_of[rank] < health->topology.host_count &&
-           health->topology.host_of[rank] != health->own_host &&
-           rail < health->topology.rail_count[health->own_host];
+    return rank < health->hosts->rank_count &&
+           health->hosts->host_of[rank] < health->hosts->host_count &&
+           health->hosts->host_of[rank] != health->own_host &&
+           rail < r2_rails_of(health, health->own_host);
 }
 
 /*
@@ -141,7 +148,7 @@ static bool r2_health_concerns(const r2_health_t *health, uint32_t rank, uint32_
 static void r2_health_unopened(r2_health_t *health, uint32_t rank, uint32_t rail, r2_status_t why,
                                uint64_t now_ns)
 {
-    uint32_t host = health->topology.host_of[rank];
+    uint32_t host = health->hosts->host_of[rank];
 
     if (R2_ERR_REFUSED != why && R2_ERR_UNRESPONSIVE != why) { /* those are answers */
         r2_heal_lane(health, host, rail, false, now_ns);
@@ -185,7 +192,7 @@ void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t 
     if (!r2_health_concerns(health, rank, rail) || rail != peer_rail) {
         return;
     }
-    host = health->topology.host_of[rank];
+    host = health->hosts->host_of[rank];
     switch (event) {
     case R2_LANE_EVENT_UP:
         r2_investigation_drop(health, host, rail);
@@ -215,7 +222,7 @@ void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
                                    .host_b = R2_NOBODY, .rail = rail, .rank = R2_NOBODY,
                                    .evidence = "no carrier or no address"};
 
-    if (rail >= health->topology.rail_count[health->own_host] || carrier == health->carrier[rail]) {
+    if (rail >= r2_rails_of(health, health->own_host) || carrier == health->carrier[rail]) {
         return;
     }
     health->carrier[rail] = carrier;
@@ -249,11 +256,11 @@ void r2_health_peer(r2_health_t *health, uint32_t rank, bool silent, bool gone, 
 {
     uint32_t rail, host;
 
-    if (rank >= health->topology.rank_count ||
-        health->topology.host_of[rank] >= health->topology.host_count) {
+    if (rank >= health->hosts->rank_count ||
+        health->hosts->host_of[rank] >= health->hosts->host_count) {
         return;
     }
-    host = health->topology.host_of[rank];
+    host = health->hosts->host_of[rank];
     if (gone) {
         r2_spread_gone(health, rank, now_ns);
         return;
@@ -279,10 +286,10 @@ r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *da
 {
     r2_notice_t notice, ack = {.kind = R2_NOTICE_ACK};
 
-    if (R2_OK != r2_notice_parse(data, bytes, &notice) || rank >= health->topology.rank_count ||
-        health->topology.host_of[rank] >= health->topology.host_count ||
-        rank == health->topology.own_rank ||
-        (R2_NOTICE_GONE == notice.kind && notice.host_a >= health->topology.rank_count)) {
+    if (R2_OK != r2_notice_parse(data, bytes, &notice) || rank >= health->hosts->rank_count ||
+        health->hosts->host_of[rank] >= health->hosts->host_count ||
+        rank == health->self.rank ||
+        (R2_NOTICE_GONE == notice.kind && notice.host_a >= health->hosts->rank_count)) {
         return R2_ERR_WIRE;
     }
     switch ((r2_notice_kind_t) notice.kind) {
@@ -337,5 +344,5 @@ const r2_health_map_t *r2_health_map(const r2_health_t *health)
 
 bool r2_health_gone(const r2_health_t *health, uint32_t rank)
 {
-    return rank < health->topology.rank_count && health->gone[rank];
+    return rank < health->hosts->rank_count && health->gone[rank];
 }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "model/health_map.h"
+#include "model/hosts.h"
 #include "r2/nic.h"
 #include "r2/params.h"
 
@@ -21,15 +22,11 @@
 
 typedef struct r2_health r2_health_t;
 
-/** Who lives where: equal on all processes. */
-typedef struct r2_health_topology {
-    uint32_t rank_count, host_count;
-    const uint32_t *host_of;    /* borrowed: [rank] host index; UINT32_MAX: that process does not run r2 */
-    const uint32_t *rail_count; /* borrowed: [host] */
-    const char *const *host_name;  /* borrowed: [host] */
-    uint32_t own_rank;
-    uint64_t rail_speed[R2_RAILS_MAX]; /* of the own host, bytes per second; 0: unknown */
-} r2_health_topology_t;
+/** This process. */
+typedef struct r2_health_self {
+    uint32_t rank;
+    uint64_t rail_speed[R2_RAILS_MAX]; /* of its host, bytes per second; 0: unknown */
+} r2_health_self_t;
 
 /** What was decided, for log and event file. Strings are valid during the call. */
 typedef struct r2_health_news {
@@ -78,8 +75,12 @@ typedef struct r2_health_ports {
     void *arg; /* borrowed: outlives the machine */
 } r2_health_ports_t;
 
-/** @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_PARAM. */
-r2_status_t r2_health_create(const r2_health_topology_t *topology, const r2_params_t *params,
+/**
+ * @param hosts borrowed: outlives the machine.
+ * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_PARAM.
+ */
+r2_status_t r2_health_create(const r2_hosts_t *hosts, const r2_health_self_t *self,
+                             const r2_params_t *params,
                              const r2_health_ports_t *ports, uint64_t now_ns, r2_health_t **health_p);
 void r2_health_destroy(r2_health_t *health);
 

@@ -77,14 +77,14 @@ void r2_investigation_drop(r2_health_t *health, uint32_t host, uint32_t rail)
 static uint32_t r2_investigation_witness(r2_health_t *health, uint32_t host, uint32_t rail,
                                          uint32_t except)
 {
-    uint32_t count = health->topology.host_count, tries;
+    uint32_t count = health->hosts->host_count, tries;
 
     for (tries = 0; tries < count; ++tries) {
         uint32_t other = health->rotation++ % count;
         const r2_health_entry_t *entry = r2_health_map_entry(&health->map, other, rail);
 
         if (other != health->own_host && other != host && other != except &&
-            rail < health->topology.rail_count[other] &&
+            rail < r2_rails_of(health, other) &&
             (entry->capacity > 0 || R2_VERDICT_PLANE == entry->verdict) &&
             0 == health->accused_ns[r2_health_at(health, other, rail)] &&
             !r2_health_map_is_cut(&health->map, health->own_host, other, rail)) {
@@ -132,13 +132,13 @@ static uint64_t r2_investigation_turn_ns(const r2_health_t *health)
 /** Starts to find out why the rail of a process's host does not answer, if that is to be found out. */
 void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t now_ns)
 {
-    uint32_t idx, host = R2_NOBODY == rank ? R2_NOBODY : health->topology.host_of[rank];
+    uint32_t idx, host = R2_NOBODY == rank ? R2_NOBODY : health->hosts->host_of[rank];
     r2_investigation_t *at = NULL;
 
     r2_investigation_forget(health, host, rail, now_ns);
     if (R2_NOBODY == host || host == health->own_host ||
-        rail >= health->topology.rail_count[health->own_host] ||
-        rail >= health->topology.rail_count[host] || !health->carrier[rail] ||
+        rail >= r2_rails_of(health, health->own_host) ||
+        rail >= r2_rails_of(health, host) || !health->carrier[rail] ||
         health->gone[rank] || now_ns < health->quiet_ns[r2_health_at(health, host, rail)] ||
         r2_investigation_explained(health, host, rail) ||
         NULL != r2_investigation_find(health, host, rail)) {
@@ -203,8 +203,8 @@ static bool r2_investigation_begin(r2_health_t *health, r2_investigation_t *at, 
     at->own_version = r2_health_map_entry(&health->map, health->own_host, rail)->version;
     at->peer_version = r2_health_map_entry(&health->map, host, rail)->version;
     at->asked[R2_QUESTION_PEER].open = at->asked[R2_QUESTION_BEACON].open = true;
-    at->asked[R2_QUESTION_OTHERS].open = health->topology.rail_count[health->own_host] > 1 &&
-                                         health->topology.rail_count[host] > 1;
+    at->asked[R2_QUESTION_OTHERS].open = r2_rails_of(health, health->own_host) > 1 &&
+                                         r2_rails_of(health, host) > 1;
     at->asked[R2_QUESTION_WITNESS].open = R2_NOBODY != at->witness;
     at->asked[R2_QUESTION_WITNESS_PEER].open = R2_NOBODY != at->witness;
     at->asked[R2_QUESTION_SECOND].open = R2_NOBODY != at->second;
@@ -219,15 +219,15 @@ static void r2_investigation_text(const r2_health_t *health, const r2_investigat
                                   const r2_evidence_t *evidence, char *text_p, size_t bytes)
 {
     static const char *const words[] = {"not known", "answers", "silent"};
-    const char *const *names = health->topology.host_name;
+    const r2_host_t *hosts = health->hosts->hosts;
     bool one = R2_NOBODY != at->witness, two = R2_NOBODY != at->second;
 
     (void) snprintf(text_p, bytes,
                     "peer %s, witness %s %s, from there %s, second witness %s %s, from there %s, "
                     "other rails %s, process %s",
-                    words[evidence->self_peer], one ? names[at->witness] : "none",
+                    words[evidence->self_peer], one ? hosts[at->witness].name : "none",
                     words[evidence->self_witness], words[evidence->witness_peer],
-                    two ? names[at->second] : "none", words[evidence->self_second],
+                    two ? hosts[at->second].name : "none", words[evidence->self_second],
                     words[evidence->second_peer], words[evidence->others],
                     words[evidence->process]);
 }

@@ -33,7 +33,7 @@ uint32_t r2_members_position(const r2_health_t *health)
 {
     uint32_t rank, position = 0;
 
-    for (rank = health->lowest[health->own_host]; rank < health->topology.own_rank;
+    for (rank = health->lowest[health->own_host]; rank < health->self.rank;
          rank = health->next_member[rank]) {
         position += !health->gone[rank];
     }
@@ -55,11 +55,11 @@ bool r2_members_host(const r2_health_t *health, uint32_t rank, uint32_t *host_p)
 {
     uint32_t host;
 
-    if (rank >= health->topology.rank_count) {
+    if (rank >= health->hosts->rank_count) {
         return false;
     }
-    host = health->topology.host_of[rank];
-    if (host >= health->topology.host_count || health->lowest[host] != rank) {
+    host = health->hosts->host_of[rank];
+    if (host >= health->hosts->host_count || health->lowest[host] != rank) {
         return false;
     }
     *host_p = host;

@@ -98,8 +98,8 @@ void r2_outbox_rank(r2_health_t *health, uint32_t rank, const r2_notice_t *notic
     const r2_outbox_key_t key = {R2_NOBODY,      rank,           notice->kind,
                                  notice->host_a, notice->host_b, notice->rail};
 
-    if (rank == health->topology.own_rank || rank >= health->topology.rank_count ||
-        health->topology.host_of[rank] >= health->topology.host_count || health->gone[rank]) {
+    if (rank == health->self.rank || rank >= health->hosts->rank_count ||
+        health->hosts->host_of[rank] >= health->hosts->host_count || health->gone[rank]) {
         return;
     }
     r2_outbox_put(health, &key, notice, now_ns);
@@ -123,7 +123,7 @@ void r2_outbox_acknowledged(r2_health_t *health, uint32_t rank, uint64_t id)
     HASH_ITER(hh, health->outbox, item, next)
     {
         if (item->notice.id == id &&
-            (item->key.to_rank == rank || item->key.to_host == health->topology.host_of[rank])) {
+            (item->key.to_rank == rank || item->key.to_host == health->hosts->host_of[rank])) {
             r2_outbox_remove(health, item);
             return;
         }
@@ -132,7 +132,7 @@ void r2_outbox_acknowledged(r2_health_t *health, uint32_t rank, uint64_t id)
 
 void r2_outbox_gone(r2_health_t *health, uint32_t rank)
 {
-    uint32_t host = health->topology.host_of[rank];
+    uint32_t host = health->hosts->host_of[rank];
     bool empty = R2_NOBODY == r2_members_nth(health, host, 0);
     r2_outbox_item_t *item, *next;
 
@@ -177,7 +177,7 @@ void r2_outbox_tick(r2_health_t *health, uint64_t now_ns)
             r2_outbox_remove(health, item);
             continue;
         }
-        if (now_ns >= item->next_ns && rank == health->topology.own_rank) {
+        if (now_ns >= item->next_ns && rank == health->self.rank) {
             if (own_count < R2_OUTBOX_OWN_MAX) {
                 own[own_count++] = item->notice; /* nobody before us answers: we act */
                 r2_outbox_remove(health, item);
@@ -192,7 +192,7 @@ void r2_outbox_tick(r2_health_t *health, uint64_t now_ns)
         health->outbox_ns = r2_min(health->outbox_ns, item->next_ns);
     }
     for (idx = 0; idx < own_count; ++idx) {
-        r2_spread_notice(health, health->topology.own_rank, &own[idx], now_ns);
+        r2_spread_notice(health, health->self.rank, &own[idx], now_ns);
     }
 }
 

@@ -14,7 +14,7 @@
  */
 bool r2_probes_delivers(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t since_ns)
 {
-    return NULL != health->ports.delivered_ns && host < health->topology.host_count &&
+    return NULL != health->ports.delivered_ns && host < health->hosts->host_count &&
            health->ports.delivered_ns(health->ports.arg, host, rail) > since_ns;
 }
 
@@ -59,8 +59,8 @@ void r2_probes_serve(r2_health_t *health, uint32_t from, const r2_notice_t *noti
         return;
     }
     what.host = host;
-    if (host == health->own_host || notice->rail >= health->topology.rail_count[health->own_host] ||
-        notice->rail >= health->topology.rail_count[host] || !health->carrier[notice->rail] ||
+    if (host == health->own_host || notice->rail >= r2_rails_of(health, health->own_host) ||
+        notice->rail >= r2_rails_of(health, host) || !health->carrier[notice->rail] ||
         !r2_probes_start(health, host, notice->rail,
                          r2_health_ms(health->params.failure_timeout_ms), &what)) {
         r2_probes_answer(health, from, notice->rail, R2_NOTICE_ANSWER_PROBE, notice->id,
@@ -74,7 +74,7 @@ void r2_probes_beacon(r2_health_t *health, uint32_t from, const r2_notice_t *not
     r2_answer_t answer = R2_ANSWER_NO;
     uint32_t idx;
 
-    if (notice->rail >= health->topology.rail_count[health->own_host]) {
+    if (notice->rail >= r2_rails_of(health, health->own_host)) {
         return;
     }
     for (idx = 0; idx < R2_BEACONS_MAX; ++idx) {

@@ -26,8 +26,8 @@ static void r2_question_probe(r2_health_t *health, r2_investigation_t *investiga
 
 static void r2_question_others(r2_health_t *health, r2_investigation_t *investigation)
 {
-    uint32_t rail, rails = r2_min(health->topology.rail_count[health->own_host],
-                                  health->topology.rail_count[investigation->host]);
+    uint32_t rail, rails = r2_min(r2_rails_of(health, health->own_host),
+                                  r2_rails_of(health, investigation->host));
 
     for (rail = 0; rail < rails; ++rail) {
         if (rail != investigation->rail) {

@@ -42,7 +42,7 @@ static r2_notice_t r2_spread_exception(const r2_health_t *health, const r2_healt
 static void r2_spread_hosts(r2_health_t *health, const r2_notice_t *notice, uint32_t except,
                             uint64_t now_ns)
 {
-    uint32_t count = health->topology.host_count, own = health->own_host, step;
+    uint32_t count = health->hosts->host_count, own = health->own_host, step;
 
     for (step = 1; step < count; step *= 2) {
         uint32_t up = (own + step) % count, down = (own + count - step) % count;
@@ -74,7 +74,7 @@ static void r2_spread_members(r2_health_t *health, const r2_notice_t *notice, ui
 static void r2_spread_on(r2_health_t *health, const r2_notice_t *notice, uint32_t from, bool acting,
                          uint64_t now_ns)
 {
-    uint32_t except = R2_NOBODY == from ? R2_NOBODY : health->topology.host_of[from];
+    uint32_t except = R2_NOBODY == from ? R2_NOBODY : health->hosts->host_of[from];
 
     if (acting || r2_members_is_writer(health)) {
         r2_spread_hosts(health, notice, except, now_ns);
@@ -100,14 +100,14 @@ static void r2_spread_one(r2_health_t *health, uint32_t to_host, const r2_notice
  */
 static uint32_t r2_spread_facts(const r2_health_t *health)
 {
-    return 2 * health->topology.host_count * health->rail_count + R2_HEALTH_EXCEPTIONS_MAX
-           + health->topology.rank_count;
+    return 2 * health->hosts->host_count * health->rail_count + R2_HEALTH_EXCEPTIONS_MAX
+           + health->hosts->rank_count;
 }
 
 /* @return false: there is nothing to be told of this number. */
 static bool r2_spread_fact(const r2_health_t *health, uint32_t at, r2_notice_t *notice_p)
 {
-    const uint32_t entries = health->topology.host_count * health->rail_count;
+    const uint32_t entries = health->hosts->host_count * health->rail_count;
     const uint32_t host = at % entries / health->rail_count, rail = at % entries % health->rail_count;
 
     if (at < entries) {
@@ -156,7 +156,8 @@ void r2_spread_again(r2_health_t *health, uint64_t now_ns)
             continue;
         }
         if (R2_NOTICE_CLAIM == notice.kind) {
-            r2_outbox_host(health, at / health->rail_count % health->topology.host_count, &notice, now_ns);
+            r2_outbox_host(health, at / health->rail_count % health->hosts->host_count, &notice,
+                           now_ns);
         } else {
             r2_spread_on(health, &notice, R2_NOBODY, false, now_ns);
         }
@@ -170,7 +171,7 @@ void r2_spread_again(r2_health_t *health, uint64_t now_ns)
 
 static bool r2_spread_is_neighbor(const r2_health_t *health, uint32_t host)
 {
-    uint32_t count = health->topology.host_count, step;
+    uint32_t count = health->hosts->host_count, step;
 
     for (step = 1; step < count; step *= 2) {
         if (host == (health->own_host + step) % count ||
@@ -183,10 +184,10 @@ static bool r2_spread_is_neighbor(const r2_health_t *health, uint32_t host)
 
 static bool r2_spread_learn_gone(r2_health_t *health, uint32_t rank, uint64_t now_ns)
 {
-    uint32_t host = health->topology.host_of[rank];
+    uint32_t host = health->hosts->host_of[rank];
     bool wrote;
 
-    if (health->gone[rank] || rank == health->topology.own_rank || host >= health->map.host_count) {
+    if (health->gone[rank] || rank == health->self.rank || host >= health->map.host_count) {
         return false;
     }
     wrote = rank == r2_members_nth(health, host, 0);
@@ -352,8 +353,8 @@ static void r2_spread_look(r2_health_t *health, const r2_notice_t *notice, uint3
 {
     if (R2_NOTICE_CHANGE == notice->kind && R2_VERDICT_PLANE == notice->verdict &&
         host != health->own_host && r2_members_is_writer(health) &&
-        notice->rail < health->topology.rail_count[health->own_host]) {
-        uint32_t other = (health->own_host + 1) % health->topology.host_count;
+        notice->rail < r2_rails_of(health, health->own_host)) {
+        uint32_t other = (health->own_host + 1) % health->hosts->host_count;
 
         r2_investigate(health, r2_members_nth(health, other, 0), notice->rail, now_ns);
     }
@@ -368,7 +369,7 @@ void r2_spread_notice(r2_health_t *health, uint32_t from, const r2_notice_t *not
                                            .capacity = notice->capacity,
                                            .verdict = notice->verdict,
                                            .direction = notice->direction}};
-    bool own = from == health->topology.own_rank, is_new;
+    bool own = from == health->self.rank, is_new;
     bool acting = own || 0 != (notice->flags & R2_NOTICE_ACT);
     uint64_t age_ns = r2_notice_age_ns(notice->age);
 

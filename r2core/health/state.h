@@ -147,7 +147,8 @@ typedef struct r2_batch {
 /* ---- the machine ---- */
 
 struct r2_health {
-    r2_health_topology_t topology;
+    const r2_hosts_t *hosts; /* borrowed: outlives the machine */
+    r2_health_self_t self;
     r2_health_ports_t ports;
     r2_params_t params;
     uint32_t own_host, rail_count; /* of the host with most rails */
@@ -185,6 +186,11 @@ struct r2_health {
 static inline uint64_t r2_health_ms(uint64_t ms)
 {
     return ms * R2_NS_PER_MS;
+}
+
+static inline uint32_t r2_rails_of(const r2_health_t *health, uint32_t host)
+{
+    return health->hosts->hosts[host].rail_count;
 }
 
 static inline size_t r2_health_at(const r2_health_t *health, uint32_t host, uint32_t rail)

@@ -54,19 +54,19 @@ void r2_writer_claimed(r2_health_t *health, uint32_t from, const r2_notice_t *no
                                        .capacity = notice->capacity,
                                        .verdict = notice->verdict,
                                        .direction = notice->direction};
-    uint32_t host, from_host = health->topology.host_of[from];
+    uint32_t host, from_host = health->hosts->host_of[from];
     uint64_t age_ns = r2_notice_age_ns(notice->age);
     r2_notice_t answer;
 
     if (!r2_members_host(health, notice->host_a, &host) || host != health->own_host ||
-        notice->rail >= health->topology.rail_count[host]) {
+        notice->rail >= r2_rails_of(health, host)) {
         return;
     }
     if (0 == claimed.capacity || from_host == health->own_host) {
         (void) r2_writer_decide(health, notice->rail, &claimed, NULL,
                                 now_ns - r2_min(age_ns, now_ns), now_ns);
     }
-    if (from != health->topology.own_rank) { /* at once, also when nothing changed */
+    if (from != health->self.rank) { /* at once, also when nothing changed */
         answer = r2_spread_change(health, host, notice->rail);
         r2_outbox_rank(health, from, &answer, now_ns);
     }

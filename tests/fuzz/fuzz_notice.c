@@ -110,9 +110,13 @@ static void check_map(const r2_health_map_t *map)
 /* Input: a byte that chooses (lane failed, probe answered, notice of a rank), the notice, ... */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static const uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2}, rails[HOSTS] = {RAILS, RAILS, RAILS};
-    static const char *const names[HOSTS] = {"a", "b", "c"};
-    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, 0, {0}};
+    static uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2};
+    static r2_host_t host[HOSTS] = {{.name = "a", .rail_count = RAILS},
+                                    {.name = "b", .rail_count = RAILS},
+                                    {.name = "c", .rail_count = RAILS}};
+    static const r2_hosts_t hosts = {
+        .rank_count = RANKS, .host_count = HOSTS, .host_of = host_of, .hosts = host};
+    const r2_health_self_t self = {.rank = 0};
     outcome_t outcome = {0};
     const r2_health_ports_t ports = {.notify = notify, .probe = probe, .beacon = beacon, .rail_state = state,
                                      .path_state = state, .peer_gone = peer_gone, .news = news,
@@ -123,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     uint64_t now_ns = R2_NS_PER_S;
 
     r2_params_init(&params);
-    if (R2_OK != r2_health_create(&topology, &params, &ports, now_ns, &health)) {
+    if (R2_OK != r2_health_create(&hosts, &self, &params, &ports, now_ns, &health)) {
         return 0;
     }
     while (input.left > 0) {

@@ -444,7 +444,6 @@ const char *world_wrong(world_t *world)
 void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rails, uint64_t seed)
 {
     static const char *const names[] = {"h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7"};
-    r2_health_topology_t topology;
     uint32_t rank;
 
     memset(world, 0, sizeof(*world));
@@ -458,12 +457,15 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
     r2_prng_seed(&world->prng, seed);
     r2_params_init(&world->params);
     for (rank = 0; rank < hosts; ++rank) {
-        world->rails[rank] = rails;
-        world->names[rank] = names[rank];
+        world->host[rank] = (r2_host_t){.name = names[rank], .rail_count = rails};
     }
     for (rank = 0; rank < world->rank_count; ++rank) {
         world->host_of[rank] = rank / per_host;
     }
+    world->hosts = (r2_hosts_t){.rank_count = world->rank_count,
+                                .host_count = hosts,
+                                .host_of = world->host_of,
+                                .hosts = world->host};
     for (rank = 0; rank < world->rank_count; ++rank) {
         machine_t *machine = &world->machines[rank];
         const r2_health_ports_t ports = {
@@ -475,10 +477,8 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
         machine->world = world;
         machine->rank = rank;
         memset(machine->carrier, 1, sizeof(machine->carrier));
-        topology = (r2_health_topology_t){world->rank_count, hosts, world->host_of, world->rails,
-                                          world->names, rank, {0}};
-        if (R2_OK != r2_health_create(&topology, &world->params, &ports, world->now_ns,
-                                      &machine->health)) {
+        if (R2_OK != r2_health_create(&world->hosts, &(r2_health_self_t){.rank = rank},
+                                      &world->params, &ports, world->now_ns, &machine->health)) {
             abort();
         }
     }

@@ -64,8 +64,9 @@ typedef struct machine {
 
 typedef struct world {
     uint32_t host_count, per_host, rail_count, rank_count;
-    uint32_t host_of[WORLD_RANKS], rails[WORLD_HOSTS];
-    const char *names[WORLD_HOSTS];
+    uint32_t host_of[WORLD_RANKS];
+    r2_host_t host[WORLD_HOSTS];
+    r2_hosts_t hosts;
     machine_t machines[WORLD_RANKS];
     fault_t faults[WORLD_FAULTS];
     uint32_t fault_count;

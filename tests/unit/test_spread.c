@@ -86,9 +86,13 @@ static void on_changed(void *arg)
 
 static void caught_init_as(caught_t *caught, uint32_t rank)
 {
-    static const uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2}, rails[HOSTS] = {2, 2, 2};
-    static const char *const names[HOSTS] = {"h0", "h1", "h2"};
-    const r2_health_topology_t topology = {RANKS, HOSTS, host_of, rails, names, rank, {0}};
+    static uint32_t host_of[RANKS] = {0, 0, 1, 1, 2, 2};
+    static r2_host_t host[HOSTS] = {{.name = "h0", .rail_count = 2},
+                                    {.name = "h1", .rail_count = 2},
+                                    {.name = "h2", .rail_count = 2}};
+    static const r2_hosts_t hosts = {
+        .rank_count = RANKS, .host_count = HOSTS, .host_of = host_of, .hosts = host};
+    const r2_health_self_t self = {.rank = rank};
     const r2_health_ports_t ports = {.notify = on_notify, .probe = on_probe, .beacon = on_beacon,
                                      .rail_state = on_state, .path_state = on_state, .peer_gone = on_gone,
                                      .news = on_news, .changed = on_changed, .arg = caught};
@@ -96,7 +100,8 @@ static void caught_init_as(caught_t *caught, uint32_t rank)
 
     memset(caught, 0, sizeof(*caught));
     r2_params_init(&params);
-    assert_int_equal(R2_OK, r2_health_create(&topology, &params, &ports, START_NS, &caught->health));
+    assert_int_equal(R2_OK,
+                     r2_health_create(&hosts, &self, &params, &ports, START_NS, &caught->health));
 }
 
 static void caught_init(caught_t *caught)

@@ -27,7 +27,7 @@
 static r2_status_t copy_cuts(const topo_t *topo, r2_topology_t *topology_p)
 {
     for (uint32_t c = 0; c < topo->cut_count; c++) {
-        const topo_cut_t *cut = &topo->cuts[c];
+        const r2_topology_cut_t *cut = &topo->cuts[c];
 
         if (!r2_topology_cut(topology_p, cut->host_a, cut->host_b, cut->rail)) {
             return R2_ERR_PARAM;
