@@ -2,21 +2,19 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Context: assembly from parts, driving, and what it tells about itself.
+ * Context: assembly from parts, and what it tells about itself.
  */
 #include "r2_config.h"
 
 #include "ctx/state.h"
 
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "ctx/p2p.h"
 #include "ctx/remedy.h"
 
 static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_ctx_parts_t *parts)
@@ -147,183 +145,6 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     }
     pthread_mutex_destroy(&ctx->core.lock);
     free(ctx);
-}
-
-static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
-{
-    uint64_t now_ns = ctx->core.net.now_ns;
-
-    if (ctx->core.counters.rx_bytes != delivered_before) {
-        if (0 != ctx->last_delivery_ns && 0 == ctx->core.net.unwired_links) {
-            ctx->core.counters.longest_gap_ns =
-                r2_max(ctx->core.counters.longest_gap_ns, now_ns - ctx->last_delivery_ns);
-        }
-        ctx->last_delivery_ns = now_ns;
-    }
-    if (0 == ctx->core.net.awaited_rows) {
-        ctx->last_delivery_ns = 0; /* nobody waits for data: the pause until the next call is not a gap */
-    }
-}
-
-void r2_ctx_poll(r2_ctx_t *ctx)
-{
-    const r2_post_t *post = &ctx->parts.post;
-    const r2_probe_t *probe = &ctx->core.net.probe;
-    const uint64_t now_ns = ctx->core.net.now_ns;
-
-    if (NULL != post->ops &&
-        (post->ops->fd(post->instance) < 0 || now_ns >= post->ops->deadline_ns(post->instance))) {
-        post->ops->poll(post->instance);
-    }
-    if (NULL != probe->ops && (probe->ops->fd(probe->instance) < 0 ||
-                               now_ns >= probe->ops->deadline_ns(probe->instance))) {
-        probe->ops->poll(probe->instance);
-    }
-}
-
-static unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
-{
-    r2_net_t *net = &ctx->core.net;
-    uint64_t delivered = ctx->core.counters.rx_bytes;
-    unsigned events;
-
-    net->app_drives = R2_DRIVE_APP == who;
-    net->may_deliver = net->app_drives || ctx->core.params.async_progress;
-    if (r2_now_ns(net->clock) >= net->hello.ops->deadline_ns(net->hello.instance) ||
-        net->hello.ops->fd(net->hello.instance) < 0) {
-        net->hello.ops->poll(net->hello.instance);
-    }
-    r2_ctx_poll(ctx);
-    events = r2_net_sweep(net);
-    r2_ctx_health_run(ctx->health);
-    if (net->may_deliver) {
-        events += r2_engine_run(&ctx->core.engine, net->app_drives);
-    }
-    if (NULL != ctx->p2p && R2_DRIVE_APP == who) {
-        events += r2_p2p_collect(ctx->p2p);
-    }
-    r2_coll_collect(&ctx->comms);
-    if (net->app_drives) {
-        r2_agree_run(&ctx->comms.agree);
-    }
-    r2_ctx_note_gap(ctx, delivered);
-    r2_observe_swept(ctx->core.observers, ctx->core.counters.rx_bytes != delivered);
-    return events;
-}
-
-/* Engine lock. @param news_p what point-to-point has to tell after it. */
-static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, r2_p2p_news_t *news_p)
-{
-    unsigned events = r2_ctx_drive_locked(ctx, R2_DRIVE_APP);
-
-    if (NULL != ctx->p2p) {
-        r2_p2p_take_news(ctx->p2p, news_p);
-    }
-    return events;
-}
-
-/* No lock. Tells the application what is complete. */
-static void r2_ctx_deliver(r2_ctx_t *ctx, const r2_p2p_news_t *news)
-{
-    r2_coll_deliver(&ctx->comms);
-    r2_p2p_tell(news);
-}
-
-unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
-{
-    r2_p2p_news_t news = {.p2p = NULL};
-    unsigned events;
-
-    pthread_mutex_lock(&ctx->core.lock);
-    events = R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, &news) : r2_ctx_drive_locked(ctx, who);
-    pthread_mutex_unlock(&ctx->core.lock);
-    if (R2_DRIVE_APP == who) {
-        r2_ctx_deliver(ctx, &news);
-    }
-    return events;
-}
-
-/* Engine lock. A caller whose call is complete does not come back: what it held goes now. */
-static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
-{
-    ctx->core.net.staying = false;
-    if (ctx->core.net.acks_held && R2_IN_PROGRESS != r2_coll_test(waits_for)) {
-        r2_net_tend(&ctx->core.net);
-    }
-}
-
-unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
-{
-    r2_p2p_news_t news = {.p2p = NULL};
-    unsigned events;
-
-    if (r2_is_forked()) {
-        return 0;
-    }
-    if (0 != atomic_load_explicit(&ctx->service_wants, memory_order_relaxed)) {
-        sched_yield();
-    }
-    if (0 != pthread_mutex_trylock(&ctx->core.lock)) {
-        atomic_store_explicit(&ctx->app_wants, 1, memory_order_relaxed);
-        return 0;
-    }
-    ctx->core.net.staying = NULL != waits_for;
-    events = r2_ctx_drive_app(ctx, &news);
-    if (NULL != waits_for) {
-        r2_ctx_stop_staying(ctx, waits_for);
-    }
-    r2_core_leave_started(&ctx->core);
-    r2_ctx_deliver(ctx, &news);
-    return events;
-}
-
-unsigned r2_ctx_progress(r2_ctx_t *ctx)
-{
-    return r2_ctx_progress_until(ctx, NULL);
-}
-
-unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver)
-{
-    const void *other = atomic_load_explicit(&ctx->driver, memory_order_relaxed);
-
-    if (NULL == other && atomic_compare_exchange_strong(&ctx->driver, &other, driver)) {
-        other = driver;
-    }
-    return other == driver ? r2_ctx_progress(ctx) : 0;
-}
-
-void r2_ctx_progress_end(r2_ctx_t *ctx, const void *driver)
-{
-    const void *expected = driver;
-
-    atomic_compare_exchange_strong(&ctx->driver, &expected, NULL);
-}
-
-uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
-{
-    const r2_post_t *post = &ctx->parts.post;
-    const r2_probe_t *probe = &ctx->core.net.probe;
-    uint64_t deadline_ns =
-        r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx->health));
-
-    if (NULL != post->ops) {
-        deadline_ns = r2_min(deadline_ns, post->ops->deadline_ns(post->instance));
-    }
-    if (NULL != probe->ops) {
-        deadline_ns = r2_min(deadline_ns, probe->ops->deadline_ns(probe->instance));
-    }
-    return r2_min(deadline_ns, r2_gap_deadline_ns(&ctx->record.gap));
-}
-
-void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
-{
-    pthread_mutex_lock(&ctx->core.lock);
-    r2_net_rail_event(&ctx->core.net, rail_idx, carrier);
-    r2_observe_carrier(ctx->core.observers, (uint32_t) rail_idx, carrier);
-    r2_ctx_health_carrier(ctx->health, (uint32_t) rail_idx, carrier);
-    r2_net_tend(&ctx->core.net);
-    r2_ctx_health_run(ctx->health);
-    pthread_mutex_unlock(&ctx->core.lock);
 }
 
 r2_status_t r2_ctx_fence(r2_ctx_t *ctx)

@@ -18,6 +18,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/cost.c \
     r2core/ctx/cost.h \
     r2core/ctx/ctx.c \
+    r2core/ctx/drive.c \
+    r2core/ctx/drive.h \
     r2core/ctx/files.c \
     r2core/ctx/files.h \
     r2core/ctx/gauge.c \
@@ -54,6 +56,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/sequence.c \
     r2core/ctx/service.c \
     r2core/ctx/shared.c \
+    r2core/ctx/source.c \
+    r2core/ctx/source.h \
     r2core/ctx/start.c \
     r2core/ctx/state.h \
     r2core/ctx/tell.c \

@@ -36,28 +36,13 @@ typedef struct r2_ctx_parts {
     r2_cost_params_t cost;   /* of this process, to be published; zeros: usual ones */
 } r2_ctx_parts_t;
 
-/** Who drives the engine: what it may do depends on that (docs/architecture.md, "Who runs the engine"). */
-typedef enum r2_drive {
-    R2_DRIVE_APP,    /* everything */
-    R2_DRIVE_SERVICE /* acknowledge, park, re-send; no application memory, no completion */
-} r2_drive_t;
-
 /** Makes a context without service thread from given parts: opens devices and listeners, publishes. */
 r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t *parts,
                             r2_ctx_t **ctx_p, char *text_p, size_t text_bytes);
 /** Tears down what r2_ctx_assemble() made. */
 void r2_ctx_dismantle(r2_ctx_t *ctx);
 
-/** Runs hello, all workers, timers and ready rows once. Takes the engine lock. @return events. */
-unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who);
-
-/** Next time r2_ctx_drive() has work because of a timer; R2_NEVER_NS: none. */
-uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx);
-
 /** The health map of this process; NULL before the communicator of all processes exists. Engine lock. */
 const r2_health_map_t *r2_ctx_health_map(const r2_ctx_t *ctx);
-
-/** A NIC of this host lost or got carrier. */
-void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier);
 
 #endif

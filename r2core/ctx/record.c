@@ -211,6 +211,32 @@ void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gaug
     r2_core_watch(core, &record->observer);
 }
 
+static void r2_record_flush_events(void *instance)
+{
+    r2_events_flush(instance);
+}
+
+static void r2_record_flush_plan(void *instance)
+{
+    r2_snapshot_flush(instance);
+}
+
+void r2_record_sources(const r2_record_t *record, r2_sources_t *sources)
+{
+    if (NULL != record->events) {
+        r2_sources_add(sources, &(r2_source_t){.name = "event file",
+                                               .fd = r2_events_fd(record->events),
+                                               .flush = r2_record_flush_events,
+                                               .instance = record->events});
+    }
+    if (NULL != record->plan_file) {
+        r2_sources_add(sources, &(r2_source_t){.name = "plan file",
+                                               .fd = r2_snapshot_fd(record->plan_file),
+                                               .flush = r2_record_flush_plan,
+                                               .instance = record->plan_file});
+    }
+}
+
 void r2_record_fini(r2_record_t *record)
 {
     r2_core_unwatch(record->core, &record->observer);

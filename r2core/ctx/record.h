@@ -10,6 +10,7 @@
 #include "ctx/core.h"
 #include "ctx/gauge.h"
 #include "ctx/hosts.h"
+#include "ctx/source.h"
 #include "telemetry/events.h"
 #include "telemetry/gap.h"
 #include "telemetry/snapshot.h"
@@ -32,6 +33,8 @@ void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gaug
                     const char *host_name);
 /** Closes the files. Nothing is observed any more. */
 void r2_record_fini(r2_record_t *record);
+/** Adds the files that are open: what is queued for them is written by the service thread. */
+void r2_record_sources(const r2_record_t *record, r2_sources_t *sources);
 /** First line of the event file. */
 void r2_record_start(r2_record_t *record);
 /**

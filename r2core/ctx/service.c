@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Service thread: hello, carrier, and the engine while the application is away.
+ * Service thread: sources, and the engine while the application is away.
  */
 #include "r2_config.h"
 
@@ -17,29 +17,23 @@
 #include "ctx/state.h"
 
 /*
- * The thread sleeps without timeout. It is woken by the hello listeners, by netlink, and by a timer
- * that the application pushes ahead of itself while it drives the engine (one system call per half
- * takeover time). When the timer does fire, the application is away: the thread then watches the rails
- * itself until the application comes back.
+ * The thread sleeps without timeout. It is woken by sources (ctx/source.h), and by a timer that the
+ * application pushes ahead of itself while it drives the engine (one system call per half takeover
+ * time). When the timer does fire, the application is away: the thread then watches the rails
+ * itself until the application comes back. It drives as everybody does (ctx/drive.h).
  */
 
-typedef enum r2_service_source {
-    R2_SERVICE_STOP,
-    R2_SERVICE_HELLO,
-    R2_SERVICE_NICS,
-    R2_SERVICE_POST,
-    R2_SERVICE_PROBE,
-    R2_SERVICE_EVENTS,
-    R2_SERVICE_PLAN_FILE,
+/** What wakes the thread: sources by their index in the table, then its own. */
+typedef enum r2_service_wake {
+    R2_SERVICE_STOP = R2_SOURCES_MAX,
     R2_SERVICE_TIMER,
     R2_SERVICE_RAILS,
-    R2_SERVICE_SOURCES
-} r2_service_source_t;
+    R2_SERVICE_WAKES
+} r2_service_wake_t;
 
 /** The service thread. Fields below `engine lock` belong to it. */
 typedef struct r2_service {
     r2_ctx_t *ctx;           /* borrowed: outlives the thread */
-    r2_nic_watch_t *watch;   /* owned; NULL: netlink is not available */
     pthread_t thread;
     int epoll_fd, stop_fd, timer_fd;
     /* engine lock */
@@ -106,17 +100,8 @@ static void r2_service_take_over(r2_service_t *service)
 
     ++ctx->core.counters.service_takeovers;
     atomic_store(&ctx->app_wants, 0);
-    net->may_deliver = ctx->core.params.async_progress;
-    net->app_drives = false;
     do {
-        net->now_ns = r2_now_ns(net->clock);
-        r2_ctx_poll(ctx);
-        r2_net_sweep(net);
-        r2_ctx_health_run(ctx->health);
-        if (net->may_deliver) {
-            r2_engine_run(&ctx->core.engine, false);
-        }
-        r2_coll_collect(&ctx->comms);
+        (void) r2_ctx_drive_locked(ctx, R2_DRIVE_SERVICE);
     } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
              0 == atomic_load(&ctx->core.app_blocked));
     deadline_ns = r2_ctx_deadline_ns(ctx);
@@ -126,62 +111,45 @@ static void r2_service_take_over(r2_service_t *service)
     r2_service_watch_rails(service, true);
 }
 
-/* News that did not come over the rails: the detector acts on it, and what it wants sent is sent. */
-static void r2_service_tend(r2_ctx_t *ctx)
+/* Engine lock. @return a source is ready. */
+static bool r2_service_note(r2_service_t *service, const struct epoll_event *events, int count)
 {
-    r2_net_tend(&ctx->core.net);
-    r2_ctx_health_run(ctx->health);
-    r2_net_tend(&ctx->core.net);
-}
-
-static void r2_service_handle(r2_service_t *service, r2_service_source_t source)
-{
-    r2_net_t *net = &service->ctx->core.net;
+    r2_sources_t *sources = &service->ctx->sources;
+    bool ready = false;
     uint64_t drained;
 
-    switch (source) {
-    case R2_SERVICE_HELLO:
-        net->hello.ops->poll(net->hello.instance);
-        r2_service_tend(service->ctx);
-        break;
-    case R2_SERVICE_NICS:
-        r2_nic_watch_poll(service->watch);
-        r2_service_tend(service->ctx);
-        break;
-    case R2_SERVICE_POST:
-        service->ctx->parts.post.ops->poll(service->ctx->parts.post.instance);
-        r2_service_tend(service->ctx);
-        break;
-    case R2_SERVICE_PROBE:
-        net->probe.ops->poll(net->probe.instance);
-        r2_service_tend(service->ctx);
-        break;
-    case R2_SERVICE_TIMER:
-        (void) !read(service->timer_fd, &drained, sizeof(drained));
-        service->timer_ns = R2_NEVER_NS;
-        break;
-    case R2_SERVICE_RAILS:
-        service->watching = false;
-        break;
-    case R2_SERVICE_EVENTS: /* written without the engine lock */
-    case R2_SERVICE_PLAN_FILE:
-    case R2_SERVICE_STOP:
-    case R2_SERVICE_SOURCES:
-        break;
+    for (int i = 0; i < count; ++i) {
+        const uint32_t wake = events[i].data.u32;
+
+        if (wake < sources->count) {
+            sources->at[wake].ready = NULL != sources->at[wake].poll;
+            ready = ready || sources->at[wake].ready;
+        } else if (R2_SERVICE_TIMER == wake) {
+            (void) !read(service->timer_fd, &drained, sizeof(drained));
+            service->timer_ns = R2_NEVER_NS;
+        } else if (R2_SERVICE_RAILS == wake) {
+            service->watching = false;
+        }
     }
+    return ready;
 }
 
-static void r2_service_after(r2_service_t *service)
+/* Engine lock. Drives if the application does not, else works off what sources brought. */
+static void r2_service_drive(r2_service_t *service, bool ready)
 {
-    r2_net_t *net = &service->ctx->core.net;
-    uint64_t takeover_ns = service->ctx->core.params.takeover_us * R2_NS_PER_US;
+    r2_ctx_t *ctx = service->ctx;
+    uint64_t takeover_ns = ctx->core.params.takeover_us * R2_NS_PER_US;
 
     if (r2_service_app_away(service)) {
         r2_service_take_over(service);
-    } else if (R2_NEVER_NS == service->timer_ns &&
-               (r2_net_outstanding(net) || NULL != service->ctx->comms.names ||
-                NULL != service->ctx->p2p)) {
-        r2_service_set_timer(service, r2_now_ns(net->clock) + takeover_ns);
+        return;
+    }
+    if (ready) {
+        (void) r2_ctx_drive_locked(ctx, R2_DRIVE_WOKEN);
+    }
+    if (R2_NEVER_NS == service->timer_ns &&
+        (r2_net_outstanding(&ctx->core.net) || NULL != ctx->comms.names || NULL != ctx->p2p)) {
+        r2_service_set_timer(service, r2_now_ns(ctx->core.clock) + takeover_ns);
     }
 }
 
@@ -189,10 +157,10 @@ static void *r2_service_main(void *arg)
 {
     r2_service_t *service = arg;
     r2_ctx_t *ctx = service->ctx;
-    struct epoll_event events[R2_SERVICE_SOURCES];
+    struct epoll_event events[R2_SERVICE_WAKES];
 
     for (;;) {
-        int count = epoll_wait(service->epoll_fd, events, R2_SERVICE_SOURCES, -1);
+        int count = epoll_wait(service->epoll_fd, events, R2_SERVICE_WAKES, -1);
 
         if (count < 0 && EINTR != errno) {
             return NULL;
@@ -206,20 +174,31 @@ static void *r2_service_main(void *arg)
                 pthread_mutex_unlock(&ctx->core.lock);
                 return NULL;
             }
-            r2_service_handle(service, (r2_service_source_t) events[i].data.u32);
         }
-        r2_service_after(service);
+        r2_service_drive(service, r2_service_note(service, events, count));
         pthread_mutex_unlock(&ctx->core.lock);
-        r2_events_flush(ctx->record.events);
-        r2_snapshot_flush(ctx->record.plan_file);
+        r2_sources_flush(&ctx->sources);
     }
 }
 
-static bool r2_service_add(r2_service_t *service, int fd, r2_service_source_t source, uint32_t events)
+static bool r2_service_add(r2_service_t *service, int fd, uint32_t wake, uint32_t events)
 {
-    struct epoll_event event = {.events = events, .data.u32 = source};
+    struct epoll_event event = {.events = events, .data.u32 = wake};
 
     return fd >= 0 && 0 == epoll_ctl(service->epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+static bool r2_service_add_all(r2_service_t *service)
+{
+    const r2_sources_t *sources = &service->ctx->sources;
+    bool added = r2_service_add(service, service->stop_fd, R2_SERVICE_STOP, EPOLLIN) &&
+                 r2_service_add(service, service->timer_fd, R2_SERVICE_TIMER, EPOLLIN) &&
+                 r2_service_add(service, service->ctx->epoll_fd, R2_SERVICE_RAILS, EPOLLONESHOT);
+
+    for (uint32_t i = 0; added && i < sources->count; ++i) {
+        added = sources->at[i].fd < 0 || r2_service_add(service, sources->at[i].fd, i, EPOLLIN);
+    }
+    return added;
 }
 
 static r2_status_t r2_service_spawn(r2_service_t *service)
@@ -249,38 +228,19 @@ static void r2_service_close(r2_service_t *service)
     free(service);
 }
 
-r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, r2_service_t **service_p)
+r2_status_t r2_service_create(r2_ctx_t *ctx, r2_service_t **service_p)
 {
     r2_service_t *service = calloc(1, sizeof(*service));
-    const r2_hello_t *hello = &ctx->core.net.hello;
 
     if (NULL == service) {
         return R2_ERR_NO_MEMORY;
     }
     service->ctx = ctx;
-    service->watch = watch;
     service->timer_ns = R2_NEVER_NS;
     service->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
     service->stop_fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     service->timer_fd = r2_fd_keep(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-    if (!r2_service_add(service, service->stop_fd, R2_SERVICE_STOP, EPOLLIN) ||
-        !r2_service_add(service, service->timer_fd, R2_SERVICE_TIMER, EPOLLIN) ||
-        !r2_service_add(service, hello->ops->fd(hello->instance), R2_SERVICE_HELLO, EPOLLIN) ||
-        !r2_service_add(service, ctx->epoll_fd, R2_SERVICE_RAILS, EPOLLONESHOT) ||
-        (NULL != ctx->parts.post.ops &&
-         !r2_service_add(service, ctx->parts.post.ops->fd(ctx->parts.post.instance),
-                         R2_SERVICE_POST, EPOLLIN)) ||
-        (NULL != ctx->core.net.probe.ops &&
-         !r2_service_add(service, ctx->core.net.probe.ops->fd(ctx->core.net.probe.instance),
-                         R2_SERVICE_PROBE, EPOLLIN)) ||
-        (NULL != ctx->record.events &&
-         !r2_service_add(service, r2_events_fd(ctx->record.events), R2_SERVICE_EVENTS, EPOLLIN)) ||
-        (NULL != ctx->record.plan_file &&
-         !r2_service_add(service, r2_snapshot_fd(ctx->record.plan_file), R2_SERVICE_PLAN_FILE,
-                         EPOLLIN)) ||
-        (NULL != watch &&
-         !r2_service_add(service, r2_nic_watch_fd(watch), R2_SERVICE_NICS, EPOLLIN)) ||
-        R2_OK != r2_service_spawn(service)) {
+    if (!r2_service_add_all(service) || R2_OK != r2_service_spawn(service)) {
         r2_service_close(service);
         return R2_ERR_SYSTEM;
     }

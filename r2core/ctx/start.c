@@ -216,6 +216,11 @@ static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_
     return status;
 }
 
+static void r2_ctx_nic_poll(void *watch)
+{
+    r2_nic_watch_poll(watch);
+}
+
 /* Without netlink r2 works, but knows less. */
 static void r2_ctx_watch(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
 {
@@ -229,7 +234,12 @@ static void r2_ctx_watch(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
             &ctx->core.log,
             "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
             (unsigned long long) ctx->core.params.failure_timeout_ms, text);
+        return;
     }
+    r2_sources_add(&ctx->sources, &(r2_source_t){.name = "NICs",
+                                                 .fd = r2_nic_watch_fd(ctx->real->watch),
+                                                 .poll = r2_ctx_nic_poll,
+                                                 .instance = ctx->real->watch});
 }
 
 static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t *config,
@@ -343,9 +353,10 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
         return status;
     }
     r2_record_start(&ctx->record);
+    r2_record_sources(&ctx->record, &ctx->sources);
     r2_ctx_watch(ctx, parts);
     errno = 0;
-    status = r2_service_create(ctx, real->watch, &ctx->service);
+    status = r2_service_create(ctx, &ctx->service);
     if (R2_OK != status) {
         r2_failure_explain(parts, "the service thread could not be started", status, text_p,
                        text_bytes);

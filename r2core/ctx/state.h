@@ -12,10 +12,12 @@
 #include "ctx/comm.h"
 #include "ctx/consent.h"
 #include "ctx/core.h"
+#include "ctx/drive.h"
 #include "ctx/gauge.h"
 #include "ctx/health.h"
 #include "ctx/parts.h"
 #include "ctx/record.h"
+#include "ctx/source.h"
 
 struct r2_p2p;
 struct r2_service;
@@ -30,6 +32,7 @@ struct r2_ctx {
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
+    r2_sources_t sources;         /* what is looked at beside the rails */
     r2_comms_t comms;
     r2_consent_t consent;
     bool have_key;
@@ -52,11 +55,6 @@ static inline r2_ctx_t *r2_ctx_of(r2_core_t *core)
 /* ctx.c */
 /** Tells all what net.info says. Before the launcher's fence. Engine lock. */
 r2_status_t r2_ctx_publish(r2_ctx_t *ctx);
-/**
- * Polls probes and out-of-band path where they have no descriptor or a timer of theirs is due.
- * Engine lock.
- */
-void r2_ctx_poll(r2_ctx_t *ctx);
 
 /* upcalls.c */
 /** Gives the upcalls of the net, the probes and the out-of-band path. Before the net is started. */
@@ -69,7 +67,7 @@ void r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
 /** If the context was made with this log function: neither it nor `idle` is called any more. */
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
 
-/* ctx.c */
+/* drive.c */
 /**
  * As r2_ctx_progress(), by who calls again at once until a collective is complete.
  * @param waits_for or NULL.
@@ -77,7 +75,8 @@ void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
 unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for);
 
 /* service.c */
-r2_status_t r2_service_create(r2_ctx_t *ctx, r2_nic_watch_t *watch, struct r2_service **service_p);
+/** Starts the thread: all sources are known, and files opened. */
+r2_status_t r2_service_create(r2_ctx_t *ctx, struct r2_service **service_p);
 void r2_service_destroy(struct r2_service *service);
 
 #endif

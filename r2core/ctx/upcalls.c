@@ -155,13 +155,42 @@ static void r2_upcall_describe(void *arg, uint32_t rank, char *text_p, size_t te
     r2_ctx_health_describe(ctx->health, rank, text_p, text_bytes);
 }
 
-void r2_upcalls_bind(r2_ctx_t *ctx)
+/* ---- who is bound, and looked at ---- */
+
+static void r2_upcalls_bind_beside(r2_ctx_t *ctx)
 {
     const r2_post_upcalls_t post = {r2_upcall_message, ctx};
     const r2_probe_upcalls_t probe = {r2_upcall_probed, r2_upcall_heard, ctx};
-    r2_net_t *net = &ctx->core.net;
+    const r2_hello_t *h = &ctx->core.net.hello;
+    const r2_post_t *p = &ctx->parts.post;
+    const r2_probe_t *q = &ctx->core.net.probe;
 
-    net->upcalls = (r2_net_upcalls_t){
+    r2_sources_add(&ctx->sources, &(r2_source_t){.name = "hello",
+                                                 .fd = h->ops->fd(h->instance),
+                                                 .poll = h->ops->poll,
+                                                 .deadline_ns = h->ops->deadline_ns,
+                                                 .instance = h->instance});
+    if (NULL != p->ops) {
+        p->ops->bind(p->instance, &post);
+        r2_sources_add(&ctx->sources, &(r2_source_t){.name = "messages",
+                                                     .fd = p->ops->fd(p->instance),
+                                                     .poll = p->ops->poll,
+                                                     .deadline_ns = p->ops->deadline_ns,
+                                                     .instance = p->instance});
+    }
+    if (NULL != q->ops) {
+        q->ops->bind(q->instance, &probe);
+        r2_sources_add(&ctx->sources, &(r2_source_t){.name = "probes",
+                                                     .fd = q->ops->fd(q->instance),
+                                                     .poll = q->ops->poll,
+                                                     .deadline_ns = q->ops->deadline_ns,
+                                                     .instance = q->instance});
+    }
+}
+
+void r2_upcalls_bind(r2_ctx_t *ctx)
+{
+    ctx->core.net.upcalls = (r2_net_upcalls_t){
         .over = r2_upcall_over,
         .sends = r2_upcall_sends,
         .receives = r2_upcall_receives,
@@ -177,10 +206,5 @@ void r2_upcalls_bind(r2_ctx_t *ctx)
         .describe = r2_upcall_describe,
         .arg = ctx,
     };
-    if (NULL != ctx->parts.post.ops) {
-        ctx->parts.post.ops->bind(ctx->parts.post.instance, &post);
-    }
-    if (NULL != net->probe.ops) {
-        net->probe.ops->bind(net->probe.instance, &probe);
-    }
+    r2_upcalls_bind_beside(ctx);
 }

@@ -15,30 +15,43 @@
 #include "r2/nic.h"
 #include "r2/status.h"
 
-/** Watches carrier, operational state and addresses of NICs through netlink. */
-typedef struct r2_nic_watch r2_nic_watch_t;
+/**
+ * Upcall, made inside poll(): a NIC may have changed. Whoever keeps the NIC's state compares: the
+ * watch itself remembers nothing of what it told.
+ * @param idx in the array of NICs that are watched.
+ * @param nic as it is now: carrier (up, with carrier and an IPv4 address), address, index.
+ */
+typedef struct r2_nic_upcalls {
+    void (*changed)(void *arg, size_t idx, const r2_nic_t *nic);
+    void *arg; /* borrowed: outlives the driver */
+} r2_nic_upcalls_t;
+
+/*
+ * Drivers: netlink, and the simulator's. What changed since the NICs were listed is told by the
+ * first polls. Devices are followed by name: one that is made anew is the same rail.
+ */
+typedef struct r2_nic_watch_ops {
+    const char *name;
+    /** Before poll(). Copied. */
+    void (*bind)(void *watch, const r2_nic_upcalls_t *upcalls);
+    /** One descriptor that is readable when there is news, from the start; -1: none. */
+    int (*fd)(void *watch);
+    /** Reads all news without blocking. */
+    void (*poll)(void *watch);
+} r2_nic_watch_ops_t;
+
+/** A driver with its instance; ops NULL: carrier losses are noticed by timeout only. */
+typedef struct r2_nic_watch {
+    const r2_nic_watch_ops_t *ops; /* borrowed: static */
+    void *instance;                /* borrowed: outlives all users */
+} r2_nic_watch_t;
 
 /**
- * A NIC changed: `carrier` (up, with carrier and an IPv4 address) or `ipv4` is not what it was.
- * `idx` counts in the watched array.
+ * Watches links and addresses through netlink.
+ * @param nics copied.
+ * @return R2_OK, R2_ERR_SYSTEM, R2_ERR_NO_MEMORY, R2_ERR_PARAM (too many).
  */
-typedef void (*r2_nic_event_fn_t)(void *arg, size_t idx, bool carrier, uint32_t ipv4);
-
-/**
- * Starts watching. What changed since `nics` was filled is reported by the first polls: the
- * descriptor is readable from the start. Devices are followed by name: one that is made anew is the
- * same rail.
- * @param nics copied. @param arg borrowed: outlives the watch.
- * @return R2_OK, R2_ERR_SYSTEM, R2_ERR_NO_MEMORY.
- */
-r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_event_fn_t fn, void *arg,
-                                r2_nic_watch_t **watch_p);
-/** A file descriptor that is readable when there is news. */
-int r2_nic_watch_fd(const r2_nic_watch_t *watch);
-/** Reads all news without blocking and calls the event function for each change. */
-void r2_nic_watch_poll(r2_nic_watch_t *watch);
-/** The NIC as known now: index, address, carrier (as in the event) follow the news. */
-const r2_nic_t *r2_nic_watch_nic(const r2_nic_watch_t *watch, size_t idx);
+r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_watch_t *watch_p);
 void r2_nic_watch_destroy(r2_nic_watch_t *watch);
 
 #endif

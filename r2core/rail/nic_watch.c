@@ -38,7 +38,7 @@ typedef enum r2_watch_sync {
 
 /** One watched NIC. */
 typedef struct r2_watched {
-    r2_nic_t nic;        /* as reported last */
+    r2_nic_t nic;        /* carrier and address are set when it is reported */
     bool link;           /* up, running, with carrier */
     uint32_t ipv4;       /* its address now, 0 = none */
     bool listed;         /* in the dump that is coming: the link, then the address */
@@ -46,30 +46,27 @@ typedef struct r2_watched {
 } r2_watched_t;
 
 /** The watch. Its owner serializes all calls. */
-struct r2_nic_watch {
+typedef struct r2_watch {
     struct nl_sock *sock; /* owned */
-    r2_nic_event_fn_t fn;
-    void *arg; /* borrowed: outlives the watch */
+    r2_nic_upcalls_t upcalls;
     r2_watch_sync_t sync;
     bool sync_wanted; /* a dump has to be started (again) */
     bool known;       /* a first dump is complete: states can be compared */
     size_t count;
     r2_watched_t nics[R2_RAILS_MAX];
-};
+} r2_watch_t;
 
-/** Reports a NIC if it is not what it was. */
-static void r2_watch_report(r2_nic_watch_t *watch, r2_watched_t *at)
+/** Tells how a NIC is. */
+static void r2_watch_report(r2_watch_t *watch, r2_watched_t *at)
 {
-    const bool carrier = at->link && 0 != at->ipv4;
-
-    if (watch->known && (carrier != at->nic.carrier || at->ipv4 != at->nic.ipv4)) {
-        at->nic.carrier = carrier;
+    if (watch->known) {
+        at->nic.carrier = at->link && 0 != at->ipv4;
         at->nic.ipv4 = at->ipv4;
-        watch->fn(watch->arg, (size_t) (at - watch->nics), carrier, at->ipv4);
+        watch->upcalls.changed(watch->upcalls.arg, (size_t) (at - watch->nics), &at->nic);
     }
 }
 
-static r2_watched_t *r2_watch_find(r2_nic_watch_t *watch, uint32_t ifindex, const char *name)
+static r2_watched_t *r2_watch_find(r2_watch_t *watch, uint32_t ifindex, const char *name)
 {
     for (size_t i = 0; i < watch->count; ++i) {
         if (watch->nics[i].nic.ifindex == ifindex ||
@@ -87,7 +84,7 @@ static void r2_watch_gone(r2_watched_t *at)
     at->ipv4 = 0;
 }
 
-static void r2_watch_link(r2_nic_watch_t *watch, struct nlmsghdr *header)
+static void r2_watch_link(r2_watch_t *watch, struct nlmsghdr *header)
 {
     const unsigned wanted = IFF_UP | IFF_RUNNING | R2_IFF_LOWER_UP;
     const struct ifinfomsg *info = nlmsg_data(header);
@@ -117,7 +114,7 @@ static void r2_watch_link(r2_nic_watch_t *watch, struct nlmsghdr *header)
     r2_watch_report(watch, at);
 }
 
-static void r2_watch_address(r2_nic_watch_t *watch, struct nlmsghdr *header)
+static void r2_watch_address(r2_watch_t *watch, struct nlmsghdr *header)
 {
     const struct ifaddrmsg *info = nlmsg_data(header);
     struct nlattr *local;
@@ -153,7 +150,7 @@ static void r2_watch_address(r2_nic_watch_t *watch, struct nlmsghdr *header)
 
 static int r2_watch_message(struct nl_msg *message, void *arg)
 {
-    r2_nic_watch_t *watch = arg;
+    r2_watch_t *watch = arg;
     struct nlmsghdr *header = nlmsg_hdr(message);
 
     switch (header->nlmsg_type) {
@@ -172,7 +169,7 @@ static int r2_watch_message(struct nl_msg *message, void *arg)
 }
 
 /** Asks for a dump; if that is not possible now, the next poll does. */
-static void r2_watch_dump(r2_nic_watch_t *watch, r2_watch_sync_t what)
+static void r2_watch_dump(r2_watch_t *watch, r2_watch_sync_t what)
 {
     const int family = R2_WATCH_LINKS == what ? AF_UNSPEC : AF_INET;
     const int type = R2_WATCH_LINKS == what ? RTM_GETLINK : RTM_GETADDR;
@@ -196,7 +193,7 @@ static void r2_watch_dump(r2_nic_watch_t *watch, r2_watch_sync_t what)
 /** A dump is complete: what was not in it is gone. */
 static int r2_watch_dumped(struct nl_msg *message, void *arg)
 {
-    r2_nic_watch_t *watch = arg;
+    r2_watch_t *watch = arg;
     const r2_watch_sync_t what = watch->sync;
 
     (void) message;
@@ -221,61 +218,23 @@ static int r2_watch_dumped(struct nl_msg *message, void *arg)
     return NL_STOP;
 }
 
-r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_event_fn_t fn, void *arg,
-                                r2_nic_watch_t **watch_p)
+static void r2_watch_bind(void *instance, const r2_nic_upcalls_t *upcalls)
 {
-    r2_nic_watch_t *watch;
+    r2_watch_t *watch = instance;
 
-    if (count > R2_RAILS_MAX) {
-        return R2_ERR_PARAM;
-    }
-    watch = calloc(1, sizeof(*watch));
-    if (NULL == watch) {
-        return R2_ERR_NO_MEMORY;
-    }
-    watch->fn = fn;
-    watch->arg = arg;
-    watch->count = count;
-    for (size_t i = 0; i < count; ++i) {
-        watch->nics[i].nic = nics[i];
-        watch->nics[i].ipv4 = nics[i].ipv4;
-    }
-    watch->sock = nl_socket_alloc();
-    if (NULL == watch->sock) {
-        goto err_free;
-    }
-    nl_socket_disable_seq_check(watch->sock);
-    nl_socket_modify_cb(watch->sock, NL_CB_VALID, NL_CB_CUSTOM, r2_watch_message, watch);
-    nl_socket_modify_cb(watch->sock, NL_CB_FINISH, NL_CB_CUSTOM, r2_watch_dumped, watch);
-    if (0 != nl_connect(watch->sock, NETLINK_ROUTE) ||
-        0 != nl_socket_set_nonblocking(watch->sock) ||
-        0 != nl_socket_add_memberships(watch->sock, RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, 0)) {
-        goto err_socket;
-    }
-    r2_fd_keep(nl_socket_get_fd(watch->sock));
-    r2_watch_dump(watch, R2_WATCH_LINKS);
-    *watch_p = watch;
-    return R2_OK;
-
-err_socket:
-    nl_socket_free(watch->sock);
-err_free:
-    free(watch);
-    return R2_ERR_SYSTEM;
+    watch->upcalls = *upcalls;
 }
 
-int r2_nic_watch_fd(const r2_nic_watch_t *watch)
+static int r2_watch_fd(void *instance)
 {
+    const r2_watch_t *watch = instance;
+
     return nl_socket_get_fd(watch->sock);
 }
 
-const r2_nic_t *r2_nic_watch_nic(const r2_nic_watch_t *watch, size_t idx)
+static void r2_watch_poll(void *instance)
 {
-    return &watch->nics[idx].nic;
-}
-
-void r2_nic_watch_poll(r2_nic_watch_t *watch)
-{
+    r2_watch_t *watch = instance;
     unsigned errors = 0;
 
     for (unsigned reads = 0; reads < R2_WATCH_READS_MAX && errors < R2_WATCH_ERRORS_MAX; ++reads) {
@@ -298,12 +257,62 @@ void r2_nic_watch_poll(r2_nic_watch_t *watch)
     }
 }
 
+static const r2_nic_watch_ops_t r2_watch_ops = {
+    .name = "netlink",
+    .bind = r2_watch_bind,
+    .fd = r2_watch_fd,
+    .poll = r2_watch_poll,
+};
+
+r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_watch_t *watch_p)
+{
+    r2_watch_t *watch;
+
+    if (count > R2_RAILS_MAX) {
+        return R2_ERR_PARAM;
+    }
+    watch = calloc(1, sizeof(*watch));
+    if (NULL == watch) {
+        return R2_ERR_NO_MEMORY;
+    }
+    watch->count = count;
+    for (size_t i = 0; i < count; ++i) {
+        watch->nics[i].nic = nics[i];
+        watch->nics[i].ipv4 = nics[i].ipv4;
+    }
+    watch->sock = nl_socket_alloc();
+    if (NULL == watch->sock) {
+        goto err_free;
+    }
+    nl_socket_disable_seq_check(watch->sock);
+    nl_socket_modify_cb(watch->sock, NL_CB_VALID, NL_CB_CUSTOM, r2_watch_message, watch);
+    nl_socket_modify_cb(watch->sock, NL_CB_FINISH, NL_CB_CUSTOM, r2_watch_dumped, watch);
+    if (0 != nl_connect(watch->sock, NETLINK_ROUTE) ||
+        0 != nl_socket_set_nonblocking(watch->sock) ||
+        0 != nl_socket_add_memberships(watch->sock, RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, 0)) {
+        goto err_socket;
+    }
+    r2_fd_keep(nl_socket_get_fd(watch->sock));
+    r2_watch_dump(watch, R2_WATCH_LINKS);
+    *watch_p = (r2_nic_watch_t){&r2_watch_ops, watch};
+    return R2_OK;
+
+err_socket:
+    nl_socket_free(watch->sock);
+err_free:
+    free(watch);
+    return R2_ERR_SYSTEM;
+}
+
 void r2_nic_watch_destroy(r2_nic_watch_t *watch)
 {
-    if (NULL == watch) {
+    r2_watch_t *netlink = watch->instance;
+
+    if (NULL == watch->ops) {
         return;
     }
-    r2_fd_forget(nl_socket_get_fd(watch->sock));
-    nl_socket_free(watch->sock);
-    free(watch);
+    r2_fd_forget(nl_socket_get_fd(netlink->sock));
+    nl_socket_free(netlink->sock);
+    free(netlink);
+    watch->ops = NULL;
 }

@@ -7,6 +7,7 @@
 #ifndef TESTS_SIM_HARNESS_H
 #define TESTS_SIM_HARNESS_H
 
+#include "ctx/drive.h"
 #include "ctx/parts.h"
 #include "oob/loop.h"
 #include "oob/post_sim.h"

@@ -109,7 +109,7 @@ static void rank_up(thread_job_t *job, uint32_t idx)
     if (NULL != job->use->up) {
         job->use->up(rank);
     }
-    assert_int_equal(r2_service_create(rank->ctx, NULL, &rank->ctx->service), R2_OK);
+    assert_int_equal(r2_service_create(rank->ctx, &rank->ctx->service), R2_OK);
 }
 
 static void rank_down(thread_rank_t *rank, uint64_t *takeovers, uint64_t *failed)
