@@ -128,13 +128,24 @@ static void r2_ack_note_gap(r2_lane_t *lane, uint32_t newest_seq)
     }
 }
 
+/* A lane that a verdict is against stays in doubt whatever it answers. */
+static void r2_lane_answers(r2_lane_t *lane)
+{
+    r2_lane_state_t state = r2_lane_states[lane->state].on_ack;
+
+    if (0 != lane->barred_ns) {
+        state = r2_lane_states[state].on_silence;
+    }
+    r2_lane_enter(lane, state);
+}
+
 void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
 {
     r2_net_t *net = lane->link->net;
     r2_packet_t *packet, *next;
     uint64_t newest_ns = 0, oldest_ns = net->now_ns, acked_bytes = 0;
     uint32_t newest_seq = 0;
-    bool in_doubt = lane->hedged; /* then how long it took says nothing about the lane (Karn) */
+    bool in_doubt = r2_lane_is_silent(lane); /* then how long it took says nothing about the lane (Karn) */
 
     if (r2_seq_lt(lane->tx_seq, header->ack_next)) {
         return; /* acknowledges what was never sent: a confused or hostile peer */
@@ -162,14 +173,13 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
         lane->barred_ns = 0;
         r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK); /* whatever was found against it, it works */
     }
-    lane->hedged = 0 != lane->barred_ns;
-    lane->reprieved = false;
+    lane->grace_used = false;
     lane->timer_base_ns = lane->delivered_ns = net->now_ns;
     if (R2_LANE_SUSPECT == lane->state) {
         lane->window_bytes = r2_min(lane->window_bytes, (uint64_t) net->params->window_min_bytes);
         r2_rates_late(lane, acked_bytes, oldest_ns);
-        r2_lane_enter(lane, R2_LANE_UP);
     }
+    r2_lane_answers(lane);
     if (!in_doubt && net->now_ns >= newest_ns + (uint64_t) header->ack_held_us * R2_NS_PER_US) {
         r2_rtt_sample(lane, net->now_ns - newest_ns - (uint64_t) header->ack_held_us * R2_NS_PER_US,
                       acked_bytes);

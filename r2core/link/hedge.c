@@ -61,7 +61,7 @@ void r2_tx_hedge(r2_lane_t *lane)
 {
     r2_packet_t *packet;
 
-    lane->hedged = true;
+    r2_lane_enter(lane, r2_lane_states[lane->state].on_silence);
     DL_FOREACH(lane->in_flight, packet)
     {
         if (!r2_tx_soundly_carried(lane->link, packet->item)) {

@@ -389,7 +389,7 @@ static r2_status_t r2_hello_outcome(r2_net_t *net, r2_status_t status, const voi
 static void r2_hello_anew(r2_lane_t *lane, uint32_t peer_attempt)
 {
     lane->peer_attempt = peer_attempt;
-    if (R2_LANE_DOWN != lane->state) {
+    if (!r2_lane_is_down(lane)) {
         r2_lane_enter(lane, R2_LANE_DOWN);
     }
     lane->retry_ns = lane->link->net->now_ns;

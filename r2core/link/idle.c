@@ -67,7 +67,7 @@ static uint64_t r2_idle_wake_ns(const r2_lane_t *lane)
 
 uint64_t r2_idle_deadline_ns(const r2_lane_t *lane)
 {
-    if (r2_lane_rests(lane)) {
+    if (R2_LANE_RESTING == lane->state) {
         return r2_idle_wake_ns(lane);
     }
     return 0 == lane->closing_ns ? R2_NEVER_NS
@@ -76,25 +76,32 @@ uint64_t r2_idle_deadline_ns(const r2_lane_t *lane)
 
 void r2_idle_rest(r2_lane_t *lane, uint64_t pause_ns)
 {
-    lane->resting = true;
+    r2_lane_enter(lane, R2_LANE_RESTING);
     lane->retry_ns = lane->link->net->now_ns + pause_ns;
+}
+
+void r2_idle_wake(r2_lane_t *lane)
+{
+    if (R2_LANE_RESTING == lane->state) {
+        r2_lane_enter(lane, R2_LANE_DOWN);
+    }
 }
 
 bool r2_idle_may_open(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    if (net->tight && !lane->resting && r2_idle_has_way(lane)) {
+    if (net->tight && R2_LANE_DOWN == lane->state && r2_idle_has_way(lane)) {
         r2_idle_rest(lane,
                      net->params->heal_max_ms * R2_NS_PER_MS); /* one lane for each link first */
     }
-    return net->now_ns >= (lane->resting ? r2_idle_wake_ns(lane) : lane->retry_ns);
+    return net->now_ns >= (R2_LANE_RESTING == lane->state ? r2_idle_wake_ns(lane) : lane->retry_ns);
 }
 
 bool r2_idle_holds(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (!r2_lane_is_relay(&link->lanes[i]) && R2_LANE_DOWN != link->lanes[i].state) {
+        if (!r2_lane_is_relay(&link->lanes[i]) && !r2_lane_is_down(&link->lanes[i])) {
             return false;
         }
     }
@@ -104,7 +111,7 @@ bool r2_idle_holds(const r2_link_t *link)
 bool r2_idle_is_resting(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (r2_lane_rests(&link->lanes[i])) {
+        if (R2_LANE_RESTING == link->lanes[i].state) {
             return true;
         }
     }
@@ -114,7 +121,7 @@ bool r2_idle_is_resting(const r2_link_t *link)
 bool r2_idle_is_short(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (R2_LANE_DOWN == link->lanes[i].state && R2_ERR_NO_DESCRIPTORS == link->lanes[i].why) {
+        if (r2_lane_is_down(&link->lanes[i]) && R2_ERR_NO_DESCRIPTORS == link->lanes[i].why) {
             return true;
         }
     }

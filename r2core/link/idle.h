@@ -9,13 +9,8 @@
 
 #include "link/state.h"
 
-/** True if a lane was closed for want of descriptors, or not opened, and waits until it is needed.
- */
-static inline bool r2_lane_rests(const r2_lane_t *lane)
-{
-    return R2_LANE_DOWN == lane->state && lane->resting;
-}
-
+/** A lane that rests is to be opened as any that is down. */
+void r2_idle_wake(r2_lane_t *lane);
 /** True if a lane that is down is due to be opened. */
 bool r2_idle_may_open(r2_lane_t *lane);
 /** False if descriptors for a lane were looked for just now, in vain. */

@@ -17,9 +17,7 @@
 
 const char *r2_lane_state_name(r2_lane_state_t state)
 {
-    static const char *const names[] = {"down", "calling", "wiring", "up", "suspect"};
-
-    return names[state];
+    return r2_lane_states[state].name;
 }
 
 static bool r2_lane_is_pending(r2_lane_state_t state)
@@ -31,15 +29,20 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
 {
     r2_net_t *net = lane->link->net;
 
+    if (lane->state == state) {
+        return;
+    }
     r2_debug(net->log, "lane to rank %u over %s: %s -> %s", lane->link->rank, lane->rail->nic.name,
              r2_lane_state_name(lane->state), r2_lane_state_name(state));
     if (!r2_lane_is_relay(lane)) {
         net->pending_lanes -= r2_lane_is_pending(lane->state);
         net->pending_lanes += r2_lane_is_pending(state);
     }
+    if (r2_lane_states[lane->state].phase != r2_lane_states[state].phase) {
+        lane->state_ns = net->now_ns;
+        lane->heard_ns = lane->link->heard_ns;
+    }
     lane->state = state;
-    lane->state_ns = net->now_ns;
-    lane->heard_ns = lane->link->heard_ns;
 }
 
 /* Pause before the next attempt: doubles with each failure in a row, with up to a quarter of jitter. */
@@ -53,7 +56,7 @@ void r2_lane_back_off(r2_lane_t *lane, r2_status_t why)
     ++lane->failures;
     lane->why = why;
     lane->retry_ns = net->now_ns + pause_ns + r2_random_u64(net->clock) % (pause_ns / 4 + 1);
-    if (R2_LANE_DOWN != lane->state) {
+    if (!r2_lane_is_down(lane)) {
         r2_lane_enter(lane, R2_LANE_DOWN);
     }
 }
@@ -75,13 +78,12 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->rtt_samples = 0;
     lane->load = (r2_lane_load_t){.bytes_per_s = lane->load.bytes_per_s}; /* slow ones come back slow */
     memset(&lane->pace, 0, sizeof(lane->pace));
-    lane->limited = lane->hedged = lane->failed = false;
-    lane->unreachable = lane->reprieved = false;
+    lane->limited = lane->failed = lane->unreachable = lane->grace_used = false;
     lane->excused_ns = 0;
     /* opened in the quarantine of its rail, as the only path: it proves the rail after that */
     lane->barred_ns = lane->rail->shut_ns > net->now_ns ? lane->rail->shut_ns : 0;
     lane->hello_answer = lane->hello_answered = false;
-    lane->resting = lane->close_asked = lane->closed = lane->agreed = lane->rested = false;
+    lane->close_asked = lane->closed = lane->agreed = lane->rested = false;
     lane->closing_ns = 0;
     lane->put_offs = 0;
 }

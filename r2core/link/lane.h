@@ -11,11 +11,14 @@
 
 #define R2_ACK_WINDOW 32u /* an acknowledgement names so many packets behind a gap (ack_bits) */
 
+/** In this order: connected from WIRING on, wired from UP on, silent from DOUBT on. */
 typedef enum r2_lane_state {
     R2_LANE_DOWN,    /* not connected; tried again at retry_ns */
+    R2_LANE_RESTING, /* the same, for want of descriptors: until it is needed (idle.c) */
     R2_LANE_CALLING, /* our hello call is under way */
     R2_LANE_WIRING,  /* endpoint exists, HELLO packets cross */
     R2_LANE_UP,      /* carries data */
+    R2_LANE_DOUBT,   /* nothing answers; gets new data only where no lane is sound */
     R2_LANE_SUSPECT  /* acknowledgements stopped while others are alive: no new data */
 } r2_lane_state_t;
 
@@ -86,16 +89,14 @@ typedef struct r2_lane {
     r2_lane_load_t load;
     r2_lane_pace_t pace;
     bool limited;                  /* the window was full since the last look */
-    bool hedged; /* in doubt: its chunks were given to other lanes in this silence */
-    uint64_t doubt_ns;             /* since when, if hedged */
+    uint64_t doubt_ns;             /* when it last came in doubt */
     uint64_t barred_ns; /* a verdict was against it: in doubt until then; 0 = none */
-    bool reprieved;                /* hedged: the peer was heard again, it gets one more timeout */
+    bool grace_used;               /* silent: the peer was heard again, it got one more timeout */
     uint64_t gap_ns; /* since when later packets than the first in flight are acknowledged */
     uint32_t gap_seq;              /* that first one, if gap_ns is not 0 */
     bool failed; /* the transport or the peer said so: fence at the end of the sweep */
     bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
     bool hello_answered;           /* HELLO_ACK was sent */
-    bool resting;                  /* DOWN: for want of descriptors, until it is needed (idle.c) */
     bool close_asked, closed;      /* by the peer, which had no use for it */
     bool rested;      /* closed here since it was last up: no fault, though the peer may not know */
     bool turn;        /* DOWN for want of descriptors: others will give some back */
@@ -132,28 +133,52 @@ typedef struct r2_lane {
     UT_hash_handle hh;             /* in net->connections, by rx_connection */
 } r2_lane_t;
 
-/** Grade of a lane. A lane that is UP and unreachable is hedged, too. */
+/** What a lane does and counts as in a state. */
+typedef struct r2_lane_state_info {
+    const char *name;
+    r2_lane_state_t phase;         /* first of the states among which state_ns stays as it is */
+    r2_lane_grade_t grade;         /* of a lane that is neither failed nor unreachable */
+    bool may_send;                 /* takes new packets */
+    r2_lane_state_t on_silence;    /* next, when an acknowledgement has been missing too long */
+    r2_lane_state_t on_ack;        /* next, when one came */
+    void (*timer)(r2_lane_t *lane);
+    uint64_t (*deadline_ns)(const r2_lane_t *lane);
+} r2_lane_state_info_t;
+
+/** By state (lane_timer.c). */
+extern const r2_lane_state_info_t r2_lane_states[R2_LANE_SUSPECT + 1];
+
+/** Grade of a lane. */
 static inline r2_lane_grade_t r2_lane_grade(const r2_lane_t *lane)
 {
-    static const r2_lane_grade_t grades[] = {
-        [R2_LANE_DOWN] = R2_GRADE_NONE,       [R2_LANE_CALLING] = R2_GRADE_OPENING,
-        [R2_LANE_WIRING] = R2_GRADE_OPENING,  [R2_LANE_UP] = R2_GRADE_SOUND,
-        [R2_LANE_SUSPECT] = R2_GRADE_SUSPECT,
-    };
-
     if (lane->unreachable) {
         return R2_GRADE_UNREACHABLE;
     }
-    if (lane->failed) {
-        return R2_GRADE_FAILED;
-    }
-    return R2_LANE_UP == lane->state && lane->hedged ? R2_GRADE_DOUBT : grades[lane->state];
+    return lane->failed ? R2_GRADE_FAILED : r2_lane_states[lane->state].grade;
+}
+
+/** True if it is wired and not suspect; in doubt or unreachable, too, and until it is fenced. */
+static inline bool r2_lane_is_up(const r2_lane_t *lane)
+{
+    return r2_lane_states[lane->state].may_send;
 }
 
 /** True if it takes new packets: in doubt or unreachable, too, where no lane is sound. */
 static inline bool r2_lane_may_send(const r2_lane_t *lane)
 {
-    return R2_LANE_UP == lane->state && !lane->failed;
+    return r2_lane_is_up(lane) && !lane->failed;
+}
+
+/** True if it has no connection, and none is under way. */
+static inline bool r2_lane_is_down(const r2_lane_t *lane)
+{
+    return lane->state <= R2_LANE_RESTING;
+}
+
+/** True if what it had in flight was given to other lanes, too, in a silence that lasts. */
+static inline bool r2_lane_is_silent(const r2_lane_t *lane)
+{
+    return lane->state >= R2_LANE_DOUBT;
 }
 
 /** True if it is wired and the peer may be reached by it; until it is fenced if it failed. */
@@ -195,6 +220,7 @@ void r2_lane_close(r2_lane_t *lane);
 void r2_lane_reopen(r2_lane_t *lane);
 /** Ends a lane that nothing is known against for what it holds, and opens it anew. */
 void r2_lane_renew(r2_lane_t *lane);
+/** Does nothing if it is in that state. Within a phase state_ns stays as it is. */
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);
 void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request,

@@ -51,7 +51,7 @@ static bool r2_lane_others_alive(const r2_lane_t *lane)
     uint64_t base_ns = r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) +
                        r2_lane_timeout_ns(lane) / 2;
 
-    if (lane->hedged) {
+    if (R2_LANE_DOUBT == lane->state) {
         base_ns = r2_min(base_ns, lane->doubt_ns);
     }
 
@@ -110,7 +110,7 @@ static uint32_t r2_link_doubtful(const r2_link_t *link)
 static void r2_lane_doubt(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
-    bool first = !lane->hedged;
+    bool first = R2_LANE_UP == lane->state;
 
     r2_tx_hedge(lane);
     if (first) {
@@ -253,7 +253,7 @@ static uint64_t r2_lane_since_ns(const r2_lane_t *lane)
 static void r2_lane_hold(r2_lane_t *lane)
 {
     if (!r2_tx_has_sound_lane(lane->link)) {
-        r2_lane_enter(lane, R2_LANE_UP);
+        r2_lane_enter(lane, R2_LANE_DOUBT);
         lane->doubt_ns = lane->timer_base_ns = lane->link->net->now_ns;
     } else if (lane->link->net->now_ns >= lane->retry_ns) {
         r2_lane_open(lane);
@@ -353,7 +353,7 @@ static uint64_t r2_down_deadline_ns(const r2_lane_t *lane)
     if (r2_lane_is_relay(lane) || lane->link->left) {
         return R2_NEVER_NS;
     }
-    return r2_lane_rests(lane) ? r2_idle_deadline_ns(lane) : lane->retry_ns;
+    return R2_LANE_RESTING == lane->state ? r2_idle_deadline_ns(lane) : lane->retry_ns;
 }
 
 static uint64_t r2_up_deadline_ns(const r2_lane_t *lane)
@@ -373,17 +373,33 @@ static uint64_t r2_suspect_deadline_ns(const r2_lane_t *lane)
     return lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
 }
 
-typedef struct r2_lane_timing {
-    void (*look)(r2_lane_t *lane);
-    uint64_t (*deadline_ns)(const r2_lane_t *lane);
-} r2_lane_timing_t;
+/* A hello call has a timeout of its own. */
+static void r2_timer_none(r2_lane_t *lane)
+{
+    (void) lane;
+}
 
-static const r2_lane_timing_t timings[] = {
-    [R2_LANE_DOWN] = {r2_timer_down, r2_down_deadline_ns},
-    [R2_LANE_CALLING] = {NULL, NULL}, /* the hello driver has its own timeout */
-    [R2_LANE_WIRING] = {r2_timer_wiring, r2_wiring_deadline_ns},
-    [R2_LANE_UP] = {r2_timer_up, r2_up_deadline_ns},
-    [R2_LANE_SUSPECT] = {r2_timer_suspect, r2_suspect_deadline_ns},
+static uint64_t r2_never_deadline_ns(const r2_lane_t *lane)
+{
+    (void) lane;
+    return R2_NEVER_NS;
+}
+
+const r2_lane_state_info_t r2_lane_states[] = {
+    [R2_LANE_DOWN] = {"down", R2_LANE_DOWN, R2_GRADE_NONE, false, R2_LANE_DOWN, R2_LANE_DOWN,
+                      r2_timer_down, r2_down_deadline_ns},
+    [R2_LANE_RESTING] = {"resting", R2_LANE_DOWN, R2_GRADE_NONE, false, R2_LANE_RESTING,
+                         R2_LANE_RESTING, r2_timer_down, r2_down_deadline_ns},
+    [R2_LANE_CALLING] = {"calling", R2_LANE_CALLING, R2_GRADE_OPENING, false, R2_LANE_CALLING,
+                         R2_LANE_CALLING, r2_timer_none, r2_never_deadline_ns},
+    [R2_LANE_WIRING] = {"wiring", R2_LANE_WIRING, R2_GRADE_OPENING, false, R2_LANE_WIRING,
+                        R2_LANE_WIRING, r2_timer_wiring, r2_wiring_deadline_ns},
+    [R2_LANE_UP] = {"up", R2_LANE_UP, R2_GRADE_SOUND, true, R2_LANE_DOUBT, R2_LANE_UP,
+                    r2_timer_up, r2_up_deadline_ns},
+    [R2_LANE_DOUBT] = {"in doubt", R2_LANE_UP, R2_GRADE_DOUBT, true, R2_LANE_DOUBT, R2_LANE_UP,
+                       r2_timer_up, r2_up_deadline_ns},
+    [R2_LANE_SUSPECT] = {"suspect", R2_LANE_SUSPECT, R2_GRADE_SUSPECT, false, R2_LANE_SUSPECT,
+                         R2_LANE_UP, r2_timer_suspect, r2_suspect_deadline_ns},
 };
 
 void r2_lane_timer(r2_lane_t *lane)
@@ -391,15 +407,12 @@ void r2_lane_timer(r2_lane_t *lane)
     if (lane->link->net->now_ns >= r2_idle_judged_ns(lane)) {
         r2_idle_judge(lane, false);
     }
-    if (NULL != timings[lane->state].look) {
-        timings[lane->state].look(lane);
-    }
+    r2_lane_states[lane->state].timer(lane);
 }
 
 uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
 {
-    const r2_lane_timing_t *timing = &timings[lane->state];
-    uint64_t deadline_ns = NULL == timing->deadline_ns ? R2_NEVER_NS : timing->deadline_ns(lane);
+    uint64_t deadline_ns = r2_lane_states[lane->state].deadline_ns(lane);
 
     if (lane->ack_pending && lane->state >= R2_LANE_UP) {
         deadline_ns = r2_min(deadline_ns, lane->ack_due_ns);

@@ -32,9 +32,9 @@ bool r2_link_busy(const r2_link_t *link)
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
-        bool rests = R2_LANE_DOWN == lane->state &&
-                     (link->left || r2_lane_is_relay(lane) || r2_lane_rests(lane));
-        bool works = R2_LANE_UP == lane->state && !r2_lane_is_relay(lane);
+        bool rests = R2_LANE_RESTING == lane->state ||
+                     (r2_lane_is_down(lane) && (link->left || r2_lane_is_relay(lane)));
+        bool works = r2_lane_is_up(lane) && !r2_lane_is_relay(lane);
 
         if (!(rests || works) || lane->ack_pending || lane->hello_answer || lane->failed ||
             lane->closed || lane->close_asked || 0 != lane->closing_ns || 0 != lane->barred_ns) {

@@ -36,7 +36,7 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (R2_LANE_UP == lane->state) {
+        if (r2_lane_is_up(lane)) {
             rate = r2_min(rate, r2_max(lane->load.bytes_per_s, lane->pace.bytes_per_s));
             ++lanes;
         }

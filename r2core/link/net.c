@@ -430,7 +430,7 @@ void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
             if (carrier) {
                 lane->retry_ns = net->now_ns;
                 r2_link_activate(link);
-            } else if (R2_LANE_DOWN != lane->state) {
+            } else if (!r2_lane_is_down(lane)) {
                 r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
             }
         }

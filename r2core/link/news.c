@@ -39,8 +39,9 @@ static void r2_link_tell_states(r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (R2_LANE_UP == lane->state || R2_LANE_SUSPECT == lane->state) {
-            r2_lane_tell(lane, R2_LANE_UP == lane->state ? R2_LANE_EVENT_UP : R2_LANE_EVENT_SUSPECT, lane->why);
+        if (lane->state >= R2_LANE_UP) {
+            r2_lane_tell(lane, r2_lane_is_up(lane) ? R2_LANE_EVENT_UP : R2_LANE_EVENT_SUSPECT,
+                         lane->why);
         } else if (lane->was_up) {
             r2_lane_tell(lane, R2_LANE_EVENT_FAILED, lane->why);
         }
@@ -121,7 +122,7 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
     if (NULL == lane->in_flight && !r2_lane_ask(lane) && lane->failed) {
         return false; /* else there was no memory for the question: later (r2_lane_trial_ns()) */
     }
-    if (!lane->hedged) {
+    if (R2_LANE_UP == lane->state) {
         lane->doubt_ns = lane->link->net->now_ns;
     }
     lane->unreachable = true;
@@ -137,7 +138,7 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         if (r2_lane_asks_itself(lane, retry_ns)) {
             return;
         }
-        if (R2_LANE_DOWN != lane->state) {
+        if (!r2_lane_is_down(lane)) {
             r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
         }
         if (r2_link_has_lane(lane->link)) { /* else it is the only path, or may be: tried as soon as ever */
@@ -146,11 +147,13 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         return;
     }
     lane->barred_ns = 0;
-    lane->hedged = lane->hedged && (NULL != lane->in_flight || lane->unreachable);
+    if (R2_LANE_DOUBT == lane->state && NULL == lane->in_flight && !lane->unreachable) {
+        r2_lane_enter(lane, R2_LANE_UP);
+    }
     if (R2_LANE_CALLING == lane->state) {
         (void) r2_lane_withdraw_call(lane); /* from before the repair: its next try may be far off */
     }
-    if (R2_LANE_DOWN == lane->state) {
+    if (r2_lane_is_down(lane)) {
         lane->retry_ns = lane->link->net->now_ns;
         r2_link_activate(lane->link);
     }
@@ -206,7 +209,7 @@ static uint64_t r2_link_round_trip_ns(const r2_link_t *link, uint32_t rail_idx)
     for (uint32_t i = 0; !link->same_host && i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (lane->rail->idx == rail_idx && R2_LANE_UP == lane->state && !r2_lane_is_relay(lane)) {
+        if (lane->rail->idx == rail_idx && r2_lane_is_up(lane) && !r2_lane_is_relay(lane)) {
             return lane->calm_rtt_ns;
         }
     }
@@ -277,7 +280,7 @@ void r2_net_check_peer(r2_net_t *net, uint32_t rank)
         if (lane->state >= R2_LANE_UP) {
             r2_lane_open(lane); /* a question: a host without that process refuses it */
         } else {
-            lane->resting = false;
+            r2_idle_wake(lane);
             lane->retry_ns = net->now_ns;
         }
         r2_link_activate(link);

@@ -106,7 +106,7 @@ static bool r2_lane_has_twin(const r2_lane_t *lane)
             continue;
         }
         for (uint32_t i = 0; i < link->lane_count; ++i) {
-            if (link->lanes[i].rail == lane->rail && R2_LANE_UP == link->lanes[i].state) {
+            if (link->lanes[i].rail == lane->rail && r2_lane_is_up(&link->lanes[i])) {
                 return true;
             }
         }

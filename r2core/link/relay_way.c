@@ -223,7 +223,7 @@ r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes)
 /* Who is left of this round is tried at once; then a new round begins, after a pause. */
 static void r2_relay_next(r2_lane_t *lane)
 {
-    if (R2_LANE_DOWN == lane->state && r2_relay_seek(lane)) {
+    if (r2_lane_is_down(lane) && r2_relay_seek(lane)) {
         lane->retry_ns = lane->link->net->now_ns;
     }
     r2_link_activate(lane->link);
@@ -314,7 +314,7 @@ static void r2_relay_close(r2_lane_t *lane)
     if (R2_LANE_CALLING == lane->state) {
         r2_lane_cancel_call(lane);
         r2_lane_enter(lane, R2_LANE_DOWN);
-    } else if (R2_LANE_UP == lane->state && NULL == lane->in_flight) {
+    } else if (r2_lane_is_up(lane) && NULL == lane->in_flight) {
         r2_lane_fence(lane, R2_ERR_CANCELED, true);
     } else {
         return;
@@ -341,7 +341,7 @@ static void r2_relay_watch(r2_lane_t *lane)
                                net->now_ns >= r2_relay_wiring_end_ns(lane))) {
         r2_relay_lane_failed(lane);
     }
-    if (R2_LANE_DOWN != lane->state && r2_relay_needless(lane->link)) {
+    if (!r2_lane_is_down(lane) && r2_relay_needless(lane->link)) {
         r2_relay_close(lane);
     }
 }
@@ -366,11 +366,11 @@ void r2_relay_timer(r2_link_t *link)
         return;
     }
     lane = r2_relay_lane(link);
-    if (NULL == lane || R2_LANE_DOWN != lane->state) {
+    if (NULL == lane || !r2_lane_is_down(lane)) {
         return;
     }
     r2_lane_open(lane);
-    if (R2_LANE_DOWN == lane->state) { /* nobody to ask just now: to look again costs next to nothing */
+    if (r2_lane_is_down(lane)) { /* nobody to ask just now: to look again costs next to nothing */
         lane->retry_ns =
             now_ns + R2_RELAY_AGAIN_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
     }
@@ -383,7 +383,7 @@ uint64_t r2_relay_deadline_ns(const r2_link_t *link)
     if (NULL != lane && 0 != lane->call_id) {
         return r2_relay_call_end_ns(link);
     }
-    if (NULL != lane && R2_LANE_DOWN != lane->state) {
+    if (NULL != lane && !r2_lane_is_down(lane)) {
         return r2_relay_wiring_end_ns(lane);
     }
     if (0 == link->relay_wanted_ns) {

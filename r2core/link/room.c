@@ -53,7 +53,7 @@ static bool r2_room_needs(const r2_lane_t *lane)
         return false;
     }
     for (uint32_t i = 0; lane->failures > 0 && i < link->lane_count; ++i) {
-        if (r2_lane_is_relay(&link->lanes[i]) && R2_LANE_UP == link->lanes[i].state) {
+        if (r2_lane_is_relay(&link->lanes[i]) && r2_lane_is_up(&link->lanes[i])) {
             return false;
         }
     }
@@ -143,7 +143,7 @@ static bool r2_room_look(r2_link_t *link, r2_lane_t **best)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
-        net->turns = net->turns || (R2_LANE_DOWN != lane->state && !r2_lane_is_relay(lane));
+        net->turns = net->turns || (!r2_lane_is_down(lane) && !r2_lane_is_relay(lane));
         if (0 != lane->closing_ns) {
             return false;
         }
@@ -189,7 +189,7 @@ void r2_room_hurry(r2_net_t *net)
         for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
             r2_lane_t *lane = &link->lanes[i];
 
-            if (R2_LANE_DOWN == lane->state && R2_ERR_NO_DESCRIPTORS == lane->why &&
+            if (r2_lane_is_down(lane) && R2_ERR_NO_DESCRIPTORS == lane->why &&
                 r2_room_needs(lane)) {
                 lane->retry_ns = r2_min(lane->retry_ns, net->now_ns);
             }
@@ -245,7 +245,7 @@ bool r2_room_awaits_turn(const r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        if (R2_LANE_DOWN == lane->state && R2_ERR_NO_DESCRIPTORS == lane->why && lane->turn) {
+        if (r2_lane_is_down(lane) && R2_ERR_NO_DESCRIPTORS == lane->why && lane->turn) {
             return true;
         }
     }
@@ -283,12 +283,9 @@ void r2_idle_put_off(r2_lane_t *lane)
     if (R2_LANE_WIRING == lane->state) { /* cannot be asked after: it gives back what it has */
         r2_lane_fence(lane, R2_ERR_NO_DESCRIPTORS, false);
     }
-    if (R2_LANE_DOWN != lane->state) {
-        r2_lane_enter(lane, R2_LANE_DOWN);
-    }
     lane->why = R2_ERR_NO_DESCRIPTORS;
-    r2_idle_rest(lane, pause_ns);
-    lane->resting = !needs || !r2_link_wanted(lane->link);
+    lane->retry_ns = net->now_ns + pause_ns;
+    r2_lane_enter(lane, needs && r2_link_wanted(lane->link) ? R2_LANE_DOWN : R2_LANE_RESTING);
 }
 
 static void r2_room_short(r2_lane_t *lane)
@@ -339,7 +336,7 @@ r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p)
     if (R2_ERR_NO_DESCRIPTORS == status) {
         r2_room_short(lane);
     } else {
-        lane->resting = false;
+        r2_idle_wake(lane);
     }
     return status;
 }
@@ -349,7 +346,8 @@ void r2_idle_owes(r2_lane_t *lane)
     if (R2_ERR_NO_DESCRIPTORS != lane->why) {
         r2_room_short(lane);
     }
-    lane->resting = r2_idle_has_way(lane);
-    lane->link->owed = lane->link->owed || !lane->resting; /* ends when a lane comes up */
+    r2_lane_enter(lane, r2_idle_has_way(lane) ? R2_LANE_RESTING : R2_LANE_DOWN);
+    /* ends when a lane comes up */
+    lane->link->owed = lane->link->owed || R2_LANE_DOWN == lane->state;
     r2_link_activate(lane->link);
 }

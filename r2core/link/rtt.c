@@ -61,7 +61,7 @@ static uint64_t r2_window_floor(const r2_lane_t *lane)
     uint64_t least = link->net->params->window_min_bytes, best = 0;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        best = r2_max(best, R2_LANE_UP == link->lanes[i].state ? link->lanes[i].load.bytes_per_s : 0);
+        best = r2_max(best, r2_lane_is_up(&link->lanes[i]) ? link->lanes[i].load.bytes_per_s : 0);
     }
     if (0 == lane->load.bytes_per_s || 4 * lane->load.bytes_per_s >= best) {
         return least;

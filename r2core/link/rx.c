@@ -97,8 +97,8 @@ static void r2_rx_life(r2_lane_t *lane)
     uint64_t silence_ns = r2_net_pause_ns(link->net);
 
     for (uint32_t i = 0; now_ns - link->last_rx_ns > silence_ns && i < link->lane_count; ++i) {
-        if (link->lanes[i].hedged && !link->lanes[i].reprieved) {
-            link->lanes[i].reprieved = true;
+        if (r2_lane_is_silent(&link->lanes[i]) && !link->lanes[i].grace_used) {
+            link->lanes[i].grace_used = true;
             link->lanes[i].timer_base_ns = now_ns;
         }
     }

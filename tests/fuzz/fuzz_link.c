@@ -429,7 +429,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     world->stub->params.credit_bytes = 262144; /* so that it is used up */
     for (uint32_t i = 0; i < STUB_RAILS; ++i) {
         stub_lane_up(world->stub, i);
-        fuzz_check(R2_LANE_UP == world->stub->link->lanes[i].state);
+        fuzz_check(r2_lane_is_up(&world->stub->link->lanes[i]));
     }
     for (int i = 0; i < STEPS_MAX && input.left > 0; ++i) {
         step(world, &input);

@@ -16,27 +16,30 @@
 
 typedef struct row {
     r2_lane_state_t state;
-    bool failed, unreachable, hedged;
+    bool failed, unreachable;
     r2_lane_grade_t grade;
     bool may_send;
 } row_t;
 
 static const row_t rows[] = {
-    {R2_LANE_DOWN, false, false, false, R2_GRADE_NONE, false},
-    {R2_LANE_DOWN, false, true, true, R2_GRADE_UNREACHABLE, false},
-    {R2_LANE_CALLING, false, false, true, R2_GRADE_OPENING, false},
-    {R2_LANE_CALLING, false, true, false, R2_GRADE_UNREACHABLE, false},
-    {R2_LANE_WIRING, false, false, false, R2_GRADE_OPENING, false},
-    {R2_LANE_WIRING, false, true, false, R2_GRADE_UNREACHABLE, false},
-    {R2_LANE_WIRING, true, false, false, R2_GRADE_FAILED, false},
-    {R2_LANE_SUSPECT, false, false, true, R2_GRADE_SUSPECT, false},
-    {R2_LANE_SUSPECT, false, true, true, R2_GRADE_UNREACHABLE, false},
-    {R2_LANE_SUSPECT, true, false, true, R2_GRADE_FAILED, false},
-    {R2_LANE_UP, false, false, false, R2_GRADE_SOUND, true},
-    {R2_LANE_UP, false, false, true, R2_GRADE_DOUBT, true},
-    {R2_LANE_UP, false, true, true, R2_GRADE_UNREACHABLE, true}, /* where no other is sound */
-    {R2_LANE_UP, true, false, false, R2_GRADE_FAILED, false},
-    {R2_LANE_UP, true, true, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_DOWN, false, false, R2_GRADE_NONE, false},
+    {R2_LANE_DOWN, false, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_RESTING, false, false, R2_GRADE_NONE, false},
+    {R2_LANE_RESTING, false, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_CALLING, false, false, R2_GRADE_OPENING, false},
+    {R2_LANE_CALLING, false, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_WIRING, false, false, R2_GRADE_OPENING, false},
+    {R2_LANE_WIRING, false, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_WIRING, true, false, R2_GRADE_FAILED, false},
+    {R2_LANE_SUSPECT, false, false, R2_GRADE_SUSPECT, false},
+    {R2_LANE_SUSPECT, false, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_SUSPECT, true, false, R2_GRADE_FAILED, false},
+    {R2_LANE_UP, false, false, R2_GRADE_SOUND, true},
+    {R2_LANE_UP, false, true, R2_GRADE_UNREACHABLE, true}, /* where no other is sound */
+    {R2_LANE_UP, true, false, R2_GRADE_FAILED, false},
+    {R2_LANE_DOUBT, false, false, R2_GRADE_DOUBT, true},
+    {R2_LANE_DOUBT, false, true, R2_GRADE_UNREACHABLE, true},
+    {R2_LANE_DOUBT, true, true, R2_GRADE_UNREACHABLE, false},
 };
 
 static void lane_is_as_good_as_its_worst_sign(void **state)
@@ -44,14 +47,66 @@ static void lane_is_as_good_as_its_worst_sign(void **state)
     (void) state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const row_t *row = &rows[i];
-        const r2_lane_t lane = {.state = row->state,
-                                .failed = row->failed,
-                                .unreachable = row->unreachable,
-                                .hedged = row->hedged};
+        const r2_lane_t lane = {
+            .state = row->state, .failed = row->failed, .unreachable = row->unreachable};
 
         assert_int_equal(r2_lane_grade(&lane), row->grade);
         assert_int_equal(r2_lane_may_send(&lane), row->may_send);
     }
+}
+
+/* A state has a name of its own; silence and answers lead to states in which they lead nowhere. */
+static void table_of_states_is_whole(void **state)
+{
+    (void) state;
+    for (unsigned i = 0; i < sizeof(r2_lane_states) / sizeof(r2_lane_states[0]); i++) {
+        const r2_lane_state_info_t *info = &r2_lane_states[i];
+
+        assert_non_null(info->name);
+        assert_non_null(info->timer);
+        assert_non_null(info->deadline_ns);
+        assert_true(info->phase <= i);
+        assert_int_equal(r2_lane_states[info->phase].phase, info->phase);
+        assert_int_equal(r2_lane_states[info->on_silence].on_silence, info->on_silence);
+        assert_int_equal(r2_lane_states[info->on_ack].on_ack, info->on_ack);
+        assert_int_equal(info->may_send, info->grade >= R2_GRADE_DOUBT);
+    }
+}
+
+/* An idle lane is young when it rests: its time goes on. One that is suspect starts anew. */
+static void state_lasts_within_a_phase(void **state)
+{
+    static const struct {
+        r2_lane_state_t from, to;
+        bool anew;
+    } steps[] = {
+        {R2_LANE_DOWN, R2_LANE_RESTING, false}, {R2_LANE_RESTING, R2_LANE_DOWN, false},
+        {R2_LANE_DOWN, R2_LANE_CALLING, true},  {R2_LANE_CALLING, R2_LANE_RESTING, true},
+        {R2_LANE_WIRING, R2_LANE_UP, true},     {R2_LANE_UP, R2_LANE_DOUBT, false},
+        {R2_LANE_DOUBT, R2_LANE_UP, false},     {R2_LANE_DOUBT, R2_LANE_SUSPECT, true},
+        {R2_LANE_SUSPECT, R2_LANE_UP, true},    {R2_LANE_SUSPECT, R2_LANE_DOUBT, true},
+    };
+    r2_net_t *net = calloc(1, sizeof(*net));
+    r2_link_t *link = calloc(1, sizeof(*link) + sizeof(link->lanes[0]));
+    const r2_log_t log = {.level = R2_LOG_ERROR};
+    r2_rail_t rail = {.idx = 0};
+
+    (void) state;
+    assert_non_null(net);
+    assert_non_null(link);
+    net->log = &log;
+    net->now_ns = 7;
+    link->net = net;
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        r2_lane_t *lane = &link->lanes[0];
+
+        *lane = (r2_lane_t){.link = link, .rail = &rail, .state = steps[i].from, .state_ns = 3};
+        r2_lane_enter(lane, steps[i].to);
+        assert_int_equal(lane->state, steps[i].to);
+        assert_int_equal(lane->state_ns, steps[i].anew ? 7 : 3);
+    }
+    free(link);
+    free(net);
 }
 
 static void asked_for_its_end_is_ending(void **state)
@@ -81,8 +136,7 @@ static void link_is_as_good_as_its_best_lane(void **state)
     assert_int_equal(r2_link_grade(link), R2_GRADE_NONE);
     link->lanes[0].state = R2_LANE_SUSPECT;
     assert_true(r2_link_has_lane(link));
-    link->lanes[1].state = R2_LANE_UP;
-    link->lanes[1].hedged = true;
+    link->lanes[1].state = R2_LANE_DOUBT;
     link->lanes[2].state = R2_LANE_UP;
     assert_int_equal(r2_link_grade(link), R2_GRADE_SOUND);
     assert_int_equal(r2_link_direct_grade(link, NULL), R2_GRADE_DOUBT);
@@ -104,6 +158,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lane_is_as_good_as_its_worst_sign),
+        cmocka_unit_test(table_of_states_is_whole),
+        cmocka_unit_test(state_lasts_within_a_phase),
         cmocka_unit_test(asked_for_its_end_is_ending),
         cmocka_unit_test(link_is_as_good_as_its_best_lane),
     };

@@ -445,7 +445,7 @@ static void relay_lanes_stand_aside(void **state)
     assert_true(r2_relay_bars(stub->link, &lane, &relayed));
     stub_lane_up(stub, 0);
     assert_true(r2_relay_bars(stub->link, &lane, NULL));
-    stub->link->lanes[0].hedged = true;
+    stub->link->lanes[0].state = R2_LANE_DOUBT;
     assert_false(r2_relay_bars(stub->link, &lane, NULL));
     stub_net_destroy(stub);
 }
@@ -462,7 +462,7 @@ static void only_paths_are_open_in_quarantine(void **state)
     r2_net_own_rail(&stub->net, 1, true, stub->time_ns + 10 * R2_NS_PER_S);
     stub_hello(stub, 1, offer, stub_offer(stub, 1, 0, offer));
     assert_int_equal(shut->state, R2_LANE_DOWN);
-    sound->hedged = true; /* in doubt */
+    sound->state = R2_LANE_DOUBT;
     stub_hello(stub, 1, offer, stub_offer(stub, 1, 0, offer));
     assert_int_equal(shut->state, R2_LANE_WIRING);
     stub_net_destroy(stub);
