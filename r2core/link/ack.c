@@ -34,9 +34,10 @@ void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header)
 {
     r2_net_t *net = lane->link->net;
     uint32_t ahead = header->lane_seq - lane->rx_next;
+    bool now = 0 != (header->flags & R2_WIRE_ACK_NOW);
 
     if (r2_seq_lt(header->lane_seq, lane->rx_next)) {
-        lane->ack_now = true;
+        now = true;
     } else if (0 == ahead) {
         ++lane->rx_next;
         while (0 != (lane->rx_bits & 1)) {
@@ -46,15 +47,15 @@ void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header)
         lane->rx_bits >>= 1;
     } else if (ahead <= R2_ACK_WINDOW) {
         lane->rx_bits |= 1u << (ahead - 1);
-        lane->ack_now = true;
+        now = true;
     }
     lane->rx_newest_ns = net->now_ns;
-    if (!lane->ack_pending) {
-        lane->ack_pending = true;
+    if (R2_ACK_NONE == lane->ack) {
+        lane->ack = R2_ACK_LATER;
         lane->ack_due_ns = net->now_ns + net->params->ack_delay_us * R2_NS_PER_US;
     }
-    if (++lane->ack_count >= R2_ACK_AFTER_PACKETS || 0 != (header->flags & R2_WIRE_ACK_NOW)) {
-        lane->ack_now = true;
+    if (++lane->ack_count >= R2_ACK_AFTER_PACKETS || now) {
+        lane->ack = R2_ACK_NOW;
     }
     r2_link_activate(lane->link);
 }
@@ -63,13 +64,12 @@ void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header)
 {
     header->ack_next = lane->rx_next;
     header->ack_bits = lane->rx_bits;
-    if (lane->ack_pending) {
+    if (R2_ACK_NONE != lane->ack) {
         uint64_t held_ns = lane->link->net->now_ns - lane->rx_newest_ns;
 
         header->ack_held_us = (uint32_t) r2_min(held_ns / R2_NS_PER_US, (uint64_t) UINT32_MAX);
     }
-    lane->ack_pending = false;
-    lane->ack_now = false;
+    lane->ack = R2_ACK_NONE;
     lane->ack_count = 0;
 }
 
@@ -89,16 +89,16 @@ void r2_ack_flush(r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
-        if (!lane->ack_pending || lane->state < R2_LANE_UP || lane->failed) {
+        if (R2_ACK_NONE == lane->ack || lane->state < R2_LANE_UP || lane->failed) {
             continue;
         }
-        if (lane->ack_now && r2_ack_may_wait(lane)) {
+        if (R2_ACK_NOW == lane->ack && r2_ack_may_wait(lane)) {
             net->acks_held = true;
-        } else if (lane->ack_now || net->now_ns >= lane->ack_due_ns) {
+        } else if (R2_ACK_NOW == lane->ack || net->now_ns >= lane->ack_due_ns) {
             if (R2_OK == r2_tx_bare(lane, R2_WIRE_ACK)) {
                 ++net->counters->tx_acks;
             } else {
-                lane->ack_now = false;
+                lane->ack = r2_min(lane->ack, R2_ACK_LATER);
                 lane->ack_due_ns = net->now_ns + net->params->ack_delay_us * R2_NS_PER_US;
             }
         }

@@ -100,7 +100,7 @@ void r2_lane_open(r2_lane_t *lane)
     lane->call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
     status = r2_hello_offer_fill(lane, lane->call, lane->call_connection, &offer);
     if (R2_OK == status) {
-        offer.verdict = lane->rested ? R2_HELLO_RESTED : 0;
+        offer.verdict = R2_PAST_RESTED == lane->past ? R2_HELLO_RESTED : 0;
         ++net->counters->hellos_sent;
         status = r2_hello_call(lane, &offer);
     }
@@ -132,7 +132,7 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
         .version = R2_WIRE_VERSION,
         .verdict = (uint32_t) verdict,
         .stands = R2_HELLO_SHORT == verdict && net->turns,
-        .closed = NULL != lane && lane->rested,
+        .closed = NULL != lane && R2_PAST_RESTED == lane->past,
         .rank = net->rank,
         .segment_bytes = net->segment_bytes,
         .parking_bytes = net->params->parking_bytes,
@@ -209,7 +209,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         r2_lane_conn_destroy(conn);
         return r2_hello_decline(lane, R2_ERR_NO_DEVICE);
     }
-    ours->closed = lane->rested;
+    ours->closed = R2_PAST_RESTED == lane->past;
     status = r2_lane_wire(lane, conn, theirs->address, theirs->address_bytes, theirs->connection,
                           connection);
     if (R2_OK != status && NULL != lane->conn) {

@@ -148,7 +148,7 @@ bool r2_idle_spares(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
 
-    if (NULL != lane->in_flight || lane->hello_answer) {
+    if (NULL != lane->in_flight || R2_HELLO_ACK_DUE == lane->hello_ack) {
         return false;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -165,7 +165,8 @@ bool r2_idle_spares(const r2_lane_t *lane)
 void r2_idle_end(r2_lane_t *lane)
 {
     if (R2_OK == r2_tx_bare(lane, R2_WIRE_CLOSED)) {
-        lane->agreed = true;
+        lane->closing =
+            lane->closing >= R2_CLOSING_HEARD ? R2_CLOSING_BOTH : R2_CLOSING_AGREED;
         lane->closing_ns = lane->link->net->now_ns;
         r2_link_activate(lane->link);
     }
@@ -180,7 +181,7 @@ static void r2_idle_close(r2_lane_t *lane)
     r2_debug(net->log, "rail %s to rank %u on %s: closed until it is needed", lane->rail->nic.name,
              lane->link->rank, lane->link->info.host_name);
     r2_idle_rest(lane, 0);
-    lane->rested = true;
+    lane->past = R2_PAST_RESTED;
     lane->link->rests = !r2_idle_has_way(lane);
     net->short_until_ns = 0;
     if (net->tight) {
@@ -190,12 +191,14 @@ static void r2_idle_close(r2_lane_t *lane)
 
 void r2_idle_heard(r2_lane_t *lane, uint8_t kind)
 {
+    const bool agreed = R2_CLOSING_AGREED == lane->closing || R2_CLOSING_BOTH == lane->closing;
+
     if (R2_WIRE_CLOSE == kind) {
-        lane->close_asked = true;
+        lane->closing = r2_max(lane->closing, R2_CLOSING_ASKED);
     } else if (R2_WIRE_CLOSED == kind) {
-        lane->closed = true;
+        lane->closing = agreed ? R2_CLOSING_BOTH : R2_CLOSING_HEARD;
     } else if (r2_wire_sequenced(kind)) {
-        lane->closing_ns = lane->agreed ? lane->closing_ns : 0; /* the peer has use for it */
+        lane->closing_ns = agreed ? lane->closing_ns : 0; /* the peer has use for it */
     } else {
         return;
     }
@@ -228,7 +231,7 @@ void r2_idle_judge(r2_lane_t *lane, bool rested)
 {
     if (0 != lane->judged_ns && !rested) {
         r2_lane_report(lane, R2_ERR_LANE_DOWN);
-        lane->was_up = true;
+        lane->past = R2_PAST_UP;
     }
     lane->judged_ns = 0;
 }
@@ -241,19 +244,21 @@ void r2_idle_tend(r2_lane_t *lane)
         return;
     }
     if (0 != lane->closing_ns && now_ns >= r2_idle_deadline_ns(lane)) {
-        lane->closed = lane->agreed;
-        lane->close_asked = true;
+        lane->closing = R2_CLOSING_AGREED == lane->closing
+                            ? R2_CLOSING_BOTH
+                            : r2_max(lane->closing, R2_CLOSING_ASKED);
     }
-    if (lane->closed || (lane->failed && 0 != lane->closing_ns)) {
-        if (!lane->agreed && !lane->failed) {
+    if (lane->closing >= R2_CLOSING_HEARD || (lane->failed && 0 != lane->closing_ns)) {
+        if (R2_CLOSING_HEARD == lane->closing && !lane->failed) {
             (void) r2_tx_bare(lane, R2_WIRE_CLOSED);
         }
         r2_idle_close(lane);
         return;
     }
-    if (lane->close_asked && !lane->agreed) {
-        lane->agreed = r2_idle_spares(lane) && R2_OK == r2_tx_bare(lane, R2_WIRE_CLOSED);
-        lane->closing_ns = lane->agreed ? now_ns : 0;
+    if (R2_CLOSING_ASKED == lane->closing) {
+        const bool agrees = r2_idle_spares(lane) && R2_OK == r2_tx_bare(lane, R2_WIRE_CLOSED);
+
+        lane->closing = agrees ? R2_CLOSING_AGREED : R2_CLOSING_NO;
+        lane->closing_ns = agrees ? now_ns : 0;
     }
-    lane->close_asked = false;
 }

@@ -70,7 +70,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->tx_seq = (uint32_t) net->first_seq;
     lane->rx_next = (uint32_t) net->first_seq;
     lane->rx_bits = 0;
-    lane->ack_now = lane->ack_pending = false;
+    lane->ack = R2_ACK_NONE;
     lane->ack_count = 0;
     lane->timer_base_ns = net->now_ns;
     lane->gap_ns = 0;
@@ -82,8 +82,9 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->excused_ns = 0;
     /* opened in the quarantine of its rail, as the only path: it proves the rail after that */
     lane->barred_ns = lane->rail->shut_ns > net->now_ns ? lane->rail->shut_ns : 0;
-    lane->hello_answer = lane->hello_answered = false;
-    lane->close_asked = lane->closed = lane->agreed = lane->rested = false;
+    lane->hello_ack = R2_HELLO_ACK_NONE;
+    lane->past = R2_PAST_RESTED == lane->past ? R2_PAST_NONE : lane->past;
+    lane->closing = R2_CLOSING_NO;
     lane->closing_ns = 0;
     lane->put_offs = 0;
 }
@@ -149,12 +150,12 @@ static void r2_lane_up(r2_lane_t *lane)
     r2_lane_enter(lane, R2_LANE_UP);
     r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK);
     ++*(r2_lane_is_relay(lane) ? &net->counters->relay_lanes : &net->counters->lanes_up);
-    if (lane->was_up && !r2_lane_is_relay(lane)) {
+    if (R2_PAST_UP == lane->past && !r2_lane_is_relay(lane)) {
         ++net->counters->lanes_healed;
         r2_debug(net->log, "rail %s to rank %u on %s is back", lane->rail->nic.name, link->rank,
                 link->info.host_name);
     }
-    lane->was_up = true;
+    lane->past = R2_PAST_UP;
     lane->timer_base_ns = net->now_ns;
     link->no_path_ns = 0;
     lane->refused = 0;
@@ -177,7 +178,9 @@ static void r2_lane_up(r2_lane_t *lane)
  */
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind)
 {
-    lane->hello_answer = !lane->hello_answered;
+    if (R2_HELLO_ACK_NONE == lane->hello_ack) {
+        lane->hello_ack = R2_HELLO_ACK_DUE;
+    }
     if (R2_LANE_WIRING == lane->state && R2_WIRE_HELLO != kind) {
         r2_lane_up(lane);
     }
@@ -204,7 +207,7 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     HASH_DEL(net->connections, lane);
     lane->rx_connection = 0;
     lane->conn = NULL;
-    lane->closed = lane->close_asked = lane->agreed = false;
+    lane->closing = R2_CLOSING_NO;
     lane->closing_ns = 0; /* or nothing else would be closed any more (idle.c) */
     conn->lane = NULL;
     r2_lane_conn_destroy(conn);
@@ -255,7 +258,10 @@ static void r2_lane_stop(r2_lane_t *lane)
     r2_tx_abandon(lane);
     r2_lane_disconnect(lane);
     r2_lane_enter(lane, R2_LANE_DOWN);
-    lane->failed = lane->ack_pending = lane->hello_answer = lane->was_up = false;
+    lane->failed = false;
+    lane->ack = R2_ACK_NONE;
+    lane->hello_ack = R2_HELLO_ACK_NONE;
+    lane->past = R2_PAST_NONE;
 }
 
 void r2_lane_close(r2_lane_t *lane)
@@ -285,7 +291,7 @@ void r2_lane_reopen(r2_lane_t *lane)
 void r2_lane_renew(r2_lane_t *lane)
 {
     r2_lane_reopen(lane);
-    lane->rested = true; /* the peer hears in the call that nothing failed */
+    lane->past = R2_PAST_RESTED; /* the peer hears in the call that nothing failed */
 }
 
 void r2_lane_report(r2_lane_t *lane, r2_status_t why)

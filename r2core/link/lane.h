@@ -36,6 +36,36 @@ typedef enum r2_lane_grade {
     R2_GRADE_SOUND        /* a path: gets packets before all others, and ends a relay */
 } r2_lane_grade_t;
 
+/** Acknowledgement of what came on a lane. */
+typedef enum r2_lane_ack {
+    R2_ACK_NONE,
+    R2_ACK_LATER, /* at ack_due_ns, or with data */
+    R2_ACK_NOW    /* at the end of this sweep */
+} r2_lane_ack_t;
+
+/** Our answer to HELLO. */
+typedef enum r2_lane_hello_ack {
+    R2_HELLO_ACK_NONE,
+    R2_HELLO_ACK_DUE, /* to be sent by the sweep */
+    R2_HELLO_ACK_SENT
+} r2_lane_hello_ack_t;
+
+/** Who has said that a lane is over (idle.c). From HEARD on it is. */
+typedef enum r2_lane_closing {
+    R2_CLOSING_NO,     /* nobody, though this side may have asked (closing_ns) */
+    R2_CLOSING_ASKED,  /* CLOSE came: to be answered by the sweep */
+    R2_CLOSING_AGREED, /* we said CLOSED */
+    R2_CLOSING_HEARD,  /* the peer did */
+    R2_CLOSING_BOTH    /* both did, or we did and the peer has said nothing for too long */
+} r2_lane_closing_t;
+
+/** What became of the connection before. */
+typedef enum r2_lane_past {
+    R2_PAST_NONE,  /* there was none, or it was closed */
+    R2_PAST_UP,    /* it was up, and is or failed */
+    R2_PAST_RESTED /* closed here for what it held: no fault, though the peer may not know */
+} r2_lane_past_t;
+
 /** One connection of a lane. */
 typedef struct r2_lane_conn {
     struct r2_lane *lane;          /* borrowed; NULL: only offered, or being closed */
@@ -73,10 +103,9 @@ typedef struct r2_lane {
     uint32_t tx_seq;               /* next lane sequence number */
     uint32_t rx_next;              /* everything before is held */
     uint32_t rx_bits;              /* rx_next + 1 + i is held */
-    bool ack_now;                  /* acknowledge at the end of this sweep */
-    bool ack_pending;              /* something is not acknowledged yet */
+    r2_lane_ack_t ack;
     uint32_t ack_count;            /* packets not acknowledged yet */
-    uint64_t ack_due_ns;           /* when ack_pending */
+    uint64_t ack_due_ns;           /* unless R2_ACK_NONE */
     uint64_t rx_newest_ns;         /* arrival of the newest sequenced packet */
     uint64_t last_rx_ns;           /* arrival of anything */
     uint64_t awake_ns;             /* arrival of the first after the last long silence */
@@ -95,16 +124,13 @@ typedef struct r2_lane {
     uint64_t gap_ns; /* since when later packets than the first in flight are acknowledged */
     uint32_t gap_seq;              /* that first one, if gap_ns is not 0 */
     bool failed; /* the transport or the peer said so: fence at the end of the sweep */
-    bool hello_answer;             /* HELLO_ACK is to be sent by the sweep */
-    bool hello_answered;           /* HELLO_ACK was sent */
-    bool close_asked, closed;      /* by the peer, which had no use for it */
-    bool rested;      /* closed here since it was last up: no fault, though the peer may not know */
+    r2_lane_hello_ack_t hello_ack;
+    r2_lane_closing_t closing;
+    r2_lane_past_t past;
     bool turn;        /* DOWN for want of descriptors: others will give some back */
     uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
-    bool agreed;      /* closing: we said that it is over */
-    uint64_t closing_ns; /* since when its end is asked for, or agreed; 0 = it is not */
+    uint64_t closing_ns; /* since when its end is asked for by us, or agreed; 0 = it is not */
     uint64_t judged_ns; /* ended while we were away: counts as failed then; 0 = not to be judged */
-    bool was_up;
     bool unreachable; /* silent, and no hello call gets through to the peer's host either */
     uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
     uint64_t refused_ns;           /* the first of them */
@@ -119,11 +145,10 @@ typedef struct r2_lane {
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */
     uint32_t remote_idx;           /* rail index at the peer */
-    r2_lane_conn_t *call;          /* owned: offered in the hello call under way */
+    r2_lane_conn_t *call;          /* owned: offered in the hello call under way; NULL: lent (room.c) */
     uint64_t call_connection;      /* offered in the hello call under way */
     uint64_t call_id;              /* of the hello call under way; 0 = none */
     uint64_t call_ns;              /* since when it is */
-    bool lent;                     /* it goes on without a worker (room.c) */
     uint32_t attempt;              /* our hello calls so far */
     uint32_t peer_attempt;         /* the peer's calls up to this one are history */
     uint64_t state_ns;             /* when the state was entered */
@@ -190,7 +215,7 @@ static inline bool r2_lane_is_connected(const r2_lane_t *lane)
 /** True if one of the two ends has asked for its end (idle.c). */
 static inline bool r2_lane_is_ending(const r2_lane_t *lane)
 {
-    return lane->closed || 0 != lane->closing_ns;
+    return lane->closing >= R2_CLOSING_HEARD || 0 != lane->closing_ns;
 }
 
 /* lane.c, hello.c */

@@ -414,7 +414,7 @@ uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
 {
     uint64_t deadline_ns = r2_lane_states[lane->state].deadline_ns(lane);
 
-    if (lane->ack_pending && lane->state >= R2_LANE_UP) {
+    if (R2_ACK_NONE != lane->ack && lane->state >= R2_LANE_UP) {
         deadline_ns = r2_min(deadline_ns, lane->ack_due_ns);
     }
     return r2_min(deadline_ns, r2_idle_judged_ns(lane));

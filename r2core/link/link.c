@@ -36,8 +36,9 @@ bool r2_link_busy(const r2_link_t *link)
                      (r2_lane_is_down(lane) && (link->left || r2_lane_is_relay(lane)));
         bool works = r2_lane_is_up(lane) && !r2_lane_is_relay(lane);
 
-        if (!(rests || works) || lane->ack_pending || lane->hello_answer || lane->failed ||
-            lane->closed || lane->close_asked || 0 != lane->closing_ns || 0 != lane->barred_ns) {
+        if (!(rests || works) || R2_ACK_NONE != lane->ack || R2_HELLO_ACK_DUE == lane->hello_ack ||
+            lane->failed || R2_CLOSING_NO != lane->closing || 0 != lane->closing_ns ||
+            0 != lane->barred_ns) {
             return true;
         }
     }

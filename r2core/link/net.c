@@ -314,10 +314,9 @@ static void r2_link_tend_lanes(r2_link_t *link)
         if (lane->failed && !r2_net_reads_on(link->net)) {
             r2_lane_end(lane);
         }
-        if (lane->hello_answer) {
-            lane->hello_answer =
-                NULL != lane->conn && R2_ERR_NO_MEMORY == r2_tx_bare(lane, R2_WIRE_HELLO_ACK);
-            lane->hello_answered = !lane->hello_answer;
+        if (R2_HELLO_ACK_DUE == lane->hello_ack &&
+            (NULL == lane->conn || R2_ERR_NO_MEMORY != r2_tx_bare(lane, R2_WIRE_HELLO_ACK))) {
+            lane->hello_ack = R2_HELLO_ACK_SENT;
         }
     }
 }

@@ -42,7 +42,7 @@ static void r2_link_tell_states(r2_link_t *link)
         if (lane->state >= R2_LANE_UP) {
             r2_lane_tell(lane, r2_lane_is_up(lane) ? R2_LANE_EVENT_UP : R2_LANE_EVENT_SUSPECT,
                          lane->why);
-        } else if (lane->was_up) {
+        } else if (R2_PAST_UP == lane->past) {
             r2_lane_tell(lane, R2_LANE_EVENT_FAILED, lane->why);
         }
     }

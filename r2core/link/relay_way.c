@@ -319,7 +319,7 @@ static void r2_relay_close(r2_lane_t *lane)
     } else {
         return;
     }
-    lane->was_up = false;
+    lane->past = R2_PAST_UP == lane->past ? R2_PAST_NONE : lane->past;
     lane->failures = 0;
     lane->retry_ns = 0;
     way->left = 0;

@@ -209,7 +209,6 @@ bool r2_room_lend(r2_lane_t *lane)
     }
     r2_lane_conn_destroy(lane->call);
     lane->call = NULL;
-    lane->lent = true;
     ++net->lent_calls;
     net->pending_lanes -= R2_LANE_CALLING == lane->state;
     return true;
@@ -220,8 +219,7 @@ r2_lane_conn_t *r2_room_call_over(r2_lane_t *lane)
     r2_net_t *net = lane->link->net;
     r2_lane_conn_t *conn = lane->call;
 
-    if (lane->lent) {
-        lane->lent = false;
+    if (0 != lane->call_id && NULL == conn) { /* it was lent */
         --net->lent_calls;
         net->pending_lanes += R2_LANE_CALLING == lane->state;
     }

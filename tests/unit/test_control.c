@@ -266,11 +266,11 @@ static void wire_up_waits_for_memory(void **state)
     (void) state;
     stub->mode = STUB_STARVED;
     stub_lane_up(stub, 0);
-    assert_true(lane->hello_answer);
+    assert_int_equal(lane->hello_ack, R2_HELLO_ACK_DUE);
     assert_int_equal(lane->state, R2_LANE_UP);
     stub->mode = STUB_AT_ONCE;
     wait_for_timer(stub);
-    assert_false(lane->hello_answer);
+    assert_int_equal(lane->hello_ack, R2_HELLO_ACK_SENT);
     assert_int_equal(lane->state, R2_LANE_UP);
     assert_int_equal(stub->counters.lanes_failed, 0);
     stub_net_destroy(stub);
