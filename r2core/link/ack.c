@@ -89,7 +89,7 @@ void r2_ack_flush(r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
-        if (R2_ACK_NONE == lane->ack || lane->state < R2_LANE_UP || lane->failed) {
+        if (!r2_lane_owes_ack(lane) || lane->failed) {
             continue;
         }
         if (R2_ACK_NOW == lane->ack && r2_ack_may_wait(lane)) {
@@ -145,7 +145,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     r2_packet_t *packet, *next;
     uint64_t newest_ns = 0, oldest_ns = net->now_ns, acked_bytes = 0;
     uint32_t newest_seq = 0;
-    bool in_doubt = r2_lane_is_silent(lane); /* then how long it took says nothing about the lane (Karn) */
+    bool in_doubt = r2_lane_is_silent(lane); /* then the time says nothing of the lane (Karn) */
 
     if (r2_seq_lt(lane->tx_seq, header->ack_next)) {
         return; /* acknowledges what was never sent: a confused or hostile peer */

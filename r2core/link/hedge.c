@@ -35,9 +35,7 @@ bool r2_lane_carries(const r2_lane_t *lane, const r2_tx_item_t *item)
 bool r2_tx_has_sound_lane(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (R2_GRADE_SOUND == r2_lane_grade(lane) && !r2_lane_is_ending(lane)) {
+        if (r2_lane_is_sound(&link->lanes[i])) {
             return true;
         }
     }
@@ -106,8 +104,8 @@ static r2_lane_t *r2_tail_idle_lane(r2_link_t *link, uint64_t bytes, uint64_t *c
         r2_lane_t *lane = &link->lanes[i];
         uint64_t cost_ns = lane->srtt_ns + r2_tail_work_ns(lane, bytes);
 
-        if (r2_lane_may_send(lane) && NULL == lane->in_flight && 0 != lane->srtt_ns &&
-            !r2_lane_is_relay(lane) && (NULL == best || cost_ns < *cost_ns_p)) {
+        if (r2_lane_is_idle(lane) && !r2_lane_is_relay(lane) && 0 != lane->srtt_ns &&
+            (NULL == best || cost_ns < *cost_ns_p)) {
             best = lane;
             *cost_ns_p = cost_ns;
         }
@@ -198,8 +196,7 @@ uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
-        idle = idle || (r2_lane_may_send(lane) && NULL == lane->in_flight &&
-                        !r2_lane_is_relay(lane));
+        idle = idle || (r2_lane_is_idle(lane) && !r2_lane_is_relay(lane));
         if (NULL != lane->in_flight && NULL != r2_tail_first(lane)) {
             deadline_ns = r2_min(deadline_ns, r2_tail_due_ns(lane));
         }

@@ -121,7 +121,7 @@ bool r2_idle_is_resting(const r2_link_t *link)
 bool r2_idle_is_short(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (r2_lane_is_down(&link->lanes[i]) && R2_ERR_NO_DESCRIPTORS == link->lanes[i].why) {
+        if (r2_lane_is_short(&link->lanes[i])) {
             return true;
         }
     }
@@ -154,8 +154,7 @@ bool r2_idle_spares(const r2_lane_t *lane)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *other = &link->lanes[i];
 
-        if (other != lane && R2_GRADE_SOUND == r2_lane_grade(other) &&
-            !r2_lane_is_ending(other) && !r2_lane_is_relay(other)) {
+        if (other != lane && r2_lane_is_sound(other) && !r2_lane_is_relay(other)) {
             return true;
         }
     }

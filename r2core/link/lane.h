@@ -145,7 +145,7 @@ typedef struct r2_lane {
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */
     uint32_t remote_idx;           /* rail index at the peer */
-    r2_lane_conn_t *call;          /* owned: offered in the hello call under way; NULL: lent (room.c) */
+    r2_lane_conn_t *call;          /* owned: offered in the call under way; NULL: it goes on without */
     uint64_t call_connection;      /* offered in the hello call under way */
     uint64_t call_id;              /* of the hello call under way; 0 = none */
     uint64_t call_ns;              /* since when it is */
@@ -216,6 +216,65 @@ static inline bool r2_lane_is_connected(const r2_lane_t *lane)
 static inline bool r2_lane_is_ending(const r2_lane_t *lane)
 {
     return lane->closing >= R2_CLOSING_HEARD || 0 != lane->closing_ns;
+}
+
+/** True if it gets packets before all others. */
+static inline bool r2_lane_is_sound(const r2_lane_t *lane)
+{
+    return R2_GRADE_SOUND == r2_lane_grade(lane) && !r2_lane_is_ending(lane);
+}
+
+/** True if it may get packets: where no lane is sound, or those have no room. */
+static inline bool r2_lane_is_usable(const r2_lane_t *lane)
+{
+    return r2_lane_may_send(lane) && !r2_lane_is_ending(lane);
+}
+
+/** True if it takes packets, and something is known against it: the detector finds out what. */
+static inline bool r2_lane_is_doubted(const r2_lane_t *lane)
+{
+    return r2_lane_may_send(lane) && R2_GRADE_SOUND != r2_lane_grade(lane);
+}
+
+/** True if it is in doubt, and nothing is left that says so. */
+static inline bool r2_lane_is_cleared(const r2_lane_t *lane)
+{
+    return R2_LANE_DOUBT == lane->state && NULL == lane->in_flight && !lane->unreachable;
+}
+
+/** True if it takes packets, and carries none. */
+static inline bool r2_lane_is_idle(const r2_lane_t *lane)
+{
+    return r2_lane_may_send(lane) && NULL == lane->in_flight;
+}
+
+/**
+ * True if it is not up and was not given up so far: it may come up. Also one that failed in wire-up
+ * for the first time: it is opened anew at once.
+ */
+static inline bool r2_lane_has_hope(const r2_lane_t *lane)
+{
+    return lane->state < R2_LANE_UP && 0 == lane->failures && !lane->unreachable &&
+           r2_rail_usable(lane->rail);
+}
+
+/** True if the peer does not know of all that came on it. */
+static inline bool r2_lane_owes_ack(const r2_lane_t *lane)
+{
+    return lane->state >= R2_LANE_UP && R2_ACK_NONE != lane->ack;
+}
+
+/** True if it is down for want of descriptors, here or at the peer. */
+static inline bool r2_lane_is_short(const r2_lane_t *lane)
+{
+    return r2_lane_is_down(lane) && R2_ERR_NO_DESCRIPTORS == lane->why;
+}
+
+/** True if the next sweep has something to do or to say on it. */
+static inline bool r2_lane_is_stirring(const r2_lane_t *lane)
+{
+    return lane->failed || R2_ACK_NONE != lane->ack || R2_HELLO_ACK_DUE == lane->hello_ack ||
+           R2_CLOSING_NO != lane->closing || 0 != lane->closing_ns || 0 != lane->barred_ns;
 }
 
 /* lane.c, hello.c */

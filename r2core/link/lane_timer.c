@@ -78,11 +78,6 @@ static void r2_lane_suspect(r2_lane_t *lane)
     r2_tx_hedge(lane);
 }
 
-static bool r2_lane_is_doubted(const r2_lane_t *lane)
-{
-    return r2_lane_may_send(lane) && R2_GRADE_SOUND != r2_lane_grade(lane);
-}
-
 /* The detector finds out whether it is the lanes or the process. */
 static void r2_link_tell_doubt(const r2_link_t *link)
 {
@@ -414,7 +409,7 @@ uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
 {
     uint64_t deadline_ns = r2_lane_states[lane->state].deadline_ns(lane);
 
-    if (R2_ACK_NONE != lane->ack && lane->state >= R2_LANE_UP) {
+    if (r2_lane_owes_ack(lane)) {
         deadline_ns = r2_min(deadline_ns, lane->ack_due_ns);
     }
     return r2_min(deadline_ns, r2_idle_judged_ns(lane));

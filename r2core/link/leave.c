@@ -29,7 +29,7 @@
 static bool r2_link_owes_acks(const r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (link->lanes[i].state >= R2_LANE_UP && R2_ACK_NONE != link->lanes[i].ack) {
+        if (r2_lane_owes_ack(&link->lanes[i])) {
             return true;
         }
     }

@@ -36,9 +36,7 @@ bool r2_link_busy(const r2_link_t *link)
                      (r2_lane_is_down(lane) && (link->left || r2_lane_is_relay(lane)));
         bool works = r2_lane_is_up(lane) && !r2_lane_is_relay(lane);
 
-        if (!(rests || works) || R2_ACK_NONE != lane->ack || R2_HELLO_ACK_DUE == lane->hello_ack ||
-            lane->failed || R2_CLOSING_NO != lane->closing || 0 != lane->closing_ns ||
-            0 != lane->barred_ns) {
+        if (!(rests || works) || r2_lane_is_stirring(lane)) {
             return true;
         }
     }

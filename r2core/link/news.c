@@ -147,7 +147,7 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         return;
     }
     lane->barred_ns = 0;
-    if (R2_LANE_DOUBT == lane->state && NULL == lane->in_flight && !lane->unreachable) {
+    if (r2_lane_is_cleared(lane)) {
         r2_lane_enter(lane, R2_LANE_UP);
     }
     if (R2_LANE_CALLING == lane->state) {

@@ -54,12 +54,9 @@ bool r2_relay_reaches(const r2_link_t *link)
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
-        const r2_lane_grade_t grade = r2_lane_grade(lane);
-        /* also one that failed in wire-up for the first time: it is opened anew at once */
-        bool opening = lane->state < R2_LANE_UP && 0 == lane->failures &&
-                       R2_GRADE_UNREACHABLE != grade && r2_rail_usable(lane->rail);
 
-        if (!r2_lane_is_relay(lane) && (grade >= R2_GRADE_DOUBT || opening)) {
+        if (!r2_lane_is_relay(lane) &&
+            (r2_lane_grade(lane) >= R2_GRADE_DOUBT || r2_lane_has_hope(lane))) {
             return true;
         }
     }

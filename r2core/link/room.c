@@ -189,8 +189,7 @@ void r2_room_hurry(r2_net_t *net)
         for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
             r2_lane_t *lane = &link->lanes[i];
 
-            if (r2_lane_is_down(lane) && R2_ERR_NO_DESCRIPTORS == lane->why &&
-                r2_room_needs(lane)) {
+            if (r2_lane_is_short(lane) && r2_room_needs(lane)) {
                 lane->retry_ns = r2_min(lane->retry_ns, net->now_ns);
             }
         }
@@ -241,9 +240,7 @@ bool r2_room_awaits_turn(const r2_link_t *link)
         return false;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (r2_lane_is_down(lane) && R2_ERR_NO_DESCRIPTORS == lane->why && lane->turn) {
+        if (r2_lane_is_short(&link->lanes[i]) && link->lanes[i].turn) {
             return true;
         }
     }

@@ -16,14 +16,9 @@
 #define R2_LAGGARD_TIMES 4u
 #define R2_LAGGARD_NS    R2_NS_PER_MS
 
-static bool r2_lane_usable(const r2_lane_t *lane)
-{
-    return r2_lane_may_send(lane) && !r2_lane_is_ending(lane);
-}
-
 static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
 {
-    if (!r2_lane_usable(lane)) {
+    if (!r2_lane_is_usable(lane)) {
         return false;
     }
     if (NULL == lane->in_flight || lane->in_flight_bytes + bytes <= lane->window_bytes) {
@@ -42,8 +37,7 @@ static bool r2_lane_emptier(const r2_lane_t *a, const r2_lane_t *b)
 /* True of a direct lane that nothing is known against. */
 static bool r2_tx_is_prompt(const r2_lane_t *lane)
 {
-    return R2_GRADE_SOUND == r2_lane_grade(lane) && !r2_lane_is_ending(lane) &&
-           !r2_lane_is_relay(lane) && !r2_lane_is_overdue(lane);
+    return r2_lane_is_sound(lane) && !r2_lane_is_relay(lane) && !r2_lane_is_overdue(lane);
 }
 
 /* True if there is such a lane: then the others get nothing that is urgent. */
@@ -102,7 +96,7 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
 
         if ((sound && R2_GRADE_SOUND != r2_lane_grade(lane)) ||
             (prompt && r2_lane_is_overdue(lane)) ||
-            !(control ? r2_lane_usable(lane) : r2_lane_room(lane, bytes)) ||
+            !(control ? r2_lane_is_usable(lane) : r2_lane_room(lane, bytes)) ||
             (NULL != item && r2_lane_carries(lane, item)) || r2_relay_bars(link, lane, item) ||
             (frame && r2_tx_is_laggard(link, lane, bytes))) {
             continue;

@@ -47,6 +47,22 @@ static void pass(stub_net_t *stub, uint64_t ns)
 
 /* ---- descriptors ---- */
 
+/* The peer agrees to the end of a lane in the very sweep in which the wait for that ends. */
+static void word_of_the_last_moment_counts(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    lane->closing_ns = stub->net.now_ns;
+    stub->net.now_ns += r2_net_patience_ns(&stub->net, 1);
+    r2_idle_heard(lane, R2_WIRE_CLOSED);
+    r2_idle_tend(lane);
+    assert_int_equal(lane->state, R2_LANE_RESTING);
+    stub_net_destroy(stub);
+}
+
 /* Where the application has taken what calls of others need: of calls, those that nobody hears. */
 static void calls_that_nobody_hears_are_taken_back(void **state)
 {
@@ -204,6 +220,7 @@ static void a_process_is_judged_where_others_ask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(word_of_the_last_moment_counts),
         cmocka_unit_test(calls_that_nobody_hears_are_taken_back),
         cmocka_unit_test(silent_lanes_give_back),
         cmocka_unit_test(turns_are_awaited_for_a_while),
