@@ -157,6 +157,7 @@ typedef struct r2_lane {
     uint32_t failures;             /* in a row */
     UT_hash_handle hh;             /* in net->connections, by rx_connection */
 } r2_lane_t;
+static_assert(sizeof(r2_lane_t) <= 576, "nine cache lines: 1,024 peers with four rails have 3 MB");
 
 /** What a lane does and counts as in a state. */
 typedef struct r2_lane_state_info {

@@ -48,6 +48,9 @@ typedef struct r2_tx_item {
         r2_tx_relay_t relay;
     } payload;
 } r2_tx_item_t;
+static_assert(offsetof(r2_tx_item_t, payload) <= 48,
+              "all that a chunk needs of its item is in one cache line; the rest is never touched");
+static_assert(sizeof(r2_tx_item_t) <= 560, "bounded by R2_WIRE_CREDITS_MAX entries of credit");
 
 /** A message being sent. Freed when all chunks are acknowledged and no packet references it. */
 typedef struct r2_tx_message {
@@ -93,5 +96,6 @@ typedef struct r2_packet {
     bool transport_done;
     r2_wire_header_t header;
 } r2_packet_t;
+static_assert(sizeof(r2_packet_t) <= 208, "cleared for each packet; a window of 1 MiB has hundreds");
 
 #endif

@@ -113,6 +113,7 @@ struct r2_link {
     r2_peer_info_t info;           /* what the peer published */
     r2_lane_t lanes[];             /* one per pair of rails, then the relay lane, if there is one: always with room */
 };
+static_assert(sizeof(r2_link_t) <= 1312, "without its lanes: 1,024 peers have 1.3 MB");
 
 /* net.c */
 /** True if this process did not look at its rails for longer than its timers asked for (stopped). */
