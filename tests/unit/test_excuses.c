@@ -45,6 +45,36 @@ static void pass(stub_net_t *stub, uint64_t ns)
     }
 }
 
+/*
+ * Somebody says that a process is gone, and a call finds its host out of reach: the lane on which
+ * the call went is not in doubt yet, and gets nothing while another is sound. Nor one that the
+ * peer has just closed.
+ */
+static void lanes_out_of_reach_or_over_get_nothing(void **state)
+{
+    (void) state;
+    for (int over = 0; over < 2; over++) {
+        stub_net_t *stub = stub_net_create();
+        r2_lane_t *bad = &stub->link->lanes[0], *good = &stub->link->lanes[1];
+
+        stub_lane_up(stub, 0);
+        stub_lane_up(stub, 1);
+        stub->link->preferred = 0;
+        if (0 == over) {
+            bad->unreachable = true;
+        } else {
+            bad->closing = R2_CLOSING_HEARD;
+        }
+        assert_true(r2_tx_has_sound_lane(stub->link));
+        send_something(stub);
+        assert_null(bad->in_flight);
+        assert_non_null(good->in_flight);
+        good->failed = true;
+        assert_false(r2_tx_has_sound_lane(stub->link));
+        stub_net_destroy(stub);
+    }
+}
+
 /* ---- descriptors ---- */
 
 /* The peer agrees to the end of a lane in the very sweep in which the wait for that ends. */
@@ -220,6 +250,7 @@ static void a_process_is_judged_where_others_ask(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lanes_out_of_reach_or_over_get_nothing),
         cmocka_unit_test(word_of_the_last_moment_counts),
         cmocka_unit_test(calls_that_nobody_hears_are_taken_back),
         cmocka_unit_test(silent_lanes_give_back),
