@@ -20,17 +20,6 @@
 /* So many times R2_SILENT_TIMES where our own buffers are not read to their end. */
 #define R2_OWN_UNREAD_TIMES 20u
 
-bool r2_lane_is_overdue(const r2_lane_t *lane)
-{
-    uint64_t waited_ns = NULL == lane->in_flight
-                             ? 0
-                             : lane->link->net->now_ns -
-                                   r2_max(lane->in_flight->sent_ns, lane->timer_base_ns);
-
-    return 2 * waited_ns > r2_net_patience_ns(lane->link->net, 1) &&
-           2 * waited_ns > r2_lane_timeout_ns(lane);
-}
-
 static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
 {
     if (NULL == lane->in_flight) {

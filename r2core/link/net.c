@@ -23,9 +23,6 @@
 #define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
 /* With as many workers that have news all are looked at. */
 #define R2_SWEEP_NEWS_MAX 16
-/* All peers may have parked so much without credit, unless that is less than the least for one. */
-#define R2_PARKING_ALL_BYTES   (64u << 20)
-#define R2_PARKING_LEAST_BYTES (32u << 10)
 
 /** Own addresses until they are published. */
 typedef struct r2_net_addresses {
@@ -216,13 +213,6 @@ static bool r2_net_hear(r2_net_t *net)
         ((r2_rail_worker_t *) events[i].data.ptr)->news = true;
     }
     return count >= 0 && count < R2_SWEEP_NEWS_MAX;
-}
-
-uint64_t r2_net_parking_bytes(const r2_net_t *net)
-{
-    uint64_t share = R2_PARKING_ALL_BYTES / r2_max(net->size - 1u, 1u);
-
-    return r2_min(net->params->parking_bytes, r2_max(share, (uint64_t) R2_PARKING_LEAST_BYTES));
 }
 
 static unsigned r2_net_progress_rails(r2_net_t *net, bool rare)

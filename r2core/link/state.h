@@ -115,6 +115,20 @@ struct r2_link {
 };
 static_assert(sizeof(r2_link_t) <= 1312, "without its lanes: 1,024 peers have 1.3 MB");
 
+/* limits.c */
+/* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this interval. */
+#define R2_SILENT_TIMES 20u
+/* Talk without acknowledgement for so long means that the lane has lost what it was given. */
+#define R2_DEAF_TIMES 40u
+/** So many times failure_timeout_ms, within reason: what a step in the life of a lane may take. */
+uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times);
+/** A silence that is longer is a pause: the peer may have been stopped. */
+uint64_t r2_net_pause_ns(const r2_net_t *net);
+/** How long acknowledgements may be missing. */
+uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
+/** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */
+bool r2_lane_is_overdue(const r2_lane_t *lane);
+
 /* net.c */
 /** True if this process did not look at its rails for longer than its timers asked for (stopped). */
 bool r2_net_was_away(r2_net_t *net);
@@ -366,22 +380,11 @@ bool r2_link_wanted(const r2_link_t *link);
 
 void r2_link_timers(r2_link_t *link);
 uint64_t r2_link_deadline_ns(const r2_link_t *link);
-uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
-/* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this interval. */
-#define R2_SILENT_TIMES 20u
-/* Talk without acknowledgement for so long means that the lane has lost what it was given. */
-#define R2_DEAF_TIMES 40u
-/** So many times failure_timeout_ms, within reason: what a step in the life of a lane may take. */
-uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times);
-/** A silence that is longer is a pause: the peer may have been stopped. */
-uint64_t r2_net_pause_ns(const r2_net_t *net);
 
 /* lane_timer.c */
 /** Does what is due. */
 void r2_lane_timer(r2_lane_t *lane);
 /** When something will be. */
 uint64_t r2_lane_deadline_ns(const r2_lane_t *lane);
-/** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */
-bool r2_lane_is_overdue(const r2_lane_t *lane);
 
 #endif

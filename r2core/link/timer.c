@@ -2,48 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Timers of a link, and how long things may take.
+ * Timers of a link: what is due, and when something will be.
  */
 #include "r2_config.h"
 
 #include "link/idle.h"
-
-/*
- * In multiples of failure_timeout_ms: longest timeout of a lane. Lost acknowledgements make long
- * round trips, which must not breed longer ones.
- */
-#define R2_TIMEOUT_TIMES 10u
-/* Whatever the parameter: nothing in the life of a lane takes longer than this. */
-#define R2_PATIENCE_MAX_NS (10 * R2_NS_PER_S)
-
-uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times)
-{
-    uint64_t timeout_ns = net->params->failure_timeout_ms * R2_NS_PER_MS;
-
-    return r2_max(timeout_ns, r2_min(times * timeout_ns, R2_PATIENCE_MAX_NS));
-}
-
-uint64_t r2_net_pause_ns(const r2_net_t *net)
-{
-    return r2_net_patience_ns(net, 1) / 2;
-}
-
-/*
- * How long acknowledgements may be missing: the floor, the round trip with its variation (RFC
- * 6298), with twice the longest delay of late to this peer (hosts with more ranks than cores pause
- * now and then), or twice what the lane needs at its measured rate for what is in flight.
- */
-uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
-{
-    const r2_net_t *net = lane->link->net;
-    uint64_t wait_ns = lane->srtt_ns + r2_max(4 * lane->rttvar_ns, 2 * lane->link->peak_delay_ns);
-
-    if (lane->load.bytes_per_s > 0) {
-        wait_ns = r2_max(wait_ns, 2 * lane->in_flight_bytes * R2_NS_PER_S / lane->load.bytes_per_s);
-    }
-    return r2_max(r2_net_patience_ns(net, 1),
-                  r2_min(wait_ns, r2_net_patience_ns(net, R2_TIMEOUT_TIMES)));
-}
 
 void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
 {
