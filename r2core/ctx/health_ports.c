@@ -107,6 +107,13 @@ static uint64_t r2_health_delivered_ns(void *arg, uint32_t host, uint32_t rail)
     return newest_ns;
 }
 
+static bool r2_health_carries(void *arg, uint32_t rail)
+{
+    const r2_ctx_health_t *health = arg;
+
+    return health->core->net.rails[rail].nic.carrier;
+}
+
 /* Another's word that a process is gone is no proof: its lanes are asked without delay. */
 static void r2_health_peer_gone(void *arg, uint32_t rank)
 {
@@ -249,7 +256,7 @@ void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p)
         .notify = r2_health_notify,         .probe = r2_health_probe,
         .beacon = r2_health_beacon,         .rail_state = r2_health_rail_state,
         .path_state = r2_health_path_state, .delivered_ns = r2_health_delivered_ns,
-        .peer_gone = r2_health_peer_gone,
+        .carrier = r2_health_carries,       .peer_gone = r2_health_peer_gone,
         .name = r2_health_name,             .news = r2_health_news,
         .changed = r2_health_changed,       .arg = health,
     };

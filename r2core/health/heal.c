@@ -94,7 +94,7 @@ uint64_t r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool p
     heal->quarantine_ns = now_ns + quarantine_ns;
     heal->pause_ns = r2_heal_first_pause(health, heal);
     heal->next_ns = now_ns + r2_heal_jittered(health, heal->pause_ns);
-    if (!path && !health->carrier[rail]) {
+    if (!path && !r2_health_has_carrier(health, rail)) {
         heal->next_ns = R2_NEVER_NS;
     }
     return heal->quarantine_ns;

@@ -100,9 +100,6 @@ r2_status_t r2_health_create(const r2_hosts_t *hosts, const r2_health_self_t *se
         return status;
     }
     r2_health_place(health);
-    for (idx = 0; idx < R2_RAILS_MAX; ++idx) {
-        health->carrier[idx] = true;
-    }
     r2_prng_seed(&health->prng, now_ns ^ (uint64_t) self->rank << 40);
     /* Ids of different processes differ, so that a late answer finds nothing. */
     health->next_id = (uint64_t) self->rank << 40 | 1;
@@ -222,10 +219,9 @@ void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
                                    .host_b = R2_NOBODY, .rail = rail, .rank = R2_NOBODY,
                                    .evidence = "no carrier or no address"};
 
-    if (rail >= r2_rails_of(health, health->own_host) || carrier == health->carrier[rail]) {
+    if (rail >= r2_rails_of(health, health->own_host)) {
         return;
     }
-    health->carrier[rail] = carrier;
     r2_heal_carrier(health, rail, carrier, now_ns);
     if (carrier) {
         return;

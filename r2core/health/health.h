@@ -64,6 +64,8 @@ typedef struct r2_health_ports {
      * acknowledged; 0: never. NULL: nothing is known.
      */
     uint64_t (*delivered_ns)(void *arg, uint32_t host, uint32_t rail);
+    /** Our NIC has carrier and an address now. */
+    bool (*carrier)(void *arg, uint32_t rail);
     /** The process is known to be gone (a member of its host said so). */
     void (*peer_gone)(void *arg, uint32_t rank);
     /** What people call a rail of a host; NULL: it has no name but its number. */
@@ -89,7 +91,7 @@ void r2_health_destroy(r2_health_t *health);
 /** A lane to `rank` over our `rail` (equal to the peer's rail number `peer_rail`). */
 void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t peer_rail,
                     r2_lane_event_t event, r2_status_t why, uint64_t now_ns);
-/** Our NIC lost or got carrier or its address. */
+/** Our NIC lost or got carrier or its address; or, at the start, has none. It was not so before. */
 void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
 /**
  * Throughput of one lane over the last interval in which its link always had more to send (or, inbound,

@@ -138,7 +138,7 @@ void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t 
     r2_investigation_forget(health, host, rail, now_ns);
     if (R2_NOBODY == host || host == health->own_host ||
         rail >= r2_rails_of(health, health->own_host) ||
-        rail >= r2_rails_of(health, host) || !health->carrier[rail] ||
+        rail >= r2_rails_of(health, host) || !r2_health_has_carrier(health, rail) ||
         health->gone[rank] || now_ns < health->quiet_ns[r2_health_at(health, host, rail)] ||
         r2_investigation_explained(health, host, rail) ||
         NULL != r2_investigation_find(health, host, rail)) {

@@ -60,7 +60,7 @@ void r2_probes_serve(r2_health_t *health, uint32_t from, const r2_notice_t *noti
     }
     what.host = host;
     if (host == health->own_host || notice->rail >= r2_rails_of(health, health->own_host) ||
-        notice->rail >= r2_rails_of(health, host) || !health->carrier[notice->rail] ||
+        notice->rail >= r2_rails_of(health, host) || !r2_health_has_carrier(health, notice->rail) ||
         !r2_probes_start(health, host, notice->rail,
                          r2_health_ms(health->params.failure_timeout_ms), &what)) {
         r2_probes_answer(health, from, notice->rail, R2_NOTICE_ANSWER_PROBE, notice->id,

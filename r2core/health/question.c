@@ -148,7 +148,7 @@ void r2_questions_evidence(const r2_health_t *health, const r2_investigation_t *
     const r2_asked_t *beacon = &at->asked[R2_QUESTION_BEACON];
     bool responsive = beacon->yes + beacon->no > 0;
     r2_evidence_t evidence = {
-        .carrier = health->carrier[at->rail] ? R2_ANSWER_YES : R2_ANSWER_NO,
+        .carrier = r2_health_has_carrier(health, at->rail) ? R2_ANSWER_YES : R2_ANSWER_NO,
         .gone = health->gone[at->rank] ? R2_ANSWER_YES : R2_ANSWER_UNKNOWN,
         .self_peer = r2_question_own(health, at, R2_QUESTION_PEER, at->host, final),
         .self_witness = r2_question_own(health, at, R2_QUESTION_WITNESS, at->witness, final),

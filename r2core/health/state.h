@@ -162,7 +162,6 @@ struct r2_health {
     uint64_t *since_ns;    /* owned: the same; first evidence of what the map says */
     uint64_t *settled_ns;  /* owned: the same; soon after a repair: lanes may open late until then */
     r2_health_map_t map;
-    bool carrier[R2_RAILS_MAX];
     r2_prng_t prng;
     uint64_t next_id;
     uint32_t rotation; /* of witnesses */
@@ -239,6 +238,12 @@ void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_
 void r2_investigation_heard(r2_health_t *health, uint64_t id);
 void r2_investigation_tick(r2_health_t *health, uint64_t now_ns);
 uint64_t r2_investigation_deadline_ns(const r2_health_t *health);
+
+/** Our NIC has carrier: whoever owns the NIC's state knows. */
+static inline bool r2_health_has_carrier(const r2_health_t *health, uint32_t rail)
+{
+    return health->ports.carrier(health->ports.arg, rail);
+}
 
 /* question.c */
 void r2_questions_put(r2_health_t *health, r2_investigation_t *investigation);

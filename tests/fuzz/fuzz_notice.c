@@ -92,6 +92,12 @@ static void feed(r2_health_t *health, fuzz_input_t *input, uint64_t now_ns, outc
     }
 }
 
+static bool carrier(void *arg, uint32_t rail)
+{
+    (void) arg;
+    return 0 == rail;
+}
+
 static void check_map(const r2_health_map_t *map)
 {
     uint32_t host, rail;
@@ -120,7 +126,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     outcome_t outcome = {0};
     const r2_health_ports_t ports = {.notify = notify, .probe = probe, .beacon = beacon, .rail_state = state,
                                      .path_state = state, .peer_gone = peer_gone, .news = news,
-                                     .changed = changed, .arg = &outcome};
+                                     .changed = changed, .carrier = carrier, .arg = &outcome};
     fuzz_input_t input = {data, bytes < 2000 ? bytes : 2000};
     r2_params_t params;
     r2_health_t *health;

@@ -108,6 +108,13 @@ static void port_notify(void *arg, uint32_t rank, const void *data, size_t bytes
     }
 }
 
+static bool port_carrier(void *arg, uint32_t rail)
+{
+    const machine_t *machine = arg;
+
+    return machine->carrier[rail];
+}
+
 static void port_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns, uint64_t id)
 {
     machine_t *machine = arg;
@@ -472,7 +479,7 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
             .notify = port_notify,         .probe = port_probe,    .beacon = port_beacon,
             .rail_state = port_rail_state, .path_state = port_path_state,
             .peer_gone = port_gone,        .news = port_news,      .changed = port_changed,
-            .delivered_ns = port_delivered_ns, .arg = machine};
+            .delivered_ns = port_delivered_ns, .carrier = port_carrier, .arg = machine};
 
         machine->world = world;
         machine->rank = rank;

@@ -31,6 +31,7 @@ typedef struct caught {
     uint32_t rails[RANKS];   /* bit for each rail of which something was told */
     r2_health_news_t news[4]; /* the first */
     uint32_t news_count;
+    bool down[2]; /* our NICs without carrier */
 } caught_t;
 
 static void on_notify(void *arg, uint32_t rank, const void *data, size_t bytes)
@@ -65,6 +66,13 @@ static void on_state(void *arg, uint32_t host, uint32_t rail, bool dead, uint64_
     on_probe(arg, host, rail, retry_ns, dead);
 }
 
+static bool on_carrier(void *arg, uint32_t rail)
+{
+    const caught_t *caught = arg;
+
+    return !caught->down[rail];
+}
+
 static void on_gone(void *arg, uint32_t rank)
 {
     on_probe(arg, rank, 0, 0, 0);
@@ -95,6 +103,7 @@ static void caught_init_as(caught_t *caught, uint32_t rank)
     const r2_health_self_t self = {.rank = rank};
     const r2_health_ports_t ports = {.notify = on_notify, .probe = on_probe, .beacon = on_beacon,
                                      .rail_state = on_state, .path_state = on_state, .peer_gone = on_gone,
+                                     .carrier = on_carrier,
                                      .news = on_news, .changed = on_changed, .arg = caught};
     r2_params_t params;
 
@@ -102,6 +111,13 @@ static void caught_init_as(caught_t *caught, uint32_t rank)
     r2_params_init(&params);
     assert_int_equal(R2_OK,
                      r2_health_create(&hosts, &self, &params, &ports, START_NS, &caught->health));
+}
+
+/** A NIC of ours loses its carrier. */
+static void caught_down(caught_t *caught, uint32_t rail, uint64_t now_ns)
+{
+    caught->down[rail] = true;
+    r2_health_carrier(caught->health, rail, false, now_ns);
 }
 
 static void caught_init(caught_t *caught)
@@ -141,7 +157,7 @@ static void changes_go_to_writers_and_own_members(void **state)
 
     (void) state;
     caught_init(&caught);
-    r2_health_carrier(caught.health, 1, false, START_NS);
+    caught_down(&caught, 1, START_NS);
     r2_health_tick(caught.health, START_NS);
     assert_int_equal(1, caught.told[1]);
     assert_int_equal(1, caught.told[2]);
@@ -159,7 +175,7 @@ static void news_of_dead_writers_are_told_again(void **state)
 
     (void) state;
     caught_init(&caught);
-    r2_health_carrier(caught.health, 1, false, START_NS);
+    caught_down(&caught, 1, START_NS);
     r2_health_tick(caught.health, START_NS);
     acknowledge_all(&caught, START_NS + 1);
     hear(&caught, 3, &gone, START_NS + R2_NS_PER_S);
@@ -179,7 +195,7 @@ static void other_dead_processes_have_no_news(void **state)
 
     (void) state;
     caught_init(&caught);
-    r2_health_carrier(caught.health, 1, false, START_NS);
+    caught_down(&caught, 1, START_NS);
     r2_health_tick(caught.health, START_NS);
     acknowledge_all(&caught, START_NS + 1);
     hear(&caught, 2, &gone, START_NS + R2_NS_PER_S);
@@ -197,8 +213,8 @@ static void what_does_not_fit_is_told_later(void **state)
     (void) state;
     caught_init(&caught);
     caught.health->outbox_max = 4;
-    r2_health_carrier(caught.health, 0, false, now_ns);
-    r2_health_carrier(caught.health, 1, false, now_ns); /* three receivers each, four places */
+    caught_down(&caught, 0, now_ns);
+    caught_down(&caught, 1, now_ns); /* three receivers each, four places */
     for (uint32_t turn = 0; turn < 200 && R2_NEVER_NS != r2_health_deadline_ns(caught.health); ++turn) {
         r2_health_tick(caught.health, now_ns);
         for (uint32_t rank = 0; rank < RANKS; ++rank) { /* the newest only; the other comes again */
@@ -249,7 +265,7 @@ static void own_verdicts_get_their_version(void **state)
 
     (void) state;
     caught_init_as(&caught, 1);
-    r2_health_carrier(caught.health, 1, false, START_NS);
+    caught_down(&caught, 1, START_NS);
     assert_int_equal(1, caught.news_count);
     assert_true(caught.news[0].own);
     assert_int_equal(0, caught.news[0].version);
