@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Driving: sources, rails, timers, detector, rows, once; and the calls by which an application does it.
+ * Driving: sources, rails, timers, detector and rows, once; and how an application does it.
  */
 #include "r2_config.h"
 
@@ -25,7 +25,7 @@ static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
         ctx->last_delivery_ns = now_ns;
     }
     if (0 == ctx->core.net.awaited_rows) {
-        ctx->last_delivery_ns = 0; /* nobody waits for data: the pause until the next call is not a gap */
+        ctx->last_delivery_ns = 0; /* nobody waits for data: this pause is not a gap */
     }
 }
 
@@ -161,15 +161,4 @@ uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
 
     return r2_min(r2_min(engine_ns, r2_sources_deadline_ns(&ctx->sources)),
                   r2_gap_deadline_ns(&ctx->record.gap));
-}
-
-void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier)
-{
-    pthread_mutex_lock(&ctx->core.lock);
-    r2_net_rail_event(&ctx->core.net, rail_idx, carrier);
-    r2_observe_carrier(ctx->core.observers, (uint32_t) rail_idx, carrier);
-    r2_ctx_health_carrier(ctx->health, (uint32_t) rail_idx, carrier);
-    r2_net_tend(&ctx->core.net);
-    r2_ctx_health_run(ctx->health);
-    pthread_mutex_unlock(&ctx->core.lock);
 }

@@ -9,18 +9,16 @@
 
 #include <stdint.h>
 
-#include <stddef.h>
-
 #include "r2/ctx.h"
 
 /** What one drive may do. */
 typedef enum r2_drive_flag {
-    R2_DRIVE_RAILS = 1, /* read the rails; else only what sources brought is worked off */
+    R2_DRIVE_RAILS = 1,  /* read the rails; else only what sources brought is worked off */
     R2_DRIVE_MEMORY = 2, /* write receive buffers, start rows, run predefined operations */
-    R2_DRIVE_ASYNC = 4, /* the same with parameter async_progress only */
-    R2_DRIVE_USER = 8,  /* what may run code of the user, or begin calls: operations, datatypes, active
-                           messages, merges */
-    R2_DRIVE_SEND = 16, /* send at once what the detector wants sent: nobody drives right after */
+    R2_DRIVE_ASYNC = 4,  /* the same with parameter async_progress only */
+    R2_DRIVE_USER = 8,   /* what may run code of the user, or begin calls: operations, datatypes,
+                            active messages, merges */
+    R2_DRIVE_SEND = 16,  /* send at once what the detector wants sent: nobody drives right after */
 } r2_drive_flag_t;
 
 /** Who drives: the only differences between them, each with its reason. */
@@ -46,8 +44,5 @@ unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who);
 
 /** Next time a drive has work because of a timer; R2_NEVER_NS: none. Engine lock. */
 uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx);
-
-/** A NIC of this host lost or got carrier. */
-void r2_ctx_rail_event(r2_ctx_t *ctx, size_t rail_idx, bool carrier);
 
 #endif

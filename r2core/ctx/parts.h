@@ -26,6 +26,7 @@ typedef struct r2_ctx_parts {
     r2_oob_t oob;
     r2_post_t post;          /* ops NULL: notices go in band only */
     r2_probe_t probe;        /* ops NULL: nobody can be asked */
+    r2_nic_watch_t watch;    /* of `nics`; ops NULL: carrier losses are noticed by timeout only */
     uint8_t post_address[R2_POST_ADDRESS_MAX]; /* of `post`, to be published */
     size_t post_address_bytes;
     r2_nic_t nics[R2_RAILS_MAX];

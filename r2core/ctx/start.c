@@ -31,47 +31,14 @@ typedef struct r2_ctx_real {
     r2_probe_t probe;
     r2_post_t post;
     r2_log_t log;
-    r2_nic_watch_t *watch; /* owned */
+    r2_nic_watch_t watch;
     bool tight;            /* there are not enough descriptors for all lanes at one time */
     r2_ctx_t *ctx;         /* borrowed; NULL until it is assembled */
 } r2_ctx_real_t;
 
-static void r2_ctx_nic_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
-{
-    r2_ctx_t *ctx = arg;
-    r2_rail_t *rail = &ctx->core.net.rails[idx];
-    uint8_t address[R2_HELLO_ADDRESS_MAX], probe[R2_PROBE_ADDRESS_MAX];
-    size_t bytes;
-
-    if (rail->nic.carrier != carrier && !ctx->core.net.ending) {
-        /* all processes of the host see it; with a detector one of them says what it means */
-        r2_log_at(&ctx->core.log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG,
-                  "rail %u (%s, %s) %s", rail->idx, rail->nic.name, ctx->parts.host_name,
-                  carrier ? "has carrier again" : "lost carrier or its address");
-    }
-    if (carrier && NULL != ctx->real && NULL != ctx->real->watch) {
-        const r2_nic_t *now = r2_nic_watch_nic(ctx->real->watch, idx);
-
-        rail->nic.ipv4 = ipv4;
-        rail->nic.ifindex = now->ifindex; /* the device may have been made anew */
-        (void) ctx->core.net.hello.ops->listen(ctx->core.net.hello.instance, rail->idx, now,
-                                               address, &bytes);
-        if (NULL != ctx->core.net.probe.ops) {
-            (void) ctx->core.net.probe.ops->listen(ctx->core.net.probe.instance, rail->idx, now,
-                                                   probe, &bytes);
-        }
-        r2_mesh_nic(&ctx->real->post, now);
-    }
-    r2_net_rail_event(&ctx->core.net, idx, carrier);
-    r2_observe_carrier(ctx->core.observers, (uint32_t) idx, carrier);
-    r2_ctx_health_carrier(ctx->health, (uint32_t) idx, carrier);
-}
-
 static void r2_ctx_real_free(r2_ctx_real_t *real)
 {
-    if (NULL != real->watch) {
-        r2_nic_watch_destroy(real->watch);
-    }
+    r2_nic_watch_destroy(&real->watch);
     if (NULL != real->hello.ops) {
         r2_hello_tcp_destroy(&real->hello);
     }
@@ -216,30 +183,20 @@ static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_
     return status;
 }
 
-static void r2_ctx_nic_poll(void *watch)
-{
-    r2_nic_watch_poll(watch);
-}
-
 /* Without netlink r2 works, but knows less. */
-static void r2_ctx_watch(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
+static void r2_ctx_real_watch(r2_ctx_real_t *real, const r2_ctx_config_t *config,
+                              const r2_ctx_parts_t *parts)
 {
     char text[512];
 
     errno = 0;
-    if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, r2_ctx_nic_event, ctx,
-                                     &ctx->real->watch)) {
+    if (R2_OK != r2_nic_watch_create(parts->nics, parts->nic_count, &real->watch)) {
         r2_failure_explain(parts, "netlink cannot be used", R2_ERR_SYSTEM, text, sizeof(text));
         r2_warn(
-            &ctx->core.log,
+            &real->log,
             "carrier losses are only noticed by timeout (coll_r2_failure_timeout_ms, now %llu): %s",
-            (unsigned long long) ctx->core.params.failure_timeout_ms, text);
-        return;
+            (unsigned long long) config->params->failure_timeout_ms, text);
     }
-    r2_sources_add(&ctx->sources, &(r2_source_t){.name = "NICs",
-                                                 .fd = r2_nic_watch_fd(ctx->real->watch),
-                                                 .poll = r2_ctx_nic_poll,
-                                                 .instance = ctx->real->watch});
 }
 
 static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t *config,
@@ -354,7 +311,6 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
     }
     r2_record_start(&ctx->record);
     r2_record_sources(&ctx->record, &ctx->sources);
-    r2_ctx_watch(ctx, parts);
     errno = 0;
     status = r2_service_create(ctx, &ctx->service);
     if (R2_OK != status) {
@@ -377,6 +333,8 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
         parts->oob = real->oob;
         parts->probe = real->probe;
         parts->post = real->post;
+        r2_ctx_real_watch(real, config, parts);
+        parts->watch = real->watch;
         status = r2_ctx_assemble(config, parts, &ctx, text_p, text_bytes);
     }
     if (R2_OK == status && real->tight) {

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Upcalls of the net, the probes and the out-of-band path: each goes to those whom it concerns.
+ * Upcalls of the net, the probes, the out-of-band path and the watch of NICs: each goes to those
+ * whom it concerns.
  */
 #include "r2_config.h"
 
@@ -129,6 +130,54 @@ static void r2_upcall_heard(void *arg, uint32_t rank, uint32_t rail, uint64_t id
     r2_note_heard(ctx->health, rank, rail, id);
 }
 
+/* ---- carrier: rails[].nic is the only place that keeps it ---- */
+
+/* Listeners follow their NIC: its address may be another, the device may have been made anew. */
+static void r2_upcall_nic_here(r2_ctx_t *ctx, r2_rail_t *rail, const r2_nic_t *now)
+{
+    const r2_hello_t *hello = &ctx->core.net.hello;
+    const r2_probe_t *probe = &ctx->core.net.probe;
+    const r2_post_t *post = &ctx->parts.post;
+    uint8_t address[R2_HELLO_ADDRESS_MAX], probed[R2_PROBE_ADDRESS_MAX];
+    size_t bytes;
+
+    rail->nic.ipv4 = now->ipv4;
+    rail->nic.ifindex = now->ifindex;
+    (void) hello->ops->listen(hello->instance, rail->idx, now, address, &bytes);
+    if (NULL != probe->ops) {
+        (void) probe->ops->listen(probe->instance, rail->idx, now, probed, &bytes);
+    }
+    if (NULL != post->ops && NULL != post->ops->nic) {
+        post->ops->nic(post->instance, now);
+    }
+}
+
+/* The one door for what happens to NICs of this host. */
+static void r2_upcall_nic(void *arg, size_t idx, const r2_nic_t *now)
+{
+    r2_ctx_t *ctx = arg;
+    r2_rail_t *rail = &ctx->core.net.rails[idx];
+    const bool changed = rail->nic.carrier != now->carrier;
+
+    if (!changed && (!now->carrier || rail->nic.ipv4 == now->ipv4)) {
+        return;
+    }
+    if (changed && !ctx->core.net.ending) {
+        /* all processes of the host see it; with a detector one of them says what it means */
+        r2_log_at(&ctx->core.log, NULL == ctx->health ? R2_LOG_WARN : R2_LOG_DEBUG,
+                  "rail %u (%s, %s) %s", rail->idx, rail->nic.name, ctx->parts.host_name,
+                  now->carrier ? "has carrier again" : "lost carrier or its address");
+    }
+    if (now->carrier) {
+        r2_upcall_nic_here(ctx, rail, now);
+    }
+    if (changed) {
+        r2_net_rail_event(&ctx->core.net, idx, now->carrier);
+        r2_observe_carrier(ctx->core.observers, (uint32_t) idx, now->carrier);
+        r2_ctx_health_carrier(ctx->health, (uint32_t) idx, now->carrier);
+    }
+}
+
 /* ---- what the net asks ---- */
 
 static bool r2_upcall_gone(void *arg, uint32_t rank)
@@ -161,9 +210,11 @@ static void r2_upcalls_bind_beside(r2_ctx_t *ctx)
 {
     const r2_post_upcalls_t post = {r2_upcall_message, ctx};
     const r2_probe_upcalls_t probe = {r2_upcall_probed, r2_upcall_heard, ctx};
+    const r2_nic_upcalls_t nic = {r2_upcall_nic, ctx};
     const r2_hello_t *h = &ctx->core.net.hello;
     const r2_post_t *p = &ctx->parts.post;
     const r2_probe_t *q = &ctx->core.net.probe;
+    const r2_nic_watch_t *w = &ctx->parts.watch;
 
     r2_sources_add(&ctx->sources, &(r2_source_t){.name = "hello",
                                                  .fd = h->ops->fd(h->instance),
@@ -185,6 +236,13 @@ static void r2_upcalls_bind_beside(r2_ctx_t *ctx)
                                                      .poll = q->ops->poll,
                                                      .deadline_ns = q->ops->deadline_ns,
                                                      .instance = q->instance});
+    }
+    if (NULL != w->ops) {
+        w->ops->bind(w->instance, &nic);
+        r2_sources_add(&ctx->sources, &(r2_source_t){.name = "NICs",
+                                                     .fd = w->ops->fd(w->instance),
+                                                     .poll = w->ops->poll,
+                                                     .instance = w->instance});
     }
 }
 

@@ -392,9 +392,9 @@ r2_status_t r2_mesh_address(r2_post_t *post, void *blob_p, size_t *bytes_p)
     return R2_OK;
 }
 
-void r2_mesh_nic(r2_post_t *post, const r2_nic_t *nic)
+static void r2_mesh_nic(void *post, const r2_nic_t *nic)
 {
-    r2_mesh_t *mesh = post->instance;
+    r2_mesh_t *mesh = post;
 
     r2_mesh_slots_nic(&mesh->slots, &mesh->hello, nic);
 }
@@ -405,6 +405,7 @@ static const r2_post_ops_t r2_mesh_ops = {
     .key = r2_mesh_key,
     .send = r2_mesh_send,
     .refused_ns = r2_mesh_refused_ns,
+    .nic = r2_mesh_nic,
     .fd = r2_mesh_fd,
     .poll = r2_mesh_poll,
     .deadline_ns = r2_mesh_deadline_ns,

@@ -65,7 +65,4 @@ void r2_mesh_destroy(r2_post_t *post);
 /** What to publish. @param blob_p R2_MESH_ADDRESS_MAX bytes. */
 r2_status_t r2_mesh_address(r2_post_t *post, void *blob_p, size_t *bytes_p);
 
-/** A NIC has another address or was made anew. Those that the mesh does not use are ignored. */
-void r2_mesh_nic(r2_post_t *post, const r2_nic_t *nic);
-
 #endif

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "r2/nic.h"
 #include "r2/status.h"
 
 #define R2_POST_BYTES_MAX   1024 /* one message */
@@ -41,6 +42,8 @@ typedef struct r2_post_ops {
      * it does not, or was not asked. NULL: not known.
      */
     uint64_t (*refused_ns)(void *post, uint32_t rank);
+    /** A NIC has another address or was made anew; not all are the driver's. NULL: it does not matter. */
+    void (*nic)(void *post, const r2_nic_t *nic);
     /** One descriptor that is readable when poll() has something to do; -1: none (simulator). */
     int (*fd)(void *post);
     void (*poll)(void *post);

@@ -185,10 +185,11 @@ static void job_wake(void *arg, uint32_t node)
                  r2_sim_now_ns(job->sim) + r2_prng_below(&job->prng, job->scenario->jitter_ns + 1));
 }
 
-void rank_tell_carrier(job_rank_t *rank, uint32_t rail)
+/* Wakes the service thread of a rank that runs, as netlink's descriptor does. */
+static void rank_wake_service(job_rank_t *rank)
 {
     if (!rank->dead && !rank->stopped && NULL != rank->ctx) {
-        r2_ctx_rail_event(rank->ctx, rail, r2_sim_carrier(rank->job->sim, rank->idx, rail));
+        (void) r2_ctx_drive(rank->ctx, R2_DRIVE_WOKEN);
         job_schedule(rank, r2_sim_now_ns(rank->job->sim));
     }
 }
@@ -204,10 +205,12 @@ static void job_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
 {
     job_t *job = arg;
 
-    (void) up;
     for (uint32_t i = 0; i < job->rank_count && rail < job_rails_of(job, host); i++) {
-        if (r2_sim_host_of(job->sim, i) == host) {
-            rank_tell_carrier(&job->ranks[i], rail);
+        job_rank_t *rank = &job->ranks[i];
+
+        if (r2_sim_host_of(job->sim, i) == host && NULL != rank->watch.ops) {
+            r2_nic_watch_sim_set(&rank->watch, rail, up);
+            rank_wake_service(rank);
         }
     }
 }
@@ -275,7 +278,11 @@ static bool rank_assemble(job_rank_t *rank, r2_tp_t *inner)
     r2_sim_nics(job->sim, rank->idx, parts.nics, &parts.nic_count);
     parts.nic_count = r2_min(parts.nic_count, (size_t) job_rails_of(job, host));
     snprintf(parts.host_name, sizeof(parts.host_name), "h%u", host);
-    status = r2_ctx_assemble(&config, &parts, &rank->ctx, text, sizeof(text));
+    status = r2_nic_watch_sim_create(parts.nics, parts.nic_count, false, &rank->watch);
+    parts.watch = rank->watch;
+    if (R2_OK == status) {
+        status = r2_ctx_assemble(&config, &parts, &rank->ctx, text, sizeof(text));
+    }
     if (R2_OK != status) {
         job_fail(job, "rank %u: %s", rank->idx, text);
     }

@@ -14,6 +14,7 @@
 #include "payload.h"
 #include "r2/prng.h"
 #include "rail/hello_sim.h"
+#include "rail/nic_watch_sim.h"
 #include "rail/probe_sim.h"
 #include "scenario.h"
 #include "sim_memory.h"
@@ -50,6 +51,7 @@ typedef struct job_rank {
     uint32_t idx;
     r2_ctx_t *ctx;        /* owned */
     r2_tp_fault_t *fault; /* owned; NULL: no rules */
+    r2_nic_watch_t watch; /* owned */
     uint64_t token;       /* of the newest event */
     uint64_t due_ns;      /* of the newest event; R2_NEVER_NS: none */
     uint64_t app_ns;      /* when the application last drove */
@@ -102,8 +104,6 @@ void job_fail(job_t *job, const char *format, ...) __attribute__((format(printf,
 /** The rank is to run at this time, or earlier if that is already known. */
 void job_schedule(job_rank_t *rank, uint64_t time_ns);
 
-/** Tells a rank that runs what state a rail of its host has. */
-void rank_tell_carrier(job_rank_t *rank, uint32_t rail);
 uint32_t job_rails_of(const job_t *job, uint32_t host);
 
 /* harness_faults.c */

@@ -54,11 +54,7 @@ static void rank_stop(job_rank_t *rank, bool stop)
     rank->stopped = stop;
     if (!stop && NULL != rank->ctx && !rank->dead) {
         rank->due_ns = R2_NEVER_NS;
-        for (uint32_t i = 0; i < job_rails_of(rank->job, r2_sim_host_of(rank->job->sim, rank->idx));
-             i++) {
-            rank_tell_carrier(rank, i);
-        }
-        job_schedule(rank, r2_sim_now_ns(rank->job->sim));
+        job_schedule(rank, r2_sim_now_ns(rank->job->sim)); /* what its NICs did is read then */
     }
 }
 

@@ -441,6 +441,7 @@ void rank_release(job_rank_t *rank)
         r2_ctx_dismantle(rank->ctx);
         rank->ctx = NULL;
     }
+    r2_nic_watch_sim_destroy(&rank->watch);
     if (NULL != rank->fault) {
         r2_tp_fault_destroy(rank->fault);
     }

@@ -12,6 +12,8 @@ libr2coretest_la_SOURCES += \
     r2core/rail/hello_sim.h \
     r2core/rail/hello_sim_net.c \
     r2core/rail/hello_sim_state.h \
+    r2core/rail/nic_watch_sim.c \
+    r2core/rail/nic_watch_sim.h \
     r2core/rail/probe_sim.c \
     r2core/rail/probe_sim.h \
     r2core/transport/fault.c \

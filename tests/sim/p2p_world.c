@@ -22,7 +22,8 @@ static void t_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
 
     for (uint32_t i = 0; i < T_NODES; i++) {
         if (r2_sim_host_of(world->sim, i) == host && NULL != world->nodes[i].ctx) {
-            r2_ctx_rail_event(world->nodes[i].ctx, rail, up);
+            r2_nic_watch_sim_set(&world->nodes[i].watch, rail, up);
+            (void) r2_ctx_drive(world->nodes[i].ctx, R2_DRIVE_WOKEN);
         }
     }
 }
@@ -241,6 +242,9 @@ static void t_node_start(t_world_t *world, uint32_t idx, uint64_t seed)
     }
     r2_sim_nics(world->sim, idx, parts.nics, &parts.nic_count);
     snprintf(parts.host_name, sizeof(parts.host_name), "h%u", (unsigned) parts.host_id);
+    assert_int_equal(
+        r2_nic_watch_sim_create(parts.nics, parts.nic_count, false, &node->watch), R2_OK);
+    parts.watch = node->watch;
     assert_int_equal(r2_ctx_assemble(&config, &parts, &node->ctx, text, sizeof(text)), R2_OK);
     assert_int_equal(r2_p2p_bind(node->ctx, &handlers, &node->p2p), R2_OK);
 }
@@ -297,6 +301,7 @@ void t_world_free(t_world_t *world)
     for (uint32_t i = 0; i < T_NODES; i++) {
         r2_p2p_unbind(world->nodes[i].p2p);
         r2_ctx_dismantle(world->nodes[i].ctx);
+        r2_nic_watch_sim_destroy(&world->nodes[i].watch);
         while (NULL != world->nodes[i].sends) {
             t_send_free(world->nodes[i].sends);
         }

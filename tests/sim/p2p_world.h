@@ -22,6 +22,7 @@
 #include "oob/loop.h"
 #include "r2/prng.h"
 #include "rail/hello_sim.h"
+#include "rail/nic_watch_sim.h"
 #include "transport/sim.h"
 
 #define T_NODES    4 /* on three hosts: 0 and 3 share one */
@@ -50,6 +51,7 @@ typedef struct t_node {
     uint32_t idx;
     r2_ctx_t *ctx;
     r2_p2p_t *p2p;
+    r2_nic_watch_t watch; /* owned */
     uint64_t away_until_ns;
     t_send_t *sends; /* owned list: those that are not over; all of them when the node was killed */
     uint32_t sent, sends_open, gets, gets_open, received, lost;

@@ -187,20 +187,30 @@ static void test_no_detour(void **state)
 
 /* Watching. */
 
+/** Who keeps the state, as a context does. */
 typedef struct t_news {
     unsigned events;
-    bool carrier[2];
-    uint32_t ipv4[2];
+    r2_nic_t nics[2];
 } t_news_t;
 
-static void t_event(void *arg, size_t idx, bool carrier, uint32_t ipv4)
+static void t_changed(void *arg, size_t idx, const r2_nic_t *nic)
 {
     t_news_t *news = arg;
 
     assert_true(idx < 2);
-    ++news->events;
-    news->carrier[idx] = carrier;
-    news->ipv4[idx] = ipv4;
+    assert_string_equal(nic->name, news->nics[idx].name);
+    news->events +=
+        nic->carrier != news->nics[idx].carrier || nic->ipv4 != news->nics[idx].ipv4;
+    news->nics[idx] = *nic;
+}
+
+static void t_watch(const r2_nic_t *nics, size_t count, t_news_t *news, r2_nic_watch_t *watch_p)
+{
+    const r2_nic_upcalls_t upcalls = {t_changed, news};
+
+    memcpy(news->nics, nics, count * sizeof(*nics));
+    assert_int_equal(r2_nic_watch_create(nics, count, watch_p), R2_OK);
+    watch_p->ops->bind(watch_p->instance, &upcalls);
 }
 
 /** What is to come is waited for this long: the kernel tells of carriers once a second at most,
@@ -223,11 +233,11 @@ static r2_nic_t t_nic_up(const char *name)
 /** Polls until nothing has come for a while. @return number of events. */
 static unsigned t_settle(r2_nic_watch_t *watch, t_news_t *news)
 {
-    struct pollfd fd = {r2_nic_watch_fd(watch), POLLIN, 0};
+    struct pollfd fd = {watch->ops->fd(watch->instance), POLLIN, 0};
     const unsigned before = news->events;
 
     while (poll(&fd, 1, 100) > 0) {
-        r2_nic_watch_poll(watch);
+        watch->ops->poll(watch->instance);
     }
     return news->events - before;
 }
@@ -236,21 +246,17 @@ static unsigned t_settle(r2_nic_watch_t *watch, t_news_t *news)
 static unsigned t_until(r2_nic_watch_t *watch, t_news_t *news, size_t idx, bool carrier,
                         const char *address)
 {
-    struct pollfd fd = {r2_nic_watch_fd(watch), POLLIN, 0};
+    struct pollfd fd = {watch->ops->fd(watch->instance), POLLIN, 0};
     const uint32_t ipv4 = NULL != address ? inet_addr(address) : 0;
-    const r2_nic_t *nic = r2_nic_watch_nic(watch, idx);
+    const r2_nic_t *nic = &news->nics[idx];
     const unsigned before = news->events;
 
     while ((carrier != nic->carrier || ipv4 != nic->ipv4) && poll(&fd, 1, T_NEWS_MS) > 0) {
-        r2_nic_watch_poll(watch);
+        watch->ops->poll(watch->instance);
     }
     t_settle(watch, news);
     assert_int_equal(nic->carrier, carrier);
     assert_int_equal(nic->ipv4, ipv4);
-    if (news->events > before) {
-        assert_int_equal(news->carrier[idx], carrier);
-        assert_int_equal(news->ipv4[idx], ipv4);
-    }
     return news->events - before;
 }
 
@@ -258,32 +264,32 @@ static void test_watch(void **state)
 {
     r2_nic_t nics[2] = {t_nic_up("rail0"), t_nic_up("rail1")};
     t_news_t news = {0};
-    r2_nic_watch_t *watch;
+    r2_nic_watch_t watch;
 
     (void) state;
     assert_int_equal(nics[0].ipv4, inet_addr("10.0.0.1"));
     nics[1].carrier = false; /* it changed before we began to watch */
-    assert_int_equal(r2_nic_watch_create(nics, 2, t_event, &news, &watch), R2_OK);
-    assert_int_equal(t_until(watch, &news, 1, true, "10.0.1.1"), 1);
+    t_watch(nics, 2, &news, &watch);
+    assert_int_equal(t_until(&watch, &news, 1, true, "10.0.1.1"), 1);
     assert_true(t_sh("ip link set rail0 down"));
-    assert_int_equal(t_until(watch, &news, 0, false, "10.0.0.1"), 1);
+    assert_int_equal(t_until(&watch, &news, 0, false, "10.0.0.1"), 1);
     assert_true(t_sh("ip link set rail0 up"));
-    assert_int_equal(t_until(watch, &news, 0, true, "10.0.0.1"), 1);
+    assert_int_equal(t_until(&watch, &news, 0, true, "10.0.0.1"), 1);
     t_there("ip link set rail0 down");
-    assert_int_equal(t_until(watch, &news, 0, false, "10.0.0.1"), 1);
+    assert_int_equal(t_until(&watch, &news, 0, false, "10.0.0.1"), 1);
     t_there("ip link set rail0 up");
-    assert_int_equal(t_until(watch, &news, 0, true, "10.0.0.1"), 1);
+    assert_int_equal(t_until(&watch, &news, 0, true, "10.0.0.1"), 1);
     assert_true(t_sh("ip addr del 10.0.0.1/24 dev rail0"));
-    assert_int_equal(t_until(watch, &news, 0, false, NULL), 1);
+    assert_int_equal(t_until(&watch, &news, 0, false, NULL), 1);
     assert_true(t_sh("ip addr add 10.0.0.9/24 dev rail0"));
-    assert_int_equal(t_until(watch, &news, 0, true, "10.0.0.9"), 1);
+    assert_int_equal(t_until(&watch, &news, 0, true, "10.0.0.9"), 1);
     assert_true(t_sh("ip addr add 10.5.0.9/24 dev rail0")); /* a second one says nothing */
-    assert_int_equal(t_settle(watch, &news), 0);
+    assert_int_equal(t_settle(&watch, &news), 0);
     assert_true(t_sh("ip addr del 10.0.0.9/24 dev rail0")); /* and takes over */
-    assert_true(t_until(watch, &news, 0, true, "10.5.0.9") >= 1);
+    assert_true(t_until(&watch, &news, 0, true, "10.5.0.9") >= 1);
     assert_true(t_sh("ip addr add 10.0.0.1/24 dev rail0; ip addr del 10.5.0.9/24 dev rail0"));
-    assert_true(t_until(watch, &news, 0, true, "10.0.0.1") >= 1);
-    r2_nic_watch_destroy(watch);
+    assert_true(t_until(&watch, &news, 0, true, "10.0.0.1") >= 1);
+    r2_nic_watch_destroy(&watch);
 }
 
 /** More news than the socket can hold: the end state is right all the same. */
@@ -291,18 +297,18 @@ static void test_watch_overrun(void **state)
 {
     const r2_nic_t nics[2] = {t_nic_up("rail0"), t_nic_up("rail1")};
     t_news_t news = {0};
-    r2_nic_watch_t *watch;
+    r2_nic_watch_t watch;
 
     (void) state;
-    assert_int_equal(r2_nic_watch_create(nics, 2, t_event, &news, &watch), R2_OK);
-    assert_int_equal(t_settle(watch, &news), 0);
+    t_watch(nics, 2, &news, &watch);
+    assert_int_equal(t_settle(&watch, &news), 0);
     assert_true(t_sh("{ for i in $(seq 700); do echo link set rail1 down; echo link set rail1 up; "
                      "done; echo link set rail0 down; } | ip -batch -"));
-    assert_true(t_until(watch, &news, 0, false, "10.0.0.1") >= 1);
-    t_until(watch, &news, 1, true, "10.0.1.1");
+    assert_true(t_until(&watch, &news, 0, false, "10.0.0.1") >= 1);
+    t_until(&watch, &news, 1, true, "10.0.1.1");
     assert_true(t_sh("ip link set rail0 up"));
-    assert_true(t_until(watch, &news, 0, true, "10.0.0.1") >= 1);
-    r2_nic_watch_destroy(watch);
+    assert_true(t_until(&watch, &news, 0, true, "10.0.0.1") >= 1);
+    r2_nic_watch_destroy(&watch);
 }
 
 /** The device is deleted and made anew: same rail, same port. Last: the peer's listener is deaf
@@ -312,28 +318,28 @@ static void test_made_anew(void **state)
     const r2_nic_t nics[1] = {t_nic_up("rail0")};
     t_end_t *end = t_here();
     t_news_t news = {0};
-    r2_nic_watch_t *watch;
+    r2_nic_watch_t watch;
     char command[96];
 
     (void) state;
-    assert_int_equal(r2_nic_watch_create(nics, 1, t_event, &news, &watch), R2_OK);
-    assert_int_equal(t_settle(watch, &news), 0);
+    t_watch(nics, 1, &news, &watch);
+    assert_int_equal(t_settle(&watch, &news), 0);
     assert_true(t_sh("ip link del rail0"));
-    assert_true(t_until(watch, &news, 0, false, NULL) >= 1);
+    assert_true(t_until(&watch, &news, 0, false, NULL) >= 1);
     assert_int_equal(t_call_rail(end, 0, 0), R2_ERR_NO_DEVICE);
     assert_true(t_sh("ip link add rail0 type veth peer name rail0 netns %d && "
                      "ip addr add 10.0.0.1/24 dev rail0 && ip link set rail0 up && "
                      "nsenter -t %d -n sh -c 'ip addr add 10.0.0.2/24 dev rail0; "
                      "ip link set rail0 up'",
                      (int) t_peer, (int) t_peer));
-    assert_true(t_until(watch, &news, 0, true, "10.0.0.1") >= 1);
-    assert_int_not_equal(r2_nic_watch_nic(watch, 0)->ifindex, nics[0].ifindex);
+    assert_true(t_until(&watch, &news, 0, true, "10.0.0.1") >= 1);
+    assert_int_not_equal(news.nics[0].ifindex, nics[0].ifindex);
     /* The peer's listener is of the old device: it is not there. Ours follows with our call. */
     assert_int_equal(t_call_rail(end, 0, 0), R2_ERR_REFUSED);
     snprintf(command, sizeof(command), "timeout 5 bash -c 'exec 3<>/dev/tcp/10.0.0.1/%d'",
              t_own_address[0][8] << 8 | t_own_address[0][9]);
     t_there(command);
-    r2_nic_watch_destroy(watch);
+    r2_nic_watch_destroy(&watch);
     t_end_free(end);
 }
 

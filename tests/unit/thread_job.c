@@ -51,12 +51,12 @@ static void *weather_main(void *arg)
 
     r2_prng_seed(&prng, 5);
     while (0 == atomic_load(&job->stop)) {
-        r2_ctx_t *ctx = job->ranks[r2_prng_below(&prng, RANKS)].ctx;
+        r2_nic_watch_t *watch = &job->ranks[r2_prng_below(&prng, RANKS)].watch;
 
         thread_nap(2000);
-        r2_ctx_rail_event(ctx, 1, false);
+        r2_nic_watch_sim_set(watch, 1, false);
         thread_nap(1000);
-        r2_ctx_rail_event(ctx, 1, true);
+        r2_nic_watch_sim_set(watch, 1, true);
     }
     return NULL;
 }
@@ -99,6 +99,8 @@ static void rank_up(thread_job_t *job, uint32_t idx)
     parts.tp = thread_net_rank(job->net);
     assert_int_equal(r2_hello_tcp_create(parts.clock, &rank->log, &rank->hello), R2_OK);
     parts.hello = rank->hello;
+    assert_int_equal(r2_nic_watch_sim_create(parts.nics, RAILS, true, &rank->watch), R2_OK);
+    parts.watch = rank->watch;
     parts.oob = r2_oob_loop_rank(job->oob, idx);
     parts.host_id = job->plan.same_host ? 1 : idx / 2 + 1; /* ranks 0, 1 and 2, 3 share memory */
     snprintf(parts.host_name, sizeof(parts.host_name), "h%u", idx / 2);
@@ -125,6 +127,7 @@ static void rank_down(thread_rank_t *rank, uint64_t *takeovers, uint64_t *failed
     *failed += rank->ctx->core.counters.lanes_failed;
     r2_ctx_dismantle(rank->ctx);
     r2_hello_tcp_destroy(&rank->hello);
+    r2_nic_watch_sim_destroy(&rank->watch);
 }
 
 /** An application thread. */

@@ -9,6 +9,7 @@
 
 #include "ctx/state.h"
 #include "oob/loop.h"
+#include "rail/nic_watch_sim.h"
 #include "thread_net.h"
 
 #define RANKS 4
@@ -28,6 +29,7 @@ typedef struct thread_rank {
     uint32_t idx;
     r2_ctx_t *ctx;          /* owned */
     r2_hello_t hello;
+    r2_nic_watch_t watch;   /* owned */
     r2_params_t params;
     r2_log_t log;
     void *own;              /* the test's */
