@@ -26,6 +26,7 @@ PRESENCE_VIA = ["test_sim_presence", "stopped_who_relays"]
 PRESENCE_LIMIT = ["test_sim_presence", "limit_holds_*"]
 FIREWALL = ["test_sim_presence", "lanes_outlive_a_firewall"]
 FORK = ["test_fork"]
+DRIVE = ["test_drive"]
 
 MUTANTS = [
     ("complete-messages-are-received-again", "link/rx_data.c",
@@ -411,4 +412,20 @@ MUTANTS = [
      "        if (false) {", FORK),
     ("children-may-call", "base/fork.c",
      "    atomic_store(&r2_fork_child, true);\n", "", FORK),
+    ("timeouts-of-sources-are-left", "ctx/source.h",
+     "            (NULL != source->deadline_ns && now_ns",
+     "            (false && NULL != source->deadline_ns && now_ns", DRIVE),
+    ("who-is-ready-is-not-polled", "ctx/source.h",
+     "        if (source->ready || source->fd < 0", "        if (source->fd < 0", DRIVE),
+    ("sources-have-the-time-of-the-last-drive", "ctx/drive.c",
+     "    net->now_ns = r2_now_ns(net->clock);\n    r2_sources_poll",
+     "    r2_sources_poll", DRIVE),
+    ("the-end-of-a-gap-is-not-told", "ctx/drive.c",
+     "    r2_observe_swept(ctx->core.observers,",
+     "    if (user) r2_observe_swept(ctx->core.observers,", DRIVE),
+    ("a-nic-as-it-was-is-news", "ctx/upcalls.c",
+     "    if (!changed && (!now->carrier || rail->nic.ipv4 == now->ipv4)) {",
+     "    if (false) {", DRIVE),
+    ("listeners-stay-where-they-were", "ctx/upcalls.c",
+     "        r2_upcall_nic_here(ctx, rail, now);", "        (void) r2_upcall_nic_here;", DRIVE),
 ]

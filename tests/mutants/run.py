@@ -29,7 +29,7 @@ RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "-
         ["campaign", "--seed", "1", "--runs", "250"]]
 # Planner's defects: its unit tests notice them, without a simulated network.
 UNIT_RUNS = [["test_shares"], ["test_weighted"], ["test_recursive"], ["test_plan_cache"]]
-UNIT_PARTS = ["checker", "checker_moves", "checker_race", "checker_run", "checker_values", "schedule_cases"]
+UNIT_PARTS = ["thread_net", "checker", "checker_moves", "checker_race", "checker_run", "checker_values", "schedule_cases"]
 UNIT_FOLDERS = ("plan/", "model/topology")
 # Defects of health are caught by unit tests that stand alone: (test, sources beside it).
 HEALTH = {"test_agreement": [], "test_spread": [], "test_describe": ["health_world"],

@@ -122,6 +122,10 @@ tests_unit_test_wire_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_exec_SOURCES = tests/unit/test_exec.c
 tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
 thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c tests/unit/thread_net.h
+# One way to drive, one door for NICs
+check_PROGRAMS += tests/unit/test_drive
+tests_unit_test_drive_SOURCES = tests/unit/test_drive.c tests/unit/thread_net.c tests/unit/thread_net.h
+tests_unit_test_drive_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_threads_SOURCES = tests/unit/test_threads.c $(thread_job_sources)
 tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_threads_p2p_SOURCES = tests/unit/test_threads_p2p.c $(thread_job_sources)

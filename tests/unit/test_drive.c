@@ -1,0 +1,347 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One way to drive: the table of sources, the service thread while the application is away, and the
+ * door for what happens to NICs. One process with its real service thread, in real time.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "ctx/state.h"
+#include "oob/loop.h"
+#include "rail/nic_watch_sim.h"
+#include "thread_net.h"
+
+#define RAILS     2
+#define SHORT_NS  (20 * R2_NS_PER_MS)
+#define LONG_NS   (10 * R2_NS_PER_S)
+#define WAKES_MAX 40 /* in a time in which one wakeup per millisecond makes hundreds */
+
+static void nap_ms(long ms)
+{
+    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+
+    nanosleep(&pause, NULL);
+}
+
+/* ---- the table ---- */
+
+typedef struct place {
+    unsigned polls, flushes;
+    uint64_t deadline_ns;
+} place_t;
+
+static void place_poll(void *instance)
+{
+    ++((place_t *) instance)->polls;
+}
+
+static void place_flush(void *instance)
+{
+    ++((place_t *) instance)->flushes;
+}
+
+static uint64_t place_deadline_ns(void *instance)
+{
+    return ((const place_t *) instance)->deadline_ns;
+}
+
+static void who_is_due_is_polled(void **state)
+{
+    place_t bare = {0}, timed = {.deadline_ns = 100}, quiet = {0}, file = {0};
+    r2_sources_t sources = {.count = 0};
+
+    (void) state;
+    assert_true(R2_NEVER_NS == r2_sources_deadline_ns(&sources));
+    r2_sources_add(&sources, &(r2_source_t){.fd = -1, .poll = place_poll, .instance = &bare});
+    r2_sources_add(&sources, &(r2_source_t){.fd = 3,
+                                            .poll = place_poll,
+                                            .deadline_ns = place_deadline_ns,
+                                            .instance = &timed});
+    r2_sources_add(&sources, &(r2_source_t){.fd = 4, .poll = place_poll, .instance = &quiet});
+    r2_sources_add(&sources, &(r2_source_t){.fd = 5, .flush = place_flush, .instance = &file});
+    assert_true(100 == r2_sources_deadline_ns(&sources));
+    r2_sources_poll(&sources, 99);
+    assert_true(1 == bare.polls && 0 == timed.polls && 0 == quiet.polls);
+    r2_sources_poll(&sources, 100);
+    assert_true(2 == bare.polls && 1 == timed.polls && 0 == quiet.polls);
+    sources.at[2].ready = true;
+    timed.deadline_ns = R2_NEVER_NS;
+    r2_sources_poll(&sources, 101);
+    r2_sources_poll(&sources, 102); /* it was polled: it is not ready any more */
+    assert_true(4 == bare.polls && 1 == timed.polls && 1 == quiet.polls);
+    assert_int_equal(file.flushes, 0);
+    r2_sources_flush(&sources);
+    assert_true(1 == file.flushes && 4 == bare.polls);
+}
+
+/* ---- one process whose application does nothing ---- */
+
+/** A hello driver whose only call ends by a timeout. */
+typedef struct calls {
+    int fd;
+    _Atomic uint64_t deadline_ns; /* of the call; R2_NEVER_NS: none */
+    _Atomic unsigned polls, ended, listens;
+} calls_t;
+
+static void calls_bind(void *hello, const r2_hello_upcalls_t *upcalls)
+{
+    (void) hello;
+    (void) upcalls;
+}
+
+static r2_status_t calls_listen(void *hello, uint32_t rail_idx, const r2_nic_t *nic,
+                                void *address_p, size_t *bytes_p)
+{
+    (void) rail_idx;
+    (void) nic;
+    atomic_fetch_add(&((calls_t *) hello)->listens, 1);
+    memset(address_p, 0, 4);
+    *bytes_p = 4;
+    return R2_OK;
+}
+
+static int calls_fd(void *hello)
+{
+    return ((const calls_t *) hello)->fd;
+}
+
+static void calls_poll(void *hello)
+{
+    calls_t *calls = hello;
+    uint64_t drained;
+
+    (void) !read(calls->fd, &drained, sizeof(drained));
+    atomic_fetch_add(&calls->polls, 1);
+    if (r2_now_ns(r2_clock_system()) >= atomic_load(&calls->deadline_ns)) {
+        atomic_store(&calls->deadline_ns, R2_NEVER_NS);
+        atomic_fetch_add(&calls->ended, 1);
+    }
+}
+
+static uint64_t calls_deadline_ns(void *hello)
+{
+    return atomic_load(&((const calls_t *) hello)->deadline_ns);
+}
+
+static const r2_hello_ops_t calls_ops = {
+    .name = "calls",
+    .bind = calls_bind,
+    .listen = calls_listen,
+    .fd = calls_fd,
+    .poll = calls_poll,
+    .deadline_ns = calls_deadline_ns,
+};
+
+typedef struct process {
+    calls_t calls;
+    r2_nic_watch_t watch;
+    thread_net_t *net;
+    r2_oob_loop_t *oob;
+    r2_params_t params;
+    r2_ctx_t *ctx;
+} process_t;
+
+static void process_up(process_t *process)
+{
+    static const uint8_t key[R2_JOB_KEY_BYTES] = "drive";
+    r2_ctx_config_t config = {.params = &process->params};
+    r2_ctx_parts_t parts = {.clock = r2_clock_system(), .nic_count = RAILS, .host_id = 1};
+    char text[256] = "";
+
+    memset(process, 0, sizeof(*process));
+    process->calls.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    process->calls.deadline_ns = R2_NEVER_NS;
+    process->net = thread_net_create();
+    process->oob = r2_oob_loop_create(1, key);
+    r2_params_init(&process->params);
+    process->params.verbose = 0;
+    for (uint32_t i = 0; i < RAILS; ++i) {
+        parts.nics[i] =
+            (r2_nic_t){.name = "rail0", .ifindex = i + 1, .ipv4 = i + 1, .carrier = true};
+        parts.nics[i].name[4] = (char) ('0' + i);
+    }
+    assert_int_equal(r2_nic_watch_sim_create(parts.nics, RAILS, true, &process->watch), R2_OK);
+    parts.tp = thread_net_rank(process->net);
+    parts.hello = (r2_hello_t){&calls_ops, &process->calls};
+    parts.oob = r2_oob_loop_rank(process->oob, 0);
+    parts.watch = process->watch;
+    snprintf(parts.host_name, sizeof(parts.host_name), "h0");
+    if (R2_OK != r2_ctx_assemble(&config, &parts, &process->ctx, text, sizeof(text))) {
+        fail_msg("%s", text);
+    }
+    assert_int_equal(r2_service_create(process->ctx, &process->ctx->service), R2_OK);
+}
+
+static void process_down(process_t *process)
+{
+    r2_service_destroy(process->ctx->service);
+    r2_ctx_dismantle(process->ctx);
+    r2_nic_watch_sim_destroy(&process->watch);
+    r2_oob_loop_destroy(process->oob);
+    thread_net_destroy(process->net);
+    close(process->calls.fd);
+}
+
+static void process_wake(process_t *process)
+{
+    const uint64_t one = 1;
+
+    assert_int_equal(write(process->calls.fd, &one, sizeof(one)), sizeof(one));
+}
+
+static uint64_t process_wakeups(process_t *process)
+{
+    uint64_t wakeups;
+
+    r2_core_enter(&process->ctx->core);
+    wakeups = process->ctx->core.counters.service_wakeups;
+    r2_core_leave(&process->ctx->core);
+    return wakeups;
+}
+
+/** A timeout of hello was waited for by its timer, and nobody polled it: a wakeup per millisecond.
+ */
+static void timeouts_of_hello_pass_while_the_application_is_away(void **state)
+{
+    process_t process;
+
+    (void) state;
+    process_up(&process);
+    atomic_store(&process.calls.deadline_ns, r2_now_ns(r2_clock_system()) + SHORT_NS);
+    process_wake(&process);
+    nap_ms(400);
+    assert_int_equal(atomic_load(&process.calls.ended), 1);
+    assert_in_range(process_wakeups(&process), 2, WAKES_MAX);
+    process_down(&process);
+}
+
+/** What a fault cost is told when its time is over, also while the service thread drives. */
+static void gaps_end_while_the_application_is_away(void **state)
+{
+    process_t process;
+    uint64_t now_ns, deadline_ns;
+
+    (void) state;
+    process_up(&process);
+    r2_core_enter(&process.ctx->core);
+    now_ns = r2_now_ns(r2_clock_system());
+    r2_gap_fault(&process.ctx->record.gap, 0, now_ns + SHORT_NS - R2_GAP_WINDOW_NS, now_ns);
+    r2_core_leave(&process.ctx->core);
+    process_wake(&process);
+    nap_ms(400);
+    r2_core_enter(&process.ctx->core);
+    deadline_ns = r2_gap_deadline_ns(&process.ctx->record.gap);
+    r2_core_leave(&process.ctx->core);
+    assert_true(R2_NEVER_NS == deadline_ns);
+    assert_in_range(process_wakeups(&process), 2, WAKES_MAX);
+    process_down(&process);
+}
+
+/** The net has the time of now when a message comes in, however long nobody drove. */
+static void sources_are_polled_with_the_time_of_now(void **state)
+{
+    process_t process;
+    uint64_t before_ns, seen_ns;
+
+    (void) state;
+    process_up(&process);
+    nap_ms(50);
+    before_ns = r2_now_ns(r2_clock_system());
+    process_wake(&process);
+    nap_ms(50);
+    r2_core_enter(&process.ctx->core);
+    seen_ns = process.ctx->core.net.now_ns;
+    r2_core_leave(&process.ctx->core);
+    assert_true(seen_ns >= before_ns);
+    process_down(&process);
+}
+
+/* ---- the door for NICs ---- */
+
+static bool rail_has_carrier(process_t *process, uint32_t rail)
+{
+    bool carrier;
+
+    r2_core_enter(&process->ctx->core);
+    carrier = process->ctx->core.net.rails[rail].nic.carrier;
+    r2_core_leave(&process->ctx->core);
+    return carrier;
+}
+
+static void rail_awaits(process_t *process, uint32_t rail, bool carrier)
+{
+    const uint64_t end_ns = r2_now_ns(r2_clock_system()) + LONG_NS;
+
+    while (carrier != rail_has_carrier(process, rail) && r2_now_ns(r2_clock_system()) < end_ns) {
+        nap_ms(1);
+    }
+    assert_true(carrier == rail_has_carrier(process, rail));
+}
+
+/** The service thread is woken by a NIC; listeners follow a NIC that is back. */
+static void nics_come_in_by_one_door(void **state)
+{
+    process_t process;
+    unsigned listens;
+
+    (void) state;
+    process_up(&process);
+    listens = atomic_load(&process.calls.listens);
+    r2_nic_watch_sim_set(&process.watch, 1, false);
+    rail_awaits(&process, 1, false);
+    assert_true(rail_has_carrier(&process, 0));
+    assert_int_equal(atomic_load(&process.calls.listens), listens);
+    r2_nic_watch_sim_set(&process.watch, 1, false); /* no news */
+    r2_nic_watch_sim_set(&process.watch, 1, true);
+    rail_awaits(&process, 1, true);
+    assert_int_equal(atomic_load(&process.calls.listens), listens + 1);
+    assert_int_equal(process.ctx->core.counters.carrier_losses, 1);
+    process_down(&process);
+}
+
+/** Another address, and no carrier was lost; then the same address once more, which is no news. */
+static void an_address_may_change_by_itself(void **state)
+{
+    process_t process;
+    unsigned listens;
+
+    (void) state;
+    process_up(&process);
+    listens = atomic_load(&process.calls.listens);
+    for (unsigned i = 0; i < 2; ++i) {
+        r2_nic_watch_sim_address(&process.watch, 0, 9);
+        nap_ms(50);
+        assert_int_equal(atomic_load(&process.calls.listens), listens + 1);
+    }
+    r2_core_enter(&process.ctx->core);
+    assert_int_equal(process.ctx->core.net.rails[0].nic.ipv4, 9);
+    assert_int_equal(process.ctx->core.counters.carrier_losses, 0);
+    r2_core_leave(&process.ctx->core);
+    process_down(&process);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_is_due_is_polled),
+        cmocka_unit_test(timeouts_of_hello_pass_while_the_application_is_away),
+        cmocka_unit_test(gaps_end_while_the_application_is_away),
+        cmocka_unit_test(sources_are_polled_with_the_time_of_now),
+        cmocka_unit_test(nics_come_in_by_one_door),
+        cmocka_unit_test(an_address_may_change_by_itself),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
