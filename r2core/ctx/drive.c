@@ -29,7 +29,8 @@ static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
     }
 }
 
-unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
+/* Inline, so that an application pays for no flag: its `who` is constant. */
+static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ctx, r2_drive_t who)
 {
     const bool user = 0 != (who & R2_DRIVE_USER);
     const bool memory = 0 != (who & R2_DRIVE_MEMORY) ||
@@ -66,10 +67,15 @@ unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
     return events;
 }
 
+unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
+{
+    return r2_drive_once(ctx, who);
+}
+
 /* Engine lock. @param news_p what point-to-point has to tell after it. */
 static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, r2_p2p_news_t *news_p)
 {
-    unsigned events = r2_ctx_drive_locked(ctx, R2_DRIVE_APP);
+    unsigned events = r2_drive_once(ctx, R2_DRIVE_APP);
 
     if (NULL != ctx->p2p) {
         r2_p2p_take_news(ctx->p2p, news_p);

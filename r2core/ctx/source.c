@@ -13,26 +13,9 @@
 
 void r2_sources_add(r2_sources_t *sources, const r2_source_t *source)
 {
-    r2_assert(sources->count < R2_SOURCES_MAX);
-    sources->at[sources->count++] = *source;
-}
-
-static bool r2_source_is_due(const r2_source_t *source, uint64_t now_ns)
-{
-    return source->ready || source->fd < 0 ||
-           (NULL != source->deadline_ns && now_ns >= source->deadline_ns(source->instance));
-}
-
-void r2_sources_poll(r2_sources_t *sources, uint64_t now_ns)
-{
-    for (uint32_t i = 0; i < sources->count; ++i) {
-        r2_source_t *source = &sources->at[i];
-
-        if (NULL != source->poll && r2_source_is_due(source, now_ns)) {
-            source->ready = false;
-            source->poll(source->instance);
-        }
-    }
+    r2_assert(sources->count < R2_SOURCES_MAX && (NULL != source->poll || source->fd >= 0));
+    sources->at[sources->count] = *source;
+    sources->at[sources->count++].ready = source->fd < 0;
 }
 
 uint64_t r2_sources_deadline_ns(const r2_sources_t *sources)

@@ -12,14 +12,15 @@
 #include <stdint.h>
 
 /**
- * Hello, out-of-band messages, probes, NICs, event file, plan file. Its descriptor wakes the service
- * thread. Engine lock, but for `flush`.
+ * Hello, out-of-band messages, probes, NICs, event file, plan file. Its descriptor wakes the
+ * service thread. Engine lock, but for `flush`.
  */
 typedef struct r2_source {
     const char *name; /* borrowed: static */
-    int fd;           /* readable when there is something to do; -1: none, polled by every drive */
-    bool ready;       /* its descriptor was found readable, and it was not polled since */
-    /** Handles what is there and timeouts, never blocks. Engine lock. NULL: needs none. */
+    int fd;           /* readable when there is something to do; -1: none, each drive polls */
+    bool ready;       /* has no descriptor, or it woke a thread since the newest poll */
+    /** Handles what is there and timeouts, never blocks. Engine lock. NULL: only flush() is needed.
+     */
     void (*poll)(void *instance);
     /** When poll() must be called for a timeout. NULL: never. */
     uint64_t (*deadline_ns)(void *instance);
@@ -38,7 +39,19 @@ typedef struct r2_sources {
 
 void r2_sources_add(r2_sources_t *sources, const r2_source_t *source);
 /** Polls who is ready, who has no descriptor, and whose time has come. Engine lock. */
-void r2_sources_poll(r2_sources_t *sources, uint64_t now_ns);
+static inline void r2_sources_poll(r2_sources_t *sources, uint64_t now_ns)
+{
+    const r2_source_t *end = sources->at + sources->count;
+
+    for (r2_source_t *source = sources->at; source < end; ++source) {
+        if (source->ready ||
+            (NULL != source->deadline_ns && now_ns >= source->deadline_ns(source->instance))) {
+            source->ready = source->fd < 0;
+            source->poll(source->instance);
+        }
+    }
+}
+
 /** When r2_sources_poll() has work because of a timer; R2_NEVER_NS: none. Engine lock. */
 uint64_t r2_sources_deadline_ns(const r2_sources_t *sources);
 /** Writes what was queued for files. Service thread, without the engine lock. */

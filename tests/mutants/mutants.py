@@ -416,7 +416,7 @@ MUTANTS = [
      "            (NULL != source->deadline_ns && now_ns",
      "            (false && NULL != source->deadline_ns && now_ns", DRIVE),
     ("who-is-ready-is-not-polled", "ctx/source.h",
-     "        if (source->ready || source->fd < 0", "        if (source->fd < 0", DRIVE),
+     "        if (source->ready ||\n", "        if (source->fd < 0 ||\n", DRIVE),
     ("sources-have-the-time-of-the-last-drive", "ctx/drive.c",
      "    net->now_ns = r2_now_ns(net->clock);\n    r2_sources_poll",
      "    r2_sources_poll", DRIVE),
