@@ -45,14 +45,6 @@ void r2_rx_uncall(r2_link_t *link, r2_rx_match_t *match)
     match->calling = R2_CALL_NONE;
 }
 
-void r2_net_call_refuse(r2_net_t *net, r2_call_t which)
-{
-    r2_callers_t *callers = net->callers[which];
-
-    ++net->counters->rx_malformed;
-    r2_rx_match_drop(callers->link, callers->calls);
-}
-
 bool r2_net_call(const r2_net_t *net, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
                  uint64_t *bytes_p)
 {

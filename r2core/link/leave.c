@@ -20,28 +20,10 @@
 #include "link/rx.h"
 #include "link/tx.h"
 
-#include <stdio.h>
 #include <utlist.h>
 
 /* A peer that holds everything, and of which nothing is heard for so long, is not waited for. */
 #define R2_LEAVE_TIMES 20u /* failure_timeout_ms */
-
-static bool r2_link_owes_acks(const r2_link_t *link)
-{
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (r2_lane_owes_ack(&link->lanes[i])) {
-            return true;
-        }
-    }
-    return false;
-}
-
-bool r2_link_owes(const r2_link_t *link)
-{
-    return NULL != link->messages || NULL != link->control || NULL != link->again ||
-           NULL != link->relayed || r2_grant_owes(link) || link->in_flight_packets > 0 ||
-           r2_link_owes_acks(link);
-}
 
 /* Nothing was heard of the peer for too long: it is stopped, or there is no path. */
 static bool r2_link_leave_late(const r2_link_t *link)
@@ -152,12 +134,4 @@ void r2_link_part(r2_link_t *link)
             r2_rx_finish(link, match, r2_link_has_left(link)); /* nothing more will come */
         }
     }
-}
-
-r2_status_t r2_link_has_left(const r2_link_t *link)
-{
-    snprintf(link->net->error_text, sizeof(link->net->error_text),
-             "rank %u on %s has called MPI_Finalize without taking part", link->rank,
-             link->info.host_name);
-    return R2_ERR_PEER_GONE;
 }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Links: creation, withdrawal, failure for good.
+ * Links: creation, and whether one has something to do.
  */
 #include "r2_config.h"
 
@@ -10,10 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <utlist.h>
-
-#define R2_LINK_TEXT_BYTES 1536 /* a line that names all lanes of a link */
 
 void r2_link_activate(r2_link_t *link)
 {
@@ -41,6 +38,41 @@ bool r2_link_busy(const r2_link_t *link)
         }
     }
     return false;
+}
+
+bool r2_link_owes_acks(const r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (r2_lane_owes_ack(&link->lanes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool r2_link_owes(const r2_link_t *link)
+{
+    return NULL != link->messages || NULL != link->control || NULL != link->again ||
+           NULL != link->relayed || r2_grant_owes(link) || link->in_flight_packets > 0 ||
+           r2_link_owes_acks(link);
+}
+
+bool r2_link_wanted(const r2_link_t *link)
+{
+    return NULL != link->messages || r2_link_posted(link) > 0 ||
+           (link->leaving && r2_link_owes(link));
+}
+
+void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
+{
+    uint64_t soon_ns = link->net->now_ns + pause_ns;
+
+    if (r2_link_has_lane(link)) {
+        return;
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        link->lanes[i].retry_ns = r2_min(link->lanes[i].retry_ns, soon_ns);
+    }
 }
 
 static bool r2_same_subnet(const r2_nic_t *nic, const r2_peer_rail_t *remote)
@@ -192,92 +224,6 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
     return R2_OK;
 }
 
-void r2_link_withdraw(r2_link_t *link, uint64_t comm_key)
-{
-    r2_tx_message_t *message;
-    r2_rx_match_t *match, *next_match;
-    r2_credit_t *credit, *next_credit;
-
-    while (NULL != (message = r2_message_wanted(link, false, comm_key))) {
-        r2_message_discard(message);
-    }
-    HASH_ITER(hh, link->matches, match, next_match)
-    {
-        if (match->tag.comm_key == comm_key) {
-            r2_rx_match_drop(link, match);
-        }
-    }
-    HASH_ITER(hh, link->credits, credit, next_credit)
-    {
-        if (credit->tag.comm_key == comm_key) {
-            r2_credit_drop(link, credit);
-        }
-    }
-}
-
-bool r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status)
-{
-    r2_wire_abort_t abort = {.comm_key = comm_key, .status = (int32_t) status};
-
-    /* goes when there is a path */
-    return R2_ERR_PEER_GONE == link->broken ||
-           r2_tx_control(link, R2_WIRE_ABORT, &abort, sizeof(abort));
-}
-
-/* The text for the user: which lanes, then what is known of the rails, if anything is. */
-static void r2_link_explain(r2_link_t *link, r2_status_t status, const char *lanes)
-{
-    r2_net_t *net = link->net;
-    size_t used;
-
-    snprintf(net->error_text, sizeof(net->error_text), "%s %s\n", r2_status_string(status), lanes);
-    used = strlen(net->error_text);
-    used += r2_idle_explain(link, net->error_text + used, sizeof(net->error_text) - used);
-    if (NULL != net->upcalls.describe) {
-        net->upcalls.describe(net->upcalls.arg, link->rank, net->error_text + used,
-                              sizeof(net->error_text) - used);
-        used = strlen(net->error_text);
-    }
-    net->error_text[used - 1] = '\0'; /* the last line feed, or what the end cut off */
-}
-
-void r2_link_break(r2_link_t *link, r2_status_t status)
-{
-    r2_tx_message_t *message;
-    r2_rx_match_t *match, *next_match;
-    char text[R2_LINK_TEXT_BYTES];
-
-    link->broken = status;
-    if (link->left || (link->leaving && NULL == link->messages)) {
-        return; /* nothing is lost with it */
-    }
-    r2_link_describe(link, text, sizeof(text));
-    if (!link->net->ending) {
-        r2_error(link->net->log, "%s: %s", r2_status_string(status), text);
-    }
-    r2_link_explain(link, status, text);
-    while (NULL != (message = r2_message_wanted(link, true, 0))) {
-        r2_link_done_fn_t done = NULL == message->copy ? message->done : NULL;
-        void *arg = message->arg;
-
-        r2_message_discard(message);
-        if (NULL != done) {
-            done(arg, status);
-        }
-    }
-    HASH_ITER(hh, link->matches, match, next_match)
-    {
-        r2_link_done_fn_t done = match->posted ? match->done : NULL;
-        void *arg = match->arg;
-
-        r2_rx_match_drop(link, match);
-        if (NULL != done) {
-            done(arg, status);
-        }
-    }
-    link->net->upcalls.lost(link->net->upcalls.arg, link->rank, status);
-}
-
 r2_status_t r2_link_broken(const r2_link_t *link)
 {
     return link->broken;
@@ -293,23 +239,10 @@ const char *r2_link_host(const r2_link_t *link)
     return link->info.host_name;
 }
 
-void r2_link_describe(const r2_link_t *link, char *text_p, size_t text_bytes)
+r2_status_t r2_link_has_left(const r2_link_t *link)
 {
-    size_t used;
-
-    snprintf(text_p, text_bytes, "from %s to rank %u on %s:", link->net->info.host_name, link->rank,
+    snprintf(link->net->error_text, sizeof(link->net->error_text),
+             "rank %u on %s has called MPI_Finalize without taking part", link->rank,
              link->info.host_name);
-    if (0 == link->lane_count || r2_lane_is_relay(&link->lanes[0])) {
-        used = strlen(text_p);
-        snprintf(text_p + used, text_bytes - used, " no rail of the two hosts is in a common network");
-    }
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        used = strlen(text_p);
-        snprintf(text_p + used, text_bytes - used, "%s %s - %s %s (%s)", i > 0 ? "," : "",
-                 lane->rail->nic.name, lane->remote_idx >= R2_RAILS_MAX ? lane->rail->nic.name : lane->remote->name,
-                 lane->rail->nic.carrier ? r2_lane_state_name(lane->state) : "no carrier",
-                 r2_status_string(lane->why));
-    }
+    return R2_ERR_PEER_GONE;
 }

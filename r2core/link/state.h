@@ -135,8 +135,16 @@ bool r2_net_was_away(r2_net_t *net);
 
 /* link.c */
 void r2_link_activate(r2_link_t *link);
+/** True if timers or queues have to look at it. */
 bool r2_link_busy(const r2_link_t *link);
-void r2_link_break(r2_link_t *link, r2_status_t status);
+/** True if there is something to send to the peer or to receive from it. */
+bool r2_link_wanted(const r2_link_t *link);
+/** True if the peer does not hold all that we have for it, or does not know what we hold. */
+bool r2_link_owes(const r2_link_t *link);
+/** True if acknowledgements are due to it. */
+bool r2_link_owes_acks(const r2_link_t *link);
+/** Sets the text of an error. @return R2_ERR_PEER_GONE. */
+r2_status_t r2_link_has_left(const r2_link_t *link);
 /** Rows that wait for a message of the peer. */
 static inline uint32_t r2_link_posted(const r2_link_t *link)
 {
@@ -161,6 +169,10 @@ static inline bool r2_link_is_over(const r2_link_t *link)
     return link->net->ending || link->left;
 }
 
+/* give_up.c */
+/** Messages to and from the peer are given up, with an error. */
+void r2_link_break(r2_link_t *link, r2_status_t status);
+
 /* message.c */
 /** Takes a message out of the queues for sending. */
 void r2_message_unqueue(r2_tx_message_t *message);
@@ -173,12 +185,8 @@ void r2_message_discard(r2_tx_message_t *message);
 r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t comm_key);
 
 /* leave.c */
-/** True if the peer does not hold all that we have for it, or does not know what we hold. */
-bool r2_link_owes(const r2_link_t *link);
 /** The peer ends: what is under way to it counts as acknowledged, rows without their message fail. */
 void r2_link_part(r2_link_t *link);
-/** Sets the text of an error. @return R2_ERR_PEER_GONE. */
-r2_status_t r2_link_has_left(const r2_link_t *link);
 
 /* news.c */
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);
@@ -375,9 +383,6 @@ r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes);
 void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes);
 
 /* timer.c */
-/** True if there is something to send to the peer or to receive from it. */
-bool r2_link_wanted(const r2_link_t *link);
-
 void r2_link_timers(r2_link_t *link);
 uint64_t r2_link_deadline_ns(const r2_link_t *link);
 

@@ -8,24 +8,6 @@
 
 #include "link/idle.h"
 
-void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
-{
-    uint64_t soon_ns = link->net->now_ns + pause_ns;
-
-    if (r2_link_has_lane(link)) {
-        return;
-    }
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        link->lanes[i].retry_ns = r2_min(link->lanes[i].retry_ns, soon_ns);
-    }
-}
-
-bool r2_link_wanted(const r2_link_t *link)
-{
-    return NULL != link->messages || r2_link_posted(link) > 0 ||
-           (link->leaving && r2_link_owes(link));
-}
-
 /* When a link that only waits will ask. */
 static uint64_t r2_link_ask_ns(const r2_link_t *link)
 {
