@@ -6,6 +6,7 @@ libr2core_la_SOURCES += \
     r2core/link/call.c \
     r2core/link/control.c \
     r2core/link/credit.c \
+    r2core/link/evidence.c \
     r2core/link/give_up.c \
     r2core/link/grant.c \
     r2core/link/hedge.c \
@@ -23,10 +24,10 @@ libr2core_la_SOURCES += \
     r2core/link/message.c \
     r2core/link/net.c \
     r2core/link/net.h \
-    r2core/link/news.c \
     r2core/link/peer_info.c \
     r2core/link/peer_info.h \
     r2core/link/pool.h \
+    r2core/link/net_health.c \
     r2core/link/offer.c \
     r2core/link/offer.h \
     r2core/link/pace.c \

@@ -188,11 +188,9 @@ r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t com
 /** The peer ends: what is under way to it counts as acknowledged, rows without their message fail. */
 void r2_link_part(r2_link_t *link);
 
-/* news.c */
+/* evidence.c */
 void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);
 void r2_link_tell_silence(r2_link_t *link, bool silent);
-/** Sends PING on this very lane. @return false: it cannot be sent. */
-bool r2_lane_ask(r2_lane_t *lane);
 
 /* control.c */
 /**
@@ -223,6 +221,8 @@ bool r2_tx_has_sound_lane(const r2_link_t *link);
 void r2_tx_hedge_tail(r2_link_t *link);
 uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
 r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
+/** Sends PING on this very lane. @return false: it cannot be sent. */
+bool r2_lane_ask(r2_lane_t *lane);
 
 /* ack.c */
 void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header);

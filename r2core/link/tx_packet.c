@@ -342,3 +342,19 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
     DL_APPEND(lane->in_flight, packet);
     return true;
 }
+
+bool r2_lane_ask(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+    r2_tx_item_t *ping = r2_tx_item_new(net, R2_WIRE_PING);
+
+    if (NULL == ping) {
+        return false;
+    }
+    if (!r2_tx_send(lane, ping, false)) {
+        r2_tx_item_release(net, ping);
+        return false;
+    }
+    r2_control_opened(lane->link, ping);
+    return true;
+}

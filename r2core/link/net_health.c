@@ -2,63 +2,12 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What links tell the detector, and what it tells them.
+ * The net as the detector uses it: notices, what it asks, what it tells of rails and peers.
  */
 #include "r2_config.h"
 
 #include "link/idle.h"
 #include "link/tx.h"
-
-void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why)
-{
-    const r2_net_upcalls_t *upcalls = &lane->link->net->upcalls;
-
-    if (NULL != upcalls->lane && !lane->link->same_host && !r2_lane_is_relay(lane) &&
-        !r2_link_is_over(lane->link)) {
-        upcalls->lane(upcalls->arg, lane->link->rank, lane->rail->idx, lane->remote_idx, event, why);
-    }
-}
-
-void r2_link_tell_silence(r2_link_t *link, bool silent)
-{
-    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
-
-    if (link->silent == silent) {
-        return;
-    }
-    link->silent = silent;
-    if (NULL != upcalls->peer && !r2_link_is_over(link)) {
-        upcalls->peer(upcalls->arg, link->rank, silent);
-    }
-}
-
-static void r2_link_tell_states(r2_link_t *link)
-{
-    const r2_net_upcalls_t *upcalls = &link->net->upcalls;
-
-    for (uint32_t i = 0; i < link->lane_count; ++i) {
-        const r2_lane_t *lane = &link->lanes[i];
-
-        if (lane->state >= R2_LANE_UP) {
-            r2_lane_tell(lane, r2_lane_is_up(lane) ? R2_LANE_EVENT_UP : R2_LANE_EVENT_SUSPECT,
-                         lane->why);
-        } else if (R2_PAST_UP == lane->past) {
-            r2_lane_tell(lane, R2_LANE_EVENT_FAILED, lane->why);
-        }
-    }
-    if (link->silent && NULL != upcalls->peer && !link->net->ending) {
-        upcalls->peer(upcalls->arg, link->rank, true);
-    }
-}
-
-void r2_net_tell_states(r2_net_t *net, uint32_t from)
-{
-    for (uint32_t rank = from; rank < net->size; ++rank) {
-        if (NULL != net->links[rank]) {
-            r2_link_tell_states(net->links[rank]);
-        }
-    }
-}
 
 r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t bytes, bool create)
 {
@@ -80,22 +29,6 @@ r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t
         return R2_ERR_NO_PATH; /* its own protocol repeats it */
     }
     return R2_OK;
-}
-
-bool r2_lane_ask(r2_lane_t *lane)
-{
-    r2_net_t *net = lane->link->net;
-    r2_tx_item_t *ping = r2_tx_item_new(net, R2_WIRE_PING);
-
-    if (NULL == ping) {
-        return false;
-    }
-    if (!r2_tx_send(lane, ping, false)) {
-        r2_tx_item_release(net, ping);
-        return false;
-    }
-    r2_control_opened(lane->link, ping);
-    return true;
 }
 
 /*
