@@ -22,7 +22,7 @@
  */
 #include "r2_config.h"
 
-#include "link/relay.h"
+#include "link/tx.h"
 
 #include <string.h>
 #include <utlist.h>

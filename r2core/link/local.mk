@@ -13,6 +13,7 @@ libr2core_la_SOURCES += \
     r2core/link/hello.c \
     r2core/link/idle.c \
     r2core/link/idle.h \
+    r2core/link/item.c \
     r2core/link/limits.c \
     r2core/link/room.c \
     r2core/link/lane.c \

@@ -155,7 +155,7 @@ static void r2_link_free(r2_link_t *link)
     DL_CONCAT(link->control, link->relayed);
     DL_FOREACH_SAFE(link->control, item, next_item)
     {
-        r2_relay_item_free(item);
+        r2_tx_item_strip(item);
         r2_pool_put(&net->items, item);
     }
     HASH_CLEAR(hh, link->uncredited);

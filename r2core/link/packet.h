@@ -18,10 +18,18 @@ typedef struct r2_tx_rts {
     uint32_t chunk_bytes, digest;
 } r2_tx_rts_t;
 
+/** Two processes that this one relays for. Never given to others while something waits. */
+typedef struct r2_relay_pair {
+    uint32_t rank[2];      /* lower first */
+    uint64_t bytes[2];     /* waiting for, or not acknowledged by, rank[i] */
+    uint32_t calls[2];     /* of these the calls */
+    uint64_t used_ns;      /* newest frame */
+} r2_relay_pair_t;
+
 /** What a RELAY packet carries, and for whom. */
 typedef struct r2_tx_relay {
     char *data;                      /* owned: the payload */
-    struct r2_relay_pair *pair;      /* borrowed: whose memory it takes; NULL: our own packet */
+    r2_relay_pair_t *pair;           /* borrowed: whose memory it takes; NULL: our own packet */
     uint32_t destination;
     uint8_t hop, side;               /* of the header; of the pair */
     bool hello;                      /* our own frame, and not of a relay lane */

@@ -20,20 +20,6 @@ typedef struct r2_relay_ep {
     uint32_t via;
 } r2_relay_ep_t;
 
-void r2_relay_item_free(r2_tx_item_t *item)
-{
-    r2_tx_relay_t *to = &item->payload.relay;
-
-    if (R2_WIRE_RELAY != item->kind) {
-        return;
-    }
-    if (NULL != to->pair) {
-        to->pair->bytes[to->side] -= item->payload_bytes;
-        to->pair->calls[to->side] -= to->call;
-    }
-    free(to->data);
-}
-
 r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *to,
                           const r2_wire_relay_t *frame, const r2_relay_parts_t *parts)
 {

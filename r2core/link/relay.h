@@ -29,14 +29,6 @@ typedef enum r2_relay_op {
     R2_RELAY_OP_END
 } r2_relay_op_t;
 
-/** Two processes that this one relays for. Never given to others while something waits. */
-typedef struct r2_relay_pair {
-    uint32_t rank[2];      /* lower first */
-    uint64_t bytes[2];     /* waiting for, or not acknowledged by, rank[i] */
-    uint32_t calls[2];     /* of these the calls */
-    uint64_t used_ns;      /* newest frame */
-} r2_relay_pair_t;
-
 /** A hello frame that arrived in the middle of a sweep. */
 typedef struct r2_relay_pending {
     struct r2_relay_pending *next;

@@ -211,7 +211,6 @@ uint64_t r2_tx_short_deadline_ns(const r2_link_t *link);
 
 /* tx.c, tx_packet.c, hedge.c */
 void r2_link_push(r2_link_t *link);
-void r2_tx_enqueue(r2_tx_message_t *message);
 void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
 void r2_tx_message_settle(r2_tx_message_t *message);
 void r2_tx_abandon(r2_lane_t *lane);
@@ -366,8 +365,6 @@ void r2_relay_fini(r2_net_t *net);
 void r2_relay_tend(r2_net_t *net);
 /** A RELAY packet arrived: it is ours, or is to be forwarded. In the middle of a sweep. */
 void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const void *data);
-/** Frees what an item of kind RELAY owns; does nothing for others. */
-void r2_relay_item_free(r2_tx_item_t *item);
 /** True if a lane must not carry an item (NULL: new data) because of where it leads. */
 bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_item_t *item);
 /** What a packet takes of a relay lane's window. */

@@ -218,20 +218,3 @@ void r2_link_push(r2_link_t *link)
     r2_rates_waiting(link, waiting);
     r2_tx_hedge_tail(link);
 }
-
-void r2_tx_enqueue(r2_tx_message_t *message)
-{
-    r2_tx_message_t **queue = &message->link->queue, *next = *queue;
-
-    if (message->queued) {
-        return;
-    }
-    message->queued = true;
-    if (NULL != next && next->prev->order <= message->order) {
-        next = NULL; /* behind the last: the usual case, without a walk */
-    }
-    while (NULL != next && next->order <= message->order) {
-        next = next->next;
-    }
-    DL_PREPEND_ELEM(*queue, next, message);
-}

@@ -8,6 +8,7 @@
 
 #include "link/tx.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -17,25 +18,6 @@ uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk)
     uint64_t rest = message->bytes - offset;
 
     return (uint32_t) r2_min(rest, (uint64_t) message->chunk_bytes);
-}
-
-void r2_tx_item_release(r2_net_t *net, r2_tx_item_t *item)
-{
-    if (0 == item->refs && !item->queued) {
-        r2_relay_item_free(item);
-        r2_pool_put(&net->items, item);
-    }
-}
-
-r2_tx_item_t *r2_tx_item_new(r2_net_t *net, r2_wire_kind_t kind)
-{
-    r2_tx_item_t *item = r2_pool_get(&net->items);
-
-    if (NULL != item) {
-        memset(item, 0, offsetof(r2_tx_item_t, payload));
-        item->kind = (uint8_t) kind;
-    }
-    return item;
 }
 
 void r2_tx_message_settle(r2_tx_message_t *message)
@@ -119,14 +101,6 @@ void r2_tx_packet_settle(r2_packet_t *packet, bool acked)
     }
     if (packet->transport_done) {
         r2_packet_free(packet);
-    }
-}
-
-void r2_tx_requeue(r2_link_t *link, r2_tx_item_t *item)
-{
-    if (!item->acked && !item->queued) {
-        item->queued = true;
-        DL_APPEND(link->again, item);
     }
 }
 

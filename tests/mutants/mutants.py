@@ -46,7 +46,7 @@ MUTANTS = [
     ("parked-chunks-land-at-the-start", "link/rx_match.c",
      "        r2_rx_write(link, match, parked->offset, parked->data,",
      "        r2_rx_write(link, match, 0 * parked->offset, parked->data,"),
-    ("chunks-of-a-failed-lane-are-lost", "link/tx_packet.c",
+    ("chunks-of-a-failed-lane-are-lost", "link/item.c",
      "    if (!item->acked && !item->queued) {", "    if (false && !item->acked && !item->queued) {"),
     ("buffer-released-while-the-transport-reads-it", "link/tx_packet.c",
      "message->acked_chunks < message->chunk_count || message->refs > 0 || message->queued",
