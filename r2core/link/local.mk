@@ -15,6 +15,8 @@ libr2core_la_SOURCES += \
     r2core/link/idle.h \
     r2core/link/item.c \
     r2core/link/limits.c \
+    r2core/link/relay_call.c \
+    r2core/link/relay_lane.c \
     r2core/link/room.c \
     r2core/link/lane.c \
     r2core/link/lane.h \

@@ -20,46 +20,6 @@ typedef struct r2_relay_ep {
     uint32_t via;
 } r2_relay_ep_t;
 
-r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *to,
-                          const r2_wire_relay_t *frame, const r2_relay_parts_t *parts)
-{
-    r2_link_t *link = net->links[towards];
-    size_t bytes = sizeof(*frame) + parts->head_bytes + parts->data_bytes;
-    r2_tx_item_t *item;
-    char *data;
-
-    if (NULL == link || R2_OK != link->broken || link->left ||
-        (to->hello && !r2_control_may(link, R2_WIRE_RELAY))) {
-        return R2_ERR_NO_PATH;
-    }
-    data = malloc(bytes);
-    item = NULL == data ? NULL : r2_tx_item_new(net, R2_WIRE_RELAY);
-    if (NULL == item) {
-        free(data);
-        return R2_ERR_NO_MEMORY;
-    }
-    memcpy(data, frame, sizeof(*frame));
-    if (parts->head_bytes > 0) {
-        memcpy(data + sizeof(*frame), parts->head, parts->head_bytes);
-    }
-    if (parts->data_bytes > 0) {
-        memcpy(data + sizeof(*frame) + parts->head_bytes, parts->data, parts->data_bytes);
-    }
-    item->payload.relay = *to;
-    item->payload.relay.data = data;
-    item->payload_bytes = (uint32_t) bytes;
-    if (NULL != to->pair) {
-        to->pair->bytes[to->side] += bytes;
-        to->pair->calls[to->side] += to->call;
-    }
-    r2_control_opened(link, item);
-    item->queued = true;
-    DL_APPEND(link->relayed, item);
-    r2_link_activate(link);
-    r2_link_push(link); /* whoever drives may sleep next; does nothing in the middle of a sweep */
-    return R2_OK;
-}
-
 /* ---- transport table of the pseudo rail: device and worker are the r2_relay_t itself ---- */
 
 static r2_status_t relay_device_open(void *tp, const r2_tp_device_config_t *config,
@@ -254,7 +214,8 @@ static void r2_relay_unwrap(r2_net_t *net, const r2_wire_relay_t *frame, const c
         ++net->counters->rx_malformed;
         return;
     }
-    r2_rx_packet(&worker, data, sizeof(header), data + sizeof(header), bytes - sizeof(header));
+    worker.rail->callbacks->received(&worker, data, sizeof(header), data + sizeof(header),
+                                     bytes - sizeof(header));
 }
 
 /* Hello frames may close and open lanes: not in the middle of a sweep. */
@@ -358,17 +319,6 @@ static void r2_relay_hello(r2_net_t *net, const r2_relay_pending_t *pending)
     } else if (lane->call_id == pending->frame.id && link->relay->call_via == pending->via) {
         r2_hello_result(net, pending->frame.id, R2_OK, pending->data, pending->bytes);
     }
-}
-
-void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes)
-{
-    const r2_relay_t *relay = net->relay;
-    r2_wire_relay_t frame = {.source = net->rank, .op = R2_RELAY_REPLY, .id = relay->hello.id};
-    r2_tx_relay_t to = {.destination = relay->hello.source, .hello = true};
-    r2_relay_parts_t parts = {reply, NULL, bytes, 0};
-
-    /* without a way back the caller's time runs out */
-    (void) r2_relay_post(net, relay->via, &to, &frame, &parts);
 }
 
 void r2_relay_tend(r2_net_t *net)

@@ -70,7 +70,7 @@ typedef struct r2_relay_parts {
     size_t head_bytes, data_bytes;
 } r2_relay_parts_t;
 
-/* relay.c */
+/* relay_call.c */
 /**
  * Queues a copy of a frame on the link to `towards`.
  * @param to where it goes and what it counts for; `data` is not used.
@@ -79,13 +79,20 @@ typedef struct r2_relay_parts {
 r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *to,
                           const r2_wire_relay_t *frame, const r2_relay_parts_t *parts);
 
-/* relay_way.c */
+/** Moves on to the first of what is left of this round that may relay. @return false: none may. */
+bool r2_relay_seek(r2_lane_t *lane);
+
+/* relay_lane.c */
 /** The relay lane of a link, made when there is none. @return NULL: no memory, or same host. */
 r2_lane_t *r2_relay_lane(r2_link_t *link);
 /** The relay lane of a link; NULL: there is none. */
 r2_lane_t *r2_relay_lane_of(r2_link_t *link);
 /** True if this link has, or may soon have, a lane that is no relay lane. */
 bool r2_relay_reaches(const r2_link_t *link);
+/** True if a direct lane is sound, so that no relay lane is needed. */
+bool r2_relay_needless(const r2_link_t *link);
+
+/* relay_way.c */
 /** A hello call came to nothing: the next process is tried at once, if there is one left. */
 void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status);
 /** The via's answer to a call: the peer is stopped. */
