@@ -407,7 +407,7 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
         return;
     }
     net->now_ns = r2_now_ns(net->clock);
-    conn = r2_room_call_over(lane);
+    conn = r2_lane_call_over(lane);
     if (R2_OK == status) {
         r2_lane_answered(lane);
     } else {

@@ -171,6 +171,41 @@ void r2_idle_end(r2_lane_t *lane)
     }
 }
 
+/*
+ * Where a relay lane serves its link, direct lanes that did not come up the last time take only
+ * what is free: those that carry the relayed packets are of more use.
+ */
+bool r2_idle_needs(const r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+
+    if (r2_idle_has_way(lane)) {
+        return false;
+    }
+    for (uint32_t i = 0; lane->failures > 0 && i < link->lane_count; ++i) {
+        if (r2_lane_is_relay(&link->lanes[i]) && r2_lane_is_up(&link->lanes[i])) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What was given back is for those that have none. */
+static void r2_idle_hurry(r2_net_t *net)
+{
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        r2_link_t *link = net->links[rank];
+
+        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+            r2_lane_t *lane = &link->lanes[i];
+
+            if (r2_lane_is_short(lane) && r2_idle_needs(lane)) {
+                lane->retry_ns = r2_min(lane->retry_ns, net->now_ns);
+            }
+        }
+    }
+}
+
 static void r2_idle_close(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
@@ -184,7 +219,7 @@ static void r2_idle_close(r2_lane_t *lane)
     lane->link->rests = !r2_idle_has_way(lane);
     net->short_until_ns = 0;
     if (net->tight) {
-        r2_room_hurry(net);
+        r2_idle_hurry(net);
     }
 }
 

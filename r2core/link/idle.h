@@ -20,6 +20,8 @@ static inline bool r2_idle_may_look(const r2_net_t *net)
 }
 /** True if another lane of the link is there or being opened. */
 bool r2_idle_has_way(const r2_lane_t *lane);
+/** True if a lane that has no descriptors is to get some of others. */
+bool r2_idle_needs(const r2_lane_t *lane);
 /** True if this side has nothing for a lane, or another lane for it. */
 bool r2_idle_spares(const r2_lane_t *lane);
 /** A lane that is down waits until it is needed, and `pause_ns` at least. */
@@ -32,15 +34,11 @@ void r2_idle_end(r2_lane_t *lane);
 void r2_room_keep(r2_net_t *net);
 /** True if a lane of the link waits for descriptors of others, here or at the peer. */
 bool r2_room_awaits_turn(const r2_link_t *link);
-/** What was given back is for those that have none. */
-void r2_room_hurry(r2_net_t *net);
 /**
  * The peer of a hello call is stopped: where descriptors are short the call goes on without its
  * worker. @return false: too many do; it is to end.
  */
 bool r2_room_lend(r2_lane_t *lane);
-/** A hello call is over. @return its worker, which the caller has to put; NULL: it has none. */
-r2_lane_conn_t *r2_room_call_over(r2_lane_t *lane);
 /**
  * Takes a worker for a lane (r2_rail_get()). Without descriptors for it the lane is put off, and the end of an
  * idle one is asked for if the link has no other.

@@ -213,6 +213,20 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     r2_lane_conn_destroy(conn);
 }
 
+r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane)
+{
+    r2_net_t *net = lane->link->net;
+    r2_lane_conn_t *conn = lane->call;
+
+    if (0 != lane->call_id && NULL == conn) { /* it was lent */
+        --net->lent_calls;
+        net->pending_lanes += R2_LANE_CALLING == lane->state;
+    }
+    lane->call_id = 0;
+    lane->call = NULL;
+    return conn;
+}
+
 void r2_lane_cancel_call(r2_lane_t *lane)
 {
     r2_hello_t *hello = &lane->link->net->hello;
@@ -220,7 +234,7 @@ void r2_lane_cancel_call(r2_lane_t *lane)
 
     if (0 != lane->call_id) {
         (void) hello->ops->cancel(hello->instance, lane->call_id); /* it may never end by itself */
-        conn = r2_room_call_over(lane);
+        conn = r2_lane_call_over(lane);
         if (NULL != conn) {
             r2_lane_conn_destroy(conn);
         }

@@ -282,6 +282,8 @@ static inline bool r2_lane_is_stirring(const r2_lane_t *lane)
 void r2_lane_open(r2_lane_t *lane);
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer);
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind);
+/** A hello call is over. @return its worker, which the caller has to put; NULL: it has none. */
+r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane);
 void r2_lane_cancel_call(r2_lane_t *lane);
 /** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */
 bool r2_lane_withdraw_call(r2_lane_t *lane);

@@ -3,6 +3,7 @@
 # Sources of r2core/link: part of libr2core.
 libr2core_la_SOURCES += \
     r2core/link/ack.c \
+    r2core/link/ack_state.c \
     r2core/link/call.c \
     r2core/link/control.c \
     r2core/link/credit.c \

@@ -38,27 +38,6 @@
 /* Calls that wait for stopped processes take a descriptor each: others find no room any more. */
 #define R2_LENT_MAX 2u
 
-/* ---- who needs room ---- */
-
-/*
- * Where a relay lane serves its link, direct lanes that did not come up the last time take only
- * what is free: those that carry the relayed packets are of more use.
- */
-static bool r2_room_needs(const r2_lane_t *lane)
-{
-    const r2_link_t *link = lane->link;
-
-    if (r2_idle_has_way(lane)) {
-        return false;
-    }
-    for (uint32_t i = 0; lane->failures > 0 && i < link->lane_count; ++i) {
-        if (r2_lane_is_relay(&link->lanes[i]) && r2_lane_is_up(&link->lanes[i])) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* ---- who gives it ---- */
 
 /* Without a connection for so long: most likely there is no path. */
@@ -180,21 +159,6 @@ static void r2_room_make(r2_net_t *net, const r2_link_t *wants)
     r2_link_activate(best->link);
 }
 
-void r2_room_hurry(r2_net_t *net)
-{
-    for (uint32_t rank = 0; rank < net->size; ++rank) {
-        r2_link_t *link = net->links[rank];
-
-        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
-            r2_lane_t *lane = &link->lanes[i];
-
-            if (r2_lane_is_short(lane) && r2_room_needs(lane)) {
-                lane->retry_ns = r2_min(lane->retry_ns, net->now_ns);
-            }
-        }
-    }
-}
-
 bool r2_room_lend(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
@@ -210,20 +174,6 @@ bool r2_room_lend(r2_lane_t *lane)
     ++net->lent_calls;
     net->pending_lanes -= R2_LANE_CALLING == lane->state;
     return true;
-}
-
-r2_lane_conn_t *r2_room_call_over(r2_lane_t *lane)
-{
-    r2_net_t *net = lane->link->net;
-    r2_lane_conn_t *conn = lane->call;
-
-    if (0 != lane->call_id && NULL == conn) { /* it was lent */
-        --net->lent_calls;
-        net->pending_lanes += R2_LANE_CALLING == lane->state;
-    }
-    lane->call_id = 0;
-    lane->call = NULL;
-    return conn;
 }
 
 /* ---- shortage ---- */
@@ -264,7 +214,7 @@ void r2_net_tighten(r2_net_t *net)
 void r2_idle_put_off(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
-    bool needs = r2_room_needs(lane);
+    bool needs = r2_idle_needs(lane);
     uint64_t pause_ns = needs ? (R2_AGAIN_NS + r2_random_u64(net->clock) % R2_AGAIN_NS)
                                     << lane->put_offs
                               : net->params->heal_max_ms * R2_NS_PER_MS;
@@ -291,7 +241,7 @@ static void r2_room_short(r2_lane_t *lane)
     lane->put_offs = 0;
     r2_idle_put_off(lane);
     lane->put_offs = 0;
-    if (r2_idle_may_look(net) && r2_room_needs(lane)) {
+    if (r2_idle_may_look(net) && r2_idle_needs(lane)) {
         net->short_until_ns = net->now_ns + R2_LOOK_NS;
         r2_room_make(net, lane->link);
     }

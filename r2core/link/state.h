@@ -223,11 +223,16 @@ r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
 /** Sends PING on this very lane. @return false: it cannot be sent. */
 bool r2_lane_ask(r2_lane_t *lane);
 
+/* ack_state.c */
+bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
+/** A sequenced packet was taken, or is a duplicate: it is to be acknowledged. */
+void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header);
+/** Acknowledges what came in a header that is about to be sent. */
+void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
+
 /* ack.c */
 void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header);
-void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header);
-bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
-void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
+/** Sends acknowledgements that no packet has taken along, where they are due. */
 void r2_ack_flush(r2_link_t *link);
 
 /* unread.c: what lies unread at a process that reads slowly */

@@ -86,7 +86,7 @@ MUTANTS = [
     ("acknowledgement-covers-one-too-many", "link/ack.c",
      "    if (r2_seq_lt(lane_seq, header->ack_next)) {\n        return true;",
      "    if (r2_seq_lt(lane_seq, header->ack_next + 1)) {\n        return true;"),
-    ("gaps-are-acknowledged", "link/ack.c",
+    ("gaps-are-acknowledged", "link/ack_state.c",
      "        lane->rx_bits |= 1u << (ahead - 1);\n",
      "        lane->rx_next = header->lane_seq + 1;\n"),
     ("failed-lanes-never-come-back", "link/lane_timer.c",
