@@ -15,6 +15,8 @@
 #define R2_TIMEOUT_TIMES 10u
 /* Whatever the parameter: nothing in the life of a lane takes longer than this. */
 #define R2_PATIENCE_MAX_NS (10 * R2_NS_PER_S)
+/* A peer's question from before our return may be heard so late: hello takes several round trips. */
+#define R2_BACK_TIMES 20u /* failure_timeout_ms */
 /* All peers may have parked so much without credit, unless that is less than the least for one. */
 #define R2_PARKING_ALL_BYTES   (64u << 20)
 #define R2_PARKING_LEAST_BYTES (32u << 10)
@@ -64,4 +66,9 @@ uint64_t r2_net_parking_bytes(const r2_net_t *net)
     uint64_t share = R2_PARKING_ALL_BYTES / r2_max(net->size - 1u, 1u);
 
     return r2_min(net->params->parking_bytes, r2_max(share, (uint64_t) R2_PARKING_LEAST_BYTES));
+}
+
+bool r2_net_was_away(const r2_net_t *net)
+{
+    return 0 != net->back_ns && net->now_ns - net->back_ns <= r2_net_patience_ns(net, R2_BACK_TIMES);
 }

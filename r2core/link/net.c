@@ -17,8 +17,6 @@
 
 /* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
-/* A peer's question from before our return may be heard so late: hello takes several round trips. */
-#define R2_BACK_TIMES 20u /* failure_timeout_ms */
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
 /* With as many workers that have news all are looked at. */
@@ -102,10 +100,57 @@ static r2_status_t r2_net_open(r2_net_t *net, const r2_nic_t *nics, size_t nic_c
     return status;
 }
 
+/* When we should have looked again at the latest, seen from the last sweep. */
+static uint64_t r2_net_due_ns(r2_net_t *net)
+{
+    uint64_t now_ns = net->now_ns;
+    uint64_t due_ns;
+
+    net->now_ns = net->last_sweep_ns;
+    due_ns = r2_net_deadline_ns(net);
+    net->now_ns = now_ns;
+    return R2_NEVER_NS == due_ns ? net->last_sweep_ns : r2_max(due_ns, net->last_sweep_ns);
+}
+
+/*
+ * We were away: what is late may be in our own buffers. Having slept until a timer of ours is not
+ * being away, or a process that waits for nothing but timers would never see a lane expire.
+ */
+static void r2_net_notice_own_silence(r2_net_t *net)
+{
+    r2_link_t *link;
+
+    if (net->now_ns - net->last_sweep_ns <= R2_OWN_SILENCE_NS) {
+        return;
+    }
+    net->back_ns = net->now_ns;
+    if (net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
+        return;
+    }
+    DL_FOREACH(net->active, link)
+    {
+        link->waited_at_ns = net->now_ns;
+        for (uint32_t i = 0; i < link->lane_count; ++i) {
+            link->lanes[i].timer_base_ns = net->now_ns;
+        }
+    }
+}
+
+/* A hello request may be the first that this process hears of the world after it was stopped. */
+static void r2_net_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
+                                 size_t bytes)
+{
+    r2_net_t *net = arg;
+
+    net->now_ns = r2_now_ns(net->clock);
+    r2_net_notice_own_silence(net);
+    r2_hello_request(net, rail_idx, token, request, bytes);
+}
+
 r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
                         const char *host_name)
 {
-    const r2_hello_upcalls_t upcalls = {.request = r2_hello_request,
+    const r2_hello_upcalls_t upcalls = {.request = r2_net_hello_request,
                                         .result = r2_hello_result,
                                         .waits = r2_hello_waits,
                                         .arg = net};
@@ -232,48 +277,6 @@ static unsigned r2_net_progress_rails(r2_net_t *net, bool rare)
     net->in_callback = false;
     r2_unread_look(net);
     return events;
-}
-
-/* When we should have looked again at the latest, seen from the last sweep. */
-static uint64_t r2_net_due_ns(r2_net_t *net)
-{
-    uint64_t now_ns = net->now_ns;
-    uint64_t due_ns;
-
-    net->now_ns = net->last_sweep_ns;
-    due_ns = r2_net_deadline_ns(net);
-    net->now_ns = now_ns;
-    return R2_NEVER_NS == due_ns ? net->last_sweep_ns : r2_max(due_ns, net->last_sweep_ns);
-}
-
-/*
- * We were away: what is late may be in our own buffers. Having slept until a timer of ours is not
- * being away, or a process that waits for nothing but timers would never see a lane expire.
- */
-static void r2_net_notice_own_silence(r2_net_t *net)
-{
-    r2_link_t *link;
-
-    if (net->now_ns - net->last_sweep_ns <= R2_OWN_SILENCE_NS) {
-        return;
-    }
-    net->back_ns = net->now_ns;
-    if (net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
-        return;
-    }
-    DL_FOREACH(net->active, link)
-    {
-        link->waited_at_ns = net->now_ns;
-        for (uint32_t i = 0; i < link->lane_count; ++i) {
-            link->lanes[i].timer_base_ns = net->now_ns;
-        }
-    }
-}
-
-bool r2_net_was_away(r2_net_t *net)
-{
-    r2_net_notice_own_silence(net);
-    return 0 != net->back_ns && net->now_ns - net->back_ns <= r2_net_patience_ns(net, R2_BACK_TIMES);
 }
 
 /*

@@ -21,8 +21,7 @@
 
 static void stub_hello_bind(void *hello, const r2_hello_upcalls_t *upcalls)
 {
-    (void) hello;
-    (void) upcalls;
+    ((stub_net_t *) hello)->upcalls = *upcalls;
 }
 
 static void stub_hello_key(void *hello, const uint8_t *key)
@@ -240,7 +239,7 @@ void stub_hello(stub_net_t *stub, uint32_t rail, const void *bytes, size_t count
     if (count > 0) {
         memcpy(exact, bytes, count);
     }
-    r2_hello_request(&stub->net, rail, 1, exact, count);
+    stub->upcalls.request(stub->upcalls.arg, rail, 1, exact, count);
     free(exact);
 }
 

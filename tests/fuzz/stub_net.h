@@ -28,6 +28,7 @@ typedef struct stub_net {
     r2_params_t params;
     r2_counters_t counters;
     r2_log_t log;
+    r2_hello_upcalls_t upcalls;
     uint64_t time_ns, random;
     r2_link_t *link;    /* to rank 1 */
     stub_send_t *sends; /* owned list */
