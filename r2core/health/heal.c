@@ -13,124 +13,6 @@
 
 #include "health/state.h"
 
-#include <string.h>
-
-/* The place for a rail of ours, or for the path to a host. @param make take a free one. */
-static r2_heal_t *r2_heal_find(r2_health_t *health, uint32_t host, uint32_t rail, bool path, bool make)
-{
-    r2_heal_t *oldest = NULL;
-    uint32_t idx;
-
-    if (!path) {
-        return &health->heals[rail];
-    }
-    for (idx = R2_RAILS_MAX; idx < R2_HEALS_MAX; ++idx) {
-        r2_heal_t *heal = &health->heals[idx];
-
-        if (0 != heal->since_ns && heal->host == host && heal->rail == rail) {
-            return heal;
-        }
-        if (!heal->active && (NULL == oldest || heal->healed_ns < oldest->healed_ns)) {
-            oldest = heal;
-        }
-    }
-    if (!make || NULL == oldest) {
-        return NULL;
-    }
-    memset(oldest, 0, sizeof(*oldest));
-    return oldest;
-}
-
-static bool r2_heal_is_path(const r2_health_t *health, const r2_heal_t *heal)
-{
-    return heal->host != health->own_host;
-}
-
-static uint64_t r2_heal_jittered(r2_health_t *health, uint64_t pause_ns)
-{
-    return pause_ns + r2_prng_below(&health->prng,
-                                    pause_ns * health->params.heal_jitter_percent / 100 + 1);
-}
-
-/* A probe is a packet or two of one process, a call one of each process to each peer: it may be made more often. */
-#define R2_HEAL_OFTEN 4
-
-static uint64_t r2_heal_longest_ns(const r2_health_t *health)
-{
-    return r2_health_ms(r2_max(health->params.heal_min_ms, health->params.heal_max_ms / R2_HEAL_OFTEN));
-}
-
-/* The first pause: long outages are probed seldom. Ranks behind the writer only stand in for it. */
-static uint64_t r2_heal_first_pause(const r2_health_t *health, const r2_heal_t *heal)
-{
-    uint64_t pause_ns = r2_clamp_u64(heal->outage_ns / 16, r2_health_ms(health->params.heal_min_ms),
-                                     r2_heal_longest_ns(health));
-
-    return pause_ns * (1 + r2_members_position(health));
-}
-
-/** A rail of ours (host: own) or a path to a host is dead from now on. @return end of its quarantine. */
-uint64_t r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns)
-{
-    r2_heal_t *heal = r2_heal_find(health, host, rail, path, true);
-    uint64_t quarantine_ns = r2_health_ms(health->params.heal_min_ms);
-
-    if (NULL == heal || heal->active) {
-        return NULL == heal ? now_ns : heal->quarantine_ns;
-    }
-    if (0 != heal->healed_ns && now_ns < heal->healed_ns + r2_health_ms(health->params.flap_period_ms)) {
-        heal->flaps = r2_min(heal->flaps + 1, 30u);
-    } else {
-        heal->flaps = 0;
-    }
-    quarantine_ns = r2_min(quarantine_ns << heal->flaps, r2_health_ms(health->params.flap_max_ms));
-    heal->active = true;
-    ++health->heal_count;
-    heal->probing = heal->proving = heal->unopened = false;
-    heal->host = host;
-    heal->rail = rail;
-    heal->good = 0;
-    heal->since_ns = r2_max(now_ns, 1ull);
-    heal->quarantine_ns = now_ns + quarantine_ns;
-    heal->pause_ns = r2_heal_first_pause(health, heal);
-    heal->next_ns = now_ns + r2_heal_jittered(health, heal->pause_ns);
-    if (!path && !r2_health_has_carrier(health, rail)) {
-        heal->next_ns = R2_NEVER_NS;
-    }
-    return heal->quarantine_ns;
-}
-
-/** The map says that it is well again. */
-void r2_heal_end(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns)
-{
-    r2_heal_t *heal = r2_heal_find(health, host, rail, path, false);
-
-    if (NULL == heal || !heal->active) {
-        return;
-    }
-    heal->active = false;
-    --health->heal_count;
-    heal->healed_ns = now_ns;
-    heal->outage_ns = (heal->outage_ns + now_ns - heal->since_ns) / 2;
-}
-
-void r2_heal_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns)
-{
-    r2_heal_t *heal = &health->heals[rail];
-
-    if (!heal->active) {
-        return;
-    }
-    heal->good = 0;
-    heal->proving = false;
-    heal->pause_ns = r2_heal_first_pause(health, heal);
-    heal->next_ns = carrier ? now_ns : R2_NEVER_NS;
-    if (carrier && heal->flaps > 0 && now_ns < heal->quarantine_ns) {
-        /* lanes would open as soon as there is a carrier: not over a rail that flaps */
-        health->ports.rail_state(health->ports.arg, health->own_host, rail, true, heal->quarantine_ns);
-    }
-}
-
 static void r2_heal_done(r2_health_t *health, const r2_heal_t *heal, const char *evidence,
                          uint64_t now_ns)
 {
@@ -140,7 +22,7 @@ static void r2_heal_done(r2_health_t *health, const r2_heal_t *heal, const char 
                                    .rank = R2_NOBODY, .own = true, .since_ns = heal->since_ns,
                                    .evidence = evidence};
 
-    if (r2_heal_is_path(health, heal)) {
+    if (r2_outage_is_path(health, heal)) {
         r2_spread_path(health, heal->host, heal->rail, false, R2_NOBODY, &news, now_ns);
     } else {
         r2_writer_claim(health, health->own_host, heal->rail, &full, &news, now_ns);
@@ -163,13 +45,13 @@ static void r2_heal_tried(r2_health_t *health, r2_heal_t *heal, bool up, uint64_
 void r2_heal_lane(r2_health_t *health, uint32_t host, uint32_t rail, bool up, uint64_t now_ns)
 {
     r2_heal_tried(health, &health->heals[rail], up, now_ns);
-    r2_heal_tried(health, r2_heal_find(health, host, rail, true, false), up, now_ns);
+    r2_heal_tried(health, r2_outage_find(health, host, rail, true, false), up, now_ns);
 }
 
 /* A path that answers probes and refuses lanes is of no use. Of a rail that says nothing. */
 void r2_heal_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
 {
-    r2_heal_tried(health, r2_heal_find(health, host, rail, true, false), false, now_ns);
+    r2_heal_tried(health, r2_outage_find(health, host, rail, true, false), false, now_ns);
 }
 
 /* A host to probe from our rail: one that should answer, else any. */
@@ -177,7 +59,7 @@ static uint32_t r2_heal_target(const r2_health_t *health, r2_heal_t *heal)
 {
     uint32_t tries, count = health->hosts->host_count, any = R2_NOBODY;
 
-    if (r2_heal_is_path(health, heal)) {
+    if (r2_outage_is_path(health, heal)) {
         return heal->host;
     }
     for (tries = 0; tries < count; ++tries) {
@@ -197,13 +79,13 @@ static uint32_t r2_heal_target(const r2_health_t *health, r2_heal_t *heal)
 
 static void r2_heal_failed(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
 {
-    uint64_t longest_ns = r2_heal_longest_ns(health);
+    uint64_t longest_ns = r2_outage_longest_ns(health);
 
     heal->good = 0;
     heal->proving = heal->unopened = false;
     heal->pause_ns = r2_min(2 * heal->pause_ns,
                             r2_max(longest_ns, longest_ns * (1 + r2_members_position(health)) / 2));
-    heal->next_ns = now_ns + r2_heal_jittered(health, heal->pause_ns);
+    heal->next_ns = now_ns + r2_outage_jittered(health, heal->pause_ns);
 }
 
 /* Enough probes were answered: lanes may try. */
@@ -213,7 +95,7 @@ static void r2_heal_prove(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
     heal->unopened = false;
     heal->prove_ns = now_ns + r2_health_ms(health->params.heal_min_ms) * (5 + r2_members_position(health));
     heal->next_ns = heal->prove_ns;
-    if (r2_heal_is_path(health, heal)) {
+    if (r2_outage_is_path(health, heal)) {
         health->ports.path_state(health->ports.arg, heal->host, heal->rail, false, 0);
     } else {
         health->ports.rail_state(health->ports.arg, health->own_host, heal->rail, false, 0);

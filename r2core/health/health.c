@@ -176,7 +176,7 @@ static void r2_health_refused(r2_health_t *health, uint32_t host, uint32_t rail,
         .evidence = "connections are refused here while the process answers elsewhere: "
                     "look for a firewall, or a device that was made anew"};
 
-    if (!r2_investigation_explained(health, host, rail)) {
+    if (!r2_suspicion_explained(health, host, rail)) {
         r2_spread_path(health, host, rail, true, R2_NOBODY, &news, now_ns);
     }
 }
@@ -192,7 +192,7 @@ void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t 
     host = health->hosts->host_of[rank];
     switch (event) {
     case R2_LANE_EVENT_UP:
-        r2_investigation_drop(health, host, rail);
+        r2_suspicion_drop(health, host, rail);
         health->pause_ns[r2_health_at(health, host, rail)] = 0;
         r2_heal_lane(health, host, rail, true, now_ns);
         break;
@@ -222,11 +222,11 @@ void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
     if (rail >= r2_rails_of(health, health->own_host)) {
         return;
     }
-    r2_heal_carrier(health, rail, carrier, now_ns);
+    r2_outage_carrier(health, rail, carrier, now_ns);
     if (carrier) {
         return;
     }
-    r2_investigation_drop(health, health->own_host, rail);
+    r2_suspicion_drop(health, health->own_host, rail);
     health->ports.rail_state(health->ports.arg, health->own_host, rail, true,
                              now_ns + r2_health_ms(health->params.heal_min_ms));
     entry = r2_health_map_entry(&health->map, health->own_host, rail);
@@ -262,7 +262,7 @@ void r2_health_peer(r2_health_t *health, uint32_t rank, bool silent, bool gone, 
         return;
     }
     for (rail = 0; silent && host != health->own_host && rail < health->rail_count; ++rail) {
-        if (r2_health_concerns(health, rank, rail) && !r2_investigation_explained(health, host, rail)) {
+        if (r2_health_concerns(health, rank, rail) && !r2_suspicion_explained(health, host, rail)) {
             r2_investigate(health, rank, rail, now_ns); /* the others come as a question of it */
             return;
         }

@@ -13,11 +13,13 @@ libr2core_la_SOURCES += \
     r2core/health/members.c \
     r2core/health/notice.c \
     r2core/health/notice.h \
+    r2core/health/outage.c \
     r2core/health/outbox.c \
     r2core/health/probes.c \
     r2core/health/question.c \
     r2core/health/spread.c \
     r2core/health/state.h \
+    r2core/health/suspicion.c \
     r2core/health/verdict.c \
     r2core/health/verdict.h \
     r2core/health/writer.c

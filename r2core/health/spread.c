@@ -214,15 +214,15 @@ static void r2_spread_entry_changed(r2_health_t *health, uint32_t host, uint32_t
     }
     health->accused_ns[r2_health_at(health, host, rail)] = 0;
     if (dead) {
-        r2_investigation_drop(health, host, rail);
+        r2_suspicion_drop(health, host, rail);
     } else {
         health->pause_ns[r2_health_at(health, host, rail)] = 0;
         health->quiet_ns[r2_health_at(health, host, rail)] = 0;
     }
     if (host == health->own_host && dead) {
-        retry_ns = r2_max(retry_ns, r2_heal_start(health, host, rail, false, now_ns));
+        retry_ns = r2_max(retry_ns, r2_outage_start(health, host, rail, false, now_ns));
     } else if (host == health->own_host && was_dead) {
-        r2_heal_end(health, host, rail, false, now_ns);
+        r2_outage_end(health, host, rail, false, now_ns);
     }
     health->ports.rail_state(health->ports.arg, host, rail, dead, dead ? retry_ns : 0);
 }
@@ -237,13 +237,13 @@ static void r2_spread_path_changed(r2_health_t *health, uint32_t host_a, uint32_
     if (host_a != health->own_host && host_b != health->own_host) {
         return;
     }
-    r2_investigation_drop(health, other, rail);
+    r2_suspicion_drop(health, other, rail);
     health->quiet_ns[r2_health_at(health, other, rail)] = 0;
     if (dead) {
-        retry_ns = r2_max(retry_ns, r2_heal_start(health, other, rail, true, now_ns));
+        retry_ns = r2_max(retry_ns, r2_outage_start(health, other, rail, true, now_ns));
     } else {
         health->settled_ns[r2_health_at(health, other, rail)] = retry_ns;
-        r2_heal_end(health, other, rail, true, now_ns);
+        r2_outage_end(health, other, rail, true, now_ns);
     }
     health->ports.path_state(health->ports.arg, other, rail, dead, dead ? retry_ns : 0);
 }

@@ -40,7 +40,7 @@ typedef struct r2_outbox_item {
     UT_hash_handle hh;
 } r2_outbox_item_t;
 
-/* ---- investigations (investigation.c) ---- */
+/* ---- investigations (suspicion.c, investigation.c) ---- */
 
 typedef enum r2_question {
     R2_QUESTION_PEER,          /* own probes */
@@ -96,7 +96,7 @@ typedef struct r2_beacon {
     uint32_t rank, rail;
 } r2_beacon_t;
 
-/* ---- healing (heal.c) ---- */
+/* ---- healing (outage.c, heal.c) ---- */
 
 /** One dead rail of our host, or one broken path that begins here. */
 typedef struct r2_heal {
@@ -228,10 +228,13 @@ void r2_writer_claim(r2_health_t *health, uint32_t host, uint32_t rail, const r2
                      const r2_health_news_t *news, uint64_t now_ns);
 void r2_writer_claimed(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns);
 
-/* investigation.c */
+/* suspicion.c */
 void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t now_ns);
-bool r2_investigation_explained(const r2_health_t *health, uint32_t host, uint32_t rail);
-void r2_investigation_drop(r2_health_t *health, uint32_t host, uint32_t rail);
+bool r2_suspicion_explained(const r2_health_t *health, uint32_t host, uint32_t rail);
+void r2_suspicion_close(r2_health_t *health, r2_investigation_t *at);
+void r2_suspicion_drop(r2_health_t *health, uint32_t host, uint32_t rail);
+
+/* investigation.c */
 void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t answer, uint64_t now_ns);
 void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer,
                              uint64_t now_ns);
@@ -258,10 +261,16 @@ void r2_probes_serve(r2_health_t *health, uint32_t from, const r2_notice_t *noti
 bool r2_probes_delivers(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t since_ns);
 void r2_probes_beacon(r2_health_t *health, uint32_t from, const r2_notice_t *notice);
 
+/* outage.c */
+r2_heal_t *r2_outage_find(r2_health_t *health, uint32_t host, uint32_t rail, bool path, bool make);
+bool r2_outage_is_path(const r2_health_t *health, const r2_heal_t *heal);
+uint64_t r2_outage_jittered(r2_health_t *health, uint64_t pause_ns);
+uint64_t r2_outage_longest_ns(const r2_health_t *health);
+uint64_t r2_outage_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
+void r2_outage_end(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
+void r2_outage_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
+
 /* heal.c */
-uint64_t r2_heal_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
-void r2_heal_end(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
-void r2_heal_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
 void r2_heal_lane(r2_health_t *health, uint32_t host, uint32_t rail, bool up, uint64_t now_ns);
 void r2_heal_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns);
 void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer, uint64_t now_ns);
