@@ -277,6 +277,36 @@ void r2_health_heard(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t
     r2_investigation_heard(health, id);
 }
 
+void r2_health_probed(r2_health_t *health, uint64_t id, bool alive, bool unable, uint64_t now_ns)
+{
+    const r2_answer_t answer = unable ? R2_ANSWER_UNKNOWN : alive ? R2_ANSWER_YES : R2_ANSWER_NO;
+    const r2_pending_t probe = r2_probes_take(health, id);
+
+    switch (probe.purpose) {
+    case R2_PURPOSE_ASK:
+        r2_investigation_probed(health, &probe, answer, now_ns);
+        break;
+    case R2_PURPOSE_SERVE:
+        r2_probes_served(health, &probe, answer);
+        break;
+    case R2_PURPOSE_HEAL:
+        r2_heal_probed(health, &probe, answer, now_ns);
+        break;
+    case R2_PURPOSE_NONE:
+        break;
+    }
+}
+
+/* A notice that is acknowledged came in, or nobody else of our host took it. */
+static void r2_health_told(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns)
+{
+    if (R2_NOTICE_CLAIM == notice->kind) {
+        r2_writer_claimed(health, from, notice, now_ns);
+    } else {
+        r2_spread_notice(health, from, notice, now_ns);
+    }
+}
+
 r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *data, size_t bytes,
                               uint64_t now_ns)
 {
@@ -308,7 +338,7 @@ r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *da
     case R2_NOTICE_CLAIM:
         ack.id = notice.id;
         r2_health_send(health, rank, &ack);
-        r2_spread_notice(health, rank, &notice, now_ns);
+        r2_health_told(health, rank, &notice, now_ns);
         break;
     case R2_NOTICE_KIND_END:
         break;
@@ -318,11 +348,25 @@ r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *da
 
 /* ---- timers ---- */
 
+static void r2_health_outbox_tick(r2_health_t *health, uint64_t now_ns)
+{
+    r2_notice_t own[R2_OUTBOX_OWN_MAX];
+    uint32_t own_count;
+
+    if (r2_outbox_has_room(health, now_ns)) {
+        r2_spread_again(health, now_ns);
+    }
+    own_count = r2_outbox_tick(health, own, now_ns);
+    for (uint32_t idx = 0; idx < own_count; ++idx) {
+        r2_health_told(health, health->self.rank, &own[idx], now_ns);
+    }
+}
+
 void r2_health_tick(r2_health_t *health, uint64_t now_ns)
 {
     r2_investigation_tick(health, now_ns);
     r2_heal_tick(health, now_ns);
-    r2_outbox_tick(health, now_ns);
+    r2_health_outbox_tick(health, now_ns);
 }
 
 uint64_t r2_health_deadline_ns(const r2_health_t *health)

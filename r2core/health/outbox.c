@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define R2_OUTBOX_OWN_MAX 16 /* notices that come round to us, handled per tick */
-
 /** Sends once. */
 void r2_health_send(r2_health_t *health, uint32_t rank, const r2_notice_t *notice)
 {
@@ -144,29 +142,26 @@ void r2_outbox_gone(r2_health_t *health, uint32_t rank)
     }
 }
 
-/* What did not fit is told once half of the places are free. */
-static void r2_outbox_again(r2_health_t *health, uint64_t now_ns)
+bool r2_outbox_has_room(r2_health_t *health, uint64_t now_ns)
 {
     if (now_ns < health->again_ns) {
-        return;
+        return false;
     }
     health->again_ns = R2_NEVER_NS;
     if (2 * HASH_COUNT(health->outbox) <= health->outbox_max) {
-        r2_spread_again(health, now_ns);
-    } else {
-        health->again_ns = now_ns + r2_health_ms(health->params.failure_timeout_ms);
+        return true;
     }
+    health->again_ns = now_ns + r2_health_ms(health->params.failure_timeout_ms);
+    return false;
 }
 
-void r2_outbox_tick(r2_health_t *health, uint64_t now_ns)
+uint32_t r2_outbox_tick(r2_health_t *health, r2_notice_t own_p[R2_OUTBOX_OWN_MAX], uint64_t now_ns)
 {
-    r2_notice_t own[R2_OUTBOX_OWN_MAX];
-    uint32_t idx, own_count = 0;
     r2_outbox_item_t *item, *next;
+    uint32_t own_count = 0;
 
-    r2_outbox_again(health, now_ns);
     if (now_ns < health->outbox_ns) {
-        return;
+        return 0;
     }
     health->outbox_ns = R2_NEVER_NS;
     HASH_ITER(hh, health->outbox, item, next)
@@ -179,7 +174,7 @@ void r2_outbox_tick(r2_health_t *health, uint64_t now_ns)
         }
         if (now_ns >= item->next_ns && rank == health->self.rank) {
             if (own_count < R2_OUTBOX_OWN_MAX) {
-                own[own_count++] = item->notice; /* nobody before us answers: we act */
+                own_p[own_count++] = item->notice; /* nobody before us answers: we act */
                 r2_outbox_remove(health, item);
                 continue;
             }
@@ -191,9 +186,7 @@ void r2_outbox_tick(r2_health_t *health, uint64_t now_ns)
         }
         health->outbox_ns = r2_min(health->outbox_ns, item->next_ns);
     }
-    for (idx = 0; idx < own_count; ++idx) {
-        r2_spread_notice(health, health->self.rank, &own[idx], now_ns);
-    }
+    return own_count;
 }
 
 void r2_outbox_fini(r2_health_t *health)

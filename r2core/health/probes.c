@@ -88,9 +88,8 @@ void r2_probes_beacon(r2_health_t *health, uint32_t from, const r2_notice_t *not
     r2_probes_answer(health, from, notice->rail, R2_NOTICE_ANSWER_BEACON, notice->id, answer);
 }
 
-void r2_health_probed(r2_health_t *health, uint64_t id, bool alive, bool unable, uint64_t now_ns)
+r2_pending_t r2_probes_take(r2_health_t *health, uint64_t id)
 {
-    r2_answer_t answer = unable ? R2_ANSWER_UNKNOWN : alive ? R2_ANSWER_YES : R2_ANSWER_NO;
     r2_pending_t probe = {.purpose = R2_PURPOSE_NONE};
     uint32_t idx;
 
@@ -101,21 +100,15 @@ void r2_health_probed(r2_health_t *health, uint64_t id, bool alive, bool unable,
             break;
         }
     }
-    switch (probe.purpose) {
-    case R2_PURPOSE_ASK:
-        r2_investigation_probed(health, &probe, answer, now_ns);
-        break;
-    case R2_PURPOSE_SERVE:
-        if (R2_ANSWER_NO == answer &&
-            r2_probes_delivers(health, probe.host, probe.rail, probe.since_ns)) {
-            answer = R2_ANSWER_YES;
-        }
-        r2_probes_answer(health, probe.rank, probe.rail, R2_NOTICE_ANSWER_PROBE, probe.asked_id, answer);
-        break;
-    case R2_PURPOSE_HEAL:
-        r2_heal_probed(health, &probe, answer, now_ns);
-        break;
-    case R2_PURPOSE_NONE:
-        break;
+    return probe;
+}
+
+/** One that somebody else asked for. */
+void r2_probes_served(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer)
+{
+    if (R2_ANSWER_NO == answer &&
+        r2_probes_delivers(health, probe->host, probe->rail, probe->since_ns)) {
+        answer = R2_ANSWER_YES;
     }
+    r2_probes_answer(health, probe->rank, probe->rail, R2_NOTICE_ANSWER_PROBE, probe->asked_id, answer);
 }

@@ -360,7 +360,7 @@ static void r2_spread_look(r2_health_t *health, const r2_notice_t *notice, uint3
     }
 }
 
-/** A notice that is acknowledged came in, or nobody else of our host took it. */
+/** News of somebody else, or of ours that nobody else of our host took. No claims. */
 void r2_spread_notice(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns)
 {
     r2_health_change_t change = {.is_path = R2_NOTICE_PATH == notice->kind,
@@ -373,10 +373,6 @@ void r2_spread_notice(r2_health_t *health, uint32_t from, const r2_notice_t *not
     bool acting = own || 0 != (notice->flags & R2_NOTICE_ACT);
     uint64_t age_ns = r2_notice_age_ns(notice->age);
 
-    if (R2_NOTICE_CLAIM == notice->kind) {
-        r2_writer_claimed(health, from, notice, now_ns);
-        return;
-    }
     if (R2_NOTICE_GONE == notice->kind) {
         is_new = r2_spread_learn_gone(health, notice->host_a, now_ns);
     } else if (!r2_members_host(health, notice->host_a, &change.host_a) ||

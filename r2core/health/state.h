@@ -20,6 +20,7 @@
 #define R2_PROBES_MAX         256   /* under way */
 #define R2_BEACONS_MAX        64    /* heard and remembered */
 #define R2_OUTBOX_MAX         65536 /* notices that wait for an acknowledgement */
+#define R2_OUTBOX_OWN_MAX     16    /* notices that come round to us, handled per tick */
 #define R2_ATTEMPTS           3     /* of each question, so that lost packets do not count as faults */
 #define R2_SUCCESSION         3     /* sendings without acknowledgement until the next rank acts */
 
@@ -209,7 +210,14 @@ void r2_outbox_rank(r2_health_t *health, uint32_t rank, const r2_notice_t *notic
 void r2_outbox_host(r2_health_t *health, uint32_t host, const r2_notice_t *notice, uint64_t now_ns);
 void r2_outbox_acknowledged(r2_health_t *health, uint32_t rank, uint64_t id);
 void r2_outbox_gone(r2_health_t *health, uint32_t rank);
-void r2_outbox_tick(r2_health_t *health, uint64_t now_ns);
+/** True if something did not fit and half of the places are free: it is to be told again. */
+bool r2_outbox_has_room(r2_health_t *health, uint64_t now_ns);
+/**
+ * Sends what is due.
+ * @param own_p notices for which nobody before us answers: we act on them.
+ * @return how many.
+ */
+uint32_t r2_outbox_tick(r2_health_t *health, r2_notice_t own_p[R2_OUTBOX_OWN_MAX], uint64_t now_ns);
 void r2_outbox_fini(r2_health_t *health);
 
 /* spread.c */
@@ -257,6 +265,9 @@ bool r2_questions_settled(const r2_investigation_t *investigation);
 /* probes.c */
 bool r2_probes_start(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t timeout_ns,
                      const r2_pending_t *what);
+/** A probe ended. @return what it was for; R2_PURPOSE_NONE: nothing that is known. */
+r2_pending_t r2_probes_take(r2_health_t *health, uint64_t id);
+void r2_probes_served(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer);
 void r2_probes_serve(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns);
 bool r2_probes_delivers(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t since_ns);
 void r2_probes_beacon(r2_health_t *health, uint32_t from, const r2_notice_t *notice);
