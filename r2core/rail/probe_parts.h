@@ -109,11 +109,6 @@ typedef struct r2_probe_tcp {
     r2_probe_rail_t rails[R2_RAILS_MAX];
 } r2_probe_tcp_t;
 
-/* probe_tcp.c */
-
-/** Ends a question; its result is told by the next poll(). */
-void r2_probe_finish(r2_probe_question_t *question, r2_probe_answer_t answer);
-
 /* probe_put.c */
 
 /** @return false: no such word. */
@@ -125,8 +120,11 @@ void r2_probe_put_close(r2_probe_rail_t *rail);
 void r2_probe_put_serve(r2_probe_rail_t *rail);
 /** Begins to put. @return false: connections have to ask. */
 bool r2_probe_put_ask(r2_probe_question_t *question, uint64_t now_ns);
-/** Looks after a put: ends the question when it is answered, lets connections ask when it failed. */
-void r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns);
+/**
+ * Looks after a put, lets connections ask when it failed.
+ * @return true: the question is over, with that answer.
+ */
+bool r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns, r2_probe_answer_t *answer_p);
 /** Gives a put up. */
 void r2_probe_put_drop(r2_probe_question_t *question);
 

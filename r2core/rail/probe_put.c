@@ -141,21 +141,26 @@ bool r2_probe_put_ask(r2_probe_question_t *question, uint64_t now_ns)
     return true;
 }
 
-void r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns)
+bool r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns, r2_probe_answer_t *answer_p)
 {
     const r2_status_t status = question->rail->probe->put.ops->progress(question->put);
 
     question->put_ns = r2_min(now_ns + R2_PROBE_PUT_NS, question->deadline_ns);
     if (R2_OK == status) {
         question->rtt_ns = now_ns - question->askers[0].asked_ns;
-        r2_probe_finish(question, R2_PROBE_ALIVE);
-    } else if (status < 0 && now_ns >= question->deadline_ns) {
-        r2_probe_finish(question, R2_PROBE_UNABLE); /* as below, noticed too late to connect */
-    } else if (status < 0) {
+        *answer_p = R2_PROBE_ALIVE;
+        return true;
+    }
+    if (status < 0 && now_ns >= question->deadline_ns) {
+        *answer_p = R2_PROBE_UNABLE; /* as below, noticed too late to connect */
+        return true;
+    }
+    if (status < 0) {
         /* Refused, reset: somebody is there or nobody is, but it is no silence. */
         r2_probe_put_drop(question);
         question->put_bytes = 0;
         question->ask_ns[0] = now_ns;
         question->ask_ns[1] = now_ns + (question->deadline_ns - r2_min(now_ns, question->deadline_ns)) / 2;
     }
+    return false;
 }

@@ -38,7 +38,8 @@ static void r2_probe_asker_close(r2_probe_asker_t *asker)
     }
 }
 
-void r2_probe_finish(r2_probe_question_t *question, r2_probe_answer_t answer)
+/** Ends a question; its result is told by the next poll(). */
+static void r2_probe_finish(r2_probe_question_t *question, r2_probe_answer_t answer)
 {
     question->done = true;
     question->answer = answer;
@@ -118,9 +119,10 @@ static void r2_probe_begin(r2_probe_question_t *question, bool carrier, uint64_t
 static void r2_probe_advance(r2_probe_question_t *question, uint64_t now_ns)
 {
     const bool carrier = r2_probe_rail_carrier(question->rail);
+    r2_probe_answer_t answer;
 
-    if (NULL != question->put) {
-        r2_probe_put_advance(question, now_ns);
+    if (NULL != question->put && r2_probe_put_advance(question, now_ns, &answer)) {
+        r2_probe_finish(question, answer);
     }
     r2_probe_begin(question, carrier, now_ns);
     if (!question->done && question->deadline_ns <= now_ns) {
