@@ -109,5 +109,7 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 unsigned r2_exec_run(r2_exec_t *exec);
 /** @param bytes_p wanted; what there is. @return staging memory for a run, or NULL. */
 char *r2_engine_scratch_get(r2_engine_t *engine, uint64_t *bytes_p);
+/** Keeps it for the next run, or frees it. */
+void r2_engine_scratch_put(r2_engine_t *engine, char *scratch, uint64_t bytes);
 
 #endif
