@@ -12,7 +12,6 @@
 #include <string.h>
 #include <utlist.h>
 
-
 void r2_engine_init(r2_engine_t *engine, r2_net_t *net)
 {
     memset(engine, 0, sizeof(*engine));

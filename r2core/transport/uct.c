@@ -41,28 +41,6 @@ static_assert(SHM_FIFO_ELEM_SIZE - SHM_ELEM_HEAD_BYTES >=
               "an element takes a chunk of 32 KiB");
 static_assert(SHM_FIFO_ELEM_SIZE <= 65535 && SHM_SEG_SIZE <= 65535, "UCX has 16 bits");
 
-r2_status_t r2_uct_status(ucs_status_t rc)
-{
-    switch ((int) rc) {
-    case UCS_OK:
-        return R2_OK;
-    case UCS_ERR_NO_MEMORY:
-        return R2_ERR_NO_MEMORY;
-    case UCS_ERR_NO_DEVICE:
-        return R2_ERR_NO_DEVICE;
-    case UCS_ERR_UNREACHABLE:
-        return R2_ERR_NO_PATH;
-    case UCS_ERR_CANCELED:
-        return R2_ERR_CANCELED;
-    case UCS_ERR_REJECTED:
-        return R2_ERR_REFUSED;
-    case UCS_ERR_TIMED_OUT:
-        return R2_ERR_TIMEOUT;
-    default: /* UCS_ERR_ENDPOINT_TIMEOUT too: whatever happened, to tcp */
-        return R2_ERR_LANE_DOWN;
-    }
-}
-
 /* ---- settings ---- */
 
 /** A list of settings. */
@@ -111,15 +89,6 @@ static void add_shared_memory(settings_t *settings)
 }
 
 /* ---- the table ---- */
-
-bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
-{
-    const r2_uct_t *uct = tp;
-    uint32_t thread = 0 == uct->ports && devices + workers > 0 ? R2_FDS_THREAD : 0;
-    uint32_t needed = thread + R2_FDS_WORKER_LOCAL * workers + R2_FDS_OPENING * eps + R2_FDS_SLACK;
-
-    return r2_fds_free(needed) == needed;
-}
 
 static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
                                r2_tp_device_t **device_p)

@@ -83,6 +83,10 @@ r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
 void r2_uct_port_close(r2_uct_port_t *port);
 /** @return R2_OK: may sleep; R2_ERR_AGAIN: progress first. */
 r2_status_t r2_uct_port_arm(const r2_uct_port_t *port);
+/** What a UCX error breaks; what is not told apart breaks the lane. */
+r2_status_t r2_uct_status(ucs_status_t rc);
+/** True if there is room for that many descriptors beyond those of others. */
+bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps);
 
 /* ---- uct_address.c ---- */
 
@@ -205,10 +209,17 @@ struct r2_tp_worker {
              * UCX's */
 };
 
-/** What a UCX error breaks; what is not told apart breaks the lane. */
-r2_status_t r2_uct_status(ucs_status_t rc);
-/** True if there is room for that many descriptors beyond those of others. */
-bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps);
+/* ---- uct_record.c ---- */
+
+/** @return a record of the worker, or NULL without memory. */
+r2_uct_record_t *r2_uct_record_get(r2_tp_worker_t *worker);
+/** The record is in no list and UCX does not know it. */
+void r2_uct_record_put(r2_uct_record_t *record);
+/** Gives the operation of a record back to the caller, and puts the record. */
+void r2_uct_record_tell(r2_uct_record_t *record, r2_status_t status);
+/** Notes that an endpoint failed; its owner is told by the next progress. */
+void r2_uct_ep_fail(r2_tp_ep_t *ep, r2_status_t status);
+void r2_uct_records_free(r2_tp_worker_t *worker);
 
 /* ---- uct_worker.c ---- */
 
@@ -219,15 +230,6 @@ unsigned r2_uct_worker_progress(r2_tp_worker_t *worker);
 int r2_uct_worker_fd(r2_tp_worker_t *worker);
 r2_status_t r2_uct_worker_arm(r2_tp_worker_t *worker);
 bool r2_uct_worker_signals(const r2_tp_worker_t *worker);
-
-/** @return a record of the worker, or NULL without memory. */
-r2_uct_record_t *r2_uct_record_get(r2_tp_worker_t *worker);
-/** The record is in no list and UCX does not know it. */
-void r2_uct_record_put(r2_uct_record_t *record);
-/** Gives the operation of a record back to the caller, and puts the record. */
-void r2_uct_record_tell(r2_uct_record_t *record, r2_status_t status);
-/** Notes that an endpoint failed; its owner is told by the next progress. */
-void r2_uct_ep_fail(r2_tp_ep_t *ep, r2_status_t status);
 
 /* ---- uct_ep.c ---- */
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * UCX's memory domains and interfaces, for lanes and for probes.
+ * UCX's memory domains and interfaces, for lanes and for probes; what UCX's errors break.
  */
 #include "r2_config.h"
 
@@ -15,6 +15,28 @@
 #include "r2/fds.h"
 
 #define PORT_EVENTS (UCT_EVENT_SEND_COMP | UCT_EVENT_RECV)
+
+r2_status_t r2_uct_status(ucs_status_t rc)
+{
+    switch ((int) rc) {
+    case UCS_OK:
+        return R2_OK;
+    case UCS_ERR_NO_MEMORY:
+        return R2_ERR_NO_MEMORY;
+    case UCS_ERR_NO_DEVICE:
+        return R2_ERR_NO_DEVICE;
+    case UCS_ERR_UNREACHABLE:
+        return R2_ERR_NO_PATH;
+    case UCS_ERR_CANCELED:
+        return R2_ERR_CANCELED;
+    case UCS_ERR_REJECTED:
+        return R2_ERR_REFUSED;
+    case UCS_ERR_TIMED_OUT:
+        return R2_ERR_TIMEOUT;
+    default: /* UCS_ERR_ENDPOINT_TIMEOUT too: whatever happened, to tcp */
+        return R2_ERR_LANE_DOWN;
+    }
+}
 
 /* ---- domains ---- */
 
@@ -175,6 +197,15 @@ void r2_uct_domain_close(r2_uct_domain_t *domain)
 }
 
 /* ---- interfaces ---- */
+
+bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
+{
+    const r2_uct_t *uct = tp;
+    uint32_t thread = 0 == uct->ports && devices + workers > 0 ? R2_FDS_THREAD : 0;
+    uint32_t needed = thread + R2_FDS_WORKER_LOCAL * workers + R2_FDS_OPENING * eps + R2_FDS_SLACK;
+
+    return r2_fds_free(needed) == needed;
+}
 
 static ucs_status_t iface_open(const r2_uct_domain_t *domain, uct_error_handler_t on_error,
                                void *arg, r2_uct_port_t *port)

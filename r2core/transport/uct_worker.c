@@ -16,50 +16,8 @@
 #include "base/clock.h"
 #include "base/fork.h"
 
-#define RECORDS_GROW 64
 /* Within the host: it is looked every so many calls whether the peers' processes live. */
 #define WATCH_CALLS 4096u
-
-/** Memory of records, freed with the worker. */
-struct r2_uct_slab {
-    r2_uct_slab_t *next; /* owned */
-    r2_uct_record_t records[RECORDS_GROW];
-};
-
-r2_uct_record_t *r2_uct_record_get(r2_tp_worker_t *worker)
-{
-    r2_uct_record_t *record;
-
-    if (NULL == worker->spare) {
-        r2_uct_slab_t *slab = calloc(1, sizeof(*slab));
-
-        if (NULL == slab) {
-            return NULL;
-        }
-        LL_PREPEND(worker->slabs, slab);
-        for (size_t i = 0; i < r2_array_count(slab->records); i++) {
-            slab->records[i].worker = worker;
-            LL_PREPEND(worker->spare, &slab->records[i]);
-        }
-    }
-    record = worker->spare;
-    worker->spare = record->next;
-    return record;
-}
-
-void r2_uct_record_put(r2_uct_record_t *record)
-{
-    LL_PREPEND(record->worker->spare, record);
-}
-
-void r2_uct_record_tell(r2_uct_record_t *record, r2_status_t status)
-{
-    r2_tp_send_t *op = record->op;
-
-    r2_uct_record_put(record);
-    op->transport_private = NULL;
-    op->sent(op, status);
-}
 
 /* ---- arrivals and failures: called by UCX ---- */
 
@@ -195,8 +153,6 @@ r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
 
 void r2_uct_worker_destroy(r2_tp_worker_t *worker)
 {
-    r2_uct_slab_t *slab, *next;
-
     r2_assert(!worker->in_progress);
     while (NULL != worker->eps) {
         r2_uct_ep_close(worker->eps);
@@ -204,9 +160,7 @@ void r2_uct_worker_destroy(r2_tp_worker_t *worker)
     fd_close(worker);
     r2_uct_port_close(&worker->port);
     r2_uct_pieces_free(worker);
-    LL_FOREACH_SAFE(worker->slabs, slab, next) {
-        free(slab);
-    }
+    r2_uct_records_free(worker);
     free(worker);
 }
 
@@ -223,14 +177,6 @@ static unsigned tell_sent(r2_tp_worker_t *worker)
         count++;
     }
     return count;
-}
-
-void r2_uct_ep_fail(r2_tp_ep_t *ep, r2_status_t status)
-{
-    if (R2_OK == ep->failure) {
-        ep->failure = status;
-        ep->worker->failures = true;
-    }
 }
 
 static unsigned tell_failed(r2_tp_worker_t *worker)
