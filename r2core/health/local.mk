@@ -2,12 +2,12 @@
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/health: part of libr2core.
 libr2core_la_SOURCES += \
+    r2core/health/agreement.c \
+    r2core/health/agreement.h \
     r2core/health/capacity.c \
     r2core/health/describe.c \
     r2core/health/heal.c \
     r2core/health/health.c \
-    r2core/health/agreement.c \
-    r2core/health/agreement.h \
     r2core/health/health.h \
     r2core/health/investigation.c \
     r2core/health/members.c \

@@ -3,6 +3,15 @@
  * Copyright (c) 2026 The r2 authors
  *
  * State of the health machine, shared by its files.
+ *
+ * No file calls one that stands further down (./check layers: no circles):
+ *
+ *   members notice verdict           who is who; the wire format; evidence -> conclusion
+ *   outbox suspicion outage          notices until acknowledged; what is suspected, what is dead
+ *   spread probes                    the map and who is told of it; probes and beacons
+ *   writer question                  claims on a host's own entries; questions and their answers
+ *   capacity heal investigation      degraded, dead and suspected rails
+ *   health                           the door: evidence, notices and time come in
  */
 #ifndef R2_HEALTH_STATE_H
 #define R2_HEALTH_STATE_H

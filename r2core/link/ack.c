@@ -59,7 +59,7 @@ static bool r2_ack_covers(const r2_wire_header_t *header, uint32_t lane_seq)
     return ahead > 0 && ahead <= R2_ACK_WINDOW && 0 != (header->ack_bits & (1u << (ahead - 1)));
 }
 
-/* Lanes keep order: a packet that is passed over was lost, and its lane with it (timer.c). */
+/* Lanes keep order: a packet that is passed over was lost, and its lane with it (lane_timer.c). */
 static void r2_ack_note_gap(r2_lane_t *lane, uint32_t newest_seq)
 {
     const r2_packet_t *first = lane->in_flight;

@@ -3,6 +3,21 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Inside of a link, and what its files are to each other. For link/ only.
+ *
+ * No file calls one that stands further down (./check layers: no circles):
+ *
+ *   limits evidence rates pace rtt call   what may be; what the detector is told; measures
+ *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
+ *   ack_state control                     what a lane has received; control packets
+ *   tx_packet credit grant                packets; credit that we have, credit that we give
+ *   lane rx_match                         life of a lane; posted rows and their messages
+ *   ack hedge idle rx_data waits          what follows from acknowledgements, silence, data
+ *   room tx                               descriptors for lanes; queues onto lanes
+ *   message give_up leave                 messages from their beginning to each kind of end
+ *   presence relay_call hello             is the peer there; how lanes to it are opened
+ *   relay_forward relay_way               for others, and through others
+ *   lane_timer net_health timer           what is due; what the detector orders
+ *   relay rx net                          what arrives; the sweep that drives everything
  */
 #ifndef R2_LINK_STATE_H
 #define R2_LINK_STATE_H
