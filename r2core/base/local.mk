@@ -12,8 +12,8 @@ libr2plan_la_SOURCES += \
     r2core/base/fork.h \
     r2core/base/hash.h \
     r2core/base/json.c \
-    r2core/base/log.c \
-    r2core/base/log.h \
+    r2core/base/logger.c \
+    r2core/base/logger.h \
     r2core/base/params.c \
     r2core/base/params.def \
     r2core/base/status.c \

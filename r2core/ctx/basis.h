@@ -7,7 +7,7 @@
 #ifndef R2_CTX_BASIS_H
 #define R2_CTX_BASIS_H
 
-#include "ctx/hosts.h"
+#include "ctx/host_table.h"
 #include "model/health_map.h"
 #include "r2/topology.h"
 

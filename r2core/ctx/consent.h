@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/log.h"
+#include "base/logger.h"
 #include "oob/oob.h"
 #include "r2/ctx.h"
 

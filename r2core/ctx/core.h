@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "base/util.h"
 #include "ctx/observer.h"
 #include "exec/exec.h"

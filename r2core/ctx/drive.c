@@ -10,7 +10,7 @@
 
 #include <sched.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 #include "ctx/state.h"
 
 static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)

@@ -15,8 +15,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/consent.c \
     r2core/ctx/consent.h \
     r2core/ctx/core.h \
-    r2core/ctx/cost.c \
-    r2core/ctx/cost.h \
+    r2core/ctx/cost_source.c \
+    r2core/ctx/cost_source.h \
     r2core/ctx/ctx.c \
     r2core/ctx/drive.c \
     r2core/ctx/drive.h \
@@ -28,20 +28,20 @@ libr2core_la_SOURCES += \
     r2core/ctx/observer.c \
     r2core/ctx/observer.h \
     r2core/ctx/p2p.c \
-    r2core/ctx/p2p.h \
+    r2core/ctx/p2p_state.h \
     r2core/ctx/p2p_ask.c \
     r2core/ctx/p2p_call.c \
     r2core/ctx/p2p_get.c \
     r2core/ctx/p2p_parcel.c \
     r2core/ctx/p2p_question.c \
     r2core/ctx/forced.c \
-    r2core/ctx/health.c \
-    r2core/ctx/health.h \
+    r2core/ctx/detector.c \
+    r2core/ctx/detector.h \
     r2core/ctx/health_ports.c \
     r2core/ctx/host_id.c \
     r2core/ctx/host_id.h \
-    r2core/ctx/hosts.c \
-    r2core/ctx/hosts.h \
+    r2core/ctx/host_table.c \
+    r2core/ctx/host_table.h \
     r2core/ctx/merge.c \
     r2core/ctx/merge.h \
     r2core/ctx/parts.h \

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ctx/health.h"
+#include "ctx/detector.h"
 
 static bool r2_note_comes_again(r2_note_kind_t kind)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 
 static void r2_p2p_sent(void *arg, r2_status_t status)
 {

@@ -24,7 +24,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 
 /* The parcel of an answer: the reply, then its data. */
 static r2_parcel_t *r2_ask_answer_new(r2_p2p_t *p2p, uint32_t rank, uint32_t id, uint64_t bytes)

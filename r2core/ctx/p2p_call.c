@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 
 uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes)
 {

@@ -20,7 +20,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 
 static void r2_p2p_get_over(r2_p2p_get_t *get)
 {

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 
 r2_parcel_t *r2_parcel_new(r2_p2p_t *p2p, uint32_t rank, uint32_t row, uint64_t bytes)
 {

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 
 void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
 {

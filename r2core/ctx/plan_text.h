@@ -9,7 +9,7 @@
 #define R2_CTX_PLAN_TEXT_H
 
 #include "ctx/basis.h"
-#include "ctx/hosts.h"
+#include "ctx/host_table.h"
 
 /** What is told. All borrowed for the call. */
 typedef struct r2_plan_text {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/log.h"
+#include "base/logger.h"
 #include "r2/verdict.h"
 
 /*

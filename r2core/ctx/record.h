@@ -9,7 +9,7 @@
 
 #include "ctx/core.h"
 #include "ctx/gauge.h"
-#include "ctx/hosts.h"
+#include "ctx/host_table.h"
 #include "ctx/source.h"
 #include "telemetry/events.h"
 #include "telemetry/gap.h"

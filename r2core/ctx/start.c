@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctx/cost.h"
+#include "ctx/cost_source.h"
 #include "ctx/files.h"
 #include "ctx/host_id.h"
 #include "ctx/remedy.h"

@@ -7,7 +7,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 #include "ctx/state.h"
 
 /* ---- messages and who wants them ---- */

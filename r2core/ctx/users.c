@@ -9,7 +9,7 @@
 #include <sodium.h>
 #include <stdio.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 #include "ctx/state.h"
 
 static r2_status_t r2_ctx_key(r2_ctx_t *ctx)

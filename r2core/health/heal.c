@@ -11,7 +11,7 @@
  */
 #include "r2_config.h"
 
-#include "health/state.h"
+#include "health/machine.h"
 
 static void r2_heal_done(r2_health_t *health, const r2_heal_t *heal, const char *evidence,
                          uint64_t now_ns)

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "health/state.h"
+#include "health/machine.h"
 
 #include <stdlib.h>
 #include <string.h>

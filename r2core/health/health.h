@@ -8,7 +8,7 @@
 #define R2_HEALTH_HEALTH_H
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "model/health_map.h"
 #include "model/hosts.h"
 #include "r2/nic.h"

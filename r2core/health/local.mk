@@ -10,6 +10,7 @@ libr2core_la_SOURCES += \
     r2core/health/health.c \
     r2core/health/health.h \
     r2core/health/investigation.c \
+    r2core/health/machine.h \
     r2core/health/members.c \
     r2core/health/notice.c \
     r2core/health/notice.h \
@@ -18,8 +19,7 @@ libr2core_la_SOURCES += \
     r2core/health/probes.c \
     r2core/health/question.c \
     r2core/health/spread.c \
-    r2core/health/state.h \
     r2core/health/suspicion.c \
-    r2core/health/verdict.c \
-    r2core/health/verdict.h \
+    r2core/health/verdict_rules.c \
+    r2core/health/verdict_rules.h \
     r2core/health/writer.c

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "health/state.h"
+#include "health/machine.h"
 
 /** The nth process of a host that is not known to be gone, modulo their number. */
 uint32_t r2_members_nth(const r2_health_t *health, uint32_t host, uint32_t nth)

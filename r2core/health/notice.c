@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/util.h"
-#include "health/verdict.h"
+#include "health/verdict_rules.h"
 #include "r2/nic.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "health/state.h"
+#include "health/machine.h"
 
 /**
  * True if a lane to a host got something acknowledged since then: both NICs pass, whatever probes say. They

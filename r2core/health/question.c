@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "health/state.h"
+#include "health/machine.h"
 
 /* Host that a question of our own probes. */
 static void r2_question_probe(r2_health_t *health, r2_investigation_t *investigation,

@@ -13,7 +13,7 @@
  */
 #include "r2_config.h"
 
-#include "health/state.h"
+#include "health/machine.h"
 
 /* What is known of one thing, as a notice. */
 r2_notice_t r2_spread_change(const r2_health_t *health, uint32_t host, uint32_t rail)

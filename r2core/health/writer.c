@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "health/state.h"
+#include "health/machine.h"
 
 /* Decides about a claim for our host. @return true if the entry was changed. */
 static bool r2_writer_decide(r2_health_t *health, uint32_t rail, const r2_health_entry_t *claimed,

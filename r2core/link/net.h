@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "link/peer_info.h"
 #include "link/pool.h"
 #include "link/wire.h"

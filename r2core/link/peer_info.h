@@ -60,7 +60,7 @@ typedef struct r2_peer_info {
     r2_peer_rail_t local; /* listener for ranks of the same host */
     uint32_t post_bytes, cost_bytes;
     const uint8_t *post; /* where out-of-band messages go */
-    const uint8_t *cost; /* for predictions (ctx/hosts.h); rank 0 alone publishes it */
+    const uint8_t *cost; /* for predictions (ctx/host_table.h); rank 0 alone publishes it */
     struct r2_peer_store *store; /* refcounted; NULL: the pointers lead elsewhere */
 } r2_peer_info_t;
 

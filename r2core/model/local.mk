@@ -7,4 +7,4 @@ libr2plan_la_SOURCES += \
     r2core/model/hosts.h \
     r2core/model/schedule.c \
     r2core/model/topology.c \
-    r2core/model/verdict.c
+    r2core/model/verdict_names.c

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "oob/post.h"
 #include "r2/nic.h"
 

@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "rail/nic.h"
+#include "base/logger.h"
 #include "r2/status.h"
+#include "rail/nic.h"
 
 /*
  * Every rail of a process has a listener bound to its NIC; lanes are opened, healed and identified

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "rail/hello_tcp.h"
 #include "rail/probe_beacon.h"
 #include "rail/probe_pace.h"

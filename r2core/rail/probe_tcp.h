@@ -8,7 +8,7 @@
 #define R2_RAIL_PROBE_TCP_H
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "rail/probe.h"
 #include "transport/put.h"
 

@@ -9,7 +9,7 @@
 
 
 #include "base/hash.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "r2/transport.h"
 #include "rail/hello.h"
 #include "rail/nic.h"

@@ -8,7 +8,7 @@
 #define R2_TELEMETRY_EVENTS_H
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "r2/nic.h"
 #include "r2/status.h"
 

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-#include "base/log.h"
+#include "base/logger.h"
 #include "r2/status.h"
 
 /** All functions but create() take NULL: no file. A lock of its own guards the text that waits. */

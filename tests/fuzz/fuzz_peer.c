@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/hosts.h"
+#include "ctx/host_table.h"
 #include "fuzz.h"
 #include "link/peer_info.h"
 #include "oob/post.h"

@@ -27,7 +27,7 @@ LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
 CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
     $(wildcard $(addprefix $(SRCDIR)/r2core/,base/*.c model/*.c plan/*.c link/*.c exec/*.c \
         rail/*.c health/*.c telemetry/*.c oob/loop.c oob/mesh*.c oob/post_sim.c transport/sim*.c transport/fault.c)) \
-    $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
+    $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost_source.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
 HARNESS := $(addprefix $(SRCDIR)/tests/sim/,interpret.c sim_memory.c) \
     $(wildcard $(addprefix $(SRCDIR)/tests/sim/,generate*.c harness*.c payload*.c scenario*.c))
 STUB := $(addprefix $(SRCDIR)/tests/fuzz/,stub_net.c stub_tp.c)

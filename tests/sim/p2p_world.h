@@ -17,7 +17,7 @@
 #include <sodium.h>
 
 #include "base/util.h"
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 #include "ctx/state.h"
 #include "oob/loop.h"
 #include "r2/prng.h"

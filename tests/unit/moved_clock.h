@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "base/log.h"
+#include "base/logger.h"
 #include "base/util.h"
 
 #define T_WAIT_MS 5000 /* longest wait for something that must happen */

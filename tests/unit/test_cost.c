@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "ctx/cost.h"
+#include "ctx/cost_source.h"
 #include "plan/forecast.h"
 
 static char name[] = "/tmp/r2-cost-XXXXXX";

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "ctx/hosts.h"
+#include "ctx/host_table.h"
 #include "link/peer_info.h"
 #include "link/wire.h"
 #include "oob/post.h"

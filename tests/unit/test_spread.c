@@ -16,8 +16,8 @@
 
 #include "base/util.h"
 #include "health/health.h"
+#include "health/machine.h"
 #include "health/notice.h"
-#include "health/state.h"
 
 /* Three hosts of two processes; this one is rank 0, the writer of host 0. */
 #define RANKS 6u

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "ctx/p2p.h"
+#include "ctx/p2p_state.h"
 #include "ctx/state.h"
 #include "r2/prng.h"
 #include "thread_job.h"

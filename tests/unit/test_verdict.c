@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "health/verdict.h"
+#include "health/verdict_rules.h"
 
 #define HOSTS_MAX  5
 #define RAILS      2 /* rail 0 is investigated, rail 1 is "the others" */

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/health.h"
+#include "ctx/detector.h"
 
 #include <stdlib.h>
 #include <time.h>

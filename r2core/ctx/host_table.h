@@ -4,8 +4,8 @@
  *
  * Hosts of the job, from what all processes published.
  */
-#ifndef R2_CTX_HOSTS_H
-#define R2_CTX_HOSTS_H
+#ifndef R2_CTX_HOST_TABLE_H
+#define R2_CTX_HOST_TABLE_H
 
 #include "link/net.h"
 #include "model/hosts.h"

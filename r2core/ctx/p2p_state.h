@@ -4,8 +4,8 @@
  *
  * Point-to-point on the core: states and what the context calls. For ctx/ only.
  */
-#ifndef R2_CTX_P2P_H
-#define R2_CTX_P2P_H
+#ifndef R2_CTX_P2P_STATE_H
+#define R2_CTX_P2P_STATE_H
 
 #include "base/hash.h"
 #include "ctx/core.h"

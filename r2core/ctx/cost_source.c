@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/cost.h"
+#include "ctx/cost_source.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,8 +4,8 @@
  *
  * What predictions are made from: read from a file, or measured at start.
  */
-#ifndef R2_CTX_COST_H
-#define R2_CTX_COST_H
+#ifndef R2_CTX_COST_SOURCE_H
+#define R2_CTX_COST_SOURCE_H
 
 #include <stddef.h>
 

@@ -4,8 +4,8 @@
  *
  * Log lines of r2: lowercase text, objects by number, never user data.
  */
-#ifndef R2_BASE_LOG_H
-#define R2_BASE_LOG_H
+#ifndef R2_BASE_LOGGER_H
+#define R2_BASE_LOGGER_H
 
 #include <stdarg.h>
 

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "health/verdict.h"
+#include "health/verdict_rules.h"
 
 #include <stddef.h>
 

@@ -4,11 +4,11 @@
  *
  * Joins the detector with rails, links, probes and the out-of-band path of this process.
  */
-#ifndef R2_CTX_HEALTH_H
-#define R2_CTX_HEALTH_H
+#ifndef R2_CTX_DETECTOR_H
+#define R2_CTX_DETECTOR_H
 
 #include "ctx/core.h"
-#include "ctx/hosts.h"
+#include "ctx/host_table.h"
 #include "ctx/rail_log.h"
 #include "health/health.h"
 #include "oob/post.h"

@@ -4,8 +4,8 @@
  *
  * The verdict table: what is broken, told from the answers of one investigation (docs/faults.md).
  */
-#ifndef R2_HEALTH_VERDICT_H
-#define R2_HEALTH_VERDICT_H
+#ifndef R2_HEALTH_VERDICT_RULES_H
+#define R2_HEALTH_VERDICT_RULES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "base/log.h"
+#include "base/logger.h"
 
 #include <pthread.h>
 #include <stdio.h>

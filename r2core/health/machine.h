@@ -13,15 +13,15 @@
  *   capacity heal investigation      degraded, dead and suspected rails
  *   health                           the door: evidence, notices and time come in
  */
-#ifndef R2_HEALTH_STATE_H
-#define R2_HEALTH_STATE_H
+#ifndef R2_HEALTH_MACHINE_H
+#define R2_HEALTH_MACHINE_H
 
 
 #include "base/hash.h"
 #include "base/util.h"
 #include "health/health.h"
 #include "health/notice.h"
-#include "health/verdict.h"
+#include "health/verdict_rules.h"
 #include "r2/prng.h"
 
 #define R2_NOBODY             UINT32_MAX
