@@ -287,7 +287,7 @@ static void verdicts_wait_for_memory(void **state)
     stub->mode = STUB_STARVED;
     r2_net_peer_rail(&stub->net, 1, 0, true, retry_ns);
     r2_net_sweep(&stub->net);
-    assert_int_equal(lane->state, R2_LANE_UP);
+    assert_int_equal(lane->state, R2_LANE_DOUBT);
     assert_int_equal(stub->counters.lanes_failed, 0);
     stub->mode = STUB_AT_ONCE;
     stub->net.last_sweep_ns = stub->time_ns = retry_ns;

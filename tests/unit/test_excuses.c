@@ -108,7 +108,7 @@ static void calls_that_nobody_hears_are_taken_back(void **state)
         assert_int_equal(lane->state, R2_LANE_CALLING);
         stub->no_room = true;
         pass(stub, R2_NS_PER_S / 5);
-        assert_int_equal(lane->state, unconnected ? R2_LANE_DOWN : R2_LANE_CALLING);
+        assert_int_equal(lane->state, unconnected ? R2_LANE_RESTING : R2_LANE_CALLING);
         assert_true(NULL == lane->call || !unconnected);
         r2_link_withdraw(stub->link, 1);
         stub_net_destroy(stub);

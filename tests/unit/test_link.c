@@ -140,7 +140,7 @@ static void a_lane_in_wire_up_gives_its_descriptors_back(void **state)
     stub->net.short_until_ns = stub->time_ns + R2_NS_PER_S;
     r2_net_sweep(&stub->net);
     assert_true(stub->counters.shortages > 0);
-    assert_int_equal(lane->state, R2_LANE_DOWN);
+    assert_int_equal(lane->state, R2_LANE_RESTING);
     assert_null(lane->conn);
     assert_int_equal(lane->why, R2_ERR_NO_DESCRIPTORS);
     stub_net_destroy(stub);
