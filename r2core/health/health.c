@@ -77,7 +77,6 @@ r2_status_t r2_health_create(const r2_hosts_t *hosts, const r2_health_self_t *se
 {
     r2_status_t status = r2_health_check(hosts, self->rank);
     r2_health_t *health;
-    uint32_t idx;
 
     if (R2_OK != status) {
         return status;
