@@ -304,6 +304,9 @@ static const char *sim_refusal(const sim_options_t *options, const topo_t *topo)
     if (topo->host_count < 2) {
         return "there are less than 2 hosts";
     }
+    if (topo->cut_count > R2_TOPOLOGY_CUTS_MAX) {
+        return "more paths are cut than the planner knows";
+    }
     if (NULL == options->schedule) {
         return topo_is_rank_per_host(topo)
                    ? NULL

@@ -9,6 +9,7 @@
 #include "r2/planner.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/util.h"
 #include "plan/forecast.h"
@@ -57,6 +58,19 @@ r2_status_t r2_plan_shares(const r2_topology_t *topology, double *shares_p)
     }
     r2_shares_fini(&shares);
     return R2_OK;
+}
+
+r2_status_t r2_plan_classes(const r2_topology_t *topology, uint32_t *class_of_p, uint32_t *count_p)
+{
+    r2_classes_t classes;
+    r2_status_t status = r2_classes_init(&classes, topology, R2_MEMBERS_HOSTS);
+
+    if (R2_OK == status) {
+        memcpy(class_of_p, classes.class_of, topology->host_count * sizeof(*class_of_p));
+        *count_p = classes.count;
+        r2_classes_fini(&classes);
+    }
+    return status;
 }
 
 /** Rings of tiers along the circle of ranks. */

@@ -16,66 +16,78 @@
 #include <stdlib.h>
 
 #include "r2/macros.h"
+#include "r2/planner.h"
 #include "sim/fair.h"
 
 /* A pair is done when this part of its bytes is left: rounding. */
 #define STREAMS_REST 1e-9
 
-static bool has_cut(const topo_t *topo, uint32_t host)
+/* Hosts are alike if their rates differ by less than this part of the fastest. */
+#define STREAMS_FINE UINT32_MAX
+
+static double port_rate(const topo_t *topo, uint32_t host, uint32_t rail)
 {
-    for (uint32_t c = 0; c < topo->cut_count; c++) {
-        if (topo->cuts[c].host_a == host || topo->cuts[c].host_b == host) {
-            return true;
-        }
-    }
-    return false;
+    return topo->flat ? topo_host(topo, host) : topo_rail(topo, host, rail);
 }
 
-static bool alike(const topo_t *topo, uint32_t host_a, uint32_t host_b)
+static uint32_t port_count(const topo_t *topo)
 {
-    if (topo->flat) {
-        return topo_host(topo, host_a) == topo_host(topo, host_b);
-    }
-    for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
-        if (topo_rail(topo, host_a, rail) != topo_rail(topo, host_b, rail)) {
-            return false;
-        }
-    }
-    return true;
+    return topo->flat ? 1 : topo->rail_count; /* of a flat network: any NIC reaches any */
 }
 
-/** The class of a host among those there are, or class_count. */
-static uint32_t find_class(const streams_t *streams, uint32_t host, bool cut)
+/**
+ * What tells hosts apart, in whole numbers.
+ * @return R2_OK, R2_ERR_PARAM (more cuts than the planner knows), R2_ERR_NO_MEMORY.
+ */
+static r2_status_t streams_topology(const topo_t *topo, r2_topology_t *topology_p)
 {
-    uint32_t k = 0;
+    const uint32_t ports = port_count(topo);
+    double fastest = 0;
+    r2_status_t status =
+        r2_topology_init(topology_p, topo->host_count, ports, (int32_t) topo->host_count, 0);
 
-    while (k < streams->class_count && (cut || has_cut(streams->topo, streams->first[k]) ||
-                                        !alike(streams->topo, streams->first[k], host))) {
-        k++;
+    for (uint32_t i = 0; R2_OK == status && i < topo->host_count * ports; i++) {
+        fastest = r2_max(fastest, port_rate(topo, i / ports, i % ports));
     }
-    return k;
+    for (uint32_t i = 0; R2_OK == status && fastest > 0 && i < topo->host_count * ports; i++) {
+        topology_p->rate_mbytes_per_s[i] =
+            (uint32_t) (port_rate(topo, i / ports, i % ports) / fastest * STREAMS_FINE);
+    }
+    for (uint32_t c = 0; R2_OK == status && c < topo->cut_count; c++) {
+        const r2_topology_cut_t *cut = &topo->cuts[c];
+
+        if (!r2_topology_cut(topology_p, cut->host_a, cut->host_b, topo->flat ? 0 : cut->rail)) {
+            r2_topology_fini(topology_p);
+            status = R2_ERR_PARAM;
+        }
+    }
+    return status;
 }
 
 r2_status_t streams_init(streams_t *streams, const topo_t *topo)
 {
     const size_t hosts = topo->host_count;
+    r2_topology_t topology;
+    r2_status_t status = streams_topology(topo, &topology);
 
     *streams = (streams_t){.topo = topo};
+    if (R2_OK != status) {
+        return status;
+    }
     streams->class_of = calloc(hosts, sizeof(*streams->class_of));
     streams->first = calloc(hosts, sizeof(*streams->first));
     streams->hosts = calloc(hosts, sizeof(*streams->hosts));
-    if (NULL == streams->class_of || NULL == streams->first || NULL == streams->hosts) {
+    status = NULL == streams->class_of || NULL == streams->first || NULL == streams->hosts
+                 ? R2_ERR_NO_MEMORY
+                 : r2_plan_classes(&topology, streams->class_of, &streams->class_count);
+    r2_topology_fini(&topology);
+    if (R2_OK != status) {
         streams_fini(streams);
-        return R2_ERR_NO_MEMORY;
+        return status;
     }
-    for (uint32_t h = 0; h < topo->host_count; h++) {
-        const uint32_t k = find_class(streams, h, has_cut(topo, h));
-
-        if (k == streams->class_count) {
-            streams->first[streams->class_count++] = h;
-        }
-        streams->class_of[h] = k;
-        streams->hosts[k]++;
+    for (uint32_t h = topo->host_count; h-- > 0;) {
+        streams->first[streams->class_of[h]] = h;
+        streams->hosts[streams->class_of[h]]++;
     }
     return R2_OK;
 }
@@ -99,7 +111,7 @@ typedef struct pair {
 
 typedef struct run {
     const streams_t *streams; /* borrowed */
-    uint32_t rails;           /* one on a flat network: any NIC reaches any */
+    uint32_t rails;           /* port_count() */
     double *capacity;         /* owned; ports: [(direction * classes + class) * rails + rail] */
     pair_t *pairs;            /* owned */
     size_t pair_count;
@@ -114,12 +126,9 @@ static uint32_t port_at(const run_t *run, uint32_t direction, uint32_t class, ui
     return (direction * run->streams->class_count + class) * run->rails + rail;
 }
 
-static double port_rate(const run_t *run, uint32_t class, uint32_t rail)
+static double class_rate(const run_t *run, uint32_t class, uint32_t rail)
 {
-    const topo_t *topo = run->streams->topo;
-    const uint32_t host = run->streams->first[class];
-
-    return topo->flat ? topo_host(topo, host) : topo_rail(topo, host, rail);
+    return port_rate(run->streams->topo, run->streams->first[class], rail);
 }
 
 static void run_fini(run_t *run)
@@ -136,8 +145,7 @@ static r2_status_t run_init(run_t *run, const streams_t *streams)
     const uint32_t classes = streams->class_count;
     const size_t pairs = (size_t) classes * classes;
 
-    *run =
-        (run_t){.streams = streams, .rails = streams->topo->flat ? 1 : streams->topo->rail_count};
+    *run = (run_t){.streams = streams, .rails = port_count(streams->topo)};
     run->capacity = malloc(2 * (size_t) classes * run->rails * sizeof(*run->capacity));
     run->pairs = malloc(pairs * sizeof(*run->pairs));
     run->flows = malloc(pairs * run->rails * sizeof(*run->flows));
@@ -147,8 +155,8 @@ static r2_status_t run_init(run_t *run, const streams_t *streams)
     }
     for (uint32_t k = 0; k < classes; k++) {
         for (uint32_t rail = 0; rail < run->rails; rail++) {
-            run->capacity[port_at(run, 0, k, rail)] = port_rate(run, k, rail);
-            run->capacity[port_at(run, 1, k, rail)] = port_rate(run, k, rail);
+            run->capacity[port_at(run, 0, k, rail)] = class_rate(run, k, rail);
+            run->capacity[port_at(run, 1, k, rail)] = class_rate(run, k, rail);
         }
     }
     return fair_init(&run->fair, run->capacity, 2 * classes * run->rails);
@@ -181,7 +189,8 @@ static void add_flows(run_t *run)
         const double self = pair->from == pair->to ? 1 : 0;
 
         for (uint32_t rail = 0; rail < run->rails; rail++) {
-            if (!(port_rate(run, pair->from, rail) > 0) || !(port_rate(run, pair->to, rail) > 0) ||
+            if (!(class_rate(run, pair->from, rail) > 0) ||
+                !(class_rate(run, pair->to, rail) > 0) ||
                 (!streams->topo->flat && topo_is_cut(streams->topo, streams->first[pair->from],
                                                      streams->first[pair->to], rail))) {
                 continue;

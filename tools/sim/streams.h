@@ -18,7 +18,7 @@ typedef struct streams {
     uint32_t class_count;
 } streams_t;
 
-/** @return R2_OK or R2_ERR_NO_MEMORY. */
+/** @return R2_OK, R2_ERR_PARAM (more cuts than the planner knows), R2_ERR_NO_MEMORY. */
 r2_status_t streams_init(streams_t *streams, const topo_t *topo);
 void streams_fini(streams_t *streams);
 

@@ -142,6 +142,13 @@ r2_status_t r2_order_ring(const r2_topology_t *topology, int32_t size, int32_t *
 r2_status_t r2_plan_shares(const r2_topology_t *topology, double *shares_p);
 
 /**
+ * Hosts in classes: those of one have equal rails and no cut, and are alike to any plan.
+ * @param class_of_p [host], counted from 0 in the order of hosts. @param count_p of classes.
+ * @return R2_OK or R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_plan_classes(const r2_topology_t *topology, uint32_t *class_of_p, uint32_t *count_p);
+
+/**
  * Predicted time of the faster of one ring and rings of tiers: bytes over rails alone.
  * @param ns_p R2_COST_NEVER: some that must exchange share no rail.
  * @return R2_OK or R2_ERR_NO_MEMORY.
