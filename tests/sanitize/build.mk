@@ -39,7 +39,7 @@ PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
         test_params test_wire test_exec test_link test_credit test_waits test_control test_excuses \
-        test_telemetry test_mesh_netns \
+        test_json test_telemetry test_units test_mesh_netns \
         test_health test_health_map test_verdict test_merge test_agree test_peer_info)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_ucx := closing
