@@ -58,7 +58,7 @@ static const char sim_usage[] =
 
 typedef struct sim_options {
     uint64_t hosts, rails, ranks, seed, draws, failures_first, failures_last;
-    bool failures_set, draws_set, network_set, json;
+    bool failures_set, draws_set, json;
     double rate, latency_s;
     uint64_t bytes;
     bool flat;

@@ -133,12 +133,12 @@ static r2_status_t predict_weighted(const predict_case_t *ask, double *seconds_p
 }
 
 static const predict_algorithm_t algorithms[] = {
-    {"ring", "ring; the next rail carries what a dead one should", rings_failover},
-    {"balance", "ring; all rails that are left share the load", rings_balance},
-    {"r2-allreduce", "two rings, the second without the slow hosts, then a broadcast", rings_two},
-    {"recursive", "the planner's rings of tiers, or one where that is faster", rings_recursive},
-    {"direct", "direct exchange, equal shares, pipelined", predict_equal},
-    {"weighted", "direct exchange, shares by bandwidth, pipelined", predict_weighted},
+    {"ring", rings_failover}, /* ring; the next rail carries what a dead one should */
+    {"balance", rings_balance}, /* ring; all rails that are left share the load */
+    {"r2-allreduce", rings_two}, /* two rings, the second without the slow hosts, then a broadcast */
+    {"recursive", rings_recursive}, /* the planner's rings of tiers, or one where that is faster */
+    {"direct", predict_equal}, /* direct exchange, equal shares, pipelined */
+    {"weighted", predict_weighted}, /* direct exchange, shares by bandwidth, pipelined */
 };
 
 const predict_algorithm_t *predict_table(size_t *count_p)

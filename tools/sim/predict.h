@@ -24,7 +24,6 @@ typedef r2_status_t (*predict_fn_t)(const predict_case_t *ask, double *seconds_p
 
 typedef struct predict_algorithm {
     const char *name;
-    const char *about; /* one line */
     predict_fn_t predict;
 } predict_algorithm_t;
 
