@@ -15,7 +15,7 @@
 #include "r2/ctx.h"
 #include "r2/transport.h"
 #include "rail/hello.h"
-#include "rail/nic.h"
+#include "rail/nic_watch.h"
 #include "rail/probe.h"
 
 /** Everything a context stands on. Instances are borrowed and outlive the context. */

@@ -10,8 +10,8 @@
 #include <stddef.h>
 
 #include "ctx/parts.h"
-#include "rail/nic.h"
 #include "r2/status.h"
+#include "rail/nic_watch.h"
 
 /** What could not be done, for a text to the user. */
 typedef struct r2_failure {

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/logger.h"
 #include "r2/status.h"
-#include "rail/nic.h"
+#include "rail/nic_watch.h"
 
 /*
  * Every rail of a process has a listener bound to its NIC; lanes are opened, healed and identified

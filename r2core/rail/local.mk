@@ -3,7 +3,7 @@
 # Sources of r2core/rail: part of libr2core.
 libr2core_la_SOURCES += \
     r2core/rail/hello.h \
-    r2core/rail/nic.h \
+    r2core/rail/nic_watch.h \
     r2core/rail/rail.c \
     r2core/rail/rail.h
 

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "rail/nic.h"
+#include "rail/nic_watch.h"
 
 #include <linux/if_addr.h>
 #include <linux/if_link.h>

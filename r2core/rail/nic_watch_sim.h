@@ -7,7 +7,7 @@
 #ifndef R2_RAIL_NIC_WATCH_SIM_H
 #define R2_RAIL_NIC_WATCH_SIM_H
 
-#include "rail/nic.h"
+#include "rail/nic_watch.h"
 
 /**
  * A driver for one process.

@@ -12,7 +12,7 @@
 #include "base/logger.h"
 #include "r2/transport.h"
 #include "rail/hello.h"
-#include "rail/nic.h"
+#include "rail/nic_watch.h"
 
 struct r2_rail;
 

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "r2/transport.h"
-#include "rail/nic.h"
+#include "rail/nic_watch.h"
 
 /*
  * One thread owns a simulator. A node is one process, numbered from 0; node k lives on host k

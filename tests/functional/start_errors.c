@@ -19,8 +19,8 @@
 #include <sys/utsname.h>
 
 #include "oob/oob.h"
-#include "rail/nic.h"
 #include "r2/r2.h"
+#include "rail/nic_watch.h"
 
 #define CALLS_MAX 100
 

@@ -20,8 +20,8 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "rail/nic.h"
 #include "rail/nic_parts.h"
+#include "rail/nic_watch.h"
 
 #define T_GBIT 125000000ull
 

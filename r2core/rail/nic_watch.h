@@ -4,8 +4,8 @@
  *
  * Watching the NICs of this host. What is known of a NIC and how NICs are found: r2/nic.h.
  */
-#ifndef R2_RAIL_NIC_H
-#define R2_RAIL_NIC_H
+#ifndef R2_RAIL_NIC_WATCH_H
+#define R2_RAIL_NIC_WATCH_H
 
 #include <stdbool.h>
 #include <stddef.h>
