@@ -19,14 +19,14 @@ FLAGS_plain :=
 
 DEPS := libsodium cmocka jansson libnl-route-3.0 hwloc
 CPPFLAGS += -I$(OUT) -I$(SRCDIR)/r2core -I$(SRCDIR)/r2core/include -I$(SRCDIR)/tests/sim \
-    -I$(SRCDIR)/tests/unit -I$(SRCDIR)/tests/fuzz -I$(SRCDIR) $(shell pkg-config --cflags $(DEPS))
+    -I$(SRCDIR)/tests -I$(SRCDIR)/tests/unit -I$(SRCDIR)/tests/fuzz -I$(SRCDIR) $(shell pkg-config --cflags $(DEPS))
 CFLAGS := -std=gnu11 -g -O1 -fno-omit-frame-pointer -w -pthread $(FLAGS_$(KIND)) $(EXTRA_CFLAGS)
 LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
 
 # ---- r2core without its UCX and PMIx drivers, with the simulator
 CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
-    $(wildcard $(addprefix $(SRCDIR)/r2core/,base/*.c model/*.c plan/*.c link/*.c exec/*.c \
-        rail/*.c health/*.c telemetry/*.c oob/loop.c oob/mesh*.c oob/post_sim.c transport/sim*.c transport/fault.c)) \
+    $(wildcard $(addprefix $(SRCDIR)/,$(addprefix r2core/,base/*.c model/*.c plan/*.c link/*.c exec/*.c \
+        rail/*.c health/*.c telemetry/*.c oob/mesh*.c) tests/doubles/*.c)) \
     $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost_source.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
 HARNESS := $(addprefix $(SRCDIR)/tests/sim/,interpret.c sim_memory.c) \
     $(wildcard $(addprefix $(SRCDIR)/tests/sim/,generate*.c harness*.c payload*.c scenario*.c))

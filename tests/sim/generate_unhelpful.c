@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "transport/sim.h"
+#include "doubles/sim.h"
 
 #define US(seconds) ((uint64_t) (seconds) * 1000000)
 

@@ -9,13 +9,13 @@
 
 #include "ctx/drive.h"
 #include "ctx/parts.h"
-#include "oob/loop.h"
-#include "oob/post_sim.h"
+#include "doubles/hello_sim.h"
+#include "doubles/loop.h"
+#include "doubles/nic_watch_sim.h"
+#include "doubles/post_sim.h"
+#include "doubles/probe_sim.h"
 #include "payload.h"
 #include "r2/prng.h"
-#include "rail/hello_sim.h"
-#include "rail/nic_watch_sim.h"
-#include "rail/probe_sim.h"
 #include "scenario.h"
 #include "sim_memory.h"
 

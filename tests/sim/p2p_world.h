@@ -19,11 +19,11 @@
 #include "base/util.h"
 #include "ctx/p2p_state.h"
 #include "ctx/state.h"
-#include "oob/loop.h"
+#include "doubles/hello_sim.h"
+#include "doubles/loop.h"
+#include "doubles/nic_watch_sim.h"
+#include "doubles/sim.h"
 #include "r2/prng.h"
-#include "rail/hello_sim.h"
-#include "rail/nic_watch_sim.h"
-#include "transport/sim.h"
 
 #define T_NODES    4 /* on three hosts: 0 and 3 share one */
 #define T_RAILS    4

@@ -18,12 +18,12 @@
 #include <string.h>
 
 #include "ctx/state.h"
+#include "doubles/hello_sim.h"
+#include "doubles/loop.h"
+#include "doubles/post_sim.h"
+#include "doubles/probe_sim.h"
+#include "doubles/sim.h"
 #include "link/state.h"
-#include "oob/loop.h"
-#include "oob/post_sim.h"
-#include "rail/hello_sim.h"
-#include "rail/probe_sim.h"
-#include "transport/sim.h"
 
 #define PAIRS      64 /* communicators of two ranks */
 #define COPIES     16 /* communicators of all ranks */

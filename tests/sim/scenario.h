@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "doubles/fault.h"
+#include "doubles/sim.h"
 #include "r2/coll.h"
 #include "r2/cost_params.h"
 #include "r2/params.h"
-#include "transport/fault.h"
-#include "transport/sim.h"
 
 /* clang-format off */
 /*

@@ -14,11 +14,11 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "oob/post_sim.h"
+#include "doubles/post_sim.h"
+#include "doubles/probe_sim.h"
+#include "doubles/sim.h"
 #include "rail/hello.h"
 #include "rail/probe_pace.h"
-#include "rail/probe_sim.h"
-#include "transport/sim.h"
 
 #define T_NODES 4 /* on three hosts: 0 and 3 share one */
 #define T_HEARD 256

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "rail/hello_sim.h"
+#include "doubles/hello_sim.h"
 
 #define T_NODES      3 /* 0 and 2 share a host */
 #define T_TIMEOUT_NS (2 * R2_NS_PER_S)

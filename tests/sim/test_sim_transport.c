@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "transport/sim.h"
+#include "doubles/sim.h"
 
 #define SEGMENT   (64u << 10)
 #define NODES_MAX 4

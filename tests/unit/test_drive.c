@@ -19,8 +19,8 @@
 
 #include "base/util.h"
 #include "ctx/state.h"
-#include "oob/loop.h"
-#include "rail/nic_watch_sim.h"
+#include "doubles/loop.h"
+#include "doubles/nic_watch_sim.h"
 #include "thread_net.h"
 
 #define RAILS     2

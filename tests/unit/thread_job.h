@@ -8,8 +8,8 @@
 #define R2_TEST_THREAD_JOB_H
 
 #include "ctx/state.h"
-#include "oob/loop.h"
-#include "rail/nic_watch_sim.h"
+#include "doubles/loop.h"
+#include "doubles/nic_watch_sim.h"
 #include "thread_net.h"
 
 #define RANKS 4

@@ -15,7 +15,6 @@ ROOTS = ("r2core/include", "r2core", "", "tools", "tools/info", "tests", "tests/
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
 INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([\"<])([^\">]+)", re.M)
 CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-DOUBLE = re.compile(r"\br2core/[\w/]+\.[ch]\b")
 
 Function = collections.namedtuple("Function", "name file first last local")
 
@@ -57,21 +56,11 @@ class Tree:
                         self.text[path] = self.read(path)
         if not self.text:
             raise Missing("no C sources in %s" % top)
-        self.doubles = self.find_doubles()
+        self.doubles = {path for path in self.text if path.startswith("tests/doubles/")}
 
     def read(self, path):
         with open(os.path.join(self.top, path), encoding="utf-8") as file:
             return file.read()
-
-    def find_doubles(self):
-        """Files of r2core that only tests build: the makefiles of tests/ name them."""
-        found = set()
-        for place, _, names in os.walk(os.path.join(self.top, "tests")):
-            for name in names:
-                if name == "local.mk":
-                    found.update(DOUBLE.findall(self.read(os.path.relpath(
-                        os.path.join(place, name), self.top))))
-        return found & set(self.text)
 
     def includes(self, path):
         """(line, quoted, words, path in the tree or None) of each include of a file."""

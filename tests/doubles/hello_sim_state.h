@@ -4,10 +4,10 @@
  *
  * Parts of the hello driver of the simulator.
  */
-#ifndef R2_RAIL_HELLO_SIM_STATE_H
-#define R2_RAIL_HELLO_SIM_STATE_H
+#ifndef R2_DOUBLES_HELLO_SIM_STATE_H
+#define R2_DOUBLES_HELLO_SIM_STATE_H
 
-#include "rail/hello_sim.h"
+#include "doubles/hello_sim.h"
 
 typedef enum hello_state {
     HELLO_CONNECTING, /* the request is on its way */

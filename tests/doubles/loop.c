@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "oob/loop.h"
+#include "doubles/loop.h"
 
 #include <stdlib.h>
 #include <string.h>

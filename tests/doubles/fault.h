@@ -4,8 +4,8 @@
  *
  * Fault injection: a transport around any other transport that loses, doubles and delays packets.
  */
-#ifndef R2_TRANSPORT_FAULT_H
-#define R2_TRANSPORT_FAULT_H
+#ifndef R2_DOUBLES_FAULT_H
+#define R2_DOUBLES_FAULT_H
 
 #include "base/clock.h"
 #include "r2/transport.h"

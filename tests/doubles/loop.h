@@ -4,8 +4,8 @@
  *
  * Exchange driver for many ranks in one process: tests and simulation.
  */
-#ifndef R2_OOB_LOOP_H
-#define R2_OOB_LOOP_H
+#ifndef R2_DOUBLES_LOOP_H
+#define R2_DOUBLES_LOOP_H
 
 #include "oob/oob.h"
 

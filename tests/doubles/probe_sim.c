@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "rail/probe_sim.h"
+#include "doubles/probe_sim.h"
 
 #include <stdlib.h>
 #include <string.h>

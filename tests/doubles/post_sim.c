@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "oob/post_sim.h"
+#include "doubles/post_sim.h"
 
 #include <stdlib.h>
 #include <string.h>

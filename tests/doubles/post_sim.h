@@ -4,14 +4,14 @@
  *
  * Post driver of the simulator: out-of-band messages between nodes in virtual time.
  */
-#ifndef R2_OOB_POST_SIM_H
-#define R2_OOB_POST_SIM_H
+#ifndef R2_DOUBLES_POST_SIM_H
+#define R2_DOUBLES_POST_SIM_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "doubles/sim.h"
 #include "oob/post.h"
-#include "transport/sim.h"
 
 /*
  * Ranks are nodes. Messages travel over a network of their own, which the faults of the rails do

@@ -4,11 +4,11 @@
  *
  * Hello driver of the simulator.
  */
-#ifndef R2_RAIL_HELLO_SIM_H
-#define R2_RAIL_HELLO_SIM_H
+#ifndef R2_DOUBLES_HELLO_SIM_H
+#define R2_DOUBLES_HELLO_SIM_H
 
+#include "doubles/sim.h"
 #include "rail/hello.h"
-#include "transport/sim.h"
 
 /*
  * A call behaves like a TCP connection over the rail: it needs both directions, is tried again with

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "rail/nic_watch_sim.h"
+#include "doubles/nic_watch_sim.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "transport/fault.h"
+#include "doubles/fault.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,14 +4,14 @@
  *
  * State shared by the files of the simulator.
  */
-#ifndef R2_TRANSPORT_SIM_STATE_H
-#define R2_TRANSPORT_SIM_STATE_H
+#ifndef R2_DOUBLES_SIM_STATE_H
+#define R2_DOUBLES_SIM_STATE_H
 
 #include <utlist.h>
 
 #include "base/util.h"
+#include "doubles/sim.h"
 #include "r2/prng.h"
-#include "transport/sim.h"
 
 #define R2_SIM_OVERHEAD_BYTES 66 /* of a packet on the wire: Ethernet, IPv4, TCP */
 

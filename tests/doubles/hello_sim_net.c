@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "rail/hello_sim_state.h"
+#include "doubles/hello_sim_state.h"
 
 #include <stdlib.h>
 #include <string.h>

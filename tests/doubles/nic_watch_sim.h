@@ -4,8 +4,8 @@
  *
  * Watch of NICs for tests: tells what it is told.
  */
-#ifndef R2_RAIL_NIC_WATCH_SIM_H
-#define R2_RAIL_NIC_WATCH_SIM_H
+#ifndef R2_DOUBLES_NIC_WATCH_SIM_H
+#define R2_DOUBLES_NIC_WATCH_SIM_H
 
 #include "rail/nic_watch.h"
 

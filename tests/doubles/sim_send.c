@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "transport/sim_state.h"
+#include "doubles/sim_state.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,11 +4,11 @@
  *
  * Probe driver of the simulator.
  */
-#ifndef R2_RAIL_PROBE_SIM_H
-#define R2_RAIL_PROBE_SIM_H
+#ifndef R2_DOUBLES_PROBE_SIM_H
+#define R2_DOUBLES_PROBE_SIM_H
 
+#include "doubles/sim.h"
 #include "rail/probe.h"
-#include "transport/sim.h"
 
 /*
  * A probe is one packet there, answered by the other host whether its process runs, is stopped or

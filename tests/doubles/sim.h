@@ -4,8 +4,8 @@
  *
  * Simulator: hosts, rails and processes in virtual time; a transport for many ranks in one process.
  */
-#ifndef R2_TRANSPORT_SIM_H
-#define R2_TRANSPORT_SIM_H
+#ifndef R2_DOUBLES_SIM_H
+#define R2_DOUBLES_SIM_H
 
 #include <stdbool.h>
 #include <stddef.h>
