@@ -7,6 +7,7 @@
 /* Their functions are reached, the links below take the place of the real ones. */
 #include "exec/engine.c"
 #include "exec/exec.c"
+#include "exec/scratch.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
