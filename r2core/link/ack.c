@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/tx.h"
 
 #include <utlist.h>
 

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/tx.h"
 
 /* Packets that are acknowledged alone although nobody waits, to bound the sender's memory. */
 #define R2_ACK_AFTER_PACKETS 16u

@@ -8,6 +8,7 @@
 
 #include "link/idle.h"
 #include "link/rx.h"
+#include "link/tx.h"
 
 #include <stdio.h>
 #include <string.h>

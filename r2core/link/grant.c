@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/rx.h"
+#include "link/tx.h"
 
 #include <utlist.h>
 

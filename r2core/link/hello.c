@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/relay.h"
 #include "link/offer.h"
 
 #define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)

@@ -9,6 +9,7 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/tx.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/idle.h"
+#include "link/tx.h"
 
 /* When the last lane of a link fails, all are tried again after this. */
 #define R2_HURRY_NS (10 * R2_NS_PER_MS)

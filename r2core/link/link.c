@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/idle.h"
+#include "link/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>

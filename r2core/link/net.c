@@ -14,6 +14,7 @@
 
 #include "link/idle.h"
 #include "link/relay.h"
+#include "link/rx.h"
 
 /* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)

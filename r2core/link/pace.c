@@ -12,7 +12,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/tx.h"
 
 #define R2_PACE_BYTES (512u << 10)
 

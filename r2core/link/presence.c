@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/relay.h"
 
 /*
  * What the listener of a lane and the kernel behind it say:

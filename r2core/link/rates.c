@@ -14,7 +14,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/tx.h"
 
 /* Chunks must have waited for so long in all; slow_window_ms of the detector holds a few of these. */
 #define R2_RATES_WAITED_NS (40 * R2_NS_PER_MS)

@@ -71,6 +71,10 @@ typedef struct r2_relay_parts {
 } r2_relay_parts_t;
 
 /* relay_call.c */
+/** Sends a hello request for a relay lane by the next process that may relay. @return as call() of hello.h. */
+r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes);
+/** Answers the hello request that is being handled. */
+void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes);
 /**
  * Queues a copy of a frame on the link to `towards`.
  * @param to where it goes and what it counts for; `data` is not used.
@@ -83,6 +87,12 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
 bool r2_relay_seek(r2_lane_t *lane);
 
 /* relay_lane.c */
+/** True if a lane must not carry an item (NULL: new data) because of where it leads. */
+bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_item_t *item);
+/** What a packet takes of a relay lane's window. */
+uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes);
+/** True if who could relay has found the peer stopped of late, or is stopped itself. */
+bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns);
 /** The relay lane of a link, made when there is none. @return NULL: no memory, or same host. */
 r2_lane_t *r2_relay_lane(r2_link_t *link);
 /** The relay lane of a link; NULL: there is none. */
@@ -93,6 +103,9 @@ bool r2_relay_reaches(const r2_link_t *link);
 bool r2_relay_needless(const r2_link_t *link);
 
 /* relay_way.c */
+/** Opens, watches and closes the relay lane of a link. */
+void r2_relay_timer(r2_link_t *link);
+uint64_t r2_relay_deadline_ns(const r2_link_t *link);
 /** A hello call came to nothing: the next process is tried at once, if there is one left. */
 void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status);
 /** The via's answer to a call: the peer is stopped. */
@@ -106,5 +119,13 @@ void r2_relay_forward(r2_link_t *from, uint32_t destination, const r2_wire_relay
                       const void *data, size_t bytes);
 /** Gives up frames that wait on a link which has no direct lane any more, and tells. */
 void r2_relay_give_up(r2_link_t *link);
+
+/* relay.c */
+r2_status_t r2_relay_init(r2_net_t *net);
+void r2_relay_fini(r2_net_t *net);
+/** Handles what came in this sweep. */
+void r2_relay_tend(r2_net_t *net);
+/** A RELAY packet arrived: it is ours, or is to be forwarded. In the middle of a sweep. */
+void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const void *data);
 
 #endif

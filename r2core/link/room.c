@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/tx.h"
 
 /*
  * Nobody keeps descriptors for ever while another lane waits for them (docs/protocol.md,

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/state.h"
+#include "link/tx.h"
 
 #define R2_MIN_RTT_LIFE_NS (10 * R2_NS_PER_S)
 #define R2_CALM_SAMPLES    16u /* until the first ones count for little */

@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/relay.h"
 #include "link/rx.h"
 
 #include <string.h>

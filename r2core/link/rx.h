@@ -51,6 +51,10 @@ bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, cons
                 const r2_wire_header_t *header);
 
 /* grant.c: credit for rows */
+/** Grants what rows are to get and what there is room for. To be called after data was given to rows. */
+void r2_grant_refill(r2_link_t *link);
+/** Hands what was granted to the queue of control packets, as far as there is memory. */
+void r2_grant_flush(r2_link_t *link);
 /** A row was posted, or is asked for: it is to get credit. */
 void r2_grant_want(r2_link_t *link, r2_rx_match_t *match);
 /** A message was heard of: from now on what is granted for its row comes. @param chunk_bytes > 0. */
@@ -77,5 +81,20 @@ void r2_rx_uncall(r2_link_t *link, r2_rx_match_t *match);
 /* rx_data.c: @return false: the packet was not taken and must not be acknowledged */
 bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *data);
 bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header);
+
+/* rx.c, rx_match.c */
+void r2_rx_packet(void *worker, const void *header, size_t header_bytes, const void *data,
+                  size_t data_bytes);
+void r2_rx_deferred(r2_link_t *link);
+void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match);
+void r2_rx_free(r2_link_t *link);
+
+/* waits.c: rows and messages that do not meet */
+void r2_waits_timer(r2_link_t *link);
+/** Looks for what is parked and will never be wanted, now and then. */
+void r2_waits_sweep(r2_net_t *net);
+uint64_t r2_waits_deadline_ns(const r2_link_t *link);
+void r2_waits_received(r2_link_t *link, const void *waits, size_t count);
+void r2_waits_denied(r2_link_t *link, const void *waits, size_t count);
 
 #endif

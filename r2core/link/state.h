@@ -185,172 +185,13 @@ static inline bool r2_link_is_over(const r2_link_t *link)
     return link->net->ending || link->left;
 }
 
-/* give_up.c */
-/** Messages to and from the peer are given up, with an error. */
-void r2_link_break(r2_link_t *link, r2_status_t status);
-
-/* message.c */
-/** Takes a message out of the queues for sending. */
-void r2_message_unqueue(r2_tx_message_t *message);
-/** Settles all chunks of a message; lanes whose transport still reads it are closed. */
-void r2_message_discard(r2_tx_message_t *message);
-/**
- * The first message that is to be given up: any, or one of a communicator whose data is borrowed.
- * To be searched anew each time, since closing a lane completes other messages, too.
- */
-r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t comm_key);
-
-/* leave.c */
-/** The peer ends: what is under way to it counts as acknowledged, rows without their message fail. */
-void r2_link_part(r2_link_t *link);
-
-/* evidence.c */
-void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);
-void r2_link_tell_silence(r2_link_t *link, bool silent);
-
-/* control.c */
-/**
- * Queues a control packet, which then arrives unless the peer is gone.
- * @return false: not now (too many of its kind are under way, or no memory): the caller has to keep
- * what it has to say.
- */
-bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes);
-/** False while as many of a kind as may be are under way. */
-bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind);
-/** An item is there to be sent, or needs no acknowledgement any more: keeps the counts. */
-void r2_control_opened(r2_link_t *link, const r2_tx_item_t *item);
-void r2_control_settled(r2_link_t *link, r2_tx_item_t *item);
-/** There was no memory for something that is to be sent: it is tried again soon. */
-void r2_tx_short(r2_link_t *link);
-void r2_tx_short_timer(r2_link_t *link);
-uint64_t r2_tx_short_deadline_ns(const r2_link_t *link);
-
-/* tx.c, tx_packet.c, hedge.c */
-void r2_link_push(r2_link_t *link);
-void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
-void r2_tx_message_settle(r2_tx_message_t *message);
-void r2_tx_abandon(r2_lane_t *lane);
-void r2_tx_hedge(r2_lane_t *lane);
-bool r2_tx_has_sound_lane(const r2_link_t *link);
-/** Sends again on idle lanes what slow ones still hold, when nothing else is left to send. */
-void r2_tx_hedge_tail(r2_link_t *link);
-uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
-r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
-/** Sends PING on this very lane. @return false: it cannot be sent. */
-bool r2_lane_ask(r2_lane_t *lane);
-
-/* ack_state.c */
-bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
-/** A sequenced packet was taken, or is a duplicate: it is to be acknowledged. */
-void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header);
-/** Acknowledges what came in a header that is about to be sent. */
-void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
-
-/* ack.c */
-void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header);
-/** Sends acknowledgements that no packet has taken along, where they are due. */
-void r2_ack_flush(r2_link_t *link);
-
-/* unread.c: what lies unread at a process that reads slowly */
-/** True if that is longer ago than a process takes that comes back at once. */
-bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns);
-/** Notes of which rails not all may have been read, or is on its way. After a look at all. */
-void r2_unread_look(r2_net_t *net);
-/** Time of a word, for the header. */
-uint8_t r2_unread_stamp(uint64_t now_ns);
-/** Such bits of the peer came. */
-void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp);
-/** True if what this lane waits for may lie unread in our own buffers. */
-bool r2_unread_is_here(const r2_lane_t *lane);
-/** True if it may lie unread at the peer. */
-bool r2_unread_is_there(const r2_lane_t *lane);
-/** True if it may lie unread at either end: then that it does not come says nothing of the lane. */
-bool r2_unread_excuses(const r2_lane_t *lane);
-/**
- * The peer asks after a lane that stands at both ends, since it has heard nothing on it.
- * @param awaits the oldest packet that it has no acknowledgement of.
- * @return true: it is to wait, what it sent may lie unread here.
- */
-bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits);
-
-/* rates.c */
-/** Chunks wait for room on the lanes, or none does any more. */
-void r2_rates_waiting(r2_link_t *link, bool waiting);
-/** A lane's packets were acknowledged. */
-void r2_rates_acked(r2_lane_t *lane, uint64_t bytes);
-/** They were, after the lane was taken for broken: it is slow. @param sent_ns of the oldest. */
-void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
-
-/* pace.c */
-/** A sequenced packet is about to be in flight. */
-void r2_pace_sending(r2_lane_t *lane);
-/** Packets were acknowledged. */
-void r2_pace_acked(r2_lane_t *lane, uint64_t bytes);
-
-/* rtt.c */
-void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
-
-/* rx.c, rx_match.c */
-void r2_rx_packet(void *worker, const void *header, size_t header_bytes, const void *data,
-                  size_t data_bytes);
-void r2_rx_deferred(r2_link_t *link);
-void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match);
-void r2_rx_free(r2_link_t *link);
-
-/* waits.c: rows and messages that do not meet */
-void r2_waits_timer(r2_link_t *link);
-/** Looks for what is parked and will never be wanted, now and then. */
-void r2_waits_sweep(r2_net_t *net);
-uint64_t r2_waits_deadline_ns(const r2_link_t *link);
-void r2_waits_received(r2_link_t *link, const void *waits, size_t count);
-void r2_waits_denied(r2_link_t *link, const void *waits, size_t count);
-
-/* credit.c */
-/** Asks for credit, now or when there is room for the question. */
-void r2_credit_request(r2_tx_message_t *message);
-/** Asks for messages that could not be asked for so far. */
-void r2_credit_ask_again(r2_link_t *link);
-/** Asks for messages that may not go, where nothing else is left to send. @return true: something is to be sent. */
-bool r2_credit_ask(r2_link_t *link);
-bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
-void r2_credit_withdraw(r2_tx_message_t *message);
-void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
-/** @param granted_bytes what the receiver has granted by other ways. @return false: no memory. */
-bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes);
-void r2_credit_consumed(r2_link_t *link, uint32_t consumed);
-
-/* grant.c */
-/** Grants what rows are to get and what there is room for. To be called after data was given to rows. */
-void r2_grant_refill(r2_link_t *link);
-/** Hands what was granted to the queue of control packets, as far as there is memory. */
-void r2_grant_flush(r2_link_t *link);
 /** True if the peer is to be told of credit. */
 static inline bool r2_grant_owes(const r2_link_t *link)
 {
     return link->grants.news_count > 0 || NULL != link->grants.discards;
 }
 
-/* presence.c: is the process at the other end gone, stopped, or out of reach */
-#define R2_REFUSED_AGAIN_NS (80 * R2_NS_PER_MS) /* a refused call is made again */
-/** The process at the other end said something, on whatever way. */
-void r2_link_spoke(r2_link_t *link);
-/** Others want to reach the process through this one, and cannot: what it is like is found out. */
-void r2_link_asked_after(r2_link_t *link);
-/** True if no lane to the process is up, but its kernel has answered of late: it is stopped. */
-bool r2_link_is_busy(const r2_link_t *link);
-/** Outcomes of a hello call over a direct lane: refused, no answer, answered by the process. */
-void r2_lane_refused(r2_lane_t *lane);
-void r2_lane_unanswered(r2_lane_t *lane);
-/** True while the next refusal may still change what is thought of the process. */
-bool r2_lane_refuses_news(const r2_lane_t *lane);
-void r2_lane_answered(r2_lane_t *lane);
-/** Asks the kernel behind the peer's listener; r2_net_probed() follows. @return false: it cannot. */
-bool r2_lane_ask_kernel(r2_lane_t *lane);
-/** Counts how long somebody has been waiting for a link that has no lane, and ends it. */
-void r2_link_presence_timer(r2_link_t *link);
-uint64_t r2_link_presence_deadline_ns(const r2_link_t *link);
-
-/* relay.c, relay_way.c, relay_forward.c: lanes through a third host */
+/* lanes through a third host (relay.h) */
 #define R2_RELAY_RAIL (R2_RAILS_MAX + 1u) /* index of the pseudo rail, at both ends */
 static inline bool r2_lane_is_relay(const r2_lane_t *lane)
 {
@@ -380,25 +221,60 @@ static inline r2_lane_grade_t r2_link_direct_grade(const r2_link_t *link, const 
     }
     return best;
 }
-r2_status_t r2_relay_init(r2_net_t *net);
-void r2_relay_fini(r2_net_t *net);
-/** Handles what came in this sweep. */
-void r2_relay_tend(r2_net_t *net);
-/** A RELAY packet arrived: it is ours, or is to be forwarded. In the middle of a sweep. */
-void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const void *data);
-/** True if a lane must not carry an item (NULL: new data) because of where it leads. */
-bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_item_t *item);
-/** What a packet takes of a relay lane's window. */
-uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes);
-/** Opens, watches and closes the relay lane of a link. */
-void r2_relay_timer(r2_link_t *link);
-uint64_t r2_relay_deadline_ns(const r2_link_t *link);
-/** True if who could relay has found the peer stopped of late, or is stopped itself. */
-bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns);
-/** Sends a hello request for a relay lane by the next process that may relay. @return as call() of hello.h. */
-r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes);
-/** Answers the hello request that is being handled. */
-void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes);
+
+/* evidence.c */
+void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why);
+void r2_link_tell_silence(r2_link_t *link, bool silent);
+
+/* unread.c: what lies unread at a process that reads slowly */
+/** True if that is longer ago than a process takes that comes back at once. */
+bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns);
+/** Notes of which rails not all may have been read, or is on its way. After a look at all. */
+void r2_unread_look(r2_net_t *net);
+/** Time of a word, for the header. */
+uint8_t r2_unread_stamp(uint64_t now_ns);
+/** Such bits of the peer came. */
+void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp);
+/** True if what this lane waits for may lie unread in our own buffers. */
+bool r2_unread_is_here(const r2_lane_t *lane);
+/** True if it may lie unread at the peer. */
+bool r2_unread_is_there(const r2_lane_t *lane);
+/** True if it may lie unread at either end: then that it does not come says nothing of the lane. */
+bool r2_unread_excuses(const r2_lane_t *lane);
+/**
+ * The peer asks after a lane that stands at both ends, since it has heard nothing on it.
+ * @param awaits the oldest packet that it has no acknowledgement of.
+ * @return true: it is to wait, what it sent may lie unread here.
+ */
+bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits);
+
+/* give_up.c */
+/** Messages to and from the peer are given up, with an error. */
+void r2_link_break(r2_link_t *link, r2_status_t status);
+
+/* leave.c */
+/** The peer ends: what is under way to it counts as acknowledged, rows without their message fail. */
+void r2_link_part(r2_link_t *link);
+
+/* presence.c: is the process at the other end gone, stopped, or out of reach */
+#define R2_REFUSED_AGAIN_NS (80 * R2_NS_PER_MS) /* a refused call is made again */
+/** The process at the other end said something, on whatever way. */
+void r2_link_spoke(r2_link_t *link);
+/** Others want to reach the process through this one, and cannot: what it is like is found out. */
+void r2_link_asked_after(r2_link_t *link);
+/** True if no lane to the process is up, but its kernel has answered of late: it is stopped. */
+bool r2_link_is_busy(const r2_link_t *link);
+/** Outcomes of a hello call over a direct lane: refused, no answer, answered by the process. */
+void r2_lane_refused(r2_lane_t *lane);
+void r2_lane_unanswered(r2_lane_t *lane);
+/** True while the next refusal may still change what is thought of the process. */
+bool r2_lane_refuses_news(const r2_lane_t *lane);
+void r2_lane_answered(r2_lane_t *lane);
+/** Asks the kernel behind the peer's listener; r2_net_probed() follows. @return false: it cannot. */
+bool r2_lane_ask_kernel(r2_lane_t *lane);
+/** Counts how long somebody has been waiting for a link that has no lane, and ends it. */
+void r2_link_presence_timer(r2_link_t *link);
+uint64_t r2_link_presence_deadline_ns(const r2_link_t *link);
 
 /* timer.c */
 void r2_link_timers(r2_link_t *link);

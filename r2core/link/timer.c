@@ -6,7 +6,8 @@
  */
 #include "r2_config.h"
 
-#include "link/idle.h"
+#include "link/relay.h"
+#include "link/rx.h"
 
 /* When a link that only waits will ask. */
 static uint64_t r2_link_ask_ns(const r2_link_t *link)

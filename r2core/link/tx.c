@@ -6,7 +6,8 @@
  */
 #include "r2_config.h"
 
-#include "link/tx.h"
+#include "link/relay.h"
+#include "link/rx.h"
 
 #include <utlist.h>
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Sending, shared by its files. For link/ only.
+ * Sending: items, packets, lanes' queues, acknowledgement, credit of the peer. For link/ only.
  */
 #ifndef R2_LINK_TX_H
 #define R2_LINK_TX_H
@@ -21,6 +21,23 @@ void r2_tx_requeue(r2_link_t *link, r2_tx_item_t *item);
 /** Puts a message into the queue of those with chunks to be sent, behind all of its order. */
 void r2_tx_enqueue(r2_tx_message_t *message);
 
+/* control.c */
+/**
+ * Queues a control packet, which then arrives unless the peer is gone.
+ * @return false: not now (too many of its kind are under way, or no memory): the caller has to keep
+ * what it has to say.
+ */
+bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, uint32_t bytes);
+/** False while as many of a kind as may be are under way. */
+bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind);
+/** An item is there to be sent, or needs no acknowledgement any more: keeps the counts. */
+void r2_control_opened(r2_link_t *link, const r2_tx_item_t *item);
+void r2_control_settled(r2_link_t *link, r2_tx_item_t *item);
+/** There was no memory for something that is to be sent: it is tried again soon. */
+void r2_tx_short(r2_link_t *link);
+void r2_tx_short_timer(r2_link_t *link);
+uint64_t r2_tx_short_deadline_ns(const r2_link_t *link);
+
 /* tx_packet.c */
 /** Bytes of a chunk: the last of a message may be shorter. */
 uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk);
@@ -29,9 +46,81 @@ uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk);
  * @return false: the lane is broken, or memory is short; the item is still the caller's.
  */
 bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again);
+r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
+/** Sends PING on this very lane. @return false: it cannot be sent. */
+bool r2_lane_ask(r2_lane_t *lane);
+/** An item is acknowledged, or lost with its lane. */
+void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
+/** Frees a message that is acknowledged and that nothing references. */
+void r2_tx_message_settle(r2_tx_message_t *message);
+/** What a lane carries is to be sent again. */
+void r2_tx_abandon(r2_lane_t *lane);
 
 /* hedge.c */
 /** True if a packet in flight on the lane carries the item. */
 bool r2_lane_carries(const r2_lane_t *lane, const r2_tx_item_t *item);
+void r2_tx_hedge(r2_lane_t *lane);
+bool r2_tx_has_sound_lane(const r2_link_t *link);
+/** Sends again on idle lanes what slow ones still hold, when nothing else is left to send. */
+void r2_tx_hedge_tail(r2_link_t *link);
+uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
+
+/* tx.c */
+/** Sends what may be sent. Does nothing in the middle of a sweep. */
+void r2_link_push(r2_link_t *link);
+
+/* message.c */
+/** Takes a message out of the queues for sending. */
+void r2_message_unqueue(r2_tx_message_t *message);
+/** Settles all chunks of a message; lanes whose transport still reads it are closed. */
+void r2_message_discard(r2_tx_message_t *message);
+/**
+ * The first message that is to be given up: any, or one of a communicator whose data is borrowed.
+ * To be searched anew each time, since closing a lane completes other messages, too.
+ */
+r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t comm_key);
+
+/* ack_state.c */
+bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
+/** A sequenced packet was taken, or is a duplicate: it is to be acknowledged. */
+void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header);
+/** Acknowledges what came in a header that is about to be sent. */
+void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
+
+/* ack.c */
+void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header);
+/** Sends acknowledgements that no packet has taken along, where they are due. */
+void r2_ack_flush(r2_link_t *link);
+
+/* rates.c */
+/** Chunks wait for room on the lanes, or none does any more. */
+void r2_rates_waiting(r2_link_t *link, bool waiting);
+/** A lane's packets were acknowledged. */
+void r2_rates_acked(r2_lane_t *lane, uint64_t bytes);
+/** They were, after the lane was taken for broken: it is slow. @param sent_ns of the oldest. */
+void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
+
+/* pace.c */
+/** A sequenced packet is about to be in flight. */
+void r2_pace_sending(r2_lane_t *lane);
+/** Packets were acknowledged. */
+void r2_pace_acked(r2_lane_t *lane, uint64_t bytes);
+
+/* rtt.c */
+void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
+
+/* credit.c */
+/** Asks for credit, now or when there is room for the question. */
+void r2_credit_request(r2_tx_message_t *message);
+/** Asks for messages that could not be asked for so far. */
+void r2_credit_ask_again(r2_link_t *link);
+/** Asks for messages that may not go, where nothing else is left to send. @return true: something is to be sent. */
+bool r2_credit_ask(r2_link_t *link);
+bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
+void r2_credit_withdraw(r2_tx_message_t *message);
+void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
+/** @param granted_bytes what the receiver has granted by other ways. @return false: no memory. */
+bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes);
+void r2_credit_consumed(r2_link_t *link, uint32_t consumed);
 
 #endif

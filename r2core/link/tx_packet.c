@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "link/tx.h"
+#include "link/relay.h"
 
 #include <stdlib.h>
 #include <string.h>

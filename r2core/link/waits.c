@@ -13,6 +13,7 @@
 #include "r2_config.h"
 
 #include "link/rx.h"
+#include "link/tx.h"
 
 #include <string.h>
 #include <utlist.h>

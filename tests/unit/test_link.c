@@ -14,6 +14,7 @@
 
 #include "link/offer.h"
 #include "link/relay.h"
+#include "link/rx.h"
 #include "stub_net.h"
 
 #define BYTES 8200 /* too long to be copied */
