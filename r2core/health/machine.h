@@ -4,9 +4,10 @@
  *
  * State of the health machine, shared by its files.
  *
- * No file calls one that stands further down (./check layers: no circles):
+ * Bottom to top: no file calls one that stands further on (./check layers).
  *
- *   members notice verdict           who is who; the wire format; evidence -> conclusion
+ *   members notice verdict_rules     who is who; the wire format; evidence -> conclusion
+ *   describe agreement               what users are told; when ranks plan on the same map
  *   outbox suspicion outage          notices until acknowledged; what is suspected, what is dead
  *   spread probes                    the map and who is told of it; probes and beacons
  *   writer question                  claims on a host's own entries; questions and their answers

@@ -4,8 +4,9 @@
  *
  * Inside of a link, and what its files are to each other. For link/ only.
  *
- * No file calls one that stands further down (./check layers: no circles):
+ * Bottom to top: no file calls one that stands further on (./check layers).
  *
+ *   wire peer_info offer runs             headers; what processes publish, offer; numbers
  *   limits evidence rates pace rtt call   what may be; what the detector is told; measures
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
