@@ -20,9 +20,9 @@
 static bool r2_ack_may_wait(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
-    uint64_t since_ns = lane->ack_due_ns - net->params->ack_delay_us * R2_NS_PER_US;
+    uint64_t since_ns = lane->rx.ack_due_ns - net->params->ack_delay_us * R2_NS_PER_US;
 
-    return net->staying && net->heard && lane->ack_count < R2_ACK_HOLD_PACKETS &&
+    return net->staying && net->heard && lane->rx.ack_count < R2_ACK_HOLD_PACKETS &&
            net->now_ns < since_ns + R2_ACK_HOLD_NS;
 }
 
@@ -36,14 +36,14 @@ void r2_ack_flush(r2_link_t *link)
         if (!r2_lane_owes_ack(lane) || lane->failed) {
             continue;
         }
-        if (R2_ACK_NOW == lane->ack && r2_ack_may_wait(lane)) {
+        if (R2_ACK_NOW == lane->rx.ack && r2_ack_may_wait(lane)) {
             net->acks_held = true;
-        } else if (R2_ACK_NOW == lane->ack || net->now_ns >= lane->ack_due_ns) {
+        } else if (R2_ACK_NOW == lane->rx.ack || net->now_ns >= lane->rx.ack_due_ns) {
             if (R2_OK == r2_tx_bare(lane, R2_WIRE_ACK)) {
                 ++net->counters->tx_acks;
             } else {
-                lane->ack = r2_min(lane->ack, R2_ACK_LATER);
-                lane->ack_due_ns = net->now_ns + net->params->ack_delay_us * R2_NS_PER_US;
+                lane->rx.ack = r2_min(lane->rx.ack, R2_ACK_LATER);
+                lane->rx.ack_due_ns = net->now_ns + net->params->ack_delay_us * R2_NS_PER_US;
             }
         }
     }
@@ -62,13 +62,13 @@ static bool r2_ack_covers(const r2_wire_header_t *header, uint32_t lane_seq)
 /* Lanes keep order: a packet that is passed over was lost, and its lane with it (lane_timer.c). */
 static void r2_ack_note_gap(r2_lane_t *lane, uint32_t newest_seq)
 {
-    const r2_packet_t *first = lane->in_flight;
+    const r2_packet_t *first = lane->tx.in_flight;
 
     if (NULL == first || !r2_seq_lt(first->lane_seq, newest_seq)) {
-        lane->gap_ns = 0;
-    } else if (0 == lane->gap_ns || first->lane_seq != lane->gap_seq) {
-        lane->gap_ns = lane->link->net->now_ns;
-        lane->gap_seq = first->lane_seq;
+        lane->tx.gap_ns = 0;
+    } else if (0 == lane->tx.gap_ns || first->lane_seq != lane->tx.gap_seq) {
+        lane->tx.gap_ns = lane->link->net->now_ns;
+        lane->tx.gap_seq = first->lane_seq;
     }
 }
 
@@ -77,7 +77,7 @@ static void r2_lane_answers(r2_lane_t *lane)
 {
     r2_lane_state_t state = r2_lane_states[lane->state].on_ack;
 
-    if (0 != lane->barred_ns) {
+    if (0 != lane->timing.barred_ns) {
         state = r2_lane_states[state].on_silence;
     }
     r2_lane_enter(lane, state);
@@ -91,10 +91,10 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     uint32_t newest_seq = 0;
     bool in_doubt = r2_lane_is_silent(lane); /* then the time says nothing of the lane (Karn) */
 
-    if (r2_seq_lt(lane->tx_seq, header->ack_next)) {
+    if (r2_seq_lt(lane->tx.seq, header->ack_next)) {
         return; /* acknowledges what was never sent: a confused or hostile peer */
     }
-    DL_FOREACH_SAFE(lane->in_flight, packet, next)
+    DL_FOREACH_SAFE(lane->tx.in_flight, packet, next)
     {
         if (!r2_seq_lt(packet->lane_seq, header->ack_next + R2_ACK_WINDOW + 1)) {
             break;
@@ -113,14 +113,15 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     r2_ack_note_gap(lane, newest_seq);
     r2_rates_acked(lane, acked_bytes);
     r2_pace_acked(lane, acked_bytes);
-    if (0 != lane->barred_ns && net->now_ns >= lane->barred_ns) {
-        lane->barred_ns = 0;
+    if (0 != lane->timing.barred_ns && net->now_ns >= lane->timing.barred_ns) {
+        lane->timing.barred_ns = 0;
         r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK); /* whatever was found against it, it works */
     }
-    lane->grace_used = false;
-    lane->timer_base_ns = lane->delivered_ns = net->now_ns;
+    lane->timing.grace_used = false;
+    lane->timing.base_ns = lane->timing.delivered_ns = net->now_ns;
     if (R2_LANE_SUSPECT == lane->state) {
-        lane->window_bytes = r2_min(lane->window_bytes, (uint64_t) net->params->window_min_bytes);
+        lane->tx.window_bytes =
+            r2_min(lane->tx.window_bytes, (uint64_t) net->params->window_min_bytes);
         r2_rates_late(lane, acked_bytes, oldest_ns);
     }
     r2_lane_answers(lane);

@@ -14,7 +14,7 @@
 void r2_rx_call(r2_link_t *link, r2_rx_match_t *match, uint64_t bytes, bool complete)
 {
     r2_call_t which = complete ? R2_CALL_COMPLETE : R2_CALL_ASKING;
-    r2_callers_t *callers = &link->calls[which];
+    r2_callers_t *callers = &link->rx.calls[which];
 
     r2_rx_uncall(link, match);
     if (R2_LINK_CALL_KEY != match->tag.comm_key || match->posted) {
@@ -32,7 +32,7 @@ void r2_rx_call(r2_link_t *link, r2_rx_match_t *match, uint64_t bytes, bool comp
 
 void r2_rx_uncall(r2_link_t *link, r2_rx_match_t *match)
 {
-    r2_callers_t *callers = &link->calls[match->calling];
+    r2_callers_t *callers = &link->rx.calls[match->calling];
 
     if (R2_CALL_NONE == match->calling) {
         return;

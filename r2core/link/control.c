@@ -55,7 +55,7 @@ static uint32_t r2_control_most(const r2_link_t *link, r2_wire_kind_t kind)
 
 bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind)
 {
-    return link->unsettled[kind] < r2_control_most(link, kind);
+    return link->tx.unsettled[kind] < r2_control_most(link, kind);
 }
 
 /* Packets of relay lanes are bounded by these lanes' windows, what is forwarded by its pair. */
@@ -67,14 +67,14 @@ static bool r2_control_counts(const r2_tx_item_t *item)
 
 void r2_control_opened(r2_link_t *link, const r2_tx_item_t *item)
 {
-    link->unsettled[item->kind] += r2_control_counts(item) ? 1 : 0;
+    link->tx.unsettled[item->kind] += r2_control_counts(item) ? 1 : 0;
 }
 
 void r2_control_settled(r2_link_t *link, r2_tx_item_t *item)
 {
     if (!item->acked) {
         item->acked = true;
-        link->unsettled[item->kind] -= r2_control_counts(item) ? 1 : 0;
+        link->tx.unsettled[item->kind] -= r2_control_counts(item) ? 1 : 0;
     }
 }
 
@@ -82,7 +82,7 @@ bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, ui
 {
     r2_tx_item_t *item;
 
-    if (link->left) {
+    if (link->path.left) {
         return true; /* it wants to hear nothing any more */
     }
     if (!r2_control_may(link, kind)) {
@@ -100,26 +100,26 @@ bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, ui
     item->payload_bytes = R2_WIRE_RTS == kind ? 0 : bytes;
     r2_control_opened(link, item);
     item->queued = true;
-    DL_APPEND(link->control, item);
+    DL_APPEND(link->tx.control, item);
     r2_link_activate(link);
     return true;
 }
 
 void r2_tx_short(r2_link_t *link)
 {
-    link->short_ns = link->net->now_ns + R2_TX_AGAIN_NS;
+    link->tx.short_ns = link->net->now_ns + R2_TX_AGAIN_NS;
     r2_link_activate(link);
 }
 
 /* The push that follows sends and says what is left. */
 void r2_tx_short_timer(r2_link_t *link)
 {
-    if (0 != link->short_ns && link->net->now_ns >= link->short_ns) {
-        link->short_ns = 0;
+    if (0 != link->tx.short_ns && link->net->now_ns >= link->tx.short_ns) {
+        link->tx.short_ns = 0;
     }
 }
 
 uint64_t r2_tx_short_deadline_ns(const r2_link_t *link)
 {
-    return 0 == link->short_ns ? R2_NEVER_NS : link->short_ns;
+    return 0 == link->tx.short_ns ? R2_NEVER_NS : link->tx.short_ns;
 }

@@ -14,7 +14,7 @@
 /* Bytes sent without credit that the peer has not given to rows yet. */
 static uint32_t r2_credit_outstanding(const r2_link_t *link)
 {
-    return (uint32_t) link->unasked_sent - link->unasked_consumed;
+    return (uint32_t) link->tx.unasked_sent - link->tx.unasked_consumed;
 }
 
 /* First chunks of a message that may go unasked: whole ones, so that each is one or the other. */
@@ -46,8 +46,8 @@ static bool r2_credit_is_mute(const r2_tx_message_t *message)
 /* Its credit is to be asked for when there is room for the question. */
 static void r2_credit_defer(r2_tx_message_t *message, bool asks)
 {
-    message->link->asks += asks ? 1 : 0;
-    message->link->asks -= message->asks ? 1 : 0;
+    message->link->tx.asks += asks ? 1 : 0;
+    message->link->tx.asks -= message->asks ? 1 : 0;
     message->asks = asks;
 }
 
@@ -57,8 +57,8 @@ static void r2_credit_settle(r2_tx_message_t *message)
     r2_link_t *link = message->link;
 
     r2_credit_defer(message, false);
-    link->mute -= r2_credit_is_mute(message) ? 1 : 0;
-    link->requests -= message->requested && !message->credited ? 1 : 0;
+    link->tx.mute -= r2_credit_is_mute(message) ? 1 : 0;
+    link->tx.requests -= message->requested && !message->credited ? 1 : 0;
     message->credited = true;
 }
 
@@ -67,20 +67,20 @@ void r2_credit_withdraw(r2_tx_message_t *message)
 {
     r2_tx_message_t *found;
 
-    HASH_FIND(hh, message->link->uncredited, &message->tag, sizeof(message->tag), found);
+    HASH_FIND(hh, message->link->tx.uncredited, &message->tag, sizeof(message->tag), found);
     if (found == message) {
-        HASH_DEL(message->link->uncredited, message);
+        HASH_DEL(message->link->tx.uncredited, message);
         r2_credit_settle(message);
     }
     if (message->next_chunk < message->unasked_chunks) {
-        message->link->unasked_sent -=
+        message->link->tx.unasked_sent -=
             r2_credit_cost(message, message->next_chunk, message->unasked_chunks);
     }
 }
 
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit)
 {
-    HASH_DEL(link->credits, credit);
+    HASH_DEL(link->tx.credits, credit);
     --link->net->early_credits;
     free(credit);
 }
@@ -99,19 +99,20 @@ void r2_credit_request(r2_tx_message_t *message)
     if (message->requested || message->credited) {
         return;
     }
-    if (link->requests >= R2_REQUESTS_MAX || !r2_tx_control(link, R2_WIRE_RTS, &rts, sizeof(rts))) {
+    if (link->tx.requests >= R2_REQUESTS_MAX ||
+        !r2_tx_control(link, R2_WIRE_RTS, &rts, sizeof(rts))) {
         r2_credit_defer(message, true); /* when others have got theirs */
         return;
     }
     r2_credit_defer(message, false);
-    link->mute -= r2_credit_is_mute(message) ? 1 : 0;
-    ++link->requests;
+    link->tx.mute -= r2_credit_is_mute(message) ? 1 : 0;
+    ++link->tx.requests;
     message->requested = true;
 }
 
 static bool r2_credit_may_ask(const r2_link_t *link)
 {
-    return link->requests < R2_REQUESTS_MAX && 0 == link->short_ns &&
+    return link->tx.requests < R2_REQUESTS_MAX && 0 == link->tx.short_ns &&
            r2_control_may(link, R2_WIRE_RTS);
 }
 
@@ -120,7 +121,7 @@ static void r2_credit_ask_for(r2_link_t *link, bool mute)
 {
     r2_tx_message_t *message, *next;
 
-    HASH_ITER(hh, link->uncredited, message, next)
+    HASH_ITER(hh, link->tx.uncredited, message, next)
     {
         if (!r2_credit_may_ask(link)) {
             return;
@@ -133,19 +134,19 @@ static void r2_credit_ask_for(r2_link_t *link, bool mute)
 
 void r2_credit_ask_again(r2_link_t *link)
 {
-    if (link->asks > 0 && r2_credit_may_ask(link)) {
+    if (link->tx.asks > 0 && r2_credit_may_ask(link)) {
         r2_credit_ask_for(link, false);
     }
 }
 
 bool r2_credit_ask(r2_link_t *link)
 {
-    if (0 == link->mute || NULL != link->control || !r2_credit_may_ask(link) ||
+    if (0 == link->tx.mute || NULL != link->tx.control || !r2_credit_may_ask(link) ||
         !r2_link_has_lane(link)) {
         return false;
     }
     r2_credit_ask_for(link, true);
-    return NULL != link->control;
+    return NULL != link->tx.control;
 }
 
 /* First chunks of a message that so many bytes of credit are for. */
@@ -181,7 +182,7 @@ bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
     r2_credit_t *credit;
     bool unasked;
 
-    HASH_FIND(hh, link->credits, &message->tag, sizeof(message->tag), credit);
+    HASH_FIND(hh, link->tx.credits, &message->tag, sizeof(message->tag), credit);
     granted_bytes = r2_max(granted_bytes, NULL == credit ? 0 : credit->bytes);
     message->credited = granted_bytes > 0 &&
                         granted_bytes >= r2_min(message->bytes, (uint64_t) message->chunk_bytes);
@@ -190,18 +191,18 @@ bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
               r2_credit_outstanding(link) + portion <= r2_net_parking_bytes(link->net);
     message->granted_chunks = unasked ? chunks : granted;
     if (message->granted_chunks < message->chunk_count) {
-        HASH_ADD(hh, link->uncredited, tag, sizeof(message->tag), message);
+        HASH_ADD(hh, link->tx.uncredited, tag, sizeof(message->tag), message);
         if (!r2_hash_has(&message->hh)) {
             return false;
         }
-        link->mute += r2_credit_is_mute(message) ? 1 : 0;
+        link->tx.mute += r2_credit_is_mute(message) ? 1 : 0;
     }
     if (NULL != credit) {
         r2_credit_drop(link, credit);
     }
     if (unasked) {
         message->unasked_chunks = chunks;
-        link->unasked_sent += portion;
+        link->tx.unasked_sent += portion;
     }
     if (message->granted_chunks < message->chunk_count && !message->credited &&
         (message->bytes <= R2_CREDIT_MIN_BYTES || R2_LINK_CALL_KEY == message->tag.comm_key)) {
@@ -212,9 +213,9 @@ bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
 
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed)
 {
-    if (r2_seq_lt(link->unasked_consumed, consumed) &&
-        !r2_seq_lt((uint32_t) link->unasked_sent, consumed)) {
-        link->unasked_consumed = consumed;
+    if (r2_seq_lt(link->tx.unasked_consumed, consumed) &&
+        !r2_seq_lt((uint32_t) link->tx.unasked_sent, consumed)) {
+        link->tx.unasked_consumed = consumed;
     }
 }
 
@@ -223,9 +224,9 @@ static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
 {
     r2_credit_t *credit;
 
-    HASH_FIND(hh, link->credits, &entry->tag, sizeof(entry->tag), credit);
+    HASH_FIND(hh, link->tx.credits, &entry->tag, sizeof(entry->tag), credit);
     if (NULL == credit) {
-        if (HASH_COUNT(link->credits) >= R2_CREDITS_MAX) {
+        if (HASH_COUNT(link->tx.credits) >= R2_CREDITS_MAX) {
             return false;
         }
         credit = calloc(1, sizeof(*credit));
@@ -233,7 +234,7 @@ static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
             return false;
         }
         credit->tag = entry->tag;
-        HASH_ADD(hh, link->credits, tag, sizeof(credit->tag), credit);
+        HASH_ADD(hh, link->tx.credits, tag, sizeof(credit->tag), credit);
         if (!r2_hash_has(&credit->hh)) {
             free(credit);
             return false;
@@ -261,12 +262,12 @@ bool r2_credit_received(r2_link_t *link, const void *credits, size_t count)
         r2_wire_credit_t entry;
 
         memcpy(&entry, (const char *) credits + i * sizeof(entry), sizeof(entry));
-        HASH_FIND(hh, link->uncredited, &entry.tag, sizeof(entry.tag), message);
+        HASH_FIND(hh, link->tx.uncredited, &entry.tag, sizeof(entry.tag), message);
         if (NULL != message) {
             r2_credit_settle(message);
             r2_credit_extend(message, entry.bytes);
             if (message->granted_chunks == message->chunk_count) {
-                HASH_DEL(link->uncredited, message);
+                HASH_DEL(link->tx.uncredited, message);
             }
         } else if (r2_credit_is_early(link->net, &entry)) {
             kept = r2_credit_keep(link, &entry) && kept;
@@ -279,7 +280,7 @@ void r2_link_forget(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_credit_t *credit, *next;
 
-    HASH_ITER(hh, link->credits, credit, next)
+    HASH_ITER(hh, link->tx.credits, credit, next)
     {
         if (r2_tag_same_coll(&credit->tag, tag)) {
             r2_credit_drop(link, credit);

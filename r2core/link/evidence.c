@@ -22,10 +22,10 @@ void r2_link_tell_silence(r2_link_t *link, bool silent)
 {
     const r2_net_upcalls_t *upcalls = &link->net->upcalls;
 
-    if (link->silent == silent) {
+    if (link->path.silent == silent) {
         return;
     }
-    link->silent = silent;
+    link->path.silent = silent;
     if (NULL != upcalls->peer && !r2_link_is_over(link)) {
         upcalls->peer(upcalls->arg, link->rank, silent);
     }
@@ -41,11 +41,11 @@ static void r2_link_tell_states(r2_link_t *link)
         if (lane->state >= R2_LANE_UP) {
             r2_lane_tell(lane, r2_lane_is_up(lane) ? R2_LANE_EVENT_UP : R2_LANE_EVENT_SUSPECT,
                          lane->why);
-        } else if (R2_PAST_UP == lane->past) {
+        } else if (R2_PAST_UP == lane->connect.past) {
             r2_lane_tell(lane, R2_LANE_EVENT_FAILED, lane->why);
         }
     }
-    if (link->silent && NULL != upcalls->peer && !link->net->ending) {
+    if (link->path.silent && NULL != upcalls->peer && !link->net->ending) {
         upcalls->peer(upcalls->arg, link->rank, true);
     }
 }

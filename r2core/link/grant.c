@@ -52,14 +52,15 @@ static void r2_grant_count(r2_link_t *link, r2_rx_match_t *match)
     uint64_t usable = match->posted ? r2_grant_usable(match) : 0;
     uint64_t open = usable > match->given_bytes ? usable - match->given_bytes : 0;
 
-    link->grants.open_bytes[r2_grant_kind(match)] += open - match->open_bytes;
+    link->rx.grants.open_bytes[r2_grant_kind(match)] += open - match->open_bytes;
     link->net->open_bytes += open - match->open_bytes;
     match->open_bytes = open;
 }
 
 static bool r2_grant_has_rows(const r2_link_t *link)
 {
-    return NULL != link->grants.rows[R2_GRANT_UNHEARD] || NULL != link->grants.rows[R2_GRANT_HEARD];
+    return NULL != link->rx.grants.rows[R2_GRANT_UNHEARD] ||
+           NULL != link->rx.grants.rows[R2_GRANT_HEARD];
 }
 
 static void r2_grant_enter(r2_link_t *link, r2_rx_match_t *match)
@@ -67,7 +68,7 @@ static void r2_grant_enter(r2_link_t *link, r2_rx_match_t *match)
     if (!match->asking) {
         link->net->asking_links += r2_grant_has_rows(link) ? 0 : 1;
         match->asking = true;
-        DL_APPEND(link->grants.rows[r2_grant_kind(match)], match);
+        DL_APPEND(link->rx.grants.rows[r2_grant_kind(match)], match);
     }
 }
 
@@ -75,7 +76,7 @@ static void r2_grant_leave(r2_link_t *link, r2_rx_match_t *match)
 {
     if (match->asking) {
         match->asking = false;
-        DL_DELETE(link->grants.rows[r2_grant_kind(match)], match);
+        DL_DELETE(link->rx.grants.rows[r2_grant_kind(match)], match);
         link->net->asking_links -= r2_grant_has_rows(link) ? 0 : 1;
     }
 }
@@ -83,7 +84,7 @@ static void r2_grant_leave(r2_link_t *link, r2_rx_match_t *match)
 /* Hands over what is to be told. @return false: there was no memory, it stays. */
 static bool r2_grant_say(r2_link_t *link)
 {
-    r2_grants_t *grants = &link->grants;
+    r2_grants_t *grants = &link->rx.grants;
     uint32_t bytes = grants->news_count * (uint32_t) sizeof(grants->news[0]);
 
     if (0 == bytes || r2_tx_control(link, R2_WIRE_CREDIT, grants->news, bytes)) {
@@ -96,12 +97,12 @@ static bool r2_grant_say(r2_link_t *link)
 /* @return false: nothing may be granted now, since it could not be told. */
 static bool r2_grant_may_tell(r2_link_t *link)
 {
-    return link->grants.news_count < R2_WIRE_CREDITS_MAX || r2_grant_say(link);
+    return link->rx.grants.news_count < R2_WIRE_CREDITS_MAX || r2_grant_say(link);
 }
 
 static void r2_grant_tell(r2_link_t *link, const r2_tag_t *tag, uint64_t bytes, bool heard)
 {
-    r2_grants_t *grants = &link->grants;
+    r2_grants_t *grants = &link->rx.grants;
 
     r2_assert(grants->news_count < R2_WIRE_CREDITS_MAX);
     grants->news[grants->news_count++] =
@@ -111,7 +112,7 @@ static void r2_grant_tell(r2_link_t *link, const r2_tag_t *tag, uint64_t bytes, 
 
 void r2_grant_flush(r2_link_t *link)
 {
-    r2_grants_t *grants = &link->grants;
+    r2_grants_t *grants = &link->rx.grants;
 
     while (NULL != grants->discards && r2_grant_may_tell(link)) {
         r2_rx_message_t *message = grants->discards;
@@ -142,7 +143,7 @@ static uint64_t r2_grant_share(const r2_link_t *link)
 /* What may be opened within the bounds for all and for this peer. */
 static uint64_t r2_grant_room(const r2_link_t *link, uint64_t share)
 {
-    const uint64_t *open = link->grants.open_bytes;
+    const uint64_t *open = link->rx.grants.open_bytes;
     uint64_t here = open[R2_GRANT_UNHEARD] + open[R2_GRANT_HEARD];
     uint64_t all = link->net->params->credit_bytes;
 
@@ -162,7 +163,7 @@ static bool r2_grant_more(r2_link_t *link, r2_rx_match_t *match, uint64_t share)
     uint64_t floor = R2_GRANT_FLOOR_CHUNKS * longest;
     uint64_t from = r2_max(r2_grant_usable(match), match->given_bytes);
     uint64_t room = r2_grant_room(link, share);
-    bool low = 2 * link->grants.open_bytes[R2_GRANT_HEARD] <= floor;
+    bool low = 2 * link->rx.grants.open_bytes[R2_GRANT_HEARD] <= floor;
     uint64_t bytes = from + (low ? r2_max(room, floor / 2) : room);
 
     if (bytes >= match->bytes) {
@@ -184,7 +185,7 @@ static uint64_t r2_grant_ahead(const r2_link_t *link, const r2_rx_match_t *match
     uint64_t most = r2_max(share / R2_GRANT_PARTS, (uint64_t) link->net->params->chunk_max_bytes);
     uint64_t bytes = r2_min(match->bytes, most);
 
-    if (link->grants.open_bytes[R2_GRANT_UNHEARD] + bytes > share / 2 ||
+    if (link->rx.grants.open_bytes[R2_GRANT_UNHEARD] + bytes > share / 2 ||
         bytes > r2_grant_room(link, share)) {
         return 0;
     }
@@ -193,7 +194,7 @@ static uint64_t r2_grant_ahead(const r2_link_t *link, const r2_rx_match_t *match
 
 void r2_grant_refill(r2_link_t *link)
 {
-    r2_grants_t *grants = &link->grants;
+    r2_grants_t *grants = &link->rx.grants;
     uint64_t share = r2_grant_share(link);
     r2_rx_match_t *match;
 
@@ -234,8 +235,8 @@ void r2_grant_heard(r2_link_t *link, r2_rx_match_t *match, uint32_t chunk_bytes)
 {
     if (0 == match->chunk_bytes) {
         r2_grant_leave(link, match);
-        link->grants.open_bytes[R2_GRANT_UNHEARD] -= match->open_bytes;
-        link->grants.open_bytes[R2_GRANT_HEARD] += match->open_bytes;
+        link->rx.grants.open_bytes[R2_GRANT_UNHEARD] -= match->open_bytes;
+        link->rx.grants.open_bytes[R2_GRANT_HEARD] += match->open_bytes;
         match->chunk_bytes =
             (uint32_t) r2_min(chunk_bytes, link->net->params->chunk_max_bytes); /* or it lies */
         r2_grant_count(link, match);
@@ -263,16 +264,16 @@ void r2_grant_given(r2_link_t *link, r2_rx_match_t *match, uint32_t bytes)
 void r2_grant_end(r2_link_t *link, r2_rx_match_t *match)
 {
     r2_grant_leave(link, match);
-    link->grants.open_bytes[r2_grant_kind(match)] -= match->open_bytes;
+    link->rx.grants.open_bytes[r2_grant_kind(match)] -= match->open_bytes;
     link->net->open_bytes -= match->open_bytes;
     match->open_bytes = 0;
 }
 
 void r2_grant_all(r2_link_t *link, r2_rx_message_t *message)
 {
-    if (R2_OK == link->broken && !link->left && !link->net->ending && !message->untold) {
+    if (R2_OK == link->broken && !link->path.left && !link->net->ending && !message->untold) {
         message->untold = true;
-        DL_APPEND(link->grants.discards, message);
+        DL_APPEND(link->rx.grants.discards, message);
         r2_link_activate(link);
     }
 }
@@ -281,14 +282,14 @@ void r2_grant_told(r2_link_t *link, r2_rx_message_t *message)
 {
     if (message->untold) {
         message->untold = false;
-        DL_DELETE(link->grants.discards, message);
+        DL_DELETE(link->rx.grants.discards, message);
     }
 }
 
 void r2_grant_part(r2_link_t *link)
 {
-    while (NULL != link->grants.discards) {
-        r2_grant_told(link, link->grants.discards);
+    while (NULL != link->rx.grants.discards) {
+        r2_grant_told(link, link->rx.grants.discards);
     }
-    link->grants.news_count = 0;
+    link->rx.grants.news_count = 0;
 }

@@ -22,7 +22,7 @@ bool r2_lane_carries(const r2_lane_t *lane, const r2_tx_item_t *item)
     if (0 == item->in_flight) {
         return false;
     }
-    DL_FOREACH(lane->in_flight, packet)
+    DL_FOREACH(lane->tx.in_flight, packet)
     {
         if (packet->item == item) {
             return true;
@@ -60,7 +60,7 @@ void r2_tx_hedge(r2_lane_t *lane)
     r2_packet_t *packet;
 
     r2_lane_enter(lane, r2_lane_states[lane->state].on_silence);
-    DL_FOREACH(lane->in_flight, packet)
+    DL_FOREACH(lane->tx.in_flight, packet)
     {
         if (!r2_tx_soundly_carried(lane->link, packet->item)) {
             r2_tx_requeue(lane->link, packet->item);
@@ -77,13 +77,13 @@ void r2_tx_hedge(r2_lane_t *lane)
 
 static uint64_t r2_tail_since_ns(const r2_lane_t *lane)
 {
-    return r2_max(lane->in_flight->sent_ns, lane->timer_base_ns);
+    return r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns);
 }
 
 /* How long a lane works on so many bytes; 0: not known. */
 static uint64_t r2_tail_work_ns(const r2_lane_t *lane, uint64_t bytes)
 {
-    return 0 == lane->load.bytes_per_s ? 0 : bytes * R2_NS_PER_S / lane->load.bytes_per_s;
+    return 0 == lane->tx.load.bytes_per_s ? 0 : bytes * R2_NS_PER_S / lane->tx.load.bytes_per_s;
 }
 
 /* How long it will take yet for a lane to deliver its first `bytes` in flight; overdue: as long again. */
@@ -102,9 +102,9 @@ static r2_lane_t *r2_tail_idle_lane(r2_link_t *link, uint64_t bytes, uint64_t *c
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
-        uint64_t cost_ns = lane->srtt_ns + r2_tail_work_ns(lane, bytes);
+        uint64_t cost_ns = lane->timing.srtt_ns + r2_tail_work_ns(lane, bytes);
 
-        if (r2_lane_is_idle(lane) && !r2_lane_is_relay(lane) && 0 != lane->srtt_ns &&
+        if (r2_lane_is_idle(lane) && !r2_lane_is_relay(lane) && 0 != lane->timing.srtt_ns &&
             (NULL == best || cost_ns < *cost_ns_p)) {
             best = lane;
             *cost_ns_p = cost_ns;
@@ -130,10 +130,10 @@ static const r2_packet_t *r2_tail_first(const r2_lane_t *lane)
     if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane)) {
         return NULL;
     }
-    DL_FOREACH(lane->in_flight, packet)
+    DL_FOREACH(lane->tx.in_flight, packet)
     {
         if (r2_tail_is_single(packet)) {
-            return lane->link->last_rx_ns > packet->sent_ns ? packet : NULL;
+            return lane->link->path.last_rx_ns > packet->sent_ns ? packet : NULL;
         }
     }
     return NULL;
@@ -146,8 +146,8 @@ static uint64_t r2_tail_due_ns(const r2_lane_t *lane)
 
 static bool r2_tail_begun(const r2_link_t *link)
 {
-    return link->in_flight_packets > 0 && NULL == link->queue && NULL == link->again && NULL == link->control &&
-           NULL == link->relayed;
+    return link->tx.in_flight_packets > 0 && NULL == link->tx.queue && NULL == link->tx.again &&
+           NULL == link->tx.control && NULL == link->tx.relayed;
 }
 
 static void r2_tail_of(r2_lane_t *lane)
@@ -156,7 +156,7 @@ static void r2_tail_of(r2_lane_t *lane)
     r2_packet_t *packet;
     r2_lane_t *idle;
 
-    DL_FOREACH(lane->in_flight, packet)
+    DL_FOREACH(lane->tx.in_flight, packet)
     {
         ahead_bytes += packet->bytes;
         if (!r2_tail_is_single(packet)) {
@@ -178,7 +178,7 @@ void r2_tx_hedge_tail(r2_link_t *link)
     for (uint32_t i = 0; r2_tail_begun(link) && i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
-        if (NULL != lane->in_flight && link->net->now_ns >= r2_tail_due_ns(lane) &&
+        if (NULL != lane->tx.in_flight && link->net->now_ns >= r2_tail_due_ns(lane) &&
             NULL != r2_tail_first(lane)) {
             r2_tail_of(lane);
         }
@@ -197,7 +197,7 @@ uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link)
         const r2_lane_t *lane = &link->lanes[i];
 
         idle = idle || (r2_lane_is_idle(lane) && !r2_lane_is_relay(lane));
-        if (NULL != lane->in_flight && NULL != r2_tail_first(lane)) {
+        if (NULL != lane->tx.in_flight && NULL != r2_tail_first(lane)) {
             deadline_ns = r2_min(deadline_ns, r2_tail_due_ns(lane));
         }
     }

@@ -47,7 +47,8 @@ static r2_status_t r2_hello_call(r2_lane_t *lane, const r2_hello_offer_t *offer)
     }
     return hello->ops->call(hello->instance, lane->rail->idx, lane->remote->address,
                             lane->remote->address_bytes, offer, r2_hello_offer_size(offer),
-                            r2_net_patience_ns(lane->link->net, R2_HELLO_TIMES), lane->call_id);
+                            r2_net_patience_ns(lane->link->net, R2_HELLO_TIMES),
+                            lane->connect.call_id);
 }
 
 /* Makes a connection to be offered. @return as r2_idle_worker(). */
@@ -72,15 +73,15 @@ void r2_lane_open(r2_lane_t *lane)
     r2_hello_offer_t offer;
     r2_status_t status;
 
-    if (0 != lane->call_id) {
+    if (0 != lane->connect.call_id) {
         return;
     }
     if (!r2_rail_usable(lane->rail)) {
-        lane->retry_ns = net->now_ns + net->params->heal_max_ms * R2_NS_PER_MS;
+        lane->connect.retry_ns = net->now_ns + net->params->heal_max_ms * R2_NS_PER_MS;
         lane->why = R2_ERR_RAIL_DOWN;
         return;
     }
-    status = r2_hello_conn(lane, &lane->call);
+    status = r2_hello_conn(lane, &lane->connect.call);
     if (R2_ERR_NO_DESCRIPTORS == status) {
         if (NULL != lane->conn) {
             (void) r2_lane_ask_kernel(lane); /* needs none, and tells whether there is a path */
@@ -88,20 +89,21 @@ void r2_lane_open(r2_lane_t *lane)
         return;
     }
     if (R2_OK != status && NULL != lane->conn) {
-        lane->retry_ns = net->now_ns + r2_net_patience_ns(net, R2_CHECK_TIMES); /* it stays */
+        lane->connect.retry_ns =
+            net->now_ns + r2_net_patience_ns(net, R2_CHECK_TIMES); /* it stays */
         return;
     }
     if (R2_OK != status) {
         r2_lane_back_off(lane, status);
         return;
     }
-    ++lane->attempt;
-    lane->call_ns = net->now_ns;
-    lane->call_connection = r2_hello_connection(net);
-    lane->call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
-    status = r2_hello_offer_fill(lane, lane->call, lane->call_connection, &offer);
+    ++lane->connect.attempt;
+    lane->connect.call_ns = net->now_ns;
+    lane->connect.call_connection = r2_hello_connection(net);
+    lane->connect.call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
+    status = r2_hello_offer_fill(lane, lane->connect.call, lane->connect.call_connection, &offer);
     if (R2_OK == status) {
-        offer.verdict = R2_PAST_RESTED == lane->past ? R2_HELLO_RESTED : 0;
+        offer.verdict = R2_PAST_RESTED == lane->connect.past ? R2_HELLO_RESTED : 0;
         ++net->counters->hellos_sent;
         status = r2_hello_call(lane, &offer);
     }
@@ -110,7 +112,7 @@ void r2_lane_open(r2_lane_t *lane)
     }
     r2_link_activate(link);
     if (R2_OK != status) {
-        r2_hello_result(net, lane->call_id, status, NULL, 0);
+        r2_hello_result(net, lane->connect.call_id, status, NULL, 0);
     }
 }
 
@@ -133,7 +135,7 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
         .version = R2_WIRE_VERSION,
         .verdict = (uint32_t) verdict,
         .stands = R2_HELLO_SHORT == verdict && net->turns,
-        .closed = NULL != lane && R2_PAST_RESTED == lane->past,
+        .closed = NULL != lane && R2_PAST_RESTED == lane->connect.past,
         .rank = net->rank,
         .segment_bytes = net->segment_bytes,
         .parking_bytes = net->params->parking_bytes,
@@ -150,10 +152,11 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
  */
 static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
 {
-    if (!r2_seq_lt(lane->peer_attempt, attempt)) {
+    if (!r2_seq_lt(lane->connect.peer_attempt, attempt)) {
         return false;
     }
-    return 0 == lane->call_id || lane->link->rank < lane->link->net->rank || r2_lane_withdraw_call(lane);
+    return 0 == lane->connect.call_id || lane->link->rank < lane->link->net->rank ||
+           r2_lane_withdraw_call(lane);
 }
 
 /*
@@ -210,7 +213,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         r2_lane_conn_destroy(conn);
         return r2_hello_decline(lane, R2_ERR_NO_DEVICE);
     }
-    ours->closed = R2_PAST_RESTED == lane->past;
+    ours->closed = R2_PAST_RESTED == lane->connect.past;
     status = r2_lane_wire(lane, conn, theirs->address, theirs->address_bytes, theirs->connection,
                           connection);
     if (R2_OK != status && NULL != lane->conn) {
@@ -221,7 +224,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         return r2_hello_decline(lane, status);
     }
     lane->why = R2_OK;
-    lane->peer_attempt = theirs->attempt;
+    lane->connect.peer_attempt = theirs->attempt;
     return R2_HELLO_ACCEPT;
 }
 
@@ -274,7 +277,7 @@ static r2_lane_t *r2_hello_caller(r2_net_t *net, uint64_t call_id)
         return NULL;
     }
     link = net->links[rank];
-    if (lane_idx >= link->lane_count || link->lanes[lane_idx].call_id != call_id) {
+    if (lane_idx >= link->lane_count || link->lanes[lane_idx].connect.call_id != call_id) {
         return NULL; /* the call was overtaken by the peer's */
     }
     return &link->lanes[lane_idx];
@@ -320,7 +323,7 @@ bool r2_hello_waits(void *arg, uint64_t call_id)
     if (lane->state >= R2_LANE_WIRING) {
         lane->unreachable = false;
     } else {
-        lane->failures = r2_max(lane->failures, 1u);
+        lane->connect.failures = r2_max(lane->connect.failures, 1u);
         r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, R2_ERR_UNRESPONSIVE);
     }
     r2_link_activate(lane->link);
@@ -337,16 +340,17 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
     }
     ++link->net->counters->hellos_failed;
     if (R2_ERR_AGAIN == status && R2_LANE_CALLING == lane->state) {
-        lane->retry_ns = link->net->now_ns + R2_HELLO_AGAIN_NS; /* their call will do, most likely */
+        lane->connect.retry_ns =
+            link->net->now_ns + R2_HELLO_AGAIN_NS; /* their call will do, most likely */
         r2_lane_enter(lane, R2_LANE_DOWN);
         return;
     }
     if (lane->state >= R2_LANE_WIRING) {
         /* a check of a silent lane: it stays, but it is no path while its host does not answer */
         lane->unreachable =
-            lane->last_rx_ns <= lane->call_ns && r2_hello_is_out_of_reach(lane, status);
+            lane->rx.last_ns <= lane->connect.call_ns && r2_hello_is_out_of_reach(lane, status);
         lane->why = status;
-        lane->retry_ns = link->net->now_ns + r2_net_patience_ns(link->net, R2_CHECK_TIMES);
+        lane->connect.retry_ns = link->net->now_ns + r2_net_patience_ns(link->net, R2_CHECK_TIMES);
     } else {
         r2_lane_back_off(lane, status);
         if (R2_ERR_AGAIN != status && R2_ERR_RAIL_DOWN != status) {
@@ -389,11 +393,11 @@ static r2_status_t r2_hello_outcome(r2_net_t *net, r2_status_t status, const voi
 /* The process goes on, and the worker of the call is not there any more. */
 static void r2_hello_anew(r2_lane_t *lane, uint32_t peer_attempt)
 {
-    lane->peer_attempt = peer_attempt;
+    lane->connect.peer_attempt = peer_attempt;
     if (!r2_lane_is_down(lane)) {
         r2_lane_enter(lane, R2_LANE_DOWN);
     }
-    lane->retry_ns = lane->link->net->now_ns;
+    lane->connect.retry_ns = lane->link->net->now_ns;
     r2_link_activate(lane->link);
 }
 
@@ -415,7 +419,7 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
         r2_hello_weigh(lane, status);
     }
     status = r2_hello_outcome(net, status, reply, bytes, &theirs);
-    lane->turn = 0 != theirs.stands;
+    lane->connect.turn = 0 != theirs.stands;
     if (R2_OK == status || 0 != theirs.closed) {
         r2_idle_judge(lane, 0 != theirs.closed);
     }
@@ -429,9 +433,9 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
     if (R2_OK == status) {
         lane->why = R2_OK;
         status = r2_lane_wire(lane, conn, theirs.address, theirs.address_bytes, theirs.connection,
-                              lane->call_connection);
+                              lane->connect.call_connection);
         if (R2_OK == status || NULL != lane->conn) {
-            lane->peer_attempt = theirs.attempt;
+            lane->connect.peer_attempt = theirs.attempt;
             return;
         }
     }

@@ -43,10 +43,10 @@ bool r2_idle_has_way(const r2_lane_t *lane)
  */
 static bool r2_idle_sends(const r2_link_t *link)
 {
-    return NULL != link->queue || NULL != link->control || NULL != link->again ||
-           NULL != link->relayed || link->in_flight_packets > 0 || r2_grant_owes(link) ||
-           ((link->mute > 0 || link->asks > 0) && link->requests < R2_REQUESTS_MAX) ||
-           link->asked_for || link->owed || (link->leaving && r2_link_owes(link));
+    return NULL != link->tx.queue || NULL != link->tx.control || NULL != link->tx.again ||
+           NULL != link->tx.relayed || link->tx.in_flight_packets > 0 || r2_grant_owes(link) ||
+           ((link->tx.mute > 0 || link->tx.asks > 0) && link->tx.requests < R2_REQUESTS_MAX) ||
+           link->path.asked_for || link->path.owed || (link->path.leaving && r2_link_owes(link));
 }
 
 /* When a lane that rests is to be opened; R2_NEVER_NS: nothing asks for it. */
@@ -55,13 +55,13 @@ static uint64_t r2_idle_wake_ns(const r2_lane_t *lane)
     const r2_link_t *link = lane->link;
 
     if (r2_idle_has_way(lane)) {
-        return NULL != link->queue ? lane->retry_ns : R2_NEVER_NS;
+        return NULL != link->tx.queue ? lane->connect.retry_ns : R2_NEVER_NS;
     }
     if (r2_idle_sends(link)) {
-        return lane->retry_ns;
+        return lane->connect.retry_ns;
     }
     return r2_link_wanted(link)
-               ? r2_max(lane->retry_ns,
+               ? r2_max(lane->connect.retry_ns,
                         lane->state_ns + r2_net_patience_ns(link->net, R2_ASK_TIMES))
                : R2_NEVER_NS;
 }
@@ -71,14 +71,15 @@ uint64_t r2_idle_deadline_ns(const r2_lane_t *lane)
     if (R2_LANE_RESTING == lane->state) {
         return r2_idle_wake_ns(lane);
     }
-    return 0 == lane->closing_ns ? R2_NEVER_NS
-                                 : lane->closing_ns + r2_net_patience_ns(lane->link->net, 1);
+    return 0 == lane->connect.closing_ns
+               ? R2_NEVER_NS
+               : lane->connect.closing_ns + r2_net_patience_ns(lane->link->net, 1);
 }
 
 void r2_idle_rest(r2_lane_t *lane, uint64_t pause_ns)
 {
     r2_lane_enter(lane, R2_LANE_RESTING);
-    lane->retry_ns = lane->link->net->now_ns + pause_ns;
+    lane->connect.retry_ns = lane->link->net->now_ns + pause_ns;
 }
 
 void r2_idle_wake(r2_lane_t *lane)
@@ -96,7 +97,8 @@ bool r2_idle_may_open(r2_lane_t *lane)
         r2_idle_rest(lane,
                      net->params->heal_max_ms * R2_NS_PER_MS); /* one lane for each link first */
     }
-    return net->now_ns >= (R2_LANE_RESTING == lane->state ? r2_idle_wake_ns(lane) : lane->retry_ns);
+    return net->now_ns >=
+           (R2_LANE_RESTING == lane->state ? r2_idle_wake_ns(lane) : lane->connect.retry_ns);
 }
 
 bool r2_idle_holds(const r2_link_t *link)
@@ -106,7 +108,7 @@ bool r2_idle_holds(const r2_link_t *link)
             return false;
         }
     }
-    return link->rests && !r2_idle_sends(link);
+    return link->path.rests && !r2_idle_sends(link);
 }
 
 bool r2_idle_is_resting(const r2_link_t *link)
@@ -149,7 +151,7 @@ bool r2_idle_spares(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
 
-    if (NULL != lane->in_flight || R2_HELLO_ACK_DUE == lane->hello_ack) {
+    if (NULL != lane->tx.in_flight || R2_HELLO_ACK_DUE == lane->connect.hello_ack) {
         return false;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -165,9 +167,9 @@ bool r2_idle_spares(const r2_lane_t *lane)
 void r2_idle_end(r2_lane_t *lane)
 {
     if (R2_OK == r2_tx_bare(lane, R2_WIRE_CLOSED)) {
-        lane->closing =
-            lane->closing >= R2_CLOSING_HEARD ? R2_CLOSING_BOTH : R2_CLOSING_AGREED;
-        lane->closing_ns = lane->link->net->now_ns;
+        lane->connect.closing =
+            lane->connect.closing >= R2_CLOSING_HEARD ? R2_CLOSING_BOTH : R2_CLOSING_AGREED;
+        lane->connect.closing_ns = lane->link->net->now_ns;
         r2_link_activate(lane->link);
     }
 }
@@ -183,7 +185,7 @@ bool r2_idle_needs(const r2_lane_t *lane)
     if (r2_idle_has_way(lane)) {
         return false;
     }
-    for (uint32_t i = 0; lane->failures > 0 && i < link->lane_count; ++i) {
+    for (uint32_t i = 0; lane->connect.failures > 0 && i < link->lane_count; ++i) {
         if (r2_lane_is_relay(&link->lanes[i]) && r2_lane_is_up(&link->lanes[i])) {
             return false;
         }
@@ -201,7 +203,7 @@ static void r2_idle_hurry(r2_net_t *net)
             r2_lane_t *lane = &link->lanes[i];
 
             if (r2_lane_is_short(lane) && r2_idle_needs(lane)) {
-                lane->retry_ns = r2_min(lane->retry_ns, net->now_ns);
+                lane->connect.retry_ns = r2_min(lane->connect.retry_ns, net->now_ns);
             }
         }
     }
@@ -216,8 +218,8 @@ static void r2_idle_close(r2_lane_t *lane)
     r2_debug(net->log, "rail %s to rank %u on %s: closed until it is needed", lane->rail->nic.name,
              lane->link->rank, lane->link->info.host_name);
     r2_idle_rest(lane, 0);
-    lane->past = R2_PAST_RESTED;
-    lane->link->rests = !r2_idle_has_way(lane);
+    lane->connect.past = R2_PAST_RESTED;
+    lane->link->path.rests = !r2_idle_has_way(lane);
     net->short_until_ns = 0;
     if (net->tight) {
         r2_idle_hurry(net);
@@ -226,14 +228,16 @@ static void r2_idle_close(r2_lane_t *lane)
 
 void r2_idle_heard(r2_lane_t *lane, uint8_t kind)
 {
-    const bool agreed = R2_CLOSING_AGREED == lane->closing || R2_CLOSING_BOTH == lane->closing;
+    const bool agreed =
+        R2_CLOSING_AGREED == lane->connect.closing || R2_CLOSING_BOTH == lane->connect.closing;
 
     if (R2_WIRE_CLOSE == kind) {
-        lane->closing = r2_max(lane->closing, R2_CLOSING_ASKED);
+        lane->connect.closing = r2_max(lane->connect.closing, R2_CLOSING_ASKED);
     } else if (R2_WIRE_CLOSED == kind) {
-        lane->closing = agreed ? R2_CLOSING_BOTH : R2_CLOSING_HEARD;
+        lane->connect.closing = agreed ? R2_CLOSING_BOTH : R2_CLOSING_HEARD;
     } else if (r2_wire_sequenced(kind)) {
-        lane->closing_ns = agreed ? lane->closing_ns : 0; /* the peer has use for it */
+        lane->connect.closing_ns =
+            agreed ? lane->connect.closing_ns : 0; /* the peer has use for it */
     } else {
         return;
     }
@@ -242,7 +246,7 @@ void r2_idle_heard(r2_lane_t *lane, uint8_t kind)
 
 bool r2_idle_replaced(r2_lane_t *lane, bool rested)
 {
-    if (lane->state < R2_LANE_UP || (!rested && 0 == lane->closing_ns)) {
+    if (lane->state < R2_LANE_UP || (!rested && 0 == lane->connect.closing_ns)) {
         return false;
     }
     r2_idle_close(lane);
@@ -259,16 +263,16 @@ void r2_idle_ended(r2_lane_t *lane)
     const r2_net_t *net = lane->link->net;
 
     r2_lane_reopen(lane);
-    lane->judged_ns = net->now_ns + r2_net_patience_ns(net, R2_JUDGED_TIMES);
+    lane->connect.judged_ns = net->now_ns + r2_net_patience_ns(net, R2_JUDGED_TIMES);
 }
 
 void r2_idle_judge(r2_lane_t *lane, bool rested)
 {
-    if (0 != lane->judged_ns && !rested) {
+    if (0 != lane->connect.judged_ns && !rested) {
         r2_lane_report(lane, R2_ERR_LANE_DOWN);
-        lane->past = R2_PAST_UP;
+        lane->connect.past = R2_PAST_UP;
     }
-    lane->judged_ns = 0;
+    lane->connect.judged_ns = 0;
 }
 
 void r2_idle_tend(r2_lane_t *lane)
@@ -278,22 +282,23 @@ void r2_idle_tend(r2_lane_t *lane)
     if (lane->state < R2_LANE_UP) {
         return;
     }
-    if (0 != lane->closing_ns && now_ns >= r2_idle_deadline_ns(lane)) {
-        lane->closing = R2_CLOSING_AGREED == lane->closing
+    if (0 != lane->connect.closing_ns && now_ns >= r2_idle_deadline_ns(lane)) {
+        lane->connect.closing = R2_CLOSING_AGREED == lane->connect.closing
                             ? R2_CLOSING_BOTH
-                            : r2_max(lane->closing, R2_CLOSING_ASKED);
+                            : r2_max(lane->connect.closing, R2_CLOSING_ASKED);
     }
-    if (lane->closing >= R2_CLOSING_HEARD || (lane->failed && 0 != lane->closing_ns)) {
-        if (R2_CLOSING_HEARD == lane->closing && !lane->failed) {
+    if (lane->connect.closing >= R2_CLOSING_HEARD ||
+        (lane->failed && 0 != lane->connect.closing_ns)) {
+        if (R2_CLOSING_HEARD == lane->connect.closing && !lane->failed) {
             (void) r2_tx_bare(lane, R2_WIRE_CLOSED);
         }
         r2_idle_close(lane);
         return;
     }
-    if (R2_CLOSING_ASKED == lane->closing) {
+    if (R2_CLOSING_ASKED == lane->connect.closing) {
         const bool agrees = r2_idle_spares(lane) && R2_OK == r2_tx_bare(lane, R2_WIRE_CLOSED);
 
-        lane->closing = agrees ? R2_CLOSING_AGREED : R2_CLOSING_NO;
-        lane->closing_ns = agrees ? now_ns : 0;
+        lane->connect.closing = agrees ? R2_CLOSING_AGREED : R2_CLOSING_NO;
+        lane->connect.closing_ns = agrees ? now_ns : 0;
     }
 }

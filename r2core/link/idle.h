@@ -63,7 +63,7 @@ void r2_idle_judge(r2_lane_t *lane, bool rested);
 /** When it counts as failed if nothing is heard; R2_NEVER_NS: there is nothing to judge. */
 static inline uint64_t r2_idle_judged_ns(const r2_lane_t *lane)
 {
-    return 0 == lane->judged_ns ? R2_NEVER_NS : lane->judged_ns;
+    return 0 == lane->connect.judged_ns ? R2_NEVER_NS : lane->connect.judged_ns;
 }
 /** Closes what was asked for, or is closed at the other end. After the sweep. */
 void r2_idle_tend(r2_lane_t *lane);

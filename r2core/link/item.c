@@ -49,13 +49,13 @@ void r2_tx_requeue(r2_link_t *link, r2_tx_item_t *item)
 {
     if (!item->acked && !item->queued) {
         item->queued = true;
-        DL_APPEND(link->again, item);
+        DL_APPEND(link->tx.again, item);
     }
 }
 
 void r2_tx_enqueue(r2_tx_message_t *message)
 {
-    r2_tx_message_t **queue = &message->link->queue, *next = *queue;
+    r2_tx_message_t **queue = &message->link->tx.queue, *next = *queue;
 
     if (message->queued) {
         return;

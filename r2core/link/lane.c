@@ -40,7 +40,7 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
     }
     if (r2_lane_states[lane->state].phase != r2_lane_states[state].phase) {
         lane->state_ns = net->now_ns;
-        lane->heard_ns = lane->link->heard_ns;
+        lane->heard_ns = lane->link->path.heard_ns;
     }
     lane->state = state;
 }
@@ -49,13 +49,14 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
 void r2_lane_back_off(r2_lane_t *lane, r2_status_t why)
 {
     r2_net_t *net = lane->link->net;
-    uint64_t shift = r2_min(lane->failures, 16u);
+    uint64_t shift = r2_min(lane->connect.failures, 16u);
     uint64_t pause_ns = r2_min((net->params->heal_min_ms * R2_NS_PER_MS) << shift,
                                net->params->heal_max_ms * R2_NS_PER_MS);
 
-    ++lane->failures;
+    ++lane->connect.failures;
     lane->why = why;
-    lane->retry_ns = net->now_ns + pause_ns + r2_random_u64(net->clock) % (pause_ns / 4 + 1);
+    lane->connect.retry_ns =
+        net->now_ns + pause_ns + r2_random_u64(net->clock) % (pause_ns / 4 + 1);
     if (!r2_lane_is_down(lane)) {
         r2_lane_enter(lane, R2_LANE_DOWN);
     }
@@ -65,28 +66,30 @@ static void r2_lane_reset(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    lane->window_bytes = r2_lane_is_relay(lane) ? net->params->relay_window_bytes
+    lane->tx.window_bytes = r2_lane_is_relay(lane) ? net->params->relay_window_bytes
                                                 : net->params->window_min_bytes;
-    lane->tx_seq = (uint32_t) net->first_seq;
-    lane->rx_next = (uint32_t) net->first_seq;
-    lane->rx_bits = 0;
-    lane->ack = R2_ACK_NONE;
-    lane->ack_count = 0;
-    lane->timer_base_ns = net->now_ns;
-    lane->gap_ns = 0;
-    lane->srtt_ns = lane->rttvar_ns = lane->min_rtt_ns = lane->calm_rtt_ns = 0;
-    lane->rtt_samples = 0;
-    lane->load = (r2_lane_load_t){.bytes_per_s = lane->load.bytes_per_s}; /* slow ones come back slow */
-    memset(&lane->pace, 0, sizeof(lane->pace));
-    lane->limited = lane->failed = lane->unreachable = lane->grace_used = false;
-    lane->excused_ns = 0;
+    lane->tx.seq = (uint32_t) net->first_seq;
+    lane->rx.next = (uint32_t) net->first_seq;
+    lane->rx.bits = 0;
+    lane->rx.ack = R2_ACK_NONE;
+    lane->rx.ack_count = 0;
+    lane->timing.base_ns = net->now_ns;
+    lane->tx.gap_ns = 0;
+    lane->timing.srtt_ns = lane->timing.rttvar_ns = lane->timing.min_rtt_ns =
+        lane->timing.calm_rtt_ns = 0;
+    lane->timing.rtt_samples = 0;
+    lane->tx.load =
+        (r2_lane_load_t){.bytes_per_s = lane->tx.load.bytes_per_s}; /* slow ones come back slow */
+    memset(&lane->tx.pace, 0, sizeof(lane->tx.pace));
+    lane->tx.limited = lane->failed = lane->unreachable = lane->timing.grace_used = false;
+    lane->rx.excused_ns = 0;
     /* opened in the quarantine of its rail, as the only path: it proves the rail after that */
-    lane->barred_ns = lane->rail->shut_ns > net->now_ns ? lane->rail->shut_ns : 0;
-    lane->hello_ack = R2_HELLO_ACK_NONE;
-    lane->past = R2_PAST_RESTED == lane->past ? R2_PAST_NONE : lane->past;
-    lane->closing = R2_CLOSING_NO;
-    lane->closing_ns = 0;
-    lane->put_offs = 0;
+    lane->timing.barred_ns = lane->rail->shut_ns > net->now_ns ? lane->rail->shut_ns : 0;
+    lane->connect.hello_ack = R2_HELLO_ACK_NONE;
+    lane->connect.past = R2_PAST_RESTED == lane->connect.past ? R2_PAST_NONE : lane->connect.past;
+    lane->connect.closing = R2_CLOSING_NO;
+    lane->connect.closing_ns = 0;
+    lane->connect.put_offs = 0;
 }
 
 r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_p)
@@ -121,8 +124,9 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *addr
     r2_net_t *net = link->net;
     r2_status_t status = R2_ERR_NO_MEMORY;
 
-    lane->rx_connection = rx_connection;
-    HASH_ADD(hh, net->connections, rx_connection, sizeof(lane->rx_connection), lane);
+    lane->connect.rx_connection = rx_connection;
+    HASH_ADD(hh, net->connections, connect.rx_connection, sizeof(lane->connect.rx_connection),
+             lane);
     if (r2_hash_has(&lane->hh)) {
         status = r2_rail_connect(conn->worker, conn->ep, link->rank, address, address_bytes);
         if (R2_OK != status) {
@@ -130,13 +134,13 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *addr
         }
     }
     if (R2_OK != status) {
-        lane->rx_connection = 0;
+        lane->connect.rx_connection = 0;
         return status;
     }
     conn->lane = lane;
     lane->conn = conn;
     r2_lane_reset(lane);
-    lane->tx_connection = tx_connection;
+    lane->connect.tx_connection = tx_connection;
     r2_lane_enter(lane, R2_LANE_WIRING);
     r2_link_activate(link);
     return r2_tx_bare(lane, R2_WIRE_HELLO);
@@ -150,20 +154,20 @@ static void r2_lane_up(r2_lane_t *lane)
     r2_lane_enter(lane, R2_LANE_UP);
     r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK);
     ++*(r2_lane_is_relay(lane) ? &net->counters->relay_lanes : &net->counters->lanes_up);
-    if (R2_PAST_UP == lane->past && !r2_lane_is_relay(lane)) {
+    if (R2_PAST_UP == lane->connect.past && !r2_lane_is_relay(lane)) {
         ++net->counters->lanes_healed;
         r2_debug(net->log, "rail %s to rank %u on %s is back", lane->rail->nic.name, link->rank,
                 link->info.host_name);
     }
-    lane->past = R2_PAST_UP;
-    lane->timer_base_ns = net->now_ns;
-    link->no_path_ns = 0;
-    lane->refused = 0;
-    lane->disproved = false;
-    link->asked_for = link->owed = false;
-    link->asked_ns = 0;
-    net->unwired_links -= link->wired ? 0 : 1;
-    link->wired = true;
+    lane->connect.past = R2_PAST_UP;
+    lane->timing.base_ns = net->now_ns;
+    link->path.no_path_ns = 0;
+    lane->connect.refused = 0;
+    lane->connect.disproved = false;
+    link->path.asked_for = link->path.owed = false;
+    link->path.asked_ns = 0;
+    net->unwired_links -= link->path.wired ? 0 : 1;
+    link->path.wired = true;
     if (R2_ERR_NO_PATH == link->broken) {
         link->broken = R2_OK;
     }
@@ -178,8 +182,8 @@ static void r2_lane_up(r2_lane_t *lane)
  */
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind)
 {
-    if (R2_HELLO_ACK_NONE == lane->hello_ack) {
-        lane->hello_ack = R2_HELLO_ACK_DUE;
+    if (R2_HELLO_ACK_NONE == lane->connect.hello_ack) {
+        lane->connect.hello_ack = R2_HELLO_ACK_DUE;
     }
     if (R2_LANE_WIRING == lane->state && R2_WIRE_HELLO != kind) {
         r2_lane_up(lane);
@@ -205,10 +209,10 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     r2_lane_conn_t *conn = lane->conn;
 
     HASH_DEL(net->connections, lane);
-    lane->rx_connection = 0;
+    lane->connect.rx_connection = 0;
     lane->conn = NULL;
-    lane->closing = R2_CLOSING_NO;
-    lane->closing_ns = 0; /* or nothing else would be closed any more (idle.c) */
+    lane->connect.closing = R2_CLOSING_NO;
+    lane->connect.closing_ns = 0; /* or nothing else would be closed any more (idle.c) */
     conn->lane = NULL;
     r2_lane_conn_destroy(conn);
 }
@@ -216,14 +220,14 @@ static void r2_lane_disconnect(r2_lane_t *lane)
 r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
-    r2_lane_conn_t *conn = lane->call;
+    r2_lane_conn_t *conn = lane->connect.call;
 
-    if (0 != lane->call_id && NULL == conn) { /* it was lent */
+    if (0 != lane->connect.call_id && NULL == conn) { /* it was lent */
         --net->lent_calls;
         net->pending_lanes += R2_LANE_CALLING == lane->state;
     }
-    lane->call_id = 0;
-    lane->call = NULL;
+    lane->connect.call_id = 0;
+    lane->connect.call = NULL;
     return conn;
 }
 
@@ -232,8 +236,9 @@ void r2_lane_cancel_call(r2_lane_t *lane)
     r2_hello_t *hello = &lane->link->net->hello;
     r2_lane_conn_t *conn;
 
-    if (0 != lane->call_id) {
-        (void) hello->ops->cancel(hello->instance, lane->call_id); /* it may never end by itself */
+    if (0 != lane->connect.call_id) {
+        (void) hello->ops->cancel(hello->instance,
+                                  lane->connect.call_id); /* it may never end by itself */
         conn = r2_lane_call_over(lane);
         if (NULL != conn) {
             r2_lane_conn_destroy(conn);
@@ -245,12 +250,12 @@ bool r2_lane_withdraw_call(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    if (!net->hello.ops->cancel(net->hello.instance, lane->call_id)) {
+    if (!net->hello.ops->cancel(net->hello.instance, lane->connect.call_id)) {
         return false;
     }
     r2_lane_cancel_call(lane);
     if (R2_LANE_CALLING == lane->state) {
-        lane->retry_ns = net->now_ns;
+        lane->connect.retry_ns = net->now_ns;
         r2_lane_enter(lane, R2_LANE_DOWN);
     }
     return true;
@@ -262,7 +267,7 @@ static void r2_lane_forgive(r2_lane_t *lane)
     const r2_net_t *net = lane->link->net;
 
     if (net->now_ns - lane->state_ns > net->params->heal_max_ms * R2_NS_PER_MS) {
-        lane->failures = 0;
+        lane->connect.failures = 0;
     }
 }
 
@@ -273,15 +278,15 @@ static void r2_lane_stop(r2_lane_t *lane)
     r2_lane_disconnect(lane);
     r2_lane_enter(lane, R2_LANE_DOWN);
     lane->failed = false;
-    lane->ack = R2_ACK_NONE;
-    lane->hello_ack = R2_HELLO_ACK_NONE;
-    lane->past = R2_PAST_NONE;
+    lane->rx.ack = R2_ACK_NONE;
+    lane->connect.hello_ack = R2_HELLO_ACK_NONE;
+    lane->connect.past = R2_PAST_NONE;
 }
 
 void r2_lane_close(r2_lane_t *lane)
 {
     r2_lane_stop(lane);
-    lane->failures = 0;
+    lane->connect.failures = 0;
     lane->why = R2_OK;
 }
 
@@ -293,9 +298,9 @@ void r2_lane_reopen(r2_lane_t *lane)
              lane->link->rank, lane->link->info.host_name);
     r2_lane_forgive(lane);
     r2_lane_stop(lane);
-    if (0 == lane->failures) {
-        ++lane->failures;
-        lane->retry_ns = net->now_ns;
+    if (0 == lane->connect.failures) {
+        ++lane->connect.failures;
+        lane->connect.retry_ns = net->now_ns;
     } else {
         r2_lane_back_off(lane, lane->why);
     }
@@ -305,7 +310,7 @@ void r2_lane_reopen(r2_lane_t *lane)
 void r2_lane_renew(r2_lane_t *lane)
 {
     r2_lane_reopen(lane);
-    lane->past = R2_PAST_RESTED; /* the peer hears in the call that nothing failed */
+    lane->connect.past = R2_PAST_RESTED; /* the peer hears in the call that nothing failed */
 }
 
 void r2_lane_report(r2_lane_t *lane, r2_status_t why)
@@ -317,7 +322,7 @@ void r2_lane_report(r2_lane_t *lane, r2_status_t why)
     if (r2_link_is_over(lane->link)) {
         return;
     }
-    DL_COUNT(lane->in_flight, packet, moved);
+    DL_COUNT(lane->tx.in_flight, packet, moved);
     net->counters->lanes_failed += r2_lane_is_relay(lane) ? 0 : 1; /* a relay lane is meant to end */
     r2_debug(net->log, "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
              lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
@@ -331,7 +336,7 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
 
     r2_lane_cancel_call(lane);
     if (NULL != lane->conn) {
-        uint64_t connection = lane->tx_connection;
+        uint64_t connection = lane->connect.tx_connection;
         bool was_usable = lane->state >= R2_LANE_UP;
 
         if (was_usable) {
@@ -347,7 +352,7 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
     lane->failed = false;
     r2_lane_back_off(lane, why);
     if (r2_link_has_lane(link)) {
-        lane->retry_ns = r2_max(lane->retry_ns, lane->barred_ns);
+        lane->connect.retry_ns = r2_max(lane->connect.retry_ns, lane->timing.barred_ns);
     }
     r2_link_hurry(link, R2_HURRY_NS);
     r2_link_activate(link);

@@ -89,75 +89,85 @@ typedef struct r2_lane_pace {
     uint64_t bytes_per_s;          /* 0 = none yet */
 } r2_lane_pace_t;
 
-/** One rail of this process towards one peer. Hot fields first. */
+/** One rail of this process towards one peer. What packets touch comes first. */
 typedef struct r2_lane {
     r2_link_t *link;               /* borrowed */
     r2_lane_state_t state;
     uint32_t idx;                  /* in link->lanes */
     r2_lane_conn_t *conn;          /* owned; WIRING and later */
-    uint64_t tx_connection;        /* id the peer wants to see */
-    uint64_t rx_connection;        /* id we want to see; 0 = not registered */
-    r2_packet_t *in_flight;        /* owned list */
-    uint64_t in_flight_bytes;
-    uint64_t window_bytes;
-    uint32_t tx_seq;               /* next lane sequence number */
-    uint32_t rx_next;              /* everything before is held */
-    uint32_t rx_bits;              /* rx_next + 1 + i is held */
-    r2_lane_ack_t ack;
-    uint32_t ack_count;            /* packets not acknowledged yet */
-    uint64_t ack_due_ns;           /* unless R2_ACK_NONE */
-    uint64_t rx_newest_ns;         /* arrival of the newest sequenced packet */
-    uint64_t last_rx_ns;           /* arrival of anything */
-    uint64_t awake_ns;             /* arrival of the first after the last long silence */
-    uint64_t delivered_ns;         /* newest acknowledgement, of this and earlier connections */
-    uint64_t timer_base_ns;        /* silence counts from here at the earliest */
-    uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
-    uint64_t calm_rtt_ns;          /* least smoothed round trip; 0 = too few samples so far */
-    uint32_t rtt_samples;
-    uint64_t shrunk_ns;            /* when the window was last made smaller */
-    r2_lane_load_t load;
-    r2_lane_pace_t pace;
-    bool limited;                  /* the window was full since the last look */
-    uint64_t doubt_ns;             /* when it last came in doubt */
-    uint64_t barred_ns; /* a verdict was against it: in doubt until then; 0 = none */
-    bool grace_used;               /* silent: the peer was heard again, it got one more timeout */
-    uint64_t gap_ns; /* since when later packets than the first in flight are acknowledged */
-    uint32_t gap_seq;              /* that first one, if gap_ns is not 0 */
     bool failed; /* the transport or the peer said so: fence at the end of the sweep */
-    r2_lane_hello_ack_t hello_ack;
-    r2_lane_closing_t closing;
-    r2_lane_past_t past;
-    bool turn;        /* DOWN for want of descriptors: others will give some back */
-    uint8_t put_offs; /* calls in a row that the peer had no descriptors for */
-    uint64_t closing_ns; /* since when its end is asked for by us, or agreed; 0 = it is not */
-    uint64_t judged_ns; /* ended while we were away: counts as failed then; 0 = not to be judged */
     bool unreachable; /* silent, and no hello call gets through to the peer's host either */
-    uint32_t refused;              /* hello calls refused in a row, since the last lane was lost */
-    uint64_t refused_ns;           /* the first of them */
-    bool disproved; /* it refused while the process was heard, and is not answered yet */
-    uint64_t question;             /* to the peer's kernel, under way; 0 = none */
-    uint64_t question_ns;          /* when it was asked */
-    uint64_t kernel_ns;            /* when the peer's kernel last answered one; 0 = never */
-    uint64_t excused_ns;           /* when the peer doubted it and was told to wait; 0 = never */
-    uint32_t excused_next;         /* rx_next then */
-    uint64_t sent_ns;              /* when the transport last finished a packet that had waited */
     r2_status_t why;               /* last failure */
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */
     uint32_t remote_idx;           /* rail index at the peer */
-    r2_lane_conn_t *call;          /* owned: offered in the call under way; NULL: it goes on without */
-    uint64_t call_connection;      /* offered in the hello call under way */
-    uint64_t call_id;              /* of the hello call under way; 0 = none */
-    uint64_t call_ns;              /* since when it is */
-    uint32_t attempt;              /* our hello calls so far */
-    uint32_t peer_attempt;         /* the peer's calls up to this one are history */
     uint64_t state_ns;             /* when the state was entered */
     uint64_t heard_ns;             /* the link's then */
-    uint64_t retry_ns;             /* DOWN: next attempt */
-    uint32_t failures;             /* in a row */
+    struct { /* what is sent */
+        r2_packet_t *in_flight;    /* owned list */
+        uint64_t in_flight_bytes;
+        uint64_t window_bytes;
+        uint32_t seq;              /* next lane sequence number */
+        uint64_t shrunk_ns;        /* when the window was last made smaller */
+        r2_lane_load_t load;
+        r2_lane_pace_t pace;
+        bool limited;              /* the window was full since the last look */
+        uint64_t gap_ns; /* since when later packets than the first in flight are acknowledged */
+        uint32_t gap_seq;          /* that first one, if gap_ns is not 0 */
+        uint64_t sent_ns;          /* when the transport last finished a packet that had waited */
+    } tx;
+    struct { /* what came, and its acknowledgement */
+        uint32_t next;             /* everything before is held */
+        uint32_t bits;             /* next + 1 + i is held */
+        r2_lane_ack_t ack;
+        uint32_t ack_count;        /* packets not acknowledged yet */
+        uint64_t ack_due_ns;       /* unless R2_ACK_NONE */
+        uint64_t newest_ns;        /* arrival of the newest sequenced packet */
+        uint64_t last_ns;          /* arrival of anything */
+        uint64_t awake_ns;         /* arrival of the first after the last long silence */
+        uint64_t excused_ns;       /* when the peer doubted it and was told to wait; 0 = never */
+        uint32_t excused_next;     /* next then */
+    } rx;
+    struct { /* how long things take, and doubt */
+        uint64_t delivered_ns;     /* newest acknowledgement, of this and earlier connections */
+        uint64_t base_ns;          /* silence counts from here at the earliest */
+        uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
+        uint64_t calm_rtt_ns;      /* least smoothed round trip; 0 = too few samples so far */
+        uint32_t rtt_samples;
+        uint64_t doubt_ns;         /* when it last came in doubt */
+        uint64_t barred_ns;        /* a verdict was against it: in doubt until then; 0 = none */
+        bool grace_used;           /* silent: the peer was heard again, it got one more timeout */
+    } timing;
+    struct { /* opening and closing */
+        uint64_t tx_connection;    /* id the peer wants to see */
+        uint64_t rx_connection;    /* id we want to see; 0 = not registered */
+        r2_lane_hello_ack_t hello_ack;
+        r2_lane_closing_t closing;
+        r2_lane_past_t past;
+        bool turn;                 /* DOWN for want of descriptors: others will give some back */
+        uint8_t put_offs;          /* calls in a row that the peer had no descriptors for */
+        uint64_t closing_ns; /* since when its end is asked for by us, or agreed; 0 = it is not */
+        /* ended while we were away: counts as failed then; 0 = not to be judged */
+        uint64_t judged_ns;
+        uint32_t refused;          /* hello calls refused in a row, since the last lane was lost */
+        uint64_t refused_ns;       /* the first of them */
+        bool disproved; /* it refused while the process was heard, and is not answered yet */
+        uint64_t question;         /* to the peer's kernel, under way; 0 = none */
+        uint64_t question_ns;      /* when it was asked */
+        uint64_t kernel_ns;        /* when the peer's kernel last answered one; 0 = never */
+        r2_lane_conn_t *call; /* owned: offered in the call under way; NULL: it goes on without */
+        uint64_t call_connection;  /* offered in the hello call under way */
+        uint64_t call_id;          /* of the hello call under way; 0 = none */
+        uint64_t call_ns;          /* since when it is */
+        uint32_t attempt;          /* our hello calls so far */
+        uint32_t peer_attempt;     /* the peer's calls up to this one are history */
+        uint64_t retry_ns;         /* DOWN: next attempt */
+        uint32_t failures;         /* in a row */
+    } connect;
     UT_hash_handle hh;             /* in net->connections, by rx_connection */
 } r2_lane_t;
 static_assert(sizeof(r2_lane_t) <= 576, "nine cache lines: 1,024 peers with four rails have 3 MB");
+static_assert(offsetof(r2_lane_t, connect) <= 384, "six cache lines: all that packets touch");
 
 /** What a lane does and counts as in a state. */
 typedef struct r2_lane_state_info {
@@ -216,7 +226,7 @@ static inline bool r2_lane_is_connected(const r2_lane_t *lane)
 /** True if one of the two ends has asked for its end (idle.c). */
 static inline bool r2_lane_is_ending(const r2_lane_t *lane)
 {
-    return lane->closing >= R2_CLOSING_HEARD || 0 != lane->closing_ns;
+    return lane->connect.closing >= R2_CLOSING_HEARD || 0 != lane->connect.closing_ns;
 }
 
 /** True if it gets packets before all others. */
@@ -240,13 +250,13 @@ static inline bool r2_lane_is_doubted(const r2_lane_t *lane)
 /** True if it is in doubt, and nothing is left that says so. */
 static inline bool r2_lane_is_cleared(const r2_lane_t *lane)
 {
-    return R2_LANE_DOUBT == lane->state && NULL == lane->in_flight && !lane->unreachable;
+    return R2_LANE_DOUBT == lane->state && NULL == lane->tx.in_flight && !lane->unreachable;
 }
 
 /** True if it takes packets, and carries none. */
 static inline bool r2_lane_is_idle(const r2_lane_t *lane)
 {
-    return r2_lane_may_send(lane) && NULL == lane->in_flight;
+    return r2_lane_may_send(lane) && NULL == lane->tx.in_flight;
 }
 
 /**
@@ -255,14 +265,14 @@ static inline bool r2_lane_is_idle(const r2_lane_t *lane)
  */
 static inline bool r2_lane_has_hope(const r2_lane_t *lane)
 {
-    return lane->state < R2_LANE_UP && 0 == lane->failures && !lane->unreachable &&
+    return lane->state < R2_LANE_UP && 0 == lane->connect.failures && !lane->unreachable &&
            r2_rail_usable(lane->rail);
 }
 
 /** True if the peer does not know of all that came on it. */
 static inline bool r2_lane_owes_ack(const r2_lane_t *lane)
 {
-    return lane->state >= R2_LANE_UP && R2_ACK_NONE != lane->ack;
+    return lane->state >= R2_LANE_UP && R2_ACK_NONE != lane->rx.ack;
 }
 
 /** True if it is down for want of descriptors, here or at the peer. */
@@ -274,8 +284,9 @@ static inline bool r2_lane_is_short(const r2_lane_t *lane)
 /** True if the next sweep has something to do or to say on it. */
 static inline bool r2_lane_is_stirring(const r2_lane_t *lane)
 {
-    return lane->failed || R2_ACK_NONE != lane->ack || R2_HELLO_ACK_DUE == lane->hello_ack ||
-           R2_CLOSING_NO != lane->closing || 0 != lane->closing_ns || 0 != lane->barred_ns;
+    return lane->failed || R2_ACK_NONE != lane->rx.ack ||
+           R2_HELLO_ACK_DUE == lane->connect.hello_ack || R2_CLOSING_NO != lane->connect.closing ||
+           0 != lane->connect.closing_ns || 0 != lane->timing.barred_ns;
 }
 
 /* lane.c, hello.c */

@@ -23,10 +23,10 @@
 
 static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
 {
-    if (NULL == lane->in_flight) {
+    if (NULL == lane->tx.in_flight) {
         return R2_NEVER_NS;
     }
-    return r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) + r2_lane_timeout_ns(lane);
+    return r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns) + r2_lane_timeout_ns(lane);
 }
 
 /*
@@ -38,15 +38,15 @@ static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
 static bool r2_lane_others_alive(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
-    uint64_t base_ns = r2_max(lane->in_flight->sent_ns, lane->timer_base_ns) +
+    uint64_t base_ns = r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns) +
                        r2_lane_timeout_ns(lane) / 2;
 
     if (R2_LANE_DOUBT == lane->state) {
-        base_ns = r2_min(base_ns, lane->doubt_ns);
+        base_ns = r2_min(base_ns, lane->timing.doubt_ns);
     }
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (&link->lanes[i] != lane && link->lanes[i].last_rx_ns > base_ns) {
+        if (&link->lanes[i] != lane && link->lanes[i].rx.last_ns > base_ns) {
             return true;
         }
     }
@@ -62,7 +62,7 @@ static void r2_lane_suspect(r2_lane_t *lane)
     r2_debug(net->log,
              "rail %s to rank %u on %s: no acknowledgement for %llu ms while other rails answer",
              lane->rail->nic.name, link->rank, link->info.host_name,
-            (unsigned long long) ((net->now_ns - lane->in_flight->sent_ns) / R2_NS_PER_MS));
+            (unsigned long long) ((net->now_ns - lane->tx.in_flight->sent_ns) / R2_NS_PER_MS));
     r2_lane_enter(lane, R2_LANE_SUSPECT);
     r2_lane_tell(lane, R2_LANE_EVENT_SUSPECT, R2_ERR_TIMEOUT);
     r2_tx_hedge(lane);
@@ -99,12 +99,12 @@ static void r2_lane_doubt(r2_lane_t *lane)
 
     r2_tx_hedge(lane);
     if (first) {
-        lane->doubt_ns = link->net->now_ns;
+        lane->timing.doubt_ns = link->net->now_ns;
     }
     if (r2_tx_has_sound_lane(link)) {
         return;
     }
-    if (link->unsettled[R2_WIRE_PING] < r2_link_doubtful(link)) {
+    if (link->tx.unsettled[R2_WIRE_PING] < r2_link_doubtful(link)) {
         /* nobody to give to: if this lane has lost packets, the answer will show the gap */
         (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
     }
@@ -128,9 +128,10 @@ static uint64_t r2_lane_silent_ns(const r2_lane_t *lane)
 static uint64_t r2_lane_gap_due_ns(const r2_lane_t *lane)
 {
     bool relay = r2_lane_is_relay(lane);
-    uint64_t due_ns = lane->gap_ns + (relay ? r2_lane_silent_ns(lane) : r2_lane_timeout_ns(lane));
+    uint64_t due_ns =
+        lane->tx.gap_ns + (relay ? r2_lane_silent_ns(lane) : r2_lane_timeout_ns(lane));
 
-    return 0 == lane->gap_ns || (relay && lane->last_rx_ns < due_ns) ? R2_NEVER_NS : due_ns;
+    return 0 == lane->tx.gap_ns || (relay && lane->rx.last_ns < due_ns) ? R2_NEVER_NS : due_ns;
 }
 
 static bool r2_lane_has_gap(const r2_lane_t *lane)
@@ -143,7 +144,7 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
 {
     r2_packet_t *packet;
 
-    DL_FOREACH(lane->in_flight, packet)
+    DL_FOREACH(lane->tx.in_flight, packet)
     {
         if (!packet->transport_done && packet->item->acked) {
             return true;
@@ -165,7 +166,7 @@ static bool r2_lane_is_deaf(const r2_lane_t *lane)
 
     patience_ns *= r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
     return !r2_unread_is_there(lane) &&
-           lane->last_rx_ns > r2_max(lane->in_flight->sent_ns, lane->awake_ns) + patience_ns;
+           lane->rx.last_ns > r2_max(lane->tx.in_flight->sent_ns, lane->rx.awake_ns) + patience_ns;
 }
 
 /*
@@ -176,13 +177,14 @@ static uint64_t r2_lane_check_ns(const r2_lane_t *lane)
 {
     uint64_t times = r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
 
-    return lane->in_flight->sent_ns + times * r2_lane_silent_ns(lane);
+    return lane->tx.in_flight->sent_ns + times * r2_lane_silent_ns(lane);
 }
 
 /* When a lane that a verdict was against, and that has answered since, may prove itself. */
 static uint64_t r2_lane_trial_ns(const r2_lane_t *lane)
 {
-    return 0 == lane->barred_ns || NULL != lane->in_flight ? R2_NEVER_NS : lane->barred_ns;
+    return 0 == lane->timing.barred_ns || NULL != lane->tx.in_flight ? R2_NEVER_NS
+                                                                     : lane->timing.barred_ns;
 }
 
 static void r2_lane_try(r2_lane_t *lane)
@@ -190,7 +192,7 @@ static void r2_lane_try(r2_lane_t *lane)
     const r2_net_t *net = lane->link->net;
 
     if (!r2_lane_ask(lane)) {
-        lane->barred_ns = net->now_ns + r2_net_patience_ns(net, 1);
+        lane->timing.barred_ns = net->now_ns + r2_net_patience_ns(net, 1);
     }
 }
 
@@ -217,7 +219,7 @@ static void r2_timer_up(r2_lane_t *lane)
         return;
     }
     r2_lane_doubt(lane);
-    if (now_ns >= lane->retry_ns && now_ns >= r2_lane_check_ns(lane)) {
+    if (now_ns >= lane->connect.retry_ns && now_ns >= r2_lane_check_ns(lane)) {
         r2_lane_open(lane); /* answered: the process lives and this lane is stale */
     }
 }
@@ -228,7 +230,7 @@ static void r2_timer_up(r2_lane_t *lane)
  */
 static uint64_t r2_lane_since_ns(const r2_lane_t *lane)
 {
-    return r2_max(lane->state_ns, lane->timer_base_ns);
+    return r2_max(lane->state_ns, lane->timing.base_ns);
 }
 
 /*
@@ -239,8 +241,8 @@ static void r2_lane_hold(r2_lane_t *lane)
 {
     if (!r2_tx_has_sound_lane(lane->link)) {
         r2_lane_enter(lane, R2_LANE_DOUBT);
-        lane->doubt_ns = lane->timer_base_ns = lane->link->net->now_ns;
-    } else if (lane->link->net->now_ns >= lane->retry_ns) {
+        lane->timing.doubt_ns = lane->timing.base_ns = lane->link->net->now_ns;
+    } else if (lane->link->net->now_ns >= lane->connect.retry_ns) {
         r2_lane_open(lane);
     }
 }
@@ -257,12 +259,12 @@ static bool r2_lane_peer_runs(const r2_lane_t *lane)
     const r2_net_t *net = link->net;
     const uint64_t part_ns = (net->now_ns - r2_lane_since_ns(lane)) / 2;
 
-    if (link->heard_ns - lane->heard_ns >=
+    if (link->path.heard_ns - lane->heard_ns >=
         r2_clamp_u64(part_ns, r2_net_pause_ns(net), r2_net_patience_ns(net, R2_HEARD_TIMES))) {
         return true;
     }
-    if (net->now_ns - link->last_rx_ns >= r2_net_pause_ns(net) &&
-        0 == link->unsettled[R2_WIRE_PING]) {
+    if (net->now_ns - link->path.last_rx_ns >= r2_net_pause_ns(net) &&
+        0 == link->tx.unsettled[R2_WIRE_PING]) {
         (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
     }
     return false;
@@ -277,7 +279,7 @@ static void r2_timer_suspect(r2_lane_t *lane)
     bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
     bool runs = r2_lane_peer_runs(lane);
 
-    if (net->now_ns < end_ns && !blocks && NULL != lane->in_flight) {
+    if (net->now_ns < end_ns && !blocks && NULL != lane->tx.in_flight) {
         return;
     }
     if (runs && (lane->unreachable || !r2_unread_excuses(lane))) {
@@ -307,7 +309,7 @@ static void r2_timer_wiring(r2_lane_t *lane)
     }
     if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
-    } else if (now_ns >= lane->retry_ns) {
+    } else if (now_ns >= lane->connect.retry_ns) {
         r2_lane_open(lane);
     }
 }
@@ -321,7 +323,7 @@ static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
     if (lane->unreachable) {
         return r2_max(end_ns, net->now_ns + r2_net_pause_ns(net));
     }
-    return 0 != lane->call_id ? R2_NEVER_NS : r2_max(end_ns, lane->retry_ns);
+    return 0 != lane->connect.call_id ? R2_NEVER_NS : r2_max(end_ns, lane->connect.retry_ns);
 }
 
 /* ---- by state ---- */
@@ -335,10 +337,10 @@ static void r2_timer_down(r2_lane_t *lane)
 
 static uint64_t r2_down_deadline_ns(const r2_lane_t *lane)
 {
-    if (r2_lane_is_relay(lane) || lane->link->left) {
+    if (r2_lane_is_relay(lane) || lane->link->path.left) {
         return R2_NEVER_NS;
     }
-    return R2_LANE_RESTING == lane->state ? r2_idle_deadline_ns(lane) : lane->retry_ns;
+    return R2_LANE_RESTING == lane->state ? r2_idle_deadline_ns(lane) : lane->connect.retry_ns;
 }
 
 static uint64_t r2_up_deadline_ns(const r2_lane_t *lane)
@@ -400,7 +402,7 @@ uint64_t r2_lane_deadline_ns(const r2_lane_t *lane)
     uint64_t deadline_ns = r2_lane_states[lane->state].deadline_ns(lane);
 
     if (r2_lane_owes_ack(lane)) {
-        deadline_ns = r2_min(deadline_ns, lane->ack_due_ns);
+        deadline_ns = r2_min(deadline_ns, lane->rx.ack_due_ns);
     }
     return r2_min(deadline_ns, r2_idle_judged_ns(lane));
 }

@@ -29,9 +29,9 @@
 static bool r2_link_leave_late(const r2_link_t *link)
 {
     const r2_net_t *net = link->net;
-    uint64_t heard_ns = r2_max(link->last_rx_ns, net->leaving_ns);
+    uint64_t heard_ns = r2_max(link->path.last_rx_ns, net->leaving_ns);
 
-    return net->now_ns - heard_ns >= (NULL != link->messages
+    return net->now_ns - heard_ns >= (NULL != link->tx.messages
                                           ? net->params->no_path_timeout_ms * R2_NS_PER_MS
                                           : r2_net_patience_ns(net, R2_LEAVE_TIMES));
 }
@@ -39,29 +39,29 @@ static bool r2_link_leave_late(const r2_link_t *link)
 /* @return true: the peer has no need of us any more, or is not waited for. */
 static bool r2_link_leave(r2_link_t *link)
 {
-    if (R2_OK != link->broken || link->left_behind) {
+    if (R2_OK != link->broken || link->path.left_behind) {
         return true;
     }
-    if (link->left) {
-        return link->parted && !r2_link_owes_acks(link);
+    if (link->path.left) {
+        return link->path.parted && !r2_link_owes_acks(link);
     }
     if (!r2_link_owes(link)) {
-        if (link->leaving || !link->wired) {
+        if (link->path.leaving || !link->path.wired) {
             return true;
         }
-        link->leaving = r2_tx_control(link, R2_WIRE_LEAVE, NULL, 0);
-        if (link->leaving) {
+        link->path.leaving = r2_tx_control(link, R2_WIRE_LEAVE, NULL, 0);
+        if (link->path.leaving) {
             return false;
         }
     }
     if (r2_link_leave_late(link)) {
-        link->left_behind = true;
-        if (NULL != link->messages) {
+        link->path.left_behind = true;
+        if (NULL != link->tx.messages) {
             r2_warn(link->net->log, "this process ends, rank %u on %s has not taken all its data",
                     link->rank, link->info.host_name);
         }
     }
-    return link->left_behind;
+    return link->path.left_behind;
 }
 
 bool r2_net_leave(r2_net_t *net)
@@ -85,7 +85,7 @@ static void r2_link_settle_packets(r2_link_t *link)
     r2_packet_t *packet, *next;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        DL_FOREACH_SAFE(link->lanes[i].in_flight, packet, next)
+        DL_FOREACH_SAFE(link->lanes[i].tx.in_flight, packet, next)
         {
             r2_tx_packet_settle(packet, true);
         }
@@ -108,7 +108,7 @@ static void r2_link_settle_messages(r2_link_t *link)
 {
     r2_tx_message_t *message, *next;
 
-    DL_FOREACH_SAFE2(link->messages, message, next, all_next)
+    DL_FOREACH_SAFE2(link->tx.messages, message, next, all_next)
     {
         r2_message_unqueue(message);
         message->acked_chunks = message->chunk_count;
@@ -120,15 +120,15 @@ void r2_link_part(r2_link_t *link)
 {
     r2_rx_match_t *match, *next;
 
-    link->parted = true;
+    link->path.parted = true;
     r2_link_settle_packets(link);
-    r2_link_settle_items(link, &link->control);
-    r2_link_settle_items(link, &link->again);
-    r2_link_settle_items(link, &link->relayed);
+    r2_link_settle_items(link, &link->tx.control);
+    r2_link_settle_items(link, &link->tx.again);
+    r2_link_settle_items(link, &link->tx.relayed);
     r2_link_settle_messages(link);
     r2_grant_part(link);
-    link->short_ns = 0;
-    HASH_ITER(hh, link->matches, match, next)
+    link->tx.short_ns = 0;
+    HASH_ITER(hh, link->rx.matches, match, next)
     {
         if (match->posted && !r2_rx_match_is_whole(match)) {
             r2_rx_finish(link, match, r2_link_has_left(link)); /* nothing more will come */

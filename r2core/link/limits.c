@@ -41,10 +41,12 @@ uint64_t r2_net_pause_ns(const r2_net_t *net)
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
-    uint64_t wait_ns = lane->srtt_ns + r2_max(4 * lane->rttvar_ns, 2 * lane->link->peak_delay_ns);
+    uint64_t wait_ns = lane->timing.srtt_ns +
+                       r2_max(4 * lane->timing.rttvar_ns, 2 * lane->link->path.peak_delay_ns);
 
-    if (lane->load.bytes_per_s > 0) {
-        wait_ns = r2_max(wait_ns, 2 * lane->in_flight_bytes * R2_NS_PER_S / lane->load.bytes_per_s);
+    if (lane->tx.load.bytes_per_s > 0) {
+        wait_ns =
+            r2_max(wait_ns, 2 * lane->tx.in_flight_bytes * R2_NS_PER_S / lane->tx.load.bytes_per_s);
     }
     return r2_max(r2_net_patience_ns(net, 1),
                   r2_min(wait_ns, r2_net_patience_ns(net, R2_TIMEOUT_TIMES)));
@@ -52,10 +54,10 @@ uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
 
 bool r2_lane_is_overdue(const r2_lane_t *lane)
 {
-    uint64_t waited_ns = NULL == lane->in_flight
+    uint64_t waited_ns = NULL == lane->tx.in_flight
                              ? 0
                              : lane->link->net->now_ns -
-                                   r2_max(lane->in_flight->sent_ns, lane->timer_base_ns);
+                                   r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns);
 
     return 2 * waited_ns > r2_net_patience_ns(lane->link->net, 1) &&
            2 * waited_ns > r2_lane_timeout_ns(lane);

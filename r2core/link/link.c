@@ -22,15 +22,15 @@ void r2_link_activate(r2_link_t *link)
 
 bool r2_link_busy(const r2_link_t *link)
 {
-    if (NULL != link->relayed || link->in_flight_packets > 0 || r2_link_posted(link) > 0 ||
-        NULL != link->messages || NULL != link->control || NULL != link->again ||
-        NULL != link->deferred || r2_grant_owes(link) || 0 != link->short_ns) {
+    if (NULL != link->tx.relayed || link->tx.in_flight_packets > 0 || r2_link_posted(link) > 0 ||
+        NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.again ||
+        NULL != link->rx.deferred || r2_grant_owes(link) || 0 != link->tx.short_ns) {
         return true;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
         bool rests = R2_LANE_RESTING == lane->state ||
-                     (r2_lane_is_down(lane) && (link->left || r2_lane_is_relay(lane)));
+                     (r2_lane_is_down(lane) && (link->path.left || r2_lane_is_relay(lane)));
         bool works = r2_lane_is_up(lane) && !r2_lane_is_relay(lane);
 
         if (!(rests || works) || r2_lane_is_stirring(lane)) {
@@ -52,15 +52,15 @@ bool r2_link_owes_acks(const r2_link_t *link)
 
 bool r2_link_owes(const r2_link_t *link)
 {
-    return NULL != link->messages || NULL != link->control || NULL != link->again ||
-           NULL != link->relayed || r2_grant_owes(link) || link->in_flight_packets > 0 ||
+    return NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.again ||
+           NULL != link->tx.relayed || r2_grant_owes(link) || link->tx.in_flight_packets > 0 ||
            r2_link_owes_acks(link);
 }
 
 bool r2_link_wanted(const r2_link_t *link)
 {
-    return NULL != link->messages || r2_link_posted(link) > 0 ||
-           (link->leaving && r2_link_owes(link));
+    return NULL != link->tx.messages || r2_link_posted(link) > 0 ||
+           (link->path.leaving && r2_link_owes(link));
 }
 
 void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
@@ -71,7 +71,7 @@ void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
         return;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        link->lanes[i].retry_ns = r2_min(link->lanes[i].retry_ns, soon_ns);
+        link->lanes[i].connect.retry_ns = r2_min(link->lanes[i].connect.retry_ns, soon_ns);
     }
 }
 
@@ -139,7 +139,7 @@ static void r2_link_add_lane(r2_link_t *link, r2_rail_t *rail, uint32_t remote_i
     lane->rail = rail;
     lane->remote_idx = remote_idx;
     lane->remote = R2_RAILS_MAX == remote_idx ? &link->info.local : &link->info.rails[remote_idx];
-    lane->window_bytes = link->net->params->window_min_bytes;
+    lane->tx.window_bytes = link->net->params->window_min_bytes;
     ++link->lane_count;
 }
 
@@ -214,9 +214,9 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
         return R2_ERR_NO_MEMORY;
     }
     link->preferred = link->lane_count > 0 ? (rank + net->rank) % link->lane_count : 0;
-    link->next_number = link->watermark = net->first_seq;
-    link->unasked_sent = (uint32_t) net->first_seq;
-    link->consumed = link->unasked_consumed = (uint32_t) net->first_seq;
+    link->tx.next_number = link->rx.watermark = net->first_seq;
+    link->tx.unasked_sent = (uint32_t) net->first_seq;
+    link->rx.consumed = link->tx.unasked_consumed = (uint32_t) net->first_seq;
     net->links[rank] = link;
     ++net->unwired_links;
     r2_link_activate(link); /* the next sweep opens its lanes */

@@ -21,7 +21,7 @@ typedef struct r2_parked {
 
 /** A message being received or received and not yet given to a row. */
 typedef struct r2_rx_message {
-    struct r2_rx_message *prev, *next; /* in link->deferred, or link->grants.discards */
+    struct r2_rx_message *prev, *next; /* in link->rx.deferred, or link->rx.grants.discards */
     uint64_t number;
     r2_tag_t tag;
     uint64_t bytes;
@@ -30,12 +30,12 @@ typedef struct r2_rx_message {
     uint32_t digest;
     bool dirty;                    /* R2_WIRE_DIRTY was on it */
     bool discard;                  /* nobody wants it: acknowledge and drop */
-    bool deferred;                 /* in link->deferred: has parked chunks and a posted row */
-    bool untold;                   /* in link->grants.discards */
+    bool deferred;                 /* in link->rx.deferred: has parked chunks and a posted row */
+    bool untold;                   /* in link->rx.grants.discards */
     r2_parked_t *parked;           /* owned list */
     uint64_t *bitmap;              /* owned: chunks received */
     struct r2_rx_match *match;     /* borrowed; NULL when discarding */
-    UT_hash_handle hh;             /* in link->arriving, by number, until all chunks are held */
+    UT_hash_handle hh;             /* in link->rx.arriving, by number, until all chunks are held */
 } r2_rx_message_t;
 
 /** Meeting point of a row and a message with the same tag. */
@@ -43,11 +43,11 @@ typedef struct r2_rx_match {
     r2_tag_t tag;
     bool posted;
     bool rts;                      /* the sender asked for credit */
-    bool asking;                   /* in link->grants.rows: it is to get more credit */
+    bool asking;                   /* in link->rx.grants.rows: it is to get more credit */
     uint32_t chunk_bytes;          /* of its message, once that was heard of; 0 = not yet */
     uint64_t granted_bytes;        /* the most that was granted, from the start of the message */
     uint64_t given_bytes;          /* bytes that were given to the row */
-    uint64_t open_bytes;           /* counted in link->grants: granted and not given */
+    uint64_t open_bytes;           /* counted in link->rx.grants: granted and not given */
     char *data;                    /* borrowed; NULL with a sink */
     r2_link_sink_fn_t sink;
     uint64_t bytes;                /* as digest */
@@ -57,16 +57,16 @@ typedef struct r2_rx_match {
     r2_link_done_fn_t done;
     void *arg;
     r2_rx_message_t *message;      /* owned once there */
-    r2_call_t calling;             /* which of link->calls it is in */
-    struct r2_rx_match *prev, *next; /* there, or in link->grants.rows */
-    UT_hash_handle hh;             /* in link->matches, by tag */
+    r2_call_t calling;             /* which of link->rx.calls it is in */
+    struct r2_rx_match *prev, *next; /* there, or in link->rx.grants.rows */
+    UT_hash_handle hh;             /* in link->rx.matches, by tag */
 } r2_rx_match_t;
 
 /** Credit that came before its message. */
 typedef struct r2_credit {
     r2_tag_t tag;
     uint64_t bytes;
-    UT_hash_handle hh;             /* in link->credits, by tag */
+    UT_hash_handle hh;             /* in link->tx.credits, by tag */
 } r2_credit_t;
 
 /** Rows by what is known of their messages (grant.c). */

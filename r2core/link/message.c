@@ -19,8 +19,8 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
 {
     const r2_params_t *params = link->net->params;
 
-    return bytes <= params->copy_max_bytes && link->copies < R2_COPIES_MAX &&
-           link->copied_bytes + bytes <= params->replay_bytes;
+    return bytes <= params->copy_max_bytes && link->tx.copies < R2_COPIES_MAX &&
+           link->tx.copied_bytes + bytes <= params->replay_bytes;
 }
 
 /*
@@ -37,7 +37,7 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         const r2_lane_t *lane = &link->lanes[i];
 
         if (r2_lane_is_up(lane)) {
-            rate = r2_min(rate, r2_max(lane->load.bytes_per_s, lane->pace.bytes_per_s));
+            rate = r2_min(rate, r2_max(lane->tx.load.bytes_per_s, lane->tx.pace.bytes_per_s));
             ++lanes;
         }
     }
@@ -45,7 +45,7 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         return args->chunk_bytes;
     }
     chunk_bytes = r2_min(rate / (R2_NS_PER_S / R2_CHUNK_NS), link->net->params->chunk_max_bytes);
-    if (NULL == link->messages) {
+    if (NULL == link->tx.messages) {
         chunk_bytes = r2_min(chunk_bytes, args->bytes / lanes);
     }
     chunk_bytes -= chunk_bytes % args->chunk_bytes;
@@ -67,7 +67,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     }
     memset(message, 0, sizeof(*message));
     message->link = link;
-    message->number = link->next_number++;
+    message->number = link->tx.next_number++;
     message->tag = args->tag;
     message->data = args->data;
     message->bytes = args->bytes;
@@ -85,10 +85,10 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
             memcpy(message->copy, args->data, args->bytes);
         }
         message->data = message->copy;
-        link->copied_bytes += args->bytes;
-        ++link->copies;
+        link->tx.copied_bytes += args->bytes;
+        ++link->tx.copies;
     }
-    DL_APPEND2(link->messages, message, all_prev, all_next);
+    DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;
 }
 
@@ -97,11 +97,11 @@ static void r2_message_undo(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
 
-    --link->next_number;
-    DL_DELETE2(link->messages, message, all_prev, all_next);
+    --link->tx.next_number;
+    DL_DELETE2(link->tx.messages, message, all_prev, all_next);
     if (NULL != message->copy) {
-        link->copied_bytes -= message->bytes;
-        --link->copies;
+        link->tx.copied_bytes -= message->bytes;
+        --link->tx.copies;
         free(message->copy);
     }
     r2_pool_put(&link->net->messages, message);
@@ -115,7 +115,7 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     if (R2_OK != link->broken) {
         return link->broken;
     }
-    if (link->left) {
+    if (link->path.left) {
         return r2_link_has_left(link);
     }
     if (args->bytes > R2_WIRE_MESSAGE_MAX) {
@@ -143,7 +143,7 @@ void r2_message_unqueue(r2_tx_message_t *message)
 
     r2_credit_withdraw(message);
     if (message->queued) {
-        DL_DELETE(link->queue, message);
+        DL_DELETE(link->tx.queue, message);
         message->queued = false;
     }
 }
@@ -171,7 +171,7 @@ void r2_message_discard(r2_tx_message_t *message)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         bool reading = false;
 
-        DL_FOREACH(link->lanes[i].in_flight, packet)
+        DL_FOREACH(link->lanes[i].tx.in_flight, packet)
         {
             reading = reading || (!packet->transport_done && R2_WIRE_DATA == packet->item->kind &&
                                   packet->item->message == message);
@@ -183,7 +183,7 @@ void r2_message_discard(r2_tx_message_t *message)
             r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, true);
         }
     }
-    DL_FOREACH(link->again, item)
+    DL_FOREACH(link->tx.again, item)
     {
         if (r2_item_of(item, message)) {
             item->acked = true;
@@ -198,7 +198,7 @@ r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t com
 {
     r2_tx_message_t *message;
 
-    DL_FOREACH2(link->messages, message, all_next)
+    DL_FOREACH2(link->tx.messages, message, all_next)
     {
         if (!message->withdrawn &&
             (any || (message->tag.comm_key == comm_key && NULL == message->copy))) {

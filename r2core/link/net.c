@@ -130,9 +130,9 @@ static void r2_net_notice_own_silence(r2_net_t *net)
     }
     DL_FOREACH(net->active, link)
     {
-        link->waited_at_ns = net->now_ns;
+        link->path.waited_at_ns = net->now_ns;
         for (uint32_t i = 0; i < link->lane_count; ++i) {
-            link->lanes[i].timer_base_ns = net->now_ns;
+            link->lanes[i].timing.base_ns = net->now_ns;
         }
     }
 }
@@ -197,25 +197,25 @@ static void r2_link_free(r2_link_t *link)
     if (link->is_active) {
         DL_DELETE(net->active, link);
     }
-    DL_CONCAT(link->control, link->again);
-    DL_CONCAT(link->control, link->relayed);
-    DL_FOREACH_SAFE(link->control, item, next_item)
+    DL_CONCAT(link->tx.control, link->tx.again);
+    DL_CONCAT(link->tx.control, link->tx.relayed);
+    DL_FOREACH_SAFE(link->tx.control, item, next_item)
     {
         r2_tx_item_strip(item);
         r2_pool_put(&net->items, item);
     }
-    HASH_CLEAR(hh, link->uncredited);
-    DL_FOREACH_SAFE2(link->messages, message, next_message, all_next)
+    HASH_CLEAR(hh, link->tx.uncredited);
+    DL_FOREACH_SAFE2(link->tx.messages, message, next_message, all_next)
     {
         free(message->copy);
         r2_pool_put(&net->messages, message);
     }
-    HASH_ITER(hh, link->credits, credit, next_credit)
+    HASH_ITER(hh, link->tx.credits, credit, next_credit)
     {
         r2_credit_drop(link, credit);
     }
     r2_rx_free(link);
-    free(link->relay);
+    free(link->path.relay);
     r2_peer_info_put(&link->info);
     free(link);
 }
@@ -308,9 +308,9 @@ static void r2_link_tend_lanes(r2_link_t *link)
         if (lane->failed && !r2_net_reads_on(link->net)) {
             r2_lane_end(lane);
         }
-        if (R2_HELLO_ACK_DUE == lane->hello_ack &&
+        if (R2_HELLO_ACK_DUE == lane->connect.hello_ack &&
             (NULL == lane->conn || R2_ERR_NO_MEMORY != r2_tx_bare(lane, R2_WIRE_HELLO_ACK))) {
-            lane->hello_ack = R2_HELLO_ACK_SENT;
+            lane->connect.hello_ack = R2_HELLO_ACK_SENT;
         }
     }
 }
@@ -326,7 +326,7 @@ void r2_net_tend(r2_net_t *net)
     DL_FOREACH_SAFE(net->active, link, next)
     {
         r2_link_tend_lanes(link);
-        if (link->left && !link->parted) {
+        if (link->path.left && !link->path.parted) {
             r2_link_part(link);
         }
         r2_link_timers(link);
@@ -421,7 +421,7 @@ void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
                 continue;
             }
             if (carrier) {
-                lane->retry_ns = net->now_ns;
+                lane->connect.retry_ns = net->now_ns;
                 r2_link_activate(link);
             } else if (!r2_lane_is_down(lane)) {
                 r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);

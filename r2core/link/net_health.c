@@ -42,24 +42,24 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
 {
     if (R2_LANE_WIRING == lane->state && r2_rail_usable(lane->rail)) {
         lane->unreachable = true; /* HELLO asks; its answer may lie here since we were stopped */
-        lane->barred_ns = r2_max(lane->barred_ns, retry_ns);
+        lane->timing.barred_ns = r2_max(lane->timing.barred_ns, retry_ns);
         return true;
     }
     if (R2_LANE_SUSPECT == lane->state) {
-        lane->barred_ns = r2_max(lane->barred_ns, retry_ns);
+        lane->timing.barred_ns = r2_max(lane->timing.barred_ns, retry_ns);
         return true; /* its time runs */
     }
     if (!r2_lane_may_send(lane) || !r2_rail_usable(lane->rail)) {
         return false;
     }
-    if (NULL == lane->in_flight && !r2_lane_ask(lane) && lane->failed) {
+    if (NULL == lane->tx.in_flight && !r2_lane_ask(lane) && lane->failed) {
         return false; /* else there was no memory for the question: later (r2_lane_trial_ns()) */
     }
     if (R2_LANE_UP == lane->state) {
-        lane->doubt_ns = lane->link->net->now_ns;
+        lane->timing.doubt_ns = lane->link->net->now_ns;
     }
     lane->unreachable = true;
-    lane->barred_ns = r2_max(lane->barred_ns, retry_ns);
+    lane->timing.barred_ns = r2_max(lane->timing.barred_ns, retry_ns);
     r2_tx_hedge(lane);
     r2_link_activate(lane->link);
     return true;
@@ -75,11 +75,11 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
             r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
         }
         if (r2_link_has_lane(lane->link)) { /* else it is the only path, or may be: tried as soon as ever */
-            lane->retry_ns = r2_max(lane->retry_ns, retry_ns);
+            lane->connect.retry_ns = r2_max(lane->connect.retry_ns, retry_ns);
         }
         return;
     }
-    lane->barred_ns = 0;
+    lane->timing.barred_ns = 0;
     if (r2_lane_is_cleared(lane)) {
         r2_lane_enter(lane, R2_LANE_UP);
     }
@@ -87,7 +87,7 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         (void) r2_lane_withdraw_call(lane); /* from before the repair: its next try may be far off */
     }
     if (r2_lane_is_down(lane)) {
-        lane->retry_ns = lane->link->net->now_ns;
+        lane->connect.retry_ns = lane->link->net->now_ns;
         r2_link_activate(lane->link);
     }
 }
@@ -134,7 +134,7 @@ uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_r
     const r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
     const r2_lane_t *lane = NULL == link ? NULL : r2_link_lane_of(link, peer_rail_idx);
 
-    return NULL == lane ? 0 : lane->delivered_ns;
+    return NULL == lane ? 0 : lane->timing.delivered_ns;
 }
 
 static uint64_t r2_link_round_trip_ns(const r2_link_t *link, uint32_t rail_idx)
@@ -143,7 +143,7 @@ static uint64_t r2_link_round_trip_ns(const r2_link_t *link, uint32_t rail_idx)
         const r2_lane_t *lane = &link->lanes[i];
 
         if (lane->rail->idx == rail_idx && r2_lane_is_up(lane) && !r2_lane_is_relay(lane)) {
-            return lane->calm_rtt_ns;
+            return lane->timing.calm_rtt_ns;
         }
     }
     return 0;
@@ -214,7 +214,7 @@ void r2_net_check_peer(r2_net_t *net, uint32_t rank)
             r2_lane_open(lane); /* a question: a host without that process refuses it */
         } else {
             r2_idle_wake(lane);
-            lane->retry_ns = net->now_ns;
+            lane->connect.retry_ns = net->now_ns;
         }
         r2_link_activate(link);
     }

@@ -18,14 +18,14 @@
 
 void r2_pace_sending(r2_lane_t *lane)
 {
-    if (NULL == lane->in_flight) {
-        lane->pace.mark_ns = lane->link->net->now_ns;
+    if (NULL == lane->tx.in_flight) {
+        lane->tx.pace.mark_ns = lane->link->net->now_ns;
     }
 }
 
 void r2_pace_acked(r2_lane_t *lane, uint64_t bytes)
 {
-    r2_lane_pace_t *pace = &lane->pace;
+    r2_lane_pace_t *pace = &lane->tx.pace;
     uint64_t now_ns = lane->link->net->now_ns;
     uint64_t bytes_per_s;
 

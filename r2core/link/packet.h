@@ -38,7 +38,7 @@ typedef struct r2_tx_relay {
 
 /** What is sent and must be acknowledged: a chunk of a message, or a control packet. */
 typedef struct r2_tx_item {
-    struct r2_tx_item *prev, *next;  /* in link->control or link->again */
+    struct r2_tx_item *prev, *next;  /* in link->tx.control or link->tx.again */
     struct r2_tx_message *message;   /* DATA: borrowed, not to be used once acked; else NULL */
     uint32_t chunk;
     uint8_t kind;                    /* r2_wire_kind_t */
@@ -62,8 +62,8 @@ static_assert(sizeof(r2_tx_item_t) <= 560, "bounded by R2_WIRE_CREDITS_MAX entri
 
 /** A message being sent. Freed when all chunks are acknowledged and no packet references it. */
 typedef struct r2_tx_message {
-    struct r2_tx_message *prev, *next; /* in link->queue while chunks are unsent */
-    struct r2_tx_message *all_prev, *all_next; /* in link->messages */
+    struct r2_tx_message *prev, *next; /* in link->tx.queue while chunks are unsent */
+    struct r2_tx_message *all_prev, *all_next; /* in link->tx.messages */
     r2_link_t *link;               /* borrowed */
     uint64_t number;
     r2_tag_t tag;
@@ -86,13 +86,13 @@ typedef struct r2_tx_message {
     bool withdrawn;                /* nobody waits any more */
     r2_link_done_fn_t done;        /* NULL when copied */
     void *arg;
-    UT_hash_handle hh;             /* in link->uncredited, by tag, until all of it may go */
+    UT_hash_handle hh;             /* in link->tx.uncredited, by tag, until all of it may go */
 } r2_tx_message_t;
 
 /** One transmission on one lane. Freed when the transport is through with it and it is settled. */
 typedef struct r2_packet {
     r2_tp_send_t op;               /* first member */
-    struct r2_packet *prev, *next; /* in lane->in_flight, in order of lane_seq */
+    struct r2_packet *prev, *next; /* in lane->tx.in_flight, in order of lane_seq */
     struct r2_lane *lane;          /* borrowed; NULL once the lane was fenced */
     r2_net_t *net;                 /* borrowed */
     r2_tx_item_t *item;            /* NULL: not sequenced */

@@ -52,7 +52,7 @@ static uint64_t r2_link_ask_pause_ns(const r2_link_t *link)
 /* When the process itself was last heard, on any way. */
 static uint64_t r2_link_alive_ns(const r2_link_t *link)
 {
-    return r2_max(link->last_rx_ns, link->spoke_ns);
+    return r2_max(link->path.last_rx_ns, link->path.spoke_ns);
 }
 
 static bool r2_link_disproves(const r2_link_t *link, uint64_t since_ns)
@@ -62,37 +62,37 @@ static bool r2_link_disproves(const r2_link_t *link, uint64_t since_ns)
 
 void r2_link_asked_after(r2_link_t *link)
 {
-    link->asked_for = true;
-    link->asked_ns = link->net->now_ns;
+    link->path.asked_for = true;
+    link->path.asked_ns = link->net->now_ns;
     r2_link_activate(link);
 }
 
 void r2_link_spoke(r2_link_t *link)
 {
-    link->spoke_ns = link->net->now_ns;
+    link->path.spoke_ns = link->net->now_ns;
 }
 
 /* ---- refusals of one lane ---- */
 
 static bool r2_lane_is_disproved(const r2_lane_t *lane)
 {
-    return lane->disproved ||
-           (lane->refused > 0 && r2_link_disproves(lane->link, lane->refused_ns));
+    return lane->connect.disproved ||
+           (lane->connect.refused > 0 && r2_link_disproves(lane->link, lane->connect.refused_ns));
 }
 
 /* A row of refusals ends; that it was proved wrong is kept until the lane is answered. */
 static void r2_lane_refusals_end(r2_lane_t *lane)
 {
-    lane->disproved = r2_lane_is_disproved(lane);
-    lane->refused = 0;
+    lane->connect.disproved = r2_lane_is_disproved(lane);
+    lane->connect.refused = 0;
 }
 
 static bool r2_lane_refuses_long(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    return lane->refused > 0 &&
-           net->now_ns - lane->refused_ns >= r2_net_patience_ns(net, R2_REFUSED_TIMES);
+    return lane->connect.refused > 0 &&
+           net->now_ns - lane->connect.refused_ns >= r2_net_patience_ns(net, R2_REFUSED_TIMES);
 }
 
 /* Another process of that host is reached over the same rail: the path is not what refuses. */
@@ -117,10 +117,10 @@ static bool r2_lane_has_twin(const r2_lane_t *lane)
 
 void r2_lane_refused(r2_lane_t *lane)
 {
-    if (1 == ++lane->refused) {
-        lane->refused_ns = lane->link->net->now_ns;
+    if (1 == ++lane->connect.refused) {
+        lane->connect.refused_ns = lane->link->net->now_ns;
     }
-    if (lane->refused >= R2_REFUSED_MAX && r2_lane_refuses_long(lane) &&
+    if (lane->connect.refused >= R2_REFUSED_MAX && r2_lane_refuses_long(lane) &&
         r2_lane_is_disproved(lane) && !r2_lane_has_twin(lane)) {
         r2_lane_tell(lane, R2_LANE_EVENT_REFUSED, R2_ERR_REFUSED);
     }
@@ -128,7 +128,7 @@ void r2_lane_refused(r2_lane_t *lane)
 
 bool r2_lane_refuses_news(const r2_lane_t *lane)
 {
-    return lane->refused <= 2 * R2_REFUSED_MAX;
+    return lane->connect.refused <= 2 * R2_REFUSED_MAX;
 }
 
 void r2_lane_unanswered(r2_lane_t *lane)
@@ -138,11 +138,11 @@ void r2_lane_unanswered(r2_lane_t *lane)
 
 void r2_lane_answered(r2_lane_t *lane)
 {
-    lane->refused = 0;
-    lane->disproved = false;
+    lane->connect.refused = 0;
+    lane->connect.disproved = false;
     r2_link_spoke(lane->link);
     if (!r2_lane_is_relay(lane)) {
-        lane->link->answered_ns = lane->link->net->now_ns;
+        lane->link->path.answered_ns = lane->link->net->now_ns;
     }
 }
 
@@ -159,17 +159,17 @@ bool r2_lane_ask_kernel(r2_lane_t *lane)
         !r2_rail_usable(lane->rail) || 0 == remote->probe_bytes) {
         return false;
     }
-    if (0 != lane->question) {
+    if (0 != lane->connect.question) {
         return true;
     }
-    lane->question = R2_NET_QUESTION | (++net->next_question & 0x7fffffu) << 40 |
+    lane->connect.question = R2_NET_QUESTION | (++net->next_question & 0x7fffffu) << 40 |
                      (uint64_t) link->rank << 8 | lane->idx;
-    lane->question_ns = net->now_ns;
-    status = net->probe.ops->probe(net->probe.instance, lane->rail->idx, remote->address,
-                                   remote->address_bytes, remote->probe, remote->probe_bytes,
-                                   r2_net_patience_ns(net, R2_KERNEL_TIMES), lane->question);
+    lane->connect.question_ns = net->now_ns;
+    status = net->probe.ops->probe(
+        net->probe.instance, lane->rail->idx, remote->address, remote->address_bytes, remote->probe,
+        remote->probe_bytes, r2_net_patience_ns(net, R2_KERNEL_TIMES), lane->connect.question);
     if (R2_OK != status) {
-        lane->question = 0;
+        lane->connect.question = 0;
         return false;
     }
     ++net->counters->probes_sent;
@@ -182,15 +182,15 @@ void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer)
     r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
     r2_lane_t *lane = NULL == link || idx >= link->lane_count ? NULL : &link->lanes[idx];
 
-    if (NULL == lane || id != lane->question) {
+    if (NULL == lane || id != lane->connect.question) {
         return;
     }
     net->now_ns = r2_now_ns(net->clock);
-    lane->question = 0;
+    lane->connect.question = 0;
     if (R2_PROBE_ALIVE == answer) {
-        lane->kernel_ns = net->now_ns;
+        lane->connect.kernel_ns = net->now_ns;
     }
-    if (lane->state >= R2_LANE_WIRING && lane->last_rx_ns <= lane->question_ns) {
+    if (lane->state >= R2_LANE_WIRING && lane->rx.last_ns <= lane->connect.question_ns) {
         lane->unreachable = R2_PROBE_ALIVE != answer; /* a check of it was not answered */
     }
     r2_link_activate(link);
@@ -220,8 +220,8 @@ static bool r2_link_is_refused(const r2_link_t *link)
     bool all = true, witness = false, beside;
     uint32_t refusals = 0;
 
-    if (0 == link->lost_ns ||
-        net->now_ns - link->lost_ns < r2_net_patience_ns(net, R2_REFUSED_TIMES)) {
+    if (0 == link->path.lost_ns ||
+        net->now_ns - link->path.lost_ns < r2_net_patience_ns(net, R2_REFUSED_TIMES)) {
         return false;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -230,8 +230,8 @@ static bool r2_link_is_refused(const r2_link_t *link)
         if (r2_lane_is_relay(lane)) {
             continue;
         }
-        refusals += lane->refused;
-        all = all && lane->refused > 0 && r2_rail_usable(lane->rail);
+        refusals += lane->connect.refused;
+        all = all && lane->connect.refused > 0 && r2_rail_usable(lane->rail);
         witness = witness || (r2_lane_refuses_long(lane) && !r2_lane_is_disproved(lane));
     }
     if (refusals < R2_REFUSED_MAX || !(all || witness)) {
@@ -250,7 +250,8 @@ static bool r2_link_is_gone(const r2_link_t *link)
     const r2_net_upcalls_t *upcalls = &link->net->upcalls;
 
     if (NULL == upcalls->gone ||
-        link->net->now_ns - link->no_path_ns < r2_net_patience_ns(link->net, R2_REFUSED_TIMES) ||
+        link->net->now_ns - link->path.no_path_ns <
+            r2_net_patience_ns(link->net, R2_REFUSED_TIMES) ||
         !upcalls->gone(upcalls->arg, link->rank)) {
         return false;
     }
@@ -271,10 +272,10 @@ static bool r2_lane_shows_busy(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
     const uint64_t pause_ns = r2_link_ask_pause_ns(link);
-    const uint64_t kernel_ns = link->same_host ? link->net->now_ns : lane->kernel_ns;
+    const uint64_t kernel_ns = link->same_host ? link->net->now_ns : lane->connect.kernel_ns;
 
-    return !r2_lane_is_relay(lane) && lane->state < R2_LANE_UP && 0 == lane->refused &&
-           !lane->disproved && kernel_ns + 2 * pause_ns > link->net->now_ns &&
+    return !r2_lane_is_relay(lane) && lane->state < R2_LANE_UP && 0 == lane->connect.refused &&
+           !lane->connect.disproved && kernel_ns + 2 * pause_ns > link->net->now_ns &&
            kernel_ns > r2_link_alive_ns(link) + pause_ns;
 }
 
@@ -294,13 +295,13 @@ bool r2_link_is_busy(const r2_link_t *link)
 static void r2_link_note_loss(r2_link_t *link)
 {
     if (r2_link_has_lane(link)) {
-        link->lost_ns = 0;
+        link->path.lost_ns = 0;
         return;
     }
-    if (0 != link->lost_ns) {
+    if (0 != link->path.lost_ns) {
         return;
     }
-    link->lost_ns = r2_max(link->net->now_ns, 1ull);
+    link->path.lost_ns = r2_max(link->net->now_ns, 1ull);
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_refusals_end(&link->lanes[i]);
     }
@@ -308,14 +309,14 @@ static void r2_link_note_loss(r2_link_t *link)
 
 static uint64_t r2_link_silence_ns(const r2_link_t *link)
 {
-    return r2_net_patience_ns(link->net, link->wired ? 1 : R2_UNWIRED_TIMES);
+    return r2_net_patience_ns(link->net, link->path.wired ? 1 : R2_UNWIRED_TIMES);
 }
 
 static void r2_link_clock_start(r2_link_t *link)
 {
-    link->no_path_ns = link->waited_at_ns = link->net->now_ns;
-    link->waited_ns = 0;
-    link->ask_ns = link->no_path_ns +
+    link->path.no_path_ns = link->path.waited_at_ns = link->net->now_ns;
+    link->path.waited_ns = 0;
+    link->path.ask_ns = link->path.no_path_ns +
                    r2_min(r2_link_silence_ns(link), r2_link_limit_ns(link) / R2_ASKS_PER_LIMIT);
 }
 
@@ -324,8 +325,9 @@ static bool r2_link_is_asked_after(const r2_link_t *link)
 {
     const r2_net_t *net = link->net;
 
-    return R2_OK == link->broken && 0 != link->lost_ns && 0 != link->asked_ns && !net->ending &&
-           net->now_ns < link->asked_ns + r2_net_patience_ns(net, R2_ASKED_TIMES) +
+    return R2_OK == link->broken && 0 != link->path.lost_ns && 0 != link->path.asked_ns &&
+           !net->ending &&
+           net->now_ns < link->path.asked_ns + r2_net_patience_ns(net, R2_ASKED_TIMES) +
                              2 * net->params->heal_max_ms * R2_NS_PER_MS;
 }
 
@@ -333,12 +335,12 @@ static void r2_link_ask_kernels(r2_link_t *link)
 {
     const uint64_t now_ns = link->net->now_ns;
 
-    if (now_ns < link->ask_ns) {
+    if (now_ns < link->path.ask_ns) {
         return;
     }
-    link->ask_ns = now_ns + r2_link_ask_pause_ns(link);
+    link->path.ask_ns = now_ns + r2_link_ask_pause_ns(link);
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (link->lanes[i].state < R2_LANE_UP && 0 == link->lanes[i].refused) {
+        if (link->lanes[i].state < R2_LANE_UP && 0 == link->lanes[i].connect.refused) {
             (void) r2_lane_ask_kernel(&link->lanes[i]);
         }
     }
@@ -350,7 +352,7 @@ static void r2_link_ask_kernels(r2_link_t *link)
  */
 static bool r2_link_is_held_beyond(const r2_link_t *link)
 {
-    return r2_relay_is_busy(link, link->answered_ns) && !r2_link_refused_beside(link);
+    return r2_relay_is_busy(link, link->path.answered_ns) && !r2_link_refused_beside(link);
 }
 
 /* Stopped, as seen from here, or where it can be reached through others by those. */
@@ -365,9 +367,9 @@ static void r2_link_clock_tick(r2_link_t *link)
     const uint64_t now_ns = link->net->now_ns;
 
     if (!r2_link_is_held(link) && !r2_room_awaits_turn(link)) {
-        link->waited_ns += now_ns - link->waited_at_ns;
+        link->path.waited_ns += now_ns - link->path.waited_at_ns;
     }
-    link->waited_at_ns = now_ns;
+    link->path.waited_at_ns = now_ns;
     r2_link_ask_kernels(link);
 }
 
@@ -376,27 +378,29 @@ void r2_link_presence_timer(r2_link_t *link)
     r2_net_t *net = link->net;
 
     r2_link_note_loss(link);
-    if (R2_OK == link->broken && link->asked_for && r2_link_is_refused(link) && !net->ending) {
+    if (R2_OK == link->broken && link->path.asked_for && r2_link_is_refused(link) && !net->ending) {
         r2_link_break(link, R2_ERR_PEER_GONE); /* others cannot ask it, and are told */
     }
-    if (R2_OK != link->broken || 0 == link->lost_ns || !r2_link_wanted(link) || r2_idle_holds(link)) {
-        link->no_path_ns = 0;
+    if (R2_OK != link->broken || 0 == link->path.lost_ns || !r2_link_wanted(link) ||
+        r2_idle_holds(link)) {
+        link->path.no_path_ns = 0;
         r2_link_tell_silence(link, false);
         if (r2_link_is_asked_after(link)) {
             r2_link_ask_kernels(link);
         }
         return;
     }
-    if (0 == link->no_path_ns) {
+    if (0 == link->path.no_path_ns) {
         r2_link_clock_start(link);
     }
-    if (net->now_ns - link->no_path_ns >= r2_link_silence_ns(link) && !r2_idle_is_short(link)) {
+    if (net->now_ns - link->path.no_path_ns >= r2_link_silence_ns(link) &&
+        !r2_idle_is_short(link)) {
         r2_link_tell_silence(link, true);
     }
     r2_link_clock_tick(link);
     if (r2_link_is_refused(link) || r2_link_is_gone(link)) {
         r2_link_break(link, R2_ERR_PEER_GONE);
-    } else if (link->waited_ns > r2_link_limit_ns(link)) {
+    } else if (link->path.waited_ns > r2_link_limit_ns(link)) {
         r2_link_break(link, R2_ERR_NO_PATH);
     }
 }
@@ -405,15 +409,15 @@ uint64_t r2_link_presence_deadline_ns(const r2_link_t *link)
 {
     uint64_t deadline_ns = R2_NEVER_NS;
 
-    if (0 == link->no_path_ns) {
-        return r2_link_is_asked_after(link) ? r2_max(link->ask_ns, link->net->now_ns + 1)
+    if (0 == link->path.no_path_ns) {
+        return r2_link_is_asked_after(link) ? r2_max(link->path.ask_ns, link->net->now_ns + 1)
                                             : deadline_ns;
     }
-    if (!link->silent && !r2_idle_is_short(link)) {
-        deadline_ns = link->no_path_ns + r2_link_silence_ns(link);
+    if (!link->path.silent && !r2_idle_is_short(link)) {
+        deadline_ns = link->path.no_path_ns + r2_link_silence_ns(link);
     }
-    deadline_ns = r2_min(deadline_ns, link->ask_ns);
-    return r2_min(deadline_ns,
-                  link->waited_at_ns + 1 +
-                      (r2_link_limit_ns(link) - r2_min(r2_link_limit_ns(link), link->waited_ns)));
+    deadline_ns = r2_min(deadline_ns, link->path.ask_ns);
+    return r2_min(deadline_ns, link->path.waited_at_ns + 1 +
+                                   (r2_link_limit_ns(link) -
+                                    r2_min(r2_link_limit_ns(link), link->path.waited_ns)));
 }

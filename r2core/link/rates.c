@@ -32,11 +32,11 @@
 
 static void r2_rates_begin(r2_link_t *link)
 {
-    link->rates.from_ns = link->net->now_ns;
-    link->rates.waited_ns = 0;
-    link->rates.looks = 0;
+    link->tx.rates.from_ns = link->net->now_ns;
+    link->tx.rates.waited_ns = 0;
+    link->tx.rates.looks = 0;
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        r2_lane_load_t *load = &link->lanes[i].load;
+        r2_lane_load_t *load = &link->lanes[i].tx.load;
 
         load->ns = load->bytes = 0;
         load->packets = 0;
@@ -46,13 +46,13 @@ static void r2_rates_begin(r2_link_t *link)
 /* Bytes per second; 0: not known. Without an acknowledgement what is under way bounds it from above. */
 static uint64_t r2_rates_of(r2_lane_t *lane)
 {
-    r2_lane_load_t *load = &lane->load;
+    r2_lane_load_t *load = &lane->tx.load;
     uint64_t pending_ns = 0 == load->mark_ns ? 0 : lane->link->net->now_ns - load->mark_ns;
 
     if (load->ns > 0) {
         load->bytes_per_s = load->bytes * R2_NS_PER_S / load->ns;
     } else if (pending_ns > 0) {
-        return r2_min(load->bytes_per_s, lane->in_flight_bytes * R2_NS_PER_S / pending_ns);
+        return r2_min(load->bytes_per_s, lane->tx.in_flight_bytes * R2_NS_PER_S / pending_ns);
     }
     return load->ns > 0 ? load->bytes_per_s : 0;
 }
@@ -61,7 +61,7 @@ static uint64_t r2_rates_of(r2_lane_t *lane)
 static bool r2_rates_counts(const r2_lane_t *lane)
 {
     return R2_GRADE_SOUND == r2_lane_grade(lane) && !r2_lane_is_relay(lane) &&
-           lane->state_ns < lane->link->rates.from_ns;
+           lane->state_ns < lane->link->tx.rates.from_ns;
 }
 
 static void r2_rates_report(r2_link_t *link)
@@ -81,16 +81,16 @@ static void r2_rates_report(r2_link_t *link)
 
 static void r2_rates_end(r2_link_t *link)
 {
-    uint64_t span_ns = link->net->now_ns - link->rates.from_ns;
+    uint64_t span_ns = link->net->now_ns - link->tx.rates.from_ns;
     uint32_t packets = 0;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        packets = r2_max(packets, link->lanes[i].load.packets);
+        packets = r2_max(packets, link->lanes[i].tx.load.packets);
     }
     if (span_ns > R2_RATES_SPAN * R2_RATES_WAITED_NS) {
         r2_rates_begin(link);
-    } else if (link->rates.waited_ns >= R2_RATES_WAITED_NS && packets >= R2_RATES_PACKETS_MIN) {
-        if (link->rates.looks >= R2_RATES_LOOKS_MIN) {
+    } else if (link->tx.rates.waited_ns >= R2_RATES_WAITED_NS && packets >= R2_RATES_PACKETS_MIN) {
+        if (link->tx.rates.looks >= R2_RATES_LOOKS_MIN) {
             r2_rates_report(link);
         }
         r2_rates_begin(link);
@@ -101,18 +101,18 @@ void r2_rates_waiting(r2_link_t *link, bool waiting)
 {
     uint64_t now_ns = link->net->now_ns;
 
-    if (link->same_host || (!waiting && 0 == link->rates.since_ns)) {
+    if (link->same_host || (!waiting && 0 == link->tx.rates.since_ns)) {
         return;
     }
-    if (0 != link->rates.since_ns) {
-        link->rates.waited_ns += now_ns - link->rates.since_ns;
+    if (0 != link->tx.rates.since_ns) {
+        link->tx.rates.waited_ns += now_ns - link->tx.rates.since_ns;
         r2_rates_end(link);
     }
-    link->rates.since_ns = waiting ? now_ns : 0;
+    link->tx.rates.since_ns = waiting ? now_ns : 0;
     for (uint32_t i = 0; waiting && i < link->lane_count; ++i) {
-        r2_lane_load_t *load = &link->lanes[i].load;
+        r2_lane_load_t *load = &link->lanes[i].tx.load;
 
-        if (0 == load->mark_ns && NULL != link->lanes[i].in_flight) {
+        if (0 == load->mark_ns && NULL != link->lanes[i].tx.in_flight) {
             load->mark_ns = now_ns;
         }
     }
@@ -124,27 +124,27 @@ void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns)
     uint64_t took_ns = lane->link->net->now_ns - sent_ns;
 
     if (bytes > R2_RATES_IDLE_BYTES && took_ns > 0) {
-        lane->load.bytes_per_s = r2_max(bytes * R2_NS_PER_S / took_ns, 1ull);
+        lane->tx.load.bytes_per_s = r2_max(bytes * R2_NS_PER_S / took_ns, 1ull);
     }
 }
 
 void r2_rates_acked(r2_lane_t *lane, uint64_t bytes)
 {
-    r2_lane_load_t *load = &lane->load;
+    r2_lane_load_t *load = &lane->tx.load;
     uint64_t now_ns = lane->link->net->now_ns;
 
     if (0 == load->mark_ns) {
         return;
     }
-    if (now_ns != lane->link->rates.look_ns) {
-        lane->link->rates.look_ns = now_ns;
-        ++lane->link->rates.looks;
+    if (now_ns != lane->link->tx.rates.look_ns) {
+        lane->link->tx.rates.look_ns = now_ns;
+        ++lane->link->tx.rates.looks;
     }
     load->ns += now_ns - load->mark_ns;
     load->bytes += bytes;
     ++load->packets;
     load->mark_ns = now_ns;
-    if (0 == lane->link->rates.since_ns && lane->in_flight_bytes <= R2_RATES_IDLE_BYTES) {
+    if (0 == lane->link->tx.rates.since_ns && lane->tx.in_flight_bytes <= R2_RATES_IDLE_BYTES) {
         load->mark_ns = 0;
     }
 }

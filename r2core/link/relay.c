@@ -106,8 +106,8 @@ static r2_status_t relay_ep_connect(r2_tp_ep_t *tp_ep, const void *address, size
     ep->connected = true;
     ep->rank = rank;
     ep->via = relay->via;
-    relay->net->links[rank]->relay->via = relay->via;
-    relay->net->links[rank]->relay->wired_ns = relay->net->now_ns;
+    relay->net->links[rank]->path.relay->via = relay->via;
+    relay->net->links[rank]->path.relay->wired_ns = relay->net->now_ns;
     return R2_OK;
 }
 
@@ -116,7 +116,7 @@ static void relay_ep_close(r2_tp_ep_t *tp_ep)
     r2_relay_ep_t *ep = (void *) tp_ep;
 
     if (ep->connected) {
-        ep->relay->net->links[ep->rank]->relay->wired_ns = 0;
+        ep->relay->net->links[ep->rank]->path.relay->wired_ns = 0;
     }
     free(ep);
 }
@@ -284,15 +284,16 @@ void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const vo
 /* The process that relays cannot go on with a call, or with a lane (CANNOT, BUSY). */
 static void r2_relay_cannot(r2_lane_t *lane, const r2_relay_pending_t *pending)
 {
-    const struct r2_relay_way *way = lane->link->relay;
+    const struct r2_relay_way *way = lane->link->path.relay;
 
-    if (0 != lane->call_id && lane->call_id == pending->frame.id && way->call_via == pending->via) {
+    if (0 != lane->connect.call_id && lane->connect.call_id == pending->frame.id &&
+        way->call_via == pending->via) {
         if (R2_RELAY_BUSY == pending->frame.op) {
             r2_relay_call_busy(lane);
         } else {
             r2_relay_call_failed(lane, R2_ERR_NO_PATH);
         }
-    } else if (NULL != lane->conn && lane->tx_connection == pending->frame.id &&
+    } else if (NULL != lane->conn && lane->connect.tx_connection == pending->frame.id &&
                way->via == pending->via) {
         r2_relay_lane_failed(lane);
     }
@@ -316,7 +317,8 @@ static void r2_relay_hello(r2_net_t *net, const r2_relay_pending_t *pending)
         r2_hello_request(net, R2_RELAY_RAIL, 0, pending->data, pending->bytes);
     } else if (R2_RELAY_CANNOT == pending->frame.op || R2_RELAY_BUSY == pending->frame.op) {
         r2_relay_cannot(lane, pending);
-    } else if (lane->call_id == pending->frame.id && link->relay->call_via == pending->via) {
+    } else if (lane->connect.call_id == pending->frame.id &&
+               link->path.relay->call_via == pending->via) {
         r2_hello_result(net, pending->frame.id, R2_OK, pending->data, pending->bytes);
     }
 }

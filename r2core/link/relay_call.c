@@ -20,7 +20,7 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
     r2_tx_item_t *item;
     char *data;
 
-    if (NULL == link || R2_OK != link->broken || link->left ||
+    if (NULL == link || R2_OK != link->broken || link->path.left ||
         (to->hello && !r2_control_may(link, R2_WIRE_RELAY))) {
         return R2_ERR_NO_PATH;
     }
@@ -46,7 +46,7 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
     }
     r2_control_opened(link, item);
     item->queued = true;
-    DL_APPEND(link->relayed, item);
+    DL_APPEND(link->tx.relayed, item);
     r2_link_activate(link);
     r2_link_push(link); /* whoever drives may sleep next; does nothing in the middle of a sweep */
     return R2_OK;
@@ -98,7 +98,7 @@ static bool r2_relay_may(const r2_link_t *link, uint32_t rank)
     if (!r2_relay_reaches(via)) {
         r2_link_asked_after(via);
         if (r2_link_is_busy(via)) {
-            link->relay->busy_ns = net->now_ns; /* it may relay when it goes on */
+            link->path.relay->busy_ns = net->now_ns; /* it may relay when it goes on */
         }
         return false;
     }
@@ -108,14 +108,14 @@ static bool r2_relay_may(const r2_link_t *link, uint32_t rank)
 /* True if the next in rotation may relay; a lane that is only doubted leads by another one already. */
 static bool r2_relay_next_may(const r2_lane_t *lane)
 {
-    const struct r2_relay_way *way = lane->link->relay;
+    const struct r2_relay_way *way = lane->link->path.relay;
 
     return (NULL == lane->conn || way->cursor != way->via) && r2_relay_may(lane->link, way->cursor);
 }
 
 bool r2_relay_seek(r2_lane_t *lane)
 {
-    struct r2_relay_way *way = lane->link->relay;
+    struct r2_relay_way *way = lane->link->path.relay;
 
     while (way->left > 0 && !r2_relay_next_may(lane)) {
         way->cursor = (way->cursor + 1) % lane->link->net->size;
@@ -127,7 +127,7 @@ bool r2_relay_seek(r2_lane_t *lane)
 /* The next in rotation; a lane that is only doubted may be called the way it leads, too. */
 static bool r2_relay_pick(r2_lane_t *lane, uint32_t *via_p)
 {
-    struct r2_relay_way *way = lane->link->relay;
+    struct r2_relay_way *way = lane->link->path.relay;
     uint32_t size = lane->link->net->size;
 
     if (0 == way->left) {
@@ -148,8 +148,8 @@ static bool r2_relay_pick(r2_lane_t *lane, uint32_t *via_p)
 r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes)
 {
     r2_net_t *net = lane->link->net;
-    struct r2_relay_way *way = lane->link->relay;
-    r2_wire_relay_t frame = {.source = net->rank, .op = R2_RELAY_CALL, .id = lane->call_id};
+    struct r2_relay_way *way = lane->link->path.relay;
+    r2_wire_relay_t frame = {.source = net->rank, .op = R2_RELAY_CALL, .id = lane->connect.call_id};
     r2_tx_relay_t to = {.destination = lane->link->rank, .hello = true};
     r2_relay_parts_t parts = {request, NULL, bytes, 0};
 

@@ -177,12 +177,12 @@ static void r2_relay_drain(r2_link_t *link, r2_tx_item_t **list)
 
 void r2_relay_give_up(r2_link_t *link)
 {
-    if (NULL == link->relayed && NULL == link->again) {
+    if (NULL == link->tx.relayed && NULL == link->tx.again) {
         return;
     }
     if (r2_relay_reaches(link)) {
         return;
     }
-    r2_relay_drain(link, &link->relayed);
-    r2_relay_drain(link, &link->again);
+    r2_relay_drain(link, &link->tx.relayed);
+    r2_relay_drain(link, &link->tx.again);
 }

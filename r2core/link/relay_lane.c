@@ -18,7 +18,7 @@
 
 r2_lane_t *r2_relay_lane_of(r2_link_t *link)
 {
-    return NULL == link->relay ? NULL : &link->lanes[link->relay->lane_idx];
+    return NULL == link->path.relay ? NULL : &link->lanes[link->path.relay->lane_idx];
 }
 
 r2_lane_t *r2_relay_lane(r2_link_t *link)
@@ -29,13 +29,13 @@ r2_lane_t *r2_relay_lane(r2_link_t *link)
     if (NULL != lane || link->same_host) {
         return lane;
     }
-    link->relay = calloc(1, sizeof(*link->relay));
-    if (NULL == link->relay) {
+    link->path.relay = calloc(1, sizeof(*link->path.relay));
+    if (NULL == link->path.relay) {
         return NULL;
     }
     lane = &link->lanes[link->lane_count];
-    link->relay->lane_idx = link->lane_count;
-    link->relay->cursor = (link->rank + net->rank) % net->size;
+    link->path.relay->lane_idx = link->lane_count;
+    link->path.relay->cursor = (link->rank + net->rank) % net->size;
     lane->link = link;
     lane->idx = link->lane_count;
     lane->rail = &net->relay->rail;
@@ -46,7 +46,7 @@ r2_lane_t *r2_relay_lane(r2_link_t *link)
 
 bool r2_relay_reaches(const r2_link_t *link)
 {
-    if (link->left) {
+    if (link->path.left) {
         return false; /* no lane to it is opened any more */
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -66,13 +66,13 @@ bool r2_relay_reaches(const r2_link_t *link)
  */
 bool r2_relay_needless(const r2_link_t *link)
 {
-    uint64_t wired_ns = NULL == link->relay ? 0 : link->relay->wired_ns;
+    uint64_t wired_ns = NULL == link->path.relay ? 0 : link->path.relay->wired_ns;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
         if (!r2_lane_is_relay(lane) && R2_GRADE_SOUND == r2_lane_grade(lane) &&
-            (0 == wired_ns || lane->last_rx_ns > wired_ns)) {
+            (0 == wired_ns || lane->rx.last_ns > wired_ns)) {
             return true;
         }
     }
@@ -85,7 +85,8 @@ bool r2_relay_needless(const r2_link_t *link)
  */
 static bool r2_relay_is_ahead(const r2_lane_t *lane)
 {
-    return NULL != lane->in_flight && lane->tx_seq - lane->in_flight->lane_seq > R2_ACK_WINDOW;
+    return NULL != lane->tx.in_flight &&
+           lane->tx.seq - lane->tx.in_flight->lane_seq > R2_ACK_WINDOW;
 }
 
 bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_item_t *item)
@@ -94,7 +95,7 @@ bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_ite
         return false;
     }
     if (r2_relay_is_ahead(lane) ||
-        lane->in_flight_bytes > lane->window_bytes + lane->window_bytes / 4) {
+        lane->tx.in_flight_bytes > lane->tx.window_bytes + lane->tx.window_bytes / 4) {
         return true; /* also control packets */
     }
     return (NULL != item && R2_WIRE_RELAY == item->kind) || r2_relay_needless(link);
@@ -102,7 +103,7 @@ bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_ite
 
 uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes)
 {
-    return r2_max(bytes, (uint32_t) (lane->window_bytes / R2_RELAY_PACKETS));
+    return r2_max(bytes, (uint32_t) (lane->tx.window_bytes / R2_RELAY_PACKETS));
 }
 
 bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns)
@@ -111,6 +112,6 @@ bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns)
     const uint64_t hold_ns = r2_net_patience_ns(net, R2_RELAY_BUSY_TIMES) +
                              2 * net->params->heal_max_ms * R2_NS_PER_MS;
 
-    return NULL != link->relay && link->relay->busy_ns > since_ns &&
-           net->now_ns < link->relay->busy_ns + hold_ns;
+    return NULL != link->path.relay && link->path.relay->busy_ns > since_ns &&
+           net->now_ns < link->path.relay->busy_ns + hold_ns;
 }

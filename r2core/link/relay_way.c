@@ -17,7 +17,7 @@
 static void r2_relay_next(r2_lane_t *lane)
 {
     if (r2_lane_is_down(lane) && r2_relay_seek(lane)) {
-        lane->retry_ns = lane->link->net->now_ns;
+        lane->connect.retry_ns = lane->link->net->now_ns;
     }
     r2_link_activate(lane->link);
 }
@@ -25,13 +25,13 @@ static void r2_relay_next(r2_lane_t *lane)
 /* No answer: the peer is stopped, or who relays, which would have said that it cannot. */
 static void r2_relay_call_unanswered(r2_lane_t *lane)
 {
-    lane->link->relay->busy_ns = lane->link->net->now_ns;
-    r2_hello_result(lane->link->net, lane->call_id, R2_ERR_UNRESPONSIVE, NULL, 0);
+    lane->link->path.relay->busy_ns = lane->link->net->now_ns;
+    r2_hello_result(lane->link->net, lane->connect.call_id, R2_ERR_UNRESPONSIVE, NULL, 0);
 }
 
 void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status)
 {
-    r2_hello_result(lane->link->net, lane->call_id, status, NULL, 0);
+    r2_hello_result(lane->link->net, lane->connect.call_id, status, NULL, 0);
     r2_relay_next(lane);
 }
 
@@ -56,13 +56,13 @@ static uint64_t r2_relay_wiring_end_ns(const r2_lane_t *lane)
 {
     return R2_LANE_WIRING != lane->state
                ? R2_NEVER_NS
-               : r2_max(lane->state_ns, lane->timer_base_ns) +
+               : r2_max(lane->state_ns, lane->timing.base_ns) +
                      r2_net_patience_ns(lane->link->net, R2_RELAY_CALL_TIMES);
 }
 
 static uint64_t r2_relay_call_end_ns(const r2_link_t *link)
 {
-    return link->relay->call_ns +
+    return link->path.relay->call_ns +
            R2_RELAY_CALL_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
 }
 
@@ -92,32 +92,32 @@ static bool r2_relay_wanted(const r2_link_t *link)
 /* A direct lane is back: the relay lane goes when it is empty. */
 static void r2_relay_close(r2_lane_t *lane)
 {
-    struct r2_relay_way *way = lane->link->relay;
+    struct r2_relay_way *way = lane->link->path.relay;
 
     if (R2_LANE_CALLING == lane->state) {
         r2_lane_cancel_call(lane);
         r2_lane_enter(lane, R2_LANE_DOWN);
-    } else if (r2_lane_is_up(lane) && NULL == lane->in_flight) {
+    } else if (r2_lane_is_up(lane) && NULL == lane->tx.in_flight) {
         r2_lane_fence(lane, R2_ERR_CANCELED, true);
     } else {
         return;
     }
-    lane->past = R2_PAST_UP == lane->past ? R2_PAST_NONE : lane->past;
-    lane->failures = 0;
-    lane->retry_ns = 0;
+    lane->connect.past = R2_PAST_UP == lane->connect.past ? R2_PAST_NONE : lane->connect.past;
+    lane->connect.failures = 0;
+    lane->connect.retry_ns = 0;
     way->left = 0;
 }
 
 static void r2_relay_watch(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
-    struct r2_relay_way *way = lane->link->relay;
+    struct r2_relay_way *way = lane->link->path.relay;
 
-    if (0 != lane->call_id && net->now_ns >= r2_relay_call_end_ns(lane->link)) {
+    if (0 != lane->connect.call_id && net->now_ns >= r2_relay_call_end_ns(lane->link)) {
         r2_relay_call_unanswered(lane);
         r2_relay_next(lane);
     }
-    if (0 != lane->call_id && !r2_relay_reaches(net->links[way->call_via])) {
+    if (0 != lane->connect.call_id && !r2_relay_reaches(net->links[way->call_via])) {
         r2_relay_call_failed(lane, R2_ERR_NO_PATH);
     }
     if (NULL != lane->conn && (!r2_relay_reaches(net->links[way->via]) ||
@@ -139,11 +139,11 @@ void r2_relay_timer(r2_link_t *link)
         r2_relay_watch(lane);
     }
     if (!r2_relay_wanted(link)) {
-        link->relay_wanted_ns = 0;
+        link->path.relay_wanted_ns = 0;
         return;
     }
-    if (0 == link->relay_wanted_ns) {
-        link->relay_wanted_ns = now_ns;
+    if (0 == link->path.relay_wanted_ns) {
+        link->path.relay_wanted_ns = now_ns;
     }
     if (now_ns < r2_relay_deadline_ns(link)) {
         return;
@@ -154,23 +154,25 @@ void r2_relay_timer(r2_link_t *link)
     }
     r2_lane_open(lane);
     if (r2_lane_is_down(lane)) { /* nobody to ask just now: to look again costs next to nothing */
-        lane->retry_ns =
+        lane->connect.retry_ns =
             now_ns + R2_RELAY_AGAIN_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
     }
 }
 
 uint64_t r2_relay_deadline_ns(const r2_link_t *link)
 {
-    const r2_lane_t *lane = NULL == link->relay ? NULL : &link->lanes[link->relay->lane_idx];
+    const r2_lane_t *lane =
+        NULL == link->path.relay ? NULL : &link->lanes[link->path.relay->lane_idx];
 
-    if (NULL != lane && 0 != lane->call_id) {
+    if (NULL != lane && 0 != lane->connect.call_id) {
         return r2_relay_call_end_ns(link);
     }
     if (NULL != lane && !r2_lane_is_down(lane)) {
         return r2_relay_wiring_end_ns(lane);
     }
-    if (0 == link->relay_wanted_ns) {
+    if (0 == link->path.relay_wanted_ns) {
         return R2_NEVER_NS;
     }
-    return r2_max(link->relay_wanted_ns + r2_relay_patience_ns(link), NULL == lane ? 0 : lane->retry_ns);
+    return r2_max(link->path.relay_wanted_ns + r2_relay_patience_ns(link),
+                  NULL == lane ? 0 : lane->connect.retry_ns);
 }

@@ -46,9 +46,9 @@ static bool r2_room_is_vain(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    return NULL != lane->call && !r2_lane_is_relay(lane) &&
-           net->now_ns - lane->call_ns >= r2_net_patience_ns(net, R2_CALL_TIMES) &&
-           !net->hello.ops->connected(net->hello.instance, lane->call_id);
+    return NULL != lane->connect.call && !r2_lane_is_relay(lane) &&
+           net->now_ns - lane->connect.call_ns >= r2_net_patience_ns(net, R2_CALL_TIMES) &&
+           !net->hello.ops->connected(net->hello.instance, lane->connect.call_id);
 }
 
 /* The lane is called again later, as after any call without an answer. */
@@ -62,7 +62,7 @@ static void r2_room_take_back(r2_lane_t *lane)
     if (R2_LANE_WIRING == lane->state) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
     } else if (lane->state >= R2_LANE_UP) {
-        lane->retry_ns = net->now_ns + r2_net_patience_ns(net, R2_SILENT_TIMES);
+        lane->connect.retry_ns = net->now_ns + r2_net_patience_ns(net, R2_SILENT_TIMES);
     } else {
         r2_lane_back_off(lane, R2_ERR_TIMEOUT);
     }
@@ -74,17 +74,17 @@ static bool r2_room_is_silent(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    return R2_GRADE_SOUND != r2_lane_grade(lane) && NULL != lane->in_flight &&
-           net->now_ns - r2_max(r2_max(lane->last_rx_ns, lane->timer_base_ns),
-                                lane->doubt_ns) >= r2_net_patience_ns(net, R2_SILENT_TIMES);
+    return R2_GRADE_SOUND != r2_lane_grade(lane) && NULL != lane->tx.in_flight &&
+           net->now_ns - r2_max(r2_max(lane->rx.last_ns, lane->timing.base_ns),
+                                lane->timing.doubt_ns) >= r2_net_patience_ns(net, R2_SILENT_TIMES);
 }
 
 static bool r2_room_is_victim(const r2_lane_t *lane)
 {
     const uint64_t now_ns = lane->link->net->now_ns;
 
-    if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane) || 0 != lane->call_id ||
-        now_ns - lane->state_ns < R2_IDLE_NS || now_ns - lane->last_rx_ns < R2_IDLE_NS) {
+    if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane) || 0 != lane->connect.call_id ||
+        now_ns - lane->state_ns < R2_IDLE_NS || now_ns - lane->rx.last_ns < R2_IDLE_NS) {
         return false;
     }
     return r2_room_is_silent(lane) ||
@@ -108,7 +108,7 @@ static bool r2_room_is_better(const r2_lane_t *lane, const r2_lane_t *best)
         return true;
     }
     best_price = r2_room_price(best);
-    return price < best_price || (price == best_price && lane->last_rx_ns < best->last_rx_ns);
+    return price < best_price || (price == best_price && lane->rx.last_ns < best->rx.last_ns);
 }
 
 /*
@@ -123,7 +123,7 @@ static bool r2_room_look(r2_link_t *link, r2_lane_t **best)
         r2_lane_t *lane = &link->lanes[i];
 
         net->turns = net->turns || (!r2_lane_is_down(lane) && !r2_lane_is_relay(lane));
-        if (0 != lane->closing_ns) {
+        if (0 != lane->connect.closing_ns) {
             return false;
         }
         if (r2_room_is_vain(lane)) {
@@ -153,7 +153,7 @@ static void r2_room_make(r2_net_t *net, const r2_link_t *wants)
     if (NULL == best || R2_OK != r2_tx_bare(best, R2_WIRE_CLOSE)) {
         return;
     }
-    best->closing_ns = net->now_ns;
+    best->connect.closing_ns = net->now_ns;
     if (R2_GRADE_SOUND != r2_lane_grade(best)) {
         r2_idle_end(best);
     }
@@ -164,14 +164,14 @@ bool r2_room_lend(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    if (!net->tight || NULL == lane->call || r2_lane_is_relay(lane)) {
+    if (!net->tight || NULL == lane->connect.call || r2_lane_is_relay(lane)) {
         return true;
     }
     if (net->lent_calls >= R2_LENT_MAX) {
         return false;
     }
-    r2_lane_conn_destroy(lane->call);
-    lane->call = NULL;
+    r2_lane_conn_destroy(lane->connect.call);
+    lane->connect.call = NULL;
     ++net->lent_calls;
     net->pending_lanes -= R2_LANE_CALLING == lane->state;
     return true;
@@ -186,11 +186,11 @@ bool r2_room_awaits_turn(const r2_link_t *link)
     const uint64_t lately_ns = r2_net_patience_ns(net, R2_TURN_TIMES) +
                                2 * net->params->heal_max_ms * R2_NS_PER_MS;
 
-    if (net->now_ns - r2_min(net->now_ns, link->spoke_ns) > lately_ns) {
+    if (net->now_ns - r2_min(net->now_ns, link->path.spoke_ns) > lately_ns) {
         return false;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (r2_lane_is_short(&link->lanes[i]) && link->lanes[i].turn) {
+        if (r2_lane_is_short(&link->lanes[i]) && link->lanes[i].connect.turn) {
             return true;
         }
     }
@@ -217,19 +217,19 @@ void r2_idle_put_off(r2_lane_t *lane)
     r2_net_t *net = lane->link->net;
     bool needs = r2_idle_needs(lane);
     uint64_t pause_ns = needs ? (R2_AGAIN_NS + r2_random_u64(net->clock) % R2_AGAIN_NS)
-                                    << lane->put_offs
+                                    << lane->connect.put_offs
                               : net->params->heal_max_ms * R2_NS_PER_MS;
 
-    lane->put_offs += lane->put_offs < R2_PUT_OFFS_MAX;
+    lane->connect.put_offs += lane->connect.put_offs < R2_PUT_OFFS_MAX;
     if (lane->state >= R2_LANE_UP) {
-        lane->retry_ns = net->now_ns + pause_ns; /* a check of a silent lane */
+        lane->connect.retry_ns = net->now_ns + pause_ns; /* a check of a silent lane */
         return;
     }
     if (R2_LANE_WIRING == lane->state) { /* cannot be asked after: it gives back what it has */
         r2_lane_fence(lane, R2_ERR_NO_DESCRIPTORS, false);
     }
     lane->why = R2_ERR_NO_DESCRIPTORS;
-    lane->retry_ns = net->now_ns + pause_ns;
+    lane->connect.retry_ns = net->now_ns + pause_ns;
     r2_lane_enter(lane, needs && r2_link_wanted(lane->link) ? R2_LANE_DOWN : R2_LANE_RESTING);
 }
 
@@ -239,14 +239,14 @@ static void r2_room_short(r2_lane_t *lane)
 
     ++net->counters->shortages;
     r2_net_tighten(net);
-    lane->put_offs = 0;
+    lane->connect.put_offs = 0;
     r2_idle_put_off(lane);
-    lane->put_offs = 0;
+    lane->connect.put_offs = 0;
     if (r2_idle_may_look(net) && r2_idle_needs(lane)) {
         net->short_until_ns = net->now_ns + R2_LOOK_NS;
         r2_room_make(net, lane->link);
     }
-    lane->turn = net->turns;
+    lane->connect.turn = net->turns;
 }
 
 /*
@@ -276,7 +276,7 @@ r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p)
             : R2_ERR_NO_DESCRIPTORS;
 
     if (!r2_lane_is_relay(lane)) {
-        lane->link->rests = false;
+        lane->link->path.rests = false;
     }
     if (R2_ERR_NO_DESCRIPTORS == status) {
         r2_room_short(lane);
@@ -293,6 +293,6 @@ void r2_idle_owes(r2_lane_t *lane)
     }
     r2_lane_enter(lane, r2_idle_has_way(lane) ? R2_LANE_RESTING : R2_LANE_DOWN);
     /* ends when a lane comes up */
-    lane->link->owed = lane->link->owed || R2_LANE_DOWN == lane->state;
+    lane->link->path.owed = lane->link->path.owed || R2_LANE_DOWN == lane->state;
     r2_link_activate(lane->link);
 }

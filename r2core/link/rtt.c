@@ -15,15 +15,17 @@
 /* Smoothed round trip and its variation. Source: RFC 6298, section 2. */
 static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
 {
-    if (0 == lane->srtt_ns) {
-        lane->srtt_ns = sample_ns;
-        lane->rttvar_ns = sample_ns / 2;
+    if (0 == lane->timing.srtt_ns) {
+        lane->timing.srtt_ns = sample_ns;
+        lane->timing.rttvar_ns = sample_ns / 2;
         return;
     }
-    lane->rttvar_ns = (3 * lane->rttvar_ns + (sample_ns > lane->srtt_ns ? sample_ns - lane->srtt_ns
-                                                                        : lane->srtt_ns - sample_ns)) /
-                      4;
-    lane->srtt_ns = (7 * lane->srtt_ns + sample_ns) / 8;
+    lane->timing.rttvar_ns =
+        (3 * lane->timing.rttvar_ns + (sample_ns > lane->timing.srtt_ns
+                                           ? sample_ns - lane->timing.srtt_ns
+                                           : lane->timing.srtt_ns - sample_ns)) /
+        4;
+    lane->timing.srtt_ns = (7 * lane->timing.srtt_ns + sample_ns) / 8;
 }
 
 /*
@@ -32,10 +34,10 @@ static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
  */
 static void r2_rtt_calm(r2_lane_t *lane)
 {
-    if (lane->rtt_samples < R2_CALM_SAMPLES) {
-        ++lane->rtt_samples;
-    } else if (0 == lane->calm_rtt_ns || lane->srtt_ns < lane->calm_rtt_ns) {
-        lane->calm_rtt_ns = lane->srtt_ns;
+    if (lane->timing.rtt_samples < R2_CALM_SAMPLES) {
+        ++lane->timing.rtt_samples;
+    } else if (0 == lane->timing.calm_rtt_ns || lane->timing.srtt_ns < lane->timing.calm_rtt_ns) {
+        lane->timing.calm_rtt_ns = lane->timing.srtt_ns;
     }
 }
 
@@ -43,11 +45,12 @@ static void r2_rtt_calm(r2_lane_t *lane)
 static void r2_peak_update(const r2_lane_t *lane, uint64_t sample_ns)
 {
     r2_link_t *link = lane->link;
-    uint64_t delay_ns = sample_ns - r2_min(sample_ns, lane->srtt_ns);
+    uint64_t delay_ns = sample_ns - r2_min(sample_ns, lane->timing.srtt_ns);
 
-    if (delay_ns > link->peak_delay_ns || link->net->now_ns - link->peak_delay_at_ns > R2_PEAK_LIFE_NS) {
-        link->peak_delay_ns = delay_ns;
-        link->peak_delay_at_ns = link->net->now_ns;
+    if (delay_ns > link->path.peak_delay_ns ||
+        link->net->now_ns - link->path.peak_delay_at_ns > R2_PEAK_LIFE_NS) {
+        link->path.peak_delay_ns = delay_ns;
+        link->path.peak_delay_at_ns = link->net->now_ns;
     }
 }
 
@@ -61,12 +64,13 @@ static uint64_t r2_window_floor(const r2_lane_t *lane)
     uint64_t least = link->net->params->window_min_bytes, best = 0;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        best = r2_max(best, r2_lane_is_up(&link->lanes[i]) ? link->lanes[i].load.bytes_per_s : 0);
+        best =
+            r2_max(best, r2_lane_is_up(&link->lanes[i]) ? link->lanes[i].tx.load.bytes_per_s : 0);
     }
-    if (0 == lane->load.bytes_per_s || 4 * lane->load.bytes_per_s >= best) {
+    if (0 == lane->tx.load.bytes_per_s || 4 * lane->tx.load.bytes_per_s >= best) {
         return least;
     }
-    return least * 4 * lane->load.bytes_per_s / best;
+    return least * 4 * lane->tx.load.bytes_per_s / best;
 }
 
 /*
@@ -78,19 +82,21 @@ static void r2_window_adapt(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_
 {
     r2_net_t *net = lane->link->net;
     uint64_t target_ns = net->params->queue_delay_us * R2_NS_PER_US;
-    uint64_t delay_ns = sample_ns - lane->min_rtt_ns;
+    uint64_t delay_ns = sample_ns - lane->timing.min_rtt_ns;
 
-    if (delay_ns < target_ns && lane->limited) {
-        lane->window_bytes =
-            r2_min(lane->window_bytes + acked_bytes, (uint64_t) net->params->window_max_bytes);
-        lane->limited = false;
-    } else if (delay_ns > 2 * target_ns && net->now_ns - lane->shrunk_ns > lane->srtt_ns) {
+    if (delay_ns < target_ns && lane->tx.limited) {
+        lane->tx.window_bytes =
+            r2_min(lane->tx.window_bytes + acked_bytes, (uint64_t) net->params->window_max_bytes);
+        lane->tx.limited = false;
+    } else if (delay_ns > 2 * target_ns &&
+               net->now_ns - lane->tx.shrunk_ns > lane->timing.srtt_ns) {
         uint64_t floor_bytes = r2_window_floor(lane);
 
-        lane->window_bytes = floor_bytes < net->params->window_min_bytes
-                                 ? floor_bytes
-                                 : r2_max(lane->window_bytes - lane->window_bytes / 8, floor_bytes);
-        lane->shrunk_ns = net->now_ns;
+        lane->tx.window_bytes =
+            floor_bytes < net->params->window_min_bytes
+                ? floor_bytes
+                : r2_max(lane->tx.window_bytes - lane->tx.window_bytes / 8, floor_bytes);
+        lane->tx.shrunk_ns = net->now_ns;
     }
 }
 
@@ -98,10 +104,10 @@ void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
 {
     uint64_t now_ns = lane->link->net->now_ns;
 
-    if (0 == lane->min_rtt_ns || sample_ns < lane->min_rtt_ns ||
-        now_ns - lane->min_rtt_at_ns > R2_MIN_RTT_LIFE_NS) {
-        lane->min_rtt_ns = sample_ns;
-        lane->min_rtt_at_ns = now_ns;
+    if (0 == lane->timing.min_rtt_ns || sample_ns < lane->timing.min_rtt_ns ||
+        now_ns - lane->timing.min_rtt_at_ns > R2_MIN_RTT_LIFE_NS) {
+        lane->timing.min_rtt_ns = sample_ns;
+        lane->timing.min_rtt_at_ns = now_ns;
     }
     r2_peak_update(lane, sample_ns);
     r2_rtt_smooth(lane, sample_ns);

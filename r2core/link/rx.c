@@ -20,7 +20,7 @@ static void r2_rx_lane_down(r2_link_t *link, const void *data)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
-        if (0 != lane->rx_connection && lane->rx_connection == connection) {
+        if (0 != lane->connect.rx_connection && lane->connect.rx_connection == connection) {
             lane->failed = true;
             lane->why = R2_ERR_LANE_DOWN;
         }
@@ -73,7 +73,7 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
         r2_relay_received(link, header, data);
         return true;
     case R2_WIRE_LEAVE:
-        link->left = true; /* the rest when this sweep tends the link */
+        link->path.left = true; /* the rest when this sweep tends the link */
         return true;
     case R2_WIRE_PING:
     case R2_WIRE_HELLO:
@@ -97,19 +97,19 @@ static void r2_rx_life(r2_lane_t *lane)
     uint64_t now_ns = link->net->now_ns;
     uint64_t silence_ns = r2_net_pause_ns(link->net);
 
-    for (uint32_t i = 0; now_ns - link->last_rx_ns > silence_ns && i < link->lane_count; ++i) {
-        if (r2_lane_is_silent(&link->lanes[i]) && !link->lanes[i].grace_used) {
-            link->lanes[i].grace_used = true;
-            link->lanes[i].timer_base_ns = now_ns;
+    for (uint32_t i = 0; now_ns - link->path.last_rx_ns > silence_ns && i < link->lane_count; ++i) {
+        if (r2_lane_is_silent(&link->lanes[i]) && !link->lanes[i].timing.grace_used) {
+            link->lanes[i].timing.grace_used = true;
+            link->lanes[i].timing.base_ns = now_ns;
         }
     }
-    if (now_ns - lane->last_rx_ns > r2_net_patience_ns(link->net, R2_DEAF_TIMES)) {
-        lane->awake_ns = now_ns;
+    if (now_ns - lane->rx.last_ns > r2_net_patience_ns(link->net, R2_DEAF_TIMES)) {
+        lane->rx.awake_ns = now_ns;
     }
-    link->heard_ns += r2_min(now_ns - link->last_rx_ns, silence_ns);
-    link->last_rx_ns = now_ns;
+    link->path.heard_ns += r2_min(now_ns - link->path.last_rx_ns, silence_ns);
+    link->path.last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;
-    lane->last_rx_ns = now_ns;
+    lane->rx.last_ns = now_ns;
     lane->unreachable = false;
     if (R2_ERR_NO_PATH == link->broken && lane->state >= R2_LANE_UP) {
         link->broken = R2_OK;

@@ -13,20 +13,20 @@
 
 static bool r2_rx_is_complete(const r2_link_t *link, uint64_t number)
 {
-    return r2_seq64_lt(number, link->watermark) ||
-           r2_runs_has(&link->completed, link->watermark, number);
+    return r2_seq64_lt(number, link->rx.watermark) ||
+           r2_runs_has(&link->rx.completed, link->rx.watermark, number);
 }
 
 /* Remembers a complete message number and moves the watermark over all that follow each other. */
 static void r2_rx_complete(r2_link_t *link, uint64_t number)
 {
-    if (number != link->watermark) {
-        r2_runs_add(&link->completed, link->watermark, number);
+    if (number != link->rx.watermark) {
+        r2_runs_add(&link->rx.completed, link->rx.watermark, number);
         return;
     }
     for (;;) {
-        ++link->watermark;
-        if (!r2_runs_take_first(&link->completed, link->watermark)) {
+        ++link->rx.watermark;
+        if (!r2_runs_take_first(&link->rx.completed, link->rx.watermark)) {
             return;
         }
     }
@@ -36,19 +36,19 @@ static void r2_rx_complete(r2_link_t *link, uint64_t number)
 static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint32_t chunk_count,
                            bool discard)
 {
-    size_t arriving = HASH_COUNT(link->arriving) + 1;
+    size_t arriving = HASH_COUNT(link->rx.arriving) + 1;
     r2_rx_match_t *match;
 
-    if (arriving > R2_RX_ARRIVING_MAX || link->completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
-        (link->bitmap_bytes > 0 &&
-         link->bitmap_bytes + r2_rx_bitmap_bytes(chunk_count) > R2_RX_BITMAPS_MAX) ||
-        R2_OK != r2_runs_reserve(&link->completed, arriving)) {
+    if (arriving > R2_RX_ARRIVING_MAX || link->rx.completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
+        (link->rx.bitmap_bytes > 0 &&
+         link->rx.bitmap_bytes + r2_rx_bitmap_bytes(chunk_count) > R2_RX_BITMAPS_MAX) ||
+        R2_OK != r2_runs_reserve(&link->rx.completed, arriving)) {
         return false;
     }
     if (discard) {
         return true;
     }
-    HASH_FIND(hh, link->matches, &header->tag, sizeof(header->tag), match);
+    HASH_FIND(hh, link->rx.matches, &header->tag, sizeof(header->tag), match);
     return (NULL != match && match->posted) || r2_rx_may_park(link, header);
 }
 
@@ -82,7 +82,7 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     }
     if (NULL != message->bitmap &&
         (message->discard || (NULL != match && NULL == match->message))) {
-        HASH_ADD(hh, link->arriving, number, sizeof(message->number), message);
+        HASH_ADD(hh, link->rx.arriving, number, sizeof(message->number), message);
     }
     if (!r2_hash_has(&message->hh)) {
         free(message->bitmap);
@@ -94,7 +94,7 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
         message->match = match;
         r2_grant_heard(link, match, header->chunk_bytes);
     }
-    link->bitmap_bytes += r2_rx_bitmap_bytes(chunk_count);
+    link->rx.bitmap_bytes += r2_rx_bitmap_bytes(chunk_count);
     return message;
 }
 
@@ -115,12 +115,12 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
 
     if (message->discard) {
         ++link->net->counters->rx_gone;
-        link->consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
+        link->rx.consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
         return true;
     }
     if (match->posted && !r2_rx_agree(match, message)) {
         message->discard = true;
-        link->consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
+        link->rx.consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
         r2_rx_finish(link, match, r2_rx_mismatch(link));
         return true;
     }
@@ -134,7 +134,7 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
 /* Bookkeeping after the last chunk of a message is held. */
 static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
 {
-    HASH_DEL(link->arriving, message);
+    HASH_DEL(link->rx.arriving, message);
     r2_rx_complete(link, message->number);
     if (NULL == message->match) {
         r2_rx_message_free(link, message);
@@ -156,7 +156,7 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
         ++net->counters->rx_duplicates;
         return true;
     }
-    HASH_FIND(hh, link->arriving, &header->message, sizeof(header->message), message);
+    HASH_FIND(hh, link->rx.arriving, &header->message, sizeof(header->message), message);
     if (NULL == message) {
         message = r2_rx_message_new(link, header);
     }
@@ -200,12 +200,12 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
         r2_rx_stray(link, tag.comm_key);
         return true;
     }
-    HASH_FIND(hh, link->matches, &tag, sizeof(tag), match);
-    if (NULL == match && link->unposted < R2_RX_UNPOSTED_MAX) {
+    HASH_FIND(hh, link->rx.matches, &tag, sizeof(tag), match);
+    if (NULL == match && link->rx.unposted < R2_RX_UNPOSTED_MAX) {
         match = r2_rx_match(link, &tag);
     }
     if (NULL == match) {
-        link->rts_lost = true;
+        link->rx.rts_lost = true;
         return true;
     }
     match->rts = true;

@@ -22,9 +22,9 @@ uint64_t r2_rx_cost(uint32_t bytes)
 /* A parked chunk leaves the parking place. */
 static void r2_rx_unparked(r2_link_t *link, r2_parked_t *parked)
 {
-    link->parked_bytes -= parked->bytes;
+    link->rx.parked_bytes -= parked->bytes;
     link->net->parked_bytes -= parked->bytes;
-    link->parked_cost -= parked->unasked ? r2_rx_cost(parked->bytes) : 0;
+    link->rx.parked_cost -= parked->unasked ? r2_rx_cost(parked->bytes) : 0;
     free(parked);
 }
 
@@ -35,12 +35,12 @@ static void r2_rx_strip(r2_link_t *link, r2_rx_message_t *message)
         r2_parked_t *parked = message->parked;
 
         message->parked = parked->next;
-        link->consumed += parked->unasked ? (uint32_t) r2_rx_cost(parked->bytes) : 0;
+        link->rx.consumed += parked->unasked ? (uint32_t) r2_rx_cost(parked->bytes) : 0;
         r2_rx_unparked(link, parked);
     }
     if (message->deferred) {
         message->deferred = false;
-        DL_DELETE(link->deferred, message);
+        DL_DELETE(link->rx.deferred, message);
     }
 }
 
@@ -54,9 +54,9 @@ void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message)
     r2_rx_strip(link, message);
     r2_grant_told(link, message);
     if (message->held < message->chunk_count) {
-        HASH_DEL(link->arriving, message);
+        HASH_DEL(link->rx.arriving, message);
     }
-    link->bitmap_bytes -= r2_rx_bitmap_bytes(message->chunk_count);
+    link->rx.bitmap_bytes -= r2_rx_bitmap_bytes(message->chunk_count);
     free(message->bitmap);
     free(message);
 }
@@ -65,30 +65,30 @@ r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_rx_match_t *match;
 
-    HASH_FIND(hh, link->matches, tag, sizeof(*tag), match);
+    HASH_FIND(hh, link->rx.matches, tag, sizeof(*tag), match);
     if (NULL != match) {
         return match;
     }
     match = calloc(1, sizeof(*match));
     if (NULL != match) {
         match->tag = *tag;
-        match->rts = link->rts_lost;
-        HASH_ADD(hh, link->matches, tag, sizeof(match->tag), match);
+        match->rts = link->rx.rts_lost;
+        HASH_ADD(hh, link->rx.matches, tag, sizeof(match->tag), match);
     }
     if (NULL != match && !r2_hash_has(&match->hh)) {
         free(match);
         return NULL;
     }
-    link->unposted += NULL == match ? 0 : 1;
+    link->rx.unposted += NULL == match ? 0 : 1;
     return match;
 }
 
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
 {
-    HASH_DEL(link->matches, match);
+    HASH_DEL(link->rx.matches, match);
     r2_rx_uncall(link, match);
     r2_grant_end(link, match);
-    link->unposted -= match->posted ? 0 : 1;
+    link->rx.unposted -= match->posted ? 0 : 1;
     link->net->awaited_rows -= match->posted && match->bytes > 0 ? 1 : 0;
     if (NULL != match->message) {
         match->message->match = NULL;
@@ -151,7 +151,7 @@ void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const v
         memcpy(match->data + offset, data, bytes);
     }
     if (unasked) {
-        link->consumed += (uint32_t) r2_rx_cost(bytes);
+        link->rx.consumed += (uint32_t) r2_rx_cost(bytes);
     }
     r2_grant_given(link, match, bytes);
 }
@@ -170,7 +170,7 @@ static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
     }
     if (message->deferred) {
         message->deferred = false;
-        DL_DELETE(link->deferred, message);
+        DL_DELETE(link->rx.deferred, message);
     }
 }
 
@@ -184,7 +184,7 @@ bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header)
     uint64_t before = header->chunk * r2_rx_cost(header->chunk_bytes);
 
     return 0 != (header->flags & R2_WIRE_UNASKED) && before + r2_rx_cost(header->length) <= budget &&
-           link->parked_cost + r2_rx_cost(header->length) <= budget;
+           link->rx.parked_cost + r2_rx_cost(header->length) <= budget;
 }
 
 /* Else it has to be of what its row was granted. */
@@ -217,14 +217,14 @@ bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, cons
     }
     parked->next = message->parked;
     message->parked = parked;
-    link->parked_bytes += parked->bytes;
-    link->parked_cost += parked->unasked ? r2_rx_cost(parked->bytes) : 0;
+    link->rx.parked_bytes += parked->bytes;
+    link->rx.parked_cost += parked->unasked ? r2_rx_cost(parked->bytes) : 0;
     net->parked_bytes += parked->bytes;
     ++net->counters->parked_chunks;
     net->counters->parked_bytes_max = r2_max(net->counters->parked_bytes_max, net->parked_bytes);
     if (message->match->posted && !message->deferred) {
         message->deferred = true;
-        DL_APPEND(link->deferred, message);
+        DL_APPEND(link->rx.deferred, message);
     }
     return true;
 }
@@ -247,7 +247,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     r2_rx_uncall(link, match);
     fits = 0 == match->chunk_bytes || r2_rx_announced_fits(match, args->bytes, args->digest);
     match->posted = true;
-    --link->unposted;
+    --link->rx.unposted;
     match->data = args->data;
     match->sink = args->sink;
     match->bytes = args->bytes;
@@ -273,7 +273,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
             return status;
         }
     }
-    if (link->left) {
+    if (link->path.left) {
         r2_rx_match_drop(link, match);
         return r2_link_has_left(link);
     }
@@ -289,7 +289,7 @@ void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_rx_match_t *match;
 
-    HASH_FIND(hh, link->matches, tag, sizeof(*tag), match);
+    HASH_FIND(hh, link->rx.matches, tag, sizeof(*tag), match);
     if (NULL != match && match->posted) {
         r2_rx_match_drop(link, match);
     }
@@ -297,8 +297,8 @@ void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
 
 void r2_rx_deferred(r2_link_t *link)
 {
-    while (NULL != link->deferred && link->net->app_drives) {
-        r2_rx_message_t *message = link->deferred;
+    while (NULL != link->rx.deferred && link->net->app_drives) {
+        r2_rx_message_t *message = link->rx.deferred;
 
         r2_rx_unpark(link, message->match);
         if (message->held == message->chunk_count) {
@@ -312,13 +312,13 @@ void r2_rx_free(r2_link_t *link)
     r2_rx_match_t *match, *next_match;
     r2_rx_message_t *message, *next_message;
 
-    HASH_ITER(hh, link->matches, match, next_match)
+    HASH_ITER(hh, link->rx.matches, match, next_match)
     {
         r2_rx_match_drop(link, match);
     }
-    HASH_ITER(hh, link->arriving, message, next_message)
+    HASH_ITER(hh, link->rx.arriving, message, next_message)
     {
         r2_rx_message_free(link, message);
     }
-    r2_runs_fini(&link->completed);
+    r2_runs_fini(&link->rx.completed);
 }

@@ -54,78 +54,83 @@ struct r2_link {
     uint32_t rank;
     bool same_host;
     bool is_active;                /* in net->active */
-    bool wired;                    /* a lane has been up */
-    bool silent;                   /* the detector was told that no lane is up */
-    bool rests;                    /* its last lane was closed for want of descriptors */
-    bool owed;                     /* the peer called, and there were no descriptors for a lane */
-    bool asked_for;                /* others wanted to reach the peer through us, and it could not be */
-    uint64_t asked_ns; /* the newest time that they did; 0 = never, or a lane came up since */
-    bool leaving;                  /* the peer was told that this process ends */
-    bool left_behind;              /* it is not waited for any more */
-    bool left;                     /* the peer said that it ends */
-    bool parted;                   /* and what follows from it was done */
     r2_status_t broken;            /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
     struct r2_link *prev, *next;   /* in net->active */
     uint32_t lane_count;
     uint32_t preferred;            /* lane for short messages */
-    /* sending */
-    uint64_t next_number;
-    r2_tx_item_t *control, *again; /* owned lists: before all data; sent before and lost */
-    r2_tx_item_t *relayed;         /* owned list: frames for third processes, after those */
-    r2_tx_message_t *queue;        /* messages with unsent chunks, by order, equal ones in turn */
-    r2_tx_message_t *messages;     /* owned list: all that are not complete */
-    r2_tx_message_t *uncredited;   /* hash by tag */
-    r2_credit_t *credits;          /* owned hash by tag: arrived early */
-    uint32_t requests;             /* messages that asked for credit and got none */
-    uint32_t asks;                 /* messages that are to ask when there is room for that */
-    uint32_t mute;                 /* messages that may not go and of which the peer does not know */
-    uint64_t unasked_sent;         /* bytes sent without credit */
-    uint32_t unasked_consumed;     /* the peer's count, modulo 2^32 */
-    uint64_t copied_bytes;         /* in copies */
-    uint32_t copies;               /* messages with one */
-    /* control packets by kind: to be sent, or not acknowledged */
-    uint32_t unsettled[R2_WIRE_KIND_END];
-    uint64_t short_ns;             /* there was no memory for a packet: next try; 0 = there was */
-    uint64_t in_flight_packets;    /* sequenced, over all lanes */
-    struct {
-        uint64_t from_ns;          /* start of the interval */
-        uint64_t waited_ns;        /* chunks waited for lanes in it */
-        uint64_t since_ns;         /* counted up to here; 0 = none waits */
-        uint64_t look_ns;          /* when acknowledgements were last found, */
-        uint32_t looks;            /* and how often in this interval */
-    } rates;                       /* rates.c */
-    /* receiving */
-    uint64_t watermark;            /* every message number before this is complete */
-    r2_runs_t completed;           /* owned: numbers after it that are complete, too */
-    r2_rx_message_t *arriving;     /* owned hash by number */
-    r2_rx_match_t *matches;        /* owned hash by tag */
-    r2_rx_message_t *deferred;     /* list: rows to be fed when the application drives again */
-    uint32_t consumed;             /* unasked bytes given to rows, modulo 2^32 */
-    uint64_t parked_bytes;
-    uint64_t parked_cost;          /* of parked chunks that came without credit */
-    r2_grants_t grants;
-    r2_callers_t calls[3];         /* by r2_call_t */
-    uint64_t bitmap_bytes;         /* of messages being received */
-    uint32_t unposted;             /* matches that are not posted */
-    bool rts_lost;                 /* the peer asked for more of them than were kept */
-    /* state of the path */
-    uint64_t peak_delay_ns, peak_delay_at_ns; /* most above the usual round trip of its lane, of late */
-    uint16_t unread;               /* newest word of the peer on its rails (unread.c) */
-    uint8_t unread_at;             /* by its clock */
-    uint64_t unread_ns;            /* when it came */
-    uint64_t await_ns;             /* since when rows wait and nothing is in flight; 0 = that is not so */
-    uint64_t waits_ns;             /* next look at rows and messages that have not met; 0 = there are none */
-    uint64_t last_rx_ns;
-    uint64_t heard_ns;             /* for how long the peer was heard: pauses count up to a limit */
-    uint64_t no_path_ns;           /* since when; 0 = there is a path or nothing to send */
-    uint64_t answered_ns;          /* newest answer to a call over a rail */
-    uint64_t spoke_ns;             /* newest word of the process beside packets: hello, messages */
-    uint64_t lost_ns;              /* since when no lane is up; 0 = one is */
-    uint64_t waited_ns;            /* without a path, while nothing excused the peer */
-    uint64_t waited_at_ns;         /* counted up to here */
-    uint64_t ask_ns;               /* no path: next question to the peer's kernels */
-    uint64_t relay_wanted_ns;      /* since when a lane is missed; 0 = none is */
-    struct r2_relay_way *relay;    /* owned: state of the relay lane; NULL = none so far */
+    struct { /* sending */
+        uint64_t next_number;
+        r2_tx_item_t *control, *again; /* owned lists: before all data; sent before and lost */
+        r2_tx_item_t *relayed;     /* owned list: frames for third processes, after those */
+        r2_tx_message_t *queue;    /* messages with unsent chunks, by order, equal ones in turn */
+        r2_tx_message_t *messages; /* owned list: all that are not complete */
+        r2_tx_message_t *uncredited; /* hash by tag */
+        r2_credit_t *credits;      /* owned hash by tag: arrived early */
+        uint32_t requests;         /* messages that asked for credit and got none */
+        uint32_t asks;             /* messages that are to ask when there is room for that */
+        uint32_t mute; /* messages that may not go and of which the peer does not know */
+        uint64_t unasked_sent;     /* bytes sent without credit */
+        uint32_t unasked_consumed; /* the peer's count, modulo 2^32 */
+        uint64_t copied_bytes;     /* in copies */
+        uint32_t copies;           /* messages with one */
+        /* control packets by kind: to be sent, or not acknowledged */
+        uint32_t unsettled[R2_WIRE_KIND_END];
+        uint64_t short_ns;         /* there was no memory for a packet: next try; 0 = there was */
+        uint64_t in_flight_packets; /* sequenced, over all lanes */
+        struct {
+            uint64_t from_ns;          /* start of the interval */
+            uint64_t waited_ns;        /* chunks waited for lanes in it */
+            uint64_t since_ns;         /* counted up to here; 0 = none waits */
+            uint64_t look_ns;          /* when acknowledgements were last found, */
+            uint32_t looks;            /* and how often in this interval */
+        } rates;                       /* rates.c */
+    } tx;
+    struct { /* receiving */
+        uint64_t watermark;        /* every message number before this is complete */
+        r2_runs_t completed;       /* owned: numbers after it that are complete, too */
+        r2_rx_message_t *arriving; /* owned hash by number */
+        r2_rx_match_t *matches;    /* owned hash by tag */
+        r2_rx_message_t *deferred; /* list: rows to be fed when the application drives again */
+        uint32_t consumed;         /* unasked bytes given to rows, modulo 2^32 */
+        uint64_t parked_bytes;
+        uint64_t parked_cost;      /* of parked chunks that came without credit */
+        r2_grants_t grants;
+        r2_callers_t calls[3];     /* by r2_call_t */
+        uint64_t bitmap_bytes;     /* of messages being received */
+        uint32_t unposted;         /* matches that are not posted */
+        bool rts_lost;             /* the peer asked for more of them than were kept */
+    } rx;
+    struct { /* state of the path */
+        bool wired;                /* a lane has been up */
+        bool silent;               /* the detector was told that no lane is up */
+        bool rests;                /* its last lane was closed for want of descriptors */
+        bool owed;                 /* the peer called, and there were no descriptors for a lane */
+        bool asked_for; /* others wanted to reach the peer through us, and it could not be */
+        uint64_t asked_ns; /* the newest time that they did; 0 = never, or a lane came up since */
+        bool leaving;              /* the peer was told that this process ends */
+        bool left_behind;          /* it is not waited for any more */
+        bool left;                 /* the peer said that it ends */
+        bool parted;               /* and what follows from it was done */
+        /* most above the usual round trip of its lane, of late */
+        uint64_t peak_delay_ns, peak_delay_at_ns;
+        uint16_t unread;           /* newest word of the peer on its rails (unread.c) */
+        uint8_t unread_at;         /* by its clock */
+        uint64_t unread_ns;        /* when it came */
+        uint64_t await_ns; /* since when rows wait and nothing is in flight; 0 = that is not so */
+        /* next look at rows and messages that have not met; 0 = there are none */
+        uint64_t waits_ns;
+        uint64_t last_rx_ns;
+        uint64_t heard_ns;         /* for how long the peer was heard: pauses count up to a limit */
+        uint64_t no_path_ns;       /* since when; 0 = there is a path or nothing to send */
+        uint64_t answered_ns;      /* newest answer to a call over a rail */
+        uint64_t spoke_ns;         /* newest word of the process beside packets: hello, messages */
+        uint64_t lost_ns;          /* since when no lane is up; 0 = one is */
+        uint64_t waited_ns;        /* without a path, while nothing excused the peer */
+        uint64_t waited_at_ns;     /* counted up to here */
+        uint64_t ask_ns;           /* no path: next question to the peer's kernels */
+        uint64_t relay_wanted_ns;  /* since when a lane is missed; 0 = none is */
+        struct r2_relay_way *relay; /* owned: state of the relay lane; NULL = none so far */
+    } path;
     r2_peer_info_t info;           /* what the peer published */
     r2_lane_t lanes[];             /* one per pair of rails, then the relay lane, if there is one: always with room */
 };
@@ -165,7 +170,7 @@ r2_status_t r2_link_has_left(const r2_link_t *link);
 /** Rows that wait for a message of the peer. */
 static inline uint32_t r2_link_posted(const r2_link_t *link)
 {
-    return HASH_COUNT(link->matches) - link->unposted;
+    return HASH_COUNT(link->rx.matches) - link->rx.unposted;
 }
 /** True if a lane is up that the peer may be reached by; also one that is about to be fenced. */
 static inline bool r2_link_has_lane(const r2_link_t *link)
@@ -183,13 +188,13 @@ void r2_link_hurry(r2_link_t *link, uint64_t pause_ns);
 /** True if failures of its lanes are no news: one of both ends has done with it. */
 static inline bool r2_link_is_over(const r2_link_t *link)
 {
-    return link->net->ending || link->left;
+    return link->net->ending || link->path.left;
 }
 
 /** True if the peer is to be told of credit. */
 static inline bool r2_grant_owes(const r2_link_t *link)
 {
-    return link->grants.news_count > 0 || NULL != link->grants.discards;
+    return link->rx.grants.news_count > 0 || NULL != link->rx.grants.discards;
 }
 
 /* lanes through a third host (relay.h) */

@@ -12,7 +12,7 @@
 /* When a link that only waits will ask. */
 static uint64_t r2_link_ask_ns(const r2_link_t *link)
 {
-    return r2_max(link->await_ns, link->last_rx_ns) +
+    return r2_max(link->path.await_ns, link->path.last_rx_ns) +
            r2_net_patience_ns(link->net, R2_SILENT_TIMES);
 }
 
@@ -24,13 +24,13 @@ static void r2_link_ask(r2_link_t *link)
 {
     uint64_t now_ns = link->net->now_ns;
 
-    if (R2_OK != link->broken || 0 == r2_link_posted(link) || link->in_flight_packets > 0
-        || NULL != link->control || !r2_link_has_lane(link)) {
-        link->await_ns = 0;
+    if (R2_OK != link->broken || 0 == r2_link_posted(link) || link->tx.in_flight_packets > 0
+        || NULL != link->tx.control || !r2_link_has_lane(link)) {
+        link->path.await_ns = 0;
         return;
     }
-    if (0 == link->await_ns) {
-        link->await_ns = now_ns;
+    if (0 == link->path.await_ns) {
+        link->path.await_ns = now_ns;
     }
     if (now_ns >= r2_link_ask_ns(link)) {
         (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
@@ -60,7 +60,7 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
     deadline_ns = r2_min(deadline_ns, r2_waits_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_short_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_tail_deadline_ns(link));
-    if (0 != link->await_ns) {
+    if (0 != link->path.await_ns) {
         deadline_ns = r2_min(deadline_ns, r2_link_ask_ns(link));
     }
     return r2_min(deadline_ns, r2_link_presence_deadline_ns(link));

@@ -22,17 +22,17 @@ static bool r2_lane_room(r2_lane_t *lane, uint64_t bytes)
     if (!r2_lane_is_usable(lane)) {
         return false;
     }
-    if (NULL == lane->in_flight || lane->in_flight_bytes + bytes <= lane->window_bytes) {
+    if (NULL == lane->tx.in_flight || lane->tx.in_flight_bytes + bytes <= lane->tx.window_bytes) {
         return true;
     }
-    lane->limited = true;
+    lane->tx.limited = true;
     return false;
 }
 
 /* True if lane a is emptier than lane b, compared with their windows. */
 static bool r2_lane_emptier(const r2_lane_t *a, const r2_lane_t *b)
 {
-    return a->in_flight_bytes * b->window_bytes < b->in_flight_bytes * a->window_bytes;
+    return a->tx.in_flight_bytes * b->tx.window_bytes < b->tx.in_flight_bytes * a->tx.window_bytes;
 }
 
 /* True of a direct lane that nothing is known against. */
@@ -55,10 +55,10 @@ static bool r2_tx_has_prompt_lane(const r2_link_t *link)
 /* When a lane would deliver so many bytes more, seen from now, by what it was like so far. */
 static uint64_t r2_tx_expected_ns(const r2_lane_t *lane, uint64_t bytes)
 {
-    uint64_t rate = r2_max(lane->load.bytes_per_s, lane->pace.bytes_per_s);
-    uint64_t work_ns = 0 == rate ? 0 : (lane->in_flight_bytes + bytes) * R2_NS_PER_S / rate;
+    uint64_t rate = r2_max(lane->tx.load.bytes_per_s, lane->tx.pace.bytes_per_s);
+    uint64_t work_ns = 0 == rate ? 0 : (lane->tx.in_flight_bytes + bytes) * R2_NS_PER_S / rate;
 
-    return r2_max(lane->srtt_ns, work_ns);
+    return r2_max(lane->timing.srtt_ns, work_ns);
 }
 
 /*
@@ -183,19 +183,20 @@ static bool r2_tx_queues(r2_link_t *link)
     r2_tx_message_t *message, *next;
     bool frames_sent;
 
-    if (!r2_tx_items(link, &link->control, false)) {
+    if (!r2_tx_items(link, &link->tx.control, false)) {
         return true; /* no lane */
     }
-    if (!r2_tx_items(link, &link->again, true)) {
+    if (!r2_tx_items(link, &link->tx.again, true)) {
         return false;
     }
-    frames_sent = r2_tx_items(link, &link->relayed, false); /* own data may go where they may not */
-    DL_FOREACH_SAFE(link->queue, message, next)
+    frames_sent =
+        r2_tx_items(link, &link->tx.relayed, false); /* own data may go where they may not */
+    DL_FOREACH_SAFE(link->tx.queue, message, next)
     {
         if (!r2_tx_chunks(link, message)) {
             return false;
         }
-        DL_DELETE(link->queue, message);
+        DL_DELETE(link->tx.queue, message);
         message->queued = false;
         r2_tx_message_settle(message);
     }
@@ -214,7 +215,7 @@ void r2_link_push(r2_link_t *link)
     r2_credit_ask_again(link);
     waiting = !r2_tx_queues(link);
     if (!waiting && r2_credit_ask(link)) {
-        (void) r2_tx_items(link, &link->control, false);
+        (void) r2_tx_items(link, &link->tx.control, false);
     }
     r2_rates_waiting(link, waiting);
     r2_tx_hedge_tail(link);

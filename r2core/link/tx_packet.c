@@ -27,10 +27,10 @@ void r2_tx_message_settle(r2_tx_message_t *message)
     if (message->acked_chunks < message->chunk_count || message->refs > 0 || message->queued) {
         return;
     }
-    DL_DELETE2(link->messages, message, all_prev, all_next);
+    DL_DELETE2(link->tx.messages, message, all_prev, all_next);
     if (NULL != message->copy) {
-        link->copied_bytes -= message->bytes;
-        --link->copies;
+        link->tx.copied_bytes -= message->bytes;
+        --link->tx.copies;
         free(message->copy);
     } else if (!message->withdrawn) {
         message->done(message->arg, R2_OK);
@@ -61,7 +61,7 @@ static void r2_packet_sent(r2_tp_send_t *op, r2_status_t status)
     (void) status;
     packet->transport_done = true;
     if (NULL != packet->lane) {
-        packet->lane->sent_ns = packet->net->now_ns;
+        packet->lane->tx.sent_ns = packet->net->now_ns;
     }
     if (NULL != packet->conn) {
         --packet->conn->bare;
@@ -84,9 +84,9 @@ void r2_tx_packet_settle(r2_packet_t *packet, bool acked)
     r2_link_t *link = lane->link;
     r2_tx_item_t *item = packet->item;
 
-    DL_DELETE(lane->in_flight, packet);
-    lane->in_flight_bytes -= packet->bytes;
-    --link->in_flight_packets;
+    DL_DELETE(lane->tx.in_flight, packet);
+    lane->tx.in_flight_bytes -= packet->bytes;
+    --link->tx.in_flight_packets;
     packet->settled = true;
     packet->lane = NULL;
     --item->in_flight;
@@ -108,7 +108,7 @@ void r2_tx_abandon(r2_lane_t *lane)
 {
     r2_packet_t *packet, *next;
 
-    DL_FOREACH_SAFE(lane->in_flight, packet, next)
+    DL_FOREACH_SAFE(lane->tx.in_flight, packet, next)
     {
         r2_tx_item_t *item = packet->item;
 
@@ -117,7 +117,7 @@ void r2_tx_abandon(r2_lane_t *lane)
         }
         r2_tx_packet_settle(packet, false);
     }
-    r2_assert(0 == lane->in_flight_bytes);
+    r2_assert(0 == lane->tx.in_flight_bytes);
 }
 
 static void r2_header_fill(r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_t *header)
@@ -127,8 +127,8 @@ static void r2_header_fill(r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_
     memset(header, 0, sizeof(*header));
     header->version = R2_WIRE_VERSION;
     header->kind = (uint8_t) kind;
-    header->connection = lane->tx_connection;
-    header->consumed = link->consumed;
+    header->connection = lane->connect.tx_connection;
+    header->consumed = link->rx.consumed;
     header->destination = link->rank;
     header->unread = link->same_host ? link->net->unread_local : link->net->unread;
     header->unread_at = r2_unread_stamp(link->net->now_ns);
@@ -291,8 +291,8 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
     if (item->in_flight > 0) {
         packet->header.flags |= R2_WIRE_HEDGE;
     }
-    packet->header.lane_seq = lane->tx_seq;
-    packet->lane_seq = lane->tx_seq;
+    packet->header.lane_seq = lane->tx.seq;
+    packet->lane_seq = lane->tx.seq;
     packet->item = item;
     packet->bytes = (uint32_t) (sizeof(packet->header) + packet->op.data_bytes);
     if (r2_lane_is_relay(lane)) {
@@ -307,13 +307,13 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
     }
     r2_tx_count(net, item, packet->header.length, again);
     lane->rail->tx_bytes += packet->header.length;
-    ++lane->tx_seq;
+    ++lane->tx.seq;
     ++item->refs;
     ++item->in_flight;
-    ++link->in_flight_packets;
+    ++link->tx.in_flight_packets;
     r2_pace_sending(lane);
-    lane->in_flight_bytes += packet->bytes;
-    DL_APPEND(lane->in_flight, packet);
+    lane->tx.in_flight_bytes += packet->bytes;
+    DL_APPEND(lane->tx.in_flight, packet);
     return true;
 }
 

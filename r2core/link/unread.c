@@ -73,10 +73,11 @@ void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp)
 {
     const uint64_t now_ns = link->net->now_ns;
 
-    if ((int8_t) (stamp - link->unread_at) >= 0 || now_ns - link->unread_ns > R2_UNREAD_LATE_NS) {
-        link->unread = rails;
-        link->unread_at = stamp;
-        link->unread_ns = now_ns;
+    if ((int8_t) (stamp - link->path.unread_at) >= 0 ||
+        now_ns - link->path.unread_ns > R2_UNREAD_LATE_NS) {
+        link->path.unread = rails;
+        link->path.unread_at = stamp;
+        link->path.unread_ns = now_ns;
     }
 }
 
@@ -90,7 +91,7 @@ bool r2_unread_is_there(const r2_lane_t *lane)
 {
     const uint32_t bit = lane->link->same_host ? 0 : lane->remote_idx;
 
-    return !r2_lane_is_relay(lane) && 0 != (lane->link->unread >> bit & 1u);
+    return !r2_lane_is_relay(lane) && 0 != (lane->link->path.unread >> bit & 1u);
 }
 
 bool r2_unread_excuses(const r2_lane_t *lane)
@@ -104,7 +105,7 @@ static bool r2_unread_may_be(r2_lane_t *lane)
     r2_net_t *net = lane->link->net;
 
     return r2_net_was_away(net) || r2_unread_is_here(lane) ||
-           net->now_ns - lane->last_rx_ns < r2_net_patience_ns(net, 1);
+           net->now_ns - lane->rx.last_ns < r2_net_patience_ns(net, 1);
 }
 
 /* Asked again: the lane moved, or the end of what lay here has not been seen. */
@@ -112,28 +113,29 @@ static bool r2_unread_is_still(const r2_lane_t *lane)
 {
     const uint64_t since_ns = lane->conn->worker->unread_ns;
 
-    return lane->last_rx_ns > lane->excused_ns || (0 != since_ns && since_ns <= lane->excused_ns);
+    return lane->rx.last_ns > lane->rx.excused_ns ||
+           (0 != since_ns && since_ns <= lane->rx.excused_ns);
 }
 
 bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits)
 {
     const r2_net_t *net = lane->link->net;
-    const bool again = 0 != lane->excused_ns &&
-                       net->now_ns - lane->excused_ns <
+    const bool again = 0 != lane->rx.excused_ns &&
+                       net->now_ns - lane->rx.excused_ns <
                            r2_net_patience_ns(net, R2_UNREAD_EXCUSE_TIMES);
     bool waits;
 
     if (!again) {
-        waits = r2_unread_may_be(lane) || r2_seq_lt(awaits, lane->rx_next); /* it came meanwhile */
-    } else if (r2_seq_lt(awaits, lane->rx_next)) {
+        waits = r2_unread_may_be(lane) || r2_seq_lt(awaits, lane->rx.next); /* it came meanwhile */
+    } else if (r2_seq_lt(awaits, lane->rx.next)) {
         /* else acknowledged in vain since then, unless that waits behind what we send slowly */
-        waits = !r2_seq_lt(awaits, lane->excused_next) || lane->sent_ns > lane->excused_ns;
+        waits = !r2_seq_lt(awaits, lane->rx.excused_next) || lane->tx.sent_ns > lane->rx.excused_ns;
     } else {
         waits = r2_unread_is_still(lane);
     }
     if (waits) {
-        lane->excused_ns = net->now_ns;
-        lane->excused_next = lane->rx_next;
+        lane->rx.excused_ns = net->now_ns;
+        lane->rx.excused_next = lane->rx.next;
     }
     return waits;
 }

@@ -37,10 +37,11 @@ static void r2_waits_ask(r2_link_t *link, uint64_t patience_ns)
     r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
     uint32_t count = 0;
 
-    if (NULL != link->control || !r2_link_has_lane(link) || !r2_control_may(link, R2_WIRE_WAITS)) {
+    if (NULL != link->tx.control || !r2_link_has_lane(link) ||
+        !r2_control_may(link, R2_WIRE_WAITS)) {
         return;
     }
-    HASH_ITER(hh, link->matches, match, next)
+    HASH_ITER(hh, link->rx.matches, match, next)
     {
         if (match->posted && NULL == match->message && count < R2_WIRE_WAITS_MAX &&
             link->net->now_ns >= match->since_ns + patience_ns) {
@@ -73,7 +74,7 @@ static void r2_waits_clear(r2_link_t *link)
 {
     r2_rx_match_t *match, *next;
 
-    HASH_ITER(hh, link->matches, match, next)
+    HASH_ITER(hh, link->rx.matches, match, next)
     {
         if (!match->posted && r2_waits_in_vain(link, match)) {
             r2_rx_stray(link, match->tag.comm_key);
@@ -87,7 +88,7 @@ static void r2_waits_request(r2_link_t *link)
 {
     r2_tx_message_t *message, *next;
 
-    HASH_ITER(hh, link->uncredited, message, next)
+    HASH_ITER(hh, link->tx.uncredited, message, next)
     {
         if (!message->requested && !message->credited) {
             r2_credit_request(message);
@@ -99,17 +100,17 @@ void r2_waits_timer(r2_link_t *link)
 {
     uint64_t patience_ns = r2_net_patience_ns(link->net, R2_WAITS_TIMES);
 
-    if (R2_OK != link->broken || (0 == r2_link_posted(link) && NULL == link->uncredited)) {
-        link->waits_ns = 0;
+    if (R2_OK != link->broken || (0 == r2_link_posted(link) && NULL == link->tx.uncredited)) {
+        link->path.waits_ns = 0;
         return;
     }
-    if (0 == link->waits_ns) {
-        link->waits_ns = link->net->now_ns + patience_ns;
+    if (0 == link->path.waits_ns) {
+        link->path.waits_ns = link->net->now_ns + patience_ns;
     }
-    if (link->net->now_ns < link->waits_ns) {
+    if (link->net->now_ns < link->path.waits_ns) {
         return;
     }
-    link->waits_ns = link->net->now_ns + patience_ns / 2;
+    link->path.waits_ns = link->net->now_ns + patience_ns / 2;
     r2_waits_ask(link, patience_ns);
     r2_waits_request(link);
 }
@@ -122,7 +123,7 @@ void r2_waits_sweep(r2_net_t *net)
     }
     net->waits_ns = net->now_ns + r2_net_patience_ns(net, R2_WAITS_TIMES);
     for (uint32_t rank = 0; rank < net->size; ++rank) {
-        if (NULL != net->links[rank] && net->links[rank]->unposted > 0) {
+        if (NULL != net->links[rank] && net->links[rank]->rx.unposted > 0) {
             r2_waits_clear(net->links[rank]);
         }
     }
@@ -130,14 +131,14 @@ void r2_waits_sweep(r2_net_t *net)
 
 uint64_t r2_waits_deadline_ns(const r2_link_t *link)
 {
-    return 0 == link->waits_ns ? R2_NEVER_NS : link->waits_ns;
+    return 0 == link->path.waits_ns ? R2_NEVER_NS : link->path.waits_ns;
 }
 
 static bool r2_waits_under_way(const r2_link_t *link, const r2_tag_t *tag)
 {
     const r2_tx_message_t *message;
 
-    DL_FOREACH2(link->messages, message, all_next)
+    DL_FOREACH2(link->tx.messages, message, all_next)
     {
         if (0 == memcmp(&message->tag, tag, sizeof(*tag))) {
             return true;
@@ -169,7 +170,7 @@ void r2_waits_denied(r2_link_t *link, const void *waits, size_t count)
         r2_wire_wait_t wait;
 
         memcpy(&wait, (const char *) waits + i * sizeof(wait), sizeof(wait));
-        HASH_FIND(hh, link->matches, &wait.tag, sizeof(wait.tag), match);
+        HASH_FIND(hh, link->rx.matches, &wait.tag, sizeof(wait.tag), match);
         if (NULL != match && match->posted && NULL == match->message && wait.digest == match->digest) {
             r2_rx_finish(link, match, r2_rx_mismatch(link));
         }

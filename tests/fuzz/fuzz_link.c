@@ -166,8 +166,8 @@ static void relay_frame(world_t *world, fuzz_input_t *input, r2_wire_header_t *h
     r2_wire_header_t inner = {.version = R2_WIRE_VERSION, .kind = fuzz_u8(input)};
     r2_lane_t *lane = &world->stub->link->lanes[fuzz_u8(input) % world->stub->link->lane_count];
 
-    inner.connection = lane->rx_connection;
-    inner.lane_seq = lane->rx_next;
+    inner.connection = lane->connect.rx_connection;
+    inner.lane_seq = lane->rx.next;
     header->destination = (what >> 3) & 3;
     header->hop = (what >> 5) & 1;
     header->length = sizeof(frame) + (0 != (what & 64) ? sizeof(inner) : fuzz_u8(input));
@@ -187,12 +187,14 @@ static void packet(world_t *world, fuzz_input_t *input)
 
     header.kind = 0 != (lies & 1) ? fuzz_u8(input) : (uint8_t) R2_WIRE_DATA;
     header.flags = fuzz_u8(input) & R2_WIRE_FLAGS_ALL;
-    header.connection = 0 != lane->rx_connection ? lane->rx_connection : fuzz_u64(input);
-    header.lane_seq = lane->rx_next + (0 != (lies & 2) ? fuzz_u8(input) - 40u : 0);
-    header.ack_next = lane->tx_seq - fuzz_u8(input) % 8 + (0 != (lies & 4) ? fuzz_u32(input) : 0);
+    header.connection =
+        0 != lane->connect.rx_connection ? lane->connect.rx_connection : fuzz_u64(input);
+    header.lane_seq = lane->rx.next + (0 != (lies & 2) ? fuzz_u8(input) - 40u : 0);
+    header.ack_next = lane->tx.seq - fuzz_u8(input) % 8 + (0 != (lies & 4) ? fuzz_u32(input) : 0);
     header.ack_bits = fuzz_u8(input);
-    header.consumed = 0 != (lies & 8) ? fuzz_u32(input) : (uint32_t) link->unasked_sent;
-    header.message = link->watermark + (0 != (lies & 16) ? fuzz_u64(input) : fuzz_u8(input) % 16);
+    header.consumed = 0 != (lies & 8) ? fuzz_u32(input) : (uint32_t) link->tx.unasked_sent;
+    header.message =
+        link->rx.watermark + (0 != (lies & 16) ? fuzz_u64(input) : fuzz_u8(input) % 16);
     header.tag = tag_of(fuzz_u8(input) % COMMS, fuzz_u8(input) % ROWS);
     if (0 != (lies & 32)) {
         header.tag.row = fuzz_u32(input) & 0xffff;
@@ -220,8 +222,9 @@ static void packet(world_t *world, fuzz_input_t *input)
             memcpy(payload + at, &credit, sizeof(credit));
         }
     } else if (R2_WIRE_LANE_DOWN == header.kind) {
-        header.length = sizeof(lane->rx_connection);
-        memcpy(payload, &link->lanes[fuzz_u8(input) % STUB_RAILS].rx_connection, header.length);
+        header.length = sizeof(lane->connect.rx_connection);
+        memcpy(payload, &link->lanes[fuzz_u8(input) % STUB_RAILS].connect.rx_connection,
+               header.length);
     }
     if (R2_WIRE_ABORT == header.kind) {
         r2_wire_abort_t abort_payload = {.comm_key = header.tag.comm_key,
@@ -247,7 +250,7 @@ static void raw_packet(world_t *world, fuzz_input_t *input)
     fuzz_take(input, &header, sizeof(header));
     fuzz_take(input, data, data_bytes);
     header.version = R2_WIRE_VERSION;
-    header.connection = world->stub->link->lanes[0].rx_connection;
+    header.connection = world->stub->link->lanes[0].connect.rx_connection;
     for (size_t i = 0; R2_WIRE_DATA == header.kind && i < data_bytes; ++i) {
         data[i] = pattern((uint64_t) header.chunk * header.chunk_bytes + i);
     }
@@ -281,15 +284,15 @@ static void check_lanes(const r2_link_t *link)
         uint64_t bytes = 0;
         const r2_packet_t *entry;
 
-        DL_FOREACH(link->lanes[i].in_flight, entry) {
+        DL_FOREACH(link->lanes[i].tx.in_flight, entry) {
             bytes += entry->bytes;
             ++packets;
             fuzz_check(entry->lane == &link->lanes[i] && !entry->settled);
         }
-        fuzz_check(bytes == link->lanes[i].in_flight_bytes);
+        fuzz_check(bytes == link->lanes[i].tx.in_flight_bytes);
         fuzz_check(NULL == link->lanes[i].conn || link->lanes[i].conn->bare <= R2_BARE_MAX);
     }
-    fuzz_check(packets == link->in_flight_packets);
+    fuzz_check(packets == link->tx.in_flight_packets);
 }
 
 /* What may come for posted rows is bounded, however long nothing is delivered. */
@@ -302,8 +305,8 @@ static void check_grants(const world_t *world, const r2_link_t *link, const uint
     const r2_rx_match_t *match;
 
     for (uint32_t i = 0; i < R2_GRANT_KINDS; ++i) {
-        fuzz_check(open[i] == link->grants.open_bytes[i]);
-        DL_FOREACH(link->grants.rows[i], match) {
+        fuzz_check(open[i] == link->rx.grants.open_bytes[i]);
+        DL_FOREACH(link->rx.grants.rows[i], match) {
             ++listed;
         }
     }
@@ -320,7 +323,7 @@ static void check_books(const world_t *world)
     uint64_t bytes = 0, cost = 0, cost_bytes = 0, open_cost = 0, bitmaps = 0, open[R2_GRANT_KINDS] = {0};
     uint32_t unposted = 0, asking = 0;
 
-    for (match = link->matches; NULL != match; match = match->hh.next) {
+    for (match = link->rx.matches; NULL != match; match = match->hh.next) {
         const r2_parked_t *parked = NULL != match->message ? match->message->parked : NULL;
 
         unposted += match->posted ? 0 : 1;
@@ -340,19 +343,20 @@ static void check_books(const world_t *world)
             bitmaps += (match->message->chunk_count + 63) / 64 * 8;
         }
     }
-    for (message = link->arriving; NULL != message; message = message->hh.next) {
+    for (message = link->rx.arriving; NULL != message; message = message->hh.next) {
         fuzz_check(message->held < message->chunk_count);
         bitmaps += (message->chunk_count + 63) / 64 * 8;
     }
-    fuzz_check(bytes == link->parked_bytes && bytes == world->stub->net.parked_bytes);
-    fuzz_check(cost == link->parked_cost && open_cost <= world->stub->params.parking_bytes);
+    fuzz_check(bytes == link->rx.parked_bytes && bytes == world->stub->net.parked_bytes);
+    fuzz_check(cost == link->rx.parked_cost && open_cost <= world->stub->params.parking_bytes);
     check_grants(world, link, open, asking, bytes - cost_bytes);
-    fuzz_check(unposted == link->unposted && unposted <= R2_RX_UNPOSTED_MAX + 1024);
+    fuzz_check(unposted == link->rx.unposted && unposted <= R2_RX_UNPOSTED_MAX + 1024);
     /* one message may have a longer one than the bound, alone */
-    fuzz_check(bitmaps == link->bitmap_bytes);
-    fuzz_check(bitmaps <= R2_RX_BITMAPS_MAX || 1 == HASH_COUNT(link->arriving) || 0 == HASH_COUNT(link->arriving));
-    fuzz_check(link->completed.count <= 2 * R2_RX_GAPS_MAX);
-    fuzz_check(HASH_COUNT(link->credits) <= R2_CREDITS_MAX + 1);
+    fuzz_check(bitmaps == link->rx.bitmap_bytes);
+    fuzz_check(bitmaps <= R2_RX_BITMAPS_MAX || 1 == HASH_COUNT(link->rx.arriving) ||
+               0 == HASH_COUNT(link->rx.arriving));
+    fuzz_check(link->rx.completed.count <= 2 * R2_RX_GAPS_MAX);
+    fuzz_check(HASH_COUNT(link->tx.credits) <= R2_CREDITS_MAX + 1);
     check_lanes(link);
 }
 

@@ -284,8 +284,8 @@ void stub_lane_wire(stub_net_t *stub, uint32_t lane)
     uint8_t offer[R2_HELLO_BYTES_MAX];
     size_t bytes = stub_offer(stub, lane, 1, offer);
 
-    if (0 != stub->link->lanes[lane].call_id) { /* the lower rank's call counts */
-        r2_hello_result(&stub->net, stub->link->lanes[lane].call_id, R2_OK, offer, bytes);
+    if (0 != stub->link->lanes[lane].connect.call_id) { /* the lower rank's call counts */
+        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.call_id, R2_OK, offer, bytes);
     } else {
         stub_hello(stub, lane, offer, bytes);
     }
@@ -296,7 +296,7 @@ void stub_lane_up(stub_net_t *stub, uint32_t lane)
     r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_HELLO};
 
     stub_lane_wire(stub, lane);
-    header.connection = stub->link->lanes[lane].rx_connection;
+    header.connection = stub->link->lanes[lane].connect.rx_connection;
     header.ack_next = (uint32_t) stub->net.first_seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);

@@ -25,7 +25,7 @@ static uint32_t count_messages(const r2_link_t *link)
     const r2_tx_message_t *message;
     uint32_t count = 0;
 
-    DL_FOREACH2(link->messages, message, all_next)
+    DL_FOREACH2(link->tx.messages, message, all_next)
     {
         count++;
     }
@@ -34,10 +34,10 @@ static uint32_t count_messages(const r2_link_t *link)
 
 static bool link_is_clean(const r2_link_t *link)
 {
-    return NULL == link->messages && NULL == link->matches && NULL == link->arriving &&
-           NULL == link->credits && NULL == link->uncredited && 0 == link->completed.count &&
-           NULL == link->again && NULL == link->deferred && 0 == link->parked_bytes &&
-           0 == link->copied_bytes;
+    return NULL == link->tx.messages && NULL == link->rx.matches && NULL == link->rx.arriving &&
+           NULL == link->tx.credits && NULL == link->tx.uncredited &&
+           0 == link->rx.completed.count && NULL == link->tx.again && NULL == link->rx.deferred &&
+           0 == link->rx.parked_bytes && 0 == link->tx.copied_bytes;
 }
 
 static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
@@ -45,12 +45,13 @@ static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
     snprintf(text_p, text_bytes,
              "rank %u to %u: %u messages, %u rows, %u arriving, %u credits, %u uncredited, "
              "%u complete above the watermark, parked %" PRIu64 ", copied %" PRIu64 "%s%s%s",
-             link->net->rank, link->rank, count_messages(link), HASH_COUNT(link->matches),
-             HASH_COUNT(link->arriving), HASH_COUNT(link->credits), HASH_COUNT(link->uncredited),
-             (unsigned) link->completed.count, link->parked_bytes, link->copied_bytes,
-             NULL != link->again ? ", to be sent again" : "",
-             NULL != link->control ? ", control waits" : "",
-             NULL != link->deferred ? ", deferred" : "");
+             link->net->rank, link->rank, count_messages(link), HASH_COUNT(link->rx.matches),
+             HASH_COUNT(link->rx.arriving), HASH_COUNT(link->tx.credits),
+             HASH_COUNT(link->tx.uncredited), (unsigned) link->rx.completed.count,
+             link->rx.parked_bytes, link->tx.copied_bytes,
+             NULL != link->tx.again ? ", to be sent again" : "",
+             NULL != link->tx.control ? ", control waits" : "",
+             NULL != link->rx.deferred ? ", deferred" : "");
 }
 
 /* No rail leads from one to the other: what nobody waits for (notices) stays where it is. */
@@ -76,7 +77,7 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
             const r2_link_t *link = net->links[peer];
 
             if (NULL != link && !job->ranks[peer].dead && !link_is_clean(link) &&
-                !(pair_is_cut(job, i, peer) && NULL == link->messages)) {
+                !(pair_is_cut(job, i, peer) && NULL == link->tx.messages)) {
                 link_text(link, text_p, text_bytes);
                 return false;
             }
@@ -103,7 +104,7 @@ static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
         uint32_t counts[R2_WIRE_KIND_END] = {0};
         const r2_packet_t *packet;
 
-        DL_FOREACH(link->lanes[i].in_flight, packet) {
+        DL_FOREACH(link->lanes[i].tx.in_flight, packet) {
             const r2_tx_item_t *item = packet->item;
 
             counts[item->kind] +=
@@ -140,16 +141,16 @@ void rank_check_bounds(const job_rank_t *rank)
         if (R2_ERR_PEER_GONE == link->broken && !job->ranks[peer].dead) {
             job_fail(job, "rank %u takes rank %u, which lives, for gone", rank->idx, peer);
         }
-        if (link->in_flight_packets > CONTROL_LEAST && 0 == job->runs % CONTROL_LOOKS) {
+        if (link->tx.in_flight_packets > CONTROL_LEAST && 0 == job->runs % CONTROL_LOOKS) {
             link_check_control(rank, link);
         }
-        if (link->copied_bytes > job->params.replay_bytes) {
+        if (link->tx.copied_bytes > job->params.replay_bytes) {
             job_fail(job, "rank %u to %u: %" PRIu64 " bytes copied for replay", rank->idx, peer,
-                     link->copied_bytes);
+                     link->tx.copied_bytes);
         }
-        if (link->parked_bytes > unasked + (rank->services > 0 ? granted / 4 + least : 0)) {
+        if (link->rx.parked_bytes > unasked + (rank->services > 0 ? granted / 4 + least : 0)) {
             job_fail(job, "rank %u to %u: %" PRIu64 " bytes parked", rank->idx, peer,
-                     link->parked_bytes);
+                     link->rx.parked_bytes);
         }
     }
 }
@@ -193,15 +194,15 @@ static void dump_lane(const r2_lane_t *lane, uint64_t now_ns)
     const r2_packet_t *packet;
     uint32_t packets = 0;
 
-    DL_FOREACH(lane->in_flight, packet) {
+    DL_FOREACH(lane->tx.in_flight, packet) {
         packets++;
     }
     fprintf(stderr,
             "    lane %u %s for %.3f ms: in flight %u packets %" PRIu64 " of %" PRIu64
             " bytes, tx_seq %u rx_next %u, last heard %.3f ms ago, failures %u (%s)\n",
             lane->idx, r2_lane_state_name(lane->state), (double) (now_ns - lane->state_ns) / 1e6,
-            packets, lane->in_flight_bytes, lane->window_bytes, lane->tx_seq, lane->rx_next,
-            (double) (now_ns - lane->last_rx_ns) / 1e6, lane->failures,
+            packets, lane->tx.in_flight_bytes, lane->tx.window_bytes, lane->tx.seq, lane->rx.next,
+            (double) (now_ns - lane->rx.last_ns) / 1e6, lane->connect.failures,
             r2_status_string(lane->why));
 }
 

@@ -106,7 +106,7 @@ static uint32_t under_way(const stub_net_t *stub, r2_wire_kind_t kind)
     const r2_packet_t *packet;
     uint32_t count = 0;
 
-    for (packet = stub->link->lanes[0].in_flight; NULL != packet; packet = packet->next) {
+    for (packet = stub->link->lanes[0].tx.in_flight; NULL != packet; packet = packet->next) {
         count += kind == packet->item->kind ? 1 : 0;
     }
     return count;
@@ -159,13 +159,13 @@ static void discards_wait_for_memory(void **state)
                                .length = sizeof(data)};
 
     (void) state;
-    header.connection = lane->rx_connection;
-    header.lane_seq = lane->rx_next;
-    header.ack_next = lane->tx_seq;
+    header.connection = lane->connect.rx_connection;
+    header.lane_seq = lane->rx.next;
+    header.ack_next = lane->tx.seq;
     header.message = stub->net.first_seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), data, sizeof(data));
-    assert_int_equal(stub->link->unposted, 1);
+    assert_int_equal(stub->link->rx.unposted, 1);
     starve_of(sizeof(r2_tx_item_t));
     r2_link_withdraw(stub->link, 1);
     r2_net_sweep(&stub->net);
@@ -186,12 +186,12 @@ static void requests_wait_for_memory(void **state)
     stub->params.parking_bytes = 1024;
     starve_of(sizeof(r2_tx_item_t));
     assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
-    assert_int_equal(stub->link->requests, 0);
+    assert_int_equal(stub->link->tx.requests, 0);
     feed();
     wait_for_timer(stub);
     assert_int_equal(under_way(stub, R2_WIRE_RTS), 1);
-    assert_int_equal(stub->link->requests, 1);
-    assert_int_equal(stub->link->asks, 0);
+    assert_int_equal(stub->link->tx.requests, 1);
+    assert_int_equal(stub->link->tx.asks, 0);
     r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
 }
@@ -206,7 +206,7 @@ static void last_words_wait_for_memory(void **state)
     starve_of(sizeof(r2_tx_item_t));
     assert_false(r2_link_abort(stub->link, 1, R2_ERR_NO_PATH));
     assert_false(r2_net_leave(&stub->net));
-    assert_false(stub->link->leaving);
+    assert_false(stub->link->path.leaving);
     feed();
     assert_true(r2_link_abort(stub->link, 1, R2_ERR_NO_PATH));
     r2_net_sweep(&stub->net);
@@ -266,11 +266,11 @@ static void wire_up_waits_for_memory(void **state)
     (void) state;
     stub->mode = STUB_STARVED;
     stub_lane_up(stub, 0);
-    assert_int_equal(lane->hello_ack, R2_HELLO_ACK_DUE);
+    assert_int_equal(lane->connect.hello_ack, R2_HELLO_ACK_DUE);
     assert_int_equal(lane->state, R2_LANE_UP);
     stub->mode = STUB_AT_ONCE;
     wait_for_timer(stub);
-    assert_int_equal(lane->hello_ack, R2_HELLO_ACK_SENT);
+    assert_int_equal(lane->connect.hello_ack, R2_HELLO_ACK_SENT);
     assert_int_equal(lane->state, R2_LANE_UP);
     assert_int_equal(stub->counters.lanes_failed, 0);
     stub_net_destroy(stub);
@@ -305,16 +305,16 @@ static void tables_fail_as_calls(void **state)
     for (size_t i = 0; i < r2_array_count(parts); i++) {
         stub_net_t *stub = stub_with_a_lane();
         r2_status_t status = R2_IN_PROGRESS;
-        const uint64_t number = stub->link->next_number;
+        const uint64_t number = stub->link->tx.next_number;
 
         stub->params.parking_bytes = 1024;
         starve_of(parts[i]);
         assert_int_equal(send_row(stub, 0, &status), R2_ERR_NO_MEMORY);
         assert_int_equal(post_row(stub, 0, &status), R2_ERR_NO_MEMORY);
         feed();
-        assert_int_equal(stub->link->next_number, number); /* or the peer would wait for it */
-        assert_null(stub->link->messages);
-        assert_int_equal(stub->link->mute, 0);
+        assert_int_equal(stub->link->tx.next_number, number); /* or the peer would wait for it */
+        assert_null(stub->link->tx.messages);
+        assert_int_equal(stub->link->tx.mute, 0);
         assert_int_equal(r2_link_posted(stub->link), 0);
         assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
         assert_int_equal(post_row(stub, 0, &status), R2_IN_PROGRESS);
@@ -334,28 +334,28 @@ static void tables_fail_as_packets(void **state)
         r2_lane_t *lane = &stub->link->lanes[0];
         r2_wire_credit_t credit = {.tag = {.comm_key = 1, .coll_seq = 1}, .bytes = BYTES};
         r2_wire_header_t header = {.version = R2_WIRE_VERSION, .flags = R2_WIRE_UNASKED};
-        const uint32_t first = lane->rx_next;
+        const uint32_t first = lane->rx.next;
 
-        header.connection = lane->rx_connection;
+        header.connection = lane->connect.rx_connection;
         header.lane_seq = first;
-        header.ack_next = lane->tx_seq;
+        header.ack_next = lane->tx.seq;
         header.consumed = (uint32_t) stub->net.first_seq;
         header.kind = R2_WIRE_CREDIT;
         header.length = sizeof(credit);
         starve_of(parts[i]);
         stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
-        assert_int_equal(lane->rx_next, first);
+        assert_int_equal(lane->rx.next, first);
         header.kind = R2_WIRE_DATA;
         header.message = stub->net.first_seq;
         header.tag = credit.tag;
         header.message_bytes = header.chunk_bytes = header.length;
         stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
-        assert_int_equal(lane->rx_next, first);
-        assert_int_equal(stub->link->bitmap_bytes, 0);
+        assert_int_equal(lane->rx.next, first);
+        assert_int_equal(stub->link->rx.bitmap_bytes, 0);
         feed();
         stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
-        assert_int_equal(lane->rx_next, first + 1);
-        assert_int_equal(stub->link->unposted, 1);
+        assert_int_equal(lane->rx.next, first + 1);
+        assert_int_equal(stub->link->rx.unposted, 1);
         stub_net_destroy(stub);
     }
 }

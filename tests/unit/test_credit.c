@@ -32,7 +32,7 @@ static stub_net_t *stub_with_a_lane(void)
 
     stub_lane_up(stub, 0);
     stub->params.credit_bytes = 1u << 20;
-    stub->link->lanes[0].window_bytes = 64u << 20;
+    stub->link->lanes[0].tx.window_bytes = 64u << 20;
     return stub;
 }
 
@@ -42,9 +42,9 @@ static void peer_sends(stub_net_t *stub, r2_wire_header_t header, const void *da
     r2_lane_t *lane = &stub->link->lanes[0];
 
     header.version = R2_WIRE_VERSION;
-    header.connection = lane->rx_connection;
-    header.lane_seq = lane->rx_next;
-    header.ack_next = NULL == lane->in_flight ? lane->tx_seq : lane->in_flight->lane_seq;
+    header.connection = lane->connect.rx_connection;
+    header.lane_seq = lane->rx.next;
+    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), data, header.length);
 }
@@ -77,7 +77,7 @@ static uint32_t under_way(const stub_net_t *stub, r2_wire_kind_t kind, uint64_t 
     uint32_t count = 0;
 
     *credit_p = 0;
-    for (packet = stub->link->lanes[0].in_flight; NULL != packet; packet = packet->next) {
+    for (packet = stub->link->lanes[0].tx.in_flight; NULL != packet; packet = packet->next) {
         const r2_tx_item_t *item = packet->item;
 
         count += kind == item->kind ? 1 : 0;
@@ -173,7 +173,7 @@ static void a_request_shows_other_plans(void **state)
             peer_asks(stub, ROW, ROW == bytes ? 5 : 0);
         }
         assert_int_equal(status, R2_ERR_PLAN_MISMATCH);
-        assert_null(stub->link->matches);
+        assert_null(stub->link->rx.matches);
         assert_int_equal(stub->net.asking_links, 0);
         assert_int_equal(stub->net.open_bytes, 0);
         stub_net_destroy(stub);
@@ -212,10 +212,10 @@ static void messages_go_as_they_are_granted(void **state)
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 6);
     peer_credits(stub, tag, 60 * CHUNK, true);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 60);
-    assert_non_null(stub->link->uncredited);
+    assert_non_null(stub->link->tx.uncredited);
     peer_credits(stub, tag, 1 << 20, true);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 64);
-    assert_null(stub->link->uncredited);
+    assert_null(stub->link->tx.uncredited);
     assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
     stub_net_destroy(stub);
 }
@@ -232,13 +232,13 @@ static void late_credit_is_dropped(void **state)
     peer_credits(stub, tag, 9 * CHUNK, true);
     peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_CALL_KEY, .row = 7}, CHUNK, false);
     peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_OWN_KEYS, .row = 7}, CHUNK, false);
-    assert_null(stub->link->credits);
+    assert_null(stub->link->tx.credits);
     peer_credits(stub, tag, 9 * CHUNK, false);
     peer_credits(stub, tag, 5 * CHUNK, false);
-    assert_int_equal(HASH_COUNT(stub->link->credits), 1);
+    assert_int_equal(HASH_COUNT(stub->link->tx.credits), 1);
     send_row(stub, 7, 1 << 20, &status);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 9);
-    assert_null(stub->link->credits);
+    assert_null(stub->link->tx.credits);
     stub_net_destroy(stub);
 }
 
@@ -250,8 +250,8 @@ static uint32_t requests_arrive(stub_net_t *stub)
     uint64_t ignored;
     uint32_t count = under_way(stub, R2_WIRE_RTS, &ignored);
 
-    header.connection = lane->rx_connection;
-    header.ack_next = lane->tx_seq;
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = lane->tx.seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
     return count;
@@ -278,14 +278,14 @@ static void requests_are_bounded(void **state)
         arrived += now;
     }
     assert_int_equal(arrived, R2_REQUESTS_MAX);
-    assert_int_equal(stub->link->mute, MORE);
+    assert_int_equal(stub->link->tx.mute, MORE);
     for (uint32_t i = 0; i < MORE / 2; ++i) {
         peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .row = i}, 20000, true);
         arrived += requests_arrive(stub);
     }
     assert_int_equal(arrived, R2_REQUESTS_MAX + MORE / 2);
-    assert_int_equal(stub->link->mute, MORE / 2);
-    assert_int_equal(stub->link->requests, R2_REQUESTS_MAX);
+    assert_int_equal(stub->link->tx.mute, MORE / 2);
+    assert_int_equal(stub->link->tx.requests, R2_REQUESTS_MAX);
     stub_net_destroy(stub);
 }
 

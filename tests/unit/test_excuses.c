@@ -63,12 +63,12 @@ static void lanes_out_of_reach_or_over_get_nothing(void **state)
         if (0 == over) {
             bad->unreachable = true;
         } else {
-            bad->closing = R2_CLOSING_HEARD;
+            bad->connect.closing = R2_CLOSING_HEARD;
         }
         assert_true(r2_tx_has_sound_lane(stub->link));
         send_something(stub);
-        assert_null(bad->in_flight);
-        assert_non_null(good->in_flight);
+        assert_null(bad->tx.in_flight);
+        assert_non_null(good->tx.in_flight);
         good->failed = true;
         assert_false(r2_tx_has_sound_lane(stub->link));
         stub_net_destroy(stub);
@@ -85,7 +85,7 @@ static void word_of_the_last_moment_counts(void **state)
 
     (void) state;
     stub_lane_up(stub, 0);
-    lane->closing_ns = stub->net.now_ns;
+    lane->connect.closing_ns = stub->net.now_ns;
     stub->net.now_ns += r2_net_patience_ns(&stub->net, 1);
     r2_idle_heard(lane, R2_WIRE_CLOSED);
     r2_idle_tend(lane);
@@ -109,7 +109,7 @@ static void calls_that_nobody_hears_are_taken_back(void **state)
         stub->no_room = true;
         pass(stub, R2_NS_PER_S / 5);
         assert_int_equal(lane->state, unconnected ? R2_LANE_RESTING : R2_LANE_CALLING);
-        assert_true(NULL == lane->call || !unconnected);
+        assert_true(NULL == lane->connect.call || !unconnected);
         r2_link_withdraw(stub->link, 1);
         stub_net_destroy(stub);
     }
@@ -124,7 +124,7 @@ static void silent_lanes_give_back(void **state)
 
         stub_lane_up(stub, 0);
         send_something(stub);
-        assert_non_null(stub->link->lanes[0].in_flight);
+        assert_non_null(stub->link->lanes[0].tx.in_flight);
         stub->no_room = no_room;
         pass(stub, 5 * R2_NS_PER_S);
         assert_int_equal(stub->counters.lanes_rested, no_room ? 1 : 0);
@@ -141,11 +141,11 @@ static void turns_are_awaited_for_a_while(void **state)
     r2_lane_t *lane = &stub->link->lanes[1];
 
     (void) state;
-    stub->net.now_ns = stub->link->spoke_ns = stub->time_ns;
+    stub->net.now_ns = stub->link->path.spoke_ns = stub->time_ns;
     assert_false(r2_room_awaits_turn(stub->link));
     lane->why = R2_ERR_NO_DESCRIPTORS;
     assert_false(r2_room_awaits_turn(stub->link));
-    lane->turn = true;
+    lane->connect.turn = true;
     assert_true(r2_room_awaits_turn(stub->link));
     stub->net.now_ns += R2_NS_PER_S;
     assert_true(r2_room_awaits_turn(stub->link));
@@ -164,19 +164,19 @@ static void later_words_count(void **state)
 
     (void) state;
     stub->net.now_ns = stub->time_ns;
-    link->unread_ns = stub->time_ns;
-    link->unread_at = 250;
+    link->path.unread_ns = stub->time_ns;
+    link->path.unread_at = 250;
     r2_unread_heard(link, 1, 250);
-    assert_int_equal(link->unread, 1);
+    assert_int_equal(link->path.unread, 1);
     r2_unread_heard(link, 0, 249);
-    assert_int_equal(link->unread, 1);
+    assert_int_equal(link->path.unread, 1);
     r2_unread_heard(link, 2, 3); /* the stamp wraps */
-    assert_int_equal(link->unread, 2);
+    assert_int_equal(link->path.unread, 2);
     r2_unread_heard(link, 0, 250);
-    assert_int_equal(link->unread, 2);
+    assert_int_equal(link->path.unread, 2);
     stub->net.now_ns += 10 * R2_NS_PER_S;
     r2_unread_heard(link, 0, 250);
-    assert_int_equal(link->unread, 0);
+    assert_int_equal(link->path.unread, 0);
     stub_net_destroy(stub);
 }
 
@@ -191,9 +191,9 @@ static void unread_packets_are_an_excuse(void **state)
     stub->net.now_ns = stub->time_ns + R2_NS_PER_S;
     lane->conn->worker->unread_ns = lane->conn->worker->rare_ns = 0;
     assert_false(r2_unread_excuses(lane));
-    stub->link->unread = (uint16_t) (1u << lane->remote_idx);
+    stub->link->path.unread = (uint16_t) (1u << lane->remote_idx);
     assert_true(r2_unread_excuses(lane));
-    stub->link->unread = (uint16_t) ~stub->link->unread;
+    stub->link->path.unread = (uint16_t) ~stub->link->path.unread;
     assert_false(r2_unread_excuses(lane));
     lane->conn->worker->unread_ns = stub->net.now_ns; /* as any sweep does */
     assert_false(r2_unread_excuses(lane));
@@ -215,7 +215,7 @@ static void busy_is_believed_for_a_while(void **state)
     assert_false(r2_relay_is_busy(link, 0));
     assert_non_null(r2_relay_lane(link));
     assert_false(r2_relay_is_busy(link, 0));
-    link->relay->busy_ns = stub->time_ns;
+    link->path.relay->busy_ns = stub->time_ns;
     assert_true(r2_relay_is_busy(link, 0));
     assert_false(r2_relay_is_busy(link, stub->time_ns)); /* it has answered since */
     stub->net.now_ns += 3600 * R2_NS_PER_S;

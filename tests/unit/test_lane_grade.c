@@ -111,7 +111,8 @@ static void state_lasts_within_a_phase(void **state)
 
 static void asked_for_its_end_is_ending(void **state)
 {
-    const r2_lane_t stays = {0}, asked = {.closing_ns = 1}, told = {.closing = R2_CLOSING_HEARD};
+    const r2_lane_t stays = {0}, asked = {.connect.closing_ns = 1},
+                    told = {.connect.closing = R2_CLOSING_HEARD};
 
     (void) state;
     assert_false(r2_lane_is_ending(&stays));

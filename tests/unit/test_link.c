@@ -67,12 +67,12 @@ static void others_complete_while_messages_are_given_up(void **state)
     (void) state;
     stub_lane_up(stub, 0);
     stub->mode = STUB_LATER;
-    first = lane->tx_seq;
+    first = lane->tx.seq;
     for (uint32_t i = 0; i < 3; ++i) {
         post(stub, i, data, &sents[i]);
     }
-    assert_int_equal(lane->tx_seq, first + 3);
-    header.connection = lane->rx_connection;
+    assert_int_equal(lane->tx.seq, first + 3);
+    header.connection = lane->connect.rx_connection;
     header.ack_next = first;
     header.ack_bits = 3; /* the second and the third */
     header.consumed = (uint32_t) stub->net.first_seq;
@@ -81,7 +81,7 @@ static void others_complete_while_messages_are_given_up(void **state)
     r2_link_withdraw(stub->link, 1);
     assert_int_equal(sents[0].done, 0);
     assert_true(sents[1].done <= 1 && sents[2].done <= 1);
-    assert_null(stub->link->messages);
+    assert_null(stub->link->tx.messages);
     stub_net_destroy(stub);
 }
 
@@ -91,9 +91,9 @@ static void ask_for_credit(stub_net_t *stub, const r2_lane_t *lane, uint32_t seq
     r2_wire_header_t header = {
         .version = R2_WIRE_VERSION, .kind = R2_WIRE_RTS, .message_bytes = 100, .chunk_bytes = 100};
 
-    header.connection = lane->rx_connection;
+    header.connection = lane->connect.rx_connection;
     header.lane_seq = seq;
-    header.ack_next = lane->tx_seq;
+    header.ack_next = lane->tx.seq;
     header.message = stub->net.first_seq + number;
     header.tag = (r2_tag_t){.comm_key = 1, .coll_seq = number, .row = 0};
     stub_packet(stub, &header, sizeof(header), NULL, 0);
@@ -112,16 +112,16 @@ static void requests_are_acknowledged_however_many(void **state)
 
     (void) state;
     stub_lane_up(stub, 0);
-    first = lane->rx_next;
+    first = lane->rx.next;
     for (uint32_t i = 0; i < count; ++i) {
         ask_for_credit(stub, lane, first + i, i);
     }
-    assert_int_equal(lane->rx_next, first + count);
-    assert_int_equal(stub->link->unposted, R2_RX_UNPOSTED_MAX);
+    assert_int_equal(lane->rx.next, first + count);
+    assert_int_equal(stub->link->rx.unposted, R2_RX_UNPOSTED_MAX);
     row.tag = (r2_tag_t){.comm_key = 1, .coll_seq = count - 1, .row = 0}; /* was not kept */
     assert_int_equal(r2_link_recv(stub->link, &row), R2_IN_PROGRESS);
     r2_grant_refill(stub->link);
-    assert_int_equal(stub->link->grants.news_count, 1);
+    assert_int_equal(stub->link->rx.grants.news_count, 1);
     stub_net_destroy(stub);
 }
 
@@ -152,9 +152,9 @@ static void acknowledge(stub_net_t *stub, const r2_lane_t *lane)
 {
     r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
 
-    header.connection = lane->rx_connection;
-    header.ack_next = lane->tx_seq;
-    header.consumed = (uint32_t) stub->link->unasked_sent;
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = lane->tx.seq;
+    header.consumed = (uint32_t) stub->link->tx.unasked_sent;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }
 
@@ -170,7 +170,7 @@ static void messages_leave_in_order(void **state)
 
     (void) state;
     stub_lane_up(stub, 0);
-    lane->window_bytes = 1;
+    lane->tx.window_bytes = 1;
     for (uint32_t i = 0; i < 6; ++i) {
         post_at(stub, i, order[i], data, &sents[i]);
     }
@@ -179,10 +179,10 @@ static void messages_leave_in_order(void **state)
             assert_int_equal(sents[leaves[k]].done, k < i);
         }
         acknowledge(stub, lane);
-        lane->window_bytes = 1;
+        lane->tx.window_bytes = 1;
         r2_link_push(stub->link);
     }
-    assert_null(stub->link->messages);
+    assert_null(stub->link->tx.messages);
     stub_net_destroy(stub);
 }
 
@@ -205,19 +205,19 @@ static uint32_t chunk_bytes_at(uint64_t bytes_per_s)
     uint32_t chunk_bytes;
 
     stub_lane_up(stub, 0);
-    lane->window_bytes = 16 * sizeof(data);
+    lane->tx.window_bytes = 16 * sizeof(data);
     for (; args.tag.row < sizeof(data) / BYTES; ++args.tag.row) {
         assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
         stub->time_ns += BYTES * R2_NS_PER_S / bytes_per_s;
         acknowledge(stub, lane);
     }
     assert_int_equal(sent.done, args.tag.row);
-    assert_int_equal(lane->load.bytes_per_s, 0); /* nothing waited */
+    assert_int_equal(lane->tx.load.bytes_per_s, 0); /* nothing waited */
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
     ++args.tag.row;
     args.bytes = sizeof(data);
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
-    chunk_bytes = stub->link->messages->all_prev->chunk_bytes;
+    chunk_bytes = stub->link->tx.messages->all_prev->chunk_bytes;
     r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
     return chunk_bytes;
@@ -245,9 +245,9 @@ static uint64_t acks_after_data(stub_net_t *stub, uint32_t row)
                                .chunk_bytes = 16384,
                                .length = 8};
 
-    header.connection = lane->rx_connection;
-    header.lane_seq = lane->rx_next;
-    header.ack_next = lane->tx_seq;
+    header.connection = lane->connect.rx_connection;
+    header.lane_seq = lane->rx.next;
+    header.ack_next = lane->tx.seq;
     header.message = stub->net.first_seq + row;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), "12345678", 8);
@@ -331,8 +331,8 @@ static void peer_speaks(stub_net_t *stub, const r2_lane_t *lane)
 {
     r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
 
-    header.connection = lane->rx_connection;
-    header.ack_next = NULL == lane->in_flight ? lane->tx_seq : lane->in_flight->lane_seq;
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }
@@ -345,13 +345,13 @@ static stub_net_t *slow_tail(sent_t *sent, uint64_t idle_bytes_per_s)
 
     for (uint32_t i = 0; i < 2; ++i) {
         stub_lane_up(stub, i);
-        stub->link->lanes[i].srtt_ns = R2_NS_PER_MS;
+        stub->link->lanes[i].timing.srtt_ns = R2_NS_PER_MS;
     }
-    stub->link->lanes[1].load.bytes_per_s = idle_bytes_per_s;
+    stub->link->lanes[1].tx.load.bytes_per_s = idle_bytes_per_s;
     stub->link->preferred = 0;
     post(stub, 0, data, sent);
-    assert_non_null(stub->link->lanes[0].in_flight);
-    assert_null(stub->link->lanes[1].in_flight);
+    assert_non_null(stub->link->lanes[0].tx.in_flight);
+    assert_null(stub->link->lanes[1].tx.in_flight);
     return stub;
 }
 
@@ -369,7 +369,7 @@ static void tails_are_sent_again_on_idle_lanes(void **state)
     assert_int_equal(r2_tx_tail_deadline_ns(stub->link), R2_NEVER_NS);
     peer_speaks(stub, idle);
     assert_int_equal(stub->counters.hedged_bytes, BYTES);
-    assert_non_null(idle->in_flight);
+    assert_non_null(idle->tx.in_flight);
     peer_speaks(stub, slow);
     stub->time_ns += 10 * R2_NS_PER_MS;
     r2_net_sweep(&stub->net);
@@ -378,7 +378,7 @@ static void tails_are_sent_again_on_idle_lanes(void **state)
     assert_int_equal(sent.done, 1);
     acknowledge(stub, slow);
     assert_int_equal(sent.done, 1);
-    assert_null(stub->link->messages);
+    assert_null(stub->link->tx.messages);
     stub_net_destroy(stub);
 }
 
@@ -397,8 +397,8 @@ static void tails_stay_where_they_are(void **state)
                      stub->time_ns + stub->params.ack_delay_us * R2_NS_PER_US);
     acknowledge(stub, &stub->link->lanes[0]);
     assert_int_equal(sents[0].done, 1);
-    stub->link->lanes[1].load.bytes_per_s = 0;
-    stub->link->lanes[0].window_bytes = stub->link->lanes[1].window_bytes = 1;
+    stub->link->lanes[1].tx.load.bytes_per_s = 0;
+    stub->link->lanes[0].tx.window_bytes = stub->link->lanes[1].tx.window_bytes = 1;
     post(stub, 1, data, &sents[0]);
     post(stub, 2, data, &sents[1]);
     post(stub, 3, data, &sents[1]);
@@ -439,7 +439,8 @@ static void relay_lanes_stand_aside(void **state)
 {
     const r2_tx_item_t relayed = {.kind = R2_WIRE_RELAY};
     stub_net_t *stub = stub_net_create();
-    const r2_lane_t lane = {.link = stub->link, .rail = &stub->net.relay->rail, .window_bytes = 1};
+    const r2_lane_t lane = {
+        .link = stub->link, .rail = &stub->net.relay->rail, .tx.window_bytes = 1};
 
     (void) state;
     assert_false(r2_relay_bars(stub->link, &lane, NULL));
@@ -477,7 +478,8 @@ static void refuse_for(stub_net_t *stub, uint32_t lane, uint64_t ns)
     while (stub->time_ns < end_ns) {
         stub->time_ns += 10 * R2_NS_PER_MS;
         r2_net_sweep(&stub->net);
-        r2_hello_result(&stub->net, stub->link->lanes[lane].call_id, R2_ERR_REFUSED, NULL, 0);
+        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.call_id, R2_ERR_REFUSED, NULL,
+                        0);
     }
 }
 
@@ -490,7 +492,7 @@ static void links_with_a_lane_are_not_given_up(void **state)
     (void) state;
     stub_lane_up(stub, 0);
     refuse_for(stub, 1, 2 * R2_NS_PER_S);
-    stub->link->asked_for = true; /* the lane was suspect, and a frame was to be relayed */
+    stub->link->path.asked_for = true; /* the lane was suspect, and a frame was to be relayed */
     refuse_for(stub, 1, 2 * R2_NS_PER_S);
     peer_speaks(stub, lane);
     refuse_for(stub, 1, 20 * R2_NS_PER_S);
@@ -506,12 +508,13 @@ static void links_that_refuse_are_given_up(void **state)
     const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
 
     (void) state;
-    stub->link->asked_for = true;
+    stub->link->path.asked_for = true;
     while (stub->time_ns < end_ns) {
         stub->time_ns += 10 * R2_NS_PER_MS;
         r2_net_sweep(&stub->net);
         for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-            r2_hello_result(&stub->net, stub->link->lanes[i].call_id, R2_ERR_REFUSED, NULL, 0);
+            r2_hello_result(&stub->net, stub->link->lanes[i].connect.call_id, R2_ERR_REFUSED, NULL,
+                            0);
         }
     }
     assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
@@ -530,7 +533,8 @@ static void wiring_gives_workers_back(void **state)
     for (uint32_t round = 0; round < 200; ++round) {
         const uint32_t rail = round % STUB_RAILS;
 
-        r2_hello_result(&stub->net, stub->link->lanes[rail].call_id, R2_ERR_TIMEOUT, NULL, 0);
+        r2_hello_result(&stub->net, stub->link->lanes[rail].connect.call_id, R2_ERR_TIMEOUT, NULL,
+                        0);
         stub_hello(stub, rail, offer, stub_offer(stub, rail, 0, offer));
         assert_int_equal(stub->link->lanes[rail].state, R2_LANE_WIRING);
         stub->time_ns += 0 == round % 5 ? 11 * R2_NS_PER_S : R2_NS_PER_MS;
@@ -556,14 +560,14 @@ static void notices_to_a_stopped_peer_are_bounded(void **state)
         sent += R2_OK == r2_net_notice(&stub->net, 1, notice, sizeof(notice), false) ? 1 : 0;
         r2_net_tend(&stub->net);
     }
-    assert_null(stub->link->control);
+    assert_null(stub->link->tx.control);
     assert_int_equal(sent, 32);
-    assert_int_equal(stub->link->in_flight_packets, sent);
-    header.connection = lane->rx_connection;
-    header.ack_next = lane->tx_seq;
+    assert_int_equal(stub->link->tx.in_flight_packets, sent);
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = lane->tx.seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
-    assert_int_equal(stub->link->unsettled[R2_WIRE_NOTICE], 0);
+    assert_int_equal(stub->link->tx.unsettled[R2_WIRE_NOTICE], 0);
     assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
     stub_net_destroy(stub);
 }
@@ -581,16 +585,17 @@ static void who_has_left_relays_nothing(void **state)
     (void) state;
     stub_lane_up(stub, 0);
     assert_true(r2_relay_reaches(stub->link));
-    header.connection = lane->rx_connection;
-    header.lane_seq = lane->rx_next;
-    header.ack_next = lane->tx_seq;
+    header.connection = lane->connect.rx_connection;
+    header.lane_seq = lane->rx.next;
+    header.ack_next = lane->tx.seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
-    assert_true(stub->link->parted);
-    assert_int_equal(stub->link->lanes[1].failures, 0); /* as if it were still to be opened */
+    assert_true(stub->link->path.parted);
+    assert_int_equal(stub->link->lanes[1].connect.failures,
+                     0); /* as if it were still to be opened */
     assert_false(r2_relay_reaches(stub->link));
     assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_ERR_NO_PATH);
-    assert_null(stub->link->relayed);
+    assert_null(stub->link->tx.relayed);
     stub_net_destroy(stub);
 }
 
@@ -611,7 +616,7 @@ static void hello_frames_are_bounded(void **state)
     }
     assert_int_equal(sent, 32);
     acknowledge(stub, &stub->link->lanes[0]);
-    assert_int_equal(stub->link->unsettled[R2_WIRE_RELAY], 0);
+    assert_int_equal(stub->link->tx.unsettled[R2_WIRE_RELAY], 0);
     assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_OK);
     stub_net_destroy(stub);
 }

@@ -53,9 +53,9 @@ static void say_of_rows(stub_net_t *stub, r2_wire_kind_t kind, const r2_wire_wai
     r2_lane_t *lane = &stub->link->lanes[0];
     r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = (uint8_t) kind};
 
-    header.connection = lane->rx_connection;
-    header.lane_seq = lane->rx_next;
-    header.ack_next = NULL == lane->in_flight ? lane->tx_seq : lane->in_flight->lane_seq;
+    header.connection = lane->connect.rx_connection;
+    header.lane_seq = lane->rx.next;
+    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
     header.length = (uint32_t) (count * sizeof(*waits));
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), waits, count * sizeof(*waits));
@@ -69,7 +69,7 @@ static const r2_tx_item_t *under_way(const stub_net_t *stub, r2_wire_kind_t kind
     const r2_packet_t *packet;
 
     for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-        for (packet = stub->link->lanes[i].in_flight; NULL != packet; packet = packet->next) {
+        for (packet = stub->link->lanes[i].tx.in_flight; NULL != packet; packet = packet->next) {
             found = kind == packet->item->kind ? packet->item : found;
         }
     }
@@ -176,19 +176,19 @@ static void strays_are_told(void **state)
                                    .chunk_bytes = 16384,
                                    .length = 8};
 
-        header.connection = lane->rx_connection;
-        header.lane_seq = lane->rx_next;
-        header.ack_next = lane->tx_seq;
+        header.connection = lane->connect.rx_connection;
+        header.lane_seq = lane->rx.next;
+        header.ack_next = lane->tx.seq;
         header.message = stub->net.first_seq + row - 4;
         header.consumed = (uint32_t) stub->net.first_seq;
         stub_packet(stub, &header, sizeof(header), "12345678", 8);
     }
-    assert_int_equal(stub->link->unposted, 2);
+    assert_int_equal(stub->link->rx.unposted, 2);
     stub->time_ns += 21 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
     r2_net_sweep(&stub->net);
     stub->time_ns += 21 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
     r2_net_sweep(&stub->net);
-    assert_int_equal(stub->link->unposted, 1);
+    assert_int_equal(stub->link->rx.unposted, 1);
     assert_int_equal(stub->strays, 1);
     stub_net_destroy(stub);
 }
