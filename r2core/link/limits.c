@@ -70,7 +70,8 @@ uint64_t r2_net_parking_bytes(const r2_net_t *net)
     return r2_min(net->params->parking_bytes, r2_max(share, (uint64_t) R2_PARKING_LEAST_BYTES));
 }
 
-bool r2_net_was_away(const r2_net_t *net)
+bool r2_net_was_away(r2_net_t *net)
 {
+    net->note_own_silence(net);
     return 0 != net->back_ns && net->now_ns - net->back_ns <= r2_net_patience_ns(net, R2_BACK_TIMES);
 }

@@ -137,21 +137,10 @@ static void r2_net_notice_own_silence(r2_net_t *net)
     }
 }
 
-/* A hello request may be the first that this process hears of the world after it was stopped. */
-static void r2_net_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
-                                 size_t bytes)
-{
-    r2_net_t *net = arg;
-
-    net->now_ns = r2_now_ns(net->clock);
-    r2_net_notice_own_silence(net);
-    r2_hello_request(net, rail_idx, token, request, bytes);
-}
-
 r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
                         const char *host_name)
 {
-    const r2_hello_upcalls_t upcalls = {.request = r2_net_hello_request,
+    const r2_hello_upcalls_t upcalls = {.request = r2_hello_request,
                                         .result = r2_hello_result,
                                         .waits = r2_hello_waits,
                                         .arg = net};
@@ -166,6 +155,7 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
 
     net->callbacks.received = r2_rx_packet;
     net->callbacks.failed = r2_lane_failed;
+    net->note_own_silence = r2_net_notice_own_silence;
     net->segment_bytes = 2 * sizeof(r2_wire_header_t) + sizeof(r2_wire_relay_t)
                          + net->params->chunk_max_bytes;
     net->now_ns = net->last_sweep_ns = r2_now_ns(net->clock);

@@ -99,6 +99,7 @@ typedef struct r2_net {
     r2_oob_t oob;
     r2_net_upcalls_t upcalls;
     r2_tp_callbacks_t callbacks;
+    void (*note_own_silence)(struct r2_net *net); /* net.c: asks for all deadlines (limits.c) */
     uint32_t rank, size;
     r2_net_extra_t extra;       /* borrowed until r2_net_init() is over */
     r2_peer_info_t info;        /* what this process publishes */

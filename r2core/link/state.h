@@ -149,11 +149,8 @@ uint64_t r2_net_pause_ns(const r2_net_t *net);
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
 /** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */
 bool r2_lane_is_overdue(const r2_lane_t *lane);
-/**
- * True if this process did not look at its rails for longer than its timers asked for (stopped), and
- * is back since shortly. Whoever comes in from outside has noted it (net.c).
- */
-bool r2_net_was_away(const r2_net_t *net);
+/** True if this process did not look at its rails for longer than its timers asked for (stopped). */
+bool r2_net_was_away(r2_net_t *net);
 
 /* link.c */
 void r2_link_activate(r2_link_t *link);
