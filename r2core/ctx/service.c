@@ -81,7 +81,7 @@ static void r2_service_app_drove(void *arg, uint64_t now_ns)
     }
 }
 
-/* The application has been away for the takeover time and none of its threads sleeps on the rails. */
+/* The application has been away for the takeover time, and no thread of it sleeps on the rails. */
 static bool r2_service_app_away(const r2_service_t *service)
 {
     uint64_t takeover_ns = service->ctx->core.params.takeover_us * R2_NS_PER_US;
@@ -105,9 +105,10 @@ static void r2_service_take_over(r2_service_t *service)
     } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
              0 == atomic_load(&ctx->core.app_blocked));
     deadline_ns = r2_ctx_deadline_ns(ctx);
-    r2_service_set_timer(service,
-                         R2_NEVER_NS == deadline_ns ? deadline_ns
-                                                    : r2_max(deadline_ns, net->now_ns + R2_NS_PER_MS));
+    if (R2_NEVER_NS != deadline_ns) {
+        deadline_ns = r2_max(deadline_ns, net->now_ns + R2_NS_PER_MS);
+    }
+    r2_service_set_timer(service, deadline_ns);
     r2_service_watch_rails(service, true);
 }
 
