@@ -91,6 +91,8 @@ static void who_is_due_is_polled(void **state)
 /** A hello driver whose only call ends by a timeout. */
 typedef struct calls {
     int fd;
+    const r2_ctx_t *ctx;          /* borrowed */
+    _Atomic uint64_t seen_ns;     /* what the net took for now when it polled last */
     _Atomic uint64_t deadline_ns; /* of the call; R2_NEVER_NS: none */
     _Atomic unsigned polls, ended, listens;
 } calls_t;
@@ -123,6 +125,7 @@ static void calls_poll(void *hello)
     uint64_t drained;
 
     (void) !read(calls->fd, &drained, sizeof(drained));
+    atomic_store(&calls->seen_ns, calls->ctx->core.net.now_ns);
     atomic_fetch_add(&calls->polls, 1);
     if (r2_now_ns(r2_clock_system()) >= atomic_load(&calls->deadline_ns)) {
         atomic_store(&calls->deadline_ns, R2_NEVER_NS);
@@ -181,6 +184,7 @@ static void process_up(process_t *process)
     if (R2_OK != r2_ctx_assemble(&config, &parts, &process->ctx, text, sizeof(text))) {
         fail_msg("%s", text);
     }
+    process->calls.ctx = process->ctx;
     assert_int_equal(r2_service_create(process->ctx, &process->ctx->service), R2_OK);
 }
 
@@ -253,7 +257,7 @@ static void gaps_end_while_the_application_is_away(void **state)
 static void sources_are_polled_with_the_time_of_now(void **state)
 {
     process_t process;
-    uint64_t before_ns, seen_ns;
+    uint64_t before_ns;
 
     (void) state;
     process_up(&process);
@@ -261,10 +265,7 @@ static void sources_are_polled_with_the_time_of_now(void **state)
     before_ns = r2_now_ns(r2_clock_system());
     process_wake(&process);
     nap_ms(50);
-    r2_core_enter(&process.ctx->core);
-    seen_ns = process.ctx->core.net.now_ns;
-    r2_core_leave(&process.ctx->core);
-    assert_true(seen_ns >= before_ns);
+    assert_true(atomic_load(&process.calls.seen_ns) >= before_ns);
     process_down(&process);
 }
 
