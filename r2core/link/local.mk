@@ -33,7 +33,6 @@ libr2core_la_SOURCES += \
     r2core/link/packet.h \
     r2core/link/peer_info.c \
     r2core/link/peer_info.h \
-    r2core/link/pool.h \
     r2core/link/presence.c \
     r2core/link/rates.c \
     r2core/link/relay.c \

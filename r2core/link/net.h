@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/logger.h"
 #include "link/peer_info.h"
-#include "link/pool.h"
+#include "base/pool.h"
 #include "link/wire.h"
 #include "oob/oob.h"
 #include "oob/post.h"

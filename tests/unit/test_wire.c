@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "link/pool.h"
+#include "base/pool.h"
 #include "link/runs.h"
 #include "link/wire.h"
 #include "r2/prng.h"

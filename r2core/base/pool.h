@@ -4,8 +4,8 @@
  *
  * Free lists for the objects of the data path: no allocation once warm.
  */
-#ifndef R2_LINK_POOL_H
-#define R2_LINK_POOL_H
+#ifndef R2_BASE_POOL_H
+#define R2_BASE_POOL_H
 
 #include <stdlib.h>
 
