@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-const r2_basis_t *r2_agree_basis(const r2_agree_t *agree)
+r2_basis_t *r2_agree_basis(const r2_agree_t *agree)
 {
     return NULL != agree ? agree->basis : NULL;
 }

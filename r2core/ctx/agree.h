@@ -122,6 +122,6 @@ bool r2_agree_is_dirty(r2_agree_t *agree);
  * What plans are made from now; NULL: each rank on a host of its own, all rails healthy.
  * @param agree may be NULL.
  */
-const r2_basis_t *r2_agree_basis(const r2_agree_t *agree);
+r2_basis_t *r2_agree_basis(const r2_agree_t *agree);
 
 #endif

@@ -50,13 +50,19 @@ static void r2_basis_rates(const r2_hosts_t *hosts, const uint32_t *map_host, r2
     }
 }
 
-/* Choices depend on both, so what is remembered of them must be found by both. */
+/*
+ * Choices depend on both, so what is remembered of them must be found by both; on even rails nothing
+ * is predicted, so that what was learned while some were broken changes no plan after their repair.
+ */
 static uint64_t r2_basis_digest(const r2_basis_t *basis)
 {
     static const unsigned char key[crypto_shorthash_KEYBYTES] = "r2 basis";
     unsigned char digest[crypto_shorthash_BYTES];
     uint64_t cost;
 
+    if (basis->even) {
+        return r2_topology_digest(&basis->topology);
+    }
     crypto_shorthash(digest, (const unsigned char *) &basis->cost, sizeof(basis->cost), key);
     memcpy(&cost, digest, sizeof(cost));
     return r2_topology_digest(&basis->topology) ^ cost;
@@ -138,6 +144,7 @@ r2_status_t r2_basis_copy(const r2_basis_t *basis, r2_basis_t **copy_p)
     copy->topology = topology;
     copy->map_host = map_host;
     memcpy(map_host, basis->map_host, bytes);
+    copy->memo = (r2_plan_memo_t){{NULL}};
     copy->users = 1;
     copy->list = NULL;
     *copy_p = copy;
@@ -148,6 +155,7 @@ void r2_basis_apply(r2_basis_t *basis, const r2_health_map_t *map)
 {
     r2_assert(NULL == basis->list);
     (void) r2_health_map_apply(map, basis->map_host, &basis->topology);
+    r2_plan_memo_fini(&basis->memo);
     r2_basis_settle(basis);
 }
 
@@ -189,6 +197,7 @@ void r2_basis_put(r2_basis_t *basis)
     if (NULL != basis->list) {
         LL_DELETE(*basis->list, basis);
     }
+    r2_plan_memo_fini(&basis->memo);
     r2_topology_fini(&basis->topology);
     free(basis->map_host);
     free(basis);

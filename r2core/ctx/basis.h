@@ -9,6 +9,7 @@
 
 #include "ctx/host_table.h"
 #include "model/health_map.h"
+#include "plan/known.h"
 #include "r2/topology.h"
 
 /**
@@ -20,7 +21,8 @@ typedef struct r2_basis {
     uint32_t *map_host;        /* owned: per host of the topology, its index in the map */
     r2_cost_params_t cost;     /* what predictions are made from */
     uint32_t cost_version;     /* 0: as published at start (ctx/gauge.h) */
-    uint64_t map_digest;       /* of topology and cost: plans that were worked out are found by it */
+    uint64_t map_digest;       /* of topology and cost: programs are found by it */
+    r2_plan_memo_t memo;       /* what plans have in common; what it says follows from the rest */
     bool even;                 /* nothing is broken or slow, and all hosts have equal rails */
     uint32_t users;
     struct r2_basis **list;    /* borrowed: where it is; NULL: not shared yet */

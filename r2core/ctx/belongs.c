@@ -65,7 +65,7 @@ static r2_stage_t r2_comm_find(r2_comms_t *comms, const r2_tag_t *tag, r2_place_
     r2_comm_name_t *name;
 
     *place_p = (r2_place_t){.sequence = NULL};
-    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
+    name = r2_comm_name_find(comms, hash);
     if (NULL == name) {
         return R2_STAGE_LATER;
     }
@@ -118,7 +118,7 @@ bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key)
     uint64_t hash = comm_key >> R2_COMM_SEQ_BITS;
     r2_comm_name_t *name;
 
-    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
+    name = r2_comm_name_find(comms, hash);
     return NULL != name && NULL != name->live && comm_key == name->live->key &&
            R2_OK == name->live->poisoned;
 }

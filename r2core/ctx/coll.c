@@ -20,7 +20,7 @@ static r2_tag_t r2_coll_tag(const struct r2_coll *coll)
 
 /* Engine lock. Prepares the run of the part `coll->seq`. */
 static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *args,
-                                   r2_schedule_t *schedule)
+                                   r2_program_t *program)
 {
     r2_comm_t *comm = coll->comm;
     r2_comms_t *comms = comm->comms;
@@ -37,7 +37,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .pack_bytes = comms->core->params.pack_bytes,
     };
 
-    return r2_exec_init(&coll->exec, &comms->core->engine, &exec_args, schedule);
+    return r2_exec_init(&coll->exec, &comms->core->engine, &exec_args, program);
 }
 
 /* Engine lock. @param timed how long it takes says how long its steps take: its caller waits. */
@@ -74,20 +74,18 @@ static void r2_coll_settle(struct r2_coll *coll)
 
 /* Engine lock. */
 static r2_status_t r2_coll_launch(struct r2_coll *coll, const r2_coll_args_t *args,
-                                  r2_schedule_t *schedule)
+                                  r2_program_t *program)
 {
     r2_status_t status;
     bool dirty;
 
     r2_coll_settle(coll);
     dirty = coll->exec.dirty;
-    status = r2_coll_prepare(coll, args, schedule);
+    status = r2_coll_prepare(coll, args, program);
     if (R2_OK == status) {
         coll->exec.carrying = coll->place.carrying;
         coll->exec.dirty = dirty;
         r2_coll_begin(coll, args->blocking && args->parts <= 1);
-    } else {
-        memset(&coll->exec, 0, sizeof(coll->exec));
     }
     return status;
 }
@@ -101,12 +99,6 @@ void r2_coll_retire(struct r2_coll *coll)
         r2_basis_put(coll->basis);
         coll->basis = NULL;
     }
-}
-
-void r2_coll_free(struct r2_coll *coll)
-{
-    free(coll->lists);
-    free(coll);
 }
 
 /* ---- agreement ---- */
@@ -165,11 +157,10 @@ static r2_status_t r2_coll_enter(struct r2_coll *coll, const r2_coll_args_t *arg
 /* Takes the places of all parts, since others may be posted between them. */
 r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll)
 {
-    r2_schedule_t schedule;
-    r2_status_t status = r2_coll_plan(coll, args, &schedule);
+    r2_program_t *program;
+    r2_status_t status = r2_coll_program(coll, args, &program);
 
     if (R2_OK != status) {
-        r2_schedule_fini(&schedule);
         if (R2_ERR_NO_MEMORY == status) {
             r2_comm_poison(comm, status); /* as r2_coll_refuse() */
         }
@@ -182,9 +173,9 @@ r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2
     DL_APPEND(comm->active, coll);
     status = r2_coll_enter(coll, args);
     if (R2_OK == status) {
-        status = r2_coll_launch(coll, args, &schedule);
+        status = r2_coll_launch(coll, args, program);
     } else {
-        r2_schedule_fini(&schedule); /* another map may be agreed when it begins */
+        r2_program_put(program); /* another map may be agreed when it begins */
     }
     if (status < 0) {
         r2_coll_retire(coll);
@@ -193,17 +184,24 @@ r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2
     return status < 0 ? status : R2_OK;
 }
 
-r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args,
-                           r2_schedule_t *schedule)
+r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args)
 {
-    if (R2_OK != coll->comm->root->poisoned || 0 == coll->parts_left) {
-        r2_schedule_fini(schedule);
-        return 0 == coll->parts_left ? R2_ERR_PARAM : R2_ERR_POISONED;
+    r2_program_t *program;
+    r2_status_t status;
+
+    if (0 == coll->parts_left) {
+        return R2_ERR_PARAM;
     }
-    r2_exec_fini(&coll->exec);
+    if (R2_OK != coll->comm->root->poisoned) {
+        return R2_ERR_POISONED;
+    }
+    status = r2_coll_program(coll, args, &program);
+    if (R2_OK != status) {
+        return status;
+    }
     ++coll->seq;
     --coll->parts_left;
-    return r2_coll_launch(coll, args, schedule);
+    return r2_coll_launch(coll, args, program);
 }
 
 /* Engine lock. The head of the list is also looked at without it. */
@@ -238,14 +236,12 @@ static r2_status_t r2_coll_begin_waiting(r2_agree_call_t *call)
     struct r2_coll *coll = r2_container_of(call, struct r2_coll, place);
     r2_coll_args_t args = coll->wanted;
     uint64_t *lists = coll->lists;
-    r2_schedule_t schedule;
-    r2_status_t status = r2_coll_plan(coll, &args, &schedule);
+    r2_program_t *program;
+    r2_status_t status = r2_coll_program(coll, &args, &program);
 
     coll->lists = NULL;
     if (R2_OK == status) {
-        status = r2_coll_launch(coll, &args, &schedule); /* may finish it, and its caller free it */
-    } else {
-        r2_schedule_fini(&schedule);
+        status = r2_coll_launch(coll, &args, program); /* may finish it, and its caller free it */
     }
     free(lists);
     if (R2_OK != status) {
@@ -279,13 +275,11 @@ static r2_status_t r2_coll_start_merge(void *owner, r2_merge_t *merge)
             return status;
         }
     }
-    coll = calloc(1, sizeof(*coll));
+    coll = r2_coll_new(comm->merges);
     if (NULL == coll) {
         return R2_ERR_NO_MEMORY;
     }
-    coll->comm = comm->merges;
     coll->merge_for = comm;
-    atomic_store(&coll->status, R2_IN_PROGRESS);
     comm->merge = coll; /* first: it may be over at once */
     return r2_coll_start(comm->merges, &args, coll);
 }
@@ -299,8 +293,7 @@ static void r2_coll_end_merge(void *owner)
         comm->merge = NULL;
         r2_coll_retire(coll);
         r2_exec_leave(&coll->exec);
-        r2_exec_fini(&coll->exec);
-        r2_coll_free(coll);
+        r2_coll_free(comm->comms, coll);
     }
 }
 
@@ -346,6 +339,7 @@ void r2_coll_collect(r2_comms_t *comms)
 {
     r2_exec_t *exec;
 
+    r2_coll_reap(comms);
     if (comms->fresh_news) {
         r2_comm_apply_news(comms);
     }
@@ -356,8 +350,9 @@ void r2_coll_collect(r2_comms_t *comms)
             r2_comm_poison(coll->comm, exec->status);
         }
         if (R2_OK == exec->status) {
-            r2_observe_called(comms->core->observers, &exec->schedule, coll->comm->size,
+            r2_observe_called(comms->core->observers, exec->schedule, coll->comm->size,
                               coll->begun_ns);
+            r2_exec_fini(exec); /* its memory is for others, though nobody may have asked yet */
         }
         if (exec->status < 0 || 0 == coll->parts_left) {
             r2_coll_retire(coll);

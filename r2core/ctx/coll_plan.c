@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * From the arguments of a collective to its schedule.
+ * From the arguments of a collective to its program.
  */
 #include "r2_config.h"
 
@@ -14,15 +14,27 @@
 /* Maps are merged by an algorithm that does not depend on them. */
 #define R2_MERGE_ALGORITHM "recursive-doubling"
 
-/* Looks up what was worked out for such a call on this map, and tells it when it is new. */
-static r2_status_t r2_coll_know(const r2_comm_t *comm, const r2_basis_t *basis,
-                                r2_plan_input_t *input)
+/** Of a shape, what the planner is told as bits. */
+enum {
+    R2_SHAPE_IN_PLACE = 1,
+    R2_SHAPE_BLOCKING = 2,
+    R2_SHAPE_COMMUTATIVE = 4,
+    R2_SHAPE_EXACT = 8,
+    R2_SHAPE_MERGE = 16
+};
+
+static bool r2_coll_merges(const r2_comm_t *comm)
+{
+    return 0 != (comm->sequence & 1u);
+}
+
+/* Looks up what is known of such calls on this map, and tells it when it is new. */
+static r2_status_t r2_coll_know(const r2_comm_t *comm, r2_basis_t *basis, r2_plan_input_t *input)
 {
     r2_comms_t *comms = comm->comms;
     char choice[128], times[256];
     bool fresh;
-    r2_status_t status =
-        r2_plan_know(&comms->plans, comm->key, basis->map_digest, input, &input->known, &fresh);
+    r2_status_t status = r2_plan_know(&basis->memo, input, &input->known, &fresh);
 
     if (R2_OK == status && fresh && R2_OK == r2_plan_describe(input, choice, sizeof(choice))) {
         r2_plan_known_text(input->known, times, sizeof(times));
@@ -34,11 +46,38 @@ static r2_status_t r2_coll_know(const r2_comm_t *comm, const r2_basis_t *basis,
     return status;
 }
 
-r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
-                         r2_schedule_t *schedule)
+static r2_shape_t r2_coll_shape(const r2_comm_t *comm, const r2_basis_t *basis,
+                                const r2_coll_args_t *args)
 {
-    const r2_comm_t *comm = coll->comm;
-    const r2_basis_t *basis = NULL != coll->basis ? coll->basis : r2_agree_basis(comm->agree);
+    const bool lists = NULL != args->counts || NULL != args->displs;
+
+    return (r2_shape_t){
+        .key = {.comm = comm->key,
+                .map = NULL == basis ? 0 : basis->map_digest,
+                .element_bytes = args->element_bytes,
+                .count = args->count,
+                .meaning = args->meaning,
+                .send_count = args->send_count,
+                .recv_count = args->recv_count,
+                .size = lists ? comm->size : 0,
+                .root = args->root,
+                .kind = (uint32_t) args->kind,
+                .flags = (args->in_place ? R2_SHAPE_IN_PLACE : 0u) |
+                         (args->blocking ? R2_SHAPE_BLOCKING : 0u) |
+                         (args->commutative ? R2_SHAPE_COMMUTATIVE : 0u) |
+                         (args->exact ? R2_SHAPE_EXACT : 0u) |
+                         (r2_coll_merges(comm) ? R2_SHAPE_MERGE : 0u)},
+        .counts = args->counts,
+        .displs = args->displs,
+        .sends = args->sends,
+        .recvs = args->recvs,
+    };
+}
+
+/* A field that is added here belongs into the shape, too, unless it is equal in all calls. */
+static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_basis_t *basis,
+                                const r2_coll_args_t *args, r2_schedule_t *schedule)
+{
     const r2_params_t *params = &comm->comms->core->params;
     r2_plan_input_t input = {
         .kind = args->kind,
@@ -60,7 +99,7 @@ r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
         .exact = args->exact,
         .reproducible = params->reproducible,
         .algorithm =
-            0 != (comm->sequence & 1u) ? R2_MERGE_ALGORITHM : r2_coll_forced(params, args->kind),
+            r2_coll_merges(comm) ? R2_MERGE_ALGORITHM : r2_coll_forced(params, args->kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,
@@ -69,7 +108,6 @@ r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
     };
     r2_status_t status = R2_OK;
 
-    r2_schedule_init(schedule);
     if (NULL != basis) {
         input.topology = &basis->topology;
         input.cost = basis->cost;
@@ -78,6 +116,43 @@ r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
         status = r2_coll_know(comm, basis, &input);
     }
     return R2_OK == status ? r2_plan_build(&input, schedule) : status;
+}
+
+static r2_status_t r2_coll_make(const r2_comm_t *comm, r2_basis_t *basis,
+                                const r2_coll_args_t *args, r2_program_t **program_p)
+{
+    r2_schedule_t schedule;
+    r2_status_t status;
+
+    r2_schedule_init(&schedule);
+    status = r2_coll_plan(comm, basis, args, &schedule);
+    if (R2_OK == status) {
+        status = r2_program_create(&schedule, program_p);
+    }
+    r2_schedule_fini(&schedule);
+    comm->comms->core->counters.plans += R2_OK == status ? 1 : 0;
+    return status;
+}
+
+r2_status_t r2_coll_program(const struct r2_coll *coll, const r2_coll_args_t *args,
+                            r2_program_t **program_p)
+{
+    r2_comm_t *comm = coll->comm;
+    r2_programs_t *programs = &comm->comms->programs;
+    r2_basis_t *basis = NULL != coll->basis ? coll->basis : r2_agree_basis(comm->agree);
+    const r2_shape_t shape = r2_coll_shape(comm, basis, args);
+    r2_program_t *program = r2_programs_find(programs, &shape, &comm->program_hint);
+    r2_status_t status;
+
+    if (NULL != program) {
+        *program_p = r2_program_get(program);
+        return R2_OK;
+    }
+    status = r2_coll_make(comm, basis, args, program_p);
+    if (R2_OK == status) {
+        r2_programs_keep(programs, &shape, *program_p);
+    }
+    return status;
 }
 
 static bool r2_coll_all_positive(const uint64_t *counts, int32_t size)

@@ -8,8 +8,6 @@
 
 #include "ctx/comm.h"
 
-#include <stdlib.h>
-
 #include "plan/kinds.h"
 
 /*
@@ -55,46 +53,54 @@ void r2_coll_refuse(r2_comm_t *comm, r2_status_t status)
     r2_core_leave_started(comms->core);
 }
 
+/* Engine lock. @param coll_p is set first: a call may be complete before this returns. */
+static r2_status_t r2_coll_post_locked(r2_comm_t *comm, const r2_coll_args_t *args,
+                                       r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p)
+{
+    struct r2_coll *coll;
+    r2_status_t status = r2_coll_refusal(comm);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    coll = r2_coll_new(comm);
+    if (NULL == coll) {
+        r2_comm_poison(comm, R2_ERR_NO_MEMORY); /* as r2_coll_refuse() */
+        return R2_ERR_NO_MEMORY;
+    }
+    coll->done = done;
+    coll->done_arg = done_arg;
+    *coll_p = coll;
+    status = r2_coll_start(comm, args, coll);
+    r2_agree_run(&comm->comms->agree);
+    if (R2_OK != status) {
+        r2_coll_free(comm->comms, coll);
+    }
+    return status;
+}
+
 r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args, r2_coll_done_fn_t done,
                          void *done_arg, r2_coll_t **coll_p)
 {
     r2_comms_t *comms = comm->comms;
-    struct r2_coll *coll = calloc(1, sizeof(*coll));
     r2_status_t status;
 
     if (r2_is_forked()) {
-        free(coll);
         return R2_ERR_FORKED;
     }
-    if (NULL == coll) {
-        r2_coll_refuse(comm, R2_ERR_NO_MEMORY);
-        return R2_ERR_NO_MEMORY;
-    }
-    coll->comm = comm;
-    coll->done = done;
-    coll->done_arg = done_arg;
-    atomic_store(&coll->status, R2_IN_PROGRESS);
     r2_core_enter(comms->core);
     comms->core->net.now_ns = r2_now_ns(comms->core->clock);
-    status = r2_coll_refusal(comm);
-    if (R2_OK == status) {
-        *coll_p = coll;
-        status = r2_coll_start(comm, args, coll);
-        r2_agree_run(&comms->agree);
-    }
+    status = r2_coll_post_locked(comm, args, done, done_arg, coll_p);
     r2_core_leave_started(comms->core);
-    if (R2_OK != status) {
-        r2_coll_free(coll);
-        return status;
+    if (R2_OK == status) {
+        r2_coll_deliver(comms);
     }
-    r2_coll_deliver(comms);
-    return R2_OK;
+    return status;
 }
 
 r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
 {
     r2_comms_t *comms = coll->comm->comms;
-    r2_schedule_t schedule;
     r2_status_t status;
     bool expected;
 
@@ -103,12 +109,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     }
     r2_core_enter(comms->core);
     expected = coll->parts_left > 0;
-    status = r2_coll_plan(coll, args, &schedule);
-    if (R2_OK == status) {
-        status = r2_coll_follow(coll, args, &schedule);
-    } else {
-        r2_schedule_fini(&schedule);
-    }
+    status = r2_coll_follow(coll, args);
     if (R2_OK != status) {
         r2_coll_retire(coll);
         if (expected) {
@@ -158,6 +159,7 @@ void r2_coll_release(r2_coll_t *coll)
         r2_coll_retire(coll);
         r2_core_leave(comms->core);
     }
-    r2_exec_fini(&coll->exec);
-    r2_coll_free(coll);
+    coll->next_done = atomic_load_explicit(&comms->released, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak(&comms->released, &coll->next_done, coll)) {
+    }
 }

@@ -39,9 +39,8 @@ static uint64_t r2_comm_hash(r2_comm_id_t id, const uint32_t *ranks, int32_t siz
 
 static r2_comm_name_t *r2_comm_name(r2_comms_t *comms, uint64_t hash)
 {
-    r2_comm_name_t *name;
+    r2_comm_name_t *name = r2_comm_name_find(comms, hash);
 
-    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
     if (NULL == name) {
         name = calloc(1, sizeof(*name));
         if (NULL != name) {
@@ -168,7 +167,7 @@ void r2_comm_destroy(r2_comm_t *comm)
     r2_comm_leave(comm); /* first: links refer to memory of merges */
     r2_comm_drop_agree(comm);
     r2_comm_close_all(comm);
-    r2_plan_cache_forget(&comms->plans, comm->key);
+    r2_programs_forget(&comms->programs, comm->key);
     r2_core_leave(comms->core);
     r2_comm_free(comm);
 }
@@ -281,7 +280,7 @@ static void r2_comm_note(r2_comms_t *comms, const r2_comm_news_t *what)
     r2_comm_news_t *news = NULL;
 
     if (!what->lost) {
-        HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
+        name = r2_comm_name_find(comms, hash);
     }
     if (r2_comm_is_noted(comms, what)) {
         return;
@@ -372,7 +371,7 @@ static bool r2_comm_apply(r2_comms_t *comms, const r2_comm_news_t *news)
         r2_comm_apply_loss(comms, news);
         return true;
     }
-    HASH_FIND(hh, comms->names, &hash, sizeof(hash), name);
+    name = r2_comm_name_find(comms, hash);
     if (NULL == name) {
         return false;
     }
@@ -443,14 +442,17 @@ r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge,
     comms->agree.core = core;
     comms->agree.gauge = gauge;
     comms->agree.ops = ops;
-    return r2_plan_cache_init(&comms->plans, R2_PLANS_KNOWN);
+    r2_pool_init(&comms->colls, sizeof(struct r2_coll));
+    return r2_programs_init(&comms->programs, R2_PROGRAMS_KEPT, R2_PROGRAMS_BYTES);
 }
 
 void r2_comms_fini(r2_comms_t *comms)
 {
     r2_comm_name_t *name, *next;
 
-    r2_plan_cache_fini(&comms->plans);
+    r2_coll_reap(comms);
+    r2_pool_fini(&comms->colls);
+    r2_programs_fini(&comms->programs);
     while (NULL != comms->news) {
         r2_comm_news_t *news = comms->news;
 

@@ -10,10 +10,11 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
+#include "base/pool.h"
 #include "ctx/agree.h"
 #include "ctx/core.h"
+#include "ctx/programs.h"
 #include "exec/exec.h"
-#include "plan/known.h"
 #include "r2/coll.h"
 
 typedef struct r2_comms r2_comms_t;
@@ -29,7 +30,7 @@ struct r2_coll {
     _Atomic int status;          /* r2_status_t; written under the engine lock, read by anyone */
     struct r2_coll *prev, *next; /* in comm->active, until the last part is complete */
     bool in_active;
-    struct r2_coll *next_done; /* in comms->completed */
+    struct r2_coll *next_done; /* in comms->completed, at last in comms->released */
     /* agreement */
     r2_agree_call_t place;
     bool settled;          /* the first part has begun */
@@ -61,6 +62,7 @@ struct r2_comm {
     uint32_t *ranks;     /* process numbers; owned by the root */
     int32_t size, rank;
     uint32_t next_seq;
+    uint32_t program_hint;  /* where the program of its newest call was (r2_programs_find()) */
     struct r2_coll *active; /* list of collectives under way */
     r2_agree_t *agree;      /* owned; NULL: plans never change (one rank, no health map, merges) */
     r2_comm_t *merges;      /* owned: sequence of its merges of maps; NULL: there was none yet */
@@ -72,6 +74,7 @@ struct r2_comm {
     r2_status_t heard;      /* R2_OK, or why it failed at a peer: no memory for that news */
     bool untold;            /* poisoned, and no memory was left to tell all members */
     r2_comm_t *sequences;   /* owned hash by `sequence`: all but its own */
+    r2_comm_t *sequenced;   /* borrowed: the one of them that was found last, or NULL */
     uint32_t next_sequence; /* the one that is opened next */
 };
 
@@ -96,7 +99,6 @@ typedef struct r2_comm_news {
     r2_status_t status;
 } r2_comm_news_t;
 
-#define R2_PLANS_KNOWN   64   /* (communicator, class of lengths, map) with plans */
 #define R2_COMM_NEWS_MAX 1024 /* kept at a time */
 
 /** Communicators of a process, and their collectives. Engine lock. */
@@ -104,13 +106,28 @@ struct r2_comms {
     r2_core_t *core; /* borrowed */
     r2_agree_common_t agree;
     r2_comm_name_t *names; /* owned hash */
+    r2_comm_name_t *named; /* borrowed: the one that was found last; NULL: none */
     r2_comm_news_t *news;  /* owned list: aborts heard of and not applied */
     uint32_t news_count;
     bool fresh_news;  /* some of them have not been looked at */
     bool missed_loss; /* a lost peer could not be noted: all links are looked at */
-    r2_plan_cache_t plans;
+    r2_programs_t programs;
     struct r2_coll *completed; /* list: done functions to be called outside the lock */
+    r2_pool_t colls;
+    _Atomic(struct r2_coll *) released; /* owned list: given back by any thread, by next_done */
 };
+
+/**
+ * Messages of one communicator follow each other, so most need no hash; names last as long as the
+ * process. @return NULL: there is none.
+ */
+static inline r2_comm_name_t *r2_comm_name_find(r2_comms_t *comms, uint64_t hash)
+{
+    if (NULL == comms->named || hash != comms->named->hash) {
+        HASH_FIND(hh, comms->names, &hash, sizeof(hash), comms->named);
+    }
+    return comms->named;
+}
 
 /* comm.c */
 /** @param gauge, ops borrowed. @return R2_OK, R2_ERR_NO_MEMORY. */
@@ -157,9 +174,12 @@ bool r2_comm_receives(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uin
 bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key);
 
 /* coll_plan.c */
-/** The schedule of a call, from what is agreed now, or what its series is planned from. */
-r2_status_t r2_coll_plan(const struct r2_coll *coll, const r2_coll_args_t *args,
-                         r2_schedule_t *schedule);
+/**
+ * The program of a call, kept or planned, for what is agreed now or what its series began with.
+ * @param program_p to be given back by r2_program_put(). @return as r2_plan_build().
+ */
+r2_status_t r2_coll_program(const struct r2_coll *coll, const r2_coll_args_t *args,
+                            r2_program_t **program_p);
 /** True if a call carries the dirty bit: every rank's result depends on every rank. */
 bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args);
 
@@ -168,15 +188,19 @@ bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args);
 extern const r2_agree_ops_t r2_coll_agree_ops;
 /** A call begins, or waits for what is agreed. @return R2_OK, or an error: it has no place. */
 r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2_coll *coll);
-/** The next part of a series. @param schedule consumed. */
-r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args,
-                           r2_schedule_t *schedule);
+/** The next part of a series. */
+r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args);
 /** Its last part is over, or nothing more of it will run. */
 void r2_coll_retire(struct r2_coll *coll);
 /** Moves finished runs to where their callers find them. */
 void r2_coll_collect(r2_comms_t *comms);
-/** Frees it: it is retired, nothing of it runs. No lock. */
-void r2_coll_free(struct r2_coll *coll);
+/* coll_pool.c. Engine lock. */
+/** A collective of a communicator that is not started. @return NULL: no memory. */
+struct r2_coll *r2_coll_new(r2_comm_t *comm);
+/** Frees it: it is retired, nothing of it runs. */
+void r2_coll_free(r2_comms_t *comms, struct r2_coll *coll);
+/** Frees those that were released. */
+void r2_coll_reap(r2_comms_t *comms);
 
 /* coll_post.c */
 /** Calls the done functions of finished collectives. No lock. */

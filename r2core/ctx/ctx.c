@@ -17,6 +17,9 @@
 
 #include "ctx/remedy.h"
 
+/* Kept for runs to come, beside staging memory. */
+#define R2_KEEP_BYTES (1u << 20)
+
 static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_ctx_parts_t *parts)
 {
     r2_net_t *net = &ctx->core.net;
@@ -40,7 +43,8 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->first_seq = parts->first_seq;
     net->epoll_fd = -1;
     r2_upcalls_bind(ctx);
-    r2_engine_init(&ctx->core.engine, net);
+    r2_engine_init(&ctx->core.engine, net,
+                   2 * ctx->core.params.scratch_bytes + R2_KEEP_BYTES);
     r2_record_init(&ctx->record, &ctx->core, &ctx->gauge, ctx->parts.host_name);
     r2_gauge_init(&ctx->gauge, &ctx->core, &ctx->parts.cost);
 }
@@ -138,8 +142,8 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     ctx->comms.agree.ours = NULL;
     r2_net_fini(&ctx->core.net);
     r2_record_fini(&ctx->record);
-    r2_engine_fini(&ctx->core.engine);
     r2_comms_fini(&ctx->comms);
+    r2_engine_fini(&ctx->core.engine);
     if (ctx->epoll_fd >= 0) {
         r2_fd_close(ctx->epoll_fd);
     }

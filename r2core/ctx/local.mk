@@ -9,6 +9,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/basis.h \
     r2core/ctx/coll.c \
     r2core/ctx/coll_plan.c \
+    r2core/ctx/coll_pool.c \
     r2core/ctx/coll_post.c \
     r2core/ctx/comm.c \
     r2core/ctx/comm.h \
@@ -47,6 +48,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/parts.h \
     r2core/ctx/plan_text.c \
     r2core/ctx/plan_text.h \
+    r2core/ctx/programs.c \
+    r2core/ctx/programs.h \
     r2core/ctx/rail_log.c \
     r2core/ctx/rail_log.h \
     r2core/ctx/record.c \

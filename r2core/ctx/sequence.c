@@ -42,19 +42,22 @@ r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t 
 
 void r2_sequence_destroy(r2_comm_t *sequence)
 {
+    if (sequence == sequence->root->sequenced) {
+        sequence->root->sequenced = NULL;
+    }
     HASH_DEL(sequence->root->sequences, sequence);
     free(sequence);
 }
 
 r2_comm_t *r2_sequence_find(r2_comm_t *root, uint32_t number)
 {
-    r2_comm_t *sequence;
-
     if (0 == number) {
         return root;
     }
-    HASH_FIND(hh, root->sequences, &number, sizeof(number), sequence);
-    return sequence;
+    if (NULL == root->sequenced || number != root->sequenced->sequence) {
+        HASH_FIND(hh, root->sequences, &number, sizeof(number), root->sequenced);
+    }
+    return root->sequenced;
 }
 
 bool r2_sequence_is_over(r2_comm_t *root, uint32_t number)

@@ -8,20 +8,19 @@
 
 #include "exec/exec.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
-void r2_engine_init(r2_engine_t *engine, r2_net_t *net)
+void r2_engine_init(r2_engine_t *engine, r2_net_t *net, uint64_t keep_bytes)
 {
     memset(engine, 0, sizeof(*engine));
     engine->net = net;
+    r2_blocks_init(&engine->blocks, keep_bytes);
 }
 
 void r2_engine_fini(r2_engine_t *engine)
 {
-    free(engine->spare);
-    engine->spare = NULL;
+    r2_blocks_fini(&engine->blocks);
 }
 
 /* Takes the next run off the list that this thread may work on. */
@@ -57,10 +56,6 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine)
     if (NULL != exec) {
         exec->in_finished = false;
         DL_DELETE(engine->finished, exec);
-    }
-    if (NULL != exec && R2_OK == exec->status && NULL != exec->scratch) {
-        r2_engine_scratch_put(engine, exec->scratch, exec->scratch_bytes);
-        exec->scratch = NULL;
     }
     return exec;
 }

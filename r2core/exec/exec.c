@@ -8,90 +8,68 @@
 
 #include "exec/exec.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
 #include "base/util.h"
 
-/* Turns "row waits for" lists into "row is waited for by" lists. */
-static void r2_exec_invert(r2_exec_t *exec)
+/* What a run keeps of its rows, in one block: handles, and the two queues. */
+static size_t r2_exec_state_bytes(uint32_t rows, bool moves)
 {
-    const r2_schedule_t *schedule = &exec->schedule;
-    uint32_t *first = exec->first_dependent;
+    return rows * (sizeof(r2_exec_row_t) + (moves ? 2 : 1) * sizeof(uint32_t));
+}
 
-    memset(first, 0, (schedule->row_count + 1) * sizeof(*first));
+static void r2_exec_init_rows(r2_exec_t *exec)
+{
+    const r2_schedule_t *schedule = exec->schedule;
+
+    exec->queue = (uint32_t *) (exec->rows + schedule->row_count);
+    exec->held = exec->queue + schedule->row_count;
     for (uint32_t i = 0; i < schedule->row_count; ++i) {
-        const r2_row_t *row = &schedule->rows[i];
-
-        exec->rows[i].exec = exec;
-        exec->rows[i].waiting = row->dep_count;
-        exec->rows[i].packed = NULL;
-        exec->rows[i].done = false;
-        for (uint32_t d = 0; d < row->dep_count; ++d) {
-            ++first[schedule->deps[row->first_dep + d] + 1];
-        }
+        exec->rows[i] = (r2_exec_row_t){.exec = exec, .waiting = schedule->rows[i].dep_count};
     }
-    for (uint32_t i = 0; i < schedule->row_count; ++i) {
-        first[i + 1] += first[i];
-    }
-    for (uint32_t i = schedule->row_count; i-- > 0;) {
-        const r2_row_t *row = &schedule->rows[i];
-
-        for (uint32_t d = 0; d < row->dep_count; ++d) {
-            exec->dependents[--first[schedule->deps[row->first_dep + d] + 1]] = i;
-        }
-    }
-    /* the filling moved each start down by its group: first[k + 1] is now the start of group k */
-    memmove(first, first + 1, schedule->row_count * sizeof(*first));
-    first[schedule->row_count] = schedule->dep_count;
 }
 
 r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
-                         r2_schedule_t *schedule)
+                         r2_program_t *program)
 {
     const bool moves = NULL != args->movers[0].move || NULL != args->movers[1].move;
-    uint32_t rows = schedule->row_count;
+    const r2_schedule_t *schedule = &program->schedule;
 
     memset(exec, 0, sizeof(*exec));
     exec->engine = engine;
     exec->args = *args;
-    exec->schedule = *schedule;
+    exec->program = program;
+    exec->schedule = schedule;
     exec->status = R2_IN_PROGRESS;
-    exec->rows_left = rows;
+    exec->rows_left = schedule->row_count;
     exec->app_only = moves || (NULL != args->reduce && !args->any_thread);
-    exec->rows = malloc((rows + 1) * sizeof(*exec->rows));
-    exec->dependents = malloc((schedule->dep_count + 1) * sizeof(*exec->dependents));
-    exec->first_dependent = malloc((rows + 2) * sizeof(*exec->first_dependent));
-    exec->queue = malloc((rows + 1) * sizeof(*exec->queue));
-    exec->held = moves ? malloc((rows + 1) * sizeof(*exec->held)) : NULL;
+    exec->state_bytes = r2_exec_state_bytes(schedule->row_count, moves);
+    exec->rows = r2_blocks_get(&engine->blocks, exec->state_bytes);
     if (schedule->scratch_bytes > 0) {
-        exec->scratch_bytes = schedule->scratch_bytes;
-        exec->scratch = r2_engine_scratch_get(engine, &exec->scratch_bytes);
+        exec->scratch = r2_blocks_get(&engine->blocks, schedule->scratch_bytes);
     }
-    if (NULL == exec->rows || NULL == exec->dependents || NULL == exec->first_dependent ||
-        NULL == exec->queue || (moves && NULL == exec->held) ||
-        (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
+    if (NULL == exec->rows || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
         r2_exec_fini(exec);
         return R2_ERR_NO_MEMORY;
     }
-    r2_exec_invert(exec);
+    r2_exec_init_rows(exec);
     return R2_OK;
 }
 
 void r2_exec_fini(r2_exec_t *exec)
 {
-    for (uint32_t i = 0; NULL != exec->rows && exec->packed_bytes > 0 && i < exec->schedule.row_count;
-         ++i) {
-        free(exec->rows[i].packed);
+    if (NULL == exec->program) {
+        return;
     }
-    free(exec->rows);
-    free(exec->dependents);
-    free(exec->first_dependent);
-    free(exec->queue);
-    free(exec->held);
-    free(exec->scratch);
-    r2_schedule_fini(&exec->schedule);
+    for (uint32_t i = 0; exec->packed_bytes > 0 && i < exec->schedule->row_count; ++i) {
+        r2_blocks_put(&exec->engine->blocks, exec->rows[i].packed, exec->schedule->rows[i].bytes);
+    }
+    r2_blocks_put(&exec->engine->blocks, exec->rows, exec->state_bytes);
+    r2_blocks_put(&exec->engine->blocks, exec->scratch, exec->schedule->scratch_bytes);
+    r2_program_put(exec->program);
+    exec->program = NULL;
+    exec->schedule = NULL;
 }
 
 void r2_exec_leave(r2_exec_t *exec)
@@ -136,26 +114,26 @@ void r2_exec_start(r2_exec_t *exec)
         r2_exec_finish(exec, R2_OK);
         return;
     }
-    for (uint32_t i = 0; i < exec->schedule.row_count; ++i) {
-        if (0 == exec->rows[i].waiting) {
-            exec->queue[exec->queue_tail++] = i;
-        }
-    }
+    exec->queue_tail = exec->program->start_count;
+    memcpy(exec->queue, exec->program->starts, exec->queue_tail * sizeof(*exec->queue));
     r2_exec_ready(exec);
 }
 
 static void r2_exec_row_complete(r2_exec_t *exec, uint32_t row)
 {
+    const r2_program_t *program = exec->program;
+
     r2_assert(!exec->rows[row].done);
     exec->rows[row].done = true;
     if (NULL != exec->rows[row].packed) {
-        free(exec->rows[row].packed);
+        r2_blocks_put(&exec->engine->blocks, exec->rows[row].packed,
+                      exec->schedule->rows[row].bytes);
         exec->rows[row].packed = NULL;
-        exec->packed_bytes -= exec->schedule.rows[row].bytes;
+        exec->packed_bytes -= exec->schedule->rows[row].bytes;
         r2_exec_ready(exec); /* a row that waits for room may go on */
     }
-    for (uint32_t d = exec->first_dependent[row]; d < exec->first_dependent[row + 1]; ++d) {
-        uint32_t dependent = exec->dependents[d];
+    for (uint32_t d = program->first_dependent[row]; d < program->first_dependent[row + 1]; ++d) {
+        uint32_t dependent = program->dependents[d];
 
         if (0 == --exec->rows[dependent].waiting) {
             exec->queue[exec->queue_tail++] = dependent;
@@ -207,13 +185,13 @@ static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_row_t *row)
 /* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
 static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_row_t *row)
 {
-    return exec->schedule.digest ^ row->mark << R2_DIGEST_KIND_BITS;
+    return exec->schedule->digest ^ row->mark << R2_DIGEST_KIND_BITS;
 }
 
 bool r2_exec_has_row(const r2_exec_t *exec, r2_row_kind_t kind, uint32_t rank, uint32_t tag, uint32_t digest)
 {
-    for (uint32_t i = 0; i < exec->schedule.row_count; ++i) {
-        const r2_row_t *row = &exec->schedule.rows[i];
+    for (uint32_t i = 0; i < exec->schedule->row_count; ++i) {
+        const r2_row_t *row = &exec->schedule->rows[i];
 
         if (kind == row->kind && tag == row->tag && rank == exec->args.ranks[row->peer]) {
             return digest == r2_exec_digest(exec, row);
@@ -237,7 +215,7 @@ static const r2_mover_t *r2_exec_mover(const r2_exec_t *exec, const r2_region_t 
 /* The first SEND row that is not complete. */
 static uint32_t r2_exec_lowest(r2_exec_t *exec)
 {
-    const r2_schedule_t *schedule = &exec->schedule;
+    const r2_schedule_t *schedule = exec->schedule;
 
     while (exec->lowest < schedule->row_count &&
            (R2_ROW_SEND != schedule->rows[exec->lowest].kind || exec->rows[exec->lowest].done)) {
@@ -262,7 +240,7 @@ static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         handle - exec->rows != r2_exec_lowest(exec)) {
         return R2_ERR_AGAIN;
     }
-    handle->packed = malloc(row->bytes);
+    handle->packed = r2_blocks_get(&exec->engine->blocks, row->bytes);
     if (NULL == handle->packed) {
         return R2_ERR_NO_MEMORY;
     }
@@ -276,7 +254,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
     r2_link_send_t args = {
         .tag = r2_exec_tag(exec, row),
         .bytes = row->bytes,
-        .chunk_bytes = (uint32_t) exec->schedule.chunk_bytes,
+        .chunk_bytes = (uint32_t) exec->schedule->chunk_bytes,
         .digest = r2_exec_digest(exec, row),
         .order = row->order,
         .dirty = exec->carrying && exec->dirty,
@@ -299,7 +277,7 @@ static void r2_exec_sink(void *arg, uint64_t offset, const void *data, uint64_t 
 {
     r2_exec_row_t *handle = arg;
     r2_exec_t *exec = handle->exec;
-    const r2_row_t *row = &exec->schedule.rows[handle - exec->rows];
+    const r2_row_t *row = &exec->schedule->rows[handle - exec->rows];
     const r2_mover_t *mover = r2_exec_mover(exec, &row->dst);
 
     mover->move(mover->arg, row->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes, true);
@@ -357,7 +335,7 @@ static void r2_exec_copy(r2_exec_t *exec, const r2_row_t *row)
 /* @return false: the row cannot start yet: no room to pack what it sends. */
 static bool r2_exec_start_row(r2_exec_t *exec, uint32_t index)
 {
-    const r2_row_t *row = &exec->schedule.rows[index];
+    const r2_row_t *row = &exec->schedule->rows[index];
     r2_status_t status = R2_OK;
 
     switch (row->kind) {

@@ -7,6 +7,8 @@
 #ifndef R2_EXEC_H
 #define R2_EXEC_H
 
+#include "base/blocks.h"
+#include "exec/program.h"
 #include "link/link.h"
 #include "r2/coll.h"
 #include "r2/schedule.h"
@@ -18,8 +20,7 @@ typedef struct r2_engine {
     r2_net_t *net;             /* borrowed */
     struct r2_exec *ready;     /* list: have rows that may start */
     struct r2_exec *finished;  /* list: complete or failed, to be collected by r2_engine_collect() */
-    char *spare;               /* owned: staging memory of the newest finished run, for the next */
-    uint64_t spare_bytes;
+    r2_blocks_t blocks;        /* memory of runs: state, staging, packed sends */
 } r2_engine_t;
 
 /** What one run needs besides its schedule. */
@@ -49,15 +50,14 @@ typedef struct r2_exec {
     struct r2_exec *prev, *next; /* in engine->ready or engine->finished */
     r2_engine_t *engine;       /* borrowed */
     r2_exec_args_t args;
-    r2_schedule_t schedule;    /* owned */
-    char *scratch;             /* owned */
-    uint64_t scratch_bytes;    /* its length: at least what the schedule wants */
-    r2_exec_row_t *rows;       /* owned: parallel to schedule.rows */
-    uint32_t *dependents;      /* owned: rows that wait, grouped by the row they wait for */
-    uint32_t *first_dependent; /* owned: row_count + 1 indices into dependents */
-    uint32_t *queue;           /* owned: rows that may start; each enters once */
+    r2_program_t *program;     /* refcounted; NULL: nothing to finish */
+    const r2_schedule_t *schedule; /* that of the program */
+    char *scratch;             /* owned: a block of the engine */
+    r2_exec_row_t *rows;       /* owned: a block of the engine; parallel to schedule->rows */
+    size_t state_bytes;        /* of that block: rows, queue, held */
+    uint32_t *queue;           /* rows that may start; each enters once */
     uint32_t queue_head, queue_tail;
-    uint32_t *held;            /* owned: SEND rows that wait for room to pack; each enters once */
+    uint32_t *held;            /* with movers: SEND rows that wait for room; each enters once */
     uint32_t held_head, held_tail;
     uint32_t lowest;           /* every SEND row before it is complete */
     uint32_t rows_left;
@@ -70,19 +70,22 @@ typedef struct r2_exec {
     r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 
-void r2_engine_init(r2_engine_t *engine, r2_net_t *net);
+/** @param keep_bytes the most memory that is kept for runs to come. */
+void r2_engine_init(r2_engine_t *engine, r2_net_t *net, uint64_t keep_bytes);
+/** No run is left. */
 void r2_engine_fini(r2_engine_t *engine);
 
 /**
- * Prepares a run in the caller's memory; takes over the schedule in every case. Engine lock.
- * @return R2_OK, R2_ERR_NO_MEMORY.
+ * Prepares a run in the caller's memory. Engine lock.
+ * @param program taken over in every case. @return R2_OK, R2_ERR_NO_MEMORY: nothing to finish.
  */
 r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
-                         r2_schedule_t *schedule);
+                         r2_program_t *program);
 /** Rows without dependencies may start with the next r2_engine_run(). */
 void r2_exec_start(r2_exec_t *exec);
 /** Ends a run with an error. The caller withdraws its messages from the links. */
 void r2_exec_abort(r2_exec_t *exec, r2_status_t status);
+/** Gives its memory back. Also for zeros, and again. Engine lock. */
 void r2_exec_fini(r2_exec_t *exec);
 
 /**
@@ -100,16 +103,12 @@ void r2_exec_leave(r2_exec_t *exec);
  * @param app an application thread calls; else runs that are `app_only` wait for one. @return rows started.
  */
 unsigned r2_engine_run(r2_engine_t *engine, bool app);
-/** The next finished run, or NULL. Its staging memory goes back to the engine. */
+/** The next finished run, or NULL. */
 r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 /* ---- for exec/ only ---- */
 
 /** Starts rows of a run as far as they go. @return rows started. */
 unsigned r2_exec_run(r2_exec_t *exec);
-/** @param bytes_p wanted; what there is. @return staging memory for a run, or NULL. */
-char *r2_engine_scratch_get(r2_engine_t *engine, uint64_t *bytes_p);
-/** Keeps it for the next run, or frees it. */
-void r2_engine_scratch_put(r2_engine_t *engine, char *scratch, uint64_t bytes);
 
 #endif

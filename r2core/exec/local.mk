@@ -5,4 +5,5 @@ libr2core_la_SOURCES += \
     r2core/exec/engine.c \
     r2core/exec/exec.c \
     r2core/exec/exec.h \
-    r2core/exec/scratch.c
+    r2core/exec/program.c \
+    r2core/exec/program.h

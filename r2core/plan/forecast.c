@@ -82,7 +82,7 @@ uint32_t r2_plan_size_class(uint64_t bytes)
 {
     uint32_t class = 0;
 
-    while (class < 63 && ((uint64_t) 1 << class) < bytes) {
+    while (class < R2_PLAN_CLASSES - 1 && ((uint64_t) 1 << class) < bytes) {
         class ++;
     }
     return class;

@@ -37,6 +37,8 @@ typedef struct r2_plan_known {
     r2_shares_t shares;     /* owned; of `weighted` */
 } r2_plan_known_t;
 
+#define R2_PLAN_CLASSES 64u
+
 /** NULL: there is no prediction for it. */
 const r2_prediction_t *r2_forecast_of(const r2_forecast_t *forecast,
                                       const r2_algorithm_t *algorithm);
@@ -53,7 +55,7 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
  */
 uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size);
 
-/** Lengths up to 2^k share class k. */
+/** Lengths up to 2^k share class k, below R2_PLAN_CLASSES. */
 uint32_t r2_plan_size_class(uint64_t bytes);
 
 /** As r2_forecast_allreduce(), for the longest vector of the class of this one: what choices are made by. */

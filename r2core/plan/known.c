@@ -4,15 +4,15 @@
  *
  * What the planner worked out for a topology and a class of lengths, once and for all calls like it.
  *
- * Ranks may remember different things, since they are members of different communicators. So what is
- * remembered is a function of its key alone, and equals what a rank that forgot it works out anew.
+ * Ranks may remember different things, since they make different calls. So what is remembered is a
+ * function of topology, cost and class alone, and equals what a rank that forgot it works out anew.
  */
 #include "r2_config.h"
 
 #include "plan/known.h"
 
 #include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 
 static r2_status_t known_make(const r2_plan_input_t *input, r2_plan_known_t *known)
 {
@@ -30,33 +30,44 @@ static r2_status_t known_make(const r2_plan_input_t *input, r2_plan_known_t *kno
     return status;
 }
 
-r2_status_t r2_plan_know(r2_plan_cache_t *cache, uint64_t comm, uint64_t map,
-                         const r2_plan_input_t *input, const r2_plan_known_t **known_p, bool *fresh_p)
+/* An allreduce on rails that are alike, or by one rank, is the same whatever is predicted. */
+static bool known_matters(const r2_plan_input_t *input)
 {
-    const r2_plan_key_t key = {
-        .comm = comm,
-        .operation = (uint64_t) input->kind,
-        .size_class = r2_plan_size_class(input->count * input->element_bytes),
-        .map = map};
-    r2_plan_known_t known = {.shares = {.weight = NULL}};
+    return R2_COLL_ALLREDUCE == input->kind && NULL != input->topology && 1 < input->size &&
+           !r2_topology_is_even(input->topology);
+}
+
+r2_status_t r2_plan_know(r2_plan_memo_t *memo, const r2_plan_input_t *input,
+                         const r2_plan_known_t **known_p, bool *fresh_p)
+{
+    const uint32_t class = r2_plan_size_class(input->count * input->element_bytes);
+    r2_plan_known_t *known;
     r2_status_t status;
 
-    *known_p = NULL;
-    *fresh_p = false;
-    if (R2_COLL_ALLREDUCE != input->kind || NULL == input->topology || 1 == input->size ||
-        r2_topology_is_even(input->topology)) {
+    *fresh_p = known_matters(input) && NULL == memo->of[class];
+    *known_p = known_matters(input) ? memo->of[class] : NULL;
+    if (!*fresh_p) {
         return R2_OK;
     }
-    *known_p = r2_plan_cache_find(cache, &key);
-    if (NULL != *known_p) {
-        return R2_OK;
+    known = calloc(1, sizeof(*known));
+    status = NULL == known ? R2_ERR_NO_MEMORY : known_make(input, known);
+    if (R2_OK != status) {
+        free(known);
+        return status;
     }
-    status = known_make(input, &known);
-    if (R2_OK == status) {
-        *known_p = r2_plan_cache_store(cache, &key, &known);
-        *fresh_p = true;
+    *known_p = memo->of[class] = known;
+    return R2_OK;
+}
+
+void r2_plan_memo_fini(r2_plan_memo_t *memo)
+{
+    for (uint32_t class = 0; class < R2_PLAN_CLASSES; class ++) {
+        if (NULL != memo->of[class]) {
+            r2_shares_fini(&memo->of[class]->shares);
+            free(memo->of[class]);
+        }
     }
-    return status;
+    *memo = (r2_plan_memo_t){{NULL}};
 }
 
 void r2_plan_known_text(const r2_plan_known_t *known, char *text, size_t room)

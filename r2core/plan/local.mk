@@ -19,8 +19,6 @@ libr2plan_la_SOURCES += \
     r2core/plan/barrier.c \
     r2core/plan/bcast_binomial.c \
     r2core/plan/bcast_scatter.c \
-    r2core/plan/cache.c \
-    r2core/plan/cache.h \
     r2core/plan/choice_text.c \
     r2core/plan/classes.c \
     r2core/plan/classes.h \

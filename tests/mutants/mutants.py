@@ -7,6 +7,8 @@ A fifth part names the test, with arguments, that has to notice; else the file d
 FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
+PROGRAMS = ["test_programs"]
+PLANS = ["test_sim_health", "repeated_calls_*"]
 WAITS = ["test_waits"]
 CREDIT = ["test_sim_credit", "*_is_bounded"]
 LEAST = ["test_sim_credit", "least_credit"]
@@ -135,8 +137,17 @@ MUTANTS = [
     ("pause-of-merges-never-grows", "health/agreement.c",
      "r2_min(2 * agreement->pause, (uint64_t) R2_AGREEMENT_PAUSE_MAX)", "agreement->pause"),
     ("plans-of-all-lengths-are-one", "plan/known.c",
-     "        .size_class = r2_plan_size_class(input->count * input->element_bytes),\n", ""),
-    ("plans-of-all-maps-are-one", "plan/known.c", "        .map = map};", "        .map = 0 * map};"),
+     "class = r2_plan_size_class(input->count * input->element_bytes);", "class = 20;"),
+    ("plans-of-all-maps-are-one", "ctx/coll_plan.c",
+     "                .map = NULL == basis ? 0 : basis->map_digest,\n", "", PLANS),
+    ("shapes-are-one-whatever-they-list", "ctx/programs.c",
+     "0 != memcmp(ours.of[i].data, theirs.of[i].data, ours.of[i].bytes)", "false", PROGRAMS),
+    ("evicted-programs-are-freed-in-use", "exec/program.c",
+     "NULL != program && 0 == --program->users", "NULL != program && 0 < program->users--",
+     PROGRAMS),
+    ("newest-program-is-forgotten", "ctx/programs.c",
+     "NULL == oldest || slot->used < oldest->used", "NULL == oldest || slot->used > oldest->used",
+     PROGRAMS),
     ("choice-by-the-length-of-the-first-call", "plan/forecast.c",
      "    longest.count = (uint64_t) 1 << r2_plan_size_class(input->count * input->element_bytes);\n"
      "    longest.element_bytes = 1;\n", ""),

@@ -220,10 +220,11 @@ static void dump_rank(const job_rank_t *rank)
             now_ns < rank->compute_until_ns ? ", computing" : "");
     DL_FOREACH(rank->ops, op) {
         const r2_exec_t *exec = &op->coll->exec;
+        const r2_schedule_t *schedule = exec->schedule;
 
         fprintf(stderr, "    under way: step %u.%u %s, %u of %u rows left\n", op->call->step,
-                op->call->iteration, exec->schedule.algorithm, exec->rows_left,
-                exec->schedule.row_count);
+                op->call->iteration, NULL == schedule ? "waits or is over" : schedule->algorithm,
+                exec->rows_left, NULL == schedule ? 0 : schedule->row_count);
     }
     for (uint32_t peer = 0; peer < net->size; peer++) {
         const r2_link_t *link = net->links[peer];

@@ -47,7 +47,7 @@ libr2simtest_la_SOURCES = \
 libr2simtest_la_LIBADD = libr2coretest.la
 
 # Programs in which memory can run out
-R2_WRAP_MEMORY = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+R2_WRAP_MEMORY = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 
 check_PROGRAMS += tests/sim/campaign tests/sim/run_scenario
 tests_sim_campaign_SOURCES = tests/sim/campaign.c tests/sim/memory_wrap.c

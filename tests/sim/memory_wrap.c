@@ -11,9 +11,11 @@
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *memory, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *memory, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 
 void *__wrap_malloc(size_t bytes)
 {
@@ -28,4 +30,9 @@ void *__wrap_calloc(size_t count, size_t bytes)
 void *__wrap_realloc(void *memory, size_t bytes)
 {
     return sim_memory_fails(bytes) ? NULL : __real_realloc(memory, bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return sim_memory_fails(bytes) ? NULL : __real_aligned_alloc(alignment, bytes);
 }

@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /*
- * Only programs that are linked with memory_wrap.c and -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc see it;
- * elsewhere memory never runs out. One job at a time.
+ * Only programs that are linked with memory_wrap.c and -Wl,--wrap= of malloc, calloc, realloc and
+ * aligned_alloc see it; elsewhere memory never runs out. One job at a time.
  */
 
 /** Forgets all limits. */

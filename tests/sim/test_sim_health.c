@@ -117,6 +117,32 @@ static void plans_change_together_and_bits_stay(void **state)
     assert_int_equal(broken.counters.merges % 4, 0);
 }
 
+/* Equal calls are planned once for each map, and a map that comes back finds its plans. */
+static void repeated_calls_plan_once_for_each_map(void **state)
+{
+    static const char loop[] = "coll allreduce f64 120000 times=30;"
+                               "coll allreduce f64 120000 nb times=8; wait;";
+    char source[1024];
+    scenario_result_t healthy, broken, healed;
+
+    (void) state;
+    snprintf(source, sizeof(source), MACHINE "%s compute 2s; %s", loop, loop);
+    healthy = run(source);
+    assert_int_equal(healthy.counters.plans, 4 * 2); /* four ranks: blocking, and not */
+    snprintf(source, sizeof(source),
+             MACHINE "at 60ms down h1 rail2; at 3s up h1 rail2; %s compute 4s;", loop);
+    broken = run(source);
+    assert_true(broken.counters.epochs >= 4);
+    assert_in_range(broken.counters.plans, 4 * (2 + 2 + 1), 4 * 12); /* merges are planned, too */
+    snprintf(source, sizeof(source),
+             MACHINE "at 60ms down h1 rail2; at 3s up h1 rail2; %s compute 4s; %s %s", loop, loop,
+             loop);
+    healed = run(source);
+    assert_true(healed.counters.epochs >= 8);
+    assert_true(healed.counters.plans < broken.counters.plans + 4 * 2); /* or both came anew */
+    assert_int_equal(healed.digest, run(source).digest);
+}
+
 /* What rank 0 sees of its rails is what all ranks predict from, once predictions matter. */
 static void predictions_are_made_from_what_was_seen(void **state)
 {
@@ -357,6 +383,7 @@ int main(void)
         cmocka_unit_test(notices_may_get_lost),
         cmocka_unit_test(repairs_are_noticed_soon),
         cmocka_unit_test(plans_change_together_and_bits_stay),
+        cmocka_unit_test(repeated_calls_plan_once_for_each_map),
         cmocka_unit_test(predictions_are_made_from_what_was_seen),
         cmocka_unit_test(steps_are_those_of_short_calls),
         cmocka_unit_test(steps_are_not_the_work_of_others),

@@ -54,9 +54,11 @@ tests_unit_test_plan_golden_LDADD = $(R2_PLAN_TEST_LIBS)
 EXTRA_DIST += tests/golden/plans.txt tests/golden/sim.txt
 
 # Remembered plans
-check_PROGRAMS += tests/unit/test_plan_cache
-tests_unit_test_plan_cache_SOURCES = tests/unit/test_plan_cache.c
-tests_unit_test_plan_cache_LDADD = $(R2_PLAN_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_plan_memo tests/unit/test_programs
+tests_unit_test_plan_memo_SOURCES = tests/unit/test_plan_memo.c
+tests_unit_test_plan_memo_LDADD = $(R2_PLAN_TEST_LIBS)
+tests_unit_test_programs_SOURCES = tests/unit/test_programs.c
+tests_unit_test_programs_LDADD = $(R2_TEST_LIBS)
 
 # Cost parameters from a file
 check_PROGRAMS += tests/unit/test_cost

@@ -7,7 +7,7 @@
 /* Their functions are reached, the links below take the place of the real ones. */
 #include "exec/engine.c"
 #include "exec/exec.c"
-#include "exec/scratch.c"
+#include "exec/program.c"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,8 @@
 
 #include <cmocka.h>
 
+#include "base/pool.h"
+#include "base/util.h"
 #include "r2/prng.h"
 
 #define CALLS_MAX 256
@@ -89,7 +91,7 @@ static void add_bytes(void *arg, const void *in, void *inout, size_t count)
 static int set_up(void **state)
 {
     (void) state;
-    r2_engine_init(&engine, NULL);
+    r2_engine_init(&engine, NULL, 1 << 20);
     call_count = reduced = 0;
     next_status = R2_IN_PROGRESS;
     refused_link = UINT32_MAX;
@@ -114,11 +116,20 @@ static r2_exec_args_t arguments(const void *in, void *out)
                             .pack_bytes = 100};
 }
 
+static void prepare(r2_exec_t *exec, r2_schedule_t *schedule, const r2_exec_args_t *args)
+{
+    r2_program_t *program;
+
+    assert_int_equal(schedule->status, R2_OK);
+    assert_int_equal(r2_program_create(schedule, &program), R2_OK);
+    r2_schedule_fini(schedule);
+    assert_int_equal(r2_exec_init(exec, &engine, args, program), R2_OK);
+    r2_exec_start(exec);
+}
+
 static void start(r2_exec_t *exec, r2_schedule_t *schedule, const r2_exec_args_t *args)
 {
-    assert_int_equal(schedule->status, R2_OK);
-    assert_int_equal(r2_exec_init(exec, &engine, args, schedule), R2_OK);
-    r2_exec_start(exec);
+    prepare(exec, schedule, args);
     r2_engine_run(&engine, true);
 }
 
@@ -232,11 +243,11 @@ static void random_schedules(void **state)
                 started[calls[seen].tag] = true;
             }
             for (uint32_t i = 0; i < count; ++i) {
-                const r2_row_t *row = &exec.schedule.rows[i];
+                const r2_row_t *row = &exec.schedule->rows[i];
                 bool may = true;
 
                 for (uint32_t d = 0; d < row->dep_count; ++d) {
-                    may = may && complete_row[exec.schedule.deps[row->first_dep + d]];
+                    may = may && complete_row[exec.schedule->deps[row->first_dep + d]];
                 }
                 assert_int_equal(started[i], may);
             }
@@ -473,12 +484,12 @@ static void copies_move(void **state)
     r2_exec_fini(&exec);
 }
 
-/* Staging memory goes from one run to the next, the largest stays. */
+/* Staging memory goes from one run to the next. */
 static void staging_memory_is_kept(void **state)
 {
     r2_exec_args_t args = arguments(NULL, NULL);
-    uint64_t lengths[] = {100, 5000, 300};
-    const char *largest = NULL;
+    uint64_t lengths[] = {100, 5000, 4200};
+    const char *before = NULL;
 
     (void) state;
     for (int i = 0; i < 3; ++i) {
@@ -490,11 +501,69 @@ static void staging_memory_is_kept(void **state)
         start(&exec, &schedule, &args);
         assert_int_equal((uintptr_t) exec.scratch % 64, 0);
         memset(exec.scratch, 1, lengths[i]);
-        assert_true(2 != i || exec.scratch == largest);
-        largest = exec.scratch;
+        assert_true(0 == R2_POOL_KEEP || 2 != i || exec.scratch == before);
+        before = exec.scratch;
         assert_ptr_equal(r2_engine_collect(&engine), &exec);
-        assert_null(exec.scratch);
         r2_exec_fini(&exec);
+        r2_exec_fini(&exec); /* nothing */
+    }
+}
+
+/* What is kept is bounded, and long blocks make room for short ones. */
+static void kept_memory_is_bounded(void **state)
+{
+    const size_t lengths[] = {0, 1, 64, 65, 4096, 10000, 200000, 600000, (1 << 20) + 1};
+    void *taken[r2_array_count(lengths)];
+    r2_prng_t prng;
+
+    (void) state;
+    r2_prng_seed(&prng, 3);
+    for (int round = 0; round < 200; ++round) {
+        for (size_t i = 0; i < r2_array_count(lengths); ++i) {
+            taken[i] = r2_blocks_get(&engine.blocks, lengths[i]);
+            assert_non_null(taken[i]);
+            memset(taken[i], round, lengths[i]);
+        }
+        for (size_t i = 0; i < r2_array_count(lengths); ++i) {
+            r2_blocks_put(&engine.blocks, taken[i], lengths[i]);
+            assert_true(engine.blocks.kept_bytes <= (1 << 20));
+        }
+    }
+    assert_true(0 == R2_POOL_KEEP || engine.blocks.kept_bytes > (1 << 18));
+    assert_null(r2_blocks_get(&engine.blocks, SIZE_MAX / 2));
+    r2_blocks_put(&engine.blocks, NULL, 100);
+}
+
+/* Runs of one program at the same time: what one does is nothing to the others. */
+static void runs_share_a_program(void **state)
+{
+    enum { RUNS = 8 };
+    r2_schedule_t schedule;
+    r2_program_t *program;
+    r2_exec_t exec[RUNS];
+    uint8_t in[30];
+    r2_exec_args_t args = arguments(in, in);
+
+    (void) state;
+    r2_schedule_init(&schedule);
+    add_sends(&schedule, 3, 10);
+    assert_int_equal(r2_program_create(&schedule, &program), R2_OK);
+    r2_schedule_fini(&schedule);
+    for (int i = 0; i < RUNS; ++i) {
+        assert_int_equal(r2_exec_init(&exec[i], &engine, &args, r2_program_get(program)), R2_OK);
+        r2_exec_start(&exec[i]);
+    }
+    assert_int_equal(program->users, RUNS + 1);
+    r2_program_put(program); /* forgotten: those under way go on */
+    r2_engine_run(&engine, true);
+    assert_int_equal(call_count, 3 * RUNS);
+    for (uint32_t i = call_count; i-- > 0;) {
+        complete(i, 0 == i ? R2_ERR_NO_PATH : R2_OK);
+    }
+    for (int i = RUNS; i-- > 0;) {
+        assert_ptr_equal(r2_engine_collect(&engine), &exec[i]);
+        assert_int_equal(exec[i].status, 0 == i ? R2_ERR_NO_PATH : R2_OK);
+        r2_exec_fini(&exec[i]);
     }
 }
 
@@ -530,8 +599,7 @@ static void code_of_the_user_waits_for_his_thread(void **state)
         }
         r2_schedule_init(&schedule);
         r2_schedule_add(&schedule, &row, NULL, 0);
-        assert_int_equal(r2_exec_init(&exec[i], &engine, &args, &schedule), R2_OK);
-        r2_exec_start(&exec[i]);
+        prepare(&exec[i], &schedule, &args);
     }
     assert_int_equal(r2_engine_run(&engine, false), 1);
     assert_int_equal(reduced, 10);
@@ -561,6 +629,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_large_to_pack_goes_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(copies_move, set_up, tear_down),
         cmocka_unit_test_setup_teardown(staging_memory_is_kept, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(kept_memory_is_bounded, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(runs_share_a_program, set_up, tear_down),
         cmocka_unit_test_setup_teardown(code_of_the_user_waits_for_his_thread, set_up, tear_down),
     };
 

@@ -1,0 +1,98 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Programs: one piece of memory, filled once.
+ */
+#include "r2_config.h"
+
+#include "exec/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Turns "row waits for" lists into "row is waited for by" lists. @param first [row_count + 2]. */
+static void r2_program_invert(const r2_schedule_t *schedule, uint32_t *first, uint32_t *dependents)
+{
+    memset(first, 0, (schedule->row_count + 2) * sizeof(*first));
+    for (uint32_t i = 0; i < schedule->row_count; ++i) {
+        const r2_row_t *row = &schedule->rows[i];
+
+        for (uint32_t d = 0; d < row->dep_count; ++d) {
+            ++first[schedule->deps[row->first_dep + d] + 1];
+        }
+    }
+    for (uint32_t i = 0; i < schedule->row_count; ++i) {
+        first[i + 1] += first[i];
+    }
+    for (uint32_t i = schedule->row_count; i-- > 0;) {
+        const r2_row_t *row = &schedule->rows[i];
+
+        for (uint32_t d = 0; d < row->dep_count; ++d) {
+            dependents[--first[schedule->deps[row->first_dep + d] + 1]] = i;
+        }
+    }
+    /* the filling moved each start down by its group: first[k + 1] is now the start of group k */
+    memmove(first, first + 1, schedule->row_count * sizeof(*first));
+    first[schedule->row_count] = schedule->dep_count;
+}
+
+static uint32_t r2_program_starts(const r2_schedule_t *schedule, uint32_t *starts)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < schedule->row_count; ++i) {
+        if (0 == schedule->rows[i].dep_count) {
+            starts[count++] = i;
+        }
+    }
+    return count;
+}
+
+r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **program_p)
+{
+    const size_t rows = schedule->row_count, deps = schedule->dep_count;
+    const size_t bytes = sizeof(r2_program_t) + rows * sizeof(r2_row_t) +
+                         (2 * deps + 2 * rows + 2) * sizeof(uint32_t);
+    r2_program_t *program = malloc(bytes);
+    r2_row_t *own_rows = (r2_row_t *) (program + 1);
+    uint32_t *own_deps = (uint32_t *) (own_rows + rows);
+    uint32_t *dependents = own_deps + deps, *first = dependents + deps, *starts = first + rows + 2;
+
+    if (NULL == program) {
+        return R2_ERR_NO_MEMORY;
+    }
+    if (rows > 0) {
+        memcpy(own_rows, schedule->rows, rows * sizeof(*own_rows));
+    }
+    if (deps > 0) {
+        memcpy(own_deps, schedule->deps, deps * sizeof(*own_deps));
+    }
+    r2_program_invert(schedule, first, dependents);
+    *program = (r2_program_t){.schedule = *schedule,
+                              .dependents = dependents,
+                              .first_dependent = first,
+                              .starts = starts,
+                              .start_count = r2_program_starts(schedule, starts),
+                              .users = 1,
+                              .bytes = bytes};
+    program->schedule.rows = own_rows;
+    program->schedule.row_room = schedule->row_count;
+    program->schedule.deps = own_deps;
+    program->schedule.dep_room = schedule->dep_count;
+    *program_p = program;
+    return R2_OK;
+}
+
+r2_program_t *r2_program_get(r2_program_t *program)
+{
+    ++program->users;
+    return program;
+}
+
+void r2_program_put(r2_program_t *program)
+{
+    if (NULL != program && 0 == --program->users) {
+        free(program);
+    }
+}

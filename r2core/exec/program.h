@@ -1,0 +1,36 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Programs: a schedule with all that a run derives from it alone.
+ */
+#ifndef R2_EXEC_PROGRAM_H
+#define R2_EXEC_PROGRAM_H
+
+#include "r2/schedule.h"
+
+/**
+ * What calls of one shape do on this rank. Nobody changes it once it is made: what changes in a
+ * run belongs to the run (r2_exec_t), so that many runs may share one. Engine lock.
+ */
+typedef struct r2_program {
+    r2_schedule_t schedule;          /* its rows and dependencies lie behind this struct */
+    const uint32_t *dependents;      /* rows that wait, grouped by the row they wait for */
+    const uint32_t *first_dependent; /* row_count + 1 indices into dependents */
+    const uint32_t *starts;          /* rows that wait for none */
+    uint32_t start_count;
+    uint32_t users;
+    size_t bytes;                    /* of all this */
+} r2_program_t;
+
+/**
+ * Copies a schedule into a program with one user.
+ * @param program_p to be given back by r2_program_put(). @return R2_OK, R2_ERR_NO_MEMORY.
+ */
+r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **program_p);
+/** One user more. */
+r2_program_t *r2_program_get(r2_program_t *program);
+/** One user less: the last one frees it. NULL: nothing. */
+void r2_program_put(r2_program_t *program);
+
+#endif
