@@ -8,7 +8,6 @@
 
 #include "link/tx.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Bytes sent without credit that the peer has not given to rows yet. */
@@ -67,9 +66,9 @@ void r2_credit_withdraw(r2_tx_message_t *message)
 {
     r2_tx_message_t *found;
 
-    HASH_FIND(hh, message->link->tx.uncredited, &message->tag, sizeof(message->tag), found);
+    found = r2_table_find(&message->link->tx.uncredited, &message->tag);
     if (found == message) {
-        HASH_DEL(message->link->tx.uncredited, message);
+        r2_table_remove(&message->link->tx.uncredited, message);
         r2_credit_settle(message);
     }
     if (message->next_chunk < message->unasked_chunks) {
@@ -80,9 +79,9 @@ void r2_credit_withdraw(r2_tx_message_t *message)
 
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit)
 {
-    HASH_DEL(link->tx.credits, credit);
+    r2_table_remove(&link->tx.credits, credit);
     --link->net->early_credits;
-    free(credit);
+    r2_pool_put(&link->net->credits, credit);
 }
 
 void r2_credit_request(r2_tx_message_t *message)
@@ -121,7 +120,7 @@ static void r2_credit_ask_for(r2_link_t *link, bool mute)
 {
     r2_tx_message_t *message, *next;
 
-    HASH_ITER(hh, link->tx.uncredited, message, next)
+    r2_table_foreach(&link->tx.uncredited, message, next)
     {
         if (!r2_credit_may_ask(link)) {
             return;
@@ -174,7 +173,7 @@ static void r2_credit_extend(r2_tx_message_t *message, uint64_t bytes)
  * themselves, and calls, whose row nobody posts before it hears of them, ask for it (RTS) when the budget is used
  * up; others, of which nothing may go, do when nothing else is left to send.
  */
-bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
+void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
 {
     r2_link_t *link = message->link;
     uint32_t chunks = r2_credit_portion(message), granted;
@@ -182,7 +181,7 @@ bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
     r2_credit_t *credit;
     bool unasked;
 
-    HASH_FIND(hh, link->tx.credits, &message->tag, sizeof(message->tag), credit);
+    credit = r2_table_find(&link->tx.credits, &message->tag);
     granted_bytes = r2_max(granted_bytes, NULL == credit ? 0 : credit->bytes);
     message->credited = granted_bytes > 0 &&
                         granted_bytes >= r2_min(message->bytes, (uint64_t) message->chunk_bytes);
@@ -191,10 +190,7 @@ bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
               r2_credit_outstanding(link) + portion <= r2_net_parking_bytes(link->net);
     message->granted_chunks = unasked ? chunks : granted;
     if (message->granted_chunks < message->chunk_count) {
-        HASH_ADD(hh, link->tx.uncredited, tag, sizeof(message->tag), message);
-        if (!r2_hash_has(&message->hh)) {
-            return false;
-        }
+        r2_table_add(&link->tx.uncredited, message);
         link->tx.mute += r2_credit_is_mute(message) ? 1 : 0;
     }
     if (NULL != credit) {
@@ -208,7 +204,6 @@ bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
         (message->bytes <= R2_CREDIT_MIN_BYTES || R2_LINK_CALL_KEY == message->tag.comm_key)) {
         r2_credit_request(message);
     }
-    return true;
 }
 
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed)
@@ -224,21 +219,18 @@ static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
 {
     r2_credit_t *credit;
 
-    HASH_FIND(hh, link->tx.credits, &entry->tag, sizeof(entry->tag), credit);
+    credit = r2_table_find(&link->tx.credits, &entry->tag);
     if (NULL == credit) {
-        if (HASH_COUNT(link->tx.credits) >= R2_CREDITS_MAX) {
+        if (link->tx.credits.count >= R2_CREDITS_MAX) {
             return false;
         }
-        credit = calloc(1, sizeof(*credit));
+        credit = r2_pool_get(&link->net->credits);
         if (NULL == credit) {
             return false;
         }
         credit->tag = entry->tag;
-        HASH_ADD(hh, link->tx.credits, tag, sizeof(credit->tag), credit);
-        if (!r2_hash_has(&credit->hh)) {
-            free(credit);
-            return false;
-        }
+        credit->bytes = 0;
+        r2_table_add(&link->tx.credits, credit);
         ++link->net->early_credits;
     }
     credit->bytes = r2_max(credit->bytes, entry->bytes);
@@ -262,12 +254,12 @@ bool r2_credit_received(r2_link_t *link, const void *credits, size_t count)
         r2_wire_credit_t entry;
 
         memcpy(&entry, (const char *) credits + i * sizeof(entry), sizeof(entry));
-        HASH_FIND(hh, link->tx.uncredited, &entry.tag, sizeof(entry.tag), message);
+        message = r2_table_find(&link->tx.uncredited, &entry.tag);
         if (NULL != message) {
             r2_credit_settle(message);
             r2_credit_extend(message, entry.bytes);
             if (message->granted_chunks == message->chunk_count) {
-                HASH_DEL(link->tx.uncredited, message);
+                r2_table_remove(&link->tx.uncredited, message);
             }
         } else if (r2_credit_is_early(link->net, &entry)) {
             kept = r2_credit_keep(link, &entry) && kept;
@@ -280,7 +272,7 @@ void r2_link_forget(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_credit_t *credit, *next;
 
-    HASH_ITER(hh, link->tx.credits, credit, next)
+    r2_table_foreach(&link->tx.credits, credit, next)
     {
         if (r2_tag_same_coll(&credit->tag, tag)) {
             r2_credit_drop(link, credit);

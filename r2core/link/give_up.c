@@ -25,13 +25,13 @@ void r2_link_withdraw(r2_link_t *link, uint64_t comm_key)
     while (NULL != (message = r2_message_wanted(link, false, comm_key))) {
         r2_message_discard(message);
     }
-    HASH_ITER(hh, link->rx.matches, match, next_match)
+    r2_table_foreach(&link->rx.matches, match, next_match)
     {
         if (match->tag.comm_key == comm_key) {
             r2_rx_match_drop(link, match);
         }
     }
-    HASH_ITER(hh, link->tx.credits, credit, next_credit)
+    r2_table_foreach(&link->tx.credits, credit, next_credit)
     {
         if (credit->tag.comm_key == comm_key) {
             r2_credit_drop(link, credit);
@@ -110,7 +110,7 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
             done(arg, status);
         }
     }
-    HASH_ITER(hh, link->rx.matches, match, next_match)
+    r2_table_foreach(&link->rx.matches, match, next_match)
     {
         r2_link_done_fn_t done = match->posted ? match->done : NULL;
         void *arg = match->arg;

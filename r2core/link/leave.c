@@ -128,7 +128,7 @@ void r2_link_part(r2_link_t *link)
     r2_link_settle_messages(link);
     r2_grant_part(link);
     link->tx.short_ns = 0;
-    HASH_ITER(hh, link->rx.matches, match, next)
+    r2_table_foreach(&link->rx.matches, match, next)
     {
         if (match->posted && !r2_rx_match_is_whole(match)) {
             r2_rx_finish(link, match, r2_link_has_left(link)); /* nothing more will come */

@@ -163,6 +163,10 @@ static r2_link_t *r2_link_create(r2_net_t *net, uint32_t rank, const r2_peer_inf
     link->rank = rank;
     link->info = *info;
     link->same_host = same_host;
+    r2_table_init(&link->tx.uncredited, offsetof(r2_tx_message_t, tag), sizeof(r2_tag_t));
+    r2_table_init(&link->tx.credits, offsetof(r2_credit_t, tag), sizeof(r2_tag_t));
+    r2_table_init(&link->rx.arriving, offsetof(r2_rx_message_t, number), sizeof(uint64_t));
+    r2_table_init(&link->rx.matches, offsetof(r2_rx_match_t, tag), sizeof(r2_tag_t));
     for (uint32_t i = 0; i < pairs.count; ++i) {
         r2_link_add_lane(link, pairs.pairs[i].rail, pairs.pairs[i].remote_idx);
     }

@@ -7,6 +7,7 @@
 #ifndef R2_LINK_MATCH_H
 #define R2_LINK_MATCH_H
 
+#include "base/table.h"
 #include "base/util.h"
 #include "link/link.h"
 
@@ -21,6 +22,7 @@ typedef struct r2_parked {
 
 /** A message being received or received and not yet given to a row. */
 typedef struct r2_rx_message {
+    r2_table_node_t node;          /* in link->rx.arriving, by number, until all chunks are held */
     struct r2_rx_message *prev, *next; /* in link->rx.deferred, or link->rx.grants.discards */
     uint64_t number;
     r2_tag_t tag;
@@ -33,13 +35,14 @@ typedef struct r2_rx_message {
     bool deferred;                 /* in link->rx.deferred: has parked chunks and a posted row */
     bool untold;                   /* in link->rx.grants.discards */
     r2_parked_t *parked;           /* owned list */
-    uint64_t *bitmap;              /* owned: chunks received */
+    uint64_t *bitmap;              /* owned: chunks received; for up to 64 of them `bits` */
+    uint64_t bits;
     struct r2_rx_match *match;     /* borrowed; NULL when discarding */
-    UT_hash_handle hh;             /* in link->rx.arriving, by number, until all chunks are held */
 } r2_rx_message_t;
 
 /** Meeting point of a row and a message with the same tag. */
 typedef struct r2_rx_match {
+    r2_table_node_t node;          /* in link->matches, by tag */
     r2_tag_t tag;
     bool posted;
     bool rts;                      /* the sender asked for credit */
@@ -59,14 +62,13 @@ typedef struct r2_rx_match {
     r2_rx_message_t *message;      /* owned once there */
     r2_call_t calling;             /* which of link->rx.calls it is in */
     struct r2_rx_match *prev, *next; /* there, or in link->rx.grants.rows */
-    UT_hash_handle hh;             /* in link->rx.matches, by tag */
 } r2_rx_match_t;
 
 /** Credit that came before its message. */
 typedef struct r2_credit {
+    r2_table_node_t node; /* in link->credits, by tag */
     r2_tag_t tag;
     uint64_t bytes;
-    UT_hash_handle hh;             /* in link->tx.credits, by tag */
 } r2_credit_t;
 
 /** Rows by what is known of their messages (grant.c). */

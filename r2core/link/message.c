@@ -8,7 +8,6 @@
 
 #include "link/tx.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -56,10 +55,11 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
 {
     r2_net_t *net = link->net;
     r2_tx_message_t *message = r2_pool_get(&net->messages);
-    char *copy = r2_link_copies(link, args->bytes) ? malloc(args->bytes + 1) : NULL;
+    char *copy =
+        r2_link_copies(link, args->bytes) ? r2_blocks_get(&net->blocks, args->bytes) : NULL;
 
     if (NULL == message || (args->copied && NULL == copy)) {
-        free(copy);
+        r2_blocks_put(&net->blocks, copy, args->bytes);
         if (NULL != message) {
             r2_pool_put(&net->messages, message);
         }
@@ -92,21 +92,6 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     return message;
 }
 
-/* The newest message was never there: its number is the next one's. */
-static void r2_message_undo(r2_tx_message_t *message)
-{
-    r2_link_t *link = message->link;
-
-    --link->tx.next_number;
-    DL_DELETE2(link->tx.messages, message, all_prev, all_next);
-    if (NULL != message->copy) {
-        link->tx.copied_bytes -= message->bytes;
-        --link->tx.copies;
-        free(message->copy);
-    }
-    r2_pool_put(&link->net->messages, message);
-}
-
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
 {
     r2_tx_message_t *message;
@@ -125,10 +110,7 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     if (NULL == message) {
         return R2_ERR_NO_MEMORY;
     }
-    if (!r2_credit_open(message, args->granted_bytes)) {
-        r2_message_undo(message);
-        return R2_ERR_NO_MEMORY;
-    }
+    r2_credit_open(message, args->granted_bytes);
     copied = NULL != message->copy;
     ++link->net->counters->tx_messages;
     r2_tx_enqueue(message);

@@ -17,6 +17,9 @@
 #include "link/rx.h"
 
 /* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
+/* Memory that is kept for copies and chunks to come, beside the pools. */
+#define R2_NET_KEEP_BYTES (1u << 20)
+
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
@@ -162,6 +165,10 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     r2_pool_init(&net->packets, sizeof(r2_packet_t));
     r2_pool_init(&net->items, sizeof(r2_tx_item_t));
     r2_pool_init(&net->messages, sizeof(r2_tx_message_t));
+    r2_pool_init(&net->matches, sizeof(r2_rx_match_t));
+    r2_pool_init(&net->arriving, sizeof(r2_rx_message_t));
+    r2_pool_init(&net->credits, sizeof(r2_credit_t));
+    r2_blocks_init(&net->blocks, R2_NET_KEEP_BYTES);
     net->links = calloc(net->size, sizeof(net->links[0]));
     if (NULL == net->links) {
         return R2_ERR_NO_MEMORY;
@@ -194,16 +201,17 @@ static void r2_link_free(r2_link_t *link)
         r2_tx_item_strip(item);
         r2_pool_put(&net->items, item);
     }
-    HASH_CLEAR(hh, link->tx.uncredited);
+    r2_table_fini(&link->tx.uncredited);
     DL_FOREACH_SAFE2(link->tx.messages, message, next_message, all_next)
     {
-        free(message->copy);
+        r2_blocks_put(&net->blocks, message->copy, message->bytes);
         r2_pool_put(&net->messages, message);
     }
-    HASH_ITER(hh, link->tx.credits, credit, next_credit)
+    r2_table_foreach(&link->tx.credits, credit, next_credit)
     {
         r2_credit_drop(link, credit);
     }
+    r2_table_fini(&link->tx.credits);
     r2_rx_free(link);
     free(link->path.relay);
     r2_peer_info_put(&link->info);
@@ -230,6 +238,10 @@ void r2_net_fini(r2_net_t *net)
     r2_pool_fini(&net->packets);
     r2_pool_fini(&net->items);
     r2_pool_fini(&net->messages);
+    r2_pool_fini(&net->matches);
+    r2_pool_fini(&net->arriving);
+    r2_pool_fini(&net->credits);
+    r2_blocks_fini(&net->blocks);
 }
 
 /*

@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/logger.h"
 #include "link/peer_info.h"
+#include "base/blocks.h"
 #include "base/pool.h"
 #include "link/wire.h"
 #include "oob/oob.h"
@@ -87,6 +88,8 @@ typedef struct r2_net_extra {
     uint32_t post_bytes, cost_bytes;
 } r2_net_extra_t;
 
+#define R2_NET_RECENT 16u
+
 /** The network side of one process. Everything in it belongs to the engine lock. */
 typedef struct r2_net {
     const r2_clock_t *clock;    /* borrowed */
@@ -124,6 +127,7 @@ typedef struct r2_net {
     struct r2_link **links;     /* owned: by rank, NULL until first use */
     struct r2_link *active;     /* owned list: links that timers must look at */
     struct r2_lane *connections; /* hash by connection id */
+    struct r2_lane *recent[R2_NET_RECENT]; /* borrowed: found there last, by low bits of the id */
     uint64_t next_call;         /* hello call ids */
     uint64_t next_question;     /* ids of questions to kernels */
     uint64_t parked_bytes;      /* over all links */
@@ -150,7 +154,9 @@ typedef struct r2_net {
     uint64_t
         short_until_ns; /* there were not enough: not asked for before, unless some came back */
     char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */
-    r2_pool_t packets, items, messages; /* free lists */
+    r2_pool_t packets, items, messages; /* free lists for sending */
+    r2_pool_t matches, arriving, credits; /* for receiving */
+    r2_blocks_t blocks;      /* memory of other lengths: copies, what is parked, bitmaps */
 } r2_net_t;
 
 /** Opens devices and listeners and fills net->info. Fields above `tp` and parts are set by the caller. */

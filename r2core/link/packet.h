@@ -7,6 +7,7 @@
 #ifndef R2_LINK_PACKET_H
 #define R2_LINK_PACKET_H
 
+#include "base/table.h"
 #include "base/util.h"
 #include "link/link.h"
 
@@ -62,6 +63,7 @@ static_assert(sizeof(r2_tx_item_t) <= 560, "bounded by R2_WIRE_CREDITS_MAX entri
 
 /** A message being sent. Freed when all chunks are acknowledged and no packet references it. */
 typedef struct r2_tx_message {
+    r2_table_node_t node;          /* in link->tx.uncredited, by tag, until all of it may go */
     struct r2_tx_message *prev, *next; /* in link->tx.queue while chunks are unsent */
     struct r2_tx_message *all_prev, *all_next; /* in link->tx.messages */
     r2_link_t *link;               /* borrowed */
@@ -86,7 +88,6 @@ typedef struct r2_tx_message {
     bool withdrawn;                /* nobody waits any more */
     r2_link_done_fn_t done;        /* NULL when copied */
     void *arg;
-    UT_hash_handle hh;             /* in link->tx.uncredited, by tag, until all of it may go */
 } r2_tx_message_t;
 
 /** One transmission on one lane. Freed when the transport is through with it and it is settled. */

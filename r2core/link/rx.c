@@ -116,12 +116,27 @@ static void r2_rx_life(r2_lane_t *lane)
     }
 }
 
+/*
+ * Few lanes have traffic at a time, so most packets find theirs without a hash. Lanes stay in
+ * memory as long as the net; one that is not connected has the number 0.
+ * @return NULL: there is none.
+ */
+static r2_lane_t *r2_rx_lane(r2_net_t *net, uint64_t connection)
+{
+    r2_lane_t **recent = &net->recent[connection % R2_NET_RECENT], *lane = *recent;
+
+    if (NULL == lane || 0 == connection || connection != lane->connect.rx_connection) {
+        HASH_FIND(hh, net->connections, &connection, sizeof(connection), lane);
+        *recent = lane;
+    }
+    return lane;
+}
+
 void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, const void *data,
                   size_t data_bytes)
 {
     r2_net_t *net = ((r2_rail_worker_t *) worker)->rail->owner;
     r2_wire_header_t header;
-    uint64_t connection;
     r2_lane_t *lane;
 
     ++net->counters->rx_packets;
@@ -129,8 +144,7 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
         ++net->counters->rx_malformed;
         return;
     }
-    connection = header.connection;
-    HASH_FIND(hh, net->connections, &connection, sizeof(connection), lane);
+    lane = r2_rx_lane(net, header.connection);
     if (NULL == lane || lane->failed) {
         if (NULL != lane && R2_WIRE_CLOSED == header.kind) {
             r2_idle_heard(lane, header.kind); /* that is why: the peer closed it, we were stopped */

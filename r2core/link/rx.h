@@ -14,6 +14,10 @@
 uint64_t r2_rx_cost(uint32_t bytes);
 /** Bytes of the bitmap of a message with so many chunks. */
 size_t r2_rx_bitmap_bytes(uint32_t chunk_count);
+/** A message of so many chunks in no table, with nothing held. @return NULL: no memory. */
+r2_rx_message_t *r2_rx_message_get(r2_net_t *net, uint32_t chunk_count);
+/** Gives the memory of one back that is in no table and holds nothing. */
+void r2_rx_message_drop(r2_net_t *net, r2_rx_message_t *message);
 void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message);
 /** The meeting point for a tag, made if there is none. @return NULL: no memory. */
 r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag);

@@ -36,7 +36,7 @@ static void r2_rx_complete(r2_link_t *link, uint64_t number)
 static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint32_t chunk_count,
                            bool discard)
 {
-    size_t arriving = HASH_COUNT(link->rx.arriving) + 1;
+    size_t arriving = link->rx.arriving.count + 1;
     r2_rx_match_t *match;
 
     if (arriving > R2_RX_ARRIVING_MAX || link->rx.completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
@@ -48,7 +48,7 @@ static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint
     if (discard) {
         return true;
     }
-    HASH_FIND(hh, link->rx.matches, &header->tag, sizeof(header->tag), match);
+    match = r2_table_find(&link->rx.matches, &header->tag);
     return (NULL != match && match->posted) || r2_rx_may_park(link, header);
 }
 
@@ -63,7 +63,7 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     if (!r2_rx_has_room(link, header, chunk_count, discard)) {
         return NULL;
     }
-    message = calloc(1, sizeof(*message));
+    message = r2_rx_message_get(net, chunk_count);
     if (NULL == message) {
         return NULL;
     }
@@ -71,24 +71,18 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     message->tag = header->tag;
     message->bytes = header->message_bytes;
     message->chunk_bytes = header->chunk_bytes;
-    message->chunk_count = chunk_count;
     message->digest = header->digest;
-    message->bitmap = calloc(1, r2_rx_bitmap_bytes(chunk_count));
     message->discard = discard;
     if (message->discard) {
         r2_rx_stray(link, header->tag.comm_key);
     } else {
         match = r2_rx_match(link, &message->tag);
     }
-    if (NULL != message->bitmap &&
-        (message->discard || (NULL != match && NULL == match->message))) {
-        HASH_ADD(hh, link->rx.arriving, number, sizeof(message->number), message);
-    }
-    if (!r2_hash_has(&message->hh)) {
-        free(message->bitmap);
-        free(message);
+    if (!message->discard && (NULL == match || NULL != match->message)) {
+        r2_rx_message_drop(net, message);
         return NULL;
     }
+    r2_table_add(&link->rx.arriving, message);
     if (NULL != match) {
         match->message = message;
         message->match = match;
@@ -134,7 +128,7 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
 /* Bookkeeping after the last chunk of a message is held. */
 static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
 {
-    HASH_DEL(link->rx.arriving, message);
+    r2_table_remove(&link->rx.arriving, message);
     r2_rx_complete(link, message->number);
     if (NULL == message->match) {
         r2_rx_message_free(link, message);
@@ -156,7 +150,7 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
         ++net->counters->rx_duplicates;
         return true;
     }
-    HASH_FIND(hh, link->rx.arriving, &header->message, sizeof(header->message), message);
+    message = r2_table_find(&link->rx.arriving, &header->message);
     if (NULL == message) {
         message = r2_rx_message_new(link, header);
     }
@@ -200,7 +194,7 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
         r2_rx_stray(link, tag.comm_key);
         return true;
     }
-    HASH_FIND(hh, link->rx.matches, &tag, sizeof(tag), match);
+    match = r2_table_find(&link->rx.matches, &tag);
     if (NULL == match && link->rx.unposted < R2_RX_UNPOSTED_MAX) {
         match = r2_rx_match(link, &tag);
     }

@@ -25,7 +25,7 @@ static void r2_rx_unparked(r2_link_t *link, r2_parked_t *parked)
     link->rx.parked_bytes -= parked->bytes;
     link->net->parked_bytes -= parked->bytes;
     link->rx.parked_cost -= parked->unasked ? r2_rx_cost(parked->bytes) : 0;
-    free(parked);
+    r2_blocks_put(&link->net->blocks, parked, sizeof(*parked) + parked->bytes);
 }
 
 /* Throws away what is parked; it counts as consumed. */
@@ -49,43 +49,67 @@ size_t r2_rx_bitmap_bytes(uint32_t chunk_count)
     return ((size_t) chunk_count + 63) / 64 * sizeof(uint64_t);
 }
 
+r2_rx_message_t *r2_rx_message_get(r2_net_t *net, uint32_t chunk_count)
+{
+    r2_rx_message_t *message = r2_pool_get(&net->arriving);
+
+    if (NULL == message) {
+        return NULL;
+    }
+    memset(message, 0, sizeof(*message));
+    message->chunk_count = chunk_count;
+    message->bitmap = chunk_count <= 64
+                          ? &message->bits
+                          : r2_blocks_get(&net->blocks, r2_rx_bitmap_bytes(chunk_count));
+    if (NULL == message->bitmap) {
+        r2_pool_put(&net->arriving, message);
+        return NULL;
+    }
+    memset(message->bitmap, 0, r2_rx_bitmap_bytes(chunk_count));
+    return message;
+}
+
+void r2_rx_message_drop(r2_net_t *net, r2_rx_message_t *message)
+{
+    if (message->bitmap != &message->bits) {
+        r2_blocks_put(&net->blocks, message->bitmap, r2_rx_bitmap_bytes(message->chunk_count));
+    }
+    r2_pool_put(&net->arriving, message);
+}
+
 void r2_rx_message_free(r2_link_t *link, r2_rx_message_t *message)
 {
     r2_rx_strip(link, message);
     r2_grant_told(link, message);
     if (message->held < message->chunk_count) {
-        HASH_DEL(link->rx.arriving, message);
+        r2_table_remove(&link->rx.arriving, message);
     }
     link->rx.bitmap_bytes -= r2_rx_bitmap_bytes(message->chunk_count);
-    free(message->bitmap);
-    free(message);
+    r2_rx_message_drop(link->net, message);
 }
 
 r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_rx_match_t *match;
 
-    HASH_FIND(hh, link->rx.matches, tag, sizeof(*tag), match);
+    match = r2_table_find(&link->rx.matches, tag);
     if (NULL != match) {
         return match;
     }
-    match = calloc(1, sizeof(*match));
+    match = r2_pool_get(&link->net->matches);
     if (NULL != match) {
+        memset(match, 0, sizeof(*match));
         match->tag = *tag;
         match->rts = link->rx.rts_lost;
-        HASH_ADD(hh, link->rx.matches, tag, sizeof(match->tag), match);
+        r2_table_add(&link->rx.matches, match);
+        ++link->rx.unposted;
     }
-    if (NULL != match && !r2_hash_has(&match->hh)) {
-        free(match);
-        return NULL;
-    }
-    link->rx.unposted += NULL == match ? 0 : 1;
     return match;
 }
 
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
 {
-    HASH_DEL(link->rx.matches, match);
+    r2_table_remove(&link->rx.matches, match);
     r2_rx_uncall(link, match);
     r2_grant_end(link, match);
     link->rx.unposted -= match->posted ? 0 : 1;
@@ -102,7 +126,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
             r2_rx_message_free(link, match->message);
         }
     }
-    free(match);
+    r2_pool_put(&link->net->matches, match);
 }
 
 /* A row and its message belong together, or the ranks made different plans. */
@@ -205,7 +229,7 @@ bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, cons
         ++net->counters->rx_malformed;
         return false;
     }
-    parked = malloc(sizeof(*parked) + header->length);
+    parked = r2_blocks_get(&net->blocks, sizeof(*parked) + header->length);
     if (NULL == parked) {
         return false;
     }
@@ -289,7 +313,7 @@ void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag)
 {
     r2_rx_match_t *match;
 
-    HASH_FIND(hh, link->rx.matches, tag, sizeof(*tag), match);
+    match = r2_table_find(&link->rx.matches, tag);
     if (NULL != match && match->posted) {
         r2_rx_match_drop(link, match);
     }
@@ -312,13 +336,15 @@ void r2_rx_free(r2_link_t *link)
     r2_rx_match_t *match, *next_match;
     r2_rx_message_t *message, *next_message;
 
-    HASH_ITER(hh, link->rx.matches, match, next_match)
+    r2_table_foreach(&link->rx.matches, match, next_match)
     {
         r2_rx_match_drop(link, match);
     }
-    HASH_ITER(hh, link->rx.arriving, message, next_message)
+    r2_table_foreach(&link->rx.arriving, message, next_message)
     {
         r2_rx_message_free(link, message);
     }
+    r2_table_fini(&link->rx.matches);
+    r2_table_fini(&link->rx.arriving);
     r2_runs_fini(&link->rx.completed);
 }

@@ -64,8 +64,8 @@ struct r2_link {
         r2_tx_item_t *relayed;     /* owned list: frames for third processes, after those */
         r2_tx_message_t *queue;    /* messages with unsent chunks, by order, equal ones in turn */
         r2_tx_message_t *messages; /* owned list: all that are not complete */
-        r2_tx_message_t *uncredited; /* hash by tag */
-        r2_credit_t *credits;      /* owned hash by tag: arrived early */
+        r2_table_t uncredited;     /* of r2_tx_message_t by tag */
+        r2_table_t credits;        /* of r2_credit_t, owned, by tag: arrived early */
         uint32_t requests;         /* messages that asked for credit and got none */
         uint32_t asks;             /* messages that are to ask when there is room for that */
         uint32_t mute; /* messages that may not go and of which the peer does not know */
@@ -88,8 +88,8 @@ struct r2_link {
     struct { /* receiving */
         uint64_t watermark;        /* every message number before this is complete */
         r2_runs_t completed;       /* owned: numbers after it that are complete, too */
-        r2_rx_message_t *arriving; /* owned hash by number */
-        r2_rx_match_t *matches;    /* owned hash by tag */
+        r2_table_t arriving;       /* of r2_rx_message_t, owned, by number */
+        r2_table_t matches;        /* of r2_rx_match_t, owned, by tag */
         r2_rx_message_t *deferred; /* list: rows to be fed when the application drives again */
         uint32_t consumed;         /* unasked bytes given to rows, modulo 2^32 */
         uint64_t parked_bytes;
@@ -134,7 +134,7 @@ struct r2_link {
     r2_peer_info_t info;           /* what the peer published */
     r2_lane_t lanes[];             /* one per pair of rails, then the relay lane, if there is one: always with room */
 };
-static_assert(sizeof(r2_link_t) <= 1312, "without its lanes: 1,024 peers have 1.3 MB");
+static_assert(sizeof(r2_link_t) <= 1440, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this interval. */
@@ -167,7 +167,7 @@ r2_status_t r2_link_has_left(const r2_link_t *link);
 /** Rows that wait for a message of the peer. */
 static inline uint32_t r2_link_posted(const r2_link_t *link)
 {
-    return HASH_COUNT(link->rx.matches) - link->rx.unposted;
+    return link->rx.matches.count - link->rx.unposted;
 }
 /** True if a lane is up that the peer may be reached by; also one that is about to be fenced. */
 static inline bool r2_link_has_lane(const r2_link_t *link)

@@ -119,8 +119,8 @@ bool r2_credit_ask(r2_link_t *link);
 bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
 void r2_credit_withdraw(r2_tx_message_t *message);
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
-/** @param granted_bytes what the receiver has granted by other ways. @return false: no memory. */
-bool r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes);
+/** @param granted_bytes what the receiver has granted by other ways. */
+void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes);
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed);
 
 #endif

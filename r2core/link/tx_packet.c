@@ -31,7 +31,7 @@ void r2_tx_message_settle(r2_tx_message_t *message)
     if (NULL != message->copy) {
         link->tx.copied_bytes -= message->bytes;
         --link->tx.copies;
-        free(message->copy);
+        r2_blocks_put(&link->net->blocks, message->copy, message->bytes);
     } else if (!message->withdrawn) {
         message->done(message->arg, R2_OK);
     }

@@ -41,7 +41,7 @@ static void r2_waits_ask(r2_link_t *link, uint64_t patience_ns)
         !r2_control_may(link, R2_WIRE_WAITS)) {
         return;
     }
-    HASH_ITER(hh, link->rx.matches, match, next)
+    r2_table_foreach(&link->rx.matches, match, next)
     {
         if (match->posted && NULL == match->message && count < R2_WIRE_WAITS_MAX &&
             link->net->now_ns >= match->since_ns + patience_ns) {
@@ -74,7 +74,7 @@ static void r2_waits_clear(r2_link_t *link)
 {
     r2_rx_match_t *match, *next;
 
-    HASH_ITER(hh, link->rx.matches, match, next)
+    r2_table_foreach(&link->rx.matches, match, next)
     {
         if (!match->posted && r2_waits_in_vain(link, match)) {
             r2_rx_stray(link, match->tag.comm_key);
@@ -88,7 +88,7 @@ static void r2_waits_request(r2_link_t *link)
 {
     r2_tx_message_t *message, *next;
 
-    HASH_ITER(hh, link->tx.uncredited, message, next)
+    r2_table_foreach(&link->tx.uncredited, message, next)
     {
         if (!message->requested && !message->credited) {
             r2_credit_request(message);
@@ -100,7 +100,7 @@ void r2_waits_timer(r2_link_t *link)
 {
     uint64_t patience_ns = r2_net_patience_ns(link->net, R2_WAITS_TIMES);
 
-    if (R2_OK != link->broken || (0 == r2_link_posted(link) && NULL == link->tx.uncredited)) {
+    if (R2_OK != link->broken || (0 == r2_link_posted(link) && 0 == link->tx.uncredited.count)) {
         link->path.waits_ns = 0;
         return;
     }
@@ -170,7 +170,7 @@ void r2_waits_denied(r2_link_t *link, const void *waits, size_t count)
         r2_wire_wait_t wait;
 
         memcpy(&wait, (const char *) waits + i * sizeof(wait), sizeof(wait));
-        HASH_FIND(hh, link->rx.matches, &wait.tag, sizeof(wait.tag), match);
+        match = r2_table_find(&link->rx.matches, &wait.tag);
         if (NULL != match && match->posted && NULL == match->message && wait.digest == match->digest) {
             r2_rx_finish(link, match, r2_rx_mismatch(link));
         }

@@ -323,7 +323,7 @@ static void check_books(const world_t *world)
     uint64_t bytes = 0, cost = 0, cost_bytes = 0, open_cost = 0, bitmaps = 0, open[R2_GRANT_KINDS] = {0};
     uint32_t unposted = 0, asking = 0;
 
-    for (match = link->rx.matches; NULL != match; match = match->hh.next) {
+    for (match = (const void *) link->rx.matches.first; NULL != match; match = r2_table_next(match)) {
         const r2_parked_t *parked = NULL != match->message ? match->message->parked : NULL;
 
         unposted += match->posted ? 0 : 1;
@@ -343,7 +343,8 @@ static void check_books(const world_t *world)
             bitmaps += (match->message->chunk_count + 63) / 64 * 8;
         }
     }
-    for (message = link->rx.arriving; NULL != message; message = message->hh.next) {
+    for (message = (const void *) link->rx.arriving.first; NULL != message;
+         message = r2_table_next(message)) {
         fuzz_check(message->held < message->chunk_count);
         bitmaps += (message->chunk_count + 63) / 64 * 8;
     }
@@ -353,10 +354,9 @@ static void check_books(const world_t *world)
     fuzz_check(unposted == link->rx.unposted && unposted <= R2_RX_UNPOSTED_MAX + 1024);
     /* one message may have a longer one than the bound, alone */
     fuzz_check(bitmaps == link->rx.bitmap_bytes);
-    fuzz_check(bitmaps <= R2_RX_BITMAPS_MAX || 1 == HASH_COUNT(link->rx.arriving) ||
-               0 == HASH_COUNT(link->rx.arriving));
+    fuzz_check(bitmaps <= R2_RX_BITMAPS_MAX || 1 == link->rx.arriving.count || 0 == link->rx.arriving.count);
     fuzz_check(link->rx.completed.count <= 2 * R2_RX_GAPS_MAX);
-    fuzz_check(HASH_COUNT(link->tx.credits) <= R2_CREDITS_MAX + 1);
+    fuzz_check(link->tx.credits.count <= R2_CREDITS_MAX + 1);
     check_lanes(link);
 }
 

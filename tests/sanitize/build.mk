@@ -55,7 +55,7 @@ LINK_closing := $(shell pkg-config --libs ucx)
 EXTRA_test_sim_coll := $(HARNESS)
 EXTRA_test_sim_p2p := $(SRCDIR)/tests/sim/p2p_world.c
 EXTRA_test_sim_p2p_memory := $(SRCDIR)/tests/sim/p2p_world.c
-LINK_test_sim_p2p_memory := -Wl,--wrap=malloc,--wrap=calloc
+LINK_test_sim_p2p_memory := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 EXTRA_test_schedule := $(CHECKER)
 EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(addprefix $(SRCDIR)/tests/unit/,thread_job.c thread_net.c)
@@ -65,7 +65,7 @@ EXTRA_test_link := $(STUB)
 EXTRA_test_credit := $(STUB)
 EXTRA_test_waits := $(STUB)
 EXTRA_test_control := $(STUB)
-LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc
+LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 EXTRA_test_excuses := $(STUB)
 EXTRA_fuzz_link := $(STUB)
 

@@ -34,10 +34,10 @@ static uint32_t count_messages(const r2_link_t *link)
 
 static bool link_is_clean(const r2_link_t *link)
 {
-    return NULL == link->tx.messages && NULL == link->rx.matches && NULL == link->rx.arriving &&
-           NULL == link->tx.credits && NULL == link->tx.uncredited &&
-           0 == link->rx.completed.count && NULL == link->tx.again && NULL == link->rx.deferred &&
-           0 == link->rx.parked_bytes && 0 == link->tx.copied_bytes;
+    return NULL == link->tx.messages && 0 == link->rx.matches.count && 0 == link->rx.arriving.count &&
+           0 == link->tx.credits.count && 0 == link->tx.uncredited.count && 0 == link->rx.completed.count &&
+           NULL == link->tx.again && NULL == link->rx.deferred && 0 == link->rx.parked_bytes &&
+           0 == link->tx.copied_bytes;
 }
 
 static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
@@ -45,10 +45,9 @@ static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
     snprintf(text_p, text_bytes,
              "rank %u to %u: %u messages, %u rows, %u arriving, %u credits, %u uncredited, "
              "%u complete above the watermark, parked %" PRIu64 ", copied %" PRIu64 "%s%s%s",
-             link->net->rank, link->rank, count_messages(link), HASH_COUNT(link->rx.matches),
-             HASH_COUNT(link->rx.arriving), HASH_COUNT(link->tx.credits),
-             HASH_COUNT(link->tx.uncredited), (unsigned) link->rx.completed.count,
-             link->rx.parked_bytes, link->tx.copied_bytes,
+             link->net->rank, link->rank, count_messages(link), link->rx.matches.count,
+             link->rx.arriving.count, link->tx.credits.count, link->tx.uncredited.count,
+             (unsigned) link->rx.completed.count, link->rx.parked_bytes, link->tx.copied_bytes,
              NULL != link->tx.again ? ", to be sent again" : "",
              NULL != link->tx.control ? ", control waits" : "",
              NULL != link->rx.deferred ? ", deferred" : "");

@@ -119,7 +119,7 @@ tests_sim_test_sim_p2p_memory_SOURCES = \
     tests/sim/p2p_world.c \
     tests/sim/p2p_world.h \
     tests/sim/test_sim_p2p_memory.c
-tests_sim_test_sim_p2p_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc
+tests_sim_test_sim_p2p_memory_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_sim_test_sim_p2p_memory_LDADD = $(R2_TEST_LIBS)
 
 # What a large job costs each of its processes

@@ -33,7 +33,9 @@ static struct {
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_malloc(size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 
 static bool t_fails(bool zeroed, size_t bytes)
@@ -53,6 +55,11 @@ static bool t_fails(bool zeroed, size_t bytes)
 void *__wrap_malloc(size_t bytes)
 {
     return t_fails(false, bytes) ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return t_fails(false, bytes) ? NULL : __real_aligned_alloc(alignment, bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
@@ -299,12 +306,13 @@ static void test_released_with_error(void **state)
 /* A message that must be copied and cannot be is not sent. */
 static void test_no_copy(void **state)
 {
-    static const t_kind_t kinds[] = {{false, sizeof(t_head_t) + 1}};
+    static const t_kind_t kinds[] = {{false, R2_BLOCK_BYTES}};
     t_world_t *world = t_world_wired(45);
     t_node_t *node = &world->nodes[T_STARVED];
     t_head_t head = {T_STARVED, 0, 0, sizeof(head)};
 
     (void) state;
+    r2_blocks_fini(&node->ctx->core.net.blocks); /* nothing is kept */
     t_starve(world, kinds, r2_array_count(kinds));
     world->turn = T_STARVED;
     assert_int_equal(r2_p2p_send(node->p2p, 0, 0, &head, sizeof(head), NULL), R2_ERR_NO_MEMORY);

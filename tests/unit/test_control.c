@@ -27,7 +27,9 @@ static struct {
 
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_malloc(size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 
 static bool fails(size_t bytes)
@@ -41,6 +43,11 @@ static bool fails(size_t bytes)
 void *__wrap_malloc(size_t bytes)
 {
     return fails(bytes) ? NULL : __real_malloc(bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
+{
+    return fails(bytes) ? NULL : __real_aligned_alloc(alignment, bytes);
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
@@ -296,66 +303,102 @@ static void verdicts_wait_for_memory(void **state)
     stub_net_destroy(stub);
 }
 
-/* A table for which there is no memory is an error of the call, and the next call works. */
-static void tables_fail_as_calls(void **state)
+/* A message or a row for which there is no memory is an error of the call, and the next call works. */
+static void calls_fail_without_memory(void **state)
 {
-    static const size_t parts[] = {sizeof(UT_hash_table), BUCKETS_BYTES};
+    stub_net_t *stub = stub_with_a_lane();
+    r2_status_t status = R2_IN_PROGRESS;
+    const uint64_t number = stub->link->tx.next_number;
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(parts); i++) {
+    stub->params.parking_bytes = 1024;
+    starve_of(sizeof(r2_tx_message_t));
+    assert_int_equal(send_row(stub, 0, &status), R2_ERR_NO_MEMORY);
+    feed();
+    starve_of(sizeof(r2_rx_match_t));
+    assert_int_equal(post_row(stub, 0, &status), R2_ERR_NO_MEMORY);
+    feed();
+    assert_int_equal(stub->link->tx.next_number, number); /* or the peer would wait for it */
+    assert_null(stub->link->tx.messages);
+    assert_int_equal(stub->link->tx.mute, 0);
+    assert_int_equal(r2_link_posted(stub->link), 0);
+    assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
+    assert_int_equal(post_row(stub, 0, &status), R2_IN_PROGRESS);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
+/* Rows are found whether their table has memory for buckets or not, in whatever order they go. */
+static void tables_need_no_memory(void **state)
+{
+    enum { ROWS = 200, STEP = 77 };
+
+    (void) state;
+    for (int starved = 0; starved < 2; starved++) {
         stub_net_t *stub = stub_with_a_lane();
         r2_status_t status = R2_IN_PROGRESS;
-        const uint64_t number = stub->link->tx.next_number;
 
-        stub->params.parking_bytes = 1024;
-        starve_of(parts[i]);
-        assert_int_equal(send_row(stub, 0, &status), R2_ERR_NO_MEMORY);
-        assert_int_equal(post_row(stub, 0, &status), R2_ERR_NO_MEMORY);
-        feed();
-        assert_int_equal(stub->link->tx.next_number, number); /* or the peer would wait for it */
-        assert_null(stub->link->tx.messages);
-        assert_int_equal(stub->link->tx.mute, 0);
+        if (0 != starved) {
+            starve_of(R2_TABLE_BUCKETS * sizeof(void *));
+        }
+        for (uint32_t row = 0; row < ROWS; row++) {
+            assert_int_equal(post_row(stub, row, &status), R2_IN_PROGRESS);
+        }
+        for (uint32_t i = 0; i < ROWS; i++) {
+            const r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .row = i * STEP % ROWS};
+
+            assert_int_equal(r2_link_posted(stub->link), ROWS - i);
+            assert_non_null(r2_table_find(&stub->link->rx.matches, &tag));
+            r2_link_unpost(stub->link, &tag);
+            assert_null(r2_table_find(&stub->link->rx.matches, &tag));
+        }
+        if (0 != starved) {
+            feed();
+        }
         assert_int_equal(r2_link_posted(stub->link), 0);
-        assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
-        assert_int_equal(post_row(stub, 0, &status), R2_IN_PROGRESS);
-        r2_link_withdraw(stub->link, 1);
         stub_net_destroy(stub);
     }
 }
 
 /* What arrives and cannot be held is not acknowledged, so that it comes again. */
-static void tables_fail_as_packets(void **state)
+static void packets_fail_without_memory(void **state)
 {
-    static const size_t parts[] = {sizeof(UT_hash_table), BUCKETS_BYTES};
+    static const struct {
+        size_t bytes; /* of what there is no memory for */
+        uint8_t kind;
+    } parts[] = {{sizeof(r2_credit_t), R2_WIRE_CREDIT},
+                 {sizeof(r2_rx_message_t), R2_WIRE_DATA},
+                 {sizeof(r2_rx_match_t), R2_WIRE_DATA}};
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(parts); i++) {
         stub_net_t *stub = stub_with_a_lane();
         r2_lane_t *lane = &stub->link->lanes[0];
         r2_wire_credit_t credit = {.tag = {.comm_key = 1, .coll_seq = 1}, .bytes = BYTES};
-        r2_wire_header_t header = {.version = R2_WIRE_VERSION, .flags = R2_WIRE_UNASKED};
+        r2_wire_header_t header = {.version = R2_WIRE_VERSION,
+                                   .flags = R2_WIRE_UNASKED,
+                                   .kind = parts[i].kind,
+                                   .length = sizeof(credit)};
         const uint32_t first = lane->rx.next;
 
         header.connection = lane->connect.rx_connection;
         header.lane_seq = first;
         header.ack_next = lane->tx.seq;
         header.consumed = (uint32_t) stub->net.first_seq;
-        header.kind = R2_WIRE_CREDIT;
-        header.length = sizeof(credit);
-        starve_of(parts[i]);
-        stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
-        assert_int_equal(lane->rx.next, first);
-        header.kind = R2_WIRE_DATA;
-        header.message = stub->net.first_seq;
-        header.tag = credit.tag;
-        header.message_bytes = header.chunk_bytes = header.length;
+        if (R2_WIRE_DATA == header.kind) {
+            header.message = stub->net.first_seq;
+            header.tag = credit.tag;
+            header.message_bytes = header.chunk_bytes = header.length;
+        }
+        starve_of(parts[i].bytes);
         stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
         assert_int_equal(lane->rx.next, first);
         assert_int_equal(stub->link->rx.bitmap_bytes, 0);
         feed();
         stub_packet(stub, &header, sizeof(header), &credit, sizeof(credit));
         assert_int_equal(lane->rx.next, first + 1);
-        assert_int_equal(stub->link->rx.unposted, 1);
+        assert_int_equal(stub->link->rx.unposted, R2_WIRE_DATA == header.kind ? 1 : 0);
+        assert_int_equal(stub->link->tx.credits.count, R2_WIRE_CREDIT == header.kind ? 1 : 0);
         stub_net_destroy(stub);
     }
 }
@@ -391,8 +434,9 @@ int main(void)
         cmocka_unit_test(transport_waits_for_memory),
         cmocka_unit_test(wire_up_waits_for_memory),
         cmocka_unit_test(verdicts_wait_for_memory),
-        cmocka_unit_test(tables_fail_as_calls),
-        cmocka_unit_test(tables_fail_as_packets),
+        cmocka_unit_test(calls_fail_without_memory),
+        cmocka_unit_test(tables_need_no_memory),
+        cmocka_unit_test(packets_fail_without_memory),
         cmocka_unit_test(tables_fail_as_lanes),
     };
 
