@@ -153,7 +153,7 @@ tests_unit_test_waits_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_control
 tests_unit_test_control_SOURCES = tests/unit/test_control.c $(stub_net_sources)
 tests_unit_test_control_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
-tests_unit_test_control_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc
+tests_unit_test_control_LDFLAGS = -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 tests_unit_test_control_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_lane_grade
@@ -238,3 +238,10 @@ tests_unit_test_describe_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_spread
 tests_unit_test_spread_SOURCES = tests/unit/test_spread.c
 tests_unit_test_spread_LDADD = $(R2_TEST_LIBS)
+
+# What repeated collectives take
+check_PROGRAMS += tests/unit/test_allocations
+tests_unit_test_allocations_SOURCES = tests/unit/test_allocations.c
+tests_unit_test_allocations_LDFLAGS = \
+    -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=r2_hash
+tests_unit_test_allocations_LDADD = $(R2_TEST_LIBS)
