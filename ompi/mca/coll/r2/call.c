@@ -10,7 +10,11 @@
 #include <string.h>
 
 #include "ompi/mca/coll/base/coll_base_util.h"
+#include "opal/runtime/opal.h"
 #include "r2/log.h"
+
+/* Open MPI's free list takes memory for so many. */
+#define R2_REQUESTS_AT_A_TIME 8
 
 /**
  * A nonblocking or persistent call. Complete or not, it is Open MPI's object. MPI_Iallreduce and its like write
@@ -25,6 +29,13 @@ typedef struct r2_request {
 
 OBJ_CLASS_DECLARATION(r2_request_t);
 OBJ_CLASS_INSTANCE(r2_request_t, ompi_coll_base_nbc_request_t, NULL, NULL);
+
+int mca_coll_r2_requests_init(opal_free_list_t *list)
+{
+    return opal_free_list_init(list, sizeof(r2_request_t), opal_cache_line_size,
+                               OBJ_CLASS(r2_request_t), 0, opal_cache_line_size, 0, -1,
+                               R2_REQUESTS_AT_A_TIME, NULL, 0, NULL, NULL, NULL);
+}
 
 void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
@@ -241,7 +252,7 @@ static int r2_request_free(ompi_request_t **request)
     }
     OBJ_RELEASE(ours->comm);
     OMPI_REQUEST_FINI(&ours->super.super);
-    OBJ_RELEASE(ours);
+    opal_free_list_return(&mca_coll_r2_component.requests, &ours->super.super.super);
     *request = MPI_REQUEST_NULL;
     return OMPI_SUCCESS;
 }
@@ -279,7 +290,8 @@ static void r2_request_done(void *arg, r2_status_t status)
 static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                                        bool persistent)
 {
-    r2_request_t *request = OBJ_NEW(r2_request_t);
+    r2_request_t *request =
+        (r2_request_t *) opal_free_list_get(&mca_coll_r2_component.requests);
     ompi_request_t *base;
 
     if (NULL == request) {

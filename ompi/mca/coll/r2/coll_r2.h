@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "opal/class/opal_free_list.h"
 #include "r2/r2.h"
 
 /** Call counts: one per collective that r2 takes. Written without lock, so approximate. */
@@ -47,6 +48,8 @@ typedef struct mca_coll_r2_component {
     bool untold;    /* the others count on this process, and it cannot: why_not says why */
     char why_not[1024];
     bool progressing; /* our function is registered with opal_progress */
+    bool opened;               /* `requests` is constructed */
+    opal_free_list_t requests; /* of nonblocking and persistent calls */
 } mca_coll_r2_component_t;
 
 OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
@@ -63,6 +66,9 @@ OBJ_CLASS_DECLARATION(mca_coll_r2_module_t);
 
 /** Registers every parameter and checks the values. @return OMPI_SUCCESS or OMPI_ERR_BAD_PARAM. */
 int mca_coll_r2_params_register(void);
+
+/** Makes the list of requests ready. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
+int mca_coll_r2_requests_init(opal_free_list_t *list);
 
 /** Registers r2core's counters as MPI_T performance variables. @return OMPI_SUCCESS or an error. */
 int mca_coll_r2_pvars_register(void);

@@ -124,8 +124,13 @@ static int r2_component_open(void)
         .named = component->named,
     };
 
+    OBJ_CONSTRUCT(&component->requests, opal_free_list_t);
+    component->opened = true;
     if (!r2_component_is_wanted()) {
         return OMPI_SUCCESS;
+    }
+    if (OMPI_SUCCESS != mca_coll_r2_requests_init(&component->requests)) {
+        return OMPI_ERR_OUT_OF_RESOURCE;
     }
     if (mca_common_r2_async_modex()) {
         r2_ctx_refuse(&config, MCA_COMMON_R2_ASYNC_MODEX);
@@ -164,6 +169,10 @@ static void r2_component_stop(void)
 static int r2_component_close(void)
 {
     r2_component_stop();
+    if (mca_coll_r2_component.opened) {
+        OBJ_DESTRUCT(&mca_coll_r2_component.requests);
+        mca_coll_r2_component.opened = false;
+    }
     if (R2_LOG_DEBUG > mca_coll_r2_component.params.verbose) {
         return OMPI_SUCCESS;
     }
