@@ -108,6 +108,24 @@ static void hear(trial_t *trial)
     trial->heard_bytes += got > 0 ? (size_t) got : 0;
 }
 
+/* A right frame, perhaps in pieces, perhaps with a byte changed. */
+static void say_frame(trial_t *trial, fuzz_input_t *input, r2_hello_role_t role)
+{
+    uint8_t frame[R2_HELLO_FRAME_MAX], text[R2_HELLO_BYTES_MAX];
+    size_t length = fuzz_u32(input) % (sizeof(text) + 1), bytes, cut, change;
+
+    memset(text, 0x11, sizeof(text));
+    bytes = r2_hello_frame_seal(&trial->session, role, text, length, frame);
+    cut = fuzz_u32(input) % (bytes + 1);
+    change = fuzz_u32(input);
+    if (0 != (change & 1)) {
+        frame[change % bytes] ^= (uint8_t) (1u << (change >> 16) % 8);
+    }
+    say(trial, frame, cut);
+    trial->hello.ops->poll(trial->hello.instance);
+    say(trial, frame + cut, bytes - cut);
+}
+
 /* One thing that the other end does. `role` is its own. */
 static void act(trial_t *trial, fuzz_input_t *input, r2_hello_role_t role)
 {
@@ -143,19 +161,9 @@ static void act(trial_t *trial, fuzz_input_t *input, r2_hello_role_t role)
             say(trial, trial->session.proof[role], R2_HELLO_PROOF_BYTES);
         }
         break;
-    case 4: /* a right frame, perhaps in pieces, perhaps with a byte changed */
+    case 4:
         if (trial->keyed) {
-            size_t length = fuzz_u32(input) % (sizeof(text) + 1), cut, change;
-
-            bytes = r2_hello_frame_seal(&trial->session, role, text, length, frame);
-            cut = fuzz_u32(input) % (bytes + 1);
-            change = fuzz_u32(input);
-            if (0 != (change & 1)) {
-                frame[change % bytes] ^= (uint8_t) (1u << (change >> 16) % 8);
-            }
-            say(trial, frame, cut);
-            trial->hello.ops->poll(trial->hello.instance);
-            say(trial, frame + cut, bytes - cut);
+            say_frame(trial, input, role);
         }
         break;
     case 5: /* time passes */

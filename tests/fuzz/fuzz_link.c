@@ -360,6 +360,20 @@ static void check_books(const world_t *world)
     check_lanes(link);
 }
 
+/* A lane opens, its rail loses or finds carrier, or its transport fails. */
+static void lane_event(stub_net_t *stub, uint8_t what)
+{
+    r2_lane_t *lane = &stub->link->lanes[what / 16 % STUB_RAILS];
+
+    if (0 != (what & 128)) {
+        stub_lane_up(stub, lane->idx);
+    } else if (0 != (what & 64)) {
+        r2_net_rail_event(&stub->net, lane->idx, !lane->rail->nic.carrier);
+    } else if (NULL != lane->conn) {
+        r2_lane_failed(NULL, lane->conn, R2_ERR_LANE_DOWN);
+    }
+}
+
 static void step(world_t *world, fuzz_input_t *input)
 {
     stub_net_t *stub = world->stub;
@@ -400,18 +414,9 @@ static void step(world_t *world, fuzz_input_t *input)
     case 13:
         hello(world, input);
         break;
-    case 14: {
-        r2_lane_t *lane = &stub->link->lanes[what / 16 % STUB_RAILS];
-
-        if (0 != (what & 128)) {
-            stub_lane_up(stub, lane->idx);
-        } else if (0 != (what & 64)) {
-            r2_net_rail_event(&stub->net, lane->idx, !lane->rail->nic.carrier);
-        } else if (NULL != lane->conn) {
-            r2_lane_failed(NULL, lane->conn, R2_ERR_LANE_DOWN);
-        }
+    case 14:
+        lane_event(stub, what);
         break;
-    }
     case 15: { /* a communicator is freed: what is still on its way is dropped */
         uint32_t comm = fuzz_u8(input) % COMMS;
 

@@ -77,6 +77,16 @@ static void apply_to_rank(job_t *job, const scenario_event_t *event)
     }
 }
 
+/** Out-of-band messages to and from a host's ranks get lost, or do so no more. */
+static void job_cut_post(job_t *job, uint32_t host, bool cut)
+{
+    for (uint32_t i = 0; i < job->rank_count; i++) {
+        if (r2_sim_host_of(job->sim, i) == host) {
+            r2_post_sim_set_cut(job->post, i, cut);
+        }
+    }
+}
+
 static void job_apply(void *arg, uint64_t index)
 {
     job_t *job = arg;
@@ -119,11 +129,7 @@ static void job_apply(void *arg, uint64_t index)
         break;
     case VERB_POST_CUT:
     case VERB_POST_JOIN:
-        for (uint32_t i = 0; i < job->rank_count; i++) {
-            if (r2_sim_host_of(job->sim, i) == h) {
-                r2_post_sim_set_cut(job->post, i, VERB_POST_CUT == event->verb);
-            }
-        }
+        job_cut_post(job, h, VERB_POST_CUT == event->verb);
         break;
     case VERB_HEAL:
         job_heal(job);

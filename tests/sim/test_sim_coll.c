@@ -356,66 +356,66 @@ static void patience_has_no_end(void **state)
 }
 
 /* Every fault that a campaign found, as short as it became. */
+static const struct {
+    const char *what, *text;
+    uint64_t gap_ms; /* limit for the longest gap; 0: none */
+} found[] = {
+    {"sleeping until a timer counted as absence, so silent lanes never expired; what was sent "
+     "on "
+     "a lane in doubt was not given to others",
+     "hosts 3; ppn 2; rails 2; coll allreduce f64 20000 times=10; at 1ms drop h1 rail0;"
+     "at 500ms heal",
+     150},
+    {"a packet lost on the only lane was never sent again",
+     "seed 388; hosts 1; ppn 3; param ack_delay_us 457; param failure_timeout_ms 22;"
+     "comm b cid=8 ranks=0,1,2; coll bcast f64 2; compute 8881us rank=0;"
+     "coll allgather bytes3 1067 nb; compute 10096us rank=1; coll allreduce f64 51191 on=b;"
+     "rule drop 26.46 only=acks until=1134978us; rule drop 1.61 only=control until=662871us",
+     0},
+    {"packets behind a gap wider than the acknowledgement's bits were held but never "
+     "acknowledged",
+     "hosts 1; ppn 3; param parking_bytes 31614; comm b cid=8 ranks=2,1;"
+     "coll allreduce f64 39632 on=b nb; rule delay 1.34 delay=1208us until=2700605us",
+     0},
+    {"lost acknowledgements made round trips that bred timeouts of minutes",
+     "seed 348; hosts 4; rails 4; rate 66011605; latency 13us; jitter 87us; batch 4;"
+     "param chunk_min_bytes 1838; param parking_bytes 1024; param scratch_bytes 65536;"
+     "coll reduce-scatter-block f64 1494; coll reduce-scatter-block matrix 37721 in-place;"
+     "coll reduce-scatter i64 32 in-place; at 33294us drop h0 rail2; at 253131us pass h0 rail2;"
+     "rule drop 26.46 only=acks until=1134978us; rule drop 1.61 only=control until=662871us",
+     0},
+    {"a peer that asked once a second restarted the timers of a dead lane each time",
+     "seed 5190; hosts 3; param heal_min_ms 68; param failure_timeout_ms 120;"
+     "param allreduce_algorithm ring; coll bcast i64 529 root=2 nb; coll bcast i64 3 root=1;"
+     "coll reduce-scatter-block matrix 341; comm b cid=9 ranks=0,1,2;"
+     "coll bcast f64 23 on=b root=1 nb; coll allreduce i64 359; at 49us down h1 rail0;"
+     "at 1567us up h1 rail0; rule error 0.01 only=acks until=479328us;"
+     "rule drop 15.36 until=232025us; rule fail 0.21 only=data until=68719us",
+     0},
+    {"a window full of what was lost held back the question that would have shown it, and who slept "
+     "between its timers excused itself for ever",
+     "hosts 3; rails 1; param heal_min_ms 910; compute 159431us rank=1;"
+     "coll allreduce i64 49 times=16 in-place; coll allgather matrix 34111 in-place nb;"
+     "rule delay 1.53 delay=29420us until=1287776us; rule break 0.49 until=113616us;"
+     "at 3934711us heal",
+     0},
+    {"a ring chosen by name followed the rails and gave sums other bits when they failed",
+     "seed 468; hosts 2; ppn 2; rails 3; rate 5894170; latency 64us; keep 50; retry 643ms; jitter 18us;"
+     "socket 497880; receive 98656; hello-loss 27; param copy_max_bytes 3799; param replay_bytes 167;"
+     "param scratch_bytes 136239; param ack_delay_us 202; param allreduce_algorithm ring;"
+     "param bcast_algorithm binomial; coll bcast matrix 30 on=world times=17 root=0 nb;"
+     "compute 6453us rank=2; coll allreduce f64 1805 on=world times=1 nb;"
+     "param no_path_timeout_ms 5000; at 792113us heal",
+     0},
+    {"copies on two dead lanes kept a chunk from the third, which was sound",
+     "hosts 4; ppn 2; rails 4; rate 5047867; param copy_max_bytes 111; coll allreduce i64 20 times=26;"
+     "coll allgatherv bytes3 37 in-place; at 6526us drop-out h2 rail3; at 7348us drop h2 rail0;"
+     "at 7348us down h2 rail2; limit 20s",
+     0},
+};
+
 static void found_before(void **state)
 {
-    static const struct {
-        const char *what, *text;
-        uint64_t gap_ms; /* limit for the longest gap; 0: none */
-    } found[] = {
-        {"sleeping until a timer counted as absence, so silent lanes never expired; what was sent "
-         "on "
-         "a lane in doubt was not given to others",
-         "hosts 3; ppn 2; rails 2; coll allreduce f64 20000 times=10; at 1ms drop h1 rail0;"
-         "at 500ms heal",
-         150},
-        {"a packet lost on the only lane was never sent again",
-         "seed 388; hosts 1; ppn 3; param ack_delay_us 457; param failure_timeout_ms 22;"
-         "comm b cid=8 ranks=0,1,2; coll bcast f64 2; compute 8881us rank=0;"
-         "coll allgather bytes3 1067 nb; compute 10096us rank=1; coll allreduce f64 51191 on=b;"
-         "rule drop 26.46 only=acks until=1134978us; rule drop 1.61 only=control until=662871us",
-         0},
-        {"packets behind a gap wider than the acknowledgement's bits were held but never "
-         "acknowledged",
-         "hosts 1; ppn 3; param parking_bytes 31614; comm b cid=8 ranks=2,1;"
-         "coll allreduce f64 39632 on=b nb; rule delay 1.34 delay=1208us until=2700605us",
-         0},
-        {"lost acknowledgements made round trips that bred timeouts of minutes",
-         "seed 348; hosts 4; rails 4; rate 66011605; latency 13us; jitter 87us; batch 4;"
-         "param chunk_min_bytes 1838; param parking_bytes 1024; param scratch_bytes 65536;"
-         "coll reduce-scatter-block f64 1494; coll reduce-scatter-block matrix 37721 in-place;"
-         "coll reduce-scatter i64 32 in-place; at 33294us drop h0 rail2; at 253131us pass h0 rail2;"
-         "rule drop 26.46 only=acks until=1134978us; rule drop 1.61 only=control until=662871us",
-         0},
-        {"a peer that asked once a second restarted the timers of a dead lane each time",
-         "seed 5190; hosts 3; param heal_min_ms 68; param failure_timeout_ms 120;"
-         "param allreduce_algorithm ring; coll bcast i64 529 root=2 nb; coll bcast i64 3 root=1;"
-         "coll reduce-scatter-block matrix 341; comm b cid=9 ranks=0,1,2;"
-         "coll bcast f64 23 on=b root=1 nb; coll allreduce i64 359; at 49us down h1 rail0;"
-         "at 1567us up h1 rail0; rule error 0.01 only=acks until=479328us;"
-         "rule drop 15.36 until=232025us; rule fail 0.21 only=data until=68719us",
-         0},
-        {"a window full of what was lost held back the question that would have shown it, and who slept "
-         "between its timers excused itself for ever",
-         "hosts 3; rails 1; param heal_min_ms 910; compute 159431us rank=1;"
-         "coll allreduce i64 49 times=16 in-place; coll allgather matrix 34111 in-place nb;"
-         "rule delay 1.53 delay=29420us until=1287776us; rule break 0.49 until=113616us;"
-         "at 3934711us heal",
-         0},
-        {"a ring chosen by name followed the rails and gave sums other bits when they failed",
-         "seed 468; hosts 2; ppn 2; rails 3; rate 5894170; latency 64us; keep 50; retry 643ms; jitter 18us;"
-         "socket 497880; receive 98656; hello-loss 27; param copy_max_bytes 3799; param replay_bytes 167;"
-         "param scratch_bytes 136239; param ack_delay_us 202; param allreduce_algorithm ring;"
-         "param bcast_algorithm binomial; coll bcast matrix 30 on=world times=17 root=0 nb;"
-         "compute 6453us rank=2; coll allreduce f64 1805 on=world times=1 nb;"
-         "param no_path_timeout_ms 5000; at 792113us heal",
-         0},
-        {"copies on two dead lanes kept a chunk from the third, which was sound",
-         "hosts 4; ppn 2; rails 4; rate 5047867; param copy_max_bytes 111; coll allreduce i64 20 times=26;"
-         "coll allgatherv bytes3 37 in-place; at 6526us drop-out h2 rail3; at 7348us drop h2 rail0;"
-         "at 7348us down h2 rail2; limit 20s",
-         0},
-    };
-
     (void) state;
     for (size_t i = 0; i < r2_array_count(found); i++) {
         scenario_result_t result;

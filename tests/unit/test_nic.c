@@ -183,6 +183,20 @@ static void t_link(const char *root, const char *target, const char *path)
     assert_int_equal(system(command), 0);
 }
 
+/** A bond has no device of its own: its RDMA device names it. */
+static void t_place_bond(const char *root, r2_nic_seen_t *bond)
+{
+    strcpy(bond->nic.name, "bond0");
+    bond->nic.ifindex = 9;
+    t_file(root, "class/net/bond0/ifindex", "9");
+    t_file(root, "class/infiniband/mlx4_1/ports/2/gid_attrs/ndevs/0", "ib0");
+    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/0", "bond0.7");
+    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/1", "bond0");
+    r2_nic_place(root, bond);
+    r2_nic_place_rdma(root, &bond->nic);
+    assert_string_equal(bond->nic.rdma, "mlx5_bond_0:1");
+}
+
 /** A made-up sysfs: an RDMA NIC with two ports, a virtio NIC, a foreign one. */
 static void test_place(void **state)
 {
@@ -220,15 +234,7 @@ static void test_place(void **state)
     assert_int_equal(virtio.nic.numa_node, 0);
     assert_true(25 * T_GBIT == virtio.nic.speed_bytes_per_s);
 
-    strcpy(bond.nic.name, "bond0"); /* it has no device of its own; its RDMA device names it */
-    bond.nic.ifindex = 9;
-    t_file(root, "class/net/bond0/ifindex", "9");
-    t_file(root, "class/infiniband/mlx4_1/ports/2/gid_attrs/ndevs/0", "ib0");
-    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/0", "bond0.7");
-    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/1", "bond0");
-    r2_nic_place(root, &bond);
-    r2_nic_place_rdma(root, &bond.nic);
-    assert_string_equal(bond.nic.rdma, "mlx5_bond_0:1");
+    t_place_bond(root, &bond);
     r2_nic_place_rdma(root, &virtio.nic);
     assert_string_equal(virtio.nic.rdma, "");
     strcpy(rdma.nic.rdma, "own:1");
