@@ -303,3 +303,23 @@ void stub_lane_up(stub_net_t *stub, uint32_t lane)
     header.kind = R2_WIRE_HELLO_ACK;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }
+
+void stub_acknowledge(stub_net_t *stub, const r2_lane_t *lane)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = lane->tx.seq;
+    header.consumed = (uint32_t) stub->link->tx.unasked_sent;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+}
+
+void stub_speak(stub_net_t *stub, const r2_lane_t *lane)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+}

@@ -7,6 +7,7 @@ A fifth part names the test, with arguments, that has to notice; else the file d
 FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
+LINK_PEER = ["test_link_peer"]
 PROGRAMS = ["test_programs"]
 PLANS = ["test_sim_health", "repeated_calls_*"]
 WAITS = ["test_waits"]
@@ -342,7 +343,7 @@ MUTANTS = [
     # Control packets: bounded, and said later when memory is short.
     ("control-packets-without-bound", "link/control.c",
      "    return link->tx.unsettled[kind] < r2_control_most(link, kind);",
-     "    return r2_control_most(link, kind) > 0;", LINK),
+     "    return r2_control_most(link, kind) > 0;", LINK_PEER),
     ("requests-under-way-without-bound", "link/control.c",
      "        [R2_WIRE_RTS] = R2_CONTROL_MANY,\n", "", UNIT_CREDIT),
     ("questions-are-repeated-for-ever", "link/control.c",
@@ -350,7 +351,7 @@ MUTANTS = [
     ("what-memory-refused-is-forgotten", "link/control.c",
      "    link->tx.short_ns = link->net->now_ns + R2_TX_AGAIN_NS;\n", "", CONTROL),
     ("settled-packets-count-for-ever", "link/control.c",
-     "        link->tx.unsettled[item->kind] -= r2_control_counts(item) ? 1 : 0;\n", "", LINK),
+     "        link->tx.unsettled[item->kind] -= r2_control_counts(item) ? 1 : 0;\n", "", LINK_PEER),
     ("rows-of-other-plans-get-credit", "link/rx_data.c",
      "    if (match->posted && !r2_rx_announced_fits(match, header->message_bytes, header->digest)) {",
      "    if (false) {", UNIT_CREDIT),

@@ -28,14 +28,14 @@ CFLAGS = ["-std=gnu11", "-D_GNU_SOURCE", "-O1", "-g", "-fsanitize=address,undefi
 RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "--runs", "2"],
         ["campaign", "--seed", "1", "--runs", "250"]]
 # Planner's defects: its unit tests notice them, without a simulated network.
-UNIT_RUNS = [["test_shares"], ["test_weighted"], ["test_recursive"], ["test_plan_memo"],
-             ["test_programs"]]
+UNIT_RUNS = [["test_shares"], ["test_shares_random"], ["test_weighted"], ["test_recursive"],
+             ["test_plan_memo"], ["test_programs"]]
 UNIT_PARTS = ["thread_net", "checker", "checker_moves", "checker_race", "checker_run", "checker_values", "schedule_cases"]
 UNIT_FOLDERS = ("plan/", "model/topology")
 # Defects of health are caught by unit tests that stand alone: (test, sources beside it).
 HEALTH = {"test_agreement": [], "test_spread": [], "test_describe": ["health_world"],
           "test_health_map": [], "test_verdict": [], "test_health": ["health_world"],
-          "test_probers": ["health_world"]}
+          "test_notices": ["health_world"], "test_probers": ["health_world"]}
 HEALTH_FOLDERS = ("health/", "model/health_map")
 # Plans that change: short runs that fail soon where ranks do not agree.
 AGREE_RUNS = [["test_sim_health"]]

@@ -35,12 +35,14 @@ CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_r
     checker_values.c schedule_cases.c)
 
 # ---- programs: name, then the sources beside the core
-PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p_memory test_sim_transport
+PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p_leave \
+    test_sim_p2p_memory test_sim_transport test_sim_transport_faults
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
-        test_params test_wire test_exec test_link test_credit test_waits test_control test_excuses \
-        test_json test_telemetry test_units test_mesh_netns \
-        test_health test_health_map test_verdict test_merge test_agree test_peer_info)))))
+        test_params test_wire test_exec test_exec_data test_link test_link_peer test_credit \
+        test_waits test_control test_excuses test_json test_telemetry test_event_writer test_gap \
+        test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
+        test_merge test_agree test_peer_info)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_ucx := closing
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
@@ -54,6 +56,9 @@ EXTRA_closing := $(filter-out %/closing.c,$(wildcard $(SRCDIR)/tests/closing/*.c
 LINK_closing := $(shell pkg-config --libs ucx)
 EXTRA_test_sim_coll := $(HARNESS)
 EXTRA_test_sim_p2p := $(SRCDIR)/tests/sim/p2p_world.c
+EXTRA_test_sim_p2p_leave := $(SRCDIR)/tests/sim/p2p_world.c
+EXTRA_test_sim_transport := $(SRCDIR)/tests/sim/transport_world.c
+EXTRA_test_sim_transport_faults := $(SRCDIR)/tests/sim/transport_world.c
 EXTRA_test_sim_p2p_memory := $(SRCDIR)/tests/sim/p2p_world.c
 LINK_test_sim_p2p_memory := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 EXTRA_test_schedule := $(CHECKER)
@@ -61,7 +66,9 @@ EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(addprefix $(SRCDIR)/tests/unit/,thread_job.c thread_net.c)
 EXTRA_test_threads_p2p := $(EXTRA_test_threads)
 EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
+EXTRA_test_notices := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_link := $(STUB)
+EXTRA_test_link_peer := $(STUB)
 EXTRA_test_credit := $(STUB)
 EXTRA_test_waits := $(STUB)
 EXTRA_test_control := $(STUB)

@@ -3,9 +3,13 @@
 # Tests on the virtual-time simulator: same form as in tests/unit/local.mk.
 
 # Laws of the simulator
-check_PROGRAMS += tests/sim/test_sim_transport
-tests_sim_test_sim_transport_SOURCES = tests/sim/test_sim_transport.c
+check_PROGRAMS += tests/sim/test_sim_transport tests/sim/test_sim_transport_faults
+transport_world_sources = tests/sim/transport_world.c tests/sim/transport_world.h
+tests_sim_test_sim_transport_SOURCES = tests/sim/test_sim_transport.c $(transport_world_sources)
 tests_sim_test_sim_transport_LDADD = $(R2_TEST_LIBS)
+tests_sim_test_sim_transport_faults_SOURCES = tests/sim/test_sim_transport_faults.c \
+    $(transport_world_sources)
+tests_sim_test_sim_transport_faults_LDADD = $(R2_TEST_LIBS)
 
 # Out-of-band messages, probes and beacons in the simulator
 check_PROGRAMS += tests/sim/test_sim_beside
@@ -106,7 +110,12 @@ check-mutants: check-programs
 	$(top_srcdir)/tests/mutants/run.py $(abs_top_builddir) $(MUTANTS)
 
 # Point-to-point under faults
-check_PROGRAMS += tests/sim/test_sim_p2p
+check_PROGRAMS += tests/sim/test_sim_p2p tests/sim/test_sim_p2p_leave
+tests_sim_test_sim_p2p_leave_SOURCES = \
+    tests/sim/p2p_world.c \
+    tests/sim/p2p_world.h \
+    tests/sim/test_sim_p2p_leave.c
+tests_sim_test_sim_p2p_leave_LDADD = $(R2_TEST_LIBS)
 tests_sim_test_sim_p2p_SOURCES = \
     tests/sim/p2p_world.c \
     tests/sim/p2p_world.h \

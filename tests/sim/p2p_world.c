@@ -430,3 +430,18 @@ void t_finish(t_world_t *world)
     }
     t_world_free(world);
 }
+
+void t_run_without(t_world_t *world, uint32_t stopped, uint64_t ns)
+{
+    uint64_t until_ns = r2_sim_now_ns(world->sim) + ns;
+
+    while (r2_sim_now_ns(world->sim) < until_ns) {
+        for (uint32_t i = 0; i < T_NODES; i++) {
+            if (stopped != i) {
+                t_node_run(&world->nodes[i]);
+            }
+        }
+        r2_sim_run_until(world->sim, r2_sim_now_ns(world->sim) + 100 * R2_NS_PER_US);
+        assert_null(r2_sim_failure(world->sim));
+    }
+}

@@ -87,6 +87,8 @@ t_world_t *t_world_new_quiet(uint64_t seed);
 void t_world_free(t_world_t *world);
 /** Runs all programs until they are over, or until a time. */
 void t_run(t_world_t *world, uint64_t until_ns);
+/** Runs all but a node, which is stopped, for a time. */
+void t_run_without(t_world_t *world, uint32_t stopped, uint64_t ns);
 /** Runs to the end, checks everything, frees. */
 void t_finish(t_world_t *world);
 /** Drives a node until nothing happens; its program sends as it goes. */

@@ -194,22 +194,6 @@ static void test_away(void **state)
     t_finish(world);
 }
 
-/* Runs all but a node, which is stopped, for a time. */
-static void t_run_without(t_world_t *world, uint32_t stopped, uint64_t ns)
-{
-    uint64_t until_ns = r2_sim_now_ns(world->sim) + ns;
-
-    while (r2_sim_now_ns(world->sim) < until_ns) {
-        for (uint32_t i = 0; i < T_NODES; i++) {
-            if (stopped != i) {
-                t_node_run(&world->nodes[i]);
-            }
-        }
-        r2_sim_run_until(world->sim, r2_sim_now_ns(world->sim) + 100 * R2_NS_PER_US);
-        assert_null(r2_sim_failure(world->sim));
-    }
-}
-
 /* Long active messages, more than all may have under way. */
 static void t_send_long(t_node_t *node, uint32_t to)
 {
@@ -425,78 +409,6 @@ static void test_refused_gets(void **state)
     t_world_free(world);
 }
 
-/* Node 0 leaves, and ends when it may. */
-static void t_leave(t_world_t *world)
-{
-    t_node_t *node = &world->nodes[0];
-    uint64_t limit_ns = r2_sim_now_ns(world->sim) + T_LIMIT_NS;
-
-    node->away_until_ns = R2_NEVER_NS; /* its program takes nothing any more */
-    while (!r2_net_leave(&node->ctx->core.net)) {
-        assert_true(r2_sim_now_ns(world->sim) < limit_ns);
-        t_run_without(world, T_NODES, R2_NS_PER_MS);
-    }
-    r2_sim_kill(world->sim, 0);
-}
-
-/*
- * A node ends while others go on: they have all that it sent, although they compute and rails fail, nothing
- * of theirs waits for it, and they hear of no failure.
- */
-static void test_leave(void **state)
-{
-    enum { COUNT = 100, BYTES = 3000 };
-
-    (void) state;
-    for (uint64_t seed = 0; seed < 12; seed++) {
-        t_world_t *world = t_world_new(50 + seed);
-        t_node_t *nodes = world->nodes;
-        uint64_t start_ns = r2_sim_now_ns(world->sim);
-
-        for (uint32_t i = 1; i < T_NODES; i++) {
-            nodes[i].away_until_ns = start_ns + 300 * R2_NS_PER_MS;
-            for (uint32_t k = 0; k < COUNT; k++) {
-                t_send_bytes(&nodes[0], i, BYTES);
-            }
-            t_send_bytes(&nodes[i], 0, BYTES); /* its acknowledgement may be the last thing */
-        }
-        t_run_without(world, T_NODES, seed * 300 * R2_NS_PER_US);
-        if (0 != seed % 3) { /* one rail of its host, at any moment */
-            r2_sim_set_pass(world->sim, 0, (uint32_t) seed % T_RAILS, 1 == seed % 3, 2 == seed % 3);
-        }
-        t_leave(world);
-        t_run_without(world, 0, 2 * R2_NS_PER_S);
-        for (uint32_t i = 1; i < T_NODES; i++) {
-            assert_int_equal(nodes[i].received, COUNT);
-            assert_int_equal(nodes[i].sends_open, 0);
-            assert_int_equal(nodes[i].lost, 0);
-        }
-        t_world_free(world);
-    }
-}
-
-/* A peer that is stopped is waited for, but not for ever. */
-static void test_leave_stopped(void **state)
-{
-    t_world_t *world = t_world_new(49);
-    t_node_t *node = &world->nodes[0];
-    uint64_t start_ns;
-
-    (void) state;
-    t_send_bytes(node, 1, 3000);
-    t_run_without(world, T_NODES, 20 * R2_NS_PER_MS);
-    t_send_bytes(node, 1, 3000);
-    start_ns = r2_sim_now_ns(world->sim);
-    node->away_until_ns = R2_NEVER_NS;
-    while (!r2_net_leave(&node->ctx->core.net)) {
-        t_run_without(world, 1, R2_NS_PER_MS);
-        assert_true(r2_sim_now_ns(world->sim) < start_ns + T_LIMIT_NS);
-    }
-    assert_true(r2_sim_now_ns(world->sim) - start_ns >=
-                world->params.no_path_timeout_ms * R2_NS_PER_MS / 2);
-    t_world_free(world);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -508,7 +420,6 @@ int main(void)
         cmocka_unit_test(test_faults),   cmocka_unit_test(test_no_path),
         cmocka_unit_test(test_no_path_idle), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_refused_gets),
-        cmocka_unit_test(test_leave), cmocka_unit_test(test_leave_stopped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,9 +40,7 @@ static bool fault_stops(const fault_t *fault, uint32_t from, uint32_t to, uint32
 
 bool world_passes(const world_t *world, uint32_t from, uint32_t to, uint32_t rail, uint64_t slack_ns)
 {
-    uint32_t idx;
-
-    for (idx = 0; idx < world->fault_count; ++idx) {
+    for (uint32_t idx = 0; idx < world->fault_count; ++idx) {
         if (fault_on(world, &world->faults[idx], slack_ns) &&
             fault_stops(&world->faults[idx], from, to, rail)) {
             return false;
@@ -493,9 +491,7 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
 
 void world_fini(world_t *world)
 {
-    uint32_t rank;
-
-    for (rank = 0; rank < world->rank_count; ++rank) {
+    for (uint32_t rank = 0; rank < world->rank_count; ++rank) {
         r2_health_destroy(world->machines[rank].health);
     }
     free(world->events);

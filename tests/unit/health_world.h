@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/util.h"
 #include "health/health.h"
 #include "r2/prng.h"
 
@@ -91,5 +92,25 @@ bool world_passes(const world_t *world, uint32_t from, uint32_t to, uint32_t rai
 bool world_answers(const world_t *world, uint32_t a, uint32_t b, uint32_t rail);
 bool world_runs(const world_t *world, uint32_t rank);
 bool world_exists(const world_t *world, uint32_t rank);
+
+/** Adds a fault, from now on and for ever. @return it, to be changed. */
+static inline fault_t *world_fault(world_t *world, fault_kind_t kind, uint32_t host, uint32_t rail)
+{
+    fault_t *fault = &world->faults[world->fault_count++];
+
+    *fault = (fault_t){.kind = kind,
+                       .host = host,
+                       .rail = rail,
+                       .from_ns = world->now_ns,
+                       .to_ns = R2_NEVER_NS};
+    return fault;
+}
+
+/** What a rank knows of a rail. */
+static inline const r2_health_entry_t *world_entry(const world_t *world, uint32_t rank,
+                                                   uint32_t host, uint32_t rail)
+{
+    return r2_health_map_entry(r2_health_map(world->machines[rank].health), host, rail);
+}
 
 #endif

@@ -28,7 +28,11 @@ check_PROGRAMS += tests/unit/test_fds
 tests_unit_test_fds_SOURCES = tests/unit/test_fds.c
 tests_unit_test_fds_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/lab/ucx_flaps
-tests_lab_ucx_flaps_SOURCES = tests/lab/ucx_flaps.c tests/open_files.h
+tests_lab_ucx_flaps_SOURCES = \
+    tests/lab/ucx_flaps.c \
+    tests/lab/ucx_flaps.h \
+    tests/lab/ucx_flaps_lanes.c \
+    tests/open_files.h
 tests_lab_ucx_flaps_LDADD = $(R2_TEST_LIBS)
 EXTRA_DIST += tests/lab/test_ucx_flaps.py
 
@@ -73,13 +77,15 @@ tests_unit_test_plan_topology_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS)
 EXTRA_DIST += tests/golden/topologies tests/golden/topologies.txt
 
 # Topology, shares, predicted times; weighted allreduce under the checker
-check_PROGRAMS += tests/unit/test_shares tests/unit/test_weighted
+check_PROGRAMS += tests/unit/test_shares tests/unit/test_shares_random tests/unit/test_weighted
 check_PROGRAMS += tests/unit/test_recursive
 tests_unit_test_recursive_SOURCES = tests/unit/test_recursive.c $(CHECKER_SOURCES)
 tests_unit_test_recursive_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_weighted_SOURCES = tests/unit/test_weighted.c $(CHECKER_SOURCES)
 tests_unit_test_weighted_LDADD = $(R2_PLAN_TEST_LIBS)
-tests_unit_test_shares_SOURCES = tests/unit/test_shares.c
+tests_unit_test_shares_SOURCES = tests/unit/shares_fixture.h tests/unit/test_shares.c
+tests_unit_test_shares_random_SOURCES = tests/unit/shares_fixture.h tests/unit/test_shares_random.c
+tests_unit_test_shares_random_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_shares_LDADD = $(R2_PLAN_TEST_LIBS)
 
 # Data and arithmetic of the benchmarks
@@ -111,8 +117,9 @@ check_PROGRAMS += tests/unit/test_fork
 tests_unit_test_fork_SOURCES = tests/unit/test_fork.c
 tests_unit_test_fork_LDADD = $(R2_TEST_LIBS)
 
-check_PROGRAMS += tests/unit/test_params tests/unit/test_units tests/unit/test_json tests/unit/test_wire tests/unit/test_exec \
-    tests/unit/test_threads tests/unit/test_threads_p2p
+check_PROGRAMS += tests/unit/test_params tests/unit/test_units tests/unit/test_json \
+    tests/unit/test_wire tests/unit/test_exec tests/unit/test_exec_data tests/unit/test_threads \
+    tests/unit/test_threads_p2p
 tests_unit_test_json_SOURCES = tests/unit/test_json.c
 tests_unit_test_json_LDADD = $(R2_PLAN_TEST_LIBS) $(JANSSON_LIBS)
 tests_unit_test_units_SOURCES = tests/unit/test_units.c
@@ -121,7 +128,9 @@ tests_unit_test_params_SOURCES = tests/unit/test_params.c
 tests_unit_test_params_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_wire_SOURCES = tests/unit/test_wire.c
 tests_unit_test_wire_LDADD = $(R2_TEST_LIBS)
-tests_unit_test_exec_SOURCES = tests/unit/test_exec.c
+tests_unit_test_exec_SOURCES = tests/unit/exec_links.h tests/unit/test_exec.c
+tests_unit_test_exec_data_SOURCES = tests/unit/exec_links.h tests/unit/test_exec_data.c
+tests_unit_test_exec_data_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
 thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c tests/unit/thread_net.h
 # One way to drive, one door for NICs
@@ -135,7 +144,10 @@ tests_unit_test_threads_p2p_LDADD = $(R2_TEST_LIBS)
 # A net with a peer that the test plays.
 stub_net_sources = tests/fuzz/fuzz.h tests/fuzz/stub_net.c tests/fuzz/stub_net.h \
     tests/fuzz/stub_tp.c
-check_PROGRAMS += tests/unit/test_link
+check_PROGRAMS += tests/unit/test_link tests/unit/test_link_peer
+tests_unit_test_link_peer_SOURCES = tests/unit/test_link_peer.c $(stub_net_sources)
+tests_unit_test_link_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_link_peer_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_link_SOURCES = tests/unit/test_link.c $(stub_net_sources)
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_LDADD = $(R2_TEST_LIBS)
@@ -197,8 +209,12 @@ check_PROGRAMS += tests/unit/test_consent
 tests_unit_test_consent_SOURCES = tests/unit/test_consent.c
 tests_unit_test_consent_LDADD = $(R2_TEST_LIBS)
 # Event file and gaps
-check_PROGRAMS += tests/unit/test_telemetry
-tests_unit_test_telemetry_SOURCES = tests/unit/test_telemetry.c
+check_PROGRAMS += tests/unit/test_telemetry tests/unit/test_event_writer tests/unit/test_gap
+tests_unit_test_event_writer_SOURCES = tests/unit/events_world.h tests/unit/test_event_writer.c
+tests_unit_test_event_writer_LDADD = $(R2_TEST_LIBS) $(JANSSON_LIBS)
+tests_unit_test_gap_SOURCES = tests/unit/test_gap.c
+tests_unit_test_gap_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_telemetry_SOURCES = tests/unit/events_world.h tests/unit/test_telemetry.c
 tests_unit_test_telemetry_LDADD = $(R2_TEST_LIBS) $(JANSSON_LIBS)
 # Probes and beacons between network namespaces
 check_PROGRAMS += tests/unit/test_probe_netns tests/unit/test_probe_put
@@ -217,7 +233,10 @@ tests_unit_test_flow_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
 tests_unit_test_topology_text_SOURCES = tests/unit/test_topology_text.c
 tests_unit_test_topology_text_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools
 tests_unit_test_topology_text_LDADD = libr2flow.la $(R2_PLAN_TEST_LIBS) -lm
-check_PROGRAMS += tests/unit/test_health tests/unit/test_probers
+check_PROGRAMS += tests/unit/test_health tests/unit/test_notices tests/unit/test_probers
+tests_unit_test_notices_SOURCES = tests/unit/test_notices.c tests/unit/health_world.c \
+    tests/unit/health_world.h
+tests_unit_test_notices_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_probers_SOURCES = tests/unit/test_probers.c tests/unit/health_world.c \
     tests/unit/health_world.h
 tests_unit_test_probers_LDADD = $(R2_TEST_LIBS)

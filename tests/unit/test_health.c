@@ -15,25 +15,10 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "health/notice.h"
 #include "health_world.h"
 
 #define WORLDS         1000 /* random ones */
 #define R2_NOBODY_HOST UINT32_MAX
-
-static fault_t *add_fault(world_t *world, fault_kind_t kind, uint32_t host, uint32_t rail)
-{
-    fault_t *fault = &world->faults[world->fault_count++];
-
-    *fault = (fault_t){.kind = kind, .host = host, .rail = rail, .from_ns = world->now_ns,
-                       .to_ns = R2_NEVER_NS};
-    return fault;
-}
-
-static const r2_health_entry_t *entry_at(const world_t *world, uint32_t rank, uint32_t host, uint32_t rail)
-{
-    return r2_health_map_entry(r2_health_map(world->machines[rank].health), host, rail);
-}
 
 static void expect_right(world_t *world)
 {
@@ -83,19 +68,19 @@ static void nic_dies_and_heals(void **state)
 
         hosts = 3 + idx / 3;
         world_init(&world, hosts, 2, 2, idx);
-        fault = add_fault(&world, FAULT_NIC, 1, 1);
+        fault = world_fault(&world, FAULT_NIC, 1, 1);
         fault->direction = directions[idx % 3];
         world_run(&world, 1000);
         expect_right(&world);
-        assert_int_equal(entry_at(&world, 0, 1, 1)->capacity, 0);
-        assert_int_equal(entry_at(&world, 0, 1, 1)->verdict, R2_VERDICT_NIC);
-        assert_int_equal(entry_at(&world, 0, 1, 1)->direction, directions[idx % 3]);
-        assert_int_equal(entry_at(&world, 0, 1, 1)->version, 1);
+        assert_int_equal(world_entry(&world, 0, 1, 1)->capacity, 0);
+        assert_int_equal(world_entry(&world, 0, 1, 1)->verdict, R2_VERDICT_NIC);
+        assert_int_equal(world_entry(&world, 0, 1, 1)->direction, directions[idx % 3]);
+        assert_int_equal(world_entry(&world, 0, 1, 1)->version, 1);
         fault->to_ns = world.now_ns;
         world_run(&world, 6000);
         expect_right(&world);
-        assert_int_equal(entry_at(&world, 0, 1, 1)->capacity, R2_CAPACITY_FULL);
-        assert_int_equal(entry_at(&world, 0, 1, 1)->version, 2);
+        assert_int_equal(world_entry(&world, 0, 1, 1)->capacity, R2_CAPACITY_FULL);
+        assert_int_equal(world_entry(&world, 0, 1, 1)->version, 2);
         assert_true(sleeps(&world));
         world_fini(&world);
     }
@@ -107,11 +92,11 @@ static void carrier_needs_no_probe(void **state)
 
     (void) state;
     world_init(&world, 3, 2, 2, 1);
-    add_fault(&world, FAULT_NIC, 2, 0)->carrier_lost = true;
+    world_fault(&world, FAULT_NIC, 2, 0)->carrier_lost = true;
     world_run(&world, 40);
     assert_int_equal(world.probes, 0);
     expect_right(&world);
-    assert_int_equal(entry_at(&world, 0, 2, 0)->capacity, 0);
+    assert_int_equal(world_entry(&world, 0, 2, 0)->capacity, 0);
     world_fini(&world);
 }
 
@@ -123,7 +108,7 @@ static void stopped_process_is_no_failure(void **state)
 
     (void) state;
     world_init(&world, 4, 2, 2, 1);
-    fault = add_fault(&world, FAULT_STOP, 0, 0);
+    fault = world_fault(&world, FAULT_STOP, 0, 0);
     fault->rank = 2;
     world_run(&world, 5000);
     for (rank = 0; rank < world.rank_count; ++rank) {
@@ -135,7 +120,7 @@ static void stopped_process_is_no_failure(void **state)
     expect_right(&world);
     assert_int_equal(r2_health_map_digest(r2_health_map(world.machines[0].health)),
                      r2_health_map_digest(r2_health_map(world.machines[2].health)));
-    assert_int_equal(entry_at(&world, 0, 1, 0)->version, 0);
+    assert_int_equal(world_entry(&world, 0, 1, 0)->version, 0);
     world_fini(&world);
 }
 
@@ -148,7 +133,7 @@ static void lost_probes_are_no_failure(void **state)
     (void) state;
     world_init(&world, 4, 1, 2, 1);
     world.lost_probes = 4;
-    add_fault(&world, FAULT_STOP, 0, 0)->rank = 2;
+    world_fault(&world, FAULT_STOP, 0, 0)->rank = 2;
     world_run(&world, 1000);
     expect_right(&world);
     assert_true(world.machines[0].probes > 4);
@@ -169,20 +154,20 @@ static void writers_are_succeeded(void **state)
         fault_t *fault;
 
         world_init(&world, 4, 3, 2, kind);
-        fault = add_fault(&world, (fault_kind_t) kind, 0, 0);
+        fault = world_fault(&world, (fault_kind_t) kind, 0, 0);
         fault->rank = 3;
         world_run(&world, 200);
-        add_fault(&world, FAULT_NIC, 1, 0);
+        world_fault(&world, FAULT_NIC, 1, 0);
         world_run(&world, 3000);
         expect_right(&world);
-        assert_int_equal(entry_at(&world, 0, 1, 0)->verdict, R2_VERDICT_NIC);
+        assert_int_equal(world_entry(&world, 0, 1, 0)->verdict, R2_VERDICT_NIC);
         assert_int_equal(world.machines[0].told_gone[3], FAULT_KILL == kind);
         world.faults[1].to_ns = world.now_ns;
         fault->to_ns = FAULT_STOP == kind ? world.now_ns : R2_NEVER_NS;
         world_run(&world, 8000);
         expect_right(&world);
-        assert_int_equal(entry_at(&world, 3, 1, 0)->capacity,
-                         FAULT_STOP == kind ? R2_CAPACITY_FULL : entry_at(&world, 3, 1, 0)->capacity);
+        assert_int_equal(world_entry(&world, 3, 1, 0)->capacity,
+                         FAULT_STOP == kind ? R2_CAPACITY_FULL : world_entry(&world, 3, 1, 0)->capacity);
         world_fini(&world);
     }
 }
@@ -194,14 +179,14 @@ static void planes_and_paths(void **state)
 
     (void) state;
     world_init(&world, 5, 1, 2, 3);
-    (void) add_fault(&world, FAULT_PLANE, 0, 1);
+    (void) world_fault(&world, FAULT_PLANE, 0, 1);
     world_run(&world, 1500);
     expect_right(&world);
-    assert_int_equal(entry_at(&world, 0, 3, 1)->verdict, R2_VERDICT_PLANE);
+    assert_int_equal(world_entry(&world, 0, 3, 1)->verdict, R2_VERDICT_PLANE);
     world.faults[0].to_ns = world.now_ns;
     world_run(&world, 6000);
     expect_right(&world);
-    fault = add_fault(&world, FAULT_PATH, 4, 0);
+    fault = world_fault(&world, FAULT_PATH, 4, 0);
     fault->host_b = 2;
     world_run(&world, 1000);
     expect_right(&world);
@@ -222,7 +207,7 @@ static void flapping_is_damped(void **state)
     (void) state;
     world_init(&world, 3, 1, 2, 9);
     for (round = 0; round < 40; ++round) {
-        fault_t *fault = add_fault(&world, FAULT_NIC, 1, 0);
+        fault_t *fault = world_fault(&world, FAULT_NIC, 1, 0);
 
         fault->carrier_lost = true;
         world_run(&world, 100);
@@ -230,11 +215,11 @@ static void flapping_is_damped(void **state)
         world_run(&world, 900);
         --world.fault_count;
     }
-    changes = entry_at(&world, 0, 1, 0)->version;
+    changes = world_entry(&world, 0, 1, 0)->version;
     assert_true(changes >= 4 && changes <= 16); /* of 80 */
     world_run(&world, 65000);
     expect_right(&world);
-    assert_int_equal(entry_at(&world, 0, 1, 0)->capacity, R2_CAPACITY_FULL);
+    assert_int_equal(world_entry(&world, 0, 1, 0)->capacity, R2_CAPACITY_FULL);
     world_fini(&world);
 }
 
@@ -252,9 +237,9 @@ static void repairs_take_a_moment(void **state)
         world_t world;
 
         world_init(&world, 4, 1, 2, 13);
-        path = add_fault(&world, FAULT_PATH, 1, 0);
+        path = world_fault(&world, FAULT_PATH, 1, 0);
         path->host_b = 2;
-        nic = add_fault(&world, FAULT_NIC, 1, 0);
+        nic = world_fault(&world, FAULT_NIC, 1, 0);
         nic->carrier_lost = true;
         world_run(&world, 500);
         nic->to_ns = world.now_ns;
@@ -300,25 +285,25 @@ static void slow_rails(void **state)
     for (round = 0; round < 30; ++round) {
         traffic(&world, 90 + round % 10, R2_NOBODY_HOST); /* noise */
     }
-    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 0);
+    assert_int_equal(world_entry(&world, 0, 0, 1)->version, 0);
     for (round = 0; round < 30; ++round) {
         traffic(&world, 10, 2); /* that is the business of host 2 */
     }
-    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 0);
+    assert_int_equal(world_entry(&world, 0, 0, 1)->version, 0);
     for (round = 0; round < 30; ++round) {
         traffic(&world, 48 + round % 4, R2_NOBODY_HOST);
     }
-    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 1);
-    assert_int_equal(entry_at(&world, 0, 0, 1)->capacity, 8);
-    assert_int_equal(entry_at(&world, 0, 0, 1)->verdict, R2_VERDICT_SLOW);
+    assert_int_equal(world_entry(&world, 0, 0, 1)->version, 1);
+    assert_int_equal(world_entry(&world, 0, 0, 1)->capacity, 8);
+    assert_int_equal(world_entry(&world, 0, 0, 1)->verdict, R2_VERDICT_SLOW);
     for (round = 0; round < 30; ++round) {
         traffic(&world, 100, R2_NOBODY_HOST);
     }
-    assert_int_equal(entry_at(&world, 0, 0, 1)->version, 2);
-    assert_int_equal(entry_at(&world, 0, 0, 1)->capacity, R2_CAPACITY_FULL);
+    assert_int_equal(world_entry(&world, 0, 0, 1)->version, 2);
+    assert_int_equal(world_entry(&world, 0, 0, 1)->capacity, R2_CAPACITY_FULL);
     world_run(&world, 1000);
     expect_right(&world);
-    assert_int_equal(entry_at(&world, 3, 0, 1)->version, 2);
+    assert_int_equal(world_entry(&world, 3, 0, 1)->version, 2);
     assert_true(sleeps(&world));
     world_fini(&world);
 }
@@ -354,109 +339,29 @@ static void between_slow_hosts(void **state)
     world_init(&world, 6, 1, 2, 5);
     for (round = 0; round < 40; ++round) {
         ring_traffic(&world, round < 5 ? R2_NOBODY_HOST : 1, round < 5 ? R2_NOBODY_HOST : 5);
-        versions = 20 == round ? entry_at(&world, 3, 0, 1)->version : versions;
+        versions = 20 == round ? world_entry(&world, 3, 0, 1)->version : versions;
     }
-    assert_int_equal(entry_at(&world, 3, 0, 1)->capacity, R2_CAPACITY_FULL);
-    assert_int_equal(entry_at(&world, 3, 0, 1)->version, versions);
-    assert_int_equal(entry_at(&world, 3, 1, 1)->verdict, R2_VERDICT_SLOW);
-    assert_int_equal(entry_at(&world, 3, 5, 1)->verdict, R2_VERDICT_SLOW);
-    assert_int_equal(entry_at(&world, 0, 3, 1)->capacity, R2_CAPACITY_FULL);
+    assert_int_equal(world_entry(&world, 3, 0, 1)->capacity, R2_CAPACITY_FULL);
+    assert_int_equal(world_entry(&world, 3, 0, 1)->version, versions);
+    assert_int_equal(world_entry(&world, 3, 1, 1)->verdict, R2_VERDICT_SLOW);
+    assert_int_equal(world_entry(&world, 3, 5, 1)->verdict, R2_VERDICT_SLOW);
+    assert_int_equal(world_entry(&world, 0, 3, 1)->capacity, R2_CAPACITY_FULL);
     world_fini(&world);
 
     world_init(&world, 3, 1, 2, 5);
     for (round = 0; round < 60; ++round) {
         ring_traffic(&world, round < 5 ? R2_NOBODY_HOST : 0, round < 5 ? R2_NOBODY_HOST : 2);
         for (uint32_t host = 0; 40 == round && host < 3; ++host) {
-            slow += R2_VERDICT_SLOW == entry_at(&world, 1, host, 1)->verdict;
-            versions = host > 0 ? versions + entry_at(&world, 1, host, 1)->version
-                                : entry_at(&world, 1, host, 1)->version;
+            slow += R2_VERDICT_SLOW == world_entry(&world, 1, host, 1)->verdict;
+            versions = host > 0 ? versions + world_entry(&world, 1, host, 1)->version
+                                : world_entry(&world, 1, host, 1)->version;
         }
     }
     assert_int_equal(slow, 2);
     for (uint32_t host = 0; host < 3; ++host) {
-        versions -= entry_at(&world, 1, host, 1)->version;
+        versions -= world_entry(&world, 1, host, 1)->version;
     }
     assert_int_equal(versions, 0);
-    world_fini(&world);
-}
-
-/* ---- notices ---- */
-
-/* Little endian, packed, every byte at its place for ever (of this version). */
-static void notice_layout(void **state)
-{
-    static const uint8_t bytes[] = {
-        1,    9,    0x02, 0x00, 0x03, 0x00, 0x00, 0x00, /* version, kind, flags, answer, rail */
-        0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* id */
-        0x24, 0x23, 0x22, 0x21, 0x00, 0x00, 0x00, 0x00, /* host_a, host_b */
-        0x34, 0x33, 0x32, 0x31, 0x05, 0x04, 0x02, 0x00, /* entry_version, capacity, ... */
-    };
-    r2_notice_t notice;
-
-    (void) state;
-    assert_int_equal(sizeof(bytes), sizeof(notice));
-    assert_int_equal(r2_notice_parse(bytes, sizeof(bytes), &notice), R2_OK);
-    assert_int_equal(notice.kind, R2_NOTICE_CLAIM);
-    assert_int_equal(notice.flags, R2_NOTICE_ACT);
-    assert_int_equal(notice.rail, 3);
-    assert_true(0x1112131415161718ull == notice.id);
-    assert_int_equal(notice.host_a, 0x21222324);
-    assert_int_equal(notice.entry_version, 0x31323334);
-    assert_int_equal(notice.capacity, 5);
-    assert_int_equal(notice.verdict, R2_VERDICT_SLOW);
-    assert_int_equal(notice.direction, R2_DIRECTION_IN);
-}
-
-/* Each differs in one byte from a notice that is taken. */
-static void notices_refused(void **state)
-{
-    const r2_notice_t good = {.version = R2_NOTICE_VERSION, .kind = R2_NOTICE_ACK, .id = 5};
-    static const uint8_t unused[] = {0, 2, 3, 4, 7, 16, 20, 24, 27, 28, 29, 30, 31};
-    uint8_t bytes[sizeof(good) + 1] = {0};
-    r2_notice_t notice;
-    uint32_t idx;
-
-    (void) state;
-    memcpy(bytes, &good, sizeof(good));
-    assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_OK);
-    assert_int_equal(r2_notice_parse(bytes, sizeof(good) - 1, &notice), R2_ERR_WIRE);
-    assert_int_equal(r2_notice_parse(bytes, sizeof(good) + 1, &notice), R2_ERR_WIRE);
-    assert_int_equal(r2_notice_parse(bytes, 0, &notice), R2_ERR_WIRE);
-    for (idx = 0; idx < r2_array_count(unused); ++idx) {
-        bytes[unused[idx]] ^= 2;
-        assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_ERR_WIRE);
-        bytes[unused[idx]] ^= 2;
-    }
-    bytes[1] = 0;
-    assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_ERR_WIRE);
-    bytes[1] = R2_NOTICE_KIND_END;
-    assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_ERR_WIRE);
-}
-
-/* A claim from before the last change is answered with the change, not obeyed. */
-static void stale_claims_are_refused(void **state)
-{
-    r2_notice_t claim = {.version = R2_NOTICE_VERSION, .kind = R2_NOTICE_CLAIM, .flags = R2_NOTICE_ACT,
-                         .id = 9, .verdict = R2_VERDICT_NIC};
-    world_t world;
-
-    (void) state;
-    world_init(&world, 3, 1, 2, 1);
-    add_fault(&world, FAULT_NIC, 0, 0)->to_ns = world.now_ns + 300 * R2_NS_PER_MS;
-    world_run(&world, 5000);
-    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 2);
-    assert_int_equal(r2_health_noticed(world.machines[0].health, 1, &claim, sizeof(claim), world.now_ns),
-                     R2_OK);
-    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 2);
-    claim.entry_version = 2;
-    claim.capacity = 8; /* strangers may only call a rail dead */
-    assert_int_equal(r2_health_noticed(world.machines[0].health, 1, &claim, sizeof(claim), world.now_ns),
-                     R2_OK);
-    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 2);
-    claim.capacity = 0;
-    assert_int_equal(r2_health_noticed(world.machines[0].health, 1, &claim, sizeof(claim), world.now_ns),
-                     R2_OK);
-    assert_int_equal(entry_at(&world, 0, 0, 0)->version, 3);
     world_fini(&world);
 }
 
@@ -464,7 +369,7 @@ static void stale_claims_are_refused(void **state)
 
 static void random_fault(world_t *world)
 {
-    fault_t *fault = add_fault(world, (fault_kind_t) r2_prng_below(&world->prng, 5),
+    fault_t *fault = world_fault(world, (fault_kind_t) r2_prng_below(&world->prng, 5),
                                (uint32_t) r2_prng_below(&world->prng, world->host_count),
                                (uint32_t) r2_prng_below(&world->prng, world->rail_count));
 
@@ -541,9 +446,6 @@ int main(void)
         cmocka_unit_test(repairs_take_a_moment),
         cmocka_unit_test(slow_rails),
         cmocka_unit_test(between_slow_hosts),
-        cmocka_unit_test(notice_layout),
-        cmocka_unit_test(notices_refused),
-        cmocka_unit_test(stale_claims_are_refused),
         cmocka_unit_test(random_worlds),
     };
 

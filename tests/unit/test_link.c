@@ -147,17 +147,6 @@ static void a_lane_in_wire_up_gives_its_descriptors_back(void **state)
     stub_net_destroy(stub);
 }
 
-/* The peer has all that was sent, and has used it. */
-static void acknowledge(stub_net_t *stub, const r2_lane_t *lane)
-{
-    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
-
-    header.connection = lane->connect.rx_connection;
-    header.ack_next = lane->tx.seq;
-    header.consumed = (uint32_t) stub->link->tx.unasked_sent;
-    stub_packet(stub, &header, sizeof(header), NULL, 0);
-}
-
 /* One lane with room for one message: the others leave by order, equal ones in turn. */
 static void messages_leave_in_order(void **state)
 {
@@ -178,7 +167,7 @@ static void messages_leave_in_order(void **state)
         for (uint32_t k = 0; k < 6; ++k) {
             assert_int_equal(sents[leaves[k]].done, k < i);
         }
-        acknowledge(stub, lane);
+        stub_acknowledge(stub, lane);
         lane->tx.window_bytes = 1;
         r2_link_push(stub->link);
     }
@@ -209,7 +198,7 @@ static uint32_t chunk_bytes_at(uint64_t bytes_per_s)
     for (; args.tag.row < sizeof(data) / BYTES; ++args.tag.row) {
         assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
         stub->time_ns += BYTES * R2_NS_PER_S / bytes_per_s;
-        acknowledge(stub, lane);
+        stub_acknowledge(stub, lane);
     }
     assert_int_equal(sent.done, args.tag.row);
     assert_int_equal(lane->tx.load.bytes_per_s, 0); /* nothing waited */
@@ -326,17 +315,6 @@ static void sweeps_look_at_workers_with_news(void **state)
     stub_net_destroy(stub);
 }
 
-/* The peer says something on a lane that has nothing to do with what is under way. */
-static void peer_speaks(stub_net_t *stub, const r2_lane_t *lane)
-{
-    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
-
-    header.connection = lane->connect.rx_connection;
-    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
-    header.consumed = (uint32_t) stub->net.first_seq;
-    stub_packet(stub, &header, sizeof(header), NULL, 0);
-}
-
 /* Two lanes whose round trip is known; one message on the first, which says nothing of it. */
 static stub_net_t *slow_tail(sent_t *sent, uint64_t idle_bytes_per_s)
 {
@@ -367,16 +345,16 @@ static void tails_are_sent_again_on_idle_lanes(void **state)
     r2_net_sweep(&stub->net);
     assert_int_equal(stub->counters.hedged_bytes, 0); /* the peer may be stopped */
     assert_int_equal(r2_tx_tail_deadline_ns(stub->link), R2_NEVER_NS);
-    peer_speaks(stub, idle);
+    stub_speak(stub, idle);
     assert_int_equal(stub->counters.hedged_bytes, BYTES);
     assert_non_null(idle->tx.in_flight);
-    peer_speaks(stub, slow);
+    stub_speak(stub, slow);
     stub->time_ns += 10 * R2_NS_PER_MS;
     r2_net_sweep(&stub->net);
     assert_int_equal(stub->counters.hedged_bytes, BYTES); /* two copies are enough */
-    acknowledge(stub, idle);
+    stub_acknowledge(stub, idle);
     assert_int_equal(sent.done, 1);
-    acknowledge(stub, slow);
+    stub_acknowledge(stub, slow);
     assert_int_equal(sent.done, 1);
     assert_null(stub->link->tx.messages);
     stub_net_destroy(stub);
@@ -391,11 +369,11 @@ static void tails_stay_where_they_are(void **state)
 
     (void) state;
     stub->time_ns += 10 * R2_NS_PER_MS;
-    peer_speaks(stub, &stub->link->lanes[1]);
+    stub_speak(stub, &stub->link->lanes[1]);
     assert_int_equal(stub->counters.hedged_bytes, 0);
     assert_int_equal(r2_tx_tail_deadline_ns(stub->link),
                      stub->time_ns + stub->params.ack_delay_us * R2_NS_PER_US);
-    acknowledge(stub, &stub->link->lanes[0]);
+    stub_acknowledge(stub, &stub->link->lanes[0]);
     assert_int_equal(sents[0].done, 1);
     stub->link->lanes[1].tx.load.bytes_per_s = 0;
     stub->link->lanes[0].tx.window_bytes = stub->link->lanes[1].tx.window_bytes = 1;
@@ -422,14 +400,14 @@ static void deaf_lanes_are_opened_anew(void **state)
     post(stub, 0, data, &sent);
     while (stub->time_ns < deaf_ns + R2_NS_PER_S && 0 == stub->counters.lanes_failed) {
         stub->time_ns += 10 * R2_NS_PER_MS;
-        peer_speaks(stub, lane);
+        stub_speak(stub, lane);
         r2_net_sweep(&stub->net); /* sees that this was all */
     }
     assert_int_equal(stub->counters.lanes_failed, 1);
     assert_true(stub->time_ns > deaf_ns);
     assert_int_equal(sent.done, 0); /* it goes with the lane that is next up */
     stub_lane_up(stub, 0);
-    acknowledge(stub, lane);
+    stub_acknowledge(stub, lane);
     assert_int_equal(sent.done, 1);
     stub_net_destroy(stub);
 }
@@ -470,193 +448,12 @@ static void only_paths_are_open_in_quarantine(void **state)
     stub_net_destroy(stub);
 }
 
-/* Time passes; lane calls that are due are refused. */
-static void refuse_for(stub_net_t *stub, uint32_t lane, uint64_t ns)
-{
-    const uint64_t end_ns = stub->time_ns + ns;
-
-    while (stub->time_ns < end_ns) {
-        stub->time_ns += 10 * R2_NS_PER_MS;
-        r2_net_sweep(&stub->net);
-        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.call_id, R2_ERR_REFUSED, NULL,
-                        0);
-    }
-}
-
-/* Others ask for a peer that we reach, and one rail to it refuses for ever: nobody is gone. */
-static void links_with_a_lane_are_not_given_up(void **state)
-{
-    stub_net_t *stub = stub_net_create();
-    r2_lane_t *lane = &stub->link->lanes[0];
-
-    (void) state;
-    stub_lane_up(stub, 0);
-    refuse_for(stub, 1, 2 * R2_NS_PER_S);
-    stub->link->path.asked_for = true; /* the lane was suspect, and a frame was to be relayed */
-    refuse_for(stub, 1, 2 * R2_NS_PER_S);
-    peer_speaks(stub, lane);
-    refuse_for(stub, 1, 20 * R2_NS_PER_S);
-    assert_int_equal(stub->link->broken, R2_OK);
-    assert_int_equal(lane->state, R2_LANE_UP);
-    stub_net_destroy(stub);
-}
-
-/* When all refuse and nobody says a word, the process is gone; also if others ask for it only. */
-static void links_that_refuse_are_given_up(void **state)
-{
-    stub_net_t *stub = stub_net_create();
-    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
-
-    (void) state;
-    stub->link->path.asked_for = true;
-    while (stub->time_ns < end_ns) {
-        stub->time_ns += 10 * R2_NS_PER_MS;
-        r2_net_sweep(&stub->net);
-        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-            r2_hello_result(&stub->net, stub->link->lanes[i].connect.call_id, R2_ERR_REFUSED, NULL,
-                            0);
-        }
-    }
-    assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
-    stub_net_destroy(stub);
-}
-
-/* Lanes that the peer offers and that never get through give back what they took. */
-static void wiring_gives_workers_back(void **state)
-{
-    uint8_t offer[R2_HELLO_BYTES_MAX];
-    stub_net_t *stub = stub_net_create();
-    uint32_t most = 0;
-
-    (void) state;
-    stub_net_watch(stub);
-    for (uint32_t round = 0; round < 200; ++round) {
-        const uint32_t rail = round % STUB_RAILS;
-
-        r2_hello_result(&stub->net, stub->link->lanes[rail].connect.call_id, R2_ERR_TIMEOUT, NULL,
-                        0);
-        stub_hello(stub, rail, offer, stub_offer(stub, rail, 0, offer));
-        assert_int_equal(stub->link->lanes[rail].state, R2_LANE_WIRING);
-        stub->time_ns += 0 == round % 5 ? 11 * R2_NS_PER_S : R2_NS_PER_MS;
-        r2_net_sweep(&stub->net);
-        most = r2_max(most, stub->workers);
-    }
-    assert_true(most <= 2 * STUB_RAILS); /* the one in use and the newest, of each rail */
-    stub_net_destroy(stub);
-}
-
-/* Notices are repeated while a peer is stopped: so many wait for it, on its lanes too, no more. */
-static void notices_to_a_stopped_peer_are_bounded(void **state)
-{
-    stub_net_t *stub = stub_net_create();
-    const char notice[] = "notice";
-    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
-    r2_lane_t *lane = &stub->link->lanes[0];
-    uint32_t sent = 0;
-
-    (void) state;
-    stub_lane_up(stub, 0);
-    for (uint32_t i = 0; i < 100; ++i) {
-        sent += R2_OK == r2_net_notice(&stub->net, 1, notice, sizeof(notice), false) ? 1 : 0;
-        r2_net_tend(&stub->net);
-    }
-    assert_null(stub->link->tx.control);
-    assert_int_equal(sent, 32);
-    assert_int_equal(stub->link->tx.in_flight_packets, sent);
-    header.connection = lane->connect.rx_connection;
-    header.ack_next = lane->tx.seq;
-    header.consumed = (uint32_t) stub->net.first_seq;
-    stub_packet(stub, &header, sizeof(header), NULL, 0);
-    assert_int_equal(stub->link->tx.unsettled[R2_WIRE_NOTICE], 0);
-    assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
-    stub_net_destroy(stub);
-}
-
-/* Lanes to a process that ended are not opened: nobody relays by it, nothing is left with it. */
-static void who_has_left_relays_nothing(void **state)
-{
-    stub_net_t *stub = stub_net_create();
-    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_LEAVE};
-    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
-    const r2_tx_relay_t to = {.destination = 1, .hello = true};
-    const r2_relay_parts_t parts = {NULL, NULL, 0, 0};
-    const r2_lane_t *lane = &stub->link->lanes[0];
-
-    (void) state;
-    stub_lane_up(stub, 0);
-    assert_true(r2_relay_reaches(stub->link));
-    header.connection = lane->connect.rx_connection;
-    header.lane_seq = lane->rx.next;
-    header.ack_next = lane->tx.seq;
-    header.consumed = (uint32_t) stub->net.first_seq;
-    stub_packet(stub, &header, sizeof(header), NULL, 0);
-    assert_true(stub->link->path.parted);
-    assert_int_equal(stub->link->lanes[1].connect.failures,
-                     0); /* as if it were still to be opened */
-    assert_false(r2_relay_reaches(stub->link));
-    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_ERR_NO_PATH);
-    assert_null(stub->link->tx.relayed);
-    stub_net_destroy(stub);
-}
-
-/* While a peer does not read, what it is asked stays one question, and frames are bounded. */
-static void hello_frames_are_bounded(void **state)
-{
-    stub_net_t *stub = stub_net_create();
-    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
-    const r2_tx_relay_t to = {.destination = 1, .hello = true};
-    const r2_relay_parts_t parts = {NULL, NULL, 0, 0};
-    uint32_t sent = 0;
-
-    (void) state;
-    stub_lane_up(stub, 0);
-    for (uint32_t i = 0; i < 100; ++i) {
-        sent += R2_OK == r2_relay_post(&stub->net, 1, &to, &frame, &parts) ? 1 : 0;
-        r2_net_tend(&stub->net);
-    }
-    assert_int_equal(sent, 32);
-    acknowledge(stub, &stub->link->lanes[0]);
-    assert_int_equal(stub->link->tx.unsettled[R2_WIRE_RELAY], 0);
-    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_OK);
-    stub_net_destroy(stub);
-}
-
-/* Whoever runs another r2 is told so, however long its offers are; what makes no sense is not. */
-static void offers_of_other_versions_are_rejected(void **state)
-{
-    stub_net_t *stub = stub_net_create();
-    uint8_t bytes[R2_HELLO_BYTES_MAX] = {0};
-    const size_t length = stub_offer(stub, 0, 0, bytes);
-    r2_hello_offer_t theirs, offer;
-
-    (void) state;
-    memcpy(&offer, bytes, sizeof(offer));
-    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length, &theirs), R2_OK);
-    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length - 1, &theirs), R2_ERR_WIRE);
-    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length + 1, &theirs), R2_ERR_WIRE);
-    for (size_t less = 0; less <= length; ++less) {
-        offer.version = R2_WIRE_VERSION - 1;
-        assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length - less, &theirs),
-                         length - less < offsetof(r2_hello_offer_t, verdict) ? R2_ERR_WIRE
-                                                                          : R2_ERR_VERSION);
-        offer.version = R2_WIRE_VERSION;
-    }
-    ++offer.segment_bytes;
-    assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length, &theirs), R2_ERR_VERSION);
-    offer.magic = 0;
-    assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length, &theirs), R2_ERR_WIRE);
-    stub_net_destroy(stub);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_complete_while_messages_are_given_up),
         cmocka_unit_test(requests_are_acknowledged_however_many),
         cmocka_unit_test(a_lane_in_wire_up_gives_its_descriptors_back),
-        cmocka_unit_test(notices_to_a_stopped_peer_are_bounded),
-        cmocka_unit_test(hello_frames_are_bounded),
-        cmocka_unit_test(who_has_left_relays_nothing),
         cmocka_unit_test(messages_leave_in_order),
         cmocka_unit_test(acknowledgements_wait_for_more),
         cmocka_unit_test(chunks_grow_with_the_pace),
@@ -666,10 +463,6 @@ int main(void)
         cmocka_unit_test(deaf_lanes_are_opened_anew),
         cmocka_unit_test(relay_lanes_stand_aside),
         cmocka_unit_test(only_paths_are_open_in_quarantine),
-        cmocka_unit_test(links_with_a_lane_are_not_given_up),
-        cmocka_unit_test(links_that_refuse_are_given_up),
-        cmocka_unit_test(wiring_gives_workers_back),
-        cmocka_unit_test(offers_of_other_versions_are_rejected),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

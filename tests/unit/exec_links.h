@@ -1,0 +1,151 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The engine over links that the test plays.
+ */
+#ifndef R2_TESTS_EXEC_LINKS_H
+#define R2_TESTS_EXEC_LINKS_H
+
+/* Their functions are reached, the links below take the place of the real ones. */
+#include "exec/engine.c"
+#include "exec/exec.c"
+#include "exec/program.c"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/pool.h"
+#include "base/util.h"
+
+#define CALLS_MAX 256
+
+/** A send or a receive that the engine started. */
+typedef struct call {
+    bool send, over;
+    uint32_t tag;
+    const char *data;
+    uint64_t bytes;
+    r2_link_done_fn_t done;
+    r2_link_sink_fn_t sink;
+    void *arg;
+} call_t;
+
+static call_t calls[CALLS_MAX];
+static uint32_t call_count;
+static r2_status_t next_status; /* of the next call; R2_IN_PROGRESS: by complete() */
+static uint32_t refused_link;   /* rank whose link cannot be had; UINT32_MAX: none */
+
+r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p)
+{
+    (void) net;
+    *link_p = NULL;
+    return rank == refused_link ? R2_ERR_NOT_FOUND : R2_OK;
+}
+
+static inline r2_status_t note(bool send, uint32_t tag, const void *data, uint64_t bytes,
+                               r2_link_done_fn_t done, r2_link_sink_fn_t sink, void *arg)
+{
+    r2_status_t status = next_status;
+
+    assert_true(call_count < CALLS_MAX);
+    calls[call_count++] =
+        (call_t){send, R2_IN_PROGRESS != status, tag, data, bytes, done, sink, arg};
+    next_status = R2_IN_PROGRESS;
+    return status;
+}
+
+r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
+{
+    (void) link;
+    return note(true, args->tag.row, args->data, args->bytes, args->done, NULL, args->arg);
+}
+
+r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
+{
+    (void) link;
+    return note(false, args->tag.row, args->data, args->bytes, args->done, args->sink, args->arg);
+}
+
+static inline void complete(uint32_t call, r2_status_t status)
+{
+    assert_true(call < call_count && !calls[call].over);
+    calls[call].over = true;
+    calls[call].done(calls[call].arg, status);
+}
+
+static r2_engine_t engine;
+static uint32_t reduced; /* elements */
+static const uint32_t ranks[] = {0, 1, 2, 3};
+
+static inline void add_bytes(void *arg, const void *in, void *inout, size_t count)
+{
+    (void) arg;
+    for (size_t i = 0; i < count; ++i) {
+        ((uint8_t *) inout)[i] = (uint8_t) (((uint8_t *) inout)[i] + ((const uint8_t *) in)[i]);
+    }
+    reduced += (uint32_t) count;
+}
+
+static inline int set_up(void **state)
+{
+    (void) state;
+    r2_engine_init(&engine, NULL, 1 << 20);
+    call_count = reduced = 0;
+    next_status = R2_IN_PROGRESS;
+    refused_link = UINT32_MAX;
+    return 0;
+}
+
+static inline int tear_down(void **state)
+{
+    (void) state;
+    r2_engine_fini(&engine);
+    return 0;
+}
+
+static inline r2_exec_args_t arguments(const void *in, void *out)
+{
+    return (r2_exec_args_t){.in = in,
+                            .out = out,
+                            .reduce = add_bytes,
+                            .element_bytes = 1,
+                            .ranks = ranks,
+                            .tag.comm_key = 1,
+                            .pack_bytes = 100};
+}
+
+static inline void prepare(r2_exec_t *exec, r2_schedule_t *schedule, const r2_exec_args_t *args)
+{
+    r2_program_t *program;
+
+    assert_int_equal(schedule->status, R2_OK);
+    assert_int_equal(r2_program_create(schedule, &program), R2_OK);
+    r2_schedule_fini(schedule);
+    assert_int_equal(r2_exec_init(exec, &engine, args, program), R2_OK);
+    r2_exec_start(exec);
+}
+
+static inline void start(r2_exec_t *exec, r2_schedule_t *schedule, const r2_exec_args_t *args)
+{
+    prepare(exec, schedule, args);
+    r2_engine_run(&engine, true);
+}
+
+static inline void add_sends(r2_schedule_t *schedule, uint32_t count, uint64_t bytes)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        r2_schedule_add(schedule,
+                        &(r2_row_t){.kind = R2_ROW_SEND,
+                                    .peer = 1,
+                                    .tag = i,
+                                    .bytes = bytes,
+                                    .src = {R2_BUF_IN, i * bytes}},
+                        NULL, 0);
+    }
+}
+
+#endif

@@ -1,0 +1,211 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * One link whose peer refuses, is stopped, leaves, or runs another version.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "link/offer.h"
+#include "link/relay.h"
+#include "stub_net.h"
+
+/* Time passes; lane calls that are due are refused. */
+static void refuse_for(stub_net_t *stub, uint32_t lane, uint64_t ns)
+{
+    const uint64_t end_ns = stub->time_ns + ns;
+
+    while (stub->time_ns < end_ns) {
+        stub->time_ns += 10 * R2_NS_PER_MS;
+        r2_net_sweep(&stub->net);
+        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.call_id, R2_ERR_REFUSED, NULL,
+                        0);
+    }
+}
+
+/* Others ask for a peer that we reach, and one rail to it refuses for ever: nobody is gone. */
+static void links_with_a_lane_are_not_given_up(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    refuse_for(stub, 1, 2 * R2_NS_PER_S);
+    stub->link->path.asked_for = true; /* the lane was suspect, and a frame was to be relayed */
+    refuse_for(stub, 1, 2 * R2_NS_PER_S);
+    stub_speak(stub, lane);
+    refuse_for(stub, 1, 20 * R2_NS_PER_S);
+    assert_int_equal(stub->link->broken, R2_OK);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    stub_net_destroy(stub);
+}
+
+/* When all refuse and nobody says a word, the process is gone; also if others ask for it only. */
+static void links_that_refuse_are_given_up(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
+
+    (void) state;
+    stub->link->path.asked_for = true;
+    while (stub->time_ns < end_ns) {
+        stub->time_ns += 10 * R2_NS_PER_MS;
+        r2_net_sweep(&stub->net);
+        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+            r2_hello_result(&stub->net, stub->link->lanes[i].connect.call_id, R2_ERR_REFUSED, NULL,
+                            0);
+        }
+    }
+    assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
+    stub_net_destroy(stub);
+}
+
+/* Lanes that the peer offers and that never get through give back what they took. */
+static void wiring_gives_workers_back(void **state)
+{
+    uint8_t offer[R2_HELLO_BYTES_MAX];
+    stub_net_t *stub = stub_net_create();
+    uint32_t most = 0;
+
+    (void) state;
+    stub_net_watch(stub);
+    for (uint32_t round = 0; round < 200; ++round) {
+        const uint32_t rail = round % STUB_RAILS;
+
+        r2_hello_result(&stub->net, stub->link->lanes[rail].connect.call_id, R2_ERR_TIMEOUT, NULL,
+                        0);
+        stub_hello(stub, rail, offer, stub_offer(stub, rail, 0, offer));
+        assert_int_equal(stub->link->lanes[rail].state, R2_LANE_WIRING);
+        stub->time_ns += 0 == round % 5 ? 11 * R2_NS_PER_S : R2_NS_PER_MS;
+        r2_net_sweep(&stub->net);
+        most = r2_max(most, stub->workers);
+    }
+    assert_true(most <= 2 * STUB_RAILS); /* the one in use and the newest, of each rail */
+    stub_net_destroy(stub);
+}
+
+/* Notices are repeated while a peer is stopped: so many wait for it, on its lanes too, no more. */
+static void notices_to_a_stopped_peer_are_bounded(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const char notice[] = "notice";
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint32_t sent = 0;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    for (uint32_t i = 0; i < 100; ++i) {
+        sent += R2_OK == r2_net_notice(&stub->net, 1, notice, sizeof(notice), false) ? 1 : 0;
+        r2_net_tend(&stub->net);
+    }
+    assert_null(stub->link->tx.control);
+    assert_int_equal(sent, 32);
+    assert_int_equal(stub->link->tx.in_flight_packets, sent);
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = lane->tx.seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    assert_int_equal(stub->link->tx.unsettled[R2_WIRE_NOTICE], 0);
+    assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
+    stub_net_destroy(stub);
+}
+
+/* Lanes to a process that ended are not opened: nobody relays by it, nothing is left with it. */
+static void who_has_left_relays_nothing(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_LEAVE};
+    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
+    const r2_tx_relay_t to = {.destination = 1, .hello = true};
+    const r2_relay_parts_t parts = {NULL, NULL, 0, 0};
+    const r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    assert_true(r2_relay_reaches(stub->link));
+    header.connection = lane->connect.rx_connection;
+    header.lane_seq = lane->rx.next;
+    header.ack_next = lane->tx.seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+    assert_true(stub->link->path.parted);
+    assert_int_equal(stub->link->lanes[1].connect.failures,
+                     0); /* as if it were still to be opened */
+    assert_false(r2_relay_reaches(stub->link));
+    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_ERR_NO_PATH);
+    assert_null(stub->link->tx.relayed);
+    stub_net_destroy(stub);
+}
+
+/* While a peer does not read, what it is asked stays one question, and frames are bounded. */
+static void hello_frames_are_bounded(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
+    const r2_tx_relay_t to = {.destination = 1, .hello = true};
+    const r2_relay_parts_t parts = {NULL, NULL, 0, 0};
+    uint32_t sent = 0;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    for (uint32_t i = 0; i < 100; ++i) {
+        sent += R2_OK == r2_relay_post(&stub->net, 1, &to, &frame, &parts) ? 1 : 0;
+        r2_net_tend(&stub->net);
+    }
+    assert_int_equal(sent, 32);
+    stub_acknowledge(stub, &stub->link->lanes[0]);
+    assert_int_equal(stub->link->tx.unsettled[R2_WIRE_RELAY], 0);
+    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_OK);
+    stub_net_destroy(stub);
+}
+
+/* Whoever runs another r2 is told so, however long its offers are; what makes no sense is not. */
+static void offers_of_other_versions_are_rejected(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    uint8_t bytes[R2_HELLO_BYTES_MAX] = {0};
+    const size_t length = stub_offer(stub, 0, 0, bytes);
+    r2_hello_offer_t theirs, offer;
+
+    (void) state;
+    memcpy(&offer, bytes, sizeof(offer));
+    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length, &theirs), R2_OK);
+    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length - 1, &theirs), R2_ERR_WIRE);
+    assert_int_equal(r2_hello_offer_parse(&stub->net, bytes, length + 1, &theirs), R2_ERR_WIRE);
+    for (size_t less = 0; less <= length; ++less) {
+        offer.version = R2_WIRE_VERSION - 1;
+        assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length - less, &theirs),
+                         length - less < offsetof(r2_hello_offer_t, verdict) ? R2_ERR_WIRE
+                                                                          : R2_ERR_VERSION);
+        offer.version = R2_WIRE_VERSION;
+    }
+    ++offer.segment_bytes;
+    assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length, &theirs), R2_ERR_VERSION);
+    offer.magic = 0;
+    assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length, &theirs), R2_ERR_WIRE);
+    stub_net_destroy(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(notices_to_a_stopped_peer_are_bounded),
+        cmocka_unit_test(hello_frames_are_bounded),
+        cmocka_unit_test(who_has_left_relays_nothing),
+        cmocka_unit_test(links_with_a_lane_are_not_given_up),
+        cmocka_unit_test(links_that_refuse_are_given_up),
+        cmocka_unit_test(wiring_gives_workers_back),
+        cmocka_unit_test(offers_of_other_versions_are_rejected),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
