@@ -3,14 +3,15 @@
 # Copyright (c) 2026 The r2 authors
 """Data-parallel training with mpi4py and numpy: gradients travel while others are still computed.
 
-A network of three layers learns a function. Each rank has its own part of the samples. As Horovod does it,
-gradients are put into buckets, last layer first, and a bucket's nonblocking allreduce starts as soon as it
-is full, on a thread of its own (MPI_THREAD_MULTIPLE); with --half they travel as 16-bit floats, added by an
-operation of our own. Nothing here knows of r2:
+A network of three layers learns a function. Each rank has its own part of the samples. As Horovod
+does it, gradients are put into buckets, last layer first, and a bucket's nonblocking allreduce
+starts as soon as it is full, on a thread of its own (MPI_THREAD_MULTIPLE); with --half they travel
+as 16-bit floats, added by an operation of our own. Nothing here knows of r2:
 
     mpirun -n 4 --mca coll r2 python3 examples/sgd.py --steps 20
 
-Prints the loss of every step, as exact hexadecimal: runs with and without failing NICs print the same.
+Prints the loss of every step, as exact hexadecimal: runs with and without failing NICs print the
+same.
 """
 
 import argparse
@@ -131,7 +132,8 @@ def main():
     same = comm.allreduce(digest, MPI.MIN) == comm.allreduce(digest, MPI.MAX)
     buckets.close()
     if comm.rank == 0:
-        print("weights %s, %s on all ranks" % (digest.hex(), "the same" if same else "NOT the same"))
+        print("weights %s, %s on all ranks"
+              % (digest.hex(), "the same" if same else "NOT the same"))
 
 
 main()

@@ -17,7 +17,8 @@ tools_r2_info_SOURCES = \
     tools/info/problems.c \
     tools/info/text.c \
     tools/r2_info.c
-tools_r2_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools -I$(top_srcdir)/tools/info -DR2_MCA_DIR='"$(mcadir)"' \
+tools_r2_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools -I$(top_srcdir)/tools/info \
+    -DR2_MCA_DIR='"$(mcadir)"' \
     -DR2_OMPI_INFO='"$(OMPI_INFO)"' -DR2_OMPI_VERSION='"$(OMPI_VERSION)"'
 tools_r2_info_LDFLAGS = $(AM_LDFLAGS) $(R2_RUNPATH)
 tools_r2_info_LDADD = libr2flow.la libr2core.la

@@ -2,8 +2,8 @@
 # Copyright (c) 2026 The r2 authors
 """Figures of one fault, from byte counters, iterations and event files. No I/O, no clock.
 
-A shot is a dict: host, rail (of the victim), asked_ns (the fault was asked for), at_ns (it had taken effect),
-heal_ns (so had the heal), until_ns (the next one is asked for)."""
+A shot is a dict: host, rail (of the victim), asked_ns (the fault was asked for), at_ns (it had
+taken effect), heal_ns (so had the heal), until_ns (the next one is asked for)."""
 
 import bisect
 
@@ -66,12 +66,15 @@ def blames(event, host, rail):
 
 
 def verdicts(events, shot, kind, ranks):
-    """What the ranks say of a fault: rank -> ns until the right verdict (None: never), and all verdicts that
-    name another part or another kind."""
-    since = [e for e in events if e["event"] == "verdict" and shot["asked_ns"] <= e["mono_ns"] < shot["until_ns"]]
-    right = [e for e in since if kind and e["verdict"] == kind and blames(e, shot["host"], shot["rail"])
+    """What the ranks say of a fault: rank -> ns until the right verdict (None: never), and all
+    verdicts that name another part or another kind."""
+    since = [e for e in events if e["event"] == "verdict"
+             and shot["asked_ns"] <= e["mono_ns"] < shot["until_ns"]]
+    right = [e for e in since if kind and e["verdict"] == kind
+             and blames(e, shot["host"], shot["rail"])
              and e["mono_ns"] < shot["heal_ns"]]
-    took = {rank: min((max(0, e["mono_ns"] - shot["at_ns"]) for e in right if e["rank"] == rank), default=None)
+    took = {rank: min((max(0, e["mono_ns"] - shot["at_ns"]) for e in right if e["rank"] == rank),
+                      default=None)
             for rank in range(ranks)}
     wrong = [e for e in since if e["verdict"] not in HARMLESS
              and not (kind and e["verdict"] == kind and blames(e, shot["host"], shot["rail"]))]
@@ -89,7 +92,8 @@ def gaps(events, shot):
 
 def lost_lanes(events, shot):
     """Number of lanes that were given up in the meantime."""
-    return sum(e["event"] == "lane_down" and shot["asked_ns"] <= e["mono_ns"] < shot["until_ns"] for e in events)
+    return sum(e["event"] == "lane_down" and shot["asked_ns"] <= e["mono_ns"] < shot["until_ns"]
+               for e in events)
 
 
 def quantile(values, share):

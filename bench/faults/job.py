@@ -23,9 +23,10 @@ class Job:
         self.folder = tempfile.mkdtemp(dir=work)
         self.log = open(self.folder + "/log", "w+", encoding="utf8")
         self.child = subprocess.Popen(
-            [R2LAB, "run", "--name", lab, "--build", build, "--timeout", str(limit_s), "-n", str(HOSTS),
-             "--mca", "coll", "r2", "--mca", "coll_r2_event_file", self.folder + "/events.%r", *mpirun,
-             build + "/bench/faults/fault_job", self.folder, str(size)],
+            [R2LAB, "run", "--name", lab, "--build", build, "--timeout", str(limit_s), "-n",
+             str(HOSTS), "--mca", "coll", "r2", "--mca", "coll_r2_event_file",
+             self.folder + "/events.%r", *mpirun, build + "/bench/faults/fault_job", self.folder,
+             str(size)],
             stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
 
     def lines(self, rank):
@@ -47,7 +48,8 @@ class Job:
     def await_iterations(self, count, what):
         """Waits until all ranks have done so many more."""
         goals = [len(self.iterations(rank)) + count for rank in range(HOSTS)]
-        self.await_true(lambda: all(len(self.iterations(rank)) >= goals[rank] for rank in range(HOSTS)), what)
+        self.await_true(lambda: all(len(self.iterations(rank)) >= goals[rank]
+                                    for rank in range(HOSTS)), what)
 
     def await_true(self, condition, what):
         """Waits for a condition, as long as the job lives."""

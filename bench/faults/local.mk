@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-# Faults of the lab while an allreduce runs: make bench-faults [ROWS="NAME ..."] [FAULTS=20] [JSON=FILE]
+# Faults of the lab while an allreduce runs: make bench-faults [ROWS="NAME ..."] [FAULTS=20]
+# [JSON=FILE]
 noinst_PROGRAMS += bench/faults/fault_job
 bench_faults_fault_job_SOURCES = bench/faults/fault_job.c
 bench_faults_fault_job_CPPFLAGS = $(OMPI_CPPFLAGS)

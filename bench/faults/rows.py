@@ -46,9 +46,10 @@ EVENTS = [
     Row("busy", "a rank computes for 10 s without MPI", hold_s=10.0, process="busy"),
 ]
 
-# With notices kept to mgmt0, a silent mgmt0 loses all of them; else they may go over rails. The launcher's
-# own connections lie there, too, and break within seconds if the host itself refuses their packets: so
-# packets get lost behind the cable, and the ranks say nothing that the launcher would have to carry.
+# With notices kept to mgmt0, a silent mgmt0 loses all of them; else they may go over rails. The
+# launcher's own connections lie there, too, and break within seconds if the host itself refuses
+# their packets: so packets get lost behind the cable, and the ranks say nothing that the launcher
+# would have to carry.
 QUIET = ("--mca", "coll_r2_verbose", "0")
 BESIDES = [
     Beside("", ""),
@@ -65,6 +66,6 @@ def table():
 
 
 def victims(count):
-    """The (host, rail) of each fault: all in turn, so that no rail fails again while it is still taken for a
-    flapping one."""
+    """The (host, rail) of each fault: all in turn, so that no rail fails again while it is still
+    taken for a flapping one."""
     return [((i + i // RAILS) % HOSTS, i % RAILS) for i in range(count)]

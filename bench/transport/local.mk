@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-# The transport alone, beside UCT and UCP alone: make bench-transport [TRANSPORT_OPTIONS="--rounds 9"]
+# The transport alone, beside UCT and UCP alone: make bench-transport [TRANSPORT_OPTIONS="--rounds
+# 9"]
 check_PROGRAMS += bench/transport/pair
 bench_transport_pair_SOURCES = \
     bench/transport/pair.c \

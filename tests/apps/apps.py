@@ -18,11 +18,13 @@ class App:
     output      file of the run that has progress and results: what it writes, stdout or stderr
     marks       text in the output that says where a fault is to hit, in order
     results     pattern with two groups: name and value of a result
-    least       number of results that there have to be, and that are compared: NetPIPE goes on while it has time
+    least       number of results that there have to be, and that are compared: NetPIPE goes on
+    while it has time
     tolerance   how far results of another MPI may differ: sums in another order. 0: not at all
     """
 
-    def __init__(self, package, words, layout, marks, results, least, inputs=(), output="stdout", tolerance=0.0):
+    def __init__(self, package, words, layout, marks, results, least, inputs=(), output="stdout",
+                 tolerance=0.0):
         self.package, self.words, self.layout, self.marks = package, words, layout, marks
         self.pattern, self.least = re.compile(results, re.MULTILINE), least
         self.inputs, self.output, self.tolerance = dict(inputs), output, tolerance
@@ -40,7 +42,8 @@ class App:
 
     def results(self, text):
         """(name, value) of all results, in order."""
-        return [(name.strip(), value.strip()) for name, value in self.pattern.findall(text)][:self.least]
+        return [(name.strip(), value.strip())
+                for name, value in self.pattern.findall(text)][:self.least]
 
 
 APPS = {
@@ -55,7 +58,8 @@ APPS = {
         "lammps", ("lmp", "-in", "lammps.in", "-log", "none"), ("--ppn", "2", "-n", "4"),
         ("\n      20 ", "\n      60 "),
         r"^ +(\d+) ((?: +[-\d.e]+){6})", 21, inputs={"lammps.in": "lammps.in"}, tolerance=1e-6),
-    # Density functional theory: distributed diagonalization with ScaLAPACK, Fourier transforms by alltoall.
+    # Density functional theory: distributed diagonalization with ScaLAPACK, Fourier transforms by
+    # alltoall.
     "espresso": App(
         "quantum-espresso", ("pw.x", "-ndiag", "4", "-in", "pw.in"), ("-n", "4"),
         ("iteration #  3", "iteration #  7"),

@@ -9,12 +9,14 @@ EXTRA_DIST += \
     tests/apps/test_apps.py \
     tests/apps/test_mpi4py.py
 
-# Applications of Debian on the lab, healthy and with rails that die: make check-apps [APPS="hpcc lammps"]
+# Applications of Debian on the lab, healthy and with rails that die: make check-apps [APPS="hpcc
+# lammps"]
 check-apps: all
 	$(top_srcdir)/tools/deps.sh lab apps
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/apps/test_apps.py $(APPS)
 
-# mpi4py's own tests: make check-mpi4py SRC=dir [LAYOUTS="1 2 3 4 5 lab"]; dir: its source, as old as the package
+# mpi4py's own tests: make check-mpi4py SRC=dir [LAYOUTS="1 2 3 4 5 lab"]; dir: its source, as old
+# as the package
 check-mpi4py: all
 	$(top_srcdir)/tools/deps.sh lab examples
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/apps/test_mpi4py.py "$(SRC)" $(LAYOUTS)

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Real MPI applications over r2 on the lab, healthy and with rails that die in the middle: test_apps.py [APP...]
+"""Real MPI applications over r2 on the lab, healthy and with rails that die in the middle:
+test_apps.py [APP...]
 
-Each application of apps.py runs over stock Open MPI on the management network, over r2 (coll/r2, pml/ob1 and btl/r2),
-over r2 with links that go down and over r2 with links that drop silently. The numbers that it prints as results have
-to be the same, over r2 to the last digit; a fault that comes when all is over is an error of the test.
+Each application of apps.py runs over stock Open MPI on the management network, over r2 (coll/r2,
+pml/ob1 and btl/r2), over r2 with links that go down and over r2 with links that drop silently. The
+numbers that it prints as results have to be the same, over r2 to the last digit; a fault that comes
+when all is over is an error of the test.
 """
 
 import os
@@ -44,12 +46,13 @@ class Run:
         ours = [layout.pop(0), layout.pop(0)] if "--ppn" in layout else []
         # r2's warnings would be in the middle of a program's lines.
         quiet = ("--mca", "coll_r2_verbose", "0") if app.output == "stderr" else ()
-        command = [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", str(LIMIT_S), *ours, *stack[0], *layout,
-                   *stack[1], *quiet, "-x", "OMP_NUM_THREADS=1", "-x", "OPENBLAS_NUM_THREADS=1", *app.words]
+        command = [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", str(LIMIT_S), *ours,
+                   *stack[0], *layout, *stack[1], *quiet, "-x", "OMP_NUM_THREADS=1", "-x",
+                   "OPENBLAS_NUM_THREADS=1", *app.words]
         with open(self.folder + "/stdout", "w", encoding="utf8") as out, \
                 open(self.folder + "/stderr", "w", encoding="utf8") as err:
-            self.child = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                          preexec_fn=limit_memory)
+            self.child = subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL,
+                                          stdout=out, stderr=err, preexec_fn=limit_memory)
 
     def text(self):
         """The output so far."""
@@ -123,7 +126,8 @@ def close(mine, other, tolerance):
         if name != other_name:
             return False
         for a, b in zip(value.split(), other_value.split(), strict=True):
-            if a != b and (not tolerance or abs(float(a) - float(b)) > tolerance * max(1.0, abs(float(b)))):
+            if a != b and (not tolerance
+                           or abs(float(a) - float(b)) > tolerance * max(1.0, abs(float(b)))):
                 return False
     return True
 
@@ -142,8 +146,10 @@ def compare(name):
         found.append(over_r2(app, kind))
         times.append(time.monotonic() - start)
     assert found[0] == found[1] == found[2], "healthy, down, drop:\n%s\n%s\n%s" % tuple(found)
-    assert close(found[0], stock, app.tolerance), "over r2, over stock Open MPI:\n%s\n%s" % (found[0], stock)
-    return ", %d results; stock, r2, down, drop: %s s" % (len(stock), " ".join("%.0f" % t for t in times))
+    assert close(found[0], stock,
+                 app.tolerance), "over r2, over stock Open MPI:\n%s\n%s" % (found[0], stock)
+    return ", %d results; stock, r2, down, drop: %s s" % (len(stock),
+                                                          " ".join("%.0f" % t for t in times))
 
 
 def test_of(name):

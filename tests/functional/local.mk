@@ -70,7 +70,8 @@ check_LTLIBRARIES += tests/functional/mca_coll_standin.la
 tests_functional_mca_coll_standin_la_SOURCES = \
     tests/functional/standin/device_memory.h \
     tests/functional/standin/standin.c
-tests_functional_mca_coll_standin_la_CPPFLAGS = $(mca_coll_r2_la_CPPFLAGS) -I$(top_srcdir)/ompi/mca/coll/r2 \
+tests_functional_mca_coll_standin_la_CPPFLAGS = $(mca_coll_r2_la_CPPFLAGS) \
+    -I$(top_srcdir)/ompi/mca/coll/r2 \
     -I$(top_srcdir)/tests/functional/standin
 tests_functional_mca_coll_standin_la_CFLAGS = $(mca_coll_r2_la_CFLAGS)
 tests_functional_mca_coll_standin_la_LDFLAGS = $(tests_functional_module) $(R2_NO_UNDEFINED)
@@ -232,7 +233,8 @@ tests_functional_large_LDADD = $(OMPI_LIBS)
 
 # Counts of 2^31 - 1 and messages of more than 4 GiB: two ranks, 9 GiB of memory, minutes.
 check-large: check-programs
-	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/functional/run-mpi -n 2 --mca coll r2 tests/functional/large
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/functional/run-mpi -n 2 --mca coll r2 \
+	    tests/functional/large
 
 # Programs that spawn, connect and join: not in ./check (docs/tests.md).
 check-dynamic: check-programs

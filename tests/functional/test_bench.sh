@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-# The benchmarks on Open MPI's own collectives: options, columns, validation, digests, faults, CSV, plot.
+# The benchmarks on Open MPI's own collectives: options, columns, validation, digests, faults, CSV,
+# plot.
 # Runs in the build directory. Prints TAP.
 set -u
 build=${R2_BUILDDIR:-$(pwd)}
@@ -31,7 +32,8 @@ verdict() {
     fi
     failed=$((failed + 1))
     echo "not ok $number - $1"
-    { echo "exit status $rc"; cat "$work/out" "$work/err"; } 2>/dev/null | sed 's/^/# /' | head -n 30
+    { echo "exit status $rc"; cat "$work/out" "$work/err"; } 2>/dev/null | sed 's/^/# /' \
+        | head -n 30
 }
 
 has() { grep -Eq -- "$1" "$work/out"; }
@@ -47,7 +49,8 @@ chmod +x "$work/fault"
 
 for program in r2_allreduce r2_allgather r2_reduce_scatter; do
     bench 4 $program -m 4:64K -i 10 -x 2 -c
-    [ $rc -eq 0 ] && has '^65536 .* Pass ' && has '# validation: 150 iterations on 4 ranks, 0 wrong' &&
+    [ $rc -eq 0 ] && has '^65536 .* Pass ' \
+        && has '# validation: 150 iterations on 4 ranks, 0 wrong' &&
         ! has Fail
     verdict "$program: all sizes are right"
     bench 3 $program -m 4:40 -i 5 -x 0 -c -f -T mpi_double
@@ -148,7 +151,8 @@ bench 4 r2_allreduce -m 256K:256K -x 1 --seconds 3 --fault '1s rate=10mbit h1 ra
 [ $rc -eq 0 ] && [ "$(sort "$work/words" | tr '\n' ,)" = \
     "--at switch down h0 rail1,heal h0 rail1,heal h1 rail2,rate=10mbit h1 rail2," ]
 verdict "faults are carried out, with their words"
-has '^  before ' && has '^  during .* --at switch down h0 rail1$' && has '^  after .* heal h1 rail2$' &&
+has '^  before ' && has '^  during .* --at switch down h0 rail1$' \
+    && has '^  after .* heal h1 rail2$' &&
     has 're-sent: -'
 verdict "phases before, during and after"
 awk -F, '

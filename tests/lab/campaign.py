@@ -3,9 +3,10 @@
 # Copyright (c) 2026 The r2 authors
 """Random jobs with random faults on the lab: campaign.py [--seed S] [--runs N] [--print]
 
-Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every result
-(fault_driver.c), that the job ends, what memory it took, and that no verdict blames a part that nothing was done
-to. The draw is the same for equal seeds; when exactly a fault hits is up to the machine.
+Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every
+result (fault_driver.c), that the job ends, what memory it took, and that no verdict blames a part
+that nothing was done to. The draw is the same for equal seeds; when exactly a fault hits is up to
+the machine.
 """
 
 import argparse
@@ -59,29 +60,34 @@ class Draw:
 
     @staticmethod
     def draw_params(dice, floats):
-        """Parameters that differ from the defaults. Sums of floats have equal bits all through the job, so with
-        them no algorithm by name whose order of reduction depends on the rails."""
-        algorithms = ("direct", "exchange", "weighted", "recursive-doubling", "ring", *(() if floats else ("r2",)))
+        """Parameters that differ from the defaults. Sums of floats have equal bits all through the
+        job, so with them no algorithm by name whose order of reduction depends on the rails."""
+        algorithms = ("direct", "exchange", "weighted", "recursive-doubling", "ring",
+                      *(() if floats else ("r2",)))
         choices = {
-            "chunk_max_bytes": (8192, 32768), "heal_min_ms": (20, 100, 500), "failure_timeout_ms": (30, 100),
-            "async_progress": (1,), "scratch_bytes": (65536, 1 << 20), "copy_max_bytes": (0, 1000),
+            "chunk_max_bytes": (8192, 32768), "heal_min_ms": (20, 100, 500),
+            "failure_timeout_ms": (30, 100), "async_progress": (1,),
+            "scratch_bytes": (65536, 1 << 20), "copy_max_bytes": (0, 1000),
             "replay_bytes": (0, 20000), "allreduce_algorithm": algorithms,
-            "allgather_algorithm": ("bruck", "ring", "direct"), "bcast_algorithm": ("binomial", "scatter-allgather"),
-            "oob_nics": ("rail0", "mgmt0"), "flap_max_ms": (1000,),
+            "allgather_algorithm": ("bruck", "ring", "direct"),
+            "bcast_algorithm": ("binomial", "scatter-allgather"), "oob_nics": ("rail0", "mgmt0"),
+            "flap_max_ms": (1000,),
         }
-        return {name: dice.choice(values) for name, values in choices.items() if dice.random() < 0.2}
+        return {name: dice.choice(values) for name, values in choices.items()
+                if dice.random() < 0.2}
 
     def draw_fault(self, dice):
         """One fault with its end, or several."""
         begin, length = dice.uniform(0, 1.5), 0.01 * 150 ** dice.random()
-        kind = dice.choice(("down", "down", "switch", "drop", "drop", "drop-in", "drop-out", "rate", "loss", "stop",
-                            "flap", "host"))
+        kind = dice.choice(("down", "down", "switch", "drop", "drop", "drop-in", "drop-out", "rate",
+                            "loss", "stop", "flap", "host"))
         host, rail = dice.randrange(self.hosts), dice.randrange(RAILS)
         if kind == "stop":
             rank = dice.randrange(self.hosts * self.ppn)
             self.events += [(begin, signal.SIGSTOP, rank), (begin + length, signal.SIGCONT, rank)]
             return
-        rails = range(RAILS) if kind == "host" else dice.sample(range(RAILS), dice.choice((1, 1, 1, 2)))
+        rails = range(RAILS) if kind == "host" else dice.sample(range(RAILS),
+                                                                dice.choice((1, 1, 1, 2)))
         hosts = [host] if dice.random() < 0.8 else sorted({host, dice.randrange(self.hosts)})
         what = {"switch": ("--at", "switch", "down"), "rate": ("rate=" + dice.choice(RATES),),
                 "loss": ("loss=" + dice.choice(LOSSES),), "flap": (dice.choice(("down", "drop")),),
@@ -90,7 +96,8 @@ class Draw:
         self.faulted |= {(h, r) for h in hosts for r in rails}
         for turn in range(dice.randint(2, 6) if kind == "flap" else 1):
             at = begin + turn * length / 3
-            self.events += [(at, (*what, *where)), (at + length / (6 if kind == "flap" else 1), ("heal", *where))]
+            self.events += [(at, (*what, *where)),
+                            (at + length / (6 if kind == "flap" else 1), ("heal", *where))]
 
     def text(self):
         """For people."""
@@ -114,8 +121,8 @@ class Run:
                  ",".join("%s-h%d:%d" % (LAB, h, draw.ppn) for h in range(draw.hosts))]
         for name, value in draw.params.items():
             words += ["--mca", "coll_r2_" + name, str(value)]
-        self.job = Job("--mix", ",".join(k.strip(",") for k in draw.kinds) + ",", "--bytes", max(64, draw.bytes),
-                       mpirun=words, expect=False)
+        self.job = Job("--mix", ",".join(k.strip(",") for k in draw.kinds) + ",", "--bytes",
+                       max(64, draw.bytes), mpirun=words, expect=False)
 
     def go(self):
         """The whole draw; raises AssertionError."""
@@ -163,7 +170,8 @@ class Run:
             if e["event"] != "verdict" or e["verdict"] in HARMLESS:
                 continue
             named = {(int(e[key][-1]), e.get("rail")) for key in ("blamed", "other") if e.get(key)}
-            # One host that hears none of the others over a rail cannot tell a dead plane from their dead NICs.
+            # One host that hears none of the others over a rail cannot tell a dead plane from their
+            # dead NICs.
             hit = [h for h in range(self.draw.hosts) if (h, e.get("rail")) in self.draw.faulted]
             alone = e["verdict"] == "plane" and len(hit) >= self.draw.hosts - 1
             assert alone or named & self.draw.faulted, "a healthy part is blamed: %s" % e
@@ -188,7 +196,8 @@ def run_one(draw, sums):
     finally:
         for name in ("iteration", "lanes_failed", "resent_chunks", "relayed_packets"):
             sums[name] = sums.get(name, 0) + run.job.status.get(name, 0)
-        sums["verdicts"] = sums.get("verdicts", 0) + sum(e["event"] == "verdict" for e in run.lines())
+        sums["verdicts"] = sums.get("verdicts", 0) + sum(e["event"] == "verdict"
+                                                         for e in run.lines())
         run.close()
 
 
@@ -221,7 +230,8 @@ def main():
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--print", action="store_true", help="show the draws, run nothing")
     parser.add_argument("--verbose", action="store_true", help="show the draws that passed, too")
-    parser.add_argument("--keep", action="store_true", help="keep the files of draws that failed (R2_KEEP=1 as well)")
+    parser.add_argument("--keep", action="store_true",
+                        help="keep the files of draws that failed (R2_KEEP=1 as well)")
     options = parser.parse_args()
     if options.print:
         for seed in range(options.seed, options.seed + options.runs):

@@ -81,8 +81,8 @@ def until(condition, limit_s=10.0):
 
 
 def become(lab, **states):
-    """Waits until devices have their states, h0_rail1="up" and so on: the kernel tells of a carrier a
-    moment later, from a worker of its own. Returns what status --json says then."""
+    """Waits until devices have their states, h0_rail1="up" and so on: the kernel tells of a carrier
+    a moment later, from a worker of its own. Returns what status --json says then."""
     def there():
         return {name: devices(lab)[tuple(name.split("_"))]["state"] for name in states}
     assert until(lambda: there() == states), (states, there())

@@ -12,15 +12,21 @@ tests_lab_fault_driver_SOURCES = \
 tests_lab_fault_driver_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_lab_fault_driver_LDADD = $(OMPI_LIBS)
 EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/test_faults.py \
-    tests/lab/rolling.py tests/lab/test_collectives.py tests/lab/test_p2p.py tests/lab/test_examples.py tests/lab/test_computing.py examples/sgd.py tests/lab/test_verdicts.py \
-    tests/lab/test_relay.py tests/lab/test_plan.py tests/lab/test_catalogue.py tests/lab/test_garbage.py tests/lab/test_processes.py tests/lab/test_log.py tests/lab/test_descriptors.py tests/functional/children.py tests/lab/test_presence.py tests/lab/campaign.py
+    tests/lab/rolling.py tests/lab/test_collectives.py tests/lab/test_p2p.py \
+    tests/lab/test_examples.py tests/lab/test_computing.py examples/sgd.py \
+    tests/lab/test_verdicts.py \
+    tests/lab/test_relay.py tests/lab/test_plan.py tests/lab/test_catalogue.py \
+    tests/lab/test_garbage.py tests/lab/test_processes.py tests/lab/test_log.py \
+    tests/lab/test_descriptors.py tests/functional/children.py tests/lab/test_presence.py \
+    tests/lab/campaign.py
 
 # The long forms: every kind of collective, stops and computing of 30 s, more rounds.
 check-faults-long: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py --long
 .PHONY: check-faults-long
 
-# All programs again and again while each rail of each host goes down and up: make check-rolling [MINUTES=30]
+# All programs again and again while each rail of each host goes down and up: make check-rolling
+# [MINUTES=30]
 MINUTES = 30
 check-rolling: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/rolling.py $(MINUTES)

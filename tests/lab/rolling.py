@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Mixed traffic while each rail of each host fails and comes back in turn: rolling.py MINUTES [PROGRAM...]
+"""Mixed traffic while each rail of each host fails and comes back in turn: rolling.py MINUTES
+[PROGRAM...]
 
-Programs of tests/functional, which check every byte, run again and again in layouts of ranks on hosts, with the two
-command lines that the documentation gives: `mpirun --mca coll r2` and `mpirun --mca pml ob1 --mca btl r2,self --mca
-coll r2`. Goes on after a failure; prints what failed.
+Programs of tests/functional, which check every byte, run again and again in layouts of ranks on
+hosts, with the two command lines that the documentation gives: `mpirun --mca coll r2` and `mpirun
+--mca pml ob1 --mca btl r2,self --mca coll r2`. Goes on after a failure; prints what failed.
 """
 
 import itertools
@@ -22,7 +23,8 @@ BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
 HOSTS, RAILS = 4, 4
 LIMIT_S = 300       # for one job
 KINDS = (("down",), ("drop",), ("--at", "switch", "down"), ("drop-in",), ("drop-out",))
-# With collectives only, the rest stays on the management network: stock transports hang with a rail.
+# With collectives only, the rest stays on the management network: stock transports hang with a
+# rail.
 COLL = ("--p2p", "mgmt"), ("--mca", "coll", "r2")
 ALL = (), ("--mca", "pml", "ob1", "--mca", "btl", "r2,self", "--mca", "coll", "r2")
 
@@ -68,7 +70,8 @@ class Rolling:
         while not self.over.is_set():
             turn, where = divmod(self.count, HOSTS * RAILS)
             where = "h%d" % (where % HOSTS), "rail%d" % (where // HOSTS)
-            r2lab("fault", "--name", self.lab, *self.kinds[(self.count + turn) % len(self.kinds)], *where)
+            r2lab("fault", "--name", self.lab, *self.kinds[(self.count + turn) % len(self.kinds)],
+                  *where)
             self.over.wait(self.down_s)
             r2lab("fault", "--name", self.lab, "heal", *where)
             self.over.wait(self.up_s)
@@ -85,17 +88,19 @@ class Rolling:
 
 def command(lab, layout, stack, program, *words):
     """The command line of one job; layout and stack as in the tables above."""
-    return [R2LAB, "run", "--name", lab, "--build", BUILD, "--timeout", str(LIMIT_S), *layout[0], *stack[0],
-            *layout[1], *stack[1], "%s/tests/functional/%s" % (BUILD, program), *map(str, words)]
+    return [R2LAB, "run", "--name", lab, "--build", BUILD, "--timeout", str(LIMIT_S), *layout[0],
+            *stack[0], *layout[1], *stack[1], "%s/tests/functional/%s" % (BUILD, program),
+            *map(str, words)]
 
 
 def job(words):
     """Runs one job. @return what went wrong, or None."""
-    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False)
+    done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, check=False)
     if done.returncode == 0 and "ok 1 " in done.stdout and "not ok" not in done.stdout:
         return None
-    return "%s\nstatus %d\n%s\n%s" % (" ".join(words), done.returncode, done.stdout[-3000:], done.stderr[-6000:])
+    return "%s\nstatus %d\n%s\n%s" % (" ".join(words), done.returncode, done.stdout[-3000:],
+                                      done.stderr[-6000:])
 
 
 def jobs(lab, wanted):
@@ -104,7 +109,8 @@ def jobs(lab, wanted):
     what = [(p, s) for p in wanted for s in PROGRAMS[p][0]]
     for shift, (at, (program, stack)) in itertools.product(range(len(where)), enumerate(what)):
         layout, words = where[(at + shift) % len(where)]
-        name = "%s, %s, %s" % (program, layout, "coll r2" if stack is COLL else "coll r2 and btl r2")
+        name = "%s, %s, %s" % (program, layout,
+                               "coll r2" if stack is COLL else "coll r2 and btl r2")
         yield name, command(lab, words, stack, program, *PROGRAMS[program][1])
 
 
@@ -118,7 +124,8 @@ def run(lab, minutes, wanted):
             wrong = job(words)
             count, failures = count + 1, failures + (wrong is not None)
             print("# %d: %s: %s, %.1f s, %d faults" % (count, name, "FAILED" if wrong else "right",
-                                                       time.monotonic() - start, rolling.count - before), flush=True)
+                                                       time.monotonic() - start,
+                                                       rolling.count - before), flush=True)
             if wrong:
                 print("".join("#   %s\n" % line for line in wrong.splitlines()), end="", flush=True)
             if time.monotonic() > end:

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Faults of the catalogue that need a kernel and a job that needs nothing but r2: test_catalogue.py [NAME...]
+"""Faults of the catalogue that need a kernel and a job that needs nothing but r2: test_catalogue.py
+[NAME...]
 
-The job is fault_job of bench/faults: allreduces with exact sums, rails only. What the ranks know is read from
-their event files; only liveness has limits.
+The job is fault_job of bench/faults: allreduces with exact sums, rails only. What the ranks know is
+read from their event files; only liveness has limits.
 """
 
 import os
@@ -15,7 +16,8 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__)))) + "/bench/faults")
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+                + "/bench/faults")
 import figures
 from job import Job
 from labtest import R2LAB, TOP, r2lab, run_all, until
@@ -60,13 +62,15 @@ def told(job, since_ns, host, rail, verdict):
         newest = {e["rank"]: e for e in verdicts(job, since_ns) if figures.blames(e, host, rail)}
         return {r for r, e in newest.items() if e["verdict"] == verdict} == set(range(HOSTS))
     assert until(lambda: job.child.poll() is not None or known(), LIMIT_S) and known(), \
-        "not known to all: h%d rail%d is %s%s" % (host, rail, verdict, text(verdicts(job, since_ns)))
+        "not known to all: h%d rail%d is %s%s" % (host, rail, verdict,
+                                                  text(verdicts(job, since_ns)))
 
 
 def text(events):
     """Verdicts for a failure report."""
     return "".join("\n  rank %s: %s" % (e["rank"], {k: e.get(k) for k in (
-        "verdict", "blamed", "other", "rail", "capacity", "own", "evidence")}) for e in events[-20:])
+        "verdict", "blamed", "other", "rail", "capacity", "own", "evidence")})
+                   for e in events[-20:])
 
 
 def blames_only(job, since_ns, host, rail, kinds=("nic",)):
@@ -107,12 +111,13 @@ def test_F3_loss():
 
 def lanes_opened(job, since_ns, rail):
     """Number of lane ends that came up over a rail."""
-    return sum(e["event"] == "lane_up" and e["rail"] == rail and e["mono_ns"] >= since_ns for e in job.events())
+    return sum(e["event"] == "lane_up" and e["rail"] == rail and e["mono_ns"] >= since_ns
+               for e in job.events())
 
 
 def flaps(job, host, rail, kind, rounds, half_s):
-    """A rail goes and comes; nothing without it is blamed, and it is well in the end. A rail that comes back
-    between two questions may be called a broken path: that names it, too."""
+    """A rail goes and comes; nothing without it is blamed, and it is well in the end. A rail that
+    comes back between two questions may be called a broken path: that names it, too."""
     since_ns = time.monotonic_ns()
     for _ in range(rounds):
         fault(kind, "h%d" % host, "rail%d" % rail)
@@ -146,7 +151,8 @@ def test_F5_flaps():
     ends = 2 * (HOSTS - 1)
     begun_s = time.monotonic()
     carrier = flaps(job, 1, 2, "down", 12, 0.12)
-    most = ends * heals_within(time.monotonic() - begun_s)  # flaps take longer where the machine is loaded
+    # flaps take longer where the machine is loaded
+    most = ends * heals_within(time.monotonic() - begun_s)
     silent = flaps(job, 2, 0, "drop", 5, 0.4)
     finish(job)
     assert carrier <= most, "opened %d lane ends in 12 flaps, quarantines allow %d: not damped" % (carrier, most)
@@ -190,7 +196,8 @@ def test_F12_address_removed():
     ip(1, "addr", "add", "10.77.2.2/24", "brd", "+", "dev", "rail2")
     told(job, back_ns, 1, 2, "healthy")
     job.await_iterations(2, "with the address again")
-    assert until(lambda: lanes_opened(job, back_ns, 2) == 2 * (HOSTS - 1), LIMIT_S), "lanes stay closed"
+    assert until(lambda: lanes_opened(job, back_ns, 2) == 2 * (HOSTS - 1),
+                 LIMIT_S), "lanes stay closed"
     blames_only(job, since_ns, 1, 2)
     finish(job)
 
@@ -212,8 +219,8 @@ def test_F12_address_changed():
         ip(1, "addr", "add", "10.77.2.2/24", "brd", "+", "dev", "rail2")
 
 
-TESTS = [test_F3_loss, test_F5_flaps, test_F11_notices_lost, test_F11_mgmt_down, test_F12_address_removed,
-         test_F12_address_changed]
+TESTS = [test_F3_loss, test_F5_flaps, test_F11_notices_lost, test_F11_mgmt_down,
+         test_F12_address_removed, test_F12_address_changed]
 
 
 def recover():

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Random collectives of all kinds, many under way at once, in layouts of ranks on hosts: 4 x 1, 2 x 2, 1 x 4,
-3 + 2 + 1, while each rail of each host goes down and up in turn. `make check-rolling` does so for longer.
+"""Random collectives of all kinds, many under way at once, in layouts of ranks on hosts: 4 x 1, 2 x
+2, 1 x 4, 3 + 2 + 1, while each rail of each host goes down and up in turn. `make check-rolling`
+does so for longer.
 
 Needs tests/functional/mixed of the build directory ($R2_BUILDDIR), which checks every byte.
 """
@@ -22,8 +23,8 @@ def job(seed, layout, stack):
     """One job under rolling faults; all results must be right."""
     roller = rolling.Rolling(LAB, 0.5, 0.5)
     try:
-        wrong = rolling.job(rolling.command(LAB, rolling.layouts(LAB)[layout], stack, "mixed", "--seed", seed,
-                                            "--seconds", SECONDS))
+        wrong = rolling.job(rolling.command(LAB, rolling.layouts(LAB)[layout], stack, "mixed",
+                                            "--seed", seed, "--seconds", SECONDS))
     finally:
         faults = roller.end()
     assert not wrong, wrong
@@ -63,7 +64,8 @@ def down():
 
 def main():
     """Raises the lab, runs the tests."""
-    r2lab("up", "--name", LAB, "--hosts", rolling.HOSTS, "--rails", rolling.RAILS, "--rate", "100mbit")
+    r2lab("up", "--name", LAB, "--hosts", rolling.HOSTS, "--rails", rolling.RAILS, "--rate",
+          "100mbit")
     return run_all([test_4_by_1, test_2_by_2, test_1_by_4, test_uneven], recover, down)
 
 

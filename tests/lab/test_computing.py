@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""One rank computes in the middle of collectives of all kinds, with the shortest timers: nothing is given up.
+"""One rank computes in the middle of collectives of all kinds, with the shortest timers: nothing is
+given up.
 
 test_computing.py [MS]: for so long, with timers as they are (tests/lab/computing.c).
 """
@@ -21,8 +22,9 @@ EVENTS = BUILD + "/computing.%d." % os.getpid()
 HARMLESS = ("healthy", "peer_busy", "peer_silent", "slow")     # of nobody, or of rates
 LONG = sys.argv[1:2]
 MS = int((LONG or ["2500"])[0])     # the job would end after 2 s without a path
-TIMERS = [] if LONG else ["--mca", "coll_r2_failure_timeout_ms", "20", "--mca", "coll_r2_no_path_timeout_ms", "2000",
-                          "--mca", "coll_r2_heal_min_ms", "20", "--mca", "coll_r2_heal_max_ms", "200"]
+TIMERS = [] if LONG else ["--mca", "coll_r2_failure_timeout_ms", "20", "--mca",
+                          "coll_r2_no_path_timeout_ms", "2000", "--mca", "coll_r2_heal_min_ms",
+                          "20", "--mca", "coll_r2_heal_max_ms", "200"]
 
 
 def verdicts():
@@ -40,9 +42,11 @@ def verdicts():
 def computes(ranks, *sizes):
     """One job: a line of zeros, and nothing is blamed."""
     done = subprocess.run(
-        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", str(90 + MS // 250), "-n", str(ranks), "--mca",
-         "coll", "r2", *TIMERS, "--mca", "coll_r2_event_file", EVENTS + "%r", BUILD + "/tests/lab/computing", str(MS), *map(str, sizes)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", str(90 + MS // 250), "-n",
+         str(ranks), "--mca", "coll", "r2", *TIMERS, "--mca", "coll_r2_event_file", EVENTS + "%r",
+         BUILD + "/tests/lab/computing", str(MS), *map(str, sizes)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        check=False)
     blamed = verdicts()
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
     assert done.stdout.startswith("0 wrong, 0 lanes failed, 0 hello calls, 0 descriptors") and not blamed, \

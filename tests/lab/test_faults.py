@@ -207,7 +207,8 @@ def test_comms():
         job.iterations(1)
     job.whole()
     job.finish()
-    return ", %d iterations, %d failed lanes" % (job.status["iteration"], job.status["lanes_failed"])
+    return ", %d iterations, %d failed lanes" % (job.status["iteration"],
+                                                 job.status["lanes_failed"])
 
 
 def test_two_per_host():
@@ -221,7 +222,8 @@ def test_two_per_host():
         fault("heal", "h1", "rail%d" % number)
         job.iterations(1)
     job.finish()
-    return ", %d iterations, %d failed lanes" % (job.status["iteration"], job.status["lanes_failed"])
+    return ", %d iterations, %d failed lanes" % (job.status["iteration"],
+                                                 job.status["lanes_failed"])
 
 
 GROUPS = {

@@ -24,7 +24,8 @@ SEED = int(os.environ.get("SEED", "1"))
 def ports(own):
     """Listening (address, port) of rails on the victim: r2's own are bound to a device."""
     rows = r2lab("exec", "--name", LAB, "h%d" % VICTIM, "ss", "-Hltn")[0].split("\n")
-    found = [re.match(r"LISTEN\s+\d+\s+\d+\s+(10\.77\.\d+\.\d+)(%rail\d+)?:(\d+)\s", r) for r in rows]
+    found = [re.match(r"LISTEN\s+\d+\s+\d+\s+(10\.77\.\d+\.\d+)(%rail\d+)?:(\d+)\s", r)
+             for r in rows]
     return sorted((f[1], int(f[3])) for f in found if f and bool(f[2]) == own
                   and not f[1].startswith("10.77.255."))
 

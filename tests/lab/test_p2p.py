@@ -3,8 +3,9 @@
 # Copyright (c) 2026 The r2 authors
 """Point-to-point, one-sided, MPI-IO and threads over btl/r2 while rails fail
 
-Each program checks every byte and prints a line per part; faults come and go at such lines, so that they
-hit what follows. Without r2 as the transport these runs would hang: nothing else is on the rails.
+Each program checks every byte and prints a line per part; faults come and go at such lines, so that
+they hit what follows. Without r2 as the transport these runs would hang: nothing else is on the
+rails.
 """
 
 import os
@@ -39,8 +40,8 @@ class App:
         self.log = open(BUILD + "/test_p2p.%d.log" % os.getpid(), "w+", encoding="utf8")
         os.unlink(self.log.name)
         self.child = subprocess.Popen(
-            [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "90", *where, "--mca", "coll", coll,
-             *program, *words],
+            [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "90", *where, "--mca",
+             "coll", coll, *program, *words],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.log, text=True)
 
     def parts(self, count):
@@ -157,8 +158,8 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
-    return run_all([test_messages, test_messages_alone, test_one_sided, test_one_sided_down, test_io,
-                    test_threads], recover, down)
+    return run_all([test_messages, test_messages_alone, test_one_sided, test_one_sided_down,
+                    test_io, test_threads], recover, down)
 
 
 sys.exit(main())

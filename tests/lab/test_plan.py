@@ -61,7 +61,8 @@ def test_healthy():
         # veth devices tell 10 Gbit/s: what they give is 1/100 of it, less where the cores are busy
         return 0.25 * RATE < plan["rates"][0][0] < 1.1 * RATE and 0 < plan["cost"]["step_seconds"] < 0.02
 
-    plans = (json.loads(plan_of_hosts("--json")[0]) for _ in range(5))  # one may be spoilt by a pause
+    # one may be spoilt by a pause
+    plans = (json.loads(plan_of_hosts("--json")[0]) for _ in range(5))
     plan = next(filter(measured, plans), None)
     assert plan is not None, "rate and step of five runs were out of bounds"
     assert plan["names"] == ["%s-h%d" % (LAB, h) for h in range(HOSTS)], plan["names"]
@@ -120,8 +121,8 @@ def test_errors():
 def test_running():
     """a running job: its plan file follows the map that all ranks agree on"""
     command = [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", 80, "-n", HOSTS, "--mca",
-               "coll", "r2", "--mca", "coll_r2_plan_file", PLAN_FILE, BUILD + "/bench/osu/r2_allreduce", "-m",
-               "262144:262144", "-i", 100000]
+               "coll", "r2", "--mca", "coll_r2_plan_file", PLAN_FILE,
+               BUILD + "/bench/osu/r2_allreduce", "-m", "262144:262144", "-i", 100000]
     with open(FOLDER.name + "/log", "w", encoding="utf8") as log, \
             subprocess.Popen(list(map(str, command)), stdin=subprocess.DEVNULL, stdout=log,
                              stderr=log) as job:

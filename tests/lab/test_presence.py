@@ -3,8 +3,9 @@
 # Copyright (c) 2026 The r2 authors
 """Processes that live and look gone, on a lab of 4 hosts with 4 rails: test_presence.py
 
-A firewall refuses on one rail while the others flap; a process is stopped before lanes are opened; it is
-stopped, its lanes are lost, and its accept queues are four places long. The limit for "no path" is short:
+A firewall refuses on one rail while the others flap; a process is stopped before lanes are opened;
+it is stopped, its lanes are lost, and its accept queues are four places long. The limit for "no
+path" is short:
 who is given up ends the job with an error.
 """
 
@@ -120,7 +121,8 @@ def main():
         return 77
     try:
         up()
-        return run_all([test_firewall, test_stopped_before, test_stopped_and_cut_off], calm, heal_all)
+        return run_all([test_firewall, test_stopped_before, test_stopped_and_cut_off], calm,
+                       heal_all)
     finally:
         down()
 

@@ -156,7 +156,8 @@ def test_side_by_side():
 def carries(lab, rail, low, high, hosts=(0, 1)):
     """Waits until a rail carries that many Mbit/s: a pause of this process spoils one measurement, not all."""
     seen = []
-    assert until(lambda: low < (seen.append(mbit_per_s(lab, rail, hosts=hosts)) or seen[-1]) < high), seen
+    assert until(lambda: low < (seen.append(mbit_per_s(lab, rail, hosts=hosts))
+                                or seen[-1]) < high), seen
     return seen[-1]
 
 
@@ -171,7 +172,8 @@ def test_exec():
     """exec: hostname, arguments, exit status, own /dev/shm and /sys, names"""
     def run(*words):
         return r2lab("exec", "--name", A, *words)[0]
-    assert run("h1", "hostname") == A + "-h1\n" == run(A + "-h1", "hostname") == run("1", "hostname")
+    assert run("h1", "hostname") == A + "-h1\n" == run(A + "-h1",
+                                                       "hostname") == run("1", "hostname")
     assert run("h0", "printf", "<%s>", "a b", "$HOME", "--name") == "<a b><$HOME><--name>"
     r2lab("exec", "--name", A, "h0", "sh", "-c", "exit 9", status=9)
     r2lab("exec", "--name", A, "h3", "true", status=2)
@@ -271,7 +273,8 @@ def test_fault_together():
     assert len(fault("heal", "all", "all")[0]) == 6
     there = become(A, h0_rail0="up", h0_rail1="up", h1_rail0="up", h1_rail1="up", h2_rail0="up",
                    h2_rail1="up")
-    assert {(r["fault"], r["rate"]) for (_, d), r in there.items() if d != "mgmt0"} == {("-", "100mbit")}
+    assert {(r["fault"], r["rate"]) for (_, d),
+            r in there.items() if d != "mgmt0"} == {("-", "100mbit")}
     assert until(lambda: wire.ways() == "both")
     wire.close()
     fault("down", "h2", "mgmt0")

@@ -161,10 +161,12 @@ def shares(*stacks):
 def test_one_rail():
     """a host with one rail works, and says on request that there is nothing to fail over to"""
     words = ("--mca", "coll_r2_rails", "rail1", "-n", "3", APP, "100000")
-    out, err = r2lab("run", "--name", LAB, "--timeout", "60", "--mca", "coll_r2_verbose", "2", *words)
+    out, err = r2lab("run", "--name", LAB, "--timeout", "60", "--mca", "coll_r2_verbose", "2",
+                     *words)
     assert "wrong 0" in out
     for name in ("coll:r2", "btl:r2"):
-        lines = re.findall(name + r": in use on %s-h\d: 1 rail: rail1 \(.*\), nothing to fail over to" % LAB, err)
+        lines = re.findall(name + r": in use on %s-h\d: 1 rail: rail1 \(.*\), nothing to fail "
+                                  r"over to" % LAB, err)
         assert len(lines) == 3, err
     assert "fail over" not in r2lab("run", "--name", LAB, "--timeout", "60", *words)[1]
 
@@ -237,8 +239,8 @@ def settled():
 
 
 def crash(spared):
-    """Stops all processes of a run and kills its r2lab. Returns what is left of it: the kernel may wake mpirun,
-    which ends the others then."""
+    """Stops all processes of a run and kills its r2lab. Returns what is left of it: the kernel may
+    wake mpirun, which ends the others then."""
     child = start(*SITTER)
     doomed = set(processes(LAB)) - spared
     assert len(doomed) > 5

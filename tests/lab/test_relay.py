@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The r2 authors
 """Two hosts that lose their last common rail go on through a third: test_relay.py HOSTS
 
-HOSTS is 3 or 4, with 4 rails each. As test_faults.py: every byte is checked, faults are timed by marks.
+HOSTS is 3 or 4, with 4 rails each. As test_faults.py: every byte is checked, faults are timed by
+marks.
 """
 
 import os
@@ -24,7 +25,8 @@ def keep(host, rail):
 def carried(before):
     """Bytes that each host has sent over its rails since, least of all first."""
     now = counters(LAB)
-    return {host: sum(now[host]["rail%d" % rail]["tx_bytes"] - before[host]["rail%d" % rail]["tx_bytes"]
+    return {host: sum(now[host]["rail%d" % rail]["tx_bytes"] - before[host]["rail%d"
+                                                                            % rail]["tx_bytes"]
                       for rail in range(RAILS)) for host in before}
 
 
@@ -65,7 +67,8 @@ def lost(kind):
     heal_all()
     job.until("direct lanes", lambda s: s["lanes_up"] - s["lanes_failed"] == faultlab.LANES)
     job.finish()
-    return ", hit %s: %+.0f ms, %d bytes relayed of %d sent by third hosts" % (what, extra, relayed, third)
+    return ", hit %s: %+.0f ms, %d bytes relayed of %d sent by third hosts" % (what, extra, relayed,
+                                                                               third)
 
 
 def test_lost():
@@ -98,7 +101,8 @@ def main():
     words = sys.argv[1:]
     faultlab.HOSTS = int(words[0])
     faultlab.LANES = faultlab.HOSTS * (faultlab.HOSTS - 1) * RAILS
-    tests = [globals()["test_" + word] for word in words[1:]] or [test_lost, test_lost_drop, test_start]
+    tests = [globals()["test_" + word] for word in words[1:]] or [test_lost, test_lost_drop,
+                                                                  test_start]
     try:
         up()
         return run_all(tests, recover, lambda: None)

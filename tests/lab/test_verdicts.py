@@ -3,9 +3,9 @@
 # Copyright (c) 2026 The r2 authors
 """What r2 says is broken, on a lab of 4 hosts with 4 rails: test_verdicts.py [NAME...]
 
-Every rank's event file must name the right part, and nothing else, for each fault; and must say that it
-is well again after the heal. Times are diagnostics: only liveness has limits. With --put as the first
-word probes are puts, over TCP (docs/faults.md).
+Every rank's event file must name the right part, and nothing else, for each fault; and must say
+that it is well again after the heal. Times are diagnostics: only liveness has limits. With --put as
+the first word probes are puts, over TCP (docs/faults.md).
 """
 
 import glob
@@ -21,7 +21,8 @@ from labtest import run_all, until
 
 FILES = WORK + "/events.%h.%r"
 LIMIT_S = 40
-PUT = ("--mca", "coll_r2_probe", "put", "--mca", "coll_r2_verbose", "2") if "--put" in sys.argv else ()
+PUT = ("--mca", "coll_r2_probe", "put", "--mca", "coll_r2_verbose",
+       "2") if "--put" in sys.argv else ()
 state = {"job": None}
 
 
@@ -43,7 +44,8 @@ def verdicts(since_ns):
 def text(events):
     """Verdicts for a failure report."""
     return "".join("\n  rank %s: %s" % (e["rank"], {k: e.get(k) for k in (
-        "verdict", "blamed", "other", "rail", "direction", "capacity", "map_version", "own", "evidence")})
+        "verdict", "blamed", "other", "rail", "direction", "capacity", "map_version", "own",
+        "evidence")})
         for e in events)
 
 
@@ -87,7 +89,8 @@ def nic_fault(words, host, rail, direction=None):
     fault(*words)
     settled(start, lambda e: e["verdict"] == "nic" and e["blamed"].endswith(names(host))
             and e.get("rail") == rail)
-    assert until(lambda: [e for e in verdicts(start) if e["capacity"] == 0 and e["map_version"] > 0],
+    assert until(lambda: [e for e in verdicts(start) if e["capacity"] == 0
+                          and e["map_version"] > 0],
                  LIMIT_S), "not in any map:" + text(verdicts(start))
     known = known_ms(start, lambda e: True)
     running.iterations(1)
@@ -151,7 +154,8 @@ def test_slow():
     settled(start, measured)
     running.iterations(1)
     blames_only(start, 1, 1, ("slow",))
-    capacities = [e["capacity"] for e in verdicts(start) if e["rank"] == 1 and e["verdict"] == "slow"]
+    capacities = [e["capacity"] for e in verdicts(start) if e["rank"] == 1
+                  and e["verdict"] == "slow"]
     healed = time.monotonic_ns()
     heal_all()
     settled(healed, well)
@@ -168,7 +172,8 @@ def quiet(what):
     start = time.monotonic_ns()
     what(running)
     running.iterations(2)
-    wrong = [e for e in verdicts(start) if e["verdict"] not in ("healthy", "peer_busy", "peer_silent")]
+    wrong = [e for e in verdicts(start)
+             if e["verdict"] not in ("healthy", "peer_busy", "peer_silent")]
     assert not wrong, "a healthy part is blamed:" + text(wrong)
     assert running.status["lanes_failed"] == failed, "lanes failed over"
     running.right()

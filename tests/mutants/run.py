@@ -3,7 +3,8 @@
 # Copyright (c) 2026 The r2 authors
 """Plants one defect at a time in a copy of r2core and expects the simulator's tests to notice.
 
-run.py BUILD_DIR [NAME...]: BUILD_DIR is a configured build with tests/sim built; NAME picks mutants.
+run.py BUILD_DIR [NAME...]: BUILD_DIR is a configured build with tests/sim built; NAME picks
+mutants.
 Exit status 0: every mutant was caught, and the tree without a defect passes.
 """
 
@@ -17,8 +18,8 @@ import tempfile
 from mutants import MUTANTS
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health", "telemetry",
-        "mem"]
+CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health",
+        "telemetry", "mem"]
 STUB = ["stub_net", "stub_tp"]
 SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_end", "harness_faults",
        "harness_health", "harness_rank", "harness_requests", "interpret", "p2p_world", "payload",
@@ -30,7 +31,8 @@ RUNS = [["test_sim_coll"], ["test_sim_relay"], ["campaign", "--seed", "1274", "-
 # Planner's defects: its unit tests notice them, without a simulated network.
 UNIT_RUNS = [["test_shares"], ["test_shares_random"], ["test_weighted"], ["test_recursive"],
              ["test_plan_memo"], ["test_programs"]]
-UNIT_PARTS = ["thread_net", "checker", "checker_moves", "checker_race", "checker_run", "checker_values", "schedule_cases"]
+UNIT_PARTS = ["thread_net", "checker", "checker_moves", "checker_race", "checker_run",
+              "checker_values", "schedule_cases"]
 UNIT_FOLDERS = ("plan/", "model/topology")
 # Defects of health are caught by unit tests that stand alone: (test, sources beside it).
 HEALTH = {"test_agreement": [], "test_spread": [], "test_describe": ["health_world"],
@@ -98,7 +100,8 @@ class Workshop:
             shutil.copytree(os.path.join(TOP, part), os.path.join(self.tree, part))
         shutil.copy(os.path.join(TOP, "tests/open_files.h"), os.path.join(self.tree, "tests"))
         self.cflags = CFLAGS + ["-I" + os.path.join(self.tree, p) for p in
-                                ("r2core", "r2core/include", "tests", "tests/sim", "tests/unit", "tests/fuzz")]
+                                ("r2core", "r2core/include", "tests", "tests/sim", "tests/unit",
+                                 "tests/fuzz")]
         self.cflags += ["-I" + build, "-I" + self.tree, *packages("--cflags")]
         self.compile(sources(self.tree) + [(name[0] + ".o", self.tree + "/tests/sim/%s.c" % name[0])
                                            for name in RUNS + AGREE_RUNS]

@@ -19,26 +19,31 @@ FLAGS_plain :=
 
 DEPS := libsodium cmocka jansson libnl-route-3.0 hwloc
 CPPFLAGS += -I$(OUT) -I$(SRCDIR)/r2core -I$(SRCDIR)/r2core/include -I$(SRCDIR)/tests/sim \
-    -I$(SRCDIR)/tests -I$(SRCDIR)/tests/unit -I$(SRCDIR)/tests/fuzz -I$(SRCDIR) $(shell pkg-config --cflags $(DEPS))
+    -I$(SRCDIR)/tests -I$(SRCDIR)/tests/unit -I$(SRCDIR)/tests/fuzz -I$(SRCDIR) $(shell pkg-config \
+    --cflags $(DEPS))
 CFLAGS := -std=gnu11 -g -O1 -fno-omit-frame-pointer -w -pthread $(FLAGS_$(KIND)) $(EXTRA_CFLAGS)
 LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
 
 # ---- r2core without its UCX and PMIx drivers, with the simulator
 CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
-    $(wildcard $(addprefix $(SRCDIR)/,$(addprefix r2core/,base/*.c model/*.c plan/*.c link/*.c exec/*.c \
+    $(wildcard $(addprefix $(SRCDIR)/,$(addprefix r2core/,base/*.c model/*.c plan/*.c link/*.c \
+    exec/*.c \
         rail/*.c health/*.c telemetry/*.c oob/mesh*.c) tests/doubles/*.c)) \
-    $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost_source.c start.c version.c),$(wildcard $(SRCDIR)/r2core/ctx/*.c)))))
+    $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost_source.c start.c version.c),$(wildcard \
+    $(SRCDIR)/r2core/ctx/*.c)))))
 HARNESS := $(addprefix $(SRCDIR)/tests/sim/,interpret.c sim_memory.c) \
     $(wildcard $(addprefix $(SRCDIR)/tests/sim/,generate*.c harness*.c payload*.c scenario*.c))
 STUB := $(addprefix $(SRCDIR)/tests/fuzz/,stub_net.c stub_tp.c)
-CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_race.c checker_run.c \
+CHECKER := $(addprefix $(SRCDIR)/tests/unit/,checker.c checker_moves.c checker_race.c \
+    checker_run.c \
     checker_values.c schedule_cases.c)
 
 # ---- programs: name, then the sources beside the core
 PROGRAMS_sim := campaign test_sim_beside test_sim_coll test_sim_p2p test_sim_p2p_leave \
     test_sim_p2p_memory test_sim_transport test_sim_transport_faults
 PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit/, \
-    $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule test_schedule_mutants \
+    $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule \
+    test_schedule_mutants \
         test_params test_wire test_exec test_exec_data test_link test_link_peer test_credit \
         test_waits test_control test_excuses test_json test_telemetry test_event_writer test_gap \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \

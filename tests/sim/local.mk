@@ -91,20 +91,22 @@ check_PROGRAMS += tests/sim/test_sim_relay
 tests_sim_test_sim_relay_SOURCES = tests/sim/test_sim_relay.c
 tests_sim_test_sim_relay_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
-# Random jobs with random faults: make check-campaign [SEED=1] [RUNS=N] on the simulator (5000), with LAB=1
-# real processes on the lab (300, about 20 minutes); UNHELPFUL=all or a list: peers that are healthy but
-# unhelpful as well
+# Random jobs with random faults: make check-campaign [SEED=1] [RUNS=N] on the simulator (5000),
+# with LAB=1 real processes on the lab (300, about 20 minutes); UNHELPFUL=all or a list: peers that
+# are healthy but unhelpful as well
 SEED = 1
 RUNS =
 LAB =
 UNHELPFUL =
 check-campaign: check-programs
-	$(if $(LAB),R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/campaign.py --runs $(or $(RUNS),300), \
+	$(if $(LAB),R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/campaign.py --runs $(or \
+	    $(RUNS),300), \
 	    ./tests/sim/campaign --runs $(or $(RUNS),5000) $(if $(UNHELPFUL),--unhelpful $(UNHELPFUL))) \
 	    --seed $(SEED)
 .PHONY: check-campaign
 
-# Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME ..."]
+# Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME
+# ..."]
 EXTRA_DIST += tests/mutants/mutants.py tests/mutants/run.py
 check-mutants: check-programs
 	$(top_srcdir)/tests/mutants/run.py $(abs_top_builddir) $(MUTANTS)

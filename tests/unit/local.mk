@@ -9,9 +9,11 @@
 
 # TCP hello driver
 check_PROGRAMS += tests/unit/test_hello tests/unit/test_hello_abuse
-tests_unit_test_hello_SOURCES = tests/unit/test_hello.c tests/unit/hello_ends.h tests/unit/moved_clock.h
+tests_unit_test_hello_SOURCES = tests/unit/test_hello.c tests/unit/hello_ends.h \
+    tests/unit/moved_clock.h
 tests_unit_test_hello_LDADD = $(R2_TEST_LIBS)
-tests_unit_test_hello_abuse_SOURCES = tests/unit/test_hello_abuse.c tests/unit/hello_ends.h tests/unit/moved_clock.h
+tests_unit_test_hello_abuse_SOURCES = tests/unit/test_hello_abuse.c tests/unit/hello_ends.h \
+    tests/unit/moved_clock.h
 tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
 
 # UCX transport
@@ -98,7 +100,8 @@ tests_unit_test_bench_LDADD = libr2bench.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/unit/test_nic tests/unit/test_rail_netns
 tests_unit_test_nic_SOURCES = tests/unit/test_nic.c
 tests_unit_test_nic_LDADD = $(R2_TEST_LIBS) $(HWLOC_LIBS)
-tests_unit_test_rail_netns_SOURCES = tests/unit/test_rail_netns.c tests/unit/hello_ends.h tests/unit/moved_clock.h tests/unit/two_hosts.h
+tests_unit_test_rail_netns_SOURCES = tests/unit/test_rail_netns.c tests/unit/hello_ends.h \
+    tests/unit/moved_clock.h tests/unit/two_hosts.h
 tests_unit_test_rail_netns_LDADD = $(R2_TEST_LIBS)
 EXTRA_DIST += \
     tests/golden/nic/chains.txt \
@@ -132,10 +135,12 @@ tests_unit_test_exec_SOURCES = tests/unit/exec_links.h tests/unit/test_exec.c
 tests_unit_test_exec_data_SOURCES = tests/unit/exec_links.h tests/unit/test_exec_data.c
 tests_unit_test_exec_data_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
-thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c tests/unit/thread_net.h
+thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c \
+    tests/unit/thread_net.h
 # One way to drive, one door for NICs
 check_PROGRAMS += tests/unit/test_drive
-tests_unit_test_drive_SOURCES = tests/unit/test_drive.c tests/unit/thread_net.c tests/unit/thread_net.h
+tests_unit_test_drive_SOURCES = tests/unit/test_drive.c tests/unit/thread_net.c \
+    tests/unit/thread_net.h
 tests_unit_test_drive_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_threads_SOURCES = tests/unit/test_threads.c $(thread_job_sources)
 tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)
@@ -244,7 +249,8 @@ tests_unit_test_health_SOURCES = tests/unit/test_health.c tests/unit/health_worl
     tests/unit/health_world.h
 tests_unit_test_health_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_mesh_netns
-tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/moved_clock.h tests/unit/two_hosts.h
+tests_unit_test_mesh_netns_SOURCES = tests/unit/test_mesh_netns.c tests/unit/moved_clock.h \
+    tests/unit/two_hosts.h
 tests_unit_test_mesh_netns_LDADD = $(R2_TEST_LIBS) $(SODIUM_LIBS)
 
 # What help texts say about health

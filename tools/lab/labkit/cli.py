@@ -131,7 +131,8 @@ def do_run(name, options, rest):
         raise UsageError("--peer %r: one of %s" % (peer, " ".join(launch.PEERS)))
     p2p = options.get("--p2p")
     if p2p is not None and (p2p not in launch.POINT_TO_POINT or peer):
-        raise UsageError("--p2p %r: one of %s, without --peer" % (p2p, " ".join(launch.POINT_TO_POINT)))
+        raise UsageError("--p2p %r: one of %s, without --peer"
+                         % (p2p, " ".join(launch.POINT_TO_POINT)))
     ppn = whole(options, "--ppn", 1, 1024) if "--ppn" in options else 0
     timeout_s = seconds(options.get("--timeout"))
     return run.run(Lab.load(name), rest, peer, p2p, ppn, timeout_s, options.get("--build"),

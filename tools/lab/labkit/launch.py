@@ -16,7 +16,8 @@ from .spawn import LabError
 PEERS = ("ob1", "ob1-ring", "ucx", "ucx-ring")
 
 GROUND = {
-    "coll_r2_gpu": "ignore",                # whatever this machine has: a lab's hosts compute on cores
+    # whatever this machine has: a lab's hosts compute on cores
+    "coll_r2_gpu": "ignore",
     "mpi_yield_when_idle": "1",             # more ranks than cores
 }
 
