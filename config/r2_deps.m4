@@ -6,7 +6,8 @@ dnl Libraries that r2 needs, and the report of all that are missing.
 AC_DEFUN([R2_MISSING], [
     r2_missing="$r2_missing
     $1: install the Debian package $2"
-    AS_CASE(["$r2_missing_packages "], [*" $2 "*], [], [r2_missing_packages="$r2_missing_packages $2"])
+    AS_CASE(["$r2_missing_packages "], [*" $2 "*], [],
+        [r2_missing_packages="$r2_missing_packages $2"])
 ])
 
 # R2_SYSTEM_FLAGS(VARIABLE): turns -I into -isystem, so that foreign headers do not warn.
@@ -46,7 +47,8 @@ AC_DEFUN([R2_DEPS], [
          break])
 
     AC_ARG_ENABLE([tests],
-        [AS_HELP_STRING([--disable-tests], [do not look for cmocka and jansson, do not build tests])],
+        [AS_HELP_STRING([--disable-tests],
+            [do not look for cmocka and jansson, do not build tests])],
         [], [enable_tests=yes])
     CMOCKA_SUMMARY="not wanted"
     JANSSON_SUMMARY="not wanted"
@@ -59,7 +61,8 @@ AC_DEFUN([R2_DEPS], [
     AC_SUBST([CMOCKA_LIBS])
     AM_CONDITIONAL([R2_TESTS], [test "x$enable_tests" != xno])
 
-    R2_DEP_CPPFLAGS="$UCX_CPPFLAGS $PMIX_CPPFLAGS $HWLOC_CPPFLAGS $NL_CPPFLAGS $SODIUM_CPPFLAGS $JANSSON_CPPFLAGS"
+    R2_DEP_CPPFLAGS="$UCX_CPPFLAGS $PMIX_CPPFLAGS $HWLOC_CPPFLAGS $NL_CPPFLAGS"
+    R2_DEP_CPPFLAGS="$R2_DEP_CPPFLAGS $SODIUM_CPPFLAGS $JANSSON_CPPFLAGS"
     AC_SUBST([R2_DEP_CPPFLAGS])
 ])
 

@@ -50,7 +50,8 @@ AC_DEFUN([R2_FLAGS], [
     # A sanitizer's runtime may live in the program: its symbols are then undefined in libraries.
     R2_NO_UNDEFINED="-Wl,-z,defs"
     AS_IF([test -n "$r2_sanitize"],
-        [R2_CFLAGS="$R2_CFLAGS $r2_sanitize -fno-sanitize-recover=undefined -g -fno-omit-frame-pointer"
+        [R2_CFLAGS="$R2_CFLAGS $r2_sanitize -fno-sanitize-recover=undefined -g"
+         R2_CFLAGS="$R2_CFLAGS -fno-omit-frame-pointer"
          R2_LDFLAGS="$R2_LDFLAGS $r2_sanitize"
          R2_NO_UNDEFINED=
          AC_MSG_CHECKING([whether $r2_sanitize links])

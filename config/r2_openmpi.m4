@@ -6,7 +6,8 @@ dnl The installed Open MPI: its devel headers, libraries, version and component 
 # --with-openmpi=DIR, else from the mpicc that is first in PATH, else from pkg-config.
 AC_DEFUN([R2_OPENMPI_LOCATE], [
     AC_ARG_WITH([openmpi],
-        [AS_HELP_STRING([--with-openmpi=DIR], [prefix of Open MPI (default: mpicc, then pkg-config)])],
+        [AS_HELP_STRING([--with-openmpi=DIR],
+            [prefix of Open MPI (default: mpicc, then pkg-config)])],
         [], [with_openmpi=yes])
     AS_IF([test "x$with_openmpi" = xno], [AC_MSG_ERROR([r2 cannot be built without Open MPI])])
     r2_ompi_path=$PATH
@@ -50,7 +51,8 @@ AC_DEFUN([R2_OPENMPI_MPICC], [
 # R2_OPENMPI_PROG(VARIABLE, NAME, OTHER-NAME): a program of Open MPI's.
 AC_DEFUN([R2_OPENMPI_PROG], [
     AC_PATH_PROG([$1], [$2], [], [$r2_ompi_path])
-    AS_IF([test -z "$$1"], [AS_UNSET([ac_cv_path_$1]); AC_PATH_PROG([$1], [$3], [], [$r2_ompi_path])])
+    AS_IF([test -z "$$1"], [AS_UNSET([ac_cv_path_$1])
+         AC_PATH_PROG([$1], [$3], [], [$r2_ompi_path])])
 ])
 
 # The wrapper lists several folders of headers: it is the one with mpi.h.
@@ -113,7 +115,8 @@ AC_DEFUN([R2_OPENMPI_HEADERS], [
     r2_standin=opal/mca/common/r2/standin
     OMPI_COMPONENT_CPPFLAGS="$OMPI_CPPFLAGS $PMIX_CPPFLAGS -idirafter \$(top_srcdir)/$r2_standin"
     OMPI_MCX16=
-    # Open MPI inlines its atomics into components: with the flag it was built with they need no libatomic.
+    # Open MPI inlines its atomics into components: with the flag it was built with they need no
+    # libatomic.
     AS_CASE([$host_cpu], [x86_64], [R2_ADD_CFLAG([OMPI_MCX16], [-mcx16])])
     OMPI_LIBS="-L$OMPI_LIBDIR -lmpi"
     OMPI_COMPONENT_LIBS="-L$OMPI_LIBDIR -lmpi -lopen-pal"

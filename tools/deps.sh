@@ -12,7 +12,8 @@ plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
 apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
 root="mmdebstrap debian-archive-keyring util-linux"
-analysis="clang clang-tidy clang-format libclang-rt-14-dev cppcheck valgrind graphviz"
+style="clang-format clang-tidy cppcheck"
+analysis="clang libclang-rt-14-dev valgrind graphviz $style"
 
 usage() {
     cat <<EOF
@@ -25,7 +26,8 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   examples  Python with MPI, for examples/
   apps      MPI applications, for make check-apps (450 MB)
   root      what makes a root of another Debian release, for tests/debian13
-  analysis  clang, sanitizer run times, static analysis, valgrind, graphviz
+  style     clang-format, clang-tidy, cppcheck: suites of ./check
+  analysis  those of style, clang, sanitizer run times, static analysis, valgrind, graphviz
   -n        only print what is missing
   -l        only print the packages of the groups
 EOF
@@ -38,7 +40,7 @@ for arg; do
     case $arg in
     -n) dry_run=yes ;;
     -l) list=yes ;;
-    build | lab | plot | examples | apps | root | analysis) groups="$groups $arg" ;;
+    build | lab | plot | examples | apps | root | style | analysis) groups="$groups $arg" ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac
@@ -55,7 +57,8 @@ if [ $list = yes ]; then
 fi
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
-    echo "tools/deps.sh: this is no Debian system: nothing installed, configure will tell what is missing" >&2
+    echo "tools/deps.sh: this is no Debian system: nothing installed," \
+        "configure will tell what is missing" >&2
     exit 0
 fi
 
@@ -79,7 +82,8 @@ as_root=
 if [ "$(id -u)" -ne 0 ]; then
     as_root="sudo -n"
     if ! $as_root true 2>/dev/null; then
-        echo "tools/deps.sh: error: neither root nor able to use sudo without a password. Run as root:" >&2
+        echo "tools/deps.sh: error: neither root nor able to use sudo without a password." \
+            "Run as root:" >&2
         echo "  apt-get install$missing" >&2
         exit 1
     fi

@@ -40,7 +40,8 @@ def rate(at_ns, received, from_ns, to_ns):
 
 
 def progress(iterations, from_ns, to_ns):
-    """Iterations per ns of (from, to, ...), seconds; one that is only partly within counts with that part."""
+    """Iterations per ns of (from, to, ...), seconds; one that is only partly within counts with
+    that part."""
     done = 0.0
     for start_s, end_s, *_ in iterations:
         inside = min(end_s * 1e9, to_ns) - max(start_s * 1e9, from_ns)

@@ -46,7 +46,9 @@ do for [i = 1:words(marks) / 3] {
 
 plot points using 1:2 with filledcurves x1 linecolor rgb "#cfe3f5" notitle, \
      points using 1:2 with lines linewidth 2 linecolor rgb "#1565c0" title "throughput", \
-     (healthy > 0 ? healthy : NaN) with lines linewidth 1.6 dashtype (14, 7) linecolor rgb "#00897b" \
+     (healthy > 0 ? healthy : NaN) with lines linewidth 1.6 \
+     dashtype (14, 7) linecolor rgb "#00897b" \
          title sprintf("healthy median %.1f", healthy), \
-     (line_rate > 0 ? line_rate : NaN) with lines linewidth 1.6 dashtype (4, 6) linecolor rgb "#505050" \
+     (line_rate > 0 ? line_rate : NaN) with lines linewidth 1.6 \
+     dashtype (4, 6) linecolor rgb "#505050" \
          title sprintf("line rate %.1f", line_rate)

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 
 #define BATCHES    20
-#define PINGS      200     /* round trips of a batch */
+#define PINGS      200 /* round trips of a batch */
 #define LONG_BYTES (4 << 20)
-#define WINDOW     4       /* long messages under way */
-#define ROUNDS     10      /* of windows */
+#define WINDOW     4  /* long messages under way */
+#define ROUNDS     10 /* of windows */
 
 static int by_value(const void *a, const void *b)
 {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""The applications of test_apps.py as a table: how each is run, and which of the numbers it prints are results."""
+"""The applications of test_apps.py as a table: how each is run, and which of the numbers it prints
+are results."""
 
 import os
 import re

@@ -98,7 +98,8 @@ def sent():
     rails = mgmt = 0
     for devices in counters(LAB).values():
         for device, numbers in devices.items():
-            rails, mgmt = rails + numbers["tx_bytes"] * (device != "mgmt0"), mgmt + numbers["tx_bytes"] * (device == "mgmt0")
+            rails += numbers["tx_bytes"] * (device != "mgmt0")
+            mgmt += numbers["tx_bytes"] * (device == "mgmt0")
     return rails, mgmt
 
 
@@ -113,8 +114,10 @@ def over_r2(app, kind=None):
     found = run.end()
     now = sent()
     fault("heal", "all", "all")
-    assert now[0] - after[0] > ENDED, "the fault came too late: %d bytes after it" % (now[0] - after[0])
-    assert now[1] - before[1] < 0.1 * (now[0] - before[0]), "bytes on rails and mgmt0: %s to %s" % (before, now)
+    late = now[0] - after[0]
+    assert late > ENDED, "the fault came too late: %d bytes after it" % late
+    assert now[1] - before[1] < 0.1 * (now[0] - before[0]), \
+        "bytes on rails and mgmt0: %s to %s" % (before, now)
     return found
 
 

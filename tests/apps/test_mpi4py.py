@@ -65,7 +65,8 @@ def run(front, stack, which, source):
             with open("%s/%s" % (folder, name), encoding="utf8", errors="replace") as file:
                 text = file.read()
             for test, verdict in LINE.findall(text):
-                verdict = verdict.split()[0] if verdict else "hangs" if not FOOT.search(text) else "noisy"
+                silent = "noisy" if FOOT.search(text) else "hangs"
+                verdict = verdict.split()[0] if verdict else silent
                 if verdicts.get(test, "ok") in ("ok", "skipped"):
                     verdicts[test] = verdict
     if done.returncode == 124 or not verdicts:
@@ -80,7 +81,8 @@ def failed(verdicts):
 
 
 def compare(layout, source, sets):
-    """All tests in one layout; returns the number of those that fail, or are not reached, over r2 only."""
+    """All tests in one layout; returns the number of those that fail, or are not reached, over r2
+    only."""
     only, sums = 0, Counter()
     for which, stack in sets:
         stock, ours = (run(front, s, which, source)
@@ -92,7 +94,9 @@ def compare(layout, source, sets):
         only += len(lost) + sum(stock.get(test, "not run") in GOOD
                                 for test in failed(ours)) + (not ours)
         sums.update(ours=len(ours), stock=len(stock), ours_failed=len(failed(ours)),
-                    stock_failed=len(failed(stock)), ours_skipped=list(ours.values()).count("skipped"), stock_skipped=list(stock.values()).count("skipped"))
+                    stock_failed=len(failed(stock)),
+                    ours_skipped=list(ours.values()).count("skipped"),
+                    stock_skipped=list(stock.values()).count("skipped"))
         print("# %s: %s: %d tests over r2, %d over stock Open MPI, not reached over r2: %s" % (
             layout, " ".join(which), len(ours), len(stock), " ".join(lost[:5]) or "none"),
               flush=True)

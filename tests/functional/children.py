@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Workers of Python's multiprocessing (fork) beside MPI; with --die rank 1 is killed while its worker lives on."""
+"""Workers of Python's multiprocessing (fork) beside MPI; with --die rank 1 is killed while its
+worker lives on."""
 
 import array
 import multiprocessing

@@ -14,6 +14,7 @@ EXTRA_DIST += \
     tests/functional/install \
     tests/functional/installed \
     tests/functional/layers \
+    tests/functional/style \
     tests/functional/leaving \
     tests/functional/needs \
     tests/functional/r2_info \

@@ -54,7 +54,8 @@ for program in r2_allreduce r2_allgather r2_reduce_scatter; do
         ! has Fail
     verdict "$program: all sizes are right"
     bench 3 $program -m 4:40 -i 5 -x 0 -c -f -T mpi_double
-    [ $rc -eq 0 ] && has 'Size +Avg Latency\(us\) +Min Latency\(us\) +Max Latency\(us\) +Iterations' &&
+    [ $rc -eq 0 ] &&
+        has 'Size +Avg Latency\(us\) +Min Latency\(us\) +Max Latency\(us\) +Iterations' &&
         has '^32 +[0-9.]+ +[0-9.]+ +[0-9.]+ +5 +Pass'
     verdict "$program: full columns, 3 ranks, doubles, fewer elements than ranks"
     bench 1 $program -m 8:8 -i 5 -x 0 -c -T mpi_int
@@ -158,7 +159,12 @@ verdict "phases before, during and after"
 awk -F, '
     /^time_s,/ { head = ($0 == "time_s,iteration,bytes,latency_us,bus_mb_per_s") }
     /^[0-9]/ { n++; if (NF != 5 || $1 < last || $2 != n - 1 || $3 != 262144) bad = 1; last = $1 }
-    /^# fault / { split($0, w, " "); faults++; if (w[3] < before || w[3] > 4) bad = 1; before = w[3] }
+    /^# fault / {
+        split($0, w, " ")
+        faults++
+        if (w[3] < before || w[3] > 4) bad = 1
+        before = w[3]
+    }
     END { exit !(head && n > 3 && faults == 4 && !bad) }' "$work/x.csv"
 verdict "CSV file: an ascending line for each iteration, faults in order"
 if command -v gnuplot >/dev/null; then

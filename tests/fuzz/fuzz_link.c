@@ -175,6 +175,16 @@ static void relay_frame(world_t *world, fuzz_input_t *input, r2_wire_header_t *h
     memcpy(payload + sizeof(frame), &inner, sizeof(inner));
 }
 
+/* An error, as a peer tells it. @return bytes of payload. */
+static uint32_t abort_of(const r2_wire_header_t *header, fuzz_input_t *input, void *payload)
+{
+    const r2_wire_abort_t told = {.comm_key = header->tag.comm_key,
+                                  .status = -(int) fuzz_u8(input)};
+
+    memcpy(payload, &told, sizeof(told));
+    return sizeof(told);
+}
+
 /* A header that is more or less what a peer could send now. */
 static void packet(world_t *world, fuzz_input_t *input)
 {
@@ -227,11 +237,7 @@ static void packet(world_t *world, fuzz_input_t *input)
                header.length);
     }
     if (R2_WIRE_ABORT == header.kind) {
-        r2_wire_abort_t abort_payload = {.comm_key = header.tag.comm_key,
-                                         .status = -(int) fuzz_u8(input)};
-
-        header.length = sizeof(abort_payload);
-        memcpy(payload, &abort_payload, header.length);
+        header.length = abort_of(&header, input, payload);
     }
     if (R2_WIRE_RELAY == header.kind) {
         relay_frame(world, input, &header, payload);

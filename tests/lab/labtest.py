@@ -189,7 +189,8 @@ def mbit_per_s(lab, rail, seconds=0.4, hosts=(0, 1)):
 
 
 def stopped(signo, _):
-    """Ends the program as an error does: what it has built is removed. (check stops a suite that takes too long.)"""
+    """Ends the program as an error does: what it has built is removed. (check stops a suite that
+    takes too long.)"""
     signal.signal(signo, signal.SIG_IGN)
     sys.exit(128 + signo)
 

@@ -78,7 +78,8 @@ class Rolling:
             self.count += 1
 
     def end(self):
-        """Stops; all rails are up. @return number of faults. Raises what kept faults from going on."""
+        """Stops; all rails are up. @return number of faults. Raises what kept faults from going
+        on."""
         self.over.set()
         self.thread.join()
         if self.broken:
@@ -104,7 +105,8 @@ def job(words):
 
 
 def jobs(lab, wanted):
-    """(name, command line) of all jobs, so ordered that layouts and programs change from one to the next."""
+    """(name, command line) of all jobs, so ordered that layouts and programs change from one to the
+    next."""
     where = list(layouts(lab).items())
     what = [(p, s) for p in wanted for s in PROGRAMS[p][0]]
     for shift, (at, (program, stack)) in itertools.product(range(len(where)), enumerate(what)):

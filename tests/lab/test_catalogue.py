@@ -136,7 +136,8 @@ FLAP_MAX_S = 4.0
 
 
 def heals_within(elapsed_s):
-    """How many heals of a flapping rail quarantines leave room for: 0.2 s, doubled each time, up to FLAP_MAX_S."""
+    """How many heals of a flapping rail quarantines leave room for: 0.2 s, doubled each time, up to
+    FLAP_MAX_S."""
     heals, quarantine_s = 1, 0.2
     while elapsed_s >= quarantine_s:
         elapsed_s -= quarantine_s
@@ -155,12 +156,13 @@ def test_F5_flaps():
     most = ends * heals_within(time.monotonic() - begun_s)
     silent = flaps(job, 2, 0, "drop", 5, 0.4)
     finish(job)
-    assert carrier <= most, "opened %d lane ends in 12 flaps, quarantines allow %d: not damped" % (carrier, most)
+    assert carrier <= most, \
+        "opened %d lane ends in 12 flaps, quarantines allow %d: not damped" % (carrier, most)
     return ", lane ends opened: %d of %d, %d of %d" % (carrier, 12 * ends, silent, 5 * ends)
 
 
 def test_F11_notices_lost():
-    """F11 all out-of-band notices are lost: link down and silent drops are known to all, and their end"""
+    """F11 all out-of-band notices are lost: link down and silent drops, and their end, are known"""
     job = start(*OOB_ON_MGMT)
     fault("--at", "switch", "drop", "all", "mgmt0")
     broken_and_healed(job, ["down"], 1, 2)

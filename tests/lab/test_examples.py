@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Training with mpi4py over r2: the same losses, to the last bit, with a rail killed in the middle."""
+"""Training with mpi4py over r2: the same losses, to the last bit, with a rail killed in the
+middle."""
 
 import os
 import subprocess

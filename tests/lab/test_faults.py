@@ -45,7 +45,7 @@ def test_start_healthy():
 
 
 def test_F9_start_dead():
-    """F9 NICs that are down, without carrier, and drop from the start join when healed (defect 10)"""
+    """F9 NICs that are down, lack carrier or drop from the start join when healed (defect 10)"""
     fault("down", "h1", "rail0")
     fault("--at", "switch", "down", "h2", "rail1")
     fault("drop", "h3", "rail2")

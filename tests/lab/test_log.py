@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""What a job says about its rails at the default level: one line for a change, whatever the ranks."""
+"""What a job says about its rails at the default level: one line for a change, whatever the
+ranks."""
 
 import os
 import re

@@ -60,7 +60,8 @@ class App:
         rest = self.child.stdout.read()
         status = self.child.wait()
         assert "not ok" not in rest and status == 0, "status %d\n%s%s" % (status, rest, self.said())
-        assert rest.count("\nok ") + rest.startswith("ok ") >= least, "the fault came too late\n" + rest
+        assert rest.count("\nok ") + rest.startswith("ok ") >= least, \
+            "the fault came too late\n" + rest
 
     def said(self):
         """Standard error so far."""

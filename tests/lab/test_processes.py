@@ -93,7 +93,8 @@ def test_python():
 
 
 def leave(*words):
-    """A job of which processes leave early. The others have it right, and nobody speaks of failures."""
+    """A job of which processes leave early. The others have it right, and nobody speaks of
+    failures."""
     status, said = run("--mca", "async_mpi_finalize", "1", *ALL_R2, *words, ranks=3)
     assert status == 0 and said.count(": right") == 3 and said.count(": finalized") == 3, said
     assert not re.search(r"\] (r2|coll:r2|btl:r2)[: ].*(gone|fail)", said), said

@@ -154,7 +154,8 @@ def test_side_by_side():
 
 
 def carries(lab, rail, low, high, hosts=(0, 1)):
-    """Waits until a rail carries that many Mbit/s: a pause of this process spoils one measurement, not all."""
+    """Waits until a rail carries that many Mbit/s: a pause of this process spoils one measurement,
+    not all."""
     seen = []
     assert until(lambda: low < (seen.append(mbit_per_s(lab, rail, hosts=hosts))
                                 or seen[-1]) < high), seen

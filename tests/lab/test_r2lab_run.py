@@ -183,7 +183,7 @@ END"""
 
 
 def test_firewall():
-    """what docs/for-admins.md says of port ranges: nothing is sent to another port, and no rail is blamed"""
+    """what docs/for-admins.md says of port ranges: only those are used, and no rail is blamed"""
     for host in ("h0", "h1", "h2"):
         r2lab("exec", "--name", LAB, host, "sh", "-c", FIREWALL)
     out, err = r2lab("run", "--name", LAB, "--timeout", "60", "-n", "3", APP, "1000000", "3")

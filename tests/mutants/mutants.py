@@ -272,7 +272,8 @@ MUTANTS = [
     ("heard-verdicts-have-no-past", "health/spread.c",
      "        is_new = r2_spread_learn(health, &change, false, NULL, now_ns - r2_min(age_ns, "
      "now_ns), now_ns);",
-     "        is_new = r2_spread_learn(health, &change, false, NULL, now_ns, now_ns + 0 * age_ns);"),
+     "        is_new = r2_spread_learn(health, &change, false, NULL, now_ns, "
+     "now_ns + 0 * age_ns);"),
     ("news-of-dead-writers-are-lost", "health/spread.c",
      "        r2_spread_all(health, host, now_ns);\n", "        (void) r2_spread_all;\n"),
     ("dead-processes-are-not-described", "health/describe.c",

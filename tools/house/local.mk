@@ -6,6 +6,8 @@ EXTRA_DIST += \
     docs/architecture.svg \
     docs/history/house-before.md \
     tools/check-layers \
+    tools/check-text \
+    tools/format \
     tools/house/circles.py \
     tools/house-count \
     tools/house/source.py \

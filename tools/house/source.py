@@ -9,7 +9,8 @@ import shutil
 import subprocess
 
 FOLDERS = ("r2core", "ompi", "opal", "tools", "bench", "tests", "examples")
-# Where a quoted include is looked for beside the folder of who includes it, as the makefiles have it.
+# Where a quoted include is looked for beside the folder of who includes it, as the makefiles have
+# it.
 ROOTS = ("r2core/include", "r2core", "", "tools", "tools/info", "tests", "tests/sim", "tests/unit")
 
 COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.S)
@@ -17,6 +18,7 @@ INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*([\"<])([^\">]+)", re.M)
 CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 
 Function = collections.namedtuple("Function", "name file first last local")
+FUNCTION_LINES, FILE_LINES = 60, 500
 
 
 class Missing(Exception):
@@ -80,7 +82,8 @@ class Tree:
                 for path, name, first, last, local in rows if last]
 
     def calls(self, functions):
-        """{(file, other file): set of (caller, called)}. A local function hides others of its name."""
+        """{(file, other file): set of (caller, called)}. A local function hides others of its
+        name."""
         bare = {path: without_comments(self.text[path]).split("\n") for path in self.text}
         by_name = collections.defaultdict(list)
         for function in functions:
@@ -96,3 +99,30 @@ class Tree:
                     if not owner.local or owner.file.endswith(".h"):
                         found[caller.file, owner.file].add((caller.name, name))
         return found
+
+
+def is_script(path):
+    """A Python file, a shell script or another program in text."""
+    if path.endswith(".py"):
+        return True
+    try:
+        with open(path, "rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def long_functions(functions):
+    return [f for f in functions if f.last - f.first + 1 > FUNCTION_LINES]
+
+
+def long_files(top):
+    """(lines, path) of files of code that are too long, the longest first."""
+    found = []
+    for folder in FOLDERS:
+        for place, _, names in os.walk(os.path.join(top, folder)):
+            for path in (os.path.join(place, name) for name in names):
+                if path.endswith((".c", ".h", ".def")) or is_script(path):
+                    with open(path, encoding="utf-8") as file:
+                        found.append((file.read().count("\n"), os.path.relpath(path, top)))
+    return sorted((row for row in found if row[0] > FILE_LINES), reverse=True)
