@@ -202,7 +202,9 @@ static r2_status_t r2_agree_merge(r2_agree_t *agree)
     agree->synced = false;
     agree->syncing = true;
     ++common->core->counters.merges;
-    return common->ops->start_sync(agree->owner, agree->merging);
+    status = common->ops->start_sync(agree->owner, agree->merging);
+    /* over at once, and with an error: the call must not wait for it */
+    return R2_OK == status && agree->aborted ? R2_ERR_POISONED : status;
 }
 
 /*

@@ -105,7 +105,9 @@ static void r2_exec_finish(r2_exec_t *exec, r2_status_t status)
 
 void r2_exec_abort(r2_exec_t *exec, r2_status_t status)
 {
-    r2_exec_finish(exec, status);
+    if (NULL != exec->program) {
+        r2_exec_finish(exec, status);
+    }
 }
 
 void r2_exec_start(r2_exec_t *exec)

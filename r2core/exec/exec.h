@@ -83,7 +83,10 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
                          r2_program_t *program);
 /** Rows without dependencies may start with the next r2_engine_run(). */
 void r2_exec_start(r2_exec_t *exec);
-/** Ends a run with an error. The caller withdraws its messages from the links. */
+/**
+ * Ends a run with an error. The caller withdraws its messages from the links. Nothing happens to
+ * one that is not prepared: a call may be listed while what comes before it is under way.
+ */
 void r2_exec_abort(r2_exec_t *exec, r2_status_t status);
 /** Gives its memory back. Also for zeros, and again. Engine lock. */
 void r2_exec_fini(r2_exec_t *exec);

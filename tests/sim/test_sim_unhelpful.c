@@ -279,6 +279,30 @@ static void call_without_memory(void **state)
 }
 
 /*
+ * Memory runs out as a merge of maps begins: its error ends the communicator while the call that it
+ * is for is listed and has not begun.
+ */
+static void merge_without_memory(void **state)
+{
+    static const char *const shortages[] = {"2 64", "5 64", "20 64", "5 1"};
+    uint32_t errors = 0;
+    char source[512];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(shortages); i++) {
+        for (uint32_t seed = 1; seed <= 40; seed++) {
+            snprintf(source, sizeof(source),
+                     "seed %u; hosts 3; rails 2; rate 12500000; param no_path_timeout_ms 2000;"
+                     "coll allreduce i64 60 times=40; expect any;"
+                     "at 2ms down h1 rail1; at 1ms memory r1 %s",
+                     seed, shortages[i]);
+            errors += run(source).errors;
+        }
+    }
+    assert_true(errors > 0);
+}
+
+/*
  * Lanes of a process that is stopped: one in doubt when it said its last word; those that a peer short
  * of descriptors closed meanwhile, its last word lost with the connection.
  */
@@ -327,6 +351,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(accused_rail_proved_by_its_lanes),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
+        cmocka_unit_test(merge_without_memory),
     };
 
     if (argc > 1) {

@@ -35,6 +35,7 @@ typedef struct world {
     r2_agree_call_t calls[CALLS];
     r2_merge_t *merge; /* borrowed: under way */
     r2_status_t refuses;
+    bool aborts; /* a merge that starts is over at once, with an error */
     uint32_t started, ended, begun[CALLS], failed[CALLS], failures;
 } world_t;
 
@@ -46,6 +47,9 @@ static r2_status_t t_start_sync(void *owner, r2_merge_t *merge)
     assert_ptr_equal(owner, world);
     ++world->started;
     world->merge = merge;
+    if (world->aborts) {
+        r2_agree_abort(world->agree, R2_ERR_PEER_GONE);
+    }
     return world->refuses;
 }
 
@@ -193,6 +197,17 @@ static void a_merge_that_cannot_start_is_told(void **state)
     assert_int_equal(world->failures, 0); /* who entered knows */
 }
 
+/* The call that it is for is in no queue: nobody else would end it. */
+static void a_merge_that_fails_at_once_is_told(void **state)
+{
+    (void) state;
+    world->aborts = true;
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[0]), R2_OK);
+    lose_a_rail();
+    r2_agree_left(world->agree, &world->calls[0], true);
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[1]), R2_ERR_POISONED);
+}
+
 static void what_waits_fails_when_all_is_aborted(void **state)
 {
     (void) state;
@@ -274,6 +289,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(who_knows_more_has_a_merge_first, setup, teardown),
         cmocka_unit_test_setup_teardown(a_merge_that_cannot_start_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_merge_that_fails_at_once_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_fails_when_all_is_aborted, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sequence_opens_behind_calls_that_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(observers_are_told_in_turn, setup, teardown),
