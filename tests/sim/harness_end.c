@@ -53,6 +53,9 @@ static uint64_t job_limit_ns(const job_t *job)
     for (uint32_t i = 0; i < sc->step_count; i++) {
         limit_ns += sc->steps[i].compute_ns;
     }
+    if (sc->any_outcome) { /* calls may end because no lane opens, and ranks compute after that */
+        limit_ns += job->params.no_path_timeout_ms * R2_NS_PER_MS;
+    }
     return R2_NS_PER_S + limit_ns +
            LIMIT_EXTRA_NS * (sc->hello_loss_ppm > 0 && has_descriptors ? LIMIT_CALLS : 1);
 }

@@ -278,6 +278,17 @@ static void call_without_memory(void **state)
     assert_true(errors > 0);
 }
 
+/* No lane opens, for ever: all hear it after no_path_timeout_ms, which is 60 s. */
+static void no_memory_for_lanes(void **state)
+{
+    scenario_result_t result = run("hosts 2; coll allreduce i64 800 times=2; expect any;"
+                                   "at 0ms memory r1 100.0 4096");
+
+    (void) state;
+    assert_true(result.errors >= 2);
+    assert_in_range(result.time_ns, 60 * R2_NS_PER_S, 61 * R2_NS_PER_S);
+}
+
 /*
  * Memory runs out as a merge of maps begins: its error ends the communicator while the call that it
  * is for is listed and has not begun.
@@ -351,6 +362,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(accused_rail_proved_by_its_lanes),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
+        cmocka_unit_test(no_memory_for_lanes),
         cmocka_unit_test(merge_without_memory),
     };
 
