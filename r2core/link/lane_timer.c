@@ -257,10 +257,11 @@ static bool r2_lane_peer_runs(const r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
     const r2_net_t *net = link->net;
-    const uint64_t part_ns = (net->now_ns - r2_lane_since_ns(lane)) / 2;
+    const uint64_t part_ns =
+        r2_clamp_u64((net->now_ns - r2_lane_since_ns(lane)) / 2, r2_net_pause_ns(net),
+                     r2_net_patience_ns(net, R2_HEARD_TIMES));
 
-    if (link->path.heard_ns - lane->heard_ns >=
-        r2_clamp_u64(part_ns, r2_net_pause_ns(net), r2_net_patience_ns(net, R2_HEARD_TIMES))) {
+    if (link->path.heard_ns - lane->heard_ns >= part_ns && r2_unread_told_ns(lane) >= part_ns) {
         return true;
     }
     if (net->now_ns - link->path.last_rx_ns >= r2_net_pause_ns(net) &&

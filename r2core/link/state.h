@@ -115,6 +115,7 @@ struct r2_link {
         uint64_t peak_delay_ns, peak_delay_at_ns;
         uint16_t unread;           /* newest word of the peer on its rails (unread.c) */
         uint8_t unread_at;         /* by its clock */
+        uint32_t told;             /* by so much that clock went on with its words (unread.c) */
         uint64_t unread_ns;        /* when it came */
         uint64_t await_ns; /* since when rows wait and nothing is in flight; 0 = that is not so */
         /* next look at rows and messages that have not met; 0 = there are none */
@@ -238,6 +239,8 @@ void r2_unread_look(r2_net_t *net);
 uint8_t r2_unread_stamp(uint64_t now_ns);
 /** Such bits of the peer came. */
 void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp);
+/** By how much the peer's clock went on, as it says, since this lane came into its state. */
+uint64_t r2_unread_told_ns(const r2_lane_t *lane);
 /** True if what this lane waits for may lie unread in our own buffers. */
 bool r2_unread_is_here(const r2_lane_t *lane);
 /** True if it may lie unread at the peer. */

@@ -72,13 +72,24 @@ uint8_t r2_unread_stamp(uint64_t now_ns)
 void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp)
 {
     const uint64_t now_ns = link->net->now_ns;
+    const bool late = now_ns - link->path.unread_ns > R2_UNREAD_LATE_NS;
+    const int8_t newer = (int8_t) (stamp - link->path.unread_at);
 
-    if ((int8_t) (stamp - link->path.unread_at) >= 0 ||
-        now_ns - link->path.unread_ns > R2_UNREAD_LATE_NS) {
+    if (newer >= 0 || late) {
+        link->path.told += late ? 1u : (uint32_t) newer;
         link->path.unread = rails;
         link->path.unread_at = stamp;
         link->path.unread_ns = now_ns;
     }
+}
+
+/*
+ * What comes from a process that sends slowly was said long ago, and what it says on the lane that
+ * is judged may lie behind that.
+ */
+uint64_t r2_unread_told_ns(const r2_lane_t *lane)
+{
+    return (uint64_t) (lane->link->path.told - lane->told) << R2_UNREAD_STAMP_SHIFT;
 }
 
 bool r2_unread_is_here(const r2_lane_t *lane)

@@ -345,6 +345,16 @@ static void accused_rail_proved_by_its_lanes(void **state)
         "at 79862us refuse h2 rail1 probes; expect healthy");
 }
 
+/* What a slow process says lies in its own queue, too: its newest word is old. */
+static void slow_sender(void **state)
+{
+    (void) state;
+    run("hosts 2; socket 1761; param chunk_min_bytes 1024; param no_path_timeout_ms 9450;"
+        "comm b cid=9 ranks=0,1; coll allreduce f64 30 on=b times=1; compute 12us;"
+        "coll scatter i64 5980 root=1 times=3 nb; at 14478821us cont r1; at 0us slow r1 110257us;"
+        "expect healthy");
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -360,6 +370,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_in_mid_doubt),
         cmocka_unit_test(stopped_with_lanes_in_doubt_or_closed),
         cmocka_unit_test(accused_rail_proved_by_its_lanes),
+        cmocka_unit_test(slow_sender),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
         cmocka_unit_test(no_memory_for_lanes),
