@@ -355,6 +355,19 @@ static void slow_sender(void **state)
         "expect healthy");
 }
 
+/*
+ * A process is stopped while a peer closes a lane to it for want of descriptors, and a third says
+ * that the rail is dead: that lane did not fail.
+ */
+static void accused_lane_was_closed(void **state)
+{
+    (void) state;
+    run("hosts 4; ppn 3; param heal_min_ms 665; param no_path_timeout_ms 4074;"
+        "coll reduce-scatter-block i64 1438 on=world times=1 nb; at 222us stop r2;"
+        "at 10590260us cont r2; at 16062774us cont r0; at 20169201us cont r8;"
+        "at 0us refuse h2 rail1 probes; at 283283us descriptors r11 22; expect healthy");
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -371,6 +384,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_with_lanes_in_doubt_or_closed),
         cmocka_unit_test(accused_rail_proved_by_its_lanes),
         cmocka_unit_test(slow_sender),
+        cmocka_unit_test(accused_lane_was_closed),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(call_without_memory),
         cmocka_unit_test(no_memory_for_lanes),
