@@ -179,18 +179,26 @@ bool r2_room_lend(r2_lane_t *lane)
 
 /* ---- shortage ---- */
 
-/* Who said so must have been heard of lately: it may be out of reach by now. */
-bool r2_room_awaits_turn(const r2_link_t *link)
+/*
+ * Who said so must have been heard of lately: it may be out of reach by now. While the lane is
+ * called again, or where that call was taken back for others, a call must have been answered.
+ */
+static bool r2_lane_awaits_turn(const r2_lane_t *lane)
 {
-    const r2_net_t *net = link->net;
+    const r2_net_t *net = lane->link->net;
     const uint64_t lately_ns = r2_net_patience_ns(net, R2_TURN_TIMES) +
                                2 * net->params->heal_max_ms * R2_NS_PER_MS;
+    const uint64_t told_ns =
+        r2_lane_is_short(lane) ? lane->link->path.spoke_ns : lane->link->path.answered_ns;
 
-    if (net->now_ns - r2_min(net->now_ns, link->path.spoke_ns) > lately_ns) {
-        return false;
-    }
+    return lane->connect.turn && lane->state < R2_LANE_WIRING &&
+           net->now_ns - r2_min(net->now_ns, told_ns) <= lately_ns;
+}
+
+bool r2_room_awaits_turn(const r2_link_t *link)
+{
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (r2_lane_is_short(&link->lanes[i]) && link->lanes[i].connect.turn) {
+        if (r2_lane_awaits_turn(&link->lanes[i])) {
             return true;
         }
     }

@@ -368,6 +368,22 @@ static void accused_lane_was_closed(void **state)
         "at 0us refuse h2 rail1 probes; at 283283us descriptors r11 22; expect healthy");
 }
 
+/* Eleven peers wait for their turn with one that is slow, longer than a path may be missing. */
+static void long_wait_for_a_turn(void **state)
+{
+    char source[256];
+
+    (void) state;
+    for (uint32_t seed = 1; seed <= 10; seed++) {
+        snprintf(source, sizeof(source),
+                 "seed %u; hosts 4; ppn 3; param heal_min_ms 63; param no_path_timeout_ms 2120;"
+                 "coll allgather matrix 451 on=world times=1; at 198us slow r3 158783us;"
+                 "at 0us descriptors r3 15; expect healthy",
+                 seed);
+        run(source);
+    }
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -386,6 +402,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(slow_sender),
         cmocka_unit_test(accused_lane_was_closed),
         cmocka_unit_test(few_descriptors),
+        cmocka_unit_test(long_wait_for_a_turn),
         cmocka_unit_test(call_without_memory),
         cmocka_unit_test(no_memory_for_lanes),
         cmocka_unit_test(merge_without_memory),
