@@ -13,6 +13,7 @@
 
 #define LIMIT_EXTRA_NS (30 * R2_NS_PER_S)
 #define LIMIT_CALLS    10u /* as long, where lanes need many calls of which some are lost */
+#define LIMIT_CALL_NS  (10 * R2_NS_PER_S) /* for each collective there: lanes take turns */
 #define CLEAN_LIMIT_NS (60 * R2_NS_PER_S)
 #define STEP_LIMIT     40000000u
 
@@ -41,7 +42,7 @@ static uint64_t job_limit_ns(const job_t *job)
 {
     const scenario_t *sc = job->scenario;
     uint64_t limit_ns = sc->limit_ns;
-    bool has_descriptors = false;
+    bool has_descriptors = false, is_slow;
 
     if (0 != limit_ns) {
         return R2_NS_PER_S + limit_ns;
@@ -50,14 +51,15 @@ static uint64_t job_limit_ns(const job_t *job)
     for (uint32_t i = 0; i < sc->event_count; i++) {
         has_descriptors = has_descriptors || VERB_DESCRIPTORS == sc->events[i].verb;
     }
+    is_slow = sc->hello_loss_ppm > 0 && has_descriptors;
     for (uint32_t i = 0; i < sc->step_count; i++) {
         limit_ns += sc->steps[i].compute_ns;
+        limit_ns += is_slow ? sc->steps[i].times * LIMIT_CALL_NS : 0;
     }
     if (sc->any_outcome) { /* calls may end because no lane opens, and ranks compute after that */
         limit_ns += job->params.no_path_timeout_ms * R2_NS_PER_MS;
     }
-    return R2_NS_PER_S + limit_ns +
-           LIMIT_EXTRA_NS * (sc->hello_loss_ppm > 0 && has_descriptors ? LIMIT_CALLS : 1);
+    return R2_NS_PER_S + limit_ns + LIMIT_EXTRA_NS * (is_slow ? LIMIT_CALLS : 1);
 }
 
 void job_take_sim_failure(job_t *job)
