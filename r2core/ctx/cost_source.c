@@ -36,12 +36,13 @@ static const r2_cost_value_t r2_cost_values[] = {
 static uint32_t r2_cost_reduce_host(const r2_clock_t *clock)
 {
     const size_t count = R2_COST_BYTES / sizeof(float);
-    float *in = calloc(2 * count, sizeof(*in)), *inout = in + count;
+    float *in = calloc(2 * count, sizeof(*in)), *inout;
     uint64_t least_ns = UINT64_MAX;
 
     if (NULL == in) {
         return 0;
     }
+    inout = in + count;
     for (uint32_t turn = 0; turn < R2_COST_TURNS; ++turn) {
         uint64_t start_ns = r2_now_ns(clock);
 

@@ -258,7 +258,7 @@ static void r2_asked_over(r2_p2p_t *p2p, r2_p2p_asked_t *asked, r2_status_t stat
 
 static void r2_ask_reply_came(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 {
-    r2_p2p_reply_t reply;
+    r2_p2p_reply_t reply = {0};
     r2_p2p_asked_t *asked = NULL;
     uint64_t bytes = inbound->bytes - sizeof(reply); /* wraps: then it is not what we wait for */
     uint32_t id;

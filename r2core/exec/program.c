@@ -55,13 +55,17 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
     const size_t bytes = sizeof(r2_program_t) + rows * sizeof(r2_row_t) +
                          (2 * deps + 2 * rows + 2) * sizeof(uint32_t);
     r2_program_t *program = malloc(bytes);
-    r2_row_t *own_rows = (r2_row_t *) (program + 1);
-    uint32_t *own_deps = (uint32_t *) (own_rows + rows);
-    uint32_t *dependents = own_deps + deps, *first = dependents + deps, *starts = first + rows + 2;
+    r2_row_t *own_rows;
+    uint32_t *own_deps, *dependents, *first, *starts;
 
     if (NULL == program) {
         return R2_ERR_NO_MEMORY;
     }
+    own_rows = (r2_row_t *) (program + 1);
+    own_deps = (uint32_t *) (own_rows + rows);
+    dependents = own_deps + deps;
+    first = dependents + deps;
+    starts = first + rows + 2;
     if (rows > 0) {
         memcpy(own_rows, schedule->rows, rows * sizeof(*own_rows));
     }
