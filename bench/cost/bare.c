@@ -159,9 +159,9 @@ static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes
 /** Sends over the first rail with room. @return false: none has. */
 static bool send_packet(bare_t *bare, const packet_t *packet, const void *data, size_t bytes, int *rail)
 {
-    const ucp_request_param_t param = {.op_attr_mask =
-                                           UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL | UCP_OP_ATTR_FIELD_FLAGS,
-                                       .flags = UCP_AM_SEND_FLAG_EAGER};
+    const ucp_request_param_t param = {
+        .op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL | UCP_OP_ATTR_FIELD_FLAGS,
+        .flags = UCP_AM_SEND_FLAG_EAGER};
 
     for (int tries = 0; tries < bare->rail_count; ++tries) {
         rail_t *at = &bare->rails[*rail];

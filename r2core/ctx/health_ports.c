@@ -145,7 +145,8 @@ static void r2_health_change(const r2_ctx_health_t *health, const r2_health_news
 
     *change_p = (r2_rail_change_t){.host = news->host, .other = news->host_b, .rail = news->rail,
                                    .nic = host->rails[news->rail].name, .host_name = host->name,
-                                   .other_name = way ? health->hosts->hosts[news->host_b].name : NULL,
+                                   .other_name =
+                                       way ? health->hosts->hosts[news->host_b].name : NULL,
                                    .verdict = news->verdict, .capacity = news->capacity,
                                    .since_ns = news->since_ns};
     change_p->left = r2_health_left(health, news->host, news->host_b, &change_p->all);

@@ -11,7 +11,7 @@
 #include "ctx/core.h"
 #include "r2/p2p.h"
 
-/** Key of data that was asked for by r2_p2p_get(); its row is posted before the question is sent. */
+/** Key of data that r2_p2p_get() asks for; its row is posted before the question is sent. */
 #define R2_P2P_DATA_KEY R2_LINK_OWN_KEYS
 
 /**

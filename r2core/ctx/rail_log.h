@@ -19,7 +19,7 @@
  */
 #define R2_RAIL_LOG_INTERVAL_S     10u
 #define R2_RAIL_LOG_INTERVAL_MAX_S 640u
-#define R2_RAIL_LOG_HELD_S         3u /* what the rail's own host should tell is left to it for so long */
+#define R2_RAIL_LOG_HELD_S         3u /* so long is left to the rail's own host to tell of it */
 #define R2_RAIL_LOG_SUBJECTS_MAX   256u
 
 typedef struct r2_rail_log r2_rail_log_t;

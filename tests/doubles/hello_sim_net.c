@@ -14,7 +14,7 @@
 
 #include "base/util.h"
 
-#define HELLO_WATCH_NS    (20 * R2_NS_PER_MS) /* how soon a caller notices that the other end died */
+#define HELLO_WATCH_NS    (20 * R2_NS_PER_MS) /* until a caller notices that the other end died */
 #define HELLO_KEY_WAIT_NS (5 * R2_NS_PER_MS)
 
 hello_call_t *r2_hello_sim_find(r2_hello_sim_t *hub, uint64_t serial)

@@ -223,7 +223,8 @@ tests_functional_wrong_args_SOURCES = \
     tests/functional/job.h \
     tests/functional/wrong_args.c \
     tests/functional/wrong_calls.def \
-    tests/functional/wrong_changes.def
+    tests/functional/wrong_changes.def \
+    tests/functional/wrong_types.h
 tests_functional_wrong_args_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_wrong_args_LDADD = $(OMPI_LIBS)
 

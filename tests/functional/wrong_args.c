@@ -13,6 +13,7 @@
  * for, or, for mpi_param_check 0, all that r2 looks for itself. Classes are then checked here.
  */
 #include "job.h"
+#include "wrong_types.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -190,36 +191,6 @@ static struct {
     MPI_Aint far[MAX_PEERS];
     MPI_Datatype stypes[MAX_PEERS], rtypes[MAX_PEERS];
 } memory;
-
-/** Types that are wrong somewhere. */
-typedef struct types {
-    MPI_Datatype uncommitted, derived, huge, far;
-} types_t;
-
-static types_t types_make(void)
-{
-    types_t types;
-    MPI_Datatype large;
-
-    MPI_Type_contiguous(2, MPI_INT, &types.uncommitted);
-    MPI_Type_contiguous(2, MPI_INT, &types.derived);
-    MPI_Type_commit(&types.derived);
-    MPI_Type_contiguous(1 << 30, MPI_CHAR, &large);
-    MPI_Type_contiguous(1 << 30, large, &types.huge);
-    MPI_Type_commit(&types.huge);
-    MPI_Type_free(&large);
-    MPI_Type_create_resized(MPI_INT, 0, (MPI_Aint) 1 << 58, &types.far);
-    MPI_Type_commit(&types.far);
-    return types;
-}
-
-static void types_free(types_t *types)
-{
-    MPI_Type_free(&types->uncommitted);
-    MPI_Type_free(&types->derived);
-    MPI_Type_free(&types->huge);
-    MPI_Type_free(&types->far);
-}
 
 static call_t right_call(const place_t *on, const types_t *types)
 {

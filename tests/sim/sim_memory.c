@@ -49,7 +49,8 @@ void sim_memory_leave(void)
 
 bool sim_memory_fails(size_t bytes)
 {
-    bool fails = memory.inside && !r2_sim_takes_memory && bytes >= memory.ranks[memory.rank].least &&
+    bool fails = memory.inside && !r2_sim_takes_memory &&
+                 bytes >= memory.ranks[memory.rank].least &&
                  r2_prng_chance(&memory.prng, memory.ranks[memory.rank].ppm);
 
     memory.failed += fails;
