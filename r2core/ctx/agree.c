@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Agreement in a sequence: dirty bits, merges of maps, calls that wait for them.
+ * Agreement in a sequence: map-pending bit, merges of maps, calls that wait for them.
  */
 #include "r2_config.h"
 
@@ -25,10 +25,10 @@ bool r2_agree_is_dirty(r2_agree_t *agree)
         return true;
     }
     if (agree->looked != common->core->counters.map_changes + 1) {
-        agree->dirty = r2_merge_matters(&agree->agreed->map, common->ours);
+        agree->map_pending = r2_merge_matters(&agree->agreed->map, common->ours);
         agree->looked = common->core->counters.map_changes + 1;
     }
-    return agree->dirty;
+    return agree->map_pending;
 }
 
 /* ---- life ---- */
@@ -248,12 +248,12 @@ void r2_agree_synced(r2_agree_t *agree)
     r2_agree_list(agree);
 }
 
-void r2_agree_left(r2_agree_t *agree, const r2_agree_call_t *call, bool dirty)
+void r2_agree_left(r2_agree_t *agree, const r2_agree_call_t *call, bool map_pending)
 {
     if (!call->numbered) {
         return;
     }
-    r2_agreement_complete(&agree->calls, call->number, dirty);
+    r2_agreement_complete(&agree->calls, call->number, map_pending);
     if (NULL != agree->queue) {
         r2_agree_list(agree);
     }

@@ -73,7 +73,7 @@ typedef struct r2_agree {
     r2_agree_call_t opening; /* its place in root->queue, until the rest is known */
     r2_shared_map_t *agreed; /* refcounted: of all hosts of the job */
     r2_basis_t *basis;       /* refcounted: as agreed now; NULL: the sequence is not open yet */
-    bool dirty;              /* our map says more than the agreed one */
+    bool map_pending;        /* our map says more than the agreed one */
     uint64_t looked;         /* changes of our map when that was found out */
     r2_merge_t *merging;     /* owned: memory of the merge under way */
     bool syncing;            /* the merge was started */
@@ -107,8 +107,9 @@ void r2_agree_destroy(r2_agree_t *agree);
 r2_status_t r2_agree_enter(r2_agree_t *agree, r2_agree_call_t *call);
 /** At once after r2_agree_enter(): ops->begin() or ops->fail() will be called. */
 void r2_agree_wait(r2_agree_t *agree, r2_agree_call_t *call);
-/** A call that has entered is over. Only noted. @param dirty what its dirty bit became. */
-void r2_agree_left(r2_agree_t *agree, const r2_agree_call_t *call, bool dirty);
+/** A call that has entered is over. Only noted. @param map_pending what its map-pending bit became.
+ */
+void r2_agree_left(r2_agree_t *agree, const r2_agree_call_t *call, bool map_pending);
 /** What ops->start_sync() started is over. Only noted. */
 void r2_agree_synced(r2_agree_t *agree);
 /** Takes results of merges and begins calls that waited. Application threads only. */

@@ -91,7 +91,7 @@ static bool r2_comm_may(r2_comms_t *comms, r2_row_kind_t kind, uint32_t rank, co
 
     switch (r2_comm_find(comms, tag, &place)) {
     case R2_STAGE_NOW:
-        return r2_exec_has_row(&place.coll->exec, kind, rank, tag->row, digest);
+        return r2_exec_has_row(&place.coll->exec, kind, rank, tag->id, digest);
     case R2_STAGE_OVER:
         return false;
     case R2_STAGE_LATER: /* of a request no more than this is known before it is started */

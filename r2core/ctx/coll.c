@@ -65,7 +65,7 @@ static void r2_coll_settle(struct r2_coll *coll)
         return;
     }
     coll->settled = true;
-    coll->exec.dirty =
+    coll->exec.map_pending =
         NULL != coll->comm->agree && coll->place.carrying && r2_agree_is_dirty(coll->comm->agree);
     if (0 != coll->parts_left && NULL != coll->comm->agree) {
         coll->basis = r2_basis_get(coll->comm->agree->basis);
@@ -77,14 +77,14 @@ static r2_status_t r2_coll_launch(struct r2_coll *coll, const r2_coll_args_t *ar
                                   r2_program_t *program)
 {
     r2_status_t status;
-    bool dirty;
+    bool map_pending;
 
     r2_coll_settle(coll);
-    dirty = coll->exec.dirty;
+    map_pending = coll->exec.map_pending;
     status = r2_coll_prepare(coll, args, program);
     if (R2_OK == status) {
         coll->exec.carrying = coll->place.carrying;
-        coll->exec.dirty = dirty;
+        coll->exec.map_pending = map_pending;
         r2_coll_begin(coll, args->blocking && args->parts <= 1);
     }
     return status;
@@ -316,7 +316,7 @@ static void r2_coll_left(const struct r2_coll *coll)
     if (NULL != coll->merge_for) {
         r2_agree_synced(coll->merge_for->agree);
     } else if (NULL != coll->comm->agree) {
-        r2_agree_left(coll->comm->agree, &coll->place, coll->exec.dirty);
+        r2_agree_left(coll->comm->agree, &coll->place, coll->exec.map_pending);
     }
 }
 

@@ -398,7 +398,7 @@ static void r2_comm_apply_missed(r2_comms_t *comms)
     HASH_ITER(hh, comms->names, name, next)
     {
         if (NULL != name->live && name->live->untold) {
-            r2_comm_tell_again(name->live);
+            r2_comm_tell_rest(name->live);
         }
         if (NULL != name->live && R2_OK != name->live->heard) {
             r2_comm_poison(name->live, name->live->heard);

@@ -162,7 +162,7 @@ bool r2_sequence_is_over(r2_comm_t *root, uint32_t number);
 /** Tells those who are to hear it from us. Engine lock. */
 void r2_comm_tell(r2_comm_t *comm);
 /** Once there is memory for links to all of them. */
-void r2_comm_tell_again(r2_comm_t *comm);
+void r2_comm_tell_rest(r2_comm_t *comm);
 /** A member is lost that may not have passed it on: tells those who would have heard it from it. */
 void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank);
 
@@ -180,7 +180,7 @@ bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key);
  */
 r2_status_t r2_coll_program(const struct r2_coll *coll, const r2_coll_args_t *args,
                             r2_program_t **program_p);
-/** True if a call carries the dirty bit: every rank's result depends on every rank. */
+/** True if a call carries the map-pending bit: every rank's result depends on every rank. */
 bool r2_coll_carries(const r2_comm_t *comm, const r2_coll_args_t *args);
 
 /* coll.c. Engine lock. */

@@ -81,8 +81,8 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
  * nothing, or it is ours.
  * @return R2_OK, or an error of this process.
  */
-static r2_status_t r2_consent_ask(const r2_ctx_t *ctx, uint32_t rank, r2_consent_poll_t *poll,
-                                  uint32_t *users_p, size_t *bytes_p)
+static r2_status_t r2_consent_request(const r2_ctx_t *ctx, uint32_t rank, r2_consent_poll_t *poll,
+                                      uint32_t *users_p, size_t *bytes_p)
 {
     const r2_oob_t *oob = &ctx->core.net.oob;
     r2_status_t status = R2_ERR_TIMEOUT;
@@ -123,7 +123,7 @@ static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
         r2_peer_refusal_t refusal;
         uint32_t users;
         size_t bytes;
-        const r2_status_t status = r2_consent_ask(ctx, rank, poll, &users, &bytes);
+        const r2_status_t status = r2_consent_request(ctx, rank, poll, &users, &bytes);
 
         if (R2_OK != status) {
             snprintf(net->error_text, sizeof(net->error_text),
@@ -148,7 +148,7 @@ static bool r2_consent_reason(const r2_ctx_t *ctx, r2_consent_poll_t *poll, uint
     r2_peer_refusal_t refusal;
     uint32_t users;
     size_t bytes;
-    const bool asked = R2_OK == r2_consent_ask(ctx, rank, poll, &users, &bytes);
+    const bool asked = R2_OK == r2_consent_request(ctx, rank, poll, &users, &bytes);
 
     if (asked && R2_OK == r2_peer_refusal_decode(poll->blob, bytes, &refusal)) {
         snprintf(text_p, text_bytes, "%s: %s", refusal.host_name, refusal.why);

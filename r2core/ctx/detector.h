@@ -14,9 +14,10 @@
 #include "oob/post.h"
 
 /**
- * Evidence that waits for the end of a sweep. What comes again by itself, or is about an interval,
- * is dropped beyond this; what happens once (a lane fails, a process is gone, a probe is answered)
- * is kept however much it is: a switch that dies takes a lane of every link with it, in one sweep.
+ * Evidence that waits for the end of a progress pass. What comes again by itself, or is about an
+ * interval, is dropped beyond this; what happens once (a lane fails, a process is gone, a probe is
+ * answered) is kept however much it is: a switch that dies takes a lane of every link with it, in
+ * one progress pass.
  */
 #define R2_NOTE_MAX 256u
 

@@ -24,7 +24,7 @@ static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
         }
         ctx->last_delivery_ns = now_ns;
     }
-    if (0 == ctx->core.net.awaited_rows) {
+    if (0 == ctx->core.net.awaited_recvs) {
         ctx->last_delivery_ns = 0; /* nobody waits for data: this pause is not a gap */
     }
 }
@@ -44,13 +44,13 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     net->now_ns = r2_now_ns(net->clock);
     r2_sources_poll(&ctx->sources, net->now_ns);
     if (0 != (who & R2_DRIVE_RAILS)) {
-        events = r2_net_sweep(net);
+        events = r2_net_progress(net);
     } else {
-        r2_net_tend(net);
+        r2_net_progress_links(net);
     }
     r2_ctx_health_run(ctx->health);
     if (0 != (who & R2_DRIVE_SEND)) {
-        r2_net_tend(net);
+        r2_net_progress_links(net);
     }
     if (memory) {
         events += r2_engine_run(&ctx->core.engine, user);
@@ -109,7 +109,7 @@ static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 {
     ctx->core.net.staying = false;
     if (ctx->core.net.acks_held && R2_IN_PROGRESS != r2_coll_test(waits_for)) {
-        r2_net_tend(&ctx->core.net);
+        r2_net_progress_links(&ctx->core.net);
     }
 }
 

@@ -12,7 +12,7 @@
 
 #include "ctx/detector.h"
 
-static bool r2_note_comes_again(r2_note_kind_t kind)
+static bool r2_note_recurs(r2_note_kind_t kind)
 {
     return R2_NOTE_RATE == kind || R2_NOTE_HEARD == kind || R2_NOTE_NOTICE == kind;
 }
@@ -41,7 +41,7 @@ static r2_note_t *r2_note_new(r2_ctx_health_t *health, r2_note_kind_t kind, uint
     if (NULL == health) {
         return NULL;
     }
-    if (r2_note_comes_again(kind) && health->queued >= R2_NOTE_MAX) {
+    if (r2_note_recurs(kind) && health->queued >= R2_NOTE_MAX) {
         ++health->core->counters.evidence_dropped;
         return NULL;
     }

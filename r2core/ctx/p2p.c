@@ -2,11 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Active messages: calls of the links, taken by the engine and given to the user outside its lock.
+ * Active messages: unexpected messages of the links, taken by the engine and given to the user
+ * outside its lock.
  *
- * A call that fits the parking budget arrives whole before anybody posts a row for it; one that does
- * not asks, and gets its row when there is room (R2_P2P_GRANTED_MAX), peers in turn. So memory is bounded, and a
- * process that computes holds what its budget allows and does not look dead.
+ * An unexpected message that fits the budget of unexpected data arrives whole before anybody posts
+ * a row for it; one that does not asks, and gets its row when there is room (R2_P2P_GRANTED_MAX),
+ * peers in turn. So memory is bounded, and a process that computes holds what its budget allows and
+ * does not look dead.
  */
 #include "r2_config.h"
 
@@ -108,7 +110,7 @@ static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uin
     inbound->p2p = p2p;
     inbound->rank = r2_link_peer(link);
     p2p->peers[inbound->rank].talked = true;
-    inbound->row = tag->row;
+    inbound->row = tag->id;
     inbound->bytes = bytes;
     recv.data = inbound->data;
     p2p->granted_bytes += bytes;
@@ -121,32 +123,34 @@ static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uin
     return status >= 0;
 }
 
-/* The next call of a kind; longer ones than anybody may send are thrown away, or they would bar the others. */
-static bool r2_p2p_next_call(r2_p2p_t *p2p, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
-                             uint64_t *bytes_p)
+/* The next unexpected message of a kind; longer ones than anybody may send are thrown away, or they
+ * would bar the others. */
+static bool r2_p2p_next_unexpected(r2_p2p_t *p2p, r2_unexpected_t which, r2_link_t **link_p,
+                                   r2_tag_t *tag_p, uint64_t *bytes_p)
 {
     r2_net_t *net = &p2p->core->net;
 
-    while (r2_net_call(net, which, link_p, tag_p, bytes_p)) {
+    while (r2_net_unexpected(net, which, link_p, tag_p, bytes_p)) {
         if (*bytes_p <= R2_P2P_MESSAGE_MAX) {
             return true;
         }
-        r2_net_call_refuse(net, which);
+        r2_net_unexpected_refuse(net, which);
     }
     return false;
 }
 
-/* Calls that ask: in turn, as far as there is room for all or the peer has nothing else on its way. */
+/* Unexpected messages that ask: in turn, as far as there is room for all or the peer has nothing
+ * else on its way. */
 static unsigned r2_p2p_take_asking(r2_p2p_t *p2p)
 {
     r2_net_t *net = &p2p->core->net;
-    uint32_t links = net->caller_count[R2_CALL_ASKING];
+    uint32_t links = net->unexpected_count[R2_UNEXPECTED_ASKING];
     unsigned taken = 0;
     r2_link_t *link;
     r2_tag_t tag;
     uint64_t bytes;
 
-    while (links > 0 && r2_p2p_next_call(p2p, R2_CALL_ASKING, &link, &tag, &bytes)) {
+    while (links > 0 && r2_p2p_next_unexpected(p2p, R2_UNEXPECTED_ASKING, &link, &tag, &bytes)) {
         bool room = p2p->granted_bytes < R2_P2P_GRANTED_MAX ||
                     0 == p2p->peers[r2_link_peer(link)].granted_bytes;
 
@@ -154,8 +158,8 @@ static unsigned r2_p2p_take_asking(r2_p2p_t *p2p)
             return taken;
         }
         taken += room ? 1 : 0;
-        links = room ? net->caller_count[R2_CALL_ASKING] : links - 1;
-        r2_net_call_turn(net, R2_CALL_ASKING);
+        links = room ? net->unexpected_count[R2_UNEXPECTED_ASKING] : links - 1;
+        r2_net_unexpected_turn(net, R2_UNEXPECTED_ASKING);
     }
     return taken;
 }
@@ -167,7 +171,7 @@ static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
     r2_tag_t tag;
     uint64_t bytes;
 
-    while (r2_p2p_next_call(p2p, R2_CALL_COMPLETE, &link, &tag, &bytes) &&
+    while (r2_p2p_next_unexpected(p2p, R2_UNEXPECTED_COMPLETE, &link, &tag, &bytes) &&
            r2_p2p_take(p2p, link, &tag, bytes)) {
         ++taken;
     }
@@ -285,7 +289,7 @@ void r2_p2p_withdraw(r2_p2p_t *p2p)
     r2_link_t *link;
 
     while (NULL != (link = r2_links_next(&links))) {
-        r2_link_withdraw(link, R2_LINK_CALL_KEY);
+        r2_link_withdraw(link, R2_LINK_UNEXPECTED_KEY);
         r2_link_withdraw(link, R2_P2P_DATA_KEY);
     }
 }

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Calls of the links, and operations that are over: what all of point-to-point is made of.
+ * Unexpected messages of the links, and operations that are over: what all of point-to-point is
+ * made of.
  */
 #include "r2_config.h"
 
@@ -34,7 +35,7 @@ r2_status_t r2_p2p_call(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void
                         uint64_t bytes, r2_link_done_fn_t done, void *arg)
 {
     r2_link_send_t send = {
-        .tag = {.comm_key = R2_LINK_CALL_KEY, .coll_seq = p2p->next_seq, .row = row},
+        .tag = {.comm_key = R2_LINK_UNEXPECTED_KEY, .coll_seq = p2p->next_seq, .id = row},
         .data = data,
         .bytes = bytes,
         .chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes),

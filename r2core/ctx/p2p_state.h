@@ -21,8 +21,8 @@
 #define R2_P2P_GRANTED_MAX (4u << 20)
 
 /**
- * Answers under way to one peer, in bytes, beyond which its short reads wait. What the link has copied does not
- * count: that has a bound of its own (replay_bytes).
+ * Answers under way to one peer, in bytes, beyond which its short reads wait. What the link has
+ * copied does not count: that has a bound of its own (retransmit_bytes).
  */
 #define R2_P2P_ANSWERS_MAX (1u << 20)
 

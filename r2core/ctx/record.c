@@ -186,7 +186,7 @@ static void r2_record_swept(void *arg, bool delivered)
     r2_record_t *record = arg;
 
     r2_gap_swept(&record->gap, delivered,
-                 record->core->net.awaited_rows > 0 && 0 == record->core->net.unwired_links,
+                 record->core->net.awaited_recvs > 0 && 0 == record->core->net.unwired_links,
                  record->core->net.now_ns);
     r2_record_gaps(record);
     if (r2_events_sample_due(record->events, record->core->net.now_ns)) {

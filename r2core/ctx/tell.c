@@ -95,7 +95,7 @@ void r2_comm_tell(r2_comm_t *comm)
     comm->comms->fresh_news = comm->comms->fresh_news || comm->untold;
 }
 
-void r2_comm_tell_again(r2_comm_t *comm)
+void r2_comm_tell_rest(r2_comm_t *comm)
 {
     r2_net_t *net = &comm->comms->core->net;
     int32_t positions[R2_TELL_MAX];

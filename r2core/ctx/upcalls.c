@@ -116,7 +116,7 @@ static void r2_upcall_probed(void *arg, uint64_t id, r2_probe_answer_t answer, u
     r2_ctx_t *ctx = arg;
 
     (void) rtt_ns;
-    if (0 != (id & R2_NET_QUESTION)) {
+    if (0 != (id & R2_NET_PROBE)) {
         r2_net_probed(&ctx->core.net, id, answer);
         return;
     }

@@ -147,7 +147,7 @@ static void r2_exec_row_complete(r2_exec_t *exec, uint32_t row)
     }
 }
 
-/* A link finished a row: in the middle of a sweep, so only take note. */
+/* A link finished a row: in the middle of progress, so only take note. */
 static void r2_exec_row_done(void *arg, r2_status_t status)
 {
     r2_exec_row_t *handle = arg;
@@ -180,7 +180,7 @@ static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_row_t *row)
 {
     r2_tag_t tag = exec->args.tag;
 
-    tag.row = row->tag;
+    tag.id = row->tag;
     return tag;
 }
 
@@ -259,7 +259,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         .chunk_bytes = (uint32_t) exec->schedule->chunk_bytes,
         .digest = r2_exec_digest(exec, row),
         .order = row->order,
-        .dirty = exec->carrying && exec->dirty,
+        .map_pending = exec->carrying && exec->map_pending,
         .done = r2_exec_row_done,
         .arg = handle,
     };
@@ -294,7 +294,7 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_row_t *row, r2_exec_ro
         .sink = moved ? r2_exec_sink : NULL,
         .bytes = row->bytes,
         .digest = r2_exec_digest(exec, row),
-        .dirty = exec->carrying ? &exec->dirty : NULL,
+        .map_pending = exec->carrying ? &exec->map_pending : NULL,
         .done = r2_exec_row_done,
         .arg = handle,
     };

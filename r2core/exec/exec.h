@@ -62,8 +62,8 @@ typedef struct r2_exec {
     uint32_t lowest;           /* every SEND row before it is complete */
     uint32_t rows_left;
     uint64_t packed_bytes;     /* in packed sends under way */
-    bool carrying;             /* messages carry the dirty bit (health/agreement.h) */
-    bool dirty;                /* ours, or that of a message received so far */
+    bool carrying;             /* messages carry the map-pending bit (health/agreement.h) */
+    bool map_pending;          /* ours, or that of a message received so far */
     bool in_ready, in_finished; /* on which list of the engine */
     bool over;                  /* its status is final */
     bool app_only;              /* its rows run code of the user: a reduction of his, movers */

@@ -70,12 +70,12 @@ uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool block
     return number;
 }
 
-void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool dirty)
+void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool map_pending)
 {
     r2_agreement_call_t *slot = &agreement->calls[call % R2_AGREEMENT_AHEAD];
 
     if (call + R2_AGREEMENT_AHEAD >= agreement->next) {
         slot->complete = true;
-        slot->outcome = dirty;
+        slot->outcome = map_pending;
     }
 }

@@ -58,7 +58,7 @@ bool r2_agreement_ready(const r2_agreement_t *agreement);
  */
 uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool *merge_p);
 
-/** A call is over. @param dirty the OR it holds. */
-void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool dirty);
+/** A call is over. @param map_pending the OR it holds. */
+void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool map_pending);
 
 #endif

@@ -39,7 +39,7 @@ void r2_ack_flush(r2_link_t *link)
         if (R2_ACK_NOW == lane->rx.ack && r2_ack_may_wait(lane)) {
             net->acks_held = true;
         } else if (R2_ACK_NOW == lane->rx.ack || net->now_ns >= lane->rx.ack_due_ns) {
-            if (R2_OK == r2_tx_bare(lane, R2_WIRE_ACK)) {
+            if (R2_OK == r2_tx_unsequenced(lane, R2_WIRE_ACK)) {
                 ++net->counters->tx_acks;
             } else {
                 lane->rx.ack = r2_min(lane->rx.ack, R2_ACK_LATER);
@@ -112,7 +112,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     }
     r2_ack_note_gap(lane, newest_seq);
     r2_rates_acked(lane, acked_bytes);
-    r2_pace_acked(lane, acked_bytes);
+    r2_delivery_acked(lane, acked_bytes);
     if (0 != lane->timing.barred_ns && net->now_ns >= lane->timing.barred_ns) {
         lane->timing.barred_ns = 0;
         r2_lane_tell(lane, R2_LANE_EVENT_UP, R2_OK); /* whatever was found against it, it works */

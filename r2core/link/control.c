@@ -7,18 +7,16 @@
  * A control packet that was taken arrives, on whatever lane, unless the peer is gone. So it makes
  * no sense to repeat it: while one of its kind is not acknowledged, whoever asks by a timer has
  * asked. A peer may be stopped for hours, and what is under way to it must not grow with the time,
- * nor with what an application has parked. What is refused, by the bound or for want of memory,
- * stays with who wanted to say it, and is said when there is room again:
+ * nor with what an application has kept as unexpected. What is refused, by the bound or for want of
+ * memory, stays with who wanted to say it, and is said when there is room again:
  *
- *   WAITS, PING, NOTICE   their own timers
- *   RTS                   the message (r2_credit_ask())
- *   CREDIT                the entries to be sent, the rows that are to get more, the messages that
- *                         are thrown away (r2_grant_refill(), r2_grant_flush())
- *   ABORT                 the communicator (ctx/tell.c)
- *   LEAVE                 the link: it has not left yet (leave.c)
- *   DENIED                the peer asks again
- *   LANE_DOWN             nobody: the peer's own timers tell it, a little later
- *   RELAY                 hello frames: the caller's time runs out, and it calls again
+ *   QUERY, PING, NOTICE   their own timers
+ *   RTS                   the message (r2_credit_request_mute())
+ *   CREDIT                the entries to be sent, the receives that are to get more, the messages
+ * that are thrown away (r2_grant_refill(), r2_grant_flush()) ABORT                 the communicator
+ * (ctx/tell.c) LEAVE                 the link: it has not left yet (leave.c) DENIED the peer asks
+ * again LANE_DOWN             nobody: the peer's own timers tell it, a little later RELAY hello
+ * frames: the caller's time runs out, and it calls again
  */
 #include "r2_config.h"
 
@@ -28,7 +26,7 @@
 #include <utlist.h>
 
 /* When it is tried again after memory was short. */
-#define R2_TX_AGAIN_NS (10 * R2_NS_PER_MS)
+#define R2_TX_RETRY_NS (10 * R2_NS_PER_MS)
 
 /* Of a kind that many may want to say, or that is said of many things. */
 #define R2_CONTROL_MANY 32u
@@ -37,7 +35,7 @@
 static uint32_t r2_control_most(const r2_link_t *link, r2_wire_kind_t kind)
 {
     static const uint32_t most[R2_WIRE_KIND_END] = {
-        [R2_WIRE_WAITS] = 1,
+        [R2_WIRE_QUERY] = 1,
         [R2_WIRE_NOTICE] = R2_CONTROL_MANY,
         [R2_WIRE_RTS] = R2_CONTROL_MANY,
         [R2_WIRE_DENIED] = R2_CONTROL_MANY,
@@ -107,7 +105,7 @@ bool r2_tx_control(r2_link_t *link, r2_wire_kind_t kind, const void *payload, ui
 
 void r2_tx_short(r2_link_t *link)
 {
-    link->tx.short_ns = link->net->now_ns + R2_TX_AGAIN_NS;
+    link->tx.short_ns = link->net->now_ns + R2_TX_RETRY_NS;
     r2_link_activate(link);
 }
 

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Credit of the peer: what may travel before its row is posted, and what the receiver has granted since.
+ * Credit of the peer: what may travel before its receive is posted, and what the receiver has
+ * granted since.
  */
 #include "r2_config.h"
 
@@ -10,30 +11,30 @@
 
 #include <string.h>
 
-/* Bytes sent without credit that the peer has not given to rows yet. */
+/* Bytes sent without credit that the peer has not given to receives yet. */
 static uint32_t r2_credit_outstanding(const r2_link_t *link)
 {
-    return (uint32_t) link->tx.unasked_sent - link->tx.unasked_consumed;
+    return (uint32_t) link->tx.eager_sent - link->tx.eager_consumed;
 }
 
-/* First chunks of a message that may go unasked: whole ones, so that each is one or the other. */
+/* First chunks of a message that may go eager: whole ones, so that each is one or the other. */
 static uint32_t r2_credit_portion(const r2_tx_message_t *message)
 {
     const r2_params_t *params = message->link->net->params;
 
-    if (message->bytes <= params->unasked_bytes) {
+    if (message->bytes <= params->eager_bytes) {
         return message->chunk_count;
     }
-    return (uint32_t) (params->unasked_bytes / message->chunk_bytes);
+    return (uint32_t) (params->eager_bytes / message->chunk_bytes);
 }
 
-/* What the chunks from `first` to before `end` take of the parking budget. */
+/* What the chunks from `first` to before `end` take of the budget of unexpected data. */
 static uint64_t r2_credit_cost(const r2_tx_message_t *message, uint32_t first, uint32_t end)
 {
     uint64_t from = r2_min((uint64_t) first * message->chunk_bytes, message->bytes);
     uint64_t to = r2_min((uint64_t) end * message->chunk_bytes, message->bytes);
 
-    return to - from + (uint64_t) (end - first) * R2_UNASKED_COST_BYTES;
+    return to - from + (uint64_t) (end - first) * R2_EAGER_COST_BYTES;
 }
 
 /* True if nothing of a message may go, and its receiver does not know of it. */
@@ -71,9 +72,9 @@ void r2_credit_withdraw(r2_tx_message_t *message)
         r2_table_remove(&message->link->tx.uncredited, message);
         r2_credit_settle(message);
     }
-    if (message->next_chunk < message->unasked_chunks) {
-        message->link->tx.unasked_sent -=
-            r2_credit_cost(message, message->next_chunk, message->unasked_chunks);
+    if (message->next_chunk < message->eager_chunks) {
+        message->link->tx.eager_sent -=
+            r2_credit_cost(message, message->next_chunk, message->eager_chunks);
     }
 }
 
@@ -109,20 +110,20 @@ void r2_credit_request(r2_tx_message_t *message)
     message->requested = true;
 }
 
-static bool r2_credit_may_ask(const r2_link_t *link)
+static bool r2_credit_may_request(const r2_link_t *link)
 {
     return link->tx.requests < R2_REQUESTS_MAX && 0 == link->tx.short_ns &&
            r2_control_may(link, R2_WIRE_RTS);
 }
 
 /* Asks for what could not be asked for so far, and for what has not said a word, too. */
-static void r2_credit_ask_for(r2_link_t *link, bool mute)
+static void r2_credit_request_all(r2_link_t *link, bool mute)
 {
     r2_tx_message_t *message, *next;
 
     r2_table_foreach(&link->tx.uncredited, message, next)
     {
-        if (!r2_credit_may_ask(link)) {
+        if (!r2_credit_may_request(link)) {
             return;
         }
         if (message->asks || (mute && r2_credit_is_mute(message))) {
@@ -131,20 +132,20 @@ static void r2_credit_ask_for(r2_link_t *link, bool mute)
     }
 }
 
-void r2_credit_ask_again(r2_link_t *link)
+void r2_credit_request_deferred(r2_link_t *link)
 {
-    if (link->tx.asks > 0 && r2_credit_may_ask(link)) {
-        r2_credit_ask_for(link, false);
+    if (link->tx.asks > 0 && r2_credit_may_request(link)) {
+        r2_credit_request_all(link, false);
     }
 }
 
-bool r2_credit_ask(r2_link_t *link)
+bool r2_credit_request_mute(r2_link_t *link)
 {
-    if (0 == link->tx.mute || NULL != link->tx.control || !r2_credit_may_ask(link) ||
+    if (0 == link->tx.mute || NULL != link->tx.control || !r2_credit_may_request(link) ||
         !r2_link_has_lane(link)) {
         return false;
     }
-    r2_credit_ask_for(link, true);
+    r2_credit_request_all(link, true);
     return NULL != link->tx.control;
 }
 
@@ -167,11 +168,12 @@ static void r2_credit_extend(r2_tx_message_t *message, uint64_t bytes)
 }
 
 /*
- * Decides once, when a message is given to its link, what of it may go at once: what it has credit for, or else its
- * first part, out of the parking budget. The rest waits for credit, which the receiver grants when it posts the
- * row and as it takes what has come; nothing polls. Messages up to R2_CREDIT_MIN_BYTES, whose rows get none by
- * themselves, and calls, whose row nobody posts before it hears of them, ask for it (RTS) when the budget is used
- * up; others, of which nothing may go, do when nothing else is left to send.
+ * Decides once, when a message is given to its link, what of it may go at once: what it has credit
+ * for, or else its first part, out of the budget of unexpected data. The rest waits for credit,
+ * which the receiver grants when it posts the receive and as it takes what has come; nothing polls.
+ * Messages up to R2_CREDIT_MIN_BYTES, whose receives get none by themselves, and calls, whose
+ * receive nobody posts before it hears of them, ask for it (RTS) when the budget is used up;
+ * others, of which nothing may go, do when nothing else is left to send.
  */
 void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
 {
@@ -179,16 +181,16 @@ void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
     uint32_t chunks = r2_credit_portion(message), granted;
     uint64_t portion = r2_credit_cost(message, 0, chunks);
     r2_credit_t *credit;
-    bool unasked;
+    bool eager;
 
     credit = r2_table_find(&link->tx.credits, &message->tag);
     granted_bytes = r2_max(granted_bytes, NULL == credit ? 0 : credit->bytes);
     message->credited = granted_bytes > 0 &&
                         granted_bytes >= r2_min(message->bytes, (uint64_t) message->chunk_bytes);
     granted = message->credited ? r2_credit_chunks(message, granted_bytes) : 0;
-    unasked = 0 == granted &&
-              r2_credit_outstanding(link) + portion <= r2_net_parking_bytes(link->net);
-    message->granted_chunks = unasked ? chunks : granted;
+    eager =
+        0 == granted && r2_credit_outstanding(link) + portion <= r2_net_unexpected_bytes(link->net);
+    message->granted_chunks = eager ? chunks : granted;
     if (message->granted_chunks < message->chunk_count) {
         r2_table_add(&link->tx.uncredited, message);
         link->tx.mute += r2_credit_is_mute(message) ? 1 : 0;
@@ -196,21 +198,22 @@ void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
     if (NULL != credit) {
         r2_credit_drop(link, credit);
     }
-    if (unasked) {
-        message->unasked_chunks = chunks;
-        link->tx.unasked_sent += portion;
+    if (eager) {
+        message->eager_chunks = chunks;
+        link->tx.eager_sent += portion;
     }
     if (message->granted_chunks < message->chunk_count && !message->credited &&
-        (message->bytes <= R2_CREDIT_MIN_BYTES || R2_LINK_CALL_KEY == message->tag.comm_key)) {
+        (message->bytes <= R2_CREDIT_MIN_BYTES ||
+         R2_LINK_UNEXPECTED_KEY == message->tag.comm_key)) {
         r2_credit_request(message);
     }
 }
 
 void r2_credit_consumed(r2_link_t *link, uint32_t consumed)
 {
-    if (r2_seq_lt(link->tx.unasked_consumed, consumed) &&
-        !r2_seq_lt((uint32_t) link->tx.unasked_sent, consumed)) {
-        link->tx.unasked_consumed = consumed;
+    if (r2_seq_lt(link->tx.eager_consumed, consumed) &&
+        !r2_seq_lt((uint32_t) link->tx.eager_sent, consumed)) {
+        link->tx.eager_consumed = consumed;
     }
 }
 

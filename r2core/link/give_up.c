@@ -123,10 +123,10 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
     link->net->upcalls.lost(link->net->upcalls.arg, link->rank, status);
 }
 
-void r2_net_call_refuse(r2_net_t *net, r2_call_t which)
+void r2_net_unexpected_refuse(r2_net_t *net, r2_unexpected_t which)
 {
-    r2_callers_t *callers = net->callers[which];
+    r2_unexpected_queue_t *queue = net->unexpected[which];
 
     ++net->counters->rx_malformed;
-    r2_rx_match_drop(callers->link, callers->calls);
+    r2_rx_match_drop(queue->link, queue->matches);
 }

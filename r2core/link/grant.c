@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Credit that this process grants for its rows: what of their messages may be under way.
+ * Credit that this process grants for its receives: what of their messages may be under way.
  */
 #include "r2_config.h"
 
@@ -12,20 +12,23 @@
 #include <utlist.h>
 
 /*
- * What was granted for a row and is not in its memory yet is open: all of it may come while the application is
- * away, and has to be parked then. A row is granted more as data is given to it, which only happens when
- * its application drives (or with async_progress), so that the sum of what is open bounds memory, however long it is
- * away, and nothing that is not wanted yet is sent.
+ * What was granted for a receive and is not in its memory yet is open: all of it may come while the
+ * application is away, and has to be kept as unexpected then. A receive is granted more as data is
+ * given to it, which only happens when its application drives (or with async_progress), so that the
+ * sum of what is open bounds memory, however long it is away, and nothing that is not wanted yet is
+ * sent.
  *
- *                                  in all             of one peer                of one row
+ *                                  in all             of one peer                of one receive
  *   message heard of               credit_bytes       share                      share
- *   only its row is there          credit_bytes       half of the share          a quarter of the share
- *   heard of, and little is open   no bound           R2_GRANT_FLOOR_CHUNKS      R2_GRANT_FLOOR_CHUNKS
+ *   only its receive is there          credit_bytes       half of the share          a quarter of
+ * the share heard of, and little is open   no bound           R2_GRANT_FLOOR_CHUNKS
+ * R2_GRANT_FLOOR_CHUNKS
  *
- * share = credit_bytes / R2_GRANT_PARTS, or less when more links have rows that are to get credit. The last line
- * keeps every peer going, whatever others hold that are stopped, late, or slow; the second keeps a row whose
- * message is late for ever from barring those of the same peer that are under way. A message is heard of by its
- * first chunk, or by RTS, which its sender sends when it has nothing else to send (r2_credit_ask()).
+ * share = credit_bytes / R2_GRANT_PARTS, or less when more links have receives that are to get
+ * credit. The last line keeps every peer going, whatever others hold that are stopped, late, or
+ * slow; the second keeps a receive whose message is late for ever from barring those of the same
+ * peer that are under way. A message is heard of by its first chunk, or by RTS, which its sender
+ * sends when it has nothing else to send (r2_credit_request_mute()).
  */
 #define R2_GRANT_PARTS        4u
 #define R2_GRANT_FLOOR_CHUNKS 2u
@@ -46,7 +49,7 @@ static uint64_t r2_grant_usable(const r2_rx_match_t *match)
     return usable;
 }
 
-/* Keeps the sums of what is open, after anything about a row has changed. */
+/* Keeps the sums of what is open, after anything about a receive has changed. */
 static void r2_grant_count(r2_link_t *link, r2_rx_match_t *match)
 {
     uint64_t usable = match->posted ? r2_grant_usable(match) : 0;
@@ -57,18 +60,18 @@ static void r2_grant_count(r2_link_t *link, r2_rx_match_t *match)
     match->open_bytes = open;
 }
 
-static bool r2_grant_has_rows(const r2_link_t *link)
+static bool r2_grant_has_recvs(const r2_link_t *link)
 {
-    return NULL != link->rx.grants.rows[R2_GRANT_UNHEARD] ||
-           NULL != link->rx.grants.rows[R2_GRANT_HEARD];
+    return NULL != link->rx.grants.recvs[R2_GRANT_UNHEARD] ||
+           NULL != link->rx.grants.recvs[R2_GRANT_HEARD];
 }
 
 static void r2_grant_enter(r2_link_t *link, r2_rx_match_t *match)
 {
     if (!match->asking) {
-        link->net->asking_links += r2_grant_has_rows(link) ? 0 : 1;
+        link->net->asking_links += r2_grant_has_recvs(link) ? 0 : 1;
         match->asking = true;
-        DL_APPEND(link->rx.grants.rows[r2_grant_kind(match)], match);
+        DL_APPEND(link->rx.grants.recvs[r2_grant_kind(match)], match);
     }
 }
 
@@ -76,8 +79,8 @@ static void r2_grant_leave(r2_link_t *link, r2_rx_match_t *match)
 {
     if (match->asking) {
         match->asking = false;
-        DL_DELETE(link->rx.grants.rows[r2_grant_kind(match)], match);
-        link->net->asking_links -= r2_grant_has_rows(link) ? 0 : 1;
+        DL_DELETE(link->rx.grants.recvs[r2_grant_kind(match)], match);
+        link->net->asking_links -= r2_grant_has_recvs(link) ? 0 : 1;
     }
 }
 
@@ -85,10 +88,10 @@ static void r2_grant_leave(r2_link_t *link, r2_rx_match_t *match)
 static bool r2_grant_say(r2_link_t *link)
 {
     r2_grants_t *grants = &link->rx.grants;
-    uint32_t bytes = grants->news_count * (uint32_t) sizeof(grants->news[0]);
+    uint32_t bytes = grants->notify_count * (uint32_t) sizeof(grants->notify[0]);
 
-    if (0 == bytes || r2_tx_control(link, R2_WIRE_CREDIT, grants->news, bytes)) {
-        grants->news_count = 0;
+    if (0 == bytes || r2_tx_control(link, R2_WIRE_CREDIT, grants->notify, bytes)) {
+        grants->notify_count = 0;
         return true;
     }
     return false;
@@ -97,15 +100,15 @@ static bool r2_grant_say(r2_link_t *link)
 /* @return false: nothing may be granted now, since it could not be told. */
 static bool r2_grant_may_tell(r2_link_t *link)
 {
-    return link->rx.grants.news_count < R2_WIRE_CREDITS_MAX || r2_grant_say(link);
+    return link->rx.grants.notify_count < R2_WIRE_CREDITS_MAX || r2_grant_say(link);
 }
 
 static void r2_grant_tell(r2_link_t *link, const r2_tag_t *tag, uint64_t bytes, bool heard)
 {
     r2_grants_t *grants = &link->rx.grants;
 
-    r2_assert(grants->news_count < R2_WIRE_CREDITS_MAX);
-    grants->news[grants->news_count++] =
+    r2_assert(grants->notify_count < R2_WIRE_CREDITS_MAX);
+    grants->notify[grants->notify_count++] =
         (r2_wire_credit_t){.tag = *tag, .bytes = bytes, .heard = heard ? 1 : 0};
     r2_link_activate(link);
 }
@@ -123,7 +126,7 @@ void r2_grant_flush(r2_link_t *link)
     (void) r2_grant_say(link);
 }
 
-/* Grants a row so much of its message. */
+/* Grants a receive so much of its message. */
 static void r2_grant_give(r2_link_t *link, r2_rx_match_t *match, uint64_t bytes)
 {
     match->granted_bytes = bytes;
@@ -179,7 +182,7 @@ static bool r2_grant_more(r2_link_t *link, r2_rx_match_t *match, uint64_t share)
     return true;
 }
 
-/* What one of which only the row is there may get now: all of that, or nothing. */
+/* What one of which only the receive is there may get now: all of that, or nothing. */
 static uint64_t r2_grant_ahead(const r2_link_t *link, const r2_rx_match_t *match, uint64_t share)
 {
     uint64_t most = r2_max(share / R2_GRANT_PARTS, (uint64_t) link->net->params->chunk_max_bytes);
@@ -198,7 +201,7 @@ void r2_grant_refill(r2_link_t *link)
     uint64_t share = r2_grant_share(link);
     r2_rx_match_t *match;
 
-    while (NULL != (match = grants->rows[R2_GRANT_HEARD]) && r2_grant_may_tell(link) &&
+    while (NULL != (match = grants->recvs[R2_GRANT_HEARD]) && r2_grant_may_tell(link) &&
            r2_grant_more(link, match, share)) {
         if (match->asking) {
             break; /* it got what there is */
@@ -207,7 +210,7 @@ void r2_grant_refill(r2_link_t *link)
     if (grants->open_bytes[R2_GRANT_UNHEARD] > share / R2_GRANT_PARTS) {
         return; /* enough is open: later, and more at a time */
     }
-    while (NULL != (match = grants->rows[R2_GRANT_UNHEARD]) && r2_grant_may_tell(link)) {
+    while (NULL != (match = grants->recvs[R2_GRANT_UNHEARD]) && r2_grant_may_tell(link)) {
         uint64_t bytes = r2_grant_ahead(link, match, share);
 
         if (0 == bytes) {
@@ -291,5 +294,5 @@ void r2_grant_part(r2_link_t *link)
     while (NULL != link->rx.grants.discards) {
         r2_grant_told(link, link->rx.grants.discards);
     }
-    link->rx.grants.news_count = 0;
+    link->rx.grants.notify_count = 0;
 }

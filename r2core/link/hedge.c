@@ -146,8 +146,8 @@ static uint64_t r2_tail_due_ns(const r2_lane_t *lane)
 
 static bool r2_tail_begun(const r2_link_t *link)
 {
-    return link->tx.in_flight_packets > 0 && NULL == link->tx.queue && NULL == link->tx.again &&
-           NULL == link->tx.control && NULL == link->tx.relayed;
+    return link->tx.in_flight_packets > 0 && NULL == link->tx.queue &&
+           NULL == link->tx.retransmit && NULL == link->tx.control && NULL == link->tx.relayed;
 }
 
 static void r2_tail_of(r2_lane_t *lane)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Hello calls of lanes: who opens a lane, with which worker, connection ids and settings.
+ * Connect requests of lanes: who opens a lane, with which worker, connection ids and settings.
  */
 #include "r2_config.h"
 
@@ -10,7 +10,7 @@
 #include "link/relay.h"
 #include "link/offer.h"
 
-#define R2_HELLO_AGAIN_NS   (50 * R2_NS_PER_MS)
+#define R2_HELLO_RETRY_NS (50 * R2_NS_PER_MS)
 /* In multiples of failure_timeout_ms: a call; from a check of a silent lane to the next. */
 #define R2_HELLO_TIMES 40u
 #define R2_CHECK_TIMES 20u
@@ -38,7 +38,7 @@ static r2_lane_t *r2_hello_lane(r2_link_t *link, uint32_t rail_idx)
     return NULL;
 }
 
-static r2_status_t r2_hello_call(r2_lane_t *lane, const r2_hello_offer_t *offer)
+static r2_status_t r2_hello_connect(r2_lane_t *lane, const r2_hello_offer_t *offer)
 {
     r2_hello_t *hello = &lane->link->net->hello;
 
@@ -47,8 +47,8 @@ static r2_status_t r2_hello_call(r2_lane_t *lane, const r2_hello_offer_t *offer)
     }
     return hello->ops->call(hello->instance, lane->rail->idx, lane->remote->address,
                             lane->remote->address_bytes, offer, r2_hello_offer_size(offer),
-                            r2_net_patience_ns(lane->link->net, R2_HELLO_TIMES),
-                            lane->connect.call_id);
+                            r2_scaled_timeout_ns(lane->link->net, R2_HELLO_TIMES),
+                            lane->connect.connect_id);
 }
 
 /* Makes a connection to be offered. @return as r2_idle_worker(). */
@@ -73,7 +73,7 @@ void r2_lane_open(r2_lane_t *lane)
     r2_hello_offer_t offer;
     r2_status_t status;
 
-    if (0 != lane->connect.call_id) {
+    if (0 != lane->connect.connect_id) {
         return;
     }
     if (!r2_rail_usable(lane->rail)) {
@@ -84,13 +84,13 @@ void r2_lane_open(r2_lane_t *lane)
     status = r2_hello_conn(lane, &lane->connect.call);
     if (R2_ERR_NO_DESCRIPTORS == status) {
         if (NULL != lane->conn) {
-            (void) r2_lane_ask_kernel(lane); /* needs none, and tells whether there is a path */
+            (void) r2_lane_probe_kernel(lane); /* needs none, and tells whether there is a path */
         }
         return;
     }
     if (R2_OK != status && NULL != lane->conn) {
         lane->connect.retry_ns =
-            net->now_ns + r2_net_patience_ns(net, R2_CHECK_TIMES); /* it stays */
+            net->now_ns + r2_scaled_timeout_ns(net, R2_CHECK_TIMES); /* it stays */
         return;
     }
     if (R2_OK != status) {
@@ -98,21 +98,22 @@ void r2_lane_open(r2_lane_t *lane)
         return;
     }
     ++lane->connect.attempt;
-    lane->connect.call_ns = net->now_ns;
-    lane->connect.call_connection = r2_hello_connection(net);
-    lane->connect.call_id = (++net->next_call << 40) | ((uint64_t) link->rank << 8) | lane->idx;
-    status = r2_hello_offer_fill(lane, lane->connect.call, lane->connect.call_connection, &offer);
+    lane->connect.connect_ns = net->now_ns;
+    lane->connect.connect_offer = r2_hello_connection(net);
+    lane->connect.connect_id =
+        (++net->next_connect << 40) | ((uint64_t) link->rank << 8) | lane->idx;
+    status = r2_hello_offer_fill(lane, lane->connect.call, lane->connect.connect_offer, &offer);
     if (R2_OK == status) {
         offer.verdict = R2_PAST_RESTED == lane->connect.past ? R2_HELLO_RESTED : 0;
         ++net->counters->hellos_sent;
-        status = r2_hello_call(lane, &offer);
+        status = r2_hello_connect(lane, &offer);
     }
     if (R2_LANE_DOWN == lane->state) {
-        r2_lane_enter(lane, R2_LANE_CALLING);
+        r2_lane_enter(lane, R2_LANE_CONNECTING);
     }
     r2_link_activate(link);
     if (R2_OK != status) {
-        r2_hello_result(net, lane->connect.call_id, status, NULL, 0);
+        r2_hello_result(net, lane->connect.connect_id, status, NULL, 0);
     }
 }
 
@@ -138,7 +139,7 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
         .closed = NULL != lane && R2_PAST_RESTED == lane->connect.past,
         .rank = net->rank,
         .segment_bytes = net->segment_bytes,
-        .parking_bytes = net->params->parking_bytes,
+        .unexpected_bytes = net->params->unexpected_bytes,
         .first_seq = net->first_seq,
     };
 
@@ -155,7 +156,7 @@ static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
     if (!r2_seq_lt(lane->connect.peer_attempt, attempt)) {
         return false;
     }
-    return 0 == lane->connect.call_id || lane->link->rank < lane->link->net->rank ||
+    return 0 == lane->connect.connect_id || lane->link->rank < lane->link->net->rank ||
            r2_lane_withdraw_call(lane);
 }
 
@@ -203,7 +204,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         r2_lane_fence(lane, R2_ERR_LANE_DOWN, false);
     }
     r2_idle_judge(lane, R2_HELLO_RESTED == theirs->verdict);
-    r2_lane_cancel_call(lane);
+    r2_lane_cancel_connect(lane);
     status = r2_rail_usable(lane->rail) ? r2_hello_conn(lane, &conn) : R2_ERR_RAIL_DOWN;
     if (R2_OK != status) {
         return r2_hello_decline(lane, status);
@@ -267,17 +268,17 @@ void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
     r2_hello_reply(net, rail_idx, token, &ours);
 }
 
-static r2_lane_t *r2_hello_caller(r2_net_t *net, uint64_t call_id)
+static r2_lane_t *r2_hello_caller(r2_net_t *net, uint64_t connect_id)
 {
-    uint32_t rank = (uint32_t) (call_id >> 8);
-    uint32_t lane_idx = (uint32_t) (call_id & 0xff);
+    uint32_t rank = (uint32_t) (connect_id >> 8);
+    uint32_t lane_idx = (uint32_t) (connect_id & 0xff);
     r2_link_t *link;
 
     if (rank >= net->size || NULL == net->links[rank]) {
         return NULL;
     }
     link = net->links[rank];
-    if (lane_idx >= link->lane_count || link->lanes[lane_idx].connect.call_id != call_id) {
+    if (lane_idx >= link->lane_count || link->lanes[lane_idx].connect.connect_id != connect_id) {
         return NULL; /* the call was overtaken by the peer's */
     }
     return &link->lanes[lane_idx];
@@ -302,17 +303,17 @@ static bool r2_hello_is_out_of_reach(r2_lane_t *lane, r2_status_t status)
     if (R2_ERR_UNRESPONSIVE == status || R2_ERR_AGAIN == status) {
         return false;
     }
-    return R2_ERR_REFUSED == status || !r2_lane_ask_kernel(lane) || lane->unreachable;
+    return R2_ERR_REFUSED == status || !r2_lane_probe_kernel(lane) || lane->unreachable;
 }
 
 /*
  * Connected, and the process says nothing: it is stopped. The call stays where it is, since each
  * new one would take a place in its queue for good.
  */
-bool r2_hello_waits(void *arg, uint64_t call_id)
+bool r2_hello_waits(void *arg, uint64_t connect_id)
 {
     r2_net_t *net = arg;
-    r2_lane_t *lane = r2_hello_caller(net, call_id);
+    r2_lane_t *lane = r2_hello_caller(net, connect_id);
 
     if (NULL == lane || !r2_room_lend(lane)) {
         return false;
@@ -339,18 +340,19 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         return;
     }
     ++link->net->counters->hellos_failed;
-    if (R2_ERR_AGAIN == status && R2_LANE_CALLING == lane->state) {
+    if (R2_ERR_AGAIN == status && R2_LANE_CONNECTING == lane->state) {
         lane->connect.retry_ns =
-            link->net->now_ns + R2_HELLO_AGAIN_NS; /* their call will do, most likely */
+            link->net->now_ns + R2_HELLO_RETRY_NS; /* their call will do, most likely */
         r2_lane_enter(lane, R2_LANE_DOWN);
         return;
     }
     if (lane->state >= R2_LANE_WIRING) {
         /* a check of a silent lane: it stays, but it is no path while its host does not answer */
         lane->unreachable =
-            lane->rx.last_ns <= lane->connect.call_ns && r2_hello_is_out_of_reach(lane, status);
+            lane->rx.last_ns <= lane->connect.connect_ns && r2_hello_is_out_of_reach(lane, status);
         lane->why = status;
-        lane->connect.retry_ns = link->net->now_ns + r2_net_patience_ns(link->net, R2_CHECK_TIMES);
+        lane->connect.retry_ns =
+            link->net->now_ns + r2_scaled_timeout_ns(link->net, R2_CHECK_TIMES);
     } else {
         r2_lane_back_off(lane, status);
         if (R2_ERR_AGAIN != status && R2_ERR_RAIL_DOWN != status) {
@@ -358,8 +360,8 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
             r2_lane_tell(lane, R2_LANE_EVENT_UNOPENED, status);
         }
     }
-    if (R2_ERR_REFUSED == status && r2_lane_refuses_news(lane)) {
-        r2_link_hurry(link, R2_REFUSED_AGAIN_NS); /* asked again before it is believed */
+    if (R2_ERR_REFUSED == status && r2_lane_refusal_counts(lane)) {
+        r2_link_expedite(link, R2_REFUSED_RETRY_NS); /* asked again before it is believed */
     }
 }
 
@@ -401,10 +403,11 @@ static void r2_hello_anew(r2_lane_t *lane, uint32_t peer_attempt)
     r2_link_activate(lane->link);
 }
 
-void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes)
+void r2_hello_result(void *arg, uint64_t connect_id, r2_status_t status, const void *reply,
+                     size_t bytes)
 {
     r2_net_t *net = arg;
-    r2_lane_t *lane = r2_hello_caller(net, call_id);
+    r2_lane_t *lane = r2_hello_caller(net, connect_id);
     r2_lane_conn_t *conn;
     r2_hello_offer_t theirs = {0};
 
@@ -433,7 +436,7 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
     if (R2_OK == status) {
         lane->why = R2_OK;
         status = r2_lane_wire(lane, conn, theirs.address, theirs.address_bytes, theirs.connection,
-                              lane->connect.call_connection);
+                              lane->connect.connect_offer);
         if (R2_OK == status || NULL != lane->conn) {
             lane->connect.peer_attempt = theirs.attempt;
             return;
@@ -445,7 +448,7 @@ void r2_hello_result(void *arg, uint64_t call_id, r2_status_t status, const void
     if (R2_ERR_VERSION == status) {
         r2_error(net->log,
                  "rank %u on %s runs r2 with another version or other values of chunk_max_bytes or "
-                 "parking_bytes: use the same on all hosts",
+                 "unexpected_bytes: use the same on all hosts",
                  lane->link->rank, lane->link->info.host_name);
     }
     r2_hello_unsuccessful(lane, status);

@@ -25,9 +25,9 @@
  * front of the queue, as when a lane fails.
  */
 
-/* Rows wait for so many times failure_timeout_ms: their sender, which opens the lane, may not be
- * there any more. */
-#define R2_ASK_TIMES 20u
+/* Receives wait for so many times failure_timeout_ms: their sender, which opens the lane, may not
+ * be there any more. */
+#define R2_CLOSE_TIMES 20u
 /* A peer that has not said by then why a lane ended has given it up, or cannot be reached. */
 #define R2_JUDGED_TIMES 4u
 
@@ -38,15 +38,15 @@ bool r2_idle_has_way(const r2_lane_t *lane)
 
 /*
  * True if there is something that could be sent. What waits for credit of the peer is not: it has
- * heard of it, and opens a lane to give it. Or links that wait for rows that wait for other links
- * would keep all lanes.
+ * heard of it, and opens a lane to give it. Or links that wait for receives that wait for other
+ * links would keep all lanes.
  */
 static bool r2_idle_sends(const r2_link_t *link)
 {
-    return NULL != link->tx.queue || NULL != link->tx.control || NULL != link->tx.again ||
+    return NULL != link->tx.queue || NULL != link->tx.control || NULL != link->tx.retransmit ||
            NULL != link->tx.relayed || link->tx.in_flight_packets > 0 || r2_grant_owes(link) ||
            ((link->tx.mute > 0 || link->tx.asks > 0) && link->tx.requests < R2_REQUESTS_MAX) ||
-           link->path.asked_for || link->path.owed || (link->path.leaving && r2_link_owes(link));
+           link->path.inquired || link->path.owed || (link->path.leaving && r2_link_owes(link));
 }
 
 /* When a lane that rests is to be opened; R2_NEVER_NS: nothing asks for it. */
@@ -62,7 +62,7 @@ static uint64_t r2_idle_wake_ns(const r2_lane_t *lane)
     }
     return r2_link_wanted(link)
                ? r2_max(lane->connect.retry_ns,
-                        lane->state_ns + r2_net_patience_ns(link->net, R2_ASK_TIMES))
+                        lane->state_ns + r2_scaled_timeout_ns(link->net, R2_CLOSE_TIMES))
                : R2_NEVER_NS;
 }
 
@@ -73,7 +73,7 @@ uint64_t r2_idle_deadline_ns(const r2_lane_t *lane)
     }
     return 0 == lane->connect.closing_ns
                ? R2_NEVER_NS
-               : lane->connect.closing_ns + r2_net_patience_ns(lane->link->net, 1);
+               : lane->connect.closing_ns + r2_scaled_timeout_ns(lane->link->net, 1);
 }
 
 void r2_idle_rest(r2_lane_t *lane, uint64_t pause_ns)
@@ -166,7 +166,7 @@ bool r2_idle_spares(const r2_lane_t *lane)
 
 void r2_idle_end(r2_lane_t *lane)
 {
-    if (R2_OK == r2_tx_bare(lane, R2_WIRE_CLOSED)) {
+    if (R2_OK == r2_tx_unsequenced(lane, R2_WIRE_CLOSED)) {
         lane->connect.closing =
             lane->connect.closing >= R2_CLOSING_HEARD ? R2_CLOSING_BOTH : R2_CLOSING_AGREED;
         lane->connect.closing_ns = lane->link->net->now_ns;
@@ -194,7 +194,7 @@ bool r2_idle_needs(const r2_lane_t *lane)
 }
 
 /* What was given back is for those that have none. */
-static void r2_idle_hurry(r2_net_t *net)
+static void r2_idle_expedite(r2_net_t *net)
 {
     for (uint32_t rank = 0; rank < net->size; ++rank) {
         r2_link_t *link = net->links[rank];
@@ -222,7 +222,7 @@ static void r2_idle_close(r2_lane_t *lane)
     lane->link->path.rests = !r2_idle_has_way(lane);
     net->short_until_ns = 0;
     if (net->tight) {
-        r2_idle_hurry(net);
+        r2_idle_expedite(net);
     }
 }
 
@@ -232,7 +232,7 @@ void r2_idle_heard(r2_lane_t *lane, uint8_t kind)
         R2_CLOSING_AGREED == lane->connect.closing || R2_CLOSING_BOTH == lane->connect.closing;
 
     if (R2_WIRE_CLOSE == kind) {
-        lane->connect.closing = r2_max(lane->connect.closing, R2_CLOSING_ASKED);
+        lane->connect.closing = r2_max(lane->connect.closing, R2_CLOSING_REQUESTED);
     } else if (R2_WIRE_CLOSED == kind) {
         lane->connect.closing = agreed ? R2_CLOSING_BOTH : R2_CLOSING_HEARD;
     } else if (r2_wire_sequenced(kind)) {
@@ -255,15 +255,15 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
 
 /*
  * The last word before the end of a connection may be lost with it. Who was stopped meanwhile
- * cannot tell whether the lane was closed or given up, and its peer can: the next hello call says
- * which.
+ * cannot tell whether the lane was closed or given up, and its peer can: the next connect request
+ * says which.
  */
 void r2_idle_ended(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
     r2_lane_reopen(lane);
-    lane->connect.judged_ns = net->now_ns + r2_net_patience_ns(net, R2_JUDGED_TIMES);
+    lane->connect.judged_ns = net->now_ns + r2_scaled_timeout_ns(net, R2_JUDGED_TIMES);
 }
 
 void r2_idle_judge(r2_lane_t *lane, bool rested)
@@ -275,7 +275,7 @@ void r2_idle_judge(r2_lane_t *lane, bool rested)
     lane->connect.judged_ns = 0;
 }
 
-void r2_idle_tend(r2_lane_t *lane)
+void r2_idle_scan(r2_lane_t *lane)
 {
     uint64_t now_ns = lane->link->net->now_ns;
 
@@ -284,19 +284,20 @@ void r2_idle_tend(r2_lane_t *lane)
     }
     if (0 != lane->connect.closing_ns && now_ns >= r2_idle_deadline_ns(lane)) {
         lane->connect.closing = R2_CLOSING_AGREED == lane->connect.closing
-                            ? R2_CLOSING_BOTH
-                            : r2_max(lane->connect.closing, R2_CLOSING_ASKED);
+                                    ? R2_CLOSING_BOTH
+                                    : r2_max(lane->connect.closing, R2_CLOSING_REQUESTED);
     }
     if (lane->connect.closing >= R2_CLOSING_HEARD ||
         (lane->failed && 0 != lane->connect.closing_ns)) {
         if (R2_CLOSING_HEARD == lane->connect.closing && !lane->failed) {
-            (void) r2_tx_bare(lane, R2_WIRE_CLOSED);
+            (void) r2_tx_unsequenced(lane, R2_WIRE_CLOSED);
         }
         r2_idle_close(lane);
         return;
     }
-    if (R2_CLOSING_ASKED == lane->connect.closing) {
-        const bool agrees = r2_idle_spares(lane) && R2_OK == r2_tx_bare(lane, R2_WIRE_CLOSED);
+    if (R2_CLOSING_REQUESTED == lane->connect.closing) {
+        const bool agrees =
+            r2_idle_spares(lane) && R2_OK == r2_tx_unsequenced(lane, R2_WIRE_CLOSED);
 
         lane->connect.closing = agrees ? R2_CLOSING_AGREED : R2_CLOSING_NO;
         lane->connect.closing_ns = agrees ? now_ns : 0;

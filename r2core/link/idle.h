@@ -35,8 +35,8 @@ void r2_room_keep(r2_net_t *net);
 /** True if a lane of the link waits for descriptors of others, here or at the peer. */
 bool r2_room_awaits_turn(const r2_link_t *link);
 /**
- * The peer of a hello call is stopped: where descriptors are short the call goes on without its
- * worker. @return false: too many do; it is to end.
+ * The peer of a connect request is stopped: where descriptors are short the call goes on without
+ * its worker. @return false: too many do; it is to end.
  */
 bool r2_room_lend(r2_lane_t *lane);
 /**
@@ -48,7 +48,7 @@ r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p);
 void r2_idle_owes(r2_lane_t *lane);
 /** The same for want of descriptors at the peer: tried again later. */
 void r2_idle_put_off(r2_lane_t *lane);
-/** A packet came on a lane. In the middle of a sweep: only notes it. */
+/** A packet came on a lane. In the middle of progress: only notes it. */
 void r2_idle_heard(r2_lane_t *lane, uint8_t kind);
 /**
  * The peer opens a lane anew that is there: true if that is because of the want of descriptors, and
@@ -65,8 +65,8 @@ static inline uint64_t r2_idle_judged_ns(const r2_lane_t *lane)
 {
     return 0 == lane->connect.judged_ns ? R2_NEVER_NS : lane->connect.judged_ns;
 }
-/** Closes what was asked for, or is closed at the other end. After the sweep. */
-void r2_idle_tend(r2_lane_t *lane);
+/** Closes what was asked for, or is closed at the other end. After the progress pass. */
+void r2_idle_scan(r2_lane_t *lane);
 /** Of a lane that rests or is being closed; R2_NEVER_NS: none. */
 uint64_t r2_idle_deadline_ns(const r2_lane_t *lane);
 /** True if a lane of the link waits until it is needed. */

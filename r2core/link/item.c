@@ -49,7 +49,7 @@ void r2_tx_requeue(r2_link_t *link, r2_tx_item_t *item)
 {
     if (!item->acked && !item->queued) {
         item->queued = true;
-        DL_APPEND(link->tx.again, item);
+        DL_APPEND(link->tx.retransmit, item);
     }
 }
 

@@ -9,7 +9,7 @@
 #include "link/tx.h"
 
 /* When the last lane of a link fails, all are tried again after this. */
-#define R2_HURRY_NS (10 * R2_NS_PER_MS)
+#define R2_EXPEDITE_NS (10 * R2_NS_PER_MS)
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ const char *r2_lane_state_name(r2_lane_state_t state)
 
 static bool r2_lane_is_pending(r2_lane_state_t state)
 {
-    return R2_LANE_CALLING == state || R2_LANE_WIRING == state;
+    return R2_LANE_CONNECTING == state || R2_LANE_WIRING == state;
 }
 
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
@@ -81,7 +81,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->timing.rtt_samples = 0;
     lane->tx.load =
         (r2_lane_load_t){.bytes_per_s = lane->tx.load.bytes_per_s}; /* slow ones come back slow */
-    memset(&lane->tx.pace, 0, sizeof(lane->tx.pace));
+    memset(&lane->tx.delivery, 0, sizeof(lane->tx.delivery));
     lane->tx.limited = lane->failed = lane->unreachable = lane->timing.grace_used = false;
     lane->rx.excused_ns = 0;
     /* opened in the quarantine of its rail, as the only path: it proves the rail after that */
@@ -144,7 +144,7 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *addr
     lane->connect.tx_connection = tx_connection;
     r2_lane_enter(lane, R2_LANE_WIRING);
     r2_link_activate(link);
-    return r2_tx_bare(lane, R2_WIRE_HELLO);
+    return r2_tx_unsequenced(lane, R2_WIRE_HELLO);
 }
 
 static void r2_lane_up(r2_lane_t *lane)
@@ -165,8 +165,8 @@ static void r2_lane_up(r2_lane_t *lane)
     link->path.no_path_ns = 0;
     lane->connect.refused = 0;
     lane->connect.disproved = false;
-    link->path.asked_for = link->path.owed = false;
-    link->path.asked_ns = 0;
+    link->path.inquired = link->path.owed = false;
+    link->path.inquired_ns = 0;
     net->unwired_links -= link->path.wired ? 0 : 1;
     link->path.wired = true;
     if (R2_ERR_NO_PATH == link->broken) {
@@ -175,11 +175,11 @@ static void r2_lane_up(r2_lane_t *lane)
 }
 
 /*
- * HELLO is answered with HELLO_ACK (by the sweep: this runs inside a callback). HELLO_ACK, or data
- * from a peer that is further along, proves that both directions work: the lane is up. A lane carries
- * data only then: what is sent before may wait for a connection that never comes. The answering
- * side's HELLO may come before the caller knows the connection, and is lost as a ghost: so whoever
- * comes up by HELLO_ACK sends one, too.
+ * HELLO is answered with HELLO_ACK (by the progress pass: this runs inside a callback). HELLO_ACK,
+ * or data from a peer that is further along, proves that both directions work: the lane is up. A
+ * lane carries data only then: what is sent before may wait for a connection that never comes. The
+ * answering side's HELLO may come before the caller knows the connection, and is lost as a ghost:
+ * so whoever comes up by HELLO_ACK sends one, too.
  */
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind)
 {
@@ -223,23 +223,23 @@ r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane)
     r2_net_t *net = lane->link->net;
     r2_lane_conn_t *conn = lane->connect.call;
 
-    if (0 != lane->connect.call_id && NULL == conn) { /* it was lent */
-        --net->lent_calls;
-        net->pending_lanes += R2_LANE_CALLING == lane->state;
+    if (0 != lane->connect.connect_id && NULL == conn) { /* it was lent */
+        --net->lent_connects;
+        net->pending_lanes += R2_LANE_CONNECTING == lane->state;
     }
-    lane->connect.call_id = 0;
+    lane->connect.connect_id = 0;
     lane->connect.call = NULL;
     return conn;
 }
 
-void r2_lane_cancel_call(r2_lane_t *lane)
+void r2_lane_cancel_connect(r2_lane_t *lane)
 {
     r2_hello_t *hello = &lane->link->net->hello;
     r2_lane_conn_t *conn;
 
-    if (0 != lane->connect.call_id) {
+    if (0 != lane->connect.connect_id) {
         (void) hello->ops->cancel(hello->instance,
-                                  lane->connect.call_id); /* it may never end by itself */
+                                  lane->connect.connect_id); /* it may never end by itself */
         conn = r2_lane_call_over(lane);
         if (NULL != conn) {
             r2_lane_conn_destroy(conn);
@@ -251,11 +251,11 @@ bool r2_lane_withdraw_call(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    if (!net->hello.ops->cancel(net->hello.instance, lane->connect.call_id)) {
+    if (!net->hello.ops->cancel(net->hello.instance, lane->connect.connect_id)) {
         return false;
     }
-    r2_lane_cancel_call(lane);
-    if (R2_LANE_CALLING == lane->state) {
+    r2_lane_cancel_connect(lane);
+    if (R2_LANE_CONNECTING == lane->state) {
         lane->connect.retry_ns = net->now_ns;
         r2_lane_enter(lane, R2_LANE_DOWN);
     }
@@ -274,7 +274,7 @@ static void r2_lane_forgive(r2_lane_t *lane)
 
 static void r2_lane_stop(r2_lane_t *lane)
 {
-    r2_lane_cancel_call(lane);
+    r2_lane_cancel_connect(lane);
     r2_tx_abandon(lane);
     r2_lane_disconnect(lane);
     r2_lane_enter(lane, R2_LANE_DOWN);
@@ -335,7 +335,7 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
 {
     r2_link_t *link = lane->link;
 
-    r2_lane_cancel_call(lane);
+    r2_lane_cancel_connect(lane);
     if (NULL != lane->conn) {
         uint64_t connection = lane->connect.tx_connection;
         bool was_usable = lane->state >= R2_LANE_UP;
@@ -355,6 +355,6 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
     if (r2_link_has_lane(link)) {
         lane->connect.retry_ns = r2_max(lane->connect.retry_ns, lane->timing.barred_ns);
     }
-    r2_link_hurry(link, R2_HURRY_NS);
+    r2_link_expedite(link, R2_EXPEDITE_NS);
     r2_link_activate(link);
 }

@@ -13,13 +13,13 @@
 
 /** In this order: connected from WIRING on, wired from UP on, silent from DOUBT on. */
 typedef enum r2_lane_state {
-    R2_LANE_DOWN,    /* not connected; tried again at retry_ns */
-    R2_LANE_RESTING, /* the same, for want of descriptors: until it is needed (idle.c) */
-    R2_LANE_CALLING, /* our hello call is under way */
-    R2_LANE_WIRING,  /* endpoint exists, HELLO packets cross */
-    R2_LANE_UP,      /* carries data */
-    R2_LANE_DOUBT,   /* nothing answers; gets new data only where no lane is sound */
-    R2_LANE_SUSPECT  /* acknowledgements stopped while others are alive: no new data */
+    R2_LANE_DOWN,       /* not connected; tried again at retry_ns */
+    R2_LANE_RESTING,    /* the same, for want of descriptors: until it is needed (idle.c) */
+    R2_LANE_CONNECTING, /* our connect request is under way */
+    R2_LANE_WIRING,     /* endpoint exists, HELLO packets cross */
+    R2_LANE_UP,         /* carries data */
+    R2_LANE_DOUBT,      /* nothing answers; gets new data only where no lane is sound */
+    R2_LANE_SUSPECT     /* acknowledgements stopped while others are alive: no new data */
 } r2_lane_state_t;
 
 /**
@@ -29,34 +29,34 @@ typedef enum r2_lane_state {
 typedef enum r2_lane_grade {
     R2_GRADE_NONE,        /* no connection, and none under way */
     R2_GRADE_UNREACHABLE, /* silent, and the peer's host does not answer either */
-    R2_GRADE_FAILED,      /* the transport or the peer said so: fenced at the end of the sweep */
-    R2_GRADE_OPENING,     /* and better: a way. Others of this link need not be opened */
-    R2_GRADE_SUSPECT,     /* its acknowledgements stopped while others are alive */
-    R2_GRADE_DOUBT,       /* and better: serves third processes, which have no other way */
-    R2_GRADE_SOUND        /* a path: gets packets before all others, and ends a relay */
+    R2_GRADE_FAILED, /* the transport or the peer said so: fenced at the end of the progress pass */
+    R2_GRADE_OPENING, /* and better: a way. Others of this link need not be opened */
+    R2_GRADE_SUSPECT, /* its acknowledgements stopped while others are alive */
+    R2_GRADE_DOUBT,   /* and better: serves third processes, which have no other way */
+    R2_GRADE_SOUND    /* a path: gets packets before all others, and ends a relay */
 } r2_lane_grade_t;
 
 /** Acknowledgement of what came on a lane. */
 typedef enum r2_lane_ack {
     R2_ACK_NONE,
     R2_ACK_LATER, /* at ack_due_ns, or with data */
-    R2_ACK_NOW    /* at the end of this sweep */
+    R2_ACK_NOW    /* at the end of this progress pass */
 } r2_lane_ack_t;
 
 /** Our answer to HELLO. */
 typedef enum r2_lane_hello_ack {
     R2_HELLO_ACK_NONE,
-    R2_HELLO_ACK_DUE, /* to be sent by the sweep */
+    R2_HELLO_ACK_DUE, /* to be sent by the progress pass */
     R2_HELLO_ACK_SENT
 } r2_lane_hello_ack_t;
 
 /** Who has said that a lane is over (idle.c). From HEARD on it is. */
 typedef enum r2_lane_closing {
-    R2_CLOSING_NO,     /* nobody, though this side may have asked (closing_ns) */
-    R2_CLOSING_ASKED,  /* CLOSE came: to be answered by the sweep */
-    R2_CLOSING_AGREED, /* we said CLOSED */
-    R2_CLOSING_HEARD,  /* the peer did */
-    R2_CLOSING_BOTH    /* both did, or we did and the peer has said nothing for too long */
+    R2_CLOSING_NO,        /* nobody, though this side may have asked (closing_ns) */
+    R2_CLOSING_REQUESTED, /* CLOSE came: to be answered by the progress pass */
+    R2_CLOSING_AGREED,    /* we said CLOSED */
+    R2_CLOSING_HEARD,     /* the peer did */
+    R2_CLOSING_BOTH       /* both did, or we did and the peer has said nothing for too long */
 } r2_lane_closing_t;
 
 /** What became of the connection before. */
@@ -71,7 +71,7 @@ typedef struct r2_lane_conn {
     struct r2_lane *lane;          /* borrowed; NULL: only offered, or being closed */
     r2_tp_ep_t *ep;                /* owned by the worker's transport */
     r2_rail_worker_t *worker;      /* borrowed: counted as a user */
-    uint32_t bare;                 /* unsequenced packets that the transport holds */
+    uint32_t unsequenced;          /* unsequenced packets that the transport holds */
 } r2_lane_conn_t;
 
 /** What a lane delivered while it was loaded (rates.c). */
@@ -82,12 +82,12 @@ typedef struct r2_lane_load {
     uint32_t packets;              /* acknowledgements of this interval */
 } r2_lane_load_t;
 
-/** What a lane delivered while anything was in flight on it (pace.c). */
-typedef struct r2_lane_pace {
+/** What a lane delivered while anything was in flight on it (delivery.c). */
+typedef struct r2_delivery {
     uint64_t mark_ns;              /* counted up to here */
     uint64_t ns, bytes;            /* of this interval */
     uint64_t bytes_per_s;          /* 0 = none yet */
-} r2_lane_pace_t;
+} r2_delivery_t;
 
 /** One rail of this process towards one peer. What packets touch comes first. */
 typedef struct r2_lane {
@@ -95,8 +95,8 @@ typedef struct r2_lane {
     r2_lane_state_t state;
     uint32_t idx;                  /* in link->lanes */
     r2_lane_conn_t *conn;          /* owned; WIRING and later */
-    bool failed; /* the transport or the peer said so: fence at the end of the sweep */
-    bool unreachable; /* silent, and no hello call gets through to the peer's host either */
+    bool failed;      /* the transport or the peer said so: fence at the end of the progress pass */
+    bool unreachable; /* silent, and no connect request gets through to the peer's host either */
     r2_status_t why;               /* last failure */
     r2_rail_t *rail;               /* borrowed */
     const r2_peer_rail_t *remote;  /* borrowed: in link->info */
@@ -111,7 +111,7 @@ typedef struct r2_lane {
         uint32_t seq;              /* next lane sequence number */
         uint64_t shrunk_ns;        /* when the window was last made smaller */
         r2_lane_load_t load;
-        r2_lane_pace_t pace;
+        r2_delivery_t delivery;
         bool limited;              /* the window was full since the last look */
         uint64_t gap_ns; /* since when later packets than the first in flight are acknowledged */
         uint32_t gap_seq;          /* that first one, if gap_ns is not 0 */
@@ -150,17 +150,17 @@ typedef struct r2_lane {
         uint64_t closing_ns; /* since when its end is asked for by us, or agreed; 0 = it is not */
         /* ended while we were away: counts as failed then; 0 = not to be judged */
         uint64_t judged_ns;
-        uint32_t refused;          /* hello calls refused in a row, since the last lane was lost */
+        uint32_t refused; /* connect requests refused in a row, since the last lane was lost */
         uint64_t refused_ns;       /* the first of them */
         bool disproved; /* it refused while the process was heard, and is not answered yet */
-        uint64_t question;         /* to the peer's kernel, under way; 0 = none */
-        uint64_t question_ns;      /* when it was asked */
+        uint64_t probe_id;         /* to the peer's kernel, under way; 0 = none */
+        uint64_t probe_ns;         /* when it was asked */
         uint64_t kernel_ns;        /* when the peer's kernel last answered one; 0 = never */
         r2_lane_conn_t *call; /* owned: offered in the call under way; NULL: it goes on without */
-        uint64_t call_connection;  /* offered in the hello call under way */
-        uint64_t call_id;          /* of the hello call under way; 0 = none */
-        uint64_t call_ns;          /* since when it is */
-        uint32_t attempt;          /* our hello calls so far */
+        uint64_t connect_offer;    /* offered in the connect request under way */
+        uint64_t connect_id;       /* of the connect request under way; 0 = none */
+        uint64_t connect_ns;       /* since when it is */
+        uint32_t attempt;          /* our connect requests so far */
         uint32_t peer_attempt;     /* the peer's calls up to this one are history */
         uint64_t retry_ns;         /* DOWN: next attempt */
         uint32_t failures;         /* in a row */
@@ -282,7 +282,7 @@ static inline bool r2_lane_is_short(const r2_lane_t *lane)
     return r2_lane_is_down(lane) && R2_ERR_NO_DESCRIPTORS == lane->why;
 }
 
-/** True if the next sweep has something to do or to say on it. */
+/** True if the next progress pass has something to do or to say on it. */
 static inline bool r2_lane_is_stirring(const r2_lane_t *lane)
 {
     return lane->failed || R2_ACK_NONE != lane->rx.ack ||
@@ -294,9 +294,10 @@ static inline bool r2_lane_is_stirring(const r2_lane_t *lane)
 void r2_lane_open(r2_lane_t *lane);
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer);
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind);
-/** A hello call is over. @return its worker, which the caller has to put; NULL: it has none. */
+/** A connect request is over. @return its worker, which the caller has to put; NULL: it has none.
+ */
 r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane);
-void r2_lane_cancel_call(r2_lane_t *lane);
+void r2_lane_cancel_connect(r2_lane_t *lane);
 /** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */
 bool r2_lane_withdraw_call(r2_lane_t *lane);
 void r2_lane_failed(void *worker, void *conn, r2_status_t status);
@@ -324,8 +325,8 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);
 void r2_hello_request(void *net, uint32_t rail_idx, uint64_t token, const void *request,
                       size_t bytes);
-void r2_hello_result(void *net, uint64_t call_id, r2_status_t status, const void *reply,
+void r2_hello_result(void *net, uint64_t connect_id, r2_status_t status, const void *reply,
                      size_t bytes);
-bool r2_hello_waits(void *net, uint64_t call_id);
+bool r2_hello_waits(void *net, uint64_t connect_id);
 
 #endif

@@ -11,7 +11,7 @@
 
 #include <utlist.h>
 
-/* All in multiples of failure_timeout_ms, as r2_net_patience_ns() takes them. */
+/* All in multiples of failure_timeout_ms, as r2_scaled_timeout_ns() takes them. */
 /* A lane that stays suspect this long is given up and opened anew. */
 #define R2_SUSPECT_TIMES 20u
 /* HELLO packets that have not crossed by then will not. */
@@ -117,7 +117,7 @@ static void r2_lane_doubt(r2_lane_t *lane)
 static uint64_t r2_lane_silent_ns(const r2_lane_t *lane)
 {
     return r2_lane_is_relay(lane) ? 4 * r2_lane_timeout_ns(lane)
-                                  : r2_net_patience_ns(lane->link->net, R2_SILENT_TIMES);
+                                  : r2_scaled_timeout_ns(lane->link->net, R2_SILENT_TIMES);
 }
 
 /*
@@ -159,14 +159,14 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
  * is no other lane to tell: the peer's own questions keep such a link from looking silent. A
  * process that was stopped may speak before it reads, and one that reads slowly says so.
  */
-static bool r2_lane_is_deaf(const r2_lane_t *lane)
+static bool r2_lane_acks_stall(const r2_lane_t *lane)
 {
-    uint64_t patience_ns = r2_max(r2_net_patience_ns(lane->link->net, R2_DEAF_TIMES),
-                                  4 * r2_lane_timeout_ns(lane));
+    uint64_t timeout_ns = r2_max(r2_scaled_timeout_ns(lane->link->net, R2_ACK_STALL_TIMES),
+                                 4 * r2_lane_timeout_ns(lane));
 
-    patience_ns *= r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
+    timeout_ns *= r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
     return !r2_unread_is_there(lane) &&
-           lane->rx.last_ns > r2_max(lane->tx.in_flight->sent_ns, lane->rx.awake_ns) + patience_ns;
+           lane->rx.last_ns > r2_max(lane->tx.in_flight->sent_ns, lane->rx.awake_ns) + timeout_ns;
 }
 
 /*
@@ -191,8 +191,8 @@ static void r2_lane_try(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    if (!r2_lane_ask(lane)) {
-        lane->timing.barred_ns = net->now_ns + r2_net_patience_ns(net, 1);
+    if (!r2_lane_ping(lane)) {
+        lane->timing.barred_ns = net->now_ns + r2_scaled_timeout_ns(net, 1);
     }
 }
 
@@ -214,7 +214,7 @@ static void r2_timer_up(r2_lane_t *lane)
         r2_lane_suspect(lane);
         return;
     }
-    if (r2_lane_is_deaf(lane)) {
+    if (r2_lane_acks_stall(lane)) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
         return;
     }
@@ -234,8 +234,8 @@ static uint64_t r2_lane_since_ns(const r2_lane_t *lane)
 }
 
 /*
- * What it waits for may lie unread: a hello call asks. A lane that nobody else can stand in for is
- * merely in doubt.
+ * What it waits for may lie unread: a connect request asks. A lane that nobody else can stand in
+ * for is merely in doubt.
  */
 static void r2_lane_hold(r2_lane_t *lane)
 {
@@ -259,7 +259,7 @@ static bool r2_lane_peer_runs(const r2_lane_t *lane)
     const r2_net_t *net = link->net;
     const uint64_t part_ns =
         r2_clamp_u64((net->now_ns - r2_lane_since_ns(lane)) / 2, r2_net_pause_ns(net),
-                     r2_net_patience_ns(net, R2_HEARD_TIMES));
+                     r2_scaled_timeout_ns(net, R2_HEARD_TIMES));
 
     if (link->path.heard_ns - lane->heard_ns >= part_ns && r2_unread_told_ns(lane) >= part_ns) {
         return true;
@@ -275,8 +275,8 @@ static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
     uint64_t timeout_ns = r2_lane_timeout_ns(lane);
-    uint64_t end_ns =
-        r2_lane_since_ns(lane) + r2_max(r2_net_patience_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
+    uint64_t end_ns = r2_lane_since_ns(lane) +
+                      r2_max(r2_scaled_timeout_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
     bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
     bool runs = r2_lane_peer_runs(lane);
 
@@ -294,12 +294,12 @@ static void r2_timer_suspect(r2_lane_t *lane)
 
 static uint64_t r2_wiring_end_ns(const r2_lane_t *lane)
 {
-    return r2_lane_since_ns(lane) + r2_net_patience_ns(lane->link->net, R2_WIRING_TIMES);
+    return r2_lane_since_ns(lane) + r2_scaled_timeout_ns(lane->link->net, R2_WIRING_TIMES);
 }
 
 /*
  * HELLO may wait in the buffers of a process that was stopped meanwhile: it would take a lane for
- * up that is no more. So a hello call asks first, as on a lane that is silent.
+ * up that is no more. So a connect request asks first, as on a lane that is silent.
  */
 static void r2_timer_wiring(r2_lane_t *lane)
 {
@@ -324,7 +324,7 @@ static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
     if (lane->unreachable) {
         return r2_max(end_ns, net->now_ns + r2_net_pause_ns(net));
     }
-    return 0 != lane->connect.call_id ? R2_NEVER_NS : r2_max(end_ns, lane->connect.retry_ns);
+    return 0 != lane->connect.connect_id ? R2_NEVER_NS : r2_max(end_ns, lane->connect.retry_ns);
 }
 
 /* ---- by state ---- */
@@ -361,7 +361,7 @@ static uint64_t r2_suspect_deadline_ns(const r2_lane_t *lane)
     return lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
 }
 
-/* A hello call has a timeout of its own. */
+/* A connect request has a timeout of its own. */
 static void r2_timer_none(r2_lane_t *lane)
 {
     (void) lane;
@@ -378,12 +378,13 @@ const r2_lane_state_info_t r2_lane_states[] = {
                       r2_timer_down, r2_down_deadline_ns},
     [R2_LANE_RESTING] = {"resting", R2_LANE_DOWN, R2_GRADE_NONE, false, R2_LANE_RESTING,
                          R2_LANE_RESTING, r2_timer_down, r2_down_deadline_ns},
-    [R2_LANE_CALLING] = {"calling", R2_LANE_CALLING, R2_GRADE_OPENING, false, R2_LANE_CALLING,
-                         R2_LANE_CALLING, r2_timer_none, r2_never_deadline_ns},
+    [R2_LANE_CONNECTING] = {"connecting", R2_LANE_CONNECTING, R2_GRADE_OPENING, false,
+                            R2_LANE_CONNECTING, R2_LANE_CONNECTING, r2_timer_none,
+                            r2_never_deadline_ns},
     [R2_LANE_WIRING] = {"wiring", R2_LANE_WIRING, R2_GRADE_OPENING, false, R2_LANE_WIRING,
                         R2_LANE_WIRING, r2_timer_wiring, r2_wiring_deadline_ns},
-    [R2_LANE_UP] = {"up", R2_LANE_UP, R2_GRADE_SOUND, true, R2_LANE_DOUBT, R2_LANE_UP,
-                    r2_timer_up, r2_up_deadline_ns},
+    [R2_LANE_UP] = {"up", R2_LANE_UP, R2_GRADE_SOUND, true, R2_LANE_DOUBT, R2_LANE_UP, r2_timer_up,
+                    r2_up_deadline_ns},
     [R2_LANE_DOUBT] = {"in doubt", R2_LANE_UP, R2_GRADE_DOUBT, true, R2_LANE_DOUBT, R2_LANE_UP,
                        r2_timer_up, r2_up_deadline_ns},
     [R2_LANE_SUSPECT] = {"suspect", R2_LANE_SUSPECT, R2_GRADE_SUSPECT, false, R2_LANE_SUSPECT,

@@ -33,7 +33,7 @@ static bool r2_link_leave_late(const r2_link_t *link)
 
     return net->now_ns - heard_ns >= (NULL != link->tx.messages
                                           ? net->params->no_path_timeout_ms * R2_NS_PER_MS
-                                          : r2_net_patience_ns(net, R2_LEAVE_TIMES));
+                                          : r2_scaled_timeout_ns(net, R2_LEAVE_TIMES));
 }
 
 /* @return true: the peer has no need of us any more, or is not waited for. */
@@ -123,7 +123,7 @@ void r2_link_part(r2_link_t *link)
     link->path.parted = true;
     r2_link_settle_packets(link);
     r2_link_settle_items(link, &link->tx.control);
-    r2_link_settle_items(link, &link->tx.again);
+    r2_link_settle_items(link, &link->tx.retransmit);
     r2_link_settle_items(link, &link->tx.relayed);
     r2_link_settle_messages(link);
     r2_grant_part(link);

@@ -14,23 +14,24 @@
  */
 #define R2_TIMEOUT_TIMES 10u
 /* Whatever the parameter: nothing in the life of a lane takes longer than this. */
-#define R2_PATIENCE_MAX_NS (10 * R2_NS_PER_S)
+#define R2_SCALED_TIMEOUT_MAX_NS (10 * R2_NS_PER_S)
 /* A peer's question from before our return may be heard so late: hello takes several round trips. */
 #define R2_BACK_TIMES 20u /* failure_timeout_ms */
-/* All peers may have parked so much without credit, unless that is less than the least for one. */
-#define R2_PARKING_ALL_BYTES   (64u << 20)
-#define R2_PARKING_LEAST_BYTES (32u << 10)
+/* All peers may have kept as unexpected so much without credit, unless that is less than the least
+ * for one. */
+#define R2_UNEXPECTED_ALL_BYTES   (64u << 20)
+#define R2_UNEXPECTED_LEAST_BYTES (32u << 10)
 
-uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times)
+uint64_t r2_scaled_timeout_ns(const r2_net_t *net, uint32_t times)
 {
     uint64_t timeout_ns = net->params->failure_timeout_ms * R2_NS_PER_MS;
 
-    return r2_max(timeout_ns, r2_min(times * timeout_ns, R2_PATIENCE_MAX_NS));
+    return r2_max(timeout_ns, r2_min(times * timeout_ns, R2_SCALED_TIMEOUT_MAX_NS));
 }
 
 uint64_t r2_net_pause_ns(const r2_net_t *net)
 {
-    return r2_net_patience_ns(net, 1) / 2;
+    return r2_scaled_timeout_ns(net, 1) / 2;
 }
 
 /*
@@ -48,8 +49,8 @@ uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
         wait_ns =
             r2_max(wait_ns, 2 * lane->tx.in_flight_bytes * R2_NS_PER_S / lane->tx.load.bytes_per_s);
     }
-    return r2_max(r2_net_patience_ns(net, 1),
-                  r2_min(wait_ns, r2_net_patience_ns(net, R2_TIMEOUT_TIMES)));
+    return r2_max(r2_scaled_timeout_ns(net, 1),
+                  r2_min(wait_ns, r2_scaled_timeout_ns(net, R2_TIMEOUT_TIMES)));
 }
 
 bool r2_lane_is_overdue(const r2_lane_t *lane)
@@ -59,19 +60,21 @@ bool r2_lane_is_overdue(const r2_lane_t *lane)
                              : lane->link->net->now_ns -
                                    r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns);
 
-    return 2 * waited_ns > r2_net_patience_ns(lane->link->net, 1) &&
+    return 2 * waited_ns > r2_scaled_timeout_ns(lane->link->net, 1) &&
            2 * waited_ns > r2_lane_timeout_ns(lane);
 }
 
-uint64_t r2_net_parking_bytes(const r2_net_t *net)
+uint64_t r2_net_unexpected_bytes(const r2_net_t *net)
 {
-    uint64_t share = R2_PARKING_ALL_BYTES / r2_max(net->size - 1u, 1u);
+    uint64_t share = R2_UNEXPECTED_ALL_BYTES / r2_max(net->size - 1u, 1u);
 
-    return r2_min(net->params->parking_bytes, r2_max(share, (uint64_t) R2_PARKING_LEAST_BYTES));
+    return r2_min(net->params->unexpected_bytes,
+                  r2_max(share, (uint64_t) R2_UNEXPECTED_LEAST_BYTES));
 }
 
 bool r2_net_was_away(r2_net_t *net)
 {
     net->note_own_silence(net);
-    return 0 != net->back_ns && net->now_ns - net->back_ns <= r2_net_patience_ns(net, R2_BACK_TIMES);
+    return 0 != net->back_ns &&
+           net->now_ns - net->back_ns <= r2_scaled_timeout_ns(net, R2_BACK_TIMES);
 }

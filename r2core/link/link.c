@@ -23,7 +23,7 @@ void r2_link_activate(r2_link_t *link)
 bool r2_link_busy(const r2_link_t *link)
 {
     if (NULL != link->tx.relayed || link->tx.in_flight_packets > 0 || r2_link_posted(link) > 0 ||
-        NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.again ||
+        NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.retransmit ||
         NULL != link->rx.deferred || r2_grant_owes(link) || 0 != link->tx.short_ns) {
         return true;
     }
@@ -52,7 +52,7 @@ bool r2_link_owes_acks(const r2_link_t *link)
 
 bool r2_link_owes(const r2_link_t *link)
 {
-    return NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.again ||
+    return NULL != link->tx.messages || NULL != link->tx.control || NULL != link->tx.retransmit ||
            NULL != link->tx.relayed || r2_grant_owes(link) || link->tx.in_flight_packets > 0 ||
            r2_link_owes_acks(link);
 }
@@ -63,7 +63,7 @@ bool r2_link_wanted(const r2_link_t *link)
            (link->path.leaving && r2_link_owes(link));
 }
 
-void r2_link_hurry(r2_link_t *link, uint64_t pause_ns)
+void r2_link_expedite(r2_link_t *link, uint64_t pause_ns)
 {
     uint64_t soon_ns = link->net->now_ns + pause_ns;
 
@@ -219,11 +219,11 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
     }
     link->preferred = link->lane_count > 0 ? (rank + net->rank) % link->lane_count : 0;
     link->tx.next_number = link->rx.watermark = net->first_seq;
-    link->tx.unasked_sent = (uint32_t) net->first_seq;
-    link->rx.consumed = link->tx.unasked_consumed = (uint32_t) net->first_seq;
+    link->tx.eager_sent = (uint32_t) net->first_seq;
+    link->rx.consumed = link->tx.eager_consumed = (uint32_t) net->first_seq;
     net->links[rank] = link;
     ++net->unwired_links;
-    r2_link_activate(link); /* the next sweep opens its lanes */
+    r2_link_activate(link); /* the next progress pass opens its lanes */
     *link_p = link;
     return R2_OK;
 }

@@ -11,40 +11,43 @@
 
 typedef struct r2_link r2_link_t;
 
-/** A message or a posted row is complete (or failed for good). Only notes it: called in the middle of a sweep. */
+/** A message or a posted receive is complete (or failed for good). Only notes it: called in the
+ * middle of progress. */
 typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
 
 /** Takes part of a message in place of memory: each byte once, in any order; called by application threads only. */
 typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, uint64_t bytes);
 
 /**
- * Key of messages that are calls: the receiver posts their rows when it hears of them (r2_net_call()).
- * No communicator has it.
+ * Key of unexpected messages: the receiver posts their receives when it hears of them
+ * (r2_net_unexpected()). No communicator has it.
  */
-#define R2_LINK_CALL_KEY UINT64_MAX
+#define R2_LINK_UNEXPECTED_KEY UINT64_MAX
 /**
- * Messages with this key and above belong to no communicator. Nothing ever ends them, so no credit is sent
- * for their rows before they are heard of: it might come late, and be kept for ever.
+ * Messages with this key and above belong to no communicator. Nothing ever ends them, so no credit
+ * is sent for their receives before they are heard of: it might come late, and be kept for ever.
  */
-#define R2_LINK_OWN_KEYS (R2_LINK_CALL_KEY - 1)
+#define R2_LINK_OWN_KEYS (R2_LINK_UNEXPECTED_KEY - 1)
 
-/** Calls whose row is not posted yet. */
-typedef enum r2_call {
-    R2_CALL_NONE,
-    R2_CALL_COMPLETE, /* all of it is parked: a row is complete at once */
-    R2_CALL_ASKING    /* the sender waits for credit */
-} r2_call_t;
+/** Unexpected messages whose receive is not posted yet. */
+typedef enum r2_unexpected {
+    R2_UNEXPECTED_NONE,
+    R2_UNEXPECTED_COMPLETE, /* all of it is kept as unexpected: a receive is complete at once */
+    R2_UNEXPECTED_ASKING    /* the sender waits for credit */
+} r2_unexpected_t;
 
 /**
- * The next call of a kind: the oldest of the link whose turn it is. It stays there until its row is posted.
+ * The next unexpected message of a kind: the oldest of the link whose turn it is. It stays there
+ * until its receive is posted.
  * @return false: there is none.
  */
-bool r2_net_call(const r2_net_t *net, r2_call_t which, r2_link_t **link_p, r2_tag_t *tag_p,
-                 uint64_t *bytes_p);
-/** Gives the turn to the next link with calls of a kind. */
-void r2_net_call_turn(r2_net_t *net, r2_call_t which);
-/** Throws the next call of a kind away: what arrives of it is acknowledged and dropped, and it gets no credit. */
-void r2_net_call_refuse(r2_net_t *net, r2_call_t which);
+bool r2_net_unexpected(const r2_net_t *net, r2_unexpected_t which, r2_link_t **link_p,
+                       r2_tag_t *tag_p, uint64_t *bytes_p);
+/** Gives the turn to the next link with unexpected messages of a kind. */
+void r2_net_unexpected_turn(r2_net_t *net, r2_unexpected_t which);
+/** Throws the next unexpected message of a kind away: what arrives of it is acknowledged and
+ * dropped, and it gets no credit. */
+void r2_net_unexpected_refuse(r2_net_t *net, r2_unexpected_t which);
 
 /** A message to send. */
 typedef struct r2_link_send {
@@ -54,14 +57,15 @@ typedef struct r2_link_send {
     uint32_t chunk_bytes; /* unit of striping; at most chunk_max_bytes */
     uint32_t digest;      /* plan digest, must match the receiver's */
     uint32_t order;       /* lower ones go first; equal ones in turn */
-    uint64_t granted_bytes; /* what the receiver's row has got already (r2_link_recv_t), and told otherwise */
-    bool dirty;           /* R2_WIRE_DIRTY on all of it */
+    uint64_t granted_bytes; /* what the receiver's receive has got already (r2_link_recv_t), and
+                               told otherwise */
+    bool map_pending;       /* R2_WIRE_MAP_PENDING on all of it */
     bool copied;          /* only if `data` is free again at once */
     r2_link_done_fn_t done;
     void *arg;            /* borrowed until done */
 } r2_link_send_t;
 
-/** A row that waits for a message. */
+/** A receive that waits for a message. */
 typedef struct r2_link_recv {
     r2_tag_t tag;
     void *data;           /* borrowed until done; NULL with a sink */
@@ -69,7 +73,8 @@ typedef struct r2_link_recv {
     uint64_t bytes;       /* must equal the message's */
     uint32_t digest;
     uint64_t *granted_p;  /* credit that the sender is to be told by the caller; NULL: it gets a packet */
-    bool *dirty;          /* borrowed until done; set, before done, if the message is dirty; or NULL */
+    bool *map_pending; /* borrowed until done; set, before done, if the message says that a map is
+                          pending; or NULL */
     r2_link_done_fn_t done;
     void *arg;            /* borrowed until done */
 } r2_link_recv_t;
@@ -87,24 +92,26 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
 bool r2_link_copies(const r2_link_t *link, uint64_t bytes);
 
 /**
- * Posts a row for a message, granting credit for it.
+ * Posts a receive for a message, granting credit for it.
  * @return R2_OK: already there, `done` is not called; R2_IN_PROGRESS: `done` will be called, with
  *         R2_ERR_PLAN_MISMATCH if length or digest differ; R2_ERR_PEER_GONE, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args);
 
 /**
- * Gives a posted row up, if it is there: `done` is not called. What comes of its message is thrown
- * away, if the upcall `over` is true of the tag from now on.
+ * Gives a posted receive up, if it is there: `done` is not called. What comes of its message is
+ * thrown away, if the upcall `over` is true of the tag from now on.
  */
 void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag);
 
-/** Forgets early credits of a collective that is over on this process. @param tag of any row of it. */
+/** Forgets early credits of a collective that is over on this process. @param tag of any receive of
+ * it. */
 void r2_link_forget(r2_link_t *link, const r2_tag_t *tag);
 
 /**
- * Withdraws everything of a communicator (freed or poisoned): posted rows, parked data, credits, and
- * messages whose data is borrowed. `done` is not called. Copied messages are still delivered.
+ * Withdraws everything of a communicator (freed or poisoned): posted receives, unexpected data,
+ * credits, and messages whose data is borrowed. `done` is not called. Copied messages are still
+ * delivered.
  */
 void r2_link_withdraw(r2_link_t *link, uint64_t comm_key);
 

@@ -4,7 +4,7 @@
 libr2core_la_SOURCES += \
     r2core/link/ack.c \
     r2core/link/ack_state.c \
-    r2core/link/call.c \
+    r2core/link/unexpected.c \
     r2core/link/control.c \
     r2core/link/credit.c \
     r2core/link/evidence.c \
@@ -29,7 +29,7 @@ libr2core_la_SOURCES += \
     r2core/link/net_health.c \
     r2core/link/offer.c \
     r2core/link/offer.h \
-    r2core/link/pace.c \
+    r2core/link/delivery.c \
     r2core/link/packet.h \
     r2core/link/peer_info.c \
     r2core/link/peer_info.h \
@@ -55,6 +55,6 @@ libr2core_la_SOURCES += \
     r2core/link/tx.h \
     r2core/link/tx_packet.c \
     r2core/link/unread.c \
-    r2core/link/waits.c \
+    r2core/link/mismatch.c \
     r2core/link/wire.c \
     r2core/link/wire.h

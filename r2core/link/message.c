@@ -19,7 +19,7 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
     const r2_params_t *params = link->net->params;
 
     return bytes <= params->copy_max_bytes && link->tx.copies < R2_COPIES_MAX &&
-           link->tx.copied_bytes + bytes <= params->replay_bytes;
+           link->tx.copied_bytes + bytes <= params->retransmit_bytes;
 }
 
 /*
@@ -36,7 +36,7 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
         const r2_lane_t *lane = &link->lanes[i];
 
         if (r2_lane_is_up(lane)) {
-            rate = r2_min(rate, r2_max(lane->tx.load.bytes_per_s, lane->tx.pace.bytes_per_s));
+            rate = r2_min(rate, r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s));
             ++lanes;
         }
     }
@@ -76,7 +76,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
     message->digest = args->digest;
     message->order = args->order;
-    message->dirty = args->dirty;
+    message->map_pending = args->map_pending;
     message->done = args->done;
     message->arg = args->arg;
     message->copy = copy;
@@ -165,8 +165,7 @@ void r2_message_discard(r2_tx_message_t *message)
             r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, true);
         }
     }
-    DL_FOREACH(link->tx.again, item)
-    {
+    DL_FOREACH(link->tx.retransmit, item) {
         if (r2_item_of(item, message)) {
             item->acked = true;
         }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Net: start, end, and the sweep that drives everything.
+ * Net: start, end, and the progress pass that drives everything.
  */
 #include "r2_config.h"
 
@@ -22,9 +22,9 @@
 
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
-#define R2_SWEEP_ALL_NS (50 * R2_NS_PER_US)
-/* With as many workers that have news all are looked at. */
-#define R2_SWEEP_NEWS_MAX 16
+#define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)
+/* With as many workers that are readable all are looked at. */
+#define R2_PROGRESS_EVENTS_MAX 16
 
 /** Own addresses until they are published. */
 typedef struct r2_net_addresses {
@@ -104,16 +104,16 @@ static r2_status_t r2_net_open(r2_net_t *net, const r2_nic_t *nics, size_t nic_c
     return status;
 }
 
-/* When we should have looked again at the latest, seen from the last sweep. */
+/* When we should have looked again at the latest, seen from the last progress pass. */
 static uint64_t r2_net_due_ns(r2_net_t *net)
 {
     uint64_t now_ns = net->now_ns;
     uint64_t due_ns;
 
-    net->now_ns = net->last_sweep_ns;
+    net->now_ns = net->last_progress_ns;
     due_ns = r2_net_deadline_ns(net);
     net->now_ns = now_ns;
-    return R2_NEVER_NS == due_ns ? net->last_sweep_ns : r2_max(due_ns, net->last_sweep_ns);
+    return R2_NEVER_NS == due_ns ? net->last_progress_ns : r2_max(due_ns, net->last_progress_ns);
 }
 
 /*
@@ -124,7 +124,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
 {
     r2_link_t *link;
 
-    if (net->now_ns - net->last_sweep_ns <= R2_OWN_SILENCE_NS) {
+    if (net->now_ns - net->last_progress_ns <= R2_OWN_SILENCE_NS) {
         return;
     }
     net->back_ns = net->now_ns;
@@ -161,7 +161,7 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     net->note_own_silence = r2_net_notice_own_silence;
     net->segment_bytes = 2 * sizeof(r2_wire_header_t) + sizeof(r2_wire_relay_t)
                          + net->params->chunk_max_bytes;
-    net->now_ns = net->last_sweep_ns = r2_now_ns(net->clock);
+    net->now_ns = net->last_progress_ns = r2_now_ns(net->clock);
     r2_pool_init(&net->packets, sizeof(r2_packet_t));
     r2_pool_init(&net->items, sizeof(r2_tx_item_t));
     r2_pool_init(&net->messages, sizeof(r2_tx_message_t));
@@ -194,7 +194,7 @@ static void r2_link_free(r2_link_t *link)
     if (link->is_active) {
         DL_DELETE(net->active, link);
     }
-    DL_CONCAT(link->tx.control, link->tx.again);
+    DL_CONCAT(link->tx.control, link->tx.retransmit);
     DL_CONCAT(link->tx.control, link->tx.relayed);
     DL_FOREACH_SAFE(link->tx.control, item, next_item)
     {
@@ -250,17 +250,17 @@ void r2_net_fini(r2_net_t *net)
  */
 static bool r2_net_hear(r2_net_t *net)
 {
-    struct epoll_event events[R2_SWEEP_NEWS_MAX];
+    struct epoll_event events[R2_PROGRESS_EVENTS_MAX];
     int count;
 
-    if (net->epoll_fd < 0 || net->now_ns - net->swept_all_ns >= R2_SWEEP_ALL_NS) {
+    if (net->epoll_fd < 0 || net->now_ns - net->progressed_all_ns >= R2_PROGRESS_ALL_NS) {
         return false;
     }
-    count = epoll_wait(net->epoll_fd, events, R2_SWEEP_NEWS_MAX, 0);
+    count = epoll_wait(net->epoll_fd, events, R2_PROGRESS_EVENTS_MAX, 0);
     for (int i = 0; i < count; ++i) {
-        ((r2_rail_worker_t *) events[i].data.ptr)->news = true;
+        ((r2_rail_worker_t *) events[i].data.ptr)->readable = true;
     }
-    return count >= 0 && count < R2_SWEEP_NEWS_MAX;
+    return count >= 0 && count < R2_PROGRESS_EVENTS_MAX;
 }
 
 static unsigned r2_net_progress_rails(r2_net_t *net, bool rare)
@@ -268,9 +268,9 @@ static unsigned r2_net_progress_rails(r2_net_t *net, bool rare)
     unsigned events;
     bool all;
 
-    all = net->swept_all = !r2_net_hear(net);
+    all = net->progressed_all = !r2_net_hear(net);
     if (all) {
-        net->swept_all_ns = net->now_ns;
+        net->progressed_all_ns = net->now_ns;
     }
     net->in_callback = true;
     events = r2_rail_progress(&net->local, all, net->now_ns, rare);
@@ -301,33 +301,35 @@ static void r2_lane_end(r2_lane_t *lane)
     }
 }
 
-static void r2_link_tend_lanes(r2_link_t *link)
+static void r2_link_scan_lanes(r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
-        r2_idle_tend(lane);
+        r2_idle_scan(lane);
         if (lane->failed && !r2_net_reads_on(link->net)) {
             r2_lane_end(lane);
         }
         if (R2_HELLO_ACK_DUE == lane->connect.hello_ack &&
-            (NULL == lane->conn || R2_ERR_NO_MEMORY != r2_tx_bare(lane, R2_WIRE_HELLO_ACK))) {
+            (NULL == lane->conn ||
+             R2_ERR_NO_MEMORY != r2_tx_unsequenced(lane, R2_WIRE_HELLO_ACK))) {
             lane->connect.hello_ack = R2_HELLO_ACK_SENT;
         }
     }
 }
 
-void r2_net_tend(r2_net_t *net)
+void r2_net_progress_links(r2_net_t *net)
 {
     r2_link_t *link, *next;
 
     net->now_ns = r2_now_ns(net->clock);
-    r2_net_notice_own_silence(net); /* after SIGCONT the service thread may come here before any sweep */
-    r2_relay_tend(net);
+    r2_net_notice_own_silence(
+        net); /* after SIGCONT the service thread may come here before any progress pass */
+    r2_relay_reap(net);
     net->acks_held = false;
     DL_FOREACH_SAFE(net->active, link, next)
     {
-        r2_link_tend_lanes(link);
+        r2_link_scan_lanes(link);
         if (link->path.left && !link->path.parted) {
             r2_link_part(link);
         }
@@ -342,36 +344,37 @@ void r2_net_tend(r2_net_t *net)
     }
 }
 
-unsigned r2_net_sweep(r2_net_t *net)
+unsigned r2_net_progress(r2_net_t *net)
 {
     unsigned events;
     bool rare;
 
     net->now_ns = r2_now_ns(net->clock);
     r2_net_notice_own_silence(net);
-    rare = r2_unread_for_long(net, net->last_sweep_ns);
-    net->last_sweep_ns = net->now_ns;
+    rare = r2_unread_for_long(net, net->last_progress_ns);
+    net->last_progress_ns = net->now_ns;
     events = r2_net_progress_rails(net, rare);
     net->heard = events > 0;
     net->drained_ns = net->heard ? net->drained_ns : net->now_ns;
-    r2_waits_sweep(net);
+    r2_mismatch_scan(net);
     r2_room_keep(net);
     if (NULL != net->active) {
-        r2_net_tend(net);
+        r2_net_progress_links(net);
     }
-    r2_rail_sweep(&net->local);
-    r2_rail_sweep(&net->relay->rail);
+    r2_rail_reap(&net->local);
+    r2_rail_reap(&net->relay->rail);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
-        r2_rail_sweep(&net->rails[i]);
+        r2_rail_reap(&net->rails[i]);
     }
     return events;
 }
 
 bool r2_net_arm(r2_net_t *net)
 {
-    if (!net->swept_all) {
-        net->swept_all_ns = 0; /* a worker may sleep only if it had nothing to do just before */
-        if (r2_net_sweep(net) > 0) {
+    if (!net->progressed_all) {
+        net->progressed_all_ns =
+            0; /* a worker may sleep only if it had nothing to do just before */
+        if (r2_net_progress(net) > 0) {
             return false;
         }
     }

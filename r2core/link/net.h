@@ -33,8 +33,8 @@ typedef struct r2_net_upcalls {
     /** True if messages of the collective that this tag names will never be wanted any more. */
     bool (*over)(void *arg, const r2_tag_t *tag);
     /**
-     * A peer tells that a communicator failed for good there. Only to be noted: called in the middle of
-     * a sweep.
+     * A peer tells that a communicator failed for good there. Only to be noted: called in the
+     * middle of a progress pass.
      */
     void (*aborted)(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status);
     /**
@@ -42,11 +42,12 @@ typedef struct r2_net_upcalls {
      * NULL: it may.
      */
     bool (*sends)(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
-    /** True if a row may still take a message of a peer with this tag and plan digest. NULL: it may. */
+    /** True if a receive may still take a message of a peer with this tag and plan digest. NULL: it
+     * may. */
     bool (*receives)(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
     /**
-     * A message came that no row of its collective took, or will take. Only to be noted, as aborted(). NULL: it
-     * does not matter.
+     * A message came that no receive of its collective took, or will take. Only to be noted, as
+     * aborted(). NULL: it does not matter.
      */
     void (*stray)(void *arg, uint32_t rank, uint64_t comm_key);
     /** Messages to or from a peer were given up for good. Only to be noted, as aborted(). */
@@ -113,14 +114,14 @@ typedef struct r2_net {
     int epoll_fd;               /* borrowed: gets the descriptors of all workers; -1: none */
     size_t segment_bytes;       /* largest packet: header and chunk */
     uint64_t first_seq;         /* where message numbers start */
-    uint64_t now_ns;            /* time of this sweep */
+    uint64_t now_ns;            /* time of this progress pass */
     bool may_deliver;           /* false: the service thread drives, application memory is off limits */
     bool app_drives;            /* an application thread drives: sinks, which run code of the user, may be called */
     bool staying;               /* who drives comes back at once: acknowledgements may wait for more */
-    bool heard;                 /* the newest sweep got something from a rail */
+    bool heard;                 /* the newest progress pass got something from a rail */
     uint16_t unread;            /* bit r: rail r may have more than was read so far (unread.c) */
     uint16_t unread_local;      /* all bits: so may the rail within the host */
-    bool acks_held;             /* an acknowledgement waits for the next sweep */
+    bool acks_held;             /* an acknowledgement waits for the next progress pass */
     bool in_callback;           /* inside a transport upcall: only note and enqueue */
     uint64_t leaving_ns;        /* since when this process leaves (r2_net_leave()); 0: it does not */
     bool ending;                /* after the final fence: failures are not news */
@@ -128,35 +129,36 @@ typedef struct r2_net {
     struct r2_link *active;     /* owned list: links that timers must look at */
     struct r2_lane *connections; /* hash by connection id */
     struct r2_lane *recent[R2_NET_RECENT]; /* borrowed: found there last, by low bits of the id */
-    uint64_t next_call;         /* hello call ids */
-    uint64_t next_question;     /* ids of questions to kernels */
-    uint64_t parked_bytes;      /* over all links */
-    uint64_t open_bytes;        /* granted to peers and not given to rows, over all links */
-    uint32_t asking_links;      /* links with rows that are to get credit */
-    uint64_t last_sweep_ns;
-    uint64_t swept_all_ns;      /* the newest sweep that looked at every worker */
-    bool swept_all;             /* that was the newest one */
-    uint64_t back_ns;           /* end of the newest time without a sweep; 0 = none yet */
-    uint64_t drained_ns;        /* newest sweep that found nothing */
+    uint64_t next_connect;                 /* connect request ids */
+    uint64_t next_probe;                   /* ids of questions to kernels */
+    uint64_t unexpected_bytes;             /* over all links */
+    uint64_t open_bytes;   /* granted to peers and not given to receives, over all links */
+    uint32_t asking_links; /* links with receives that are to get credit */
+    uint64_t last_progress_ns;
+    uint64_t progressed_all_ns; /* the newest progress pass that looked at every worker */
+    bool progressed_all;        /* that was the newest one */
+    uint64_t back_ns;           /* end of the newest time without a progress pass; 0 = none yet */
+    uint64_t drained_ns;        /* newest progress pass that found nothing */
     uint64_t last_rx_ns;        /* newest packet from anybody */
-    uint64_t waits_ns;          /* next look at what is parked for nobody */
+    uint64_t mismatch_ns;       /* next look at what is kept as unexpected for nobody */
     uint64_t early_credits;     /* credits kept, over all links */
-    struct r2_callers *callers[3]; /* lists by r2_call_t: links with calls without a row, in turn */
-    uint32_t caller_count[3];   /* how many there are */
-    uint64_t awaited_rows;      /* posted rows that wait for payload, over all links */
+    struct r2_unexpected_queue *unexpected[3]; /* lists by r2_unexpected_t: links with unexpected
+                                                  messages without a receive, in turn */
+    uint32_t unexpected_count[3];              /* how many there are */
+    uint64_t awaited_recvs;     /* posted receives that wait for payload, over all links */
     uint32_t unwired_links;     /* links of which no lane has ever been up */
     uint32_t
         pending_lanes; /* CALLING or WIRING: not all the descriptors that they take are taken */
     bool tight;        /* descriptors are short: room.c */
     bool turns;        /* other lanes had descriptors when there were not enough */
     uint64_t keep_ns;  /* next look at what is kept free */
-    uint32_t lent_calls; /* hello calls that go on without a worker */
+    uint32_t lent_connects; /* connect requests that go on without a worker */
     uint64_t
         short_until_ns; /* there were not enough: not asked for before, unless some came back */
     char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */
     r2_pool_t packets, items, messages; /* free lists for sending */
     r2_pool_t matches, arriving, credits; /* for receiving */
-    r2_blocks_t blocks;      /* memory of other lengths: copies, what is parked, bitmaps */
+    r2_blocks_t blocks; /* memory of other lengths: copies, what is kept as unexpected, bitmaps */
 } r2_net_t;
 
 /** Opens devices and listeners and fills net->info. Fields above `tp` and parts are set by the caller. */
@@ -166,24 +168,28 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
 void r2_net_fini(r2_net_t *net);
 
 /**
- * One sweep: all workers, then timers, acknowledgements and queues.
+ * One progress pass: all workers, then timers, acknowledgements and queues.
  * @return number of events; 0 = nothing to do.
  */
-unsigned r2_net_sweep(r2_net_t *net);
-/** The part of a sweep that does not read from rails: fences, timers, queues, acknowledgements. */
-void r2_net_tend(r2_net_t *net);
-/** What may be parked of each peer without credit: equal on all processes of a job. */
-uint64_t r2_net_parking_bytes(const r2_net_t *net);
-/** Prepares all workers for sleeping on epoll_fd. @return false: there is work, sweep first. */
+unsigned r2_net_progress(r2_net_t *net);
+/** The part of a progress pass that does not read from rails: fences, timers, queues,
+ * acknowledgements. */
+void r2_net_progress_links(r2_net_t *net);
+/** How much unexpected data may be kept of each peer without credit: equal on all processes of a
+ * job. */
+uint64_t r2_net_unexpected_bytes(const r2_net_t *net);
+/** Prepares all workers for sleeping on epoll_fd. @return false: there is work, progress first. */
 bool r2_net_arm(r2_net_t *net);
-/** Next time a sweep has work because of a timer; R2_NEVER_NS: none. */
+/** Next time a progress pass has work because of a timer; R2_NEVER_NS: none. */
 uint64_t r2_net_deadline_ns(const r2_net_t *net);
 /**
- * This process ends, others may go on: tells each peer as soon as that holds everything. To be called again, with
- * sweeps in between. @return true: no peer needs this process any more, or none of those that do is heard of.
+ * This process ends, others may go on: tells each peer as soon as that holds everything. To be
+ * called again, with progress passes in between. @return true: no peer needs this process any more,
+ * or none of those that do is heard of.
  */
 bool r2_net_leave(r2_net_t *net);
-/** True if something waits for the network: acknowledgements, lanes being opened, parked data. */
+/** True if something waits for the network: acknowledgements, lanes being opened, unexpected data.
+ */
 bool r2_net_outstanding(const r2_net_t *net);
 
 /** The link to a process, created on first use. @return R2_OK, R2_ERR_NOT_FOUND, R2_ERR_VERSION, ... */
@@ -228,7 +234,7 @@ void r2_net_tell_states(r2_net_t *net, uint32_t from);
 void r2_net_check_peer(r2_net_t *net, uint32_t rank);
 
 /** Bit of the ids of probes that are the net's: their results go to r2_net_probed(). */
-#define R2_NET_QUESTION (1ull << 63)
+#define R2_NET_PROBE (1ull << 63)
 void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer);
 /** An out-of-band message of a process came: it lives. */
 void r2_net_heard(r2_net_t *net, uint32_t rank);

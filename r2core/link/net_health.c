@@ -40,7 +40,8 @@ r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t
  */
 static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
 {
-    if (lane->failed) { /* the sweep ends it, and finds out whether the peer has closed it */
+    if (lane->failed) { /* the progress pass ends it, and finds out whether the peer has closed it
+                         */
         lane->timing.barred_ns = r2_max(lane->timing.barred_ns, retry_ns);
         r2_link_activate(lane->link);
         return true;
@@ -57,7 +58,7 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
     if (!r2_lane_may_send(lane) || !r2_rail_usable(lane->rail)) {
         return false;
     }
-    if (NULL == lane->tx.in_flight && !r2_lane_ask(lane) && lane->failed) {
+    if (NULL == lane->tx.in_flight && !r2_lane_ping(lane) && lane->failed) {
         return false; /* else there was no memory for the question: later (r2_lane_trial_ns()) */
     }
     if (R2_LANE_UP == lane->state) {
@@ -88,7 +89,7 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
     if (r2_lane_is_cleared(lane)) {
         r2_lane_enter(lane, R2_LANE_UP);
     }
-    if (R2_LANE_CALLING == lane->state) {
+    if (R2_LANE_CONNECTING == lane->state) {
         (void) r2_lane_withdraw_call(lane); /* from before the repair: its next try may be far off */
     }
     if (r2_lane_is_down(lane)) {

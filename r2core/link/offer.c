@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Offers: what the two ends of a hello call tell each other of a lane.
+ * Offers: what the two ends of a connect request tell each other of a lane.
  */
 #include "r2_config.h"
 
@@ -36,7 +36,7 @@ r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn, uin
     offer->stands = NULL != lane->conn;
     offer->awaits = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
     offer->segment_bytes = net->segment_bytes;
-    offer->parking_bytes = net->params->parking_bytes;
+    offer->unexpected_bytes = net->params->unexpected_bytes;
     offer->first_seq = net->first_seq;
     offer->connection = connection;
     offer->address_bytes = (uint32_t) address_bytes;
@@ -60,7 +60,7 @@ r2_status_t r2_hello_offer_parse(const r2_net_t *net, const void *data, size_t b
         return R2_ERR_WIRE;
     }
     if (net->segment_bytes != offer_p->segment_bytes ||
-        net->params->parking_bytes != offer_p->parking_bytes ||
+        net->params->unexpected_bytes != offer_p->unexpected_bytes ||
         net->first_seq != offer_p->first_seq) {
         return R2_ERR_VERSION;
     }

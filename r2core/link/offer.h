@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Offers: what the two ends of a hello call tell each other of a lane. For link/ only.
+ * Offers: what the two ends of a connect request tell each other of a lane. For link/ only.
  */
 #ifndef R2_LINK_OFFER_H
 #define R2_LINK_OFFER_H
@@ -35,7 +35,7 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint32_t closed;        /* reply: the speaker has closed the last lane, which had not failed */
     uint32_t awaits;        /* where it stands: oldest packet that is not acknowledged */
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
-    uint64_t parking_bytes;
+    uint64_t unexpected_bytes;
     uint64_t first_seq;
     uint64_t connection;    /* id that packets to the speaker must carry */
     uint32_t address_bytes;

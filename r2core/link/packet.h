@@ -51,7 +51,7 @@ typedef struct r2_tx_item {
         r2_wire_credit_t credits[R2_WIRE_CREDITS_MAX];
         uint64_t connection;
         r2_wire_abort_t abort;
-        r2_wire_wait_t waits[R2_WIRE_WAITS_MAX];
+        r2_wire_query_t queries[R2_WIRE_QUERY_MAX];
         uint8_t notice[R2_NOTICE_BYTES_MAX];
         r2_tx_rts_t rts;
         r2_tx_relay_t relay;
@@ -74,13 +74,13 @@ typedef struct r2_tx_message {
     uint64_t bytes;
     uint32_t chunk_bytes, chunk_count;
     uint32_t granted_chunks;       /* first chunks that may be sent now */
-    uint32_t unasked_chunks;       /* first chunks that travel against the parking budget */
+    uint32_t eager_chunks; /* first chunks that travel against the budget of unexpected data */
     uint32_t next_chunk;           /* first unsent */
     uint32_t acked_chunks;
     uint32_t refs;                 /* packets that reference data */
     uint32_t digest;
     uint32_t order;                /* lower ones go first */
-    bool dirty;                    /* R2_WIRE_DIRTY */
+    bool map_pending;              /* R2_WIRE_MAP_PENDING */
     bool credited;                 /* the receiver has granted some of it */
     bool requested;                /* credit was asked for */
     bool asks;                     /* it is to be asked for when there is room for that */

@@ -21,20 +21,20 @@
  * One rail proves nothing about a process. It is gone when all ways say so.
  */
 
-/* In multiples of failure_timeout_ms, as r2_net_patience_ns() takes them. */
+/* In multiples of failure_timeout_ms, as r2_scaled_timeout_ns() takes them. */
 /* A process that was heard so long after a refusal had not ended then. */
 #define R2_DISPROOF_TIMES 1u
 /* Refusals, and for how long, until they are believed: devices made anew refuse for a moment. */
 #define R2_REFUSED_MAX   3u
 #define R2_REFUSED_TIMES 5u
 /* From one question to the peer's kernels to the next; an answer holds for two of these. */
-#define R2_ASK_TIMES 20u
+#define R2_PROBE_TIMES 20u
 /* How long a kernel has for its answer. */
 #define R2_KERNEL_TIMES 2u
 /* Before the first lane was up: lanes that are opened are no silence yet. */
 #define R2_UNWIRED_TIMES 40u
 /* For whom others ask is asked after for so long, and for two pauses between their calls. */
-#define R2_ASKED_TIMES 80u
+#define R2_INQUIRED_TIMES 80u
 /* Questions come at least so often within no_path_timeout_ms. */
 #define R2_ASKS_PER_LIMIT 4u
 
@@ -43,9 +43,9 @@ static uint64_t r2_link_limit_ns(const r2_link_t *link)
     return link->net->params->no_path_timeout_ms * R2_NS_PER_MS;
 }
 
-static uint64_t r2_link_ask_pause_ns(const r2_link_t *link)
+static uint64_t r2_link_probe_pause_ns(const r2_link_t *link)
 {
-    return r2_min(r2_net_patience_ns(link->net, R2_ASK_TIMES),
+    return r2_min(r2_scaled_timeout_ns(link->net, R2_PROBE_TIMES),
                   r2_link_limit_ns(link) / R2_ASKS_PER_LIMIT);
 }
 
@@ -57,13 +57,13 @@ static uint64_t r2_link_alive_ns(const r2_link_t *link)
 
 static bool r2_link_disproves(const r2_link_t *link, uint64_t since_ns)
 {
-    return r2_link_alive_ns(link) > since_ns + r2_net_patience_ns(link->net, R2_DISPROOF_TIMES);
+    return r2_link_alive_ns(link) > since_ns + r2_scaled_timeout_ns(link->net, R2_DISPROOF_TIMES);
 }
 
-void r2_link_asked_after(r2_link_t *link)
+void r2_link_inquire(r2_link_t *link)
 {
-    link->path.asked_for = true;
-    link->path.asked_ns = link->net->now_ns;
+    link->path.inquired = true;
+    link->path.inquired_ns = link->net->now_ns;
     r2_link_activate(link);
 }
 
@@ -92,7 +92,7 @@ static bool r2_lane_refuses_long(const r2_lane_t *lane)
     const r2_net_t *net = lane->link->net;
 
     return lane->connect.refused > 0 &&
-           net->now_ns - lane->connect.refused_ns >= r2_net_patience_ns(net, R2_REFUSED_TIMES);
+           net->now_ns - lane->connect.refused_ns >= r2_scaled_timeout_ns(net, R2_REFUSED_TIMES);
 }
 
 /* Another process of that host is reached over the same rail: the path is not what refuses. */
@@ -126,7 +126,7 @@ void r2_lane_refused(r2_lane_t *lane)
     }
 }
 
-bool r2_lane_refuses_news(const r2_lane_t *lane)
+bool r2_lane_refusal_counts(const r2_lane_t *lane)
 {
     return lane->connect.refused <= 2 * R2_REFUSED_MAX;
 }
@@ -148,7 +148,7 @@ void r2_lane_answered(r2_lane_t *lane)
 
 /* ---- questions to the kernel behind a lane ---- */
 
-bool r2_lane_ask_kernel(r2_lane_t *lane)
+bool r2_lane_probe_kernel(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
     r2_net_t *net = link->net;
@@ -159,17 +159,17 @@ bool r2_lane_ask_kernel(r2_lane_t *lane)
         !r2_rail_usable(lane->rail) || 0 == remote->probe_bytes) {
         return false;
     }
-    if (0 != lane->connect.question) {
+    if (0 != lane->connect.probe_id) {
         return true;
     }
-    lane->connect.question = R2_NET_QUESTION | (++net->next_question & 0x7fffffu) << 40 |
-                     (uint64_t) link->rank << 8 | lane->idx;
-    lane->connect.question_ns = net->now_ns;
+    lane->connect.probe_id = R2_NET_PROBE | (++net->next_probe & 0x7fffffu) << 40 |
+                             (uint64_t) link->rank << 8 | lane->idx;
+    lane->connect.probe_ns = net->now_ns;
     status = net->probe.ops->probe(
         net->probe.instance, lane->rail->idx, remote->address, remote->address_bytes, remote->probe,
-        remote->probe_bytes, r2_net_patience_ns(net, R2_KERNEL_TIMES), lane->connect.question);
+        remote->probe_bytes, r2_scaled_timeout_ns(net, R2_KERNEL_TIMES), lane->connect.probe_id);
     if (R2_OK != status) {
-        lane->connect.question = 0;
+        lane->connect.probe_id = 0;
         return false;
     }
     ++net->counters->probes_sent;
@@ -182,15 +182,15 @@ void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer)
     r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
     r2_lane_t *lane = NULL == link || idx >= link->lane_count ? NULL : &link->lanes[idx];
 
-    if (NULL == lane || id != lane->connect.question) {
+    if (NULL == lane || id != lane->connect.probe_id) {
         return;
     }
     net->now_ns = r2_now_ns(net->clock);
-    lane->connect.question = 0;
+    lane->connect.probe_id = 0;
     if (R2_PROBE_ALIVE == answer) {
         lane->connect.kernel_ns = net->now_ns;
     }
-    if (lane->state >= R2_LANE_WIRING && lane->rx.last_ns <= lane->connect.question_ns) {
+    if (lane->state >= R2_LANE_WIRING && lane->rx.last_ns <= lane->connect.probe_ns) {
         lane->unreachable = R2_PROBE_ALIVE != answer; /* a check of it was not answered */
     }
     r2_link_activate(link);
@@ -221,7 +221,7 @@ static bool r2_link_is_refused(const r2_link_t *link)
     uint32_t refusals = 0;
 
     if (0 == link->path.lost_ns ||
-        net->now_ns - link->path.lost_ns < r2_net_patience_ns(net, R2_REFUSED_TIMES)) {
+        net->now_ns - link->path.lost_ns < r2_scaled_timeout_ns(net, R2_REFUSED_TIMES)) {
         return false;
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
@@ -251,7 +251,7 @@ static bool r2_link_is_gone(const r2_link_t *link)
 
     if (NULL == upcalls->gone ||
         link->net->now_ns - link->path.no_path_ns <
-            r2_net_patience_ns(link->net, R2_REFUSED_TIMES) ||
+            r2_scaled_timeout_ns(link->net, R2_REFUSED_TIMES) ||
         !upcalls->gone(upcalls->arg, link->rank)) {
         return false;
     }
@@ -271,7 +271,7 @@ static bool r2_link_is_gone(const r2_link_t *link)
 static bool r2_lane_shows_busy(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
-    const uint64_t pause_ns = r2_link_ask_pause_ns(link);
+    const uint64_t pause_ns = r2_link_probe_pause_ns(link);
     const uint64_t kernel_ns = link->same_host ? link->net->now_ns : lane->connect.kernel_ns;
 
     return !r2_lane_is_relay(lane) && lane->state < R2_LANE_UP && 0 == lane->connect.refused &&
@@ -309,39 +309,40 @@ static void r2_link_note_loss(r2_link_t *link)
 
 static uint64_t r2_link_silence_ns(const r2_link_t *link)
 {
-    return r2_net_patience_ns(link->net, link->path.wired ? 1 : R2_UNWIRED_TIMES);
+    return r2_scaled_timeout_ns(link->net, link->path.wired ? 1 : R2_UNWIRED_TIMES);
 }
 
 static void r2_link_clock_start(r2_link_t *link)
 {
     link->path.no_path_ns = link->path.waited_at_ns = link->net->now_ns;
     link->path.waited_ns = 0;
-    link->path.ask_ns = link->path.no_path_ns +
-                   r2_min(r2_link_silence_ns(link), r2_link_limit_ns(link) / R2_ASKS_PER_LIMIT);
+    link->path.next_probe_ns =
+        link->path.no_path_ns +
+        r2_min(r2_link_silence_ns(link), r2_link_limit_ns(link) / R2_ASKS_PER_LIMIT);
 }
 
 /* Others have asked for the peer of late: they are told if it is stopped. */
-static bool r2_link_is_asked_after(const r2_link_t *link)
+static bool r2_link_is_inquired(const r2_link_t *link)
 {
     const r2_net_t *net = link->net;
 
-    return R2_OK == link->broken && 0 != link->path.lost_ns && 0 != link->path.asked_ns &&
+    return R2_OK == link->broken && 0 != link->path.lost_ns && 0 != link->path.inquired_ns &&
            !net->ending &&
-           net->now_ns < link->path.asked_ns + r2_net_patience_ns(net, R2_ASKED_TIMES) +
+           net->now_ns < link->path.inquired_ns + r2_scaled_timeout_ns(net, R2_INQUIRED_TIMES) +
                              2 * net->params->heal_max_ms * R2_NS_PER_MS;
 }
 
-static void r2_link_ask_kernels(r2_link_t *link)
+static void r2_link_probe_kernels(r2_link_t *link)
 {
     const uint64_t now_ns = link->net->now_ns;
 
-    if (now_ns < link->path.ask_ns) {
+    if (now_ns < link->path.next_probe_ns) {
         return;
     }
-    link->path.ask_ns = now_ns + r2_link_ask_pause_ns(link);
+    link->path.next_probe_ns = now_ns + r2_link_probe_pause_ns(link);
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         if (link->lanes[i].state < R2_LANE_UP && 0 == link->lanes[i].connect.refused) {
-            (void) r2_lane_ask_kernel(&link->lanes[i]);
+            (void) r2_lane_probe_kernel(&link->lanes[i]);
         }
     }
 }
@@ -370,7 +371,7 @@ static void r2_link_clock_tick(r2_link_t *link)
         link->path.waited_ns += now_ns - link->path.waited_at_ns;
     }
     link->path.waited_at_ns = now_ns;
-    r2_link_ask_kernels(link);
+    r2_link_probe_kernels(link);
 }
 
 void r2_link_presence_timer(r2_link_t *link)
@@ -378,15 +379,15 @@ void r2_link_presence_timer(r2_link_t *link)
     r2_net_t *net = link->net;
 
     r2_link_note_loss(link);
-    if (R2_OK == link->broken && link->path.asked_for && r2_link_is_refused(link) && !net->ending) {
+    if (R2_OK == link->broken && link->path.inquired && r2_link_is_refused(link) && !net->ending) {
         r2_link_break(link, R2_ERR_PEER_GONE); /* others cannot ask it, and are told */
     }
     if (R2_OK != link->broken || 0 == link->path.lost_ns || !r2_link_wanted(link) ||
         r2_idle_holds(link)) {
         link->path.no_path_ns = 0;
         r2_link_tell_silence(link, false);
-        if (r2_link_is_asked_after(link)) {
-            r2_link_ask_kernels(link);
+        if (r2_link_is_inquired(link)) {
+            r2_link_probe_kernels(link);
         }
         return;
     }
@@ -410,13 +411,13 @@ uint64_t r2_link_presence_deadline_ns(const r2_link_t *link)
     uint64_t deadline_ns = R2_NEVER_NS;
 
     if (0 == link->path.no_path_ns) {
-        return r2_link_is_asked_after(link) ? r2_max(link->path.ask_ns, link->net->now_ns + 1)
-                                            : deadline_ns;
+        return r2_link_is_inquired(link) ? r2_max(link->path.next_probe_ns, link->net->now_ns + 1)
+                                         : deadline_ns;
     }
     if (!link->path.silent && !r2_idle_is_short(link)) {
         deadline_ns = link->path.no_path_ns + r2_link_silence_ns(link);
     }
-    deadline_ns = r2_min(deadline_ns, link->path.ask_ns);
+    deadline_ns = r2_min(deadline_ns, link->path.next_probe_ns);
     return r2_min(deadline_ns, link->path.waited_at_ns + 1 +
                                    (r2_link_limit_ns(link) -
                                     r2_min(r2_link_limit_ns(link), link->path.waited_ns)));

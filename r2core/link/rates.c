@@ -23,8 +23,8 @@
 /* Fewer packets on the busiest lane are no measurement. */
 #define R2_RATES_PACKETS_MIN 4u
 /*
- * A process that looks more rarely in an interval finds what came by then on all lanes at once: that tells its own
- * pace and how many packets each lane may have under way.
+ * A process that looks more rarely in an interval finds what came by then on all lanes at once:
+ * that tells its own delivery rate and how many packets each lane may have under way.
  */
 #define R2_RATES_LOOKS_MIN 8u
 /* What does not load a lane: control packets, and the last bytes of a message. */
@@ -57,7 +57,7 @@ static uint64_t r2_rates_of(r2_lane_t *lane)
     return load->ns > 0 ? load->bytes_per_s : 0;
 }
 
-/* A lane that came up or came back in this interval has not found its pace yet. */
+/* A lane that came up or came back in this interval has not found its delivery rate yet. */
 static bool r2_rates_counts(const r2_lane_t *lane)
 {
     return R2_GRADE_SOUND == r2_lane_grade(lane) && !r2_lane_is_relay(lane) &&

@@ -207,7 +207,7 @@ static void r2_relay_unwrap(r2_net_t *net, const r2_wire_relay_t *frame, const c
     connection = header.connection;
     HASH_FIND(hh, net->connections, &connection, sizeof(connection), lane);
     if (NULL == lane) {
-        ++net->counters->rx_ghosts;
+        ++net->counters->rx_stale;
         return;
     }
     if (R2_WIRE_RELAY == header.kind || !r2_lane_is_relay(lane) || lane->link->rank != frame->source) {
@@ -218,7 +218,7 @@ static void r2_relay_unwrap(r2_net_t *net, const r2_wire_relay_t *frame, const c
                                      bytes - sizeof(header));
 }
 
-/* Hello frames may close and open lanes: not in the middle of a sweep. */
+/* Hello frames may close and open lanes: not in the middle of progress. */
 static void r2_relay_defer(r2_net_t *net, uint32_t via, uint32_t destination,
                            const r2_wire_relay_t *frame, const char *data, size_t bytes)
 {
@@ -226,7 +226,8 @@ static void r2_relay_defer(r2_net_t *net, uint32_t via, uint32_t destination,
     r2_relay_pending_t *pending;
 
     if (relay->pending_count >= R2_RELAY_PENDING_MAX || bytes > R2_HELLO_BYTES_MAX) {
-        ++net->counters->relay_refused; /* as a hello call without an answer: tried again, and elsewhere */
+        ++net->counters->relay_refused; /* as a connect request without an answer: tried again, and
+                                           elsewhere */
         return;
     }
     pending = calloc(1, sizeof(*pending) + bytes);
@@ -286,8 +287,8 @@ static void r2_relay_cannot(r2_lane_t *lane, const r2_relay_pending_t *pending)
 {
     const struct r2_relay_way *way = lane->link->path.relay;
 
-    if (0 != lane->connect.call_id && lane->connect.call_id == pending->frame.id &&
-        way->call_via == pending->via) {
+    if (0 != lane->connect.connect_id && lane->connect.connect_id == pending->frame.id &&
+        way->connect_via == pending->via) {
         if (R2_RELAY_BUSY == pending->frame.op) {
             r2_relay_call_busy(lane);
         } else {
@@ -317,13 +318,13 @@ static void r2_relay_hello(r2_net_t *net, const r2_relay_pending_t *pending)
         r2_hello_request(net, R2_RELAY_RAIL, 0, pending->data, pending->bytes);
     } else if (R2_RELAY_CANNOT == pending->frame.op || R2_RELAY_BUSY == pending->frame.op) {
         r2_relay_cannot(lane, pending);
-    } else if (lane->connect.call_id == pending->frame.id &&
-               link->path.relay->call_via == pending->via) {
+    } else if (lane->connect.connect_id == pending->frame.id &&
+               link->path.relay->connect_via == pending->via) {
         r2_hello_result(net, pending->frame.id, R2_OK, pending->data, pending->bytes);
     }
 }
 
-void r2_relay_tend(r2_net_t *net)
+void r2_relay_reap(r2_net_t *net)
 {
     r2_relay_t *relay = net->relay;
 

@@ -17,7 +17,7 @@
  */
 
 #define R2_RELAY_PAIRS_MAX   64u /* pairs of processes that one process relays for */
-#define R2_RELAY_PENDING_MAX 64u /* hello frames that wait for the end of a sweep */
+#define R2_RELAY_PENDING_MAX 64u /* hello frames that wait for the end of a progress pass */
 
 /** What a process does with a frame: the second word of a RELAY packet's payload. */
 typedef enum r2_relay_op {
@@ -29,7 +29,7 @@ typedef enum r2_relay_op {
     R2_RELAY_OP_END
 } r2_relay_op_t;
 
-/** A hello frame that arrived in the middle of a sweep. */
+/** A hello frame that arrived in the middle of progress. */
 typedef struct r2_relay_pending {
     struct r2_relay_pending *next;
     uint32_t via, destination;
@@ -56,8 +56,8 @@ typedef struct r2_relay {
 struct r2_relay_way {
     uint32_t lane_idx;      /* in link->lanes */
     uint32_t via;           /* of the connection, if there is one */
-    uint32_t call_via;      /* of the call under way, if there is one */
-    uint64_t call_ns;       /* when it began */
+    uint32_t connect_via;   /* of the call under way, if there is one */
+    uint64_t connect_ns;    /* when it began */
     uint64_t wired_ns;      /* when the connection was wired; 0 = none */
     uint64_t busy_ns;       /* when the peer, or who relays, was last found stopped; 0 = never */
     uint32_t cursor;        /* rank that is tried next */
@@ -106,7 +106,7 @@ bool r2_relay_needless(const r2_link_t *link);
 /** Opens, watches and closes the relay lane of a link. */
 void r2_relay_timer(r2_link_t *link);
 uint64_t r2_relay_deadline_ns(const r2_link_t *link);
-/** A hello call came to nothing: the next process is tried at once, if there is one left. */
+/** A connect request came to nothing: the next process is tried at once, if there is one left. */
 void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status);
 /** The via's answer to a call: the peer is stopped. */
 void r2_relay_call_busy(r2_lane_t *lane);
@@ -123,9 +123,9 @@ void r2_relay_give_up(r2_link_t *link);
 /* relay.c */
 r2_status_t r2_relay_init(r2_net_t *net);
 void r2_relay_fini(r2_net_t *net);
-/** Handles what came in this sweep. */
-void r2_relay_tend(r2_net_t *net);
-/** A RELAY packet arrived: it is ours, or is to be forwarded. In the middle of a sweep. */
+/** Handles what came in this progress pass. */
+void r2_relay_reap(r2_net_t *net);
+/** A RELAY packet arrived: it is ours, or is to be forwarded. In the middle of progress. */
 void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const void *data);
 
 #endif

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Frames to the process that relays, and hello calls by way of it: which one is asked.
+ * Frames to the process that relays, and connect requests by way of it: which one is asked.
  */
 #include "r2_config.h"
 
@@ -48,7 +48,7 @@ r2_status_t r2_relay_post(r2_net_t *net, uint32_t towards, const r2_tx_relay_t *
     item->queued = true;
     DL_APPEND(link->tx.relayed, item);
     r2_link_activate(link);
-    r2_link_push(link); /* whoever drives may sleep next; does nothing in the middle of a sweep */
+    r2_link_push(link); /* whoever drives may sleep next; does nothing in the middle of progress */
     return R2_OK;
 }
 
@@ -96,7 +96,7 @@ static bool r2_relay_may(const r2_link_t *link, uint32_t rank)
         return false;
     }
     if (!r2_relay_reaches(via)) {
-        r2_link_asked_after(via);
+        r2_link_inquire(via);
         if (r2_link_is_busy(via)) {
             link->path.relay->busy_ns = net->now_ns; /* it may relay when it goes on */
         }
@@ -149,17 +149,18 @@ r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes)
 {
     r2_net_t *net = lane->link->net;
     struct r2_relay_way *way = lane->link->path.relay;
-    r2_wire_relay_t frame = {.source = net->rank, .op = R2_RELAY_CALL, .id = lane->connect.call_id};
+    r2_wire_relay_t frame = {
+        .source = net->rank, .op = R2_RELAY_CALL, .id = lane->connect.connect_id};
     r2_tx_relay_t to = {.destination = lane->link->rank, .hello = true};
     r2_relay_parts_t parts = {request, NULL, bytes, 0};
 
-    if (!r2_relay_pick(lane, &way->call_via)) {
+    if (!r2_relay_pick(lane, &way->connect_via)) {
         return R2_ERR_NO_PATH;
     }
-    r2_debug(net->log, "calling rank %u by way of rank %u on %s", lane->link->rank, way->call_via,
-             net->links[way->call_via]->info.host_name);
-    way->call_ns = net->now_ns;
-    return r2_relay_post(net, way->call_via, &to, &frame, &parts);
+    r2_debug(net->log, "connecting to rank %u by way of rank %u on %s", lane->link->rank,
+             way->connect_via, net->links[way->connect_via]->info.host_name);
+    way->connect_ns = net->now_ns;
+    return r2_relay_post(net, way->connect_via, &to, &frame, &parts);
 }
 
 void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes)

@@ -92,7 +92,7 @@ static r2_status_t r2_relay_missed(r2_link_t *link)
     if (NULL == link) {
         return R2_ERR_NO_PATH;
     }
-    r2_link_asked_after(link);
+    r2_link_inquire(link);
     return R2_OK == link->broken && r2_link_is_busy(link) ? R2_ERR_UNRESPONSIVE : R2_ERR_NO_PATH;
 }
 
@@ -177,12 +177,12 @@ static void r2_relay_drain(r2_link_t *link, r2_tx_item_t **list)
 
 void r2_relay_give_up(r2_link_t *link)
 {
-    if (NULL == link->tx.relayed && NULL == link->tx.again) {
+    if (NULL == link->tx.relayed && NULL == link->tx.retransmit) {
         return;
     }
     if (r2_relay_reaches(link)) {
         return;
     }
     r2_relay_drain(link, &link->tx.relayed);
-    r2_relay_drain(link, &link->tx.again);
+    r2_relay_drain(link, &link->tx.retransmit);
 }

@@ -109,7 +109,7 @@ uint32_t r2_relay_cost(const r2_lane_t *lane, uint32_t bytes)
 bool r2_relay_is_busy(const r2_link_t *link, uint64_t since_ns)
 {
     const r2_net_t *net = link->net;
-    const uint64_t hold_ns = r2_net_patience_ns(net, R2_RELAY_BUSY_TIMES) +
+    const uint64_t hold_ns = r2_scaled_timeout_ns(net, R2_RELAY_BUSY_TIMES) +
                              2 * net->params->heal_max_ms * R2_NS_PER_MS;
 
     return NULL != link->path.relay && link->path.relay->busy_ns > since_ns &&

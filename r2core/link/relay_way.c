@@ -9,9 +9,10 @@
 #include "link/relay.h"
 
 /* Multiples of failure_timeout_ms. */
-#define R2_RELAY_AGAIN_TIMES 2  /* no process was there that may relay */
+#define R2_RELAY_RETRY_TIMES 2  /* no process was there that may relay */
 #define R2_RELAY_FIRST_TIMES 10 /* no lane has been up yet, and they are being opened */
-#define R2_RELAY_CALL_TIMES  20 /* a hello call through a third host, and then HELLO packets */
+#define R2_RELAY_CALL_TIMES  20 /* a connect request through a third host, and then HELLO packets \
+                                 */
 
 /* Who is left of this round is tried at once; then a new round begins, after a pause. */
 static void r2_relay_next(r2_lane_t *lane)
@@ -26,12 +27,12 @@ static void r2_relay_next(r2_lane_t *lane)
 static void r2_relay_call_unanswered(r2_lane_t *lane)
 {
     lane->link->path.relay->busy_ns = lane->link->net->now_ns;
-    r2_hello_result(lane->link->net, lane->connect.call_id, R2_ERR_UNRESPONSIVE, NULL, 0);
+    r2_hello_result(lane->link->net, lane->connect.connect_id, R2_ERR_UNRESPONSIVE, NULL, 0);
 }
 
 void r2_relay_call_failed(r2_lane_t *lane, r2_status_t status)
 {
-    r2_hello_result(lane->link->net, lane->connect.call_id, status, NULL, 0);
+    r2_hello_result(lane->link->net, lane->connect.connect_id, status, NULL, 0);
     r2_relay_next(lane);
 }
 
@@ -57,21 +58,21 @@ static uint64_t r2_relay_wiring_end_ns(const r2_lane_t *lane)
     return R2_LANE_WIRING != lane->state
                ? R2_NEVER_NS
                : r2_max(lane->state_ns, lane->timing.base_ns) +
-                     r2_net_patience_ns(lane->link->net, R2_RELAY_CALL_TIMES);
+                     r2_scaled_timeout_ns(lane->link->net, R2_RELAY_CALL_TIMES);
 }
 
 static uint64_t r2_relay_call_end_ns(const r2_link_t *link)
 {
-    return link->path.relay->call_ns +
+    return link->path.relay->connect_ns +
            R2_RELAY_CALL_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
 }
 
 /*
- * How long direct lanes are waited for: not long if there is no hope, longer where there may be. Lanes that
- * are up and silent are no reason, most likely the process is stopped: the detector, or a hello call that
- * is not answered either, finds out.
+ * How long direct lanes are waited for: not long if there is no hope, longer where there may be.
+ * Lanes that are up and silent are no reason, most likely the process is stopped: the detector, or
+ * a connect request that is not answered either, finds out.
  */
-static uint64_t r2_relay_patience_ns(const r2_link_t *link)
+static uint64_t r2_relay_timeout_ns(const r2_link_t *link)
 {
     uint64_t unit_ns = link->net->params->failure_timeout_ms * R2_NS_PER_MS;
 
@@ -94,8 +95,8 @@ static void r2_relay_close(r2_lane_t *lane)
 {
     struct r2_relay_way *way = lane->link->path.relay;
 
-    if (R2_LANE_CALLING == lane->state) {
-        r2_lane_cancel_call(lane);
+    if (R2_LANE_CONNECTING == lane->state) {
+        r2_lane_cancel_connect(lane);
         r2_lane_enter(lane, R2_LANE_DOWN);
     } else if (r2_lane_is_up(lane) && NULL == lane->tx.in_flight) {
         r2_lane_fence(lane, R2_ERR_CANCELED, true);
@@ -113,11 +114,11 @@ static void r2_relay_watch(r2_lane_t *lane)
     r2_net_t *net = lane->link->net;
     struct r2_relay_way *way = lane->link->path.relay;
 
-    if (0 != lane->connect.call_id && net->now_ns >= r2_relay_call_end_ns(lane->link)) {
+    if (0 != lane->connect.connect_id && net->now_ns >= r2_relay_call_end_ns(lane->link)) {
         r2_relay_call_unanswered(lane);
         r2_relay_next(lane);
     }
-    if (0 != lane->connect.call_id && !r2_relay_reaches(net->links[way->call_via])) {
+    if (0 != lane->connect.connect_id && !r2_relay_reaches(net->links[way->connect_via])) {
         r2_relay_call_failed(lane, R2_ERR_NO_PATH);
     }
     if (NULL != lane->conn && (!r2_relay_reaches(net->links[way->via]) ||
@@ -155,7 +156,7 @@ void r2_relay_timer(r2_link_t *link)
     r2_lane_open(lane);
     if (r2_lane_is_down(lane)) { /* nobody to ask just now: to look again costs next to nothing */
         lane->connect.retry_ns =
-            now_ns + R2_RELAY_AGAIN_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
+            now_ns + R2_RELAY_RETRY_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
     }
 }
 
@@ -164,7 +165,7 @@ uint64_t r2_relay_deadline_ns(const r2_link_t *link)
     const r2_lane_t *lane =
         NULL == link->path.relay ? NULL : &link->lanes[link->path.relay->lane_idx];
 
-    if (NULL != lane && 0 != lane->connect.call_id) {
+    if (NULL != lane && 0 != lane->connect.connect_id) {
         return r2_relay_call_end_ns(link);
     }
     if (NULL != lane && !r2_lane_is_down(lane)) {
@@ -173,6 +174,6 @@ uint64_t r2_relay_deadline_ns(const r2_link_t *link)
     if (0 == link->path.relay_wanted_ns) {
         return R2_NEVER_NS;
     }
-    return r2_max(link->path.relay_wanted_ns + r2_relay_patience_ns(link),
+    return r2_max(link->path.relay_wanted_ns + r2_relay_timeout_ns(link),
                   NULL == lane ? 0 : lane->connect.retry_ns);
 }

@@ -25,7 +25,7 @@
 /* A lane that was heard so lately is not idle: it may be in the middle of a call. */
 #define R2_IDLE_NS (10 * R2_NS_PER_MS)
 /* When a link without a lane looks for room again, at least; with as much jitter. */
-#define R2_AGAIN_NS (10 * R2_NS_PER_MS)
+#define R2_ROOM_RETRY_NS (10 * R2_NS_PER_MS)
 /* To look for room costs more the more peers there are: not for each lane. */
 #define R2_LOOK_NS R2_NS_PER_MS
 /* When it asks a peer again that has no room, at most so many times doubled: the peer calls when it
@@ -47,8 +47,8 @@ static bool r2_room_is_vain(const r2_lane_t *lane)
     const r2_net_t *net = lane->link->net;
 
     return NULL != lane->connect.call && !r2_lane_is_relay(lane) &&
-           net->now_ns - lane->connect.call_ns >= r2_net_patience_ns(net, R2_CALL_TIMES) &&
-           !net->hello.ops->connected(net->hello.instance, lane->connect.call_id);
+           net->now_ns - lane->connect.connect_ns >= r2_scaled_timeout_ns(net, R2_CALL_TIMES) &&
+           !net->hello.ops->connected(net->hello.instance, lane->connect.connect_id);
 }
 
 /* The lane is called again later, as after any call without an answer. */
@@ -56,13 +56,14 @@ static void r2_room_take_back(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    r2_debug(net->log, "rail %s to rank %u on %s: call taken back for want of descriptors",
+    r2_debug(net->log,
+             "rail %s to rank %u on %s: connect request taken back for want of descriptors",
              lane->rail->nic.name, lane->link->rank, lane->link->info.host_name);
-    r2_lane_cancel_call(lane);
+    r2_lane_cancel_connect(lane);
     if (R2_LANE_WIRING == lane->state) {
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false);
     } else if (lane->state >= R2_LANE_UP) {
-        lane->connect.retry_ns = net->now_ns + r2_net_patience_ns(net, R2_SILENT_TIMES);
+        lane->connect.retry_ns = net->now_ns + r2_scaled_timeout_ns(net, R2_SILENT_TIMES);
     } else {
         r2_lane_back_off(lane, R2_ERR_TIMEOUT);
     }
@@ -75,15 +76,16 @@ static bool r2_room_is_silent(const r2_lane_t *lane)
     const r2_net_t *net = lane->link->net;
 
     return R2_GRADE_SOUND != r2_lane_grade(lane) && NULL != lane->tx.in_flight &&
-           net->now_ns - r2_max(r2_max(lane->rx.last_ns, lane->timing.base_ns),
-                                lane->timing.doubt_ns) >= r2_net_patience_ns(net, R2_SILENT_TIMES);
+           net->now_ns -
+                   r2_max(r2_max(lane->rx.last_ns, lane->timing.base_ns), lane->timing.doubt_ns) >=
+               r2_scaled_timeout_ns(net, R2_SILENT_TIMES);
 }
 
 static bool r2_room_is_victim(const r2_lane_t *lane)
 {
     const uint64_t now_ns = lane->link->net->now_ns;
 
-    if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane) || 0 != lane->connect.call_id ||
+    if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane) || 0 != lane->connect.connect_id ||
         now_ns - lane->state_ns < R2_IDLE_NS || now_ns - lane->rx.last_ns < R2_IDLE_NS) {
         return false;
     }
@@ -150,7 +152,7 @@ static void r2_room_make(r2_net_t *net, const r2_link_t *wants)
             return;
         }
     }
-    if (NULL == best || R2_OK != r2_tx_bare(best, R2_WIRE_CLOSE)) {
+    if (NULL == best || R2_OK != r2_tx_unsequenced(best, R2_WIRE_CLOSE)) {
         return;
     }
     best->connect.closing_ns = net->now_ns;
@@ -167,13 +169,13 @@ bool r2_room_lend(r2_lane_t *lane)
     if (!net->tight || NULL == lane->connect.call || r2_lane_is_relay(lane)) {
         return true;
     }
-    if (net->lent_calls >= R2_LENT_MAX) {
+    if (net->lent_connects >= R2_LENT_MAX) {
         return false;
     }
     r2_lane_conn_destroy(lane->connect.call);
     lane->connect.call = NULL;
-    ++net->lent_calls;
-    net->pending_lanes -= R2_LANE_CALLING == lane->state;
+    ++net->lent_connects;
+    net->pending_lanes -= R2_LANE_CONNECTING == lane->state;
     return true;
 }
 
@@ -186,8 +188,8 @@ bool r2_room_lend(r2_lane_t *lane)
 static bool r2_lane_awaits_turn(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
-    const uint64_t lately_ns = r2_net_patience_ns(net, R2_TURN_TIMES) +
-                               2 * net->params->heal_max_ms * R2_NS_PER_MS;
+    const uint64_t lately_ns =
+        r2_scaled_timeout_ns(net, R2_TURN_TIMES) + 2 * net->params->heal_max_ms * R2_NS_PER_MS;
     const uint64_t told_ns =
         r2_lane_is_short(lane) ? lane->link->path.spoke_ns : lane->link->path.answered_ns;
 
@@ -224,7 +226,7 @@ void r2_idle_put_off(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
     bool needs = r2_idle_needs(lane);
-    uint64_t pause_ns = needs ? (R2_AGAIN_NS + r2_random_u64(net->clock) % R2_AGAIN_NS)
+    uint64_t pause_ns = needs ? (R2_ROOM_RETRY_NS + r2_random_u64(net->clock) % R2_ROOM_RETRY_NS)
                                     << lane->connect.put_offs
                               : net->params->heal_max_ms * R2_NS_PER_MS;
 

@@ -29,8 +29,9 @@ static void r2_rtt_smooth(r2_lane_t *lane, uint64_t sample_ns)
 }
 
 /*
- * What a short packet takes on an idle lane. Not the least sample: clocks are read once per sweep, and with the time
- * that acknowledgements were held taken off, some samples are next to nothing.
+ * What a short packet takes on an idle lane. Not the least sample: clocks are read once per
+ * progress pass, and with the time that acknowledgements were held taken off, some samples are next
+ * to nothing.
  */
 static void r2_rtt_calm(r2_lane_t *lane)
 {

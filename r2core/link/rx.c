@@ -63,17 +63,17 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
             link->net->upcalls.notice(link->net->upcalls.arg, link->rank, data, header->length);
         }
         return true;
-    case R2_WIRE_WAITS:
-        r2_waits_received(link, data, header->length / sizeof(r2_wire_wait_t));
+    case R2_WIRE_QUERY:
+        r2_mismatch_received(link, data, header->length / sizeof(r2_wire_query_t));
         return true;
     case R2_WIRE_DENIED:
-        r2_waits_denied(link, data, header->length / sizeof(r2_wire_wait_t));
+        r2_mismatch_denied(link, data, header->length / sizeof(r2_wire_query_t));
         return true;
     case R2_WIRE_RELAY:
         r2_relay_received(link, header, data);
         return true;
     case R2_WIRE_LEAVE:
-        link->path.left = true; /* the rest when this sweep tends the link */
+        link->path.left = true; /* the rest when this progress pass tends the link */
         return true;
     case R2_WIRE_PING:
     case R2_WIRE_HELLO:
@@ -103,7 +103,7 @@ static void r2_rx_life(r2_lane_t *lane)
             link->lanes[i].timing.base_ns = now_ns;
         }
     }
-    if (now_ns - lane->rx.last_ns > r2_net_patience_ns(link->net, R2_DEAF_TIMES)) {
+    if (now_ns - lane->rx.last_ns > r2_scaled_timeout_ns(link->net, R2_ACK_STALL_TIMES)) {
         lane->rx.awake_ns = now_ns;
     }
     link->path.heard_ns += r2_min(now_ns - link->path.last_rx_ns, silence_ns);
@@ -149,7 +149,7 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
         if (NULL != lane && R2_WIRE_CLOSED == header.kind) {
             r2_idle_heard(lane, header.kind); /* that is why: the peer closed it, we were stopped */
         }
-        ++net->counters->rx_ghosts;
+        ++net->counters->rx_stale;
         return;
     }
     r2_rx_life(lane);

@@ -49,7 +49,7 @@ static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint
         return true;
     }
     match = r2_table_find(&link->rx.matches, &header->tag);
-    return (NULL != match && match->posted) || r2_rx_may_park(link, header);
+    return (NULL != match && match->posted) || r2_rx_may_keep(link, header);
 }
 
 static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_t *header)
@@ -105,24 +105,24 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
 {
     uint64_t offset = (uint64_t) header->chunk * header->chunk_bytes;
     r2_rx_match_t *match = message->match;
-    bool unasked = 0 != (header->flags & R2_WIRE_UNASKED);
+    bool eager = 0 != (header->flags & R2_WIRE_EAGER);
 
     if (message->discard) {
         ++link->net->counters->rx_gone;
-        link->rx.consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
+        link->rx.consumed += eager ? (uint32_t) r2_rx_cost(header->length) : 0;
         return true;
     }
     if (match->posted && !r2_rx_agree(match, message)) {
         message->discard = true;
-        link->rx.consumed += unasked ? (uint32_t) r2_rx_cost(header->length) : 0;
+        link->rx.consumed += eager ? (uint32_t) r2_rx_cost(header->length) : 0;
         r2_rx_finish(link, match, r2_rx_mismatch(link));
         return true;
     }
     if (match->posted && r2_rx_may_write(link, match)) {
-        r2_rx_write(link, match, offset, data, header->length, unasked);
+        r2_rx_write(link, match, offset, data, header->length, eager);
         return true;
     }
-    return r2_rx_park(link, message, offset, data, header);
+    return r2_rx_keep(link, message, offset, data, header);
 }
 
 /* Bookkeeping after the last chunk of a message is held. */
@@ -132,10 +132,10 @@ static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
     r2_rx_complete(link, message->number);
     if (NULL == message->match) {
         r2_rx_message_free(link, message);
-    } else if (message->match->posted && NULL == message->parked) {
+    } else if (message->match->posted && NULL == message->early) {
         r2_rx_finish(link, message->match, R2_OK);
     } else {
-        r2_rx_call(link, message->match, message->bytes, true);
+        r2_rx_unexpected(link, message->match, message->bytes, true);
     }
 }
 
@@ -162,7 +162,7 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
         ++net->counters->rx_duplicates;
         return true;
     }
-    message->dirty = message->dirty || 0 != (header->flags & R2_WIRE_DIRTY);
+    message->map_pending = message->map_pending || 0 != (header->flags & R2_WIRE_MAP_PENDING);
     if (!r2_rx_take(link, message, header, data)) {
         return false;
     }
@@ -176,10 +176,10 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
 }
 
 /*
- * A peer in order may ask for more rows than are kept here, where it is far ahead. What is not kept
- * is acknowledged all the same, or its lanes would look dead: rows of this peer get credit unasked
- * from then on, and calls, which have no row before they are heard of, are asked for again
- * (waits.c).
+ * A peer in order may ask for more receives than are kept here, where it is far ahead. What is not
+ * kept is acknowledged all the same, or its lanes would look dead: receives of this peer get credit
+ * without asking from then on, and calls, which have no receive before they are heard of, are asked
+ * for again (mismatch.c).
  */
 bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
 {
@@ -211,7 +211,7 @@ bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header)
     if (!match->posted) {
         match->digest = header->digest;
         match->bytes = header->message_bytes;
-        r2_rx_call(link, match, header->message_bytes, false);
+        r2_rx_unexpected(link, match, header->message_bytes, false);
     }
     return true;
 }

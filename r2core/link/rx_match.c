@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Rows and the messages they wait for: matching and parking.
+ * Receives and the messages they wait for: matching and parking.
  */
 #include "r2_config.h"
 
@@ -13,30 +13,30 @@
 #include <string.h>
 #include <utlist.h>
 
-/* What a chunk that came without credit takes of the parking budget. */
+/* What a chunk that came without credit takes of the budget of unexpected data. */
 uint64_t r2_rx_cost(uint32_t bytes)
 {
-    return (uint64_t) bytes + R2_UNASKED_COST_BYTES;
+    return (uint64_t) bytes + R2_EAGER_COST_BYTES;
 }
 
-/* A parked chunk leaves the parking place. */
-static void r2_rx_unparked(r2_link_t *link, r2_parked_t *parked)
+/* An unexpected chunk leaves the parking place. */
+static void r2_rx_release(r2_link_t *link, r2_early_chunk_t *early)
 {
-    link->rx.parked_bytes -= parked->bytes;
-    link->net->parked_bytes -= parked->bytes;
-    link->rx.parked_cost -= parked->unasked ? r2_rx_cost(parked->bytes) : 0;
-    r2_blocks_put(&link->net->blocks, parked, sizeof(*parked) + parked->bytes);
+    link->rx.unexpected_bytes -= early->bytes;
+    link->net->unexpected_bytes -= early->bytes;
+    link->rx.unexpected_cost -= early->eager ? r2_rx_cost(early->bytes) : 0;
+    r2_blocks_put(&link->net->blocks, early, sizeof(*early) + early->bytes);
 }
 
-/* Throws away what is parked; it counts as consumed. */
+/* Throws away what is kept as unexpected; it counts as consumed. */
 static void r2_rx_strip(r2_link_t *link, r2_rx_message_t *message)
 {
-    while (NULL != message->parked) {
-        r2_parked_t *parked = message->parked;
+    while (NULL != message->early) {
+        r2_early_chunk_t *early = message->early;
 
-        message->parked = parked->next;
-        link->rx.consumed += parked->unasked ? (uint32_t) r2_rx_cost(parked->bytes) : 0;
-        r2_rx_unparked(link, parked);
+        message->early = early->next;
+        link->rx.consumed += early->eager ? (uint32_t) r2_rx_cost(early->bytes) : 0;
+        r2_rx_release(link, early);
     }
     if (message->deferred) {
         message->deferred = false;
@@ -110,10 +110,10 @@ r2_rx_match_t *r2_rx_match(r2_link_t *link, const r2_tag_t *tag)
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
 {
     r2_table_remove(&link->rx.matches, match);
-    r2_rx_uncall(link, match);
+    r2_rx_expected(link, match);
     r2_grant_end(link, match);
     link->rx.unposted -= match->posted ? 0 : 1;
-    link->net->awaited_rows -= match->posted && match->bytes > 0 ? 1 : 0;
+    link->net->awaited_recvs -= match->posted && match->bytes > 0 ? 1 : 0;
     if (NULL != match->message) {
         match->message->match = NULL;
         if (match->message->held < match->message->chunk_count) {
@@ -129,7 +129,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
     r2_pool_put(&link->net->matches, match);
 }
 
-/* A row and its message belong together, or the ranks made different plans. */
+/* A receive and its message belong together, or the ranks made different plans. */
 bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message)
 {
     return match->bytes == message->bytes && match->digest == message->digest;
@@ -149,10 +149,10 @@ void r2_rx_stray(r2_link_t *link, uint64_t comm_key)
     }
 }
 
-static void r2_rx_tell_dirty(const r2_rx_match_t *match)
+static void r2_rx_tell_map_pending(const r2_rx_match_t *match)
 {
-    if (NULL != match->dirty && NULL != match->message && match->message->dirty) {
-        *match->dirty = true;
+    if (NULL != match->map_pending && NULL != match->message && match->message->map_pending) {
+        *match->map_pending = true;
     }
 }
 
@@ -161,36 +161,36 @@ void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status)
     r2_link_done_fn_t done = match->done;
     void *arg = match->arg;
 
-    r2_rx_tell_dirty(match);
+    r2_rx_tell_map_pending(match);
     r2_rx_match_drop(link, match);
     done(arg, status);
 }
 
 void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
-                        uint32_t bytes, bool unasked)
+                 uint32_t bytes, bool eager)
 {
     if (NULL != match->sink) {
         match->sink(match->arg, offset, data, bytes);
     } else if (bytes > 0) {
         memcpy(match->data + offset, data, bytes);
     }
-    if (unasked) {
+    if (eager) {
         link->rx.consumed += (uint32_t) r2_rx_cost(bytes);
     }
     r2_grant_given(link, match, bytes);
 }
 
-/* Gives the parked chunks of a message to its row. */
+/* Gives the unexpected chunks of a message to its receive. */
 static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
 {
     r2_rx_message_t *message = match->message;
 
-    while (NULL != message->parked) {
-        r2_parked_t *parked = message->parked;
+    while (NULL != message->early) {
+        r2_early_chunk_t *early = message->early;
 
-        message->parked = parked->next;
-        r2_rx_write(link, match, parked->offset, parked->data, parked->bytes, parked->unasked);
-        r2_rx_unparked(link, parked);
+        message->early = early->next;
+        r2_rx_write(link, match, early->offset, early->data, early->bytes, early->eager);
+        r2_rx_release(link, early);
     }
     if (message->deferred) {
         message->deferred = false;
@@ -199,19 +199,19 @@ static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
 }
 
 /*
- * Before its row is posted, a chunk has to come out of the sender's parking budget, and the sender
- * spends that on the first chunks of a message. This holds for every peer in order.
+ * Before its receive is posted, a chunk has to come out of the sender's budget of unexpected data,
+ * and the sender spends that on the first chunks of a message. This holds for every peer in order.
  */
-bool r2_rx_may_park(const r2_link_t *link, const r2_wire_header_t *header)
+bool r2_rx_may_keep(const r2_link_t *link, const r2_wire_header_t *header)
 {
-    uint64_t budget = r2_net_parking_bytes(link->net);
+    uint64_t budget = r2_net_unexpected_bytes(link->net);
     uint64_t before = header->chunk * r2_rx_cost(header->chunk_bytes);
 
-    return 0 != (header->flags & R2_WIRE_UNASKED) && before + r2_rx_cost(header->length) <= budget &&
-           link->rx.parked_cost + r2_rx_cost(header->length) <= budget;
+    return 0 != (header->flags & R2_WIRE_EAGER) && before + r2_rx_cost(header->length) <= budget &&
+           link->rx.unexpected_cost + r2_rx_cost(header->length) <= budget;
 }
 
-/* Else it has to be of what its row was granted. */
+/* Else it has to be of what its receive was granted. */
 static bool r2_rx_is_granted(const r2_rx_match_t *match, const r2_wire_header_t *header)
 {
     uint64_t end = (uint64_t) header->chunk * header->chunk_bytes + header->length;
@@ -219,33 +219,34 @@ static bool r2_rx_is_granted(const r2_rx_match_t *match, const r2_wire_header_t 
     return match->posted && end <= match->granted_bytes;
 }
 
-bool r2_rx_park(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
-                       const r2_wire_header_t *header)
+bool r2_rx_keep(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,
+                const r2_wire_header_t *header)
 {
     r2_net_t *net = link->net;
-    r2_parked_t *parked;
+    r2_early_chunk_t *early;
 
-    if (!r2_rx_is_granted(message->match, header) && !r2_rx_may_park(link, header)) {
+    if (!r2_rx_is_granted(message->match, header) && !r2_rx_may_keep(link, header)) {
         ++net->counters->rx_malformed;
         return false;
     }
-    parked = r2_blocks_get(&net->blocks, sizeof(*parked) + header->length);
-    if (NULL == parked) {
+    early = r2_blocks_get(&net->blocks, sizeof(*early) + header->length);
+    if (NULL == early) {
         return false;
     }
-    parked->offset = offset;
-    parked->bytes = header->length;
-    parked->unasked = 0 != (header->flags & R2_WIRE_UNASKED);
+    early->offset = offset;
+    early->bytes = header->length;
+    early->eager = 0 != (header->flags & R2_WIRE_EAGER);
     if (header->length > 0) {
-        memcpy(parked->data, data, header->length);
+        memcpy(early->data, data, header->length);
     }
-    parked->next = message->parked;
-    message->parked = parked;
-    link->rx.parked_bytes += parked->bytes;
-    link->rx.parked_cost += parked->unasked ? r2_rx_cost(parked->bytes) : 0;
-    net->parked_bytes += parked->bytes;
-    ++net->counters->parked_chunks;
-    net->counters->parked_bytes_max = r2_max(net->counters->parked_bytes_max, net->parked_bytes);
+    early->next = message->early;
+    message->early = early;
+    link->rx.unexpected_bytes += early->bytes;
+    link->rx.unexpected_cost += early->eager ? r2_rx_cost(early->bytes) : 0;
+    net->unexpected_bytes += early->bytes;
+    ++net->counters->unexpected_chunks;
+    net->counters->unexpected_bytes_max =
+        r2_max(net->counters->unexpected_bytes_max, net->unexpected_bytes);
     if (message->match->posted && !message->deferred) {
         message->deferred = true;
         DL_APPEND(link->rx.deferred, message);
@@ -268,17 +269,17 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
         return R2_ERR_NO_MEMORY;
     }
     r2_assert(!match->posted);
-    r2_rx_uncall(link, match);
+    r2_rx_expected(link, match);
     fits = 0 == match->chunk_bytes || r2_rx_announced_fits(match, args->bytes, args->digest);
     match->posted = true;
     --link->rx.unposted;
     match->data = args->data;
     match->sink = args->sink;
     match->bytes = args->bytes;
-    link->net->awaited_rows += args->bytes > 0 ? 1 : 0;
+    link->net->awaited_recvs += args->bytes > 0 ? 1 : 0;
     match->digest = args->digest;
     match->since_ns = link->net->now_ns;
-    match->dirty = args->dirty;
+    match->map_pending = args->map_pending;
     match->done = args->done;
     match->arg = args->arg;
     message = match->message;
@@ -292,7 +293,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
             r2_rx_unpark(link, match);
         }
         if (R2_OK != status || message->held == message->chunk_count) {
-            r2_rx_tell_dirty(match);
+            r2_rx_tell_map_pending(match);
             r2_rx_match_drop(link, match);
             return status;
         }

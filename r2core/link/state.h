@@ -11,14 +11,14 @@
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
  *   tx_packet credit grant                packets; credit that we have, credit that we give
- *   lane rx_match                         life of a lane; posted rows and their messages
+ *   lane rx_match                         life of a lane; posted receives and their messages
  *   ack hedge idle rx_data waits          what follows from acknowledgements, silence, data
  *   room tx                               descriptors for lanes; queues onto lanes
  *   message give_up leave                 messages from their beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened
  *   relay_forward relay_way               for others, and through others
  *   lane_timer net_health timer           what is due; what the detector orders
- *   relay rx net                          what arrives; the sweep that drives everything
+ *   relay rx net                          what arrives; the progress pass that drives everything
  */
 #ifndef R2_LINK_STATE_H
 #define R2_LINK_STATE_H
@@ -30,24 +30,24 @@
 #include "link/packet.h"
 #include "link/runs.h"
 
-/* Rows longer than this get credit as soon as they are posted; shorter ones only on request. */
+/* Receives longer than this get credit as soon as they are posted; shorter ones only on request. */
 #define R2_CREDIT_MIN_BYTES 16384u
 
 /*
- * What a peer can make this process hold, for each link. The parking budget counts what a chunk
- * costs to keep beside its bytes, on both sides alike, so that it bounds many small messages, too.
- * The other bounds are far from what a peer in order needs; what is above them is not taken and,
- * but for rows that it spoke of, not acknowledged.
+ * What a peer can make this process hold, for each link. The budget of unexpected data counts what
+ * a chunk costs to keep beside its bytes, on both sides alike, so that it bounds many small
+ * messages, too. The other bounds are far from what a peer in order needs; what is above them is
+ * not taken and, but for receives that it spoke of, not acknowledged.
  */
-#define R2_UNASKED_COST_BYTES 256u         /* of one chunk sent without credit, beside its bytes */
+#define R2_EAGER_COST_BYTES   256u         /* of one chunk sent without credit, beside its bytes */
 #define R2_COPIES_MAX         1024u        /* messages in copies */
 #define R2_RX_BITMAPS_MAX     (4u << 20)   /* bytes of bitmaps of messages being received */
 #define R2_RX_ARRIVING_MAX    65536u       /* messages being received */
-#define R2_RX_UNPOSTED_MAX    65536u       /* rows that the peer spoke of and that are not posted */
+#define R2_RX_UNPOSTED_MAX    65536u /* receives that the peer spoke of and that are not posted */
 #define R2_RX_GAPS_MAX        65536u       /* gaps in the numbers of complete messages */
 #define R2_CREDITS_MAX        65536u       /* credits that came early */
-#define R2_REQUESTS_MAX       32768u       /* of ours, without answer: the peer keeps a row for each */
-#define R2_BARE_MAX           64u          /* unsequenced packets that a lane's transport holds */
+#define R2_REQUESTS_MAX       32768u /* of ours, without answer: the peer keeps a receive for each */
+#define R2_UNSEQUENCED_MAX    64u    /* unsequenced packets that a lane's transport holds */
 
 struct r2_link {
     r2_net_t *net;                 /* borrowed */
@@ -60,7 +60,7 @@ struct r2_link {
     uint32_t preferred;            /* lane for short messages */
     struct { /* sending */
         uint64_t next_number;
-        r2_tx_item_t *control, *again; /* owned lists: before all data; sent before and lost */
+        r2_tx_item_t *control, *retransmit; /* owned lists: before all data; sent before and lost */
         r2_tx_item_t *relayed;     /* owned list: frames for third processes, after those */
         r2_tx_message_t *queue;    /* messages with unsent chunks, by order, equal ones in turn */
         r2_tx_message_t *messages; /* owned list: all that are not complete */
@@ -69,8 +69,8 @@ struct r2_link {
         uint32_t requests;         /* messages that asked for credit and got none */
         uint32_t asks;             /* messages that are to ask when there is room for that */
         uint32_t mute; /* messages that may not go and of which the peer does not know */
-        uint64_t unasked_sent;     /* bytes sent without credit */
-        uint32_t unasked_consumed; /* the peer's count, modulo 2^32 */
+        uint64_t eager_sent;       /* bytes sent without credit */
+        uint32_t eager_consumed;   /* the peer's count, modulo 2^32 */
         uint64_t copied_bytes;     /* in copies */
         uint32_t copies;           /* messages with one */
         /* control packets by kind: to be sent, or not acknowledged */
@@ -90,12 +90,12 @@ struct r2_link {
         r2_runs_t completed;       /* owned: numbers after it that are complete, too */
         r2_table_t arriving;       /* of r2_rx_message_t, owned, by number */
         r2_table_t matches;        /* of r2_rx_match_t, owned, by tag */
-        r2_rx_message_t *deferred; /* list: rows to be fed when the application drives again */
-        uint32_t consumed;         /* unasked bytes given to rows, modulo 2^32 */
-        uint64_t parked_bytes;
-        uint64_t parked_cost;      /* of parked chunks that came without credit */
+        r2_rx_message_t *deferred; /* list: receives to be fed when the application drives again */
+        uint32_t consumed;         /* eager bytes given to receives, modulo 2^32 */
+        uint64_t unexpected_bytes;
+        uint64_t unexpected_cost; /* of unexpected chunks that came without credit */
         r2_grants_t grants;
-        r2_callers_t calls[3];     /* by r2_call_t */
+        r2_unexpected_queue_t unexpected[3]; /* by r2_unexpected_t */
         uint64_t bitmap_bytes;     /* of messages being received */
         uint32_t unposted;         /* matches that are not posted */
         bool rts_lost;             /* the peer asked for more of them than were kept */
@@ -105,8 +105,9 @@ struct r2_link {
         bool silent;               /* the detector was told that no lane is up */
         bool rests;                /* its last lane was closed for want of descriptors */
         bool owed;                 /* the peer called, and there were no descriptors for a lane */
-        bool asked_for; /* others wanted to reach the peer through us, and it could not be */
-        uint64_t asked_ns; /* the newest time that they did; 0 = never, or a lane came up since */
+        bool inquired; /* others wanted to reach the peer through us, and it could not be */
+        uint64_t
+            inquired_ns; /* the newest time that they did; 0 = never, or a lane came up since */
         bool leaving;              /* the peer was told that this process ends */
         bool left_behind;          /* it is not waited for any more */
         bool left;                 /* the peer said that it ends */
@@ -117,9 +118,10 @@ struct r2_link {
         uint8_t unread_at;         /* by its clock */
         uint32_t told;             /* by so much that clock went on with its words (unread.c) */
         uint64_t unread_ns;        /* when it came */
-        uint64_t await_ns; /* since when rows wait and nothing is in flight; 0 = that is not so */
-        /* next look at rows and messages that have not met; 0 = there are none */
-        uint64_t waits_ns;
+        uint64_t
+            await_ns; /* since when receives wait and nothing is in flight; 0 = that is not so */
+        /* next look at receives and messages that have not met; 0 = there are none */
+        uint64_t mismatch_ns;
         uint64_t last_rx_ns;
         uint64_t heard_ns;         /* for how long the peer was heard: pauses count up to a limit */
         uint64_t no_path_ns;       /* since when; 0 = there is a path or nothing to send */
@@ -128,7 +130,7 @@ struct r2_link {
         uint64_t lost_ns;          /* since when no lane is up; 0 = one is */
         uint64_t waited_ns;        /* without a path, while nothing excused the peer */
         uint64_t waited_at_ns;     /* counted up to here */
-        uint64_t ask_ns;           /* no path: next question to the peer's kernels */
+        uint64_t next_probe_ns;    /* no path: next question to the peer's kernels */
         uint64_t relay_wanted_ns;  /* since when a lane is missed; 0 = none is */
         struct r2_relay_way *relay; /* owned: state of the relay lane; NULL = none so far */
     } path;
@@ -140,10 +142,11 @@ static_assert(sizeof(r2_link_t) <= 1440, "without its lanes: 1,024 peers have 1.
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this interval. */
 #define R2_SILENT_TIMES 20u
-/* Talk without acknowledgement for so long means that the lane has lost what it was given. */
-#define R2_DEAF_TIMES 40u
+/* The peer still sends and has not acknowledged our oldest packet for so long: our way out is dead.
+ */
+#define R2_ACK_STALL_TIMES 40u
 /** So many times failure_timeout_ms, within reason: what a step in the life of a lane may take. */
-uint64_t r2_net_patience_ns(const r2_net_t *net, uint32_t times);
+uint64_t r2_scaled_timeout_ns(const r2_net_t *net, uint32_t times);
 /** A silence that is longer is a pause: the peer may have been stopped. */
 uint64_t r2_net_pause_ns(const r2_net_t *net);
 /** How long acknowledgements may be missing. */
@@ -165,7 +168,7 @@ bool r2_link_owes(const r2_link_t *link);
 bool r2_link_owes_acks(const r2_link_t *link);
 /** Sets the text of an error. @return R2_ERR_PEER_GONE. */
 r2_status_t r2_link_has_left(const r2_link_t *link);
-/** Rows that wait for a message of the peer. */
+/** Receives that wait for a message of the peer. */
 static inline uint32_t r2_link_posted(const r2_link_t *link)
 {
     return link->rx.matches.count - link->rx.unposted;
@@ -181,7 +184,7 @@ static inline bool r2_link_has_lane(const r2_link_t *link)
     return false;
 }
 /** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without delay. */
-void r2_link_hurry(r2_link_t *link, uint64_t pause_ns);
+void r2_link_expedite(r2_link_t *link, uint64_t pause_ns);
 
 /** True if failures of its lanes are no news: one of both ends has done with it. */
 static inline bool r2_link_is_over(const r2_link_t *link)
@@ -192,7 +195,7 @@ static inline bool r2_link_is_over(const r2_link_t *link)
 /** True if the peer is to be told of credit. */
 static inline bool r2_grant_owes(const r2_link_t *link)
 {
-    return link->rx.grants.news_count > 0 || NULL != link->rx.grants.discards;
+    return link->rx.grants.notify_count > 0 || NULL != link->rx.grants.discards;
 }
 
 /* lanes through a third host (relay.h) */
@@ -259,25 +262,27 @@ bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits);
 void r2_link_break(r2_link_t *link, r2_status_t status);
 
 /* leave.c */
-/** The peer ends: what is under way to it counts as acknowledged, rows without their message fail. */
+/** The peer ends: what is under way to it counts as acknowledged, receives without their message
+ * fail. */
 void r2_link_part(r2_link_t *link);
 
 /* presence.c: is the process at the other end gone, stopped, or out of reach */
-#define R2_REFUSED_AGAIN_NS (80 * R2_NS_PER_MS) /* a refused call is made again */
+#define R2_REFUSED_RETRY_NS (80 * R2_NS_PER_MS) /* a refused call is made again */
 /** The process at the other end said something, on whatever way. */
 void r2_link_spoke(r2_link_t *link);
 /** Others want to reach the process through this one, and cannot: what it is like is found out. */
-void r2_link_asked_after(r2_link_t *link);
+void r2_link_inquire(r2_link_t *link);
 /** True if no lane to the process is up, but its kernel has answered of late: it is stopped. */
 bool r2_link_is_busy(const r2_link_t *link);
-/** Outcomes of a hello call over a direct lane: refused, no answer, answered by the process. */
+/** Outcomes of a connect request over a direct lane: refused, no answer, answered by the process.
+ */
 void r2_lane_refused(r2_lane_t *lane);
 void r2_lane_unanswered(r2_lane_t *lane);
 /** True while the next refusal may still change what is thought of the process. */
-bool r2_lane_refuses_news(const r2_lane_t *lane);
+bool r2_lane_refusal_counts(const r2_lane_t *lane);
 void r2_lane_answered(r2_lane_t *lane);
 /** Asks the kernel behind the peer's listener; r2_net_probed() follows. @return false: it cannot. */
-bool r2_lane_ask_kernel(r2_lane_t *lane);
+bool r2_lane_probe_kernel(r2_lane_t *lane);
 /** Counts how long somebody has been waiting for a link that has no lane, and ends it. */
 void r2_link_presence_timer(r2_link_t *link);
 uint64_t r2_link_presence_deadline_ns(const r2_link_t *link);

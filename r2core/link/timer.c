@@ -10,17 +10,17 @@
 #include "link/rx.h"
 
 /* When a link that only waits will ask. */
-static uint64_t r2_link_ask_ns(const r2_link_t *link)
+static uint64_t r2_link_ping_ns(const r2_link_t *link)
 {
     return r2_max(link->path.await_ns, link->path.last_rx_ns) +
-           r2_net_patience_ns(link->net, R2_SILENT_TIMES);
+           r2_scaled_timeout_ns(link->net, R2_SILENT_TIMES);
 }
 
 /*
  * Who only waits for data has nothing in flight whose acknowledgement could fail to come: after a
  * silence it asks, so that a path that is gone is noticed at both ends.
  */
-static void r2_link_ask(r2_link_t *link)
+static void r2_link_ping(r2_link_t *link)
 {
     uint64_t now_ns = link->net->now_ns;
 
@@ -32,7 +32,7 @@ static void r2_link_ask(r2_link_t *link)
     if (0 == link->path.await_ns) {
         link->path.await_ns = now_ns;
     }
-    if (now_ns >= r2_link_ask_ns(link)) {
+    if (now_ns >= r2_link_ping_ns(link)) {
         (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
     }
 }
@@ -44,8 +44,8 @@ void r2_link_timers(r2_link_t *link)
     }
     r2_relay_timer(link);
     r2_link_presence_timer(link);
-    r2_link_ask(link);
-    r2_waits_timer(link);
+    r2_link_ping(link);
+    r2_mismatch_timer(link);
     r2_tx_short_timer(link);
 }
 
@@ -57,11 +57,11 @@ uint64_t r2_link_deadline_ns(const r2_link_t *link)
         deadline_ns = r2_min(deadline_ns, r2_lane_deadline_ns(&link->lanes[i]));
     }
     deadline_ns = r2_min(deadline_ns, r2_relay_deadline_ns(link));
-    deadline_ns = r2_min(deadline_ns, r2_waits_deadline_ns(link));
+    deadline_ns = r2_min(deadline_ns, r2_mismatch_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_short_deadline_ns(link));
     deadline_ns = r2_min(deadline_ns, r2_tx_tail_deadline_ns(link));
     if (0 != link->path.await_ns) {
-        deadline_ns = r2_min(deadline_ns, r2_link_ask_ns(link));
+        deadline_ns = r2_min(deadline_ns, r2_link_ping_ns(link));
     }
     return r2_min(deadline_ns, r2_link_presence_deadline_ns(link));
 }

@@ -55,7 +55,7 @@ static bool r2_tx_has_prompt_lane(const r2_link_t *link)
 /* When a lane would deliver so many bytes more, seen from now, by what it was like so far. */
 static uint64_t r2_tx_expected_ns(const r2_lane_t *lane, uint64_t bytes)
 {
-    uint64_t rate = r2_max(lane->tx.load.bytes_per_s, lane->tx.pace.bytes_per_s);
+    uint64_t rate = r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
     uint64_t work_ns = 0 == rate ? 0 : (lane->tx.in_flight_bytes + bytes) * R2_NS_PER_S / rate;
 
     return r2_max(lane->timing.srtt_ns, work_ns);
@@ -120,7 +120,7 @@ static uint64_t r2_tx_item_bytes(const r2_tx_item_t *item)
 }
 
 /* Sends queued items (control, or lost and to be sent again) as far as lanes have room. */
-static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool again)
+static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
 {
     r2_tx_item_t *item, *next;
 
@@ -133,7 +133,7 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool again)
             if (NULL == lane && item->in_flight > 0) {
                 continue; /* a hedge with nowhere to go: its twin is still under way */
             }
-            if (NULL == lane || !r2_tx_send(lane, item, again)) {
+            if (NULL == lane || !r2_tx_send(lane, item, retransmit)) {
                 return false;
             }
         }
@@ -186,7 +186,7 @@ static bool r2_tx_queues(r2_link_t *link)
     if (!r2_tx_items(link, &link->tx.control, false)) {
         return true; /* no lane */
     }
-    if (!r2_tx_items(link, &link->tx.again, true)) {
+    if (!r2_tx_items(link, &link->tx.retransmit, true)) {
         return false;
     }
     frames_sent =
@@ -212,9 +212,9 @@ void r2_link_push(r2_link_t *link)
     }
     r2_grant_refill(link);
     r2_grant_flush(link);
-    r2_credit_ask_again(link);
+    r2_credit_request_deferred(link);
     waiting = !r2_tx_queues(link);
-    if (!waiting && r2_credit_ask(link)) {
+    if (!waiting && r2_credit_request_mute(link)) {
         (void) r2_tx_items(link, &link->tx.control, false);
     }
     r2_rates_waiting(link, waiting);

@@ -45,10 +45,10 @@ uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk);
  * Sends an item on a lane.
  * @return false: the lane is broken, or memory is short; the item is still the caller's.
  */
-bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again);
-r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind);
+bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit);
+r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind);
 /** Sends PING on this very lane. @return false: it cannot be sent. */
-bool r2_lane_ask(r2_lane_t *lane);
+bool r2_lane_ping(r2_lane_t *lane);
 /** An item is acknowledged, or lost with its lane. */
 void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
 /** Frees a message that is acknowledged and that nothing references. */
@@ -66,7 +66,7 @@ void r2_tx_hedge_tail(r2_link_t *link);
 uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
 
 /* tx.c */
-/** Sends what may be sent. Does nothing in the middle of a sweep. */
+/** Sends what may be sent. Does nothing in the middle of progress. */
 void r2_link_push(r2_link_t *link);
 
 /* message.c */
@@ -100,11 +100,11 @@ void r2_rates_acked(r2_lane_t *lane, uint64_t bytes);
 /** They were, after the lane was taken for broken: it is slow. @param sent_ns of the oldest. */
 void r2_rates_late(r2_lane_t *lane, uint64_t bytes, uint64_t sent_ns);
 
-/* pace.c */
+/* delivery.c */
 /** A sequenced packet is about to be in flight. */
-void r2_pace_sending(r2_lane_t *lane);
+void r2_delivery_sending(r2_lane_t *lane);
 /** Packets were acknowledged. */
-void r2_pace_acked(r2_lane_t *lane, uint64_t bytes);
+void r2_delivery_acked(r2_lane_t *lane, uint64_t bytes);
 
 /* rtt.c */
 void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
@@ -113,9 +113,9 @@ void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
 /** Asks for credit, now or when there is room for the question. */
 void r2_credit_request(r2_tx_message_t *message);
 /** Asks for messages that could not be asked for so far. */
-void r2_credit_ask_again(r2_link_t *link);
+void r2_credit_request_deferred(r2_link_t *link);
 /** Asks for messages that may not go, where nothing else is left to send. @return true: something is to be sent. */
-bool r2_credit_ask(r2_link_t *link);
+bool r2_credit_request_mute(r2_link_t *link);
 bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
 void r2_credit_withdraw(r2_tx_message_t *message);
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);

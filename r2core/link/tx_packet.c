@@ -64,7 +64,7 @@ static void r2_packet_sent(r2_tp_send_t *op, r2_status_t status)
         packet->lane->tx.sent_ns = packet->net->now_ns;
     }
     if (NULL != packet->conn) {
-        --packet->conn->bare;
+        --packet->conn->unsequenced;
     }
     if (NULL != packet->item && R2_WIRE_DATA == packet->item->kind) {
         message = packet->item->message;
@@ -165,13 +165,13 @@ static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
     return R2_OK;
 }
 
-r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
+r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind)
 {
     r2_net_t *net = lane->link->net;
     r2_packet_t *packet;
     r2_status_t status;
 
-    if (lane->conn->bare >= R2_BARE_MAX) {
+    if (lane->conn->unsequenced >= R2_UNSEQUENCED_MAX) {
         return R2_ERR_AGAIN; /* a peer that makes us answer and does not read the answers */
     }
     packet = r2_pool_get(&net->packets);
@@ -191,7 +191,7 @@ r2_status_t r2_tx_bare(r2_lane_t *lane, r2_wire_kind_t kind)
         return R2_OK;
     }
     packet->conn = lane->conn;
-    ++lane->conn->bare;
+    ++lane->conn->unsequenced;
     return R2_OK;
 }
 
@@ -208,11 +208,11 @@ static void r2_packet_fill_data(r2_packet_t *packet, r2_tx_item_t *item)
     header->chunk_bytes = message->chunk_bytes;
     header->chunk = item->chunk;
     header->digest = message->digest;
-    if (message->dirty) {
-        header->flags |= R2_WIRE_DIRTY;
+    if (message->map_pending) {
+        header->flags |= R2_WIRE_MAP_PENDING;
     }
-    if (item->chunk < message->unasked_chunks) {
-        header->flags |= R2_WIRE_UNASKED;
+    if (item->chunk < message->eager_chunks) {
+        header->flags |= R2_WIRE_EAGER;
     }
     if (NULL == message->copy || item->refs > 0) {
         header->flags |= R2_WIRE_ACK_NOW;
@@ -247,7 +247,7 @@ static void r2_packet_fill_control(r2_packet_t *packet, r2_tx_item_t *item)
     }
 }
 
-static void r2_tx_count(r2_net_t *net, const r2_tx_item_t *item, uint32_t payload, bool again)
+static void r2_tx_count(r2_net_t *net, const r2_tx_item_t *item, uint32_t payload, bool retransmit)
 {
     r2_counters_t *counters = net->counters;
 
@@ -261,7 +261,7 @@ static void r2_tx_count(r2_net_t *net, const r2_tx_item_t *item, uint32_t payloa
         ++counters->hedged_chunks;
         counters->hedged_bytes += payload;
     }
-    if (again) {
+    if (retransmit) {
         ++counters->resent_chunks;
         counters->resent_bytes += payload;
     } else {
@@ -271,7 +271,7 @@ static void r2_tx_count(r2_net_t *net, const r2_tx_item_t *item, uint32_t payloa
 }
 
 /* Sends an item on a lane. @return false: not now, and the item is still the caller's. */
-bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
+bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
 {
     r2_link_t *link = lane->link;
     r2_net_t *net = link->net;
@@ -305,19 +305,19 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool again)
     if (R2_WIRE_DATA == item->kind && !packet->transport_done) {
         ++item->message->refs;
     }
-    r2_tx_count(net, item, packet->header.length, again);
+    r2_tx_count(net, item, packet->header.length, retransmit);
     lane->rail->tx_bytes += packet->header.length;
     ++lane->tx.seq;
     ++item->refs;
     ++item->in_flight;
     ++link->tx.in_flight_packets;
-    r2_pace_sending(lane);
+    r2_delivery_sending(lane);
     lane->tx.in_flight_bytes += packet->bytes;
     DL_APPEND(lane->tx.in_flight, packet);
     return true;
 }
 
-bool r2_lane_ask(r2_lane_t *lane)
+bool r2_lane_ping(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
     r2_tx_item_t *ping = r2_tx_item_new(net, R2_WIRE_PING);

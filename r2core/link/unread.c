@@ -14,7 +14,7 @@
  * packets is found as soon as ever. A word is as old as its packet: of two that came by different
  * lanes the one that was filled later counts.
  *
- * Where nobody else answers, or this goes on for long, a hello call asks. The answer is "wait"
+ * Where nobody else answers, or this goes on for long, a connect request asks. The answer is "wait"
  * while what was sent may lie here, which the next call finds out: by then the lane moved, or the
  * end of the rail was seen.
  */
@@ -34,14 +34,14 @@
 bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns)
 {
     return since_ns < net->now_ns &&
-           net->now_ns - since_ns >= r2_net_patience_ns(net, 1) / R2_UNREAD_LONG;
+           net->now_ns - since_ns >= r2_scaled_timeout_ns(net, 1) / R2_UNREAD_LONG;
 }
 
 static bool r2_unread_is_in(const r2_net_t *net, const r2_rail_worker_t *worker)
 {
     return (0 != worker->unread_ns && r2_unread_for_long(net, worker->unread_ns)) ||
            (0 != worker->rare_ns &&
-            net->now_ns - worker->rare_ns < r2_net_patience_ns(net, 1) / R2_UNREAD_FRESH);
+            net->now_ns - worker->rare_ns < r2_scaled_timeout_ns(net, 1) / R2_UNREAD_FRESH);
 }
 
 static bool r2_unread_is_on(const r2_net_t *net, const r2_rail_t *rail)
@@ -97,7 +97,7 @@ bool r2_unread_is_here(const r2_lane_t *lane)
     return NULL != lane->conn && r2_unread_is_in(lane->link->net, lane->conn->worker);
 }
 
-/* By its newest word. Where that is old, nobody answers, and a hello call asks. */
+/* By its newest word. Where that is old, nobody answers, and a connect request asks. */
 bool r2_unread_is_there(const r2_lane_t *lane)
 {
     const uint32_t bit = lane->link->same_host ? 0 : lane->remote_idx;
@@ -116,7 +116,7 @@ static bool r2_unread_may_be(r2_lane_t *lane)
     r2_net_t *net = lane->link->net;
 
     return r2_net_was_away(net) || r2_unread_is_here(lane) ||
-           net->now_ns - lane->rx.last_ns < r2_net_patience_ns(net, 1);
+           net->now_ns - lane->rx.last_ns < r2_scaled_timeout_ns(net, 1);
 }
 
 /* Asked again: the lane moved, or the end of what lay here has not been seen. */
@@ -131,12 +131,12 @@ static bool r2_unread_is_still(const r2_lane_t *lane)
 bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits)
 {
     const r2_net_t *net = lane->link->net;
-    const bool again = 0 != lane->rx.excused_ns &&
-                       net->now_ns - lane->rx.excused_ns <
-                           r2_net_patience_ns(net, R2_UNREAD_EXCUSE_TIMES);
+    const bool retransmit =
+        0 != lane->rx.excused_ns &&
+        net->now_ns - lane->rx.excused_ns < r2_scaled_timeout_ns(net, R2_UNREAD_EXCUSE_TIMES);
     bool waits;
 
-    if (!again) {
+    if (!retransmit) {
         waits = r2_unread_may_be(lane) || r2_seq_lt(awaits, lane->rx.next); /* it came meanwhile */
     } else if (r2_seq_lt(awaits, lane->rx.next)) {
         /* else acknowledged in vain since then, unless that waits behind what we send slowly */

@@ -78,10 +78,10 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
     case R2_WIRE_RELAY:
         ok = data_bytes >= sizeof(r2_wire_relay_t) && header.hop <= 1;
         break;
-    case R2_WIRE_WAITS:
+    case R2_WIRE_QUERY:
     case R2_WIRE_DENIED:
-        ok = data_bytes > 0 && 0 == data_bytes % sizeof(r2_wire_wait_t) &&
-             data_bytes <= R2_WIRE_WAITS_MAX * sizeof(r2_wire_wait_t);
+        ok = data_bytes > 0 && 0 == data_bytes % sizeof(r2_wire_query_t) &&
+             data_bytes <= R2_WIRE_QUERY_MAX * sizeof(r2_wire_query_t);
         break;
     case R2_WIRE_HELLO:
     case R2_WIRE_HELLO_ACK:

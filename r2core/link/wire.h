@@ -25,8 +25,8 @@
     (1u << 28) /* of one message: R2_WIRE_MESSAGE_MAX in halves of the least chunk_max_bytes */
 #define R2_WIRE_CHUNKS_MANY (1u << 20) /* above this chunks grow as far as chunk_max_bytes allows \
                                         */
-#define R2_WIRE_CREDITS_MAX  16           /* rows in one credit packet */
-#define R2_WIRE_WAITS_MAX    8            /* rows in one packet of waits or denials */
+#define R2_WIRE_CREDITS_MAX 16         /* entries in one credit packet */
+#define R2_WIRE_QUERY_MAX   8          /* entries in one packet of waits or denials */
 
 /** Kinds of packets. From R2_WIRE_DATA to R2_WIRE_LEAVE they carry a lane sequence number and are
  * acknowledged. */
@@ -43,9 +43,9 @@ typedef enum r2_wire_kind {
     R2_WIRE_NOTICE,    /* payload: a notice about health, up to R2_NOTICE_BYTES_MAX bytes */
     R2_WIRE_RELAY,  /* payload: r2_wire_relay_t and a frame between two processes by way of a third
                      */
-    R2_WIRE_WAITS,  /* payload: r2_wire_wait_t[]: rows that have waited for long: will they get a
-                       message? */
-    R2_WIRE_DENIED, /* payload: r2_wire_wait_t[]: rows of the peer that never will */
+    R2_WIRE_QUERY,  /* payload: r2_wire_query_t[]: receives that have waited for long: will they get
+                       a  message? */
+    R2_WIRE_DENIED, /* payload: r2_wire_query_t[]: receives of the peer that never will */
     R2_WIRE_LEAVE,  /* the sender ends: it holds all it wants, and all it had is acknowledged */
     R2_WIRE_CLOSE,  /* not sequenced: asks for the end of this lane, which carries nothing */
     R2_WIRE_CLOSED, /* not sequenced: this lane is over */
@@ -54,18 +54,18 @@ typedef enum r2_wire_kind {
 
 enum {
     R2_WIRE_ACK_NOW = 1 << 0, /* the sender waits for the acknowledgement */
-    R2_WIRE_UNASKED = 1 << 1, /* sent without credit: counts against the parking budget */
-    R2_WIRE_HEDGE = 1 << 2,   /* sent again while the first copy may still arrive */
-    R2_WIRE_DIRTY = 1 << 3,   /* the sender's health map is newer than the agreed one */
+    R2_WIRE_EAGER = 1 << 1, /* sent without credit: counts against the budget of unexpected data */
+    R2_WIRE_HEDGE = 1 << 2, /* sent again while the first copy may still arrive */
+    R2_WIRE_MAP_PENDING = 1 << 3, /* the sender's health map is newer than the agreed one */
     R2_WIRE_FLAGS_ALL = (1 << 4) - 1
 };
 
-/** Where a message belongs: communicator with incarnation, sequence in it, collective, row. */
+/** Where a message belongs: communicator with incarnation, sequence in it, collective, receive. */
 typedef struct __attribute__((packed)) r2_tag {
     uint64_t comm_key;
     uint32_t sequence; /* 0: the communicator's own (docs/protocol.md) */
     uint32_t coll_seq;
-    uint32_t row;
+    uint32_t id;
 } r2_tag_t;
 
 static_assert(20 == sizeof(r2_tag_t), "tags travel in credit packets and are hash keys");
@@ -77,12 +77,13 @@ static inline bool r2_tag_same_coll(const r2_tag_t *a, const r2_tag_t *b)
 }
 
 /**
- * Credit for a row: first bytes of its message that may come, up to a whole chunk. Counted from the start of the
- * message, so that the most of all that was ever said for a row holds, in whatever order it arrives.
+ * Credit for a receive: first bytes of its message that may come, up to a whole chunk. Counted from
+ * the start of the message, so that the most of all that was ever said for a receive holds, in
+ * whatever order it arrives.
  */
 typedef struct r2_wire_credit {
     r2_tag_t tag;
-    uint32_t heard; /* 1: the message is known to be under way; 0: only its row is there */
+    uint32_t heard; /* 1: the message is known to be under way; 0: only its receive is there */
     uint64_t bytes;
 } r2_wire_credit_t;
 
@@ -97,13 +98,13 @@ typedef struct r2_wire_abort {
 
 static_assert(16 == sizeof(r2_wire_abort_t), "travels in abort packets");
 
-/** A row that waits. */
-typedef struct r2_wire_wait {
+/** A receive that waits. */
+typedef struct r2_wire_query {
     r2_tag_t tag;
     uint32_t digest; /* of its plan */
-} r2_wire_wait_t;
+} r2_wire_query_t;
 
-static_assert(24 == sizeof(r2_wire_wait_t), "travels in packets of waits and denials");
+static_assert(24 == sizeof(r2_wire_query_t), "travels in packets of waits and denials");
 
 /** What is relayed: the start of the payload. The header tells destination and hop. */
 typedef struct r2_wire_relay {
@@ -124,7 +125,7 @@ typedef struct __attribute__((packed)) r2_wire_header {
     uint32_t ack_next;      /* every lane_seq before this one is held by the sender of this packet */
     uint32_t ack_bits;      /* bit i: lane_seq ack_next + 1 + i is held, too */
     uint32_t ack_held_us;   /* how long the newest of them waited for this acknowledgement */
-    uint32_t consumed;      /* unasked bytes given to rows so far on this link, modulo 2^32 */
+    uint32_t consumed;      /* eager bytes given to receives so far on this link, modulo 2^32 */
     uint32_t digest;        /* of the plan that the message belongs to */
     uint32_t length;        /* payload bytes of this packet */
     uint64_t message;       /* link message number: de-duplication */

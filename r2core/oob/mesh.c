@@ -24,7 +24,7 @@
 typedef struct r2_mesh_message {
     struct r2_mesh_message *prev, *next;
     uint64_t since_ns;
-    bool calling; /* part of the call under way */
+    bool connecting; /* part of the call under way */
     size_t bytes;
     uint8_t data[];
 } r2_mesh_message_t;
@@ -36,7 +36,7 @@ typedef struct r2_mesh_peer {
     r2_mesh_message_t *queue; /* owned list, oldest first */
     uint32_t queued;
     bool is_busy; /* in the list */
-    bool calling;
+    bool connecting;
     size_t place;                            /* of the call under way */
     bool tried[1 + R2_MESH_PLACES_MAX];      /* in this round */
     uint64_t bad_ns[1 + R2_MESH_PLACES_MAX]; /* comes last until then */
@@ -68,12 +68,13 @@ static void r2_mesh_drop(r2_mesh_peer_t *peer, r2_mesh_message_t *message)
 }
 
 /** Drops what is too old, or what was delivered. */
-static void r2_mesh_sweep(r2_mesh_t *mesh, r2_mesh_peer_t *peer, bool delivered, uint64_t now_ns)
+static void r2_mesh_reap(r2_mesh_t *mesh, r2_mesh_peer_t *peer, bool delivered, uint64_t now_ns)
 {
     r2_mesh_message_t *message, *next;
 
     DL_FOREACH_SAFE(peer->queue, message, next) {
-        if (message->calling ? delivered : now_ns - message->since_ns >= mesh->config.give_up_ns) {
+        if (message->connecting ? delivered
+                                : now_ns - message->since_ns >= mesh->config.give_up_ns) {
             r2_mesh_drop(peer, message);
         }
     }
@@ -108,7 +109,7 @@ static size_t r2_mesh_bundle(const r2_mesh_t *mesh, r2_mesh_peer_t *peer, uint8_
         if (0 == more) {
             break;
         }
-        message->calling = true;
+        message->connecting = true;
         bytes = more;
     }
     return bytes;
@@ -137,17 +138,17 @@ static void r2_mesh_ended(r2_mesh_t *mesh, r2_mesh_peer_t *peer, r2_status_t sta
 {
     r2_mesh_message_t *message;
 
-    peer->calling = peer->waiting = false;
+    peer->connecting = peer->waiting = false;
     r2_mesh_weigh(peer, status, now_ns);
     if (R2_OK == status) {
-        r2_mesh_sweep(mesh, peer, true, now_ns);
+        r2_mesh_reap(mesh, peer, true, now_ns);
         peer->bad_ns[peer->place] = 0;
         peer->pause_ns = R2_MESH_PAUSE_NS;
         memset(peer->tried, 0, sizeof(peer->tried));
         return;
     }
     DL_FOREACH(peer->queue, message) {
-        message->calling = false;
+        message->connecting = false;
     }
     if (peer->place > 0 &&
         r2_mesh_slot_follow(&mesh->slots, &mesh->hello,
@@ -201,20 +202,20 @@ static bool r2_mesh_call(r2_mesh_t *mesh, r2_mesh_peer_t *peer, uint64_t now_ns)
         }
         return true;
     }
-    peer->calling = true;
+    peer->connecting = true;
     ++mesh->calls;
     return true;
 }
 
 /** Gives a peer its turn. */
-static void r2_mesh_tend(r2_mesh_t *mesh, r2_mesh_peer_t *peer, uint64_t now_ns)
+static void r2_mesh_progress(r2_mesh_t *mesh, r2_mesh_peer_t *peer, uint64_t now_ns)
 {
-    r2_mesh_sweep(mesh, peer, false, now_ns);
-    while (NULL != peer->queue && !peer->calling && peer->next_ns <= now_ns &&
+    r2_mesh_reap(mesh, peer, false, now_ns);
+    while (NULL != peer->queue && !peer->connecting && peer->next_ns <= now_ns &&
            mesh->calls < R2_MESH_CALLS_MAX && r2_mesh_call(mesh, peer, now_ns)) {
         /* one address after the other, as long as they fail at once */
     }
-    if (NULL == peer->queue && !peer->calling) {
+    if (NULL == peer->queue && !peer->connecting) {
         DL_DELETE(mesh->busy, peer);
         peer->is_busy = false;
         memset(peer->tried, 0, sizeof(peer->tried));
@@ -335,7 +336,7 @@ static r2_status_t r2_mesh_send(void *post, uint32_t rank, const void *data, siz
     }
     DL_APPEND(peer->queue, message);
     ++peer->queued;
-    r2_mesh_tend(mesh, peer, now_ns);
+    r2_mesh_progress(mesh, peer, now_ns);
     return R2_OK;
 }
 
@@ -354,7 +355,7 @@ static void r2_mesh_poll(void *post)
 
     mesh->hello.ops->poll(mesh->hello.instance);
     DL_FOREACH_SAFE(mesh->busy, peer, next) {
-        r2_mesh_tend(mesh, peer, now_ns);
+        r2_mesh_progress(mesh, peer, now_ns);
     }
 }
 
@@ -365,7 +366,7 @@ static uint64_t r2_mesh_deadline_ns(void *post)
     const r2_mesh_peer_t *peer;
 
     DL_FOREACH(mesh->busy, peer) {
-        if (!peer->calling && mesh->calls < R2_MESH_CALLS_MAX) {
+        if (!peer->connecting && mesh->calls < R2_MESH_CALLS_MAX) {
             deadline_ns = r2_min(deadline_ns, peer->next_ns);
         }
     }
@@ -380,7 +381,7 @@ static void r2_mesh_key(void *post, const uint8_t *key)
     mesh->hello.ops->key(mesh->hello.instance, key);
     DL_FOREACH_SAFE(mesh->busy, peer, next) {
         peer->next_ns = 0;
-        r2_mesh_tend(mesh, peer, r2_now_ns(mesh->config.clock));
+        r2_mesh_progress(mesh, peer, r2_now_ns(mesh->config.clock));
     }
 }
 

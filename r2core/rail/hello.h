@@ -39,14 +39,15 @@ typedef struct r2_hello_upcalls {
      * (no connection), R2_ERR_UNRESPONSIVE (a connection, but the process does not answer: stopped or
      * busy), R2_ERR_AUTH, R2_ERR_NO_DEVICE, R2_ERR_LANE_DOWN (any other network error).
      */
-    void (*result)(void *arg, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes);
+    void (*result)(void *arg, uint64_t connect_id, r2_status_t status, const void *reply,
+                   size_t bytes);
     /**
      * A call of ours is connected, but the process has not said a word in the time it had: it is
      * stopped, or busy. NULL: such calls end. @return true: the call goes on, and this is asked again
      * later; else it ends with R2_ERR_UNRESPONSIVE. One that goes on ends with R2_ERR_LANE_DOWN when
      * its path is lost for seconds.
      */
-    bool (*waits)(void *arg, uint64_t call_id);
+    bool (*waits)(void *arg, uint64_t connect_id);
     void *arg; /* borrowed: outlives the hello instance */
 } r2_hello_upcalls_t;
 
@@ -70,21 +71,22 @@ typedef struct r2_hello_ops {
                           size_t *bytes_p);
     /**
      * Starts a call over our rail `rail_idx` (its listener is open) to a listener address.
-     * @param call_id the caller's.
+     * @param connect_id the caller's.
      * @return R2_OK: result() will be called, once. Otherwise it will not be: R2_ERR_AGAIN (no key
-     *         yet, out of descriptors), R2_ERR_NO_DEVICE (our NIC is not usable now, or the peer had
-     *         no address), R2_ERR_REFUSED, R2_ERR_LANE_DOWN, R2_ERR_WIRE (malformed address),
+     *         yet, out of descriptors), R2_ERR_NO_DEVICE (our NIC is not usable now, or the peer
+     * had no address), R2_ERR_REFUSED, R2_ERR_LANE_DOWN, R2_ERR_WIRE (malformed address),
      *         R2_ERR_PARAM (request too long), R2_ERR_NO_MEMORY.
      */
     r2_status_t (*call)(void *hello, uint32_t rail_idx, const void *address, size_t address_bytes,
-                        const void *request, size_t bytes, uint64_t timeout_ns, uint64_t call_id);
+                        const void *request, size_t bytes, uint64_t timeout_ns,
+                        uint64_t connect_id);
     /**
      * Takes a call back whose request was not sent yet, since no connection came about.
      * @return true: the peer has not got it and never will, and result() will not be called. false: too late.
      */
-    bool (*cancel)(void *hello, uint64_t call_id);
+    bool (*cancel)(void *hello, uint64_t connect_id);
     /** True unless a call of ours waits for its connection still. */
-    bool (*connected)(void *hello, uint64_t call_id);
+    bool (*connected)(void *hello, uint64_t connect_id);
     /** Answers a request. Unknown or expired tokens are ignored. */
     void (*reply)(void *hello, uint64_t token, const void *reply, size_t bytes);
     /** One descriptor (epoll) that is readable when poll() has something to do; -1: none. */

@@ -32,7 +32,7 @@ typedef struct r2_hello_row {
 } r2_hello_row_t;
 
 static r2_status_t r2_hello_greeted(r2_hello_conn_t *conn);
-static r2_status_t r2_hello_asked(r2_hello_conn_t *conn);
+static r2_status_t r2_hello_requested(r2_hello_conn_t *conn);
 static r2_status_t r2_hello_stranger(r2_hello_conn_t *conn);
 static r2_status_t r2_hello_challenged(r2_hello_conn_t *conn);
 static r2_status_t r2_hello_proven(r2_hello_conn_t *conn);
@@ -41,7 +41,7 @@ static r2_status_t r2_hello_unwanted(r2_hello_conn_t *conn);
 static const r2_hello_row_t r2_hello_rows[] = {
     [R2_HELLO_CONNECTING] = {"connecting", NULL},
     [R2_HELLO_GREETED] = {"greeted", r2_hello_greeted},
-    [R2_HELLO_ASKED] = {"asked", r2_hello_asked},
+    [R2_HELLO_REQUESTED] = {"asked", r2_hello_requested},
     [R2_HELLO_STRANGER] = {"stranger", r2_hello_stranger},
     [R2_HELLO_CHALLENGED] = {"challenged", r2_hello_challenged},
     [R2_HELLO_PROVEN] = {"proven", r2_hello_proven},
@@ -57,7 +57,7 @@ const char *r2_hello_state_name(r2_hello_state_t state)
 
 static bool r2_hello_is_client(const r2_hello_conn_t *conn)
 {
-    return conn->state <= R2_HELLO_ASKED;
+    return conn->state <= R2_HELLO_REQUESTED;
 }
 
 static bool r2_hello_is_stranger(const r2_hello_conn_t *conn)
@@ -215,12 +215,12 @@ static r2_status_t r2_hello_greeted(r2_hello_conn_t *conn)
     }
     r2_hello_queue(conn, conn->session.proof[R2_HELLO_CLIENT], R2_HELLO_PROOF_BYTES);
     r2_hello_queue_frame(conn, R2_HELLO_CLIENT, conn->request, conn->request_bytes);
-    r2_hello_wait(conn, R2_HELLO_ASKED, R2_HELLO_FRAME_HEADER_BYTES);
+    r2_hello_wait(conn, R2_HELLO_REQUESTED, R2_HELLO_FRAME_HEADER_BYTES);
     return r2_hello_flush(conn);
 }
 
 /** Client: the reply's header, then the whole reply is here. */
-static r2_status_t r2_hello_asked(r2_hello_conn_t *conn)
+static r2_status_t r2_hello_requested(r2_hello_conn_t *conn)
 {
     r2_hello_tcp_t *hello = conn->hello;
     const uint8_t *payload;
@@ -405,7 +405,7 @@ void r2_hello_conn_dial(r2_hello_conn_t *conn, uint64_t now_ns)
 
 r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, uint32_t own_idx, int fd, bool connected,
                                const r2_hello_address_t *address, const void *request, size_t bytes,
-                               uint64_t timeout_ns, uint64_t call_id)
+                               uint64_t timeout_ns, uint64_t connect_id)
 {
     const uint64_t now_ns = r2_now_ns(hello->clock);
     r2_hello_conn_t *conn = r2_hello_conn_new(hello, fd, connected ? EPOLLIN : EPOLLOUT, bytes);
@@ -415,7 +415,7 @@ r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, uint32_t own_idx, int fd, 
         r2_fd_close(fd);
         return R2_ERR_NO_MEMORY;
     }
-    conn->id = call_id;
+    conn->id = connect_id;
     conn->since_ns = now_ns;
     conn->timeout_ns = r2_clamp_u64(timeout_ns, 1, R2_NEVER_NS / 2 - now_ns);
     conn->deadline_ns = now_ns + conn->timeout_ns;

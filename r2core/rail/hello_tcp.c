@@ -157,7 +157,7 @@ static void r2_hello_listener_follow(r2_hello_listener_t *listener)
 
 static r2_status_t r2_hello_tcp_call(void *instance, uint32_t rail_idx, const void *address_from,
                                      size_t address_bytes, const void *request, size_t bytes,
-                                     uint64_t timeout_ns, uint64_t call_id)
+                                     uint64_t timeout_ns, uint64_t connect_id)
 {
     r2_hello_tcp_t *hello = instance;
     r2_hello_address_t address;
@@ -185,16 +185,16 @@ static r2_status_t r2_hello_tcp_call(void *instance, uint32_t rail_idx, const vo
         return status;
     }
     return r2_hello_conn_call(hello, rail_idx, fd, R2_OK == status, &address, request, bytes,
-                              timeout_ns, call_id);
+                              timeout_ns, connect_id);
 }
 
-static bool r2_hello_tcp_cancel(void *instance, uint64_t call_id)
+static bool r2_hello_tcp_cancel(void *instance, uint64_t connect_id)
 {
     r2_hello_tcp_t *hello = instance;
     r2_hello_conn_t *conn;
 
     DL_FOREACH(hello->conns, conn) {
-        if (conn->state < R2_HELLO_ASKED && call_id == conn->id) {
+        if (conn->state < R2_HELLO_REQUESTED && connect_id == conn->id) {
             r2_hello_conn_close(conn);
             return true;
         }
@@ -202,13 +202,13 @@ static bool r2_hello_tcp_cancel(void *instance, uint64_t call_id)
     return false;
 }
 
-static bool r2_hello_tcp_connected(void *instance, uint64_t call_id)
+static bool r2_hello_tcp_connected(void *instance, uint64_t connect_id)
 {
     const r2_hello_tcp_t *hello = instance;
     const r2_hello_conn_t *conn;
 
     DL_FOREACH(hello->conns, conn) {
-        if (R2_HELLO_CONNECTING == conn->state && call_id == conn->id) {
+        if (R2_HELLO_CONNECTING == conn->state && connect_id == conn->id) {
             return false;
         }
     }

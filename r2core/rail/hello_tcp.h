@@ -85,7 +85,7 @@ typedef struct r2_hello_listener {
 typedef enum r2_hello_state {
     R2_HELLO_CONNECTING, /* client: waits for the connection */
     R2_HELLO_GREETED,    /* client: sent its nonce, waits for nonce and proof */
-    R2_HELLO_ASKED,      /* client: sent proof and request, waits for the reply */
+    R2_HELLO_REQUESTED,  /* client: sent proof and request, waits for the reply */
     R2_HELLO_STRANGER,   /* server: waits for a nonce */
     R2_HELLO_CHALLENGED, /* server: sent nonce and proof, waits for a proof */
     R2_HELLO_PROVEN,     /* server: authenticated, waits for the rest of the request */
@@ -145,7 +145,7 @@ typedef struct r2_hello_tcp {
 /** Starts a call on a socket that is connecting (R2_IN_PROGRESS) or connected. Takes the socket. */
 r2_status_t r2_hello_conn_call(r2_hello_tcp_t *hello, uint32_t own_idx, int fd, bool connected,
                                const r2_hello_address_t *address, const void *request, size_t bytes,
-                               uint64_t timeout_ns, uint64_t call_id);
+                               uint64_t timeout_ns, uint64_t connect_id);
 /** Takes an accepted socket. */
 void r2_hello_conn_accept(r2_hello_listener_t *listener, int fd, uint64_t now_ns);
 /** Handles epoll events of a connection. */

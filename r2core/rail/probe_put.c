@@ -129,8 +129,8 @@ bool r2_probe_put_ask(r2_probe_question_t *question, uint64_t now_ns)
     r2_probe_tcp_t *probe = rail->probe;
 
     if (NULL == rail->put.device || 0 == question->put_bytes || probe->puts >= R2_PROBE_PUTS_MAX ||
-        R2_OK != probe->put.ops->ask(rail->put.device, question->put_address, question->put_bytes,
-                                     &question->put)) {
+        R2_OK != probe->put.ops->start(rail->put.device, question->put_address, question->put_bytes,
+                                       &question->put)) {
         question->put_bytes = 0;
         return false;
     }

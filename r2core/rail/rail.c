@@ -167,7 +167,7 @@ void r2_rail_put(r2_rail_worker_t *worker)
     --worker->users;
 }
 
-void r2_rail_sweep(r2_rail_t *rail)
+void r2_rail_reap(r2_rail_t *rail)
 {
     r2_rail_worker_t **slot;
 
@@ -205,8 +205,9 @@ unsigned r2_rail_progress(r2_rail_t *rail, bool all, uint64_t now_ns, bool rare)
     for (r2_rail_worker_t *worker = rail->workers; NULL != worker; worker = worker->next) {
         unsigned found = 0;
 
-        if (all || worker->news || NULL == ops->worker_signals || !ops->worker_signals(worker->worker)) {
-            worker->news = false;
+        if (all || worker->readable || NULL == ops->worker_signals ||
+            !ops->worker_signals(worker->worker)) {
+            worker->readable = false;
             found = ops->worker_progress(worker->worker);
         }
         if (0 == found) {

@@ -28,7 +28,7 @@ typedef struct r2_rail_worker {
     r2_tp_worker_t *worker;         /* owned */
     r2_worker_peer_t *peers;        /* owned: hash by rank */
     uint32_t users;                 /* endpoints open on it, zombies included */
-    bool news;                      /* its descriptor can be read; found by who waits on epoll_fd */
+    bool readable;                  /* its descriptor can be read; found by who waits on epoll_fd */
     uint64_t unread_ns; /* since when each look found something; 0: the newest did not */
     uint64_t rare_ns;               /* the newest one that did, and came late; 0: none */
     struct r2_rail_worker *next;    /* newest first */
@@ -81,15 +81,15 @@ r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, uint32_t pending,
  */
 r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t peer,
                             const void *address, size_t address_bytes);
-/** Gives a user back. Unused old workers are destroyed by r2_rail_sweep(). */
+/** Gives a user back. Unused old workers are destroyed by r2_rail_reap(). */
 void r2_rail_put(r2_rail_worker_t *worker);
 /** Destroys workers that are not used, but for the newest where lanes share one. Never from inside
  * a callback. */
-void r2_rail_sweep(r2_rail_t *rail);
+void r2_rail_reap(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress first. */
 r2_status_t r2_rail_arm(r2_rail_t *rail);
 /**
- * Progresses all workers; or those with news, and those that cannot tell.
+ * Progresses all workers; or those that are readable, and those that cannot tell.
  * @param rare it is long since the last time.
  * @return events handled.
  */

@@ -73,7 +73,7 @@ r2_status_t r2_events_create(const char *pattern, const char *host, uint32_t ran
 /** Queues one line. Never waits for the file, never fails: what does not fit is counted as lost. */
 void r2_events_add(r2_events_t *events, const r2_event_t *event);
 
-/** True when a sample of throughput is due: asked on every sweep, costs two comparisons. */
+/** True when a sample of throughput is due: asked on every progress pass, costs two comparisons. */
 bool r2_events_sample_due(const r2_events_t *events, uint64_t now_ns);
 /**
  * Queues what was transferred since the last sample; nothing if it was nothing twice in a row.

@@ -40,10 +40,10 @@ typedef struct r2_gap {
 void r2_gap_init(r2_gap_t *gap);
 
 /**
- * After a sweep.
+ * After a progress pass.
  * @param delivered payload arrived since the last call.
- * @param waiting   somebody waits for payload now. A pause counts from the later of the last delivery
- *                  and the begin of waiting, to the next delivery or the end of waiting.
+ * @param waiting   somebody waits for payload now. A pause counts from the later of the last
+ * delivery and the begin of waiting, to the next delivery or the end of waiting.
  */
 void r2_gap_swept(r2_gap_t *gap, bool delivered, bool waiting, uint64_t now_ns);
 

@@ -45,8 +45,8 @@ typedef struct r2_put_ops {
      * @return R2_OK: progress() will tell; R2_ERR_PARAM, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS,
      * R2_ERR_NO_PATH, R2_ERR_NO_MEMORY.
      */
-    r2_status_t (*ask)(r2_put_device_t *device, const void *address, size_t bytes,
-                       r2_put_end_t **end_p);
+    r2_status_t (*start)(r2_put_device_t *device, const void *address, size_t bytes,
+                         r2_put_end_t **end_p);
     /**
      * Works until nothing is left to do.
      * @return R2_IN_PROGRESS (a target: always), R2_OK: the byte was written and acknowledged, or why it was not.

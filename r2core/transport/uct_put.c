@@ -206,8 +206,8 @@ static r2_status_t asker_connect(r2_put_end_t *end, const void *address, size_t 
     return R2_OK;
 }
 
-static r2_status_t ask(r2_put_device_t *device, const void *address, size_t bytes,
-                       r2_put_end_t **end_p)
+static r2_status_t start(r2_put_device_t *device, const void *address, size_t bytes,
+                         r2_put_end_t **end_p)
 {
     r2_put_end_t *end;
     r2_status_t status = end_create(device, &end);
@@ -259,7 +259,7 @@ r2_put_t r2_put_ucx(const r2_tp_t *tp)
         .device_open = device_open,
         .device_close = device_close,
         .target = target,
-        .ask = ask,
+        .start = start,
         .progress = progress,
         .fd = end_fd,
         .arm = arm,

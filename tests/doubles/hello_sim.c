@@ -89,15 +89,15 @@ static r2_status_t hello_check_call(hello_node_t *node, uint32_t rail_idx, const
     return R2_OK;
 }
 
-static r2_status_t hello_call(void *hello, uint32_t rail_idx, const void *address,
-                              size_t address_bytes, const void *request, size_t bytes,
-                              uint64_t timeout_ns, uint64_t call_id)
+static r2_status_t hello_connect(void *hello, uint32_t rail_idx, const void *address,
+                                 size_t address_bytes, const void *request, size_t bytes,
+                                 uint64_t timeout_ns, uint64_t connect_id)
 {
     hello_node_t *node = hello;
     r2_hello_sim_t *hub = node->hub;
     bool carrier = r2_sim_carrier(hub->sim, node->idx, rail_idx);
     hello_address_t to;
-    hello_call_t *call;
+    hello_connect_t *call;
     r2_status_t status = hello_check_call(node, rail_idx, address, address_bytes, bytes, &to);
 
     if (R2_OK != status) {
@@ -121,7 +121,7 @@ static r2_status_t hello_call(void *hello, uint32_t rail_idx, const void *addres
     call->callee = &hub->nodes[to.node];
     call->rail = rail_idx;
     call->serial = ++hub->next_serial;
-    call->call_id = call_id;
+    call->connect_id = connect_id;
     call->timeout_ns = timeout_ns;
     call->deadline_ns = r2_sim_now_ns(hub->sim) + timeout_ns;
     call->bytes = bytes;
@@ -135,14 +135,14 @@ static r2_status_t hello_call(void *hello, uint32_t rail_idx, const void *addres
     return R2_OK;
 }
 
-static void hello_take_out(hello_call_t *call)
+static void hello_take_out(hello_connect_t *call)
 {
     DL_DELETE(call->caller->hub->calls, call);
     r2_sim_put_descriptors(call->caller->hub->sim, call->caller->idx, 1);
 }
 
 /* It lies in the queue: the process at the other end knows nothing of it. */
-static bool hello_is_unread(const hello_call_t *call)
+static bool hello_is_unread(const hello_connect_t *call)
 {
     const hello_request_t *request;
 
@@ -154,14 +154,14 @@ static bool hello_is_unread(const hello_call_t *call)
     return false;
 }
 
-static bool hello_cancel(void *hello, uint64_t call_id)
+static bool hello_cancel(void *hello, uint64_t connect_id)
 {
     const hello_node_t *node = hello;
     r2_hello_sim_t *hub = node->hub;
-    hello_call_t *call;
+    hello_connect_t *call;
 
     DL_FOREACH(hub->calls, call) {
-        if (call->caller == node && call->call_id == call_id &&
+        if (call->caller == node && call->connect_id == connect_id &&
             (HELLO_CONNECTING == call->state || hello_is_unread(call))) {
             hello_take_out(call);
             free(call);
@@ -171,13 +171,13 @@ static bool hello_cancel(void *hello, uint64_t call_id)
     return false;
 }
 
-static bool hello_connected(void *hello, uint64_t call_id)
+static bool hello_connected(void *hello, uint64_t connect_id)
 {
     const hello_node_t *node = hello;
-    const hello_call_t *call;
+    const hello_connect_t *call;
 
     DL_FOREACH(node->hub->calls, call) {
-        if (call->caller == node && call->call_id == call_id &&
+        if (call->caller == node && call->connect_id == connect_id &&
             HELLO_CONNECTING == call->state) {
             return false;
         }
@@ -188,7 +188,7 @@ static bool hello_connected(void *hello, uint64_t call_id)
 static void hello_reply(void *hello, uint64_t token, const void *reply, size_t bytes)
 {
     hello_node_t *node = hello;
-    hello_call_t *call = r2_hello_sim_find(node->hub, token);
+    hello_connect_t *call = r2_hello_sim_find(node->hub, token);
 
     if (bytes > R2_HELLO_BYTES_MAX) {
         r2_sim_fail(node->hub->sim, "node %u: hello reply of %zu bytes", node->idx, bytes);
@@ -214,12 +214,12 @@ static int hello_fd(void *hello)
     return -1;
 }
 
-static void hello_deliver(hello_node_t *node, hello_call_t *call)
+static void hello_deliver(hello_node_t *node, hello_connect_t *call)
 {
     bool ok = R2_OK == call->status;
 
     hello_take_out(call);
-    node->upcalls.result(node->upcalls.arg, call->call_id, call->status, ok ? call->text : NULL,
+    node->upcalls.result(node->upcalls.arg, call->connect_id, call->status, ok ? call->text : NULL,
                          ok ? call->bytes : 0);
     free(call);
 }
@@ -228,12 +228,12 @@ static void hello_deliver(hello_node_t *node, hello_call_t *call)
  * Time is up. One that was not read yet may wait for a process that is stopped, as long as the path
  * is there: kernels ask each other.
  */
-static void hello_expire(hello_node_t *node, hello_call_t *call)
+static void hello_expire(hello_node_t *node, hello_connect_t *call)
 {
     const r2_hello_upcalls_t *upcalls = &node->upcalls;
 
     if (hello_is_unread(call) && NULL != upcalls->waits && r2_hello_sim_passes(call) &&
-        upcalls->waits(upcalls->arg, call->call_id)) {
+        upcalls->waits(upcalls->arg, call->connect_id)) {
         call->deadline_ns = r2_sim_now_ns(node->hub->sim) + call->timeout_ns;
         return;
     }
@@ -242,10 +242,10 @@ static void hello_expire(hello_node_t *node, hello_call_t *call)
 }
 
 /* @return a call of the node that is over, or NULL. */
-static hello_call_t *hello_next_result(hello_node_t *node)
+static hello_connect_t *hello_next_result(hello_node_t *node)
 {
     uint64_t now_ns = r2_sim_now_ns(node->hub->sim);
-    hello_call_t *call;
+    hello_connect_t *call;
 
     DL_FOREACH(node->hub->calls, call) {
         if (call->caller != node) {
@@ -267,7 +267,7 @@ static hello_call_t *hello_next_result(hello_node_t *node)
  */
 static bool hello_still_waits(r2_hello_sim_t *hub, uint64_t serial)
 {
-    const hello_call_t *call = r2_hello_sim_find(hub, serial);
+    const hello_connect_t *call = r2_hello_sim_find(hub, serial);
 
     return NULL != call && HELLO_WAITING == call->state &&
            r2_sim_now_ns(hub->sim) < call->deadline_ns;
@@ -302,7 +302,7 @@ static void hello_poll(void *hello)
 {
     hello_node_t *node = hello;
     hello_request_t *request;
-    hello_call_t *call;
+    hello_connect_t *call;
 
     if (node->polling) {
         r2_sim_fail(node->hub->sim, "node %u: hello poll inside an upcall", node->idx);
@@ -327,7 +327,7 @@ static uint64_t hello_deadline_ns(void *hello)
 {
     const hello_node_t *node = hello;
     uint64_t deadline_ns = R2_NEVER_NS;
-    const hello_call_t *call;
+    const hello_connect_t *call;
 
     DL_FOREACH(node->hub->calls, call) {
         if (call->caller == node) {
@@ -344,7 +344,7 @@ r2_hello_t r2_hello_sim_node(r2_hello_sim_t *hub, uint32_t node)
         .bind = hello_bind,
         .key = hello_key,
         .listen = hello_listen,
-        .call = hello_call,
+        .call = hello_connect,
         .cancel = hello_cancel,
         .connected = hello_connected,
         .reply = hello_reply,

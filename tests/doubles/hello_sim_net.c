@@ -17,9 +17,9 @@
 #define HELLO_WATCH_NS    (20 * R2_NS_PER_MS) /* until a caller notices that the other end died */
 #define HELLO_KEY_WAIT_NS (5 * R2_NS_PER_MS)
 
-hello_call_t *r2_hello_sim_find(r2_hello_sim_t *hub, uint64_t serial)
+hello_connect_t *r2_hello_sim_find(r2_hello_sim_t *hub, uint64_t serial)
 {
-    hello_call_t *call;
+    hello_connect_t *call;
 
     DL_FOREACH(hub->calls, call) {
         if (call->serial == serial) {
@@ -29,14 +29,14 @@ hello_call_t *r2_hello_sim_find(r2_hello_sim_t *hub, uint64_t serial)
     return NULL;
 }
 
-void r2_hello_sim_finish(hello_call_t *call, r2_status_t status)
+void r2_hello_sim_finish(hello_connect_t *call, r2_status_t status)
 {
     call->state = HELLO_DONE;
     call->status = status;
     r2_sim_wake(call->caller->hub->sim, call->caller->idx);
 }
 
-bool r2_hello_sim_passes(const hello_call_t *call)
+bool r2_hello_sim_passes(const hello_connect_t *call)
 {
     r2_hello_sim_t *hub = call->caller->hub;
 
@@ -47,7 +47,7 @@ bool r2_hello_sim_passes(const hello_call_t *call)
 
 static void hello_step(void *arg, uint64_t serial);
 
-void r2_hello_sim_step_after(hello_call_t *call, uint64_t pause_ns)
+void r2_hello_sim_step_after(hello_connect_t *call, uint64_t pause_ns)
 {
     r2_hello_sim_t *hub = call->caller->hub;
 
@@ -66,14 +66,14 @@ bool r2_hello_sim_is_full(const hello_node_t *callee, uint32_t rail)
 }
 
 /* Nothing came back: the caller's kernel tries again, with growing pauses. */
-static void hello_try_later(hello_call_t *call)
+static void hello_try_later(hello_connect_t *call)
 {
     call->tries = r2_min(call->tries + 1, 5u);
     r2_hello_sim_step_after(call, R2_NS_PER_S << (call->tries - 1));
 }
 
 /* The request is at the callee's host. */
-static void hello_arrive(hello_call_t *call)
+static void hello_arrive(hello_connect_t *call)
 {
     hello_node_t *callee = call->callee;
     r2_sim_t *sim = callee->hub->sim;
@@ -115,7 +115,7 @@ static void hello_arrive(hello_call_t *call)
 static void hello_step(void *arg, uint64_t serial)
 {
     r2_hello_sim_t *hub = arg;
-    hello_call_t *call = r2_hello_sim_find(hub, serial);
+    hello_connect_t *call = r2_hello_sim_find(hub, serial);
 
     if (NULL == call || HELLO_DONE == call->state) {
         return;
@@ -153,7 +153,7 @@ r2_hello_sim_t *r2_hello_sim_create(r2_sim_t *sim, uint32_t node_count)
 void r2_hello_sim_destroy(r2_hello_sim_t *hub)
 {
     hello_request_t *request, *request_next;
-    hello_call_t *call, *call_next;
+    hello_connect_t *call, *call_next;
     uint32_t i;
 
     if (NULL == hub) {

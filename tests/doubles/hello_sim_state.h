@@ -17,17 +17,17 @@ typedef enum hello_state {
 } hello_state_t;
 
 /** One call; its serial is the token of the request. */
-typedef struct hello_call {
-    struct hello_call *prev, *next;
+typedef struct hello_connect {
+    struct hello_connect *prev, *next;
     struct hello_node *caller, *callee; /* borrowed */
     uint32_t rail;
     uint32_t tries;
     hello_state_t state;
     r2_status_t status;
-    uint64_t serial, call_id, deadline_ns, timeout_ns;
+    uint64_t serial, connect_id, deadline_ns, timeout_ns;
     size_t bytes; /* of the request, then of the reply */
     uint8_t text[R2_HELLO_BYTES_MAX];
-} hello_call_t;
+} hello_connect_t;
 
 /** What lies in an accept queue until the callee polls; as a closed connection, if the caller gave up. */
 typedef struct hello_request {
@@ -56,20 +56,20 @@ struct r2_hello_sim {
     uint32_t loss_ppm;
     uint32_t backlog; /* of one listener; 0: no limit */
     uint64_t next_serial;
-    hello_call_t *calls; /* owned list */
+    hello_connect_t *calls; /* owned list */
     hello_node_t nodes[];
 };
 
 /* hello_sim_net.c: what happens to calls between processes */
 
 /** @return the call with this serial, or NULL: it is over. */
-hello_call_t *r2_hello_sim_find(r2_hello_sim_t *hub, uint64_t serial);
+hello_connect_t *r2_hello_sim_find(r2_hello_sim_t *hub, uint64_t serial);
 /** True if packets pass both ways just now. */
-bool r2_hello_sim_passes(const hello_call_t *call);
+bool r2_hello_sim_passes(const hello_connect_t *call);
 /** The call is over: its caller is told by its next poll(). */
-void r2_hello_sim_finish(hello_call_t *call, r2_status_t status);
+void r2_hello_sim_finish(hello_connect_t *call, r2_status_t status);
 /** The next step of a call, after a pause. */
-void r2_hello_sim_step_after(hello_call_t *call, uint64_t pause_ns);
+void r2_hello_sim_step_after(hello_connect_t *call, uint64_t pause_ns);
 /** The accept queue of a listener is full: the kernel drops what else would connect. */
 bool r2_hello_sim_is_full(const hello_node_t *callee, uint32_t rail);
 

@@ -32,7 +32,7 @@
 #define R2_SIM_LOCAL    R2_RAILS_MAX /* index of the rail within a host */
 #define R2_SIM_WORKER_FDS 4 /* more than UCX takes over TCP (r2/fds.h): drawn jobs depend on it */
 #define R2_SIM_EP_FDS     2
-#define R2_SIM_SLACK_FDS  2            /* of which hello calls take some */
+#define R2_SIM_SLACK_FDS  2 /* of which connect requests take some */
 /** What so many lanes take where each has a worker of its own. */
 #define R2_SIM_LANES_FDS(lanes) \
     ((lanes) * (R2_SIM_WORKER_FDS + R2_SIM_EP_FDS) + R2_SIM_SLACK_FDS)
@@ -126,7 +126,7 @@ void r2_sim_break_endpoints(r2_sim_t *sim, uint32_t host, uint32_t rail);
  * A process may have so many descriptors; 0, the default: any number. What it has it keeps. A
  * worker takes R2_SIM_WORKER_FDS, an endpoint R2_SIM_EP_FDS until its worker is destroyed: where
  * they are missing the answer is R2_ERR_NO_DESCRIPTORS, and it is a failure not to have asked
- * before (has_room). A hello call takes one: R2_ERR_AGAIN.
+ * before (has_room). A connect request takes one: R2_ERR_AGAIN.
  */
 void r2_sim_set_descriptors(r2_sim_t *sim, uint32_t node, uint32_t most);
 /** Takes descriptors of a process. @return false: it may not have so many more. */

@@ -95,7 +95,7 @@ unsigned dt_group_predefined(const dt_env_t *env)
     return failures;
 }
 
-/* Lengths in bytes at which something changes: copies, credit, unasked data, chunks, segments. */
+/* Lengths in bytes at which something changes: copies, credit, eager data, chunks, segments. */
 static const size_t size_edges[] = {0,     1024,  2048,   4096,   8192,    16384,
                                     32768, 65536, 131072, 262144, 1048576, 4194304};
 

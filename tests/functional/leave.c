@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LATE_MS 700   /* who leaves at once would be gone long before */
-#define ROUNDS 60     /* of SOME bytes: more than a receiver holds unasked */
+#define ROUNDS  60    /* of SOME bytes: more than a receiver holds eager */
 #define SOME 4000
 #define LONG 3000000
 

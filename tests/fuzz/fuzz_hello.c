@@ -58,13 +58,13 @@ static void trial_request(void *arg, uint32_t rail_idx, uint64_t token, const vo
     }
 }
 
-static void trial_result(void *arg, uint64_t call_id, r2_status_t status, const void *reply,
+static void trial_result(void *arg, uint64_t connect_id, r2_status_t status, const void *reply,
                          size_t bytes)
 {
     trial_t *trial = arg;
     uint8_t copy[R2_HELLO_BYTES_MAX];
 
-    fuzz_check(77 == call_id && bytes <= R2_HELLO_BYTES_MAX);
+    fuzz_check(77 == connect_id && bytes <= R2_HELLO_BYTES_MAX);
     fuzz_check(R2_OK != status || trial->keyed);
     if (bytes > 0) {
         memcpy(copy, reply, bytes);

@@ -51,7 +51,7 @@ static uint8_t pattern(uint64_t offset)
 
 static r2_tag_t tag_of(uint32_t comm, uint32_t row)
 {
-    return (r2_tag_t){.comm_key = 1ull << comm, .coll_seq = 3, .row = row};
+    return (r2_tag_t){.comm_key = 1ull << comm, .coll_seq = 3, .id = row};
 }
 
 static void row_sink(void *arg, uint64_t offset, const void *data, uint64_t bytes)
@@ -202,12 +202,12 @@ static void packet(world_t *world, fuzz_input_t *input)
     header.lane_seq = lane->rx.next + (0 != (lies & 2) ? fuzz_u8(input) - 40u : 0);
     header.ack_next = lane->tx.seq - fuzz_u8(input) % 8 + (0 != (lies & 4) ? fuzz_u32(input) : 0);
     header.ack_bits = fuzz_u8(input);
-    header.consumed = 0 != (lies & 8) ? fuzz_u32(input) : (uint32_t) link->tx.unasked_sent;
+    header.consumed = 0 != (lies & 8) ? fuzz_u32(input) : (uint32_t) link->tx.eager_sent;
     header.message =
         link->rx.watermark + (0 != (lies & 16) ? fuzz_u64(input) : fuzz_u8(input) % 16);
     header.tag = tag_of(fuzz_u8(input) % COMMS, fuzz_u8(input) % ROWS);
     if (0 != (lies & 32)) {
-        header.tag.row = fuzz_u32(input) & 0xffff;
+        header.tag.id = fuzz_u32(input) & 0xffff;
     }
     header.message_bytes = 0 != (lies & 64) ? fuzz_u64(input) & (R2_WIRE_MESSAGE_MAX - 1)
                                             : lengths[fuzz_u8(input) % r2_array_count(lengths)];
@@ -227,7 +227,7 @@ static void packet(world_t *world, fuzz_input_t *input)
         r2_wire_credit_t credit = {.tag = tag_of(COMMS, fuzz_u8(input)), .heard = lies >> 6 & 1};
 
         header.length = sizeof(credit) * (1 + fuzz_u8(input) % R2_WIRE_CREDITS_MAX);
-        for (uint32_t at = 0; at < header.length; at += sizeof(credit), ++credit.tag.row) {
+        for (uint32_t at = 0; at < header.length; at += sizeof(credit), ++credit.tag.id) {
             credit.bytes = 0 != (lies & 32) ? fuzz_u64(input) : lengths[fuzz_u8(input) % r2_array_count(lengths)];
             memcpy(payload + at, &credit, sizeof(credit));
         }
@@ -277,8 +277,8 @@ static void hello(world_t *world, fuzz_input_t *input)
     if (0 != (what & 1)) {
         stub_hello(stub, rail, offer, bytes);
     } else {
-        r2_hello_result(&stub->net, stub->call_id, 0 != (what & 2) ? R2_ERR_REFUSED : R2_OK, offer,
-                        bytes);
+        r2_hello_result(&stub->net, stub->connect_id, 0 != (what & 2) ? R2_ERR_REFUSED : R2_OK,
+                        offer, bytes);
     }
 }
 
@@ -296,14 +296,15 @@ static void check_lanes(const r2_link_t *link)
             fuzz_check(entry->lane == &link->lanes[i] && !entry->settled);
         }
         fuzz_check(bytes == link->lanes[i].tx.in_flight_bytes);
-        fuzz_check(NULL == link->lanes[i].conn || link->lanes[i].conn->bare <= R2_BARE_MAX);
+        fuzz_check(NULL == link->lanes[i].conn ||
+                   link->lanes[i].conn->unsequenced <= R2_UNSEQUENCED_MAX);
     }
     fuzz_check(packets == link->tx.in_flight_packets);
 }
 
 /* What may come for posted rows is bounded, however long nothing is delivered. */
-static void check_grants(const world_t *world, const r2_link_t *link, const uint64_t *open, uint32_t asking,
-                         uint64_t parked_bytes)
+static void check_grants(const world_t *world, const r2_link_t *link, const uint64_t *open,
+                         uint32_t asking, uint64_t unexpected_bytes)
 {
     const r2_params_t *params = &world->stub->params;
     uint64_t most = params->credit_bytes / 4 + 2 * params->chunk_max_bytes;
@@ -318,7 +319,7 @@ static void check_grants(const world_t *world, const r2_link_t *link, const uint
     }
     fuzz_check(listed == asking && (asking > 0 ? 1u : 0u) == link->net->asking_links);
     fuzz_check(open[0] + open[1] == link->net->open_bytes && link->net->open_bytes <= most);
-    fuzz_check(parked_bytes <= open[0] + open[1]);
+    fuzz_check(unexpected_bytes <= open[0] + open[1]);
 }
 
 static void check_books(const world_t *world)
@@ -330,17 +331,17 @@ static void check_books(const world_t *world)
     uint32_t unposted = 0, asking = 0;
 
     for (match = (const void *) link->rx.matches.first; NULL != match; match = r2_table_next(match)) {
-        const r2_parked_t *parked = NULL != match->message ? match->message->parked : NULL;
+        const r2_early_chunk_t *early = NULL != match->message ? match->message->early : NULL;
 
         unposted += match->posted ? 0 : 1;
-        for (; NULL != parked; parked = parked->next) {
-            uint64_t own = parked->unasked ? parked->bytes + R2_UNASKED_COST_BYTES : 0;
+        for (; NULL != early; early = early->next) {
+            uint64_t own = early->eager ? early->bytes + R2_EAGER_COST_BYTES : 0;
 
-            bytes += parked->bytes;
+            bytes += early->bytes;
             cost += own;
-            cost_bytes += parked->unasked ? parked->bytes : 0;
+            cost_bytes += early->eager ? early->bytes : 0;
             open_cost += match->posted ? 0 : own;
-            fuzz_check(match->posted || parked->unasked);
+            fuzz_check(match->posted || early->eager);
         }
         open[0 == match->chunk_bytes ? R2_GRANT_UNHEARD : R2_GRANT_HEARD] += match->open_bytes;
         asking += match->asking ? 1 : 0;
@@ -354,8 +355,9 @@ static void check_books(const world_t *world)
         fuzz_check(message->held < message->chunk_count);
         bitmaps += (message->chunk_count + 63) / 64 * 8;
     }
-    fuzz_check(bytes == link->rx.parked_bytes && bytes == world->stub->net.parked_bytes);
-    fuzz_check(cost == link->rx.parked_cost && open_cost <= world->stub->params.parking_bytes);
+    fuzz_check(bytes == link->rx.unexpected_bytes && bytes == world->stub->net.unexpected_bytes);
+    fuzz_check(cost == link->rx.unexpected_cost &&
+               open_cost <= world->stub->params.unexpected_bytes);
     check_grants(world, link, open, asking, bytes - cost_bytes);
     fuzz_check(unposted == link->rx.unposted && unposted <= R2_RX_UNPOSTED_MAX + 1024);
     /* one message may have a longer one than the bound, alone */
@@ -431,7 +433,7 @@ static void step(world_t *world, fuzz_input_t *input)
         break;
     }
     }
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
 }
 
 /* Input: steps of the peer and of this process. */

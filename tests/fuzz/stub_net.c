@@ -42,7 +42,7 @@ static r2_status_t stub_hello_listen(void *hello, uint32_t rail_idx, const r2_ni
 
 static r2_status_t stub_hello_call(void *hello, uint32_t rail_idx, const void *address,
                                    size_t address_bytes, const void *request, size_t bytes,
-                                   uint64_t timeout_ns, uint64_t call_id)
+                                   uint64_t timeout_ns, uint64_t connect_id)
 {
     stub_net_t *stub = hello;
 
@@ -52,20 +52,20 @@ static r2_status_t stub_hello_call(void *hello, uint32_t rail_idx, const void *a
     (void) request;
     (void) timeout_ns;
     fuzz_check(bytes <= R2_HELLO_BYTES_MAX);
-    stub->call_id = call_id;
+    stub->connect_id = connect_id;
     return STUB_BROKEN == stub->mode ? R2_ERR_REFUSED : R2_OK;
 }
 
-static bool stub_hello_cancel(void *hello, uint64_t call_id)
+static bool stub_hello_cancel(void *hello, uint64_t connect_id)
 {
     (void) hello;
-    (void) call_id;
+    (void) connect_id;
     return false;
 }
 
-static bool stub_hello_connected(void *hello, uint64_t call_id)
+static bool stub_hello_connected(void *hello, uint64_t connect_id)
 {
-    (void) call_id;
+    (void) connect_id;
     return !((const stub_net_t *) hello)->unconnected;
 }
 
@@ -172,7 +172,7 @@ stub_net_t *stub_net_create(void)
         nics[i].carrier = true;
     }
     r2_params_init(&stub->params);
-    stub->params.parking_bytes = 65536;
+    stub->params.unexpected_bytes = 65536;
     stub->clock = (r2_clock_t){stub_now, stub_random, stub};
     stub->log.level = R2_LOG_DEBUG; /* so that the text is made, too */
     stub->log.fn = stub_quiet;
@@ -202,7 +202,7 @@ void stub_net_destroy(stub_net_t *stub)
 {
     stub->mode = STUB_AT_ONCE;
     stub->complete = true;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     r2_net_fini(&stub->net);
     if (0 <= stub->net.epoll_fd) {
         close(stub->net.epoll_fd);
@@ -222,7 +222,7 @@ size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer
         .remote_idx = rail,
         .attempt = ++stub->hellos,
         .segment_bytes = stub->net.segment_bytes,
-        .parking_bytes = stub->params.parking_bytes,
+        .unexpected_bytes = stub->params.unexpected_bytes,
         .first_seq = stub->net.first_seq,
         .connection = 0x1234567800000000ull + stub->hellos,
         .address_bytes = 16,
@@ -256,7 +256,7 @@ void stub_packet(stub_net_t *stub, const r2_wire_header_t *header, size_t header
     stub->header_bytes = header_bytes;
     stub->data = payload + 1;
     stub->data_bytes = data_bytes;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     stub->header = NULL;
     free(exact);
     free(payload);
@@ -284,8 +284,9 @@ void stub_lane_wire(stub_net_t *stub, uint32_t lane)
     uint8_t offer[R2_HELLO_BYTES_MAX];
     size_t bytes = stub_offer(stub, lane, 1, offer);
 
-    if (0 != stub->link->lanes[lane].connect.call_id) { /* the lower rank's call counts */
-        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.call_id, R2_OK, offer, bytes);
+    if (0 != stub->link->lanes[lane].connect.connect_id) { /* the lower rank's call counts */
+        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.connect_id, R2_OK, offer,
+                        bytes);
     } else {
         stub_hello(stub, lane, offer, bytes);
     }
@@ -310,7 +311,7 @@ void stub_acknowledge(stub_net_t *stub, const r2_lane_t *lane)
 
     header.connection = lane->connect.rx_connection;
     header.ack_next = lane->tx.seq;
-    header.consumed = (uint32_t) stub->link->tx.unasked_sent;
+    header.consumed = (uint32_t) stub->link->tx.eager_sent;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }
 

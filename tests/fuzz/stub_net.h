@@ -37,7 +37,7 @@ typedef struct stub_net {
     bool complete;             /* the next progress call completes all sends */
     const void *header, *data; /* packet for the next progress call; header NULL: none */
     size_t header_bytes, data_bytes;
-    uint64_t call_id;     /* of the newest hello call */
+    uint64_t connect_id;  /* of the newest connect request */
     uint64_t over_key;    /* communicators with this bit in their key are over */
     struct r2_tp_ep *eps; /* owned list: open */
     uint32_t workers;     /* open */
@@ -46,7 +46,7 @@ typedef struct stub_net {
     bool mute;            /* the workers' descriptors, if there are any, do not tell of input */
     uint32_t looks;       /* calls of worker_progress() */
     bool no_room;         /* there are no descriptors */
-    bool unconnected;     /* nobody is at the other end of hello calls */
+    bool unconnected;     /* nobody is at the other end of connect requests */
 } stub_net_t;
 
 /** Its instance is the stub_net_t. */

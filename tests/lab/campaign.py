@@ -30,7 +30,7 @@ LAB_HOSTS = 4
 # of a process with MPI and r2's bounds (docs/protocol.md), without its buffers
 MEMORY_BYTES = 128 << 20
 BUFFERS = 20                # vectors that the job itself holds, at most
-PARKING_BYTES = 262144      # default of parking_bytes, for each peer
+PARKING_BYTES = 262144      # default of unexpected_bytes, for each peer
 CREDIT_BYTES = 32 << 20     # default of credit_bytes
 CHUNKS_BYTES = 2 * 131072   # for each peer
 HARMLESS = ("healthy", "peer_busy", "peer_silent")
@@ -68,7 +68,7 @@ class Draw:
             "chunk_max_bytes": (8192, 32768), "heal_min_ms": (20, 100, 500),
             "failure_timeout_ms": (30, 100), "async_progress": (1,),
             "scratch_bytes": (65536, 1 << 20), "copy_max_bytes": (0, 1000),
-            "replay_bytes": (0, 20000), "allreduce_algorithm": algorithms,
+            "retransmit_bytes": (0, 20000), "allreduce_algorithm": algorithms,
             "allgather_algorithm": ("bruck", "ring", "direct"),
             "bcast_algorithm": ("binomial", "scatter-allgather"), "oob_nics": ("rail0", "mgmt0"),
             "flap_max_ms": (1000,),
@@ -146,7 +146,7 @@ class Run:
 
     def memory(self, pids):
         """Bounds of what a process takes, and of what waits in it."""
-        parked = self.job.status["parked_bytes_max"]
+        parked = self.job.status["unexpected_bytes_max"]
         bound = len(pids) * (PARKING_BYTES + CHUNKS_BYTES) + CREDIT_BYTES
         assert parked <= bound, "%d bytes parked, bound %d" % (parked, bound)
         for rank, pid in pids.items():

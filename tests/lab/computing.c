@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * One rank computes in the middle of collectives, the others wait for it: every element is checked, and what became of
- * lanes, hello calls and descriptors is printed.
+ * One rank computes in the middle of collectives, the others wait for it: every element is checked,
+ * and what became of lanes, connect requests and descriptors is printed.
  *
- * computing MS BYTES...: all kinds at once, for vectors of each length; the rank that computes is another each time.
+ * computing MS BYTES...: all kinds at once, for vectors of each length; the rank that computes is
+ * another each time.
  */
 #include "../open_files.h"
 
@@ -200,8 +201,8 @@ int main(int argc, char **argv)
     mine[3] = files_left(fds);
     MPI_Reduce(mine, all, 4, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (0 == rank) {
-        printf("%ld wrong, %ld lanes failed, %ld hello calls, %ld descriptors\n", all[0], all[1], all[2],
-               all[3]);
+        printf("%ld wrong, %ld lanes failed, %ld connect requests, %ld descriptors\n", all[0],
+               all[1], all[2], all[3]);
     }
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();

@@ -11,7 +11,7 @@ LINK = ["test_link"]
 LINK_PEER = ["test_link_peer"]
 PROGRAMS = ["test_programs"]
 PLANS = ["test_sim_health", "repeated_calls_*"]
-WAITS = ["test_waits"]
+WAITS = ["test_mismatch"]
 CREDIT = ["test_sim_credit", "*_is_bounded"]
 LEAST = ["test_sim_credit", "least_credit"]
 UNIT_CREDIT = ["test_credit"]
@@ -37,9 +37,9 @@ MUTANTS = [
      "    if (r2_rx_is_complete(link, header->message)) {\n        ++net",
      "    if (false && r2_rx_is_complete(link, header->message)) {\n        ++net"),
     ("acknowledge-but-do-not-park", "link/rx_match.c",
-     "    parked->next = message->parked;\n    message->parked = parked;\n",
-     "    if (header->length > 64) {\n        free(parked);\n        return true;\n    }\n"
-     "    parked->next = message->parked;\n    message->parked = parked;\n"),
+     "    early->next = message->early;\n    message->early = early;\n",
+     "    if (header->length > 64) {\n        free(early);\n        return true;\n    }\n"
+     "    early->next = message->early;\n    message->early = early;\n"),
     ("watermark-runs-ahead", "link/rx_data.c",
      "        ++link->rx.watermark;\n", "        link->rx.watermark += 2;\n"),
     ("request-for-credit-ignored", "link/rx_data.c",
@@ -48,8 +48,8 @@ MUTANTS = [
      "    while (NULL != link->rx.deferred && link->net->app_drives) {",
      "    while (false && NULL != link->rx.deferred && link->net->app_drives) {"),
     ("parked-chunks-land-at-the-start", "link/rx_match.c",
-     "        r2_rx_write(link, match, parked->offset, parked->data,",
-     "        r2_rx_write(link, match, 0 * parked->offset, parked->data,"),
+     "        r2_rx_write(link, match, early->offset, early->data,",
+     "        r2_rx_write(link, match, 0 * early->offset, early->data,"),
     ("chunks-of-a-failed-lane-are-lost", "link/item.c",
      "    if (!item->acked && !item->queued) {",
      "    if (false && !item->acked && !item->queued) {"),
@@ -84,8 +84,8 @@ MUTANTS = [
      "    bool low = 2 * link->rx.grants.open_bytes[R2_GRANT_HEARD] <= floor;\n",
      "    bool low = false;\n", CREDIT),
     ("nobody-asks-for-credit", "link/tx.c",
-     "    if (!waiting && r2_credit_ask(link)) {",
-     "    if (false && !waiting && r2_credit_ask(link)) {", LEAST),
+     "    if (!waiting && r2_credit_request_mute(link)) {",
+     "    if (false && !waiting && r2_credit_request_mute(link)) {", LEAST),
     ("requests-without-bound", "link/credit.c",
      "if (link->tx.requests >= R2_REQUESTS_MAX ||\n        !r2_tx_control(",
      "    if (!r2_tx_control(", UNIT_CREDIT),
@@ -114,8 +114,8 @@ MUTANTS = [
      GRADE),
     ("lane-that-lost-its-packets-is-kept", "link/lane_timer.c",
      "           lane->rx.last_ns > r2_max(lane->tx.in_flight->sent_ns, lane->rx.awake_ns) + "
-     "patience_ns;",
-     "           0 == patience_ns;", LINK),
+     "timeout_ns;",
+     "           0 == timeout_ns;", LINK),
     ("sequence-numbers-do-not-wrap", "base/util.h",
      "    return (int32_t) (a - b) < 0;", "    return a < b;"),
     ("message-numbers-do-not-wrap", "base/util.h",
@@ -350,7 +350,7 @@ MUTANTS = [
      "    if (r2_link_is_refused(link) || r2_link_is_gone(link)) {",
      "    if (r2_link_is_refused(link)) {"),
     ("who-relays-does-not-care", "link/relay_forward.c",
-     "    r2_link_asked_after(link);\n    return R2_OK == link->broken",
+     "    r2_link_inquire(link);\n    return R2_OK == link->broken",
      "    return R2_OK == link->broken", PRESENCE_RELAY),
     ("tails-are-left-to-slow-lanes", "link/hedge.c",
      "        if (r2_tail_left_ns(lane, ahead_bytes) >",
@@ -360,16 +360,17 @@ MUTANTS = [
     ("tails-go-to-sleeping-peers", "link/hedge.c",
      "return lane->link->path.last_rx_ns > packet->sent_ns ? packet : NULL;", "return packet;",
      LINK),
-    ("rows-that-wait-do-not-ask", "link/waits.c",
-     "            asked[count++] = match;\n", "", WAITS),
-    ("any-denial-ends-a-row", "link/waits.c",
-     "NULL == match->message && wait.digest == match->digest", "NULL == match->message", WAITS),
-    ("what-is-under-way-is-denied", "link/waits.c",
-     "        if (!r2_waits_under_way(link, &wait.tag) &&\n            !upcalls",
+    ("rows-that-wait-do-not-ask", "link/mismatch.c",
+     "            queried[count++] = match;\n", "", WAITS),
+    ("any-denial-ends-a-row", "link/mismatch.c",
+     "NULL == match->message &&\n"
+     "            query.digest == match->digest", "NULL == match->message", WAITS),
+    ("what-is-under-way-is-denied", "link/mismatch.c",
+     "        if (!r2_mismatch_under_way(link, &query.tag) &&\n            !upcalls",
      "        if (!upcalls", WAITS),
-    ("messages-that-no-row-takes-are-kept", "link/waits.c",
+    ("messages-that-no-row-takes-are-kept", "link/mismatch.c",
      "    return (match->rts || NULL != match->message) &&", "    return false &&", WAITS),
-    ("who-all-send-hear-of-nothing", "link/waits.c",
+    ("who-all-send-hear-of-nothing", "link/mismatch.c",
      "    return (match->rts || NULL != match->message) &&", "    return false &&",
      ["test_sim_coll"]),
     # Control packets: bounded, and said later when memory is short.
@@ -379,9 +380,9 @@ MUTANTS = [
     ("requests-under-way-without-bound", "link/control.c",
      "        [R2_WIRE_RTS] = R2_CONTROL_MANY,\n", "", UNIT_CREDIT),
     ("questions-are-repeated-for-ever", "link/control.c",
-     "        [R2_WIRE_WAITS] = 1,\n", "", HOUR),
+     "        [R2_WIRE_QUERY] = 1,\n", "", HOUR),
     ("what-memory-refused-is-forgotten", "link/control.c",
-     "    link->tx.short_ns = link->net->now_ns + R2_TX_AGAIN_NS;\n", "", CONTROL),
+     "    link->tx.short_ns = link->net->now_ns + R2_TX_RETRY_NS;\n", "", CONTROL),
     ("settled-packets-count-for-ever", "link/control.c",
      "        link->tx.unsettled[item->kind] -= r2_control_counts(item) ? 1 : 0;\n", "", LINK_PEER),
     ("rows-of-other-plans-get-credit", "link/rx_data.c",
@@ -398,8 +399,8 @@ MUTANTS = [
      "    return false && R2_GRADE_SOUND != r2_lane_grade(lane) && NULL != lane->tx.in_flight &&",
      EXCUSES),
     ("last-word-of-a-peer-is-forgotten", "link/idle.c",
-     "                            : r2_max(lane->connect.closing, R2_CLOSING_ASKED);",
-     "                            : R2_CLOSING_ASKED;", EXCUSES),
+     "                            : r2_max(lane->connect.closing, R2_CLOSING_REQUESTED);",
+     "                            : R2_CLOSING_REQUESTED;", EXCUSES),
     ("nobody-awaits-its-turn", "link/room.c",
      "        if (r2_lane_is_short(&link->lanes[i]) && link->lanes[i].connect.turn) {",
      "        if (false) {", EXCUSES),
@@ -409,7 +410,7 @@ MUTANTS = [
      "    if (net->now_ns - r2_min(net->now_ns, link->path.spoke_ns) > lately_ns) {",
      "    if (0 == lately_ns) {", EXCUSES),
     ("kernels-are-not-asked-without-descriptors", "link/hello.c",
-     "            (void) r2_lane_ask_kernel(lane); /*", "            /*", LIMIT),
+     "            (void) r2_lane_probe_kernel(lane); /*", "            /*", LIMIT),
     ("closed-lanes-are-failures-to-who-comes-back", "link/net.c",
      "        if (lane->failed && !r2_net_reads_on(link->net)) {",
      "        (void) r2_net_reads_on;\n        if (lane->failed) {",
@@ -438,7 +439,7 @@ MUTANTS = [
      "           net->now_ns < link->path.relay->busy_ns + hold_ns;", "           hold_ns > 0;",
      EXCUSES),
     ("links-asked-for-by-others-are-not-judged", "link/presence.c",
-     "    if (R2_OK == link->broken && link->path.asked_for && r2_link_is_refused(link) && "
+     "    if (R2_OK == link->broken && link->path.inquired && r2_link_is_refused(link) && "
      "!net->ending) {",
      "    if (false) {", EXCUSES),
     ("verdicts-fence-lanes-that-stand", "link/net_health.c",

@@ -45,7 +45,8 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
     $(addsuffix .c,test_hello test_hello_abuse test_plan_golden test_schedule \
     test_schedule_mutants \
         test_params test_wire test_exec test_exec_data test_link test_link_peer test_credit \
-        test_waits test_control test_excuses test_json test_telemetry test_event_writer test_gap \
+        test_mismatch test_control test_excuses test_json test_telemetry test_event_writer \
+        test_gap \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
         test_merge test_agree test_peer_info)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
@@ -75,7 +76,7 @@ EXTRA_test_notices := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_link := $(STUB)
 EXTRA_test_link_peer := $(STUB)
 EXTRA_test_credit := $(STUB)
-EXTRA_test_waits := $(STUB)
+EXTRA_test_mismatch := $(STUB)
 EXTRA_test_control := $(STUB)
 LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
 EXTRA_test_excuses := $(STUB)

@@ -56,7 +56,7 @@ static bool run_text(const char *text, shared_t *shared, bool dump)
     shared->packets += result.sim.packets;
     shared->resent += result.counters.resent_chunks;
     shared->duplicates += result.counters.rx_duplicates;
-    shared->ghosts += result.counters.rx_ghosts;
+    shared->ghosts += result.counters.rx_stale;
     shared->failed_lanes += result.counters.lanes_failed;
     snprintf(shared->text, sizeof(shared->text), "%s", result.text);
     return ok;

@@ -81,15 +81,16 @@ static void draw_params(draw_t *d)
     }
     if (draw_chance(d, 50)) {
         /* down to one chunk, or less */
-        draw_say(d, "param parking_bytes %" PRIu64, draw_pick_wide(d, 1024, 262144));
-        draw_say(d, "param unasked_bytes %" PRIu64, draw_pick_wide(d, 1024, 65536));
+        draw_say(d, "param unexpected_bytes %" PRIu64, draw_pick_wide(d, 1024, 262144));
+        draw_say(d, "param eager_bytes %" PRIu64, draw_pick_wide(d, 1024, 65536));
     }
     if (draw_chance(d, 30)) {
         draw_say(d, "param credit_bytes %" PRIu64, draw_pick_wide(d, 65536, 1048576));
     }
     if (draw_chance(d, 40)) {
         draw_say(d, "param copy_max_bytes %" PRIu64, draw_chance(d, 30) ? 0 : draw_pick_wide(d, 1, 8192));
-        draw_say(d, "param replay_bytes %" PRIu64, draw_chance(d, 30) ? 0 : draw_pick_wide(d, 100, 262144));
+        draw_say(d, "param retransmit_bytes %" PRIu64,
+                 draw_chance(d, 30) ? 0 : draw_pick_wide(d, 100, 262144));
     }
     if (draw_chance(d, 30)) {
         draw_say(d, "param window_min_bytes %" PRIu64, draw_pick_wide(d, 8192, 262144));

@@ -17,7 +17,7 @@
 #include "harness.h"
 #include "link/wire.h"
 
-#define RUN_ROUNDS_MAX 256   /* sweeps of one rank at one time */
+#define RUN_ROUNDS_MAX 256   /* progress passes of one rank at one time */
 #define SLOW_PACKETS   16    /* of a rail, at one time, in a process that is slow */
 /* Memory is looked at around the first runs of the service thread, and one in so many later ones. */
 #define LOOKS_FIRST 100
@@ -83,8 +83,8 @@ static unsigned rank_slow_rounds(const job_rank_t *rank)
     return 0 == batch ? 1 : (SLOW_PACKETS + batch - 1) / batch;
 }
 
-/* Sweeps until nothing happens any more. @return events. */
-static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
+/* Progress passes until nothing happens any more. @return events. */
+static unsigned rank_progress(job_rank_t *rank, r2_drive_t who)
 {
     const unsigned rounds_max = 0 != rank->slow_ns ? rank_slow_rounds(rank) : RUN_ROUNDS_MAX;
     unsigned total = 0, events, rounds = 0;
@@ -111,7 +111,7 @@ static unsigned rank_sweep(job_rank_t *rank, r2_drive_t who)
 static void rank_run_app(job_rank_t *rank)
 {
     uint64_t now_ns = r2_sim_now_ns(rank->job->sim);
-    unsigned events = rank_sweep(rank, R2_DRIVE_APP);
+    unsigned events = rank_progress(rank, R2_DRIVE_APP);
     uint64_t deadline_ns = rank_deadline_ns(rank);
 
     rank->app_ns = now_ns;
@@ -145,7 +145,7 @@ static void rank_run_service(job_rank_t *rank)
         uint64_t user_before = payload_user_reductions();
 
         ++rank->services;
-        rank_sweep(rank, R2_DRIVE_SERVICE);
+        rank_progress(rank, R2_DRIVE_SERVICE);
         if (0 != before && before != rank_memory(rank)) {
             job_fail(rank->job, "rank %u: the service thread wrote application memory", rank->idx);
         }

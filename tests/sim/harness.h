@@ -88,7 +88,8 @@ typedef struct job {
     r2_post_sim_t *post;        /* owned */
     r2_probe_sim_t *probe;      /* owned */
     bool faulted[SCENARIO_RANKS_MAX][R2_RAILS_MAX]; /* [host][rail]: something was done to it */
-    bool closed[SCENARIO_RANKS_MAX][R2_RAILS_MAX];  /* [host][rail]: hello calls to it fail now */
+    bool closed[SCENARIO_RANKS_MAX]
+               [R2_RAILS_MAX]; /* [host][rail]: connect requests to it fail now */
     r2_params_t params;
     job_rank_t *ranks; /* owned */
     uint32_t rank_count;

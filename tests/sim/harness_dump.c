@@ -16,7 +16,8 @@
 #include "harness.h"
 #include "link/state.h"
 
-/* Links with more than so many packets in flight are looked at, in one of so many sweeps. */
+/* Links with more than so many packets in flight are looked at, in one of so many progress passes.
+ */
 #define CONTROL_LEAST 32
 #define CONTROL_LOOKS 16
 
@@ -34,21 +35,23 @@ static uint32_t count_messages(const r2_link_t *link)
 
 static bool link_is_clean(const r2_link_t *link)
 {
-    return NULL == link->tx.messages && 0 == link->rx.matches.count && 0 == link->rx.arriving.count &&
-           0 == link->tx.credits.count && 0 == link->tx.uncredited.count && 0 == link->rx.completed.count &&
-           NULL == link->tx.again && NULL == link->rx.deferred && 0 == link->rx.parked_bytes &&
-           0 == link->tx.copied_bytes;
+    return NULL == link->tx.messages && 0 == link->rx.matches.count &&
+           0 == link->rx.arriving.count && 0 == link->tx.credits.count &&
+           0 == link->tx.uncredited.count && 0 == link->rx.completed.count &&
+           NULL == link->tx.retransmit && NULL == link->rx.deferred &&
+           0 == link->rx.unexpected_bytes && 0 == link->tx.copied_bytes;
 }
 
 static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
 {
     snprintf(text_p, text_bytes,
              "rank %u to %u: %u messages, %u rows, %u arriving, %u credits, %u uncredited, "
-             "%u complete above the watermark, parked %" PRIu64 ", copied %" PRIu64 "%s%s%s",
+             "%u complete above the watermark, kept as unexpected %" PRIu64 ", copied %" PRIu64
+             "%s%s%s",
              link->net->rank, link->rank, count_messages(link), link->rx.matches.count,
              link->rx.arriving.count, link->tx.credits.count, link->tx.uncredited.count,
-             (unsigned) link->rx.completed.count, link->rx.parked_bytes, link->tx.copied_bytes,
-             NULL != link->tx.again ? ", to be sent again" : "",
+             (unsigned) link->rx.completed.count, link->rx.unexpected_bytes, link->tx.copied_bytes,
+             NULL != link->tx.retransmit ? ", to be sent again" : "",
              NULL != link->tx.control ? ", control waits" : "",
              NULL != link->rx.deferred ? ", deferred" : "");
 }
@@ -81,8 +84,9 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
                 return false;
             }
         }
-        if (0 != net->parked_bytes || NULL != job->ranks[i].ctx->core.engine.finished) {
-            snprintf(text_p, text_bytes, "rank %u: parked %" PRIu64, i, net->parked_bytes);
+        if (0 != net->unexpected_bytes || NULL != job->ranks[i].ctx->core.engine.finished) {
+            snprintf(text_p, text_bytes, "rank %u: kept as unexpected %" PRIu64, i,
+                     net->unexpected_bytes);
             return false;
         }
     }
@@ -95,7 +99,7 @@ bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
  */
 static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
 {
-    static const r2_wire_kind_t repeated[] = {R2_WIRE_PING,   R2_WIRE_WAITS, R2_WIRE_DENIED,
+    static const r2_wire_kind_t repeated[] = {R2_WIRE_PING,   R2_WIRE_QUERY, R2_WIRE_DENIED,
                                               R2_WIRE_NOTICE, R2_WIRE_RTS,   R2_WIRE_LANE_DOWN,
                                               R2_WIRE_RELAY};
 
@@ -110,7 +114,7 @@ static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
                 !item->acked && (R2_WIRE_RELAY != item->kind || item->payload.relay.hello) ? 1 : 0;
         }
         for (size_t k = 0; k < r2_array_count(repeated); k++) {
-            uint32_t most = R2_WIRE_WAITS == repeated[k] ? 1 : r2_max(32u, rank->job->rank_count);
+            uint32_t most = R2_WIRE_QUERY == repeated[k] ? 1 : r2_max(32u, rank->job->rank_count);
 
             if (counts[repeated[k]] > most) {
                 job_fail(rank->job, "rank %u to %u: %u packets of kind %u in flight on lane %u",
@@ -124,12 +128,14 @@ void rank_check_bounds(const job_rank_t *rank)
 {
     const r2_net_t *net = &rank->ctx->core.net;
     job_t *job = rank->job;
-    /* posted rows of an absent application are filled from parking, too, within their credit */
-    uint64_t unasked = r2_net_parking_bytes(net), granted = job->params.credit_bytes;
+    /* posted rows of an absent application are filled from unexpected data, too, within their
+     * credit */
+    uint64_t eager = r2_net_unexpected_bytes(net), granted = job->params.credit_bytes;
     uint64_t least = 2 * job->params.chunk_max_bytes; /* that no other peer can take away */
 
-    if (net->parked_bytes > (net->size - 1) * (unasked + least) + granted) {
-        job_fail(job, "rank %u: %" PRIu64 " bytes parked of all peers", rank->idx, net->parked_bytes);
+    if (net->unexpected_bytes > (net->size - 1) * (eager + least) + granted) {
+        job_fail(job, "rank %u: %" PRIu64 " bytes kept as unexpected of all peers", rank->idx,
+                 net->unexpected_bytes);
     }
     for (uint32_t peer = 0; peer < net->size; peer++) {
         const r2_link_t *link = net->links[peer];
@@ -143,13 +149,13 @@ void rank_check_bounds(const job_rank_t *rank)
         if (link->tx.in_flight_packets > CONTROL_LEAST && 0 == job->runs % CONTROL_LOOKS) {
             link_check_control(rank, link);
         }
-        if (link->tx.copied_bytes > job->params.replay_bytes) {
+        if (link->tx.copied_bytes > job->params.retransmit_bytes) {
             job_fail(job, "rank %u to %u: %" PRIu64 " bytes copied for replay", rank->idx, peer,
                      link->tx.copied_bytes);
         }
-        if (link->rx.parked_bytes > unasked + (rank->services > 0 ? granted / 4 + least : 0)) {
-            job_fail(job, "rank %u to %u: %" PRIu64 " bytes parked", rank->idx, peer,
-                     link->rx.parked_bytes);
+        if (link->rx.unexpected_bytes > eager + (rank->services > 0 ? granted / 4 + least : 0)) {
+            job_fail(job, "rank %u to %u: %" PRIu64 " bytes kept as unexpected", rank->idx, peer,
+                     link->rx.unexpected_bytes);
         }
     }
 }

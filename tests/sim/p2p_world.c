@@ -331,7 +331,7 @@ void t_node_run(t_node_t *node)
     world->turn = node->idx;
     while (r2_ctx_drive(node->ctx, who) > 0) {
     }
-    node->parked_max = r2_max(node->parked_max, node->ctx->core.net.parked_bytes);
+    node->unexpected_max = r2_max(node->unexpected_max, node->ctx->core.net.unexpected_bytes);
     node->waiting_max = r2_max(node->waiting_max, node->p2p->waiting_count);
     for (uint32_t i = 0; i < T_NODES; i++) {
         node->answers_max = r2_max(node->answers_max, node->p2p->peers[i].answer_bytes);
@@ -418,8 +418,9 @@ void t_finish(t_world_t *world)
         assert_int_equal(node->gets_open, 0);
         assert_int_equal(node->lost, 0);
         /* without credit, and for the rows that had credit when the application went away */
-        assert_true(node->parked_max <= (T_NODES - 1) * world->params.parking_bytes +
-                                            R2_P2P_GRANTED_MAX + (world->gets > 0 ? T_GET_BYTES : 0));
+        assert_true(node->unexpected_max <= (T_NODES - 1) * world->params.unexpected_bytes +
+                                                R2_P2P_GRANTED_MAX +
+                                                (world->gets > 0 ? T_GET_BYTES : 0));
         assert_int_equal(node->p2p->granted_bytes, 0);
         assert_null(node->p2p->gets);
         assert_null(node->p2p->asked);

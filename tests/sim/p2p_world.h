@@ -61,7 +61,7 @@ typedef struct t_node {
     uint64_t sums[2]; /* updated by all: 64 and 32 bits */
     uint32_t puts, puts_open, updates;
     uint64_t old;    /* of the last update */
-    uint64_t parked_max;
+    uint64_t unexpected_max;
     uint64_t answers_max; /* bytes of answers under way to one peer */
     uint32_t waiting_max; /* questions that could not be answered at once */
     r2_prng_t prng;

@@ -376,7 +376,7 @@ static void tell_poison(big_job_t *job)
     tell(job, "links of a process then, most", (double) links.most, (double) before.most + 3 * bits);
 }
 
-/* A switch that dies takes a lane of every link, in one sweep: the detector gets it all. */
+/* A switch that dies takes a lane of every link, in one progress pass: the detector gets it all. */
 static void tell_evidence(big_job_t *job)
 {
     r2_ctx_t *ctx = job->ranks[0].ctx;

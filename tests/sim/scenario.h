@@ -40,10 +40,10 @@
  * Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR   (at 0ms: before the ranks start)
  *            at T rate hH railR BYTES/S | at T loss hH railR PERCENT | at T cut|join hA hB railR
  *            at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal
- * Unhelpful  at T refuse hH railR [probes] (a firewall: new hello calls are refused; probes and beacons
+ * Unhelpful  at T refuse hH railR [probes] (a firewall: new connect requests are refused; probes and beacons
  *            dropped, too) | at T accept hH railR | at 0ms no-listener rR railX (cannot be opened)
  *            at T slow rR PERIOD (it gets to do a little once in so long; 0ms: that is over)
- *            at T descriptors rR N (its workers take 4, endpoints 2, hello calls 1; 0: no limit)
+ *            at T descriptors rR N (its workers take 4, endpoints 2, connect requests 1; 0: no limit)
  *            at T memory rR PERCENT BYTES (of its allocations of so many bytes or more, so many fail)
  * Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
  *            expect healthy (nothing is broken: no lane fails)

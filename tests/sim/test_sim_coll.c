@@ -239,16 +239,16 @@ static void duplicates_and_reordering(void **state)
     assert_true(result.counters.rx_duplicates > 0);
 }
 
-static void parking_of_one_chunk(void **state)
+static void budget_of_one_chunk(void **state)
 {
     scenario_result_t result =
-        run_seeds("hosts 4; rails 2; param chunk_max_bytes 8192; param parking_bytes 8192;"
-                  "param unasked_bytes 8192; compute 50ms rank=1;" ALL_COLLECTIVES
+        run_seeds("hosts 4; rails 2; param chunk_max_bytes 8192; param unexpected_bytes 8192;"
+                  "param eager_bytes 8192; compute 50ms rank=1;" ALL_COLLECTIVES
                   "at 2ms drop h1 rail0; at 200ms heal",
                   5);
 
     (void) state;
-    assert_in_range(result.counters.parked_bytes_max, 0, 3 * 8192);
+    assert_in_range(result.counters.unexpected_bytes_max, 0, 3 * 8192);
 }
 
 static void late_data_across_heals(void **state)
@@ -341,7 +341,7 @@ static void no_path_is_an_error_for_all(void **state)
 }
 
 /* A process that only waits, or is stopped, is never taken for dead. */
-static void patience_has_no_end(void **state)
+static void timeouts_have_no_end(void **state)
 {
     scenario_result_t result;
 
@@ -374,12 +374,12 @@ static const struct {
      0},
     {"packets behind a gap wider than the acknowledgement's bits were held but never "
      "acknowledged",
-     "hosts 1; ppn 3; param parking_bytes 31614; comm b cid=8 ranks=2,1;"
+     "hosts 1; ppn 3; param unexpected_bytes 31614; comm b cid=8 ranks=2,1;"
      "coll allreduce f64 39632 on=b nb; rule delay 1.34 delay=1208us until=2700605us",
      0},
     {"lost acknowledgements made round trips that bred timeouts of minutes",
      "seed 348; hosts 4; rails 4; rate 66011605; latency 13us; jitter 87us; batch 4;"
-     "param chunk_min_bytes 1838; param parking_bytes 1024; param scratch_bytes 65536;"
+     "param chunk_min_bytes 1838; param unexpected_bytes 1024; param scratch_bytes 65536;"
      "coll reduce-scatter-block f64 1494; coll reduce-scatter-block matrix 37721 in-place;"
      "coll reduce-scatter i64 32 in-place; at 33294us drop h0 rail2; at 253131us pass h0 rail2;"
      "rule drop 26.46 only=acks until=1134978us; rule drop 1.61 only=control until=662871us",
@@ -392,7 +392,8 @@ static const struct {
      "at 1567us up h1 rail0; rule error 0.01 only=acks until=479328us;"
      "rule drop 15.36 until=232025us; rule fail 0.21 only=data until=68719us",
      0},
-    {"a window full of what was lost held back the question that would have shown it, and who slept "
+    {"a window full of what was lost held back the question that would have shown it, and who "
+     "slept "
      "between its timers excused itself for ever",
      "hosts 3; rails 1; param heal_min_ms 910; compute 159431us rank=1;"
      "coll allreduce i64 49 times=16 in-place; coll allgather matrix 34111 in-place nb;"
@@ -400,15 +401,18 @@ static const struct {
      "at 3934711us heal",
      0},
     {"a ring chosen by name followed the rails and gave sums other bits when they failed",
-     "seed 468; hosts 2; ppn 2; rails 3; rate 5894170; latency 64us; keep 50; retry 643ms; jitter 18us;"
-     "socket 497880; receive 98656; hello-loss 27; param copy_max_bytes 3799; param replay_bytes 167;"
+     "seed 468; hosts 2; ppn 2; rails 3; rate 5894170; latency 64us; keep 50; retry 643ms; jitter "
+     "18us;"
+     "socket 497880; receive 98656; hello-loss 27; param copy_max_bytes 3799; param "
+     "retransmit_bytes 167;"
      "param scratch_bytes 136239; param ack_delay_us 202; param allreduce_algorithm ring;"
      "param bcast_algorithm binomial; coll bcast matrix 30 on=world times=17 root=0 nb;"
      "compute 6453us rank=2; coll allreduce f64 1805 on=world times=1 nb;"
      "param no_path_timeout_ms 5000; at 792113us heal",
      0},
     {"copies on two dead lanes kept a chunk from the third, which was sound",
-     "hosts 4; ppn 2; rails 4; rate 5047867; param copy_max_bytes 111; coll allreduce i64 20 times=26;"
+     "hosts 4; ppn 2; rails 4; rate 5047867; param copy_max_bytes 111; coll allreduce i64 20 "
+     "times=26;"
      "coll allgatherv bytes3 37 in-place; at 6526us drop-out h2 rail3; at 7348us drop h2 rail0;"
      "at 7348us down h2 rail2; limit 20s",
      0},
@@ -476,13 +480,13 @@ int main(void)
         cmocka_unit_test(returning_early_serves_the_others),
         cmocka_unit_test(acknowledgements_lost),
         cmocka_unit_test(duplicates_and_reordering),
-        cmocka_unit_test(parking_of_one_chunk),
+        cmocka_unit_test(budget_of_one_chunk),
         cmocka_unit_test(late_data_across_heals),
         cmocka_unit_test(communicators_overlap_and_come_back),
         cmocka_unit_test(counters_wrap),
         cmocka_unit_test(killed_process_ends_all_soon),
         cmocka_unit_test(no_path_is_an_error_for_all),
-        cmocka_unit_test(patience_has_no_end),
+        cmocka_unit_test(timeouts_have_no_end),
         cmocka_unit_test(found_before),
         cmocka_unit_test(different_roots_are_a_mismatch),
     };

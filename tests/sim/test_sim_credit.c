@@ -20,7 +20,7 @@
 #include "base/util.h"
 #include "scenario.h"
 
-/* A healthy job: no lane fails, no verdict, no error, and after the start no hello call. */
+/* A healthy job: no lane fails, no verdict, no error, and after the start no connect request. */
 static scenario_result_t run_healthy(const char *text, uint32_t ranks, uint32_t rails)
 {
     scenario_result_t result;
@@ -104,22 +104,24 @@ static void an_hour_of_twenty_four(void **state)
 }
 
 /* A rank that computes holds what credit lets come, not what others have: of one peer, and of all. */
-static void what_is_parked_is_bounded(void **state)
+static void what_comes_early_is_bounded(void **state)
 {
     /* 2.4 MB from each of 7 peers, to rows that are posted */
-    static const char *const program =
-        "hosts 8; rails 2; rate 125000000; latency 50us; param chunk_max_bytes 16384; param parking_bytes 65536;"
-        "coll barrier i64 0; coll gather i64 300000 root=0 nb; compute 20s rank=0; wait; param credit_bytes ";
+    static const char *const program = "hosts 8; rails 2; rate 125000000; latency 50us; param "
+                                       "chunk_max_bytes 16384; param unexpected_bytes 65536;"
+                                       "coll barrier i64 0; coll gather i64 300000 root=0 nb; "
+                                       "compute 20s rank=0; wait; param credit_bytes ";
     char text[1024];
 
     (void) state;
     for (uint64_t bytes = 65536; bytes <= 8388608; bytes *= 8) {
         scenario_result_t result;
-        uint64_t unasked = 7 * 65536, least = 7 * 2 * 16384;
+        uint64_t eager = 7 * 65536, least = 7 * 2 * 16384;
 
         snprintf(text, sizeof(text), "%s%" PRIu64, program, bytes);
         result = run_healthy(text, 8, 2);
-        assert_in_range(result.counters.parked_bytes_max, r2_min(bytes, least), unasked + bytes + least);
+        assert_in_range(result.counters.unexpected_bytes_max, r2_min(bytes, least),
+                        eager + bytes + least);
     }
 }
 
@@ -127,15 +129,16 @@ static void what_is_parked_is_bounded(void **state)
 static void the_sum_is_bounded(void **state)
 {
     scenario_result_t result;
-    uint64_t unasked = 7 * 16384, least = 7 * 2 * 8192;
+    uint64_t eager = 7 * 16384, least = 7 * 2 * 8192;
     char text[2048];
     size_t used;
 
     (void) state;
-    used = (size_t) snprintf(text, sizeof(text),
-                             "hosts 8; rails 2; rate 125000000; latency 50us; param chunk_max_bytes 8192;"
-                             "param parking_bytes 16384; param credit_bytes 1048576; param gather_algorithm linear;"
-                             "coll barrier i64 0;");
+    used = (size_t) snprintf(
+        text, sizeof(text),
+        "hosts 8; rails 2; rate 125000000; latency 50us; param chunk_max_bytes 8192;"
+        "param unexpected_bytes 16384; param credit_bytes 1048576; param gather_algorithm linear;"
+        "coll barrier i64 0;");
     for (uint32_t i = 1; i < 8; i++) {
         used += (size_t) snprintf(text + used, sizeof(text) - used,
                                   "comm c%u cid=%u ranks=0,%u; compute %ums rank=%u;"
@@ -144,7 +147,7 @@ static void the_sum_is_bounded(void **state)
     used += (size_t) snprintf(text + used, sizeof(text) - used, "compute 20s rank=0; wait");
     assert_true(used < sizeof(text));
     result = run_healthy(text, 8, 2);
-    assert_in_range(result.counters.parked_bytes_max, 524288, unasked + 1048576 + least);
+    assert_in_range(result.counters.unexpected_bytes_max, 524288, eager + 1048576 + least);
 }
 
 /* The least credit that there may be is slow, but enough for everything. */
@@ -153,10 +156,13 @@ static void least_credit(void **state)
     scenario_result_t result;
 
     (void) state;
-    result = run_healthy("hosts 5; rails 3; param credit_bytes 65536; param chunk_max_bytes 131072; param parking_bytes 1024;"
-                "coll allreduce f64 200000 times=2; coll alltoall i64 20000; coll allgather bytes3 100000 nb;"
-                "coll gather i64 50000 nb; coll scatterv i64 50000 nb; compute 1s rank=2; wait",
-                5, 3);
+    result =
+        run_healthy("hosts 5; rails 3; param credit_bytes 65536; param chunk_max_bytes 131072; "
+                    "param unexpected_bytes 1024;"
+                    "coll allreduce f64 200000 times=2; coll alltoall i64 20000; coll allgather "
+                    "bytes3 100000 nb;"
+                    "coll gather i64 50000 nb; coll scatterv i64 50000 nb; compute 1s rank=2; wait",
+                    5, 3);
     assert_in_range(result.time_ns, 0, 1500 * R2_NS_PER_MS); /* nobody waits for a timer to ask */
 }
 
@@ -168,7 +174,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_hour_of_four),
         cmocka_unit_test(an_hour_of_sixteen),
         cmocka_unit_test(an_hour_of_twenty_four),
-        cmocka_unit_test(what_is_parked_is_bounded),
+        cmocka_unit_test(what_comes_early_is_bounded),
         cmocka_unit_test(the_sum_is_bounded),
         cmocka_unit_test(least_credit),
     };

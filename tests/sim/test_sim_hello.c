@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Hello calls in the simulator: accept queues of processes that do not run, listeners that refuse.
+ * Connect requests in the simulator: accept queues of processes that do not run, listeners that
+ * refuse.
  */
 #include "r2_config.h"
 
@@ -61,11 +62,12 @@ static void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
     node->hello.ops->reply(node->hello.instance, token, request, bytes);
 }
 
-static void t_result(void *arg, uint64_t call_id, r2_status_t status, const void *reply, size_t bytes)
+static void t_result(void *arg, uint64_t connect_id, r2_status_t status, const void *reply,
+                     size_t bytes)
 {
     t_node_t *node = arg;
 
-    (void) call_id;
+    (void) connect_id;
     (void) reply;
     assert_int_equal(bytes, R2_OK == status ? 2 : 0);
     node->results++;

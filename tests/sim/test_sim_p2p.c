@@ -113,7 +113,7 @@ static void test_too_long(void **state)
 {
     t_world_t *world = t_world_new(10);
     t_node_t *node = &world->nodes[0];
-    r2_link_send_t send = {.tag = {R2_LINK_CALL_KEY, node->p2p->next_seq++, 1},
+    r2_link_send_t send = {.tag = {R2_LINK_UNEXPECTED_KEY, node->p2p->next_seq++, 1},
                            .bytes = R2_P2P_MESSAGE_MAX + 1,
                            .chunk_bytes = 65536,
                            .done = t_given_up};
@@ -174,7 +174,8 @@ static void test_drivers(void **state)
     t_world_free(world);
 }
 
-/* Receivers that compute: the senders stop at the parking budget, and all of it comes through after. */
+/* Receivers that compute: the senders stop at the budget of unexpected data, and all of it comes
+ * through after. */
 static void test_away(void **state)
 {
     t_world_t *world = t_world_new(5);

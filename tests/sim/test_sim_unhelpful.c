@@ -52,23 +52,24 @@ static void stopped_with_a_small_queue(void **state)
 
 /*
  * An hour: what is said to a process that does not read is bounded (in flight:
- * rank_check_bounds()), whatever is parked for it, and whatever happens to rails meanwhile.
+ * rank_check_bounds()), whatever is kept as unexpected for it, and whatever happens to rails
+ * meanwhile.
  */
 static void stopped_for_an_hour(void **state)
 {
     static const char *const jobs[] = {
         /* more short messages than may go without credit */
-        "hosts 3; rails 2; rate 12500000; param parking_bytes 65536;"
-         "coll gather i64 60 root=1 times=500 nb; coll scatter i64 60 root=0 times=500 nb",
+        "hosts 3; rails 2; rate 12500000; param unexpected_bytes 65536;"
+        "coll gather i64 60 root=1 times=500 nb; coll scatter i64 60 root=0 times=500 nb",
         /* rows that wait for it, data that waits for its rows; rails of others fail and come back:
            notices about them are repeated, too */
         LAB "allow-changes; coll allreduce f64 60000 times=4; at 60s down h0 rail0;"
-             "at 600s up h0 rail0; at 900s drop h2 rail1; at 1800s pass h2 rail1;"
-             "at 2000s rate h3 rail2 1000000; at 2400s rate h3 rail2 12500000",
+            "at 600s up h0 rail0; at 900s drop h2 rail1; at 1800s pass h2 rail1;"
+            "at 2000s rate h3 rail2 1000000; at 2400s rate h3 rail2 12500000",
         /* it is the only one that may relay for the others */
         "hosts 3; rails 2; rate 12500000; param no_path_timeout_ms 3700000;"
-         "coll allreduce f64 600; coll alltoall i64 900 times=4;"
-         "at 0ms down h0 rail1; at 0ms down h2 rail0; at 3700s heal",
+        "coll allreduce f64 600; coll alltoall i64 900 times=4;"
+        "at 0ms down h0 rail1; at 0ms down h2 rail0; at 3700s heal",
     };
     char source[1024];
 
@@ -98,7 +99,7 @@ static void stopped_while_lanes_are_wired(void **state)
         "at 157us stop r3; at 7833649us cont r3",
         /* for longer than wiring takes */
         "hosts 2; ppn 3; rails 1; rate 97277722; latency 187us; jitter 49us; backlog 2;"
-        "param parking_bytes 11854; param unasked_bytes 4577; param window_min_bytes 220744;"
+        "param unexpected_bytes 11854; param eager_bytes 4577; param window_min_bytes 220744;"
         "param allreduce_algorithm weighted; coll allreduce matrix 739 times=1 in-place;"
         "coll alltoallw matrix 4 times=21; coll alltoallw f64 221; at 902us stop r5;"
         "at 53341345us cont r5"};
@@ -174,10 +175,11 @@ static void slow_reader(void **state)
 static void data_lies_unread(void **state)
 {
     static const char *const jobs[] = {
-        /* asked after by hello calls, again and again */
+        /* asked after by connect requests, again and again */
         "seed 5018; hosts 4; param heal_min_ms 173; param failure_timeout_ms 21;"
         "param chunk_min_bytes 1024; coll neighbour-collective f64 3153; at 0us slow r1 197495us",
-        "hosts 3; param chunk_min_bytes 1024; param replay_bytes 393; coll allreduce matrix 3818;"
+        "hosts 3; param chunk_min_bytes 1024; param retransmit_bytes 393; coll allreduce matrix "
+        "3818;"
         "comm a cid=7 ranks=0,1; coll alltoallv i64 28 on=a nb; at 0us slow r1 125831us",
         /* while other lanes of the same link are heard */
         "hosts 3; param chunk_min_bytes 1024; param heal_min_ms 534; param failure_timeout_ms 33;"

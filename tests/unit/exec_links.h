@@ -61,13 +61,13 @@ static inline r2_status_t note(bool send, uint32_t tag, const void *data, uint64
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
 {
     (void) link;
-    return note(true, args->tag.row, args->data, args->bytes, args->done, NULL, args->arg);
+    return note(true, args->tag.id, args->data, args->bytes, args->done, NULL, args->arg);
 }
 
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
 {
     (void) link;
-    return note(false, args->tag.row, args->data, args->bytes, args->done, args->sink, args->arg);
+    return note(false, args->tag.id, args->data, args->bytes, args->done, args->sink, args->arg);
 }
 
 static inline void complete(uint32_t call, r2_status_t status)

@@ -65,14 +65,14 @@ static void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
     }
 }
 
-static void t_result(void *arg, uint64_t call_id, r2_status_t status, const void *reply,
+static void t_result(void *arg, uint64_t connect_id, r2_status_t status, const void *reply,
                      size_t bytes)
 {
     t_end_t *end = arg;
 
-    assert_true(call_id < T_CALLS);
-    assert_int_equal(end->status[call_id], R2_IN_PROGRESS);
-    end->status[call_id] = status;
+    assert_true(connect_id < T_CALLS);
+    assert_int_equal(end->status[connect_id], R2_IN_PROGRESS);
+    end->status[connect_id] = status;
     ++end->results;
     end->reply_bytes = bytes;
     if (bytes > 0) {
@@ -80,11 +80,11 @@ static void t_result(void *arg, uint64_t call_id, r2_status_t status, const void
     }
 }
 
-static bool t_waits(void *arg, uint64_t call_id)
+static bool t_waits(void *arg, uint64_t connect_id)
 {
     t_end_t *end = arg;
 
-    assert_int_equal(end->status[call_id], R2_IN_PROGRESS);
+    assert_int_equal(end->status[connect_id], R2_IN_PROGRESS);
     ++end->waits;
     return end->stay;
 }

@@ -162,10 +162,10 @@ tests_unit_test_credit_SOURCES = tests/unit/test_credit.c $(stub_net_sources)
 tests_unit_test_credit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_credit_LDADD = $(R2_TEST_LIBS)
 
-check_PROGRAMS += tests/unit/test_waits
-tests_unit_test_waits_SOURCES = tests/unit/test_waits.c $(stub_net_sources)
-tests_unit_test_waits_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
-tests_unit_test_waits_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_mismatch
+tests_unit_test_mismatch_SOURCES = tests/unit/test_mismatch.c $(stub_net_sources)
+tests_unit_test_mismatch_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_mismatch_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_control
 tests_unit_test_control_SOURCES = tests/unit/test_control.c $(stub_net_sources)

@@ -67,11 +67,11 @@ static inline void t_request(void *arg, uint32_t rail_idx, uint64_t token, const
     (void) bytes;
 }
 
-static inline void t_reply(void *arg, uint64_t call_id, r2_status_t status, const void *reply,
-                    size_t bytes)
+static inline void t_reply(void *arg, uint64_t connect_id, r2_status_t status, const void *reply,
+                           size_t bytes)
 {
     (void) arg;
-    (void) call_id;
+    (void) connect_id;
     (void) status;
     (void) reply;
     (void) bytes;

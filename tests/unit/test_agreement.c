@@ -28,12 +28,12 @@ typedef struct program {
 static void draw_program(r2_prng_t *prng, program_t *program)
 {
     uint64_t kinds = r2_prng_below(prng, 3); /* all blocking, all nonblocking, both */
-    uint64_t dirty = 1 + r2_prng_below(prng, 30);
+    uint64_t map_pending = 1 + r2_prng_below(prng, 30);
 
     for (uint32_t i = 0; i < CALLS; i++) {
         program->carrying[i] = r2_prng_below(prng, 5) > 0;
         program->blocking[i] = 0 == kinds || (2 == kinds && r2_prng_below(prng, 2) > 0);
-        program->outcome[i] = program->carrying[i] && 0 == r2_prng_below(prng, dirty);
+        program->outcome[i] = program->carrying[i] && 0 == r2_prng_below(prng, map_pending);
     }
 }
 

@@ -83,10 +83,10 @@ static stub_net_t *stub_with_a_lane(void)
     return stub;
 }
 
-static r2_status_t send_row(stub_net_t *stub, uint32_t row, r2_status_t *status_p)
+static r2_status_t send_one(stub_net_t *stub, uint32_t id, r2_status_t *status_p)
 {
     static const char data[BYTES];
-    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                                  .data = data,
                                  .bytes = BYTES,
                                  .chunk_bytes = 16384,
@@ -96,10 +96,10 @@ static r2_status_t send_row(stub_net_t *stub, uint32_t row, r2_status_t *status_
     return r2_link_send(stub->link, &args);
 }
 
-static r2_status_t post_row(stub_net_t *stub, uint32_t row, r2_status_t *status_p)
+static r2_status_t post_one(stub_net_t *stub, uint32_t id, r2_status_t *status_p)
 {
     static char data[BYTES];
-    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                                  .data = data,
                                  .bytes = BYTES,
                                  .done = ended,
@@ -127,21 +127,21 @@ static void wait_for_timer(stub_net_t *stub)
     assert_true(stub->link->is_active);
     assert_true(due_ns <= stub->time_ns + 10 * R2_NS_PER_MS);
     stub->time_ns = due_ns;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
 }
 
-/* Credit that could not be said is not lost, for however many rows. */
+/* Credit that could not be said is not lost, for however many receives. */
 static void credit_waits_for_memory(void **state)
 {
     stub_net_t *stub = stub_with_a_lane();
     r2_status_t status = R2_IN_PROGRESS;
 
     (void) state;
-    for (uint32_t row = 0; row < 40; row++) {
-        assert_int_equal(post_row(stub, row, &status), R2_IN_PROGRESS);
+    for (uint32_t id = 0; id < 40; id++) {
+        assert_int_equal(post_one(stub, id, &status), R2_IN_PROGRESS);
     }
     starve_of(sizeof(r2_tx_item_t));
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     wait_for_timer(stub);
     assert_int_equal(under_way(stub, R2_WIRE_CREDIT), 0);
     feed();
@@ -159,7 +159,7 @@ static void discards_wait_for_memory(void **state)
     r2_lane_t *lane = &stub->link->lanes[0];
     r2_wire_header_t header = {.version = R2_WIRE_VERSION,
                                .kind = R2_WIRE_DATA,
-                               .flags = R2_WIRE_UNASKED,
+                               .flags = R2_WIRE_EAGER,
                                .tag = {.comm_key = 1, .coll_seq = 1},
                                .message_bytes = BYTES,
                                .chunk_bytes = sizeof(data),
@@ -175,7 +175,7 @@ static void discards_wait_for_memory(void **state)
     assert_int_equal(stub->link->rx.unposted, 1);
     starve_of(sizeof(r2_tx_item_t));
     r2_link_withdraw(stub->link, 1);
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(under_way(stub, R2_WIRE_CREDIT), 0);
     feed();
     wait_for_timer(stub);
@@ -190,9 +190,9 @@ static void requests_wait_for_memory(void **state)
     r2_status_t status = R2_IN_PROGRESS;
 
     (void) state;
-    stub->params.parking_bytes = 1024;
+    stub->params.unexpected_bytes = 1024;
     starve_of(sizeof(r2_tx_item_t));
-    assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
+    assert_int_equal(send_one(stub, 0, &status), R2_IN_PROGRESS);
     assert_int_equal(stub->link->tx.requests, 0);
     feed();
     wait_for_timer(stub);
@@ -209,14 +209,14 @@ static void last_words_wait_for_memory(void **state)
     stub_net_t *stub = stub_with_a_lane();
 
     (void) state;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     starve_of(sizeof(r2_tx_item_t));
     assert_false(r2_link_abort(stub->link, 1, R2_ERR_NO_PATH));
     assert_false(r2_net_leave(&stub->net));
     assert_false(stub->link->path.leaving);
     feed();
     assert_true(r2_link_abort(stub->link, 1, R2_ERR_NO_PATH));
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(under_way(stub, R2_WIRE_ABORT), 1);
     stub_net_destroy(stub);
 }
@@ -234,7 +234,7 @@ static void packets_wait_for_memory(void **state)
     }
     starve_of(sizeof(r2_packet_t));
     assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(under_way(stub, R2_WIRE_NOTICE), 0);
     feed();
     wait_for_timer(stub);
@@ -253,7 +253,7 @@ static void transport_waits_for_memory(void **state)
     stub->params.failure_timeout_ms = 10000; /* no other timer */
     stub->mode = STUB_STARVED;
     assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     wait_for_timer(stub);
     assert_int_equal(under_way(stub, R2_WIRE_NOTICE), 0);
     stub->mode = STUB_AT_ONCE;
@@ -293,17 +293,18 @@ static void verdicts_wait_for_memory(void **state)
     (void) state;
     stub->mode = STUB_STARVED;
     r2_net_peer_rail(&stub->net, 1, 0, true, retry_ns);
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(lane->state, R2_LANE_DOUBT);
     assert_int_equal(stub->counters.lanes_failed, 0);
     stub->mode = STUB_AT_ONCE;
-    stub->net.last_sweep_ns = stub->time_ns = retry_ns;
-    r2_net_sweep(&stub->net);
+    stub->net.last_progress_ns = stub->time_ns = retry_ns;
+    r2_net_progress(&stub->net);
     assert_int_equal(under_way(stub, R2_WIRE_PING), 1);
     stub_net_destroy(stub);
 }
 
-/* A message or a row for which there is no memory is an error of the call, and the next call works. */
+/* A message or a receive for which there is no memory is an error of the call, and the next call
+ * works. */
 static void calls_fail_without_memory(void **state)
 {
     stub_net_t *stub = stub_with_a_lane();
@@ -311,24 +312,25 @@ static void calls_fail_without_memory(void **state)
     const uint64_t number = stub->link->tx.next_number;
 
     (void) state;
-    stub->params.parking_bytes = 1024;
+    stub->params.unexpected_bytes = 1024;
     starve_of(sizeof(r2_tx_message_t));
-    assert_int_equal(send_row(stub, 0, &status), R2_ERR_NO_MEMORY);
+    assert_int_equal(send_one(stub, 0, &status), R2_ERR_NO_MEMORY);
     feed();
     starve_of(sizeof(r2_rx_match_t));
-    assert_int_equal(post_row(stub, 0, &status), R2_ERR_NO_MEMORY);
+    assert_int_equal(post_one(stub, 0, &status), R2_ERR_NO_MEMORY);
     feed();
     assert_int_equal(stub->link->tx.next_number, number); /* or the peer would wait for it */
     assert_null(stub->link->tx.messages);
     assert_int_equal(stub->link->tx.mute, 0);
     assert_int_equal(r2_link_posted(stub->link), 0);
-    assert_int_equal(send_row(stub, 0, &status), R2_IN_PROGRESS);
-    assert_int_equal(post_row(stub, 0, &status), R2_IN_PROGRESS);
+    assert_int_equal(send_one(stub, 0, &status), R2_IN_PROGRESS);
+    assert_int_equal(post_one(stub, 0, &status), R2_IN_PROGRESS);
     r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
 }
 
-/* Rows are found whether their table has memory for buckets or not, in whatever order they go. */
+/* Receives are found whether their table has memory for buckets or not, in whatever order they go.
+ */
 static void tables_need_no_memory(void **state)
 {
     enum { ROWS = 200, STEP = 77 };
@@ -341,11 +343,11 @@ static void tables_need_no_memory(void **state)
         if (0 != starved) {
             starve_of(R2_TABLE_BUCKETS * sizeof(void *));
         }
-        for (uint32_t row = 0; row < ROWS; row++) {
-            assert_int_equal(post_row(stub, row, &status), R2_IN_PROGRESS);
+        for (uint32_t id = 0; id < ROWS; id++) {
+            assert_int_equal(post_one(stub, id, &status), R2_IN_PROGRESS);
         }
         for (uint32_t i = 0; i < ROWS; i++) {
-            const r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .row = i * STEP % ROWS};
+            const r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .id = i * STEP % ROWS};
 
             assert_int_equal(r2_link_posted(stub->link), ROWS - i);
             assert_non_null(r2_table_find(&stub->link->rx.matches, &tag));
@@ -376,7 +378,7 @@ static void packets_fail_without_memory(void **state)
         r2_lane_t *lane = &stub->link->lanes[0];
         r2_wire_credit_t credit = {.tag = {.comm_key = 1, .coll_seq = 1}, .bytes = BYTES};
         r2_wire_header_t header = {.version = R2_WIRE_VERSION,
-                                   .flags = R2_WIRE_UNASKED,
+                                   .flags = R2_WIRE_EAGER,
                                    .kind = parts[i].kind,
                                    .length = sizeof(credit)};
         const uint32_t first = lane->rx.next;

@@ -88,8 +88,9 @@ static uint32_t under_way(const stub_net_t *stub, r2_wire_kind_t kind, uint64_t 
     return count;
 }
 
-/* A row is granted as it takes; nothing more while nobody may write it, and nothing more is held. */
-static void rows_get_credit_as_they_take(void **state)
+/* A receive is granted as it takes; nothing more while nobody may write it, and nothing more is
+ * held. */
+static void receives_get_credit_as_they_take(void **state)
 {
     char *memory = malloc(ROW);
     r2_status_t status = R2_IN_PROGRESS;
@@ -103,7 +104,7 @@ static void rows_get_credit_as_they_take(void **state)
 
     (void) state;
     assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &credit), 1);
     assert_int_equal(credit, share / 2); /* nothing was heard of the message */
     stub->net.may_deliver = stub->net.app_drives = false;
@@ -111,18 +112,18 @@ static void rows_get_credit_as_they_take(void **state)
         peer_sends_chunk(stub, i);
     }
     stub->time_ns += R2_NS_PER_S / 10;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     (void) under_way(stub, R2_WIRE_CREDIT, &credit);
     assert_int_equal(credit, share);
-    assert_int_equal(stub->net.parked_bytes, share);
+    assert_int_equal(stub->net.unexpected_bytes, share);
     assert_int_equal(stub->counters.rx_malformed, 0);
     peer_sends_chunk(stub, (uint32_t) (share / CHUNK)); /* without credit */
     assert_int_equal(stub->counters.rx_malformed, 1);
-    assert_int_equal(stub->net.parked_bytes, share);
+    assert_int_equal(stub->net.unexpected_bytes, share);
     stub->net.may_deliver = stub->net.app_drives = true;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     (void) under_way(stub, R2_WIRE_CREDIT, &credit);
-    assert_int_equal(stub->net.parked_bytes, 0);
+    assert_int_equal(stub->net.unexpected_bytes, 0);
     assert_int_equal(credit, 2 * share);
     for (uint32_t i = (uint32_t) (share / CHUNK); i < ROW / CHUNK; ++i) {
         (void) under_way(stub, R2_WIRE_CREDIT, &credit);
@@ -148,7 +149,7 @@ static void peer_asks(stub_net_t *stub, uint64_t bytes, uint32_t digest)
                NULL);
 }
 
-/* Credit for a row that is shorter than a chunk of its message would never bring any of it. */
+/* Credit for a receive that is shorter than a chunk of its message would never bring any of it. */
 static void a_request_shows_other_plans(void **state)
 {
     static char memory[CHUNK];
@@ -180,10 +181,10 @@ static void a_request_shows_other_plans(void **state)
     }
 }
 
-static void send_row(stub_net_t *stub, uint32_t row, uint64_t bytes, r2_status_t *status_p)
+static void send_one(stub_net_t *stub, uint32_t id, uint64_t bytes, r2_status_t *status_p)
 {
     static const char data[1 << 20];
-    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                            .data = data,
                            .bytes = bytes,
                            .chunk_bytes = CHUNK,
@@ -198,12 +199,12 @@ static void messages_go_as_they_are_granted(void **state)
 {
     r2_status_t status = R2_IN_PROGRESS;
     stub_net_t *stub = stub_with_a_lane();
-    r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .row = 7};
+    r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .id = 7};
     uint64_t ignored;
 
     (void) state;
-    stub->params.parking_bytes = 1024;
-    send_row(stub, 7, 1 << 20, &status);
+    stub->params.unexpected_bytes = 1024;
+    send_one(stub, 7, 1 << 20, &status);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 0);
     assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
     peer_credits(stub, tag, 6 * CHUNK + 5, false);
@@ -225,18 +226,18 @@ static void late_credit_is_dropped(void **state)
 {
     r2_status_t status = R2_IN_PROGRESS;
     stub_net_t *stub = stub_with_a_lane();
-    r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .row = 7};
+    r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .id = 7};
     uint64_t ignored;
 
     (void) state;
     peer_credits(stub, tag, 9 * CHUNK, true);
-    peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_CALL_KEY, .row = 7}, CHUNK, false);
-    peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_OWN_KEYS, .row = 7}, CHUNK, false);
+    peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_UNEXPECTED_KEY, .id = 7}, CHUNK, false);
+    peer_credits(stub, (r2_tag_t){.comm_key = R2_LINK_OWN_KEYS, .id = 7}, CHUNK, false);
     assert_int_equal(stub->link->tx.credits.count, 0);
     peer_credits(stub, tag, 9 * CHUNK, false);
     peer_credits(stub, tag, 5 * CHUNK, false);
     assert_int_equal(stub->link->tx.credits.count, 1);
-    send_row(stub, 7, 1 << 20, &status);
+    send_one(stub, 7, 1 << 20, &status);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 9);
     assert_int_equal(stub->link->tx.credits.count, 0);
     stub_net_destroy(stub);
@@ -269,9 +270,9 @@ static void requests_are_bounded(void **state)
     uint32_t arrived = 0, now;
 
     (void) state;
-    stub->params.parking_bytes = 1024;
+    stub->params.unexpected_bytes = 1024;
     for (uint32_t i = 0; i < R2_REQUESTS_MAX + MORE; ++i) {
-        send_row(stub, i, 20000, &status);
+        send_one(stub, i, 20000, &status);
     }
     while ((now = requests_arrive(stub)) > 0) {
         assert_true(now <= 32);
@@ -280,7 +281,7 @@ static void requests_are_bounded(void **state)
     assert_int_equal(arrived, R2_REQUESTS_MAX);
     assert_int_equal(stub->link->tx.mute, MORE);
     for (uint32_t i = 0; i < MORE / 2; ++i) {
-        peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .row = i}, 20000, true);
+        peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .id = i}, 20000, true);
         arrived += requests_arrive(stub);
     }
     assert_int_equal(arrived, R2_REQUESTS_MAX + MORE / 2);
@@ -292,7 +293,7 @@ static void requests_are_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_get_credit_as_they_take),
+        cmocka_unit_test(receives_get_credit_as_they_take),
         cmocka_unit_test(a_request_shows_other_plans),
         cmocka_unit_test(messages_go_as_they_are_granted),
         cmocka_unit_test(late_credit_is_dropped),

@@ -34,14 +34,14 @@ static void send_something(stub_net_t *stub)
                                  .done = ended};
 
     assert_true(r2_link_send(stub->link, &args) >= 0);
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
 }
 
 static void pass(stub_net_t *stub, uint64_t ns)
 {
     for (const uint64_t end_ns = stub->time_ns + ns; stub->time_ns < end_ns;) {
         stub->time_ns += STEP_NS;
-        r2_net_sweep(&stub->net);
+        r2_net_progress(&stub->net);
     }
 }
 
@@ -77,7 +77,8 @@ static void lanes_out_of_reach_or_over_get_nothing(void **state)
 
 /* ---- descriptors ---- */
 
-/* The peer agrees to the end of a lane in the very sweep in which the wait for that ends. */
+/* The peer agrees to the end of a lane in the very progress pass in which the wait for that ends.
+ */
 static void word_of_the_last_moment_counts(void **state)
 {
     stub_net_t *stub = stub_net_create();
@@ -86,9 +87,9 @@ static void word_of_the_last_moment_counts(void **state)
     (void) state;
     stub_lane_up(stub, 0);
     lane->connect.closing_ns = stub->net.now_ns;
-    stub->net.now_ns += r2_net_patience_ns(&stub->net, 1);
+    stub->net.now_ns += r2_scaled_timeout_ns(&stub->net, 1);
     r2_idle_heard(lane, R2_WIRE_CLOSED);
-    r2_idle_tend(lane);
+    r2_idle_scan(lane);
     assert_int_equal(lane->state, R2_LANE_RESTING);
     stub_net_destroy(stub);
 }
@@ -103,12 +104,12 @@ static void calls_that_nobody_hears_are_taken_back(void **state)
 
         stub->unconnected = unconnected;
         send_something(stub);
-        assert_int_equal(lane->state, R2_LANE_CALLING);
+        assert_int_equal(lane->state, R2_LANE_CONNECTING);
         pass(stub, 4 * stub->params.failure_timeout_ms * R2_NS_PER_MS);
-        assert_int_equal(lane->state, R2_LANE_CALLING);
+        assert_int_equal(lane->state, R2_LANE_CONNECTING);
         stub->no_room = true;
         pass(stub, R2_NS_PER_S / 5);
-        assert_int_equal(lane->state, unconnected ? R2_LANE_RESTING : R2_LANE_CALLING);
+        assert_int_equal(lane->state, unconnected ? R2_LANE_RESTING : R2_LANE_CONNECTING);
         assert_true(NULL == lane->connect.call || !unconnected);
         r2_link_withdraw(stub->link, 1);
         stub_net_destroy(stub);
@@ -195,7 +196,7 @@ static void unread_packets_are_an_excuse(void **state)
     assert_true(r2_unread_excuses(lane));
     stub->link->path.unread = (uint16_t) ~stub->link->path.unread;
     assert_false(r2_unread_excuses(lane));
-    lane->conn->worker->unread_ns = stub->net.now_ns; /* as any sweep does */
+    lane->conn->worker->unread_ns = stub->net.now_ns; /* as any progress pass does */
     assert_false(r2_unread_excuses(lane));
     lane->conn->worker->unread_ns = stub->time_ns;
     assert_true(r2_unread_excuses(lane));
@@ -233,7 +234,7 @@ static void a_process_is_judged_where_others_ask(void **state)
         stub->net.now_ns = stub->time_ns;
         r2_link_presence_timer(stub->link);
         if (asked) {
-            r2_link_asked_after(stub->link);
+            r2_link_inquire(stub->link);
         }
         for (uint32_t i = 0; i < STUB_RAILS * 3; i++) {
             r2_lane_refused(&stub->link->lanes[i % STUB_RAILS]);

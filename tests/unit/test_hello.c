@@ -170,7 +170,7 @@ static void test_waits(void **state)
 }
 
 /** A process that has said a word is not stopped: it had its time. */
-static void test_waits_for_no_answer(void **state)
+static void test_mismatch_for_no_answer(void **state)
 {
     t_end_t *a = t_end_new(0), *b = t_end_new(0);
 
@@ -472,7 +472,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_timeout),
         cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_waits_for_no_answer),
+        cmocka_unit_test(test_mismatch_for_no_answer),
         cmocka_unit_test(test_dials_again),
         cmocka_unit_test(test_request_expires),
         cmocka_unit_test(test_refused),

@@ -26,8 +26,8 @@ static const row_t rows[] = {
     {R2_LANE_DOWN, false, true, R2_GRADE_UNREACHABLE, false},
     {R2_LANE_RESTING, false, false, R2_GRADE_NONE, false},
     {R2_LANE_RESTING, false, true, R2_GRADE_UNREACHABLE, false},
-    {R2_LANE_CALLING, false, false, R2_GRADE_OPENING, false},
-    {R2_LANE_CALLING, false, true, R2_GRADE_UNREACHABLE, false},
+    {R2_LANE_CONNECTING, false, false, R2_GRADE_OPENING, false},
+    {R2_LANE_CONNECTING, false, true, R2_GRADE_UNREACHABLE, false},
     {R2_LANE_WIRING, false, false, R2_GRADE_OPENING, false},
     {R2_LANE_WIRING, false, true, R2_GRADE_UNREACHABLE, false},
     {R2_LANE_WIRING, true, false, R2_GRADE_FAILED, false},
@@ -80,11 +80,11 @@ static void state_lasts_within_a_phase(void **state)
         r2_lane_state_t from, to;
         bool anew;
     } steps[] = {
-        {R2_LANE_DOWN, R2_LANE_RESTING, false}, {R2_LANE_RESTING, R2_LANE_DOWN, false},
-        {R2_LANE_DOWN, R2_LANE_CALLING, true},  {R2_LANE_CALLING, R2_LANE_RESTING, true},
-        {R2_LANE_WIRING, R2_LANE_UP, true},     {R2_LANE_UP, R2_LANE_DOUBT, false},
-        {R2_LANE_DOUBT, R2_LANE_UP, false},     {R2_LANE_DOUBT, R2_LANE_SUSPECT, true},
-        {R2_LANE_SUSPECT, R2_LANE_UP, true},    {R2_LANE_SUSPECT, R2_LANE_DOUBT, true},
+        {R2_LANE_DOWN, R2_LANE_RESTING, false},   {R2_LANE_RESTING, R2_LANE_DOWN, false},
+        {R2_LANE_DOWN, R2_LANE_CONNECTING, true}, {R2_LANE_CONNECTING, R2_LANE_RESTING, true},
+        {R2_LANE_WIRING, R2_LANE_UP, true},       {R2_LANE_UP, R2_LANE_DOUBT, false},
+        {R2_LANE_DOUBT, R2_LANE_UP, false},       {R2_LANE_DOUBT, R2_LANE_SUSPECT, true},
+        {R2_LANE_SUSPECT, R2_LANE_UP, true},      {R2_LANE_SUSPECT, R2_LANE_DOUBT, true},
     };
     r2_net_t *net = calloc(1, sizeof(*net));
     r2_link_t *link = calloc(1, sizeof(*link) + sizeof(link->lanes[0]));

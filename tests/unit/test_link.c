@@ -32,9 +32,9 @@ static void sent_done(void *arg, r2_status_t status)
     sent->status = status;
 }
 
-static void post_at(stub_net_t *stub, uint32_t row, uint32_t order, const char *data, sent_t *sent)
+static void post_at(stub_net_t *stub, uint32_t id, uint32_t order, const char *data, sent_t *sent)
 {
-    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                            .data = data,
                            .bytes = BYTES,
                            .chunk_bytes = 16384,
@@ -45,9 +45,9 @@ static void post_at(stub_net_t *stub, uint32_t row, uint32_t order, const char *
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
 }
 
-static void post(stub_net_t *stub, uint32_t row, const char *data, sent_t *sent)
+static void post(stub_net_t *stub, uint32_t id, const char *data, sent_t *sent)
 {
-    post_at(stub, row, 0, data, sent);
+    post_at(stub, id, 0, data, sent);
 }
 
 /*
@@ -85,7 +85,7 @@ static void others_complete_while_messages_are_given_up(void **state)
     stub_net_destroy(stub);
 }
 
-/* A request for credit for one of many rows. */
+/* A request for credit for one of many receives. */
 static void ask_for_credit(stub_net_t *stub, const r2_lane_t *lane, uint32_t seq, uint32_t number)
 {
     r2_wire_header_t header = {
@@ -95,12 +95,12 @@ static void ask_for_credit(stub_net_t *stub, const r2_lane_t *lane, uint32_t seq
     header.lane_seq = seq;
     header.ack_next = lane->tx.seq;
     header.message = stub->net.first_seq + number;
-    header.tag = (r2_tag_t){.comm_key = 1, .coll_seq = number, .row = 0};
+    header.tag = (r2_tag_t){.comm_key = 1, .coll_seq = number, .id = 0};
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }
 
-/* A peer that is far ahead asks for more rows than are kept: nothing is held back, and each row
- * gets its credit. */
+/* A peer that is far ahead asks for more receives than are kept: nothing is held back, and each
+ * receive gets its credit. */
 static void requests_are_acknowledged_however_many(void **state)
 {
     stub_net_t *stub = stub_net_create();
@@ -108,7 +108,7 @@ static void requests_are_acknowledged_however_many(void **state)
     uint32_t first = (uint32_t) stub->net.first_seq, count = R2_RX_UNPOSTED_MAX + 1000;
     static char data[100];
     sent_t sent = {0, R2_OK};
-    r2_link_recv_t row = {.data = data, .bytes = sizeof(data), .done = sent_done, .arg = &sent};
+    r2_link_recv_t recv = {.data = data, .bytes = sizeof(data), .done = sent_done, .arg = &sent};
 
     (void) state;
     stub_lane_up(stub, 0);
@@ -118,10 +118,10 @@ static void requests_are_acknowledged_however_many(void **state)
     }
     assert_int_equal(lane->rx.next, first + count);
     assert_int_equal(stub->link->rx.unposted, R2_RX_UNPOSTED_MAX);
-    row.tag = (r2_tag_t){.comm_key = 1, .coll_seq = count - 1, .row = 0}; /* was not kept */
-    assert_int_equal(r2_link_recv(stub->link, &row), R2_IN_PROGRESS);
+    recv.tag = (r2_tag_t){.comm_key = 1, .coll_seq = count - 1, .id = 0}; /* was not kept */
+    assert_int_equal(r2_link_recv(stub->link, &recv), R2_IN_PROGRESS);
     r2_grant_refill(stub->link);
-    assert_int_equal(stub->link->rx.grants.news_count, 1);
+    assert_int_equal(stub->link->rx.grants.notify_count, 1);
     stub_net_destroy(stub);
 }
 
@@ -135,11 +135,11 @@ static void a_lane_in_wire_up_gives_its_descriptors_back(void **state)
     stub_lane_wire(stub, 0);
     assert_int_equal(lane->state, R2_LANE_WIRING);
     stub->time_ns += 60 * R2_NS_PER_S;
-    r2_net_sweep(&stub->net); /* away until now: the timer starts anew */
+    r2_net_progress(&stub->net); /* away until now: the timer starts anew */
     stub->time_ns += 60 * R2_NS_PER_S;
-    stub->net.last_sweep_ns = stub->time_ns;
+    stub->net.last_progress_ns = stub->time_ns;
     stub->net.short_until_ns = stub->time_ns + R2_NS_PER_S;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_true(stub->counters.shortages > 0);
     assert_int_equal(lane->state, R2_LANE_RESTING);
     assert_null(lane->conn);
@@ -195,15 +195,15 @@ static uint32_t chunk_bytes_at(uint64_t bytes_per_s)
 
     stub_lane_up(stub, 0);
     lane->tx.window_bytes = 16 * sizeof(data);
-    for (; args.tag.row < sizeof(data) / BYTES; ++args.tag.row) {
+    for (; args.tag.id < sizeof(data) / BYTES; ++args.tag.id) {
         assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
         stub->time_ns += BYTES * R2_NS_PER_S / bytes_per_s;
         stub_acknowledge(stub, lane);
     }
-    assert_int_equal(sent.done, args.tag.row);
+    assert_int_equal(sent.done, args.tag.id);
     assert_int_equal(lane->tx.load.bytes_per_s, 0); /* nothing waited */
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
-    ++args.tag.row;
+    ++args.tag.id;
     args.bytes = sizeof(data);
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
     chunk_bytes = stub->link->tx.messages->all_prev->chunk_bytes;
@@ -213,7 +213,7 @@ static uint32_t chunk_bytes_at(uint64_t bytes_per_s)
 }
 
 /* A lane need not be too slow for its rate to be known. */
-static void chunks_grow_with_the_pace(void **state)
+static void chunks_grow_with_the_rate(void **state)
 {
     (void) state;
     assert_int_equal(chunk_bytes_at(10000000), 16384);
@@ -222,14 +222,14 @@ static void chunks_grow_with_the_pace(void **state)
 }
 
 /* A short message arrives whose sender waits. @return acknowledgements that were sent alone. */
-static uint64_t acks_after_data(stub_net_t *stub, uint32_t row)
+static uint64_t acks_after_data(stub_net_t *stub, uint32_t id)
 {
     r2_lane_t *lane = &stub->link->lanes[0];
     uint64_t before = stub->counters.tx_acks;
     r2_wire_header_t header = {.version = R2_WIRE_VERSION,
                                .kind = R2_WIRE_DATA,
-                               .flags = R2_WIRE_ACK_NOW | R2_WIRE_UNASKED,
-                               .tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+                               .flags = R2_WIRE_ACK_NOW | R2_WIRE_EAGER,
+                               .tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                                .message_bytes = 8,
                                .chunk_bytes = 16384,
                                .length = 8};
@@ -237,7 +237,7 @@ static uint64_t acks_after_data(stub_net_t *stub, uint32_t row)
     header.connection = lane->connect.rx_connection;
     header.lane_seq = lane->rx.next;
     header.ack_next = lane->tx.seq;
-    header.message = stub->net.first_seq + row;
+    header.message = stub->net.first_seq + id;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), "12345678", 8);
     assert_int_equal(stub->counters.rx_malformed, 0);
@@ -259,32 +259,32 @@ static void acknowledgements_wait_for_more(void **state)
         assert_int_equal(net->acks_held, 0 != i % 4);
     }
     assert_int_equal(acks_after_data(stub, 9), 0);
-    r2_net_sweep(net); /* nothing more */
+    r2_net_progress(net); /* nothing more */
     assert_int_equal(stub->counters.tx_acks, 4);
     assert_int_equal(acks_after_data(stub, 10), 0);
     stub->time_ns += R2_NS_PER_MS;
     assert_int_equal(acks_after_data(stub, 11), 1);
     assert_int_equal(acks_after_data(stub, 12), 0);
     net->staying = false;
-    r2_net_tend(net);
+    r2_net_progress_links(net);
     assert_int_equal(stub->counters.tx_acks, 6);
     assert_false(net->acks_held);
     stub_net_destroy(stub);
 }
 
-/* One sweep. @return workers that it looked at. */
-static uint32_t looks_of_sweep(stub_net_t *stub)
+/* One progress pass. @return workers that it looked at. */
+static uint32_t looks_of_progress(stub_net_t *stub)
 {
     stub->looks = 0;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     return stub->looks;
 }
 
 /*
- * Between two sweeps that look at all workers, only those with news are looked at, and those that cannot
- * tell; and none goes to sleep without a look.
+ * Between two progress passes that look at all workers, only those with news are looked at, and
+ * those that cannot tell; and none goes to sleep without a look.
  */
-static void sweeps_look_at_workers_with_news(void **state)
+static void progress_looks_at_readable_workers(void **state)
 {
     stub_net_t *stub = stub_net_create();
 
@@ -294,24 +294,24 @@ static void sweeps_look_at_workers_with_news(void **state)
         stub_lane_up(stub, i);
     }
     stub->time_ns += R2_NS_PER_S;
-    assert_int_equal(looks_of_sweep(stub), STUB_RAILS);
-    assert_int_equal(looks_of_sweep(stub), 0);
+    assert_int_equal(looks_of_progress(stub), STUB_RAILS);
+    assert_int_equal(looks_of_progress(stub), 0);
     stub_net_signal(stub, 1, true);
-    assert_int_equal(looks_of_sweep(stub), 1);
-    assert_int_equal(looks_of_sweep(stub), 1);
+    assert_int_equal(looks_of_progress(stub), 1);
+    assert_int_equal(looks_of_progress(stub), 1);
     stub_net_signal(stub, 1, false);
-    assert_int_equal(looks_of_sweep(stub), 0);
+    assert_int_equal(looks_of_progress(stub), 0);
     stub->mute = true;
-    assert_int_equal(looks_of_sweep(stub), STUB_RAILS);
+    assert_int_equal(looks_of_progress(stub), STUB_RAILS);
     stub->mute = false;
-    assert_int_equal(looks_of_sweep(stub), 0);
+    assert_int_equal(looks_of_progress(stub), 0);
     stub->looks = 0;
     assert_true(r2_net_arm(&stub->net));
     assert_int_equal(stub->looks, STUB_RAILS);
     assert_true(r2_net_arm(&stub->net));
     assert_int_equal(stub->looks, STUB_RAILS);
     stub->time_ns += R2_NS_PER_MS;
-    assert_int_equal(looks_of_sweep(stub), STUB_RAILS);
+    assert_int_equal(looks_of_progress(stub), STUB_RAILS);
     stub_net_destroy(stub);
 }
 
@@ -342,7 +342,7 @@ static void tails_are_sent_again_on_idle_lanes(void **state)
 
     (void) state;
     stub->time_ns += 10 * R2_NS_PER_MS;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(stub->counters.hedged_bytes, 0); /* the peer may be stopped */
     assert_int_equal(r2_tx_tail_deadline_ns(stub->link), R2_NEVER_NS);
     stub_speak(stub, idle);
@@ -350,7 +350,7 @@ static void tails_are_sent_again_on_idle_lanes(void **state)
     assert_non_null(idle->tx.in_flight);
     stub_speak(stub, slow);
     stub->time_ns += 10 * R2_NS_PER_MS;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(stub->counters.hedged_bytes, BYTES); /* two copies are enough */
     stub_acknowledge(stub, idle);
     assert_int_equal(sent.done, 1);
@@ -386,25 +386,25 @@ static void tails_stay_where_they_are(void **state)
 }
 
 /* A lone lane on which the peer talks for long and takes nothing has lost what it was given: it is opened anew. */
-static void deaf_lanes_are_opened_anew(void **state)
+static void stalled_lanes_are_opened_anew(void **state)
 {
     static const char data[BYTES];
     stub_net_t *stub = stub_net_create();
     sent_t sent = {0, R2_OK};
     r2_lane_t *lane = &stub->link->lanes[0];
-    uint64_t deaf_ns;
+    uint64_t stall_ns;
 
     (void) state;
     stub_lane_up(stub, 0);
-    deaf_ns = stub->time_ns + 40 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
+    stall_ns = stub->time_ns + 40 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
     post(stub, 0, data, &sent);
-    while (stub->time_ns < deaf_ns + R2_NS_PER_S && 0 == stub->counters.lanes_failed) {
+    while (stub->time_ns < stall_ns + R2_NS_PER_S && 0 == stub->counters.lanes_failed) {
         stub->time_ns += 10 * R2_NS_PER_MS;
         stub_speak(stub, lane);
-        r2_net_sweep(&stub->net); /* sees that this was all */
+        r2_net_progress(&stub->net); /* sees that this was all */
     }
     assert_int_equal(stub->counters.lanes_failed, 1);
-    assert_true(stub->time_ns > deaf_ns);
+    assert_true(stub->time_ns > stall_ns);
     assert_int_equal(sent.done, 0); /* it goes with the lane that is next up */
     stub_lane_up(stub, 0);
     stub_acknowledge(stub, lane);
@@ -456,11 +456,11 @@ int main(void)
         cmocka_unit_test(a_lane_in_wire_up_gives_its_descriptors_back),
         cmocka_unit_test(messages_leave_in_order),
         cmocka_unit_test(acknowledgements_wait_for_more),
-        cmocka_unit_test(chunks_grow_with_the_pace),
-        cmocka_unit_test(sweeps_look_at_workers_with_news),
+        cmocka_unit_test(chunks_grow_with_the_rate),
+        cmocka_unit_test(progress_looks_at_readable_workers),
         cmocka_unit_test(tails_are_sent_again_on_idle_lanes),
         cmocka_unit_test(tails_stay_where_they_are),
-        cmocka_unit_test(deaf_lanes_are_opened_anew),
+        cmocka_unit_test(stalled_lanes_are_opened_anew),
         cmocka_unit_test(relay_lanes_stand_aside),
         cmocka_unit_test(only_paths_are_open_in_quarantine),
     };

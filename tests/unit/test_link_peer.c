@@ -24,9 +24,9 @@ static void refuse_for(stub_net_t *stub, uint32_t lane, uint64_t ns)
 
     while (stub->time_ns < end_ns) {
         stub->time_ns += 10 * R2_NS_PER_MS;
-        r2_net_sweep(&stub->net);
-        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.call_id, R2_ERR_REFUSED, NULL,
-                        0);
+        r2_net_progress(&stub->net);
+        r2_hello_result(&stub->net, stub->link->lanes[lane].connect.connect_id, R2_ERR_REFUSED,
+                        NULL, 0);
     }
 }
 
@@ -39,7 +39,7 @@ static void links_with_a_lane_are_not_given_up(void **state)
     (void) state;
     stub_lane_up(stub, 0);
     refuse_for(stub, 1, 2 * R2_NS_PER_S);
-    stub->link->path.asked_for = true; /* the lane was suspect, and a frame was to be relayed */
+    stub->link->path.inquired = true; /* the lane was suspect, and a frame was to be relayed */
     refuse_for(stub, 1, 2 * R2_NS_PER_S);
     stub_speak(stub, lane);
     refuse_for(stub, 1, 20 * R2_NS_PER_S);
@@ -55,13 +55,13 @@ static void links_that_refuse_are_given_up(void **state)
     const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
 
     (void) state;
-    stub->link->path.asked_for = true;
+    stub->link->path.inquired = true;
     while (stub->time_ns < end_ns) {
         stub->time_ns += 10 * R2_NS_PER_MS;
-        r2_net_sweep(&stub->net);
+        r2_net_progress(&stub->net);
         for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-            r2_hello_result(&stub->net, stub->link->lanes[i].connect.call_id, R2_ERR_REFUSED, NULL,
-                            0);
+            r2_hello_result(&stub->net, stub->link->lanes[i].connect.connect_id, R2_ERR_REFUSED,
+                            NULL, 0);
         }
     }
     assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
@@ -80,12 +80,12 @@ static void wiring_gives_workers_back(void **state)
     for (uint32_t round = 0; round < 200; ++round) {
         const uint32_t rail = round % STUB_RAILS;
 
-        r2_hello_result(&stub->net, stub->link->lanes[rail].connect.call_id, R2_ERR_TIMEOUT, NULL,
-                        0);
+        r2_hello_result(&stub->net, stub->link->lanes[rail].connect.connect_id, R2_ERR_TIMEOUT,
+                        NULL, 0);
         stub_hello(stub, rail, offer, stub_offer(stub, rail, 0, offer));
         assert_int_equal(stub->link->lanes[rail].state, R2_LANE_WIRING);
         stub->time_ns += 0 == round % 5 ? 11 * R2_NS_PER_S : R2_NS_PER_MS;
-        r2_net_sweep(&stub->net);
+        r2_net_progress(&stub->net);
         most = r2_max(most, stub->workers);
     }
     assert_true(most <= 2 * STUB_RAILS); /* the one in use and the newest, of each rail */
@@ -105,7 +105,7 @@ static void notices_to_a_stopped_peer_are_bounded(void **state)
     stub_lane_up(stub, 0);
     for (uint32_t i = 0; i < 100; ++i) {
         sent += R2_OK == r2_net_notice(&stub->net, 1, notice, sizeof(notice), false) ? 1 : 0;
-        r2_net_tend(&stub->net);
+        r2_net_progress_links(&stub->net);
     }
     assert_null(stub->link->tx.control);
     assert_int_equal(sent, 32);
@@ -159,7 +159,7 @@ static void hello_frames_are_bounded(void **state)
     stub_lane_up(stub, 0);
     for (uint32_t i = 0; i < 100; ++i) {
         sent += R2_OK == r2_relay_post(&stub->net, 1, &to, &frame, &parts) ? 1 : 0;
-        r2_net_tend(&stub->net);
+        r2_net_progress_links(&stub->net);
     }
     assert_int_equal(sent, 32);
     stub_acknowledge(stub, &stub->link->lanes[0]);

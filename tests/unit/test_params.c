@@ -124,15 +124,15 @@ static void suffixes(void **state)
     r2_params_t params = fresh();
 
     (void) state;
-    assert_int_equal(r2_params_set(&params, "unasked_bytes", "64k"), R2_OK);
-    assert_int_equal(params.unasked_bytes, 65536);
-    assert_int_equal(r2_params_set(&params, "unasked_bytes", "2M"), R2_OK);
-    assert_int_equal(params.unasked_bytes, 2u << 20);
+    assert_int_equal(r2_params_set(&params, "eager_bytes", "64k"), R2_OK);
+    assert_int_equal(params.eager_bytes, 65536);
+    assert_int_equal(r2_params_set(&params, "eager_bytes", "2M"), R2_OK);
+    assert_int_equal(params.eager_bytes, 2u << 20);
     assert_int_equal(r2_params_set(&params, "scratch_bytes", "1g"), R2_OK);
     assert_int_equal(params.scratch_bytes, 1u << 30);
     assert_int_equal(r2_params_set(&params, "takeover_us", "5k"), R2_ERR_PARAM); /* no size */
-    assert_int_equal(r2_params_set(&params, "unasked_bytes", "64kb"), R2_ERR_PARAM);
-    assert_int_equal(r2_params_set(&params, "unasked_bytes", "k"), R2_ERR_PARAM);
+    assert_int_equal(r2_params_set(&params, "eager_bytes", "64kb"), R2_ERR_PARAM);
+    assert_int_equal(r2_params_set(&params, "eager_bytes", "k"), R2_ERR_PARAM);
     assert_int_equal(r2_params_set(&params, "reproducible", "false"), R2_OK);
     assert_false(params.reproducible);
     assert_int_equal(r2_params_set(&params, "reproducible", "1"), R2_OK);
@@ -167,8 +167,8 @@ static void nonsense(void **state)
     for (size_t i = 0; i < r2_array_count(texts); ++i) {
         r2_params_t params = fresh(), before = params;
 
-        if (R2_ERR_PARAM != r2_params_set(&params, "unasked_bytes", texts[i])) {
-            fail_msg("'%s' was taken for %zu", texts[i], params.unasked_bytes);
+        if (R2_ERR_PARAM != r2_params_set(&params, "eager_bytes", texts[i])) {
+            fail_msg("'%s' was taken for %zu", texts[i], params.eager_bytes);
         }
         assert_memory_equal(&params, &before, sizeof(params));
     }
@@ -213,13 +213,13 @@ static void environment(void **state)
     char text[256] = "";
 
     (void) state;
-    setenv("OMPI_MCA_coll_r2_parking_bytes", "1m", 1);
+    setenv("OMPI_MCA_coll_r2_unexpected_bytes", "1m", 1);
     assert_int_equal(r2_params_from_env(&params, text, sizeof(text)), R2_OK);
-    assert_int_equal(params.parking_bytes, 1u << 20);
-    setenv("OMPI_MCA_coll_r2_parking_bytes", "lots", 1);
+    assert_int_equal(params.unexpected_bytes, 1u << 20);
+    setenv("OMPI_MCA_coll_r2_unexpected_bytes", "lots", 1);
     assert_int_equal(r2_params_from_env(&params, text, sizeof(text)), R2_ERR_PARAM);
-    assert_non_null(strstr(text, "parking_bytes=lots"));
-    unsetenv("OMPI_MCA_coll_r2_parking_bytes");
+    assert_non_null(strstr(text, "unexpected_bytes=lots"));
+    unsetenv("OMPI_MCA_coll_r2_unexpected_bytes");
 }
 
 /* A second name sets the same value, in the same range; the first name goes before it. */

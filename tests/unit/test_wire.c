@@ -77,7 +77,7 @@ static void layout(void **state)
     assert_true(0x6162636465666768ull == header.tag.comm_key);
     assert_true(0x91929394u == header.tag.sequence);
     assert_int_equal(header.tag.coll_seq, 0x71727374);
-    assert_int_equal(header.tag.row, 0x75767778);
+    assert_int_equal(header.tag.id, 0x75767778);
     assert_int_equal(header.message_bytes, 19);
     assert_int_equal(header.chunk_bytes, 8);
     assert_int_equal(header.chunk, 2);

@@ -15,7 +15,7 @@
 #define R2_FDS_WORKER       2u /* of a rail */
 #define R2_FDS_WORKER_LOCAL 4u /* of the rail within the host, with what watches processes */
 #define R2_FDS_EP           1u
-#define R2_FDS_OPENING      2u /* of an endpoint and the hello call that opens its lane */
+#define R2_FDS_OPENING      2u /* of an endpoint and the connect request that opens its lane */
 #define R2_FDS_SLACK        4u /* sockets of a moment: UCX's for the NIC, calls of ours */
 
 /* Of r2 itself: listeners and probes of each rail; epoll, timers, netlink, files, the reserve of

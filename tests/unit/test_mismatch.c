@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Rows and messages of one link that do not meet (link/waits.c): questions, denials, strays.
+ * Receives and messages of one link that do not meet (link/mismatch.c): questions, denials, strays.
  */
 #include "r2_config.h"
 
@@ -33,12 +33,12 @@ static bool never(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest
 {
     assert_non_null(arg);
     assert_int_equal(rank, 1);
-    return 7 != digest || 5 != tag->row; /* but for this one, it may come */
+    return 7 != digest || 5 != tag->id; /* but for this one, it may come */
 }
 
-static void await_row(stub_net_t *stub, uint32_t row, uint32_t digest, char *data, ended_t *received)
+static void await_one(stub_net_t *stub, uint32_t id, uint32_t digest, char *data, ended_t *received)
 {
-    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                                  .data = data,
                                  .bytes = BYTES,
                                  .digest = digest,
@@ -48,7 +48,8 @@ static void await_row(stub_net_t *stub, uint32_t row, uint32_t digest, char *dat
     assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
 }
 
-static void say_of_rows(stub_net_t *stub, r2_wire_kind_t kind, const r2_wire_wait_t *waits, size_t count)
+static void say_of_receives(stub_net_t *stub, r2_wire_kind_t kind, const r2_wire_query_t *queries,
+                            size_t count)
 {
     r2_lane_t *lane = &stub->link->lanes[0];
     r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = (uint8_t) kind};
@@ -56,9 +57,9 @@ static void say_of_rows(stub_net_t *stub, r2_wire_kind_t kind, const r2_wire_wai
     header.connection = lane->connect.rx_connection;
     header.lane_seq = lane->rx.next;
     header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
-    header.length = (uint32_t) (count * sizeof(*waits));
+    header.length = (uint32_t) (count * sizeof(*queries));
     header.consumed = (uint32_t) stub->net.first_seq;
-    stub_packet(stub, &header, sizeof(header), waits, count * sizeof(*waits));
+    stub_packet(stub, &header, sizeof(header), queries, count * sizeof(*queries));
     assert_int_equal(stub->counters.rx_malformed, 0);
 }
 
@@ -76,37 +77,37 @@ static const r2_tx_item_t *under_way(const stub_net_t *stub, r2_wire_kind_t kind
     return found;
 }
 
-/* A row that has waited for long asks; a denial ends it if it is about the same plan. */
-static void denied_rows_end(void **state)
+/* A receive that has waited for long asks; a denial ends it if it is about the same plan. */
+static void denied_receives_end(void **state)
 {
     static char data[BYTES];
     ended_t received = {0, R2_OK};
     stub_net_t *stub = stub_net_create();
     const r2_tx_item_t *question;
-    r2_wire_wait_t wait;
+    r2_wire_query_t query;
 
     (void) state;
     stub_lane_up(stub, 0);
-    await_row(stub, 5, 7, data, &received);
-    r2_net_sweep(&stub->net);
+    await_one(stub, 5, 7, data, &received);
+    r2_net_progress(&stub->net);
     stub->time_ns += 19 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
-    r2_net_tend(&stub->net);
-    assert_null(under_way(stub, R2_WIRE_WAITS));
-    for (uint32_t i = 0; i < 2 && NULL == under_way(stub, R2_WIRE_WAITS); ++i) {
+    r2_net_progress_links(&stub->net);
+    assert_null(under_way(stub, R2_WIRE_QUERY));
+    for (uint32_t i = 0; i < 2 && NULL == under_way(stub, R2_WIRE_QUERY); ++i) {
         stub->time_ns += 10 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
-        r2_net_tend(&stub->net);
+        r2_net_progress_links(&stub->net);
     }
-    question = under_way(stub, R2_WIRE_WAITS);
+    question = under_way(stub, R2_WIRE_QUERY);
     assert_non_null(question);
-    assert_int_equal(question->payload_bytes, sizeof(wait));
-    wait = question->payload.waits[0];
-    assert_int_equal(wait.tag.row, 5);
-    assert_int_equal(wait.digest, 7);
-    wait.digest = 8;
-    say_of_rows(stub, R2_WIRE_DENIED, &wait, 1);
+    assert_int_equal(question->payload_bytes, sizeof(query));
+    query = question->payload.queries[0];
+    assert_int_equal(query.tag.id, 5);
+    assert_int_equal(query.digest, 7);
+    query.digest = 8;
+    say_of_receives(stub, R2_WIRE_DENIED, &query, 1);
     assert_int_equal(received.done, 0);
-    wait.digest = 7;
-    say_of_rows(stub, R2_WIRE_DENIED, &wait, 1);
+    query.digest = 7;
+    say_of_receives(stub, R2_WIRE_DENIED, &query, 1);
     assert_int_equal(received.done, 1);
     assert_int_equal(received.status, R2_ERR_PLAN_MISMATCH);
     stub_net_destroy(stub);
@@ -116,13 +117,13 @@ static void denied_rows_end(void **state)
 static void questions_are_answered(void **state)
 {
     static const char data[BYTES];
-    r2_wire_wait_t waits[3] = {{.tag = {.comm_key = 1, .coll_seq = 1, .row = 4}, .digest = 7},
-                               {.tag = {.comm_key = 1, .coll_seq = 1, .row = 5}, .digest = 7},
-                               {.tag = {.comm_key = 1, .coll_seq = 1, .row = 5}, .digest = 8}};
+    r2_wire_query_t queries[3] = {{.tag = {.comm_key = 1, .coll_seq = 1, .id = 4}, .digest = 7},
+                                  {.tag = {.comm_key = 1, .coll_seq = 1, .id = 5}, .digest = 7},
+                                  {.tag = {.comm_key = 1, .coll_seq = 1, .id = 5}, .digest = 8}};
     stub_net_t *stub = stub_net_create();
     const r2_tx_item_t *answer;
     ended_t sent = {0, R2_OK};
-    const r2_link_send_t args = {.tag = waits[1].tag,
+    const r2_link_send_t args = {.tag = queries[1].tag,
                                  .data = data,
                                  .bytes = BYTES,
                                  .chunk_bytes = 16384,
@@ -132,18 +133,18 @@ static void questions_are_answered(void **state)
 
     (void) state;
     stub_lane_up(stub, 0);
-    say_of_rows(stub, R2_WIRE_WAITS, waits, 3);
+    say_of_receives(stub, R2_WIRE_QUERY, queries, 3);
     assert_null(under_way(stub, R2_WIRE_DENIED)); /* nobody to ask: it may come */
     stub->net.upcalls.sends = never;
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
-    say_of_rows(stub, R2_WIRE_WAITS, waits, 3);
+    say_of_receives(stub, R2_WIRE_QUERY, queries, 3);
     assert_null(under_way(stub, R2_WIRE_DENIED));
     r2_link_withdraw(stub->link, 1);
-    say_of_rows(stub, R2_WIRE_WAITS, waits, 3);
+    say_of_receives(stub, R2_WIRE_QUERY, queries, 3);
     answer = under_way(stub, R2_WIRE_DENIED);
     assert_non_null(answer);
-    assert_int_equal(answer->payload_bytes, sizeof(waits[0]));
-    assert_memory_equal(&answer->payload.waits[0], &waits[1], sizeof(waits[1]));
+    assert_int_equal(answer->payload_bytes, sizeof(queries[0]));
+    assert_memory_equal(&answer->payload.queries[0], &queries[1], sizeof(queries[1]));
     stub_net_destroy(stub);
 }
 
@@ -156,7 +157,7 @@ static void count_stray(void *arg, uint32_t rank, uint64_t comm_key)
     ++stub->strays;
 }
 
-/* A message that no row will take is given up after a while, and told; early ones stay. */
+/* A message that no receive will take is given up after a while, and told; early ones stay. */
 static void strays_are_told(void **state)
 {
     stub_net_t *stub = stub_net_create();
@@ -165,12 +166,12 @@ static void strays_are_told(void **state)
     stub_lane_up(stub, 0);
     stub->net.upcalls.stray = count_stray;
     stub->net.upcalls.receives = never;
-    for (uint32_t row = 4; row <= 5; ++row) {
+    for (uint32_t id = 4; id <= 5; ++id) {
         r2_lane_t *lane = &stub->link->lanes[0];
         r2_wire_header_t header = {.version = R2_WIRE_VERSION,
                                    .kind = R2_WIRE_DATA,
-                                   .flags = R2_WIRE_UNASKED,
-                                   .tag = {.comm_key = 1, .coll_seq = 1, .row = row},
+                                   .flags = R2_WIRE_EAGER,
+                                   .tag = {.comm_key = 1, .coll_seq = 1, .id = id},
                                    .digest = 7,
                                    .message_bytes = 8,
                                    .chunk_bytes = 16384,
@@ -179,15 +180,15 @@ static void strays_are_told(void **state)
         header.connection = lane->connect.rx_connection;
         header.lane_seq = lane->rx.next;
         header.ack_next = lane->tx.seq;
-        header.message = stub->net.first_seq + row - 4;
+        header.message = stub->net.first_seq + id - 4;
         header.consumed = (uint32_t) stub->net.first_seq;
         stub_packet(stub, &header, sizeof(header), "12345678", 8);
     }
     assert_int_equal(stub->link->rx.unposted, 2);
     stub->time_ns += 21 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     stub->time_ns += 21 * stub->params.failure_timeout_ms * R2_NS_PER_MS;
-    r2_net_sweep(&stub->net);
+    r2_net_progress(&stub->net);
     assert_int_equal(stub->link->rx.unposted, 1);
     assert_int_equal(stub->strays, 1);
     stub_net_destroy(stub);
@@ -196,7 +197,7 @@ static void strays_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(denied_rows_end),
+        cmocka_unit_test(denied_receives_end),
         cmocka_unit_test(questions_are_answered),
         cmocka_unit_test(strays_are_told),
     };
