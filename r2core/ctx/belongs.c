@@ -83,15 +83,15 @@ bool r2_comm_over(r2_comms_t *comms, const r2_tag_t *tag)
     return R2_STAGE_OVER == stage || R2_STAGE_FAILED == stage;
 }
 
-/* True if a row of this kind may still meet the message with this tag and digest. */
-static bool r2_comm_may(r2_comms_t *comms, r2_row_kind_t kind, uint32_t rank, const r2_tag_t *tag,
+/* True if an op of this kind may still meet the message with this tag and digest. */
+static bool r2_comm_may(r2_comms_t *comms, r2_op_kind_t kind, uint32_t rank, const r2_tag_t *tag,
                         uint32_t digest)
 {
     r2_place_t place;
 
     switch (r2_comm_find(comms, tag, &place)) {
     case R2_STAGE_NOW:
-        return r2_exec_has_row(&place.coll->exec, kind, rank, tag->id, digest);
+        return r2_exec_has_op(&place.coll->exec, kind, rank, tag->id, digest);
     case R2_STAGE_OVER:
         return false;
     case R2_STAGE_LATER: /* of a request no more than this is known before it is started */
@@ -105,12 +105,12 @@ static bool r2_comm_may(r2_comms_t *comms, r2_row_kind_t kind, uint32_t rank, co
 
 bool r2_comm_sends(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
 {
-    return r2_comm_may(comms, R2_ROW_SEND, rank, tag, digest);
+    return r2_comm_may(comms, R2_OP_SEND, rank, tag, digest);
 }
 
 bool r2_comm_receives(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32_t digest)
 {
-    return r2_comm_may(comms, R2_ROW_RECV, rank, tag, digest);
+    return r2_comm_may(comms, R2_OP_RECV, rank, tag, digest);
 }
 
 bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key)

@@ -176,8 +176,8 @@ void r2_gauge_look(r2_gauge_t *gauge)
 /* Of all ranks of the job, so that most steps go from host to host. @return 0: says nothing of steps. */
 static uint32_t r2_gauge_steps(const r2_gauge_t *gauge, const r2_schedule_t *schedule, int32_t size)
 {
-    return (uint32_t) size == gauge->core->net.size && 0 < schedule->row_count &&
-                   schedule->rows[0].bytes <= R2_GAUGE_SHORT_BYTES
+    return (uint32_t) size == gauge->core->net.size && 0 < schedule->op_count &&
+                   schedule->ops[0].bytes <= R2_GAUGE_SHORT_BYTES
                ? r2_forecast_steps(schedule, size)
                : 0;
 }

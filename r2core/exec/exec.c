@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Runs: dependency counting and the four kinds of rows.
+ * Runs: dependency counting and the four kinds of ops.
  */
 #include "r2_config.h"
 
@@ -13,20 +13,20 @@
 
 #include "base/util.h"
 
-/* What a run keeps of its rows, in one block: handles, and the two queues. */
-static size_t r2_exec_state_bytes(uint32_t rows, bool moves)
+/* What a run keeps of its ops, in one block: handles, and the two queues. */
+static size_t r2_exec_state_bytes(uint32_t ops, bool moves)
 {
-    return rows * (sizeof(r2_exec_row_t) + (moves ? 2 : 1) * sizeof(uint32_t));
+    return ops * (sizeof(r2_exec_op_t) + (moves ? 2 : 1) * sizeof(uint32_t));
 }
 
-static void r2_exec_init_rows(r2_exec_t *exec)
+static void r2_exec_init_ops(r2_exec_t *exec)
 {
     const r2_schedule_t *schedule = exec->schedule;
 
-    exec->queue = (uint32_t *) (exec->rows + schedule->row_count);
-    exec->held = exec->queue + schedule->row_count;
-    for (uint32_t i = 0; i < schedule->row_count; ++i) {
-        exec->rows[i] = (r2_exec_row_t){.exec = exec, .waiting = schedule->rows[i].dep_count};
+    exec->queue = (uint32_t *) (exec->ops + schedule->op_count);
+    exec->held = exec->queue + schedule->op_count;
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
+        exec->ops[i] = (r2_exec_op_t){.exec = exec, .waiting = schedule->ops[i].dep_count};
     }
 }
 
@@ -42,18 +42,18 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     exec->program = program;
     exec->schedule = schedule;
     exec->status = R2_IN_PROGRESS;
-    exec->rows_left = schedule->row_count;
+    exec->ops_left = schedule->op_count;
     exec->app_only = moves || (NULL != args->reduce && !args->any_thread);
-    exec->state_bytes = r2_exec_state_bytes(schedule->row_count, moves);
-    exec->rows = r2_blocks_get(&engine->blocks, exec->state_bytes);
+    exec->state_bytes = r2_exec_state_bytes(schedule->op_count, moves);
+    exec->ops = r2_blocks_get(&engine->blocks, exec->state_bytes);
     if (schedule->scratch_bytes > 0) {
         exec->scratch = r2_blocks_get(&engine->blocks, schedule->scratch_bytes);
     }
-    if (NULL == exec->rows || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
+    if (NULL == exec->ops || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
         r2_exec_fini(exec);
         return R2_ERR_NO_MEMORY;
     }
-    r2_exec_init_rows(exec);
+    r2_exec_init_ops(exec);
     return R2_OK;
 }
 
@@ -62,10 +62,10 @@ void r2_exec_fini(r2_exec_t *exec)
     if (NULL == exec->program) {
         return;
     }
-    for (uint32_t i = 0; exec->packed_bytes > 0 && i < exec->schedule->row_count; ++i) {
-        r2_blocks_put(&exec->engine->blocks, exec->rows[i].packed, exec->schedule->rows[i].bytes);
+    for (uint32_t i = 0; exec->packed_bytes > 0 && i < exec->schedule->op_count; ++i) {
+        r2_blocks_put(&exec->engine->blocks, exec->ops[i].packed, exec->schedule->ops[i].bytes);
     }
-    r2_blocks_put(&exec->engine->blocks, exec->rows, exec->state_bytes);
+    r2_blocks_put(&exec->engine->blocks, exec->ops, exec->state_bytes);
     r2_blocks_put(&exec->engine->blocks, exec->scratch, exec->schedule->scratch_bytes);
     r2_program_put(exec->program);
     exec->program = NULL;
@@ -112,7 +112,7 @@ void r2_exec_abort(r2_exec_t *exec, r2_status_t status)
 
 void r2_exec_start(r2_exec_t *exec)
 {
-    if (0 == exec->rows_left) {
+    if (0 == exec->ops_left) {
         r2_exec_finish(exec, R2_OK);
         return;
     }
@@ -121,36 +121,35 @@ void r2_exec_start(r2_exec_t *exec)
     r2_exec_ready(exec);
 }
 
-static void r2_exec_row_complete(r2_exec_t *exec, uint32_t row)
+static void r2_exec_op_complete(r2_exec_t *exec, uint32_t op)
 {
     const r2_program_t *program = exec->program;
 
-    r2_assert(!exec->rows[row].done);
-    exec->rows[row].done = true;
-    if (NULL != exec->rows[row].packed) {
-        r2_blocks_put(&exec->engine->blocks, exec->rows[row].packed,
-                      exec->schedule->rows[row].bytes);
-        exec->rows[row].packed = NULL;
-        exec->packed_bytes -= exec->schedule->rows[row].bytes;
-        r2_exec_ready(exec); /* a row that waits for room may go on */
+    r2_assert(!exec->ops[op].done);
+    exec->ops[op].done = true;
+    if (NULL != exec->ops[op].packed) {
+        r2_blocks_put(&exec->engine->blocks, exec->ops[op].packed, exec->schedule->ops[op].bytes);
+        exec->ops[op].packed = NULL;
+        exec->packed_bytes -= exec->schedule->ops[op].bytes;
+        r2_exec_ready(exec); /* an op that waits for room may go on */
     }
-    for (uint32_t d = program->first_dependent[row]; d < program->first_dependent[row + 1]; ++d) {
+    for (uint32_t d = program->first_dependent[op]; d < program->first_dependent[op + 1]; ++d) {
         uint32_t dependent = program->dependents[d];
 
-        if (0 == --exec->rows[dependent].waiting) {
+        if (0 == --exec->ops[dependent].waiting) {
             exec->queue[exec->queue_tail++] = dependent;
             r2_exec_ready(exec);
         }
     }
-    if (0 == --exec->rows_left) {
+    if (0 == --exec->ops_left) {
         r2_exec_finish(exec, R2_OK);
     }
 }
 
-/* A link finished a row: in the middle of progress, so only take note. */
-static void r2_exec_row_done(void *arg, r2_status_t status)
+/* A link finished an op: in the middle of progress, so only take note. */
+static void r2_exec_op_done(void *arg, r2_status_t status)
 {
-    r2_exec_row_t *handle = arg;
+    r2_exec_op_t *handle = arg;
     r2_exec_t *exec = handle->exec;
 
     if (exec->over) {
@@ -160,7 +159,7 @@ static void r2_exec_row_done(void *arg, r2_status_t status)
         r2_exec_finish(exec, status);
         return;
     }
-    r2_exec_row_complete(exec, (uint32_t) (handle - exec->rows));
+    r2_exec_op_complete(exec, (uint32_t) (handle - exec->ops));
 }
 
 static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
@@ -176,27 +175,28 @@ static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
     return NULL;
 }
 
-static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_row_t *row)
+static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
 {
     r2_tag_t tag = exec->args.tag;
 
-    tag.id = row->tag;
+    tag.id = op->tag;
     return tag;
 }
 
 /* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
-static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_row_t *row)
+static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op)
 {
-    return exec->schedule->digest ^ row->mark << R2_DIGEST_KIND_BITS;
+    return exec->schedule->digest ^ op->mark << R2_DIGEST_KIND_BITS;
 }
 
-bool r2_exec_has_row(const r2_exec_t *exec, r2_row_kind_t kind, uint32_t rank, uint32_t tag, uint32_t digest)
+bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uint32_t tag,
+                    uint32_t digest)
 {
-    for (uint32_t i = 0; i < exec->schedule->row_count; ++i) {
-        const r2_row_t *row = &exec->schedule->rows[i];
+    for (uint32_t i = 0; i < exec->schedule->op_count; ++i) {
+        const r2_op_t *op = &exec->schedule->ops[i];
 
-        if (kind == row->kind && tag == row->tag && rank == exec->args.ranks[row->peer]) {
-            return digest == r2_exec_digest(exec, row);
+        if (kind == op->kind && tag == op->tag && rank == exec->args.ranks[op->peer]) {
+            return digest == r2_exec_digest(exec, op);
         }
     }
     return false;
@@ -214,92 +214,92 @@ static const r2_mover_t *r2_exec_mover(const r2_exec_t *exec, const r2_region_t 
     return NULL == mover->move ? NULL : mover;
 }
 
-/* The first SEND row that is not complete. */
+/* The first SEND op that is not complete. */
 static uint32_t r2_exec_lowest(r2_exec_t *exec)
 {
     const r2_schedule_t *schedule = exec->schedule;
 
-    while (exec->lowest < schedule->row_count &&
-           (R2_ROW_SEND != schedule->rows[exec->lowest].kind || exec->rows[exec->lowest].done)) {
+    while (exec->lowest < schedule->op_count &&
+           (R2_OP_SEND != schedule->ops[exec->lowest].kind || exec->ops[exec->lowest].done)) {
         ++exec->lowest;
     }
     return exec->lowest;
 }
 
 /*
- * Packs what a SEND row sends. Bounded: a row waits for room while others are under way, but never the first of
- * all: what is under way may wait for peers that wait for it. Rows are in the order of steps, so the message of
- * the lowest step over all ranks can always go.
+ * Packs what a SEND op sends. Bounded: an op waits for room while others are under way, but never
+ * the first of all: what is under way may wait for peers that wait for it. Ops are in the order of
+ * steps, so the message of the lowest step over all ranks can always go.
  */
-static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
+static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
 {
-    const r2_mover_t *mover = r2_exec_mover(exec, &row->src);
+    const r2_mover_t *mover = r2_exec_mover(exec, &op->src);
 
     if (NULL == mover) {
         return R2_OK;
     }
-    if (exec->packed_bytes > 0 && exec->packed_bytes + row->bytes > exec->args.pack_bytes &&
-        handle - exec->rows != r2_exec_lowest(exec)) {
+    if (exec->packed_bytes > 0 && exec->packed_bytes + op->bytes > exec->args.pack_bytes &&
+        handle - exec->ops != r2_exec_lowest(exec)) {
         return R2_ERR_AGAIN;
     }
-    handle->packed = r2_blocks_get(&exec->engine->blocks, row->bytes);
+    handle->packed = r2_blocks_get(&exec->engine->blocks, op->bytes);
     if (NULL == handle->packed) {
         return R2_ERR_NO_MEMORY;
     }
-    exec->packed_bytes += row->bytes;
-    mover->move(mover->arg, row->src.offset_bytes, handle->packed, row->bytes, false);
+    exec->packed_bytes += op->bytes;
+    mover->move(mover->arg, op->src.offset_bytes, handle->packed, op->bytes, false);
     return R2_OK;
 }
 
-static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
+static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
 {
     r2_link_send_t args = {
-        .tag = r2_exec_tag(exec, row),
-        .bytes = row->bytes,
+        .tag = r2_exec_tag(exec, op),
+        .bytes = op->bytes,
         .chunk_bytes = (uint32_t) exec->schedule->chunk_bytes,
-        .digest = r2_exec_digest(exec, row),
-        .order = row->order,
+        .digest = r2_exec_digest(exec, op),
+        .order = op->order,
         .map_pending = exec->carrying && exec->map_pending,
-        .done = r2_exec_row_done,
+        .done = r2_exec_op_done,
         .arg = handle,
     };
     r2_link_t *link;
-    r2_status_t status = r2_exec_pack(exec, row, handle);
+    r2_status_t status = r2_exec_pack(exec, op, handle);
 
     if (R2_OK != status) {
         return status;
     }
-    args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &row->src);
-    status = r2_net_link(exec->engine->net, exec->args.ranks[row->peer], &link);
+    args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
+    status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
     return R2_OK == status ? r2_link_send(link, &args) : status;
 }
 
 /* Part of a message for a buffer that is not contiguous. */
 static void r2_exec_sink(void *arg, uint64_t offset, const void *data, uint64_t bytes)
 {
-    r2_exec_row_t *handle = arg;
+    r2_exec_op_t *handle = arg;
     r2_exec_t *exec = handle->exec;
-    const r2_row_t *row = &exec->schedule->rows[handle - exec->rows];
-    const r2_mover_t *mover = r2_exec_mover(exec, &row->dst);
+    const r2_op_t *op = &exec->schedule->ops[handle - exec->ops];
+    const r2_mover_t *mover = r2_exec_mover(exec, &op->dst);
 
-    mover->move(mover->arg, row->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes, true);
+    mover->move(mover->arg, op->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes, true);
 }
 
-static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_row_t *row, r2_exec_row_t *handle)
+static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
 {
-    bool moved = NULL != r2_exec_mover(exec, &row->dst);
+    bool moved = NULL != r2_exec_mover(exec, &op->dst);
     r2_link_recv_t args = {
-        .tag = r2_exec_tag(exec, row),
-        .data = moved ? NULL : r2_exec_address(exec, &row->dst),
+        .tag = r2_exec_tag(exec, op),
+        .data = moved ? NULL : r2_exec_address(exec, &op->dst),
         .sink = moved ? r2_exec_sink : NULL,
-        .bytes = row->bytes,
-        .digest = r2_exec_digest(exec, row),
+        .bytes = op->bytes,
+        .digest = r2_exec_digest(exec, op),
         .map_pending = exec->carrying ? &exec->map_pending : NULL,
-        .done = r2_exec_row_done,
+        .done = r2_exec_op_done,
         .arg = handle,
     };
     r2_link_t *link;
-    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[row->peer], &link);
+    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
 
     return R2_OK == status ? r2_link_recv(link, &args) : status;
 }
@@ -318,45 +318,45 @@ static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_
     memcpy(write ? memory : piece, write ? piece : memory, bytes);
 }
 
-static void r2_exec_copy(r2_exec_t *exec, const r2_row_t *row)
+static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
 {
     char piece[8192];
 
-    if (NULL == r2_exec_mover(exec, &row->src) && NULL == r2_exec_mover(exec, &row->dst)) {
-        memmove(r2_exec_address(exec, &row->dst), r2_exec_address(exec, &row->src), row->bytes);
+    if (NULL == r2_exec_mover(exec, &op->src) && NULL == r2_exec_mover(exec, &op->dst)) {
+        memmove(r2_exec_address(exec, &op->dst), r2_exec_address(exec, &op->src), op->bytes);
         return;
     }
-    for (uint64_t offset = 0; offset < row->bytes; offset += sizeof(piece)) {
-        uint64_t bytes = r2_min(row->bytes - offset, (uint64_t) sizeof(piece));
+    for (uint64_t offset = 0; offset < op->bytes; offset += sizeof(piece)) {
+        uint64_t bytes = r2_min(op->bytes - offset, (uint64_t) sizeof(piece));
 
-        r2_exec_transfer(exec, &row->src, offset, piece, bytes, false);
-        r2_exec_transfer(exec, &row->dst, offset, piece, bytes, true);
+        r2_exec_transfer(exec, &op->src, offset, piece, bytes, false);
+        r2_exec_transfer(exec, &op->dst, offset, piece, bytes, true);
     }
 }
 
-/* @return false: the row cannot start yet: no room to pack what it sends. */
-static bool r2_exec_start_row(r2_exec_t *exec, uint32_t index)
+/* @return false: the op cannot start yet: no room to pack what it sends. */
+static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
 {
-    const r2_row_t *row = &exec->schedule->rows[index];
+    const r2_op_t *op = &exec->schedule->ops[index];
     r2_status_t status = R2_OK;
 
-    switch (row->kind) {
-    case R2_ROW_SEND:
-        status = r2_exec_send(exec, row, &exec->rows[index]);
+    switch (op->kind) {
+    case R2_OP_SEND:
+        status = r2_exec_send(exec, op, &exec->ops[index]);
         break;
-    case R2_ROW_RECV:
-        status = r2_exec_recv(exec, row, &exec->rows[index]);
+    case R2_OP_RECV:
+        status = r2_exec_recv(exec, op, &exec->ops[index]);
         break;
-    case R2_ROW_REDUCE:
-        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &row->src),
-                          r2_exec_address(exec, &row->dst), row->bytes / exec->args.element_bytes);
+    case R2_OP_REDUCE:
+        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
+                          r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
         break;
-    case R2_ROW_COPY:
-        r2_exec_copy(exec, row);
+    case R2_OP_COPY:
+        r2_exec_copy(exec, op);
         break;
     }
     if (R2_OK == status) {
-        r2_exec_row_complete(exec, index);
+        r2_exec_op_complete(exec, index);
     } else if (R2_ERR_AGAIN == status) {
         return false;
     } else if (status < 0) {
@@ -365,7 +365,7 @@ static bool r2_exec_start_row(r2_exec_t *exec, uint32_t index)
     return true;
 }
 
-/* Rows that wait for room: in their order, and the lowest one in any case. */
+/* Ops that wait for room: in their order, and the lowest one in any case. */
 static unsigned r2_exec_run_held(r2_exec_t *exec)
 {
     unsigned started = 0;
@@ -373,10 +373,10 @@ static unsigned r2_exec_run_held(r2_exec_t *exec)
     for (uint32_t i = exec->held_head; i < exec->held_tail && !exec->over; ++i) {
         const uint32_t index = exec->held[i];
 
-        if (R2_NO_ROW == index || ((i == exec->held_head || index == r2_exec_lowest(exec)) &&
-                                   r2_exec_start_row(exec, index))) {
-            started += R2_NO_ROW == index ? 0 : 1;
-            exec->held[i] = R2_NO_ROW;
+        if (R2_OP_NONE == index || ((i == exec->held_head || index == r2_exec_lowest(exec)) &&
+                                    r2_exec_start_op(exec, index))) {
+            started += R2_OP_NONE == index ? 0 : 1;
+            exec->held[i] = R2_OP_NONE;
             exec->held_head += i == exec->held_head ? 1 : 0;
         }
     }
@@ -391,7 +391,7 @@ unsigned r2_exec_run(r2_exec_t *exec)
     while (exec->queue_head < exec->queue_tail && !exec->over) {
         uint32_t index = exec->queue[exec->queue_head++];
 
-        if (r2_exec_start_row(exec, index)) {
+        if (r2_exec_start_op(exec, index)) {
             ++started;
         } else {
             exec->held[exec->held_tail++] = index;

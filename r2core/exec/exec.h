@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Engine: runs the rows of schedules over links.
+ * Engine: runs the ops of schedules over links.
  */
 #ifndef R2_EXEC_H
 #define R2_EXEC_H
@@ -18,7 +18,7 @@ struct r2_exec;
 /** All collectives under way in this process. Engine lock. */
 typedef struct r2_engine {
     r2_net_t *net;             /* borrowed */
-    struct r2_exec *ready;     /* list: have rows that may start */
+    struct r2_exec *ready;     /* list: have ops that may start */
     struct r2_exec *finished;  /* list: complete or failed, to be collected by r2_engine_collect() */
     r2_blocks_t blocks;        /* memory of runs: state, staging, packed sends */
 } r2_engine_t;
@@ -32,18 +32,18 @@ typedef struct r2_exec_args {
     bool any_thread;           /* `reduce` may be called by any thread, not only by the application's */
     uint64_t element_bytes;
     const uint32_t *ranks;     /* borrowed: process numbers by communicator rank */
-    r2_tag_t tag;              /* of the collective; rows add theirs */
+    r2_tag_t tag;              /* of the collective; ops add theirs */
     r2_mover_t movers[2];      /* of R2_BUF_IN and R2_BUF_OUT */
     uint64_t pack_bytes;       /* bound of packed sends under way */
 } r2_exec_args_t;
 
-/** A row's handle in the link's callbacks. */
-typedef struct r2_exec_row {
+/** An op's handle in the link's callbacks. */
+typedef struct r2_exec_op {
     struct r2_exec *exec;      /* borrowed */
-    char *packed;              /* owned: what a SEND row of a buffer with a mover sends */
+    char *packed;              /* owned: what a SEND op of a buffer with a mover sends */
     uint32_t waiting;          /* dependencies not complete yet */
     bool done;
-} r2_exec_row_t;
+} r2_exec_op_t;
 
 /** One collective under way. */
 typedef struct r2_exec {
@@ -53,20 +53,20 @@ typedef struct r2_exec {
     r2_program_t *program;     /* refcounted; NULL: nothing to finish */
     const r2_schedule_t *schedule; /* that of the program */
     char *scratch;             /* owned: a block of the engine */
-    r2_exec_row_t *rows;       /* owned: a block of the engine; parallel to schedule->rows */
-    size_t state_bytes;        /* of that block: rows, queue, held */
-    uint32_t *queue;           /* rows that may start; each enters once */
+    r2_exec_op_t *ops;         /* owned: a block of the engine; parallel to schedule->ops */
+    size_t state_bytes;        /* of that block: ops, queue, held */
+    uint32_t *queue;           /* ops that may start; each enters once */
     uint32_t queue_head, queue_tail;
-    uint32_t *held;            /* with movers: SEND rows that wait for room; each enters once */
+    uint32_t *held; /* with movers: SEND ops that wait for room; each enters once */
     uint32_t held_head, held_tail;
-    uint32_t lowest;           /* every SEND row before it is complete */
-    uint32_t rows_left;
+    uint32_t lowest; /* every SEND op before it is complete */
+    uint32_t ops_left;
     uint64_t packed_bytes;     /* in packed sends under way */
     bool carrying;             /* messages carry the map-pending bit (health/agreement.h) */
     bool map_pending;          /* ours, or that of a message received so far */
     bool in_ready, in_finished; /* on which list of the engine */
     bool over;                  /* its status is final */
-    bool app_only;              /* its rows run code of the user: a reduction of his, movers */
+    bool app_only;              /* its ops run code of the user: a reduction of his, movers */
     r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 
@@ -81,7 +81,7 @@ void r2_engine_fini(r2_engine_t *engine);
  */
 r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
                          r2_program_t *program);
-/** Rows without dependencies may start with the next r2_engine_run(). */
+/** Ops without dependencies may start with the next r2_engine_run(). */
 void r2_exec_start(r2_exec_t *exec);
 /**
  * Ends a run with an error. The caller withdraws its messages from the links. Nothing happens to
@@ -92,18 +92,20 @@ void r2_exec_abort(r2_exec_t *exec, r2_status_t status);
 void r2_exec_fini(r2_exec_t *exec);
 
 /**
- * True if the run has a row, done or not, for the message with this tag and digest.
- * @param kind R2_ROW_SEND or R2_ROW_RECV.
+ * True if the run has an op, done or not, for the message with this tag and digest.
+ * @param kind R2_OP_SEND or R2_OP_RECV.
  * @param rank process number of the other end.
  */
-bool r2_exec_has_row(const r2_exec_t *exec, r2_row_kind_t kind, uint32_t rank, uint32_t tag, uint32_t digest);
+bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uint32_t tag,
+                    uint32_t digest);
 
 /** Takes a run off the lists of its engine: nobody looks at it any more. Nothing happens if it is on none. */
 void r2_exec_leave(r2_exec_t *exec);
 
 /**
- * Starts rows as far as they go.
- * @param app an application thread calls; else runs that are `app_only` wait for one. @return rows started.
+ * Starts ops as far as they go.
+ * @param app an application thread calls; else runs that are `app_only` wait for one. @return ops
+ * started.
  */
 unsigned r2_engine_run(r2_engine_t *engine, bool app);
 /** The next finished run, or NULL. */
@@ -111,7 +113,7 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 /* ---- for exec/ only ---- */
 
-/** Starts rows of a run as far as they go. @return rows started. */
+/** Starts ops of a run as far as they go. @return ops started. */
 unsigned r2_exec_run(r2_exec_t *exec);
 
 #endif

@@ -11,38 +11,38 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Turns "row waits for" lists into "row is waited for by" lists. @param first [row_count + 2]. */
+/* Turns "op waits for" lists into "op is waited for by" lists. @param first [op_count + 2]. */
 static void r2_program_invert(const r2_schedule_t *schedule, uint32_t *first, uint32_t *dependents)
 {
-    memset(first, 0, (schedule->row_count + 2) * sizeof(*first));
-    for (uint32_t i = 0; i < schedule->row_count; ++i) {
-        const r2_row_t *row = &schedule->rows[i];
+    memset(first, 0, (schedule->op_count + 2) * sizeof(*first));
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
+        const r2_op_t *op = &schedule->ops[i];
 
-        for (uint32_t d = 0; d < row->dep_count; ++d) {
-            ++first[schedule->deps[row->first_dep + d] + 1];
+        for (uint32_t d = 0; d < op->dep_count; ++d) {
+            ++first[schedule->deps[op->first_dep + d] + 1];
         }
     }
-    for (uint32_t i = 0; i < schedule->row_count; ++i) {
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
         first[i + 1] += first[i];
     }
-    for (uint32_t i = schedule->row_count; i-- > 0;) {
-        const r2_row_t *row = &schedule->rows[i];
+    for (uint32_t i = schedule->op_count; i-- > 0;) {
+        const r2_op_t *op = &schedule->ops[i];
 
-        for (uint32_t d = 0; d < row->dep_count; ++d) {
-            dependents[--first[schedule->deps[row->first_dep + d] + 1]] = i;
+        for (uint32_t d = 0; d < op->dep_count; ++d) {
+            dependents[--first[schedule->deps[op->first_dep + d] + 1]] = i;
         }
     }
     /* the filling moved each start down by its group: first[k + 1] is now the start of group k */
-    memmove(first, first + 1, schedule->row_count * sizeof(*first));
-    first[schedule->row_count] = schedule->dep_count;
+    memmove(first, first + 1, schedule->op_count * sizeof(*first));
+    first[schedule->op_count] = schedule->dep_count;
 }
 
 static uint32_t r2_program_starts(const r2_schedule_t *schedule, uint32_t *starts)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < schedule->row_count; ++i) {
-        if (0 == schedule->rows[i].dep_count) {
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
+        if (0 == schedule->ops[i].dep_count) {
             starts[count++] = i;
         }
     }
@@ -51,23 +51,23 @@ static uint32_t r2_program_starts(const r2_schedule_t *schedule, uint32_t *start
 
 r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **program_p)
 {
-    const size_t rows = schedule->row_count, deps = schedule->dep_count;
-    const size_t bytes = sizeof(r2_program_t) + rows * sizeof(r2_row_t) +
-                         (2 * deps + 2 * rows + 2) * sizeof(uint32_t);
+    const size_t ops = schedule->op_count, deps = schedule->dep_count;
+    const size_t bytes =
+        sizeof(r2_program_t) + ops * sizeof(r2_op_t) + (2 * deps + 2 * ops + 2) * sizeof(uint32_t);
     r2_program_t *program = malloc(bytes);
-    r2_row_t *own_rows;
+    r2_op_t *own_ops;
     uint32_t *own_deps, *dependents, *first, *starts;
 
     if (NULL == program) {
         return R2_ERR_NO_MEMORY;
     }
-    own_rows = (r2_row_t *) (program + 1);
-    own_deps = (uint32_t *) (own_rows + rows);
+    own_ops = (r2_op_t *) (program + 1);
+    own_deps = (uint32_t *) (own_ops + ops);
     dependents = own_deps + deps;
     first = dependents + deps;
-    starts = first + rows + 2;
-    if (rows > 0) {
-        memcpy(own_rows, schedule->rows, rows * sizeof(*own_rows));
+    starts = first + ops + 2;
+    if (ops > 0) {
+        memcpy(own_ops, schedule->ops, ops * sizeof(*own_ops));
     }
     if (deps > 0) {
         memcpy(own_deps, schedule->deps, deps * sizeof(*own_deps));
@@ -80,8 +80,8 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
                               .start_count = r2_program_starts(schedule, starts),
                               .users = 1,
                               .bytes = bytes};
-    program->schedule.rows = own_rows;
-    program->schedule.row_room = schedule->row_count;
+    program->schedule.ops = own_ops;
+    program->schedule.op_room = schedule->op_count;
     program->schedule.deps = own_deps;
     program->schedule.dep_room = schedule->dep_count;
     *program_p = program;

@@ -14,10 +14,10 @@
  * run belongs to the run (r2_exec_t), so that many runs may share one. Engine lock.
  */
 typedef struct r2_program {
-    r2_schedule_t schedule;          /* its rows and dependencies lie behind this struct */
-    const uint32_t *dependents;      /* rows that wait, grouped by the row they wait for */
-    const uint32_t *first_dependent; /* row_count + 1 indices into dependents */
-    const uint32_t *starts;          /* rows that wait for none */
+    r2_schedule_t schedule;          /* its ops and dependencies lie behind this struct */
+    const uint32_t *dependents;      /* ops that wait, grouped by the op they wait for */
+    const uint32_t *first_dependent; /* op_count + 1 indices into dependents */
+    const uint32_t *starts;          /* ops that wait for none */
     uint32_t start_count;
     uint32_t users;
     size_t bytes;                    /* of all this */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Schedules: growing arrays of rows and of the dependencies between them.
+ * Schedules: growing arrays of ops and of the dependencies between them.
  */
 #include "r2_config.h"
 
@@ -16,7 +16,7 @@
 #define R2_FNV_OFFSET 2166136261u
 #define R2_FNV_PRIME  16777619u
 
-enum { R2_ROWS_FIRST = 16, R2_DEPS_FIRST = 32 };
+enum { R2_OPS_FIRST = 16, R2_DEPS_FIRST = 32 };
 
 void r2_schedule_init(r2_schedule_t *schedule)
 {
@@ -28,7 +28,7 @@ void r2_schedule_init(r2_schedule_t *schedule)
 
 void r2_schedule_fini(r2_schedule_t *schedule)
 {
-    free(schedule->rows);
+    free(schedule->ops);
     free(schedule->deps);
     r2_schedule_init(schedule);
 }
@@ -58,20 +58,20 @@ static r2_status_t schedule_grow(void **array, uint32_t *room, uint32_t need, ui
     return R2_OK;
 }
 
-uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_row_t *row, const uint32_t *deps,
+uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_op_t *op, const uint32_t *deps,
                          uint32_t dep_count)
 {
-    void *rows = schedule->rows;
+    void *ops = schedule->ops;
     void *all_deps = schedule->deps;
-    r2_row_t *added;
+    r2_op_t *added;
     r2_status_t status;
 
     if (R2_OK != schedule->status) {
-        return R2_NO_ROW;
+        return R2_OP_NONE;
     }
-    status = schedule_grow(&rows, &schedule->row_room, schedule->row_count + 1, R2_ROWS_FIRST,
-                           sizeof(*schedule->rows));
-    schedule->rows = rows;
+    status = schedule_grow(&ops, &schedule->op_room, schedule->op_count + 1, R2_OPS_FIRST,
+                           sizeof(*schedule->ops));
+    schedule->ops = ops;
     if (R2_OK == status) {
         status = schedule_grow(&all_deps, &schedule->dep_room, schedule->dep_count + dep_count,
                                R2_DEPS_FIRST, sizeof(*schedule->deps));
@@ -79,21 +79,21 @@ uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_row_t *row, const uin
     }
     if (R2_OK != status) {
         schedule->status = status;
-        return R2_NO_ROW;
+        return R2_OP_NONE;
     }
-    added = &schedule->rows[schedule->row_count];
-    *added = *row;
+    added = &schedule->ops[schedule->op_count];
+    *added = *op;
     added->first_dep = schedule->dep_count;
     added->dep_count = 0;
     for (uint32_t i = 0; i < dep_count; i++) {
-        if (R2_NO_ROW == deps[i]) {
+        if (R2_OP_NONE == deps[i]) {
             continue;
         }
-        r2_assert(deps[i] < schedule->row_count);
+        r2_assert(deps[i] < schedule->op_count);
         schedule->deps[schedule->dep_count++] = deps[i];
         added->dep_count++;
     }
-    return schedule->row_count++;
+    return schedule->op_count++;
 }
 
 uint32_t r2_digest_fold(uint32_t digest, uint64_t value)

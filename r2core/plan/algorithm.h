@@ -27,7 +27,7 @@ typedef struct r2_algorithm {
     const char *instead; /* the last one's: its name in the plan where it stands in for another */
 
     /**
-     * Adds the rows of one rank. Called for two ranks or more, with at least one byte in all (but
+     * Adds the ops of one rank. Called for two ranks or more, with at least one byte in all (but
      * for a barrier). Calls r2_plan_note_message() with the longest message that it decided on.
      * @return R2_OK or R2_ERR_NO_MEMORY; schedule->status is checked by the caller.
      */

@@ -27,7 +27,7 @@
 
 #include "base/util.h"
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 
 enum { STEPS_MAX = 31 };
@@ -59,7 +59,7 @@ static uint64_t bruck_place(const bruck_t *b, int32_t i)
     return r2_layout_place(&b->blocks, b->input, bruck_block(b, i));
 }
 
-/** Copies blocks [first, end) of the collection to their places: adjacent ones in one row. */
+/** Copies blocks [first, end) of the collection to their places: adjacent ones in one op. */
 static void bruck_deliver(bruck_t *b, int32_t first, int32_t end, uint32_t arrived)
 {
     while (first < end) {
@@ -77,7 +77,7 @@ static void bruck_deliver(bruck_t *b, int32_t first, int32_t end, uint32_t arriv
     }
 }
 
-static void bruck_rows(bruck_t *b)
+static void bruck_ops(bruck_t *b)
 {
     const r2_plan_input_t *input = b->input;
     const r2_region_t own =
@@ -124,7 +124,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         return status;
     }
     r2_plan_note_message(schedule, b.blocks.start[input->size]);
-    bruck_rows(&b);
+    bruck_ops(&b);
     r2_layout_fini(&b.blocks);
     return R2_OK;
 }

@@ -4,15 +4,15 @@
  *
  * Allgather(v) by direct exchange: every rank sends its block to every other.
  *
- * Three ranks; each row of the table starts at once:
+ * Three ranks; each op of the table starts at once:
  *
  *   rank 0   block 0 -> 1, 2    receives 2 from 2, 1 from 1
  *   rank 1   block 1 -> 2, 0    receives 0 from 0, 2 from 2
  *   rank 2   block 2 -> 0, 1    receives 1 from 1, 0 from 0
  *
- * A message is as long as a block, or as messages may be: links cut it into chunks, and no row waits
- * for another, so there is nothing to pipeline. Peers are taken around the circle so that no rank is
- * everybody's first.
+ * A message is as long as a block, or as messages may be: links cut it into chunks, and no op waits
+ * for another, so there is nothing to pipeline. Peers are taken around the circle so that no rank
+ * is everybody's first.
  *
  * Source: folklore (linear exchange).
  */
@@ -21,7 +21,7 @@
 #include "plan/algorithm.h"
 
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 
 /* Part k of every block: from all, then to all. */
 static void direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule,

@@ -23,7 +23,7 @@
 
 #include "plan/layout.h"
 #include "plan/order.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 
 typedef struct ring {
@@ -59,7 +59,7 @@ static r2_region_t ring_place(const ring_t *ring, int32_t block, uint32_t k)
                  r2_layout_place(&ring->blocks, ring->input, block) + k * ring->segment_bytes);
 }
 
-static void ring_rows(ring_t *ring)
+static void ring_ops(ring_t *ring)
 {
     const r2_plan_input_t *input = ring->input;
     const int32_t next = ring_rank(ring, 1), before = ring_rank(ring, -1);
@@ -118,9 +118,9 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     status = NULL == ring.arrived || NULL == ring.order ? R2_ERR_NO_MEMORY : ring_order(&ring);
     if (R2_OK == status) {
         for (uint32_t k = 0; k < ring.segments; k++) {
-            ring.arrived[k] = R2_NO_ROW;
+            ring.arrived[k] = R2_OP_NONE;
         }
-        ring_rows(&ring);
+        ring_ops(&ring);
     }
     free(ring.arrived);
     free(ring.order);

@@ -109,11 +109,11 @@ static void direct_collect(direct_t *d, uint32_t k)
 
         r2_add_recv(d->schedule, direct_msg(d, owner, owner, k, true),
                     direct_region(d, R2_BUF_OUT, owner, k),
-                    R2_AFTER(d->input->in_place ? d->sent[owner] : R2_NO_ROW));
+                    R2_AFTER(d->input->in_place ? d->sent[owner] : R2_OP_NONE));
     }
 }
 
-static r2_status_t direct_rows(direct_t *d)
+static r2_status_t direct_ops(direct_t *d)
 {
     const r2_plan_input_t *input = d->input;
     uint64_t own_bytes = r2_layout_bytes(d->shares, input->rank);
@@ -146,7 +146,7 @@ r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_
     r2_plan_note_message(schedule, d.segment_bytes);
     d.sent = malloc((size_t) input->size * sizeof(*d.sent));
     if (NULL != d.sent) {
-        status = direct_rows(&d);
+        status = direct_ops(&d);
     }
     free(d.sent);
     return status;

@@ -33,7 +33,7 @@
 #include "base/util.h"
 #include "plan/forecast.h"
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 
 enum { TAG_FOLD = 0, TAG_RESULT = 1, TAG_STEP = 2 };
@@ -47,7 +47,7 @@ typedef struct doubling {
     int32_t folded;               /* ranks that step aside: size - 2^steps */
     uint32_t slots;               /* staging slots in use */
     r2_region_t acc;              /* product so far */
-    uint32_t acc_row;             /* row that wrote it */
+    uint32_t acc_op;              /* op that wrote it */
     uint32_t acc_sent;            /* last send that reads it */
     uint32_t out_sent;            /* last send that reads OUT */
 } doubling_t;
@@ -97,11 +97,11 @@ static r2_region_t doubling_target(doubling_t *d, bool last_move)
     return last_move && !d->input->in_place ? r2_at(R2_BUF_OUT, 0) : doubling_slot(d);
 }
 
-static void doubling_hold(doubling_t *d, r2_region_t acc, uint32_t row)
+static void doubling_hold(doubling_t *d, r2_region_t acc, uint32_t op)
 {
     d->acc = acc;
-    d->acc_row = row;
-    d->acc_sent = R2_NO_ROW;
+    d->acc_op = op;
+    d->acc_sent = R2_OP_NONE;
 }
 
 /** acc = product of the peer OP acc. */
@@ -110,14 +110,14 @@ static void doubling_join_lower(doubling_t *d, r2_region_t from, uint32_t arrive
 {
     if (moves) {
         r2_region_t target = doubling_target(d, last_move);
-        uint32_t copied = r2_add_copy(d->schedule, d->acc, target, d->bytes, R2_AFTER(d->acc_row));
+        uint32_t copied = r2_add_copy(d->schedule, d->acc, target, d->bytes, R2_AFTER(d->acc_op));
 
         doubling_hold(d, target, copied);
     }
     /* the send waited for what was sent */
-    d->acc_row =
+    d->acc_op =
         r2_add_reduce(d->schedule, from, d->acc, d->bytes,
-                      R2_AFTER(arrived, R2_NO_ROW == d->acc_sent ? d->acc_row : d->acc_sent));
+                      R2_AFTER(arrived, R2_OP_NONE == d->acc_sent ? d->acc_op : d->acc_sent));
 }
 
 /** One exchange with (or, `to_peer` false, delivery from) a partner. */
@@ -131,7 +131,7 @@ static void doubling_exchange(doubling_t *d, int32_t peer, uint32_t tag, bool to
     uint32_t joined;
 
     if (to_peer) {
-        d->acc_sent = r2_add_send(d->schedule, msg, d->acc, R2_AFTER(d->acc_row));
+        d->acc_sent = r2_add_send(d->schedule, msg, d->acc, R2_AFTER(d->acc_op));
         if (R2_BUF_OUT == d->acc.buf) {
             d->out_sent = d->acc_sent;
         }
@@ -140,7 +140,7 @@ static void doubling_exchange(doubling_t *d, int32_t peer, uint32_t tag, bool to
         doubling_join_lower(d, from, arrived, moves, last_move);
         return;
     }
-    joined = r2_add_reduce(d->schedule, d->acc, from, d->bytes, R2_AFTER(arrived, d->acc_row));
+    joined = r2_add_reduce(d->schedule, d->acc, from, d->bytes, R2_AFTER(arrived, d->acc_op));
     doubling_hold(d, from, joined);
 }
 
@@ -153,7 +153,7 @@ static void doubling_aside(doubling_t *d)
     uint32_t sent = r2_add_send(d->schedule, give, d->acc, R2_AT_ONCE);
 
     r2_add_recv(d->schedule, take, r2_at(R2_BUF_OUT, 0),
-                R2_AFTER(d->input->in_place ? sent : R2_NO_ROW));
+                R2_AFTER(d->input->in_place ? sent : R2_OP_NONE));
 }
 
 /** Partner in a step; step -1 is the fold before the exchanges. */
@@ -184,9 +184,9 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     doubling_t d = {.input = input,
                     .schedule = schedule,
                     .acc = r2_at(r2_input_buf(input), 0),
-                    .acc_row = R2_NO_ROW,
-                    .acc_sent = R2_NO_ROW,
-                    .out_sent = R2_NO_ROW};
+                    .acc_op = R2_OP_NONE,
+                    .acc_sent = R2_OP_NONE,
+                    .out_sent = R2_OP_NONE};
     bool has_neighbour;
 
     d.bytes = input->count * input->element_bytes;
@@ -202,11 +202,10 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     if (has_neighbour) {
         const r2_msg_t msg = {.peer = input->rank + 1, .tag = TAG_RESULT, .bytes = d.bytes};
 
-        r2_add_send(schedule, msg, d.acc, R2_AFTER(d.acc_row));
+        r2_add_send(schedule, msg, d.acc, R2_AFTER(d.acc_op));
     }
     if (R2_BUF_OUT != d.acc.buf) {
-        r2_add_copy(schedule, d.acc, r2_at(R2_BUF_OUT, 0), d.bytes,
-                    R2_AFTER(d.acc_row, d.out_sent));
+        r2_add_copy(schedule, d.acc, r2_at(R2_BUF_OUT, 0), d.bytes, R2_AFTER(d.acc_op, d.out_sent));
     }
     schedule->scratch_bytes = d.slots * r2_vector_slot_bytes(input);
     return R2_OK;

@@ -36,7 +36,7 @@
 
 #include "base/util.h"
 #include "plan/forecast.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/shares.h"
 #include "plan/thresholds.h"
 
@@ -64,7 +64,7 @@ typedef struct tiers {
     uint64_t segment_bytes;       /* of the longest piece */
     uint32_t segments;
     uint64_t slot_bytes;
-    uint32_t *slot_free; /* owned; the row that frees a slot */
+    uint32_t *slot_free; /* owned; the op that frees a slot */
     pool_t slots, partials, results;
 } tiers_t;
 
@@ -80,7 +80,7 @@ typedef struct part {
 typedef struct source {
     int32_t peer; /* -1: own */
     r2_region_t own;
-    uint32_t ready; /* own: row to wait for */
+    uint32_t ready; /* own: op to wait for */
 } source_t;
 
 static int32_t handler(const tiers_t *t, uint32_t host, uint32_t piece)
@@ -136,16 +136,16 @@ static uint32_t fold_first(tiers_t *t, const part_t *part, const source_t *sourc
     return r2_add_recv(t->schedule, message(part, source->peer, kind), acc, R2_AFTER(acc_free));
 }
 
-/** This host's contribution. @param partial_p own memory that holds it, and from which row on. */
+/** This host's contribution. @param partial_p own memory that holds it, and from which op on. */
 static void fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint32_t *slot_p)
 {
     const int32_t *ranks = &t->ranks[t->first[t->host]];
     const uint32_t count = t->first[t->host + 1] - t->first[t->host];
     const r2_region_t own = r2_at(r2_input_buf(t->input), part->offset_bytes);
-    uint32_t folded = R2_NO_ROW;
+    uint32_t folded = R2_OP_NONE;
 
-    *partial_p = (source_t){.peer = -1, .own = own, .ready = R2_NO_ROW};
-    *slot_p = R2_NO_ROW;
+    *partial_p = (source_t){.peer = -1, .own = own, .ready = R2_OP_NONE};
+    *slot_p = R2_OP_NONE;
     if (1 == count) {
         return;
     }
@@ -153,7 +153,7 @@ static void fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint3
     partial_p->own = slot_region(t, *slot_p);
     for (uint32_t i = count; i-- > 0;) {
         const source_t source = {
-            .peer = ranks[i] == t->input->rank ? -1 : ranks[i], .own = own, .ready = R2_NO_ROW};
+            .peer = ranks[i] == t->input->rank ? -1 : ranks[i], .own = own, .ready = R2_OP_NONE};
 
         folded = count - 1 == i
                      ? fold_first(t, part, &source, TAG_CONTRIBUTE, partial_p->own,
@@ -163,25 +163,25 @@ static void fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint3
     partial_p->ready = folded;
 }
 
-/** Folds all hosts' partial results. @return the row after which the result is in OUT. */
+/** Folds all hosts' partial results. @return the op after which the result is in OUT. */
 static uint32_t fold_all(tiers_t *t, const part_t *part, const source_t *partial,
                          uint32_t partial_slot)
 {
     const uint32_t hosts = t->input->topology->host_count;
     const r2_region_t out = r2_at(R2_BUF_OUT, part->offset_bytes);
-    const uint32_t slot = t->input->in_place ? pool_take(&t->results) : R2_NO_ROW;
+    const uint32_t slot = t->input->in_place ? pool_take(&t->results) : R2_OP_NONE;
     const r2_region_t acc = t->input->in_place ? slot_region(t, slot) : out;
-    uint32_t folded = R2_NO_ROW;
+    uint32_t folded = R2_OP_NONE;
 
     for (uint32_t h = hosts; h-- > 0;) {
         const source_t other = {.peer = handler(t, h, part->piece)};
         const source_t *source = h == t->host ? partial : &other;
 
         folded = hosts - 1 == h ? fold_first(t, part, source, TAG_PARTIAL, acc,
-                                             t->input->in_place ? t->slot_free[slot] : R2_NO_ROW)
+                                             t->input->in_place ? t->slot_free[slot] : R2_OP_NONE)
                                 : fold_source(t, part, source, TAG_PARTIAL, acc, folded);
     }
-    if (R2_NO_ROW != partial_slot) {
+    if (R2_OP_NONE != partial_slot) {
         t->slot_free[partial_slot] = folded;
     }
     if (t->input->in_place) {
@@ -197,7 +197,7 @@ static uint32_t fold_all(tiers_t *t, const part_t *part, const source_t *partial
     return folded;
 }
 
-/** Sends this host's part to the owner and gets the result. @return row of the result. */
+/** Sends this host's part to the owner and gets the result. @return op of the result. */
 static uint32_t pass_partial(tiers_t *t, const part_t *part, const source_t *partial,
                              uint32_t partial_slot)
 {
@@ -206,13 +206,13 @@ static uint32_t pass_partial(tiers_t *t, const part_t *part, const source_t *par
                                       R2_AFTER(partial->ready));
     uint32_t reader = sent;
 
-    if (R2_NO_ROW != partial_slot) {
+    if (R2_OP_NONE != partial_slot) {
         t->slot_free[partial_slot] = sent;
         reader = partial->ready;
     }
     return r2_add_recv(t->schedule, message(part, owner, TAG_RESULT),
                        r2_at(R2_BUF_OUT, part->offset_bytes),
-                       R2_AFTER(t->input->in_place ? reader : R2_NO_ROW));
+                       R2_AFTER(t->input->in_place ? reader : R2_OP_NONE));
 }
 
 static void handle(tiers_t *t, const part_t *part)
@@ -240,10 +240,10 @@ static void take_part(tiers_t *t, const part_t *part, int32_t peer)
 
     r2_add_recv(t->schedule, message(part, peer, TAG_DELIVER),
                 r2_at(R2_BUF_OUT, part->offset_bytes),
-                R2_AFTER(t->input->in_place ? sent : R2_NO_ROW));
+                R2_AFTER(t->input->in_place ? sent : R2_OP_NONE));
 }
 
-static void tiers_rows(tiers_t *t)
+static void tiers_ops(tiers_t *t)
 {
     const uint32_t blocks = t->input->topology->host_count * t->pieces;
 
@@ -349,7 +349,7 @@ static r2_status_t tiers_staging(tiers_t *t)
     t->slots = (pool_t){.first = 2 * part, .count = total - 2 * part};
     t->slot_free = malloc(total * sizeof(*t->slot_free));
     for (uint32_t i = 0; NULL != t->slot_free && i < total; i++) {
-        t->slot_free[i] = R2_NO_ROW;
+        t->slot_free[i] = R2_OP_NONE;
     }
     t->schedule->scratch_bytes = total * t->slot_bytes;
     r2_plan_note_message(t->schedule, segment);
@@ -379,7 +379,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     status = R2_OK == status ? tiers_layout(&t) : status;
     status = R2_OK == status ? tiers_staging(&t) : status;
     if (R2_OK == status) {
-        tiers_rows(&t);
+        tiers_ops(&t);
     }
     r2_layout_fini(&t.layout);
     free(t.slot_free);

@@ -24,14 +24,14 @@
 #include <stdlib.h>
 
 #include "base/util.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 
 /** Where a block lies now. */
 typedef struct where {
     r2_region_t place;
-    uint32_t row;  /* that put it there */
-    uint32_t read; /* first row that reads it */
+    uint32_t op;   /* that put it there */
+    uint32_t read; /* first op that reads it */
 } where_t;
 
 typedef struct bruck {
@@ -67,8 +67,8 @@ static uint64_t scratch(const r2_plan_input_t *input)
     return blocks * input->count * input->element_bytes;
 }
 
-/** Copies the blocks of a step one behind the other. @return number of rows that did, in `rows`. */
-static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *rows)
+/** Copies the blocks of a step one behind the other. @return number of ops that did, in `ops`. */
+static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *ops)
 {
     uint32_t count = 0;
 
@@ -76,9 +76,9 @@ static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *rows)
         where_t *block = &b->blocks[i];
 
         if (takes_part(i, distance)) {
-            rows[count] = r2_add_copy(b->schedule, block->place, r2_at(R2_BUF_SCRATCH, b->top),
-                                      b->block_bytes, R2_AFTER(block->row));
-            block->read = R2_NO_ROW == block->read ? rows[count] : block->read;
+            ops[count] = r2_add_copy(b->schedule, block->place, r2_at(R2_BUF_SCRATCH, b->top),
+                                     b->block_bytes, R2_AFTER(block->op));
+            block->read = R2_OP_NONE == block->read ? ops[count] : block->read;
             b->top += b->block_bytes;
             count++;
         }
@@ -86,74 +86,75 @@ static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *rows)
     return count;
 }
 
-static void bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *rows)
+static void bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *ops)
 {
     const uint64_t from = b->top;
-    const uint32_t packed = bruck_pack(b, distance, rows);
+    const uint32_t packed = bruck_pack(b, distance, ops);
     r2_msg_t msg = {
         .peer = r2_input_peer(b->input, distance), .tag = tag, .bytes = packed * b->block_bytes};
     uint32_t arrived;
 
-    r2_add_send(b->schedule, msg, r2_at(R2_BUF_SCRATCH, from), rows, packed);
+    r2_add_send(b->schedule, msg, r2_at(R2_BUF_SCRATCH, from), ops, packed);
     msg.peer = r2_input_peer(b->input, -distance);
     arrived = r2_add_recv(b->schedule, msg, r2_at(R2_BUF_SCRATCH, b->top), R2_AT_ONCE);
     for (int32_t i = 1; i < b->input->size; i++) {
         if (takes_part(i, distance)) {
             b->blocks[i].place = r2_at(R2_BUF_SCRATCH, b->top);
-            b->blocks[i].row = arrived;
+            b->blocks[i].op = arrived;
             b->top += b->block_bytes;
         }
     }
 }
 
-/** Row after which the place of a block in OUT may be written: in place, its first copy. */
+/** Op after which the place of a block in OUT may be written: in place, its first copy. */
 static uint32_t bruck_free(const bruck_t *b, int32_t rank)
 {
     const int32_t to_go = (int32_t) (((int64_t) rank - b->input->rank + b->input->size) %
                                      b->input->size);
 
-    return b->input->in_place ? b->blocks[to_go].read : R2_NO_ROW;
+    return b->input->in_place ? b->blocks[to_go].read : R2_OP_NONE;
 }
 
-static void bruck_rows(bruck_t *b, uint32_t *rows)
+static void bruck_ops(bruck_t *b, uint32_t *ops)
 {
     const r2_plan_input_t *input = b->input;
     uint32_t tag = 0;
 
     for (int32_t i = 0; i < input->size; i++) {
-        b->blocks[i] = (where_t){.place = r2_at(r2_input_buf(input), (uint64_t) r2_input_peer(input, i) *
-                                                                         b->block_bytes),
-                                 .row = R2_NO_ROW,
-                                 .read = R2_NO_ROW};
+        b->blocks[i] =
+            (where_t){.place = r2_at(r2_input_buf(input),
+                                     (uint64_t) r2_input_peer(input, i) * b->block_bytes),
+                      .op = R2_OP_NONE,
+                      .read = R2_OP_NONE};
     }
     for (int64_t distance = 1; distance < input->size; distance *= 2) {
-        bruck_step(b, (int32_t) distance, tag++, rows);
+        bruck_step(b, (int32_t) distance, tag++, ops);
     }
     for (int32_t i = input->in_place ? 1 : 0; i < input->size; i++) {
         const int32_t source = r2_input_peer(input, -i);
 
         r2_add_copy(b->schedule, b->blocks[i].place,
                     r2_at(R2_BUF_OUT, (uint64_t) source * b->block_bytes), b->block_bytes,
-                    R2_AFTER(b->blocks[i].row, bruck_free(b, source)));
+                    R2_AFTER(b->blocks[i].op, bruck_free(b, source)));
     }
 }
 
 static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     bruck_t b = {.input = input, .schedule = schedule};
-    uint32_t *rows = malloc((size_t) input->size * sizeof(*rows));
+    uint32_t *ops = malloc((size_t) input->size * sizeof(*ops));
 
     b.block_bytes = input->count * input->element_bytes;
     b.blocks = malloc((size_t) input->size * sizeof(*b.blocks));
-    if (NULL != rows && NULL != b.blocks) {
+    if (NULL != ops && NULL != b.blocks) {
         r2_plan_note_message(schedule, (uint64_t) input->size * b.block_bytes);
-        bruck_rows(&b, rows);
+        bruck_ops(&b, ops);
         schedule->scratch_bytes = b.top;
     } else {
         schedule->status = R2_ERR_NO_MEMORY;
     }
     free(b.blocks);
-    free(rows);
+    free(ops);
     return schedule->status;
 }
 

@@ -28,7 +28,7 @@
 
 #include "base/util.h"
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 
 enum { STEPS_MAX = 31 };
 

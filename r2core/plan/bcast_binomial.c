@@ -23,7 +23,7 @@
 #include "plan/algorithm.h"
 
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 #include "plan/tree.h"
 
@@ -34,7 +34,7 @@ static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     const uint64_t bytes = input->count * input->element_bytes;
     const r2_region_t part = r2_at(R2_BUF_OUT, k * part_bytes);
     r2_msg_t msg = {.tag = k, .bytes = r2_segment_length(bytes, part_bytes, k)};
-    uint32_t arrived = R2_NO_ROW;
+    uint32_t arrived = R2_OP_NONE;
 
     if (0 != at.from_root) {
         msg.peer = r2_input_peer(input, -at.bit);

@@ -25,7 +25,7 @@
 #include "plan/algorithm.h"
 
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 
 typedef struct scatter {
     const r2_plan_input_t *input; /* borrowed */

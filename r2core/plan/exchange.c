@@ -34,7 +34,7 @@
 
 #include "base/util.h"
 #include "plan/kinds.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/slots.h"
 #include "plan/thresholds.h"
 
@@ -48,7 +48,8 @@ typedef struct exchange {
     uint32_t send_count, recv_count;
     uint64_t part_bytes;      /* longest message */
     bool windowed;
-    uint32_t sent[WINDOW], arrived[WINDOW]; /* last row of the step that had this place in the window */
+    uint32_t sent[WINDOW],
+        arrived[WINDOW];      /* last op of the step that had this place in the window */
     r2_slots_t slots;         /* in place */
 } exchange_t;
 
@@ -94,28 +95,28 @@ static bool edge_valid(const exchange_t *e, const r2_edge_t *edge)
 
 static uint32_t exchange_send(exchange_t *e, const r2_edge_t *edge, uint32_t after)
 {
-    uint32_t row = R2_NO_ROW;
+    uint32_t op = R2_OP_NONE;
 
     for (uint64_t k = 0; k < part_count(e, edge->bytes); k++) {
         r2_region_t src;
         r2_msg_t msg = exchange_part(e, edge, e->input->in_place ? R2_BUF_OUT : R2_BUF_IN, k, &src);
 
-        row = r2_add_send(e->schedule, msg, src, R2_AFTER(after));
+        op = r2_add_send(e->schedule, msg, src, R2_AFTER(after));
     }
-    return row;
+    return op;
 }
 
 static uint32_t exchange_recv(exchange_t *e, const r2_edge_t *edge, uint32_t after)
 {
-    uint32_t row = R2_NO_ROW;
+    uint32_t op = R2_OP_NONE;
 
     for (uint64_t k = 0; k < part_count(e, edge->bytes); k++) {
         r2_region_t dst;
         r2_msg_t msg = exchange_part(e, edge, R2_BUF_OUT, k, &dst);
 
-        row = r2_add_recv(e->schedule, msg, dst, R2_AFTER(after));
+        op = r2_add_recv(e->schedule, msg, dst, R2_AFTER(after));
     }
-    return row;
+    return op;
 }
 
 /** Copies what this rank sends to itself. */
@@ -132,15 +133,15 @@ static void exchange_self(exchange_t *e, const r2_edge_t *from)
     }
 }
 
-/** Keeps the last row of a step; a step without one leaves the row before it. */
-static void window_put(uint32_t *window, uint32_t step, uint32_t row)
+/** Keeps the last op of a step; a step without one leaves the op before it. */
+static void window_put(uint32_t *window, uint32_t step, uint32_t op)
 {
-    window[step % WINDOW] = R2_NO_ROW == row ? window[step % WINDOW] : row;
+    window[step % WINDOW] = R2_OP_NONE == op ? window[step % WINDOW] : op;
 }
 
 static uint32_t window_get(const exchange_t *e, const uint32_t *window, uint32_t step)
 {
-    return e->windowed ? window[step % WINDOW] : R2_NO_ROW;
+    return e->windowed ? window[step % WINDOW] : R2_OP_NONE;
 }
 
 static void exchange_step(exchange_t *e, uint32_t step)
@@ -167,7 +168,7 @@ static void exchange_replace(exchange_t *e, uint32_t step)
     const r2_edge_t *edge = &e->recvs[step];
     const uint32_t send_after = window_get(e, e->sent, step);
     const uint32_t recv_after = window_get(e, e->arrived, step);
-    uint32_t sent = R2_NO_ROW, arrived = R2_NO_ROW;
+    uint32_t sent = R2_OP_NONE, arrived = R2_OP_NONE;
 
     for (uint64_t k = 0; edge->peer != e->input->rank && k < part_count(e, edge->bytes); k++) {
         r2_region_t place;
@@ -179,8 +180,7 @@ static void exchange_replace(exchange_t *e, uint32_t step)
         } else {
             r2_slot_t slot = r2_slots_take(&e->slots);
 
-            arrived =
-                r2_add_recv(e->schedule, msg, slot.place, R2_AFTER(slot.free_row, recv_after));
+            arrived = r2_add_recv(e->schedule, msg, slot.place, R2_AFTER(slot.free_op, recv_after));
             r2_slots_give(&e->slots, &slot,
                           r2_add_copy(e->schedule, slot.place, place, msg.bytes,
                                       R2_AFTER(arrived, sent)));
@@ -201,7 +201,7 @@ static uint64_t exchange_staged(const exchange_t *e)
     return parts;
 }
 
-static r2_status_t exchange_rows(exchange_t *e)
+static r2_status_t exchange_ops(exchange_t *e)
 {
     const uint32_t steps = r2_max(e->send_count, e->recv_count);
     r2_status_t status =
@@ -211,7 +211,7 @@ static r2_status_t exchange_rows(exchange_t *e)
         return status;
     }
     for (uint32_t i = 0; i < WINDOW; i++) {
-        e->sent[i] = e->arrived[i] = R2_NO_ROW;
+        e->sent[i] = e->arrived[i] = R2_OP_NONE;
     }
     for (uint32_t step = 0; step < steps; step++) {
         if (e->input->in_place) {
@@ -245,7 +245,7 @@ static r2_status_t build_edges(const r2_plan_input_t *input, r2_schedule_t *sche
             return R2_ERR_PARAM;
         }
     }
-    return exchange_rows(&e);
+    return exchange_ops(&e);
 }
 
 /** An edge of a collective with equal blocks; with `whole` the other end has only this block. */
@@ -311,7 +311,7 @@ static r2_status_t build_blocks(const r2_plan_input_t *input, r2_schedule_t *sch
         e.input = &there;
     }
     r2_plan_note_message(schedule, r2_min(input->count * input->element_bytes, e.part_bytes));
-    status = exchange_rows(&e);
+    status = exchange_ops(&e);
     free(edges);
     return status;
 }

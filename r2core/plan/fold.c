@@ -52,7 +52,7 @@ r2_status_t r2_fold_init(r2_fold_t *fold, const r2_plan_input_t *input, r2_sched
         return R2_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < fold->slot_count + fold->acc_count; i++) {
-        fold->slot_free[i] = R2_NO_ROW;
+        fold->slot_free[i] = R2_OP_NONE;
     }
     if (0 < segment_count) {
         schedule->scratch_bytes = (fold->slot_count + fold->acc_count) * fold->slot_bytes;
@@ -86,17 +86,17 @@ static r2_region_t fold_acc(const r2_fold_t *fold, const r2_fold_segment_t *segm
 static uint32_t fold_first(r2_fold_t *fold, const r2_fold_segment_t *segment)
 {
     r2_region_t acc = fold_acc(fold, segment);
-    uint32_t free_row =
-        fold->staged ? fold->slot_free[fold_acc_slot(fold, segment->index)] : R2_NO_ROW;
+    uint32_t free_op =
+        fold->staged ? fold->slot_free[fold_acc_slot(fold, segment->index)] : R2_OP_NONE;
     r2_msg_t msg = {.peer = fold_last_rank(fold), .tag = segment->tag, .bytes = segment->bytes};
 
     if (fold->input->rank != fold_last_rank(fold)) {
-        return r2_add_recv(fold->schedule, msg, acc, R2_AFTER(free_row));
+        return r2_add_recv(fold->schedule, msg, acc, R2_AFTER(free_op));
     }
     if (fold_starts_in_place(fold)) {
-        return R2_NO_ROW;
+        return R2_OP_NONE;
     }
-    return r2_add_copy(fold->schedule, segment->own, acc, segment->bytes, R2_AFTER(free_row));
+    return r2_add_copy(fold->schedule, segment->own, acc, segment->bytes, R2_AFTER(free_op));
 }
 
 uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment)
@@ -143,7 +143,7 @@ r2_region_t r2_fold_accumulator(const r2_fold_t *fold, const r2_fold_segment_t *
     return fold_acc(fold, segment);
 }
 
-void r2_fold_release(r2_fold_t *fold, const r2_fold_segment_t *segment, uint32_t row)
+void r2_fold_release(r2_fold_t *fold, const r2_fold_segment_t *segment, uint32_t op)
 {
-    fold->slot_free[fold_acc_slot(fold, segment->index)] = row;
+    fold->slot_free[fold_acc_slot(fold, segment->index)] = op;
 }

@@ -7,7 +7,7 @@
 #ifndef R2_PLAN_FOLD_H
 #define R2_PLAN_FOLD_H
 
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/layout.h"
 
 /**
@@ -26,7 +26,7 @@ typedef struct r2_fold {
     uint32_t slot_count;
     uint64_t slot_next;  /* contributions staged so far */
     uint32_t acc_count;  /* accumulators, behind the slots */
-    uint32_t *slot_free; /* owned; slot_count + acc_count rows that free a slot */
+    uint32_t *slot_free; /* owned; slot_count + acc_count ops that free a slot */
 } r2_fold_t;
 
 /**
@@ -48,21 +48,21 @@ typedef struct r2_fold_segment {
     r2_region_t place; /* of the result */
 } r2_fold_segment_t;
 
-/** Adds rows that receive and fold. @return the row after which the accumulator is complete. */
+/** Adds ops that receive and fold. @return the op after which the accumulator is complete. */
 uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment);
 
 /**
  * Adds the copy to the result's place if the fold is staged.
- * @param deps deps[0]: return value of r2_fold_contributions(); then rows that still read the
+ * @param deps deps[0]: return value of r2_fold_contributions(); then ops that still read the
  * place.
- * @return the row after which the result is in its place.
+ * @return the op after which the result is in its place.
  */
 uint32_t r2_fold_finish(r2_fold_t *fold, const r2_fold_segment_t *segment, const uint32_t *deps,
                         uint32_t dep_count);
 
 /** Where a staged segment is folded: it may be read after r2_fold_contributions() ... */
 r2_region_t r2_fold_accumulator(const r2_fold_t *fold, const r2_fold_segment_t *segment);
-/** ... and used again after a row: instead of r2_fold_finish(). */
-void r2_fold_release(r2_fold_t *fold, const r2_fold_segment_t *segment, uint32_t row);
+/** ... and used again after an op: instead of r2_fold_finish(). */
+void r2_fold_release(r2_fold_t *fold, const r2_fold_segment_t *segment, uint32_t op);
 
 #endif

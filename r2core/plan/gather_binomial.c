@@ -24,7 +24,7 @@
 #include "plan/algorithm.h"
 
 #include "base/util.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/tree.h"
 
 enum { CHILDREN_MAX = 32 };
@@ -55,23 +55,23 @@ static void gather_inner(const r2_plan_input_t *input, r2_schedule_t *schedule, 
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_msg_t up = {.peer = r2_input_peer(input, -at.bit), .bytes = (uint64_t) at.count * block};
-    uint32_t rows[CHILDREN_MAX], have = 0;
+    uint32_t ops[CHILDREN_MAX], have = 0;
 
     if (1 == at.count) {
         r2_add_send(schedule, up, r2_at(R2_BUF_IN, 0), R2_AT_ONCE);
         return;
     }
     schedule->scratch_bytes = up.bytes;
-    rows[have++] =
+    ops[have++] =
         r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_SCRATCH, 0), block, R2_AT_ONCE);
     for (int32_t bit = 1; bit < at.count; bit *= 2) {
         r2_msg_t msg = {.peer = r2_input_peer(input, bit),
                         .bytes = (uint64_t) r2_min(bit, at.count - bit) * block};
 
-        rows[have++] = r2_add_recv(schedule, msg, r2_at(R2_BUF_SCRATCH, (uint64_t) bit * block),
-                                   R2_AT_ONCE);
+        ops[have++] =
+            r2_add_recv(schedule, msg, r2_at(R2_BUF_SCRATCH, (uint64_t) bit * block), R2_AT_ONCE);
     }
-    r2_add_send(schedule, up, r2_at(R2_BUF_SCRATCH, 0), rows, have);
+    r2_add_send(schedule, up, r2_at(R2_BUF_SCRATCH, 0), ops, have);
 }
 
 static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)

@@ -22,7 +22,7 @@ typedef struct r2_kind {
     bool rooted;
 } r2_kind_t;
 
-/** A row of the table. @param kind below R2_COLL_KIND_COUNT. */
+/** An op of the table. @param kind below R2_COLL_KIND_COUNT. */
 const r2_kind_t *r2_kind(r2_coll_kind_t kind);
 
 /** True if that is the digest of a plan for a collective of this kind. */

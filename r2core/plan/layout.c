@@ -19,7 +19,7 @@
  *                      per message than they hide
  *   R2_SEGMENTS_FEWEST and R2_SEGMENT_SHORT: shorter blocks are cut into 16, but into segments
  *                      of not more than 32 KiB: below that the cost per message dominates
- *   R2_MESSAGES_MOST   bound on (segments x peers): keeps schedules within a few MiB of rows
+ *   R2_MESSAGES_MOST   bound on (segments x peers): keeps schedules within a few MiB of ops
  */
 #define R2_SEGMENTS_MOST   64u
 #define R2_SEGMENTS_FEWEST 16u

@@ -47,8 +47,8 @@ libr2plan_la_SOURCES += \
     r2core/plan/registry.c \
     r2core/plan/ring.c \
     r2core/plan/ring.h \
-    r2core/plan/rows.c \
-    r2core/plan/rows.h \
+    r2core/plan/ops.c \
+    r2core/plan/ops.h \
     r2core/plan/scan_chain.c \
     r2core/plan/scan_doubling.c \
     r2core/plan/scatter_binomial.c \

@@ -13,7 +13,7 @@
 #include "plan/forecast.h"
 #include "plan/kinds.h"
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 
 /*

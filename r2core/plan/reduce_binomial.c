@@ -25,7 +25,7 @@
 #include "plan/algorithm.h"
 
 #include "base/util.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 
 enum { TAG_UP = 0, TAG_RESULT = 1 };
@@ -35,8 +35,8 @@ typedef struct binomial {
     r2_schedule_t *schedule;      /* borrowed */
     uint64_t bytes;
     r2_region_t acc;    /* product so far */
-    uint32_t acc_row;   /* row that wrote it */
-    uint32_t own_read;  /* row that reads this rank's contribution */
+    uint32_t acc_op;    /* op that wrote it */
+    uint32_t own_read;  /* op that reads this rank's contribution */
     uint32_t slots;
 } binomial_t;
 
@@ -62,10 +62,10 @@ static void binomial_child(binomial_t *b, int32_t child, bool last)
         from = r2_at(R2_BUF_SCRATCH, b->slots++ * r2_vector_slot_bytes(b->input));
     }
     arrived = r2_add_recv(b->schedule, msg, from, R2_AT_ONCE);
-    joined = r2_add_reduce(b->schedule, b->acc, from, b->bytes, R2_AFTER(arrived, b->acc_row));
-    b->own_read = R2_NO_ROW == b->own_read ? joined : b->own_read;
+    joined = r2_add_reduce(b->schedule, b->acc, from, b->bytes, R2_AFTER(arrived, b->acc_op));
+    b->own_read = R2_OP_NONE == b->own_read ? joined : b->own_read;
     b->acc = from;
-    b->acc_row = joined;
+    b->acc_op = joined;
 }
 
 /** @return ranks down to the parent; rank 0: a power of two above all ranks. */
@@ -86,9 +86,9 @@ static int64_t binomial_children(binomial_t *b)
 static void binomial_send(binomial_t *b, int32_t peer, uint32_t tag)
 {
     const r2_msg_t msg = {.peer = peer, .tag = tag, .bytes = b->bytes};
-    uint32_t sent = r2_add_send(b->schedule, msg, b->acc, R2_AFTER(b->acc_row));
+    uint32_t sent = r2_add_send(b->schedule, msg, b->acc, R2_AFTER(b->acc_op));
 
-    b->own_read = R2_NO_ROW == b->own_read ? sent : b->own_read;
+    b->own_read = R2_OP_NONE == b->own_read ? sent : b->own_read;
 }
 
 static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
@@ -97,8 +97,8 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
                     .schedule = schedule,
                     .bytes = input->count * input->element_bytes,
                     .acc = r2_at(r2_input_buf(input), 0),
-                    .acc_row = R2_NO_ROW,
-                    .own_read = R2_NO_ROW};
+                    .acc_op = R2_OP_NONE,
+                    .own_read = R2_OP_NONE};
     int64_t down;
 
     r2_plan_note_message(schedule, b.bytes);
@@ -108,13 +108,13 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     } else if (0 != input->root) {
         binomial_send(&b, input->root, TAG_RESULT);
     } else if (R2_BUF_OUT != b.acc.buf) {
-        r2_add_copy(schedule, b.acc, r2_at(R2_BUF_OUT, 0), b.bytes, R2_AFTER(b.acc_row));
+        r2_add_copy(schedule, b.acc, r2_at(R2_BUF_OUT, 0), b.bytes, R2_AFTER(b.acc_op));
     }
     if (0 != input->rank && input->root == input->rank) {
         const r2_msg_t msg = {.peer = 0, .tag = TAG_RESULT, .bytes = b.bytes};
 
         r2_add_recv(schedule, msg, r2_at(R2_BUF_OUT, 0),
-                    R2_AFTER(input->in_place ? b.own_read : R2_NO_ROW));
+                    R2_AFTER(input->in_place ? b.own_read : R2_OP_NONE));
     }
     schedule->scratch_bytes = b.slots * r2_vector_slot_bytes(input);
     return R2_OK;

@@ -21,7 +21,7 @@
 #include "plan/algorithm.h"
 
 #include "base/util.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/slots.h"
 
 typedef struct chain {
@@ -40,7 +40,8 @@ static r2_msg_t chain_msg(const chain_t *c, int32_t peer, uint32_t k, bool resul
                                                  c->segment_bytes, k)};
 }
 
-/** Joins this rank's segment and what has come down the chain. @return row that reads its own segment. */
+/** Joins this rank's segment and what has come down the chain. @return op that reads its own
+ * segment. */
 static uint32_t chain_join(chain_t *c, uint32_t k)
 {
     const r2_plan_input_t *input = c->input;
@@ -57,7 +58,7 @@ static uint32_t chain_join(chain_t *c, uint32_t k)
         return r2_add_reduce(c->schedule, own, out, from.bytes, R2_AFTER(arrived));
     }
     slot = r2_slots_take(&c->slots);
-    arrived = r2_add_recv(c->schedule, from, slot.place, R2_AFTER(slot.free_row));
+    arrived = r2_add_recv(c->schedule, from, slot.place, R2_AFTER(slot.free_op));
     joined = r2_add_reduce(c->schedule, own, slot.place, from.bytes, R2_AFTER(arrived));
     r2_slots_give(&c->slots, &slot,
                   ends ? r2_add_copy(c->schedule, slot.place, out, from.bytes, R2_AFTER(joined))
@@ -77,7 +78,7 @@ static void chain_segment(chain_t *c, uint32_t k)
                : chain_join(c, k);
     if (0 != input->rank && input->root == input->rank) {
         r2_add_recv(c->schedule, chain_msg(c, 0, k, true), r2_at(R2_BUF_OUT, k * c->segment_bytes),
-                    R2_AFTER(input->in_place ? read : R2_NO_ROW));
+                    R2_AFTER(input->in_place ? read : R2_OP_NONE));
     }
 }
 

@@ -66,7 +66,7 @@ static void direct_root(direct_t *d, uint32_t k)
 
         r2_add_recv(d->schedule, direct_msg(d, owner, share, k, true),
                     direct_region(d, R2_BUF_OUT, share, k),
-                    R2_AFTER(d->input->in_place ? sent : R2_NO_ROW));
+                    R2_AFTER(d->input->in_place ? sent : R2_OP_NONE));
     }
 }
 
@@ -94,7 +94,7 @@ static void direct_other(direct_t *d, int32_t own, uint32_t k)
     }
 }
 
-static r2_status_t direct_rows(direct_t *d)
+static r2_status_t direct_ops(direct_t *d)
 {
     const r2_plan_input_t *input = d->input;
     const uint32_t segments = r2_segment_count(d->shares.largest_bytes, d->segment_bytes);
@@ -127,7 +127,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     }
     d.segment_bytes = r2_segment_bytes_staged(input, d.shares.largest_bytes);
     r2_plan_note_message(schedule, d.segment_bytes);
-    status = direct_rows(&d);
+    status = direct_ops(&d);
     r2_layout_fini(&d.shares);
     return status;
 }

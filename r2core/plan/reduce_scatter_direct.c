@@ -100,7 +100,7 @@ static void scatter_own_segment(scatter_t *s, uint32_t k)
     r2_fold_finish(&s->fold, &segment, s->waits, count);
 }
 
-static r2_status_t scatter_rows(scatter_t *s)
+static r2_status_t scatter_ops(scatter_t *s)
 {
     const r2_plan_input_t *input = s->input;
     const size_t blocks = (size_t) input->size;
@@ -113,7 +113,7 @@ static r2_status_t scatter_rows(scatter_t *s)
     }
     s->waits = s->readers + blocks * s->segments;
     for (size_t i = 0; i < blocks * s->segments; i++) {
-        s->readers[i] = R2_NO_ROW;
+        s->readers[i] = R2_OP_NONE;
     }
     status = r2_fold_init(&s->fold, input, s->schedule, input->in_place, s->segment_bytes,
                           r2_segment_count(own_bytes, s->segment_bytes));
@@ -137,7 +137,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     s.segment_bytes = r2_segment_bytes_staged(input, s.blocks.largest_bytes);
     s.segments = r2_segment_count(s.blocks.largest_bytes, s.segment_bytes);
     r2_plan_note_message(schedule, s.segment_bytes);
-    status = scatter_rows(&s);
+    status = scatter_ops(&s);
     r2_layout_fini(&s.blocks);
     return status;
 }

@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 #include "plan/layout.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 
 /*
  * Segments that may be on their way to a rank in each step: more would only take staging memory.
@@ -49,11 +49,11 @@ static int32_t ring_rank(const ring_t *ring, int32_t step)
 
 static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t share, uint32_t k, bool result)
 {
-    uint32_t row = (uint32_t) share + (result ? (uint32_t) ring->part->size : 0);
+    uint32_t op = (uint32_t) share + (result ? (uint32_t) ring->part->size : 0);
 
     return (r2_msg_t){
         .peer = peer,
-        .tag = ring->part->tag_first + row * ring->segments + k,
+        .tag = ring->part->tag_first + op * ring->segments + k,
         .order = k,
         .bytes = r2_segment_length(r2_layout_bytes(&ring->shares, share), ring->segment_bytes, k)};
 }
@@ -88,20 +88,20 @@ static uint32_t ring_reduce(ring_t *ring, int32_t from, int32_t share, uint32_t 
     uint32_t arrived;
 
     if (0 == msg.bytes) {
-        return R2_NO_ROW;
+        return R2_OP_NONE;
     }
     if (ring->input->in_place) {
-        return ring_reduce_staged(ring, &msg, out, R2_NO_ROW);
+        return ring_reduce_staged(ring, &msg, out, R2_OP_NONE);
     }
     arrived = r2_add_recv(ring->schedule, msg, out, R2_AT_ONCE);
     return r2_add_reduce(ring->schedule, ring_region(ring, R2_BUF_IN, share, k), out, msg.bytes,
                          R2_AFTER(arrived));
 }
 
-/** Passes one segment of each share on. @return the row that completed ours, but for guests. */
+/** Passes one segment of each share on. @return the op that completed ours, but for guests. */
 static uint32_t ring_reduce_scatter(ring_t *ring, uint32_t k)
 {
-    uint32_t held = R2_NO_ROW;
+    uint32_t held = R2_OP_NONE;
 
     for (int32_t step = 0; step < ring->part->size - 1; step++) {
         const int32_t gives = ring_place(ring, -step - 1), takes = ring_place(ring, -step - 2);
@@ -125,7 +125,7 @@ static uint32_t ring_guests(ring_t *ring, uint32_t k, uint32_t held)
         const r2_msg_t msg = ring_msg(ring, part->guests[g], part->place, k, false);
 
         if (0 == msg.bytes) {
-            return R2_NO_ROW;
+            return R2_OP_NONE;
         }
         held = 1 == part->size && 0 == g ? ring_reduce(ring, part->guests[0], part->place, k)
                                          : ring_reduce_staged(ring, &msg, out, held);
@@ -147,7 +147,7 @@ static void ring_allgather(ring_t *ring, uint32_t k, uint32_t held)
 
         held = r2_add_recv(ring->schedule, ring_msg(ring, ring_rank(ring, -1), takes, k, true),
                            ring_region(ring, R2_BUF_OUT, takes, k),
-                           R2_AFTER(reads_out ? ring->sent[step] : R2_NO_ROW));
+                           R2_AFTER(reads_out ? ring->sent[step] : R2_OP_NONE));
         r2_add_send(ring->schedule, ring_msg(ring, ring_rank(ring, 1), gives, k, true),
                     ring_region(ring, R2_BUF_OUT, gives, k), R2_AFTER(before));
     }
@@ -165,7 +165,7 @@ static void ring_guest(ring_t *ring, uint32_t k)
 
         r2_add_recv(ring->schedule, ring_msg(ring, part->order[share], share, k, true),
                     ring_region(ring, R2_BUF_OUT, share, k),
-                    R2_AFTER(ring->input->in_place ? sent : R2_NO_ROW));
+                    R2_AFTER(ring->input->in_place ? sent : R2_OP_NONE));
     }
 }
 
@@ -198,7 +198,7 @@ static r2_status_t ring_alloc(ring_t *ring)
     }
     ring->slot_free = ring->sent + steps;
     for (uint32_t i = 0; i < ring->slot_count; i++) {
-        ring->slot_free[i] = R2_NO_ROW;
+        ring->slot_free[i] = R2_OP_NONE;
     }
     ring->scratch_first_bytes = ring->schedule->scratch_bytes;
     ring->schedule->scratch_bytes += ring->slot_count * slot_bytes;

@@ -22,7 +22,7 @@ typedef struct r2_ring_part {
 } r2_ring_part_t;
 
 /**
- * Adds the rows of one rank. Staging memory is taken behind that of the schedule so far.
+ * Adds the ops of one rank. Staging memory is taken behind that of the schedule so far.
  * @param tags_p number of tags that the ring uses, on all ranks.
  * @return R2_OK or R2_ERR_NO_MEMORY.
  */

@@ -22,7 +22,7 @@
 #include "plan/algorithm.h"
 
 #include "base/util.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/slots.h"
 
 typedef struct chain {
@@ -51,7 +51,7 @@ static void chain_scan(chain_t *c, uint32_t k)
     const r2_plan_input_t *input = c->input;
     const r2_region_t out = r2_at(R2_BUF_OUT, k * c->segment_bytes);
     const r2_msg_t below = chain_msg(c, input->rank - 1, k);
-    uint32_t done = R2_NO_ROW;
+    uint32_t done = R2_OP_NONE;
 
     if (!input->in_place) {
         done = r2_add_copy(c->schedule, r2_at(R2_BUF_IN, out.offset_bytes), out, below.bytes,
@@ -59,8 +59,7 @@ static void chain_scan(chain_t *c, uint32_t k)
     }
     if (0 < input->rank) {
         r2_slot_t slot = r2_slots_take(&c->slots);
-        uint32_t arrived =
-            r2_add_recv(c->schedule, below, slot.place, R2_AFTER(slot.free_row));
+        uint32_t arrived = r2_add_recv(c->schedule, below, slot.place, R2_AFTER(slot.free_op));
 
         done = r2_add_reduce(c->schedule, slot.place, out, below.bytes, R2_AFTER(arrived, done));
         r2_slots_give(&c->slots, &slot, done);
@@ -89,10 +88,10 @@ static void chain_exscan(chain_t *c, uint32_t k)
         return;
     }
     slot = r2_slots_take(&c->slots);
-    copied = r2_add_copy(c->schedule, own, slot.place, below.bytes, R2_AFTER(slot.free_row));
-    arrived = r2_add_recv(c->schedule, below, out, R2_AFTER(input->in_place ? copied : R2_NO_ROW));
+    copied = r2_add_copy(c->schedule, own, slot.place, below.bytes, R2_AFTER(slot.free_op));
+    arrived = r2_add_recv(c->schedule, below, out, R2_AFTER(input->in_place ? copied : R2_OP_NONE));
     joined = r2_add_reduce(c->schedule, out, slot.place, below.bytes,
-                           R2_AFTER(arrived, input->in_place ? R2_NO_ROW : copied));
+                           R2_AFTER(arrived, input->in_place ? R2_OP_NONE : copied));
     r2_slots_give(&c->slots, &slot,
                   r2_add_send(c->schedule, above, slot.place, R2_AFTER(joined)));
 }

@@ -23,7 +23,7 @@
 #include "plan/algorithm.h"
 
 #include "base/util.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/thresholds.h"
 
 typedef struct doubling {
@@ -32,9 +32,9 @@ typedef struct doubling {
     uint64_t bytes, slot_bytes;
     uint64_t slots;
     r2_region_t acc;     /* product up to this rank, inclusive */
-    uint32_t acc_row;    /* row that wrote it */
-    uint32_t before_row; /* exscan: row that wrote the product of lower ranks to OUT */
-    uint32_t before_read; /* exscan: row that reads it there */
+    uint32_t acc_op;     /* op that wrote it */
+    uint32_t before_op;  /* exscan: op that wrote the product of lower ranks to OUT */
+    uint32_t before_read; /* exscan: op that reads it there */
 } doubling_t;
 
 static uint64_t scratch(const r2_plan_input_t *input)
@@ -55,18 +55,17 @@ static void doubling_join(doubling_t *d, uint32_t step, uint32_t arrived, r2_reg
     const bool wanted = !exscan || d->input->rank + ((int64_t) 2 << step) < d->input->size;
 
     if (exscan && 0 == step) {
-        d->before_row = arrived; /* straight into OUT */
+        d->before_op = arrived; /* straight into OUT */
     } else if (exscan) {
-        d->before_row = r2_add_reduce(d->schedule, from, r2_at(R2_BUF_OUT, 0), d->bytes,
-                                      R2_AFTER(arrived, R2_NO_ROW == d->before_read
-                                                            ? d->before_row
-                                                            : d->before_read));
-        d->before_read = R2_NO_ROW;
+        d->before_op = r2_add_reduce(
+            d->schedule, from, r2_at(R2_BUF_OUT, 0), d->bytes,
+            R2_AFTER(arrived, R2_OP_NONE == d->before_read ? d->before_op : d->before_read));
+        d->before_read = R2_OP_NONE;
     }
     if (wanted) {
-        d->acc_row = r2_add_reduce(d->schedule, from, d->acc, d->bytes,
-                                   R2_AFTER(arrived, R2_NO_ROW == sent ? d->acc_row : sent));
-        d->before_read = 0 == step ? d->acc_row : R2_NO_ROW;
+        d->acc_op = r2_add_reduce(d->schedule, from, d->acc, d->bytes,
+                                  R2_AFTER(arrived, R2_OP_NONE == sent ? d->acc_op : sent));
+        d->before_read = 0 == step ? d->acc_op : R2_OP_NONE;
     }
 }
 
@@ -74,12 +73,12 @@ static void doubling_step(doubling_t *d, uint32_t step)
 {
     const int64_t distance = (int64_t) 1 << step, rank = d->input->rank;
     r2_msg_t msg = {.tag = step, .bytes = d->bytes};
-    uint32_t sent = R2_NO_ROW, arrived;
+    uint32_t sent = R2_OP_NONE, arrived;
     r2_region_t from;
 
     if (rank + distance < d->input->size) {
         msg.peer = (int32_t) (rank + distance);
-        sent = r2_add_send(d->schedule, msg, d->acc, R2_AFTER(d->acc_row));
+        sent = r2_add_send(d->schedule, msg, d->acc, R2_AFTER(d->acc_op));
     }
     if (rank < distance) {
         return;
@@ -88,7 +87,7 @@ static void doubling_step(doubling_t *d, uint32_t step)
     if (R2_COLL_EXSCAN == d->input->kind && 0 == step) {
         from = r2_at(R2_BUF_OUT, 0);
         arrived = r2_add_recv(d->schedule, msg, from,
-                              R2_AFTER(d->input->in_place ? d->acc_row : R2_NO_ROW));
+                              R2_AFTER(d->input->in_place ? d->acc_op : R2_OP_NONE));
     } else {
         from = doubling_slot(d);
         arrived = r2_add_recv(d->schedule, msg, from, R2_AT_ONCE);
@@ -103,9 +102,9 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
                     .bytes = input->count * input->element_bytes,
                     .slot_bytes = r2_vector_slot_bytes(input),
                     .acc = r2_at(R2_BUF_OUT, 0),
-                    .acc_row = R2_NO_ROW,
-                    .before_row = R2_NO_ROW,
-                    .before_read = R2_NO_ROW};
+                    .acc_op = R2_OP_NONE,
+                    .before_op = R2_OP_NONE,
+                    .before_read = R2_OP_NONE};
     const r2_region_t own = r2_at(r2_input_buf(input), 0);
     const bool exscan = R2_COLL_EXSCAN == input->kind;
     const bool sends = input->rank + 1 < input->size;
@@ -115,7 +114,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         d.acc = doubling_slot(&d);
     }
     if (exscan ? sends : !input->in_place) {
-        d.acc_row = r2_add_copy(schedule, own, d.acc, d.bytes, R2_AT_ONCE);
+        d.acc_op = r2_add_copy(schedule, own, d.acc, d.bytes, R2_AT_ONCE);
     }
     for (uint32_t step = 0; (int64_t) 1 << step < input->size; step++) {
         doubling_step(&d, step);

@@ -21,7 +21,7 @@
 #include "plan/algorithm.h"
 
 #include "base/util.h"
-#include "plan/rows.h"
+#include "plan/ops.h"
 #include "plan/tree.h"
 
 /** The root sends the blocks of a child's subtree; those beyond the last rank are joined to them. */

@@ -16,12 +16,12 @@ r2_status_t r2_slots_init(r2_slots_t *slots, const r2_plan_input_t *input, r2_sc
     *slots = (r2_slots_t){.slot_bytes = r2_round_up(r2_max(bytes, (uint64_t) 1), R2_SLOT_ALIGN)};
     slots->count = (uint32_t) r2_clamp_u64(input->scratch_bytes / slots->slot_bytes, 1,
                                            r2_clamp_u64(most, 1, UINT32_MAX));
-    slots->free_row = malloc((size_t) slots->count * sizeof(*slots->free_row));
-    if (NULL == slots->free_row) {
+    slots->free_op = malloc((size_t) slots->count * sizeof(*slots->free_op));
+    if (NULL == slots->free_op) {
         return R2_ERR_NO_MEMORY;
     }
     for (uint32_t i = 0; i < slots->count; i++) {
-        slots->free_row[i] = R2_NO_ROW;
+        slots->free_op[i] = R2_OP_NONE;
     }
     if (most > 0) {
         schedule->scratch_bytes = slots->count * slots->slot_bytes;
@@ -31,8 +31,8 @@ r2_status_t r2_slots_init(r2_slots_t *slots, const r2_plan_input_t *input, r2_sc
 
 void r2_slots_fini(r2_slots_t *slots)
 {
-    free(slots->free_row);
-    slots->free_row = NULL;
+    free(slots->free_op);
+    slots->free_op = NULL;
 }
 
 r2_slot_t r2_slots_take(r2_slots_t *slots)
@@ -40,13 +40,13 @@ r2_slot_t r2_slots_take(r2_slots_t *slots)
     const uint32_t index = (uint32_t) (slots->taken++ % slots->count);
 
     return (r2_slot_t){.place = r2_at(R2_BUF_SCRATCH, index * slots->slot_bytes),
-                       .free_row = slots->free_row[index],
+                       .free_op = slots->free_op[index],
                        .index = index};
 }
 
-void r2_slots_give(r2_slots_t *slots, const r2_slot_t *slot, uint32_t row)
+void r2_slots_give(r2_slots_t *slots, const r2_slot_t *slot, uint32_t op)
 {
-    slots->free_row[slot->index] = row;
+    slots->free_op[slot->index] = op;
 }
 
 uint64_t r2_chain_segment_bytes(const r2_plan_input_t *input)

@@ -121,13 +121,13 @@ MUTANTS = [
     ("message-numbers-do-not-wrap", "base/util.h",
      "    return (int64_t) (a - b) < 0;", "    return a < b;"),
     ("row-starts-one-dependency-early", "exec/exec.c",
-     "        if (0 == --exec->rows[dependent].waiting) {",
-     "        if (1 == exec->rows[dependent].waiting-- || 1 == exec->rows[dependent].waiting) {"),
+     "        if (0 == --exec->ops[dependent].waiting) {",
+     "        if (1 == exec->ops[dependent].waiting-- || 1 == exec->ops[dependent].waiting) {"),
     ("operands-swapped", "exec/exec.c",
-     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &row->src),\n"
-     "                          r2_exec_address(exec, &row->dst),",
-     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &row->dst),\n"
-     "                          r2_exec_address(exec, &row->src),"),
+     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
+     "                          r2_exec_address(exec, &op->dst),",
+     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst),\n"
+     "                          r2_exec_address(exec, &op->src),"),
     ("communicators-with-one-context-id-collide", "ctx/comm.c",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | 1;"),
@@ -208,7 +208,7 @@ MUTANTS = [
      "        t->slot_free[partial_slot] = sent;",
      "        t->slot_free[partial_slot] = partial->ready;"),
     ("result-over-contribution-still-read", "plan/allreduce_hierarchical.c",
-     "                R2_AFTER(t->input->in_place ? sent : R2_NO_ROW));",
+     "                R2_AFTER(t->input->in_place ? sent : R2_OP_NONE));",
      "                R2_AT_ONCE);"),
     ("older-entries-win", "model/health_map.c",
      "        return a->version > b->version;\n    }\n    if (a->capacity",

@@ -45,7 +45,7 @@ static bool link_is_clean(const r2_link_t *link)
 static void link_text(const r2_link_t *link, char *text_p, size_t text_bytes)
 {
     snprintf(text_p, text_bytes,
-             "rank %u to %u: %u messages, %u rows, %u arriving, %u credits, %u uncredited, "
+             "rank %u to %u: %u messages, %u ops, %u arriving, %u credits, %u uncredited, "
              "%u complete above the watermark, kept as unexpected %" PRIu64 ", copied %" PRIu64
              "%s%s%s",
              link->net->rank, link->rank, count_messages(link), link->rx.matches.count,
@@ -128,7 +128,7 @@ void rank_check_bounds(const job_rank_t *rank)
 {
     const r2_net_t *net = &rank->ctx->core.net;
     job_t *job = rank->job;
-    /* posted rows of an absent application are filled from unexpected data, too, within their
+    /* posted ops of an absent application are filled from unexpected data, too, within their
      * credit */
     uint64_t eager = r2_net_unexpected_bytes(net), granted = job->params.credit_bytes;
     uint64_t least = 2 * job->params.chunk_max_bytes; /* that no other peer can take away */
@@ -227,9 +227,9 @@ static void dump_rank(const job_rank_t *rank)
         const r2_exec_t *exec = &op->coll->exec;
         const r2_schedule_t *schedule = exec->schedule;
 
-        fprintf(stderr, "    under way: step %u.%u %s, %u of %u rows left\n", op->call->step,
+        fprintf(stderr, "    under way: step %u.%u %s, %u of %u ops left\n", op->call->step,
                 op->call->iteration, NULL == schedule ? "waits or is over" : schedule->algorithm,
-                exec->rows_left, NULL == schedule ? 0 : schedule->row_count);
+                exec->ops_left, NULL == schedule ? 0 : schedule->op_count);
     }
     for (uint32_t peer = 0; peer < net->size; peer++) {
         const r2_link_t *link = net->links[peer];

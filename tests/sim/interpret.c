@@ -25,7 +25,7 @@ typedef struct mail {
 
 typedef struct actor {
     r2_schedule_t schedule;
-    bool *done; /* owned: by row */
+    bool *done; /* owned: by op */
     uint32_t first_open;
     uint8_t *scratch;  /* owned */
     uint8_t *in, *out; /* borrowed */
@@ -97,89 +97,89 @@ static uint8_t *address(actor_t *actor, const r2_region_t *region)
     return base + region->offset_bytes;
 }
 
-static bool may_run(const actor_t *actor, const r2_row_t *row)
+static bool may_run(const actor_t *actor, const r2_op_t *op)
 {
-    for (uint32_t d = 0; d < row->dep_count; d++) {
-        if (!actor->done[actor->schedule.deps[row->first_dep + d]]) {
+    for (uint32_t d = 0; d < op->dep_count; d++) {
+        if (!actor->done[actor->schedule.deps[op->first_dep + d]]) {
             return false;
         }
     }
     return true;
 }
 
-static mail_t *find_mail(const actor_t *actor, const r2_row_t *row)
+static mail_t *find_mail(const actor_t *actor, const r2_op_t *op)
 {
     mail_t *mail;
 
     DL_FOREACH(actor->mail, mail) {
-        if (mail->from == row->peer && mail->tag == row->tag && mail->bytes == row->bytes) {
+        if (mail->from == op->peer && mail->tag == op->tag && mail->bytes == op->bytes) {
             return mail;
         }
     }
     return NULL;
 }
 
-static bool send_row(actor_t *actors, int32_t rank, const r2_row_t *row)
+static bool send_op(actor_t *actors, int32_t rank, const r2_op_t *op)
 {
-    mail_t *mail = malloc(sizeof(*mail) + row->bytes);
+    mail_t *mail = malloc(sizeof(*mail) + op->bytes);
 
     if (NULL == mail) {
         return false;
     }
     mail->from = rank;
-    mail->tag = row->tag;
-    mail->bytes = row->bytes;
-    memcpy(mail->data, address(&actors[rank], &row->src), row->bytes);
-    DL_APPEND(actors[row->peer].mail, mail);
+    mail->tag = op->tag;
+    mail->bytes = op->bytes;
+    memcpy(mail->data, address(&actors[rank], &op->src), op->bytes);
+    DL_APPEND(actors[op->peer].mail, mail);
     return true;
 }
 
-static bool receive_row(actor_t *actor, const r2_row_t *row)
+static bool receive_op(actor_t *actor, const r2_op_t *op)
 {
-    mail_t *mail = find_mail(actor, row);
+    mail_t *mail = find_mail(actor, op);
 
     if (NULL == mail) {
         return false;
     }
-    memcpy(address(actor, &row->dst), mail->data, mail->bytes);
+    memcpy(address(actor, &op->dst), mail->data, mail->bytes);
     DL_DELETE(actor->mail, mail);
     free(mail);
     return true;
 }
 
-/* @return true if the row is complete now. */
-static bool run_row(const payload_call_t *call, actor_t *actors, int32_t rank, const r2_row_t *row)
+/* @return true if the op is complete now. */
+static bool run_op(const payload_call_t *call, actor_t *actors, int32_t rank, const r2_op_t *op)
 {
     actor_t *actor = &actors[rank];
     r2_coll_args_t args;
 
-    switch (row->kind) {
-    case R2_ROW_SEND:
-        return send_row(actors, rank, row);
-    case R2_ROW_RECV:
-        return receive_row(actor, row);
-    case R2_ROW_REDUCE:
+    switch (op->kind) {
+    case R2_OP_SEND:
+        return send_op(actors, rank, op);
+    case R2_OP_RECV:
+        return receive_op(actor, op);
+    case R2_OP_REDUCE:
         payload_args(call, rank, NULL, NULL, &args);
-        args.reduce(args.reduce_arg, address(actor, &row->src), address(actor, &row->dst),
-                    row->bytes / call->element_bytes);
+        args.reduce(args.reduce_arg, address(actor, &op->src), address(actor, &op->dst),
+                    op->bytes / call->element_bytes);
         return true;
-    case R2_ROW_COPY:
-        memmove(address(actor, &row->dst), address(actor, &row->src), row->bytes);
+    case R2_OP_COPY:
+        memmove(address(actor, &op->dst), address(actor, &op->src), op->bytes);
         return true;
     }
     return false;
 }
 
-/* Runs what can run of one rank. @return rows completed. */
+/* Runs what can run of one rank. @return ops completed. */
 static uint32_t run_actor(const payload_call_t *call, actor_t *actors, int32_t rank)
 {
     actor_t *actor = &actors[rank];
     uint32_t completed = 0;
 
-    for (uint32_t i = actor->first_open; i < actor->schedule.row_count; i++) {
-        const r2_row_t *row = &actor->schedule.rows[i];
+    for (uint32_t i = actor->first_open; i < actor->schedule.op_count; i++) {
+        const r2_op_t *op = &actor->schedule.ops[i];
 
-        if (!actor->done[i] && may_run(actor, row) && run_row(call, actors, rank, row)) {
+        if (!actor->done[i] && may_run(actor, op) && run_op(call, actors, rank, op)) {
             actor->done[i] = true;
             completed++;
         }
@@ -199,7 +199,7 @@ static bool prepare(const payload_call_t *call, const r2_params_t *params, int32
     if (R2_OK != r2_plan_build(&input, &actor->schedule)) {
         return false;
     }
-    actor->done = calloc(actor->schedule.row_count + 1, sizeof(*actor->done));
+    actor->done = calloc(actor->schedule.op_count + 1, sizeof(*actor->done));
     actor->scratch = aligned_alloc(64, r2_round_up(actor->schedule.scratch_bytes + 1, 64));
     return NULL != actor->done && NULL != actor->scratch;
 }
@@ -219,7 +219,7 @@ static void release(actor_t *actor)
 static bool all_done(const actor_t *actors, int32_t size)
 {
     for (int32_t r = 0; r < size; r++) {
-        if (actors[r].first_open < actors[r].schedule.row_count) {
+        if (actors[r].first_open < actors[r].schedule.op_count) {
             return false;
         }
     }

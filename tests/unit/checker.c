@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Checks schedules: form of the rows, agreement of ranks; then races, execution and results.
+ * Checks schedules: form of the ops, agreement of ranks; then races, execution and results.
  */
 #include "r2_config.h"
 
@@ -20,7 +20,7 @@
 #include "plan/layout.h"
 
 static const char *const flaw_names[R2_FLAW_COUNT] = {
-    "none",     "row",       "in",       "align",  "scratch", "agree", "match", "race",
+    "none",     "op",        "in",       "align",  "scratch", "agree", "match", "race",
     "deadlock", "undefined", "operands", "result", "order",   "tree",  "flow"};
 
 const char *r2_flaw_name(r2_flaw_t flaw)
@@ -169,7 +169,7 @@ uint64_t r2_check_buf_bytes(const r2_check_job_t *job, int32_t rank, r2_buf_t bu
     return (R2_BUF_IN == buf ? in_count(input) : out_count(input)) * input->element_bytes;
 }
 
-/* ---- form of rows */
+/* ---- form of ops */
 
 static bool region_inside(const r2_check_job_t *job, int32_t rank, r2_region_t region,
                           uint64_t bytes)
@@ -189,53 +189,52 @@ static bool region_aligned(const r2_plan_input_t *input, r2_region_t region)
     return 0 == region.offset_bytes % unit;
 }
 
-static bool check_row_local(const r2_check_job_t *job, int32_t rank, uint32_t at,
-                            r2_check_report_t *report)
+static bool check_op_local(const r2_check_job_t *job, int32_t rank, uint32_t at,
+                           r2_check_report_t *report)
 {
     const r2_plan_input_t *input = &job->inputs[rank];
-    const r2_row_t *row = &job->schedules[rank].rows[at];
+    const r2_op_t *op = &job->schedules[rank].ops[at];
 
-    if (row->src.buf == row->dst.buf &&
-        row->src.offset_bytes < row->dst.offset_bytes + row->bytes &&
-        row->dst.offset_bytes < row->src.offset_bytes + row->bytes) {
-        return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u: regions overlap", rank, at);
+    if (op->src.buf == op->dst.buf && op->src.offset_bytes < op->dst.offset_bytes + op->bytes &&
+        op->dst.offset_bytes < op->src.offset_bytes + op->bytes) {
+        return r2_check_fail(report, R2_FLAW_OP, "rank %d op %u: regions overlap", rank, at);
     }
-    if (R2_ROW_REDUCE == row->kind &&
-        (0 != row->bytes % input->element_bytes || !region_aligned(input, row->src) ||
-         !region_aligned(input, row->dst))) {
-        return r2_check_fail(report, R2_FLAW_ALIGN, "rank %d row %u: splits an element", rank, at);
+    if (R2_OP_REDUCE == op->kind &&
+        (0 != op->bytes % input->element_bytes || !region_aligned(input, op->src) ||
+         !region_aligned(input, op->dst))) {
+        return r2_check_fail(report, R2_FLAW_ALIGN, "rank %d op %u: splits an element", rank, at);
     }
     return true;
 }
 
-static bool check_row(const r2_check_job_t *job, int32_t rank, uint32_t at,
-                      r2_check_report_t *report)
+static bool check_op(const r2_check_job_t *job, int32_t rank, uint32_t at,
+                     r2_check_report_t *report)
 {
     const r2_schedule_t *schedule = &job->schedules[rank];
-    const r2_row_t *row = &schedule->rows[at];
-    const bool message = R2_ROW_SEND == row->kind || R2_ROW_RECV == row->kind;
-    const bool writes = R2_ROW_SEND != row->kind, reads = R2_ROW_RECV != row->kind;
+    const r2_op_t *op = &schedule->ops[at];
+    const bool message = R2_OP_SEND == op->kind || R2_OP_RECV == op->kind;
+    const bool writes = R2_OP_SEND != op->kind, reads = R2_OP_RECV != op->kind;
 
-    for (uint32_t d = 0; d < row->dep_count; d++) {
-        if (schedule->deps[row->first_dep + d] >= at) {
-            return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u waits for a later row", rank,
+    for (uint32_t d = 0; d < op->dep_count; d++) {
+        if (schedule->deps[op->first_dep + d] >= at) {
+            return r2_check_fail(report, R2_FLAW_OP, "rank %d op %u waits for a later op", rank,
                                  at);
         }
     }
-    if (0 == row->bytes ||
-        (message && (row->peer < 0 || row->peer >= job->size || row->peer == rank))) {
-        return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u: peer %d, %lu bytes", rank, at,
-                             row->peer, (unsigned long) row->bytes);
+    if (0 == op->bytes ||
+        (message && (op->peer < 0 || op->peer >= job->size || op->peer == rank))) {
+        return r2_check_fail(report, R2_FLAW_OP, "rank %d op %u: peer %d, %lu bytes", rank, at,
+                             op->peer, (unsigned long) op->bytes);
     }
-    if ((writes && R2_BUF_IN == row->dst.buf) ||
-        (has_no_in(&job->inputs[rank]) && reads && R2_BUF_IN == row->src.buf)) {
-        return r2_check_fail(report, R2_FLAW_IN, "rank %d row %u misuses IN", rank, at);
+    if ((writes && R2_BUF_IN == op->dst.buf) ||
+        (has_no_in(&job->inputs[rank]) && reads && R2_BUF_IN == op->src.buf)) {
+        return r2_check_fail(report, R2_FLAW_IN, "rank %d op %u misuses IN", rank, at);
     }
-    if ((reads && !region_inside(job, rank, row->src, row->bytes)) ||
-        (writes && !region_inside(job, rank, row->dst, row->bytes))) {
-        return r2_check_fail(report, R2_FLAW_ROW, "rank %d row %u leaves its buffer", rank, at);
+    if ((reads && !region_inside(job, rank, op->src, op->bytes)) ||
+        (writes && !region_inside(job, rank, op->dst, op->bytes))) {
+        return r2_check_fail(report, R2_FLAW_OP, "rank %d op %u leaves its buffer", rank, at);
     }
-    return message || check_row_local(job, rank, at, report);
+    return message || check_op_local(job, rank, at, report);
 }
 
 static bool check_schedule(const r2_check_job_t *job, int32_t rank, r2_check_report_t *report)
@@ -257,8 +256,8 @@ static bool check_schedule(const r2_check_job_t *job, int32_t rank, r2_check_rep
         return r2_check_fail(report, R2_FLAW_SCRATCH, "rank %d: %lu bytes of staging memory", rank,
                              (unsigned long) schedule->scratch_bytes);
     }
-    for (uint32_t i = 0; i < schedule->row_count; i++) {
-        if (!check_row(job, rank, i, report)) {
+    for (uint32_t i = 0; i < schedule->op_count; i++) {
+        if (!check_op(job, rank, i, report)) {
             return false;
         }
     }

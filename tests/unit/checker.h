@@ -15,14 +15,14 @@
 /** What is wrong with a set of schedules. */
 typedef enum r2_flaw {
     R2_FLAW_NONE,
-    R2_FLAW_ROW,      /* a row is malformed: dependency, peer, length, region */
+    R2_FLAW_OP,       /* an op is malformed: dependency, peer, length, region */
     R2_FLAW_IN,       /* writes the send buffer, or names it in place */
     R2_FLAW_ALIGN,    /* a reduction splits an element */
     R2_FLAW_SCRATCH,  /* more staging memory than allowed */
     R2_FLAW_AGREE,    /* ranks differ in digest, algorithm or chunk length */
     R2_FLAW_MATCH,    /* a message without its other end, or two with one name, or lengths differ */
-    R2_FLAW_RACE,     /* two rows use the same bytes, one writes, neither waits for the other */
-    R2_FLAW_DEADLOCK, /* rows that never start, if sends complete only when received */
+    R2_FLAW_RACE,     /* two ops use the same bytes, one writes, neither waits for the other */
+    R2_FLAW_DEADLOCK, /* ops that never start, if sends complete only when received */
     R2_FLAW_UNDEFINED, /* reads memory that nobody has set */
     R2_FLAW_OPERANDS,  /* joins different elements, or a contribution twice */
     R2_FLAW_RESULT,    /* a result lacks a contribution, is another element, or a gap was written */

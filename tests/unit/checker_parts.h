@@ -30,7 +30,7 @@ bool r2_check_by_edges(const r2_plan_input_t *input);
 r2_edge_t *r2_check_edges(r2_plan_input_t *input);
 uint64_t r2_check_moved_bytes(const r2_plan_input_t *input, r2_buf_t buf);
 
-/* ---- races: dependencies of one rank order all rows that touch the same bytes (checker_race.c) */
+/* ---- races: dependencies of one rank order all ops that touch the same bytes (checker_race.c) */
 
 bool r2_check_races(const r2_check_job_t *job, int32_t rank, r2_check_report_t *report);
 
@@ -66,11 +66,11 @@ typedef struct r2_memory {
 void r2_memory_init(r2_memory_t *memory, const r2_check_job_t *job);
 void r2_memory_fini(r2_memory_t *memory, const r2_check_job_t *job);
 
-/** Carries out a COPY or REDUCE of a rank, or the delivery of a message (SEND row, RECV row). */
+/** Carries out a COPY or REDUCE of a rank, or the delivery of a message (SEND op, RECV op). */
 bool r2_memory_local(r2_memory_t *memory, const r2_check_job_t *job, int32_t rank,
-                     const r2_row_t *row, r2_check_report_t *report);
+                     const r2_op_t *op, r2_check_report_t *report);
 bool r2_memory_deliver(r2_memory_t *memory, const r2_check_job_t *job, int32_t from,
-                       const r2_row_t *send, int32_t to, const r2_row_t *recv,
+                       const r2_op_t *send, int32_t to, const r2_op_t *recv,
                        r2_check_report_t *report);
 
 /** Compares the results of all ranks with what the collective must give. */

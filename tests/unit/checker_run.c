@@ -4,9 +4,9 @@
  *
  * Executes the schedules of all ranks together: matches messages, finds deadlocks.
  *
- * A send completes only when its receive has completed, whatever its length, and a row starts only
- * when all rows that it waits for are complete. What is waited for is fixed, so if one order of
- * events ends with all rows complete, every order does.
+ * A send completes only when its receive has completed, whatever its length, and an op starts only
+ * when all ops that it waits for are complete. What is waited for is fixed, so if one order of
+ * events ends with all ops complete, every order does.
  */
 #include "r2_config.h"
 
@@ -15,11 +15,11 @@
 
 #include "checker_parts.h"
 
-/** A row of one rank, numbered over all ranks. */
+/** An op of one rank, numbered over all ranks. */
 typedef struct node {
     int32_t rank;
-    uint32_t row;
-    uint32_t waiting;    /* rows it waits for that are not complete */
+    uint32_t op;
+    uint32_t waiting;    /* ops it waits for that are not complete */
     uint32_t first_next; /* into run_t.next: who waits for it */
     uint32_t next_count;
     uint32_t other_end; /* node of the other end of a message */
@@ -37,9 +37,9 @@ typedef struct run {
     uint32_t node_count, ready_count, done_count;
 } run_t;
 
-static const r2_row_t *row_of(const run_t *run, uint32_t node)
+static const r2_op_t *op_of(const run_t *run, uint32_t node)
 {
-    return &run->job->schedules[run->nodes[node].rank].rows[run->nodes[node].row];
+    return &run->job->schedules[run->nodes[node].rank].ops[run->nodes[node].op];
 }
 
 static void run_init(run_t *run)
@@ -50,7 +50,7 @@ static void run_init(run_t *run)
     run->base = calloc((size_t) job->size + 1, sizeof(*run->base));
     for (int32_t r = 0; r < job->size; r++) {
         run->base[r] = nodes;
-        nodes += job->schedules[r].row_count;
+        nodes += job->schedules[r].op_count;
         deps += job->schedules[r].dep_count;
     }
     run->base[job->size] = nodes;
@@ -61,13 +61,13 @@ static void run_init(run_t *run)
     for (int32_t r = 0; r < job->size; r++) {
         const r2_schedule_t *schedule = &job->schedules[r];
 
-        for (uint32_t i = 0; i < schedule->row_count; i++) {
-            const r2_row_t *row = &schedule->rows[i];
+        for (uint32_t i = 0; i < schedule->op_count; i++) {
+            const r2_op_t *op = &schedule->ops[i];
 
             run->nodes[run->base[r] + i] =
-                (node_t){.rank = r, .row = i, .waiting = row->dep_count, .other_end = R2_NO_ROW};
-            for (uint32_t d = 0; d < row->dep_count; d++) {
-                run->nodes[run->base[r] + schedule->deps[row->first_dep + d]].next_count++;
+                (node_t){.rank = r, .op = i, .waiting = op->dep_count, .other_end = R2_OP_NONE};
+            for (uint32_t d = 0; d < op->dep_count; d++) {
+                run->nodes[run->base[r] + schedule->deps[op->first_dep + d]].next_count++;
             }
         }
     }
@@ -78,11 +78,11 @@ static void run_init(run_t *run)
     }
     for (uint32_t n = 0; n < nodes; n++) {
         const r2_schedule_t *schedule = &job->schedules[run->nodes[n].rank];
-        const r2_row_t *row = row_of(run, n);
+        const r2_op_t *op = op_of(run, n);
 
-        for (uint32_t d = 0; d < row->dep_count; d++) {
+        for (uint32_t d = 0; d < op->dep_count; d++) {
             node_t *dep =
-                &run->nodes[run->base[run->nodes[n].rank] + schedule->deps[row->first_dep + d]];
+                &run->nodes[run->base[run->nodes[n].rank] + schedule->deps[op->first_dep + d]];
 
             run->next[dep->first_next + dep->next_count++] = n;
         }
@@ -132,9 +132,9 @@ static bool match_pairs(run_t *run, const end_t *ends, uint32_t count, r2_check_
     for (uint32_t i = 0; i < count; i += 2) {
         const end_t *send = &ends[i], *recv = &ends[i + 1];
 
-        if (i + 1 == count || !same_message(send, recv) || R2_ROW_SEND != send->kind ||
-            R2_ROW_RECV != recv->kind || (i + 2 < count && same_message(send, &ends[i + 2])) ||
-            row_of(run, send->node)->bytes != row_of(run, recv->node)->bytes) {
+        if (i + 1 == count || !same_message(send, recv) || R2_OP_SEND != send->kind ||
+            R2_OP_RECV != recv->kind || (i + 2 < count && same_message(send, &ends[i + 2])) ||
+            op_of(run, send->node)->bytes != op_of(run, recv->node)->bytes) {
             return r2_check_fail(report, R2_FLAW_MATCH, "message %d to %d tag %u", send->from,
                                  send->to, send->tag);
         }
@@ -151,15 +151,15 @@ static bool match_messages(run_t *run, r2_check_report_t *report)
     bool good;
 
     for (uint32_t n = 0; n < run->node_count; n++) {
-        const r2_row_t *row = row_of(run, n);
+        const r2_op_t *op = op_of(run, n);
         int32_t rank = run->nodes[n].rank;
 
-        if (R2_ROW_SEND == row->kind) {
+        if (R2_OP_SEND == op->kind) {
             ends[count++] = (end_t){
-                .from = rank, .to = row->peer, .tag = row->tag, .node = n, .kind = R2_ROW_SEND};
-        } else if (R2_ROW_RECV == row->kind) {
+                .from = rank, .to = op->peer, .tag = op->tag, .node = n, .kind = R2_OP_SEND};
+        } else if (R2_OP_RECV == op->kind) {
             ends[count++] = (end_t){
-                .from = row->peer, .to = rank, .tag = row->tag, .node = n, .kind = R2_ROW_RECV};
+                .from = op->peer, .to = rank, .tag = op->tag, .node = n, .kind = R2_OP_RECV};
         }
     }
     qsort(ends, count, sizeof(*ends), compare_ends);
@@ -189,13 +189,13 @@ static void complete(run_t *run, uint32_t n)
 static bool start(run_t *run, uint32_t n, r2_check_report_t *report)
 {
     node_t *node = &run->nodes[n];
-    const r2_row_t *row = row_of(run, n);
+    const r2_op_t *op = op_of(run, n);
     uint32_t send, recv;
 
     node->started = true;
     node->heard |= (uint64_t) 1 << node->rank;
-    if (R2_ROW_COPY == row->kind || R2_ROW_REDUCE == row->kind) {
-        if (!r2_memory_local(run->memory, run->job, node->rank, row, report)) {
+    if (R2_OP_COPY == op->kind || R2_OP_REDUCE == op->kind) {
+        if (!r2_memory_local(run->memory, run->job, node->rank, op, report)) {
             return false;
         }
         complete(run, n);
@@ -204,10 +204,10 @@ static bool start(run_t *run, uint32_t n, r2_check_report_t *report)
     if (!run->nodes[node->other_end].started) {
         return true;
     }
-    send = R2_ROW_SEND == row->kind ? n : node->other_end;
-    recv = R2_ROW_SEND == row->kind ? node->other_end : n;
-    if (!r2_memory_deliver(run->memory, run->job, run->nodes[send].rank, row_of(run, send),
-                           run->nodes[recv].rank, row_of(run, recv), report)) {
+    send = R2_OP_SEND == op->kind ? n : node->other_end;
+    recv = R2_OP_SEND == op->kind ? node->other_end : n;
+    if (!r2_memory_deliver(run->memory, run->job, run->nodes[send].rank, op_of(run, send),
+                           run->nodes[recv].rank, op_of(run, recv), report)) {
         return false;
     }
     /* an acknowledgement is not counted as news of the receiver */
@@ -221,12 +221,12 @@ static bool check_all_done(const run_t *run, r2_check_report_t *report)
 {
     for (uint32_t n = 0; run->done_count < run->node_count && n < run->node_count; n++) {
         if (!run->nodes[n].started) {
-            return r2_check_fail(report, R2_FLAW_DEADLOCK, "rank %d row %u never starts",
-                                 run->nodes[n].rank, run->nodes[n].row);
+            return r2_check_fail(report, R2_FLAW_DEADLOCK, "rank %d op %u never starts",
+                                 run->nodes[n].rank, run->nodes[n].op);
         }
     }
     return run->done_count == run->node_count ||
-           r2_check_fail(report, R2_FLAW_DEADLOCK, "%u rows never complete",
+           r2_check_fail(report, R2_FLAW_DEADLOCK, "%u ops never complete",
                          run->node_count - run->done_count);
 }
 

@@ -44,7 +44,7 @@ static void tree_rehash(r2_memory_t *memory, uint32_t first)
     for (uint32_t t = first; t < memory->tree_count; t++) {
         uint32_t b = tree_hash(memory, memory->trees[t].left, memory->trees[t].right);
 
-        while (R2_NO_ROW != memory->buckets[b]) {
+        while (R2_OP_NONE != memory->buckets[b]) {
             b = (b + 1) % memory->bucket_count;
         }
         memory->buckets[b] = t;
@@ -62,7 +62,7 @@ static uint32_t tree_join(r2_memory_t *memory, uint32_t leaves, uint32_t left, u
         tree_rehash(memory, leaves);
     }
     b = tree_hash(memory, left, right);
-    while (R2_NO_ROW != memory->buckets[b]) {
+    while (R2_OP_NONE != memory->buckets[b]) {
         const r2_tree_t *found = &memory->trees[memory->buckets[b]];
 
         if (found->left == left && found->right == right) {
@@ -123,8 +123,8 @@ void r2_memory_init(r2_memory_t *memory, const r2_check_job_t *job)
     *memory = (r2_memory_t){.bytes = NULL};
     memory->bytes = calloc((size_t) job->size * R2_BUF_KINDS, sizeof(*memory->bytes));
     for (int32_t r = 0; r < job->size; r++) {
-        tree_append(memory, (r2_tree_t){.left = R2_NO_ROW,
-                                        .right = R2_NO_ROW,
+        tree_append(memory, (r2_tree_t){.left = R2_OP_NONE,
+                                        .right = R2_OP_NONE,
                                         .ranks = (uint64_t) 1 << r,
                                         .low = r,
                                         .high = r});
@@ -151,41 +151,41 @@ void r2_memory_fini(r2_memory_t *memory, const r2_check_job_t *job)
     free(memory->buckets);
 }
 
-/* ---- rows */
+/* ---- ops */
 
-static bool memory_defined(const r2_check_job_t *job, int32_t rank, const r2_row_t *row,
+static bool memory_defined(const r2_check_job_t *job, int32_t rank, const r2_op_t *op,
                            const r2_value_t *bytes, r2_check_report_t *report)
 {
-    for (uint64_t i = 0; R2_COLL_BARRIER != job->inputs[0].kind && i < row->bytes; i++) {
+    for (uint64_t i = 0; R2_COLL_BARRIER != job->inputs[0].kind && i < op->bytes; i++) {
         if (R2_TREE_UNDEFINED == bytes[i].tree) {
-            return r2_check_fail(report, R2_FLAW_UNDEFINED, "rank %d row %ld, byte %lu", rank,
-                                 (long) (row - job->schedules[rank].rows), (unsigned long) i);
+            return r2_check_fail(report, R2_FLAW_UNDEFINED, "rank %d op %ld, byte %lu", rank,
+                                 (long) (op - job->schedules[rank].ops), (unsigned long) i);
         }
     }
     return true;
 }
 
 bool r2_memory_local(r2_memory_t *memory, const r2_check_job_t *job, int32_t rank,
-                     const r2_row_t *row, r2_check_report_t *report)
+                     const r2_op_t *op, r2_check_report_t *report)
 {
-    const r2_value_t *src = memory_at(memory, rank, row->src);
-    r2_value_t *dst = memory_at(memory, rank, row->dst);
+    const r2_value_t *src = memory_at(memory, rank, op->src);
+    r2_value_t *dst = memory_at(memory, rank, op->dst);
 
-    if (!memory_defined(job, rank, row, src, report)) {
+    if (!memory_defined(job, rank, op, src, report)) {
         return false;
     }
-    if (R2_ROW_COPY == row->kind) {
-        memcpy(dst, src, row->bytes * sizeof(*dst));
+    if (R2_OP_COPY == op->kind) {
+        memcpy(dst, src, op->bytes * sizeof(*dst));
         return true;
     }
-    if (!memory_defined(job, rank, row, dst, report)) {
+    if (!memory_defined(job, rank, op, dst, report)) {
         return false;
     }
-    for (uint64_t i = 0; i < row->bytes; i++) {
+    for (uint64_t i = 0; i < op->bytes; i++) {
         if (src[i].position != dst[i].position ||
             0 != (memory->trees[src[i].tree].ranks & memory->trees[dst[i].tree].ranks)) {
-            return r2_check_fail(report, R2_FLAW_OPERANDS, "rank %d row %ld, byte %lu", rank,
-                                 (long) (row - job->schedules[rank].rows), (unsigned long) i);
+            return r2_check_fail(report, R2_FLAW_OPERANDS, "rank %d op %ld, byte %lu", rank,
+                                 (long) (op - job->schedules[rank].ops), (unsigned long) i);
         }
         dst[i].tree = tree_join(memory, (uint32_t) job->size, src[i].tree, dst[i].tree);
     }
@@ -193,7 +193,7 @@ bool r2_memory_local(r2_memory_t *memory, const r2_check_job_t *job, int32_t ran
 }
 
 bool r2_memory_deliver(r2_memory_t *memory, const r2_check_job_t *job, int32_t from,
-                       const r2_row_t *send, int32_t to, const r2_row_t *recv,
+                       const r2_op_t *send, int32_t to, const r2_op_t *recv,
                        r2_check_report_t *report)
 {
     const r2_value_t *src = memory_at(memory, from, send->src);

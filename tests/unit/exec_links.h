@@ -139,11 +139,11 @@ static inline void add_sends(r2_schedule_t *schedule, uint32_t count, uint64_t b
 {
     for (uint32_t i = 0; i < count; ++i) {
         r2_schedule_add(schedule,
-                        &(r2_row_t){.kind = R2_ROW_SEND,
-                                    .peer = 1,
-                                    .tag = i,
-                                    .bytes = bytes,
-                                    .src = {R2_BUF_IN, i * bytes}},
+                        &(r2_op_t){.kind = R2_OP_SEND,
+                                   .peer = 1,
+                                   .tag = i,
+                                   .bytes = bytes,
+                                   .src = {R2_BUF_IN, i * bytes}},
                         NULL, 0);
     }
 }

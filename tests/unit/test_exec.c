@@ -2,13 +2,13 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The engine over links that the test plays: order of rows, errors.
+ * The engine over links that the test plays: order of ops, errors.
  */
 #include "exec_links.h"
 #include "r2/prng.h"
 
 /* recv into scratch; reduce it into out; send out: each only after the one before. */
-static void rows_wait_for_each_other(void **state)
+static void ops_wait_for_each_other(void **state)
 {
     r2_schedule_t schedule;
     r2_exec_t exec;
@@ -21,21 +21,20 @@ static void rows_wait_for_each_other(void **state)
     schedule.scratch_bytes = 8;
     copy = r2_schedule_add(
         &schedule,
-        &(r2_row_t){.kind = R2_ROW_COPY, .bytes = 8, .src = {R2_BUF_IN, 0}, .dst = {R2_BUF_OUT, 0}},
+        &(r2_op_t){.kind = R2_OP_COPY, .bytes = 8, .src = {R2_BUF_IN, 0}, .dst = {R2_BUF_OUT, 0}},
         NULL, 0);
     recv = r2_schedule_add(
         &schedule,
-        &(r2_row_t){
-            .kind = R2_ROW_RECV, .peer = 1, .tag = 7, .bytes = 8, .dst = {R2_BUF_SCRATCH, 0}},
+        &(r2_op_t){.kind = R2_OP_RECV, .peer = 1, .tag = 7, .bytes = 8, .dst = {R2_BUF_SCRATCH, 0}},
         NULL, 0);
     reduce = r2_schedule_add(
         &schedule,
-        &(r2_row_t){
-            .kind = R2_ROW_REDUCE, .bytes = 8, .src = {R2_BUF_SCRATCH, 0}, .dst = {R2_BUF_OUT, 0}},
-        (uint32_t[]){copy, recv, R2_NO_ROW}, 3);
+        &(r2_op_t){
+            .kind = R2_OP_REDUCE, .bytes = 8, .src = {R2_BUF_SCRATCH, 0}, .dst = {R2_BUF_OUT, 0}},
+        (uint32_t[]){copy, recv, R2_OP_NONE}, 3);
     r2_schedule_add(
         &schedule,
-        &(r2_row_t){.kind = R2_ROW_SEND, .peer = 2, .tag = 8, .bytes = 8, .src = {R2_BUF_OUT, 0}},
+        &(r2_op_t){.kind = R2_OP_SEND, .peer = 2, .tag = 8, .bytes = 8, .src = {R2_BUF_OUT, 0}},
         &reduce, 1);
     start(&exec, &schedule, &args);
     assert_memory_equal(in, out, 8);
@@ -72,22 +71,22 @@ static void nothing_to_do(void **state)
     r2_exec_fini(&exec);
 }
 
-static void add_row(r2_schedule_t *schedule, r2_prng_t *prng)
+static void add_op(r2_schedule_t *schedule, r2_prng_t *prng)
 {
-    uint32_t deps[12], count = 0, before = schedule->row_count;
+    uint32_t deps[12], count = 0, before = schedule->op_count;
 
     for (uint32_t i = 0; before > 0 && i < r2_prng_below(prng, 12); ++i) {
         deps[count++] =
-            r2_prng_chance(prng, 100000) ? R2_NO_ROW : (uint32_t) r2_prng_below(prng, before);
+            r2_prng_chance(prng, 100000) ? R2_OP_NONE : (uint32_t) r2_prng_below(prng, before);
     }
     r2_schedule_add(
         schedule,
-        &(r2_row_t){
-            .kind = R2_ROW_RECV, .peer = 1, .tag = before, .bytes = 1, .dst = {R2_BUF_OUT, 0}},
+        &(r2_op_t){
+            .kind = R2_OP_RECV, .peer = 1, .tag = before, .bytes = 1, .dst = {R2_BUF_OUT, 0}},
         deps, count);
 }
 
-/* A row is started when, and only when, all it waits for is complete: random schedules and orders.
+/* An op is started when, and only when, all it waits for is complete: random schedules and orders.
  */
 static void random_schedules(void **state)
 {
@@ -99,14 +98,14 @@ static void random_schedules(void **state)
     r2_prng_seed(&prng, 11);
     for (int round = 0; round < 300; ++round) {
         uint32_t count = (uint32_t) r2_prng_between(&prng, 1, 60), seen = 0, over = 0;
-        bool started[64] = {false}, complete_row[64] = {false};
+        bool started[64] = {false}, complete_op[64] = {false};
         r2_schedule_t schedule;
         r2_exec_t exec;
 
         call_count = 0;
         r2_schedule_init(&schedule);
         for (uint32_t i = 0; i < count; ++i) {
-            add_row(&schedule, &prng);
+            add_op(&schedule, &prng);
         }
         start(&exec, &schedule, &args);
         while (over < count) {
@@ -117,18 +116,18 @@ static void random_schedules(void **state)
                 started[calls[seen].tag] = true;
             }
             for (uint32_t i = 0; i < count; ++i) {
-                const r2_row_t *row = &exec.schedule->rows[i];
+                const r2_op_t *op = &exec.schedule->ops[i];
                 bool may = true;
 
-                for (uint32_t d = 0; d < row->dep_count; ++d) {
-                    may = may && complete_row[exec.schedule->deps[row->first_dep + d]];
+                for (uint32_t d = 0; d < op->dep_count; ++d) {
+                    may = may && complete_op[exec.schedule->deps[op->first_dep + d]];
                 }
                 assert_int_equal(started[i], may);
             }
             do {
                 pick = (uint32_t) r2_prng_below(&prng, call_count);
             } while (calls[pick].over);
-            complete_row[calls[pick].tag] = true;
+            complete_op[calls[pick].tag] = true;
             ++over;
             complete(pick, R2_OK);
             r2_engine_run(&engine, true);
@@ -190,7 +189,7 @@ static void errors_at_the_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rows_wait_for_each_other, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(ops_wait_for_each_other, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_to_do, set_up, tear_down),
         cmocka_unit_test_setup_teardown(random_schedules, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_error_ends_the_run_once, set_up, tear_down),

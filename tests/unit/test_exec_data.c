@@ -38,7 +38,7 @@ static void packed_sends_are_bounded(void **state)
     add_sends(&schedule, 3, 60);
     r2_schedule_add(
         &schedule,
-        &(r2_row_t){.kind = R2_ROW_RECV, .peer = 1, .tag = 9, .bytes = 4, .dst = {R2_BUF_OUT, 5}},
+        &(r2_op_t){.kind = R2_OP_RECV, .peer = 1, .tag = 9, .bytes = 4, .dst = {R2_BUF_OUT, 5}},
         NULL, 0);
     start(&exec, &schedule, &args);
     assert_int_equal(call_count, 2);
@@ -80,18 +80,18 @@ static void the_lowest_send_has_room(void **state)
     r2_schedule_init(&schedule);
     recv = r2_schedule_add(
         &schedule,
-        &(r2_row_t){.kind = R2_ROW_RECV, .peer = 1, .tag = 9, .bytes = 8, .dst = {R2_BUF_SCRATCH, 0}},
+        &(r2_op_t){.kind = R2_OP_RECV, .peer = 1, .tag = 9, .bytes = 8, .dst = {R2_BUF_SCRATCH, 0}},
         NULL, 0);
     schedule.scratch_bytes = 8;
     for (uint32_t i = 0; i < 4; ++i) { /* the first two after the receive, the others at once */
         const uint32_t deps[] = {recv};
 
         r2_schedule_add(&schedule,
-                        &(r2_row_t){.kind = R2_ROW_SEND,
-                                    .peer = 1,
-                                    .tag = i,
-                                    .bytes = 60,
-                                    .src = {R2_BUF_IN, 60 * (uint64_t) i}},
+                        &(r2_op_t){.kind = R2_OP_SEND,
+                                   .peer = 1,
+                                   .tag = i,
+                                   .bytes = 60,
+                                   .src = {R2_BUF_IN, 60 * (uint64_t) i}},
                         deps, i < 2 ? 1 : 0);
     }
     start(&exec, &schedule, &args);
@@ -154,8 +154,8 @@ static void copies_move(void **state)
     r2_schedule_init(&schedule);
     r2_schedule_add(
         &schedule,
-        &(r2_row_t){
-            .kind = R2_ROW_COPY, .bytes = 1000, .src = {R2_BUF_IN, 0}, .dst = {R2_BUF_OUT, 0}},
+        &(r2_op_t){
+            .kind = R2_OP_COPY, .bytes = 1000, .src = {R2_BUF_IN, 0}, .dst = {R2_BUF_OUT, 0}},
         NULL, 0);
     start(&exec, &schedule, &args);
     for (int i = 0; i < 1000; ++i) {
@@ -269,17 +269,15 @@ static void code_of_the_user_waits_for_his_thread(void **state)
     for (int i = 0; i < RUNS; ++i) {
         r2_exec_args_t args = arguments(source, result[i]);
         r2_schedule_t schedule;
-        const r2_row_t row = {.kind = MOVER == i ? R2_ROW_COPY : R2_ROW_REDUCE,
-                              .bytes = 10,
-                              .src = in,
-                              .dst = out};
+        const r2_op_t op = {
+            .kind = MOVER == i ? R2_OP_COPY : R2_OP_REDUCE, .bytes = 10, .src = in, .dst = out};
 
         args.any_thread = USER_OP != i;
         if (MOVER == i) {
             args.movers[1] = (r2_mover_t){count_moves, result[i]};
         }
         r2_schedule_init(&schedule);
-        r2_schedule_add(&schedule, &row, NULL, 0);
+        r2_schedule_add(&schedule, &op, NULL, 0);
         prepare(&exec[i], &schedule, &args);
     }
     assert_int_equal(r2_engine_run(&engine, false), 1);

@@ -58,7 +58,7 @@ static double t_bound(const topo_t *topo)
     return predict_bound(&ask);
 }
 
-static flow_result_t t_rows_of(const topo_t *topo, const char *name, uint64_t bytes)
+static flow_result_t t_ops_of(const topo_t *topo, const char *name, uint64_t bytes)
 {
     flow_result_t result;
     real_t real;
@@ -69,9 +69,9 @@ static flow_result_t t_rows_of(const topo_t *topo, const char *name, uint64_t by
     return result;
 }
 
-static flow_result_t t_rows(const topo_t *topo, const char *name)
+static flow_result_t t_ops(const topo_t *topo, const char *name)
 {
-    return t_rows_of(topo, name, (uint64_t) T_BYTES);
+    return t_ops_of(topo, name, (uint64_t) T_BYTES);
 }
 
 /* Three flows: two share port 0, the third shares the receiver with one of them. */
@@ -106,8 +106,8 @@ static void t_healthy(void **state)
         t_close(t_predict(&topo, "recursive"), ideal, 1e-3);
         t_close(t_predict(&topo, "direct"), ideal, 1e-9);
         t_close(t_predict(&topo, "weighted"), ideal, 1e-9);
-        t_close(t_rows(&topo, "ring").seconds, ideal, 0.03);
-        t_close(t_rows(&topo, "direct").seconds, ideal, 0.03);
+        t_close(t_ops(&topo, "ring").seconds, ideal, 0.03);
+        t_close(t_ops(&topo, "direct").seconds, ideal, 0.03);
         topo_fini(&topo);
     }
 }
@@ -127,9 +127,9 @@ static void t_one_failure(void **state)
     t_close(t_predict(&topo, "balance"), healthy / 0.75, 1e-9);
     t_close(t_predict(&topo, "direct"), healthy / 0.75, 1e-9);
     t_close(t_predict(&topo, "weighted"), t_bound(&topo), 1e-6);
-    t_close(t_rows(&topo, "ring").seconds, healthy / 0.75, 0.03);
-    t_close(t_rows(&topo, "direct").seconds, healthy / 0.75, 0.03);
-    t_close(t_rows(&topo, "weighted").seconds, t_bound(&topo), 0.03);
+    t_close(t_ops(&topo, "ring").seconds, healthy / 0.75, 0.03);
+    t_close(t_ops(&topo, "direct").seconds, healthy / 0.75, 0.03);
+    t_close(t_ops(&topo, "weighted").seconds, t_bound(&topo), 0.03);
     topo_fini(&topo);
 }
 
@@ -189,13 +189,13 @@ static void t_never_beats_bound(void **state)
         for (size_t a = 0; a < count; a++) {
             assert_true(t_predict(&topo, all[a].name) >= bound * (1 - 1e-9));
         }
-        assert_true(t_rows(&topo, "weighted").seconds >= bound * (1 - 1e-9));
-        assert_true(t_rows(&topo, "direct").seconds >= bound * (1 - 1e-9));
+        assert_true(t_ops(&topo, "weighted").seconds >= bound * (1 - 1e-9));
+        assert_true(t_ops(&topo, "direct").seconds >= bound * (1 - 1e-9));
         topo_fini(&topo);
     }
 }
 
-/* The model of classes against the rows that the planner builds. */
+/* The model of classes against the ops that the planner builds. */
 static void t_models_agree(void **state)
 {
     (void) state;
@@ -204,12 +204,12 @@ static void t_models_agree(void **state)
 
         t_topo(&topo, hosts, 4);
         t_kill(&topo, 0, 3);
-        t_close(t_rows(&topo, "direct").seconds, t_predict(&topo, "direct"), 0.05);
-        t_close(t_rows(&topo, "weighted").seconds, t_predict(&topo, "weighted"), 0.05);
+        t_close(t_ops(&topo, "direct").seconds, t_predict(&topo, "direct"), 0.05);
+        t_close(t_ops(&topo, "weighted").seconds, t_predict(&topo, "weighted"), 0.05);
         t_kill(&topo, 2, 1);
-        t_close(t_rows(&topo, "weighted").seconds, t_predict(&topo, "weighted"), 0.08);
+        t_close(t_ops(&topo, "weighted").seconds, t_predict(&topo, "weighted"), 0.08);
         t_kill(&topo, 2, 2);
-        t_close(t_rows(&topo, "recursive").seconds, t_predict(&topo, "recursive"), 0.08);
+        t_close(t_ops(&topo, "recursive").seconds, t_predict(&topo, "recursive"), 0.08);
         topo_fini(&topo);
     }
 }
@@ -232,7 +232,7 @@ static void t_staging(void **state)
             t_kill(&topo, 1, rail);
         }
         bound = predict_bound(&(predict_case_t){.topo = &topo, .bytes = (double) bytes});
-        t_close(t_rows_of(&topo, "weighted", bytes).seconds, bound, 0.02);
+        t_close(t_ops_of(&topo, "weighted", bytes).seconds, bound, 0.02);
         topo_fini(&topo);
     }
 }
@@ -293,10 +293,10 @@ static void t_latency(void **state)
 
     (void) state;
     t_topo(&topo, 4, 4);
-    without = t_rows_of(&topo, "recursive-doubling", 4096).seconds;
+    without = t_ops_of(&topo, "recursive-doubling", 4096).seconds;
     t_close(without, 2 * 4096 / (4 * T_RATE), 1e-6);
     topo.latency_s = 0.01;
-    t_close(t_rows_of(&topo, "recursive-doubling", 4096).seconds, without + 2 * 0.01, 1e-6);
+    t_close(t_ops_of(&topo, "recursive-doubling", 4096).seconds, without + 2 * 0.01, 1e-6);
     topo_fini(&topo);
 }
 
@@ -315,7 +315,7 @@ static flow_result_t t_ranks(topo_t *topo, const uint32_t *ranks, const char *na
             topo->host_of[at++] = h;
         }
     }
-    result = t_rows(topo, name);
+    result = t_ops(topo, name);
     /* every contribution goes somewhere to be added, and every result comes back */
     t_close(result.bytes + result.local_bytes, 2 * (count - 1) * T_BYTES, 1e-6);
     return result;
@@ -375,9 +375,9 @@ static void t_ranks_latency(void **state)
     t_topo(&topo, 2, 4);
     assert_int_equal(topo_set_ranks(&topo, 4), R2_OK);
     topo.latency_s = 0.01;
-    t_close(t_rows_of(&topo, "recursive-doubling", 64).seconds, 2 * 0.01, 1e-3);
-    t_close(t_rows_of(&topo, "direct", 64).seconds, 2 * 0.01, 1e-3);
-    t_close(t_rows_of(&topo, "hierarchical", 64).seconds, 4 * 0.01, 1e-3);
+    t_close(t_ops_of(&topo, "recursive-doubling", 64).seconds, 2 * 0.01, 1e-3);
+    t_close(t_ops_of(&topo, "direct", 64).seconds, 2 * 0.01, 1e-3);
+    t_close(t_ops_of(&topo, "hierarchical", 64).seconds, 4 * 0.01, 1e-3);
     topo_fini(&topo);
 }
 
@@ -398,7 +398,7 @@ static void t_no_path(void **state)
     topo_fini(&topo);
 }
 
-/* A schedule without its last row does not fit to the others: an error, no wrong time. */
+/* A schedule without its last op does not fit to the others: an error, no wrong time. */
 static void t_broken_schedule(void **state)
 {
     flow_result_t result;
@@ -408,9 +408,9 @@ static void t_broken_schedule(void **state)
     (void) state;
     t_topo(&topo, 3, 2);
     assert_int_equal(real_build(&real, &topo, R2_COLL_ALLREDUCE, 1 << 20, "ring"), R2_OK);
-    real.schedules[1].row_count--;
+    real.schedules[1].op_count--;
     assert_int_equal(real_run(&real, &topo, NULL, NULL, &result), R2_ERR_PARAM);
-    real.schedules[1].row_count++;
+    real.schedules[1].op_count++;
     real_fini(&real);
     topo_fini(&topo);
 }

@@ -27,7 +27,7 @@ static void test_size_class(void **state)
     assert_int_equal(63, r2_plan_size_class(UINT64_MAX));
 }
 
-/** All ranks' rows, told by their digest and the bytes that they send. */
+/** All ranks' ops, told by their digest and the bytes that they send. */
 static void plan_of(const r2_plan_input_t *input, uint32_t *digest_p, uint64_t *bytes_p)
 {
     r2_schedule_t schedule;
@@ -35,8 +35,8 @@ static void plan_of(const r2_plan_input_t *input, uint32_t *digest_p, uint64_t *
     assert_int_equal(R2_OK, r2_plan_build(input, &schedule));
     *digest_p = schedule.digest;
     *bytes_p = 0;
-    for (uint32_t i = 0; i < schedule.row_count; i++) {
-        *bytes_p += R2_ROW_SEND == schedule.rows[i].kind ? schedule.rows[i].bytes : 0;
+    for (uint32_t i = 0; i < schedule.op_count; i++) {
+        *bytes_p += R2_OP_SEND == schedule.ops[i].kind ? schedule.ops[i].bytes : 0;
     }
     r2_schedule_fini(&schedule);
 }

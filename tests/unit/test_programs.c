@@ -22,14 +22,14 @@
 enum { ROOM = 4, KEYS = 9, TURNS = 20000, SIZE = 3 };
 
 /* A program that is told from others by its digest. */
-static r2_program_t *make(uint32_t digest, uint32_t rows)
+static r2_program_t *make(uint32_t digest, uint32_t ops)
 {
     r2_schedule_t schedule;
     r2_program_t *program;
 
     r2_schedule_init(&schedule);
-    for (uint32_t i = 0; i < rows; ++i) {
-        r2_schedule_add(&schedule, &(r2_row_t){.kind = R2_ROW_COPY, .bytes = 1}, NULL, 0);
+    for (uint32_t i = 0; i < ops; ++i) {
+        r2_schedule_add(&schedule, &(r2_op_t){.kind = R2_OP_COPY, .bytes = 1}, NULL, 0);
     }
     schedule.digest = digest;
     assert_int_equal(R2_OK, r2_program_create(&schedule, &program));
@@ -37,9 +37,9 @@ static r2_program_t *make(uint32_t digest, uint32_t rows)
     return program;
 }
 
-static void keep(r2_programs_t *programs, const r2_shape_t *shape, uint32_t digest, uint32_t rows)
+static void keep(r2_programs_t *programs, const r2_shape_t *shape, uint32_t digest, uint32_t ops)
 {
-    r2_program_t *program = make(digest, rows);
+    r2_program_t *program = make(digest, ops);
 
     r2_programs_keep(programs, shape, program);
     r2_program_put(program);
@@ -157,11 +157,11 @@ static void test_bytes_are_bounded(void **state)
                                           .size = (int32_t) r2_prng_below(
                                               &prng, r2_array_count(counts))},
                                   .counts = 0 == turn % 2 ? counts : NULL};
-        const uint32_t rows = 0 == turn % 7 ? 200 : (uint32_t) r2_prng_below(&prng, 8);
+        const uint32_t ops = 0 == turn % 7 ? 200 : (uint32_t) r2_prng_below(&prng, 8);
 
-        keep(&programs, &shape, 1, rows);
+        keep(&programs, &shape, 1, ops);
         assert_true(programs.bytes <= BYTES);
-        assert_int_equal(200 == rows ? 0 : 1, find(&programs, &shape));
+        assert_int_equal(200 == ops ? 0 : 1, find(&programs, &shape));
     }
     r2_programs_forget(&programs, 1);
     assert_int_equal(0, programs.bytes);

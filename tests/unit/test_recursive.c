@@ -28,7 +28,7 @@ static const r2_case_t recursive = {R2_COLL_ALLREDUCE, "recursive"};
 static void check(const r2_plan_input_t *input, uint64_t in_place)
 {
     r2_check_job_t job;
-    r2_check_report_t report = {.flaw = R2_FLAW_ROW, .text = "build failed"};
+    r2_check_report_t report = {.flaw = R2_FLAW_OP, .text = "build failed"};
 
     if (R2_OK == r2_check_job_init(&job, input, in_place)) {
         assert_true(1 == input->size || R2_CLAIM_EACH_ONCE == job.claim);
@@ -171,8 +171,8 @@ static uint64_t sent_bytes(const r2_plan_input_t *input, int32_t rank)
 
     there.rank = rank;
     assert_int_equal(R2_OK, r2_plan_build(&there, &schedule));
-    for (uint32_t i = 0; i < schedule.row_count; i++) {
-        bytes += R2_ROW_SEND == schedule.rows[i].kind ? schedule.rows[i].bytes : 0;
+    for (uint32_t i = 0; i < schedule.op_count; i++) {
+        bytes += R2_OP_SEND == schedule.ops[i].kind ? schedule.ops[i].bytes : 0;
     }
     r2_schedule_fini(&schedule);
     return bytes;

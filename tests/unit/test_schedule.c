@@ -35,7 +35,7 @@ enum { RANKS_FULL = 7, SAMPLE = 61 };
 static void check(const r2_plan_input_t *input, uint64_t in_place)
 {
     r2_check_job_t job;
-    r2_check_report_t report = {.flaw = R2_FLAW_ROW, .text = "build failed"};
+    r2_check_report_t report = {.flaw = R2_FLAW_OP, .text = "build failed"};
     r2_status_t status = r2_check_job_init(&job, input, in_place);
 
     if (R2_OK == status) {
@@ -298,11 +298,11 @@ static void test_messages_are_bounded(void **state)
             input.message_max_bytes = 1 << 21;
             r2_case_uneven(&input, &uneven, count, false);
             assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
-            for (uint32_t k = 0; k < schedule.row_count; k++) {
-                const r2_row_t *row = &schedule.rows[k];
+            for (uint32_t k = 0; k < schedule.op_count; k++) {
+                const r2_op_t *op = &schedule.ops[k];
 
-                assert_true(R2_ROW_SEND != row->kind || R2_BUF_SCRATCH == row->src.buf ||
-                            row->bytes <= input.message_max_bytes);
+                assert_true(R2_OP_SEND != op->kind || R2_BUF_SCRATCH == op->src.buf ||
+                            op->bytes <= input.message_max_bytes);
             }
             r2_schedule_fini(&schedule);
         }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The checker catches broken schedules: every mutation, at every row where it can be made.
+ * The checker catches broken schedules: every mutation, at every op where it can be made.
  */
 #include "r2_config.h"
 
@@ -21,83 +21,83 @@
 #include "plan/kinds.h"
 #include "schedule_cases.h"
 
-/** Breaks a schedule at a row. @return false: not possible at this row. */
+/** Breaks a schedule at an op. @return false: not possible at this op. */
 typedef bool (*mutate_fn_t)(r2_check_job_t *job, int32_t rank, uint32_t at);
 
-static bool is_message(const r2_row_t *row)
+static bool is_message(const r2_op_t *op)
 {
-    return R2_ROW_SEND == row->kind || R2_ROW_RECV == row->kind;
+    return R2_OP_SEND == op->kind || R2_OP_RECV == op->kind;
 }
 
 static bool drop_first_dep(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    if (0 == row->dep_count) {
+    if (0 == op->dep_count) {
         return false;
     }
-    row->first_dep++;
-    row->dep_count--;
+    op->first_dep++;
+    op->dep_count--;
     return true;
 }
 
 static bool drop_last_dep(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    if (0 == row->dep_count) {
+    if (0 == op->dep_count) {
         return false;
     }
-    row->dep_count--;
+    op->dep_count--;
     return true;
 }
 
 static bool drop_middle_dep(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
-    uint32_t *deps = &job->schedules[rank].deps[row->first_dep];
+    r2_op_t *op = &job->schedules[rank].ops[at];
+    uint32_t *deps = &job->schedules[rank].deps[op->first_dep];
 
-    if (3 > row->dep_count) {
+    if (3 > op->dep_count) {
         return false;
     }
-    deps[1 + at % (row->dep_count - 2)] = deps[0];
+    deps[1 + at % (op->dep_count - 2)] = deps[0];
     return true;
 }
 
 static bool move_src(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    row->src.offset_bytes += job->inputs[rank].element_bytes;
-    return R2_ROW_RECV != row->kind && R2_COLL_BARRIER != job->inputs[rank].kind;
+    op->src.offset_bytes += job->inputs[rank].element_bytes;
+    return R2_OP_RECV != op->kind && R2_COLL_BARRIER != job->inputs[rank].kind;
 }
 
 static bool move_dst(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    row->dst.offset_bytes += job->inputs[rank].element_bytes;
-    return R2_ROW_SEND != row->kind && R2_COLL_BARRIER != job->inputs[rank].kind;
+    op->dst.offset_bytes += job->inputs[rank].element_bytes;
+    return R2_OP_SEND != op->kind && R2_COLL_BARRIER != job->inputs[rank].kind;
 }
 
 static bool split_element(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    row->bytes--;
-    return R2_ROW_REDUCE == row->kind;
+    op->bytes--;
+    return R2_OP_REDUCE == op->kind;
 }
 
 static bool shorten(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    row->bytes -= job->inputs[rank].element_bytes;
+    op->bytes -= job->inputs[rank].element_bytes;
     return true;
 }
 
-/** Takes a row out; what waited for it waits for its dependencies no more. */
-static bool remove_row(r2_check_job_t *job, int32_t rank, uint32_t at)
+/** Takes an op out; what waited for it waits for its dependencies no more. */
+static bool remove_op(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
     r2_schedule_t old = job->schedules[rank];
     r2_schedule_t *made = &job->schedules[rank];
@@ -107,14 +107,14 @@ static bool remove_row(r2_check_job_t *job, int32_t rank, uint32_t at)
     made->chunk_bytes = old.chunk_bytes;
     made->digest = old.digest;
     made->algorithm = old.algorithm;
-    for (uint32_t i = 0; i < old.row_count; i++) {
-        uint32_t *deps = &old.deps[old.rows[i].first_dep];
+    for (uint32_t i = 0; i < old.op_count; i++) {
+        uint32_t *deps = &old.deps[old.ops[i].first_dep];
 
-        for (uint32_t d = 0; d < old.rows[i].dep_count; d++) {
-            deps[d] = at == deps[d] ? R2_NO_ROW : deps[d] - (deps[d] > at ? 1 : 0);
+        for (uint32_t d = 0; d < old.ops[i].dep_count; d++) {
+            deps[d] = at == deps[d] ? R2_OP_NONE : deps[d] - (deps[d] > at ? 1 : 0);
         }
         if (i != at) {
-            r2_schedule_add(made, &old.rows[i], deps, old.rows[i].dep_count);
+            r2_schedule_add(made, &old.ops[i], deps, old.ops[i].dep_count);
         }
     }
     r2_schedule_fini(&old);
@@ -125,52 +125,52 @@ static bool remove_row(r2_check_job_t *job, int32_t rank, uint32_t at)
 static bool reduce_twice(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
     r2_schedule_t *schedule = &job->schedules[rank];
-    const r2_row_t row = schedule->rows[at];
-    uint32_t *all = malloc(schedule->row_count * sizeof(*all));
+    const r2_op_t op = schedule->ops[at];
+    uint32_t *all = malloc(schedule->op_count * sizeof(*all));
 
-    for (uint32_t i = 0; i < schedule->row_count; i++) {
+    for (uint32_t i = 0; i < schedule->op_count; i++) {
         all[i] = i;
     }
-    r2_schedule_add(schedule, &row, all, schedule->row_count);
+    r2_schedule_add(schedule, &op, all, schedule->op_count);
     free(all);
-    return R2_ROW_REDUCE == row.kind;
+    return R2_OP_REDUCE == op.kind;
 }
 
 static bool copy_instead(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    if (R2_ROW_REDUCE != row->kind) {
+    if (R2_OP_REDUCE != op->kind) {
         return false;
     }
-    row->kind = R2_ROW_COPY;
+    op->kind = R2_OP_COPY;
     return true;
 }
 
 static bool swap_operands(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
-    const r2_region_t src = row->src;
+    r2_op_t *op = &job->schedules[rank].ops[at];
+    const r2_region_t src = op->src;
 
-    row->src = row->dst;
-    row->dst = src;
-    return R2_ROW_REDUCE == row->kind;
+    op->src = op->dst;
+    op->dst = src;
+    return R2_OP_REDUCE == op->kind;
 }
 
 /** Two contributions change places: each once, in the wrong order. */
 static bool swap_received(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *rows = job->schedules[rank].rows;
+    r2_op_t *ops = job->schedules[rank].ops;
 
-    for (uint32_t i = at + 1; i < job->schedules[rank].row_count; i++) {
-        if (R2_ROW_RECV == rows[at].kind && R2_ROW_RECV == rows[i].kind &&
-            rows[at].bytes == rows[i].bytes && rows[at].tag == rows[i].tag &&
-            0 != memcmp(&rows[at].dst, &rows[i].dst, sizeof(rows[i].dst)) &&
+    for (uint32_t i = at + 1; i < job->schedules[rank].op_count; i++) {
+        if (R2_OP_RECV == ops[at].kind && R2_OP_RECV == ops[i].kind &&
+            ops[at].bytes == ops[i].bytes && ops[at].tag == ops[i].tag &&
+            0 != memcmp(&ops[at].dst, &ops[i].dst, sizeof(ops[i].dst)) &&
             R2_COLL_BARRIER != job->inputs[rank].kind) {
-            const r2_region_t dst = rows[at].dst;
+            const r2_region_t dst = ops[at].dst;
 
-            rows[at].dst = rows[i].dst;
-            rows[i].dst = dst;
+            ops[at].dst = ops[i].dst;
+            ops[i].dst = dst;
             return true;
         }
     }
@@ -179,40 +179,40 @@ static bool swap_received(r2_check_job_t *job, int32_t rank, uint32_t at)
 
 static bool change_peer(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    row->peer = (row->peer + 1) % job->size;
-    return is_message(row);
+    op->peer = (op->peer + 1) % job->size;
+    return is_message(op);
 }
 
 static bool change_tag(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    row->tag++;
-    return is_message(row);
+    op->tag++;
+    return is_message(op);
 }
 
 static bool write_in(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    row->dst.buf = R2_BUF_IN;
-    return R2_ROW_SEND != row->kind;
+    op->dst.buf = R2_BUF_IN;
+    return R2_OP_SEND != op->kind;
 }
 
 static bool wait_for_itself(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    r2_row_t *row = &job->schedules[rank].rows[at];
+    r2_op_t *op = &job->schedules[rank].ops[at];
 
-    if (0 == row->dep_count) {
+    if (0 == op->dep_count) {
         return false;
     }
-    job->schedules[rank].deps[row->first_dep] = at;
+    job->schedules[rank].deps[op->first_dep] = at;
     return true;
 }
 
-/** Row 0 only: a value that ranks must share, or a bound. */
+/** Op 0 only: a value that ranks must share, or a bound. */
 static bool change_digest(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
     job->schedules[rank].digest++;
@@ -244,27 +244,27 @@ static bool receive_first(r2_check_job_t *job, int32_t rank, uint32_t at)
         uint32_t recv = 0;
 
         r2_schedule_init(&made);
-        while (recv < schedule->row_count &&
-               (R2_ROW_RECV != schedule->rows[recv].kind || 0 < schedule->rows[recv].dep_count)) {
+        while (recv < schedule->op_count &&
+               (R2_OP_RECV != schedule->ops[recv].kind || 0 < schedule->ops[recv].dep_count)) {
             recv++;
         }
-        if (recv == schedule->row_count) {
+        if (recv == schedule->op_count) {
             return false;
         }
-        /* the receive becomes row 0, others move up by one */
-        r2_schedule_add(&made, &schedule->rows[recv], NULL, 0);
-        for (uint32_t i = 0; i < schedule->row_count; i++) {
-            const r2_row_t *row = &schedule->rows[i];
+        /* the receive becomes op 0, others move up by one */
+        r2_schedule_add(&made, &schedule->ops[recv], NULL, 0);
+        for (uint32_t i = 0; i < schedule->op_count; i++) {
+            const r2_op_t *op = &schedule->ops[i];
             uint32_t deps[64] = {0};
-            uint32_t count = R2_ROW_SEND == row->kind ? 1 : 0;
+            uint32_t count = R2_OP_SEND == op->kind ? 1 : 0;
 
-            for (uint32_t d = 0; d < row->dep_count; d++) {
-                uint32_t dep = schedule->deps[row->first_dep + d];
+            for (uint32_t d = 0; d < op->dep_count; d++) {
+                uint32_t dep = schedule->deps[op->first_dep + d];
 
                 deps[count++] = dep == recv ? 0 : dep + (dep < recv ? 1 : 0);
             }
             if (i != recv) {
-                r2_schedule_add(&made, row, deps, count);
+                r2_schedule_add(&made, op, deps, count);
             }
         }
         made.scratch_bytes = schedule->scratch_bytes;
@@ -291,7 +291,7 @@ static const mutation_t mutations[] = {
     {"move_dst", move_dst, R2_FLAW_RACE},
     {"split_element", split_element, R2_FLAW_ALIGN},
     {"shorten", shorten, R2_FLAW_MATCH},
-    {"remove_row", remove_row, R2_FLAW_RESULT},
+    {"remove_op", remove_op, R2_FLAW_RESULT},
     {"reduce_twice", reduce_twice, R2_FLAW_OPERANDS},
     {"copy_instead", copy_instead, R2_FLAW_RESULT},
     {"swap_operands", swap_operands, R2_FLAW_IN},
@@ -299,7 +299,7 @@ static const mutation_t mutations[] = {
     {"change_peer", change_peer, R2_FLAW_MATCH},
     {"change_tag", change_tag, R2_FLAW_MATCH},
     {"write_in", write_in, R2_FLAW_IN},
-    {"wait_for_itself", wait_for_itself, R2_FLAW_ROW},
+    {"wait_for_itself", wait_for_itself, R2_FLAW_OP},
     {"change_digest", change_digest, R2_FLAW_AGREE},
     {"change_chunk", change_chunk, R2_FLAW_AGREE},
     {"take_scratch", take_scratch, R2_FLAW_SCRATCH},
@@ -314,7 +314,7 @@ typedef struct tally {
     unsigned flaws[R2_FLAW_COUNT];
 } tally_t;
 
-/** Makes one mutant. @return false: this row does not exist. */
+/** Makes one mutant. @return false: this op does not exist. */
 static bool try_mutant(const r2_plan_input_t *input, uint64_t in_place, const mutation_t *mutation,
                        int32_t rank, uint32_t at, tally_t *tally)
 {
@@ -323,14 +323,14 @@ static bool try_mutant(const r2_plan_input_t *input, uint64_t in_place, const mu
     bool exists;
 
     assert_int_equal(R2_OK, r2_check_job_init(&job, input, in_place));
-    exists = at < job.schedules[rank].row_count;
+    exists = at < job.schedules[rank].op_count;
     if (exists && mutation->mutate(&job, rank, at)) {
         r2_check_job_run(&job, &report);
         tally->made++;
         tally->caught += R2_FLAW_NONE != report.flaw ? 1 : 0;
         tally->flaws[report.flaw]++;
         if (R2_FLAW_NONE == report.flaw) {
-            print_error("%s missed: collective %d %s size %d in place %lx rank %d row %u\n",
+            print_error("%s missed: collective %d %s size %d in place %lx rank %d op %u\n",
                         mutation->name, (int) input->kind, job.schedules[0].algorithm, input->size,
                         (unsigned long) in_place, rank, at);
         }
@@ -366,7 +366,7 @@ static void try_everywhere(const mutation_t *mutation, tally_t *tally)
             }
             if (6 < size && R2_COLL_BARRIER != input.kind &&
                 (NULL == input.algorithm || 0 != strcmp("bruck", input.algorithm))) {
-                continue; /* many ranks only where rows then wait for more */
+                continue; /* many ranks only where ops then wait for more */
             }
             /* few slots, so that they are used again */
             input.scratch_bytes = 3 * 64;

@@ -43,7 +43,7 @@ static void break_rails(r2_prng_t *prng, r2_topology_t *topology)
 static void check(const r2_plan_input_t *input, uint64_t in_place, r2_claim_t claim)
 {
     r2_check_job_t job;
-    r2_check_report_t report = {.flaw = R2_FLAW_ROW, .text = "build failed"};
+    r2_check_report_t report = {.flaw = R2_FLAW_OP, .text = "build failed"};
 
     if (R2_OK == r2_check_job_init(&job, input, in_place)) {
         if (R2_CLAIM_EACH_ONCE != claim) {
@@ -151,8 +151,8 @@ static uint64_t sent_bytes(const r2_schedule_t *schedule)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < schedule->row_count; i++) {
-        bytes += R2_ROW_SEND == schedule->rows[i].kind ? schedule->rows[i].bytes : 0;
+    for (uint32_t i = 0; i < schedule->op_count; i++) {
+        bytes += R2_OP_SEND == schedule->ops[i].kind ? schedule->ops[i].bytes : 0;
     }
     return bytes;
 }
@@ -193,18 +193,18 @@ static void test_pipelined(void **state)
     input.scratch_bytes = 16 << 20;
     input.chunk_min_bytes = 8192;
     assert_int_equal(R2_OK, r2_case_plan(&topology, &input, &schedule));
-    for (uint32_t i = 0; i < schedule.row_count; i++) {
-        if (R2_ROW_SEND != schedule.rows[i].kind) {
+    for (uint32_t i = 0; i < schedule.op_count; i++) {
+        if (R2_OP_SEND != schedule.ops[i].kind) {
             continue;
         }
-        if (0 != schedule.rows[i].tag % 2) { /* a result */
+        if (0 != schedule.ops[i].tag % 2) { /* a result */
             first_result = r2_min(first_result, i);
         } else {
             last_contribution = i;
         }
     }
-    assert_true(first_result < schedule.row_count / 8);
-    assert_true(last_contribution > schedule.row_count - schedule.row_count / 8);
+    assert_true(first_result < schedule.op_count / 8);
+    assert_true(last_contribution > schedule.op_count - schedule.op_count / 8);
     r2_schedule_fini(&schedule);
     r2_topology_fini(&topology);
 }
@@ -349,10 +349,10 @@ static void test_allgather_goes_round(void **state)
         r2_schedule_t schedule;
 
         assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
-        for (uint32_t i = 0; i < schedule.row_count; i++) {
-            assert_true(R2_ROW_SEND != schedule.rows[i].kind ||
+        for (uint32_t i = 0; i < schedule.op_count; i++) {
+            assert_true(R2_OP_SEND != schedule.ops[i].kind ||
                         0 < r2_topology_pair_rate(&topology, (uint32_t) input.rank,
-                                                  (uint32_t) schedule.rows[i].peer));
+                                                  (uint32_t) schedule.ops[i].peer));
         }
         r2_schedule_fini(&schedule);
     }

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Flow simulation of schedules: rows, links with queues, and rates that change when a link falls
+ * Flow simulation of schedules: ops, links with queues, and rates that change when a link falls
  * idle or gets busy.
  */
 #include "r2_config.h"
@@ -126,7 +126,7 @@ static void link_next(flow_t *flow, uint32_t link_idx)
     }
     link->current = link->head;
     link->head = flow->queue_next[link->current];
-    link->left = (double) flow->graph.nodes[link->current].row->bytes;
+    link->left = (double) flow->graph.nodes[link->current].op->bytes;
     link->since_s = flow->now_s;
     link->stamp++;
     if (link->rate > 0) {
@@ -141,15 +141,14 @@ static void link_next(flow_t *flow, uint32_t link_idx)
 static void link_queue(flow_t *flow, uint32_t send)
 {
     const graph_node_t *node = &flow->graph.nodes[send];
-    const uint32_t link_idx = node->rank * flow->ranks + (uint32_t) node->row->peer;
+    const uint32_t link_idx = node->rank * flow->ranks + (uint32_t) node->op->peer;
     flow_link_t *link = &flow->links[link_idx];
     uint32_t *next = &link->head;
 
-    if (GRAPH_NONE != link->head &&
-        flow->graph.nodes[link->tail].row->order <= node->row->order) {
+    if (GRAPH_NONE != link->head && flow->graph.nodes[link->tail].op->order <= node->op->order) {
         next = &flow->queue_next[link->tail];
     }
-    while (GRAPH_NONE != *next && flow->graph.nodes[*next].row->order <= node->row->order) {
+    while (GRAPH_NONE != *next && flow->graph.nodes[*next].op->order <= node->op->order) {
         next = &flow->queue_next[*next];
     }
     flow->queue_next[send] = *next;
@@ -236,9 +235,9 @@ static void flow_rates(flow_t *flow)
     }
 }
 
-/* ---- rows */
+/* ---- ops */
 
-static void row_complete(flow_t *flow, uint32_t n)
+static void op_complete(flow_t *flow, uint32_t n)
 {
     const graph_node_t *node = &flow->graph.nodes[n];
 
@@ -253,7 +252,7 @@ static void row_complete(flow_t *flow, uint32_t n)
     }
 }
 
-static void row_start(flow_t *flow, uint32_t n)
+static void op_start(flow_t *flow, uint32_t n)
 {
     const graph_node_t *node = &flow->graph.nodes[n];
     double *until_s = &flow->local_until[node->rank];
@@ -261,21 +260,20 @@ static void row_start(flow_t *flow, uint32_t n)
     flow->started[n] = true;
     if (GRAPH_NONE != node->other_end) {
         if (flow->started[node->other_end]) {
-            link_queue(flow, R2_ROW_SEND == node->row->kind ? n : node->other_end);
+            link_queue(flow, R2_OP_SEND == node->op->kind ? n : node->other_end);
         }
     } else if (!(flow->ask->local_rate > 0)) {
-        row_complete(flow, n);
+        op_complete(flow, n);
     } else {
-        *until_s =
-            r2_max(*until_s, flow->now_s) + (double) node->row->bytes / flow->ask->local_rate;
+        *until_s = r2_max(*until_s, flow->now_s) + (double) node->op->bytes / flow->ask->local_rate;
         flow_add_event(flow, *until_s, FLOW_LOCAL, n, 0);
     }
 }
 
 static void message_delivered(flow_t *flow, uint32_t send)
 {
-    row_complete(flow, flow->graph.nodes[send].other_end);
-    row_complete(flow, send);
+    op_complete(flow, flow->graph.nodes[send].other_end);
+    op_complete(flow, send);
 }
 
 /** The last byte of a message has left. */
@@ -283,7 +281,7 @@ static void message_sent(flow_t *flow, uint32_t link_idx)
 {
     flow_link_t *link = &flow->links[link_idx];
     const uint32_t send = link->current, from = link_from(flow, link_idx);
-    const double bytes = (double) flow->graph.nodes[send].row->bytes;
+    const double bytes = (double) flow->graph.nodes[send].op->bytes;
 
     flow->result.messages++;
     if (from == link_to(flow, link_idx)) {
@@ -316,7 +314,7 @@ static void flow_event(flow_t *flow, const event_t *event)
         message_delivered(flow, event->what);
         break;
     case FLOW_LOCAL:
-        row_complete(flow, event->what);
+        op_complete(flow, event->what);
         break;
     default:
         flow_rates(flow);
@@ -421,7 +419,7 @@ r2_status_t flow_run(const flow_case_t *ask, flow_result_t *result_p)
         flow_start(&flow);
         do {
             while (flow.ready_count > 0) {
-                row_start(&flow, flow.ready[--flow.ready_count]);
+                op_start(&flow, flow.ready[--flow.ready_count]);
             }
             if (R2_OK != flow.status || !events_take(&flow.events, &event)) {
                 break;

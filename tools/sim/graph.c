@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The rows of all ranks as one graph.
+ * The ops of all ranks as one graph.
  */
 #include "r2_config.h"
 
@@ -13,7 +13,7 @@
 /** One end of a message. */
 typedef struct end {
     uint32_t from, to, tag, node;
-    r2_row_kind_t kind;
+    r2_op_kind_t kind;
 } end_t;
 
 static int compare_u32(uint32_t a, uint32_t b)
@@ -38,8 +38,8 @@ static r2_status_t join_ends(graph_t *graph, const end_t *ends, uint32_t count)
         const end_t *send = &ends[i], *recv = &ends[i + 1];
 
         if (i + 1 == count || send->from != recv->from || send->to != recv->to ||
-            send->tag != recv->tag || R2_ROW_SEND != send->kind || R2_ROW_RECV != recv->kind ||
-            graph->nodes[send->node].row->bytes != graph->nodes[recv->node].row->bytes) {
+            send->tag != recv->tag || R2_OP_SEND != send->kind || R2_OP_RECV != recv->kind ||
+            graph->nodes[send->node].op->bytes != graph->nodes[recv->node].op->bytes) {
             return R2_ERR_PARAM;
         }
         graph->nodes[send->node].other_end = recv->node;
@@ -59,21 +59,21 @@ static r2_status_t find_ends(graph_t *graph)
     }
     for (uint32_t n = 0; n < graph->node_count && R2_OK == status; n++) {
         const graph_node_t *node = &graph->nodes[n];
-        const r2_row_t *row = node->row;
-        const bool sends = R2_ROW_SEND == row->kind;
+        const r2_op_t *op = node->op;
+        const bool sends = R2_OP_SEND == op->kind;
 
-        if (!sends && R2_ROW_RECV != row->kind) {
+        if (!sends && R2_OP_RECV != op->kind) {
             continue;
         }
-        if (row->peer < 0 || (uint32_t) row->peer >= graph->rank_count ||
-            (uint32_t) row->peer == node->rank) {
+        if (op->peer < 0 || (uint32_t) op->peer >= graph->rank_count ||
+            (uint32_t) op->peer == node->rank) {
             status = R2_ERR_PARAM;
         }
-        ends[count++] = (end_t){.from = sends ? node->rank : (uint32_t) row->peer,
-                                .to = sends ? (uint32_t) row->peer : node->rank,
-                                .tag = row->tag,
+        ends[count++] = (end_t){.from = sends ? node->rank : (uint32_t) op->peer,
+                                .to = sends ? (uint32_t) op->peer : node->rank,
+                                .tag = op->tag,
                                 .node = n,
-                                .kind = row->kind};
+                                .kind = op->kind};
     }
     if (R2_OK == status) {
         qsort(ends, count, sizeof(*ends), compare_ends);
@@ -93,7 +93,7 @@ static r2_status_t graph_alloc(graph_t *graph, const r2_schedule_t *schedules)
     }
     for (uint32_t r = 0; r < graph->rank_count; r++) {
         graph->base[r] = nodes;
-        nodes += schedules[r].row_count;
+        nodes += schedules[r].op_count;
         deps += schedules[r].dep_count;
     }
     graph->node_count = nodes;
@@ -108,7 +108,7 @@ static graph_node_t *dependency(graph_t *graph, const r2_schedule_t *schedule, u
 {
     const graph_node_t *node = &graph->nodes[n];
 
-    return &graph->nodes[graph->base[node->rank] + schedule->deps[node->row->first_dep + d]];
+    return &graph->nodes[graph->base[node->rank] + schedule->deps[node->op->first_dep + d]];
 }
 
 static void link_nodes(graph_t *graph, const r2_schedule_t *schedules)
@@ -116,7 +116,7 @@ static void link_nodes(graph_t *graph, const r2_schedule_t *schedules)
     uint32_t at = 0;
 
     for (uint32_t n = 0; n < graph->node_count; n++) {
-        for (uint32_t d = 0; d < graph->nodes[n].row->dep_count; d++) {
+        for (uint32_t d = 0; d < graph->nodes[n].op->dep_count; d++) {
             dependency(graph, &schedules[graph->nodes[n].rank], n, d)->next_count++;
         }
     }
@@ -126,7 +126,7 @@ static void link_nodes(graph_t *graph, const r2_schedule_t *schedules)
         graph->nodes[n].next_count = 0;
     }
     for (uint32_t n = 0; n < graph->node_count; n++) {
-        for (uint32_t d = 0; d < graph->nodes[n].row->dep_count; d++) {
+        for (uint32_t d = 0; d < graph->nodes[n].op->dep_count; d++) {
             graph_node_t *dep = dependency(graph, &schedules[graph->nodes[n].rank], n, d);
 
             graph->next[dep->first_next + dep->next_count++] = n;
@@ -143,10 +143,10 @@ r2_status_t graph_init(graph_t *graph, const r2_schedule_t *schedules, uint32_t 
     status = graph_alloc(graph, schedules);
     if (R2_OK == status) {
         for (uint32_t r = 0; r < rank_count; r++) {
-            for (uint32_t i = 0; i < schedules[r].row_count; i++) {
-                graph->nodes[n++] = (graph_node_t){.row = &schedules[r].rows[i],
+            for (uint32_t i = 0; i < schedules[r].op_count; i++) {
+                graph->nodes[n++] = (graph_node_t){.op = &schedules[r].ops[i],
                                                    .rank = r,
-                                                   .waiting = schedules[r].rows[i].dep_count,
+                                                   .waiting = schedules[r].ops[i].dep_count,
                                                    .other_end = GRAPH_NONE};
             }
         }

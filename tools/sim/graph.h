@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The rows of all ranks as one graph: who waits for whom, and both ends of each message.
+ * The ops of all ranks as one graph: who waits for whom, and both ends of each message.
  */
 #ifndef R2_TOOLS_GRAPH_H
 #define R2_TOOLS_GRAPH_H
@@ -11,11 +11,11 @@
 
 #define GRAPH_NONE UINT32_MAX
 
-/** A row, numbered over all ranks. */
+/** An op, numbered over all ranks. */
 typedef struct graph_node {
-    const r2_row_t *row; /* borrowed */
+    const r2_op_t *op; /* borrowed */
     uint32_t rank;
-    uint32_t waiting;    /* rows it waits for; the user counts down */
+    uint32_t waiting;    /* ops it waits for; the user counts down */
     uint32_t first_next; /* into graph_t.next: who waits for it */
     uint32_t next_count;
     uint32_t other_end; /* node of the other end of a message, or GRAPH_NONE */

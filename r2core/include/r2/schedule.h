@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Schedules: a collective as rows of send, receive, reduce and copy with dependencies. Data, not
+ * Schedules: a collective as ops of send, receive, reduce and copy with dependencies. Data, not
  * code. Of the planner's library (r2/planner.h): not installed.
  */
 #ifndef R2_SCHEDULE_H
@@ -14,14 +14,15 @@
 
 #include "r2/status.h"
 
-typedef enum r2_row_kind {
-    R2_ROW_SEND,   /* src -> peer; complete when delivered (acknowledged) and src is free again */
-    R2_ROW_RECV,   /* peer -> dst; complete when all bytes are in dst */
-    R2_ROW_REDUCE, /* dst = src OP dst: src is the LEFT operand (MPI_Op convention in, inout) */
-    R2_ROW_COPY    /* dst = src */
-} r2_row_kind_t;
+typedef enum r2_op_kind {
+    R2_OP_SEND,   /* src -> peer; complete when delivered (acknowledged) and src is free again */
+    R2_OP_RECV,   /* peer -> dst; complete when all bytes are in dst */
+    R2_OP_REDUCE, /* dst = src OP dst: src is the LEFT operand (MPI_Op convention in, inout) */
+    R2_OP_COPY    /* dst = src */
+} r2_op_kind_t;
 
-/** Which memory a row works on. With in_place, IN and OUT are the same memory (see r2_plan_input_t). */
+/** Which memory an op works on. With in_place, IN and OUT are the same memory (see
+ * r2_plan_input_t). */
 typedef enum r2_buf {
     R2_BUF_IN,     /* the caller's send buffer: never written */
     R2_BUF_OUT,    /* the caller's receive buffer */
@@ -34,9 +35,9 @@ typedef struct r2_region {
     uint64_t offset_bytes;
 } r2_region_t;
 
-/** One row. It may start when all rows it depends on are complete. */
-typedef struct r2_row {
-    r2_row_kind_t kind;
+/** One op. It may start when all ops it depends on are complete. */
+typedef struct r2_op {
+    r2_op_kind_t kind;
     uint32_t order;      /* sends: lower ones go first in the queue of a link */
     int32_t peer;        /* rank in the communicator; SEND and RECV only */
     uint32_t tag;        /* SEND and RECV: unique per (source, destination) in this schedule */
@@ -46,13 +47,13 @@ typedef struct r2_row {
     r2_region_t dst;     /* RECV, REDUCE, COPY */
     uint32_t first_dep;  /* index into deps[] */
     uint32_t dep_count;
-} r2_row_t;
+} r2_op_t;
 
-/** The schedule of one rank. Rows depend on earlier rows only. */
+/** The schedule of one rank. Ops depend on earlier ops only. */
 typedef struct r2_schedule {
-    r2_row_t *rows; /* owned */
-    uint32_t row_count, row_room;
-    uint32_t *deps; /* owned; indices of rows */
+    r2_op_t *ops; /* owned */
+    uint32_t op_count, op_room;
+    uint32_t *deps; /* owned; indices of ops */
     uint32_t dep_count, dep_room;
     uint64_t scratch_bytes;
     uint64_t chunk_bytes;     /* unit of striping for its messages */
@@ -66,12 +67,12 @@ void r2_schedule_init(r2_schedule_t *schedule);
 void r2_schedule_fini(r2_schedule_t *schedule);
 
 /**
- * Appends a row. Out of memory is kept in schedule->status and later calls do nothing.
- * @param deps rows it waits for, R2_NO_ROW entries are skipped.
- * @return index of the row, or R2_NO_ROW.
+ * Appends an op. Out of memory is kept in schedule->status and later calls do nothing.
+ * @param deps ops it waits for, R2_OP_NONE entries are skipped.
+ * @return index of the op, or R2_OP_NONE.
  */
-#define R2_NO_ROW UINT32_MAX
-uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_row_t *row, const uint32_t *deps,
+#define R2_OP_NONE UINT32_MAX
+uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_op_t *op, const uint32_t *deps,
                          uint32_t dep_count);
 
 /* A plan digest has the kind of collective in its low bits, so that ranks that disagree can tell what others called. */

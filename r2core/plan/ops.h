@@ -2,14 +2,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Short forms for adding rows to a schedule, shared by all builders.
+ * Short forms for adding ops to a schedule, shared by all builders.
  */
-#ifndef R2_PLAN_ROWS_H
-#define R2_PLAN_ROWS_H
+#ifndef R2_PLAN_OPS_H
+#define R2_PLAN_OPS_H
 
 #include "r2/schedule.h"
 
-/** The rows a new row waits for, as the last two arguments of r2_add_*(). */
+/** The ops a new op waits for, as the last two arguments of r2_add_*(). */
 #define R2_AFTER(...)                \
     (const uint32_t[]){__VA_ARGS__}, \
         (uint32_t) (sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t))
@@ -20,7 +20,7 @@ typedef struct r2_msg {
     int32_t peer;
     uint32_t tag;
     uint64_t bytes;
-    uint32_t mark;  /* see r2_row_t */
+    uint32_t mark;  /* see r2_op_t */
     uint32_t order; /* sender's only: lower ones go first; for pipelines the number of the segment */
 } r2_msg_t;
 
@@ -33,9 +33,9 @@ static inline r2_region_t r2_at(r2_buf_t buf, uint64_t offset_bytes)
 void r2_plan_note_message(r2_schedule_t *schedule, uint64_t bytes);
 
 /**
- * Each adds one row, or none for 0 bytes.
- * @param deps may hold R2_NO_ROW.
- * @return the row, or R2_NO_ROW.
+ * Each adds one op, or none for 0 bytes.
+ * @param deps may hold R2_OP_NONE.
+ * @return the op, or R2_OP_NONE.
  */
 uint32_t r2_add_send(r2_schedule_t *schedule, r2_msg_t msg, r2_region_t src, const uint32_t *deps,
                      uint32_t dep_count);
