@@ -72,34 +72,35 @@ unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
     return r2_drive_once(ctx, who);
 }
 
-/* Engine lock. @param news_p what point-to-point has to tell after it. */
-static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, r2_p2p_news_t *news_p)
+/* Engine lock. @param completions_p what point-to-point has to tell after it. */
+static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, r2_p2p_completions_t *completions_p)
 {
     unsigned events = r2_drive_once(ctx, R2_DRIVE_APP);
 
     if (NULL != ctx->p2p) {
-        r2_p2p_take_news(ctx->p2p, news_p);
+        r2_p2p_take_completions(ctx->p2p, completions_p);
     }
     return events;
 }
 
 /* No lock. Tells the application what is complete. */
-static void r2_ctx_deliver(r2_ctx_t *ctx, const r2_p2p_news_t *news)
+static void r2_ctx_deliver(r2_ctx_t *ctx, const r2_p2p_completions_t *completions)
 {
     r2_coll_deliver(&ctx->comms);
-    r2_p2p_tell(news);
+    r2_p2p_tell(completions);
 }
 
 unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
 {
-    r2_p2p_news_t news = {.p2p = NULL};
+    r2_p2p_completions_t completions = {.p2p = NULL};
     unsigned events;
 
     pthread_mutex_lock(&ctx->core.lock);
-    events = R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, &news) : r2_ctx_drive_locked(ctx, who);
+    events =
+        R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, &completions) : r2_ctx_drive_locked(ctx, who);
     pthread_mutex_unlock(&ctx->core.lock);
     if (R2_DRIVE_APP == who) {
-        r2_ctx_deliver(ctx, &news);
+        r2_ctx_deliver(ctx, &completions);
     }
     return events;
 }
@@ -115,7 +116,7 @@ static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 
 unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 {
-    r2_p2p_news_t news = {.p2p = NULL};
+    r2_p2p_completions_t completions = {.p2p = NULL};
     unsigned events;
 
     if (r2_is_forked()) {
@@ -129,12 +130,12 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
         return 0;
     }
     ctx->core.net.staying = NULL != waits_for;
-    events = r2_ctx_drive_app(ctx, &news);
+    events = r2_ctx_drive_app(ctx, &completions);
     if (NULL != waits_for) {
         r2_ctx_stop_staying(ctx, waits_for);
     }
     r2_core_leave_started(&ctx->core);
-    r2_ctx_deliver(ctx, &news);
+    r2_ctx_deliver(ctx, &completions);
     return events;
 }
 

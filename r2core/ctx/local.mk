@@ -30,11 +30,11 @@ libr2core_la_SOURCES += \
     r2core/ctx/observer.h \
     r2core/ctx/p2p.c \
     r2core/ctx/p2p_state.h \
-    r2core/ctx/p2p_ask.c \
-    r2core/ctx/p2p_call.c \
+    r2core/ctx/p2p_rma.c \
+    r2core/ctx/p2p_am.c \
     r2core/ctx/p2p_get.c \
-    r2core/ctx/p2p_parcel.c \
-    r2core/ctx/p2p_question.c \
+    r2core/ctx/p2p_am_buf.c \
+    r2core/ctx/p2p_requests.c \
     r2core/ctx/forced.c \
     r2core/ctx/detector.c \
     r2core/ctx/detector.h \

@@ -6,9 +6,9 @@
  * outside its lock.
  *
  * An unexpected message that fits the budget of unexpected data arrives whole before anybody posts
- * a row for it; one that does not asks, and gets its row when there is room (R2_P2P_GRANTED_MAX),
- * peers in turn. So memory is bounded, and a process that computes holds what its budget allows and
- * does not look dead.
+ * a receive for it; one that does not asks, and gets its receive when there is room
+ * (R2_P2P_GRANTED_MAX), peers in turn. So memory is bounded, and a process that computes holds what
+ * its budget allows and does not look dead.
  */
 #include "r2_config.h"
 
@@ -33,7 +33,7 @@ static r2_status_t r2_p2p_send_self(r2_p2p_t *p2p, uint8_t id, const void *data,
     }
     inbound->p2p = p2p;
     inbound->rank = p2p->core->net.rank;
-    inbound->row = id;
+    inbound->am_id = id;
     inbound->bytes = bytes;
     if (bytes > 0) {
         memcpy(inbound->data, data, bytes);
@@ -58,7 +58,7 @@ static r2_status_t r2_p2p_send_locked(r2_p2p_t *p2p, uint32_t rank, uint8_t id, 
     if (NULL == op && !r2_link_copies(link, bytes)) {
         return R2_ERR_AGAIN;
     }
-    return r2_p2p_call(p2p, link, id, data, bytes, NULL == op ? NULL : r2_p2p_sent, op);
+    return r2_p2p_am_send(p2p, link, id, data, bytes, NULL == op ? NULL : r2_p2p_sent, op);
 }
 
 r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *data, size_t bytes,
@@ -97,7 +97,7 @@ static void r2_p2p_arrived(void *arg, r2_status_t status)
     DL_APPEND(p2p->arrived, inbound);
 }
 
-/* Posts the row of a call. @return false: there is no memory now, or the link is broken. */
+/* Posts the receive of a call. @return false: there is no memory now, or the link is broken. */
 static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uint64_t bytes)
 {
     r2_p2p_inbound_t *inbound = malloc(sizeof(*inbound) + bytes);
@@ -110,7 +110,7 @@ static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uin
     inbound->p2p = p2p;
     inbound->rank = r2_link_peer(link);
     p2p->peers[inbound->rank].talked = true;
-    inbound->row = tag->id;
+    inbound->am_id = tag->id;
     inbound->bytes = bytes;
     recv.data = inbound->data;
     p2p->granted_bytes += bytes;
@@ -178,21 +178,21 @@ static unsigned r2_p2p_take_calls(r2_p2p_t *p2p)
     return taken + r2_p2p_take_asking(p2p);
 }
 
-/* For the user, or for one of our own rows. */
+/* For the user, or for one of our own ids. */
 static void r2_p2p_sort(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
 {
-    static const r2_p2p_row_fn_t rows[] = {
-        [R2_P2P_ROW_GET - R2_P2P_ROW_IDS] = r2_p2p_asked_by,
-        [R2_P2P_ROW_RELEASE - R2_P2P_ROW_IDS] = r2_p2p_get_released,
-        [R2_P2P_ROW_ASK - R2_P2P_ROW_IDS] = r2_p2p_asked_by,
-        [R2_P2P_ROW_REPLY - R2_P2P_ROW_IDS] = r2_p2p_ask_replied,
+    static const r2_p2p_am_fn_t takers[] = {
+        [R2_P2P_AM_GET - R2_P2P_AM_IDS] = r2_p2p_requested,
+        [R2_P2P_AM_RELEASE - R2_P2P_AM_IDS] = r2_p2p_get_released,
+        [R2_P2P_AM_REQUEST - R2_P2P_AM_IDS] = r2_p2p_requested,
+        [R2_P2P_AM_REPLY - R2_P2P_AM_IDS] = r2_p2p_rma_replied,
     };
-    size_t own = (size_t) inbound->row - R2_P2P_ROW_IDS;
+    size_t own = (size_t) inbound->am_id - R2_P2P_AM_IDS;
 
-    if (inbound->row < R2_P2P_ROW_IDS) {
+    if (inbound->am_id < R2_P2P_AM_IDS) {
         DL_APPEND(p2p->inbox, inbound);
-    } else if (own < sizeof(rows) / sizeof(rows[0])) {
-        rows[own](p2p, inbound);
+    } else if (own < sizeof(takers) / sizeof(takers[0])) {
+        takers[own](p2p, inbound);
     } else {
         ++p2p->core->counters.rx_malformed;
         free(inbound);
@@ -216,37 +216,39 @@ unsigned r2_p2p_collect(r2_p2p_t *p2p)
 }
 
 /* Where there is no memory to tell it, it is told later. */
-static void r2_p2p_take_lost(r2_p2p_t *p2p, r2_p2p_news_t *news_p)
+static void r2_p2p_take_lost(r2_p2p_t *p2p, r2_p2p_completions_t *completions_p)
 {
-    news_p->lost = malloc(p2p->lost_count * sizeof(*news_p->lost));
-    for (uint32_t rank = 0; NULL != news_p->lost && p2p->lost_count > 0; ++rank) {
+    completions_p->lost = malloc(p2p->lost_count * sizeof(*completions_p->lost));
+    for (uint32_t rank = 0; NULL != completions_p->lost && p2p->lost_count > 0; ++rank) {
         if (R2_OK != p2p->peers[rank].lost) {
-            news_p->lost[news_p->lost_count++] = (r2_p2p_loss_t) {rank, p2p->peers[rank].lost};
+            completions_p->lost[completions_p->lost_count++] =
+                (r2_p2p_loss_t){rank, p2p->peers[rank].lost};
             p2p->peers[rank].lost = R2_OK;
             --p2p->lost_count;
         }
     }
 }
 
-void r2_p2p_take_news(r2_p2p_t *p2p, r2_p2p_news_t *news_p)
+void r2_p2p_take_completions(r2_p2p_t *p2p, r2_p2p_completions_t *completions_p)
 {
-    *news_p = (r2_p2p_news_t){.p2p = p2p, .inbox = p2p->inbox, .finished = p2p->finished};
+    *completions_p =
+        (r2_p2p_completions_t){.p2p = p2p, .inbox = p2p->inbox, .finished = p2p->finished};
     p2p->inbox = NULL;
     p2p->finished = NULL;
     if (p2p->lost_count > 0) {
-        r2_p2p_take_lost(p2p, news_p);
+        r2_p2p_take_lost(p2p, completions_p);
     }
 }
 
-void r2_p2p_tell(const r2_p2p_news_t *news)
+void r2_p2p_tell(const r2_p2p_completions_t *completions)
 {
-    r2_p2p_t *p2p = news->p2p;
-    r2_p2p_inbound_t *inbox = news->inbox, *inbound, *next;
-    r2_p2p_op_t *finished = news->finished;
+    r2_p2p_t *p2p = completions->p2p;
+    r2_p2p_inbound_t *inbox = completions->inbox, *inbound, *next;
+    r2_p2p_op_t *finished = completions->finished;
 
     DL_FOREACH_SAFE(inbox, inbound, next)
     {
-        p2p->handlers.received(p2p->handlers.arg, inbound->rank, (uint8_t) inbound->row,
+        p2p->handlers.received(p2p->handlers.arg, inbound->rank, (uint8_t) inbound->am_id,
                                inbound->data, inbound->bytes);
         free(inbound);
     }
@@ -256,10 +258,11 @@ void r2_p2p_tell(const r2_p2p_news_t *news)
         finished = op->next;
         op->done(op, op->status);
     }
-    for (uint32_t i = 0; i < news->lost_count; ++i) {
-        p2p->handlers.lost(p2p->handlers.arg, news->lost[i].rank, news->lost[i].status);
+    for (uint32_t i = 0; i < completions->lost_count; ++i) {
+        p2p->handlers.lost(p2p->handlers.arg, completions->lost[i].rank,
+                           completions->lost[i].status);
     }
-    free(news->lost);
+    free(completions->lost);
 }
 
 r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p)
@@ -278,7 +281,7 @@ r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2
     }
     p2p->next_seq = (uint32_t) core->net.first_seq;
     p2p->next_get = (uint32_t) core->net.first_seq;
-    p2p->next_ask = (uint32_t) core->net.first_seq;
+    p2p->next_rma = (uint32_t) core->net.first_seq;
     *p2p_p = p2p;
     return R2_OK;
 }
@@ -305,9 +308,9 @@ void r2_p2p_destroy(r2_p2p_t *p2p)
         free(inbound);
     }
     r2_p2p_get_fini(p2p);
-    r2_p2p_ask_fini(p2p);
-    r2_p2p_questions_fini(p2p);
-    r2_p2p_parcels_fini(p2p);
+    r2_p2p_rma_fini(p2p);
+    r2_p2p_requests_fini(p2p);
+    r2_p2p_am_bufs_fini(p2p);
     free(p2p->peers);
     free(p2p);
 }

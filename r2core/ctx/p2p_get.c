@@ -2,17 +2,18 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Reading a peer's memory: question, data straight to its place, release.
+ * Reading a peer's memory: request, data straight to its place, release.
  *
  *   reader                          owner
- *   posts the row of the data
+ *   posts the receive of the data
  *   GET (address, bytes, id)  --->
  *                             <---  data, over all rails
  *                             <---  RELEASE (id): acknowledged, no transport refers to the memory
  *   done
  *
- * The data alone does not end a get: an owner that frees its memory then could have a copy of a chunk
- * under way on a slow rail still read from it. A release that tells of an error ends a get that has no data yet.
+ * The data alone does not end a get: an owner that frees its memory then could have a copy of a
+ * chunk under way on a slow rail still read from it. A release that tells of an error ends a get
+ * that has no data yet.
  */
 #include "r2_config.h"
 
@@ -49,9 +50,9 @@ static void r2_p2p_get_here(void *arg, r2_status_t status)
     }
 }
 
-static void r2_get_question_put(r2_parcel_t *parcel, const r2_p2p_question_t *question)
+static void r2_get_request_put(r2_am_buf_t *buf, const r2_get_request_t *request)
 {
-    memcpy(parcel->data, question, sizeof(*question));
+    memcpy(buf->data, request, sizeof(*request));
 }
 
 static r2_tag_t r2_get_tag(uint32_t id)
@@ -62,27 +63,27 @@ static r2_tag_t r2_get_tag(uint32_t id)
 static r2_status_t r2_p2p_get_start(r2_p2p_get_t *get, void *local, uint64_t remote, uint64_t bytes)
 {
     r2_p2p_t *p2p = get->p2p;
-    r2_p2p_question_t question = {.address = remote, .bytes = bytes, .id = get->id};
+    r2_get_request_t request = {.address = remote, .bytes = bytes, .id = get->id};
     r2_link_recv_t recv = {.tag = r2_get_tag(get->id),
                            .data = local,
                            .bytes = bytes,
-                           .granted_p = &question.granted_bytes,
+                           .granted_p = &request.granted_bytes,
                            .done = r2_p2p_get_here,
                            .arg = get};
-    r2_parcel_t *parcel = r2_parcel_new(p2p, get->rank, R2_P2P_ROW_GET, sizeof(question));
+    r2_am_buf_t *buf = r2_am_buf_new(p2p, get->rank, R2_P2P_AM_GET, sizeof(request));
     r2_link_t *link;
-    r2_status_t status = NULL == parcel ? R2_ERR_NO_MEMORY : r2_p2p_link(p2p, get->rank, &link);
+    r2_status_t status = NULL == buf ? R2_ERR_NO_MEMORY : r2_p2p_link(p2p, get->rank, &link);
 
     if (R2_OK == status) {
         status = r2_link_recv(link, &recv);
     }
     if (R2_IN_PROGRESS != status) {
-        r2_parcel_free(parcel);
+        r2_am_buf_free(buf);
         return status < 0 ? status : R2_ERR_WIRE;
     }
-    /* A link that breaks now ends the row, and with it the get. */
-    r2_get_question_put(parcel, &question);
-    r2_parcel_post(parcel);
+    /* A link that breaks now ends the receive, and with it the get. */
+    r2_get_request_put(buf, &request);
+    r2_am_buf_post(buf);
     return R2_IN_PROGRESS;
 }
 
@@ -124,31 +125,31 @@ static void r2_p2p_served(void *arg, r2_status_t status)
 
 static void r2_p2p_serve_free(r2_p2p_serve_t *serve)
 {
-    r2_parcel_free(serve->release);
+    r2_am_buf_free(serve->release);
     free(serve);
 }
 
 /* @return false: there is no memory for it now. */
-static bool r2_p2p_serve(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *question)
+static bool r2_p2p_serve(r2_p2p_t *p2p, uint32_t rank, const r2_get_request_t *request)
 {
     r2_p2p_serve_t *serve = calloc(1, sizeof(*serve));
-    r2_link_send_t send = {.tag = r2_get_tag(question->id),
-                           .data = (const void *) (uintptr_t) question->address,
-                           .bytes = question->bytes,
-                           .chunk_bytes = r2_p2p_chunk_bytes(p2p, question->bytes),
-                           .granted_bytes = question->granted_bytes,
+    r2_link_send_t send = {.tag = r2_get_tag(request->id),
+                           .data = (const void *) (uintptr_t) request->address,
+                           .bytes = request->bytes,
+                           .chunk_bytes = r2_p2p_chunk_bytes(p2p, request->bytes),
+                           .granted_bytes = request->granted_bytes,
                            .done = r2_p2p_served,
                            .arg = serve};
-    r2_parcel_t *release = r2_parcel_answer(p2p, rank, R2_P2P_ROW_RELEASE, sizeof(*question));
+    r2_am_buf_t *release = r2_am_buf_answer(p2p, rank, R2_P2P_AM_RELEASE, sizeof(*request));
     r2_link_t *link;
     r2_status_t status;
 
     if (NULL == serve || NULL == release) {
-        r2_parcel_free(release);
+        r2_am_buf_free(release);
         free(serve);
         return false;
     }
-    *serve = (r2_p2p_serve_t) {.p2p = p2p, .id = question->id, .release = release};
+    *serve = (r2_p2p_serve_t){.p2p = p2p, .id = request->id, .release = release};
     status = r2_p2p_link(p2p, rank, &link);
     status = R2_OK == status ? r2_link_send(link, &send) : status;
     if (R2_ERR_NO_MEMORY == status) {
@@ -163,22 +164,23 @@ static bool r2_p2p_serve(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *
 }
 
 /* @return false: malformed, and counted. */
-static bool r2_p2p_question(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound,
-                            r2_p2p_question_t *question_p)
+static bool r2_get_request_read(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound,
+                                r2_get_request_t *request_p)
 {
-    if (sizeof(*question_p) != inbound->bytes) {
+    if (sizeof(*request_p) != inbound->bytes) {
         ++p2p->core->counters.rx_malformed;
         return false;
     }
-    memcpy(question_p, inbound->data, sizeof(*question_p));
+    memcpy(request_p, inbound->data, sizeof(*request_p));
     return true;
 }
 
-bool r2_p2p_get_asked(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
+bool r2_p2p_get_serve(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 {
-    r2_p2p_question_t question;
+    r2_get_request_t request;
 
-    return !r2_p2p_question(p2p, inbound, &question) || r2_p2p_serve(p2p, inbound->rank, &question);
+    return !r2_get_request_read(p2p, inbound, &request) ||
+           r2_p2p_serve(p2p, inbound->rank, &request);
 }
 
 /* The owner could not send: what it may have sent is not wanted any more. */
@@ -195,7 +197,7 @@ static void r2_p2p_get_refused(r2_p2p_get_t *get, r2_status_t status)
     }
 }
 
-static void r2_p2p_get_answered(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_question_t *answer)
+static void r2_p2p_get_answered(r2_p2p_t *p2p, uint32_t rank, const r2_get_request_t *answer)
 {
     uint32_t id = answer->id;
     r2_p2p_get_t *get;
@@ -217,9 +219,9 @@ static void r2_p2p_get_answered(r2_p2p_t *p2p, uint32_t rank, const r2_p2p_quest
 
 void r2_p2p_get_released(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
 {
-    r2_p2p_question_t answer;
+    r2_get_request_t answer;
 
-    if (r2_p2p_question(p2p, inbound, &answer)) {
+    if (r2_get_request_read(p2p, inbound, &answer)) {
         r2_p2p_get_answered(p2p, inbound->rank, &answer);
     }
     free(inbound);
@@ -229,12 +231,12 @@ void r2_p2p_release(r2_p2p_t *p2p)
 {
     while (NULL != p2p->served) {
         r2_p2p_serve_t *serve = p2p->served;
-        r2_p2p_question_t answer = {.id = serve->id, .status = (int32_t) serve->status};
+        r2_get_request_t answer = {.id = serve->id, .status = (int32_t) serve->status};
 
         DL_DELETE(p2p->served, serve);
-        r2_get_question_put(serve->release, &answer);
-        /* On a broken link the reader's row is ended by its own side of the link. */
-        r2_parcel_post(serve->release);
+        r2_get_request_put(serve->release, &answer);
+        /* On a broken link the reader's receive is ended by its own side of the link. */
+        r2_am_buf_post(serve->release);
         free(serve);
     }
 }

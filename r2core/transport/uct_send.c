@@ -17,17 +17,17 @@
 #define ZCOPY_BYTES 16384
 
 /** One active message: a packet or a piece of one. */
-typedef struct parcel {
+typedef struct am {
     uint8_t id;
     const void *header;
     size_t header_bytes;
     const void *data;
     size_t data_bytes;
-} parcel_t;
+} am_t;
 
-static size_t parcel_bytes(const parcel_t *parcel)
+static size_t am_bytes(const am_t *am)
 {
-    return sizeof(r2_uct_frame_t) + parcel->header_bytes + parcel->data_bytes;
+    return sizeof(r2_uct_frame_t) + am->header_bytes + am->data_bytes;
 }
 
 void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, bool needs_handles)
@@ -52,19 +52,19 @@ void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, b
 
 /* ---- one active message ---- */
 
-static ucs_status_t send_copied(r2_tp_ep_t *ep, const parcel_t *parcel)
+static ucs_status_t send_copied(r2_tp_ep_t *ep, const am_t *am)
 {
-    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) parcel->header_bytes};
+    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
     char bytes[COPIED_BYTES];
     uint64_t first;
 
     memcpy(&first, &frame, sizeof(first));
-    memcpy(bytes, parcel->header, parcel->header_bytes);
-    if (0 != parcel->data_bytes) {
-        memcpy(bytes + parcel->header_bytes, parcel->data, parcel->data_bytes);
+    memcpy(bytes, am->header, am->header_bytes);
+    if (0 != am->data_bytes) {
+        memcpy(bytes + am->header_bytes, am->data, am->data_bytes);
     }
-    return uct_ep_am_short(ep->uct_ep, parcel->id, first, bytes,
-                           (unsigned) (parcel->header_bytes + parcel->data_bytes));
+    return uct_ep_am_short(ep->uct_ep, am->id, first, bytes,
+                           (unsigned) (am->header_bytes + am->data_bytes));
 }
 
 /** UCX's vectors have no const. */
@@ -78,50 +78,49 @@ static uct_iov_t iov_of(const void *from, size_t bytes)
     return (uct_iov_t){.buffer = pointer.buffer, .length = bytes, .count = 1};
 }
 
-static ucs_status_t send_vector(r2_tp_ep_t *ep, const parcel_t *parcel)
+static ucs_status_t send_vector(r2_tp_ep_t *ep, const am_t *am)
 {
-    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) parcel->header_bytes};
-    const uct_iov_t iov[] = {iov_of(&frame, sizeof(frame)),
-                             iov_of(parcel->header, parcel->header_bytes),
-                             iov_of(parcel->data, parcel->data_bytes)};
+    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
+    const uct_iov_t iov[] = {iov_of(&frame, sizeof(frame)), iov_of(am->header, am->header_bytes),
+                             iov_of(am->data, am->data_bytes)};
 
-    return uct_ep_am_short_iov(ep->uct_ep, parcel->id, iov, 0 == parcel->data_bytes ? 2 : 3);
+    return uct_ep_am_short_iov(ep->uct_ep, am->id, iov, 0 == am->data_bytes ? 2 : 3);
 }
 
 /** Writes frame and header. @param to sizeof(r2_uct_frame_t) and what a header may have. */
-static size_t head_write(const parcel_t *parcel, char *to)
+static size_t head_write(const am_t *am, char *to)
 {
-    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) parcel->header_bytes};
+    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
 
     memcpy(to, &frame, sizeof(frame));
-    memcpy(to + sizeof(frame), parcel->header, parcel->header_bytes);
-    return sizeof(frame) + parcel->header_bytes;
+    memcpy(to + sizeof(frame), am->header, am->header_bytes);
+    return sizeof(frame) + am->header_bytes;
 }
 
 /** UCX copies the header if it has to keep it, and keeps the data's address. */
-static ucs_status_t send_zcopy(r2_tp_ep_t *ep, const parcel_t *parcel, uct_completion_t *done)
+static ucs_status_t send_zcopy(r2_tp_ep_t *ep, const am_t *am, uct_completion_t *done)
 {
     char head[sizeof(r2_uct_frame_t) + R2_TP_HEADER_MAX];
-    const uct_iov_t iov = iov_of(parcel->data, parcel->data_bytes);
+    const uct_iov_t iov = iov_of(am->data, am->data_bytes);
 
-    return uct_ep_am_zcopy(ep->uct_ep, parcel->id, head, (unsigned) head_write(parcel, head), &iov,
-                           1, 0, done);
+    return uct_ep_am_zcopy(ep->uct_ep, am->id, head, (unsigned) head_write(am, head), &iov, 1, 0,
+                           done);
 }
 
 static size_t on_pack(void *to, void *arg)
 {
-    const parcel_t *parcel = arg;
-    size_t head_bytes = head_write(parcel, to);
+    const am_t *am = arg;
+    size_t head_bytes = head_write(am, to);
 
-    if (0 != parcel->data_bytes) {
-        memcpy((char *) to + head_bytes, parcel->data, parcel->data_bytes);
+    if (0 != am->data_bytes) {
+        memcpy((char *) to + head_bytes, am->data, am->data_bytes);
     }
-    return head_bytes + parcel->data_bytes;
+    return head_bytes + am->data_bytes;
 }
 
-static ucs_status_t send_packed(r2_tp_ep_t *ep, parcel_t *parcel)
+static ucs_status_t send_packed(r2_tp_ep_t *ep, am_t *am)
 {
-    ssize_t sent = uct_ep_am_bcopy(ep->uct_ep, parcel->id, on_pack, parcel, 0);
+    ssize_t sent = uct_ep_am_bcopy(ep->uct_ep, am->id, on_pack, am, 0);
 
     return sent < 0 ? (ucs_status_t) sent : UCS_OK;
 }
@@ -137,23 +136,23 @@ static bool is_referred_to(const r2_uct_limits_t *limits, size_t bytes, size_t d
  * @param record NULL, or what UCX may refer to until it is done.
  * @return R2_OK: gone; R2_IN_PROGRESS: in flight; R2_ERR_AGAIN: no room now; else broken.
  */
-static r2_status_t hand_over(r2_tp_ep_t *ep, parcel_t *parcel, r2_uct_record_t *record)
+static r2_status_t hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *record)
 {
     const r2_uct_limits_t *limits = &ep->worker->limits;
-    const size_t bytes = parcel_bytes(parcel);
+    const size_t bytes = am_bytes(am);
     ucs_status_t rc;
 
     if (bytes <= limits->copied) {
-        rc = send_copied(ep, parcel);
+        rc = send_copied(ep, am);
     } else if (bytes <= limits->vector) {
-        rc = send_vector(ep, parcel);
-    } else if (NULL != record && is_referred_to(limits, bytes, parcel->data_bytes)) {
+        rc = send_vector(ep, am);
+    } else if (NULL != record && is_referred_to(limits, bytes, am->data_bytes)) {
         record->done.count = 1;
         record->done.status = UCS_OK;
         record->status = R2_IN_PROGRESS;
-        rc = send_zcopy(ep, parcel, &record->done);
+        rc = send_zcopy(ep, am, &record->done);
     } else {
-        rc = send_packed(ep, parcel);
+        rc = send_packed(ep, am);
     }
     return UCS_INPROGRESS == rc           ? R2_IN_PROGRESS
            : UCS_ERR_NO_RESOURCE == rc    ? R2_ERR_AGAIN
@@ -173,9 +172,9 @@ static bool is_whole(const r2_tp_ep_t *ep, const r2_tp_send_t *op)
 
 static r2_status_t send_whole(r2_tp_ep_t *ep, r2_uct_record_t *record, const r2_tp_send_t *op)
 {
-    parcel_t parcel = {R2_UCT_AM_PACKET, op->header, op->header_bytes, op->data, op->data_bytes};
+    am_t am = {R2_UCT_AM_PACKET, op->header, op->header_bytes, op->data, op->data_bytes};
 
-    return hand_over(ep, &parcel, record);
+    return hand_over(ep, &am, record);
 }
 
 /** Sends the pieces that are left of a packet. @return as hand_over(), but never R2_IN_PROGRESS. */
@@ -191,14 +190,14 @@ static r2_status_t send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
                                 .header_bytes = op->header_bytes};
         size_t head_bytes = offsetof(r2_uct_piece_t, header) + op->header_bytes;
         size_t room = ep->worker->limits.piece - sizeof(r2_uct_frame_t) - head_bytes;
-        parcel_t parcel = {R2_UCT_AM_PIECE, &piece, head_bytes,
-                           (const char *) op->data + record->sent_bytes,
-                           r2_min(room, op->data_bytes - record->sent_bytes)};
+        am_t am = {R2_UCT_AM_PIECE, &piece, head_bytes,
+                   (const char *) op->data + record->sent_bytes,
+                   r2_min(room, op->data_bytes - record->sent_bytes)};
 
         memcpy(piece.header, op->header, op->header_bytes);
-        status = hand_over(ep, &parcel, NULL);
+        status = hand_over(ep, &am, NULL);
         if (R2_OK == status) {
-            record->sent_bytes += parcel.data_bytes;
+            record->sent_bytes += am.data_bytes;
         }
     }
     return status;

@@ -423,7 +423,7 @@ void t_finish(t_world_t *world)
                                                 (world->gets > 0 ? T_GET_BYTES : 0));
         assert_int_equal(node->p2p->granted_bytes, 0);
         assert_null(node->p2p->gets);
-        assert_null(node->p2p->asked);
+        assert_null(node->p2p->issued);
         assert_null(node->p2p->pulls);
         assert_null(node->p2p->unsent);
         assert_int_equal(node->p2p->waiting_count, 0);

@@ -149,9 +149,9 @@ static void t_starved_for_a_while(const t_kind_t *kinds, size_t count)
 }
 
 static const t_kind_t t_answers[] = {
-    {false, sizeof(r2_parcel_t) + sizeof(r2_p2p_reply_t)},
-    {false, sizeof(r2_parcel_t) + sizeof(r2_p2p_reply_t) + 4},
-    {false, sizeof(r2_parcel_t) + sizeof(r2_p2p_reply_t) + R2_P2P_SHORT_BYTES}};
+    {false, sizeof(r2_am_buf_t) + sizeof(r2_p2p_reply_t)},
+    {false, sizeof(r2_am_buf_t) + sizeof(r2_p2p_reply_t) + 4},
+    {false, sizeof(r2_am_buf_t) + sizeof(r2_p2p_reply_t) + R2_P2P_SHORT_BYTES}};
 
 /* The owner has no memory for answers: it answers when it has. */
 static void test_no_answers(void **state)
@@ -182,7 +182,7 @@ static void test_no_messages(void **state)
 /* A question that could be answered waits behind an older one of the same peer that cannot. */
 static void test_in_order(void **state)
 {
-    static const t_kind_t kinds[] = {{false, sizeof(r2_parcel_t) + sizeof(r2_p2p_reply_t) + 4}};
+    static const t_kind_t kinds[] = {{false, sizeof(r2_am_buf_t) + sizeof(r2_p2p_reply_t) + 4}};
     const r2_p2p_update_t add = {R2_P2P_ADD, 4, 1, 0};
     t_world_t *world = t_world_wired(47);
     t_node_t *node = &world->nodes[0], *owner = &world->nodes[T_STARVED];
@@ -269,8 +269,8 @@ static void test_many_reads(void **state)
     t_run_for(world, T_LIMIT_NS);
     assert_int_equal(away->puts_open, 0);
     assert_memory_equal(away->copy, owner->memory, T_GET_BYTES - R2_P2P_SHORT_BYTES + 1);
-    assert_true(owner->answers_max < R2_P2P_ANSWERS_MAX + sizeof(r2_parcel_t) + sizeof(r2_p2p_reply_t) +
-                                         R2_P2P_SHORT_BYTES);
+    assert_true(owner->answers_max < R2_P2P_ANSWERS_MAX + sizeof(r2_am_buf_t) +
+                                         sizeof(r2_p2p_reply_t) + R2_P2P_SHORT_BYTES);
     t_finish(world);
 }
 
@@ -279,18 +279,18 @@ static void test_released_with_error(void **state)
 {
     t_world_t *world = t_world_wired(44);
     t_node_t *node = &world->nodes[0], *owner = &world->nodes[T_STARVED];
-    r2_p2p_question_t answer = {.id = node->p2p->next_get, .status = (int32_t) R2_ERR_NO_MEMORY};
+    r2_get_request_t answer = {.id = node->p2p->next_get, .status = (int32_t) R2_ERR_NO_MEMORY};
     r2_status_t status = R2_IN_PROGRESS;
     r2_p2p_op_t op = {.done = t_note_status, .arg = &status};
-    r2_parcel_t *parcel = r2_parcel_new(owner->p2p, 0, R2_P2P_ROW_RELEASE, sizeof(answer));
+    r2_am_buf_t *buf = r2_am_buf_new(owner->p2p, 0, R2_P2P_AM_RELEASE, sizeof(answer));
 
     (void) state;
-    assert_non_null(parcel);
-    memcpy(parcel->data, &answer, sizeof(answer));
+    assert_non_null(buf);
+    memcpy(buf->data, &answer, sizeof(answer));
     assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy, (uint64_t) (uintptr_t) owner->memory,
                                 T_GET_BYTES, &op), R2_IN_PROGRESS);
     r2_core_enter(&owner->ctx->core);
-    r2_parcel_post(parcel);
+    r2_am_buf_post(buf);
     r2_core_leave(&owner->ctx->core);
     node->puts_open = 1; /* it goes on until that time */
     t_run_for(world, R2_NS_PER_S);

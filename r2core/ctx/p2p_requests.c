@@ -2,10 +2,10 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Questions of peers: answered, or kept until they can be.
+ * Requests of peers: answered, or kept until they can be.
  *
- * A question is answered only when memory for the answer is there, so that nothing is done twice,
- * and what is done is always told. Else it waits, in the order in which questions came from that
+ * A request is answered only when memory for the answer is there, so that nothing is done twice,
+ * and what is done is always told. Else it waits, in the order in which requests came from that
  * peer: for the peer to take the answers under way to it (R2_P2P_ANSWERS_MAX), or for memory. Where
  * memory is short for R2_P2P_SHORT_NS the peer is given up: who asked must not wait for ever.
  */
@@ -19,7 +19,7 @@
 void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
 {
     r2_p2p_get_lost(p2p, rank, status);
-    r2_p2p_ask_lost(p2p, rank, status);
+    r2_p2p_rma_lost(p2p, rank, status);
     /* Of others there is nothing to lose: what is sent to them now is refused. */
     if (p2p->peers[rank].talked && R2_OK == p2p->peers[rank].lost) {
         p2p->peers[rank].lost = status;
@@ -30,11 +30,11 @@ void r2_p2p_lost(r2_p2p_t *p2p, uint32_t rank, r2_status_t status)
 /* @return false: not now. */
 static bool r2_p2p_answer(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 {
-    return R2_P2P_ROW_GET == inbound->row ? r2_p2p_get_asked(p2p, inbound)
-                                          : r2_p2p_ask_asked(p2p, inbound);
+    return R2_P2P_AM_GET == inbound->am_id ? r2_p2p_get_serve(p2p, inbound)
+                                           : r2_p2p_rma_serve(p2p, inbound);
 }
 
-void r2_p2p_asked_by(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
+void r2_p2p_requested(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
 {
     r2_p2p_peer_t *peer = &p2p->peers[inbound->rank];
 
@@ -46,7 +46,7 @@ void r2_p2p_asked_by(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
     }
 }
 
-/* Takes the oldest question of a peer off. */
+/* Takes the oldest request of a peer off. */
 static void r2_p2p_waited(r2_p2p_t *p2p, uint32_t rank)
 {
     r2_p2p_inbound_t *inbound = p2p->peers[rank].waiting;
@@ -67,7 +67,7 @@ static void r2_p2p_drop_waiting(r2_p2p_t *p2p, uint32_t rank)
 static void r2_p2p_give_up(r2_p2p_t *p2p, uint32_t rank)
 {
     r2_p2p_drop_waiting(p2p, rank);
-    r2_parcels_drop(p2p, rank);
+    r2_am_bufs_drop(p2p, rank);
     p2p->peers[rank].short_since_ns = 0;
     r2_error(&p2p->core->log, "peer %u: given up, no memory to answer it", rank);
     r2_p2p_lost(p2p, rank, R2_ERR_NO_MEMORY);
@@ -96,14 +96,14 @@ unsigned r2_p2p_retry(r2_p2p_t *p2p)
     if (0 == p2p->waiting_count && NULL == p2p->unsent) {
         return 0;
     }
-    events += r2_parcels_retry(p2p);
+    events += r2_am_bufs_retry(p2p);
     for (uint32_t rank = 0; rank < p2p->core->net.size; ++rank) {
         events += r2_p2p_retry_peer(p2p, rank);
     }
     return events;
 }
 
-void r2_p2p_questions_fini(r2_p2p_t *p2p)
+void r2_p2p_requests_fini(r2_p2p_t *p2p)
 {
     for (uint32_t rank = 0; rank < p2p->core->net.size; ++rank) {
         r2_p2p_drop_waiting(p2p, rank);

@@ -31,11 +31,11 @@ void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status)
     p2p->finished_tail = op;
 }
 
-r2_status_t r2_p2p_call(r2_p2p_t *p2p, r2_link_t *link, uint32_t row, const void *data,
-                        uint64_t bytes, r2_link_done_fn_t done, void *arg)
+r2_status_t r2_p2p_am_send(r2_p2p_t *p2p, r2_link_t *link, uint32_t am_id, const void *data,
+                           uint64_t bytes, r2_link_done_fn_t done, void *arg)
 {
     r2_link_send_t send = {
-        .tag = {.comm_key = R2_LINK_UNEXPECTED_KEY, .coll_seq = p2p->next_seq, .id = row},
+        .tag = {.comm_key = R2_LINK_UNEXPECTED_KEY, .coll_seq = p2p->next_seq, .id = am_id},
         .data = data,
         .bytes = bytes,
         .chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes),
