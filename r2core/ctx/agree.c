@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Agreement in a sequence: map-pending bit, merges of maps, calls that wait for them.
+ * Agreement in a sequence: map-pending bit, syncs of maps, calls that wait for them.
  */
 #include "r2_config.h"
 
@@ -11,21 +11,21 @@
 #include <stdlib.h>
 #include <utlist.h>
 
-r2_basis_t *r2_agree_basis(const r2_agree_t *agree)
+r2_plan_env_t *r2_agree_plan_env(const r2_agree_t *agree)
 {
-    return NULL != agree ? agree->basis : NULL;
+    return NULL != agree ? agree->env : NULL;
 }
 
 /* Does our map say more than the agreed one? Looked at again only when one of them has changed. */
-bool r2_agree_is_dirty(r2_agree_t *agree)
+bool r2_agree_map_pending(r2_agree_t *agree)
 {
     const r2_agree_common_t *common = agree->common;
 
-    if (r2_gauge_wanted(common->gauge, agree->basis)) {
+    if (r2_estimator_wanted(common->estimator, agree->env)) {
         return true;
     }
     if (agree->looked != common->core->counters.map_changes + 1) {
-        agree->map_pending = r2_merge_matters(&agree->agreed->map, common->ours);
+        agree->map_pending = r2_map_sync_matters(&agree->agreed->map, common->ours);
         agree->looked = common->core->counters.map_changes + 1;
     }
     return agree->map_pending;
@@ -39,23 +39,23 @@ static r2_status_t r2_agree_begin_with(const r2_agree_group_t *group, r2_agree_t
     r2_agree_common_t *common = agree->common;
     const r2_health_map_t *ours = common->ours;
     r2_shared_map_t *map = r2_shared_map_create(ours->host_count, ours->rail_count);
-    r2_basis_t *basis;
+    r2_plan_env_t *env;
     r2_status_t status = NULL == map ? R2_ERR_NO_MEMORY
-                                     : r2_basis_create(common->hosts, group->ranks, group->size,
-                                                       ours->rail_count, &basis);
+                                     : r2_plan_env_create(common->hosts, group->ranks, group->size,
+                                                          ours->rail_count, &env);
 
     if (R2_OK != status) {
         r2_shared_map_put(map);
         return status;
     }
     agree->agreed = r2_shared_map_share(&common->maps, map);
-    agree->basis = r2_basis_share(&common->bases, basis);
+    agree->env = r2_plan_env_share(&common->envs, env);
     return R2_OK;
 }
 
 static void r2_agree_tell_job(const r2_agree_t *job)
 {
-    r2_observe_plan(job->common->core->observers, job->basis, job->rank);
+    r2_observe_plan(job->common->core->observers, job->env, job->rank);
 }
 
 r2_status_t r2_agree_create(r2_agree_common_t *common, const r2_agree_group_t *group,
@@ -106,7 +106,7 @@ static void r2_agree_list(r2_agree_t *agree)
     }
 }
 
-static void r2_agree_drop_merge(r2_agree_t *agree)
+static void r2_agree_drop_sync(r2_agree_t *agree)
 {
     if (agree->syncing) {
         agree->common->ops->end_sync(agree->owner);
@@ -138,7 +138,7 @@ static void r2_agree_drop_openings(r2_agree_t *agree)
 static void r2_agree_opened(r2_agree_t *agree)
 {
     agree->agreed = r2_shared_map_get(agree->root->agreed);
-    agree->basis = r2_basis_get(agree->root->basis);
+    agree->env = r2_plan_env_get(agree->root->env);
     if (NULL != agree->queue) {
         r2_agree_list(agree);
     }
@@ -176,52 +176,52 @@ void r2_agree_destroy(r2_agree_t *agree)
         r2_observe_plan(agree->common->core->observers, NULL, 0);
     }
     r2_agree_unlist(agree);
-    r2_agree_drop_merge(agree);
+    r2_agree_drop_sync(agree);
     r2_agree_drop_openings(agree);
     r2_agree_drop_opening(agree);
-    r2_merge_destroy(agree->merging); /* links do not refer to it any more */
-    r2_basis_put(agree->basis);
+    r2_map_sync_destroy(agree->sync); /* links do not refer to it any more */
+    r2_plan_env_put(agree->env);
     r2_shared_map_put(agree->agreed);
     free(agree);
 }
 
 /* ---- calls ---- */
 
-/* Starts the merge before a call. @return R2_OK: under way. */
-static r2_status_t r2_agree_merge(r2_agree_t *agree)
+/* Starts the map sync before a call. @return R2_OK: under way. */
+static r2_status_t r2_agree_start_sync(r2_agree_t *agree)
 {
     const r2_agree_common_t *common = agree->common;
     r2_status_t status;
 
-    r2_gauge_look(common->gauge);
-    status = r2_merge_create(agree->agreed, agree->basis, common->ours, common->gauge->version,
-                             &common->gauge->cost, &agree->merging);
+    r2_estimator_look(common->estimator);
+    status = r2_map_sync_create(agree->agreed, agree->env, common->ours, common->estimator->version,
+                                &common->estimator->cost, &agree->sync);
     if (R2_OK != status) {
         return status;
     }
     agree->synced = false;
     agree->syncing = true;
-    ++common->core->counters.merges;
-    status = common->ops->start_sync(agree->owner, agree->merging);
+    ++common->core->counters.map_syncs;
+    status = common->ops->start_sync(agree->owner, agree->sync);
     /* over at once, and with an error: the call must not wait for it */
     return R2_OK == status && agree->aborted ? R2_ERR_POISONED : status;
 }
 
 /*
- * Numbers a call and begins its merge if it has one.
+ * Numbers a call and begins its map sync if it has one.
  * @return R2_OK: the call itself may begin; R2_IN_PROGRESS: not yet.
  */
 static r2_status_t r2_agree_begin(r2_agree_t *agree, r2_agree_call_t *call)
 {
     const bool alone = agree != agree->root; /* the call before it is over when it is posted */
     r2_status_t status = R2_OK;
-    bool merge;
+    bool wants_sync;
 
     call->number =
-        r2_agreement_start(&agree->calls, call->carrying, call->blocking || alone, &merge);
+        r2_agreement_start(&agree->calls, call->carrying, call->blocking || alone, &wants_sync);
     call->numbered = true;
-    if (merge) {
-        status = r2_agree_merge(agree);
+    if (wants_sync) {
+        status = r2_agree_start_sync(agree);
         status = R2_OK == status ? R2_IN_PROGRESS : status;
     }
     return status;
@@ -229,7 +229,7 @@ static r2_status_t r2_agree_begin(r2_agree_t *agree, r2_agree_call_t *call)
 
 r2_status_t r2_agree_enter(r2_agree_t *agree, r2_agree_call_t *call)
 {
-    if (NULL != agree->basis && NULL == agree->queue && !agree->syncing &&
+    if (NULL != agree->env && NULL == agree->queue && !agree->syncing &&
         r2_agreement_ready(&agree->calls)) {
         return r2_agree_begin(agree, call);
     }
@@ -263,21 +263,21 @@ void r2_agree_left(r2_agree_t *agree, const r2_agree_call_t *call, bool map_pend
 static void r2_agree_take(r2_agree_t *agree)
 {
     r2_agree_common_t *common = agree->common;
-    r2_merge_t *merging = agree->merging;
+    r2_map_sync_t *sync = agree->sync;
     uint64_t before = r2_health_map_digest(&agree->agreed->map);
 
-    if (r2_merge_take(merging)) {
-        r2_gauge_heard(common->gauge, merging->basis->cost_version, &merging->basis->cost);
+    if (r2_map_sync_take(sync)) {
+        r2_estimator_heard(common->estimator, sync->env->cost_version, &sync->env->cost);
     }
     r2_shared_map_put(agree->agreed);
-    r2_basis_put(agree->basis);
-    agree->agreed = r2_shared_map_share(&common->maps, merging->next);
-    agree->basis = r2_basis_share(&common->bases, merging->basis);
-    merging->next = NULL;
-    merging->basis = NULL;
-    r2_agree_drop_merge(agree);
-    r2_merge_destroy(merging);
-    agree->merging = NULL;
+    r2_plan_env_put(agree->env);
+    agree->agreed = r2_shared_map_share(&common->maps, sync->next);
+    agree->env = r2_plan_env_share(&common->envs, sync->env);
+    sync->next = NULL;
+    sync->env = NULL;
+    r2_agree_drop_sync(agree);
+    r2_map_sync_destroy(sync);
+    agree->sync = NULL;
     agree->looked = 0;
     if (agree == common->job) {
         r2_agree_tell_job(agree);
@@ -285,7 +285,7 @@ static void r2_agree_take(r2_agree_t *agree)
     if (before != r2_health_map_digest(&agree->agreed->map)) {
         ++common->core->counters.epochs;
         r2_debug(&common->core->log, "communicator %016llx: all ranks agree on a new map (%s)",
-                 (unsigned long long) agree->key, agree->basis->even ? "even" : "uneven");
+                 (unsigned long long) agree->key, agree->env->even ? "even" : "uneven");
     }
 }
 
@@ -322,7 +322,7 @@ static void r2_agree_go_on(r2_agree_t *agree)
         }
         r2_agree_take(agree);
     }
-    while (R2_OK == status && NULL != agree->queue && !agree->syncing && NULL != agree->basis &&
+    while (R2_OK == status && NULL != agree->queue && !agree->syncing && NULL != agree->env &&
            !agree->aborted) {
         status = r2_agree_begin_first(agree);
     }

@@ -9,8 +9,8 @@
 #define R2_CTX_AGREE_H
 
 #include "ctx/core.h"
-#include "ctx/gauge.h"
-#include "ctx/merge.h"
+#include "ctx/estimator.h"
+#include "ctx/map_sync.h"
 #include "health/agreement.h"
 
 /** A call's place in its sequence; part of the call. Engine lock. */
@@ -26,12 +26,12 @@ typedef struct r2_agree_call {
 /** What agreement has done by those whose calls they are. Under the engine lock. */
 typedef struct r2_agree_ops {
     /**
-     * Starts an allreduce by all members, of merge->given into merge->taken, by an algorithm that
+     * Starts an allreduce by all members, of sync->given into sync->taken, by an algorithm that
      * does not depend on maps; r2_agree_synced() when it is complete, be it inside of this.
      * @return R2_OK, or an error.
      */
-    r2_status_t (*start_sync)(void *owner, r2_merge_t *merge);
-    /** Frees what was started, complete or not: nothing refers to the merge any more. */
+    r2_status_t (*start_sync)(void *owner, r2_map_sync_t *sync);
+    /** Frees what was started, complete or not: nothing refers to the map sync any more. */
     void (*end_sync)(void *owner);
     /** Begins a call that waited. @return R2_OK, or an error: the call has failed. */
     r2_status_t (*begin)(r2_agree_call_t *call);
@@ -45,11 +45,11 @@ typedef struct r2_agree_ops {
 typedef struct r2_agree_common {
     r2_core_t *core;             /* borrowed */
     const r2_agree_ops_t *ops;   /* borrowed */
-    r2_gauge_t *gauge;           /* borrowed */
+    r2_estimator_t *estimator;   /* borrowed */
     const r2_hosts_t *hosts;     /* borrowed: of the job; NULL with `ours` */
     const r2_health_map_t *ours; /* borrowed: what this process knows; NULL: nothing */
     r2_shared_map_t *maps;       /* borrowed list: what is agreed on */
-    r2_basis_t *bases;           /* borrowed list: what plans are made from */
+    r2_plan_env_t *envs;         /* borrowed list: what plans are made from */
     struct r2_agree *ready;      /* list: where calls may begin */
     struct r2_agree *job;        /* borrowed: the first one of all processes; NULL: none */
 } r2_agree_common_t;
@@ -72,11 +72,11 @@ typedef struct r2_agree {
     r2_agreement_t calls;
     r2_agree_call_t opening; /* its place in root->queue, until the rest is known */
     r2_shared_map_t *agreed; /* refcounted: of all hosts of the job */
-    r2_basis_t *basis;       /* refcounted: as agreed now; NULL: the sequence is not open yet */
+    r2_plan_env_t *env;      /* refcounted: as agreed now; NULL: the sequence is not open yet */
     bool map_pending;        /* our map says more than the agreed one */
     uint64_t looked;         /* changes of our map when that was found out */
-    r2_merge_t *merging;     /* owned: memory of the merge under way */
-    bool syncing;            /* the merge was started */
+    r2_map_sync_t *sync;     /* owned: memory of the map sync under way */
+    bool syncing;            /* the map sync was started */
     bool synced;             /* it is over, its result waits for an application thread */
     bool aborted;            /* nothing begins any more */
     r2_agree_call_t *queue;  /* borrowed list: calls that wait, in order */
@@ -112,17 +112,17 @@ void r2_agree_wait(r2_agree_t *agree, r2_agree_call_t *call);
 void r2_agree_left(r2_agree_t *agree, const r2_agree_call_t *call, bool map_pending);
 /** What ops->start_sync() started is over. Only noted. */
 void r2_agree_synced(r2_agree_t *agree);
-/** Takes results of merges and begins calls that waited. Application threads only. */
+/** Takes results of map syncs and begins calls that waited. Application threads only. */
 void r2_agree_run(r2_agree_common_t *common);
 /** Nothing of a sequence will begin any more. @param agree may be NULL. */
 void r2_agree_abort(r2_agree_t *agree, r2_status_t status);
 
 /** Does this rank know more than what plans of the sequence are made from? */
-bool r2_agree_is_dirty(r2_agree_t *agree);
+bool r2_agree_map_pending(r2_agree_t *agree);
 /**
  * What plans are made from now; NULL: each rank on a host of its own, all rails healthy.
  * @param agree may be NULL.
  */
-r2_basis_t *r2_agree_basis(const r2_agree_t *agree);
+r2_plan_env_t *r2_agree_plan_env(const r2_agree_t *agree);
 
 #endif

@@ -65,10 +65,10 @@ static void r2_coll_settle(struct r2_coll *coll)
         return;
     }
     coll->settled = true;
-    coll->exec.map_pending =
-        NULL != coll->comm->agree && coll->place.carrying && r2_agree_is_dirty(coll->comm->agree);
+    coll->exec.map_pending = NULL != coll->comm->agree && coll->place.carrying &&
+                             r2_agree_map_pending(coll->comm->agree);
     if (0 != coll->parts_left && NULL != coll->comm->agree) {
-        coll->basis = r2_basis_get(coll->comm->agree->basis);
+        coll->env = r2_plan_env_get(coll->comm->agree->env);
     }
 }
 
@@ -96,8 +96,8 @@ void r2_coll_retire(struct r2_coll *coll)
         coll->in_active = false;
         coll->parts_left = 0;
         DL_DELETE(coll->comm->active, coll);
-        r2_basis_put(coll->basis);
-        coll->basis = NULL;
+        r2_plan_env_put(coll->env);
+        coll->env = NULL;
     }
 }
 
@@ -250,18 +250,18 @@ static r2_status_t r2_coll_begin_waiting(r2_agree_call_t *call)
     return status;
 }
 
-/* Starts the merge of maps before a call. */
-static r2_status_t r2_coll_start_merge(void *owner, r2_merge_t *merge)
+/* Starts the sync of maps before a call. */
+static r2_status_t r2_coll_start_sync(void *owner, r2_map_sync_t *sync)
 {
     r2_comm_t *comm = owner;
     const r2_coll_args_t args = {
         .kind = R2_COLL_ALLREDUCE,
         .count = 1,
-        .in = merge->given,
-        .out = merge->taken,
-        .element_bytes = merge->bytes,
-        .reduce = r2_merge_reduce,
-        .reduce_arg = merge,
+        .in = sync->given,
+        .out = sync->taken,
+        .element_bytes = sync->bytes,
+        .reduce = r2_map_sync_reduce,
+        .reduce_arg = sync,
         .any_thread = true,
         .commutative = true,
         .exact = true,
@@ -269,28 +269,28 @@ static r2_status_t r2_coll_start_merge(void *owner, r2_merge_t *merge)
     struct r2_coll *coll;
     r2_status_t status;
 
-    if (NULL == comm->merges) {
-        status = r2_sequence_create(comm->root, comm->sequence | 1u, args.kind, &comm->merges);
+    if (NULL == comm->map_syncs) {
+        status = r2_sequence_create(comm->root, comm->sequence | 1u, args.kind, &comm->map_syncs);
         if (R2_OK != status) {
             return status;
         }
     }
-    coll = r2_coll_new(comm->merges);
+    coll = r2_coll_new(comm->map_syncs);
     if (NULL == coll) {
         return R2_ERR_NO_MEMORY;
     }
-    coll->merge_for = comm;
-    comm->merge = coll; /* first: it may be over at once */
-    return r2_coll_start(comm->merges, &args, coll);
+    coll->sync_for = comm;
+    comm->sync = coll; /* first: it may be over at once */
+    return r2_coll_start(comm->map_syncs, &args, coll);
 }
 
-static void r2_coll_end_merge(void *owner)
+static void r2_coll_end_sync(void *owner)
 {
     r2_comm_t *comm = owner;
-    struct r2_coll *coll = comm->merge;
+    struct r2_coll *coll = comm->sync;
 
     if (NULL != coll) {
-        comm->merge = NULL;
+        comm->sync = NULL;
         r2_coll_retire(coll);
         r2_exec_leave(&coll->exec);
         r2_coll_free(comm->comms, coll);
@@ -303,8 +303,8 @@ static void r2_coll_fail_all(void *owner, r2_status_t status)
 }
 
 const r2_agree_ops_t r2_coll_agree_ops = {
-    .start_sync = r2_coll_start_merge,
-    .end_sync = r2_coll_end_merge,
+    .start_sync = r2_coll_start_sync,
+    .end_sync = r2_coll_end_sync,
     .begin = r2_coll_begin_waiting,
     .fail = r2_coll_fail,
     .fail_all = r2_coll_fail_all,
@@ -313,8 +313,8 @@ const r2_agree_ops_t r2_coll_agree_ops = {
 /* Tells agreement that a call is over. */
 static void r2_coll_left(const struct r2_coll *coll)
 {
-    if (NULL != coll->merge_for) {
-        r2_agree_synced(coll->merge_for->agree);
+    if (NULL != coll->sync_for) {
+        r2_agree_synced(coll->sync_for->agree);
     } else if (NULL != coll->comm->agree) {
         r2_agree_left(coll->comm->agree, &coll->place, coll->exec.map_pending);
     }

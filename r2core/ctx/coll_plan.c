@@ -12,7 +12,7 @@
 #include "r2/planner.h"
 
 /* Maps are merged by an algorithm that does not depend on them. */
-#define R2_MERGE_ALGORITHM "recursive-doubling"
+#define R2_MAP_SYNC_ALGORITHM "recursive-doubling"
 
 /** Of a shape, what the planner is told as bits. */
 enum {
@@ -20,24 +20,24 @@ enum {
     R2_SHAPE_BLOCKING = 2,
     R2_SHAPE_COMMUTATIVE = 4,
     R2_SHAPE_EXACT = 8,
-    R2_SHAPE_MERGE = 16
+    R2_SHAPE_MAP_SYNC = 16
 };
 
-static bool r2_coll_merges(const r2_comm_t *comm)
+static bool r2_coll_is_map_sync(const r2_comm_t *comm)
 {
     return 0 != (comm->sequence & 1u);
 }
 
 /* Looks up what is known of such calls on this map, and tells it when it is new. */
-static r2_status_t r2_coll_know(const r2_comm_t *comm, r2_basis_t *basis, r2_plan_input_t *input)
+static r2_status_t r2_coll_know(const r2_comm_t *comm, r2_plan_env_t *env, r2_plan_input_t *input)
 {
     r2_comms_t *comms = comm->comms;
     char choice[128], times[256];
     bool fresh;
-    r2_status_t status = r2_plan_know(&basis->memo, input, &input->known, &fresh);
+    r2_status_t status = r2_plan_estimate(&env->memo, input, &input->estimate, &fresh);
 
     if (R2_OK == status && fresh && R2_OK == r2_plan_describe(input, choice, sizeof(choice))) {
-        r2_plan_known_text(input->known, times, sizeof(times));
+        r2_plan_estimate_text(input->estimate, times, sizeof(times));
         r2_debug(&comms->core->log,
                  "communicator %016llx: allreduce of %llu bytes: %s; predicted %s",
                  (unsigned long long) comm->key,
@@ -46,14 +46,14 @@ static r2_status_t r2_coll_know(const r2_comm_t *comm, r2_basis_t *basis, r2_pla
     return status;
 }
 
-static r2_shape_t r2_coll_shape(const r2_comm_t *comm, const r2_basis_t *basis,
+static r2_shape_t r2_coll_shape(const r2_comm_t *comm, const r2_plan_env_t *env,
                                 const r2_coll_args_t *args)
 {
     const bool lists = NULL != args->counts || NULL != args->displs;
 
     return (r2_shape_t){
         .key = {.comm = comm->key,
-                .map = NULL == basis ? 0 : basis->map_digest,
+                .map = NULL == env ? 0 : env->map_digest,
                 .element_bytes = args->element_bytes,
                 .count = args->count,
                 .meaning = args->meaning,
@@ -66,7 +66,7 @@ static r2_shape_t r2_coll_shape(const r2_comm_t *comm, const r2_basis_t *basis,
                          (args->blocking ? R2_SHAPE_BLOCKING : 0u) |
                          (args->commutative ? R2_SHAPE_COMMUTATIVE : 0u) |
                          (args->exact ? R2_SHAPE_EXACT : 0u) |
-                         (r2_coll_merges(comm) ? R2_SHAPE_MERGE : 0u)},
+                         (r2_coll_is_map_sync(comm) ? R2_SHAPE_MAP_SYNC : 0u)},
         .counts = args->counts,
         .displs = args->displs,
         .sends = args->sends,
@@ -75,7 +75,7 @@ static r2_shape_t r2_coll_shape(const r2_comm_t *comm, const r2_basis_t *basis,
 }
 
 /* A field that is added here belongs into the shape, too, unless it is equal in all calls. */
-static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_basis_t *basis,
+static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_plan_env_t *env,
                                 const r2_coll_args_t *args, r2_schedule_t *schedule)
 {
     const r2_params_t *params = &comm->comms->core->params;
@@ -99,7 +99,7 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_basis_t *basis,
         .exact = args->exact,
         .reproducible = params->reproducible,
         .algorithm =
-            r2_coll_merges(comm) ? R2_MERGE_ALGORITHM : r2_coll_forced(params, args->kind),
+            r2_coll_is_map_sync(comm) ? R2_MAP_SYNC_ALGORITHM : r2_coll_forced(params, args->kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,
@@ -108,24 +108,24 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_basis_t *basis,
     };
     r2_status_t status = R2_OK;
 
-    if (NULL != basis) {
-        input.topology = &basis->topology;
-        input.cost = basis->cost;
+    if (NULL != env) {
+        input.topology = &env->topology;
+        input.cost = env->cost;
     }
-    if (NULL != basis && !basis->even) {
-        status = r2_coll_know(comm, basis, &input);
+    if (NULL != env && !env->even) {
+        status = r2_coll_know(comm, env, &input);
     }
     return R2_OK == status ? r2_plan_build(&input, schedule) : status;
 }
 
-static r2_status_t r2_coll_make(const r2_comm_t *comm, r2_basis_t *basis,
+static r2_status_t r2_coll_make(const r2_comm_t *comm, r2_plan_env_t *env,
                                 const r2_coll_args_t *args, r2_program_t **program_p)
 {
     r2_schedule_t schedule;
     r2_status_t status;
 
     r2_schedule_init(&schedule);
-    status = r2_coll_plan(comm, basis, args, &schedule);
+    status = r2_coll_plan(comm, env, args, &schedule);
     if (R2_OK == status) {
         status = r2_program_create(&schedule, program_p);
     }
@@ -139,8 +139,8 @@ r2_status_t r2_coll_program(const struct r2_coll *coll, const r2_coll_args_t *ar
 {
     r2_comm_t *comm = coll->comm;
     r2_programs_t *programs = &comm->comms->programs;
-    r2_basis_t *basis = NULL != coll->basis ? coll->basis : r2_agree_basis(comm->agree);
-    const r2_shape_t shape = r2_coll_shape(comm, basis, args);
+    r2_plan_env_t *env = NULL != coll->env ? coll->env : r2_agree_plan_env(comm->agree);
+    const r2_shape_t shape = r2_coll_shape(comm, env, args);
     r2_program_t *program = r2_programs_find(programs, &shape, &comm->program_hint);
     r2_status_t status;
 
@@ -148,7 +148,7 @@ r2_status_t r2_coll_program(const struct r2_coll *coll, const r2_coll_args_t *ar
         *program_p = r2_program_get(program);
         return R2_OK;
     }
-    status = r2_coll_make(comm, basis, args, program_p);
+    status = r2_coll_make(comm, env, args, program_p);
     if (R2_OK == status) {
         r2_programs_keep(programs, &shape, *program_p);
     }

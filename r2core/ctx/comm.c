@@ -134,18 +134,18 @@ static void r2_comm_leave(r2_comm_t *comm)
     r2_comm_withdraw(comm);
 }
 
-/* With the sequence of its merges. */
+/* With the sequence of its map syncs. */
 static void r2_comm_drop_agree(r2_comm_t *comm)
 {
     r2_agree_destroy(comm->agree);
     comm->agree = NULL;
-    if (NULL != comm->merges) {
-        r2_sequence_destroy(comm->merges);
-        comm->merges = NULL;
+    if (NULL != comm->map_syncs) {
+        r2_sequence_destroy(comm->map_syncs);
+        comm->map_syncs = NULL;
     }
 }
 
-/* Of requests that nobody has freed. Merges go with the sequence that they serve. */
+/* Of requests that nobody has freed. Map syncs go with the sequence that they serve. */
 static void r2_comm_close_all(r2_comm_t *comm)
 {
     while (NULL != comm->sequences) {
@@ -164,7 +164,7 @@ void r2_comm_destroy(r2_comm_t *comm)
         return;
     }
     r2_core_enter(comms->core);
-    r2_comm_leave(comm); /* first: links refer to memory of merges */
+    r2_comm_leave(comm); /* first: links refer to memory of map syncs */
     r2_comm_drop_agree(comm);
     r2_comm_close_all(comm);
     r2_programs_forget(&comms->programs, comm->key);
@@ -435,12 +435,12 @@ void r2_comm_apply_news(r2_comms_t *comms)
     }
 }
 
-r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge,
+r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_estimator_t *estimator,
                           const r2_agree_ops_t *ops)
 {
     comms->core = core;
     comms->agree.core = core;
-    comms->agree.gauge = gauge;
+    comms->agree.estimator = estimator;
     comms->agree.ops = ops;
     r2_pool_init(&comms->colls, sizeof(struct r2_coll));
     return r2_programs_init(&comms->programs, R2_PROGRAMS_KEPT, R2_PROGRAMS_BYTES);

@@ -34,10 +34,10 @@ struct r2_coll {
     /* agreement */
     r2_agree_call_t place;
     bool settled;          /* the first part has begun */
-    r2_basis_t *basis;     /* refcounted: what a series is planned from; NULL: what is agreed */
+    r2_plan_env_t *env;    /* refcounted: what a series is planned from; NULL: what is agreed */
     r2_coll_args_t wanted; /* while it waits */
     uint64_t *lists;       /* owned: counts and displs of wanted */
-    r2_comm_t *merge_for;  /* borrowed: this is a merge of maps for that sequence */
+    r2_comm_t *sync_for;   /* borrowed: this is a sync of maps for that sequence */
     uint64_t begun_ns;     /* a blocking call that is no series; else 0 */
 };
 
@@ -57,16 +57,16 @@ struct r2_comm {
     r2_comms_t *comms;   /* borrowed */
     r2_comm_t *root;     /* borrowed: the communicator; of a communicator itself */
     uint64_t key;        /* of the root: hash << R2_COMM_SEQ_BITS | incarnation */
-    uint32_t sequence;   /* 0: the communicator's own. Odd: merges for the one before */
+    uint32_t sequence;   /* 0: the communicator's own. Odd: map syncs for the one before */
     r2_coll_kind_t kind; /* of all calls of a sequence that is not the communicator's own */
     uint32_t *ranks;     /* process numbers; owned by the root */
     int32_t size, rank;
     uint32_t next_seq;
     uint32_t program_hint;  /* where the program of its newest call was (r2_programs_find()) */
     struct r2_coll *active; /* list of collectives under way */
-    r2_agree_t *agree;      /* owned; NULL: plans never change (one rank, no health map, merges) */
-    r2_comm_t *merges;      /* owned: sequence of its merges of maps; NULL: there was none yet */
-    struct r2_coll *merge;  /* owned: the merge under way */
+    r2_agree_t *agree;    /* owned; NULL: plans never change (one rank, no health map, map syncs) */
+    r2_comm_t *map_syncs; /* owned: sequence of its syncs of maps; NULL: there was none yet */
+    struct r2_coll *sync; /* owned: the map sync under way */
     UT_hash_handle hh;      /* in root->sequences */
     /* of the root only */
     r2_comm_name_t *name;   /* borrowed: in comms->names */
@@ -130,8 +130,8 @@ static inline r2_comm_name_t *r2_comm_name_find(r2_comms_t *comms, uint64_t hash
 }
 
 /* comm.c */
-/** @param gauge, ops borrowed. @return R2_OK, R2_ERR_NO_MEMORY. */
-r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_gauge_t *gauge,
+/** @param estimator, ops borrowed. @return R2_OK, R2_ERR_NO_MEMORY. */
+r2_status_t r2_comms_init(r2_comms_t *comms, r2_core_t *core, r2_estimator_t *estimator,
                           const r2_agree_ops_t *ops);
 /** No communicator is left. Also for one that could not be initialized, and for zeros. */
 void r2_comms_fini(r2_comms_t *comms);

@@ -45,8 +45,8 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     r2_upcalls_bind(ctx);
     r2_engine_init(&ctx->core.engine, net,
                    2 * ctx->core.params.scratch_bytes + R2_KEEP_BYTES);
-    r2_record_init(&ctx->record, &ctx->core, &ctx->gauge, ctx->parts.host_name);
-    r2_gauge_init(&ctx->gauge, &ctx->core, &ctx->parts.cost);
+    r2_record_init(&ctx->record, &ctx->core, &ctx->estimator, ctx->parts.host_name);
+    r2_estimator_init(&ctx->estimator, &ctx->core, &ctx->parts.cost);
 }
 
 r2_status_t r2_ctx_publish(r2_ctx_t *ctx)
@@ -117,7 +117,7 @@ r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t 
     snprintf(ctx->core.log.prefix, sizeof(ctx->core.log.prefix), "%s:%u", parts->host_name,
              net->rank);
     if (R2_OK == status) {
-        status = r2_comms_init(&ctx->comms, &ctx->core, &ctx->gauge, &r2_coll_agree_ops);
+        status = r2_comms_init(&ctx->comms, &ctx->core, &ctx->estimator, &r2_coll_agree_ops);
     }
     if (R2_OK == status && parts->clock == r2_clock_system()) {
         ctx->epoll_fd = net->epoll_fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
@@ -246,7 +246,7 @@ r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p)
     if (NULL != ctx->comms.agree.job) {
         *text_p = r2_record_plan_text(&ctx->record);
         status = NULL == *text_p ? R2_ERR_NO_MEMORY : R2_OK;
-        if (R2_OK == status && r2_agree_is_dirty(ctx->comms.agree.job)) {
+        if (R2_OK == status && r2_agree_map_pending(ctx->comms.agree.job)) {
             status = R2_ERR_AGAIN;
         }
     }

@@ -17,7 +17,7 @@ typedef enum r2_drive_flag {
     R2_DRIVE_MEMORY = 2, /* write receive buffers, start rows, run predefined operations */
     R2_DRIVE_ASYNC = 4,  /* the same with parameter async_progress only */
     R2_DRIVE_USER = 8,   /* what may run code of the user, or begin calls: operations, datatypes,
-                            active messages, merges */
+                            active messages, map syncs */
     R2_DRIVE_SEND = 16,  /* send at once what the detector wants sent: nobody drives right after */
 } r2_drive_flag_t;
 

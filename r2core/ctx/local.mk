@@ -4,9 +4,9 @@
 libr2core_la_SOURCES += \
     r2core/ctx/agree.c \
     r2core/ctx/agree.h \
-    r2core/ctx/basis.c \
+    r2core/ctx/plan_env.c \
     r2core/ctx/belongs.c \
-    r2core/ctx/basis.h \
+    r2core/ctx/plan_env.h \
     r2core/ctx/coll.c \
     r2core/ctx/coll_plan.c \
     r2core/ctx/coll_pool.c \
@@ -23,8 +23,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/drive.h \
     r2core/ctx/files.c \
     r2core/ctx/files.h \
-    r2core/ctx/gauge.c \
-    r2core/ctx/gauge.h \
+    r2core/ctx/estimator.c \
+    r2core/ctx/estimator.h \
     r2core/ctx/notes.c \
     r2core/ctx/observer.c \
     r2core/ctx/observer.h \
@@ -43,8 +43,8 @@ libr2core_la_SOURCES += \
     r2core/ctx/host_id.h \
     r2core/ctx/host_table.c \
     r2core/ctx/host_table.h \
-    r2core/ctx/merge.c \
-    r2core/ctx/merge.h \
+    r2core/ctx/map_sync.c \
+    r2core/ctx/map_sync.h \
     r2core/ctx/parts.h \
     r2core/ctx/plan_text.c \
     r2core/ctx/plan_text.h \

@@ -84,11 +84,11 @@ void r2_observe_called(const r2_observer_t *list, const struct r2_schedule *sche
     }
 }
 
-void r2_observe_plan(const r2_observer_t *list, const struct r2_basis *basis, int32_t rank)
+void r2_observe_plan(const r2_observer_t *list, const struct r2_plan_env *env, int32_t rank)
 {
     for (; NULL != list; list = list->next) {
         if (NULL != list->plan) {
-            list->plan(list->arg, basis, rank);
+            list->plan(list->arg, env, rank);
         }
     }
 }

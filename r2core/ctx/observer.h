@@ -13,7 +13,7 @@
 #include "r2/status.h"
 #include "r2/verdict.h"
 
-struct r2_basis;
+struct r2_plan_env;
 struct r2_health_news;
 struct r2_schedule;
 
@@ -43,10 +43,10 @@ typedef struct r2_observer {
     void (*called)(void *arg, const struct r2_schedule *schedule, int32_t size, uint64_t begun_ns);
     /**
      * What plans of the job are made from has changed, or what this process knows of its cost.
-     * @param basis valid until the next one is told; NULL: all processes agree on nothing now.
+     * @param env valid until the next one is told; NULL: all processes agree on nothing now.
      * @param rank  this process in the communicator of all processes that agrees.
      */
-    void (*plan)(void *arg, const struct r2_basis *basis, int32_t rank);
+    void (*plan)(void *arg, const struct r2_plan_env *env, int32_t rank);
     void *arg; /* borrowed: outlives the observer */
     struct r2_observer *next;
 } r2_observer_t;
@@ -62,6 +62,6 @@ void r2_observe_peer(const r2_observer_t *list, uint32_t rank, bool gone);
 void r2_observe_verdict(const r2_observer_t *list, const struct r2_health_news *news);
 void r2_observe_called(const r2_observer_t *list, const struct r2_schedule *schedule, int32_t size,
                        uint64_t begun_ns);
-void r2_observe_plan(const r2_observer_t *list, const struct r2_basis *basis, int32_t rank);
+void r2_observe_plan(const r2_observer_t *list, const struct r2_plan_env *env, int32_t rank);
 
 #endif

@@ -18,7 +18,7 @@
 
 static void r2_plan_text_head(const r2_plan_text_t *what, FILE *out)
 {
-    const r2_topology_t *topology = &what->basis->topology;
+    const r2_topology_t *topology = &what->env->topology;
     time_t now = time(NULL);
     char when[32] = "";
     struct tm utc;
@@ -71,12 +71,12 @@ static void r2_plan_text_rails(const r2_topology_t *topology, uint32_t host, con
 
 static void r2_plan_text_print(const r2_plan_text_t *what, FILE *out)
 {
-    const r2_topology_t *topology = &what->basis->topology;
+    const r2_topology_t *topology = &what->env->topology;
 
     r2_plan_text_head(what, out);
     r2_plan_text_cost(what->cost, out);
     for (uint32_t host = 0; host < topology->host_count; ++host) {
-        const r2_host_t *is = &what->hosts->hosts[what->basis->map_host[host]];
+        const r2_host_t *is = &what->hosts->hosts[what->env->map_host[host]];
 
         fprintf(out, "name h%u %s\n", host, is->name);
         r2_plan_text_rails(topology, host, is, out);

@@ -8,7 +8,7 @@
 #ifndef R2_CTX_PLAN_TEXT_H
 #define R2_CTX_PLAN_TEXT_H
 
-#include "ctx/basis.h"
+#include "ctx/plan_env.h"
 #include "ctx/host_table.h"
 
 /** What is told. All borrowed for the call. */
@@ -16,7 +16,7 @@ typedef struct r2_plan_text {
     uint32_t rank;         /* of who tells */
     const char *host_name; /* of who tells */
     const r2_hosts_t *hosts;
-    const r2_basis_t *basis;      /* of the job */
+    const r2_plan_env_t *env;     /* of the job */
     const r2_cost_params_t *cost; /* the newest: rank 0 knows best */
 } r2_plan_text_t;
 

@@ -20,7 +20,7 @@
 /** What is equal in calls that have equal programs. Compared as memory: no padding. */
 typedef struct r2_shape_key {
     uint64_t comm; /* key of the communicator, unique in the process */
-    uint64_t map;  /* digest of what is agreed (r2_basis_t); 0: there is no such thing */
+    uint64_t map;  /* digest of what is agreed (r2_plan_env_t); 0: there is no such thing */
     uint64_t element_bytes, count;
     uint64_t meaning; /* of the operation and its types */
     uint32_t send_count, recv_count;

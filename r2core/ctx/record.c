@@ -44,20 +44,20 @@ char *r2_record_plan_text(const r2_record_t *record)
         .rank = record->core->net.rank,
         .host_name = record->host_name,
         .hosts = record->hosts,
-        .basis = record->basis,
-        .cost = NULL == record->basis ? NULL : r2_gauge_cost(record->gauge, record->basis),
+        .env = record->env,
+        .cost = NULL == record->env ? NULL : r2_estimator_cost(record->estimator, record->env),
     };
 
-    return NULL == record->basis ? NULL : r2_plan_text(&what);
+    return NULL == record->env ? NULL : r2_plan_text(&what);
 }
 
-static void r2_record_plan(void *arg, const r2_basis_t *basis, int32_t rank)
+static void r2_record_plan(void *arg, const r2_plan_env_t *env, int32_t rank)
 {
     r2_record_t *record = arg;
 
     (void) rank;
-    record->basis = basis;
-    if (NULL != record->plan_file && NULL != basis) {
+    record->env = env;
+    if (NULL != record->plan_file && NULL != env) {
         r2_snapshot_put(record->plan_file, r2_record_plan_text(record));
     }
 }
@@ -194,11 +194,11 @@ static void r2_record_swept(void *arg, bool delivered)
     }
 }
 
-void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_gauge_t *gauge,
+void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_estimator_t *estimator,
                     const char *host_name)
 {
     *record = (r2_record_t){.core = core,
-                            .gauge = gauge,
+                            .estimator = estimator,
                             .host_name = host_name,
                             .observer = {.swept = r2_record_swept,
                                          .lane = r2_record_lane,

@@ -6,7 +6,7 @@
  *
  *   0            the communicator's calls
  *   2, 4, 6, ... one for each persistent request, in the order in which requests are made
- *   n + 1        merges of maps before calls of sequence n
+ *   n + 1        syncs of maps before calls of sequence n
  */
 #include "r2_config.h"
 
@@ -62,7 +62,7 @@ r2_comm_t *r2_sequence_find(r2_comm_t *root, uint32_t number)
 
 bool r2_sequence_is_over(r2_comm_t *root, uint32_t number)
 {
-    const uint32_t calls = number & ~1u; /* of merges: the sequence that they serve */
+    const uint32_t calls = number & ~1u; /* of map syncs: the sequence that they serve */
 
     return NULL == r2_sequence_find(root, calls) && r2_seq_lt(calls, root->next_sequence);
 }

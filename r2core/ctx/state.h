@@ -14,7 +14,7 @@
 #include "ctx/core.h"
 #include "ctx/detector.h"
 #include "ctx/drive.h"
-#include "ctx/gauge.h"
+#include "ctx/estimator.h"
 #include "ctx/parts.h"
 #include "ctx/record.h"
 #include "ctx/source.h"
@@ -38,7 +38,7 @@ struct r2_ctx {
     bool have_key;
     r2_record_t record;
     r2_ctx_health_t *health; /* owned; NULL before the communicator of all processes */
-    r2_gauge_t gauge;
+    r2_estimator_t estimator;
     uint64_t last_delivery_ns;  /* for the longest gap */
     struct r2_p2p *p2p;         /* borrowed; NULL: not bound */
     struct r2_service *service; /* owned; NULL in the simulator */

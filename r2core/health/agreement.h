@@ -11,23 +11,25 @@
 #include <stdint.h>
 
 /*
- * A call is carrying if every rank receives bytes that depend on every rank. Its messages carry a dirty
- * bit: the sender's health map says more than the agreed one, or so said a message that it received in the
- * same call. At the end of a carrying call every rank holds the same OR, its outcome.
+ * A call is carrying if every rank receives bytes that depend on every rank. Its messages carry a
+ * dirty bit: the sender's health map says more than the agreed one, or so said a message that it
+ * received in the same call. At the end of a carrying call every rank holds the same OR, its
+ * outcome.
  *
- * When a plan may change depends on the sequence of calls alone, never on local completion: call k uses
- * the outcomes of all earlier blocking carrying calls (they are over when k is posted, MPI-3.1 5.12 keeps
- * blocking and nonblocking calls apart) and of the nonblocking carrying calls up to k - R2_AGREEMENT_AHEAD.
- * The first call that sees a set outcome begins with a merge of all ranks' maps.
+ * When a plan may change depends on the sequence of calls alone, never on local completion: call k
+ * uses the outcomes of all earlier blocking carrying calls (they are over when k is posted,
+ * MPI-3.1 5.12 keeps blocking and nonblocking calls apart) and of the nonblocking carrying calls up
+ * to k - R2_AGREEMENT_AHEAD. The first call that sees a set outcome begins with a sync of all
+ * ranks' maps.
  *
  *   call     0   1   2   3 ...            (all nonblocking, AHEAD = 8)
  *   outcome  0   1   0   0
- *   used by  8   9  10  11                call 9 begins with a merge, on all ranks
+ *   used by  8   9  10  11                call 9 begins with a map sync, on all ranks
  */
 
 #define R2_AGREEMENT_AHEAD 8u /* calls that may be under way beyond one whose outcome is awaited */
-#define R2_AGREEMENT_PAUSE_MIN 4u   /* calls from one merge to the next */
-#define R2_AGREEMENT_PAUSE_MAX 256u /* the same while one merge chases the other (flapping) */
+#define R2_AGREEMENT_PAUSE_MIN 4u /* calls from one map sync to the next */
+#define R2_AGREEMENT_PAUSE_MAX 256u /* the same while one map sync chases the other (flapping) */
 
 /** A call under way or not used yet. */
 typedef struct r2_agreement_call {
@@ -40,9 +42,9 @@ typedef struct r2_agreement_call {
 /** State of one communicator. Zeroed at its creation. */
 typedef struct r2_agreement {
     uint64_t next;        /* number of the next call to start */
-    bool pending;         /* an outcome that was used is set, and no merge was made since */
-    bool merged;          /* there was a merge */
-    uint64_t merge_call;  /* which began with the last one */
+    bool pending;         /* an outcome that was used is set, and no map sync was made since */
+    bool synced;          /* there was a map sync */
+    uint64_t sync_call;   /* which began with the last one */
     uint64_t pause;       /* calls until the next may */
     r2_agreement_call_t calls[R2_AGREEMENT_AHEAD]; /* ring: the last calls that started */
 } r2_agreement_t;
@@ -53,10 +55,10 @@ bool r2_agreement_ready(const r2_agreement_t *agreement);
 /**
  * Starts the next call. r2_agreement_ready() must be true.
  * @param carrying, blocking equal on all ranks.
- * @param merge_p true: the call begins with a merge.
+ * @param sync_p true: the call begins with a map sync.
  * @return its number.
  */
-uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool *merge_p);
+uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool blocking, bool *sync_p);
 
 /** A call is over. @param map_pending the OR it holds. */
 void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool map_pending);

@@ -36,8 +36,8 @@ static r2_status_t weighted_layout(const r2_plan_input_t *input, r2_layout_t *la
     if (R2_OK != status) {
         return status;
     }
-    if (NULL != input->known) {
-        shares = &input->known->shares;
+    if (NULL != input->estimate) {
+        shares = &input->estimate->shares;
     } else {
         status = r2_shares_solve(&solved, &classes);
     }

@@ -32,10 +32,10 @@ typedef struct r2_forecast {
 } r2_forecast_t;
 
 /** What does not change from call to call on one topology. */
-typedef struct r2_plan_known {
+typedef struct r2_plan_estimate {
     r2_forecast_t forecast; /* r2_forecast_class() */
     r2_shares_t shares;     /* owned; of `weighted` */
-} r2_plan_known_t;
+} r2_plan_estimate_t;
 
 #define R2_PLAN_CLASSES 64u
 

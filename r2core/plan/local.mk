@@ -33,8 +33,8 @@ libr2plan_la_SOURCES += \
     r2core/plan/gather_binomial.c \
     r2core/plan/kinds.c \
     r2core/plan/kinds.h \
-    r2core/plan/known.c \
-    r2core/plan/known.h \
+    r2core/plan/memo.c \
+    r2core/plan/memo.h \
     r2core/plan/layout.c \
     r2core/plan/layout.h \
     r2core/plan/order.c \

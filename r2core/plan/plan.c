@@ -30,7 +30,7 @@
  */
 static const r2_algorithm_t *fastest(const r2_plan_input_t *input, const r2_algorithm_t *usual)
 {
-    const r2_forecast_t *forecast = NULL == input->known ? NULL : &input->known->forecast;
+    const r2_forecast_t *forecast = NULL == input->estimate ? NULL : &input->estimate->forecast;
     const r2_algorithm_t *best = usual;
     const r2_prediction_t *at;
     r2_forecast_t made;

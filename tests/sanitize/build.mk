@@ -48,7 +48,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
         test_mismatch test_control test_excuses test_json test_telemetry test_event_writer \
         test_gap \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
-        test_merge test_agree test_peer_info)))))
+        test_map_sync test_agree test_peer_info)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_ucx := closing
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))

@@ -414,7 +414,7 @@ void scenario_run(const scenario_t *scenario, bool dump, scenario_result_t *resu
         job_run_program(&job);
         if (!scenario->any_outcome) {
             job_run_out(&job);
-            job_check_basis(&job);
+            job_check_plan_env(&job);
         }
         job_summarise(&job);
         job_check_healthy(&job);

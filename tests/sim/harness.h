@@ -149,7 +149,7 @@ void rank_note_heals(job_rank_t *rank);
 /** Plans the looks at the maps that the scenario asks for. */
 void job_plan_expectations(job_t *job);
 /** Fails the job if ranks make plans from different things; tells what predictions are made from. */
-void job_check_basis(job_t *job);
+void job_check_plan_env(job_t *job);
 /** @return false: somebody's map does not know yet that all is well again; text says what. */
 bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes);
 

@@ -174,23 +174,23 @@ bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes)
     return true;
 }
 
-void job_check_basis(job_t *job)
+void job_check_plan_env(job_t *job)
 {
-    const r2_basis_t *first = NULL;
+    const r2_plan_env_t *first = NULL;
 
-    job->result->seen = job->ranks[0].ctx->gauge.cost;
+    job->result->seen = job->ranks[0].ctx->estimator.cost;
     for (uint32_t i = 0; i < job->rank_count; i++) {
-        const r2_basis_t *basis = r2_agree_basis(job->ranks[i].ctx->comms.agree.job);
+        const r2_plan_env_t *env = r2_agree_plan_env(job->ranks[i].ctx->comms.agree.job);
 
-        if (job->ranks[i].dead || 0 != job->ranks[i].errors || NULL == basis) {
+        if (job->ranks[i].dead || 0 != job->ranks[i].errors || NULL == env) {
             continue;
         }
-        first = NULL == first ? basis : first;
-        if (basis->map_digest != first->map_digest || basis->cost_version != first->cost_version) {
+        first = NULL == first ? env : first;
+        if (env->map_digest != first->map_digest || env->cost_version != first->cost_version) {
             job_fail(job, "rank %u makes plans from something else than the first rank", i);
         }
-        job->result->cost = basis->cost;
-        job->result->cost_version = basis->cost_version;
+        job->result->cost = env->cost;
+        job->result->cost_version = env->cost_version;
     }
 }
 

@@ -59,7 +59,7 @@ static void any_order_of_starts(void **state)
                    "seed %u; %s expect healthy; %s start times=3; coll allreduce i64 500 times=4;"
                    "coll bcast i64 1 nb; start; %s start times=2; wait; close; coll barrier i64 0",
                    seed, machines[i], REQUESTS, REQUESTS);
-            assert_int_equal(run(text).counters.merges, 0);
+            assert_int_equal(run(text).counters.map_syncs, 0);
         }
     }
 }
@@ -101,7 +101,7 @@ static void ranks_that_are_ahead(void **state)
 static void a_rail_dies_in_between(void **state)
 {
     static const char *const verbs[] = {"down", "drop", "drop-in"};
-    uint64_t merges = 0, epochs = 0;
+    uint64_t map_syncs = 0, epochs = 0;
     char text[4096];
 
     (void) state;
@@ -114,10 +114,10 @@ static void a_rail_dies_in_between(void **state)
                at_ms, LAB, REQUESTS, at_ms, verbs[at_ms % 3], at_ms + 23, verbs[(at_ms + 1) % 3],
                at_ms + 300);
         result = run(text);
-        merges += result.counters.merges;
+        map_syncs += result.counters.map_syncs;
         epochs += result.counters.epochs;
     }
-    assert_true(merges > 500);
+    assert_true(map_syncs > 500);
     assert_true(epochs > 200);
 }
 
@@ -131,7 +131,7 @@ static void a_rail_dies_in_between(void **state)
 
 static void made_while_ranks_agree(void **state)
 {
-    uint64_t merges = 0;
+    uint64_t map_syncs = 0;
     char text[4096];
 
     (void) state;
@@ -144,9 +144,9 @@ static void made_while_ranks_agree(void **state)
                seed, LAB, 300 * seed, seed % 4, 700 + 350 * seed, (seed + 1) % 4, 1500 + 400 * seed,
                (seed + 2) % 4, BLOCK, BLOCK, BLOCK, BLOCK, BLOCK, BLOCK, BLOCK, BLOCK, BLOCK, BLOCK);
         result = run(text);
-        merges += result.counters.merges;
+        map_syncs += result.counters.map_syncs;
     }
-    assert_true(merges > 300);
+    assert_true(map_syncs > 300);
 }
 
 static void other_arguments_are_a_mismatch(void **state)

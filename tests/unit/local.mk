@@ -202,9 +202,9 @@ check_PROGRAMS += tests/unit/test_peer_info
 tests_unit_test_peer_info_SOURCES = tests/unit/test_peer_info.c
 tests_unit_test_peer_info_LDADD = $(R2_TEST_LIBS)
 # Agreed maps: shared, merged
-check_PROGRAMS += tests/unit/test_merge
-tests_unit_test_merge_SOURCES = tests/unit/test_merge.c
-tests_unit_test_merge_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_map_sync
+tests_unit_test_map_sync_SOURCES = tests/unit/test_map_sync.c
+tests_unit_test_map_sync_LDADD = $(R2_TEST_LIBS)
 # Agreement by its table, observers
 check_PROGRAMS += tests/unit/test_agree
 tests_unit_test_agree_SOURCES = tests/unit/test_agree.c

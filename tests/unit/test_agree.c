@@ -25,7 +25,7 @@
 /** A process with one communicator, and what agreement had done. */
 typedef struct world {
     r2_core_t core;
-    r2_gauge_t gauge;
+    r2_estimator_t estimator;
     r2_agree_common_t common;
     r2_host_rail_t rails[RAILS];
     r2_host_t hosts[RANKS];
@@ -33,20 +33,20 @@ typedef struct world {
     r2_health_map_t ours;
     r2_agree_t *agree; /* owned */
     r2_agree_call_t calls[CALLS];
-    r2_merge_t *merge; /* borrowed: under way */
+    r2_map_sync_t *sync; /* borrowed: under way */
     r2_status_t refuses;
-    bool aborts; /* a merge that starts is over at once, with an error */
+    bool aborts; /* a map sync that starts is over at once, with an error */
     uint32_t started, ended, begun[CALLS], failed[CALLS], failures;
 } world_t;
 
 static world_t *world;
 static uint32_t host_of[RANKS] = {0, 1, 2};
 
-static r2_status_t t_start_sync(void *owner, r2_merge_t *merge)
+static r2_status_t t_start_sync(void *owner, r2_map_sync_t *sync)
 {
     assert_ptr_equal(owner, world);
     ++world->started;
-    world->merge = merge;
+    world->sync = sync;
     if (world->aborts) {
         r2_agree_abort(world->agree, R2_ERR_PEER_GONE);
     }
@@ -57,7 +57,7 @@ static void t_end_sync(void *owner)
 {
     assert_ptr_equal(owner, world);
     ++world->ended;
-    world->merge = NULL;
+    world->sync = NULL;
 }
 
 static r2_status_t t_begin(r2_agree_call_t *call)
@@ -97,7 +97,7 @@ static int setup(void **state)
     world = calloc(1, sizeof(*world));
     assert_non_null(world);
     world->core.net.size = RANKS;
-    r2_gauge_init(&world->gauge, &world->core, &measured);
+    r2_estimator_init(&world->estimator, &world->core, &measured);
     for (uint32_t i = 0; i < RANKS; ++i) {
         world->hosts[i] =
             (r2_host_t){.name = "h", .rails = world->rails, .rail_count = RAILS, .leader = i};
@@ -107,7 +107,7 @@ static int setup(void **state)
     assert_int_equal(r2_health_map_init(&world->ours, RANKS, RAILS), R2_OK);
     world->common = (r2_agree_common_t){.core = &world->core,
                                         .ops = &ops,
-                                        .gauge = &world->gauge,
+                                        .estimator = &world->estimator,
                                         .hosts = &world->job,
                                         .ours = &world->ours};
     ours = group;
@@ -125,7 +125,7 @@ static int teardown(void **state)
     (void) state;
     r2_agree_destroy(world->agree);
     assert_null(world->common.maps);
-    assert_null(world->common.bases);
+    assert_null(world->common.envs);
     assert_null(world->common.ready);
     assert_null(world->common.job);
     r2_health_map_fini(&world->ours);
@@ -142,12 +142,12 @@ static void lose_a_rail(void)
     ++world->core.counters.map_changes;
 }
 
-/* The first call finds out that this rank knows more, the second one waits for the merge. */
-static void wait_for_merge(void)
+/* The first call finds out that this rank knows more, the second one waits for the map sync. */
+static void wait_for_sync(void)
 {
     assert_int_equal(r2_agree_enter(world->agree, &world->calls[0]), R2_OK);
     lose_a_rail();
-    r2_agree_left(world->agree, &world->calls[0], r2_agree_is_dirty(world->agree));
+    r2_agree_left(world->agree, &world->calls[0], r2_agree_map_pending(world->agree));
     assert_int_equal(r2_agree_enter(world->agree, &world->calls[1]), R2_IN_PROGRESS);
     r2_agree_wait(world->agree, &world->calls[1]);
     assert_int_equal(world->started, 1);
@@ -158,35 +158,35 @@ static void calls_begin_at_once_while_all_know_the_same(void **state)
     (void) state;
     for (uint32_t i = 0; i < CALLS; ++i) {
         assert_int_equal(r2_agree_enter(world->agree, &world->calls[i]), R2_OK);
-        assert_false(r2_agree_is_dirty(world->agree));
+        assert_false(r2_agree_map_pending(world->agree));
         r2_agree_left(world->agree, &world->calls[i], false);
     }
     r2_agree_run(&world->common);
     assert_int_equal(world->started, 0);
-    assert_true(r2_agree_basis(world->agree)->even);
+    assert_true(r2_agree_plan_env(world->agree)->even);
 }
 
-static void who_knows_more_has_a_merge_first(void **state)
+static void who_knows_more_has_a_sync_first(void **state)
 {
     (void) state;
-    wait_for_merge();
+    wait_for_sync();
     r2_agree_run(&world->common);
     assert_int_equal(world->begun[1], 0);
-    assert_true(r2_agree_basis(world->agree)->even);
-    memcpy(world->merge->taken, world->merge->given, world->merge->bytes);
+    assert_true(r2_agree_plan_env(world->agree)->even);
+    memcpy(world->sync->taken, world->sync->given, world->sync->bytes);
     r2_agree_synced(world->agree);
     assert_int_equal(world->begun[1], 0); /* only noted */
     r2_agree_run(&world->common);
     assert_int_equal(world->begun[1], 1);
     assert_int_equal(world->ended, 1);
-    assert_false(r2_agree_basis(world->agree)->even);
-    assert_ptr_equal(world->gauge.basis, r2_agree_basis(world->agree)); /* it was told */
+    assert_false(r2_agree_plan_env(world->agree)->even);
+    assert_ptr_equal(world->estimator.env, r2_agree_plan_env(world->agree)); /* it was told */
     assert_int_equal(world->core.counters.epochs, 1);
-    r2_agree_left(world->agree, &world->calls[1], r2_agree_is_dirty(world->agree));
+    r2_agree_left(world->agree, &world->calls[1], r2_agree_map_pending(world->agree));
     assert_int_equal(r2_agree_enter(world->agree, &world->calls[2]), R2_OK);
 }
 
-static void a_merge_that_cannot_start_is_told(void **state)
+static void a_sync_that_cannot_start_is_told(void **state)
 {
     (void) state;
     world->refuses = R2_ERR_NO_MEMORY;
@@ -198,7 +198,7 @@ static void a_merge_that_cannot_start_is_told(void **state)
 }
 
 /* The call that it is for is in no queue: nobody else would end it. */
-static void a_merge_that_fails_at_once_is_told(void **state)
+static void a_sync_that_fails_at_once_is_told(void **state)
 {
     (void) state;
     world->aborts = true;
@@ -211,14 +211,14 @@ static void a_merge_that_fails_at_once_is_told(void **state)
 static void what_waits_fails_when_all_is_aborted(void **state)
 {
     (void) state;
-    world->calls[1].blocking = false; /* its outcome is not awaited, its merge is */
-    wait_for_merge();
+    world->calls[1].blocking = false; /* its outcome is not awaited, its map sync is */
+    wait_for_sync();
     assert_int_equal(r2_agree_enter(world->agree, &world->calls[2]), R2_IN_PROGRESS);
     r2_agree_wait(world->agree, &world->calls[2]);
     r2_agree_abort(world->agree, R2_ERR_PEER_GONE);
     assert_int_equal(world->failed[1], 1);
     assert_int_equal(world->failed[2], 1);
-    r2_agree_synced(world->agree); /* its merge ends, too */
+    r2_agree_synced(world->agree); /* its map sync ends, too */
     r2_agree_run(&world->common);
     assert_int_equal(world->begun[1] + world->begun[2], 0);
     assert_int_equal(world->ended, 0);
@@ -234,19 +234,19 @@ static void a_sequence_opens_behind_calls_that_wait(void **state)
     r2_agree_t *sequence;
 
     (void) state;
-    wait_for_merge();
+    wait_for_sync();
     assert_int_equal(r2_agree_open(world->agree, world, &sequence), R2_OK);
-    assert_null(r2_agree_basis(sequence));
+    assert_null(r2_agree_plan_env(sequence));
     assert_int_equal(r2_agree_enter(sequence, &world->calls[3]), R2_IN_PROGRESS);
     r2_agree_wait(sequence, &world->calls[3]);
     r2_agree_run(&world->common);
     assert_int_equal(world->begun[3], 0);
-    memcpy(world->merge->taken, world->merge->given, world->merge->bytes);
+    memcpy(world->sync->taken, world->sync->given, world->sync->bytes);
     r2_agree_synced(world->agree);
     r2_agree_run(&world->common);
     assert_int_equal(world->begun[1], 1);
     assert_int_equal(world->begun[3], 1);
-    assert_ptr_equal(r2_agree_basis(sequence), r2_agree_basis(world->agree));
+    assert_ptr_equal(r2_agree_plan_env(sequence), r2_agree_plan_env(world->agree));
     r2_agree_destroy(sequence);
 }
 
@@ -287,9 +287,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(calls_begin_at_once_while_all_know_the_same, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(who_knows_more_has_a_merge_first, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_merge_that_cannot_start_is_told, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_merge_that_fails_at_once_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_knows_more_has_a_sync_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sync_that_cannot_start_is_told, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_sync_that_fails_at_once_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_fails_when_all_is_aborted, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sequence_opens_behind_calls_that_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(observers_are_told_in_turn, setup, teardown),

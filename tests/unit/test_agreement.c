@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Agreement: whatever the order of completion, all ranks merge before the same calls.
+ * Agreement: whatever the order of completion, all ranks map sync before the same calls.
  */
 #include "r2_config.h"
 
@@ -38,14 +38,14 @@ static void draw_program(r2_prng_t *prng, program_t *program)
 }
 
 /* One rank: starts and completes calls in an order of its own, as far as MPI allows. */
-static void run_rank(r2_prng_t *prng, const program_t *program, bool *merges_p)
+static void run_rank(r2_prng_t *prng, const program_t *program, bool *syncs_p)
 {
     r2_agreement_t agreement;
     bool open[CALLS] = {false};
     uint32_t next = 0, under_way = 0;
 
     memset(&agreement, 0, sizeof(agreement));
-    memset(merges_p, 0, CALLS * sizeof(*merges_p));
+    memset(syncs_p, 0, CALLS * sizeof(*syncs_p));
     while (next < CALLS || under_way > 0) {
         bool must_wait = next > 0 && program->blocking[next - 1] && open[next - 1];
         uint32_t pick;
@@ -53,7 +53,7 @@ static void run_rank(r2_prng_t *prng, const program_t *program, bool *merges_p)
         if (next < CALLS && !must_wait && r2_agreement_ready(&agreement) &&
             r2_prng_below(prng, 2) > 0) {
             uint64_t number = r2_agreement_start(&agreement, program->carrying[next],
-                                                 program->blocking[next], &merges_p[next]);
+                                                 program->blocking[next], &syncs_p[next]);
 
             assert_int_equal(number, next);
             open[next++] = true;
@@ -73,12 +73,12 @@ static void run_rank(r2_prng_t *prng, const program_t *program, bool *merges_p)
     }
 }
 
-static void all_ranks_merge_before_the_same_calls(void **state)
+static void all_ranks_sync_before_the_same_calls(void **state)
 {
     r2_prng_t prng;
     program_t program;
     bool first[CALLS], other[CALLS];
-    uint32_t merges = 0;
+    uint32_t syncs = 0;
 
     (void) state;
     r2_prng_seed(&prng, 20);
@@ -90,11 +90,11 @@ static void all_ranks_merge_before_the_same_calls(void **state)
             assert_memory_equal(first, other, sizeof(first));
         }
         for (uint32_t i = 0; i < CALLS; i++) {
-            merges += first[i];
+            syncs += first[i];
             assert_false(first[i] && !program.carrying[i]);
         }
     }
-    assert_true(merges > 1000);
+    assert_true(syncs > 1000);
 }
 
 /* ---- all interleavings of starting and completing, for programs of a few calls */
@@ -107,7 +107,7 @@ typedef struct few {
     bool carrying[FEW], blocking[FEW], outcome[FEW];
     bool seen[FEW + 1][COMPLETE];
     r2_agreement_t reached[FEW + 1][COMPLETE]; /* equal whichever way led there */
-    int merge[FEW];                            /* -1: not started yet */
+    int sync[FEW];                             /* -1: not started yet */
     uint32_t states, ends;
 } few_t;
 
@@ -125,11 +125,12 @@ static void few_visit(few_t *few, uint32_t next, uint32_t mask, const r2_agreeme
     few->states++;
     if (next < FEW && !must_wait && r2_agreement_ready(agreement)) {
         r2_agreement_t after = *agreement;
-        bool merge;
+        bool sync;
 
-        assert_int_equal(next, r2_agreement_start(&after, few->carrying[next], few->blocking[next], &merge));
-        assert_true(few->merge[next] < 0 || few->merge[next] == merge);
-        few->merge[next] = merge;
+        assert_int_equal(
+            next, r2_agreement_start(&after, few->carrying[next], few->blocking[next], &sync));
+        assert_true(few->sync[next] < 0 || few->sync[next] == sync);
+        few->sync[next] = sync;
         few_visit(few, next + 1, mask, &after);
         moved = true;
     }
@@ -146,11 +147,11 @@ static void few_visit(few_t *few, uint32_t next, uint32_t mask, const r2_agreeme
     assert_true(moved || FEW == next); /* nobody waits for ever */
 }
 
-/* Bits of the three numbers: what each call is. @return merges. */
+/* Bits of the three numbers: what each call is. @return map syncs. */
 static uint32_t few_run(few_t *few, uint32_t carrying, uint32_t blocking, uint32_t outcome)
 {
     const r2_agreement_t fresh = {0};
-    uint32_t merges = 0, since = UINT32_MAX;
+    uint32_t syncs = 0, since = UINT32_MAX;
 
     memset(few->seen, 0, sizeof(few->seen));
     few->ends = 0;
@@ -158,43 +159,43 @@ static uint32_t few_run(few_t *few, uint32_t carrying, uint32_t blocking, uint32
         few->carrying[i] = 0 != (carrying >> i & 1);
         few->blocking[i] = 0 != (blocking >> i & 1);
         few->outcome[i] = few->carrying[i] && 0 != (outcome >> i & 1);
-        few->merge[i] = -1;
+        few->sync[i] = -1;
     }
     few_visit(few, 0, 0, &fresh);
     assert_int_equal(few->ends, 1);
     for (uint32_t i = 0; i < FEW; i++) {
-        assert_true(!few->merge[i] || few->carrying[i]);
-        /* a merge answers an outcome of a blocking call, or of one that left the window */
-        for (uint32_t k = 0; 0 == merges && few->merge[i] && k < i; k++) {
+        assert_true(!few->sync[i] || few->carrying[i]);
+        /* a map sync answers an outcome of a blocking call, or of one that left the window */
+        for (uint32_t k = 0; 0 == syncs && few->sync[i] && k < i; k++) {
             if (few->outcome[k] && (few->blocking[k] || k + R2_AGREEMENT_AHEAD <= i)) {
                 since = r2_min(since, k);
             }
         }
-        merges += few->merge[i];
-        assert_true(0 == merges || since < i);
+        syncs += few->sync[i];
+        assert_true(0 == syncs || since < i);
     }
-    return merges;
+    return syncs;
 }
 
-static void every_interleaving_merges_before_the_same_calls(void **state)
+static void every_interleaving_syncs_before_the_same_calls(void **state)
 {
     few_t *few = calloc(1, sizeof(*few));
-    uint32_t merges = 0;
+    uint32_t syncs = 0;
     r2_prng_t prng;
 
     (void) state;
     assert_non_null(few);
     r2_prng_seed(&prng, 7);
     for (uint32_t outcome = 0; outcome < COMPLETE; outcome += 31) {
-        merges += few_run(few, COMPLETE - 1, 0, outcome);            /* all nonblocking */
-        merges += few_run(few, COMPLETE - 1, COMPLETE - 1, outcome); /* all blocking */
+        syncs += few_run(few, COMPLETE - 1, 0, outcome);            /* all nonblocking */
+        syncs += few_run(few, COMPLETE - 1, COMPLETE - 1, outcome); /* all blocking */
     }
     for (uint32_t run = 0; run < 150; run++) {
-        merges += few_run(few, (uint32_t) r2_prng_below(&prng, COMPLETE),
-                          (uint32_t) r2_prng_below(&prng, COMPLETE),
-                          (uint32_t) r2_prng_below(&prng, COMPLETE));
+        syncs += few_run(few, (uint32_t) r2_prng_below(&prng, COMPLETE),
+                         (uint32_t) r2_prng_below(&prng, COMPLETE),
+                         (uint32_t) r2_prng_below(&prng, COMPLETE));
     }
-    assert_true(merges > 200);
+    assert_true(syncs > 200);
     assert_true(few->states > 50000);
     free(few);
 }
@@ -202,40 +203,40 @@ static void every_interleaving_merges_before_the_same_calls(void **state)
 static void a_blocking_outcome_counts_at_the_next_call(void **state)
 {
     r2_agreement_t agreement = {0};
-    bool merge = true;
+    bool sync = true;
 
     (void) state;
-    assert_int_equal(r2_agreement_start(&agreement, true, true, &merge), 0);
-    assert_false(merge);
+    assert_int_equal(r2_agreement_start(&agreement, true, true, &sync), 0);
+    assert_false(sync);
     assert_false(r2_agreement_ready(&agreement));
     r2_agreement_complete(&agreement, 0, true);
     assert_true(r2_agreement_ready(&agreement));
-    r2_agreement_start(&agreement, false, true, &merge);
-    assert_false(merge); /* only a carrying call proves that all ranks are there */
-    r2_agreement_start(&agreement, true, true, &merge);
-    assert_true(merge);
+    r2_agreement_start(&agreement, false, true, &sync);
+    assert_false(sync); /* only a carrying call proves that all ranks are there */
+    r2_agreement_start(&agreement, true, true, &sync);
+    assert_true(sync);
 }
 
 static void a_nonblocking_outcome_counts_a_window_later(void **state)
 {
     r2_agreement_t agreement = {0};
-    bool merge;
+    bool sync;
 
     (void) state;
     for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; i++) {
         assert_true(r2_agreement_ready(&agreement));
-        r2_agreement_start(&agreement, true, false, &merge);
-        assert_false(merge);
+        r2_agreement_start(&agreement, true, false, &sync);
+        assert_false(sync);
     }
     assert_false(r2_agreement_ready(&agreement)); /* posted further ahead: waits */
     r2_agreement_complete(&agreement, 1, true);
     assert_false(r2_agreement_ready(&agreement));
     r2_agreement_complete(&agreement, 0, false);
     assert_true(r2_agreement_ready(&agreement));
-    r2_agreement_start(&agreement, true, false, &merge);
-    assert_false(merge);
-    r2_agreement_start(&agreement, true, false, &merge);
-    assert_true(merge);
+    r2_agreement_start(&agreement, true, false, &sync);
+    assert_false(sync);
+    r2_agreement_start(&agreement, true, false, &sync);
+    assert_true(sync);
 }
 
 /* ---- persistent requests: each has an agreement of its own, and is started again when it is over */
@@ -249,7 +250,7 @@ typedef struct request {
 } request_t;
 
 /* One rank: which request is started or ends next is its own matter. */
-static void run_requests(r2_prng_t *prng, const request_t *requests, bool (*merges_p)[STARTS])
+static void run_requests(r2_prng_t *prng, const request_t *requests, bool (*syncs_p)[STARTS])
 {
     r2_agreement_t agreement[REQUESTS];
     uint32_t next[REQUESTS] = {0}, left = REQUESTS * STARTS;
@@ -265,20 +266,20 @@ static void run_requests(r2_prng_t *prng, const request_t *requests, bool (*merg
             left--;
         } else if (next[i] < STARTS) {
             assert_true(r2_agreement_ready(&agreement[i])); /* whatever the others do */
-            assert_int_equal(r2_agreement_start(&agreement[i], requests[i].carrying, true,
-                                                &merges_p[i][next[i]]),
-                             next[i]);
+            assert_int_equal(
+                r2_agreement_start(&agreement[i], requests[i].carrying, true, &syncs_p[i][next[i]]),
+                next[i]);
             open[i] = true;
             next[i]++;
         }
     }
 }
 
-static void requests_merge_before_the_same_starts(void **state)
+static void requests_sync_before_the_same_starts(void **state)
 {
     request_t requests[REQUESTS];
     bool first[REQUESTS][STARTS], other[REQUESTS][STARTS];
-    uint32_t merges = 0;
+    uint32_t syncs = 0;
     r2_prng_t prng;
 
     (void) state;
@@ -296,7 +297,7 @@ static void requests_merge_before_the_same_starts(void **state)
         for (uint32_t i = 0; i < REQUESTS; i++) {
             assert_false(first[i][0]); /* nothing is settled yet */
             for (uint32_t k = 1, seen = 0; k < STARTS; k++) {
-                merges += first[i][k];
+                syncs += first[i][k];
                 assert_true(!first[i][k] || requests[i].carrying);
                 /* the first outcome that is set is answered by the very next start */
                 assert_true(seen > 0 || first[i][k] == requests[i].outcome[k - 1]);
@@ -304,21 +305,21 @@ static void requests_merge_before_the_same_starts(void **state)
             }
         }
     }
-    assert_true(merges > 1000);
+    assert_true(syncs > 1000);
 }
 
-static void merges_of_a_flapping_rail_grow_rare(void **state)
+static void syncs_of_a_flapping_rail_grow_rare(void **state)
 {
     r2_agreement_t agreement = {0};
     uint32_t early = 0, late = 0;
-    bool merge;
+    bool sync;
 
     (void) state;
     for (uint32_t i = 0; i < 20000; i++) {
-        r2_agreement_start(&agreement, true, true, &merge);
+        r2_agreement_start(&agreement, true, true, &sync);
         r2_agreement_complete(&agreement, i, true);
-        early += merge && i < 1000;
-        late += merge && i >= 19000;
+        early += sync && i < 1000;
+        late += sync && i >= 19000;
     }
     assert_in_range(early, 5, 50);
     assert_in_range(late, 3, 5);
@@ -327,12 +328,12 @@ static void merges_of_a_flapping_rail_grow_rare(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_ranks_merge_before_the_same_calls),
-        cmocka_unit_test(every_interleaving_merges_before_the_same_calls),
+        cmocka_unit_test(all_ranks_sync_before_the_same_calls),
+        cmocka_unit_test(every_interleaving_syncs_before_the_same_calls),
         cmocka_unit_test(a_blocking_outcome_counts_at_the_next_call),
         cmocka_unit_test(a_nonblocking_outcome_counts_a_window_later),
-        cmocka_unit_test(requests_merge_before_the_same_starts),
-        cmocka_unit_test(merges_of_a_flapping_rail_grow_rare),
+        cmocka_unit_test(requests_sync_before_the_same_starts),
+        cmocka_unit_test(syncs_of_a_flapping_rail_grow_rare),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "plan/known.h"
+#include "plan/memo.h"
 
 static void test_size_class(void **state)
 {
@@ -48,9 +48,9 @@ static void know(r2_plan_memo_t *memo, r2_plan_input_t *input, bool fresh)
     uint64_t bytes, anew_bytes;
     bool was_fresh;
 
-    input->known = NULL;
+    input->estimate = NULL;
     plan_of(input, &anew_digest, &anew_bytes);
-    assert_int_equal(R2_OK, r2_plan_know(memo, input, &input->known, &was_fresh));
+    assert_int_equal(R2_OK, r2_plan_estimate(memo, input, &input->estimate, &was_fresh));
     assert_int_equal(fresh, was_fresh);
     plan_of(input, &digest, &bytes);
     assert_int_equal(anew_digest, digest);
@@ -77,22 +77,22 @@ static void test_once_for_each_class(void **state)
     (void) state;
     assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, 4, 1250));
     know(&memo, &input, false);
-    assert_null(input.known);
+    assert_null(input.estimate);
     r2_topology_set_capacity(&topology, 3, 1, 0);
     for (int turn = 0; turn < 3; turn++) {
         know(&memo, &input, 0 == turn);
-        assert_true(input.known->shares.weight[3] < input.known->shares.weight[0]);
+        assert_true(input.estimate->shares.weight[3] < input.estimate->shares.weight[0]);
     }
     input.count /= 2;
     know(&memo, &input, true);
     input.count -= 1;
     know(&memo, &input, false);
-    r2_plan_known_text(input.known, text, sizeof(text));
+    r2_plan_estimate_text(input.estimate, text, sizeof(text));
     assert_non_null(strstr(text, "weighted 0."));
     assert_non_null(strstr(text, "bound 0."));
     input.kind = R2_COLL_BCAST;
     know(&memo, &input, false);
-    assert_null(input.known);
+    assert_null(input.estimate);
     r2_topology_fini(&topology);
     r2_plan_memo_fini(&memo);
     r2_plan_memo_fini(&memo);

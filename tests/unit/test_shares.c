@@ -10,33 +10,33 @@
 #include "shares_fixture.h"
 
 /* X = 1/8, 1/4, 1/2 of 4 hosts: 96.9, 93.8 and 75 % of the healthy throughput. */
-static void test_known_throughput(void **state)
+static void test_estimated_throughput(void **state)
 {
     static const struct {
         uint32_t rails, dead;
         uint64_t permille;
-    } known[] = {{8, 1, 968}, {4, 1, 937}, {4, 2, 750}, {4, 0, 1000}};
+    } estimate[] = {{8, 1, 968}, {4, 1, 937}, {4, 2, 750}, {4, 0, 1000}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(known); i++) {
+    for (size_t i = 0; i < r2_array_count(estimate); i++) {
         fixture_t f;
         uint64_t healthy;
 
-        start(&f, 4, known[i].rails, 4);
+        start(&f, 4, estimate[i].rails, 4);
         healthy = r2_cost_bound_ns(&f.topology, vector_bytes);
-        for (uint32_t rail = 0; rail < known[i].dead; rail++) {
+        for (uint32_t rail = 0; rail < estimate[i].dead; rail++) {
             r2_topology_set_capacity(&f.topology, 2, rail, 0);
         }
         solve(&f);
         assert_true(f.shares.routable);
-        assert_int_equal(known[i].permille, healthy * 1000 / weighted_ns(&f));
+        assert_int_equal(estimate[i].permille, healthy * 1000 / weighted_ns(&f));
         assert_near(weighted_ns(&f), r2_cost_bound_ns(&f.topology, vector_bytes));
         done(&f);
     }
 }
 
 /* n = 4, X = 1/4: T* = 6 / 3.75 = 1.6, shares (1.6 x 0.75 - 1) / 2 = 0.1 and 0.3. */
-static void test_known_shares(void **state)
+static void test_estimated_shares(void **state)
 {
     fixture_t f;
 
@@ -247,8 +247,8 @@ static void test_digest(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_throughput),
-        cmocka_unit_test(test_known_shares),
+        cmocka_unit_test(test_estimated_throughput),
+        cmocka_unit_test(test_estimated_shares),
         cmocka_unit_test(test_two_hosts),
         cmocka_unit_test(test_nothing_shared),
         cmocka_unit_test(test_cut),

@@ -16,7 +16,7 @@
 #include "r2/schedule.h"
 #include "r2/topology.h"
 
-struct r2_plan_known;
+struct r2_plan_estimate;
 
 /**
  * Everything a plan is made from. All fields but `rank` are equal on all ranks of the communicator.
@@ -70,7 +70,8 @@ typedef struct r2_plan_input {
     /* as all ranks agreed on it; NULL: each rank on a host of its own, all healthy. borrowed */
     const r2_topology_t *topology;
     r2_cost_params_t cost;              /* zeros: usual values */
-    const struct r2_plan_known *known;  /* what r2_plan_know() gave for this call, or NULL. borrowed */
+    const struct r2_plan_estimate
+        *estimate; /* what r2_plan_estimate() gave for this call, or NULL. borrowed */
 } r2_plan_input_t;
 
 /**

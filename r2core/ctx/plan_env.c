@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/basis.h"
+#include "ctx/plan_env.h"
 
 #include <sodium.h>
 #include <stdlib.h>
@@ -19,7 +19,8 @@
 #define R2_RATE_UNKNOWN 1000u
 
 /* Did all hosts tell how fast their rails are? Else all rails count as equal. */
-static bool r2_basis_rates_known(const r2_hosts_t *hosts, const uint32_t *map_host, uint32_t count)
+static bool r2_plan_env_rates_measured(const r2_hosts_t *hosts, const uint32_t *map_host,
+                                       uint32_t count)
 {
     for (uint32_t h = 0; h < count; ++h) {
         const r2_host_t *host = &hosts->hosts[map_host[h]];
@@ -33,10 +34,11 @@ static bool r2_basis_rates_known(const r2_hosts_t *hosts, const uint32_t *map_ho
     return true;
 }
 
-static void r2_basis_rates(const r2_hosts_t *hosts, const uint32_t *map_host, r2_topology_t *topology)
+static void r2_plan_env_rates(const r2_hosts_t *hosts, const uint32_t *map_host,
+                              r2_topology_t *topology)
 {
     const uint32_t rails = topology->rail_count;
-    const bool known = r2_basis_rates_known(hosts, map_host, topology->host_count);
+    const bool known = r2_plan_env_rates_measured(hosts, map_host, topology->host_count);
 
     for (uint32_t h = 0; h < topology->host_count; ++h) {
         const r2_host_t *host = &hosts->hosts[map_host[h]];
@@ -54,29 +56,29 @@ static void r2_basis_rates(const r2_hosts_t *hosts, const uint32_t *map_host, r2
  * Choices depend on both, so what is remembered of them must be found by both; on even rails nothing
  * is predicted, so that what was learned while some were broken changes no plan after their repair.
  */
-static uint64_t r2_basis_digest(const r2_basis_t *basis)
+static uint64_t r2_plan_env_digest(const r2_plan_env_t *env)
 {
     static const unsigned char key[crypto_shorthash_KEYBYTES] = "r2 basis";
     unsigned char digest[crypto_shorthash_BYTES];
     uint64_t cost;
 
-    if (basis->even) {
-        return r2_topology_digest(&basis->topology);
+    if (env->even) {
+        return r2_topology_digest(&env->topology);
     }
-    crypto_shorthash(digest, (const unsigned char *) &basis->cost, sizeof(basis->cost), key);
+    crypto_shorthash(digest, (const unsigned char *) &env->cost, sizeof(env->cost), key);
     memcpy(&cost, digest, sizeof(cost));
-    return r2_topology_digest(&basis->topology) ^ cost;
+    return r2_topology_digest(&env->topology) ^ cost;
 }
 
-static void r2_basis_settle(r2_basis_t *basis)
+static void r2_plan_env_settle(r2_plan_env_t *env)
 {
-    basis->even = r2_topology_is_even(&basis->topology);
-    basis->map_digest = r2_basis_digest(basis);
+    env->even = r2_topology_is_even(&env->topology);
+    env->map_digest = r2_plan_env_digest(env);
 }
 
 /* Room for the hosts of the communicator, and which ones they are. @return R2_OK, R2_ERR_NO_MEMORY. */
-static r2_status_t r2_basis_hosts(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
-                                  uint32_t rail_count, r2_basis_t *basis)
+static r2_status_t r2_plan_env_hosts(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
+                                     uint32_t rail_count, r2_plan_env_t *env)
 {
     uint32_t *local = malloc(hosts->host_count * sizeof(*local));
     uint32_t count = 0;
@@ -91,59 +93,58 @@ static r2_status_t r2_basis_hosts(const r2_hosts_t *hosts, const uint32_t *ranks
 
         *at = UINT32_MAX == *at ? count++ : *at;
     }
-    basis->map_host = malloc(count * sizeof(*basis->map_host));
-    if (NULL != basis->map_host) {
-        status = r2_topology_init(&basis->topology, count, rail_count, size, R2_RATE_UNKNOWN);
+    env->map_host = malloc(count * sizeof(*env->map_host));
+    if (NULL != env->map_host) {
+        status = r2_topology_init(&env->topology, count, rail_count, size, R2_RATE_UNKNOWN);
     }
     for (int32_t i = 0; R2_OK == status && i < size; ++i) {
         const uint32_t host = hosts->host_of[ranks[i]];
 
-        basis->topology.host_of[i] = local[host];
-        basis->map_host[local[host]] = host;
+        env->topology.host_of[i] = local[host];
+        env->map_host[local[host]] = host;
     }
     free(local);
     return status;
 }
 
-r2_status_t r2_basis_create(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
-                            uint32_t rail_count, r2_basis_t **basis_p)
+r2_status_t r2_plan_env_create(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
+                               uint32_t rail_count, r2_plan_env_t **env_p)
 {
-    r2_basis_t *basis = calloc(1, sizeof(*basis));
+    r2_plan_env_t *env = calloc(1, sizeof(*env));
     r2_status_t status;
 
-    if (NULL == basis) {
+    if (NULL == env) {
         return R2_ERR_NO_MEMORY;
     }
-    basis->users = 1;
-    status = r2_basis_hosts(hosts, ranks, size, rail_count, basis);
+    env->users = 1;
+    status = r2_plan_env_hosts(hosts, ranks, size, rail_count, env);
     if (R2_OK != status) {
-        r2_basis_put(basis);
+        r2_plan_env_put(env);
         return status;
     }
-    r2_basis_rates(hosts, basis->map_host, &basis->topology);
-    basis->cost = hosts->cost;
-    r2_basis_settle(basis);
-    *basis_p = basis;
+    r2_plan_env_rates(hosts, env->map_host, &env->topology);
+    env->cost = hosts->cost;
+    r2_plan_env_settle(env);
+    *env_p = env;
     return R2_OK;
 }
 
-r2_status_t r2_basis_copy(const r2_basis_t *basis, r2_basis_t **copy_p)
+r2_status_t r2_plan_env_copy(const r2_plan_env_t *env, r2_plan_env_t **copy_p)
 {
-    const size_t bytes = basis->topology.host_count * sizeof(*basis->map_host);
-    r2_basis_t *copy = malloc(sizeof(*copy));
+    const size_t bytes = env->topology.host_count * sizeof(*env->map_host);
+    r2_plan_env_t *copy = malloc(sizeof(*copy));
     uint32_t *map_host = malloc(bytes);
     r2_topology_t topology;
 
-    if (NULL == copy || NULL == map_host ||
-        R2_OK != r2_topology_copy(&topology, &basis->topology)) {
+    if (NULL == copy || NULL == map_host || R2_OK != r2_topology_copy(&topology, &env->topology)) {
         free(copy);
         free(map_host);
         return R2_ERR_NO_MEMORY;
     }
-    *copy = *basis;
+    *copy = *env;
     copy->topology = topology;
     copy->map_host = map_host;
-    memcpy(map_host, basis->map_host, bytes);
+    memcpy(map_host, env->map_host, bytes);
     copy->memo = (r2_plan_memo_t){{NULL}};
     copy->users = 1;
     copy->list = NULL;
@@ -151,15 +152,15 @@ r2_status_t r2_basis_copy(const r2_basis_t *basis, r2_basis_t **copy_p)
     return R2_OK;
 }
 
-void r2_basis_apply(r2_basis_t *basis, const r2_health_map_t *map)
+void r2_plan_env_apply(r2_plan_env_t *env, const r2_health_map_t *map)
 {
-    r2_assert(NULL == basis->list);
-    (void) r2_health_map_apply(map, basis->map_host, &basis->topology);
-    r2_plan_memo_fini(&basis->memo);
-    r2_basis_settle(basis);
+    r2_assert(NULL == env->list);
+    (void) r2_health_map_apply(map, env->map_host, &env->topology);
+    r2_plan_memo_fini(&env->memo);
+    r2_plan_env_settle(env);
 }
 
-static bool r2_basis_equal(const r2_basis_t *a, const r2_basis_t *b)
+static bool r2_plan_env_equal(const r2_plan_env_t *a, const r2_plan_env_t *b)
 {
     return a->map_digest == b->map_digest && a->cost_version == b->cost_version &&
            0 == memcmp(&a->cost, &b->cost, sizeof(a->cost)) &&
@@ -167,38 +168,38 @@ static bool r2_basis_equal(const r2_basis_t *a, const r2_basis_t *b)
            0 == memcmp(a->map_host, b->map_host, a->topology.host_count * sizeof(*a->map_host));
 }
 
-r2_basis_t *r2_basis_share(r2_basis_t **list, r2_basis_t *basis)
+r2_plan_env_t *r2_plan_env_share(r2_plan_env_t **list, r2_plan_env_t *env)
 {
-    r2_basis_t *other;
+    r2_plan_env_t *other;
 
     LL_FOREACH(*list, other)
     {
-        if (r2_basis_equal(other, basis)) {
-            r2_basis_put(basis);
-            return r2_basis_get(other);
+        if (r2_plan_env_equal(other, env)) {
+            r2_plan_env_put(env);
+            return r2_plan_env_get(other);
         }
     }
-    basis->list = list;
-    LL_PREPEND(*list, basis);
-    return basis;
+    env->list = list;
+    LL_PREPEND(*list, env);
+    return env;
 }
 
-r2_basis_t *r2_basis_get(r2_basis_t *basis)
+r2_plan_env_t *r2_plan_env_get(r2_plan_env_t *env)
 {
-    ++basis->users;
-    return basis;
+    ++env->users;
+    return env;
 }
 
-void r2_basis_put(r2_basis_t *basis)
+void r2_plan_env_put(r2_plan_env_t *env)
 {
-    if (NULL == basis || 0 != --basis->users) {
+    if (NULL == env || 0 != --env->users) {
         return;
     }
-    if (NULL != basis->list) {
-        LL_DELETE(*basis->list, basis);
+    if (NULL != env->list) {
+        LL_DELETE(*env->list, env);
     }
-    r2_plan_memo_fini(&basis->memo);
-    r2_topology_fini(&basis->topology);
-    free(basis->map_host);
-    free(basis);
+    r2_plan_memo_fini(&env->memo);
+    r2_topology_fini(&env->topology);
+    free(env->map_host);
+    free(env);
 }

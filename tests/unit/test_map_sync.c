@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Agreed maps are shared by all that agree on the same, and made anew by merges.
+ * Agreed maps are shared by all that agree on the same, and made anew by map syncs.
  */
 #include "r2_config.h"
 
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
-#include "ctx/merge.h"
+#include "ctx/map_sync.h"
 
 #define HOSTS 5u
 #define RAILS 3u
@@ -86,12 +86,12 @@ static void versions_tell_maps_apart(void **state)
     assert_null(list);
 }
 
-static r2_basis_t *basis_of(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size)
+static r2_plan_env_t *env_of(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size)
 {
-    r2_basis_t *basis = NULL;
+    r2_plan_env_t *env = NULL;
 
-    assert_int_equal(r2_basis_create(hosts, ranks, size, RAILS, &basis), R2_OK);
-    return basis;
+    assert_int_equal(r2_plan_env_create(hosts, ranks, size, RAILS, &env), R2_OK);
+    return env;
 }
 
 /* Two communicators of the same shape on other hosts must not be one: the same map means another thing there. */
@@ -101,33 +101,33 @@ static void bases_are_shared_by_hosts(void **state)
     const r2_health_change_t change = dead(1, 0, 1);
     r2_host_t table[HOSTS];
     const r2_hosts_t hosts = job_hosts(table);
-    r2_basis_t *list = NULL, *a, *b, *c, *next;
+    r2_plan_env_t *list = NULL, *a, *b, *c, *next;
     r2_health_map_t map;
 
     (void) state;
-    a = r2_basis_share(&list, basis_of(&hosts, here, 2));
-    b = r2_basis_share(&list, basis_of(&hosts, twin, 2));
-    c = r2_basis_share(&list, basis_of(&hosts, there, 2));
+    a = r2_plan_env_share(&list, env_of(&hosts, here, 2));
+    b = r2_plan_env_share(&list, env_of(&hosts, twin, 2));
+    c = r2_plan_env_share(&list, env_of(&hosts, there, 2));
     assert_ptr_equal(a, b);
     assert_ptr_not_equal(a, c);
-    assert_int_equal(r2_basis_copy(a, &next), R2_OK);
+    assert_int_equal(r2_plan_env_copy(a, &next), R2_OK);
     assert_int_equal(r2_health_map_init(&map, HOSTS, RAILS), R2_OK);
     assert_true(r2_health_map_merge(&map, &change));
-    r2_basis_apply(next, &map);
-    next = r2_basis_share(&list, next);
+    r2_plan_env_apply(next, &map);
+    next = r2_plan_env_share(&list, next);
     assert_ptr_not_equal(next, a);
     assert_int_equal(a->topology.capacity[1 * RAILS], R2_CAPACITY_FULL); /* who keeps it sees no change */
     assert_int_equal(next->topology.capacity[1 * RAILS], 0);
-    r2_basis_put(next);
-    r2_basis_put(a);
-    r2_basis_put(b);
-    r2_basis_put(c);
+    r2_plan_env_put(next);
+    r2_plan_env_put(a);
+    r2_plan_env_put(b);
+    r2_plan_env_put(c);
     assert_null(list);
     r2_health_map_fini(&map);
 }
 
 /* Three ranks know different things; whoever reduces whose map, all end with the same. */
-static void a_merge_brings_all_together(void **state)
+static void a_sync_brings_all_together(void **state)
 {
     static const uint32_t all[] = {0, 1, 2, 3, 4};
     const r2_health_change_t changes[] = {
@@ -137,8 +137,8 @@ static void a_merge_brings_all_together(void **state)
     const r2_hosts_t hosts = job_hosts(table);
     r2_cost_params_t cost = {.alpha_ns = 5};
     r2_shared_map_t *agreed = r2_shared_map_create(HOSTS, RAILS);
-    r2_basis_t *basis = basis_of(&hosts, all, 5);
-    r2_merge_t *merges[3];
+    r2_plan_env_t *env = env_of(&hosts, all, 5);
+    r2_map_sync_t *syncs[3];
 
     (void) state;
     for (uint32_t i = 0; i < 3; ++i) {
@@ -146,32 +146,33 @@ static void a_merge_brings_all_together(void **state)
 
         assert_int_equal(r2_health_map_init(&ours, HOSTS, RAILS), R2_OK);
         assert_true(r2_health_map_merge(&ours, &changes[i]));
-        assert_true(r2_merge_matters(&agreed->map, &ours));
-        assert_int_equal(r2_merge_create(agreed, basis, &ours, 1 == i ? 9 : 0, &cost, &merges[i]), R2_OK);
+        assert_true(r2_map_sync_matters(&agreed->map, &ours));
+        assert_int_equal(r2_map_sync_create(agreed, env, &ours, 1 == i ? 9 : 0, &cost, &syncs[i]),
+                         R2_OK);
         r2_health_map_fini(&ours);
     }
     for (uint32_t i = 0; i < 3; ++i) { /* each in an order of its own */
-        memcpy(merges[i]->taken, merges[i]->given, merges[i]->bytes);
-        r2_merge_reduce(merges[i], merges[(i + 1) % 3]->given, merges[i]->taken, 1);
-        r2_merge_reduce(merges[i], merges[(i + 2) % 3]->given, merges[i]->taken, 1);
-        assert_memory_equal(merges[i]->taken, merges[0]->taken, merges[0]->bytes);
+        memcpy(syncs[i]->taken, syncs[i]->given, syncs[i]->bytes);
+        r2_map_sync_reduce(syncs[i], syncs[(i + 1) % 3]->given, syncs[i]->taken, 1);
+        r2_map_sync_reduce(syncs[i], syncs[(i + 2) % 3]->given, syncs[i]->taken, 1);
+        assert_memory_equal(syncs[i]->taken, syncs[0]->taken, syncs[0]->bytes);
     }
     for (uint32_t i = 0; i < 3; ++i) {
-        assert_true(r2_merge_take(merges[i]));
-        assert_int_equal(merges[i]->basis->cost_version, 9);
-        assert_int_equal(r2_health_map_entry(&merges[i]->next->map, 0, 0)->capacity, 0);
-        assert_int_equal(r2_health_map_entry(&merges[i]->next->map, 4, 2)->capacity, 0);
-        assert_true(r2_health_map_is_cut(&merges[i]->next->map, 3, 1, 1));
-        assert_true(merges[i]->basis->map_digest == merges[0]->basis->map_digest);
-        assert_true(basis->map_digest != merges[0]->basis->map_digest);
-        assert_false(r2_merge_matters(&merges[i]->next->map, &merges[0]->next->map));
+        assert_true(r2_map_sync_take(syncs[i]));
+        assert_int_equal(syncs[i]->env->cost_version, 9);
+        assert_int_equal(r2_health_map_entry(&syncs[i]->next->map, 0, 0)->capacity, 0);
+        assert_int_equal(r2_health_map_entry(&syncs[i]->next->map, 4, 2)->capacity, 0);
+        assert_true(r2_health_map_is_cut(&syncs[i]->next->map, 3, 1, 1));
+        assert_true(syncs[i]->env->map_digest == syncs[0]->env->map_digest);
+        assert_true(env->map_digest != syncs[0]->env->map_digest);
+        assert_false(r2_map_sync_matters(&syncs[i]->next->map, &syncs[0]->next->map));
     }
     for (uint32_t i = 0; i < 3; ++i) {
-        r2_merge_destroy(merges[i]);
+        r2_map_sync_destroy(syncs[i]);
     }
-    r2_merge_destroy(NULL);
+    r2_map_sync_destroy(NULL);
     r2_shared_map_put(agreed);
-    r2_basis_put(basis);
+    r2_plan_env_put(env);
 }
 
 int main(void)
@@ -180,7 +181,7 @@ int main(void)
         cmocka_unit_test(equal_maps_are_one),
         cmocka_unit_test(versions_tell_maps_apart),
         cmocka_unit_test(bases_are_shared_by_hosts),
-        cmocka_unit_test(a_merge_brings_all_together),
+        cmocka_unit_test(a_sync_brings_all_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

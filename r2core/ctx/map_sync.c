@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Agreed maps and the merges that make them.
+ * Agreed maps and the map syncs that make them.
  */
 #include "r2_config.h"
 
-#include "ctx/merge.h"
+#include "ctx/map_sync.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,8 @@
 
 #include "base/util.h"
 
-/** A map as it travels in a merge, with the newest cost that is known: rank 0 alone makes versions. */
+/** A map as it travels in a map sync, with the newest cost that is known: rank 0 alone makes
+ * versions. */
 typedef struct r2_map_blob {
     uint32_t exception_count;
     uint32_t cost_version;
@@ -75,7 +76,7 @@ void r2_shared_map_put(r2_shared_map_t *map)
     free(map);
 }
 
-/* ---- merges ---- */
+/* ---- map syncs ---- */
 
 static size_t r2_map_blob_bytes(const r2_health_map_t *map)
 {
@@ -94,7 +95,7 @@ static void r2_map_put(const r2_health_map_t *map, void *to)
            (size_t) map->host_count * map->rail_count * sizeof(*map->entries));
 }
 
-/* Merges what another rank's map says. The blob comes from a peer of the job: counts are checked. */
+/* Joins what another rank's map says. The blob comes from a peer of the job: counts are checked. */
 static void r2_map_take(r2_health_map_t *map, const void *from)
 {
     const r2_map_blob_t *blob = from;
@@ -120,95 +121,95 @@ static void r2_map_take(r2_health_map_t *map, const void *from)
     }
 }
 
-void r2_merge_reduce(void *arg, const void *in, void *inout, size_t count)
+void r2_map_sync_reduce(void *arg, const void *in, void *inout, size_t count)
 {
-    r2_merge_t *merge = arg;
+    r2_map_sync_t *sync = arg;
     const r2_map_blob_t *ours = inout, *theirs = in;
     const r2_map_blob_t newer = theirs->cost_version > ours->cost_version ? *theirs : *ours;
     r2_map_blob_t *result = inout;
 
     (void) count; /* one element: a whole map */
-    r2_health_map_reset(&merge->scratch);
-    r2_map_take(&merge->scratch, inout);
-    r2_map_take(&merge->scratch, in);
-    r2_map_put(&merge->scratch, inout);
+    r2_health_map_reset(&sync->scratch);
+    r2_map_take(&sync->scratch, inout);
+    r2_map_take(&sync->scratch, in);
+    r2_map_put(&sync->scratch, inout);
     result->cost_version = newer.cost_version;
     result->cost = newer.cost;
 }
 
-static r2_status_t r2_merge_allocate(const r2_shared_map_t *agreed, const r2_basis_t *basis,
-                                     r2_merge_t *merge)
+static r2_status_t r2_map_sync_allocate(const r2_shared_map_t *agreed, const r2_plan_env_t *env,
+                                        r2_map_sync_t *sync)
 {
     const r2_health_map_t *map = &agreed->map;
 
-    merge->bytes = r2_map_blob_bytes(map);
-    merge->given = malloc(merge->bytes);
-    merge->taken = malloc(merge->bytes);
-    merge->next = r2_shared_map_create(map->host_count, map->rail_count);
-    if (NULL == merge->given || NULL == merge->taken || NULL == merge->next
-        || R2_OK != r2_health_map_init(&merge->scratch, map->host_count, map->rail_count)) {
+    sync->bytes = r2_map_blob_bytes(map);
+    sync->given = malloc(sync->bytes);
+    sync->taken = malloc(sync->bytes);
+    sync->next = r2_shared_map_create(map->host_count, map->rail_count);
+    if (NULL == sync->given || NULL == sync->taken || NULL == sync->next ||
+        R2_OK != r2_health_map_init(&sync->scratch, map->host_count, map->rail_count)) {
         return R2_ERR_NO_MEMORY;
     }
-    return r2_basis_copy(basis, &merge->basis);
+    return r2_plan_env_copy(env, &sync->env);
 }
 
-r2_status_t r2_merge_create(const r2_shared_map_t *agreed, const r2_basis_t *basis,
-                            const r2_health_map_t *ours, uint32_t version,
-                            const r2_cost_params_t *cost, r2_merge_t **merge_p)
+r2_status_t r2_map_sync_create(const r2_shared_map_t *agreed, const r2_plan_env_t *env,
+                               const r2_health_map_t *ours, uint32_t version,
+                               const r2_cost_params_t *cost, r2_map_sync_t **sync_p)
 {
-    r2_merge_t *merge = calloc(1, sizeof(*merge));
+    r2_map_sync_t *sync = calloc(1, sizeof(*sync));
     r2_map_blob_t *blob;
     r2_status_t status;
 
-    if (NULL == merge) {
+    if (NULL == sync) {
         return R2_ERR_NO_MEMORY;
     }
-    status = r2_merge_allocate(agreed, basis, merge);
+    status = r2_map_sync_allocate(agreed, env, sync);
     if (R2_OK != status) {
-        r2_merge_destroy(merge);
+        r2_map_sync_destroy(sync);
         return status;
     }
-    r2_health_map_copy(&merge->next->map, &agreed->map);
-    r2_health_map_copy(&merge->scratch, &agreed->map);
-    r2_health_map_join(&merge->scratch, ours);
-    r2_map_put(&merge->scratch, merge->given);
-    blob = (void *) merge->given;
+    r2_health_map_copy(&sync->next->map, &agreed->map);
+    r2_health_map_copy(&sync->scratch, &agreed->map);
+    r2_health_map_join(&sync->scratch, ours);
+    r2_map_put(&sync->scratch, sync->given);
+    blob = (void *) sync->given;
     blob->cost_version = version;
     blob->cost = *cost;
-    *merge_p = merge;
+    *sync_p = sync;
     return R2_OK;
 }
 
-void r2_merge_destroy(r2_merge_t *merge)
+void r2_map_sync_destroy(r2_map_sync_t *sync)
 {
-    if (NULL == merge) {
+    if (NULL == sync) {
         return;
     }
-    r2_shared_map_put(merge->next);
-    r2_basis_put(merge->basis);
-    if (NULL != merge->scratch.entries) {
-        r2_health_map_fini(&merge->scratch);
+    r2_shared_map_put(sync->next);
+    r2_plan_env_put(sync->env);
+    if (NULL != sync->scratch.entries) {
+        r2_health_map_fini(&sync->scratch);
     }
-    free(merge->given);
-    free(merge->taken);
-    free(merge);
+    free(sync->given);
+    free(sync->taken);
+    free(sync);
 }
 
-bool r2_merge_take(r2_merge_t *merge)
+bool r2_map_sync_take(r2_map_sync_t *sync)
 {
-    const r2_map_blob_t *blob = (const void *) merge->taken;
-    const bool newer = blob->cost_version > merge->basis->cost_version;
+    const r2_map_blob_t *blob = (const void *) sync->taken;
+    const bool newer = blob->cost_version > sync->env->cost_version;
 
-    r2_map_take(&merge->next->map, blob);
+    r2_map_take(&sync->next->map, blob);
     if (newer) {
-        merge->basis->cost = blob->cost;
-        merge->basis->cost_version = blob->cost_version;
+        sync->env->cost = blob->cost;
+        sync->env->cost_version = blob->cost_version;
     }
-    r2_basis_apply(merge->basis, &merge->next->map);
+    r2_plan_env_apply(sync->env, &sync->next->map);
     return newer;
 }
 
-bool r2_merge_matters(const r2_health_map_t *agreed, const r2_health_map_t *ours)
+bool r2_map_sync_matters(const r2_health_map_t *agreed, const r2_health_map_t *ours)
 {
     r2_health_map_t merged;
     bool matters;

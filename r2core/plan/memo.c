@@ -9,53 +9,53 @@
  */
 #include "r2_config.h"
 
-#include "plan/known.h"
+#include "plan/memo.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static r2_status_t known_make(const r2_plan_input_t *input, r2_plan_known_t *known)
+static r2_status_t estimate_make(const r2_plan_input_t *input, r2_plan_estimate_t *estimate)
 {
     r2_classes_t classes;
-    r2_status_t status = r2_forecast_class(input, &known->forecast);
+    r2_status_t status = r2_forecast_class(input, &estimate->forecast);
 
     if (R2_OK != status) {
         return status;
     }
     status = r2_classes_init(&classes, input->topology, R2_MEMBERS_RANKS);
     if (R2_OK == status) {
-        status = r2_shares_solve(&known->shares, &classes);
+        status = r2_shares_solve(&estimate->shares, &classes);
         r2_classes_fini(&classes);
     }
     return status;
 }
 
 /* An allreduce on rails that are alike, or by one rank, is the same whatever is predicted. */
-static bool known_matters(const r2_plan_input_t *input)
+static bool estimate_matters(const r2_plan_input_t *input)
 {
     return R2_COLL_ALLREDUCE == input->kind && NULL != input->topology && 1 < input->size &&
            !r2_topology_is_even(input->topology);
 }
 
-r2_status_t r2_plan_know(r2_plan_memo_t *memo, const r2_plan_input_t *input,
-                         const r2_plan_known_t **known_p, bool *fresh_p)
+r2_status_t r2_plan_estimate(r2_plan_memo_t *memo, const r2_plan_input_t *input,
+                             const r2_plan_estimate_t **estimate_p, bool *fresh_p)
 {
     const uint32_t class = r2_plan_size_class(input->count * input->element_bytes);
-    r2_plan_known_t *known;
+    r2_plan_estimate_t *estimate;
     r2_status_t status;
 
-    *fresh_p = known_matters(input) && NULL == memo->of[class];
-    *known_p = known_matters(input) ? memo->of[class] : NULL;
+    *fresh_p = estimate_matters(input) && NULL == memo->of[class];
+    *estimate_p = estimate_matters(input) ? memo->of[class] : NULL;
     if (!*fresh_p) {
         return R2_OK;
     }
-    known = calloc(1, sizeof(*known));
-    status = NULL == known ? R2_ERR_NO_MEMORY : known_make(input, known);
+    estimate = calloc(1, sizeof(*estimate));
+    status = NULL == estimate ? R2_ERR_NO_MEMORY : estimate_make(input, estimate);
     if (R2_OK != status) {
-        free(known);
+        free(estimate);
         return status;
     }
-    *known_p = memo->of[class] = known;
+    *estimate_p = memo->of[class] = estimate;
     return R2_OK;
 }
 
@@ -70,9 +70,9 @@ void r2_plan_memo_fini(r2_plan_memo_t *memo)
     *memo = (r2_plan_memo_t){{NULL}};
 }
 
-void r2_plan_known_text(const r2_plan_known_t *known, char *text, size_t room)
+void r2_plan_estimate_text(const r2_plan_estimate_t *estimate, char *text, size_t room)
 {
-    const r2_forecast_t *forecast = &known->forecast;
+    const r2_forecast_t *forecast = &estimate->forecast;
     size_t used = 0;
 
     for (uint32_t i = 0; i <= forecast->count && used < room; i++) {
