@@ -204,7 +204,7 @@ static r2_status_t r2_agree_start_sync(r2_agree_t *agree)
     ++common->core->counters.map_syncs;
     status = common->ops->start_sync(agree->owner, agree->sync);
     /* over at once, and with an error: the call must not wait for it */
-    return R2_OK == status && agree->aborted ? R2_ERR_POISONED : status;
+    return R2_OK == status && agree->aborted ? R2_ERR_COMM_FAILED : status;
 }
 
 /*

@@ -33,7 +33,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
         .ranks = comm->ranks,
         .tag = r2_coll_tag(coll),
-        .movers = {args->in_mover, args->out_mover},
+        .convertors = {args->in_convertor, args->out_convertor},
         .pack_bytes = comms->core->params.pack_bytes,
     };
 
@@ -162,7 +162,7 @@ r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2
 
     if (R2_OK != status) {
         if (R2_ERR_NO_MEMORY == status) {
-            r2_comm_poison(comm, status); /* as r2_coll_refuse() */
+            r2_comm_fail(comm, status); /* as r2_coll_refuse() */
         }
         return status;
     }
@@ -179,7 +179,7 @@ r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2
     }
     if (status < 0) {
         r2_coll_retire(coll);
-        r2_comm_poison(comm, status); /* its place is taken: others would wait for this rank */
+        r2_comm_fail(comm, status); /* its place is taken: others would wait for this rank */
     }
     return status < 0 ? status : R2_OK;
 }
@@ -192,8 +192,8 @@ r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args)
     if (0 == coll->parts_left) {
         return R2_ERR_PARAM;
     }
-    if (R2_OK != coll->comm->root->poisoned) {
-        return R2_ERR_POISONED;
+    if (R2_OK != coll->comm->root->failed) {
+        return R2_ERR_COMM_FAILED;
     }
     status = r2_coll_program(coll, args, &program);
     if (R2_OK != status) {
@@ -299,7 +299,7 @@ static void r2_coll_end_sync(void *owner)
 
 static void r2_coll_fail_all(void *owner, r2_status_t status)
 {
-    r2_comm_poison(owner, status);
+    r2_comm_fail(owner, status);
 }
 
 const r2_agree_ops_t r2_coll_agree_ops = {
@@ -340,14 +340,14 @@ void r2_coll_collect(r2_comms_t *comms)
     r2_exec_t *exec;
 
     r2_coll_reap(comms);
-    if (comms->fresh_news) {
-        r2_comm_apply_news(comms);
+    if (comms->fresh_faults) {
+        r2_comm_apply_faults(comms);
     }
     while (NULL != (exec = r2_engine_collect(&comms->core->engine))) {
         struct r2_coll *coll = (struct r2_coll *) (void *) exec;
 
         if (exec->status < 0) {
-            r2_comm_poison(coll->comm, exec->status);
+            r2_comm_fail(coll->comm, exec->status);
         }
         if (R2_OK == exec->status) {
             r2_observe_called(comms->core->observers, exec->schedule, coll->comm->size,

@@ -98,8 +98,8 @@ static r2_status_t r2_coll_plan(const r2_comm_t *comm, r2_plan_env_t *env,
         .commutative = args->commutative,
         .exact = args->exact,
         .reproducible = params->reproducible,
-        .algorithm =
-            r2_coll_is_map_sync(comm) ? R2_MAP_SYNC_ALGORITHM : r2_coll_forced(params, args->kind),
+        .algorithm = r2_coll_is_map_sync(comm) ? R2_MAP_SYNC_ALGORITHM
+                                               : r2_coll_override(params, args->kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,

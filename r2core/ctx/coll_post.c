@@ -16,9 +16,9 @@
  */
 static r2_status_t r2_coll_refusal(const r2_comm_t *comm)
 {
-    const r2_status_t poisoned = comm->root->poisoned;
+    const r2_status_t failed = comm->root->failed;
 
-    return R2_OK == poisoned || R2_ERR_PLAN_MISMATCH == poisoned ? poisoned : R2_ERR_POISONED;
+    return R2_OK == failed || R2_ERR_PLAN_MISMATCH == failed ? failed : R2_ERR_COMM_FAILED;
 }
 
 bool r2_coll_skip_counts(r2_coll_kind_t kind)
@@ -49,7 +49,7 @@ void r2_coll_refuse(r2_comm_t *comm, r2_status_t status)
     }
     r2_core_enter(comms->core);
     comms->core->net.now_ns = r2_now_ns(comms->core->clock);
-    r2_comm_poison(comm, status);
+    r2_comm_fail(comm, status);
     r2_core_leave_started(comms->core);
 }
 
@@ -65,7 +65,7 @@ static r2_status_t r2_coll_post_locked(r2_comm_t *comm, const r2_coll_args_t *ar
     }
     coll = r2_coll_new(comm);
     if (NULL == coll) {
-        r2_comm_poison(comm, R2_ERR_NO_MEMORY); /* as r2_coll_refuse() */
+        r2_comm_fail(comm, R2_ERR_NO_MEMORY); /* as r2_coll_refuse() */
         return R2_ERR_NO_MEMORY;
     }
     coll->done = done;
@@ -113,7 +113,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
     if (R2_OK != status) {
         r2_coll_retire(coll);
         if (expected) {
-            r2_comm_poison(coll->comm, status); /* others wait for this part */
+            r2_comm_fail(coll->comm, status); /* others wait for this part */
         }
     }
     r2_core_leave(comms->core);

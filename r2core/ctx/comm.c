@@ -94,7 +94,7 @@ static r2_status_t r2_comm_register(r2_comms_t *comms, r2_comm_id_t id, r2_comm_
     comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;
     comm->next_seq = (uint32_t) comms->core->net.first_seq;
     comm->next_sequence = (uint32_t) comms->core->net.first_seq << 1;
-    r2_comm_apply_news(comms);
+    r2_comm_apply_faults(comms);
     return R2_OK;
 }
 
@@ -184,17 +184,18 @@ static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
 }
 
 /*
- * After an error for good nothing on this communicator can be trusted: all of it ends, now and later,
- * here and at all members that can be reached. Each member passes the news on once (tell.c).
+ * After an error for good nothing on this communicator can be trusted: all of it ends, now and
+ * later, here and at all members that can be reached. Each member passes the fault on once
+ * (tell.c).
  */
-void r2_comm_poison(r2_comm_t *comm, r2_status_t status)
+void r2_comm_fail(r2_comm_t *comm, r2_status_t status)
 {
     r2_comm_t *root = comm->root, *sequence, *next;
 
-    if (R2_OK != root->poisoned) {
+    if (R2_OK != root->failed) {
         return;
     }
-    root->poisoned = status;
+    root->failed = status;
     r2_sequence_abort(root, status);
     HASH_ITER(hh, root->sequences, sequence, next)
     {
@@ -233,7 +234,7 @@ r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind, r2_comm_t **s
         if (NULL != sequence) {
             r2_sequence_destroy(sequence);
         }
-        r2_comm_poison(comm, status); /* its place is taken: others would wait for this rank */
+        r2_comm_fail(comm, status); /* its place is taken: others would wait for this rank */
     }
     r2_core_leave(comms->core);
     if (R2_OK == status) {
@@ -258,26 +259,26 @@ void r2_sequence_close(r2_comm_t *sequence)
 /* ---- what peers tell ---- */
 
 /* True if the same is noted already: who says so first counts. */
-static bool r2_comm_is_noted(const r2_comms_t *comms, const r2_comm_news_t *what)
+static bool r2_comm_is_noted(const r2_comms_t *comms, const r2_comm_fault_t *what)
 {
-    const r2_comm_news_t *news = comms->news;
+    const r2_comm_fault_t *fault = comms->faults;
 
-    while (NULL != news && (news->lost != what->lost ||
-                            (what->lost ? news->rank != what->rank : news->key != what->key))) {
-        news = news->next;
+    while (NULL != fault && (fault->lost != what->lost ||
+                             (what->lost ? fault->rank != what->rank : fault->key != what->key))) {
+        fault = fault->next;
     }
-    return NULL != news;
+    return NULL != fault;
 }
 
 /*
  * Once for each communicator and each peer. What is about a communicator that is not created here yet is bounded,
  * as that may never be; without memory the communicator itself, or the link, keeps it.
  */
-static void r2_comm_note(r2_comms_t *comms, const r2_comm_news_t *what)
+static void r2_comm_note(r2_comms_t *comms, const r2_comm_fault_t *what)
 {
     const uint64_t hash = what->key >> R2_COMM_SEQ_BITS;
     r2_comm_name_t *name = NULL;
-    r2_comm_news_t *news = NULL;
+    r2_comm_fault_t *fault = NULL;
 
     if (!what->lost) {
         name = r2_comm_name_find(comms, hash);
@@ -285,15 +286,15 @@ static void r2_comm_note(r2_comms_t *comms, const r2_comm_news_t *what)
     if (r2_comm_is_noted(comms, what)) {
         return;
     }
-    if (what->lost || NULL != name || comms->news_count < R2_COMM_NEWS_MAX) {
-        news = malloc(sizeof(*news));
+    if (what->lost || NULL != name || comms->fault_count < R2_COMM_FAULTS_MAX) {
+        fault = malloc(sizeof(*fault));
     }
-    comms->fresh_news = true;
-    if (NULL != news) {
-        *news = *what;
-        news->next = comms->news;
-        comms->news = news;
-        ++comms->news_count;
+    comms->fresh_faults = true;
+    if (NULL != fault) {
+        *fault = *what;
+        fault->next = comms->faults;
+        comms->faults = fault;
+        ++comms->fault_count;
     } else if (what->lost) {
         comms->missed_loss = true;
     } else if (NULL != name && NULL != name->live && name->live->key == what->key) {
@@ -303,9 +304,9 @@ static void r2_comm_note(r2_comms_t *comms, const r2_comm_news_t *what)
 
 void r2_comm_aborted(r2_comms_t *comms, uint32_t rank, uint64_t comm_key, r2_status_t status)
 {
-    r2_comm_news_t news = {.key = comm_key, .rank = rank, .status = status};
+    r2_comm_fault_t fault = {.key = comm_key, .rank = rank, .status = status};
 
-    r2_comm_note(comms, &news);
+    r2_comm_note(comms, &fault);
 }
 
 void r2_comm_stray(r2_comms_t *comms, uint32_t rank, uint64_t comm_key)
@@ -317,9 +318,9 @@ void r2_comm_stray(r2_comms_t *comms, uint32_t rank, uint64_t comm_key)
 
 void r2_comm_lost(r2_comms_t *comms, uint32_t rank, r2_status_t status)
 {
-    r2_comm_news_t news = {.lost = true, .rank = rank, .status = status};
+    r2_comm_fault_t fault = {.lost = true, .rank = rank, .status = status};
 
-    r2_comm_note(comms, &news);
+    r2_comm_note(comms, &fault);
 }
 
 static bool r2_comm_has(const r2_comm_t *comm, uint32_t rank)
@@ -332,43 +333,43 @@ static bool r2_comm_has(const r2_comm_t *comm, uint32_t rank)
     return false;
 }
 
-static void r2_comm_apply_loss(r2_comms_t *comms, const r2_comm_news_t *news)
+static void r2_comm_apply_loss(r2_comms_t *comms, const r2_comm_fault_t *fault)
 {
     r2_comm_name_t *name, *next;
 
     HASH_ITER(hh, comms->names, name, next)
     {
-        if (NULL != name->live && r2_comm_has(name->live, news->rank)) {
-            r2_comm_poison(name->live, news->status);
-            r2_comm_tell_around(name->live, news->rank);
+        if (NULL != name->live && r2_comm_has(name->live, fault->rank)) {
+            r2_comm_fail(name->live, fault->status);
+            r2_comm_tell_around(name->live, fault->rank);
         }
     }
 }
 
 /* Another says why: what is known here of broken rails is all there is to add. */
-static void r2_comm_explain(r2_comms_t *comms, const r2_comm_news_t *news)
+static void r2_comm_explain(r2_comms_t *comms, const r2_comm_fault_t *fault)
 {
-    const r2_link_t *link = r2_core_link(comms->core, news->rank);
+    const r2_link_t *link = r2_core_link(comms->core, fault->rank);
     const r2_net_upcalls_t *upcalls = &comms->core->net.upcalls;
     char *text = comms->core->net.error_text;
     size_t used, bytes = sizeof(comms->core->net.error_text);
 
-    snprintf(text, bytes, "rank %u on %s reports: %s\n", news->rank,
-             NULL == link ? "a host" : r2_link_host(link), r2_status_string(news->status));
+    snprintf(text, bytes, "rank %u on %s reports: %s\n", fault->rank,
+             NULL == link ? "a host" : r2_link_host(link), r2_status_string(fault->status));
     used = strlen(text);
     upcalls->describe(upcalls->arg, UINT32_MAX, text + used, bytes - used);
     text[strlen(text) - 1] = '\0';
 }
 
 /* @return false: it is about a communicator that is not created here yet. */
-static bool r2_comm_apply(r2_comms_t *comms, const r2_comm_news_t *news)
+static bool r2_comm_apply(r2_comms_t *comms, const r2_comm_fault_t *fault)
 {
-    uint64_t hash = news->key >> R2_COMM_SEQ_BITS;
-    uint32_t incarnation = (uint32_t) news->key & R2_COMM_SEQ_MASK;
+    uint64_t hash = fault->key >> R2_COMM_SEQ_BITS;
+    uint32_t incarnation = (uint32_t) fault->key & R2_COMM_SEQ_MASK;
     r2_comm_name_t *name;
 
-    if (news->lost) {
-        r2_comm_apply_loss(comms, news);
+    if (fault->lost) {
+        r2_comm_apply_loss(comms, fault);
         return true;
     }
     name = r2_comm_name_find(comms, hash);
@@ -381,9 +382,9 @@ static bool r2_comm_apply(r2_comms_t *comms, const r2_comm_news_t *news)
     if (NULL == name->live) {
         return true;
     }
-    if (R2_OK == name->live->poisoned) {
-        r2_comm_explain(comms, news);
-        r2_comm_poison(name->live, news->status);
+    if (R2_OK == name->live->failed) {
+        r2_comm_explain(comms, fault);
+        r2_comm_fail(name->live, fault->status);
     }
     return true;
 }
@@ -401,36 +402,36 @@ static void r2_comm_apply_missed(r2_comms_t *comms)
             r2_comm_tell_rest(name->live);
         }
         if (NULL != name->live && R2_OK != name->live->heard) {
-            r2_comm_poison(name->live, name->live->heard);
+            r2_comm_fail(name->live, name->live->heard);
         }
     }
     while (comms->missed_loss && NULL != (link = r2_links_next(&links))) {
         if (R2_OK != r2_link_broken(link)) {
-            const r2_comm_news_t news = {
+            const r2_comm_fault_t fault = {
                 .lost = true, .rank = r2_link_peer(link), .status = r2_link_broken(link)};
 
-            r2_comm_apply_loss(comms, &news);
+            r2_comm_apply_loss(comms, &fault);
         }
     }
     comms->missed_loss = false;
 }
 
 /* Engine lock, outside of callbacks. */
-void r2_comm_apply_news(r2_comms_t *comms)
+void r2_comm_apply_faults(r2_comms_t *comms)
 {
-    r2_comm_news_t **at = &comms->news;
+    r2_comm_fault_t **at = &comms->faults;
 
-    comms->fresh_news = false;
+    comms->fresh_faults = false;
     r2_comm_apply_missed(comms);
     while (NULL != *at) {
-        r2_comm_news_t *news = *at;
+        r2_comm_fault_t *fault = *at;
 
-        if (r2_comm_apply(comms, news)) {
-            *at = news->next;
-            --comms->news_count;
-            free(news);
+        if (r2_comm_apply(comms, fault)) {
+            *at = fault->next;
+            --comms->fault_count;
+            free(fault);
         } else {
-            at = &news->next;
+            at = &fault->next;
         }
     }
 }
@@ -453,11 +454,11 @@ void r2_comms_fini(r2_comms_t *comms)
     r2_coll_reap(comms);
     r2_pool_fini(&comms->colls);
     r2_programs_fini(&comms->programs);
-    while (NULL != comms->news) {
-        r2_comm_news_t *news = comms->news;
+    while (NULL != comms->faults) {
+        r2_comm_fault_t *fault = comms->faults;
 
-        comms->news = news->next;
-        free(news);
+        comms->faults = fault->next;
+        free(fault);
     }
     HASH_ITER(hh, comms->names, name, next)
     {

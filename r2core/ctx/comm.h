@@ -70,9 +70,9 @@ struct r2_comm {
     UT_hash_handle hh;      /* in root->sequences */
     /* of the root only */
     r2_comm_name_t *name;   /* borrowed: in comms->names */
-    r2_status_t poisoned;   /* R2_OK, or why */
-    r2_status_t heard;      /* R2_OK, or why it failed at a peer: no memory for that news */
-    bool untold;            /* poisoned, and no memory was left to tell all members */
+    r2_status_t failed;     /* R2_OK, or why */
+    r2_status_t heard;      /* R2_OK, or why it failed at a peer: no memory for that fault */
+    bool untold;            /* failed, and no memory was left to tell all members */
     r2_comm_t *sequences;   /* owned hash by `sequence`: all but its own */
     r2_comm_t *sequenced;   /* borrowed: the one of them that was found last, or NULL */
     uint32_t next_sequence; /* the one that is opened next */
@@ -91,15 +91,15 @@ static inline bool r2_comm_is_older(uint32_t a, uint32_t b)
  * A peer's word that a communicator failed for good, kept for one that is not created here yet; or
  * that messages with a peer were given up, which all communicators with it may miss.
  */
-typedef struct r2_comm_news {
-    struct r2_comm_news *next;
+typedef struct r2_comm_fault {
+    struct r2_comm_fault *next;
     uint64_t key;
     uint32_t rank; /* who says so, or the peer */
     bool lost;     /* all communicators with `rank` */
     r2_status_t status;
-} r2_comm_news_t;
+} r2_comm_fault_t;
 
-#define R2_COMM_NEWS_MAX 1024 /* kept at a time */
+#define R2_COMM_FAULTS_MAX 1024 /* kept at a time */
 
 /** Communicators of a process, and their collectives. Engine lock. */
 struct r2_comms {
@@ -107,9 +107,9 @@ struct r2_comms {
     r2_agree_common_t agree;
     r2_comm_name_t *names; /* owned hash */
     r2_comm_name_t *named; /* borrowed: the one that was found last; NULL: none */
-    r2_comm_news_t *news;  /* owned list: aborts heard of and not applied */
-    uint32_t news_count;
-    bool fresh_news;  /* some of them have not been looked at */
+    r2_comm_fault_t *faults; /* owned list: aborts heard of and not applied */
+    uint32_t fault_count;
+    bool fresh_faults; /* some of them have not been looked at */
     bool missed_loss; /* a lost peer could not be noted: all links are looked at */
     r2_programs_t programs;
     struct r2_coll *completed; /* list: done functions to be called outside the lock */
@@ -141,12 +141,12 @@ r2_comm_t *r2_comm_new(r2_comms_t *comms, const uint32_t *ranks, int32_t size, i
 r2_status_t r2_comm_open(r2_comm_t *comm, r2_comm_id_t id);
 /** Frees one that is not open. */
 void r2_comm_free(r2_comm_t *comm);
-void r2_comm_poison(r2_comm_t *comm, r2_status_t status);
+void r2_comm_fail(r2_comm_t *comm, r2_status_t status);
 /* As the upcalls of the net (link/net.h). */
 void r2_comm_aborted(r2_comms_t *comms, uint32_t rank, uint64_t comm_key, r2_status_t status);
 void r2_comm_stray(r2_comms_t *comms, uint32_t rank, uint64_t comm_key);
 void r2_comm_lost(r2_comms_t *comms, uint32_t rank, r2_status_t status);
-void r2_comm_apply_news(r2_comms_t *comms);
+void r2_comm_apply_faults(r2_comms_t *comms);
 
 /* sequence.c. Engine lock. */
 r2_status_t r2_sequence_create(r2_comm_t *root, uint32_t number, r2_coll_kind_t kind,
@@ -158,7 +158,7 @@ r2_comm_t *r2_sequence_find(r2_comm_t *root, uint32_t number);
 /** True if that number was given to a sequence that is gone. Asked where there is none. */
 bool r2_sequence_is_over(r2_comm_t *root, uint32_t number);
 
-/* tell.c: a poisoned communicator, its members */
+/* tell.c: a failed communicator, its members */
 /** Tells those who are to hear it from us. Engine lock. */
 void r2_comm_tell(r2_comm_t *comm);
 /** Once there is memory for links to all of them. */
@@ -166,7 +166,7 @@ void r2_comm_tell_rest(r2_comm_t *comm);
 /** A member is lost that may not have passed it on: tells those who would have heard it from it. */
 void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank);
 
-/* belongs.c: as the upcalls of the net (link/net.h) */
+/* msg_scope.c: as the upcalls of the net (link/net.h) */
 bool r2_comm_over(r2_comms_t *comms, const r2_tag_t *tag);
 bool r2_comm_sends(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
 bool r2_comm_receives(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
@@ -206,8 +206,8 @@ void r2_coll_reap(r2_comms_t *comms);
 /** Calls the done functions of finished collectives. No lock. */
 void r2_coll_deliver(r2_comms_t *comms);
 
-/* forced.c */
+/* override.c */
 /** Name of the algorithm that a parameter asks for; NULL or empty: none does. */
-const char *r2_coll_forced(const r2_params_t *params, r2_coll_kind_t kind);
+const char *r2_coll_override(const r2_params_t *params, r2_coll_kind_t kind);
 
 #endif

@@ -5,7 +5,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/agree.c \
     r2core/ctx/agree.h \
     r2core/ctx/plan_env.c \
-    r2core/ctx/belongs.c \
+    r2core/ctx/msg_scope.c \
     r2core/ctx/plan_env.h \
     r2core/ctx/coll.c \
     r2core/ctx/coll_plan.c \
@@ -35,7 +35,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/p2p_get.c \
     r2core/ctx/p2p_am_buf.c \
     r2core/ctx/p2p_requests.c \
-    r2core/ctx/forced.c \
+    r2core/ctx/override.c \
     r2core/ctx/detector.c \
     r2core/ctx/detector.h \
     r2core/ctx/health_ports.c \

@@ -84,7 +84,7 @@ static bool r2_tell_neighbors_of(r2_comm_t *comm, int32_t position)
         const r2_status_t found = rank == net->rank ? R2_ERR_PARAM : r2_net_link(net, rank, &link);
 
         all = all && R2_ERR_NO_MEMORY != found &&
-              (R2_OK != found || r2_link_abort(link, comm->key, comm->poisoned));
+              (R2_OK != found || r2_link_abort(link, comm->key, comm->failed));
     }
     return all;
 }
@@ -92,7 +92,7 @@ static bool r2_tell_neighbors_of(r2_comm_t *comm, int32_t position)
 void r2_comm_tell(r2_comm_t *comm)
 {
     comm->untold = !r2_tell_neighbors_of(comm, comm->rank);
-    comm->comms->fresh_news = comm->comms->fresh_news || comm->untold;
+    comm->comms->fresh_faults = comm->comms->fresh_faults || comm->untold;
 }
 
 void r2_comm_tell_rest(r2_comm_t *comm)
@@ -104,7 +104,7 @@ void r2_comm_tell_rest(r2_comm_t *comm)
 
     for (uint32_t i = 0; i < count; ++i) {
         if (R2_ERR_NO_MEMORY == r2_net_link(net, comm->ranks[positions[i]], &link)) {
-            comm->comms->fresh_news = true;
+            comm->comms->fresh_faults = true;
             return;
         }
     }
@@ -123,7 +123,7 @@ void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank)
     for (uint32_t i = 0; i < count; ++i) {
         if (positions[i] == comm->rank) { /* we told it, or would have: a neighbour's neighbours are ours now */
             comm->untold = !r2_tell_neighbors_of(comm, lost) || comm->untold;
-            comm->comms->fresh_news = comm->comms->fresh_news || comm->untold;
+            comm->comms->fresh_faults = comm->comms->fresh_faults || comm->untold;
             return;
         }
     }

@@ -33,7 +33,7 @@ static void r2_exec_init_ops(r2_exec_t *exec)
 r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_args_t *args,
                          r2_program_t *program)
 {
-    const bool moves = NULL != args->movers[0].move || NULL != args->movers[1].move;
+    const bool moves = NULL != args->convertors[0].move || NULL != args->convertors[1].move;
     const r2_schedule_t *schedule = &program->schedule;
 
     memset(exec, 0, sizeof(*exec));
@@ -203,15 +203,15 @@ bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uin
 }
 
 /* How to reach the memory of a region; NULL: it is contiguous. */
-static const r2_mover_t *r2_exec_mover(const r2_exec_t *exec, const r2_region_t *region)
+static const r2_convertor_t *r2_exec_convertor(const r2_exec_t *exec, const r2_region_t *region)
 {
-    const r2_mover_t *mover;
+    const r2_convertor_t *convertor;
 
     if (R2_BUF_SCRATCH == region->buf) {
         return NULL;
     }
-    mover = &exec->args.movers[R2_BUF_IN == region->buf ? 0 : 1];
-    return NULL == mover->move ? NULL : mover;
+    convertor = &exec->args.convertors[R2_BUF_IN == region->buf ? 0 : 1];
+    return NULL == convertor->move ? NULL : convertor;
 }
 
 /* The first SEND op that is not complete. */
@@ -233,9 +233,9 @@ static uint32_t r2_exec_lowest(r2_exec_t *exec)
  */
 static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
 {
-    const r2_mover_t *mover = r2_exec_mover(exec, &op->src);
+    const r2_convertor_t *convertor = r2_exec_convertor(exec, &op->src);
 
-    if (NULL == mover) {
+    if (NULL == convertor) {
         return R2_OK;
     }
     if (exec->packed_bytes > 0 && exec->packed_bytes + op->bytes > exec->args.pack_bytes &&
@@ -247,7 +247,7 @@ static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         return R2_ERR_NO_MEMORY;
     }
     exec->packed_bytes += op->bytes;
-    mover->move(mover->arg, op->src.offset_bytes, handle->packed, op->bytes, false);
+    convertor->move(convertor->arg, op->src.offset_bytes, handle->packed, op->bytes, false);
     return R2_OK;
 }
 
@@ -280,14 +280,15 @@ static void r2_exec_sink(void *arg, uint64_t offset, const void *data, uint64_t 
     r2_exec_op_t *handle = arg;
     r2_exec_t *exec = handle->exec;
     const r2_op_t *op = &exec->schedule->ops[handle - exec->ops];
-    const r2_mover_t *mover = r2_exec_mover(exec, &op->dst);
+    const r2_convertor_t *convertor = r2_exec_convertor(exec, &op->dst);
 
-    mover->move(mover->arg, op->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes, true);
+    convertor->move(convertor->arg, op->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes,
+                    true);
 }
 
 static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
 {
-    bool moved = NULL != r2_exec_mover(exec, &op->dst);
+    bool moved = NULL != r2_exec_convertor(exec, &op->dst);
     r2_link_recv_t args = {
         .tag = r2_exec_tag(exec, op),
         .data = moved ? NULL : r2_exec_address(exec, &op->dst),
@@ -307,11 +308,11 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
 static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_t offset, char *piece,
                              uint64_t bytes, bool write)
 {
-    const r2_mover_t *mover = r2_exec_mover(exec, region);
+    const r2_convertor_t *convertor = r2_exec_convertor(exec, region);
     char *memory;
 
-    if (NULL != mover) {
-        mover->move(mover->arg, region->offset_bytes + offset, piece, bytes, write);
+    if (NULL != convertor) {
+        convertor->move(convertor->arg, region->offset_bytes + offset, piece, bytes, write);
         return;
     }
     memory = r2_exec_address(exec, region) + offset;
@@ -322,7 +323,7 @@ static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
 {
     char piece[8192];
 
-    if (NULL == r2_exec_mover(exec, &op->src) && NULL == r2_exec_mover(exec, &op->dst)) {
+    if (NULL == r2_exec_convertor(exec, &op->src) && NULL == r2_exec_convertor(exec, &op->dst)) {
         memmove(r2_exec_address(exec, &op->dst), r2_exec_address(exec, &op->src), op->bytes);
         return;
     }

@@ -33,14 +33,14 @@ typedef struct r2_exec_args {
     uint64_t element_bytes;
     const uint32_t *ranks;     /* borrowed: process numbers by communicator rank */
     r2_tag_t tag;              /* of the collective; ops add theirs */
-    r2_mover_t movers[2];      /* of R2_BUF_IN and R2_BUF_OUT */
+    r2_convertor_t convertors[2]; /* of R2_BUF_IN and R2_BUF_OUT */
     uint64_t pack_bytes;       /* bound of packed sends under way */
 } r2_exec_args_t;
 
 /** An op's handle in the link's callbacks. */
 typedef struct r2_exec_op {
     struct r2_exec *exec;      /* borrowed */
-    char *packed;              /* owned: what a SEND op of a buffer with a mover sends */
+    char *packed;              /* owned: what a SEND op of a buffer with a convertor sends */
     uint32_t waiting;          /* dependencies not complete yet */
     bool done;
 } r2_exec_op_t;
@@ -57,7 +57,7 @@ typedef struct r2_exec {
     size_t state_bytes;        /* of that block: ops, queue, held */
     uint32_t *queue;           /* ops that may start; each enters once */
     uint32_t queue_head, queue_tail;
-    uint32_t *held; /* with movers: SEND ops that wait for room; each enters once */
+    uint32_t *held; /* with convertors: SEND ops that wait for room; each enters once */
     uint32_t held_head, held_tail;
     uint32_t lowest; /* every SEND op before it is complete */
     uint32_t ops_left;
@@ -66,7 +66,7 @@ typedef struct r2_exec {
     bool map_pending;          /* ours, or that of a message received so far */
     bool in_ready, in_finished; /* on which list of the engine */
     bool over;                  /* its status is final */
-    bool app_only;              /* its ops run code of the user: a reduction of his, movers */
+    bool app_only;              /* its ops run code of the user: a reduction of his, convertors */
     r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 

@@ -109,7 +109,7 @@ void r2_link_unpost(r2_link_t *link, const r2_tag_t *tag);
 void r2_link_forget(r2_link_t *link, const r2_tag_t *tag);
 
 /**
- * Withdraws everything of a communicator (freed or poisoned): posted receives, unexpected data,
+ * Withdraws everything of a communicator (freed or failed): posted receives, unexpected data,
  * credits, and messages whose data is borrowed. `done` is not called. Copied messages are still
  * delivered.
  */

@@ -164,7 +164,8 @@ uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, u
     return rate;
 }
 
-r2_status_t r2_topology_crowd(const r2_topology_t *topology, r2_topology_crowd_t *crowd_p)
+r2_status_t r2_topology_placement(const r2_topology_t *topology,
+                                  r2_topology_placement_t *placement_p)
 {
     uint32_t *ranks_on = calloc(topology->host_count, sizeof(*ranks_on));
     const uint64_t ranks = (uint64_t) topology->rank_count;
@@ -175,11 +176,11 @@ r2_status_t r2_topology_crowd(const r2_topology_t *topology, r2_topology_crowd_t
     for (int32_t r = 0; r < topology->rank_count; r++) {
         ranks_on[topology->host_of[r]]++;
     }
-    *crowd_p = (r2_topology_crowd_t){.least = UINT32_MAX};
+    *placement_p = (r2_topology_placement_t){.least = UINT32_MAX};
     for (uint32_t h = 0; h < topology->host_count; h++) {
-        crowd_p->least = r2_min(crowd_p->least, ranks_on[h]);
-        crowd_p->most = r2_max(crowd_p->most, ranks_on[h]);
-        crowd_p->pairs = r2_max(crowd_p->pairs, ranks_on[h] * (ranks - ranks_on[h]));
+        placement_p->least = r2_min(placement_p->least, ranks_on[h]);
+        placement_p->most = r2_max(placement_p->most, ranks_on[h]);
+        placement_p->pairs = r2_max(placement_p->pairs, ranks_on[h] * (ranks - ranks_on[h]));
     }
     free(ranks_on);
     return R2_OK;

@@ -409,15 +409,15 @@ static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *pred
 {
     const r2_topology_t *topology = of->topology;
     const bool folds = (uint32_t) topology->rank_count > topology->host_count;
-    r2_topology_crowd_t crowd;
+    r2_topology_placement_t placement;
     r2_shares_t shares;
-    r2_status_t status = r2_topology_crowd(topology, &crowd);
+    r2_status_t status = r2_topology_placement(topology, &placement);
 
     status = R2_OK == status ? r2_shares_solve(&shares, &of->hosts) : status;
     if (R2_OK == status) {
         prediction_p->ns = r2_cost_exchange_ns(&of->hosts, &shares, &of->params, of->bytes);
         if (folds && R2_COST_NEVER != prediction_p->ns) {
-            prediction_p->ns += r2_cost_folding_ns(topology, &crowd, &of->params);
+            prediction_p->ns += r2_cost_folding_ns(topology, &placement, &of->params);
         }
         r2_shares_fini(&shares);
     }

@@ -84,7 +84,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
     int32_t *order = malloc(2 * (size_t) input->size * sizeof(*order));
     r2_ring_part_t all = {.order = order, .size = input->size, .scratch_bytes = half};
-    r2_ring_part_t rest = {.place = -1, .guest_count = 1, .scratch_bytes = half};
+    r2_ring_part_t rest = {.place = -1, .folded_count = 1, .scratch_bytes = half};
     uint64_t lost_ppm, share;
     r2_status_t status;
     int32_t at = 0, slowest;
@@ -93,7 +93,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         return R2_ERR_NO_MEMORY;
     }
     slowest = slowest_rank(input->topology, &lost_ppm);
-    rest.guests = &slowest;
+    rest.folded = &slowest;
     share = r2_allreduce_r2_share_ppm(lost_ppm, input->size);
     status = r2_order_ring(input->topology, input->size, order);
     for (int32_t i = 0; R2_OK == status && i < input->size; i++) {

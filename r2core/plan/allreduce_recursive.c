@@ -14,15 +14,15 @@
  *   rank 2   3/2 Y1            4/3 Y2, rank 3's: 1/3 Y2     hands in and gets Y3
  *   rank 3   3/2 Y1            hands in and gets Y2         hands in and gets Y3
  *
- * A host outside of a ring, its guest, hands every share's contribution to where the share ends and
- * gets the result from there (allreduce_ring.c). All rings run at the same time: all hosts have the
- * traffic that they keep up with until the bound max( 1 / min B, 2 (n - 1) / sum B ).
+ * A host outside of a ring, its folded host, hands every share's contribution to where the share
+ * ends and gets the result from there (allreduce_ring.c). All rings run at the same time: all hosts
+ * have the traffic that they keep up with until the bound max( 1 / min B, 2 (n - 1) / sum B ).
  *
- * Every share is summed in an order of its own, guests last, and the orders follow the rates.
+ * Every share is summed in an order of its own, folded hosts last, and the orders follow the rates.
  *
- * Source: recursive decomposition, section 6 of the R2CCL paper. Deviations: results go to guests
- * directly and at once, where the paper has a broadcast for each tier after those of the faster
- * ones; parts by closed form.
+ * Source: recursive decomposition, section 6 of the R2CCL paper. Deviations: results go to folded
+ * hosts directly and at once, where the paper has a broadcast for each tier after those of the
+ * faster ones; parts by closed form.
  */
 #include "r2_config.h"
 
@@ -42,7 +42,7 @@ typedef struct recursion {
     r2_schedule_t *schedule;      /* borrowed */
     r2_tiers_t tiers;
     r2_layout_t parts; /* of the vector, by tier */
-    int32_t *order;    /* owned; ranks by place in the circle; behind it: ring, then guests */
+    int32_t *order;    /* owned; ranks by place in the circle; behind it: ring, then folded hosts */
 } recursion_t;
 
 /** The ring of one tier. */
@@ -50,11 +50,11 @@ static r2_status_t add_tier(recursion_t *r, uint32_t tier, uint32_t *tag)
 {
     const r2_plan_input_t *input = r->input;
     int32_t *ring = r->order + input->size;
-    int32_t *guests = ring + r->tiers.tiers[tier].rank_count;
+    int32_t *folded = ring + r->tiers.tiers[tier].rank_count;
     r2_ring_part_t part = {
         .order = ring,
         .place = -1,
-        .guests = guests,
+        .folded = folded,
         .first = r->parts.start[tier] / input->element_bytes,
         .count = r2_layout_bytes(&r->parts, (int32_t) tier) / input->element_bytes,
         .tag_first = *tag,
@@ -69,7 +69,7 @@ static r2_status_t add_tier(recursion_t *r, uint32_t tier, uint32_t *tag)
         const int32_t rank = r->order[i];
 
         if (r->tiers.tier_of[input->topology->host_of[rank]] < tier) {
-            guests[part.guest_count++] = rank;
+            folded[part.folded_count++] = rank;
             continue;
         }
         part.place = rank == input->rank ? part.size : part.place;

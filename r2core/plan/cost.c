@@ -211,45 +211,46 @@ static r2_cost_shape_t doubling_of(uint64_t ranks, uint64_t hosts)
 }
 
 r2_cost_shape_t r2_cost_doubling_shape(const r2_topology_t *topology,
-                                       const r2_topology_crowd_t *crowd)
+                                       const r2_topology_placement_t *placement)
 {
-    (void) crowd;
+    (void) placement;
     return doubling_of((uint64_t) topology->rank_count, topology->host_count);
 }
 
 r2_cost_shape_t r2_cost_exchange_shape(const r2_topology_t *topology,
-                                       const r2_topology_crowd_t *crowd)
+                                       const r2_topology_placement_t *placement)
 {
     const uint64_t ranks = (uint64_t) topology->rank_count;
 
     return (r2_cost_shape_t){.steps = 1,
-                             .messages = ranks - crowd->least,
-                             .local_messages = crowd->most - 1,
-                             .part = crowd->pairs,
+                             .messages = ranks - placement->least,
+                             .local_messages = placement->most - 1,
+                             .part = placement->pairs,
                              .whole = 1};
 }
 
 r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
-                                     const r2_topology_crowd_t *crowd)
+                                     const r2_topology_placement_t *placement)
 {
     const uint64_t ranks = (uint64_t) topology->rank_count;
-    r2_cost_shape_t shape = exchange_twice(ranks, crowd->least, crowd->most);
+    r2_cost_shape_t shape = exchange_twice(ranks, placement->least, placement->most);
 
-    shape.part = 2 * crowd->pairs;
+    shape.part = 2 * placement->pairs;
     shape.whole = ranks;
     return shape;
 }
 
 /** Where a host has fewer ranks than another, each of them stands for several of the other's. */
-static r2_cost_shape_t folded_shape(const r2_topology_t *topology, const r2_topology_crowd_t *crowd)
+static r2_cost_shape_t folded_shape(const r2_topology_t *topology,
+                                    const r2_topology_placement_t *placement)
 {
     const uint64_t hosts = topology->host_count;
-    const uint64_t pieces = (crowd->most + crowd->least - 1) / crowd->least;
+    const uint64_t pieces = (placement->most + placement->least - 1) / placement->least;
 
     return (r2_cost_shape_t){.steps = 2,
                              .messages = 2 * (hosts - 1) * pieces,
                              .local_steps = 2,
-                             .local_messages = 2 * hosts * (crowd->most - 1),
+                             .local_messages = 2 * hosts * (placement->most - 1),
                              .part = 2 * (hosts - 1),
                              .whole = hosts};
 }
@@ -262,10 +263,10 @@ static uint64_t usual_ns(const r2_cost_shape_t *shape, uint64_t bytes)
                   part_ns(bytes, shape->part, shape->whole, R2_COST_USUAL_RATE));
 }
 
-uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_crowd_t *crowd,
+uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_placement_t *placement,
                             const r2_cost_params_t *params)
 {
-    r2_cost_shape_t shape = folded_shape(topology, crowd);
+    r2_cost_shape_t shape = folded_shape(topology, placement);
 
     shape.steps = 0;
     shape.messages -= 2 * ((uint64_t) topology->host_count - 1);
@@ -274,15 +275,15 @@ uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_cro
 
 bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart)
 {
-    r2_topology_crowd_t crowd;
+    r2_topology_placement_t placement;
     r2_cost_shape_t folded, other;
 
     if (1 == topology->host_count || (uint32_t) topology->rank_count == topology->host_count ||
-        bytes <= R2_COST_FOLDING_LEAST || R2_OK != r2_topology_crowd(topology, &crowd)) {
+        bytes <= R2_COST_FOLDING_LEAST || R2_OK != r2_topology_placement(topology, &placement)) {
         return false;
     }
-    folded = folded_shape(topology, &crowd);
-    other = apart(topology, &crowd);
+    folded = folded_shape(topology, &placement);
+    other = apart(topology, &placement);
     return usual_ns(&folded, bytes) < usual_ns(&other, bytes);
 }
 

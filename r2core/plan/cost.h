@@ -43,15 +43,15 @@ typedef struct r2_cost_shape {
 } r2_cost_shape_t;
 
 typedef r2_cost_shape_t (*r2_cost_shape_fn_t)(const r2_topology_t *topology,
-                                              const r2_topology_crowd_t *crowd);
+                                              const r2_topology_placement_t *placement);
 
 /** Recursive doubling; all ranks in one step; direct exchange. */
 r2_cost_shape_t r2_cost_doubling_shape(const r2_topology_t *topology,
-                                       const r2_topology_crowd_t *crowd);
+                                       const r2_topology_placement_t *placement);
 r2_cost_shape_t r2_cost_exchange_shape(const r2_topology_t *topology,
-                                       const r2_topology_crowd_t *crowd);
+                                       const r2_topology_placement_t *placement);
 r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
-                                     const r2_topology_crowd_t *crowd);
+                                     const r2_topology_placement_t *placement);
 
 /**
  * Is it faster to fold each host's contributions before they go over its rails than to let all ranks send by
@@ -63,7 +63,7 @@ r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
 bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart);
 
 /** What folding within hosts adds to an exchange between them: two steps, and a message for each piece of the others. */
-uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_crowd_t *crowd,
+uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_placement_t *placement,
                             const r2_cost_params_t *params);
 
 /** Steps of recursive doubling: of a number that is no power of two one before and one after. */

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * A ring over some ranks and a part of the vector, segment by segment; others take part as guests.
+ * A ring over some ranks and a part of the vector, segment by segment; others take part as folded
+ * hosts.
  */
 #include "r2_config.h"
 
@@ -98,7 +99,8 @@ static uint32_t ring_reduce(ring_t *ring, int32_t from, int32_t share, uint32_t 
                          R2_AFTER(arrived));
 }
 
-/** Passes one segment of each share on. @return the op that completed ours, but for guests. */
+/** Passes one segment of each share on. @return the op that completed ours, but for folded hosts.
+ */
 static uint32_t ring_reduce_scatter(ring_t *ring, uint32_t k)
 {
     uint32_t held = R2_OP_NONE;
@@ -115,23 +117,23 @@ static uint32_t ring_reduce_scatter(ring_t *ring, uint32_t k)
     return held;
 }
 
-/** Joins what guests contribute to the share that ends here, and tells them the result. */
-static uint32_t ring_guests(ring_t *ring, uint32_t k, uint32_t held)
+/** Joins what folded hosts contribute to the share that ends here, and tells them the result. */
+static uint32_t ring_foldeds(ring_t *ring, uint32_t k, uint32_t held)
 {
     const r2_ring_part_t *part = ring->part;
     const r2_region_t out = ring_region(ring, R2_BUF_OUT, part->place, k);
 
-    for (int32_t g = 0; g < part->guest_count; g++) {
-        const r2_msg_t msg = ring_msg(ring, part->guests[g], part->place, k, false);
+    for (int32_t g = 0; g < part->folded_count; g++) {
+        const r2_msg_t msg = ring_msg(ring, part->folded[g], part->place, k, false);
 
         if (0 == msg.bytes) {
             return R2_OP_NONE;
         }
-        held = 1 == part->size && 0 == g ? ring_reduce(ring, part->guests[0], part->place, k)
+        held = 1 == part->size && 0 == g ? ring_reduce(ring, part->folded[0], part->place, k)
                                          : ring_reduce_staged(ring, &msg, out, held);
     }
-    for (int32_t g = 0; g < part->guest_count; g++) {
-        r2_add_send(ring->schedule, ring_msg(ring, part->guests[g], part->place, k, true), out,
+    for (int32_t g = 0; g < part->folded_count; g++) {
+        r2_add_send(ring->schedule, ring_msg(ring, part->folded[g], part->place, k, true), out,
                     R2_AFTER(held));
     }
     return held;
@@ -153,8 +155,8 @@ static void ring_allgather(ring_t *ring, uint32_t k, uint32_t held)
     }
 }
 
-/** A guest's side: contributions to where shares end, results from there. */
-static void ring_guest(ring_t *ring, uint32_t k)
+/** A folded host's side: contributions to where shares end, results from there. */
+static void ring_folded(ring_t *ring, uint32_t k)
 {
     const r2_ring_part_t *part = ring->part;
 
@@ -172,11 +174,11 @@ static void ring_guest(ring_t *ring, uint32_t k)
 static void ring_segment(ring_t *ring, uint32_t k)
 {
     if (0 > ring->part->place) {
-        ring_guest(ring, k);
+        ring_folded(ring, k);
     } else {
         const uint32_t held = ring_reduce_scatter(ring, k);
 
-        ring_allgather(ring, k, ring_guests(ring, k, held));
+        ring_allgather(ring, k, ring_foldeds(ring, k, held));
     }
 }
 
@@ -184,10 +186,10 @@ static void ring_segment(ring_t *ring, uint32_t k)
 static r2_status_t ring_alloc(ring_t *ring)
 {
     const r2_ring_part_t *part = ring->part;
-    const uint64_t steps = (uint64_t) (part->size - 1), guests = (uint64_t) part->guest_count;
-    /* alone in the ring, not in place: OUT takes in the first guest's */
-    const uint64_t first = 0 == steps && 0 < guests ? 1 : 0;
-    const uint64_t staged = ring->input->in_place ? steps + guests : guests - first;
+    const uint64_t steps = (uint64_t) (part->size - 1), folded = (uint64_t) part->folded_count;
+    /* alone in the ring, not in place: OUT takes in the first folded host's */
+    const uint64_t first = 0 == steps && 0 < folded ? 1 : 0;
+    const uint64_t staged = ring->input->in_place ? steps + folded : folded - first;
     const uint64_t slot_bytes = r2_round_up(ring->segment_bytes, R2_SLOT_ALIGN);
     const uint64_t slots = r2_max(part->scratch_bytes / slot_bytes, 1u);
 

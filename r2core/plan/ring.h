@@ -13,9 +13,9 @@
 typedef struct r2_ring_part {
     const int32_t *order;  /* ranks by place in the circle. borrowed: outlives the ring */
     int32_t size;          /* of the circle, >= 1 */
-    int32_t place;         /* of this rank in the circle; -1: this rank is a guest */
-    const int32_t *guests; /* ranks outside of the circle that take part, too. borrowed: as order */
-    int32_t guest_count;
+    int32_t place;         /* of this rank in the circle; -1: this rank is a folded host */
+    const int32_t *folded; /* ranks outside of the circle that take part, too. borrowed: as order */
+    int32_t folded_count;
     uint64_t first, count;  /* elements of the vector; count > 0 */
     uint32_t tag_first;     /* messages are numbered from here on */
     uint64_t scratch_bytes; /* staging memory; at least one segment is taken */

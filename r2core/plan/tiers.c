@@ -14,7 +14,7 @@
 #include "base/util.h"
 
 /*
- * Rings of several tiers and what guests exchange take turns on the same rails and do not fit
+ * Rings of several tiers and what folded hosts exchange take turns on the same rails and do not fit
  * together without gaps, and the first results come when a segment has been all the way round. So
  * much more, in 256ths, and one for each rank. Simulated, over the traffic of the busiest host: 4
  * to 8 hosts 12 to 19 %, 16 hosts 14 to 20 %, 32 hosts 22 % (1 GiB) and 38 % (256 MiB).
@@ -88,7 +88,7 @@ static void tiers_fill(r2_tiers_t *tiers, const r2_topology_t *topology, const r
 r2_status_t r2_tiers_init(r2_tiers_t *tiers, const r2_topology_t *topology,
                           const r2_classes_t *hosts)
 {
-    /* as if all shared all rails: of pairs only neighbours and guests matter */
+    /* as if all shared all rails: of pairs only neighbours and folded hosts matter */
     r2_classes_t apart = *hosts;
     uint64_t *sorted = malloc(topology->host_count * sizeof(*sorted));
     r2_shares_t shares = {.weight = NULL};
@@ -136,7 +136,7 @@ typedef struct load {
     const r2_topology_t *topology; /* borrowed */
     uint64_t part[R2_TIERS_MAX];   /* of the vector */
     uint64_t edge[R2_TIERS_MAX];   /* from one host to the next */
-    uint64_t guest[R2_TIERS_MAX];  /* between one rank of the ring and one guest, each way */
+    uint64_t fold[R2_TIERS_MAX];   /* between one rank of the ring and one folded host, each way */
     uint32_t *ranks;               /* owned; [host] */
     uint64_t longest_ns;
 } load_t;
@@ -153,8 +153,8 @@ static void load_parts(load_t *load, uint64_t bytes)
         const uint64_t ranks = (uint64_t) tiers->tiers[k].rank_count;
 
         load->part[k] = (uint64_t) (((r2_wide_t) bytes * tiers->tiers[k].weight + sum - 1) / sum);
-        load->guest[k] = (load->part[k] + ranks - 1) / ranks;
-        load->edge[k] = 1 == tiers->tiers[k].host_count ? 0 : 2 * (ranks - 1) * load->guest[k];
+        load->fold[k] = (load->part[k] + ranks - 1) / ranks;
+        load->edge[k] = 1 == tiers->tiers[k].host_count ? 0 : 2 * (ranks - 1) * load->fold[k];
     }
     for (int32_t r = 0; r < load->topology->rank_count; r++) {
         load->ranks[load->topology->host_of[r]]++;
@@ -175,18 +175,18 @@ static void load_hosts(load_t *load)
         uint64_t bytes = 0;
 
         for (uint32_t k = 0; k < tiers->count; k++) {
-            const uint64_t guests =
+            const uint64_t folded =
                 (uint64_t) (load->topology->rank_count - tiers->tiers[k].rank_count);
 
             bytes += k <= tiers->tier_of[h]
-                         ? load->edge[k] + load->ranks[h] * guests * load->guest[k]
+                         ? load->edge[k] + load->ranks[h] * folded * load->fold[k]
                          : load->ranks[h] * load->part[k];
         }
         load_note(load, bytes, r2_topology_host_rate(load->topology, h));
     }
 }
 
-/** What a host and another that is in more rings exchange as guest and ring, each way. */
+/** What a host and another that is in more rings exchange as folded host and ring, each way. */
 static uint64_t load_between(const load_t *load, uint32_t a, uint32_t b)
 {
     const uint32_t first = r2_min(load->tiers->tier_of[a], load->tiers->tier_of[b]);
@@ -194,7 +194,7 @@ static uint64_t load_between(const load_t *load, uint32_t a, uint32_t b)
     uint64_t bytes = 0;
 
     for (uint32_t k = first + 1; k <= last; k++) {
-        bytes += load->guest[k] * load->ranks[a] * load->ranks[b];
+        bytes += load->fold[k] * load->ranks[a] * load->ranks[b];
     }
     return bytes;
 }
@@ -227,8 +227,8 @@ static void load_edges(load_t *load, const uint32_t *hosts)
     }
 }
 
-/** Rings and their guests that are no neighbours. */
-static void load_guests(load_t *load, const r2_classes_t *hosts)
+/** Rings and their folded hosts that are no neighbours. */
+static void load_folded(load_t *load, const r2_classes_t *hosts)
 {
     for (uint32_t k = 0; NULL != hosts->pairs && k < hosts->count; k++) {
         for (uint32_t l = 0; l < k; l++) {
@@ -238,13 +238,13 @@ static void load_guests(load_t *load, const r2_classes_t *hosts)
     }
 }
 
-/** Longest time that a rank of the last ring, which all others' guests are, needs to add. */
+/** Longest time that a rank of the last ring, which all others' folded hosts are, needs to add. */
 static uint64_t load_reduce_ns(const load_t *load, const r2_cost_params_t *params)
 {
     uint64_t bytes = 0;
 
     for (uint32_t k = 0; k < load->tiers->count; k++) {
-        bytes += (uint64_t) (load->topology->rank_count - 1) * load->guest[k];
+        bytes += (uint64_t) (load->topology->rank_count - 1) * load->fold[k];
     }
     return (uint64_t) ((r2_wide_t) bytes * 1000 / r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));
 }
@@ -269,7 +269,7 @@ r2_status_t r2_tiers_cost_ns(const r2_tiers_t *tiers, const r2_topology_t *topol
     if (1 < count) {
         load_hosts(&load);
         load_edges(&load, memory + count);
-        load_guests(&load, hosts);
+        load_folded(&load, hosts);
     }
     if (1 < tiers->count && R2_COST_NEVER != load.longest_ns) {
         load.longest_ns +=

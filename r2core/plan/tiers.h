@@ -12,7 +12,7 @@
 
 #define R2_TIERS_MAX 16u
 
-/** One ring: all hosts but those of slower tiers, which are its guests. */
+/** One ring: all hosts but those of slower tiers, which are its folded hosts. */
 typedef struct r2_tier {
     uint64_t weight;     /* of its part of the vector; R2_SHARE_ONE is about the whole */
     uint32_t host_count; /* in the ring */
@@ -30,7 +30,7 @@ typedef struct r2_tiers {
  * Tiers with which all hosts end together.
  *
  * A host sends and takes in 2 (n_k - 1) / n_k + (n - n_k) / n_k of the part Y_k of a ring of n_k
- * hosts that it is in, and Y_k of one that it is a guest of. All end together with
+ * hosts that it is in, and Y_k of one that it is a folded host of. All end together with
  *
  *     Y_k = n_k (s_k - s_(k-1)),   s = (T B / D - 1) / (n - 2)
  *

@@ -131,7 +131,7 @@ MUTANTS = [
     ("communicators-with-one-context-id-collide", "ctx/comm.c",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | 1;"),
-    ("finished-collectives-are-still-wanted", "ctx/belongs.c",
+    ("finished-collectives-are-still-wanted", "ctx/msg_scope.c",
      "    if (!r2_seq_lt(coll_seq, comm->next_seq)) {\n",
      "    if (true || !r2_seq_lt(coll_seq, comm->next_seq)) {\n"),
     ("requests-take-what-is-agreed-on-this-rank", "ctx/agree.c",
@@ -311,7 +311,7 @@ MUTANTS = [
      "    if (agree->looked != common->core->counters.map_changes + 1) {",
      "    if (0 == agree->looked) {"),
     ("slowest-ranks-contribution-dropped", "plan/ring.c",
-     "        held = 1 == part->size && 0 == g ? ring_reduce(ring, part->guests[0], part->place, "
+     "        held = 1 == part->size && 0 == g ? ring_reduce(ring, part->folded[0], part->place, "
      "k)\n                                         : ring_reduce_staged(ring, &msg, out, held);\n",
      "        (void) ring_reduce_staged(ring, &msg, out, held);\n"),
     ("one-tier-adds-no-contribution-of-its-own", "plan/allreduce_recursive.c",

@@ -416,7 +416,7 @@ static void abort_ops(job_rank_t *rank)
     rank_op_t *op, *next;
 
     DL_FOREACH(rank->ops, op) {
-        r2_comm_poison(rank->comms[op->comm], R2_ERR_CANCELED);
+        r2_comm_fail(rank->comms[op->comm], R2_ERR_CANCELED);
     }
     r2_coll_collect(&rank->ctx->comms);
     r2_coll_deliver(&rank->ctx->comms);

@@ -78,7 +78,7 @@ void payload_plan_input(const payload_call_t *call, int32_t rank, const r2_param
         .commutative = args.commutative,
         .exact = args.exact,
         .reproducible = params->reproducible,
-        .algorithm = r2_coll_forced(params, args.kind),
+        .algorithm = r2_coll_override(params, args.kind),
         .scratch_bytes = params->scratch_bytes,
         .chunk_min_bytes = params->chunk_min_bytes,
         .chunk_max_bytes = params->chunk_max_bytes,

@@ -199,10 +199,10 @@ static bool calls_are_over(const big_job_t *job)
     return true;
 }
 
-static bool all_are_poisoned(const big_job_t *job)
+static bool all_have_failed(const big_job_t *job)
 {
     for (uint32_t i = 0; i < job->size; i++) {
-        if (!job->ranks[i].dead && R2_OK == job->ranks[i].world->poisoned) {
+        if (!job->ranks[i].dead && R2_OK == job->ranks[i].world->failed) {
             return false;
         }
     }
@@ -347,7 +347,7 @@ static void tell_link(big_job_t *job)
 }
 
 /* One rank gives up, a tenth of the others is dead and nobody knows: all that live must hear of it. */
-static void tell_poison(big_job_t *job)
+static void tell_failure(big_job_t *job)
 {
     const uint64_t start_ns = r2_sim_now_ns(job->sim);
     big_rank_t *first = &job->ranks[job->size / 3];
@@ -365,9 +365,9 @@ static void tell_poison(big_job_t *job)
         bits++;
     }
     pthread_mutex_lock(&first->ctx->core.lock);
-    r2_comm_poison(first->world, R2_ERR_NO_PATH);
+    r2_comm_fail(first->world, R2_ERR_NO_PATH);
     pthread_mutex_unlock(&first->ctx->core.lock);
-    expect(job, job_run(job, all_are_poisoned), "all hear that the communicator failed");
+    expect(job, job_run(job, all_have_failed), "all hear that the communicator failed");
     links = job_links(job);
     tell(job, "all heard of a failed communicator after, ms",
          (double) (r2_sim_now_ns(job->sim) - start_ns) / R2_NS_PER_MS, 0);
@@ -437,7 +437,7 @@ int main(int argc, char **argv)
         tell_call(&job);
     }
     if (0 == job.failed && (argc <= 4 || 0 != atoi(argv[4]))) {
-        tell_poison(&job);
+        tell_failure(&job);
     }
     if (0 == job.failed) {
         tell_link(&job);

@@ -64,7 +64,7 @@ static void every_layout(void **state)
 }
 
 /* Ranks of hosts, not equally many, not in blocks: the reference knows where they are, too. */
-static void crowded_hosts(void **state)
+static void full_hosts(void **state)
 {
     static const char *const layouts[] = {
         "hosts 3; ppn 3; rails 2; comm c cid=9 ranks=0,1,2,3,4,6;",
@@ -464,7 +464,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout),
-        cmocka_unit_test(crowded_hosts),
+        cmocka_unit_test(full_hosts),
         cmocka_unit_test(sixty_four_ranks),
         cmocka_unit_test(faults_do_not_change_bits),
         cmocka_unit_test(two_rails_of_one_host),

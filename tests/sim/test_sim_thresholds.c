@@ -45,7 +45,7 @@ typedef struct layout {
 
 /* All collectives that know no hosts behave alike with several ranks on each. */
 static const layout_t layouts[] = {{3, 1}, {5, 1}, {9, 1}};
-static const layout_t crowded[] = {{3, 2}, {2, 3}};
+static const layout_t packed[] = {{3, 2}, {2, 3}};
 
 static const char *chosen(r2_coll_kind_t kind, const r2_topology_t *topology, uint64_t count)
 {
@@ -167,8 +167,8 @@ static void test_same_bits(void **state)
 static void test_same_bits_on_crowded_hosts(void **state)
 {
     (void) state;
-    for (size_t l = 0; l < r2_array_count(crowded); l++) {
-        assert_true(same_bits(0, crowded[l]) >= 1);
+    for (size_t l = 0; l < r2_array_count(packed); l++) {
+        assert_true(same_bits(0, packed[l]) >= 1);
     }
 }
 
@@ -182,8 +182,8 @@ static void test_trees_differ(void **state)
         run("param allreduce_algorithm recursive-doubling;", layouts[1], "coll allreduce f64 900;");
     direct = run("param allreduce_algorithm direct;", layouts[1], "coll allreduce f64 900;");
     assert_int_not_equal(few_steps.digest, direct.digest);
-    direct = run("param allreduce_algorithm direct;", crowded[0], "coll allreduce f64 9000;");
-    folded = run("param allreduce_algorithm hierarchical;", crowded[0], "coll allreduce f64 9000;");
+    direct = run("param allreduce_algorithm direct;", packed[0], "coll allreduce f64 9000;");
+    folded = run("param allreduce_algorithm hierarchical;", packed[0], "coll allreduce f64 9000;");
     assert_int_not_equal(folded.digest, direct.digest);
 }
 

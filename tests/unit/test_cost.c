@@ -194,16 +194,16 @@ static void first_calls_choose_as_later_ones(void **state)
 static void ranks_on_hosts(void **state)
 {
     static const uint32_t uneven[] = {0, 1, 0, 0, 2, 1};
-    r2_topology_crowd_t crowd;
+    r2_topology_placement_t placement;
     r2_topology_t t;
 
     (void) state;
     assert_int_equal(r2_topology_init(&t, 3, 4, 6, 1), R2_OK);
     memcpy(t.host_of, uneven, sizeof(uneven));
-    assert_int_equal(r2_topology_crowd(&t, &crowd), R2_OK);
-    assert_int_equal(crowd.least, 1);
-    assert_int_equal(crowd.most, 3);
-    assert_int_equal(crowd.pairs, 9);
+    assert_int_equal(r2_topology_placement(&t, &placement), R2_OK);
+    assert_int_equal(placement.least, 1);
+    assert_int_equal(placement.most, 3);
+    assert_int_equal(placement.pairs, 9);
     r2_topology_fini(&t);
 }
 

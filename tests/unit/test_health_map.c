@@ -23,10 +23,10 @@
 #define CHANGES 200
 #define SETS    3000
 
-static r2_health_change_t random_change(r2_prng_t *prng, bool crowded)
+static r2_health_change_t random_change(r2_prng_t *prng, bool packed)
 {
-    r2_health_change_t change = {.is_path = r2_prng_chance(prng, crowded ? 900000 : 300000)};
-    uint32_t hosts = crowded ? HOSTS : 4;
+    r2_health_change_t change = {.is_path = r2_prng_chance(prng, packed ? 900000 : 300000)};
+    uint32_t hosts = packed ? HOSTS : 4;
 
     change.host_a = (uint32_t) r2_prng_below(prng, hosts);
     change.host_b = (change.host_a + 1 + (uint32_t) r2_prng_below(prng, hosts - 1)) % hosts;

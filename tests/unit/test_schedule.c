@@ -137,12 +137,12 @@ static void check_placed(const r2_case_t *one, const r2_topology_t *topology)
     }
 }
 
-enum { CROWD_MOST = 9 };
+enum { PLACEMENT_MOST = 9 };
 
 /** Hosts of ranks: two on each, three on each, uneven, in blocks and not. */
 static const struct {
     int32_t ranks;
-    uint32_t hosts, host_of[CROWD_MOST];
+    uint32_t hosts, host_of[PLACEMENT_MOST];
 } crowds[] = {{4, 2, {0, 0, 1, 1}},
               {6, 2, {0, 0, 0, 1, 1, 1}},
               {6, 3, {0, 0, 0, 1, 1, 2}},
@@ -151,12 +151,12 @@ static const struct {
               {9, 4, {0, 0, 0, 1, 1, 2, 2, 2, 3}},
               {9, 4, {0, 1, 2, 3, 0, 1, 2, 0, 2}}};
 
-static void crowd_init(r2_topology_t *topology, size_t crowd)
+static void placement_init(r2_topology_t *topology, size_t placement)
 {
-    assert_int_equal(R2_OK, r2_topology_init(topology, crowds[crowd].hosts, 3,
-                                             crowds[crowd].ranks, 1000));
-    memcpy(topology->host_of, crowds[crowd].host_of,
-           (size_t) crowds[crowd].ranks * sizeof(*topology->host_of));
+    assert_int_equal(R2_OK, r2_topology_init(topology, crowds[placement].hosts, 3,
+                                             crowds[placement].ranks, 1000));
+    memcpy(topology->host_of, crowds[placement].host_of,
+           (size_t) crowds[placement].ranks * sizeof(*topology->host_of));
 }
 
 /** What is chosen for a vector so long that hosts fold first; broken rails, both kinds of operation. */
@@ -180,7 +180,7 @@ static void check_folding(r2_topology_t *topology)
 }
 
 /** All builders where hosts have several ranks, equally many or not. */
-static void test_crowded_hosts(void **state)
+static void test_full_hosts(void **state)
 {
     const r2_case_t named[] = {{R2_COLL_ALLREDUCE, "hierarchical"},
                                {R2_COLL_ALLREDUCE, "weighted"},
@@ -190,7 +190,7 @@ static void test_crowded_hosts(void **state)
     for (size_t k = 0; k < r2_array_count(crowds); k++) {
         r2_topology_t topology;
 
-        crowd_init(&topology, k);
+        placement_init(&topology, k);
         for (size_t i = 0; i < case_count; i++) {
             check_placed(&cases[i], &topology);
         }
@@ -384,12 +384,11 @@ static void test_help_names_all(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_case),    cmocka_unit_test(test_crowded_hosts),
-        cmocka_unit_test(test_long_vectors),
-        cmocka_unit_test(test_every_root),    cmocka_unit_test(test_not_commutative),
-        cmocka_unit_test(test_huge_element),  cmocka_unit_test(test_messages_are_bounded),
-        cmocka_unit_test(test_digest),        cmocka_unit_test(test_bad_arguments),
-        cmocka_unit_test(test_help_names_all),
+        cmocka_unit_test(test_every_case),           cmocka_unit_test(test_full_hosts),
+        cmocka_unit_test(test_long_vectors),         cmocka_unit_test(test_every_root),
+        cmocka_unit_test(test_not_commutative),      cmocka_unit_test(test_huge_element),
+        cmocka_unit_test(test_messages_are_bounded), cmocka_unit_test(test_digest),
+        cmocka_unit_test(test_bad_arguments),        cmocka_unit_test(test_help_names_all),
     };
 
     cases = r2_cases(&case_count);

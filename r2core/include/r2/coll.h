@@ -38,10 +38,10 @@ typedef void (*r2_reduce_fn_t)(void *arg, const void *in, void *inout, size_t co
 typedef void (*r2_move_fn_t)(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack);
 
 /** How to reach a buffer; move NULL: it is contiguous memory. */
-typedef struct r2_mover {
+typedef struct r2_convertor {
     r2_move_fn_t move;
     void *arg; /* borrowed until completion */
-} r2_mover_t;
+} r2_convertor_t;
 
 /**
  * One message of a collective in which only its two ends know its length: to (or from) `peer`, which
@@ -77,7 +77,7 @@ typedef struct r2_coll_args {
     uint64_t meaning; /* of reductions: which operation on which types; equal on all ranks */
     bool commutative;
     bool exact;       /* the result does not depend on the order of reduction */
-    r2_mover_t in_mover, out_mover; /* not for reductions */
+    r2_convertor_t in_convertor, out_convertor; /* not for reductions */
     bool blocking;    /* the caller waits for it before it posts another; equal on all ranks */
     uint32_t parts;   /* collectives in a row under this handle (r2_coll_next()); 0 means 1 */
 } r2_coll_args_t;
@@ -127,8 +127,8 @@ R2_EXPORT void r2_sequence_close(r2_comm_t *sequence);
  * Starts a collective. All members call in the same order.
  * @param done   may be NULL (then poll with r2_coll_test()).
  * @param coll_p handle, released by r2_coll_release().
- * @return R2_OK, R2_ERR_PARAM, R2_ERR_NO_MEMORY, R2_ERR_POISONED; R2_ERR_PLAN_MISMATCH: an earlier collective
- * failed because ranks did not call the same.
+ * @return R2_OK, R2_ERR_PARAM, R2_ERR_NO_MEMORY, R2_ERR_COMM_FAILED; R2_ERR_PLAN_MISMATCH: an
+ * earlier collective failed because ranks did not call the same.
  */
 R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
                                    r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
@@ -139,19 +139,19 @@ R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
  */
 R2_EXPORT void r2_coll_refuse(r2_comm_t *comm, r2_status_t status);
 /**
- * A collective that moves nothing on any rank. A reduction takes its place among the others and is over, so
- * that ranks that do reduce something notice. Others have none: no elements and elements of an empty type are
- * the same to MPI, but Open MPI may pass on the calls of one kind only.
- * @return R2_OK, R2_ERR_POISONED, R2_ERR_PLAN_MISMATCH.
+ * A collective that moves nothing on any rank. A reduction takes its place among the others and is
+ * over, so that ranks that do reduce something notice. Others have none: no elements and elements
+ * of an empty type are the same to MPI, but Open MPI may pass on the calls of one kind only.
+ * @return R2_OK, R2_ERR_COMM_FAILED, R2_ERR_PLAN_MISMATCH.
  */
 R2_EXPORT r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind);
 /** True if a collective of this kind that moves nothing takes a place. */
 R2_EXPORT bool r2_coll_skip_counts(r2_coll_kind_t kind);
 /**
- * Starts the next part of a series, after the part before it is complete. All parts took their places
- * among the communicator's collectives with r2_coll_post(), so other collectives may be posted between
- * them. @return R2_OK, R2_ERR_PARAM (no part is left), R2_ERR_NO_MEMORY, R2_ERR_POISONED; after an error
- * the series is over.
+ * Starts the next part of a series, after the part before it is complete. All parts took their
+ * places among the communicator's collectives with r2_coll_post(), so other collectives may be
+ * posted between them. @return R2_OK, R2_ERR_PARAM (no part is left), R2_ERR_NO_MEMORY,
+ * R2_ERR_COMM_FAILED; after an error the series is over.
  */
 R2_EXPORT r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args);
 /** @return R2_IN_PROGRESS, R2_OK, or the error of the collective. Does not progress. */

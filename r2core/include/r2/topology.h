@@ -66,13 +66,14 @@ uint64_t r2_topology_host_rate(const r2_topology_t *topology, uint32_t host);
 uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, uint32_t host_b);
 
 /** Ranks on hosts: the fewest and the most of any, and the most pairs of a rank there and one elsewhere. */
-typedef struct r2_topology_crowd {
+typedef struct r2_topology_placement {
     uint32_t least, most;
     uint64_t pairs;
-} r2_topology_crowd_t;
+} r2_topology_placement_t;
 
 /** @return R2_OK, R2_ERR_NO_MEMORY. */
-r2_status_t r2_topology_crowd(const r2_topology_t *topology, r2_topology_crowd_t *crowd_p);
+r2_status_t r2_topology_placement(const r2_topology_t *topology,
+                                  r2_topology_placement_t *placement_p);
 
 /** True if nothing is broken or slow; hosts may still have unequal NICs. */
 bool r2_topology_is_healthy(const r2_topology_t *topology);

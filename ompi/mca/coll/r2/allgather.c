@@ -28,7 +28,7 @@ static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, int sc
         call->args.in_place = true;
         return OMPI_SUCCESS;
     }
-    rc = mca_coll_r2_stream_init(&call->in, &blocks, &memory, &call->args.in_mover);
+    rc = mca_coll_r2_stream_init(&call->in, &blocks, &memory, &call->args.in_convertor);
     call->args.in = memory;
     bytes = mca_coll_r2_bytes(scount, sdtype);
     if (bytes != block_bytes) {
@@ -66,7 +66,7 @@ int mca_coll_r2_make_allgather(mca_coll_r2_call_t *call, const void *sbuf, int s
     if (0 == bytes) {
         return MCA_COLL_R2_NOTHING;
     }
-    rc = mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_mover);
+    rc = mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_convertor);
     return OMPI_SUCCESS != rc
                ? rc
                : r2_allgather_input(call, sbuf, scount, sdtype, bytes, &call->args.count);
@@ -106,7 +106,7 @@ int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int 
         call->counts[i] = mca_coll_r2_bytes(rcounts[i], rdtype);
     }
     call->args.counts = call->counts;
-    rc = mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_mover);
+    rc = mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_convertor);
     return OMPI_SUCCESS != rc ? rc
                               : r2_allgather_input(call, sbuf, scount, sdtype,
                                                    call->counts[call->rank],

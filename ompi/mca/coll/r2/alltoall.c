@@ -36,11 +36,11 @@ int mca_coll_r2_make_alltoall(mca_coll_r2_call_t *call, const void *sbuf, int sc
     if (0 == bytes) {
         return MCA_COLL_R2_NOTHING;
     }
-    rc = mca_coll_r2_stream_init(&call->out, &to, &call->args.out, &call->args.out_mover);
+    rc = mca_coll_r2_stream_init(&call->out, &to, &call->args.out, &call->args.out_convertor);
     if (OMPI_SUCCESS != rc || call->args.in_place) {
         return rc;
     }
-    rc = mca_coll_r2_stream_init(&call->in, &from, &memory, &call->args.in_mover);
+    rc = mca_coll_r2_stream_init(&call->in, &from, &memory, &call->args.in_convertor);
     call->args.in = memory;
     return rc;
 }

@@ -23,5 +23,5 @@ int mca_coll_r2_make_bcast(mca_coll_r2_call_t *call, void *buff, int count,
     if (0 == call->args.count) {
         return MCA_COLL_R2_NOTHING;
     }
-    return mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_mover);
+    return mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_convertor);
 }

@@ -282,13 +282,13 @@ static ptrdiff_t r2_buffer_lowest(const mca_coll_r2_buffer_t *buffer)
 }
 
 int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
-                            void **memory_p, r2_mover_t *mover_p)
+                            void **memory_p, r2_convertor_t *convertor_p)
 {
     ptrdiff_t lowest;
     int rc;
 
     memset(buffer, 0, sizeof(*buffer));
-    mover_p->move = NULL;
+    convertor_p->move = NULL;
     *memory_p = NULL;
     rc = r2_buffer_blocks(buffer, blocks);
     if (OMPI_SUCCESS != rc) {
@@ -303,19 +303,19 @@ int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
             return OMPI_SUCCESS;
         }
     }
-    mover_p->move = r2_buffer_move;
-    mover_p->arg = buffer;
+    convertor_p->move = r2_buffer_move;
+    convertor_p->arg = buffer;
     return OMPI_SUCCESS;
 }
 
 int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
-                            uint64_t *offsets_p, void **memory_p, r2_mover_t *mover_p)
+                            uint64_t *offsets_p, void **memory_p, r2_convertor_t *convertor_p)
 {
     ptrdiff_t lowest;
     int rc;
 
     memset(buffer, 0, sizeof(*buffer));
-    mover_p->move = NULL;
+    convertor_p->move = NULL;
     *memory_p = NULL;
     rc = r2_buffer_blocks(buffer, blocks);
     if (OMPI_SUCCESS != rc) {
@@ -324,8 +324,8 @@ int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
     }
     if (!r2_buffer_solid(buffer, blocks)) {
         memcpy(offsets_p, buffer->starts, (size_t) blocks->block_count * sizeof(*offsets_p));
-        mover_p->move = r2_buffer_move;
-        mover_p->arg = buffer;
+        convertor_p->move = r2_buffer_move;
+        convertor_p->arg = buffer;
         return OMPI_SUCCESS;
     }
     lowest = r2_buffer_lowest(buffer);

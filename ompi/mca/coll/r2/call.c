@@ -113,7 +113,8 @@ static void r2_call_tell(const mca_coll_r2_call_t *call, r2_status_t status)
     char text[R2_ERROR_TEXT_BYTES];
     const char *cause;
 
-    if (R2_ERR_POISONED == status || __atomic_test_and_set(&call->module->told, __ATOMIC_RELAXED)) {
+    if (R2_ERR_COMM_FAILED == status ||
+        __atomic_test_and_set(&call->module->told, __ATOMIC_RELAXED)) {
         return;
     }
     if (R2_ERR_FORKED == status) { /* no help message: the way to the launcher is the parent's */
@@ -152,11 +153,11 @@ static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
 static void r2_call_settle(mca_coll_r2_call_t *call)
 {
     call->args.reduce_arg = &call->reducer;
-    if (NULL != call->args.in_mover.move) {
-        call->args.in_mover.arg = &call->in;
+    if (NULL != call->args.in_convertor.move) {
+        call->args.in_convertor.arg = &call->in;
     }
-    if (NULL != call->args.out_mover.move) {
-        call->args.out_mover.arg = &call->out;
+    if (NULL != call->args.out_convertor.move) {
+        call->args.out_convertor.arg = &call->out;
     }
 }
 

@@ -35,7 +35,8 @@ typedef struct mca_coll_r2_blocks {
     struct ompi_datatype_t *const *dtypes; /* per block, where dtype is NULL */
 } mca_coll_r2_blocks_t;
 
-/** A user buffer behind a mover: blocks of one datatype or of many. starts is NULL where there is no mover. */
+/** A user buffer behind a convertor: blocks of one datatype or of many. starts is NULL where there
+ * is no convertor. */
 typedef struct mca_coll_r2_buffer {
     char *base;                     /* borrowed */
     struct ompi_datatype_t *dtype;  /* borrowed, or refcounted while nonblocking; NULL: dtypes */
@@ -74,7 +75,7 @@ typedef struct mca_coll_r2_call {
     r2_coll_args_t args;
     r2_coll_t *coll;               /* owned while under way */
     mca_coll_r2_reducer_t reducer;
-    mca_coll_r2_buffer_t in, out;  /* of args.in_mover and args.out_mover */
+    mca_coll_r2_buffer_t in, out;  /* of args.in_convertor and args.out_convertor */
     mca_coll_r2_pieces_t *pieces;  /* owned; NULL: all at once */
     uint64_t *counts;              /* owned; of args.counts */
     r2_edge_t *sends, *recvs;      /* owned; of args.sends and args.recvs */
@@ -134,17 +135,19 @@ void mca_coll_r2_pieces_rewind(mca_coll_r2_pieces_t *pieces);
 /** Packed bytes of `count` elements. */
 uint64_t mca_coll_r2_bytes(int count, const struct ompi_datatype_t *dtype);
 /**
- * Describes blocks to r2core as one packed stream: contiguous memory as it is, else through a mover.
- * @param memory_p address for r2core, NULL with a mover. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE.
+ * Describes blocks to r2core as one packed stream: contiguous memory as it is, else through a
+ * convertor.
+ * @param memory_p address for r2core, NULL with a convertor. @return OMPI_SUCCESS or
+ * OMPI_ERR_OUT_OF_RESOURCE.
  */
 int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
-                            void **memory_p, r2_mover_t *mover_p);
+                            void **memory_p, r2_convertor_t *convertor_p);
 /**
  * The same, but blocks that are contiguous each stay where they are.
- * @param offsets_p of each block, from *memory_p or in the stream of the mover.
+ * @param offsets_p of each block, from *memory_p or in the stream of the convertor.
  */
 int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
-                            uint64_t *offsets_p, void **memory_p, r2_mover_t *mover_p);
+                            uint64_t *offsets_p, void **memory_p, r2_convertor_t *convertor_p);
 /** Packed bytes of a block. */
 uint64_t mca_coll_r2_block_bytes(const mca_coll_r2_blocks_t *blocks, int block);
 void mca_coll_r2_buffer_fini(mca_coll_r2_buffer_t *buffer);

@@ -19,7 +19,7 @@ static void r2_side_fini(mca_coll_r2_side_t *side)
 /* @return memory for r2core in *memory_p. */
 static int r2_side_init(mca_coll_r2_side_t *side, mca_coll_r2_buffer_t *buffer,
                         const mca_coll_r2_blocks_t *blocks, int edge_count, void **memory_p,
-                        r2_mover_t *mover_p)
+                        r2_convertor_t *convertor_p)
 {
     const size_t room = NULL == blocks ? 0 : (size_t) blocks->block_count;
 
@@ -33,8 +33,9 @@ static int r2_side_init(mca_coll_r2_side_t *side, mca_coll_r2_buffer_t *buffer,
     for (size_t i = 0; i < room; ++i) {
         side->bytes[i] = mca_coll_r2_block_bytes(blocks, (int) i);
     }
-    return 0 == room ? OMPI_SUCCESS
-                     : mca_coll_r2_blocks_init(buffer, blocks, side->offsets, memory_p, mover_p);
+    return 0 == room
+               ? OMPI_SUCCESS
+               : mca_coll_r2_blocks_init(buffer, blocks, side->offsets, memory_p, convertor_p);
 }
 
 int mca_coll_r2_sides_init(mca_coll_r2_call_t *call, mca_coll_r2_side_t *sends,
@@ -42,12 +43,13 @@ int mca_coll_r2_sides_init(mca_coll_r2_call_t *call, mca_coll_r2_side_t *sends,
                            mca_coll_r2_side_t *recvs, const mca_coll_r2_blocks_t *to, int recv_count)
 {
     void *memory = NULL;
-    int rc = r2_side_init(sends, &call->in, from, send_count, &memory, &call->args.in_mover);
+    int rc = r2_side_init(sends, &call->in, from, send_count, &memory, &call->args.in_convertor);
 
     call->args.in = memory;
     memset(recvs, 0, sizeof(*recvs));
     if (OMPI_SUCCESS == rc) {
-        rc = r2_side_init(recvs, &call->out, to, recv_count, &call->args.out, &call->args.out_mover);
+        rc = r2_side_init(recvs, &call->out, to, recv_count, &call->args.out,
+                          &call->args.out_convertor);
     }
     if (OMPI_SUCCESS != rc) {
         r2_side_fini(sends);

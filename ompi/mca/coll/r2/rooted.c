@@ -24,7 +24,7 @@ static bool r2_own_block_fits(mca_coll_r2_call_t *call, const void *own, int sco
 static int r2_input_init(mca_coll_r2_call_t *call, const mca_coll_r2_blocks_t *blocks)
 {
     void *memory;
-    int rc = mca_coll_r2_stream_init(&call->in, blocks, &memory, &call->args.in_mover);
+    int rc = mca_coll_r2_stream_init(&call->in, blocks, &memory, &call->args.in_convertor);
 
     call->args.in = memory;
     return rc;
@@ -32,7 +32,7 @@ static int r2_input_init(mca_coll_r2_call_t *call, const mca_coll_r2_blocks_t *b
 
 static int r2_output_init(mca_coll_r2_call_t *call, const mca_coll_r2_blocks_t *blocks)
 {
-    return mca_coll_r2_stream_init(&call->out, blocks, &call->args.out, &call->args.out_mover);
+    return mca_coll_r2_stream_init(&call->out, blocks, &call->args.out, &call->args.out_convertor);
 }
 
 int mca_coll_r2_make_gather(mca_coll_r2_call_t *call, const void *sbuf, int scount,

@@ -48,7 +48,7 @@ static r2_stage_t r2_sequence_stage(const r2_comm_t *comm, uint32_t coll_seq, st
 
 static r2_stage_t r2_comm_stage(r2_comm_t *root, const r2_tag_t *tag, r2_place_t *place_p)
 {
-    if (R2_OK != root->poisoned) {
+    if (R2_OK != root->failed) {
         return R2_STAGE_FAILED;
     }
     place_p->sequence = r2_sequence_find(root, tag->sequence);
@@ -120,5 +120,5 @@ bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key)
 
     name = r2_comm_name_find(comms, hash);
     return NULL != name && NULL != name->live && comm_key == name->live->key &&
-           R2_OK == name->live->poisoned;
+           R2_OK == name->live->failed;
 }
