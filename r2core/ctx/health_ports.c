@@ -137,85 +137,89 @@ static uint32_t r2_health_left(const r2_ctx_health_t *health, uint32_t host, uin
     return left;
 }
 
-static void r2_health_change(const r2_ctx_health_t *health, const r2_health_news_t *news,
+static void r2_health_change(const r2_ctx_health_t *health, const r2_verdict_event_t *event,
                              r2_rail_change_t *change_p)
 {
-    const r2_host_t *host = &health->hosts->hosts[news->host];
-    const bool way = UINT32_MAX != news->host_b;
+    const r2_host_t *host = &health->hosts->hosts[event->host];
+    const bool way = UINT32_MAX != event->host_b;
 
-    *change_p = (r2_rail_change_t){.host = news->host, .other = news->host_b, .rail = news->rail,
-                                   .nic = host->rails[news->rail].name, .host_name = host->name,
-                                   .other_name =
-                                       way ? health->hosts->hosts[news->host_b].name : NULL,
-                                   .verdict = news->verdict, .capacity = news->capacity,
-                                   .since_ns = news->since_ns};
-    change_p->left = r2_health_left(health, news->host, news->host_b, &change_p->all);
+    *change_p =
+        (r2_rail_change_t){.host = event->host,
+                           .other = event->host_b,
+                           .rail = event->rail,
+                           .nic = host->rails[event->rail].name,
+                           .host_name = host->name,
+                           .other_name = way ? health->hosts->hosts[event->host_b].name : NULL,
+                           .verdict = event->verdict,
+                           .capacity = event->capacity,
+                           .since_ns = event->since_ns};
+    change_p->left = r2_health_left(health, event->host, event->host_b, &change_p->all);
 }
 
 /*
  * Many processes know of a change, one speaks: who put it into the map, which is the first process of the
  * rail's host or who acts for it; of a way between two hosts the first process of the lower one.
  */
-static void r2_health_speak(r2_ctx_health_t *health, const r2_health_news_t *news)
+static void r2_health_speak(r2_ctx_health_t *health, const r2_verdict_event_t *event)
 {
     const uint32_t own_host = health->hosts->host_of[health->core->net.rank];
     const bool first = r2_health_is_first(health->machine);
     r2_rail_change_t change;
 
-    if (R2_VERDICT_PEER_BUSY == news->verdict || R2_VERDICT_PEER_GONE == news->verdict ||
-        R2_VERDICT_PEER_SILENT == news->verdict) {
+    if (R2_VERDICT_PEER_BUSY == event->verdict || R2_VERDICT_PEER_GONE == event->verdict ||
+        R2_VERDICT_PEER_SILENT == event->verdict) {
         r2_log_at(&health->core->log,
-                  first && R2_VERDICT_PEER_BUSY != news->verdict ? R2_LOG_WARN : R2_LOG_INFO,
-                  "rank %u on %s: %s, seen from %s", news->rank,
-                  health->hosts->hosts[news->host].name, r2_verdict_name(news->verdict),
+                  first && R2_VERDICT_PEER_BUSY != event->verdict ? R2_LOG_WARN : R2_LOG_INFO,
+                  "rank %u on %s: %s, seen from %s", event->rank,
+                  health->hosts->hosts[event->host].name, r2_verdict_name(event->verdict),
                   health->hosts->hosts[own_host].name);
         return;
     }
-    if (news->rail >= health->hosts->hosts[news->host].rail_count ||
-        (R2_VERDICT_HEALTHY == news->verdict && 0 == news->version)) { /* suspected in vain */
+    if (event->rail >= health->hosts->hosts[event->host].rail_count ||
+        (R2_VERDICT_HEALTHY == event->verdict && 0 == event->version)) { /* suspected in vain */
         return;
     }
-    r2_health_change(health, news, &change);
-    if (UINT32_MAX != news->host_b) {
-        if (first && 0 != news->version && own_host == news->host) {
-            r2_rail_log_change(health->rails, &change, news->time_ns);
+    r2_health_change(health, event, &change);
+    if (UINT32_MAX != event->host_b) {
+        if (first && 0 != event->version && own_host == event->host) {
+            r2_rail_log_change(health->rails, &change, event->time_ns);
         }
-    } else if (0 == news->version) {
-        if (first && own_host != news->host && 0 == news->capacity) {
+    } else if (0 == event->version) {
+        if (first && own_host != event->host && 0 == event->capacity) {
             change.from = health->hosts->hosts[own_host].name;
-            r2_rail_log_hold(health->rails, &change, news->time_ns);
+            r2_rail_log_hold(health->rails, &change, event->time_ns);
         }
-    } else if (news->written) {
-        r2_rail_log_change(health->rails, &change, news->time_ns);
-    } else if (own_host != news->host) {
-        r2_rail_log_release(health->rails, news->host, news->rail);
+    } else if (event->written) {
+        r2_rail_log_change(health->rails, &change, event->time_ns);
+    } else if (own_host != event->host) {
+        r2_rail_log_release(health->rails, event->host, event->rail);
     }
 }
 
-static void r2_health_news(void *arg, const r2_health_news_t *news)
+static void r2_verdict_event(void *arg, const r2_verdict_event_t *event)
 {
     r2_ctx_health_t *health = arg;
     r2_core_t *core = health->core;
     char rail[128], other[128] = "";
 
     ++core->counters.verdicts;
-    r2_observe_verdict(core->observers, news);
-    r2_health_speak(health, news);
+    r2_observe_verdict(core->observers, event);
+    r2_health_speak(health, event);
     if (core->log.level < R2_LOG_DEBUG) {
         return;
     }
-    r2_hosts_rail_text(health->hosts, news->host, news->rail, rail, sizeof(rail));
-    if (R2_VERDICT_PATH == news->verdict || R2_VERDICT_AMBIGUOUS == news->verdict) {
+    r2_hosts_rail_text(health->hosts, event->host, event->rail, rail, sizeof(rail));
+    if (R2_VERDICT_PATH == event->verdict || R2_VERDICT_AMBIGUOUS == event->verdict) {
         char text[112];
 
-        r2_hosts_rail_text(health->hosts, news->host_b, news->rail, text, sizeof(text));
+        r2_hosts_rail_text(health->hosts, event->host_b, event->rail, text, sizeof(text));
         snprintf(other, sizeof(other), " - %s", text);
     }
     r2_debug(&core->log, "%s%s: %s (%s), capacity %u/%u, map version %u: %s; since %llu ms", rail,
-             other, r2_verdict_name(news->verdict), r2_direction_name(news->direction),
-             news->capacity, R2_CAPACITY_FULL, news->version,
-             NULL == news->evidence ? "told by others" : news->evidence,
-             (unsigned long long) ((news->time_ns - r2_min(news->since_ns, news->time_ns)) /
+             other, r2_verdict_name(event->verdict), r2_direction_name(event->direction),
+             event->capacity, R2_CAPACITY_FULL, event->version,
+             NULL == event->evidence ? "told by others" : event->evidence,
+             (unsigned long long) ((event->time_ns - r2_min(event->since_ns, event->time_ns)) /
                                    R2_NS_PER_MS));
 }
 
@@ -254,11 +258,17 @@ void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *
 void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p)
 {
     *ports_p = (r2_health_ports_t){
-        .notify = r2_health_notify,         .probe = r2_health_probe,
-        .beacon = r2_health_beacon,         .rail_state = r2_health_rail_state,
-        .path_state = r2_health_path_state, .delivered_ns = r2_health_delivered_ns,
-        .carrier = r2_health_carries,       .peer_gone = r2_health_peer_gone,
-        .name = r2_health_name,             .news = r2_health_news,
-        .changed = r2_health_changed,       .arg = health,
+        .notify = r2_health_notify,
+        .probe = r2_health_probe,
+        .beacon = r2_health_beacon,
+        .rail_state = r2_health_rail_state,
+        .path_state = r2_health_path_state,
+        .delivered_ns = r2_health_delivered_ns,
+        .carrier = r2_health_carries,
+        .peer_gone = r2_health_peer_gone,
+        .name = r2_health_name,
+        .event = r2_verdict_event,
+        .changed = r2_health_changed,
+        .arg = health,
     };
 }

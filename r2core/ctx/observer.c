@@ -65,11 +65,11 @@ void r2_observe_peer(const r2_observer_t *list, uint32_t rank, bool gone)
     }
 }
 
-void r2_observe_verdict(const r2_observer_t *list, const struct r2_health_news *news)
+void r2_observe_verdict(const r2_observer_t *list, const struct r2_verdict_event *event)
 {
     for (; NULL != list; list = list->next) {
         if (NULL != list->verdict) {
-            list->verdict(list->arg, news);
+            list->verdict(list->arg, event);
         }
     }
 }

@@ -14,7 +14,7 @@
 #include "r2/verdict.h"
 
 struct r2_plan_env;
-struct r2_health_news;
+struct r2_verdict_event;
 struct r2_schedule;
 
 /**
@@ -34,8 +34,8 @@ typedef struct r2_observer {
     void (*carrier)(void *arg, uint32_t rail, bool carrier);
     /** No lane to a peer is up though one is wanted, or (gone) it was given up for good. */
     void (*peer)(void *arg, uint32_t rank, bool gone);
-    /** The detector decided, or heard what others decided. @param news valid during the call. */
-    void (*verdict)(void *arg, const struct r2_health_news *news);
+    /** The detector decided, or heard what others decided. @param event valid during the call. */
+    void (*verdict)(void *arg, const struct r2_verdict_event *event);
     /**
      * A call of a communicator of `size` ranks is complete without error.
      * @param begun_ns 0: how long it took says nothing of its steps.
@@ -59,7 +59,7 @@ void r2_observe_lane(const r2_observer_t *list, uint32_t rank, uint32_t rail, r2
 void r2_observe_loaded(const r2_observer_t *list, uint32_t rail);
 void r2_observe_carrier(const r2_observer_t *list, uint32_t rail, bool carrier);
 void r2_observe_peer(const r2_observer_t *list, uint32_t rank, bool gone);
-void r2_observe_verdict(const r2_observer_t *list, const struct r2_health_news *news);
+void r2_observe_verdict(const r2_observer_t *list, const struct r2_verdict_event *event);
 void r2_observe_called(const r2_observer_t *list, const struct r2_schedule *schedule, int32_t size,
                        uint64_t begun_ns);
 void r2_observe_plan(const r2_observer_t *list, const struct r2_plan_env *env, int32_t rank);

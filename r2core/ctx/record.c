@@ -126,27 +126,27 @@ static void r2_record_peer(void *arg, uint32_t rank, bool gone)
     r2_events_add(record->events, &event);
 }
 
-static void r2_record_verdict(void *arg, const r2_health_news_t *news)
+static void r2_record_verdict(void *arg, const r2_verdict_event_t *verdict)
 {
     r2_record_t *record = arg;
     const r2_hosts_t *hosts = record->hosts;
-    const r2_host_t *host = &hosts->hosts[news->host];
-    r2_event_t event = r2_event(R2_EVENT_VERDICT, news->time_ns);
+    const r2_host_t *host = &hosts->hosts[verdict->host];
+    r2_event_t event = r2_event(R2_EVENT_VERDICT, verdict->time_ns);
 
-    event.verdict = r2_verdict_name(news->verdict);
+    event.verdict = r2_verdict_name(verdict->verdict);
     event.blamed = host->name;
-    event.rail = news->rail;
-    event.nic = news->rail < host->rail_count ? host->rails[news->rail].name : NULL;
-    event.direction = r2_direction_name(news->direction);
-    if (R2_VERDICT_PATH == news->verdict || R2_VERDICT_AMBIGUOUS == news->verdict) {
-        event.other = hosts->hosts[news->host_b].name;
+    event.rail = verdict->rail;
+    event.nic = verdict->rail < host->rail_count ? host->rails[verdict->rail].name : NULL;
+    event.direction = r2_direction_name(verdict->direction);
+    if (R2_VERDICT_PATH == verdict->verdict || R2_VERDICT_AMBIGUOUS == verdict->verdict) {
+        event.other = hosts->hosts[verdict->host_b].name;
     }
-    event.peer = news->rank;
-    event.capacity = news->capacity;
-    event.map_version = news->version;
-    event.own = news->own;
-    event.since_ns = news->since_ns;
-    event.evidence = news->evidence;
+    event.peer = verdict->rank;
+    event.capacity = verdict->capacity;
+    event.map_version = verdict->version;
+    event.own = verdict->own;
+    event.since_ns = verdict->since_ns;
+    event.evidence = verdict->evidence;
     r2_events_add(record->events, &event);
 }
 

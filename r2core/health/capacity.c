@@ -17,13 +17,13 @@
 
 #include <string.h>
 
-#define R2_PACE_WHOLE   1000u /* ratios are thousandths */
-#define R2_PACE_WINDOWS 3u    /* in a row decide */
+#define R2_SLOW_WHOLE   1000u /* ratios are thousandths */
+#define R2_SLOW_WINDOWS 3u    /* in a row decide */
 /* Sixteenths by which a lane may be slower than its peer is known to be. */
-#define R2_PACE_MARGIN  2u
-#define R2_PACE_TURNS   8u    /* hosts that explain each other take turns of so many windows */
+#define R2_SLOW_MARGIN 2u
+#define R2_SLOW_TURNS  8u /* hosts that explain each other take turns of so many windows */
 
-static void r2_pace_claim(r2_health_t *health, uint32_t rail, uint32_t sixteenths, uint64_t now_ns)
+static void r2_slow_claim(r2_health_t *health, uint32_t rail, uint32_t sixteenths, uint64_t now_ns)
 {
     const r2_health_entry_t *entry = r2_health_map_entry(&health->map, health->own_host, rail);
     bool full = sixteenths >= R2_CAPACITY_FULL;
@@ -31,25 +31,28 @@ static void r2_pace_claim(r2_health_t *health, uint32_t rail, uint32_t sixteenth
         .version = entry->version,
         .capacity = (uint8_t) sixteenths,
         .verdict = full ? R2_VERDICT_HEALTHY : R2_VERDICT_SLOW};
-    const r2_health_news_t news = {.time_ns = now_ns, .since_ns = now_ns, .own = true,
-                                   .rank = R2_NOBODY, .verdict = (r2_verdict_t) next.verdict,
-                                   .evidence = "rate against the other rails of the same peers"};
+    const r2_verdict_event_t event = {.time_ns = now_ns,
+                                      .since_ns = now_ns,
+                                      .own = true,
+                                      .rank = R2_NOBODY,
+                                      .verdict = (r2_verdict_t) next.verdict,
+                                      .evidence = "rate against the other rails of the same peers"};
 
-    r2_writer_claim(health, health->own_host, rail, &next, &news, now_ns);
+    r2_owner_claim(health, health->own_host, rail, &next, &event, now_ns);
 }
 
 /* The mean of some lanes against what the rail gives when it is healthy, thousandths. */
-static uint32_t r2_pace_ratio(const r2_pace_t *pace, uint64_t sum, uint32_t count)
+static uint32_t r2_slow_ratio(const r2_slow_t *window, uint64_t sum, uint32_t count)
 {
-    return (uint32_t) (sum * R2_PACE_WHOLE / count / pace->baseline);
+    return (uint32_t) (sum * R2_SLOW_WHOLE / count / window->baseline);
 }
 
-static uint32_t r2_pace_best(const r2_pace_t *pace)
+static uint32_t r2_slow_best(const r2_slow_t *window)
 {
     uint32_t best = 0;
 
-    for (uint32_t idx = 0; idx < pace->peer_count; ++idx) {
-        best = r2_max(best, pace->peers[idx].sum / pace->peers[idx].count);
+    for (uint32_t idx = 0; idx < window->peer_count; ++idx) {
+        best = r2_max(best, window->peers[idx].sum / window->peers[idx].count);
     }
     return best;
 }
@@ -58,35 +61,36 @@ static uint32_t r2_pace_best(const r2_pace_t *pace)
  * What a window says: sixteenths. A healthy rail has the benefit of the doubt: a single fast lane is enough. One that
  * was slow has to come halfway to the full rate with all lanes of a peer.
  */
-static uint32_t r2_pace_is(const r2_health_t *health, const r2_pace_t *pace, uint32_t capacity)
+static uint32_t r2_slow_is(const r2_health_t *health, const r2_slow_t *window, uint32_t capacity)
 {
     bool slow = capacity < R2_CAPACITY_FULL;
     uint32_t percent = slow ? (100 + health->params.slow_percent) / 2 : health->params.slow_percent;
-    uint32_t best = r2_pace_ratio(pace, slow ? r2_pace_best(pace) : pace->best, 1), mean, count = 0;
+    uint32_t best = r2_slow_ratio(window, slow ? r2_slow_best(window) : window->best, 1), mean,
+             count = 0;
     uint64_t sum = 0;
 
-    if (best * 100 >= percent * R2_PACE_WHOLE) {
+    if (best * 100 >= percent * R2_SLOW_WHOLE) {
         return R2_CAPACITY_FULL;
     }
-    for (uint32_t idx = 0; idx < pace->peer_count; ++idx) {
-        sum += pace->peers[idx].sum;
-        count += pace->peers[idx].count;
+    for (uint32_t idx = 0; idx < window->peer_count; ++idx) {
+        sum += window->peers[idx].sum;
+        count += window->peers[idx].count;
     }
-    mean = r2_pace_ratio(pace, sum, count);
-    return r2_clamp_u64((mean * R2_CAPACITY_FULL + R2_PACE_WHOLE / 2) / R2_PACE_WHOLE, 1,
+    mean = r2_slow_ratio(window, sum, count);
+    return r2_clamp_u64((mean * R2_CAPACITY_FULL + R2_SLOW_WHOLE / 2) / R2_SLOW_WHOLE, 1,
                         R2_CAPACITY_FULL - 1);
 }
 
 /* All peers of this window are known to be slow on this rail, and that is all there is to see. */
-static bool r2_pace_is_explained(const r2_health_t *health, const r2_pace_t *pace, uint32_t rail)
+static bool r2_slow_is_explained(const r2_health_t *health, const r2_slow_t *window, uint32_t rail)
 {
-    for (uint32_t idx = 0; idx < pace->peer_count; ++idx) {
-        const r2_pace_sum_t *peer = &pace->peers[idx];
+    for (uint32_t idx = 0; idx < window->peer_count; ++idx) {
+        const r2_slow_sum_t *peer = &window->peers[idx];
         const r2_health_entry_t *entry = r2_health_map_entry(&health->map, peer->host, rail);
-        uint32_t seen = r2_pace_ratio(pace, peer->sum, peer->count) * R2_CAPACITY_FULL;
+        uint32_t seen = r2_slow_ratio(window, peer->sum, peer->count) * R2_CAPACITY_FULL;
 
         if (R2_VERDICT_SLOW != entry->verdict ||
-            seen + R2_PACE_MARGIN * R2_PACE_WHOLE < entry->capacity * R2_PACE_WHOLE) {
+            seen + R2_SLOW_MARGIN * R2_SLOW_WHOLE < entry->capacity * R2_SLOW_WHOLE) {
             return false;
         }
     }
@@ -97,76 +101,77 @@ static bool r2_pace_is_explained(const r2_health_t *health, const r2_pace_t *pac
  * Windows that a rail must look better in. Where hosts explain each other one of them has to be the
  * first: then the others are not explained any more.
  */
-static uint32_t r2_pace_patience(const r2_health_t *health, bool explained)
+static uint32_t r2_slow_windows(const r2_health_t *health, bool explained)
 {
-    return R2_PACE_WINDOWS + (explained ? 2 * (health->own_host % R2_PACE_TURNS) : 0);
+    return R2_SLOW_WINDOWS + (explained ? 2 * (health->own_host % R2_SLOW_TURNS) : 0);
 }
 
 /* A window has ended: counts it for or against the capacity that the map names. */
-static void r2_pace_close(r2_health_t *health, uint32_t rail, uint64_t now_ns)
+static void r2_slow_close(r2_health_t *health, uint32_t rail, uint64_t now_ns)
 {
     uint32_t capacity = r2_health_map_entry(&health->map, health->own_host, rail)->capacity;
-    r2_pace_t *pace = &health->paces[rail];
+    r2_slow_t *window = &health->windows[rail];
     bool explained;
     uint32_t is;
 
-    if (pace->peer_count < 2 || 0 == capacity) {
+    if (window->peer_count < 2 || 0 == capacity) {
         return; /* one peer cannot tell whose NIC is slow */
     }
-    pace->baseline = r2_max(pace->baseline, r2_pace_best(pace));
-    if (0 == pace->baseline) {
+    window->baseline = r2_max(window->baseline, r2_slow_best(window));
+    if (0 == window->baseline) {
         return;
     }
-    explained = r2_pace_is_explained(health, pace, rail);
-    is = explained ? R2_CAPACITY_FULL : r2_pace_is(health, pace, capacity);
+    explained = r2_slow_is_explained(health, window, rail);
+    is = explained ? R2_CAPACITY_FULL : r2_slow_is(health, window, capacity);
     /* the first window of a row may have begun before the change */
-    pace->low_best = pace->low < 2 ? is : r2_max(pace->low_best, is);
-    pace->high_least = pace->high < 2 ? is : r2_min(pace->high_least, is);
-    pace->low = is + 1 < capacity ? pace->low + 1 : 0; /* one sixteenth is noise */
-    pace->high = is > capacity + 1 || (R2_CAPACITY_FULL == is && is > capacity) ? pace->high + 1 : 0;
-    if (pace->low >= R2_PACE_WINDOWS) {
-        pace->low = pace->high = 0;
-        r2_pace_claim(health, rail, pace->low_best, now_ns);
-    } else if (pace->high >= r2_pace_patience(health, explained)) {
-        pace->low = pace->high = 0;
-        r2_pace_claim(health, rail, pace->high_least, now_ns);
+    window->low_best = window->low < 2 ? is : r2_max(window->low_best, is);
+    window->high_least = window->high < 2 ? is : r2_min(window->high_least, is);
+    window->low = is + 1 < capacity ? window->low + 1 : 0; /* one sixteenth is noise */
+    window->high =
+        is > capacity + 1 || (R2_CAPACITY_FULL == is && is > capacity) ? window->high + 1 : 0;
+    if (window->low >= R2_SLOW_WINDOWS) {
+        window->low = window->high = 0;
+        r2_slow_claim(health, rail, window->low_best, now_ns);
+    } else if (window->high >= r2_slow_windows(health, explained)) {
+        window->low = window->high = 0;
+        r2_slow_claim(health, rail, window->high_least, now_ns);
     }
 }
 
-static void r2_pace_add(r2_health_t *health, uint32_t rail, uint32_t host, uint32_t ratio,
+static void r2_slow_add(r2_health_t *health, uint32_t rail, uint32_t host, uint32_t ratio,
                         uint64_t now_ns)
 {
-    r2_pace_t *pace = &health->paces[rail];
+    r2_slow_t *window = &health->windows[rail];
     uint32_t idx = 0;
 
-    if (0 != pace->window_ns &&
-        now_ns >= pace->window_ns + r2_health_ms(health->params.slow_window_ms)) {
-        r2_pace_close(health, rail, now_ns);
-        pace->window_ns = 0;
+    if (0 != window->window_ns &&
+        now_ns >= window->window_ns + r2_health_ms(health->params.slow_window_ms)) {
+        r2_slow_close(health, rail, now_ns);
+        window->window_ns = 0;
     }
-    if (0 == pace->window_ns) {
-        pace->window_ns = r2_max(now_ns, 1ull);
-        pace->peer_count = pace->best = 0;
+    if (0 == window->window_ns) {
+        window->window_ns = r2_max(now_ns, 1ull);
+        window->peer_count = window->best = 0;
     }
-    pace->best = r2_max(pace->best, ratio);
-    while (idx < pace->peer_count && host != pace->peers[idx].host) {
+    window->best = r2_max(window->best, ratio);
+    while (idx < window->peer_count && host != window->peers[idx].host) {
         ++idx;
     }
-    if (idx == R2_PACE_PEERS) {
+    if (idx == R2_SLOW_PEERS) {
         return;
     }
-    if (idx == pace->peer_count) {
-        pace->peers[pace->peer_count++] = (r2_pace_sum_t){.host = host};
+    if (idx == window->peer_count) {
+        window->peers[window->peer_count++] = (r2_slow_sum_t){.host = host};
     }
-    pace->peers[idx].sum += ratio;
-    ++pace->peers[idx].count;
+    window->peers[idx].sum += ratio;
+    ++window->peers[idx].count;
 }
 
 /*
  * What a rail of these should give: the median of all that are not 0, of two the better one. Not the best: lanes
  * that share a NIC get unequal parts of it, and the luckiest one would make all others look slow.
  */
-static uint64_t r2_pace_usual(const uint64_t *of_rail)
+static uint64_t r2_slow_usual(const uint64_t *of_rail)
 {
     uint64_t sorted[R2_RAILS_MAX];
     uint32_t count = 0;
@@ -187,18 +192,18 @@ static uint64_t r2_pace_usual(const uint64_t *of_rail)
 }
 
 /* Thousandths of the usual rail; no rail counts as faster. */
-static uint32_t r2_pace_share(uint64_t of_rail, uint64_t usual)
+static uint32_t r2_slow_share(uint64_t of_rail, uint64_t usual)
 {
-    return (uint32_t) ((unsigned __int128) r2_min(of_rail, usual) * R2_PACE_WHOLE / usual);
+    return (uint32_t) ((unsigned __int128) r2_min(of_rail, usual) * R2_SLOW_WHOLE / usual);
 }
 
 void r2_capacity_init(r2_health_t *health)
 {
     const uint64_t *speed = health->self.rail_speed;
-    uint64_t usual = r2_pace_usual(speed);
+    uint64_t usual = r2_slow_usual(speed);
 
     for (uint32_t rail = 0; usual > 0 && rail < health->rail_count; ++rail) {
-        health->paces[rail].baseline = r2_pace_share(speed[rail], usual);
+        health->windows[rail].baseline = r2_slow_share(speed[rail], usual);
     }
 }
 
@@ -206,13 +211,13 @@ void r2_capacity_init(r2_health_t *health)
 static void r2_batch_close(r2_health_t *health)
 {
     const r2_batch_t batch = health->batch;
-    uint64_t usual = r2_pace_usual(batch.bytes);
+    uint64_t usual = r2_slow_usual(batch.bytes);
 
     memset(&health->batch, 0, sizeof(health->batch));
     for (uint32_t rail = 0; usual > 0 && rail < health->rail_count; ++rail) {
         if (0 != (batch.seen & 1u << rail)) {
-            r2_pace_add(health, rail, health->hosts->host_of[batch.rank],
-                        r2_pace_share(batch.bytes[rail], usual), batch.now_ns);
+            r2_slow_add(health, rail, health->hosts->host_of[batch.rank],
+                        r2_slow_share(batch.bytes[rail], usual), batch.now_ns);
         }
     }
 }

@@ -6,7 +6,7 @@
  */
 /*
  * dead --(quarantine over, heal_probes answers in a row)--> proving: lanes may try again
- * proving --(a lane is up, or none was tried in time)--> healed: the writer raises the entry
+ * proving --(a lane is up, or none was tried in time)--> healed: the owner raises the entry
  * proving --(lanes were tried, none came up)--> dead
  */
 #include "r2_config.h"
@@ -18,14 +18,17 @@ static void r2_heal_done(r2_health_t *health, const r2_heal_t *heal, const char 
 {
     const r2_health_entry_t *entry = r2_health_map_entry(&health->map, health->own_host, heal->rail);
     const r2_health_entry_t full = {.version = entry->version, .capacity = R2_CAPACITY_FULL};
-    const r2_health_news_t news = {.time_ns = now_ns, .verdict = R2_VERDICT_HEALTHY,
-                                   .rank = R2_NOBODY, .own = true, .since_ns = heal->since_ns,
-                                   .evidence = evidence};
+    const r2_verdict_event_t event = {.time_ns = now_ns,
+                                      .verdict = R2_VERDICT_HEALTHY,
+                                      .rank = R2_NOBODY,
+                                      .own = true,
+                                      .since_ns = heal->since_ns,
+                                      .evidence = evidence};
 
     if (r2_outage_is_path(health, heal)) {
-        r2_spread_path(health, heal->host, heal->rail, false, R2_NOBODY, &news, now_ns);
+        r2_disseminate_path(health, heal->host, heal->rail, false, R2_NOBODY, &event, now_ns);
     } else {
-        r2_writer_claim(health, health->own_host, heal->rail, &full, &news, now_ns);
+        r2_owner_claim(health, health->own_host, heal->rail, &full, &event, now_ns);
     }
 }
 
@@ -106,7 +109,7 @@ void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t 
 {
     r2_heal_t *heal = &health->heals[probe->what];
 
-    if (!heal->active || !heal->probing || heal->since_ns != probe->asked_id) {
+    if (!heal->active || !heal->probing || heal->since_ns != probe->query_id) {
         return;
     }
     heal->probing = false;
@@ -123,7 +126,8 @@ void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t 
 
 static void r2_heal_probe(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
 {
-    const r2_pending_t what = {.purpose = R2_PURPOSE_HEAL, .asked_id = heal->since_ns,
+    const r2_pending_t what = {.purpose = R2_PURPOSE_HEAL,
+                               .query_id = heal->since_ns,
                                .what = (uint32_t) (heal - health->heals)};
     uint32_t host = r2_heal_target(health, heal);
 

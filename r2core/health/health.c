@@ -91,7 +91,7 @@ r2_status_t r2_health_create(const r2_hosts_t *hosts, const r2_health_self_t *se
     health->ports = *ports;
     health->own_host = hosts->host_of[self->rank];
     health->outbox_max = R2_OUTBOX_MAX;
-    health->again_ns = R2_NEVER_NS;
+    health->retell_ns = R2_NEVER_NS;
     health->rail_count = r2_health_rails(hosts);
     status = r2_health_allocate(health);
     if (R2_OK != status) {
@@ -163,7 +163,7 @@ static void r2_health_unopened(r2_health_t *health, uint32_t rank, uint32_t rail
  */
 static void r2_health_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
 {
-    const r2_health_news_t news = {
+    const r2_verdict_event_t event = {
         .time_ns = now_ns,
         .verdict = R2_VERDICT_PATH,
         .host = health->own_host,
@@ -176,7 +176,7 @@ static void r2_health_refused(r2_health_t *health, uint32_t host, uint32_t rail,
                     "look for a firewall, or a device that was made anew"};
 
     if (!r2_suspicion_explained(health, host, rail)) {
-        r2_spread_path(health, host, rail, true, R2_NOBODY, &news, now_ns);
+        r2_disseminate_path(health, host, rail, true, R2_NOBODY, &event, now_ns);
     }
 }
 
@@ -213,10 +213,15 @@ void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
 {
     const r2_health_entry_t *entry;
     r2_health_entry_t dead = {.verdict = R2_VERDICT_NIC};
-    const r2_health_news_t news = {.time_ns = now_ns, .since_ns = now_ns, .own = true,
-                                   .verdict = R2_VERDICT_NIC, .host = health->own_host,
-                                   .host_b = R2_NOBODY, .rail = rail, .rank = R2_NOBODY,
-                                   .evidence = "no carrier or no address"};
+    const r2_verdict_event_t event = {.time_ns = now_ns,
+                                      .since_ns = now_ns,
+                                      .own = true,
+                                      .verdict = R2_VERDICT_NIC,
+                                      .host = health->own_host,
+                                      .host_b = R2_NOBODY,
+                                      .rail = rail,
+                                      .rank = R2_NOBODY,
+                                      .evidence = "no carrier or no address"};
 
     if (rail >= r2_rails_of(health, health->own_host)) {
         return;
@@ -231,11 +236,11 @@ void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
     entry = r2_health_map_entry(&health->map, health->own_host, rail);
     dead.version = entry->version;
     if (0 != entry->capacity) {
-        if (!r2_members_is_writer(health)) {
+        if (!r2_members_is_owner(health)) {
             health->accused_ns[r2_health_at(health, health->own_host, rail)] = now_ns;
-            health->ports.news(health->ports.arg, &news);
+            health->ports.event(health->ports.arg, &event);
         }
-        r2_writer_claim(health, health->own_host, rail, &dead, &news, now_ns);
+        r2_owner_claim(health, health->own_host, rail, &dead, &event, now_ns);
     }
 }
 
@@ -257,12 +262,12 @@ void r2_health_peer(r2_health_t *health, uint32_t rank, bool silent, bool gone, 
     }
     host = health->hosts->host_of[rank];
     if (gone) {
-        r2_spread_gone(health, rank, now_ns);
+        r2_disseminate_gone(health, rank, now_ns);
         return;
     }
     for (rail = 0; silent && host != health->own_host && rail < health->rail_count; ++rail) {
         if (r2_health_concerns(health, rank, rail) && !r2_suspicion_explained(health, host, rail)) {
-            r2_investigate(health, rank, rail, now_ns); /* the others come as a question of it */
+            r2_investigate(health, rank, rail, now_ns); /* the others come as a query of it */
             return;
         }
     }
@@ -282,7 +287,7 @@ void r2_health_probed(r2_health_t *health, uint64_t id, bool alive, bool unable,
     const r2_pending_t probe = r2_probes_take(health, id);
 
     switch (probe.purpose) {
-    case R2_PURPOSE_ASK:
+    case R2_PURPOSE_QUERY:
         r2_investigation_probed(health, &probe, answer, now_ns);
         break;
     case R2_PURPOSE_SERVE:
@@ -300,9 +305,9 @@ void r2_health_probed(r2_health_t *health, uint64_t id, bool alive, bool unable,
 static void r2_health_told(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns)
 {
     if (R2_NOTICE_CLAIM == notice->kind) {
-        r2_writer_claimed(health, from, notice, now_ns);
+        r2_owner_claimed(health, from, notice, now_ns);
     } else {
-        r2_spread_notice(health, from, notice, now_ns);
+        r2_disseminate_notice(health, from, notice, now_ns);
     }
 }
 
@@ -321,10 +326,10 @@ r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *da
     case R2_NOTICE_ACK:
         r2_outbox_acknowledged(health, rank, notice.id);
         break;
-    case R2_NOTICE_ASK_PROBE:
+    case R2_NOTICE_WANT_PROBE:
         r2_probes_serve(health, rank, &notice, now_ns);
         break;
-    case R2_NOTICE_ASK_BEACON:
+    case R2_NOTICE_WANT_BEACON:
         r2_probes_beacon(health, rank, &notice);
         break;
     case R2_NOTICE_ANSWER_PROBE:
@@ -353,7 +358,7 @@ static void r2_health_outbox_tick(r2_health_t *health, uint64_t now_ns)
     uint32_t own_count;
 
     if (r2_outbox_has_room(health, now_ns)) {
-        r2_spread_again(health, now_ns);
+        r2_disseminate_rest(health, now_ns);
     }
     own_count = r2_outbox_tick(health, own, now_ns);
     for (uint32_t idx = 0; idx < own_count; ++idx) {
@@ -370,7 +375,7 @@ void r2_health_tick(r2_health_t *health, uint64_t now_ns)
 
 uint64_t r2_health_deadline_ns(const r2_health_t *health)
 {
-    return r2_min(r2_min(health->outbox_ns, health->again_ns),
+    return r2_min(r2_min(health->outbox_ns, health->retell_ns),
                   r2_min(r2_investigation_deadline_ns(health), r2_heal_deadline_ns(health)));
 }
 

@@ -29,7 +29,7 @@ typedef struct r2_health_self {
 } r2_health_self_t;
 
 /** What was decided, for log and event file. Strings are valid during the call. */
-typedef struct r2_health_news {
+typedef struct r2_verdict_event {
     uint64_t time_ns;
     r2_verdict_t verdict;
     r2_direction_t direction;
@@ -42,7 +42,7 @@ typedef struct r2_health_news {
     bool written;             /* this process put it into the map: no other one will say the same */
     uint64_t since_ns;        /* first evidence */
     const char *evidence;     /* one line: what was tried and what answered */
-} r2_health_news_t;
+} r2_verdict_event_t;
 
 /** What the machine wants done. */
 typedef struct r2_health_ports {
@@ -71,7 +71,7 @@ typedef struct r2_health_ports {
     /** What people call a rail of a host; NULL: it has no name but its number. */
     void (*name)(void *arg, uint32_t host, uint32_t rail, char *text_p, size_t text_bytes);
     /** Something for the log and the event file. */
-    void (*news)(void *arg, const r2_health_news_t *news);
+    void (*event)(void *arg, const r2_verdict_event_t *event);
     /** The map changed; plans may be due. */
     void (*changed)(void *arg);
     void *arg; /* borrowed: outlives the machine */

@@ -91,14 +91,14 @@ static bool r2_investigation_begin(r2_health_t *health, r2_investigation_t *at, 
                                           : r2_investigation_witness(health, host, rail, at->witness);
     at->own_version = r2_health_map_entry(&health->map, health->own_host, rail)->version;
     at->peer_version = r2_health_map_entry(&health->map, host, rail)->version;
-    at->asked[R2_QUESTION_PEER].open = at->asked[R2_QUESTION_BEACON].open = true;
-    at->asked[R2_QUESTION_OTHERS].open = r2_rails_of(health, health->own_host) > 1 &&
-                                         r2_rails_of(health, host) > 1;
-    at->asked[R2_QUESTION_WITNESS].open = R2_NOBODY != at->witness;
-    at->asked[R2_QUESTION_WITNESS_PEER].open = R2_NOBODY != at->witness;
-    at->asked[R2_QUESTION_SECOND].open = R2_NOBODY != at->second;
-    at->asked[R2_QUESTION_SECOND_PEER].open = R2_NOBODY != at->second;
-    at->asked[R2_QUESTION_WITNESS_SECOND].open = R2_NOBODY != at->second;
+    at->tally[R2_QUERY_PEER].open = at->tally[R2_QUERY_BEACON].open = true;
+    at->tally[R2_QUERY_OTHERS].open =
+        r2_rails_of(health, health->own_host) > 1 && r2_rails_of(health, host) > 1;
+    at->tally[R2_QUERY_WITNESS].open = R2_NOBODY != at->witness;
+    at->tally[R2_QUERY_WITNESS_PEER].open = R2_NOBODY != at->witness;
+    at->tally[R2_QUERY_SECOND].open = R2_NOBODY != at->second;
+    at->tally[R2_QUERY_SECOND_PEER].open = R2_NOBODY != at->second;
+    at->tally[R2_QUERY_WITNESS_SECOND].open = R2_NOBODY != at->second;
     return true;
 }
 
@@ -121,28 +121,30 @@ static void r2_investigation_text(const r2_health_t *health, const r2_investigat
                     words[evidence->process]);
 }
 
-/* Accuses the NIC of one host: lanes over it stop at once, its writer is told. */
+/* Accuses the NIC of one host: lanes over it stop at once, its owner is told. */
 static void r2_investigation_accuse(r2_health_t *health, uint32_t host, uint32_t rail,
-                                    uint32_t version, const r2_health_news_t *news, uint64_t now_ns)
+                                    uint32_t version, const r2_verdict_event_t *event,
+                                    uint64_t now_ns)
 {
-    const r2_health_entry_t entry = {.version = version, .verdict = (uint8_t) news->verdict,
-                                     .direction = (uint8_t) news->direction};
-    bool writes = host == health->own_host && r2_members_is_writer(health);
-    r2_health_news_t told = *news;
+    const r2_health_entry_t entry = {.version = version,
+                                     .verdict = (uint8_t) event->verdict,
+                                     .direction = (uint8_t) event->direction};
+    bool writes = host == health->own_host && r2_members_is_owner(health);
+    r2_verdict_event_t told = *event;
 
     if (!writes) {
         told.host = host;
-        told.capacity = 0; /* what is claimed; the version comes with the writer's answer */
-        health->accused_ns[r2_health_at(health, host, rail)] = r2_max(news->since_ns, 1ull);
+        told.capacity = 0; /* what is claimed; the version comes with the owner's answer */
+        health->accused_ns[r2_health_at(health, host, rail)] = r2_max(event->since_ns, 1ull);
         health->ports.rail_state(health->ports.arg, host, rail, true,
                                  now_ns + r2_health_ms(health->params.heal_max_ms));
-        health->ports.news(health->ports.arg, &told);
+        health->ports.event(health->ports.arg, &told);
     }
-    r2_writer_claim(health, host, rail, &entry, news, now_ns);
+    r2_owner_claim(health, host, rail, &entry, event, now_ns);
 }
 
 static void r2_investigation_act(r2_health_t *health, const r2_investigation_t *at,
-                                 const r2_conclusion_t *conclusion, r2_health_news_t *news,
+                                 const r2_conclusion_t *conclusion, r2_verdict_event_t *event,
                                  uint64_t now_ns)
 {
     bool plane = R2_VERDICT_PLANE == conclusion->verdict;
@@ -151,25 +153,26 @@ static void r2_investigation_act(r2_health_t *health, const r2_investigation_t *
     case R2_VERDICT_NIC:
     case R2_VERDICT_PLANE:
         if (plane || 0 != (conclusion->blame & R2_BLAME_SELF)) {
-            r2_investigation_accuse(health, health->own_host, at->rail, at->own_version, news, now_ns);
+            r2_investigation_accuse(health, health->own_host, at->rail, at->own_version, event,
+                                    now_ns);
         }
         if (plane || 0 != (conclusion->blame & R2_BLAME_PEER)) {
-            r2_investigation_accuse(health, at->host, at->rail, at->peer_version, news, now_ns);
+            r2_investigation_accuse(health, at->host, at->rail, at->peer_version, event, now_ns);
         }
         break;
     case R2_VERDICT_PATH:
     case R2_VERDICT_AMBIGUOUS:
-        r2_spread_path(health, at->host, at->rail, true, at->rank, news, now_ns);
+        r2_disseminate_path(health, at->host, at->rail, true, at->rank, event, now_ns);
         break;
     case R2_VERDICT_PEER_BUSY:
     case R2_VERDICT_PEER_GONE:
     case R2_VERDICT_PEER_SILENT:
-        news->rank = at->rank;
-        news->rail = R2_VERDICT_PEER_SILENT == conclusion->verdict ? R2_NOBODY : at->rail;
-        health->ports.news(health->ports.arg, news);
+        event->rank = at->rank;
+        event->rail = R2_VERDICT_PEER_SILENT == conclusion->verdict ? R2_NOBODY : at->rail;
+        health->ports.event(health->ports.arg, event);
         break;
     case R2_VERDICT_HEALTHY:
-        health->ports.news(health->ports.arg, news);
+        health->ports.event(health->ports.arg, event);
         break;
     case R2_VERDICT_SLOW:
     case R2_VERDICT_COUNT:
@@ -184,11 +187,18 @@ static void r2_investigation_end(r2_health_t *health, r2_investigation_t *at,
     size_t where = r2_health_at(health, at->host, at->rail);
     r2_investigation_t ended = *at;
     char text[512];
-    r2_health_news_t news = {.time_ns = now_ns, .verdict = conclusion->verdict,
-                             .direction = conclusion->direction, .host = at->host,
-                             .host_b = R2_NOBODY, .rail = at->rail, .rank = R2_NOBODY,
-                             .capacity = r2_health_map_entry(&health->map, at->host, at->rail)->capacity,
-                             .own = true, .since_ns = at->since_ns, .evidence = text};
+    r2_verdict_event_t event = {.time_ns = now_ns,
+                                .verdict = conclusion->verdict,
+                                .direction = conclusion->direction,
+                                .host = at->host,
+                                .host_b = R2_NOBODY,
+                                .rail = at->rail,
+                                .rank = R2_NOBODY,
+                                .capacity =
+                                    r2_health_map_entry(&health->map, at->host, at->rail)->capacity,
+                                .own = true,
+                                .since_ns = at->since_ns,
+                                .evidence = text};
 
     r2_suspicion_close(health, at);
     health->pause_ns[where] = r2_clamp_u64(2 * health->pause_ns[where],
@@ -199,13 +209,13 @@ static void r2_investigation_end(r2_health_t *health, r2_investigation_t *at,
         return;
     }
     r2_investigation_text(health, &ended, evidence, text, sizeof(text));
-    r2_investigation_act(health, &ended, conclusion, &news, now_ns);
+    r2_investigation_act(health, &ended, conclusion, &event, now_ns);
 }
 
 /* A direction takes the beacons' answers, which may come after the verdict is clear. */
 static bool r2_investigation_waits(const r2_investigation_t *at, const r2_conclusion_t *conclusion)
 {
-    const r2_asked_t *beacon = &at->asked[R2_QUESTION_BEACON];
+    const r2_tally_t *beacon = &at->tally[R2_QUERY_BEACON];
 
     return (R2_VERDICT_NIC == conclusion->verdict || R2_VERDICT_PATH == conclusion->verdict) &&
            0 == beacon->yes + beacon->no;
@@ -223,14 +233,14 @@ static bool r2_investigation_overslept(r2_health_t *health, r2_investigation_t *
 
 static void r2_investigation_weigh(r2_health_t *health, r2_investigation_t *at, uint64_t now_ns)
 {
-    bool final = now_ns >= at->deadline_ns || r2_questions_settled(at);
+    bool final = now_ns >= at->deadline_ns || r2_queries_settled(at);
     r2_conclusion_t conclusion;
     r2_evidence_t evidence;
 
     if (r2_investigation_overslept(health, at, now_ns)) {
         return;
     }
-    r2_questions_evidence(health, at, final, &evidence);
+    r2_queries_evidence(health, at, final, &evidence);
     if (r2_verdict_conclude(&evidence, final, &conclusion) &&
         (final || !r2_investigation_waits(at, &conclusion))) {
         r2_investigation_end(health, at, &evidence, &conclusion, now_ns);
@@ -239,20 +249,20 @@ static void r2_investigation_weigh(r2_health_t *health, r2_investigation_t *at, 
 
 /* ---- answers ---- */
 
-static void r2_asked_add(r2_asked_t *asked, r2_answer_t answer)
+static void r2_tally_add(r2_tally_t *tally, r2_answer_t answer)
 {
-    asked->yes += R2_ANSWER_YES == answer;
-    asked->no += R2_ANSWER_NO == answer;
-    asked->unable += R2_ANSWER_UNKNOWN == answer;
+    tally->yes += R2_ANSWER_YES == answer;
+    tally->no += R2_ANSWER_NO == answer;
+    tally->unable += R2_ANSWER_UNKNOWN == answer;
 }
 
 void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer,
                              uint64_t now_ns)
 {
-    r2_investigation_t *at = r2_investigation_by_id(health, probe->asked_id);
+    r2_investigation_t *at = r2_investigation_by_id(health, probe->query_id);
 
     if (NULL != at) {
-        r2_asked_add(&at->asked[probe->what], answer);
+        r2_tally_add(&at->tally[probe->what], answer);
         r2_investigation_weigh(health, at, now_ns);
     }
 }
@@ -261,21 +271,21 @@ void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_
 void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t answer, uint64_t now_ns)
 {
     r2_investigation_t *at = r2_investigation_by_id(health, id);
-    uint32_t question, attempt;
-    r2_asked_t *asked;
+    uint32_t query, attempt;
+    r2_tally_t *tally;
 
     if (NULL == at) {
         return;
     }
-    question = (uint32_t) (id - at->id) % R2_QUESTION_COUNT;
-    attempt = (uint32_t) (id - at->id) / R2_QUESTION_COUNT;
-    asked = &at->asked[question];
-    if (question <= R2_QUESTION_OTHERS || attempt >= R2_ATTEMPTS || !asked->open) {
+    query = (uint32_t) (id - at->id) % R2_QUERY_COUNT;
+    attempt = (uint32_t) (id - at->id) / R2_QUERY_COUNT;
+    tally = &at->tally[query];
+    if (query <= R2_QUERY_OTHERS || attempt >= R2_ATTEMPTS || !tally->open) {
         return;
     }
-    r2_asked_add(asked, answer);
+    r2_tally_add(tally, answer);
     if (R2_ANSWER_NO == answer) {
-        asked->no_attempts |= (uint8_t) (1u << attempt);
+        tally->no_attempts |= (uint8_t) (1u << attempt);
     }
     r2_investigation_weigh(health, at, now_ns);
 }
@@ -301,7 +311,7 @@ void r2_investigation_tick(r2_health_t *health, uint64_t now_ns)
             !r2_investigation_overslept(health, at, now_ns) &&
             (at->attempts > 0 || r2_investigation_begin(health, at, now_ns))) {
             if (at->attempts < R2_ATTEMPTS) {
-                r2_questions_put(health, at);
+                r2_queries_put(health, at);
             }
             at->next_ns = at->attempts < R2_ATTEMPTS ? now_ns + at->half_ns : at->deadline_ns;
             r2_investigation_weigh(health, at, now_ns);

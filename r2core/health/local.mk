@@ -17,9 +17,9 @@ libr2core_la_SOURCES += \
     r2core/health/outage.c \
     r2core/health/outbox.c \
     r2core/health/probes.c \
-    r2core/health/question.c \
-    r2core/health/spread.c \
+    r2core/health/query.c \
+    r2core/health/disseminate.c \
     r2core/health/suspicion.c \
     r2core/health/verdict_rules.c \
     r2core/health/verdict_rules.h \
-    r2core/health/writer.c
+    r2core/health/owner.c

@@ -10,7 +10,7 @@
  *   describe agreement               what users are told; when ranks plan on the same map
  *   outbox suspicion outage          notices until acknowledged; what is suspected, what is dead
  *   spread probes                    the map and who is told of it; probes and beacons
- *   writer question                  claims on a host's own entries; questions and their answers
+ *   owner query                  claims on a host's own entries; queries and their answers
  *   capacity heal investigation      degraded, dead and suspected rails
  *   health                           the door: evidence, notices and time come in
  */
@@ -31,7 +31,7 @@
 #define R2_BEACONS_MAX        64    /* heard and remembered */
 #define R2_OUTBOX_MAX         65536 /* notices that wait for an acknowledgement */
 #define R2_OUTBOX_OWN_MAX     16    /* notices that come round to us, handled per tick */
-#define R2_ATTEMPTS           3     /* of each question, so that lost packets do not count as faults */
+#define R2_ATTEMPTS           3     /* of each query, so that lost packets do not count as faults */
 #define R2_SUCCESSION         3     /* sendings without acknowledgement until the next rank acts */
 
 /* ---- reliable notices (outbox.c) ---- */
@@ -39,7 +39,7 @@
 /** What makes a newer notice take the place of an older one. No padding: hash key. */
 typedef struct r2_outbox_key {
     uint32_t to_host; /* R2_NOBODY: to one rank */
-    uint32_t to_rank; /* R2_NOBODY: to the writer of to_host */
+    uint32_t to_rank; /* R2_NOBODY: to the owner of to_host */
     uint32_t kind, host_a, host_b, rail;
 } r2_outbox_key_t;
 
@@ -53,27 +53,27 @@ typedef struct r2_outbox_item {
 
 /* ---- investigations (suspicion.c, investigation.c) ---- */
 
-typedef enum r2_question {
-    R2_QUESTION_PEER,          /* own probes */
-    R2_QUESTION_WITNESS,
-    R2_QUESTION_SECOND,
-    R2_QUESTION_OTHERS,
-    R2_QUESTION_WITNESS_PEER,  /* asked by notice */
-    R2_QUESTION_SECOND_PEER,
-    R2_QUESTION_WITNESS_SECOND,
-    R2_QUESTION_BEACON,
-    R2_QUESTION_COUNT
-} r2_question_t;
+typedef enum r2_query {
+    R2_QUERY_PEER, /* own probes */
+    R2_QUERY_WITNESS,
+    R2_QUERY_SECOND,
+    R2_QUERY_OTHERS,
+    R2_QUERY_WITNESS_PEER, /* asked by notice */
+    R2_QUERY_SECOND_PEER,
+    R2_QUERY_WITNESS_SECOND,
+    R2_QUERY_BEACON,
+    R2_QUERY_COUNT
+} r2_query_t;
 
-#define R2_IDS_PER_INVESTIGATION 32 /* R2_ATTEMPTS * R2_QUESTION_COUNT, rounded up */
+#define R2_IDS_PER_INVESTIGATION 32 /* R2_ATTEMPTS * R2_QUERY_COUNT, rounded up */
 
-/** How often a question was put and what came back. */
-typedef struct r2_asked {
+/** How often a query was put and what came back. */
+typedef struct r2_tally {
     bool open;     /* it makes sense to ask */
     uint16_t sent; /* probes started */
     uint16_t yes, no, unable;
     uint8_t no_attempts; /* asked by notice: bit per attempt that was answered with no */
-} r2_asked_t;
+} r2_tally_t;
 
 /** Why does (host, rail) not answer us. */
 typedef struct r2_investigation {
@@ -81,25 +81,30 @@ typedef struct r2_investigation {
     uint32_t host, rail, rank; /* suspected; rank: the process whose lane it was */
     uint32_t witness, second;  /* hosts; R2_NOBODY: there is none */
     uint64_t id;               /* first of its R2_IDS_PER_INVESTIGATION ids */
-    uint64_t since_ns, begun_ns, next_ns, deadline_ns; /* since: suspicion; begun: first question */
+    uint64_t since_ns, begun_ns, next_ns, deadline_ns; /* since: suspicion; begun: first query */
     uint64_t half_ns;          /* from one attempt to the next */
     uint32_t attempts, peer_version, own_version;
-    r2_asked_t asked[R2_QUESTION_COUNT];
+    r2_tally_t tally[R2_QUERY_COUNT];
     bool beacon_in;
 } r2_investigation_t;
 
 /* ---- probes under way ---- */
 
-typedef enum r2_purpose { R2_PURPOSE_NONE, R2_PURPOSE_ASK, R2_PURPOSE_SERVE, R2_PURPOSE_HEAL } r2_purpose_t;
+typedef enum r2_purpose {
+    R2_PURPOSE_NONE,
+    R2_PURPOSE_QUERY,
+    R2_PURPOSE_SERVE,
+    R2_PURPOSE_HEAL
+} r2_purpose_t;
 
 typedef struct r2_pending {
     r2_purpose_t purpose;
     uint64_t id;
-    uint64_t asked_id;  /* SERVE: id of the asker's notice; ASK: of the investigation */
+    uint64_t query_id;   /* SERVE: id of the asker's notice; QUERY: of the investigation */
     uint32_t rank, rail; /* SERVE: the asker */
     uint32_t host;      /* SERVE: who is asked about */
     uint64_t since_ns;  /* SERVE: when it was asked */
-    uint32_t what;      /* ASK: r2_question_t; HEAL: index in heals */
+    uint32_t what;      /* QUERY: r2_query_t; HEAL: index in heals */
 } r2_pending_t;
 
 typedef struct r2_beacon {
@@ -128,23 +133,24 @@ typedef struct r2_heal {
 
 /* ---- degraded rails (capacity.c) ---- */
 
-#define R2_PACE_PEERS 8 /* hosts whose lanes are looked at in one window; more would say the same */
+#define R2_SLOW_PEERS 8 /* hosts whose lanes are looked at in one window; more would say the same \
+                         */
 
 /** What the lanes of some hosts over one rail gave, in thousandths of the usual lane of their link. */
-typedef struct r2_pace_sum {
+typedef struct r2_slow_sum {
     uint32_t host;
     uint32_t sum, count;
-} r2_pace_sum_t;
+} r2_slow_sum_t;
 
-typedef struct r2_pace {
+typedef struct r2_slow {
     uint64_t window_ns;  /* start; 0: none */
-    r2_pace_sum_t peers[R2_PACE_PEERS];
+    r2_slow_sum_t peers[R2_SLOW_PEERS];
     uint32_t peer_count;
     uint32_t best;       /* lane of this window, thousandths */
     uint32_t baseline;   /* of the healthy rail, thousandths: by its speed, or the most so far; 0: unknown */
     uint32_t low, high;  /* windows in a row below or above what the map says */
     uint32_t low_best, high_least; /* least sure value of those windows */
-} r2_pace_t;
+} r2_slow_t;
 
 /** Lanes of one link, one direction, as they are reported in a row. */
 typedef struct r2_batch {
@@ -179,8 +185,8 @@ struct r2_health {
 
     r2_outbox_item_t *outbox; /* owned: hash */
     uint64_t outbox_ns;       /* not later than the first sending due */
-    uint64_t again_ns;        /* when all that is known is told again, as not all had room; else never */
-    uint32_t again_at;        /* number of the fact that it begins with (spread.c) */
+    uint64_t retell_ns; /* when all that is known is told again, as not all had room; else never */
+    uint32_t retell_at; /* number of the fact that it begins with (disseminate.c) */
     uint32_t outbox_max;      /* R2_OUTBOX_MAX; tests take less */
     r2_investigation_t investigations[R2_INVESTIGATIONS_MAX];
     r2_pending_t pending[R2_PROBES_MAX];
@@ -189,7 +195,7 @@ struct r2_health {
     uint32_t investigation_count; /* active ones: where there are none, nobody looks for deadlines */
     r2_heal_t heals[R2_HEALS_MAX];
     uint32_t heal_count;          /* active ones */
-    r2_pace_t paces[R2_RAILS_MAX];
+    r2_slow_t windows[R2_RAILS_MAX];
     r2_batch_t batch;
 };
 
@@ -211,7 +217,7 @@ static inline size_t r2_health_at(const r2_health_t *health, uint32_t host, uint
 /* members.c */
 uint32_t r2_members_nth(const r2_health_t *health, uint32_t host, uint32_t nth);
 uint32_t r2_members_position(const r2_health_t *health);
-bool r2_members_is_writer(const r2_health_t *health);
+bool r2_members_is_owner(const r2_health_t *health);
 bool r2_members_host(const r2_health_t *health, uint32_t rank, uint32_t *host_p);
 
 /* outbox.c */
@@ -230,21 +236,24 @@ bool r2_outbox_has_room(r2_health_t *health, uint64_t now_ns);
 uint32_t r2_outbox_tick(r2_health_t *health, r2_notice_t own_p[R2_OUTBOX_OWN_MAX], uint64_t now_ns);
 void r2_outbox_fini(r2_health_t *health);
 
-/* spread.c */
-void r2_spread_notice(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns);
-void r2_spread_entry(r2_health_t *health, uint32_t rail, const r2_health_entry_t *entry,
-                     const r2_health_news_t *news, uint64_t since_ns, uint64_t now_ns);
-void r2_spread_path(r2_health_t *health, uint32_t host, uint32_t rail, bool broken, uint32_t tell,
-                    const r2_health_news_t *news, uint64_t now_ns);
-void r2_spread_gone(r2_health_t *health, uint32_t rank, uint64_t now_ns);
+/* disseminate.c */
+void r2_disseminate_notice(r2_health_t *health, uint32_t from, const r2_notice_t *notice,
+                           uint64_t now_ns);
+void r2_disseminate_entry(r2_health_t *health, uint32_t rail, const r2_health_entry_t *entry,
+                          const r2_verdict_event_t *event, uint64_t since_ns, uint64_t now_ns);
+void r2_disseminate_path(r2_health_t *health, uint32_t host, uint32_t rail, bool broken,
+                         uint32_t tell, const r2_verdict_event_t *event, uint64_t now_ns);
+void r2_disseminate_gone(r2_health_t *health, uint32_t rank, uint64_t now_ns);
 /** Tells all that is known, and claims all that is accused, as if it was new. */
-void r2_spread_again(r2_health_t *health, uint64_t now_ns);
-r2_notice_t r2_spread_change(const r2_health_t *health, uint32_t host, uint32_t rail);
+void r2_disseminate_rest(r2_health_t *health, uint64_t now_ns);
+r2_notice_t r2_disseminate_change(const r2_health_t *health, uint32_t host, uint32_t rail);
 
-/* writer.c */
-void r2_writer_claim(r2_health_t *health, uint32_t host, uint32_t rail, const r2_health_entry_t *entry,
-                     const r2_health_news_t *news, uint64_t now_ns);
-void r2_writer_claimed(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns);
+/* owner.c */
+void r2_owner_claim(r2_health_t *health, uint32_t host, uint32_t rail,
+                    const r2_health_entry_t *entry, const r2_verdict_event_t *event,
+                    uint64_t now_ns);
+void r2_owner_claimed(r2_health_t *health, uint32_t from, const r2_notice_t *notice,
+                      uint64_t now_ns);
 
 /* suspicion.c */
 void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t now_ns);
@@ -266,11 +275,11 @@ static inline bool r2_health_has_carrier(const r2_health_t *health, uint32_t rai
     return health->ports.carrier(health->ports.arg, rail);
 }
 
-/* question.c */
-void r2_questions_put(r2_health_t *health, r2_investigation_t *investigation);
-void r2_questions_evidence(const r2_health_t *health, const r2_investigation_t *investigation,
-                           bool final, r2_evidence_t *evidence_p);
-bool r2_questions_settled(const r2_investigation_t *investigation);
+/* query.c */
+void r2_queries_put(r2_health_t *health, r2_investigation_t *investigation);
+void r2_queries_evidence(const r2_health_t *health, const r2_investigation_t *investigation,
+                         bool final, r2_evidence_t *evidence_p);
+bool r2_queries_settled(const r2_investigation_t *investigation);
 
 /* probes.c */
 bool r2_probes_start(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t timeout_ns,

@@ -40,14 +40,14 @@ uint32_t r2_members_position(const r2_health_t *health)
     return position;
 }
 
-bool r2_members_is_writer(const r2_health_t *health)
+bool r2_members_is_owner(const r2_health_t *health)
 {
     return 0 == r2_members_position(health);
 }
 
 bool r2_health_is_first(const r2_health_t *health)
 {
-    return r2_members_is_writer(health);
+    return r2_members_is_owner(health);
 }
 
 /** Host that goes by this name on the wire. @return false: no host does. */

@@ -18,21 +18,21 @@
 /** Kinds of notices. Those from R2_NOTICE_CHANGE on are acknowledged and re-sent until they are. */
 typedef enum r2_notice_kind {
     R2_NOTICE_ACK = 1,       /* `id` of the notice that is acknowledged */
-    R2_NOTICE_ASK_PROBE,     /* please probe host_b's NIC on this rail */
+    R2_NOTICE_WANT_PROBE,    /* please probe host_b's NIC on this rail */
     R2_NOTICE_ANSWER_PROBE,  /* `answer` */
-    R2_NOTICE_ASK_BEACON,    /* did you hear beacon `id` on this rail; send me one */
+    R2_NOTICE_WANT_BEACON,   /* did you hear beacon `id` on this rail; send me one */
     R2_NOTICE_ANSWER_BEACON, /* `answer` */
     R2_NOTICE_CHANGE,        /* map entry of (host_a, rail) */
     R2_NOTICE_PATH,          /* exception (host_a, host_b, rail) */
     R2_NOTICE_GONE,          /* process host_a (a rank) is gone */
-    R2_NOTICE_CLAIM,         /* to a writer: (host_a, rail) should have this entry; its version is the
-                                one that the evidence is newer than */
+    R2_NOTICE_CLAIM, /* to an owner: (host_a, rail) should have this entry; its version is the
+                        one that the evidence is newer than */
     R2_NOTICE_KIND_END
 } r2_notice_kind_t;
 
 enum {
-    R2_NOTICE_FANOUT = 1 << 0, /* from the writer of the own host: not to be passed on */
-    R2_NOTICE_ACT = 1 << 1,    /* the receiver acts as its host's writer, whoever else there is */
+    R2_NOTICE_FANOUT = 1 << 0, /* from the owner of the own host: not to be passed on */
+    R2_NOTICE_ACT = 1 << 1,    /* the receiver acts as its host's owner, whoever else there is */
     R2_NOTICE_FLAGS_ALL = (1 << 2) - 1
 };
 

@@ -51,13 +51,13 @@ uint64_t r2_outage_jittered(r2_health_t *health, uint64_t pause_ns)
 /* A probe is a packet or two of one process, a call one of each process to each peer: it may be made more often. */
 #define R2_OUTAGE_OFTEN 4
 
-/** The longest pause between probes of the writer. */
+/** The longest pause between probes of the owner. */
 uint64_t r2_outage_longest_ns(const r2_health_t *health)
 {
     return r2_health_ms(r2_max(health->params.heal_min_ms, health->params.heal_max_ms / R2_OUTAGE_OFTEN));
 }
 
-/* The first pause: long outages are probed seldom. Ranks behind the writer only stand in for it. */
+/* The first pause: long outages are probed seldom. Ranks behind the owner only stand in for it. */
 static uint64_t r2_outage_first_pause(const r2_health_t *health, const r2_heal_t *heal)
 {
     uint64_t pause_ns = r2_clamp_u64(heal->outage_ns / 16, r2_health_ms(health->params.heal_min_ms),

@@ -26,7 +26,7 @@ static void r2_outbox_remove(r2_health_t *health, r2_outbox_item_t *item)
     free(item);
 }
 
-/* Who gets it this time: the writer, or after some sendings without an answer the next rank. */
+/* Who gets it this time: the owner, or after some sendings without an answer the next rank. */
 static uint32_t r2_outbox_target(const r2_health_t *health, const r2_outbox_item_t *item)
 {
     if (R2_NOBODY != item->key.to_rank) {
@@ -75,9 +75,9 @@ static void r2_outbox_put(r2_health_t *health, const r2_outbox_key_t *key, const
             item = NULL;
         }
         if (NULL == item) { /* all of it is in our tables: told from there when there is room again */
-            health->again_at = 0;
-            health->again_ns = r2_min(health->again_ns,
-                                      now_ns + r2_health_ms(health->params.failure_timeout_ms));
+            health->retell_at = 0;
+            health->retell_ns =
+                r2_min(health->retell_ns, now_ns + r2_health_ms(health->params.failure_timeout_ms));
             return;
         }
     } else if (0 == memcmp(&item->notice.entry_version, &ageless.entry_version, 2 * sizeof(uint32_t))) {
@@ -144,14 +144,14 @@ void r2_outbox_gone(r2_health_t *health, uint32_t rank)
 
 bool r2_outbox_has_room(r2_health_t *health, uint64_t now_ns)
 {
-    if (now_ns < health->again_ns) {
+    if (now_ns < health->retell_ns) {
         return false;
     }
-    health->again_ns = R2_NEVER_NS;
+    health->retell_ns = R2_NEVER_NS;
     if (2 * HASH_COUNT(health->outbox) <= health->outbox_max) {
         return true;
     }
-    health->again_ns = now_ns + r2_health_ms(health->params.failure_timeout_ms);
+    health->retell_ns = now_ns + r2_health_ms(health->params.failure_timeout_ms);
     return false;
 }
 

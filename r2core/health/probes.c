@@ -51,8 +51,11 @@ static void r2_probes_answer(r2_health_t *health, uint32_t rank, uint32_t rail, 
 /** Another process asks us to probe a third host. */
 void r2_probes_serve(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns)
 {
-    r2_pending_t what = {.purpose = R2_PURPOSE_SERVE, .asked_id = notice->id, .rank = from,
-                         .rail = notice->rail, .since_ns = now_ns};
+    r2_pending_t what = {.purpose = R2_PURPOSE_SERVE,
+                         .query_id = notice->id,
+                         .rank = from,
+                         .rail = notice->rail,
+                         .since_ns = now_ns};
     uint32_t host;
 
     if (!r2_members_host(health, notice->host_b, &host)) {
@@ -110,5 +113,6 @@ void r2_probes_served(r2_health_t *health, const r2_pending_t *probe, r2_answer_
         r2_probes_delivers(health, probe->host, probe->rail, probe->since_ns)) {
         answer = R2_ANSWER_YES;
     }
-    r2_probes_answer(health, probe->rank, probe->rail, R2_NOTICE_ANSWER_PROBE, probe->asked_id, answer);
+    r2_probes_answer(health, probe->rank, probe->rail, R2_NOTICE_ANSWER_PROBE, probe->query_id,
+                     answer);
 }

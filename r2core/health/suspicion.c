@@ -55,7 +55,7 @@ void r2_suspicion_drop(r2_health_t *health, uint32_t host, uint32_t rail)
     }
 }
 
-/* Accusations that no writer ever answered do not count for ever. */
+/* Accusations that no owner ever answered do not count for ever. */
 static void r2_suspicion_forget(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
 {
     const uint32_t hosts[] = {host, health->own_host};

@@ -12,7 +12,7 @@
 
 #include "r2/verdict.h"
 
-/** An answer to one question. */
+/** An answer to one query. */
 typedef enum r2_answer {
     R2_ANSWER_UNKNOWN = 0, /* not asked, could not be asked, or no answer yet */
     R2_ANSWER_YES,

@@ -22,7 +22,7 @@
 
 /** What is known of one rail of one host. */
 typedef struct r2_health_entry {
-    uint32_t version;   /* raised by the host's writer with every change; 0: as at the start */
+    uint32_t version;   /* raised by the host's owner with every change; 0: as at the start */
     uint8_t capacity;   /* 0 (dead) .. R2_CAPACITY_FULL */
     uint8_t verdict;    /* r2_verdict_t: why it is not full */
     uint8_t direction;  /* r2_direction_t: which way does not pass, seen from the host */

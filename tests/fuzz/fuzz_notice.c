@@ -58,7 +58,7 @@ static void peer_gone(void *arg, uint32_t rank)
     fuzz_check(rank < RANKS);
 }
 
-static void news(void *arg, const r2_health_news_t *text)
+static void event(void *arg, const r2_verdict_event_t *text)
 {
     (void) arg;
     fuzz_check(text->host < HOSTS && text->capacity <= R2_CAPACITY_FULL && NULL != text->evidence);
@@ -124,9 +124,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         .rank_count = RANKS, .host_count = HOSTS, .host_of = host_of, .hosts = host};
     const r2_health_self_t self = {.rank = 0};
     outcome_t outcome = {0};
-    const r2_health_ports_t ports = {.notify = notify, .probe = probe, .beacon = beacon, .rail_state = state,
-                                     .path_state = state, .peer_gone = peer_gone, .news = news,
-                                     .changed = changed, .carrier = carrier, .arg = &outcome};
+    const r2_health_ports_t ports = {.notify = notify,
+                                     .probe = probe,
+                                     .beacon = beacon,
+                                     .rail_state = state,
+                                     .path_state = state,
+                                     .peer_gone = peer_gone,
+                                     .event = event,
+                                     .changed = changed,
+                                     .carrier = carrier,
+                                     .arg = &outcome};
     fuzz_input_t input = {data, bytes < 2000 ? bytes : 2000};
     r2_params_t params;
     r2_health_t *health;

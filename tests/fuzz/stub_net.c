@@ -271,12 +271,12 @@ void stub_net_watch(stub_net_t *stub)
     }
 }
 
-void stub_net_signal(stub_net_t *stub, uint32_t rail, bool news)
+void stub_net_signal(stub_net_t *stub, uint32_t rail, bool event)
 {
     int fd = stub_tp_ops.worker_fd(stub->net.rails[rail].workers->worker);
     eventfd_t count = 1;
 
-    fuzz_check(0 == (news ? eventfd_write(fd, count) : eventfd_read(fd, &count)));
+    fuzz_check(0 == (event ? eventfd_write(fd, count) : eventfd_read(fd, &count)));
 }
 
 void stub_lane_wire(stub_net_t *stub, uint32_t lane)

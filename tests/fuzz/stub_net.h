@@ -58,7 +58,7 @@ void stub_net_destroy(stub_net_t *stub);
 /** Gives the workers descriptors and the net one epoll of them. Before any lane is up. */
 void stub_net_watch(stub_net_t *stub);
 /** Makes the descriptor of a rail's worker readable, or not. */
-void stub_net_signal(stub_net_t *stub, uint32_t rail, bool news);
+void stub_net_signal(stub_net_t *stub, uint32_t rail, bool event);
 
 /** Has a lane called, or its call answered; the peer's HELLO does not come. */
 void stub_lane_wire(stub_net_t *stub, uint32_t lane);

@@ -239,15 +239,15 @@ MUTANTS = [
      "item->key.to_host, item->attempts / R2_SUCCESSION)", "item->key.to_host, 0)"),
     ("any-acknowledgement-will-do", "health/outbox.c",
      "        if (item->notice.id == id &&\n", "        if (0 != id &&\n"),
-    ("changes-are-not-passed-on", "health/spread.c",
+    ("changes-are-not-passed-on", "health/disseminate.c",
      "    if ((is_new && 0 == (notice->flags & R2_NOTICE_FANOUT)) || own) {",
      "    if (own) {"),
-    ("everything-is-passed-on", "health/spread.c",
+    ("everything-is-passed-on", "health/disseminate.c",
      "    if ((is_new && 0 == (notice->flags & R2_NOTICE_FANOUT)) || own) {",
      "    if (0 == (notice->flags & R2_NOTICE_FANOUT) || own) {"),
     ("peers-open-lanes-over-rails-in-quarantine", "link/hello.c",
      "lane->link->net->now_ns < lane->rail->shut_ns &&", "false &&", FLAPS),
-    ("flapping-paths-are-not-damped", "health/spread.c",
+    ("flapping-paths-are-not-damped", "health/disseminate.c",
      "retry_ns = r2_max(retry_ns, r2_outage_start(health, other, rail, true, now_ns));",
      "r2_outage_start(health, other, rail, true, now_ns);", FLAPS),
     ("only-paths-wait-for-the-end-of-a-quarantine", "link/net_health.c",
@@ -269,13 +269,14 @@ MUTANTS = [
      "             0 == notice->age));", "             true));"),
     ("ages-are-not-told", "health/outbox.c",
      "        sent.age = r2_notice_age(now_ns - r2_min(since_ns, now_ns));\n", ""),
-    ("heard-verdicts-have-no-past", "health/spread.c",
-     "        is_new = r2_spread_learn(health, &change, false, NULL, now_ns - r2_min(age_ns, "
-     "now_ns), now_ns);",
-     "        is_new = r2_spread_learn(health, &change, false, NULL, now_ns, "
+    ("heard-verdicts-have-no-past", "health/disseminate.c",
+     "        is_new = r2_disseminate_learn(health, &change, false, NULL, now_ns - r2_min(age_ns, "
+     "now_ns),\n"
+     "                                      now_ns);",
+     "        is_new = r2_disseminate_learn(health, &change, false, NULL, now_ns, "
      "now_ns + 0 * age_ns);"),
-    ("news-of-dead-writers-are-lost", "health/spread.c",
-     "        r2_spread_all(health, host, now_ns);\n", "        (void) r2_spread_all;\n"),
+    ("news-of-dead-writers-are-lost", "health/disseminate.c",
+     "        r2_disseminate_all(health, host, now_ns);\n", "        (void) r2_disseminate_all;\n"),
     ("dead-processes-are-not-described", "health/describe.c",
      "        if (health->gone[rank]) {", "        if (false) {"),
     ("all-processes-of-a-host-probe", "health/suspicion.c",
@@ -451,7 +452,7 @@ MUTANTS = [
      "    if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {",
      "    if (r2_lane_is_relay(lane) || lane->unreachable) {", DOUBT),
     ("peers-known-to-be-slow-explain-nothing", "health/capacity.c",
-     "    explained = r2_pace_is_explained(health, pace, rail);", "    explained = false;"),
+     "    explained = r2_slow_is_explained(health, window, rail);", "    explained = false;"),
     # Who takes part; children.
     ("who-withdraws-tries-once", "ctx/consent.c",
      "    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->core.net.info.users && R2_OK != "

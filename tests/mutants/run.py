@@ -35,7 +35,7 @@ UNIT_PARTS = ["thread_net", "checker", "checker_moves", "checker_race", "checker
               "checker_values", "schedule_cases"]
 UNIT_FOLDERS = ("plan/", "model/topology")
 # Defects of health are caught by unit tests that stand alone: (test, sources beside it).
-HEALTH = {"test_agreement": [], "test_spread": [], "test_describe": ["health_world"],
+HEALTH = {"test_agreement": [], "test_disseminate": [], "test_describe": ["health_world"],
           "test_health_map": [], "test_verdict": [], "test_health": ["health_world"],
           "test_notices": ["health_world"], "test_probers": ["health_world"]}
 HEALTH_FOLDERS = ("health/", "model/health_map")

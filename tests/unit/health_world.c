@@ -201,27 +201,27 @@ static bool pair_broken(const world_t *world, uint32_t a, uint32_t b, uint32_t r
     return !world_passes(world, a, b, rail, SLACK_NS) || !world_passes(world, b, a, rail, SLACK_NS);
 }
 
-static bool is_fair(const world_t *world, const machine_t *machine, const r2_health_news_t *news)
+static bool is_fair(const world_t *world, const machine_t *machine, const r2_verdict_event_t *event)
 {
     uint32_t own = world->host_of[machine->rank], rail;
 
-    switch (news->verdict) {
+    switch (event->verdict) {
     case R2_VERDICT_NIC:
     case R2_VERDICT_PLANE:
-        return was_broken(world, news->host, news->rail);
+        return was_broken(world, event->host, event->rail);
     case R2_VERDICT_PATH:
     case R2_VERDICT_AMBIGUOUS:
-        return pair_broken(world, news->host, news->host_b, news->rail);
+        return pair_broken(world, event->host, event->host_b, event->rail);
     case R2_VERDICT_PEER_SILENT:
         for (rail = 0; rail < world->rail_count; ++rail) {
-            if (!pair_broken(world, own, news->host, rail)) {
+            if (!pair_broken(world, own, event->host, rail)) {
                 return false;
             }
         }
         return true;
     case R2_VERDICT_PEER_BUSY:
-        return world->loss_ppm > 0 || !world_exists(world, news->rank) ||
-               process_fault(world, news->rank, FAULT_STOP, SLACK_NS);
+        return world->loss_ppm > 0 || !world_exists(world, event->rank) ||
+               process_fault(world, event->rank, FAULT_STOP, SLACK_NS);
     case R2_VERDICT_HEALTHY:
     case R2_VERDICT_SLOW:
     case R2_VERDICT_PEER_GONE:
@@ -231,23 +231,23 @@ static bool is_fair(const world_t *world, const machine_t *machine, const r2_hea
     return true;
 }
 
-static void port_news(void *arg, const r2_health_news_t *news)
+static void port_event(void *arg, const r2_verdict_event_t *event)
 {
     machine_t *machine = arg;
     world_t *world = machine->world;
-    bool fair = !news->own || is_fair(world, machine, news);
+    bool fair = !event->own || is_fair(world, machine, event);
 
     if (world->verbose || !fair) {
         printf("%6llu ms rank %u: %s%s %s host %u,%u rail %u capacity %u version %u: %s\n",
                (unsigned long long) (world->now_ns / R2_NS_PER_MS), machine->rank,
-               fair ? "" : "UNFAIR ", r2_verdict_name(news->verdict),
-               news->own ? "own" : "heard", news->host, news->host_b, news->rail, news->capacity,
-               news->version, news->evidence);
+               fair ? "" : "UNFAIR ", r2_verdict_name(event->verdict), event->own ? "own" : "heard",
+               event->host, event->host_b, event->rail, event->capacity, event->version,
+               event->evidence);
     }
     world->unfair += !fair;
-    if (news->own) {
-        ++machine->own_news[news->verdict];
-        machine->last = *news;
+    if (event->own) {
+        ++machine->own_events[event->verdict];
+        machine->last = *event;
     }
 }
 
@@ -473,11 +473,17 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
                                 .hosts = world->host};
     for (rank = 0; rank < world->rank_count; ++rank) {
         machine_t *machine = &world->machines[rank];
-        const r2_health_ports_t ports = {
-            .notify = port_notify,         .probe = port_probe,    .beacon = port_beacon,
-            .rail_state = port_rail_state, .path_state = port_path_state,
-            .peer_gone = port_gone,        .news = port_news,      .changed = port_changed,
-            .delivered_ns = port_delivered_ns, .carrier = port_carrier, .arg = machine};
+        const r2_health_ports_t ports = {.notify = port_notify,
+                                         .probe = port_probe,
+                                         .beacon = port_beacon,
+                                         .rail_state = port_rail_state,
+                                         .path_state = port_path_state,
+                                         .peer_gone = port_gone,
+                                         .event = port_event,
+                                         .changed = port_changed,
+                                         .delivered_ns = port_delivered_ns,
+                                         .carrier = port_carrier,
+                                         .arg = machine};
 
         machine->world = world;
         machine->rank = rank;

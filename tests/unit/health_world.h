@@ -58,8 +58,8 @@ typedef struct machine {
     bool carrier[WORLD_RAILS];
     uint64_t delivered_ns; /* newest acknowledgement, of whatever host and rail; 0: none */
     bool told_gone[WORLD_RANKS];
-    uint32_t own_news[R2_VERDICT_COUNT];
-    r2_health_news_t last; /* own */
+    uint32_t own_events[R2_VERDICT_COUNT];
+    r2_verdict_event_t last; /* own */
     uint32_t dead_calls, probes;
 } machine_t;
 

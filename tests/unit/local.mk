@@ -260,9 +260,9 @@ tests_unit_test_describe_SOURCES = tests/unit/test_describe.c tests/unit/health_
 tests_unit_test_describe_LDADD = $(R2_TEST_LIBS)
 
 # Whom one process tells what
-check_PROGRAMS += tests/unit/test_spread
-tests_unit_test_spread_SOURCES = tests/unit/test_spread.c
-tests_unit_test_spread_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_disseminate
+tests_unit_test_disseminate_SOURCES = tests/unit/test_disseminate.c
+tests_unit_test_disseminate_LDADD = $(R2_TEST_LIBS)
 
 # What repeated collectives take
 check_PROGRAMS += tests/unit/test_allocations

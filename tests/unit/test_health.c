@@ -114,7 +114,7 @@ static void stopped_process_is_no_failure(void **state)
     for (rank = 0; rank < world.rank_count; ++rank) {
         assert_int_equal(world.machines[rank].dead_calls, 0);
     }
-    assert_true(world.machines[0].own_news[R2_VERDICT_PEER_BUSY] > 0);
+    assert_true(world.machines[0].own_events[R2_VERDICT_PEER_BUSY] > 0);
     fault->to_ns = world.now_ns;
     world_run(&world, 1000);
     expect_right(&world);
@@ -143,8 +143,8 @@ static void lost_probes_are_no_failure(void **state)
     world_fini(&world);
 }
 
-/* The writer of the broken host is stopped or dead: the next rank acts. */
-static void writers_are_succeeded(void **state)
+/* The owner of the broken host is stopped or dead: the next rank acts. */
+static void owners_are_succeeded(void **state)
 {
     uint32_t kind;
 
@@ -247,7 +247,7 @@ static void repairs_take_a_moment(void **state)
         path->to_ns = lasting ? R2_NEVER_NS : world.now_ns;
         world_run(&world, 12000);
         for (rank = told = 0; rank < world.rank_count; ++rank) {
-            told += world.machines[rank].own_news[R2_VERDICT_PATH];
+            told += world.machines[rank].own_events[R2_VERDICT_PATH];
         }
         assert_true(lasting ? told > 0 : 0 == told);
         expect_right(&world);
@@ -440,7 +440,7 @@ int main(void)
         cmocka_unit_test(carrier_needs_no_probe),
         cmocka_unit_test(stopped_process_is_no_failure),
         cmocka_unit_test(lost_probes_are_no_failure),
-        cmocka_unit_test(writers_are_succeeded),
+        cmocka_unit_test(owners_are_succeeded),
         cmocka_unit_test(planes_and_paths),
         cmocka_unit_test(flapping_is_damped),
         cmocka_unit_test(repairs_take_a_moment),

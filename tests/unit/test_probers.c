@@ -74,7 +74,7 @@ static void others_take_their_turn(void **state)
         t_fault(FAULT_STOP, 0, host * T_MANY + 1);
     }
     t_fault(FAULT_NIC, 1, 0);
-    world_run(&t_world, 8 * T_RUN_MS); /* writers are succeeded, too */
+    world_run(&t_world, 8 * T_RUN_MS); /* owners are succeeded, too */
     assert_int_equal(r2_health_map_entry(r2_health_map(t_world.machines[5].health), 1, 1)->capacity,
                      0);
     t_end();
@@ -109,8 +109,8 @@ static void old_news_are_no_evidence(void **state)
     assert_int_equal(t_world.probes, 0);
     t_fault(FAULT_PATH, 0, 0); /* to host 2 */
     world_run(&t_world, T_RUN_MS);
-    assert_int_equal(machine->own_news[R2_VERDICT_HEALTHY], 0);
-    assert_int_equal(machine->own_news[R2_VERDICT_PATH], 1);
+    assert_int_equal(machine->own_events[R2_VERDICT_HEALTHY], 0);
+    assert_int_equal(machine->own_events[R2_VERDICT_PATH], 1);
     t_end();
 }
 

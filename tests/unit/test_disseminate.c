@@ -19,7 +19,7 @@
 #include "health/machine.h"
 #include "health/notice.h"
 
-/* Three hosts of two processes; this one is rank 0, the writer of host 0. */
+/* Three hosts of two processes; this one is rank 0, the owner of host 0. */
 #define RANKS 6u
 #define HOSTS 3u
 #define START_NS (100 * R2_NS_PER_S)
@@ -29,8 +29,8 @@ typedef struct caught {
     r2_notice_t last[RANKS]; /* change told to each rank; id 0: none */
     uint32_t told[RANKS];    /* changes since the test looked */
     uint32_t rails[RANKS];   /* bit for each rail of which something was told */
-    r2_health_news_t news[4]; /* the first */
-    uint32_t news_count;
+    r2_verdict_event_t event[4]; /* the first */
+    uint32_t event_count;
     bool down[2]; /* our NICs without carrier */
 } caught_t;
 
@@ -78,12 +78,12 @@ static void on_gone(void *arg, uint32_t rank)
     on_probe(arg, rank, 0, 0, 0);
 }
 
-static void on_news(void *arg, const r2_health_news_t *news)
+static void on_event(void *arg, const r2_verdict_event_t *event)
 {
     caught_t *caught = arg;
 
-    if (caught->news_count < sizeof(caught->news) / sizeof(caught->news[0])) {
-        caught->news[caught->news_count++] = *news;
+    if (caught->event_count < sizeof(caught->event) / sizeof(caught->event[0])) {
+        caught->event[caught->event_count++] = *event;
     }
 }
 
@@ -101,10 +101,16 @@ static void caught_init_as(caught_t *caught, uint32_t rank)
     static const r2_hosts_t hosts = {
         .rank_count = RANKS, .host_count = HOSTS, .host_of = host_of, .hosts = host};
     const r2_health_self_t self = {.rank = rank};
-    const r2_health_ports_t ports = {.notify = on_notify, .probe = on_probe, .beacon = on_beacon,
-                                     .rail_state = on_state, .path_state = on_state, .peer_gone = on_gone,
+    const r2_health_ports_t ports = {.notify = on_notify,
+                                     .probe = on_probe,
+                                     .beacon = on_beacon,
+                                     .rail_state = on_state,
+                                     .path_state = on_state,
+                                     .peer_gone = on_gone,
                                      .carrier = on_carrier,
-                                     .news = on_news, .changed = on_changed, .arg = caught};
+                                     .event = on_event,
+                                     .changed = on_changed,
+                                     .arg = caught};
     r2_params_t params;
 
     memset(caught, 0, sizeof(*caught));
@@ -151,7 +157,7 @@ static void acknowledge_all(caught_t *caught, uint64_t now_ns)
     }
 }
 
-static void changes_go_to_writers_and_own_members(void **state)
+static void changes_go_to_owners_and_own_members(void **state)
 {
     caught_t caught;
 
@@ -167,8 +173,9 @@ static void changes_go_to_writers_and_own_members(void **state)
     r2_health_destroy(caught.health);
 }
 
-/* A writer that had news and dies may not have passed them on: the neighbours tell its successor all. */
-static void news_of_dead_writers_are_told_again(void **state)
+/* An owner that had news and dies may not have passed them on: the neighbours tell its successor
+ * all. */
+static void events_of_dead_owners_are_told_again(void **state)
 {
     const r2_notice_t gone = {.kind = R2_NOTICE_GONE, .id = 1, .host_a = 2};
     caught_t caught;
@@ -188,7 +195,7 @@ static void news_of_dead_writers_are_told_again(void **state)
 }
 
 /* Who writes nothing takes nothing with it. */
-static void other_dead_processes_have_no_news(void **state)
+static void other_dead_processes_have_no_events(void **state)
 {
     const r2_notice_t gone = {.kind = R2_NOTICE_GONE, .id = 1, .host_a = 3};
     caught_t caught;
@@ -231,7 +238,7 @@ static void what_does_not_fit_is_told_later(void **state)
         assert_int_equal(caught.rails[rank], 3);
     }
     assert_null(caught.health->outbox);
-    assert_true(R2_NEVER_NS == caught.health->again_ns);
+    assert_true(R2_NEVER_NS == caught.health->retell_ns);
     r2_health_destroy(caught.health);
 }
 
@@ -266,25 +273,25 @@ static void own_verdicts_get_their_version(void **state)
     (void) state;
     caught_init_as(&caught, 1);
     caught_down(&caught, 1, START_NS);
-    assert_int_equal(1, caught.news_count);
-    assert_true(caught.news[0].own);
-    assert_int_equal(0, caught.news[0].version);
+    assert_int_equal(1, caught.event_count);
+    assert_true(caught.event[0].own);
+    assert_int_equal(0, caught.event[0].version);
     hear(&caught, 0, &change, START_NS + R2_NS_PER_MS);
-    assert_int_equal(2, caught.news_count);
-    assert_false(caught.news[1].own);
-    assert_int_equal(R2_VERDICT_NIC, caught.news[1].verdict);
-    assert_int_equal(7, caught.news[1].version);
-    assert_int_equal(0, caught.news[1].capacity);
-    assert_non_null(strstr(caught.news[1].evidence, "concluded here"));
+    assert_int_equal(2, caught.event_count);
+    assert_false(caught.event[1].own);
+    assert_int_equal(R2_VERDICT_NIC, caught.event[1].verdict);
+    assert_int_equal(7, caught.event[1].version);
+    assert_int_equal(0, caught.event[1].capacity);
+    assert_non_null(strstr(caught.event[1].evidence, "concluded here"));
     r2_health_destroy(caught.health);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(changes_go_to_writers_and_own_members),
-        cmocka_unit_test(news_of_dead_writers_are_told_again),
-        cmocka_unit_test(other_dead_processes_have_no_news),
+        cmocka_unit_test(changes_go_to_owners_and_own_members),
+        cmocka_unit_test(events_of_dead_owners_are_told_again),
+        cmocka_unit_test(other_dead_processes_have_no_events),
         cmocka_unit_test(what_does_not_fit_is_told_later),
         cmocka_unit_test(ages_are_told_on),
         cmocka_unit_test(own_verdicts_get_their_version),

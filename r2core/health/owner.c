@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Writers: one process of each host raises the versions of that host's entries.
+ * Owners: one process of each host raises the versions of that host's entries.
  */
 #include "r2_config.h"
 
 #include "health/machine.h"
 
 /* Decides about a claim for our host. @return true if the entry was changed. */
-static bool r2_writer_decide(r2_health_t *health, uint32_t rail, const r2_health_entry_t *claimed,
-                             const r2_health_news_t *news, uint64_t since_ns, uint64_t now_ns)
+static bool r2_owner_decide(r2_health_t *health, uint32_t rail, const r2_health_entry_t *claimed,
+                            const r2_verdict_event_t *event, uint64_t since_ns, uint64_t now_ns)
 {
     const r2_health_entry_t *entry = r2_health_map_entry(&health->map, health->own_host, rail);
     r2_health_entry_t next = *claimed;
@@ -21,7 +21,7 @@ static bool r2_writer_decide(r2_health_t *health, uint32_t rail, const r2_health
         return false;
     }
     next.version = claimed->version + 1;
-    r2_spread_entry(health, rail, &next, news, since_ns, now_ns);
+    r2_disseminate_entry(health, rail, &next, event, since_ns, now_ns);
     return true;
 }
 
@@ -29,8 +29,9 @@ static bool r2_writer_decide(r2_health_t *health, uint32_t rail, const r2_health
  * Something is to be changed about a rail.
  * @param entry new state; its version is the one that the evidence is newer than.
  */
-void r2_writer_claim(r2_health_t *health, uint32_t host, uint32_t rail, const r2_health_entry_t *entry,
-                     const r2_health_news_t *news, uint64_t now_ns)
+void r2_owner_claim(r2_health_t *health, uint32_t host, uint32_t rail,
+                    const r2_health_entry_t *entry, const r2_verdict_event_t *event,
+                    uint64_t now_ns)
 {
     const r2_notice_t notice = {.kind = R2_NOTICE_CLAIM,
                                 .host_a = health->lowest[host],
@@ -40,15 +41,16 @@ void r2_writer_claim(r2_health_t *health, uint32_t host, uint32_t rail, const r2
                                 .verdict = entry->verdict,
                                 .direction = entry->direction};
 
-    if (host == health->own_host && r2_members_is_writer(health)) {
-        (void) r2_writer_decide(health, rail, entry, news, news->since_ns, now_ns);
+    if (host == health->own_host && r2_members_is_owner(health)) {
+        (void) r2_owner_decide(health, rail, entry, event, event->since_ns, now_ns);
         return;
     }
     r2_outbox_host(health, host, &notice, now_ns);
 }
 
 /** Another process claims something about our host. Strangers may only call a rail dead. */
-void r2_writer_claimed(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns)
+void r2_owner_claimed(r2_health_t *health, uint32_t from, const r2_notice_t *notice,
+                      uint64_t now_ns)
 {
     const r2_health_entry_t claimed = {.version = notice->entry_version,
                                        .capacity = notice->capacity,
@@ -63,11 +65,11 @@ void r2_writer_claimed(r2_health_t *health, uint32_t from, const r2_notice_t *no
         return;
     }
     if (0 == claimed.capacity || from_host == health->own_host) {
-        (void) r2_writer_decide(health, notice->rail, &claimed, NULL,
-                                now_ns - r2_min(age_ns, now_ns), now_ns);
+        (void) r2_owner_decide(health, notice->rail, &claimed, NULL,
+                               now_ns - r2_min(age_ns, now_ns), now_ns);
     }
     if (from != health->self.rank) { /* at once, also when nothing changed */
-        answer = r2_spread_change(health, host, notice->rail);
+        answer = r2_disseminate_change(health, host, notice->rail);
         r2_outbox_rank(health, from, &answer, now_ns);
     }
 }
