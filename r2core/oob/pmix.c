@@ -142,11 +142,11 @@ static r2_status_t r2_pmix_get_here(const pmix_proc_t *proc, const char *name,
 }
 
 /**
- * One question to other hosts' servers. PMIX_TIMEOUT is not always kept by the server (seen with
+ * One request to other hosts' servers. PMIX_TIMEOUT is not always kept by the server (seen with
  * Open MPI 4.1.4 and PMIx 4.2.2, pmix_base_async_modex), so the waiting thread has a clock of its
  * own and may leave; whoever is last frees this. `mutex` protects the rest.
  */
-typedef struct r2_pmix_question {
+typedef struct r2_pmix_request {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool answered;
@@ -154,57 +154,57 @@ typedef struct r2_pmix_question {
     r2_status_t status;
     size_t bytes;
     uint8_t answer[R2_OOB_BLOB_MAX];
-} r2_pmix_question_t;
+} r2_pmix_request_t;
 
-static void r2_pmix_question_free(r2_pmix_question_t *question)
+static void r2_pmix_request_free(r2_pmix_request_t *request)
 {
-    pthread_cond_destroy(&question->changed);
-    pthread_mutex_destroy(&question->mutex);
-    sodium_memzero(question->answer, sizeof(question->answer));
-    free(question);
+    pthread_cond_destroy(&request->changed);
+    pthread_mutex_destroy(&request->mutex);
+    sodium_memzero(request->answer, sizeof(request->answer));
+    free(request);
 }
 
 /** Called by PMIx's thread: copies and returns. */
 static void r2_pmix_answered(pmix_status_t rc, pmix_value_t *value, void *arg)
 {
-    r2_pmix_question_t *question = arg;
+    r2_pmix_request_t *request = arg;
     bool left;
 
-    pthread_mutex_lock(&question->mutex);
+    pthread_mutex_lock(&request->mutex);
     if (PMIX_SUCCESS == rc && NULL != value) {
-        question->status =
-            r2_pmix_copy(value, question->answer, sizeof(question->answer), &question->bytes);
+        request->status =
+            r2_pmix_copy(value, request->answer, sizeof(request->answer), &request->bytes);
     } else {
-        question->status = PMIX_SUCCESS == rc ? R2_ERR_SYSTEM : r2_pmix_status(rc);
+        request->status = PMIX_SUCCESS == rc ? R2_ERR_SYSTEM : r2_pmix_status(rc);
     }
-    question->answered = true;
-    left = question->left;
-    pthread_cond_signal(&question->changed);
-    pthread_mutex_unlock(&question->mutex);
+    request->answered = true;
+    left = request->left;
+    pthread_cond_signal(&request->changed);
+    pthread_mutex_unlock(&request->mutex);
     if (left) {
-        r2_pmix_question_free(question);
+        r2_pmix_request_free(request);
     }
 }
 
-static r2_pmix_question_t *r2_pmix_question_new(void)
+static r2_pmix_request_t *r2_pmix_request_new(void)
 {
-    r2_pmix_question_t *question = calloc(1, sizeof(*question));
+    r2_pmix_request_t *request = calloc(1, sizeof(*request));
     pthread_condattr_t attributes;
 
-    if (NULL == question) {
+    if (NULL == request) {
         return NULL;
     }
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&question->mutex, NULL);
-    pthread_cond_init(&question->changed, &attributes);
+    pthread_mutex_init(&request->mutex, NULL);
+    pthread_cond_init(&request->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    return question;
+    return request;
 }
 
-/** Waits for the answer. The question is gone afterwards. */
-static r2_status_t r2_pmix_question_wait(r2_pmix_question_t *question, void *to, size_t space,
-                                         size_t *bytes_p)
+/** Waits for the answer. The request is gone afterwards. */
+static r2_status_t r2_pmix_request_wait(r2_pmix_request_t *request, void *to, size_t space,
+                                        size_t *bytes_p)
 {
     struct timespec until;
     r2_status_t status = R2_ERR_TIMEOUT;
@@ -213,25 +213,25 @@ static r2_status_t r2_pmix_question_wait(r2_pmix_question_t *question, void *to,
 
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += R2_PMIX_WAIT_S;
-    pthread_mutex_lock(&question->mutex);
-    while (!question->answered && 0 == rc) {
-        rc = pthread_cond_timedwait(&question->changed, &question->mutex, &until);
+    pthread_mutex_lock(&request->mutex);
+    while (!request->answered && 0 == rc) {
+        rc = pthread_cond_timedwait(&request->changed, &request->mutex, &until);
     }
-    answered = question->answered;
+    answered = request->answered;
     if (answered) {
-        status = question->status;
-        if (R2_OK == status && question->bytes > space) {
+        status = request->status;
+        if (R2_OK == status && request->bytes > space) {
             status = R2_ERR_WIRE;
         }
         if (R2_OK == status) {
-            memcpy(to, question->answer, question->bytes);
-            *bytes_p = question->bytes;
+            memcpy(to, request->answer, request->bytes);
+            *bytes_p = request->bytes;
         }
     }
-    question->left = true;
-    pthread_mutex_unlock(&question->mutex);
+    request->left = true;
+    pthread_mutex_unlock(&request->mutex);
     if (answered) {
-        r2_pmix_question_free(question);
+        r2_pmix_request_free(request);
     }
     return status;
 }
@@ -244,23 +244,23 @@ static r2_status_t r2_pmix_question_wait(r2_pmix_question_t *question, void *to,
 static r2_status_t r2_pmix_get_there(const pmix_proc_t *proc, const char *name, void *to,
                                      size_t space, size_t *bytes_p)
 {
-    r2_pmix_question_t *question = r2_pmix_question_new();
+    r2_pmix_request_t *request = r2_pmix_request_new();
     pmix_info_t info[2];
     int seconds = R2_PMIX_WAIT_S;
     bool yes = true;
     pmix_status_t rc;
 
-    if (NULL == question) {
+    if (NULL == request) {
         return R2_ERR_NO_MEMORY;
     }
     PMIX_INFO_LOAD(&info[0], PMIX_TIMEOUT, &seconds, PMIX_INT);
     PMIX_INFO_LOAD(&info[1], PMIX_GET_REFRESH_CACHE, &yes, PMIX_BOOL);
-    rc = PMIx_Get_nb(proc, name, info, 2, r2_pmix_answered, question);
+    rc = PMIx_Get_nb(proc, name, info, 2, r2_pmix_answered, request);
     if (PMIX_SUCCESS != rc) {
-        r2_pmix_question_free(question);
+        r2_pmix_request_free(request);
         return r2_pmix_status(rc);
     }
-    return r2_pmix_question_wait(question, to, space, bytes_p);
+    return r2_pmix_request_wait(request, to, space, bytes_p);
 }
 
 /**

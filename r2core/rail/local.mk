@@ -28,7 +28,7 @@ libr2core_la_SOURCES += \
     r2core/rail/probe.h \
     r2core/rail/probe_beacon.c \
     r2core/rail/probe_beacon.h \
-    r2core/rail/probe_pace.h \
+    r2core/rail/probe_limit.h \
     r2core/rail/probe_parts.h \
     r2core/rail/probe_put.c \
     r2core/rail/probe_rail.c \

@@ -30,13 +30,14 @@ typedef struct r2_probe_upcalls {
 } r2_probe_upcalls_t;
 
 /*
- * Two questions. probe(): answered without the peer process, so that a stopped or busy process does not
- * look like a dead NIC: a TCP connection to the rail's hello listener (the peer's kernel completes it; a
- * refusal is an answer, too), or on RDMA a put of no bytes by a worker of its own. beacon():
- * one datagram, noted by the peer's service thread: tells that one way passes. Neither shares a queue
- * with data; the processes of a host together send at most R2_PROBE_HOST_RATE per second and rail, but each
- * may send R2_PROBE_RATE; the rest waits. A tenth may go at once: a process that looks into 16 hosts, three
- * questions each, three times, has its answers in time where it is alone on its host.
+ * Two requests. probe(): answered without the peer process, so that a stopped or busy process does
+ * not look like a dead NIC: a TCP connection to the rail's hello listener (the peer's kernel
+ * completes it; a refusal is an answer, too), or on RDMA a put of no bytes by a worker of its own.
+ * beacon(): one datagram, noted by the peer's service thread: tells that one way passes. Neither
+ * shares a queue with data; the processes of a host together send at most R2_PROBE_HOST_RATE per
+ * second and rail, but each may send R2_PROBE_RATE; the rest waits. A tenth may go at once: a
+ * process that looks into 16 hosts, three requests each, three times, has its answers in time where
+ * it is alone on its host.
  */
 #define R2_PROBE_HOST_RATE 2000u
 #define R2_PROBE_RATE      100u

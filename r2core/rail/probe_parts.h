@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Inside of the probe driver for Ethernet: instance, rails, questions.
+ * Inside of the probe driver for Ethernet: instance, rails, requests.
  */
 #ifndef R2_RAIL_PROBE_PARTS_H
 #define R2_RAIL_PROBE_PARTS_H
@@ -15,7 +15,7 @@
 #include "base/logger.h"
 #include "rail/hello_tcp.h"
 #include "rail/probe_beacon.h"
-#include "rail/probe_pace.h"
+#include "rail/probe_limit.h"
 #include "rail/probe_tcp.h"
 #include "transport/put.h"
 
@@ -51,37 +51,37 @@ typedef struct r2_probe_rail {
     int quiet_fd; /* owned: holds a TCP port on which nobody listens */
     uint16_t udp_port, quiet_port;
     r2_nic_t nic; /* as the sockets are bound */
-    r2_probe_pace_t pace;
+    r2_probe_limit_t limit;
     r2_probe_put_t put;
     struct r2_probe_tcp *probe; /* borrowed: outlives the rail */
 } r2_probe_rail_t;
 
-/** One connection of a question. */
+/** One connection of a request. */
 typedef struct r2_probe_asker {
     r2_probe_source_t source;
     int fd; /* owned; -1: not open */
-    uint64_t asked_ns;
-    struct r2_probe_question *question; /* borrowed: holds the asker */
+    uint64_t sent_ns;
+    struct r2_probe_request *request; /* borrowed: holds the asker */
 } r2_probe_asker_t;
 
 /** A probe until its result was told. Askers: the quiet port, then the hello listener; before them a put. */
-typedef struct r2_probe_question {
-    struct r2_probe_question *prev, *next;
+typedef struct r2_probe_request {
+    struct r2_probe_request *prev, *next;
     r2_probe_rail_t *rail; /* borrowed */
     r2_hello_address_t to[2];
     r2_probe_asker_t askers[2];
-    uint64_t ask_ns[2]; /* when they begin */
+    uint64_t start_ns[2]; /* when they begin */
     r2_put_end_t *put;  /* owned; NULL: none under way */
     uint64_t put_ns;    /* when to look after it */
     uint8_t put_address[R2_PUT_ADDRESS_MAX];
     size_t put_bytes; /* 0: no put, or not any more */
     uint64_t id, deadline_ns;
     uint32_t begun; /* askers that had their turn */
-    bool asked;     /* a packet left */
+    bool sent;      /* a packet left */
     bool done;
     r2_probe_answer_t answer;
     uint64_t rtt_ns;
-} r2_probe_question_t;
+} r2_probe_request_t;
 
 /** A beacon that waits for its turn. */
 typedef struct r2_probe_waiting {
@@ -104,7 +104,7 @@ typedef struct r2_probe_tcp {
     bool has_key;
     uint8_t beacon_key[R2_JOB_KEY_BYTES];
     uint64_t next_ns;               /* no timer is due before */
-    r2_probe_question_t *questions; /* owned list */
+    r2_probe_request_t *requests;   /* owned list */
     r2_probe_waiting_t *waiting;    /* owned list, in the order of their turns on each rail */
     r2_probe_rail_t rails[R2_RAILS_MAX];
 } r2_probe_tcp_t;
@@ -119,14 +119,15 @@ void r2_probe_put_close(r2_probe_rail_t *rail);
 /** Answers those that ask. */
 void r2_probe_put_serve(r2_probe_rail_t *rail);
 /** Begins to put. @return false: connections have to ask. */
-bool r2_probe_put_ask(r2_probe_question_t *question, uint64_t now_ns);
+bool r2_probe_put_begin(r2_probe_request_t *request, uint64_t now_ns);
 /**
  * Looks after a put, lets connections ask when it failed.
- * @return true: the question is over, with that answer.
+ * @return true: the request is over, with that answer.
  */
-bool r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns, r2_probe_answer_t *answer_p);
+bool r2_probe_put_advance(r2_probe_request_t *request, uint64_t now_ns,
+                          r2_probe_answer_t *answer_p);
 /** Gives a put up. */
-void r2_probe_put_drop(r2_probe_question_t *question);
+void r2_probe_put_drop(r2_probe_request_t *request);
 
 /* probe_rail.c */
 
@@ -135,7 +136,7 @@ r2_status_t r2_probe_rail_open(r2_probe_rail_t *rail, const r2_nic_t *nic);
 void r2_probe_rail_close(r2_probe_rail_t *rail);
 /** A device that was made anew has another index, and sockets bound to the old one are deaf. */
 void r2_probe_rail_follow(r2_probe_rail_t *rail);
-/** Asks the kernel, so that an answer does not depend on when the news of a lost carrier is read.
+/** Asks the kernel, so that an answer does not depend on when the event of a lost carrier is read.
  */
 bool r2_probe_rail_carrier(const r2_probe_rail_t *rail);
 void r2_probe_rail_send(const r2_probe_rail_t *rail, const struct sockaddr_in *to,

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Probes by puts: which rails use them, the targets, the questions.
+ * Probes by puts: which rails use them, the targets, the requests.
  */
 #include "r2_config.h"
 
@@ -51,14 +51,14 @@ static r2_status_t r2_probe_put_device(const r2_probe_tcp_t *probe, const r2_nic
 void r2_probe_put_close(r2_probe_rail_t *rail)
 {
     const r2_put_ops_t *ops = rail->probe->put.ops;
-    r2_probe_question_t *question;
+    r2_probe_request_t *request;
 
     if (NULL == rail->put.device) {
         return;
     }
-    DL_FOREACH(rail->probe->questions, question) {
-        if (question->rail == rail) {
-            r2_probe_put_drop(question);
+    DL_FOREACH(rail->probe->requests, request) {
+        if (request->rail == rail) {
+            r2_probe_put_drop(request);
         }
     }
     if (NULL != rail->put.target) {
@@ -112,55 +112,56 @@ void r2_probe_put_serve(r2_probe_rail_t *rail)
     }
 }
 
-void r2_probe_put_drop(r2_probe_question_t *question)
+void r2_probe_put_drop(r2_probe_request_t *request)
 {
-    r2_probe_tcp_t *probe = question->rail->probe;
+    r2_probe_tcp_t *probe = request->rail->probe;
 
-    if (NULL != question->put) {
-        probe->put.ops->destroy(question->put);
-        question->put = NULL;
+    if (NULL != request->put) {
+        probe->put.ops->destroy(request->put);
+        request->put = NULL;
         --probe->puts;
     }
 }
 
-bool r2_probe_put_ask(r2_probe_question_t *question, uint64_t now_ns)
+bool r2_probe_put_begin(r2_probe_request_t *request, uint64_t now_ns)
 {
-    const r2_probe_rail_t *rail = question->rail;
+    const r2_probe_rail_t *rail = request->rail;
     r2_probe_tcp_t *probe = rail->probe;
 
-    if (NULL == rail->put.device || 0 == question->put_bytes || probe->puts >= R2_PROBE_PUTS_MAX ||
-        R2_OK != probe->put.ops->start(rail->put.device, question->put_address, question->put_bytes,
-                                       &question->put)) {
-        question->put_bytes = 0;
+    if (NULL == rail->put.device || 0 == request->put_bytes || probe->puts >= R2_PROBE_PUTS_MAX ||
+        R2_OK != probe->put.ops->start(rail->put.device, request->put_address, request->put_bytes,
+                                       &request->put)) {
+        request->put_bytes = 0;
         return false;
     }
     ++probe->puts;
-    question->asked = true;
-    question->askers[0].asked_ns = now_ns;
-    question->put_ns = now_ns;
+    request->sent = true;
+    request->askers[0].sent_ns = now_ns;
+    request->put_ns = now_ns;
     return true;
 }
 
-bool r2_probe_put_advance(r2_probe_question_t *question, uint64_t now_ns, r2_probe_answer_t *answer_p)
+bool r2_probe_put_advance(r2_probe_request_t *request, uint64_t now_ns, r2_probe_answer_t *answer_p)
 {
-    const r2_status_t status = question->rail->probe->put.ops->progress(question->put);
+    const r2_status_t status = request->rail->probe->put.ops->progress(request->put);
 
-    question->put_ns = r2_min(now_ns + R2_PROBE_PUT_NS, question->deadline_ns);
+    request->put_ns = r2_min(now_ns + R2_PROBE_PUT_NS, request->deadline_ns);
     if (R2_OK == status) {
-        question->rtt_ns = now_ns - question->askers[0].asked_ns;
+        request->rtt_ns = now_ns - request->askers[0].sent_ns;
         *answer_p = R2_PROBE_ALIVE;
         return true;
     }
-    if (status < 0 && now_ns >= question->deadline_ns) {
+    if (status < 0 && now_ns >= request->deadline_ns) {
         *answer_p = R2_PROBE_UNABLE; /* as below, noticed too late to connect */
         return true;
     }
     if (status < 0) {
         /* Refused, reset: somebody is there or nobody is, but it is no silence. */
-        r2_probe_put_drop(question);
-        question->put_bytes = 0;
-        question->ask_ns[0] = now_ns;
-        question->ask_ns[1] = now_ns + (question->deadline_ns - r2_min(now_ns, question->deadline_ns)) / 2;
+        r2_probe_put_drop(request);
+        request->put_bytes = 0;
+        request->start_ns[0] = now_ns;
+        request->start_ns[1] =
+            now_ns + (request->deadline_ns - r2_min(now_ns, request->deadline_ns)) / 2;
     }
     return false;
 }

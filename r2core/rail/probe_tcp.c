@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The probe driver for Ethernet: questions to the peer's kernel, timers, the operations table.
+ * The probe driver for Ethernet: requests to the peer's kernel, timers, the operations table.
  */
 #include "r2_config.h"
 
@@ -23,7 +23,7 @@
 
 #define R2_PROBE_EVENTS_MAX 64
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
 /** Closes with a reset, so that nothing of the connection is left at either end. */
 static void r2_probe_asker_close(r2_probe_asker_t *asker)
@@ -31,56 +31,56 @@ static void r2_probe_asker_close(r2_probe_asker_t *asker)
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
     if (asker->fd >= 0) {
-        epoll_ctl(asker->question->rail->probe->epoll_fd, EPOLL_CTL_DEL, asker->fd, NULL);
+        epoll_ctl(asker->request->rail->probe->epoll_fd, EPOLL_CTL_DEL, asker->fd, NULL);
         setsockopt(asker->fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
         r2_fd_close(asker->fd);
         asker->fd = -1;
     }
 }
 
-/** Ends a question; its result is told by the next poll(). */
-static void r2_probe_finish(r2_probe_question_t *question, r2_probe_answer_t answer)
+/** Ends a request; its result is told by the next poll(). */
+static void r2_probe_finish(r2_probe_request_t *request, r2_probe_answer_t answer)
 {
-    question->done = true;
-    question->answer = answer;
-    question->rail->probe->next_ns = 0; /* the next poll() tells */
-    r2_probe_put_drop(question);
-    r2_probe_asker_close(&question->askers[0]);
-    r2_probe_asker_close(&question->askers[1]);
+    request->done = true;
+    request->answer = answer;
+    request->rail->probe->next_ns = 0; /* the next poll() tells */
+    r2_probe_put_drop(request);
+    r2_probe_asker_close(&request->askers[0]);
+    r2_probe_asker_close(&request->askers[1]);
 }
 
 /** What an attempt to connect came to: the other kernel answered, or it did not, or we could not
  * ask. */
 static void r2_probe_asker_outcome(r2_probe_asker_t *asker, r2_status_t status, int error)
 {
-    r2_probe_question_t *question = asker->question;
+    r2_probe_request_t *request = asker->request;
 
     if (R2_OK == status || R2_ERR_REFUSED == status || ECONNRESET == error) {
-        question->asked = true;
-        question->rtt_ns = r2_now_ns(question->rail->probe->clock) - asker->asked_ns;
-        r2_probe_finish(question, R2_PROBE_ALIVE);
+        request->sent = true;
+        request->rtt_ns = r2_now_ns(request->rail->probe->clock) - asker->sent_ns;
+        r2_probe_finish(request, R2_PROBE_ALIVE);
     } else {
         /* No route, no neighbour: silence, unless nothing could be sent. */
-        question->asked |=
+        request->sent |=
             R2_ERR_NO_DEVICE != status && R2_ERR_AGAIN != status && R2_ERR_NO_MEMORY != status;
         r2_probe_asker_close(asker);
     }
 }
 
-static void r2_probe_ask(r2_probe_question_t *question, uint32_t turn, uint64_t now_ns)
+static void r2_probe_connect(r2_probe_request_t *request, uint32_t turn, uint64_t now_ns)
 {
-    r2_probe_asker_t *asker = &question->askers[turn];
+    r2_probe_asker_t *asker = &request->askers[turn];
     struct epoll_event event = {.events = EPOLLOUT, .data.ptr = asker};
     r2_status_t status;
 
-    asker->asked_ns = now_ns;
-    status = r2_hello_socket_connect(&question->rail->nic, &question->to[turn], &asker->fd);
+    asker->sent_ns = now_ns;
+    status = r2_hello_socket_connect(&request->rail->nic, &request->to[turn], &asker->fd);
     if (R2_IN_PROGRESS != status) {
         r2_probe_asker_outcome(asker, status, 0);
-    } else if (0 != epoll_ctl(question->rail->probe->epoll_fd, EPOLL_CTL_ADD, asker->fd, &event)) {
+    } else if (0 != epoll_ctl(request->rail->probe->epoll_fd, EPOLL_CTL_ADD, asker->fd, &event)) {
         r2_probe_asker_outcome(asker, R2_ERR_AGAIN, 0);
     } else {
-        question->asked = true;
+        request->sent = true;
     }
 }
 
@@ -89,7 +89,7 @@ static void r2_probe_asker_event(r2_probe_asker_t *asker)
     int error = 0;
     socklen_t error_bytes = sizeof(error);
 
-    if (asker->question->done || asker->fd < 0) {
+    if (asker->request->done || asker->fd < 0) {
         return; /* the other asker's answer was handled after epoll named this one */
     }
     if (0 != getsockopt(asker->fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes)) {
@@ -99,34 +99,34 @@ static void r2_probe_asker_event(r2_probe_asker_t *asker)
 }
 
 /** Begins what is due: a put where there is one, else the quiet port, then the hello listener. */
-static void r2_probe_begin(r2_probe_question_t *question, bool carrier, uint64_t now_ns)
+static void r2_probe_begin(r2_probe_request_t *request, bool carrier, uint64_t now_ns)
 {
-    while (!question->done && NULL == question->put && question->begun < 2 &&
-           question->ask_ns[question->begun] <= now_ns) {
-        if (carrier && 0 == question->begun && r2_probe_put_ask(question, now_ns)) {
+    while (!request->done && NULL == request->put && request->begun < 2 &&
+           request->start_ns[request->begun] <= now_ns) {
+        if (carrier && 0 == request->begun && r2_probe_put_begin(request, now_ns)) {
             return;
         }
         if (carrier) {
-            r2_probe_ask(question, question->begun, now_ns);
-        } else if (0 == question->begun) {
-            r2_probe_finish(question, R2_PROBE_UNABLE);
+            r2_probe_connect(request, request->begun, now_ns);
+        } else if (0 == request->begun) {
+            r2_probe_finish(request, R2_PROBE_UNABLE);
         }
-        ++question->begun;
+        ++request->begun;
     }
 }
 
-/** Does what is due for one question. */
-static void r2_probe_advance(r2_probe_question_t *question, uint64_t now_ns)
+/** Does what is due for one request. */
+static void r2_probe_advance(r2_probe_request_t *request, uint64_t now_ns)
 {
-    const bool carrier = r2_probe_rail_carrier(question->rail);
+    const bool carrier = r2_probe_rail_carrier(request->rail);
     r2_probe_answer_t answer;
 
-    if (NULL != question->put && r2_probe_put_advance(question, now_ns, &answer)) {
-        r2_probe_finish(question, answer);
+    if (NULL != request->put && r2_probe_put_advance(request, now_ns, &answer)) {
+        r2_probe_finish(request, answer);
     }
-    r2_probe_begin(question, carrier, now_ns);
-    if (!question->done && question->deadline_ns <= now_ns) {
-        r2_probe_finish(question, question->asked && carrier ? R2_PROBE_SILENT : R2_PROBE_UNABLE);
+    r2_probe_begin(request, carrier, now_ns);
+    if (!request->done && request->deadline_ns <= now_ns) {
+        r2_probe_finish(request, request->sent && carrier ? R2_PROBE_SILENT : R2_PROBE_UNABLE);
     }
 }
 
@@ -144,7 +144,7 @@ static void r2_probe_tcp_share(void *instance, uint32_t processes)
     r2_probe_tcp_t *probe = instance;
 
     for (size_t i = 0; i < r2_array_count(probe->rails); ++i) {
-        probe->rails[i].pace.rate = r2_probe_pace_rate(processes);
+        probe->rails[i].limit.rate = r2_probe_limit_rate(processes);
     }
 }
 
@@ -204,16 +204,16 @@ static bool r2_probe_address_decode(const void *hello_from, size_t hello_bytes, 
 /** Finds out when the next timer is due. */
 static void r2_probe_next_timer(r2_probe_tcp_t *probe)
 {
-    const r2_probe_question_t *question;
+    const r2_probe_request_t *request;
     const r2_probe_waiting_t *beacon;
 
     probe->next_ns = R2_NEVER_NS;
-    DL_FOREACH(probe->questions, question) {
-        const uint64_t due_ns = NULL != question->put ? question->put_ns
-                                : question->begun < 2 ? question->ask_ns[question->begun]
-                                                      : question->deadline_ns;
+    DL_FOREACH(probe->requests, request) {
+        const uint64_t due_ns = NULL != request->put ? request->put_ns
+                                : request->begun < 2 ? request->start_ns[request->begun]
+                                                     : request->deadline_ns;
 
-        probe->next_ns = r2_min(probe->next_ns, question->done ? 0 : due_ns);
+        probe->next_ns = r2_min(probe->next_ns, request->done ? 0 : due_ns);
     }
     DL_FOREACH(probe->waiting, beacon) {
         probe->next_ns = r2_min(probe->next_ns, beacon->start_ns);
@@ -226,7 +226,7 @@ static r2_status_t r2_probe_tcp_probe(void *instance, uint32_t rail_idx, const v
 {
     r2_probe_tcp_t *probe = instance;
     const uint64_t now_ns = r2_now_ns(probe->clock);
-    r2_probe_question_t *question;
+    r2_probe_request_t *request;
     r2_hello_address_t to;
     uint16_t udp_port, quiet_port;
 
@@ -235,29 +235,29 @@ static r2_status_t r2_probe_tcp_probe(void *instance, uint32_t rail_idx, const v
                                  &udp_port, &quiet_port)) {
         return R2_ERR_PARAM;
     }
-    question = calloc(1, sizeof(*question));
-    if (NULL == question ||
-        !r2_probe_pace_take(&probe->rails[rail_idx].pace, now_ns, &question->ask_ns[0])) {
-        free(question);
+    request = calloc(1, sizeof(*request));
+    if (NULL == request ||
+        !r2_probe_limit_take(&probe->rails[rail_idx].limit, now_ns, &request->start_ns[0])) {
+        free(request);
         return R2_ERR_NO_MEMORY;
     }
-    question->rail = &probe->rails[rail_idx];
-    question->to[0] = question->to[1] = to;
-    question->to[0].port = quiet_port;
-    question->id = probe_id;
-    question->put_bytes = address_bytes - R2_PROBE_ADDRESS_BYTES;
-    memcpy(question->put_address, (const uint8_t *) address + R2_PROBE_ADDRESS_BYTES,
-           question->put_bytes);
-    question->deadline_ns =
-        question->ask_ns[0] + r2_min(timeout_ns, R2_NEVER_NS - question->ask_ns[0]);
-    question->ask_ns[1] = question->ask_ns[0] + (question->deadline_ns - question->ask_ns[0]) / 2;
-    for (size_t i = 0; i < r2_array_count(question->askers); ++i) {
-        question->askers[i] =
-            (r2_probe_asker_t){.source = R2_PROBE_ASKER, .fd = -1, .question = question};
+    request->rail = &probe->rails[rail_idx];
+    request->to[0] = request->to[1] = to;
+    request->to[0].port = quiet_port;
+    request->id = probe_id;
+    request->put_bytes = address_bytes - R2_PROBE_ADDRESS_BYTES;
+    memcpy(request->put_address, (const uint8_t *) address + R2_PROBE_ADDRESS_BYTES,
+           request->put_bytes);
+    request->deadline_ns =
+        request->start_ns[0] + r2_min(timeout_ns, R2_NEVER_NS - request->start_ns[0]);
+    request->start_ns[1] = request->start_ns[0] + (request->deadline_ns - request->start_ns[0]) / 2;
+    for (size_t i = 0; i < r2_array_count(request->askers); ++i) {
+        request->askers[i] =
+            (r2_probe_asker_t){.source = R2_PROBE_ASKER, .fd = -1, .request = request};
     }
-    DL_APPEND(probe->questions, question);
-    r2_probe_rail_follow(question->rail);
-    r2_probe_advance(question, now_ns);
+    DL_APPEND(probe->requests, request);
+    r2_probe_rail_follow(request->rail);
+    r2_probe_advance(request, now_ns);
     r2_probe_next_timer(probe);
     return R2_OK;
 }
@@ -283,7 +283,7 @@ static void r2_probe_tcp_beacon(void *instance, uint32_t rail_idx, const void *h
     beacon.rail = &probe->rails[rail_idx];
     place.rail_idx = hello.rail_idx;
     place.ipv4 = hello.ipv4;
-    if (!r2_probe_pace_take(&beacon.rail->pace, now_ns, &beacon.start_ns)) {
+    if (!r2_probe_limit_take(&beacon.rail->limit, now_ns, &beacon.start_ns)) {
         return;
     }
     beacon.to.sin_port = htons(place.port);
@@ -306,14 +306,14 @@ static int r2_probe_tcp_fd(void *instance)
     return probe->epoll_fd;
 }
 
-/** @return a question whose result is to be told, or NULL. */
-static r2_probe_question_t *r2_probe_next_done(const r2_probe_tcp_t *probe)
+/** @return a request whose result is to be told, or NULL. */
+static r2_probe_request_t *r2_probe_next_done(const r2_probe_tcp_t *probe)
 {
-    r2_probe_question_t *question;
+    r2_probe_request_t *request;
 
-    DL_FOREACH(probe->questions, question) {
-        if (question->done) {
-            return question;
+    DL_FOREACH(probe->requests, request) {
+        if (request->done) {
+            return request;
         }
     }
     return NULL;
@@ -321,12 +321,12 @@ static r2_probe_question_t *r2_probe_next_done(const r2_probe_tcp_t *probe)
 
 static void r2_probe_timers(r2_probe_tcp_t *probe, uint64_t now_ns)
 {
-    r2_probe_question_t *question;
+    r2_probe_request_t *request;
     r2_probe_waiting_t *beacon, *next;
 
-    DL_FOREACH(probe->questions, question) {
-        if (!question->done) {
-            r2_probe_advance(question, now_ns);
+    DL_FOREACH(probe->requests, request) {
+        if (!request->done) {
+            r2_probe_advance(request, now_ns);
         }
     }
     DL_FOREACH_SAFE(probe->waiting, beacon, next) {
@@ -360,7 +360,7 @@ static void r2_probe_tcp_poll(void *instance)
     struct epoll_event events[R2_PROBE_EVENTS_MAX];
     const uint64_t now_ns = r2_now_ns(probe->clock);
     const int count = epoll_wait(probe->epoll_fd, events, R2_PROBE_EVENTS_MAX, 0);
-    r2_probe_question_t *question;
+    r2_probe_request_t *request;
 
     for (int i = 0; i < count; ++i) {
         r2_probe_event(events[i].data.ptr);
@@ -368,10 +368,10 @@ static void r2_probe_tcp_poll(void *instance)
     if (probe->next_ns <= now_ns) {
         r2_probe_timers(probe, now_ns);
     }
-    while (NULL != (question = r2_probe_next_done(probe))) {
-        DL_DELETE(probe->questions, question);
-        probe->upcalls.result(probe->upcalls.arg, question->id, question->answer, question->rtt_ns);
-        free(question);
+    while (NULL != (request = r2_probe_next_done(probe))) {
+        DL_DELETE(probe->requests, request);
+        probe->upcalls.result(probe->upcalls.arg, request->id, request->answer, request->rtt_ns);
+        free(request);
     }
     r2_probe_next_timer(probe);
 }
@@ -436,19 +436,19 @@ r2_status_t r2_probe_tcp_create(const r2_clock_t *clock, const r2_log_t *log, co
 void r2_probe_tcp_destroy(r2_probe_t *probe_at)
 {
     r2_probe_tcp_t *probe = probe_at->instance;
-    r2_probe_question_t *question, *question_next;
+    r2_probe_request_t *request, *request_next;
     r2_probe_waiting_t *beacon, *beacon_next;
 
     if (NULL == probe) {
         return;
     }
-    DL_FOREACH_SAFE(probe->questions, question, question_next) {
-        r2_probe_asker_close(&question->askers[0]);
-        r2_probe_asker_close(&question->askers[1]);
-        r2_probe_put_drop(question);
-        free(question);
+    DL_FOREACH_SAFE(probe->requests, request, request_next) {
+        r2_probe_asker_close(&request->askers[0]);
+        r2_probe_asker_close(&request->askers[1]);
+        r2_probe_put_drop(request);
+        free(request);
     }
-    probe->questions = NULL; /* rails look for theirs */
+    probe->requests = NULL; /* rails look for theirs */
     DL_FOREACH_SAFE(probe->waiting, beacon, beacon_next) {
         free(beacon);
     }

@@ -13,22 +13,23 @@
 #include "transport/put.h"
 
 /*
- * Two ways to ask (parameter probe): "connect" and "put"; "auto" puts on RDMA devices. A rail that cannot put, or a
- * put that fails other than by silence, asks by connecting.
+ * Two ways to ask (parameter probe): "connect" and "put"; "auto" puts on RDMA devices. A rail that
+ * cannot put, or a put that fails other than by silence, asks by connecting.
  *
- * "connect" asks the peer's kernel with a TCP connection to a port that its probe driver keeps and on
- * which nobody listens: the refusal is the answer. That needs no process, takes no place in a
+ * "connect" asks the peer's kernel with a TCP connection to a port that its probe driver keeps and
+ * on which nobody listens: the refusal is the answer. That needs no process, takes no place in a
  * listener's queue (which fills up while a process is stopped, and then drops connections) and
  * wakes nobody. After half of the time it asks once more, now the rail's hello listener, for
  * networks that swallow refusals and for packets that got lost; such a connection is reset as soon
  * as it is there.
  *
- * "put" asks the peer's NIC with a put of no bytes (transport/put.h). Over TCP it is the peer's process that
- * answers, when it polls: there a stopped process is silent, which is why "auto" never puts there.
+ * "put" asks the peer's NIC with a put of no bytes (transport/put.h). Over TCP it is the peer's
+ * process that answers, when it polls: there a stopped process is silent, which is why "auto" never
+ * puts there.
  *
  * All sockets are bound to the rail's device. Rails within a host have no probes.
  *
- * R2_PROBE_UNABLE also when the own NIC lost its carrier after the question: deadline_ns() tells
+ * R2_PROBE_UNABLE also when the own NIC lost its carrier after the request: deadline_ns() tells
  * when poll() has to be called, also for results that are there at once.
  */
 

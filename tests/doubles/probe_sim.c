@@ -14,7 +14,7 @@
 
 #include "base/util.h"
 #include "rail/hello.h"
-#include "rail/probe_pace.h"
+#include "rail/probe_limit.h"
 
 #define PROBE_MAGIC 0x70726f62u
 
@@ -27,15 +27,15 @@ typedef struct probe_address {
 _Static_assert(sizeof(probe_address_t) <= R2_PROBE_ADDRESS_MAX, "an address fits its buffer");
 
 /** A probe until its result was told. */
-typedef struct probe_question {
-    struct probe_question *prev, *next;
+typedef struct probe_request {
+    struct probe_request *prev, *next;
     struct probe_node *from, *to; /* borrowed */
     uint32_t rail;
     bool there; /* the way there passed */
     bool done;
     r2_probe_answer_t answer;
     uint64_t serial, probe_id, start_ns, rtt_ns, deadline_ns;
-} probe_question_t;
+} probe_request_t;
 
 /** A beacon: in one of the lists of the node that it goes to. */
 typedef struct probe_beacon {
@@ -53,7 +53,7 @@ typedef struct probe_node {
     bool shielded[R2_RAILS_MAX]; /* a firewall drops what is sent to its ports */
     uint8_t key[R2_JOB_KEY_BYTES];
     r2_probe_upcalls_t upcalls;
-    r2_probe_pace_t pace[R2_RAILS_MAX];
+    r2_probe_limit_t limit[R2_RAILS_MAX];
     probe_beacon_t *coming, *arrived; /* owned lists */
 } probe_node_t;
 
@@ -62,7 +62,7 @@ struct r2_probe_sim {
     uint32_t node_count;
     uint32_t loss_ppm;
     uint64_t next_serial;
-    probe_question_t *questions; /* owned list */
+    probe_request_t *requests; /* owned list */
     probe_node_t nodes[];
 };
 
@@ -73,23 +73,23 @@ static bool probe_passes(r2_probe_sim_t *hub, const probe_node_t *from, const pr
            !(0 != hub->loss_ppm && r2_sim_random_u64(hub->sim) % 1000000 < hub->loss_ppm);
 }
 
-static void probe_finish(probe_question_t *question, r2_probe_answer_t answer)
+static void probe_finish(probe_request_t *request, r2_probe_answer_t answer)
 {
-    r2_sim_t *sim = question->from->hub->sim;
+    r2_sim_t *sim = request->from->hub->sim;
 
-    question->done = true;
-    question->answer = answer;
-    question->rtt_ns = r2_sim_now_ns(sim) - question->start_ns;
-    r2_sim_wake(sim, question->from->idx);
+    request->done = true;
+    request->answer = answer;
+    request->rtt_ns = r2_sim_now_ns(sim) - request->start_ns;
+    r2_sim_wake(sim, request->from->idx);
 }
 
-static probe_question_t *probe_find(r2_probe_sim_t *hub, uint64_t serial)
+static probe_request_t *probe_find(r2_probe_sim_t *hub, uint64_t serial)
 {
-    probe_question_t *question;
+    probe_request_t *request;
 
-    DL_FOREACH(hub->questions, question) {
-        if (question->serial == serial) {
-            return question;
+    DL_FOREACH(hub->requests, request) {
+        if (request->serial == serial) {
+            return request;
         }
     }
     return NULL;
@@ -99,20 +99,20 @@ static probe_question_t *probe_find(r2_probe_sim_t *hub, uint64_t serial)
 static void probe_step(void *arg, uint64_t serial)
 {
     r2_probe_sim_t *hub = arg;
-    probe_question_t *question = probe_find(hub, serial);
+    probe_request_t *request = probe_find(hub, serial);
 
-    if (NULL == question || question->done) {
+    if (NULL == request || request->done) {
         return;
     }
-    if (question->there) {
-        if (probe_passes(hub, question->to, question->from, question->rail)) {
-            probe_finish(question, R2_PROBE_ALIVE);
+    if (request->there) {
+        if (probe_passes(hub, request->to, request->from, request->rail)) {
+            probe_finish(request, R2_PROBE_ALIVE);
         }
-    } else if (!question->to->shielded[question->rail] &&
-               probe_passes(hub, question->from, question->to, question->rail)) {
-        question->there = true;
+    } else if (!request->to->shielded[request->rail] &&
+               probe_passes(hub, request->from, request->to, request->rail)) {
+        request->there = true;
         (void) r2_sim_at(hub->sim,
-                         r2_sim_now_ns(hub->sim) + r2_sim_latency_ns(hub->sim, question->rail),
+                         r2_sim_now_ns(hub->sim) + r2_sim_latency_ns(hub->sim, request->rail),
                          probe_step, hub, serial);
     }
 }
@@ -149,8 +149,8 @@ static void probe_share(void *probe, uint32_t processes)
 {
     probe_node_t *node = probe;
 
-    for (size_t i = 0; i < r2_array_count(node->pace); ++i) {
-        node->pace[i].rate = r2_probe_pace_rate(processes);
+    for (size_t i = 0; i < r2_array_count(node->limit); ++i) {
+        node->limit[i].rate = r2_probe_limit_rate(processes);
     }
 }
 
@@ -206,7 +206,7 @@ static r2_status_t probe_probe(void *probe, uint32_t rail_idx, const void *hello
     r2_probe_sim_t *hub = node->hub;
     probe_node_t *to = probe_target(node, rail_idx, address, address_bytes);
     const uint64_t now_ns = r2_sim_now_ns(hub->sim);
-    probe_question_t *question;
+    probe_request_t *request;
     uint64_t start_ns;
 
     (void) hello_address;
@@ -214,27 +214,27 @@ static r2_status_t probe_probe(void *probe, uint32_t rail_idx, const void *hello
     if (NULL == to) {
         return R2_ERR_PARAM;
     }
-    if (!r2_probe_pace_take(&node->pace[rail_idx], now_ns, &start_ns)) {
+    if (!r2_probe_limit_take(&node->limit[rail_idx], now_ns, &start_ns)) {
         return R2_ERR_NO_MEMORY;
     }
-    question = calloc(1, sizeof(*question));
-    if (NULL == question) {
+    request = calloc(1, sizeof(*request));
+    if (NULL == request) {
         return R2_ERR_NO_MEMORY;
     }
-    question->from = node;
-    question->to = to;
-    question->rail = rail_idx;
-    question->serial = ++hub->next_serial;
-    question->probe_id = probe_id;
-    question->start_ns = start_ns;
-    question->deadline_ns = start_ns + r2_min(timeout_ns, R2_NEVER_NS - start_ns);
-    DL_APPEND(hub->questions, question);
+    request->from = node;
+    request->to = to;
+    request->rail = rail_idx;
+    request->serial = ++hub->next_serial;
+    request->probe_id = probe_id;
+    request->start_ns = start_ns;
+    request->deadline_ns = start_ns + r2_min(timeout_ns, R2_NEVER_NS - start_ns);
+    DL_APPEND(hub->requests, request);
     if (r2_sim_carrier(hub->sim, node->idx, rail_idx)) {
         (void) r2_sim_at(hub->sim, start_ns + r2_sim_latency_ns(hub->sim, rail_idx), probe_step,
-                         hub, question->serial);
+                         hub, request->serial);
     } else {
-        probe_finish(question, R2_PROBE_UNABLE);
-        question->rtt_ns = 0;
+        probe_finish(request, R2_PROBE_UNABLE);
+        request->rtt_ns = 0;
     }
     return R2_OK;
 }
@@ -252,7 +252,7 @@ static void probe_send_beacon(void *probe, uint32_t rail_idx, const void *hello_
     (void) hello_address;
     (void) hello_address_bytes;
     if (NULL == to || !node->keyed ||
-        !r2_probe_pace_take(&node->pace[rail_idx], r2_sim_now_ns(sim), &start_ns) ||
+        !r2_probe_limit_take(&node->limit[rail_idx], r2_sim_now_ns(sim), &start_ns) ||
         NULL == (beacon = calloc(1, sizeof(*beacon)))) {
         return;
     }
@@ -276,22 +276,21 @@ static int probe_fd(void *probe)
 }
 
 /* @return a probe of the node that is over, or NULL. */
-static probe_question_t *probe_next_result(probe_node_t *node)
+static probe_request_t *probe_next_result(probe_node_t *node)
 {
     r2_sim_t *sim = node->hub->sim;
-    probe_question_t *question;
+    probe_request_t *request;
 
-    DL_FOREACH(node->hub->questions, question) {
-        if (question->from != node) {
+    DL_FOREACH(node->hub->requests, request) {
+        if (request->from != node) {
             continue;
         }
-        if (!question->done && r2_sim_now_ns(sim) >= question->deadline_ns) {
-            probe_finish(question, r2_sim_carrier(sim, node->idx, question->rail)
-                                       ? R2_PROBE_SILENT
-                                       : R2_PROBE_UNABLE);
+        if (!request->done && r2_sim_now_ns(sim) >= request->deadline_ns) {
+            probe_finish(request, r2_sim_carrier(sim, node->idx, request->rail) ? R2_PROBE_SILENT
+                                                                                : R2_PROBE_UNABLE);
         }
-        if (question->done) {
-            return question;
+        if (request->done) {
+            return request;
         }
     }
     return NULL;
@@ -300,7 +299,7 @@ static probe_question_t *probe_next_result(probe_node_t *node)
 static void probe_poll(void *probe)
 {
     probe_node_t *node = probe;
-    probe_question_t *question;
+    probe_request_t *request;
     probe_beacon_t *beacon;
 
     if (node->polling) {
@@ -313,11 +312,11 @@ static void probe_poll(void *probe)
         node->upcalls.heard(node->upcalls.arg, beacon->rank, beacon->rail, beacon->beacon_id);
         free(beacon);
     }
-    while (NULL != (question = probe_next_result(node))) {
-        DL_DELETE(node->hub->questions, question);
-        node->upcalls.result(node->upcalls.arg, question->probe_id, question->answer,
-                             question->rtt_ns);
-        free(question);
+    while (NULL != (request = probe_next_result(node))) {
+        DL_DELETE(node->hub->requests, request);
+        node->upcalls.result(node->upcalls.arg, request->probe_id, request->answer,
+                             request->rtt_ns);
+        free(request);
     }
     node->polling = false;
 }
@@ -326,11 +325,11 @@ static uint64_t probe_deadline_ns(void *probe)
 {
     const probe_node_t *node = probe;
     uint64_t deadline_ns = R2_NEVER_NS;
-    const probe_question_t *question;
+    const probe_request_t *request;
 
-    DL_FOREACH(node->hub->questions, question) {
-        if (question->from == node) {
-            deadline_ns = r2_min(deadline_ns, question->deadline_ns);
+    DL_FOREACH(node->hub->requests, request) {
+        if (request->from == node) {
+            deadline_ns = r2_min(deadline_ns, request->deadline_ns);
         }
     }
     return deadline_ns;
@@ -384,14 +383,14 @@ static void probe_free_beacons(probe_beacon_t *list)
 
 void r2_probe_sim_destroy(r2_probe_sim_t *hub)
 {
-    probe_question_t *question, *next;
+    probe_request_t *request, *next;
     uint32_t i;
 
     if (NULL == hub) {
         return;
     }
-    DL_FOREACH_SAFE(hub->questions, question, next) {
-        free(question);
+    DL_FOREACH_SAFE(hub->requests, request, next) {
+        free(request);
     }
     for (i = 0; i < hub->node_count; i++) {
         probe_free_beacons(hub->nodes[i].coming);

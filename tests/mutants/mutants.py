@@ -288,9 +288,9 @@ MUTANTS = [
      "UCS_OK == rc || UCS_INPROGRESS == rc ? PUT_BEHIND : PUT_WRITING;\n        end->status = "
      "R2_OK;\n"),
     ("failed-puts-are-silent", "rail/probe_put.c",
-     "        question->ask_ns[0] = now_ns;\n", "        question->ask_ns[0] = R2_NEVER_NS;\n"),
+     "        request->start_ns[0] = now_ns;\n", "        request->start_ns[0] = R2_NEVER_NS;\n"),
     ("given-up-puts-are-kept", "rail/probe_put.c",
-     "        probe->put.ops->destroy(question->put);\n", ""),
+     "        probe->put.ops->destroy(request->put);\n", ""),
     ("blocking-outcomes-are-not-awaited", "health/agreement.c",
      "        if (call->carrying && call->blocking && !call->complete) {",
      "        if (false && call) {"),

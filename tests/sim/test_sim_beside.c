@@ -18,7 +18,7 @@
 #include "doubles/probe_sim.h"
 #include "doubles/sim.h"
 #include "rail/hello.h"
-#include "rail/probe_pace.h"
+#include "rail/probe_limit.h"
 
 #define T_NODES 4 /* on three hosts: 0 and 3 share one */
 #define T_HEARD 256
@@ -336,13 +336,13 @@ static void test_probe_alive(void **state)
 static void test_probe_silent(void **state)
 {
     t_world_t *world = t_world_new(6);
-    uint64_t asked_ns;
+    uint64_t sent_ns;
 
     (void) state;
     r2_sim_set_pass(world->sim, 1, 0, true, false); /* the way there is broken */
-    asked_ns = r2_sim_now_ns(world->sim);
+    sent_ns = r2_sim_now_ns(world->sim);
     assert_int_equal(t_probe(world, 0, 1), R2_PROBE_SILENT);
-    assert_int_equal(world->nodes[0].told_ns, asked_ns + R2_NS_PER_S);
+    assert_int_equal(world->nodes[0].told_ns, sent_ns + R2_NS_PER_S);
     r2_sim_set_pass(world->sim, 1, 0, false, true); /* the way back */
     assert_int_equal(t_probe(world, 0, 1), R2_PROBE_SILENT);
     r2_sim_set_pass(world->sim, 1, 0, true, true);
@@ -398,7 +398,7 @@ static void test_probe_share(void **state)
 }
 
 /** Many at once: the burst leaves, the rest waits for its turn, what waits is bounded. */
-static void test_probe_pace(void **state)
+static void test_probe_limit(void **state)
 {
     const uint64_t step_ns = R2_NS_PER_S / (R2_PROBE_RATE - R2_PROBE_RATE / R2_PROBE_BURSTS);
     t_world_t *world = t_world_new(8);
@@ -410,7 +410,7 @@ static void test_probe_pace(void **state)
     }
     assert_int_equal(taken, R2_PROBE_RATE);
     t_run(world, step_ns - 1);
-    assert_int_equal(world->nodes[0].results, r2_probe_pace_burst(R2_PROBE_RATE));
+    assert_int_equal(world->nodes[0].results, r2_probe_limit_burst(R2_PROBE_RATE));
     t_run(world, R2_NS_PER_S - step_ns);
     assert_in_range(world->nodes[0].results, R2_PROBE_RATE - 2, R2_PROBE_RATE);
     t_run(world, R2_NS_PER_S);
@@ -458,9 +458,8 @@ int main(void)
         cmocka_unit_test(test_post_arrives), cmocka_unit_test(test_post_troubles),
         cmocka_unit_test(test_post_cut),     cmocka_unit_test(test_post_stopped),
         cmocka_unit_test(test_probe_alive),  cmocka_unit_test(test_probe_silent),
-        cmocka_unit_test(test_probe_unable), cmocka_unit_test(test_probe_pace),
-        cmocka_unit_test(test_probe_share),
-        cmocka_unit_test(test_beacon),
+        cmocka_unit_test(test_probe_unable), cmocka_unit_test(test_probe_limit),
+        cmocka_unit_test(test_probe_share),  cmocka_unit_test(test_beacon),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

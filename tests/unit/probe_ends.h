@@ -12,7 +12,7 @@
 #include "base/util.h"
 #include "rail/hello_tcp.h"
 #include "rail/probe_beacon.h"
-#include "rail/probe_pace.h"
+#include "rail/probe_limit.h"
 #include "rail/probe_tcp.h"
 
 #define T_STEP_NS (R2_NS_PER_S / (R2_PROBE_RATE - R2_PROBE_RATE / R2_PROBE_BURSTS))

@@ -208,7 +208,7 @@ static void test_stopped(void **state)
 }
 
 /** Many at once: the burst leaves, the rest waits, and what waits is bounded. */
-static void test_pace(void **state)
+static void test_rate_limit(void **state)
 {
     t_end_t *end = t_here();
     uint32_t taken = 0;
@@ -219,8 +219,8 @@ static void test_pace(void **state)
     }
     assert_int_equal(taken, R2_PROBE_RATE);
     assert_true(end->probe.ops->deadline_ns(end->probe.instance) <= t_time_ns + T_STEP_NS);
-    t_run(end, r2_probe_pace_burst(R2_PROBE_RATE), T_WAIT_MS);
-    assert_int_equal(end->results, r2_probe_pace_burst(R2_PROBE_RATE));
+    t_run(end, r2_probe_limit_burst(R2_PROBE_RATE), T_WAIT_MS);
+    assert_int_equal(end->results, r2_probe_limit_burst(R2_PROBE_RATE));
     t_run(end, taken, 10);
     assert_int_equal(end->answer, R2_PROBE_ALIVE);
     t_end_free(end);
@@ -317,7 +317,7 @@ int main(void)
         cmocka_unit_test(test_drop),
         cmocka_unit_test(test_swallowed_refusals),
         cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_pace),
+        cmocka_unit_test(test_rate_limit),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_made_anew),
     };
