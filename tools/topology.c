@@ -17,7 +17,7 @@ r2_status_t topo_init(topo_t *topo_p, uint32_t host_count, uint32_t rail_count, 
 {
     const size_t nics = (size_t) host_count * rail_count;
 
-    *topo_p = (topo_t){.host_count = host_count, .rail_count = rail_count, .pace = 1};
+    *topo_p = (topo_t){.host_count = host_count, .rail_count = rail_count, .derating = 1};
     if (host_count < 1 || host_count > TOPO_HOSTS_MAX || rail_count < 1 ||
         rail_count > TOPO_RAILS_MAX || !(rate > 0)) {
         return R2_ERR_PARAM;
@@ -139,7 +139,7 @@ double topo_rail(const topo_t *topo, uint32_t host, uint32_t rail)
 {
     const size_t at = (size_t) host * topo->rail_count + rail;
 
-    return topo->rate[at] * topo->left[at] * topo->pace;
+    return topo->rate[at] * topo->left[at] * topo->derating;
 }
 
 double topo_host(const topo_t *topo, uint32_t host)

@@ -30,7 +30,7 @@ typedef struct topo {
     uint32_t cut_count;
     uint32_t *host_of; /* owned; [rank] */
     uint32_t rank_count;
-    double pace; /* what rails give, as a fraction of their rates: 1, or measured */
+    double derating;    /* what rails give, as a fraction of their rates: 1, or measured */
     double reduce_rate; /* bytes/s of one rank; 0: not known */
     char (*names)[TOPO_NAME_BYTES]; /* owned; [host]; NULL: hosts have none */
 } topo_t;

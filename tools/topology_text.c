@@ -29,7 +29,7 @@ typedef struct topo_reader {
     uint64_t hosts, rails, ranks; /* 0: not said yet */
     double rate;                  /* 0: not said yet */
     double latency_s;
-    double pace, reduce_rate; /* 0: not said */
+    double derating, reduce_rate; /* 0: not said */
     bool flat;
     char *error; /* borrowed */
     size_t error_bytes;
@@ -162,9 +162,9 @@ static r2_status_t read_latency(topo_reader_t *reader, char **words)
     return R2_OK;
 }
 
-static r2_status_t read_pace(topo_reader_t *reader, char **words)
+static r2_status_t read_derating(topo_reader_t *reader, char **words)
 {
-    return parse_unit(reader, words[1], R2_UNIT_PERCENT, &reader->pace);
+    return parse_unit(reader, words[1], R2_UNIT_PERCENT, &reader->derating);
 }
 
 static r2_status_t read_reduce(topo_reader_t *reader, char **words)
@@ -325,7 +325,7 @@ static const topo_statement_t statements[] = {
     {"any-pairing", 1, "any-pairing", read_any_pairing},
     {"ranks", 2, "ranks N", read_ranks},
     {"latency", 2, "latency TIME", read_latency},
-    {"pace", 2, "pace PERCENT%", read_pace},
+    {"pace", 2, "pace PERCENT%", read_derating},
     {"reduce", 2, "reduce RATE", read_reduce},
     {"name", 3, "name HOST NAME", read_name},
     {"host-of", 3, "host-of RANK HOST", read_host_of},
@@ -390,7 +390,7 @@ r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
     }
     topo_p->flat = reader.flat;
     topo_p->latency_s = reader.latency_s;
-    topo_p->pace = reader.pace > 0 ? reader.pace : 1;
+    topo_p->derating = reader.derating > 0 ? reader.derating : 1;
     topo_p->reduce_rate = reader.reduce_rate;
     return R2_OK;
 }

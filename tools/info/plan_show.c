@@ -104,9 +104,11 @@ static void plan_text_cost(const info_plan_result_t *result, FILE *out)
     const r2_cost_params_t *given = &result->real.input.cost;
     const r2_cost_params_t cost = r2_cost_params(given);
 
-    fprintf(out, "  a step takes %.1f us%s, rails give %.4g %% of their rates, reductions %" PRIu32 " MB/s%s\n",
-            cost.alpha_ns / 1e3, 0 == given->alpha_ns ? " (usual)" : "", result->topo.pace * 100,
-            cost.reduce_mbytes_per_s[R2_MEM_HOST],
+    fprintf(out,
+            "  a step takes %.1f us%s, rails give %.4g %% of their rates, reductions %" PRIu32
+            " MB/s%s\n",
+            cost.alpha_ns / 1e3, 0 == given->alpha_ns ? " (usual)" : "",
+            result->topo.derating * 100, cost.reduce_mbytes_per_s[R2_MEM_HOST],
             0 == given->reduce_mbytes_per_s[R2_MEM_HOST] ? " (usual)" : "");
 }
 

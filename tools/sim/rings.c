@@ -45,9 +45,9 @@ static bool joined(const topo_t *topo, uint32_t a, uint32_t b, uint32_t rail)
 }
 
 /** Seconds per byte of an edge if every rail has an equal share and dead ones lean on the next. */
-static double failover_pace(const topo_t *topo, uint32_t a, uint32_t b)
+static double failover_derating(const topo_t *topo, uint32_t a, uint32_t b)
 {
-    double load[TOPO_RAILS_MAX] = {0}, pace = 0;
+    double load[TOPO_RAILS_MAX] = {0}, derating = 0;
 
     for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
         uint32_t tried = 0;
@@ -62,28 +62,28 @@ static double failover_pace(const topo_t *topo, uint32_t a, uint32_t b)
     }
     for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
         if (load[rail] > 0) {
-            pace = r2_max(pace,
-                          load[rail] / r2_min(topo_rail(topo, a, rail), topo_rail(topo, b, rail)));
+            derating = r2_max(
+                derating, load[rail] / r2_min(topo_rail(topo, a, rail), topo_rail(topo, b, rail)));
         }
     }
-    return pace;
+    return derating;
 }
 
-static double balance_pace(const topo_t *topo, uint32_t a, uint32_t b)
+static double balance_derating(const topo_t *topo, uint32_t a, uint32_t b)
 {
     return 1 / topo_pair(topo, a, b);
 }
 
 /** Slowest edge of a ring over `count` hosts. @param order hosts in turn. */
-static double ring_pace(const topo_t *topo, const uint32_t *order, uint32_t count,
-                        double (*pace_fn)(const topo_t *topo, uint32_t a, uint32_t b))
+static double ring_derating(const topo_t *topo, const uint32_t *order, uint32_t count,
+                            double (*derating_fn)(const topo_t *topo, uint32_t a, uint32_t b))
 {
-    double pace = 0;
+    double derating = 0;
 
     for (uint32_t i = 0; i < count; i++) {
-        pace = r2_max(pace, pace_fn(topo, order[i], order[(i + 1) % count]));
+        derating = r2_max(derating, derating_fn(topo, order[i], order[(i + 1) % count]));
     }
-    return pace;
+    return derating;
 }
 
 /** Hosts in turn. @return owned by the caller; NULL: out of memory. */
@@ -98,7 +98,7 @@ static uint32_t *natural_order(const topo_t *topo)
 }
 
 static r2_status_t one_ring(const predict_case_t *ask, double *seconds_p,
-                            double (*pace_fn)(const topo_t *topo, uint32_t a, uint32_t b))
+                            double (*derating_fn)(const topo_t *topo, uint32_t a, uint32_t b))
 {
     const topo_t *topo = ask->topo;
     uint32_t *order = natural_order(topo);
@@ -107,7 +107,7 @@ static r2_status_t one_ring(const predict_case_t *ask, double *seconds_p,
         return R2_ERR_NO_MEMORY;
     }
     *seconds_p = ring_factor(topo->host_count) * ask->bytes *
-                     ring_pace(topo, order, topo->host_count, pace_fn) +
+                     ring_derating(topo, order, topo->host_count, derating_fn) +
                  ring_latency(topo);
     free(order);
     return R2_OK;
@@ -115,12 +115,12 @@ static r2_status_t one_ring(const predict_case_t *ask, double *seconds_p,
 
 r2_status_t rings_failover(const predict_case_t *ask, double *seconds_p)
 {
-    return one_ring(ask, seconds_p, failover_pace);
+    return one_ring(ask, seconds_p, failover_derating);
 }
 
 r2_status_t rings_balance(const predict_case_t *ask, double *seconds_p)
 {
-    return one_ring(ask, seconds_p, balance_pace);
+    return one_ring(ask, seconds_p, balance_derating);
 }
 
 /* ---- several rings */
@@ -159,7 +159,7 @@ static bool tiers_add(tiers_t *tiers)
     if (tiers->member_count < 2) {
         return false;
     }
-    width = 1 / ring_pace(tiers->topo, tiers->members, tiers->member_count, balance_pace) -
+    width = 1 / ring_derating(tiers->topo, tiers->members, tiers->member_count, balance_derating) -
             tiers->taken;
     if (!(width > tiers->taken * RINGS_SAME)) {
         return false;
