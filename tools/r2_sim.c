@@ -183,7 +183,7 @@ static bool read_algorithms(sim_options_t *options, const char *value)
 
     options->algorithm_count = 0;
     if (0 == strcmp(value, "all")) {
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             good = good && add_algorithm(options, &all[i]);
         }
         return good;
@@ -269,7 +269,7 @@ static bool sim_parse(int argc, char **argv, sim_options_t *options)
     struct option names[r2_array_count(sim_table) + 1] = {{NULL, 0, NULL, 0}};
     int at;
 
-    for (size_t i = 0; i < r2_array_count(sim_table); i++) {
+    for (size_t i = 0; i < r2_array_count(sim_table); ++i) {
         names[i] = (struct option){sim_table[i].name, sim_table[i].argument, NULL, (int) i + 1};
     }
     while (-1 != (at = getopt_long(argc, argv, "", names, NULL))) {

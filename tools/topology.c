@@ -29,7 +29,7 @@ r2_status_t topo_init(topo_t *topo_p, uint32_t host_count, uint32_t rail_count, 
         topo_fini(topo_p);
         return R2_ERR_NO_MEMORY;
     }
-    for (size_t i = 0; i < nics; i++) {
+    for (size_t i = 0; i < nics; ++i) {
         topo_p->rate[i] = rate;
     }
     topo_heal(topo_p);
@@ -57,7 +57,7 @@ r2_status_t topo_set_ranks(topo_t *topo, uint32_t rank_count)
     if (NULL == host_of) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t r = 0; r < rank_count; r++) {
+    for (uint32_t r = 0; r < rank_count; ++r) {
         host_of[r] = (uint32_t) ((uint64_t) r * topo->host_count / rank_count);
     }
     topo->host_of = host_of;
@@ -69,7 +69,7 @@ bool topo_is_rank_per_host(const topo_t *topo)
 {
     bool alone = topo->rank_count == topo->host_count;
 
-    for (uint32_t r = 0; alone && r < topo->rank_count; r++) {
+    for (uint32_t r = 0; alone && r < topo->rank_count; ++r) {
         alone = topo->host_of[r] == r;
     }
     return alone;
@@ -77,7 +77,7 @@ bool topo_is_rank_per_host(const topo_t *topo)
 
 void topo_heal(topo_t *topo)
 {
-    for (size_t i = 0; i < (size_t) topo->host_count * topo->rail_count; i++) {
+    for (size_t i = 0; i < (size_t) topo->host_count * topo->rail_count; ++i) {
         topo->left[i] = 1;
     }
     topo->cut_count = 0;
@@ -87,7 +87,7 @@ bool topo_is_cut(const topo_t *topo, uint32_t host_a, uint32_t host_b, uint32_t 
 {
     const uint32_t low = r2_min(host_a, host_b), high = r2_max(host_a, host_b);
 
-    for (uint32_t c = 0; c < topo->cut_count; c++) {
+    for (uint32_t c = 0; c < topo->cut_count; ++c) {
         if (topo->cuts[c].host_a == low && topo->cuts[c].host_b == high &&
             topo->cuts[c].rail == rail) {
             return true;
@@ -146,7 +146,7 @@ double topo_host(const topo_t *topo, uint32_t host)
 {
     double rate = 0;
 
-    for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
+    for (uint32_t rail = 0; rail < topo->rail_count; ++rail) {
         rate += topo_rail(topo, host, rail);
     }
     return rate;
@@ -156,7 +156,7 @@ double topo_pair(const topo_t *topo, uint32_t host_a, uint32_t host_b)
 {
     double rate = 0, at_a = 0, at_b = 0;
 
-    for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
+    for (uint32_t rail = 0; rail < topo->rail_count; ++rail) {
         if (topo_is_cut(topo, host_a, host_b, rail)) {
             continue;
         }
@@ -171,7 +171,7 @@ uint32_t topo_failures(const topo_t *topo)
 {
     uint32_t failures = topo->cut_count;
 
-    for (size_t i = 0; i < (size_t) topo->host_count * topo->rail_count; i++) {
+    for (size_t i = 0; i < (size_t) topo->host_count * topo->rail_count; ++i) {
         failures += topo->left[i] < 1 ? 1 : 0;
     }
     return failures;

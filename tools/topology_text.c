@@ -288,11 +288,11 @@ static r2_status_t reader_check(const topo_reader_t *reader)
 {
     const topo_t *topo = reader->topo;
 
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         uint32_t r = 0;
 
         while (r < topo->rank_count && topo->host_of[r] != h) {
-            r++;
+            ++r;
         }
         if (r == topo->rank_count) {
             return topo_fail(reader, "no rank is on h%u", (unsigned) h);
@@ -338,7 +338,7 @@ static const topo_statement_t statements[] = {
 
 static r2_status_t read_statement(topo_reader_t *reader, char **words, size_t count)
 {
-    for (size_t i = 0; i < r2_array_count(statements); i++) {
+    for (size_t i = 0; i < r2_array_count(statements); ++i) {
         if (0 != strcasecmp(words[0], statements[i].word)) {
             continue;
         }
@@ -372,7 +372,7 @@ r2_status_t topo_read(FILE *in, const char *name, topo_t *topo_p, char *error_p,
     memset(topo_p, 0, sizeof(*topo_p));
     snprintf(error_p, error_bytes, "%s: out of memory", name);
     while (R2_OK == status && NULL != fgets(line, sizeof(line), in)) {
-        reader.line++;
+        ++reader.line;
         if (NULL == strchr(line, '\n') && !feof(in)) {
             status = topo_fail(&reader, "longer than %u characters", TOPO_LINE_BYTES - 2);
         } else {

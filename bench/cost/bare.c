@@ -345,7 +345,7 @@ static ucs_status_t rail_config(const char *name, size_t chunk_bytes, ucp_config
 
     ucp_get_version(&major, &minor, &release);
     snprintf(segment, sizeof(segment), "%zu", (chunk_bytes + R2_TP_HEADER_MAX + 4608) & ~4095ul);
-    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]) && UCS_OK == rc; i++) {
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]) && UCS_OK == rc; ++i) {
         bool bare = NULL != settings[i][1] && 1 == major && minor < 17;
 
         rc = ucp_config_modify(*config_p, settings[i][bare ? 1 : 0], settings[i][2]);

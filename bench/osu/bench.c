@@ -86,7 +86,7 @@ static void warm_up(const run_t *run, size_run_t *size)
     uint64_t count = r2_bench_options_warmup(run->options, size->payload.size_bytes);
 
     r2_bench_payload_prepare(&size->payload, 0);
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; ++i) {
         call_once(run, size);
         MPI_Barrier(MPI_COMM_WORLD);
     }
@@ -159,14 +159,14 @@ static void measure(run_t *run, size_run_t *size)
     }
     if (0 == run->options->seconds) {
         for (uint64_t i = r2_bench_options_iterations(run->options, size->payload.size_bytes);
-             i > 0; i--) {
+             i > 0; --i) {
             iterate(run, size);
         }
         return;
     }
     for (uint64_t share = next_share(run, size, begin_s); share > 0;
          share = next_share(run, size, begin_s)) {
-        for (; share > 0; share--) {
+        for (; share > 0; --share) {
             iterate(run, size);
         }
     }
@@ -210,11 +210,11 @@ static void combine_digests(const run_t *run, size_run_t *size, r2_bench_row_t *
     MPI_Gather(&size->payload.digest, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
     if (0 == run->rank) {
         row->digest = r2_bench_data_hash(0, all, (size_t) run->ranks * sizeof(*all));
-        for (int r = 1; r < run->ranks && run->ops->same_everywhere; r++) {
+        for (int r = 1; r < run->ranks && run->ops->same_everywhere; ++r) {
             if (all[r] != all[0]) {
                 fprintf(stderr, "%s: %zu bytes: ranks 0 and %d have different results\n",
                         run->ops->program, size->payload.size_bytes, r);
-                row->wrong++;
+                ++row->wrong;
             }
         }
     }
@@ -231,11 +231,11 @@ static void slowest_times(const run_t *run, size_run_t *size)
     if (NULL == took_s || NULL == most_s) {
         give_up("not enough memory");
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         took_s[i] = size->series.samples[i].took_s;
     }
     MPI_Reduce(took_s, most_s, (int) count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    for (size_t i = 0; i < count && 0 == run->rank; i++) {
+    for (size_t i = 0; i < count && 0 == run->rank; ++i) {
         size->series.samples[i].took_s = most_s[i];
     }
     free(took_s);
@@ -251,7 +251,7 @@ static void combine_pvars(const run_t *run, const double *before, r2_bench_row_t
     double most[R2_BENCH_PVAR_COUNT];
 
     r2_bench_pvars_read(&run->pvars, now);
-    for (int i = 0; i < R2_BENCH_PVAR_COUNT; i++) {
+    for (int i = 0; i < R2_BENCH_PVAR_COUNT; ++i) {
         since[i] = now[i] < 0 ? -1 : now[i] - before[i];
     }
     MPI_Reduce(since, sum, R2_BENCH_PVAR_COUNT, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
@@ -268,7 +268,7 @@ static void combine_times(const run_t *run, size_run_t *size, r2_bench_row_t *ro
     double mean_s = 0;
     double sum_s = 0;
 
-    for (size_t i = 0; i < size->series.count; i++) {
+    for (size_t i = 0; i < size->series.count; ++i) {
         mean_s += size->series.samples[i].took_s / (double) size->series.count;
     }
     MPI_Reduce(&mean_s, &sum_s, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
@@ -336,11 +336,11 @@ static int count_hosts(int ranks)
     MPI_Get_processor_name(name, &length);
     mine = r2_bench_data_hash(0, name, strlen(name));
     MPI_Allgather(&mine, 1, MPI_UINT64_T, all, 1, MPI_UINT64_T, MPI_COMM_WORLD);
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < ranks; ++i) {
         int k = 0;
 
         while (all[k] != all[i]) {
-            k++;
+            ++k;
         }
         hosts += k == i ? 1 : 0;
     }
@@ -423,7 +423,7 @@ static bool will_be_rank_0(void)
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",
                                         "SLURM_PROCID"};
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); ++i) {
         const char *value = getenv(names[i]);
 
         if (NULL != value) {

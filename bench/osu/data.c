@@ -74,7 +74,7 @@ static void exact_values(const source_t *source, size_t first, size_t count, int
     uint32_t times_b = sum ? n * (n - 1) / 2 : (uint32_t) source->rank;
     uint32_t salt = turn_salt(source->turn);
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         uint32_t h = mix((uint32_t) (first + i) * 0x9e3779b1U ^ salt);
         uint32_t a = h & data->mask_a;
         uint32_t b = ((h >> 16) & data->mask_b) | 1;
@@ -88,7 +88,7 @@ static void rounding_values(const source_t *source, size_t first, size_t count, 
 {
     uint32_t salt = mix(turn_salt(source->turn) + (uint32_t) source->rank * 0xc2b2ae35U);
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         values[i] = (int32_t) mix((uint32_t) (first + i) * 0x9e3779b1U ^ salt);
     }
 }
@@ -98,7 +98,7 @@ static void convert_exact(r2_bench_type_t type, const int32_t *values, size_t co
 {
     switch (type) {
     case R2_BENCH_CHAR:
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             block->as_char[i] = (char) (values[i] & 0x7f);
         }
         break;
@@ -106,12 +106,12 @@ static void convert_exact(r2_bench_type_t type, const int32_t *values, size_t co
         memcpy(block->as_int, values, count * sizeof(int));
         break;
     case R2_BENCH_FLOAT:
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             block->as_float[i] = (float) values[i];
         }
         break;
     case R2_BENCH_DOUBLE:
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             block->as_double[i] = values[i];
         }
         break;
@@ -125,30 +125,30 @@ static void convert_rounding(r2_bench_type_t type, const int32_t *values, size_t
     float scale_float[16];
     double scale_double[16];
 
-    for (int k = 0; k < 16; k++) {
+    for (int k = 0; k < 16; ++k) {
         scale_float[k] = 1.0F / (float) (1 << k);
         scale_double[k] = 1.0 / (double) ((uint64_t) 1 << (4 * k));
     }
     switch (type) {
     case R2_BENCH_CHAR:
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             block->as_char[i] = (char) (values[i] & 0x7f);
         }
         break;
     case R2_BENCH_INT:
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             block->as_int[i] = values[i] & 0xffff;
         }
         break;
     case R2_BENCH_FLOAT:
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             uint32_t h = (uint32_t) values[i];
             block->as_float[i] =
                 (float) ((int32_t) (h & 0xffffff) - 0x800000) * scale_float[h >> 28];
         }
         break;
     case R2_BENCH_DOUBLE:
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             uint32_t h = (uint32_t) values[i];
             block->as_double[i] = (double) values[i] * scale_double[h & 15];
         }
@@ -201,7 +201,7 @@ static void find_wrong(r2_bench_type_t type, const block_t *got, const block_t *
     size_t i = 0;
 
     while (0 == memcmp(a + i * unit, b + i * unit, unit)) {
-        i++;
+        ++i;
     }
     wrong_p->element = done + i;
     wrong_p->got = element(type, got, i);
@@ -279,13 +279,13 @@ uint64_t r2_bench_data_hash(uint64_t hash, const void *bytes, size_t length)
 
     for (; left >= sizeof(words); left -= sizeof(words), place += sizeof(words)) {
         memcpy(words, place, sizeof(words));
-        for (unsigned i = 0; i < 4; i++) {
+        for (unsigned i = 0; i < 4; ++i) {
             lanes[i] = step(lanes[i], words[i]);
         }
     }
     memset(words, 0, sizeof(words));
     memcpy(words, place, left);
-    for (unsigned i = 0; i < 4; i++) {
+    for (unsigned i = 0; i < 4; ++i) {
         hash = step(hash ^ lanes[i], words[i] + length);
     }
     return hash ^ (hash >> 29);

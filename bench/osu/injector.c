@@ -85,7 +85,7 @@ static void exec_command(const r2_bench_options_t *options, const r2_bench_fault
     if (snprintf(script, sizeof(script), "%s \"$@\"", options->fault_cmd) >= (int) sizeof(script)) {
         _exit(126);
     }
-    for (unsigned i = 0; i < fault->words_count; i++) {
+    for (unsigned i = 0; i < fault->words_count; ++i) {
         argv[4 + i] = fault->words[i];
     }
     setpgid(0, 0); /* so that it can be ended with all that it started */
@@ -139,7 +139,7 @@ static bool parse_effect(char *text, double *at_s_p)
     }
     word = text + length;
     while (word > text && NULL == strchr(" \t\n", word[-1])) {
-        word--;
+        --word;
     }
     *at_s_p = strtod(word, &end);
     return end != word && '\0' == *end;
@@ -199,7 +199,7 @@ static unsigned next_timed(const r2_bench_options_t *options, const bool *begun)
 {
     unsigned best = options->faults_count;
 
-    for (unsigned i = 0; i < options->faults_count; i++) {
+    for (unsigned i = 0; i < options->faults_count; ++i) {
         const r2_bench_fault_t *fault = &options->faults[i];
 
         if (!begun[i] && !fault->at_iteration &&
@@ -267,7 +267,7 @@ static void find_next_iteration(r2_bench_injector_t *injector)
     const r2_bench_options_t *options = injector->options;
 
     injector->next_iteration = UINT64_MAX;
-    for (unsigned i = 0; i < options->faults_count; i++) {
+    for (unsigned i = 0; i < options->faults_count; ++i) {
         if (options->faults[i].at_iteration && !injector->effects[i].begun &&
             options->faults[i].iteration < injector->next_iteration) {
             injector->next_iteration = options->faults[i].iteration;
@@ -350,7 +350,7 @@ void r2_bench_injector_iteration(r2_bench_injector_t *injector, uint64_t iterati
     if (iteration < injector->next_iteration) {
         return;
     }
-    for (unsigned i = 0; i < injector->options->faults_count; i++) {
+    for (unsigned i = 0; i < injector->options->faults_count; ++i) {
         const r2_bench_fault_t *fault = &injector->options->faults[i];
 
         if (fault->at_iteration && !injector->effects[i].begun && fault->iteration <= iteration) {

@@ -133,7 +133,7 @@ static bool parse_positive(const char *text, double *value_p)
 
 static bool parse_type(const char *text, r2_bench_type_t *type_p)
 {
-    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); ++i) {
         if (0 == strcmp(text, types[i].name)) {
             *type_p = (r2_bench_type_t) i;
             return true;
@@ -144,7 +144,7 @@ static bool parse_type(const char *text, r2_bench_type_t *type_p)
 
 static bool parse_plant(const char *text, r2_bench_plant_t *plant_p)
 {
-    for (size_t i = 0; i < sizeof(plants) / sizeof(plants[0]); i++) {
+    for (size_t i = 0; i < sizeof(plants) / sizeof(plants[0]); ++i) {
         if (0 == strcmp(text, plants[i])) {
             *plant_p = (r2_bench_plant_t) i;
             return true;
@@ -221,7 +221,7 @@ static bool add_fault(r2_bench_options_t *options, const char *text)
     if (!parse_fault(text, &faults[options->faults_count])) {
         return false;
     }
-    options->faults_count++;
+    ++options->faults_count;
     return true;
 }
 
@@ -290,7 +290,7 @@ static const char *check_together(r2_bench_options_t *options, const r2_bench_op
 
 static const char *option_name(int option)
 {
-    for (const struct option *o = long_options; NULL != o->name; o++) {
+    for (const struct option *o = long_options; NULL != o->name; ++o) {
         if (o->val == option) {
             return o->name;
         }
@@ -358,7 +358,7 @@ r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, 
 
 void r2_bench_options_fini(r2_bench_options_t *options)
 {
-    for (unsigned i = 0; i < options->faults_count; i++) {
+    for (unsigned i = 0; i < options->faults_count; ++i) {
         free(options->faults[i].text);
         free(options->faults[i].words[0]);
     }

@@ -42,7 +42,7 @@ static void buffer_fini(r2_bench_buffer_t *buffer)
 
 static bool guard_is_whole(const unsigned char *guard)
 {
-    for (size_t i = 0; i < GUARD_BYTES; i++) {
+    for (size_t i = 0; i < GUARD_BYTES; ++i) {
         if (POISON != guard[i]) {
             return false;
         }
@@ -146,7 +146,7 @@ static bool check_result(const r2_bench_payload_t *payload, uint64_t turn,
                r2_bench_data_check_sum(payload->data, payload->recv.data, payload->shape.first,
                                        payload->shape.recv_count, turn, wrong_p);
     }
-    for (int r = 0; r < payload->data->ranks; r++) {
+    for (int r = 0; r < payload->data->ranks; ++r) {
         const unsigned char *part = payload->recv.data + (size_t) r * count * unit;
 
         if (!r2_bench_data_check_sent(payload->data, part, count, r, turn,

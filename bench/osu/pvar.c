@@ -23,7 +23,7 @@ static int find_name(const char *name)
     int i = 0;
 
     while (i < R2_BENCH_PVAR_COUNT && 0 != strcmp(name, names[i])) {
-        i++;
+        ++i;
     }
     return i;
 }
@@ -78,7 +78,7 @@ void r2_bench_pvars_init(r2_bench_pvars_t *pvars)
     }
     pvars->open = true;
     MPI_T_pvar_get_num(&count);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
         look_at(pvars, i);
     }
 }
@@ -88,7 +88,7 @@ void r2_bench_pvars_fini(r2_bench_pvars_t *pvars)
     if (!pvars->open) {
         return;
     }
-    for (int i = 0; i < R2_BENCH_PVAR_COUNT; i++) {
+    for (int i = 0; i < R2_BENCH_PVAR_COUNT; ++i) {
         if (pvars->there[i]) {
             MPI_T_pvar_handle_free(pvars->session, &pvars->handles[i]);
         }
@@ -126,7 +126,7 @@ static double read_one(const r2_bench_pvars_t *pvars, int i)
 
 void r2_bench_pvars_read(const r2_bench_pvars_t *pvars, double *values_p)
 {
-    for (int i = 0; i < R2_BENCH_PVAR_COUNT; i++) {
+    for (int i = 0; i < R2_BENCH_PVAR_COUNT; ++i) {
         values_p[i] = read_one(pvars, i);
     }
 }

@@ -17,7 +17,7 @@ static void shape(size_t elements, int ranks, int rank, r2_bench_shape_t *shape)
     shape->send_count = elements;
     shape->total = elements;
     shape->first = 0;
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < ranks; ++i) {
         shape->counts[i] = (int) (share + ((size_t) i < more ? 1 : 0));
         if (i < rank) {
             shape->first += (size_t) shape->counts[i];

@@ -153,11 +153,11 @@ static unsigned collect_marks(const r2_bench_options_t *options, const r2_bench_
 {
     unsigned count = 0;
 
-    for (unsigned i = 0; i < options->faults_count; i++) {
+    for (unsigned i = 0; i < options->faults_count; ++i) {
         if (effects[i].done && 0 == effects[i].status) {
             marks_p[count].at_s = effects[i].at_s - zero_s;
             marks_p[count].fault = &options->faults[i];
-            count++;
+            ++count;
         }
     }
     qsort(marks_p, count, sizeof(*marks_p), compare_marks);
@@ -173,7 +173,7 @@ static bool same_place(const r2_bench_fault_t *a, const r2_bench_fault_t *b)
 /* Is the word "heal" among those before host and rail? */
 static bool is_heal(const r2_bench_fault_t *fault)
 {
-    for (unsigned i = 0; i + 2 < fault->words_count; i++) {
+    for (unsigned i = 0; i + 2 < fault->words_count; ++i) {
         if (0 == strcmp(fault->words[i], "heal")) {
             return true;
         }
@@ -184,10 +184,10 @@ static bool is_heal(const r2_bench_fault_t *fault)
 /* Is anything broken after the first `count` marks? */
 static bool broken_after(const mark_t *marks, unsigned count)
 {
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; ++i) {
         bool healed = is_heal(marks[i].fault);
 
-        for (unsigned j = i + 1; j < count && !healed; j++) {
+        for (unsigned j = i + 1; j < count && !healed; ++j) {
             healed = is_heal(marks[j].fault) && same_place(marks[i].fault, marks[j].fault);
         }
         if (!healed) {
@@ -265,7 +265,7 @@ void r2_bench_report_phases(const r2_bench_report_t *report, const r2_bench_row_
            "# %-8s%9s%9s%12s%11s%11s%11s%10s%11s  %s\n",
            row->bytes, "Phase", "From(s)", "To(s)", "Iterations", "MB/s", "% healthy", "% line",
            "Gap(ms)", "Extra(ms)", "Fault");
-    for (unsigned i = 0; i <= count; i++) {
+    for (unsigned i = 0; i <= count; ++i) {
         const mark_t *mark = i > 0 ? &marks[i - 1] : NULL;
         double to_s = i < count ? marks[i].at_s : end_s;
         double rate;
@@ -300,17 +300,17 @@ unsigned r2_bench_report_failed_faults(const r2_bench_report_t *report,
     const r2_bench_options_t *options = report->options;
     unsigned failed = 0;
 
-    for (unsigned i = 0; i < options->faults_count; i++) {
+    for (unsigned i = 0; i < options->faults_count; ++i) {
         const char *text = options->faults[i].text;
 
         if (!effects[i].done) {
             fprintf(stderr, "%s: fault '%s' was not carried out: the run ended first\n",
                     report->ops->program, text);
-            failed++;
+            ++failed;
         } else if (0 != effects[i].status) {
             fprintf(stderr, "%s: fault '%s': %s %s: exit status %d\n", report->ops->program, text,
                     options->fault_cmd, text, effects[i].status);
-            failed++;
+            ++failed;
         }
     }
     return failed;
@@ -329,7 +329,7 @@ void r2_bench_report_csv(const r2_bench_report_t *report, size_t bytes,
     if (NULL == csv) {
         return;
     }
-    for (size_t i = 0; i < series->count; i++) {
+    for (size_t i = 0; i < series->count; ++i) {
         const r2_bench_sample_t *sample = &series->samples[i];
 
         fprintf(csv, "%.6f,%zu,%zu,%.2f,%.3f\n", sample->start_s + sample->took_s, i, bytes,
@@ -339,7 +339,7 @@ void r2_bench_report_csv(const r2_bench_report_t *report, size_t bytes,
     marks = calloc(report->options->faults_count + 1, sizeof(*marks));
     if (NULL != marks) {
         count = collect_marks(report->options, effects, zero_s, marks);
-        for (unsigned i = 0; i < count; i++) {
+        for (unsigned i = 0; i < count; ++i) {
             if (marks[i].at_s >= series->samples[0].start_s) {
                 fprintf(csv, "# fault %.6f %s\n", marks[i].at_s, marks[i].fault->text);
             }

@@ -29,7 +29,7 @@ bool r2_bench_series_add(r2_bench_series_t *series, double start_s, double took_
     }
     series->samples[series->count].start_s = start_s;
     series->samples[series->count].took_s = took_s;
-    series->count++;
+    ++series->count;
     return true;
 }
 
@@ -46,7 +46,7 @@ double r2_bench_series_rate(const r2_bench_series_t *series, double from_s, doub
     double bytes = 0;
     double busy_s = 0;
 
-    for (size_t i = 0; i < series->count; i++) {
+    for (size_t i = 0; i < series->count; ++i) {
         const r2_bench_sample_t *sample = &series->samples[i];
         double begin_s = sample->start_s > from_s ? sample->start_s : from_s;
         double end_s = end_of(sample) < to_s ? end_of(sample) : to_s;
@@ -63,7 +63,7 @@ size_t r2_bench_series_completed(const r2_bench_series_t *series, double from_s,
 {
     size_t completed = 0;
 
-    for (size_t i = 0; i < series->count; i++) {
+    for (size_t i = 0; i < series->count; ++i) {
         double end_s = end_of(&series->samples[i]);
 
         completed += end_s >= from_s && end_s < to_s ? 1 : 0;
@@ -81,7 +81,7 @@ double r2_bench_series_longest_gap(const r2_bench_series_t *series, double from_
 {
     double longest_s = 0;
 
-    for (size_t i = 0; i < series->count; i++) {
+    for (size_t i = 0; i < series->count; ++i) {
         double begin_s = previous_end(series, i);
         double end_s = end_of(&series->samples[i]);
 
@@ -116,7 +116,7 @@ double r2_bench_series_median_gap(const r2_bench_series_t *series, double to_s)
     size_t count = 0;
     double result;
 
-    for (size_t i = 0; NULL != gaps && i < series->count; i++) {
+    for (size_t i = 0; NULL != gaps && i < series->count; ++i) {
         if (end_of(&series->samples[i]) < to_s) {
             gaps[count++] = end_of(&series->samples[i]) - previous_end(series, i);
         }
@@ -132,7 +132,7 @@ double r2_bench_series_median_rate(const r2_bench_series_t *series, double to_s)
     size_t count = 0;
     double result;
 
-    for (size_t i = 0; NULL != rates && i < series->count; i++) {
+    for (size_t i = 0; NULL != rates && i < series->count; ++i) {
         if (end_of(&series->samples[i]) < to_s && series->samples[i].took_s > 0) {
             rates[count++] = series->wire_bytes / series->samples[i].took_s * 1e-6;
         }

@@ -27,10 +27,10 @@ static double latency_us(int me)
     double batches[BATCHES], start;
     char word[8] = {0};
 
-    for (int b = 0; b < BATCHES; b++) {
+    for (int b = 0; b < BATCHES; ++b) {
         MPI_Barrier(MPI_COMM_WORLD);
         start = MPI_Wtime();
-        for (int i = 0; i < PINGS; i++) {
+        for (int i = 0; i < PINGS; ++i) {
             if (0 == me) {
                 MPI_Send(word, sizeof(word), MPI_BYTE, 1, 1, MPI_COMM_WORLD);
             }
@@ -55,12 +55,12 @@ static double throughput(int me)
     if (NULL == data) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    for (int round = 0; round <= ROUNDS; round++) {
+    for (int round = 0; round <= ROUNDS; ++round) {
         if (1 == round) {
             MPI_Barrier(MPI_COMM_WORLD);
             start = MPI_Wtime();
         }
-        for (int i = 0; i < WINDOW; i++) {
+        for (int i = 0; i < WINDOW; ++i) {
             char *at = data + (size_t) i * LONG_BYTES;
 
             if (0 == me) {

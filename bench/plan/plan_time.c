@@ -58,7 +58,7 @@ static void measure(const char *what, const r2_plan_input_t *input, work_fn_t wo
 {
     double us[RUNS];
 
-    for (int i = 0; i < RUNS; i++) {
+    for (int i = 0; i < RUNS; ++i) {
         const double start_us = now_us();
 
         work(input);
@@ -112,7 +112,7 @@ int main(int argc, char **argv)
     }
     r2_topology_cut(&topology, 0, hosts - 1, rails - 1);
     measure_map("a rail of every 40th host", input, &topology);
-    for (uint32_t i = 0; i < hosts * rails; i++) {
+    for (uint32_t i = 0; i < hosts * rails; ++i) {
         topology.capacity[i] = (uint8_t) r2_prng_between(&prng, 4, R2_CAPACITY_FULL);
     }
     measure_map("every rail another rate", input, &topology);

@@ -63,7 +63,7 @@ static uint64_t hash_add(uint64_t hash, const float *values, size_t count)
 {
     const uint32_t *words = (const uint32_t *) (const void *) values;
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         hash = (hash ^ words[i]) * 0x100000001b3u;
     }
     return hash;
@@ -78,11 +78,11 @@ static uint64_t hash_wanted(const job_t *job)
     for (size_t from = 0; from < job->count; from += PIECE) {
         size_t count = job->count - from < PIECE ? job->count - from : PIECE;
 
-        for (size_t i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; ++i) {
             sum[i] = input_of(job->size - 1, from + i);
         }
-        for (int r = job->size - 2; r >= 0; r--) {
-            for (size_t i = 0; i < count; i++) {
+        for (int r = job->size - 2; r >= 0; --r) {
+            for (size_t i = 0; i < count; ++i) {
                 sum[i] = input_of(r, from + i) + sum[i];
             }
         }
@@ -120,7 +120,7 @@ static void one_call(job_t *job, int number)
     uint64_t mine[2], most[2];
     unsigned long long agreed;
 
-    for (int i = 0; i < CALLS_BETWEEN; i++) {
+    for (int i = 0; i < CALLS_BETWEEN; ++i) {
         MPI_Barrier(MPI_COMM_WORLD);
     }
     agreed = epochs(job);
@@ -166,14 +166,14 @@ int main(int argc, char **argv)
     if (NULL == job.in || NULL == job.out) {
         MPI_Abort(MPI_COMM_WORLD, 1);
     }
-    for (size_t i = 0; i < job.count; i++) {
+    for (size_t i = 0; i < job.count; ++i) {
         job.in[i] = input_of(job.rank, i);
     }
     counters_open(&job);
     if (0 == job.rank) {
         printf("want %016llx\n", (unsigned long long) hash_wanted(&job));
     }
-    for (int i = 0; !told_to_stop(&job); i++) {
+    for (int i = 0; !told_to_stop(&job); ++i) {
         one_call(&job, i);
     }
     free(job.in);

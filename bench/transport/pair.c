@@ -69,7 +69,7 @@ void pair_poll(int fd)
 
 void pair_sent(void)
 {
-    me.sent++;
+    ++me.sent;
 }
 
 void pair_received(const void *header, size_t header_bytes, const void *data, size_t data_bytes)
@@ -79,7 +79,7 @@ void pair_received(const void *header, size_t header_bytes, const void *data, si
     if (0 != data_bytes) {
         memcpy(me.target, data, data_bytes);
     }
-    me.received++;
+    ++me.received;
 }
 
 static double now_s(void)
@@ -137,7 +137,7 @@ static double ping(const pair_stack_t *stack, bool first)
 {
     double *times = calloc(options.pings, sizeof(*times)), result;
 
-    for (unsigned i = 0; i < WARM_PINGS + options.pings; i++) {
+    for (unsigned i = 0; i < WARM_PINGS + options.pings; ++i) {
         const double start = now_s();
 
         if (first) {
@@ -176,7 +176,7 @@ static double stream(const pair_stack_t *stack, bool first, size_t bytes)
 
     memset(pool, 7, POOL * bytes);
     start = cpu_s();
-    for (uint64_t i = 0; first && i < count; i++) {
+    for (uint64_t i = 0; first && i < count; ++i) {
         wait_for(stack, &me.sent, i < PAIR_WINDOW ? 0 : i - PAIR_WINDOW + 1);
         send_one(stack, PAIR_HEADER_BYTES, pool + i % POOL * bytes, bytes);
         if (0 == i % 16) {
@@ -243,7 +243,7 @@ static double measure(const pair_stack_t *stack, size_t bytes)
     if (0 != socketpair(AF_UNIX, SOCK_STREAM, 0, ends) || 0 != pipe(results)) {
         pair_die("sockets", "none");
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; ++i) {
         if (0 == fork()) {
             close(ends[1 - i]);
             if (NULL != options.netns[i]) {
@@ -278,9 +278,9 @@ static void print_row(size_t size, double rows[STACKS][ROUNDS_MAX], size_t stack
     size_t reference = 0;
 
     while (stacks[reference] != references[size]) {
-        reference++;
+        ++reference;
     }
-    for (unsigned i = 0; i < options.rounds; i++) {
+    for (unsigned i = 0; i < options.rounds; ++i) {
         sorted[i] = rows[stack][i];
         ratios[i] = options.wanted[reference] ? rows[stack][i] / rows[reference][i] : 0;
     }
@@ -296,14 +296,14 @@ static void run_size(size_t size)
 {
     static double rows[STACKS][ROUNDS_MAX];
 
-    for (unsigned round = 0; round < options.rounds; round++) {
-        for (size_t i = 0; i < STACKS; i++) {
+    for (unsigned round = 0; round < options.rounds; ++round) {
+        for (size_t i = 0; i < STACKS; ++i) {
             if (options.wanted[i] && stacks[i]->lengths[0 != size]) {
                 rows[i][round] = measure(stacks[i], sizes[size]);
             }
         }
     }
-    for (size_t i = 0; i < STACKS; i++) {
+    for (size_t i = 0; i < STACKS; ++i) {
         if (options.wanted[i] && stacks[i]->lengths[0 != size]) {
             print_row(size, rows, i);
         }
@@ -340,16 +340,16 @@ int main(int argc, char **argv)
             return 2;
         }
     }
-    for (size_t k = 0; k < STACKS; k++) {
+    for (size_t k = 0; k < STACKS; ++k) {
         options.wanted[k] = i == argc;
-        for (int j = i; j < argc; j++) {
+        for (int j = i; j < argc; ++j) {
             options.wanted[k] |= 0 == strcmp(argv[j], stacks[k]->name);
         }
     }
     printf("| message | stack | median (least to most) | against %s or %s |\n|---|---|---|---|\n",
            references[0]->name, references[1]->name);
     fflush(stdout);
-    for (size_t size = 0; size < SIZES; size++) {
+    for (size_t size = 0; size < SIZES; ++size) {
         run_size(size);
     }
     return 0;

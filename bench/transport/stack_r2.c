@@ -84,7 +84,7 @@ static bool r2_send(const void *header, size_t header_bytes, const void *data, s
     r2_status_t status;
 
     while (me.busy[i]) {
-        i++; /* the window is smaller */
+        ++i; /* the window is smaller */
     }
     me.ops[i] = (r2_tp_send_t){.header = header,
                                .header_bytes = header_bytes,

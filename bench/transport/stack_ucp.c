@@ -55,7 +55,7 @@ static ucp_config_t *settings(const char *nic)
 
     snprintf(segment, sizeof(segment), "%zu", r2_round_up(PAIR_DATA_MAX + 1024, 4096));
     try("settings", ucp_config_read(NULL, NULL, &config));
-    for (size_t i = 0; i < r2_array_count(rows); i++) {
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
         ucs_status_t status = ucp_config_modify(config, rows[i][0], rows[i][1]);
         char name[32];
 

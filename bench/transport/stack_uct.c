@@ -63,7 +63,7 @@ static void open_domain(void)
     unsigned count;
 
     try("components", uct_query_components(&list, &count));
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; ++i) {
         uct_component_attr_t attr = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME};
 
         try("component", uct_component_query(list[i], &attr));
@@ -84,7 +84,7 @@ static uct_iface_config_t *settings(void)
 
     snprintf(segment, sizeof(segment), "%zu", r2_round_up(PAIR_DATA_MAX + 1024, 4096));
     try("settings", uct_md_iface_config_read(me.md, "tcp", NULL, NULL, &config));
-    for (size_t i = 0; i < r2_array_count(names); i++) {
+    for (size_t i = 0; i < r2_array_count(names); ++i) {
         const char *value = i < 2 ? segment : "y";
         ucs_status_t status = uct_config_modify(config, names[i], value);
 
@@ -189,7 +189,7 @@ static bool send_zcopy(const void *header, size_t header_bytes, const void *data
     ucs_status_t status;
 
     while (flight->busy) {
-        flight++; /* the window is smaller */
+        ++flight; /* the window is smaller */
     }
     flight->completion = (uct_completion_t){.func = on_written, .count = 1, .status = UCS_OK};
     status =

@@ -43,7 +43,7 @@ static uct_md_h md_open(void)
     unsigned count;
 
     TRY(uct_query_components(&list, &count));
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count; ++i) {
         uct_component_attr_t attr = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME};
 
         TRY(uct_component_query(list[i], &attr));
@@ -133,13 +133,13 @@ int main(int argc, char **argv)
         uct_worker_progress(a.worker);
     }
     uct_ep_destroy(a.ep); /* keeps the rest, EPOLLOUT, and the right to receive */
-    for (int i = 0; i < 100000; i++) {
+    for (int i = 0; i < 100000; ++i) {
         uct_worker_progress(b.worker); /* makes room: a's socket is writable now */
     }
     printf("%u sent, %u received, a's endpoint is destroyed\n", sent, b.received);
     uct_ep_destroy(b.ep); /* b's FIN: a's socket is readable, too */
     fflush(stdout);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; ++i) {
         uct_worker_progress(a.worker); /* EPOLLIN: FIN, frees; EPOLLOUT: uses */
     }
     printf("survived\n");

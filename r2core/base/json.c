@@ -90,12 +90,12 @@ void r2_json_open(r2_json_t *json, const char *key, char bracket)
     r2_json_lead(json, key);
     r2_json_put(json, &bracket, 1);
     json->comma = false;
-    json->depth++;
+    ++json->depth;
 }
 
 void r2_json_close(r2_json_t *json, char bracket)
 {
-    json->depth--;
+    --json->depth;
     if (json->comma) { /* not empty */
         r2_json_break(json);
     }

@@ -50,7 +50,7 @@ const char *r2_unit_form(r2_unit_t unit)
 /** @return what the unit's name stands for; 0: there is no such name. */
 static double unit_factor(r2_unit_t unit, const char *name)
 {
-    for (size_t i = 0; i < r2_array_count(unit_rows); i++) {
+    for (size_t i = 0; i < r2_array_count(unit_rows); ++i) {
         if (unit == unit_rows[i].unit && 0 == strcasecmp(name, unit_rows[i].name)) {
             return unit_rows[i].factor;
         }

@@ -298,7 +298,7 @@ static uint32_t host_find(const r2_topology_t *topology, const uint32_t *map_hos
     uint32_t h = 0;
 
     while (h < topology->host_count && map_host[h] != host) {
-        h++;
+        ++h;
     }
     return h;
 }
@@ -308,14 +308,14 @@ bool r2_health_map_apply(const r2_health_map_t *map, const uint32_t *map_host,
 {
     bool all = topology->rail_count == map->rail_count;
 
-    for (uint32_t h = 0; all && h < topology->host_count; h++) {
-        for (uint32_t rail = 0; rail < map->rail_count; rail++) {
+    for (uint32_t h = 0; all && h < topology->host_count; ++h) {
+        for (uint32_t rail = 0; rail < map->rail_count; ++rail) {
             r2_topology_set_capacity(topology, h, rail,
                                      r2_health_map_entry(map, map_host[h], rail)->capacity);
         }
     }
     topology->cut_count = 0;
-    for (uint32_t e = 0; all && e < map->exception_count; e++) {
+    for (uint32_t e = 0; all && e < map->exception_count; ++e) {
         const r2_health_exception_t *path = &map->exceptions[e];
         const uint32_t a = host_find(topology, map_host, path->host_a);
         const uint32_t b = host_find(topology, map_host, path->host_b);

@@ -85,20 +85,20 @@ uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_op_t *op, const uint3
     *added = *op;
     added->first_dep = schedule->dep_count;
     added->dep_count = 0;
-    for (uint32_t i = 0; i < dep_count; i++) {
+    for (uint32_t i = 0; i < dep_count; ++i) {
         if (R2_OP_NONE == deps[i]) {
             continue;
         }
         r2_assert(deps[i] < schedule->op_count);
         schedule->deps[schedule->dep_count++] = deps[i];
-        added->dep_count++;
+        ++added->dep_count;
     }
     return schedule->op_count++;
 }
 
 uint32_t r2_digest_fold(uint32_t digest, uint64_t value)
 {
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 8; ++i) {
         digest = (digest ^ (uint32_t) (value & 0xff)) * R2_FNV_PRIME;
         value >>= 8;
     }

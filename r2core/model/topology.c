@@ -36,10 +36,10 @@ r2_status_t r2_topology_init(r2_topology_t *topology, uint32_t host_count, uint3
         r2_topology_fini(topology);
         return R2_ERR_NO_MEMORY;
     }
-    for (int32_t r = 0; r < rank_count; r++) {
+    for (int32_t r = 0; r < rank_count; ++r) {
         topology->host_of[r] = (uint32_t) ((uint64_t) r * host_count / (uint64_t) rank_count);
     }
-    for (size_t i = 0; i < rails; i++) {
+    for (size_t i = 0; i < rails; ++i) {
         topology->rate_mbytes_per_s[i] = rate_mbytes_per_s;
         topology->capacity[i] = R2_CAPACITY_FULL;
     }
@@ -102,7 +102,7 @@ static bool topology_is_cut(const r2_topology_t *topology, uint32_t host_a, uint
 {
     const uint32_t low = r2_min(host_a, host_b), high = r2_max(host_a, host_b);
 
-    for (uint32_t c = 0; c < topology->cut_count; c++) {
+    for (uint32_t c = 0; c < topology->cut_count; ++c) {
         const r2_topology_cut_t *cut = &topology->cuts[c];
 
         if (cut->host_a == low && cut->host_b == high && cut->rail == rail) {
@@ -141,7 +141,7 @@ uint64_t r2_topology_host_rate(const r2_topology_t *topology, uint32_t host)
 {
     uint64_t rate = 0;
 
-    for (uint32_t rail = 0; rail < topology->rail_count; rail++) {
+    for (uint32_t rail = 0; rail < topology->rail_count; ++rail) {
         rate += r2_topology_rail_rate(topology, host, rail);
     }
     return rate;
@@ -155,7 +155,7 @@ uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, u
         return r2_min(r2_topology_host_rate(topology, host_a),
                       r2_topology_host_rate(topology, host_b));
     }
-    for (uint32_t rail = 0; rail < topology->rail_count; rail++) {
+    for (uint32_t rail = 0; rail < topology->rail_count; ++rail) {
         if (!topology_is_cut(topology, host_a, host_b, rail)) {
             rate += r2_min(r2_topology_rail_rate(topology, host_a, rail),
                            r2_topology_rail_rate(topology, host_b, rail));
@@ -173,11 +173,11 @@ r2_status_t r2_topology_placement(const r2_topology_t *topology,
     if (NULL == ranks_on) {
         return R2_ERR_NO_MEMORY;
     }
-    for (int32_t r = 0; r < topology->rank_count; r++) {
-        ranks_on[topology->host_of[r]]++;
+    for (int32_t r = 0; r < topology->rank_count; ++r) {
+        ++ranks_on[topology->host_of[r]];
     }
     *placement_p = (r2_topology_placement_t){.least = UINT32_MAX};
-    for (uint32_t h = 0; h < topology->host_count; h++) {
+    for (uint32_t h = 0; h < topology->host_count; ++h) {
         placement_p->least = r2_min(placement_p->least, ranks_on[h]);
         placement_p->most = r2_max(placement_p->most, ranks_on[h]);
         placement_p->pairs = r2_max(placement_p->pairs, ranks_on[h] * (ranks - ranks_on[h]));
@@ -190,7 +190,7 @@ bool r2_topology_is_healthy(const r2_topology_t *topology)
 {
     const size_t rails = (size_t) topology->host_count * topology->rail_count;
 
-    for (size_t i = 0; i < rails; i++) {
+    for (size_t i = 0; i < rails; ++i) {
         if (R2_CAPACITY_FULL != topology->capacity[i]) {
             return false;
         }
@@ -202,7 +202,7 @@ bool r2_topology_is_even(const r2_topology_t *topology)
 {
     const uint32_t rails = topology->rail_count;
 
-    for (uint32_t h = 1; h < topology->host_count; h++) {
+    for (uint32_t h = 1; h < topology->host_count; ++h) {
         if (0 != memcmp(topology->rate_mbytes_per_s, &topology->rate_mbytes_per_s[h * (size_t) rails],
                         rails * sizeof(*topology->rate_mbytes_per_s))) {
             return false;
@@ -222,7 +222,7 @@ static uint64_t digest_cuts(const r2_topology_t *topology)
 {
     uint64_t sum = 0;
 
-    for (uint32_t c = 0; c < topology->cut_count; c++) {
+    for (uint32_t c = 0; c < topology->cut_count; ++c) {
         const r2_topology_cut_t *cut = &topology->cuts[c];
 
         sum += digest_join(digest_join(digest_join(1, cut->host_a), cut->host_b), cut->rail);
@@ -238,10 +238,10 @@ uint64_t r2_topology_digest(const r2_topology_t *topology)
     digest = digest_join(digest, topology->host_count);
     digest = digest_join(digest, topology->rail_count);
     digest = digest_join(digest, topology->any_pairing ? 1 : 0);
-    for (int32_t r = 0; r < topology->rank_count; r++) {
+    for (int32_t r = 0; r < topology->rank_count; ++r) {
         digest = digest_join(digest, topology->host_of[r]);
     }
-    for (size_t i = 0; i < rails; i++) {
+    for (size_t i = 0; i < rails; ++i) {
         digest = digest_join(digest, (uint64_t) topology->rate_mbytes_per_s[i] << 8 |
                                          topology->capacity[i]);
     }

@@ -69,7 +69,7 @@ static void bruck_deliver(bruck_t *b, int32_t first, int32_t end, uint32_t arriv
 
         while (next < end && place + bytes == bruck_place(b, next)) {
             bytes += r2_layout_bytes(&b->blocks, bruck_block(b, next));
-            next++;
+            ++next;
         }
         r2_add_copy(b->schedule, r2_at(R2_BUF_SCRATCH, bruck_offset(b, first)),
                     r2_at(R2_BUF_OUT, place), bytes, R2_AFTER(arrived));
@@ -105,7 +105,7 @@ static void bruck_ops(bruck_t *b)
             r2_add_send(b->schedule, to, r2_at(R2_BUF_SCRATCH, 0), have, 1 + r2_steps_below(count));
         }
         bruck_deliver(b, distance, distance + count, arrived);
-        step++;
+        ++step;
         have[step] = arrived;
     }
     if (!input->in_place) {

@@ -31,7 +31,7 @@ static void direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     const uint64_t own_bytes =
         r2_segment_length(r2_layout_bytes(blocks, input->rank), part_bytes, k);
 
-    for (int32_t step = 1; step < input->size; step++) {
+    for (int32_t step = 1; step < input->size; ++step) {
         int32_t peer = r2_input_peer(input, -step);
         r2_msg_t msg = {.peer = peer,
                         .tag = k,
@@ -40,7 +40,7 @@ static void direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
         r2_add_recv(schedule, msg,
                     r2_at(R2_BUF_OUT, r2_layout_place(blocks, input, peer) + offset), R2_AT_ONCE);
     }
-    for (int32_t step = 1; step < input->size; step++) {
+    for (int32_t step = 1; step < input->size; ++step) {
         r2_msg_t msg = {.peer = r2_input_peer(input, step), .tag = k, .bytes = own_bytes};
 
         r2_add_send(schedule, msg, r2_at(own.buf, own.offset_bytes + offset), R2_AT_ONCE);
@@ -61,7 +61,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     r2_plan_note_message(schedule, part_bytes);
     own = input->in_place ? r2_at(R2_BUF_OUT, r2_layout_place(&blocks, input, input->rank))
                           : r2_at(R2_BUF_IN, 0);
-    for (uint32_t k = 0; k < r2_segment_count(blocks.largest_bytes, part_bytes); k++) {
+    for (uint32_t k = 0; k < r2_segment_count(blocks.largest_bytes, part_bytes); ++k) {
         direct_part(input, schedule, &blocks, own, part_bytes, k);
     }
     if (!input->in_place) {

@@ -64,10 +64,10 @@ static void ring_ops(ring_t *ring)
     const r2_plan_input_t *input = ring->input;
     const int32_t next = ring_rank(ring, 1), before = ring_rank(ring, -1);
 
-    for (int32_t step = 0; step < input->size - 1; step++) {
+    for (int32_t step = 0; step < input->size - 1; ++step) {
         int32_t gives = ring_rank(ring, -step), takes = ring_rank(ring, -step - 1);
 
-        for (uint32_t k = 0; k < ring->segments; k++) {
+        for (uint32_t k = 0; k < ring->segments; ++k) {
             r2_region_t src = 0 == step && !input->in_place
                                   ? r2_at(R2_BUF_IN, k * ring->segment_bytes)
                                   : ring_place(ring, gives, k);
@@ -89,7 +89,7 @@ static r2_status_t ring_order(ring_t *ring)
 {
     r2_status_t status = r2_order_ring(ring->input->topology, ring->input->size, ring->order);
 
-    for (int32_t i = 0; R2_OK == status && i < ring->input->size; i++) {
+    for (int32_t i = 0; R2_OK == status && i < ring->input->size; ++i) {
         if (ring->order[i] == ring->input->rank) {
             ring->place = i;
         }
@@ -117,7 +117,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     ring.order = malloc((size_t) input->size * sizeof(*ring.order));
     status = NULL == ring.arrived || NULL == ring.order ? R2_ERR_NO_MEMORY : ring_order(&ring);
     if (R2_OK == status) {
-        for (uint32_t k = 0; k < ring.segments; k++) {
+        for (uint32_t k = 0; k < ring.segments; ++k) {
             ring.arrived[k] = R2_OP_NONE;
         }
         ring_ops(&ring);

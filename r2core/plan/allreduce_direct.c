@@ -71,7 +71,7 @@ static r2_region_t direct_region(const direct_t *d, r2_buf_t buf, int32_t owner,
 
 static void direct_contribute(direct_t *d, uint32_t k)
 {
-    for (int32_t step = 1; step < d->input->size; step++) {
+    for (int32_t step = 1; step < d->input->size; ++step) {
         int32_t owner = r2_input_peer(d->input, step);
 
         d->sent[owner] =
@@ -95,7 +95,7 @@ static void direct_own_segment(direct_t *d, uint32_t k)
     }
     done = r2_fold_contributions(&d->fold, &segment);
     done = r2_fold_finish(&d->fold, &segment, R2_AFTER(done));
-    for (int32_t step = 1; step < d->input->size; step++) {
+    for (int32_t step = 1; step < d->input->size; ++step) {
         r2_add_send(d->schedule, direct_msg(d, r2_input_peer(d->input, step), rank, k, true),
                     segment.place, R2_AFTER(done));
     }
@@ -104,7 +104,7 @@ static void direct_own_segment(direct_t *d, uint32_t k)
 /** Results of the others' segments; in place, they overwrite what we sent as contribution. */
 static void direct_collect(direct_t *d, uint32_t k)
 {
-    for (int32_t step = 1; step < d->input->size; step++) {
+    for (int32_t step = 1; step < d->input->size; ++step) {
         int32_t owner = r2_input_peer(d->input, -step);
 
         r2_add_recv(d->schedule, direct_msg(d, owner, owner, k, true),
@@ -126,7 +126,7 @@ static r2_status_t direct_ops(direct_t *d)
     if (R2_OK != status) {
         return status;
     }
-    for (uint32_t k = 0; k < d->segments; k++) {
+    for (uint32_t k = 0; k < d->segments; ++k) {
         direct_contribute(d, k);
         direct_own_segment(d, k);
         direct_collect(d, k);

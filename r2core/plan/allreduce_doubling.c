@@ -57,7 +57,7 @@ static int32_t doubling_steps(int32_t size)
     int32_t steps = 0;
 
     while ((int64_t) 2 << steps <= size) {
-        steps++;
+        ++steps;
     }
     return steps;
 }
@@ -166,12 +166,12 @@ static void doubling_all_steps(doubling_t *d, int32_t first)
 {
     int32_t last_move = first - 1;
 
-    for (int32_t step = first; step < d->steps; step++) {
+    for (int32_t step = first; step < d->steps; ++step) {
         if (doubling_moves(d, doubling_partner(d, step), step == first)) {
             last_move = step;
         }
     }
-    for (int32_t step = first; step < d->steps; step++) {
+    for (int32_t step = first; step < d->steps; ++step) {
         int32_t peer = doubling_partner(d, step);
 
         doubling_exchange(d, peer, step < 0 ? TAG_FOLD : TAG_STEP + (uint32_t) step, step >= 0,

@@ -49,7 +49,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     r2_plan_note_message(schedule, whole.bytes);
     status = r2_fold_init(&fold, input, schedule, input->in_place, whole.bytes, 1);
     if (R2_OK == status) {
-        for (int32_t step = 1; step < input->size; step++) {
+        for (int32_t step = 1; step < input->size; ++step) {
             r2_msg_t msg = {.peer = r2_input_peer(input, step), .bytes = whole.bytes};
 
             waits[step] = r2_add_send(schedule, msg, whole.own, R2_AT_ONCE);

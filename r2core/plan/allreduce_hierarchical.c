@@ -188,7 +188,7 @@ static uint32_t fold_all(tiers_t *t, const part_t *part, const source_t *partial
         folded = r2_add_copy(t->schedule, acc, out, part->bytes, R2_AFTER(folded));
         t->slot_free[slot] = folded;
     }
-    for (uint32_t h = 0; h < hosts; h++) {
+    for (uint32_t h = 0; h < hosts; ++h) {
         if (h != t->host) {
             r2_add_send(t->schedule, message(part, handler(t, h, part->piece), TAG_RESULT), out,
                         R2_AFTER(folded));
@@ -223,7 +223,7 @@ static void handle(tiers_t *t, const part_t *part)
     fold_host(t, part, &partial, &slot);
     result = part->owner == t->host ? fold_all(t, part, &partial, slot)
                                     : pass_partial(t, part, &partial, slot);
-    for (uint32_t i = t->first[t->host]; i < t->first[t->host + 1]; i++) {
+    for (uint32_t i = t->first[t->host]; i < t->first[t->host + 1]; ++i) {
         if (t->ranks[i] != t->input->rank) {
             r2_add_send(t->schedule, message(part, t->ranks[i], TAG_DELIVER),
                         r2_at(R2_BUF_OUT, part->offset_bytes), R2_AFTER(result));
@@ -247,7 +247,7 @@ static void tiers_ops(tiers_t *t)
 {
     const uint32_t blocks = t->input->topology->host_count * t->pieces;
 
-    for (uint32_t i = 0; i < t->segments * blocks; i++) {
+    for (uint32_t i = 0; i < t->segments * blocks; ++i) {
         const uint32_t k = i / blocks, block = i % blocks;
         const uint64_t piece_bytes = r2_layout_bytes(&t->layout, (int32_t) block);
         const uint64_t segment_bytes = r2_segment_bytes_among(
@@ -284,8 +284,8 @@ static r2_status_t tiers_hosts(tiers_t *t)
     }
     t->host = topology->host_of[t->input->rank];
     t->first[0] = 0;
-    for (uint32_t h = 0; h < topology->host_count; h++) {
-        for (int32_t r = 0; r < topology->rank_count; r++) {
+    for (uint32_t h = 0; h < topology->host_count; ++h) {
+        for (int32_t r = 0; r < topology->rank_count; ++r) {
             if (topology->host_of[r] == h) {
                 t->ranks[at++] = r;
             }
@@ -310,13 +310,13 @@ static r2_status_t tiers_layout(tiers_t *t)
         status = NULL == weights ? R2_ERR_NO_MEMORY : r2_shares_solve(&shares, &classes);
     }
     if (R2_OK == status) {
-        for (uint32_t b = 0; b < blocks; b++) {
+        for (uint32_t b = 0; b < blocks; ++b) {
             weights[b] = shares.weight[b / t->pieces] / t->pieces;
         }
         status = r2_layout_weighted(&t->layout, (int32_t) blocks, weights, t->input->count,
                                     t->input->element_bytes);
     }
-    for (uint32_t b = 0; R2_OK == status && b < blocks; b++) {
+    for (uint32_t b = 0; R2_OK == status && b < blocks; ++b) {
         t->schedule->digest =
             r2_digest_fold(t->schedule->digest, r2_layout_bytes(&t->layout, (int32_t) b));
     }
@@ -348,7 +348,7 @@ static r2_status_t tiers_staging(tiers_t *t)
     t->results = (pool_t){.first = part, .count = part};
     t->slots = (pool_t){.first = 2 * part, .count = total - 2 * part};
     t->slot_free = malloc(total * sizeof(*t->slot_free));
-    for (uint32_t i = 0; NULL != t->slot_free && i < total; i++) {
+    for (uint32_t i = 0; NULL != t->slot_free && i < total; ++i) {
         t->slot_free[i] = R2_OP_NONE;
     }
     t->schedule->scratch_bytes = total * t->slot_bytes;
@@ -363,7 +363,7 @@ static uint64_t scratch(const r2_plan_input_t *input)
 
 bool r2_allreduce_hierarchical_ordered(const r2_plan_input_t *input)
 {
-    for (int32_t r = 1; r < input->size; r++) {
+    for (int32_t r = 1; r < input->size; ++r) {
         if (input->topology->host_of[r] < input->topology->host_of[r - 1]) {
             return false;
         }

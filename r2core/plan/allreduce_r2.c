@@ -39,7 +39,7 @@ static int32_t slowest_rank(const r2_topology_t *topology, uint64_t *lost_ppm_p)
     uint64_t lowest = UINT64_MAX, highest = 1;
     int32_t slowest = 0;
 
-    for (int32_t r = 0; r < topology->rank_count; r++) {
+    for (int32_t r = 0; r < topology->rank_count; ++r) {
         const uint64_t rate = r2_topology_host_rate(topology, topology->host_of[r]);
 
         highest = r2_max(highest, rate);
@@ -68,7 +68,7 @@ static uint32_t add_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
 {
     uint32_t tags = 0;
 
-    for (int32_t i = 0; i < part->size; i++) {
+    for (int32_t i = 0; i < part->size; ++i) {
         if (part->order[i] == input->rank) {
             part->place = i;
         }
@@ -96,7 +96,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     rest.folded = &slowest;
     share = r2_allreduce_r2_share_ppm(lost_ppm, input->size);
     status = r2_order_ring(input->topology, input->size, order);
-    for (int32_t i = 0; R2_OK == status && i < input->size; i++) {
+    for (int32_t i = 0; R2_OK == status && i < input->size; ++i) {
         schedule->digest = r2_digest_fold(schedule->digest, (uint64_t) order[i]);
         if (order[i] != slowest) {
             order[input->size + at++] = order[i];

@@ -65,7 +65,7 @@ static r2_status_t add_tier(recursion_t *r, uint32_t tier, uint32_t *tag)
     if (0 == part.count) {
         return R2_OK;
     }
-    for (int32_t i = 0; i < input->size; i++) {
+    for (int32_t i = 0; i < input->size; ++i) {
         const int32_t rank = r->order[i];
 
         if (r->tiers.tier_of[input->topology->host_of[rank]] < tier) {
@@ -85,12 +85,12 @@ static void fold_digest(recursion_t *r)
 {
     uint32_t *digest = &r->schedule->digest;
 
-    for (int32_t i = 0; i < r->input->size; i++) {
+    for (int32_t i = 0; i < r->input->size; ++i) {
         const uint32_t tier = r->tiers.tier_of[r->input->topology->host_of[r->order[i]]];
 
         *digest = r2_digest_fold(*digest, (uint64_t) tier << 32 | (uint64_t) r->order[i]);
     }
-    for (uint32_t k = 0; k < r->tiers.count; k++) {
+    for (uint32_t k = 0; k < r->tiers.count; ++k) {
         *digest = r2_digest_fold(*digest, r2_layout_bytes(&r->parts, (int32_t) k));
     }
 }
@@ -102,7 +102,7 @@ static r2_status_t add_tiers(recursion_t *r)
     uint32_t tag = 0;
     r2_status_t status;
 
-    for (uint32_t k = 0; k < r->tiers.count; k++) {
+    for (uint32_t k = 0; k < r->tiers.count; ++k) {
         weights[k] = r->tiers.tiers[k].weight;
     }
     status = r2_layout_weighted(&r->parts, (int32_t) r->tiers.count, weights, input->count,
@@ -111,7 +111,7 @@ static r2_status_t add_tiers(recursion_t *r)
         return status;
     }
     fold_digest(r);
-    for (uint32_t k = 0; R2_OK == status && k < r->tiers.count; k++) {
+    for (uint32_t k = 0; R2_OK == status && k < r->tiers.count; ++k) {
         status = add_tier(r, k, &tag);
     }
     r2_layout_fini(&r->parts);

@@ -49,7 +49,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     /* a circle that follows the rails sums in another order: bits would change with the map */
     status = r2_order_ring(input->reproducible && !input->exact ? NULL : input->topology,
                            input->size, order);
-    for (int32_t i = 0; R2_OK == status && i < input->size; i++) {
+    for (int32_t i = 0; R2_OK == status && i < input->size; ++i) {
         if (order[i] == input->rank) {
             part.place = i;
         }

@@ -65,7 +65,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         return status;
     }
     /* ranks that know different maps must not mix: who owns what is part of the plan */
-    for (int32_t r = 0; r < input->size; r++) {
+    for (int32_t r = 0; r < input->size; ++r) {
         schedule->digest = r2_digest_fold(schedule->digest, r2_layout_bytes(&shares, r));
     }
     status = r2_build_allreduce_shares(input, schedule, &shares);

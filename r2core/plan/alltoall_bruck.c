@@ -51,7 +51,7 @@ static uint64_t step_blocks(int32_t size, int64_t distance)
 {
     uint64_t blocks = 0;
 
-    for (int32_t i = 1; i < size; i++) {
+    for (int32_t i = 1; i < size; ++i) {
         blocks += takes_part(i, distance) ? 1 : 0;
     }
     return blocks;
@@ -72,7 +72,7 @@ static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *ops)
 {
     uint32_t count = 0;
 
-    for (int32_t i = 1; i < b->input->size; i++) {
+    for (int32_t i = 1; i < b->input->size; ++i) {
         where_t *block = &b->blocks[i];
 
         if (takes_part(i, distance)) {
@@ -80,7 +80,7 @@ static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *ops)
                                      b->block_bytes, R2_AFTER(block->op));
             block->read = R2_OP_NONE == block->read ? ops[count] : block->read;
             b->top += b->block_bytes;
-            count++;
+            ++count;
         }
     }
     return count;
@@ -97,7 +97,7 @@ static void bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *ops
     r2_add_send(b->schedule, msg, r2_at(R2_BUF_SCRATCH, from), ops, packed);
     msg.peer = r2_input_peer(b->input, -distance);
     arrived = r2_add_recv(b->schedule, msg, r2_at(R2_BUF_SCRATCH, b->top), R2_AT_ONCE);
-    for (int32_t i = 1; i < b->input->size; i++) {
+    for (int32_t i = 1; i < b->input->size; ++i) {
         if (takes_part(i, distance)) {
             b->blocks[i].place = r2_at(R2_BUF_SCRATCH, b->top);
             b->blocks[i].op = arrived;
@@ -120,7 +120,7 @@ static void bruck_ops(bruck_t *b, uint32_t *ops)
     const r2_plan_input_t *input = b->input;
     uint32_t tag = 0;
 
-    for (int32_t i = 0; i < input->size; i++) {
+    for (int32_t i = 0; i < input->size; ++i) {
         b->blocks[i] =
             (where_t){.place = r2_at(r2_input_buf(input),
                                      (uint64_t) r2_input_peer(input, i) * b->block_bytes),
@@ -130,7 +130,7 @@ static void bruck_ops(bruck_t *b, uint32_t *ops)
     for (int64_t distance = 1; distance < input->size; distance *= 2) {
         bruck_step(b, (int32_t) distance, tag++, ops);
     }
-    for (int32_t i = input->in_place ? 1 : 0; i < input->size; i++) {
+    for (int32_t i = input->in_place ? 1 : 0; i < input->size; ++i) {
         const int32_t source = r2_input_peer(input, -i);
 
         r2_add_copy(b->schedule, b->blocks[i].place,

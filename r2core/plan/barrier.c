@@ -47,7 +47,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         r2_add_send(schedule, to, r2_at(R2_BUF_SCRATCH, 0), heard,
                     r2_steps_below(r2_min(distance, input->size - distance)));
         heard[steps] = r2_add_recv(schedule, from, r2_at(R2_BUF_SCRATCH, 1 + steps), R2_AT_ONCE);
-        steps++;
+        ++steps;
     }
     schedule->scratch_bytes = 1 + steps;
     return R2_OK;

@@ -53,7 +53,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     const r2_tree_place_t at = r2_tree_place(input);
 
     r2_plan_note_message(schedule, part_bytes);
-    for (uint32_t k = 0; k < r2_segment_count(bytes, part_bytes); k++) {
+    for (uint32_t k = 0; k < r2_segment_count(bytes, part_bytes); ++k) {
         binomial_part(input, schedule, at, r2_tree_top(at), part_bytes, k);
     }
     return R2_OK;

@@ -55,7 +55,7 @@ static r2_region_t scatter_region(const scatter_t *s, int32_t share, uint32_t k)
 
 static void scatter_root(scatter_t *s, uint32_t k)
 {
-    for (int32_t share = 0; share < s->shares.size; share++) {
+    for (int32_t share = 0; share < s->shares.size; ++share) {
         r2_add_send(s->schedule, scatter_msg(s, scatter_owner(s, share), share, k),
                     scatter_region(s, share, k), R2_AT_ONCE);
     }
@@ -67,13 +67,13 @@ static void scatter_other(scatter_t *s, int32_t own, uint32_t k)
     uint32_t arrived = r2_add_recv(s->schedule, scatter_msg(s, s->input->root, own, k),
                                    scatter_region(s, own, k), R2_AT_ONCE);
 
-    for (int32_t step = 1; step < owners; step++) {
+    for (int32_t step = 1; step < owners; ++step) {
         int32_t share = (own - step + owners) % owners;
 
         r2_add_recv(s->schedule, scatter_msg(s, scatter_owner(s, share), share, k),
                     scatter_region(s, share, k), R2_AT_ONCE);
     }
-    for (int32_t step = 1; step < owners; step++) {
+    for (int32_t step = 1; step < owners; ++step) {
         int32_t peer = scatter_owner(s, (int32_t) (((int64_t) own + step) % owners));
 
         r2_add_send(s->schedule, scatter_msg(s, peer, own, k), scatter_region(s, own, k),
@@ -93,7 +93,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     }
     s.segment_bytes = r2_segment_bytes(input, s.shares.largest_bytes, 1);
     r2_plan_note_message(schedule, s.segment_bytes);
-    for (uint32_t k = 0; k < r2_segment_count(s.shares.largest_bytes, s.segment_bytes); k++) {
+    for (uint32_t k = 0; k < r2_segment_count(s.shares.largest_bytes, s.segment_bytes); ++k) {
         if (input->rank == input->root) {
             scatter_root(&s, k);
         } else {

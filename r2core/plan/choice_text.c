@@ -23,7 +23,7 @@ static uint32_t run_length(const r2_shares_t *shares, uint32_t first)
 
     while (shares->host_count > R2_DESCRIBE_HOSTS && end < shares->host_count &&
            shares->weight[end] == shares->weight[first]) {
-        end++;
+        ++end;
     }
     return end - first;
 }
@@ -35,7 +35,7 @@ static void describe_shares(const r2_shares_t *shares, char *text, size_t room)
     unsigned __int128 sum = 0;
     size_t used = strlen(text);
 
-    for (uint32_t h = 0; h < shares->host_count; h++) {
+    for (uint32_t h = 0; h < shares->host_count; ++h) {
         sum += shares->weight[h];
     }
     for (uint32_t h = 0; sum > 0 && used < room && h < shares->host_count;) {

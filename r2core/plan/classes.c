@@ -18,7 +18,7 @@
 
 static bool host_has_cut(const r2_topology_t *topology, uint32_t host)
 {
-    for (uint32_t c = 0; c < topology->cut_count; c++) {
+    for (uint32_t c = 0; c < topology->cut_count; ++c) {
         if (topology->cuts[c].host_a == host || topology->cuts[c].host_b == host) {
             return true;
         }
@@ -47,7 +47,7 @@ static uint32_t class_find(const r2_classes_t *classes, const r2_topology_t *top
                                   classes->classes[k].members != host->members ||
                                   host_has_cut(topology, classes->classes[k].first) ||
                                   !same_rails(topology, classes->classes[k].first, host->first))) {
-        k++;
+        ++k;
     }
     return k;
 }
@@ -55,7 +55,7 @@ static uint32_t class_find(const r2_classes_t *classes, const r2_topology_t *top
 static void classes_fill(r2_classes_t *classes, const r2_topology_t *topology,
                          const uint32_t *members)
 {
-    for (uint32_t h = 0; h < topology->host_count; h++) {
+    for (uint32_t h = 0; h < topology->host_count; ++h) {
         const r2_class_t host = {.hosts = 1,
                                  .first = h,
                                  .members = members[h],
@@ -67,7 +67,7 @@ static void classes_fill(r2_classes_t *classes, const r2_topology_t *topology,
         if (k == classes->count) {
             classes->classes[classes->count++] = host;
         } else {
-            classes->classes[k].hosts++;
+            ++classes->classes[k].hosts;
         }
         classes->class_of[h] = k;
         classes->member_count += members[h];
@@ -78,7 +78,7 @@ static void classes_fill(r2_classes_t *classes, const r2_topology_t *topology,
 static uint32_t class_second(const r2_classes_t *classes, uint32_t k)
 {
     for (uint32_t h = classes->classes[k].first + 1;
-         classes->classes[k].hosts > 1 && h < classes->host_count; h++) {
+         classes->classes[k].hosts > 1 && h < classes->host_count; ++h) {
         if (classes->class_of[h] == k) {
             return h;
         }
@@ -97,8 +97,8 @@ static r2_status_t classes_pair(r2_classes_t *classes, const r2_topology_t *topo
     if (NULL == classes->pairs) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t k = 0; k < count; k++) {
-        for (uint32_t l = 0; l < count; l++) {
+    for (uint32_t k = 0; k < count; ++k) {
+        for (uint32_t l = 0; l < count; ++l) {
             uint32_t other = k == l ? class_second(classes, k) : classes->classes[l].first;
 
             classes->pairs[k * count + l] =
@@ -119,7 +119,7 @@ r2_status_t r2_classes_init(r2_classes_t *classes, const r2_topology_t *topology
                               .classes = malloc(hosts * sizeof(*classes->classes)),
                               .class_of = malloc(hosts * sizeof(*classes->class_of))};
     if (NULL != counts && NULL != classes->classes && NULL != classes->class_of) {
-        for (int32_t r = 0; r < topology->rank_count; r++) {
+        for (int32_t r = 0; r < topology->rank_count; ++r) {
             uint32_t *count = &counts[topology->host_of[r]];
 
             *count = R2_MEMBERS_HOSTS == members ? 1 : *count + 1;

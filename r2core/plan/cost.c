@@ -40,7 +40,7 @@ r2_cost_params_t r2_cost_params(const r2_cost_params_t *published)
     if (0 != published->rate_ppm) {
         params.rate_ppm = published->rate_ppm;
     }
-    for (uint32_t m = 0; m < R2_MEM_KIND_COUNT; m++) {
+    for (uint32_t m = 0; m < R2_MEM_KIND_COUNT; ++m) {
         if (0 != published->reduce_mbytes_per_s[m]) {
             params.reduce_mbytes_per_s[m] = published->reduce_mbytes_per_s[m];
         }
@@ -88,7 +88,7 @@ uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes)
     if (1 == topology->host_count) {
         return 0;
     }
-    for (uint32_t h = 0; h < topology->host_count; h++) {
+    for (uint32_t h = 0; h < topology->host_count; ++h) {
         const uint64_t rate = r2_topology_host_rate(topology, h);
 
         slowest = r2_min(slowest, rate);
@@ -114,7 +114,7 @@ static r2_wide_t weight_sum(const r2_classes_t *classes, const r2_shares_t *shar
 {
     r2_wide_t sum = 0;
 
-    for (uint32_t h = 0; h < classes->host_count; h++) {
+    for (uint32_t h = 0; h < classes->host_count; ++h) {
         sum += shares->weight[h];
     }
     return sum;
@@ -126,8 +126,8 @@ static uint64_t pairs_ns(const r2_classes_t *classes, const r2_shares_t *shares,
 {
     uint64_t longest = 0;
 
-    for (uint32_t k = 0; NULL != classes->pairs && k < classes->count; k++) {
-        for (uint32_t l = k; l < classes->count; l++) {
+    for (uint32_t k = 0; NULL != classes->pairs && k < classes->count; ++k) {
+        for (uint32_t l = k; l < classes->count; ++l) {
             const r2_class_t *a = &classes->classes[k], *b = &classes->classes[l];
             const r2_wide_t part = (r2_wide_t) a->members * shares->weight[b->first] +
                                    (r2_wide_t) b->members * shares->weight[a->first];
@@ -168,7 +168,7 @@ uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *sha
         return R2_COST_NEVER;
     }
     longest = pairs_ns(classes, shares, sum, bytes);
-    for (uint32_t k = 0; k < classes->count && 1 < classes->host_count; k++) {
+    for (uint32_t k = 0; k < classes->count && 1 < classes->host_count; ++k) {
         const r2_class_t *class = &classes->classes[k];
         const uint64_t weight = shares->weight[class->first];
         /* g + (R - 2 g) s, without negative terms */
@@ -294,7 +294,7 @@ uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
     const uint64_t each = narrow(((r2_wide_t) bytes * 2 * (ranks - 1) + ranks - 1) / ranks);
     uint64_t longest = 0;
 
-    for (int32_t r = 0; r < topology->rank_count; r++) {
+    for (int32_t r = 0; r < topology->rank_count; ++r) {
         const int32_t next = (r + 1) % topology->rank_count;
         const uint32_t from = topology->host_of[NULL == order ? r : order[r]];
         const uint32_t to = topology->host_of[NULL == order ? next : order[next]];
@@ -315,7 +315,7 @@ uint64_t r2_cost_doubling_ns(const r2_classes_t *classes, const r2_cost_params_t
     const uint64_t steps = shape.steps + shape.local_steps;
     uint64_t longest = 0;
 
-    for (uint32_t k = 0; k < classes->count; k++) {
+    for (uint32_t k = 0; k < classes->count; ++k) {
         longest = r2_max(longest, part_ns(bytes, shape.part, shape.whole, classes->classes[k].rate));
     }
     return add_ns(steps * params->alpha_ns,
@@ -328,7 +328,7 @@ uint64_t r2_cost_to_all_ns(const r2_classes_t *classes, const r2_cost_params_t *
     const uint64_t ranks = classes->member_count;
     uint64_t longest = 0;
 
-    for (uint32_t k = 0; k < classes->count; k++) {
+    for (uint32_t k = 0; k < classes->count; ++k) {
         const r2_class_t *class = &classes->classes[k];
         const uint64_t sent =
             narrow((r2_wide_t) bytes * class->members * (ranks - class->members));

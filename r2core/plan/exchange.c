@@ -97,7 +97,7 @@ static uint32_t exchange_send(exchange_t *e, const r2_edge_t *edge, uint32_t aft
 {
     uint32_t op = R2_OP_NONE;
 
-    for (uint64_t k = 0; k < part_count(e, edge->bytes); k++) {
+    for (uint64_t k = 0; k < part_count(e, edge->bytes); ++k) {
         r2_region_t src;
         r2_msg_t msg = exchange_part(e, edge, e->input->in_place ? R2_BUF_OUT : R2_BUF_IN, k, &src);
 
@@ -110,7 +110,7 @@ static uint32_t exchange_recv(exchange_t *e, const r2_edge_t *edge, uint32_t aft
 {
     uint32_t op = R2_OP_NONE;
 
-    for (uint64_t k = 0; k < part_count(e, edge->bytes); k++) {
+    for (uint64_t k = 0; k < part_count(e, edge->bytes); ++k) {
         r2_region_t dst;
         r2_msg_t msg = exchange_part(e, edge, R2_BUF_OUT, k, &dst);
 
@@ -122,7 +122,7 @@ static uint32_t exchange_recv(exchange_t *e, const r2_edge_t *edge, uint32_t aft
 /** Copies what this rank sends to itself. */
 static void exchange_self(exchange_t *e, const r2_edge_t *from)
 {
-    for (uint32_t i = 0; i < e->recv_count; i++) {
+    for (uint32_t i = 0; i < e->recv_count; ++i) {
         const r2_edge_t *to = &e->recvs[i];
 
         if (to->peer == e->input->rank && to->tag == from->tag) {
@@ -170,7 +170,7 @@ static void exchange_replace(exchange_t *e, uint32_t step)
     const uint32_t recv_after = window_get(e, e->arrived, step);
     uint32_t sent = R2_OP_NONE, arrived = R2_OP_NONE;
 
-    for (uint64_t k = 0; edge->peer != e->input->rank && k < part_count(e, edge->bytes); k++) {
+    for (uint64_t k = 0; edge->peer != e->input->rank && k < part_count(e, edge->bytes); ++k) {
         r2_region_t place;
         r2_msg_t msg = exchange_part(e, edge, R2_BUF_OUT, k, &place);
 
@@ -195,7 +195,7 @@ static uint64_t exchange_staged(const exchange_t *e)
 {
     uint64_t parts = 0;
 
-    for (uint32_t i = 0; e->input->in_place && i < e->recv_count; i++) {
+    for (uint32_t i = 0; e->input->in_place && i < e->recv_count; ++i) {
         parts += e->recvs[i].peer < e->input->rank ? part_count(e, e->recvs[i].bytes) : 0;
     }
     return parts;
@@ -210,10 +210,10 @@ static r2_status_t exchange_ops(exchange_t *e)
     if (R2_OK != status) {
         return status;
     }
-    for (uint32_t i = 0; i < WINDOW; i++) {
+    for (uint32_t i = 0; i < WINDOW; ++i) {
         e->sent[i] = e->arrived[i] = R2_OP_NONE;
     }
-    for (uint32_t step = 0; step < steps; step++) {
+    for (uint32_t step = 0; step < steps; ++step) {
         if (e->input->in_place) {
             exchange_replace(e, step);
         } else {
@@ -235,12 +235,12 @@ static r2_status_t build_edges(const r2_plan_input_t *input, r2_schedule_t *sche
                     .part_bytes = exchange_part_bytes(input),
                     .windowed = R2_COLL_NEIGHBOR != input->kind};
 
-    for (uint32_t i = 0; i < e.send_count; i++) {
+    for (uint32_t i = 0; i < e.send_count; ++i) {
         if (!edge_valid(&e, &e.sends[i])) {
             return R2_ERR_PARAM;
         }
     }
-    for (uint32_t i = 0; i < e.recv_count; i++) {
+    for (uint32_t i = 0; i < e.recv_count; ++i) {
         if (!edge_valid(&e, &e.recvs[i])) {
             return R2_ERR_PARAM;
         }
@@ -260,7 +260,7 @@ static r2_edge_t block_edge(const r2_plan_input_t *input, int32_t peer, bool who
 static void alltoall_edges(const r2_plan_input_t *input, exchange_t *e, r2_edge_t *sends,
                            r2_edge_t *recvs)
 {
-    for (int32_t step = 0; step < input->size; step++) {
+    for (int32_t step = 0; step < input->size; ++step) {
         const int32_t peer =
             (int32_t) (((int64_t) step - input->rank + input->size) % input->size);
 
@@ -276,7 +276,7 @@ static uint32_t rooted_edges(const r2_plan_input_t *input, r2_edge_t *blocks, r2
     if (input->rank != input->root) {
         return 0;
     }
-    for (int32_t step = 0; step < input->size; step++) {
+    for (int32_t step = 0; step < input->size; ++step) {
         blocks[step] = block_edge(input, r2_input_peer(input, step), true);
     }
     return (uint32_t) input->size;

@@ -27,7 +27,7 @@ r2_status_t r2_plan_predict(const r2_plan_input_t *input, r2_plan_prediction_t *
     if (R2_OK != status) {
         return status;
     }
-    for (uint32_t i = 0; i < forecast.count; i++) {
+    for (uint32_t i = 0; i < forecast.count; ++i) {
         predictions_p[i] = (r2_plan_prediction_t){.algorithm = forecast.of[i].algorithm->name,
                                                   .ns = forecast.of[i].ns};
     }
@@ -50,10 +50,10 @@ r2_status_t r2_plan_shares(const r2_topology_t *topology, double *shares_p)
     if (R2_OK != status) {
         return status;
     }
-    for (uint32_t h = 0; h < shares.host_count; h++) {
+    for (uint32_t h = 0; h < shares.host_count; ++h) {
         sum += (double) shares.weight[h];
     }
-    for (uint32_t h = 0; h < shares.host_count; h++) {
+    for (uint32_t h = 0; h < shares.host_count; ++h) {
         shares_p[h] = sum > 0 ? (double) shares.weight[h] / sum : 0;
     }
     r2_shares_fini(&shares);

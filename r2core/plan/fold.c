@@ -51,7 +51,7 @@ r2_status_t r2_fold_init(r2_fold_t *fold, const r2_plan_input_t *input, r2_sched
     if (NULL == fold->slot_free) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < fold->slot_count + fold->acc_count; i++) {
+    for (uint32_t i = 0; i < fold->slot_count + fold->acc_count; ++i) {
         fold->slot_free[i] = R2_OP_NONE;
     }
     if (0 < segment_count) {
@@ -105,7 +105,7 @@ uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment
     r2_msg_t msg = {.tag = segment->tag, .bytes = segment->bytes};
     uint32_t folded = fold_first(fold, segment);
 
-    for (int32_t j = fold_last_rank(fold) - 1; j >= 0; j--) {
+    for (int32_t j = fold_last_rank(fold) - 1; j >= 0; --j) {
         uint32_t slot, arrived;
 
         if (j == fold->input->rank) {

@@ -15,7 +15,7 @@
 const r2_prediction_t *r2_forecast_of(const r2_forecast_t *forecast,
                                       const r2_algorithm_t *algorithm)
 {
-    for (uint32_t i = 0; i < forecast->count; i++) {
+    for (uint32_t i = 0; i < forecast->count; ++i) {
         if (forecast->of[i].algorithm == algorithm) {
             return &forecast->of[i];
         }
@@ -66,7 +66,7 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
     status = forecast_input_init(&of, input);
     *forecast_p = (r2_forecast_t){
         .bound_ns = r2_cost_paced_ns(&of.params, r2_cost_bound_ns(of.topology, of.bytes))};
-    for (; R2_OK == status && NULL != *at; at++) {
+    for (; R2_OK == status && NULL != *at; ++at) {
         if (NULL != (*at)->forecast) {
             r2_prediction_t *prediction = &forecast_p->of[forecast_p->count++];
 

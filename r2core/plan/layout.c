@@ -56,7 +56,7 @@ r2_status_t r2_layout_shares(r2_layout_t *layout, int32_t blocks, uint64_t count
     if (R2_OK != status) {
         return status;
     }
-    for (int32_t b = 0; b < blocks; b++) {
+    for (int32_t b = 0; b < blocks; ++b) {
         layout_append(layout, b, (each + ((uint64_t) b < longer ? 1 : 0)) * element_bytes);
     }
     return R2_OK;
@@ -68,7 +68,7 @@ r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64
     uint64_t total = 0, weight = 0, given = 0;
     r2_status_t status;
 
-    for (int32_t b = 0; b < blocks; b++) {
+    for (int32_t b = 0; b < blocks; ++b) {
         total += weights[b];
     }
     if (0 == total) {
@@ -78,7 +78,7 @@ r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64
     if (R2_OK != status) {
         return status;
     }
-    for (int32_t b = 0; b < blocks; b++) {
+    for (int32_t b = 0; b < blocks; ++b) {
         /* ends are rounded, not lengths: they sum to the vector whatever is lost */
         uint64_t end;
 
@@ -97,7 +97,7 @@ r2_status_t r2_layout_blocks(r2_layout_t *layout, const r2_plan_input_t *input)
     if (R2_OK != status) {
         return status;
     }
-    for (int32_t b = 0; b < input->size; b++) {
+    for (int32_t b = 0; b < input->size; ++b) {
         layout_append(layout, b,
                       (NULL == input->counts ? input->count : input->counts[b]) *
                           input->element_bytes);
@@ -187,12 +187,12 @@ uint64_t r2_input_total_count(const r2_plan_input_t *input)
     case R2_SPAN_BLOCKS:
         return input->count * (uint64_t) input->size;
     case R2_SPAN_COUNTS:
-        for (int32_t r = 0; r < input->size; r++) {
+        for (int32_t r = 0; r < input->size; ++r) {
             total += input->counts[r];
         }
         return total;
     case R2_SPAN_EDGES:
-        for (uint32_t i = 0; i < input->send_count; i++) {
+        for (uint32_t i = 0; i < input->send_count; ++i) {
             total += input->sends[i].bytes;
         }
         return total;

@@ -113,7 +113,7 @@ static inline uint32_t r2_steps_below(int32_t count)
     uint32_t steps = 0;
 
     while (steps < 31 && ((int64_t) 1 << steps) < count) {
-        steps++;
+        ++steps;
     }
     return steps;
 }

@@ -75,7 +75,7 @@ void r2_plan_estimate_text(const r2_plan_estimate_t *estimate, char *text, size_
     const r2_forecast_t *forecast = &estimate->forecast;
     size_t used = 0;
 
-    for (uint32_t i = 0; i <= forecast->count && used < room; i++) {
+    for (uint32_t i = 0; i <= forecast->count && used < room; ++i) {
         const bool bound = forecast->count == i;
         const uint64_t ns = bound ? forecast->bound_ns : forecast->of[i].ns;
         const char *name = bound ? "bound" : forecast->of[i].algorithm->name;

@@ -35,7 +35,7 @@ static edges_t edges_of(const r2_topology_t *topology, const uint32_t *hosts)
 {
     edges_t edges = {.weakest = UINT64_MAX};
 
-    for (uint32_t i = 0; i < topology->host_count; i++) {
+    for (uint32_t i = 0; i < topology->host_count; ++i) {
         const uint32_t next = hosts[(i + 1) % topology->host_count];
         const uint64_t rate = r2_topology_pair_rate(topology, hosts[i], next);
 
@@ -89,7 +89,7 @@ static bool mend_edge(const r2_topology_t *topology, uint32_t *hosts, uint32_t *
     uint32_t best = count;
     edges_t then;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         if (i != now.at && i != (now.at + 1) % count &&
             bridge_rate(topology, hosts, i, now.at) > best_rate) {
             best_rate = bridge_rate(topology, hosts, i, now.at);
@@ -115,7 +115,7 @@ static void mend(const r2_topology_t *topology, uint32_t *hosts, uint32_t *tried
         r2_clamp_u64(R2_MOVES_WORK / topology->host_count, R2_MOVES_LEAST, R2_MOVES_MOST);
     bool better_still = 3 < topology->host_count; /* of three, each is every other's neighbour */
 
-    for (uint64_t move = 0; better_still && move < most; move++) {
+    for (uint64_t move = 0; better_still && move < most; ++move) {
         better_still = mend_edge(topology, hosts, tried);
     }
 }
@@ -127,16 +127,16 @@ static void place_ranks(const r2_topology_t *topology, const uint32_t *hosts, ui
     uint32_t at = 0;
 
     memset(next, 0, topology->host_count * sizeof(*next));
-    for (int32_t r = 0; r < topology->rank_count; r++) {
-        next[topology->host_of[r]]++;
+    for (int32_t r = 0; r < topology->rank_count; ++r) {
+        ++next[topology->host_of[r]];
     }
-    for (uint32_t i = 0; i < topology->host_count; i++) {
+    for (uint32_t i = 0; i < topology->host_count; ++i) {
         const uint32_t ranks = next[hosts[i]];
 
         next[hosts[i]] = at;
         at += ranks;
     }
-    for (int32_t r = 0; r < topology->rank_count; r++) {
+    for (int32_t r = 0; r < topology->rank_count; ++r) {
         order[next[topology->host_of[r]]++] = r;
     }
 }
@@ -146,7 +146,7 @@ r2_status_t r2_order_ring(const r2_topology_t *topology, int32_t size, int32_t *
     uint32_t *hosts;
 
     if (NULL == topology) {
-        for (int32_t r = 0; r < size; r++) {
+        for (int32_t r = 0; r < size; ++r) {
             order_p[r] = r;
         }
         return R2_OK;
@@ -155,7 +155,7 @@ r2_status_t r2_order_ring(const r2_topology_t *topology, int32_t size, int32_t *
     if (NULL == hosts) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t h = 0; h < topology->host_count; h++) {
+    for (uint32_t h = 0; h < topology->host_count; ++h) {
         hosts[h] = h;
     }
     mend(topology, hosts, hosts + topology->host_count);
@@ -173,8 +173,8 @@ static bool order_some_are_apart(const r2_topology_t *topology)
     if (R2_OK != r2_classes_init(&classes, topology, R2_MEMBERS_HOSTS)) {
         return false;
     }
-    for (uint32_t k = 0; NULL != classes.pairs && k < classes.count; k++) {
-        for (uint32_t l = k; l < classes.count; l++) {
+    for (uint32_t k = 0; NULL != classes.pairs && k < classes.count; ++k) {
+        for (uint32_t l = k; l < classes.count; ++l) {
             apart = apart || (r2_classes_paired(&classes, k, l) &&
                               0 == classes.pairs[k * classes.count + l]);
         }
@@ -194,7 +194,7 @@ bool r2_order_reaches_more(const r2_topology_t *topology)
     order = malloc((size_t) topology->rank_count * sizeof(*order));
     if (NULL != order && R2_OK == r2_order_ring(topology, topology->rank_count, order)) {
         reaches = true;
-        for (int32_t i = 0; i < topology->rank_count; i++) {
+        for (int32_t i = 0; i < topology->rank_count; ++i) {
             const uint32_t from = topology->host_of[order[i]];
             const uint32_t to = topology->host_of[order[(i + 1) % topology->rank_count]];
 

@@ -45,7 +45,7 @@ static const r2_algorithm_t *fastest(const r2_plan_input_t *input, const r2_algo
     }
     at = r2_forecast_of(forecast, usual);
     best_ns = at->ns - (at->ns - at->steps_ns) / r2_threshold_gain_part;
-    for (at = forecast->of; at < forecast->of + forecast->count; at++) {
+    for (at = forecast->of; at < forecast->of + forecast->count; ++at) {
         const uint32_t place = at->algorithm->weighed;
 
         if (0 != place &&
@@ -65,7 +65,7 @@ static const r2_algorithm_t *by_length(const r2_plan_input_t *input, uint64_t to
 
     while (NULL != at[1] && !(NULL != at[0]->pays && at[0]->pays(input, total_bytes) &&
                               r2_algorithm_can_run(at[0], input, false))) {
-        at++;
+        ++at;
     }
     return *at;
 }
@@ -75,7 +75,7 @@ static const r2_algorithm_t *choose_any(const r2_plan_input_t *input)
     const uint64_t total_bytes = r2_input_total_bytes(input);
     const r2_algorithm_t *usual = by_length(input, total_bytes);
 
-    for (const r2_algorithm_t *const *at = r2_algorithms_of(input->kind); NULL != *at; at++) {
+    for (const r2_algorithm_t *const *at = r2_algorithms_of(input->kind); NULL != *at; ++at) {
         if (NULL != (*at)->beats && (*at)->beats(input, total_bytes, usual) &&
             r2_algorithm_can_run(*at, input, false)) {
             return *at;
@@ -156,10 +156,10 @@ static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *alg
     digest = r2_digest_fold(digest, input->meaning);
     digest = r2_digest_fold(digest, input->blocking ? 1 : 0);
     digest = r2_digest_fold(digest, r2_kind(input->kind)->rooted ? (uint64_t) input->root : 0);
-    for (const char *c = algorithm->name; '\0' != *c; c++) {
+    for (const char *c = algorithm->name; '\0' != *c; ++c) {
         digest = r2_digest_fold(digest, (uint64_t) (unsigned char) *c);
     }
-    for (int32_t r = 0; NULL != input->counts && r < input->size; r++) {
+    for (int32_t r = 0; NULL != input->counts && r < input->size; ++r) {
         digest = r2_digest_fold(digest, input->counts[r] * unit_bytes);
     }
     schedule->digest = digest;

@@ -98,7 +98,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         return status;
     }
     r2_plan_note_message(schedule, c.segment_bytes);
-    for (uint32_t k = 0; k < segments; k++) {
+    for (uint32_t k = 0; k < segments; ++k) {
         chain_segment(&c, k);
     }
     r2_slots_fini(&c.slots);

@@ -59,7 +59,7 @@ static r2_region_t direct_region(const direct_t *d, r2_buf_t buf, int32_t share,
 /** The root: contributes, and takes the results, in place over what it has sent. */
 static void direct_root(direct_t *d, uint32_t k)
 {
-    for (int32_t share = 0; share < d->shares.size; share++) {
+    for (int32_t share = 0; share < d->shares.size; ++share) {
         const int32_t owner = direct_owner(d, share);
         uint32_t sent = r2_add_send(d->schedule, direct_msg(d, owner, share, k, false),
                                     direct_region(d, r2_input_buf(d->input), share, k), R2_AT_ONCE);
@@ -80,7 +80,7 @@ static void direct_other(direct_t *d, int32_t own, uint32_t k)
                                        .own = direct_region(d, R2_BUF_IN, own, k)};
     uint32_t folded;
 
-    for (int32_t step = 1; step < owners; step++) {
+    for (int32_t step = 1; step < owners; ++step) {
         const int32_t share = (own + step) % owners;
 
         r2_add_send(d->schedule, direct_msg(d, direct_owner(d, share), share, k, false),
@@ -105,7 +105,7 @@ static r2_status_t direct_ops(direct_t *d)
     r2_status_t status = r2_fold_init(&d->fold, input, d->schedule, true, d->segment_bytes,
                                       r2_segment_count(own_bytes, d->segment_bytes));
 
-    for (uint32_t k = 0; R2_OK == status && k < segments; k++) {
+    for (uint32_t k = 0; R2_OK == status && k < segments; ++k) {
         if (root) {
             direct_root(d, k);
         } else {

@@ -47,7 +47,7 @@ static uint64_t scatter_length(const scatter_t *s, int32_t block, uint32_t k)
 
 static void scatter_contribute(scatter_t *s, uint32_t k)
 {
-    for (int32_t step = 1; step < s->input->size; step++) {
+    for (int32_t step = 1; step < s->input->size; ++step) {
         int32_t owner = r2_input_peer(s->input, step);
         r2_msg_t msg = {.peer = owner, .tag = k, .order = k, .bytes = scatter_length(s, owner, k)};
         r2_region_t src =
@@ -63,11 +63,11 @@ static uint32_t scatter_overwrites(scatter_t *s, uint32_t k, uint64_t bytes, uin
 {
     const uint64_t begin = k * s->segment_bytes, end = begin + bytes;
 
-    for (int32_t block = 0; block < s->input->size && s->blocks.start[block] < end; block++) {
+    for (int32_t block = 0; block < s->input->size && s->blocks.start[block] < end; ++block) {
         const uint64_t start = s->blocks.start[block];
         uint32_t first = begin < start ? 0 : (uint32_t) ((begin - start) / s->segment_bytes);
 
-        for (uint32_t m = first; m < s->segments && start + m * s->segment_bytes < end; m++) {
+        for (uint32_t m = first; m < s->segments && start + m * s->segment_bytes < end; ++m) {
             /* our own fold of segment k comes before its copy anyway */
             if (block != s->input->rank || m != k) {
                 s->waits[count++] = s->readers[(size_t) block * s->segments + m];
@@ -112,12 +112,12 @@ static r2_status_t scatter_ops(scatter_t *s)
         return R2_ERR_NO_MEMORY;
     }
     s->waits = s->readers + blocks * s->segments;
-    for (size_t i = 0; i < blocks * s->segments; i++) {
+    for (size_t i = 0; i < blocks * s->segments; ++i) {
         s->readers[i] = R2_OP_NONE;
     }
     status = r2_fold_init(&s->fold, input, s->schedule, input->in_place, s->segment_bytes,
                           r2_segment_count(own_bytes, s->segment_bytes));
-    for (uint32_t k = 0; R2_OK == status && k < s->segments; k++) {
+    for (uint32_t k = 0; R2_OK == status && k < s->segments; ++k) {
         scatter_contribute(s, k);
         scatter_own_segment(s, k);
     }

@@ -59,7 +59,7 @@ const r2_algorithm_t *r2_algorithm_find(r2_coll_kind_t kind, const char *name)
     const r2_algorithm_t *const *at = r2_algorithms_of(kind);
 
     while (NULL != *at && 0 != strcmp((*at)->name, name)) {
-        at++;
+        ++at;
     }
     return *at;
 }
@@ -69,7 +69,7 @@ const r2_algorithm_t *r2_algorithm_last(r2_coll_kind_t kind)
     const r2_algorithm_t *const *at = r2_algorithms_of(kind);
 
     while (NULL != at[1]) {
-        at++;
+        ++at;
     }
     return *at;
 }
@@ -98,7 +98,7 @@ const char *r2_plan_names(r2_coll_kind_t kind, char *text, size_t room)
 {
     size_t used = 0;
 
-    for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at; at++) {
+    for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at; ++at) {
         if (used < room) {
             used +=
                 (size_t) snprintf(text + used, room - used, 0 == used ? "%s" : ", %s", (*at)->name);

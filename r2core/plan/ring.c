@@ -105,7 +105,7 @@ static uint32_t ring_reduce_scatter(ring_t *ring, uint32_t k)
 {
     uint32_t held = R2_OP_NONE;
 
-    for (int32_t step = 0; step < ring->part->size - 1; step++) {
+    for (int32_t step = 0; step < ring->part->size - 1; ++step) {
         const int32_t gives = ring_place(ring, -step - 1), takes = ring_place(ring, -step - 2);
         const r2_buf_t buf = 0 == step ? r2_input_buf(ring->input) : R2_BUF_OUT;
 
@@ -123,7 +123,7 @@ static uint32_t ring_foldeds(ring_t *ring, uint32_t k, uint32_t held)
     const r2_ring_part_t *part = ring->part;
     const r2_region_t out = ring_region(ring, R2_BUF_OUT, part->place, k);
 
-    for (int32_t g = 0; g < part->folded_count; g++) {
+    for (int32_t g = 0; g < part->folded_count; ++g) {
         const r2_msg_t msg = ring_msg(ring, part->folded[g], part->place, k, false);
 
         if (0 == msg.bytes) {
@@ -132,7 +132,7 @@ static uint32_t ring_foldeds(ring_t *ring, uint32_t k, uint32_t held)
         held = 1 == part->size && 0 == g ? ring_reduce(ring, part->folded[0], part->place, k)
                                          : ring_reduce_staged(ring, &msg, out, held);
     }
-    for (int32_t g = 0; g < part->folded_count; g++) {
+    for (int32_t g = 0; g < part->folded_count; ++g) {
         r2_add_send(ring->schedule, ring_msg(ring, part->folded[g], part->place, k, true), out,
                     R2_AFTER(held));
     }
@@ -142,7 +142,7 @@ static uint32_t ring_foldeds(ring_t *ring, uint32_t k, uint32_t held)
 /** Results overwrite what was sent in the same step of the first half, unless that was IN. */
 static void ring_allgather(ring_t *ring, uint32_t k, uint32_t held)
 {
-    for (int32_t step = 0; step < ring->part->size - 1; step++) {
+    for (int32_t step = 0; step < ring->part->size - 1; ++step) {
         const int32_t gives = ring_place(ring, -step), takes = ring_place(ring, -step - 1);
         const bool reads_out = 0 < step || ring->input->in_place;
         const uint32_t before = held;
@@ -160,7 +160,7 @@ static void ring_folded(ring_t *ring, uint32_t k)
 {
     const r2_ring_part_t *part = ring->part;
 
-    for (int32_t share = 0; share < part->size; share++) {
+    for (int32_t share = 0; share < part->size; ++share) {
         const uint32_t sent =
             r2_add_send(ring->schedule, ring_msg(ring, part->order[share], share, k, false),
                         ring_region(ring, r2_input_buf(ring->input), share, k), R2_AT_ONCE);
@@ -199,7 +199,7 @@ static r2_status_t ring_alloc(ring_t *ring)
         return R2_ERR_NO_MEMORY;
     }
     ring->slot_free = ring->sent + steps;
-    for (uint32_t i = 0; i < ring->slot_count; i++) {
+    for (uint32_t i = 0; i < ring->slot_count; ++i) {
         ring->slot_free[i] = R2_OP_NONE;
     }
     ring->scratch_first_bytes = ring->schedule->scratch_bytes;
@@ -230,7 +230,7 @@ r2_status_t r2_ring_add(const r2_plan_input_t *input, r2_schedule_t *schedule,
     ring_t ring = {.input = input, .schedule = schedule, .part = part};
     r2_status_t status = ring_init(&ring);
 
-    for (uint32_t k = 0; R2_OK == status && k < ring.segments; k++) {
+    for (uint32_t k = 0; R2_OK == status && k < ring.segments; ++k) {
         ring_segment(&ring, k);
     }
     *tags_p = 2 * (uint32_t) part->size * ring.segments;

@@ -116,7 +116,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     if (exscan ? sends : !input->in_place) {
         d.acc_op = r2_add_copy(schedule, own, d.acc, d.bytes, R2_AT_ONCE);
     }
-    for (uint32_t step = 0; (int64_t) 1 << step < input->size; step++) {
+    for (uint32_t step = 0; (int64_t) 1 << step < input->size; ++step) {
         doubling_step(&d, step);
     }
     schedule->scratch_bytes = d.slots * d.slot_bytes;

@@ -68,7 +68,7 @@ static uint64_t share_sum(const solver_t *solver)
 {
     uint64_t sum = 0;
 
-    for (uint32_t k = 0; k < solver->classes->count; k++) {
+    for (uint32_t k = 0; k < solver->classes->count; ++k) {
         sum += class_at(solver, k)->hosts * solver->share[k];
     }
     return sum;
@@ -80,7 +80,7 @@ static uint64_t solver_time(const solver_t *solver)
 {
     uint64_t slowest = 0, own = R2_SHARE_ONE, rates = 0;
 
-    for (uint32_t k = 0; k < solver->classes->count; k++) {
+    for (uint32_t k = 0; k < solver->classes->count; ++k) {
         const r2_class_t *class = class_at(solver, k);
         const uint64_t growth = (uint64_t) class_growth(solver->classes, k);
         const uint64_t members = (uint64_t) class->members * R2_SHARE_ONE;
@@ -100,7 +100,7 @@ static void scale_down(solver_t *solver)
 {
     const uint64_t sum = share_sum(solver);
 
-    for (uint32_t k = 0; sum > R2_SHARE_ONE && k < solver->classes->count; k++) {
+    for (uint32_t k = 0; sum > R2_SHARE_ONE && k < solver->classes->count; ++k) {
         solver->share[k] = over(solver->share[k], sum);
     }
 }
@@ -147,8 +147,8 @@ static bool relieve_pairs(solver_t *solver, uint64_t time)
     const uint32_t count = solver->classes->count;
     bool any = false;
 
-    for (uint32_t k = 0; k < count; k++) {
-        for (uint32_t l = k; l < count; l++) {
+    for (uint32_t k = 0; k < count; ++k) {
+        for (uint32_t l = k; l < count; ++l) {
             any = relieve_pair(solver, k, l, time) || any;
         }
     }
@@ -158,7 +158,7 @@ static bool relieve_pairs(solver_t *solver, uint64_t time)
 /** Starts from what each host keeps up with. */
 static void shares_start(solver_t *solver, uint64_t time)
 {
-    for (uint32_t k = 0; k < solver->classes->count; k++) {
+    for (uint32_t k = 0; k < solver->classes->count; ++k) {
         solver->share[k] = r2_min(class_limit(solver, k, time), R2_SHARE_ONE);
     }
 }
@@ -189,7 +189,7 @@ static bool solve_pairs(solver_t *solver)
     if (shares_within(solver, low)) {
         return true;
     }
-    for (uint32_t i = 0; i < R2_TIME_DOUBLE && high < UINT64_MAX / 4; i++) {
+    for (uint32_t i = 0; i < R2_TIME_DOUBLE && high < UINT64_MAX / 4; ++i) {
         high *= 2;
         if (shares_within(solver, high)) {
             break;
@@ -197,7 +197,7 @@ static bool solve_pairs(solver_t *solver)
         low = high;
     }
     best = high;
-    for (uint32_t i = 0; low < high && i < R2_TIME_STEPS; i++) {
+    for (uint32_t i = 0; low < high && i < R2_TIME_STEPS; ++i) {
         uint64_t middle = low + (best - low) / 2;
 
         if (shares_within(solver, middle)) {
@@ -218,8 +218,8 @@ static r2_status_t shares_alloc(r2_shares_t *shares, const r2_classes_t *classes
 
 static bool all_hosts_reach(const r2_classes_t *classes)
 {
-    for (uint32_t k = 0; k < classes->count; k++) {
-        for (uint32_t l = k; NULL != classes->pairs && l < classes->count; l++) {
+    for (uint32_t k = 0; k < classes->count; ++k) {
+        for (uint32_t l = k; NULL != classes->pairs && l < classes->count; ++l) {
             if (r2_classes_paired(classes, k, l) && 0 == classes->pairs[k * classes->count + l]) {
                 return false;
             }
@@ -235,7 +235,7 @@ r2_status_t r2_shares_equal(r2_shares_t *shares, const r2_classes_t *classes)
 {
     r2_status_t status = shares_alloc(shares, classes);
 
-    for (uint32_t h = 0; R2_OK == status && h < classes->host_count; h++) {
+    for (uint32_t h = 0; R2_OK == status && h < classes->host_count; ++h) {
         shares->weight[h] = classes->classes[classes->class_of[h]].members * R2_SHARE_ONE;
     }
     shares->routable = all_hosts_reach(classes);
@@ -247,7 +247,7 @@ static bool keeps_equal(const r2_classes_t *classes)
 {
     uint64_t fastest = 0;
 
-    for (uint32_t k = 0; k < classes->count; k++) {
+    for (uint32_t k = 0; k < classes->count; ++k) {
         if (class_growth(classes, k) <= 0) {
             return true;
         }
@@ -260,7 +260,7 @@ static uint64_t fastest_rate(const r2_classes_t *classes)
 {
     uint64_t fastest = 1;
 
-    for (uint32_t k = 0; k < classes->count; k++) {
+    for (uint32_t k = 0; k < classes->count; ++k) {
         fastest = r2_max(fastest, classes->classes[k].rate);
     }
     return fastest;
@@ -269,7 +269,7 @@ static uint64_t fastest_rate(const r2_classes_t *classes)
 /** Hosts without a rail: nothing reaches them, so the exchange cannot run as it is. */
 static bool has_dead_host(const r2_classes_t *classes)
 {
-    for (uint32_t k = 0; k < classes->count; k++) {
+    for (uint32_t k = 0; k < classes->count; ++k) {
         if (0 == classes->classes[k].rate) {
             return true;
         }
@@ -295,11 +295,11 @@ r2_status_t r2_shares_solve(r2_shares_t *shares, const r2_classes_t *classes)
     shares->routable = solve_pairs(&solver) && !has_dead_host(classes);
     if (!shares->routable && 0 == share_sum(&solver)) {
         /* every pair lacks a rail: each host keeps what it can, and messages go round about */
-        for (uint32_t k = 0; k < classes->count; k++) {
+        for (uint32_t k = 0; k < classes->count; ++k) {
             solver.share[k] = class_limit(&solver, k, 2 * solver_time(&solver));
         }
     }
-    for (uint32_t h = 0; h < classes->host_count; h++) {
+    for (uint32_t h = 0; h < classes->host_count; ++h) {
         shares->weight[h] = solver.share[classes->class_of[h]];
     }
     free(solver.share);
@@ -316,7 +316,7 @@ bool r2_shares_are_equal(const r2_shares_t *shares, const r2_classes_t *classes)
 {
     const uint64_t members = classes->classes[classes->class_of[0]].members;
 
-    for (uint32_t h = 1; h < shares->host_count; h++) {
+    for (uint32_t h = 1; h < shares->host_count; ++h) {
         if ((r2_wide_t) shares->weight[h] * members !=
             (r2_wide_t) shares->weight[0] * classes->classes[classes->class_of[h]].members) {
             return false;
@@ -331,10 +331,10 @@ static uint64_t *weights_of_ranks(const r2_shares_t *shares, const r2_topology_t
     uint64_t *ranks = calloc(topology->host_count, sizeof(*ranks));
 
     if (NULL != weights && NULL != ranks) {
-        for (int32_t r = 0; r < topology->rank_count; r++) {
-            ranks[topology->host_of[r]]++;
+        for (int32_t r = 0; r < topology->rank_count; ++r) {
+            ++ranks[topology->host_of[r]];
         }
-        for (int32_t r = 0; r < topology->rank_count; r++) {
+        for (int32_t r = 0; r < topology->rank_count; ++r) {
             const uint32_t host = topology->host_of[r];
 
             weights[r] = shares->weight[host] / ranks[host];

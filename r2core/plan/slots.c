@@ -20,7 +20,7 @@ r2_status_t r2_slots_init(r2_slots_t *slots, const r2_plan_input_t *input, r2_sc
     if (NULL == slots->free_op) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < slots->count; i++) {
+    for (uint32_t i = 0; i < slots->count; ++i) {
         slots->free_op[i] = R2_OP_NONE;
     }
     if (most > 0) {

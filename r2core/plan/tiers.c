@@ -40,7 +40,7 @@ static uint32_t tier_levels(const uint64_t *sorted, uint32_t hosts, uint64_t *le
         r2_max((sorted[hosts - 1] + R2_TIER_STEP_PART - 1) / R2_TIER_STEP_PART, 1u);
     uint32_t count = 0;
 
-    for (uint32_t h = 0; h < hosts; h++) {
+    for (uint32_t h = 0; h < hosts; ++h) {
         if (0 == count || sorted[h] - levels_p[count - 1] >= step) {
             levels_p[count++] = sorted[h];
         }
@@ -50,14 +50,14 @@ static uint32_t tier_levels(const uint64_t *sorted, uint32_t hosts, uint64_t *le
 
 static void tiers_count(r2_tiers_t *tiers, const r2_topology_t *topology)
 {
-    for (uint32_t h = 0; h < topology->host_count; h++) {
-        for (uint32_t k = 0; k <= tiers->tier_of[h]; k++) {
-            tiers->tiers[k].host_count++;
+    for (uint32_t h = 0; h < topology->host_count; ++h) {
+        for (uint32_t k = 0; k <= tiers->tier_of[h]; ++k) {
+            ++tiers->tiers[k].host_count;
         }
     }
-    for (int32_t r = 0; r < topology->rank_count; r++) {
-        for (uint32_t k = 0; k <= tiers->tier_of[topology->host_of[r]]; k++) {
-            tiers->tiers[k].rank_count++;
+    for (int32_t r = 0; r < topology->rank_count; ++r) {
+        for (uint32_t k = 0; k <= tiers->tier_of[topology->host_of[r]]; ++k) {
+            ++tiers->tiers[k].rank_count;
         }
     }
 }
@@ -72,14 +72,14 @@ static void tiers_fill(r2_tiers_t *tiers, const r2_topology_t *topology, const r
     memcpy(sorted, shares->weight, hosts * sizeof(*sorted));
     qsort(sorted, hosts, sizeof(*sorted), by_value);
     tiers->count = tier_levels(sorted, hosts, levels);
-    for (uint32_t h = 0; h < hosts; h++) {
+    for (uint32_t h = 0; h < hosts; ++h) {
         while (tiers->tier_of[h] + 1 < tiers->count &&
                shares->weight[h] >= levels[tiers->tier_of[h] + 1]) {
-            tiers->tier_of[h]++;
+            ++tiers->tier_of[h];
         }
     }
     tiers_count(tiers, topology);
-    for (uint32_t k = 0; k < tiers->count; k++) {
+    for (uint32_t k = 0; k < tiers->count; ++k) {
         tiers->tiers[k].weight =
             (levels[k] - (0 == k ? 0 : levels[k - 1])) * tiers->tiers[k].host_count;
     }
@@ -146,18 +146,18 @@ static void load_parts(load_t *load, uint64_t bytes)
     const r2_tiers_t *tiers = load->tiers;
     r2_wide_t sum = 0;
 
-    for (uint32_t k = 0; k < tiers->count; k++) {
+    for (uint32_t k = 0; k < tiers->count; ++k) {
         sum += tiers->tiers[k].weight;
     }
-    for (uint32_t k = 0; k < tiers->count && sum > 0; k++) {
+    for (uint32_t k = 0; k < tiers->count && sum > 0; ++k) {
         const uint64_t ranks = (uint64_t) tiers->tiers[k].rank_count;
 
         load->part[k] = (uint64_t) (((r2_wide_t) bytes * tiers->tiers[k].weight + sum - 1) / sum);
         load->fold[k] = (load->part[k] + ranks - 1) / ranks;
         load->edge[k] = 1 == tiers->tiers[k].host_count ? 0 : 2 * (ranks - 1) * load->fold[k];
     }
-    for (int32_t r = 0; r < load->topology->rank_count; r++) {
-        load->ranks[load->topology->host_of[r]]++;
+    for (int32_t r = 0; r < load->topology->rank_count; ++r) {
+        ++load->ranks[load->topology->host_of[r]];
     }
 }
 
@@ -171,10 +171,10 @@ static void load_hosts(load_t *load)
 {
     const r2_tiers_t *tiers = load->tiers;
 
-    for (uint32_t h = 0; h < load->topology->host_count; h++) {
+    for (uint32_t h = 0; h < load->topology->host_count; ++h) {
         uint64_t bytes = 0;
 
-        for (uint32_t k = 0; k < tiers->count; k++) {
+        for (uint32_t k = 0; k < tiers->count; ++k) {
             const uint64_t folded =
                 (uint64_t) (load->topology->rank_count - tiers->tiers[k].rank_count);
 
@@ -193,7 +193,7 @@ static uint64_t load_between(const load_t *load, uint32_t a, uint32_t b)
     const uint32_t last = r2_max(load->tiers->tier_of[a], load->tiers->tier_of[b]);
     uint64_t bytes = 0;
 
-    for (uint32_t k = first + 1; k <= last; k++) {
+    for (uint32_t k = first + 1; k <= last; ++k) {
         bytes += load->fold[k] * load->ranks[a] * load->ranks[b];
     }
     return bytes;
@@ -213,7 +213,7 @@ static void load_edges(load_t *load, const uint32_t *hosts)
         const uint32_t host = hosts[i % count], rings = load->tiers->tier_of[host] + 1;
         uint64_t bytes = 0;
 
-        for (uint32_t k = 0; i < count && k < rings; k++) {
+        for (uint32_t k = 0; i < count && k < rings; ++k) {
             bytes += load->edge[k];
             if (0 == load->edge[k] || k + 1 == rings || next[k] != next[k + 1]) {
                 bytes += 0 == bytes ? 0 : load_between(load, host, next[k]);
@@ -221,7 +221,7 @@ static void load_edges(load_t *load, const uint32_t *hosts)
                 bytes = 0;
             }
         }
-        for (uint32_t k = 0; k < rings; k++) {
+        for (uint32_t k = 0; k < rings; ++k) {
             next[k] = host;
         }
     }
@@ -230,8 +230,8 @@ static void load_edges(load_t *load, const uint32_t *hosts)
 /** Rings and their folded hosts that are no neighbours. */
 static void load_folded(load_t *load, const r2_classes_t *hosts)
 {
-    for (uint32_t k = 0; NULL != hosts->pairs && k < hosts->count; k++) {
-        for (uint32_t l = 0; l < k; l++) {
+    for (uint32_t k = 0; NULL != hosts->pairs && k < hosts->count; ++k) {
+        for (uint32_t l = 0; l < k; ++l) {
             load_note(load, load_between(load, hosts->classes[k].first, hosts->classes[l].first),
                       hosts->pairs[k * hosts->count + l]);
         }
@@ -243,7 +243,7 @@ static uint64_t load_reduce_ns(const load_t *load, const r2_cost_params_t *param
 {
     uint64_t bytes = 0;
 
-    for (uint32_t k = 0; k < load->tiers->count; k++) {
+    for (uint32_t k = 0; k < load->tiers->count; ++k) {
         bytes += (uint64_t) (load->topology->rank_count - 1) * load->fold[k];
     }
     return (uint64_t) ((r2_wide_t) bytes * 1000 / r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));

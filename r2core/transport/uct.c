@@ -56,7 +56,7 @@ static void add(settings_t *settings, const char *name, const char *value)
     r2_assert(settings->count < SETTINGS_MAX);
     snprintf(row->name, sizeof(row->name), "%s", name);
     snprintf(row->value, sizeof(row->value), "%s", value);
-    settings->count++;
+    ++settings->count;
 }
 
 static void add_size(settings_t *settings, const char *name, size_t value)
@@ -159,7 +159,7 @@ static bool version_fits(unsigned major, unsigned minor)
 {
     bool fits = UCT_VERNO_MINOR == minor;
 
-    for (size_t i = 0; i < r2_array_count(groups) && 1 == major; i++) {
+    for (size_t i = 0; i < r2_array_count(groups) && 1 == major; ++i) {
         fits = fits || (UCT_VERNO_MINOR >= groups[i][0] && UCT_VERNO_MINOR <= groups[i][1] &&
                         minor >= groups[i][0] && minor <= groups[i][1]);
     }

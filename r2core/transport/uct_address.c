@@ -22,7 +22,7 @@ static bool part_lengths(const r2_uct_port_t *port, bool has_ep, size_t lengths_
     lengths_p[0] = port->attr.device_addr_len;
     lengths_p[1] = port->attr.iface_addr_len;
     lengths_p[2] = has_ep ? port->attr.ep_addr_len : 0;
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < PARTS; ++i) {
         if (lengths_p[i] > sizeof(((r2_uct_address_t *) NULL)->device)) {
             return false;
         }
@@ -59,7 +59,7 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
     if (!part_lengths(port, NULL != ep, lengths)) {
         return R2_ERR_UNSUPPORTED;
     }
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < PARTS; ++i) {
         total += lengths[i];
     }
     if (total > room) {
@@ -73,7 +73,7 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
     }
     memcpy(to, &address.pid, sizeof(address.pid));
     to += sizeof(address.pid);
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < PARTS; ++i) {
         *to = (uint8_t) lengths[i];
         memcpy(to + 1, parts[i], lengths[i]);
         to += 1 + lengths[i];
@@ -109,7 +109,7 @@ bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *add
     }
     memcpy(&address_p->pid, from, sizeof(address_p->pid));
     from += sizeof(address_p->pid);
-    for (size_t i = 0; i < PARTS; i++) {
+    for (size_t i = 0; i < PARTS; ++i) {
         if (from == end || *from != lengths[i] || lengths[i] > (size_t) (end - from) - 1) {
             return false;
         }

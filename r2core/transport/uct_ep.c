@@ -41,7 +41,7 @@ r2_status_t r2_uct_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep
     ep->worker = worker;
     ep->arg = ep_arg;
     ep->pidfd = -1;
-    worker->stream.number++;
+    ++worker->stream.number;
     ep->stream = worker->stream;
     DL_APPEND(worker->eps, ep);
     *ep_p = ep;
@@ -169,7 +169,7 @@ void r2_uct_eps_watch(r2_tp_worker_t *worker)
     struct epoll_event events[EVENTS_MAX];
     const int count = epoll_wait(worker->fd, events, EVENTS_MAX, 0);
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
         r2_tp_ep_t *ep = events[i].data.ptr;
 
         if (NULL != ep) { /* else UCX's own descriptor */

@@ -24,12 +24,12 @@ static _Thread_local unsigned depth;
 
 void r2_ucx_enter(void)
 {
-    depth++;
+    ++depth;
 }
 
 void r2_ucx_leave(void)
 {
-    depth--;
+    --depth;
 }
 
 /** Is this UCX's own thread? */
@@ -65,7 +65,7 @@ static bool user_wants_messages(void)
     if (UCS_OK != ucs_global_opts_get_value("LOG_LEVEL", level, sizeof(level))) {
         return true;
     }
-    for (size_t i = 0; i < r2_array_count(quiet); i++) {
+    for (size_t i = 0; i < r2_array_count(quiet); ++i) {
         if (0 == strcasecmp(level, quiet[i])) {
             return false;
         }

@@ -51,7 +51,7 @@ static bool resource_find(uct_md_h md, const char *tls, const char *name,
     if (UCS_OK != uct_md_query_tl_resources(md, &resources, &count)) {
         return false;
     }
-    for (unsigned i = 0; i < count && !found; i++) {
+    for (unsigned i = 0; i < count && !found; ++i) {
         found = 0 == strcmp(resources[i].tl_name, tls) && 0 == strcmp(resources[i].dev_name, name);
         if (found) {
             *resource_p = resources[i];
@@ -106,7 +106,7 @@ static bool component_open(uct_component_h component, const char *tls, const cha
     attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
     attr.md_resources = calloc(attr.md_resource_count, sizeof(*attr.md_resources));
     if (NULL != attr.md_resources && UCS_OK == uct_component_query(component, &attr)) {
-        for (unsigned i = 0; i < attr.md_resource_count && !found; i++) {
+        for (unsigned i = 0; i < attr.md_resource_count && !found; ++i) {
             found = md_open(component, attr.md_resources[i].md_name, tls, name, domain);
         }
     }
@@ -123,7 +123,7 @@ static bool domain_find(const char *tls, const char *name, r2_uct_domain_t *doma
     if (UCS_OK != uct_query_components(&components, &count)) {
         return false;
     }
-    for (unsigned i = 0; i < count && !found; i++) {
+    for (unsigned i = 0; i < count && !found; ++i) {
         found = component_open(components[i], tls, name, domain);
     }
     uct_release_component_list(components);
@@ -163,7 +163,7 @@ static ucs_status_t domain_configure(r2_uct_domain_t *domain, const r2_uct_setti
     if (UCS_OK != rc) {
         return rc;
     }
-    for (size_t i = 0; i < count && UCS_OK == rc; i++) {
+    for (size_t i = 0; i < count && UCS_OK == rc; ++i) {
         rc = setting_apply(domain->config, tls, &settings[i]);
     }
     if (UCS_OK != rc) {
@@ -284,7 +284,7 @@ r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
                                            : R2_ERR_NO_DEVICE;
     }
     port_p->uct = uct;
-    uct->ports++;
+    ++uct->ports;
     return R2_OK;
 }
 
@@ -293,7 +293,7 @@ void r2_uct_port_close(r2_uct_port_t *port)
     r2_ucx_enter();
     port_release(port);
     r2_ucx_leave();
-    port->uct->ports--;
+    --port->uct->ports;
 }
 
 r2_status_t r2_uct_port_arm(const r2_uct_port_t *port)

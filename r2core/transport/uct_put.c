@@ -233,7 +233,7 @@ static r2_status_t start(r2_put_device_t *device, const void *address, size_t by
 static r2_status_t progress(r2_put_end_t *end)
 {
     r2_ucx_enter();
-    for (unsigned i = 0; i < PUT_EVENTS_MAX && 0 != uct_worker_progress(end->port.worker); i++) {
+    for (unsigned i = 0; i < PUT_EVENTS_MAX && 0 != uct_worker_progress(end->port.worker); ++i) {
         /* until there is nothing left */
     }
     if (PUT_TARGET != end->phase && R2_IN_PROGRESS == end->status) {

@@ -31,7 +31,7 @@ r2_uct_record_t *r2_uct_record_get(r2_tp_worker_t *worker)
             return NULL;
         }
         LL_PREPEND(worker->slabs, slab);
-        for (size_t i = 0; i < r2_array_count(slab->records); i++) {
+        for (size_t i = 0; i < r2_array_count(slab->records); ++i) {
             slab->records[i].worker = worker;
             LL_PREPEND(worker->spare, &slab->records[i]);
         }

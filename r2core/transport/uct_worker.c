@@ -174,7 +174,7 @@ static unsigned tell_sent(r2_tp_worker_t *worker)
     while (NULL != (record = worker->completed)) {
         DL_DELETE(worker->completed, record);
         r2_uct_record_tell(record, record->status);
-        count++;
+        ++count;
     }
     return count;
 }
@@ -192,7 +192,7 @@ static unsigned tell_failed(r2_tp_worker_t *worker)
         if (R2_OK != ep->failure && ep->connected && !ep->failure_told) {
             ep->failure_told = true;
             worker->callbacks.failed(worker->arg, ep->arg, ep->failure);
-            count++;
+            ++count;
         }
     }
     return count;

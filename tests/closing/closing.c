@@ -49,7 +49,7 @@ static bool wanted(const run_t *run, const char *title)
 {
     bool found = 0 == run->pattern_count;
 
-    for (int i = 0; i < run->pattern_count; i++) {
+    for (int i = 0; i < run->pattern_count; ++i) {
         const size_t length = strlen(run->patterns[i]);
 
         found |= 0 == strncmp(title, run->patterns[i], length) &&
@@ -69,7 +69,7 @@ static void play(run_t *run, stage_t *stage, const scenario_t *scenario, size_ki
         return;
     }
     stage->stuck = 0;
-    for (uint32_t round = run->first; round < run->first + run->rounds; round++) {
+    for (uint32_t round = run->first; round < run->first + run->rounds; ++round) {
         r2_prng_seed(&stage->prng, (run->seed * 1000 + (uint64_t) size) * 1000003 + round);
         play_round(stage, scenario, size);
         if (stage->broken && 0 == bad++) {
@@ -129,13 +129,13 @@ static void set_netns(stage_t *stage, char *names)
     for (char *name = strtok(names, ","); NULL != name && node < NODES; name = strtok(NULL, ",")) {
         snprintf(paths[node], sizeof(paths[node]), "/run/netns/%s", name);
         stage->netns[node] = paths[node];
-        node++;
+        ++node;
     }
 }
 
 static bool set_transport(stage_t *stage, const char *name)
 {
-    for (size_t i = 0; i < r2_array_count(transports); i++) {
+    for (size_t i = 0; i < r2_array_count(transports); ++i) {
         if (0 == strcmp(name, transports[i].name)) {
             stage->transport = &transports[i];
             return true;
@@ -186,8 +186,8 @@ int main(int argc, char **argv)
         own_network();
     }
     printf("seed %llu\n", (unsigned long long) run.seed);
-    for (size_t s = 0; s < scenario_count; s++) {
-        for (int size = 0; size < SIZE_KINDS; size++) {
+    for (size_t s = 0; s < scenario_count; ++s) {
+        for (int size = 0; size < SIZE_KINDS; ++size) {
             play(&run, &stage, &scenarios[s], (size_kind_t) size);
         }
     }

@@ -67,7 +67,7 @@ static void node_start(stage_t *stage, node_name_t name)
     }
     node->pid = fork();
     if (0 == node->pid) {
-        for (int other = 0; other < NODES; other++) {
+        for (int other = 0; other < NODES; ++other) {
             if (other != (int) name && 0 != stage->nodes[other].pid) {
                 close(stage->nodes[other].socket);
             }
@@ -85,7 +85,7 @@ static void node_start(stage_t *stage, node_name_t name)
 
 void stage_fill(stage_t *stage)
 {
-    for (int name = 0; name < NODES; name++) {
+    for (int name = 0; name < NODES; ++name) {
         if (0 == stage->nodes[name].pid) {
             node_start(stage, (node_name_t) name);
         }
@@ -105,7 +105,7 @@ static int node_bury(node_t *node)
 
 void stage_clear(stage_t *stage, bool gently)
 {
-    for (int name = 0; name < NODES; name++) {
+    for (int name = 0; name < NODES; ++name) {
         node_t *node = &stage->nodes[name];
         int status;
 

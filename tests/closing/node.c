@@ -58,7 +58,7 @@ static void on_received(void *arg, const void *bytes, size_t header_bytes, const
         return;
     }
     memcpy(&h, bytes, sizeof(h));
-    for (uint32_t i = 0; i < CLOSING_LANES; i++) {
+    for (uint32_t i = 0; i < CLOSING_LANES; ++i) {
         /* A closed lane may still deliver: a ghost, which must be whole and right. */
         lane = h.id == me.lanes[i].rx_id ? &me.lanes[i] : lane;
     }
@@ -73,7 +73,7 @@ static void on_received(void *arg, const void *bytes, size_t header_bytes, const
         (0 != data_bytes && 0 != memcmp(data, me.pattern + h.seq % 251, data_bytes))) {
         complain("message %u of %u bytes is garbled", h.seq, h.bytes);
     }
-    lane->got++;
+    ++lane->got;
 }
 
 static void on_failed(void *arg, void *ep_arg, r2_status_t status)
@@ -94,7 +94,7 @@ const r2_tp_callbacks_t node_callbacks = {.received = on_received, .failed = on_
 
 static lane_t *lane_of(const slot_t *slot, size_t *idx_p)
 {
-    for (uint32_t i = 0; i < CLOSING_LANES; i++) {
+    for (uint32_t i = 0; i < CLOSING_LANES; ++i) {
         lane_t *lane = &me.lanes[i];
 
         if (NULL != lane->slots && slot >= lane->slots && slot < lane->slots + SLOTS) {
@@ -116,14 +116,14 @@ static void on_sent(r2_tp_send_t *op, r2_status_t status)
         return;
     }
     lane->busy[idx] = false;
-    lane->under_way--;
+    --lane->under_way;
     if (PROGRESS == me.inside) {
         if (status < 0 && !lane->failed && R2_ERR_CANCELED == status) {
             complain("canceled in progress on a lane that nobody has closed");
         }
         memset(slot, POISON, sizeof(*slot));
     } else if (CLOSE == me.inside && R2_ERR_CANCELED == status) {
-        lane->canceled++; /* its memory is free when close has returned */
+        ++lane->canceled; /* its memory is free when close has returned */
     } else {
         complain("sent(%d) %s", status, CLOSE == me.inside ? "inside close" : "out of the blue");
     }
@@ -152,7 +152,7 @@ bool send_one(lane_t *lane, size_kind_t size, r2_prng_t *prng)
     r2_status_t status;
 
     while (idx < SLOTS && lane->busy[idx]) {
-        idx++;
+        ++idx;
     }
     if (SLOTS == idx || lane->failed) {
         return false;
@@ -170,7 +170,7 @@ bool send_one(lane_t *lane, size_kind_t size, r2_prng_t *prng)
     me.inside = NOWHERE;
     if (R2_IN_PROGRESS == status) {
         lane->busy[idx] = true;
-        lane->under_way++;
+        ++lane->under_way;
     } else {
         memset(slot, POISON, sizeof(*slot) - sizeof(slot->data) + bytes);
     }
@@ -186,7 +186,7 @@ static void start(const closing_transport_t *transport, const char *device)
     me.awake = NULL == device;
     mallopt(M_PERTURB, POISON); /* freed memory shows, if it is used */
     me.pattern = malloc(CLOSING_DATA_MAX + 256);
-    for (uint32_t i = 0; NULL != me.pattern && i < CLOSING_DATA_MAX + 256; i++) {
+    for (uint32_t i = 0; NULL != me.pattern && i < CLOSING_DATA_MAX + 256; ++i) {
         me.pattern[i] = (char) (i * 2654435761u >> 13);
     }
     if (NULL == me.pattern || R2_OK != transport->create(&me.tp) ||

@@ -79,7 +79,7 @@ static void obey_fill(lane_t *lane, const order_t *order, answer_t *answer)
         while (good && lane->under_way < order->count && messages++ < MESSAGES_MAX) {
             good = send_one(lane, order->size, &prng);
         }
-        for (int i = 0; i < STAY_TURNS; i++) {
+        for (int i = 0; i < STAY_TURNS; ++i) {
             turn();
         }
     }
@@ -97,20 +97,20 @@ static void obey_rest(lane_t *lane, const order_t *order, answer_t *answer)
     (void) lane;
     (void) order;
     (void) answer;
-    for (int i = 0; i < REST_TURNS && NULL != me.worker; i++) {
+    for (int i = 0; i < REST_TURNS && NULL != me.worker; ++i) {
         if (me.awake && 0 != me.lanes[0].under_way && i > BUSY_TURNS) {
             return;
         }
         if (0 != turn()) {
-            events++;
+            ++events;
         } else if (R2_OK != me.tp.ops->worker_arm(me.worker)) {
-            again++;
+            ++again;
         } else {
             input.fd = me.tp.ops->worker_fd(me.worker);
             if (0 == poll(&input, 1, 0)) {
                 return;
             }
-            woken++;
+            ++woken;
         }
         if (i > BUSY_TURNS) {
             usleep(REST_NAP_US);
@@ -172,7 +172,7 @@ static void obey_destroy(lane_t *lane, const order_t *order, answer_t *answer)
     me.tp.ops->worker_destroy(me.worker);
     me.inside = NOWHERE;
     me.worker = NULL;
-    for (uint32_t i = 0; i < CLOSING_LANES; i++) {
+    for (uint32_t i = 0; i < CLOSING_LANES; ++i) {
         me.lanes[i].ep = NULL;
         if (me.lanes[i].open) {
             lane_closed(&me.lanes[i]);
@@ -196,7 +196,7 @@ static void obey_send(lane_t *lane, const order_t *order, answer_t *answer)
     (void) answer;
     r2_prng_seed(&prng, order->seed);
     while (count < order->count && send_one(lane, order->size, &prng)) {
-        count++;
+        ++count;
     }
 }
 
@@ -204,7 +204,7 @@ static void obey_turn(lane_t *lane, const order_t *order, answer_t *answer)
 {
     (void) lane;
     (void) answer;
-    for (uint32_t i = 0; i < order->count; i++) {
+    for (uint32_t i = 0; i < order->count; ++i) {
         turn();
     }
 }
@@ -242,7 +242,7 @@ static void obey_leave(lane_t *lane, const order_t *order, answer_t *answer)
 {
     obey_destroy(lane, order, answer);
     me.tp.ops->device_close(me.device);
-    for (uint32_t i = 0; i < CLOSING_LANES; i++) {
+    for (uint32_t i = 0; i < CLOSING_LANES; ++i) {
         if (NULL != me.lanes[i].slots) {
             munmap(me.lanes[i].slots, SLOTS * sizeof(slot_t));
         }

@@ -111,7 +111,7 @@ static void close_lane(stage_t *stage, node_name_t name)
 /** A's other lane goes on. */
 static void other_goes_on(stage_t *stage)
 {
-    stage->others++;
+    ++stage->others;
     lane_send(stage, A, 1, 1, SIZE_MIXED);
     lane_send(stage, C, 0, 1, SIZE_MIXED);
     lane_await(stage, &stage->other, stage->others);
@@ -145,7 +145,7 @@ static void destroy(stage_t *stage)
 
 static void nothing_is_left(stage_t *stage)
 {
-    for (int name = 0; name < NODES && !stage->broken; name++) {
+    for (int name = 0; name < NODES && !stage->broken; ++name) {
         node_t *node = &stage->nodes[name];
 
         if (0 == node->pid) {
@@ -308,8 +308,8 @@ static void connect_begin(stage_t *stage, const ends_t *ends, int from, size_kin
 static void connect_some(stage_t *stage, const ends_t *ends, const begins_t *begins,
                          size_kind_t size)
 {
-    for (uint32_t step = 0; step < CONNECT_STEPS; step++) {
-        for (int from = 0; from < 2; from++) {
+    for (uint32_t step = 0; step < CONNECT_STEPS; ++step) {
+        for (int from = 0; from < 2; ++from) {
             if (step == begins->step[from]) {
                 connect_begin(stage, ends, from, size);
             }

@@ -205,10 +205,10 @@ static const r2_fault_rule_t *fault_judge(r2_tp_fault_t *fault, const r2_tp_send
     uint64_t now_ns = r2_now_ns(fault->clock);
     size_t i;
 
-    for (i = 0; i < fault->rule_count; i++) {
+    for (i = 0; i < fault->rule_count; ++i) {
         if (fault_applies(fault, i, now_ns, op)) {
-            fault->taken[i]++;
-            fault->stats.taken[fault->rules[i].action]++;
+            ++fault->taken[i];
+            ++fault->stats.taken[fault->rules[i].action];
             return &fault->rules[i];
         }
     }
@@ -287,7 +287,7 @@ static unsigned fault_send_delayed(r2_tp_worker_t *worker)
         if (packet->due_ns > now_ns) {
             continue;
         }
-        events++;
+        ++events;
         DL_DELETE(worker->delayed, packet);
         if (packet->ep->failed ||
             R2_IN_PROGRESS != fault_inner_ops(worker)->send(packet->ep->inner, &packet->op)) {
@@ -306,7 +306,7 @@ static unsigned fault_report(r2_tp_worker_t *worker)
         if (R2_OK != ep->failing) {
             r2_status_t status = ep->failing;
 
-            events++;
+            ++events;
             ep->failing = R2_OK;
             ep->failed = true;
             worker->callbacks.failed(worker->arg, ep->ep_arg, status);

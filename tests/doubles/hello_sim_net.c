@@ -143,7 +143,7 @@ r2_hello_sim_t *r2_hello_sim_create(r2_sim_t *sim, uint32_t node_count)
     }
     hub->sim = sim;
     hub->node_count = node_count;
-    for (i = 0; i < node_count; i++) {
+    for (i = 0; i < node_count; ++i) {
         hub->nodes[i].hub = hub;
         hub->nodes[i].idx = i;
     }
@@ -162,7 +162,7 @@ void r2_hello_sim_destroy(r2_hello_sim_t *hub)
     DL_FOREACH_SAFE(hub->calls, call, call_next) {
         free(call);
     }
-    for (i = 0; i < hub->node_count; i++) {
+    for (i = 0; i < hub->node_count; ++i) {
         DL_FOREACH_SAFE(hub->nodes[i].requests, request, request_next) {
             free(request);
         }

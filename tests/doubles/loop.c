@@ -88,7 +88,7 @@ r2_oob_loop_t *r2_oob_loop_create(uint32_t size, const uint8_t *key)
     }
     loop->size = size;
     memcpy(loop->key, key, R2_JOB_KEY_BYTES);
-    for (rank = 0; rank < size; rank++) {
+    for (rank = 0; rank < size; ++rank) {
         loop->ranks[rank].loop = loop;
         loop->ranks[rank].rank = rank;
     }
@@ -102,7 +102,7 @@ void r2_oob_loop_destroy(r2_oob_loop_t *loop)
     if (NULL == loop) {
         return;
     }
-    for (rank = 0; rank < loop->size; rank++) {
+    for (rank = 0; rank < loop->size; ++rank) {
         free(loop->ranks[rank].blob);
     }
     free(loop);
@@ -125,7 +125,7 @@ void r2_oob_loop_published(const r2_oob_loop_t *loop, uint64_t *all_p, uint64_t 
 {
     uint64_t all = 0, most = 0;
 
-    for (uint32_t rank = 0; rank < loop->size; rank++) {
+    for (uint32_t rank = 0; rank < loop->size; ++rank) {
         all += loop->ranks[rank].blob_bytes;
         most = r2_max(most, (uint64_t) loop->ranks[rank].blob_bytes);
     }

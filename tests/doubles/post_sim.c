@@ -231,7 +231,7 @@ r2_post_sim_t *r2_post_sim_create(r2_sim_t *sim, uint32_t node_count)
     hub->sim = sim;
     hub->node_count = node_count;
     hub->delay_min_ns = hub->delay_max_ns = POST_DELAY_NS;
-    for (i = 0; i < node_count; i++) {
+    for (i = 0; i < node_count; ++i) {
         hub->nodes[i].hub = hub;
         hub->nodes[i].idx = i;
         hub->nodes[i].refused_ns = calloc(node_count, sizeof(hub->nodes[i].refused_ns[0]));
@@ -259,7 +259,7 @@ void r2_post_sim_destroy(r2_post_sim_t *hub)
     if (NULL == hub) {
         return;
     }
-    for (i = 0; i < hub->node_count; i++) {
+    for (i = 0; i < hub->node_count; ++i) {
         free(hub->nodes[i].refused_ns);
         post_free(hub->nodes[i].coming);
         post_free(hub->nodes[i].arrived);

@@ -365,7 +365,7 @@ r2_probe_sim_t *r2_probe_sim_create(r2_sim_t *sim, uint32_t node_count)
     }
     hub->sim = sim;
     hub->node_count = node_count;
-    for (i = 0; i < node_count; i++) {
+    for (i = 0; i < node_count; ++i) {
         hub->nodes[i].hub = hub;
         hub->nodes[i].idx = i;
     }
@@ -392,7 +392,7 @@ void r2_probe_sim_destroy(r2_probe_sim_t *hub)
     DL_FOREACH_SAFE(hub->requests, request, next) {
         free(request);
     }
-    for (i = 0; i < hub->node_count; i++) {
+    for (i = 0; i < hub->node_count; ++i) {
         probe_free_beacons(hub->nodes[i].coming);
         probe_free_beacons(hub->nodes[i].arrived);
     }

@@ -145,7 +145,7 @@ static r2_status_t sim_worker_create(r2_tp_device_t *device, const r2_tp_callbac
     worker->id = ++sim->next_worker;
     worker->all_next = sim->workers;
     sim->workers = worker;
-    device->worker_count++;
+    ++device->worker_count;
     *worker_p = worker;
     return R2_OK;
 }
@@ -351,7 +351,7 @@ static void sim_worker_destroy(r2_tp_worker_t *worker)
     if (0 != node->callbacks) {
         r2_sim_fail(node->sim, "node %u: worker destroyed inside a callback", node->idx);
     }
-    worker->device->worker_count--;
+    --worker->device->worker_count;
     DL_FOREACH_SAFE(worker->offered, ep, next) {
         DL_DELETE(worker->offered, ep);
         free(ep);

@@ -36,7 +36,7 @@ void r2_sim_ep_waits(r2_tp_ep_t *ep)
 {
     if (!ep->counted) {
         ep->counted = true;
-        ep->worker->waiting++;
+        ++ep->worker->waiting;
     }
     r2_sim_wake(conn_sim(ep), ep->worker->device->node);
 }
@@ -79,7 +79,7 @@ static void conn_port_free(void *arg, uint64_t value)
 
 static void conn_rewind(r2_tp_ep_t *ep)
 {
-    ep->epoch++;
+    ++ep->epoch;
     ep->unsent = ep->socket.head;
     ep->part_bytes = 0;
     ep->under_way_bytes = 0;
@@ -345,7 +345,7 @@ static void conn_drop_socket(r2_tp_ep_t *ep)
     ep->socket.head = ep->socket.tail = ep->unsent = NULL;
     ep->part_bytes = 0;
     ep->under_way_bytes = 0;
-    ep->epoch++;
+    ++ep->epoch;
     ep->reset = true;
 }
 
@@ -366,7 +366,7 @@ void r2_sim_conn_reset(r2_tp_ep_t *ep)
         conn_drop_socket(ep);
     }
     if (!ep->closed && !ep->failed) {
-        sim->stats.resets++;
+        ++sim->stats.resets;
         ep->failed = ep->report = true;
         r2_sim_ep_waits(ep);
     }

@@ -33,7 +33,7 @@ static void sim_heap_down(r2_sim_event_t *heap, size_t count, size_t i)
 
     for (child = 2 * i + 1; child < count; child = 2 * i + 1) {
         if (child + 1 < count && sim_event_lt(&heap[child + 1], &heap[child])) {
-            child++;
+            ++child;
         }
         if (!sim_event_lt(&heap[child], &event)) {
             break;

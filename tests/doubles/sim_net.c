@@ -52,8 +52,8 @@ static void sim_init_ports(r2_sim_t *sim)
     uint32_t host, rail;
     r2_sim_port_t *port = sim->ports;
 
-    for (host = 0; host < config->host_count; host++) {
-        for (rail = 0; rail <= config->rail_count; rail++, port++) {
+    for (host = 0; host < config->host_count; ++host) {
+        for (rail = 0; rail <= config->rail_count; ++rail, ++port) {
             bool local = rail == config->rail_count;
 
             port->sim = sim;
@@ -70,7 +70,7 @@ static void sim_init_nodes(r2_sim_t *sim, const uint32_t *node_host)
 {
     uint32_t i;
 
-    for (i = 0; i < sim->config.node_count; i++) {
+    for (i = 0; i < sim->config.node_count; ++i) {
         r2_sim_node_t *node = &sim->nodes[i];
 
         node->sim = sim;
@@ -185,7 +185,7 @@ bool r2_sim_ports_pass(const r2_sim_port_t *from, const r2_sim_port_t *to)
     const r2_sim_t *sim = from->sim;
     uint32_t i;
 
-    for (i = 0; i < sim->cut_count; i++) {
+    for (i = 0; i < sim->cut_count; ++i) {
         if (sim_cut_matches(&sim->cuts[i], from->host, to->host, from->rail)) {
             return false;
         }
@@ -286,7 +286,7 @@ void r2_sim_set_cut(r2_sim_t *sim, uint32_t host_a, uint32_t host_b, uint32_t ra
 {
     uint32_t i;
 
-    for (i = 0; i < sim->cut_count; i++) {
+    for (i = 0; i < sim->cut_count; ++i) {
         if (sim_cut_matches(&sim->cuts[i], host_a, host_b, rail)) {
             break;
         }
@@ -343,7 +343,7 @@ void r2_sim_nics(const r2_sim_t *sim, uint32_t node, r2_nic_t *nics_p, size_t *c
 {
     uint32_t rail;
 
-    for (rail = 0; rail < sim->config.rail_count; rail++) {
+    for (rail = 0; rail < sim->config.rail_count; ++rail) {
         const r2_sim_port_t *port = r2_sim_port(sim, sim->nodes[node].host, rail);
         r2_nic_t *nic = &nics_p[rail];
 

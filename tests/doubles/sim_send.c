@@ -21,7 +21,7 @@ static uint64_t sim_hash(uint64_t hash, const void *memory, size_t bytes)
         hash = (hash ^ word) * 0x100000001b3ull;
         hash ^= hash >> 29;
     }
-    for (; bytes > 0; bytes--, at++) {
+    for (; bytes > 0; --bytes, ++at) {
         hash = (hash ^ *at) * 0x100000001b3ull;
     }
     return hash;
@@ -37,7 +37,7 @@ void r2_sim_ep_settle(r2_tp_ep_t *ep)
 {
     if (ep->counted) {
         ep->counted = false;
-        ep->worker->waiting--;
+        --ep->worker->waiting;
     }
 }
 
@@ -63,9 +63,9 @@ void r2_sim_ep_complete(r2_tp_ep_t *ep, r2_status_t status)
     sim_check_unchanged(ep);
     DL_DELETE(ep->pending, pending);
     free(pending);
-    node->callbacks++;
+    ++node->callbacks;
     op->sent(op, status);
-    node->callbacks--;
+    --node->callbacks;
 }
 
 /* ---- sending ---- */
@@ -145,7 +145,7 @@ static unsigned sim_receive(r2_tp_worker_t *worker)
     r2_sim_node_t *node = r2_sim_node_of(worker);
     unsigned events;
 
-    for (events = 0; events < sim->config.batch && NULL != worker->received.head; events++) {
+    for (events = 0; events < sim->config.batch && NULL != worker->received.head; ++events) {
         r2_sim_packet_t *packet = worker->received.head;
         size_t bytes = r2_sim_packet_bytes(packet);
 
@@ -154,16 +154,16 @@ static unsigned sim_receive(r2_tp_worker_t *worker)
             r2_sim_fail(sim, "node %u: packet of %zu bytes is too long for its segments of %zu",
                         node->idx, bytes, worker->device->segment_bytes);
         }
-        packet->ep->delivered++;
-        sim->stats.packets++;
+        ++packet->ep->delivered;
+        ++sim->stats.packets;
         sim->stats.bytes += bytes;
         sim->stats.ghosts += packet->ep->closed;
         r2_sim_conn_read(packet->ep, bytes);
-        node->callbacks++;
+        ++node->callbacks;
         worker->callbacks.received(worker->arg, packet->header, packet->header_bytes,
                                    0 == packet->data_bytes ? NULL : packet->data,
                                    packet->data_bytes);
-        node->callbacks--;
+        --node->callbacks;
         memset(packet->bytes, 0xdb, bytes);
         free(packet);
     }
@@ -181,7 +181,7 @@ static unsigned sim_push_pending(r2_tp_ep_t *ep)
 
         if (ep->failed) {
             r2_sim_ep_complete(ep, R2_ERR_LANE_DOWN);
-            events++;
+            ++events;
             continue;
         }
         if (0 != ep->socket_bytes && ep->socket_bytes + bytes > sim->config.socket_bytes) {
@@ -191,7 +191,7 @@ static unsigned sim_push_pending(r2_tp_ep_t *ep)
             break;
         }
         r2_sim_ep_complete(ep, R2_OK);
-        events++;
+        ++events;
     }
     return events;
 }
@@ -204,9 +204,9 @@ static unsigned sim_report(r2_tp_ep_t *ep)
     r2_sim_node_t *node = r2_sim_node_of(worker);
 
     ep->report = false;
-    node->callbacks++;
+    ++node->callbacks;
     worker->callbacks.failed(worker->arg, ep->ep_arg, R2_ERR_LANE_DOWN);
-    node->callbacks--;
+    --node->callbacks;
     if (r2_prng_chance(&r2_sim_of_worker(worker)->prng, 500000)) {
         return 1 + sim_push_pending(ep);
     }

@@ -47,7 +47,7 @@ static int block_wrong(const block_t *block, int from, int tag)
 
     memcpy(bytes, block->head, HEAD);
     memcpy(bytes + HEAD, block->tail, TAIL);
-    for (size_t i = 0; i < sizeof(block->gap); i++) {
+    for (size_t i = 0; i < sizeof(block->gap); ++i) {
         wrong |= 0x5a != block->gap[i];
     }
     return wrong | pattern_wrong(bytes, from, tag, BYTES);
@@ -58,7 +58,7 @@ static int bcasts(block_t *block)
     MPI_Request request;
     int errors = 0;
 
-    for (int root = 0; root < size; root++) {
+    for (int root = 0; root < size; ++root) {
         block_fill(block, me, root);
         MPI_Bcast(MPI_BOTTOM, 1, block->type, root, MPI_COMM_WORLD);
         errors += block_wrong(block, root, root);
@@ -76,13 +76,13 @@ static int gathers(block_t *block)
     char *all = pattern_alloc((size_t) size * BYTES);
     int errors = 0;
 
-    for (int root = 0; root < size; root++) {
+    for (int root = 0; root < size; ++root) {
         block_fill(block, me, 1);
         MPI_Gather(MPI_BOTTOM, 1, block->type, all, BYTES, MPI_BYTE, root, MPI_COMM_WORLD);
-        for (int from = 0; me == root && from < size; from++) {
+        for (int from = 0; me == root && from < size; ++from) {
             errors += pattern_wrong(all + (size_t) from * BYTES, from, 1, BYTES);
         }
-        for (int to = 0; to < size; to++) {
+        for (int to = 0; to < size; ++to) {
             pattern_fill(all + (size_t) to * BYTES, to, 2, BYTES);
         }
         MPI_Scatter(all, BYTES, MPI_BYTE, MPI_BOTTOM, 1, block->type, root, MPI_COMM_WORLD);
@@ -90,7 +90,7 @@ static int gathers(block_t *block)
     }
     block_fill(block, me, 3);
     MPI_Allgather(MPI_BOTTOM, 1, block->type, all, BYTES, MPI_BYTE, MPI_COMM_WORLD);
-    for (int from = 0; from < size; from++) {
+    for (int from = 0; from < size; ++from) {
         errors += pattern_wrong(all + (size_t) from * BYTES, from, 3, BYTES);
     }
     free(all);
@@ -108,7 +108,7 @@ static int exchanges(void)
     MPI_Datatype *in_types = pattern_alloc((size_t) size * sizeof(MPI_Datatype));
     int errors = 0;
 
-    for (int peer = 0; peer < size; peer++) {
+    for (int peer = 0; peer < size; ++peer) {
         block_init(&out[peer]);
         block_init(&in[peer]);
         block_fill(&out[peer], me, peer);
@@ -119,7 +119,7 @@ static int exchanges(void)
     }
     MPI_Alltoallw(MPI_BOTTOM, counts, offsets, out_types, MPI_BOTTOM, counts, offsets, in_types,
                   MPI_COMM_WORLD);
-    for (int peer = 0; peer < size; peer++) {
+    for (int peer = 0; peer < size; ++peer) {
         errors += block_wrong(&in[peer], peer, me) + block_wrong(&out[peer], me, peer);
         MPI_Type_free(&out[peer].type);
         MPI_Type_free(&in[peer].type);

@@ -33,11 +33,11 @@ static int sums(int round)
     int errors = 0;
 
     for (int count = 1; count <= COUNT; count *= COUNT) {
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count; ++i) {
             in[i] = me + round * i;
         }
         errors += MPI_SUCCESS != MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count; ++i) {
             errors += out[i] != size * (size - 1) / 2 + size * round * i;
         }
     }
@@ -48,7 +48,7 @@ static void silence(void)
 {
     int null = open("/dev/null", O_RDWR);
 
-    for (int fd = 0; fd < 3; fd++) {
+    for (int fd = 0; fd < 3; ++fd) {
         dup2(null, fd);
     }
 }
@@ -75,7 +75,7 @@ static pid_t long_spawn(void)
     pid_t pid = -1;
 
     posix_spawn_file_actions_init(&actions);
-    for (int fd = 0; fd < 3; fd++) {
+    for (int fd = 0; fd < 3; ++fd) {
         posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
     }
     posix_spawnp(&pid, command[0], &actions, NULL, command, environ);
@@ -201,7 +201,7 @@ static int run(const kind_t *kind)
     MPI_Request request;
     pid_t pid;
 
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 64; ++i) {
         in[i] = me + i;
     }
     MPI_Iallreduce(in, out, 64, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
@@ -210,11 +210,11 @@ static int run(const kind_t *kind)
         kind->run();
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 64; ++i) {
         errors += out[i] != size * (size - 1) / 2 + size * i;
     }
     errors += pid < 0;
-    for (int round = 0; round < 20; round++) {
+    for (int round = 0; round < 20; ++round) {
         errors += sums(round);
     }
     if (NULL == kind->make) {
@@ -259,7 +259,7 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     sums(0);
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
         int errors, all;
 
         if (argc > 1 && 0 != strcmp(argv[1], kinds[i].name)) {

@@ -70,7 +70,7 @@ static int views(const char *path)
     errors += pattern_wrong(in, me, 2, (long) pieces * PIECE);
     MPI_File_set_view(file, 0, MPI_BYTE, MPI_BYTE, "native", MPI_INFO_NULL);
     MPI_File_read_at(file, (MPI_Offset) PIECE * size, in, PIECE, MPI_BYTE, MPI_STATUS_IGNORE);
-    for (int i = 0; i < PIECE; i++) {
+    for (int i = 0; i < PIECE; ++i) {
         errors += in[i] != pattern(0, 2, PIECE + i);
     }
     MPI_Type_free(&type);
@@ -84,13 +84,13 @@ static int ordered(const char *path)
     MPI_File file = opened(path);
     int errors = 0;
 
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; ++i) {
         pattern_fill(out, me, i, PIECE);
         MPI_File_write_ordered(file, out, PIECE, MPI_BYTE, MPI_STATUS_IGNORE);
     }
     MPI_File_sync(file);
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int p = 0; p < 5 * size; p++) {
+    for (int p = 0; p < 5 * size; ++p) {
         MPI_File_read_at(file, (MPI_Offset) PIECE * p, in, PIECE, MPI_BYTE, MPI_STATUS_IGNORE);
         errors += pattern_wrong(in, p % size, p / size, PIECE);
     }
@@ -111,7 +111,7 @@ int main(int argc, char **argv)
     }
     out = pattern_alloc(BLOCK);
     in = pattern_alloc(BLOCK);
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds; ++round) {
         errors += pattern_verdict(++number, "blocks", blocks(argv[1]));
         errors += pattern_verdict(++number, "views with holes", views(argv[1]));
         errors += pattern_verdict(++number, "shared pointer", ordered(argv[1]));

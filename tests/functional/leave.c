@@ -36,14 +36,14 @@ static unsigned char value(int round, int i)
 
 static void fill(int round, int bytes)
 {
-    for (int i = 0; i < bytes; i++) {
+    for (int i = 0; i < bytes; ++i) {
         data[i] = value(round, i);
     }
 }
 
 static void expect(int round, int bytes)
 {
-    for (int i = 0; i < bytes; i++) {
+    for (int i = 0; i < bytes; ++i) {
         wrong += data[i] != value(round, i);
     }
     memset(data, 0xee, sizeof(data));
@@ -60,7 +60,7 @@ static void bcasts(void)
     if (0 != me) {
         late();
     }
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < ROUNDS; ++round) {
         fill(round, 0 == me ? SOME : 0);
         called(MPI_Bcast(data, SOME, MPI_BYTE, 0, MPI_COMM_WORLD));
         expect(round, SOME);
@@ -86,10 +86,10 @@ static void gathers(void)
     if (0 == me) {
         late();
     }
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < ROUNDS; ++round) {
         mine = me + round;
         called(MPI_Gather(&mine, 1, MPI_INT, all, 1, MPI_INT, 0, MPI_COMM_WORLD));
-        for (int i = 0; 0 == me && i < size; i++) {
+        for (int i = 0; 0 == me && i < size; ++i) {
             wrong += all[i] != i + round;
         }
     }
@@ -105,7 +105,7 @@ static void others(void)
     called(MPI_Comm_split(MPI_COMM_WORLD, 0 == me ? MPI_UNDEFINED : 1, me, &rest));
     called(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD));
     wrong += sum != size * (size - 1) / 2;
-    for (int round = 0; 0 != me && round < 3 * ROUNDS; round++) {
+    for (int round = 0; 0 != me && round < 3 * ROUNDS; ++round) {
         struct timespec t = {0, 10 * 1000000L};
 
         called(MPI_Allreduce(&one, &sum, 1, MPI_INT, MPI_SUM, rest));
@@ -126,8 +126,8 @@ static void others(void)
 static void sends(void)
 {
     if (0 == me) {
-        for (int round = 0; round < ROUNDS; round++) {
-            for (int to = 1; to < size; to++) {
+        for (int round = 0; round < ROUNDS; ++round) {
+            for (int to = 1; to < size; ++to) {
                 fill(round + to, SOME);
                 called(MPI_Send(data, SOME, MPI_BYTE, to, round, MPI_COMM_WORLD));
             }
@@ -135,7 +135,7 @@ static void sends(void)
         return;
     }
     late();
-    for (int round = 0; round < ROUNDS; round++) {
+    for (int round = 0; round < ROUNDS; ++round) {
         called(MPI_Recv(data, SOME, MPI_BYTE, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
         expect(round + me, SOME);
     }
@@ -149,7 +149,7 @@ static void dead(void)
         kill(getpid(), SIGKILL);
     }
     fill(1, 0 == me ? SOME : 0);
-    for (int round = 0; 0 == me && round < ROUNDS; round++) {
+    for (int round = 0; 0 == me && round < ROUNDS; ++round) {
         (void) MPI_Bcast(data, SOME, MPI_BYTE, 0, MPI_COMM_WORLD);
     }
 }
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         if (argc > 1 && 0 == strcmp(argv[1], cases[i].name)) {
             cases[i].run();
         }

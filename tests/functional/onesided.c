@@ -142,7 +142,7 @@ static int moves(window_kind_t kind, sync_fn_t sync)
     window_t window;
 
     window_open(&window, kind);
-    for (unsigned i = 0; i < LENGTHS; i++) {
+    for (unsigned i = 0; i < LENGTHS; ++i) {
         MPI_Win_lock(MPI_LOCK_EXCLUSIVE, me, 0, window.win);
         pattern_fill(window.memory + (long) SLOT * me, me, 90 + (int) i, lengths[i]);
         memset(window.memory + (long) SLOT * left, 0x55, SLOT);
@@ -177,14 +177,14 @@ static int types(void)
     MPI_Win_allocate(sizeof(int) * 3 * ROWS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &matrix, &win);
     MPI_Type_vector(ROWS, 1, 3, MPI_INT, &column);
     MPI_Type_commit(&column);
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < ROWS; ++i) {
         values[i] = me * 1000003 + i;
     }
     memset(matrix, 0, sizeof(int) * 3 * ROWS);
     MPI_Win_fence(0, win);
     MPI_Put(values, ROWS, MPI_INT, right, 1, 1, column, win);
     MPI_Win_fence(0, win);
-    for (int i = 0; i < 3 * ROWS; i++) {
+    for (int i = 0; i < 3 * ROWS; ++i) {
         errors += matrix[i] != (1 == i % 3 ? left * 1000003 + i / 3 : 0);
     }
     MPI_Win_fence(0, win);
@@ -207,7 +207,7 @@ static int accumulates(void)
     MPI_Win_allocate(sizeof(int64_t) * COUNT, sizeof(int64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &sums, &win);
     MPI_Win_allocate(sizeof(double) * COUNT, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &floats,
                      &float_win);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; ++i) {
         mine[i] = (int64_t) me * i + 1;
         ones[i] = i;
         sums[i] = 0;
@@ -215,14 +215,14 @@ static int accumulates(void)
     }
     MPI_Win_fence(0, win);
     MPI_Win_fence(0, float_win);
-    for (int p = 0; p < size; p++) {
+    for (int p = 0; p < size; ++p) {
         MPI_Accumulate(mine, COUNT, MPI_INT64_T, p, 0, COUNT, MPI_INT64_T, MPI_SUM, win);
         MPI_Accumulate(ones, COUNT, MPI_DOUBLE, p, 0, COUNT, MPI_DOUBLE, MPI_SUM, float_win);
         MPI_Accumulate(ones, 1, MPI_DOUBLE, p, 1, 1, MPI_DOUBLE, MPI_MAX, float_win);
     }
     MPI_Win_fence(0, win);
     MPI_Win_fence(0, float_win);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; ++i) {
         errors += sums[i] != (int64_t) size * (size - 1) / 2 * i + size;
         errors += 1 != i && floats[i] != 0.5 + (double) i * size;
     }
@@ -242,14 +242,14 @@ static int operation(MPI_Datatype type, MPI_Op op, const char *name, int count)
 
     MPI_Type_size(type, &bytes);
     memset(here, 1, sizeof(here));
-    for (int i = 0; i < count * bytes; i++) {
+    for (int i = 0; i < count * bytes; ++i) {
         ((unsigned char *) mine)[i] = (unsigned char) (me % 3 + i % 2);
     }
     MPI_Allreduce(mine, wanted, count, type, op, MPI_COMM_WORLD);
     MPI_Reduce_local(here, wanted, count, type, op);
     MPI_Win_create(here, sizeof(here), 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_fence(0, win);
-    for (int p = 0; p < size; p++) {
+    for (int p = 0; p < size; ++p) {
         MPI_Accumulate(mine, count, type, p, 0, count, type, op, win);
     }
     MPI_Win_fence(0, win);
@@ -273,8 +273,8 @@ static int operations(void)
                {MPI_LOR, "lor"},   {MPI_LXOR, "lxor"}};
     int errors = 0;
 
-    for (unsigned t = 0; t < sizeof(types) / sizeof(types[0]); t++) {
-        for (unsigned o = 0; o < sizeof(ops) / sizeof(ops[0]); o++) {
+    for (unsigned t = 0; t < sizeof(types) / sizeof(types[0]); ++t) {
+        for (unsigned o = 0; o < sizeof(ops) / sizeof(ops[0]); ++o) {
             errors += operation(types[t], ops[o].op, ops[o].name, 1);
             errors += operation(types[t], ops[o].op, ops[o].name, 3);
         }
@@ -298,7 +298,7 @@ static int counters(void)
     MPI_Win_lock_all(0, win);
     MPI_Win_lock_all(0, narrow_win);
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int i = 0; i < TURNS; i++) {
+    for (int i = 0; i < TURNS; ++i) {
         MPI_Fetch_and_op(&big, &got, MPI_INT64_T, 0, 0, MPI_SUM, win);
         MPI_Fetch_and_op(&one, &old, MPI_INT, size - 1, 0, MPI_SUM, narrow_win);
         MPI_Win_flush(0, win);
@@ -348,8 +348,8 @@ int main(int argc, char **argv)
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int round = 0; round < rounds; round++) {
-        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (int round = 0; round < rounds; ++round) {
+        for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
             errors += pattern_verdict(++number, cases[i].name, moves(cases[i].kind, cases[i].sync));
         }
         errors += pattern_verdict(++number, "derived datatypes", types());

@@ -25,7 +25,7 @@ static int receive_first(void)
         return pattern_wrong(in, 0, 0, 100);
     }
     pattern_fill(out, me, 0, 100);
-    for (int p = size - 1; p > 0; p--) {
+    for (int p = size - 1; p > 0; --p) {
         errors += MPI_SUCCESS != MPI_Send(out, 100, MPI_BYTE, p, 0, MPI_COMM_WORLD);
     }
     return errors;
@@ -39,7 +39,7 @@ static int lengths(void)
                              65535, 65536, 65537, 131072, 262144, 1 << 20, LONGEST - 1, LONGEST};
     int right = (me + 1) % size, left = (me + size - 1) % size, errors = 0;
 
-    for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+    for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); ++i) {
         MPI_Status status;
         int count;
 
@@ -75,7 +75,7 @@ static int modes(int bytes)
         static const int tag[] = {1, 2, 3, 5};
         MPI_Request ready;
 
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; ++i) {
             memset(in, 0, (size_t) bytes);
             MPI_Irecv(in, bytes, MPI_BYTE, peer, tag[i], MPI_COMM_WORLD, &ready);
             if (3 == i) {
@@ -96,23 +96,23 @@ static int storm(void)
     int used = 0, errors = 0;
     const int slot = LONGEST / (STORM * size);
 
-    for (int p = 0; p < size; p++) {
-        for (int i = 0; i < STORM; i++) {
+    for (int p = 0; p < size; ++p) {
+        for (int i = 0; i < STORM; ++i) {
             pattern_fill(out + (long) (p * STORM + i) * slot, me, i, (i * 997) % slot);
             MPI_Isend(out + (long) (p * STORM + i) * slot, (i * 997) % slot, MPI_BYTE, p, 9,
                       MPI_COMM_WORLD, &requests[used++]);
         }
     }
     MPI_Barrier(MPI_COMM_WORLD);
-    for (int p = 0; p < size; p++) {
-        for (int i = 0; i < STORM; i++) {
+    for (int p = 0; p < size; ++p) {
+        for (int i = 0; i < STORM; ++i) {
             MPI_Irecv(in + (long) (p * STORM + i) * slot, slot, MPI_BYTE, p, 9, MPI_COMM_WORLD,
                       &requests[used++]);
         }
     }
     MPI_Waitall(used, requests, MPI_STATUSES_IGNORE);
-    for (int p = 0; p < size; p++) {
-        for (int i = 0; i < STORM; i++) {
+    for (int p = 0; p < size; ++p) {
+        for (int i = 0; i < STORM; ++i) {
             errors += pattern_wrong(in + (long) (p * STORM + i) * slot, p, i, (i * 997) % slot);
         }
     }
@@ -126,13 +126,13 @@ static int wildcards(void)
     int errors = 0;
 
     if (0 != me) {
-        for (int i = 0; i < 50; i++) {
+        for (int i = 0; i < 50; ++i) {
             pattern_fill(out, me, i, i * 1500);
             MPI_Send(out, i * 1500, MPI_BYTE, 0, i, MPI_COMM_WORLD);
         }
         return 0;
     }
-    for (int i = 0; i < 50 * (size - 1); i++) {
+    for (int i = 0; i < 50 * (size - 1); ++i) {
         MPI_Status status;
         int count;
 
@@ -154,18 +154,18 @@ static int datatypes(int rows)
 
     MPI_Type_vector(rows, 1, 3, MPI_INT, &type);
     MPI_Type_commit(&type);
-    for (int i = 0; i < 3 * rows; i++) {
+    for (int i = 0; i < 3 * rows; ++i) {
         matrix[i] = me * 1000003 + i;
     }
     MPI_Sendrecv(matrix, 1, type, right, 1, column, rows, MPI_INT, left, 1, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < rows; ++i) {
         errors += column[i] != left * 1000003 + 3 * i;
     }
     memset(column, 0, sizeof(int) * 3 * (size_t) rows);
     MPI_Sendrecv(matrix, rows, MPI_INT, right, 2, column, 1, type, left, 2, MPI_COMM_WORLD,
                  MPI_STATUS_IGNORE);
-    for (int i = 0; i < rows; i++) {
+    for (int i = 0; i < rows; ++i) {
         errors += column[3 * i] != left * 1000003 + i || (i < rows - 1 && 0 != column[3 * i + 1]);
     }
     MPI_Type_free(&type);
@@ -191,7 +191,7 @@ static int one_sided(void)
     MPI_Win_fence(0, win);
     errors += pattern_wrong(window + bytes, left, 2, bytes) + pattern_wrong(in, right, 1, bytes);
     MPI_Win_fence(0, counter_win);
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 20; ++i) {
         MPI_Accumulate(&one, 1, MPI_INT, 0, 0, 1, MPI_INT, MPI_SUM, counter_win);
     }
     MPI_Win_fence(0, counter_win);
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
     out = malloc(LONGEST + 1);
     in = malloc(LONGEST + 1);
     errors += pattern_verdict(++number, "receive first", receive_first());
-    for (int i = 0; i < rounds; i++) {
+    for (int i = 0; i < rounds; ++i) {
         errors += pattern_verdict(++number, "lengths", lengths());
         errors += pattern_verdict(++number, "modes, short", modes(100));
         errors += pattern_verdict(++number, "modes, long", modes(3 << 20));

@@ -18,7 +18,7 @@ static inline unsigned char pattern(int from, int tag, long offset)
 
 static inline void pattern_fill(void *data, int from, int tag, long bytes)
 {
-    for (long i = 0; i < bytes; i++) {
+    for (long i = 0; i < bytes; ++i) {
         ((unsigned char *) data)[i] = pattern(from, tag, i);
     }
 }
@@ -26,7 +26,7 @@ static inline void pattern_fill(void *data, int from, int tag, long bytes)
 /** @return 1 if a byte is wrong, else 0. */
 static inline int pattern_wrong(const void *data, int from, int tag, long bytes)
 {
-    for (long i = 0; i < bytes; i++) {
+    for (long i = 0; i < bytes; ++i) {
         if (((const unsigned char *) data)[i] != pattern(from, tag, i)) {
             return 1;
         }

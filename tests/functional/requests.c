@@ -26,11 +26,11 @@ static void litter(void)
 {
     void *pieces[64];
 
-    for (size_t i = 0; i < 64; i++) {
+    for (size_t i = 0; i < 64; ++i) {
         pieces[i] = malloc(256 + 32 * i);
         memset(pieces[i], 0xa5, 256 + 32 * i);
     }
-    for (size_t i = 0; i < 64; i++) {
+    for (size_t i = 0; i < 64; ++i) {
         free(pieces[i]);
     }
 }
@@ -50,7 +50,7 @@ static int statuses(void)
     int errors = 0, one = 1, sum, done;
     char data[2000] = {0};
 
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS; ++i) {
         MPI_Request requests[3];
         MPI_Status status[3];
 
@@ -63,7 +63,7 @@ static int statuses(void)
         }
         errors += wrong_status(&status[2]);
         MPI_Waitall(3, requests, status);
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3; ++k) {
             errors += wrong_status(&status[k]);
         }
     }
@@ -79,7 +79,7 @@ static int persistent_twice(MPI_Comm comm)
 
     MPI_Comm_size(comm, &size);
     JOB_INIT(Allreduce)(&one, &sum, 1, MPI_INT, MPI_SUM, comm, MPI_INFO_NULL, &request);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS; ++i) {
         MPI_Barrier(comm);
         if (0 != me) {
             MPI_Start(&request);
@@ -115,7 +115,7 @@ static int wrong_inactive(MPI_Request *requests, int count)
     int errors = 0, at = 0, done = 0;
     MPI_Status status;
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
         errors += MPI_SUCCESS != MPI_Test(&requests[i], &done, &status) || !done || wrong_status(&status) ||
                   MPI_REQUEST_NULL == requests[i];
     }
@@ -127,15 +127,15 @@ static int persistent_start(MPI_Request *requests, int *in, int *out, int start,
 {
     int errors = 0, all;
 
-    for (int i = 0; i < 3 * SHORT_COUNT; i++) {
+    for (int i = 0; i < 3 * SHORT_COUNT; ++i) {
         in[i] = 0 == i % 3 ? me + start + i : -1;
         out[i] = -2;
     }
     out[3 * SHORT_COUNT] = 0 == me ? start : -2;
     errors += MPI_SUCCESS != MPI_Startall(2, requests) || MPI_SUCCESS != MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-    for (int i = 0; i < 3 * SHORT_COUNT; i++) {
+    for (int i = 0; i < 3 * SHORT_COUNT; ++i) {
         all = size - 1 + start + i;
-        for (int r = size - 2; r >= 0 && 0 == i % 3; r--) {
+        for (int r = size - 2; r >= 0 && 0 == i % 3; --r) {
             all += 2 * (r + start + i);
         }
         errors += out[i] != (0 == i % 3 ? all : -2);
@@ -153,7 +153,7 @@ static int persistent_life(void)
     MPI_Op op;
 
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS; ++i) {
         MPI_Comm_dup(MPI_COMM_WORLD, &comm);
         MPI_Type_dup(MPI_INT, &single);
         MPI_Type_create_resized(MPI_INT, 0, 3 * sizeof(int), &holes);
@@ -167,13 +167,13 @@ static int persistent_life(void)
         MPI_Op_free(&op);
         litter();
         errors += wrong_inactive(requests, 3);
-        for (int start = 0; start < ROUNDS; start++) {
+        for (int start = 0; start < ROUNDS; ++start) {
             errors += persistent_start(requests, in, out, start, size);
         }
         MPI_Comm_free(&comm);
         litter();
         errors += persistent_start(requests, in, out, ROUNDS, size) + wrong_inactive(requests, 3);
-        for (int k = 0; k < 3; k++) {
+        for (int k = 0; k < 3; ++k) {
             errors += MPI_SUCCESS != MPI_Request_free(&requests[k]);
         }
     }
@@ -202,7 +202,7 @@ static int away(MPI_Comm comm)
     double took_s;
 
     MPI_Comm_size(comm, &size);
-    for (int i = 0; i < LONG_COUNT; i++) {
+    for (int i = 0; i < LONG_COUNT; ++i) {
         in[i] = i % 1000;
     }
     MPI_Barrier(comm);
@@ -213,11 +213,11 @@ static int away(MPI_Comm comm)
         took_s = cpu_s() - took_s;
         if (took_s > AWAY_MS * 1e-3 / 2) {
             printf("# %.3f s of processor time in %d ms of sleep\n", took_s, AWAY_MS);
-            errors++;
+            ++errors;
         }
     }
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int i = 0; i < LONG_COUNT; i++) {
+    for (int i = 0; i < LONG_COUNT; ++i) {
         errors += out[i] != size * (i % 1000);
     }
     free(in);

@@ -50,7 +50,7 @@ static void away(int ms)
 
 static void note_call(void)
 {
-    calls++;
+    ++calls;
     strangers += thread_id() != main_thread;
 }
 
@@ -66,7 +66,7 @@ static void op_affine(void *in, void *inout, int *count, MPI_Datatype *type)
 
     (void) type;
     note_call();
-    for (int i = 0; i < *count; i++) {
+    for (int i = 0; i < *count; ++i) {
         b[i] = compose(a[i], b[i]);
     }
 }
@@ -77,7 +77,7 @@ static void op_holed(void *in, void *inout, int *count, MPI_Datatype *type)
 
     (void) type;
     note_call();
-    for (int i = 0; i < *count; i++) {
+    for (int i = 0; i < *count; ++i) {
         b[i].map = compose(a[i].map, b[i].map);
     }
 }
@@ -89,7 +89,7 @@ static void op_sum(void *in, void *inout, int *count, MPI_Datatype *type)
 
     (void) type;
     note_call();
-    for (int i = 0; i < *count; i++) {
+    for (int i = 0; i < *count; ++i) {
         b[i] += a[i];
     }
 }
@@ -119,7 +119,7 @@ static void expect(const kind_t *kind, int count, int i, uint32_t *result)
     affine_t c;
 
     put(kind, result, count - 1, i);
-    for (int rank = count - 2; rank >= 0; rank--) {
+    for (int rank = count - 2; rank >= 0; --rank) {
         put(kind, lower, rank, i);
         if (1 == kind->words) {
             result[0] += lower[0];
@@ -136,7 +136,7 @@ static int wrong(const kind_t *kind, const uint32_t *out, int ranks, int first, 
     uint32_t result[3];
     int errors = 0;
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
         expect(kind, ranks, first + i, result);
         errors += 0 != memcmp(result, out + (size_t) i * (size_t) kind->words,
                               (size_t) (kind->words > 1 ? 2 : 1) * sizeof(*out));
@@ -155,7 +155,7 @@ static int reduce(const kind_t *kind, int which, int persistent, uint32_t *in, u
     const int all = COUNT / size * size, block = all / size;
     int counts[JOB_MAX_RANKS];
 
-    for (int i = 0; i < size; i++) {
+    for (int i = 0; i < size; ++i) {
         counts[i] = block;
     }
 #define START(Name, name, ...)                                       \
@@ -211,11 +211,11 @@ static int users(const kind_t *kind)
     int errors = 0;
 
     calls = strangers = 0;
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; ++i) {
         put(kind, in + (size_t) i * (size_t) kind->words, me, i);
     }
-    for (int which = 0; which < CALLS; which++) {
-        for (int persistent = 0; persistent < 2; persistent++) {
+    for (int which = 0; which < CALLS; ++which) {
+        for (int persistent = 0; persistent < 2; ++persistent) {
             errors += reduce(kind, which, persistent, in, out);
         }
     }
@@ -235,22 +235,22 @@ static int predefined(void)
     static volatile int out[COUNT];
     int seen = 0, all = 0, errors = 0;
 
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; ++i) {
         in[i] = me + i;
     }
-    for (int try = 0; try < TRIES && !all; try++) {
+    for (int try = 0; try < TRIES && !all; ++try) {
         MPI_Request request;
 
         memset((void *) (uintptr_t) out, 0xff, sizeof(out));
         MPI_Barrier(MPI_COMM_WORLD);
         MPI_Iallreduce(in, (void *) (uintptr_t) out, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD,
                        &request);
-        for (int ms = 0; ms < TRY_MS && !seen; ms++) {
+        for (int ms = 0; ms < TRY_MS && !seen; ++ms) {
             away(1);
             seen = out[COUNT - 1] == size * (size - 1) / 2 + size * (COUNT - 1);
         }
         MPI_Wait(&request, MPI_STATUS_IGNORE);
-        for (int i = 0; i < COUNT; i++) {
+        for (int i = 0; i < COUNT; ++i) {
             errors += out[i] != size * (size - 1) / 2 + size * i;
         }
         MPI_Allreduce(&seen, &all, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
@@ -274,7 +274,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     failures += predefined();
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
         kind_t *kind = &kinds[i];
         MPI_Datatype pair;
 

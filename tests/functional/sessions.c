@@ -24,12 +24,12 @@ static void use(MPI_Comm comm, const char *what)
 
     MPI_Comm_rank(comm, &rank);
     MPI_Comm_size(comm, &size);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; ++i) {
         in[i] = rank + i;
     }
     MPI_Iallreduce(in, out, COUNT, MPI_INT, MPI_SUM, comm, &request);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int i = 0; i < COUNT; i++) {
+    for (int i = 0; i < COUNT; ++i) {
         wrong += out[i] != size * i + size * (size - 1) / 2;
     }
     MPI_Comm_split(comm, rank % 2, rank, &half);

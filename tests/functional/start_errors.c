@@ -124,7 +124,7 @@ static int lacks(const char *text, int error, const char *const *words)
 
     uname(&host);
     missing = NULL == strstr(text, host.nodename) || NULL == strstr(text, strerror(error));
-    for (; NULL != *words; words++) {
+    for (; NULL != *words; ++words) {
         missing += NULL == strstr(text, *words);
     }
     return missing;

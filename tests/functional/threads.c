@@ -46,7 +46,7 @@ static int collectives(worker_t *worker, int turn)
     MPI_Request request;
     char word[64];
 
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
         values[i] = me * 7 + i + worker->number + turn;
     }
     MPI_Iallreduce(values, sums, count, MPI_INT, MPI_SUM, worker->comm, &request);
@@ -54,7 +54,7 @@ static int collectives(worker_t *worker, int turn)
     MPI_Bcast(word, sizeof(word), MPI_CHAR, root, worker->comm);
     errors += atoi(word) != turn;
     MPI_Wait(&request, MPI_STATUS_IGNORE);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; ++i) {
         errors += sums[i] != size * (i + worker->number + turn) + 7 * (size * (size - 1) / 2);
     }
     return errors;
@@ -89,7 +89,7 @@ static void *work(void *arg)
     const job_t *job = arg;
     const part_fn_t parts[] = {shift, collectives, one_sided};
 
-    for (int turn = 0; turn < rounds; turn++) {
+    for (int turn = 0; turn < rounds; ++turn) {
         /* threads of a rank do different things at a time, ranks agree */
         part_fn_t part = NULL != job->part ? job->part : parts[(turn + job->worker->number) % 3];
 
@@ -103,13 +103,13 @@ static int run(worker_t *workers, int threads, part_fn_t part)
     job_t jobs[THREADS_MAX];
     int errors = 0;
 
-    for (int i = 0; i < threads; i++) {
+    for (int i = 0; i < threads; ++i) {
         jobs[i] = (job_t) {&workers[i], part};
         if (0 != pthread_create(&workers[i].thread, NULL, work, &jobs[i])) {
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
     }
-    for (int i = 0; i < threads; i++) {
+    for (int i = 0; i < threads; ++i) {
         pthread_join(workers[i].thread, NULL);
         errors += workers[i].errors;
         workers[i].errors = 0;
@@ -137,17 +137,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "# no MPI_THREAD_MULTIPLE, or too many threads\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    for (int i = 0; i < threads; i++) {
+    for (int i = 0; i < threads; ++i) {
         workers[i].number = i;
         workers[i].out = pattern_alloc(LONGEST);
         workers[i].in = pattern_alloc(LONGEST);
         MPI_Comm_dup(MPI_COMM_WORLD, &workers[i].comm);
         MPI_Win_allocate(LONGEST, 1, MPI_INFO_NULL, workers[i].comm, &workers[i].window, &workers[i].win);
     }
-    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         errors += pattern_verdict(++number, cases[i].name, run(workers, threads, cases[i].part));
     }
-    for (int i = 0; i < threads; i++) {
+    for (int i = 0; i < threads; ++i) {
         MPI_Win_free(&workers[i].win);
         MPI_Comm_free(&workers[i].comm);
         free(workers[i].out);

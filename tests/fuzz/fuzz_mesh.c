@@ -26,7 +26,7 @@ static void trial_received(void *arg, uint32_t rank, const void *data, size_t by
     if (bytes > 0) {
         memcpy(copy, data, bytes);
     }
-    trial->messages++;
+    ++trial->messages;
     trial->bytes += bytes;
 }
 

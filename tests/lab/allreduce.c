@@ -17,13 +17,13 @@ int main(int argc, char **argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     int *in = malloc((size_t) count * sizeof *in);
     int *out = malloc((size_t) count * sizeof *out);
-    for (int k = 0; k < iterations; k++) {
-        for (int i = 0; i < count; i++) {
+    for (int k = 0; k < iterations; ++k) {
+        for (int i = 0; i < count; ++i) {
             in[i] = rank * 7 + i + k;
             out[i] = -1;
         }
         MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-        for (int i = 0; i < count; i++) {
+        for (int i = 0; i < count; ++i) {
             wrong += out[i] != ranks * (i + k) + 7 * ranks * (ranks - 1) / 2;
         }
         if (0 == rank) {

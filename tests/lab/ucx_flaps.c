@@ -36,7 +36,7 @@ static void flap_at_will(void)
         return;
     }
     if (UP == lane->state && lane->sent != lane->acked) {
-        me.at_will++;
+        ++me.at_will;
         lane_close(lane, true);
         me.flap_ns = me.now_ns + (0 != (me.now_ns - me.start_ns) / PERIOD_NS % 2
                                       ? random_u64() % (20 * R2_NS_PER_MS)
@@ -73,7 +73,7 @@ static void run(uint64_t until_ns)
             watch_end(watch);
         }
         control_receive();
-        for (uint32_t i = 0; i < me.ranks; i++) {
+        for (uint32_t i = 0; i < me.ranks; ++i) {
             if (i != me.rank) {
                 lane_turn(&me.lanes[i]);
             }
@@ -108,7 +108,7 @@ static bool report(uint32_t early_descriptors, uint64_t early_kib)
     uint64_t kib = resident_kib();
     bool good;
 
-    for (uint32_t i = 0; i < me.ranks; i++) {
+    for (uint32_t i = 0; i < me.ranks; ++i) {
         /* Moving: something was acknowledged a moment ago. */
         up += UP == me.lanes[i].state && me.now_ns - me.lanes[i].progress_ns < SILENCE_NS;
     }
@@ -141,13 +141,13 @@ static bool set_up(char **argv)
     me.random = (uint64_t) atoll(argv[6]) * 1000 + me.rank;
     snprintf(me.carrier, sizeof(me.carrier), "/sys/class/net/%s/carrier", argv[4]);
     me.pattern = malloc(BUFFER_BYTES + 256);
-    for (size_t i = 0; NULL != me.pattern && i < BUFFER_BYTES + 256; i++) {
+    for (size_t i = 0; NULL != me.pattern && i < BUFFER_BYTES + 256; ++i) {
         me.pattern[i] = (char) (i * 2654435761u >> 13);
     }
-    for (size_t i = 0; i < PACKETS; i++) {
+    for (size_t i = 0; i < PACKETS; ++i) {
         LL_PREPEND(me.spare, &me.packets[i]);
     }
-    for (uint32_t i = 0; i < RANKS_MAX; i++) {
+    for (uint32_t i = 0; i < RANKS_MAX; ++i) {
         me.lanes[i].rank = i;
     }
     me.control = socket(AF_UNIX, SOCK_DGRAM, 0);

@@ -70,10 +70,10 @@ static generation_t *generation_get(uint32_t rank)
             return NULL;
         }
         LL_PREPEND(me.generations, g);
-        me.workers++;
+        ++me.workers;
         me.workers_max = r2_max(me.workers_max, me.workers);
     }
-    g->users++;
+    ++g->users;
     return g;
 }
 
@@ -88,7 +88,7 @@ void generations_sweep(void)
             LL_DELETE(me.generations, g);
             me.tp.ops->worker_destroy(g->worker);
             free(g);
-            me.workers--;
+            --me.workers;
             watch_end(watch);
         }
     }
@@ -165,11 +165,11 @@ static void on_data(lane_t *lane, const header_t *header, const void *data, size
 {
     if (header->seq != lane->got || header->bytes != data_bytes || data_bytes > DATA_MAX ||
         (0 != data_bytes && 0 != memcmp(data, me.pattern + header->seq % 251, data_bytes))) {
-        me.wrong++;
+        ++me.wrong;
     }
-    lane->got++;
+    ++lane->got;
     lane->ack_owed = true;
-    me.delivered++;
+    ++me.delivered;
     me.bytes += data_bytes;
 }
 
@@ -181,21 +181,21 @@ static void on_received(void *arg, const void *bytes, size_t header_bytes, const
 
     (void) arg;
     if (sizeof(header) != header_bytes) {
-        me.wrong++;
+        ++me.wrong;
         return;
     }
     memcpy(&header, bytes, sizeof(header));
     if (MAGIC != header.magic) {
-        me.wrong++;
+        ++me.wrong;
         return;
     }
-    for (uint32_t i = 0; i < me.ranks; i++) {
+    for (uint32_t i = 0; i < me.ranks; ++i) {
         if (me.lanes[i].state >= WIRING && me.lanes[i].rx_id == header.id) {
             lane = &me.lanes[i];
         }
     }
     if (NULL == lane) {
-        me.ghosts++;
+        ++me.ghosts;
         return;
     }
     lane->hello_seen = lane->hello_seen || HELLO == header.kind;
@@ -237,7 +237,7 @@ void lane_close(lane_t *lane, bool tell)
         }
     }
     if (NULL != lane->generation) {
-        lane->generation->users--;
+        --lane->generation->users;
         lane->generation = NULL;
     }
     lane_enter(lane, DOWN);
@@ -267,7 +267,7 @@ static bool lane_offer(lane_t *lane)
         return false;
     }
     if (R2_OK != me.tp.ops->ep_open(lane->generation->worker, lane, &lane->ep)) {
-        lane->generation->users--;
+        --lane->generation->users;
         lane->generation = NULL;
         lane->ep = NULL;
         return false;
@@ -339,7 +339,7 @@ void control_receive(void)
             lane_wire(lane, &message);
         } else if (NOTICE == message.kind && lane->state >= WIRING &&
                    message.reply_to == lane->rx_id) {
-            me.notices++;
+            ++me.notices;
             lane_close(lane, false);
         }
     }
@@ -355,7 +355,7 @@ static void lane_load(lane_t *lane)
             return;
         }
         lane->ack_owed = false;
-        lane->sent++;
+        ++lane->sent;
     }
 }
 
@@ -364,7 +364,7 @@ static void lane_step(lane_t *lane)
     bool late;
 
     if (lane->failed) {
-        me.failures++;
+        ++me.failures;
         lane_close(lane, true);
         return;
     }
@@ -373,7 +373,7 @@ static void lane_step(lane_t *lane)
     }
     if (WIRING == lane->state && lane->hello_seen && lane->hello_acked) {
         lane_enter(lane, UP);
-        me.ups++;
+        ++me.ups;
     }
     if (UP == lane->state) {
         lane_load(lane);

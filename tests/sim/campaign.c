@@ -110,7 +110,7 @@ static void join_lines(char lines[][256], uint32_t count, uint32_t skip, uint32_
     size_t used = 0;
 
     text[0] = '\0';
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         if (i < skip || i >= skip + skipped || is_repair(lines[i])) {
             used += (size_t) snprintf(text + used, GENERATE_BYTES - used, "%s\n", lines[i]);
         }
@@ -122,7 +122,7 @@ static void signature(const char *text, char *sign, size_t size)
 {
     size_t used = 0;
 
-    for (; '\0' != *text && used + 1 < size; text++) {
+    for (; '\0' != *text && used + 1 < size; ++text) {
         if (NULL == strchr("0123456789.-", *text)) {
             sign[used++] = *text;
         }
@@ -157,9 +157,9 @@ static void shrink(char *text, shared_t *shared)
             any = false;
             for (uint32_t at = 0; at + piece <= count && attempts < SHRINK_RUNS_MAX;) {
                 join_lines(lines, count, at, piece, shorter);
-                attempts++;
+                ++attempts;
                 if (!fails_alike(shorter, sign, shared)) {
-                    at++;
+                    ++at;
                     continue;
                 }
                 any = any || strlen(shorter) < strlen(text);
@@ -195,13 +195,13 @@ static void work(const options_t *options, shared_t *shared, uint64_t end)
 {
     static char text[GENERATE_BYTES];
 
-    for (; shared->seed < end; shared->seed++) {
+    for (; shared->seed < end; ++shared->seed) {
         snprintf(shared->text, sizeof(shared->text), "crashed or ran too long");
         generate_scenario(shared->seed, options->axes, text);
         if (!run_text(text, shared, false)) {
             _exit(1);
         }
-        shared->runs++;
+        ++shared->runs;
     }
     _exit(0);
 }
@@ -222,9 +222,9 @@ static uint32_t campaign(const options_t *options, shared_t *shared)
         }
         waitpid(pid, NULL, 0);
         if (shared->seed < end) {
-            failures++;
+            ++failures;
             report(options, shared);
-            shared->seed++;
+            ++shared->seed;
         }
     }
     return failures;
@@ -246,7 +246,7 @@ static bool parse_axes(char *list, uint32_t *axes_p)
          word = strtok_r(NULL, ",", &save)) {
         uint32_t before = *axes_p;
 
-        for (uint32_t i = 0; i < GENERATE_AXES; i++) {
+        for (uint32_t i = 0; i < GENERATE_AXES; ++i) {
             if (0 == strcmp(word, generate_axis_names[i]) || 0 == strcmp(word, "all")) {
                 *axes_p |= 1u << i;
             }

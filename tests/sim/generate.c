@@ -150,7 +150,7 @@ static r2_coll_kind_t draw_kind(draw_t *d, char *word_p, size_t room)
                                     : (r2_coll_kind_t) draw_pick(d, 0, R2_COLL_KIND_COUNT - 1);
 
     snprintf(word_p, room, "%s", r2_kind(kind)->name);
-    for (char *c = word_p; '\0' != *c; c++) {
+    for (char *c = word_p; '\0' != *c; ++c) {
         *c = '_' == *c || ' ' == *c ? '-' : *c;
     }
     return kind;
@@ -186,13 +186,13 @@ static uint32_t draw_comm(draw_t *d, const char *name, uint64_t cid)
     size_t used = 0;
     uint32_t first = (uint32_t) draw_pick(d, 0, ranks - 1);
 
-    for (uint32_t i = 0; i < ranks; i++) {
+    for (uint32_t i = 0; i < ranks; ++i) {
         uint32_t r = (first + i) % ranks;
 
         if (0 == i || draw_chance(d, 65)) {
             used +=
                 (size_t) snprintf(list + used, sizeof(list) - used, "%s%u", size > 0 ? "," : "", r);
-            size++;
+            ++size;
         }
     }
     draw_say(d, "comm %s cid=%" PRIu64 " ranks=%s", name, cid, list);
@@ -217,7 +217,7 @@ static void draw_program(draw_t *d)
     uint32_t ranks = d->hosts * d->ppn;
     uint32_t size_a = 0, size_b = 0;
 
-    for (uint64_t left = draw_pick(d, 2, 14); left > 0; left--) {
+    for (uint64_t left = draw_pick(d, 2, 14); left > 0; --left) {
         if (0 != size_a && draw_chance(d, 20)) {
             draw_say(d, "free a");
             size_a = 0;
@@ -262,7 +262,7 @@ static void draw_port_fault(draw_t *d)
     uint64_t at_us = draw_time(d);
     uint64_t flaps = draw_chance(d, 15) ? draw_pick(d, 2, 10) : 1;
 
-    for (; flaps > 0; flaps--) {
+    for (; flaps > 0; --flaps) {
         draw_say(d, "at %" PRIu64 "us %s h%u rail%u", at_us, verbs[verb], host, rail);
         if (verb < 4 && (flaps > 1 || draw_chance(d, 50))) {
             at_us += draw_pick_wide(d, 10, d->span_ns / 1000);
@@ -295,7 +295,7 @@ static void draw_fault(draw_t *d)
         draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us, host, (host + 1) % d->hosts, rail);
         break;
     case 3:
-        for (uint32_t h = 0; h < d->hosts; h++) { /* a whole plane */
+        for (uint32_t h = 0; h < d->hosts; ++h) { /* a whole plane */
             draw_say(d, "at %" PRIu64 "us down h%u rail%u", at_us, h, rail);
         }
         break;
@@ -338,7 +338,7 @@ static void draw_the_end(draw_t *d)
     if (draw_chance(d, 60)) {
         bool cut = draw_chance(d, 50);
 
-        for (uint32_t rail = 0; rail < d->rails; rail++) {
+        for (uint32_t rail = 0; rail < d->rails; ++rail) {
             if (cut) {
                 draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us + 1, host,
                     (host + 1) % d->hosts, rail);
@@ -352,7 +352,7 @@ static void draw_the_end(draw_t *d)
 
 static void cut_pair(draw_t *d, uint64_t at_us, uint32_t host)
 {
-    for (uint32_t rail = 0; rail < d->rails; rail++) {
+    for (uint32_t rail = 0; rail < d->rails; ++rail) {
         draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us, host, (host + 1) % d->hosts, rail);
     }
 }
@@ -384,7 +384,7 @@ static void draw_post(draw_t *d)
     if (draw_chance(d, 40)) {
         draw_say(d, "post-delay %" PRIu64 "us", draw_pick_wide(d, 10, 1000000));
     }
-    for (uint32_t host = 0; host < d->hosts && draw_chance(d, 50); host++) {
+    for (uint32_t host = 0; host < d->hosts && draw_chance(d, 50); ++host) {
         uint64_t at_us = draw_time(d);
 
         draw_say(d, "at %" PRIu64 "us post-cut h%u", at_us, host);
@@ -401,10 +401,10 @@ static void draw_faults(draw_t *d)
     if (draw_chance(d, 25)) {
         draw_post(d);
     }
-    for (uint64_t left = draw_pick(d, 0, draw_chance(d, 30) ? 8 : 3); left > 0; left--) {
+    for (uint64_t left = draw_pick(d, 0, draw_chance(d, 30) ? 8 : 3); left > 0; --left) {
         draw_fault(d);
     }
-    for (uint64_t left = draw_chance(d, 40) ? draw_pick(d, 1, 3) : 0; left > 0; left--) {
+    for (uint64_t left = draw_chance(d, 40) ? draw_pick(d, 1, 3) : 0; left > 0; --left) {
         draw_rule(d);
     }
     if (draw_chance(d, 12)) {

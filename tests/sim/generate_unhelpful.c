@@ -87,12 +87,12 @@ static void draw_descriptors(draw_t *d)
     const uint64_t ranks = d->hosts * d->ppn;
 
     if (axis_chance(d, axis, 30)) {
-        for (uint64_t rank = 0; rank < ranks; rank++) {
+        for (uint64_t rank = 0; rank < ranks; ++rank) {
             draw_limit(d, rank);
         }
         return;
     }
-    for (uint64_t left = axis_pick(d, axis, 1, 2); left > 0; left--) {
+    for (uint64_t left = axis_pick(d, axis, 1, 2); left > 0; --left) {
         draw_limit(d, axis_rank(d, axis));
     }
 }
@@ -107,7 +107,7 @@ void draw_unhelpful_begin(draw_t *d)
     if (0 == d->axes) {
         return;
     }
-    for (uint32_t i = 0; i < GENERATE_AXES; i++) {
+    for (uint32_t i = 0; i < GENERATE_AXES; ++i) {
         r2_prng_seed(&d->axis[i], (d->seed + 1) * 0xd1342543de82ef95ull + (i + 1) * 0x9e3779b9ull);
         d->active |= axis_chance(d, i, rates[i]) ? d->axes & 1u << i : 0;
     }
@@ -159,7 +159,7 @@ static void draw_stops(draw_t *d)
 {
     const generate_axis_t axis = GENERATE_STOP;
 
-    for (uint64_t left = axis_pick(d, axis, 1, 3); left > 0; left--) {
+    for (uint64_t left = axis_pick(d, axis, 1, 3); left > 0; --left) {
         const uint64_t rank = axis_rank(d, axis);
         const uint64_t at_us = axis_chance(d, axis, 25) ? 0 : axis_time_us(d, axis);
 
@@ -174,7 +174,7 @@ static void draw_refusals(draw_t *d)
     const generate_axis_t axis = GENERATE_REFUSE;
     const uint64_t spared = axis_pick(d, axis, 0, d->rails_least - 1);
 
-    for (uint64_t left = axis_pick(d, axis, 1, 4); left > 0; left--) {
+    for (uint64_t left = axis_pick(d, axis, 1, 4); left > 0; --left) {
         const uint64_t host = axis_pick(d, axis, 0, d->hosts - 1);
         const uint64_t rail = axis_pick(d, axis, 0, d->rails - 1);
         const uint64_t at_us = axis_chance(d, axis, 40) ? 0 : axis_time_us(d, axis);
@@ -182,7 +182,7 @@ static void draw_refusals(draw_t *d)
         const bool plane = axis_chance(d, axis, 50), probes = axis_chance(d, axis, 30);
         const bool ends = axis_chance(d, axis, 40);
 
-        for (uint64_t h = plane ? 0 : host; rail != spared && h < (plane ? d->hosts : host + 1); h++) {
+        for (uint64_t h = plane ? 0 : host; rail != spared && h < (plane ? d->hosts : host + 1); ++h) {
             draw_say(d, "at %" PRIu64 "us refuse h%" PRIu64 " rail%" PRIu64 "%s", at_us, h, rail,
                      probes ? " probes" : "");
             if (ends) {

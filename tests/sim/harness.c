@@ -205,7 +205,7 @@ static void job_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
 {
     job_t *job = arg;
 
-    for (uint32_t i = 0; i < job->rank_count && rail < job_rails_of(job, host); i++) {
+    for (uint32_t i = 0; i < job->rank_count && rail < job_rails_of(job, host); ++i) {
         job_rank_t *rank = &job->ranks[i];
 
         if (r2_sim_host_of(job->sim, i) == host && NULL != rank->watch.ops) {
@@ -296,7 +296,7 @@ static bool job_params(job_t *job)
 
     r2_params_init(&job->params);
     job->params.verbose = sc->verbose;
-    for (uint32_t i = 0; i < sc->param_count; i++) {
+    for (uint32_t i = 0; i < sc->param_count; ++i) {
         if (R2_OK != r2_params_set(&job->params, sc->params[i].name, sc->params[i].value)) {
             job_fail(job, "parameter %s = %s", sc->params[i].name, sc->params[i].value);
             return false;
@@ -340,7 +340,7 @@ static bool job_create(job_t *job)
         r2_post_sim_set_delay(job->post, 0, sc->post_delay_ns);
     }
     r2_probe_sim_set_loss(job->probe, sc->probe_loss_ppm);
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         job->ranks[i].job = job;
         job->ranks[i].idx = i;
         job->ranks[i].due_ns = R2_NEVER_NS;
@@ -353,7 +353,7 @@ static void job_start(job_t *job)
 {
     const scenario_comm_t *world = &job->scenario->comms[0];
 
-    for (uint32_t i = 0; i < job->rank_count && !job->failed; i++) {
+    for (uint32_t i = 0; i < job->rank_count && !job->failed; ++i) {
         job_rank_t *rank = &job->ranks[i];
         r2_status_t status =
             r2_comm_create(rank->ctx, (r2_comm_id_t) {0, 0}, world->ranks, world->size,
@@ -369,7 +369,7 @@ static void job_start(job_t *job)
 
 static void job_destroy(job_t *job)
 {
-    for (uint32_t i = 0; NULL != job->ranks && i < job->rank_count; i++) {
+    for (uint32_t i = 0; NULL != job->ranks && i < job->rank_count; ++i) {
         rank_release(&job->ranks[i]);
     }
     if (NULL != job->sim) {
@@ -405,7 +405,7 @@ void scenario_run(const scenario_t *scenario, bool dump, scenario_result_t *resu
         return;
     }
     job_plan_faults(&job);
-    for (uint32_t i = 0; i < job.rank_count && !job.failed; i++) {
+    for (uint32_t i = 0; i < job.rank_count && !job.failed; ++i) {
         rank_assemble(&job.ranks[i], &inner[i]);
     }
     if (!job.failed) {

@@ -28,7 +28,7 @@ static uint32_t count_messages(const r2_link_t *link)
 
     DL_FOREACH2(link->tx.messages, message, all_next)
     {
-        count++;
+        ++count;
     }
     return count;
 }
@@ -62,7 +62,7 @@ static bool pair_is_cut(const job_t *job, uint32_t a, uint32_t b)
     if (r2_sim_host_of(job->sim, a) == r2_sim_host_of(job->sim, b)) {
         return false;
     }
-    for (uint32_t rail = 0; rail < job->scenario->sim.rail_count; rail++) {
+    for (uint32_t rail = 0; rail < job->scenario->sim.rail_count; ++rail) {
         if (r2_sim_passes(job->sim, a, b, rail) && r2_sim_passes(job->sim, b, a, rail)) {
             return false;
         }
@@ -72,10 +72,10 @@ static bool pair_is_cut(const job_t *job, uint32_t a, uint32_t b)
 
 bool job_is_clean(const job_t *job, char *text_p, size_t text_bytes)
 {
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         const r2_net_t *net = &job->ranks[i].ctx->core.net;
 
-        for (uint32_t peer = 0; peer < net->size && !job->ranks[i].dead; peer++) {
+        for (uint32_t peer = 0; peer < net->size && !job->ranks[i].dead; ++peer) {
             const r2_link_t *link = net->links[peer];
 
             if (NULL != link && !job->ranks[peer].dead && !link_is_clean(link) &&
@@ -103,7 +103,7 @@ static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
                                               R2_WIRE_NOTICE, R2_WIRE_RTS,   R2_WIRE_LANE_DOWN,
                                               R2_WIRE_RELAY};
 
-    for (uint32_t i = 0; i < link->lane_count; i++) {
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
         uint32_t counts[R2_WIRE_KIND_END] = {0};
         const r2_packet_t *packet;
 
@@ -113,7 +113,7 @@ static void link_check_control(const job_rank_t *rank, const r2_link_t *link)
             counts[item->kind] +=
                 !item->acked && (R2_WIRE_RELAY != item->kind || item->payload.relay.hello) ? 1 : 0;
         }
-        for (size_t k = 0; k < r2_array_count(repeated); k++) {
+        for (size_t k = 0; k < r2_array_count(repeated); ++k) {
             uint32_t most = R2_WIRE_QUERY == repeated[k] ? 1 : r2_max(32u, rank->job->rank_count);
 
             if (counts[repeated[k]] > most) {
@@ -137,7 +137,7 @@ void rank_check_bounds(const job_rank_t *rank)
         job_fail(job, "rank %u: %" PRIu64 " bytes kept as unexpected of all peers", rank->idx,
                  net->unexpected_bytes);
     }
-    for (uint32_t peer = 0; peer < net->size; peer++) {
+    for (uint32_t peer = 0; peer < net->size; ++peer) {
         const r2_link_t *link = net->links[peer];
 
         if (NULL == link) {
@@ -172,12 +172,12 @@ void job_summarise(job_t *job)
 
     job->result->time_ns = r2_sim_now_ns(job->sim) - R2_NS_PER_S;
     job->result->sim = *r2_sim_stats(job->sim);
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         const char *from = (const char *) r2_ctx_counters(job->ranks[i].ctx);
         char *to = (char *) &job->result->counters;
 
         job->result->errors += job->ranks[i].errors;
-        for (size_t k = 0; k < count; k++) {
+        for (size_t k = 0; k < count; ++k) {
             uint64_t a, b;
 
             memcpy(&a, from + table[k].offset, sizeof(a));
@@ -200,7 +200,7 @@ static void dump_lane(const r2_lane_t *lane, uint64_t now_ns)
     uint32_t packets = 0;
 
     DL_FOREACH(lane->tx.in_flight, packet) {
-        packets++;
+        ++packets;
     }
     fprintf(stderr,
             "    lane %u %s for %.3f ms: in flight %u packets %" PRIu64 " of %" PRIu64
@@ -231,7 +231,7 @@ static void dump_rank(const job_rank_t *rank)
                 op->call->iteration, NULL == schedule ? "waits or is over" : schedule->algorithm,
                 exec->ops_left, NULL == schedule ? 0 : schedule->op_count);
     }
-    for (uint32_t peer = 0; peer < net->size; peer++) {
+    for (uint32_t peer = 0; peer < net->size; ++peer) {
         const r2_link_t *link = net->links[peer];
 
         if (NULL == link || (link_is_clean(link) && rank->finished)) {
@@ -239,7 +239,7 @@ static void dump_rank(const job_rank_t *rank)
         }
         link_text(link, text, sizeof(text));
         fprintf(stderr, "   %s\n", text);
-        for (uint32_t i = 0; i < link->lane_count; i++) {
+        for (uint32_t i = 0; i < link->lane_count; ++i) {
             dump_lane(&link->lanes[i], now_ns);
         }
     }
@@ -249,7 +249,7 @@ void job_dump(const job_t *job)
 {
     fprintf(stderr, "state at %.6f ms, %" PRIu64 " sweeps:\n",
             (double) (r2_sim_now_ns(job->sim) - R2_NS_PER_S) / 1e6, job->runs);
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         if (NULL != job->ranks[i].ctx) {
             dump_rank(&job->ranks[i]);
         }

@@ -19,7 +19,7 @@
 
 static bool job_finished(const job_t *job)
 {
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         if (!job->ranks[i].dead && !job->ranks[i].finished) {
             return false;
         }
@@ -32,7 +32,7 @@ static uint64_t job_last_event_ns(const scenario_t *sc)
 {
     uint64_t last_ns = 0;
 
-    for (uint32_t i = 0; i < sc->event_count; i++) {
+    for (uint32_t i = 0; i < sc->event_count; ++i) {
         last_ns = r2_max(last_ns, sc->events[i].at_ns);
     }
     return last_ns;
@@ -48,11 +48,11 @@ static uint64_t job_limit_ns(const job_t *job)
         return R2_NS_PER_S + limit_ns;
     }
     limit_ns = job_last_event_ns(sc);
-    for (uint32_t i = 0; i < sc->event_count; i++) {
+    for (uint32_t i = 0; i < sc->event_count; ++i) {
         has_descriptors = has_descriptors || VERB_DESCRIPTORS == sc->events[i].verb;
     }
     is_slow = sc->hello_loss_ppm > 0 && has_descriptors;
-    for (uint32_t i = 0; i < sc->step_count; i++) {
+    for (uint32_t i = 0; i < sc->step_count; ++i) {
         limit_ns += sc->steps[i].compute_ns;
         limit_ns += is_slow ? sc->steps[i].times * LIMIT_CALL_NS : 0;
     }
@@ -98,7 +98,7 @@ void job_run_out(job_t *job)
     char text[200] = "";
 
     job->ending = true;
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         job_schedule(&job->ranks[i], r2_sim_now_ns(job->sim));
     }
     while (!job->failed && !(job_is_clean(job, text, sizeof(text))

@@ -12,7 +12,7 @@
 static void job_set_firewall(job_t *job, uint32_t host, uint32_t rail, bool refuse, bool probes)
 {
     job->closed[host][rail] = refuse;
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         if (r2_sim_host_of(job->sim, i) == host) {
             r2_hello_sim_set_listener(job->hub, i, rail,
                                       refuse ? R2_HELLO_SIM_REFUSES : R2_HELLO_SIM_ACCEPTS);
@@ -35,14 +35,14 @@ static void job_heal(job_t *job)
 {
     const r2_sim_config_t *sim = &job->scenario->sim;
 
-    for (uint32_t h = 0; h < sim->host_count; h++) {
-        for (uint32_t r = 0; r < sim->rail_count; r++) {
+    for (uint32_t h = 0; h < sim->host_count; ++h) {
+        for (uint32_t r = 0; r < sim->rail_count; ++r) {
             r2_sim_set_pass(job->sim, h, r, true, true);
             r2_sim_set_loss(job->sim, h, r, 0);
             r2_sim_set_rate(job->sim, h, r, 0);
             r2_sim_set_carrier(job->sim, h, r, true);
             job_set_firewall(job, h, r, false, false);
-            for (uint32_t other = 0; other < h; other++) {
+            for (uint32_t other = 0; other < h; ++other) {
                 r2_sim_set_cut(job->sim, h, other, r, false);
             }
         }
@@ -80,7 +80,7 @@ static void apply_to_rank(job_t *job, const scenario_event_t *event)
 /** Out-of-band messages to and from a host's ranks get lost, or do so no more. */
 static void job_cut_post(job_t *job, uint32_t host, bool cut)
 {
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         if (r2_sim_host_of(job->sim, i) == host) {
             r2_post_sim_set_cut(job->post, i, cut);
         }
@@ -148,7 +148,7 @@ static void job_apply(void *arg, uint64_t index)
 
 void job_plan_faults(job_t *job)
 {
-    for (uint32_t i = 0; i < job->scenario->event_count; i++) {
+    for (uint32_t i = 0; i < job->scenario->event_count; ++i) {
         uint64_t at_ns = job->scenario->events[i].at_ns;
 
         if (0 == at_ns) {

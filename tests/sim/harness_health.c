@@ -60,7 +60,7 @@ static bool job_is_alone(const job_t *job, const r2_health_map_t *map, uint32_t 
 {
     uint32_t sound = 0;
 
-    for (uint32_t h = 0; h < map->host_count; h++) {
+    for (uint32_t h = 0; h < map->host_count; ++h) {
         sound += !job->faulted[h][rail];
     }
     return sound <= 1;
@@ -84,8 +84,8 @@ void rank_check_map(job_rank_t *rank)
         return;
     }
     rank->map_changes = changes;
-    for (uint32_t h = 0; h < map->host_count; h++) {
-        for (uint32_t r = 0; r < map->rail_count; r++) {
+    for (uint32_t h = 0; h < map->host_count; ++h) {
+        for (uint32_t r = 0; r < map->rail_count; ++r) {
             const r2_health_entry_t *entry = r2_health_map_entry(map, h, r);
 
             if (!job_deserves(job, map, h, r)) {
@@ -112,7 +112,7 @@ static void job_expect(void *arg, uint64_t index)
     job_t *job = arg;
     const scenario_expect_t *expect = &job->scenario->expects[index];
 
-    for (uint32_t i = 0; i < job->rank_count && !job->failed; i++) {
+    for (uint32_t i = 0; i < job->rank_count && !job->failed; ++i) {
         const r2_health_map_t *map =
             NULL == job->ranks[i].ctx ? NULL : r2_ctx_health_map(job->ranks[i].ctx);
         const r2_health_entry_t *entry;
@@ -131,7 +131,7 @@ static void job_expect(void *arg, uint64_t index)
 
 void job_plan_expectations(job_t *job)
 {
-    for (uint32_t i = 0; i < job->scenario->expect_count; i++) {
+    for (uint32_t i = 0; i < job->scenario->expect_count; ++i) {
         r2_sim_at(job->sim, r2_sim_now_ns(job->sim) + job->scenario->expects[i].at_ns, job_expect,
                   job, i);
     }
@@ -142,8 +142,8 @@ static bool job_rail_is_well(const job_t *job, uint32_t host, uint32_t rail)
     if (job->closed[host][rail]) {
         return false;
     }
-    for (uint32_t i = 0; i < job->rank_count; i++) {
-        for (uint32_t k = 0; k < job->rank_count; k++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
+        for (uint32_t k = 0; k < job->rank_count; ++k) {
             uint32_t a = r2_sim_host_of(job->sim, i), b = r2_sim_host_of(job->sim, k);
 
             if (a != b && (a == host || b == host) &&
@@ -157,11 +157,11 @@ static bool job_rail_is_well(const job_t *job, uint32_t host, uint32_t rail)
 
 bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes)
 {
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         const r2_health_map_t *map = r2_ctx_health_map(job->ranks[i].ctx);
 
         for (uint32_t at = 0; NULL != map && !job->ranks[i].dead
-                              && at < map->host_count * map->rail_count; at++) {
+                              && at < map->host_count * map->rail_count; ++at) {
             uint32_t host = at / map->rail_count, rail = at % map->rail_count;
 
             if (0 == map->entries[at].capacity && job_rail_is_well(job, host, rail)) {
@@ -179,7 +179,7 @@ void job_check_plan_env(job_t *job)
     const r2_plan_env_t *first = NULL;
 
     job->result->seen = job->ranks[0].ctx->estimator.cost;
-    for (uint32_t i = 0; i < job->rank_count; i++) {
+    for (uint32_t i = 0; i < job->rank_count; ++i) {
         const r2_plan_env_t *env = r2_agree_plan_env(job->ranks[i].ctx->comms.agree.job);
 
         if (job->ranks[i].dead || 0 != job->ranks[i].errors || NULL == env) {

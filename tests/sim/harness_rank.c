@@ -17,7 +17,7 @@ static int32_t rank_in_comm(const job_rank_t *rank, uint32_t comm)
 {
     const scenario_comm_t *c = &rank->job->scenario->comms[comm];
 
-    for (int32_t i = 0; i < c->size; i++) {
+    for (int32_t i = 0; i < c->size; ++i) {
         if (c->ranks[i] == rank->idx) {
             return i;
         }
@@ -33,7 +33,7 @@ static bool call_init(const job_t *job, const scenario_step_t *step, uint64_t sa
     const scenario_comm_t *comm = &job->scenario->comms[step->comm];
     uint32_t host_of[SCENARIO_RANKS_MAX];
 
-    for (int32_t r = 0; r < comm->size; r++) {
+    for (int32_t r = 0; r < comm->size; ++r) {
         host_of[r] = r2_sim_host_of(job->sim, comm->ranks[r]);
     }
     call->users = comm->size;
@@ -80,7 +80,7 @@ static void op_done(void *arg, r2_status_t status)
 {
     rank_op_t *op = arg;
 
-    op->done_calls++;
+    ++op->done_calls;
     op->done_status = status;
 }
 
@@ -119,7 +119,7 @@ static void op_check(rank_op_t *op, r2_status_t status)
                  op->call->iteration, op->done_calls);
     }
     if (status < 0) {
-        op->rank->errors++;
+        ++op->rank->errors;
         if (R2_OK == job->result->error) {
             job->result->error = status;
             job->result->first_error_ns = r2_sim_now_ns(job->sim) - R2_NS_PER_S;
@@ -205,7 +205,7 @@ static void op_last_block(const rank_op_t *op, r2_coll_args_t *args, uint64_t *c
     const int32_t last = op->rank->job->scenario->comms[op->comm].size - 1;
     uint64_t before = 0;
 
-    for (int32_t i = 0; i < last; i++) {
+    for (int32_t i = 0; i < last; ++i) {
         before += args->counts[i];
         counts[i] = 0;
     }
@@ -225,7 +225,7 @@ static r2_status_t op_next(rank_op_t *op)
     if (R2_COLL_REDUCE_SCATTER == args.kind && !args.in_place) {
         op_last_block(op, &args, counts);
     }
-    op->parts_left--;
+    --op->parts_left;
     op->done_calls = 0;
     sim_memory_enter(op->rank->idx);
     status = r2_coll_next(op->coll, &args);
@@ -292,7 +292,7 @@ static void step_create(job_rank_t *rank, uint32_t comm)
 
 void rank_next_step(job_rank_t *rank)
 {
-    rank->step++;
+    ++rank->step;
     rank->iteration = 0;
     rank->waiting = false;
 }
@@ -431,7 +431,7 @@ void rank_release(job_rank_t *rank)
     if (NULL != rank->ctx) {
         abort_ops(rank);
     }
-    for (uint32_t i = 0; i < SCENARIO_COMMS_MAX; i++) {
+    for (uint32_t i = 0; i < SCENARIO_COMMS_MAX; ++i) {
         if (NULL != rank->comms[i]) {
             r2_comm_destroy(rank->comms[i]);
             rank->comms[i] = NULL;

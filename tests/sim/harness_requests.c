@@ -29,7 +29,7 @@ static uint32_t requests_in_order(const job_rank_t *rank, uint32_t turn, uint32_
     r2_prng_t prng;
 
     r2_prng_seed(&prng, rank->job->scenario->sim.seed + 7919 * rank->step + 104729 * turn + rank->idx);
-    for (uint32_t i = 0; i < rank->job->scenario->step_count; i++) {
+    for (uint32_t i = 0; i < rank->job->scenario->step_count; ++i) {
         if (NULL != rank->requests[i]) {
             const uint32_t at = (uint32_t) r2_prng_below(&prng, count + 1);
 
@@ -45,7 +45,7 @@ void rank_close_requests(job_rank_t *rank, int comm)
     uint32_t order[SCENARIO_STEPS_MAX];
     const uint32_t count = requests_in_order(rank, 0, order);
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         const uint32_t at = order[i];
 
         if (comm < 0 || (uint32_t) comm == rank->job->scenario->steps[at].comm) {
@@ -81,7 +81,7 @@ bool rank_start_requests(job_rank_t *rank)
     if (is_started(rank, at)) {
         return false;
     }
-    rank->iteration++;
+    ++rank->iteration;
     rank_post(rank, at, rank->starts[at]++);
     return true;
 }

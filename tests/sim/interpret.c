@@ -37,11 +37,11 @@ r2_status_t payload_hosts_init(r2_topology_t *hosts, const uint32_t *host_of, in
     uint32_t *number = malloc((size_t) r2_max(size, 1) * sizeof(*number)), count = 0;
     r2_status_t status = NULL == number ? R2_ERR_NO_MEMORY : R2_OK;
 
-    for (int32_t r = 0; R2_OK == status && r < size; r++) {
+    for (int32_t r = 0; R2_OK == status && r < size; ++r) {
         int32_t before = 0;
 
         while (before < r && host_of[before] != host_of[r]) {
-            before++;
+            ++before;
         }
         number[r] = before < r ? number[before] : count++;
     }
@@ -99,7 +99,7 @@ static uint8_t *address(actor_t *actor, const r2_region_t *region)
 
 static bool may_run(const actor_t *actor, const r2_op_t *op)
 {
-    for (uint32_t d = 0; d < op->dep_count; d++) {
+    for (uint32_t d = 0; d < op->dep_count; ++d) {
         if (!actor->done[actor->schedule.deps[op->first_dep + d]]) {
             return false;
         }
@@ -176,15 +176,15 @@ static uint32_t run_actor(const payload_call_t *call, actor_t *actors, int32_t r
     actor_t *actor = &actors[rank];
     uint32_t completed = 0;
 
-    for (uint32_t i = actor->first_open; i < actor->schedule.op_count; i++) {
+    for (uint32_t i = actor->first_open; i < actor->schedule.op_count; ++i) {
         const r2_op_t *op = &actor->schedule.ops[i];
 
         if (!actor->done[i] && may_run(actor, op) && run_op(call, actors, rank, op)) {
             actor->done[i] = true;
-            completed++;
+            ++completed;
         }
         if (actor->done[i] && i == actor->first_open) {
-            actor->first_open++;
+            ++actor->first_open;
         }
     }
     return completed;
@@ -218,7 +218,7 @@ static void release(actor_t *actor)
 
 static bool all_done(const actor_t *actors, int32_t size)
 {
-    for (int32_t r = 0; r < size; r++) {
+    for (int32_t r = 0; r < size; ++r) {
         if (actors[r].first_open < actors[r].schedule.op_count) {
             return false;
         }
@@ -233,19 +233,19 @@ bool payload_interpret(const payload_call_t *call, const r2_params_t *params, ui
     uint32_t completed = 1;
     bool ok = NULL != actors;
 
-    for (int32_t r = 0; ok && r < call->size; r++) {
+    for (int32_t r = 0; ok && r < call->size; ++r) {
         actors[r].in = in[r];
         actors[r].out = out[r];
         ok = prepare(call, params, r, &actors[r]);
     }
     while (ok && completed > 0) {
         completed = 0;
-        for (int32_t r = 0; r < call->size; r++) {
+        for (int32_t r = 0; r < call->size; ++r) {
             completed += run_actor(call, actors, r);
         }
     }
     ok = ok && all_done(actors, call->size);
-    for (int32_t r = 0; NULL != actors && r < call->size; r++) {
+    for (int32_t r = 0; NULL != actors && r < call->size; ++r) {
         release(&actors[r]);
     }
     free(actors);

@@ -20,7 +20,7 @@ static void t_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
 {
     t_world_t *world = arg;
 
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         if (r2_sim_host_of(world->sim, i) == host && NULL != world->nodes[i].ctx) {
             r2_nic_watch_sim_set(&world->nodes[i].watch, rail, up);
             (void) r2_ctx_drive(world->nodes[i].ctx, R2_DRIVE_WOKEN);
@@ -35,7 +35,7 @@ static uint8_t t_byte(uint32_t from, uint32_t number, uint64_t offset)
 
 static void t_fill(uint8_t *data, const t_head_t *head)
 {
-    for (uint32_t i = 0; i < head->bytes; i++) {
+    for (uint32_t i = 0; i < head->bytes; ++i) {
         data[i] = t_byte(head->from, head->number, i);
     }
     memcpy(data, head, r2_min(sizeof(*head), (size_t) head->bytes));
@@ -56,7 +56,7 @@ void t_received(void *arg, uint32_t rank, uint8_t id, const void *data, size_t b
     assert_true(head.number < T_MESSAGES);
     assert_false(node->seen[rank][head.number]);
     node->seen[rank][head.number] = true;
-    for (uint32_t i = sizeof(head); i < bytes; i++) {
+    for (uint32_t i = sizeof(head); i < bytes; ++i) {
         assert_int_equal(got[i], t_byte(head.from, head.number, i));
     }
     ++node->received;
@@ -202,7 +202,7 @@ static void t_put(t_node_t *node)
     t_node_t *peer = &node->world->nodes[to];
     uint32_t bytes = lengths[node->puts / T_NODES % (sizeof(lengths) / sizeof(lengths[0]))];
 
-    for (uint32_t i = 0; i < bytes; i++) {
+    for (uint32_t i = 0; i < bytes; ++i) {
         node->copy[i] = t_byte(node->idx, node->puts, i);
     }
     node->puts_open += 3;
@@ -237,7 +237,7 @@ static void t_node_start(t_world_t *world, uint32_t idx, uint64_t seed)
     node->memory = malloc(T_GET_BYTES);
     node->copy = malloc(T_GET_BYTES);
     assert_true(NULL != node->memory && NULL != node->copy);
-    for (uint32_t i = 0; i < T_GET_BYTES; i++) {
+    for (uint32_t i = 0; i < T_GET_BYTES; ++i) {
         node->memory[i] = t_byte(idx, 1000, i);
     }
     r2_sim_nics(world->sim, idx, parts.nics, &parts.nic_count);
@@ -270,11 +270,11 @@ static t_world_t *t_world_make(uint64_t seed, bool quiet)
     assert_true(NULL != world->sim && NULL != world->oob && NULL != world->hub);
     r2_params_init(&world->params);
     world->params.verbose = 0;
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         t_node_start(world, i, seed);
     }
-    for (uint32_t i = 0; i < T_NODES; i++) {
-        for (uint32_t j = 0; j < T_NODES; j++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
+        for (uint32_t j = 0; j < T_NODES; ++j) {
             if (!quiet || T_QUIET != i || i == j) {
                 assert_int_equal(r2_p2p_reach(world->nodes[i].p2p, j), R2_OK);
             }
@@ -298,7 +298,7 @@ t_world_t *t_world_new_quiet(uint64_t seed)
 
 void t_world_free(t_world_t *world)
 {
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         r2_p2p_unbind(world->nodes[i].p2p);
         r2_ctx_dismantle(world->nodes[i].ctx);
         r2_nic_watch_sim_destroy(&world->nodes[i].watch);
@@ -333,14 +333,14 @@ void t_node_run(t_node_t *node)
     }
     node->unexpected_max = r2_max(node->unexpected_max, node->ctx->core.net.unexpected_bytes);
     node->waiting_max = r2_max(node->waiting_max, node->p2p->waiting_count);
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         node->answers_max = r2_max(node->answers_max, node->p2p->peers[i].answer_bytes);
     }
     if (R2_DRIVE_SERVICE == who) {
         assert_int_equal(node->received, received); /* the user is never called by the service thread */
         return;
     }
-    for (uint32_t i = 0; i < 3 && node->sent < t_messages_of(node) && node->sends_open < 64; i++) {
+    for (uint32_t i = 0; i < 3 && node->sent < t_messages_of(node) && node->sends_open < 64; ++i) {
         t_send(node);
     }
     if (node->gets < world->gets && 0 == node->gets_open) {
@@ -353,7 +353,7 @@ void t_node_run(t_node_t *node)
 
 bool t_over(const t_world_t *world)
 {
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         const t_node_t *node = &world->nodes[i];
 
         if (node->sent < t_messages_of(node) || node->received < world->expected[i] ||
@@ -369,7 +369,7 @@ static uint64_t t_next_ns(const t_world_t *world)
     uint64_t now_ns = r2_sim_now_ns(world->sim);
     uint64_t next_ns = r2_min(r2_sim_next_ns(world->sim), now_ns + R2_NS_PER_MS);
 
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         next_ns = r2_min(next_ns, r2_ctx_deadline_ns(world->nodes[i].ctx));
     }
     return r2_max(next_ns, now_ns + R2_NS_PER_US);
@@ -378,7 +378,7 @@ static uint64_t t_next_ns(const t_world_t *world)
 void t_run(t_world_t *world, uint64_t until_ns)
 {
     while (!t_over(world) && r2_sim_now_ns(world->sim) < until_ns) {
-        for (uint32_t i = 0; i < T_NODES; i++) {
+        for (uint32_t i = 0; i < T_NODES; ++i) {
             t_node_run(&world->nodes[i]);
         }
         r2_sim_run_until(world->sim, t_next_ns(world));
@@ -396,11 +396,11 @@ static void t_check_puts(const t_world_t *world, const t_node_t *node)
     }
     assert_int_equal(node->sums[0], each * ((1ull << 32) + 1));
     assert_int_equal(node->sums[1], each);
-    for (uint32_t from = 0; from < T_NODES; from++) {
+    for (uint32_t from = 0; from < T_NODES; ++from) {
         const uint8_t *got = node->memory + from * (T_GET_BYTES / T_NODES);
         uint32_t number = world->puts - T_NODES + node->idx;
 
-        for (uint32_t i = 0; i < T_GET_BYTES / T_NODES; i++) {
+        for (uint32_t i = 0; i < T_GET_BYTES / T_NODES; ++i) {
             assert_int_equal(got[i], t_byte(from, number, i));
         }
     }
@@ -409,7 +409,7 @@ static void t_check_puts(const t_world_t *world, const t_node_t *node)
 void t_finish(t_world_t *world)
 {
     t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         const t_node_t *node = &world->nodes[i];
 
         assert_int_equal(node->sent, t_messages_of(node));
@@ -437,7 +437,7 @@ void t_run_without(t_world_t *world, uint32_t stopped, uint64_t ns)
     uint64_t until_ns = r2_sim_now_ns(world->sim) + ns;
 
     while (r2_sim_now_ns(world->sim) < until_ns) {
-        for (uint32_t i = 0; i < T_NODES; i++) {
+        for (uint32_t i = 0; i < T_NODES; ++i) {
             if (stopped != i) {
                 t_node_run(&world->nodes[i]);
             }

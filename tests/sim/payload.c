@@ -38,7 +38,7 @@ uint64_t payload_hash(uint64_t hash, const void *memory, size_t bytes)
         hash = (hash ^ word) * 0x100000001b3ull;
         hash ^= hash >> 31;
     }
-    for (; bytes > 0; bytes--, at++) {
+    for (; bytes > 0; --bytes, ++at) {
         hash = (hash ^ *at) * 0x100000001b3ull;
     }
     return hash;
@@ -86,7 +86,7 @@ bool payload_call_init(payload_call_t *call, const scenario_step_t *step, const 
         payload_call_fini(call);
         return false;
     }
-    for (int32_t r = 0; r < size; r++) {
+    for (int32_t r = 0; r < size; ++r) {
         uint64_t h = payload_mix(salt, (uint64_t) r);
 
         /* some ranks have nothing, the others up to twice the count */
@@ -108,7 +108,7 @@ bool payload_call_init(payload_call_t *call, const scenario_step_t *step, const 
 
 void payload_call_fini(payload_call_t *call)
 {
-    for (int32_t r = 0; NULL != call->interpreted && r < call->size; r++) {
+    for (int32_t r = 0; NULL != call->interpreted && r < call->size; ++r) {
         free(call->interpreted[r]);
     }
     free(call->interpreted);
@@ -130,7 +130,7 @@ static uint64_t block_start(const payload_call_t *call, int32_t r)
 {
     uint64_t start = 0;
 
-    for (int32_t i = 0; i < r; i++) {
+    for (int32_t i = 0; i < r; ++i) {
         start += block_count(call, i);
     }
     return start;
@@ -145,7 +145,7 @@ static uint64_t gather_extent(const payload_call_t *call)
 {
     uint64_t extent = 0;
 
-    for (int32_t r = 0; r < call->size; r++) {
+    for (int32_t r = 0; r < call->size; ++r) {
         extent = r2_max(extent, gather_place(call, r) + block_count(call, r));
     }
     return extent;
@@ -203,7 +203,7 @@ static void put_element(const payload_call_t *call, int32_t rank, uint64_t index
 void payload_put(const payload_call_t *call, int32_t rank, uint64_t first, uint64_t count,
                  uint8_t *at)
 {
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; ++i) {
         put_element(call, rank, first + i, at + i * call->element_bytes);
     }
 }
@@ -214,7 +214,7 @@ static void reduce_i64(void *arg, const void *in, void *inout, size_t count)
     uint64_t *b = inout;
 
     (void) arg;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         b[i] = a[i] + b[i];
     }
 }
@@ -225,7 +225,7 @@ static void reduce_f64(void *arg, const void *in, void *inout, size_t count)
     double *b = inout;
 
     (void) arg;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         b[i] = a[i] + b[i];
     }
 }
@@ -245,7 +245,7 @@ static void reduce_matrix(void *arg, const void *in, void *inout, size_t count)
 
     (void) arg;
     ++user_reductions;
-    for (size_t i = 0; i < count; i++, a += 4, b += 4) {
+    for (size_t i = 0; i < count; ++i, a += 4, b += 4) {
         uint32_t c[4] = {a[0] * b[0] + a[1] * b[2], a[0] * b[1] + a[1] * b[3],
                          a[2] * b[0] + a[3] * b[2], a[2] * b[1] + a[3] * b[3]};
 
@@ -352,7 +352,7 @@ static bool make_interpreted(payload_call_t *call, const r2_params_t *params)
     bool ok = NULL != in;
 
     call->interpreted = calloc((size_t) call->size, sizeof(*call->interpreted));
-    for (int32_t r = 0; ok && NULL != call->interpreted && r < call->size; r++) {
+    for (int32_t r = 0; ok && NULL != call->interpreted && r < call->size; ++r) {
         payload_shape_t shape = payload_shape(call, r);
 
         in[r] = malloc(shape.in_bytes + 1);
@@ -363,7 +363,7 @@ static bool make_interpreted(payload_call_t *call, const r2_params_t *params)
         }
     }
     ok = ok && payload_interpret(call, params, in, call->interpreted);
-    for (int32_t r = 0; NULL != in && r < call->size; r++) {
+    for (int32_t r = 0; NULL != in && r < call->size; ++r) {
         free(in[r]);
     }
     free(in);
@@ -381,7 +381,7 @@ static bool compare(const payload_call_t *call, int32_t rank, const uint8_t *out
     }
     for (i = 0; 0 == memcmp(got + i * call->element_bytes, expected + i * call->element_bytes,
                             call->element_bytes);
-         i++) {
+         ++i) {
     }
     snprintf(text_p, text_bytes,
              "wrong result: rank %d element %" PRIu64 " of %" PRIu64 ": got %02x%02x%02x expected "
@@ -403,7 +403,7 @@ static bool check_gather(const payload_call_t *call, int32_t rank, const uint8_t
         return false;
     }
     memset(expected, PAYLOAD_POISON, extent * call->element_bytes);
-    for (int32_t r = 0; r < call->size; r++) {
+    for (int32_t r = 0; r < call->size; ++r) {
         payload_put(call, r, 0, block_count(call, r),
                      expected + gather_place(call, r) * call->element_bytes);
         written += block_count(call, r);

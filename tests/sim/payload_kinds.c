@@ -52,7 +52,7 @@ static void append(const payload_call_t *call, r2_edge_t *edges, uint32_t *count
     uint64_t offset = 0;
     uint32_t tag = 0;
 
-    for (uint32_t i = 0; i < *count; i++) {
+    for (uint32_t i = 0; i < *count; ++i) {
         offset = edges[i].offset_bytes + edges[i].bytes + i % 2 * call->element_bytes;
         tag += edges[i].peer == peer ? 1 : 0;
     }
@@ -70,7 +70,7 @@ static void edges_of_root(const payload_call_t *call, bool sends, r2_edge_t *edg
 {
     const int32_t root = call->step->root;
 
-    for (int32_t i = 1; i <= call->size; i++) {
+    for (int32_t i = 1; i <= call->size; ++i) {
         const int32_t peer = around(call, root, call->size == i ? 0 : i);
 
         append(call, edges, count, peer,
@@ -100,7 +100,7 @@ static void edges_of_scatterv(const payload_call_t *call, int32_t rank, payload_
 
 static void edges_of_alltoall(const payload_call_t *call, int32_t rank, payload_edges_t *edges)
 {
-    for (int32_t i = 0; i < call->size; i++) {
+    for (int32_t i = 0; i < call->size; ++i) {
         const int32_t peer = around(call, i, -rank);
 
         append(call, edges->sends, &edges->send_count, peer, edge_count(call, rank, peer));
@@ -110,7 +110,7 @@ static void edges_of_alltoall(const payload_call_t *call, int32_t rank, payload_
 
 static void edges_of_neighbors(const payload_call_t *call, int32_t rank, payload_edges_t *edges)
 {
-    for (uint32_t i = 0; i < r2_array_count(neighbors); i++) {
+    for (uint32_t i = 0; i < r2_array_count(neighbors); ++i) {
         const uint64_t elements = call->step->count * ((i + 1) % r2_array_count(neighbors));
 
         append(call, edges->sends, &edges->send_count, around(call, rank, neighbors[i]), elements);
@@ -134,7 +134,7 @@ bool payload_edges_init(payload_call_t *call)
         return true;
     }
     call->edges = calloc((size_t) call->size, sizeof(*call->edges));
-    for (int32_t r = 0; NULL != call->edges && r < call->size; r++) {
+    for (int32_t r = 0; NULL != call->edges && r < call->size; ++r) {
         call->edges[r].sends = calloc(2 * most, sizeof(*call->edges[r].sends));
         if (NULL == call->edges[r].sends) {
             return false;
@@ -147,7 +147,7 @@ bool payload_edges_init(payload_call_t *call)
 
 void payload_edges_fini(payload_call_t *call)
 {
-    for (int32_t r = 0; NULL != call->edges && r < call->size; r++) {
+    for (int32_t r = 0; NULL != call->edges && r < call->size; ++r) {
         free(call->edges[r].sends);
     }
     free(call->edges);
@@ -158,7 +158,7 @@ static uint64_t edges_end(const payload_call_t *call, const r2_edge_t *edges, ui
 {
     uint64_t end = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         end = r2_max(end, edges[i].offset_bytes + edges[i].bytes);
     }
     return end / call->element_bytes;
@@ -246,7 +246,7 @@ static bool expect_gather(const payload_call_t *call, int32_t rank, uint8_t *exp
 {
     const uint64_t count = call->step->count;
 
-    for (int32_t r = 0; rank == call->step->root && r < call->size; r++) {
+    for (int32_t r = 0; rank == call->step->root && r < call->size; ++r) {
         payload_put(call, r, 0, count, expected + (uint64_t) r * count * call->element_bytes);
     }
     return true;
@@ -263,7 +263,7 @@ static bool expect_alltoall(const payload_call_t *call, int32_t rank, uint8_t *e
 {
     const uint64_t count = call->step->count;
 
-    for (int32_t r = 0; r < call->size; r++) {
+    for (int32_t r = 0; r < call->size; ++r) {
         payload_put(call, r, (uint64_t) rank * count, count,
                     expected + (uint64_t) r * count * call->element_bytes);
     }
@@ -273,11 +273,11 @@ static bool expect_alltoall(const payload_call_t *call, int32_t rank, uint8_t *e
 /** What the edge of the same name at the other end gives. */
 static bool expect_edges(const payload_call_t *call, int32_t rank, uint8_t *expected)
 {
-    for (uint32_t i = 0; i < call->edges[rank].recv_count; i++) {
+    for (uint32_t i = 0; i < call->edges[rank].recv_count; ++i) {
         const r2_edge_t *recv = &call->edges[rank].recvs[i];
         const payload_edges_t *from = &call->edges[recv->peer];
 
-        for (uint32_t k = 0; k < from->send_count; k++) {
+        for (uint32_t k = 0; k < from->send_count; ++k) {
             if (from->sends[k].peer == rank && from->sends[k].tag == recv->tag) {
                 payload_put(call, recv->peer, from->sends[k].offset_bytes / call->element_bytes,
                             recv->bytes / call->element_bytes, expected + recv->offset_bytes);

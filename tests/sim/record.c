@@ -57,7 +57,7 @@ int main(int argc, char **argv)
         return 2;
     }
     seed = strtoull(argv[1], NULL, 0);
-    for (end = seed + strtoull(argv[2], NULL, 0); seed < end; seed++) {
+    for (end = seed + strtoull(argv[2], NULL, 0); seed < end; ++seed) {
         pid_t pid = fork();
         int state = -1;
 

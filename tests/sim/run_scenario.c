@@ -18,7 +18,7 @@ static void print_counters(const r2_counters_t *counters)
     size_t count;
     const r2_counter_info_t *table = r2_counters_table(&count);
 
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         uint64_t value;
 
         memcpy(&value, (const char *) counters + table[i].offset, sizeof(value));

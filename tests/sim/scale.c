@@ -116,7 +116,7 @@ static bool job_create(big_job_t *job, uint32_t size, uint32_t per_host, uint32_
     if (NULL == host || NULL == job->ranks || NULL == job->members || NULL == job->oob) {
         return false;
     }
-    for (uint32_t i = 0; i < size; i++) {
+    for (uint32_t i = 0; i < size; ++i) {
         job->members[i] = i;
         job->ranks[i].due_ns = R2_NEVER_NS;
         host[i] = i / per_host;
@@ -168,13 +168,13 @@ static bool job_run(big_job_t *job, bool (*over)(const big_job_t *job))
 {
     const uint64_t end_ns = r2_sim_now_ns(job->sim) + LIMIT_NS;
 
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         job->ranks[i].due_ns = r2_sim_now_ns(job->sim);
     }
     while (r2_sim_now_ns(job->sim) < end_ns && NULL == r2_sim_failure(job->sim)) {
         uint64_t now_ns = r2_sim_now_ns(job->sim), next_ns = r2_sim_next_ns(job->sim);
 
-        for (uint32_t i = 0; i < job->size; i++) {
+        for (uint32_t i = 0; i < job->size; ++i) {
             if (job->ranks[i].due_ns <= now_ns && !job->ranks[i].dead) {
                 rank_drive(job, &job->ranks[i]);
             }
@@ -191,7 +191,7 @@ static bool job_run(big_job_t *job, bool (*over)(const big_job_t *job))
 
 static bool calls_are_over(const big_job_t *job)
 {
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         if (R2_IN_PROGRESS == r2_coll_test(job->ranks[i].coll)) {
             return false;
         }
@@ -201,7 +201,7 @@ static bool calls_are_over(const big_job_t *job)
 
 static bool all_have_failed(const big_job_t *job)
 {
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         if (!job->ranks[i].dead && R2_OK == job->ranks[i].world->failed) {
             return false;
         }
@@ -212,14 +212,14 @@ static bool all_have_failed(const big_job_t *job)
 static void add_u64(void *arg, const void *in, void *inout, size_t count)
 {
     (void) arg;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         ((uint64_t *) inout)[i] += ((const uint64_t *) in)[i];
     }
 }
 
 static void job_allreduce(big_job_t *job)
 {
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         big_rank_t *rank = &job->ranks[i];
         r2_coll_args_t args = {.kind = R2_COLL_ALLREDUCE, .in = &rank->in, .out = &rank->out,
                                .count = 1, .element_bytes = sizeof(rank->in), .reduce = add_u64,
@@ -229,7 +229,7 @@ static void job_allreduce(big_job_t *job)
         expect(job, R2_OK == r2_coll_post(rank->world, &args, NULL, NULL, &rank->coll), "a call starts");
     }
     expect(job, job_run(job, calls_are_over), "the call ends");
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         expect(job, job->ranks[i].out == (uint64_t) job->size * (job->size + 1) / 2, "the sum is right");
         r2_coll_release(job->ranks[i].coll);
     }
@@ -246,14 +246,14 @@ static big_links_t job_links(const big_job_t *job)
 {
     big_links_t sum = {0, 0, 0};
 
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         uint64_t links = 0;
 
-        for (uint32_t peer = 0; peer < job->size; peer++) {
+        for (uint32_t peer = 0; peer < job->size; ++peer) {
             const r2_link_t *link = job->ranks[i].ctx->core.net.links[peer];
 
             links += NULL != link;
-            for (uint32_t lane = 0; NULL != link && lane < link->lane_count; lane++) {
+            for (uint32_t lane = 0; NULL != link && lane < link->lane_count; ++lane) {
                 sum.lanes += NULL != link->lanes[lane].conn;
             }
         }
@@ -267,7 +267,7 @@ static void tell_start(big_job_t *job)
 {
     uint64_t before = heap_bytes(), all, most;
 
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         rank_create(job, i);
     }
     tell(job, "memory of a process before communicators, bytes",
@@ -277,7 +277,7 @@ static void tell_start(big_job_t *job)
     tell(job, "published by a process, mean, bytes", (double) all / job->size, 0);
     tell(job, "published by a process, most, bytes", (double) most, 64.0 + 80.0 * (1 + job->rails));
     before = heap_bytes();
-    for (uint32_t i = 0; i < job->size; i++) {
+    for (uint32_t i = 0; i < job->size; ++i) {
         expect(job, R2_OK == r2_comm_create(job->ranks[i].ctx, (r2_comm_id_t) {0, 0}, job->members,
                                             (int32_t) job->size, (int32_t) i, &job->ranks[i].world),
                "the communicator of all is created");
@@ -292,25 +292,25 @@ static void tell_comms(big_job_t *job)
     const uint32_t pair[2] = {0, job->size - 1};
     uint64_t before = heap_bytes();
 
-    for (uint32_t i = 0; i < PAIRS; i++) {
+    for (uint32_t i = 0; i < PAIRS; ++i) {
         expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {1000 + i, 0}, pair,
                                             2, 0, &comms[i]),
                "a communicator of two is created");
     }
     tell(job, "memory of a communicator of two ranks, bytes", (double) (heap_bytes() - before) / PAIRS,
          2048);
-    for (uint32_t i = 0; i < PAIRS; i++) {
+    for (uint32_t i = 0; i < PAIRS; ++i) {
         r2_comm_destroy(comms[i]);
     }
     before = heap_bytes();
-    for (uint32_t i = 0; i < COPIES; i++) {
+    for (uint32_t i = 0; i < COPIES; ++i) {
         expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {2000 + i, 0},
                                             job->members, (int32_t) job->size, 0, &comms[i]),
                "a communicator of all is created");
     }
     tell(job, "memory of a further communicator of all ranks, bytes",
          (double) (heap_bytes() - before) / COPIES, 2048 + 8.0 * job->size);
-    for (uint32_t i = 0; i < COPIES; i++) {
+    for (uint32_t i = 0; i < COPIES; ++i) {
         r2_comm_destroy(comms[i]);
     }
 }
@@ -336,7 +336,7 @@ static void tell_link(big_job_t *job)
     uint32_t made = 0;
     r2_link_t *link;
 
-    for (uint32_t peer = 0; peer < job->size; peer++) {
+    for (uint32_t peer = 0; peer < job->size; ++peer) {
         if (peer != net->rank && NULL == net->links[peer]) {
             expect(job, R2_OK == r2_net_link(net, peer, &link), "a link is made");
             ++made;
@@ -362,7 +362,7 @@ static void tell_failure(big_job_t *job)
         }
     }
     for (uint32_t size = job->size - 1; size > 0; size /= 2) {
-        bits++;
+        ++bits;
     }
     pthread_mutex_lock(&first->ctx->core.lock);
     r2_comm_fail(first->world, R2_ERR_NO_PATH);
@@ -384,14 +384,14 @@ static void tell_evidence(big_job_t *job)
     const uint32_t before = ctx->health->queued;
     uint32_t told = 0;
 
-    for (uint32_t peer = 1; peer < job->size; peer++) {
-        for (uint32_t rail = 0; rail < job->rails; rail++, told++) {
+    for (uint32_t peer = 1; peer < job->size; ++peer) {
+        for (uint32_t rail = 0; rail < job->rails; ++rail, ++told) {
             upcalls->lane(upcalls->arg, peer, rail, rail, R2_LANE_EVENT_FAILED, R2_ERR_TIMEOUT);
         }
     }
     expect(job, ctx->health->queued == before + told, "evidence of all lanes at once is kept");
     expect(job, 0 == ctx->core.counters.evidence_dropped, "nothing was dropped");
-    for (uint32_t i = 0; i < 1000; i++) {
+    for (uint32_t i = 0; i < 1000; ++i) {
         upcalls->rate(upcalls->arg, 1, 0, true, 1, 1); /* comes again with the next interval */
     }
     expect(job, ctx->health->queued <= r2_max(before + told, 256u), "and what comes again is bounded");
@@ -399,7 +399,7 @@ static void tell_evidence(big_job_t *job)
 
 static void job_destroy(big_job_t *job)
 {
-    for (uint32_t i = 0; NULL != job->ranks && i < job->size; i++) {
+    for (uint32_t i = 0; NULL != job->ranks && i < job->size; ++i) {
         if (NULL != job->ranks[i].world) {
             r2_comm_destroy(job->ranks[i].world);
         }

@@ -85,7 +85,7 @@ static bool on_param(scenario_t *sc, const statement_t *st)
     }
     snprintf(param->name, sizeof(param->name), "%s", st->words[1]);
     snprintf(param->value, sizeof(param->value), "%s", st->words[2]);
-    sc->param_count++;
+    ++sc->param_count;
     return true;
 }
 
@@ -175,7 +175,7 @@ static bool on_rule(scenario_t *sc, const statement_t *st)
     rule->match = NULL == only ? NULL : matches[kind];
     rule->from_ns += R2_NS_PER_S; /* the simulator's clock starts there */
     rule->until_ns += 0 == rule->until_ns ? 0 : R2_NS_PER_S;
-    sc->rule_count++;
+    ++sc->rule_count;
     return true;
 }
 
@@ -203,7 +203,7 @@ static scenario_step_t *add_step(scenario_t *sc, scenario_step_kind_t kind)
     step->kind = kind;
     step->times = 1;
     step->rank = -1;
-    sc->step_count++;
+    ++sc->step_count;
     return step;
 }
 
@@ -211,7 +211,7 @@ static bool read_ranks(const char *word, scenario_comm_t *comm)
 {
     char *end;
 
-    for (comm->size = 0; '\0' != *word; comm->size++) {
+    for (comm->size = 0; '\0' != *word; ++comm->size) {
         if (SCENARIO_RANKS_MAX == comm->size) {
             return false;
         }
@@ -277,12 +277,12 @@ static bool on_free(scenario_t *sc, const statement_t *st)
 /** A collective as in coll_kinds.def, with "-" between words. */
 static int find_kind(const char *word)
 {
-    for (int kind = 0; kind < R2_COLL_KIND_COUNT; kind++) {
+    for (int kind = 0; kind < R2_COLL_KIND_COUNT; ++kind) {
         const char *name = r2_kind((r2_coll_kind_t) kind)->name, *at = word;
 
         while ('\0' != *name && (*name == *at || ('-' == *at && NULL != strchr("_ ", *name)))) {
-            name++;
-            at++;
+            ++name;
+            ++at;
         }
         if ('\0' == *name && '\0' == *at) {
             return kind;
@@ -390,12 +390,12 @@ static bool run_statement(scenario_t *sc, statement_t *st)
     if (0 == st->count || '#' == st->words[0][0]) {
         return true;
     }
-    for (i = 0; i < r2_array_count(settings); i++) {
+    for (i = 0; i < r2_array_count(settings); ++i) {
         if (0 == strcmp(st->words[0], settings[i].word)) {
             return 2 == st->count && set_setting(sc, i, st->words[1]);
         }
     }
-    for (i = 0; i < r2_array_count(statements); i++) {
+    for (i = 0; i < r2_array_count(statements); ++i) {
         if (0 == strcmp(st->words[0], statements[i].word)) {
             return statements[i].fn(sc, st);
         }
@@ -425,7 +425,7 @@ static bool set_world(scenario_t *sc)
     }
     sc->sim.node_count = ranks;
     sc->comms[0].size = (int32_t) ranks;
-    for (uint32_t i = 0; i < ranks; i++) {
+    for (uint32_t i = 0; i < ranks; ++i) {
         sc->comms[0].ranks[i] = i;
     }
     return true;

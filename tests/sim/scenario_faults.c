@@ -91,7 +91,7 @@ bool scenario_on_expect_map(scenario_t *sc, const statement_t *st)
         || !word_time(st->words[5], &expect->at_ns)) {
         return false;
     }
-    sc->expect_count++;
+    ++sc->expect_count;
     return true;
 }
 
@@ -113,6 +113,6 @@ bool scenario_on_event(scenario_t *sc, const statement_t *st)
     if (!read_event(st, event)) {
         return false;
     }
-    sc->event_count++;
+    ++sc->event_count;
     return true;
 }

@@ -64,7 +64,7 @@ const char *option_text(const statement_t *st, uint32_t first, const char *name)
     size_t length = strlen(name);
     uint32_t i;
 
-    for (i = first; i < st->count; i++) {
+    for (i = first; i < st->count; ++i) {
         if (0 == strncmp(st->words[i], name, length) && '=' == st->words[i][length]) {
             return st->words[i] + length + 1;
         }
@@ -76,7 +76,7 @@ bool option_flag(const statement_t *st, uint32_t first, const char *name)
 {
     uint32_t i;
 
-    for (i = first; i < st->count; i++) {
+    for (i = first; i < st->count; ++i) {
         if (0 == strcmp(st->words[i], name)) {
             return true;
         }
@@ -103,7 +103,7 @@ int word_find(const char *word, const char *const *names, int count)
 {
     int i;
 
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; ++i) {
         if (0 == strcmp(word, names[i])) {
             return i;
         }

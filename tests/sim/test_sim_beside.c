@@ -81,7 +81,7 @@ static void t_result(void *arg, uint64_t probe_id, r2_probe_answer_t answer, uin
     t_node_t *node = arg;
 
     assert_int_equal(probe_id, 77);
-    node->results++;
+    ++node->results;
     node->answer = answer;
     node->rtt_ns = rtt_ns;
     node->told_ns = r2_sim_now_ns(node->world->sim);
@@ -92,7 +92,7 @@ static void t_heard(void *arg, uint32_t rank, uint32_t rail_idx, uint64_t beacon
     t_node_t *node = arg;
 
     assert_int_equal(rail_idx, 0);
-    node->heard++;
+    ++node->heard;
     node->last_rank = rank;
     node->beacon_id = beacon_id;
 }
@@ -110,7 +110,7 @@ static t_world_t *t_world_new(uint64_t seed)
     world->post = r2_post_sim_create(world->sim, T_NODES);
     world->probe = r2_probe_sim_create(world->sim, T_NODES);
     assert_true(NULL != world->sim && NULL != world->post && NULL != world->probe);
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         t_node_t *node = &world->nodes[i];
         const r2_post_upcalls_t post_upcalls = {t_received, node};
         const r2_probe_upcalls_t probe_upcalls = {t_result, t_heard, node};
@@ -145,7 +145,7 @@ static void t_poll_all(t_world_t *world)
 {
     const uint64_t now_ns = r2_sim_now_ns(world->sim);
 
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         t_node_t *node = &world->nodes[i];
 
         if (!node->frozen &&
@@ -167,7 +167,7 @@ static void t_run(t_world_t *world, uint64_t span_ns)
     while (r2_sim_now_ns(world->sim) < end_ns) {
         uint64_t next_ns = r2_min(r2_sim_next_ns(world->sim), end_ns);
 
-        for (uint32_t i = 0; i < T_NODES; i++) {
+        for (uint32_t i = 0; i < T_NODES; ++i) {
             const t_node_t *node = &world->nodes[i];
 
             if (!node->frozen) {
@@ -243,12 +243,12 @@ static void test_post_troubles(void **state)
 
     (void) state;
     r2_post_sim_set_delay(world->post, 0, R2_NS_PER_MS);
-    for (uint32_t i = 0; i < 60; i++) {
+    for (uint32_t i = 0; i < 60; ++i) {
         t_send(world, 0, 1, i);
     }
     t_run(world, R2_NS_PER_S);
     assert_int_equal(world->nodes[1].received, 60);
-    for (uint32_t i = 1; i < 60; i++) {
+    for (uint32_t i = 1; i < 60; ++i) {
         overtaken |= world->nodes[1].numbers[i] < world->nodes[1].numbers[i - 1];
     }
     assert_true(overtaken);
@@ -258,7 +258,7 @@ static void test_post_troubles(void **state)
     assert_int_equal(world->nodes[2].received, 2);
     r2_post_sim_set_duplicates(world->post, 0);
     r2_post_sim_set_loss(world->post, 500000);
-    for (uint32_t i = 0; i < 60; i++) {
+    for (uint32_t i = 0; i < 60; ++i) {
         t_send(world, 2, 0, i);
     }
     t_run(world, R2_NS_PER_S);
@@ -298,7 +298,7 @@ static void test_post_stopped(void **state)
 
     (void) state;
     world->nodes[1].frozen = true;
-    for (uint32_t i = 0; i < R2_POST_SIM_QUEUE_MAX + 10; i++) {
+    for (uint32_t i = 0; i < R2_POST_SIM_QUEUE_MAX + 10; ++i) {
         t_send(world, 0, 1, i);
         if (0 == i % 7) {
             t_run(world, R2_NS_PER_MS); /* some have arrived, some are on their way */
@@ -389,7 +389,7 @@ static void test_probe_share(void **state)
 
         probe->ops->share(probe->instance, hosts[i].processes);
         while (taken < 300 && R2_OK == t_try_probe(world, 0, 1)) {
-            taken++;
+            ++taken;
         }
         t_run(world, R2_NS_PER_MS / 4);
         assert_int_equal(world->nodes[0].results, hosts[i].burst);
@@ -406,7 +406,7 @@ static void test_probe_limit(void **state)
 
     (void) state;
     while (taken < 1000 && R2_OK == t_try_probe(world, 0, 1)) {
-        taken++;
+        ++taken;
     }
     assert_int_equal(taken, R2_PROBE_RATE);
     t_run(world, step_ns - 1);

@@ -52,7 +52,7 @@ static void at_each_moment(const char *fault, const char *extra)
     uint64_t digest = healthy_digest();
     char source[2048];
 
-    for (size_t i = 0; i < r2_array_count(moments); i++) {
+    for (size_t i = 0; i < r2_array_count(moments); ++i) {
         scenario_result_t result;
 
         snprintf(source, sizeof(source), JOB "%s at %s %s; at 6s heal", extra, moments[i], fault);
@@ -83,7 +83,7 @@ static void F3_random_loss(void **state)
     char source[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(losses); i++) {
+    for (size_t i = 0; i < r2_array_count(losses); ++i) {
         snprintf(source, sizeof(source), JOB "at 0ms loss h1 rail2 %s; at 0ms loss h3 rail0 %s", losses[i],
                  losses[i]);
         assert_int_equal(digest, run(source).digest);
@@ -97,7 +97,7 @@ static void F4_slow_rail_restored(void **state)
     char source[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(rates); i++) {
+    for (size_t i = 0; i < r2_array_count(rates); ++i) {
         snprintf(source, sizeof(source), JOB "at 20ms rate h1 rail2 %u; at 900ms rate h1 rail2 12500000",
                  rates[i]);
         assert_int_equal(digest, run(source).digest);
@@ -125,12 +125,12 @@ static scenario_result_t flaps(uint64_t period_ms, uint32_t count, const char *f
     static char source[32768];
     size_t used = (size_t) snprintf(source, sizeof(source), LAB);
 
-    for (uint32_t i = 0; i < 20; i++) {
+    for (uint32_t i = 0; i < 20; ++i) {
         used += (size_t) snprintf(source + used, sizeof(source) - used,
                                   "coll allreduce f64 60000 times=2; compute %" PRIu64 "ms;",
                                   period_ms * count / 20);
     }
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         used += (size_t) snprintf(source + used, sizeof(source) - used,
                                   "at %" PRIu64 "ms %s; at %" PRIu64 "ms %s;",
                                   5 + i * period_ms, fault, 5 + i * period_ms + period_ms / 2, repair);
@@ -151,7 +151,7 @@ static void F5_flaps_are_damped(void **state)
     } cases[] = {{50, 120}, {500, 200}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
         scenario_result_t down = flaps(cases[i].period_ms, 100, "down h1 rail2", "up h1 rail2");
         scenario_result_t drop = flaps(cases[i].period_ms, 100, "drop h1 rail2", "pass h1 rail2");
 
@@ -190,7 +190,7 @@ static void F5_flaps_of_the_only_path(void **state)
                                     "at 400ms down h1 rail0; coll allreduce f64 20000 times=30; compute 100ms;");
 
     (void) state;
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < 8; ++i) {
         used += (size_t) snprintf(source + used, sizeof(source) - used,
                                   "at %ums down h1 rail1; at %ums up h1 rail1; compute 600ms;"
                                   "coll allreduce f64 20000 times=2;", 500 + i * 700, 600 + i * 700);
@@ -210,7 +210,7 @@ static void F6_several_rails(void **state)
     char source[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(faults); i++) {
+    for (size_t i = 0; i < r2_array_count(faults); ++i) {
         snprintf(source, sizeof(source), JOB "%s", faults[i]);
         assert_int_equal(digest, run(source).digest);
     }
@@ -224,7 +224,7 @@ static void F7_failure_in_a_recovery(void **state)
     char source[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(later_ms); i++) {
+    for (size_t i = 0; i < r2_array_count(later_ms); ++i) {
         uint32_t second_ms = 23 + later_ms[i];
 
         snprintf(source, sizeof(source),
@@ -289,8 +289,8 @@ static void F11_notices_in_trouble(void **state)
     char source[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(troubles); i++) {
-        for (size_t k = 0; k < r2_array_count(faults); k++) {
+    for (size_t i = 0; i < r2_array_count(troubles); ++i) {
+        for (size_t k = 0; k < r2_array_count(faults); ++k) {
             snprintf(source, sizeof(source),
                      "%s" JOB "at 23ms %s h1 rail2; at 3s heal; expect-map h1 rail2 16 at 9s;"
                      "expect-map h0 rail2 16 at 9s; compute 10s",
@@ -307,7 +307,7 @@ static void F13_ghosts_after_the_heal(void **state)
     char source[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(ways); i++) {
+    for (size_t i = 0; i < r2_array_count(ways); ++i) {
         scenario_result_t result;
 
         snprintf(source, sizeof(source),

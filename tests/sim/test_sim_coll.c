@@ -24,7 +24,7 @@ static scenario_result_t run_seeds(const char *text, uint32_t seeds)
     scenario_result_t result;
     char source[4096];
 
-    for (uint32_t seed = 1; seed <= seeds; seed++) {
+    for (uint32_t seed = 1; seed <= seeds; ++seed) {
         snprintf(source, sizeof(source), "seed %u\n%s", seed, text);
         assert_true(scenario_check(source, &result));
     }
@@ -53,7 +53,7 @@ static void every_layout(void **state)
     char text[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(layouts); i++) {
+    for (size_t i = 0; i < r2_array_count(layouts); ++i) {
         scenario_result_t result;
 
         snprintf(text, sizeof(text), "%s %s", layouts[i], ALL_COLLECTIVES);
@@ -74,7 +74,7 @@ static void full_hosts(void **state)
     char text[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(layouts) * r2_array_count(faults); i++) {
+    for (size_t i = 0; i < r2_array_count(layouts) * r2_array_count(faults); ++i) {
         snprintf(text, sizeof(text),
                  "%s coll allreduce f64 9000 on=c; coll allreduce f64 9000; coll allreduce f64 30000 in-place;"
                  "coll allreduce matrix 9000 on=c; coll allreduce i64 20000 in-place on=c; coll reduce f64 9000 on=c;"
@@ -103,7 +103,7 @@ static void faults_do_not_change_bits(void **state)
     char text[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(faults); i++) {
+    for (size_t i = 0; i < r2_array_count(faults); ++i) {
         scenario_result_t result;
 
         snprintf(text, sizeof(text), "%s %s", program, faults[i]);
@@ -161,7 +161,7 @@ static void flapping(void **state)
 
     (void) state;
     used += (size_t) snprintf(text, sizeof(text), LAB "coll allreduce i64 50000 times=150;");
-    for (uint32_t i = 0; i < 100; i++) {
+    for (uint32_t i = 0; i < 100; ++i) {
         used += (size_t) snprintf(text + used, sizeof(text) - used, "at %ums %s h1 rail0;",
                                   20 + 25 * i, 0 == i % 2 ? "down" : "up");
     }
@@ -285,7 +285,7 @@ static void counters_wrap(void **state)
     char text[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(starts); i++) {
+    for (size_t i = 0; i < r2_array_count(starts); ++i) {
         snprintf(text, sizeof(text),
                  "%s; %s %s at 500us drop h1 rail1; at 2ms down h0 rail0; at 400ms heal;"
                  "rule duplicate 10 delay=5ms until=1s",
@@ -305,7 +305,7 @@ static void killed_process_ends_all_soon(void **state)
     char text[512];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(programs); i++) {
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
         scenario_result_t result;
 
         snprintf(text, sizeof(text), "expect any; %s at 1ms kill r1", programs[i]);
@@ -330,7 +330,7 @@ static void no_path_is_an_error_for_all(void **state)
     char text[512];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(programs); i++) {
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
         scenario_result_t result;
 
         snprintf(text, sizeof(text), "expect any; param no_path_timeout_ms 2000; %s", programs[i]);
@@ -421,7 +421,7 @@ static const struct {
 static void found_before(void **state)
 {
     (void) state;
-    for (size_t i = 0; i < r2_array_count(found); i++) {
+    for (size_t i = 0; i < r2_array_count(found); ++i) {
         scenario_result_t result;
 
         if (!scenario_check(found[i].text, &result)) {
@@ -447,7 +447,7 @@ static void different_roots_are_a_mismatch(void **state)
     char source[512];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(calls); i++) {
+    for (size_t i = 0; i < r2_array_count(calls); ++i) {
         scenario_result_t result;
 
         snprintf(source, sizeof(source),

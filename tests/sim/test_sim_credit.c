@@ -63,7 +63,7 @@ static void an_hour(uint32_t hosts, uint32_t ppn, uint64_t count, uint32_t late)
     used = (size_t) snprintf(text, sizeof(text),
                              "hosts %u; ppn %u; rails 2; rate 125000000; latency 50us; coll barrier i64 0;", hosts,
                              ppn);
-    for (size_t i = 0; i < r2_array_count(kinds); i++) {
+    for (size_t i = 0; i < r2_array_count(kinds); ++i) {
         used += (size_t) snprintf(text + used, sizeof(text) - used, "coll %s %" PRIu64 " nb;", kinds[i],
                                   0 == strncmp(kinds[i], "barrier", 7) ? 0 : count);
     }
@@ -139,7 +139,7 @@ static void the_sum_is_bounded(void **state)
         "hosts 8; rails 2; rate 125000000; latency 50us; param chunk_max_bytes 8192;"
         "param unexpected_bytes 16384; param credit_bytes 1048576; param gather_algorithm linear;"
         "coll barrier i64 0;");
-    for (uint32_t i = 1; i < 8; i++) {
+    for (uint32_t i = 1; i < 8; ++i) {
         used += (size_t) snprintf(text + used, sizeof(text) - used,
                                   "comm c%u cid=%u ranks=0,%u; compute %ums rank=%u;"
                                   "coll gather i64 32768 root=0 on=c%u nb;", i, 10 + i, i, 200 * i, i, i);

@@ -288,7 +288,7 @@ static void limit_holds_without_any(void **state)
     char source[640];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
         snprintf(source, sizeof(source), "%s; expect any", jobs[i]);
         assert_true(scenario_check(source, &result));
         assert_true(result.errors >= 2);

@@ -79,7 +79,7 @@ static void repairs_are_noticed_soon(void **state)
                  {"cut h1 h2 rail3", "join h1 h2 rail3", 2, 800}};
 
     (void) state;
-    for (uint32_t i = 0; i < 6 * r2_array_count(cases); i++) {
+    for (uint32_t i = 0; i < 6 * r2_array_count(cases); ++i) {
         uint64_t repair_ms = 2000 + 170 * i;
         uint32_t at = i / 6;
         char source[512];
@@ -177,7 +177,7 @@ static void steps_are_those_of_short_calls(void **state)
                  {"ppn 2; coll allreduce i64 2 times=300;", 300 * 3}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
         char source[512];
         scenario_result_t result;
 
@@ -197,7 +197,7 @@ static void steps_are_not_the_work_of_others(void **state)
     scenario_result_t result;
 
     (void) state;
-    for (uint32_t i = 0; i < 40; i++) {
+    for (uint32_t i = 0; i < 40; ++i) {
         used += (size_t) snprintf(source + used, sizeof(source) - used,
                                   "compute 10ms rank=1; coll allreduce f64 1;");
     }
@@ -222,7 +222,7 @@ static void a_series_is_one_call(void **state)
     char source[1024];
 
     (void) state;
-    for (uint32_t seed = 1; seed <= 4; seed++) {
+    for (uint32_t seed = 1; seed <= 4; ++seed) {
         for (uint32_t down_ms = 30; down_ms <= 45; down_ms += 15) {
             snprintf(source, sizeof(source),
                      MACHINE "seed %u; at %ums down h1 rail2; coll allreduce i64 60000 nb times=9;"
@@ -288,7 +288,7 @@ static void slow_rails_are_measured(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); ++i) {
         scenario_result_t result;
         char source[1024];
 
@@ -313,7 +313,7 @@ static void slow_rails_hold_up_no_call(void **state)
     char source[1024];
 
     (void) state;
-    for (uint32_t seed = 1; seed <= 3; seed++) {
+    for (uint32_t seed = 1; seed <= 3; ++seed) {
         scenario_result_t healthy, slow;
 
         snprintf(source, sizeof(source), MACHINE "seed %u; %s", seed, program);
@@ -337,7 +337,7 @@ static void slow_rails_are_not_dead(void **state)
     char source[2048];
 
     (void) state;
-    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
+    for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); ++i) {
         int end = snprintf(source, sizeof(source),
                            MACHINE "probe-loss 100; at 100ms rate h1 rail2 %s;"
                                    "coll allreduce f64 500000 times=24;", rates[i]);
@@ -365,7 +365,7 @@ static void late_processes_have_no_slow_rails(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); i++) {
+    for (size_t i = 0; i < sizeof(worlds) / sizeof(worlds[0]); ++i) {
         char source[1024];
         scenario_result_t result;
 

@@ -58,7 +58,7 @@ static void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *
     t_node_t *node = arg;
 
     (void) rail_idx;
-    node->requests++;
+    ++node->requests;
     node->hello.ops->reply(node->hello.instance, token, request, bytes);
 }
 
@@ -70,7 +70,7 @@ static void t_result(void *arg, uint64_t connect_id, r2_status_t status, const v
     (void) connect_id;
     (void) reply;
     assert_int_equal(bytes, R2_OK == status ? 2 : 0);
-    node->results++;
+    ++node->results;
     node->last = status;
 }
 
@@ -87,7 +87,7 @@ static t_world_t *t_world_new(void)
     world->sim = r2_sim_create(&config, &hooks);
     world->hub = r2_hello_sim_create(world->sim, T_NODES);
     assert_true(NULL != world->sim && NULL != world->hub);
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         t_node_t *node = &world->nodes[i];
         const r2_hello_upcalls_t upcalls = {
             .request = t_request, .result = t_result, .arg = node};
@@ -124,7 +124,7 @@ static void t_run(t_world_t *world, uint64_t span_ns)
 
     while (r2_sim_now_ns(world->sim) < end_ns) {
         r2_sim_run_until(world->sim, r2_sim_now_ns(world->sim) + 10 * R2_NS_PER_MS);
-        for (uint32_t i = 0; i < T_NODES; i++) {
+        for (uint32_t i = 0; i < T_NODES; ++i) {
             if (!world->nodes[i].stopped) {
                 world->nodes[i].hello.ops->poll(world->nodes[i].hello.instance);
             }
@@ -164,7 +164,7 @@ static void full_queue_is_silent(void **state)
     (void) state;
     r2_hello_sim_set_backlog(world->hub, 3);
     stopped->stopped = true;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 3; ++i) {
         assert_int_equal(t_outcome(world, 0, 1), R2_ERR_UNRESPONSIVE);
     }
     assert_int_equal(t_outcome(world, 0, 1), R2_ERR_TIMEOUT);

@@ -12,7 +12,7 @@
 static void test_messages(void **state)
 {
     (void) state;
-    for (uint64_t seed = 1; seed <= 3; seed++) {
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
         t_world_t *world = t_world_new(seed);
 
         world->messages = T_MESSAGES;
@@ -24,7 +24,7 @@ static void test_messages(void **state)
 static void test_receive_first(void **state)
 {
     (void) state;
-    for (uint64_t seed = 30; seed <= 32; seed++) {
+    for (uint64_t seed = 30; seed <= 32; ++seed) {
         t_world_t *world = t_world_new_quiet(seed);
 
         world->messages = 20;
@@ -46,7 +46,7 @@ static void test_gets(void **state)
 static void test_puts(void **state)
 {
     (void) state;
-    for (uint64_t seed = 6; seed <= 7; seed++) {
+    for (uint64_t seed = 6; seed <= 7; ++seed) {
         t_world_t *world = t_world_new(seed);
         uint64_t start_ns = r2_sim_now_ns(world->sim);
 
@@ -84,7 +84,7 @@ static void test_updates(void **state)
     t_node_t *node = &world->nodes[1];
 
     (void) state;
-    for (uint32_t to = 1; to <= 2; to++) {
+    for (uint32_t to = 1; to <= 2; ++to) {
         uint64_t *sum = world->nodes[to].sums;
 
         *sum = 0xf0f0f0f0f0f0f0f0;
@@ -189,7 +189,7 @@ static void test_away(void **state)
     world->nodes[2].away_until_ns = start_ns + 400 * R2_NS_PER_MS;
     t_run(world, start_ns + 380 * R2_NS_PER_MS);
     assert_false(t_over(world));
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         assert_int_equal(r2_ctx_counters(world->nodes[i].ctx)->lanes_failed, 0);
     }
     t_finish(world);
@@ -198,7 +198,7 @@ static void test_away(void **state)
 /* Long active messages, more than all may have under way. */
 static void t_send_long(t_node_t *node, uint32_t to)
 {
-    for (uint32_t i = 0; i < 2 * R2_P2P_GRANTED_MAX / R2_P2P_MESSAGE_MAX; i++) {
+    for (uint32_t i = 0; i < 2 * R2_P2P_GRANTED_MAX / R2_P2P_MESSAGE_MAX; ++i) {
         t_send_bytes(node, to, R2_P2P_MESSAGE_MAX);
     }
 }
@@ -233,10 +233,10 @@ static void test_stopped_gets(void **state)
     t_node_t *node = &world->nodes[0];
 
     (void) state;
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         world->nodes[i].ctx->core.params.credit_bytes = 65536;
     }
-    for (uint32_t i = 0; i < 8; i++) {
+    for (uint32_t i = 0; i < 8; ++i) {
         t_read(node, 1);
     }
     t_run_without(world, T_NODES, 5 * R2_NS_PER_MS);
@@ -260,7 +260,7 @@ static void test_credits(void **state)
     world->messages = 50;
     world->gets = 60;
     t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         assert_int_equal(world->nodes[i].ctx->core.net.early_credits, 0);
     }
     t_finish(world);
@@ -270,7 +270,7 @@ static void test_credits(void **state)
 static void test_faults(void **state)
 {
     (void) state;
-    for (uint64_t seed = 1; seed <= 4; seed++) {
+    for (uint64_t seed = 1; seed <= 4; ++seed) {
         t_world_t *world = t_world_new(10 + seed);
         uint64_t start_ns = r2_sim_now_ns(world->sim);
         uint64_t failed = 0;
@@ -285,7 +285,7 @@ static void test_faults(void **state)
         t_run(world, start_ns + 250 * R2_NS_PER_MS);
         r2_sim_set_carrier(world->sim, 1, 0, true);
         r2_sim_set_pass(world->sim, 0, 2, true, true);
-        for (uint32_t i = 0; i < T_NODES; i++) {
+        for (uint32_t i = 0; i < T_NODES; ++i) {
             failed += r2_ctx_counters(world->nodes[i].ctx)->lanes_failed;
         }
         assert_true(failed > 0);
@@ -311,7 +311,7 @@ static void test_no_path(void **state)
 
     (void) state;
     assert_non_null(op);
-    for (uint32_t rail = 0; rail < T_RAILS; rail++) {
+    for (uint32_t rail = 0; rail < T_RAILS; ++rail) {
         r2_sim_set_pass(world->sim, 2, rail, false, false);
     }
     op->done = t_got_error;
@@ -322,7 +322,7 @@ static void test_no_path(void **state)
                      R2_IN_PROGRESS);
     t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
     assert_int_equal(node->gets_open, 0);
-    for (uint32_t i = 0; i < 100 && 0 == node->lost; i++) {
+    for (uint32_t i = 0; i < 100 && 0 == node->lost; ++i) {
         t_node_run(node);
     }
     assert_int_equal(node->lost, 1);
@@ -342,7 +342,7 @@ static void test_no_path_idle(void **state)
     t_node_run(node);
     assert_int_equal(node->lost, 0);
     assert_true(t_updated(node, 3, R2_P2P_ADD, 8, 1, 0) < UINT64_MAX);
-    for (uint32_t peer = 2; peer < T_NODES; peer++) {
+    for (uint32_t peer = 2; peer < T_NODES; ++peer) {
         r2_core_enter(&node->ctx->core);
         r2_p2p_lost(node->p2p, peer, R2_ERR_NO_PATH);
         r2_core_leave(&node->ctx->core);
@@ -389,7 +389,7 @@ static void test_refused_gets(void **state)
     const r2_link_t *link;
 
     (void) state;
-    for (uint32_t i = 0; i < 3; i++) {
+    for (uint32_t i = 0; i < 3; ++i) {
         r2_p2p_op_t *op = calloc(1, sizeof(*op));
 
         op->done = t_got_error;

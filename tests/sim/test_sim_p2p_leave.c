@@ -31,14 +31,14 @@ static void test_leave(void **state)
     enum { COUNT = 100, BYTES = 3000 };
 
     (void) state;
-    for (uint64_t seed = 0; seed < 12; seed++) {
+    for (uint64_t seed = 0; seed < 12; ++seed) {
         t_world_t *world = t_world_new(50 + seed);
         t_node_t *nodes = world->nodes;
         uint64_t start_ns = r2_sim_now_ns(world->sim);
 
-        for (uint32_t i = 1; i < T_NODES; i++) {
+        for (uint32_t i = 1; i < T_NODES; ++i) {
             nodes[i].away_until_ns = start_ns + 300 * R2_NS_PER_MS;
-            for (uint32_t k = 0; k < COUNT; k++) {
+            for (uint32_t k = 0; k < COUNT; ++k) {
                 t_send_bytes(&nodes[0], i, BYTES);
             }
             t_send_bytes(&nodes[i], 0, BYTES); /* its acknowledgement may be the last thing */
@@ -49,7 +49,7 @@ static void test_leave(void **state)
         }
         t_leave(world);
         t_run_without(world, 0, 2 * R2_NS_PER_S);
-        for (uint32_t i = 1; i < T_NODES; i++) {
+        for (uint32_t i = 1; i < T_NODES; ++i) {
             assert_int_equal(nodes[i].received, COUNT);
             assert_int_equal(nodes[i].sends_open, 0);
             assert_int_equal(nodes[i].lost, 0);

@@ -43,7 +43,7 @@ static bool t_fails(bool zeroed, size_t bytes)
     if (NULL == starve.world || T_STARVED != starve.world->turn) {
         return false;
     }
-    for (size_t i = 0; i < r2_array_count(starve.kinds) && 0 != starve.kinds[i].bytes; i++) {
+    for (size_t i = 0; i < r2_array_count(starve.kinds) && 0 != starve.kinds[i].bytes; ++i) {
         if (starve.kinds[i].bytes == bytes && starve.kinds[i].zeroed == zeroed) {
             ++starve.failed;
             return true;
@@ -116,7 +116,7 @@ static void t_check_all(const t_world_t *world)
     assert_memory_equal(peer->memory + T_LONG, node->copy, T_LONG);
     assert_memory_equal(peer->memory + 2 * T_LONG, node->copy + 2 * T_LONG, R2_P2P_SHORT_BYTES);
     assert_memory_equal(peer->memory + 3 * T_LONG, node->copy + 3 * T_LONG, T_LONG);
-    for (uint32_t i = 0; i < T_NODES; i++) {
+    for (uint32_t i = 0; i < T_NODES; ++i) {
         assert_int_equal(world->nodes[i].lost, 0);
     }
 }
@@ -241,7 +241,7 @@ static void t_read_much(t_node_t *node, uint32_t count)
     uint64_t memory = (uint64_t) (uintptr_t) node->world->nodes[T_STARVED].memory;
 
     memset(node->copy, 0, T_GET_BYTES);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         uint64_t offset = (uint64_t) i * R2_P2P_SHORT_BYTES % (T_GET_BYTES - R2_P2P_SHORT_BYTES + 1);
 
         ++node->puts_open;

@@ -53,8 +53,8 @@ static void any_order_of_starts(void **state)
     char text[4096];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(machines); i++) {
-        for (uint32_t seed = 1; seed <= 6; seed++) {
+    for (size_t i = 0; i < r2_array_count(machines); ++i) {
+        for (uint32_t seed = 1; seed <= 6; ++seed) {
             format(text, sizeof(text),
                    "seed %u; %s expect healthy; %s start times=3; coll allreduce i64 500 times=4;"
                    "coll bcast i64 1 nb; start; %s start times=2; wait; close; coll barrier i64 0",
@@ -70,7 +70,7 @@ static void starts_between_other_calls(void **state)
     char text[4096];
 
     (void) state;
-    for (uint32_t seed = 1; seed <= 10; seed++) {
+    for (uint32_t seed = 1; seed <= 10; ++seed) {
         format(text, sizeof(text),
                "seed %u; %s expect healthy; comm a cid=3 ranks=3,1,0,2; coll allreduce i64 600 on=a persistent;"
                "%s start rank=0; coll allreduce i64 2000; start rank=2; coll bcast i64 100 on=a;"
@@ -87,7 +87,7 @@ static void ranks_that_are_ahead(void **state)
     char text[2048];
 
     (void) state;
-    for (uint32_t seed = 1; seed <= 5; seed++) {
+    for (uint32_t seed = 1; seed <= 5; ++seed) {
         format(text, sizeof(text),
                "seed %u; %s coll bcast i64 40 persistent; coll gather i64 10 persistent root=3;"
                "coll scan i64 5 persistent; compute 200ms rank=2; start times=40; close;"
@@ -135,7 +135,7 @@ static void made_while_ranks_agree(void **state)
     char text[4096];
 
     (void) state;
-    for (uint32_t seed = 1; seed <= 24; seed++) {
+    for (uint32_t seed = 1; seed <= 24; ++seed) {
         scenario_result_t result;
 
         format(text, sizeof(text),
@@ -156,7 +156,7 @@ static void other_arguments_are_a_mismatch(void **state)
     char text[2048];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(calls); i++) {
+    for (size_t i = 0; i < r2_array_count(calls); ++i) {
         scenario_result_t result;
 
         format(text, sizeof(text),

@@ -36,7 +36,7 @@ static scenario_result_t run(const char *text)
 {
     scenario_result_t result;
 
-    for (uint32_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint32_t seed = 1; seed <= SEEDS; ++seed) {
         result = run_seed(seed, text);
     }
     return result;
@@ -55,7 +55,7 @@ static void run_ends(const char *text, const ends_t *ends)
     char source[1024];
 
     snprintf(source, sizeof(source), "expect any; %s", text);
-    for (uint32_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint32_t seed = 1; seed <= SEEDS; ++seed) {
         const scenario_result_t result = run_seed(seed, source);
 
         assert_true(result.errors > 0);
@@ -68,7 +68,7 @@ static void run_ends(const char *text, const ends_t *ends)
 
 static void run_without_errors(const char *const *programs, size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         const scenario_result_t result = run(programs[i]);
 
         assert_int_equal(0, result.errors);
@@ -183,7 +183,7 @@ static void limit_holds_where_nobody_reaches_it(void **state)
          "at 1s break h1 rail0; at 60s cont r1", 5}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
         run_ends(cases[i].program, &(ends_t){.error = R2_ERR_NO_PATH,
                                              .before_ns = (1 + cases[i].seconds) * R2_NS_PER_S});
     }
@@ -198,7 +198,7 @@ static void a_dead_process_behind_a_relay_is_named(void **state)
     const ends_t ends = {R2_ERR_PEER_GONE, 5 * R2_NS_PER_S, 6 * R2_NS_PER_S, 0};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(programs); i++) {
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
         run_ends(programs[i], &ends);
     }
 }
@@ -220,7 +220,7 @@ static void lanes_outlive_a_firewall(void **state)
     char text[1024];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(programs); i++) {
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
         snprintf(text, sizeof(text), "expect healthy; %s", programs[i]);
         assert_int_equal(0, run(text).errors);
     }
@@ -288,7 +288,7 @@ static void a_dead_process_is_named(void **state)
     const ends_t ends = {.error = R2_ERR_PEER_GONE, .all_before_ns = 4 * R2_NS_PER_S};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(programs); i++) {
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
         run_ends(programs[i], &ends);
     }
 }

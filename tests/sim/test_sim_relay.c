@@ -33,7 +33,7 @@ static scenario_result_t run_seeds(const char *text, uint32_t seeds)
     scenario_result_t result;
     char source[4096];
 
-    for (uint32_t seed = 1; seed <= seeds; seed++) {
+    for (uint32_t seed = 1; seed <= seeds; ++seed) {
         snprintf(source, sizeof(source), "seed %u\n%s", seed, text);
         assert_true(scenario_check(source, &result));
     }
@@ -67,7 +67,7 @@ static void no_common_rail_from_the_start(void **state)
                                            "at 0ms cut h0 h1 rail0"};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(programs); i++) {
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
         scenario_result_t result = run_seeds(programs[i], 3);
 
         assert_relayed(&result);
@@ -83,7 +83,7 @@ static void common_rail_lost_in_an_allreduce(void **state)
                                            THREE KEEP_ONE REDUCE("3") "at 60ms drop h1 rail0"};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(programs); i++) {
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
         scenario_result_t result = run_seeds(programs[i], 3);
 
         assert_relayed(&result);

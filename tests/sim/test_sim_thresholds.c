@@ -73,7 +73,7 @@ static size_t thresholds(r2_coll_kind_t kind, layout_t layout, uint64_t *counts_
 
     assert_int_equal(R2_OK, r2_topology_init(&topology, (uint32_t) layout.hosts, 4,
                                              layout.hosts * layout.ppn, 1));
-    for (uint64_t count = 2; count <= longest_count; count++) {
+    for (uint64_t count = 2; count <= longest_count; ++count) {
         if (0 != strcmp(chosen(kind, &topology, count - 1), chosen(kind, &topology, count))) {
             assert_true(found < PLACES_MOST);
             counts_p[found++] = count;
@@ -106,10 +106,10 @@ static void program_at(const char *word, const uint64_t *counts, size_t found, c
     const char *const phases[] = {"", "compute 900ms;", "compute 4s;"};
     size_t used = 0;
 
-    for (size_t p = 0; p < r2_array_count(phases); p++) {
+    for (size_t p = 0; p < r2_array_count(phases); ++p) {
         used += (size_t) snprintf(text + used, room - used, "%s", phases[p]);
-        for (size_t i = 0; i < found; i++) {
-            for (uint64_t count = counts[i] - 2; count <= counts[i] + 1; count++) {
+        for (size_t i = 0; i < found; ++i) {
+            for (uint64_t count = counts[i] - 2; count <= counts[i] + 1; ++count) {
                 used += (size_t) snprintf(text + used, room - used,
                                           "coll %s f64 %lu times=6; coll allreduce f64 9 times=2;"
                                           "coll %s f64 %lu nb times=3; wait;",
@@ -153,10 +153,10 @@ static size_t same_bits(size_t k, layout_t layout)
 static void test_same_bits(void **state)
 {
     (void) state;
-    for (size_t k = 0; k < r2_array_count(kinds); k++) {
+    for (size_t k = 0; k < r2_array_count(kinds); ++k) {
         size_t found = 0;
 
-        for (size_t l = 0; l < r2_array_count(layouts); l++) {
+        for (size_t l = 0; l < r2_array_count(layouts); ++l) {
             found += same_bits(k, layouts[l]);
         }
         assert_true(found >= kinds[k].least);
@@ -167,7 +167,7 @@ static void test_same_bits(void **state)
 static void test_same_bits_on_crowded_hosts(void **state)
 {
     (void) state;
-    for (size_t l = 0; l < r2_array_count(packed); l++) {
+    for (size_t l = 0; l < r2_array_count(packed); ++l) {
         assert_true(same_bits(0, packed[l]) >= 1);
     }
 }

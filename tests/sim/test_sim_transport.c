@@ -19,7 +19,7 @@ static void bandwidth_is_the_rails(void **state)
     test_world_init(&world, test_two_hosts(1), "rail0");
     ep = test_connect(&world, 0, 1);
     start_ns = r2_sim_now_ns(world.sim);
-    for (i = 0; i < count; i++) {
+    for (i = 0; i < count; ++i) {
         assert_true(test_send(&world, 0, ep, i, 32768) >= 0);
     }
     test_run(&world, forever);
@@ -42,7 +42,7 @@ static void slow_rail_is_slow(void **state)
     ep = test_connect(&world, 0, 1);
     r2_sim_set_rate(world.sim, 1, 1, 10000000);
     start_ns = r2_sim_now_ns(world.sim);
-    for (i = 0; i < 32; i++) {
+    for (i = 0; i < 32; ++i) {
         test_send(&world, 0, ep, i, 31250);
     }
     test_run(&world, forever);
@@ -60,12 +60,12 @@ static void incast_shares_the_receiver(void **state)
 
     (void) state;
     test_world_init(&world, config, "rail0");
-    for (k = 0; k < 3; k++) {
+    for (k = 0; k < 3; ++k) {
         eps[k] = test_connect(&world, k + 1, 0);
     }
     start_ns = r2_sim_now_ns(world.sim);
-    for (i = 0; i < 100; i++) {
-        for (k = 0; k < 3; k++) {
+    for (i = 0; i < 100; ++i) {
+        for (k = 0; k < 3; ++k) {
             test_send(&world, k + 1, eps[k], i, 10000);
         }
     }
@@ -87,7 +87,7 @@ static void socket_takes_what_fits(void **state)
     config.socket_bytes = 100000;
     test_world_init(&world, config, "rail0");
     ep = test_connect(&world, 0, 1);
-    for (i = 0; i < 3; i++) {
+    for (i = 0; i < 3; ++i) {
         assert_int_equal(R2_OK, test_send(&world, 0, ep, i, 30000));
     }
     assert_int_equal(R2_IN_PROGRESS, test_send(&world, 0, ep, 3, 30000));
@@ -131,7 +131,7 @@ static void receiver_that_sleeps_stops_the_sender(void **state)
     test_world_init(&world, test_two_hosts(6), "rail0");
     ep = test_connect(&world, 0, 1);
     world.nodes[1].frozen = true;
-    for (i = 0; i < 40; i++) {
+    for (i = 0; i < 40; ++i) {
         test_send(&world, 0, ep, i, 32768);
     }
     test_run(&world, forever);
@@ -229,7 +229,7 @@ static uint64_t test_trace(uint64_t seed)
     test_world_init(&world, config, "rail0");
     ep = test_connect(&world, 0, 1);
     r2_sim_set_loss(world.sim, 0, 0, 50000);
-    for (i = 0; i < 100; i++) {
+    for (i = 0; i < 100; ++i) {
         test_send(&world, 0, ep, i, 5000);
     }
     test_run(&world, r2_sim_now_ns(world.sim) + 200 * R2_NS_PER_US);

@@ -38,14 +38,14 @@ static void broken_path_delivers_late_once_and_in_order(void **state)
     size_t b;
 
     (void) state;
-    for (b = 0; b < r2_array_count(breaks); b++) {
+    for (b = 0; b < r2_array_count(breaks); ++b) {
         test_world_t world;
         r2_tp_ep_t *ep;
         uint32_t i;
 
         test_world_init(&world, test_two_hosts(7 + b), "rail0");
         ep = test_connect(&world, 0, 1);
-        for (i = 0; i < 20; i++) {
+        for (i = 0; i < 20; ++i) {
             test_send(&world, 0, ep, i, 32768);
         }
         test_run(&world, r2_sim_now_ns(world.sim) + 200 * R2_NS_PER_US);
@@ -76,7 +76,7 @@ static void one_way_drop_lets_a_socketful_through(void **state)
     test_world_init(&world, test_two_hosts(11), "rail0");
     ep = test_connect(&world, 0, 1);
     r2_sim_set_pass(world.sim, 0, 0, true, false);
-    for (i = 0; i < 40; i++) {
+    for (i = 0; i < 40; ++i) {
         test_send(&world, 0, ep, i, 32768);
     }
     test_run(&world, test_in_ms(&world, 5000));
@@ -99,7 +99,7 @@ static void loss_delays_but_loses_nothing(void **state)
     test_world_init(&world, test_two_hosts(12), "rail0");
     ep = test_connect(&world, 0, 1);
     r2_sim_set_loss(world.sim, 1, 0, 100000);
-    for (i = 0; i < 200; i++) {
+    for (i = 0; i < 200; ++i) {
         test_send(&world, 0, ep, i, 1000);
     }
     test_run(&world, forever);
@@ -123,7 +123,7 @@ static uint64_t test_ghosts(uint32_t keep_ppm)
     test_world_init(&world, config, "rail0");
     ep = test_connect(&world, 0, 1);
     r2_sim_set_pass(world.sim, 0, 0, false, false);
-    for (i = 0; i < 12; i++) {
+    for (i = 0; i < 12; ++i) {
         test_send(&world, 0, ep, i, 32768);
     }
     test_run(&world, test_in_ms(&world, 100));
@@ -200,7 +200,7 @@ static void killed_process_fails_its_peers_endpoints(void **state)
     test_world_init(&world, test_two_hosts(16), "rail0");
     ep = test_connect(&world, 0, 1);
     back = test_connect(&world, 1, 0);
-    for (i = 0; i < 40; i++) {
+    for (i = 0; i < 40; ++i) {
         test_send(&world, 0, ep, i, 32768);
         test_send(&world, 1, back, i, 32768);
     }
@@ -222,14 +222,14 @@ static void broken_endpoint_is_reported_once(void **state)
     uint64_t seed;
 
     (void) state;
-    for (seed = 0; seed < 8; seed++) {
+    for (seed = 0; seed < 8; ++seed) {
         test_world_t world;
         r2_tp_ep_t *ep;
         uint32_t i;
 
         test_world_init(&world, test_two_hosts(seed), "rail0");
         ep = test_connect(&world, 0, 1);
-        for (i = 0; i < 20; i++) {
+        for (i = 0; i < 20; ++i) {
             test_send(&world, 0, ep, i, 32768);
         }
         r2_sim_break_endpoints(world.sim, 0, 0);

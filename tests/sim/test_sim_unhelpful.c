@@ -74,7 +74,7 @@ static void stopped_for_an_hour(void **state)
     char source[1024];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
         scenario_result_t result;
 
         snprintf(source, sizeof(source), "%s; limit 4000s; at 13ms stop r1; at 3600s cont r1",
@@ -106,7 +106,7 @@ static void stopped_while_lanes_are_wired(void **state)
     char source[640];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
         snprintf(source, sizeof(source), "%s; expect healthy", jobs[i]);
         run_healthy(source);
     }
@@ -202,7 +202,7 @@ static void data_lies_unread(void **state)
     char source[640];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
         snprintf(source, sizeof(source), "%s; expect healthy", jobs[i]);
         run_healthy(source);
     }
@@ -237,7 +237,7 @@ static void stopped_in_mid_doubt(void **state)
     char source[640];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
         snprintf(source, sizeof(source), "%s; expect healthy", jobs[i]);
         run_healthy(source);
     }
@@ -268,8 +268,8 @@ static void call_without_memory(void **state)
     char source[1024];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(shortages); i++) {
-        for (uint32_t seed = 1; seed <= 3; seed++) {
+    for (size_t i = 0; i < r2_array_count(shortages); ++i) {
+        for (uint32_t seed = 1; seed <= 3; ++seed) {
             snprintf(source, sizeof(source),
                      "seed %u; hosts 3; rails 2; rate 12500000; coll allreduce i64 60000 times=8;"
                      "coll alltoall i64 5000 times=3; expect any; at 0ms memory r1 %s",
@@ -302,8 +302,8 @@ static void merge_without_memory(void **state)
     char source[512];
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(shortages); i++) {
-        for (uint32_t seed = 1; seed <= 40; seed++) {
+    for (size_t i = 0; i < r2_array_count(shortages); ++i) {
+        for (uint32_t seed = 1; seed <= 40; ++seed) {
             snprintf(source, sizeof(source),
                      "seed %u; hosts 3; rails 2; rate 12500000; param no_path_timeout_ms 2000;"
                      "coll allreduce i64 60 times=40; expect any;"
@@ -333,7 +333,7 @@ static void stopped_with_lanes_in_doubt_or_closed(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(jobs); i++) {
+    for (size_t i = 0; i < r2_array_count(jobs); ++i) {
         run_healthy(jobs[i]);
     }
 }
@@ -376,7 +376,7 @@ static void long_wait_for_a_turn(void **state)
     char source[256];
 
     (void) state;
-    for (uint32_t seed = 1; seed <= 10; seed++) {
+    for (uint32_t seed = 1; seed <= 10; ++seed) {
         snprintf(source, sizeof(source),
                  "seed %u; hosts 4; ppn 3; param heal_min_ms 63; param no_path_timeout_ms 2120;"
                  "coll allgather matrix 451 on=world times=1; at 198us slow r3 158783us;"

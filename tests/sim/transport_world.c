@@ -27,7 +27,7 @@ void test_received(void *arg, const void *header, size_t header_bytes, const voi
             node->intact = false;
         }
     }
-    node->received++;
+    ++node->received;
     node->bytes += data_bytes;
     node->trace = node->trace * 31 + h.number + r2_sim_now_ns(node->world->sim);
     if (NULL != node->close_in_callback) {
@@ -42,7 +42,7 @@ void test_failed(void *arg, void *ep_arg, r2_status_t status)
 
     (void) ep_arg;
     assert_true(status < 0);
-    node->failures++;
+    ++node->failures;
 }
 
 static void test_sent(r2_tp_send_t *op, r2_status_t status)
@@ -50,9 +50,9 @@ static void test_sent(r2_tp_send_t *op, r2_status_t status)
     test_packet_t *packet = r2_container_of(op, test_packet_t, op);
 
     if (R2_OK == status) {
-        packet->world->sent_ok++;
+        ++packet->world->sent_ok;
     } else {
-        packet->world->sent_canceled++;
+        ++packet->world->sent_canceled;
     }
     free(packet);
 }
@@ -71,7 +71,7 @@ static void test_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
     (void) host;
     (void) rail;
     (void) up;
-    world->carrier_news++;
+    ++world->carrier_news;
 }
 
 static bool test_is_application(const void *header, size_t header_bytes)
@@ -103,7 +103,7 @@ void test_world_init(test_world_t *world, r2_sim_config_t config, const char *ra
     world->sim = r2_sim_create(&config, &hooks);
     assert_non_null(world->sim);
     world->node_count = config.node_count;
-    for (i = 0; i < config.node_count; i++) {
+    for (i = 0; i < config.node_count; ++i) {
         test_node_t *node = &world->nodes[i];
 
         node->world = world;
@@ -124,7 +124,7 @@ void test_world_fini(test_world_t *world)
 {
     uint32_t i;
 
-    for (i = 0; i < world->node_count; i++) {
+    for (i = 0; i < world->node_count; ++i) {
         test_node_t *node = &world->nodes[i];
 
         node->tp.ops->worker_destroy(node->worker);
@@ -162,7 +162,7 @@ test_packet_t *test_packet(test_world_t *world, uint32_t source, uint32_t number
     assert_non_null(packet);
     packet->world = world;
     packet->header = (test_header_t){source, number, 0};
-    for (i = 0; i < data_bytes; i++) {
+    for (i = 0; i < data_bytes; ++i) {
         packet->data[i] = (uint8_t) (number + i);
     }
     packet->op = (r2_tp_send_t){.header = &packet->header,
@@ -190,7 +190,7 @@ static void test_drive(test_world_t *world)
 {
     uint32_t i;
 
-    for (i = 0; i < world->node_count; i++) {
+    for (i = 0; i < world->node_count; ++i) {
         test_node_t *node = &world->nodes[i];
 
         while (node->awake && !node->frozen) {

@@ -54,7 +54,7 @@ static r2_claim_t claim_of(r2_coll_kind_t kind, const char *algorithm)
     if (!r2_kind(kind)->reduces || (NULL != one && R2_NEEDS_NOTHING != one->needs)) {
         return R2_CLAIM_EACH_ONCE;
     }
-    for (size_t i = 0; i < r2_array_count(claims); i++) {
+    for (size_t i = 0; i < r2_array_count(claims); ++i) {
         if (0 == strcmp(algorithm, claims[i].algorithm)) {
             return claims[i].claim;
         }
@@ -85,7 +85,7 @@ r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common
     job->inputs = calloc((size_t) job->size, sizeof(*job->inputs));
     job->schedules = calloc((size_t) job->size, sizeof(*job->schedules));
     job->edges = calloc((size_t) job->size, sizeof(*job->edges));
-    for (int32_t r = 0; r < job->size; r++) {
+    for (int32_t r = 0; r < job->size; ++r) {
         r2_status_t one;
 
         job->inputs[r] = *common;
@@ -103,7 +103,7 @@ r2_status_t r2_check_job_init(r2_check_job_t *job, const r2_plan_input_t *common
 
 void r2_check_job_fini(r2_check_job_t *job)
 {
-    for (int32_t r = 0; r < job->size; r++) {
+    for (int32_t r = 0; r < job->size; ++r) {
         r2_schedule_fini(&job->schedules[r]);
         free(job->edges[r]);
     }
@@ -121,7 +121,7 @@ static uint64_t allgatherv_count(const r2_plan_input_t *input)
 {
     uint64_t end = 0;
 
-    for (int32_t r = 0; NULL != input->displs && r < input->size; r++) {
+    for (int32_t r = 0; NULL != input->displs && r < input->size; ++r) {
         end = r2_max(end, input->displs[r] + input->counts[r]);
     }
     return NULL != input->displs ? end : r2_input_total_count(input);
@@ -215,7 +215,7 @@ static bool check_op(const r2_check_job_t *job, int32_t rank, uint32_t at,
     const bool message = R2_OP_SEND == op->kind || R2_OP_RECV == op->kind;
     const bool writes = R2_OP_SEND != op->kind, reads = R2_OP_RECV != op->kind;
 
-    for (uint32_t d = 0; d < op->dep_count; d++) {
+    for (uint32_t d = 0; d < op->dep_count; ++d) {
         if (schedule->deps[op->first_dep + d] >= at) {
             return r2_check_fail(report, R2_FLAW_OP, "rank %d op %u waits for a later op", rank,
                                  at);
@@ -256,7 +256,7 @@ static bool check_schedule(const r2_check_job_t *job, int32_t rank, r2_check_rep
         return r2_check_fail(report, R2_FLAW_SCRATCH, "rank %d: %lu bytes of staging memory", rank,
                              (unsigned long) schedule->scratch_bytes);
     }
-    for (uint32_t i = 0; i < schedule->op_count; i++) {
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
         if (!check_op(job, rank, i, report)) {
             return false;
         }
@@ -270,7 +270,7 @@ r2_flaw_t r2_check_job_run(const r2_check_job_t *job, r2_check_report_t *report_
 
     report_p->flaw = R2_FLAW_NONE;
     report_p->text[0] = '\0';
-    for (int32_t r = 0; r < job->size; r++) {
+    for (int32_t r = 0; r < job->size; ++r) {
         if (!check_schedule(job, r, report_p) || !r2_check_races(job, r, report_p)) {
             return report_p->flaw;
         }

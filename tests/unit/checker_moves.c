@@ -44,7 +44,7 @@ static void append(r2_edge_t *edges, uint32_t *count, int32_t peer, uint64_t byt
     uint64_t offset = 3;
     uint32_t tag = 0;
 
-    for (uint32_t i = 0; i < *count; i++) {
+    for (uint32_t i = 0; i < *count; ++i) {
         offset = edges[i].offset_bytes + edges[i].bytes + i % 3;
         tag += edges[i].peer == peer ? 1 : 0;
     }
@@ -54,7 +54,7 @@ static void append(r2_edge_t *edges, uint32_t *count, int32_t peer, uint64_t byt
 
 static void edges_all(r2_plan_input_t *input, r2_edge_t *sends, r2_edge_t *recvs)
 {
-    for (int32_t i = 0; i < input->size; i++) {
+    for (int32_t i = 0; i < input->size; ++i) {
         const int32_t peer = (i - input->rank + input->size) % input->size;
         const uint64_t bytes = edge_count(input, input->rank, peer) * input->element_bytes;
 
@@ -68,7 +68,7 @@ static void edges_rooted(r2_plan_input_t *input, bool in_place, r2_edge_t *many,
 {
     const bool root = input->rank == input->root;
 
-    for (int32_t i = in_place ? 1 : 0; root && i < input->size; i++) {
+    for (int32_t i = in_place ? 1 : 0; root && i < input->size; ++i) {
         const int32_t peer = r2_input_peer(input, i);
 
         append(many, many_count, peer, edge_count(input, 0, peer) * input->element_bytes);
@@ -84,7 +84,7 @@ static void edges_neighbors(r2_plan_input_t *input, r2_edge_t *sends, r2_edge_t 
 {
     static const int32_t steps[NEIGHBORS] = {1, 1, 3, 0};
 
-    for (uint32_t i = 0; i < NEIGHBORS; i++) {
+    for (uint32_t i = 0; i < NEIGHBORS; ++i) {
         const uint64_t bytes = input->count * ((i + 1) % NEIGHBORS) * input->element_bytes;
 
         append(sends, &input->send_count, r2_input_peer(input, steps[i]), bytes);
@@ -121,7 +121,7 @@ static uint64_t edges_end(const r2_edge_t *edges, uint32_t count)
 {
     uint64_t end = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         end = r2_max(end, edges[i].offset_bytes + edges[i].bytes);
     }
     return end;
@@ -148,7 +148,7 @@ uint64_t r2_check_moved_bytes(const r2_plan_input_t *input, r2_buf_t buf)
 
 static void fill(r2_value_t *bytes, uint64_t length, int32_t rank, uint64_t position)
 {
-    for (uint64_t i = 0; i < length; i++) {
+    for (uint64_t i = 0; i < length; ++i) {
         bytes[i] = (r2_value_t){.tree = (uint32_t) rank, .position = (uint32_t) (position + i)};
     }
 }
@@ -159,7 +159,7 @@ static void expect_edge(const r2_check_job_t *job, int32_t rank, const r2_edge_t
 {
     const r2_plan_input_t *from = &job->inputs[recv->peer];
 
-    for (uint32_t i = 0; i < from->send_count; i++) {
+    for (uint32_t i = 0; i < from->send_count; ++i) {
         const r2_edge_t *send = &from->sends[i];
 
         if (send->peer == rank && send->tag == recv->tag) {
@@ -173,14 +173,14 @@ void r2_check_expect_moved(const r2_check_job_t *job, int32_t rank, r2_value_t *
     const r2_plan_input_t *input = &job->inputs[rank];
     const uint64_t block = input->count * input->element_bytes;
 
-    for (uint32_t i = 0; r2_check_by_edges(input) && i < input->recv_count; i++) {
+    for (uint32_t i = 0; r2_check_by_edges(input) && i < input->recv_count; ++i) {
         expect_edge(job, rank, &input->recvs[i], expected);
     }
-    for (int32_t r = 0; R2_COLL_ALLTOALL == input->kind && r < job->size; r++) {
+    for (int32_t r = 0; R2_COLL_ALLTOALL == input->kind && r < job->size; ++r) {
         fill(expected + (uint64_t) r * block, block, r, (uint64_t) rank * block);
     }
     for (int32_t r = 0;
-         R2_COLL_GATHER == input->kind && rank == input->root && r < job->size; r++) {
+         R2_COLL_GATHER == input->kind && rank == input->root && r < job->size; ++r) {
         fill(expected + (uint64_t) r * block, block, r, 0);
     }
     if (R2_COLL_SCATTER == input->kind) {

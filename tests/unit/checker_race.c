@@ -47,15 +47,15 @@ static void order_ops(race_t *race)
 
     race->words = schedule->op_count / 64 + 1;
     race->before = calloc((size_t) schedule->op_count + 1, race->words * sizeof(uint64_t));
-    for (uint32_t i = 0; i < schedule->op_count; i++) {
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
         const r2_op_t *op = &schedule->ops[i];
         uint64_t *mine = &race->before[i * race->words];
 
-        for (uint32_t d = 0; d < op->dep_count; d++) {
+        for (uint32_t d = 0; d < op->dep_count; ++d) {
             uint32_t dep = schedule->deps[op->first_dep + d];
             const uint64_t *theirs = &race->before[dep * race->words];
 
-            for (size_t w = 0; w <= dep / 64; w++) {
+            for (size_t w = 0; w <= dep / 64; ++w) {
                 mine[w] |= theirs[w];
             }
             mine[dep / 64] |= (uint64_t) 1 << dep % 64;
@@ -75,7 +75,7 @@ static void cut_at(race_t *race, r2_region_t region, uint64_t bytes)
     piece_t *pieces = race->pieces[region.buf];
     const uint64_t ends[2] = {region.offset_bytes, region.offset_bytes + bytes};
 
-    for (size_t e = 0; e < 2; e++) {
+    for (size_t e = 0; e < 2; ++e) {
         pieces[race->piece_count[region.buf]++] =
             (piece_t){.start = ends[e], .writer = R2_OP_NONE, .readers = R2_OP_NONE};
     }
@@ -85,10 +85,10 @@ static void cut_buffers(race_t *race)
 {
     const r2_schedule_t *schedule = race->schedule;
 
-    for (int b = 0; b < R2_BUF_KINDS; b++) {
+    for (int b = 0; b < R2_BUF_KINDS; ++b) {
         race->pieces[b] = calloc((size_t) schedule->op_count * 4 + 1, sizeof(piece_t));
     }
-    for (uint32_t i = 0; i < schedule->op_count; i++) {
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
         const r2_op_t *op = &schedule->ops[i];
 
         if (R2_OP_RECV != op->kind) {
@@ -98,11 +98,11 @@ static void cut_buffers(race_t *race)
             cut_at(race, op->dst, op->bytes);
         }
     }
-    for (int b = 0; b < R2_BUF_KINDS; b++) {
+    for (int b = 0; b < R2_BUF_KINDS; ++b) {
         size_t kept = 0;
 
         qsort(race->pieces[b], race->piece_count[b], sizeof(piece_t), compare_pieces);
-        for (size_t p = 0; p < race->piece_count[b]; p++) {
+        for (size_t p = 0; p < race->piece_count[b]; ++p) {
             if (0 == kept || race->pieces[b][kept - 1].start != race->pieces[b][p].start) {
                 race->pieces[b][kept++] = race->pieces[b][p];
             }
@@ -130,7 +130,7 @@ static bool touch(race_t *race, uint32_t op, r2_region_t region, bool writes,
     piece_t *piece = bsearch(&key, race->pieces[region.buf], race->piece_count[region.buf],
                              sizeof(key), compare_pieces);
 
-    for (; piece < last && piece->start < end; piece++) {
+    for (; piece < last && piece->start < end; ++piece) {
         uint32_t culprit = R2_OP_NONE;
 
         if (R2_OP_NONE != piece->writer && !waits_for(race, op, piece->writer)) {
@@ -161,7 +161,7 @@ bool r2_check_races(const r2_check_job_t *job, int32_t rank, r2_check_report_t *
 
     order_ops(&race);
     cut_buffers(&race);
-    for (uint32_t i = 0; good && i < race.schedule->op_count; i++) {
+    for (uint32_t i = 0; good && i < race.schedule->op_count; ++i) {
         const r2_op_t *op = &race.schedule->ops[i];
 
         /* nobody writes IN: readers of it need no list */
@@ -174,7 +174,7 @@ bool r2_check_races(const r2_check_job_t *job, int32_t rank, r2_check_report_t *
     }
     free(race.before);
     free(race.links);
-    for (int b = 0; b < R2_BUF_KINDS; b++) {
+    for (int b = 0; b < R2_BUF_KINDS; ++b) {
         free(race.pieces[b]);
     }
     return good;

@@ -48,7 +48,7 @@ static void run_init(run_t *run)
     uint32_t nodes = 0, deps = 0, at = 0;
 
     run->base = calloc((size_t) job->size + 1, sizeof(*run->base));
-    for (int32_t r = 0; r < job->size; r++) {
+    for (int32_t r = 0; r < job->size; ++r) {
         run->base[r] = nodes;
         nodes += job->schedules[r].op_count;
         deps += job->schedules[r].dep_count;
@@ -58,29 +58,29 @@ static void run_init(run_t *run)
     run->nodes = calloc((size_t) nodes + 1, sizeof(*run->nodes));
     run->next = calloc((size_t) deps + 1, sizeof(*run->next));
     run->ready = calloc((size_t) nodes + 1, sizeof(*run->ready));
-    for (int32_t r = 0; r < job->size; r++) {
+    for (int32_t r = 0; r < job->size; ++r) {
         const r2_schedule_t *schedule = &job->schedules[r];
 
-        for (uint32_t i = 0; i < schedule->op_count; i++) {
+        for (uint32_t i = 0; i < schedule->op_count; ++i) {
             const r2_op_t *op = &schedule->ops[i];
 
             run->nodes[run->base[r] + i] =
                 (node_t){.rank = r, .op = i, .waiting = op->dep_count, .other_end = R2_OP_NONE};
-            for (uint32_t d = 0; d < op->dep_count; d++) {
+            for (uint32_t d = 0; d < op->dep_count; ++d) {
                 run->nodes[run->base[r] + schedule->deps[op->first_dep + d]].next_count++;
             }
         }
     }
-    for (uint32_t n = 0; n < nodes; n++) {
+    for (uint32_t n = 0; n < nodes; ++n) {
         run->nodes[n].first_next = at;
         at += run->nodes[n].next_count;
         run->nodes[n].next_count = 0;
     }
-    for (uint32_t n = 0; n < nodes; n++) {
+    for (uint32_t n = 0; n < nodes; ++n) {
         const r2_schedule_t *schedule = &job->schedules[run->nodes[n].rank];
         const r2_op_t *op = op_of(run, n);
 
-        for (uint32_t d = 0; d < op->dep_count; d++) {
+        for (uint32_t d = 0; d < op->dep_count; ++d) {
             node_t *dep =
                 &run->nodes[run->base[run->nodes[n].rank] + schedule->deps[op->first_dep + d]];
 
@@ -150,7 +150,7 @@ static bool match_messages(run_t *run, r2_check_report_t *report)
     uint32_t count = 0;
     bool good;
 
-    for (uint32_t n = 0; n < run->node_count; n++) {
+    for (uint32_t n = 0; n < run->node_count; ++n) {
         const r2_op_t *op = op_of(run, n);
         int32_t rank = run->nodes[n].rank;
 
@@ -174,12 +174,12 @@ static void complete(run_t *run, uint32_t n)
 {
     node_t *node = &run->nodes[n];
 
-    run->done_count++;
-    for (uint32_t i = 0; i < node->next_count; i++) {
+    ++run->done_count;
+    for (uint32_t i = 0; i < node->next_count; ++i) {
         node_t *next = &run->nodes[run->next[node->first_next + i]];
 
         next->heard |= node->heard;
-        next->waiting--;
+        --next->waiting;
         if (0 == next->waiting) {
             run->ready[run->ready_count++] = run->next[node->first_next + i];
         }
@@ -219,7 +219,7 @@ static bool start(run_t *run, uint32_t n, r2_check_report_t *report)
 
 static bool check_all_done(const run_t *run, r2_check_report_t *report)
 {
-    for (uint32_t n = 0; run->done_count < run->node_count && n < run->node_count; n++) {
+    for (uint32_t n = 0; run->done_count < run->node_count && n < run->node_count; ++n) {
         if (!run->nodes[n].started) {
             return r2_check_fail(report, R2_FLAW_DEADLOCK, "rank %d op %u never starts",
                                  run->nodes[n].rank, run->nodes[n].op);
@@ -238,10 +238,10 @@ static bool check_flow(const run_t *run, r2_check_report_t *report)
     if (R2_COLL_BARRIER != run->job->inputs[0].kind) {
         return true;
     }
-    for (int32_t r = 0; r < run->job->size; r++) {
+    for (int32_t r = 0; r < run->job->size; ++r) {
         uint64_t heard = (uint64_t) 1 << r;
 
-        for (uint32_t n = run->base[r]; n < run->base[r + 1]; n++) {
+        for (uint32_t n = run->base[r]; n < run->base[r + 1]; ++n) {
             heard |= run->nodes[n].heard;
         }
         if (heard != all) {
@@ -259,7 +259,7 @@ bool r2_check_execute(const r2_check_job_t *job, r2_memory_t *memory, r2_check_r
 
     run_init(&run);
     good = match_messages(&run, report);
-    for (uint32_t n = 0; n < run.node_count; n++) {
+    for (uint32_t n = 0; n < run.node_count; ++n) {
         if (0 == run.nodes[n].waiting) {
             run.ready[run.ready_count++] = n;
         }

@@ -41,7 +41,7 @@ static void tree_rehash(r2_memory_t *memory, uint32_t first)
     memory->bucket_count = memory->bucket_count * 4 + 1024;
     memory->buckets = malloc(memory->bucket_count * sizeof(*memory->buckets));
     memset(memory->buckets, 0xff, memory->bucket_count * sizeof(*memory->buckets));
-    for (uint32_t t = first; t < memory->tree_count; t++) {
+    for (uint32_t t = first; t < memory->tree_count; ++t) {
         uint32_t b = tree_hash(memory, memory->trees[t].left, memory->trees[t].right);
 
         while (R2_OP_NONE != memory->buckets[b]) {
@@ -85,7 +85,7 @@ static uint32_t tree_join(r2_memory_t *memory, uint32_t leaves, uint32_t left, u
 
 static void fill(r2_value_t *bytes, uint64_t length, uint32_t tree, uint64_t position)
 {
-    for (uint64_t i = 0; i < length; i++) {
+    for (uint64_t i = 0; i < length; ++i) {
         bytes[i] = (r2_value_t){.tree = tree, .position = (uint32_t) (position + i)};
     }
 }
@@ -122,15 +122,15 @@ void r2_memory_init(r2_memory_t *memory, const r2_check_job_t *job)
 {
     *memory = (r2_memory_t){.bytes = NULL};
     memory->bytes = calloc((size_t) job->size * R2_BUF_KINDS, sizeof(*memory->bytes));
-    for (int32_t r = 0; r < job->size; r++) {
+    for (int32_t r = 0; r < job->size; ++r) {
         tree_append(memory, (r2_tree_t){.left = R2_OP_NONE,
                                         .right = R2_OP_NONE,
                                         .ranks = (uint64_t) 1 << r,
                                         .low = r,
                                         .high = r});
     }
-    for (int32_t r = 0; r < job->size; r++) {
-        for (int b = 0; b < R2_BUF_KINDS; b++) {
+    for (int32_t r = 0; r < job->size; ++r) {
+        for (int b = 0; b < R2_BUF_KINDS; ++b) {
             uint64_t length = r2_check_buf_bytes(job, r, (r2_buf_t) b);
             r2_value_t *bytes = malloc((length + 1) * sizeof(*bytes));
 
@@ -143,7 +143,7 @@ void r2_memory_init(r2_memory_t *memory, const r2_check_job_t *job)
 
 void r2_memory_fini(r2_memory_t *memory, const r2_check_job_t *job)
 {
-    for (int32_t i = 0; i < job->size * R2_BUF_KINDS; i++) {
+    for (int32_t i = 0; i < job->size * R2_BUF_KINDS; ++i) {
         free(memory->bytes[i]);
     }
     free(memory->bytes);
@@ -156,7 +156,7 @@ void r2_memory_fini(r2_memory_t *memory, const r2_check_job_t *job)
 static bool memory_defined(const r2_check_job_t *job, int32_t rank, const r2_op_t *op,
                            const r2_value_t *bytes, r2_check_report_t *report)
 {
-    for (uint64_t i = 0; R2_COLL_BARRIER != job->inputs[0].kind && i < op->bytes; i++) {
+    for (uint64_t i = 0; R2_COLL_BARRIER != job->inputs[0].kind && i < op->bytes; ++i) {
         if (R2_TREE_UNDEFINED == bytes[i].tree) {
             return r2_check_fail(report, R2_FLAW_UNDEFINED, "rank %d op %ld, byte %lu", rank,
                                  (long) (op - job->schedules[rank].ops), (unsigned long) i);
@@ -181,7 +181,7 @@ bool r2_memory_local(r2_memory_t *memory, const r2_check_job_t *job, int32_t ran
     if (!memory_defined(job, rank, op, dst, report)) {
         return false;
     }
-    for (uint64_t i = 0; i < op->bytes; i++) {
+    for (uint64_t i = 0; i < op->bytes; ++i) {
         if (src[i].position != dst[i].position ||
             0 != (memory->trees[src[i].tree].ranks & memory->trees[dst[i].tree].ranks)) {
             return r2_check_fail(report, R2_FLAW_OPERANDS, "rank %d op %ld, byte %lu", rank,
@@ -215,7 +215,7 @@ static uint32_t expected_tree(r2_memory_t *memory, const r2_check_job_t *job)
     if (R2_CLAIM_CANONICAL != job->claim) {
         return R2_TREE_UNDEFINED;
     }
-    for (int32_t r = job->size - 2; r >= 0; r--) {
+    for (int32_t r = job->size - 2; r >= 0; --r) {
         tree = tree_join(memory, (uint32_t) job->size, (uint32_t) r, tree);
     }
     return tree;
@@ -229,7 +229,7 @@ static bool check_reduced(r2_memory_t *memory, const r2_check_job_t *job, int32_
     const r2_value_t *out = memory->bytes[rank * R2_BUF_KINDS + R2_BUF_OUT];
     const uint64_t all = UINT64_MAX >> (63 - high);
 
-    for (uint64_t i = 0; i < length; i++) {
+    for (uint64_t i = 0; i < length; ++i) {
         const r2_tree_t *tree;
 
         if (R2_TREE_UNDEFINED == out[i].tree || out[i].position != start + i ||
@@ -271,13 +271,13 @@ static bool check_gathered(const r2_memory_t *memory, const r2_check_job_t *job,
     } else {
         fill(expected, length, R2_TREE_UNDEFINED, 0);
         r2_layout_blocks(&blocks, input);
-        for (int32_t r = 0; r < job->size; r++) {
+        for (int32_t r = 0; r < job->size; ++r) {
             fill(expected + r2_layout_place(&blocks, input, r), r2_layout_bytes(&blocks, r),
                  (uint32_t) r, 0);
         }
         r2_layout_fini(&blocks);
     }
-    for (uint64_t i = 0; good && i < length; i++) {
+    for (uint64_t i = 0; good && i < length; ++i) {
         if (out[i].tree != expected[i].tree ||
             (R2_TREE_UNDEFINED != out[i].tree && out[i].position != expected[i].position)) {
             good = r2_check_fail(report, R2_FLAW_RESULT, "rank %d result byte %lu", rank,
@@ -298,7 +298,7 @@ static bool check_scanned(r2_memory_t *memory, const r2_check_job_t *job, int32_
     const int32_t high = R2_COLL_SCAN == input->kind ? rank : rank - 1;
     uint32_t tree = R2_TREE_UNDEFINED; /* of all elements, but another one on each rank */
 
-    for (uint64_t i = 0; 0 > high && i < length; i++) {
+    for (uint64_t i = 0; 0 > high && i < length; ++i) {
         if (out[i].tree != (input->in_place ? (uint32_t) rank : R2_TREE_UNDEFINED)) {
             return r2_check_fail(report, R2_FLAW_RESULT, "rank %d byte %lu is written", rank,
                                  (unsigned long) i);
@@ -315,7 +315,7 @@ bool r2_memory_results(r2_memory_t *memory, const r2_check_job_t *job, r2_check_
     bool good = true;
     r2_layout_t blocks;
 
-    for (int32_t r = 0; good && r < job->size; r++) {
+    for (int32_t r = 0; good && r < job->size; ++r) {
         if (R2_COLL_ALLREDUCE == kind || R2_COLL_REDUCE == kind) {
             good = check_reduced(memory, job, r, 0, r2_check_buf_bytes(job, r, R2_BUF_OUT), high,
                                  &tree, report);

@@ -43,7 +43,7 @@ static inline void t_result(void *arg, uint64_t probe_id, r2_probe_answer_t answ
 
     (void) rtt_ns;
     assert_int_equal(probe_id, 77);
-    end->results++;
+    ++end->results;
     end->answer = answer;
 }
 
@@ -51,7 +51,7 @@ static inline void t_heard(void *arg, uint32_t rank, uint32_t rail_idx, uint64_t
 {
     t_end_t *end = arg;
 
-    end->heard++;
+    ++end->heard;
     end->rank = rank;
     end->rail_idx = rail_idx;
     end->beacon_id = beacon_id;

@@ -16,10 +16,10 @@ const r2_case_t *r2_cases(size_t *count_p)
     static r2_case_t cases[R2_COLL_KIND_COUNT * (R2_ALGORITHM_COUNT + 1)];
 
     *count_p = 0;
-    for (r2_coll_kind_t kind = 0; kind < R2_COLL_KIND_COUNT; kind++) {
+    for (r2_coll_kind_t kind = 0; kind < R2_COLL_KIND_COUNT; ++kind) {
         const r2_algorithm_t *const *all = r2_algorithms_of(kind);
 
-        for (size_t i = 0; NULL != all[1] && NULL != all[i]; i++) {
+        for (size_t i = 0; NULL != all[1] && NULL != all[i]; ++i) {
             if (NULL == all[i]->fits) {
                 cases[(*count_p)++] = (r2_case_t){kind, all[i]->name};
             }
@@ -66,7 +66,7 @@ void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count,
     if (R2_COLL_ALLGATHERV != input->kind && R2_COLL_REDUCE_SCATTER != input->kind) {
         return;
     }
-    for (int32_t r = 0; r < input->size; r++) {
+    for (int32_t r = 0; r < input->size; ++r) {
         /* 0, average, double and something odd */
         uneven->counts[r] = 0 == r % 4   ? 2 * count
                             : 1 == r % 4 ? 0
@@ -76,7 +76,7 @@ void r2_case_uneven(r2_plan_input_t *input, r2_uneven_t *uneven, uint64_t count,
     if (0 == count) {
         uneven->counts[input->size - 1] = 0;
     }
-    for (int32_t r = input->size - 1; r >= 0; r--) {
+    for (int32_t r = input->size - 1; r >= 0; --r) {
         uneven->displs[r] = place;
         place += uneven->counts[r] + (uint64_t) (r % 3);
     }

@@ -25,14 +25,14 @@ static const uint64_t vector_bytes = (uint64_t) 1 << 30;
 /** What a failed property was found on. */
 static inline void print_topology(const r2_topology_t *topology)
 {
-    for (uint32_t h = 0; h < topology->host_count; h++) {
+    for (uint32_t h = 0; h < topology->host_count; ++h) {
         print_error("host %u:", h);
-        for (uint32_t rail = 0; rail < topology->rail_count; rail++) {
+        for (uint32_t rail = 0; rail < topology->rail_count; ++rail) {
             print_error(" %lu", (unsigned long) r2_topology_rail_rate(topology, h, rail));
         }
         print_error("\n");
     }
-    for (uint32_t c = 0; c < topology->cut_count; c++) {
+    for (uint32_t c = 0; c < topology->cut_count; ++c) {
         print_error("cut %u-%u rail %u\n", topology->cuts[c].host_a, topology->cuts[c].host_b,
                     topology->cuts[c].rail);
     }
@@ -98,7 +98,7 @@ static inline uint64_t share_ppm(const r2_shares_t *shares, uint32_t host)
 {
     unsigned __int128 sum = 0;
 
-    for (uint32_t h = 0; h < shares->host_count; h++) {
+    for (uint32_t h = 0; h < shares->host_count; ++h) {
         sum += shares->weight[h];
     }
     return (uint64_t) ((unsigned __int128) shares->weight[host] * 1000000 / sum);

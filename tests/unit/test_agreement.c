@@ -30,7 +30,7 @@ static void draw_program(r2_prng_t *prng, program_t *program)
     uint64_t kinds = r2_prng_below(prng, 3); /* all blocking, all nonblocking, both */
     uint64_t map_pending = 1 + r2_prng_below(prng, 30);
 
-    for (uint32_t i = 0; i < CALLS; i++) {
+    for (uint32_t i = 0; i < CALLS; ++i) {
         program->carrying[i] = r2_prng_below(prng, 5) > 0;
         program->blocking[i] = 0 == kinds || (2 == kinds && r2_prng_below(prng, 2) > 0);
         program->outcome[i] = program->carrying[i] && 0 == r2_prng_below(prng, map_pending);
@@ -57,7 +57,7 @@ static void run_rank(r2_prng_t *prng, const program_t *program, bool *syncs_p)
 
             assert_int_equal(number, next);
             open[next++] = true;
-            under_way++;
+            ++under_way;
             continue;
         }
         if (0 == under_way) {
@@ -68,7 +68,7 @@ static void run_rank(r2_prng_t *prng, const program_t *program, bool *syncs_p)
             pick = (uint32_t) r2_prng_below(prng, next);
         } while (!open[pick]);
         open[pick] = false;
-        under_way--;
+        --under_way;
         r2_agreement_complete(&agreement, pick, program->outcome[pick]);
     }
 }
@@ -82,14 +82,14 @@ static void all_ranks_sync_before_the_same_calls(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 20);
-    for (uint32_t run = 0; run < 300; run++) {
+    for (uint32_t run = 0; run < 300; ++run) {
         draw_program(&prng, &program);
         run_rank(&prng, &program, first);
-        for (uint32_t rank = 0; rank < 4; rank++) {
+        for (uint32_t rank = 0; rank < 4; ++rank) {
             run_rank(&prng, &program, other);
             assert_memory_equal(first, other, sizeof(first));
         }
-        for (uint32_t i = 0; i < CALLS; i++) {
+        for (uint32_t i = 0; i < CALLS; ++i) {
             syncs += first[i];
             assert_false(first[i] && !program.carrying[i]);
         }
@@ -122,7 +122,7 @@ static void few_visit(few_t *few, uint32_t next, uint32_t mask, const r2_agreeme
     }
     few->seen[next][mask] = true;
     few->reached[next][mask] = *agreement;
-    few->states++;
+    ++few->states;
     if (next < FEW && !must_wait && r2_agreement_ready(agreement)) {
         r2_agreement_t after = *agreement;
         bool sync;
@@ -134,7 +134,7 @@ static void few_visit(few_t *few, uint32_t next, uint32_t mask, const r2_agreeme
         few_visit(few, next + 1, mask, &after);
         moved = true;
     }
-    for (uint32_t i = 0; i < next; i++) {
+    for (uint32_t i = 0; i < next; ++i) {
         if (0 == (mask >> i & 1)) {
             r2_agreement_t after = *agreement;
 
@@ -155,7 +155,7 @@ static uint32_t few_run(few_t *few, uint32_t carrying, uint32_t blocking, uint32
 
     memset(few->seen, 0, sizeof(few->seen));
     few->ends = 0;
-    for (uint32_t i = 0; i < FEW; i++) {
+    for (uint32_t i = 0; i < FEW; ++i) {
         few->carrying[i] = 0 != (carrying >> i & 1);
         few->blocking[i] = 0 != (blocking >> i & 1);
         few->outcome[i] = few->carrying[i] && 0 != (outcome >> i & 1);
@@ -163,10 +163,10 @@ static uint32_t few_run(few_t *few, uint32_t carrying, uint32_t blocking, uint32
     }
     few_visit(few, 0, 0, &fresh);
     assert_int_equal(few->ends, 1);
-    for (uint32_t i = 0; i < FEW; i++) {
+    for (uint32_t i = 0; i < FEW; ++i) {
         assert_true(!few->sync[i] || few->carrying[i]);
         /* a map sync answers an outcome of a blocking call, or of one that left the window */
-        for (uint32_t k = 0; 0 == syncs && few->sync[i] && k < i; k++) {
+        for (uint32_t k = 0; 0 == syncs && few->sync[i] && k < i; ++k) {
             if (few->outcome[k] && (few->blocking[k] || k + R2_AGREEMENT_AHEAD <= i)) {
                 since = r2_min(since, k);
             }
@@ -190,7 +190,7 @@ static void every_interleaving_syncs_before_the_same_calls(void **state)
         syncs += few_run(few, COMPLETE - 1, 0, outcome);            /* all nonblocking */
         syncs += few_run(few, COMPLETE - 1, COMPLETE - 1, outcome); /* all blocking */
     }
-    for (uint32_t run = 0; run < 150; run++) {
+    for (uint32_t run = 0; run < 150; ++run) {
         syncs += few_run(few, (uint32_t) r2_prng_below(&prng, COMPLETE),
                          (uint32_t) r2_prng_below(&prng, COMPLETE),
                          (uint32_t) r2_prng_below(&prng, COMPLETE));
@@ -223,7 +223,7 @@ static void a_nonblocking_outcome_counts_a_window_later(void **state)
     bool sync;
 
     (void) state;
-    for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; i++) {
+    for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; ++i) {
         assert_true(r2_agreement_ready(&agreement));
         r2_agreement_start(&agreement, true, false, &sync);
         assert_false(sync);
@@ -263,14 +263,14 @@ static void run_requests(r2_prng_t *prng, const request_t *requests, bool (*sync
         if (open[i]) {
             r2_agreement_complete(&agreement[i], next[i] - 1, requests[i].outcome[next[i] - 1]);
             open[i] = false;
-            left--;
+            --left;
         } else if (next[i] < STARTS) {
             assert_true(r2_agreement_ready(&agreement[i])); /* whatever the others do */
             assert_int_equal(
                 r2_agreement_start(&agreement[i], requests[i].carrying, true, &syncs_p[i][next[i]]),
                 next[i]);
             open[i] = true;
-            next[i]++;
+            ++next[i];
         }
     }
 }
@@ -284,19 +284,19 @@ static void requests_sync_before_the_same_starts(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 31);
-    for (uint32_t run = 0; run < 200; run++) {
-        for (uint32_t i = 0; i < REQUESTS; i++) {
+    for (uint32_t run = 0; run < 200; ++run) {
+        for (uint32_t i = 0; i < REQUESTS; ++i) {
             requests[i].carrying = r2_prng_below(&prng, 4) > 0;
-            for (uint32_t k = 0; k < STARTS; k++) {
+            for (uint32_t k = 0; k < STARTS; ++k) {
                 requests[i].outcome[k] = requests[i].carrying && 0 == r2_prng_below(&prng, 12);
             }
         }
         run_requests(&prng, requests, first);
         run_requests(&prng, requests, other);
         assert_memory_equal(first, other, sizeof(first));
-        for (uint32_t i = 0; i < REQUESTS; i++) {
+        for (uint32_t i = 0; i < REQUESTS; ++i) {
             assert_false(first[i][0]); /* nothing is settled yet */
-            for (uint32_t k = 1, seen = 0; k < STARTS; k++) {
+            for (uint32_t k = 1, seen = 0; k < STARTS; ++k) {
                 syncs += first[i][k];
                 assert_true(!first[i][k] || requests[i].carrying);
                 /* the first outcome that is set is answered by the very next start */
@@ -315,7 +315,7 @@ static void syncs_of_a_flapping_rail_grow_rare(void **state)
     bool sync;
 
     (void) state;
-    for (uint32_t i = 0; i < 20000; i++) {
+    for (uint32_t i = 0; i < 20000; ++i) {
         r2_agreement_start(&agreement, true, true, &sync);
         r2_agreement_complete(&agreement, i, true);
         early += sync && i < 1000;

@@ -29,19 +29,19 @@ static void test_sums_are_exact(void **state)
     r2_bench_data_t data;
 
     (void) state;
-    for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++) {
+    for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); ++k) {
         int n = ranks[k];
 
         assert_true(r2_bench_data_init(&data, R2_BENCH_FLOAT, n));
         memset(up, 0, sizeof(up));
         memset(down, 0, sizeof(down));
-        for (int r = 0; r < n; r++) {
+        for (int r = 0; r < n; ++r) {
             r2_bench_data_fill(&data, part, COUNT, r, 5, false);
-            for (size_t i = 0; i < COUNT; i++) {
+            for (size_t i = 0; i < COUNT; ++i) {
                 up[i] += part[i];
             }
             r2_bench_data_fill(&data, part, COUNT, n - 1 - r, 5, false);
-            for (size_t i = 0; i < COUNT; i++) {
+            for (size_t i = 0; i < COUNT; ++i) {
                 down[i] += part[i];
             }
         }
@@ -67,12 +67,12 @@ static void test_sums_tell_the_ranks(void **state)
 
     (void) state;
     assert_true(r2_bench_data_init(&data, R2_BENCH_INT, 4));
-    for (int twice = 0; twice < 4; twice++) {
-        for (int missing = 0; missing < 4; missing++) {
+    for (int twice = 0; twice < 4; ++twice) {
+        for (int missing = 0; missing < 4; ++missing) {
             memset(sum, 0, sizeof(sum));
-            for (int r = 0; r < 4; r++) {
+            for (int r = 0; r < 4; ++r) {
                 r2_bench_data_fill(&data, part, COUNT, r == missing ? twice : r, 9, false);
-                for (size_t i = 0; i < COUNT; i++) {
+                for (size_t i = 0; i < COUNT; ++i) {
                     sum[i] += part[i];
                 }
             }
@@ -94,12 +94,12 @@ static void test_rounding(void **state)
 
     (void) state;
     assert_true(r2_bench_data_init(&data, R2_BENCH_FLOAT, 3));
-    for (int r = 0; r < 3; r++) {
+    for (int r = 0; r < 3; ++r) {
         r2_bench_data_fill(&data, parts[r], COUNT, r, 1, true);
         assert_true(r2_bench_data_check_sent(&data, parts[r], COUNT, r, 1, true, &wrong));
         assert_false(r2_bench_data_check_sent(&data, parts[r], COUNT, r + 1, 1, true, &wrong));
     }
-    for (size_t i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < COUNT; ++i) {
         volatile float left = parts[0][i] + parts[1][i];
         volatile float right = parts[1][i] + parts[2][i];
 
@@ -114,15 +114,15 @@ static void test_hash(void **state)
     uint64_t before;
 
     (void) state;
-    for (size_t i = 0; i < sizeof(bytes); i++) {
+    for (size_t i = 0; i < sizeof(bytes); ++i) {
         bytes[i] = (unsigned char) i;
     }
-    for (size_t length = 0; length < sizeof(bytes); length++) {
+    for (size_t length = 0; length < sizeof(bytes); ++length) {
         before = r2_bench_data_hash(1, bytes, length);
         assert_true(before == r2_bench_data_hash(1, bytes, length));
         assert_true(before != r2_bench_data_hash(2, bytes, length));
         assert_true(before != r2_bench_data_hash(1, bytes, length + 1));
-        for (size_t i = 0; i < length; i++) {
+        for (size_t i = 0; i < length; ++i) {
             bytes[i] ^= 0x80;
             assert_true(before != r2_bench_data_hash(1, bytes, length));
             bytes[i] ^= 0x80;

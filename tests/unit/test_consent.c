@@ -272,7 +272,7 @@ static void who_withdraws_tells_or_ends(void **state)
     static const r2_oob_ops_t ops = {.name = "speaker", .publish = t_publish};
 
     (void) state;
-    for (uint32_t failing = 0; failing < 5; failing++) {
+    for (uint32_t failing = 0; failing < 5; ++failing) {
         t_speaker_t *speaker = calloc(1, sizeof(*speaker));
         t_job_t job = {.size = 1, .kind = {T_BOTH}};
         r2_peer_refusal_t refusal;

@@ -137,7 +137,7 @@ static void credit_waits_for_memory(void **state)
     r2_status_t status = R2_IN_PROGRESS;
 
     (void) state;
-    for (uint32_t id = 0; id < 40; id++) {
+    for (uint32_t id = 0; id < 40; ++id) {
         assert_int_equal(post_one(stub, id, &status), R2_IN_PROGRESS);
     }
     starve_of(sizeof(r2_tx_item_t));
@@ -336,17 +336,17 @@ static void tables_need_no_memory(void **state)
     enum { ROWS = 200, STEP = 77 };
 
     (void) state;
-    for (int starved = 0; starved < 2; starved++) {
+    for (int starved = 0; starved < 2; ++starved) {
         stub_net_t *stub = stub_with_a_lane();
         r2_status_t status = R2_IN_PROGRESS;
 
         if (0 != starved) {
             starve_of(R2_TABLE_BUCKETS * sizeof(void *));
         }
-        for (uint32_t id = 0; id < ROWS; id++) {
+        for (uint32_t id = 0; id < ROWS; ++id) {
             assert_int_equal(post_one(stub, id, &status), R2_IN_PROGRESS);
         }
-        for (uint32_t i = 0; i < ROWS; i++) {
+        for (uint32_t i = 0; i < ROWS; ++i) {
             const r2_tag_t tag = {.comm_key = 1, .coll_seq = 1, .id = i * STEP % ROWS};
 
             assert_int_equal(r2_link_posted(stub->link), ROWS - i);
@@ -373,7 +373,7 @@ static void packets_fail_without_memory(void **state)
                  {sizeof(r2_rx_match_t), R2_WIRE_DATA}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(parts); i++) {
+    for (size_t i = 0; i < r2_array_count(parts); ++i) {
         stub_net_t *stub = stub_with_a_lane();
         r2_lane_t *lane = &stub->link->lanes[0];
         r2_wire_credit_t credit = {.tag = {.comm_key = 1, .coll_seq = 1}, .bytes = BYTES};
@@ -411,7 +411,7 @@ static void tables_fail_as_lanes(void **state)
     static const size_t parts[] = {sizeof(UT_hash_table), BUCKETS_BYTES};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(parts); i++) {
+    for (size_t i = 0; i < r2_array_count(parts); ++i) {
         stub_net_t *stub = stub_net_create();
 
         starve_of(parts[i]);

@@ -53,7 +53,7 @@ static void wrong_lines_are_named(void **state)
     r2_cost_params_t cost = {1, 2, {3}};
 
     (void) state;
-    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+    for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); ++i) {
         char words[64];
 
         snprintf(words, sizeof(words), "alpha_ns 5\n%s\n", lines[i]);
@@ -98,7 +98,7 @@ static void rates_that_rails_give(void **state)
     assert_int_equal(r2_forecast_allreduce(&input, &slow), R2_OK);
     assert_in_range(slow.bound_ns, 2 * fast.bound_ns, 2 * fast.bound_ns + 1);
     assert_int_equal(slow.count, 7);
-    for (uint32_t i = 0; i < slow.count; i++) {
+    for (uint32_t i = 0; i < slow.count; ++i) {
         assert_in_range(slow.of[i].ns, 2 * fast.of[i].ns - slack_ns, 2 * fast.of[i].ns);
     }
     assert_int_equal(r2_cost_paced_ns(&given, R2_COST_NEVER), R2_COST_NEVER);
@@ -108,7 +108,7 @@ static void rates_that_rails_give(void **state)
 /** First KiB from which on folding within hosts pays, up to 1 MiB; 0: never. */
 static uint64_t pays_from(const r2_topology_t *topology, r2_cost_shape_fn_t apart)
 {
-    for (uint64_t kib = 1; kib <= 1 << 10; kib++) {
+    for (uint64_t kib = 1; kib <= 1 << 10; ++kib) {
         if (r2_cost_folding_pays(topology, kib << 10, apart)) {
             return kib;
         }
@@ -133,7 +133,7 @@ static void folding_pays_by_layout_alone(void **state)
     r2_topology_t t;
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(layouts); i++) {
+    for (size_t i = 0; i < r2_array_count(layouts); ++i) {
         assert_int_equal(
             r2_topology_init(&t, layouts[i].hosts, 4, layouts[i].ranks, 1 + (uint32_t) i), R2_OK);
         assert_int_equal(pays_from(&t, r2_allreduce_doubling.shape), layouts[i].doubling);
@@ -162,16 +162,16 @@ static void first_calls_choose_as_later_ones(void **state)
     uint32_t random = 1, weighted = 0;
 
     (void) state;
-    for (uint32_t draw = 0; draw < 200; draw++) {
+    for (uint32_t draw = 0; draw < 200; ++draw) {
         const uint32_t hosts = 3 + draw % 14;
         r2_topology_t t;
 
         assert_int_equal(r2_topology_init(&t, hosts, 4, (int32_t) hosts, 1250), R2_OK);
-        for (uint32_t failed = 0; failed <= draw % 4; failed++) {
+        for (uint32_t failed = 0; failed <= draw % 4; ++failed) {
             random = random * 1664525u + 1013904223u;
             r2_topology_set_capacity(&t, (random >> 8) % hosts, (random >> 20) % 3, (random >> 28) % 8);
         }
-        for (uint32_t e = 13; e <= 26; e++) {
+        for (uint32_t e = 13; e <= 26; ++e) {
             r2_plan_input_t input = {.kind = R2_COLL_ALLREDUCE, .size = (int32_t) hosts, .element_bytes = 4,
                                      .count = (uint64_t) 1 << (e - 2), .commutative = true, .reproducible = true,
                                      .scratch_bytes = 1 << 24, .topology = &t};
@@ -180,7 +180,7 @@ static void first_calls_choose_as_later_ones(void **state)
             input.cost.reduce_mbytes_per_s[R2_MEM_HOST] = UINT32_MAX;
             first = r2_plan_choose(&input);
             weighted += 0 == strcmp(first, "weighted");
-            for (size_t i = 0; i < r2_array_count(later); i++) {
+            for (size_t i = 0; i < r2_array_count(later); ++i) {
                 input.cost = later[i];
                 input.cost.reduce_mbytes_per_s[R2_MEM_HOST] = UINT32_MAX;
                 assert_string_equal(r2_plan_choose(&input), first);
@@ -222,7 +222,7 @@ static void doubling_crosses_hosts(void **state)
     const uint64_t bytes = 3 << 16;
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
         r2_topology_t t;
         r2_classes_t classes;
 

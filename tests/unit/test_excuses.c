@@ -53,7 +53,7 @@ static void pass(stub_net_t *stub, uint64_t ns)
 static void lanes_out_of_reach_or_over_get_nothing(void **state)
 {
     (void) state;
-    for (int over = 0; over < 2; over++) {
+    for (int over = 0; over < 2; ++over) {
         stub_net_t *stub = stub_net_create();
         r2_lane_t *bad = &stub->link->lanes[0], *good = &stub->link->lanes[1];
 
@@ -98,7 +98,7 @@ static void word_of_the_last_moment_counts(void **state)
 static void calls_that_nobody_hears_are_taken_back(void **state)
 {
     (void) state;
-    for (int unconnected = 0; unconnected < 2; unconnected++) {
+    for (int unconnected = 0; unconnected < 2; ++unconnected) {
         stub_net_t *stub = stub_net_create();
         const r2_lane_t *lane = &stub->link->lanes[0];
 
@@ -120,7 +120,7 @@ static void calls_that_nobody_hears_are_taken_back(void **state)
 static void silent_lanes_give_back(void **state)
 {
     (void) state;
-    for (int no_room = 0; no_room < 2; no_room++) {
+    for (int no_room = 0; no_room < 2; ++no_room) {
         stub_net_t *stub = stub_net_create();
 
         stub_lane_up(stub, 0);
@@ -228,7 +228,7 @@ static void busy_is_believed_for_a_while(void **state)
 static void a_process_is_judged_where_others_ask(void **state)
 {
     (void) state;
-    for (int asked = 0; asked < 2; asked++) {
+    for (int asked = 0; asked < 2; ++asked) {
         stub_net_t *stub = stub_net_create();
 
         stub->net.now_ns = stub->time_ns;
@@ -236,7 +236,7 @@ static void a_process_is_judged_where_others_ask(void **state)
         if (asked) {
             r2_link_inquire(stub->link);
         }
-        for (uint32_t i = 0; i < STUB_RAILS * 3; i++) {
+        for (uint32_t i = 0; i < STUB_RAILS * 3; ++i) {
             r2_lane_refused(&stub->link->lanes[i % STUB_RAILS]);
         }
         r2_link_presence_timer(stub->link);

@@ -95,7 +95,7 @@ static void t_fair_rates(void **state)
 static void t_healthy(void **state)
 {
     (void) state;
-    for (uint32_t hosts = 2; hosts <= 9; hosts++) {
+    for (uint32_t hosts = 2; hosts <= 9; ++hosts) {
         topo_t topo;
         double ideal = 2.0 * (hosts - 1) / hosts * T_BYTES / (4 * T_RATE);
 
@@ -171,7 +171,7 @@ static void t_never_beats_bound(void **state)
     uint64_t random = 1;
 
     (void) state;
-    for (unsigned run = 0; run < 60; run++) {
+    for (unsigned run = 0; run < 60; ++run) {
         topo_t topo;
         size_t count;
         const predict_algorithm_t *all = predict_table(&count);
@@ -179,14 +179,14 @@ static void t_never_beats_bound(void **state)
 
         t_topo(&topo, 3 + run % 6, 4);
         topo.flat = 0 == run % 3;
-        for (unsigned f = 0; f < 1 + run % 5; f++) {
+        for (unsigned f = 0; f < 1 + run % 5; ++f) {
             random = random * 6364136223846793005u + 1442695040888963407u;
             /* rail 3 stays, so that all hosts can talk */
             t_kill(&topo, (uint32_t) (random >> 33) % topo.host_count,
                    (uint32_t) (random >> 60) % 3);
         }
         bound = t_bound(&topo);
-        for (size_t a = 0; a < count; a++) {
+        for (size_t a = 0; a < count; ++a) {
             assert_true(t_predict(&topo, all[a].name) >= bound * (1 - 1e-9));
         }
         assert_true(t_ops(&topo, "weighted").seconds >= bound * (1 - 1e-9));
@@ -223,12 +223,12 @@ static void t_staging(void **state)
     } cases[] = {{4, 0}, {8, 0}, {4, 1}, {4, 2}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
         topo_t topo;
         double bound;
 
         t_topo(&topo, cases[i].hosts, 4);
-        for (uint32_t rail = 0; rail < cases[i].dead; rail++) {
+        for (uint32_t rail = 0; rail < cases[i].dead; ++rail) {
             t_kill(&topo, 1, rail);
         }
         bound = predict_bound(&(predict_case_t){.topo = &topo, .bytes = (double) bytes});
@@ -306,12 +306,12 @@ static flow_result_t t_ranks(topo_t *topo, const uint32_t *ranks, const char *na
     uint32_t count = 0, at = 0;
     flow_result_t result;
 
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         count += ranks[h];
     }
     assert_int_equal(topo_set_ranks(topo, count), R2_OK);
-    for (uint32_t h = 0; h < topo->host_count; h++) {
-        for (uint32_t i = 0; i < ranks[h]; i++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
+        for (uint32_t i = 0; i < ranks[h]; ++i) {
             topo->host_of[at++] = h;
         }
     }
@@ -333,7 +333,7 @@ static void t_ranks_of_hosts(void **state)
                  {4, {2, 2, 2, 2}, 12}, {3, {3, 2, 1}, 9}, {2, {1, 3}, 3}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
         const double n = cases[i].hosts, unit = T_BYTES / (4 * T_RATE);
         flow_result_t folded, apart;
         topo_t topo;
@@ -408,9 +408,9 @@ static void t_broken_schedule(void **state)
     (void) state;
     t_topo(&topo, 3, 2);
     assert_int_equal(real_build(&real, &topo, R2_COLL_ALLREDUCE, 1 << 20, "ring"), R2_OK);
-    real.schedules[1].op_count--;
+    --real.schedules[1].op_count;
     assert_int_equal(real_run(&real, &topo, NULL, NULL, &result), R2_ERR_PARAM);
-    real.schedules[1].op_count++;
+    ++real.schedules[1].op_count;
     real_fini(&real);
     topo_fini(&topo);
 }
@@ -442,7 +442,7 @@ static void t_seeds(void **state)
     t_draws(&c, 8, 4);
     assert_memory_equal(a.cells, b.cells, 4 * sizeof(*a.cells));
     assert_memory_not_equal(a.cells, c.cells, 4 * sizeof(*a.cells));
-    for (unsigned f = 1; f < 4; f++) {
+    for (unsigned f = 1; f < 4; ++f) {
         assert_true(a.cells[f].over_healthy >= a.cells[f - 1].over_healthy);
     }
     draws_result_fini(&a);

@@ -45,7 +45,7 @@ static const row_t rows[] = {
 static void lane_is_as_good_as_its_worst_sign(void **state)
 {
     (void) state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); ++i) {
         const row_t *row = &rows[i];
         const r2_lane_t lane = {
             .state = row->state, .failed = row->failed, .unreachable = row->unreachable};
@@ -59,7 +59,7 @@ static void lane_is_as_good_as_its_worst_sign(void **state)
 static void table_of_states_is_whole(void **state)
 {
     (void) state;
-    for (unsigned i = 0; i < sizeof(r2_lane_states) / sizeof(r2_lane_states[0]); i++) {
+    for (unsigned i = 0; i < sizeof(r2_lane_states) / sizeof(r2_lane_states[0]); ++i) {
         const r2_lane_state_info_t *info = &r2_lane_states[i];
 
         assert_non_null(info->name);
@@ -97,7 +97,7 @@ static void state_lasts_within_a_phase(void **state)
     net->log = &log;
     net->now_ns = 7;
     link->net = net;
-    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); ++i) {
         r2_lane_t *lane = &link->lanes[0];
 
         *lane = (r2_lane_t){.link = link, .rail = &rail, .state = steps[i].from, .state_ns = 3};
@@ -130,7 +130,7 @@ static void link_is_as_good_as_its_best_lane(void **state)
     assert_non_null(link);
     assert_int_equal(r2_link_grade(link), R2_GRADE_NONE);
     link->lane_count = 3;
-    for (uint32_t i = 0; i < link->lane_count; i++) {
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
         link->lanes[i].link = link;
         link->lanes[i].rail = i < 2 ? &rail : &relay;
     }

@@ -50,7 +50,7 @@ static void t_received(void *arg, uint32_t rank, const void *data, size_t bytes)
     if (end->heard < T_HEARD && bytes >= sizeof(end->numbers[0])) {
         memcpy(&end->numbers[end->heard], data, sizeof(end->numbers[0]));
     }
-    end->heard++;
+    ++end->heard;
     end->rank = rank;
     end->bytes = bytes;
 }

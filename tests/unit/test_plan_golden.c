@@ -81,7 +81,7 @@ static void print_bytes(FILE *file, uint64_t bytes)
 
     while (bytes >= 1024 && 0 == bytes % 1024 && unit + 1 < r2_array_count(units)) {
         bytes /= 1024;
-        unit++;
+        ++unit;
     }
     fprintf(file, "%lu%s", (unsigned long) bytes, units[unit]);
 }
@@ -165,9 +165,9 @@ static void print_all_details(FILE *file)
     const int32_t few[] = {2, 4, 7, 64};
 
     fprintf(file, "\n# Plans of rank 0, float sum\n");
-    for (size_t k = 0; k < r2_array_count(kinds); k++) {
-        for (size_t s = 0; s < r2_array_count(few); s++) {
-            for (size_t l = 0; l < r2_array_count(lengths); l++) {
+    for (size_t k = 0; k < r2_array_count(kinds); ++k) {
+        for (size_t s = 0; s < r2_array_count(few); ++s) {
+            for (size_t l = 0; l < r2_array_count(lengths); ++l) {
                 if (R2_COLL_BARRIER != kinds[k].kind || 0 == l) {
                     print_details(file, k, few[s],
                                   R2_COLL_BARRIER != kinds[k].kind ? lengths[l] : 0);
@@ -187,7 +187,7 @@ static void print_named(FILE *file)
     fprintf(file,
             "\n# Plans of rank 0 by name, float sum, 4 rails; 1 of host 2 and 2 of host 3 are "
             "dead\n");
-    for (size_t i = 0; i < r2_array_count(names) * r2_array_count(hosts); i++) {
+    for (size_t i = 0; i < r2_array_count(names) * r2_array_count(hosts); ++i) {
         const int32_t size = hosts[i % r2_array_count(hosts)];
         r2_plan_input_t input = golden_input(0, 0, size);
         r2_topology_t topology;
@@ -198,7 +198,7 @@ static void print_named(FILE *file)
         r2_topology_set_capacity(&topology, 3, 1, 0);
         input.topology = &topology;
         input.algorithm = names[i / r2_array_count(hosts)];
-        for (size_t l = 0; l < r2_array_count(lengths); l++) {
+        for (size_t l = 0; l < r2_array_count(lengths); ++l) {
             print_plan(file, "allreduce", &input, lengths[l]);
         }
         r2_topology_fini(&topology);
@@ -215,7 +215,7 @@ static void print_layouts(FILE *file)
                    {4, 8}, {4, 16}, {16, 17}, {16, 128}, {32, 256}, {128, 1024}};
 
     fprintf(file, "\n# allreduce, bytes; ranks in blocks on hosts\n");
-    for (size_t l = 0; l < 2 * r2_array_count(layouts); l++) {
+    for (size_t l = 0; l < 2 * r2_array_count(layouts); ++l) {
         const size_t type = l % 2, at = l / 2;
         r2_plan_input_t input = golden_input(0, type, layouts[at].ranks);
         r2_topology_t topology;
@@ -238,15 +238,15 @@ static void print_plans(FILE *file)
         "# Copyright (c) 2026 The r2 authors\n"
         "# Algorithm by length, with default parameters. A range ends with the length printed.\n"
         "# Written by: tests/unit/test_plan_golden --write FILE\n");
-    for (size_t k = 0; k < r2_array_count(kinds); k++) {
+    for (size_t k = 0; k < r2_array_count(kinds); ++k) {
         fprintf(file, "\n# %s, bytes%s\n", kinds[k].name,
                 kinds[k].per_rank ? " of a rank's block" : "");
-        for (size_t t = 0; t < r2_array_count(types); t++) {
+        for (size_t t = 0; t < r2_array_count(types); ++t) {
             /* only reductions differ by type */
             if (0 < t && R2_COLL_ALLREDUCE != kinds[k].kind) {
                 continue;
             }
-            for (size_t s = 0; s < r2_array_count(sizes); s++) {
+            for (size_t s = 0; s < r2_array_count(sizes); ++s) {
                 fprintf(file, "%s, %d ranks", kinds[k].name, sizes[s]);
                 fprintf(file, R2_COLL_ALLREDUCE == kinds[k].kind ? ", %s: " : ": ", types[t].name);
                 print_ranges(file, golden_input(k, t, sizes[s]));

@@ -35,7 +35,7 @@ static void plan_of(const r2_plan_input_t *input, uint32_t *digest_p, uint64_t *
     assert_int_equal(R2_OK, r2_plan_build(input, &schedule));
     *digest_p = schedule.digest;
     *bytes_p = 0;
-    for (uint32_t i = 0; i < schedule.op_count; i++) {
+    for (uint32_t i = 0; i < schedule.op_count; ++i) {
         *bytes_p += R2_OP_SEND == schedule.ops[i].kind ? schedule.ops[i].bytes : 0;
     }
     r2_schedule_fini(&schedule);
@@ -79,7 +79,7 @@ static void test_once_for_each_class(void **state)
     know(&memo, &input, false);
     assert_null(input.estimate);
     r2_topology_set_capacity(&topology, 3, 1, 0);
-    for (int turn = 0; turn < 3; turn++) {
+    for (int turn = 0; turn < 3; ++turn) {
         know(&memo, &input, 0 == turn);
         assert_true(input.estimate->shares.weight[3] < input.estimate->shares.weight[0]);
     }
@@ -114,7 +114,7 @@ static void test_choice_of_a_class(void **state)
 
     (void) state;
     assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, 4, 1250));
-    for (uint32_t capacity = 1; capacity < R2_CAPACITY_FULL; capacity++) {
+    for (uint32_t capacity = 1; capacity < R2_CAPACITY_FULL; ++capacity) {
         r2_plan_memo_t memo = {{NULL}};
 
         r2_topology_set_capacity(&topology, 0, 0, capacity);

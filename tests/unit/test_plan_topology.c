@@ -69,8 +69,8 @@ static void print_choices(FILE *file, r2_plan_input_t input)
 {
     char before[256] = "", text[256];
 
-    for (unsigned bit = 10; bit < LENGTH_BITS; bit++) {
-        for (uint64_t part = 16; part < 32; part++) {
+    for (unsigned bit = 10; bit < LENGTH_BITS; ++bit) {
+        for (uint64_t part = 16; part < 32; ++part) {
             const uint64_t bytes = ((uint64_t) 1 << bit) / 16 * part;
 
             input.count = bytes / input.element_bytes;
@@ -96,7 +96,7 @@ static void print_forecast(FILE *file, r2_plan_input_t input)
     input.count = ((uint64_t) 1 << DETAIL_BITS) / input.element_bytes;
     assert_int_equal(R2_OK, r2_forecast_allreduce(&input, &forecast));
     fprintf(file, "  64M, us:");
-    for (uint32_t i = 0; i < forecast.count; i++) {
+    for (uint32_t i = 0; i < forecast.count; ++i) {
         fprintf(file, " %s ", forecast.of[i].algorithm->name);
         if (R2_COST_NEVER == forecast.of[i].ns) {
             fprintf(file, "never,");
@@ -114,7 +114,7 @@ static void print_machines(FILE *file)
                   "# Allreduce of floats on the machines of tests/golden/topologies: algorithm by "
                   "length, predicted times.\n"
                   "# Written by: tests/unit/test_plan_topology --write FILE\n");
-    for (size_t m = 0; m < r2_array_count(machines); m++) {
+    for (size_t m = 0; m < r2_array_count(machines); ++m) {
         r2_topology_t topology;
 
         read_machine(machines[m], &topology);
@@ -143,7 +143,7 @@ static void test_golden(void **state)
     rewind(now);
     do {
         more = NULL != fgets(expected, sizeof(expected), golden);
-        line++;
+        ++line;
         assert_int_equal(more, NULL != fgets(made, sizeof(made), now));
         if (more && 0 != strcmp(expected, made)) {
             print_error("line %u, expected: %s    made: %sIf this is meant: "

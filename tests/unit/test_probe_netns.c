@@ -215,7 +215,7 @@ static void test_rate_limit(void **state)
 
     (void) state;
     while (taken < 1000 && R2_OK == t_try(end, 0)) {
-        taken++;
+        ++taken;
     }
     assert_int_equal(taken, R2_PROBE_RATE);
     assert_true(end->probe.ops->deadline_ns(end->probe.instance) <= t_time_ns + T_STEP_NS);

@@ -292,7 +292,7 @@ static void test_many(void **state)
     t_timeout_ns = T_ALIVE_NS;
     t_time_ns += R2_NS_PER_S;
     while (taken < 100 && R2_OK == t_try(end, 0)) {
-        taken++;
+        ++taken;
     }
     assert_int_equal(taken, 100);
     assert_true(open_files() < here + 400);

@@ -50,11 +50,11 @@ static void break_hosts(r2_prng_t *prng, r2_topology_t *topology)
 {
     const uint64_t hosts = r2_prng_below(prng, topology->host_count + 1);
 
-    for (uint64_t i = 0; i < hosts; i++) {
+    for (uint64_t i = 0; i < hosts; ++i) {
         const uint32_t host = (uint32_t) r2_prng_below(prng, topology->host_count);
         const uint64_t rails = r2_prng_between(prng, 1, RAILS);
 
-        for (uint32_t rail = 0; rail < rails; rail++) {
+        for (uint32_t rail = 0; rail < rails; ++rail) {
             r2_topology_set_capacity(topology, host, rail, (uint32_t) r2_prng_below(prng, 16));
         }
     }
@@ -90,8 +90,8 @@ static void test_random_maps(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 5);
-    for (int32_t size = 1; size <= R2_CHECK_RANKS_MAX; size++) {
-        for (int i = 0; i < (size <= FEW_RANKS ? MAPS_OF_FEW : MAPS_PER_SIZE); i++) {
+    for (int32_t size = 1; size <= R2_CHECK_RANKS_MAX; ++size) {
+        for (int i = 0; i < (size <= FEW_RANKS ? MAPS_OF_FEW : MAPS_PER_SIZE); ++i) {
             check_random(&prng, size);
         }
     }
@@ -145,18 +145,18 @@ static void test_few_tiers(void **state)
 
     (void) state;
     assert_int_equal(R2_OK, r2_topology_init(&topology, 100, 1, 100, 1000));
-    for (uint32_t h = 0; h < 100; h++) {
+    for (uint32_t h = 0; h < 100; ++h) {
         topology.rate_mbytes_per_s[h] = 1000 + h / 10;
     }
     assert_int_equal(R2_OK, r2_tiers_of(&tiers, &topology));
     assert_int_equal(1, tiers.count);
     r2_tiers_fini(&tiers);
-    for (uint32_t h = 0; h < 100; h++) {
+    for (uint32_t h = 0; h < 100; ++h) {
         topology.rate_mbytes_per_s[h] = 10 * (h + 1);
     }
     assert_int_equal(R2_OK, r2_tiers_of(&tiers, &topology));
     assert_in_range(tiers.count, 8, R2_TIERS_MAX);
-    for (uint32_t k = 1; k < tiers.count; k++) {
+    for (uint32_t k = 1; k < tiers.count; ++k) {
         assert_true(tiers.tiers[k].host_count < tiers.tiers[k - 1].host_count);
     }
     r2_tiers_fini(&tiers);
@@ -171,7 +171,7 @@ static uint64_t sent_bytes(const r2_plan_input_t *input, int32_t rank)
 
     there.rank = rank;
     assert_int_equal(R2_OK, r2_plan_build(&there, &schedule));
-    for (uint32_t i = 0; i < schedule.op_count; i++) {
+    for (uint32_t i = 0; i < schedule.op_count; ++i) {
         bytes += R2_OP_SEND == schedule.ops[i].kind ? schedule.ops[i].bytes : 0;
     }
     r2_schedule_fini(&schedule);
@@ -190,7 +190,7 @@ static void test_traffic(void **state)
     input.topology = &topology;
     input.scratch_bytes = 16 << 20;
     input.chunk_min_bytes = 8192;
-    for (int32_t rank = 0; rank < 4; rank++) {
+    for (int32_t rank = 0; rank < 4; ++rank) {
         const uint64_t expected = 3 == rank ? 4800000 : 6400000;
 
         assert_in_range(sent_bytes(&input, rank), expected - 64, expected + 64);
@@ -234,7 +234,7 @@ static void test_prediction_properties(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 6);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 2000; ++i) {
         const uint32_t hosts = (uint32_t) r2_prng_between(&prng, 2, 24);
         r2_plan_input_t input = r2_case_input(&recursive, (int32_t) hosts, 1 << 24, 4);
         r2_forecast_t forecast;
@@ -263,7 +263,7 @@ static void test_choice(void **state)
 
     (void) state;
     assert_int_equal(R2_OK, r2_topology_init(&topology, 6, 2, 6, 1250));
-    for (uint32_t rail = 0; rail < 2; rail++) {
+    for (uint32_t rail = 0; rail < 2; ++rail) {
         r2_topology_cut(&topology, 1, 4, rail);
     }
     r2_topology_set_capacity(&topology, 0, 0, 8);

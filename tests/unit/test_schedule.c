@@ -49,7 +49,7 @@ static void check(const r2_plan_input_t *input, uint64_t in_place)
                     (unsigned long) input->element_bytes, input->root, (unsigned long) in_place,
                     (unsigned long) input->scratch_bytes, r2_flaw_name(report.flaw), report.text);
     }
-    sets_checked++;
+    ++sets_checked;
     r2_check_job_fini(&job);
     assert_int_equal(R2_FLAW_NONE, report.flaw);
 }
@@ -73,8 +73,8 @@ static void check_variants(r2_plan_input_t input, uint32_t *combination)
 {
     const uint64_t in_places[] = {0, UINT64_MAX, 0x5a5a96695a5a9669u};
 
-    for (size_t l = 0; l < r2_array_count(all_limits); l++) {
-        for (size_t p = 0; p < r2_array_count(in_places); p++) {
+    for (size_t l = 0; l < r2_array_count(all_limits); ++l) {
+        for (size_t p = 0; p < r2_array_count(in_places); ++p) {
             input.scratch_bytes = all_limits[l].scratch_bytes;
             input.chunk_min_bytes = all_limits[l].chunk_min_bytes;
             input.copy_max_bytes = all_limits[l].copy_max_bytes;
@@ -93,8 +93,8 @@ static void check_case(const r2_case_t *one, int32_t size)
     const bool per_rank = r2_case_per_rank(one->kind);
     uint32_t combination = (uint32_t) (one - cases) * 1000;
 
-    for (size_t c = 0; c < r2_array_count(counts); c++) {
-        for (size_t e = 0; e < r2_array_count(elements); e++) {
+    for (size_t c = 0; c < r2_array_count(counts); ++c) {
+        for (size_t e = 0; e < r2_array_count(elements); ++e) {
             /* blocks of a few elements for each rank */
             uint64_t count = per_rank ? (counts[c] + ranks - 1) / ranks : counts[c];
             r2_plan_input_t input = r2_case_input(one, size, count, elements[e]);
@@ -110,8 +110,8 @@ static void check_case(const r2_case_t *one, int32_t size)
 static void test_every_case(void **state)
 {
     (void) state;
-    for (int32_t size = 1; size <= R2_CHECK_RANKS_MAX; size++) {
-        for (size_t i = 0; i < case_count; i++) {
+    for (int32_t size = 1; size <= R2_CHECK_RANKS_MAX; ++size) {
+        for (size_t i = 0; i < case_count; ++i) {
             check_case(&cases[i], size);
         }
     }
@@ -123,7 +123,7 @@ static void check_placed(const r2_case_t *one, const r2_topology_t *topology)
 {
     const uint64_t counts[] = {1, 7, 100}, scratches[] = {1 << 20, 192};
 
-    for (size_t c = 0; c < r2_array_count(counts) * r2_array_count(scratches); c++) {
+    for (size_t c = 0; c < r2_array_count(counts) * r2_array_count(scratches); ++c) {
         const uint64_t count = counts[c % r2_array_count(counts)];
         r2_plan_input_t input = r2_case_input(one, topology->rank_count, count, 4);
         r2_uneven_t uneven;
@@ -187,15 +187,15 @@ static void test_full_hosts(void **state)
                                {R2_COLL_ALLREDUCE, "recursive"}};
 
     (void) state;
-    for (size_t k = 0; k < r2_array_count(crowds); k++) {
+    for (size_t k = 0; k < r2_array_count(crowds); ++k) {
         r2_topology_t topology;
 
         placement_init(&topology, k);
-        for (size_t i = 0; i < case_count; i++) {
+        for (size_t i = 0; i < case_count; ++i) {
             check_placed(&cases[i], &topology);
         }
         r2_topology_set_capacity(&topology, crowds[k].hosts - 1, 0, 0);
-        for (size_t i = 0; i < r2_array_count(named); i++) {
+        for (size_t i = 0; i < r2_array_count(named); ++i) {
             check_placed(&named[i], &topology);
         }
         check_folding(&topology);
@@ -209,8 +209,8 @@ static void test_long_vectors(void **state)
     const int32_t sizes[] = {2, 3, 4, 5, 8, 16, 33, 64};
 
     (void) state;
-    for (size_t i = 0; i < case_count; i++) {
-        for (size_t s = 0; s < r2_array_count(sizes); s++) {
+    for (size_t i = 0; i < case_count; ++i) {
+        for (size_t s = 0; s < r2_array_count(sizes); ++s) {
             uint64_t count = 3001 * (uint64_t) (sizes[s] > 8 && !run_all ? 1 : 5);
             bool per_rank = r2_case_per_rank(cases[i].kind);
             r2_plan_input_t input;
@@ -230,9 +230,9 @@ static void test_long_vectors(void **state)
 static void test_every_root(void **state)
 {
     (void) state;
-    for (int32_t size = 1; size <= 17; size++) {
-        for (int32_t root = 0; root < size; root++) {
-            for (size_t i = 0; i < case_count; i++) {
+    for (int32_t size = 1; size <= 17; ++size) {
+        for (int32_t root = 0; root < size; ++root) {
+            for (size_t i = 0; i < case_count; ++i) {
                 r2_plan_input_t input = r2_case_input(&cases[i], size, 67, 4);
 
                 if (r2_kind(input.kind)->rooted) {
@@ -251,7 +251,7 @@ static void test_not_commutative(void **state)
     const r2_case_t ring = {R2_COLL_ALLREDUCE, "ring"};
 
     (void) state;
-    for (int32_t size = 2; size <= 9; size++) {
+    for (int32_t size = 2; size <= 9; ++size) {
         r2_plan_input_t input = r2_case_input(&ring, size, 100, 4);
 
         input.commutative = false;
@@ -265,7 +265,7 @@ static void test_not_commutative(void **state)
 static void test_huge_element(void **state)
 {
     (void) state;
-    for (size_t i = 0; i < case_count; i++) {
+    for (size_t i = 0; i < case_count; ++i) {
         r2_plan_input_t input = r2_case_input(&cases[i], 3, 4, 1000);
         r2_uneven_t uneven;
 
@@ -283,12 +283,12 @@ static void test_messages_are_bounded(void **state)
     const int32_t sizes[] = {2, 5, 65};
 
     (void) state;
-    for (size_t i = 0; i < case_count * r2_array_count(lengths); i++) {
+    for (size_t i = 0; i < case_count * r2_array_count(lengths); ++i) {
         const r2_case_t *one = &cases[i % case_count];
         const r2_kind_t *kind = r2_kind(one->kind);
 
         for (size_t s = 0; !kind->reduces && R2_SPAN_EDGES != kind->span && s < r2_array_count(sizes);
-             s++) {
+             ++s) {
             const uint64_t count = lengths[i / case_count];
             r2_plan_input_t input = r2_case_input(one, sizes[s], count, 1);
             r2_schedule_t schedule;
@@ -298,7 +298,7 @@ static void test_messages_are_bounded(void **state)
             input.message_max_bytes = 1 << 21;
             r2_case_uneven(&input, &uneven, count, false);
             assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
-            for (uint32_t k = 0; k < schedule.op_count; k++) {
+            for (uint32_t k = 0; k < schedule.op_count; ++k) {
                 const r2_op_t *op = &schedule.ops[k];
 
                 assert_true(R2_OP_SEND != op->kind || R2_BUF_SCRATCH == op->src.buf ||
@@ -362,7 +362,7 @@ static void test_help_names_all(void **state)
     const r2_param_info_t *table = r2_params_table(&params);
 
     (void) state;
-    for (size_t p = 0; p < params * R2_COLL_KIND_COUNT; p++) {
+    for (size_t p = 0; p < params * R2_COLL_KIND_COUNT; ++p) {
         const r2_coll_kind_t kind = (r2_coll_kind_t) (p % R2_COLL_KIND_COUNT);
         const char *help = table[p / R2_COLL_KIND_COUNT].help;
         char list[200] = "", param[64];
@@ -371,12 +371,12 @@ static void test_help_names_all(void **state)
         if (0 != strcmp(param, table[p / R2_COLL_KIND_COUNT].name)) {
             continue;
         }
-        for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at; at++) {
+        for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at; ++at) {
             snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", (*at)->name,
                      NULL == at[1] ? "." : NULL == at[2] ? " or " : ", ");
         }
         assert_non_null(strstr(help, list));
-        named++;
+        ++named;
     }
     assert_int_equal(8, named);
 }

@@ -36,8 +36,8 @@ static bool drop_first_dep(r2_check_job_t *job, int32_t rank, uint32_t at)
     if (0 == op->dep_count) {
         return false;
     }
-    op->first_dep++;
-    op->dep_count--;
+    ++op->first_dep;
+    --op->dep_count;
     return true;
 }
 
@@ -48,7 +48,7 @@ static bool drop_last_dep(r2_check_job_t *job, int32_t rank, uint32_t at)
     if (0 == op->dep_count) {
         return false;
     }
-    op->dep_count--;
+    --op->dep_count;
     return true;
 }
 
@@ -84,7 +84,7 @@ static bool split_element(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
     r2_op_t *op = &job->schedules[rank].ops[at];
 
-    op->bytes--;
+    --op->bytes;
     return R2_OP_REDUCE == op->kind;
 }
 
@@ -107,10 +107,10 @@ static bool remove_op(r2_check_job_t *job, int32_t rank, uint32_t at)
     made->chunk_bytes = old.chunk_bytes;
     made->digest = old.digest;
     made->algorithm = old.algorithm;
-    for (uint32_t i = 0; i < old.op_count; i++) {
+    for (uint32_t i = 0; i < old.op_count; ++i) {
         uint32_t *deps = &old.deps[old.ops[i].first_dep];
 
-        for (uint32_t d = 0; d < old.ops[i].dep_count; d++) {
+        for (uint32_t d = 0; d < old.ops[i].dep_count; ++d) {
             deps[d] = at == deps[d] ? R2_OP_NONE : deps[d] - (deps[d] > at ? 1 : 0);
         }
         if (i != at) {
@@ -128,7 +128,7 @@ static bool reduce_twice(r2_check_job_t *job, int32_t rank, uint32_t at)
     const r2_op_t op = schedule->ops[at];
     uint32_t *all = malloc(schedule->op_count * sizeof(*all));
 
-    for (uint32_t i = 0; i < schedule->op_count; i++) {
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
         all[i] = i;
     }
     r2_schedule_add(schedule, &op, all, schedule->op_count);
@@ -162,7 +162,7 @@ static bool swap_received(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
     r2_op_t *ops = job->schedules[rank].ops;
 
-    for (uint32_t i = at + 1; i < job->schedules[rank].op_count; i++) {
+    for (uint32_t i = at + 1; i < job->schedules[rank].op_count; ++i) {
         if (R2_OP_RECV == ops[at].kind && R2_OP_RECV == ops[i].kind &&
             ops[at].bytes == ops[i].bytes && ops[at].tag == ops[i].tag &&
             0 != memcmp(&ops[at].dst, &ops[i].dst, sizeof(ops[i].dst)) &&
@@ -189,7 +189,7 @@ static bool change_tag(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
     r2_op_t *op = &job->schedules[rank].ops[at];
 
-    op->tag++;
+    ++op->tag;
     return is_message(op);
 }
 
@@ -215,14 +215,14 @@ static bool wait_for_itself(r2_check_job_t *job, int32_t rank, uint32_t at)
 /** Op 0 only: a value that ranks must share, or a bound. */
 static bool change_digest(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    job->schedules[rank].digest++;
+    ++job->schedules[rank].digest;
     return 0 == at;
 }
 
 /** Where a rank knows its own messages only, chunks are its own matter, too. */
 static bool change_chunk(r2_check_job_t *job, int32_t rank, uint32_t at)
 {
-    job->schedules[rank].chunk_bytes++;
+    ++job->schedules[rank].chunk_bytes;
     return 0 == at && R2_SPAN_EDGES != r2_kind(job->inputs[rank].kind)->span;
 }
 
@@ -238,7 +238,7 @@ static bool receive_first(r2_check_job_t *job, int32_t rank, uint32_t at)
     if (0 != at || 0 != rank || R2_COLL_BCAST == job->inputs[0].kind) {
         return false;
     }
-    for (int32_t r = 0; r < job->size; r++) {
+    for (int32_t r = 0; r < job->size; ++r) {
         r2_schedule_t *schedule = &job->schedules[r];
         r2_schedule_t made;
         uint32_t recv = 0;
@@ -246,19 +246,19 @@ static bool receive_first(r2_check_job_t *job, int32_t rank, uint32_t at)
         r2_schedule_init(&made);
         while (recv < schedule->op_count &&
                (R2_OP_RECV != schedule->ops[recv].kind || 0 < schedule->ops[recv].dep_count)) {
-            recv++;
+            ++recv;
         }
         if (recv == schedule->op_count) {
             return false;
         }
         /* the receive becomes op 0, others move up by one */
         r2_schedule_add(&made, &schedule->ops[recv], NULL, 0);
-        for (uint32_t i = 0; i < schedule->op_count; i++) {
+        for (uint32_t i = 0; i < schedule->op_count; ++i) {
             const r2_op_t *op = &schedule->ops[i];
             uint32_t deps[64] = {0};
             uint32_t count = R2_OP_SEND == op->kind ? 1 : 0;
 
-            for (uint32_t d = 0; d < op->dep_count; d++) {
+            for (uint32_t d = 0; d < op->dep_count; ++d) {
                 uint32_t dep = schedule->deps[op->first_dep + d];
 
                 deps[count++] = dep == recv ? 0 : dep + (dep < recv ? 1 : 0);
@@ -326,9 +326,9 @@ static bool try_mutant(const r2_plan_input_t *input, uint64_t in_place, const mu
     exists = at < job.schedules[rank].op_count;
     if (exists && mutation->mutate(&job, rank, at)) {
         r2_check_job_run(&job, &report);
-        tally->made++;
+        ++tally->made;
         tally->caught += R2_FLAW_NONE != report.flaw ? 1 : 0;
-        tally->flaws[report.flaw]++;
+        ++tally->flaws[report.flaw];
         if (R2_FLAW_NONE == report.flaw) {
             print_error("%s missed: collective %d %s size %d in place %lx rank %d op %u\n",
                         mutation->name, (int) input->kind, job.schedules[0].algorithm, input->size,
@@ -342,11 +342,11 @@ static bool try_mutant(const r2_plan_input_t *input, uint64_t in_place, const mu
 static void try_mutants(const r2_plan_input_t *input, uint64_t in_place, const mutation_t *mutation,
                         tally_t *tally)
 {
-    for (int32_t rank = 0; rank < input->size; rank++) {
+    for (int32_t rank = 0; rank < input->size; ++rank) {
         uint32_t at = 0;
 
         while (try_mutant(input, in_place, mutation, rank, at, tally)) {
-            at++;
+            ++at;
         }
     }
 }
@@ -355,8 +355,8 @@ static void try_everywhere(const mutation_t *mutation, tally_t *tally)
 {
     const int32_t sizes[] = {2, 3, 5, 6, 16};
 
-    for (size_t i = 0; i < case_count; i++) {
-        for (size_t n = 0; n < r2_array_count(sizes); n++) {
+    for (size_t i = 0; i < case_count; ++i) {
+        for (size_t n = 0; n < r2_array_count(sizes); ++n) {
             const int32_t size = sizes[n];
             r2_plan_input_t input = r2_case_input(&cases[i], size, 3 * (uint64_t) size + 1, 4);
             r2_uneven_t uneven;
@@ -386,12 +386,12 @@ static void test_mutants(void **state)
     unsigned missed = 0;
 
     (void) state;
-    for (size_t m = 0; m < r2_array_count(mutations); m++) {
+    for (size_t m = 0; m < r2_array_count(mutations); ++m) {
         tally_t tally = {.made = 0};
 
         try_everywhere(&mutations[m], &tally);
         print_message("%-16s %6u made, %6u caught:", mutations[m].name, tally.made, tally.caught);
-        for (int f = 1; f < R2_FLAW_COUNT; f++) {
+        for (int f = 1; f < R2_FLAW_COUNT; ++f) {
             if (0 < tally.flaws[f]) {
                 print_message(" %s %u", r2_flaw_name((r2_flaw_t) f), tally.flaws[f]);
             }

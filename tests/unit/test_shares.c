@@ -18,13 +18,13 @@ static void test_estimated_throughput(void **state)
     } estimate[] = {{8, 1, 968}, {4, 1, 937}, {4, 2, 750}, {4, 0, 1000}};
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(estimate); i++) {
+    for (size_t i = 0; i < r2_array_count(estimate); ++i) {
         fixture_t f;
         uint64_t healthy;
 
         start(&f, 4, estimate[i].rails, 4);
         healthy = r2_cost_bound_ns(&f.topology, vector_bytes);
-        for (uint32_t rail = 0; rail < estimate[i].dead; rail++) {
+        for (uint32_t rail = 0; rail < estimate[i].dead; ++rail) {
             r2_topology_set_capacity(&f.topology, 2, rail, 0);
         }
         solve(&f);
@@ -109,7 +109,7 @@ static void test_no_way(void **state)
 
     (void) state;
     start(&f, 4, 2, 4);
-    for (uint32_t h = 0; h < 4; h++) {
+    for (uint32_t h = 0; h < 4; ++h) {
         r2_topology_set_capacity(&f.topology, h, h % 2, 0);
     }
     solve(&f);
@@ -139,7 +139,7 @@ static void test_classes(void **state)
     solve(&f);
     assert_int_equal(3, f.classes.count);
     assert_true(f.shares.routable);
-    for (uint32_t h = 0; h < 3; h++) {
+    for (uint32_t h = 0; h < 3; ++h) {
         assert_int_equal(0, share_ppm(&f.shares, h));
     }
     done(&f);
@@ -152,7 +152,7 @@ static void test_many_classes(void **state)
 
     (void) state;
     start(&f, 3 * R2_CLASSES_PAIRED_MAX, 1, 3 * R2_CLASSES_PAIRED_MAX);
-    for (uint32_t h = 0; h < f.topology.host_count; h++) {
+    for (uint32_t h = 0; h < f.topology.host_count; ++h) {
         f.topology.rate_mbytes_per_s[h] = 1000 + h;
     }
     solve(&f);
@@ -178,16 +178,16 @@ static void test_ranks_of_a_host(void **state)
 
     (void) state;
     start(&f, 5, 4, 8);
-    for (int32_t r = 0; r < 8; r++) {
+    for (int32_t r = 0; r < 8; ++r) {
         f.topology.host_of[r] = host_of[r];
     }
     r2_topology_set_capacity(&f.topology, 2, 1, 0);
     solve(&f);
     assert_int_equal(R2_OK, r2_shares_layout(&f.shares, &f.topology, 1000000, 1, &layout));
-    for (int32_t r = 0; r < 8; r++) {
+    for (int32_t r = 0; r < 8; ++r) {
         bytes[host_of[r]] += r2_layout_bytes(&layout, r);
     }
-    for (uint32_t h = 0; h < 5; h++) {
+    for (uint32_t h = 0; h < 5; ++h) {
         const uint64_t expected = share_ppm(&f.shares, h);
 
         assert_in_range(bytes[h], expected - r2_min(expected, 2u), expected + 2);

@@ -20,10 +20,10 @@ static void random_topology(r2_prng_t *prng, fixture_t *f)
 
     start(f, hosts, rails, ranks);
     f->topology.any_pairing = r2_prng_chance(prng, 200000);
-    for (uint32_t i = 0; r2_prng_chance(prng, 200000) && i < hosts * rails; i++) {
+    for (uint32_t i = 0; r2_prng_chance(prng, 200000) && i < hosts * rails; ++i) {
         f->topology.rate_mbytes_per_s[i] = (uint32_t) r2_prng_between(prng, 100, 50000);
     }
-    for (uint64_t i = 0; i < faults; i++) {
+    for (uint64_t i = 0; i < faults; ++i) {
         const uint32_t host = (uint32_t) r2_prng_below(prng, hosts);
         const uint32_t rail = (uint32_t) r2_prng_below(prng, rails);
 
@@ -44,7 +44,7 @@ static void check_layout(const fixture_t *f, uint64_t count)
     assert_int_equal(R2_OK, r2_shares_layout(&f->shares, &f->topology, count, 4, &layout));
     assert_int_equal(0, layout.start[0]);
     assert_int_equal(count * 4, layout.start[f->topology.rank_count]);
-    for (int32_t r = 0; r < f->topology.rank_count; r++) {
+    for (int32_t r = 0; r < f->topology.rank_count; ++r) {
         const uint64_t bytes = r2_layout_bytes(&layout, r);
 
         assert_true(layout.start[r] <= layout.start[r + 1]);
@@ -61,7 +61,7 @@ static void check_layout(const fixture_t *f, uint64_t count)
 /* Hosts without capacity own nothing, unless the form of the exchange leaves no choice. */
 static void check_dead_hosts(const fixture_t *f)
 {
-    for (uint32_t h = 0; 1 < f->topology.host_count && h < f->topology.host_count; h++) {
+    for (uint32_t h = 0; 1 < f->topology.host_count && h < f->topology.host_count; ++h) {
         if (0 == r2_topology_host_rate(&f->topology, h)) {
             assert_true(0 == f->shares.weight[h] || r2_shares_are_equal(&f->shares, &f->classes));
             assert_false(f->shares.routable);
@@ -72,8 +72,8 @@ static void check_dead_hosts(const fixture_t *f)
 /** A direct exchange needs a way between all hosts, a ring only between some. */
 static bool all_pairs_share(const r2_topology_t *topology)
 {
-    for (uint32_t a = 0; a < topology->host_count; a++) {
-        for (uint32_t b = a + 1; b < topology->host_count; b++) {
+    for (uint32_t a = 0; a < topology->host_count; ++a) {
+        for (uint32_t b = a + 1; b < topology->host_count; ++b) {
             if (0 == r2_topology_pair_rate(topology, a, b)) {
                 return false;
             }
@@ -89,7 +89,7 @@ static void test_random_maps(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 20260704);
-    for (int i = 0; i < 20000; i++) {
+    for (int i = 0; i < 20000; ++i) {
         fixture_t f, again;
         uint64_t weighted, bound;
 
@@ -115,7 +115,7 @@ static void test_random_maps(void **state)
             if (f.topology.rank_count == (int32_t) f.topology.host_count &&
                 all_pairs_share(&f.topology)) {
                 assert_not_above(weighted, ring, &f.topology);
-                ring_known++;
+                ++ring_known;
             }
         }
         check_layout(&f, r2_prng_below(&prng, 100000));
@@ -135,7 +135,7 @@ static uint64_t best_division(const fixture_t *f, r2_shares_t *tried, uint32_t h
         tried->weight[host] = left;
         return r2_cost_exchange_ns(&f->classes, tried, &wire_only, vector_bytes);
     }
-    for (uint64_t part = 0; part <= left; part++) {
+    for (uint64_t part = 0; part <= left; ++part) {
         uint64_t ns;
 
         tried->weight[host] = part;
@@ -153,7 +153,7 @@ static void test_every_division(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 7);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; ++i) {
         uint64_t weights[4];
         r2_shares_t tried = {.weight = weights};
         fixture_t f;
@@ -162,19 +162,19 @@ static void test_every_division(void **state)
         tried.host_count = (uint32_t) r2_prng_between(&prng, 3, 4);
         start(&f, tried.host_count, (uint32_t) r2_prng_between(&prng, 1, 4),
               (int32_t) tried.host_count);
-        for (uint64_t n = r2_prng_below(&prng, 8); n > 0; n--) {
+        for (uint64_t n = r2_prng_below(&prng, 8); n > 0; --n) {
             r2_topology_set_capacity(&f.topology, (uint32_t) r2_prng_below(&prng, 4),
                                      (uint32_t) r2_prng_below(&prng, 4),
                                      (uint32_t) (8 * r2_prng_below(&prng, 2)));
         }
         solve(&f);
         /* classes are told apart by their first host; a division must treat hosts one by one */
-        for (uint32_t h = 0; h < tried.host_count; h++) {
+        for (uint32_t h = 0; h < tried.host_count; ++h) {
             weights[h] = 0;
         }
         if (f.classes.count == tried.host_count) {
             best = best_division(&f, &tried, 0, 24);
-            divided++;
+            ++divided;
             assert_not_above(weighted_ns(&f), best, &f.topology);
         }
         done(&f);
@@ -196,7 +196,7 @@ static void test_ring_order(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 5);
-    for (int i = 0; i < 5000; i++) {
+    for (int i = 0; i < 5000; ++i) {
         int32_t order[32], again[32];
         uint64_t seen = 0;
         fixture_t f;
@@ -205,7 +205,7 @@ static void test_ring_order(void **state)
         assert_int_equal(R2_OK, r2_order_ring(&f.topology, f.topology.rank_count, order));
         assert_int_equal(R2_OK, r2_order_ring(&f.topology, f.topology.rank_count, again));
         assert_memory_equal(order, again, (size_t) f.topology.rank_count * sizeof(*order));
-        for (int32_t r = 0; r < f.topology.rank_count; r++) {
+        for (int32_t r = 0; r < f.topology.rank_count; ++r) {
             seen |= (uint64_t) 1 << order[r];
         }
         assert_int_equal(((uint64_t) 1 << f.topology.rank_count) - 1, seen);

@@ -87,7 +87,7 @@ static void t_file_errors(void **state)
     topo_t topo;
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(cases); i++) {
+    for (size_t i = 0; i < r2_array_count(cases); ++i) {
         assert_int_equal(t_read(cases[i].text, &topo, error, sizeof(error)), R2_ERR_PARAM);
         if (0 != strncmp(error, cases[i].error, strlen(cases[i].error))) {
             fail_msg("\"%s\" gives \"%s\"", cases[i].text, error);

@@ -19,7 +19,7 @@ static void test_sizes(void **state)
 
     (void) state;
     pair_open(&a, &b);
-    for (size_t i = 0; i < r2_array_count(sizes); i++) {
+    for (size_t i = 0; i < r2_array_count(sizes); ++i) {
         uint32_t number = (uint32_t) (100 * i + 7);
         packet_t packet;
 
@@ -45,16 +45,16 @@ static void test_many_in_flight(void **state)
     (void) state;
     assert_non_null(packets);
     pair_open(&a, &b);
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < COUNT; ++i) {
         pending += R2_IN_PROGRESS ==
                    packet_send(&packets[i], &a, i, i % 2 ? 65536 : 33, pattern + i % 251);
     }
     assert_true(pending > 0);
     assert_true(progress_until(&a, &b, &b.received, COUNT));
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; ++i) {
         tp.ops->worker_progress(a.worker);
     }
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < COUNT; ++i) {
         assert_true(packets[i].done);
         assert_int_equal(packets[i].status, R2_OK);
     }
@@ -90,7 +90,7 @@ static void test_wakeup(void **state)
 
     (void) state;
     pair_open(&a, &b);
-    for (uint32_t i = 1; i <= 50; i++) {
+    for (uint32_t i = 1; i <= 50; ++i) {
         struct pollfd input = {.fd = tp.ops->worker_fd(b.worker), .events = POLLIN};
         packet_t packet;
 
@@ -114,7 +114,7 @@ static void test_signals(void **state)
     (void) state;
     pair_open(&a, &b);
     assert_int_equal(tp.ops->worker_signals(b.worker), NULL != device_name);
-    for (uint32_t i = 1; i <= 50 && NULL != device_name; i++) {
+    for (uint32_t i = 1; i <= 50 && NULL != device_name; ++i) {
         struct pollfd input = {.fd = tp.ops->worker_fd(b.worker), .events = POLLIN};
         packet_t packet;
 
@@ -144,7 +144,7 @@ static void test_wakeup_of_sender(void **state)
     (void) state;
     assert_non_null(packets);
     pair_open(&a, &b);
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < COUNT; ++i) {
         assert_true(packet_send(&packets[i], &a, i, DATA_MAX, pattern + i) >= 0);
     }
     assert_false(packets[COUNT - 1].done);
@@ -156,7 +156,7 @@ static void test_wakeup_of_sender(void **state)
                 tp.ops->worker_progress(b.worker);
             }
             assert_int_equal(poll(&input, 1, 1000), 1);
-            waits++;
+            ++waits;
         }
         tp.ops->worker_progress(a.worker);
         if (NULL == device_name) {
@@ -186,9 +186,9 @@ static bool connect_to_nobody(void)
     assert_int_equal(tp.ops->ep_address(b.ep, address, &bytes), R2_OK);
     side_close(&b);
     if (R2_OK != tp.ops->ep_connect(a.ep, address, bytes)) {
-        a.failed++;
+        ++a.failed;
     } else if (packet_send(&packet, &a, 0, 8, pattern) >= 0) {
-        for (int i = 0; i < 1000 && 0 == a.failed; i++) {
+        for (int i = 0; i < 1000 && 0 == a.failed; ++i) {
             tp.ops->worker_progress(a.worker);
         }
         tp.ops->ep_close(a.ep);
@@ -210,7 +210,7 @@ static void test_connect_to_nobody(void **state)
     uint32_t refused = 0;
 
     (void) state;
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES; ++i) {
         refused += connect_to_nobody();
     }
     assert_true(NULL == device_name || (refused > 0 && refused < TRIES));
@@ -313,7 +313,7 @@ int main(int argc, char **argv)
     if (NULL == pattern) {
         return EXIT_FAILURE;
     }
-    for (size_t i = 0; i < DATA_MAX + 512; i++) {
+    for (size_t i = 0; i < DATA_MAX + 512; ++i) {
         pattern[i] = (unsigned char) (i * 2654435761u >> 13);
     }
     if (4 == argc && 0 == strcmp(argv[1], "--peer")) {

@@ -41,7 +41,7 @@ static void whole_numbers(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(rows); i++) {
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
         uint64_t value = 1;
 
         if (R2_OK != r2_unit_whole(rows[i].text, rows[i].unit, 0, UINT64_MAX, &value) ||
@@ -79,7 +79,7 @@ static void real_numbers(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(rows); i++) {
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
         double value = -1;
 
         assert_int_equal(r2_unit_real(rows[i].text, rows[i].unit, &value), R2_OK);
@@ -104,7 +104,7 @@ static void what_is_no_number(void **state)
     };
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(rows); i++) {
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
         uint64_t whole = 7;
         double real = 7;
 
@@ -129,7 +129,7 @@ static void what_is_too_much_or_no_whole_number(void **state)
     double real = 7;
 
     (void) state;
-    for (size_t i = 0; i < r2_array_count(rows); i++) {
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
         uint64_t whole = 7;
 
         assert_int_equal(r2_unit_whole(rows[i].text, rows[i].unit, 0, UINT64_MAX, &whole),
@@ -143,7 +143,7 @@ static void what_is_too_much_or_no_whole_number(void **state)
 static void forms_are_examples(void **state)
 {
     (void) state;
-    for (int unit = 0; unit < R2_UNIT_COUNT; unit++) {
+    for (int unit = 0; unit < R2_UNIT_COUNT; ++unit) {
         assert_non_null(r2_unit_form((r2_unit_t) unit));
     }
     assert_string_equal(r2_unit_form(R2_UNIT_TIME), "time like 5us or 1ms");

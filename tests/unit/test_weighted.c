@@ -30,7 +30,7 @@ static const r2_case_t hierarchical = {R2_COLL_ALLREDUCE, "hierarchical"};
 
 static void break_rails(r2_prng_t *prng, r2_topology_t *topology)
 {
-    for (uint64_t n = r2_prng_below(prng, 6); n > 0; n--) {
+    for (uint64_t n = r2_prng_below(prng, 6); n > 0; --n) {
         r2_topology_set_capacity(topology, (uint32_t) r2_prng_below(prng, topology->host_count),
                                  (uint32_t) r2_prng_below(prng, topology->rail_count),
                                  (uint32_t) r2_prng_below(prng, R2_CAPACITY_FULL));
@@ -64,7 +64,7 @@ static void check(const r2_plan_input_t *input, uint64_t in_place, r2_claim_t cl
 /** Ranks on hosts in any order, each host with as many as before. */
 static void shuffle_ranks(r2_prng_t *prng, r2_topology_t *topology)
 {
-    for (int32_t r = topology->rank_count - 1; r > 0; r--) {
+    for (int32_t r = topology->rank_count - 1; r > 0; --r) {
         const uint64_t other = r2_prng_below(prng, (uint64_t) r + 1);
         const uint32_t host = topology->host_of[r];
 
@@ -107,7 +107,7 @@ static void check_random(r2_prng_t *prng, int32_t size, const r2_case_t *one)
     if (one == &paper) {
         /* most of a host's rate lost: beyond the crossover */
         for (uint32_t rail = r2_prng_chance(prng, 700000) ? 0 : 4; rail < topology.rail_count;
-             rail++) {
+             ++rail) {
             r2_topology_set_capacity(&topology, hosts / 2, rail, 5);
         }
     }
@@ -129,8 +129,8 @@ static void test_random_maps(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 1);
-    for (int32_t size = 1; size <= RANKS_MOST; size++) {
-        for (int i = 0; i < MAPS_PER_SIZE; i++) {
+    for (int32_t size = 1; size <= RANKS_MOST; ++size) {
+        for (int i = 0; i < MAPS_PER_SIZE; ++i) {
             check_random(&prng, size, &weighted);
             check_random(&prng, size, &hierarchical);
             check_random(&prng, size, &ring);
@@ -151,7 +151,7 @@ static uint64_t sent_bytes(const r2_schedule_t *schedule)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < schedule->op_count; i++) {
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
         bytes += R2_OP_SEND == schedule->ops[i].kind ? schedule->ops[i].bytes : 0;
     }
     return bytes;
@@ -167,7 +167,7 @@ static void test_traffic(void **state)
     quarter_lost(&topology);
     input.scratch_bytes = 16 << 20;
     input.chunk_min_bytes = 8192;
-    for (input.rank = 0; input.rank < 4; input.rank++) {
+    for (input.rank = 0; input.rank < 4; ++input.rank) {
         const uint64_t expected = 3 == input.rank ? 4800000 : 6400000;
         r2_schedule_t schedule;
 
@@ -193,7 +193,7 @@ static void test_pipelined(void **state)
     input.scratch_bytes = 16 << 20;
     input.chunk_min_bytes = 8192;
     assert_int_equal(R2_OK, r2_case_plan(&topology, &input, &schedule));
-    for (uint32_t i = 0; i < schedule.op_count; i++) {
+    for (uint32_t i = 0; i < schedule.op_count; ++i) {
         if (R2_OP_SEND != schedule.ops[i].kind) {
             continue;
         }
@@ -276,7 +276,7 @@ static void test_thresholds_ignore_health(void **state)
 
     (void) state;
     r2_prng_seed(&prng, 3);
-    for (int i = 0; i < 200; i++) {
+    for (int i = 0; i < 200; ++i) {
         r2_topology_t topology;
 
         assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, 4, 1250));
@@ -345,11 +345,11 @@ static void test_allgather_goes_round(void **state)
     r2_topology_set_capacity(&topology, 1, 0, 0);
     assert_string_equal("ring", r2_plan_choose(&input));
     check(&input, 0, R2_CLAIM_EACH_ONCE);
-    for (input.rank = 0; input.rank < 4; input.rank++) {
+    for (input.rank = 0; input.rank < 4; ++input.rank) {
         r2_schedule_t schedule;
 
         assert_int_equal(R2_OK, r2_plan_build(&input, &schedule));
-        for (uint32_t i = 0; i < schedule.op_count; i++) {
+        for (uint32_t i = 0; i < schedule.op_count; ++i) {
             assert_true(R2_OP_SEND != schedule.ops[i].kind ||
                         0 < r2_topology_pair_rate(&topology, (uint32_t) input.rank,
                                                   (uint32_t) schedule.ops[i].peer));

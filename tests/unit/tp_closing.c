@@ -28,12 +28,12 @@ void test_close_with_sends_pending(void **state)
     assert_ptr_not_equal(data, MAP_FAILED);
     memcpy(data, pattern, DATA_MAX);
     pair_open(&a, &b);
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < COUNT; ++i) {
         pending += R2_IN_PROGRESS == packet_send(&packets[i], &a, 0, DATA_MAX, data);
     }
     assert_true(pending > 0);
     tp.ops->ep_close(a.ep);
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < COUNT; ++i) {
         assert_true(packets[i].done);
         canceled += R2_ERR_CANCELED == packets[i].status;
     }
@@ -41,7 +41,7 @@ void test_close_with_sends_pending(void **state)
     memset(packets, 0xa5, COUNT * sizeof(*packets));
     munmap(data, DATA_MAX);
     free(packets);
-    for (int i = 0; i < 2000; i++) {
+    for (int i = 0; i < 2000; ++i) {
         tp.ops->worker_progress(a.worker);
         tp.ops->worker_progress(b.worker);
     }
@@ -65,13 +65,13 @@ void test_close_leaves_other_lanes(void **state)
     assert_true(packet_send(&packet, &a, 1, 8, pattern + 1) >= 0);
     assert_true(progress_until(&a, &c, &c.received, 1));
     a.ep = to_b;
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < COUNT; ++i) {
         assert_true(packet_send(&packets[i], &a, 0, DATA_MAX, pattern) >= 0);
     }
     tp.ops->ep_close(to_b);
     a.ep = to_c;
     c.received = 0;
-    for (uint32_t i = 0; i < COUNT; i++) {
+    for (uint32_t i = 0; i < COUNT; ++i) {
         assert_true(packet_send(&packets[i], &a, i, DATA_MAX, pattern + i) >= 0);
     }
     assert_true(progress_until(&a, &c, &c.received, COUNT));
@@ -90,7 +90,7 @@ void test_generations(void **state)
     side_open(&b);
     tp.ops->worker_destroy(a.worker);
     tp.ops->worker_destroy(b.worker);
-    for (int i = 0; i < ROUNDS; i++) {
+    for (int i = 0; i < ROUNDS; ++i) {
         packet_t hello[2], data[4];
 
         a.received = b.received = 0;
@@ -101,7 +101,7 @@ void test_generations(void **state)
         assert_true(packet_send(&hello[1], &b, 0, 0, NULL) >= 0);
         assert_true(progress_until(&a, &b, &a.received, 1));
         assert_true(progress_until(&a, &b, &b.received, 1));
-        for (uint32_t k = 0; k < r2_array_count(data); k++) {
+        for (uint32_t k = 0; k < r2_array_count(data); ++k) {
             assert_true(packet_send(&data[k], i % 2 ? &a : &b, k, DATA_MAX, pattern + k) >= 0);
         }
         tp.ops->ep_close(a.ep);
@@ -140,7 +140,7 @@ void test_close_while_connecting(void **state)
     print_message("seed %llu\n", (unsigned long long) random_state);
     side_open(&a);
     side_open(&b);
-    for (int i = 0; i < 2 * ROUNDS; i++) {
+    for (int i = 0; i < 2 * ROUNDS; ++i) {
         tp.ops->worker_destroy(a.worker);
         tp.ops->worker_destroy(b.worker);
         assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
@@ -152,21 +152,21 @@ void test_close_while_connecting(void **state)
             side_join(&b, &a);
             assert_true(packet_send(&packets[0], &b, 0, DATA_MAX, pattern) >= 0);
         }
-        for (uint32_t k = 1; k < r2_array_count(packets); k++) {
+        for (uint32_t k = 1; k < r2_array_count(packets); ++k) {
             assert_true(packet_send(&packets[k], &a, k, 1 == k ? 0 : DATA_MAX, pattern + k) >= 0);
         }
-        for (unsigned k = random_below(12); k > 0; k--) {
+        for (unsigned k = random_below(12); k > 0; --k) {
             tp.ops->worker_progress(0 == random_below(2) ? a.worker : b.worker);
         }
         if (0 == random_below(2)) {
             tp.ops->ep_close(a.ep);
-            for (unsigned k = random_below(50); k > 0; k--) {
+            for (unsigned k = random_below(50); k > 0; --k) {
                 tp.ops->worker_progress(0 == random_below(2) ? a.worker : b.worker);
             }
         }
         if (0 == random_below(2)) {
             tp.ops->worker_destroy(a.worker);
-            for (unsigned k = random_below(10); k > 0; k--) {
+            for (unsigned k = random_below(10); k > 0; --k) {
                 tp.ops->worker_progress(b.worker);
             }
             assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
@@ -194,7 +194,7 @@ void test_wiring_gives_back(void **state)
     pair_open(&live[0], &live[1]);
     side_open(&from);
     side_open(&to);
-    for (uint32_t i = 0; i < 2 * ROUNDS; i++) {
+    for (uint32_t i = 0; i < 2 * ROUNDS; ++i) {
         before = WARM == i ? open_files() : before;
         tp.ops->worker_destroy(from.worker);
         assert_int_equal(tp.ops->worker_create(from.device, &callbacks, &from, &from.worker),
@@ -211,7 +211,7 @@ void test_wiring_gives_back(void **state)
         side_join(&from, &to);
         assert_true(packet_send(&packets[0], &from, 0, 0, NULL) >= 0);
         assert_true(packet_send(&packets[1], &from, 1, 8, pattern + 1) >= 0);
-        for (unsigned k = random_below(20); k > 0; k--) {
+        for (unsigned k = random_below(20); k > 0; --k) {
             tp.ops->worker_progress(0 == random_below(i % 3 + 1) ? from.worker : live[1].worker);
             if (0 == random_below(4)) {
                 tp.ops->worker_progress(to.worker);
@@ -235,7 +235,7 @@ static void break_a_connection(void)
     static const struct linger reset = {.l_onoff = 1};
     static const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 20; ++i) {
         int fd = 3 + (int) random_below(60), type = 0;
         socklen_t type_bytes = sizeof(type);
         struct sockaddr_in peer = {.sin_family = AF_UNSPEC};
@@ -268,19 +268,19 @@ void test_connections_break(void **state)
     (void) state;
     random_state = now_ns();
     print_message("seed %llu\n", (unsigned long long) random_state);
-    for (int i = 0; i < SIDES; i++) {
+    for (int i = 0; i < SIDES; ++i) {
         side_open(&sides[i]);
     }
-    for (int round = 0; round < ROUNDS / 2; round++) {
+    for (int round = 0; round < ROUNDS / 2; ++round) {
         size_t used = 0;
 
-        for (int i = 0; i < SIDES; i++) {
+        for (int i = 0; i < SIDES; ++i) {
             tp.ops->worker_destroy(sides[i].worker);
             assert_int_equal(
                 tp.ops->worker_create(sides[i].device, &callbacks, &sides[i], &sides[i].worker),
                 R2_OK);
         }
-        for (int i = 0; i < SIDES * SIDES; i++) {
+        for (int i = 0; i < SIDES * SIDES; ++i) {
             side_t *from = &sides[i / SIDES], *to = &sides[i % SIDES];
 
             if (from < to) {
@@ -291,7 +291,7 @@ void test_connections_break(void **state)
                 packet_send(&packets[used++], to, 0, 0, NULL);
             }
         }
-        for (int step = 0; step < STEPS; step++) {
+        for (int step = 0; step < STEPS; ++step) {
             side_t *from = &sides[random_below(SIDES)];
             uint32_t number = random_below(251);
 
@@ -305,7 +305,7 @@ void test_connections_break(void **state)
             tp.ops->worker_progress(from->worker);
         }
     }
-    for (int i = 0; i < SIDES; i++) {
+    for (int i = 0; i < SIDES; ++i) {
         assert_int_equal(sides[i].wrong, 0);
         side_close(&sides[i]);
     }

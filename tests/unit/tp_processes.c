@@ -45,8 +45,8 @@ int peer_main(int fd)
             return EXIT_FAILURE;
         }
         if (side.owed > 0 && packet.done) {
-            side.owed--;
-            number++;
+            --side.owed;
+            ++number;
             packet_send(&packet, &side, number, 4096, pattern + number % 251);
         }
     }
@@ -85,11 +85,11 @@ void test_two_processes(void **state)
     (void) state;
     side_open(&side);
     exchange_addresses(fd, &side);
-    for (uint32_t round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < 60; ++round) {
         uint32_t bytes = sizes[round % r2_array_count(sizes)];
         uint32_t count = 0 == round ? 1 : r2_array_count(packets);
 
-        for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t i = 0; i < count; ++i) {
             assert_true(packet_send(&packets[i], &side, round + i, bytes, pattern + (round + i)) >=
                         0);
         }
@@ -126,13 +126,13 @@ void test_peer_killed_with_sends_pending(void **state)
     assert_true(progress_until(&side, NULL, &side.received, 1));
     kill(pid, SIGSTOP);
     while (count < COUNT && packet_send(&packets[count], &side, 0, DATA_MAX, pattern) >= 0) {
-        count++;
+        ++count;
     }
     kill(pid, SIGKILL);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_true(progress_until(&side, NULL, &side.failed, 1));
     tp.ops->ep_close(side.ep);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         assert_true(packets[i].done);
     }
     side_close(&side);
@@ -148,7 +148,7 @@ void test_peer_killed_while_connecting(void **state)
 
     (void) state;
     side_open(&side);
-    for (unsigned round = 0; round < 20; round++) {
+    for (unsigned round = 0; round < 20; ++round) {
         uint64_t end_ns;
         int fd;
         pid_t pid = peer_start(&fd);
@@ -157,7 +157,7 @@ void test_peer_killed_while_connecting(void **state)
         assert_int_equal(tp.ops->worker_create(side.device, &callbacks, &side, &side.worker),
                          R2_OK);
         exchange_addresses(fd, &side);
-        for (uint32_t i = 0; i < r2_array_count(packets); i++) {
+        for (uint32_t i = 0; i < r2_array_count(packets); ++i) {
             assert_true(packet_send(&packets[i], &side, i, DATA_MAX, pattern + i) >= 0);
         }
         end_ns = now_ns() + round * 20 * R2_NS_PER_US;
@@ -166,7 +166,7 @@ void test_peer_killed_while_connecting(void **state)
         }
         kill(pid, SIGKILL);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < 100; ++i) {
             tp.ops->worker_progress(side.worker);
         }
         tp.ops->ep_close(side.ep);

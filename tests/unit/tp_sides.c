@@ -29,15 +29,15 @@ static void on_received(void *arg, const void *header, size_t header_bytes, cons
     header_t h;
 
     if (sizeof(h) != header_bytes) {
-        side->wrong++;
+        ++side->wrong;
         return;
     }
     memcpy(&h, header, sizeof(h));
     if (h.bytes != data_bytes ||
         (0 != data_bytes && 0 != memcmp(data, pattern + h.number % 251, data_bytes))) {
-        side->wrong++;
+        ++side->wrong;
     }
-    side->received++;
+    ++side->received;
     side->last = h.number;
     side->owed += side->echo;
 }
@@ -47,7 +47,7 @@ static void on_failed(void *arg, void *ep_arg, r2_status_t status)
     side_t *side = arg;
 
     assert_true(status < 0);
-    side->failed++;
+    ++side->failed;
     side->failed_arg = ep_arg;
 }
 

@@ -44,7 +44,7 @@ r2_status_t info_plan_here(uint32_t hosts, topo_t *topo_p, char *error_p, size_t
     if (R2_OK == status) {
         status = topo_init(topo_p, hosts, (uint32_t) count, 1);
     }
-    for (uint32_t i = 0; R2_OK == status && i < hosts * count; i++) {
+    for (uint32_t i = 0; R2_OK == status && i < hosts * count; ++i) {
         const r2_nic_t *nic = &nics[i % count];
 
         /* a NIC of unknown speed counts as 1 Gbit/s */
@@ -69,7 +69,7 @@ static r2_status_t plan_ranges(info_plan_result_t *result)
         range->from_bytes = bytes;
         if (0 == result->range_count ||
             0 != strcmp(range->choice, result->ranges[result->range_count - 1].choice)) {
-            result->range_count++;
+            ++result->range_count;
         }
     }
     return status;
@@ -85,10 +85,10 @@ static r2_status_t plan_order(info_plan_result_t *result)
                      : r2_order_ring(&result->real.topology, (int32_t) topo->rank_count, ring);
     uint32_t count = 0;
 
-    for (uint32_t r = 0; R2_OK == status && r < topo->rank_count; r++) {
+    for (uint32_t r = 0; R2_OK == status && r < topo->rank_count; ++r) {
         const uint32_t host = topo->host_of[ring[r]];
 
-        result->ranks[host]++;
+        ++result->ranks[host];
         if (1 == result->ranks[host]) {
             result->order[count++] = host;
         }

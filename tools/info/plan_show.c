@@ -29,7 +29,7 @@ static void plan_text_candidates(const info_plan_result_t *result, FILE *out)
 
     fprintf(out, "\nCandidates of the planner\n  %-20s %12s %12s\n", "name", "predicted ms",
             "over bound");
-    for (uint32_t i = 0; i < result->prediction_count; i++) {
+    for (uint32_t i = 0; i < result->prediction_count; ++i) {
         const char *name = result->predictions[i].algorithm;
         const uint64_t ns = result->predictions[i].ns;
 
@@ -42,7 +42,7 @@ static void plan_text_candidates(const info_plan_result_t *result, FILE *out)
     }
     fprintf(out, "\nModels, without latency\n  %-20s %12s %12s\n", "name", "predicted ms",
             "over bound");
-    for (size_t a = 0; a < count; a++) {
+    for (size_t a = 0; a < count; ++a) {
         double seconds;
 
         if (R2_OK == all[a].predict(&ask, &seconds) && isfinite(seconds)) {
@@ -61,7 +61,7 @@ static bool plan_hosts_alike(const info_plan_result_t *result, uint32_t a, uint3
     bool alike = NULL == topo->names && result->ranks[a] == result->ranks[b] &&
                  fabs(result->shares[a] - result->shares[b]) < PLAN_SHARE_ALIKE;
 
-    for (uint32_t r = 0; alike && r < topo->rail_count; r++) {
+    for (uint32_t r = 0; alike && r < topo->rail_count; ++r) {
         alike = topo_rail(topo, a, r) == topo_rail(topo, b, r);
     }
     return alike;
@@ -78,7 +78,7 @@ static void plan_text_hosts(const info_plan_result_t *result, FILE *out)
     for (uint32_t h = 0; h < topo->host_count; h = end) {
         end = h + 1;
         while (end < topo->host_count && plan_hosts_alike(result, h, end)) {
-            end++;
+            ++end;
         }
         topo_name_text(topo, h, name);
         snprintf(label, sizeof(label), "h%" PRIu32, h);
@@ -87,7 +87,7 @@ static void plan_text_hosts(const info_plan_result_t *result, FILE *out)
         }
         fprintf(out, "  %-12s %-20s %5" PRIu32 " %7.4f ", label, NULL == topo->names ? "-" : name,
                 result->ranks[h], result->shares[h]);
-        for (uint32_t r = 0; r < topo->rail_count; r++) {
+        for (uint32_t r = 0; r < topo->rail_count; ++r) {
             if (topo_rail(topo, h, r) > 0) {
                 fprintf(out, " %.4g", topo_rail(topo, h, r) / 1e6);
             } else {
@@ -133,13 +133,13 @@ int info_plan_text(const info_plan_result_t *result, FILE *out)
                                                : r2_status_string(result->flow_status));
     }
     fprintf(out, "\n\nChoice by size, bytes from\n");
-    for (size_t r = 0; r < result->range_count; r++) {
+    for (size_t r = 0; r < result->range_count; ++r) {
         fprintf(out, "  %10" PRIu64 "  %s\n", 0 == r ? 0 : result->ranges[r].from_bytes,
                 result->ranges[r].choice);
     }
     plan_text_hosts(result, out);
     fprintf(out, "\nHost order of a ring\n ");
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         fprintf(out, " h%" PRIu32, result->order[h]);
     }
     fprintf(out, "\n");
@@ -155,7 +155,7 @@ static void json_candidates(r2_json_t *json, const info_plan_result_t *result)
     const predict_case_t ask = {.topo = &result->topo, .bytes = (double) result->ask->bytes};
 
     r2_json_open(json, "candidates", '{');
-    for (uint32_t i = 0; i < result->prediction_count; i++) {
+    for (uint32_t i = 0; i < result->prediction_count; ++i) {
         const uint64_t ns = result->predictions[i].ns;
 
         r2_json_real(json, result->predictions[i].algorithm,
@@ -163,7 +163,7 @@ static void json_candidates(r2_json_t *json, const info_plan_result_t *result)
     }
     r2_json_close(json, '}');
     r2_json_open(json, "models", '{');
-    for (size_t a = 0; a < count; a++) {
+    for (size_t a = 0; a < count; ++a) {
         double seconds = INFINITY;
 
         if (R2_OK == all[a].predict(&ask, &seconds)) {
@@ -176,7 +176,7 @@ static void json_candidates(r2_json_t *json, const info_plan_result_t *result)
 static void json_ranges(r2_json_t *json, const info_plan_result_t *result)
 {
     r2_json_open(json, "ranges", '[');
-    for (size_t r = 0; r < result->range_count; r++) {
+    for (size_t r = 0; r < result->range_count; ++r) {
         r2_json_open(json, NULL, '{');
         r2_json_u64(json, "from_bytes", 0 == r ? 0 : result->ranges[r].from_bytes);
         r2_json_string(json, "choice", result->ranges[r].choice);
@@ -191,17 +191,17 @@ static void json_hosts(r2_json_t *json, const info_plan_result_t *result)
     char name[TOPO_NAME_BYTES];
 
     r2_json_open(json, "shares", '[');
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         r2_json_real(json, NULL, result->shares[h]);
     }
     r2_json_close(json, ']');
     r2_json_open(json, "host_order", '[');
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         r2_json_u64(json, NULL, result->order[h]);
     }
     r2_json_close(json, ']');
     r2_json_open(json, "names", '[');
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         topo_name_text(topo, h, name);
         r2_json_string(json, NULL, name);
     }
@@ -212,9 +212,9 @@ static void json_hosts(r2_json_t *json, const info_plan_result_t *result)
 static void json_rates(r2_json_t *json, const topo_t *topo)
 {
     r2_json_open(json, "rates", '[');
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         r2_json_open(json, NULL, '[');
-        for (uint32_t r = 0; r < topo->rail_count; r++) {
+        for (uint32_t r = 0; r < topo->rail_count; ++r) {
             r2_json_real(json, NULL, topo_rail(topo, h, r));
         }
         r2_json_close(json, ']');
@@ -234,7 +234,7 @@ static void json_cost(r2_json_t *json, const r2_cost_params_t *cost)
                {"reduce_bytes_per_s", cost->reduce_mbytes_per_s[R2_MEM_HOST], 1e6}};
 
     r2_json_open(json, "cost", '{');
-    for (size_t i = 0; i < r2_array_count(ops); i++) {
+    for (size_t i = 0; i < r2_array_count(ops); ++i) {
         r2_json_real(json, ops[i].key, 0 == ops[i].number ? INFINITY : ops[i].number * ops[i].unit);
     }
     r2_json_close(json, '}');

@@ -39,7 +39,7 @@ static void draw_piece(void *arg, uint32_t from, uint32_t to, uint32_t rail, dou
     double *out = &draw->bytes[draw_at(draw, 0, from, rail)];
     double *in = &draw->bytes[draw_at(draw, 1, to, rail)];
 
-    for (uint32_t bin = (uint32_t) (begin_s / draw->bin_s); bin < DRAW_BINS; bin++) {
+    for (uint32_t bin = (uint32_t) (begin_s / draw->bin_s); bin < DRAW_BINS; ++bin) {
         const double low = r2_max(begin_s, bin * draw->bin_s);
         const double high = r2_min(end_s, (bin + 1) * draw->bin_s);
 
@@ -59,18 +59,18 @@ static void draw_choose(draw_t *draw)
     uint32_t count = 0;
     double most = 0;
 
-    for (uint32_t host = 0; host < topo->host_count; host++) {
+    for (uint32_t host = 0; host < topo->host_count; ++host) {
         most = r2_max(most, topo_host(topo, host));
     }
-    for (int pass = 0; pass < 2; pass++) {
-        for (uint32_t host = 0; host < topo->host_count && count < DRAW_BANDS_MAX; host++) {
+    for (int pass = 0; pass < 2; ++pass) {
+        for (uint32_t host = 0; host < topo->host_count && count < DRAW_BANDS_MAX; ++host) {
             if (!chosen[host] && (1 == pass || topo_host(topo, host) < most)) {
                 chosen[host] = true;
-                count++;
+                ++count;
             }
         }
     }
-    for (uint32_t host = 0; host < topo->host_count; host++) {
+    for (uint32_t host = 0; host < topo->host_count; ++host) {
         if (chosen[host]) {
             draw->shown[draw->shown_count++] = host;
         }
@@ -82,11 +82,11 @@ static void draw_rails(const draw_t *draw, r2_json_t *json, const char *key, uin
                        uint32_t host, double full_rate)
 {
     r2_json_open(json, key, '[');
-    for (uint32_t rail = 0; rail < draw->rails; rail++) {
+    for (uint32_t rail = 0; rail < draw->rails; ++rail) {
         const double *bytes = &draw->bytes[draw_at(draw, direction, host, rail)];
 
         r2_json_open(json, NULL, '[');
-        for (uint32_t bin = 0; bin < DRAW_BINS; bin++) {
+        for (uint32_t bin = 0; bin < DRAW_BINS; ++bin) {
             r2_json_real(json, NULL, bytes[bin] / draw->bin_s / full_rate);
         }
         r2_json_close(json, ']');
@@ -99,11 +99,11 @@ static void draw_bands(const draw_t *draw, r2_json_t *json)
     char name[TOPO_NAME_BYTES];
     double full_rate = 0;
 
-    for (uint32_t host = 0; host < draw->topo->host_count; host++) {
+    for (uint32_t host = 0; host < draw->topo->host_count; ++host) {
         full_rate = r2_max(full_rate, topo_host(draw->topo, host));
     }
     r2_json_open(json, "bands", '[');
-    for (uint32_t band = 0; band < draw->shown_count; band++) {
+    for (uint32_t band = 0; band < draw->shown_count; ++band) {
         topo_name_text(draw->topo, draw->shown[band], name);
         r2_json_open(json, NULL, '{');
         r2_json_string(json, "host", name);

@@ -42,10 +42,10 @@ static uint64_t most_failures(const topo_t *topo)
 {
     uint64_t most = 0;
 
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         uint64_t alive = 0;
 
-        for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
+        for (uint32_t rail = 0; rail < topo->rail_count; ++rail) {
             alive += topo_rail(topo, h, rail) > 0 ? 1 : 0;
         }
         most += alive > 0 ? alive - 1 : 0;
@@ -72,7 +72,7 @@ static r2_status_t draws_init(draws_t *draws, const draws_case_t *ask, draws_res
         NULL == draws->samples || NULL == result->bound_over_healthy || NULL == result->cells) {
         return R2_ERR_NO_MEMORY;
     }
-    for (size_t c = 0; c < cells; c++) {
+    for (size_t c = 0; c < cells; ++c) {
         draws->samples[c].over_healthy = &draws->values[c * ask->draw_count];
     }
     memcpy(draws->healthy_left, ask->topo->left, nics * sizeof(*draws->healthy_left));
@@ -117,7 +117,7 @@ static r2_status_t take_times(draws_t *draws, uint32_t step)
 
     draws->result->bound_over_healthy[step] +=
         bound / draws->result->healthy_bound / ask->draw_count;
-    for (size_t a = 0; R2_OK == status && a < ask->algorithm_count; a++) {
+    for (size_t a = 0; R2_OK == status && a < ask->algorithm_count; ++a) {
         const size_t cell = step * ask->algorithm_count + a;
         sample_t *sample = &draws->samples[cell];
         double seconds = 0;
@@ -128,7 +128,7 @@ static r2_status_t take_times(draws_t *draws, uint32_t step)
             sample->over_bound += seconds / bound;
             sample->seconds += seconds;
         } else if (R2_OK == status) {
-            draws->result->cells[cell].no_path++;
+            ++draws->result->cells[cell].no_path;
         }
     }
     return status;
@@ -146,12 +146,12 @@ static r2_status_t draw(draws_t *draws, uint32_t number)
     r2_prng_seed(&prng, ask->seed);
     prng.state += r2_prng_u64(&prng) * (number + 1ull);
     memcpy(topo->left, draws->healthy_left, nic_count(topo) * sizeof(*topo->left));
-    for (uint32_t nic = 0; nic < nic_count(topo); nic++) {
+    for (uint32_t nic = 0; nic < nic_count(topo); ++nic) {
         if (topo->left[nic] > 0) {
             draws->nics[alive++] = nic;
         }
     }
-    for (uint32_t f = 0; R2_OK == status && f <= ask->failures_last; f++) {
+    for (uint32_t f = 0; R2_OK == status && f <= ask->failures_last; ++f) {
         if (f > 0 && !kill_one(draws, &prng, &alive)) {
             return R2_ERR_PARAM;
         }
@@ -185,7 +185,7 @@ static void sum_up(const sample_t *sample, draws_cell_t *cell_p)
         return;
     }
     qsort(sample->over_healthy, sample->count, sizeof(double), compare_values);
-    for (uint32_t i = 0; i < sample->count; i++) {
+    for (uint32_t i = 0; i < sample->count; ++i) {
         sum += sample->over_healthy[i];
     }
     cell_p->over_healthy = sum / sample->count;
@@ -206,7 +206,7 @@ static r2_status_t take_healthy(draws_t *draws)
 
     topo_heal(topo);
     draws->result->healthy_bound = predict_bound(&one);
-    for (size_t a = 0; R2_OK == status && a < ask->algorithm_count; a++) {
+    for (size_t a = 0; R2_OK == status && a < ask->algorithm_count; ++a) {
         status = ask->algorithms[a]->predict(&one, &draws->result->healthy[a]);
     }
     topo->cut_count = cuts;
@@ -226,10 +226,10 @@ r2_status_t draws_run(const draws_case_t *ask, draws_result_t *result_p)
     }
     status = draws_init(&draws, ask, result_p);
     status = R2_OK == status ? take_healthy(&draws) : status;
-    for (uint32_t d = 0; R2_OK == status && d < ask->draw_count; d++) {
+    for (uint32_t d = 0; R2_OK == status && d < ask->draw_count; ++d) {
         status = draw(&draws, d);
     }
-    for (size_t c = 0; R2_OK == status && c < draws.steps * ask->algorithm_count; c++) {
+    for (size_t c = 0; R2_OK == status && c < draws.steps * ask->algorithm_count; ++c) {
         sum_up(&draws.samples[c], &result_p->cells[c]);
     }
     if (NULL != draws.healthy_left) {

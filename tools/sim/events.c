@@ -32,7 +32,7 @@ r2_status_t events_add(events_t *events, event_t event)
         events->room = room;
     }
     event.number = events->number++;
-    events->count++;
+    ++events->count;
     while (at > 0 && before(&event, &events->heap[(at - 1) / 2])) {
         events->heap[at] = events->heap[(at - 1) / 2];
         at = (at - 1) / 2;
@@ -53,7 +53,7 @@ bool events_take(events_t *events, event_t *event_p)
     last = events->heap[--events->count];
     while ((child = 2 * at + 1) < events->count) {
         if (child + 1 < events->count && before(&events->heap[child + 1], &events->heap[child])) {
-            child++;
+            ++child;
         }
         if (!before(&events->heap[child], &last)) {
             break;

@@ -47,11 +47,11 @@ static r2_status_t fair_start(fair_t *fair, const fair_flow_t *flows, size_t cou
         fair->open = grown;
         fair->open_room = count;
     }
-    for (uint32_t p = 0; p < fair->port_count; p++) {
+    for (uint32_t p = 0; p < fair->port_count; ++p) {
         fair->left[p] = fair->capacity[p];
         fair->load[p] = 0;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; ++i) {
         fair->open[i] = (uint32_t) i;
         fair->load[flows[i].out] += flows[i].out_count;
         fair->load[flows[i].in] += flows[i].in_count;
@@ -69,7 +69,7 @@ static double fair_level(const fair_t *fair, const fair_flow_t *flows, size_t op
 {
     double level = INFINITY;
 
-    for (size_t i = 0; i < open_count; i++) {
+    for (size_t i = 0; i < open_count; ++i) {
         const fair_flow_t *flow = &flows[fair->open[i]];
 
         level = r2_min(level, fair_share(fair, flow->out));
@@ -100,10 +100,10 @@ r2_status_t fair_solve(fair_t *fair, fair_flow_t *flows, size_t count)
                 fair->open[kept] = fair->open[--fixed];
                 fair->open[fixed] = i;
             } else {
-                kept++;
+                ++kept;
             }
         }
-        for (size_t k = fixed; k < open_count; k++) {
+        for (size_t k = fixed; k < open_count; ++k) {
             fair_flow_t *flow = &flows[fair->open[k]];
 
             flow->rate = level;

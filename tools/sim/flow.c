@@ -105,7 +105,7 @@ static void flow_tell(const flow_t *flow, uint32_t link_idx, double since_s)
     const flow_link_t *link = &flow->links[link_idx];
     const uint32_t from = link_from(flow, link_idx), to = link_to(flow, link_idx);
 
-    for (uint32_t f = 0; NULL != flow->ask->piece_fn && from != to && f < link->flow_count; f++) {
+    for (uint32_t f = 0; NULL != flow->ask->piece_fn && from != to && f < link->flow_count; ++f) {
         flow->ask->piece_fn(flow->ask->piece_arg, from, to, flow->rail_of[link->first_flow + f],
                             since_s, flow->now_s,
                             flow->flows[link->first_flow + f].rate);
@@ -128,7 +128,7 @@ static void link_next(flow_t *flow, uint32_t link_idx)
     link->head = flow->queue_next[link->current];
     link->left = (double) flow->graph.nodes[link->current].op->bytes;
     link->since_s = flow->now_s;
-    link->stamp++;
+    ++link->stamp;
     if (link->rate > 0) {
         flow_add_event(flow, flow->now_s + link->left / link->rate, FLOW_SENT, link_idx,
                        link->stamp);
@@ -170,7 +170,7 @@ static void add_rail_flows(flow_t *flow, uint32_t from, uint32_t to)
 {
     const topo_t *topo = flow->ask->topo;
 
-    for (uint32_t rail = 0; rail < flow->rails; rail++) {
+    for (uint32_t rail = 0; rail < flow->rails; ++rail) {
         const uint32_t out = rail_port(flow, 0, from, rail), in = rail_port(flow, 1, to, rail);
 
         if (flow->capacity[out] > 0 && flow->capacity[in] > 0 &&
@@ -204,7 +204,7 @@ static void flow_rates(flow_t *flow)
     const uint32_t links = flow->ranks * flow->ranks;
 
     flow->rates_due = false;
-    for (uint32_t l = 0; l < links; l++) {
+    for (uint32_t l = 0; l < links; ++l) {
         flow_link_t *link = &flow->links[l];
 
         if (link->rate > 0) {
@@ -215,20 +215,20 @@ static void flow_rates(flow_t *flow)
     }
     flow->rates_at_s = flow->now_s;
     flow->flow_count = 0;
-    for (uint32_t l = 0; l < links; l++) {
+    for (uint32_t l = 0; l < links; ++l) {
         if (GRAPH_NONE != flow->links[l].current) {
             add_link_flows(flow, l);
         }
     }
     flow_note(flow, fair_solve(&flow->fair, flow->flows, flow->flow_count));
-    for (uint32_t l = 0; l < links && R2_OK == flow->status; l++) {
+    for (uint32_t l = 0; l < links && R2_OK == flow->status; ++l) {
         flow_link_t *link = &flow->links[l];
 
         if (GRAPH_NONE == link->current) {
             continue;
         }
         link->rate = 0;
-        for (uint32_t f = 0; f < link->flow_count; f++) {
+        for (uint32_t f = 0; f < link->flow_count; ++f) {
             link->rate += flow->flows[link->first_flow + f].rate;
         }
         flow_add_event(flow, flow->now_s + link->left / link->rate, FLOW_SENT, l, ++link->stamp);
@@ -241,9 +241,9 @@ static void op_complete(flow_t *flow, uint32_t n)
 {
     const graph_node_t *node = &flow->graph.nodes[n];
 
-    flow->done_count++;
+    ++flow->done_count;
     flow->result.seconds = flow->now_s;
-    for (uint32_t i = 0; i < node->next_count; i++) {
+    for (uint32_t i = 0; i < node->next_count; ++i) {
         const uint32_t next = flow->graph.next[node->first_next + i];
 
         if (0 == --flow->graph.nodes[next].waiting) {
@@ -283,7 +283,7 @@ static void message_sent(flow_t *flow, uint32_t link_idx)
     const uint32_t send = link->current, from = link_from(flow, link_idx);
     const double bytes = (double) flow->graph.nodes[send].op->bytes;
 
-    flow->result.messages++;
+    ++flow->result.messages;
     if (from == link_to(flow, link_idx)) {
         flow->result.local_bytes += bytes;
     } else {
@@ -351,18 +351,18 @@ static void flow_start(flow_t *flow)
 {
     const topo_t *topo = flow->ask->topo;
 
-    for (uint32_t h = 0; h < flow->hosts; h++) {
-        for (uint32_t rail = 0; rail < flow->rails; rail++) {
+    for (uint32_t h = 0; h < flow->hosts; ++h) {
+        for (uint32_t rail = 0; rail < flow->rails; ++rail) {
             const double rate = topo->flat ? topo_host(topo, h) : topo_rail(topo, h, rail);
 
             flow->capacity[rail_port(flow, 0, h, rail)] = rate;
             flow->capacity[rail_port(flow, 1, h, rail)] = rate;
         }
     }
-    for (uint32_t r = 0; r < flow->ranks; r++) {
+    for (uint32_t r = 0; r < flow->ranks; ++r) {
         flow->capacity[memory_port(flow, r)] = flow->ask->memory_rate;
     }
-    for (size_t l = 0; l < (size_t) flow->ranks * flow->ranks; l++) {
+    for (size_t l = 0; l < (size_t) flow->ranks * flow->ranks; ++l) {
         flow->links[l] = (flow_link_t){.head = GRAPH_NONE, .current = GRAPH_NONE};
     }
     flow->rates_at_s = -flow->ask->quantum_s;
@@ -395,7 +395,7 @@ static void flow_finish(flow_t *flow)
         flow_note(flow, R2_ERR_PARAM);
         return;
     }
-    for (uint32_t h = 0; h < flow->hosts && flow->result.seconds > 0; h++) {
+    for (uint32_t h = 0; h < flow->hosts && flow->result.seconds > 0; ++h) {
         const double rate = topo_host(flow->ask->topo, h);
 
         flow->result.busiest = r2_max(flow->result.busiest,

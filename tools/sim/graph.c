@@ -57,7 +57,7 @@ static r2_status_t find_ends(graph_t *graph)
     if (NULL == ends) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t n = 0; n < graph->node_count && R2_OK == status; n++) {
+    for (uint32_t n = 0; n < graph->node_count && R2_OK == status; ++n) {
         const graph_node_t *node = &graph->nodes[n];
         const r2_op_t *op = node->op;
         const bool sends = R2_OP_SEND == op->kind;
@@ -91,7 +91,7 @@ static r2_status_t graph_alloc(graph_t *graph, const r2_schedule_t *schedules)
     if (NULL == graph->base) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t r = 0; r < graph->rank_count; r++) {
+    for (uint32_t r = 0; r < graph->rank_count; ++r) {
         graph->base[r] = nodes;
         nodes += schedules[r].op_count;
         deps += schedules[r].dep_count;
@@ -115,18 +115,18 @@ static void link_nodes(graph_t *graph, const r2_schedule_t *schedules)
 {
     uint32_t at = 0;
 
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        for (uint32_t d = 0; d < graph->nodes[n].op->dep_count; d++) {
+    for (uint32_t n = 0; n < graph->node_count; ++n) {
+        for (uint32_t d = 0; d < graph->nodes[n].op->dep_count; ++d) {
             dependency(graph, &schedules[graph->nodes[n].rank], n, d)->next_count++;
         }
     }
-    for (uint32_t n = 0; n < graph->node_count; n++) {
+    for (uint32_t n = 0; n < graph->node_count; ++n) {
         graph->nodes[n].first_next = at;
         at += graph->nodes[n].next_count;
         graph->nodes[n].next_count = 0;
     }
-    for (uint32_t n = 0; n < graph->node_count; n++) {
-        for (uint32_t d = 0; d < graph->nodes[n].op->dep_count; d++) {
+    for (uint32_t n = 0; n < graph->node_count; ++n) {
+        for (uint32_t d = 0; d < graph->nodes[n].op->dep_count; ++d) {
             graph_node_t *dep = dependency(graph, &schedules[graph->nodes[n].rank], n, d);
 
             graph->next[dep->first_next + dep->next_count++] = n;
@@ -142,8 +142,8 @@ r2_status_t graph_init(graph_t *graph, const r2_schedule_t *schedules, uint32_t 
     *graph = (graph_t){.rank_count = rank_count};
     status = graph_alloc(graph, schedules);
     if (R2_OK == status) {
-        for (uint32_t r = 0; r < rank_count; r++) {
-            for (uint32_t i = 0; i < schedules[r].op_count; i++) {
+        for (uint32_t r = 0; r < rank_count; ++r) {
+            for (uint32_t i = 0; i < schedules[r].op_count; ++i) {
                 graph->nodes[n++] = (graph_node_t){.op = &schedules[r].ops[i],
                                                    .rank = r,
                                                    .waiting = schedules[r].ops[i].dep_count,

@@ -28,7 +28,7 @@ double predict_bound(const predict_case_t *ask)
     if (topo->host_count < 2) {
         return 0;
     }
-    for (uint32_t h = 0; h < topo->host_count; h++) {
+    for (uint32_t h = 0; h < topo->host_count; ++h) {
         const double rate = topo_host(topo, h);
 
         least = r2_min(least, rate);
@@ -43,8 +43,8 @@ static void drop_strangers(const topo_t *topo, double *shares_p)
     if (0 == topo_failures(topo)) {
         return;
     }
-    for (uint32_t a = 0; a < topo->host_count; a++) {
-        for (uint32_t b = a + 1; b < topo->host_count; b++) {
+    for (uint32_t a = 0; a < topo->host_count; ++a) {
+        for (uint32_t b = a + 1; b < topo->host_count; ++b) {
             if (!(topo_pair(topo, a, b) > 0)) {
                 shares_p[a] = 0;
                 shares_p[b] = 0;
@@ -60,15 +60,15 @@ void predict_shares(const predict_case_t *ask, double *shares_p)
     const uint32_t n = topo->host_count;
     double sum = 0;
 
-    for (uint32_t h = 0; h < n; h++) {
+    for (uint32_t h = 0; h < n; ++h) {
         shares_p[h] = n < 3 ? 1.0 / n : (bound * topo_host(topo, h) / ask->bytes - 1) / (n - 2);
         shares_p[h] = r2_max(shares_p[h], 0.0);
     }
     drop_strangers(topo, shares_p);
-    for (uint32_t h = 0; h < n; h++) {
+    for (uint32_t h = 0; h < n; ++h) {
         sum += shares_p[h];
     }
-    for (uint32_t h = 0; h < n && sum > 0; h++) {
+    for (uint32_t h = 0; h < n && sum > 0; ++h) {
         shares_p[h] /= sum;
     }
 }
@@ -89,8 +89,8 @@ static r2_status_t predict_exchange(const predict_case_t *ask, const double *sha
     if (NULL == bytes) {
         status = R2_ERR_NO_MEMORY;
     } else {
-        for (uint32_t k = 0; k < streams.class_count; k++) {
-            for (uint32_t l = 0; l < streams.class_count; l++) {
+        for (uint32_t k = 0; k < streams.class_count; ++k) {
+            for (uint32_t l = 0; l < streams.class_count; ++l) {
                 bytes[(size_t) k * streams.class_count + l] =
                     ask->bytes * (shares[streams.first[k]] + shares[streams.first[l]]);
             }
@@ -111,7 +111,7 @@ static r2_status_t predict_direct(const predict_case_t *ask, double *seconds_p, 
     if (NULL == shares) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t h = 0; h < ask->topo->host_count; h++) {
+    for (uint32_t h = 0; h < ask->topo->host_count; ++h) {
         shares[h] = 1.0 / ask->topo->host_count;
     }
     if (weighted) {
@@ -149,7 +149,7 @@ const predict_algorithm_t *predict_table(size_t *count_p)
 
 const predict_algorithm_t *predict_find(const char *name)
 {
-    for (size_t i = 0; i < r2_array_count(algorithms); i++) {
+    for (size_t i = 0; i < r2_array_count(algorithms); ++i) {
         if (0 == strcmp(algorithms[i].name, name)) {
             return &algorithms[i];
         }

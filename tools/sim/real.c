@@ -26,7 +26,7 @@
 
 static r2_status_t copy_cuts(const topo_t *topo, r2_topology_t *topology_p)
 {
-    for (uint32_t c = 0; c < topo->cut_count; c++) {
+    for (uint32_t c = 0; c < topo->cut_count; ++c) {
         const r2_topology_cut_t *cut = &topo->cuts[c];
 
         if (!r2_topology_cut(topology_p, cut->host_a, cut->host_b, cut->rail)) {
@@ -46,7 +46,7 @@ r2_status_t real_topology(const topo_t *topo, r2_topology_t *topology_p)
     }
     topology_p->any_pairing = topo->flat;
     memcpy(topology_p->host_of, topo->host_of, topo->rank_count * sizeof(*topo->host_of));
-    for (size_t i = 0; i < (size_t) topo->host_count * topo->rail_count; i++) {
+    for (size_t i = 0; i < (size_t) topo->host_count * topo->rail_count; ++i) {
         const double rate = r2_min(topo->rate[i] / REAL_MBYTES_PER_S, (double) UINT32_MAX);
         const double left = topo->left[i] * R2_CAPACITY_FULL;
 
@@ -122,7 +122,7 @@ r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, ui
     }
     real->schedules = calloc(topo->rank_count, sizeof(*real->schedules));
     status = NULL == real->schedules ? R2_ERR_NO_MEMORY : R2_OK;
-    for (uint32_t r = 0; R2_OK == status && r < topo->rank_count; r++) {
+    for (uint32_t r = 0; R2_OK == status && r < topo->rank_count; ++r) {
         r2_plan_input_t input = real->input;
 
         input.rank = (int32_t) r;
@@ -136,7 +136,7 @@ r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, ui
 
 void real_fini(real_t *real)
 {
-    for (uint32_t r = 0; NULL != real->schedules && r < real->rank_count; r++) {
+    for (uint32_t r = 0; NULL != real->schedules && r < real->rank_count; ++r) {
         r2_schedule_fini(&real->schedules[r]);
     }
     free(real->schedules);

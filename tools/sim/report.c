@@ -54,8 +54,8 @@ int report_text(const draws_case_t *ask, const draws_result_t *result, FILE *out
             ask->draw_count, ask->seed, result->healthy_bound * 1e3);
     fprintf(out, "failures  %-13s %11s %12s %10s %11s %11s\n", "algorithm", "time ms",
             "over healthy", "over bound", "overhead %", "99th perc.%");
-    for (uint32_t f = ask->failures_first; f <= ask->failures_last; f++) {
-        for (size_t a = 0; a < ask->algorithm_count; a++) {
+    for (uint32_t f = ask->failures_first; f <= ask->failures_last; ++f) {
+        for (size_t a = 0; a < ask->algorithm_count; ++a) {
             text_row(ask, result, f, a, out);
         }
         fprintf(out, "%8" PRIu32 "  %-13s %11s %12.4f\n", f, "(bound)", "",
@@ -82,13 +82,13 @@ static void json_cell(r2_json_t *json, const draws_cell_t *cell, const char *nam
 static void json_rows(r2_json_t *json, const draws_case_t *ask, const draws_result_t *result)
 {
     r2_json_open(json, "bound_over_healthy", '[');
-    for (uint32_t f = ask->failures_first; f <= ask->failures_last; f++) {
+    for (uint32_t f = ask->failures_first; f <= ask->failures_last; ++f) {
         r2_json_real(json, NULL, result->bound_over_healthy[f - ask->failures_first]);
     }
     r2_json_close(json, ']');
     r2_json_open(json, "rows", '[');
-    for (uint32_t f = ask->failures_first; f <= ask->failures_last; f++) {
-        for (size_t a = 0; a < ask->algorithm_count; a++) {
+    for (uint32_t f = ask->failures_first; f <= ask->failures_last; ++f) {
+        for (size_t a = 0; a < ask->algorithm_count; ++a) {
             json_cell(json, cell_at(ask, result, f, a), ask->algorithms[a]->name, f);
         }
     }
@@ -110,7 +110,7 @@ int report_json(const draws_case_t *ask, const draws_result_t *result, FILE *out
     r2_json_u64(&json, "failures_first", ask->failures_first);
     r2_json_real(&json, "healthy_bound_seconds", result->healthy_bound);
     r2_json_open(&json, "healthy_seconds", '{');
-    for (size_t a = 0; a < ask->algorithm_count; a++) {
+    for (size_t a = 0; a < ask->algorithm_count; ++a) {
         r2_json_real(&json, ask->algorithms[a]->name, result->healthy[a]);
     }
     r2_json_close(&json, '}');

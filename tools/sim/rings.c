@@ -49,18 +49,18 @@ static double failover_derating(const topo_t *topo, uint32_t a, uint32_t b)
 {
     double load[TOPO_RAILS_MAX] = {0}, derating = 0;
 
-    for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
+    for (uint32_t rail = 0; rail < topo->rail_count; ++rail) {
         uint32_t tried = 0;
 
         while (tried < topo->rail_count && !joined(topo, a, b, (rail + tried) % topo->rail_count)) {
-            tried++;
+            ++tried;
         }
         if (tried == topo->rail_count) {
             return INFINITY;
         }
         load[(rail + tried) % topo->rail_count] += 1.0 / topo->rail_count;
     }
-    for (uint32_t rail = 0; rail < topo->rail_count; rail++) {
+    for (uint32_t rail = 0; rail < topo->rail_count; ++rail) {
         if (load[rail] > 0) {
             derating = r2_max(
                 derating, load[rail] / r2_min(topo_rail(topo, a, rail), topo_rail(topo, b, rail)));
@@ -80,7 +80,7 @@ static double ring_derating(const topo_t *topo, const uint32_t *order, uint32_t 
 {
     double derating = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; ++i) {
         derating = r2_max(derating, derating_fn(topo, order[i], order[(i + 1) % count]));
     }
     return derating;
@@ -91,7 +91,7 @@ static uint32_t *natural_order(const topo_t *topo)
 {
     uint32_t *order = malloc(topo->host_count * sizeof(*order));
 
-    for (uint32_t h = 0; NULL != order && h < topo->host_count; h++) {
+    for (uint32_t h = 0; NULL != order && h < topo->host_count; ++h) {
         order[h] = h;
     }
     return order;
@@ -140,7 +140,7 @@ static uint32_t tiers_peel(tiers_t *tiers)
 {
     uint32_t kept = 0;
 
-    for (uint32_t i = 0; i < tiers->member_count; i++) {
+    for (uint32_t i = 0; i < tiers->member_count; ++i) {
         const double host = topo_host(tiers->topo, tiers->members[i]);
 
         if (host > tiers->taken * (1 + RINGS_SAME)) {
@@ -185,10 +185,10 @@ static r2_status_t best_rings(const predict_case_t *ask, const uint32_t *order, 
     if (NULL == tiers.members) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t i = 0; i < topo->host_count; i++) {
+    for (uint32_t i = 0; i < topo->host_count; ++i) {
         tiers.members[i] = order[i];
     }
-    for (uint32_t k = 0; k < most && tiers_add(&tiers); k++) {
+    for (uint32_t k = 0; k < most && tiers_add(&tiers); ++k) {
         best = r2_min(best, (1 + tiers.wait) / tiers.rate);
         tiers_peel(&tiers);
     }
@@ -219,10 +219,10 @@ static double fine_rates(const topo_t *topo, r2_topology_t *topology)
     const size_t nics = (size_t) topo->host_count * topo->rail_count;
     double fastest = 0;
 
-    for (size_t i = 0; i < nics; i++) {
+    for (size_t i = 0; i < nics; ++i) {
         fastest = r2_max(fastest, topo->rate[i]);
     }
-    for (size_t i = 0; i < nics; i++) {
+    for (size_t i = 0; i < nics; ++i) {
         topology->rate_mbytes_per_s[i] =
             (uint32_t) ceil(topo->rate[i] / fastest * RINGS_FINE_MBYTES_PER_S);
     }

@@ -46,14 +46,14 @@ static r2_status_t streams_topology(const topo_t *topo, r2_topology_t *topology_
     r2_status_t status =
         r2_topology_init(topology_p, topo->host_count, ports, (int32_t) topo->host_count, 0);
 
-    for (uint32_t i = 0; R2_OK == status && i < topo->host_count * ports; i++) {
+    for (uint32_t i = 0; R2_OK == status && i < topo->host_count * ports; ++i) {
         fastest = r2_max(fastest, port_rate(topo, i / ports, i % ports));
     }
-    for (uint32_t i = 0; R2_OK == status && fastest > 0 && i < topo->host_count * ports; i++) {
+    for (uint32_t i = 0; R2_OK == status && fastest > 0 && i < topo->host_count * ports; ++i) {
         topology_p->rate_mbytes_per_s[i] =
             (uint32_t) (port_rate(topo, i / ports, i % ports) / fastest * STREAMS_FINE);
     }
-    for (uint32_t c = 0; R2_OK == status && c < topo->cut_count; c++) {
+    for (uint32_t c = 0; R2_OK == status && c < topo->cut_count; ++c) {
         const r2_topology_cut_t *cut = &topo->cuts[c];
 
         if (!r2_topology_cut(topology_p, cut->host_a, cut->host_b, topo->flat ? 0 : cut->rail)) {
@@ -87,7 +87,7 @@ r2_status_t streams_init(streams_t *streams, const topo_t *topo)
     }
     for (uint32_t h = topo->host_count; h-- > 0;) {
         streams->first[streams->class_of[h]] = h;
-        streams->hosts[streams->class_of[h]]++;
+        ++streams->hosts[streams->class_of[h]];
     }
     return R2_OK;
 }
@@ -153,8 +153,8 @@ static r2_status_t run_init(run_t *run, const streams_t *streams)
     if (NULL == run->capacity || NULL == run->pairs || NULL == run->flows || NULL == run->pair_of) {
         return R2_ERR_NO_MEMORY;
     }
-    for (uint32_t k = 0; k < classes; k++) {
-        for (uint32_t rail = 0; rail < run->rails; rail++) {
+    for (uint32_t k = 0; k < classes; ++k) {
+        for (uint32_t rail = 0; rail < run->rails; ++rail) {
             run->capacity[port_at(run, 0, k, rail)] = class_rate(run, k, rail);
             run->capacity[port_at(run, 1, k, rail)] = class_rate(run, k, rail);
         }
@@ -166,8 +166,8 @@ static void add_pairs(run_t *run, const double *bytes)
 {
     const streams_t *streams = run->streams;
 
-    for (uint32_t k = 0; k < streams->class_count; k++) {
-        for (uint32_t l = 0; l < streams->class_count; l++) {
+    for (uint32_t k = 0; k < streams->class_count; ++k) {
+        for (uint32_t l = 0; l < streams->class_count; ++l) {
             const double each = bytes[(size_t) k * streams->class_count + l];
 
             if (each > 0 && (k != l || streams->hosts[k] > 1)) {
@@ -184,11 +184,11 @@ static void add_flows(run_t *run)
     const streams_t *streams = run->streams;
 
     run->flow_count = 0;
-    for (uint32_t p = 0; p < run->pair_count; p++) {
+    for (uint32_t p = 0; p < run->pair_count; ++p) {
         const pair_t *pair = &run->pairs[p];
         const double self = pair->from == pair->to ? 1 : 0;
 
-        for (uint32_t rail = 0; rail < run->rails; rail++) {
+        for (uint32_t rail = 0; rail < run->rails; ++rail) {
             if (!(class_rate(run, pair->from, rail) > 0) ||
                 !(class_rate(run, pair->to, rail) > 0) ||
                 (!streams->topo->flat && topo_is_cut(streams->topo, streams->first[pair->from],
@@ -211,13 +211,13 @@ static double next_end(run_t *run)
 {
     double seconds = INFINITY;
 
-    for (size_t p = 0; p < run->pair_count; p++) {
+    for (size_t p = 0; p < run->pair_count; ++p) {
         run->pairs[p].rate = 0;
     }
-    for (size_t f = 0; f < run->flow_count; f++) {
+    for (size_t f = 0; f < run->flow_count; ++f) {
         run->pairs[run->pair_of[f]].rate += run->flows[f].rate;
     }
-    for (size_t p = 0; p < run->pair_count; p++) {
+    for (size_t p = 0; p < run->pair_count; ++p) {
         if (!(run->pairs[p].rate > 0)) {
             return INFINITY;
         }
@@ -230,7 +230,7 @@ static void advance(run_t *run, double seconds)
 {
     size_t kept = 0;
 
-    for (size_t p = 0; p < run->pair_count; p++) {
+    for (size_t p = 0; p < run->pair_count; ++p) {
         pair_t pair = run->pairs[p];
 
         pair.bytes -= pair.rate * seconds;
