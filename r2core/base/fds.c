@@ -14,7 +14,7 @@
 #include <limits.h>
 #include <sys/resource.h>
 
-static size_t fds_always(uint32_t rails)
+static size_t r2_fds_always(uint32_t rails)
 {
     return R2_FDS_BASE + R2_FDS_RAIL * (size_t) rails + R2_FDS_THREAD + R2_FDS_SLACK;
 }
@@ -24,13 +24,13 @@ size_t r2_fds_of_job(uint32_t ranks, uint32_t rails)
     size_t lanes = (size_t) (ranks > 0 ? ranks - 1 : 0) * rails;
 
     /* a sixteenth of the lanes are just being opened */
-    return fds_always(rails) + R2_FDS_WORKER * (size_t) rails + R2_FDS_WORKER_LOCAL + lanes +
+    return r2_fds_always(rails) + R2_FDS_WORKER * (size_t) rails + R2_FDS_WORKER_LOCAL + lanes +
            lanes / 16 + rails;
 }
 
 size_t r2_fds_least(uint32_t lanes, uint32_t rails)
 {
-    return fds_always(rails) + (size_t) lanes * (R2_FDS_WORKER_LOCAL + R2_FDS_OPENING);
+    return r2_fds_always(rails) + (size_t) lanes * (R2_FDS_WORKER_LOCAL + R2_FDS_OPENING);
 }
 
 size_t r2_fds_limit(void)

@@ -48,7 +48,7 @@ const char *r2_unit_form(r2_unit_t unit)
 }
 
 /** @return what the unit's name stands for; 0: there is no such name. */
-static double unit_factor(r2_unit_t unit, const char *name)
+static double r2_unit_factor(r2_unit_t unit, const char *name)
 {
     for (size_t i = 0; i < r2_array_count(unit_rows); ++i) {
         if (unit == unit_rows[i].unit && 0 == strcasecmp(name, unit_rows[i].name)) {
@@ -70,7 +70,7 @@ r2_status_t r2_unit_whole(const char *text, r2_unit_t unit, uint64_t least, uint
     }
     errno = 0;
     value = strtoull(text, &end, 10);
-    factor = (uint64_t) unit_factor(unit, end);
+    factor = (uint64_t) r2_unit_factor(unit, end);
     if (0 != errno || 0 == factor || value > UINT64_MAX / factor || value * factor < least ||
         value * factor > most) {
         return R2_ERR_PARAM;
@@ -87,8 +87,8 @@ r2_status_t r2_unit_real(const char *text, r2_unit_t unit, double *value_p)
     if (!isdigit((unsigned char) text[0]) || ('0' == text[0] && 'x' == tolower(text[1]))) {
         return R2_ERR_PARAM; /* strtod would take blanks, signs, "inf" and hexadecimal */
     }
-    value = strtod(text, &end) * unit_factor(unit, end);
-    if (0 == unit_factor(unit, end) || !isfinite(value)) {
+    value = strtod(text, &end) * r2_unit_factor(unit, end);
+    if (0 == r2_unit_factor(unit, end) || !isfinite(value)) {
         return R2_ERR_PARAM;
     }
     *value_p = value;

@@ -22,21 +22,22 @@ typedef struct r2_relay_ep {
 
 /* ---- transport table of the pseudo rail: device and worker are the r2_relay_t itself ---- */
 
-static r2_status_t relay_device_open(void *tp, const r2_tp_device_config_t *config,
-                                     r2_tp_device_t **device_p)
+static r2_status_t r2_relay_device_open(void *tp, const r2_tp_device_config_t *config,
+                                        r2_tp_device_t **device_p)
 {
     (void) config;
     *device_p = tp;
     return R2_OK;
 }
 
-static void relay_device_close(r2_tp_device_t *device)
+static void r2_relay_device_close(r2_tp_device_t *device)
 {
     (void) device;
 }
 
-static r2_status_t relay_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
-                                       void *arg, r2_tp_worker_t **worker_p)
+static r2_status_t r2_relay_worker_create(r2_tp_device_t *device,
+                                          const r2_tp_callbacks_t *callbacks, void *arg,
+                                          r2_tp_worker_t **worker_p)
 {
     (void) callbacks;
     (void) arg;
@@ -44,30 +45,30 @@ static r2_status_t relay_worker_create(r2_tp_device_t *device, const r2_tp_callb
     return R2_OK;
 }
 
-static void relay_worker_destroy(r2_tp_worker_t *worker)
+static void r2_relay_worker_destroy(r2_tp_worker_t *worker)
 {
     (void) worker;
 }
 
-static unsigned relay_worker_progress(r2_tp_worker_t *worker)
+static unsigned r2_relay_worker_progress(r2_tp_worker_t *worker)
 {
     (void) worker;
     return 0;
 }
 
-static int relay_worker_fd(r2_tp_worker_t *worker)
+static int r2_relay_worker_fd(r2_tp_worker_t *worker)
 {
     (void) worker;
     return -1;
 }
 
-static r2_status_t relay_worker_arm(r2_tp_worker_t *worker)
+static r2_status_t r2_relay_worker_arm(r2_tp_worker_t *worker)
 {
     (void) worker;
     return R2_OK;
 }
 
-static r2_status_t relay_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
+static r2_status_t r2_relay_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
     r2_relay_ep_t *ep = calloc(1, sizeof(*ep));
 
@@ -81,7 +82,7 @@ static r2_status_t relay_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_
 }
 
 /* A relay lane's address is the process; the way there is how the hello came. */
-static r2_status_t relay_ep_address(r2_tp_ep_t *tp_ep, void *address_p, size_t *bytes_p)
+static r2_status_t r2_relay_ep_address(r2_tp_ep_t *tp_ep, void *address_p, size_t *bytes_p)
 {
     const r2_relay_ep_t *ep = (const void *) tp_ep;
 
@@ -90,7 +91,7 @@ static r2_status_t relay_ep_address(r2_tp_ep_t *tp_ep, void *address_p, size_t *
     return R2_OK;
 }
 
-static r2_status_t relay_ep_connect(r2_tp_ep_t *tp_ep, const void *address, size_t address_bytes)
+static r2_status_t r2_relay_ep_connect(r2_tp_ep_t *tp_ep, const void *address, size_t address_bytes)
 {
     r2_relay_ep_t *ep = (void *) tp_ep;
     r2_relay_t *relay = ep->relay;
@@ -111,7 +112,7 @@ static r2_status_t relay_ep_connect(r2_tp_ep_t *tp_ep, const void *address, size
     return R2_OK;
 }
 
-static void relay_ep_close(r2_tp_ep_t *tp_ep)
+static void r2_relay_ep_close(r2_tp_ep_t *tp_ep)
 {
     r2_relay_ep_t *ep = (void *) tp_ep;
 
@@ -121,7 +122,7 @@ static void relay_ep_close(r2_tp_ep_t *tp_ep)
     free(ep);
 }
 
-static r2_status_t relay_send(r2_tp_ep_t *tp_ep, r2_tp_send_t *op)
+static r2_status_t r2_relay_send(r2_tp_ep_t *tp_ep, r2_tp_send_t *op)
 {
     const r2_relay_ep_t *ep = (const void *) tp_ep;
     r2_net_t *net = ep->relay->net;
@@ -136,18 +137,18 @@ static r2_status_t relay_send(r2_tp_ep_t *tp_ep, r2_tp_send_t *op)
 
 static const r2_tp_ops_t r2_relay_ops = {
     .name = "relay",
-    .device_open = relay_device_open,
-    .device_close = relay_device_close,
-    .worker_create = relay_worker_create,
-    .worker_destroy = relay_worker_destroy,
-    .worker_progress = relay_worker_progress,
-    .worker_fd = relay_worker_fd,
-    .worker_arm = relay_worker_arm,
-    .ep_open = relay_ep_open,
-    .ep_address = relay_ep_address,
-    .ep_connect = relay_ep_connect,
-    .ep_close = relay_ep_close,
-    .send = relay_send,
+    .device_open = r2_relay_device_open,
+    .device_close = r2_relay_device_close,
+    .worker_create = r2_relay_worker_create,
+    .worker_destroy = r2_relay_worker_destroy,
+    .worker_progress = r2_relay_worker_progress,
+    .worker_fd = r2_relay_worker_fd,
+    .worker_arm = r2_relay_worker_arm,
+    .ep_open = r2_relay_ep_open,
+    .ep_address = r2_relay_ep_address,
+    .ep_connect = r2_relay_ep_connect,
+    .ep_close = r2_relay_ep_close,
+    .send = r2_relay_send,
 };
 
 r2_status_t r2_relay_init(r2_net_t *net)

@@ -292,8 +292,7 @@ uint64_t r2_health_map_digest_all(const r2_health_map_t *map)
 }
 
 /** Index in the topology of a host of the map, or host_count. */
-static uint32_t host_find(const r2_topology_t *topology, const uint32_t *map_host,
-                              uint32_t host)
+static uint32_t r2_host_find(const r2_topology_t *topology, const uint32_t *map_host, uint32_t host)
 {
     uint32_t h = 0;
 
@@ -317,8 +316,8 @@ bool r2_health_map_apply(const r2_health_map_t *map, const uint32_t *map_host,
     topology->cut_count = 0;
     for (uint32_t e = 0; all && e < map->exception_count; ++e) {
         const r2_health_exception_t *path = &map->exceptions[e];
-        const uint32_t a = host_find(topology, map_host, path->host_a);
-        const uint32_t b = host_find(topology, map_host, path->host_b);
+        const uint32_t a = r2_host_find(topology, map_host, path->host_a);
+        const uint32_t b = r2_host_find(topology, map_host, path->host_b);
 
         if (a < topology->host_count && b < topology->host_count &&
             r2_health_map_is_cut(map, path->host_a, path->host_b, path->rail)) {

@@ -34,8 +34,8 @@ void r2_schedule_fini(r2_schedule_t *schedule)
 }
 
 /** Makes room for `need` items in *array. @return R2_OK or R2_ERR_NO_MEMORY; *array stays valid. */
-static r2_status_t schedule_grow(void **array, uint32_t *room, uint32_t need, uint32_t first,
-                                 size_t item_bytes)
+static r2_status_t r2_schedule_grow(void **array, uint32_t *room, uint32_t need, uint32_t first,
+                                    size_t item_bytes)
 {
     uint32_t grown = 0 == *room ? first : *room;
     void *moved;
@@ -69,12 +69,12 @@ uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_op_t *op, const uint3
     if (R2_OK != schedule->status) {
         return R2_OP_NONE;
     }
-    status = schedule_grow(&ops, &schedule->op_room, schedule->op_count + 1, R2_OPS_FIRST,
-                           sizeof(*schedule->ops));
+    status = r2_schedule_grow(&ops, &schedule->op_room, schedule->op_count + 1, R2_OPS_FIRST,
+                              sizeof(*schedule->ops));
     schedule->ops = ops;
     if (R2_OK == status) {
-        status = schedule_grow(&all_deps, &schedule->dep_room, schedule->dep_count + dep_count,
-                               R2_DEPS_FIRST, sizeof(*schedule->deps));
+        status = r2_schedule_grow(&all_deps, &schedule->dep_room, schedule->dep_count + dep_count,
+                                  R2_DEPS_FIRST, sizeof(*schedule->deps));
         schedule->deps = all_deps;
     }
     if (R2_OK != status) {

@@ -13,7 +13,7 @@
 
 #include "base/util.h"
 
-static size_t topology_at(const r2_topology_t *topology, uint32_t host, uint32_t rail)
+static size_t r2_topology_at(const r2_topology_t *topology, uint32_t host, uint32_t rail)
 {
     return (size_t) host * topology->rail_count + rail;
 }
@@ -92,13 +92,13 @@ void r2_topology_set_capacity(r2_topology_t *topology, uint32_t host, uint32_t r
                               uint32_t capacity)
 {
     if (host < topology->host_count && rail < topology->rail_count) {
-        topology->capacity[topology_at(topology, host, rail)] =
+        topology->capacity[r2_topology_at(topology, host, rail)] =
             (uint8_t) r2_min(capacity, R2_CAPACITY_FULL);
     }
 }
 
-static bool topology_is_cut(const r2_topology_t *topology, uint32_t host_a, uint32_t host_b,
-                            uint32_t rail)
+static bool r2_topology_is_cut(const r2_topology_t *topology, uint32_t host_a, uint32_t host_b,
+                               uint32_t rail)
 {
     const uint32_t low = r2_min(host_a, host_b), high = r2_max(host_a, host_b);
 
@@ -120,7 +120,7 @@ bool r2_topology_cut(r2_topology_t *topology, uint32_t host_a, uint32_t host_b, 
     if (host_a == host_b || cut.host_b >= topology->host_count || rail >= topology->rail_count) {
         return false;
     }
-    if (topology_is_cut(topology, host_a, host_b, rail)) {
+    if (r2_topology_is_cut(topology, host_a, host_b, rail)) {
         return true;
     }
     if (R2_TOPOLOGY_CUTS_MAX == topology->cut_count) {
@@ -132,7 +132,7 @@ bool r2_topology_cut(r2_topology_t *topology, uint32_t host_a, uint32_t host_b, 
 
 uint64_t r2_topology_rail_rate(const r2_topology_t *topology, uint32_t host, uint32_t rail)
 {
-    const size_t at = topology_at(topology, host, rail);
+    const size_t at = r2_topology_at(topology, host, rail);
 
     return (uint64_t) topology->rate_mbytes_per_s[at] * topology->capacity[at];
 }
@@ -156,7 +156,7 @@ uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, u
                       r2_topology_host_rate(topology, host_b));
     }
     for (uint32_t rail = 0; rail < topology->rail_count; ++rail) {
-        if (!topology_is_cut(topology, host_a, host_b, rail)) {
+        if (!r2_topology_is_cut(topology, host_a, host_b, rail)) {
             rate += r2_min(r2_topology_rail_rate(topology, host_a, rail),
                            r2_topology_rail_rate(topology, host_b, rail));
         }
@@ -211,21 +211,22 @@ bool r2_topology_is_even(const r2_topology_t *topology)
     return r2_topology_is_healthy(topology);
 }
 
-static uint64_t digest_join(uint64_t digest, uint64_t value)
+static uint64_t r2_digest_join(uint64_t digest, uint64_t value)
 {
     digest = (digest ^ value) * 0xff51afd7ed558ccdull;
     return digest ^ digest >> 32;
 }
 
 /** Cuts are a set: the order in which they were noted must not count. */
-static uint64_t digest_cuts(const r2_topology_t *topology)
+static uint64_t r2_digest_cuts(const r2_topology_t *topology)
 {
     uint64_t sum = 0;
 
     for (uint32_t c = 0; c < topology->cut_count; ++c) {
         const r2_topology_cut_t *cut = &topology->cuts[c];
 
-        sum += digest_join(digest_join(digest_join(1, cut->host_a), cut->host_b), cut->rail);
+        sum +=
+            r2_digest_join(r2_digest_join(r2_digest_join(1, cut->host_a), cut->host_b), cut->rail);
     }
     return sum;
 }
@@ -235,15 +236,15 @@ uint64_t r2_topology_digest(const r2_topology_t *topology)
     const size_t rails = (size_t) topology->host_count * topology->rail_count;
     uint64_t digest = 0x9e3779b97f4a7c15ull;
 
-    digest = digest_join(digest, topology->host_count);
-    digest = digest_join(digest, topology->rail_count);
-    digest = digest_join(digest, topology->any_pairing ? 1 : 0);
+    digest = r2_digest_join(digest, topology->host_count);
+    digest = r2_digest_join(digest, topology->rail_count);
+    digest = r2_digest_join(digest, topology->any_pairing ? 1 : 0);
     for (int32_t r = 0; r < topology->rank_count; ++r) {
-        digest = digest_join(digest, topology->host_of[r]);
+        digest = r2_digest_join(digest, topology->host_of[r]);
     }
     for (size_t i = 0; i < rails; ++i) {
-        digest = digest_join(digest, (uint64_t) topology->rate_mbytes_per_s[i] << 8 |
-                                         topology->capacity[i]);
+        digest = r2_digest_join(digest, (uint64_t) topology->rate_mbytes_per_s[i] << 8 |
+                                            topology->capacity[i]);
     }
-    return digest_join(digest, digest_cuts(topology));
+    return r2_digest_join(digest, r2_digest_cuts(topology));
 }

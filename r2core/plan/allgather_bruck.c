@@ -39,13 +39,13 @@ typedef struct bruck {
 } bruck_t;
 
 /** Rank of the i-th block that this rank collects. */
-static int32_t bruck_block(const bruck_t *b, int32_t i)
+static int32_t r2_bruck_block(const bruck_t *b, int32_t i)
 {
     return r2_input_peer(b->input, i);
 }
 
 /** Bytes of the first `count` blocks that this rank collects: where the next one goes. */
-static uint64_t bruck_offset(const bruck_t *b, int32_t count)
+static uint64_t r2_bruck_offset(const bruck_t *b, int32_t count)
 {
     const uint64_t *start = b->blocks.start;
     const int32_t rank = b->input->rank, size = b->input->size;
@@ -54,68 +54,69 @@ static uint64_t bruck_offset(const bruck_t *b, int32_t count)
     return end <= size ? start[end] - start[rank] : start[size] - start[rank] + start[end - size];
 }
 
-static uint64_t bruck_place(const bruck_t *b, int32_t i)
+static uint64_t r2_bruck_place(const bruck_t *b, int32_t i)
 {
-    return r2_layout_place(&b->blocks, b->input, bruck_block(b, i));
+    return r2_layout_place(&b->blocks, b->input, r2_bruck_block(b, i));
 }
 
 /** Copies blocks [first, end) of the collection to their places: adjacent ones in one op. */
-static void bruck_deliver(bruck_t *b, int32_t first, int32_t end, uint32_t arrived)
+static void r2_bruck_deliver(bruck_t *b, int32_t first, int32_t end, uint32_t arrived)
 {
     while (first < end) {
-        uint64_t place = bruck_place(b, first);
+        uint64_t place = r2_bruck_place(b, first);
         uint64_t bytes = 0;
         int32_t next = first;
 
-        while (next < end && place + bytes == bruck_place(b, next)) {
-            bytes += r2_layout_bytes(&b->blocks, bruck_block(b, next));
+        while (next < end && place + bytes == r2_bruck_place(b, next)) {
+            bytes += r2_layout_bytes(&b->blocks, r2_bruck_block(b, next));
             ++next;
         }
-        r2_add_copy(b->schedule, r2_at(R2_BUF_SCRATCH, bruck_offset(b, first)),
+        r2_add_copy(b->schedule, r2_at(R2_BUF_SCRATCH, r2_bruck_offset(b, first)),
                     r2_at(R2_BUF_OUT, place), bytes, R2_AFTER(arrived));
         first = next;
     }
 }
 
-static void bruck_ops(bruck_t *b)
+static void r2_bruck_ops(bruck_t *b)
 {
     const r2_plan_input_t *input = b->input;
     const r2_region_t own =
-        input->in_place ? r2_at(R2_BUF_OUT, bruck_place(b, 0)) : r2_at(R2_BUF_IN, 0);
+        input->in_place ? r2_at(R2_BUF_OUT, r2_bruck_place(b, 0)) : r2_at(R2_BUF_IN, 0);
     uint32_t have[STEPS_MAX + 1];
     uint32_t step = 0;
 
     for (int64_t have_count = 1; have_count < input->size; have_count *= 2) {
         int32_t distance = (int32_t) have_count;
         int32_t count = r2_min(distance, input->size - distance);
-        uint64_t offset = bruck_offset(b, distance);
-        r2_msg_t to = {
-            .peer = r2_input_peer(input, -distance), .tag = step, .bytes = bruck_offset(b, count)};
+        uint64_t offset = r2_bruck_offset(b, distance);
+        r2_msg_t to = {.peer = r2_input_peer(input, -distance),
+                       .tag = step,
+                       .bytes = r2_bruck_offset(b, count)};
         r2_msg_t from = {.peer = r2_input_peer(input, distance),
                          .tag = step,
-                         .bytes = bruck_offset(b, distance + count) - offset};
+                         .bytes = r2_bruck_offset(b, distance + count) - offset};
         uint32_t arrived =
             r2_add_recv(b->schedule, from, r2_at(R2_BUF_SCRATCH, offset), R2_AT_ONCE);
 
         if (0 == step) {
             r2_add_send(b->schedule, to, own, R2_AT_ONCE);
             have[0] = r2_add_copy(b->schedule, own, r2_at(R2_BUF_SCRATCH, 0),
-                                  2 < input->size ? bruck_offset(b, 1) : 0, R2_AT_ONCE);
+                                  2 < input->size ? r2_bruck_offset(b, 1) : 0, R2_AT_ONCE);
         } else {
             r2_add_send(b->schedule, to, r2_at(R2_BUF_SCRATCH, 0), have, 1 + r2_steps_below(count));
         }
-        bruck_deliver(b, distance, distance + count, arrived);
+        r2_bruck_deliver(b, distance, distance + count, arrived);
         ++step;
         have[step] = arrived;
     }
     if (!input->in_place) {
-        r2_add_copy(b->schedule, own, r2_at(R2_BUF_OUT, bruck_place(b, 0)), bruck_offset(b, 1),
-                    R2_AT_ONCE);
+        r2_add_copy(b->schedule, own, r2_at(R2_BUF_OUT, r2_bruck_place(b, 0)),
+                    r2_bruck_offset(b, 1), R2_AT_ONCE);
     }
     b->schedule->scratch_bytes = b->blocks.start[input->size];
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allgather_bruck_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     bruck_t b = {.input = input, .schedule = schedule};
     r2_status_t status = r2_layout_blocks(&b.blocks, input);
@@ -124,16 +125,18 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
         return status;
     }
     r2_plan_note_message(schedule, b.blocks.start[input->size]);
-    bruck_ops(&b);
+    r2_bruck_ops(&b);
     r2_layout_fini(&b.blocks);
     return R2_OK;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_allgather_bruck_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return input->size > r2_threshold_allgather_bruck_ranks &&
            r2_is_short(input, total_bytes, 0, r2_threshold_allgather_bruck_block_bytes);
 }
 
-const r2_algorithm_t r2_allgather_bruck = {
-    .name = "bruck", .build = build, .scratch = r2_input_total_bytes, .pays = pays};
+const r2_algorithm_t r2_allgather_bruck = {.name = "bruck",
+                                           .build = r2_allgather_bruck_build,
+                                           .scratch = r2_input_total_bytes,
+                                           .pays = r2_allgather_bruck_pays};

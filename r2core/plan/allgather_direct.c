@@ -24,8 +24,9 @@
 #include "plan/ops.h"
 
 /* Part k of every block: from all, then to all. */
-static void direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
-                        const r2_layout_t *blocks, r2_region_t own, uint64_t part_bytes, uint32_t k)
+static void r2_direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                           const r2_layout_t *blocks, r2_region_t own, uint64_t part_bytes,
+                           uint32_t k)
 {
     const uint64_t offset = k * part_bytes;
     const uint64_t own_bytes =
@@ -47,7 +48,7 @@ static void direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     }
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allgather_direct_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     r2_layout_t blocks;
     r2_region_t own;
@@ -62,7 +63,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     own = input->in_place ? r2_at(R2_BUF_OUT, r2_layout_place(&blocks, input, input->rank))
                           : r2_at(R2_BUF_IN, 0);
     for (uint32_t k = 0; k < r2_segment_count(blocks.largest_bytes, part_bytes); ++k) {
-        direct_part(input, schedule, &blocks, own, part_bytes, k);
+        r2_direct_part(input, schedule, &blocks, own, part_bytes, k);
     }
     if (!input->in_place) {
         r2_add_copy(schedule, own, r2_at(R2_BUF_OUT, r2_layout_place(&blocks, input, input->rank)),
@@ -73,4 +74,4 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 }
 
 const r2_algorithm_t r2_allgather_direct = {
-    .name = "direct", .instead = R2_INSTEAD("direct"), .build = build};
+    .name = "direct", .instead = R2_INSTEAD("direct"), .build = r2_allgather_direct_build};

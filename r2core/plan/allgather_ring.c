@@ -38,14 +38,14 @@ typedef struct ring {
 } ring_t;
 
 /** The rank `step` places further on (or, negative, back). */
-static int32_t ring_rank(const ring_t *ring, int32_t step)
+static int32_t r2_ring_rank(const ring_t *ring, int32_t step)
 {
     const int32_t size = ring->input->size;
 
     return ring->order[((ring->place + step) % size + size) % size];
 }
 
-static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t block, uint32_t k)
+static r2_msg_t r2_ring_msg(const ring_t *ring, int32_t peer, int32_t block, uint32_t k)
 {
     return (r2_msg_t){
         .peer = peer,
@@ -53,39 +53,39 @@ static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t block, uint32
         .bytes = r2_segment_length(r2_layout_bytes(&ring->blocks, block), ring->segment_bytes, k)};
 }
 
-static r2_region_t ring_place(const ring_t *ring, int32_t block, uint32_t k)
+static r2_region_t r2_ring_place(const ring_t *ring, int32_t block, uint32_t k)
 {
     return r2_at(R2_BUF_OUT,
                  r2_layout_place(&ring->blocks, ring->input, block) + k * ring->segment_bytes);
 }
 
-static void ring_ops(ring_t *ring)
+static void r2_ring_ops(ring_t *ring)
 {
     const r2_plan_input_t *input = ring->input;
-    const int32_t next = ring_rank(ring, 1), before = ring_rank(ring, -1);
+    const int32_t next = r2_ring_rank(ring, 1), before = r2_ring_rank(ring, -1);
 
     for (int32_t step = 0; step < input->size - 1; ++step) {
-        int32_t gives = ring_rank(ring, -step), takes = ring_rank(ring, -step - 1);
+        int32_t gives = r2_ring_rank(ring, -step), takes = r2_ring_rank(ring, -step - 1);
 
         for (uint32_t k = 0; k < ring->segments; ++k) {
             r2_region_t src = 0 == step && !input->in_place
                                   ? r2_at(R2_BUF_IN, k * ring->segment_bytes)
-                                  : ring_place(ring, gives, k);
+                                  : r2_ring_place(ring, gives, k);
             uint32_t held = ring->arrived[k];
 
-            ring->arrived[k] = r2_add_recv(ring->schedule, ring_msg(ring, before, takes, k),
-                                           ring_place(ring, takes, k), R2_AT_ONCE);
-            r2_add_send(ring->schedule, ring_msg(ring, next, gives, k), src, R2_AFTER(held));
+            ring->arrived[k] = r2_add_recv(ring->schedule, r2_ring_msg(ring, before, takes, k),
+                                           r2_ring_place(ring, takes, k), R2_AT_ONCE);
+            r2_add_send(ring->schedule, r2_ring_msg(ring, next, gives, k), src, R2_AFTER(held));
         }
     }
     if (!input->in_place) {
-        r2_add_copy(ring->schedule, r2_at(R2_BUF_IN, 0), ring_place(ring, input->rank, 0),
+        r2_add_copy(ring->schedule, r2_at(R2_BUF_IN, 0), r2_ring_place(ring, input->rank, 0),
                     r2_layout_bytes(&ring->blocks, input->rank), R2_AT_ONCE);
     }
 }
 
 /** Finds the circle, and notes it in the digest if it is not that of ranks. */
-static r2_status_t ring_order(ring_t *ring)
+static r2_status_t r2_ring_order(ring_t *ring)
 {
     r2_status_t status = r2_order_ring(ring->input->topology, ring->input->size, ring->order);
 
@@ -102,7 +102,7 @@ static r2_status_t ring_order(ring_t *ring)
     return status;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allgather_ring_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     ring_t ring = {.input = input, .schedule = schedule};
     r2_status_t status = r2_layout_blocks(&ring.blocks, input);
@@ -115,12 +115,12 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     r2_plan_note_message(schedule, ring.segment_bytes);
     ring.arrived = malloc(ring.segments * sizeof(*ring.arrived));
     ring.order = malloc((size_t) input->size * sizeof(*ring.order));
-    status = NULL == ring.arrived || NULL == ring.order ? R2_ERR_NO_MEMORY : ring_order(&ring);
+    status = NULL == ring.arrived || NULL == ring.order ? R2_ERR_NO_MEMORY : r2_ring_order(&ring);
     if (R2_OK == status) {
         for (uint32_t k = 0; k < ring.segments; ++k) {
             ring.arrived[k] = R2_OP_NONE;
         }
-        ring_ops(&ring);
+        r2_ring_ops(&ring);
     }
     free(ring.arrived);
     free(ring.order);
@@ -128,10 +128,11 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_allgather_ring_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return r2_ring_pays(input, total_bytes) ||
            (NULL != input->topology && r2_order_reaches_more(input->topology));
 }
 
-const r2_algorithm_t r2_allgather_ring = {.name = "ring", .build = build, .pays = pays};
+const r2_algorithm_t r2_allgather_ring = {
+    .name = "ring", .build = r2_allgather_ring_build, .pays = r2_allgather_ring_pays};

@@ -48,46 +48,47 @@ typedef struct direct {
     uint32_t *sent; /* owned; per rank, the send of our contribution to its segment */
 } direct_t;
 
-static uint64_t direct_segment_bytes(const direct_t *d, int32_t owner)
+static uint64_t r2_direct_segment_bytes(const direct_t *d, int32_t owner)
 {
     return r2_segment_bytes_among(d->input, r2_layout_bytes(d->shares, owner),
                                   d->shares->largest_bytes, d->segment_bytes);
 }
 
 /** The part of segment k of a rank's share. */
-static r2_msg_t direct_msg(const direct_t *d, int32_t peer, int32_t owner, uint32_t k, bool result)
+static r2_msg_t r2_direct_msg(const direct_t *d, int32_t peer, int32_t owner, uint32_t k,
+                              bool result)
 {
     return (r2_msg_t){.peer = peer,
                       .tag = 2 * k + (result ? 1 : 0),
                       .order = k,
                       .bytes = r2_segment_length(r2_layout_bytes(d->shares, owner),
-                                                 direct_segment_bytes(d, owner), k)};
+                                                 r2_direct_segment_bytes(d, owner), k)};
 }
 
-static r2_region_t direct_region(const direct_t *d, r2_buf_t buf, int32_t owner, uint32_t k)
+static r2_region_t r2_direct_region(const direct_t *d, r2_buf_t buf, int32_t owner, uint32_t k)
 {
-    return r2_at(buf, d->shares->start[owner] + k * direct_segment_bytes(d, owner));
+    return r2_at(buf, d->shares->start[owner] + k * r2_direct_segment_bytes(d, owner));
 }
 
-static void direct_contribute(direct_t *d, uint32_t k)
+static void r2_direct_contribute(direct_t *d, uint32_t k)
 {
     for (int32_t step = 1; step < d->input->size; ++step) {
         int32_t owner = r2_input_peer(d->input, step);
 
         d->sent[owner] =
-            r2_add_send(d->schedule, direct_msg(d, owner, owner, k, false),
-                        direct_region(d, r2_input_buf(d->input), owner, k), R2_AT_ONCE);
+            r2_add_send(d->schedule, r2_direct_msg(d, owner, owner, k, false),
+                        r2_direct_region(d, r2_input_buf(d->input), owner, k), R2_AT_ONCE);
     }
 }
 
-static void direct_own_segment(direct_t *d, uint32_t k)
+static void r2_direct_own_segment(direct_t *d, uint32_t k)
 {
     const int32_t rank = d->input->rank;
     const r2_fold_segment_t segment = {.index = k,
                                        .tag = 2 * k,
-                                       .bytes = direct_msg(d, rank, rank, k, false).bytes,
-                                       .own = direct_region(d, r2_input_buf(d->input), rank, k),
-                                       .place = direct_region(d, R2_BUF_OUT, rank, k)};
+                                       .bytes = r2_direct_msg(d, rank, rank, k, false).bytes,
+                                       .own = r2_direct_region(d, r2_input_buf(d->input), rank, k),
+                                       .place = r2_direct_region(d, R2_BUF_OUT, rank, k)};
     uint32_t done;
 
     if (0 == segment.bytes) {
@@ -96,28 +97,28 @@ static void direct_own_segment(direct_t *d, uint32_t k)
     done = r2_fold_contributions(&d->fold, &segment);
     done = r2_fold_finish(&d->fold, &segment, R2_AFTER(done));
     for (int32_t step = 1; step < d->input->size; ++step) {
-        r2_add_send(d->schedule, direct_msg(d, r2_input_peer(d->input, step), rank, k, true),
+        r2_add_send(d->schedule, r2_direct_msg(d, r2_input_peer(d->input, step), rank, k, true),
                     segment.place, R2_AFTER(done));
     }
 }
 
 /** Results of the others' segments; in place, they overwrite what we sent as contribution. */
-static void direct_collect(direct_t *d, uint32_t k)
+static void r2_direct_collect(direct_t *d, uint32_t k)
 {
     for (int32_t step = 1; step < d->input->size; ++step) {
         int32_t owner = r2_input_peer(d->input, -step);
 
-        r2_add_recv(d->schedule, direct_msg(d, owner, owner, k, true),
-                    direct_region(d, R2_BUF_OUT, owner, k),
+        r2_add_recv(d->schedule, r2_direct_msg(d, owner, owner, k, true),
+                    r2_direct_region(d, R2_BUF_OUT, owner, k),
                     R2_AFTER(d->input->in_place ? d->sent[owner] : R2_OP_NONE));
     }
 }
 
-static r2_status_t direct_ops(direct_t *d)
+static r2_status_t r2_direct_ops(direct_t *d)
 {
     const r2_plan_input_t *input = d->input;
     uint64_t own_bytes = r2_layout_bytes(d->shares, input->rank);
-    uint64_t own_segment_bytes = direct_segment_bytes(d, input->rank);
+    uint64_t own_segment_bytes = r2_direct_segment_bytes(d, input->rank);
     bool staged = input->in_place && input->rank != input->size - 1;
     r2_status_t status;
 
@@ -127,9 +128,9 @@ static r2_status_t direct_ops(direct_t *d)
         return status;
     }
     for (uint32_t k = 0; k < d->segments; ++k) {
-        direct_contribute(d, k);
-        direct_own_segment(d, k);
-        direct_collect(d, k);
+        r2_direct_contribute(d, k);
+        r2_direct_own_segment(d, k);
+        r2_direct_collect(d, k);
     }
     r2_fold_fini(&d->fold);
     return R2_OK;
@@ -146,13 +147,13 @@ r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_
     r2_plan_note_message(schedule, d.segment_bytes);
     d.sent = malloc((size_t) input->size * sizeof(*d.sent));
     if (NULL != d.sent) {
-        status = direct_ops(&d);
+        status = r2_direct_ops(&d);
     }
     free(d.sent);
     return status;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_direct_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     r2_layout_t shares;
     r2_status_t status = r2_layout_shares(&shares, input->size, input->count, input->element_bytes);
@@ -164,7 +165,8 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+static r2_status_t r2_allreduce_direct_forecast(const r2_forecast_input_t *of,
+                                                r2_prediction_t *prediction_p)
 {
     r2_shares_t shares;
     r2_status_t status = r2_shares_equal(&shares, &of->ranks);
@@ -177,6 +179,9 @@ static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *pred
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_direct = {
-    .name = "direct", .instead = R2_INSTEAD("direct"), .build = build, .weighed = 1,
-    .forecast = forecast, .shape = r2_cost_direct_shape};
+const r2_algorithm_t r2_allreduce_direct = {.name = "direct",
+                                            .instead = R2_INSTEAD("direct"),
+                                            .build = r2_allreduce_direct_build,
+                                            .weighed = 1,
+                                            .forecast = r2_allreduce_direct_forecast,
+                                            .shape = r2_cost_direct_shape};

@@ -52,7 +52,7 @@ typedef struct doubling {
     uint32_t out_sent;            /* last send that reads OUT */
 } doubling_t;
 
-static int32_t doubling_steps(int32_t size)
+static int32_t r2_doubling_steps(int32_t size)
 {
     int32_t steps = 0;
 
@@ -62,42 +62,42 @@ static int32_t doubling_steps(int32_t size)
     return steps;
 }
 
-static uint64_t scratch(const r2_plan_input_t *input)
+static uint64_t r2_allreduce_doubling_scratch(const r2_plan_input_t *input)
 {
     /* per step one slot to receive and one to go on in; the step before counts, too */
-    return 2 * ((uint64_t) doubling_steps(input->size) + 1) * r2_vector_slot_bytes(input);
+    return 2 * ((uint64_t) r2_doubling_steps(input->size) + 1) * r2_vector_slot_bytes(input);
 }
 
 /** Position among the ranks that exchange. */
-static int32_t doubling_position(const doubling_t *d)
+static int32_t r2_doubling_position(const doubling_t *d)
 {
     return d->input->rank < 2 * d->folded ? d->input->rank / 2 : d->input->rank - d->folded;
 }
 
-static int32_t doubling_rank(const doubling_t *d, int32_t position)
+static int32_t r2_doubling_rank(const doubling_t *d, int32_t position)
 {
     return position < d->folded ? 2 * position : position + d->folded;
 }
 
-static r2_region_t doubling_slot(doubling_t *d)
+static r2_region_t r2_doubling_slot(doubling_t *d)
 {
     return r2_at(R2_BUF_SCRATCH, d->slots++ * r2_vector_slot_bytes(d->input));
 }
 
 /** The product moves to other memory in a step towards `peer`. */
-static bool doubling_moves(const doubling_t *d, int32_t peer, bool first)
+static bool r2_doubling_moves(const doubling_t *d, int32_t peer, bool first)
 {
     return peer > d->input->rank || d->bytes > d->input->copy_max_bytes ||
            (first && !d->input->in_place);
 }
 
 /** New memory for the product: OUT if it stays there for good. */
-static r2_region_t doubling_target(doubling_t *d, bool last_move)
+static r2_region_t r2_doubling_target(doubling_t *d, bool last_move)
 {
-    return last_move && !d->input->in_place ? r2_at(R2_BUF_OUT, 0) : doubling_slot(d);
+    return last_move && !d->input->in_place ? r2_at(R2_BUF_OUT, 0) : r2_doubling_slot(d);
 }
 
-static void doubling_hold(doubling_t *d, r2_region_t acc, uint32_t op)
+static void r2_doubling_hold(doubling_t *d, r2_region_t acc, uint32_t op)
 {
     d->acc = acc;
     d->acc_op = op;
@@ -105,14 +105,14 @@ static void doubling_hold(doubling_t *d, r2_region_t acc, uint32_t op)
 }
 
 /** acc = product of the peer OP acc. */
-static void doubling_join_lower(doubling_t *d, r2_region_t from, uint32_t arrived, bool moves,
-                                bool last_move)
+static void r2_doubling_join_lower(doubling_t *d, r2_region_t from, uint32_t arrived, bool moves,
+                                   bool last_move)
 {
     if (moves) {
-        r2_region_t target = doubling_target(d, last_move);
+        r2_region_t target = r2_doubling_target(d, last_move);
         uint32_t copied = r2_add_copy(d->schedule, d->acc, target, d->bytes, R2_AFTER(d->acc_op));
 
-        doubling_hold(d, target, copied);
+        r2_doubling_hold(d, target, copied);
     }
     /* the send waited for what was sent */
     d->acc_op =
@@ -121,12 +121,12 @@ static void doubling_join_lower(doubling_t *d, r2_region_t from, uint32_t arrive
 }
 
 /** One exchange with (or, `to_peer` false, delivery from) a partner. */
-static void doubling_exchange(doubling_t *d, int32_t peer, uint32_t tag, bool to_peer, bool moves,
-                              bool last_move)
+static void r2_doubling_exchange(doubling_t *d, int32_t peer, uint32_t tag, bool to_peer,
+                                 bool moves, bool last_move)
 {
     const bool lower = peer < d->input->rank;
     const r2_msg_t msg = {.peer = peer, .tag = tag, .bytes = d->bytes};
-    r2_region_t from = lower ? doubling_slot(d) : doubling_target(d, last_move);
+    r2_region_t from = lower ? r2_doubling_slot(d) : r2_doubling_target(d, last_move);
     uint32_t arrived = r2_add_recv(d->schedule, msg, from, R2_AT_ONCE);
     uint32_t joined;
 
@@ -137,15 +137,15 @@ static void doubling_exchange(doubling_t *d, int32_t peer, uint32_t tag, bool to
         }
     }
     if (lower) {
-        doubling_join_lower(d, from, arrived, moves, last_move);
+        r2_doubling_join_lower(d, from, arrived, moves, last_move);
         return;
     }
     joined = r2_add_reduce(d->schedule, d->acc, from, d->bytes, R2_AFTER(arrived, d->acc_op));
-    doubling_hold(d, from, joined);
+    r2_doubling_hold(d, from, joined);
 }
 
 /** A rank that steps aside: gives its contribution to its neighbour and gets the result. */
-static void doubling_aside(doubling_t *d)
+static void r2_doubling_aside(doubling_t *d)
 {
     const int32_t neighbour = d->input->rank - 1;
     const r2_msg_t give = {.peer = neighbour, .tag = TAG_FOLD, .bytes = d->bytes};
@@ -157,29 +157,31 @@ static void doubling_aside(doubling_t *d)
 }
 
 /** Partner in a step; step -1 is the fold before the exchanges. */
-static int32_t doubling_partner(const doubling_t *d, int32_t step)
+static int32_t r2_doubling_partner(const doubling_t *d, int32_t step)
 {
-    return step < 0 ? d->input->rank + 1 : doubling_rank(d, doubling_position(d) ^ (1 << step));
+    return step < 0 ? d->input->rank + 1
+                    : r2_doubling_rank(d, r2_doubling_position(d) ^ (1 << step));
 }
 
-static void doubling_all_steps(doubling_t *d, int32_t first)
+static void r2_doubling_all_steps(doubling_t *d, int32_t first)
 {
     int32_t last_move = first - 1;
 
     for (int32_t step = first; step < d->steps; ++step) {
-        if (doubling_moves(d, doubling_partner(d, step), step == first)) {
+        if (r2_doubling_moves(d, r2_doubling_partner(d, step), step == first)) {
             last_move = step;
         }
     }
     for (int32_t step = first; step < d->steps; ++step) {
-        int32_t peer = doubling_partner(d, step);
+        int32_t peer = r2_doubling_partner(d, step);
 
-        doubling_exchange(d, peer, step < 0 ? TAG_FOLD : TAG_STEP + (uint32_t) step, step >= 0,
-                          doubling_moves(d, peer, step == first), step == last_move);
+        r2_doubling_exchange(d, peer, step < 0 ? TAG_FOLD : TAG_STEP + (uint32_t) step, step >= 0,
+                             r2_doubling_moves(d, peer, step == first), step == last_move);
     }
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_doubling_build(const r2_plan_input_t *input,
+                                               r2_schedule_t *schedule)
 {
     doubling_t d = {.input = input,
                     .schedule = schedule,
@@ -190,15 +192,15 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     bool has_neighbour;
 
     d.bytes = input->count * input->element_bytes;
-    d.steps = doubling_steps(input->size);
+    d.steps = r2_doubling_steps(input->size);
     d.folded = input->size - (1 << d.steps);
     r2_plan_note_message(schedule, d.bytes);
     has_neighbour = input->rank < 2 * d.folded;
     if (has_neighbour && 1 == input->rank % 2) {
-        doubling_aside(&d);
+        r2_doubling_aside(&d);
         return R2_OK;
     }
-    doubling_all_steps(&d, has_neighbour ? -1 : 0);
+    r2_doubling_all_steps(&d, has_neighbour ? -1 : 0);
     if (has_neighbour) {
         const r2_msg_t msg = {.peer = input->rank + 1, .tag = TAG_RESULT, .bytes = d.bytes};
 
@@ -211,19 +213,24 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_allreduce_doubling_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return r2_threshold_exchange_ranks != input->size &&
            r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,
                        r2_threshold_allreduce_short_bytes_per_rank);
 }
 
-static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+static r2_status_t r2_allreduce_doubling_forecast(const r2_forecast_input_t *of,
+                                                  r2_prediction_t *prediction_p)
 {
     prediction_p->ns = r2_cost_doubling_ns(&of->ranks, &of->params, of->bytes);
     return R2_OK;
 }
 
-const r2_algorithm_t r2_allreduce_doubling = {
-    .name = "recursive-doubling", .build = build, .scratch = scratch, .pays = pays,
-    .forecast = forecast, .shape = r2_cost_doubling_shape, .steps = r2_cost_doubling_steps};
+const r2_algorithm_t r2_allreduce_doubling = {.name = "recursive-doubling",
+                                              .build = r2_allreduce_doubling_build,
+                                              .scratch = r2_allreduce_doubling_scratch,
+                                              .pays = r2_allreduce_doubling_pays,
+                                              .forecast = r2_allreduce_doubling_forecast,
+                                              .shape = r2_cost_doubling_shape,
+                                              .steps = r2_cost_doubling_steps};

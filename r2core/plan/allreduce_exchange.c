@@ -27,13 +27,14 @@
 #include "plan/forecast.h"
 #include "plan/thresholds.h"
 
-static uint64_t scratch(const r2_plan_input_t *input)
+static uint64_t r2_allreduce_exchange_scratch(const r2_plan_input_t *input)
 {
     /* two slots are the least that a fold works with */
     return 2 * r2_vector_slot_bytes(input);
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_exchange_build(const r2_plan_input_t *input,
+                                               r2_schedule_t *schedule)
 {
     const r2_fold_segment_t whole = {.bytes = input->count * input->element_bytes,
                                      .own = r2_at(r2_input_buf(input), 0),
@@ -62,25 +63,30 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_allreduce_exchange_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return r2_threshold_exchange_ranks == input->size &&
            r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,
                        r2_threshold_allreduce_short_bytes_per_rank);
 }
 
-static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+static r2_status_t r2_allreduce_exchange_forecast(const r2_forecast_input_t *of,
+                                                  r2_prediction_t *prediction_p)
 {
     prediction_p->ns = r2_cost_to_all_ns(&of->ranks, &of->params, of->bytes);
     return R2_OK;
 }
 
-static uint32_t steps(int32_t size)
+static uint32_t r2_allreduce_exchange_steps(int32_t size)
 {
     (void) size;
     return 1;
 }
 
-const r2_algorithm_t r2_allreduce_exchange = {
-    .name = "exchange", .build = build, .scratch = scratch, .pays = pays, .forecast = forecast,
-    .shape = r2_cost_exchange_shape, .steps = steps};
+const r2_algorithm_t r2_allreduce_exchange = {.name = "exchange",
+                                              .build = r2_allreduce_exchange_build,
+                                              .scratch = r2_allreduce_exchange_scratch,
+                                              .pays = r2_allreduce_exchange_pays,
+                                              .forecast = r2_allreduce_exchange_forecast,
+                                              .shape = r2_cost_exchange_shape,
+                                              .steps = r2_allreduce_exchange_steps};

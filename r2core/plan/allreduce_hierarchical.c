@@ -83,24 +83,24 @@ typedef struct source {
     uint32_t ready; /* own: op to wait for */
 } source_t;
 
-static int32_t handler(const tiers_t *t, uint32_t host, uint32_t piece)
+static int32_t r2_handler(const tiers_t *t, uint32_t host, uint32_t piece)
 {
     const uint32_t count = t->first[host + 1] - t->first[host];
 
     return t->ranks[t->first[host] + (uint32_t) ((uint64_t) piece * count / t->pieces)];
 }
 
-static uint32_t pool_take(pool_t *pool)
+static uint32_t r2_pool_take(pool_t *pool)
 {
     return pool->first + (uint32_t) (pool->next++ % pool->count);
 }
 
-static r2_region_t slot_region(const tiers_t *t, uint32_t slot)
+static r2_region_t r2_slot_region(const tiers_t *t, uint32_t slot)
 {
     return r2_at(R2_BUF_SCRATCH, slot * t->slot_bytes);
 }
 
-static r2_msg_t message(const part_t *part, int32_t peer, uint32_t kind)
+static r2_msg_t r2_message(const part_t *part, int32_t peer, uint32_t kind)
 {
     return (r2_msg_t){.peer = peer,
                       .tag = part->tag + kind,
@@ -109,8 +109,8 @@ static r2_msg_t message(const part_t *part, int32_t peer, uint32_t kind)
 }
 
 /** Joins one more source, left of what is in `acc`. */
-static uint32_t fold_source(tiers_t *t, const part_t *part, const source_t *source, uint32_t kind,
-                            r2_region_t acc, uint32_t folded)
+static uint32_t r2_fold_source(tiers_t *t, const part_t *part, const source_t *source,
+                               uint32_t kind, r2_region_t acc, uint32_t folded)
 {
     uint32_t slot, arrived;
 
@@ -118,26 +118,26 @@ static uint32_t fold_source(tiers_t *t, const part_t *part, const source_t *sour
         return r2_add_reduce(t->schedule, source->own, acc, part->bytes,
                              R2_AFTER(folded, source->ready));
     }
-    slot = pool_take(&t->slots);
-    arrived = r2_add_recv(t->schedule, message(part, source->peer, kind), slot_region(t, slot),
-                          R2_AFTER(t->slot_free[slot]));
-    t->slot_free[slot] = r2_add_reduce(t->schedule, slot_region(t, slot), acc, part->bytes,
+    slot = r2_pool_take(&t->slots);
+    arrived = r2_add_recv(t->schedule, r2_message(part, source->peer, kind),
+                          r2_slot_region(t, slot), R2_AFTER(t->slot_free[slot]));
+    t->slot_free[slot] = r2_add_reduce(t->schedule, r2_slot_region(t, slot), acc, part->bytes,
                                        R2_AFTER(folded, arrived));
     return t->slot_free[slot];
 }
 
-static uint32_t fold_first(tiers_t *t, const part_t *part, const source_t *source, uint32_t kind,
-                           r2_region_t acc, uint32_t acc_free)
+static uint32_t r2_fold_first(tiers_t *t, const part_t *part, const source_t *source, uint32_t kind,
+                              r2_region_t acc, uint32_t acc_free)
 {
     if (source->peer < 0) {
         return r2_add_copy(t->schedule, source->own, acc, part->bytes,
                            R2_AFTER(acc_free, source->ready));
     }
-    return r2_add_recv(t->schedule, message(part, source->peer, kind), acc, R2_AFTER(acc_free));
+    return r2_add_recv(t->schedule, r2_message(part, source->peer, kind), acc, R2_AFTER(acc_free));
 }
 
 /** This host's contribution. @param partial_p own memory that holds it, and from which op on. */
-static void fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint32_t *slot_p)
+static void r2_fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint32_t *slot_p)
 {
     const int32_t *ranks = &t->ranks[t->first[t->host]];
     const uint32_t count = t->first[t->host + 1] - t->first[t->host];
@@ -149,37 +149,38 @@ static void fold_host(tiers_t *t, const part_t *part, source_t *partial_p, uint3
     if (1 == count) {
         return;
     }
-    *slot_p = pool_take(&t->partials);
-    partial_p->own = slot_region(t, *slot_p);
+    *slot_p = r2_pool_take(&t->partials);
+    partial_p->own = r2_slot_region(t, *slot_p);
     for (uint32_t i = count; i-- > 0;) {
         const source_t source = {
             .peer = ranks[i] == t->input->rank ? -1 : ranks[i], .own = own, .ready = R2_OP_NONE};
 
         folded = count - 1 == i
-                     ? fold_first(t, part, &source, TAG_CONTRIBUTE, partial_p->own,
-                                  t->slot_free[*slot_p])
-                     : fold_source(t, part, &source, TAG_CONTRIBUTE, partial_p->own, folded);
+                     ? r2_fold_first(t, part, &source, TAG_CONTRIBUTE, partial_p->own,
+                                     t->slot_free[*slot_p])
+                     : r2_fold_source(t, part, &source, TAG_CONTRIBUTE, partial_p->own, folded);
     }
     partial_p->ready = folded;
 }
 
 /** Folds all hosts' partial results. @return the op after which the result is in OUT. */
-static uint32_t fold_all(tiers_t *t, const part_t *part, const source_t *partial,
-                         uint32_t partial_slot)
+static uint32_t r2_fold_all(tiers_t *t, const part_t *part, const source_t *partial,
+                            uint32_t partial_slot)
 {
     const uint32_t hosts = t->input->topology->host_count;
     const r2_region_t out = r2_at(R2_BUF_OUT, part->offset_bytes);
-    const uint32_t slot = t->input->in_place ? pool_take(&t->results) : R2_OP_NONE;
-    const r2_region_t acc = t->input->in_place ? slot_region(t, slot) : out;
+    const uint32_t slot = t->input->in_place ? r2_pool_take(&t->results) : R2_OP_NONE;
+    const r2_region_t acc = t->input->in_place ? r2_slot_region(t, slot) : out;
     uint32_t folded = R2_OP_NONE;
 
     for (uint32_t h = hosts; h-- > 0;) {
-        const source_t other = {.peer = handler(t, h, part->piece)};
+        const source_t other = {.peer = r2_handler(t, h, part->piece)};
         const source_t *source = h == t->host ? partial : &other;
 
-        folded = hosts - 1 == h ? fold_first(t, part, source, TAG_PARTIAL, acc,
-                                             t->input->in_place ? t->slot_free[slot] : R2_OP_NONE)
-                                : fold_source(t, part, source, TAG_PARTIAL, acc, folded);
+        folded = hosts - 1 == h
+                     ? r2_fold_first(t, part, source, TAG_PARTIAL, acc,
+                                     t->input->in_place ? t->slot_free[slot] : R2_OP_NONE)
+                     : r2_fold_source(t, part, source, TAG_PARTIAL, acc, folded);
     }
     if (R2_OP_NONE != partial_slot) {
         t->slot_free[partial_slot] = folded;
@@ -190,60 +191,60 @@ static uint32_t fold_all(tiers_t *t, const part_t *part, const source_t *partial
     }
     for (uint32_t h = 0; h < hosts; ++h) {
         if (h != t->host) {
-            r2_add_send(t->schedule, message(part, handler(t, h, part->piece), TAG_RESULT), out,
-                        R2_AFTER(folded));
+            r2_add_send(t->schedule, r2_message(part, r2_handler(t, h, part->piece), TAG_RESULT),
+                        out, R2_AFTER(folded));
         }
     }
     return folded;
 }
 
 /** Sends this host's part to the owner and gets the result. @return op of the result. */
-static uint32_t pass_partial(tiers_t *t, const part_t *part, const source_t *partial,
-                             uint32_t partial_slot)
+static uint32_t r2_pass_partial(tiers_t *t, const part_t *part, const source_t *partial,
+                                uint32_t partial_slot)
 {
-    const int32_t owner = handler(t, part->owner, part->piece);
-    const uint32_t sent = r2_add_send(t->schedule, message(part, owner, TAG_PARTIAL), partial->own,
-                                      R2_AFTER(partial->ready));
+    const int32_t owner = r2_handler(t, part->owner, part->piece);
+    const uint32_t sent = r2_add_send(t->schedule, r2_message(part, owner, TAG_PARTIAL),
+                                      partial->own, R2_AFTER(partial->ready));
     uint32_t reader = sent;
 
     if (R2_OP_NONE != partial_slot) {
         t->slot_free[partial_slot] = sent;
         reader = partial->ready;
     }
-    return r2_add_recv(t->schedule, message(part, owner, TAG_RESULT),
+    return r2_add_recv(t->schedule, r2_message(part, owner, TAG_RESULT),
                        r2_at(R2_BUF_OUT, part->offset_bytes),
                        R2_AFTER(t->input->in_place ? reader : R2_OP_NONE));
 }
 
-static void handle(tiers_t *t, const part_t *part)
+static void r2_handle(tiers_t *t, const part_t *part)
 {
     source_t partial;
     uint32_t slot, result;
 
-    fold_host(t, part, &partial, &slot);
-    result = part->owner == t->host ? fold_all(t, part, &partial, slot)
-                                    : pass_partial(t, part, &partial, slot);
+    r2_fold_host(t, part, &partial, &slot);
+    result = part->owner == t->host ? r2_fold_all(t, part, &partial, slot)
+                                    : r2_pass_partial(t, part, &partial, slot);
     for (uint32_t i = t->first[t->host]; i < t->first[t->host + 1]; ++i) {
         if (t->ranks[i] != t->input->rank) {
-            r2_add_send(t->schedule, message(part, t->ranks[i], TAG_DELIVER),
+            r2_add_send(t->schedule, r2_message(part, t->ranks[i], TAG_DELIVER),
                         r2_at(R2_BUF_OUT, part->offset_bytes), R2_AFTER(result));
         }
     }
 }
 
 /** What a rank does for a piece that another rank of its host handles. */
-static void take_part(tiers_t *t, const part_t *part, int32_t peer)
+static void r2_take_part(tiers_t *t, const part_t *part, int32_t peer)
 {
     const uint32_t sent =
-        r2_add_send(t->schedule, message(part, peer, TAG_CONTRIBUTE),
+        r2_add_send(t->schedule, r2_message(part, peer, TAG_CONTRIBUTE),
                     r2_at(r2_input_buf(t->input), part->offset_bytes), R2_AT_ONCE);
 
-    r2_add_recv(t->schedule, message(part, peer, TAG_DELIVER),
+    r2_add_recv(t->schedule, r2_message(part, peer, TAG_DELIVER),
                 r2_at(R2_BUF_OUT, part->offset_bytes),
                 R2_AFTER(t->input->in_place ? sent : R2_OP_NONE));
 }
 
-static void tiers_ops(tiers_t *t)
+static void r2_tiers_ops(tiers_t *t)
 {
     const uint32_t blocks = t->input->topology->host_count * t->pieces;
 
@@ -258,21 +259,21 @@ static void tiers_ops(tiers_t *t)
                              .tag = i * TAG_KINDS,
                              .offset_bytes = t->layout.start[block] + k * segment_bytes,
                              .bytes = r2_segment_length(piece_bytes, segment_bytes, k)};
-        const int32_t rank = handler(t, t->host, part.piece);
+        const int32_t rank = r2_handler(t, t->host, part.piece);
 
         if (0 == part.bytes) {
             continue;
         }
         if (rank == t->input->rank) {
-            handle(t, &part);
+            r2_handle(t, &part);
         } else {
-            take_part(t, &part, rank);
+            r2_take_part(t, &part, rank);
         }
     }
 }
 
 /** Lists the ranks of each host, in order. */
-static r2_status_t tiers_hosts(tiers_t *t)
+static r2_status_t r2_tiers_hosts(tiers_t *t)
 {
     const r2_topology_t *topology = t->input->topology;
     uint32_t at = 0;
@@ -297,7 +298,7 @@ static r2_status_t tiers_hosts(tiers_t *t)
 }
 
 /** Pieces of all hosts' shares; their lengths are part of the plan. */
-static r2_status_t tiers_layout(tiers_t *t)
+static r2_status_t r2_tiers_layout(tiers_t *t)
 {
     const r2_topology_t *topology = t->input->topology;
     const uint32_t blocks = topology->host_count * t->pieces;
@@ -326,7 +327,7 @@ static r2_status_t tiers_layout(tiers_t *t)
     return status;
 }
 
-static r2_status_t tiers_staging(tiers_t *t)
+static r2_status_t r2_tiers_staging(tiers_t *t)
 {
     const uint64_t unit = t->input->element_bytes;
     const uint64_t most = t->input->scratch_bytes / R2_STAGED_LEAST / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
@@ -356,7 +357,7 @@ static r2_status_t tiers_staging(tiers_t *t)
     return NULL == t->slot_free ? R2_ERR_NO_MEMORY : R2_OK;
 }
 
-static uint64_t scratch(const r2_plan_input_t *input)
+static uint64_t r2_allreduce_hierarchical_scratch(const r2_plan_input_t *input)
 {
     return R2_STAGED_LEAST * r2_round_up(input->element_bytes, R2_SLOT_ALIGN);
 }
@@ -371,15 +372,16 @@ bool r2_allreduce_hierarchical_ordered(const r2_plan_input_t *input)
     return true;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_hierarchical_build(const r2_plan_input_t *input,
+                                                   r2_schedule_t *schedule)
 {
     tiers_t t = {.input = input, .schedule = schedule};
-    r2_status_t status = tiers_hosts(&t);
+    r2_status_t status = r2_tiers_hosts(&t);
 
-    status = R2_OK == status ? tiers_layout(&t) : status;
-    status = R2_OK == status ? tiers_staging(&t) : status;
+    status = R2_OK == status ? r2_tiers_layout(&t) : status;
+    status = R2_OK == status ? r2_tiers_staging(&t) : status;
     if (R2_OK == status) {
-        tiers_ops(&t);
+        r2_tiers_ops(&t);
     }
     r2_layout_fini(&t.layout);
     free(t.slot_free);
@@ -388,14 +390,15 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-static bool fits(const r2_plan_input_t *input)
+static bool r2_allreduce_hierarchical_fits(const r2_plan_input_t *input)
 {
     return NULL != input->topology &&
            (input->commutative || r2_allreduce_hierarchical_ordered(input));
 }
 
 /** First within hosts, then between them. Not where an exchange between all hosts is too much. */
-static bool beats(const r2_plan_input_t *input, uint64_t total_bytes, const r2_algorithm_t *usual)
+static bool r2_beats(const r2_plan_input_t *input, uint64_t total_bytes,
+                     const r2_algorithm_t *usual)
 {
     const r2_topology_t *topology = input->topology;
 
@@ -405,7 +408,8 @@ static bool beats(const r2_plan_input_t *input, uint64_t total_bytes, const r2_a
 }
 
 /** Between hosts as `weighted` with one rank each; copies within a host are hidden behind that. */
-static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+static r2_status_t r2_allreduce_hierarchical_forecast(const r2_forecast_input_t *of,
+                                                      r2_prediction_t *prediction_p)
 {
     const r2_topology_t *topology = of->topology;
     const bool folds = (uint32_t) topology->rank_count > topology->host_count;
@@ -424,6 +428,9 @@ static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *pred
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_hierarchical = {
-    .name = "hierarchical", .build = build, .scratch = scratch, .fits = fits, .beats = beats,
-    .forecast = forecast};
+const r2_algorithm_t r2_allreduce_hierarchical = {.name = "hierarchical",
+                                                  .build = r2_allreduce_hierarchical_build,
+                                                  .scratch = r2_allreduce_hierarchical_scratch,
+                                                  .fits = r2_allreduce_hierarchical_fits,
+                                                  .beats = r2_beats,
+                                                  .forecast = r2_allreduce_hierarchical_forecast};

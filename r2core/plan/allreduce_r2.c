@@ -34,7 +34,7 @@
 #define R2_PPM 1000000u
 
 /** The rank with the lowest rate, and the part of the highest that it lacks. */
-static int32_t slowest_rank(const r2_topology_t *topology, uint64_t *lost_ppm_p)
+static int32_t r2_slowest_rank(const r2_topology_t *topology, uint64_t *lost_ppm_p)
 {
     uint64_t lowest = UINT64_MAX, highest = 1;
     int32_t slowest = 0;
@@ -63,8 +63,8 @@ uint64_t r2_allreduce_r2_share_ppm(uint64_t lost_ppm, int32_t size)
 }
 
 /** @return tags that it uses. */
-static uint32_t add_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
-                         r2_ring_part_t *part, r2_status_t *status)
+static uint32_t r2_add_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                            r2_ring_part_t *part, r2_status_t *status)
 {
     uint32_t tags = 0;
 
@@ -79,7 +79,7 @@ static uint32_t add_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     return tags;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_r2_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
     int32_t *order = malloc(2 * (size_t) input->size * sizeof(*order));
@@ -92,7 +92,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     if (NULL == order) {
         return R2_ERR_NO_MEMORY;
     }
-    slowest = slowest_rank(input->topology, &lost_ppm);
+    slowest = r2_slowest_rank(input->topology, &lost_ppm);
     rest.folded = &slowest;
     share = r2_allreduce_r2_share_ppm(lost_ppm, input->size);
     status = r2_order_ring(input->topology, input->size, order);
@@ -109,16 +109,18 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     rest.first = all.count;
     schedule->digest = r2_digest_fold(schedule->digest, (uint64_t) slowest);
     schedule->digest = r2_digest_fold(schedule->digest, rest.count);
-    rest.tag_first = add_part(input, schedule, &all, &status);
-    add_part(input, schedule, &rest, &status);
+    rest.tag_first = r2_add_part(input, schedule, &all, &status);
+    r2_add_part(input, schedule, &rest, &status);
     free(order);
     return status;
 }
 
-static bool fits(const r2_plan_input_t *input)
+static bool r2_allreduce_r2_fits(const r2_plan_input_t *input)
 {
     return NULL != input->topology && input->topology->host_count == (uint32_t) input->size;
 }
 
-const r2_algorithm_t r2_allreduce_r2 = {
-    .name = "r2", .build = build, .needs = R2_NEEDS_COMMUTATIVE, .fits = fits};
+const r2_algorithm_t r2_allreduce_r2 = {.name = "r2",
+                                        .build = r2_allreduce_r2_build,
+                                        .needs = R2_NEEDS_COMMUTATIVE,
+                                        .fits = r2_allreduce_r2_fits};

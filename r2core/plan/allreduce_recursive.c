@@ -46,7 +46,7 @@ typedef struct recursion {
 } recursion_t;
 
 /** The ring of one tier. */
-static r2_status_t add_tier(recursion_t *r, uint32_t tier, uint32_t *tag)
+static r2_status_t r2_add_tier(recursion_t *r, uint32_t tier, uint32_t *tag)
 {
     const r2_plan_input_t *input = r->input;
     int32_t *ring = r->order + input->size;
@@ -81,7 +81,7 @@ static r2_status_t add_tier(recursion_t *r, uint32_t tier, uint32_t *tag)
 }
 
 /** Who is in which ring for how much is part of the plan. */
-static void fold_digest(recursion_t *r)
+static void r2_fold_digest(recursion_t *r)
 {
     uint32_t *digest = &r->schedule->digest;
 
@@ -95,7 +95,7 @@ static void fold_digest(recursion_t *r)
     }
 }
 
-static r2_status_t add_tiers(recursion_t *r)
+static r2_status_t r2_add_tiers(recursion_t *r)
 {
     const r2_plan_input_t *input = r->input;
     uint64_t weights[R2_TIERS_MAX];
@@ -110,20 +110,21 @@ static r2_status_t add_tiers(recursion_t *r)
     if (R2_OK != status) {
         return status;
     }
-    fold_digest(r);
+    r2_fold_digest(r);
     for (uint32_t k = 0; R2_OK == status && k < r->tiers.count; ++k) {
-        status = add_tier(r, k, &tag);
+        status = r2_add_tier(r, k, &tag);
     }
     r2_layout_fini(&r->parts);
     return status;
 }
 
-static uint64_t scratch(const r2_plan_input_t *input)
+static uint64_t r2_allreduce_recursive_scratch(const r2_plan_input_t *input)
 {
     return R2_TIERS_MAX * r2_round_up(input->element_bytes, R2_SLOT_ALIGN);
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_recursive_build(const r2_plan_input_t *input,
+                                                r2_schedule_t *schedule)
 {
     recursion_t r = {.input = input, .schedule = schedule};
     r2_status_t status;
@@ -139,14 +140,15 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     status =
         NULL == r.order ? R2_ERR_NO_MEMORY : r2_order_ring(input->topology, input->size, r.order);
     if (R2_OK == status) {
-        status = add_tiers(&r);
+        status = r2_add_tiers(&r);
     }
     free(r.order);
     r2_tiers_fini(&r.tiers);
     return status;
 }
 
-static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+static r2_status_t r2_allreduce_recursive_forecast(const r2_forecast_input_t *of,
+                                                   r2_prediction_t *prediction_p)
 {
     r2_tiers_t tiers = {.tier_of = NULL};
     r2_status_t status = r2_tiers_init(&tiers, of->topology, &of->hosts);
@@ -159,6 +161,9 @@ static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *pred
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_recursive = {
-    .name = "recursive", .build = build, .needs = R2_NEEDS_FREE_ORDER, .scratch = scratch,
-    .weighed = 4, .forecast = forecast};
+const r2_algorithm_t r2_allreduce_recursive = {.name = "recursive",
+                                               .build = r2_allreduce_recursive_build,
+                                               .needs = R2_NEEDS_FREE_ORDER,
+                                               .scratch = r2_allreduce_recursive_scratch,
+                                               .weighed = 4,
+                                               .forecast = r2_allreduce_recursive_forecast};

@@ -33,7 +33,7 @@
 #include "plan/ring.h"
 #include "plan/thresholds.h"
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_ring_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     int32_t *order = malloc((size_t) input->size * sizeof(*order));
     r2_ring_part_t part = {.order = order,
@@ -64,12 +64,17 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+static r2_status_t r2_allreduce_ring_forecast(const r2_forecast_input_t *of,
+                                              r2_prediction_t *prediction_p)
 {
     prediction_p->ns = r2_cost_ring_ns(of->topology, of->order, &of->params, of->bytes);
     return R2_OK;
 }
 
-const r2_algorithm_t r2_allreduce_ring = {
-    .name = "ring", .build = build, .needs = R2_NEEDS_FREE_ORDER, .pays = r2_ring_pays,
-    .weighed = 3, .forecast = forecast, .shape = r2_cost_direct_shape};
+const r2_algorithm_t r2_allreduce_ring = {.name = "ring",
+                                          .build = r2_allreduce_ring_build,
+                                          .needs = R2_NEEDS_FREE_ORDER,
+                                          .pays = r2_ring_pays,
+                                          .weighed = 3,
+                                          .forecast = r2_allreduce_ring_forecast,
+                                          .shape = r2_cost_direct_shape};

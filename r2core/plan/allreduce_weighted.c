@@ -26,7 +26,7 @@
 #include "plan/algorithm.h"
 #include "plan/forecast.h"
 
-static r2_status_t weighted_layout(const r2_plan_input_t *input, r2_layout_t *layout_p)
+static r2_status_t r2_weighted_layout(const r2_plan_input_t *input, r2_layout_t *layout_p)
 {
     r2_classes_t classes;
     r2_shares_t solved = {.weight = NULL};
@@ -52,7 +52,8 @@ static r2_status_t weighted_layout(const r2_plan_input_t *input, r2_layout_t *la
     return status;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_allreduce_weighted_build(const r2_plan_input_t *input,
+                                               r2_schedule_t *schedule)
 {
     r2_layout_t shares;
     r2_status_t status;
@@ -60,7 +61,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     if (NULL == input->topology) {
         return r2_allreduce_direct.build(input, schedule);
     }
-    status = weighted_layout(input, &shares);
+    status = r2_weighted_layout(input, &shares);
     if (R2_OK != status) {
         return status;
     }
@@ -73,7 +74,8 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return status;
 }
 
-static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *prediction_p)
+static r2_status_t r2_allreduce_weighted_forecast(const r2_forecast_input_t *of,
+                                                  r2_prediction_t *prediction_p)
 {
     r2_shares_t shares;
     r2_status_t status = r2_shares_solve(&shares, &of->ranks);
@@ -85,5 +87,7 @@ static r2_status_t forecast(const r2_forecast_input_t *of, r2_prediction_t *pred
     return status;
 }
 
-const r2_algorithm_t r2_allreduce_weighted = {
-    .name = "weighted", .build = build, .weighed = 2, .forecast = forecast};
+const r2_algorithm_t r2_allreduce_weighted = {.name = "weighted",
+                                              .build = r2_allreduce_weighted_build,
+                                              .weighed = 2,
+                                              .forecast = r2_allreduce_weighted_forecast};

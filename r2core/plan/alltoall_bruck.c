@@ -42,40 +42,40 @@ typedef struct bruck {
     uint64_t top;    /* staging memory in use */
 } bruck_t;
 
-static bool takes_part(int32_t i, int64_t distance)
+static bool r2_takes_part(int32_t i, int64_t distance)
 {
     return 0 != ((int64_t) i & distance);
 }
 
-static uint64_t step_blocks(int32_t size, int64_t distance)
+static uint64_t r2_step_blocks(int32_t size, int64_t distance)
 {
     uint64_t blocks = 0;
 
     for (int32_t i = 1; i < size; ++i) {
-        blocks += takes_part(i, distance) ? 1 : 0;
+        blocks += r2_takes_part(i, distance) ? 1 : 0;
     }
     return blocks;
 }
 
-static uint64_t scratch(const r2_plan_input_t *input)
+static uint64_t r2_alltoall_bruck_scratch(const r2_plan_input_t *input)
 {
     uint64_t blocks = 0;
 
     for (int64_t distance = 1; distance < input->size; distance *= 2) {
-        blocks += 2 * step_blocks(input->size, distance);
+        blocks += 2 * r2_step_blocks(input->size, distance);
     }
     return blocks * input->count * input->element_bytes;
 }
 
 /** Copies the blocks of a step one behind the other. @return number of ops that did, in `ops`. */
-static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *ops)
+static uint32_t r2_bruck_pack(bruck_t *b, int64_t distance, uint32_t *ops)
 {
     uint32_t count = 0;
 
     for (int32_t i = 1; i < b->input->size; ++i) {
         where_t *block = &b->blocks[i];
 
-        if (takes_part(i, distance)) {
+        if (r2_takes_part(i, distance)) {
             ops[count] = r2_add_copy(b->schedule, block->place, r2_at(R2_BUF_SCRATCH, b->top),
                                      b->block_bytes, R2_AFTER(block->op));
             block->read = R2_OP_NONE == block->read ? ops[count] : block->read;
@@ -86,10 +86,10 @@ static uint32_t bruck_pack(bruck_t *b, int64_t distance, uint32_t *ops)
     return count;
 }
 
-static void bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *ops)
+static void r2_bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *ops)
 {
     const uint64_t from = b->top;
-    const uint32_t packed = bruck_pack(b, distance, ops);
+    const uint32_t packed = r2_bruck_pack(b, distance, ops);
     r2_msg_t msg = {
         .peer = r2_input_peer(b->input, distance), .tag = tag, .bytes = packed * b->block_bytes};
     uint32_t arrived;
@@ -98,7 +98,7 @@ static void bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *ops
     msg.peer = r2_input_peer(b->input, -distance);
     arrived = r2_add_recv(b->schedule, msg, r2_at(R2_BUF_SCRATCH, b->top), R2_AT_ONCE);
     for (int32_t i = 1; i < b->input->size; ++i) {
-        if (takes_part(i, distance)) {
+        if (r2_takes_part(i, distance)) {
             b->blocks[i].place = r2_at(R2_BUF_SCRATCH, b->top);
             b->blocks[i].op = arrived;
             b->top += b->block_bytes;
@@ -107,7 +107,7 @@ static void bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *ops
 }
 
 /** Op after which the place of a block in OUT may be written: in place, its first copy. */
-static uint32_t bruck_free(const bruck_t *b, int32_t rank)
+static uint32_t r2_bruck_free(const bruck_t *b, int32_t rank)
 {
     const int32_t to_go = (int32_t) (((int64_t) rank - b->input->rank + b->input->size) %
                                      b->input->size);
@@ -115,7 +115,7 @@ static uint32_t bruck_free(const bruck_t *b, int32_t rank)
     return b->input->in_place ? b->blocks[to_go].read : R2_OP_NONE;
 }
 
-static void bruck_ops(bruck_t *b, uint32_t *ops)
+static void r2_bruck_ops(bruck_t *b, uint32_t *ops)
 {
     const r2_plan_input_t *input = b->input;
     uint32_t tag = 0;
@@ -128,18 +128,18 @@ static void bruck_ops(bruck_t *b, uint32_t *ops)
                       .read = R2_OP_NONE};
     }
     for (int64_t distance = 1; distance < input->size; distance *= 2) {
-        bruck_step(b, (int32_t) distance, tag++, ops);
+        r2_bruck_step(b, (int32_t) distance, tag++, ops);
     }
     for (int32_t i = input->in_place ? 1 : 0; i < input->size; ++i) {
         const int32_t source = r2_input_peer(input, -i);
 
         r2_add_copy(b->schedule, b->blocks[i].place,
                     r2_at(R2_BUF_OUT, (uint64_t) source * b->block_bytes), b->block_bytes,
-                    R2_AFTER(b->blocks[i].op, bruck_free(b, source)));
+                    R2_AFTER(b->blocks[i].op, r2_bruck_free(b, source)));
     }
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_alltoall_bruck_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     bruck_t b = {.input = input, .schedule = schedule};
     uint32_t *ops = malloc((size_t) input->size * sizeof(*ops));
@@ -148,7 +148,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     b.blocks = malloc((size_t) input->size * sizeof(*b.blocks));
     if (NULL != ops && NULL != b.blocks) {
         r2_plan_note_message(schedule, (uint64_t) input->size * b.block_bytes);
-        bruck_ops(&b, ops);
+        r2_bruck_ops(&b, ops);
         schedule->scratch_bytes = b.top;
     } else {
         schedule->status = R2_ERR_NO_MEMORY;
@@ -158,11 +158,13 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return schedule->status;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_alltoall_bruck_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return input->size > r2_threshold_alltoall_bruck_ranks &&
            r2_is_short(input, total_bytes, 0, r2_threshold_alltoall_bruck_block_bytes);
 }
 
-const r2_algorithm_t r2_alltoall_bruck = {
-    .name = "bruck", .build = build, .scratch = scratch, .pays = pays};
+const r2_algorithm_t r2_alltoall_bruck = {.name = "bruck",
+                                          .build = r2_alltoall_bruck_build,
+                                          .scratch = r2_alltoall_bruck_scratch,
+                                          .pays = r2_alltoall_bruck_pays};

@@ -32,7 +32,7 @@
 
 enum { STEPS_MAX = 31 };
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_barrier_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     uint32_t heard[STEPS_MAX];
     uint32_t steps = 0;
@@ -54,4 +54,4 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 }
 
 const r2_algorithm_t r2_barrier_dissemination = {
-    .name = "dissemination", .build = build, .steps = r2_steps_below};
+    .name = "dissemination", .build = r2_barrier_build, .steps = r2_steps_below};

@@ -28,8 +28,8 @@
 #include "plan/tree.h"
 
 /* Part k on its way down the tree: from the parent to the children, `top` and half as far each. */
-static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule, r2_tree_place_t at,
-                          int32_t top, uint64_t part_bytes, uint32_t k)
+static void r2_binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                             r2_tree_place_t at, int32_t top, uint64_t part_bytes, uint32_t k)
 {
     const uint64_t bytes = input->count * input->element_bytes;
     const r2_region_t part = r2_at(R2_BUF_OUT, k * part_bytes);
@@ -46,7 +46,7 @@ static void binomial_part(const r2_plan_input_t *input, r2_schedule_t *schedule,
     }
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_bcast_binomial_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t bytes = input->count * input->element_bytes;
     const uint64_t part_bytes = r2_message_bytes(input, bytes);
@@ -54,15 +54,16 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 
     r2_plan_note_message(schedule, part_bytes);
     for (uint32_t k = 0; k < r2_segment_count(bytes, part_bytes); ++k) {
-        binomial_part(input, schedule, at, r2_tree_top(at), part_bytes, k);
+        r2_binomial_part(input, schedule, at, r2_tree_top(at), part_bytes, k);
     }
     return R2_OK;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_bcast_binomial_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return input->size <= 2 || r2_is_short(input, total_bytes, r2_threshold_bcast_short_bytes,
                                            r2_threshold_bcast_short_bytes_per_rank);
 }
 
-const r2_algorithm_t r2_bcast_binomial = {.name = "binomial", .build = build, .pays = pays};
+const r2_algorithm_t r2_bcast_binomial = {
+    .name = "binomial", .build = r2_bcast_binomial_build, .pays = r2_bcast_binomial_pays};

@@ -34,12 +34,12 @@ typedef struct scatter {
     uint64_t segment_bytes;
 } scatter_t;
 
-static int32_t scatter_owner(const scatter_t *s, int32_t share)
+static int32_t r2_scatter_owner(const scatter_t *s, int32_t share)
 {
     return (int32_t) (((int64_t) s->input->root + 1 + share) % s->input->size);
 }
 
-static r2_msg_t scatter_msg(const scatter_t *s, int32_t peer, int32_t share, uint32_t k)
+static r2_msg_t r2_scatter_msg(const scatter_t *s, int32_t peer, int32_t share, uint32_t k)
 {
     return (r2_msg_t){
         .peer = peer,
@@ -48,40 +48,40 @@ static r2_msg_t scatter_msg(const scatter_t *s, int32_t peer, int32_t share, uin
         .bytes = r2_segment_length(r2_layout_bytes(&s->shares, share), s->segment_bytes, k)};
 }
 
-static r2_region_t scatter_region(const scatter_t *s, int32_t share, uint32_t k)
+static r2_region_t r2_scatter_region(const scatter_t *s, int32_t share, uint32_t k)
 {
     return r2_at(R2_BUF_OUT, s->shares.start[share] + k * s->segment_bytes);
 }
 
-static void scatter_root(scatter_t *s, uint32_t k)
+static void r2_scatter_root(scatter_t *s, uint32_t k)
 {
     for (int32_t share = 0; share < s->shares.size; ++share) {
-        r2_add_send(s->schedule, scatter_msg(s, scatter_owner(s, share), share, k),
-                    scatter_region(s, share, k), R2_AT_ONCE);
+        r2_add_send(s->schedule, r2_scatter_msg(s, r2_scatter_owner(s, share), share, k),
+                    r2_scatter_region(s, share, k), R2_AT_ONCE);
     }
 }
 
-static void scatter_other(scatter_t *s, int32_t own, uint32_t k)
+static void r2_scatter_other(scatter_t *s, int32_t own, uint32_t k)
 {
     const int32_t owners = s->shares.size;
-    uint32_t arrived = r2_add_recv(s->schedule, scatter_msg(s, s->input->root, own, k),
-                                   scatter_region(s, own, k), R2_AT_ONCE);
+    uint32_t arrived = r2_add_recv(s->schedule, r2_scatter_msg(s, s->input->root, own, k),
+                                   r2_scatter_region(s, own, k), R2_AT_ONCE);
 
     for (int32_t step = 1; step < owners; ++step) {
         int32_t share = (own - step + owners) % owners;
 
-        r2_add_recv(s->schedule, scatter_msg(s, scatter_owner(s, share), share, k),
-                    scatter_region(s, share, k), R2_AT_ONCE);
+        r2_add_recv(s->schedule, r2_scatter_msg(s, r2_scatter_owner(s, share), share, k),
+                    r2_scatter_region(s, share, k), R2_AT_ONCE);
     }
     for (int32_t step = 1; step < owners; ++step) {
-        int32_t peer = scatter_owner(s, (int32_t) (((int64_t) own + step) % owners));
+        int32_t peer = r2_scatter_owner(s, (int32_t) (((int64_t) own + step) % owners));
 
-        r2_add_send(s->schedule, scatter_msg(s, peer, own, k), scatter_region(s, own, k),
+        r2_add_send(s->schedule, r2_scatter_msg(s, peer, own, k), r2_scatter_region(s, own, k),
                     R2_AFTER(arrived));
     }
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_bcast_scatter_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     scatter_t s = {.input = input, .schedule = schedule};
     int32_t own = (int32_t) (((int64_t) input->rank - input->root - 1 + input->size) % input->size);
@@ -95,13 +95,14 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     r2_plan_note_message(schedule, s.segment_bytes);
     for (uint32_t k = 0; k < r2_segment_count(s.shares.largest_bytes, s.segment_bytes); ++k) {
         if (input->rank == input->root) {
-            scatter_root(&s, k);
+            r2_scatter_root(&s, k);
         } else {
-            scatter_other(&s, own, k);
+            r2_scatter_other(&s, own, k);
         }
     }
     r2_layout_fini(&s.shares);
     return R2_OK;
 }
 
-const r2_algorithm_t r2_bcast_scatter = {.name = "scatter-allgather", .build = build};
+const r2_algorithm_t r2_bcast_scatter = {.name = "scatter-allgather",
+                                         .build = r2_bcast_scatter_build};

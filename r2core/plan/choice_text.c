@@ -17,7 +17,7 @@
 #define R2_DESCRIBE_HOSTS 8u
 
 /** Number of hosts from `first` on with the same weight. */
-static uint32_t run_length(const r2_shares_t *shares, uint32_t first)
+static uint32_t r2_run_length(const r2_shares_t *shares, uint32_t first)
 {
     uint32_t end = first + 1;
 
@@ -28,7 +28,7 @@ static uint32_t run_length(const r2_shares_t *shares, uint32_t first)
     return end - first;
 }
 
-static void describe_shares(const r2_shares_t *shares, char *text, size_t room)
+static void r2_describe_shares(const r2_shares_t *shares, char *text, size_t room)
 {
     const uint32_t scale = shares->host_count > R2_DESCRIBE_HOSTS ? 10000 : 100;
     const int digits = shares->host_count > R2_DESCRIBE_HOSTS ? 4 : 2;
@@ -39,7 +39,7 @@ static void describe_shares(const r2_shares_t *shares, char *text, size_t room)
         sum += shares->weight[h];
     }
     for (uint32_t h = 0; sum > 0 && used < room && h < shares->host_count;) {
-        const uint32_t run = run_length(shares, h);
+        const uint32_t run = r2_run_length(shares, h);
         const unsigned share =
             (unsigned) (((unsigned __int128) shares->weight[h] * scale + sum / 2) / sum);
         int made = snprintf(text + used, room - used, "%c%u.%0*u", 0 == h ? '(' : ',',
@@ -76,7 +76,7 @@ r2_status_t r2_plan_describe(const r2_plan_input_t *input, char *text, size_t ro
     }
     status = r2_shares_solve(&shares, &classes);
     if (R2_OK == status) {
-        describe_shares(&shares, text, room);
+        r2_describe_shares(&shares, text, room);
         r2_shares_fini(&shares);
     }
     r2_classes_fini(&classes);

@@ -16,7 +16,7 @@
 
 #include "base/util.h"
 
-static bool host_has_cut(const r2_topology_t *topology, uint32_t host)
+static bool r2_host_has_cut(const r2_topology_t *topology, uint32_t host)
 {
     for (uint32_t c = 0; c < topology->cut_count; ++c) {
         if (topology->cuts[c].host_a == host || topology->cuts[c].host_b == host) {
@@ -26,7 +26,7 @@ static bool host_has_cut(const r2_topology_t *topology, uint32_t host)
     return false;
 }
 
-static bool same_rails(const r2_topology_t *topology, uint32_t a, uint32_t b)
+static bool r2_same_rails(const r2_topology_t *topology, uint32_t a, uint32_t b)
 {
     const size_t rails = topology->rail_count;
 
@@ -37,23 +37,24 @@ static bool same_rails(const r2_topology_t *topology, uint32_t a, uint32_t b)
 }
 
 /** The class that a host belongs to, or classes->count. */
-static uint32_t class_find(const r2_classes_t *classes, const r2_topology_t *topology,
-                           const r2_class_t *host)
+static uint32_t r2_class_find(const r2_classes_t *classes, const r2_topology_t *topology,
+                              const r2_class_t *host)
 {
     uint32_t k = 0;
 
     /* rates first: cheap, and they differ where rails do, but for few */
-    while (k < classes->count && (classes->classes[k].rate != host->rate ||
-                                  classes->classes[k].members != host->members ||
-                                  host_has_cut(topology, classes->classes[k].first) ||
-                                  !same_rails(topology, classes->classes[k].first, host->first))) {
+    while (k < classes->count &&
+           (classes->classes[k].rate != host->rate ||
+            classes->classes[k].members != host->members ||
+            r2_host_has_cut(topology, classes->classes[k].first) ||
+            !r2_same_rails(topology, classes->classes[k].first, host->first))) {
         ++k;
     }
     return k;
 }
 
-static void classes_fill(r2_classes_t *classes, const r2_topology_t *topology,
-                         const uint32_t *members)
+static void r2_classes_fill(r2_classes_t *classes, const r2_topology_t *topology,
+                            const uint32_t *members)
 {
     for (uint32_t h = 0; h < topology->host_count; ++h) {
         const r2_class_t host = {.hosts = 1,
@@ -61,8 +62,8 @@ static void classes_fill(r2_classes_t *classes, const r2_topology_t *topology,
                                  .members = members[h],
                                  .rate = r2_topology_host_rate(topology, h)};
         /* with many classes searching costs more than it saves: later hosts are alone */
-        bool alone = host_has_cut(topology, h) || classes->count >= 2 * R2_CLASSES_PAIRED_MAX;
-        uint32_t k = alone ? classes->count : class_find(classes, topology, &host);
+        bool alone = r2_host_has_cut(topology, h) || classes->count >= 2 * R2_CLASSES_PAIRED_MAX;
+        uint32_t k = alone ? classes->count : r2_class_find(classes, topology, &host);
 
         if (k == classes->count) {
             classes->classes[classes->count++] = host;
@@ -75,7 +76,7 @@ static void classes_fill(r2_classes_t *classes, const r2_topology_t *topology,
 }
 
 /** Another host of the same class than its first; the first if there is none. */
-static uint32_t class_second(const r2_classes_t *classes, uint32_t k)
+static uint32_t r2_class_second(const r2_classes_t *classes, uint32_t k)
 {
     for (uint32_t h = classes->classes[k].first + 1;
          classes->classes[k].hosts > 1 && h < classes->host_count; ++h) {
@@ -86,7 +87,7 @@ static uint32_t class_second(const r2_classes_t *classes, uint32_t k)
     return classes->classes[k].first;
 }
 
-static r2_status_t classes_pair(r2_classes_t *classes, const r2_topology_t *topology)
+static r2_status_t r2_classes_pair(r2_classes_t *classes, const r2_topology_t *topology)
 {
     const uint32_t count = classes->count;
 
@@ -99,7 +100,7 @@ static r2_status_t classes_pair(r2_classes_t *classes, const r2_topology_t *topo
     }
     for (uint32_t k = 0; k < count; ++k) {
         for (uint32_t l = 0; l < count; ++l) {
-            uint32_t other = k == l ? class_second(classes, k) : classes->classes[l].first;
+            uint32_t other = k == l ? r2_class_second(classes, k) : classes->classes[l].first;
 
             classes->pairs[k * count + l] =
                 r2_topology_pair_rate(topology, classes->classes[k].first, other);
@@ -124,8 +125,8 @@ r2_status_t r2_classes_init(r2_classes_t *classes, const r2_topology_t *topology
 
             *count = R2_MEMBERS_HOSTS == members ? 1 : *count + 1;
         }
-        classes_fill(classes, topology, counts);
-        status = classes_pair(classes, topology);
+        r2_classes_fill(classes, topology, counts);
+        status = r2_classes_pair(classes, topology);
     }
     free(counts);
     if (R2_OK != status) {

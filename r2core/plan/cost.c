@@ -48,20 +48,20 @@ r2_cost_params_t r2_cost_params(const r2_cost_params_t *published)
     return params;
 }
 
-static uint64_t narrow(r2_wide_t value)
+static uint64_t r2_narrow(r2_wide_t value)
 {
     return value >= R2_COST_NEVER ? R2_COST_NEVER : (uint64_t) value;
 }
 
-static uint64_t add_ns(uint64_t a, uint64_t b)
+static uint64_t r2_add_ns(uint64_t a, uint64_t b)
 {
-    return narrow((r2_wide_t) a + b);
+    return r2_narrow((r2_wide_t) a + b);
 }
 
 /** part / whole of `bytes`, rounded up, at a rate. */
-static uint64_t part_ns(uint64_t bytes, r2_wide_t part, r2_wide_t whole, uint64_t rate)
+static uint64_t r2_part_ns(uint64_t bytes, r2_wide_t part, r2_wide_t whole, uint64_t rate)
 {
-    const uint64_t share = narrow(((r2_wide_t) bytes * part + whole - 1) / whole);
+    const uint64_t share = r2_narrow(((r2_wide_t) bytes * part + whole - 1) / whole);
 
     return r2_cost_wire_ns(share, rate);
 }
@@ -71,14 +71,15 @@ uint64_t r2_cost_wire_ns(uint64_t bytes, uint64_t rate)
     if (0 == bytes) {
         return 0;
     }
-    return 0 == rate ? R2_COST_NEVER : narrow(((r2_wide_t) bytes * R2_WIRE_UNIT + rate - 1) / rate);
+    return 0 == rate ? R2_COST_NEVER
+                     : r2_narrow(((r2_wide_t) bytes * R2_WIRE_UNIT + rate - 1) / rate);
 }
 
 uint64_t r2_cost_paced_ns(const r2_cost_params_t *params, uint64_t ns)
 {
     return R2_COST_NEVER == ns || 0 == params->rate_ppm
                ? ns
-               : narrow((r2_wide_t) ns * R2_PPM / params->rate_ppm);
+               : r2_narrow((r2_wide_t) ns * R2_PPM / params->rate_ppm);
 }
 
 uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes)
@@ -99,18 +100,18 @@ uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes)
         return R2_COST_NEVER;
     }
     return 0 == bytes ? 0
-                      : r2_max(narrow((r2_wide_t) bytes * R2_WIRE_UNIT / slowest),
-                               narrow((r2_wide_t) bytes * R2_WIRE_UNIT * 2 *
-                                      (topology->host_count - 1) / sum));
+                      : r2_max(r2_narrow((r2_wide_t) bytes * R2_WIRE_UNIT / slowest),
+                               r2_narrow((r2_wide_t) bytes * R2_WIRE_UNIT * 2 *
+                                         (topology->host_count - 1) / sum));
 }
 
-static uint64_t reduce_ns(const r2_cost_params_t *params, uint64_t bytes)
+static uint64_t r2_reduce_ns(const r2_cost_params_t *params, uint64_t bytes)
 {
-    return narrow((r2_wide_t) bytes * 1000 /
-                  r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));
+    return r2_narrow((r2_wide_t) bytes * 1000 /
+                     r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));
 }
 
-static r2_wide_t weight_sum(const r2_classes_t *classes, const r2_shares_t *shares)
+static r2_wide_t r2_weight_sum(const r2_classes_t *classes, const r2_shares_t *shares)
 {
     r2_wide_t sum = 0;
 
@@ -121,8 +122,8 @@ static r2_wide_t weight_sum(const r2_classes_t *classes, const r2_shares_t *shar
 }
 
 /** Longest time of a pair of classes. */
-static uint64_t pairs_ns(const r2_classes_t *classes, const r2_shares_t *shares, r2_wide_t sum,
-                         uint64_t bytes)
+static uint64_t r2_pairs_ns(const r2_classes_t *classes, const r2_shares_t *shares, r2_wide_t sum,
+                            uint64_t bytes)
 {
     uint64_t longest = 0;
 
@@ -133,24 +134,25 @@ static uint64_t pairs_ns(const r2_classes_t *classes, const r2_shares_t *shares,
                                    (r2_wide_t) b->members * shares->weight[a->first];
 
             if (r2_classes_paired(classes, k, l)) {
-                longest = r2_max(longest,
-                                 part_ns(bytes, part, sum, classes->pairs[k * classes->count + l]));
+                longest = r2_max(
+                    longest, r2_part_ns(bytes, part, sum, classes->pairs[k * classes->count + l]));
             }
         }
     }
     return longest;
 }
 
-static uint64_t handling_ns(const r2_cost_shape_t *shape, uint32_t alpha_ns)
+static uint64_t r2_handling_ns(const r2_cost_shape_t *shape, uint32_t alpha_ns)
 {
     const r2_wide_t apart = (r2_wide_t) shape->steps + shape->messages;
     const r2_wide_t local = (r2_wide_t) shape->local_steps + shape->local_messages;
 
-    return narrow(apart * alpha_ns / R2_COST_MESSAGE_PART + local * alpha_ns / R2_COST_LOCAL_PART);
+    return r2_narrow(apart * alpha_ns / R2_COST_MESSAGE_PART +
+                     local * alpha_ns / R2_COST_LOCAL_PART);
 }
 
 /** Contributions to all others, and results. */
-static r2_cost_shape_t exchange_twice(uint64_t ranks, uint64_t least, uint64_t most)
+static r2_cost_shape_t r2_exchange_twice(uint64_t ranks, uint64_t least, uint64_t most)
 {
     return (r2_cost_shape_t){
         .steps = 2, .messages = 2 * (ranks - least), .local_messages = 2 * (most - 1)};
@@ -159,7 +161,7 @@ static r2_cost_shape_t exchange_twice(uint64_t ranks, uint64_t least, uint64_t m
 uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *shares,
                              const r2_cost_params_t *params, uint64_t bytes)
 {
-    const r2_wide_t sum = weight_sum(classes, shares);
+    const r2_wide_t sum = r2_weight_sum(classes, shares);
     uint64_t longest, reduced = 0, least = classes->member_count;
     uint64_t most = 1 == classes->host_count ? least : 1;
     r2_cost_shape_t shape;
@@ -167,7 +169,7 @@ uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *sha
     if (0 == sum) {
         return R2_COST_NEVER;
     }
-    longest = pairs_ns(classes, shares, sum, bytes);
+    longest = r2_pairs_ns(classes, shares, sum, bytes);
     for (uint32_t k = 0; k < classes->count && 1 < classes->host_count; ++k) {
         const r2_class_t *class = &classes->classes[k];
         const uint64_t weight = shares->weight[class->first];
@@ -177,13 +179,13 @@ uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *sha
 
         least = r2_min(least, (uint64_t) class->members);
         most = r2_max(most, (uint64_t) class->members);
-        longest = r2_max(longest, part_ns(bytes, part, sum, class->rate));
-        reduced = r2_max(reduced, narrow((r2_wide_t) bytes * weight / sum *
-                                         (classes->member_count - 1) / class->members));
+        longest = r2_max(longest, r2_part_ns(bytes, part, sum, class->rate));
+        reduced = r2_max(reduced, r2_narrow((r2_wide_t) bytes * weight / sum *
+                                            (classes->member_count - 1) / class->members));
     }
-    shape = exchange_twice(classes->member_count, least, most);
-    return add_ns(handling_ns(&shape, params->alpha_ns),
-                  r2_max(r2_cost_paced_ns(params, longest), reduce_ns(params, reduced)));
+    shape = r2_exchange_twice(classes->member_count, least, most);
+    return r2_add_ns(r2_handling_ns(&shape, params->alpha_ns),
+                     r2_max(r2_cost_paced_ns(params, longest), r2_reduce_ns(params, reduced)));
 }
 
 uint32_t r2_cost_doubling_steps(int32_t size)
@@ -195,7 +197,7 @@ uint32_t r2_cost_doubling_steps(int32_t size)
  * Of blocks of ranks: as many steps cross hosts as hosts alone would need, and those of the 2^k ranks that exchange take
  * part in them. With one rank each, those that fold first cross, too.
  */
-static r2_cost_shape_t doubling_of(uint64_t ranks, uint64_t hosts)
+static r2_cost_shape_t r2_doubling_of(uint64_t ranks, uint64_t hosts)
 {
     const uint64_t steps = r2_cost_doubling_steps((int32_t) ranks);
     const uint64_t between = r2_steps_below((int32_t) hosts);
@@ -214,7 +216,7 @@ r2_cost_shape_t r2_cost_doubling_shape(const r2_topology_t *topology,
                                        const r2_topology_placement_t *placement)
 {
     (void) placement;
-    return doubling_of((uint64_t) topology->rank_count, topology->host_count);
+    return r2_doubling_of((uint64_t) topology->rank_count, topology->host_count);
 }
 
 r2_cost_shape_t r2_cost_exchange_shape(const r2_topology_t *topology,
@@ -233,7 +235,7 @@ r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
                                      const r2_topology_placement_t *placement)
 {
     const uint64_t ranks = (uint64_t) topology->rank_count;
-    r2_cost_shape_t shape = exchange_twice(ranks, placement->least, placement->most);
+    r2_cost_shape_t shape = r2_exchange_twice(ranks, placement->least, placement->most);
 
     shape.part = 2 * placement->pairs;
     shape.whole = ranks;
@@ -241,8 +243,8 @@ r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
 }
 
 /** Where a host has fewer ranks than another, each of them stands for several of the other's. */
-static r2_cost_shape_t folded_shape(const r2_topology_t *topology,
-                                    const r2_topology_placement_t *placement)
+static r2_cost_shape_t r2_folded_shape(const r2_topology_t *topology,
+                                       const r2_topology_placement_t *placement)
 {
     const uint64_t hosts = topology->host_count;
     const uint64_t pieces = (placement->most + placement->least - 1) / placement->least;
@@ -255,22 +257,22 @@ static r2_cost_shape_t folded_shape(const r2_topology_t *topology,
                              .whole = hosts};
 }
 
-static uint64_t usual_ns(const r2_cost_shape_t *shape, uint64_t bytes)
+static uint64_t r2_usual_ns(const r2_cost_shape_t *shape, uint64_t bytes)
 {
     const r2_cost_params_t usual = R2_COST_PARAMS_DEFAULT;
 
-    return add_ns(handling_ns(shape, usual.alpha_ns),
-                  part_ns(bytes, shape->part, shape->whole, R2_COST_USUAL_RATE));
+    return r2_add_ns(r2_handling_ns(shape, usual.alpha_ns),
+                     r2_part_ns(bytes, shape->part, shape->whole, R2_COST_USUAL_RATE));
 }
 
 uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_placement_t *placement,
                             const r2_cost_params_t *params)
 {
-    r2_cost_shape_t shape = folded_shape(topology, placement);
+    r2_cost_shape_t shape = r2_folded_shape(topology, placement);
 
     shape.steps = 0;
     shape.messages -= 2 * ((uint64_t) topology->host_count - 1);
-    return handling_ns(&shape, params->alpha_ns);
+    return r2_handling_ns(&shape, params->alpha_ns);
 }
 
 bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart)
@@ -282,16 +284,16 @@ bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost
         bytes <= R2_COST_FOLDING_LEAST || R2_OK != r2_topology_placement(topology, &placement)) {
         return false;
     }
-    folded = folded_shape(topology, &placement);
+    folded = r2_folded_shape(topology, &placement);
     other = apart(topology, &placement);
-    return usual_ns(&folded, bytes) < usual_ns(&other, bytes);
+    return r2_usual_ns(&folded, bytes) < r2_usual_ns(&other, bytes);
 }
 
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
                          const r2_cost_params_t *params, uint64_t bytes)
 {
     const uint64_t ranks = (uint64_t) topology->rank_count;
-    const uint64_t each = narrow(((r2_wide_t) bytes * 2 * (ranks - 1) + ranks - 1) / ranks);
+    const uint64_t each = r2_narrow(((r2_wide_t) bytes * 2 * (ranks - 1) + ranks - 1) / ranks);
     uint64_t longest = 0;
 
     for (int32_t r = 0; r < topology->rank_count; ++r) {
@@ -304,22 +306,23 @@ uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
                 r2_max(longest, r2_cost_wire_ns(each, r2_topology_pair_rate(topology, from, to)));
         }
     }
-    return add_ns(2 * (ranks - 1) * params->alpha_ns,
-                  r2_max(r2_cost_paced_ns(params, longest), reduce_ns(params, each / 2)));
+    return r2_add_ns(2 * (ranks - 1) * params->alpha_ns,
+                     r2_max(r2_cost_paced_ns(params, longest), r2_reduce_ns(params, each / 2)));
 }
 
 uint64_t r2_cost_doubling_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
                              uint64_t bytes)
 {
-    const r2_cost_shape_t shape = doubling_of(classes->member_count, classes->host_count);
+    const r2_cost_shape_t shape = r2_doubling_of(classes->member_count, classes->host_count);
     const uint64_t steps = shape.steps + shape.local_steps;
     uint64_t longest = 0;
 
     for (uint32_t k = 0; k < classes->count; ++k) {
-        longest = r2_max(longest, part_ns(bytes, shape.part, shape.whole, classes->classes[k].rate));
+        longest =
+            r2_max(longest, r2_part_ns(bytes, shape.part, shape.whole, classes->classes[k].rate));
     }
-    return add_ns(steps * params->alpha_ns,
-                  add_ns(r2_cost_paced_ns(params, longest), reduce_ns(params, steps * bytes)));
+    return r2_add_ns(steps * params->alpha_ns, r2_add_ns(r2_cost_paced_ns(params, longest),
+                                                         r2_reduce_ns(params, steps * bytes)));
 }
 
 uint64_t r2_cost_to_all_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
@@ -331,10 +334,10 @@ uint64_t r2_cost_to_all_ns(const r2_classes_t *classes, const r2_cost_params_t *
     for (uint32_t k = 0; k < classes->count; ++k) {
         const r2_class_t *class = &classes->classes[k];
         const uint64_t sent =
-            narrow((r2_wide_t) bytes * class->members * (ranks - class->members));
+            r2_narrow((r2_wide_t) bytes * class->members * (ranks - class->members));
 
         longest = r2_max(longest, r2_cost_wire_ns(sent, class->rate));
     }
-    return add_ns(params->alpha_ns, add_ns(r2_cost_paced_ns(params, longest),
-                                           reduce_ns(params, (ranks - 1) * bytes)));
+    return r2_add_ns(params->alpha_ns, r2_add_ns(r2_cost_paced_ns(params, longest),
+                                                 r2_reduce_ns(params, (ranks - 1) * bytes)));
 }

@@ -54,7 +54,7 @@ typedef struct exchange {
 } exchange_t;
 
 /** Longest message: what may be packed at once, and twice in staging memory. Equal on all ranks. */
-static uint64_t exchange_part_bytes(const r2_plan_input_t *input)
+static uint64_t r2_exchange_part_bytes(const r2_plan_input_t *input)
 {
     const uint64_t half = input->scratch_bytes / 2 / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
     const uint64_t staged = r2_max(half, (uint64_t) R2_SLOT_ALIGN);
@@ -62,16 +62,16 @@ static uint64_t exchange_part_bytes(const r2_plan_input_t *input)
     return 0 == input->message_max_bytes ? staged : r2_min(staged, input->message_max_bytes);
 }
 
-static uint64_t part_count(const exchange_t *e, uint64_t bytes)
+static uint64_t r2_part_count(const exchange_t *e, uint64_t bytes)
 {
     return (bytes + e->part_bytes - 1) / e->part_bytes;
 }
 
 /** Part k of an edge, as message; its place in *place_p. */
-static r2_msg_t exchange_part(const exchange_t *e, const r2_edge_t *edge, r2_buf_t buf, uint64_t k,
-                              r2_region_t *place_p)
+static r2_msg_t r2_exchange_part(const exchange_t *e, const r2_edge_t *edge, r2_buf_t buf,
+                                 uint64_t k, r2_region_t *place_p)
 {
-    const uint64_t first_bytes = edge->bytes - (part_count(e, edge->bytes) - 1) * e->part_bytes;
+    const uint64_t first_bytes = edge->bytes - (r2_part_count(e, edge->bytes) - 1) * e->part_bytes;
     const uint64_t offset = 0 == k ? 0 : first_bytes + (k - 1) * e->part_bytes;
 
     *place_p = r2_at(buf, edge->offset_bytes + offset);
@@ -82,37 +82,38 @@ static r2_msg_t exchange_part(const exchange_t *e, const r2_edge_t *edge, r2_buf
 }
 
 /** Parts are told apart by tags. */
-static bool parts_valid(const exchange_t *e, uint64_t bytes)
+static bool r2_parts_valid(const exchange_t *e, uint64_t bytes)
 {
-    return part_count(e, bytes) <= UINT32_MAX / R2_EDGE_TAGS;
+    return r2_part_count(e, bytes) <= UINT32_MAX / R2_EDGE_TAGS;
 }
 
-static bool edge_valid(const exchange_t *e, const r2_edge_t *edge)
+static bool r2_edge_valid(const exchange_t *e, const r2_edge_t *edge)
 {
     return edge->peer >= 0 && edge->peer < e->input->size && edge->tag < R2_EDGE_TAGS &&
-           parts_valid(e, edge->bytes);
+           r2_parts_valid(e, edge->bytes);
 }
 
-static uint32_t exchange_send(exchange_t *e, const r2_edge_t *edge, uint32_t after)
+static uint32_t r2_exchange_send(exchange_t *e, const r2_edge_t *edge, uint32_t after)
 {
     uint32_t op = R2_OP_NONE;
 
-    for (uint64_t k = 0; k < part_count(e, edge->bytes); ++k) {
+    for (uint64_t k = 0; k < r2_part_count(e, edge->bytes); ++k) {
         r2_region_t src;
-        r2_msg_t msg = exchange_part(e, edge, e->input->in_place ? R2_BUF_OUT : R2_BUF_IN, k, &src);
+        r2_msg_t msg =
+            r2_exchange_part(e, edge, e->input->in_place ? R2_BUF_OUT : R2_BUF_IN, k, &src);
 
         op = r2_add_send(e->schedule, msg, src, R2_AFTER(after));
     }
     return op;
 }
 
-static uint32_t exchange_recv(exchange_t *e, const r2_edge_t *edge, uint32_t after)
+static uint32_t r2_exchange_recv(exchange_t *e, const r2_edge_t *edge, uint32_t after)
 {
     uint32_t op = R2_OP_NONE;
 
-    for (uint64_t k = 0; k < part_count(e, edge->bytes); ++k) {
+    for (uint64_t k = 0; k < r2_part_count(e, edge->bytes); ++k) {
         r2_region_t dst;
-        r2_msg_t msg = exchange_part(e, edge, R2_BUF_OUT, k, &dst);
+        r2_msg_t msg = r2_exchange_part(e, edge, R2_BUF_OUT, k, &dst);
 
         op = r2_add_recv(e->schedule, msg, dst, R2_AFTER(after));
     }
@@ -120,7 +121,7 @@ static uint32_t exchange_recv(exchange_t *e, const r2_edge_t *edge, uint32_t aft
 }
 
 /** Copies what this rank sends to itself. */
-static void exchange_self(exchange_t *e, const r2_edge_t *from)
+static void r2_exchange_self(exchange_t *e, const r2_edge_t *from)
 {
     for (uint32_t i = 0; i < e->recv_count; ++i) {
         const r2_edge_t *to = &e->recvs[i];
@@ -134,45 +135,46 @@ static void exchange_self(exchange_t *e, const r2_edge_t *from)
 }
 
 /** Keeps the last op of a step; a step without one leaves the op before it. */
-static void window_put(uint32_t *window, uint32_t step, uint32_t op)
+static void r2_window_put(uint32_t *window, uint32_t step, uint32_t op)
 {
     window[step % WINDOW] = R2_OP_NONE == op ? window[step % WINDOW] : op;
 }
 
-static uint32_t window_get(const exchange_t *e, const uint32_t *window, uint32_t step)
+static uint32_t r2_window_get(const exchange_t *e, const uint32_t *window, uint32_t step)
 {
     return e->windowed ? window[step % WINDOW] : R2_OP_NONE;
 }
 
-static void exchange_step(exchange_t *e, uint32_t step)
+static void r2_exchange_step(exchange_t *e, uint32_t step)
 {
     const int32_t rank = e->input->rank;
 
     if (step < e->recv_count && e->recvs[step].peer != rank) {
-        window_put(e->arrived, step,
-                   exchange_recv(e, &e->recvs[step], window_get(e, e->arrived, step)));
+        r2_window_put(e->arrived, step,
+                      r2_exchange_recv(e, &e->recvs[step], r2_window_get(e, e->arrived, step)));
     }
     if (step >= e->send_count) {
         return;
     }
     if (e->sends[step].peer == rank) {
-        exchange_self(e, &e->sends[step]);
+        r2_exchange_self(e, &e->sends[step]);
     } else {
-        window_put(e->sent, step, exchange_send(e, &e->sends[step], window_get(e, e->sent, step)));
+        r2_window_put(e->sent, step,
+                      r2_exchange_send(e, &e->sends[step], r2_window_get(e, e->sent, step)));
     }
 }
 
 /** One step in place: part by part, both ways. */
-static void exchange_replace(exchange_t *e, uint32_t step)
+static void r2_exchange_replace(exchange_t *e, uint32_t step)
 {
     const r2_edge_t *edge = &e->recvs[step];
-    const uint32_t send_after = window_get(e, e->sent, step);
-    const uint32_t recv_after = window_get(e, e->arrived, step);
+    const uint32_t send_after = r2_window_get(e, e->sent, step);
+    const uint32_t recv_after = r2_window_get(e, e->arrived, step);
     uint32_t sent = R2_OP_NONE, arrived = R2_OP_NONE;
 
-    for (uint64_t k = 0; edge->peer != e->input->rank && k < part_count(e, edge->bytes); ++k) {
+    for (uint64_t k = 0; edge->peer != e->input->rank && k < r2_part_count(e, edge->bytes); ++k) {
         r2_region_t place;
-        r2_msg_t msg = exchange_part(e, edge, R2_BUF_OUT, k, &place);
+        r2_msg_t msg = r2_exchange_part(e, edge, R2_BUF_OUT, k, &place);
 
         sent = r2_add_send(e->schedule, msg, place, R2_AFTER(send_after));
         if (e->input->rank < edge->peer) {
@@ -186,26 +188,26 @@ static void exchange_replace(exchange_t *e, uint32_t step)
                                       R2_AFTER(arrived, sent)));
         }
     }
-    window_put(e->sent, step, sent);
-    window_put(e->arrived, step, arrived);
+    r2_window_put(e->sent, step, sent);
+    r2_window_put(e->arrived, step, arrived);
 }
 
 /** Staged parts: all from lower ranks. */
-static uint64_t exchange_staged(const exchange_t *e)
+static uint64_t r2_exchange_staged(const exchange_t *e)
 {
     uint64_t parts = 0;
 
     for (uint32_t i = 0; e->input->in_place && i < e->recv_count; ++i) {
-        parts += e->recvs[i].peer < e->input->rank ? part_count(e, e->recvs[i].bytes) : 0;
+        parts += e->recvs[i].peer < e->input->rank ? r2_part_count(e, e->recvs[i].bytes) : 0;
     }
     return parts;
 }
 
-static r2_status_t exchange_ops(exchange_t *e)
+static r2_status_t r2_exchange_ops(exchange_t *e)
 {
     const uint32_t steps = r2_max(e->send_count, e->recv_count);
     r2_status_t status =
-        r2_slots_init(&e->slots, e->input, e->schedule, e->part_bytes, exchange_staged(e));
+        r2_slots_init(&e->slots, e->input, e->schedule, e->part_bytes, r2_exchange_staged(e));
 
     if (R2_OK != status) {
         return status;
@@ -215,16 +217,16 @@ static r2_status_t exchange_ops(exchange_t *e)
     }
     for (uint32_t step = 0; step < steps; ++step) {
         if (e->input->in_place) {
-            exchange_replace(e, step);
+            r2_exchange_replace(e, step);
         } else {
-            exchange_step(e, step);
+            r2_exchange_step(e, step);
         }
     }
     r2_slots_fini(&e->slots);
     return R2_OK;
 }
 
-static r2_status_t build_edges(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_build_edges(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     exchange_t e = {.input = input,
                     .schedule = schedule,
@@ -232,24 +234,24 @@ static r2_status_t build_edges(const r2_plan_input_t *input, r2_schedule_t *sche
                     .recvs = input->recvs,
                     .send_count = input->send_count,
                     .recv_count = input->recv_count,
-                    .part_bytes = exchange_part_bytes(input),
+                    .part_bytes = r2_exchange_part_bytes(input),
                     .windowed = R2_COLL_NEIGHBOR != input->kind};
 
     for (uint32_t i = 0; i < e.send_count; ++i) {
-        if (!edge_valid(&e, &e.sends[i])) {
+        if (!r2_edge_valid(&e, &e.sends[i])) {
             return R2_ERR_PARAM;
         }
     }
     for (uint32_t i = 0; i < e.recv_count; ++i) {
-        if (!edge_valid(&e, &e.recvs[i])) {
+        if (!r2_edge_valid(&e, &e.recvs[i])) {
             return R2_ERR_PARAM;
         }
     }
-    return exchange_ops(&e);
+    return r2_exchange_ops(&e);
 }
 
 /** An edge of a collective with equal blocks; with `whole` the other end has only this block. */
-static r2_edge_t block_edge(const r2_plan_input_t *input, int32_t peer, bool whole)
+static r2_edge_t r2_block_edge(const r2_plan_input_t *input, int32_t peer, bool whole)
 {
     const uint64_t bytes = input->count * input->element_bytes;
 
@@ -257,53 +259,53 @@ static r2_edge_t block_edge(const r2_plan_input_t *input, int32_t peer, bool who
         .peer = peer, .offset_bytes = whole ? (uint64_t) peer * bytes : 0, .bytes = bytes};
 }
 
-static void alltoall_edges(const r2_plan_input_t *input, exchange_t *e, r2_edge_t *sends,
-                           r2_edge_t *recvs)
+static void r2_exchange_alltoall_edges(const r2_plan_input_t *input, exchange_t *e,
+                                       r2_edge_t *sends, r2_edge_t *recvs)
 {
     for (int32_t step = 0; step < input->size; ++step) {
         const int32_t peer =
             (int32_t) (((int64_t) step - input->rank + input->size) % input->size);
 
-        sends[step] = recvs[step] = block_edge(input, peer, true);
+        sends[step] = recvs[step] = r2_block_edge(input, peer, true);
     }
     e->send_count = e->recv_count = (uint32_t) input->size;
 }
 
 /** The root's blocks, from its own on around the circle; everyone else's one. @return their number. */
-static uint32_t rooted_edges(const r2_plan_input_t *input, r2_edge_t *blocks, r2_edge_t *one)
+static uint32_t r2_rooted_edges(const r2_plan_input_t *input, r2_edge_t *blocks, r2_edge_t *one)
 {
-    *one = block_edge(input, input->root, false);
+    *one = r2_block_edge(input, input->root, false);
     if (input->rank != input->root) {
         return 0;
     }
     for (int32_t step = 0; step < input->size; ++step) {
-        blocks[step] = block_edge(input, r2_input_peer(input, step), true);
+        blocks[step] = r2_block_edge(input, r2_input_peer(input, step), true);
     }
     return (uint32_t) input->size;
 }
 
-static r2_status_t build_blocks(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_build_blocks(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     r2_edge_t *edges = malloc(2 * (size_t) input->size * sizeof(*edges));
     exchange_t e = {.input = input, .schedule = schedule, .windowed = true};
     r2_plan_input_t there = *input; /* only alltoall replaces blocks */
     r2_status_t status;
 
-    e.part_bytes = exchange_part_bytes(input);
-    if (NULL == edges || !parts_valid(&e, input->count * input->element_bytes)) {
+    e.part_bytes = r2_exchange_part_bytes(input);
+    if (NULL == edges || !r2_parts_valid(&e, input->count * input->element_bytes)) {
         free(edges);
         return NULL == edges ? R2_ERR_NO_MEMORY : R2_ERR_PARAM;
     }
     e.sends = edges;
     e.recvs = edges + input->size;
     if (R2_COLL_ALLTOALL == input->kind) {
-        alltoall_edges(input, &e, edges, edges + input->size);
+        r2_exchange_alltoall_edges(input, &e, edges, edges + input->size);
     } else {
         const bool gather = R2_COLL_GATHER == input->kind;
         const bool one = !(input->in_place && input->rank == input->root);
         r2_edge_t *many = gather ? edges + input->size : edges;
         r2_edge_t *single = gather ? edges : edges + input->size;
-        uint32_t blocks = rooted_edges(input, many, single);
+        uint32_t blocks = r2_rooted_edges(input, many, single);
 
         e.send_count = gather ? (one ? 1 : 0) : blocks;
         e.recv_count = gather ? blocks : (one ? 1 : 0);
@@ -311,15 +313,15 @@ static r2_status_t build_blocks(const r2_plan_input_t *input, r2_schedule_t *sch
         e.input = &there;
     }
     r2_plan_note_message(schedule, r2_min(input->count * input->element_bytes, e.part_bytes));
-    status = exchange_ops(&e);
+    status = r2_exchange_ops(&e);
     free(edges);
     return status;
 }
 
 const r2_algorithm_t r2_gather_linear = {
-    .name = "linear", .instead = R2_INSTEAD("linear"), .build = build_blocks};
+    .name = "linear", .instead = R2_INSTEAD("linear"), .build = r2_build_blocks};
 const r2_algorithm_t r2_scatter_linear = {
-    .name = "linear", .instead = R2_INSTEAD("linear"), .build = build_blocks};
+    .name = "linear", .instead = R2_INSTEAD("linear"), .build = r2_build_blocks};
 const r2_algorithm_t r2_alltoall_pairwise = {
-    .name = "pairwise", .instead = R2_INSTEAD("pairwise"), .build = build_blocks};
-const r2_algorithm_t r2_exchange_edges = {.name = "exchange", .build = build_edges};
+    .name = "pairwise", .instead = R2_INSTEAD("pairwise"), .build = r2_build_blocks};
+const r2_algorithm_t r2_exchange_edges = {.name = "exchange", .build = r2_build_edges};

@@ -74,8 +74,8 @@ r2_status_t r2_plan_classes(const r2_topology_t *topology, uint32_t *class_of_p,
 }
 
 /** Rings of tiers along the circle of ranks. */
-static r2_status_t tiers_ns(const r2_topology_t *topology, const int32_t *order,
-                            const r2_cost_params_t *params, uint64_t bytes, uint64_t *ns_p)
+static r2_status_t r2_tiers_ns(const r2_topology_t *topology, const int32_t *order,
+                               const r2_cost_params_t *params, uint64_t bytes, uint64_t *ns_p)
 {
     r2_tiers_t tiers = {.tier_of = NULL};
     r2_classes_t hosts;
@@ -102,7 +102,7 @@ r2_status_t r2_plan_rings_ns(const r2_topology_t *topology, uint64_t bytes, uint
                                        : r2_order_ring(topology, topology->rank_count, order);
 
     if (R2_OK == status) {
-        status = tiers_ns(topology, order, &params, bytes, &tiered_ns);
+        status = r2_tiers_ns(topology, order, &params, bytes, &tiered_ns);
     }
     if (R2_OK == status) {
         *ns_p = r2_min(r2_cost_ring_ns(topology, order, &params, bytes), tiered_ns);

@@ -21,13 +21,13 @@
 
 #include "base/util.h"
 
-static int32_t fold_last_rank(const r2_fold_t *fold)
+static int32_t r2_fold_last_rank(const r2_fold_t *fold)
 {
     return fold->input->size - 1;
 }
 
 /** The last rank's own contribution is where the result goes: it is the accumulator as it is. */
-static bool fold_starts_in_place(const r2_fold_t *fold)
+static bool r2_fold_starts_in_place(const r2_fold_t *fold)
 {
     return !fold->staged && fold->input->in_place;
 }
@@ -66,34 +66,34 @@ void r2_fold_fini(r2_fold_t *fold)
     fold->slot_free = NULL;
 }
 
-static uint32_t fold_acc_slot(const r2_fold_t *fold, uint32_t segment)
+static uint32_t r2_fold_acc_slot(const r2_fold_t *fold, uint32_t segment)
 {
     return fold->slot_count + segment % fold->acc_count;
 }
 
-static r2_region_t fold_slot_region(const r2_fold_t *fold, uint32_t slot)
+static r2_region_t r2_fold_slot_region(const r2_fold_t *fold, uint32_t slot)
 {
     return r2_at(R2_BUF_SCRATCH, slot * fold->slot_bytes);
 }
 
-static r2_region_t fold_acc(const r2_fold_t *fold, const r2_fold_segment_t *segment)
+static r2_region_t r2_fold_acc(const r2_fold_t *fold, const r2_fold_segment_t *segment)
 {
-    return fold->staged ? fold_slot_region(fold, fold_acc_slot(fold, segment->index))
+    return fold->staged ? r2_fold_slot_region(fold, r2_fold_acc_slot(fold, segment->index))
                         : segment->place;
 }
 
 /** The last rank's contribution becomes the accumulator. */
-static uint32_t fold_first(r2_fold_t *fold, const r2_fold_segment_t *segment)
+static uint32_t r2_fold_first(r2_fold_t *fold, const r2_fold_segment_t *segment)
 {
-    r2_region_t acc = fold_acc(fold, segment);
+    r2_region_t acc = r2_fold_acc(fold, segment);
     uint32_t free_op =
-        fold->staged ? fold->slot_free[fold_acc_slot(fold, segment->index)] : R2_OP_NONE;
-    r2_msg_t msg = {.peer = fold_last_rank(fold), .tag = segment->tag, .bytes = segment->bytes};
+        fold->staged ? fold->slot_free[r2_fold_acc_slot(fold, segment->index)] : R2_OP_NONE;
+    r2_msg_t msg = {.peer = r2_fold_last_rank(fold), .tag = segment->tag, .bytes = segment->bytes};
 
-    if (fold->input->rank != fold_last_rank(fold)) {
+    if (fold->input->rank != r2_fold_last_rank(fold)) {
         return r2_add_recv(fold->schedule, msg, acc, R2_AFTER(free_op));
     }
-    if (fold_starts_in_place(fold)) {
+    if (r2_fold_starts_in_place(fold)) {
         return R2_OP_NONE;
     }
     return r2_add_copy(fold->schedule, segment->own, acc, segment->bytes, R2_AFTER(free_op));
@@ -101,11 +101,11 @@ static uint32_t fold_first(r2_fold_t *fold, const r2_fold_segment_t *segment)
 
 uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment)
 {
-    const r2_region_t acc = fold_acc(fold, segment);
+    const r2_region_t acc = r2_fold_acc(fold, segment);
     r2_msg_t msg = {.tag = segment->tag, .bytes = segment->bytes};
-    uint32_t folded = fold_first(fold, segment);
+    uint32_t folded = r2_fold_first(fold, segment);
 
-    for (int32_t j = fold_last_rank(fold) - 1; j >= 0; --j) {
+    for (int32_t j = r2_fold_last_rank(fold) - 1; j >= 0; --j) {
         uint32_t slot, arrived;
 
         if (j == fold->input->rank) {
@@ -115,9 +115,9 @@ uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment
         }
         slot = (uint32_t) (fold->slot_next++ % fold->slot_count);
         msg.peer = j;
-        arrived = r2_add_recv(fold->schedule, msg, fold_slot_region(fold, slot),
+        arrived = r2_add_recv(fold->schedule, msg, r2_fold_slot_region(fold, slot),
                               R2_AFTER(fold->slot_free[slot]));
-        folded = r2_add_reduce(fold->schedule, fold_slot_region(fold, slot), acc, segment->bytes,
+        folded = r2_add_reduce(fold->schedule, r2_fold_slot_region(fold, slot), acc, segment->bytes,
                                R2_AFTER(folded, arrived));
         fold->slot_free[slot] = folded;
     }
@@ -132,18 +132,18 @@ uint32_t r2_fold_finish(r2_fold_t *fold, const r2_fold_segment_t *segment, const
     if (!fold->staged) {
         return deps[0];
     }
-    copied = r2_add_copy(fold->schedule, fold_acc(fold, segment), segment->place, segment->bytes,
+    copied = r2_add_copy(fold->schedule, r2_fold_acc(fold, segment), segment->place, segment->bytes,
                          deps, dep_count);
-    fold->slot_free[fold_acc_slot(fold, segment->index)] = copied;
+    fold->slot_free[r2_fold_acc_slot(fold, segment->index)] = copied;
     return copied;
 }
 
 r2_region_t r2_fold_accumulator(const r2_fold_t *fold, const r2_fold_segment_t *segment)
 {
-    return fold_acc(fold, segment);
+    return r2_fold_acc(fold, segment);
 }
 
 void r2_fold_release(r2_fold_t *fold, const r2_fold_segment_t *segment, uint32_t op)
 {
-    fold->slot_free[fold_acc_slot(fold, segment->index)] = op;
+    fold->slot_free[r2_fold_acc_slot(fold, segment->index)] = op;
 }

@@ -32,14 +32,14 @@ uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size)
     return NULL == algorithm || NULL == algorithm->steps ? 0 : algorithm->steps(size);
 }
 
-static void forecast_input_fini(r2_forecast_input_t *of)
+static void r2_forecast_input_fini(r2_forecast_input_t *of)
 {
     r2_classes_fini(&of->ranks);
     r2_classes_fini(&of->hosts);
     free(of->order);
 }
 
-static r2_status_t forecast_input_init(r2_forecast_input_t *of, const r2_plan_input_t *input)
+static r2_status_t r2_forecast_input_init(r2_forecast_input_t *of, const r2_plan_input_t *input)
 {
     const r2_topology_t *topology = input->topology;
     r2_status_t status;
@@ -63,7 +63,7 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
     if (NULL == input->topology) {
         return R2_ERR_PARAM;
     }
-    status = forecast_input_init(&of, input);
+    status = r2_forecast_input_init(&of, input);
     *forecast_p = (r2_forecast_t){
         .bound_ns = r2_cost_paced_ns(&of.params, r2_cost_bound_ns(of.topology, of.bytes))};
     for (; R2_OK == status && NULL != *at; ++at) {
@@ -74,7 +74,7 @@ r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *f
             status = (*at)->forecast(&of, prediction);
         }
     }
-    forecast_input_fini(&of);
+    r2_forecast_input_fini(&of);
     return status;
 }
 

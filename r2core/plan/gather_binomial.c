@@ -30,8 +30,8 @@
 enum { CHILDREN_MAX = 32 };
 
 /** The root takes in the blocks of a child's subtree. */
-static void gather_root(const r2_plan_input_t *input, r2_schedule_t *schedule, int32_t first,
-                        int32_t count)
+static void r2_gather_root(const r2_plan_input_t *input, r2_schedule_t *schedule, int32_t first,
+                           int32_t count)
 {
     const uint64_t block = input->count * input->element_bytes;
     const int32_t child = r2_input_peer(input, first);
@@ -51,7 +51,8 @@ static void gather_root(const r2_plan_input_t *input, r2_schedule_t *schedule, i
                 r2_at(R2_BUF_OUT, 0), (uint64_t) (count - before_end) * block, R2_AFTER(arrived));
 }
 
-static void gather_inner(const r2_plan_input_t *input, r2_schedule_t *schedule, r2_tree_place_t at)
+static void r2_gather_inner(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                            r2_tree_place_t at)
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_msg_t up = {.peer = r2_input_peer(input, -at.bit), .bytes = (uint64_t) at.count * block};
@@ -74,18 +75,18 @@ static void gather_inner(const r2_plan_input_t *input, r2_schedule_t *schedule, 
     r2_add_send(schedule, up, r2_at(R2_BUF_SCRATCH, 0), ops, have);
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_gather_binomial_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_tree_place_t at = r2_tree_place(input);
 
     r2_plan_note_message(schedule, block * (uint64_t) input->size);
     if (0 != at.from_root) {
-        gather_inner(input, schedule, at);
+        r2_gather_inner(input, schedule, at);
         return R2_OK;
     }
     for (int64_t bit = 1; bit < input->size; bit *= 2) {
-        gather_root(input, schedule, (int32_t) bit, (int32_t) r2_min(bit, input->size - bit));
+        r2_gather_root(input, schedule, (int32_t) bit, (int32_t) r2_min(bit, input->size - bit));
     }
     if (!input->in_place) {
         r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_OUT, (uint64_t) input->rank * block),
@@ -94,5 +95,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-const r2_algorithm_t r2_gather_binomial = {
-    .name = "binomial", .build = build, .scratch = r2_tree_scratch, .pays = r2_tree_pays};
+const r2_algorithm_t r2_gather_binomial = {.name = "binomial",
+                                           .build = r2_gather_binomial_build,
+                                           .scratch = r2_tree_scratch,
+                                           .pays = r2_tree_pays};

@@ -28,7 +28,7 @@
 /* Segments of each peer that staging memory should hold: one being reduced, one on its way. */
 #define R2_STAGED_SEGMENTS 2u
 
-static r2_status_t layout_alloc(r2_layout_t *layout, int32_t blocks)
+static r2_status_t r2_layout_alloc(r2_layout_t *layout, int32_t blocks)
 {
     layout->start = malloc(((size_t) blocks + 1) * sizeof(*layout->start));
     if (NULL == layout->start) {
@@ -40,7 +40,7 @@ static r2_status_t layout_alloc(r2_layout_t *layout, int32_t blocks)
     return R2_OK;
 }
 
-static void layout_append(r2_layout_t *layout, int32_t block, uint64_t bytes)
+static void r2_layout_append(r2_layout_t *layout, int32_t block, uint64_t bytes)
 {
     layout->start[block + 1] = layout->start[block] + bytes;
     layout->largest_bytes = r2_max(layout->largest_bytes, bytes);
@@ -51,13 +51,13 @@ r2_status_t r2_layout_shares(r2_layout_t *layout, int32_t blocks, uint64_t count
 {
     uint64_t each = count / (uint64_t) blocks;
     uint64_t longer = count % (uint64_t) blocks;
-    r2_status_t status = layout_alloc(layout, blocks);
+    r2_status_t status = r2_layout_alloc(layout, blocks);
 
     if (R2_OK != status) {
         return status;
     }
     for (int32_t b = 0; b < blocks; ++b) {
-        layout_append(layout, b, (each + ((uint64_t) b < longer ? 1 : 0)) * element_bytes);
+        r2_layout_append(layout, b, (each + ((uint64_t) b < longer ? 1 : 0)) * element_bytes);
     }
     return R2_OK;
 }
@@ -74,7 +74,7 @@ r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64
     if (0 == total) {
         return r2_layout_shares(layout, blocks, count, element_bytes);
     }
-    status = layout_alloc(layout, blocks);
+    status = r2_layout_alloc(layout, blocks);
     if (R2_OK != status) {
         return status;
     }
@@ -84,7 +84,7 @@ r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64
 
         weight += weights[b];
         end = (uint64_t) ((unsigned __int128) count * weight / total);
-        layout_append(layout, b, (end - given) * element_bytes);
+        r2_layout_append(layout, b, (end - given) * element_bytes);
         given = end;
     }
     return R2_OK;
@@ -92,15 +92,15 @@ r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64
 
 r2_status_t r2_layout_blocks(r2_layout_t *layout, const r2_plan_input_t *input)
 {
-    r2_status_t status = layout_alloc(layout, input->size);
+    r2_status_t status = r2_layout_alloc(layout, input->size);
 
     if (R2_OK != status) {
         return status;
     }
     for (int32_t b = 0; b < input->size; ++b) {
-        layout_append(layout, b,
-                      (NULL == input->counts ? input->count : input->counts[b]) *
-                          input->element_bytes);
+        r2_layout_append(layout, b,
+                         (NULL == input->counts ? input->count : input->counts[b]) *
+                             input->element_bytes);
     }
     return R2_OK;
 }
@@ -111,13 +111,13 @@ void r2_layout_fini(r2_layout_t *layout)
     layout->start = NULL;
 }
 
-static uint64_t round_down(uint64_t value, uint64_t unit)
+static uint64_t r2_round_down(uint64_t value, uint64_t unit)
 {
     return value / unit * unit;
 }
 
 /** Shortest segment that keeps the number of messages within bounds. */
-static uint64_t segment_floor(const r2_plan_input_t *input, uint64_t largest_bytes)
+static uint64_t r2_segment_floor(const r2_plan_input_t *input, uint64_t largest_bytes)
 {
     uint64_t most = r2_max(R2_MESSAGES_MOST / (uint64_t) input->size, 1u);
 
@@ -130,7 +130,7 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, 
                            r2_min(R2_SEGMENT_SHORT, largest_bytes / R2_SEGMENTS_FEWEST));
     uint64_t segments;
 
-    want = r2_max(want, segment_floor(input, largest_bytes));
+    want = r2_max(want, r2_segment_floor(input, largest_bytes));
     /* messages of buffers that are not contiguous are packed whole, whatever the number of segments; room is left
      * for rounding up to cache lines */
     if (input->message_max_bytes > R2_SLOT_ALIGN && !r2_kind(input->kind)->reduces) {
@@ -150,13 +150,13 @@ uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_
     const uint64_t element = input->element_bytes;
     uint64_t segment = r2_segment_bytes(input, largest_bytes, element);
     uint64_t slots = r2_max((uint64_t) input->size - 1, 1u) * R2_STAGED_SEGMENTS;
-    uint64_t fits = round_down(input->scratch_bytes / slots, R2_SLOT_ALIGN);
-    uint64_t half = round_down(input->scratch_bytes / 2, R2_SLOT_ALIGN);
+    uint64_t fits = r2_round_down(input->scratch_bytes / slots, R2_SLOT_ALIGN);
+    uint64_t half = r2_round_down(input->scratch_bytes / 2, R2_SLOT_ALIGN);
 
     if (segment > fits) {
-        segment = r2_min(segment, r2_max(fits, segment_floor(input, largest_bytes)));
+        segment = r2_min(segment, r2_max(fits, r2_segment_floor(input, largest_bytes)));
     }
-    segment = round_down(r2_min(segment, half), element);
+    segment = r2_round_down(r2_min(segment, half), element);
     return r2_max(segment, element);
 }
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static r2_status_t estimate_make(const r2_plan_input_t *input, r2_plan_estimate_t *estimate)
+static r2_status_t r2_estimate_make(const r2_plan_input_t *input, r2_plan_estimate_t *estimate)
 {
     r2_classes_t classes;
     r2_status_t status = r2_forecast_class(input, &estimate->forecast);
@@ -31,7 +31,7 @@ static r2_status_t estimate_make(const r2_plan_input_t *input, r2_plan_estimate_
 }
 
 /* An allreduce on rails that are alike, or by one rank, is the same whatever is predicted. */
-static bool estimate_matters(const r2_plan_input_t *input)
+static bool r2_estimate_matters(const r2_plan_input_t *input)
 {
     return R2_COLL_ALLREDUCE == input->kind && NULL != input->topology && 1 < input->size &&
            !r2_topology_is_even(input->topology);
@@ -44,13 +44,13 @@ r2_status_t r2_plan_estimate(r2_plan_memo_t *memo, const r2_plan_input_t *input,
     r2_plan_estimate_t *estimate;
     r2_status_t status;
 
-    *fresh_p = estimate_matters(input) && NULL == memo->of[class];
-    *estimate_p = estimate_matters(input) ? memo->of[class] : NULL;
+    *fresh_p = r2_estimate_matters(input) && NULL == memo->of[class];
+    *estimate_p = r2_estimate_matters(input) ? memo->of[class] : NULL;
     if (!*fresh_p) {
         return R2_OK;
     }
     estimate = calloc(1, sizeof(*estimate));
-    status = NULL == estimate ? R2_ERR_NO_MEMORY : estimate_make(input, estimate);
+    status = NULL == estimate ? R2_ERR_NO_MEMORY : r2_estimate_make(input, estimate);
     if (R2_OK != status) {
         free(estimate);
         return status;

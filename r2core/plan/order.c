@@ -31,7 +31,7 @@ typedef struct edges {
     uint32_t at;    /* the first of them: from position `at` to the next */
 } edges_t;
 
-static edges_t edges_of(const r2_topology_t *topology, const uint32_t *hosts)
+static edges_t r2_edges_of(const r2_topology_t *topology, const uint32_t *hosts)
 {
     edges_t edges = {.weakest = UINT64_MAX};
 
@@ -47,13 +47,13 @@ static edges_t edges_of(const r2_topology_t *topology, const uint32_t *hosts)
     return edges;
 }
 
-static bool better(const edges_t *a, const edges_t *b)
+static bool r2_better(const edges_t *a, const edges_t *b)
 {
     return a->weakest > b->weakest || (a->weakest == b->weakest && a->count < b->count);
 }
 
 /** Moves the host at a position behind that at another. */
-static void move_host(uint32_t *hosts, uint32_t from, uint32_t behind)
+static void r2_move_host(uint32_t *hosts, uint32_t from, uint32_t behind)
 {
     const uint32_t host = hosts[from];
 
@@ -67,8 +67,8 @@ static void move_host(uint32_t *hosts, uint32_t from, uint32_t behind)
 }
 
 /** Weakest of the edges that a move makes, without making it: most moves are no good. */
-static uint64_t bridge_rate(const r2_topology_t *topology, const uint32_t *hosts, uint32_t from,
-                            uint32_t behind)
+static uint64_t r2_bridge_rate(const r2_topology_t *topology, const uint32_t *hosts, uint32_t from,
+                               uint32_t behind)
 {
     const uint32_t count = topology->host_count;
     const uint32_t bridge = hosts[from];
@@ -81,18 +81,18 @@ static uint64_t bridge_rate(const r2_topology_t *topology, const uint32_t *hosts
 }
 
 /** Puts the best bridge into the weakest edge. @return false: none helps. */
-static bool mend_edge(const r2_topology_t *topology, uint32_t *hosts, uint32_t *tried)
+static bool r2_mend_edge(const r2_topology_t *topology, uint32_t *hosts, uint32_t *tried)
 {
     const uint32_t count = topology->host_count;
-    const edges_t now = edges_of(topology, hosts);
+    const edges_t now = r2_edges_of(topology, hosts);
     uint64_t best_rate = now.weakest;
     uint32_t best = count;
     edges_t then;
 
     for (uint32_t i = 0; i < count; ++i) {
         if (i != now.at && i != (now.at + 1) % count &&
-            bridge_rate(topology, hosts, i, now.at) > best_rate) {
-            best_rate = bridge_rate(topology, hosts, i, now.at);
+            r2_bridge_rate(topology, hosts, i, now.at) > best_rate) {
+            best_rate = r2_bridge_rate(topology, hosts, i, now.at);
             best = i;
         }
     }
@@ -100,29 +100,29 @@ static bool mend_edge(const r2_topology_t *topology, uint32_t *hosts, uint32_t *
         return false;
     }
     memcpy(tried, hosts, count * sizeof(*tried));
-    move_host(tried, best, now.at);
-    then = edges_of(topology, tried);
-    if (!better(&then, &now)) {
+    r2_move_host(tried, best, now.at);
+    then = r2_edges_of(topology, tried);
+    if (!r2_better(&then, &now)) {
         return false;
     }
     memcpy(hosts, tried, count * sizeof(*hosts));
     return true;
 }
 
-static void mend(const r2_topology_t *topology, uint32_t *hosts, uint32_t *tried)
+static void r2_mend(const r2_topology_t *topology, uint32_t *hosts, uint32_t *tried)
 {
     const uint64_t most =
         r2_clamp_u64(R2_MOVES_WORK / topology->host_count, R2_MOVES_LEAST, R2_MOVES_MOST);
     bool better_still = 3 < topology->host_count; /* of three, each is every other's neighbour */
 
     for (uint64_t move = 0; better_still && move < most; ++move) {
-        better_still = mend_edge(topology, hosts, tried);
+        better_still = r2_mend_edge(topology, hosts, tried);
     }
 }
 
 /** Lists ranks by host. @param next scratch: per host, where its next rank goes. */
-static void place_ranks(const r2_topology_t *topology, const uint32_t *hosts, uint32_t *next,
-                        int32_t *order)
+static void r2_place_ranks(const r2_topology_t *topology, const uint32_t *hosts, uint32_t *next,
+                           int32_t *order)
 {
     uint32_t at = 0;
 
@@ -158,14 +158,14 @@ r2_status_t r2_order_ring(const r2_topology_t *topology, int32_t size, int32_t *
     for (uint32_t h = 0; h < topology->host_count; ++h) {
         hosts[h] = h;
     }
-    mend(topology, hosts, hosts + topology->host_count);
-    place_ranks(topology, hosts, hosts + topology->host_count, order_p);
+    r2_mend(topology, hosts, hosts + topology->host_count);
+    r2_place_ranks(topology, hosts, hosts + topology->host_count, order_p);
     free(hosts);
     return R2_OK;
 }
 
 /** Is there a pair of hosts without a common rail? */
-static bool order_some_are_apart(const r2_topology_t *topology)
+static bool r2_order_some_are_apart(const r2_topology_t *topology)
 {
     r2_classes_t classes;
     bool apart = false;
@@ -188,7 +188,8 @@ bool r2_order_reaches_more(const r2_topology_t *topology)
     int32_t *order;
     bool reaches = false;
 
-    if (topology->host_count < 3 || r2_topology_is_even(topology) || !order_some_are_apart(topology)) {
+    if (topology->host_count < 3 || r2_topology_is_even(topology) ||
+        !r2_order_some_are_apart(topology)) {
         return false;
     }
     order = malloc((size_t) topology->rank_count * sizeof(*order));

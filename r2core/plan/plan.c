@@ -84,13 +84,13 @@ static const r2_algorithm_t *choose_any(const r2_plan_input_t *input)
     return 0 == usual->weighed ? usual : fastest(input, usual);
 }
 
-static bool by_edges(const r2_plan_input_t *input)
+static bool r2_by_edges(const r2_plan_input_t *input)
 {
     return R2_SPAN_EDGES == r2_kind(input->kind)->span;
 }
 
 /* One rank: the result is the input, but for exscan, which has none. */
-static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_build_copy(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t displ = NULL == input->displs ? 0 : input->displs[0];
     const uint64_t place = R2_COLL_ALLGATHERV == input->kind ? displ * input->element_bytes : 0;
@@ -102,7 +102,7 @@ static r2_status_t build_copy(const r2_plan_input_t *input, r2_schedule_t *sched
     return R2_OK;
 }
 
-static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = build_copy};
+static const r2_algorithm_t algorithm_copy = {.name = "copy", .build = r2_build_copy};
 
 /** @param name_p under which it goes into the log. @return NULL: no such name. */
 static const r2_algorithm_t *choose(const r2_plan_input_t *input, const char **name_p)
@@ -115,7 +115,7 @@ static const r2_algorithm_t *choose(const r2_plan_input_t *input, const char **n
     if (named && NULL == algorithm) {
         return NULL;
     }
-    if (1 == input->size && !by_edges(input)) {
+    if (1 == input->size && !r2_by_edges(input)) {
         algorithm = &algorithm_copy;
     } else if (!named) {
         algorithm = choose_any(input);
@@ -137,21 +137,21 @@ const char *r2_plan_choose(const r2_plan_input_t *input)
 }
 
 /** Elements matter. Where nothing is reduced, ranks may describe the same bytes differently. */
-static bool reduces(const r2_plan_input_t *input)
+static bool r2_reduces(const r2_plan_input_t *input)
 {
     return r2_kind(input->kind)->reduces;
 }
 
 /** Folds what decides the plan and is equal on all ranks: not displacements, nor in_place. */
-static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *algorithm,
-                         r2_schedule_t *schedule)
+static void r2_digest_input(const r2_plan_input_t *input, const r2_algorithm_t *algorithm,
+                            r2_schedule_t *schedule)
 {
-    const uint64_t unit_bytes = reduces(input) ? 1 : input->element_bytes;
+    const uint64_t unit_bytes = r2_reduces(input) ? 1 : input->element_bytes;
     uint32_t digest = schedule->digest;
 
     digest = r2_digest_fold(digest, (uint64_t) input->kind);
     digest = r2_digest_fold(digest, (uint64_t) input->size);
-    digest = r2_digest_fold(digest, reduces(input) ? input->element_bytes : 1);
+    digest = r2_digest_fold(digest, r2_reduces(input) ? input->element_bytes : 1);
     digest = r2_digest_fold(digest, input->count * unit_bytes);
     digest = r2_digest_fold(digest, input->meaning);
     digest = r2_digest_fold(digest, input->blocking ? 1 : 0);
@@ -166,7 +166,7 @@ static void digest_input(const r2_plan_input_t *input, const r2_algorithm_t *alg
 }
 
 /** Integer square root, rounded down. Bits from the top. */
-static uint64_t root(uint64_t square)
+static uint64_t r2_root(uint64_t square)
 {
     uint64_t result = 0;
 
@@ -178,18 +178,18 @@ static uint64_t root(uint64_t square)
     return result;
 }
 
-static uint64_t chunk_bytes(const r2_plan_input_t *input, uint64_t total_bytes)
+static uint64_t r2_chunk_bytes(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    uint64_t chunk = r2_clamp_u64(root(total_bytes * R2_CHUNK_ROOT), input->chunk_min_bytes,
+    uint64_t chunk = r2_clamp_u64(r2_root(total_bytes * R2_CHUNK_ROOT), input->chunk_min_bytes,
                                   input->chunk_max_bytes);
 
-    if (reduces(input) && chunk > input->element_bytes && input->element_bytes > 0) {
+    if (r2_reduces(input) && chunk > input->element_bytes && input->element_bytes > 0) {
         chunk -= chunk % input->element_bytes;
     }
     return r2_max(chunk, 1u);
 }
 
-static bool input_valid(const r2_plan_input_t *input)
+static bool r2_input_valid(const r2_plan_input_t *input)
 {
     return input->kind >= 0 && input->kind < R2_COLL_KIND_COUNT && input->size > 0 &&
            input->rank >= 0 && input->rank < input->size &&
@@ -205,7 +205,7 @@ r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_
     r2_status_t status = R2_OK;
 
     r2_schedule_init(schedule_p);
-    if (!input_valid(input)) {
+    if (!r2_input_valid(input)) {
         return R2_ERR_PARAM;
     }
     algorithm = choose(input, &schedule_p->algorithm);
@@ -213,9 +213,9 @@ r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_
         return R2_ERR_PARAM;
     }
     total_bytes = r2_input_total_bytes(input);
-    schedule_p->chunk_bytes = chunk_bytes(input, total_bytes);
-    digest_input(input, algorithm, schedule_p);
-    if (total_bytes > 0 || R2_COLL_BARRIER == input->kind || by_edges(input)) {
+    schedule_p->chunk_bytes = r2_chunk_bytes(input, total_bytes);
+    r2_digest_input(input, algorithm, schedule_p);
+    if (total_bytes > 0 || R2_COLL_BARRIER == input->kind || r2_by_edges(input)) {
         status = algorithm->build(input, schedule_p);
     }
     schedule_p->digest = schedule_p->digest << R2_DIGEST_KIND_BITS | (uint32_t) input->kind;

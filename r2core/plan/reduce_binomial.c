@@ -40,25 +40,25 @@ typedef struct binomial {
     uint32_t slots;
 } binomial_t;
 
-static uint64_t scratch(const r2_plan_input_t *input)
+static uint64_t r2_reduce_binomial_scratch(const r2_plan_input_t *input)
 {
     return r2_steps_below(input->size) * r2_vector_slot_bytes(input);
 }
 
 /** The result is made where it belongs: at the root, if nothing of its own is there. */
-static bool binomial_ends_in_out(const binomial_t *b)
+static bool r2_binomial_ends_in_out(const binomial_t *b)
 {
     return 0 == b->input->rank && 0 == b->input->root && !b->input->in_place;
 }
 
 /** acc = acc OP the product of a child's subtree. */
-static void binomial_child(binomial_t *b, int32_t child, bool last)
+static void r2_binomial_child(binomial_t *b, int32_t child, bool last)
 {
     const r2_msg_t msg = {.peer = child, .tag = TAG_UP, .bytes = b->bytes};
     r2_region_t from = r2_at(R2_BUF_OUT, 0);
     uint32_t arrived, joined;
 
-    if (!last || !binomial_ends_in_out(b)) {
+    if (!last || !r2_binomial_ends_in_out(b)) {
         from = r2_at(R2_BUF_SCRATCH, b->slots++ * r2_vector_slot_bytes(b->input));
     }
     arrived = r2_add_recv(b->schedule, msg, from, R2_AT_ONCE);
@@ -69,21 +69,21 @@ static void binomial_child(binomial_t *b, int32_t child, bool last)
 }
 
 /** @return ranks down to the parent; rank 0: a power of two above all ranks. */
-static int64_t binomial_children(binomial_t *b)
+static int64_t r2_binomial_children(binomial_t *b)
 {
     const int64_t rank = b->input->rank, size = b->input->size;
     int64_t bit = 1;
 
     while (bit < size && 0 == (rank & bit)) {
         if (rank + bit < size) {
-            binomial_child(b, (int32_t) (rank + bit), 0 == rank && 2 * bit >= size);
+            r2_binomial_child(b, (int32_t) (rank + bit), 0 == rank && 2 * bit >= size);
         }
         bit *= 2;
     }
     return bit;
 }
 
-static void binomial_send(binomial_t *b, int32_t peer, uint32_t tag)
+static void r2_binomial_send(binomial_t *b, int32_t peer, uint32_t tag)
 {
     const r2_msg_t msg = {.peer = peer, .tag = tag, .bytes = b->bytes};
     uint32_t sent = r2_add_send(b->schedule, msg, b->acc, R2_AFTER(b->acc_op));
@@ -91,7 +91,7 @@ static void binomial_send(binomial_t *b, int32_t peer, uint32_t tag)
     b->own_read = R2_OP_NONE == b->own_read ? sent : b->own_read;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_reduce_binomial_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     binomial_t b = {.input = input,
                     .schedule = schedule,
@@ -102,11 +102,11 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     int64_t down;
 
     r2_plan_note_message(schedule, b.bytes);
-    down = binomial_children(&b);
+    down = r2_binomial_children(&b);
     if (0 != input->rank) {
-        binomial_send(&b, (int32_t) (input->rank - down), TAG_UP);
+        r2_binomial_send(&b, (int32_t) (input->rank - down), TAG_UP);
     } else if (0 != input->root) {
-        binomial_send(&b, input->root, TAG_RESULT);
+        r2_binomial_send(&b, input->root, TAG_RESULT);
     } else if (R2_BUF_OUT != b.acc.buf) {
         r2_add_copy(schedule, b.acc, r2_at(R2_BUF_OUT, 0), b.bytes, R2_AFTER(b.acc_op));
     }
@@ -120,11 +120,13 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_reduce_binomial_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return r2_is_short(input, total_bytes, r2_threshold_reduce_short_bytes,
                        r2_threshold_reduce_short_bytes_per_rank);
 }
 
-const r2_algorithm_t r2_reduce_binomial = {
-    .name = "binomial", .build = build, .scratch = scratch, .pays = pays};
+const r2_algorithm_t r2_reduce_binomial = {.name = "binomial",
+                                           .build = r2_reduce_binomial_build,
+                                           .scratch = r2_reduce_binomial_scratch,
+                                           .pays = r2_reduce_binomial_pays};

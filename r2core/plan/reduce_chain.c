@@ -31,7 +31,7 @@ typedef struct chain {
     r2_slots_t slots;
 } chain_t;
 
-static r2_msg_t chain_msg(const chain_t *c, int32_t peer, uint32_t k, bool result)
+static r2_msg_t r2_chain_msg(const chain_t *c, int32_t peer, uint32_t k, bool result)
 {
     return (r2_msg_t){.peer = peer,
                       .tag = 2 * k + (result ? 1 : 0),
@@ -42,13 +42,13 @@ static r2_msg_t chain_msg(const chain_t *c, int32_t peer, uint32_t k, bool resul
 
 /** Joins this rank's segment and what has come down the chain. @return op that reads its own
  * segment. */
-static uint32_t chain_join(chain_t *c, uint32_t k)
+static uint32_t r2_chain_join(chain_t *c, uint32_t k)
 {
     const r2_plan_input_t *input = c->input;
     const bool ends = 0 == input->rank && 0 == input->root;
     const r2_region_t own = r2_at(r2_input_buf(input), k * c->segment_bytes);
     const r2_region_t out = r2_at(R2_BUF_OUT, k * c->segment_bytes);
-    const r2_msg_t from = chain_msg(c, input->rank + 1, k, false);
+    const r2_msg_t from = r2_chain_msg(c, input->rank + 1, k, false);
     const int32_t next = 0 == input->rank ? input->root : input->rank - 1;
     uint32_t arrived, joined;
     r2_slot_t slot;
@@ -62,27 +62,29 @@ static uint32_t chain_join(chain_t *c, uint32_t k)
     joined = r2_add_reduce(c->schedule, own, slot.place, from.bytes, R2_AFTER(arrived));
     r2_slots_give(&c->slots, &slot,
                   ends ? r2_add_copy(c->schedule, slot.place, out, from.bytes, R2_AFTER(joined))
-                       : r2_add_send(c->schedule, chain_msg(c, next, k, 0 == input->rank),
+                       : r2_add_send(c->schedule, r2_chain_msg(c, next, k, 0 == input->rank),
                                      slot.place, R2_AFTER(joined)));
     return joined;
 }
 
-static void chain_segment(chain_t *c, uint32_t k)
+static void r2_chain_segment(chain_t *c, uint32_t k)
 {
     const r2_plan_input_t *input = c->input;
     const r2_region_t own = r2_at(r2_input_buf(input), k * c->segment_bytes);
     uint32_t read;
 
-    read = input->rank == input->size - 1
-               ? r2_add_send(c->schedule, chain_msg(c, input->rank - 1, k, false), own, R2_AT_ONCE)
-               : chain_join(c, k);
+    read =
+        input->rank == input->size - 1
+            ? r2_add_send(c->schedule, r2_chain_msg(c, input->rank - 1, k, false), own, R2_AT_ONCE)
+            : r2_chain_join(c, k);
     if (0 != input->rank && input->root == input->rank) {
-        r2_add_recv(c->schedule, chain_msg(c, 0, k, true), r2_at(R2_BUF_OUT, k * c->segment_bytes),
+        r2_add_recv(c->schedule, r2_chain_msg(c, 0, k, true),
+                    r2_at(R2_BUF_OUT, k * c->segment_bytes),
                     R2_AFTER(input->in_place ? read : R2_OP_NONE));
     }
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_reduce_chain_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     chain_t c = {.input = input,
                  .schedule = schedule,
@@ -99,11 +101,11 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     }
     r2_plan_note_message(schedule, c.segment_bytes);
     for (uint32_t k = 0; k < segments; ++k) {
-        chain_segment(&c, k);
+        r2_chain_segment(&c, k);
     }
     r2_slots_fini(&c.slots);
     return R2_OK;
 }
 
 const r2_algorithm_t r2_reduce_chain = {
-    .name = "chain", .instead = R2_INSTEAD("chain"), .build = build};
+    .name = "chain", .instead = R2_INSTEAD("chain"), .build = r2_reduce_chain_build};

@@ -37,12 +37,13 @@ typedef struct direct {
     r2_fold_t fold;
 } direct_t;
 
-static int32_t direct_owner(const direct_t *d, int32_t share)
+static int32_t r2_direct_owner(const direct_t *d, int32_t share)
 {
     return (int32_t) (((int64_t) d->input->root + 1 + share) % d->input->size);
 }
 
-static r2_msg_t direct_msg(const direct_t *d, int32_t peer, int32_t share, uint32_t k, bool result)
+static r2_msg_t r2_direct_msg(const direct_t *d, int32_t peer, int32_t share, uint32_t k,
+                              bool result)
 {
     return (r2_msg_t){
         .peer = peer,
@@ -51,40 +52,41 @@ static r2_msg_t direct_msg(const direct_t *d, int32_t peer, int32_t share, uint3
         .bytes = r2_segment_length(r2_layout_bytes(&d->shares, share), d->segment_bytes, k)};
 }
 
-static r2_region_t direct_region(const direct_t *d, r2_buf_t buf, int32_t share, uint32_t k)
+static r2_region_t r2_direct_region(const direct_t *d, r2_buf_t buf, int32_t share, uint32_t k)
 {
     return r2_at(buf, d->shares.start[share] + k * d->segment_bytes);
 }
 
 /** The root: contributes, and takes the results, in place over what it has sent. */
-static void direct_root(direct_t *d, uint32_t k)
+static void r2_direct_root(direct_t *d, uint32_t k)
 {
     for (int32_t share = 0; share < d->shares.size; ++share) {
-        const int32_t owner = direct_owner(d, share);
-        uint32_t sent = r2_add_send(d->schedule, direct_msg(d, owner, share, k, false),
-                                    direct_region(d, r2_input_buf(d->input), share, k), R2_AT_ONCE);
+        const int32_t owner = r2_direct_owner(d, share);
+        uint32_t sent =
+            r2_add_send(d->schedule, r2_direct_msg(d, owner, share, k, false),
+                        r2_direct_region(d, r2_input_buf(d->input), share, k), R2_AT_ONCE);
 
-        r2_add_recv(d->schedule, direct_msg(d, owner, share, k, true),
-                    direct_region(d, R2_BUF_OUT, share, k),
+        r2_add_recv(d->schedule, r2_direct_msg(d, owner, share, k, true),
+                    r2_direct_region(d, R2_BUF_OUT, share, k),
                     R2_AFTER(d->input->in_place ? sent : R2_OP_NONE));
     }
 }
 
-static void direct_other(direct_t *d, int32_t own, uint32_t k)
+static void r2_direct_other(direct_t *d, int32_t own, uint32_t k)
 {
     const int32_t owners = d->shares.size;
-    const r2_msg_t result = direct_msg(d, d->input->root, own, k, true);
+    const r2_msg_t result = r2_direct_msg(d, d->input->root, own, k, true);
     const r2_fold_segment_t segment = {.index = k,
                                        .tag = 2 * k,
                                        .bytes = result.bytes,
-                                       .own = direct_region(d, R2_BUF_IN, own, k)};
+                                       .own = r2_direct_region(d, R2_BUF_IN, own, k)};
     uint32_t folded;
 
     for (int32_t step = 1; step < owners; ++step) {
         const int32_t share = (own + step) % owners;
 
-        r2_add_send(d->schedule, direct_msg(d, direct_owner(d, share), share, k, false),
-                    direct_region(d, R2_BUF_IN, share, k), R2_AT_ONCE);
+        r2_add_send(d->schedule, r2_direct_msg(d, r2_direct_owner(d, share), share, k, false),
+                    r2_direct_region(d, R2_BUF_IN, share, k), R2_AT_ONCE);
     }
     if (segment.bytes > 0) {
         folded = r2_fold_contributions(&d->fold, &segment);
@@ -94,7 +96,7 @@ static void direct_other(direct_t *d, int32_t own, uint32_t k)
     }
 }
 
-static r2_status_t direct_ops(direct_t *d)
+static r2_status_t r2_direct_ops(direct_t *d)
 {
     const r2_plan_input_t *input = d->input;
     const uint32_t segments = r2_segment_count(d->shares.largest_bytes, d->segment_bytes);
@@ -107,16 +109,16 @@ static r2_status_t direct_ops(direct_t *d)
 
     for (uint32_t k = 0; R2_OK == status && k < segments; ++k) {
         if (root) {
-            direct_root(d, k);
+            r2_direct_root(d, k);
         } else {
-            direct_other(d, own, k);
+            r2_direct_other(d, own, k);
         }
     }
     r2_fold_fini(&d->fold);
     return status;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_reduce_direct_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     direct_t d = {.input = input, .schedule = schedule};
     r2_status_t status =
@@ -127,15 +129,16 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     }
     d.segment_bytes = r2_segment_bytes_staged(input, d.shares.largest_bytes);
     r2_plan_note_message(schedule, d.segment_bytes);
-    status = direct_ops(&d);
+    status = r2_direct_ops(&d);
     r2_layout_fini(&d.shares);
     return status;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_reduce_direct_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     (void) total_bytes;
     return input->size > 2 && input->size <= r2_threshold_ring_ranks;
 }
 
-const r2_algorithm_t r2_reduce_direct = {.name = "direct", .build = build, .pays = pays};
+const r2_algorithm_t r2_reduce_direct = {
+    .name = "direct", .build = r2_reduce_direct_build, .pays = r2_reduce_direct_pays};

@@ -40,16 +40,17 @@ typedef struct scatter {
     uint32_t *waits;   /* owned; what a copy waits for: its fold and two readers per block */
 } scatter_t;
 
-static uint64_t scatter_length(const scatter_t *s, int32_t block, uint32_t k)
+static uint64_t r2_scatter_length(const scatter_t *s, int32_t block, uint32_t k)
 {
     return r2_segment_length(r2_layout_bytes(&s->blocks, block), s->segment_bytes, k);
 }
 
-static void scatter_contribute(scatter_t *s, uint32_t k)
+static void r2_scatter_contribute(scatter_t *s, uint32_t k)
 {
     for (int32_t step = 1; step < s->input->size; ++step) {
         int32_t owner = r2_input_peer(s->input, step);
-        r2_msg_t msg = {.peer = owner, .tag = k, .order = k, .bytes = scatter_length(s, owner, k)};
+        r2_msg_t msg = {
+            .peer = owner, .tag = k, .order = k, .bytes = r2_scatter_length(s, owner, k)};
         r2_region_t src =
             r2_at(r2_input_buf(s->input), s->blocks.start[owner] + k * s->segment_bytes);
 
@@ -59,7 +60,7 @@ static void scatter_contribute(scatter_t *s, uint32_t k)
 }
 
 /** Collects who reads OUT where segment k of the result goes. @return number of s->waits. */
-static uint32_t scatter_overwrites(scatter_t *s, uint32_t k, uint64_t bytes, uint32_t count)
+static uint32_t r2_scatter_overwrites(scatter_t *s, uint32_t k, uint64_t bytes, uint32_t count)
 {
     const uint64_t begin = k * s->segment_bytes, end = begin + bytes;
 
@@ -77,14 +78,14 @@ static uint32_t scatter_overwrites(scatter_t *s, uint32_t k, uint64_t bytes, uin
     return count;
 }
 
-static void scatter_own_segment(scatter_t *s, uint32_t k)
+static void r2_scatter_own_segment(scatter_t *s, uint32_t k)
 {
     const int32_t rank = s->input->rank;
     const uint64_t offset = k * s->segment_bytes;
     const r2_fold_segment_t segment = {
         .index = k,
         .tag = k,
-        .bytes = scatter_length(s, rank, k),
+        .bytes = r2_scatter_length(s, rank, k),
         .own = r2_at(r2_input_buf(s->input), s->blocks.start[rank] + offset),
         .place = r2_at(R2_BUF_OUT, offset)};
     uint32_t count = 1;
@@ -95,12 +96,12 @@ static void scatter_own_segment(scatter_t *s, uint32_t k)
     s->waits[0] = r2_fold_contributions(&s->fold, &segment);
     s->readers[(size_t) rank * s->segments + k] = s->waits[0];
     if (s->input->in_place) {
-        count = scatter_overwrites(s, k, segment.bytes, count);
+        count = r2_scatter_overwrites(s, k, segment.bytes, count);
     }
     r2_fold_finish(&s->fold, &segment, s->waits, count);
 }
 
-static r2_status_t scatter_ops(scatter_t *s)
+static r2_status_t r2_scatter_ops(scatter_t *s)
 {
     const r2_plan_input_t *input = s->input;
     const size_t blocks = (size_t) input->size;
@@ -118,15 +119,16 @@ static r2_status_t scatter_ops(scatter_t *s)
     status = r2_fold_init(&s->fold, input, s->schedule, input->in_place, s->segment_bytes,
                           r2_segment_count(own_bytes, s->segment_bytes));
     for (uint32_t k = 0; R2_OK == status && k < s->segments; ++k) {
-        scatter_contribute(s, k);
-        scatter_own_segment(s, k);
+        r2_scatter_contribute(s, k);
+        r2_scatter_own_segment(s, k);
     }
     r2_fold_fini(&s->fold);
     free(s->readers);
     return status;
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_reduce_scatter_direct_build(const r2_plan_input_t *input,
+                                                  r2_schedule_t *schedule)
 {
     scatter_t s = {.input = input, .schedule = schedule};
     r2_status_t status = r2_layout_blocks(&s.blocks, input);
@@ -137,9 +139,10 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     s.segment_bytes = r2_segment_bytes_staged(input, s.blocks.largest_bytes);
     s.segments = r2_segment_count(s.blocks.largest_bytes, s.segment_bytes);
     r2_plan_note_message(schedule, s.segment_bytes);
-    status = scatter_ops(&s);
+    status = r2_scatter_ops(&s);
     r2_layout_fini(&s.blocks);
     return status;
 }
 
-const r2_algorithm_t r2_reduce_scatter_direct = {.name = "direct", .build = build};
+const r2_algorithm_t r2_reduce_scatter_direct = {.name = "direct",
+                                                 .build = r2_reduce_scatter_direct_build};

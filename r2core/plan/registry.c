@@ -74,7 +74,7 @@ const r2_algorithm_t *r2_algorithm_last(r2_coll_kind_t kind)
     return *at;
 }
 
-static bool order_suits(const r2_plan_input_t *input, r2_needs_t needs, bool by_name)
+static bool r2_order_suits(const r2_plan_input_t *input, r2_needs_t needs, bool by_name)
 {
     return R2_NEEDS_NOTHING == needs ||
            (input->commutative && (R2_NEEDS_FREE_ORDER != needs || by_name || input->exact ||
@@ -84,7 +84,7 @@ static bool order_suits(const r2_plan_input_t *input, r2_needs_t needs, bool by_
 bool r2_algorithm_can_run(const r2_algorithm_t *algorithm, const r2_plan_input_t *input,
                           bool by_name)
 {
-    return order_suits(input, algorithm->needs, by_name) &&
+    return r2_order_suits(input, algorithm->needs, by_name) &&
            (NULL == algorithm->fits || algorithm->fits(input)) &&
            (NULL == algorithm->scratch || algorithm->scratch(input) <= input->scratch_bytes);
 }

@@ -36,19 +36,20 @@ typedef struct ring {
 } ring_t;
 
 /** The place `step` further on (or, negative, back). */
-static int32_t ring_place(const ring_t *ring, int32_t step)
+static int32_t r2_ring_place(const ring_t *ring, int32_t step)
 {
     const int32_t place = (ring->part->place + step) % ring->part->size;
 
     return place < 0 ? place + ring->part->size : place;
 }
 
-static int32_t ring_rank(const ring_t *ring, int32_t step)
+static int32_t r2_ring_rank(const ring_t *ring, int32_t step)
 {
-    return ring->part->order[ring_place(ring, step)];
+    return ring->part->order[r2_ring_place(ring, step)];
 }
 
-static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t share, uint32_t k, bool result)
+static r2_msg_t r2_ring_msg(const ring_t *ring, int32_t peer, int32_t share, uint32_t k,
+                            bool result)
 {
     uint32_t op = (uint32_t) share + (result ? (uint32_t) ring->part->size : 0);
 
@@ -59,15 +60,15 @@ static r2_msg_t ring_msg(const ring_t *ring, int32_t peer, int32_t share, uint32
         .bytes = r2_segment_length(r2_layout_bytes(&ring->shares, share), ring->segment_bytes, k)};
 }
 
-static r2_region_t ring_region(const ring_t *ring, r2_buf_t buf, int32_t share, uint32_t k)
+static r2_region_t r2_ring_region(const ring_t *ring, r2_buf_t buf, int32_t share, uint32_t k)
 {
     return r2_at(buf, ring->part->first * ring->input->element_bytes + ring->shares.start[share] +
                           k * ring->segment_bytes);
 }
 
 /** Takes in a segment and joins it with what OUT holds. @return the reduction. */
-static uint32_t ring_reduce_staged(ring_t *ring, const r2_msg_t *msg, r2_region_t out,
-                                   uint32_t held)
+static uint32_t r2_ring_reduce_staged(ring_t *ring, const r2_msg_t *msg, r2_region_t out,
+                                      uint32_t held)
 {
     const uint32_t slot = (uint32_t) (ring->slot_next++ % ring->slot_count);
     const r2_region_t staged =
@@ -82,108 +83,110 @@ static uint32_t ring_reduce_staged(ring_t *ring, const r2_msg_t *msg, r2_region_
 }
 
 /** Takes in a segment and joins our contribution. @return the reduction. */
-static uint32_t ring_reduce(ring_t *ring, int32_t from, int32_t share, uint32_t k)
+static uint32_t r2_ring_reduce(ring_t *ring, int32_t from, int32_t share, uint32_t k)
 {
-    const r2_region_t out = ring_region(ring, R2_BUF_OUT, share, k);
-    const r2_msg_t msg = ring_msg(ring, from, share, k, false);
+    const r2_region_t out = r2_ring_region(ring, R2_BUF_OUT, share, k);
+    const r2_msg_t msg = r2_ring_msg(ring, from, share, k, false);
     uint32_t arrived;
 
     if (0 == msg.bytes) {
         return R2_OP_NONE;
     }
     if (ring->input->in_place) {
-        return ring_reduce_staged(ring, &msg, out, R2_OP_NONE);
+        return r2_ring_reduce_staged(ring, &msg, out, R2_OP_NONE);
     }
     arrived = r2_add_recv(ring->schedule, msg, out, R2_AT_ONCE);
-    return r2_add_reduce(ring->schedule, ring_region(ring, R2_BUF_IN, share, k), out, msg.bytes,
+    return r2_add_reduce(ring->schedule, r2_ring_region(ring, R2_BUF_IN, share, k), out, msg.bytes,
                          R2_AFTER(arrived));
 }
 
 /** Passes one segment of each share on. @return the op that completed ours, but for folded hosts.
  */
-static uint32_t ring_reduce_scatter(ring_t *ring, uint32_t k)
+static uint32_t r2_ring_reduce_scatter(ring_t *ring, uint32_t k)
 {
     uint32_t held = R2_OP_NONE;
 
     for (int32_t step = 0; step < ring->part->size - 1; ++step) {
-        const int32_t gives = ring_place(ring, -step - 1), takes = ring_place(ring, -step - 2);
+        const int32_t gives = r2_ring_place(ring, -step - 1),
+                      takes = r2_ring_place(ring, -step - 2);
         const r2_buf_t buf = 0 == step ? r2_input_buf(ring->input) : R2_BUF_OUT;
 
         ring->sent[step] =
-            r2_add_send(ring->schedule, ring_msg(ring, ring_rank(ring, 1), gives, k, false),
-                        ring_region(ring, buf, gives, k), R2_AFTER(held));
-        held = ring_reduce(ring, ring_rank(ring, -1), takes, k);
+            r2_add_send(ring->schedule, r2_ring_msg(ring, r2_ring_rank(ring, 1), gives, k, false),
+                        r2_ring_region(ring, buf, gives, k), R2_AFTER(held));
+        held = r2_ring_reduce(ring, r2_ring_rank(ring, -1), takes, k);
     }
     return held;
 }
 
 /** Joins what folded hosts contribute to the share that ends here, and tells them the result. */
-static uint32_t ring_foldeds(ring_t *ring, uint32_t k, uint32_t held)
+static uint32_t r2_ring_foldeds(ring_t *ring, uint32_t k, uint32_t held)
 {
     const r2_ring_part_t *part = ring->part;
-    const r2_region_t out = ring_region(ring, R2_BUF_OUT, part->place, k);
+    const r2_region_t out = r2_ring_region(ring, R2_BUF_OUT, part->place, k);
 
     for (int32_t g = 0; g < part->folded_count; ++g) {
-        const r2_msg_t msg = ring_msg(ring, part->folded[g], part->place, k, false);
+        const r2_msg_t msg = r2_ring_msg(ring, part->folded[g], part->place, k, false);
 
         if (0 == msg.bytes) {
             return R2_OP_NONE;
         }
-        held = 1 == part->size && 0 == g ? ring_reduce(ring, part->folded[0], part->place, k)
-                                         : ring_reduce_staged(ring, &msg, out, held);
+        held = 1 == part->size && 0 == g ? r2_ring_reduce(ring, part->folded[0], part->place, k)
+                                         : r2_ring_reduce_staged(ring, &msg, out, held);
     }
     for (int32_t g = 0; g < part->folded_count; ++g) {
-        r2_add_send(ring->schedule, ring_msg(ring, part->folded[g], part->place, k, true), out,
+        r2_add_send(ring->schedule, r2_ring_msg(ring, part->folded[g], part->place, k, true), out,
                     R2_AFTER(held));
     }
     return held;
 }
 
 /** Results overwrite what was sent in the same step of the first half, unless that was IN. */
-static void ring_allgather(ring_t *ring, uint32_t k, uint32_t held)
+static void r2_ring_allgather(ring_t *ring, uint32_t k, uint32_t held)
 {
     for (int32_t step = 0; step < ring->part->size - 1; ++step) {
-        const int32_t gives = ring_place(ring, -step), takes = ring_place(ring, -step - 1);
+        const int32_t gives = r2_ring_place(ring, -step), takes = r2_ring_place(ring, -step - 1);
         const bool reads_out = 0 < step || ring->input->in_place;
         const uint32_t before = held;
 
-        held = r2_add_recv(ring->schedule, ring_msg(ring, ring_rank(ring, -1), takes, k, true),
-                           ring_region(ring, R2_BUF_OUT, takes, k),
-                           R2_AFTER(reads_out ? ring->sent[step] : R2_OP_NONE));
-        r2_add_send(ring->schedule, ring_msg(ring, ring_rank(ring, 1), gives, k, true),
-                    ring_region(ring, R2_BUF_OUT, gives, k), R2_AFTER(before));
+        held =
+            r2_add_recv(ring->schedule, r2_ring_msg(ring, r2_ring_rank(ring, -1), takes, k, true),
+                        r2_ring_region(ring, R2_BUF_OUT, takes, k),
+                        R2_AFTER(reads_out ? ring->sent[step] : R2_OP_NONE));
+        r2_add_send(ring->schedule, r2_ring_msg(ring, r2_ring_rank(ring, 1), gives, k, true),
+                    r2_ring_region(ring, R2_BUF_OUT, gives, k), R2_AFTER(before));
     }
 }
 
 /** A folded host's side: contributions to where shares end, results from there. */
-static void ring_folded(ring_t *ring, uint32_t k)
+static void r2_ring_folded(ring_t *ring, uint32_t k)
 {
     const r2_ring_part_t *part = ring->part;
 
     for (int32_t share = 0; share < part->size; ++share) {
         const uint32_t sent =
-            r2_add_send(ring->schedule, ring_msg(ring, part->order[share], share, k, false),
-                        ring_region(ring, r2_input_buf(ring->input), share, k), R2_AT_ONCE);
+            r2_add_send(ring->schedule, r2_ring_msg(ring, part->order[share], share, k, false),
+                        r2_ring_region(ring, r2_input_buf(ring->input), share, k), R2_AT_ONCE);
 
-        r2_add_recv(ring->schedule, ring_msg(ring, part->order[share], share, k, true),
-                    ring_region(ring, R2_BUF_OUT, share, k),
+        r2_add_recv(ring->schedule, r2_ring_msg(ring, part->order[share], share, k, true),
+                    r2_ring_region(ring, R2_BUF_OUT, share, k),
                     R2_AFTER(ring->input->in_place ? sent : R2_OP_NONE));
     }
 }
 
-static void ring_segment(ring_t *ring, uint32_t k)
+static void r2_ring_segment(ring_t *ring, uint32_t k)
 {
     if (0 > ring->part->place) {
-        ring_folded(ring, k);
+        r2_ring_folded(ring, k);
     } else {
-        const uint32_t held = ring_reduce_scatter(ring, k);
+        const uint32_t held = r2_ring_reduce_scatter(ring, k);
 
-        ring_allgather(ring, k, ring_foldeds(ring, k, held));
+        r2_ring_allgather(ring, k, r2_ring_foldeds(ring, k, held));
     }
 }
 
 /** Staging memory and notes of a rank of the circle. */
-static r2_status_t ring_alloc(ring_t *ring)
+static r2_status_t r2_ring_alloc(ring_t *ring)
 {
     const r2_ring_part_t *part = ring->part;
     const uint64_t steps = (uint64_t) (part->size - 1), folded = (uint64_t) part->folded_count;
@@ -207,7 +210,7 @@ static r2_status_t ring_alloc(ring_t *ring)
     return R2_OK;
 }
 
-static r2_status_t ring_init(ring_t *ring)
+static r2_status_t r2_ring_init(ring_t *ring)
 {
     const r2_ring_part_t *part = ring->part;
     r2_plan_input_t within = *ring->input;
@@ -221,17 +224,17 @@ static r2_status_t ring_init(ring_t *ring)
     ring->segment_bytes = r2_segment_bytes_staged(&within, ring->shares.largest_bytes);
     ring->segments = r2_segment_count(ring->shares.largest_bytes, ring->segment_bytes);
     r2_plan_note_message(ring->schedule, ring->segment_bytes);
-    return 0 > part->place ? R2_OK : ring_alloc(ring);
+    return 0 > part->place ? R2_OK : r2_ring_alloc(ring);
 }
 
 r2_status_t r2_ring_add(const r2_plan_input_t *input, r2_schedule_t *schedule,
                         const r2_ring_part_t *part, uint32_t *tags_p)
 {
     ring_t ring = {.input = input, .schedule = schedule, .part = part};
-    r2_status_t status = ring_init(&ring);
+    r2_status_t status = r2_ring_init(&ring);
 
     for (uint32_t k = 0; R2_OK == status && k < ring.segments; ++k) {
-        ring_segment(&ring, k);
+        r2_ring_segment(&ring, k);
     }
     *tags_p = 2 * (uint32_t) part->size * ring.segments;
     free(ring.sent);

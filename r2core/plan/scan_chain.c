@@ -32,7 +32,7 @@ typedef struct chain {
     r2_slots_t slots;
 } chain_t;
 
-static r2_msg_t chain_msg(const chain_t *c, int32_t peer, uint32_t k)
+static r2_msg_t r2_chain_msg(const chain_t *c, int32_t peer, uint32_t k)
 {
     return (r2_msg_t){.peer = peer,
                       .tag = k,
@@ -41,16 +41,16 @@ static r2_msg_t chain_msg(const chain_t *c, int32_t peer, uint32_t k)
                                                  c->segment_bytes, k)};
 }
 
-static bool chain_is_last(const chain_t *c)
+static bool r2_chain_is_last(const chain_t *c)
 {
     return c->input->rank == c->input->size - 1;
 }
 
-static void chain_scan(chain_t *c, uint32_t k)
+static void r2_chain_scan(chain_t *c, uint32_t k)
 {
     const r2_plan_input_t *input = c->input;
     const r2_region_t out = r2_at(R2_BUF_OUT, k * c->segment_bytes);
-    const r2_msg_t below = chain_msg(c, input->rank - 1, k);
+    const r2_msg_t below = r2_chain_msg(c, input->rank - 1, k);
     uint32_t done = R2_OP_NONE;
 
     if (!input->in_place) {
@@ -64,18 +64,18 @@ static void chain_scan(chain_t *c, uint32_t k)
         done = r2_add_reduce(c->schedule, slot.place, out, below.bytes, R2_AFTER(arrived, done));
         r2_slots_give(&c->slots, &slot, done);
     }
-    if (!chain_is_last(c)) {
-        r2_add_send(c->schedule, chain_msg(c, input->rank + 1, k), out, R2_AFTER(done));
+    if (!r2_chain_is_last(c)) {
+        r2_add_send(c->schedule, r2_chain_msg(c, input->rank + 1, k), out, R2_AFTER(done));
     }
 }
 
-static void chain_exscan(chain_t *c, uint32_t k)
+static void r2_chain_exscan(chain_t *c, uint32_t k)
 {
     const r2_plan_input_t *input = c->input;
     const r2_region_t own = r2_at(r2_input_buf(input), k * c->segment_bytes);
     const r2_region_t out = r2_at(R2_BUF_OUT, k * c->segment_bytes);
-    const r2_msg_t below = chain_msg(c, input->rank - 1, k);
-    const r2_msg_t above = chain_msg(c, input->rank + 1, k);
+    const r2_msg_t below = r2_chain_msg(c, input->rank - 1, k);
+    const r2_msg_t above = r2_chain_msg(c, input->rank + 1, k);
     uint32_t arrived, copied, joined;
     r2_slot_t slot;
 
@@ -83,7 +83,7 @@ static void chain_exscan(chain_t *c, uint32_t k)
         r2_add_send(c->schedule, above, own, R2_AT_ONCE);
         return;
     }
-    if (chain_is_last(c)) {
+    if (r2_chain_is_last(c)) {
         r2_add_recv(c->schedule, below, out, R2_AT_ONCE);
         return;
     }
@@ -96,14 +96,14 @@ static void chain_exscan(chain_t *c, uint32_t k)
                   r2_add_send(c->schedule, above, slot.place, R2_AFTER(joined)));
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_scan_chain_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     chain_t c = {
         .input = input, .schedule = schedule, .segment_bytes = r2_chain_segment_bytes(input)};
     const uint32_t segments =
         r2_segment_count(input->count * input->element_bytes, c.segment_bytes);
     const bool exscan = R2_COLL_EXSCAN == input->kind;
-    const bool staged = 0 < input->rank && !(exscan && chain_is_last(&c));
+    const bool staged = 0 < input->rank && !(exscan && r2_chain_is_last(&c));
     r2_status_t status =
         r2_slots_init(&c.slots, input, schedule, c.segment_bytes, staged ? segments : 0);
 
@@ -113,9 +113,9 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     r2_plan_note_message(schedule, c.segment_bytes);
     for (uint32_t k = 0; k < segments; ++k) {
         if (exscan) {
-            chain_exscan(&c, k);
+            r2_chain_exscan(&c, k);
         } else {
-            chain_scan(&c, k);
+            r2_chain_scan(&c, k);
         }
     }
     r2_slots_fini(&c.slots);
@@ -123,4 +123,4 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 }
 
 const r2_algorithm_t r2_scan_chain = {
-    .name = "chain", .instead = R2_INSTEAD("chain"), .build = build};
+    .name = "chain", .instead = R2_INSTEAD("chain"), .build = r2_scan_chain_build};

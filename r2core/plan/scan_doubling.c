@@ -37,19 +37,19 @@ typedef struct doubling {
     uint32_t before_read; /* exscan: op that reads it there */
 } doubling_t;
 
-static uint64_t scratch(const r2_plan_input_t *input)
+static uint64_t r2_scan_doubling_scratch(const r2_plan_input_t *input)
 {
     return (1 + (uint64_t) r2_steps_below(input->size)) * r2_vector_slot_bytes(input);
 }
 
-static r2_region_t doubling_slot(doubling_t *d)
+static r2_region_t r2_doubling_slot(doubling_t *d)
 {
     return r2_at(R2_BUF_SCRATCH, d->slots++ * d->slot_bytes);
 }
 
 /** Joins what came from below to exscan's result, and to the product if it is still to be sent. */
-static void doubling_join(doubling_t *d, uint32_t step, uint32_t arrived, r2_region_t from,
-                          uint32_t sent)
+static void r2_doubling_join(doubling_t *d, uint32_t step, uint32_t arrived, r2_region_t from,
+                             uint32_t sent)
 {
     const bool exscan = R2_COLL_EXSCAN == d->input->kind;
     const bool wanted = !exscan || d->input->rank + ((int64_t) 2 << step) < d->input->size;
@@ -69,7 +69,7 @@ static void doubling_join(doubling_t *d, uint32_t step, uint32_t arrived, r2_reg
     }
 }
 
-static void doubling_step(doubling_t *d, uint32_t step)
+static void r2_doubling_step(doubling_t *d, uint32_t step)
 {
     const int64_t distance = (int64_t) 1 << step, rank = d->input->rank;
     r2_msg_t msg = {.tag = step, .bytes = d->bytes};
@@ -89,13 +89,13 @@ static void doubling_step(doubling_t *d, uint32_t step)
         arrived = r2_add_recv(d->schedule, msg, from,
                               R2_AFTER(d->input->in_place ? d->acc_op : R2_OP_NONE));
     } else {
-        from = doubling_slot(d);
+        from = r2_doubling_slot(d);
         arrived = r2_add_recv(d->schedule, msg, from, R2_AT_ONCE);
     }
-    doubling_join(d, step, arrived, from, sent);
+    r2_doubling_join(d, step, arrived, from, sent);
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_scan_doubling_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     doubling_t d = {.input = input,
                     .schedule = schedule,
@@ -111,22 +111,24 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 
     r2_plan_note_message(schedule, d.bytes);
     if (exscan && sends) {
-        d.acc = doubling_slot(&d);
+        d.acc = r2_doubling_slot(&d);
     }
     if (exscan ? sends : !input->in_place) {
         d.acc_op = r2_add_copy(schedule, own, d.acc, d.bytes, R2_AT_ONCE);
     }
     for (uint32_t step = 0; (int64_t) 1 << step < input->size; ++step) {
-        doubling_step(&d, step);
+        r2_doubling_step(&d, step);
     }
     schedule->scratch_bytes = d.slots * d.slot_bytes;
     return R2_OK;
 }
 
-static bool pays(const r2_plan_input_t *input, uint64_t total_bytes)
+static bool r2_scan_doubling_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return r2_is_short(input, total_bytes, r2_threshold_scan_short_bytes, 0);
 }
 
-const r2_algorithm_t r2_scan_doubling = {
-    .name = "doubling", .build = build, .scratch = scratch, .pays = pays};
+const r2_algorithm_t r2_scan_doubling = {.name = "doubling",
+                                         .build = r2_scan_doubling_build,
+                                         .scratch = r2_scan_doubling_scratch,
+                                         .pays = r2_scan_doubling_pays};

@@ -25,8 +25,8 @@
 #include "plan/tree.h"
 
 /** The root sends the blocks of a child's subtree; those beyond the last rank are joined to them. */
-static void scatter_root(const r2_plan_input_t *input, r2_schedule_t *schedule, int32_t first,
-                         int32_t count)
+static void r2_scatter_root(const r2_plan_input_t *input, r2_schedule_t *schedule, int32_t first,
+                            int32_t count)
 {
     const uint64_t block = input->count * input->element_bytes;
     const int32_t child = r2_input_peer(input, first);
@@ -47,7 +47,8 @@ static void scatter_root(const r2_plan_input_t *input, r2_schedule_t *schedule, 
     r2_add_send(schedule, msg, r2_at(R2_BUF_SCRATCH, 0), R2_AFTER(low, high));
 }
 
-static void scatter_inner(const r2_plan_input_t *input, r2_schedule_t *schedule, r2_tree_place_t at)
+static void r2_scatter_inner(const r2_plan_input_t *input, r2_schedule_t *schedule,
+                             r2_tree_place_t at)
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_msg_t down = {.peer = r2_input_peer(input, -at.bit), .bytes = (uint64_t) at.count * block};
@@ -69,18 +70,18 @@ static void scatter_inner(const r2_plan_input_t *input, r2_schedule_t *schedule,
     r2_add_copy(schedule, r2_at(R2_BUF_SCRATCH, 0), r2_at(R2_BUF_OUT, 0), block, R2_AFTER(arrived));
 }
 
-static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
+static r2_status_t r2_scatter_binomial_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
     const uint64_t block = input->count * input->element_bytes;
     const r2_tree_place_t at = r2_tree_place(input);
 
     r2_plan_note_message(schedule, block * (uint64_t) input->size);
     if (0 != at.from_root) {
-        scatter_inner(input, schedule, at);
+        r2_scatter_inner(input, schedule, at);
         return R2_OK;
     }
     for (int32_t bit = r2_tree_top(at); bit > 0; bit /= 2) {
-        scatter_root(input, schedule, bit, r2_min(bit, input->size - bit));
+        r2_scatter_root(input, schedule, bit, r2_min(bit, input->size - bit));
     }
     if (!input->in_place) {
         r2_add_copy(schedule, r2_at(R2_BUF_IN, (uint64_t) input->rank * block), r2_at(R2_BUF_OUT, 0),
@@ -89,5 +90,7 @@ static r2_status_t build(const r2_plan_input_t *input, r2_schedule_t *schedule)
     return R2_OK;
 }
 
-const r2_algorithm_t r2_scatter_binomial = {
-    .name = "binomial", .build = build, .scratch = r2_tree_scratch, .pays = r2_tree_pays};
+const r2_algorithm_t r2_scatter_binomial = {.name = "binomial",
+                                            .build = r2_scatter_binomial_build,
+                                            .scratch = r2_tree_scratch,
+                                            .pays = r2_tree_pays};

@@ -26,7 +26,7 @@
 
 typedef unsigned __int128 r2_wide_t;
 
-static int by_value(const void *a, const void *b)
+static int r2_by_value(const void *a, const void *b)
 {
     const uint64_t left = *(const uint64_t *) a, right = *(const uint64_t *) b;
 
@@ -34,7 +34,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /** Lowest share of each tier. @param sorted shares, ascending. @return number of tiers. */
-static uint32_t tier_levels(const uint64_t *sorted, uint32_t hosts, uint64_t *levels_p)
+static uint32_t r2_tier_levels(const uint64_t *sorted, uint32_t hosts, uint64_t *levels_p)
 {
     const uint64_t step =
         r2_max((sorted[hosts - 1] + R2_TIER_STEP_PART - 1) / R2_TIER_STEP_PART, 1u);
@@ -48,7 +48,7 @@ static uint32_t tier_levels(const uint64_t *sorted, uint32_t hosts, uint64_t *le
     return count;
 }
 
-static void tiers_count(r2_tiers_t *tiers, const r2_topology_t *topology)
+static void r2_tiers_count(r2_tiers_t *tiers, const r2_topology_t *topology)
 {
     for (uint32_t h = 0; h < topology->host_count; ++h) {
         for (uint32_t k = 0; k <= tiers->tier_of[h]; ++k) {
@@ -63,22 +63,22 @@ static void tiers_count(r2_tiers_t *tiers, const r2_topology_t *topology)
 }
 
 /** Levels, and which hosts are above them. @param sorted room for one number per host. */
-static void tiers_fill(r2_tiers_t *tiers, const r2_topology_t *topology, const r2_shares_t *shares,
-                       uint64_t *sorted)
+static void r2_tiers_fill(r2_tiers_t *tiers, const r2_topology_t *topology,
+                          const r2_shares_t *shares, uint64_t *sorted)
 {
     const uint32_t hosts = topology->host_count;
     uint64_t levels[R2_TIERS_MAX];
 
     memcpy(sorted, shares->weight, hosts * sizeof(*sorted));
-    qsort(sorted, hosts, sizeof(*sorted), by_value);
-    tiers->count = tier_levels(sorted, hosts, levels);
+    qsort(sorted, hosts, sizeof(*sorted), r2_by_value);
+    tiers->count = r2_tier_levels(sorted, hosts, levels);
     for (uint32_t h = 0; h < hosts; ++h) {
         while (tiers->tier_of[h] + 1 < tiers->count &&
                shares->weight[h] >= levels[tiers->tier_of[h] + 1]) {
             ++tiers->tier_of[h];
         }
     }
-    tiers_count(tiers, topology);
+    r2_tiers_count(tiers, topology);
     for (uint32_t k = 0; k < tiers->count; ++k) {
         tiers->tiers[k].weight =
             (levels[k] - (0 == k ? 0 : levels[k - 1])) * tiers->tiers[k].host_count;
@@ -100,7 +100,7 @@ r2_status_t r2_tiers_init(r2_tiers_t *tiers, const r2_topology_t *topology,
         status = r2_shares_solve(&shares, &apart);
     }
     if (R2_OK == status) {
-        tiers_fill(tiers, topology, &shares, sorted);
+        r2_tiers_fill(tiers, topology, &shares, sorted);
     } else {
         r2_tiers_fini(tiers);
     }
@@ -141,7 +141,7 @@ typedef struct load {
     uint64_t longest_ns;
 } load_t;
 
-static void load_parts(load_t *load, uint64_t bytes)
+static void r2_load_parts(load_t *load, uint64_t bytes)
 {
     const r2_tiers_t *tiers = load->tiers;
     r2_wide_t sum = 0;
@@ -161,13 +161,13 @@ static void load_parts(load_t *load, uint64_t bytes)
     }
 }
 
-static void load_note(load_t *load, uint64_t bytes, uint64_t rate)
+static void r2_load_note(load_t *load, uint64_t bytes, uint64_t rate)
 {
     load->longest_ns = r2_max(load->longest_ns, r2_cost_wire_ns(bytes, rate));
 }
 
 /** All that a host sends, which is all that it takes in. */
-static void load_hosts(load_t *load)
+static void r2_load_hosts(load_t *load)
 {
     const r2_tiers_t *tiers = load->tiers;
 
@@ -182,12 +182,12 @@ static void load_hosts(load_t *load)
                          ? load->edge[k] + load->ranks[h] * folded * load->fold[k]
                          : load->ranks[h] * load->part[k];
         }
-        load_note(load, bytes, r2_topology_host_rate(load->topology, h));
+        r2_load_note(load, bytes, r2_topology_host_rate(load->topology, h));
     }
 }
 
 /** What a host and another that is in more rings exchange as folded host and ring, each way. */
-static uint64_t load_between(const load_t *load, uint32_t a, uint32_t b)
+static uint64_t r2_load_between(const load_t *load, uint32_t a, uint32_t b)
 {
     const uint32_t first = r2_min(load->tiers->tier_of[a], load->tiers->tier_of[b]);
     const uint32_t last = r2_max(load->tiers->tier_of[a], load->tiers->tier_of[b]);
@@ -204,7 +204,7 @@ static uint64_t load_between(const load_t *load, uint32_t a, uint32_t b)
  * the same host comes next share its rails.
  * @param hosts in the order of the circle.
  */
-static void load_edges(load_t *load, const uint32_t *hosts)
+static void r2_load_edges(load_t *load, const uint32_t *hosts)
 {
     const uint32_t count = load->topology->host_count;
     uint32_t next[R2_TIERS_MAX];
@@ -216,8 +216,8 @@ static void load_edges(load_t *load, const uint32_t *hosts)
         for (uint32_t k = 0; i < count && k < rings; ++k) {
             bytes += load->edge[k];
             if (0 == load->edge[k] || k + 1 == rings || next[k] != next[k + 1]) {
-                bytes += 0 == bytes ? 0 : load_between(load, host, next[k]);
-                load_note(load, bytes, r2_topology_pair_rate(load->topology, host, next[k]));
+                bytes += 0 == bytes ? 0 : r2_load_between(load, host, next[k]);
+                r2_load_note(load, bytes, r2_topology_pair_rate(load->topology, host, next[k]));
                 bytes = 0;
             }
         }
@@ -228,18 +228,19 @@ static void load_edges(load_t *load, const uint32_t *hosts)
 }
 
 /** Rings and their folded hosts that are no neighbours. */
-static void load_folded(load_t *load, const r2_classes_t *hosts)
+static void r2_load_folded(load_t *load, const r2_classes_t *hosts)
 {
     for (uint32_t k = 0; NULL != hosts->pairs && k < hosts->count; ++k) {
         for (uint32_t l = 0; l < k; ++l) {
-            load_note(load, load_between(load, hosts->classes[k].first, hosts->classes[l].first),
-                      hosts->pairs[k * hosts->count + l]);
+            r2_load_note(load,
+                         r2_load_between(load, hosts->classes[k].first, hosts->classes[l].first),
+                         hosts->pairs[k * hosts->count + l]);
         }
     }
 }
 
 /** Longest time that a rank of the last ring, which all others' folded hosts are, needs to add. */
-static uint64_t load_reduce_ns(const load_t *load, const r2_cost_params_t *params)
+static uint64_t r2_load_reduce_ns(const load_t *load, const r2_cost_params_t *params)
 {
     uint64_t bytes = 0;
 
@@ -262,21 +263,21 @@ r2_status_t r2_tiers_cost_ns(const r2_tiers_t *tiers, const r2_topology_t *topol
     if (NULL == memory) {
         return R2_ERR_NO_MEMORY;
     }
-    load_parts(&load, bytes);
+    r2_load_parts(&load, bytes);
     for (int32_t r = 0; r < topology->rank_count; r += (int32_t) load.ranks[memory[count + at++]]) {
         memory[count + at] = topology->host_of[order[r]];
     }
     if (1 < count) {
-        load_hosts(&load);
-        load_edges(&load, memory + count);
-        load_folded(&load, hosts);
+        r2_load_hosts(&load);
+        r2_load_edges(&load, memory + count);
+        r2_load_folded(&load, hosts);
     }
     if (1 < tiers->count && R2_COST_NEVER != load.longest_ns) {
         load.longest_ns +=
             (uint64_t) ((r2_wide_t) load.longest_ns *
                         (R2_TIERS_GAPS_256TH + (uint64_t) topology->rank_count) / 256);
     }
-    *ns_p = r2_max(r2_cost_paced_ns(params, load.longest_ns), load_reduce_ns(&load, params));
+    *ns_p = r2_max(r2_cost_paced_ns(params, load.longest_ns), r2_load_reduce_ns(&load, params));
     *ns_p = *ns_p >= R2_COST_NEVER - steps * params->alpha_ns ? R2_COST_NEVER
                                                               : *ns_p + steps * params->alpha_ns;
     free(memory);

@@ -49,7 +49,7 @@ typedef struct settings {
     r2_uct_setting_t rows[SETTINGS_MAX];
 } settings_t;
 
-static void add(settings_t *settings, const char *name, const char *value)
+static void r2_uct_add(settings_t *settings, const char *name, const char *value)
 {
     r2_uct_setting_t *row = &settings->rows[settings->count];
 
@@ -59,39 +59,39 @@ static void add(settings_t *settings, const char *name, const char *value)
     ++settings->count;
 }
 
-static void add_size(settings_t *settings, const char *name, size_t value)
+static void r2_uct_add_size(settings_t *settings, const char *name, size_t value)
 {
     char text[32];
 
     snprintf(text, sizeof(text), "%zu", value);
-    add(settings, name, text);
+    r2_uct_add(settings, name, text);
 }
 
-static void add_tcp(settings_t *settings, size_t segment_bytes)
+static void r2_uct_add_tcp(settings_t *settings, size_t segment_bytes)
 {
     size_t segment = r2_round_up(segment_bytes + sizeof(r2_uct_frame_t), SEG_UNIT);
 
-    add_size(settings, "TX_SEG_SIZE", r2_min(segment, (size_t) TX_SEG_SIZE));
-    add_size(settings, "RX_SEG_SIZE", segment);
-    add_size(settings, "TX_BUFS_GROW", TCP_BUFS_GROW);
-    add_size(settings, "RX_BUFS_GROW", TCP_BUFS_GROW);
-    add(settings, "CONN_NB", "y");
+    r2_uct_add_size(settings, "TX_SEG_SIZE", r2_min(segment, (size_t) TX_SEG_SIZE));
+    r2_uct_add_size(settings, "RX_SEG_SIZE", segment);
+    r2_uct_add_size(settings, "TX_BUFS_GROW", TCP_BUFS_GROW);
+    r2_uct_add_size(settings, "RX_BUFS_GROW", TCP_BUFS_GROW);
+    r2_uct_add(settings, "CONN_NB", "y");
     /* A connection that breaks while it is set up is tried again by the owner, not by UCX. */
-    add(settings, "MAX_CONN_RETRIES", "1");
+    r2_uct_add(settings, "MAX_CONN_RETRIES", "1");
 }
 
-static void add_shared_memory(settings_t *settings)
+static void r2_uct_add_shared_memory(settings_t *settings)
 {
-    add_size(settings, "MM_FIFO_SIZE", SHM_FIFO_SIZE);
-    add_size(settings, "MM_FIFO_ELEM_SIZE", SHM_FIFO_ELEM_SIZE);
-    add_size(settings, "MM_SEG_SIZE", SHM_SEG_SIZE);
-    add_size(settings, "MM_RX_BUFS_GROW", SHM_RX_BUFS_GROW);
+    r2_uct_add_size(settings, "MM_FIFO_SIZE", SHM_FIFO_SIZE);
+    r2_uct_add_size(settings, "MM_FIFO_ELEM_SIZE", SHM_FIFO_ELEM_SIZE);
+    r2_uct_add_size(settings, "MM_SEG_SIZE", SHM_SEG_SIZE);
+    r2_uct_add_size(settings, "MM_RX_BUFS_GROW", SHM_RX_BUFS_GROW);
 }
 
 /* ---- the table ---- */
 
-static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
-                               r2_tp_device_t **device_p)
+static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *config,
+                                      r2_tp_device_t **device_p)
 {
     const bool is_local = NULL == config->name;
     r2_tp_device_t *device;
@@ -110,9 +110,9 @@ static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
     device->is_tcp = !is_local;
     device->is_local = is_local;
     if (is_local) {
-        add_shared_memory(&settings);
+        r2_uct_add_shared_memory(&settings);
     } else {
-        add_tcp(&settings, config->segment_bytes);
+        r2_uct_add_tcp(&settings, config->segment_bytes);
     }
     status = r2_uct_domain_open(is_local ? "posix" : "tcp", is_local ? "memory" : config->name,
                                 settings.rows, settings.count, &device->domain);
@@ -124,7 +124,7 @@ static r2_status_t device_open(void *tp, const r2_tp_device_config_t *config,
     return R2_OK;
 }
 
-static void device_close(r2_tp_device_t *device)
+static void r2_uct_device_close(r2_tp_device_t *device)
 {
     r2_uct_domain_close(&device->domain);
     free(device);
@@ -133,8 +133,8 @@ static void device_close(r2_tp_device_t *device)
 static const r2_tp_ops_t uct_ops = {
     .name = "uct",
     .has_room = r2_uct_has_room,
-    .device_open = device_open,
-    .device_close = device_close,
+    .device_open = r2_uct_device_open,
+    .device_close = r2_uct_device_close,
     .worker_create = r2_uct_worker_create,
     .worker_destroy = r2_uct_worker_destroy,
     .worker_progress = r2_uct_worker_progress,
@@ -155,7 +155,7 @@ static const r2_tp_ops_t uct_ops = {
  */
 static const unsigned groups[][2] = {{13, 15}, {16, 22}};
 
-static bool version_fits(unsigned major, unsigned minor)
+static bool r2_uct_version_fits(unsigned major, unsigned minor)
 {
     bool fits = UCT_VERNO_MINOR == minor;
 
@@ -172,7 +172,7 @@ r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)
     r2_uct_t *uct;
 
     ucp_get_version(&major, &minor, &release);
-    if (!version_fits(major, minor)) {
+    if (!r2_uct_version_fits(major, minor)) {
         return R2_ERR_VERSION;
     }
     uct = calloc(1, sizeof(*uct));

@@ -17,7 +17,7 @@
 #define TCP_KIND_BYTES 2
 
 /** Lengths of the parts on this port. */
-static bool part_lengths(const r2_uct_port_t *port, bool has_ep, size_t lengths_p[PARTS])
+static bool r2_uct_part_lengths(const r2_uct_port_t *port, bool has_ep, size_t lengths_p[PARTS])
 {
     lengths_p[0] = port->attr.device_addr_len;
     lengths_p[1] = port->attr.iface_addr_len;
@@ -30,8 +30,8 @@ static bool part_lengths(const r2_uct_port_t *port, bool has_ep, size_t lengths_
     return true;
 }
 
-static bool parts_get(const r2_uct_port_t *port, uct_ep_h ep, const size_t lengths[PARTS],
-                      r2_uct_address_t *address)
+static bool r2_uct_parts_get(const r2_uct_port_t *port, uct_ep_h ep, const size_t lengths[PARTS],
+                             r2_uct_address_t *address)
 {
     ucs_status_t rc = UCS_OK;
 
@@ -56,7 +56,7 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
     size_t lengths[PARTS], total = sizeof(address.pid) + PARTS;
     bool got;
 
-    if (!part_lengths(port, NULL != ep, lengths)) {
+    if (!r2_uct_part_lengths(port, NULL != ep, lengths)) {
         return R2_ERR_UNSUPPORTED;
     }
     for (size_t i = 0; i < PARTS; ++i) {
@@ -66,7 +66,7 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
         return R2_ERR_UNSUPPORTED;
     }
     r2_ucx_enter();
-    got = parts_get(port, ep, lengths, &address);
+    got = r2_uct_parts_get(port, ep, lengths, &address);
     r2_ucx_leave();
     if (!got) {
         return R2_ERR_NO_DEVICE;
@@ -87,7 +87,7 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
  * is written than there is room for if it is another than ours), and asks who is reachable of the
  * routing table as it was once, without its rules (1.19 and later). So we look at it ourselves.
  */
-static bool is_of_our_kind(const r2_uct_port_t *port, const r2_uct_address_t *address)
+static bool r2_uct_is_of_our_kind(const r2_uct_port_t *port, const r2_uct_address_t *address)
 {
     r2_uct_address_t own = {.pid = 0};
 
@@ -104,7 +104,7 @@ bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *add
     size_t lengths[PARTS];
 
     memset(address_p, 0, sizeof(*address_p));
-    if (!part_lengths(port, has_ep, lengths) || bytes < sizeof(address_p->pid)) {
+    if (!r2_uct_part_lengths(port, has_ep, lengths) || bytes < sizeof(address_p->pid)) {
         return false;
     }
     memcpy(&address_p->pid, from, sizeof(address_p->pid));
@@ -116,5 +116,5 @@ bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *add
         memcpy(parts[i], from + 1, lengths[i]);
         from += 1 + lengths[i];
     }
-    return from == end && is_of_our_kind(port, address_p);
+    return from == end && r2_uct_is_of_our_kind(port, address_p);
 }

@@ -55,7 +55,7 @@ r2_status_t r2_uct_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
 }
 
 /** Within the host UCX tells nothing of a peer that ends: the kernel does. */
-static void watch_process(r2_tp_ep_t *ep, uint32_t pid)
+static void r2_uct_watch_process(r2_tp_ep_t *ep, uint32_t pid)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = ep};
 
@@ -66,7 +66,7 @@ static void watch_process(r2_tp_ep_t *ep, uint32_t pid)
 }
 
 /** Ends the watch. A child of fork() may hold the descriptor: it would stay in the epoll set. */
-static void unwatch_process(r2_tp_ep_t *ep)
+static void r2_uct_unwatch_process(r2_tp_ep_t *ep)
 {
     if (ep->pidfd >= 0) {
         (void) epoll_ctl(ep->worker->fd, EPOLL_CTL_DEL, ep->pidfd, NULL);
@@ -75,7 +75,7 @@ static void unwatch_process(r2_tp_ep_t *ep)
     }
 }
 
-static ucs_status_t connect_to_iface(r2_tp_ep_t *ep, const r2_uct_address_t *address)
+static ucs_status_t r2_uct_connect_to_iface(r2_tp_ep_t *ep, const r2_uct_address_t *address)
 {
     const uct_device_addr_t *device = (const void *) address->device;
     const uct_iface_addr_t *iface = (const void *) address->iface;
@@ -96,7 +96,7 @@ static ucs_status_t connect_to_iface(r2_tp_ep_t *ep, const r2_uct_address_t *add
 }
 
 /** Why an endpoint could not be connected. Without descriptors UCX speaks of an I/O error. */
-static r2_status_t connect_status(const r2_tp_ep_t *ep, ucs_status_t rc)
+static r2_status_t r2_uct_connect_status(const r2_tp_ep_t *ep, ucs_status_t rc)
 {
     if (UCS_OK == rc || UCS_ERR_NO_MEMORY == rc || UCS_ERR_NO_DEVICE == rc) {
         return r2_uct_status(rc);
@@ -121,19 +121,19 @@ r2_status_t r2_uct_ep_connect(r2_tp_ep_t *ep, const void *address, size_t addres
         return R2_ERR_LANE_DOWN; /* the peer connected to it, and is gone again */
     }
     r2_ucx_enter();
-    rc = worker->to_ep ? uct_ep_connect_to_ep(ep->uct_ep, (const void *) to.device,
-                                              (const void *) to.ep)
-                       : connect_to_iface(ep, &to);
+    rc = worker->to_ep
+             ? uct_ep_connect_to_ep(ep->uct_ep, (const void *) to.device, (const void *) to.ep)
+             : r2_uct_connect_to_iface(ep, &to);
     r2_ucx_leave();
     ep->connected = UCS_OK == rc;
     if (ep->connected && worker->device->is_local) {
-        watch_process(ep, to.pid);
+        r2_uct_watch_process(ep, to.pid);
     }
-    return connect_status(ep, rc);
+    return r2_uct_connect_status(ep, rc);
 }
 
 /** Completes what the endpoint was given. */
-static void tell_canceled(r2_tp_ep_t *ep)
+static void r2_uct_tell_canceled(r2_tp_ep_t *ep)
 {
     r2_tp_worker_t *worker = ep->worker;
     r2_uct_record_t *record, *next;
@@ -159,8 +159,8 @@ void r2_uct_ep_close(r2_tp_ep_t *ep)
     }
     r2_assert(NULL == ep->in_flight);
     DL_DELETE(worker->eps, ep);
-    unwatch_process(ep);
-    tell_canceled(ep);
+    r2_uct_unwatch_process(ep);
+    r2_uct_tell_canceled(ep);
     free(ep);
 }
 
@@ -173,7 +173,7 @@ void r2_uct_eps_watch(r2_tp_worker_t *worker)
         r2_tp_ep_t *ep = events[i].data.ptr;
 
         if (NULL != ep) { /* else UCX's own descriptor */
-            unwatch_process(ep);
+            r2_uct_unwatch_process(ep);
             r2_uct_ep_fail(ep, R2_ERR_LANE_DOWN);
         }
     }

@@ -33,19 +33,19 @@ void r2_ucx_leave(void)
 }
 
 /** Is this UCX's own thread? */
-static bool is_async_thread(void)
+static bool r2_uct_is_async_thread(void)
 {
     char name[16] = "";
 
     return 0 == prctl(PR_GET_NAME, name) && 0 == strcmp(name, "async");
 }
 
-static ucs_log_func_rc_t on_message(const char *file, unsigned line, const char *function,
-                                    ucs_log_level_t level,
-                                    const ucs_log_component_config_t *component,
-                                    const char *message, va_list args)
+static ucs_log_func_rc_t r2_uct_on_message(const char *file, unsigned line, const char *function,
+                                           ucs_log_level_t level,
+                                           const ucs_log_component_config_t *component,
+                                           const char *message, va_list args)
 {
-    bool is_noise = 0 != depth || (NULL != strstr(file, "tcp_") && is_async_thread());
+    bool is_noise = 0 != depth || (NULL != strstr(file, "tcp_") && r2_uct_is_async_thread());
 
     (void) line;
     (void) function;
@@ -57,7 +57,7 @@ static ucs_log_func_rc_t on_message(const char *file, unsigned line, const char 
 }
 
 /** Did the user ask UCX for more than it says by default? */
-static bool user_wants_messages(void)
+static bool r2_uct_user_wants_messages(void)
 {
     static const char *const quiet[] = {"fatal", "error", "warn"};
     char level[32] = "";
@@ -75,10 +75,10 @@ static bool user_wants_messages(void)
 
 bool r2_ucx_log_init(void)
 {
-    if (user_wants_messages()) {
+    if (r2_uct_user_wants_messages()) {
         return false;
     }
-    ucs_log_push_handler(on_message);
+    ucs_log_push_handler(r2_uct_on_message);
     return true;
 }
 

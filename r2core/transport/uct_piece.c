@@ -23,7 +23,7 @@ struct r2_uct_join {
     char data[]; /* as long as the largest packet */
 };
 
-static r2_uct_join_t *join_get(r2_tp_worker_t *worker, const r2_uct_stream_t *stream)
+static r2_uct_join_t *r2_uct_join_get(r2_tp_worker_t *worker, const r2_uct_stream_t *stream)
 {
     r2_uct_join_t *join = worker->spare_joins;
 
@@ -44,7 +44,7 @@ static r2_uct_join_t *join_get(r2_tp_worker_t *worker, const r2_uct_stream_t *st
     return join;
 }
 
-static void join_put(r2_tp_worker_t *worker, r2_uct_join_t *join)
+static void r2_uct_join_put(r2_tp_worker_t *worker, r2_uct_join_t *join)
 {
     HASH_DEL(worker->joins, join);
     join->next = worker->spare_joins;
@@ -52,8 +52,8 @@ static void join_put(r2_tp_worker_t *worker, r2_uct_join_t *join)
 }
 
 /** Does the piece say of itself what can be true? */
-static bool is_valid(const r2_tp_worker_t *worker, const r2_uct_piece_t *piece, size_t head_bytes,
-                     size_t bytes)
+static bool r2_uct_is_valid(const r2_tp_worker_t *worker, const r2_uct_piece_t *piece,
+                            size_t head_bytes, size_t bytes)
 {
     return head_bytes >= offsetof(r2_uct_piece_t, header) &&
            piece->header_bytes == head_bytes - offsetof(r2_uct_piece_t, header) &&
@@ -68,12 +68,12 @@ void r2_uct_piece_arrived(r2_tp_worker_t *worker, const void *head, size_t head_
     r2_uct_join_t *join;
 
     memcpy(&piece, head, r2_min(head_bytes, sizeof(piece)));
-    if (!is_valid(worker, &piece, head_bytes, bytes)) {
+    if (!r2_uct_is_valid(worker, &piece, head_bytes, bytes)) {
         return;
     }
     HASH_FIND(hh, worker->joins, &piece.stream, sizeof(piece.stream), join);
     if (0 == piece.offset) {
-        join = NULL == join ? join_get(worker, &piece.stream) : join;
+        join = NULL == join ? r2_uct_join_get(worker, &piece.stream) : join;
         if (NULL != join) {
             join->data_bytes = piece.data_bytes;
             join->got_bytes = 0;
@@ -87,7 +87,7 @@ void r2_uct_piece_arrived(r2_tp_worker_t *worker, const void *head, size_t head_
     if (join->got_bytes == join->data_bytes) {
         worker->callbacks.received(worker->arg, piece.header, piece.header_bytes, join->data,
                                    join->data_bytes);
-        join_put(worker, join);
+        r2_uct_join_put(worker, join);
     }
 }
 
@@ -97,7 +97,7 @@ void r2_uct_pieces_free(r2_tp_worker_t *worker)
 
     HASH_ITER(hh, worker->joins, join, next)
     {
-        join_put(worker, join);
+        r2_uct_join_put(worker, join);
     }
     while (NULL != (join = worker->spare_joins)) {
         worker->spare_joins = join->next;

@@ -41,8 +41,8 @@ r2_status_t r2_uct_status(ucs_status_t rc)
 /* ---- domains ---- */
 
 /** Looks for a device of a memory domain. */
-static bool resource_find(uct_md_h md, const char *tls, const char *name,
-                          uct_tl_resource_desc_t *resource_p)
+static bool r2_uct_resource_find(uct_md_h md, const char *tls, const char *name,
+                                 uct_tl_resource_desc_t *resource_p)
 {
     uct_tl_resource_desc_t *resources;
     unsigned count;
@@ -62,8 +62,8 @@ static bool resource_find(uct_md_h md, const char *tls, const char *name,
 }
 
 /** Opens a memory domain of a component if it has the device. */
-static bool md_open(uct_component_h component, const char *md_name, const char *tls,
-                    const char *name, r2_uct_domain_t *domain)
+static bool r2_uct_md_open(uct_component_h component, const char *md_name, const char *tls,
+                           const char *name, r2_uct_domain_t *domain)
 {
     uct_md_config_t *config;
     ucs_status_t rc = uct_md_config_read(component, NULL, NULL, &config);
@@ -76,7 +76,7 @@ static bool md_open(uct_component_h component, const char *md_name, const char *
     if (UCS_OK != rc) {
         return false;
     }
-    if (resource_find(domain->md, tls, name, &domain->resource)) {
+    if (r2_uct_resource_find(domain->md, tls, name, &domain->resource)) {
         return true;
     }
     uct_md_close(domain->md);
@@ -92,8 +92,8 @@ static const char *component_of(const char *tls)
     return 0 == strcmp(tls, "tcp") || 0 == strcmp(tls, "posix") ? tls : "ib";
 }
 
-static bool component_open(uct_component_h component, const char *tls, const char *name,
-                           r2_uct_domain_t *domain)
+static bool r2_uct_component_open(uct_component_h component, const char *tls, const char *name,
+                                  r2_uct_domain_t *domain)
 {
     uct_component_attr_t attr = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
                                                UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT};
@@ -107,14 +107,14 @@ static bool component_open(uct_component_h component, const char *tls, const cha
     attr.md_resources = calloc(attr.md_resource_count, sizeof(*attr.md_resources));
     if (NULL != attr.md_resources && UCS_OK == uct_component_query(component, &attr)) {
         for (unsigned i = 0; i < attr.md_resource_count && !found; ++i) {
-            found = md_open(component, attr.md_resources[i].md_name, tls, name, domain);
+            found = r2_uct_md_open(component, attr.md_resources[i].md_name, tls, name, domain);
         }
     }
     free(attr.md_resources);
     return found;
 }
 
-static bool domain_find(const char *tls, const char *name, r2_uct_domain_t *domain)
+static bool r2_uct_domain_find(const char *tls, const char *name, r2_uct_domain_t *domain)
 {
     uct_component_h *components;
     unsigned count;
@@ -124,15 +124,15 @@ static bool domain_find(const char *tls, const char *name, r2_uct_domain_t *doma
         return false;
     }
     for (unsigned i = 0; i < count && !found; ++i) {
-        found = component_open(components[i], tls, name, domain);
+        found = r2_uct_component_open(components[i], tls, name, domain);
     }
     uct_release_component_list(components);
     return found;
 }
 
 /** Sets one setting: by its name with the transport's prefix from 1.17 on, without it before. */
-static ucs_status_t setting_apply(uct_iface_config_t *config, const char *tls,
-                                  const r2_uct_setting_t *setting)
+static ucs_status_t r2_uct_setting_apply(uct_iface_config_t *config, const char *tls,
+                                         const r2_uct_setting_t *setting)
 {
     const char *prefix = 0 == strcmp(tls, "tcp") ? "TCP_" : "POSIX_";
     char name[64];
@@ -145,8 +145,8 @@ static ucs_status_t setting_apply(uct_iface_config_t *config, const char *tls,
     return rc;
 }
 
-static ucs_status_t domain_configure(r2_uct_domain_t *domain, const r2_uct_setting_t *settings,
-                                     size_t count)
+static ucs_status_t r2_uct_domain_configure(r2_uct_domain_t *domain,
+                                            const r2_uct_setting_t *settings, size_t count)
 {
     /* UCX writes as much as its version knows: later ones more than this one. */
     struct {
@@ -164,7 +164,7 @@ static ucs_status_t domain_configure(r2_uct_domain_t *domain, const r2_uct_setti
         return rc;
     }
     for (size_t i = 0; i < count && UCS_OK == rc; ++i) {
-        rc = setting_apply(domain->config, tls, &settings[i]);
+        rc = r2_uct_setting_apply(domain->config, tls, &settings[i]);
     }
     if (UCS_OK != rc) {
         uct_config_release(domain->config);
@@ -178,9 +178,9 @@ r2_status_t r2_uct_domain_open(const char *tls, const char *name, const r2_uct_s
     r2_status_t status = R2_OK;
 
     r2_ucx_enter();
-    if (!domain_find(tls, name, domain_p)) {
+    if (!r2_uct_domain_find(tls, name, domain_p)) {
         status = R2_ERR_NO_DEVICE;
-    } else if (UCS_OK != domain_configure(domain_p, settings, count)) {
+    } else if (UCS_OK != r2_uct_domain_configure(domain_p, settings, count)) {
         uct_md_close(domain_p->md);
         status = R2_ERR_UNSUPPORTED;
     }
@@ -207,8 +207,8 @@ bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
     return r2_fds_free(needed) == needed;
 }
 
-static ucs_status_t iface_open(const r2_uct_domain_t *domain, uct_error_handler_t on_error,
-                               void *arg, r2_uct_port_t *port)
+static ucs_status_t r2_uct_iface_open(const r2_uct_domain_t *domain, uct_error_handler_t on_error,
+                                      void *arg, r2_uct_port_t *port)
 {
     const uct_iface_params_t params = {
         .field_mask = UCT_IFACE_PARAM_FIELD_CPU_MASK | UCT_IFACE_PARAM_FIELD_OPEN_MODE |
@@ -243,7 +243,7 @@ static ucs_status_t iface_open(const r2_uct_domain_t *domain, uct_error_handler_
                : UCS_ERR_UNSUPPORTED;
 }
 
-static void port_release(r2_uct_port_t *port)
+static void r2_uct_port_release(r2_uct_port_t *port)
 {
     if (NULL != port->iface) {
         uct_iface_close(port->iface);
@@ -272,10 +272,10 @@ r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
         rc = uct_worker_create(port_p->async, UCS_THREAD_MODE_SERIALIZED, &port_p->worker);
     }
     if (UCS_OK == rc) {
-        rc = iface_open(domain, on_error, arg, port_p);
+        rc = r2_uct_iface_open(domain, on_error, arg, port_p);
     }
     if (UCS_OK != rc) {
-        port_release(port_p);
+        r2_uct_port_release(port_p);
     }
     r2_ucx_leave();
     if (UCS_OK != rc) {
@@ -291,7 +291,7 @@ r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
 void r2_uct_port_close(r2_uct_port_t *port)
 {
     r2_ucx_enter();
-    port_release(port);
+    r2_uct_port_release(port);
     r2_ucx_leave();
     --port->uct->ports;
 }

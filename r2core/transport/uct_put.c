@@ -45,8 +45,8 @@ struct r2_put_end {
 
 /* ---- devices ---- */
 
-static r2_status_t device_open(void *put, const char *name, const char *tls,
-                               r2_put_device_t **device_p)
+static r2_status_t r2_uct_device_open(void *put, const char *name, const char *tls,
+                                      r2_put_device_t **device_p)
 {
     /* those that a device that does not answer takes */
     static const r2_uct_setting_t settings[] = {{"CONN_NB", "y"}, {"MAX_CONN_RETRIES", "1"}};
@@ -67,7 +67,7 @@ static r2_status_t device_open(void *put, const char *name, const char *tls,
     return R2_OK;
 }
 
-static void device_close(r2_put_device_t *device)
+static void r2_uct_device_close(r2_put_device_t *device)
 {
     r2_uct_domain_close(&device->domain);
     free(device);
@@ -75,7 +75,7 @@ static void device_close(r2_put_device_t *device)
 
 /* ---- ends ---- */
 
-static void destroy(r2_put_end_t *end)
+static void r2_uct_destroy(r2_put_end_t *end)
 {
     if (NULL != end->ep) {
         r2_ucx_enter();
@@ -87,7 +87,7 @@ static void destroy(r2_put_end_t *end)
 }
 
 /** Called by UCX when a connection fails: notes, and nothing else. A target has nobody to miss. */
-static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t rc)
+static ucs_status_t r2_uct_on_error(void *arg, uct_ep_h ep, ucs_status_t rc)
 {
     r2_put_end_t *end = arg;
 
@@ -97,7 +97,7 @@ static ucs_status_t on_error(void *arg, uct_ep_h ep, ucs_status_t rc)
     return UCS_OK;
 }
 
-static r2_status_t end_create(const r2_put_device_t *device, r2_put_end_t **end_p)
+static r2_status_t r2_uct_end_create(const r2_put_device_t *device, r2_put_end_t **end_p)
 {
     r2_put_end_t *end;
     r2_status_t status;
@@ -111,31 +111,31 @@ static r2_status_t end_create(const r2_put_device_t *device, r2_put_end_t **end_
     }
     end->status = R2_IN_PROGRESS;
     end->answered.count = 1;
-    status = r2_uct_port_open(device->uct, &device->domain, on_error, end, &end->port);
+    status = r2_uct_port_open(device->uct, &device->domain, r2_uct_on_error, end, &end->port);
     if (R2_OK != status) {
         free(end);
         return status;
     }
     if (0 == (end->port.attr.cap.flags & UCT_IFACE_FLAG_CONNECT_TO_IFACE)) {
-        destroy(end);
+        r2_uct_destroy(end);
         return R2_ERR_UNSUPPORTED;
     }
     *end_p = end;
     return R2_OK;
 }
 
-static r2_status_t target(r2_put_device_t *device, void *address_p, size_t *bytes_p,
-                          r2_put_end_t **end_p)
+static r2_status_t r2_uct_target(r2_put_device_t *device, void *address_p, size_t *bytes_p,
+                                 r2_put_end_t **end_p)
 {
     r2_put_end_t *end;
-    r2_status_t status = end_create(device, &end);
+    r2_status_t status = r2_uct_end_create(device, &end);
 
     if (R2_OK != status) {
         return status;
     }
     status = r2_uct_address_write(&end->port, NULL, address_p, R2_PUT_ADDRESS_MAX, bytes_p);
     if (R2_OK != status) {
-        destroy(end);
+        r2_uct_destroy(end);
         return status;
     }
     *end_p = end;
@@ -145,7 +145,7 @@ static r2_status_t target(r2_put_device_t *device, void *address_p, size_t *byte
 /* ---- askers ---- */
 
 /** Called by UCX: notes, and nothing else. */
-static void on_answer(uct_completion_t *answered)
+static void r2_uct_on_answer(uct_completion_t *answered)
 {
     r2_put_end_t *end = r2_container_of(answered, r2_put_end_t, answered);
 
@@ -154,7 +154,7 @@ static void on_answer(uct_completion_t *answered)
     }
 }
 
-static ucs_status_t put_nothing(const r2_put_end_t *end)
+static ucs_status_t r2_uct_put_nothing(const r2_put_end_t *end)
 {
     return 0 != (end->port.attr.cap.flags & UCT_IFACE_FLAG_PUT_SHORT)
                ? uct_ep_put_short(end->ep, NULL, 0, 0, 0)
@@ -162,12 +162,12 @@ static ucs_status_t put_nothing(const r2_put_end_t *end)
 }
 
 /** Goes on with what UCX could not take before. */
-static void asker_advance(r2_put_end_t *end)
+static void r2_uct_asker_advance(r2_put_end_t *end)
 {
     ucs_status_t rc = UCS_OK;
 
     if (PUT_WRITING == end->phase) {
-        rc = put_nothing(end);
+        rc = r2_uct_put_nothing(end);
         end->phase = UCS_OK == rc || UCS_INPROGRESS == rc ? PUT_BEHIND : PUT_WRITING;
     }
     if (PUT_BEHIND == end->phase) {
@@ -180,7 +180,7 @@ static void asker_advance(r2_put_end_t *end)
     }
 }
 
-static r2_status_t asker_connect(r2_put_end_t *end, const void *address, size_t bytes)
+static r2_status_t r2_uct_asker_connect(r2_put_end_t *end, const void *address, size_t bytes)
 {
     r2_uct_address_t to;
     const uct_device_addr_t *device = (const void *) to.device;
@@ -206,22 +206,22 @@ static r2_status_t asker_connect(r2_put_end_t *end, const void *address, size_t 
     return R2_OK;
 }
 
-static r2_status_t start(r2_put_device_t *device, const void *address, size_t bytes,
-                         r2_put_end_t **end_p)
+static r2_status_t r2_uct_start(r2_put_device_t *device, const void *address, size_t bytes,
+                                r2_put_end_t **end_p)
 {
     r2_put_end_t *end;
-    r2_status_t status = end_create(device, &end);
+    r2_status_t status = r2_uct_end_create(device, &end);
 
     if (R2_OK != status) {
         return status;
     }
-    end->answered.func = on_answer;
+    end->answered.func = r2_uct_on_answer;
     end->answered.status = UCS_OK;
     r2_ucx_enter();
-    status = asker_connect(end, address, bytes);
+    status = r2_uct_asker_connect(end, address, bytes);
     r2_ucx_leave();
     if (R2_OK != status) {
-        destroy(end);
+        r2_uct_destroy(end);
         return status;
     }
     *end_p = end;
@@ -230,25 +230,25 @@ static r2_status_t start(r2_put_device_t *device, const void *address, size_t by
 
 /* ---- both ---- */
 
-static r2_status_t progress(r2_put_end_t *end)
+static r2_status_t r2_uct_progress(r2_put_end_t *end)
 {
     r2_ucx_enter();
     for (unsigned i = 0; i < PUT_EVENTS_MAX && 0 != uct_worker_progress(end->port.worker); ++i) {
         /* until there is nothing left */
     }
     if (PUT_TARGET != end->phase && R2_IN_PROGRESS == end->status) {
-        asker_advance(end);
+        r2_uct_asker_advance(end);
     }
     r2_ucx_leave();
     return end->status;
 }
 
-static int end_fd(const r2_put_end_t *end)
+static int r2_uct_end_fd(const r2_put_end_t *end)
 {
     return end->port.fd;
 }
 
-static r2_status_t arm(r2_put_end_t *end)
+static r2_status_t r2_uct_arm(r2_put_end_t *end)
 {
     return r2_uct_port_arm(&end->port);
 }
@@ -256,14 +256,14 @@ static r2_status_t arm(r2_put_end_t *end)
 r2_put_t r2_put_ucx(const r2_tp_t *tp)
 {
     static const r2_put_ops_t ops = {
-        .device_open = device_open,
-        .device_close = device_close,
-        .target = target,
-        .start = start,
-        .progress = progress,
-        .fd = end_fd,
-        .arm = arm,
-        .destroy = destroy,
+        .device_open = r2_uct_device_open,
+        .device_close = r2_uct_device_close,
+        .target = r2_uct_target,
+        .start = r2_uct_start,
+        .progress = r2_uct_progress,
+        .fd = r2_uct_end_fd,
+        .arm = r2_uct_arm,
+        .destroy = r2_uct_destroy,
     };
 
     return (r2_put_t){&ops, tp->instance};

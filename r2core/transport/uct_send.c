@@ -25,7 +25,7 @@ typedef struct am {
     size_t data_bytes;
 } am_t;
 
-static size_t am_bytes(const am_t *am)
+static size_t r2_uct_am_bytes(const am_t *am)
 {
     return sizeof(r2_uct_frame_t) + am->header_bytes + am->data_bytes;
 }
@@ -52,7 +52,7 @@ void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, b
 
 /* ---- one active message ---- */
 
-static ucs_status_t send_copied(r2_tp_ep_t *ep, const am_t *am)
+static ucs_status_t r2_uct_send_copied(r2_tp_ep_t *ep, const am_t *am)
 {
     const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
     char bytes[COPIED_BYTES];
@@ -68,7 +68,7 @@ static ucs_status_t send_copied(r2_tp_ep_t *ep, const am_t *am)
 }
 
 /** UCX's vectors have no const. */
-static uct_iov_t iov_of(const void *from, size_t bytes)
+static uct_iov_t r2_uct_iov_of(const void *from, size_t bytes)
 {
     union {
         const void *from;
@@ -78,17 +78,18 @@ static uct_iov_t iov_of(const void *from, size_t bytes)
     return (uct_iov_t){.buffer = pointer.buffer, .length = bytes, .count = 1};
 }
 
-static ucs_status_t send_vector(r2_tp_ep_t *ep, const am_t *am)
+static ucs_status_t r2_uct_send_vector(r2_tp_ep_t *ep, const am_t *am)
 {
     const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
-    const uct_iov_t iov[] = {iov_of(&frame, sizeof(frame)), iov_of(am->header, am->header_bytes),
-                             iov_of(am->data, am->data_bytes)};
+    const uct_iov_t iov[] = {r2_uct_iov_of(&frame, sizeof(frame)),
+                             r2_uct_iov_of(am->header, am->header_bytes),
+                             r2_uct_iov_of(am->data, am->data_bytes)};
 
     return uct_ep_am_short_iov(ep->uct_ep, am->id, iov, 0 == am->data_bytes ? 2 : 3);
 }
 
 /** Writes frame and header. @param to sizeof(r2_uct_frame_t) and what a header may have. */
-static size_t head_write(const am_t *am, char *to)
+static size_t r2_uct_head_write(const am_t *am, char *to)
 {
     const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
 
@@ -98,19 +99,19 @@ static size_t head_write(const am_t *am, char *to)
 }
 
 /** UCX copies the header if it has to keep it, and keeps the data's address. */
-static ucs_status_t send_zcopy(r2_tp_ep_t *ep, const am_t *am, uct_completion_t *done)
+static ucs_status_t r2_uct_send_zcopy(r2_tp_ep_t *ep, const am_t *am, uct_completion_t *done)
 {
     char head[sizeof(r2_uct_frame_t) + R2_TP_HEADER_MAX];
-    const uct_iov_t iov = iov_of(am->data, am->data_bytes);
+    const uct_iov_t iov = r2_uct_iov_of(am->data, am->data_bytes);
 
-    return uct_ep_am_zcopy(ep->uct_ep, am->id, head, (unsigned) head_write(am, head), &iov, 1, 0,
-                           done);
+    return uct_ep_am_zcopy(ep->uct_ep, am->id, head, (unsigned) r2_uct_head_write(am, head), &iov,
+                           1, 0, done);
 }
 
-static size_t on_pack(void *to, void *arg)
+static size_t r2_uct_on_pack(void *to, void *arg)
 {
     const am_t *am = arg;
-    size_t head_bytes = head_write(am, to);
+    size_t head_bytes = r2_uct_head_write(am, to);
 
     if (0 != am->data_bytes) {
         memcpy((char *) to + head_bytes, am->data, am->data_bytes);
@@ -118,15 +119,15 @@ static size_t on_pack(void *to, void *arg)
     return head_bytes + am->data_bytes;
 }
 
-static ucs_status_t send_packed(r2_tp_ep_t *ep, am_t *am)
+static ucs_status_t r2_uct_send_packed(r2_tp_ep_t *ep, am_t *am)
 {
-    ssize_t sent = uct_ep_am_bcopy(ep->uct_ep, am->id, on_pack, am, 0);
+    ssize_t sent = uct_ep_am_bcopy(ep->uct_ep, am->id, r2_uct_on_pack, am, 0);
 
     return sent < 0 ? (ucs_status_t) sent : UCS_OK;
 }
 
 /** True if UCX may refer to the data of an active message of so many bytes. */
-static bool is_referred_to(const r2_uct_limits_t *limits, size_t bytes, size_t data_bytes)
+static bool r2_uct_is_referred_to(const r2_uct_limits_t *limits, size_t bytes, size_t data_bytes)
 {
     return bytes <= limits->zcopy && bytes - data_bytes <= limits->zcopy_head;
 }
@@ -136,23 +137,23 @@ static bool is_referred_to(const r2_uct_limits_t *limits, size_t bytes, size_t d
  * @param record NULL, or what UCX may refer to until it is done.
  * @return R2_OK: gone; R2_IN_PROGRESS: in flight; R2_ERR_AGAIN: no room now; else broken.
  */
-static r2_status_t hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *record)
+static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *record)
 {
     const r2_uct_limits_t *limits = &ep->worker->limits;
-    const size_t bytes = am_bytes(am);
+    const size_t bytes = r2_uct_am_bytes(am);
     ucs_status_t rc;
 
     if (bytes <= limits->copied) {
-        rc = send_copied(ep, am);
+        rc = r2_uct_send_copied(ep, am);
     } else if (bytes <= limits->vector) {
-        rc = send_vector(ep, am);
-    } else if (NULL != record && is_referred_to(limits, bytes, am->data_bytes)) {
+        rc = r2_uct_send_vector(ep, am);
+    } else if (NULL != record && r2_uct_is_referred_to(limits, bytes, am->data_bytes)) {
         record->done.count = 1;
         record->done.status = UCS_OK;
         record->status = R2_IN_PROGRESS;
-        rc = send_zcopy(ep, am, &record->done);
+        rc = r2_uct_send_zcopy(ep, am, &record->done);
     } else {
-        rc = send_packed(ep, am);
+        rc = r2_uct_send_packed(ep, am);
     }
     return UCS_INPROGRESS == rc           ? R2_IN_PROGRESS
            : UCS_ERR_NO_RESOURCE == rc    ? R2_ERR_AGAIN
@@ -162,23 +163,24 @@ static r2_status_t hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *record)
 /* ---- packets ---- */
 
 /** True if the packet is one active message. */
-static bool is_whole(const r2_tp_ep_t *ep, const r2_tp_send_t *op)
+static bool r2_uct_is_whole(const r2_tp_ep_t *ep, const r2_tp_send_t *op)
 {
     const r2_uct_limits_t *limits = &ep->worker->limits;
     const size_t bytes = sizeof(r2_uct_frame_t) + op->header_bytes + op->data_bytes;
 
-    return bytes <= limits->piece || is_referred_to(limits, bytes, op->data_bytes);
+    return bytes <= limits->piece || r2_uct_is_referred_to(limits, bytes, op->data_bytes);
 }
 
-static r2_status_t send_whole(r2_tp_ep_t *ep, r2_uct_record_t *record, const r2_tp_send_t *op)
+static r2_status_t r2_uct_send_whole(r2_tp_ep_t *ep, r2_uct_record_t *record,
+                                     const r2_tp_send_t *op)
 {
     am_t am = {R2_UCT_AM_PACKET, op->header, op->header_bytes, op->data, op->data_bytes};
 
-    return hand_over(ep, &am, record);
+    return r2_uct_hand_over(ep, &am, record);
 }
 
 /** Sends the pieces that are left of a packet. @return as hand_over(), but never R2_IN_PROGRESS. */
-static r2_status_t send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
+static r2_status_t r2_uct_send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
 {
     const r2_tp_send_t *op = record->op;
     r2_status_t status = R2_OK;
@@ -195,7 +197,7 @@ static r2_status_t send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
                    r2_min(room, op->data_bytes - record->sent_bytes)};
 
         memcpy(piece.header, op->header, op->header_bytes);
-        status = hand_over(ep, &am, NULL);
+        status = r2_uct_hand_over(ep, &am, NULL);
         if (R2_OK == status) {
             record->sent_bytes += am.data_bytes;
         }
@@ -204,10 +206,10 @@ static r2_status_t send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
 }
 
 /** Goes on with a record that is in no list, and puts it into one, unless it must wait. */
-static r2_status_t record_send(r2_tp_ep_t *ep, r2_uct_record_t *record)
+static r2_status_t r2_uct_record_send(r2_tp_ep_t *ep, r2_uct_record_t *record)
 {
-    r2_status_t status = is_whole(ep, record->op) ? send_whole(ep, record, record->op)
-                                                  : send_pieces(ep, record);
+    r2_status_t status = r2_uct_is_whole(ep, record->op) ? r2_uct_send_whole(ep, record, record->op)
+                                                         : r2_uct_send_pieces(ep, record);
 
     if (R2_IN_PROGRESS == status) {
         DL_APPEND(ep->in_flight, record);
@@ -222,7 +224,7 @@ void r2_uct_send_waiting(r2_tp_ep_t *ep)
 
     while (R2_OK == ep->failure && NULL != (record = ep->waiting)) {
         DL_DELETE(ep->waiting, record);
-        status = record_send(ep, record);
+        status = r2_uct_record_send(ep, record);
         if (status < 0) {
             DL_PREPEND(ep->waiting, record);
             break;
@@ -255,7 +257,7 @@ void r2_uct_send_withdraw(r2_tp_ep_t *ep)
  * UCX is done with a send. Called by UCX: notes, and nothing else. When a send fails inside of
  * UCX's progress, tcp says so twice in one call, and ends the process if the count is not positive.
  */
-static void on_done(uct_completion_t *done)
+static void r2_uct_on_done(uct_completion_t *done)
 {
     r2_uct_record_t *record = r2_container_of(done, r2_uct_record_t, done);
 
@@ -269,14 +271,14 @@ static void on_done(uct_completion_t *done)
 }
 
 /** A record of a send that is not done yet. */
-static r2_uct_record_t *record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
+static r2_uct_record_t *r2_uct_record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
 {
     r2_uct_record_t *record = r2_uct_record_get(ep->worker);
 
     if (NULL != record) {
         record->ep = ep;
         record->op = op;
-        record->done.func = on_done;
+        record->done.func = r2_uct_on_done;
         record->sent_bytes = 0;
         op->transport_private = record;
     }
@@ -284,16 +286,16 @@ static r2_uct_record_t *record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
 }
 
 /** Through a record: what UCX refers to, what goes in pieces, and what waits. */
-static r2_status_t send_recorded(r2_tp_ep_t *ep, r2_tp_send_t *op, bool may_send)
+static r2_status_t r2_uct_send_recorded(r2_tp_ep_t *ep, r2_tp_send_t *op, bool may_send)
 {
-    r2_uct_record_t *record = record_of(ep, op);
+    r2_uct_record_t *record = r2_uct_record_of(ep, op);
     r2_status_t status = R2_ERR_AGAIN;
 
     if (NULL == record) {
         return R2_ERR_NO_MEMORY;
     }
     if (may_send) {
-        status = record_send(ep, record);
+        status = r2_uct_record_send(ep, record);
     }
     if (R2_ERR_AGAIN == status) {
         if (NULL == ep->waiting) {
@@ -321,11 +323,11 @@ r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     }
     r2_ucx_enter();
     if (may_send && bytes <= ep->worker->limits.vector) {
-        status = send_whole(ep, NULL, op);
+        status = r2_uct_send_whole(ep, NULL, op);
         may_send = false;
     }
     if (R2_ERR_AGAIN == status) {
-        status = send_recorded(ep, op, may_send);
+        status = r2_uct_send_recorded(ep, op, may_send);
     }
     r2_ucx_leave();
     return status;

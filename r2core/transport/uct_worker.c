@@ -22,8 +22,8 @@
 /* ---- arrivals and failures: called by UCX ---- */
 
 /** @return bytes of frame and header, or 0: this is no packet for us. */
-static size_t head_bytes(const r2_tp_worker_t *worker, const void *message, size_t bytes,
-                         size_t header_max)
+static size_t r2_uct_head_bytes(const r2_tp_worker_t *worker, const void *message, size_t bytes,
+                                size_t header_max)
 {
     r2_uct_frame_t frame;
     size_t head;
@@ -39,11 +39,11 @@ static size_t head_bytes(const r2_tp_worker_t *worker, const void *message, size
                : 0;
 }
 
-static ucs_status_t on_packet(void *arg, void *message, size_t bytes, unsigned flags)
+static ucs_status_t r2_uct_on_packet(void *arg, void *message, size_t bytes, unsigned flags)
 {
     r2_tp_worker_t *worker = arg;
     const char *from = message;
-    size_t head = head_bytes(worker, message, bytes, R2_TP_HEADER_MAX);
+    size_t head = r2_uct_head_bytes(worker, message, bytes, R2_TP_HEADER_MAX);
 
     (void) flags;
     if (0 != head) {
@@ -53,11 +53,11 @@ static ucs_status_t on_packet(void *arg, void *message, size_t bytes, unsigned f
     return UCS_OK;
 }
 
-static ucs_status_t on_piece(void *arg, void *message, size_t bytes, unsigned flags)
+static ucs_status_t r2_uct_on_piece(void *arg, void *message, size_t bytes, unsigned flags)
 {
     r2_tp_worker_t *worker = arg;
     const char *from = message;
-    size_t head = head_bytes(worker, message, bytes, sizeof(r2_uct_piece_t));
+    size_t head = r2_uct_head_bytes(worker, message, bytes, sizeof(r2_uct_piece_t));
 
     (void) flags;
     if (0 != head) {
@@ -67,7 +67,7 @@ static ucs_status_t on_piece(void *arg, void *message, size_t bytes, unsigned fl
     return UCS_OK;
 }
 
-static ucs_status_t on_error(void *arg, uct_ep_h uct_ep, ucs_status_t rc)
+static ucs_status_t r2_uct_on_error(void *arg, uct_ep_h uct_ep, ucs_status_t rc)
 {
     r2_tp_worker_t *worker = arg;
     r2_tp_ep_t *ep;
@@ -83,7 +83,7 @@ static ucs_status_t on_error(void *arg, uct_ep_h uct_ep, ucs_status_t rc)
 /* ---- life ---- */
 
 /** The descriptor to wait on; within the host it is readable, too, when a peer's process ends. */
-static bool fd_open(r2_tp_worker_t *worker)
+static bool r2_uct_fd_open(r2_tp_worker_t *worker)
 {
     struct epoll_event event = {.events = EPOLLIN};
 
@@ -96,14 +96,14 @@ static bool fd_open(r2_tp_worker_t *worker)
            0 == epoll_ctl(worker->fd, EPOLL_CTL_ADD, worker->port.fd, &event);
 }
 
-static void fd_close(r2_tp_worker_t *worker)
+static void r2_uct_fd_close(r2_tp_worker_t *worker)
 {
     if (worker->device->is_local && worker->fd >= 0) {
         r2_fd_close(worker->fd);
     }
 }
 
-static r2_status_t worker_prepare(r2_tp_worker_t *worker)
+static r2_status_t r2_uct_worker_prepare(r2_tp_worker_t *worker)
 {
     const uct_iface_attr_t *attr = &worker->port.attr;
     const uint64_t ways = UCT_IFACE_FLAG_CONNECT_TO_EP | UCT_IFACE_FLAG_CONNECT_TO_IFACE;
@@ -114,11 +114,11 @@ static r2_status_t worker_prepare(r2_tp_worker_t *worker)
     if (0 == (attr->cap.flags & ways) || worker->limits.piece < 2 * sizeof(r2_uct_piece_t)) {
         return R2_ERR_UNSUPPORTED;
     }
-    if (UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PACKET, on_packet, worker, 0) ||
-        UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PIECE, on_piece, worker, 0)) {
+    if (UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PACKET, r2_uct_on_packet, worker, 0) ||
+        UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PIECE, r2_uct_on_piece, worker, 0)) {
         return R2_ERR_NO_MEMORY;
     }
-    return fd_open(worker) ? R2_OK : R2_ERR_NO_DESCRIPTORS;
+    return r2_uct_fd_open(worker) ? R2_OK : R2_ERR_NO_DESCRIPTORS;
 }
 
 r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
@@ -135,11 +135,11 @@ r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
     worker->arg = arg;
     worker->fd = -1;
     worker->stream.worker = r2_random_u64(r2_clock_system());
-    status = r2_uct_port_open(device->uct, &device->domain, on_error, worker, &worker->port);
+    status = r2_uct_port_open(device->uct, &device->domain, r2_uct_on_error, worker, &worker->port);
     if (R2_OK == status) {
-        status = worker_prepare(worker);
+        status = r2_uct_worker_prepare(worker);
         if (R2_OK != status) {
-            fd_close(worker);
+            r2_uct_fd_close(worker);
             r2_uct_port_close(&worker->port);
         }
     }
@@ -157,7 +157,7 @@ void r2_uct_worker_destroy(r2_tp_worker_t *worker)
     while (NULL != worker->eps) {
         r2_uct_ep_close(worker->eps);
     }
-    fd_close(worker);
+    r2_uct_fd_close(worker);
     r2_uct_port_close(&worker->port);
     r2_uct_pieces_free(worker);
     r2_uct_records_free(worker);
@@ -166,7 +166,7 @@ void r2_uct_worker_destroy(r2_tp_worker_t *worker)
 
 /* ---- progress ---- */
 
-static unsigned tell_sent(r2_tp_worker_t *worker)
+static unsigned r2_uct_tell_sent(r2_tp_worker_t *worker)
 {
     r2_uct_record_t *record;
     unsigned count = 0;
@@ -179,7 +179,7 @@ static unsigned tell_sent(r2_tp_worker_t *worker)
     return count;
 }
 
-static unsigned tell_failed(r2_tp_worker_t *worker)
+static unsigned r2_uct_tell_failed(r2_tp_worker_t *worker)
 {
     r2_tp_ep_t *ep;
     unsigned count = 0;
@@ -198,7 +198,7 @@ static unsigned tell_failed(r2_tp_worker_t *worker)
     return count;
 }
 
-static void send_waiting(r2_tp_worker_t *worker)
+static void r2_uct_worker_send_waiting(r2_tp_worker_t *worker)
 {
     r2_tp_ep_t *ep, *next;
 
@@ -217,14 +217,14 @@ unsigned r2_uct_worker_progress(r2_tp_worker_t *worker)
     r2_ucx_enter();
     count = uct_worker_progress(worker->port.worker);
     worker->busy = 0 != count;
-    send_waiting(worker);
+    r2_uct_worker_send_waiting(worker);
     r2_ucx_leave();
     if (worker->device->is_local && (worker->armed || 0 == ++worker->calls % WATCH_CALLS)) {
         worker->armed = false;
         r2_uct_eps_watch(worker);
     }
-    count += tell_sent(worker);
-    count += tell_failed(worker);
+    count += r2_uct_tell_sent(worker);
+    count += r2_uct_tell_failed(worker);
     worker->in_progress = false;
     return count;
 }
