@@ -141,8 +141,9 @@ static void port_beacon(void *arg, uint32_t rank, uint32_t rail, uint64_t id)
     }
 }
 
-static void lanes_state(machine_t *machine, uint32_t host, uint32_t rail, bool dead, uint64_t retry_ns)
+static void port_lanes(void *arg, uint32_t host, uint32_t rail, bool dead, uint64_t retry_ns)
 {
+    machine_t *machine = arg;
     world_t *world = machine->world;
     uint32_t rank;
 
@@ -155,16 +156,6 @@ static void lanes_state(machine_t *machine, uint32_t host, uint32_t rail, bool d
             lane->retry_ns = dead ? retry_ns : world->now_ns;
         }
     }
-}
-
-static void port_rail_state(void *arg, uint32_t host, uint32_t rail, bool dead, uint64_t retry_ns)
-{
-    lanes_state(arg, host, rail, dead, retry_ns);
-}
-
-static void port_path_state(void *arg, uint32_t host, uint32_t rail, bool dead, uint64_t retry_ns)
-{
-    lanes_state(arg, host, rail, dead, retry_ns);
 }
 
 static uint64_t port_delivered_ns(void *arg, uint32_t host, uint32_t rail)
@@ -476,8 +467,8 @@ void world_init(world_t *world, uint32_t hosts, uint32_t per_host, uint32_t rail
         const r2_health_ports_t ports = {.notify = port_notify,
                                          .probe = port_probe,
                                          .beacon = port_beacon,
-                                         .rail_state = port_rail_state,
-                                         .path_state = port_path_state,
+                                         .rail_state = port_lanes,
+                                         .path_state = port_lanes,
                                          .peer_gone = port_gone,
                                          .event = port_event,
                                          .changed = port_changed,
