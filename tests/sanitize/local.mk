@@ -34,10 +34,10 @@ VALGRIND_ROUNDS = 5
 check-valgrind: check-programs
 	valgrind -q --error-exitcode=9 tests/closing/closing --rounds $(VALGRIND_ROUNDS)
 
-# Static analysis that takes minutes: gcc -fanalyzer and clang's analyzer. The suites cppcheck and
-# clang-tidy are the fast part; make lint runs all of it.
+# Static analysis that takes minutes: gcc -fanalyzer. The suites cppcheck and clang-tidy are the
+# fast part; make lint runs all of it, and clang's analyzer, whose findings are to be judged.
 check-static:
-	$(top_srcdir)/tests/sanitize/lint $(abs_top_builddir)/sanitize/lint gcc analyzer
+	$(top_srcdir)/tests/sanitize/lint $(abs_top_builddir)/sanitize/lint gcc
 lint:
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/sanitize/lint \
 	    $(abs_top_builddir)/sanitize/lint
