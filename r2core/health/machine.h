@@ -9,8 +9,8 @@
  *   members notice verdict_rules     who is who; the wire format; evidence -> conclusion
  *   describe agreement               what users are told; when ranks plan on the same map
  *   outbox suspicion outage          notices until acknowledged; what is suspected, what is dead
- *   spread probes                    the map and who is told of it; probes and beacons
- *   owner query                  claims on a host's own entries; queries and their answers
+ *   disseminate probes               the map and who is told of it; probes and beacons
+ *   owner query                      claims on a host's own entries; queries and their answers
  *   capacity heal investigation      degraded, dead and suspected rails
  *   health                           the door: evidence, notices and time come in
  */

@@ -7,12 +7,13 @@
  * Bottom to top: no file calls one that stands further on (./check layers).
  *
  *   wire peer_info offer runs             headers; what processes publish, offer; numbers
- *   limits evidence rates pace rtt call   what may be; what the detector is told; measures
+ *   limits evidence rates delivery rtt    what may be; what the detector is told; measures
+ *   unexpected                            messages that nobody waits for yet
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
  *   tx_packet credit grant                packets; credit that we have, credit that we give
  *   lane rx_match                         life of a lane; posted receives and their messages
- *   ack hedge idle rx_data waits          what follows from acknowledgements, silence, data
+ *   ack hedge idle rx_data mismatch       what follows from acknowledgements, silence, data
  *   room tx                               descriptors for lanes; queues onto lanes
  *   message give_up leave                 messages from their beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened

@@ -405,13 +405,13 @@ MUTANTS = [
      "                            : r2_max(lane->connect.closing, R2_CLOSING_REQUESTED);",
      "                            : R2_CLOSING_REQUESTED;", EXCUSES),
     ("nobody-awaits-its-turn", "link/room.c",
-     "        if (r2_lane_is_short(&link->lanes[i]) && link->lanes[i].connect.turn) {",
-     "        if (false) {", EXCUSES),
+     "        if (r2_lane_awaits_turn(&link->lanes[i])) {",
+     "        if (false && r2_lane_awaits_turn(&link->lanes[i])) {", EXCUSES),
     ("calls-of-others-find-no-room", "link/room.c",
      "        r2_room_make(net, NULL);\n", "", EXCUSES),
     ("promised-turns-hold-for-ever", "link/room.c",
-     "    if (net->now_ns - r2_min(net->now_ns, link->path.spoke_ns) > lately_ns) {",
-     "    if (0 == lately_ns) {", EXCUSES),
+     "           net->now_ns - r2_min(net->now_ns, told_ns) <= lately_ns;",
+     "           (told_ns <= lately_ns || 0 != lately_ns);", EXCUSES),
     ("kernels-are-not-asked-without-descriptors", "link/hello.c",
      "            (void) r2_lane_probe_kernel(lane); /*", "            /*", LIMIT),
     ("closed-lanes-are-failures-to-who-comes-back", "link/net.c",
@@ -428,9 +428,7 @@ MUTANTS = [
     ("checked-lanes-are-replaced-at-once", "link/unread.c",
      "        lane->rx.excused_ns = net->now_ns;\n", "        return false;\n", UNREAD),
     ("old-words-count-as-new", "link/unread.c",
-     "if ((int8_t) (stamp - link->path.unread_at) >= 0 ||\n        now_ns - link->path.unread_ns "
-     "> R2_UNREAD_LATE_NS) {",
-     "    if (true || 0 == now_ns) {", EXCUSES),
+     "    if (newer >= 0 || late) {", "    if (true || now_ns == 0) {", EXCUSES),
     # Stopped, gone, or no path: what those say who could relay.
     ("who-relays-never-says-busy", "link/relay_forward.c",
      "    return R2_OK == link->broken && r2_link_is_busy(link) ? R2_ERR_UNRESPONSIVE : "
