@@ -31,7 +31,8 @@ static const char sim_usage[] =
     "\n"
     "  --hosts N             hosts, 2 to 4096 (default 64)\n"
     "  --rails N             rails of every host, 1 to 64 (default 8)\n"
-    "  --ranks N             ranks in blocks on hosts, as equal as can be, up to 4096 (default one on "
+    "  --ranks N             ranks in blocks on hosts, as equal as can be, up to 4096 (default one "
+    "on "
     "each); more\n"
     "                        only with --schedule\n"
     "  --rate RATE           one direction of one rail: 50G (bytes/s) or 400gbit (default "
@@ -328,8 +329,8 @@ static bool sim_topology(const sim_options_t *options, topo_t *topo_p)
         snprintf(error, sizeof(error), "--ranks: every host needs a rank");
         status = R2_ERR_PARAM;
     } else {
-        status = topo_init(topo_p, (uint32_t) options->hosts, (uint32_t) options->rails,
-                           options->rate);
+        status =
+            topo_init(topo_p, (uint32_t) options->hosts, (uint32_t) options->rails, options->rate);
         status = R2_OK == status ? topo_set_ranks(topo_p, (uint32_t) ranks) : status;
         topo_p->flat = options->flat;
         topo_p->latency_s = options->latency_s;

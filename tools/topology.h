@@ -14,9 +14,9 @@
 
 #include "r2/topology.h"
 
-#define TOPO_HOSTS_MAX 4096u
-#define TOPO_RAILS_MAX 64u
-#define TOPO_RANKS_MAX (1u << 20)
+#define TOPO_HOSTS_MAX  4096u
+#define TOPO_RAILS_MAX  64u
+#define TOPO_RANKS_MAX  (1u << 20)
 #define TOPO_NAME_BYTES 64u
 
 /** Hosts with equal numbers of rails, full duplex. */

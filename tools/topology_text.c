@@ -205,9 +205,8 @@ static r2_status_t read_rate_of(topo_reader_t *reader, char **words)
     size_t at;
     r2_status_t status = read_nic_at(reader, words + 1, &at);
 
-    return R2_OK == status
-               ? parse_unit(reader, words[3], R2_UNIT_RATE, &reader->topo->rate[at])
-               : status;
+    return R2_OK == status ? parse_unit(reader, words[3], R2_UNIT_RATE, &reader->topo->rate[at])
+                           : status;
 }
 
 static r2_status_t read_fail(topo_reader_t *reader, char **words)

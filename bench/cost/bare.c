@@ -98,7 +98,9 @@ static size_t segment_length(const bare_t *bare, size_t share, uint32_t segment)
 {
     size_t bytes = share_bytes(bare, share), from = segment * bare->segment_bytes;
 
-    return from >= bytes ? 0 : bytes - from < bare->segment_bytes ? bytes - from : bare->segment_bytes;
+    return from >= bytes                        ? 0
+           : bytes - from < bare->segment_bytes ? bytes - from
+                                                : bare->segment_bytes;
 }
 
 static bool reduces(const bare_t *bare, uint32_t step)
@@ -114,11 +116,12 @@ static void arrived(bare_t *bare, const packet_t *packet, const void *data, size
     size_t length = segment_length(bare, share, segment);
     size_t start = share * bare->share_count + segment * bare->segment_bytes / sizeof(float);
 
-    memcpy((char *) bare->out + share * bare->share_count * sizeof(float) + packet->offset, data, bytes);
+    memcpy((char *) bare->out + share * bare->share_count * sizeof(float) + packet->offset, data,
+           bytes);
     *got += bytes;
     if (*got == length && reduces(bare, packet->step)) {
-        MPI_Reduce_local(bare->in + start, bare->out + start, (int) (length / sizeof(float)), MPI_FLOAT,
-                         MPI_SUM);
+        MPI_Reduce_local(bare->in + start, bare->out + start, (int) (length / sizeof(float)),
+                         MPI_FLOAT, MPI_SUM);
     }
     bare->missing -= bytes;
 }
@@ -137,8 +140,8 @@ static void keep(bare_t *bare, const packet_t *packet, const void *data, size_t 
     bare->early = early;
 }
 
-static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes, void *data, size_t bytes,
-                              const ucp_am_recv_param_t *param)
+static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes, void *data,
+                              size_t bytes, const ucp_am_recv_param_t *param)
 {
     bare_t *bare = ((rail_t *) arg)->bare;
     packet_t packet;
@@ -157,7 +160,8 @@ static ucs_status_t on_packet(void *arg, const void *header, size_t header_bytes
 }
 
 /** Sends over the first rail with room. @return false: none has. */
-static bool send_packet(bare_t *bare, const packet_t *packet, const void *data, size_t bytes, int *rail)
+static bool send_packet(bare_t *bare, const packet_t *packet, const void *data, size_t bytes,
+                        int *rail)
 {
     const ucp_request_param_t param = {
         .op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL | UCP_OP_ATTR_FIELD_FLAGS,
@@ -189,7 +193,8 @@ static unsigned progress(bare_t *bare)
     return events;
 }
 
-/** Polls for a while, then sleeps until a rail has news. @param busy_ns_p when there was something to do. */
+/** Polls for a while, then sleeps until a rail has news. @param busy_ns_p when there was something
+ * to do. */
 static void wait_for_news(bare_t *bare, uint64_t *busy_ns_p)
 {
     struct epoll_event event;
@@ -218,7 +223,8 @@ typedef struct cursor {
     int rail;
 } cursor_t;
 
-/** Sends what is complete and has not been sent, in order, as far as there is room. @return any sent. */
+/** Sends what is complete and has not been sent, in order, as far as there is room. @return any
+ * sent. */
 static bool push(bare_t *bare, cursor_t *at)
 {
     bool any = false;
@@ -229,13 +235,15 @@ static bool push(bare_t *bare, cursor_t *at)
         const float *from = 0 == at->step ? bare->in : bare->out;
         packet_t packet = {.call = bare->call, .step = at->step,
                            .offset = at->segment * bare->segment_bytes + at->sent};
-        size_t bytes = length - at->sent < bare->chunk_bytes ? length - at->sent : bare->chunk_bytes;
+        size_t bytes =
+            length - at->sent < bare->chunk_bytes ? length - at->sent : bare->chunk_bytes;
 
         if (0 != at->step && bare->got[(at->step - 1) * bare->segments + at->segment] < length) {
             break;
         }
-        if (bytes > 0 && !send_packet(bare, &packet, (const char *) from
-                                          + share * bare->share_count * sizeof(float) + packet.offset,
+        if (bytes > 0 && !send_packet(bare, &packet,
+                                      (const char *) from +
+                                          share * bare->share_count * sizeof(float) + packet.offset,
                                       bytes, &at->rail)) {
             break;
         }
@@ -277,11 +285,12 @@ static void run(bare_t *bare, const float *in, float *out, size_t count)
     bare->in = in;
     bare->out = out;
     bare->count = count;
-    bare->share_count = bare->exchange ? count : (count + (size_t) bare->size - 1) / (size_t) bare->size;
+    bare->share_count =
+        bare->exchange ? count : (count + (size_t) bare->size - 1) / (size_t) bare->size;
     bare->steps = bare->exchange ? 1 : 2 * (uint32_t) bare->size - 2;
     bare->segment_bytes = segment_of(bare->share_count * sizeof(float));
-    bare->segments = (uint32_t) ((bare->share_count * sizeof(float) + bare->segment_bytes - 1)
-                                 / bare->segment_bytes);
+    bare->segments = (uint32_t) ((bare->share_count * sizeof(float) + bare->segment_bytes - 1) /
+                                 bare->segment_bytes);
     bare->got = calloc((size_t) bare->steps * bare->segments, sizeof(*bare->got));
     if (NULL == bare->got) {
         abort();
@@ -394,8 +403,9 @@ static ucs_status_t rail_connect(rail_t *rail)
     memcpy(mine, address, bytes);
     ucp_worker_release_address(rail->worker, address);
     MPI_Allgather(mine, ADDRESS_BYTES, MPI_BYTE, all, ADDRESS_BYTES, MPI_BYTE, MPI_COMM_WORLD);
-    params.address = (const ucp_address_t *) (const void *)
-        (all + (size_t) ((bare->rank + 1) % bare->size) * ADDRESS_BYTES);
+    params.address =
+        (const ucp_address_t *) (const void *) (all + (size_t) ((bare->rank + 1) % bare->size) *
+                                                          ADDRESS_BYTES);
     rc = ucp_ep_create(rail->worker, &params, &rail->next);
     free(all);
     return rc;

@@ -10,9 +10,9 @@
 #include <stddef.h>
 
 /*
- * What it shares with r2: UCX settings, one context and worker for each rail, packets of up to chunk_bytes
- * with a header, the pipelined ring, the reduction, and how it waits. What it lacks: acknowledgements,
- * windows, credit, replay, other threads, any answer to a failure.
+ * What it shares with r2: UCX settings, one context and worker for each rail, packets of up to
+ * chunk_bytes with a header, the pipelined ring, the reduction, and how it waits. What it lacks:
+ * acknowledgements, windows, credit, replay, other threads, any answer to a failure.
  */
 typedef struct bare bare_t;
 
@@ -24,7 +24,8 @@ typedef struct bare bare_t;
 bare_t *bare_create(const char *rails, size_t chunk_bytes);
 void bare_destroy(bare_t *bare);
 
-/** Sum over all ranks, by a ring. What comes early for the next call is kept; for no later one can it come. */
+/** Sum over all ranks, by a ring. What comes early for the next call is kept; for no later one can
+ * it come. */
 void bare_allreduce(bare_t *bare, const float *in, float *out, size_t count);
 /** A barrier that also gets out what UCX has taken and the kernel had no room for. */
 void bare_barrier(bare_t *bare);

@@ -6,10 +6,11 @@
  *
  * cost mpi|bare BYTES CALLS [RAIL,RAIL...]
  *
- * Prints, over all ranks: CPU seconds (user and system) for each GiB that is sent, MB/s of the vector, and
- * the calls. Calls follow each other in rows with a barrier at both ends; the one behind the last call counts,
- * since a bare rank may be through before others have what it sent, and what comes early is work of the next
- * call. Results of the last call of a row are compared with exact sums. Vectors of 8 bytes: each rank sends all it has.
+ * Prints, over all ranks: CPU seconds (user and system) for each GiB that is sent, MB/s of the
+ * vector, and the calls. Calls follow each other in rows with a barrier at both ends; the one
+ * behind the last call counts, since a bare rank may be through before others have what it sent,
+ * and what comes early is work of the next call. Results of the last call of a row are compared
+ * with exact sums. Vectors of 8 bytes: each rank sends all it has.
  */
 #include "r2_config.h"
 
@@ -45,7 +46,8 @@ static double cpu_s(void)
            1e-6 * (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-/** The call that is measured; not inlined, since tools that count instructions ask for it by name. */
+/** The call that is measured; not inlined,
+since tools that count instructions ask for it by name. */
 __attribute__((noinline)) void cost_call(job_t *job);
 __attribute__((noinline)) void cost_call(job_t *job)
 {

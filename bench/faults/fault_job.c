@@ -5,10 +5,11 @@
  * The job of bench/faults: one allreduce after the other, each compared with the exact sum.
  */
 /*
- * usage: fault_job FOLDER BYTES. Works until the file FOLDER/stop is there. A file FOLDER/busy with the
- * words RANK SECONDS makes that rank compute for so long without MPI; it is removed when that begins.
- * FOLDER/rank.R gets the line "pid P" and for each iteration "I FROM TO WRONG", times in seconds of
- * CLOCK_MONOTONIC. Everything in the loop is an allreduce or a bcast: nothing needs the management network.
+ * usage: fault_job FOLDER BYTES. Works until the file FOLDER/stop is there. A file FOLDER/busy with
+ * the words RANK SECONDS makes that rank compute for so long without MPI; it is removed when that
+ * begins. FOLDER/rank.R gets the line "pid P" and for each iteration "I FROM TO WRONG", times in
+ * seconds of CLOCK_MONOTONIC. Everything in the loop is an allreduce or a bcast: nothing needs the
+ * management network.
  */
 #include <mpi.h>
 
@@ -19,8 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Inputs that take turns. Results of two variants differ in every element, so what an earlier call left
- * in the receive buffer is never taken for this one's; two would hide what comes one turn late. */
+/* Inputs that take turns. Results of two variants differ in every element, so what an earlier call
+ * left in the receive buffer is never taken for this one's; two would hide what comes one turn
+ * late. */
 #define VARIANTS 3
 
 typedef struct job {
@@ -161,7 +163,8 @@ static void run(job_t *job)
         MPI_Allreduce(job->in[variant], job->out, (int) job->count, MPI_UINT32_T, MPI_SUM,
                       MPI_COMM_WORLD);
         to_s = now_s();
-        fprintf(job->log, "%ld %.6f %.6f %zu\n", iteration, from_s, to_s, wrong_elements(job, variant));
+        fprintf(job->log, "%ld %.6f %.6f %zu\n", iteration, from_s, to_s,
+                wrong_elements(job, variant));
         fflush(job->log);
     }
 }

@@ -416,8 +416,8 @@ static int answer(const r2_bench_ops_t *ops, r2_bench_request_t request, const c
     return R2_BENCH_BAD == request ? 2 : 0;
 }
 
-/* Rank before MPI_Init, from the launcher: Open MPI, PMIx, Slurm. A program on its own is rank 0.
- */
+/* Rank before MPI_Init, from the launcher: Open MPI, PMIx, Slurm. A program on its own is rank
+ * 0. */
 static bool will_be_rank_0(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK",

@@ -158,8 +158,8 @@ static bool parse_when(const char *text, r2_bench_fault_t *fault)
 {
     double ns;
 
-    fault->at_iteration = R2_OK == r2_unit_whole(text, R2_UNIT_NUMBER, 0, UINT64_MAX,
-                                                 &fault->iteration);
+    fault->at_iteration =
+        R2_OK == r2_unit_whole(text, R2_UNIT_NUMBER, 0, UINT64_MAX, &fault->iteration);
     if (!fault->at_iteration && R2_OK == r2_unit_real(text, R2_UNIT_TIME, &ns)) {
         fault->seconds = ns / 1e9;
         return true;

@@ -27,8 +27,8 @@ typedef enum r2_bench_type {
     R2_BENCH_DOUBLE,
 } r2_bench_type_t;
 
-/** Defects that --plant-error puts into the second iteration, to prove that validation finds them.
- */
+/** Defects that --plant-error puts into the second iteration, to prove that validation finds
+ * them. */
 typedef enum r2_bench_plant {
     R2_BENCH_PLANT_NONE,
     R2_BENCH_PLANT_SUM,   /* one element of the result is wrong */

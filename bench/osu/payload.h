@@ -48,8 +48,8 @@ void r2_bench_payload_fini(r2_bench_payload_t *payload);
 /** Before iteration @p turn: fills the send buffer, poisons the receive buffer. */
 void r2_bench_payload_prepare(r2_bench_payload_t *payload, uint64_t turn);
 
-/** After iteration @p turn: checks (-c) and hashes (--digest) the result; describes what is wrong.
- */
+/** After iteration @p turn: checks (-c) and hashes (--digest) the result; describes what is
+ * wrong. */
 void r2_bench_payload_check(r2_bench_payload_t *payload, uint64_t turn);
 
 #endif

@@ -28,8 +28,8 @@ static int find_name(const char *name)
     return i;
 }
 
-/* Variable number `index` of the library: take it if it is one of ours and not bound to an object.
- */
+/* Variable number `index` of the library: take it if it is one of ours and not bound to an
+ * object. */
 static void look_at(r2_bench_pvars_t *pvars, int index)
 {
     char name[128];

@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** One iteration. Times in seconds; starts count from the start of the first size's measured loop.
- */
+/** One iteration. Times in seconds; starts count from the start of the first size's measured
+ * loop. */
 typedef struct r2_bench_sample {
     double start_s;
     double took_s; /* of the slowest rank */

@@ -2,13 +2,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The job of bench_plans: one allreduce after the other until it is told to stop, each timed and its
- * result hashed: plan_calls BYTES STOP-FILE
+ * The job of bench_plans: one allreduce after the other until it is told to stop, each timed and
+ * its result hashed: plan_calls BYTES STOP-FILE
  */
 /*
  * Lines on standard output of rank 0, times are CLOCK_MONOTONIC, which all hosts of a lab share:
- *   want HASH                        of the sum in the order that r2 promises, from all ranks' inputs
- *   call I START END EPOCHS HASH     EPOCHS: agreed maps so far when it began; HASH 0: ranks differ
+ *   want HASH                        of the sum in the order that r2 promises, from all ranks'
+ * inputs call I START END EPOCHS HASH     EPOCHS: agreed maps so far when it began; HASH 0: ranks
+ * differ
  */
 #include "r2_config.h"
 

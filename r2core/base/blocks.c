@@ -27,9 +27,8 @@ static size_t r2_blocks_length(uint32_t class)
 
 static uint32_t r2_blocks_class(size_t bytes)
 {
-    return bytes <= R2_BLOCK_BYTES
-               ? 0
-               : 64u - (uint32_t) __builtin_clzll((bytes - 1) / R2_BLOCK_BYTES);
+    return bytes <= R2_BLOCK_BYTES ? 0
+                                   : 64u - (uint32_t) __builtin_clzll((bytes - 1) / R2_BLOCK_BYTES);
 }
 
 static void *r2_blocks_pop(r2_blocks_t *blocks, uint32_t class)

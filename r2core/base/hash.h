@@ -19,7 +19,7 @@
 uint64_t r2_hash(const void *key, size_t bytes);
 
 /* Where there is no memory for the table an element is not added, and r2_hash_has() tells. */
-#define HASH_NONFATAL_OOM 1
+#define HASH_NONFATAL_OOM                 1
 #define HASH_FUNCTION(key, bytes, hash_p) ((hash_p) = (unsigned) r2_hash((key), (bytes)))
 #include <uthash.h>
 

@@ -16,20 +16,20 @@
  * set once before either runs.
  */
 typedef struct r2_log {
-    int level;         /* lines above this level are dropped */
-    r2_log_fn_t fn;    /* NULL: stderr */
-    void *arg;         /* borrowed: outlives the log */
-    char prefix[96];   /* "host:rank" put before each line */
+    int level;       /* lines above this level are dropped */
+    r2_log_fn_t fn;  /* NULL: stderr */
+    void *arg;       /* borrowed: outlives the log */
+    char prefix[96]; /* "host:rank" put before each line */
 } r2_log_t;
 
 void r2_log_write(const r2_log_t *log, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-#define r2_log_at(log, lvl, ...)                      \
-    do {                                              \
-        if ((lvl) <= (log)->level) {                  \
-            r2_log_write((log), (lvl), __VA_ARGS__);  \
-        }                                             \
+#define r2_log_at(log, lvl, ...)                     \
+    do {                                             \
+        if ((lvl) <= (log)->level) {                 \
+            r2_log_write((log), (lvl), __VA_ARGS__); \
+        }                                            \
     } while (0)
 
 #define r2_error(log, ...) r2_log_at(log, R2_LOG_ERROR, __VA_ARGS__)

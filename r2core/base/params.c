@@ -16,7 +16,8 @@
 #include "base/util.h"
 #include "r2/units.h"
 
-/* Open MPI's name for a parameter of coll/r2 in the environment, where mpirun puts those of the command line. */
+/* Open MPI's name for a parameter of coll/r2 in the environment, where mpirun puts those of the
+ * command line. */
 #define R2_PARAM_ENV "OMPI_MCA_coll_r2_"
 
 #define R2_ROW_BOOL(n, d, lo, hi, u, l, h) \
@@ -198,8 +199,8 @@ static r2_status_t r2_param_parse(const r2_param_info_t *row, const char *text, 
         *value_p = 't' == text[0];
         return R2_OK;
     }
-    return r2_unit_whole(text, R2_PARAM_SIZE == row->type ? R2_UNIT_BYTES : R2_UNIT_NUMBER, row->min,
-                         row->max, value_p);
+    return r2_unit_whole(text, R2_PARAM_SIZE == row->type ? R2_UNIT_BYTES : R2_UNIT_NUMBER,
+                         row->min, row->max, value_p);
 }
 
 r2_status_t r2_params_set(r2_params_t *params, const char *name, const char *text)
@@ -262,14 +263,15 @@ unsigned r2_params_lone_tasks(void)
 }
 
 /* One variable of the environment. @param row what it stands for. */
-static r2_status_t r2_param_from_env(r2_params_t *params, const char *name, const r2_param_info_t *row,
-                                     char *text_p, size_t text_bytes)
+static r2_status_t r2_param_from_env(r2_params_t *params, const char *name,
+                                     const r2_param_info_t *row, char *text_p, size_t text_bytes)
 {
     const char *text = r2_params_env_text(name);
 
     if (NULL != text && R2_OK != r2_params_set(params, name, text)) {
-        snprintf(text_p, text_bytes, R2_PARAM_ENV "%s=%s is not a value in %" PRIu64 " .. %" PRIu64 " (%s)",
-                 name, text, row->min, row->max, row->unit);
+        snprintf(text_p, text_bytes,
+                 R2_PARAM_ENV "%s=%s is not a value in %" PRIu64 " .. %" PRIu64 " (%s)", name, text,
+                 row->min, row->max, row->unit);
         return R2_ERR_PARAM;
     }
     return R2_OK;

@@ -16,7 +16,8 @@ typedef struct r2_pool {
     size_t free_count;
 } r2_pool_t;
 
-/* Objects kept for reuse; beyond that memory goes back. None where use after free is to be found. */
+/* Objects kept for reuse; beyond that memory goes back. None where use after free is to be
+ * found. */
 #if defined(__SANITIZE_ADDRESS__)
 #    define R2_POOL_KEEP 0
 #elif defined(__has_feature)

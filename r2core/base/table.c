@@ -16,8 +16,7 @@
 
 void r2_table_init(r2_table_t *table, size_t key_offset, size_t key_bytes)
 {
-    *table =
-        (r2_table_t){.key_offset = (uint16_t) key_offset, .key_bytes = (uint16_t) key_bytes};
+    *table = (r2_table_t){.key_offset = (uint16_t) key_offset, .key_bytes = (uint16_t) key_bytes};
 }
 
 void r2_table_fini(r2_table_t *table)
@@ -71,8 +70,7 @@ void *r2_table_find(const r2_table_t *table, const void *key)
 /* With more buckets, if there is memory for them, everything finds its place anew. */
 static void r2_table_grow(r2_table_t *table)
 {
-    const uint32_t count =
-        NULL == table->buckets ? R2_TABLE_BUCKETS : 4 * table->bucket_count;
+    const uint32_t count = NULL == table->buckets ? R2_TABLE_BUCKETS : 4 * table->bucket_count;
     r2_table_node_t **buckets;
 
     if (table->count <= R2_TABLE_SHORT || table->count / 2 < table->bucket_count) {

@@ -41,7 +41,8 @@ void r2_table_fini(r2_table_t *table);
 
 /** @return the object with that key, or NULL. */
 void *r2_table_find(const r2_table_t *table, const void *key);
-/** @param object its key is set, and not there yet. Without memory for buckets finding is slower. */
+/** @param object its key is set, and not there yet. Without memory for buckets finding is
+ * slower. */
 void r2_table_add(r2_table_t *table, void *object);
 void r2_table_remove(r2_table_t *table, void *object);
 

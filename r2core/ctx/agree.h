@@ -107,8 +107,8 @@ void r2_agree_destroy(r2_agree_t *agree);
 r2_status_t r2_agree_enter(r2_agree_t *agree, r2_agree_call_t *call);
 /** At once after r2_agree_enter(): ops->begin() or ops->fail() will be called. */
 void r2_agree_wait(r2_agree_t *agree, r2_agree_call_t *call);
-/** A call that has entered is over. Only noted. @param map_pending what its map-pending bit became.
- */
+/** A call that has entered is over. Only noted. @param map_pending what its map-pending bit
+ * became. */
 void r2_agree_left(r2_agree_t *agree, const r2_agree_call_t *call, bool map_pending);
 /** What ops->start_sync() started is over. Only noted. */
 void r2_agree_synced(r2_agree_t *agree);

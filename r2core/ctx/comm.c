@@ -177,8 +177,7 @@ static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
     struct r2_coll *coll;
 
     r2_agree_abort(sequence->agree, status);
-    DL_FOREACH(sequence->active, coll)
-    {
+    DL_FOREACH(sequence->active, coll) {
         r2_exec_abort(&coll->exec, status);
     }
 }
@@ -271,8 +270,9 @@ static bool r2_comm_is_noted(const r2_comms_t *comms, const r2_comm_fault_t *wha
 }
 
 /*
- * Once for each communicator and each peer. What is about a communicator that is not created here yet is bounded,
- * as that may never be; without memory the communicator itself, or the link, keeps it.
+ * Once for each communicator and each peer. What is about a communicator that is not created here
+ * yet is bounded, as that may never be; without memory the communicator itself, or the link, keeps
+ * it.
  */
 static void r2_comm_note(r2_comms_t *comms, const r2_comm_fault_t *what)
 {

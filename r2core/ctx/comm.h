@@ -67,7 +67,7 @@ struct r2_comm {
     r2_agree_t *agree;    /* owned; NULL: plans never change (one rank, no health map, map syncs) */
     r2_comm_t *map_syncs; /* owned: sequence of its syncs of maps; NULL: there was none yet */
     struct r2_coll *sync; /* owned: the map sync under way */
-    UT_hash_handle hh;      /* in root->sequences */
+    UT_hash_handle hh;    /* in root->sequences */
     /* of the root only */
     r2_comm_name_t *name;   /* borrowed: in comms->names */
     r2_status_t failed;     /* R2_OK, or why */
@@ -105,12 +105,12 @@ typedef struct r2_comm_fault {
 struct r2_comms {
     r2_core_t *core; /* borrowed */
     r2_agree_common_t agree;
-    r2_comm_name_t *names; /* owned hash */
-    r2_comm_name_t *named; /* borrowed: the one that was found last; NULL: none */
+    r2_comm_name_t *names;   /* owned hash */
+    r2_comm_name_t *named;   /* borrowed: the one that was found last; NULL: none */
     r2_comm_fault_t *faults; /* owned list: aborts heard of and not applied */
     uint32_t fault_count;
     bool fresh_faults; /* some of them have not been looked at */
-    bool missed_loss; /* a lost peer could not be noted: all links are looked at */
+    bool missed_loss;  /* a lost peer could not be noted: all links are looked at */
     r2_programs_t programs;
     struct r2_coll *completed; /* list: done functions to be called outside the lock */
     r2_pool_t colls;

@@ -80,7 +80,8 @@ static bool r2_cost_line(char *line, r2_cost_params_t *cost)
     }
     for (size_t i = 0; i < r2_array_count(r2_cost_values); ++i) {
         if (0 == strcmp(name, r2_cost_values[i].name)) {
-            *(uint32_t *) (void *) ((char *) cost + r2_cost_values[i].offset_bytes) = (uint32_t) value;
+            *(uint32_t *) (void *) ((char *) cost + r2_cost_values[i].offset_bytes) =
+                (uint32_t) value;
             return true;
         }
     }
@@ -103,7 +104,8 @@ static r2_status_t r2_cost_read(const char *name, r2_cost_params_t *cost, char *
         ++number;
         if (!r2_cost_line(line, cost)) {
             snprintf(text_p, text_bytes,
-                     "parameter cost_file: %s line %u: not \"alpha_ns N\", \"rate_ppm N\" or \"reduce_mbytes_per_s N\"",
+                     "parameter cost_file: %s line %u: not \"alpha_ns N\", \"rate_ppm N\" or "
+                     "\"reduce_mbytes_per_s N\"",
                      name, number);
             status = R2_ERR_PARAM;
         }

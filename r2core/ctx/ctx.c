@@ -43,8 +43,7 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->first_seq = parts->first_seq;
     net->epoll_fd = -1;
     r2_upcalls_bind(ctx);
-    r2_engine_init(&ctx->core.engine, net,
-                   2 * ctx->core.params.scratch_bytes + R2_KEEP_BYTES);
+    r2_engine_init(&ctx->core.engine, net, 2 * ctx->core.params.scratch_bytes + R2_KEEP_BYTES);
     r2_record_init(&ctx->record, &ctx->core, &ctx->estimator, ctx->parts.host_name);
     r2_estimator_init(&ctx->estimator, &ctx->core, &ctx->parts.cost);
 }
@@ -87,8 +86,7 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
 static void r2_ctx_explain_set_up(const r2_net_t *net, const r2_ctx_parts_t *parts,
                                   r2_status_t status, char *text_p, size_t text_bytes)
 {
-    const bool rail =
-        net->rail_count < parts->nic_count && NULL != net->rails[net->rail_count].tp;
+    const bool rail = net->rail_count < parts->nic_count && NULL != net->rails[net->rail_count].tp;
     const r2_failure_t failure = {
         .what = rail ? "the hello listener could not be opened" : "r2 could not be set up",
         .host_name = parts->host_name,

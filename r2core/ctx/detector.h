@@ -37,7 +37,7 @@ typedef struct r2_note {
     uint32_t rank, rail, peer_rail;
     r2_lane_event_t event;
     r2_status_t why;
-    bool flag;                 /* silent; outbound; alive */
+    bool flag; /* silent; outbound; alive */
     bool unable;
     uint64_t id, bytes, interval_ns;
     uint32_t data_bytes;
@@ -46,15 +46,16 @@ typedef struct r2_note {
 
 /** The detector with what it stands on. Engine lock. */
 typedef struct r2_ctx_health {
-    r2_core_t *core;           /* borrowed: outlives this */
-    const r2_post_t *post;     /* borrowed: the out-of-band path; ops NULL: there is none */
-    r2_health_t *machine;      /* owned */
-    r2_hosts_t *hosts;         /* owned */
-    uint8_t *unanswered;       /* owned: [rank] notices sent since something was heard */
-    r2_rail_log_t *rails;      /* owned: what is told of rails at the default level */
-    r2_note_t *queue;          /* owned: [room] */
+    r2_core_t *core;       /* borrowed: outlives this */
+    const r2_post_t *post; /* borrowed: the out-of-band path; ops NULL: there is none */
+    r2_health_t *machine;  /* owned */
+    r2_hosts_t *hosts;     /* owned */
+    uint8_t *unanswered;   /* owned: [rank] notices sent since something was heard */
+    r2_rail_log_t *rails;  /* owned: what is told of rails at the default level */
+    r2_note_t *queue;      /* owned: [room] */
     uint32_t queued, room;
-    uint32_t missed;           /* a note had no memory: links from this rank on tell their state; NOBODY: none */
+    /* a note had no memory: links from this rank on tell their state; NOBODY: none */
+    uint32_t missed;
 } r2_ctx_health_t;
 
 /**
@@ -79,8 +80,8 @@ bool r2_ctx_health_says_gone(const r2_ctx_health_t *health, uint32_t rank);
 const r2_health_map_t *r2_ctx_health_known(const r2_ctx_health_t *health);
 
 /**
- * What is known of the rails of our host and those of a process's host, in lines; for a process that is
- * none of the job, of all that is broken.
+ * What is known of the rails of our host and those of a process's host, in lines; for a process
+ * that is none of the job, of all that is broken.
  */
 void r2_ctx_health_describe(const r2_ctx_health_t *health, uint32_t rank, char *text_p,
                             size_t text_bytes);

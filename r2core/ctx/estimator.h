@@ -28,11 +28,11 @@ typedef struct r2_estimator_rail {
  * lock.
  */
 typedef struct r2_estimator {
-    r2_core_t *core;         /* borrowed */
-    r2_observer_t observer;  /* in core->observers */
-    r2_cost_params_t given;  /* by a file: not measured */
+    r2_core_t *core;          /* borrowed */
+    r2_observer_t observer;   /* in core->observers */
+    r2_cost_params_t given;   /* by a file: not measured */
     const r2_plan_env_t *env; /* borrowed: what plans of the job are made from; NULL: not told */
-    int32_t rank;            /* ours in the job's communicator */
+    int32_t rank;             /* ours in the job's communicator */
     r2_estimator_rail_t rails[R2_RAILS_MAX];
     uint32_t rate_changes;  /* versions with another rate */
     uint64_t round_trip_ns; /* the least so far, over any rail; 0: none yet */

@@ -24,7 +24,8 @@ r2_status_t r2_files_prepare(uint32_t size, uint32_t rails, const r2_log_t *log,
                              char *text_p, size_t text_bytes)
 {
     size_t least = r2_fds_least(R2_FILES_LANES_MIN, rails);
-    size_t wanted = r2_max(r2_fds_of_job(size, rails), least); /* two ranks may need less than that */
+    /* two ranks may need less than that */
+    size_t wanted = r2_max(r2_fds_of_job(size, rails), least);
     size_t raised, has;
 
     *tight_p = false;

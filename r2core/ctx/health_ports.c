@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What the detector has done: notices both ways, probes, lanes failed and tried, verdicts to the log.
+ * What the detector has done: notices both ways, probes, lanes failed and tried, verdicts to the
+ * log.
  */
 #include "r2_config.h"
 
@@ -28,7 +29,8 @@ static void r2_health_notify(void *arg, uint32_t rank, const void *data, size_t 
     }
 }
 
-static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns, uint64_t id)
+static void r2_health_probe(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns,
+                            uint64_t id)
 {
     r2_ctx_health_t *health = arg;
     r2_net_t *net = &health->core->net;
@@ -60,8 +62,9 @@ static void r2_health_beacon(void *arg, uint32_t rank, uint32_t rail, uint64_t i
     if (NULL != net->probe.ops && R2_OK == r2_net_way(net, rank, rail, &info, &own_rail)) {
         const r2_peer_rail_t *remote = &info.rails[rail];
 
-        net->probe.ops->beacon(net->probe.instance, own_rail, remote->address, remote->address_bytes,
-                               remote->probe, remote->probe_bytes, net->rank, id);
+        net->probe.ops->beacon(net->probe.instance, own_rail, remote->address,
+                               remote->address_bytes, remote->probe, remote->probe_bytes, net->rank,
+                               id);
         r2_peer_info_put(&info);
     }
 }
@@ -123,7 +126,8 @@ static void r2_health_peer_gone(void *arg, uint32_t rank)
 }
 
 /* Rails of a host, or between two, that work now. */
-static uint32_t r2_health_left(const r2_ctx_health_t *health, uint32_t host, uint32_t other, uint32_t *all_p)
+static uint32_t r2_health_left(const r2_ctx_health_t *health, uint32_t host, uint32_t other,
+                               uint32_t *all_p)
 {
     const r2_health_map_t *map = r2_health_map(health->machine);
     const uint32_t count = health->hosts->hosts[host].rail_count;
@@ -157,8 +161,9 @@ static void r2_health_change(const r2_ctx_health_t *health, const r2_verdict_eve
 }
 
 /*
- * Many processes know of a change, one speaks: who put it into the map, which is the first process of the
- * rail's host or who acts for it; of a way between two hosts the first process of the lower one.
+ * Many processes know of a change, one speaks: who put it into the map, which is the first process
+ * of the rail's host or who acts for it; of a way between two hosts the first process of the lower
+ * one.
  */
 static void r2_health_speak(r2_ctx_health_t *health, const r2_verdict_event_t *event)
 {

@@ -85,7 +85,8 @@ static r2_status_t r2_hosts_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t 
 }
 
 /* Takes in what one process published. */
-static r2_status_t r2_hosts_look(r2_hosts_t *hosts, r2_host_key_t **keys, r2_net_t *net, uint32_t rank)
+static r2_status_t r2_hosts_look(r2_hosts_t *hosts, r2_host_key_t **keys, r2_net_t *net,
+                                 uint32_t rank)
 {
     r2_peer_info_t info;
     r2_status_t status = r2_hosts_lookup(net, rank, &info);

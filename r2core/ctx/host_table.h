@@ -14,7 +14,8 @@
 r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p);
 void r2_hosts_destroy(r2_hosts_t *hosts);
 
-/** Cost as it is published, little endian. @param to R2_PEER_COST_BYTES. @return bytes, 0 for the usual cost. */
+/** Cost as it is published, little endian. @param to R2_PEER_COST_BYTES. @return bytes, 0 for the
+ * usual cost. */
 size_t r2_hosts_cost_encode(const r2_cost_params_t *cost, uint8_t *to);
 /** Never trusts the bytes: what is not there is the usual cost. */
 void r2_hosts_cost_decode(const uint8_t *from, size_t bytes, r2_cost_params_t *cost_p);

@@ -46,8 +46,7 @@ r2_shared_map_t *r2_shared_map_share(r2_shared_map_t **list, r2_shared_map_t *ma
     r2_shared_map_t *other;
 
     map->digest = r2_health_map_digest_all(&map->map);
-    LL_FOREACH(*list, other)
-    {
+    LL_FOREACH(*list, other) {
         if (other->digest == map->digest && r2_health_map_equal(&other->map, &map->map)) {
             r2_shared_map_put(map);
             return r2_shared_map_get(other);
@@ -80,8 +79,8 @@ void r2_shared_map_put(r2_shared_map_t *map)
 
 static size_t r2_map_blob_bytes(const r2_health_map_t *map)
 {
-    return sizeof(r2_map_blob_t)
-           + (size_t) map->host_count * map->rail_count * sizeof(r2_health_entry_t);
+    return sizeof(r2_map_blob_t) +
+           (size_t) map->host_count * map->rail_count * sizeof(r2_health_entry_t);
 }
 
 static void r2_map_put(const r2_health_map_t *map, void *to)

@@ -25,15 +25,15 @@ typedef struct r2_place {
     struct r2_coll *coll;      /* with R2_STAGE_NOW: what runs */
 } r2_place_t;
 
-static r2_stage_t r2_sequence_stage(const r2_comm_t *comm, uint32_t coll_seq, struct r2_coll **coll_p)
+static r2_stage_t r2_sequence_stage(const r2_comm_t *comm, uint32_t coll_seq,
+                                    struct r2_coll **coll_p)
 {
     struct r2_coll *coll;
 
     if (!r2_seq_lt(coll_seq, comm->next_seq)) {
         return R2_STAGE_LATER;
     }
-    DL_FOREACH(comm->active, coll)
-    {
+    DL_FOREACH(comm->active, coll) {
         if (coll_seq - coll->seq > coll->parts_left) {
             continue;
         }

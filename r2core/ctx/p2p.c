@@ -246,8 +246,7 @@ void r2_p2p_tell(const r2_p2p_completions_t *completions)
     r2_p2p_inbound_t *inbox = completions->inbox, *inbound, *next;
     r2_p2p_op_t *finished = completions->finished;
 
-    DL_FOREACH_SAFE(inbox, inbound, next)
-    {
+    DL_FOREACH_SAFE(inbox, inbound, next) {
         p2p->handlers.received(p2p->handlers.arg, inbound->rank, (uint8_t) inbound->am_id,
                                inbound->data, inbound->bytes);
         free(inbound);
@@ -303,8 +302,7 @@ void r2_p2p_destroy(r2_p2p_t *p2p)
 
     DL_CONCAT(p2p->arrived, p2p->inbox);
     DL_CONCAT(p2p->arrived, p2p->pending);
-    DL_FOREACH_SAFE(p2p->arrived, inbound, next)
-    {
+    DL_FOREACH_SAFE(p2p->arrived, inbound, next) {
         free(inbound);
     }
     r2_p2p_get_fini(p2p);

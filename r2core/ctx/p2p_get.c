@@ -87,8 +87,8 @@ static r2_status_t r2_p2p_get_start(r2_p2p_get_t *get, void *local, uint64_t rem
     return R2_IN_PROGRESS;
 }
 
-r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote, uint64_t bytes,
-                            r2_p2p_op_t *op)
+r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote,
+                            uint64_t bytes, r2_p2p_op_t *op)
 {
     r2_p2p_get_t *get = calloc(1, sizeof(*get));
     r2_status_t status;

@@ -15,8 +15,8 @@
 #define R2_P2P_DATA_KEY R2_LINK_OWN_KEYS
 
 /**
- * Bytes of long active messages that may be on their way to us at a time, over all peers. Beside that each peer may
- * have one, so that none that is stopped or slow bars another.
+ * Bytes of long active messages that may be on their way to us at a time, over all peers. Beside
+ * that each peer may have one, so that none that is stopped or slow bars another.
  */
 #define R2_P2P_GRANTED_MAX (4u << 20)
 
@@ -67,8 +67,8 @@ typedef struct r2_am_buf {
     struct r2_am_buf *prev, *next; /* in p2p->am_bufs or p2p->unsent */
     struct r2_p2p *p2p;            /* borrowed */
     uint32_t rank, am_id;
-    uint64_t bytes;                /* of data */
-    uint64_t answer_bytes;         /* counted as answers to the peer */
+    uint64_t bytes;        /* of data */
+    uint64_t answer_bytes; /* counted as answers to the peer */
     char data[];
 } r2_am_buf_t;
 
@@ -101,11 +101,11 @@ typedef struct r2_p2p_serve {
 typedef struct r2_p2p_get {
     struct r2_p2p *p2p; /* borrowed */
     uint32_t id, rank;
-    bool here;          /* the data */
-    bool released;      /* the peer said so */
+    bool here;     /* the data */
+    bool released; /* the peer said so */
     r2_status_t status;
-    r2_p2p_op_t *op;    /* borrowed */
-    UT_hash_handle hh;  /* in p2p->gets, by id */
+    r2_p2p_op_t *op;   /* borrowed */
+    UT_hash_handle hh; /* in p2p->gets, by id */
 } r2_p2p_get_t;
 
 /** What a peer is asked to do with its memory. */
@@ -124,8 +124,8 @@ typedef struct r2_rma_request {
     uint64_t source;           /* PULL: address at who asks */
     uint64_t operand, compare; /* UPDATE */
     uint32_t id;
-    uint8_t kind;              /* r2_p2p_kind_t */
-    uint8_t verb;              /* UPDATE: r2_p2p_verb_t */
+    uint8_t kind; /* r2_p2p_kind_t */
+    uint8_t verb; /* UPDATE: r2_p2p_verb_t */
     uint16_t zero;
 } r2_rma_request_t;
 
@@ -157,19 +157,19 @@ struct r2_p2p {
     r2_p2p_handlers_t handlers;
     uint32_t next_seq, next_get, next_rma;
     uint64_t granted_bytes;
-    r2_p2p_inbound_t *pending; /* owned list: receives posted */
-    r2_p2p_inbound_t *arrived; /* list: complete, not looked at */
-    r2_p2p_inbound_t *inbox;   /* list: to be given to the user */
+    r2_p2p_inbound_t *pending;             /* owned list: receives posted */
+    r2_p2p_inbound_t *arrived;             /* list: complete, not looked at */
+    r2_p2p_inbound_t *inbox;               /* list: to be given to the user */
     r2_p2p_op_t *finished, *finished_tail; /* to be told to the user */
-    r2_p2p_serve_t *serving;   /* owned list: data under way */
-    r2_p2p_serve_t *served;    /* owned list: releases to be sent */
-    r2_p2p_get_t *gets;        /* owned hash */
-    r2_rma_issued_t *issued;   /* owned hash */
-    r2_p2p_pull_t *pulls;      /* owned list */
-    r2_am_buf_t *am_bufs;      /* owned list: under way */
-    r2_am_buf_t *unsent;       /* owned list: there was no memory to send them */
-    r2_p2p_peer_t *peers;      /* owned: by rank */
-    uint32_t lost_count, waiting_count; /* over all peers */
+    r2_p2p_serve_t *serving;               /* owned list: data under way */
+    r2_p2p_serve_t *served;                /* owned list: releases to be sent */
+    r2_p2p_get_t *gets;                    /* owned hash */
+    r2_rma_issued_t *issued;               /* owned hash */
+    r2_p2p_pull_t *pulls;                  /* owned list */
+    r2_am_buf_t *am_bufs;                  /* owned list: under way */
+    r2_am_buf_t *unsent;                   /* owned list: there was no memory to send them */
+    r2_p2p_peer_t *peers;                  /* owned: by rank */
+    uint32_t lost_count, waiting_count;    /* over all peers */
 };
 
 /** What is to be told to the user, outside the lock. */
@@ -210,7 +210,8 @@ uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes);
 /* p2p_am_buf.c. Engine lock. */
 /** @return a message for the caller to fill; NULL: no memory. */
 r2_am_buf_t *r2_am_buf_new(r2_p2p_t *p2p, uint32_t rank, uint32_t am_id, uint64_t bytes);
-/** The same as an answer to a peer: counted, and if there is no memory for long, the peer is given up. */
+/** The same as an answer to a peer: counted, and if there is no memory for long, the peer is given
+ * up. */
 r2_am_buf_t *r2_am_buf_answer(r2_p2p_t *p2p, uint32_t rank, uint32_t am_id, uint64_t bytes);
 /** Sends it. @return R2_OK: it frees itself; or an error: it is still the caller's. */
 r2_status_t r2_am_buf_send(r2_am_buf_t *buf);
@@ -227,8 +228,8 @@ void r2_am_bufs_drop(r2_p2p_t *p2p, uint32_t rank);
 void r2_p2p_am_bufs_fini(r2_p2p_t *p2p);
 
 /* p2p_get.c. Engine lock. */
-r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote, uint64_t bytes,
-                            r2_p2p_op_t *op);
+r2_status_t r2_p2p_get_long(r2_p2p_t *p2p, uint32_t rank, void *local, uint64_t remote,
+                            uint64_t bytes, r2_p2p_op_t *op);
 /** Serves a request. @return false: not now. */
 bool r2_p2p_get_serve(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound);
 /** True while a get is not over: only then is data with its tag wanted. */

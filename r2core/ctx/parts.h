@@ -24,26 +24,28 @@ typedef struct r2_ctx_parts {
     r2_tp_t tp;              /* devices of all rails and the one within the host */
     r2_hello_t hello;
     r2_oob_t oob;
-    r2_post_t post;          /* ops NULL: notices go in band only */
-    r2_probe_t probe;        /* ops NULL: nobody can be asked */
-    r2_nic_watch_t watch;    /* of `nics`; ops NULL: carrier losses are noticed by timeout only */
+    r2_post_t post;       /* ops NULL: notices go in band only */
+    r2_probe_t probe;     /* ops NULL: nobody can be asked */
+    r2_nic_watch_t watch; /* of `nics`; ops NULL: carrier losses are noticed by timeout only */
     uint8_t post_address[R2_POST_ADDRESS_MAX]; /* of `post`, to be published */
     size_t post_address_bytes;
     r2_nic_t nics[R2_RAILS_MAX];
     size_t nic_count;
-    uint64_t host_id;        /* equal for ranks that share memory */
+    uint64_t host_id; /* equal for ranks that share memory */
     char host_name[64];
-    uint64_t first_seq;      /* start of message numbers; tests start near the wrap */
-    r2_cost_params_t cost;   /* of this process, to be published; zeros: usual ones */
+    uint64_t first_seq;    /* start of message numbers; tests start near the wrap */
+    r2_cost_params_t cost; /* of this process, to be published; zeros: usual ones */
 } r2_ctx_parts_t;
 
-/** Makes a context without service thread from given parts: opens devices and listeners, publishes. */
+/** Makes a context without service thread from given parts: opens devices and listeners,
+ * publishes. */
 r2_status_t r2_ctx_assemble(const r2_ctx_config_t *config, const r2_ctx_parts_t *parts,
                             r2_ctx_t **ctx_p, char *text_p, size_t text_bytes);
 /** Tears down what r2_ctx_assemble() made. */
 void r2_ctx_dismantle(r2_ctx_t *ctx);
 
-/** The health map of this process; NULL before the communicator of all processes exists. Engine lock. */
+/** The health map of this process; NULL before the communicator of all processes exists. Engine
+ * lock. */
 const r2_health_map_t *r2_ctx_health_map(const r2_ctx_t *ctx);
 
 #endif

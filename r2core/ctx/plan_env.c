@@ -53,8 +53,9 @@ static void r2_plan_env_rates(const r2_hosts_t *hosts, const uint32_t *map_host,
 }
 
 /*
- * Choices depend on both, so what is remembered of them must be found by both; on even rails nothing
- * is predicted, so that what was learned while some were broken changes no plan after their repair.
+ * Choices depend on both, so what is remembered of them must be found by both; on even rails
+ * nothing is predicted, so that what was learned while some were broken changes no plan after their
+ * repair.
  */
 static uint64_t r2_plan_env_digest(const r2_plan_env_t *env)
 {
@@ -76,7 +77,8 @@ static void r2_plan_env_settle(r2_plan_env_t *env)
     env->map_digest = r2_plan_env_digest(env);
 }
 
-/* Room for the hosts of the communicator, and which ones they are. @return R2_OK, R2_ERR_NO_MEMORY. */
+/* Room for the hosts of the communicator, and which ones they are. @return R2_OK,
+ * R2_ERR_NO_MEMORY. */
 static r2_status_t r2_plan_env_hosts(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size,
                                      uint32_t rail_count, r2_plan_env_t *env)
 {
@@ -172,8 +174,7 @@ r2_plan_env_t *r2_plan_env_share(r2_plan_env_t **list, r2_plan_env_t *env)
 {
     r2_plan_env_t *other;
 
-    LL_FOREACH(*list, other)
-    {
+    LL_FOREACH(*list, other) {
         if (r2_plan_env_equal(other, env)) {
             r2_plan_env_put(env);
             return r2_plan_env_get(other);

@@ -13,17 +13,17 @@
 #include "r2/topology.h"
 
 /**
- * What plans are made from: equal on all ranks for one call. Nobody changes it once it is shared, so a call may
- * keep it over an agreement on another one. Engine lock.
+ * What plans are made from: equal on all ranks for one call. Nobody changes it once it is shared,
+ * so a call may keep it over an agreement on another one. Engine lock.
  */
 typedef struct r2_plan_env {
-    r2_topology_t topology;    /* of the communicator, with what is agreed */
-    uint32_t *map_host;        /* owned: per host of the topology, its index in the map */
-    r2_cost_params_t cost;     /* what predictions are made from */
-    uint32_t cost_version;     /* 0: as published at start (ctx/estimator.h) */
-    uint64_t map_digest;       /* of topology and cost: programs are found by it */
-    r2_plan_memo_t memo;       /* what plans have in common; what it says follows from the rest */
-    bool even;                 /* nothing is broken or slow, and all hosts have equal rails */
+    r2_topology_t topology; /* of the communicator, with what is agreed */
+    uint32_t *map_host;     /* owned: per host of the topology, its index in the map */
+    r2_cost_params_t cost;  /* what predictions are made from */
+    uint32_t cost_version;  /* 0: as published at start (ctx/estimator.h) */
+    uint64_t map_digest;    /* of topology and cost: programs are found by it */
+    r2_plan_memo_t memo;    /* what plans have in common; what it says follows from the rest */
+    bool even;              /* nothing is broken or slow, and all hosts have equal rails */
     uint32_t users;
     struct r2_plan_env **list; /* borrowed: where it is; NULL: not shared yet */
     struct r2_plan_env *next;  /* there */
@@ -43,7 +43,8 @@ void r2_plan_env_apply(r2_plan_env_t *env, const r2_health_map_t *map);
 
 /**
  * Gives one that is not shared yet to all.
- * @param list those that are in use. @return it, or an equal one in its place: to be given back by put.
+ * @param list those that are in use. @return it, or an equal one in its place: to be given back by
+ * put.
  */
 r2_plan_env_t *r2_plan_env_share(r2_plan_env_t **list, r2_plan_env_t *env);
 /** One user more. */

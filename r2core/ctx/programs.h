@@ -24,7 +24,7 @@ typedef struct r2_shape_key {
     uint64_t element_bytes, count;
     uint64_t meaning; /* of the operation and its types */
     uint32_t send_count, recv_count;
-    int32_t size;  /* of counts and displs */
+    int32_t size; /* of counts and displs */
     int32_t root;
     uint32_t kind; /* r2_coll_kind_t */
     uint32_t flags;
@@ -69,8 +69,7 @@ void r2_programs_fini(r2_programs_t *programs);
  * @return       the program, borrowed until the next r2_programs_keep() or r2_programs_forget();
  *               NULL: it is not kept.
  */
-r2_program_t *r2_programs_find(r2_programs_t *programs, const r2_shape_t *shape,
-                               uint32_t *hint_p);
+r2_program_t *r2_programs_find(r2_programs_t *programs, const r2_shape_t *shape, uint32_t *hint_p);
 /**
  * Keeps a program of a shape that is not there. What was not used for longest makes room; without
  * memory for it, or if it is too long, it is not kept.

@@ -24,22 +24,24 @@
 typedef struct r2_rail_subject {
     struct r2_rail_subject *prev, *next;
     uint32_t host, other, rail;
-    char name[160];              /* how its lines begin */
+    char name[160]; /* how its lines begin */
     char host_name[64], from[64];
     r2_verdict_t verdict;
     uint32_t capacity, left, all;
-    bool is_way, broken;         /* now */
-    uint64_t since_ns;           /* broken: first evidence; else when it was that, for how long it took */
-    uint64_t held_ns;            /* when to tell what its own host should have told; 0: nothing is held */
-    uint64_t window_ns;          /* start of the interval; 0: none */
+    bool is_way, broken; /* now */
+    /* broken: first evidence; else when it was that, for how long it took */
+    uint64_t since_ns;
+    /* when to tell what its own host should have told; 0: nothing is held */
+    uint64_t held_ns;
+    uint64_t window_ns; /* start of the interval; 0: none */
     uint64_t interval_ns;
-    uint32_t spoken;             /* lines in this interval */
-    uint32_t folded;             /* changes that had no line */
-    uint32_t breaks;             /* of these, times that it broke */
+    uint32_t spoken; /* lines in this interval */
+    uint32_t folded; /* changes that had no line */
+    uint32_t breaks; /* of these, times that it broke */
 } r2_rail_subject_t;
 
 struct r2_rail_log {
-    const r2_log_t *log;         /* borrowed: outlives this */
+    const r2_log_t *log; /* borrowed: outlives this */
     int64_t wall_offset_ns;
     r2_rail_subject_t *subjects; /* owned list, newest change last */
     uint32_t count;
@@ -60,7 +62,8 @@ r2_rail_log_t *r2_rail_log_create(const r2_log_t *log, int64_t wall_offset_ns)
 
 static void r2_rail_time(const r2_rail_log_t *rails, uint64_t at_ns, char *text_p, size_t bytes)
 {
-    const time_t at_s = (time_t) (((int64_t) at_ns + rails->wall_offset_ns) / (int64_t) R2_NS_PER_S);
+    const time_t at_s =
+        (time_t) (((int64_t) at_ns + rails->wall_offset_ns) / (int64_t) R2_NS_PER_S);
     struct tm local;
 
     if (NULL == localtime_r(&at_s, &local) || 0 == strftime(text_p, bytes, "%H:%M:%S", &local)) {
@@ -84,8 +87,8 @@ static const char *r2_rail_wrong(const r2_rail_subject_t *at)
 
 static void r2_rail_left(const r2_rail_subject_t *at, char *text_p, size_t bytes)
 {
-    snprintf(text_p, bytes, "%s with %u of %u rails", at->is_way ? "they go on" : "the job goes on", at->left,
-             at->all);
+    snprintf(text_p, bytes, "%s with %u of %u rails", at->is_way ? "they go on" : "the job goes on",
+             at->left, at->all);
 }
 
 /* What it is now, without the time. */
@@ -113,10 +116,12 @@ static void r2_rail_speak_broken(const r2_rail_log_t *rails, const r2_rail_subje
         snprintf(from, sizeof(from), ", seen from %s; %s does not answer", at->from, at->host_name);
     }
     if (R2_VERDICT_SLOW == at->verdict) {
-        r2_warn(rails->log, "%s gives %u/%u of its rate (NIC, cable, switch port or other traffic); since %s",
+        r2_warn(rails->log,
+                "%s gives %u/%u of its rate (NIC, cable, switch port or other traffic); since %s",
                 at->name, at->capacity, R2_CAPACITY_FULL, since);
     } else {
-        r2_warn(rails->log, "%s %s%s; %s; since %s", at->name, r2_rail_wrong(at), from, left, since);
+        r2_warn(rails->log, "%s %s%s; %s; since %s", at->name, r2_rail_wrong(at), from, left,
+                since);
     }
 }
 
@@ -136,19 +141,19 @@ static void r2_rail_speak_folded(const r2_rail_log_t *rails, r2_rail_subject_t *
     char now[160];
 
     r2_rail_now(at, now, sizeof(now));
-    r2_warn(rails->log, "%s changed %u more times in %.0f s, broken %u of these; %s", at->name, at->folded,
-            (double) (now_ns - at->window_ns) / R2_NS_PER_S, at->breaks, now);
+    r2_warn(rails->log, "%s changed %u more times in %.0f s, broken %u of these; %s", at->name,
+            at->folded, (double) (now_ns - at->window_ns) / R2_NS_PER_S, at->breaks, now);
     at->folded = at->breaks = 0;
 }
 
 /* ---- subjects ---- */
 
-static r2_rail_subject_t *r2_rail_find(r2_rail_log_t *rails, uint32_t host, uint32_t other, uint32_t rail)
+static r2_rail_subject_t *r2_rail_find(r2_rail_log_t *rails, uint32_t host, uint32_t other,
+                                       uint32_t rail)
 {
     r2_rail_subject_t *at;
 
-    DL_FOREACH(rails->subjects, at)
-    {
+    DL_FOREACH(rails->subjects, at) {
         if (at->host == host && at->other == other && at->rail == rail) {
             return at;
         }
@@ -285,8 +290,7 @@ void r2_rail_log_tick(r2_rail_log_t *rails, uint64_t now_ns)
 {
     r2_rail_subject_t *at, *next;
 
-    DL_FOREACH_SAFE(rails->subjects, at, next)
-    {
+    DL_FOREACH_SAFE(rails->subjects, at, next) {
         if (0 != at->held_ns && now_ns >= at->held_ns) {
             at->held_ns = 0;
             at->broken = true;
@@ -306,8 +310,7 @@ uint64_t r2_rail_log_deadline_ns(const r2_rail_log_t *rails)
     uint64_t deadline_ns = R2_NEVER_NS;
     const r2_rail_subject_t *at;
 
-    DL_FOREACH(rails->subjects, at)
-    {
+    DL_FOREACH(rails->subjects, at) {
         if (0 != at->held_ns) {
             deadline_ns = r2_min(deadline_ns, at->held_ns);
         }
@@ -322,8 +325,7 @@ void r2_rail_log_destroy(r2_rail_log_t *rails, uint64_t now_ns)
 {
     r2_rail_subject_t *at, *next;
 
-    DL_FOREACH_SAFE(rails->subjects, at, next)
-    {
+    DL_FOREACH_SAFE(rails->subjects, at, next) {
         if (at->folded > 0) {
             r2_rail_speak_folded(rails, at, now_ns);
         }

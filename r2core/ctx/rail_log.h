@@ -14,8 +14,9 @@
 #include "r2/verdict.h"
 
 /*
- * A rail that goes down, and one that comes back, has its line at once. What it does within the next
- * interval is counted, and told in one line at the end of it; intervals double while it goes on.
+ * A rail that goes down, and one that comes back, has its line at once. What it does within the
+ * next interval is counted, and told in one line at the end of it; intervals double while it goes
+ * on.
  */
 #define R2_RAIL_LOG_INTERVAL_S     10u
 #define R2_RAIL_LOG_INTERVAL_MAX_S 640u
@@ -26,13 +27,15 @@ typedef struct r2_rail_log r2_rail_log_t;
 
 /** A rail of a host, or the way between two hosts on it, and what has become of it. */
 typedef struct r2_rail_change {
-    uint32_t host, other, rail; /* indices; other UINT32_MAX: the rail of `host` */
+    uint32_t host, other, rail;               /* indices; other UINT32_MAX: the rail of `host` */
     const char *nic, *host_name, *other_name; /* borrowed for the call; other_name may be NULL */
     r2_verdict_t verdict;
-    uint32_t capacity;          /* sixteenths */
-    uint32_t left, all;         /* rails of the host, or between the two, that work; that there are */
-    uint64_t since_ns;          /* first evidence */
-    const char *from;           /* NULL; or the host that says so of another one, which should do it itself */
+    uint32_t capacity; /* sixteenths */
+    /* rails of the host, or between the two, that work; that there are */
+    uint32_t left, all;
+    uint64_t since_ns; /* first evidence */
+    /* NULL; or the host that says so of another one, which should do it itself */
+    const char *from;
 } r2_rail_change_t;
 
 /**

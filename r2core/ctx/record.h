@@ -17,19 +17,19 @@
 
 /** Observes a process. Engine lock. */
 typedef struct r2_record {
-    r2_core_t *core;          /* borrowed */
-    r2_observer_t observer;   /* in core->observers */
+    r2_core_t *core;                 /* borrowed */
+    r2_observer_t observer;          /* in core->observers */
     const r2_estimator_t *estimator; /* borrowed */
-    const char *host_name;    /* borrowed */
-    const r2_hosts_t *hosts;  /* borrowed: of the job; NULL: not known yet */
+    const char *host_name;           /* borrowed */
+    const r2_hosts_t *hosts;         /* borrowed: of the job; NULL: not known yet */
     const r2_plan_env_t *env; /* borrowed: what plans of the job are made from; NULL: not told */
     r2_events_t *events;      /* owned; NULL: no event file, only gaps are measured */
     r2_snapshot_t *plan_file; /* owned; NULL: none (rank 0 alone has one) */
     r2_gap_t gap;
 } r2_record_t;
 
-/** Observes a process from now on; the caller opens files. @param host_name, estimator outlive it.
- */
+/** Observes a process from now on; the caller opens files. @param host_name, estimator outlive
+ * it. */
 void r2_record_init(r2_record_t *record, r2_core_t *core, const r2_estimator_t *estimator,
                     const char *host_name);
 /** Closes the files. Nothing is observed any more. */

@@ -56,8 +56,8 @@ static void r2_failure_nics(const r2_failure_t *failure, char *text_p, size_t te
 void r2_failure_text(const r2_failure_t *failure, char *text_p, size_t text_bytes)
 {
     char nics[256];
-    const char *why = 0 != failure->error ? strerror(failure->error)
-                                          : r2_status_string(failure->status);
+    const char *why =
+        0 != failure->error ? strerror(failure->error) : r2_status_string(failure->status);
 
     r2_failure_nics(failure, nics, sizeof(nics));
     snprintf(text_p, text_bytes, "%s on %s%s: %s. %s, or run without r2 (--mca coll ^r2).",

@@ -15,12 +15,12 @@
 
 /** What could not be done, for a text to the user. */
 typedef struct r2_failure {
-    const char *what;       /* "the hello listeners could not be opened" */
+    const char *what; /* "the hello listeners could not be opened" */
     const char *host_name;
-    const r2_nic_t *nics;   /* that it is about */
+    const r2_nic_t *nics; /* that it is about */
     size_t nic_count;
-    int error;              /* errno; 0: not known */
-    r2_status_t status;     /* says why if errno does not */
+    int error;          /* errno; 0: not known */
+    r2_status_t status; /* says why if errno does not */
 } r2_failure_t;
 
 /** "WHAT on HOST (NICs A, B): REASON. REMEDY." */

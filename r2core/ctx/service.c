@@ -33,14 +33,14 @@ typedef enum r2_service_wake {
 
 /** The service thread. Fields below `engine lock` belong to it. */
 typedef struct r2_service {
-    r2_ctx_t *ctx;           /* borrowed: outlives the thread */
+    r2_ctx_t *ctx; /* borrowed: outlives the thread */
     pthread_t thread;
     int epoll_fd, stop_fd, timer_fd;
     /* engine lock */
-    uint64_t app_ns;         /* when the application last drove */
-    uint64_t timer_ns;       /* when the timer fires; R2_NEVER_NS: off */
-    bool watching;           /* the rails' descriptors wake this thread */
-    r2_observer_t observer;  /* in core.observers */
+    uint64_t app_ns;        /* when the application last drove */
+    uint64_t timer_ns;      /* when the timer fires; R2_NEVER_NS: off */
+    bool watching;          /* the rails' descriptors wake this thread */
+    r2_observer_t observer; /* in core.observers */
 } r2_service_t;
 
 static void r2_service_set_timer(r2_service_t *service, uint64_t at_ns)

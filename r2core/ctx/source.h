@@ -19,8 +19,8 @@ typedef struct r2_source {
     const char *name; /* borrowed: static */
     int fd;           /* readable when there is something to do; -1: none, each drive polls */
     bool ready;       /* has no descriptor, or it woke a thread since the newest poll */
-    /** Handles what is there and timeouts, never blocks. Engine lock. NULL: only flush() is needed.
-     */
+    /** Handles what is there and timeouts, never blocks. Engine lock. NULL: only flush() is
+     * needed. */
     void (*poll)(void *instance);
     /** When poll() must be called for a timeout. NULL: never. */
     uint64_t (*deadline_ns)(void *instance);

@@ -32,8 +32,8 @@ typedef struct r2_ctx_real {
     r2_post_t post;
     r2_log_t log;
     r2_nic_watch_t watch;
-    bool tight;            /* there are not enough descriptors for all lanes at one time */
-    r2_ctx_t *ctx;         /* borrowed; NULL until it is assembled */
+    bool tight;    /* there are not enough descriptors for all lanes at one time */
+    r2_ctx_t *ctx; /* borrowed; NULL until it is assembled */
 } r2_ctx_real_t;
 
 static void r2_ctx_real_free(r2_ctx_real_t *real)
@@ -57,7 +57,8 @@ static void r2_ctx_real_free(r2_ctx_real_t *real)
     free(real);
 }
 
-/* Where a process gets its out-of-band messages: part of what it published. Never asks the launcher. */
+/* Where a process gets its out-of-band messages: part of what it published. Never asks the
+ * launcher. */
 static r2_status_t r2_ctx_mesh_lookup(void *arg, uint32_t rank, void *blob_p, size_t *bytes_p)
 {
     const r2_ctx_real_t *real = arg;
@@ -95,9 +96,9 @@ static r2_status_t r2_ctx_real_mesh(r2_ctx_real_t *real, const r2_ctx_config_t *
     if (R2_OK == status) {
         status = r2_mesh_create(&mesh, &real->post);
     }
-    return R2_OK == status ? r2_mesh_address(&real->post, parts->post_address,
-                                             &parts->post_address_bytes)
-                           : status;
+    return R2_OK == status
+               ? r2_mesh_address(&real->post, parts->post_address, &parts->post_address_bytes)
+               : status;
 }
 
 /* What r2 cannot do yet, and others may do well. */
@@ -315,7 +316,7 @@ static r2_status_t r2_ctx_real_start(r2_ctx_real_t *real, const r2_ctx_config_t 
     status = r2_service_create(ctx, &ctx->service);
     if (R2_OK != status) {
         r2_failure_explain(parts, "the service thread could not be started", status, text_p,
-                       text_bytes);
+                           text_bytes);
     }
     return status;
 }

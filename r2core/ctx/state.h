@@ -32,7 +32,7 @@ struct r2_ctx {
     _Atomic(const void *) driver; /* whose calls of r2_ctx_progress_as() count; NULL: any */
     r2_ctx_config_t config;
     r2_ctx_parts_t parts;
-    r2_sources_t sources;         /* what is looked at beside the rails */
+    r2_sources_t sources; /* what is looked at beside the rails */
     r2_comms_t comms;
     r2_consent_t consent;
     bool have_key;
@@ -61,8 +61,8 @@ r2_status_t r2_ctx_publish(r2_ctx_t *ctx);
 void r2_upcalls_bind(r2_ctx_t *ctx);
 
 /* start.c */
-/** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user why.
- */
+/** Instead of r2_ctx_create(): tells all processes that this one takes no part, and the user
+ * why. */
 void r2_ctx_decline(const r2_ctx_config_t *config, const char *why);
 /** If the context was made with this log function: neither it nor `idle` is called any more. */
 void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);

@@ -5,12 +5,13 @@
  * Telling all members that a communicator failed for good: each tells a few, who pass it on.
  */
 /*
- * Members that wait for somebody who has given up would wait for ever, so every one must hear of it, whoever
- * is dead or cannot be reached. Member i of n tells i +- 1, 2, 4, .. (modulo n) and everybody who hears it
- * does the same, once: all know after log2(n) / 2 + 1 hops, nobody opens more than 2 log2(n) links for it, and
- * any 2 log2(n) - 2 members may be missing, since such circulant graphs are as connected as their degree
- * (Boesch, Felzer: A general class of invulnerable graphs, Networks 2, 1972). Who knows of a death passes
- * over it, and tells those whom a neighbour of his would have told when that one is lost afterwards.
+ * Members that wait for somebody who has given up would wait for ever, so every one must hear of
+ * it, whoever is dead or cannot be reached. Member i of n tells i +- 1, 2, 4, .. (modulo n) and
+ * everybody who hears it does the same, once: all know after log2(n) / 2 + 1 hops, nobody opens
+ * more than 2 log2(n) links for it, and any 2 log2(n) - 2 members may be missing, since such
+ * circulant graphs are as connected as their degree (Boesch, Felzer: A general class of
+ * invulnerable graphs, Networks 2, 1972). Who knows of a death passes over it, and tells those whom
+ * a neighbour of his would have told when that one is lost afterwards.
  */
 #include "r2_config.h"
 
@@ -29,7 +30,8 @@ static bool r2_tell_is_gone(const r2_comm_t *comm, int32_t position)
            upcalls->gone(upcalls->arg, rank);
 }
 
-/* The first one from a position on, in a direction, that is not known to be gone; -1: none but `except`. */
+/* The first one from a position on, in a direction, that is not known to be gone; -1: none but
+ * `except`. */
 static int32_t r2_tell_next(const r2_comm_t *comm, int32_t position, int32_t step, int32_t except)
 {
     for (int32_t i = 0; i < comm->size && position != except; ++i) {
@@ -121,7 +123,8 @@ void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank)
     }
     count = lost < comm->size ? r2_tell_neighbors(comm, lost, positions) : 0;
     for (uint32_t i = 0; i < count; ++i) {
-        if (positions[i] == comm->rank) { /* we told it, or would have: a neighbour's neighbours are ours now */
+        /* we told it, or would have: a neighbour's neighbours are ours now */
+        if (positions[i] == comm->rank) {
             comm->untold = !r2_tell_neighbors_of(comm, lost) || comm->untold;
             comm->comms->fresh_faults = comm->comms->fresh_faults || comm->untold;
             return;

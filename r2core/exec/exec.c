@@ -305,8 +305,8 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     return R2_OK == status ? r2_link_recv(link, &args) : status;
 }
 
-static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_t offset, char *piece,
-                             uint64_t bytes, bool write)
+static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_t offset,
+                             char *piece, uint64_t bytes, bool write)
 {
     const r2_convertor_t *convertor = r2_exec_convertor(exec, region);
     char *memory;

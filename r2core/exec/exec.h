@@ -17,57 +17,59 @@ struct r2_exec;
 
 /** All collectives under way in this process. Engine lock. */
 typedef struct r2_engine {
-    r2_net_t *net;             /* borrowed */
-    struct r2_exec *ready;     /* list: have ops that may start */
-    struct r2_exec *finished;  /* list: complete or failed, to be collected by r2_engine_collect() */
-    r2_blocks_t blocks;        /* memory of runs: state, staging, packed sends */
+    r2_net_t *net;         /* borrowed */
+    struct r2_exec *ready; /* list: have ops that may start */
+    /* list: complete or failed, to be collected by r2_engine_collect() */
+    struct r2_exec *finished;
+    r2_blocks_t blocks; /* memory of runs: state, staging, packed sends */
 } r2_engine_t;
 
 /** What one run needs besides its schedule. */
 typedef struct r2_exec_args {
-    const void *in;            /* borrowed until finished */
-    void *out;                 /* borrowed until finished */
+    const void *in; /* borrowed until finished */
+    void *out;      /* borrowed until finished */
     r2_reduce_fn_t reduce;
-    void *reduce_arg;          /* borrowed until finished */
-    bool any_thread;           /* `reduce` may be called by any thread, not only by the application's */
+    void *reduce_arg; /* borrowed until finished */
+    /* `reduce` may be called by any thread, not only by the application's */
+    bool any_thread;
     uint64_t element_bytes;
-    const uint32_t *ranks;     /* borrowed: process numbers by communicator rank */
-    r2_tag_t tag;              /* of the collective; ops add theirs */
+    const uint32_t *ranks;        /* borrowed: process numbers by communicator rank */
+    r2_tag_t tag;                 /* of the collective; ops add theirs */
     r2_convertor_t convertors[2]; /* of R2_BUF_IN and R2_BUF_OUT */
-    uint64_t pack_bytes;       /* bound of packed sends under way */
+    uint64_t pack_bytes;          /* bound of packed sends under way */
 } r2_exec_args_t;
 
 /** An op's handle in the link's callbacks. */
 typedef struct r2_exec_op {
-    struct r2_exec *exec;      /* borrowed */
-    char *packed;              /* owned: what a SEND op of a buffer with a convertor sends */
-    uint32_t waiting;          /* dependencies not complete yet */
+    struct r2_exec *exec; /* borrowed */
+    char *packed;         /* owned: what a SEND op of a buffer with a convertor sends */
+    uint32_t waiting;     /* dependencies not complete yet */
     bool done;
 } r2_exec_op_t;
 
 /** One collective under way. */
 typedef struct r2_exec {
     struct r2_exec *prev, *next; /* in engine->ready or engine->finished */
-    r2_engine_t *engine;       /* borrowed */
+    r2_engine_t *engine;         /* borrowed */
     r2_exec_args_t args;
-    r2_program_t *program;     /* refcounted; NULL: nothing to finish */
+    r2_program_t *program;         /* refcounted; NULL: nothing to finish */
     const r2_schedule_t *schedule; /* that of the program */
-    char *scratch;             /* owned: a block of the engine */
-    r2_exec_op_t *ops;         /* owned: a block of the engine; parallel to schedule->ops */
-    size_t state_bytes;        /* of that block: ops, queue, held */
-    uint32_t *queue;           /* ops that may start; each enters once */
+    char *scratch;                 /* owned: a block of the engine */
+    r2_exec_op_t *ops;             /* owned: a block of the engine; parallel to schedule->ops */
+    size_t state_bytes;            /* of that block: ops, queue, held */
+    uint32_t *queue;               /* ops that may start; each enters once */
     uint32_t queue_head, queue_tail;
     uint32_t *held; /* with convertors: SEND ops that wait for room; each enters once */
     uint32_t held_head, held_tail;
     uint32_t lowest; /* every SEND op before it is complete */
     uint32_t ops_left;
-    uint64_t packed_bytes;     /* in packed sends under way */
-    bool carrying;             /* messages carry the map-pending bit (health/agreement.h) */
-    bool map_pending;          /* ours, or that of a message received so far */
+    uint64_t packed_bytes;      /* in packed sends under way */
+    bool carrying;              /* messages carry the map-pending bit (health/agreement.h) */
+    bool map_pending;           /* ours, or that of a message received so far */
     bool in_ready, in_finished; /* on which list of the engine */
     bool over;                  /* its status is final */
     bool app_only;              /* its ops run code of the user: a reduction of his, convertors */
-    r2_status_t status;        /* R2_IN_PROGRESS, then the outcome */
+    r2_status_t status;         /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 
 /** @param keep_bytes the most memory that is kept for runs to come. */
@@ -99,7 +101,8 @@ void r2_exec_fini(r2_exec_t *exec);
 bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uint32_t tag,
                     uint32_t digest);
 
-/** Takes a run off the lists of its engine: nobody looks at it any more. Nothing happens if it is on none. */
+/** Takes a run off the lists of its engine: nobody looks at it any more. Nothing happens if it is
+ * on none. */
 void r2_exec_leave(r2_exec_t *exec);
 
 /**

@@ -15,7 +15,8 @@ static const r2_agreement_call_t *r2_agreement_oldest(const r2_agreement_t *agre
     return &agreement->calls[agreement->next % R2_AGREEMENT_AHEAD];
 }
 
-/* The ring holds the last AHEAD calls; the one that leaves it for the next is the newest that it uses. */
+/* The ring holds the last AHEAD calls; the one that leaves it for the next is the newest that it
+ * uses. */
 bool r2_agreement_ready(const r2_agreement_t *agreement)
 {
     for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; ++i) {

@@ -27,8 +27,10 @@
  *   used by  8   9  10  11                call 9 begins with a map sync, on all ranks
  */
 
-#define R2_AGREEMENT_AHEAD 8u /* calls that may be under way beyond one whose outcome is awaited */
-#define R2_AGREEMENT_PAUSE_MIN 4u /* calls from one map sync to the next */
+#define R2_AGREEMENT_AHEAD                                                \
+    8u /* calls that may be under way beyond one whose outcome is awaited \
+        */
+#define R2_AGREEMENT_PAUSE_MIN 4u   /* calls from one map sync to the next */
 #define R2_AGREEMENT_PAUSE_MAX 256u /* the same while one map sync chases the other (flapping) */
 
 /** A call under way or not used yet. */
@@ -41,11 +43,11 @@ typedef struct r2_agreement_call {
 
 /** State of one communicator. Zeroed at its creation. */
 typedef struct r2_agreement {
-    uint64_t next;        /* number of the next call to start */
-    bool pending;         /* an outcome that was used is set, and no map sync was made since */
-    bool synced;          /* there was a map sync */
-    uint64_t sync_call;   /* which began with the last one */
-    uint64_t pause;       /* calls until the next may */
+    uint64_t next;      /* number of the next call to start */
+    bool pending;       /* an outcome that was used is set, and no map sync was made since */
+    bool synced;        /* there was a map sync */
+    uint64_t sync_call; /* which began with the last one */
+    uint64_t pause;     /* calls until the next may */
     r2_agreement_call_t calls[R2_AGREEMENT_AHEAD]; /* ring: the last calls that started */
 } r2_agreement_t;
 

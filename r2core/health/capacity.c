@@ -5,11 +5,12 @@
  * Degraded rails: each lane's rate against the other lanes of the same link, over all peers.
  */
 /*
- * A lane says how fast the slower of its two NICs is. The best of all lanes over our rail, to different
- * hosts and in both directions, therefore tells about our NIC: if all are slow it is ours. How slow, tells
- * their mean: lanes to slow peers do not count then, and while one peer has all of the rail its lane finds
- * more than the share that others leave it on the other rails. What a rail gives when it is healthy is
- * known from the speeds of the NICs, or learned: rails may be of unequal speed.
+ * A lane says how fast the slower of its two NICs is. The best of all lanes over our rail, to
+ * different hosts and in both directions, therefore tells about our NIC: if all are slow it is
+ * ours. How slow, tells their mean: lanes to slow peers do not count then, and while one peer has
+ * all of the rail its lane finds more than the share that others leave it on the other rails. What
+ * a rail gives when it is healthy is known from the speeds of the NICs, or learned: rails may be of
+ * unequal speed.
  */
 #include "r2_config.h"
 
@@ -58,8 +59,8 @@ static uint32_t r2_slow_best(const r2_slow_t *window)
 }
 
 /*
- * What a window says: sixteenths. A healthy rail has the benefit of the doubt: a single fast lane is enough. One that
- * was slow has to come halfway to the full rate with all lanes of a peer.
+ * What a window says: sixteenths. A healthy rail has the benefit of the doubt: a single fast lane
+ * is enough. One that was slow has to come halfway to the full rate with all lanes of a peer.
  */
 static uint32_t r2_slow_is(const r2_health_t *health, const r2_slow_t *window, uint32_t capacity)
 {
@@ -168,8 +169,9 @@ static void r2_slow_add(r2_health_t *health, uint32_t rail, uint32_t host, uint3
 }
 
 /*
- * What a rail of these should give: the median of all that are not 0, of two the better one. Not the best: lanes
- * that share a NIC get unequal parts of it, and the luckiest one would make all others look slow.
+ * What a rail of these should give: the median of all that are not 0, of two the better one. Not
+ * the best: lanes that share a NIC get unequal parts of it, and the luckiest one would make all
+ * others look slow.
  */
 static uint64_t r2_slow_usual(const uint64_t *of_rail)
 {
@@ -188,7 +190,8 @@ static uint64_t r2_slow_usual(const uint64_t *of_rail)
         sorted[at] = of_rail[rail];
         ++count;
     }
-    return count < 2 ? 0 : sorted[(count - 1) / 2]; /* a single one has nothing to be compared with */
+    /* a single one has nothing to be compared with */
+    return count < 2 ? 0 : sorted[(count - 1) / 2];
 }
 
 /* Thousandths of the usual rail; no rail counts as faster. */
@@ -222,8 +225,8 @@ static void r2_batch_close(r2_health_t *health)
     }
 }
 
-void r2_capacity_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
-                      uint64_t now_ns)
+void r2_capacity_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound,
+                      uint64_t bytes, uint64_t now_ns)
 {
     r2_batch_t *batch = &health->batch;
 

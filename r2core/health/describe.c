@@ -15,12 +15,12 @@
 typedef struct r2_health_lines {
     const r2_health_t *health; /* borrowed */
     uint64_t now_ns;
-    char *text;                /* borrowed */
+    char *text; /* borrowed */
     size_t bytes, used;
 } r2_health_lines_t;
 
-static void __attribute__((format(printf, 2, 3))) r2_lines_add(r2_health_lines_t *lines,
-                                                               const char *format, ...)
+static void __attribute__((format(printf, 2, 3)))
+r2_lines_add(r2_health_lines_t *lines, const char *format, ...)
 {
     va_list args;
     int bytes;
@@ -95,8 +95,8 @@ static r2_health_lines_t r2_lines_begin(const r2_health_t *health, uint64_t now_
         .health = health, .now_ns = now_ns, .text = text_p, .bytes = text_bytes};
 }
 
-void r2_health_describe(const r2_health_t *health, uint32_t host_a, uint32_t host_b, uint64_t now_ns,
-                        char *text_p, size_t text_bytes)
+void r2_health_describe(const r2_health_t *health, uint32_t host_a, uint32_t host_b,
+                        uint64_t now_ns, char *text_p, size_t text_bytes)
 {
     r2_health_lines_t lines = r2_lines_begin(health, now_ns, text_p, text_bytes);
     const uint32_t hosts[] = {host_a, host_b};

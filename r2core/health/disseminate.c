@@ -63,7 +63,8 @@ static void r2_disseminate_members(r2_health_t *health, const r2_notice_t *notic
     uint32_t rank;
 
     fanout.flags = R2_NOTICE_FANOUT;
-    for (rank = health->lowest[health->own_host]; R2_NOBODY != rank; rank = health->next_member[rank]) {
+    for (rank = health->lowest[health->own_host]; R2_NOBODY != rank;
+         rank = health->next_member[rank]) {
         if (rank != except) {
             r2_outbox_rank(health, rank, &fanout, now_ns);
         }
@@ -100,15 +101,16 @@ static void r2_disseminate_one(r2_health_t *health, uint32_t to_host, const r2_n
  */
 static uint32_t r2_disseminate_facts(const r2_health_t *health)
 {
-    return 2 * health->hosts->host_count * health->rail_count + R2_HEALTH_EXCEPTIONS_MAX
-           + health->hosts->rank_count;
+    return 2 * health->hosts->host_count * health->rail_count + R2_HEALTH_EXCEPTIONS_MAX +
+           health->hosts->rank_count;
 }
 
 /* @return false: there is nothing to be told of this number. */
 static bool r2_disseminate_fact(const r2_health_t *health, uint32_t at, r2_notice_t *notice_p)
 {
     const uint32_t entries = health->hosts->host_count * health->rail_count;
-    const uint32_t host = at % entries / health->rail_count, rail = at % entries % health->rail_count;
+    const uint32_t host = at % entries / health->rail_count,
+                   rail = at % entries % health->rail_count;
 
     if (at < entries) {
         *notice_p = r2_disseminate_change(health, host, rail);
@@ -299,7 +301,8 @@ static bool r2_disseminate_learn(r2_health_t *health, const r2_health_change_t *
     if (change->is_path) {
         r2_disseminate_path_changed(health, change->host_a, change->host_b, change->rail, now_ns);
     } else {
-        health->since_ns[r2_health_at(health, change->host_a, change->rail)] = r2_max(since_ns, 1ull);
+        health->since_ns[r2_health_at(health, change->host_a, change->rail)] =
+            r2_max(since_ns, 1ull);
         r2_disseminate_entry_changed(health, change->host_a, change->rail, was_dead, now_ns);
     }
     r2_disseminate_event(health, change, known, written, own, since_ns, now_ns);
@@ -323,7 +326,8 @@ void r2_disseminate_entry(r2_health_t *health, uint32_t rail, const r2_health_en
     }
 }
 
-/** A path between our host and another broke or healed. @param tell a rank that has to know at once. */
+/** A path between our host and another broke or healed. @param tell a rank that has to know at
+ * once. */
 void r2_disseminate_path(r2_health_t *health, uint32_t host, uint32_t rail, bool broken,
                          uint32_t tell, const r2_verdict_event_t *event, uint64_t now_ns)
 {
@@ -331,7 +335,8 @@ void r2_disseminate_path(r2_health_t *health, uint32_t host, uint32_t rail, bool
                                        .host_a = r2_min(host, health->own_host),
                                        .host_b = r2_max(host, health->own_host),
                                        .rail = rail,
-                                       .entry.version = r2_health_map_path_version(&health->map, broken)};
+                                       .entry.version = r2_health_map_path_version(&health->map,
+                                                                                   broken)};
     const r2_health_exception_t path = {change.host_a, change.host_b, rail, change.entry.version};
     r2_notice_t notice = r2_disseminate_exception(health, &path);
 

@@ -16,7 +16,8 @@
 static void r2_heal_done(r2_health_t *health, const r2_heal_t *heal, const char *evidence,
                          uint64_t now_ns)
 {
-    const r2_health_entry_t *entry = r2_health_map_entry(&health->map, health->own_host, heal->rail);
+    const r2_health_entry_t *entry =
+        r2_health_map_entry(&health->map, health->own_host, heal->rail);
     const r2_health_entry_t full = {.version = entry->version, .capacity = R2_CAPACITY_FULL};
     const r2_verdict_event_t event = {.time_ns = now_ns,
                                       .verdict = R2_VERDICT_HEALTHY,
@@ -96,7 +97,8 @@ static void r2_heal_prove(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
 {
     heal->proving = true;
     heal->unopened = false;
-    heal->prove_ns = now_ns + r2_health_ms(health->params.heal_min_ms) * (5 + r2_members_position(health));
+    heal->prove_ns =
+        now_ns + r2_health_ms(health->params.heal_min_ms) * (5 + r2_members_position(health));
     heal->next_ns = heal->prove_ns;
     if (r2_outage_is_path(health, heal)) {
         health->ports.path_state(health->ports.arg, heal->host, heal->rail, false, 0);
@@ -105,7 +107,8 @@ static void r2_heal_prove(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
     }
 }
 
-void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer, uint64_t now_ns)
+void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer,
+                    uint64_t now_ns)
 {
     r2_heal_t *heal = &health->heals[probe->what];
 
@@ -131,15 +134,16 @@ static void r2_heal_probe(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
                                .what = (uint32_t) (heal - health->heals)};
     uint32_t host = r2_heal_target(health, heal);
 
-    if (R2_NOBODY == host) { /* no other host has this rail: that it has carrier is all there is to know */
+    /* no other host has this rail: that it has carrier is all there is to know */
+    if (R2_NOBODY == host) {
         r2_heal_done(health, heal, "carrier is back; nobody to ask", now_ns);
         heal->next_ns = now_ns + r2_health_ms(health->params.heal_max_ms);
         return;
     }
     heal->probing = true;
     heal->next_ns = now_ns + 4 * r2_health_ms(health->params.failure_timeout_ms);
-    if (!r2_probes_start(health, host, heal->rail,
-                         r2_health_ms(health->params.failure_timeout_ms), &what)) {
+    if (!r2_probes_start(health, host, heal->rail, r2_health_ms(health->params.failure_timeout_ms),
+                         &what)) {
         heal->probing = false;
         r2_heal_failed(health, heal, now_ns);
     }

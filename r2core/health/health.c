@@ -138,8 +138,8 @@ static bool r2_health_concerns(const r2_health_t *health, uint32_t rank, uint32_
 }
 
 /*
- * A lane could not be opened. Soon after a repair that says nothing: the call may be from before it, and hosts
- * ask for each other's hardware address once a second only. It is tried again.
+ * A lane could not be opened. Soon after a repair that says nothing: the call may be from before
+ * it, and hosts ask for each other's hardware address once a second only. It is tried again.
  */
 static void r2_health_unopened(r2_health_t *health, uint32_t rank, uint32_t rail, r2_status_t why,
                                uint64_t now_ns)
@@ -158,8 +158,8 @@ static void r2_health_unopened(r2_health_t *health, uint32_t rank, uint32_t rail
 }
 
 /*
- * The process is heard, and connections over this rail are refused for it: probes cannot tell, since
- * a refusal is all they ask for.
+ * The process is heard, and connections over this rail are refused for it: probes cannot tell,
+ * since a refusal is all they ask for.
  */
 static void r2_health_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
 {
@@ -244,8 +244,8 @@ void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
     }
 }
 
-void r2_health_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
-                    uint64_t interval_ns, uint64_t now_ns)
+void r2_health_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound,
+                    uint64_t bytes, uint64_t interval_ns, uint64_t now_ns)
 {
     if (r2_health_concerns(health, rank, rail) && interval_ns > 0) {
         r2_capacity_rate(health, rank, rail, outbound, bytes, now_ns);
@@ -273,7 +273,8 @@ void r2_health_peer(r2_health_t *health, uint32_t rank, bool silent, bool gone, 
     }
 }
 
-void r2_health_heard(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t id, uint64_t now_ns)
+void r2_health_heard(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t id,
+                     uint64_t now_ns)
 {
     (void) now_ns;
     health->beacons[health->beacon_next++ % R2_BEACONS_MAX] =
@@ -302,7 +303,8 @@ void r2_health_probed(r2_health_t *health, uint64_t id, bool alive, bool unable,
 }
 
 /* A notice that is acknowledged came in, or nobody else of our host took it. */
-static void r2_health_told(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns)
+static void r2_health_told(r2_health_t *health, uint32_t from, const r2_notice_t *notice,
+                           uint64_t now_ns)
 {
     if (R2_NOTICE_CLAIM == notice->kind) {
         r2_owner_claimed(health, from, notice, now_ns);
@@ -317,8 +319,7 @@ r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *da
     r2_notice_t notice, ack = {.kind = R2_NOTICE_ACK};
 
     if (R2_OK != r2_notice_parse(data, bytes, &notice) || rank >= health->hosts->rank_count ||
-        health->hosts->host_of[rank] >= health->hosts->host_count ||
-        rank == health->self.rank ||
+        health->hosts->host_of[rank] >= health->hosts->host_count || rank == health->self.rank ||
         (R2_NOTICE_GONE == notice.kind && notice.host_a >= health->hosts->rank_count)) {
         return R2_ERR_WIRE;
     }

@@ -16,8 +16,8 @@
 
 /*
  * Pure state machine: engine lock, no I/O, time as an argument. What it wants done goes through its
- * ports; everything that happens comes in by the calls below. Hosts are indices in order of their lowest
- * rank; on the wire a host is named by that rank.
+ * ports; everything that happens comes in by the calls below. Hosts are indices in order of their
+ * lowest rank; on the wire a host is named by that rank.
  */
 
 typedef struct r2_health r2_health_t;
@@ -33,28 +33,30 @@ typedef struct r2_verdict_event {
     uint64_t time_ns;
     r2_verdict_t verdict;
     r2_direction_t direction;
-    uint32_t host, rail;      /* blamed; for PATH and AMBIGUOUS also host_b; rail UINT32_MAX: all */
+    uint32_t host, rail; /* blamed; for PATH and AMBIGUOUS also host_b; rail UINT32_MAX: all */
     uint32_t host_b;
-    uint32_t rank;            /* PEER_*: the process; else UINT32_MAX */
-    uint32_t capacity;        /* now, 0..R2_CAPACITY_FULL */
-    uint32_t version;         /* of the map's entry; 0: not in the map (yet) */
-    bool own;                 /* concluded here, not only heard of */
-    bool written;             /* this process put it into the map: no other one will say the same */
-    uint64_t since_ns;        /* first evidence */
-    const char *evidence;     /* one line: what was tried and what answered */
+    uint32_t rank;        /* PEER_*: the process; else UINT32_MAX */
+    uint32_t capacity;    /* now, 0..R2_CAPACITY_FULL */
+    uint32_t version;     /* of the map's entry; 0: not in the map (yet) */
+    bool own;             /* concluded here, not only heard of */
+    bool written;         /* this process put it into the map: no other one will say the same */
+    uint64_t since_ns;    /* first evidence */
+    const char *evidence; /* one line: what was tried and what answered */
 } r2_verdict_event_t;
 
 /** What the machine wants done. */
 typedef struct r2_health_ports {
-    /** Sends a notice by the best healthy lane and out of band. May get lost, doubled, reordered. */
+    /** Sends a notice by the best healthy lane and out of band. May get lost, doubled,
+     * reordered. */
     void (*notify)(void *arg, uint32_t rank, const void *data, size_t bytes);
     /** Starts a probe of `rank`'s NIC on `rail`; r2_health_probed() will be called. */
     void (*probe)(void *arg, uint32_t rank, uint32_t rail, uint64_t timeout_ns, uint64_t id);
     /** Sends a beacon to `rank` over `rail`. */
     void (*beacon)(void *arg, uint32_t rank, uint32_t rail, uint64_t id);
     /**
-     * The rail of a host is known to be dead (dead true): lanes over it are failed at once and not tried
-     * again before `retry_ns`; or to be well again: lanes are tried now. host may be the own one.
+     * The rail of a host is known to be dead (dead true): lanes over it are failed at once and not
+     * tried again before `retry_ns`; or to be well again: lanes are tried now. host may be the own
+     * one.
      */
     void (*rail_state)(void *arg, uint32_t host, uint32_t rail, bool dead, uint64_t retry_ns);
     /** The same for the path to one host only. */
@@ -82,8 +84,8 @@ typedef struct r2_health_ports {
  * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_PARAM.
  */
 r2_status_t r2_health_create(const r2_hosts_t *hosts, const r2_health_self_t *self,
-                             const r2_params_t *params,
-                             const r2_health_ports_t *ports, uint64_t now_ns, r2_health_t **health_p);
+                             const r2_params_t *params, const r2_health_ports_t *ports,
+                             uint64_t now_ns, r2_health_t **health_p);
 void r2_health_destroy(r2_health_t *health);
 
 /* ---- evidence ---- */
@@ -94,17 +96,19 @@ void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t 
 /** Our NIC lost or got carrier or its address; or, at the start, has none. It was not so before. */
 void r2_health_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
 /**
- * Throughput of one lane over the last interval in which its link always had more to send (or, inbound,
- * the peer had). Given for all lanes of the link in a row, for the same interval.
+ * Throughput of one lane over the last interval in which its link always had more to send (or,
+ * inbound, the peer had). Given for all lanes of the link in a row, for the same interval.
  * @param bytes acknowledged or received in `interval_ns`.
  */
-void r2_health_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
-                    uint64_t interval_ns, uint64_t now_ns);
+void r2_health_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound,
+                    uint64_t bytes, uint64_t interval_ns, uint64_t now_ns);
 /** All lanes to a process are silent, or it answers again. */
 void r2_health_peer(r2_health_t *health, uint32_t rank, bool silent, bool gone, uint64_t now_ns);
 void r2_health_probed(r2_health_t *health, uint64_t id, bool alive, bool unable, uint64_t now_ns);
-void r2_health_heard(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t id, uint64_t now_ns);
-/** A notice of another process, in band or out of band. Never trusts the bytes. @return R2_OK or R2_ERR_WIRE. */
+void r2_health_heard(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t id,
+                     uint64_t now_ns);
+/** A notice of another process, in band or out of band. Never trusts the bytes. @return R2_OK or
+ * R2_ERR_WIRE. */
 r2_status_t r2_health_noticed(r2_health_t *health, uint32_t rank, const void *data, size_t bytes,
                               uint64_t now_ns);
 /** Timers. */
@@ -120,12 +124,13 @@ bool r2_health_is_first(const r2_health_t *health);
 /** True if a process is known to be gone, by ourselves or by others. */
 bool r2_health_gone(const r2_health_t *health, uint32_t rank);
 /**
- * Lines for help texts: every rail of the two hosts with verdict and since when; the processes of host_b
- * that are gone.
- * @param text_p each line begins with two blanks and ends with a line feed; cut off where it is full.
+ * Lines for help texts: every rail of the two hosts with verdict and since when; the processes of
+ * host_b that are gone.
+ * @param text_p each line begins with two blanks and ends with a line feed; cut off where it is
+ * full.
  */
-void r2_health_describe(const r2_health_t *health, uint32_t host_a, uint32_t host_b, uint64_t now_ns,
-                        char *text_p, size_t text_bytes);
+void r2_health_describe(const r2_health_t *health, uint32_t host_a, uint32_t host_b,
+                        uint64_t now_ns, char *text_p, size_t text_bytes);
 /** The same for everything that is known to be broken anywhere; "" where nothing is. */
 void r2_health_describe_broken(const r2_health_t *health, uint64_t now_ns, char *text_p,
                                size_t text_bytes);

@@ -52,10 +52,12 @@ static uint32_t r2_investigation_witness(r2_health_t *health, uint32_t host, uin
 }
 
 /*
- * A rail that is back soon after its silence may only be so slow that probes and acknowledgements come too late: until
- * it has proved itself it is asked for longer, so that what lies in its queues gets through.
+ * A rail that is back soon after its silence may only be so slow that probes and acknowledgements
+ * come too late: until it has proved itself it is asked for longer, so that what lies in its queues
+ * gets through.
  */
-static bool r2_investigation_is_back(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+static bool r2_investigation_is_back(const r2_health_t *health, uint32_t host, uint32_t rail,
+                                     uint64_t now_ns)
 {
     const uint64_t settled_ns = health->settled_ns[r2_health_at(health, host, rail)];
 
@@ -63,7 +65,8 @@ static bool r2_investigation_is_back(const r2_health_t *health, uint32_t host, u
                                   settled_ns + r2_health_ms(health->params.flap_period_ms);
 }
 
-static uint64_t r2_investigation_half_ns(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+static uint64_t r2_investigation_half_ns(const r2_health_t *health, uint32_t host, uint32_t rail,
+                                         uint64_t now_ns)
 {
     const bool back = r2_investigation_is_back(health, host, rail, now_ns) ||
                       r2_investigation_is_back(health, health->own_host, rail, now_ns);
@@ -72,7 +75,8 @@ static uint64_t r2_investigation_half_ns(const r2_health_t *health, uint32_t hos
 }
 
 /*
- * Its turn has come, perhaps long after the suspicion: what was heard and known then is no evidence now.
+ * Its turn has come, perhaps long after the suspicion: what was heard and known then is no evidence
+ * now.
  * @return false: nothing is left to find out.
  */
 static bool r2_investigation_begin(r2_health_t *health, r2_investigation_t *at, uint64_t now_ns)
@@ -87,8 +91,9 @@ static bool r2_investigation_begin(r2_health_t *health, r2_investigation_t *at, 
     at->half_ns = r2_investigation_half_ns(health, host, rail, now_ns);
     at->deadline_ns = now_ns + at->half_ns * R2_INVESTIGATION_HALVES;
     at->witness = r2_investigation_witness(health, host, rail, R2_NOBODY);
-    at->second = R2_NOBODY == at->witness ? R2_NOBODY
-                                          : r2_investigation_witness(health, host, rail, at->witness);
+    at->second = R2_NOBODY == at->witness
+                     ? R2_NOBODY
+                     : r2_investigation_witness(health, host, rail, at->witness);
     at->own_version = r2_health_map_entry(&health->map, health->own_host, rail)->version;
     at->peer_version = r2_health_map_entry(&health->map, host, rail)->version;
     at->tally[R2_QUERY_PEER].open = at->tally[R2_QUERY_BEACON].open = true;
@@ -201,9 +206,9 @@ static void r2_investigation_end(r2_health_t *health, r2_investigation_t *at,
                                 .evidence = text};
 
     r2_suspicion_close(health, at);
-    health->pause_ns[where] = r2_clamp_u64(2 * health->pause_ns[where],
-                                           r2_health_ms(health->params.heal_min_ms),
-                                           r2_health_ms(health->params.heal_max_ms));
+    health->pause_ns[where] =
+        r2_clamp_u64(2 * health->pause_ns[where], r2_health_ms(health->params.heal_min_ms),
+                     r2_health_ms(health->params.heal_max_ms));
     health->quiet_ns[where] = now_ns + health->pause_ns[where];
     if (r2_suspicion_explained(health, ended.host, ended.rail)) {
         return;
@@ -222,8 +227,7 @@ static bool r2_investigation_waits(const r2_investigation_t *at, const r2_conclu
 }
 
 /* A process that was stopped itself has asked too little and has answers from another time. */
-static bool r2_investigation_overslept(r2_health_t *health, r2_investigation_t *at,
-                                       uint64_t now_ns)
+static bool r2_investigation_overslept(r2_health_t *health, r2_investigation_t *at, uint64_t now_ns)
 {
     if (now_ns > at->next_ns + r2_health_ms(health->params.failure_timeout_ms)) {
         r2_suspicion_close(health, at); /* a lane that is still broken will say so again */
@@ -268,7 +272,8 @@ void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_
 }
 
 /** A witness or the peer answered by notice; perhaps twice. */
-void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t answer, uint64_t now_ns)
+void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t answer,
+                               uint64_t now_ns)
 {
     r2_investigation_t *at = r2_investigation_by_id(health, id);
     uint32_t query, attempt;

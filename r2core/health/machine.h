@@ -17,7 +17,6 @@
 #ifndef R2_HEALTH_MACHINE_H
 #define R2_HEALTH_MACHINE_H
 
-
 #include "base/hash.h"
 #include "base/util.h"
 #include "health/health.h"
@@ -82,7 +81,7 @@ typedef struct r2_investigation {
     uint32_t witness, second;  /* hosts; R2_NOBODY: there is none */
     uint64_t id;               /* first of its R2_IDS_PER_INVESTIGATION ids */
     uint64_t since_ns, begun_ns, next_ns, deadline_ns; /* since: suspicion; begun: first query */
-    uint64_t half_ns;          /* from one attempt to the next */
+    uint64_t half_ns;                                  /* from one attempt to the next */
     uint32_t attempts, peer_version, own_version;
     r2_tally_t tally[R2_QUERY_COUNT];
     bool beacon_in;
@@ -102,9 +101,9 @@ typedef struct r2_pending {
     uint64_t id;
     uint64_t query_id;   /* SERVE: id of the asker's notice; QUERY: of the investigation */
     uint32_t rank, rail; /* SERVE: the asker */
-    uint32_t host;      /* SERVE: who is asked about */
-    uint64_t since_ns;  /* SERVE: when it was asked */
-    uint32_t what;      /* QUERY: r2_query_t; HEAL: index in heals */
+    uint32_t host;       /* SERVE: who is asked about */
+    uint64_t since_ns;   /* SERVE: when it was asked */
+    uint32_t what;       /* QUERY: r2_query_t; HEAL: index in heals */
 } r2_pending_t;
 
 typedef struct r2_beacon {
@@ -117,7 +116,7 @@ typedef struct r2_beacon {
 /** One dead rail of our host, or one broken path that begins here. */
 typedef struct r2_heal {
     bool active, probing, proving, unopened;
-    uint32_t host;  /* path: the other end; rail: own host */
+    uint32_t host; /* path: the other end; rail: own host */
     uint32_t rail;
     uint32_t good;  /* probes answered in a row */
     uint32_t flaps; /* failures soon after a heal, in a row */
@@ -133,22 +132,25 @@ typedef struct r2_heal {
 
 /* ---- degraded rails (capacity.c) ---- */
 
-#define R2_SLOW_PEERS 8 /* hosts whose lanes are looked at in one window; more would say the same \
-                         */
+#define R2_SLOW_PEERS                                                           \
+    8 /* hosts whose lanes are looked at in one window; more would say the same \
+       */
 
-/** What the lanes of some hosts over one rail gave, in thousandths of the usual lane of their link. */
+/** What the lanes of some hosts over one rail gave, in thousandths of the usual lane of their
+ * link. */
 typedef struct r2_slow_sum {
     uint32_t host;
     uint32_t sum, count;
 } r2_slow_sum_t;
 
 typedef struct r2_slow {
-    uint64_t window_ns;  /* start; 0: none */
+    uint64_t window_ns; /* start; 0: none */
     r2_slow_sum_t peers[R2_SLOW_PEERS];
     uint32_t peer_count;
-    uint32_t best;       /* lane of this window, thousandths */
-    uint32_t baseline;   /* of the healthy rail, thousandths: by its speed, or the most so far; 0: unknown */
-    uint32_t low, high;  /* windows in a row below or above what the map says */
+    uint32_t best; /* lane of this window, thousandths */
+    /* of the healthy rail, thousandths: by its speed, or the most so far; 0: unknown */
+    uint32_t baseline;
+    uint32_t low, high;            /* windows in a row below or above what the map says */
     uint32_t low_best, high_least; /* least sure value of those windows */
 } r2_slow_t;
 
@@ -169,15 +171,16 @@ struct r2_health {
     r2_health_ports_t ports;
     r2_params_t params;
     uint32_t own_host, rail_count; /* of the host with most rails */
-    uint32_t *lowest;      /* owned: [host] lowest rank, the host's name on the wire */
-    uint32_t *next_member; /* owned: [rank] next rank of the same host, R2_NOBODY: last */
-    uint8_t *gone;         /* owned: [rank] */
-    uint64_t *quiet_ns;    /* owned: [host * rail_count + rail] no investigation before */
-    uint64_t *pause_ns;    /* owned: the same; last pause */
-    uint64_t *accused_ns;  /* owned: the same; first evidence of what was concluded here and the map
-                              does not know yet; 0: nothing */
-    uint64_t *since_ns;    /* owned: the same; first evidence of what the map says */
-    uint64_t *settled_ns;  /* owned: the same; soon after a repair: lanes may open late until then */
+    uint32_t *lowest;              /* owned: [host] lowest rank, the host's name on the wire */
+    uint32_t *next_member;         /* owned: [rank] next rank of the same host, R2_NOBODY: last */
+    uint8_t *gone;                 /* owned: [rank] */
+    uint64_t *quiet_ns;            /* owned: [host * rail_count + rail] no investigation before */
+    uint64_t *pause_ns;            /* owned: the same; last pause */
+    uint64_t *accused_ns; /* owned: the same; first evidence of what was concluded here and the map
+                             does not know yet; 0: nothing */
+    uint64_t *since_ns;   /* owned: the same; first evidence of what the map says */
+    /* owned: the same; soon after a repair: lanes may open late until then */
+    uint64_t *settled_ns;
     r2_health_map_t map;
     r2_prng_t prng;
     uint64_t next_id;
@@ -185,16 +188,17 @@ struct r2_health {
 
     r2_outbox_item_t *outbox; /* owned: hash */
     uint64_t outbox_ns;       /* not later than the first sending due */
-    uint64_t retell_ns; /* when all that is known is told again, as not all had room; else never */
-    uint32_t retell_at; /* number of the fact that it begins with (disseminate.c) */
-    uint32_t outbox_max;      /* R2_OUTBOX_MAX; tests take less */
+    uint64_t retell_ns;  /* when all that is known is told again, as not all had room; else never */
+    uint32_t retell_at;  /* number of the fact that it begins with (disseminate.c) */
+    uint32_t outbox_max; /* R2_OUTBOX_MAX; tests take less */
     r2_investigation_t investigations[R2_INVESTIGATIONS_MAX];
     r2_pending_t pending[R2_PROBES_MAX];
     r2_beacon_t beacons[R2_BEACONS_MAX];
     uint32_t beacon_next;
-    uint32_t investigation_count; /* active ones: where there are none, nobody looks for deadlines */
+    /* active ones: where there are none, nobody looks for deadlines */
+    uint32_t investigation_count;
     r2_heal_t heals[R2_HEALS_MAX];
-    uint32_t heal_count;          /* active ones */
+    uint32_t heal_count; /* active ones */
     r2_slow_t windows[R2_RAILS_MAX];
     r2_batch_t batch;
 };
@@ -262,7 +266,8 @@ void r2_suspicion_close(r2_health_t *health, r2_investigation_t *at);
 void r2_suspicion_drop(r2_health_t *health, uint32_t host, uint32_t rail);
 
 /* investigation.c */
-void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t answer, uint64_t now_ns);
+void r2_investigation_answered(r2_health_t *health, uint64_t id, r2_answer_t answer,
+                               uint64_t now_ns);
 void r2_investigation_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer,
                              uint64_t now_ns);
 void r2_investigation_heard(r2_health_t *health, uint64_t id);
@@ -287,7 +292,8 @@ bool r2_probes_start(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t
 /** A probe ended. @return what it was for; R2_PURPOSE_NONE: nothing that is known. */
 r2_pending_t r2_probes_take(r2_health_t *health, uint64_t id);
 void r2_probes_served(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer);
-void r2_probes_serve(r2_health_t *health, uint32_t from, const r2_notice_t *notice, uint64_t now_ns);
+void r2_probes_serve(r2_health_t *health, uint32_t from, const r2_notice_t *notice,
+                     uint64_t now_ns);
 bool r2_probes_delivers(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t since_ns);
 void r2_probes_beacon(r2_health_t *health, uint32_t from, const r2_notice_t *notice);
 
@@ -296,20 +302,22 @@ r2_heal_t *r2_outage_find(r2_health_t *health, uint32_t host, uint32_t rail, boo
 bool r2_outage_is_path(const r2_health_t *health, const r2_heal_t *heal);
 uint64_t r2_outage_jittered(r2_health_t *health, uint64_t pause_ns);
 uint64_t r2_outage_longest_ns(const r2_health_t *health);
-uint64_t r2_outage_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
+uint64_t r2_outage_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path,
+                         uint64_t now_ns);
 void r2_outage_end(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns);
 void r2_outage_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_t now_ns);
 
 /* heal.c */
 void r2_heal_lane(r2_health_t *health, uint32_t host, uint32_t rail, bool up, uint64_t now_ns);
 void r2_heal_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns);
-void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer, uint64_t now_ns);
+void r2_heal_probed(r2_health_t *health, const r2_pending_t *probe, r2_answer_t answer,
+                    uint64_t now_ns);
 void r2_heal_tick(r2_health_t *health, uint64_t now_ns);
 uint64_t r2_heal_deadline_ns(const r2_health_t *health);
 
 /* capacity.c */
 void r2_capacity_init(r2_health_t *health);
-void r2_capacity_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound, uint64_t bytes,
-                      uint64_t now_ns);
+void r2_capacity_rate(r2_health_t *health, uint32_t rank, uint32_t rail, bool outbound,
+                      uint64_t bytes, uint64_t now_ns);
 
 #endif

@@ -58,12 +58,13 @@ static bool r2_notice_unused_is_0(const r2_notice_t *notice, const r2_notice_for
            (form->answer || 0 == notice->answer) && (form->host_a || 0 == notice->host_a) &&
            (form->host_b || 0 == notice->host_b) && (form->flags || 0 == notice->flags) &&
            (form->entry_version || 0 == notice->entry_version) &&
-           (form->entry ||
-            (0 == notice->capacity && 0 == notice->verdict && 0 == notice->direction &&
-             0 == notice->age));
+           (form->entry || (0 == notice->capacity && 0 == notice->verdict &&
+                            0 == notice->direction && 0 == notice->age));
 }
 
-#define R2_NOTICE_AGE_BITS 3 /* behind the first one, which is always set where there is a shift */
+#define R2_NOTICE_AGE_BITS                                                \
+    3 /* behind the first one, which is always set where there is a shift \
+       */
 
 uint8_t r2_notice_age(uint64_t age_ns)
 {

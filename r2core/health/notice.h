@@ -39,7 +39,7 @@ enum {
 /** A notice. Little endian. Hosts are named by their lowest rank. */
 typedef struct __attribute__((packed)) r2_notice {
     uint8_t version;
-    uint8_t kind;           /* r2_notice_kind_t */
+    uint8_t kind; /* r2_notice_kind_t */
     uint8_t flags;
     uint8_t answer;         /* r2_answer_t; ANSWER_* only */
     uint32_t rail;          /* 0 for ACK and GONE */
@@ -56,16 +56,16 @@ typedef struct __attribute__((packed)) r2_notice {
 static_assert(32 == sizeof(r2_notice_t), "wire layout is frozen per version");
 
 /**
- * A length of time in one byte: four bits that are shifted left by the upper five, in ms; at most an eighth
- * too short.
+ * A length of time in one byte: four bits that are shifted left by the upper five, in ms; at most
+ * an eighth too short.
  */
 uint8_t r2_notice_age(uint64_t age_ns);
 /** Back to nanoseconds. */
 uint64_t r2_notice_age_ns(uint8_t age);
 
 /**
- * Copies a notice out of received bytes and checks every field against its kind; indices are checked
- * by the receiver, who knows the job.
+ * Copies a notice out of received bytes and checks every field against its kind; indices are
+ * checked by the receiver, who knows the job.
  * @return R2_OK or R2_ERR_WIRE.
  */
 r2_status_t r2_notice_parse(const void *data, size_t bytes, r2_notice_t *notice_p);

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Outages: rails of our host and paths from it that are dead, since when, and when they may be tried.
+ * Outages: rails of our host and paths from it that are dead, since when, and when they may be
+ * tried.
  */
 #include "r2_config.h"
 
@@ -44,17 +45,19 @@ bool r2_outage_is_path(const r2_health_t *health, const r2_heal_t *heal)
 /** A pause with jitter. */
 uint64_t r2_outage_jittered(r2_health_t *health, uint64_t pause_ns)
 {
-    return pause_ns + r2_prng_below(&health->prng,
-                                    pause_ns * health->params.heal_jitter_percent / 100 + 1);
+    return pause_ns +
+           r2_prng_below(&health->prng, pause_ns * health->params.heal_jitter_percent / 100 + 1);
 }
 
-/* A probe is a packet or two of one process, a call one of each process to each peer: it may be made more often. */
+/* A probe is a packet or two of one process, a call one of each process to each peer: it may be
+ * made more often. */
 #define R2_OUTAGE_OFTEN 4
 
 /** The longest pause between probes of the owner. */
 uint64_t r2_outage_longest_ns(const r2_health_t *health)
 {
-    return r2_health_ms(r2_max(health->params.heal_min_ms, health->params.heal_max_ms / R2_OUTAGE_OFTEN));
+    return r2_health_ms(
+        r2_max(health->params.heal_min_ms, health->params.heal_max_ms / R2_OUTAGE_OFTEN));
 }
 
 /* The first pause: long outages are probed seldom. Ranks behind the owner only stand in for it. */
@@ -66,8 +69,10 @@ static uint64_t r2_outage_first_pause(const r2_health_t *health, const r2_heal_t
     return pause_ns * (1 + r2_members_position(health));
 }
 
-/** A rail of ours (host: own) or a path to a host is dead from now on. @return end of its quarantine. */
-uint64_t r2_outage_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path, uint64_t now_ns)
+/** A rail of ours (host: own) or a path to a host is dead from now on. @return end of its
+ * quarantine. */
+uint64_t r2_outage_start(r2_health_t *health, uint32_t host, uint32_t rail, bool path,
+                         uint64_t now_ns)
 {
     r2_heal_t *heal = r2_outage_find(health, host, rail, path, true);
     uint64_t quarantine_ns = r2_health_ms(health->params.heal_min_ms);
@@ -75,7 +80,8 @@ uint64_t r2_outage_start(r2_health_t *health, uint32_t host, uint32_t rail, bool
     if (NULL == heal || heal->active) {
         return NULL == heal ? now_ns : heal->quarantine_ns;
     }
-    if (0 != heal->healed_ns && now_ns < heal->healed_ns + r2_health_ms(health->params.flap_period_ms)) {
+    if (0 != heal->healed_ns &&
+        now_ns < heal->healed_ns + r2_health_ms(health->params.flap_period_ms)) {
         heal->flaps = r2_min(heal->flaps + 1, 30u);
     } else {
         heal->flaps = 0;
@@ -124,6 +130,7 @@ void r2_outage_carrier(r2_health_t *health, uint32_t rail, bool carrier, uint64_
     heal->next_ns = carrier ? now_ns : R2_NEVER_NS;
     if (carrier && heal->flaps > 0 && now_ns < heal->quarantine_ns) {
         /* lanes would open as soon as there is a carrier: not over a rail that flaps */
-        health->ports.rail_state(health->ports.arg, health->own_host, rail, true, heal->quarantine_ns);
+        health->ports.rail_state(health->ports.arg, health->own_host, rail, true,
+                                 heal->quarantine_ns);
     }
 }

@@ -36,10 +36,11 @@ static uint32_t r2_outbox_target(const r2_health_t *health, const r2_outbox_item
 }
 
 /*
- * Sends what waits here once more: with the age that its evidence has by now. The map's, if it says the
- * same; what we accuse somebody of, else. Nothing else has an age.
+ * Sends what waits here once more: with the age that its evidence has by now. The map's, if it says
+ * the same; what we accuse somebody of, else. Nothing else has an age.
  */
-static void r2_outbox_send(r2_health_t *health, uint32_t rank, const r2_notice_t *notice, uint64_t now_ns)
+static void r2_outbox_send(r2_health_t *health, uint32_t rank, const r2_notice_t *notice,
+                           uint64_t now_ns)
 {
     r2_notice_t sent = *notice;
     uint64_t since_ns = 0;
@@ -47,8 +48,9 @@ static void r2_outbox_send(r2_health_t *health, uint32_t rank, const r2_notice_t
 
     if ((R2_NOTICE_CHANGE == notice->kind || R2_NOTICE_CLAIM == notice->kind) &&
         r2_members_host(health, notice->host_a, &host)) {
-        since_ns = (R2_NOTICE_CHANGE == notice->kind ? health->since_ns : health->accused_ns)
-            [r2_health_at(health, host, notice->rail)];
+        since_ns = (R2_NOTICE_CHANGE == notice->kind
+                        ? health->since_ns
+                        : health->accused_ns)[r2_health_at(health, host, notice->rail)];
     }
     if (0 != since_ns) {
         sent.age = r2_notice_age(now_ns - r2_min(since_ns, now_ns));
@@ -56,8 +58,8 @@ static void r2_outbox_send(r2_health_t *health, uint32_t rank, const r2_notice_t
     r2_health_send(health, rank, &sent);
 }
 
-static void r2_outbox_put(r2_health_t *health, const r2_outbox_key_t *key, const r2_notice_t *notice,
-                          uint64_t now_ns)
+static void r2_outbox_put(r2_health_t *health, const r2_outbox_key_t *key,
+                          const r2_notice_t *notice, uint64_t now_ns)
 {
     r2_outbox_item_t *item = NULL;
     r2_notice_t ageless = *notice;
@@ -74,13 +76,15 @@ static void r2_outbox_put(r2_health_t *health, const r2_outbox_key_t *key, const
             free(item);
             item = NULL;
         }
-        if (NULL == item) { /* all of it is in our tables: told from there when there is room again */
+        /* all of it is in our tables: told from there when there is room again */
+        if (NULL == item) {
             health->retell_at = 0;
             health->retell_ns =
                 r2_min(health->retell_ns, now_ns + r2_health_ms(health->params.failure_timeout_ms));
             return;
         }
-    } else if (0 == memcmp(&item->notice.entry_version, &ageless.entry_version, 2 * sizeof(uint32_t))) {
+    } else if (0 ==
+               memcmp(&item->notice.entry_version, &ageless.entry_version, 2 * sizeof(uint32_t))) {
         return; /* the same is on its way */
     }
     item->notice = ageless;

@@ -9,8 +9,8 @@
 #include "health/machine.h"
 
 /**
- * True if a lane to a host got something acknowledged since then: both NICs pass, whatever probes say. They
- * are lost where a slow rail's queue is full.
+ * True if a lane to a host got something acknowledged since then: both NICs pass, whatever probes
+ * say. They are lost where a slow rail's queue is full.
  */
 bool r2_probes_delivers(const r2_health_t *health, uint32_t host, uint32_t rail, uint64_t since_ns)
 {

@@ -133,8 +133,8 @@ static r2_answer_t r2_query_answer(const r2_investigation_t *at, uint32_t query,
     return (1u << R2_ATTEMPTS) - 1 == tally->no_attempts ? R2_ANSWER_NO : R2_ANSWER_UNKNOWN;
 }
 
-/* The answer about a NIC that we probe ourselves: an acknowledgement is as good as that of a probe.
- */
+/* The answer about a NIC that we probe ourselves: an acknowledgement is as good as that of a
+ * probe. */
 static uint8_t r2_query_own(const r2_health_t *health, const r2_investigation_t *at,
                             r2_query_t query, uint32_t host, bool final)
 {

@@ -73,9 +73,10 @@ static void r2_suspicion_forget(r2_health_t *health, uint32_t host, uint32_t rai
 }
 
 /*
- * The processes of a host see the same rails: two look at once, so that one that is stopped holds nobody up. Four more
- * follow when those should have had a verdict and told it, which ends what waits here, then all others: probes do not
- * grow with the processes of a host, and a verdict takes no process in particular.
+ * The processes of a host see the same rails: two look at once, so that one that is stopped holds
+ * nobody up. Four more follow when those should have had a verdict and told it, which ends what
+ * waits here, then all others: probes do not grow with the processes of a host, and a verdict takes
+ * no process in particular.
  */
 static uint64_t r2_suspicion_turn_ns(const r2_health_t *health)
 {
@@ -90,7 +91,8 @@ static uint64_t r2_suspicion_turn_ns(const r2_health_t *health)
     return turn * turn_ns;
 }
 
-/** Starts to find out why the rail of a process's host does not answer, if that is to be found out. */
+/** Starts to find out why the rail of a process's host does not answer, if that is to be found
+ * out. */
 void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t now_ns)
 {
     uint32_t idx, host = R2_NOBODY == rank ? R2_NOBODY : health->hosts->host_of[rank];
@@ -98,9 +100,9 @@ void r2_investigate(r2_health_t *health, uint32_t rank, uint32_t rail, uint64_t 
 
     r2_suspicion_forget(health, host, rail, now_ns);
     if (R2_NOBODY == host || host == health->own_host ||
-        rail >= r2_rails_of(health, health->own_host) ||
-        rail >= r2_rails_of(health, host) || !r2_health_has_carrier(health, rail) ||
-        health->gone[rank] || now_ns < health->quiet_ns[r2_health_at(health, host, rail)] ||
+        rail >= r2_rails_of(health, health->own_host) || rail >= r2_rails_of(health, host) ||
+        !r2_health_has_carrier(health, rail) || health->gone[rank] ||
+        now_ns < health->quiet_ns[r2_health_at(health, host, rail)] ||
         r2_suspicion_explained(health, host, rail) ||
         NULL != r2_suspicion_find(health, host, rail)) {
         return;

@@ -32,9 +32,10 @@ typedef struct r2_verdict_row {
 } r2_verdict_row_t;
 
 /*
- * Rows are justified by the smallest number of faults that explains the answers: each is right in every
- * world with up to two faults (tests/unit/test_verdict.c goes through all of them). A host all of whose
- * paths on a rail are cut counts as one whose NIC is broken: nothing in the network could tell.
+ * Rows are justified by the smallest number of faults that explains the answers: each is right in
+ * every world with up to two faults (tests/unit/test_verdict.c goes through all of them). A host
+ * all of whose paths on a rail are cut counts as one whose NIC is broken: nothing in the network
+ * could tell.
  */
 static const r2_verdict_row_t r2_verdict_rows[] = {
     /* carrier gone peer | wit. wit-peer | 2nd 2nd-peer wit-2nd | others process | final */
@@ -91,7 +92,8 @@ static bool r2_row_matches(const r2_verdict_row_t *row, const r2_evidence_t *evi
 }
 
 /* One way is named only when the other is known to pass. */
-static r2_direction_t r2_verdict_direction(const r2_evidence_t *evidence, const r2_verdict_row_t *row)
+static r2_direction_t r2_verdict_direction(const r2_evidence_t *evidence,
+                                           const r2_verdict_row_t *row)
 {
     bool from_peer = R2_VERDICT_NIC == row->verdict && R2_BLAME_PEER == row->blame;
 

@@ -20,23 +20,23 @@ typedef enum r2_answer {
 } r2_answer_t;
 
 /**
- * What was asked about one rail. All values r2_answer_t. "a_b": a probe of host a at the NIC of host b
- * on this rail was answered: both ways pass. Witness and second witness are hosts that have the rail,
- * too; they are asked to probe by notices.
+ * What was asked about one rail. All values r2_answer_t. "a_b": a probe of host a at the NIC of
+ * host b on this rail was answered: both ways pass. Witness and second witness are hosts that have
+ * the rail, too; they are asked to probe by notices.
  */
 typedef struct r2_evidence {
-    uint8_t carrier;        /* our NIC has a carrier and an address */
-    uint8_t gone;           /* the peer process is known to be gone */
+    uint8_t carrier; /* our NIC has a carrier and an address */
+    uint8_t gone;    /* the peer process is known to be gone */
     uint8_t self_peer;
     uint8_t self_witness;
     uint8_t witness_peer;
     uint8_t self_second;
     uint8_t second_peer;
     uint8_t witness_second;
-    uint8_t others;         /* any other rail of the peer answers us */
-    uint8_t process;        /* the peer process answered a notice */
-    uint8_t out;            /* the peer heard our beacon on this rail */
-    uint8_t in;             /* we heard the peer's beacon on this rail */
+    uint8_t others;  /* any other rail of the peer answers us */
+    uint8_t process; /* the peer process answered a notice */
+    uint8_t out;     /* the peer heard our beacon on this rail */
+    uint8_t in;      /* we heard the peer's beacon on this rail */
 } r2_evidence_t;
 
 /** Whose part is broken; bits. PATH and AMBIGUOUS: both, as ends of what is broken. */

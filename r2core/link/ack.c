@@ -11,8 +11,8 @@
 #include <utlist.h>
 
 /*
- * Who waits for data and comes back at once need not acknowledge every packet while more of them come in:
- * so many may wait, for so long at most.
+ * Who waits for data and comes back at once need not acknowledge every packet while more of them
+ * come in: so many may wait, for so long at most.
  */
 #define R2_ACK_HOLD_PACKETS 4u
 #define R2_ACK_HOLD_NS      (200 * R2_NS_PER_US)
@@ -94,8 +94,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     if (r2_seq_lt(lane->tx.seq, header->ack_next)) {
         return; /* acknowledges what was never sent: a confused or hostile peer */
     }
-    DL_FOREACH_SAFE(lane->tx.in_flight, packet, next)
-    {
+    DL_FOREACH_SAFE(lane->tx.in_flight, packet, next) {
         if (!r2_seq_lt(packet->lane_seq, header->ack_next + R2_ACK_WINDOW + 1)) {
             break;
         }

@@ -59,8 +59,7 @@ bool r2_control_may(const r2_link_t *link, r2_wire_kind_t kind)
 /* Packets of relay lanes are bounded by these lanes' windows, what is forwarded by its pair. */
 static bool r2_control_counts(const r2_tx_item_t *item)
 {
-    return R2_WIRE_DATA != item->kind &&
-           (R2_WIRE_RELAY != item->kind || item->payload.relay.hello);
+    return R2_WIRE_DATA != item->kind && (R2_WIRE_RELAY != item->kind || item->payload.relay.hello);
 }
 
 void r2_control_opened(r2_link_t *link, const r2_tx_item_t *item)

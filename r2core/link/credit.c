@@ -156,7 +156,8 @@ static uint32_t r2_credit_chunks(const r2_tx_message_t *message, uint64_t bytes)
                                    : (uint32_t) (bytes / message->chunk_bytes);
 }
 
-/* So many bytes of a message, from its start, may go. The most of all that was ever granted holds. */
+/* So many bytes of a message, from its start, may go. The most of all that was ever granted
+ * holds. */
 static void r2_credit_extend(r2_tx_message_t *message, uint64_t bytes)
 {
     uint32_t chunks = r2_credit_chunks(message, bytes);
@@ -240,7 +241,8 @@ static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
     return true;
 }
 
-/* A message that the peer has heard of and that does not wait for credit is gone: the credit comes late. */
+/* A message that the peer has heard of and that does not wait for credit is gone: the credit comes
+ * late. */
 static bool r2_credit_is_early(const r2_net_t *net, const r2_wire_credit_t *entry)
 {
     return 0 == entry->heard && entry->tag.comm_key < R2_LINK_OWN_KEYS &&

@@ -14,7 +14,8 @@ void r2_lane_tell(const r2_lane_t *lane, r2_lane_event_t event, r2_status_t why)
 
     if (NULL != upcalls->lane && !lane->link->same_host && !r2_lane_is_relay(lane) &&
         !r2_link_is_over(lane->link)) {
-        upcalls->lane(upcalls->arg, lane->link->rank, lane->rail->idx, lane->remote_idx, event, why);
+        upcalls->lane(upcalls->arg, lane->link->rank, lane->rail->idx, lane->remote_idx, event,
+                      why);
     }
 }
 

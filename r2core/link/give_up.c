@@ -56,14 +56,16 @@ void r2_link_describe(const r2_link_t *link, char *text_p, size_t text_bytes)
              link->info.host_name);
     if (0 == link->lane_count || r2_lane_is_relay(&link->lanes[0])) {
         used = strlen(text_p);
-        snprintf(text_p + used, text_bytes - used, " no rail of the two hosts is in a common network");
+        snprintf(text_p + used, text_bytes - used,
+                 " no rail of the two hosts is in a common network");
     }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
         used = strlen(text_p);
         snprintf(text_p + used, text_bytes - used, "%s %s - %s %s (%s)", i > 0 ? "," : "",
-                 lane->rail->nic.name, lane->remote_idx >= R2_RAILS_MAX ? lane->rail->nic.name : lane->remote->name,
+                 lane->rail->nic.name,
+                 lane->remote_idx >= R2_RAILS_MAX ? lane->rail->nic.name : lane->remote->name,
                  lane->rail->nic.carrier ? r2_lane_state_name(lane->state) : "no carrier",
                  r2_status_string(lane->why));
     }

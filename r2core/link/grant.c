@@ -157,8 +157,8 @@ static uint64_t r2_grant_room(const r2_link_t *link, uint64_t share)
 }
 
 /*
- * One whose message is under way. Not byte by byte: a credit is worth its packet when it opens a quarter of the
- * share, or when hardly anything is open. @return false: there is no room.
+ * One whose message is under way. Not byte by byte: a credit is worth its packet when it opens a
+ * quarter of the share, or when hardly anything is open. @return false: there is no room.
  */
 static bool r2_grant_more(r2_link_t *link, r2_rx_match_t *match, uint64_t share)
 {
@@ -251,7 +251,8 @@ uint64_t r2_grant_first(r2_link_t *link, r2_rx_match_t *match)
 {
     uint64_t bytes = 0;
 
-    if (match->posted && R2_GRANT_UNHEARD == r2_grant_kind(match) && match->bytes > R2_CREDIT_MIN_BYTES) {
+    if (match->posted && R2_GRANT_UNHEARD == r2_grant_kind(match) &&
+        match->bytes > R2_CREDIT_MIN_BYTES) {
         bytes = r2_grant_ahead(link, match, r2_grant_share(link));
         r2_grant_give(link, match, bytes);
     }

@@ -22,8 +22,7 @@ bool r2_lane_carries(const r2_lane_t *lane, const r2_tx_item_t *item)
     if (0 == item->in_flight) {
         return false;
     }
-    DL_FOREACH(lane->tx.in_flight, packet)
-    {
+    DL_FOREACH(lane->tx.in_flight, packet) {
         if (packet->item == item) {
             return true;
         }
@@ -60,8 +59,7 @@ void r2_tx_hedge(r2_lane_t *lane)
     r2_packet_t *packet;
 
     r2_lane_enter(lane, r2_lane_states[lane->state].on_silence);
-    DL_FOREACH(lane->tx.in_flight, packet)
-    {
+    DL_FOREACH(lane->tx.in_flight, packet) {
         if (!r2_tx_soundly_carried(lane->link, packet->item)) {
             r2_tx_requeue(lane->link, packet->item);
         }
@@ -71,8 +69,8 @@ void r2_tx_hedge(r2_lane_t *lane)
 /* ---- the tail of a message ---- */
 
 /*
- * When nothing waits for a lane any more, a call ends with what the slowest one has in flight. A lane that is
- * idle sends it again if that is faster; whichever copy comes second is a duplicate.
+ * When nothing waits for a lane any more, a call ends with what the slowest one has in flight. A
+ * lane that is idle sends it again if that is faster; whichever copy comes second is a duplicate.
  */
 
 static uint64_t r2_tail_since_ns(const r2_lane_t *lane)
@@ -86,7 +84,8 @@ static uint64_t r2_tail_work_ns(const r2_lane_t *lane, uint64_t bytes)
     return 0 == lane->tx.load.bytes_per_s ? 0 : bytes * R2_NS_PER_S / lane->tx.load.bytes_per_s;
 }
 
-/* How long it will take yet for a lane to deliver its first `bytes` in flight; overdue: as long again. */
+/* How long it will take yet for a lane to deliver its first `bytes` in flight; overdue: as long
+ * again. */
 static uint64_t r2_tail_left_ns(const r2_lane_t *lane, uint64_t bytes)
 {
     uint64_t now_ns = lane->link->net->now_ns, since_ns = r2_tail_since_ns(lane);
@@ -130,8 +129,7 @@ static const r2_packet_t *r2_tail_first(const r2_lane_t *lane)
     if (!r2_lane_may_send(lane) || r2_lane_is_relay(lane)) {
         return NULL;
     }
-    DL_FOREACH(lane->tx.in_flight, packet)
-    {
+    DL_FOREACH(lane->tx.in_flight, packet) {
         if (r2_tail_is_single(packet)) {
             return lane->link->path.last_rx_ns > packet->sent_ns ? packet : NULL;
         }
@@ -141,7 +139,8 @@ static const r2_packet_t *r2_tail_first(const r2_lane_t *lane)
 
 static uint64_t r2_tail_due_ns(const r2_lane_t *lane)
 {
-    return r2_tail_since_ns(lane) + R2_TAIL_DELAYS * lane->link->net->params->ack_delay_us * R2_NS_PER_US;
+    return r2_tail_since_ns(lane) +
+           R2_TAIL_DELAYS * lane->link->net->params->ack_delay_us * R2_NS_PER_US;
 }
 
 static bool r2_tail_begun(const r2_link_t *link)
@@ -156,8 +155,7 @@ static void r2_tail_of(r2_lane_t *lane)
     r2_packet_t *packet;
     r2_lane_t *idle;
 
-    DL_FOREACH(lane->tx.in_flight, packet)
-    {
+    DL_FOREACH(lane->tx.in_flight, packet) {
         ahead_bytes += packet->bytes;
         if (!r2_tail_is_single(packet)) {
             continue;
@@ -205,5 +203,6 @@ uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link)
         return R2_NEVER_NS;
     }
     /* due, and not worth it so far */
-    return deadline_ns > now_ns ? deadline_ns : now_ns + link->net->params->ack_delay_us * R2_NS_PER_US;
+    return deadline_ns > now_ns ? deadline_ns
+                                : now_ns + link->net->params->ack_delay_us * R2_NS_PER_US;
 }

@@ -128,8 +128,8 @@ static void r2_hello_reply(r2_net_t *net, uint32_t rail_idx, uint64_t token,
 }
 
 /* @param lane NULL: none is meant. */
-static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
-                            const r2_lane_t *lane, r2_hello_verdict_t verdict)
+static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token, const r2_lane_t *lane,
+                            r2_hello_verdict_t verdict)
 {
     r2_hello_offer_t offer = {
         .magic = R2_HELLO_MAGIC,
@@ -147,9 +147,9 @@ static void r2_hello_answer(r2_net_t *net, uint32_t rail_idx, uint64_t token,
 }
 
 /*
- * Both call at once: the call of the lower rank counts, unless it waits for a connection where the other's has got
- * through: it may be from before a repair. The other's request may still arrive when the lane is already wired; its
- * attempt number tells that it is from before.
+ * Both call at once: the call of the lower rank counts, unless it waits for a connection where the
+ * other's has got through: it may be from before a repair. The other's request may still arrive
+ * when the lane is already wired; its attempt number tells that it is from before.
  */
 static bool r2_hello_yields(r2_lane_t *lane, uint32_t attempt)
 {
@@ -172,8 +172,8 @@ static bool r2_hello_excuse(r2_lane_t *lane, const r2_hello_offer_t *theirs)
 }
 
 /*
- * Peers call as soon as they can: they know nothing of the quarantine of a rail of ours. It does not hold where
- * that rail is the only path.
+ * Peers call as soon as they can: they know nothing of the quarantine of a rail of ours. It does
+ * not hold where that rail is the only path.
  */
 static bool r2_hello_is_shut(const r2_lane_t *lane)
 {
@@ -229,7 +229,8 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
     return R2_HELLO_ACCEPT;
 }
 
-void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes)
+void r2_hello_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
+                      size_t bytes)
 {
     r2_net_t *net = arg;
     r2_hello_offer_t theirs, ours;
@@ -297,7 +298,8 @@ static void r2_hello_weigh(r2_lane_t *lane, r2_status_t status)
     }
 }
 
-/* Of a silent lane. The queue of a stopped process may be full: its kernel decides, a moment later. */
+/* Of a silent lane. The queue of a stopped process may be full: its kernel decides, a moment
+ * later. */
 static bool r2_hello_is_out_of_reach(r2_lane_t *lane, r2_status_t status)
 {
     if (R2_ERR_UNRESPONSIVE == status || R2_ERR_AGAIN == status) {

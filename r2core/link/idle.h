@@ -40,8 +40,8 @@ bool r2_room_awaits_turn(const r2_link_t *link);
  */
 bool r2_room_lend(r2_lane_t *lane);
 /**
- * Takes a worker for a lane (r2_rail_get()). Without descriptors for it the lane is put off, and the end of an
- * idle one is asked for if the link has no other.
+ * Takes a worker for a lane (r2_rail_get()). Without descriptors for it the lane is put off, and
+ * the end of an idle one is asked for if the link has no other.
  */
 r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p);
 /** The peer asked for a lane, and there were no descriptors: it is called when there are some. */

@@ -46,7 +46,8 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
     lane->state = state;
 }
 
-/* Pause before the next attempt: doubles with each failure in a row, with up to a quarter of jitter. */
+/* Pause before the next attempt: doubles with each failure in a row, with up to a quarter of
+ * jitter. */
 void r2_lane_back_off(r2_lane_t *lane, r2_status_t why)
 {
     r2_net_t *net = lane->link->net;
@@ -67,8 +68,8 @@ static void r2_lane_reset(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
-    lane->tx.window_bytes = r2_lane_is_relay(lane) ? net->params->relay_window_bytes
-                                                : net->params->window_min_bytes;
+    lane->tx.window_bytes =
+        r2_lane_is_relay(lane) ? net->params->relay_window_bytes : net->params->window_min_bytes;
     lane->tx.seq = (uint32_t) net->first_seq;
     lane->rx.next = (uint32_t) net->first_seq;
     lane->rx.bits = 0;
@@ -158,7 +159,7 @@ static void r2_lane_up(r2_lane_t *lane)
     if (R2_PAST_UP == lane->connect.past && !r2_lane_is_relay(lane)) {
         ++net->counters->lanes_healed;
         r2_debug(net->log, "rail %s to rank %u on %s is back", lane->rail->nic.name, link->rank,
-                link->info.host_name);
+                 link->info.host_name);
     }
     lane->connect.past = R2_PAST_UP;
     lane->timing.base_ns = net->now_ns;
@@ -324,7 +325,8 @@ void r2_lane_report(r2_lane_t *lane, r2_status_t why)
         return;
     }
     DL_COUNT(lane->tx.in_flight, packet, moved);
-    net->counters->lanes_failed += r2_lane_is_relay(lane) ? 0 : 1; /* a relay lane is meant to end */
+    /* a relay lane is meant to end */
+    net->counters->lanes_failed += r2_lane_is_relay(lane) ? 0 : 1;
     r2_debug(net->log, "rail %s to rank %u on %s failed (%s); %u packets move to the other rails",
              lane->rail->nic.name, lane->link->rank, lane->link->info.host_name,
              r2_status_string(why), moved);

@@ -68,104 +68,104 @@ typedef enum r2_lane_past {
 
 /** One connection of a lane. */
 typedef struct r2_lane_conn {
-    struct r2_lane *lane;          /* borrowed; NULL: only offered, or being closed */
-    r2_tp_ep_t *ep;                /* owned by the worker's transport */
-    r2_rail_worker_t *worker;      /* borrowed: counted as a user */
-    uint32_t unsequenced;          /* unsequenced packets that the transport holds */
+    struct r2_lane *lane;     /* borrowed; NULL: only offered, or being closed */
+    r2_tp_ep_t *ep;           /* owned by the worker's transport */
+    r2_rail_worker_t *worker; /* borrowed: counted as a user */
+    uint32_t unsequenced;     /* unsequenced packets that the transport holds */
 } r2_lane_conn_t;
 
 /** What a lane delivered while it was loaded (rates.c). */
 typedef struct r2_lane_load {
-    uint64_t mark_ns;              /* counted up to here; 0 = it is not loaded */
-    uint64_t ns, bytes;            /* loaded time and acknowledged bytes of this interval */
-    uint64_t bytes_per_s;          /* newest rate; 0 = none yet */
-    uint32_t packets;              /* acknowledgements of this interval */
+    uint64_t mark_ns;     /* counted up to here; 0 = it is not loaded */
+    uint64_t ns, bytes;   /* loaded time and acknowledged bytes of this interval */
+    uint64_t bytes_per_s; /* newest rate; 0 = none yet */
+    uint32_t packets;     /* acknowledgements of this interval */
 } r2_lane_load_t;
 
 /** What a lane delivered while anything was in flight on it (delivery.c). */
 typedef struct r2_delivery {
-    uint64_t mark_ns;              /* counted up to here */
-    uint64_t ns, bytes;            /* of this interval */
-    uint64_t bytes_per_s;          /* 0 = none yet */
+    uint64_t mark_ns;     /* counted up to here */
+    uint64_t ns, bytes;   /* of this interval */
+    uint64_t bytes_per_s; /* 0 = none yet */
 } r2_delivery_t;
 
 /** One rail of this process towards one peer. What packets touch comes first. */
 typedef struct r2_lane {
-    r2_link_t *link;               /* borrowed */
+    r2_link_t *link; /* borrowed */
     r2_lane_state_t state;
-    uint32_t idx;                  /* in link->lanes */
-    r2_lane_conn_t *conn;          /* owned; WIRING and later */
+    uint32_t idx;         /* in link->lanes */
+    r2_lane_conn_t *conn; /* owned; WIRING and later */
     bool failed;      /* the transport or the peer said so: fence at the end of the progress pass */
     bool unreachable; /* silent, and no connect request gets through to the peer's host either */
-    r2_status_t why;               /* last failure */
-    r2_rail_t *rail;               /* borrowed */
-    const r2_peer_rail_t *remote;  /* borrowed: in link->info */
-    uint32_t remote_idx;           /* rail index at the peer */
-    uint32_t told;                 /* the link's when the state was entered */
-    uint64_t state_ns;             /* when the state was entered */
-    uint64_t heard_ns;             /* the link's then */
-    struct { /* what is sent */
-        r2_packet_t *in_flight;    /* owned list */
+    r2_status_t why;  /* last failure */
+    r2_rail_t *rail;  /* borrowed */
+    const r2_peer_rail_t *remote; /* borrowed: in link->info */
+    uint32_t remote_idx;          /* rail index at the peer */
+    uint32_t told;                /* the link's when the state was entered */
+    uint64_t state_ns;            /* when the state was entered */
+    uint64_t heard_ns;            /* the link's then */
+    struct {                      /* what is sent */
+        r2_packet_t *in_flight;   /* owned list */
         uint64_t in_flight_bytes;
         uint64_t window_bytes;
-        uint32_t seq;              /* next lane sequence number */
-        uint64_t shrunk_ns;        /* when the window was last made smaller */
+        uint32_t seq;       /* next lane sequence number */
+        uint64_t shrunk_ns; /* when the window was last made smaller */
         r2_lane_load_t load;
         r2_delivery_t delivery;
-        bool limited;              /* the window was full since the last look */
-        uint64_t gap_ns; /* since when later packets than the first in flight are acknowledged */
-        uint32_t gap_seq;          /* that first one, if gap_ns is not 0 */
-        uint64_t sent_ns;          /* when the transport last finished a packet that had waited */
+        bool limited;     /* the window was full since the last look */
+        uint64_t gap_ns;  /* since when later packets than the first in flight are acknowledged */
+        uint32_t gap_seq; /* that first one, if gap_ns is not 0 */
+        uint64_t sent_ns; /* when the transport last finished a packet that had waited */
     } tx;
-    struct { /* what came, and its acknowledgement */
-        uint32_t next;             /* everything before is held */
-        uint32_t bits;             /* next + 1 + i is held */
+    struct {           /* what came, and its acknowledgement */
+        uint32_t next; /* everything before is held */
+        uint32_t bits; /* next + 1 + i is held */
         r2_lane_ack_t ack;
-        uint32_t ack_count;        /* packets not acknowledged yet */
-        uint64_t ack_due_ns;       /* unless R2_ACK_NONE */
-        uint64_t newest_ns;        /* arrival of the newest sequenced packet */
-        uint64_t last_ns;          /* arrival of anything */
-        uint64_t awake_ns;         /* arrival of the first after the last long silence */
-        uint64_t excused_ns;       /* when the peer doubted it and was told to wait; 0 = never */
-        uint32_t excused_next;     /* next then */
+        uint32_t ack_count;    /* packets not acknowledged yet */
+        uint64_t ack_due_ns;   /* unless R2_ACK_NONE */
+        uint64_t newest_ns;    /* arrival of the newest sequenced packet */
+        uint64_t last_ns;      /* arrival of anything */
+        uint64_t awake_ns;     /* arrival of the first after the last long silence */
+        uint64_t excused_ns;   /* when the peer doubted it and was told to wait; 0 = never */
+        uint32_t excused_next; /* next then */
     } rx;
-    struct { /* how long things take, and doubt */
-        uint64_t delivered_ns;     /* newest acknowledgement, of this and earlier connections */
-        uint64_t base_ns;          /* silence counts from here at the earliest */
+    struct {                   /* how long things take, and doubt */
+        uint64_t delivered_ns; /* newest acknowledgement, of this and earlier connections */
+        uint64_t base_ns;      /* silence counts from here at the earliest */
         uint64_t srtt_ns, rttvar_ns, min_rtt_ns, min_rtt_at_ns;
-        uint64_t calm_rtt_ns;      /* least smoothed round trip; 0 = too few samples so far */
+        uint64_t calm_rtt_ns; /* least smoothed round trip; 0 = too few samples so far */
         uint32_t rtt_samples;
-        uint64_t doubt_ns;         /* when it last came in doubt */
-        uint64_t barred_ns;        /* a verdict was against it: in doubt until then; 0 = none */
-        bool grace_used;           /* silent: the peer was heard again, it got one more timeout */
+        uint64_t doubt_ns;  /* when it last came in doubt */
+        uint64_t barred_ns; /* a verdict was against it: in doubt until then; 0 = none */
+        bool grace_used;    /* silent: the peer was heard again, it got one more timeout */
     } timing;
-    struct { /* opening and closing */
-        uint64_t tx_connection;    /* id the peer wants to see */
-        uint64_t rx_connection;    /* id we want to see; 0 = not registered */
+    struct {                    /* opening and closing */
+        uint64_t tx_connection; /* id the peer wants to see */
+        uint64_t rx_connection; /* id we want to see; 0 = not registered */
         r2_lane_hello_ack_t hello_ack;
         r2_lane_closing_t closing;
         r2_lane_past_t past;
-        bool turn;                 /* DOWN for want of descriptors: others will give some back */
-        uint8_t put_offs;          /* calls in a row that the peer had no descriptors for */
+        bool turn;           /* DOWN for want of descriptors: others will give some back */
+        uint8_t put_offs;    /* calls in a row that the peer had no descriptors for */
         uint64_t closing_ns; /* since when its end is asked for by us, or agreed; 0 = it is not */
         /* ended while we were away: counts as failed then; 0 = not to be judged */
         uint64_t judged_ns;
-        uint32_t refused; /* connect requests refused in a row, since the last lane was lost */
-        uint64_t refused_ns;       /* the first of them */
-        bool disproved; /* it refused while the process was heard, and is not answered yet */
-        uint64_t probe_id;         /* to the peer's kernel, under way; 0 = none */
-        uint64_t probe_ns;         /* when it was asked */
-        uint64_t kernel_ns;        /* when the peer's kernel last answered one; 0 = never */
+        uint32_t refused;     /* connect requests refused in a row, since the last lane was lost */
+        uint64_t refused_ns;  /* the first of them */
+        bool disproved;       /* it refused while the process was heard, and is not answered yet */
+        uint64_t probe_id;    /* to the peer's kernel, under way; 0 = none */
+        uint64_t probe_ns;    /* when it was asked */
+        uint64_t kernel_ns;   /* when the peer's kernel last answered one; 0 = never */
         r2_lane_conn_t *call; /* owned: offered in the call under way; NULL: it goes on without */
-        uint64_t connect_offer;    /* offered in the connect request under way */
-        uint64_t connect_id;       /* of the connect request under way; 0 = none */
-        uint64_t connect_ns;       /* since when it is */
-        uint32_t attempt;          /* our connect requests so far */
-        uint32_t peer_attempt;     /* the peer's calls up to this one are history */
-        uint64_t retry_ns;         /* DOWN: next attempt */
-        uint32_t failures;         /* in a row */
+        uint64_t connect_offer; /* offered in the connect request under way */
+        uint64_t connect_id;    /* of the connect request under way; 0 = none */
+        uint64_t connect_ns;    /* since when it is */
+        uint32_t attempt;       /* our connect requests so far */
+        uint32_t peer_attempt;  /* the peer's calls up to this one are history */
+        uint64_t retry_ns;      /* DOWN: next attempt */
+        uint32_t failures;      /* in a row */
     } connect;
-    UT_hash_handle hh;             /* in net->connections, by rx_connection */
+    UT_hash_handle hh; /* in net->connections, by rx_connection */
 } r2_lane_t;
 static_assert(sizeof(r2_lane_t) <= 576, "nine cache lines: 1,024 peers with four rails have 3 MB");
 static_assert(offsetof(r2_lane_t, connect) <= 384, "six cache lines: all that packets touch");
@@ -173,11 +173,11 @@ static_assert(offsetof(r2_lane_t, connect) <= 384, "six cache lines: all that pa
 /** What a lane does and counts as in a state. */
 typedef struct r2_lane_state_info {
     const char *name;
-    r2_lane_state_t phase;         /* first of the states among which state_ns stays as it is */
-    r2_lane_grade_t grade;         /* of a lane that is neither failed nor unreachable */
-    bool may_send;                 /* takes new packets */
-    r2_lane_state_t on_silence;    /* next, when an acknowledgement has been missing too long */
-    r2_lane_state_t on_ack;        /* next, when one came */
+    r2_lane_state_t phase;      /* first of the states among which state_ns stays as it is */
+    r2_lane_grade_t grade;      /* of a lane that is neither failed nor unreachable */
+    bool may_send;              /* takes new packets */
+    r2_lane_state_t on_silence; /* next, when an acknowledgement has been missing too long */
+    r2_lane_state_t on_ack;     /* next, when one came */
     void (*timer)(r2_lane_t *lane);
     uint64_t (*deadline_ns)(const r2_lane_t *lane);
 } r2_lane_state_info_t;
@@ -294,8 +294,8 @@ static inline bool r2_lane_is_stirring(const r2_lane_t *lane)
 void r2_lane_open(r2_lane_t *lane);
 void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer);
 void r2_lane_connected(r2_lane_t *lane, uint8_t kind);
-/** A connect request is over. @return its worker, which the caller has to put; NULL: it has none.
- */
+/** A connect request is over. @return its worker, which the caller has to put; NULL: it has
+ * none. */
 r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane);
 void r2_lane_cancel_connect(r2_lane_t *lane);
 /** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */

@@ -38,8 +38,8 @@ static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
 static bool r2_lane_others_alive(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
-    uint64_t base_ns = r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns) +
-                       r2_lane_timeout_ns(lane) / 2;
+    uint64_t base_ns =
+        r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns) + r2_lane_timeout_ns(lane) / 2;
 
     if (R2_LANE_DOUBT == lane->state) {
         base_ns = r2_min(base_ns, lane->timing.doubt_ns);
@@ -62,7 +62,7 @@ static void r2_lane_suspect(r2_lane_t *lane)
     r2_debug(net->log,
              "rail %s to rank %u on %s: no acknowledgement for %llu ms while other rails answer",
              lane->rail->nic.name, link->rank, link->info.host_name,
-            (unsigned long long) ((net->now_ns - lane->tx.in_flight->sent_ns) / R2_NS_PER_MS));
+             (unsigned long long) ((net->now_ns - lane->tx.in_flight->sent_ns) / R2_NS_PER_MS));
     r2_lane_enter(lane, R2_LANE_SUSPECT);
     r2_lane_tell(lane, R2_LANE_EVENT_SUSPECT, R2_ERR_TIMEOUT);
     r2_tx_hedge(lane);
@@ -144,8 +144,7 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
 {
     r2_packet_t *packet;
 
-    DL_FOREACH(lane->tx.in_flight, packet)
-    {
+    DL_FOREACH(lane->tx.in_flight, packet) {
         if (!packet->transport_done && packet->item->acked) {
             return true;
         }

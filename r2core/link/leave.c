@@ -85,8 +85,7 @@ static void r2_link_settle_packets(r2_link_t *link)
     r2_packet_t *packet, *next;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        DL_FOREACH_SAFE(link->lanes[i].tx.in_flight, packet, next)
-        {
+        DL_FOREACH_SAFE(link->lanes[i].tx.in_flight, packet, next) {
             r2_tx_packet_settle(packet, true);
         }
     }

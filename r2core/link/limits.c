@@ -15,7 +15,8 @@
 #define R2_TIMEOUT_TIMES 10u
 /* Whatever the parameter: nothing in the life of a lane takes longer than this. */
 #define R2_SCALED_TIMEOUT_MAX_NS (10 * R2_NS_PER_S)
-/* A peer's question from before our return may be heard so late: hello takes several round trips. */
+/* A peer's question from before our return may be heard so late: hello takes several round
+ * trips. */
 #define R2_BACK_TIMES 20u /* failure_timeout_ms */
 /* All peers may have kept as unexpected so much without credit, unless that is less than the least
  * for one. */
@@ -55,10 +56,10 @@ uint64_t r2_lane_timeout_ns(const r2_lane_t *lane)
 
 bool r2_lane_is_overdue(const r2_lane_t *lane)
 {
-    uint64_t waited_ns = NULL == lane->tx.in_flight
-                             ? 0
-                             : lane->link->net->now_ns -
-                                   r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns);
+    uint64_t waited_ns =
+        NULL == lane->tx.in_flight
+            ? 0
+            : lane->link->net->now_ns - r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns);
 
     return 2 * waited_ns > r2_scaled_timeout_ns(lane->link->net, 1) &&
            2 * waited_ns > r2_lane_timeout_ns(lane);

@@ -155,7 +155,8 @@ static r2_link_t *r2_link_create(r2_net_t *net, uint32_t rank, const r2_peer_inf
     } else {
         r2_pairs_find(net, info, &pairs);
     }
-    link = calloc(1, sizeof(*link) + (pairs.count + 1) * sizeof(link->lanes[0])); /* and a relay lane */
+    /* and a relay lane */
+    link = calloc(1, sizeof(*link) + (pairs.count + 1) * sizeof(link->lanes[0]));
     if (NULL == link) {
         return NULL;
     }

@@ -15,7 +15,8 @@ typedef struct r2_link r2_link_t;
  * middle of progress. */
 typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
 
-/** Takes part of a message in place of memory: each byte once, in any order; called by application threads only. */
+/** Takes part of a message in place of memory: each byte once, in any order; called by application
+ * threads only. */
 typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, uint64_t bytes);
 
 /**
@@ -52,31 +53,32 @@ void r2_net_unexpected_refuse(r2_net_t *net, r2_unexpected_t which);
 /** A message to send. */
 typedef struct r2_link_send {
     r2_tag_t tag;
-    const void *data;     /* borrowed until done */
-    uint64_t bytes;       /* 0 allowed */
-    uint32_t chunk_bytes; /* unit of striping; at most chunk_max_bytes */
-    uint32_t digest;      /* plan digest, must match the receiver's */
-    uint32_t order;       /* lower ones go first; equal ones in turn */
+    const void *data;       /* borrowed until done */
+    uint64_t bytes;         /* 0 allowed */
+    uint32_t chunk_bytes;   /* unit of striping; at most chunk_max_bytes */
+    uint32_t digest;        /* plan digest, must match the receiver's */
+    uint32_t order;         /* lower ones go first; equal ones in turn */
     uint64_t granted_bytes; /* what the receiver's receive has got already (r2_link_recv_t), and
                                told otherwise */
     bool map_pending;       /* R2_WIRE_MAP_PENDING on all of it */
-    bool copied;          /* only if `data` is free again at once */
+    bool copied;            /* only if `data` is free again at once */
     r2_link_done_fn_t done;
-    void *arg;            /* borrowed until done */
+    void *arg; /* borrowed until done */
 } r2_link_send_t;
 
 /** A receive that waits for a message. */
 typedef struct r2_link_recv {
     r2_tag_t tag;
-    void *data;           /* borrowed until done; NULL with a sink */
+    void *data;             /* borrowed until done; NULL with a sink */
     r2_link_sink_fn_t sink; /* NULL: copied to data */
-    uint64_t bytes;       /* must equal the message's */
+    uint64_t bytes;         /* must equal the message's */
     uint32_t digest;
-    uint64_t *granted_p;  /* credit that the sender is to be told by the caller; NULL: it gets a packet */
+    /* credit that the sender is to be told by the caller; NULL: it gets a packet */
+    uint64_t *granted_p;
     bool *map_pending; /* borrowed until done; set, before done, if the message says that a map is
                           pending; or NULL */
     r2_link_done_fn_t done;
-    void *arg;            /* borrowed until done */
+    void *arg; /* borrowed until done */
 } r2_link_recv_t;
 
 /**

@@ -23,45 +23,45 @@ typedef struct r2_early_chunk {
 
 /** A message being received or received and not yet given to a receive. */
 typedef struct r2_rx_message {
-    r2_table_node_t node;          /* in link->rx.arriving, by number, until all chunks are held */
+    r2_table_node_t node; /* in link->rx.arriving, by number, until all chunks are held */
     struct r2_rx_message *prev, *next; /* in link->rx.deferred, or link->rx.grants.discards */
     uint64_t number;
     r2_tag_t tag;
     uint64_t bytes;
     uint32_t chunk_bytes, chunk_count;
-    uint32_t held;                 /* chunks received */
+    uint32_t held; /* chunks received */
     uint32_t digest;
-    bool map_pending;              /* R2_WIRE_MAP_PENDING was on it */
-    bool discard;                  /* nobody wants it: acknowledge and drop */
-    bool deferred; /* in link->rx.deferred: has unexpected chunks and a posted receive */
-    bool untold;                   /* in link->rx.grants.discards */
-    r2_early_chunk_t *early;       /* owned list */
-    uint64_t *bitmap;              /* owned: chunks received; for up to 64 of them `bits` */
+    bool map_pending;        /* R2_WIRE_MAP_PENDING was on it */
+    bool discard;            /* nobody wants it: acknowledge and drop */
+    bool deferred;           /* in link->rx.deferred: has unexpected chunks and a posted receive */
+    bool untold;             /* in link->rx.grants.discards */
+    r2_early_chunk_t *early; /* owned list */
+    uint64_t *bitmap;        /* owned: chunks received; for up to 64 of them `bits` */
     uint64_t bits;
-    struct r2_rx_match *match;     /* borrowed; NULL when discarding */
+    struct r2_rx_match *match; /* borrowed; NULL when discarding */
 } r2_rx_message_t;
 
 /** Meeting point of a receive and a message with the same tag. */
 typedef struct r2_rx_match {
-    r2_table_node_t node;          /* in link->matches, by tag */
+    r2_table_node_t node; /* in link->matches, by tag */
     r2_tag_t tag;
     bool posted;
-    bool rts;                      /* the sender asked for credit */
-    bool asking;                   /* in link->rx.grants.rows: it is to get more credit */
-    uint32_t chunk_bytes;          /* of its message, once that was heard of; 0 = not yet */
-    uint64_t granted_bytes;        /* the most that was granted, from the start of the message */
-    uint64_t given_bytes;          /* bytes that were given to the receive */
-    uint64_t open_bytes;           /* counted in link->rx.grants: granted and not given */
-    char *data;                    /* borrowed; NULL with a sink */
+    bool rts;               /* the sender asked for credit */
+    bool asking;            /* in link->rx.grants.rows: it is to get more credit */
+    uint32_t chunk_bytes;   /* of its message, once that was heard of; 0 = not yet */
+    uint64_t granted_bytes; /* the most that was granted, from the start of the message */
+    uint64_t given_bytes;   /* bytes that were given to the receive */
+    uint64_t open_bytes;    /* counted in link->rx.grants: granted and not given */
+    char *data;             /* borrowed; NULL with a sink */
     r2_link_sink_fn_t sink;
-    uint64_t bytes;                /* as digest */
-    uint32_t digest; /* the receive's; not posted: the sender's that asked for credit */
-    uint64_t since_ns;             /* when it was posted */
-    bool *map_pending;             /* borrowed, or NULL */
+    uint64_t bytes;    /* as digest */
+    uint32_t digest;   /* the receive's; not posted: the sender's that asked for credit */
+    uint64_t since_ns; /* when it was posted */
+    bool *map_pending; /* borrowed, or NULL */
     r2_link_done_fn_t done;
     void *arg;
-    r2_rx_message_t *message;      /* owned once there */
-    r2_unexpected_t unexpected;    /* which of link->rx.unexpected it is in */
+    r2_rx_message_t *message;        /* owned once there */
+    r2_unexpected_t unexpected;      /* which of link->rx.unexpected it is in */
     struct r2_rx_match *prev, *next; /* there, or in link->rx.grants.rows */
 } r2_rx_match_t;
 
@@ -82,8 +82,8 @@ typedef enum r2_grant_kind {
 /** Unexpected messages of a kind that a link has for its receiver (unexpected.c). */
 typedef struct r2_unexpected_queue {
     struct r2_unexpected_queue *prev, *next; /* in net->unexpected, while there are calls */
-    r2_link_t *link;               /* borrowed */
-    r2_rx_match_t *matches;        /* list: receives that are not posted, oldest first */
+    r2_link_t *link;                         /* borrowed */
+    r2_rx_match_t *matches;                  /* list: receives that are not posted, oldest first */
 } r2_unexpected_queue_t;
 
 /** Credit that a link gives to its peer. */

@@ -153,8 +153,7 @@ void r2_message_discard(r2_tx_message_t *message)
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         bool reading = false;
 
-        DL_FOREACH(link->lanes[i].tx.in_flight, packet)
-        {
+        DL_FOREACH(link->lanes[i].tx.in_flight, packet) {
             reading = reading || (!packet->transport_done && R2_WIRE_DATA == packet->item->kind &&
                                   packet->item->message == message);
             if (r2_item_of(packet->item, message)) {

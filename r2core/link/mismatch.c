@@ -85,8 +85,8 @@ static void r2_mismatch_clear(r2_link_t *link)
     }
 }
 
-/* A message without credit may be one that no receive will ever take: its receiver must hear of it.
- */
+/* A message without credit may be one that no receive will ever take: its receiver must hear of
+ * it. */
 static void r2_mismatch_request(r2_link_t *link)
 {
     r2_tx_message_t *message, *next;

@@ -16,7 +16,8 @@
 #include "link/relay.h"
 #include "link/rx.h"
 
-/* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers. */
+/* Coming later than our own timers by more than this (stopped, computing) restarts all lane
+ * timers. */
 /* Memory that is kept for copies and chunks to come, beside the pools. */
 #define R2_NET_KEEP_BYTES (1u << 20)
 
@@ -57,7 +58,8 @@ static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *ni
     return R2_OK;
 }
 
-/* @param info gets what is to be published, in memory that lasts as long as `addresses` and `rails`. */
+/* @param info gets what is to be published, in memory that lasts as long as `addresses` and
+ * `rails`. */
 static r2_status_t r2_net_open_rails(r2_net_t *net, const r2_nic_t *nics, size_t nic_count,
                                      r2_net_addresses_t *addresses, r2_peer_rail_t *rails,
                                      r2_peer_info_t *info)
@@ -131,8 +133,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
     if (net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
         return;
     }
-    DL_FOREACH(net->active, link)
-    {
+    DL_FOREACH(net->active, link) {
         link->path.waited_at_ns = net->now_ns;
         for (uint32_t i = 0; i < link->lane_count; ++i) {
             link->lanes[i].timing.base_ns = net->now_ns;
@@ -159,8 +160,8 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     net->callbacks.received = r2_rx_packet;
     net->callbacks.failed = r2_lane_failed;
     net->note_own_silence = r2_net_notice_own_silence;
-    net->segment_bytes = 2 * sizeof(r2_wire_header_t) + sizeof(r2_wire_relay_t)
-                         + net->params->chunk_max_bytes;
+    net->segment_bytes =
+        2 * sizeof(r2_wire_header_t) + sizeof(r2_wire_relay_t) + net->params->chunk_max_bytes;
     net->now_ns = net->last_progress_ns = r2_now_ns(net->clock);
     r2_pool_init(&net->packets, sizeof(r2_packet_t));
     r2_pool_init(&net->items, sizeof(r2_tx_item_t));
@@ -196,8 +197,7 @@ static void r2_link_free(r2_link_t *link)
     }
     DL_CONCAT(link->tx.control, link->tx.retransmit);
     DL_CONCAT(link->tx.control, link->tx.relayed);
-    DL_FOREACH_SAFE(link->tx.control, item, next_item)
-    {
+    DL_FOREACH_SAFE(link->tx.control, item, next_item) {
         r2_tx_item_strip(item);
         r2_pool_put(&net->items, item);
     }
@@ -245,8 +245,8 @@ void r2_net_fini(r2_net_t *net)
 }
 
 /*
- * Looking at a worker costs a system call, most workers have nothing most of the time, and one call tells
- * which have. @return false: look at all.
+ * Looking at a worker costs a system call, most workers have nothing most of the time, and one call
+ * tells which have. @return false: look at all.
  */
 static bool r2_net_hear(r2_net_t *net)
 {
@@ -327,8 +327,7 @@ void r2_net_progress_links(r2_net_t *net)
         net); /* after SIGCONT the service thread may come here before any progress pass */
     r2_relay_reap(net);
     net->acks_held = false;
-    DL_FOREACH_SAFE(net->active, link, next)
-    {
+    DL_FOREACH_SAFE(net->active, link, next) {
         r2_link_scan_lanes(link);
         if (link->path.left && !link->path.parted) {
             r2_link_part(link);
@@ -394,8 +393,7 @@ uint64_t r2_net_deadline_ns(const r2_net_t *net)
     uint64_t deadline_ns = net->hello.ops->deadline_ns(net->hello.instance);
     r2_link_t *link;
 
-    DL_FOREACH(net->active, link)
-    {
+    DL_FOREACH(net->active, link) {
         deadline_ns = r2_min(deadline_ns, r2_link_deadline_ns(link));
     }
     return deadline_ns;

@@ -7,7 +7,6 @@
 #ifndef R2_LINK_NET_H
 #define R2_LINK_NET_H
 
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/logger.h"
@@ -38,8 +37,8 @@ typedef struct r2_net_upcalls {
      */
     void (*aborted)(void *arg, uint32_t rank, uint64_t comm_key, r2_status_t status);
     /**
-     * True if a message with this tag and plan digest may still be sent to a peer. Asked where none is under way.
-     * NULL: it may.
+     * True if a message with this tag and plan digest may still be sent to a peer. Asked where none
+     * is under way. NULL: it may.
      */
     bool (*sends)(void *arg, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
     /** True if a receive may still take a message of a peer with this tag and plan digest. NULL: it
@@ -53,8 +52,8 @@ typedef struct r2_net_upcalls {
     /** Messages to or from a peer were given up for good. Only to be noted, as aborted(). */
     void (*lost)(void *arg, uint32_t rank, r2_status_t status);
     /*
-     * Evidence for the detector; each may be NULL. Only to be noted, as aborted(). Not for lanes within
-     * the host.
+     * Evidence for the detector; each may be NULL. Only to be noted, as aborted(). Not for lanes
+     * within the host.
      */
     void (*lane)(void *arg, uint32_t rank, uint32_t rail_idx, uint32_t peer_rail_idx,
                  r2_lane_event_t event, r2_status_t why);
@@ -63,8 +62,9 @@ typedef struct r2_net_upcalls {
     /** A notice about health of a peer. */
     void (*notice)(void *arg, uint32_t rank, const void *data, size_t bytes);
     /**
-     * What a lane carried in an interval in which its link always had more to carry. For all lanes of the
-     * link in a row, for the same interval. @param outbound acknowledged by the peer, else received.
+     * What a lane carried in an interval in which its link always had more to carry. For all lanes
+     * of the link in a row, for the same interval. @param outbound acknowledged by the peer, else
+     * received.
      */
     void (*rate)(void *arg, uint32_t rank, uint32_t rail_idx, bool outbound, uint64_t bytes,
                  uint64_t interval_ns);
@@ -75,8 +75,8 @@ typedef struct r2_net_upcalls {
     /** Since when out-of-band messages to a process are refused; 0: they are not. NULL: no such. */
     uint64_t (*refused_ns)(void *arg, uint32_t rank);
     /**
-     * What is known of the rails between our host and that process's, for an error: lines that begin with
-     * two blanks. NULL: nothing is known.
+     * What is known of the rails between our host and that process's, for an error: lines that
+     * begin with two blanks. NULL: nothing is known.
      */
     void (*describe)(void *arg, uint32_t rank, char *text_p, size_t text_bytes);
     void *arg; /* borrowed: outlives the net */
@@ -93,41 +93,45 @@ typedef struct r2_net_extra {
 
 /** The network side of one process. Everything in it belongs to the engine lock. */
 typedef struct r2_net {
-    const r2_clock_t *clock;    /* borrowed */
-    const r2_params_t *params;  /* borrowed */
-    const r2_log_t *log;        /* borrowed */
-    r2_counters_t *counters;    /* borrowed */
+    const r2_clock_t *clock;   /* borrowed */
+    const r2_params_t *params; /* borrowed */
+    const r2_log_t *log;       /* borrowed */
+    r2_counters_t *counters;   /* borrowed */
     r2_tp_t tp;
     r2_hello_t hello;
-    r2_probe_t probe;           /* ops NULL: nobody can be asked */
+    r2_probe_t probe; /* ops NULL: nobody can be asked */
     r2_oob_t oob;
     r2_net_upcalls_t upcalls;
     r2_tp_callbacks_t callbacks;
     void (*note_own_silence)(struct r2_net *net); /* net.c: asks for all deadlines (limits.c) */
     uint32_t rank, size;
-    r2_net_extra_t extra;       /* borrowed until r2_net_init() is over */
-    r2_peer_info_t info;        /* what this process publishes */
+    r2_net_extra_t extra; /* borrowed until r2_net_init() is over */
+    r2_peer_info_t info;  /* what this process publishes */
     r2_rail_t rails[R2_RAILS_MAX];
     uint32_t rail_count;
-    r2_rail_t local;            /* shared memory of the host */
-    struct r2_relay *relay;     /* owned: lanes through third hosts, forwarding for others */
-    int epoll_fd;               /* borrowed: gets the descriptors of all workers; -1: none */
-    size_t segment_bytes;       /* largest packet: header and chunk */
-    uint64_t first_seq;         /* where message numbers start */
-    uint64_t now_ns;            /* time of this progress pass */
-    bool may_deliver;           /* false: the service thread drives, application memory is off limits */
-    bool app_drives;            /* an application thread drives: sinks, which run code of the user, may be called */
-    bool staying;               /* who drives comes back at once: acknowledgements may wait for more */
-    bool heard;                 /* the newest progress pass got something from a rail */
-    uint16_t unread;            /* bit r: rail r may have more than was read so far (unread.c) */
-    uint16_t unread_local;      /* all bits: so may the rail within the host */
-    bool acks_held;             /* an acknowledgement waits for the next progress pass */
-    bool in_callback;           /* inside a transport upcall: only note and enqueue */
-    uint64_t leaving_ns;        /* since when this process leaves (r2_net_leave()); 0: it does not */
-    bool ending;                /* after the final fence: failures are not news */
-    struct r2_link **links;     /* owned: by rank, NULL until first use */
-    struct r2_link *active;     /* owned list: links that timers must look at */
-    struct r2_lane *connections; /* hash by connection id */
+    r2_rail_t local;        /* shared memory of the host */
+    struct r2_relay *relay; /* owned: lanes through third hosts, forwarding for others */
+    int epoll_fd;           /* borrowed: gets the descriptors of all workers; -1: none */
+    size_t segment_bytes;   /* largest packet: header and chunk */
+    uint64_t first_seq;     /* where message numbers start */
+    uint64_t now_ns;        /* time of this progress pass */
+    /* false: the service thread drives, application memory is off limits */
+    bool may_deliver;
+    /* an application thread drives: sinks, which run code of the user, may be called */
+    bool app_drives;
+    /* who drives comes back at once: acknowledgements may wait for more */
+    bool staying;
+    bool heard;            /* the newest progress pass got something from a rail */
+    uint16_t unread;       /* bit r: rail r may have more than was read so far (unread.c) */
+    uint16_t unread_local; /* all bits: so may the rail within the host */
+    bool acks_held;        /* an acknowledgement waits for the next progress pass */
+    bool in_callback;      /* inside a transport upcall: only note and enqueue */
+    /* since when this process leaves (r2_net_leave()); 0: it does not */
+    uint64_t leaving_ns;
+    bool ending;                           /* after the final fence: failures are not news */
+    struct r2_link **links;                /* owned: by rank, NULL until first use */
+    struct r2_link *active;                /* owned list: links that timers must look at */
+    struct r2_lane *connections;           /* hash by connection id */
     struct r2_lane *recent[R2_NET_RECENT]; /* borrowed: found there last, by low bits of the id */
     uint64_t next_connect;                 /* connect request ids */
     uint64_t next_probe;                   /* ids of questions to kernels */
@@ -145,8 +149,8 @@ typedef struct r2_net {
     struct r2_unexpected_queue *unexpected[3]; /* lists by r2_unexpected_t: links with unexpected
                                                   messages without a receive, in turn */
     uint32_t unexpected_count[3];              /* how many there are */
-    uint64_t awaited_recvs;     /* posted receives that wait for payload, over all links */
-    uint32_t unwired_links;     /* links of which no lane has ever been up */
+    uint64_t awaited_recvs; /* posted receives that wait for payload, over all links */
+    uint32_t unwired_links; /* links of which no lane has ever been up */
     uint32_t
         pending_lanes; /* CALLING or WIRING: not all the descriptors that they take are taken */
     bool tight;        /* descriptors are short: room.c */
@@ -156,12 +160,13 @@ typedef struct r2_net {
     uint64_t
         short_until_ns; /* there were not enough: not asked for before, unless some came back */
     char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */
-    r2_pool_t packets, items, messages; /* free lists for sending */
+    r2_pool_t packets, items, messages;   /* free lists for sending */
     r2_pool_t matches, arriving, credits; /* for receiving */
     r2_blocks_t blocks; /* memory of other lengths: copies, what is kept as unexpected, bitmaps */
 } r2_net_t;
 
-/** Opens devices and listeners and fills net->info. Fields above `tp` and parts are set by the caller. */
+/** Opens devices and listeners and fills net->info. Fields above `tp` and parts are set by the
+ * caller. */
 r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
                         const char *host_name);
 /** Frees all links and rails; what is in flight is discarded. */
@@ -188,11 +193,12 @@ uint64_t r2_net_deadline_ns(const r2_net_t *net);
  * or none of those that do is heard of.
  */
 bool r2_net_leave(r2_net_t *net);
-/** True if something waits for the network: acknowledgements, lanes being opened, unexpected data.
- */
+/** True if something waits for the network: acknowledgements, lanes being opened, unexpected
+ * data. */
 bool r2_net_outstanding(const r2_net_t *net);
 
-/** The link to a process, created on first use. @return R2_OK, R2_ERR_NOT_FOUND, R2_ERR_VERSION, ... */
+/** The link to a process, created on first use. @return R2_OK, R2_ERR_NOT_FOUND, R2_ERR_VERSION,
+ * ... */
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p);
 
 /**
@@ -208,15 +214,18 @@ r2_status_t r2_net_lookup(r2_net_t *net, uint32_t rank, r2_peer_info_t *info_p);
 r2_status_t r2_net_way(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, r2_peer_info_t *info_p,
                        uint32_t *rail_idx_p);
 /**
- * Sends a notice about health over the best lane to a peer. Not in time, if at all: notices are repeated
- * until they are acknowledged by their own protocol. The link is created if need be with `create`.
+ * Sends a notice about health over the best lane to a peer. Not in time, if at all: notices are
+ * repeated until they are acknowledged by their own protocol. The link is created if need be with
+ * `create`.
  * @param bytes up to R2_NOTICE_BYTES_MAX.
  * @return R2_OK, R2_ERR_NO_PATH (no lane is up, or enough notices wait), R2_ERR_NOT_FOUND, ...
  */
-r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t bytes, bool create);
+r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t bytes,
+                          bool create);
 /**
- * What is known of a peer's rail, or of the path to it, from elsewhere. Dead: lanes of ours to it are
- * fenced and not tried before `retry_ns`, unless no other lane is left. Alive: they are tried at once.
+ * What is known of a peer's rail, or of the path to it, from elsewhere. Dead: lanes of ours to it
+ * are fenced and not tried before `retry_ns`, unless no other lane is left. Alive: they are tried
+ * at once.
  */
 void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool dead,
                       uint64_t retry_ns);
@@ -227,7 +236,8 @@ uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_r
 /** Least smoothed round trip over that rail of ours, to any peer on another host; 0: not known. */
 uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx);
 /**
- * Tells the detector once more how the lanes to all peers from a rank on are: some of it could not be noted.
+ * Tells the detector once more how the lanes to all peers from a rank on are: some of it could not
+ * be noted.
  */
 void r2_net_tell_states(r2_net_t *net, uint32_t from);
 /** Somebody says that a peer process is gone: tried at once, so that it is known. */

@@ -80,7 +80,8 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         if (!r2_lane_is_down(lane)) {
             r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
         }
-        if (r2_link_has_lane(lane->link)) { /* else it is the only path, or may be: tried as soon as ever */
+        /* else it is the only path, or may be: tried as soon as ever */
+        if (r2_link_has_lane(lane->link)) {
             lane->connect.retry_ns = r2_max(lane->connect.retry_ns, retry_ns);
         }
         return;
@@ -90,7 +91,8 @@ static void r2_lane_hear(r2_lane_t *lane, bool dead, uint64_t retry_ns)
         r2_lane_enter(lane, R2_LANE_UP);
     }
     if (R2_LANE_CONNECTING == lane->state) {
-        (void) r2_lane_withdraw_call(lane); /* from before the repair: its next try may be far off */
+        /* from before the repair: its next try may be far off */
+        (void) r2_lane_withdraw_call(lane);
     }
     if (r2_lane_is_down(lane)) {
         lane->connect.retry_ns = lane->link->net->now_ns;

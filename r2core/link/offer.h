@@ -37,7 +37,7 @@ typedef struct __attribute__((packed)) r2_hello_offer {
     uint64_t segment_bytes; /* must be equal: a larger packet aborts the receiver */
     uint64_t unexpected_bytes;
     uint64_t first_seq;
-    uint64_t connection;    /* id that packets to the speaker must carry */
+    uint64_t connection; /* id that packets to the speaker must carry */
     uint32_t address_bytes;
     uint8_t address[R2_TP_ADDRESS_MAX]; /* of the speaker's endpoint */
 } r2_hello_offer_t;

@@ -21,32 +21,32 @@ typedef struct r2_tx_rts {
 
 /** Two processes that this one relays for. Never given to others while something waits. */
 typedef struct r2_relay_pair {
-    uint32_t rank[2];      /* lower first */
-    uint64_t bytes[2];     /* waiting for, or not acknowledged by, rank[i] */
-    uint32_t calls[2];     /* of these the calls */
-    uint64_t used_ns;      /* newest frame */
+    uint32_t rank[2];  /* lower first */
+    uint64_t bytes[2]; /* waiting for, or not acknowledged by, rank[i] */
+    uint32_t calls[2]; /* of these the calls */
+    uint64_t used_ns;  /* newest frame */
 } r2_relay_pair_t;
 
 /** What a RELAY packet carries, and for whom. */
 typedef struct r2_tx_relay {
-    char *data;                      /* owned: the payload */
-    r2_relay_pair_t *pair;           /* borrowed: whose memory it takes; NULL: our own packet */
+    char *data;            /* owned: the payload */
+    r2_relay_pair_t *pair; /* borrowed: whose memory it takes; NULL: our own packet */
     uint32_t destination;
-    uint8_t hop, side;               /* of the header; of the pair */
-    bool hello;                      /* our own frame, and not of a relay lane */
-    bool call;                       /* counted in the pair's calls */
+    uint8_t hop, side; /* of the header; of the pair */
+    bool hello;        /* our own frame, and not of a relay lane */
+    bool call;         /* counted in the pair's calls */
 } r2_tx_relay_t;
 
 /** What is sent and must be acknowledged: a chunk of a message, or a control packet. */
 typedef struct r2_tx_item {
-    struct r2_tx_item *prev, *next;  /* in link->tx.control or link->tx.again */
-    struct r2_tx_message *message;   /* DATA: borrowed, not to be used once acked; else NULL */
+    struct r2_tx_item *prev, *next; /* in link->tx.control or link->tx.again */
+    struct r2_tx_message *message;  /* DATA: borrowed, not to be used once acked; else NULL */
     uint32_t chunk;
-    uint8_t kind;                    /* r2_wire_kind_t */
+    uint8_t kind; /* r2_wire_kind_t */
     bool acked, queued;
-    uint16_t in_flight;              /* packets in flight on live lanes that carry it */
-    uint32_t refs;                   /* packets that reference it in any way */
-    uint32_t payload_bytes;          /* control only */
+    uint16_t in_flight;     /* packets in flight on live lanes that carry it */
+    uint32_t refs;          /* packets that reference it in any way */
+    uint32_t payload_bytes; /* control only */
     union {
         r2_wire_credit_t credits[R2_WIRE_CREDITS_MAX];
         uint64_t connection;
@@ -63,30 +63,30 @@ static_assert(sizeof(r2_tx_item_t) <= 560, "bounded by R2_WIRE_CREDITS_MAX entri
 
 /** A message being sent. Freed when all chunks are acknowledged and no packet references it. */
 typedef struct r2_tx_message {
-    r2_table_node_t node;          /* in link->tx.uncredited, by tag, until all of it may go */
+    r2_table_node_t node;              /* in link->tx.uncredited, by tag, until all of it may go */
     struct r2_tx_message *prev, *next; /* in link->tx.queue while chunks are unsent */
     struct r2_tx_message *all_prev, *all_next; /* in link->tx.messages */
-    r2_link_t *link;               /* borrowed */
+    r2_link_t *link;                           /* borrowed */
     uint64_t number;
     r2_tag_t tag;
-    const char *data;              /* borrowed, or copy */
-    char *copy;                    /* owned; NULL: data is the caller's */
+    const char *data; /* borrowed, or copy */
+    char *copy;       /* owned; NULL: data is the caller's */
     uint64_t bytes;
     uint32_t chunk_bytes, chunk_count;
-    uint32_t granted_chunks;       /* first chunks that may be sent now */
-    uint32_t eager_chunks; /* first chunks that travel against the budget of unexpected data */
-    uint32_t next_chunk;           /* first unsent */
+    uint32_t granted_chunks; /* first chunks that may be sent now */
+    uint32_t eager_chunks;   /* first chunks that travel against the budget of unexpected data */
+    uint32_t next_chunk;     /* first unsent */
     uint32_t acked_chunks;
-    uint32_t refs;                 /* packets that reference data */
+    uint32_t refs; /* packets that reference data */
     uint32_t digest;
-    uint32_t order;                /* lower ones go first */
-    bool map_pending;              /* R2_WIRE_MAP_PENDING */
-    bool credited;                 /* the receiver has granted some of it */
-    bool requested;                /* credit was asked for */
-    bool asks;                     /* it is to be asked for when there is room for that */
+    uint32_t order;   /* lower ones go first */
+    bool map_pending; /* R2_WIRE_MAP_PENDING */
+    bool credited;    /* the receiver has granted some of it */
+    bool requested;   /* credit was asked for */
+    bool asks;        /* it is to be asked for when there is room for that */
     bool queued;
-    bool withdrawn;                /* nobody waits any more */
-    r2_link_done_fn_t done;        /* NULL when copied */
+    bool withdrawn;         /* nobody waits any more */
+    r2_link_done_fn_t done; /* NULL when copied */
     void *arg;
 } r2_tx_message_t;
 
@@ -99,12 +99,13 @@ typedef struct r2_packet {
     r2_tx_item_t *item;            /* NULL: not sequenced */
     uint64_t sent_ns;
     uint32_t lane_seq;
-    uint32_t bytes;                /* counted in the lane's window */
-    struct r2_lane_conn *conn;     /* borrowed: unsequenced packets only */
-    bool settled;                  /* acknowledged, abandoned, or never to be */
+    uint32_t bytes;            /* counted in the lane's window */
+    struct r2_lane_conn *conn; /* borrowed: unsequenced packets only */
+    bool settled;              /* acknowledged, abandoned, or never to be */
     bool transport_done;
     r2_wire_header_t header;
 } r2_packet_t;
-static_assert(sizeof(r2_packet_t) <= 208, "cleared for each packet; a window of 1 MiB has hundreds");
+static_assert(sizeof(r2_packet_t) <= 208,
+              "cleared for each packet; a window of 1 MiB has hundreds");
 
 #endif

@@ -17,14 +17,14 @@
 #include "rail/hello.h"
 #include "rail/probe.h"
 
-#define R2_PEER_LENGTH_AT 6 /* of the bytes of all of it */
+#define R2_PEER_LENGTH_AT 6  /* of the bytes of all of it */
 #define R2_PEER_EXPECTED  1u /* flag of a refusal */
 
 /** Memory that infos share: the rails, then the bytes that texts and addresses are in. */
 typedef struct r2_peer_store {
     uint32_t users;
     size_t bytes;
-    uint8_t *blob;         /* behind the rails */
+    uint8_t *blob; /* behind the rails */
     r2_peer_rail_t rails[];
 } r2_peer_store_t;
 
@@ -134,7 +134,7 @@ size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to)
 typedef struct r2_peer_reader {
     const uint8_t *at; /* borrowed */
     size_t left;
-    bool broken;       /* something did not fit: nothing that was read counts */
+    bool broken; /* something did not fit: nothing that was read counts */
 } r2_peer_reader_t;
 
 static const uint8_t *r2_take_bytes(r2_peer_reader_t *reader, size_t bytes)
@@ -166,7 +166,8 @@ static const char *r2_take_text(r2_peer_reader_t *reader, size_t most)
     const size_t bytes = (size_t) r2_take_number(reader, 1);
     const uint8_t *at = r2_take_bytes(reader, bytes + 1);
 
-    reader->broken = reader->broken || bytes >= most || strnlen((const char *) at, bytes + 1) != bytes;
+    reader->broken =
+        reader->broken || bytes >= most || strnlen((const char *) at, bytes + 1) != bytes;
     return reader->broken ? "" : (const char *) at;
 }
 

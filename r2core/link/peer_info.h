@@ -32,7 +32,8 @@
 #define R2_PEER_COST_BYTES     32u
 #define R2_PEER_INFO_BYTES_MAX 8192u
 
-/** One rail of a peer, as published. Texts and addresses are part of the r2_peer_info_t that it is from. */
+/** One rail of a peer, as published. Texts and addresses are part of the r2_peer_info_t that it is
+ * from. */
 typedef struct r2_peer_rail {
     const char *name;
     uint32_t ipv4; /* network byte order */
@@ -59,8 +60,8 @@ typedef struct r2_peer_info {
     const r2_peer_rail_t *rails;
     r2_peer_rail_t local; /* listener for ranks of the same host */
     uint32_t post_bytes, cost_bytes;
-    const uint8_t *post; /* where out-of-band messages go */
-    const uint8_t *cost; /* for predictions (ctx/host_table.h); rank 0 alone publishes it */
+    const uint8_t *post;         /* where out-of-band messages go */
+    const uint8_t *cost;         /* for predictions (ctx/host_table.h); rank 0 alone publishes it */
     struct r2_peer_store *store; /* refcounted; NULL: the pointers lead elsewhere */
 } r2_peer_info_t;
 

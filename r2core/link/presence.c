@@ -202,9 +202,8 @@ void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer)
 static bool r2_link_refused_beside(const r2_link_t *link)
 {
     const r2_net_upcalls_t *upcalls = &link->net->upcalls;
-    const uint64_t since_ns = NULL == upcalls->refused_ns
-                                  ? 0
-                                  : upcalls->refused_ns(upcalls->arg, link->rank);
+    const uint64_t since_ns =
+        NULL == upcalls->refused_ns ? 0 : upcalls->refused_ns(upcalls->arg, link->rank);
 
     return 0 != since_ns && r2_link_alive_ns(link) <= since_ns;
 }

@@ -5,18 +5,20 @@
  * Delivered rates: how fast the lanes of a link are while it has more to send than they take.
  */
 /*
- * Lanes pull, so while chunks wait every lane works as fast as it can, and what each delivers can be
- * compared. A lane is *loaded* from a time at which chunks wait until it has next to nothing in flight;
- * its rate is what was acknowledged over the loaded time, from acknowledgement to acknowledgement: a slow
- * lane carries one chunk for longer than all others need for the rest, so its time goes on when the
- * queue is empty, and over the end of an interval. Nothing is measured while chunks do not wait: a
- * process that computes, or is stopped, has idle lanes and no slow ones.
+ * Lanes pull, so while chunks wait every lane works as fast as it can, and what each delivers can
+ * be compared. A lane is *loaded* from a time at which chunks wait until it has next to nothing in
+ * flight; its rate is what was acknowledged over the loaded time, from acknowledgement to
+ * acknowledgement: a slow lane carries one chunk for longer than all others need for the rest, so
+ * its time goes on when the queue is empty, and over the end of an interval. Nothing is measured
+ * while chunks do not wait: a process that computes, or is stopped, has idle lanes and no slow
+ * ones.
  */
 #include "r2_config.h"
 
 #include "link/tx.h"
 
-/* Chunks must have waited for so long in all; slow_window_ms of the detector holds a few of these. */
+/* Chunks must have waited for so long in all; slow_window_ms of the detector holds a few of
+ * these. */
 #define R2_RATES_WAITED_NS (40 * R2_NS_PER_MS)
 /* An interval in which they did not, in so many times that length, says nothing. */
 #define R2_RATES_SPAN 10u
@@ -43,7 +45,8 @@ static void r2_rates_begin(r2_link_t *link)
     }
 }
 
-/* Bytes per second; 0: not known. Without an acknowledgement what is under way bounds it from above. */
+/* Bytes per second; 0: not known. Without an acknowledgement what is under way bounds it from
+ * above. */
 static uint64_t r2_rates_of(r2_lane_t *lane)
 {
     r2_lane_load_t *load = &lane->tx.load;

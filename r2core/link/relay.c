@@ -16,7 +16,7 @@
 typedef struct r2_relay_ep {
     r2_relay_t *relay; /* borrowed */
     bool connected;
-    uint32_t rank;     /* the peer */
+    uint32_t rank; /* the peer */
     uint32_t via;
 } r2_relay_ep_t;
 
@@ -165,8 +165,8 @@ r2_status_t r2_relay_init(r2_net_t *net)
     relay->net = net;
     relay->tp.ops = &r2_relay_ops;
     relay->tp.instance = relay;
-    r2_rail_init(&relay->rail, R2_RELAY_RAIL, &nic, &relay->tp, &net->callbacks, net->segment_bytes, -1,
-                 net, net->log);
+    r2_rail_init(&relay->rail, R2_RELAY_RAIL, &nic, &relay->tp, &net->callbacks, net->segment_bytes,
+                 -1, net, net->log);
     net->relay = relay;
     return R2_OK;
 }
@@ -192,8 +192,10 @@ void r2_relay_fini(r2_net_t *net)
 
 /* ---- what arrives ---- */
 
-/* Unwraps a packet of a relay lane. Only lanes to the one who speaks, and no relay inside a relay. */
-static void r2_relay_unwrap(r2_net_t *net, const r2_wire_relay_t *frame, const char *data, size_t bytes)
+/* Unwraps a packet of a relay lane. Only lanes to the one who speaks, and no relay inside a
+ * relay. */
+static void r2_relay_unwrap(r2_net_t *net, const r2_wire_relay_t *frame, const char *data,
+                            size_t bytes)
 {
     r2_rail_worker_t worker = {.rail = &net->relay->rail};
     r2_wire_header_t header;
@@ -211,7 +213,8 @@ static void r2_relay_unwrap(r2_net_t *net, const r2_wire_relay_t *frame, const c
         ++net->counters->rx_stale;
         return;
     }
-    if (R2_WIRE_RELAY == header.kind || !r2_lane_is_relay(lane) || lane->link->rank != frame->source) {
+    if (R2_WIRE_RELAY == header.kind || !r2_lane_is_relay(lane) ||
+        lane->link->rank != frame->source) {
         ++net->counters->rx_malformed;
         return;
     }
@@ -261,7 +264,8 @@ static bool r2_relay_frame_ok(const r2_link_t *from, const r2_wire_header_t *hea
     if (ours) {
         return frame->op >= R2_RELAY_PACKET && frame->op < R2_RELAY_OP_END;
     }
-    return frame->source == from->rank && frame->op >= R2_RELAY_PACKET && frame->op < R2_RELAY_CANNOT;
+    return frame->source == from->rank && frame->op >= R2_RELAY_PACKET &&
+           frame->op < R2_RELAY_CANNOT;
 }
 
 void r2_relay_received(r2_link_t *from, const r2_wire_header_t *header, const void *data)

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Relaying: lanes that lead through a process on a third host, and forwarding for others. For link/ only.
+ * Relaying: lanes that lead through a process on a third host, and forwarding for others. For link/
+ * only.
  */
 #ifndef R2_LINK_RELAY_H
 #define R2_LINK_RELAY_H
@@ -10,9 +11,10 @@
 #include "link/tx.h"
 
 /*
- * A relay lane is one more lane of a link. Its rail is a pseudo rail, whose transport wraps each packet
- * into a RELAY packet of the link to the process that relays (the via). So acknowledgement, window,
- * fencing and duplicates are the relay lane's own, end to end, and the via keeps no state of it but what
+ * A relay lane is one more lane of a link. Its rail is a pseudo rail, whose transport wraps each
+ * packet into a RELAY packet of the link to the process that relays (the via). So acknowledgement,
+ window, * fencing and duplicates are the relay lane's own, end to end,
+ and the via keeps no state of it but what
  * waits to be forwarded.
  */
 
@@ -24,7 +26,8 @@ typedef enum r2_relay_op {
     R2_RELAY_PACKET = 1, /* a packet of a relay lane; id: its connection id */
     R2_RELAY_CALL,       /* a hello request; id: the caller's call */
     R2_RELAY_REPLY,      /* a hello reply; id: that call */
-    R2_RELAY_CANNOT,     /* the via answers in the name of a process that it cannot reach; id: of the frame */
+    /* the via answers in the name of a process that it cannot reach; id: of the frame */
+    R2_RELAY_CANNOT,
     R2_RELAY_BUSY,       /* the same, but the process is only stopped */
     R2_RELAY_OP_END
 } r2_relay_op_t;
@@ -45,23 +48,23 @@ typedef struct r2_relay {
     r2_rail_t rail;              /* pseudo rail of all relay lanes */
     r2_relay_pending_t *pending; /* owned list, oldest first */
     uint32_t pending_count;
-    uint64_t *hosts;             /* owned: host ids by rank, 0 = not looked up; NULL until needed */
-    uint32_t via;                /* where the hello that is being handled came through */
-    r2_wire_relay_t hello;       /* that hello */
+    uint64_t *hosts;       /* owned: host ids by rank, 0 = not looked up; NULL until needed */
+    uint32_t via;          /* where the hello that is being handled came through */
+    r2_wire_relay_t hello; /* that hello */
     r2_relay_pair_t pairs[R2_RELAY_PAIRS_MAX];
     uint32_t pair_count;
 } r2_relay_t;
 
 /** The way to a peer through others: state of a link's relay lane beside the lane itself. */
 struct r2_relay_way {
-    uint32_t lane_idx;      /* in link->lanes */
-    uint32_t via;           /* of the connection, if there is one */
-    uint32_t connect_via;   /* of the call under way, if there is one */
-    uint64_t connect_ns;    /* when it began */
-    uint64_t wired_ns;      /* when the connection was wired; 0 = none */
-    uint64_t busy_ns;       /* when the peer, or who relays, was last found stopped; 0 = never */
-    uint32_t cursor;        /* rank that is tried next */
-    uint32_t left;          /* ranks not looked at in this round of tries */
+    uint32_t lane_idx;    /* in link->lanes */
+    uint32_t via;         /* of the connection, if there is one */
+    uint32_t connect_via; /* of the call under way, if there is one */
+    uint64_t connect_ns;  /* when it began */
+    uint64_t wired_ns;    /* when the connection was wired; 0 = none */
+    uint64_t busy_ns;     /* when the peer, or who relays, was last found stopped; 0 = never */
+    uint32_t cursor;      /* rank that is tried next */
+    uint32_t left;        /* ranks not looked at in this round of tries */
 };
 
 /** What follows the start of the payload. */
@@ -71,7 +74,8 @@ typedef struct r2_relay_parts {
 } r2_relay_parts_t;
 
 /* relay_call.c */
-/** Sends a hello request for a relay lane by the next process that may relay. @return as call() of hello.h. */
+/** Sends a hello request for a relay lane by the next process that may relay. @return as call() of
+ * hello.h. */
 r2_status_t r2_relay_call(r2_lane_t *lane, const void *request, size_t bytes);
 /** Answers the hello request that is being handled. */
 void r2_relay_reply(r2_net_t *net, const void *reply, size_t bytes);

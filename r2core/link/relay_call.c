@@ -105,7 +105,8 @@ static bool r2_relay_may(const r2_link_t *link, uint32_t rank)
     return true;
 }
 
-/* True if the next in rotation may relay; a lane that is only doubted leads by another one already. */
+/* True if the next in rotation may relay; a lane that is only doubted leads by another one
+ * already. */
 static bool r2_relay_next_may(const r2_lane_t *lane)
 {
     const struct r2_relay_way *way = lane->link->path.relay;

@@ -15,8 +15,9 @@
 #define R2_RELAY_IDLE_NS (10 * R2_NS_PER_S)
 
 /*
- * What one direction of a pair may take. The sender's window bounds what it has not had acknowledged by
- * the other end, which is more than what waits here; twice, for the lane that follows a fenced one.
+ * What one direction of a pair may take. The sender's window bounds what it has not had
+ * acknowledged by the other end, which is more than what waits here; twice, for the lane that
+ * follows a fenced one.
  */
 static uint64_t r2_relay_side_bytes(const r2_net_t *net)
 {
@@ -155,9 +156,9 @@ static void r2_relay_drain(r2_link_t *link, r2_tx_item_t **list)
     r2_tx_item_t *item, *next;
     uint64_t told = 0;
 
-    DL_FOREACH_SAFE(*list, item, next)
-    {
-        bool forwarded = R2_WIRE_RELAY == item->kind && NULL != item->payload.relay.pair && !item->acked;
+    DL_FOREACH_SAFE(*list, item, next) {
+        bool forwarded =
+            R2_WIRE_RELAY == item->kind && NULL != item->payload.relay.pair && !item->acked;
         r2_wire_relay_t frame;
 
         if (R2_WIRE_RELAY != item->kind) {

@@ -13,7 +13,8 @@
 /* Times failure_timeout_ms: "stopped" holds for so long, and for two pauses between calls. */
 #define R2_RELAY_BUSY_TIMES 40
 
-/* Packets that fill a window, however short: no more wait in the memory of the process that relays. */
+/* Packets that fill a window, however short: no more wait in the memory of the process that
+ * relays. */
 #define R2_RELAY_PACKETS 24
 
 r2_lane_t *r2_relay_lane_of(r2_link_t *link)

@@ -11,8 +11,9 @@
 /* Multiples of failure_timeout_ms. */
 #define R2_RELAY_RETRY_TIMES 2  /* no process was there that may relay */
 #define R2_RELAY_FIRST_TIMES 10 /* no lane has been up yet, and they are being opened */
-#define R2_RELAY_CALL_TIMES  20 /* a connect request through a third host, and then HELLO packets \
-                                 */
+#define R2_RELAY_CALL_TIMES                                              \
+    20 /* a connect request through a third host, and then HELLO packets \
+        */
 
 /* Who is left of this round is tried at once; then a new round begins, after a pause. */
 static void r2_relay_next(r2_lane_t *lane)
@@ -86,8 +87,8 @@ static uint64_t r2_relay_timeout_ns(const r2_link_t *link)
 
 static bool r2_relay_wanted(const r2_link_t *link)
 {
-    return link->net->size > 2 && !link->same_host && !r2_link_is_over(link) && R2_OK == link->broken &&
-           r2_link_wanted(link) && !r2_relay_needless(link);
+    return link->net->size > 2 && !link->same_host && !r2_link_is_over(link) &&
+           R2_OK == link->broken && r2_link_wanted(link) && !r2_relay_needless(link);
 }
 
 /* A direct lane is back: the relay lane goes when it is empty. */
@@ -121,8 +122,8 @@ static void r2_relay_watch(r2_lane_t *lane)
     if (0 != lane->connect.connect_id && !r2_relay_reaches(net->links[way->connect_via])) {
         r2_relay_call_failed(lane, R2_ERR_NO_PATH);
     }
-    if (NULL != lane->conn && (!r2_relay_reaches(net->links[way->via]) ||
-                               net->now_ns >= r2_relay_wiring_end_ns(lane))) {
+    if (NULL != lane->conn &&
+        (!r2_relay_reaches(net->links[way->via]) || net->now_ns >= r2_relay_wiring_end_ns(lane))) {
         r2_relay_lane_failed(lane);
     }
     if (!r2_lane_is_down(lane) && r2_relay_needless(lane->link)) {

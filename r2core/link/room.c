@@ -32,8 +32,8 @@
  * has. */
 #define R2_PUT_OFFS_MAX 4u
 /* Times failure_timeout_ms: a call without connection, a lane in doubt, "wait for your turn". */
-#define R2_CALL_TIMES   1u
-#define R2_TURN_TIMES   40u
+#define R2_CALL_TIMES 1u
+#define R2_TURN_TIMES 40u
 /* How often it is looked whether there is room for calls of others, and to accept them. */
 #define R2_KEEP_NS (100 * R2_NS_PER_MS)
 /* Calls that wait for stopped processes take a descriptor each: others find no room any more. */

@@ -42,7 +42,8 @@ static void r2_rtt_calm(r2_lane_t *lane)
     }
 }
 
-/* A pause of the peer delays all lanes; what is usual on a slow lane says nothing about the others. */
+/* A pause of the peer delays all lanes; what is usual on a slow lane says nothing about the
+ * others. */
 static void r2_peak_update(const r2_lane_t *lane, uint64_t sample_ns)
 {
     r2_link_t *link = lane->link;
@@ -56,8 +57,8 @@ static void r2_peak_update(const r2_lane_t *lane, uint64_t sample_ns)
 }
 
 /*
- * Smallest window. A lane of less than a quarter of the best one's rate gets a smaller one, in the end a packet at
- * a time: what lies in it is what every call waits for at its end.
+ * Smallest window. A lane of less than a quarter of the best one's rate gets a smaller one, in the
+ * end a packet at a time: what lies in it is what every call waits for at its end.
  */
 static uint64_t r2_window_floor(const r2_lane_t *lane)
 {
@@ -114,6 +115,7 @@ void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes)
     r2_rtt_smooth(lane, sample_ns);
     r2_rtt_calm(lane);
     if (!r2_lane_is_relay(lane)) {
-        r2_window_adapt(lane, sample_ns, acked_bytes); /* else memory of a third process bounds it */
+        /* else memory of a third process bounds it */
+        r2_window_adapt(lane, sample_ns, acked_bytes);
     }
 }

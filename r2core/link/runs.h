@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * A set of 64-bit numbers after a watermark, kept as runs: memory follows the gaps, not the numbers.
+ * A set of 64-bit numbers after a watermark, kept as runs: memory follows the gaps, not the
+ * numbers.
  */
 #ifndef R2_LINK_RUNS_H
 #define R2_LINK_RUNS_H

@@ -88,8 +88,8 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
 }
 
 /*
- * The end of a silence: the peer slept, and so did its acknowledgements. Lanes that came in doubt get
- * one more timeout; once, or a peer that speaks rarely would hide a lane that is dead.
+ * The end of a silence: the peer slept, and so did its acknowledgements. Lanes that came in doubt
+ * get one more timeout; once, or a peer that speaks rarely would hide a lane that is dead.
  */
 static void r2_rx_life(r2_lane_t *lane)
 {

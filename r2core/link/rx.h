@@ -27,8 +27,7 @@ bool r2_rx_agree(const r2_rx_match_t *match, const r2_rx_message_t *message);
  * tell. */
 static inline bool r2_rx_announced_fits(const r2_rx_match_t *match, uint64_t bytes, uint32_t digest)
 {
-    return NULL != match->message ||
-           (match->bytes == bytes && match->digest == digest);
+    return NULL != match->message || (match->bytes == bytes && match->digest == digest);
 }
 /** A receive and what the peer plans do not fit: says so where errors are told. @return
  * R2_ERR_PLAN_MISMATCH. */
@@ -42,8 +41,8 @@ static inline bool r2_rx_match_is_whole(const r2_rx_match_t *match)
 }
 /** Ends a receive: frees the match, calls done. */
 void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
-/** Gives bytes of a message to its receive. @param offset in bytes, from the start of the message.
- */
+/** Gives bytes of a message to its receive. @param offset in bytes, from the start of the
+ * message. */
 void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
                  uint32_t bytes, bool eager);
 /** True if who drives may write to the receive now: sinks run code of the user, and wait for a
@@ -52,8 +51,8 @@ static inline bool r2_rx_may_write(const r2_link_t *link, const r2_rx_match_t *m
 {
     return link->net->app_drives || (link->net->may_deliver && NULL == match->sink);
 }
-/** True if a chunk whose receive is not posted comes out of the sender's budget of unexpected data.
- */
+/** True if a chunk whose receive is not posted comes out of the sender's budget of unexpected
+ * data. */
 bool r2_rx_may_keep(const r2_link_t *link, const r2_wire_header_t *header);
 /** Keeps a chunk for later. @return false: it could not be held and must not be acknowledged. */
 bool r2_rx_keep(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, const void *data,

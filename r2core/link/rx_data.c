@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Data and requests for credit: de-duplication by message number and chunk, and what a peer may make us hold.
+ * Data and requests for credit: de-duplication by message number and chunk, and what a peer may
+ * make us hold.
  */
 #include "r2_config.h"
 
@@ -92,14 +93,16 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     return message;
 }
 
-/* True if the header tells the same message as before: a peer that contradicts itself is not believed. */
+/* True if the header tells the same message as before: a peer that contradicts itself is not
+ * believed. */
 static bool r2_rx_same(const r2_rx_message_t *message, const r2_wire_header_t *header)
 {
     return message->bytes == header->message_bytes && message->chunk_bytes == header->chunk_bytes &&
            0 == memcmp(&message->tag, &header->tag, sizeof(message->tag));
 }
 
-/* Takes a new chunk: drop, write or park. @return false: could not be held, must not be acknowledged. */
+/* Takes a new chunk: drop, write or park. @return false: could not be held, must not be
+ * acknowledged. */
 static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_header_t *header,
                        const void *data)
 {

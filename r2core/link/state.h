@@ -40,26 +40,26 @@
  * messages, too. The other bounds are far from what a peer in order needs; what is above them is
  * not taken and, but for receives that it spoke of, not acknowledged.
  */
-#define R2_EAGER_COST_BYTES   256u         /* of one chunk sent without credit, beside its bytes */
-#define R2_COPIES_MAX         1024u        /* messages in copies */
-#define R2_RX_BITMAPS_MAX     (4u << 20)   /* bytes of bitmaps of messages being received */
-#define R2_RX_ARRIVING_MAX    65536u       /* messages being received */
-#define R2_RX_UNPOSTED_MAX    65536u /* receives that the peer spoke of and that are not posted */
-#define R2_RX_GAPS_MAX        65536u       /* gaps in the numbers of complete messages */
-#define R2_CREDITS_MAX        65536u       /* credits that came early */
-#define R2_REQUESTS_MAX       32768u /* of ours, without answer: the peer keeps a receive for each */
-#define R2_UNSEQUENCED_MAX    64u    /* unsequenced packets that a lane's transport holds */
+#define R2_EAGER_COST_BYTES 256u       /* of one chunk sent without credit, beside its bytes */
+#define R2_COPIES_MAX       1024u      /* messages in copies */
+#define R2_RX_BITMAPS_MAX   (4u << 20) /* bytes of bitmaps of messages being received */
+#define R2_RX_ARRIVING_MAX  65536u     /* messages being received */
+#define R2_RX_UNPOSTED_MAX  65536u     /* receives that the peer spoke of and that are not posted */
+#define R2_RX_GAPS_MAX      65536u     /* gaps in the numbers of complete messages */
+#define R2_CREDITS_MAX      65536u     /* credits that came early */
+#define R2_REQUESTS_MAX     32768u /* of ours, without answer: the peer keeps a receive for each */
+#define R2_UNSEQUENCED_MAX  64u    /* unsequenced packets that a lane's transport holds */
 
 struct r2_link {
-    r2_net_t *net;                 /* borrowed */
+    r2_net_t *net; /* borrowed */
     uint32_t rank;
     bool same_host;
-    bool is_active;                /* in net->active */
-    r2_status_t broken;            /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
-    struct r2_link *prev, *next;   /* in net->active */
+    bool is_active;              /* in net->active */
+    r2_status_t broken;          /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
+    struct r2_link *prev, *next; /* in net->active */
     uint32_t lane_count;
-    uint32_t preferred;            /* lane for short messages */
-    struct { /* sending */
+    uint32_t preferred; /* lane for short messages */
+    struct {            /* sending */
         uint64_t next_number;
         r2_tx_item_t *control, *retransmit; /* owned lists: before all data; sent before and lost */
         r2_tx_item_t *relayed;     /* owned list: frames for third processes, after those */
@@ -69,24 +69,24 @@ struct r2_link {
         r2_table_t credits;        /* of r2_credit_t, owned, by tag: arrived early */
         uint32_t requests;         /* messages that asked for credit and got none */
         uint32_t asks;             /* messages that are to ask when there is room for that */
-        uint32_t mute; /* messages that may not go and of which the peer does not know */
-        uint64_t eager_sent;       /* bytes sent without credit */
-        uint32_t eager_consumed;   /* the peer's count, modulo 2^32 */
-        uint64_t copied_bytes;     /* in copies */
-        uint32_t copies;           /* messages with one */
+        uint32_t mute;           /* messages that may not go and of which the peer does not know */
+        uint64_t eager_sent;     /* bytes sent without credit */
+        uint32_t eager_consumed; /* the peer's count, modulo 2^32 */
+        uint64_t copied_bytes;   /* in copies */
+        uint32_t copies;         /* messages with one */
         /* control packets by kind: to be sent, or not acknowledged */
         uint32_t unsettled[R2_WIRE_KIND_END];
-        uint64_t short_ns;         /* there was no memory for a packet: next try; 0 = there was */
+        uint64_t short_ns;          /* there was no memory for a packet: next try; 0 = there was */
         uint64_t in_flight_packets; /* sequenced, over all lanes */
         struct {
-            uint64_t from_ns;          /* start of the interval */
-            uint64_t waited_ns;        /* chunks waited for lanes in it */
-            uint64_t since_ns;         /* counted up to here; 0 = none waits */
-            uint64_t look_ns;          /* when acknowledgements were last found, */
-            uint32_t looks;            /* and how often in this interval */
-        } rates;                       /* rates.c */
+            uint64_t from_ns;   /* start of the interval */
+            uint64_t waited_ns; /* chunks waited for lanes in it */
+            uint64_t since_ns;  /* counted up to here; 0 = none waits */
+            uint64_t look_ns;   /* when acknowledgements were last found, */
+            uint32_t looks;     /* and how often in this interval */
+        } rates;                /* rates.c */
     } tx;
-    struct { /* receiving */
+    struct {                       /* receiving */
         uint64_t watermark;        /* every message number before this is complete */
         r2_runs_t completed;       /* owned: numbers after it that are complete, too */
         r2_table_t arriving;       /* of r2_rx_message_t, owned, by number */
@@ -97,54 +97,56 @@ struct r2_link {
         uint64_t unexpected_cost; /* of unexpected chunks that came without credit */
         r2_grants_t grants;
         r2_unexpected_queue_t unexpected[3]; /* by r2_unexpected_t */
-        uint64_t bitmap_bytes;     /* of messages being received */
-        uint32_t unposted;         /* matches that are not posted */
-        bool rts_lost;             /* the peer asked for more of them than were kept */
+        uint64_t bitmap_bytes;               /* of messages being received */
+        uint32_t unposted;                   /* matches that are not posted */
+        bool rts_lost;                       /* the peer asked for more of them than were kept */
     } rx;
-    struct { /* state of the path */
-        bool wired;                /* a lane has been up */
-        bool silent;               /* the detector was told that no lane is up */
-        bool rests;                /* its last lane was closed for want of descriptors */
-        bool owed;                 /* the peer called, and there were no descriptors for a lane */
+    struct {           /* state of the path */
+        bool wired;    /* a lane has been up */
+        bool silent;   /* the detector was told that no lane is up */
+        bool rests;    /* its last lane was closed for want of descriptors */
+        bool owed;     /* the peer called, and there were no descriptors for a lane */
         bool inquired; /* others wanted to reach the peer through us, and it could not be */
         uint64_t
-            inquired_ns; /* the newest time that they did; 0 = never, or a lane came up since */
-        bool leaving;              /* the peer was told that this process ends */
-        bool left_behind;          /* it is not waited for any more */
-        bool left;                 /* the peer said that it ends */
-        bool parted;               /* and what follows from it was done */
+            inquired_ns;  /* the newest time that they did; 0 = never, or a lane came up since */
+        bool leaving;     /* the peer was told that this process ends */
+        bool left_behind; /* it is not waited for any more */
+        bool left;        /* the peer said that it ends */
+        bool parted;      /* and what follows from it was done */
         /* most above the usual round trip of its lane, of late */
         uint64_t peak_delay_ns, peak_delay_at_ns;
-        uint16_t unread;           /* newest word of the peer on its rails (unread.c) */
-        uint8_t unread_at;         /* by its clock */
-        uint32_t told;             /* by so much that clock went on with its words (unread.c) */
-        uint64_t unread_ns;        /* when it came */
+        uint16_t unread;    /* newest word of the peer on its rails (unread.c) */
+        uint8_t unread_at;  /* by its clock */
+        uint32_t told;      /* by so much that clock went on with its words (unread.c) */
+        uint64_t unread_ns; /* when it came */
         uint64_t
             await_ns; /* since when receives wait and nothing is in flight; 0 = that is not so */
         /* next look at receives and messages that have not met; 0 = there are none */
         uint64_t mismatch_ns;
         uint64_t last_rx_ns;
-        uint64_t heard_ns;         /* for how long the peer was heard: pauses count up to a limit */
-        uint64_t no_path_ns;       /* since when; 0 = there is a path or nothing to send */
-        uint64_t answered_ns;      /* newest answer to a call over a rail */
-        uint64_t spoke_ns;         /* newest word of the process beside packets: hello, messages */
-        uint64_t lost_ns;          /* since when no lane is up; 0 = one is */
-        uint64_t waited_ns;        /* without a path, while nothing excused the peer */
-        uint64_t waited_at_ns;     /* counted up to here */
-        uint64_t next_probe_ns;    /* no path: next question to the peer's kernels */
-        uint64_t relay_wanted_ns;  /* since when a lane is missed; 0 = none is */
+        uint64_t heard_ns;        /* for how long the peer was heard: pauses count up to a limit */
+        uint64_t no_path_ns;      /* since when; 0 = there is a path or nothing to send */
+        uint64_t answered_ns;     /* newest answer to a call over a rail */
+        uint64_t spoke_ns;        /* newest word of the process beside packets: hello, messages */
+        uint64_t lost_ns;         /* since when no lane is up; 0 = one is */
+        uint64_t waited_ns;       /* without a path, while nothing excused the peer */
+        uint64_t waited_at_ns;    /* counted up to here */
+        uint64_t next_probe_ns;   /* no path: next question to the peer's kernels */
+        uint64_t relay_wanted_ns; /* since when a lane is missed; 0 = none is */
         struct r2_relay_way *relay; /* owned: state of the relay lane; NULL = none so far */
     } path;
-    r2_peer_info_t info;           /* what the peer published */
-    r2_lane_t lanes[];             /* one per pair of rails, then the relay lane, if there is one: always with room */
+    r2_peer_info_t info; /* what the peer published */
+    /* one per pair of rails, then the relay lane, if there is one: always with room */
+    r2_lane_t lanes[];
 };
 static_assert(sizeof(r2_link_t) <= 1440, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
-/* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this interval. */
+/* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this
+ * interval. */
 #define R2_SILENT_TIMES 20u
-/* The peer still sends and has not acknowledged our oldest packet for so long: our way out is dead.
- */
+/* The peer still sends and has not acknowledged our oldest packet for so long: our way out is
+ * dead. */
 #define R2_ACK_STALL_TIMES 40u
 /** So many times failure_timeout_ms, within reason: what a step in the life of a lane may take. */
 uint64_t r2_scaled_timeout_ns(const r2_net_t *net, uint32_t times);
@@ -154,7 +156,8 @@ uint64_t r2_net_pause_ns(const r2_net_t *net);
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
 /** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */
 bool r2_lane_is_overdue(const r2_lane_t *lane);
-/** True if this process did not look at its rails for longer than its timers asked for (stopped). */
+/** True if this process did not look at its rails for longer than its timers asked for
+ * (stopped). */
 bool r2_net_was_away(r2_net_t *net);
 
 /* link.c */
@@ -184,7 +187,8 @@ static inline bool r2_link_has_lane(const r2_link_t *link)
     }
     return false;
 }
-/** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without delay. */
+/** Tries all lanes soon if none is left: what is wrong must be known, or repaired, without
+ * delay. */
 void r2_link_expedite(r2_link_t *link, uint64_t pause_ns);
 
 /** True if failures of its lanes are no news: one of both ends has done with it. */
@@ -275,14 +279,15 @@ void r2_link_spoke(r2_link_t *link);
 void r2_link_inquire(r2_link_t *link);
 /** True if no lane to the process is up, but its kernel has answered of late: it is stopped. */
 bool r2_link_is_busy(const r2_link_t *link);
-/** Outcomes of a connect request over a direct lane: refused, no answer, answered by the process.
- */
+/** Outcomes of a connect request over a direct lane: refused, no answer, answered by the
+ * process. */
 void r2_lane_refused(r2_lane_t *lane);
 void r2_lane_unanswered(r2_lane_t *lane);
 /** True while the next refusal may still change what is thought of the process. */
 bool r2_lane_refusal_counts(const r2_lane_t *lane);
 void r2_lane_answered(r2_lane_t *lane);
-/** Asks the kernel behind the peer's listener; r2_net_probed() follows. @return false: it cannot. */
+/** Asks the kernel behind the peer's listener; r2_net_probed() follows. @return false: it
+ * cannot. */
 bool r2_lane_probe_kernel(r2_lane_t *lane);
 /** Counts how long somebody has been waiting for a link that has no lane, and ends it. */
 void r2_link_presence_timer(r2_link_t *link);

@@ -13,7 +13,8 @@
 
 /* Packets up to this size go to the preferred lane: latency counts, not the sum of rails. */
 #define R2_SHORT_PACKET_BYTES 4096u
-/* A lane that takes so many times longer than the fastest, and than R2_LAGGARD_NS, gets no frames. */
+/* A lane that takes so many times longer than the fastest, and than R2_LAGGARD_NS, gets no
+ * frames. */
 #define R2_LAGGARD_TIMES 4u
 #define R2_LAGGARD_NS    R2_NS_PER_MS
 
@@ -62,8 +63,8 @@ static uint64_t r2_tx_expected_ns(const r2_lane_t *lane, uint64_t bytes)
 }
 
 /*
- * The relay lane that a frame belongs to has few packets under way: one that lags on a slow lane holds
- * all of them up. So frames wait for a lane that is about as fast as the fastest.
+ * The relay lane that a frame belongs to has few packets under way: one that lags on a slow lane
+ * holds all of them up. So frames wait for a lane that is about as fast as the fastest.
  */
 static bool r2_tx_is_laggard(const r2_link_t *link, const r2_lane_t *lane, uint64_t bytes)
 {
@@ -79,8 +80,8 @@ static bool r2_tx_is_laggard(const r2_link_t *link, const r2_lane_t *lane, uint6
 }
 
 /*
- * The lane that pulls the next packet; NULL: none has room. A hedge never goes where its twin is. Rails
- * may fail together: what is short, or is sent again, avoids lanes that may be next.
+ * The lane that pulls the next packet; NULL: none has room. A hedge never goes where its twin is.
+ * Rails may fail together: what is short, or is sent again, avoids lanes that may be next.
  */
 static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t bytes)
 {
@@ -124,8 +125,7 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
 {
     r2_tx_item_t *item, *next;
 
-    DL_FOREACH_SAFE(*list, item, next)
-    {
+    DL_FOREACH_SAFE(*list, item, next) {
         r2_lane_t *lane;
 
         if (!item->acked) {
@@ -191,8 +191,7 @@ static bool r2_tx_queues(r2_link_t *link)
     }
     frames_sent =
         r2_tx_items(link, &link->tx.relayed, false); /* own data may go where they may not */
-    DL_FOREACH_SAFE(link->tx.queue, message, next)
-    {
+    DL_FOREACH_SAFE(link->tx.queue, message, next) {
         if (!r2_tx_chunks(link, message)) {
             return false;
         }

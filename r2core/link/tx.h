@@ -114,7 +114,8 @@ void r2_rtt_sample(r2_lane_t *lane, uint64_t sample_ns, uint64_t acked_bytes);
 void r2_credit_request(r2_tx_message_t *message);
 /** Asks for messages that could not be asked for so far. */
 void r2_credit_request_deferred(r2_link_t *link);
-/** Asks for messages that may not go, where nothing else is left to send. @return true: something is to be sent. */
+/** Asks for messages that may not go, where nothing else is left to send. @return true: something
+ * is to be sent. */
 bool r2_credit_request_mute(r2_link_t *link);
 bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
 void r2_credit_withdraw(r2_tx_message_t *message);

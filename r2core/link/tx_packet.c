@@ -108,8 +108,7 @@ void r2_tx_abandon(r2_lane_t *lane)
 {
     r2_packet_t *packet, *next;
 
-    DL_FOREACH_SAFE(lane->tx.in_flight, packet, next)
-    {
+    DL_FOREACH_SAFE(lane->tx.in_flight, packet, next) {
         r2_tx_item_t *item = packet->item;
 
         if (1 == item->in_flight) {
@@ -242,7 +241,8 @@ static void r2_packet_fill_control(r2_packet_t *packet, r2_tx_item_t *item)
         packet->op.data = item->payload.relay.data;
         header->flags |= R2_WIRE_ACK_NOW; /* memory waits for it, at most two hops */
     }
-    if (R2_WIRE_PING == item->kind || R2_WIRE_LANE_DOWN == item->kind || R2_WIRE_LEAVE == item->kind) {
+    if (R2_WIRE_PING == item->kind || R2_WIRE_LANE_DOWN == item->kind ||
+        R2_WIRE_LEAVE == item->kind) {
         header->flags |= R2_WIRE_ACK_NOW;
     }
 }

@@ -118,11 +118,12 @@ static_assert(16 == sizeof(r2_wire_relay_t), "travels in relay packets");
 /** The header. Fields from `message` on are 0 unless the kind is DATA or RTS. */
 typedef struct __attribute__((packed)) r2_wire_header {
     uint8_t version;
-    uint8_t kind;           /* r2_wire_kind_t */
+    uint8_t kind; /* r2_wire_kind_t */
     uint16_t flags;
-    uint32_t lane_seq;      /* of this packet on its lane */
-    uint64_t connection;    /* the receiver's id of this lane: fence and cookie */
-    uint32_t ack_next;      /* every lane_seq before this one is held by the sender of this packet */
+    uint32_t lane_seq;   /* of this packet on its lane */
+    uint64_t connection; /* the receiver's id of this lane: fence and cookie */
+    /* every lane_seq before this one is held by the sender of this packet */
+    uint32_t ack_next;
     uint32_t ack_bits;      /* bit i: lane_seq ack_next + 1 + i is held, too */
     uint32_t ack_held_us;   /* how long the newest of them waited for this acknowledgement */
     uint32_t consumed;      /* eager bytes given to receives so far on this link, modulo 2^32 */
@@ -135,8 +136,8 @@ typedef struct __attribute__((packed)) r2_wire_header {
     uint32_t chunk;         /* index: bytes from chunk * chunk_bytes */
     uint32_t destination;   /* final process, for relaying */
     uint8_t hop;            /* relays so far */
-    uint16_t unread; /* bit r: rail r of the sender may have more than it has read (unread.c) */
-    uint8_t unread_at;      /* when that was so, by the sender's clock: r2_unread_stamp() */
+    uint16_t unread;   /* bit r: rail r of the sender may have more than it has read (unread.c) */
+    uint8_t unread_at; /* when that was so, by the sender's clock: r2_unread_stamp() */
 } r2_wire_header_t;
 
 static_assert(92 == sizeof(r2_wire_header_t), "wire layout is frozen per version");

@@ -59,7 +59,8 @@ void r2_health_map_copy(r2_health_map_t *to, const r2_health_map_t *from)
     to->exception_count = from->exception_count;
 }
 
-const r2_health_entry_t *r2_health_map_entry(const r2_health_map_t *map, uint32_t host, uint32_t rail)
+const r2_health_entry_t *r2_health_map_entry(const r2_health_map_t *map, uint32_t host,
+                                             uint32_t rail)
 {
     r2_assert(host < map->host_count && rail < map->rail_count);
     return &map->entries[(size_t) host * map->rail_count + rail];
@@ -94,7 +95,8 @@ static uint32_t r2_path_find(const r2_health_map_t *map, const r2_health_excepti
     return low;
 }
 
-bool r2_health_map_is_cut(const r2_health_map_t *map, uint32_t host_a, uint32_t host_b, uint32_t rail)
+bool r2_health_map_is_cut(const r2_health_map_t *map, uint32_t host_a, uint32_t host_b,
+                          uint32_t rail)
 {
     const r2_health_exception_t path = {
         .host_a = r2_min(host_a, host_b), .host_b = r2_max(host_a, host_b), .rail = rail};
@@ -134,9 +136,9 @@ static uint32_t r2_path_weakest(const r2_health_map_t *map)
 }
 
 /*
- * What is left after any sequence of changes are the R2_HEALTH_EXCEPTIONS_MAX strongest of all paths,
- * each with its highest version: versions only grow, so one of them is never put out, and one that was
- * put out never comes back with an old version.
+ * What is left after any sequence of changes are the R2_HEALTH_EXCEPTIONS_MAX strongest of all
+ * paths, each with its highest version: versions only grow, so one of them is never put out, and
+ * one that was put out never comes back with an old version.
  */
 static bool r2_path_merge(r2_health_map_t *map, const r2_health_exception_t *path)
 {
@@ -232,8 +234,7 @@ bool r2_health_map_equal(const r2_health_map_t *a, const r2_health_map_t *b)
            a->exception_count == b->exception_count &&
            0 == memcmp(a->entries, b->entries,
                        (size_t) a->host_count * a->rail_count * sizeof(a->entries[0])) &&
-           0 == memcmp(a->exceptions, b->exceptions,
-                       a->exception_count * sizeof(a->exceptions[0]));
+           0 == memcmp(a->exceptions, b->exceptions, a->exception_count * sizeof(a->exceptions[0]));
 }
 
 uint32_t r2_health_map_path_version(const r2_health_map_t *map, bool broken)

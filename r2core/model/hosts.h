@@ -13,17 +13,17 @@
 
 /** One rail of a host. */
 typedef struct r2_host_rail {
-    const char *name;        /* borrowed: in the memory of its host */
-    uint32_t ipv4;           /* network byte order, 0 = none */
-    uint32_t mbytes_per_s;   /* 0 = not known */
+    const char *name;      /* borrowed: in the memory of its host */
+    uint32_t ipv4;         /* network byte order, 0 = none */
+    uint32_t mbytes_per_s; /* 0 = not known */
 } r2_host_rail_t;
 
 /** One host, as its lowest rank published it. */
 typedef struct r2_host {
-    const char *name;        /* borrowed: in `rails` */
-    r2_host_rail_t *rails;   /* owned: with the texts behind them */
+    const char *name;      /* borrowed: in `rails` */
+    r2_host_rail_t *rails; /* owned: with the texts behind them */
     uint32_t rail_count;
-    uint32_t leader;         /* lowest rank */
+    uint32_t leader; /* lowest rank */
 } r2_host_t;
 
 /** All hosts, in order of their lowest rank: equal on all processes. */

@@ -57,7 +57,8 @@ r2_status_t r2_topology_copy(r2_topology_t *to, const r2_topology_t *from)
         return status;
     }
     memcpy(copy.host_of, from->host_of, (size_t) from->rank_count * sizeof(*copy.host_of));
-    memcpy(copy.rate_mbytes_per_s, from->rate_mbytes_per_s, rails * sizeof(*copy.rate_mbytes_per_s));
+    memcpy(copy.rate_mbytes_per_s, from->rate_mbytes_per_s,
+           rails * sizeof(*copy.rate_mbytes_per_s));
     memcpy(copy.capacity, from->capacity, rails);
     memcpy(copy.cuts, from->cuts, sizeof(copy.cuts));
     copy.cut_count = from->cut_count;
@@ -203,7 +204,8 @@ bool r2_topology_is_even(const r2_topology_t *topology)
     const uint32_t rails = topology->rail_count;
 
     for (uint32_t h = 1; h < topology->host_count; ++h) {
-        if (0 != memcmp(topology->rate_mbytes_per_s, &topology->rate_mbytes_per_s[h * (size_t) rails],
+        if (0 != memcmp(topology->rate_mbytes_per_s,
+                        &topology->rate_mbytes_per_s[h * (size_t) rails],
                         rails * sizeof(*topology->rate_mbytes_per_s))) {
             return false;
         }

@@ -29,8 +29,8 @@ typedef struct r2_mesh_place {
     uint8_t address[64];
 } r2_mesh_place_t;
 
-/** Where a process can be reached: places[0] is within the host, the others in order of preference.
- */
+/** Where a process can be reached: places[0] is within the host, the others in order of
+ * preference. */
 typedef struct r2_mesh_places {
     size_t count;
     r2_mesh_place_t places[1 + R2_MESH_PLACES_MAX];

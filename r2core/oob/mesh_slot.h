@@ -35,7 +35,8 @@ size_t r2_mesh_slot_for(const r2_mesh_slots_t *slots, const r2_mesh_place_t *pla
 /** A NIC has another address or was made anew. */
 void r2_mesh_slots_nic(r2_mesh_slots_t *slots, r2_hello_t *hello, const r2_nic_t *nic);
 /**
- * Looks whether a management NIC has another address, which nobody tells: rails are watched, these are not.
+ * Looks whether a management NIC has another address, which nobody tells: rails are watched, these
+ * are not.
  * @return true: it has, and calls leave from there now.
  */
 bool r2_mesh_slot_follow(r2_mesh_slots_t *slots, r2_hello_t *hello, size_t slot);

@@ -20,12 +20,14 @@ typedef struct r2_oob_ops {
     /** @param rank_p this process, @param size_p number of processes of the job. */
     r2_status_t (*identity)(void *oob, uint32_t *rank_p, uint32_t *size_p);
     /**
-     * The job key, R2_JOB_KEY_BYTES, equal in all processes and secret to others. Rank 0 publishes it
-     * when the driver is created; ask after the launcher's fence (first communicator), when it is here.
+     * The job key, R2_JOB_KEY_BYTES, equal in all processes and secret to others. Rank 0 publishes
+     * it when the driver is created; ask after the launcher's fence (first communicator), when it
+     * is here.
      * @return R2_OK, R2_ERR_NOT_FOUND (rank 0 does not run r2), R2_ERR_TIMEOUT.
      */
     r2_status_t (*job_key)(void *oob, uint8_t *key_p);
-    /** Publishes this process's blob; visible to others after the launcher's fence at the latest. */
+    /** Publishes this process's blob; visible to others after the launcher's fence at the
+     * latest. */
     r2_status_t (*publish)(void *oob, const void *blob, size_t bytes);
     /**
      * Blob of another process. @param blob_p R2_OOB_BLOB_MAX bytes.
@@ -36,7 +38,8 @@ typedef struct r2_oob_ops {
     /** Name of the host that a process runs on; the text stays where it is not known. NULL: it
      * never is. */
     void (*host)(void *oob, uint32_t rank, char *text_p, size_t text_bytes);
-    /** The launcher's fence, with data, for programs that are not MPI's. NULL: there is no launcher. */
+    /** The launcher's fence, with data, for programs that are not MPI's. NULL: there is no
+     * launcher. */
     r2_status_t (*fence)(void *oob);
 } r2_oob_ops_t;
 

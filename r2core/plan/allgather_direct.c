@@ -38,8 +38,8 @@ static void r2_direct_part(const r2_plan_input_t *input, r2_schedule_t *schedule
                         .tag = k,
                         .bytes = r2_segment_length(r2_layout_bytes(blocks, peer), part_bytes, k)};
 
-        r2_add_recv(schedule, msg,
-                    r2_at(R2_BUF_OUT, r2_layout_place(blocks, input, peer) + offset), R2_AT_ONCE);
+        r2_add_recv(schedule, msg, r2_at(R2_BUF_OUT, r2_layout_place(blocks, input, peer) + offset),
+                    R2_AT_ONCE);
     }
     for (int32_t step = 1; step < input->size; ++step) {
         r2_msg_t msg = {.peer = r2_input_peer(input, step), .tag = k, .bytes = own_bytes};

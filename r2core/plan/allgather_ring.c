@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Allgather(v) around a ring, pipelined: for long blocks on very many ranks, and where some hosts share
- * no rail: the ring then goes in an order in which neighbours do (order.c).
+ * Allgather(v) around a ring, pipelined: for long blocks on very many ranks, and where some hosts
+ * share no rail: the ring then goes in an order in which neighbours do (order.c).
  *
  * Three ranks; each sends to the next and receives from the one before. Blocks go on in segments,
  * each as soon as it has arrived, so that steps overlap:
@@ -94,9 +94,8 @@ static r2_status_t r2_ring_order(ring_t *ring)
             ring->place = i;
         }
         if (ring->order[i] != i) {
-            ring->schedule->digest =
-                r2_digest_fold(ring->schedule->digest,
-                               (uint64_t) i << 32 | (uint32_t) ring->order[i]);
+            ring->schedule->digest = r2_digest_fold(ring->schedule->digest,
+                                                    (uint64_t) i << 32 | (uint32_t) ring->order[i]);
         }
     }
     return status;

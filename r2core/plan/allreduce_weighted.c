@@ -44,8 +44,8 @@ static r2_status_t r2_weighted_layout(const r2_plan_input_t *input, r2_layout_t 
     if (R2_OK == status) {
         status = r2_shares_are_equal(shares, &classes)
                      ? r2_layout_shares(layout_p, input->size, input->count, input->element_bytes)
-                     : r2_shares_layout(shares, input->topology, input->count,
-                                        input->element_bytes, layout_p);
+                     : r2_shares_layout(shares, input->topology, input->count, input->element_bytes,
+                                        layout_p);
     }
     r2_shares_fini(&solved);
     r2_classes_fini(&classes);

@@ -4,14 +4,15 @@
  *
  * Alltoall by Bruck's algorithm: for short blocks on many ranks.
  *
- * A block that has i ranks to go (around the circle) goes 2^k ranks in step k if i has bit k. Five ranks; what
- * rank r sends in a step is listed by i:
+ * A block that has i ranks to go (around the circle) goes 2^k ranks in step k if i has bit k. Five
+ * ranks; what rank r sends in a step is listed by i:
  *
  *            step 0         step 1         step 2
  *   rank r   1 3 -> r + 1   2 3 -> r + 2   4 -> r + 4
  *
- * After all steps the block with number i is that of rank r - i. Blocks of a step are packed into one
- * message in staging memory, and stay where they arrived until they are sent on or copied to their place.
+ * After all steps the block with number i is that of rank r - i. Blocks of a step are packed into
+ * one message in staging memory, and stay where they arrived until they are sent on or copied to
+ * their place.
  *
  * Source: J. Bruck, C.-T. Ho, S. Kipnis, E. Upfal, D. Weathersby, "Efficient Algorithms for
  * All-to-All Communications in Multiport Message-Passing Systems", IEEE TPDS 8(11), 1997.
@@ -109,8 +110,8 @@ static void r2_bruck_step(bruck_t *b, int32_t distance, uint32_t tag, uint32_t *
 /** Op after which the place of a block in OUT may be written: in place, its first copy. */
 static uint32_t r2_bruck_free(const bruck_t *b, int32_t rank)
 {
-    const int32_t to_go = (int32_t) (((int64_t) rank - b->input->rank + b->input->size) %
-                                     b->input->size);
+    const int32_t to_go =
+        (int32_t) (((int64_t) rank - b->input->rank + b->input->size) % b->input->size);
 
     return b->input->in_place ? b->blocks[to_go].read : R2_OP_NONE;
 }

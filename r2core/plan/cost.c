@@ -11,17 +11,19 @@
 #include "base/util.h"
 #include "plan/layout.h"
 
-/* What a host sends, where no rate may be looked at: that of one rail that does not tell its own. */
+/* What a host sends, where no rate may be looked at: that of one rail that does not tell its
+ * own. */
 #define R2_COST_USUAL_RATE (1000u * R2_CAPACITY_FULL)
 /*
- * Half of a step is its first message, and each one more takes a rank as long. Within a host, where no network is, both
- * take a quarter.
+ * Half of a step is its first message, and each one more takes a rank as long. Within a host, where
+ * no network is, both take a quarter.
  */
 #define R2_COST_MESSAGE_PART 2u
 #define R2_COST_LOCAL_PART   (4u * R2_COST_MESSAGE_PART)
 /*
- * Up to this length messages outweigh bytes, whoever is where: folding takes two more at least, and each rank of a host
- * adds more to its messages than to the bytes. Calls of next to no bytes then need not look at the ranks.
+ * Up to this length messages outweigh bytes, whoever is where: folding takes two more at least, and
+ * each rank of a host adds more to its messages than to the bytes. Calls of next to no bytes then
+ * need not look at the ranks.
  */
 #define R2_COST_FOLDING_LEAST 4096u
 
@@ -194,8 +196,8 @@ uint32_t r2_cost_doubling_steps(int32_t size)
 }
 
 /**
- * Of blocks of ranks: as many steps cross hosts as hosts alone would need, and those of the 2^k ranks that exchange take
- * part in them. With one rank each, those that fold first cross, too.
+ * Of blocks of ranks: as many steps cross hosts as hosts alone would need, and those of the 2^k
+ * ranks that exchange take part in them. With one rank each, those that fold first cross, too.
  */
 static r2_cost_shape_t r2_doubling_of(uint64_t ranks, uint64_t hosts)
 {

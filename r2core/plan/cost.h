@@ -31,7 +31,8 @@ uint64_t r2_cost_paced_ns(const r2_cost_params_t *params, uint64_t ns);
  */
 uint64_t r2_cost_bound_ns(const r2_topology_t *topology, uint64_t bytes);
 
-/** Direct exchange, pipelined, with these shares. Each message beyond the first of a step counts as half of one. */
+/** Direct exchange, pipelined, with these shares. Each message beyond the first of a step counts as
+ * half of one. */
 uint64_t r2_cost_exchange_ns(const r2_classes_t *classes, const r2_shares_t *shares,
                              const r2_cost_params_t *params, uint64_t bytes);
 
@@ -54,15 +55,16 @@ r2_cost_shape_t r2_cost_direct_shape(const r2_topology_t *topology,
                                      const r2_topology_placement_t *placement);
 
 /**
- * Is it faster to fold each host's contributions before they go over its rails than to let all ranks send by
- * themselves? Decides between two reduction trees, so it looks at the length and at which ranks are on which host: not
- * at rates, health or measured costs, for which usual values stand. Weighs what goes over the rails against steps and
- * messages (docs/planner.md).
+ * Is it faster to fold each host's contributions before they go over its rails than to let all
+ * ranks send by themselves? Decides between two reduction trees, so it looks at the length and at
+ * which ranks are on which host: not at rates, health or measured costs, for which usual values
+ * stand. Weighs what goes over the rails against steps and messages (docs/planner.md).
  * @param apart what folding takes the place of.
  */
 bool r2_cost_folding_pays(const r2_topology_t *topology, uint64_t bytes, r2_cost_shape_fn_t apart);
 
-/** What folding within hosts adds to an exchange between them: two steps, and a message for each piece of the others. */
+/** What folding within hosts adds to an exchange between them: two steps, and a message for each
+ * piece of the others. */
 uint64_t r2_cost_folding_ns(const r2_topology_t *topology, const r2_topology_placement_t *placement,
                             const r2_cost_params_t *params);
 
@@ -73,7 +75,8 @@ uint32_t r2_cost_doubling_steps(int32_t size);
 uint64_t r2_cost_ring_ns(const r2_topology_t *topology, const int32_t *order,
                          const r2_cost_params_t *params, uint64_t bytes);
 
-/** Recursive doubling of blocks of ranks: as many steps go from host to host as hosts alone would need. */
+/** Recursive doubling of blocks of ranks: as many steps go from host to host as hosts alone would
+ * need. */
 uint64_t r2_cost_doubling_ns(const r2_classes_t *classes, const r2_cost_params_t *params,
                              uint64_t bytes);
 

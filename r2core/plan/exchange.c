@@ -4,8 +4,8 @@
  *
  * Exchange: every message goes straight from its sender to its receiver.
  *
- * Runs gather(v), scatter(v), alltoall(v)(w) and neighbourhood collectives: lists of messages out of IN
- * and into OUT. Alltoall of four ranks (columns overlap):
+ * Runs gather(v), scatter(v), alltoall(v)(w) and neighbourhood collectives: lists of messages out
+ * of IN and into OUT. Alltoall of four ranks (columns overlap):
  *
  *            step 0      step 1      step 2      step 3
  *   rank 0   copies 0    with 1      with 2      with 3
@@ -13,16 +13,19 @@
  *   rank 2   copies 2    with 3      with 0      with 1
  *   rank 3   with 1      with 2      copies 3    with 0
  *
- * Ranks meet in pairs: rank r and (s - r) mod n in step s. Step s waits for step s - window, separately for
- * sends and receives, so that a rank does not have to take in blocks of all others at once. A message is of the
- * same step at both ends (edges are listed so): by induction over steps all of them complete.
+ * Ranks meet in pairs: rank r and (s - r) mod n in step s. Step s waits for step s - window,
+ * separately for sends and receives, so that a rank does not have to take in blocks of all others
+ * at once. A message is of the same step at both ends (edges are listed so): by induction over
+ * steps all of them complete.
  *
- * In place the block that a peer gets lies where its own goes. The lower of two ranks receives over what it has
- * sent, when that is acknowledged; the higher receives into staging memory and copies when its own block is
- * acknowledged. So neither waits for the other, and no rank needs to know whether others work in place.
+ * In place the block that a peer gets lies where its own goes. The lower of two ranks receives over
+ * what it has sent, when that is acknowledged; the higher receives into staging memory and copies
+ * when its own block is acknowledged. So neither waits for the other, and no rank needs to know
+ * whether others work in place.
  *
- * Long blocks go in parts, as messages are packed whole and staging memory is bounded. The first part is the
- * short one, and each carries the length of the whole: if two ranks disagree about it, they notice at once.
+ * Long blocks go in parts, as messages are packed whole and staging memory is bounded. The first
+ * part is the short one, and each carries the length of the whole: if two ranks disagree about it,
+ * they notice at once.
  *
  * Source: folklore (pairwise exchange); the pairing is that of a round-robin tournament.
  */
@@ -42,15 +45,15 @@ enum { WINDOW = r2_threshold_exchange_window };
 
 /** The lists of one rank. */
 typedef struct exchange {
-    const r2_plan_input_t *input; /* borrowed */
-    r2_schedule_t *schedule;      /* borrowed */
+    const r2_plan_input_t *input;   /* borrowed */
+    r2_schedule_t *schedule;        /* borrowed */
     const r2_edge_t *sends, *recvs; /* borrowed */
     uint32_t send_count, recv_count;
-    uint64_t part_bytes;      /* longest message */
+    uint64_t part_bytes; /* longest message */
     bool windowed;
     uint32_t sent[WINDOW],
-        arrived[WINDOW];      /* last op of the step that had this place in the window */
-    r2_slots_t slots;         /* in place */
+        arrived[WINDOW]; /* last op of the step that had this place in the window */
+    r2_slots_t slots;    /* in place */
 } exchange_t;
 
 /** Longest message: what may be packed at once, and twice in staging memory. Equal on all ranks. */
@@ -183,9 +186,9 @@ static void r2_exchange_replace(exchange_t *e, uint32_t step)
             r2_slot_t slot = r2_slots_take(&e->slots);
 
             arrived = r2_add_recv(e->schedule, msg, slot.place, R2_AFTER(slot.free_op, recv_after));
-            r2_slots_give(&e->slots, &slot,
-                          r2_add_copy(e->schedule, slot.place, place, msg.bytes,
-                                      R2_AFTER(arrived, sent)));
+            r2_slots_give(
+                &e->slots, &slot,
+                r2_add_copy(e->schedule, slot.place, place, msg.bytes, R2_AFTER(arrived, sent)));
         }
     }
     r2_window_put(e->sent, step, sent);
@@ -263,15 +266,15 @@ static void r2_exchange_alltoall_edges(const r2_plan_input_t *input, exchange_t 
                                        r2_edge_t *sends, r2_edge_t *recvs)
 {
     for (int32_t step = 0; step < input->size; ++step) {
-        const int32_t peer =
-            (int32_t) (((int64_t) step - input->rank + input->size) % input->size);
+        const int32_t peer = (int32_t) (((int64_t) step - input->rank + input->size) % input->size);
 
         sends[step] = recvs[step] = r2_block_edge(input, peer, true);
     }
     e->send_count = e->recv_count = (uint32_t) input->size;
 }
 
-/** The root's blocks, from its own on around the circle; everyone else's one. @return their number. */
+/** The root's blocks, from its own on around the circle; everyone else's one. @return their
+ * number. */
 static uint32_t r2_rooted_edges(const r2_plan_input_t *input, r2_edge_t *blocks, r2_edge_t *one)
 {
     *one = r2_block_edge(input, input->root, false);

@@ -98,8 +98,8 @@ r2_status_t r2_plan_rings_ns(const r2_topology_t *topology, uint64_t bytes, uint
     const r2_cost_params_t params = {.alpha_ns = 0, .reduce_mbytes_per_s = {UINT32_MAX}};
     int32_t *order = malloc((size_t) topology->rank_count * sizeof(*order));
     uint64_t tiered_ns = R2_COST_NEVER;
-    r2_status_t status = NULL == order ? R2_ERR_NO_MEMORY
-                                       : r2_order_ring(topology, topology->rank_count, order);
+    r2_status_t status =
+        NULL == order ? R2_ERR_NO_MEMORY : r2_order_ring(topology, topology->rank_count, order);
 
     if (R2_OK == status) {
         status = r2_tiers_ns(topology, order, &params, bytes, &tiered_ns);

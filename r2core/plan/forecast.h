@@ -50,7 +50,8 @@ const r2_prediction_t *r2_forecast_of(const r2_forecast_t *forecast,
 r2_status_t r2_forecast_allreduce(const r2_plan_input_t *input, r2_forecast_t *forecast_p);
 
 /**
- * Steps that a short call takes one after the other on every rank, whichever it is; what alpha is of.
+ * Steps that a short call takes one after the other on every rank, whichever it is; what alpha is
+ * of.
  * @return 0: not known of this algorithm.
  */
 uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size);
@@ -58,7 +59,8 @@ uint32_t r2_forecast_steps(const r2_schedule_t *schedule, int32_t size);
 /** Lengths up to 2^k share class k, below R2_PLAN_CLASSES. */
 uint32_t r2_plan_size_class(uint64_t bytes);
 
-/** As r2_forecast_allreduce(), for the longest vector of the class of this one: what choices are made by. */
+/** As r2_forecast_allreduce(), for the longest vector of the class of this one: what choices are
+ * made by. */
 r2_status_t r2_forecast_class(const r2_plan_input_t *input, r2_forecast_t *forecast_p);
 
 #endif

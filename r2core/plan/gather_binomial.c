@@ -14,8 +14,9 @@
  *   rank 4   4 5                     0
  *   rank 5   5                       4
  *
- * The parent of a rank is the rank without its lowest set bit. Inner ranks collect in staging memory; at the
- * root messages go straight to OUT, but for the one whose blocks go beyond the last rank.
+ * The parent of a rank is the rank without its lowest set bit. Inner ranks collect in staging
+ * memory; at the root messages go straight to OUT, but for the one whose blocks go beyond the last
+ * rank.
  *
  * Source: folklore; see R. Thakur, R. Rabenseifner, W. Gropp, IJHPCA 19(1), 2005.
  */
@@ -55,7 +56,8 @@ static void r2_gather_inner(const r2_plan_input_t *input, r2_schedule_t *schedul
                             r2_tree_place_t at)
 {
     const uint64_t block = input->count * input->element_bytes;
-    const r2_msg_t up = {.peer = r2_input_peer(input, -at.bit), .bytes = (uint64_t) at.count * block};
+    const r2_msg_t up = {.peer = r2_input_peer(input, -at.bit),
+                         .bytes = (uint64_t) at.count * block};
     uint32_t ops[CHILDREN_MAX], have = 0;
 
     if (1 == at.count) {
@@ -89,8 +91,8 @@ static r2_status_t r2_gather_binomial_build(const r2_plan_input_t *input, r2_sch
         r2_gather_root(input, schedule, (int32_t) bit, (int32_t) r2_min(bit, input->size - bit));
     }
     if (!input->in_place) {
-        r2_add_copy(schedule, r2_at(R2_BUF_IN, 0), r2_at(R2_BUF_OUT, (uint64_t) input->rank * block),
-                    block, R2_AT_ONCE);
+        r2_add_copy(schedule, r2_at(R2_BUF_IN, 0),
+                    r2_at(R2_BUF_OUT, (uint64_t) input->rank * block), block, R2_AT_ONCE);
     }
     return R2_OK;
 }

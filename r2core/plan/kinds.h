@@ -13,7 +13,13 @@
 #include "r2/schedule.h"
 
 /** What gives the length of the whole vector (base/coll_kinds.def). */
-typedef enum r2_span { R2_SPAN_NONE, R2_SPAN_VECTOR, R2_SPAN_BLOCKS, R2_SPAN_COUNTS, R2_SPAN_EDGES } r2_span_t;
+typedef enum r2_span {
+    R2_SPAN_NONE,
+    R2_SPAN_VECTOR,
+    R2_SPAN_BLOCKS,
+    R2_SPAN_COUNTS,
+    R2_SPAN_EDGES
+} r2_span_t;
 
 typedef struct r2_kind {
     const char *name; /* as in the name of the MPI call */

@@ -131,8 +131,8 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, 
     uint64_t segments;
 
     want = r2_max(want, r2_segment_floor(input, largest_bytes));
-    /* messages of buffers that are not contiguous are packed whole, whatever the number of segments; room is left
-     * for rounding up to cache lines */
+    /* messages of buffers that are not contiguous are packed whole, whatever the number of
+     * segments; room is left for rounding up to cache lines */
     if (input->message_max_bytes > R2_SLOT_ALIGN && !r2_kind(input->kind)->reduces) {
         want = r2_min(want, input->message_max_bytes - R2_SLOT_ALIGN);
     }

@@ -24,8 +24,8 @@ typedef struct r2_layout {
 r2_status_t r2_layout_shares(r2_layout_t *layout, int32_t blocks, uint64_t count,
                              uint64_t element_bytes);
 /**
- * As r2_layout_shares(), with shares in proportion to weights, rounded to elements. A share of weight
- * 0 is empty; with all weights 0 shares are equal. The sum of weights must stay below 2^63.
+ * As r2_layout_shares(), with shares in proportion to weights, rounded to elements. A share of
+ * weight 0 is empty; with all weights 0 shares are equal. The sum of weights must stay below 2^63.
  */
 r2_status_t r2_layout_weighted(r2_layout_t *layout, int32_t blocks, const uint64_t *weights,
                                uint64_t count, uint64_t element_bytes);
@@ -55,7 +55,8 @@ static inline uint32_t r2_segment_count(uint64_t block_bytes, uint64_t segment_b
     return (uint32_t) ((block_bytes + segment_bytes - 1) / segment_bytes);
 }
 
-/** Length of the messages that a block of `block_bytes` goes in, where nothing else asks for segments. */
+/** Length of the messages that a block of `block_bytes` goes in, where nothing else asks for
+ * segments. */
 static inline uint64_t r2_message_bytes(const r2_plan_input_t *input, uint64_t block_bytes)
 {
     bool whole = 0 == input->message_max_bytes || block_bytes <= input->message_max_bytes;
@@ -84,14 +85,15 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes,
 uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes);
 
 /**
- * Segment length of one of several blocks of unequal length: as many segments as the longest has, but
- * none too short.
+ * Segment length of one of several blocks of unequal length: as many segments as the longest has,
+ * but none too short.
  * @param longest_segment_bytes  segment length of the longest block; the result is no longer.
  */
 uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,
                                 uint64_t largest_bytes, uint64_t longest_segment_bytes);
 
-/** Elements of the whole vector: all blocks of all ranks. Of messages: bytes that this rank sends. */
+/** Elements of the whole vector: all blocks of all ranks. Of messages: bytes that this rank
+ * sends. */
 uint64_t r2_input_total_count(const r2_plan_input_t *input);
 uint64_t r2_input_total_bytes(const r2_plan_input_t *input);
 

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What the planner worked out for a topology and a class of lengths, once and for all calls like it.
+ * What the planner worked out for a topology and a class of lengths, once and for all calls like
+ * it.
  *
  * Ranks may remember different things, since they make different calls. So what is remembered is a
  * function of topology, cost and class alone, and equals what a rank that forgot it works out anew.

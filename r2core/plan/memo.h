@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What the planner worked out for a topology and a class of lengths, once and for all calls like it.
+ * What the planner worked out for a topology and a class of lengths, once and for all calls like
+ * it.
  */
 #ifndef R2_PLAN_MEMO_H
 #define R2_PLAN_MEMO_H

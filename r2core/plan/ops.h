@@ -20,8 +20,9 @@ typedef struct r2_msg {
     int32_t peer;
     uint32_t tag;
     uint64_t bytes;
-    uint32_t mark;  /* see r2_op_t */
-    uint32_t order; /* sender's only: lower ones go first; for pipelines the number of the segment */
+    uint32_t mark; /* see r2_op_t */
+    /* sender's only: lower ones go first; for pipelines the number of the segment */
+    uint32_t order;
 } r2_msg_t;
 
 static inline r2_region_t r2_at(r2_buf_t buf, uint64_t offset_bytes)

@@ -10,8 +10,8 @@
 #include "r2/planner.h"
 
 /**
- * True if some hosts share no rail, but neighbours in the order of r2_order_ring() do: a ring then reaches
- * all where a direct exchange does not. False, too, without memory.
+ * True if some hosts share no rail, but neighbours in the order of r2_order_ring() do: a ring then
+ * reaches all where a direct exchange does not. False, too, without memory.
  */
 bool r2_order_reaches_more(const r2_topology_t *topology);
 

@@ -17,9 +17,9 @@
 #include "plan/thresholds.h"
 
 /*
- * Unit of striping: rails end together up to a chunk, which costs time in proportion to its length, and
- * every chunk costs the same whatever its length: the sum is least at a length that grows as the root of
- * the bytes. Measured on 4 and 8 rails: 32 KiB for 64 MiB.
+ * Unit of striping: rails end together up to a chunk, which costs time in proportion to its length,
+ * and every chunk costs the same whatever its length: the sum is least at a length that grows as
+ * the root of the bytes. Measured on 4 and 8 rails: 32 KiB for 64 MiB.
  */
 #define R2_CHUNK_ROOT 16u /* square of the length, over the bytes */
 

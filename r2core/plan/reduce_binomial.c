@@ -14,9 +14,10 @@
  *   rank 4   from 5 [4-5]                    -> 0
  *   rank 5   -> 4
  *
- * The tree is over ranks whatever the root is, so that operations need not commute and the result does not
- * depend on the root; where the root is not rank 0, one more message brings the result there. The higher operand
- * is the destination, so each product is where the child's message arrived.
+ * The tree is over ranks whatever the root is, so that operations need not commute and the result
+ * does not depend on the root; where the root is not rank 0, one more message brings the result
+ * there. The higher operand is the destination, so each product is where the child's message
+ * arrived.
  *
  * Source: folklore; see R. Thakur, R. Rabenseifner, W. Gropp, IJHPCA 19(1), 2005, section 4.4.
  */
@@ -34,9 +35,9 @@ typedef struct binomial {
     const r2_plan_input_t *input; /* borrowed */
     r2_schedule_t *schedule;      /* borrowed */
     uint64_t bytes;
-    r2_region_t acc;    /* product so far */
-    uint32_t acc_op;    /* op that wrote it */
-    uint32_t own_read;  /* op that reads this rank's contribution */
+    r2_region_t acc;   /* product so far */
+    uint32_t acc_op;   /* op that wrote it */
+    uint32_t own_read; /* op that reads this rank's contribution */
     uint32_t slots;
 } binomial_t;
 

@@ -2,19 +2,22 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Reduce down a chain of ranks, pipelined, in canonical order: for long vectors on 2 ranks or very many.
+ * Reduce down a chain of ranks, pipelined, in canonical order: for long vectors on 2 ranks or very
+ * many.
  *
- * Three ranks, root 1, x = contributions; each rank works on a segment while the next ones are on their way:
+ * Three ranks, root 1, x = contributions; each rank works on a segment while the next ones are on
+ * their way:
  *
  *   rank 2   sends x2 to 1
  *   rank 1   a = x1 OP x2, sends a to 0                  gets the result
  *   rank 0   a = x0 OP a, sends a to 1 (root 0: keeps it)
  *
- * Every rank but the ends takes in the vector once and sends it once. The tree is the one of the direct
- * exchange: x0 OP (x1 OP x2).
+ * Every rank but the ends takes in the vector once and sends it once. The tree is the one of the
+ * direct exchange: x0 OP (x1 OP x2).
  *
- * Source: folklore (pipelined linear tree); see J. Pjesivac-Grbovic et al., "Performance Analysis of MPI
- * Collective Operations", Cluster Computing 10(2), 2007. Deviation: ends at rank 0 for any root.
+ * Source: folklore (pipelined linear tree); see J. Pjesivac-Grbovic et al., "Performance Analysis
+ * of MPI Collective Operations", Cluster Computing 10(2), 2007. Deviation: ends at rank 0 for any
+ * root.
  */
 #include "r2_config.h"
 

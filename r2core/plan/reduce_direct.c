@@ -4,20 +4,21 @@
  *
  * Reduce by pipelined direct exchange in canonical rank order: for long vectors.
  *
- * The vector is cut into a share for every rank but the root, shares into segments. Every rank sends its
- * contribution to a share to the owner, who folds them in canonical order (fold.c) and sends the result to the
- * root. Four ranks, root 0; c> are contributions, r> is a result:
+ * The vector is cut into a share for every rank but the root, shares into segments. Every rank
+ * sends its contribution to a share to the owner, who folds them in canonical order (fold.c) and
+ * sends the result to the root. Four ranks, root 0; c> are contributions, r> is a result:
  *
  *   rank 0   c> 1 to 1, 2 to 2, 3 to 3;                gets r 1, 2, 3
  *   rank 1   c> 2 to 2, 3 to 3;           folds 1, r> 0
  *   rank 2   c> 3 to 3, 1 to 1;           folds 2, r> 0
  *   rank 3   c> 1 to 1, 2 to 2;           folds 3, r> 0
  *
- * Every rank, the root too, sends the vector once and receives it once. The tree is that of the other
- * direct exchanges: x0 OP (x1 OP (x2 OP x3)).
+ * Every rank, the root too, sends the vector once and receives it once. The tree is that of the
+ * other direct exchanges: x0 OP (x1 OP (x2 OP x3)).
  *
- * Source: R. Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004 (reduce-scatter and
- * gather). Deviation: direct exchange, no share for the root, segments, canonical order.
+ * Source: R. Rabenseifner, "Optimization of Collective Reduction Operations", ICCS 2004
+ * (reduce-scatter and gather). Deviation: direct exchange, no share for the root, segments,
+ * canonical order.
  */
 #include "r2_config.h"
 

@@ -77,8 +77,8 @@ const r2_algorithm_t *r2_algorithm_last(r2_coll_kind_t kind)
 static bool r2_order_suits(const r2_plan_input_t *input, r2_needs_t needs, bool by_name)
 {
     return R2_NEEDS_NOTHING == needs ||
-           (input->commutative && (R2_NEEDS_FREE_ORDER != needs || by_name || input->exact ||
-                                   !input->reproducible));
+           (input->commutative &&
+            (R2_NEEDS_FREE_ORDER != needs || by_name || input->exact || !input->reproducible));
 }
 
 bool r2_algorithm_can_run(const r2_algorithm_t *algorithm, const r2_plan_input_t *input,

@@ -100,8 +100,8 @@ static uint32_t r2_ring_reduce(ring_t *ring, int32_t from, int32_t share, uint32
                          R2_AFTER(arrived));
 }
 
-/** Passes one segment of each share on. @return the op that completed ours, but for folded hosts.
- */
+/** Passes one segment of each share on. @return the op that completed ours, but for folded
+ * hosts. */
 static uint32_t r2_ring_reduce_scatter(ring_t *ring, uint32_t k)
 {
     uint32_t held = R2_OP_NONE;

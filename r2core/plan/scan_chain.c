@@ -4,8 +4,8 @@
  *
  * Scan and exscan up a chain of ranks, pipelined: for long vectors.
  *
- * Three ranks, x = contributions, s = prefixes; each rank works on a segment while the next ones are on
- * their way:
+ * Three ranks, x = contributions, s = prefixes; each rank works on a segment while the next ones
+ * are on their way:
  *
  *            scan                                exscan
  *   rank 0   s0 = x0, sends s0 to 1              sends x0 to 1
@@ -14,8 +14,8 @@
  *
  * Every rank receives the vector once and sends it once.
  *
- * Source: folklore (pipelined linear scan); compare P. Sanders, J. L. Traeff, "Parallel Prefix (Scan)
- * Algorithms for MPI", EuroPVM/MPI 2006.
+ * Source: folklore (pipelined linear scan); compare P. Sanders, J. L. Traeff, "Parallel Prefix
+ * (Scan) Algorithms for MPI", EuroPVM/MPI 2006.
  */
 #include "r2_config.h"
 
@@ -92,8 +92,7 @@ static void r2_chain_exscan(chain_t *c, uint32_t k)
     arrived = r2_add_recv(c->schedule, below, out, R2_AFTER(input->in_place ? copied : R2_OP_NONE));
     joined = r2_add_reduce(c->schedule, out, slot.place, below.bytes,
                            R2_AFTER(arrived, input->in_place ? R2_OP_NONE : copied));
-    r2_slots_give(&c->slots, &slot,
-                  r2_add_send(c->schedule, above, slot.place, R2_AFTER(joined)));
+    r2_slots_give(&c->slots, &slot, r2_add_send(c->schedule, above, slot.place, R2_AFTER(joined)));
 }
 
 static r2_status_t r2_scan_chain_build(const r2_plan_input_t *input, r2_schedule_t *schedule)

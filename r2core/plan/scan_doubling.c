@@ -4,8 +4,8 @@
  *
  * Scan and exscan by doubling, in rank order: for short vectors.
  *
- * Five ranks. [a-b] is the ordered product of the contributions of ranks a to b that a rank holds; in step k
- * it goes 2^k ranks up and is joined there from the left:
+ * Five ranks. [a-b] is the ordered product of the contributions of ranks a to b that a rank holds;
+ * in step k it goes 2^k ranks up and is joined there from the left:
  *
  *            step 0          step 1          step 2
  *   rank 0   [0]   -> 1      -> 2            -> 4
@@ -16,7 +16,8 @@
  *
  * The product of all lower ranks, exscan's result, is kept beside it, in OUT.
  *
- * Source: W. D. Hillis, G. L. Steele, "Data Parallel Algorithms", Communications of the ACM 29(12), 1986.
+ * Source: W. D. Hillis, G. L. Steele, "Data Parallel Algorithms", Communications of the ACM 29(12),
+ * 1986.
  */
 #include "r2_config.h"
 
@@ -31,9 +32,9 @@ typedef struct doubling {
     r2_schedule_t *schedule;      /* borrowed */
     uint64_t bytes, slot_bytes;
     uint64_t slots;
-    r2_region_t acc;     /* product up to this rank, inclusive */
-    uint32_t acc_op;     /* op that wrote it */
-    uint32_t before_op;  /* exscan: op that wrote the product of lower ranks to OUT */
+    r2_region_t acc;      /* product up to this rank, inclusive */
+    uint32_t acc_op;      /* op that wrote it */
+    uint32_t before_op;   /* exscan: op that wrote the product of lower ranks to OUT */
     uint32_t before_read; /* exscan: op that reads it there */
 } doubling_t;
 

@@ -24,7 +24,8 @@
 #include "plan/ops.h"
 #include "plan/tree.h"
 
-/** The root sends the blocks of a child's subtree; those beyond the last rank are joined to them. */
+/** The root sends the blocks of a child's subtree; those beyond the last rank are joined to
+ * them. */
 static void r2_scatter_root(const r2_plan_input_t *input, r2_schedule_t *schedule, int32_t first,
                             int32_t count)
 {
@@ -39,8 +40,8 @@ static void r2_scatter_root(const r2_plan_input_t *input, r2_schedule_t *schedul
         return;
     }
     schedule->scratch_bytes = msg.bytes;
-    low = r2_add_copy(schedule, r2_at(R2_BUF_IN, (uint64_t) child * block), r2_at(R2_BUF_SCRATCH, 0),
-                      (uint64_t) before_end * block, R2_AT_ONCE);
+    low = r2_add_copy(schedule, r2_at(R2_BUF_IN, (uint64_t) child * block),
+                      r2_at(R2_BUF_SCRATCH, 0), (uint64_t) before_end * block, R2_AT_ONCE);
     high = r2_add_copy(schedule, r2_at(R2_BUF_IN, 0),
                        r2_at(R2_BUF_SCRATCH, (uint64_t) before_end * block),
                        (uint64_t) (count - before_end) * block, R2_AT_ONCE);
@@ -51,7 +52,8 @@ static void r2_scatter_inner(const r2_plan_input_t *input, r2_schedule_t *schedu
                              r2_tree_place_t at)
 {
     const uint64_t block = input->count * input->element_bytes;
-    const r2_msg_t down = {.peer = r2_input_peer(input, -at.bit), .bytes = (uint64_t) at.count * block};
+    const r2_msg_t down = {.peer = r2_input_peer(input, -at.bit),
+                           .bytes = (uint64_t) at.count * block};
     uint32_t arrived;
 
     if (1 == at.count) {
@@ -84,8 +86,8 @@ static r2_status_t r2_scatter_binomial_build(const r2_plan_input_t *input, r2_sc
         r2_scatter_root(input, schedule, bit, r2_min(bit, input->size - bit));
     }
     if (!input->in_place) {
-        r2_add_copy(schedule, r2_at(R2_BUF_IN, (uint64_t) input->rank * block), r2_at(R2_BUF_OUT, 0),
-                    block, R2_AT_ONCE);
+        r2_add_copy(schedule, r2_at(R2_BUF_IN, (uint64_t) input->rank * block),
+                    r2_at(R2_BUF_OUT, 0), block, R2_AT_ONCE);
     }
     return R2_OK;
 }

@@ -74,8 +74,8 @@ static uint64_t r2_share_sum(const solver_t *solver)
     return sum;
 }
 
-/** The time from which on no share is negative and they sum to 1: exact where pairs set no limit.
- */
+/** The time from which on no share is negative and they sum to 1: exact where pairs set no
+ * limit. */
 static uint64_t r2_solver_time(const solver_t *solver)
 {
     uint64_t slowest = 0, own = R2_SHARE_ONE, rates = 0;

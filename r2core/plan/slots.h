@@ -13,8 +13,8 @@
 typedef struct r2_slots {
     uint64_t slot_bytes; /* from one slot to the next */
     uint32_t count;
-    uint32_t *free_op;  /* owned; the op after which a slot is free */
-    uint64_t taken;     /* slots taken so far */
+    uint32_t *free_op; /* owned; the op after which a slot is free */
+    uint64_t taken;    /* slots taken so far */
 } r2_slots_t;
 
 /** A slot that was taken. */
@@ -37,8 +37,8 @@ r2_slot_t r2_slots_take(r2_slots_t *slots);
 void r2_slots_give(r2_slots_t *slots, const r2_slot_t *slot, uint32_t op);
 
 /**
- * Segment length for a pipeline through a chain of ranks: whole elements, two slots of it fit staging
- * memory. Equal on all ranks.
+ * Segment length for a pipeline through a chain of ranks: whole elements, two slots of it fit
+ * staging memory. Equal on all ranks.
  */
 uint64_t r2_chain_segment_bytes(const r2_plan_input_t *input);
 

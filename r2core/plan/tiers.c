@@ -247,7 +247,8 @@ static uint64_t r2_load_reduce_ns(const load_t *load, const r2_cost_params_t *pa
     for (uint32_t k = 0; k < load->tiers->count; ++k) {
         bytes += (uint64_t) (load->topology->rank_count - 1) * load->fold[k];
     }
-    return (uint64_t) ((r2_wide_t) bytes * 1000 / r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));
+    return (uint64_t) ((r2_wide_t) bytes * 1000 /
+                       r2_max(params->reduce_mbytes_per_s[R2_MEM_HOST], 1u));
 }
 
 r2_status_t r2_tiers_cost_ns(const r2_tiers_t *tiers, const r2_topology_t *topology,

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Hello: authenticated request and reply between two processes over one rail, outside the transport.
+ * Hello: authenticated request and reply between two processes over one rail, outside the
+ * transport.
  */
 #ifndef R2_RAIL_HELLO_H
 #define R2_RAIL_HELLO_H
@@ -32,20 +33,22 @@ typedef struct r2_hello_upcalls {
      * A peer's request, authenticated. Answer with reply(token) now or later, once.
      * @param rail_idx our rail whose listener got it.
      */
-    void (*request)(void *arg, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes);
+    void (*request)(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
+                    size_t bytes);
     /**
-     * Outcome of our call: R2_OK with the reply, R2_ERR_REFUSED (host up, nobody listens: the process is
-     * gone, or the device there was made anew and its process has not used it since), R2_ERR_TIMEOUT
-     * (no connection), R2_ERR_UNRESPONSIVE (a connection, but the process does not answer: stopped or
-     * busy), R2_ERR_AUTH, R2_ERR_NO_DEVICE, R2_ERR_LANE_DOWN (any other network error).
+     * Outcome of our call: R2_OK with the reply, R2_ERR_REFUSED (host up, nobody listens: the
+     * process is gone, or the device there was made anew and its process has not used it since),
+     * R2_ERR_TIMEOUT (no connection), R2_ERR_UNRESPONSIVE (a connection, but the process does not
+     * answer: stopped or busy), R2_ERR_AUTH, R2_ERR_NO_DEVICE, R2_ERR_LANE_DOWN (any other network
+     * error).
      */
     void (*result)(void *arg, uint64_t connect_id, r2_status_t status, const void *reply,
                    size_t bytes);
     /**
      * A call of ours is connected, but the process has not said a word in the time it had: it is
-     * stopped, or busy. NULL: such calls end. @return true: the call goes on, and this is asked again
-     * later; else it ends with R2_ERR_UNRESPONSIVE. One that goes on ends with R2_ERR_LANE_DOWN when
-     * its path is lost for seconds.
+     * stopped, or busy. NULL: such calls end. @return true: the call goes on, and this is asked
+     * again later; else it ends with R2_ERR_UNRESPONSIVE. One that goes on ends with
+     * R2_ERR_LANE_DOWN when its path is lost for seconds.
      */
     bool (*waits)(void *arg, uint64_t connect_id);
     void *arg; /* borrowed: outlives the hello instance */
@@ -56,8 +59,8 @@ typedef struct r2_hello_ops {
     /** Sets the upcalls; before any other call. Copied. */
     void (*bind)(void *hello, const r2_hello_upcalls_t *upcalls);
     /**
-     * Sets the job key (R2_JOB_KEY_BYTES, copied), once, when it is known: after the launcher's fence.
-     * Until then call() answers R2_ERR_AGAIN and peers that call us wait.
+     * Sets the job key (R2_JOB_KEY_BYTES, copied), once, when it is known: after the launcher's
+     * fence. Until then call() answers R2_ERR_AGAIN and peers that call us wait.
      */
     void (*key)(void *hello, const uint8_t *key);
     /**
@@ -82,7 +85,8 @@ typedef struct r2_hello_ops {
                         uint64_t connect_id);
     /**
      * Takes a call back whose request was not sent yet, since no connection came about.
-     * @return true: the peer has not got it and never will, and result() will not be called. false: too late.
+     * @return true: the peer has not got it and never will, and result() will not be called. false:
+     * too late.
      */
     bool (*cancel)(void *hello, uint64_t connect_id);
     /** True unless a call of ours waits for its connection still. */

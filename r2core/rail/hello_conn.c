@@ -315,8 +315,8 @@ void r2_hello_conn_reply(r2_hello_conn_t *conn, const void *reply, size_t bytes)
     }
 }
 
-/** Reads as long as there is something, running the state's handler whenever it has what it wants.
- */
+/** Reads as long as there is something, running the state's handler whenever it has what it
+ * wants. */
 static r2_status_t r2_hello_read(r2_hello_conn_t *conn)
 {
     while (R2_HELLO_CLOSED != conn->state) {

@@ -30,8 +30,8 @@
 #define R2_HELLO_UNIX_BYTES      (R2_HELLO_INET_BYTES + R2_HELLO_NAME_BYTES)
 #define R2_HELLO_BACKLOG         1024
 /* A connection on which nothing comes is asked for after so long, once a second, so many times. */
-#define R2_HELLO_KEEP_IDLE_S     2
-#define R2_HELLO_KEEP_PROBES     3
+#define R2_HELLO_KEEP_IDLE_S 2
+#define R2_HELLO_KEEP_PROBES 3
 
 _Static_assert(R2_HELLO_UNIX_BYTES <= R2_HELLO_ADDRESS_MAX, "an address fits its buffer");
 

@@ -23,8 +23,8 @@
 #define R2_HELLO_SERVE_NS (30 * R2_NS_PER_S)
 /* A call that waits for a stopped process is asked for in pauses that double up to this. */
 #define R2_HELLO_WAIT_NS (10 * R2_NS_PER_S)
-/* A call that is not connected by then connects anew, and again after twice as long: the kernel repeats
- * a first packet that was lost after 1 s only. */
+/* A call that is not connected by then connects anew, and again after twice as long: the kernel
+ * repeats a first packet that was lost after 1 s only. */
 #define R2_HELLO_DIAL_NS (150 * R2_NS_PER_MS)
 
 /* All that one end may send on one connection: greeting, proof and one frame. */
@@ -104,10 +104,10 @@ typedef struct r2_hello_conn {
     uint64_t id;                       /* client: call id; server: token */
     uint64_t since_ns;                 /* accepted or called */
     uint64_t deadline_ns;
-    uint64_t timeout_ns; /* client: at most, from one deadline to the next */
-    uint64_t dial_ns;  /* client, connecting: when to connect anew */
-    uint32_t own_idx;  /* client: our rail */
-    uint32_t rail_idx; /* the server's rail */
+    uint64_t timeout_ns;        /* client: at most, from one deadline to the next */
+    uint64_t dial_ns;           /* client, connecting: when to connect anew */
+    uint32_t own_idx;           /* client: our rail */
+    uint32_t rail_idx;          /* the server's rail */
     r2_hello_address_t address; /* client: of the server */
     uint8_t listener_id[R2_HELLO_ID_BYTES];
     uint8_t nonce[R2_HELLO_NONCE_BYTES]; /* ours */

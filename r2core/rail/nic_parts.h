@@ -19,8 +19,8 @@ typedef struct r2_nic_seen {
     bool has_device; /* sysfs knows a device behind it */
 } r2_nic_seen_t;
 
-/** Lists all network devices of this network namespace. @param seen_p owned by the caller: free().
- */
+/** Lists all network devices of this network namespace. @param seen_p owned by the caller:
+ * free(). */
 r2_status_t r2_nics_list(r2_nic_seen_t **seen_p, size_t *count_p);
 
 /**

@@ -48,7 +48,8 @@ typedef struct r2_probe_ops {
     void (*bind)(void *probe, const r2_probe_upcalls_t *upcalls);
     /** So many processes of this host, us included, send probes: R2_PROBE_RATE each before that. */
     void (*share)(void *probe, uint32_t processes);
-    /** Job key (R2_JOB_KEY_BYTES, copied): beacons are signed with it. Before that none are sent or heard. */
+    /** Job key (R2_JOB_KEY_BYTES, copied): beacons are signed with it. Before that none are sent or
+     * heard. */
     void (*key)(void *probe, const uint8_t *key);
     /**
      * Prepares a rail, also while its NIC is down; again when address or device changed.
@@ -57,8 +58,10 @@ typedef struct r2_probe_ops {
     r2_status_t (*listen)(void *probe, uint32_t rail_idx, const r2_nic_t *nic, void *address_p,
                           size_t *bytes_p);
     /**
-     * @param hello_address of the peer's rail (rail/hello.h). @param address as published by its listen().
-     * @return R2_OK: result() will be called, once; else R2_ERR_PARAM, R2_ERR_NO_MEMORY and it will not.
+     * @param hello_address of the peer's rail (rail/hello.h). @param address as published by its
+     * listen().
+     * @return R2_OK: result() will be called, once; else R2_ERR_PARAM, R2_ERR_NO_MEMORY and it will
+     * not.
      */
     r2_status_t (*probe)(void *probe, uint32_t rail_idx, const void *hello_address,
                          size_t hello_address_bytes, const void *address, size_t address_bytes,

@@ -19,8 +19,8 @@
 #include "rail/probe_tcp.h"
 #include "transport/put.h"
 
-/* Published address: version u8 = 2 | bytes of the put address u8 | UDP port u16 | quiet TCP port u16, big endian |
- * put address. */
+/* Published address: version u8 = 2 | bytes of the put address u8 | UDP port u16 | quiet TCP port
+ * u16, big endian | put address. */
 #define R2_PROBE_ADDRESS_VERSION 2
 #define R2_PROBE_ADDRESS_BYTES   6 /* without the put address */
 
@@ -64,15 +64,16 @@ typedef struct r2_probe_asker {
     struct r2_probe_request *request; /* borrowed: holds the asker */
 } r2_probe_asker_t;
 
-/** A probe until its result was told. Askers: the quiet port, then the hello listener; before them a put. */
+/** A probe until its result was told. Askers: the quiet port, then the hello listener; before them
+ * a put. */
 typedef struct r2_probe_request {
     struct r2_probe_request *prev, *next;
     r2_probe_rail_t *rail; /* borrowed */
     r2_hello_address_t to[2];
     r2_probe_asker_t askers[2];
     uint64_t start_ns[2]; /* when they begin */
-    r2_put_end_t *put;  /* owned; NULL: none under way */
-    uint64_t put_ns;    /* when to look after it */
+    r2_put_end_t *put;    /* owned; NULL: none under way */
+    uint64_t put_ns;      /* when to look after it */
     uint8_t put_address[R2_PUT_ADDRESS_MAX];
     size_t put_bytes; /* 0: no put, or not any more */
     uint64_t id, deadline_ns;
@@ -103,9 +104,9 @@ typedef struct r2_probe_tcp {
     int epoll_fd; /* owned */
     bool has_key;
     uint8_t beacon_key[R2_JOB_KEY_BYTES];
-    uint64_t next_ns;               /* no timer is due before */
-    r2_probe_request_t *requests;   /* owned list */
-    r2_probe_waiting_t *waiting;    /* owned list, in the order of their turns on each rail */
+    uint64_t next_ns;             /* no timer is due before */
+    r2_probe_request_t *requests; /* owned list */
+    r2_probe_waiting_t *waiting;  /* owned list, in the order of their turns on each rail */
     r2_probe_rail_t rails[R2_RAILS_MAX];
 } r2_probe_tcp_t;
 
@@ -136,8 +137,8 @@ r2_status_t r2_probe_rail_open(r2_probe_rail_t *rail, const r2_nic_t *nic);
 void r2_probe_rail_close(r2_probe_rail_t *rail);
 /** A device that was made anew has another index, and sockets bound to the old one are deaf. */
 void r2_probe_rail_follow(r2_probe_rail_t *rail);
-/** Asks the kernel, so that an answer does not depend on when the event of a lost carrier is read.
- */
+/** Asks the kernel, so that an answer does not depend on when the event of a lost carrier is
+ * read. */
 bool r2_probe_rail_carrier(const r2_probe_rail_t *rail);
 void r2_probe_rail_send(const r2_probe_rail_t *rail, const struct sockaddr_in *to,
                         const uint8_t *datagram);

@@ -13,9 +13,10 @@
 #include "base/util.h"
 #include "rail/probe_parts.h"
 
-#define R2_PROBE_PUTS_MAX 32           /* under way in a process; above that connections ask: five descriptors each */
-#define R2_PROBE_SERVES_MAX 16 /* rounds of one poll(), so that others get their turn */
-#define R2_PROBE_PUT_NS   R2_NS_PER_MS /* between two looks at a put */
+#define R2_PROBE_PUTS_MAX \
+    32 /* under way in a process; above that connections ask: five descriptors each */
+#define R2_PROBE_SERVES_MAX 16           /* rounds of one poll(), so that others get their turn */
+#define R2_PROBE_PUT_NS     R2_NS_PER_MS /* between two looks at a put */
 
 bool r2_probe_choice_find(const char *word, r2_probe_choice_t *choice_p)
 {
@@ -83,16 +84,16 @@ void r2_probe_put_open(r2_probe_rail_t *rail, const r2_nic_t *nic)
     }
     status = r2_probe_put_device(rail->probe, nic, &rail->put.device);
     if (R2_OK == status) {
-        status = ops->target(rail->put.device, rail->put.address, &rail->put.bytes,
-                             &rail->put.target);
+        status =
+            ops->target(rail->put.device, rail->put.address, &rail->put.bytes, &rail->put.target);
     }
     if (R2_OK == status &&
         0 != epoll_ctl(rail->probe->epoll_fd, EPOLL_CTL_ADD, ops->fd(rail->put.target), &event)) {
         status = R2_ERR_SYSTEM;
     }
     if (R2_OK != status) {
-        r2_info(rail->probe->log, "rail %u %s: probes connect, puts are not possible: %s", rail->idx,
-                nic->name, r2_status_string(status));
+        r2_info(rail->probe->log, "rail %u %s: probes connect, puts are not possible: %s",
+                rail->idx, nic->name, r2_status_string(status));
         r2_probe_put_close(rail);
         return;
     }

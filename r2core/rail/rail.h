@@ -7,7 +7,6 @@
 #ifndef R2_RAIL_RAIL_H
 #define R2_RAIL_RAIL_H
 
-
 #include "base/hash.h"
 #include "base/logger.h"
 #include "r2/transport.h"
@@ -24,31 +23,32 @@ typedef struct r2_worker_peer {
 
 /** One worker generation of a rail. Lanes join the newest that has never served their peer. */
 typedef struct r2_rail_worker {
-    struct r2_rail *rail;           /* borrowed: outlives the worker */
-    r2_tp_worker_t *worker;         /* owned */
-    r2_worker_peer_t *peers;        /* owned: hash by rank */
-    uint32_t users;                 /* endpoints open on it, zombies included */
-    bool readable;                  /* its descriptor can be read; found by who waits on epoll_fd */
-    uint64_t unread_ns; /* since when each look found something; 0: the newest did not */
-    uint64_t rare_ns;               /* the newest one that did, and came late; 0: none */
-    struct r2_rail_worker *next;    /* newest first */
+    struct r2_rail *rail;        /* borrowed: outlives the worker */
+    r2_tp_worker_t *worker;      /* owned */
+    r2_worker_peer_t *peers;     /* owned: hash by rank */
+    uint32_t users;              /* endpoints open on it, zombies included */
+    bool readable;               /* its descriptor can be read; found by who waits on epoll_fd */
+    uint64_t unread_ns;          /* since when each look found something; 0: the newest did not */
+    uint64_t rare_ns;            /* the newest one that did, and came late; 0: none */
+    struct r2_rail_worker *next; /* newest first */
 } r2_rail_worker_t;
 
 /** One rail of this process. Engine lock. */
 typedef struct r2_rail {
-    uint32_t idx;                   /* R2_RAILS_MAX: the rail within the host */
-    r2_nic_t nic;                   /* nic.carrier follows netlink */
-    const r2_tp_t *tp;              /* borrowed */
+    uint32_t idx;                       /* R2_RAILS_MAX: the rail within the host */
+    r2_nic_t nic;                       /* nic.carrier follows netlink */
+    const r2_tp_t *tp;                  /* borrowed */
     const r2_tp_callbacks_t *callbacks; /* borrowed: given to every worker */
-    r2_tp_device_t *device;         /* owned; NULL while it could not be opened */
-    r2_rail_worker_t *workers;      /* owned: list, newest first */
-    bool alone;                     /* each lane gets a worker of its own, which goes with it */
+    r2_tp_device_t *device;             /* owned; NULL while it could not be opened */
+    r2_rail_worker_t *workers;          /* owned: list, newest first */
+    bool alone;                         /* each lane gets a worker of its own, which goes with it */
     size_t segment_bytes;
-    uint64_t shut_ns;               /* known to be dead: lanes are not opened before, 0 = no such */
-    uint64_t tx_bytes, rx_bytes;    /* payload so far, everything that was sent again included */
-    int epoll_fd;                   /* borrowed: gets the descriptors of all workers, data.ptr is the worker; -1: none */
-    void *owner;                    /* borrowed: for the callbacks' user */
-    const r2_log_t *log;            /* borrowed */
+    uint64_t shut_ns;            /* known to be dead: lanes are not opened before, 0 = no such */
+    uint64_t tx_bytes, rx_bytes; /* payload so far, everything that was sent again included */
+    /* borrowed: gets the descriptors of all workers, data.ptr is the worker; -1: none */
+    int epoll_fd;
+    void *owner;         /* borrowed: for the callbacks' user */
+    const r2_log_t *log; /* borrowed */
 } r2_rail_t;
 
 /** Prepares a rail; opens nothing. @param nic NULL: the rail within the host. */
@@ -86,7 +86,8 @@ void r2_rail_put(r2_rail_worker_t *worker);
 /** Destroys workers that are not used, but for the newest where lanes share one. Never from inside
  * a callback. */
 void r2_rail_reap(r2_rail_t *rail);
-/** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress first. */
+/** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress
+ * first. */
 r2_status_t r2_rail_arm(r2_rail_t *rail);
 /**
  * Progresses all workers; or those that are readable, and those that cannot tell.

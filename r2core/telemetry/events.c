@@ -31,7 +31,7 @@ struct r2_events {
     const r2_clock_t *clock; /* borrowed: outlives the log */
     char *path;              /* owned */
     r2_event_origin_t origin;
-    int ready_fd;           /* owned: eventfd, readable while lines are queued */
+    int ready_fd; /* owned: eventfd, readable while lines are queued */
     pthread_mutex_t queue_lock;
     /* queue_lock */
     char *queue; /* owned: R2_EVENTS_QUEUE_BYTES */
@@ -263,7 +263,7 @@ static r2_events_t *r2_events_alloc(const char *host, uint32_t rank, const r2_lo
     events->origin.rank = rank;
     events->sampled_ns = r2_now_ns(clock);
     events->origin.wall_offset_ns = (int64_t) ((uint64_t) wall.tv_sec * R2_NS_PER_S +
-                                        (uint64_t) wall.tv_nsec - events->sampled_ns);
+                                               (uint64_t) wall.tv_nsec - events->sampled_ns);
     events->quiet = true;
     events->fd = -1;
     events->ready_fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -291,7 +291,8 @@ r2_status_t r2_events_create(const char *pattern, const char *host, uint32_t ran
     if ('\0' == pattern[0]) {
         return R2_OK;
     }
-    status = r2_path_expand("event_file", pattern, host, rank, path, sizeof(path), text_p, text_bytes);
+    status =
+        r2_path_expand("event_file", pattern, host, rank, path, sizeof(path), text_p, text_bytes);
     if (R2_OK != status) {
         return status;
     }

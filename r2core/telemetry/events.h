@@ -14,7 +14,8 @@
 
 #define R2_EVENTS_VERSION      1u       /* of the schema */
 #define R2_EVENTS_LINE_BYTES   8192u    /* longest line */
-#define R2_EVENTS_QUEUE_BYTES  262144u  /* lines that wait for being written; more are lost, and counted */
+#define R2_EVENTS_QUEUE_BYTES  262144u  /* lines that wait for being written; more are lost,
+and counted */
 #define R2_EVENTS_SAMPLE_NS    100000000ull /* throughput is sampled this often at most */
 
 /** What happened. */
@@ -59,16 +60,18 @@ typedef struct r2_events r2_events_t;
 
 /**
  * Opens the event file. Lines are appended; each is written whole, so processes may share a file.
- * @param pattern parameter event_file: %h host, %r rank, %p process id, %% a percent sign. Empty: no file.
+ * @param pattern parameter event_file: %h host, %r rank, %p process id, %% a percent sign. Empty:
+ * no file.
  * @param log     borrowed: outlives the log. Gets one warning when writing fails.
  * @param clock   borrowed: outlives the log. Times of events are taken from it.
  * @param events_p NULL if there is no file.
  * @param text_p  on error: what is wrong, naming the parameter.
- * @return R2_OK, R2_ERR_PARAM (pattern, or the file cannot be opened), R2_ERR_NO_MEMORY, R2_ERR_SYSTEM.
+ * @return R2_OK, R2_ERR_PARAM (pattern, or the file cannot be opened), R2_ERR_NO_MEMORY,
+ * R2_ERR_SYSTEM.
  */
-r2_status_t r2_events_create(const char *pattern, const char *host, uint32_t rank, const r2_log_t *log,
-                             const r2_clock_t *clock, r2_events_t **events_p, char *text_p,
-                             size_t text_bytes);
+r2_status_t r2_events_create(const char *pattern, const char *host, uint32_t rank,
+                             const r2_log_t *log, const r2_clock_t *clock, r2_events_t **events_p,
+                             char *text_p, size_t text_bytes);
 
 /** Queues one line. Never waits for the file, never fails: what does not fit is counted as lost. */
 void r2_events_add(r2_events_t *events, const r2_event_t *event);
@@ -83,7 +86,8 @@ bool r2_events_sample_due(const r2_events_t *events, uint64_t now_ns);
 void r2_events_sample(r2_events_t *events, const uint64_t *tx_bytes, const uint64_t *rx_bytes,
                       uint32_t rail_count, uint64_t now_ns);
 
-/** Becomes readable when lines are queued and stays so until r2_events_flush(). @return -1: no file. */
+/** Becomes readable when lines are queued and stays so until r2_events_flush(). @return -1: no
+ * file. */
 int r2_events_fd(const r2_events_t *events);
 /** Writes what is queued. May wait for the disk: not under the engine lock. */
 void r2_events_flush(r2_events_t *events);

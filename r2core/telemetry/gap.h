@@ -28,9 +28,9 @@ typedef struct r2_gap_pause {
 
 /** Gap tracker of one process. Engine lock. Pure: time comes as an argument and never goes back. */
 typedef struct r2_gap {
-    uint64_t last_ns;    /* newest delivery, or start of waiting; 0: nobody waits */
+    uint64_t last_ns; /* newest delivery, or start of waiting; 0: nobody waits */
     r2_gap_pause_t pauses[R2_GAP_TIMES_MAX]; /* ring: the newest pauses */
-    uint32_t next_pause; /* of the ring */
+    uint32_t next_pause;                     /* of the ring */
     r2_gap_fault_t faults[R2_GAP_FAULTS_MAX];
     uint32_t fault_count;
     uint64_t longest_ns; /* over all faults that are over */
@@ -48,9 +48,10 @@ void r2_gap_init(r2_gap_t *gap);
 void r2_gap_swept(r2_gap_t *gap, bool delivered, bool waiting, uint64_t now_ns);
 
 /**
- * Evidence of a fault on `rail`. The same rail within the window of an earlier one is the same fault.
- * @param since_ns first evidence, at most now; pauses that are over and reach beyond it are counted too
- *                 if they are among the newest.
+ * Evidence of a fault on `rail`. The same rail within the window of an earlier one is the same
+ * fault.
+ * @param since_ns first evidence, at most now; pauses that are over and reach beyond it are counted
+ * too if they are among the newest.
  */
 void r2_gap_fault(r2_gap_t *gap, uint32_t rail, uint64_t since_ns, uint64_t now_ns);
 

@@ -65,10 +65,11 @@ r2_status_t r2_path_expand(const char *name, const char *pattern, const char *ho
     r2_status_t status = r2_path_replace(pattern, host, rank, path_p, path_bytes);
 
     if (R2_OK != status) {
-        snprintf(text_p, text_bytes,
-                 "%s = \"%s\" is no usable name: it may hold %%h (host), %%r (rank), %%p (process id) "
-                 "and %%%% (a percent sign)",
-                 name, pattern);
+        snprintf(
+            text_p, text_bytes,
+            "%s = \"%s\" is no usable name: it may hold %%h (host), %%r (rank), %%p (process id) "
+            "and %%%% (a percent sign)",
+            name, pattern);
     }
     return status;
 }

@@ -126,7 +126,8 @@ r2_status_t r2_snapshot_create(const char *name, const char *path, const r2_log_
         return R2_ERR_NO_MEMORY;
     }
     snprintf(snapshot->beside, beside_bytes, "%s%s", path, R2_SNAPSHOT_SUFFIX);
-    if (!r2_snapshot_write(snapshot, "# r2: no communicator of all processes has been made yet\n")) {
+    if (!r2_snapshot_write(snapshot,
+                           "# r2: no communicator of all processes has been made yet\n")) {
         snprintf(text_p, text_bytes, "%s: %s cannot be written: %s", name, path, strerror(errno));
         r2_snapshot_free(snapshot);
         return R2_ERR_PARAM;

@@ -24,7 +24,8 @@ typedef struct r2_snapshot r2_snapshot_t;
  */
 r2_status_t r2_snapshot_create(const char *name, const char *path, const r2_log_t *log,
                                r2_snapshot_t **snapshot_p, char *text_p, size_t text_bytes);
-/** Takes a text (malloc) that replaces what the file holds. Never waits for the file. NULL: ignored. */
+/** Takes a text (malloc) that replaces what the file holds. Never waits for the file. NULL:
+ * ignored. */
 void r2_snapshot_put(r2_snapshot_t *snapshot, char *text);
 /** Becomes readable when a text waits. @return -1: no file. */
 int r2_snapshot_fd(const r2_snapshot_t *snapshot);

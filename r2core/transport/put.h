@@ -13,10 +13,10 @@
 #include "r2/transport.h"
 
 /*
- * Objects: device (one NIC) > end (a worker of its own): a target, which others write to, or an asker, which writes
- * once and is done. A put carries no bytes, so nothing is written; what counts is that it is acknowledged. Who
- * does that: on RDMA the other NIC; over TCP the other process, inside progress() of its target. All calls are
- * made under the engine lock and never block.
+ * Objects: device (one NIC) > end (a worker of its own): a target, which others write to, or an
+ * asker, which writes once and is done. A put carries no bytes, so nothing is written; what counts
+ * is that it is acknowledged. Who does that: on RDMA the other NIC; over TCP the other process,
+ * inside progress() of its target. All calls are made under the engine lock and never block.
  */
 
 #define R2_PUT_ADDRESS_MAX 58 /* bytes of a target's address; a longer one cannot be used */
@@ -26,8 +26,10 @@ typedef struct r2_put_end r2_put_end_t;
 
 typedef struct r2_put_ops {
     /**
-     * @param name of the network device, on RDMA of device and port. @param tls one transport: "tcp", "dc_mlx5".
-     * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_UNSUPPORTED (another UCX than this was built with), R2_ERR_NO_MEMORY.
+     * @param name of the network device, on RDMA of device and port. @param tls one transport:
+     * "tcp", "dc_mlx5".
+     * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_UNSUPPORTED (another UCX than this was built with),
+     * R2_ERR_NO_MEMORY.
      */
     r2_status_t (*device_open)(void *put, const char *name, const char *tls,
                                r2_put_device_t **device_p);
@@ -49,12 +51,13 @@ typedef struct r2_put_ops {
                          r2_put_end_t **end_p);
     /**
      * Works until nothing is left to do.
-     * @return R2_IN_PROGRESS (a target: always), R2_OK: the byte was written and acknowledged, or why it was not.
+     * @return R2_IN_PROGRESS (a target: always), R2_OK: the byte was written and acknowledged, or
+     * why it was not.
      */
     r2_status_t (*progress)(r2_put_end_t *end);
     /**
-     * @return a descriptor that is readable after arm() when there is something to do. Not for askers: over TCP it
-     * is readable all the time until the other process takes the connection.
+     * @return a descriptor that is readable after arm() when there is something to do. Not for
+     * askers: over TCP it is readable all the time until the other process takes the connection.
      */
     int (*fd)(const r2_put_end_t *end);
     /** @return R2_OK: may sleep; R2_ERR_AGAIN: progress first. */

@@ -113,10 +113,10 @@ bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *add
 
 /** What may be sent how, on a worker; bytes of frame, header and data together. */
 typedef struct r2_uct_limits {
-    size_t copied; /* header and data are copied into one buffer */
-    size_t vector; /* as they lie; UCX copies what it cannot send at once */
-    size_t piece;  /* UCX copies: most of a piece of a packet that does not go in another way */
-    size_t zcopy;  /* as they lie; UCX refers to the data until it has sent them. 0: never */
+    size_t copied;     /* header and data are copied into one buffer */
+    size_t vector;     /* as they lie; UCX copies what it cannot send at once */
+    size_t piece;      /* UCX copies: most of a piece of a packet that does not go in another way */
+    size_t zcopy;      /* as they lie; UCX refers to the data until it has sent them. 0: never */
     size_t zcopy_head; /* of these frame and header, at most */
 } r2_uct_limits_t;
 

@@ -155,9 +155,9 @@ static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *r
     } else {
         rc = r2_uct_send_packed(ep, am);
     }
-    return UCS_INPROGRESS == rc           ? R2_IN_PROGRESS
-           : UCS_ERR_NO_RESOURCE == rc    ? R2_ERR_AGAIN
-                                          : r2_uct_status(rc);
+    return UCS_INPROGRESS == rc        ? R2_IN_PROGRESS
+           : UCS_ERR_NO_RESOURCE == rc ? R2_ERR_AGAIN
+                                       : r2_uct_status(rc);
 }
 
 /* ---- packets ---- */

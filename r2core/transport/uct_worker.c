@@ -92,8 +92,7 @@ static bool r2_uct_fd_open(r2_tp_worker_t *worker)
         return true;
     }
     worker->fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
-    return worker->fd >= 0 &&
-           0 == epoll_ctl(worker->fd, EPOLL_CTL_ADD, worker->port.fd, &event);
+    return worker->fd >= 0 && 0 == epoll_ctl(worker->fd, EPOLL_CTL_ADD, worker->port.fd, &event);
 }
 
 static void r2_uct_fd_close(r2_tp_worker_t *worker)

@@ -54,8 +54,8 @@ void r2_tp_fault_destroy(r2_tp_fault_t *fault);
 /** The decorated transport. Valid until r2_tp_fault_destroy(). */
 r2_tp_t r2_tp_fault_transport(r2_tp_fault_t *fault);
 
-/** When worker_progress() has a delayed packet or a failure to handle; R2_NEVER_NS: nothing waits.
- */
+/** When worker_progress() has a delayed packet or a failure to handle; R2_NEVER_NS: nothing
+ * waits. */
 uint64_t r2_tp_fault_deadline_ns(const r2_tp_fault_t *fault);
 
 const r2_fault_stats_t *r2_tp_fault_stats(const r2_tp_fault_t *fault);

@@ -237,8 +237,8 @@ static void hello_expire(hello_node_t *node, hello_connect_t *call)
         call->deadline_ns = r2_sim_now_ns(node->hub->sim) + call->timeout_ns;
         return;
     }
-    r2_hello_sim_finish(call, HELLO_CONNECTING == call->state ? R2_ERR_TIMEOUT
-                                                              : R2_ERR_UNRESPONSIVE);
+    r2_hello_sim_finish(call,
+                        HELLO_CONNECTING == call->state ? R2_ERR_TIMEOUT : R2_ERR_UNRESPONSIVE);
 }
 
 /* @return a call of the node that is over, or NULL. */

@@ -12,9 +12,10 @@
 
 /*
  * A call behaves like a TCP connection over the rail: it needs both directions, is tried again with
- * growing pauses while the path is broken, and is refused by a dead process whose host answers. It waits
- * in the accept queue of its listener until the process polls: one that is stopped accepts nothing, and
- * when its queue is full callers hear nothing, whether those who wait have given up or not.
+ * growing pauses while the path is broken, and is refused by a dead process whose host answers. It
+ * waits in the accept queue of its listener until the process polls: one that is stopped accepts
+ * nothing, and when its queue is full callers hear nothing, whether those who wait have given up or
+ * not.
  */
 
 typedef struct r2_hello_sim r2_hello_sim_t;

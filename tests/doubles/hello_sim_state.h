@@ -29,7 +29,8 @@ typedef struct hello_connect {
     uint8_t text[R2_HELLO_BYTES_MAX];
 } hello_connect_t;
 
-/** What lies in an accept queue until the callee polls; as a closed connection, if the caller gave up. */
+/** What lies in an accept queue until the callee polls; as a closed connection, if the caller gave
+ * up. */
 typedef struct hello_request {
     struct hello_request *prev, *next;
     uint32_t rail;

@@ -31,7 +31,8 @@ typedef struct post_node {
     bool cut;
     bool polling;
     r2_post_upcalls_t upcalls;
-    uint64_t *refused_ns;    /* owned: by node, since when it refuses our messages; 0: it does not */
+    /* owned: by node, since when it refuses our messages; 0: it does not */
+    uint64_t *refused_ns;
     post_message_t *coming;  /* owned list: on its way here */
     post_message_t *arrived; /* owned list: waits for poll() */
 } post_node_t;

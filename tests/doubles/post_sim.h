@@ -37,8 +37,8 @@ void r2_post_sim_set_loss(r2_post_sim_t *hub, uint32_t ppm);
 void r2_post_sim_set_duplicates(r2_post_sim_t *hub, uint32_t ppm);
 /** A message takes between min and max, drawn for each: with a spread they overtake one another. */
 void r2_post_sim_set_delay(r2_post_sim_t *hub, uint64_t min_ns, uint64_t max_ns);
-/** The node's management NIC is down: nothing from it to other hosts, or to it from them, arrives.
- */
+/** The node's management NIC is down: nothing from it to other hosts, or to it from them,
+ * arrives. */
 void r2_post_sim_set_cut(r2_post_sim_t *hub, uint32_t node, bool cut);
 
 #endif

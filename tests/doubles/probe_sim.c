@@ -126,8 +126,7 @@ static void probe_beacon_step(void *arg, uint64_t unused)
     (void) unused;
     DL_DELETE(to->coming, beacon);
     if (r2_sim_dead(sim, to->idx) || !to->keyed || !to->listening[beacon->rail] ||
-        to->shielded[beacon->rail] ||
-        0 != memcmp(to->key, beacon->from->key, R2_JOB_KEY_BYTES) ||
+        to->shielded[beacon->rail] || 0 != memcmp(to->key, beacon->from->key, R2_JOB_KEY_BYTES) ||
         !probe_passes(to->hub, beacon->from, to, beacon->rail)) {
         free(beacon);
         return;

@@ -29,14 +29,13 @@
  * learn only over a working path.
  */
 
-#define R2_SIM_LOCAL    R2_RAILS_MAX /* index of the rail within a host */
+#define R2_SIM_LOCAL      R2_RAILS_MAX /* index of the rail within a host */
 #define R2_SIM_WORKER_FDS 4 /* more than UCX takes over TCP (r2/fds.h): drawn jobs depend on it */
 #define R2_SIM_EP_FDS     2
 #define R2_SIM_SLACK_FDS  2 /* of which connect requests take some */
 /** What so many lanes take where each has a worker of its own. */
-#define R2_SIM_LANES_FDS(lanes) \
-    ((lanes) * (R2_SIM_WORKER_FDS + R2_SIM_EP_FDS) + R2_SIM_SLACK_FDS)
-#define R2_SIM_CUTS_MAX 64           /* broken (host, host, rail) paths at one time */
+#define R2_SIM_LANES_FDS(lanes) ((lanes) * (R2_SIM_WORKER_FDS + R2_SIM_EP_FDS) + R2_SIM_SLACK_FDS)
+#define R2_SIM_CUTS_MAX         64 /* broken (host, host, rail) paths at one time */
 
 typedef struct r2_sim r2_sim_t;
 
@@ -103,8 +102,8 @@ uint64_t r2_sim_next_ns(const r2_sim_t *sim);
 bool r2_sim_step(r2_sim_t *sim);
 /** Handles everything up to `time_ns` and leaves the clock there. */
 void r2_sim_run_until(r2_sim_t *sim, uint64_t time_ns);
-/** Calls fn(arg, value) at a time. @return false: out of memory (also a failure of the simulator).
- */
+/** Calls fn(arg, value) at a time. @return false: out of memory (also a failure of the
+ * simulator). */
 bool r2_sim_at(r2_sim_t *sim, uint64_t time_ns, void (*fn)(void *arg, uint64_t value), void *arg,
                uint64_t value);
 
@@ -133,7 +132,8 @@ void r2_sim_set_descriptors(r2_sim_t *sim, uint32_t node, uint32_t most);
 bool r2_sim_take_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count);
 void r2_sim_put_descriptors(r2_sim_t *sim, uint32_t node, uint32_t count);
 /**
- * The simulator takes memory for what is on its way now: no process's. For tests in which a process has none.
+ * The simulator takes memory for what is on its way now: no process's. For tests in which a process
+ * has none.
  */
 extern volatile bool r2_sim_takes_memory; /* compilers know that malloc() does not look */
 

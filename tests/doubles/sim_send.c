@@ -196,8 +196,8 @@ static unsigned sim_push_pending(r2_tp_ep_t *ep)
     return events;
 }
 
-/* A failed endpoint completes its pending sends now or leaves them to ep_close(), both are legal.
- */
+/* A failed endpoint completes its pending sends now or leaves them to ep_close(), both are
+ * legal. */
 static unsigned sim_report(r2_tp_ep_t *ep)
 {
     r2_tp_worker_t *worker = ep->worker;

@@ -79,7 +79,7 @@ struct r2_tp_worker {
     struct r2_tp_ep *open;    /* list: endpoints that are not closed */
     struct r2_tp_ep *closed;  /* list: tombstones */
     struct r2_tp_ep *towards; /* list by towards_next: of others, that lead here */
-    uint32_t waiting;        /* endpoints with pending sends or an unreported failure */
+    uint32_t waiting;         /* endpoints with pending sends or an unreported failure */
     struct r2_tp_worker *all_next;
 };
 
@@ -122,7 +122,7 @@ typedef struct r2_sim_node {
     r2_sim_t *sim; /* borrowed */
     uint32_t idx, host;
     bool dead;
-    uint32_t callbacks; /* depth of upcalls of the transport */
+    uint32_t callbacks;                    /* depth of upcalls of the transport */
     uint32_t descriptors, descriptors_max; /* in use; 0: no limit */
     r2_prng_t prng;
     r2_clock_t clock;

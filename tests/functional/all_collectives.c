@@ -38,8 +38,8 @@ static void comm_set_add(comm_set_t *set, const char *name, MPI_Comm comm, int s
     }
 }
 
-/* Odd and even ranks, all ranks in reverse order, and (two ranks and up) the halves face to face.
- */
+/* Odd and even ranks, all ranks in reverse order, and (two ranks and up) the halves face to
+ * face. */
 static void comm_set_create(comm_set_t *set)
 {
     MPI_Comm dup;
@@ -87,8 +87,8 @@ static unsigned case_run_on(const job_case_t *test, job_mode_t mode, const job_c
 {
     unsigned failures = 0;
     size_t count_end = test->has_count ? sizeof(counts) / sizeof(counts[0]) : 1;
-    /* The root's side of an intercommunicator is 0: its size is the remote size seen from side 1.
-     */
+    /* The root's side of an intercommunicator is 0: its size is the remote size seen from side
+     * 1. */
     int root_side_size = 1 == on->side ? on->peers : on->size;
     bool in_place = test->in_place && !on->inter && JOB_PERSISTENT != mode;
 

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Point-to-point requests that are cancelled, freed while under way, or outlive their communicator. Two ranks. Checks
- * what MPI says of them; prints one line per status, so that two stacks can be compared.
+ * Point-to-point requests that are cancelled, freed while under way, or outlive their communicator.
+ * Two ranks. Checks what MPI says of them; prints one line per status, so that two stacks can be
+ * compared.
  */
 #include <mpi.h>
 #include <stdbool.h>
@@ -36,7 +37,8 @@ static bool tell(const char *what, int length, const MPI_Status *status)
         return true;
     }
     MPI_Get_count(status, MPI_BYTE, &count);
-    printf("%d: %s, %d bytes: %d from %d, tag %d\n", me, what, length, count, status->MPI_SOURCE, status->MPI_TAG);
+    printf("%d: %s, %d bytes: %d from %d, tag %d\n", me, what, length, count, status->MPI_SOURCE,
+           status->MPI_TAG);
     return false;
 }
 
@@ -56,15 +58,16 @@ static void expect_data(const char *what, int length, int value)
     expect(0 == wrong, what, length);
 }
 
-/* Receives that nobody sends to: of any kind, all at once, cancelled in another order than posted. */
+/* Receives that nobody sends to: of any kind, all at once, cancelled in another order than
+ * posted. */
 static void unmatched(int length)
 {
     MPI_Request requests[REQUESTS], persistent;
     MPI_Status statuses[REQUESTS], status;
 
     for (int i = 0; i < REQUESTS; ++i) {
-        MPI_Irecv(in, length, MPI_BYTE, 0 == i % 3 ? MPI_ANY_SOURCE : other, 0 == i % 2 ? MPI_ANY_TAG : NOBODY_SENDS,
-                  MPI_COMM_WORLD, &requests[i]);
+        MPI_Irecv(in, length, MPI_BYTE, 0 == i % 3 ? MPI_ANY_SOURCE : other,
+                  0 == i % 2 ? MPI_ANY_TAG : NOBODY_SENDS, MPI_COMM_WORLD, &requests[i]);
     }
     for (int i = 0; i < REQUESTS; ++i) {
         MPI_Cancel(&requests[i * 5 % REQUESTS]);
@@ -84,7 +87,8 @@ static void unmatched(int length)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* A send is cancelled before there is a receive: it arrives, or it is cancelled, and never both or neither. */
+/* A send is cancelled before there is a receive: it arrives, or it is cancelled, and never both or
+ * neither. */
 static void unreceived(int length)
 {
     MPI_Request request;
@@ -113,7 +117,8 @@ static void unreceived(int length)
     expect_data("late receive", length, cancelled ? 0 : 1);
 }
 
-/* Too late to cancel: messages do not overtake each other, so the one before `AFTER` has found its receive. */
+/* Too late to cancel: messages do not overtake each other, so the one before `AFTER` has found its
+ * receive. */
 static void matched(int length)
 {
     MPI_Request request;
@@ -167,7 +172,8 @@ static void synchronous(int length)
     MPI_Request_free(&request);
 }
 
-/* A communicator that is freed, and a request that is, with messages under way in both directions. */
+/* A communicator that is freed, and a request that is, with messages under way in both
+ * directions. */
 static void freed(int length)
 {
     MPI_Request requests[2];

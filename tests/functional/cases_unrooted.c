@@ -143,8 +143,8 @@ static void run_alltoallw(job_t *job)
     job_free(job);
 }
 
-/* Both groups of an intercommunicator scatter the same number of elements: multiples of both sizes.
- */
+/* Both groups of an intercommunicator scatter the same number of elements: multiples of both
+ * sizes. */
 static void run_reduce_scatter(job_t *job)
 {
     const job_comm_t *on = job->on;

@@ -6,7 +6,7 @@
  * KIND --die kills rank 1 while its child lives on, and the others have to hear of it. Without
  * KIND: all kinds, of the first sort.
  */
-#define _GNU_SOURCE  /* asprintf */
+#define _GNU_SOURCE /* asprintf */
 #include <errno.h>
 #include <fcntl.h>
 #include <mpi.h>
@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COUNT 100000
+#define COUNT   100000
 #define CHILD_S "600" /* until the test ends it */
 
 extern char **environ;
@@ -90,8 +90,8 @@ static pid_t long_shell(bool by_popen)
     int fd = mkstemp(name), pid = -1;
     FILE *file;
 
-    if (fd < 0 ||
-        0 > asprintf(&command, "setsid sleep %s <&- >/dev/null 2>&1 & echo $! >%s", CHILD_S, name)) {
+    if (fd < 0 || 0 > asprintf(&command, "setsid sleep %s <&- >/dev/null 2>&1 & echo $! >%s",
+                               CHILD_S, name)) {
         return -1;
     }
     if (!by_popen) {

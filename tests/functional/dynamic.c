@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Dynamic processes: MPI_Comm_spawn, MPI_Comm_accept and MPI_Comm_connect (within a job and between two), MPI_Comm_join.
- * Everything that is exchanged is checked on both sides.
+ * Dynamic processes: MPI_Comm_spawn, MPI_Comm_accept and MPI_Comm_connect (within a job and between
+ * two), MPI_Comm_join. Everything that is exchanged is checked on both sides.
  *
- * Usage: dynamic [CASE...]. Spawned processes are started with the words that tell them what they are.
+ * Usage: dynamic [CASE...]. Spawned processes are started with the words that tell them what they
+ * are.
  */
 #include <arpa/inet.h>
 #include <mpi.h>
@@ -16,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CHILDREN 3
+#define CHILDREN  3
 #define LONG_INTS (1 << 20) /* longer than any eager message */
 
 static int rank, size;
@@ -55,7 +56,8 @@ static void talk(MPI_Comm inter, int mine, int count)
         MPI_Irecv(in, count, MPI_INT, peer, 1, inter, &requests[0]);
         MPI_Isend(out, count, MPI_INT, peer, 1, inter, &requests[1]);
         MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
-        MPI_Sendrecv(&mine, 1, MPI_INT, peer, 2, &who, 1, MPI_INT, peer, 2, inter, MPI_STATUS_IGNORE);
+        MPI_Sendrecv(&mine, 1, MPI_INT, peer, 2, &who, 1, MPI_INT, peer, 2, inter,
+                     MPI_STATUS_IGNORE);
         for (int i = 0; i < count; ++i) {
             same = same && in[i] == value(who, i);
         }
@@ -90,7 +92,8 @@ static void reduce(MPI_Comm comm, int count, const char *what)
     free(out);
 }
 
-/* What two groups do that have just met. `first`: this group's ranks come first in the merged one. */
+/* What two groups do that have just met. `first`: this group's ranks come first in the merged
+ * one. */
 static void meet(MPI_Comm inter, bool first)
 {
     int here, there, sum = 0;
@@ -134,7 +137,8 @@ static void run_self(void)
     int one = 1, two = 0;
 
     if (size - 1 == rank) {
-        MPI_Comm_spawn(program, words, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter, MPI_ERRCODES_IGNORE);
+        MPI_Comm_spawn(program, words, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter,
+                       MPI_ERRCODES_IGNORE);
         MPI_Sendrecv(&one, 1, MPI_INT, 0, 7, &two, 1, MPI_INT, 0, 7, inter, MPI_STATUS_IGNORE);
         expect(2 == two, "the answer of one child");
         MPI_Comm_disconnect(&inter);
@@ -170,13 +174,15 @@ static void run_connect(void)
 /* Two spawned jobs meet each other, by the port that their parents carry. */
 static void run_siblings(void)
 {
-    char accepts[] = "--accept", connects[] = "--connect", *first[] = {accepts, NULL}, *second[] = {connects, NULL};
+    char accepts[] = "--accept", connects[] = "--connect", *first[] = {accepts, NULL},
+    *second[] = {connects, NULL};
     char port[MPI_MAX_PORT_NAME] = "";
     MPI_Comm one, two;
     int done = 0;
 
     MPI_Comm_spawn(program, first, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &one, MPI_ERRCODES_IGNORE);
-    MPI_Comm_spawn(program, second, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &two, MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(program, second, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &two,
+                   MPI_ERRCODES_IGNORE);
     if (0 == rank) {
         MPI_Recv(port, sizeof(port), MPI_CHAR, 0, 3, one, MPI_STATUS_IGNORE);
         MPI_Send(port, sizeof(port), MPI_CHAR, 0, 3, two);
@@ -201,7 +207,8 @@ static int connected_socket(void)
         return 0 == connect(fd, (struct sockaddr *) &address, sizeof(address)) ? fd : -1;
     }
     listener = socket(AF_INET, SOCK_STREAM, 0);
-    if (0 == bind(listener, (struct sockaddr *) &address, sizeof(address)) && 0 == listen(listener, 1) &&
+    if (0 == bind(listener, (struct sockaddr *) &address, sizeof(address)) && 0 == listen(listener,
+                                                                                          1) &&
         0 == getsockname(listener, (struct sockaddr *) &address, &bytes)) {
         MPI_Send(&address.sin_port, 2, MPI_BYTE, 1, 5, MPI_COMM_WORLD);
         fd = accept(listener, NULL, NULL);

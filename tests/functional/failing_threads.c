@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Calls that fail in several threads at once: each gets its error, and printing the help texts crashes nobody.
+ * Calls that fail in several threads at once: each gets its error, and printing the help texts
+ * crashes nobody.
  *
  * Usage: failing_threads; needs MPI_THREAD_MULTIPLE.
  */
@@ -76,7 +77,8 @@ int main(int argc, char **argv)
     }
     MPI_Allreduce(&failures, &all, 1, MPI_UNSIGNED, MPI_SUM, MPI_COMM_WORLD);
     if (0 == rank) {
-        printf("%s 1 - %d threads fail at once, %d times\n1..1\n", 0 == all ? "ok" : "not ok", THREADS, ROUNDS);
+        printf("%s 1 - %d threads fail at once, %d times\n1..1\n", 0 == all ? "ok" : "not ok",
+               THREADS, ROUNDS);
     }
     MPI_Finalize();
     return 0 == all ? 0 : 1;

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * MPI-IO: collective and single reads and writes, views with holes, nonblocking, shared file pointers.
- * Every byte is checked. Output: TAP, from rank 0. Arguments: a file that all hosts see; rounds.
+ * MPI-IO: collective and single reads and writes, views with holes, nonblocking, shared file
+ * pointers. Every byte is checked. Output: TAP, from rank 0. Arguments: a file that all hosts see;
+ * rounds.
  */
 #include <string.h>
 

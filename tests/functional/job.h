@@ -116,8 +116,8 @@ void job_expect_untouched(job_t *job, size_t at, size_t count);
 /** Counts a failure that is no wrong element. */
 void job_fail(job_t *job, const char *what);
 
-/* Rooted collectives: on an intercommunicator the root is on side 0, data comes from or goes to 1.
- */
+/* Rooted collectives: on an intercommunicator the root is on side 0, data comes from or goes to
+ * 1. */
 bool job_is_root(const job_t *job);
 bool job_is_leaf(const job_t *job); /* gives to or takes from the root */
 int job_root(const job_t *job);     /* the argument: a rank, MPI_ROOT or MPI_PROC_NULL */

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Counts up to 2^31 - 1 and messages of more than 4 GiB. Every byte of every result is checked, and what the
- * process takes beside the buffers is bounded.
+ * Counts up to 2^31 - 1 and messages of more than 4 GiB. Every byte of every result is checked, and
+ * what the process takes beside the buffers is bounded.
  *
  * Usage: large [CASE]. Two ranks need up to 9 GiB together.
  */
@@ -15,7 +15,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Memory of r2 and Open MPI beside the buffers: staging, parking, windows, shared memory of the transport. */
+/* Memory of r2 and Open MPI beside the buffers: staging, parking, windows, shared memory of the
+ * transport. */
 #define BESIDE_MAX_BYTES (256ull << 20)
 
 #define PIECE_BYTES (1ull << 20)
@@ -51,7 +52,8 @@ static unsigned differs(const char *what, uint64_t i)
     return 1;
 }
 
-static unsigned expect(const unsigned char *memory, uint64_t bytes, int who, uint64_t from, const char *what)
+static unsigned expect(const unsigned char *memory, uint64_t bytes, int who, uint64_t from,
+                       const char *what)
 {
     for (uint64_t i = 0; i < bytes; ++i) {
         if (memory[i] != value(who, from + i)) {
@@ -175,7 +177,7 @@ static unsigned run_holes(const char *name)
 static const struct {
     const char *name;
     unsigned (*run)(const char *name);
-} cases[] = {{"bcast", run_bcast},       {"allreduce", run_allreduce}, {"alltoall", run_alltoall},
+} cases[] = {{"bcast", run_bcast},         {"allreduce", run_allreduce}, {"alltoall", run_alltoall},
              {"allgather", run_allgather}, {"type", run_type},           {"holes", run_holes}};
 
 /* The most that this process has had in memory. */
@@ -203,7 +205,8 @@ int main(int argc, char **argv)
         }
         buffer_bytes = 0;
         wrong = cases[i].run(cases[i].name);
-        if (peak_bytes() > buffer_bytes + BESIDE_MAX_BYTES) { /* cases are in ascending order of buffers */
+        /* cases are in ascending order of buffers */
+        if (peak_bytes() > buffer_bytes + BESIDE_MAX_BYTES) {
             fprintf(stderr, "# %s: rank %d took %llu MiB beside its buffers\n", cases[i].name, rank,
                     (unsigned long long) ((peak_bytes() - buffer_bytes) >> 20));
             ++wrong;
@@ -212,8 +215,9 @@ int main(int argc, char **argv)
         failures += wrong;
         ++runs;
         if (0 == rank) {
-            printf("%s %u - %s of %llu MiB (%.1f s, %llu MiB beside)\n", 0 == wrong ? "ok" : "not ok", runs,
-                   cases[i].name, (unsigned long long) (buffer_bytes >> 20), MPI_Wtime() - start,
+            printf("%s %u - %s of %llu MiB (%.1f s, %llu MiB beside)\n",
+                   0 == wrong ? "ok" : "not ok", runs, cases[i].name,
+                   (unsigned long long) (buffer_bytes >> 20), MPI_Wtime() - start,
                    (unsigned long long) (peak_bytes() - buffer_bytes) >> 20);
             fflush(stdout);
         }

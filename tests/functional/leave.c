@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LATE_MS 700   /* who leaves at once would be gone long before */
-#define ROUNDS  60    /* of SOME bytes: more than a receiver holds eager */
-#define SOME 4000
-#define LONG 3000000
+#define LATE_MS 700 /* who leaves at once would be gone long before */
+#define ROUNDS  60  /* of SOME bytes: more than a receiver holds eager */
+#define SOME    4000
+#define LONG    3000000
 
 static int me, size, wrong;
 static unsigned char data[LONG];

@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * One rank calls with arguments that do not fit those of the others, or another collective: every rank gets
- * MPI_ERR_COUNT, from this call or from a later one on the communicator, and none hangs.
+ * One rank calls with arguments that do not fit those of the others, or another collective: every
+ * rank gets MPI_ERR_COUNT, from this call or from a later one on the communicator, and none hangs.
  *
- * Usage: mismatch [--forced | CASE]; with --forced ranks run under different coll_r2_allreduce_algorithm.
+ * Usage: mismatch [--forced | CASE]; with --forced ranks run under different
+ * coll_r2_allreduce_algorithm.
  */
 #include <mpi.h>
 #include <signal.h>
@@ -23,8 +24,9 @@
 #define PART      8192 /* elements of the longest message with coll_r2_pack_bytes 65536 */
 
 typedef enum kind {
-    ALLREDUCE, REDUCE, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, BCAST, BARRIER, ALLGATHER,
-    ALLGATHERV, GATHER, GATHERV, SCATTER, SCATTERV, ALLTOALL, ALLTOALLV, NEIGHBOR, NONBLOCKING, KIND_COUNT
+    ALLREDUCE, REDUCE, SCAN, EXSCAN, REDUCE_SCATTER, REDUCE_SCATTER_BLOCK, BCAST, BARRIER,
+    ALLGATHER, ALLGATHERV, GATHER, GATHERV, SCATTER, SCATTERV, ALLTOALL, ALLTOALLV, NEIGHBOR,
+    NONBLOCKING, KIND_COUNT
 } kind_t;
 
 typedef enum op { SUM, MAX, MINE, MINE_IN_ORDER } op_t;
@@ -32,7 +34,7 @@ typedef enum op { SUM, MAX, MINE, MINE_IN_ORDER } op_t;
 /** Arguments of one call. */
 typedef struct plea {
     kind_t kind;
-    int count;   /* int or float elements: of the vector, or of each block */
+    int count; /* int or float elements: of the vector, or of each block */
     op_t op;
     bool floats;
     int root;
@@ -54,7 +56,8 @@ static const clash_t clashes[] = {
      .odd = {.kind = ALLREDUCE, .count = SHORT, .op = MAX}, .at_once = true},
     {.name = "operation, long", .usual = {.kind = ALLREDUCE, .count = LONG},
      .odd = {.kind = ALLREDUCE, .count = LONG, .op = MAX}, .at_once = true},
-    {.name = "operation of reduce_scatter_block", .usual = {.kind = REDUCE_SCATTER_BLOCK, .count = LONG},
+    {.name = "operation of reduce_scatter_block", .usual = {.kind = REDUCE_SCATTER_BLOCK,
+                                                            .count = LONG},
      .odd = {.kind = REDUCE_SCATTER_BLOCK, .count = LONG, .op = MAX}, .at_once = true},
     {.name = "operation of scan", .usual = {.kind = SCAN, .count = SHORT},
      .odd = {.kind = SCAN, .count = SHORT, .op = MAX}},
@@ -158,7 +161,8 @@ static const clash_t clashes[] = {
      .odd = {.kind = ALLGATHERV, .count = SHORT}},
 };
 
-/* Ranks run under different algorithms, on MPI_COMM_WORLD: making another communicator would take an allreduce. */
+/* Ranks run under different algorithms, on MPI_COMM_WORLD: making another communicator would take
+ * an allreduce. */
 static const clash_t forced[] = {
     {.name = "algorithm", .usual = {.kind = ALLREDUCE, .count = LONG},
      .odd = {.kind = ALLREDUCE, .count = LONG}, .at_once = true},
@@ -200,17 +204,17 @@ CALLER(reduce_scatter_block, MPI_Reduce_scatter_block(c->in, c->out, n, c->type,
 CALLER(bcast, MPI_Bcast(c->out, n, c->type, c->root, c->comm))
 CALLER(barrier, MPI_Barrier(c->comm))
 CALLER(allgather, MPI_Allgather(c->in, n, c->type, c->out, n, c->type, c->comm))
-CALLER(allgatherv, MPI_Allgatherv(c->in, n, c->type, c->out, c->counts, c->displs, c->type,
-        c->comm))
+CALLER(allgatherv,
+       MPI_Allgatherv(c->in, n, c->type, c->out, c->counts, c->displs, c->type, c->comm))
 CALLER(gather, MPI_Gather(c->in, n, c->type, c->out, n, c->type, c->root, c->comm))
-CALLER(gatherv, MPI_Gatherv(c->in, n, c->type, c->out, c->counts, c->displs, c->type, c->root,
-        c->comm))
+CALLER(gatherv,
+       MPI_Gatherv(c->in, n, c->type, c->out, c->counts, c->displs, c->type, c->root, c->comm))
 CALLER(scatter, MPI_Scatter(c->in, n, c->type, c->out, n, c->type, c->root, c->comm))
-CALLER(scatterv, MPI_Scatterv(c->in, c->counts, c->displs, c->type, c->out, n, c->type, c->root,
-        c->comm))
+CALLER(scatterv,
+       MPI_Scatterv(c->in, c->counts, c->displs, c->type, c->out, n, c->type, c->root, c->comm))
 CALLER(alltoall, MPI_Alltoall(c->in, n, c->type, c->out, n, c->type, c->comm))
 CALLER(alltoallv, MPI_Alltoallv(c->in, c->counts, c->displs, c->type, c->out, c->counts, c->displs,
-        c->type, c->comm))
+                                c->type, c->comm))
 CALLER(neighbor, MPI_Neighbor_alltoall(c->in, n, c->type, c->out, n, c->type, c->comm))
 
 static int call_nonblocking(const call_t *c)
@@ -283,7 +287,8 @@ static unsigned play(const clash_t *clash, int odd)
     }
     MPI_Error_class(rc, &class);
     if (MPI_ERR_COUNT != class || (clash->at_once && 1 != calls)) {
-        fprintf(stderr, "# %s: rank %d has error class %d at call %d\n", current, world_rank, class, calls);
+        fprintf(stderr, "# %s: rank %d has error class %d at call %d\n", current, world_rank, class,
+                calls);
         failures = 1;
     }
     if (clash != forced) {
@@ -321,7 +326,8 @@ int main(int argc, char **argv)
 {
     const bool by_force = argc > 1 && 0 == strcmp(argv[1], "--forced");
     const clash_t *list = by_force ? forced : clashes;
-    const size_t count = by_force ? sizeof(forced) / sizeof(forced[0]) : sizeof(clashes) / sizeof(clashes[0]);
+    const size_t count =
+        by_force ? sizeof(forced) / sizeof(forced[0]) : sizeof(clashes) / sizeof(clashes[0]);
     const char *only = argc > 1 && !by_force ? argv[1] : NULL;
     unsigned failures = 0, plays = 0;
 

@@ -2,10 +2,11 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Random collectives of all kinds, many under way at once, on several communicators, persistent ones started again
- * and again, on each rank in another order, with exact checks.
+ * Random collectives of all kinds, many under way at once, on several communicators, persistent
+ * ones started again and again, on each rank in another order, with exact checks.
  *
- * mixed [--seed N] [--rounds N] [--seconds S]: rounds, or rounds until S seconds are over. Prints TAP.
+ * mixed [--seed N] [--rounds N] [--seconds S]: rounds, or rounds until S seconds are over. Prints
+ * TAP.
  */
 #include "mixed.h"
 

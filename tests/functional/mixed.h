@@ -4,8 +4,8 @@
  *
  * Random collectives: parts of the test program.
  *
- * Data is counted in units of one int. Types describe the same units by different memory; all memory of a
- * buffer is known before and after a call, gaps included.
+ * Data is counted in units of one int. Types describe the same units by different memory; all
+ * memory of a buffer is known before and after a call, gaps included.
  */
 #ifndef R2_TESTS_FUNCTIONAL_MIXED_H
 #define R2_TESTS_FUNCTIONAL_MIXED_H
@@ -78,7 +78,7 @@ typedef struct mix_call {
     int root;
     bool in_place, user_op;
     uint32_t salt;
-    uint32_t starts;      /* before this one */
+    uint32_t starts; /* before this one */
     mix_side_t send, recv;
     MPI_Datatype types[2][MIX_MAX_RANKS];
     MPI_Request request;
@@ -90,8 +90,10 @@ void mix_types_free(void);
 MPI_Datatype mix_type(mix_class_t class);
 /** Units of one element. */
 int mix_class_units(mix_class_t class);
-/** Makes a buffer of blocks of so many units, with gaps between them where `apart`. One that is there stays in place. */
-void mix_side_init(mix_side_t *side, mix_class_t class, int block_count, const int *units, bool apart);
+/** Makes a buffer of blocks of so many units, with gaps between them where `apart`. One that is
+ * there stays in place. */
+void mix_side_init(mix_side_t *side, mix_class_t class, int block_count, const int *units,
+                   bool apart);
 void mix_side_fini(mix_side_t *side);
 /** Sets a unit before the call, and what must be there after it. */
 void mix_side_put(mix_side_t *side, int block, int unit, int value);

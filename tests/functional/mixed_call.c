@@ -15,22 +15,22 @@
 #    define MIX_INIT(Name) MPIX_##Name##_init
 #endif
 
-#define MIX_CALL(call, Name, name, ...)                                       \
-    do {                                                                      \
-        if (MIX_BLOCKING == (call)->mode) {                                   \
-            MPI_##Name(__VA_ARGS__);                                          \
-        } else if (MIX_NONBLOCKING == (call)->mode) {                         \
-            MPI_I##name(__VA_ARGS__, &(call)->request);                       \
-        } else {                                                              \
-            MIX_INIT(Name)(__VA_ARGS__, MPI_INFO_NULL, &(call)->request);     \
-        }                                                                     \
+#define MIX_CALL(call, Name, name, ...)                                   \
+    do {                                                                  \
+        if (MIX_BLOCKING == (call)->mode) {                               \
+            MPI_##Name(__VA_ARGS__);                                      \
+        } else if (MIX_NONBLOCKING == (call)->mode) {                     \
+            MPI_I##name(__VA_ARGS__, &(call)->request);                   \
+        } else {                                                          \
+            MIX_INIT(Name)(__VA_ARGS__, MPI_INFO_NULL, &(call)->request); \
+        }                                                                 \
     } while (0)
 
 /** Unit `unit` of what a rank has for another (or for all: to 0). */
 static int value_of(const mix_call_t *call, int from, int to, int unit)
 {
-    uint32_t h = call->salt ^ (call->starts * 3266489917u) ^ ((uint32_t) from * 2654435761u) ^ ((uint32_t) to * 40503u) ^
-                 ((uint32_t) unit * 2246822519u);
+    uint32_t h = call->salt ^ (call->starts * 3266489917u) ^ ((uint32_t) from * 2654435761u) ^
+                 ((uint32_t) to * 40503u) ^ ((uint32_t) unit * 2246822519u);
 
     h ^= h >> 15;
     h *= 2654435761u;
@@ -372,7 +372,8 @@ static void start_all(mix_call_t *call, void *in, void *out)
 
 void mix_call_start(mix_call_t *call)
 {
-    const bool rooted = MIX_REDUCE == call->kind || (MIX_BCAST <= call->kind && MIX_SCATTERV >= call->kind);
+    const bool rooted =
+        MIX_REDUCE == call->kind || (MIX_BCAST <= call->kind && MIX_SCATTERV >= call->kind);
     const bool scatter = MIX_SCATTER == call->kind || MIX_SCATTERV == call->kind;
     void *in, *out;
 
@@ -403,8 +404,8 @@ unsigned mix_call_check(const mix_call_t *call)
 {
     const bool sent = mix_side_right(&call->send);
     /* exscan leaves rank 0's result undefined */
-    const bool taken = (MIX_EXSCAN == call->kind && 0 == call->on->rank) ||
-                       mix_side_right(&call->recv);
+    const bool taken =
+        (MIX_EXSCAN == call->kind && 0 == call->on->rank) || mix_side_right(&call->recv);
 
     if (!sent || !taken) {
         fprintf(stderr,

@@ -89,7 +89,8 @@ int mix_class_units(mix_class_t class)
     return shapes[class].units;
 }
 
-void mix_side_init(mix_side_t *side, mix_class_t class, int block_count, const int *units, bool apart)
+void mix_side_init(mix_side_t *side, mix_class_t class, int block_count, const int *units,
+                   bool apart)
 {
     const int extent = shapes[class].extent;
     int *memory = side->memory, *expected = side->expected;

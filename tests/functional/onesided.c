@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * MPI one-sided: windows of every kind, all ways to synchronize, put, get and accumulate of lengths around
- * every limit, contention. Every byte is checked. Output: TAP, from rank 0. Argument: rounds.
+ * MPI one-sided: windows of every kind, all ways to synchronize, put, get and accumulate of lengths
+ * around every limit, contention. Every byte is checked. Output: TAP, from rank 0. Argument:
+ * rounds.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -69,12 +70,12 @@ static void move(const window_t *window, int bytes, const void *out, void *in, i
     int right = (me + 1) % size, left = (me + size - 1) % size;
 
     if (0 != (what & 1)) {
-        MPI_Put(out, bytes, MPI_BYTE, right, window->at[right] + (MPI_Aint) SLOT * me, bytes, MPI_BYTE,
-                window->win);
+        MPI_Put(out, bytes, MPI_BYTE, right, window->at[right] + (MPI_Aint) SLOT * me, bytes,
+                MPI_BYTE, window->win);
     }
     if (0 != (what & 2)) {
-        MPI_Get(in, bytes, MPI_BYTE, left, window->at[left] + (MPI_Aint) SLOT * left, bytes, MPI_BYTE,
-                window->win);
+        MPI_Get(in, bytes, MPI_BYTE, left, window->at[left] + (MPI_Aint) SLOT * left, bytes,
+                MPI_BYTE, window->win);
     }
 }
 
@@ -174,7 +175,8 @@ static int types(void)
     MPI_Datatype column;
     MPI_Win win;
 
-    MPI_Win_allocate(sizeof(int) * 3 * ROWS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &matrix, &win);
+    MPI_Win_allocate(sizeof(int) * 3 * ROWS, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &matrix,
+                     &win);
     MPI_Type_vector(ROWS, 1, 3, MPI_INT, &column);
     MPI_Type_commit(&column);
     for (int i = 0; i < ROWS; ++i) {
@@ -204,7 +206,8 @@ static int accumulates(void)
     int64_t *mine = pattern_alloc(sizeof(int64_t) * COUNT);
     MPI_Win win, float_win;
 
-    MPI_Win_allocate(sizeof(int64_t) * COUNT, sizeof(int64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &sums, &win);
+    MPI_Win_allocate(sizeof(int64_t) * COUNT, sizeof(int64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &sums,
+                     &win);
     MPI_Win_allocate(sizeof(double) * COUNT, sizeof(double), MPI_INFO_NULL, MPI_COMM_WORLD, &floats,
                      &float_win);
     for (int i = 0; i < COUNT; ++i) {
@@ -233,7 +236,8 @@ static int accumulates(void)
     return errors;
 }
 
-/* One operation on `count` elements of every rank by every rank, in memory that was there before the window. */
+/* One operation on `count` elements of every rank by every rank, in memory that was there before
+ * the window. */
 static int operation(MPI_Datatype type, MPI_Op op, const char *name, int count)
 {
     int64_t here[4] = {0}, mine[4] = {0}, wanted[4] = {0};
@@ -261,7 +265,8 @@ static int operation(MPI_Datatype type, MPI_Op op, const char *name, int count)
     return wrong;
 }
 
-/* Also what no transport has as an atomic operation, on one element: osc/rdma has to find another way. */
+/* Also what no transport has as an atomic operation, on one element: osc/rdma has to find another
+ * way. */
 static int operations(void)
 {
     const MPI_Datatype types[] = {MPI_INT16_T, MPI_INT32_T, MPI_INT64_T};
@@ -291,7 +296,8 @@ static int counters(void)
     int *narrow, last = -1, old;
     MPI_Win win, narrow_win;
 
-    MPI_Win_allocate(2 * sizeof(int64_t), sizeof(int64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &shared, &win);
+    MPI_Win_allocate(2 * sizeof(int64_t), sizeof(int64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &shared,
+                     &win);
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &narrow, &narrow_win);
     shared[0] = shared[1] = 0;
     *narrow = 0;

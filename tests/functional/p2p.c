@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * MPI point-to-point between all pairs: modes, storms, probes, wildcards, lengths around every limit,
- * derived datatypes, one-sided. Every byte is checked. Output: TAP, from rank 0.
+ * MPI point-to-point between all pairs: modes, storms, probes, wildcards, lengths around every
+ * limit, derived datatypes, one-sided. Every byte is checked. Output: TAP, from rank 0.
  */
 #include "pattern.h"
 
@@ -15,7 +15,8 @@
 static int me, size, number;
 static unsigned char *out, *in;
 
-/* The first that most ranks do with rank 0 is to receive: they must let it in and drive the engine. */
+/* The first that most ranks do with rank 0 is to receive: they must let it in and drive the
+ * engine. */
 static int receive_first(void)
 {
     int errors = 0;
@@ -181,7 +182,8 @@ static int one_sided(void)
     int *counter;
 
     MPI_Win_allocate(2 * bytes, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
-    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &counter, &counter_win);
+    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &counter,
+                     &counter_win);
     *counter = 0;
     pattern_fill(window, me, 1, bytes);
     pattern_fill(out, me, 2, bytes);

@@ -34,7 +34,8 @@ static inline int pattern_wrong(const void *data, int from, int tag, long bytes)
     return 0;
 }
 
-/** Collective. Prints the verdict on rank 0 as number `number` of a TAP list. @return errors of all. */
+/** Collective. Prints the verdict on rank 0 as number `number` of a TAP list. @return errors of
+ * all. */
 static inline int pattern_verdict(int number, const char *name, int errors)
 {
     int sum, me;

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Persistent collectives are made in the same order on all ranks, and started in any, another one on each
- * rank (MPI-4, 6.13). Exact data. Output: TAP, from rank 0.
+ * Persistent collectives are made in the same order on all ranks, and started in any, another one
+ * on each rank (MPI-4, 6.13). Exact data. Output: TAP, from rank 0.
  */
 #include "mixed.h"
 
@@ -20,7 +20,16 @@
 #    define INIT(Name) MPIX_##Name##_init
 #endif
 
-enum { REQUESTS = 4, ORDERS = 24, KINDS = 5, AHEAD = 40, MANY = 12, THREADS = 4, TURNS = 12, LIMIT_S = 90 };
+enum {
+    REQUESTS = 4,
+    ORDERS = 24,
+    KINDS = 5,
+    AHEAD = 40,
+    MANY = 12,
+    THREADS = 4,
+    TURNS = 12,
+    LIMIT_S = 90
+};
 
 static mix_comm_t comms[3]; /* the world, a copy, all ranks in reverse order */
 static int me, size, number, tests_failed;
@@ -236,7 +245,8 @@ static unsigned one_ahead(void)
     return failures;
 }
 
-/* Half of them are never started; each rank frees in another order, and makes new ones meanwhile. */
+/* Half of them are never started; each rank frees in another order, and makes new ones meanwhile.
+ * */
 static unsigned never_started(void)
 {
     mix_call_t old[MANY], new[MANY];
@@ -320,9 +330,11 @@ static unsigned many_threads(void)
 }
 
 /** What the last rank makes otherwise. */
-typedef enum odd { ODD_ROOT, ODD_COUNT, ODD_OP, ODD_KIND, ODD_ORDER, ODD_NOTHING, ODD_FREED, ODD_END } odd_t;
+typedef enum odd { ODD_ROOT, ODD_COUNT, ODD_OP, ODD_KIND, ODD_ORDER, ODD_NOTHING, ODD_FREED,
+                  ODD_END } odd_t;
 
-static void odd_make(odd_t odd, bool differs, int *in, int *out, MPI_Comm comm, MPI_Request *requests)
+static void odd_make(odd_t odd, bool differs, int *in, int *out, MPI_Comm comm,
+                     MPI_Request *requests)
 {
     const int root = differs && ODD_ROOT == odd ? 1 : 0;
     const int count = !differs ? 20 : ODD_COUNT == odd ? 19 : ODD_NOTHING == odd ? 0 : 20;

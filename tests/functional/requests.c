@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Requests of collectives: what their statuses say, and misuse of persistent ones that Open MPI lets through.
- * Output: TAP, from rank 0.
+ * Requests of collectives: what their statuses say, and misuse of persistent ones that Open MPI
+ * lets through. Output: TAP, from rank 0.
  */
 #include "job.h"
 #include "pattern.h"
@@ -14,10 +14,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define ROUNDS 20
-#define AWAY_MS 400
+#define ROUNDS      20
+#define AWAY_MS     400
 #define SHORT_COUNT 1000
-#define LONG_COUNT (12 << 20)
+#define LONG_COUNT  (12 << 20)
 
 static int me, number;
 
@@ -70,7 +70,8 @@ static int statuses(void)
     return errors;
 }
 
-/* MPI_Start and MPI_Request_free of a request that is under way are refused; it completes normally. */
+/* MPI_Start and MPI_Request_free of a request that is under way are refused; it completes normally.
+ * */
 static int persistent_twice(MPI_Comm comm)
 {
     int errors = 0, one = 1, sum = 0, size;
@@ -100,7 +101,8 @@ static int persistent_twice(MPI_Comm comm)
     return errors;
 }
 
-/* Adds pairs of an int and two that are not to be touched; does not commute: the left one counts twice. */
+/* Adds pairs of an int and two that are not to be touched; does not commute: the left one counts
+ * twice. */
 static void add_left_twice(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     (void) type;
@@ -116,10 +118,11 @@ static int wrong_inactive(MPI_Request *requests, int count)
     MPI_Status status;
 
     for (int i = 0; i < count; ++i) {
-        errors += MPI_SUCCESS != MPI_Test(&requests[i], &done, &status) || !done || wrong_status(&status) ||
-                  MPI_REQUEST_NULL == requests[i];
+        errors += MPI_SUCCESS != MPI_Test(&requests[i], &done, &status) || !done ||
+                  wrong_status(&status) || MPI_REQUEST_NULL == requests[i];
     }
-    return errors + (MPI_SUCCESS != MPI_Waitany(count, requests, &at, &status) || MPI_UNDEFINED != at);
+    return errors +
+           (MPI_SUCCESS != MPI_Waitany(count, requests, &at, &status) || MPI_UNDEFINED != at);
 }
 
 /* Starts two of three, with new data, and checks the results. */
@@ -132,7 +135,8 @@ static int persistent_start(MPI_Request *requests, int *in, int *out, int start,
         out[i] = -2;
     }
     out[3 * SHORT_COUNT] = 0 == me ? start : -2;
-    errors += MPI_SUCCESS != MPI_Startall(2, requests) || MPI_SUCCESS != MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    errors += MPI_SUCCESS != MPI_Startall(2, requests) ||
+              MPI_SUCCESS != MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < 3 * SHORT_COUNT; ++i) {
         all = size - 1 + start + i;
         for (int r = size - 2; r >= 0 && 0 == i % 3; --r) {
@@ -143,7 +147,8 @@ static int persistent_start(MPI_Request *requests, int *in, int *out, int start,
     return errors + (start != out[3 * SHORT_COUNT]);
 }
 
-/* Made, started often, or never, and freed; what they were made of is freed before, the communicator in between. */
+/* Made, started often, or never, and freed; what they were made of is freed before, the
+ * communicator in between. */
 static int persistent_life(void)
 {
     int in[3 * SHORT_COUNT], out[3 * SHORT_COUNT + 1], errors = 0, size;
@@ -190,7 +195,8 @@ static double cpu_s(void)
 }
 
 /*
- * A process that sleeps in the middle of a long call, with all that may be kept for it there and more to come,
+ * A process that sleeps in the middle of a long call,
+ with all that may be kept for it there and more to come,
  * takes no processor time: what cannot be read must not keep its service thread awake.
  */
 static int away(MPI_Comm comm)

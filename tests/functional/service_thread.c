@@ -16,9 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define COUNT 20000
-#define TRIES 20
-#define TRY_MS 2000
+#define COUNT   20000
+#define TRIES   20
+#define TRY_MS  2000
 #define AWAY_MS 15
 
 /** An affine map x -> m x + c, modulo 2^32: composition does not commute. */
@@ -146,7 +146,8 @@ static int wrong(const kind_t *kind, const uint32_t *out, int ranks, int first, 
 
 enum { ALLREDUCE, REDUCE, SCATTER_BLOCK, SCATTER, SCAN, EXSCAN, CALLS };
 
-/* One nonblocking or persistent reduction, the program is away meanwhile. @return wrong elements. */
+/* One nonblocking or persistent reduction, the program is away meanwhile. @return wrong
+ * elements. */
 static int reduce(const kind_t *kind, int which, int persistent, uint32_t *in, uint32_t *out)
 {
     MPI_Comm comm = MPI_COMM_WORLD;
@@ -228,7 +229,8 @@ static int users(const kind_t *kind)
     return pattern_verdict(++number, kind->name, errors + (int) strangers);
 }
 
-/* The result of a sum is in memory although the program calls nothing of MPI; in one of the tries. */
+/* The result of a sum is in memory although the program calls nothing of MPI; in one of the
+ * tries. */
 static int predefined(void)
 {
     static int in[COUNT];

@@ -31,9 +31,9 @@ typedef struct failure {
 } failure_t;
 
 static failure_t failure;
-static pthread_t tester;  /* other threads have the real functions */
-static int left;          /* calls that succeed before */
-static int seen;          /* calls of that function so far */
+static pthread_t tester; /* other threads have the real functions */
+static int left;         /* calls that succeed before */
+static int seen;         /* calls of that function so far */
 static char logged[4096];
 
 static bool fails(const char *name)

@@ -2,15 +2,15 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * MPI_THREAD_MULTIPLE: many threads at once, each with a communicator, a window and tags of its own.
- * Every byte is checked. Output: TAP, from rank 0. Arguments: rounds, threads.
+ * MPI_THREAD_MULTIPLE: many threads at once, each with a communicator, a window and tags of its
+ * own. Every byte is checked. Output: TAP, from rank 0. Arguments: rounds, threads.
  */
 #include <pthread.h>
 #include <string.h>
 
 #include "pattern.h"
 
-#define LONGEST (1 << 20)
+#define LONGEST     (1 << 20)
 #define THREADS_MAX 16
 
 static int me, size, rounds = 20;
@@ -33,8 +33,8 @@ static int shift(worker_t *worker, int turn)
 
     pattern_fill(worker->out, me, tag, bytes);
     memset(worker->in, 0, LONGEST);
-    MPI_Sendrecv(worker->out, (int) bytes, MPI_BYTE, right, tag, worker->in, (int) bytes, MPI_BYTE, left, tag,
-                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(worker->out, (int) bytes, MPI_BYTE, right, tag, worker->in, (int) bytes, MPI_BYTE,
+                 left, tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     return pattern_wrong(worker->in, left, tag, bytes);
 }
 
@@ -63,7 +63,8 @@ static int collectives(worker_t *worker, int turn)
 /* Into the thread's own window. */
 static int one_sided(worker_t *worker, int turn)
 {
-    int bytes = (turn * 7919) % LONGEST, right = (me + 1) % size, left = (me + size - 1) % size, errors;
+    int bytes = (turn * 7919) % LONGEST, right = (me + 1) % size, left = (me + size - 1) % size,
+        errors;
 
     pattern_fill(worker->out, me, turn, bytes);
     MPI_Win_lock(MPI_LOCK_EXCLUSIVE, right, 0, worker->win);
@@ -104,7 +105,7 @@ static int run(worker_t *workers, int threads, part_fn_t part)
     int errors = 0;
 
     for (int i = 0; i < threads; ++i) {
-        jobs[i] = (job_t) {&workers[i], part};
+        jobs[i] = (job_t){&workers[i], part};
         if (0 != pthread_create(&workers[i].thread, NULL, work, &jobs[i])) {
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
@@ -142,7 +143,8 @@ int main(int argc, char **argv)
         workers[i].out = pattern_alloc(LONGEST);
         workers[i].in = pattern_alloc(LONGEST);
         MPI_Comm_dup(MPI_COMM_WORLD, &workers[i].comm);
-        MPI_Win_allocate(LONGEST, 1, MPI_INFO_NULL, workers[i].comm, &workers[i].window, &workers[i].win);
+        MPI_Win_allocate(LONGEST, 1, MPI_INFO_NULL, workers[i].comm, &workers[i].window,
+                         &workers[i].win);
     }
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
         errors += pattern_verdict(++number, cases[i].name, run(workers, threads, cases[i].part));

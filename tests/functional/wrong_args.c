@@ -9,8 +9,9 @@
  * A call that is wrong on some ranks only is made by those alone: it has to return before anything
  * is sent.
  *
- * Usage: wrong_args [unseen | unchecked], both under r2 only and for any number of ranks: what Open MPI does not look
- * for, or, for mpi_param_check 0, all that r2 looks for itself. Classes are then checked here.
+ * Usage: wrong_args [unseen | unchecked], both under r2 only and for any number of ranks: what Open
+ * MPI does not look for, or, for mpi_param_check 0, all that r2 looks for itself. Classes are then
+ * checked here.
  */
 #include "job.h"
 #include "wrong_types.h"
@@ -116,7 +117,8 @@ static void make_huge(call_t *a)
 #include "wrong_changes.def"
 #undef WRONG_CHANGE
 
-#define WRONG_CHANGE(what, must, must_not, class, change) {#what, must, must_not, class, change_##what},
+#define WRONG_CHANGE(what, must, must_not, class, change) \
+    {#what, must, must_not, class, change_##what},
 static const struct change {
     const char *name;
     int must, must_not;
@@ -128,8 +130,8 @@ static const struct change {
 #undef WRONG_CHANGE
 
 /*
- * What Open MPI 4.1 does not look for, or dies of: collective (NULL: any) and change, and the first of the three forms
- * of which more than Open MPI's own code gets to see it.
+ * What Open MPI 4.1 does not look for, or dies of: collective (NULL: any) and change, and the first
+ * of the three forms of which more than Open MPI's own code gets to see it.
  */
 static const struct unseen {
     const char *collective, *change;
@@ -147,10 +149,12 @@ static const struct unseen {
     /* Blocking forms read the list before they look at it, the others as above. */
     {"Allgatherv", "null_recv_counts", 1, false},
     {"Neighbor_allgatherv", "null_recv_counts", 1, false},
-    /* What the root sends is looked at only where the root gives MPI_IN_PLACE for what it receives. */
+    /* What the root sends is looked at only where the root gives MPI_IN_PLACE for what it
+     * receives. */
     {"Scatter", "negative_send_count", 0, false},
     {"Scatter", "null_send_type", 0, false},
-    /* It looks whether a type is committed on one side only, and moves the data all the same: so does r2. */
+    /* It looks whether a type is committed on one side only, and moves the data all the same: so
+       does r2. */
     {"Scatter", "uncommitted_send_type", FORMS, false},
     {"Scatter", "uncommitted_recv_type", FORMS, false},
     {"Scatterv", "uncommitted_recv_type", FORMS, false},
@@ -256,9 +260,10 @@ static int error_class(form_fn_t form, int number, const call_t *call)
     return class;
 }
 
-/* A line: class on each rank, -1 where the call was not made. Where a class is `wanted`, only if there is another. */
-static int tell(const char *form, const struct collective *collective, const struct change *change, const place_t *on,
-                const int *classes, int size, int rank, int wanted)
+/* A line: class on each rank, -1 where the call was not made. Where a class is `wanted`, only if
+ * there is another. */
+static int tell(const char *form, const struct collective *collective, const struct change *change,
+                const place_t *on, const int *classes, int size, int rank, int wanted)
 {
     int wrong = 0;
 
@@ -276,8 +281,8 @@ static int tell(const char *form, const struct collective *collective, const str
 }
 
 /* All forms of a call, from the first on. @return classes that are not the one that is wanted. */
-static int run(const struct collective *collective, const struct change *change, const place_t *on, call_t *call,
-               int first_form, int wanted)
+static int run(const struct collective *collective, const struct change *change, const place_t *on,
+               call_t *call, int first_form, int wanted)
 {
     static const char *const forms[FORMS] = {"", "I", "_init "};
     const bool here = counts_here(collective->has, change, on);
@@ -286,7 +291,8 @@ static int run(const struct collective *collective, const struct change *change,
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (int form = 0; form < FORMS; ++form) {
-        mine[form] = here && form >= first_form ? error_class(collective->forms[form], form, call) : -1;
+        mine[form] =
+            here && form >= first_form ? error_class(collective->forms[form], form, call) : -1;
     }
     MPI_Allgather(mine, FORMS, MPI_INT, classes, FORMS, MPI_INT, MPI_COMM_WORLD);
     for (int form = first_form; form < FORMS; ++form) {
@@ -332,11 +338,12 @@ static int run_all(const place_t *on, const types_t *types, selection_t selectio
         const int all = has | on->is | (unfit ? UNFIT : 0);
         call_t call = right_call(on, types);
 
-        if (FORMS > form && !deadly && change->must == (all & change->must) && 0 == (all & change->must_not) &&
-            unfit == (0 != (change->must & UNFIT))) {
+        if (FORMS > form && !deadly && change->must == (all & change->must) &&
+            0 == (all & change->must_not) && unfit == (0 != (change->must & UNFIT))) {
             call.last = 0 == (has & TOPOLOGY) ? on->peers - 1 : 1; /* neighbours: two */
             change->make(&call);
-            failures += run(collective, change, on, &call, form, COMPARED == selection ? MPI_SUCCESS : change->class);
+            failures += run(collective, change, on, &call, form,
+                            COMPARED == selection ? MPI_SUCCESS : change->class);
         }
     }
     return failures;
@@ -448,7 +455,9 @@ static int run_places(const types_t *types, selection_t selection, int rank, int
 
 int main(int argc, char **argv)
 {
-    const selection_t selection = argc < 2 ? COMPARED : 0 == strcmp(argv[1], "unseen") ? UNSEEN : UNCHECKED;
+    const selection_t selection = argc < 2                         ? COMPARED
+                                  : 0 == strcmp(argv[1], "unseen") ? UNSEEN
+                                                                   : UNCHECKED;
     int rank, size, failures;
     types_t types;
 
@@ -456,7 +465,8 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size < 2 || size > MAX_PEERS || (COMPARED == selection && (size < 4 || 0 != size % 2))) {
-        printf("%d ranks: 2 to %d, an even number of at least 4 where stacks are compared\n", size, MAX_PEERS);
+        printf("%d ranks: 2 to %d, an even number of at least 4 where stacks are compared\n", size,
+               MAX_PEERS);
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
     setvbuf(stdout, NULL, _IOLBF, 0);

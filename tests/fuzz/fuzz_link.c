@@ -157,7 +157,8 @@ static void send_message(world_t *world, fuzz_input_t *input)
     }
 }
 
-/* To us, or to be forwarded, which is to nobody here; packets may be of any lane, or relayed twice. */
+/* To us, or to be forwarded, which is to nobody here; packets may be of any lane, or relayed
+ * twice. */
 static void relay_frame(world_t *world, fuzz_input_t *input, r2_wire_header_t *header,
                         uint8_t *payload)
 {
@@ -228,7 +229,8 @@ static void packet(world_t *world, fuzz_input_t *input)
 
         header.length = sizeof(credit) * (1 + fuzz_u8(input) % R2_WIRE_CREDITS_MAX);
         for (uint32_t at = 0; at < header.length; at += sizeof(credit), ++credit.tag.id) {
-            credit.bytes = 0 != (lies & 32) ? fuzz_u64(input) : lengths[fuzz_u8(input) % r2_array_count(lengths)];
+            credit.bytes = 0 != (lies & 32) ? fuzz_u64(input)
+                                            : lengths[fuzz_u8(input) % r2_array_count(lengths)];
             memcpy(payload + at, &credit, sizeof(credit));
         }
     } else if (R2_WIRE_LANE_DOWN == header.kind) {
@@ -327,10 +329,12 @@ static void check_books(const world_t *world)
     const r2_link_t *link = world->stub->link;
     const r2_rx_match_t *match;
     const r2_rx_message_t *message;
-    uint64_t bytes = 0, cost = 0, cost_bytes = 0, open_cost = 0, bitmaps = 0, open[R2_GRANT_KINDS] = {0};
+    uint64_t bytes = 0, cost = 0, cost_bytes = 0, open_cost = 0, bitmaps = 0,
+             open[R2_GRANT_KINDS] = {0};
     uint32_t unposted = 0, asking = 0;
 
-    for (match = (const void *) link->rx.matches.first; NULL != match; match = r2_table_next(match)) {
+    for (match = (const void *) link->rx.matches.first; NULL != match;
+         match = r2_table_next(match)) {
         const r2_early_chunk_t *early = NULL != match->message ? match->message->early : NULL;
 
         unposted += match->posted ? 0 : 1;
@@ -362,7 +366,8 @@ static void check_books(const world_t *world)
     fuzz_check(unposted == link->rx.unposted && unposted <= R2_RX_UNPOSTED_MAX + 1024);
     /* one message may have a longer one than the bound, alone */
     fuzz_check(bitmaps == link->rx.bitmap_bytes);
-    fuzz_check(bitmaps <= R2_RX_BITMAPS_MAX || 1 == link->rx.arriving.count || 0 == link->rx.arriving.count);
+    fuzz_check(bitmaps <= R2_RX_BITMAPS_MAX || 1 == link->rx.arriving.count ||
+               0 == link->rx.arriving.count);
     fuzz_check(link->rx.completed.count <= 2 * R2_RX_GAPS_MAX);
     fuzz_check(link->tx.credits.count <= R2_CREDITS_MAX + 1);
     check_lanes(link);

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Notices of health: whatever passes the parser is safe, and a machine survives any sequence of them.
+ * Notices of health: whatever passes the parser is safe, and a machine survives any sequence of
+ * them.
  */
 #include "r2_config.h"
 
@@ -106,7 +107,8 @@ static void check_map(const r2_health_map_t *map)
         for (rail = 0; rail < RAILS; ++rail) {
             const r2_health_entry_t *entry = r2_health_map_entry(map, host, rail);
 
-            fuzz_check(entry->capacity <= R2_CAPACITY_FULL && entry->version <= R2_HEALTH_VERSION_MAX);
+            fuzz_check(entry->capacity <= R2_CAPACITY_FULL &&
+                       entry->version <= R2_HEALTH_VERSION_MAX);
             fuzz_check(entry->verdict < R2_VERDICT_COUNT && entry->direction < R2_DIRECTION_COUNT);
         }
     }

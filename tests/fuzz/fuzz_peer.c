@@ -41,7 +41,8 @@ static void touch_refusal(const uint8_t *data, size_t bytes, bool takes_part)
     fuzz_check(!takes_part || (R2_OK == r2_peer_users(data, bytes, &users) && 0 != users));
     if (R2_OK == status) {
         fuzz_check(!takes_part && strlen(refusal.host_name) < sizeof(refusal.host_name));
-        fuzz_check(bytes >= r2_peer_refusal_encode(&refusal, again)); /* shorter: of a reason with zeros within */
+        /* shorter: of a reason with zeros within */
+        fuzz_check(bytes >= r2_peer_refusal_encode(&refusal, again));
     }
 }
 

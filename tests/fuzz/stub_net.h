@@ -66,8 +66,8 @@ void stub_lane_wire(stub_net_t *stub, uint32_t lane);
 void stub_lane_up(stub_net_t *stub, uint32_t lane);
 /** A hello request from rank 1 with the given bytes. */
 void stub_hello(stub_net_t *stub, uint32_t rail, const void *bytes, size_t count);
-/** Bytes of a right offer of rank 1 for a lane. @return length. @param offer_p R2_HELLO_BYTES_MAX.
- */
+/** Bytes of a right offer of rank 1 for a lane. @return length. @param offer_p
+ * R2_HELLO_BYTES_MAX. */
 size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer_p);
 /** A packet arrives. The data is copied to memory of exactly its size. */
 void stub_packet(stub_net_t *stub, const r2_wire_header_t *header, size_t header_bytes,

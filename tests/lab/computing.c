@@ -79,8 +79,8 @@ static void compute(long ms)
 }
 
 /*
- * Descriptors, once sockets of a moment are gone: messages beside the lanes and probes have one each, for
- * milliseconds. What stays is named.
+ * Descriptors, once sockets of a moment are gone: messages beside the lanes and probes have one
+ * each, for milliseconds. What stays is named.
  */
 static long files_left(long before)
 {
@@ -112,13 +112,18 @@ static void start(call_t *calls, int root)
         calls[1].out[i] = root == rank ? value(root, i) : -1;
     }
     MPI_Ibcast(calls[1].out, n, MPI_LONG, root, world, &calls[1].request);
-    MPI_Igather(calls[2].in, share, MPI_LONG, calls[2].out, share, MPI_LONG, root, world, &calls[2].request);
+    MPI_Igather(calls[2].in, share, MPI_LONG, calls[2].out, share, MPI_LONG, root, world,
+                &calls[2].request);
     MPI_Ibarrier(world, &calls[3].request);
-    MPI_Ialltoall(calls[4].in, share, MPI_LONG, calls[4].out, share, MPI_LONG, world, &calls[4].request);
-    MPI_Iallgather(calls[5].in, share, MPI_LONG, calls[5].out, share, MPI_LONG, world, &calls[5].request);
+    MPI_Ialltoall(calls[4].in, share, MPI_LONG, calls[4].out, share, MPI_LONG, world,
+                  &calls[4].request);
+    MPI_Iallgather(calls[5].in, share, MPI_LONG, calls[5].out, share, MPI_LONG, world,
+                   &calls[5].request);
     MPI_Ireduce(calls[6].in, calls[6].out, n, MPI_LONG, MPI_SUM, root, world, &calls[6].request);
-    MPI_Iscatter(calls[7].in, share, MPI_LONG, calls[7].out, share, MPI_LONG, root, world, &calls[7].request);
-    MPI_Ireduce_scatter_block(calls[8].in, calls[8].out, share, MPI_LONG, MPI_SUM, world, &calls[8].request);
+    MPI_Iscatter(calls[7].in, share, MPI_LONG, calls[7].out, share, MPI_LONG, root, world,
+                 &calls[7].request);
+    MPI_Ireduce_scatter_block(calls[8].in, calls[8].out, share, MPI_LONG, MPI_SUM, world,
+                              &calls[8].request);
     MPI_Iscan(calls[9].in, calls[9].out, n, MPI_LONG, MPI_SUM, world, &calls[9].request);
 }
 
@@ -136,7 +141,8 @@ static void check(const call_t *calls, int root)
         if (i / share < size) {
             expect(calls[4].out[i], value((int) (i / share), rank * share + i % share));
             expect(calls[5].out[i], value((int) (i / share), i % share));
-            expect(root == rank ? calls[2].out[i] : 0, root == rank ? value((int) (i / share), i % share) : 0);
+            expect(root == rank ? calls[2].out[i] : 0,
+                   root == rank ? value((int) (i / share), i % share) : 0);
         }
         if (i < share) {
             expect(calls[7].out[i], value(root, rank * share + i));

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Collectives of the fault tests, each with an exact check of every byte it wrote or must not write.
+ * Collectives of the fault tests, each with an exact check of every byte it wrote or must not
+ * write.
  */
 #include "fault_driver.h"
 
@@ -65,7 +66,9 @@ void job_buffers(job_t *job)
     size_t all = job->bytes + 2 * GUARD;
 
     job->slot_count = (int) ((32u << 20) / job->bytes);
-    job->slot_count = job->slot_count > SLOTS_MAX ? SLOTS_MAX : job->slot_count < 2 ? 2 : job->slot_count;
+    job->slot_count = job->slot_count > SLOTS_MAX ? SLOTS_MAX
+                      : job->slot_count < 2       ? 2
+                                                  : job->slot_count;
     job->in = malloc(all);
     for (int i = 0; i < job->slot_count; ++i) {
         job->slots[i].data = malloc(all);
@@ -198,7 +201,8 @@ static void call_float(job_t *job)
     float *data = fill_floats(job), *result = (float *) (void *) (slot->data + GUARD);
     int count = (int) (job->bytes / sizeof(*data));
 
-    must(job, MPI_Allreduce(data, result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD), "MPI_Allreduce");
+    must(job, MPI_Allreduce(data, result, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD),
+         "MPI_Allreduce");
     floats(job, result, 0);
     slot_put(job, slot, (size_t) count * sizeof(*data));
 }
@@ -224,8 +228,10 @@ static void call_gather(job_t *job)
     uint32_t *data = fill(job, job->in, count, job->rank, 0);
     uint32_t *result = (uint32_t *) (void *) (slot->data + GUARD);
 
-    must(job, MPI_Allgather(data, (int) count, MPI_UINT32_T, result, (int) count, MPI_UINT32_T,
-                            MPI_COMM_WORLD), "MPI_Allgather");
+    must(job,
+         MPI_Allgather(data, (int) count, MPI_UINT32_T, result, (int) count, MPI_UINT32_T,
+                       MPI_COMM_WORLD),
+         "MPI_Allgather");
     for (int rank = 0; rank < job->size; ++rank) {
         unchanged(job, result + (size_t) rank * count, count, rank, 0);
     }
@@ -257,8 +263,10 @@ static void call_gatherv(job_t *job)
 
     shares(job, counts, displs);
     data = fill(job, job->in, (size_t) counts[job->rank], job->rank, 0);
-    must(job, MPI_Allgatherv(data, counts[job->rank], MPI_UINT32_T, result, counts, displs,
-                             MPI_UINT32_T, MPI_COMM_WORLD), "MPI_Allgatherv");
+    must(job,
+         MPI_Allgatherv(data, counts[job->rank], MPI_UINT32_T, result, counts, displs, MPI_UINT32_T,
+                        MPI_COMM_WORLD),
+         "MPI_Allgatherv");
     for (int rank = 0; rank < job->size; ++rank) {
         unchanged(job, result + displs[rank], (size_t) counts[rank], rank, 0);
     }
@@ -331,8 +339,10 @@ static void call_mixed(job_t *job)
     MPI_Request request;
 
     fill(job, small, count, job->rank, 0);
-    must(job, MPI_Iallreduce(data, result, (int) (job->bytes / 4), MPI_FLOAT, MPI_SUM,
-                             MPI_COMM_WORLD, &request), "MPI_Iallreduce");
+    must(job,
+         MPI_Iallreduce(data, result, (int) (job->bytes / 4), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD,
+                        &request),
+         "MPI_Iallreduce");
     must(job, MPI_Allreduce(small, sum, (int) count, MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD),
          "MPI_Allreduce");
     must(job, MPI_Wait(&request, MPI_STATUS_IGNORE), "MPI_Wait");

@@ -11,11 +11,10 @@
  *   gate NAME             rank 0 waits until the file NAME is in the folder of --gates
  *   init R FROM TO        MPI_Init, each rank
  *   begin I KIND AT       rank 0 enters collective KIND of iteration I
- *   done I AT NAME=SUM... after iteration I: r2's counters, summed over all ranks (_ns, _max: largest)
- *   error R KIND CALL SECONDS TEXT     an MPI call failed (--errors return)
- *   poisoned R SECONDS    the next call on the communicator failed as well, after so long
- *   wrong R I KIND COUNT WHAT
- *   verdict R WRONG ITERATIONS         after MPI_Finalize
+ *   done I AT NAME=SUM... after iteration I: r2's counters, summed over all ranks (_ns, _max:
+ * largest) error R KIND CALL SECONDS TEXT     an MPI call failed (--errors return) poisoned R
+ * SECONDS    the next call on the communicator failed as well, after so long wrong R I KIND COUNT
+ * WHAT verdict R WRONG ITERATIONS         after MPI_Finalize
  */
 #include "fault_driver.h"
 
@@ -158,8 +157,10 @@ static void tell(job_t *job)
         }
     }
     all = calloc((size_t) job->size, sizeof(mine));
-    must(job, MPI_Gather(mine, COUNTERS, MPI_UNSIGNED_LONG_LONG, all, COUNTERS,
-                         MPI_UNSIGNED_LONG_LONG, 0, MPI_COMM_WORLD), "MPI_Gather");
+    must(job,
+         MPI_Gather(mine, COUNTERS, MPI_UNSIGNED_LONG_LONG, all, COUNTERS, MPI_UNSIGNED_LONG_LONG,
+                    0, MPI_COMM_WORLD),
+         "MPI_Gather");
     for (size_t i = 0; 0 == job->rank && i < COUNTERS; ++i) {
         bool largest = NULL != strstr(counters[i], "_ns") || NULL != strstr(counters[i], "_max");
 

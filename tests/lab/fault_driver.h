@@ -38,26 +38,26 @@ typedef struct slot {
 
 typedef struct job {
     /* arguments */
-    size_t bytes;         /* of each vector */
-    long iterations;      /* end after so many, or -1 */
-    double limit_s;       /* end for good: nothing takes this long */
-    const char *gates;    /* borrowed: folder where files open gates and end the run; or NULL */
-    const char *learn;    /* borrowed: file to write digests to, or NULL */
-    const char *expect;   /* borrowed: file of digests, or NULL */
+    size_t bytes;       /* of each vector */
+    long iterations;    /* end after so many, or -1 */
+    double limit_s;     /* end for good: nothing takes this long */
+    const char *gates;  /* borrowed: folder where files open gates and end the run; or NULL */
+    const char *learn;  /* borrowed: file to write digests to, or NULL */
+    const char *expect; /* borrowed: file of digests, or NULL */
     bool mix[KIND_COUNT];
     bool errors_return;
-    int busy_rank;        /* computes without MPI in iteration 1 */
+    int busy_rank; /* computes without MPI in iteration 1 */
     double busy_s;
     /* state */
     int rank, size;
-    char *in;             /* owned */
+    char *in; /* owned */
     slot_t slots[SLOTS_MAX];
     int slot_count, next_slot;
     uint64_t digests[2][VARIANTS]; /* of KIND_FLOAT and KIND_MIXED */
     uint64_t seen[2][VARIANTS];
     unsigned long wrong;
     long iteration;
-    kind_t kind;          /* running now */
+    kind_t kind; /* running now */
 } job_t;
 
 /** One line to the test, in one piece. */

@@ -266,7 +266,7 @@ MUTANTS = [
     ("flapping-is-not-damped", "health/outage.c",
      "        heal->flaps = r2_min(heal->flaps + 1, 30u);", "        heal->flaps = 0;"),
     ("fields-of-other-kinds-count-not", "health/notice.c",
-     "             0 == notice->age));", "             true));"),
+     " 0 == notice->age));", "             true));"),
     ("ages-are-not-told", "health/outbox.c",
      "        sent.age = r2_notice_age(now_ns - r2_min(since_ns, now_ns));\n", ""),
     ("heard-verdicts-have-no-past", "health/disseminate.c",

@@ -234,8 +234,8 @@ static int usage(void)
 {
     fprintf(stderr, "usage: campaign [--seed S] [--runs N] [--failures N] [--no-shrink] [--print]\n"
                     "                [--unhelpful AXIS,AXIS,..|all]\n"
-                    "  --unhelpful draws peers that are healthy but unhelpful, and faults less often\n"
-                    "  --print shows the scenario of the seed and does not run it\n");
+                    "  --unhelpful draws peers that are healthy but unhelpful, and faults less "
+                    "often\n  --print shows the scenario of the seed and does not run it\n");
     return 2;
 }
 

@@ -63,7 +63,8 @@ static void draw_machine(draw_t *d)
     if (draw_chance(d, 60)) {
         uint64_t base = draw_chance(d, 50) ? 0 : UINT32_MAX;
 
-        draw_say(d, "first-seq %" PRId64, (int64_t) (base - draw_pick(d, 0, draw_chance(d, 50) ? 100 : 100000)));
+        draw_say(d, "first-seq %" PRId64,
+                 (int64_t) (base - draw_pick(d, 0, draw_chance(d, 50) ? 100 : 100000)));
     }
     if (draw_chance(d, 15)) {
         d->lossy = true;
@@ -88,7 +89,8 @@ static void draw_params(draw_t *d)
         draw_say(d, "param credit_bytes %" PRIu64, draw_pick_wide(d, 65536, 1048576));
     }
     if (draw_chance(d, 40)) {
-        draw_say(d, "param copy_max_bytes %" PRIu64, draw_chance(d, 30) ? 0 : draw_pick_wide(d, 1, 8192));
+        draw_say(d, "param copy_max_bytes %" PRIu64,
+                 draw_chance(d, 30) ? 0 : draw_pick_wide(d, 1, 8192));
         draw_say(d, "param retransmit_bytes %" PRIu64,
                  draw_chance(d, 30) ? 0 : draw_pick_wide(d, 100, 262144));
     }
@@ -125,7 +127,8 @@ static void draw_params(draw_t *d)
         draw_say(d, "param allgather_algorithm %s", names[draw_pick(d, 0, 2)]);
     }
     if (draw_chance(d, 20)) {
-        draw_say(d, "param bcast_algorithm %s", draw_chance(d, 50) ? "binomial" : "scatter-allgather");
+        draw_say(d, "param bcast_algorithm %s",
+                 draw_chance(d, 50) ? "binomial" : "scatter-allgather");
     }
 }
 
@@ -166,7 +169,8 @@ static void draw_coll(draw_t *d, const char *comm, uint32_t size)
     uint64_t count = draw_count(d, times);
 
     if (R2_SPAN_BLOCKS == r2_kind(kind)->span || R2_SPAN_EDGES == r2_kind(kind)->span) {
-        count = (count + size - 1) / size; /* of a block for each rank: all of them as long as a vector */
+        /* of a block for each rank: all of them as long as a vector */
+        count = (count + size - 1) / size;
     }
     if (r2_kind(kind)->rooted) {
         snprintf(root, sizeof(root), " root=%" PRIu64, draw_pick(d, 0, size - 1));
@@ -174,9 +178,9 @@ static void draw_coll(draw_t *d, const char *comm, uint32_t size)
     if (R2_COLL_ALLREDUCE == kind && 1 == type && d->free_order) {
         type = 0; /* no reference has the bits of such sums */
     }
-    draw_say(d, "coll %s %s %" PRIu64 " on=%s times=%" PRIu64 "%s%s%s", word, types[type],
-        count, comm, times, root, draw_chance(d, 25) ? " in-place" : "",
-        draw_chance(d, 35) ? " nb" : "");
+    draw_say(d, "coll %s %s %" PRIu64 " on=%s times=%" PRIu64 "%s%s%s", word, types[type], count,
+             comm, times, root, draw_chance(d, 25) ? " in-place" : "",
+             draw_chance(d, 35) ? " nb" : "");
 }
 
 static uint32_t draw_comm(draw_t *d, const char *name, uint64_t cid)
@@ -204,7 +208,8 @@ static void draw_pause(draw_t *d)
     uint64_t us = draw_pick_wide(d, 10, d->span_ns / R2_NS_PER_US);
 
     if (draw_chance(d, 50)) {
-        draw_say(d, "compute %" PRIu64 "us rank=%" PRIu64, us, draw_pick(d, 0, d->hosts * d->ppn - 1));
+        draw_say(d, "compute %" PRIu64 "us rank=%" PRIu64, us,
+                 draw_pick(d, 0, d->hosts * d->ppn - 1));
     } else if (draw_chance(d, 50)) {
         draw_say(d, "compute %" PRIu64 "us", us);
     } else {
@@ -258,7 +263,8 @@ static void draw_port_fault(draw_t *d)
                                         "up",   "pass", "break"};
     static const char *const repairs[] = {"up", "pass", "pass", "pass"};
     uint64_t verb = draw_pick(d, 0, draw_chance(d, 60) ? 3 : 6);
-    uint32_t host = (uint32_t) draw_pick(d, 0, d->hosts - 1), rail = (uint32_t) draw_pick(d, 0, d->rails - 1);
+    uint32_t host = (uint32_t) draw_pick(d, 0, d->hosts - 1),
+             rail = (uint32_t) draw_pick(d, 0, d->rails - 1);
     uint64_t at_us = draw_time(d);
     uint64_t flaps = draw_chance(d, 15) ? draw_pick(d, 2, 10) : 1;
 
@@ -275,7 +281,8 @@ static void draw_port_fault(draw_t *d)
 
 static void draw_fault(draw_t *d)
 {
-    uint32_t host = (uint32_t) draw_pick(d, 0, d->hosts - 1), rail = (uint32_t) draw_pick(d, 0, d->rails - 1);
+    uint32_t host = (uint32_t) draw_pick(d, 0, d->hosts - 1),
+             rail = (uint32_t) draw_pick(d, 0, d->rails - 1);
     uint64_t at_us;
 
     if (draw_chance(d, 60)) {
@@ -286,13 +293,15 @@ static void draw_fault(draw_t *d)
     switch (draw_pick(d, 0, 4)) {
     case 0:
         draw_say(d, "at %" PRIu64 "us rate h%u rail%u %" PRIu64, at_us, host, rail,
-            draw_pick_wide(d, 200000, 50000000));
+                 draw_pick_wide(d, 200000, 50000000));
         break;
     case 1:
-        draw_say(d, "at %" PRIu64 "us loss h%u rail%u %" PRIu64, at_us, host, rail, draw_pick(d, 1, 30));
+        draw_say(d, "at %" PRIu64 "us loss h%u rail%u %" PRIu64, at_us, host, rail,
+                 draw_pick(d, 1, 30));
         break;
     case 2:
-        draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us, host, (host + 1) % d->hosts, rail);
+        draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us, host, (host + 1) % d->hosts,
+                 rail);
         break;
     case 3:
         for (uint32_t h = 0; h < d->hosts; ++h) { /* a whole plane */
@@ -320,8 +329,8 @@ static void draw_rule(draw_t *d)
 
     d->last_ns = r2_max(d->last_ns, until_us * 1000);
     draw_say(d, "rule %s %.2f%s delay=%" PRIu64 "us until=%" PRIu64 "us", actions[action],
-        (double) draw_pick_wide(d, 1, action < 3 ? 5000 : 100) / 100, onlies[draw_pick(d, 0, 3)],
-        draw_pick_wide(d, 1, 50000), until_us);
+             (double) draw_pick_wide(d, 1, action < 3 ? 5000 : 100) / 100,
+             onlies[draw_pick(d, 0, 3)], draw_pick_wide(d, 1, 50000), until_us);
 }
 
 /* What cannot be survived: a process dies, or two hosts lose each other for good. */
@@ -333,7 +342,8 @@ static void draw_the_end(draw_t *d)
     draw_say(d, "expect any");
     draw_say(d, "param no_path_timeout_ms %" PRIu64, draw_pick_wide(d, 100, 3000));
     if (draw_chance(d, 60)) {
-        draw_say(d, "at %" PRIu64 "us kill r%" PRIu64, at_us + 1, draw_pick(d, 0, d->hosts * d->ppn - 1));
+        draw_say(d, "at %" PRIu64 "us kill r%" PRIu64, at_us + 1,
+                 draw_pick(d, 0, d->hosts * d->ppn - 1));
     }
     if (draw_chance(d, 60)) {
         bool cut = draw_chance(d, 50);
@@ -341,10 +351,10 @@ static void draw_the_end(draw_t *d)
         for (uint32_t rail = 0; rail < d->rails; ++rail) {
             if (cut) {
                 draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us + 1, host,
-                    (host + 1) % d->hosts, rail);
+                         (host + 1) % d->hosts, rail);
             } else {
-                draw_say(d, "at %" PRIu64 "us %s h%u rail%u", at_us + 1, draw_chance(d, 50) ? "down" : "drop",
-                    host, rail);
+                draw_say(d, "at %" PRIu64 "us %s h%u rail%u", at_us + 1,
+                         draw_chance(d, 50) ? "down" : "drop", host, rail);
             }
         }
     }
@@ -353,7 +363,8 @@ static void draw_the_end(draw_t *d)
 static void cut_pair(draw_t *d, uint64_t at_us, uint32_t host)
 {
     for (uint32_t rail = 0; rail < d->rails; ++rail) {
-        draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us, host, (host + 1) % d->hosts, rail);
+        draw_say(d, "at %" PRIu64 "us cut h%u h%u rail%u", at_us, host, (host + 1) % d->hosts,
+                 rail);
     }
 }
 
@@ -389,7 +400,8 @@ static void draw_post(draw_t *d)
 
         draw_say(d, "at %" PRIu64 "us post-cut h%u", at_us, host);
         if (draw_chance(d, 60)) {
-            draw_say(d, "at %" PRIu64 "us post-join h%u", at_us + draw_pick_wide(d, 100, 3000000), host);
+            draw_say(d, "at %" PRIu64 "us post-join h%u", at_us + draw_pick_wide(d, 100, 3000000),
+                     host);
         }
     }
 }

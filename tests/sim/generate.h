@@ -29,8 +29,9 @@ extern const char *const generate_axis_names[GENERATE_AXES];
 
 /**
  * Writes a scenario; the same arguments give the same text.
- * @param axes one bit for each kind of unhelpful peer that may be drawn; 0: none, and faults are always drawn.
- * Machine, parameters, program and faults are the same with and without. @param text_p GENERATE_BYTES.
+ * @param axes one bit for each kind of unhelpful peer that may be drawn; 0: none, and faults are
+ * always drawn. Machine, parameters, program and faults are the same with and without. @param
+ * text_p GENERATE_BYTES.
  */
 void generate_scenario(uint64_t seed, uint32_t axes, char *text_p);
 

@@ -16,17 +16,18 @@
 typedef struct draw {
     uint64_t seed;
     r2_prng_t prng;
-    r2_prng_t axis[GENERATE_AXES]; /* a stream for each kind of unhelpful peer: draws of others stay */
-    uint32_t active;               /* axes that this scenario has: bits */
-    bool sound;                    /* nothing is broken */
-    bool lossy;                    /* calls get lost and come seconds later */
+    /* a stream for each kind of unhelpful peer: draws of others stay */
+    r2_prng_t axis[GENERATE_AXES];
+    uint32_t active; /* axes that this scenario has: bits */
+    bool sound;      /* nothing is broken */
+    bool lossy;      /* calls get lost and come seconds later */
     char *text;
     size_t used;
     uint32_t hosts, ppn, rails, rails_least; /* that every host has */
-    uint64_t span_ns; /* faults happen within it */
-    uint64_t last_ns; /* of the faults so far */
-    uint32_t axes;    /* GENERATE_*: unhelpful peers that may be drawn */
-    bool free_order;  /* an algorithm whose order of reduction depends on hosts and their rails */
+    uint64_t span_ns;                        /* faults happen within it */
+    uint64_t last_ns;                        /* of the faults so far */
+    uint32_t axes;                           /* GENERATE_*: unhelpful peers that may be drawn */
+    bool free_order; /* an algorithm whose order of reduction depends on hosts and their rails */
 } draw_t;
 
 /* generate.c: one statement */

@@ -101,7 +101,8 @@ void draw_unhelpful_begin(draw_t *d)
 {
     static const uint32_t rates[GENERATE_AXES] = {
         [GENERATE_STOP] = 50,    [GENERATE_BACKLOG] = 50, [GENERATE_REFUSE] = 30,
-        [GENERATE_SLOW] = 25,    [GENERATE_COMPUTE] = 50, [GENERATE_DESCRIPTORS] = 20, [GENERATE_MEMORY] = 15};
+        [GENERATE_SLOW] = 25,    [GENERATE_COMPUTE] = 50, [GENERATE_DESCRIPTORS] = 20,
+        [GENERATE_MEMORY] = 15};
     r2_prng_t mood;
 
     if (0 == d->axes) {
@@ -123,10 +124,12 @@ void draw_unhelpful_begin(draw_t *d)
 
 /* ---- the program ---- */
 
-/* A rank computes while the others send it what they can, or in the middle of calls that it began. */
+/* A rank computes while the others send it what they can, or in the middle of calls that it
+ * began. */
 void draw_unhelpful_steps(draw_t *d)
 {
-    static const char *const kinds[] = {"gather", "scatter", "allgather", "reduce", "bcast", "allreduce"};
+    static const char *const kinds[] = {"gather", "scatter", "allgather",
+                                        "reduce", "bcast",   "allreduce"};
     const generate_axis_t axis = GENERATE_COMPUTE;
     const uint64_t ranks = d->hosts * d->ppn;
     uint64_t rank, kind, count;
@@ -164,11 +167,13 @@ static void draw_stops(draw_t *d)
         const uint64_t at_us = axis_chance(d, axis, 25) ? 0 : axis_time_us(d, axis);
 
         draw_say(d, "at %" PRIu64 "us stop r%" PRIu64, at_us, rank);
-        draw_say(d, "at %" PRIu64 "us cont r%" PRIu64, at_us + axis_wide(d, axis, 1000, US(150)), rank);
+        draw_say(d, "at %" PRIu64 "us cont r%" PRIu64, at_us + axis_wide(d, axis, 1000, US(150)),
+                 rank);
     }
 }
 
-/* Firewalls on all rails but one, at most: where all refuse nobody can tell it from a process that is gone. */
+/* Firewalls on all rails but one, at most: where all refuse nobody can tell it from a process that
+ * is gone. */
 static void draw_refusals(draw_t *d)
 {
     const generate_axis_t axis = GENERATE_REFUSE;
@@ -182,7 +187,8 @@ static void draw_refusals(draw_t *d)
         const bool plane = axis_chance(d, axis, 50), probes = axis_chance(d, axis, 30);
         const bool ends = axis_chance(d, axis, 40);
 
-        for (uint64_t h = plane ? 0 : host; rail != spared && h < (plane ? d->hosts : host + 1); ++h) {
+        for (uint64_t h = plane ? 0 : host; rail != spared && h < (plane ? d->hosts : host + 1);
+             ++h) {
             draw_say(d, "at %" PRIu64 "us refuse h%" PRIu64 " rail%" PRIu64 "%s", at_us, h, rail,
                      probes ? " probes" : "");
             if (ends) {
@@ -200,7 +206,8 @@ static void draw_slow(draw_t *d)
 
     draw_say(d, "at %" PRIu64 "us slow r%" PRIu64 " %" PRIu64 "us", at_us, rank,
              axis_wide(d, axis, 100, 200000));
-    draw_say(d, "at %" PRIu64 "us slow r%" PRIu64 " 0us", at_us + axis_wide(d, axis, 1000, US(60)), rank);
+    draw_say(d, "at %" PRIu64 "us slow r%" PRIu64 " 0us", at_us + axis_wide(d, axis, 1000, US(60)),
+             rank);
 }
 
 /* Without small pieces no lane opens: where these fail, they do not fail too often. */
@@ -217,7 +224,8 @@ static void draw_memory(draw_t *d)
     draw_say(d, "at %" PRIu64 "us memory r%" PRIu64 " %.1f %" PRIu64, at_us, rank,
              (double) permille / 10, least);
     if (axis_chance(d, axis, 50)) {
-        draw_say(d, "at %" PRIu64 "us memory r%" PRIu64 " 0 0", at_us + axis_wide(d, axis, 100, US(2)), rank);
+        draw_say(d, "at %" PRIu64 "us memory r%" PRIu64 " 0 0",
+                 at_us + axis_wide(d, axis, 100, US(2)), rank);
     }
 }
 

@@ -17,12 +17,13 @@
 #include "harness.h"
 #include "link/wire.h"
 
-#define RUN_ROUNDS_MAX 256   /* progress passes of one rank at one time */
-#define SLOW_PACKETS   16    /* of a rail, at one time, in a process that is slow */
-/* Memory is looked at around the first runs of the service thread, and one in so many later ones. */
-#define LOOKS_FIRST 100
-#define LOOKS_LATER 1000
-#define IDLE_RUNS_MAX  20000 /* runs in a row that find nothing to do but want to run again */
+#define RUN_ROUNDS_MAX 256 /* progress passes of one rank at one time */
+#define SLOW_PACKETS   16  /* of a rail, at one time, in a process that is slow */
+/* Memory is looked at around the first runs of the service thread, and one in so many later
+ * ones. */
+#define LOOKS_FIRST   100
+#define LOOKS_LATER   1000
+#define IDLE_RUNS_MAX 20000 /* runs in a row that find nothing to do but want to run again */
 
 void job_fail(job_t *job, const char *format, ...)
 {
@@ -150,7 +151,8 @@ static void rank_run_service(job_rank_t *rank)
             job_fail(rank->job, "rank %u: the service thread wrote application memory", rank->idx);
         }
         if (user_before != payload_user_reductions()) {
-            job_fail(rank->job, "rank %u: the service thread ran an operation of the user", rank->idx);
+            job_fail(rank->job, "rank %u: the service thread ran an operation of the user",
+                     rank->idx);
         }
         deadline_ns = rank_deadline_ns(rank);
         if (R2_NEVER_NS != deadline_ns) {
@@ -328,8 +330,8 @@ static bool job_create(job_t *job)
     job->hub = NULL == job->sim ? NULL : r2_hello_sim_create(job->sim, job->rank_count);
     job->post = NULL == job->sim ? NULL : r2_post_sim_create(job->sim, job->rank_count);
     job->probe = NULL == job->sim ? NULL : r2_probe_sim_create(job->sim, job->rank_count);
-    if (NULL == job->ranks || NULL == job->oob || NULL == job->hub || NULL == job->post
-        || NULL == job->probe) {
+    if (NULL == job->ranks || NULL == job->oob || NULL == job->hub || NULL == job->post ||
+        NULL == job->probe) {
         return false;
     }
     r2_hello_sim_set_loss(job->hub, sc->hello_loss_ppm);
@@ -355,9 +357,8 @@ static void job_start(job_t *job)
 
     for (uint32_t i = 0; i < job->rank_count && !job->failed; ++i) {
         job_rank_t *rank = &job->ranks[i];
-        r2_status_t status =
-            r2_comm_create(rank->ctx, (r2_comm_id_t) {0, 0}, world->ranks, world->size,
-                           (int32_t) i, &rank->comms[0]);
+        r2_status_t status = r2_comm_create(rank->ctx, (r2_comm_id_t){0, 0}, world->ranks,
+                                            world->size, (int32_t) i, &rank->comms[0]);
 
         if (R2_OK != status) {
             job_fail(job, "rank %u: world: %s", i, r2_status_string(status));

@@ -40,8 +40,8 @@ typedef struct rank_op {
     uint64_t in_hash;
     uint32_t done_calls;
     uint32_t parts_left; /* of a series, not begun */
-    bool wants_done; /* a done function was given */
-    bool persistent; /* a start of a request */
+    bool wants_done;     /* a done function was given */
+    bool persistent;     /* a start of a request */
     r2_status_t done_status;
 } rank_op_t;
 
@@ -57,16 +57,16 @@ typedef struct job_rank {
     uint64_t app_ns;      /* when the application last drove */
     uint64_t compute_until_ns;
     uint64_t slow_ns, slow_next_ns; /* it runs once in so long, not before; 0: whenever it likes */
-    uint32_t step, iteration; /* of the program */
+    uint32_t step, iteration;       /* of the program */
     bool stopped, dead, finished, waiting;
     uint32_t services;  /* how often the service thread has driven it */
     uint32_t idle_runs; /* runs in a row that did nothing and want to run again at once */
     rank_op_t *ops;     /* owned list: under way */
-    r2_comm_t *comms[SCENARIO_COMMS_MAX]; /* owned */
+    r2_comm_t *comms[SCENARIO_COMMS_MAX];    /* owned */
     r2_comm_t *requests[SCENARIO_STEPS_MAX]; /* owned: by the step that made them; NULL: none */
-    uint32_t starts[SCENARIO_STEPS_MAX];  /* of each so far */
+    uint32_t starts[SCENARIO_STEPS_MAX];     /* of each so far */
     uint32_t errors;
-    uint64_t map_changes; /* when its map was last looked at */
+    uint64_t map_changes;  /* when its map was last looked at */
     uint64_t lanes_healed; /* when that was last looked at */
 } job_rank_t;
 
@@ -80,13 +80,13 @@ typedef struct job_call {
 } job_call_t;
 
 typedef struct job {
-    const scenario_t *scenario; /* borrowed */
-    scenario_result_t *result;  /* borrowed */
-    r2_sim_t *sim;              /* owned */
-    r2_hello_sim_t *hub;        /* owned */
-    r2_oob_loop_t *oob;         /* owned */
-    r2_post_sim_t *post;        /* owned */
-    r2_probe_sim_t *probe;      /* owned */
+    const scenario_t *scenario;                     /* borrowed */
+    scenario_result_t *result;                      /* borrowed */
+    r2_sim_t *sim;                                  /* owned */
+    r2_hello_sim_t *hub;                            /* owned */
+    r2_oob_loop_t *oob;                             /* owned */
+    r2_post_sim_t *post;                            /* owned */
+    r2_probe_sim_t *probe;                          /* owned */
     bool faulted[SCENARIO_RANKS_MAX][R2_RAILS_MAX]; /* [host][rail]: something was done to it */
     bool closed[SCENARIO_RANKS_MAX]
                [R2_RAILS_MAX]; /* [host][rail]: connect requests to it fail now */
@@ -148,7 +148,8 @@ void rank_check_map(job_rank_t *rank);
 void rank_note_heals(job_rank_t *rank);
 /** Plans the looks at the maps that the scenario asks for. */
 void job_plan_expectations(job_t *job);
-/** Fails the job if ranks make plans from different things; tells what predictions are made from. */
+/** Fails the job if ranks make plans from different things; tells what predictions are made
+ * from. */
 void job_check_plan_env(job_t *job);
 /** @return false: somebody's map does not know yet that all is well again; text says what. */
 bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes);

@@ -16,8 +16,8 @@
 #include "harness.h"
 #include "link/state.h"
 
-/* Links with more than so many packets in flight are looked at, in one of so many progress passes.
- */
+/* Links with more than so many packets in flight are looked at, in one of so many progress
+ * passes. */
 #define CONTROL_LEAST 32
 #define CONTROL_LOOKS 16
 

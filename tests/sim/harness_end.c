@@ -101,8 +101,8 @@ void job_run_out(job_t *job)
     for (uint32_t i = 0; i < job->rank_count; ++i) {
         job_schedule(&job->ranks[i], r2_sim_now_ns(job->sim));
     }
-    while (!job->failed && !(job_is_clean(job, text, sizeof(text))
-                             && job_maps_are_well(job, text, sizeof(text)))) {
+    while (!job->failed &&
+           !(job_is_clean(job, text, sizeof(text)) && job_maps_are_well(job, text, sizeof(text)))) {
         uint64_t next_ns = r2_sim_now_ns(job->sim) + 5 * R2_NS_PER_MS;
 
         r2_sim_run_until(job->sim, next_ns);

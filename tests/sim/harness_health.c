@@ -49,13 +49,15 @@ void job_note_fault(job_t *job, const scenario_event_t *event)
     }
 }
 
-/* With rules packets get lost for no reason that a probe could find; with two faults at two ends ... */
+/* With rules packets get lost for no reason that a probe could find; with two faults at two ends
+ * ... */
 static bool job_can_judge(const job_t *job)
 {
     return 0 == job->scenario->rule_count;
 }
 
-/* Where something was done to the NICs of all hosts but one, nobody can tell that one from a dead NIC or plane. */
+/* Where something was done to the NICs of all hosts but one, nobody can tell that one from a dead
+ * NIC or plane. */
 static bool job_is_alone(const job_t *job, const r2_health_map_t *map, uint32_t rail)
 {
     uint32_t sound = 0;
@@ -89,7 +91,8 @@ void rank_check_map(job_rank_t *rank)
             const r2_health_entry_t *entry = r2_health_map_entry(map, h, r);
 
             if (!job_deserves(job, map, h, r)) {
-                job_fail(job, "rank %u blames rail %u of host %u, which is healthy (%s, capacity %u)",
+                job_fail(job,
+                         "rank %u blames rail %u of host %u, which is healthy (%s, capacity %u)",
                          rank->idx, r, h, r2_verdict_name((r2_verdict_t) entry->verdict),
                          entry->capacity);
             }
@@ -122,8 +125,9 @@ static void job_expect(void *arg, uint64_t index)
         }
         entry = r2_health_map_entry(map, expect->host, expect->rail);
         if (entry->capacity < expect->least || entry->capacity > expect->most) {
-            job_fail(job, "rank %u: rail %u of host %u has capacity %u (%s), %u to %u were expected",
-                     i, expect->rail, expect->host, entry->capacity,
+            job_fail(job,
+                     "rank %u: rail %u of host %u has capacity %u (%s), %u to %u were expected", i,
+                     expect->rail, expect->host, entry->capacity,
                      r2_verdict_name((r2_verdict_t) entry->verdict), expect->least, expect->most);
         }
     }
@@ -160,13 +164,13 @@ bool job_maps_are_well(const job_t *job, char *text_p, size_t text_bytes)
     for (uint32_t i = 0; i < job->rank_count; ++i) {
         const r2_health_map_t *map = r2_ctx_health_map(job->ranks[i].ctx);
 
-        for (uint32_t at = 0; NULL != map && !job->ranks[i].dead
-                              && at < map->host_count * map->rail_count; ++at) {
+        for (uint32_t at = 0;
+             NULL != map && !job->ranks[i].dead && at < map->host_count * map->rail_count; ++at) {
             uint32_t host = at / map->rail_count, rail = at % map->rail_count;
 
             if (0 == map->entries[at].capacity && job_rail_is_well(job, host, rail)) {
-                snprintf(text_p, text_bytes, "rank %u has not heard that rail %u of host %u is well", i,
-                         rail, host);
+                snprintf(text_p, text_bytes,
+                         "rank %u has not heard that rail %u of host %u is well", i, rail, host);
                 return false;
             }
         }

@@ -181,14 +181,14 @@ void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     }
     op->wants_done = 0 == r2_prng_below(&job->prng, 2);
     payload_args(&call->payload, op->comm_rank, op->in, op->out, &args);
-    args.root = op->comm_rank == s->astray ? (args.root + 1) % job->scenario->comms[s->comm].size : args.root;
+    args.root = op->comm_rank == s->astray ? (args.root + 1) % job->scenario->comms[s->comm].size
+                                           : args.root;
     op->parts_left = args.parts - 1;
     op->persistent = s->persistent;
     DL_APPEND(rank->ops, op);
     sim_memory_enter(rank->idx);
-    status =
-        r2_coll_post(s->persistent ? rank->requests[step] : rank->comms[s->comm], &args,
-                     op->wants_done ? op_done : NULL, op, &op->coll);
+    status = r2_coll_post(s->persistent ? rank->requests[step] : rank->comms[s->comm], &args,
+                          op->wants_done ? op_done : NULL, op, &op->coll);
     sim_memory_leave();
     if (R2_OK != status) {
         op->coll = NULL;
@@ -199,7 +199,8 @@ void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     }
 }
 
-/* Later parts of a reduce-scatter give something to the last rank only, as the pieces of a long one do. */
+/* Later parts of a reduce-scatter give something to the last rank only, as the pieces of a long one
+ * do. */
 static void op_last_block(const rank_op_t *op, r2_coll_args_t *args, uint64_t *counts)
 {
     const int32_t last = op->rank->job->scenario->comms[op->comm].size - 1;
@@ -282,7 +283,7 @@ static void step_create(job_rank_t *rank, uint32_t comm)
     if (rank_in_comm(rank, comm) < 0) {
         return;
     }
-    status = r2_comm_create(rank->ctx, (r2_comm_id_t) {c->cid, 0}, c->ranks, c->size,
+    status = r2_comm_create(rank->ctx, (r2_comm_id_t){c->cid, 0}, c->ranks, c->size,
                             rank_in_comm(rank, comm), &rank->comms[comm]);
     if (R2_OK != status) {
         job_fail(rank->job, "rank %u: communicator %s: %s", rank->idx, c->name,

@@ -28,7 +28,8 @@ static uint32_t requests_in_order(const job_rank_t *rank, uint32_t turn, uint32_
     uint32_t count = 0;
     r2_prng_t prng;
 
-    r2_prng_seed(&prng, rank->job->scenario->sim.seed + 7919 * rank->step + 104729 * turn + rank->idx);
+    r2_prng_seed(&prng,
+                 rank->job->scenario->sim.seed + 7919 * rank->step + 104729 * turn + rank->idx);
     for (uint32_t i = 0; i < rank->job->scenario->step_count; ++i) {
         if (NULL != rank->requests[i]) {
             const uint32_t at = (uint32_t) r2_prng_below(&prng, count + 1);
@@ -58,7 +59,8 @@ void rank_close_requests(job_rank_t *rank, int comm)
 void rank_make_request(job_rank_t *rank)
 {
     const scenario_step_t *s = &rank->job->scenario->steps[rank->step];
-    r2_status_t status = r2_sequence_open(rank->comms[s->comm], s->coll, &rank->requests[rank->step]);
+    r2_status_t status =
+        r2_sequence_open(rank->comms[s->comm], s->coll, &rank->requests[rank->step]);
 
     if (R2_OK != status) {
         job_fail(rank->job, "rank %u step %u: %s", rank->idx, rank->step, r2_status_string(status));

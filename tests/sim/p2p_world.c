@@ -148,7 +148,8 @@ void t_read(t_node_t *node, uint32_t from)
     op->arg = node;
     ++node->gets_open;
     assert_int_equal(r2_p2p_get(node->p2p, from, node->copy,
-                                (uint64_t) (uintptr_t) node->world->nodes[from].memory, T_GET_BYTES, op),
+                                (uint64_t) (uintptr_t) node->world->nodes[from].memory, T_GET_BYTES,
+                                op),
                      R2_IN_PROGRESS);
 }
 
@@ -167,7 +168,8 @@ static void t_get(t_node_t *node)
     ++node->gets_open;
     memset(node->copy, 0, T_GET_BYTES);
     assert_int_equal(r2_p2p_get(node->p2p, from, node->copy,
-                                (uint64_t) (uintptr_t) node->world->nodes[from].memory, T_GET_BYTES, op),
+                                (uint64_t) (uintptr_t) node->world->nodes[from].memory, T_GET_BYTES,
+                                op),
                      R2_IN_PROGRESS);
 }
 
@@ -206,14 +208,14 @@ static void t_put(t_node_t *node)
         node->copy[i] = t_byte(node->idx, node->puts, i);
     }
     node->puts_open += 3;
-    assert_int_equal(r2_p2p_put(node->p2p, to, node->copy, (uint64_t) (uintptr_t) (peer->memory + mine),
-                                bytes, t_op(node)),
+    assert_int_equal(r2_p2p_put(node->p2p, to, node->copy,
+                                (uint64_t) (uintptr_t) (peer->memory + mine), bytes, t_op(node)),
                      R2_IN_PROGRESS);
     assert_int_equal(r2_p2p_update(node->p2p, to, &node->old, (uint64_t) (uintptr_t) &peer->sums[0],
                                    &add, t_op(node)),
                      R2_IN_PROGRESS);
-    assert_int_equal(r2_p2p_update(node->p2p, to, NULL, (uint64_t) (uintptr_t) &peer->sums[1], &narrow,
-                                   t_op(node)),
+    assert_int_equal(r2_p2p_update(node->p2p, to, NULL, (uint64_t) (uintptr_t) &peer->sums[1],
+                                   &narrow, t_op(node)),
                      R2_IN_PROGRESS);
     ++node->puts;
 }
@@ -242,8 +244,8 @@ static void t_node_start(t_world_t *world, uint32_t idx, uint64_t seed)
     }
     r2_sim_nics(world->sim, idx, parts.nics, &parts.nic_count);
     snprintf(parts.host_name, sizeof(parts.host_name), "h%u", (unsigned) parts.host_id);
-    assert_int_equal(
-        r2_nic_watch_sim_create(parts.nics, parts.nic_count, false, &node->watch), R2_OK);
+    assert_int_equal(r2_nic_watch_sim_create(parts.nics, parts.nic_count, false, &node->watch),
+                     R2_OK);
     parts.watch = node->watch;
     assert_int_equal(r2_ctx_assemble(&config, &parts, &node->ctx, text, sizeof(text)), R2_OK);
     assert_int_equal(r2_p2p_bind(node->ctx, &handlers, &node->p2p), R2_OK);
@@ -337,7 +339,8 @@ void t_node_run(t_node_t *node)
         node->answers_max = r2_max(node->answers_max, node->p2p->peers[i].answer_bytes);
     }
     if (R2_DRIVE_SERVICE == who) {
-        assert_int_equal(node->received, received); /* the user is never called by the service thread */
+        /* the user is never called by the service thread */
+        assert_int_equal(node->received, received);
         return;
     }
     for (uint32_t i = 0; i < 3 && node->sent < t_messages_of(node) && node->sends_open < 64; ++i) {
@@ -357,7 +360,8 @@ bool t_over(const t_world_t *world)
         const t_node_t *node = &world->nodes[i];
 
         if (node->sent < t_messages_of(node) || node->received < world->expected[i] ||
-            node->sends_open > 0 || node->puts < world->puts || node->puts_open > 0 || node->gets < world->gets || node->gets_open > 0) {
+            node->sends_open > 0 || node->puts < world->puts || node->puts_open > 0 ||
+            node->gets < world->gets || node->gets_open > 0) {
             return false;
         }
     }

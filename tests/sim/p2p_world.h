@@ -25,14 +25,14 @@
 #include "doubles/sim.h"
 #include "r2/prng.h"
 
-#define T_NODES    4 /* on three hosts: 0 and 3 share one */
-#define T_RAILS    4
-#define T_QUIET    2
-#define T_MESSAGES 400 /* of each node */
-#define T_BYTES    65536u
-#define T_GETS     6 /* of each node */
+#define T_NODES     4 /* on three hosts: 0 and 3 share one */
+#define T_RAILS     4
+#define T_QUIET     2
+#define T_MESSAGES  400 /* of each node */
+#define T_BYTES     65536u
+#define T_GETS      6 /* of each node */
 #define T_GET_BYTES (3u << 20)
-#define T_LIMIT_NS (120 * R2_NS_PER_S)
+#define T_LIMIT_NS  (120 * R2_NS_PER_S)
 
 /** First bytes of a message; those behind follow from them. */
 typedef struct t_head {
@@ -42,7 +42,7 @@ typedef struct t_head {
 typedef struct t_send {
     r2_p2p_op_t op;
     struct t_node *node;
-    uint8_t *data; /* owned */
+    uint8_t *data;              /* owned */
     struct t_send *prev, *next; /* in node->sends */
 } t_send_t;
 
@@ -56,11 +56,11 @@ typedef struct t_node {
     t_send_t *sends; /* owned list: those that are not over; all of them when the node was killed */
     uint32_t sent, sends_open, gets, gets_open, received, lost;
     bool seen[T_NODES][T_MESSAGES];
-    uint8_t *memory; /* what the others read */
-    uint8_t *copy;   /* where gets go */
+    uint8_t *memory;  /* what the others read */
+    uint8_t *copy;    /* where gets go */
     uint64_t sums[2]; /* updated by all: 64 and 32 bits */
     uint32_t puts, puts_open, updates;
-    uint64_t old;    /* of the last update */
+    uint64_t old; /* of the last update */
     uint64_t unexpected_max;
     uint64_t answers_max; /* bytes of answers under way to one peer */
     uint32_t waiting_max; /* questions that could not be answered at once */
@@ -76,7 +76,7 @@ typedef struct t_world {
     uint32_t messages, gets, puts; /* of each node */
     uint32_t expected[T_NODES];
     uint32_t turn; /* whose program runs */
-    bool quiet; /* node T_QUIET only receives */
+    bool quiet;    /* node T_QUIET only receives */
 } t_world_t;
 
 /** Four nodes on three hosts that reach each other. */

@@ -182,7 +182,8 @@ payload_shape_t payload_shape(const payload_call_t *call, int32_t rank)
 
 static void put_element(const payload_call_t *call, int32_t rank, uint64_t index, uint8_t *at)
 {
-    uint64_t h = payload_mix(call->salt + (uint64_t) (uint32_t) rank * 0x9e3779b97f4a7c15ull, index);
+    uint64_t h =
+        payload_mix(call->salt + (uint64_t) (uint32_t) rank * 0x9e3779b97f4a7c15ull, index);
     double value = ldexp((double) (int64_t) h, (int) (h % 30) - 80);
     uint64_t words[2] = {h, h * 0x2545f4914f6cdd1dull};
 
@@ -405,7 +406,7 @@ static bool check_gather(const payload_call_t *call, int32_t rank, const uint8_t
     memset(expected, PAYLOAD_POISON, extent * call->element_bytes);
     for (int32_t r = 0; r < call->size; ++r) {
         payload_put(call, r, 0, block_count(call, r),
-                     expected + gather_place(call, r) * call->element_bytes);
+                    expected + gather_place(call, r) * call->element_bytes);
         written += block_count(call, r);
     }
     ok = compare(call, rank, out, 0, expected, extent, text_p, text_bytes);

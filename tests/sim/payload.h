@@ -33,11 +33,11 @@ typedef struct payload_call {
     uint64_t salt;               /* makes values of different calls different */
     r2_topology_t hosts;         /* owned: where its ranks are, all rails healthy */
     uint64_t element_bytes;
-    uint64_t *counts;      /* owned: reduce_scatter, allgatherv; else NULL */
-    uint64_t *displs;      /* owned: allgatherv with gaps; else NULL */
+    uint64_t *counts;       /* owned: reduce_scatter, allgatherv; else NULL */
+    uint64_t *displs;       /* owned: allgatherv with gaps; else NULL */
     payload_edges_t *edges; /* owned: by rank, where only both ends know a length; else NULL */
-    uint8_t *reduced;      /* owned: the reduced vector (not for doubles); NULL until needed */
-    uint8_t **interpreted; /* owned: results by rank (doubles); NULL until needed */
+    uint8_t *reduced;       /* owned: the reduced vector (not for doubles); NULL until needed */
+    uint8_t **interpreted;  /* owned: results by rank (doubles); NULL until needed */
 } payload_call_t;
 
 /** Where the bytes of one rank's buffers are. */

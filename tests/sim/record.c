@@ -18,8 +18,8 @@
 
 #define RUN_SECONDS_MAX 300 /* real time of one run */
 
-/* Every second seed draws unhelpful peers. Not short memory: which allocation fails depends on how many
- * the code makes, and that may change. */
+/* Every second seed draws unhelpful peers. Not short memory: which allocation fails depends on how
+ * many the code makes, and that may change. */
 static uint32_t axes_of(uint64_t seed)
 {
     return 0 == seed % 2 ? (1u << GENERATE_AXES) - 1 - (1u << GENERATE_MEMORY) : 0;

@@ -5,9 +5,9 @@
  * What a large job costs each of its processes: bytes published, memory, links, on the simulator.
  */
 /*
- * scale [RANKS [RANKS_PER_HOST [RAILS [POISON]]]]: prints one figure a line, and fails if one is above its
- * bound. POISON 0: without the part in which a communicator fails.
- * Memory is what malloc() has given out, so the figures of one build are the same in each run.
+ * scale [RANKS [RANKS_PER_HOST [RAILS [POISON]]]]: prints one figure a line, and fails if one is
+ * above its bound. POISON 0: without the part in which a communicator fails. Memory is what
+ * malloc() has given out, so the figures of one build are the same in each run.
  */
 #include "r2_config.h"
 
@@ -25,14 +25,14 @@
 #include "doubles/sim.h"
 #include "link/state.h"
 
-#define PAIRS      64 /* communicators of two ranks */
-#define COPIES     16 /* communicators of all ranks */
-#define LIMIT_NS   (60 * R2_NS_PER_S)
+#define PAIRS    64 /* communicators of two ranks */
+#define COPIES   16 /* communicators of all ranks */
+#define LIMIT_NS (60 * R2_NS_PER_S)
 
 typedef struct big_rank {
-    r2_ctx_t *ctx;     /* owned */
-    r2_comm_t *world;  /* owned */
-    r2_coll_t *coll;   /* owned; NULL: none under way */
+    r2_ctx_t *ctx;    /* owned */
+    r2_comm_t *world; /* owned */
+    r2_coll_t *coll;  /* owned; NULL: none under way */
     uint64_t due_ns, in, out;
     bool dead;
 } big_rank_t;
@@ -45,9 +45,9 @@ typedef struct big_job {
     r2_probe_sim_t *probe; /* owned */
     r2_params_t params;
     uint32_t size, hosts, rails;
-    uint32_t *members;     /* owned: all ranks */
-    big_rank_t *ranks;     /* owned */
-    int passed, failed;    /* bounds that held, that did not */
+    uint32_t *members;  /* owned: all ranks */
+    big_rank_t *ranks;  /* owned */
+    int passed, failed; /* bounds that held, that did not */
 } big_job_t;
 
 static uint64_t heap_bytes(void)
@@ -159,8 +159,8 @@ static void rank_drive(big_job_t *job, big_rank_t *rank)
 {
     rank->due_ns = R2_NEVER_NS;
     (void) r2_ctx_drive(rank->ctx, R2_DRIVE_APP);
-    rank->due_ns = r2_min(rank->due_ns,
-                          r2_max(r2_ctx_deadline_ns(rank->ctx), r2_sim_now_ns(job->sim) + 1));
+    rank->due_ns =
+        r2_min(rank->due_ns, r2_max(r2_ctx_deadline_ns(rank->ctx), r2_sim_now_ns(job->sim) + 1));
 }
 
 /* Runs all ranks until `over` says so. @return false: time is up. */
@@ -226,11 +226,13 @@ static void job_allreduce(big_job_t *job)
                                .meaning = 1, .commutative = true, .exact = true, .blocking = true};
 
         rank->in = i + 1;
-        expect(job, R2_OK == r2_coll_post(rank->world, &args, NULL, NULL, &rank->coll), "a call starts");
+        expect(job, R2_OK == r2_coll_post(rank->world, &args, NULL, NULL, &rank->coll),
+               "a call starts");
     }
     expect(job, job_run(job, calls_are_over), "the call ends");
     for (uint32_t i = 0; i < job->size; ++i) {
-        expect(job, job->ranks[i].out == (uint64_t) job->size * (job->size + 1) / 2, "the sum is right");
+        expect(job, job->ranks[i].out == (uint64_t) job->size * (job->size + 1) / 2,
+               "the sum is right");
         r2_coll_release(job->ranks[i].coll);
     }
 }
@@ -278,8 +280,9 @@ static void tell_start(big_job_t *job)
     tell(job, "published by a process, most, bytes", (double) most, 64.0 + 80.0 * (1 + job->rails));
     before = heap_bytes();
     for (uint32_t i = 0; i < job->size; ++i) {
-        expect(job, R2_OK == r2_comm_create(job->ranks[i].ctx, (r2_comm_id_t) {0, 0}, job->members,
-                                            (int32_t) job->size, (int32_t) i, &job->ranks[i].world),
+        expect(job,
+               R2_OK == r2_comm_create(job->ranks[i].ctx, (r2_comm_id_t){0, 0}, job->members,
+                                       (int32_t) job->size, (int32_t) i, &job->ranks[i].world),
                "the communicator of all is created");
     }
     tell(job, "memory of a process for the communicator of all, bytes",
@@ -293,19 +296,21 @@ static void tell_comms(big_job_t *job)
     uint64_t before = heap_bytes();
 
     for (uint32_t i = 0; i < PAIRS; ++i) {
-        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {1000 + i, 0}, pair,
-                                            2, 0, &comms[i]),
+        expect(job,
+               R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t){1000 + i, 0}, pair, 2, 0,
+                                       &comms[i]),
                "a communicator of two is created");
     }
-    tell(job, "memory of a communicator of two ranks, bytes", (double) (heap_bytes() - before) / PAIRS,
-         2048);
+    tell(job, "memory of a communicator of two ranks, bytes",
+         (double) (heap_bytes() - before) / PAIRS, 2048);
     for (uint32_t i = 0; i < PAIRS; ++i) {
         r2_comm_destroy(comms[i]);
     }
     before = heap_bytes();
     for (uint32_t i = 0; i < COPIES; ++i) {
-        expect(job, R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t) {2000 + i, 0},
-                                            job->members, (int32_t) job->size, 0, &comms[i]),
+        expect(job,
+               R2_OK == r2_comm_create(job->ranks[0].ctx, (r2_comm_id_t){2000 + i, 0}, job->members,
+                                       (int32_t) job->size, 0, &comms[i]),
                "a communicator of all is created");
     }
     tell(job, "memory of a further communicator of all ranks, bytes",
@@ -325,7 +330,8 @@ static void tell_call(big_job_t *job)
     tell(job, "links of a process after an allreduce, mean", (double) links.links / job->size, 0);
     tell(job, "links of a process after an allreduce, most", (double) links.most, 0);
     tell(job, "lanes of a process that are connected, mean", (double) links.lanes / job->size, 0);
-    tell(job, "memory of a process for them, bytes", (double) (heap_bytes() - before) / job->size, 0);
+    tell(job, "memory of a process for them, bytes", (double) (heap_bytes() - before) / job->size,
+         0);
 }
 
 /* Links to processes that are never spoken to: made, and given up before they open anything. */
@@ -346,7 +352,8 @@ static void tell_link(big_job_t *job)
          2048.0 + 800.0 * (1 + job->rails));
 }
 
-/* One rank gives up, a tenth of the others is dead and nobody knows: all that live must hear of it. */
+/* One rank gives up, a tenth of the others is dead and nobody knows: all that live must hear of
+ * it. */
 static void tell_failure(big_job_t *job)
 {
     const uint64_t start_ns = r2_sim_now_ns(job->sim);
@@ -371,9 +378,10 @@ static void tell_failure(big_job_t *job)
     links = job_links(job);
     tell(job, "all heard of a failed communicator after, ms",
          (double) (r2_sim_now_ns(job->sim) - start_ns) / R2_NS_PER_MS, 0);
-    tell(job, "further links of a process then, mean", (double) (links.links - before.links) / job->size,
-         2 * bits);
-    tell(job, "links of a process then, most", (double) links.most, (double) before.most + 3 * bits);
+    tell(job, "further links of a process then, mean",
+         (double) (links.links - before.links) / job->size, 2 * bits);
+    tell(job, "links of a process then, most", (double) links.most,
+         (double) before.most + 3 * bits);
 }
 
 /* A switch that dies takes a lane of every link, in one progress pass: the detector gets it all. */
@@ -394,7 +402,8 @@ static void tell_evidence(big_job_t *job)
     for (uint32_t i = 0; i < 1000; ++i) {
         upcalls->rate(upcalls->arg, 1, 0, true, 1, 1); /* comes again with the next interval */
     }
-    expect(job, ctx->health->queued <= r2_max(before + told, 256u), "and what comes again is bounded");
+    expect(job, ctx->health->queued <= r2_max(before + told, 256u),
+           "and what comes again is bounded");
 }
 
 static void job_destroy(big_job_t *job)

@@ -27,8 +27,10 @@ typedef enum setting_unit {
     SETTING_PERCENT
 } setting_unit_t;
 
-#define SETTING(word, unit, field) \
-    {word, unit, offsetof(scenario_t, field), sizeof(((scenario_t *) NULL)->field)}
+#define SETTING(word, unit, field)                                                    \
+    {                                                                                 \
+        word, unit, offsetof(scenario_t, field), sizeof(((scenario_t *) NULL)->field) \
+    }
 
 /** Statements of one word and one value, and where the value goes. */
 static const struct {
@@ -367,13 +369,11 @@ static const struct {
     const char *word;
     statement_fn_t fn;
 } statements[] = {
-    {"param", on_param},           {"rails-of", on_rails_of},
-    {"rule", on_rule},             {"comm", on_comm},
-    {"free", on_free},             {"coll", on_coll},
-    {"start", on_start},           {"close", on_close},
-    {"compute", on_compute},       {"wait", on_wait},
-    {"at", scenario_on_event},     {"expect-map", scenario_on_expect_map},
-    {"expect", on_flag},           {"allow-changes", on_flag},
+    {"param", on_param}, {"rails-of", on_rails_of},  {"rule", on_rule},
+    {"comm", on_comm},   {"free", on_free},          {"coll", on_coll},
+    {"start", on_start}, {"close", on_close},        {"compute", on_compute},
+    {"wait", on_wait},   {"at", scenario_on_event},  {"expect-map", scenario_on_expect_map},
+    {"expect", on_flag}, {"allow-changes", on_flag},
 };
 
 static bool run_statement(scenario_t *sc, statement_t *st)

@@ -21,31 +21,37 @@
 /*
  * One statement per line or between semicolons; # starts a comment. Times take ns, us, ms or s.
  *
- * Machine    seed N | hosts N | ppn N (ranks per host) | rails N | rails-of hH N (of this host only)
+ * Machine    seed N | hosts N | ppn N (ranks per host) | rails N | rails-of hH N (of this host
+ * only)
  *            rate BYTES/S | latency T | socket BYTES | receive BYTES | retry T | batch N
  *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
  *            first-seq N | param NAME VALUE
  *            hello-loss PERCENT | backlog N (connections that the accept queue of a listener holds)
  *            post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages)
  *            probe-loss PERCENT
- *            rule ACTION PERCENT [only=acks|data|control|hello] [delay=T] [limit=N] [from=T] [until=T]
+ *            rule ACTION PERCENT [only=acks|data|control|hello] [delay=T] [limit=N] [from=T]
+ * [until=T]
  *              ACTION: drop, break, duplicate, delay, error, fail
  * Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T [rank=R] | wait
  *            coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] [astray=R]
  *              KIND: a name of base/coll_kinds.def with "-" between words (neighbour-collective)
  *              TYPE: i64, f64, matrix (not commutative), bytes3 (not reduced)
  *              parts: as a series; astray: this rank takes the rank after the root for the root
- *            coll .. persistent (only makes a request) | close (all requests, each rank in an order of its own)
- *            start [times=N] [rank=R] (all requests that are open, each rank in an order of its own)
- * Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR   (at 0ms: before the ranks start)
+ *            coll .. persistent (only makes a request) | close (all requests, each rank in an order
+ * of its own)
+ *            start [times=N] [rank=R] (all requests that are open, each rank in an order of its
+ * own) Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR   (at 0ms: before the
+ * ranks start)
  *            at T rate hH railR BYTES/S | at T loss hH railR PERCENT | at T cut|join hA hB railR
  *            at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal
- * Unhelpful  at T refuse hH railR [probes] (a firewall: new connect requests are refused; probes and beacons
+ * Unhelpful  at T refuse hH railR [probes] (a firewall: new connect requests are refused; probes
+ * and beacons
  *            dropped, too) | at T accept hH railR | at 0ms no-listener rR railX (cannot be opened)
  *            at T slow rR PERIOD (it gets to do a little once in so long; 0ms: that is over)
- *            at T descriptors rR N (its workers take 4, endpoints 2, connect requests 1; 0: no limit)
- *            at T memory rR PERCENT BYTES (of its allocations of so many bytes or more, so many fail)
- * Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
+ *            at T descriptors rR N (its workers take 4, endpoints 2, connect requests 1; 0: no
+ * limit)
+ *            at T memory rR PERCENT BYTES (of its allocations of so many bytes or more, so many
+ * fail) Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
  *            expect healthy (nothing is broken: no lane fails)
  *            expect-map hH railR CAPACITY[-CAPACITY] at T | verbose N | allow-changes
  */
@@ -133,8 +139,9 @@ typedef struct scenario_event {
     uint64_t at_ns;
     scenario_verb_t verb;
     uint32_t host, host_b, rail, rank;
-    uint64_t value; /* RATE: bytes/s; LOSS: ppm; REFUSE: probes, too; SLOW: ns; DESCRIPTORS: most; MEMORY: ppm */
-    uint64_t least;                   /* MEMORY: bytes */
+    /* RATE: bytes/s; LOSS: ppm; REFUSE: probes, too; SLOW: ns; DESCRIPTORS: most; MEMORY: ppm */
+    uint64_t value;
+    uint64_t least; /* MEMORY: bytes */
 } scenario_event_t;
 
 /** What every live rank's health map must say of a rail at a time. */
@@ -155,8 +162,8 @@ typedef struct scenario {
     uint64_t first_seq;
     uint32_t hello_loss_ppm;
     uint32_t post_loss_ppm, post_twice_ppm, probe_loss_ppm;
-    uint32_t backlog;       /* of accept queues; 0: no limit */
-    uint64_t post_delay_ns; /* longest; 0: as the driver has it */
+    uint32_t backlog;                      /* of accept queues; 0: no limit */
+    uint64_t post_delay_ns;                /* longest; 0: as the driver has it */
     uint32_t rails_of[SCENARIO_RANKS_MAX]; /* per host; 0: all */
     uint64_t limit_ns;                     /* 0: chosen from the faults */
     bool any_outcome, healthy;
@@ -184,18 +191,18 @@ bool scenario_parse(const char *source, scenario_t *scenario_p, char *text_p, si
 /** What came of a run. */
 typedef struct scenario_result {
     bool ok;
-    char text[512];         /* why not */
-    uint64_t time_ns;       /* virtual time of the whole run */
-    uint64_t healed_ns;     /* when a lane was last back */
-    uint64_t digest;        /* of all results of all ranks */
-    uint32_t errors;        /* collectives that ended with an error */
-    r2_status_t error;      /* of the first of them */
-    uint64_t first_error_ns; /* when that was */
+    char text[512];                 /* why not */
+    uint64_t time_ns;               /* virtual time of the whole run */
+    uint64_t healed_ns;             /* when a lane was last back */
+    uint64_t digest;                /* of all results of all ranks */
+    uint32_t errors;                /* collectives that ended with an error */
+    r2_status_t error;              /* of the first of them */
+    uint64_t first_error_ns;        /* when that was */
     char said[R2_ERROR_TEXT_BYTES]; /* to its user */
-    r2_counters_t counters; /* sums over the ranks; maxima are maxima */
-    r2_cost_params_t cost;  /* that all ranks agree on at the end */
+    r2_counters_t counters;         /* sums over the ranks; maxima are maxima */
+    r2_cost_params_t cost;          /* that all ranks agree on at the end */
     uint32_t cost_version;
-    r2_cost_params_t seen;  /* as rank 0 sees it, whether all need it or not */
+    r2_cost_params_t seen; /* as rank 0 sees it, whether all need it or not */
     r2_sim_stats_t sim;
 } scenario_result_t;
 

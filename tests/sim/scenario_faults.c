@@ -39,7 +39,8 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
         event->value = option_flag(st, 5, "probes");
         return 5 + event->value == st->count && place;
     case VERB_SLOW:
-        return 5 == st->count && word_index(w[3], "r", &event->rank) && word_time(w[4], &event->value);
+        return 5 == st->count && word_index(w[3], "r", &event->rank) &&
+               word_time(w[4], &event->value);
     case VERB_DESCRIPTORS:
         return 5 == st->count && word_index(w[3], "r", &event->rank) &&
                word_number(w[4], &event->value);
@@ -84,11 +85,11 @@ bool scenario_on_expect_map(scenario_t *sc, const statement_t *st)
 {
     scenario_expect_t *expect = &sc->expects[sc->expect_count];
 
-    if (6 != st->count || SCENARIO_EXPECTS_MAX == sc->expect_count
-        || !word_index(st->words[1], "h", &expect->host)
-        || !word_index(st->words[2], "rail", &expect->rail)
-        || !read_capacities(st->words[3], expect) || 0 != strcmp(st->words[4], "at")
-        || !word_time(st->words[5], &expect->at_ns)) {
+    if (6 != st->count || SCENARIO_EXPECTS_MAX == sc->expect_count ||
+        !word_index(st->words[1], "h", &expect->host) ||
+        !word_index(st->words[2], "rail", &expect->rail) ||
+        !read_capacities(st->words[3], expect) || 0 != strcmp(st->words[4], "at") ||
+        !word_time(st->words[5], &expect->at_ns)) {
         return false;
     }
     ++sc->expect_count;

@@ -84,8 +84,7 @@ bool option_flag(const statement_t *st, uint32_t first, const char *name)
     return false;
 }
 
-bool option_number(const statement_t *st, uint32_t first, const char *name,
-                          uint64_t *value_p)
+bool option_number(const statement_t *st, uint32_t first, const char *name, uint64_t *value_p)
 {
     const char *word = option_text(st, first, name);
 

@@ -157,8 +157,8 @@ static void t_poll_all(t_world_t *world)
     }
 }
 
-/** Lets time pass as a harness does: a process is polled only when it is woken, or at its deadline.
- */
+/** Lets time pass as a harness does: a process is polled only when it is woken, or at its
+ * deadline. */
 static void t_run(t_world_t *world, uint64_t span_ns)
 {
     const uint64_t end_ns = r2_sim_now_ns(world->sim) + span_ns;
@@ -290,8 +290,8 @@ static void test_post_cut(void **state)
     t_world_free(world);
 }
 
-/** A stopped process finds the newest messages, and no more than the queue holds; a dead one none.
- */
+/** A stopped process finds the newest messages, and no more than the queue holds; a dead one
+ * none. */
 static void test_post_stopped(void **state)
 {
     t_world_t *world = t_world_new(4);

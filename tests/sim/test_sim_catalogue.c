@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * The catalogue of faults on simulated machines: F1 to F13 by name (docs/tests.md), at each moment of a job.
+ * The catalogue of faults on simulated machines: F1 to F13 by name (docs/tests.md), at each moment
+ * of a job.
  */
 #include "r2_config.h"
 
@@ -21,8 +22,8 @@
 #define LAB "hosts 4; rails 4; rate 12500000; latency 50us; jitter 20us;"
 
 /*
- * 24 calls of 0.48 MB, about 15 ms each; all ranks compute from 0.2 to 0.5 s. What is over after the last
- * call is the end: ranks drive until nobody needs them.
+ * 24 calls of 0.48 MB, about 15 ms each; all ranks compute from 0.2 to 0.5 s. What is over after
+ * the last call is the end: ranks drive until nobody needs them.
  */
 #define JOB                                                                                      \
     LAB "coll allreduce f64 60000 times=4; coll allgather i64 9000 times=4; coll barrier i64 0;" \
@@ -46,7 +47,8 @@ static uint64_t healthy_digest(void)
     return run(JOB).digest;
 }
 
-/* Runs the job once for each moment with one fault, repaired after a while; %s in both: its time. */
+/* Runs the job once for each moment with one fault, repaired after a while; %s in both: its time.
+ * */
 static void at_each_moment(const char *fault, const char *extra)
 {
     uint64_t digest = healthy_digest();
@@ -84,8 +86,8 @@ static void F3_random_loss(void **state)
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(losses); ++i) {
-        snprintf(source, sizeof(source), JOB "at 0ms loss h1 rail2 %s; at 0ms loss h3 rail0 %s", losses[i],
-                 losses[i]);
+        snprintf(source, sizeof(source), JOB "at 0ms loss h1 rail2 %s; at 0ms loss h3 rail0 %s",
+                 losses[i], losses[i]);
         assert_int_equal(digest, run(source).digest);
     }
 }
@@ -98,20 +100,22 @@ static void F4_slow_rail_restored(void **state)
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(rates); ++i) {
-        snprintf(source, sizeof(source), JOB "at 20ms rate h1 rail2 %u; at 900ms rate h1 rail2 12500000",
-                 rates[i]);
+        snprintf(source, sizeof(source),
+                 JOB "at 20ms rate h1 rail2 %u; at 900ms rate h1 rail2 12500000", rates[i]);
         assert_int_equal(digest, run(source).digest);
     }
 }
 
 /*
- * At a hundredth of its rate nothing crosses a rail while it is looked at, probes in its queues neither: it is taken for
- * dead once. When it is back it is asked for longer, so it is found to be slow instead of dead again and again.
+ * At a hundredth of its rate nothing crosses a rail while it is looked at, probes in its queues
+ * neither: it is taken for dead once. When it is back it is asked for longer, so it is found to be
+ * slow instead of dead again and again.
  */
 static void F4_rail_at_one_percent(void **state)
 {
     scenario_result_t result =
-        run(LAB "seed 1; probe-loss 100; at 300ms rate h1 rail2 125000; coll allreduce f64 1000000 times=20;"
+        run(LAB "seed 1; probe-loss 100; at 300ms rate h1 rail2 125000; coll allreduce f64 1000000 "
+                "times=20;"
                 "expect-map h1 rail2 1-2 at 4s; expect-map h1 rail2 1-2 at 5500ms");
 
     (void) state;
@@ -120,7 +124,8 @@ static void F4_rail_at_one_percent(void **state)
 }
 
 /* A job that computes from time to time, so that it lasts about as long as the rail flaps. */
-static scenario_result_t flaps(uint64_t period_ms, uint32_t count, const char *fault, const char *repair)
+static scenario_result_t flaps(uint64_t period_ms, uint32_t count, const char *fault,
+                               const char *repair)
 {
     static char source[32768];
     size_t used = (size_t) snprintf(source, sizeof(source), LAB);
@@ -132,16 +137,16 @@ static scenario_result_t flaps(uint64_t period_ms, uint32_t count, const char *f
     }
     for (uint32_t i = 0; i < count; ++i) {
         used += (size_t) snprintf(source + used, sizeof(source) - used,
-                                  "at %" PRIu64 "ms %s; at %" PRIu64 "ms %s;",
-                                  5 + i * period_ms, fault, 5 + i * period_ms + period_ms / 2, repair);
+                                  "at %" PRIu64 "ms %s; at %" PRIu64 "ms %s;", 5 + i * period_ms,
+                                  fault, 5 + i * period_ms + period_ms / 2, repair);
     }
     return run(source);
 }
 
 /*
- * A rail that is up half of the time, 100 times. Undamped, each of its 6 lane ends opens in each flap: 600.
- * Lanes were opened whenever the carrier came back, quarantine or not. (Drops of 25 ms are too short to be
- * noticed, and in 250 ms no lane is given up: it is not used.)
+ * A rail that is up half of the time, 100 times. Undamped, each of its 6 lane ends opens in each
+ * flap: 600. Lanes were opened whenever the carrier came back, quarantine or not. (Drops of 25 ms
+ * are too short to be noticed, and in 250 ms no lane is given up: it is not used.)
  */
 static void F5_flaps_are_damped(void **state)
 {
@@ -164,8 +169,9 @@ static void F5_flaps_are_damped(void **state)
 }
 
 /*
- * In the longest of the catalogue, outages of 2.5 s, quarantines of 0.2 s to 26 s let eight or nine heals count. The
- * peers know of no quarantine: they called as soon as the rail came back, and all 6 lane ends opened in each flap.
+ * In the longest of the catalogue, outages of 2.5 s, quarantines of 0.2 s to 26 s let eight or nine
+ * heals count. The peers know of no quarantine: they called as soon as the rail came back, and all
+ * 6 lane ends opened in each flap.
  */
 static void F5_slow_flaps(void **state)
 {
@@ -181,19 +187,22 @@ static void F5_slow_flaps(void **state)
     assert_in_range(cut.counters.lanes_failed, 10, 24); /* 2 lane ends */
 }
 
-/* Where a flapping rail is the only path it is used at once: nobody waits for the end of a quarantine (1.6 s). */
+/* Where a flapping rail is the only path it is used at once: nobody waits for the end of a
+ * quarantine (1.6 s). */
 static void F5_flaps_of_the_only_path(void **state)
 {
     static char source[8192];
-    size_t used = (size_t) snprintf(source, sizeof(source),
-                                    "hosts 3; rails 2; rate 12500000; latency 50us; jitter 20us;"
-                                    "at 400ms down h1 rail0; coll allreduce f64 20000 times=30; compute 100ms;");
+    size_t used = (size_t) snprintf(
+        source, sizeof(source),
+        "hosts 3; rails 2; rate 12500000; latency 50us; jitter 20us;"
+        "at 400ms down h1 rail0; coll allreduce f64 20000 times=30; compute 100ms;");
 
     (void) state;
     for (uint32_t i = 0; i < 8; ++i) {
         used += (size_t) snprintf(source + used, sizeof(source) - used,
                                   "at %ums down h1 rail1; at %ums up h1 rail1; compute 600ms;"
-                                  "coll allreduce f64 20000 times=2;", 500 + i * 700, 600 + i * 700);
+                                  "coll allreduce f64 20000 times=2;",
+                                  500 + i * 700, 600 + i * 700);
     }
     assert_in_range(run(source).counters.fault_gap_ns, 1, R2_NS_PER_S / 2);
 }
@@ -203,8 +212,10 @@ static void F6_several_rails(void **state)
     static const char *const faults[] = {
         "at 23ms down h1 rail0; at 23ms drop h1 rail3",
         "at 23ms drop h0 rail1; at 23ms drop h2 rail1",
-        "at 23ms down h0 rail0; at 23ms drop h1 rail1; at 23ms down h2 rail2; at 23ms drop h3 rail3",
-        "at 23ms drop h0 rail3; at 23ms drop h1 rail3; at 23ms drop h2 rail3; at 23ms drop h3 rail3",
+        "at 23ms down h0 rail0; at 23ms drop h1 rail1; at 23ms down h2 rail2; at 23ms drop h3 "
+        "rail3",
+        "at 23ms drop h0 rail3; at 23ms drop h1 rail3; at 23ms drop h2 rail3; at 23ms drop h3 "
+        "rail3",
         "at 23ms down h3 rail0; at 23ms drop h3 rail1; at 23ms down h3 rail2"};
     uint64_t digest = healthy_digest();
     char source[2048];
@@ -235,8 +246,9 @@ static void F7_failure_in_a_recovery(void **state)
     }
 }
 
-#define ALL_RAILS(verb, host) \
-    "at 23ms " verb " " host " rail0; at 23ms " verb " " host " rail1; at 23ms " verb " " host " rail2;" \
+#define ALL_RAILS(verb, host)                                                                  \
+    "at 23ms " verb " " host " rail0; at 23ms " verb " " host " rail1; at 23ms " verb " " host \
+    " rail2;"                                                                                  \
     "at 23ms " verb " " host " rail3;"
 
 static void F8_all_rails_of_a_host(void **state)
@@ -257,9 +269,12 @@ static void F9_dead_or_unequal_from_the_start(void **state)
     uint64_t digest = healthy_digest();
 
     (void) state;
-    assert_int_equal(digest, run(JOB "at 0ms down h1 rail0; at 0ms drop h2 rail1; at 0ms drop-in h3 rail2").digest);
+    assert_int_equal(
+        digest,
+        run(JOB "at 0ms down h1 rail0; at 0ms drop h2 rail1; at 0ms drop-in h3 rail2").digest);
     assert_int_equal(digest, run("rails-of h2 2;" JOB).digest);
-    assert_int_equal(digest, run(JOB "at 0ms rate h1 rail0 2500000; at 0ms rate h3 rail3 25000000").digest);
+    assert_int_equal(digest,
+                     run(JOB "at 0ms rate h1 rail0 2500000; at 0ms rate h3 rail3 25000000").digest);
 }
 
 static void F10_processes_away(void **state)
@@ -271,14 +286,17 @@ static void F10_processes_away(void **state)
     result = run(JOB "at 23ms stop r1; at 1023ms cont r1; at 2s stop r0; at 32s cont r0");
     assert_int_equal(digest, result.digest);
     assert_int_equal(0, result.counters.lanes_failed);
-    result = run(LAB "coll allreduce f64 60000 times=3; compute 30s rank=1; coll allreduce f64 60000 times=3");
+    result = run(
+        LAB
+        "coll allreduce f64 60000 times=3; compute 30s rank=1; coll allreduce f64 60000 times=3");
     assert_int_equal(0, result.counters.lanes_failed);
     result = run(JOB "expect any; at 23ms kill r1");
     assert_true(result.errors >= 3);
     assert_true(result.time_ns < R2_NS_PER_S);
 }
 
-/* Each way in which notices may fail, with F1 and F2: bits, and what every rank knows at the end. */
+/* Each way in which notices may fail, with F1 and F2: bits, and what every rank knows at the
+ * end. */
 static void F11_notices_in_trouble(void **state)
 {
     static const char *const troubles[] = {
@@ -311,7 +329,8 @@ static void F13_ghosts_after_the_heal(void **state)
         scenario_result_t result;
 
         snprintf(source, sizeof(source),
-                 LAB "keep 100; coll allreduce i64 30000 times=150; at 20ms %s h1 rail0; at 600ms pass h1 rail0;"
+                 LAB "keep 100; coll allreduce i64 30000 times=150; at 20ms %s h1 rail0; at 600ms "
+                     "pass h1 rail0;"
                      "at 620ms %s h1 rail1; at 1500ms heal",
                  ways[i], ways[i]);
         result = run(source);

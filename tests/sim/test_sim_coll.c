@@ -76,8 +76,10 @@ static void full_hosts(void **state)
     (void) state;
     for (size_t i = 0; i < r2_array_count(layouts) * r2_array_count(faults); ++i) {
         snprintf(text, sizeof(text),
-                 "%s coll allreduce f64 9000 on=c; coll allreduce f64 9000; coll allreduce f64 30000 in-place;"
-                 "coll allreduce matrix 9000 on=c; coll allreduce i64 20000 in-place on=c; coll reduce f64 9000 on=c;"
+                 "%s coll allreduce f64 9000 on=c; coll allreduce f64 9000; coll allreduce f64 "
+                 "30000 in-place;"
+                 "coll allreduce matrix 9000 on=c; coll allreduce i64 20000 in-place on=c; coll "
+                 "reduce f64 9000 on=c;"
                  "coll scan f64 3000 on=c; coll allreduce f64 4000 on=c times=3; %s",
                  layouts[i % r2_array_count(layouts)], faults[i / r2_array_count(layouts)]);
         run_one(text);
@@ -435,7 +437,8 @@ static void found_before(void **state)
     }
 }
 
-/* Ranks that take different ones for the root: who waits is told, who sends is, too. All get an error, soon. */
+/* Ranks that take different ones for the root: who waits is told, who sends is, too. All get an
+ * error, soon. */
 static void different_roots_are_a_mismatch(void **state)
 {
     static const char *const calls[] = {
@@ -451,7 +454,8 @@ static void different_roots_are_a_mismatch(void **state)
         scenario_result_t result;
 
         snprintf(source, sizeof(source),
-                 "hosts 2; rails 2; rate 12500000; latency 50us; jitter 20us; expect any; %s; coll barrier i64 0",
+                 "hosts 2; rails 2; rate 12500000; latency 50us; jitter 20us; expect any; %s; coll "
+                 "barrier i64 0",
                  calls[i]);
         assert_true(scenario_check(source, &result));
         assert_int_equal(result.error, R2_ERR_PLAN_MISMATCH);

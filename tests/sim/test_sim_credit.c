@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Processes that compute in the middle of collectives: what is sent to them meanwhile is bounded (every simulated
- * job checks that, harness_dump.c), nothing healthy is given up, and whom they bar from nothing goes on.
+ * Processes that compute in the middle of collectives: what is sent to them meanwhile is bounded
+ * (every simulated job checks that, harness_dump.c), nothing healthy is given up, and whom they bar
+ * from nothing goes on.
  */
 #include "r2_config.h"
 
@@ -46,8 +47,8 @@ static void computing_root_of_a_gather(void **state)
 }
 
 /*
- * All ranks are in the middle of collectives of every kind, and one of them computes for an hour. Then once
- * more with blocking calls, which it is late for.
+ * All ranks are in the middle of collectives of every kind, and one of them computes for an hour.
+ * Then once more with blocking calls, which it is late for.
  */
 static void an_hour(uint32_t hosts, uint32_t ppn, uint64_t count, uint32_t late)
 {
@@ -60,17 +61,18 @@ static void an_hour(uint32_t hosts, uint32_t ppn, uint64_t count, uint32_t late)
     char text[4096];
     size_t used;
 
-    used = (size_t) snprintf(text, sizeof(text),
-                             "hosts %u; ppn %u; rails 2; rate 125000000; latency 50us; coll barrier i64 0;", hosts,
-                             ppn);
+    used = (size_t) snprintf(
+        text, sizeof(text),
+        "hosts %u; ppn %u; rails 2; rate 125000000; latency 50us; coll barrier i64 0;", hosts, ppn);
     for (size_t i = 0; i < r2_array_count(kinds); ++i) {
-        used += (size_t) snprintf(text + used, sizeof(text) - used, "coll %s %" PRIu64 " nb;", kinds[i],
-                                  0 == strncmp(kinds[i], "barrier", 7) ? 0 : count);
+        used += (size_t) snprintf(text + used, sizeof(text) - used, "coll %s %" PRIu64 " nb;",
+                                  kinds[i], 0 == strncmp(kinds[i], "barrier", 7) ? 0 : count);
     }
     used += (size_t) snprintf(text + used, sizeof(text) - used,
                               "compute 3600s rank=%u; wait; compute 90s rank=%u;"
-                              "coll gather i64 %" PRIu64 " root=%u times=3; coll allreduce f64 %" PRIu64, late, late, count,
-                              late, count);
+                              "coll gather i64 %" PRIu64
+                              " root=%u times=3; coll allreduce f64 %" PRIu64,
+                              late, late, count, late, count);
     assert_true(used < sizeof(text));
     run_healthy(text, hosts * ppn, 2);
 }
@@ -103,7 +105,8 @@ static void an_hour_of_twenty_four(void **state)
     an_hour(12, 2, 100, 23);
 }
 
-/* A rank that computes holds what credit lets come, not what others have: of one peer, and of all. */
+/* A rank that computes holds what credit lets come, not what others have: of one peer, and of
+ * all. */
 static void what_comes_early_is_bounded(void **state)
 {
     /* 2.4 MB from each of 7 peers, to rows that are posted */
@@ -125,7 +128,8 @@ static void what_comes_early_is_bounded(void **state)
     }
 }
 
-/* Peers that come one after the other, so that each could have its whole quarter: all have the sum. */
+/* Peers that come one after the other, so that each could have its whole quarter: all have the
+ * sum. */
 static void the_sum_is_bounded(void **state)
 {
     scenario_result_t result;
@@ -142,7 +146,8 @@ static void the_sum_is_bounded(void **state)
     for (uint32_t i = 1; i < 8; ++i) {
         used += (size_t) snprintf(text + used, sizeof(text) - used,
                                   "comm c%u cid=%u ranks=0,%u; compute %ums rank=%u;"
-                                  "coll gather i64 32768 root=0 on=c%u nb;", i, 10 + i, i, 200 * i, i, i);
+                                  "coll gather i64 32768 root=0 on=c%u nb;",
+                                  i, 10 + i, i, 200 * i, i, i);
     }
     used += (size_t) snprintf(text + used, sizeof(text) - used, "compute 20s rank=0; wait");
     assert_true(used < sizeof(text));

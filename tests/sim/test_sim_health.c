@@ -36,7 +36,8 @@ static void known_by_all(const char *fault, const char *repair, const char *extr
     snprintf(source, sizeof(source),
              MACHINE "%s at 100ms %s; at 1s %s; expect-map h1 rail2 0 at 900ms;"
                      "expect-map h1 rail2 16 at 6s; expect-map h0 rail2 16 at 900ms;"
-                     "coll allreduce f64 60000 times=20; compute 2s; " TRAFFIC "compute 4s;" TRAFFIC,
+                     "coll allreduce f64 60000 times=20; compute 2s; " TRAFFIC
+                     "compute 4s;" TRAFFIC,
              extra, fault, repair);
     run(source);
 }
@@ -65,8 +66,9 @@ static void notices_may_get_lost(void **state)
 }
 
 /*
- * All lanes are back soon after a repair, whenever it comes and though no notice does: a dead rail is probed every 0.5 to
- * 0.6 s, and calls from before the repair, whose next try may be far off, keep nobody waiting.
+ * All lanes are back soon after a repair, whenever it comes and though no notice does: a dead rail
+ * is probed every 0.5 to 0.6 s, and calls from before the repair, whose next try may be far off,
+ * keep nobody waiting.
  */
 static void repairs_are_noticed_soon(void **state)
 {
@@ -86,8 +88,9 @@ static void repairs_are_noticed_soon(void **state)
         scenario_result_t result;
 
         snprintf(source, sizeof(source),
-                 MACHINE "seed %u; post-loss 100; at 20ms %s; at %ums %s; coll allreduce f64 60000 times=4;"
-                         "compute 8s; coll allreduce f64 60000;",
+                 MACHINE
+                 "seed %u; post-loss 100; at 20ms %s; at %ums %s; coll allreduce f64 60000 times=4;"
+                 "compute 8s; coll allreduce f64 60000;",
                  i, cases[at].fault, (unsigned) repair_ms, cases[at].repair);
         result = run(source);
         assert_int_equal(result.counters.lanes_healed, cases[at].lanes);
@@ -98,10 +101,11 @@ static void repairs_are_noticed_soon(void **state)
 /* All ranks change plans at the same calls, and every sum has the bits of the healthy run. */
 static void plans_change_together_and_bits_stay(void **state)
 {
-    static const char program[] = "coll allreduce f64 120000 times=30; coll allreduce f64 100 times=5;"
-                                  "coll allreduce f64 120000 nb times=12; wait;"
-                                  "coll allgather f64 3000 times=5; coll reduce-scatter f64 3000 times=5;"
-                                  "compute 2s; coll allreduce f64 120000 times=20;";
+    static const char program[] =
+        "coll allreduce f64 120000 times=30; coll allreduce f64 100 times=5;"
+        "coll allreduce f64 120000 nb times=12; wait;"
+        "coll allgather f64 3000 times=5; coll reduce-scatter f64 3000 times=5;"
+        "compute 2s; coll allreduce f64 120000 times=20;";
     char source[1024];
     scenario_result_t healthy, broken;
 
@@ -109,7 +113,8 @@ static void plans_change_together_and_bits_stay(void **state)
     snprintf(source, sizeof(source), MACHINE "%s", program);
     healthy = run(source);
     assert_int_equal(healthy.counters.map_syncs, 0);
-    snprintf(source, sizeof(source), MACHINE "at 60ms down h1 rail2; at 900ms up h1 rail2; %s", program);
+    snprintf(source, sizeof(source), MACHINE "at 60ms down h1 rail2; at 900ms up h1 rail2; %s",
+             program);
     broken = run(source);
     assert_int_equal(broken.digest, healthy.digest);
     assert_true(broken.counters.epochs >= 8); /* four ranks: degraded, and healthy again */
@@ -146,7 +151,8 @@ static void repeated_calls_plan_once_for_each_map(void **state)
 /* What rank 0 sees of its rails is what all ranks predict from, once predictions matter. */
 static void predictions_are_made_from_what_was_seen(void **state)
 {
-    static const char program[] = "coll allreduce f64 1 times=60; coll allreduce f64 600000 times=8;";
+    static const char program[] =
+        "coll allreduce f64 1 times=60; coll allreduce f64 600000 times=8;";
     char source[512];
     scenario_result_t result;
     uint32_t told_mbytes_per_s = 12; /* 12.5, and whole numbers are published */
@@ -164,7 +170,8 @@ static void predictions_are_made_from_what_was_seen(void **state)
     assert_in_range(result.counters.map_syncs, 4, 4 * 4);
 }
 
-/* Short calls take as long as is predicted: a step is more than half a round trip where ranks wake up late. */
+/* Short calls take as long as is predicted: a step is more than half a round trip where ranks wake
+ * up late. */
 static void steps_are_those_of_short_calls(void **state)
 {
     static const struct {
@@ -202,11 +209,13 @@ static void steps_are_not_the_work_of_others(void **state)
                                   "compute 10ms rank=1; coll allreduce f64 1;");
     }
     result = run(source);
-    /* a round trip takes 100 to 200 us of this machine; a call with the work in it takes two steps of 5 ms */
+    /* a round trip takes 100 to 200 us of this machine; a call with the work in it takes two steps
+     * of 5 ms */
     assert_in_range(result.seen.alpha_ns, 50000, 8 * 200000);
 }
 
-/* Calls that never load a rail for long still show round trips, with what their chunks take and wait for in them. */
+/* Calls that never load a rail for long still show round trips, with what their chunks take and
+ * wait for in them. */
 static void medium_calls_show_latency(void **state)
 {
     scenario_result_t result;
@@ -224,18 +233,22 @@ static void a_series_is_one_call(void **state)
     (void) state;
     for (uint32_t seed = 1; seed <= 4; ++seed) {
         for (uint32_t down_ms = 30; down_ms <= 45; down_ms += 15) {
-            snprintf(source, sizeof(source),
-                     MACHINE "seed %u; at %ums down h1 rail2; coll allreduce i64 60000 nb times=9;"
-                             "coll allreduce i64 100000 nb parts=12; coll allreduce i64 200 nb times=7; wait;"
-                             "coll allreduce i64 1000 times=20;",
-                     seed, down_ms);
+            snprintf(
+                source, sizeof(source),
+                MACHINE
+                "seed %u; at %ums down h1 rail2; coll allreduce i64 60000 nb times=9;"
+                "coll allreduce i64 100000 nb parts=12; coll allreduce i64 200 nb times=7; wait;"
+                "coll allreduce i64 1000 times=20;",
+                seed, down_ms);
             run(source);
         }
         for (uint32_t host = 0; host <= 3; host += 3) {
-            snprintf(source, sizeof(source),
-                     MACHINE "seed %u; at 10ms down h%u rail2; coll reduce-scatter i64 6000 parts=40 times=2;"
-                             "coll allreduce i64 1000 times=20;",
-                     seed, host);
+            snprintf(
+                source, sizeof(source),
+                MACHINE
+                "seed %u; at 10ms down h%u rail2; coll reduce-scatter i64 6000 parts=40 times=2;"
+                "coll allreduce i64 1000 times=20;",
+                seed, host);
             run(source);
         }
     }
@@ -244,9 +257,11 @@ static void a_series_is_one_call(void **state)
 static void a_stopped_process_is_no_verdict(void **state)
 {
     (void) state;
-    run(MACHINE "at 60ms stop r2; at 10s cont r2; expect-map h2 rail0 16 at 9s; expect-map h2 rail3 16 at 11s;"
+    run(MACHINE "at 60ms stop r2; at 10s cont r2; expect-map h2 rail0 16 at 9s; expect-map h2 "
+                "rail3 16 at 11s;"
                 "coll allreduce f64 60000 times=30;");
-    run(MACHINE "compute 10s rank=1; expect-map h1 rail0 16 at 9s; coll allreduce f64 60000 times=10;");
+    run(MACHINE
+        "compute 10s rank=1; expect-map h1 rail0 16 at 9s; coll allreduce f64 60000 times=10;");
 }
 
 static void a_healthy_job_says_nothing(void **state)
@@ -254,7 +269,8 @@ static void a_healthy_job_says_nothing(void **state)
     scenario_result_t result;
 
     (void) state;
-    result = run(MACHINE "coll allreduce f64 60000 times=30; compute 1s; coll barrier i64 0 times=10;");
+    result =
+        run(MACHINE "coll allreduce f64 60000 times=30; compute 1s; coll barrier i64 0 times=10;");
     assert_int_equal(result.counters.notices_sent, 0);
     assert_int_equal(result.counters.probes_sent, 0);
     assert_int_equal(result.counters.verdicts, 0);
@@ -273,8 +289,9 @@ static void a_late_start_is_no_news(void **state)
 }
 
 /*
- * A rail at a part of its rate, from before anything was known of it: within 1 s everybody knows how slow it
- * is, to a sixteenth or two, and does not change its mind; 2 s after its repair all know of that.
+ * A rail at a part of its rate, from before anything was known of it: within 1 s everybody knows
+ * how slow it is, to a sixteenth or two, and does not change its mind; 2 s after its repair all
+ * know of that.
  */
 static void slow_rails_are_measured(void **state)
 {
@@ -298,13 +315,14 @@ static void slow_rails_are_measured(void **state)
                          "expect-map h1 rail2 16 at 4s; %s",
                  worlds[i].rate, worlds[i].capacity, worlds[i].capacity, worlds[i].coll);
         result = run(source);
-        assert_true(result.counters.map_changes <= 4 * 3); /* four ranks: slow, perhaps more exactly, well */
+        /* four ranks: slow, perhaps more exactly, well */
+        assert_true(result.counters.map_changes <= 4 * 3);
     }
 }
 
 /*
- * What a slow rail holds at the end of a call is sent again over an idle one: the call does not wait for it. Even a
- * hundredth of the rate is measured and not taken for a fault again and again.
+ * What a slow rail holds at the end of a call is sent again over an idle one: the call does not
+ * wait for it. Even a hundredth of the rate is measured and not taken for a fault again and again.
  */
 static void slow_rails_hold_up_no_call(void **state)
 {
@@ -330,7 +348,8 @@ static void slow_rails_hold_up_no_call(void **state)
     }
 }
 
-/* Probes get lost in the full queues of a slow rail; what its lanes deliver shows that it is not dead. */
+/* Probes get lost in the full queues of a slow rail; what its lanes deliver shows that it is not
+ * dead. */
 static void slow_rails_are_not_dead(void **state)
 {
     static const char *const rates[] = {"1250000", "600000"};
@@ -340,7 +359,8 @@ static void slow_rails_are_not_dead(void **state)
     for (size_t i = 0; i < sizeof(rates) / sizeof(rates[0]); ++i) {
         int end = snprintf(source, sizeof(source),
                            MACHINE "probe-loss 100; at 100ms rate h1 rail2 %s;"
-                                   "coll allreduce f64 500000 times=24;", rates[i]);
+                                   "coll allreduce f64 500000 times=24;",
+                           rates[i]);
 
         for (int ms = 150; ms < 1200; ms += 50) {
             end += snprintf(source + end, sizeof(source) - (size_t) end,
@@ -350,7 +370,8 @@ static void slow_rails_are_not_dead(void **state)
     }
 }
 
-/* Processes that are late, stopped, or compute have no slow rails, nor have those that wait for them. */
+/* Processes that are late, stopped, or compute have no slow rails, nor have those that wait for
+ * them. */
 static void late_processes_have_no_slow_rails(void **state)
 {
     static const char *const worlds[] = {
@@ -358,8 +379,8 @@ static void late_processes_have_no_slow_rails(void **state)
         "jitter 3ms; coll allreduce f64 500000 times=8;",
         "at 100ms stop r1; at 400ms cont r1; at 600ms stop r1; at 680ms cont r1; at 800ms stop r3;"
         "at 830ms cont r3; coll allreduce f64 500000 times=10;",
-        "coll allreduce f64 500000 times=5; compute 150ms rank=1; coll allreduce f64 500000 times=2;"
-        "compute 30ms rank=2; coll allreduce f64 500000 times=5; compute 10ms rank=0;"
+        "coll allreduce f64 500000 times=5; compute 150ms rank=1; coll allreduce f64 500000 "
+        "times=2;compute 30ms rank=2; coll allreduce f64 500000 times=5; compute 10ms rank=0;"
         "coll bcast f64 500000 times=10; coll allgather f64 200000 times=10;",
         "ppn 2; jitter 2ms; coll allreduce f64 500000 times=6;",
     };

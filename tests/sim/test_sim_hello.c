@@ -53,7 +53,8 @@ static void t_carrier(void *arg, uint32_t host, uint32_t rail, bool up)
     (void) up;
 }
 
-static void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request, size_t bytes)
+static void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
+                      size_t bytes)
 {
     t_node_t *node = arg;
 
@@ -137,10 +138,9 @@ static r2_status_t t_call(t_world_t *world, uint32_t from, uint32_t to, uint32_t
     t_node_t *caller = &world->nodes[from], *callee = &world->nodes[to];
     const bool local = R2_SIM_LOCAL == rail;
 
-    return caller->hello.ops->call(caller->hello.instance, rail,
-                                   local ? callee->local : callee->address,
-                                   local ? callee->local_bytes : callee->address_bytes, "hi", 2,
-                                   T_TIMEOUT_NS, 1);
+    return caller->hello.ops->call(
+        caller->hello.instance, rail, local ? callee->local : callee->address,
+        local ? callee->local_bytes : callee->address_bytes, "hi", 2, T_TIMEOUT_NS, 1);
 }
 
 /* One call and its outcome. */
@@ -252,7 +252,8 @@ static void listener_that_cannot_be_opened(void **state)
     t_world_free(world);
 }
 
-/* Each call takes a descriptor until its end; without one nothing is accepted, and it goes on by itself. */
+/* Each call takes a descriptor until its end; without one nothing is accepted, and it goes on by
+ * itself. */
 static void descriptors_run_out(void **state)
 {
     t_world_t *world = t_world_new();

@@ -20,7 +20,8 @@ static void test_messages(void **state)
     }
 }
 
-/* A node that is only sent to lets the others in and answers, though it has never asked for them. */
+/* A node that is only sent to lets the others in and answers, though it has never asked for
+ * them. */
 static void test_receive_first(void **state)
 {
     (void) state;
@@ -69,8 +70,8 @@ static uint64_t t_updated(t_node_t *node, uint32_t to, r2_p2p_verb_t verb, uint3
 
     node->puts_open = 1;
     node->old = 0;
-    assert_int_equal(r2_p2p_update(node->p2p, to, &node->old, (uint64_t) (uintptr_t) peer->sums, &update,
-                                   t_op(node)),
+    assert_int_equal(r2_p2p_update(node->p2p, to, &node->old, (uint64_t) (uintptr_t) peer->sums,
+                                   &update, t_op(node)),
                      R2_IN_PROGRESS);
     t_run(node->world, r2_sim_now_ns(node->world->sim) + T_LIMIT_NS);
     assert_int_equal(node->puts_open, 0);
@@ -88,7 +89,8 @@ static void test_updates(void **state)
         uint64_t *sum = world->nodes[to].sums;
 
         *sum = 0xf0f0f0f0f0f0f0f0;
-        assert_int_equal(t_updated(node, to, R2_P2P_AND, 8, 0xff00ff00ff00ff00, 0), 0xf0f0f0f0f0f0f0f0);
+        assert_int_equal(t_updated(node, to, R2_P2P_AND, 8, 0xff00ff00ff00ff00, 0),
+                         0xf0f0f0f0f0f0f0f0);
         assert_int_equal(t_updated(node, to, R2_P2P_OR, 8, 1, 0), 0xf000f000f000f000);
         assert_int_equal(t_updated(node, to, R2_P2P_XOR, 8, 3, 0), 0xf000f000f000f001);
         assert_int_equal(t_updated(node, to, R2_P2P_SWAP, 8, 0x1ffffffff, 0), 0xf000f000f000f002);
@@ -146,8 +148,9 @@ static bool t_drives(t_node_t *node, const void *driver)
     uint64_t from = 5, to = 0;
     bool drove;
 
-    assert_int_equal(r2_p2p_get(node->p2p, node->idx, &to, (uint64_t) (uintptr_t) &from, sizeof(from), &op),
-                     R2_IN_PROGRESS);
+    assert_int_equal(
+        r2_p2p_get(node->p2p, node->idx, &to, (uint64_t) (uintptr_t) &from, sizeof(from), &op),
+        R2_IN_PROGRESS);
     (void) r2_ctx_progress_as(node->ctx, driver);
     drove = R2_OK == status;
     r2_ctx_progress(node->ctx);
@@ -226,7 +229,8 @@ static void test_stopped(void **state)
     t_world_free(world);
 }
 
-/* Nor does what it has credit for, where that is short; and no credit of a get is left at who is read. */
+/* Nor does what it has credit for, where that is short; and no credit of a get is left at who is
+ * read. */
 static void test_stopped_gets(void **state)
 {
     t_world_t *world = t_world_new(25);
@@ -367,11 +371,11 @@ static void test_refused(void **state)
 
     (void) state;
     assert_int_equal(r2_p2p_bind(world->nodes[0].ctx, &handlers, &second), R2_ERR_PARAM);
-    assert_int_equal(r2_p2p_send(world->nodes[0].p2p, 1, 0, world->nodes[0].memory,
-                                 R2_P2P_MESSAGE_MAX + 1, &op),
-                     R2_ERR_PARAM);
+    assert_int_equal(
+        r2_p2p_send(world->nodes[0].p2p, 1, 0, world->nodes[0].memory, R2_P2P_MESSAGE_MAX + 1, &op),
+        R2_ERR_PARAM);
     assert_int_equal(r2_p2p_update(world->nodes[0].p2p, 1, NULL, 4,
-                                   &(r2_p2p_update_t) {R2_P2P_ADD, 8, 1, 0}, &op),
+                                   &(r2_p2p_update_t){R2_P2P_ADD, 8, 1, 0}, &op),
                      R2_ERR_PARAM);
     /* without an operation: only what the link copies */
     assert_int_equal(r2_p2p_send(world->nodes[0].p2p, 1, 0, world->nodes[0].memory,
@@ -417,9 +421,10 @@ int main(void)
         cmocka_unit_test(test_gets), cmocka_unit_test(test_away),
         cmocka_unit_test(test_stopped), cmocka_unit_test(test_stopped_gets),
         cmocka_unit_test(test_credits),
-        cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers), cmocka_unit_test(test_too_long),
-        cmocka_unit_test(test_faults),   cmocka_unit_test(test_no_path),
-        cmocka_unit_test(test_no_path_idle), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers),
+        cmocka_unit_test(test_too_long), cmocka_unit_test(test_faults),
+          cmocka_unit_test(test_no_path), cmocka_unit_test(test_no_path_idle),
+          cmocka_unit_test(test_refused),
         cmocka_unit_test(test_refused_gets),
     };
 

@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * One-sided communication where memory is short at one node: nothing is done twice, nobody waits for ever,
- * and answers under way are bounded.
+ * One-sided communication where memory is short at one node: nothing is done twice, nobody waits
+ * for ever, and answers under way are bounded.
  */
 #include "r2_config.h"
 
@@ -16,8 +16,8 @@
 #define T_LONG    (R2_P2P_SHORT_BYTES + 1)
 
 /**
- * Allocations of one kind. None of the link's own is as long: without its hash tables a process ends, and without memory for a
- * question that arrives nothing is tested here.
+ * Allocations of one kind. None of the link's own is as long: without its hash tables a process
+ * ends, and without memory for a question that arrives nothing is tested here.
  */
 typedef struct t_kind {
     bool zeroed; /* by calloc() */
@@ -94,15 +94,19 @@ static void t_ask_all(t_world_t *world)
     memset(node->copy, 0x55, 4 * T_LONG);
     node->puts_open = 5;
     assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy + 2 * T_LONG, memory + 2 * T_LONG,
-                                R2_P2P_SHORT_BYTES, t_op(node)), R2_IN_PROGRESS);
+                                R2_P2P_SHORT_BYTES, t_op(node)),
+                     R2_IN_PROGRESS);
     assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy + 3 * T_LONG, memory + 3 * T_LONG,
-                                T_LONG, t_op(node)), R2_IN_PROGRESS);
+                                T_LONG, t_op(node)),
+                     R2_IN_PROGRESS);
     assert_int_equal(r2_p2p_put(node->p2p, T_STARVED, node->copy, memory, 100, t_op(node)),
                      R2_IN_PROGRESS);
-    assert_int_equal(r2_p2p_put(node->p2p, T_STARVED, node->copy, memory + T_LONG, T_LONG, t_op(node)),
+    assert_int_equal(
+        r2_p2p_put(node->p2p, T_STARVED, node->copy, memory + T_LONG, T_LONG, t_op(node)),
+        R2_IN_PROGRESS);
+    assert_int_equal(r2_p2p_update(node->p2p, T_STARVED, &node->old,
+                                   (uint64_t) (uintptr_t) peer->sums, &add, t_op(node)),
                      R2_IN_PROGRESS);
-    assert_int_equal(r2_p2p_update(node->p2p, T_STARVED, &node->old, (uint64_t) (uintptr_t) peer->sums,
-                                   &add, t_op(node)), R2_IN_PROGRESS);
 }
 
 static void t_check_all(const t_world_t *world)
@@ -164,7 +168,8 @@ static void test_no_answers(void **state)
 static void test_no_states(void **state)
 {
     static const t_kind_t kinds[] = {
-        {true, sizeof(r2_p2p_serve_t)}, {true, sizeof(r2_p2p_pull_t)}, {true, sizeof(r2_p2p_get_t)}};
+        {true, sizeof(r2_p2p_serve_t)}, {true, sizeof(r2_p2p_pull_t)}, {true,
+                                                                        sizeof(r2_p2p_get_t)}};
 
     (void) state;
     t_starved_for_a_while(kinds, r2_array_count(kinds));
@@ -224,8 +229,9 @@ static void test_never_again(void **state)
     (void) state;
     t_starve(world, t_answers, r2_array_count(t_answers));
     node->puts_open = 1; /* it goes on until that time */
-    assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy, (uint64_t) (uintptr_t) owner->memory,
-                                R2_P2P_SHORT_BYTES, &op), R2_IN_PROGRESS);
+    assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy,
+                                (uint64_t) (uintptr_t) owner->memory, R2_P2P_SHORT_BYTES, &op),
+                     R2_IN_PROGRESS);
     t_run_for(world, R2_P2P_SHORT_NS - R2_NS_PER_S);
     assert_int_equal(owner->lost, 0);
     t_run_for(world, 2 * R2_NS_PER_S);
@@ -242,15 +248,18 @@ static void t_read_much(t_node_t *node, uint32_t count)
 
     memset(node->copy, 0, T_GET_BYTES);
     for (uint32_t i = 0; i < count; ++i) {
-        uint64_t offset = (uint64_t) i * R2_P2P_SHORT_BYTES % (T_GET_BYTES - R2_P2P_SHORT_BYTES + 1);
+        uint64_t offset =
+            (uint64_t) i * R2_P2P_SHORT_BYTES % (T_GET_BYTES - R2_P2P_SHORT_BYTES + 1);
 
         ++node->puts_open;
         assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy + offset, memory + offset,
-                                    R2_P2P_SHORT_BYTES, t_op(node)), R2_IN_PROGRESS);
+                                    R2_P2P_SHORT_BYTES, t_op(node)),
+                         R2_IN_PROGRESS);
     }
 }
 
-/* Many short reads: the answers under way are bounded, and a peer that does not take its own bars nobody. */
+/* Many short reads: the answers under way are bounded, and a peer that does not take its own bars
+ * nobody. */
 static void test_many_reads(void **state)
 {
     t_world_t *world = t_world_wired(43);
@@ -274,7 +283,8 @@ static void test_many_reads(void **state)
     t_finish(world);
 }
 
-/* An owner that says it could not send ends the get, with its status; what comes later is thrown away. */
+/* An owner that says it could not send ends the get, with its status; what comes later is thrown
+ * away. */
 static void test_released_with_error(void **state)
 {
     t_world_t *world = t_world_wired(44);
@@ -287,8 +297,9 @@ static void test_released_with_error(void **state)
     (void) state;
     assert_non_null(buf);
     memcpy(buf->data, &answer, sizeof(answer));
-    assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy, (uint64_t) (uintptr_t) owner->memory,
-                                T_GET_BYTES, &op), R2_IN_PROGRESS);
+    assert_int_equal(r2_p2p_get(node->p2p, T_STARVED, node->copy,
+                                (uint64_t) (uintptr_t) owner->memory, T_GET_BYTES, &op),
+                     R2_IN_PROGRESS);
     r2_core_enter(&owner->ctx->core);
     r2_am_buf_post(buf);
     r2_core_leave(&owner->ctx->core);

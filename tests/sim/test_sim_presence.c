@@ -44,7 +44,7 @@ static scenario_result_t run(const char *text)
 
 /* How a job ends; times count from its start, 0: not asked. */
 typedef struct ends {
-    r2_status_t error; /* the first; R2_OK: any */
+    r2_status_t error;            /* the first; R2_OK: any */
     uint64_t after_ns, before_ns; /* the first error */
     uint64_t all_before_ns;       /* everybody is through */
 } ends_t;
@@ -99,7 +99,8 @@ static void fenced_while_stopped(void **state)
         "at 600ms down h1 rail1; at 900ms up h1 rail0; at 950ms up h1 rail1; at 30s cont r1",
         "hosts 4; rails 2;" SHORT CALLS "at 3ms stop r1; at 500ms break h1 rail0;"
         "at 500ms break h1 rail1; at 30s cont r1",
-        "hosts 2; rails 2;" SHORT CALLS "at 3ms stop r1; at 1s break h1 rail0; at 1s break h1 rail1;"
+        "hosts 2; rails 2;" SHORT CALLS "at 3ms stop r1; at 1s break h1 rail0; at 1s break h1 "
+                                        "rail1;"
         "at 3s down h0 rail0; at 4s up h0 rail0; at 6s drop h1 rail1; at 7s pass h1 rail1;"
         "at 30s cont r1"};
 
@@ -172,15 +173,17 @@ static void limit_holds_where_nobody_reaches_it(void **state)
     static const struct {
         const char *program;
         uint64_t seconds; /* at most, from its last fault to the error */
-    } cases[] = {
-        {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS APART, 4},
-        /* the same while it is stopped: what was known of it holds a while longer */
-        {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS "at 400ms stop r1;" APART
-         "at 60s cont r1", 16},
-        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1;"
-         "at 60s cont r1", 4},
-        {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1;"
-         "at 1s break h1 rail0; at 60s cont r1", 5}};
+    } cases[] = {{"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS APART, 4},
+                 /* the same while it is stopped: what was known of it holds a while longer */
+                 {"hosts 4; rails 1;" SHORT CALLS "compute 1s;" CALLS "at 400ms stop r1;" APART
+                  "at 60s cont r1",
+                  16},
+                 {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1;"
+                  "at 60s cont r1",
+                  4},
+                 {"hosts 3; rails 1; param relay_bytes 0;" SHORT CALLS CUT_01 "at 0ms stop r1;"
+                  "at 1s break h1 rail0; at 60s cont r1",
+                  5}};
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(cases); ++i) {
@@ -203,8 +206,8 @@ static void a_dead_process_behind_a_relay_is_named(void **state)
     }
 }
 
-#define HIDE(at, rail)                                                                             \
-    "at " at " refuse h0 " rail " probes; at " at " refuse h1 " rail " probes;"                    \
+#define HIDE(at, rail)                                                          \
+    "at " at " refuse h0 " rail " probes; at " at " refuse h1 " rail " probes;" \
     "at " at " refuse h2 " rail " probes; at " at " refuse h3 " rail " probes;"
 
 /* To probes its rail is dead: nothing new gets through. What stood before is asked itself. */

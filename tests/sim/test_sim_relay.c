@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Two hosts that share no healthy rail go on by way of a third: simulated jobs, one test per promise.
+ * Two hosts that share no healthy rail go on by way of a third: simulated jobs, one test per
+ * promise.
  */
 #include "r2_config.h"
 
@@ -20,11 +21,13 @@
 #define LAB   "hosts 4; rails 4; rate 12500000; latency 50us;"
 #define THREE "hosts 3; rails 4; rate 12500000; latency 50us;"
 /* Silent: no rail leads from one host to the other any more. */
-#define CUT(at, a, b)                                                                  \
-    "at " at " cut " a " " b " rail0; at " at " cut " a " " b " rail1; at " at " cut " \
-    a " " b " rail2; at " at " cut " a " " b " rail3;"
-/* Its plan does not depend on the map, as a ring would: relaying goes on while the path is broken. */
-#define GATHER(times) "param allgather_algorithm direct; coll allgather bytes3 200000 times=" times ";"
+#define CUT(at, a, b)                                                                          \
+    "at " at " cut " a " " b " rail0; at " at " cut " a " " b " rail1; at " at " cut " a " " b \
+    " rail2; at " at " cut " a " " b " rail3;"
+/* Its plan does not depend on the map, as a ring would: relaying goes on while the path is
+ * broken. */
+#define GATHER(times) \
+    "param allgather_algorithm direct; coll allgather bytes3 200000 times=" times ";"
 #define REDUCE(times) "coll allreduce f64 200000 times=" times ";"
 
 /* Runs a scenario with several seeds; results have to be those of a run without relay. */
@@ -61,7 +64,8 @@ static void no_common_rail_from_the_start(void **state)
 {
     static const char *const programs[] = {THREE CUT("0ms", "h0", "h1") REDUCE("3"),
                                            LAB CUT("0ms", "h1", "h2") REDUCE("3"),
-                                           LAB CUT("0ms", "h1", "h2") "coll allgather bytes3 3000 times=5;"
+                                           LAB CUT("0ms", "h1",
+                                                   "h2") "coll allgather bytes3 3000 times=5;"
                                            "coll barrier i64 0; coll reduce-scatter f64 500",
                                            "hosts 3; rails 1; coll allreduce i64 1 times=20;"
                                            "at 0ms cut h0 h1 rail0"};
@@ -115,9 +119,11 @@ static void relay_host_loses_rails(void **state)
     scenario_result_t result;
 
     (void) state;
-    result = run_seeds(LAB REDUCE("9") CUT("5ms", "h0", "h1")
-                       "at 300ms down h2 rail0; at 310ms drop h2 rail1; at 350ms down h3 rail1",
-                       5);
+    result = run_seeds(
+        LAB REDUCE("9")
+            CUT("5ms", "h0",
+                "h1") "at 300ms down h2 rail0; at 310ms drop h2 rail1; at 350ms down h3 rail1",
+        5);
     assert_relayed(&result);
     result = run_seeds(LAB REDUCE("9") CUT("5ms", "h0", "h1") CUT("400ms", "h1", "h2"), 5);
     assert_relayed(&result);
@@ -125,10 +131,11 @@ static void relay_host_loses_rails(void **state)
 
 static void relay_process_stops(void **state)
 {
-    scenario_result_t result =
-        run_seeds(LAB REDUCE("9") CUT("5ms", "h0", "h1")
-                  "at 400ms stop r2; at 1400ms cont r2; at 1500ms stop r3; at 2s cont r3",
-                  5);
+    scenario_result_t result = run_seeds(
+        LAB REDUCE("9")
+            CUT("5ms", "h0",
+                "h1") "at 400ms stop r2; at 1400ms cont r2; at 1500ms stop r3; at 2s cont r3",
+        5);
 
     (void) state;
     assert_relayed(&result);
@@ -137,8 +144,10 @@ static void relay_process_stops(void **state)
 static void relay_process_dies(void **state)
 {
     scenario_result_t result =
-        run_seeds("expect any;" LAB "comm sub cid=7 ranks=0,1,3; coll allreduce f64 200000 on=sub times=9;"
-                  CUT("5ms", "h0", "h1") "at 400ms kill r2", 5);
+        run_seeds("expect any;" LAB
+                  "comm sub cid=7 ranks=0,1,3; coll allreduce f64 200000 on=sub times=9;" CUT(
+                      "5ms", "h0", "h1") "at 400ms kill r2",
+                  5);
 
     (void) state;
     assert_true(result.counters.relay_lanes >= 2);
@@ -148,8 +157,9 @@ static void relay_process_dies(void **state)
 static void a_stopped_peer_is_waited_for(void **state)
 {
     scenario_result_t result =
-        run_seeds("param no_path_timeout_ms 1000;" THREE GATHER("12") CUT("0ms", "h0", "h1")
-                  "at 700ms stop r1; at 5s cont r1", 3);
+        run_seeds("param no_path_timeout_ms 1000;" THREE GATHER("12")
+                      CUT("0ms", "h0", "h1") "at 700ms stop r1; at 5s cont r1",
+                  3);
 
     (void) state;
     assert_relayed(&result);
@@ -171,7 +181,8 @@ static void computing_process_relays(void **state)
 {
     scenario_result_t result =
         run_seeds(THREE "comm sub cid=7 ranks=0,1; compute 3s rank=2;"
-                  "coll allreduce f64 200000 on=sub times=3;" CUT("0ms", "h0", "h1"), 3);
+                        "coll allreduce f64 200000 on=sub times=3;" CUT("0ms", "h0", "h1"),
+                  3);
 
     (void) state;
     assert_relayed(&result);
@@ -186,7 +197,8 @@ static void two_pairs_through_one_host(void **state)
     result = run_seeds(LAB REDUCE("5") CUT("5ms", "h0", "h1") CUT("5ms", "h2", "h3"), 5);
     assert_relayed(&result);
     result = run_seeds("hosts 5; rails 4; rate 12500000;" REDUCE("5") CUT("5ms", "h0", "h1")
-                       CUT("5ms", "h2", "h3") CUT("5ms", "h0", "h2"), 3);
+                           CUT("5ms", "h2", "h3") CUT("5ms", "h0", "h2"),
+                       3);
     assert_relayed(&result);
 }
 
@@ -205,8 +217,10 @@ static void heals(void **state)
 static void several_ranks_per_host(void **state)
 {
     scenario_result_t result =
-        run_seeds("hosts 3; ppn 2; rails 4; rate 12500000;" CUT("2ms", "h0", "h1")
-                  "coll allreduce f64 50000 times=5; coll allgather bytes3 3000 times=3", 3);
+        run_seeds("hosts 3; ppn 2; rails 4; rate 12500000;" CUT(
+                      "2ms", "h0",
+                      "h1") "coll allreduce f64 50000 times=5; coll allgather bytes3 3000 times=3",
+                  3);
 
     (void) state;
     assert_relayed(&result);
@@ -215,9 +229,10 @@ static void several_ranks_per_host(void **state)
 /* Memory of the process that relays is bounded: what it has no room for is refused, and told. */
 static void overload_is_refused(void **state)
 {
-    scenario_result_t result =
-        run_seeds("expect any; param no_path_timeout_ms 1000; param relay_bytes 0;" THREE REDUCE("2")
-                  CUT("0ms", "h0", "h1"), 3);
+    scenario_result_t result = run_seeds(
+        "expect any; param no_path_timeout_ms 1000; param relay_bytes 0;" THREE REDUCE("2")
+            CUT("0ms", "h0", "h1"),
+        3);
 
     (void) state;
     assert_true(result.errors > 0);
@@ -225,11 +240,13 @@ static void overload_is_refused(void **state)
     assert_int_equal(0, result.counters.relayed_packets);
     result = run_seeds("param relay_bytes 3000000; param relay_window_bytes 16384;"
                        "hosts 5; rails 4; rate 12500000;" REDUCE("2") CUT("0ms", "h0", "h1")
-                       CUT("0ms", "h2", "h3"), 3);
+                           CUT("0ms", "h2", "h3"),
+                       3);
     assert_relayed(&result);
 }
 
-/* Nobody can ask it but the third host: what that one knows is believed, and long before the timeout. */
+/* Nobody can ask it but the third host: what that one knows is believed, and long before the
+ * timeout. */
 /* Virtual time that the last `calls` of a job take. */
 static uint64_t time_of_last_calls(const char *job, uint32_t calls)
 {
@@ -237,13 +254,15 @@ static uint64_t time_of_last_calls(const char *job, uint32_t calls)
     uint64_t ns[2];
 
     for (uint32_t i = 0; i < 2; ++i) {
-        snprintf(source, sizeof(source), "%s coll allreduce f64 200000 times=%u", job, 1 + i * calls);
+        snprintf(source, sizeof(source), "%s coll allreduce f64 200000 times=%u", job,
+                 1 + i * calls);
         ns[i] = run_seeds(source, 1).time_ns;
     }
     return ns[1] - ns[0];
 }
 
-/* Two pairs of hosts have no common rail, and rails beside them are at 3 %: they do not carry frames. */
+/* Two pairs of hosts have no common rail, and rails beside them are at 3 %: they do not carry
+ * frames. */
 static void slow_rails_do_not_hold_up_frames(void **state)
 {
 #define CUT_PAIRS LAB CUT("0ms", "h0", "h1") CUT("0ms", "h2", "h3")
@@ -252,22 +271,24 @@ static void slow_rails_do_not_hold_up_frames(void **state)
 
     (void) state;
     assert_true(time_of_last_calls(CUT_PAIRS SLOW_RAIL, 4) < 2 * usual_ns);
-    assert_true(time_of_last_calls(CUT_PAIRS SLOW_RAIL "at 0ms rate h2 rail3 375000;", 4) < 3 * usual_ns);
+    assert_true(time_of_last_calls(CUT_PAIRS SLOW_RAIL "at 0ms rate h2 rail3 375000;", 4) <
+                3 * usual_ns);
 }
 
 /*
- * The same, and a rail of the host that relays loses packets now and then: what it carried goes again, far
- * behind what has passed it.
+ * The same, and a rail of the host that relays loses packets now and then: what it carried goes
+ * again, far behind what has passed it.
  */
 static void frames_overtake_no_more_than_can_be_acknowledged(void **state)
 {
 #define DROP_FOR_A_WHILE(from, to) "at " from " drop h3 rail2; at " to " pass h3 rail2;"
-    static const char job[] =
-        LAB "coll allreduce f64 200000 times=3;" CUT("200ms", "h0", "h1") CUT("200ms", "h0", "h2")
-        "at 0ms rate h2 rail0 375000; at 0ms rate h3 rail0 375000;" DROP_FOR_A_WHILE("174ms", "424ms")
+    static const char job[] = LAB "coll allreduce f64 200000 times=3;" CUT("200ms", "h0", "h1") CUT(
+        "200ms", "h0",
+        "h2") "at 0ms rate h2 rail0 375000; at 0ms rate h3 rail0 375000;" DROP_FOR_A_WHILE("174ms",
+                                                                                           "424ms")
         DROP_FOR_A_WHILE("674ms", "924ms") DROP_FOR_A_WHILE("1174ms", "1424ms")
-        DROP_FOR_A_WHILE("1674ms", "1924ms") DROP_FOR_A_WHILE("2174ms", "2424ms")
-        DROP_FOR_A_WHILE("2674ms", "2924ms") DROP_FOR_A_WHILE("3174ms", "3424ms");
+            DROP_FOR_A_WHILE("1674ms", "1924ms") DROP_FOR_A_WHILE("2174ms", "2424ms")
+                DROP_FOR_A_WHILE("2674ms", "2924ms") DROP_FOR_A_WHILE("3174ms", "3424ms");
     char source[2048];
 
     (void) state;
@@ -280,8 +301,10 @@ static void frames_overtake_no_more_than_can_be_acknowledged(void **state)
 static void a_killed_peer_behind_a_relay_is_named(void **state)
 {
     scenario_result_t result =
-        run_seeds("expect any;" THREE "comm sub cid=7 ranks=0,1; coll allreduce f64 200000 on=sub times=90;"
-                  CUT("5ms", "h0", "h1") "at 900ms kill r1", 3);
+        run_seeds("expect any;" THREE
+                  "comm sub cid=7 ranks=0,1; coll allreduce f64 200000 on=sub times=90;" CUT(
+                      "5ms", "h0", "h1") "at 900ms kill r1",
+                  3);
 
     (void) state;
     assert_true(result.counters.relay_lanes >= 2);
@@ -294,9 +317,10 @@ static void a_killed_peer_behind_a_relay_is_named(void **state)
 
 static void no_path_names_rails_and_verdicts(void **state)
 {
-    scenario_result_t result =
-        run_seeds("expect any; param no_path_timeout_ms 1000; param relay_bytes 0;" THREE REDUCE("9")
-                  CUT("40ms", "h0", "h1"), 3);
+    scenario_result_t result = run_seeds(
+        "expect any; param no_path_timeout_ms 1000; param relay_bytes 0;" THREE REDUCE("9")
+            CUT("40ms", "h0", "h1"),
+        3);
 
     (void) state;
     assert_int_equal(R2_ERR_NO_PATH, result.error);
@@ -311,7 +335,8 @@ static void two_hosts_have_no_third(void **state)
 {
     scenario_result_t result =
         run_seeds("expect any; param no_path_timeout_ms 1000; hosts 2; ppn 2; rails 4;" REDUCE("2")
-                  CUT("0ms", "h0", "h1"), 3);
+                      CUT("0ms", "h0", "h1"),
+                  3);
 
     (void) state;
     assert_true(result.errors > 0);

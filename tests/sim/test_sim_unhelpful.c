@@ -20,7 +20,9 @@
 #define LAB "hosts 4; rails 4; rate 12500000; latency 50us; jitter 20us;"
 
 /* Calls of 0.48 MB, about 15 ms each. */
-#define JOB LAB "coll allreduce f64 60000 times=4; coll allgather i64 9000 times=4; coll allreduce i64 60000 times=8;"
+#define JOB                                                                                      \
+    LAB "coll allreduce f64 60000 times=4; coll allgather i64 9000 times=4; coll allreduce i64 " \
+        "60000 times=8;"
 
 static scenario_result_t run(const char *source)
 {
@@ -47,7 +49,8 @@ static void stopped_with_a_small_queue(void **state)
     uint64_t digest = run_healthy(JOB).digest;
 
     (void) state;
-    assert_int_equal(digest, run_healthy("backlog 100;" JOB "at 23ms stop r1; at 30s cont r1").digest);
+    assert_int_equal(digest,
+                     run_healthy("backlog 100;" JOB "at 23ms stop r1; at 30s cont r1").digest);
 }
 
 /*
@@ -86,8 +89,8 @@ static void stopped_for_an_hour(void **state)
 }
 
 /*
- * A rank is stopped while its lanes are wired, or just after: what its peer waits for lies in its buffers when it
- * goes on, before its timers and before the calls that came meanwhile.
+ * A rank is stopped while its lanes are wired, or just after: what its peer waits for lies in its
+ * buffers when it goes on, before its timers and before the calls that came meanwhile.
  */
 static void stopped_while_lanes_are_wired(void **state)
 {
@@ -111,8 +114,10 @@ static void stopped_while_lanes_are_wired(void **state)
         run_healthy(source);
     }
     for (uint32_t us = 10; us < 130; us += 10) {
-        snprintf(source, sizeof(source),
-                 "hosts 3; jitter 3us; coll allreduce i64 22 times=9; at %uus stop r1; at 41s cont r1", us);
+        snprintf(
+            source, sizeof(source),
+            "hosts 3; jitter 3us; coll allreduce i64 22 times=9; at %uus stop r1; at 41s cont r1",
+            us);
         run_healthy(source);
     }
 }
@@ -138,7 +143,8 @@ static void refuses_later(void **state)
     uint64_t digest = run_healthy(JOB).digest;
 
     (void) state;
-    assert_int_equal(digest, run_healthy(JOB "at 23ms refuse h1 rail0; at 23ms refuse h1 rail1 probes").digest);
+    assert_int_equal(
+        digest, run_healthy(JOB "at 23ms refuse h1 rail0; at 23ms refuse h1 rail1 probes").digest);
 }
 
 /* One rank cannot open the listener of a rail: it says that it does not take part, and what of. */
@@ -163,7 +169,8 @@ static void slow_reader(void **state)
     (void) state;
     assert_int_equal(digest, run_healthy(JOB "limit 600s; at 10ms slow r1 200ms").digest);
     assert_int_equal(digest, run_healthy(JOB "limit 600s; at 0ms slow r1 50ms").digest);
-    assert_int_equal(digest, run_healthy(JOB "limit 600s; at 0ms slow r1 30ms; at 0ms slow r2 70ms").digest);
+    assert_int_equal(
+        digest, run_healthy(JOB "limit 600s; at 0ms slow r1 30ms; at 0ms slow r2 70ms").digest);
     assert_int_equal(digest, run_healthy(JOB "at 10ms slow r1 10ms; at 1s slow r1 0ms").digest);
 }
 
@@ -243,7 +250,8 @@ static void stopped_in_mid_doubt(void **state)
     }
 }
 
-/* No descriptors for all lanes: what there is carries the job, and calls are let in when there are some again. */
+/* No descriptors for all lanes: what there is carries the job, and calls are let in when there are
+ * some again. */
 static void few_descriptors(void **state)
 {
     uint64_t digest = run_healthy(JOB).digest;
@@ -258,8 +266,8 @@ static void few_descriptors(void **state)
 }
 
 /*
- * A rank that has no memory for a call cannot take part: the others must not take its next call for this one. All
- * end with an error, or go on where the memory sufficed.
+ * A rank that has no memory for a call cannot take part: the others must not take its next call for
+ * this one. All end with an error, or go on where the memory sufficed.
  */
 static void call_without_memory(void **state)
 {
@@ -316,8 +324,8 @@ static void merge_without_memory(void **state)
 }
 
 /*
- * Lanes of a process that is stopped: one in doubt when it said its last word; those that a peer short
- * of descriptors closed meanwhile, its last word lost with the connection.
+ * Lanes of a process that is stopped: one in doubt when it said its last word; those that a peer
+ * short of descriptors closed meanwhile, its last word lost with the connection.
  */
 static void stopped_with_lanes_in_doubt_or_closed(void **state)
 {

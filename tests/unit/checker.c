@@ -70,8 +70,8 @@ static void job_input(r2_check_job_t *job, int32_t rank, bool in_place)
     const r2_kind_t *kind = r2_kind(input->kind);
 
     input->rank = rank;
-    input->in_place = in_place && (!kind->rooted || R2_COLL_BCAST == input->kind ||
-                                   rank == input->root);
+    input->in_place =
+        in_place && (!kind->rooted || R2_COLL_BCAST == input->kind || rank == input->root);
     if (R2_SPAN_EDGES == kind->span) {
         job->edges[rank] = r2_check_edges(input);
     }

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Collectives that move blocks: which messages their ranks exchange, and what must be where in the end.
+ * Collectives that move blocks: which messages their ranks exchange, and what must be where in the
+ * end.
  */
 #include "r2_config.h"
 
@@ -63,8 +64,8 @@ static void edges_all(r2_plan_input_t *input, r2_edge_t *sends, r2_edge_t *recvs
     }
 }
 
-static void edges_rooted(r2_plan_input_t *input, bool in_place, r2_edge_t *many, uint32_t *many_count,
-                         r2_edge_t *one, uint32_t *one_count)
+static void edges_rooted(r2_plan_input_t *input, bool in_place, r2_edge_t *many,
+                         uint32_t *many_count, r2_edge_t *one, uint32_t *one_count)
 {
     const bool root = input->rank == input->root;
 
@@ -79,7 +80,8 @@ static void edges_rooted(r2_plan_input_t *input, bool in_place, r2_edge_t *many,
     }
 }
 
-/** A ring with double edges, chords and each rank itself: on few ranks many edges join the same two. */
+/** A ring with double edges, chords and each rank itself: on few ranks many edges join the same
+ * two. */
 static void edges_neighbors(r2_plan_input_t *input, r2_edge_t *sends, r2_edge_t *recvs)
 {
     static const int32_t steps[NEIGHBORS] = {1, 1, 3, 0};
@@ -179,8 +181,8 @@ void r2_check_expect_moved(const r2_check_job_t *job, int32_t rank, r2_value_t *
     for (int32_t r = 0; R2_COLL_ALLTOALL == input->kind && r < job->size; ++r) {
         fill(expected + (uint64_t) r * block, block, r, (uint64_t) rank * block);
     }
-    for (int32_t r = 0;
-         R2_COLL_GATHER == input->kind && rank == input->root && r < job->size; ++r) {
+    for (int32_t r = 0; R2_COLL_GATHER == input->kind && rank == input->root && r < job->size;
+         ++r) {
         fill(expected + (uint64_t) r * block, block, r, 0);
     }
     if (R2_COLL_SCATTER == input->kind) {

@@ -24,7 +24,8 @@ uint64_t r2_check_buf_bytes(const r2_check_job_t *job, int32_t rank, r2_buf_t bu
 bool r2_check_moves(r2_coll_kind_t kind);
 bool r2_check_by_edges(const r2_plan_input_t *input);
 /**
- * Gives a rank its lists of messages, of uneven lengths; adjusts in_place to what it means for them.
+ * Gives a rank its lists of messages, of uneven lengths; adjusts in_place to what it means for
+ * them.
  * @return what to free.
  */
 r2_edge_t *r2_check_edges(r2_plan_input_t *input);

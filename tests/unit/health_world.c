@@ -38,7 +38,8 @@ static bool fault_stops(const fault_t *fault, uint32_t from, uint32_t to, uint32
            (fault->host == to && R2_DIRECTION_OUT != fault->direction);
 }
 
-bool world_passes(const world_t *world, uint32_t from, uint32_t to, uint32_t rail, uint64_t slack_ns)
+bool world_passes(const world_t *world, uint32_t from, uint32_t to, uint32_t rail,
+                  uint64_t slack_ns)
 {
     for (uint32_t idx = 0; idx < world->fault_count; ++idx) {
         if (fault_on(world, &world->faults[idx], slack_ns) &&
@@ -132,7 +133,8 @@ static void port_beacon(void *arg, uint32_t rank, uint32_t rail, uint64_t id)
 {
     machine_t *machine = arg;
     world_t *world = machine->world;
-    event_t event = {.kind = EVENT_BEACON, .to = rank, .from = machine->rank, .rail = rail, .id = id};
+    event_t event = {
+        .kind = EVENT_BEACON, .to = rank, .from = machine->rank, .rail = rail, .id = id};
 
     ++world->beacons;
     event.due_ns = world->now_ns + R2_NS_PER_MS;

@@ -88,7 +88,8 @@ void world_fini(world_t *world);
 void world_run(world_t *world, uint64_t for_ms);
 /** @return NULL, or what is wrong with the maps. */
 const char *world_wrong(world_t *world);
-bool world_passes(const world_t *world, uint32_t from, uint32_t to, uint32_t rail, uint64_t slack_ns);
+bool world_passes(const world_t *world, uint32_t from, uint32_t to, uint32_t rail,
+                  uint64_t slack_ns);
 bool world_answers(const world_t *world, uint32_t a, uint32_t b, uint32_t rail);
 bool world_runs(const world_t *world, uint32_t rank);
 bool world_exists(const world_t *world, uint32_t rank);

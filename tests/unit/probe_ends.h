@@ -31,7 +31,8 @@ typedef struct t_end {
     uint64_t beacon_id;
 } t_end_t;
 
-static t_end_t t_far;                   /* addresses of the other host; over there: the process itself */
+/* addresses of the other host; over there: the process itself */
+static t_end_t t_far;
 static const char *t_choice = "connect"; /* of the ends that are opened */
 static uint64_t t_timeout_ns = R2_NS_PER_S;
 
@@ -58,7 +59,7 @@ static inline void t_heard(void *arg, uint32_t rank, uint32_t rail_idx, uint64_t
 }
 
 static inline void t_request(void *arg, uint32_t rail_idx, uint64_t token, const void *request,
-                      size_t bytes)
+                             size_t bytes)
 {
     (void) arg;
     (void) rail_idx;

@@ -239,7 +239,8 @@ static void a_nonblocking_outcome_counts_a_window_later(void **state)
     assert_true(sync);
 }
 
-/* ---- persistent requests: each has an agreement of its own, and is started again when it is over */
+/* ---- persistent requests: each has an agreement of its own, and is started again when it is
+ * over */
 
 #define REQUESTS 5u
 #define STARTS   60u

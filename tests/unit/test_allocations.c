@@ -97,11 +97,11 @@ uint64_t __wrap_r2_hash(const void *key, size_t bytes)
 /* ---- a job ---- */
 
 typedef struct rank {
-    r2_ctx_t *ctx;     /* owned */
-    r2_comm_t *comm;   /* owned */
-    r2_comm_t *request; /* owned: a sequence, for persistent calls */
-    r2_hello_t hello;  /* owned, over UCX */
-    r2_tp_t tp;        /* owned, over UCX */
+    r2_ctx_t *ctx;        /* owned */
+    r2_comm_t *comm;      /* owned */
+    r2_comm_t *request;   /* owned: a sequence, for persistent calls */
+    r2_hello_t hello;     /* owned, over UCX */
+    r2_tp_t tp;           /* owned, over UCX */
     r2_nic_watch_t watch; /* owned, over UCX */
     r2_log_t log;
     r2_coll_t *colls[FLIGHT_MAX];
@@ -120,7 +120,7 @@ typedef struct job {
 
 /** What is repeated. */
 typedef struct work {
-    size_t count;       /* of 8-byte elements */
+    size_t count; /* of 8-byte elements */
     uint32_t in_flight;
     bool persistent;
     bool hashless; /* few enough messages at a time that nothing is hashed */
@@ -423,8 +423,8 @@ static void measure(job_t *job, const work_t *work)
     print_message("%u ranks, %s, %zu bytes, %u in flight%s: in %u rounds %u allocations, "
                   "%u hash look-ups\n",
                   job->size, NULL != job->sim ? "simulated" : "UCX", work->count * 8,
-                  work->in_flight, work->persistent ? ", persistent" : "", ROUNDS,
-                  seen.allocations, seen.hashes);
+                  work->in_flight, work->persistent ? ", persistent" : "", ROUNDS, seen.allocations,
+                  seen.hashes);
     tell_sites();
     assert_int_equal(plans(job), before);
     assert_int_equal(seen.allocations, 0);

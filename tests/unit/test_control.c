@@ -16,7 +16,7 @@
 #include "link/state.h"
 #include "stub_net.h"
 
-#define BYTES 20000u /* too long to be copied, or to go without credit here */
+#define BYTES         20000u /* too long to be copied, or to go without credit here */
 #define BUCKETS_BYTES (HASH_INITIAL_NUM_BUCKETS * sizeof(UT_hash_bucket))
 
 /** Allocations of so many bytes fail; 0: none. */
@@ -329,8 +329,8 @@ static void calls_fail_without_memory(void **state)
     stub_net_destroy(stub);
 }
 
-/* Receives are found whether their table has memory for buckets or not, in whatever order they go.
- */
+/* Receives are found whether their table has memory for buckets or not, in whatever order they
+ * go. */
 static void tables_need_no_memory(void **state)
 {
     enum { ROWS = 200, STEP = 77 };

@@ -36,7 +36,9 @@ static void file_is_read(void **state)
     r2_cost_params_t cost;
 
     (void) state;
-    assert_int_equal(find("# of this cluster\n\nalpha_ns 4000 # of a step\nrate_ppm 900000\n reduce_mbytes_per_s\t9000\n", &cost),
+    assert_int_equal(find("# of this cluster\n\nalpha_ns 4000 # of a step\nrate_ppm 900000\n "
+                          "reduce_mbytes_per_s\t9000\n",
+                          &cost),
                      R2_OK);
     assert_int_equal(cost.alpha_ns, 4000);
     assert_int_equal(cost.reduce_mbytes_per_s[R2_MEM_HOST], 9000);
@@ -48,8 +50,9 @@ static void file_is_read(void **state)
 
 static void wrong_lines_are_named(void **state)
 {
-    static const char *const lines[] = {"alpha_ns",    "alpha_ns 0",   "alpha_ns -1",  "alpha_ns 4294967296",
-                                        "alpha_ns 1x", "alpha_ns 1 2", "beta 1",       "99999999999999999999"};
+    static const char *const lines[] = {"alpha_ns",    "alpha_ns 0",   "alpha_ns -1",
+                                         "alpha_ns 4294967296", "alpha_ns 1x", "alpha_ns 1 2",
+                                         "beta 1",       "99999999999999999999"};
     r2_cost_params_t cost = {1, 2, {3}};
 
     (void) state;
@@ -77,12 +80,15 @@ static void nothing_said_is_measured(void **state)
     assert_true(cost.reduce_mbytes_per_s[R2_MEM_HOST] > 0);
 }
 
-/* Rails that give half of what they tell take twice as long, whatever the schedule; steps and reductions do not. */
+/* Rails that give half of what they tell take twice as long, whatever the schedule; steps and
+ * reductions do not. */
 static void rates_that_rails_give(void **state)
 {
-    const r2_cost_params_t told = {.alpha_ns = 1000, .rate_ppm = R2_PPM, .reduce_mbytes_per_s = {UINT32_MAX}};
+    const r2_cost_params_t told = {
+        .alpha_ns = 1000, .rate_ppm = R2_PPM, .reduce_mbytes_per_s = {UINT32_MAX}};
     r2_cost_params_t given = told;
-    r2_plan_input_t input = {.kind = R2_COLL_ALLREDUCE, .size = 4, .element_bytes = 4, .count = 1 << 22};
+    r2_plan_input_t input = {
+        .kind = R2_COLL_ALLREDUCE, .size = 4, .element_bytes = 4, .count = 1 << 22};
     r2_topology_t topology;
     r2_forecast_t fast, slow;
     const uint64_t slack_ns = 1 << 17; /* steps and reductions */
@@ -117,9 +123,10 @@ static uint64_t pays_from(const r2_topology_t *topology, r2_cost_shape_fn_t apar
 }
 
 /*
- * At 20 us for a step with a message, half of it for each more, a quarter of that within a host, and 1 GB/s. 2 x 4: folded
- * 10 (2 + 2) + 2.5 (2 + 12) us and D, doubling 20 + 2 * 5 us and 4 D: equal at 45 / 3 us, 15 KB. 4 x 4: 10 (2 + 6) + 2.5 (2 + 24)
- * and 1.5 D against 2 * 20 + 2 * 5 and 8 D: 95 / 6.5. Direct on 2 x 4: 10 (2 + 8) + 2.5 * 6 us and 4 D, more in all.
+ * At 20 us for a step with a message, half of it for each more, a quarter of that within a host,
+ * and 1 GB/s. 2 x 4: folded 10 (2 + 2) + 2.5 (2 + 12) us and D, doubling 20 + 2 * 5 us and 4 D:
+ * equal at 45 / 3 us, 15 KB. 4 x 4: 10 (2 + 6) + 2.5 (2 + 24) and 1.5 D against 2 * 20 + 2 * 5 and
+ * 8 D: 95 / 6.5. Direct on 2 x 4: 10 (2 + 8) + 2.5 * 6 us and 4 D, more in all.
  */
 static void folding_pays_by_layout_alone(void **state)
 {
@@ -128,7 +135,7 @@ static void folding_pays_by_layout_alone(void **state)
         uint32_t hosts;
         int32_t ranks;
         uint64_t doubling, direct; /* KiB; 5: from where on it is asked at all */
-    } layouts[] = {{1, 8, 0, 0},    {4, 4, 0, 0},   {2, 4, 30, 5}, {2, 8, 15, 5},
+    } layouts[] = {{1, 8, 0, 0},  {4, 4, 0, 0},   {2, 4, 30, 5}, {2, 8, 15, 5},
                    {4, 8, 24, 5}, {4, 16, 15, 5}, {3, 6, 22, 5}, {16, 128, 26, 5}};
     r2_topology_t t;
 
@@ -155,10 +162,12 @@ static void folding_pays_by_layout_alone(void **state)
     r2_topology_fini(&t);
 }
 
-/* `direct` and `weighted` take the same steps: what first calls do not know yet changes no choice between them. */
+/* `direct` and `weighted` take the same steps: what first calls do not know yet changes no choice
+ * between them. */
 static void first_calls_choose_as_later_ones(void **state)
 {
-    static const r2_cost_params_t later[] = {{.alpha_ns = 2000}, {.alpha_ns = 400000}, {.rate_ppm = R2_PPM / 100}};
+    static const r2_cost_params_t later[] = {
+        {.alpha_ns = 2000}, {.alpha_ns = 400000}, {.rate_ppm = R2_PPM / 100}};
     uint32_t random = 1, weighted = 0;
 
     (void) state;
@@ -169,11 +178,13 @@ static void first_calls_choose_as_later_ones(void **state)
         assert_int_equal(r2_topology_init(&t, hosts, 4, (int32_t) hosts, 1250), R2_OK);
         for (uint32_t failed = 0; failed <= draw % 4; ++failed) {
             random = random * 1664525u + 1013904223u;
-            r2_topology_set_capacity(&t, (random >> 8) % hosts, (random >> 20) % 3, (random >> 28) % 8);
+            r2_topology_set_capacity(&t, (random >> 8) % hosts, (random >> 20) % 3,
+                                     (random >> 28) % 8);
         }
         for (uint32_t e = 13; e <= 26; ++e) {
-            r2_plan_input_t input = {.kind = R2_COLL_ALLREDUCE, .size = (int32_t) hosts, .element_bytes = 4,
-                                     .count = (uint64_t) 1 << (e - 2), .commutative = true, .reproducible = true,
+            r2_plan_input_t input = {.kind = R2_COLL_ALLREDUCE, .size = (int32_t) hosts,
+                                     .element_bytes = 4, .count = (uint64_t) 1 << (e - 2),
+                                     .commutative = true, .reproducible = true,
                                      .scratch_bytes = 1 << 24, .topology = &t};
             const char *first;
 
@@ -208,8 +219,9 @@ static void ranks_on_hosts(void **state)
 }
 
 /*
- * What crosses hosts, at 1 GB/s, without steps: 64 KiB of eight ranks. Doubling on 4 x 2 sends two vectors from each host
- * in two of its three steps; one rank each on 3 hosts hand in, exchange and take back.
+ * What crosses hosts, at 1 GB/s, without steps: 64 KiB of eight ranks. Doubling on 4 x 2 sends two
+ * vectors from each host in two of its three steps; one rank each on 3 hosts hand in, exchange and
+ * take back.
  */
 static void doubling_crosses_hosts(void **state)
 {
@@ -228,8 +240,8 @@ static void doubling_crosses_hosts(void **state)
 
         assert_int_equal(r2_topology_init(&t, cases[i].hosts, 1, cases[i].ranks, 1000), R2_OK);
         assert_int_equal(r2_classes_init(&classes, &t, R2_MEMBERS_RANKS), R2_OK);
-        assert_in_range(r2_cost_doubling_ns(&classes, &params, bytes),
-                        bytes / 3 * cases[i].thirds, bytes / 3 * cases[i].thirds + 1);
+        assert_in_range(r2_cost_doubling_ns(&classes, &params, bytes), bytes / 3 * cases[i].thirds,
+                        bytes / 3 * cases[i].thirds + 1);
         r2_classes_fini(&classes);
         r2_topology_fini(&t);
     }

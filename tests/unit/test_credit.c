@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Credit of one link whose peer and transport the test plays: what is granted, what is made of it, what is refused.
+ * Credit of one link whose peer and transport the test plays: what is granted, what is made of it,
+ * what is refused.
  */
 #include "r2_config.h"
 
@@ -81,7 +82,9 @@ static uint32_t under_way(const stub_net_t *stub, r2_wire_kind_t kind, uint64_t 
         const r2_tx_item_t *item = packet->item;
 
         count += kind == item->kind ? 1 : 0;
-        for (uint32_t i = 0; R2_WIRE_CREDIT == item->kind && i < item->payload_bytes / sizeof(r2_wire_credit_t); ++i) {
+        for (uint32_t i = 0;
+             R2_WIRE_CREDIT == item->kind && i < item->payload_bytes / sizeof(r2_wire_credit_t);
+             ++i) {
             *credit_p = r2_max(*credit_p, item->payload.credits[i].bytes);
         }
     }

@@ -20,17 +20,18 @@
 
 #define TEXT_BYTES 4096
 
-static void add_fault(world_t *world, fault_kind_t kind, uint32_t host, uint32_t host_b, uint32_t rail)
+static void add_fault(world_t *world, fault_kind_t kind, uint32_t host, uint32_t host_b,
+                      uint32_t rail)
 {
     world->faults[world->fault_count++] = (fault_t){.kind = kind, .host = host, .host_b = host_b,
-                                                    .rail = rail, .rank = host, .from_ns = world->now_ns,
-                                                    .to_ns = R2_NEVER_NS};
+                                                    .rail = rail, .rank = host,
+                                                    .from_ns = world->now_ns, .to_ns = R2_NEVER_NS};
 }
 
 static void describe(const world_t *world, uint32_t rank, uint32_t other, char *text_p)
 {
-    r2_health_describe(world->machines[rank].health, world->host_of[rank], other, world->now_ns, text_p,
-                       TEXT_BYTES);
+    r2_health_describe(world->machines[rank].health, world->host_of[rank], other, world->now_ns,
+                       text_p, TEXT_BYTES);
 }
 
 /* Seconds in the line that begins so. */
@@ -58,7 +59,8 @@ static void ages_are_at_most_an_eighth_too_short(void **state)
         last_ns = back_ns;
     }
     assert_int_equal(r2_notice_age(UINT64_MAX), r2_notice_age(UINT32_MAX * R2_NS_PER_MS));
-    for (age_ms = 0; age_ms <= r2_notice_age(UINT64_MAX); ++age_ms) { /* every value means another age */
+    /* every value means another age */
+    for (age_ms = 0; age_ms <= r2_notice_age(UINT64_MAX); ++age_ms) {
         assert_int_equal(age_ms, r2_notice_age(r2_notice_age_ns((uint8_t) age_ms)));
     }
 }
@@ -115,7 +117,8 @@ static void broken_paths_and_dead_processes_are_told(void **state)
     world.faults[1].rank = 7; /* the other process of its host sees it */
     world_run(&world, 2000);
     describe(&world, 0, 2, text);
-    assert_non_null(strstr(text, "  rail 0 of h0: healthy\n  rail 1 of h0: healthy, no path between the two hosts\n"));
+    assert_non_null(strstr(
+        text, "  rail 0 of h0: healthy\n  rail 1 of h0: healthy, no path between the two hosts\n"));
     describe(&world, 2, 3, text);
     assert_non_null(strstr(text, "  rank 7 on h3: its process is gone\n"));
     assert_true(r2_health_gone(world.machines[2].health, 7));

@@ -20,15 +20,15 @@
 #include "health/notice.h"
 
 /* Three hosts of two processes; this one is rank 0, the owner of host 0. */
-#define RANKS 6u
-#define HOSTS 3u
+#define RANKS    6u
+#define HOSTS    3u
 #define START_NS (100 * R2_NS_PER_S)
 
 typedef struct caught {
     r2_health_t *health;
-    r2_notice_t last[RANKS]; /* change told to each rank; id 0: none */
-    uint32_t told[RANKS];    /* changes since the test looked */
-    uint32_t rails[RANKS];   /* bit for each rail of which something was told */
+    r2_notice_t last[RANKS];     /* change told to each rank; id 0: none */
+    uint32_t told[RANKS];        /* changes since the test looked */
+    uint32_t rails[RANKS];       /* bit for each rail of which something was told */
     r2_verdict_event_t event[4]; /* the first */
     uint32_t event_count;
     bool down[2]; /* our NICs without carrier */
@@ -136,7 +136,8 @@ static void hear(caught_t *caught, uint32_t from, const r2_notice_t *what, uint6
     r2_notice_t notice = *what;
 
     notice.version = R2_NOTICE_VERSION;
-    assert_int_equal(R2_OK, r2_health_noticed(caught->health, from, &notice, sizeof(notice), now_ns));
+    assert_int_equal(R2_OK,
+                     r2_health_noticed(caught->health, from, &notice, sizeof(notice), now_ns));
     r2_health_tick(caught->health, now_ns);
 }
 
@@ -211,7 +212,8 @@ static void other_dead_processes_have_no_events(void **state)
     r2_health_destroy(caught.health);
 }
 
-/* Places for few: what did not fit is told when others have acknowledged, and then there is an end. */
+/* Places for few: what did not fit is told when others have acknowledged, and then there is an
+ * end. */
 static void what_does_not_fit_is_told_later(void **state)
 {
     uint64_t now_ns = START_NS;
@@ -222,7 +224,8 @@ static void what_does_not_fit_is_told_later(void **state)
     caught.health->outbox_max = 4;
     caught_down(&caught, 0, now_ns);
     caught_down(&caught, 1, now_ns); /* three receivers each, four places */
-    for (uint32_t turn = 0; turn < 200 && R2_NEVER_NS != r2_health_deadline_ns(caught.health); ++turn) {
+    for (uint32_t turn = 0; turn < 200 && R2_NEVER_NS != r2_health_deadline_ns(caught.health);
+         ++turn) {
         r2_health_tick(caught.health, now_ns);
         for (uint32_t rank = 0; rank < RANKS; ++rank) { /* the newest only; the other comes again */
             const r2_notice_t ack = {.kind = R2_NOTICE_ACK, .id = caught.last[rank].id};
@@ -263,7 +266,8 @@ static void ages_are_told_on(void **state)
     r2_health_destroy(caught.health);
 }
 
-/* What is concluded here and written by another is told with its evidence, then with its place in the map. */
+/* What is concluded here and written by another is told with its evidence, then with its place in
+ * the map. */
 static void own_verdicts_get_their_version(void **state)
 {
     const r2_notice_t change = {.kind = R2_NOTICE_CHANGE, .id = 1, .host_a = 0, .rail = 1,

@@ -215,8 +215,8 @@ static uint64_t process_wakeups(process_t *process)
     return wakeups;
 }
 
-/** A timeout of hello was waited for by its timer, and nobody polled it: a wakeup per millisecond.
- */
+/** A timeout of hello was waited for by its timer, and nobody polled it: a wakeup per
+ * millisecond. */
 static void timeouts_of_hello_pass_while_the_application_is_away(void **state)
 {
     process_t process;

@@ -174,8 +174,8 @@ static void wakes_the_writer(void **state)
     r2_events_destroy(events);
 }
 
-/* Differences of totals, ten times per second at most, and one sample of zeros when traffic ends.
- */
+/* Differences of totals, ten times per second at most, and one sample of zeros when traffic
+ * ends. */
 static void throughput(void **state)
 {
     t_world_t *world = *state;

@@ -77,8 +77,8 @@ static void lanes_out_of_reach_or_over_get_nothing(void **state)
 
 /* ---- descriptors ---- */
 
-/* The peer agrees to the end of a lane in the very progress pass in which the wait for that ends.
- */
+/* The peer agrees to the end of a lane in the very progress pass in which the wait for that
+ * ends. */
 static void word_of_the_last_moment_counts(void **state)
 {
     stub_net_t *stub = stub_net_create();

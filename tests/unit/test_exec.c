@@ -86,8 +86,8 @@ static void add_op(r2_schedule_t *schedule, r2_prng_t *prng)
         deps, count);
 }
 
-/* An op is started when, and only when, all it waits for is complete: random schedules and orders.
- */
+/* An op is started when, and only when, all it waits for is complete: random schedules and
+ * orders. */
 static void random_schedules(void **state)
 {
     r2_prng_t prng;

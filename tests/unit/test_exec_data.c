@@ -19,8 +19,8 @@ static void backwards(void *arg, uint64_t offset, void *packed, uint64_t bytes, 
     }
 }
 
-/* Three sends of 60 bytes with room for 100: one at a time; a receive behind them is not held up.
- */
+/* Three sends of 60 bytes with room for 100: one at a time; a receive behind them is not held
+ * up. */
 static void packed_sends_are_bounded(void **state)
 {
     r2_schedule_t schedule;
@@ -64,8 +64,8 @@ static void packed_sends_are_bounded(void **state)
 }
 
 /*
- * Sends that become ready late, of lower steps than what fills the room, do not wait for it: peers may take what is
- * under way only after them.
+ * Sends that become ready late, of lower steps than what fills the room, do not wait for it: peers
+ * may take what is under way only after them.
  */
 static void the_lowest_send_has_room(void **state)
 {

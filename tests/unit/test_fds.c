@@ -242,9 +242,8 @@ static int take_lanes(size_t local)
     most = most_in_use(&tp, workers);
     used[3] = in_use();
     printf("%s: thread %zu, worker %zu; of one end of a lane %.2f, %.2f at the most\n",
-           0 == local ? "tcp" : "shared memory", 2 * used[1] - used[0] - used[2],
-           used[2] - used[1], (double) (used[3] - used[2]) / (2 * LANES),
-           (double) (most - used[2]) / (2 * LANES));
+           0 == local ? "tcp" : "shared memory", 2 * used[1] - used[0] - used[2], used[2] - used[1],
+           (double) (used[3] - used[2]) / (2 * LANES), (double) (most - used[2]) / (2 * LANES));
     fflush(stdout);
     tp.ops->worker_destroy(workers[0]);
     tp.ops->worker_destroy(workers[1]);

@@ -133,8 +133,8 @@ static void t_one_failure(void **state)
     topo_fini(&topo);
 }
 
-/* X = 1/2 is behind the crossover n / (3 n - 2) = 0.4: the closed form of R2-AllReduce at its Y*.
- */
+/* X = 1/2 is behind the crossover n / (3 n - 2) = 0.4: the closed form of R2-AllReduce at its
+ * Y*. */
 static void t_two_rings(void **state)
 {
     const double n = 4, x = 0.5, a = 2 * (n - 1) / n, b = 2 * (n - 2) / (n - 1);
@@ -152,7 +152,8 @@ static void t_two_rings(void **state)
     topo_fini(&topo);
 }
 
-/* Two neighbours that share two of four rails: re-ranking gives the ring the slowest host's pace. */
+/* Two neighbours that share two of four rails: re-ranking gives the ring the slowest host's
+ * pace. */
 static void t_rerank(void **state)
 {
     topo_t topo;
@@ -267,8 +268,8 @@ static void t_trace_of(uint32_t ranks, double end_part)
     t_kill(&topo, 1, 2);
     assert_int_equal(topo_set_ranks(&topo, ranks), R2_OK);
     pieces.topo = &topo;
-    assert_int_equal(real_build(&real, &topo, R2_COLL_ALLREDUCE, (uint64_t) T_BYTES, "hierarchical"),
-                     R2_OK);
+    assert_int_equal(
+        real_build(&real, &topo, R2_COLL_ALLREDUCE, (uint64_t) T_BYTES, "hierarchical"), R2_OK);
     assert_int_equal(real_run(&real, &topo, t_piece, &pieces, &result), R2_OK);
     t_close(result.bytes, 2 * (topo.host_count - 1) * T_BYTES, 1e-4);
     t_close(pieces.bytes, result.bytes, 1e-3);
@@ -322,14 +323,14 @@ static flow_result_t t_ranks(topo_t *topo, const uint32_t *ranks, const char *na
 }
 
 /*
- * n hosts, g of R ranks on each. Folded within hosts, rails carry 2 (n - 1) / n of the vector, apart
- * 2 g (R - g) / R of it on the host with most pairs. The copies within hosts are hidden.
+ * n hosts, g of R ranks on each. Folded within hosts, rails carry 2 (n - 1) / n of the vector,
+ * apart 2 g (R - g) / R of it on the host with most pairs. The copies within hosts are hidden.
  */
 static void t_ranks_of_hosts(void **state)
 {
     const struct {
         uint32_t hosts, ranks[4], pairs; /* most of any host */
-    } cases[] = {{2, {2, 2}, 4},          {2, {4, 4}, 16}, {3, {2, 2, 2}, 8},
+    } cases[] = {{2, {2, 2}, 4},        {2, {4, 4}, 16},   {3, {2, 2, 2}, 8},
                  {4, {2, 2, 2, 2}, 12}, {3, {3, 2, 1}, 9}, {2, {1, 3}, 3}};
 
     (void) state;
@@ -360,7 +361,8 @@ static void t_ranks_of_one_host(void **state)
         topo.reduce_rate = 1e9;
         result = t_ranks(&topo, &ranks, "direct");
         assert_true(0 == result.bytes && 0 == result.busiest);
-        /* reducing, (R - 1) / R of the vector at the same rate, is hidden but for the last segment */
+        /* reducing, (R - 1) / R of the vector at the same rate, is hidden but for the last
+         * segment */
         t_close(result.seconds, 4.0 * (ranks - 1) / ranks * T_BYTES / 1e9, 0.05);
         topo_fini(&topo);
     }

@@ -27,7 +27,8 @@ static bool is_open(int fd)
     return 0 <= fcntl(fd, F_GETFD);
 }
 
-/* @return exit status of a child that says whether exactly the descriptors in `open` are open there. */
+/* @return exit status of a child that says whether exactly the descriptors in `open` are open
+ * there. */
 static int child_sees(const int *fds, const bool *open)
 {
     int status = -1;
@@ -104,7 +105,7 @@ static void a_child_can_call_nothing(void **state)
         r2_ctx_release(NULL, NULL);
         _exit(R2_ERR_FORKED == r2_ctx_acquire(&config, &ctx, text, sizeof(text)) && NULL == ctx &&
                       0 == r2_ctx_progress(NULL) &&
-                      R2_ERR_FORKED == r2_comm_create(NULL, (r2_comm_id_t) {0, 0}, NULL, 0, 0, NULL)
+                      R2_ERR_FORKED == r2_comm_create(NULL, (r2_comm_id_t){0, 0}, NULL, 0, 0, NULL)
                   ? 0
                   : 1);
     }

@@ -38,8 +38,8 @@ static r2_gap_fault_t t_take(r2_gap_t *gap, uint64_t at_ms)
     return fault;
 }
 
-/* Only pauses after the fault count, and of those that span its begin or end only the part inside.
- */
+/* Only pauses after the fault count, and of those that span its begin or end only the part
+ * inside. */
 static void gap_in_window(void **state)
 {
     static const struct {

@@ -58,7 +58,8 @@ static void healthy_job_costs_nothing(void **state)
 /* One NIC in one direction: verdict, direction, version, and everything well after the repair. */
 static void nic_dies_and_heals(void **state)
 {
-    static const r2_direction_t directions[] = {R2_DIRECTION_BOTH, R2_DIRECTION_OUT, R2_DIRECTION_IN};
+    static const r2_direction_t directions[] = {R2_DIRECTION_BOTH, R2_DIRECTION_OUT,
+                                                R2_DIRECTION_IN};
     uint32_t idx, hosts;
 
     (void) state;
@@ -167,7 +168,8 @@ static void owners_are_succeeded(void **state)
         world_run(&world, 8000);
         expect_right(&world);
         assert_int_equal(world_entry(&world, 3, 1, 0)->capacity,
-                         FAULT_STOP == kind ? R2_CAPACITY_FULL : world_entry(&world, 3, 1, 0)->capacity);
+                         FAULT_STOP == kind ? R2_CAPACITY_FULL
+                                            : world_entry(&world, 3, 1, 0)->capacity);
         world_fini(&world);
     }
 }
@@ -224,8 +226,8 @@ static void flapping_is_damped(void **state)
 }
 
 /*
- * A NIC is back, but between it and one other host packets pass only later: hosts ask for each other's
- * hardware address once a second. That is no broken path, unless it lasts.
+ * A NIC is back, but between it and one other host packets pass only later: hosts ask for each
+ * other's hardware address once a second. That is no broken path, unless it lasts.
  */
 static void repairs_take_a_moment(void **state)
 {
@@ -370,15 +372,16 @@ static void between_slow_hosts(void **state)
 static void random_fault(world_t *world)
 {
     fault_t *fault = world_fault(world, (fault_kind_t) r2_prng_below(&world->prng, 5),
-                               (uint32_t) r2_prng_below(&world->prng, world->host_count),
-                               (uint32_t) r2_prng_below(&world->prng, world->rail_count));
+                                 (uint32_t) r2_prng_below(&world->prng, world->host_count),
+                                 (uint32_t) r2_prng_below(&world->prng, world->rail_count));
 
-    fault->host_b = (fault->host + 1 + (uint32_t) r2_prng_below(&world->prng, world->host_count - 1)) %
-                    world->host_count;
+    fault->host_b =
+        (fault->host + 1 + (uint32_t) r2_prng_below(&world->prng, world->host_count - 1)) %
+        world->host_count;
     fault->rank = (uint32_t) r2_prng_below(&world->prng, world->rank_count);
     fault->direction = (r2_direction_t) r2_prng_below(&world->prng, R2_DIRECTION_COUNT);
-    fault->carrier_lost = R2_DIRECTION_BOTH == fault->direction &&
-                          r2_prng_chance(&world->prng, 500000);
+    fault->carrier_lost =
+        R2_DIRECTION_BOTH == fault->direction && r2_prng_chance(&world->prng, 500000);
     fault->from_ns += r2_prng_below(&world->prng, 600) * R2_NS_PER_MS;
     if (FAULT_KILL != fault->kind && r2_prng_chance(&world->prng, 500000)) {
         fault->to_ns = fault->from_ns + r2_prng_between(&world->prng, 20, 2000) * R2_NS_PER_MS;
@@ -393,7 +396,8 @@ static void random_world(uint64_t seed, bool verbose)
     world_t world;
 
     r2_prng_seed(&prng, seed);
-    world_init(&world, (uint32_t) r2_prng_between(&prng, 2, 6), (uint32_t) r2_prng_between(&prng, 1, 2),
+    world_init(&world, (uint32_t) r2_prng_between(&prng, 2, 6),
+               (uint32_t) r2_prng_between(&prng, 1, 2),
                (uint32_t) r2_prng_between(&prng, 1, WORLD_RAILS), seed);
     world.verbose = verbose;
     world.loss_ppm = (uint32_t) r2_prng_below(&prng, 3) * 100000;
@@ -410,9 +414,11 @@ static void random_world(uint64_t seed, bool verbose)
             break;
         }
     }
-    if (NULL != wrong || world.unfair > 0 || world.notices > 2000ull * (1 + faults) * world.rank_count) {
+    if (NULL != wrong || world.unfair > 0 ||
+        world.notices > 2000ull * (1 + faults) * world.rank_count) {
         fail_msg("seed %llu: %s, %u unfair, %llu notices", (unsigned long long) seed,
-                 NULL == wrong ? "maps right" : wrong, world.unfair, (unsigned long long) world.notices);
+                 NULL == wrong ? "maps right" : wrong, world.unfair,
+                 (unsigned long long) world.notices);
     }
     world_fini(&world);
 }

@@ -241,7 +241,8 @@ static void refused(void **state)
 /* All of another map at once. */
 static void join(void **state)
 {
-    const r2_health_change_t change = {.host_a = 1, .rail = 1, .entry = {.version = 1, .capacity = 3}};
+    const r2_health_change_t change = {
+        .host_a = 1, .rail = 1, .entry = {.version = 1, .capacity = 3}};
     const r2_health_change_t path = cut(0, 3, 0, 1);
     r2_health_map_t a, b, c;
 

@@ -87,7 +87,8 @@ static void test_late_reply(void **state)
     t_end_free(b);
 }
 
-/** A call can be taken back until its request is sent: it has no result then, and the peer no request. */
+/** A call can be taken back until its request is sent: it has no result then, and the peer no
+ * request. */
 static void test_cancel(void **state)
 {
     t_end_t *a = t_end_new(0), *b = t_end_new(0);

@@ -91,8 +91,9 @@ static void json_overflow(void **state)
 /* A text for people and programs: this is what it looks like. */
 static void file_is_indented(void **state)
 {
-    static const char *const wanted = "{\n  \"a\": 1,\n  \"none\": [],\n  \"list\": [\n    null,\n    {\n"
-                                      "      \"b\": true\n    },\n    \"c\"\n  ]\n}\n";
+    static const char *const wanted =
+        "{\n  \"a\": 1,\n  \"none\": [],\n  \"list\": [\n    null,\n    {\n"
+        "      \"b\": true\n    },\n    \"c\"\n  ]\n}\n";
     char *text = NULL;
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
@@ -121,7 +122,8 @@ static void file_is_indented(void **state)
 /* Each number comes back bit by bit, and stays a real one. */
 static void reals_are_exact(void **state)
 {
-    static const double rows[] = {0, 1, -1, 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308, 1e22, 12.5e6};
+    static const double rows[] = {0,    1,     -1, 0.1, 1.0 / 3, 5e-324, 1.7976931348623157e308,
+                                  1e22, 12.5e6};
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(rows); ++i) {

@@ -244,7 +244,8 @@ static uint64_t acks_after_data(stub_net_t *stub, uint32_t id)
     return stub->counters.tx_acks - before;
 }
 
-/* Only who comes back at once may hold acknowledgements, while more comes in: not many, not for long. */
+/* Only who comes back at once may hold acknowledgements, while more comes in: not many, not for
+ * long. */
 static void acknowledgements_wait_for_more(void **state)
 {
     stub_net_t *stub = stub_net_create();
@@ -333,7 +334,8 @@ static stub_net_t *slow_tail(sent_t *sent, uint64_t idle_bytes_per_s)
     return stub;
 }
 
-/* What a slow lane holds at the end is sent once more on an idle one, not too early, and only if the peer is awake. */
+/* What a slow lane holds at the end is sent once more on an idle one, not too early, and only if
+ * the peer is awake. */
 static void tails_are_sent_again_on_idle_lanes(void **state)
 {
     sent_t sent = {0, R2_OK};
@@ -360,7 +362,8 @@ static void tails_are_sent_again_on_idle_lanes(void **state)
     stub_net_destroy(stub);
 }
 
-/* An idle lane that takes longer than the slow one is no help; nor is one while there is anything new to send. */
+/* An idle lane that takes longer than the slow one is no help; nor is one while there is anything
+ * new to send. */
 static void tails_stay_where_they_are(void **state)
 {
     static const char data[BYTES];
@@ -385,7 +388,8 @@ static void tails_stay_where_they_are(void **state)
     stub_net_destroy(stub);
 }
 
-/* A lone lane on which the peer talks for long and takes nothing has lost what it was given: it is opened anew. */
+/* A lone lane on which the peer talks for long and takes nothing has lost what it was given: it is
+ * opened anew. */
 static void stalled_lanes_are_opened_anew(void **state)
 {
     static const char data[BYTES];
@@ -412,7 +416,8 @@ static void stalled_lanes_are_opened_anew(void **state)
     stub_net_destroy(stub);
 }
 
-/* A relay lane carries nothing while a direct lane is sound, and never what is relayed for others. */
+/* A relay lane carries nothing while a direct lane is sound, and never what is relayed for
+ * others. */
 static void relay_lanes_stand_aside(void **state)
 {
     const r2_tx_item_t relayed = {.kind = R2_WIRE_RELAY};

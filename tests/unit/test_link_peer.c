@@ -185,7 +185,7 @@ static void offers_of_other_versions_are_rejected(void **state)
         offer.version = R2_WIRE_VERSION - 1;
         assert_int_equal(r2_hello_offer_parse(&stub->net, &offer, length - less, &theirs),
                          length - less < offsetof(r2_hello_offer_t, verdict) ? R2_ERR_WIRE
-                                                                          : R2_ERR_VERSION);
+                                                                             : R2_ERR_VERSION);
         offer.version = R2_WIRE_VERSION;
     }
     ++offer.segment_bytes;

@@ -94,7 +94,8 @@ static r2_plan_env_t *env_of(const r2_hosts_t *hosts, const uint32_t *ranks, int
     return env;
 }
 
-/* Two communicators of the same shape on other hosts must not be one: the same map means another thing there. */
+/* Two communicators of the same shape on other hosts must not be one: the same map means another
+ * thing there. */
 static void bases_are_shared_by_hosts(void **state)
 {
     static const uint32_t here[] = {0, 1}, twin[] = {5, 6}, there[] = {2, 3};
@@ -116,7 +117,8 @@ static void bases_are_shared_by_hosts(void **state)
     r2_plan_env_apply(next, &map);
     next = r2_plan_env_share(&list, next);
     assert_ptr_not_equal(next, a);
-    assert_int_equal(a->topology.capacity[1 * RAILS], R2_CAPACITY_FULL); /* who keeps it sees no change */
+    /* who keeps it sees no change */
+    assert_int_equal(a->topology.capacity[1 * RAILS], R2_CAPACITY_FULL);
     assert_int_equal(next->topology.capacity[1 * RAILS], 0);
     r2_plan_env_put(next);
     r2_plan_env_put(a);

@@ -294,7 +294,8 @@ static void test_second_address(void **state)
     t_end_free(end);
 }
 
-/** The management NIC gets another address, here and then there: rails carry the messages, both ways. */
+/** The management NIC gets another address, here and then there: rails carry the messages, both
+ * ways. */
 static void test_address_changed(void **state)
 {
     t_end_t *end = t_here(3, t_key); /* the other host has not looked up this rank's address yet */

@@ -31,12 +31,13 @@ static r2_peer_info_t info_of(r2_peer_rail_t *rails, uint32_t count)
 
     for (uint32_t i = 0; i < count; ++i) {
         snprintf(names[i], sizeof(names[i]), "rail%u", i);
-        rails[i] = (r2_peer_rail_t){.name = names[i], .ipv4 = 0x0100a8c0 + (i << 24), .prefix_bits = 24,
-                                    .mbytes_per_s = 0x12345678u + i, .address = address,
-                                    .address_bytes = 26, .probe = address, .probe_bytes = 6};
+        rails[i] = (r2_peer_rail_t){.name = names[i], .ipv4 = 0x0100a8c0 + (i << 24),
+                                    .prefix_bits = 24, .mbytes_per_s = 0x12345678u + i,
+                                    .address = address, .address_bytes = 26, .probe = address,
+                                    .probe_bytes = 6};
     }
-    return (r2_peer_info_t){.users = 3, .host_id = 0x1122334455667788ull, .host_name = "h17", .rails = rails,
-                            .rail_count = count,
+    return (r2_peer_info_t){.users = 3, .host_id = 0x1122334455667788ull, .host_name = "h17",
+                            .rails = rails, .rail_count = count,
                             .local = {.address = address, .address_bytes = R2_HELLO_ADDRESS_MAX},
                             .post = address, .post_bytes = 100};
 }
@@ -83,7 +84,8 @@ static void comes_back_as_it_was(void **state)
     }
 }
 
-/* Bytes follow what there is. With the addresses of the TCP drivers a process with 4 rails has under 600. */
+/* Bytes follow what there is. With the addresses of the TCP drivers a process with 4 rails has
+ * under 600. */
 static void publishes_what_exists(void **state)
 {
     r2_peer_rail_t rails[R2_RAILS_MAX];
@@ -103,7 +105,8 @@ static void publishes_what_exists(void **state)
     assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6);
 }
 
-/* Each byte cut off or added, and each byte changed: nothing is taken, or it is still within bounds. */
+/* Each byte cut off or added, and each byte changed: nothing is taken, or it is still within
+ * bounds. */
 static void broken_bytes_are_refused(void **state)
 {
     r2_peer_rail_t rails[R2_RAILS_MAX];
@@ -126,7 +129,8 @@ static void broken_bytes_are_refused(void **state)
     for (size_t i = 0; i < bytes * 8; ++i) {
         blob[i / 8] ^= (uint8_t) (1u << i % 8);
         if (R2_OK == r2_peer_info_decode(blob, bytes, &read)) {
-            assert_true(read.rail_count <= R2_RAILS_MAX && strlen(read.host_name) < R2_PEER_HOST_NAME_MAX);
+            assert_true(read.rail_count <= R2_RAILS_MAX &&
+                        strlen(read.host_name) < R2_PEER_HOST_NAME_MAX);
             r2_peer_info_put(&read);
         }
         blob[i / 8] ^= (uint8_t) (1u << i % 8);

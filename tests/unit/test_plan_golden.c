@@ -211,7 +211,7 @@ static void print_layouts(FILE *file)
     const struct {
         uint32_t hosts;
         int32_t ranks;
-    } layouts[] = {{1, 4},  {2, 3},  {2, 4},   {2, 8},   {3, 6},   {3, 7},
+    } layouts[] = {{1, 4}, {2, 3},  {2, 4},   {2, 8},    {3, 6},    {3, 7},
                    {4, 8}, {4, 16}, {16, 17}, {16, 128}, {32, 256}, {128, 1024}};
 
     fprintf(file, "\n# allreduce, bytes; ranks in blocks on hosts\n");
@@ -220,11 +220,11 @@ static void print_layouts(FILE *file)
         r2_plan_input_t input = golden_input(0, type, layouts[at].ranks);
         r2_topology_t topology;
 
-        assert_int_equal(R2_OK, r2_topology_init(&topology, layouts[at].hosts, 4,
-                                                 layouts[at].ranks, 1250));
+        assert_int_equal(
+            R2_OK, r2_topology_init(&topology, layouts[at].hosts, 4, layouts[at].ranks, 1250));
         input.topology = &topology;
-        fprintf(file, "allreduce, %d ranks on %u hosts, %s: ", layouts[at].ranks,
-                layouts[at].hosts, types[type].name);
+        fprintf(file, "allreduce, %d ranks on %u hosts, %s: ", layouts[at].ranks, layouts[at].hosts,
+                types[type].name);
         print_ranges(file, input);
         r2_topology_fini(&topology);
     }

@@ -98,7 +98,8 @@ static void test_once_for_each_class(void **state)
     r2_plan_memo_fini(&memo);
 }
 
-/** Ranks whose first call of a class had another length, or who forgot it, still choose the same. */
+/** Ranks whose first call of a class had another length, or who forgot it, still choose the
+ * same. */
 static void test_choice_of_a_class(void **state)
 {
     r2_topology_t topology;

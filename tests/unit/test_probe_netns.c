@@ -73,8 +73,8 @@ static void test_answers(void **state)
     t_end_free(end);
 }
 
-/** The NIC of the other host is down: silence where nobody answers, inability without own carrier.
- */
+/** The NIC of the other host is down: silence where nobody answers, inability without own
+ * carrier. */
 static void test_link_down(void **state)
 {
     t_end_t *end = t_here();
@@ -280,8 +280,8 @@ static void test_strangers(void **state)
     t_end_free(end);
 }
 
-/** The device is made anew: same ports, and probing goes on. Last: the other host's is deaf then.
- */
+/** The device is made anew: same ports, and probing goes on. Last: the other host's is deaf
+ * then. */
 static void test_made_anew(void **state)
 {
     t_end_t *end = t_here();

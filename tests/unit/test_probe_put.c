@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Probes by puts, over TCP, between two network namespaces: who answers, who does not, and that nobody is hurt.
+ * Probes by puts, over TCP, between two network namespaces: who answers, who does not, and that
+ * nobody is hurt.
  */
 #include "probe_ends.h"
 
@@ -15,8 +16,9 @@
 #define T_SILENT_NS (200 * R2_NS_PER_MS)
 #define T_ALIVE_NS  (20 * R2_NS_PER_S) /* a busy machine makes no silence */
 
-static const char t_drop[] = "nft 'add table netdev t; add chain netdev t i { type filter hook ingress "
-                             "device rail0 priority 0; policy drop; }'";
+static const char t_drop[] =
+    "nft 'add table netdev t; add chain netdev t i { type filter hook ingress "
+    "device rail0 priority 0; policy drop; }'";
 static const char t_pass[] = "nft delete table netdev t";
 /* A kernel that answers no connection but to the ports of puts. */
 static const char t_only_puts[] =
@@ -108,7 +110,8 @@ static void test_answers(void **state)
     t_end_free(end);
 }
 
-/** "auto" puts on no NIC without RDMA, and a peer without an address for puts is asked by connecting. */
+/** "auto" puts on no NIC without RDMA, and a peer without an address for puts is asked by
+ * connecting. */
 static void test_choice(void **state)
 {
     r2_put_t none = {0};
@@ -152,7 +155,8 @@ static void test_malformed(void **state)
     t_end_free(end);
 }
 
-/** A rail that drops, or is down: silence or inability in time, and the other rail answers meanwhile. */
+/** A rail that drops, or is down: silence or inability in time, and the other rail answers
+ * meanwhile. */
 static void test_silent(void **state)
 {
     t_end_t *end = t_here();
@@ -180,8 +184,8 @@ static void test_silent(void **state)
 }
 
 /**
- * Over TCP the process answers, so a stopped one is silent. It must survive that those who asked have left when it
- * goes on (UCP's puts do not), also while it asks itself.
+ * Over TCP the process answers, so a stopped one is silent. It must survive that those who asked
+ * have left when it goes on (UCP's puts do not), also while it asks itself.
  */
 static void test_stopped(void **state)
 {
@@ -199,7 +203,8 @@ static void test_stopped(void **state)
     t_end_free(end);
 }
 
-/** The end that was put to is gone, and its ports are refused: the kernel answers, so the NIC does. */
+/** The end that was put to is gone, and its ports are refused: the kernel answers, so the NIC
+ * does. */
 static void test_gone(void **state)
 {
     t_end_t *end = t_here();
@@ -249,7 +254,8 @@ static void test_cycles(void **state)
     there = t_ask("!fds");
     for (int i = 0; i < T_CYCLES; ++i) {
         if (0 == i % 10) {
-            assert_int_not_equal(t_put(end, 0, R2_NS_PER_US), R2_PROBE_UNABLE); /* mostly given up */
+            /* mostly given up */
+            assert_int_not_equal(t_put(end, 0, R2_NS_PER_US), R2_PROBE_UNABLE);
         } else {
             assert_int_equal(t_put_alive(end, 0), R2_PROBE_ALIVE);
         }

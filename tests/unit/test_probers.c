@@ -64,7 +64,8 @@ static void load_does_not_follow_the_processes(void **state)
     }
 }
 
-/** The first processes of hosts are stopped: others take their turn, and nobody is blamed in their place. */
+/** The first processes of hosts are stopped: others take their turn, and nobody is blamed in their
+ * place. */
 static void others_take_their_turn(void **state)
 {
     (void) state;
@@ -95,7 +96,8 @@ static void short_outages_are_forgotten(void **state)
     t_end();
 }
 
-/** The third process of a host waits for its turn. What it hears before it asks says nothing of what it asks about. */
+/** The third process of a host waits for its turn. What it hears before it asks says nothing of
+ * what it asks about. */
 static void old_news_are_no_evidence(void **state)
 {
     machine_t *machine = &t_world.machines[2];

@@ -49,10 +49,11 @@ static r2_log_t log_of(lines_t *lines)
 
 static r2_rail_change_t rail1(bool dead, uint64_t since_ns)
 {
-    return (r2_rail_change_t){.host = 1, .other = UINT32_MAX, .rail = 1, .nic = "rail1", .host_name = "h1",
+    return (r2_rail_change_t){.host = 1, .other = UINT32_MAX, .rail = 1, .nic = "rail1",
+                              .host_name = "h1",
                               .verdict = dead ? R2_VERDICT_NIC : R2_VERDICT_HEALTHY,
-                              .capacity = dead ? 0 : R2_CAPACITY_FULL, .left = dead ? 3 : 4, .all = 4,
-                              .since_ns = since_ns};
+                              .capacity = dead ? 0 : R2_CAPACITY_FULL, .left = dead ? 3 : 4,
+                              .all = 4, .since_ns = since_ns};
 }
 
 static void change(r2_rail_log_t *rails, bool dead, uint64_t now_ns)
@@ -80,8 +81,9 @@ static void says_what_an_admin_wants(void **state)
     (void) state;
     assert_true(R2_NEVER_NS == r2_rail_log_deadline_ns(rails)); /* a healthy job costs no wakeup */
     change(rails, true, 0);
-    assert_string_equal(lines.last, "rail1 of h1 is dead (NIC, cable or switch port); the job goes on with "
-                                    "3 of 4 rails; since 14:03:07");
+    assert_string_equal(lines.last,
+                        "rail1 of h1 is dead (NIC, cable or switch port); the job goes on with "
+                        "3 of 4 rails; since 14:03:07");
     run_until(rails, 3600 * S);
     change(rails, false, 3600 * S);
     assert_string_equal(lines.last, "rail1 of h1 is back after 3600.0 s; 4 of 4 rails work");
@@ -92,14 +94,16 @@ static void says_what_an_admin_wants(void **state)
                               .other_name = "h2", .verdict = R2_VERDICT_PATH, .left = 3, .all = 4,
                               .since_ns = 7201 * S};
     r2_rail_log_change(rails, &what, 7202 * S);
-    assert_string_equal(lines.last, "rail1 between h0 and h2 does not pass (a switch or cable between the "
-                                    "two); they go on with 3 of 4 rails; since 16:03:08");
+    assert_string_equal(lines.last,
+                        "rail1 between h0 and h2 does not pass (a switch or cable between the "
+                        "two); they go on with 3 of 4 rails; since 16:03:08");
     what = rail1(true, 7300 * S);
     what.verdict = R2_VERDICT_SLOW;
     what.capacity = 4;
     r2_rail_log_change(rails, &what, 7300 * S);
-    assert_string_equal(lines.last, "rail1 of h1 gives 4/16 of its rate (NIC, cable, switch port or other "
-                                    "traffic); since 16:04:47");
+    assert_string_equal(lines.last,
+                        "rail1 of h1 gives 4/16 of its rate (NIC, cable, switch port or other "
+                        "traffic); since 16:04:47");
     assert_int_equal(lines.count, 4);
     r2_rail_log_destroy(rails, 7300 * S);
     assert_int_equal(lines.count, 4);
@@ -124,8 +128,9 @@ static void flaps_are_folded(void **state)
         if (19 == i) { /* 10 s: the first interval is over */
             run_until(rails, now_ns + S);
             assert_int_equal(lines.count, 3);
-            assert_string_equal(lines.last, "rail1 of h1 changed 38 more times in 10 s, broken 19 of these; "
-                                            "it is well now, with 4 of 4 rails");
+            assert_string_equal(lines.last,
+                                "rail1 of h1 changed 38 more times in 10 s, broken 19 of these; "
+                                "it is well now, with 4 of 4 rails");
         }
     }
     run_until(rails, now_ns);
@@ -153,8 +158,9 @@ static void the_end_tells_the_rest(void **state)
     assert_int_equal(lines.count, 2);
     r2_rail_log_destroy(rails, 4 * S);
     assert_int_equal(lines.count, 3);
-    assert_string_equal(lines.last, "rail1 of h1 changed 1 more times in 3 s, broken 1 of these; it is dead "
-                                    "(NIC, cable or switch port); the job goes on with 3 of 4 rails");
+    assert_string_equal(lines.last,
+                        "rail1 of h1 changed 1 more times in 3 s, broken 1 of these; it is dead "
+                        "(NIC, cable or switch port); the job goes on with 3 of 4 rails");
 }
 
 /* A rail of another host: its own host has a while to tell; then who misses it does. */
@@ -177,8 +183,9 @@ static void another_hosts_rail_is_left_to_it(void **state)
     assert_int_equal(lines.count, 0);
     run_until(rails, 110 * S);
     assert_int_equal(lines.count, 1);
-    assert_string_equal(lines.last, "rail1 of h1 is dead (NIC, cable or switch port), seen from h0; h1 does "
-                                    "not answer; the job goes on with 3 of 4 rails; since 14:03:07");
+    assert_string_equal(lines.last,
+                        "rail1 of h1 is dead (NIC, cable or switch port), seen from h0; h1 does "
+                        "not answer; the job goes on with 3 of 4 rails; since 14:03:07");
     r2_rail_log_hold(rails, &what, 111 * S);
     run_until(rails, 200 * S);
     assert_int_equal(lines.count, 1); /* once */

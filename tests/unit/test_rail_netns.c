@@ -9,7 +9,8 @@
 #include "two_hosts.h"
 
 /*
- * The other host's listeners are opened while its NICs are down; then it answers. There is a default route on rail1.
+ * The other host's listeners are opened while its NICs are down; then it answers. There is a
+ * default route on rail1.
  */
 static t_end_t *t_far;
 static uint8_t t_peer_address[2][R2_HELLO_ADDRESS_MAX];
@@ -23,8 +24,9 @@ static void t_far_open(int out)
     for (uint32_t rail = 0; rail < 2; ++rail) {
         const r2_nic_t nic = t_nic(0 == rail ? "rail0" : "rail1");
 
-        if (nic.carrier || R2_OK != t_far->hello.ops->listen(t_far->hello.instance, rail, &nic,
-                                                             t_far->address, &t_far->address_bytes)) {
+        if (nic.carrier ||
+            R2_OK != t_far->hello.ops->listen(t_far->hello.instance, rail, &nic, t_far->address,
+                                              &t_far->address_bytes)) {
             _exit(1);
         }
         if (sizeof(t_far->address) != write(out, t_far->address, sizeof(t_far->address))) {
@@ -199,8 +201,7 @@ static void t_changed(void *arg, size_t idx, const r2_nic_t *nic)
 
     assert_true(idx < 2);
     assert_string_equal(nic->name, news->nics[idx].name);
-    news->events +=
-        nic->carrier != news->nics[idx].carrier || nic->ipv4 != news->nics[idx].ipv4;
+    news->events += nic->carrier != news->nics[idx].carrier || nic->ipv4 != news->nics[idx].ipv4;
     news->nics[idx] = *nic;
 }
 
@@ -242,7 +243,8 @@ static unsigned t_settle(r2_nic_watch_t *watch, t_news_t *news)
     return news->events - before;
 }
 
-/** Polls until the NIC is as told, and on until nothing comes any more. @return number of events. */
+/** Polls until the NIC is as told, and on until nothing comes any more. @return number of
+ * events. */
 static unsigned t_until(r2_nic_watch_t *watch, t_news_t *news, size_t idx, bool carrier,
                         const char *address)
 {

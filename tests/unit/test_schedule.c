@@ -159,7 +159,8 @@ static void placement_init(r2_topology_t *topology, size_t placement)
            (size_t) crowds[placement].ranks * sizeof(*topology->host_of));
 }
 
-/** What is chosen for a vector so long that hosts fold first; broken rails, both kinds of operation. */
+/** What is chosen for a vector so long that hosts fold first; broken rails, both kinds of
+ * operation. */
 static void check_folding(r2_topology_t *topology)
 {
     const r2_case_t chosen = {R2_COLL_ALLREDUCE, NULL};
@@ -287,8 +288,8 @@ static void test_messages_are_bounded(void **state)
         const r2_case_t *one = &cases[i % case_count];
         const r2_kind_t *kind = r2_kind(one->kind);
 
-        for (size_t s = 0; !kind->reduces && R2_SPAN_EDGES != kind->span && s < r2_array_count(sizes);
-             ++s) {
+        for (size_t s = 0;
+             !kind->reduces && R2_SPAN_EDGES != kind->span && s < r2_array_count(sizes); ++s) {
             const uint64_t count = lengths[i / case_count];
             r2_plan_input_t input = r2_case_input(one, sizes[s], count, 1);
             r2_schedule_t schedule;
@@ -373,7 +374,9 @@ static void test_help_names_all(void **state)
         }
         for (const r2_algorithm_t *const *at = r2_algorithms_of(kind); NULL != *at; ++at) {
             snprintf(list + strlen(list), sizeof(list) - strlen(list), "%s%s", (*at)->name,
-                     NULL == at[1] ? "." : NULL == at[2] ? " or " : ", ");
+                     NULL == at[1]   ? "."
+                     : NULL == at[2] ? " or "
+                                     : ", ");
         }
         assert_non_null(strstr(help, list));
         ++named;

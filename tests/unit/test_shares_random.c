@@ -110,8 +110,8 @@ static void test_random_maps(void **state)
 
             assert_not_above(weighted, equal_ns(&f), &f.topology);
             weighted_wins += weighted < equal_ns(&f) - equal_ns(&f) / 256 ? 1 : 0;
-            /* several ranks per host send more than a ring does: the hierarchical form is for them
-             */
+            /* several ranks per host send more than a ring does: the hierarchical form is for
+             * them */
             if (f.topology.rank_count == (int32_t) f.topology.host_count &&
                 all_pairs_share(&f.topology)) {
                 assert_not_above(weighted, ring, &f.topology);

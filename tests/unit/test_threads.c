@@ -174,7 +174,7 @@ static void new_comm(app_t *app)
         r2_comm_destroy(app->comm);
     }
     ++app->incarnation;
-    if (R2_OK != r2_comm_create(app->rank->ctx, (r2_comm_id_t) {7 + app->thread, 0}, ranks, RANKS,
+    if (R2_OK != r2_comm_create(app->rank->ctx, (r2_comm_id_t){7 + app->thread, 0}, ranks, RANKS,
                                 (int32_t) app->rank->idx, &app->comm)) {
         abort();
     }

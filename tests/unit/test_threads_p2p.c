@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Messages, puts, gets and updates of several application threads of each rank, beside its service thread.
- * Made for ThreadSanitizer; every byte and every sum is checked.
+ * Messages, puts, gets and updates of several application threads of each rank, beside its service
+ * thread. Made for ThreadSanitizer; every byte and every sum is checked.
  */
 #include "r2_config.h"
 
@@ -121,8 +121,8 @@ static void one_send(app_t *app, uint32_t to, uint8_t id, size_t bytes)
 /* Copied, or refused. */
 static void one_inline_send(app_t *app, uint32_t to, uint8_t id, size_t bytes)
 {
-    const r2_status_t status =
-        r2_p2p_send(node_of(app->rank)->p2p, to, id, app->sent, r2_min(bytes, (size_t) INLINE_MAX), NULL);
+    const r2_status_t status = r2_p2p_send(node_of(app->rank)->p2p, to, id, app->sent,
+                                           r2_min(bytes, (size_t) INLINE_MAX), NULL);
 
     if (R2_OK == status) {
         atomic_fetch_add(&node_of(&app->rank->job->ranks[to])->expected, 1);
@@ -157,7 +157,8 @@ static void one_update(app_t *app, uint32_t to)
     uint64_t before;
 
     finish(app,
-           r2_p2p_update(node_of(app->rank)->p2p, to, &before, (uint64_t) (uintptr_t) &peer->sum, &add, &op),
+           r2_p2p_update(node_of(app->rank)->p2p, to, &before, (uint64_t) (uintptr_t) &peer->sum,
+                         &add, &op),
            &flag, "update");
     atomic_fetch_add(&peer->added, 1);
 }
@@ -166,7 +167,8 @@ static void one_round(app_t *app, uint8_t id)
 {
     static const size_t lengths[] = {1, 100, 8192, 16384, 16385, SLOT_BYTES};
     const size_t bytes = lengths[r2_prng_below(&app->prng, r2_array_count(lengths))];
-    const uint32_t to = (app->rank->idx + 1 + (uint32_t) r2_prng_below(&app->prng, RANKS - 1)) % RANKS;
+    const uint32_t to =
+        (app->rank->idx + 1 + (uint32_t) r2_prng_below(&app->prng, RANKS - 1)) % RANKS;
 
     for (size_t i = 0; i < bytes; ++i) {
         app->sent[i] = value(app->rank->idx, id, i);
@@ -225,7 +227,8 @@ static void app_main(thread_rank_t *rank, uint32_t thread)
     free(app.got);
 }
 
-/* The first message of rank 0, whose application then stays away: its service thread opens lanes and sends. */
+/* The first message of rank 0, whose application then stays away: its service thread opens lanes
+ * and sends. */
 static void silent_sender(thread_rank_t *rank, uint32_t thread)
 {
     const uint64_t until_ns = r2_now_ns(r2_clock_system()) + 20 * R2_NS_PER_S;

@@ -70,12 +70,12 @@ static void real_numbers(void **state)
         r2_unit_t unit;
         double value;
     } rows[] = {
-        {"0", R2_UNIT_NUMBER, 0},        {"1.5", R2_UNIT_NUMBER, 1.5},
-        {"2e3", R2_UNIT_NUMBER, 2000},   {"1.5K", R2_UNIT_BYTES, 1536},
-        {"0.5us", R2_UNIT_TIME, 500},    {"2S", R2_UNIT_TIME, 2e9},
-        {"12.5", R2_UNIT_RATE, 12.5e6},  {"100mbit", R2_UNIT_RATE, 12.5e6},
-        {"50G", R2_UNIT_RATE, 50e9},     {"1k", R2_UNIT_RATE, 1e3},
-        {"25%", R2_UNIT_PERCENT, 0.25},  {"100%", R2_UNIT_PERCENT, 1},
+        {"0", R2_UNIT_NUMBER, 0},       {"1.5", R2_UNIT_NUMBER, 1.5},
+        {"2e3", R2_UNIT_NUMBER, 2000},  {"1.5K", R2_UNIT_BYTES, 1536},
+        {"0.5us", R2_UNIT_TIME, 500},   {"2S", R2_UNIT_TIME, 2e9},
+        {"12.5", R2_UNIT_RATE, 12.5e6}, {"100mbit", R2_UNIT_RATE, 12.5e6},
+        {"50G", R2_UNIT_RATE, 50e9},    {"1k", R2_UNIT_RATE, 1e3},
+        {"25%", R2_UNIT_PERCENT, 0.25}, {"100%", R2_UNIT_PERCENT, 1},
     };
 
     (void) state;
@@ -94,13 +94,13 @@ static void what_is_no_number(void **state)
         const char *text;
         r2_unit_t unit;
     } rows[] = {
-        {"", R2_UNIT_NUMBER},      {" 1", R2_UNIT_NUMBER},   {"+1", R2_UNIT_NUMBER},
-        {"-1", R2_UNIT_NUMBER},    {"1 ", R2_UNIT_NUMBER},   {"0x10", R2_UNIT_NUMBER},
-        {"1k", R2_UNIT_NUMBER},    {"inf", R2_UNIT_NUMBER},  {"nan", R2_UNIT_NUMBER},
-        {"k", R2_UNIT_BYTES},      {"64kb", R2_UNIT_BYTES},  {"64 k", R2_UNIT_BYTES},
-        {"1kk", R2_UNIT_BYTES},    {"5", R2_UNIT_TIME},      {"5m", R2_UNIT_TIME},
+        {"", R2_UNIT_NUMBER},       {" 1", R2_UNIT_NUMBER},  {"+1", R2_UNIT_NUMBER},
+        {"-1", R2_UNIT_NUMBER},     {"1 ", R2_UNIT_NUMBER},  {"0x10", R2_UNIT_NUMBER},
+        {"1k", R2_UNIT_NUMBER},     {"inf", R2_UNIT_NUMBER}, {"nan", R2_UNIT_NUMBER},
+        {"k", R2_UNIT_BYTES},       {"64kb", R2_UNIT_BYTES}, {"64 k", R2_UNIT_BYTES},
+        {"1kk", R2_UNIT_BYTES},     {"5", R2_UNIT_TIME},     {"5m", R2_UNIT_TIME},
         {"5minutes", R2_UNIT_TIME}, {"1bit", R2_UNIT_RATE},  {"1mbps", R2_UNIT_RATE},
-        {"30", R2_UNIT_PERCENT},   {"%", R2_UNIT_PERCENT},   {"30%%", R2_UNIT_PERCENT},
+        {"30", R2_UNIT_PERCENT},    {"%", R2_UNIT_PERCENT},  {"30%%", R2_UNIT_PERCENT},
     };
 
     (void) state;
@@ -121,9 +121,12 @@ static void what_is_too_much_or_no_whole_number(void **state)
         const char *text;
         r2_unit_t unit;
     } rows[] = {
-        {"18446744073709551616", R2_UNIT_NUMBER}, {"17179869184G", R2_UNIT_BYTES},
-        {"1.5", R2_UNIT_NUMBER},                  {"1.5k", R2_UNIT_BYTES},
-        {"1e3", R2_UNIT_NUMBER},                  {"18446744074s", R2_UNIT_TIME},
+        {"18446744073709551616", R2_UNIT_NUMBER},
+        {"17179869184G", R2_UNIT_BYTES},
+        {"1.5", R2_UNIT_NUMBER},
+        {"1.5k", R2_UNIT_BYTES},
+        {"1e3", R2_UNIT_NUMBER},
+        {"18446744074s", R2_UNIT_TIME},
         {"30%", R2_UNIT_PERCENT},
     };
     double real = 7;

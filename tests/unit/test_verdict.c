@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Verdict table: every world of 2 to 5 hosts with up to two faults, and what an investigation sees there.
+ * Verdict table: every world of 2 to 5 hosts with up to two faults, and what an investigation sees
+ * there.
  */
 #include "r2_config.h"
 
@@ -282,7 +283,8 @@ static void check_orders(const world_t *world, const r2_evidence_t *full, uint32
     }
 }
 
-static void fail_world(const world_t *world, const r2_evidence_t *evidence, const r2_conclusion_t *got)
+static void fail_world(const world_t *world, const r2_evidence_t *evidence,
+                       const r2_conclusion_t *got)
 {
     uint32_t idx;
 

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Ranks as threads of one process: application threads and the real service thread of each rank, in real time.
+ * Ranks as threads of one process: application threads and the real service thread of each rank, in
+ * real time.
  */
 #ifndef R2_TEST_THREAD_JOB_H
 #define R2_TEST_THREAD_JOB_H
@@ -27,12 +28,12 @@ typedef struct thread_plan {
 typedef struct thread_rank {
     struct thread_job *job; /* borrowed */
     uint32_t idx;
-    r2_ctx_t *ctx;          /* owned */
+    r2_ctx_t *ctx; /* owned */
     r2_hello_t hello;
-    r2_nic_watch_t watch;   /* owned */
+    r2_nic_watch_t watch; /* owned */
     r2_params_t params;
     r2_log_t log;
-    void *own;              /* the test's */
+    void *own; /* the test's */
 } thread_rank_t;
 
 /** What the ranks run; up and down are called by one thread, and may be NULL. */
@@ -51,7 +52,7 @@ typedef struct thread_job {
     r2_oob_loop_t *oob;
     thread_rank_t ranks[RANKS];
     _Atomic int stop;
-    _Atomic unsigned wrong;  /* what was wrong, counted */
+    _Atomic unsigned wrong; /* what was wrong, counted */
 } thread_job_t;
 
 void thread_nap(unsigned us);

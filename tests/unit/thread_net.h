@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * A transport between ranks that are threads of one process: real time, real locks, real descriptors.
+ * A transport between ranks that are threads of one process: real time, real locks, real
+ * descriptors.
  */
 #ifndef R2_TESTS_THREAD_NET_H
 #define R2_TESTS_THREAD_NET_H

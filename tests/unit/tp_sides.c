@@ -63,7 +63,7 @@ static void on_sent(r2_tp_send_t *op, r2_status_t status)
 }
 
 r2_status_t packet_send(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
-                               const void *data)
+                        const void *data)
 {
     r2_status_t status;
 

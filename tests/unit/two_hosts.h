@@ -32,12 +32,12 @@
 
 /*
  * NICs rail0 (10.0.0.N), rail1 (10.0.1.N) and mgmt (10.9.0.N) join host 1, this process, to host 2.
- * The other host's clock is real; it does what it is told through a pipe: a line that begins with '!' is a question for
- * the test's own server, any other line a shell command.
+ * The other host's clock is real; it does what it is told through a pipe: a line that begins with
+ * '!' is a question for the test's own server, any other line a shell command.
  */
 
 #define T_TICK_MS 5   /* how late timers of the other host may be */
-#define T_IDLE_MS 100  /* without news for so long: nothing will come */
+#define T_IDLE_MS 100 /* without news for so long: nothing will come */
 
 /** What the test runs on the other host. */
 typedef struct t_server {

@@ -45,7 +45,7 @@ typedef struct info {
     bool component;             /* Open MPI finds coll/r2 */
     char component_version[32];
     const char *component_dir; /* borrowed: where it was to be installed */
-    char pmix_file[256]; /* of PMIx, by which mpirun hides components, "" = none */
+    char pmix_file[256];       /* of PMIx, by which mpirun hides components, "" = none */
 
     r2_params_t params;
     char *values[INFO_PARAMS_MAX];                    /* owned: texts of the strings in params */
@@ -57,7 +57,7 @@ typedef struct info {
     uint32_t chain[R2_RAILS_MAX];
     char nics_text[1024]; /* why there is none, "" = there are */
 
-    const char *gpu; /* borrowed: static; the device file of GPUs, NULL = none */
+    const char *gpu;     /* borrowed: static; the device file of GPUs, NULL = none */
     uint64_t files_hard; /* hard limit of open files; UINT64_MAX = none, 0 = not known */
 } info_t;
 

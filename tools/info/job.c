@@ -18,16 +18,17 @@
 #include "r2/coll.h"
 
 /*
- * Hello calls over a rail that drops everything in silence take two seconds to fail, and a verdict half of one. More
- * if ranks have not agreed by then, up to the second.
+ * Hello calls over a rail that drops everything in silence take two seconds to fail, and a verdict
+ * half of one. More if ranks have not agreed by then, up to the second.
  */
 #define JOB_LOAD_NS 3000000000u
 #define JOB_WAIT_NS 8000000000u
-/* Vectors grow until a call takes this long, so that fast rails are loaded and slow ones are not for long. */
-#define JOB_CALL_NS    20000000u
-#define JOB_BYTES_MIN  ((uint64_t) 64 << 10)
-#define JOB_BYTES_MAX  ((uint64_t) 16 << 20)
-#define JOB_SHORT      50u /* calls of a few bytes: they show the latency */
+/* Vectors grow until a call takes this long, so that fast rails are loaded and slow ones are not
+ * for long. */
+#define JOB_CALL_NS   20000000u
+#define JOB_BYTES_MIN ((uint64_t) 64 << 10)
+#define JOB_BYTES_MAX ((uint64_t) 16 << 20)
+#define JOB_SHORT     50u /* calls of a few bytes: they show the latency */
 
 /** All ranks of this job. */
 typedef struct job {
@@ -159,7 +160,7 @@ static r2_status_t job_communicator(job_t *job)
     for (uint32_t rank = 0; rank < size; ++rank) {
         ranks[rank] = rank;
     }
-    status = r2_comm_create(job->ctx, (r2_comm_id_t) {0, 0}, ranks, (int32_t) size,
+    status = r2_comm_create(job->ctx, (r2_comm_id_t){0, 0}, ranks, (int32_t) size,
                             (int32_t) r2_ctx_rank(job->ctx), &job->comm);
     free(ranks);
     return status;
@@ -217,7 +218,8 @@ r2_status_t info_job_run(char **text_p, char *error_p, size_t error_bytes)
     if (R2_OK == status) {
         status = r2_ctx_fence(job.ctx);
     }
-    if (R2_OK == status) { /* else others may still use what would be torn down: the launcher ends all */
+    /* else others may still use what would be torn down: the launcher ends all */
+    if (R2_OK == status) {
         r2_ctx_destroy(job.ctx);
         info_free(&info);
     }

@@ -12,8 +12,8 @@
 #include "r2/status.h"
 
 /**
- * To be called by all processes of the job. Looks at rails, connects, moves data for about three seconds, so that broken
- * rails are found and rates seen, and lets all ranks agree.
+ * To be called by all processes of the job. Looks at rails, connects, moves data for about three
+ * seconds, so that broken rails are found and rates seen, and lets all ranks agree.
  * @param text_p  topology file, owned by the caller; NULL on all ranks but 0.
  * @param error_p what failed, naming host, rail or parameter.
  * @return R2_OK, or why it failed.

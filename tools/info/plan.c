@@ -60,8 +60,8 @@ static r2_status_t plan_ranges(info_plan_result_t *result)
     r2_status_t status = R2_OK;
 
     for (uint64_t bytes = PLAN_SIZE_FIRST; R2_OK == status && bytes <= PLAN_SIZE_LAST; bytes *= 2) {
-        r2_plan_input_t input = real_input(&result->real.topology, R2_COLL_ALLREDUCE, bytes,
-                                           result->ask->algorithm);
+        r2_plan_input_t input =
+            real_input(&result->real.topology, R2_COLL_ALLREDUCE, bytes, result->ask->algorithm);
         plan_range_t *range = &result->ranges[result->range_count];
 
         input.cost = result->real.input.cost;
@@ -109,9 +109,8 @@ static r2_status_t plan_schedules(info_plan_result_t *result)
     const uint64_t bytes = result->ask->bytes;
     const char *name = result->ask->algorithm;
 
-    return plan_is_simulated(topo)
-               ? real_build(&result->real, topo, R2_COLL_ALLREDUCE, bytes, name)
-               : real_init(&result->real, topo, R2_COLL_ALLREDUCE, bytes, name);
+    return plan_is_simulated(topo) ? real_build(&result->real, topo, R2_COLL_ALLREDUCE, bytes, name)
+                                   : real_init(&result->real, topo, R2_COLL_ALLREDUCE, bytes, name);
 }
 
 static r2_status_t plan_make(info_plan_result_t *result)
@@ -137,8 +136,8 @@ static r2_status_t plan_make(info_plan_result_t *result)
         status = r2_plan_shares(&result->real.topology, result->shares);
     }
     if (R2_OK == status) {
-        status = r2_plan_predict(&result->real.input, result->predictions,
-                                 &result->prediction_count);
+        status =
+            r2_plan_predict(&result->real.input, result->predictions, &result->prediction_count);
     }
     if (R2_OK == status) {
         status = r2_plan_describe(&result->real.input, result->choice, sizeof(result->choice));
@@ -170,7 +169,8 @@ static int plan_draw(const info_plan_result_t *result)
     r2_status_t status;
 
     if (!plan_is_simulated(&result->topo)) {
-        why = "no more than " PLAN_TEXT_OF(PLAN_RANKS_MAX) " ranks can be drawn, or one on each host";
+        why =
+            "no more than " PLAN_TEXT_OF(PLAN_RANKS_MAX) " ranks can be drawn, or one on each host";
     } else if (result->topo.host_count > DRAW_HOSTS_MAX) {
         why = "no more than " PLAN_TEXT_OF(DRAW_HOSTS_MAX) " hosts can be drawn";
     } else {

@@ -21,12 +21,12 @@
 
 /** What is asked. */
 typedef struct info_plan_ask {
-    const char *file; /* borrowed: topology file; NULL: none */
-    bool job;         /* on the hosts of the job that this process is one of */
+    const char *file;      /* borrowed: topology file; NULL: none */
+    bool job;              /* on the hosts of the job that this process is one of */
     const char *algorithm; /* borrowed: by name; NULL: the planner chooses */
-    const char *draw; /* borrowed: SVG file to write, or NULL */
-    uint32_t hosts;   /* like this one, without file and job; 0: not said */
-    uint64_t bytes;   /* of the vector */
+    const char *draw;      /* borrowed: SVG file to write, or NULL */
+    uint32_t hosts;        /* like this one, without file and job; 0: not said */
+    uint64_t bytes;        /* of the vector */
     bool json;
 } info_plan_ask_t;
 
@@ -47,9 +47,9 @@ typedef struct info_plan_result {
     flow_result_t flow; /* of the chosen schedule */
     r2_status_t flow_status;
     double bound_s;
-    double *shares;    /* owned; [host], the planner's */
-    uint32_t *order;   /* owned; [host], the planner's */
-    uint32_t *ranks;   /* owned; [host], their number */
+    double *shares;  /* owned; [host], the planner's */
+    uint32_t *order; /* owned; [host], the planner's */
+    uint32_t *ranks; /* owned; [host], their number */
     plan_range_t ranges[PLAN_SIZES_MAX];
     size_t range_count;
 } info_plan_result_t;

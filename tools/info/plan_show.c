@@ -73,8 +73,10 @@ static void plan_text_hosts(const info_plan_result_t *result, FILE *out)
     char name[TOPO_NAME_BYTES], label[32];
     uint32_t end;
 
-    fprintf(out, "\nHosts, their share of a weighted exchange, and MB/s of each rail\n"
-                 "  %-12s %-20s %5s %7s  rails\n", "host", "name", "ranks", "share");
+    fprintf(out,
+            "\nHosts, their share of a weighted exchange, and MB/s of each rail\n"
+            "  %-12s %-20s %5s %7s  rails\n",
+            "host", "name", "ranks", "share");
     for (uint32_t h = 0; h < topo->host_count; h = end) {
         end = h + 1;
         while (end < topo->host_count && plan_hosts_alike(result, h, end)) {

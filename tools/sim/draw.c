@@ -51,7 +51,8 @@ static void draw_piece(void *arg, uint32_t from, uint32_t to, uint32_t rail, dou
     }
 }
 
-/** Hosts with less than the fastest, then others, as many as have room; from top to bottom by index. */
+/** Hosts with less than the fastest, then others, as many as have room; from top to bottom by
+ * index. */
 static void draw_choose(draw_t *draw)
 {
     const topo_t *topo = draw->topo;

@@ -31,7 +31,7 @@ typedef struct flow_link {
 } flow_link_t;
 
 typedef struct flow {
-    const flow_case_t *ask; /* borrowed */
+    const flow_case_t *ask;       /* borrowed */
     uint32_t ranks, hosts, rails; /* rails: one on a flat network */
     graph_t graph;
     flow_link_t *links;   /* owned; [from * ranks + to] */
@@ -107,8 +107,7 @@ static void flow_tell(const flow_t *flow, uint32_t link_idx, double since_s)
 
     for (uint32_t f = 0; NULL != flow->ask->piece_fn && from != to && f < link->flow_count; ++f) {
         flow->ask->piece_fn(flow->ask->piece_arg, from, to, flow->rail_of[link->first_flow + f],
-                            since_s, flow->now_s,
-                            flow->flows[link->first_flow + f].rate);
+                            since_s, flow->now_s, flow->flows[link->first_flow + f].rate);
     }
 }
 

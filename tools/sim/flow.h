@@ -10,8 +10,8 @@
 #include "r2/schedule.h"
 #include "topology.h"
 
-/** `from` sends to `to` on `rail` with `rate` bytes/s from begin to end. Flat network: rail is 0.
- */
+/** `from` sends to `to` on `rail` with `rate` bytes/s from begin to end. Flat network: rail is
+ * 0. */
 typedef void (*flow_piece_fn_t)(void *arg, uint32_t from, uint32_t to, uint32_t rail,
                                 double begin_s, double end_s, double rate);
 
@@ -31,7 +31,7 @@ typedef struct flow_result {
     uint64_t messages;
     double bytes;       /* of all messages between hosts */
     double local_bytes; /* of those within hosts */
-    double busiest; /* largest part of the time that the NICs of a host were sending, 0 .. 1 */
+    double busiest;     /* largest part of the time that the NICs of a host were sending, 0 .. 1 */
 } flow_result_t;
 
 /**

@@ -73,8 +73,8 @@ void predict_shares(const predict_case_t *ask, double *shares_p)
     }
 }
 
-/** Contribution to the receiver's share and result of the sender's, on their way at the same time.
- */
+/** Contribution to the receiver's share and result of the sender's, on their way at the same
+ * time. */
 static r2_status_t predict_exchange(const predict_case_t *ask, const double *shares,
                                     double *seconds_p)
 {
@@ -135,7 +135,8 @@ static r2_status_t predict_weighted(const predict_case_t *ask, double *seconds_p
 static const predict_algorithm_t algorithms[] = {
     {"ring", rings_failover}, /* ring; the next rail carries what a dead one should */
     {"balance", rings_balance}, /* ring; all rails that are left share the load */
-    {"r2-allreduce", rings_two}, /* two rings, the second without the slow hosts, then a broadcast */
+    /* two rings, the second without the slow hosts, then a broadcast */
+    {"r2-allreduce", rings_two},
     {"recursive", rings_recursive}, /* the planner's rings of tiers, or one where that is faster */
     {"direct", predict_equal}, /* direct exchange, equal shares, pipelined */
     {"weighted", predict_weighted}, /* direct exchange, shares by bandwidth, pipelined */

@@ -25,7 +25,8 @@ typedef struct real {
  */
 r2_status_t real_topology(const topo_t *topo, r2_topology_t *topology_p);
 
-/** What times are predicted from: latency, pace and rate of reductions, as far as they are known. */
+/** What times are predicted from: latency, pace and rate of reductions, as far as they are
+ * known. */
 r2_cost_params_t real_cost(const topo_t *topo);
 
 /** What the planner is asked: an operation on floats, free to be re-ordered only without
@@ -47,8 +48,9 @@ r2_status_t real_build(real_t *real, const topo_t *topo, r2_coll_kind_t kind, ui
 void real_fini(real_t *real);
 
 /**
- * Simulates them, see flow_run(): reducing takes time where the topology says its rate, what ranks of a host
- * send each other goes at that rate or at the planner's usual one. @param piece_fn may be NULL.
+ * Simulates them, see flow_run(): reducing takes time where the topology says its rate, what ranks
+ * of a host send each other goes at that rate or at the planner's usual one. @param piece_fn may be
+ * NULL.
  * @return as flow_run(), or R2_ERR_UNSUPPORTED: no schedules.
  */
 r2_status_t real_run(const real_t *real, const topo_t *topo, flow_piece_fn_t piece_fn,

@@ -16,7 +16,8 @@ r2_status_t rings_failover(const predict_case_t *ask, double *seconds_p);
 r2_status_t rings_balance(const predict_case_t *ask, double *seconds_p);
 /** R2-AllReduce with its best share of the second ring, which may be 0. */
 r2_status_t rings_two(const predict_case_t *ask, double *seconds_p);
-/** Rings of tiers as the planner builds them, or one ring where that is faster, after re-ranking. */
+/** Rings of tiers as the planner builds them, or one ring where that is faster, after
+ * re-ranking. */
 r2_status_t rings_recursive(const predict_case_t *ask, double *seconds_p);
 
 #endif

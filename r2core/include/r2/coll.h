@@ -24,16 +24,17 @@ typedef enum r2_coll_kind {
 } r2_coll_kind_t;
 
 /**
- * Reduction of `count` elements: inout[k] = in[k] OP inout[k] (the convention of MPI_User_function).
- * Both are aligned to the element. Called by a thread inside r2_ctx_progress() or r2_coll_wait(), or by the
- * service thread if the call says `any_thread` and the parameter async_progress is set.
+ * Reduction of `count` elements: inout[k] = in[k] OP inout[k] (the convention of
+ * MPI_User_function). Both are aligned to the element. Called by a thread inside r2_ctx_progress()
+ * or r2_coll_wait(), or by the service thread if the call says `any_thread` and the parameter
+ * async_progress is set.
  */
 typedef void (*r2_reduce_fn_t)(void *arg, const void *in, void *inout, size_t count);
 
 /**
  * Moves `bytes` at `offset` of the packed stream of a buffer that is not contiguous: out of it into
- * `packed`, or with `unpack` the other way. Any order of offsets; called under the engine lock, by application
- * threads only.
+ * `packed`, or with `unpack` the other way. Any order of offsets; called under the engine lock, by
+ * application threads only.
  */
 typedef void (*r2_move_fn_t)(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack);
 
@@ -44,8 +45,8 @@ typedef struct r2_convertor {
 } r2_convertor_t;
 
 /**
- * One message of a collective in which only its two ends know its length: to (or from) `peer`, which
- * may be this rank. Messages between the same two ranks, the same way, have different tags.
+ * One message of a collective in which only its two ends know its length: to (or from) `peer`,
+ * which may be this rank. Messages between the same two ranks, the same way, have different tags.
  */
 typedef struct r2_edge {
     int32_t peer;
@@ -73,13 +74,14 @@ typedef struct r2_coll_args {
     uint64_t element_bytes;
     r2_reduce_fn_t reduce;
     void *reduce_arg; /* borrowed until completion */
-    bool any_thread;  /* `reduce` may be called by a thread of r2, too: it runs no code of the user */
+    /* `reduce` may be called by a thread of r2, too: it runs no code of the user */
+    bool any_thread;
     uint64_t meaning; /* of reductions: which operation on which types; equal on all ranks */
     bool commutative;
-    bool exact;       /* the result does not depend on the order of reduction */
+    bool exact; /* the result does not depend on the order of reduction */
     r2_convertor_t in_convertor, out_convertor; /* not for reductions */
-    bool blocking;    /* the caller waits for it before it posts another; equal on all ranks */
-    uint32_t parts;   /* collectives in a row under this handle (r2_coll_next()); 0 means 1 */
+    bool blocking;  /* the caller waits for it before it posts another; equal on all ranks */
+    uint32_t parts; /* collectives in a row under this handle (r2_coll_next()); 0 means 1 */
 } r2_coll_args_t;
 
 typedef struct r2_comm r2_comm_t;
@@ -111,10 +113,11 @@ R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint3
 R2_EXPORT void r2_comm_destroy(r2_comm_t *comm);
 
 /**
- * Opens a sequence of calls of its own within a communicator, for a persistent request. It takes the place of
- * the communicator in r2_coll_post() and r2_coll_skip(): its calls match by their number in it, whatever
- * else the communicator does between them, and each is posted after the one before is complete. Members
- * open their sequences in the same order, which is that of the communicator's calls, too. Local.
+ * Opens a sequence of calls of its own within a communicator, for a persistent request. It takes
+ * the place of the communicator in r2_coll_post() and r2_coll_skip(): its calls match by their
+ * number in it, whatever else the communicator does between them, and each is posted after the one
+ * before is complete. Members open their sequences in the same order, which is that of the
+ * communicator's calls, too. Local.
  * @param kind of all its collectives.
  * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_FORKED.
  */
@@ -165,6 +168,7 @@ R2_EXPORT void r2_coll_release(r2_coll_t *coll);
  * Checks the names of algorithms that parameters ask for.
  * @param text_p what is wrong, with the names there are. @return R2_OK or R2_ERR_PARAM.
  */
-R2_EXPORT r2_status_t r2_coll_params_check(const r2_params_t *params, char *text_p, size_t text_bytes);
+R2_EXPORT r2_status_t r2_coll_params_check(const r2_params_t *params, char *text_p,
+                                           size_t text_bytes);
 
 #endif

@@ -17,7 +17,8 @@ typedef enum r2_mem_kind {
 
 #define R2_PPM 1000000u
 
-/** Equal on all ranks: what one leader published. Zeros stand for the usual values (plan/cost.h). */
+/** Equal on all ranks: what one leader published. Zeros stand for the usual values
+ * (plan/cost.h). */
 typedef struct r2_cost_params {
     uint32_t alpha_ns; /* of one step, whatever its length */
     uint32_t rate_ppm; /* what rails give, in millionths of what the topology says of them */

@@ -4,7 +4,8 @@
  *
  * The process context: rails, links and engine of one process.
  *
- * In a child that the process forked nothing of r2 can be used: calls return R2_ERR_FORKED, or do nothing.
+ * In a child that the process forked nothing of r2 can be used: calls return R2_ERR_FORKED, or do
+ * nothing.
  */
 #ifndef R2_CTX_H
 #define R2_CTX_H
@@ -20,8 +21,8 @@
 
 typedef struct r2_ctx r2_ctx_t;
 
-/** Who uses a context; bits. All processes of a job have the same users, or the job does without.
- */
+/** Who uses a context; bits. All processes of a job have the same users, or the job does
+ * without. */
 typedef enum r2_user {
     R2_USER_COLL = 1, /* collectives */
     R2_USER_P2P = 2   /* point-to-point */
@@ -37,9 +38,9 @@ typedef struct r2_ctx_config {
      * Must not be needed for r2's own progress. Called without the engine lock.
      */
     void (*idle)(void *arg);
-    void *idle_arg;            /* borrowed */
-    uint32_t users;            /* bits of r2_user_t; 0: all */
-    bool named;                /* the user asked for r2 by name: is told why it is not used */
+    void *idle_arg; /* borrowed */
+    uint32_t users; /* bits of r2_user_t; 0: all */
+    bool named;     /* the user asked for r2 by name: is told why it is not used */
 } r2_ctx_config_t;
 
 /**
@@ -75,12 +76,13 @@ R2_EXPORT r2_status_t r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
 R2_EXPORT r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user);
 
 /**
- * For a process that ends without the launcher's fence, while others go on: returns when they hold all that it has
- * sent and have what they need of it, when they have left themselves, are gone, or are not heard of for
- * no_path_timeout_ms. Nothing may be sent or received afterwards.
+ * For a process that ends without the launcher's fence, while others go on: returns when they hold
+ * all that it has sent and have what they need of it, when they have left themselves, are gone, or
+ * are not heard of for no_path_timeout_ms. Nothing may be sent or received afterwards.
  */
 R2_EXPORT void r2_ctx_linger(r2_ctx_t *ctx);
-/** After the launcher's fence at the end, or r2_ctx_linger(): discards replays, stops the service thread. */
+/** After the launcher's fence at the end, or r2_ctx_linger(): discards replays, stops the service
+ * thread. */
 R2_EXPORT void r2_ctx_destroy(r2_ctx_t *ctx);
 
 /**
@@ -91,17 +93,18 @@ R2_EXPORT r2_status_t r2_ctx_acquire(const r2_ctx_config_t *config, r2_ctx_t **c
                                      size_t text_bytes);
 /**
  * Gives it back; the last one destroys it.
- * @param log the log function that was given to r2_ctx_acquire(): not called any more afterwards, and
- *            neither is `idle` if the context was made with it.
+ * @param log the log function that was given to r2_ctx_acquire(): not called any more afterwards,
+ * and neither is `idle` if the context was made with it.
  */
 R2_EXPORT void r2_ctx_release(r2_ctx_t *ctx, r2_log_fn_t log);
 
-/** Progresses all rails once. Any thread; returns at once if another thread does it. @return events. */
+/** Progresses all rails once. Any thread; returns at once if another thread does it. @return
+ * events. */
 R2_EXPORT unsigned r2_ctx_progress(r2_ctx_t *ctx);
 
 /**
- * As r2_ctx_progress(), for components that are called in turn: only the calls of the first of them do
- * something, until it gives that up. Any thread.
+ * As r2_ctx_progress(), for components that are called in turn: only the calls of the first of them
+ * do something, until it gives that up. Any thread.
  * @param driver tells the components apart; only its address is used.
  */
 R2_EXPORT unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver);
@@ -118,8 +121,8 @@ R2_EXPORT const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx);
 #define R2_ERROR_TEXT_BYTES 4096 /* enough for it, on hosts with many rails, too */
 
 /**
- * After a failed call: a text for the user that names hosts, rails and verdicts. Its later lines begin with
- * two blanks.
+ * After a failed call: a text for the user that names hosts, rails and verdicts. Its later lines
+ * begin with two blanks.
  * @param text_p "" when there is none.
  */
 R2_EXPORT void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes);
@@ -127,14 +130,15 @@ R2_EXPORT void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_
 /**
  * What plans are made from now, as a topology file (docs/simulation.md).
  * @param text_p owned by the caller.
- * @return R2_OK, R2_ERR_AGAIN (the text is there, but this process knows more than all agree on), R2_ERR_NOT_FOUND
- *         (there is no communicator of all processes), R2_ERR_NO_MEMORY.
+ * @return R2_OK, R2_ERR_AGAIN (the text is there, but this process knows more than all agree on),
+ * R2_ERR_NOT_FOUND (there is no communicator of all processes), R2_ERR_NO_MEMORY.
  */
 R2_EXPORT r2_status_t r2_ctx_plan_text(r2_ctx_t *ctx, char **text_p);
 
 /**
- * Waits for all processes of the job. For programs without MPI, whose launcher's fence this is: after
- * r2_ctx_create(), and before r2_ctx_destroy(). @return R2_OK, R2_ERR_SYSTEM, R2_ERR_UNSUPPORTED (no launcher).
+ * Waits for all processes of the job. For programs without MPI, whose launcher's fence this is:
+ * after r2_ctx_create(), and before r2_ctx_destroy(). @return R2_OK, R2_ERR_SYSTEM,
+ * R2_ERR_UNSUPPORTED (no launcher).
  */
 R2_EXPORT r2_status_t r2_ctx_fence(r2_ctx_t *ctx);
 

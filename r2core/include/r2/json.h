@@ -17,7 +17,7 @@
 
 /** A text under construction. No allocation. */
 typedef struct r2_json {
-    char *text;     /* borrowed: `bytes` long, always terminated; NULL: goes to `out` */
+    char *text; /* borrowed: `bytes` long, always terminated; NULL: goes to `out` */
     size_t bytes;
     size_t used;
     FILE *out;      /* borrowed */

@@ -22,8 +22,9 @@ enum {
 typedef void (*r2_log_fn_t)(void *arg, int level, const char *line);
 
 /**
- * Around every call of a text printer that is not reentrant and that several components use: Open MPI's parser
- * of help texts is one. Threads whose communicators fail at the same time would crash in it.
+ * Around every call of a text printer that is not reentrant and that several components use: Open
+ * MPI's parser of help texts is one. Threads whose communicators fail at the same time would crash
+ * in it.
  */
 R2_EXPORT void r2_log_lock(void);
 R2_EXPORT void r2_log_unlock(void);

@@ -14,7 +14,8 @@
 #define r2_max(a, b)      ((a) > (b) ? (a) : (b))
 
 /** The struct that holds `member` at `ptr`. */
-#define r2_container_of(ptr, type, member) ((type *) (void *) ((char *) (ptr) - offsetof(type, member)))
+#define r2_container_of(ptr, type, member) \
+    ((type *) (void *) ((char *) (ptr) -offsetof(type, member)))
 
 /** Smallest multiple of `unit` that is >= value. @param unit > 0. */
 static inline size_t r2_round_up(size_t value, size_t unit)

@@ -52,8 +52,8 @@ typedef struct r2_nic {
 R2_EXPORT r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *nics_p,
                                    size_t *count_p, char *text_p, size_t text_bytes);
 
-/** Failover chain: indices of `nics` ordered by (distance, index). @param order_p `count` entries.
- */
+/** Failover chain: indices of `nics` ordered by (distance, index). @param order_p `count`
+ * entries. */
 R2_EXPORT void r2_nics_chain(const r2_nic_t *nics, size_t count, uint32_t *order_p);
 
 #endif

@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Point-to-point: active messages between two processes; reading, writing and updating a peer's memory.
+ * Point-to-point: active messages between two processes; reading, writing and updating a peer's
+ * memory.
  */
 #ifndef R2_P2P_H
 #define R2_P2P_H
@@ -22,8 +23,8 @@ typedef struct r2_p2p_handlers {
     /** A message arrived, exactly once. Messages of one peer may overtake each other. */
     void (*received)(void *arg, uint32_t rank, uint8_t id, const void *data, size_t bytes);
     /**
-     * No path to a peer is left, or it is gone: messages to and from it are lost. Only of a peer that
-     * something was sent to or received from; of others what is sent later is refused.
+     * No path to a peer is left, or it is gone: messages to and from it are lost. Only of a peer
+     * that something was sent to or received from; of others what is sent later is refused.
      */
     void (*lost)(void *arg, uint32_t rank, r2_status_t status);
     void *arg; /* borrowed until r2_p2p_unbind() */
@@ -48,8 +49,9 @@ R2_EXPORT r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handle
 R2_EXPORT void r2_p2p_unbind(r2_p2p_t *p2p);
 
 /**
- * Asks whether a process of the job runs r2. After the launcher's fence; from the first call on (for
- * this process's own rank, for instance) peers are let in. @return R2_OK or R2_ERR_UNSUPPORTED. */
+ * Asks whether a process of the job runs r2. After the launcher's fence; from the first call on
+ * (for this process's own rank, for instance) peers are let in. @return R2_OK or
+ * R2_ERR_UNSUPPORTED. */
 R2_EXPORT r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank);
 
 /**
@@ -64,8 +66,9 @@ R2_EXPORT r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, cons
                                   size_t bytes, r2_p2p_op_t *op);
 
 /**
- * Reads memory of a peer: its links send it straight into `local`, over all rails. Done when the data
- * is here and nothing at the peer refers to its memory any more. The peer has to call into r2, too.
+ * Reads memory of a peer: its links send it straight into `local`, over all rails. Done when the
+ * data is here and nothing at the peer refers to its memory any more. The peer has to call into r2,
+ * too.
  * @param remote address in the peer; the peer must have offered it: it is not checked there.
  * @return R2_IN_PROGRESS or an error as r2_p2p_send(); `done` is never called before this returns.
  */
@@ -95,8 +98,8 @@ typedef struct r2_p2p_update {
 } r2_p2p_update_t;
 
 /**
- * Updates an integer of a peer, with the peer's own atomic instructions: also atomic towards what its
- * threads and processes that share the memory do. Else as r2_p2p_get().
+ * Updates an integer of a peer, with the peer's own atomic instructions: also atomic towards what
+ * its threads and processes that share the memory do. Else as r2_p2p_get().
  * @param local   the old value, `bytes` of it; NULL: not wanted.
  * @param remote  a multiple of `bytes`.
  */

@@ -36,11 +36,11 @@ typedef enum r2_param_type {
 typedef struct r2_param_info {
     const char *name;
     r2_param_type_t type;
-    size_t offset;            /* of the field in r2_params_t, bytes */
-    uint64_t dflt, min, max;  /* in `unit`; unused for strings */
-    const char *dflt_string;  /* strings only */
+    size_t offset;           /* of the field in r2_params_t, bytes */
+    uint64_t dflt, min, max; /* in `unit`; unused for strings */
+    const char *dflt_string; /* strings only */
     const char *unit;
-    int level;                /* MPI_T level 1..9 */
+    int level; /* MPI_T level 1..9 */
     const char *help;
 } r2_param_info_t;
 
@@ -67,12 +67,14 @@ R2_EXPORT void r2_params_init(r2_params_t *params);
 R2_EXPORT r2_status_t r2_params_check(const r2_params_t *params, char *text_p, size_t text_bytes);
 
 /**
- * Sets one parameter, by its name or a synonym, from text ("64k" style suffixes k, m, g accepted for sizes).
+ * Sets one parameter, by its name or a synonym, from text ("64k" style suffixes k, m, g accepted
+ * for sizes).
  * @return R2_OK, R2_ERR_NOT_FOUND (no such name) or R2_ERR_PARAM (unparsable or out of range).
  */
 R2_EXPORT r2_status_t r2_params_set(r2_params_t *params, const char *name, const char *text);
 
-/** The text of a parameter in the environment, as the user or mpirun put it there. @return NULL: it is not there. */
+/** The text of a parameter in the environment, as the user or mpirun put it there. @return NULL: it
+ * is not there. */
 R2_EXPORT const char *r2_params_env_text(const char *name);
 
 /**
@@ -86,14 +88,15 @@ R2_EXPORT bool r2_params_names_r2(const char *framework);
 const char *r2_params_component_path(void);
 
 /**
- * How many tasks a step of Slurm started without telling them of each other: srun without PMIx. They are jobs of
- * one process each. @return 0: that is not so, or this process is not the first of them.
+ * How many tasks a step of Slurm started without telling them of each other: srun without PMIx.
+ * They are jobs of one process each. @return 0: that is not so, or this process is not the first of
+ * them.
  */
 R2_EXPORT unsigned r2_params_lone_tasks(void);
 
 /**
- * Applies OMPI_MCA_coll_r2_<name> of the environment, for tools that run outside Open MPI. The name of
- * the table goes before its synonym.
+ * Applies OMPI_MCA_coll_r2_<name> of the environment, for tools that run outside Open MPI. The name
+ * of the table goes before its synonym.
  */
 R2_EXPORT r2_status_t r2_params_from_env(r2_params_t *params, char *text_p, size_t text_bytes);
 

@@ -31,45 +31,45 @@ struct r2_plan_estimate;
  *   gather               IN count            OUT size * count at the root, block r at r * count
  *   scatter              IN size * count at the root      OUT count
  *   alltoall             IN size * count     OUT size * count
- *   gatherv, scatterv, alltoallv, alltoallw, neighbour: messages sends[] from IN and recvs[] into OUT
- *                        (edges below)
- * in_place: the input is in OUT instead (allgather: in its own block; reduce_scatter: OUT has the sum
- * of counts and the result goes to its start, as MPI_IN_PLACE says). Rows then never name R2_BUF_IN.
- * reduce and gather: at the root only. scatter: at the root, whose own block then stays in IN.
+ *   gatherv, scatterv, alltoallv, alltoallw, neighbour: messages sends[] from IN and recvs[] into
+ * OUT (edges below) in_place: the input is in OUT instead (allgather: in its own block;
+ * reduce_scatter: OUT has the sum of counts and the result goes to its start, as MPI_IN_PLACE
+ * says). Rows then never name R2_BUF_IN. reduce and gather: at the root only. scatter: at the root,
+ * whose own block then stays in IN.
  *
- * Edges: lists of equal ends are in equal order, so that the i-th message of one rank never waits for the
- * j-th, j > i, of another:
- *   gatherv, scatterv    leaves: one edge; root: one for each rank, from root + 1 on around the circle
- *   alltoallv, alltoallw sends[i] to and recvs[i] from rank i - rank (around the circle), lengths of 0
- *                        included; in place: on the same memory
- *   neighbour            any order
+ * Edges: lists of equal ends are in equal order, so that the i-th message of one rank never waits
+ * for the j-th, j > i, of another: gatherv, scatterv    leaves: one edge; root: one for each rank,
+ * from root + 1 on around the circle alltoallv, alltoallw sends[i] to and recvs[i] from rank i -
+ * rank (around the circle), lengths of 0 included; in place: on the same memory neighbour any order
  */
 typedef struct r2_plan_input {
     r2_coll_kind_t kind;
     int32_t rank, size;
-    int32_t root;                 /* rooted collectives */
-    uint64_t element_bytes;       /* unit of count and of reduction */
-    uint64_t count;               /* allreduce, bcast; allgather and reduce_scatter_block: per rank */
-    const uint64_t *counts;       /* allgatherv, reduce_scatter: per rank; else NULL. borrowed */
-    const uint64_t *displs;       /* allgatherv: elements; else NULL (packed). borrowed */
-    const r2_edge_t *sends;       /* borrowed */
+    int32_t root;           /* rooted collectives */
+    uint64_t element_bytes; /* unit of count and of reduction */
+    /* allreduce, bcast; allgather and reduce_scatter_block: per rank */
+    uint64_t count;
+    const uint64_t *counts; /* allgatherv, reduce_scatter: per rank; else NULL. borrowed */
+    const uint64_t *displs; /* allgatherv: elements; else NULL (packed). borrowed */
+    const r2_edge_t *sends; /* borrowed */
     uint32_t send_count;
-    const r2_edge_t *recvs;       /* borrowed */
+    const r2_edge_t *recvs; /* borrowed */
     uint32_t recv_count;
     bool in_place;
-    uint64_t meaning;             /* of reductions: which operation on which types */
+    uint64_t meaning; /* of reductions: which operation on which types */
     bool blocking;
     bool commutative;
-    bool exact;                   /* any reduction order gives equal bits (integers, min, max) */
-    bool reproducible;            /* else ring orders may be chosen */
-    const char *algorithm;        /* forced by name, or NULL / "" */
-    uint64_t scratch_bytes;       /* bound of staging memory */
+    bool exact;             /* any reduction order gives equal bits (integers, min, max) */
+    bool reproducible;      /* else ring orders may be chosen */
+    const char *algorithm;  /* forced by name, or NULL / "" */
+    uint64_t scratch_bytes; /* bound of staging memory */
     uint64_t chunk_min_bytes, chunk_max_bytes;
-    uint64_t message_max_bytes;   /* longer blocks are cut, as messages are packed whole; 0: never */
-    uint64_t copy_max_bytes;      /* sends up to this length complete at once */
+    /* longer blocks are cut, as messages are packed whole; 0: never */
+    uint64_t message_max_bytes;
+    uint64_t copy_max_bytes; /* sends up to this length complete at once */
     /* as all ranks agreed on it; NULL: each rank on a host of its own, all healthy. borrowed */
     const r2_topology_t *topology;
-    r2_cost_params_t cost;              /* zeros: usual values */
+    r2_cost_params_t cost; /* zeros: usual values */
     const struct r2_plan_estimate
         *estimate; /* what r2_plan_estimate() gave for this call, or NULL. borrowed */
 } r2_plan_input_t;
@@ -77,12 +77,13 @@ typedef struct r2_plan_input {
 /**
  * Builds this rank's schedule.
  * @param schedule_p initialised by the call; r2_schedule_fini() by the caller.
- * @return R2_OK, R2_ERR_PARAM (unknown algorithm name for this collective, topology of another number of
- * ranks), R2_ERR_NO_MEMORY.
+ * @return R2_OK, R2_ERR_PARAM (unknown algorithm name for this collective, topology of another
+ * number of ranks), R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_plan_build(const r2_plan_input_t *input, r2_schedule_t *schedule_p);
 
-/** Algorithm that would be chosen (static string), for logs and golden tests. NULL: unknown forced name. */
+/** Algorithm that would be chosen (static string), for logs and golden tests. NULL: unknown forced
+ * name. */
 const char *r2_plan_choose(const r2_plan_input_t *input);
 
 /**
@@ -93,7 +94,8 @@ const char *r2_plan_choose(const r2_plan_input_t *input);
  */
 r2_status_t r2_plan_describe(const r2_plan_input_t *input, char *text, size_t room);
 
-/** True if a collective has an algorithm of this name; empty or NULL: none is asked for, which is true, too. */
+/** True if a collective has an algorithm of this name; empty or NULL: none is asked for, which is
+ * true, too. */
 bool r2_plan_has(r2_coll_kind_t kind, const char *name);
 
 /** Comma separated algorithm names of a collective, for error messages. @return text. */

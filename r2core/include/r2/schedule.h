@@ -38,14 +38,15 @@ typedef struct r2_region {
 /** One op. It may start when all ops it depends on are complete. */
 typedef struct r2_op {
     r2_op_kind_t kind;
-    uint32_t order;      /* sends: lower ones go first in the queue of a link */
-    int32_t peer;        /* rank in the communicator; SEND and RECV only */
-    uint32_t tag;        /* SEND and RECV: unique per (source, destination) in this schedule */
-    uint32_t mark;       /* SEND and RECV: folded into the digest of the message: what only its two ends know */
-    uint64_t bytes;      /* length of the region(s); a multiple of the element for REDUCE; > 0 */
-    r2_region_t src;     /* SEND, REDUCE, COPY */
-    r2_region_t dst;     /* RECV, REDUCE, COPY */
-    uint32_t first_dep;  /* index into deps[] */
+    uint32_t order; /* sends: lower ones go first in the queue of a link */
+    int32_t peer;   /* rank in the communicator; SEND and RECV only */
+    uint32_t tag;   /* SEND and RECV: unique per (source, destination) in this schedule */
+    /* SEND and RECV: folded into the digest of the message: what only its two ends know */
+    uint32_t mark;
+    uint64_t bytes;     /* length of the region(s); a multiple of the element for REDUCE; > 0 */
+    r2_region_t src;    /* SEND, REDUCE, COPY */
+    r2_region_t dst;    /* RECV, REDUCE, COPY */
+    uint32_t first_dep; /* index into deps[] */
     uint32_t dep_count;
 } r2_op_t;
 
@@ -56,10 +57,10 @@ typedef struct r2_schedule {
     uint32_t *deps; /* owned; indices of ops */
     uint32_t dep_count, dep_room;
     uint64_t scratch_bytes;
-    uint64_t chunk_bytes;     /* unit of striping for its messages */
-    uint32_t digest;          /* equal on all ranks that made the same plan */
-    const char *algorithm;    /* static name, for the log */
-    r2_status_t status;       /* first error while building (R2_ERR_NO_MEMORY) */
+    uint64_t chunk_bytes;  /* unit of striping for its messages */
+    uint32_t digest;       /* equal on all ranks that made the same plan */
+    const char *algorithm; /* static name, for the log */
+    r2_status_t status;    /* first error while building (R2_ERR_NO_MEMORY) */
 } r2_schedule_t;
 
 /** Makes an empty schedule in the caller's memory. */
@@ -75,7 +76,8 @@ void r2_schedule_fini(r2_schedule_t *schedule);
 uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_op_t *op, const uint32_t *deps,
                          uint32_t dep_count);
 
-/* A plan digest has the kind of collective in its low bits, so that ranks that disagree can tell what others called. */
+/* A plan digest has the kind of collective in its low bits, so that ranks that disagree can tell
+ * what others called. */
 #define R2_DIGEST_KIND_BITS 5u
 
 /** Digest helper: folds `value` into a 32-bit FNV-1a hash. */

@@ -47,16 +47,16 @@ void r2_topology_fini(r2_topology_t *topology);
 /** True if everything in them is equal; cuts in the order in which they were noted. */
 bool r2_topology_equal(const r2_topology_t *a, const r2_topology_t *b);
 
-/** @param capacity sixteenths; more than R2_CAPACITY_FULL counts as that. Outside indices: ignored.
- */
+/** @param capacity sixteenths; more than R2_CAPACITY_FULL counts as that. Outside indices:
+ * ignored. */
 void r2_topology_set_capacity(r2_topology_t *topology, uint32_t host, uint32_t rail,
                               uint32_t capacity);
 
 /** Notes a broken path, hosts in any order. @return false: no place left, or no such path. */
 bool r2_topology_cut(r2_topology_t *topology, uint32_t host_a, uint32_t host_b, uint32_t rail);
 
-/* Rates below are in sixteenths of MB/s (10^6 bytes per second), so that no division rounds them.
- */
+/* Rates below are in sixteenths of MB/s (10^6 bytes per second), so that no division rounds
+ * them. */
 
 /** One rail of a host. */
 uint64_t r2_topology_rail_rate(const r2_topology_t *topology, uint32_t host, uint32_t rail);
@@ -65,7 +65,8 @@ uint64_t r2_topology_host_rate(const r2_topology_t *topology, uint32_t host);
 /** Rails that join two hosts, each at the pace of its slower end; less what is cut. */
 uint64_t r2_topology_pair_rate(const r2_topology_t *topology, uint32_t host_a, uint32_t host_b);
 
-/** Ranks on hosts: the fewest and the most of any, and the most pairs of a rank there and one elsewhere. */
+/** Ranks on hosts: the fewest and the most of any, and the most pairs of a rank there and one
+ * elsewhere. */
 typedef struct r2_topology_placement {
     uint32_t least, most;
     uint64_t pairs;

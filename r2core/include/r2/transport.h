@@ -88,13 +88,15 @@ typedef struct r2_tp_ops {
     void (*worker_destroy)(r2_tp_worker_t *worker);
     /** @return number of events handled; 0 = nothing to do. */
     unsigned (*worker_progress)(r2_tp_worker_t *worker);
-    /** @return a file descriptor to poll for input after arm(), or -1 (no such thing: simulator). */
+    /** @return a file descriptor to poll for input after arm(), or -1 (no such thing:
+     * simulator). */
     int (*worker_fd)(r2_tp_worker_t *worker);
     /** Prepares worker_fd() to signal. @return R2_OK: may sleep; R2_ERR_AGAIN: progress first. */
     r2_status_t (*worker_arm)(r2_tp_worker_t *worker);
     /**
-     * NULL: never true. @return true: worker_fd() can be read, without arm(), as soon as worker_progress()
-     * has something to do; but for work of the library's own (connections being set up), which may be late.
+     * NULL: never true. @return true: worker_fd() can be read, without arm(), as soon as
+     * worker_progress() has something to do; but for work of the library's own (connections being
+     * set up), which may be late.
      */
     bool (*worker_signals)(const r2_tp_worker_t *worker);
     /**

@@ -16,7 +16,8 @@ typedef enum r2_verdict {
     R2_VERDICT_PATH,         /* the path between two hosts: both reach others on this rail */
     R2_VERDICT_PLANE,        /* the rail's switch: nobody reaches anybody on it */
     R2_VERDICT_SLOW,         /* the NIC of the named host works, slower than it should */
-    R2_VERDICT_PEER_BUSY,    /* kernel answers, process does not: stopped or computing. No failover */
+    /* kernel answers, process does not: stopped or computing. No failover */
+    R2_VERDICT_PEER_BUSY,
     R2_VERDICT_PEER_GONE,    /* the process is gone */
     R2_VERDICT_PEER_SILENT,  /* no rail of the peer answers: host or process, held until it does */
     R2_VERDICT_AMBIGUOUS,    /* the NIC of one of two hosts, or the path: nobody is left to ask */

@@ -10,12 +10,14 @@
 
 /*
  * One rank's arguments. Ranks may describe equal data by different types: r2core sees bytes only. A
- * block that is not as long as this rank's own arguments say is an error that no other rank may wait
- * for: the call is made with the shorter of the two, and fails where plans then differ, or here.
+ * block that is not as long as this rank's own arguments say is an error that no other rank may
+ * wait for: the call is made with the shorter of the two, and fails where plans then differ, or
+ * here.
  * @param block_bytes this rank's block in the receive buffer; @return bytes to gather, in *bytes_p.
  */
 static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                              struct ompi_datatype_t *sdtype, uint64_t block_bytes, uint64_t *bytes_p)
+                              struct ompi_datatype_t *sdtype, uint64_t block_bytes,
+                              uint64_t *bytes_p)
 {
     const mca_coll_r2_blocks_t blocks = {
         .base = sbuf, .block_count = 1, .count = scount, .dtype = sdtype};
@@ -107,8 +109,8 @@ int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int 
     }
     call->args.counts = call->counts;
     rc = mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_convertor);
-    return OMPI_SUCCESS != rc ? rc
-                              : r2_allgather_input(call, sbuf, scount, sdtype,
-                                                   call->counts[call->rank],
-                                                   &call->counts[call->rank]);
+    return OMPI_SUCCESS != rc
+               ? rc
+               : r2_allgather_input(call, sbuf, scount, sdtype, call->counts[call->rank],
+                                    &call->counts[call->rank]);
 }

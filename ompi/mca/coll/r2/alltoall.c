@@ -29,9 +29,8 @@ int mca_coll_r2_make_alltoall(mca_coll_r2_call_t *call, const void *sbuf, int sc
     call->args.count = bytes;
     if (!call->args.in_place && mca_coll_r2_bytes(scount, sdtype) != bytes) {
         call->truncated = true;
-        call->args.count = mca_coll_r2_bytes(scount, sdtype) < bytes
-                               ? mca_coll_r2_bytes(scount, sdtype)
-                               : bytes;
+        call->args.count =
+            mca_coll_r2_bytes(scount, sdtype) < bytes ? mca_coll_r2_bytes(scount, sdtype) : bytes;
     }
     if (0 == bytes) {
         return MCA_COLL_R2_NOTHING;
@@ -77,8 +76,9 @@ static int r2_alltoall_edges(mca_coll_r2_call_t *call, const mca_coll_r2_blocks_
 
 int mca_coll_r2_make_alltoallv(mca_coll_r2_call_t *call, const void *sbuf, const int *scounts,
                                const int *sdisps, struct ompi_datatype_t *sdtype, void *rbuf,
-                               const int *rcounts, const int *rdisps, struct ompi_datatype_t *rdtype,
-                               struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+                               const int *rcounts, const int *rdisps,
+                               struct ompi_datatype_t *rdtype, struct ompi_communicator_t *comm,
+                               mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t from = {.base = sbuf,
                                        .block_count = ompi_comm_size(comm),
@@ -98,8 +98,8 @@ int mca_coll_r2_make_alltoallv(mca_coll_r2_call_t *call, const void *sbuf, const
 }
 
 int mca_coll_r2_make_alltoallw(mca_coll_r2_call_t *call, const void *sbuf, const int *scounts,
-                               const int *sdisps, struct ompi_datatype_t *const *sdtypes, void *rbuf,
-                               const int *rcounts, const int *rdisps,
+                               const int *sdisps, struct ompi_datatype_t *const *sdtypes,
+                               void *rbuf, const int *rcounts, const int *rdisps,
                                struct ompi_datatype_t *const *rdtypes,
                                struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {

@@ -4,14 +4,16 @@
  *
  * What is wrong with the arguments of one rank.
  *
- * Open MPI's MPI layer looks at arguments before a component does, but not at all of them: MPI_Allgatherv does not
- * look at the counts on intracommunicators, MPI_Scatter not at what the root sends, MPI_Exscan not at the receive
- * buffer, and with mpi_param_check 0 nothing looks at anything. As there, a rank that is wrong returns before it sends,
- * and its call takes no place among those of the communicator.
+ * Open MPI's MPI layer looks at arguments before a component does, but not at all of them:
+ * MPI_Allgatherv does not look at the counts on intracommunicators, MPI_Scatter not at what the
+ * root sends, MPI_Exscan not at the receive buffer, and with mpi_param_check 0 nothing looks at
+ * anything. As there, a rank that is wrong returns before it sends, and its call takes no place
+ * among those of the communicator.
  */
 #include "call.h"
 
-/* A type that is not committed is let through: what Open MPI lets through it moves, and so does r2. */
+/* A type that is not committed is let through: what Open MPI lets through it moves, and so does
+ * r2. */
 static int r2_type_check(const struct ompi_datatype_t *dtype, int count)
 {
     if (NULL == dtype || (0 != count && MPI_DATATYPE_NULL == dtype)) {
@@ -30,7 +32,8 @@ static bool r2_add_bytes(ptrdiff_t *sum, int count, ptrdiff_t each)
 }
 
 /* @param packed, next where the block starts, in the stream of data and in memory. */
-static int r2_block_check(const mca_coll_r2_blocks_t *blocks, int block, ptrdiff_t *packed, ptrdiff_t *next)
+static int r2_block_check(const mca_coll_r2_blocks_t *blocks, int block, ptrdiff_t *packed,
+                          ptrdiff_t *next)
 {
     const int count = NULL != blocks->counts ? blocks->counts[block] : blocks->count;
     const struct ompi_datatype_t *dtype =
@@ -48,8 +51,9 @@ static int r2_block_check(const mca_coll_r2_blocks_t *blocks, int block, ptrdiff
         !r2_add_bytes(next, count, extent)) {
         return MPI_ERR_COUNT;
     }
-    return NULL == blocks->displs || r2_add_bytes(&first, blocks->displs[block], extent) ? OMPI_SUCCESS
-                                                                                          : MPI_ERR_ARG;
+    return NULL == blocks->displs || r2_add_bytes(&first, blocks->displs[block], extent)
+               ? OMPI_SUCCESS
+               : MPI_ERR_ARG;
 }
 
 int mca_coll_r2_check_blocks(const mca_coll_r2_blocks_t *blocks)

@@ -7,8 +7,8 @@
 #include "call.h"
 
 int mca_coll_r2_make_bcast(mca_coll_r2_call_t *call, void *buff, int count,
-                           struct ompi_datatype_t *dtype, int root, struct ompi_communicator_t *comm,
-                           mca_coll_base_module_t *module)
+                           struct ompi_datatype_t *dtype, int root,
+                           struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t blocks = {
         .base = buff, .block_count = 1, .count = count, .dtype = dtype};

@@ -38,8 +38,8 @@ static int r2_buffer_block(const mca_coll_r2_buffer_t *buffer, uint64_t offset)
 }
 
 /* A block seen by Open MPI's converter, at a packed offset. Basic elements are never split. */
-static void r2_buffer_open(const mca_coll_r2_buffer_t *buffer, int block, bool unpack, size_t *offset,
-                           opal_convertor_t *convertor)
+static void r2_buffer_open(const mca_coll_r2_buffer_t *buffer, int block, bool unpack,
+                           size_t *offset, opal_convertor_t *convertor)
 {
     const opal_convertor_t *local = ompi_proc_local()->super.proc_convertor;
     const struct ompi_datatype_t *dtype = r2_buffer_dtype(buffer, block);
@@ -49,11 +49,9 @@ static void r2_buffer_open(const mca_coll_r2_buffer_t *buffer, int block, bool u
 
     OBJ_CONSTRUCT(convertor, opal_convertor_t);
     if (unpack) {
-        opal_convertor_copy_and_prepare_for_recv(local, &dtype->super, count, origin, 0,
-                                                 convertor);
+        opal_convertor_copy_and_prepare_for_recv(local, &dtype->super, count, origin, 0, convertor);
     } else {
-        opal_convertor_copy_and_prepare_for_send(local, &dtype->super, count, origin, 0,
-                                                 convertor);
+        opal_convertor_copy_and_prepare_for_send(local, &dtype->super, count, origin, 0, convertor);
     }
     opal_convertor_set_position(convertor, offset);
 }
@@ -99,7 +97,8 @@ static uint64_t r2_buffer_boundary(const mca_coll_r2_buffer_t *buffer, int block
     return position;
 }
 
-/* The few bytes at `offset` that belong to a split element: through a copy of the elements around. */
+/* The few bytes at `offset` that belong to a split element: through a copy of the elements
+ * around. */
 static size_t r2_buffer_split(const mca_coll_r2_buffer_t *buffer, int block, uint64_t offset,
                               char *packed, size_t bytes, bool unpack)
 {

@@ -17,13 +17,13 @@
 #define R2_REQUESTS_AT_A_TIME 8
 
 /**
- * A nonblocking or persistent call. Complete or not, it is Open MPI's object. MPI_Iallreduce and its like write
- * into every request that a component returns as if it were of this class.
+ * A nonblocking or persistent call. Complete or not, it is Open MPI's object. MPI_Iallreduce and
+ * its like write into every request that a component returns as if it were of this class.
  */
 typedef struct r2_request {
     ompi_coll_base_nbc_request_t super;
     struct ompi_communicator_t *comm; /* refcounted: errors of the request are told through it */
-    bool sequence; /* call.comm is one of its own, and owned */
+    bool sequence;                    /* call.comm is one of its own, and owned */
     mca_coll_r2_call_t call;
 } r2_request_t;
 
@@ -291,8 +291,7 @@ static void r2_request_done(void *arg, r2_status_t status)
 static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                                        bool persistent)
 {
-    r2_request_t *request =
-        (r2_request_t *) opal_free_list_get(&mca_coll_r2_component.requests);
+    r2_request_t *request = (r2_request_t *) opal_free_list_get(&mca_coll_r2_component.requests);
     ompi_request_t *base;
 
     if (NULL == request) {
@@ -370,7 +369,8 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
     if (R2_OK == status) {
         return OMPI_SUCCESS;
     }
-    /* At once, not by the request: MPI_Comm_idup of Open MPI 4 does not look at it, and calls again. */
+    /* At once, not by the request: MPI_Comm_idup of Open MPI 4 does not look at it, and calls
+     * again. */
     r2_request_finish(request, status);
     made = request->super.super.req_status.MPI_ERROR;
     (void) r2_request_free(request_p);
@@ -378,8 +378,9 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
 }
 
 /*
- * Persistent requests may be started in any order, another one on each rank: only that in which they are made is
- * the same. Those that move nothing have a place in it as a call has one among calls (r2_coll_skip()).
+ * Persistent requests may be started in any order, another one on each rank: only that in which
+ * they are made is the same. Those that move nothing have a place in it as a call has one among
+ * calls (r2_coll_skip()).
  */
 static r2_status_t r2_request_sequence(r2_request_t *request)
 {
@@ -405,7 +406,8 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
             return made;
         }
         *call = (mca_coll_r2_call_t){
-            .module = call->module, .comm = call->comm, .args.kind = call->args.kind, .nothing = true};
+            .module = call->module, .comm = call->comm, .args.kind = call->args.kind,
+            .nothing = true};
     }
     request = r2_request_create(call, comm, true);
     if (NULL == request) {

@@ -25,12 +25,13 @@ typedef struct mca_coll_r2_reducer {
 typedef struct mca_coll_r2_blocks {
     const void *base;
     int block_count;
-    int count;                /* elements of each block, where counts is NULL */
-    const int *counts;        /* elements per block, or NULL */
-    const int *displs;        /* elements, or NULL */
-    const int *byte_displs;   /* bytes, or NULL: alltoallw */
-    const MPI_Aint *far_displs; /* bytes, or NULL: neighbor_alltoallw. Without any: one after another */
-    bool listed;              /* the call has a list of counts; NULL is an error */
+    int count;              /* elements of each block, where counts is NULL */
+    const int *counts;      /* elements per block, or NULL */
+    const int *displs;      /* elements, or NULL */
+    const int *byte_displs; /* bytes, or NULL: alltoallw */
+    /* bytes, or NULL: neighbor_alltoallw. Without any: one after another */
+    const MPI_Aint *far_displs;
+    bool listed;                           /* the call has a list of counts; NULL is an error */
     struct ompi_datatype_t *dtype;         /* of all blocks, or NULL */
     struct ompi_datatype_t *const *dtypes; /* per block, where dtype is NULL */
 } mca_coll_r2_blocks_t;
@@ -38,17 +39,18 @@ typedef struct mca_coll_r2_blocks {
 /** A user buffer behind a convertor: blocks of one datatype or of many. starts is NULL where there
  * is no convertor. */
 typedef struct mca_coll_r2_buffer {
-    char *base;                     /* borrowed */
-    struct ompi_datatype_t *dtype;  /* borrowed, or refcounted while nonblocking; NULL: dtypes */
+    char *base;                      /* borrowed */
+    struct ompi_datatype_t *dtype;   /* borrowed, or refcounted while nonblocking; NULL: dtypes */
     struct ompi_datatype_t **dtypes; /* owned; entries as dtype */
     int block_count;
-    uint64_t *starts;               /* owned: packed offset of each block, block_count + 1 entries */
-    ptrdiff_t *displs;              /* owned: bytes of each block's origin from base */
+    /* owned: packed offset of each block, block_count + 1 entries */
+    uint64_t *starts;
+    ptrdiff_t *displs; /* owned: bytes of each block's origin from base */
 } mca_coll_r2_buffer_t;
 
 /** One side of a call that is a list of messages: which blocks go where. */
 typedef struct mca_coll_r2_side {
-    r2_edge_t *edges;  /* owned until mca_coll_r2_sides_done() */
+    r2_edge_t *edges; /* owned until mca_coll_r2_sides_done() */
     uint32_t edge_count;
     uint64_t *offsets; /* owned: of each block */
     uint64_t *bytes;   /* owned: of each block */
@@ -56,47 +58,49 @@ typedef struct mca_coll_r2_side {
 
 /** Reductions of types with holes: done piece by piece in dense copies. */
 typedef struct mca_coll_r2_pieces {
-    const char *in;                /* borrowed: user's buffers, MPI_IN_PLACE resolved */
+    const char *in; /* borrowed: user's buffers, MPI_IN_PLACE resolved */
     char *out;
-    char *dense_in, *dense_out;    /* owned */
-    uint64_t total;                /* elements of the whole call */
-    uint64_t done;                 /* elements of finished pieces */
-    uint64_t room;                 /* elements of one piece */
-    uint64_t *counts;              /* owned: reduce_scatter: counts of the piece; NULL: allreduce */
-    uint64_t *all_counts;          /* owned: reduce_scatter: counts of the call */
-    uint64_t written;              /* elements of our block that are in `out` */
+    char *dense_in, *dense_out; /* owned */
+    uint64_t total;             /* elements of the whole call */
+    uint64_t done;              /* elements of finished pieces */
+    uint64_t room;              /* elements of one piece */
+    uint64_t *counts;           /* owned: reduce_scatter: counts of the piece; NULL: allreduce */
+    uint64_t *all_counts;       /* owned: reduce_scatter: counts of the call */
+    uint64_t written;           /* elements of our block that are in `out` */
     int rank;
 } mca_coll_r2_pieces_t;
 
 /** One call. Lives on the stack (blocking) or in its request. */
 typedef struct mca_coll_r2_call {
-    mca_coll_r2_module_t *module;  /* borrowed: of the communicator */
-    r2_comm_t *comm;               /* borrowed */
+    mca_coll_r2_module_t *module; /* borrowed: of the communicator */
+    r2_comm_t *comm;              /* borrowed */
     r2_coll_args_t args;
-    r2_coll_t *coll;               /* owned while under way */
+    r2_coll_t *coll; /* owned while under way */
     mca_coll_r2_reducer_t reducer;
-    mca_coll_r2_buffer_t in, out;  /* of args.in_convertor and args.out_convertor */
-    mca_coll_r2_pieces_t *pieces;  /* owned; NULL: all at once */
-    uint64_t *counts;              /* owned; of args.counts */
-    r2_edge_t *sends, *recvs;      /* owned; of args.sends and args.recvs */
-    bool nothing;                  /* it moves nothing on any rank */
-    bool no_result;                /* a reduction without a result on this rank */
-    bool truncated;                /* this rank's own arguments contradict each other */
-    bool retained;                 /* datatypes and op are refcounted */
+    mca_coll_r2_buffer_t in, out; /* of args.in_convertor and args.out_convertor */
+    mca_coll_r2_pieces_t *pieces; /* owned; NULL: all at once */
+    uint64_t *counts;             /* owned; of args.counts */
+    r2_edge_t *sends, *recvs;     /* owned; of args.sends and args.recvs */
+    bool nothing;                 /* it moves nothing on any rank */
+    bool no_result;               /* a reduction without a result on this rank */
+    bool truncated;               /* this rank's own arguments contradict each other */
+    bool retained;                /* datatypes and op are refcounted */
     int size, rank;
 } mca_coll_r2_call_t;
 
 /* unexpected.c */
 void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
-/* What mca_coll_r2_make_*() return besides OMPI_SUCCESS, MPI's error classes and errors. Equal on all ranks. */
+/* What mca_coll_r2_make_*() return besides OMPI_SUCCESS, MPI's error classes and errors. Equal on
+ * all ranks. */
 enum {
     MCA_COLL_R2_DECLINED = MPI_ERR_LASTCODE + 1, /* not for r2 */
     MCA_COLL_R2_NOTHING                          /* moves nothing on any rank */
 };
 /**
  * Each takes over `call`, made with the return code `made`, and counts it.
- * call_run() runs it to its end, call_start() makes a request that is under way, call_prepare() a persistent one.
+ * call_run() runs it to its end, call_start() makes a request that is under way, call_prepare() a
+ * persistent one.
  * @return OMPI_SUCCESS or an error.
  */
 int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter);
@@ -108,7 +112,8 @@ void mca_coll_r2_call_fini(mca_coll_r2_call_t *call);
 /* arguments.c */
 /** Whether blocks can be. @return OMPI_SUCCESS or MPI_ERR_COUNT, MPI_ERR_TYPE, MPI_ERR_ARG. */
 int mca_coll_r2_check_blocks(const mca_coll_r2_blocks_t *blocks);
-/** Both sides of a call. A side that is MPI_IN_PLACE, or NULL, does not matter. @return as above. */
+/** Both sides of a call. A side that is MPI_IN_PLACE, or NULL, does not matter. @return as
+ * above. */
 int mca_coll_r2_check_sides(const mca_coll_r2_blocks_t *from, const mca_coll_r2_blocks_t *to);
 /* reducer.c */
 /** True if r2 can reduce this type; decided from what is equal on all ranks. */
@@ -154,12 +159,14 @@ void mca_coll_r2_buffer_fini(mca_coll_r2_buffer_t *buffer);
 
 /* edges.c */
 /**
- * Opens both sides of a call: its buffers, and room for messages. @param from, to NULL: nothing on that side.
+ * Opens both sides of a call: its buffers, and room for messages. @param from, to NULL: nothing on
+ * that side.
  * @param send_count, recv_count messages at most. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE.
  */
 int mca_coll_r2_sides_init(mca_coll_r2_call_t *call, mca_coll_r2_side_t *sends,
                            const mca_coll_r2_blocks_t *from, int send_count,
-                           mca_coll_r2_side_t *recvs, const mca_coll_r2_blocks_t *to, int recv_count);
+                           mca_coll_r2_side_t *recvs, const mca_coll_r2_blocks_t *to,
+                           int recv_count);
 /** Adds a message: block `block` to or from a rank. */
 void mca_coll_r2_side_add(mca_coll_r2_side_t *side, int peer, uint32_t tag, int block);
 /** Gives the messages to the call. */
@@ -168,8 +175,8 @@ void mca_coll_r2_sides_done(mca_coll_r2_call_t *call, mca_coll_r2_side_t *sends,
 
 /* What makes calls of arguments, one file per family. Parameters are Open MPI's. */
 #define MCA_COLL_R2_LIST(...) __VA_ARGS__
-#define MCA_COLL_R2_ENTRY(name, parameters, arguments)                                            \
-    int mca_coll_r2_make_##name(mca_coll_r2_call_t *call, MCA_COLL_R2_LIST parameters,            \
+#define MCA_COLL_R2_ENTRY(name, parameters, arguments)                                 \
+    int mca_coll_r2_make_##name(mca_coll_r2_call_t *call, MCA_COLL_R2_LIST parameters, \
                                 mca_coll_base_module_t *module);
 #include "entries.def"
 #undef MCA_COLL_R2_ENTRY

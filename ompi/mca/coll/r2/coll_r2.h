@@ -25,13 +25,14 @@ typedef struct mca_coll_r2_calls {
 /** The functions that were selected before ours, with the modules they belong to. */
 typedef struct mca_coll_r2_saved {
 #define MCA_COLL_R2_COLLECTIVE(name) \
-    MCA_COLL_R2_FN(name) *name;      \
+    MCA_COLL_R2_FN(name) * name;     \
     mca_coll_base_module_t *name##_module; /* refcounted */
 #include "collectives.def"
 #undef MCA_COLL_R2_COLLECTIVE
 } mca_coll_r2_saved_t;
 
-/** Above all that Open MPI has, hcoll's 90 too: ties are broken by the order of loading, which ranks do not share. */
+/** Above all that Open MPI has, hcoll's 90 too: ties are broken by the order of loading, which
+ * ranks do not share. */
 #define MCA_COLL_R2_PRIORITY 95
 
 /** The component. Written at start and end only, but for the call counts. */
@@ -47,7 +48,7 @@ typedef struct mca_coll_r2_component {
     bool agreed;    /* all processes of the job use it */
     bool untold;    /* the others count on this process, and it cannot: why_not says why */
     char why_not[1024];
-    bool progressing; /* our function is registered with opal_progress */
+    bool progressing;          /* our function is registered with opal_progress */
     bool opened;               /* `requests` is constructed */
     opal_free_list_t requests; /* of nonblocking and persistent calls */
 } mca_coll_r2_component_t;

@@ -60,9 +60,9 @@
 static inline r2_comm_id_t mca_coll_r2_comm_id(const ompi_communicator_t *comm)
 {
 #if OMPI_MAJOR_VERSION < 5
-    return (r2_comm_id_t) {comm->c_contextid, 0};
+    return (r2_comm_id_t){comm->c_contextid, 0};
 #else
-    return (r2_comm_id_t) {comm->c_contextid.cid_base, comm->c_contextid.cid_sub.u64};
+    return (r2_comm_id_t){comm->c_contextid.cid_base, comm->c_contextid.cid_sub.u64};
 #endif
 }
 

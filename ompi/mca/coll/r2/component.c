@@ -81,7 +81,8 @@ static int r2_component_register(void)
     if (OMPI_SUCCESS != rc && OMPI_ERR_BAD_PARAM != rc) {
         return rc;
     }
-    /* What comes of a bad value is decided later: failing here would run the job silently without r2. */
+    /* What comes of a bad value is decided later: failing here would run the job silently without
+     * r2. */
     mca_coll_r2_component.params_ok = OMPI_SUCCESS == rc;
     rc = mca_coll_r2_pvars_register();
     if (OMPI_SUCCESS != rc) {
@@ -229,7 +230,8 @@ bool mca_coll_r2_is_agreed(void)
     return component->agreed;
 }
 
-/* A common mistake: each process is a job of its own, and nothing of r2, or of MPI, connects them. */
+/* A common mistake: each process is a job of its own, and nothing of r2, or of MPI, connects them.
+ * */
 static void r2_component_hint(void)
 {
     const unsigned tasks = r2_params_lone_tasks();

@@ -40,7 +40,8 @@ static int r2_side_init(mca_coll_r2_side_t *side, mca_coll_r2_buffer_t *buffer,
 
 int mca_coll_r2_sides_init(mca_coll_r2_call_t *call, mca_coll_r2_side_t *sends,
                            const mca_coll_r2_blocks_t *from, int send_count,
-                           mca_coll_r2_side_t *recvs, const mca_coll_r2_blocks_t *to, int recv_count)
+                           mca_coll_r2_side_t *recvs, const mca_coll_r2_blocks_t *to,
+                           int recv_count)
 {
     void *memory = NULL;
     int rc = r2_side_init(sends, &call->in, from, send_count, &memory, &call->args.in_convertor);

@@ -71,8 +71,8 @@ static bool r2_module_ranks(struct ompi_communicator_t *comm, uint32_t *ranks)
     return true;
 }
 
-/* @return R2_OK; R2_ERR_UNSUPPORTED: not for r2, as all members see; or an error of this process.
- */
+/* @return R2_OK; R2_ERR_UNSUPPORTED: not for r2, as all members see; or an error of this
+ * process. */
 static r2_status_t r2_module_comm(struct ompi_communicator_t *comm, mca_coll_r2_module_t *module)
 {
     int size = ompi_comm_size(comm);

@@ -71,8 +71,8 @@ static int r2_neighbors_cart(r2_neighbors_t *neighbors, struct ompi_communicator
     return rc;
 }
 
-static int r2_neighbors_lists(r2_neighbors_t *neighbors, int size, const int *sources, int source_count,
-                              const int *targets, int target_count)
+static int r2_neighbors_lists(r2_neighbors_t *neighbors, int size, const int *sources,
+                              int source_count, const int *targets, int target_count)
 {
     int rc = r2_neighbors_alloc(neighbors, source_count, target_count);
 
@@ -86,9 +86,10 @@ static int r2_neighbors_lists(r2_neighbors_t *neighbors, int size, const int *so
         neighbors->ranks[source_count + i] = targets[i];
     }
     rc = r2_neighbors_count(neighbors->ranks, neighbors->tags, source_count, size);
-    return OMPI_SUCCESS != rc ? rc
-                              : r2_neighbors_count(neighbors->ranks + source_count,
-                                                   neighbors->tags + source_count, target_count, size);
+    return OMPI_SUCCESS != rc
+               ? rc
+               : r2_neighbors_count(neighbors->ranks + source_count, neighbors->tags + source_count,
+                                    target_count, size);
 }
 
 static int r2_neighbors_get(r2_neighbors_t *neighbors, struct ompi_communicator_t *comm)
@@ -117,7 +118,8 @@ static int r2_neighbors_get(r2_neighbors_t *neighbors, struct ompi_communicator_
 
 /* Where blocks lie: of `from` there is one for all targets, or one for each. */
 static int r2_neighbors_make(mca_coll_r2_call_t *call, const r2_neighbors_t *neighbors,
-                             const mca_coll_r2_blocks_t *from, const mca_coll_r2_blocks_t *to, bool same)
+                             const mca_coll_r2_blocks_t *from, const mca_coll_r2_blocks_t *to,
+                             bool same)
 {
     mca_coll_r2_side_t sends, recvs;
     int rc;

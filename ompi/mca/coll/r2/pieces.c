@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void r2_pieces_copy(struct ompi_datatype_t *dtype, char *to, const char *from, uint64_t count)
+static void r2_pieces_copy(struct ompi_datatype_t *dtype, char *to, const char *from,
+                           uint64_t count)
 {
     ompi_datatype_copy_content_same_ddt(dtype, (int32_t) count, to, (char *) (uintptr_t) from);
 }
@@ -39,8 +40,7 @@ static int r2_pieces_counts(mca_coll_r2_pieces_t *pieces, mca_coll_r2_call_t *ca
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     for (int i = 0; i < call->size; ++i) {
-        pieces->all_counts[i] =
-            NULL == call->args.counts ? call->args.count : call->args.counts[i];
+        pieces->all_counts[i] = NULL == call->args.counts ? call->args.count : call->args.counts[i];
     }
     call->args.kind = R2_COLL_REDUCE_SCATTER;
     return OMPI_SUCCESS;

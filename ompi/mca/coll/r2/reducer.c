@@ -17,8 +17,8 @@ static bool r2_reducer_exact(const struct ompi_op_t *op, const struct ompi_datat
            OMPI_DATATYPE_FLAG_DATA_INT == (dtype->super.flags & OMPI_DATATYPE_FLAG_DATA_TYPE);
 }
 
-/* Adds integers modulo their width, eight bytes at a time: without the top bits of the lanes nothing is carried
- * from one into the next, and the sum of top bits is their exclusive or. */
+/* Adds integers modulo their width, eight bytes at a time: without the top bits of the lanes
+ * nothing is carried from one into the next, and the sum of top bits is their exclusive or. */
 static uint64_t r2_reducer_add(uint64_t a, uint64_t b, uint64_t tops)
 {
     return ((a & ~tops) + (b & ~tops)) ^ ((a ^ b) & tops);
@@ -43,8 +43,9 @@ static void r2_reducer_wrap(const char *in, char *inout, size_t bytes, uint64_t 
 }
 
 /*
- * op/avx adds whole vectors of 8 and 16 bit integers with saturation and what remains at the end without, so that
- * a sum that overflows would depend on where a plan cuts. @return top bits of the lanes of such sums, else 0.
+ * op/avx adds whole vectors of 8 and 16 bit integers with saturation and what remains at the end
+ * without, so that a sum that overflows would depend on where a plan cuts. @return top bits of the
+ * lanes of such sums, else 0.
  */
 static uint64_t r2_reducer_tops(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
 {
@@ -54,7 +55,9 @@ static uint64_t r2_reducer_tops(const struct ompi_op_t *op, const struct ompi_da
     if (MPI_SUM != op || !r2_reducer_exact(op, dtype)) {
         return 0;
     }
-    return 1 == bytes ? UINT64_C(0x8080808080808080) : 2 == bytes ? UINT64_C(0x8000800080008000) : 0;
+    return 1 == bytes   ? UINT64_C(0x8080808080808080)
+           : 2 == bytes ? UINT64_C(0x8000800080008000)
+                        : 0;
 }
 
 /* r2core's convention is that of MPI_User_function: inout = in OP inout. */
@@ -72,8 +75,8 @@ static void r2_reducer_apply(void *arg, const void *in, void *inout, size_t coun
     while (count > 0) {
         int part = count > (1 << 30) ? 1 << 30 : (int) count;
 
-        ompi_op_reduce(reducer->op, (char *) (uintptr_t) in - true_lb, (char *) inout - true_lb, part,
-                       reducer->dtype);
+        ompi_op_reduce(reducer->op, (char *) (uintptr_t) in - true_lb, (char *) inout - true_lb,
+                       part, reducer->dtype);
         in = (const char *) in + (ptrdiff_t) part * extent;
         inout = (char *) inout + (ptrdiff_t) part * extent;
         count -= (size_t) part;
@@ -98,12 +101,13 @@ bool mca_coll_r2_reducible(const struct ompi_datatype_t *dtype)
  */
 static bool r2_reducer_dense(const struct ompi_datatype_t *dtype)
 {
-    return ompi_datatype_is_predefined(dtype) || ompi_datatype_is_contiguous_memory_layout(dtype, 2);
+    return ompi_datatype_is_predefined(dtype) ||
+           ompi_datatype_is_contiguous_memory_layout(dtype, 2);
 }
 
 /*
- * What all ranks must mean alike: a predefined operation by Open MPI's number of it, which is equal everywhere,
- * any other by whether it commutes, and the basic types of the elements.
+ * What all ranks must mean alike: a predefined operation by Open MPI's number of it, which is equal
+ * everywhere, any other by whether it commutes, and the basic types of the elements.
  */
 static uint64_t r2_reducer_meaning(struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
 {
@@ -115,8 +119,9 @@ static uint64_t r2_reducer_meaning(struct ompi_op_t *op, const struct ompi_datat
 }
 
 /*
- * Open MPI's own operations on its own types are functions without state. An operation of the user belongs to his
- * threads: it may have thread-local data, or be of a language whose run-time does not know r2's thread.
+ * Open MPI's own operations on its own types are functions without state. An operation of the user
+ * belongs to his threads: it may have thread-local data, or be of a language whose run-time does
+ * not know r2's thread.
  */
 static bool r2_reducer_any_thread(const struct ompi_op_t *op, const struct ompi_datatype_t *dtype)
 {
@@ -124,8 +129,9 @@ static bool r2_reducer_any_thread(const struct ompi_op_t *op, const struct ompi_
 }
 
 /*
- * One buffer for both is against the standard where it is not called MPI_IN_PLACE, but Open MPI refuses it in
- * MPI_Reduce and MPI_Allreduce only, and elsewhere its own components do what was meant.
+ * One buffer for both is against the standard where it is not called MPI_IN_PLACE, but Open MPI
+ * refuses it in MPI_Reduce and MPI_Allreduce only, and elsewhere its own components do what was
+ * meant.
  */
 int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
                             struct ompi_datatype_t *dtype, struct ompi_op_t *op)

@@ -7,8 +7,8 @@
 #include "call.h"
 
 /*
- * The root's own block is its own matter: where its arguments contradict each other, it is left out and the call
- * fails there, and no other rank notices.
+ * The root's own block is its own matter: where its arguments contradict each other, it is left out
+ * and the call fails there, and no other rank notices.
  */
 static bool r2_own_block_fits(mca_coll_r2_call_t *call, const void *own, int scount,
                               struct ompi_datatype_t *sdtype, int rcount,
@@ -150,8 +150,8 @@ int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf, int sco
 }
 
 int mca_coll_r2_make_scatterv(mca_coll_r2_call_t *call, const void *sbuf, const int *scounts,
-                              const int *disps, struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
-                              struct ompi_datatype_t *rdtype, int root,
+                              const int *disps, struct ompi_datatype_t *sdtype, void *rbuf,
+                              int rcount, struct ompi_datatype_t *rdtype, int root,
                               struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     const bool is_root = root == ompi_comm_rank(comm);

@@ -19,18 +19,18 @@
 
 /** A peer, or this process. Under the component's lock, but for rank and host. */
 struct mca_btl_base_endpoint_t {
-    uint32_t rank;      /* process number of the job */
+    uint32_t rank; /* process number of the job */
     bool same_host;
-    opal_proc_t *proc;  /* borrowed; NULL: given up by the PML */
+    opal_proc_t *proc; /* borrowed; NULL: given up by the PML */
 };
 typedef struct mca_btl_base_endpoint_t mca_btl_r2_endpoint_t;
 
 /** A message to be sent: header of the PML and data in a row. */
 typedef struct mca_btl_r2_frag {
-    mca_btl_base_descriptor_t base;      /* first member */
+    mca_btl_base_descriptor_t base; /* first member */
     mca_btl_base_segment_t segment;
-    mca_btl_r2_endpoint_t *endpoint;     /* borrowed, while sent */
-    size_t room_bytes;                   /* of data */
+    mca_btl_r2_endpoint_t *endpoint; /* borrowed, while sent */
+    size_t room_bytes;               /* of data */
     r2_p2p_op_t op;
     char data[];
 } mca_btl_r2_frag_t;
@@ -39,9 +39,9 @@ typedef struct mca_btl_r2_frag {
 typedef struct mca_btl_r2_component {
     mca_btl_base_component_t super;
     r2_params_t params;
-    char *fallback;   /* owned by the MCA variable: transports to select beside r2 */
-    r2_ctx_t *ctx;    /* refcounted; NULL: r2 cannot run here */
-    r2_p2p_t *p2p;    /* owned */
+    char *fallback; /* owned by the MCA variable: transports to select beside r2 */
+    r2_ctx_t *ctx;  /* refcounted; NULL: r2 cannot run here */
+    r2_p2p_t *p2p;  /* owned */
     mca_btl_base_module_error_cb_fn_t error;
     mca_btl_r2_endpoint_t **endpoints; /* owned, by rank; NULL: not added yet */
     opal_mutex_t lock;

@@ -65,7 +65,8 @@ static size_t r2_btl_most(size_t bytes, size_t most)
 /* A fragment has to hold the PML's header and some data. */
 #define R2_BTL_LEAST_SEND_BYTES 1024u
 
-/* Parameters of the user: the PML waits for ever where it gets no fragment of the size it was promised. */
+/* Parameters of the user: the PML waits for ever where it gets no fragment of the size it was
+ * promised. */
 static void r2_btl_limit(mca_btl_base_module_t *module)
 {
     module->btl_max_send_size = r2_btl_most(module->btl_max_send_size, R2_P2P_MESSAGE_MAX);
@@ -73,10 +74,12 @@ static void r2_btl_limit(mca_btl_base_module_t *module)
         module->btl_max_send_size = R2_BTL_LEAST_SEND_BYTES;
     }
     module->btl_eager_limit = r2_btl_most(module->btl_eager_limit, module->btl_max_send_size);
-    module->btl_rndv_eager_limit = r2_btl_most(module->btl_rndv_eager_limit, module->btl_max_send_size);
+    module->btl_rndv_eager_limit =
+        r2_btl_most(module->btl_rndv_eager_limit, module->btl_max_send_size);
 }
 
-/* Spawned processes are another job, with a key of its own: r2 leaves them to a transport of Open MPI's. */
+/* Spawned processes are another job, with a key of its own: r2 leaves them to a transport of Open
+ * MPI's. */
 static int r2_btl_fallback_register(void)
 {
     int rc;
@@ -84,17 +87,20 @@ static int r2_btl_fallback_register(void)
     mca_btl_r2_component.fallback = (char *) (uintptr_t) "tcp";
     rc = mca_base_component_var_register(
         &mca_btl_r2_component.super.btl_version, "fallback",
-        "Comma separated components that are selected too when btl is selected by a list that names r2, as in "
-        "\"--mca btl r2,self\": they reach the processes that r2 does not, which are those of other jobs "
-        "(MPI_Comm_spawn, MPI_Comm_connect). Those that are not installed are left out. Empty: none.",
+        "Comma separated components that are selected too when btl is selected by a list that "
+        "names r2, as in \"--mca btl r2,self\": they reach the processes that r2 does not, which "
+        "are those of other jobs (MPI_Comm_spawn, MPI_Comm_connect). Those that are not installed "
+        "are left out. Empty: none.",
         MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0, OPAL_INFO_LVL_4, MCA_BASE_VAR_SCOPE_READONLY,
         &mca_btl_r2_component.fallback);
-    return 0 > rc ? rc : mca_common_r2_widen(&opal_btl_base_framework, mca_btl_r2_component.fallback);
+    return 0 > rc ? rc : mca_common_r2_widen(&opal_btl_base_framework,
+                                             mca_btl_r2_component.fallback);
 }
 
 /*
- * Limits: eager messages fit one chunk that the link copies, so they are complete at once; no message
- * is longer than what may go without credit. Long contiguous messages are read by their receiver.
+ * Limits: eager messages fit one chunk that the link copies, so they are complete at once; no
+ * message is longer than what may go without credit. Long contiguous messages are read by their
+ * receiver.
  */
 static int r2_btl_register(void)
 {

@@ -4,9 +4,9 @@
  *
  * Which of Open MPI's one-sided components is used over r2.
  *
- * osc/rdma takes all windows, by get, put and atomic operations of this transport. Except, with Open MPI
- * 4.1, dynamic windows over several hosts: it takes a lock there twice and waits for itself. These are
- * left to osc/pt2pt, if that is selected.
+ * osc/rdma takes all windows, by get, put and atomic operations of this transport. Except, with
+ * Open MPI 4.1, dynamic windows over several hosts: it takes a lock there twice and waits for
+ * itself. These are left to osc/pt2pt, if that is selected.
  */
 #include "btl_r2.h"
 
@@ -20,8 +20,9 @@ static ompi_osc_base_component_query_fn_t r2_osc_rdma_query; /* of osc/rdma itse
 
 /*
  * More than OMPI_WIN_ACCUMULATE_OPS_SAME_OP: osc/rdma takes a window's accumulate lock for
- * MPI_Compare_and_swap, too. Without it a process of another host compares by this transport, atomically,
- * while one of the owner's host loads, compares and stores with the lock: updates were lost.
+ * MPI_Compare_and_swap, too. Without it a process of another host compares by this transport,
+ * atomically, while one of the owner's host loads, compares and stores with the lock: updates were
+ * lost.
  */
 #define R2_OSC_ACC_OPS_ANY ((ompi_win_accumulate_ops_t) (OMPI_WIN_ACCUMULATE_OPS_SAME_OP + 1))
 

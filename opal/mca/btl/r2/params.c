@@ -4,8 +4,9 @@
  *
  * Parameters: those of coll/r2, wherever they are set, whether coll/r2 is there or not.
  *
- * The PML is chosen before coll/r2 registers its parameters, and that may not happen at all. So they are
- * registered here under the same names and types, read, and given up again: coll/r2 finds them free.
+ * The PML is chosen before coll/r2 registers its parameters, and that may not happen at all. So
+ * they are registered here under the same names and types, read, and given up again: coll/r2 finds
+ * them free.
  */
 #include "btl_r2.h"
 
@@ -53,12 +54,12 @@ static r2_status_t r2_param_read(r2_params_t *params, const r2_param_info_t *row
     int var_idx;
 
     memcpy(&value, field, length);
-    /* The flags of the first registration stay: coll/r2's variables have to go with its component. */
-    var_idx = mca_base_var_register("ompi", "coll", "r2", row->name, row->help,
-                                    (mca_base_var_type_t) r2_param_type(row->type), NULL, 0,
-                                    MCA_BASE_VAR_FLAG_DWG,
-                                    (mca_base_var_info_lvl_t) (row->level - 1),
-                                    MCA_BASE_VAR_SCOPE_READONLY, &value);
+    /* The flags of the first registration stay: coll/r2's variables have to go with its
+     * component. */
+    var_idx = mca_base_var_register(
+        "ompi", "coll", "r2", row->name, row->help, (mca_base_var_type_t) r2_param_type(row->type),
+        NULL, 0, MCA_BASE_VAR_FLAG_DWG, (mca_base_var_info_lvl_t) (row->level - 1),
+        MCA_BASE_VAR_SCOPE_READONLY, &value);
     if (0 > var_idx) {
         return R2_ERR_SYSTEM;
     }

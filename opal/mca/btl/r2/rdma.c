@@ -102,8 +102,8 @@ static bool r2_rdma_verb(mca_btl_base_atomic_op_t op, r2_p2p_verb_t *verb_p)
         mca_btl_base_atomic_op_t op;
         r2_p2p_verb_t verb;
     } verbs[] = {
-        {MCA_BTL_ATOMIC_ADD, R2_P2P_ADD}, {MCA_BTL_ATOMIC_AND, R2_P2P_AND},
-        {MCA_BTL_ATOMIC_OR, R2_P2P_OR},   {MCA_BTL_ATOMIC_XOR, R2_P2P_XOR},
+        {MCA_BTL_ATOMIC_ADD, R2_P2P_ADD},   {MCA_BTL_ATOMIC_AND, R2_P2P_AND},
+        {MCA_BTL_ATOMIC_OR, R2_P2P_OR},     {MCA_BTL_ATOMIC_XOR, R2_P2P_XOR},
         {MCA_BTL_ATOMIC_SWAP, R2_P2P_SWAP},
     };
 
@@ -117,8 +117,8 @@ static bool r2_rdma_verb(mca_btl_base_atomic_op_t op, r2_p2p_verb_t *verb_p)
 }
 
 /*
- * osc/rdma of Open MPI 4.1 repeats an atomic operation for ever, unless it is done or "not supported": then
- * it goes on with get and put, and these tell of what is really wrong.
+ * osc/rdma of Open MPI 4.1 repeats an atomic operation for ever, unless it is done or "not
+ * supported": then it goes on with get and put, and these tell of what is really wrong.
  * @param rdma consumed; NULL: no memory.
  */
 static int r2_rdma_update(r2_btl_rdma_t *rdma, uint64_t remote_address, int flags,
@@ -151,8 +151,8 @@ int mca_btl_r2_atomic_fop(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *end
         return OPAL_ERR_NOT_SUPPORTED;
     }
     return r2_rdma_update(
-        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata), remote_address,
-        flags, &update);
+        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata),
+        remote_address, flags, &update);
 }
 
 int mca_btl_r2_atomic_op(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
@@ -160,8 +160,8 @@ int mca_btl_r2_atomic_op(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endp
                          mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
                          mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
-    return mca_btl_r2_atomic_fop(btl, endpoint, NULL, remote_address, NULL, remote_handle, op, operand,
-                                 flags, order, cbfunc, cbcontext, cbdata);
+    return mca_btl_r2_atomic_fop(btl, endpoint, NULL, remote_address, NULL, remote_handle, op,
+                                 operand, flags, order, cbfunc, cbcontext, cbdata);
 }
 
 int mca_btl_r2_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
@@ -187,6 +187,6 @@ int mca_btl_r2_atomic_cswap(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *e
         return OPAL_ERR_NOT_SUPPORTED;
     }
     return r2_rdma_update(
-        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata), remote_address,
-        flags, &update);
+        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata),
+        remote_address, flags, &update);
 }

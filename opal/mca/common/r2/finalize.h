@@ -21,7 +21,8 @@
  * MPI): what is not there may still come, so processes would not agree about r2.
  */
 bool mca_common_r2_async_modex(void);
-/** True if MPI_Finalize does not wait for the other processes (parameter async_mpi_finalize of Open MPI). */
+/** True if MPI_Finalize does not wait for the other processes (parameter async_mpi_finalize of Open
+ * MPI). */
 bool mca_common_r2_async_finalize(void);
 
 #endif

@@ -2,13 +2,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Lets the plain commands `mpirun --mca coll r2` and `--mca btl r2,self` select components of Open MPI beside r2.
+ * Lets the plain commands `mpirun --mca coll r2` and `--mca btl r2,self` select components of Open
+ * MPI beside r2.
  *
- * Open MPI demands that the selected collective components together fill every collective of a communicator, so
- * r2 alone would end MPI_Init with "no collective components"; and that the selected transports reach every
- * process, spawned ones too. The components to add have to be on the framework's list before it opens them. The
- * last moment to put them there is the registration of r2's parameters: Open MPI is walking the list then and
- * takes what we append behind.
+ * Open MPI demands that the selected collective components together fill every collective of a
+ * communicator, so r2 alone would end MPI_Init with "no collective components"; and that the
+ * selected transports reach every process, spawned ones too. The components to add have to be on
+ * the framework's list before it opens them. The last moment to put them there is the registration
+ * of r2's parameters: Open MPI is walking the list then and takes what we append behind.
  */
 #include "widen.h"
 

@@ -18,7 +18,7 @@ typedef pthread_mutex_t opal_thread_internal_mutex_t;
 typedef pthread_cond_t opal_thread_internal_cond_t;
 
 #define OPAL_THREAD_INTERNAL_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
-#define OPAL_THREAD_INTERNAL_COND_INITIALIZER PTHREAD_COND_INITIALIZER
+#define OPAL_THREAD_INTERNAL_COND_INITIALIZER  PTHREAD_COND_INITIALIZER
 
 static inline int opal_thread_internal_mutex_init(opal_thread_internal_mutex_t *mutex,
                                                   bool recursive)
