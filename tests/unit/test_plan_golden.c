@@ -146,7 +146,7 @@ static void print_plan(FILE *file, const char *collective, const r2_plan_input_t
     print_bytes(file, bytes);
     fprintf(file, ": %s, chunks of ", schedule.algorithm);
     print_bytes(file, schedule.chunk_bytes);
-    fprintf(file, ", %u ops, staging ", schedule.op_count);
+    fprintf(file, ", %u rows, staging ", schedule.op_count);
     print_bytes(file, schedule.scratch_bytes);
     fprintf(file, ", digest %08x\n", schedule.digest);
     r2_schedule_fini(&schedule);
