@@ -407,6 +407,10 @@ MUTANTS = [
     ("nobody-awaits-its-turn", "link/room.c",
      "        if (r2_lane_awaits_turn(&link->lanes[i])) {",
      "        if (false && r2_lane_awaits_turn(&link->lanes[i])) {", EXCUSES),
+    ("turns-end-with-the-next-call", "link/room.c",
+     "    return lane->connect.turn && lane->state < R2_LANE_WIRING &&",
+     "    return lane->connect.turn && r2_lane_is_short(lane) &&",
+     ["test_sim_unhelpful", "long_wait_for_a_turn"]),
     ("calls-of-others-find-no-room", "link/room.c",
      "        r2_room_make(net, NULL);\n", "", EXCUSES),
     ("promised-turns-hold-for-ever", "link/room.c",
@@ -429,6 +433,11 @@ MUTANTS = [
      "        lane->rx.excused_ns = net->now_ns;\n", "        return false;\n", UNREAD),
     ("old-words-count-as-new", "link/unread.c",
      "    if (newer >= 0 || late) {", "    if (true || now_ns == 0) {", EXCUSES),
+    ("words-of-long-ago-prove-that-a-peer-runs", "link/lane_timer.c",
+     " && r2_unread_told_ns(lane) >= part_ns", "", ["test_sim_unhelpful", "slow_sender"]),
+    ("news-fence-lanes-that-were-closed", "link/net_health.c",
+     "    if (lane->failed) { /* the progress", "    if (false) { /* the progress",
+     ["test_sim_unhelpful", "accused_lane_was_closed"]),
     # Stopped, gone, or no path: what those say who could relay.
     ("who-relays-never-says-busy", "link/relay_forward.c",
      "    return R2_OK == link->broken && r2_link_is_busy(link) ? R2_ERR_UNRESPONSIVE : "

@@ -63,6 +63,9 @@ def sources(tree):
         path = os.path.join(tree, "r2core", folder)
         found += [(folder + "_" + name[:-2] + ".o", os.path.join(path, name))
                   for name in sorted(os.listdir(path)) if name.endswith(".c")]
+    doubles = os.path.join(tree, "tests/doubles")
+    found += [("doubles_" + name[:-2] + ".o", os.path.join(doubles, name))
+              for name in sorted(os.listdir(doubles)) if name.endswith(".c")]
     found += [(name + ".o", os.path.join(tree, "tests/sim", name + ".c")) for name in SIM]
     return found + [(name + ".o", os.path.join(tree, "tests/fuzz", name + ".c")) for name in STUB]
 
@@ -96,7 +99,7 @@ class Workshop:
     def __init__(self, build):
         self.build = build
         self.tree = tempfile.mkdtemp(prefix="r2-mutants-")
-        for part in ("r2core", "tests/sim", "tests/unit", "tests/fuzz"):
+        for part in ("r2core", "tests/doubles", "tests/sim", "tests/unit", "tests/fuzz"):
             shutil.copytree(os.path.join(TOP, part), os.path.join(self.tree, part))
         shutil.copy(os.path.join(TOP, "tests/open_files.h"), os.path.join(self.tree, "tests"))
         self.cflags = CFLAGS + ["-I" + os.path.join(self.tree, p) for p in
