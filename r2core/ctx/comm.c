@@ -168,8 +168,15 @@ void r2_comm_destroy(r2_comm_t *comm)
     r2_comm_drop_agree(comm);
     r2_comm_close_all(comm);
     r2_programs_forget(&comms->programs, comm->key);
+    if (comm->untold) { /* others wait: its members are told when there is memory */
+        comm->next_untold = comms->untold;
+        comms->untold = comm;
+        comm = NULL;
+    }
     r2_core_leave(comms->core);
-    r2_comm_free(comm);
+    if (NULL != comm) {
+        r2_comm_free(comm);
+    }
 }
 
 static void r2_sequence_abort(r2_comm_t *sequence, r2_status_t status)
@@ -389,6 +396,24 @@ static bool r2_comm_apply(r2_comms_t *comms, const r2_comm_fault_t *fault)
     return true;
 }
 
+/* Communicators that were freed before all were told: gone when that is done. */
+static void r2_comms_tell_freed(r2_comms_t *comms)
+{
+    r2_comm_t **at = &comms->untold;
+
+    while (NULL != *at) {
+        r2_comm_t *comm = *at;
+
+        r2_comm_tell_rest(comm);
+        if (comm->untold) {
+            at = &comm->next_untold;
+        } else {
+            *at = comm->next_untold;
+            r2_comm_free(comm);
+        }
+    }
+}
+
 /* What there was no memory to note. */
 static void r2_comm_apply_missed(r2_comms_t *comms)
 {
@@ -414,6 +439,7 @@ static void r2_comm_apply_missed(r2_comms_t *comms)
         }
     }
     comms->missed_loss = false;
+    r2_comms_tell_freed(comms);
 }
 
 /* Engine lock, outside of callbacks. */
@@ -459,6 +485,12 @@ void r2_comms_fini(r2_comms_t *comms)
 
         comms->faults = fault->next;
         free(fault);
+    }
+    while (NULL != comms->untold) {
+        r2_comm_t *comm = comms->untold;
+
+        comms->untold = comm->next_untold;
+        r2_comm_free(comm);
     }
     HASH_ITER(hh, comms->names, name, next)
     {

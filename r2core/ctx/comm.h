@@ -73,6 +73,7 @@ struct r2_comm {
     r2_status_t failed;     /* R2_OK, or why */
     r2_status_t heard;      /* R2_OK, or why it failed at a peer: no memory for that fault */
     bool untold;            /* failed, and no memory was left to tell all members */
+    r2_comm_t *next_untold; /* in comms->untold */
     r2_comm_t *sequences;   /* owned hash by `sequence`: all but its own */
     r2_comm_t *sequenced;   /* borrowed: the one of them that was found last, or NULL */
     uint32_t next_sequence; /* the one that is opened next */
@@ -111,6 +112,7 @@ struct r2_comms {
     uint32_t fault_count;
     bool fresh_faults; /* some of them have not been looked at */
     bool missed_loss;  /* a lost peer could not be noted: all links are looked at */
+    r2_comm_t *untold; /* owned list: freed since they failed, and not told yet */
     r2_programs_t programs;
     struct r2_coll *completed; /* list: done functions to be called outside the lock */
     r2_pool_t colls;
