@@ -49,7 +49,7 @@ def computes(ranks, *sizes):
         check=False)
     blamed = verdicts()
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
-    well = done.stdout.startswith("0 wrong, 0 lanes failed, 0 hello calls, 0 descriptors")
+    well = done.stdout.startswith("0 wrong, 0 lanes failed, 0 connect requests, 0 descriptors")
     assert well and not blamed, \
         "%s%s%s" % (done.stdout, done.stderr[-2000:], blamed)
 
