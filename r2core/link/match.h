@@ -47,7 +47,7 @@ typedef struct r2_rx_match {
     r2_tag_t tag;
     bool posted;
     bool rts;               /* the sender asked for credit */
-    bool asking;            /* in link->rx.grants.rows: it is to get more credit */
+    bool asking;            /* in link->rx.grants.recvs: it is to get more credit */
     uint32_t chunk_bytes;   /* of its message, once that was heard of; 0 = not yet */
     uint64_t granted_bytes; /* the most that was granted, from the start of the message */
     uint64_t given_bytes;   /* bytes that were given to the receive */
@@ -62,7 +62,7 @@ typedef struct r2_rx_match {
     void *arg;
     r2_rx_message_t *message;        /* owned once there */
     r2_unexpected_t unexpected;      /* which of link->rx.unexpected it is in */
-    struct r2_rx_match *prev, *next; /* there, or in link->rx.grants.rows */
+    struct r2_rx_match *prev, *next; /* there, or in link->rx.grants.recvs */
 } r2_rx_match_t;
 
 /** Credit that came before its message. */

@@ -315,7 +315,7 @@ static void check_grants(const world_t *world, const r2_link_t *link, const uint
 
     for (uint32_t i = 0; i < R2_GRANT_KINDS; ++i) {
         fuzz_check(open[i] == link->rx.grants.open_bytes[i]);
-        DL_FOREACH(link->rx.grants.rows[i], match) {
+        DL_FOREACH(link->rx.grants.recvs[i], match) {
             ++listed;
         }
     }
