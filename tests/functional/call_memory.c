@@ -192,8 +192,8 @@ static int attempt(const char *name, call_fn_t call, int until, int *failed_p)
     return wrong;
 }
 
-/* @return calls that were wrong, on this rank. */
-static int form(const char *name, call_fn_t call)
+/* @param least allocations that fail, at least. @return calls that were wrong, on this rank. */
+static int form(const char *name, call_fn_t call, int least)
 {
     int wrong = 0, failed = 1, failures = 0;
 
@@ -205,7 +205,7 @@ static int form(const char *name, call_fn_t call)
     if (0 == me) {
         printf("# %s: %d allocations failed\n", name, failures);
     }
-    return CAN_FAIL && 0 == failures ? wrong + 1 : wrong;
+    return CAN_FAIL && failures < least ? wrong + 1 : wrong;
 }
 
 static void hung(int signal)
@@ -228,11 +228,13 @@ int main(int argc, char **argv)
     MPI_Type_create_resized(MPI_INT, 0, 2 * (MPI_Aint) sizeof(int), &holes);
     MPI_Type_commit(&holes);
     MPI_Op_create(add, 1, &sum);
-    wrong += form("iallreduce", iallreduce);
-    wrong += form("allreduce_init", persistent);
-    wrong += form("reduce_scatter of a type with holes", with_holes);
-    wrong += form("allgatherv", allgatherv);
-    wrong += form("alltoallv", alltoallv);
+    /* Requests come from Open MPI's list, which MPI_Comm_dup has filled: these take nothing
+     * more. */
+    wrong += form("iallreduce", iallreduce, 0);
+    wrong += form("allreduce_init", persistent, 0);
+    wrong += form("reduce_scatter of a type with holes", with_holes, 1);
+    wrong += form("allgatherv", allgatherv, 1);
+    wrong += form("alltoallv", alltoallv, 1);
     MPI_Allreduce(&wrong, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (0 == me) {
         printf("# %d calls are wrong\n", all);
