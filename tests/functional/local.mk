@@ -200,6 +200,7 @@ tests_functional_persistent_order_LDADD = $(OMPI_LIBS)
 check_PROGRAMS += tests/functional/call_memory
 tests_functional_call_memory_SOURCES = tests/functional/call_memory.c
 tests_functional_call_memory_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_call_memory_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 tests_functional_call_memory_LDADD = $(OMPI_LIBS) -ldl
 
 check_PROGRAMS += tests/functional/failed_comm
