@@ -174,19 +174,25 @@ static void changes_go_to_owners_and_own_members(void **state)
     r2_health_destroy(caught.health);
 }
 
-/* An owner that had news and dies may not have passed them on: the neighbours tell its successor
- * all. */
+/* The owner told of a rail that is down, all have acknowledged it, and then a process dies. */
+static void caught_death(caught_t *caught, uint32_t hears, const r2_notice_t *gone)
+{
+    caught_init(caught);
+    caught_down(caught, 1, START_NS);
+    r2_health_tick(caught->health, START_NS);
+    acknowledge_all(caught, START_NS + 1);
+    hear(caught, hears, gone, START_NS + R2_NS_PER_S);
+}
+
+/* An owner that had events and dies may not have passed them on: its neighbours tell its
+ * successor all. */
 static void events_of_dead_owners_are_told_again(void **state)
 {
     const r2_notice_t gone = {.kind = R2_NOTICE_GONE, .id = 1, .host_a = 2};
     caught_t caught;
 
     (void) state;
-    caught_init(&caught);
-    caught_down(&caught, 1, START_NS);
-    r2_health_tick(caught.health, START_NS);
-    acknowledge_all(&caught, START_NS + 1);
-    hear(&caught, 3, &gone, START_NS + R2_NS_PER_S);
+    caught_death(&caught, 3, &gone);
     assert_int_equal(1, caught.told[3]);
     assert_int_equal(0, caught.told[2]);
     assert_int_equal(0, caught.last[3].host_a);
@@ -202,11 +208,7 @@ static void other_dead_processes_have_no_events(void **state)
     caught_t caught;
 
     (void) state;
-    caught_init(&caught);
-    caught_down(&caught, 1, START_NS);
-    r2_health_tick(caught.health, START_NS);
-    acknowledge_all(&caught, START_NS + 1);
-    hear(&caught, 2, &gone, START_NS + R2_NS_PER_S);
+    caught_death(&caught, 2, &gone);
     assert_int_equal(0, caught.told[2]);
     assert_int_equal(0, caught.told[3]);
     r2_health_destroy(caught.health);
