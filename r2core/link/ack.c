@@ -64,11 +64,11 @@ static void r2_ack_note_gap(r2_lane_t *lane, uint32_t newest_seq)
 {
     const r2_packet_t *first = lane->tx.in_flight;
 
-    if (NULL == first || !r2_seq_lt(first->lane_seq, newest_seq)) {
+    if (NULL == first || !r2_seq_lt(first->header.lane_seq, newest_seq)) {
         lane->tx.gap_ns = 0;
-    } else if (0 == lane->tx.gap_ns || first->lane_seq != lane->tx.gap_seq) {
+    } else if (0 == lane->tx.gap_ns || first->header.lane_seq != lane->tx.gap_seq) {
         lane->tx.gap_ns = lane->link->net->now_ns;
-        lane->tx.gap_seq = first->lane_seq;
+        lane->tx.gap_seq = first->header.lane_seq;
     }
 }
 
@@ -95,13 +95,13 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
         return; /* acknowledges what was never sent: a confused or hostile peer */
     }
     DL_FOREACH_SAFE(lane->tx.in_flight, packet, next) {
-        if (!r2_seq_lt(packet->lane_seq, header->ack_next + R2_ACK_WINDOW + 1)) {
+        if (!r2_seq_lt(packet->header.lane_seq, header->ack_next + R2_ACK_WINDOW + 1)) {
             break;
         }
-        if (r2_ack_covers(header, packet->lane_seq)) {
+        if (r2_ack_covers(header, packet->header.lane_seq)) {
             newest_ns = r2_max(newest_ns, packet->sent_ns);
             oldest_ns = r2_min(oldest_ns, packet->sent_ns);
-            newest_seq = packet->lane_seq;
+            newest_seq = packet->header.lane_seq;
             acked_bytes += packet->bytes;
             r2_tx_packet_settle(packet, true);
         }

@@ -128,6 +128,7 @@ typedef struct r2_lane {
         uint64_t awake_ns;     /* arrival of the first after the last long silence */
         uint64_t excused_ns;   /* when the peer doubted it and was told to wait; 0 = never */
         uint32_t excused_next; /* next then */
+        uint32_t told;         /* its newest word, by the link's `told` */
     } rx;
     struct {                   /* how long things take, and doubt */
         uint64_t delivered_ns; /* newest acknowledgement, of this and earlier connections */

@@ -156,7 +156,8 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
  * Every packet acknowledges, so what the peer says on this lane long after it should have had our
  * oldest packet means that this packet is lost, and with it the lane's way out. Needed where there
  * is no other lane to tell: the peer's own questions keep such a link from looking silent. A
- * process that was stopped may speak before it reads, and one that reads slowly says so.
+ * process that was stopped may speak before it reads, one that reads slowly says so, and what one
+ * that sends slowly says here it has said long ago.
  */
 static bool r2_lane_acks_stall(const r2_lane_t *lane)
 {
@@ -164,7 +165,7 @@ static bool r2_lane_acks_stall(const r2_lane_t *lane)
                                  4 * r2_lane_timeout_ns(lane));
 
     timeout_ns *= r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
-    return !r2_unread_is_there(lane) &&
+    return !r2_unread_is_there(lane) && r2_unread_answered_ns(lane) >= timeout_ns &&
            lane->rx.last_ns > r2_max(lane->tx.in_flight->sent_ns, lane->rx.awake_ns) + timeout_ns;
 }
 

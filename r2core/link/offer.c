@@ -34,7 +34,7 @@ r2_status_t r2_hello_offer_fill(r2_lane_t *lane, const r2_lane_conn_t *conn, uin
     offer->remote_idx = lane->remote_idx;
     offer->attempt = lane->connect.attempt;
     offer->stands = NULL != lane->conn;
-    offer->awaits = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
+    offer->awaits = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->header.lane_seq;
     offer->segment_bytes = net->segment_bytes;
     offer->unexpected_bytes = net->params->unexpected_bytes;
     offer->first_seq = net->first_seq;

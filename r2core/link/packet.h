@@ -98,8 +98,8 @@ typedef struct r2_packet {
     r2_net_t *net;                 /* borrowed */
     r2_tx_item_t *item;            /* NULL: not sequenced */
     uint64_t sent_ns;
-    uint32_t lane_seq;
     uint32_t bytes;            /* counted in the lane's window */
+    uint32_t told;             /* the link's when it was sent */
     struct r2_lane_conn *conn; /* borrowed: unsequenced packets only */
     bool settled;              /* acknowledged, abandoned, or never to be */
     bool transport_done;

@@ -87,7 +87,7 @@ bool r2_relay_needless(const r2_link_t *link)
 static bool r2_relay_is_ahead(const r2_lane_t *lane)
 {
     return NULL != lane->tx.in_flight &&
-           lane->tx.seq - lane->tx.in_flight->lane_seq > R2_ACK_WINDOW;
+           lane->tx.seq - lane->tx.in_flight->header.lane_seq > R2_ACK_WINDOW;
 }
 
 bool r2_relay_bars(const r2_link_t *link, const r2_lane_t *lane, const r2_tx_item_t *item)

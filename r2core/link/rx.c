@@ -153,7 +153,7 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
         return;
     }
     r2_rx_life(lane);
-    r2_unread_heard(lane->link, header.unread, header.unread_at);
+    r2_unread_heard(lane, header.unread, header.unread_at);
     if (header.kind <= R2_WIRE_HELLO_ACK || R2_LANE_WIRING == lane->state) {
         r2_lane_connected(lane, header.kind);
     }

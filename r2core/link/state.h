@@ -116,7 +116,7 @@ struct r2_link {
         /* most above the usual round trip of its lane, of late */
         uint64_t peak_delay_ns, peak_delay_at_ns;
         uint16_t unread;    /* newest word of the peer on its rails (unread.c) */
-        uint8_t unread_at;  /* by its clock */
+        uint16_t unread_at; /* by its clock */
         uint32_t told;      /* by so much that clock went on with its words (unread.c) */
         uint64_t unread_ns; /* when it came */
         uint64_t
@@ -244,11 +244,13 @@ bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns);
 /** Notes of which rails not all may have been read, or is on its way. After a look at all. */
 void r2_unread_look(r2_net_t *net);
 /** Time of a word, for the header. */
-uint8_t r2_unread_stamp(uint64_t now_ns);
+uint16_t r2_unread_stamp(uint64_t now_ns);
 /** Such bits of the peer came. */
-void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp);
+void r2_unread_heard(r2_lane_t *lane, uint16_t rails, uint16_t stamp);
 /** By how much the peer's clock went on, as it says, since this lane came into its state. */
 uint64_t r2_unread_told_ns(const r2_lane_t *lane);
+/** By how much its words on this lane are later than the lane's oldest packet in flight. */
+uint64_t r2_unread_answered_ns(const r2_lane_t *lane);
 /** True if what this lane waits for may lie unread in our own buffers. */
 bool r2_unread_is_here(const r2_lane_t *lane);
 /** True if it may lie unread at the peer. */

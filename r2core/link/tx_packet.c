@@ -292,13 +292,13 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
         packet->header.flags |= R2_WIRE_HEDGE;
     }
     packet->header.lane_seq = lane->tx.seq;
-    packet->lane_seq = lane->tx.seq;
     packet->item = item;
     packet->bytes = (uint32_t) (sizeof(packet->header) + packet->op.data_bytes);
     if (r2_lane_is_relay(lane)) {
         packet->bytes = r2_relay_cost(lane, packet->bytes);
     }
     packet->sent_ns = net->now_ns;
+    packet->told = link->path.told;
     if (R2_OK != r2_packet_post(lane, packet)) {
         return false;
     }

@@ -27,7 +27,7 @@
 /* Parts of failure_timeout_ms: what is long between two looks, and how long a rare look counts. */
 #define R2_UNREAD_LONG  2u
 #define R2_UNREAD_FRESH 8u
-/* Units of 34 ms: words of the same 4 s have an order. Packets wait at the sender, too. */
+/* Units of 34 ms: words of the same 18 minutes have an order. Packets wait at the sender, too. */
 #define R2_UNREAD_STAMP_SHIFT 25
 #define R2_UNREAD_LATE_NS     (2 * R2_NS_PER_S)
 
@@ -64,16 +64,17 @@ void r2_unread_look(r2_net_t *net)
     net->unread_local = r2_unread_is_on(net, &net->local) ? UINT16_MAX : 0;
 }
 
-uint8_t r2_unread_stamp(uint64_t now_ns)
+uint16_t r2_unread_stamp(uint64_t now_ns)
 {
-    return (uint8_t) (now_ns >> R2_UNREAD_STAMP_SHIFT);
+    return (uint16_t) (now_ns >> R2_UNREAD_STAMP_SHIFT);
 }
 
-void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp)
+void r2_unread_heard(r2_lane_t *lane, uint16_t rails, uint16_t stamp)
 {
+    r2_link_t *link = lane->link;
     const uint64_t now_ns = link->net->now_ns;
     const bool late = now_ns - link->path.unread_ns > R2_UNREAD_LATE_NS;
-    const int8_t newer = (int8_t) (stamp - link->path.unread_at);
+    const int16_t newer = (int16_t) (stamp - link->path.unread_at);
 
     if (newer >= 0 || late) {
         link->path.told += late ? 1u : (uint32_t) newer;
@@ -81,6 +82,15 @@ void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp)
         link->path.unread_at = stamp;
         link->path.unread_ns = now_ns;
     }
+    lane->rx.told = link->path.told + (uint32_t) (newer < 0 && !late ? newer : 0);
+}
+
+/* Words that came may be older than the one that is asked about. */
+static uint64_t r2_unread_passed_ns(uint32_t since, uint32_t told)
+{
+    const int32_t passed = (int32_t) (told - since);
+
+    return passed <= 0 ? 0 : (uint64_t) passed << R2_UNREAD_STAMP_SHIFT;
 }
 
 /*
@@ -89,7 +99,12 @@ void r2_unread_heard(r2_link_t *link, uint16_t rails, uint8_t stamp)
  */
 uint64_t r2_unread_told_ns(const r2_lane_t *lane)
 {
-    return (uint64_t) (lane->link->path.told - lane->told) << R2_UNREAD_STAMP_SHIFT;
+    return r2_unread_passed_ns(lane->told, lane->link->path.told);
+}
+
+uint64_t r2_unread_answered_ns(const r2_lane_t *lane)
+{
+    return r2_unread_passed_ns(lane->tx.in_flight->told, lane->rx.told);
 }
 
 bool r2_unread_is_here(const r2_lane_t *lane)

@@ -19,7 +19,7 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      4
+#define R2_WIRE_VERSION      5
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX \
     (1u << 28) /* of one message: R2_WIRE_MESSAGE_MAX in halves of the least chunk_max_bytes */
@@ -119,7 +119,8 @@ static_assert(16 == sizeof(r2_wire_relay_t), "travels in relay packets");
 typedef struct __attribute__((packed)) r2_wire_header {
     uint8_t version;
     uint8_t kind; /* r2_wire_kind_t */
-    uint16_t flags;
+    uint8_t flags;
+    uint8_t hop;         /* relays so far */
     uint32_t lane_seq;   /* of this packet on its lane */
     uint64_t connection; /* the receiver's id of this lane: fence and cookie */
     /* every lane_seq before this one is held by the sender of this packet */
@@ -135,9 +136,8 @@ typedef struct __attribute__((packed)) r2_wire_header {
     uint32_t chunk_bytes;   /* unit it is cut into */
     uint32_t chunk;         /* index: bytes from chunk * chunk_bytes */
     uint32_t destination;   /* final process, for relaying */
-    uint8_t hop;            /* relays so far */
-    uint16_t unread;   /* bit r: rail r of the sender may have more than it has read (unread.c) */
-    uint8_t unread_at; /* when that was so, by the sender's clock: r2_unread_stamp() */
+    uint16_t unread;    /* bit r: rail r of the sender may have more than it has read (unread.c) */
+    uint16_t unread_at; /* when that was so, by the sender's clock: r2_unread_stamp() */
 } r2_wire_header_t;
 
 static_assert(92 == sizeof(r2_wire_header_t), "wire layout is frozen per version");

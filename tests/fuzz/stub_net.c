@@ -319,8 +319,10 @@ void stub_speak(stub_net_t *stub, const r2_lane_t *lane)
 {
     r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
 
+    header.unread_at = r2_unread_stamp(stub->old_words ? R2_NS_PER_S : stub->time_ns);
     header.connection = lane->connect.rx_connection;
-    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
+    header.ack_next =
+        NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->header.lane_seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }

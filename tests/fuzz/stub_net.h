@@ -47,6 +47,7 @@ typedef struct stub_net {
     uint32_t looks;       /* calls of worker_progress() */
     bool no_room;         /* there are no descriptors */
     bool unconnected;     /* nobody is at the other end of connect requests */
+    bool old_words;       /* what the peer says it has said when it started */
 } stub_net_t;
 
 /** Its instance is the stub_net_t. */

@@ -383,6 +383,23 @@ static void slow_sender(void **state)
         "expect healthy");
 }
 
+/* What it filled long ago comes for ever, a packet at a time: no words about what it holds now. */
+static void old_words_of_a_slow_sender(void **state)
+{
+    char source[256];
+
+    (void) state;
+    for (uint32_t slow_ms = 150; slow_ms <= 400; slow_ms += 50) {
+        snprintf(source, sizeof(source),
+                 "hosts 2; rails 3; rate 138840232; latency 147us; socket 1675;"
+                 "param chunk_min_bytes 1024; comm b cid=8 ranks=0;"
+                 "coll allreduce i64 25 on=b times=25; coll scatter i64 12044 root=0 times=4 nb;"
+                 "compute 18428709us rank=0; at 0us slow r0 %uus; expect healthy",
+                 slow_ms * 1000);
+        run(source);
+    }
+}
+
 /*
  * A process is stopped while a peer closes a lane to it for want of descriptors, and a third says
  * that the rail is dead: that lane did not fail.
@@ -428,6 +445,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_with_lanes_in_doubt_or_closed),
         cmocka_unit_test(accused_rail_proved_by_its_lanes),
         cmocka_unit_test(slow_sender),
+        cmocka_unit_test(old_words_of_a_slow_sender),
         cmocka_unit_test(accused_lane_was_closed),
         cmocka_unit_test(few_descriptors),
         cmocka_unit_test(long_wait_for_a_turn),

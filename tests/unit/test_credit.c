@@ -45,7 +45,8 @@ static void peer_sends(stub_net_t *stub, r2_wire_header_t header, const void *da
     header.version = R2_WIRE_VERSION;
     header.connection = lane->connect.rx_connection;
     header.lane_seq = lane->rx.next;
-    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
+    header.ack_next =
+        NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->header.lane_seq;
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), data, header.length);
 }

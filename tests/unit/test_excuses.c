@@ -162,22 +162,28 @@ static void later_words_count(void **state)
 {
     stub_net_t *stub = stub_net_create();
     r2_link_t *link = stub->link;
+    r2_lane_t *lane = &link->lanes[0], *other = &link->lanes[1];
 
     (void) state;
     stub->net.now_ns = stub->time_ns;
     link->path.unread_ns = stub->time_ns;
-    link->path.unread_at = 250;
-    r2_unread_heard(link, 1, 250);
+    link->path.unread_at = 65530;
+    r2_unread_heard(lane, 1, 65530);
     assert_int_equal(link->path.unread, 1);
-    r2_unread_heard(link, 0, 249);
+    r2_unread_heard(other, 0, 65529);
     assert_int_equal(link->path.unread, 1);
-    r2_unread_heard(link, 2, 3); /* the stamp wraps */
+    assert_int_equal((int32_t) (other->rx.told - lane->rx.told), -1);
+    r2_unread_heard(lane, 2, 3); /* the stamp wraps */
     assert_int_equal(link->path.unread, 2);
-    r2_unread_heard(link, 0, 250);
+    r2_unread_heard(other, 0, 65530);
     assert_int_equal(link->path.unread, 2);
-    stub->net.now_ns += 10 * R2_NS_PER_S;
-    r2_unread_heard(link, 0, 250);
+    assert_int_equal((int32_t) (other->rx.told - lane->rx.told), -9);
+    r2_unread_heard(other, 0, 30000); /* 17 minutes later */
     assert_int_equal(link->path.unread, 0);
+    stub->net.now_ns += 10 * R2_NS_PER_S;
+    r2_unread_heard(lane, 3, 29990);
+    assert_int_equal(link->path.unread, 3);
+    assert_int_equal(lane->rx.told, link->path.told);
     stub_net_destroy(stub);
 }
 

@@ -56,7 +56,8 @@ static void say_of_receives(stub_net_t *stub, r2_wire_kind_t kind, const r2_wire
 
     header.connection = lane->connect.rx_connection;
     header.lane_seq = lane->rx.next;
-    header.ack_next = NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->lane_seq;
+    header.ack_next =
+        NULL == lane->tx.in_flight ? lane->tx.seq : lane->tx.in_flight->header.lane_seq;
     header.length = (uint32_t) (count * sizeof(*queries));
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), queries, count * sizeof(*queries));

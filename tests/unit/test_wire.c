@@ -43,7 +43,7 @@ static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        4,    4,    0x05, 0x00,                         /* version, kind, flags */
+        5,    4,    0x05, 0x09,                         /* version, kind, flags, hop */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
@@ -55,7 +55,7 @@ static void layout(void **state)
         0x74, 0x73, 0x72, 0x71, 0x78, 0x77, 0x76, 0x75, /* tag: collective, row */
         0x13, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* message_bytes */
         0x08, 0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, /* chunk_bytes, chunk */
-        0x84, 0x83, 0x82, 0x81, 0x09, 0x02, 0x80, 0x07, /* destination, hop, unread, its time */
+        0x84, 0x83, 0x82, 0x81, 0x02, 0x80, 0x07, 0x08, /* destination, unread, its time */
     };
     r2_wire_header_t header;
 
@@ -84,7 +84,7 @@ static void layout(void **state)
     assert_true(0x81828384u == header.destination);
     assert_int_equal(header.hop, 9);
     assert_int_equal(header.unread, 0x8002);
-    assert_int_equal(header.unread_at, 7);
+    assert_int_equal(header.unread_at, 0x0807);
 }
 
 static void kinds_have_their_numbers(void **state)
@@ -140,7 +140,7 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_KIND_END);
     REFUSED(header.kind = 255);
     REFUSED(header.flags = R2_WIRE_FLAGS_ALL + 1);
-    REFUSED(header.flags = 0x8000);
+    REFUSED(header.flags = 0x80);
     REFUSED(header.chunk_bytes = 0);
     REFUSED(header.chunk = 5);
     REFUSED(header.chunk = UINT32_MAX);
