@@ -294,7 +294,7 @@ static void r2_hello_weigh(r2_lane_t *lane, r2_status_t status)
     if (R2_ERR_REFUSED == status) {
         r2_lane_refused(lane);
     } else {
-        r2_lane_unanswered(lane);
+        r2_lane_unanswered(lane, R2_ERR_UNRESPONSIVE == status);
     }
 }
 
@@ -321,7 +321,7 @@ bool r2_hello_waits(void *arg, uint64_t connect_id)
         return false;
     }
     net->now_ns = r2_now_ns(net->clock);
-    r2_lane_unanswered(lane);
+    r2_lane_unanswered(lane, true);
     lane->why = R2_ERR_UNRESPONSIVE;
     if (lane->state >= R2_LANE_WIRING) {
         lane->unreachable = false;

@@ -165,6 +165,7 @@ static void r2_lane_up(r2_lane_t *lane)
     lane->timing.base_ns = net->now_ns;
     link->path.no_path_ns = 0;
     lane->connect.refused = 0;
+    lane->connect.refusals = 0;
     lane->connect.disproved = false;
     link->path.inquired = link->path.owed = false;
     link->path.inquired_ns = 0;

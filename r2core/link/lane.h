@@ -148,6 +148,8 @@ typedef struct r2_lane {
         r2_lane_past_t past;
         bool turn;           /* DOWN for want of descriptors: others will give some back */
         uint8_t put_offs;    /* calls in a row that the peer had no descriptors for */
+        uint8_t refusals;    /* since somebody listened, whatever else was lost; R2_REFUSED_MAX at
+                                most */
         uint64_t closing_ns; /* since when its end is asked for by us, or agreed; 0 = it is not */
         /* ended while we were away: counts as failed then; 0 = not to be judged */
         uint64_t judged_ns;

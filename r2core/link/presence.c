@@ -117,6 +117,7 @@ static bool r2_lane_has_twin(const r2_lane_t *lane)
 
 void r2_lane_refused(r2_lane_t *lane)
 {
+    lane->connect.refusals = (uint8_t) r2_min(lane->connect.refusals + 1u, R2_REFUSED_MAX);
     if (1 == ++lane->connect.refused) {
         lane->connect.refused_ns = lane->link->net->now_ns;
     }
@@ -131,14 +132,16 @@ bool r2_lane_refusal_counts(const r2_lane_t *lane)
     return lane->connect.refused <= 2 * R2_REFUSED_MAX;
 }
 
-void r2_lane_unanswered(r2_lane_t *lane)
+void r2_lane_unanswered(r2_lane_t *lane, bool taken)
 {
     r2_lane_refusals_end(lane);
+    lane->connect.refusals = taken ? 0 : lane->connect.refusals;
 }
 
 void r2_lane_answered(r2_lane_t *lane)
 {
     lane->connect.refused = 0;
+    lane->connect.refusals = 0;
     lane->connect.disproved = false;
     r2_link_spoke(lane->link);
     if (!r2_lane_is_relay(lane)) {
@@ -265,7 +268,8 @@ static bool r2_link_is_gone(const r2_link_t *link)
 /*
  * The kernel of the peer answers, on a way on which its process neither refuses nor says a word: it
  * is stopped. Within a host there is one kernel. A process that answers calls now and then, and no
- * lane of which gets through, has a moment after each answer that counts.
+ * lane of which gets through, has a moment after each answer that counts. A way that loses requests
+ * and refuses others is no proof: a stopped process listens, until its queue is full.
  */
 static bool r2_lane_shows_busy(const r2_lane_t *lane)
 {
@@ -274,7 +278,8 @@ static bool r2_lane_shows_busy(const r2_lane_t *lane)
     const uint64_t kernel_ns = link->same_host ? link->net->now_ns : lane->connect.kernel_ns;
 
     return !r2_lane_is_relay(lane) && lane->state < R2_LANE_UP && 0 == lane->connect.refused &&
-           !lane->connect.disproved && kernel_ns + 2 * pause_ns > link->net->now_ns &&
+           lane->connect.refusals < R2_REFUSED_MAX && !lane->connect.disproved &&
+           kernel_ns + 2 * pause_ns > link->net->now_ns &&
            kernel_ns > r2_link_alive_ns(link) + pause_ns;
 }
 
@@ -303,6 +308,7 @@ static void r2_link_note_loss(r2_link_t *link)
     link->path.lost_ns = r2_max(link->net->now_ns, 1ull);
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_refusals_end(&link->lanes[i]);
+        link->lanes[i].connect.refusals = 0;
     }
 }
 

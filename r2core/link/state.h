@@ -282,9 +282,9 @@ void r2_link_inquire(r2_link_t *link);
 /** True if no lane to the process is up, but its kernel has answered of late: it is stopped. */
 bool r2_link_is_busy(const r2_link_t *link);
 /** Outcomes of a connect request over a direct lane: refused, no answer, answered by the
- * process. */
+ * process. @param taken somebody listens, and the request waits there. */
 void r2_lane_refused(r2_lane_t *lane);
-void r2_lane_unanswered(r2_lane_t *lane);
+void r2_lane_unanswered(r2_lane_t *lane, bool taken);
 /** True while the next refusal may still change what is thought of the process. */
 bool r2_lane_refusal_counts(const r2_lane_t *lane);
 void r2_lane_answered(r2_lane_t *lane);

@@ -62,7 +62,8 @@ bool r2_hello_sim_is_full(const hello_node_t *callee, uint32_t rail)
     DL_FOREACH(callee->requests, request) {
         waiting += request->rail == rail;
     }
-    return 0 != callee->hub->backlog && waiting >= callee->hub->backlog;
+    return 0 != callee->hub->backlog && waiting >= callee->hub->backlog &&
+           !r2_sim_dead(callee->hub->sim, callee->idx); /* its queue went with it */
 }
 
 /* Nothing came back: the caller's kernel tries again, with growing pauses. */

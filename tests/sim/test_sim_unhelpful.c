@@ -429,6 +429,22 @@ static void long_wait_for_a_turn(void **state)
     }
 }
 
+/*
+ * A process dies, a third of all requests is lost, and so is every message beside the lanes: its
+ * ways refuse now here, now there. With its queue it took what was in there, within a host, too.
+ */
+static void dead_behind_lost_requests(void **state)
+{
+    (void) state;
+    run("seed 614425; limit 29s; hosts 4; ppn 2; rails 4; jitter 79us; hello-loss 31;"
+        "param heal_min_ms 120; param failure_timeout_ms 21; param no_path_timeout_ms 183;"
+        "coll scan matrix 35 on=world times=7 in-place nb; coll allreduce i64 42 on=world times=1;"
+        "comm b cid=8 ranks=7,0,1,3,4,5,6; coll barrier bytes3 1131 on=b times=1; post-loss 100;"
+        "at 0us down h0 rail1; at 7005us kill r0; expect any");
+    run("hosts 1; ppn 3; param heal_min_ms 235; backlog 1; coll gather i64 734 root=0 times=6;"
+        "param no_path_timeout_ms 206; at 113570us kill r1; at 0us stop r1; expect any");
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -452,6 +468,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(call_without_memory),
         cmocka_unit_test(no_memory_for_lanes),
         cmocka_unit_test(freed_before_it_is_told),
+        cmocka_unit_test(dead_behind_lost_requests),
         cmocka_unit_test(merge_without_memory),
     };
 

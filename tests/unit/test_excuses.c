@@ -254,6 +254,25 @@ static void a_process_is_judged_where_others_ask(void **state)
     }
 }
 
+/* A stopped process listens. A way that refuses, and loses requests in between, shows none. */
+static void refusals_are_kept_while_requests_are_lost(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub->net.now_ns = lane->connect.kernel_ns = stub->time_ns + 3600 * R2_NS_PER_S;
+    assert_true(r2_link_is_busy(stub->link));
+    for (int i = 0; i < 3; ++i) {
+        r2_lane_refused(lane);
+        r2_lane_unanswered(lane, false);
+        assert_int_equal(r2_link_is_busy(stub->link), i < 2);
+    }
+    r2_lane_unanswered(lane, true); /* somebody listens */
+    assert_true(r2_link_is_busy(stub->link));
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +285,7 @@ int main(void)
         cmocka_unit_test(unread_packets_are_an_excuse),
         cmocka_unit_test(busy_is_believed_for_a_while),
         cmocka_unit_test(a_process_is_judged_where_others_ask),
+        cmocka_unit_test(refusals_are_kept_while_requests_are_lost),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
