@@ -445,6 +445,17 @@ static void dead_behind_lost_requests(void **state)
         "param no_path_timeout_ms 206; at 113570us kill r1; at 0us stop r1; expect any");
 }
 
+/* A request for a lane in wire-up finds no room at a stopped process; it arrives when the lane is
+ * up. */
+static void late_request_for_a_lane_that_is_up(void **state)
+{
+    (void) state;
+    run("hosts 5; ppn 2; rate 5384782; param heal_min_ms 11; param failure_timeout_ms 37;"
+        "param no_path_timeout_ms 2860; backlog 7; coll alltoallw i64 7 on=world times=11;"
+        "at 78us stop r0; at 8315869us cont r0; at 136us stop r5; at 10466783us cont r5;"
+        "expect healthy");
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -469,6 +480,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(no_memory_for_lanes),
         cmocka_unit_test(freed_before_it_is_told),
         cmocka_unit_test(dead_behind_lost_requests),
+        cmocka_unit_test(late_request_for_a_lane_that_is_up),
         cmocka_unit_test(merge_without_memory),
     };
 
