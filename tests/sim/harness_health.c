@@ -141,9 +141,26 @@ void job_plan_expectations(job_t *job)
     }
 }
 
+/*
+ * Every other host refuses on this rail, probes, too: only a lane that others open proves it, and
+ * where descriptors are short nobody opens one for that.
+ */
+static bool job_rail_is_unprovable(const job_t *job, uint32_t host, uint32_t rail)
+{
+    bool all = true, is_short = false;
+
+    for (uint32_t i = 0; i < job->scenario->event_count; ++i) {
+        is_short = is_short || VERB_DESCRIPTORS == job->scenario->events[i].verb;
+    }
+    for (uint32_t other = 0; other < job->scenario->sim.host_count; ++other) {
+        all = all && (other == host || job->closed[other][rail]);
+    }
+    return is_short && all;
+}
+
 static bool job_rail_is_well(const job_t *job, uint32_t host, uint32_t rail)
 {
-    if (job->closed[host][rail]) {
+    if (job->closed[host][rail] || job_rail_is_unprovable(job, host, rail)) {
         return false;
     }
     for (uint32_t i = 0; i < job->rank_count; ++i) {
