@@ -7,9 +7,8 @@
  */
 /*
  * Lines on standard output of rank 0, times are CLOCK_MONOTONIC, which all hosts of a lab share:
- *   want HASH                        of the sum in the order that r2 promises, from all ranks'
- * inputs call I START END EPOCHS HASH     EPOCHS: agreed maps so far when it began; HASH 0: ranks
- * differ
+ *   want HASH                        of the sum in the order that r2 promises, from all inputs
+ *   call I START END EPOCHS HASH     EPOCHS: agreed maps so far when it began; HASH 0: ranks differ
  */
 #include "r2_config.h"
 

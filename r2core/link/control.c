@@ -13,10 +13,12 @@
  *   QUERY, PING, NOTICE   their own timers
  *   RTS                   the message (r2_credit_request_mute())
  *   CREDIT                the entries to be sent, the receives that are to get more, the messages
- * that are thrown away (r2_grant_refill(), r2_grant_flush()) ABORT                 the communicator
- * (ctx/tell.c) LEAVE                 the link: it has not left yet (leave.c) DENIED the peer asks
- * again LANE_DOWN             nobody: the peer's own timers tell it, a little later RELAY hello
- * frames: the caller's time runs out, and it calls again
+ *                         that are thrown away (r2_grant_refill(), r2_grant_flush())
+ *   ABORT                 the communicator (ctx/tell.c)
+ *   LEAVE                 the link: it has not left yet (leave.c)
+ *   DENIED                the peer asks again
+ *   LANE_DOWN             nobody: the peer's own timers tell it, a little later
+ *   RELAY                 hello frames: the caller's time runs out, and it calls again
  */
 #include "r2_config.h"
 

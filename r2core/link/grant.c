@@ -18,11 +18,10 @@
  * sum of what is open bounds memory, however long it is away, and nothing that is not wanted yet is
  * sent.
  *
- *                                  in all             of one peer                of one receive
- *   message heard of               credit_bytes       share                      share
- *   only its receive is there          credit_bytes       half of the share          a quarter of
- * the share heard of, and little is open   no bound           R2_GRANT_FLOOR_CHUNKS
- * R2_GRANT_FLOOR_CHUNKS
+ *                                  in all             of one peer            of one receive
+ *   message heard of               credit_bytes       share                  share
+ *   only its receive is there      credit_bytes       half of the share      a quarter of the share
+ *   heard of, and little is open   no bound           R2_GRANT_FLOOR_CHUNKS  R2_GRANT_FLOOR_CHUNKS
  *
  * share = credit_bytes / R2_GRANT_PARTS, or less when more links have receives that are to get
  * credit. The last line keeps every peer going, whatever others hold that are stopped, late, or

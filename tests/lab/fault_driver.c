@@ -11,10 +11,12 @@
  *   gate NAME             rank 0 waits until the file NAME is in the folder of --gates
  *   init R FROM TO        MPI_Init, each rank
  *   begin I KIND AT       rank 0 enters collective KIND of iteration I
- *   done I AT NAME=SUM... after iteration I: r2's counters, summed over all ranks (_ns, _max:
- * largest) error R KIND CALL SECONDS TEXT     an MPI call failed (--errors return) poisoned R
- * SECONDS    the next call on the communicator failed as well, after so long wrong R I KIND COUNT
- * WHAT verdict R WRONG ITERATIONS         after MPI_Finalize
+ *   done I AT NAME=SUM... after iteration I: r2's counters, summed over all ranks (_ns, _max: the
+ *                         largest)
+ *   error R KIND CALL SECONDS TEXT     an MPI call failed (--errors return)
+ *   poisoned R SECONDS    the next call on the communicator failed as well, after so long
+ *   wrong R I KIND COUNT WHAT
+ *   verdict R WRONG ITERATIONS         after MPI_Finalize
  */
 #include "fault_driver.h"
 

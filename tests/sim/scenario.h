@@ -21,8 +21,8 @@
 /*
  * One statement per line or between semicolons; # starts a comment. Times take ns, us, ms or s.
  *
- * Machine    seed N | hosts N | ppn N (ranks per host) | rails N | rails-of hH N (of this host
- * only)
+ * Machine    seed N | hosts N | ppn N (ranks per host) | rails N
+ *            rails-of hH N (of this host only)
  *            rate BYTES/S | latency T | socket BYTES | receive BYTES | retry T | batch N
  *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
  *            first-seq N | param NAME VALUE
@@ -30,28 +30,30 @@
  *            post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages)
  *            probe-loss PERCENT
  *            rule ACTION PERCENT [only=acks|data|control|hello] [delay=T] [limit=N] [from=T]
- * [until=T]
+ *              [until=T]
  *              ACTION: drop, break, duplicate, delay, error, fail
  * Program    comm NAME cid=N ranks=A,B,.. | free NAME | compute T [rank=R] | wait
  *            coll KIND TYPE COUNT [on=NAME] [root=R] [in-place] [nb] [times=N] [parts=N] [astray=R]
  *              KIND: a name of base/coll_kinds.def with "-" between words (neighbour-collective)
  *              TYPE: i64, f64, matrix (not commutative), bytes3 (not reduced)
  *              parts: as a series; astray: this rank takes the rank after the root for the root
- *            coll .. persistent (only makes a request) | close (all requests, each rank in an order
- * of its own)
+ *            coll .. persistent (only makes a request)
+ *            close (all requests, each rank in an order of its own)
  *            start [times=N] [rank=R] (all requests that are open, each rank in an order of its
- * own) Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR   (at 0ms: before the
- * ranks start)
+ *              own)
+ * Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR
+ *              at 0ms: before the ranks start
  *            at T rate hH railR BYTES/S | at T loss hH railR PERCENT | at T cut|join hA hB railR
  *            at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal
  * Unhelpful  at T refuse hH railR [probes] (a firewall: new connect requests are refused; probes
- * and beacons
- *            dropped, too) | at T accept hH railR | at 0ms no-listener rR railX (cannot be opened)
+ *              and beacons dropped, too) | at T accept hH railR
+ *            at 0ms no-listener rR railX (cannot be opened)
  *            at T slow rR PERIOD (it gets to do a little once in so long; 0ms: that is over)
  *            at T descriptors rR N (its workers take 4, endpoints 2, connect requests 1; 0: no
- * limit)
+ *              limit)
  *            at T memory rR PERCENT BYTES (of its allocations of so many bytes or more, so many
- * fail) Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
+ *              fail)
+ * Outcome    limit T (virtual time) | expect ok (default) | expect any (errors, but an end)
  *            expect healthy (nothing is broken: no lane fails)
  *            expect-map hH railR CAPACITY[-CAPACITY] at T | verbose N | allow-changes
  */

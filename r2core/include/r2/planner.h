@@ -32,15 +32,19 @@ struct r2_plan_estimate;
  *   scatter              IN size * count at the root      OUT count
  *   alltoall             IN size * count     OUT size * count
  *   gatherv, scatterv, alltoallv, alltoallw, neighbour: messages sends[] from IN and recvs[] into
- * OUT (edges below) in_place: the input is in OUT instead (allgather: in its own block;
- * reduce_scatter: OUT has the sum of counts and the result goes to its start, as MPI_IN_PLACE
- * says). Rows then never name R2_BUF_IN. reduce and gather: at the root only. scatter: at the root,
- * whose own block then stays in IN.
+ *                        OUT (edges below)
+ * in_place: the input is in OUT instead (allgather: in its own block; reduce_scatter: OUT has the
+ * sum of counts and the result goes to its start, as MPI_IN_PLACE says). Ops then never name
+ * R2_BUF_IN. reduce and gather: at the root only. scatter: at the root, whose own block then stays
+ * in IN.
  *
  * Edges: lists of equal ends are in equal order, so that the i-th message of one rank never waits
- * for the j-th, j > i, of another: gatherv, scatterv    leaves: one edge; root: one for each rank,
- * from root + 1 on around the circle alltoallv, alltoallw sends[i] to and recvs[i] from rank i -
- * rank (around the circle), lengths of 0 included; in place: on the same memory neighbour any order
+ * for the j-th, j > i, of another:
+ *   gatherv, scatterv    leaves: one edge; root: one for each rank, from root + 1 on around the
+ *                        circle
+ *   alltoallv, alltoallw sends[i] to and recvs[i] from rank i - rank (around the circle), lengths
+ *                        of 0 included; in place: on the same memory
+ *   neighbour            any order
  */
 typedef struct r2_plan_input {
     r2_coll_kind_t kind;
