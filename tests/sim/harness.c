@@ -92,7 +92,7 @@ static unsigned rank_progress(job_rank_t *rank, r2_drive_t who)
     bool advanced;
 
     do {
-        sim_memory_enter(rank->idx);
+        rank_enter(rank);
         events = r2_ctx_drive(rank->ctx, who);
         sim_memory_leave();
         advanced = R2_DRIVE_APP == who && rank_advance(rank);

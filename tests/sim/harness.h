@@ -104,6 +104,8 @@ typedef struct job {
 void job_fail(job_t *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** The rank is to run at this time, or earlier if that is already known. */
 void job_schedule(job_rank_t *rank, uint64_t time_ns);
+/** The rank's own code runs from now on, with its memory; until sim_memory_leave(). */
+void rank_enter(job_rank_t *rank);
 
 uint32_t job_rails_of(const job_t *job, uint32_t host);
 

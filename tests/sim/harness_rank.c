@@ -13,6 +13,24 @@
 #include "ctx/state.h"
 #include "harness.h"
 
+void rank_enter(job_rank_t *rank)
+{
+    if (NULL != rank->ctx && sim_memory_is_short(rank->idx)) {
+        r2_core_t *core = &rank->ctx->core;
+        r2_pool_t *pools[] = {&core->net.packets,    &core->net.items,    &core->net.messages,
+                              &core->net.matches,    &core->net.arriving, &core->net.credits,
+                              &rank->ctx->comms.colls};
+
+        /* free lists would hide that there is no memory */
+        for (size_t i = 0; i < r2_array_count(pools); ++i) {
+            r2_pool_fini(pools[i]);
+        }
+        r2_blocks_fini(&core->net.blocks);
+        r2_blocks_fini(&core->engine.blocks);
+    }
+    sim_memory_enter(rank->idx);
+}
+
 static int32_t rank_in_comm(const job_rank_t *rank, uint32_t comm)
 {
     const scenario_comm_t *c = &rank->job->scenario->comms[comm];
@@ -186,7 +204,7 @@ void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     op->parts_left = args.parts - 1;
     op->persistent = s->persistent;
     DL_APPEND(rank->ops, op);
-    sim_memory_enter(rank->idx);
+    rank_enter(rank);
     status = r2_coll_post(s->persistent ? rank->requests[step] : rank->comms[s->comm], &args,
                           op->wants_done ? op_done : NULL, op, &op->coll);
     sim_memory_leave();
@@ -228,7 +246,7 @@ static r2_status_t op_next(rank_op_t *op)
     }
     --op->parts_left;
     op->done_calls = 0;
-    sim_memory_enter(op->rank->idx);
+    rank_enter(op->rank);
     status = r2_coll_next(op->coll, &args);
     sim_memory_leave();
     op->wants_done = op->wants_done && R2_OK == status;

@@ -36,6 +36,11 @@ void sim_memory_limit(uint32_t rank, uint32_t ppm, uint64_t least)
     memory.ranks[rank].least = least;
 }
 
+bool sim_memory_is_short(uint32_t rank)
+{
+    return memory.ranks[rank].ppm > 0;
+}
+
 void sim_memory_enter(uint32_t rank)
 {
     memory.inside = true;

@@ -21,6 +21,8 @@ void sim_memory_begin(uint64_t seed);
 /** Of the allocations of a rank, of `least` bytes or more, `ppm` parts per million fail; 0:
  * none. */
 void sim_memory_limit(uint32_t rank, uint32_t ppm, uint64_t least);
+/** @return some allocations of this rank fail. */
+bool sim_memory_is_short(uint32_t rank);
 /** What is allocated from now on is this rank's; until sim_memory_leave(). */
 void sim_memory_enter(uint32_t rank);
 void sim_memory_leave(void);
