@@ -391,11 +391,11 @@ static void tell_sites(void)
     }
 }
 
-static void count(job_t *job, const work_t *work)
+static void count(job_t *job, const work_t *work, int rounds)
 {
     memset(&seen, 0, sizeof(seen));
     seen.on = true;
-    for (int i = 0; i < ROUNDS; ++i) {
+    for (int i = 0; i < rounds; ++i) {
         one_round(job, work);
     }
     seen.on = false;
@@ -411,12 +411,12 @@ static void measure(job_t *job, const work_t *work)
     uint64_t before;
 
     buffers(job, work, true);
-    for (int i = 0; i < WARM; ++i) {
-        one_round(job, work);
-    }
+    count(job, work, WARM);
+    assert_true(0 < seen.allocations); /* what is counted does count: lists grow */
     before = plans(job);
+    assert_true(0 < before);
     do {
-        count(job, work);
+        count(job, work, ROUNDS);
     } while (--tries > 0 && 0 < seen.allocations);
     check(job, work);
     buffers(job, work, false);
