@@ -128,8 +128,10 @@ void must(job_t *job, int rc, const char *what)
 
 /* ---- counters */
 
+/* Where r2 has none of them it does not run, but one that it does not know is a mistake here. */
 static void counters_open(void)
 {
+    size_t found = 0;
     int level;
 
     MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
@@ -142,6 +144,10 @@ static void counters_open(void)
         handles[i] = MPI_T_PVAR_HANDLE_NULL;
         if (MPI_SUCCESS == MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_GENERIC, &idx)) {
             MPI_T_pvar_handle_alloc(pvars, idx, NULL, &handles[i], &count);
+            ++found;
+        } else if (found > 0) {
+            fprintf(stderr, "fault_driver: r2 has no counter %s\n", name);
+            MPI_Abort(MPI_COMM_WORLD, 2);
         }
     }
 }
