@@ -42,5 +42,5 @@ lint:
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/sanitize/lint \
 	    $(abs_top_builddir)/sanitize/lint
 mostlyclean-local:
-	rm -rf sanitize
+	rm -rf sanitize mutants
 .PHONY: check-sanitizers check-static check-valgrind fuzz lint
