@@ -132,7 +132,11 @@ static void stopped_behind_a_relay(void **state)
         "at 4ms stop r1; at 1s break h1 rail0; at 1s break h1 rail1; at 30s cont r1",
         "hosts 4; rails 2; backlog 1;" SHORT CALLS CUT_01 "at 120us stop r1; at 1s break h1 rail0;"
         "at 1s break h1 rail1; at 60s cont r1",
-        "hosts 3; ppn 2; rails 2; backlog 1;" SHORT CALLS CUT_01 "at 0ms stop r4; at 30s cont r4"};
+        "hosts 3; ppn 2; rails 2; backlog 1;" SHORT CALLS CUT_01 "at 0ms stop r4; at 30s cont r4",
+        /* who relays has nothing to do with it, and asks all the same */
+        "hosts 3; rails 2;" SHORT "comm a cid=7 ranks=0,1; compute 100ms rank=0;"
+        "coll allreduce i64 9000 on=a times=40; at 50ms cut h0 h1 rail0; at 50ms cut h0 h1 rail1;"
+        "at 60ms stop r1; at 30s cont r1"};
 
     (void) state;
     run_without_errors(programs, r2_array_count(programs));

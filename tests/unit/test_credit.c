@@ -291,6 +291,10 @@ static void requests_are_bounded(void **state)
     assert_int_equal(arrived, R2_REQUESTS_MAX + MORE / 2);
     assert_int_equal(stub->link->tx.mute, MORE / 2);
     assert_int_equal(stub->link->tx.requests, R2_REQUESTS_MAX);
+    send_one(stub, R2_REQUESTS_MAX + MORE, 4096, &status); /* a short one asks at once */
+    assert_int_equal(stub->link->tx.requests, R2_REQUESTS_MAX);
+    assert_int_equal(stub->link->tx.asks, 1);
+    assert_int_equal(requests_arrive(stub), 0);
     stub_net_destroy(stub);
 }
 

@@ -111,6 +111,38 @@ static void test_every_part_counts(void **state)
     r2_programs_fini(&programs);
 }
 
+/* A word more in the digest of programs.c. */
+static uint64_t step(uint64_t digest, uint64_t word)
+{
+    digest = (digest ^ word) * 0xff51afd7ed558ccdull;
+    return digest ^ digest >> 32;
+}
+
+/* Two lists that one digest stands for: they are compared. */
+static void test_digests_may_be_equal(void **state)
+{
+    uint64_t counts[2][SIZE] = {{1, 2, 3}, {7, 0, 3}};
+    r2_shape_t shapes[] = {{.key = {.comm = 1, .size = SIZE}, .counts = counts[0]},
+                           {.key = {.comm = 1, .size = SIZE}, .counts = counts[1]}};
+    uint64_t words[sizeof(shapes[0].key) / sizeof(uint64_t)], digest = 0x9e3779b97f4a7c15ull;
+    r2_programs_t programs;
+
+    (void) state;
+    memcpy(words, &shapes[0].key, sizeof(words));
+    for (size_t i = 0; i < r2_array_count(words); ++i) {
+        digest = step(digest, words[i]);
+    }
+    counts[1][1] = counts[0][1] ^ step(digest, counts[0][0]) ^ step(digest, counts[1][0]);
+    assert_int_equal(R2_OK, r2_programs_init(&programs, 2, 1 << 20));
+    keep(&programs, &shapes[0], 1, 1);
+    assert_int_equal(0, find(&programs, &shapes[1]));
+    keep(&programs, &shapes[1], 2, 1);
+    assert_int_equal(programs.slots[0].digest, programs.slots[1].digest);
+    assert_int_equal(1, find(&programs, &shapes[0]));
+    assert_int_equal(2, find(&programs, &shapes[1]));
+    r2_programs_fini(&programs);
+}
+
 /* Random calls: what is kept are the ROOM shapes that were called last. */
 static void test_forgets_the_oldest(void **state)
 {
@@ -192,6 +224,7 @@ static void test_outlives_the_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_part_counts),
+                                       cmocka_unit_test(test_digests_may_be_equal),
                                        cmocka_unit_test(test_forgets_the_oldest),
                                        cmocka_unit_test(test_bytes_are_bounded),
                                        cmocka_unit_test(test_outlives_the_table)};

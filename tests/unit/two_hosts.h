@@ -186,6 +186,7 @@ static inline int t_hosts_down(void **state)
 {
     (void) state;
     close(t_to_peer);
+    kill(t_peer, SIGCONT); /* a test that failed may have left it stopped */
     waitpid(t_peer, NULL, 0);
     return 0;
 }
