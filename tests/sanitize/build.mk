@@ -48,7 +48,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
         test_mismatch test_control test_excuses test_json test_telemetry test_event_writer \
         test_gap \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
-        test_map_sync test_agree test_peer_info)))))
+        test_map_sync test_agree test_peer_info test_lane_grade test_programs test_drive)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
 PROGRAMS_ucx := closing
 PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)))
@@ -56,10 +56,11 @@ PROGRAMS_replay := $(notdir $(basename $(wildcard $(SRCDIR)/tests/fuzz/fuzz_*.c)
 object = $(OUT)/$(patsubst $(SRCDIR)/%.c,%.o,$(1))
 objects = $(foreach file,$(1),$(call object,$(file)))
 
-EXTRA_campaign := $(HARNESS)
+EXTRA_campaign := $(HARNESS) $(SRCDIR)/tests/sim/memory_wrap.c
 EXTRA_closing := $(filter-out %/closing.c,$(wildcard $(SRCDIR)/tests/closing/*.c)) \
     $(wildcard $(SRCDIR)/r2core/transport/uc[tx]*.c)
 LINK_closing := $(shell pkg-config --libs ucx)
+LINK_campaign := -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc
 EXTRA_test_sim_coll := $(HARNESS)
 EXTRA_test_sim_p2p := $(SRCDIR)/tests/sim/p2p_world.c
 EXTRA_test_sim_p2p_leave := $(SRCDIR)/tests/sim/p2p_world.c
@@ -71,6 +72,7 @@ EXTRA_test_schedule := $(CHECKER)
 EXTRA_test_schedule_mutants := $(CHECKER)
 EXTRA_test_threads := $(addprefix $(SRCDIR)/tests/unit/,thread_job.c thread_net.c)
 EXTRA_test_threads_p2p := $(EXTRA_test_threads)
+EXTRA_test_drive := $(SRCDIR)/tests/unit/thread_net.c
 EXTRA_test_health := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_notices := $(SRCDIR)/tests/unit/health_world.c
 EXTRA_test_link := $(STUB)
