@@ -172,5 +172,6 @@ def simulation(text, where):
     try:
         said = json.loads(text)
         return (Bands(said) if "bands" in said else Overheads(said)).draw()
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError,
+            RecursionError) as error:
         raise BadInput("%s: no simulation that can be drawn: %r" % (where, error)) from None
