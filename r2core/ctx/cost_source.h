@@ -16,8 +16,8 @@
 /**
  * Cost parameters of this process, to be published.
  * @param file   lines "alpha_ns N", "rate_ppm N" and "reduce_mbytes_per_s N", '#' begins a comment.
- * Of what it does not name the rate of reductions is measured now, the rest is 0: to be measured in
- *               use (ctx/estimator.h). "": no file.
+ *               Of what it does not name the rate of reductions is measured now, the rest is 0: to
+ *               be measured in use (ctx/estimator.h). "": no file.
  * @param text_p on error: what is wrong.
  * @return R2_OK, R2_ERR_PARAM (bad file).
  */

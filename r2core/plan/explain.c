@@ -16,7 +16,7 @@
 #include "plan/order.h"
 #include "plan/tiers.h"
 
-static_assert(R2_PLAN_PREDICTIONS_MAX >= R2_ALGORITHM_COUNT, "each algorithm has an op");
+static_assert(R2_PLAN_PREDICTIONS_MAX >= R2_ALGORITHM_COUNT, "each algorithm has a row");
 
 r2_status_t r2_plan_predict(const r2_plan_input_t *input, r2_plan_prediction_t *predictions_p,
                             uint32_t *count_p)

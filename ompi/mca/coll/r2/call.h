@@ -88,7 +88,7 @@ typedef struct mca_coll_r2_call {
     int size, rank;
 } mca_coll_r2_call_t;
 
-/* unexpected.c */
+/* call.c */
 void mca_coll_r2_call_init(mca_coll_r2_call_t *call, r2_coll_kind_t kind,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module);
 /* What mca_coll_r2_make_*() return besides OMPI_SUCCESS, MPI's error classes and errors. Equal on
