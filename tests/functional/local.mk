@@ -173,6 +173,13 @@ tests_functional_requests_SOURCES = \
 tests_functional_requests_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_requests_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/request_reuse
+tests_functional_request_reuse_SOURCES = tests/functional/request_reuse.c
+tests_functional_request_reuse_CPPFLAGS = $(OMPI_COMPONENT_CPPFLAGS)
+tests_functional_request_reuse_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
+tests_functional_request_reuse_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
+tests_functional_request_reuse_LDADD = $(OMPI_COMPONENT_LIBS)
+
 check_PROGRAMS += tests/functional/cancel
 tests_functional_cancel_SOURCES = tests/functional/cancel.c
 tests_functional_cancel_CPPFLAGS = $(OMPI_CPPFLAGS)

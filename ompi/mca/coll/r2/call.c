@@ -6,6 +6,7 @@
  */
 #include "call.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -287,6 +288,15 @@ static void r2_request_done(void *arg, r2_status_t status)
     r2_request_finish(request, status);
 }
 
+/*
+ * As it was made: Open MPI notes in it what it will release when the request is over, and where it
+ * does so while another thread completes it, the note stays.
+ */
+static void r2_request_clean(ompi_coll_base_nbc_request_t *request)
+{
+    memset(&request->cb, 0, sizeof(*request) - offsetof(ompi_coll_base_nbc_request_t, cb));
+}
+
 /* Takes over the call. @return NULL: out of memory. */
 static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_communicator_t *comm,
                                        bool persistent)
@@ -299,6 +309,7 @@ static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_com
         return NULL;
     }
     base = &request->super.super;
+    r2_request_clean(&request->super);
     OMPI_REQUEST_INIT(base, persistent);
     base->req_type = OMPI_REQUEST_COLL;
     base->req_free = r2_request_free;
