@@ -62,6 +62,11 @@ tests_functional_lookup_fails_la_CPPFLAGS = $(PMIX_CPPFLAGS)
 tests_functional_lookup_fails_la_LDFLAGS = $(tests_functional_module)
 tests_functional_lookup_fails_la_LIBADD = -ldl
 
+check_LTLIBRARIES += tests/functional/params_given.la
+tests_functional_params_given_la_SOURCES = tests/functional/params_given.c
+tests_functional_params_given_la_LDFLAGS = $(tests_functional_module)
+tests_functional_params_given_la_LIBADD = -ldl
+
 check_LTLIBRARIES += tests/functional/ucx_version.la
 tests_functional_ucx_version_la_SOURCES = tests/functional/ucx_version.c
 tests_functional_ucx_version_la_LDFLAGS = $(tests_functional_module)

@@ -29,6 +29,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/rooted.c \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
+    opal/mca/common/r2/params.h \
     opal/mca/common/r2/standin/ompi/mpi/fortran/base/fint_2_int.h \
     opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_mutex.h \
     opal/mca/common/r2/standin/opal/mca/threads/pthreads/threads_pthreads_threads.h \

@@ -12,22 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "UINT parameters are registered so");
+#include "opal/mca/common/r2/params.h"
 
-static int r2_param_var_type(r2_param_type_t type)
-{
-    switch (type) {
-    case R2_PARAM_BOOL:
-        return MCA_BASE_VAR_TYPE_BOOL;
-    case R2_PARAM_UINT:
-        return MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG;
-    case R2_PARAM_SIZE:
-        return MCA_BASE_VAR_TYPE_SIZE_T;
-    case R2_PARAM_STRING:
-        break;
-    }
-    return MCA_BASE_VAR_TYPE_STRING;
-}
+static_assert(sizeof(unsigned long long) == sizeof(uint64_t), "UINT parameters are registered so");
 
 /* Writes the description that ompi_info shows: help, unit and range. */
 static void r2_param_describe(const r2_param_info_t *row, char *text_p, size_t text_bytes)
@@ -140,9 +127,9 @@ static int r2_param_register(r2_params_t *params, const r2_param_info_t *row)
     }
     r2_param_describe(row, text, sizeof(text));
     var_idx = mca_base_component_var_register(
-        &mca_coll_r2_component.super.collm_version, row->name, text, r2_param_var_type(row->type),
-        NULL, 0, 0, (mca_base_var_info_lvl_t) (row->level - 1), MCA_BASE_VAR_SCOPE_READONLY,
-        (char *) params + row->offset);
+        &mca_coll_r2_component.super.collm_version, row->name, text,
+        mca_common_r2_var_type(row->type), NULL, 0, 0, (mca_base_var_info_lvl_t) (row->level - 1),
+        MCA_BASE_VAR_SCOPE_READONLY, (char *) params + row->offset);
     if (0 > var_idx) {
         return var_idx;
     }

@@ -14,6 +14,7 @@ mca_btl_r2_la_SOURCES = \
     opal/mca/btl/r2/rdma.c \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
+    opal/mca/common/r2/params.h \
     opal/mca/common/r2/version.c \
     opal/mca/common/r2/version.h \
     opal/mca/common/r2/widen.c \

@@ -13,20 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int r2_param_type(r2_param_type_t type)
-{
-    switch (type) {
-    case R2_PARAM_BOOL:
-        return MCA_BASE_VAR_TYPE_BOOL;
-    case R2_PARAM_UINT:
-        return MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG;
-    case R2_PARAM_SIZE:
-        return MCA_BASE_VAR_TYPE_SIZE_T;
-    case R2_PARAM_STRING:
-        break;
-    }
-    return MCA_BASE_VAR_TYPE_STRING;
-}
+#include "opal/mca/common/r2/params.h"
 
 /* Text belongs to Open MPI's variable: ours is a copy, which lives as long as the process. */
 static r2_status_t r2_param_keep(const r2_param_info_t *row, void *field)
@@ -40,6 +27,30 @@ static r2_status_t r2_param_keep(const r2_param_info_t *row, void *field)
     return R2_OK;
 }
 
+/*
+ * Other names of a row: the variable takes what they say. @return OPAL_SUCCESS or Open MPI's error.
+ */
+static int r2_param_read_synonyms(const r2_param_info_t *row, int var_idx)
+{
+    size_t count;
+    const r2_param_synonym_t *synonyms = r2_params_synonyms(&count);
+
+    for (size_t i = 0; i < count; ++i) {
+        int synonym_idx;
+
+        if (0 != strcmp(synonyms[i].stands_for, row->name)) {
+            continue;
+        }
+        synonym_idx =
+            mca_base_var_register_synonym(var_idx, "ompi", "coll", "r2", synonyms[i].name, 0);
+        if (0 > synonym_idx) {
+            return synonym_idx;
+        }
+        (void) mca_base_var_deregister(synonym_idx);
+    }
+    return OPAL_SUCCESS;
+}
+
 static r2_status_t r2_param_read(r2_params_t *params, const r2_param_info_t *row)
 {
     union { /* storage that Open MPI may free */
@@ -50,21 +61,23 @@ static r2_status_t r2_param_read(r2_params_t *params, const r2_param_info_t *row
     } value;
     size_t length = R2_PARAM_BOOL == row->type ? sizeof(value.flag) : sizeof(value.number);
     void *field = (char *) params + row->offset;
-    r2_status_t status;
+    r2_status_t status = R2_ERR_SYSTEM;
     int var_idx;
 
     memcpy(&value, field, length);
     /* The flags of the first registration stay: coll/r2's variables have to go with its
      * component. */
     var_idx = mca_base_var_register(
-        "ompi", "coll", "r2", row->name, row->help, (mca_base_var_type_t) r2_param_type(row->type),
-        NULL, 0, MCA_BASE_VAR_FLAG_DWG, (mca_base_var_info_lvl_t) (row->level - 1),
+        "ompi", "coll", "r2", row->name, row->help, mca_common_r2_var_type(row->type), NULL, 0,
+        MCA_BASE_VAR_FLAG_DWG, (mca_base_var_info_lvl_t) (row->level - 1),
         MCA_BASE_VAR_SCOPE_READONLY, &value);
     if (0 > var_idx) {
         return R2_ERR_SYSTEM;
     }
-    memcpy(field, &value, length);
-    status = r2_param_keep(row, field);
+    if (OPAL_SUCCESS == r2_param_read_synonyms(row, var_idx)) {
+        memcpy(field, &value, length);
+        status = r2_param_keep(row, field);
+    }
     (void) mca_base_var_deregister(var_idx);
     return status;
 }
