@@ -55,24 +55,32 @@ static int r2_rdma_started(r2_btl_rdma_t *rdma, r2_status_t status)
     return R2_ERR_PARAM == status ? OPAL_ERR_NOT_AVAILABLE : mca_btl_r2_error_of(status);
 }
 
+static int r2_rdma_move(mca_btl_r2_endpoint_t *endpoint, r2_btl_rdma_t *rdma, bool put, void *local,
+                        uint64_t remote, size_t size)
+{
+    r2_p2p_t *p2p = mca_btl_r2_component.p2p;
+
+    if (NULL == rdma) {
+        return OPAL_ERR_OUT_OF_RESOURCE;
+    }
+    return r2_rdma_started(rdma,
+                           put ? r2_p2p_put(p2p, endpoint->rank, local, remote, size, &rdma->op)
+                               : r2_p2p_get(p2p, endpoint->rank, local, remote, size, &rdma->op));
+}
+
 int mca_btl_r2_get(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
                    uint64_t remote_address, mca_btl_base_registration_handle_t *local_handle,
                    mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
                    int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
                    void *cbdata)
 {
-    r2_btl_rdma_t *rdma =
-        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
-
     (void) btl;
     (void) remote_handle;
     (void) flags;
     (void) order;
-    if (NULL == rdma) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    return r2_rdma_started(rdma, r2_p2p_get(mca_btl_r2_component.p2p, endpoint->rank, local_address,
-                                            remote_address, size, &rdma->op));
+    return r2_rdma_move(
+        endpoint, r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata),
+        false, local_address, remote_address, size);
 }
 
 int mca_btl_r2_put(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, void *local_address,
@@ -81,18 +89,13 @@ int mca_btl_r2_put(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint, 
                    int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
                    void *cbdata)
 {
-    r2_btl_rdma_t *rdma =
-        r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata);
-
     (void) btl;
     (void) remote_handle;
     (void) flags;
     (void) order;
-    if (NULL == rdma) {
-        return OPAL_ERR_OUT_OF_RESOURCE;
-    }
-    return r2_rdma_started(rdma, r2_p2p_put(mca_btl_r2_component.p2p, endpoint->rank, local_address,
-                                            remote_address, size, &rdma->op));
+    return r2_rdma_move(
+        endpoint, r2_rdma_new(endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata),
+        true, local_address, remote_address, size);
 }
 
 /* @return false: r2core does not have the operation; the caller composes it of others. */
