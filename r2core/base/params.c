@@ -138,15 +138,19 @@ static r2_status_t r2_param_check_word(const char *name, const char *word, const
 
 static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p, size_t text_bytes)
 {
-    r2_status_t status =
-        r2_param_check_word("probe", params->probe, "auto, connect, put", text_p, text_bytes);
+    const struct {
+        const char *name, *word, *words;
+    } rows[] = {
+        {"probe", params->probe, "auto, connect, put"},
+        {"gpu", params->gpu, "decline, ignore"},
+        {"tls", params->tls, "auto, tcp"},
+    };
+    r2_status_t status = R2_OK;
 
-    if (R2_OK == status) {
-        status = r2_param_check_word("gpu", params->gpu, "decline, ignore", text_p, text_bytes);
+    for (size_t i = 0; R2_OK == status && i < r2_array_count(rows); ++i) {
+        status = r2_param_check_word(rows[i].name, rows[i].word, rows[i].words, text_p, text_bytes);
     }
-    return R2_OK == status
-               ? r2_param_check_word("tls", params->tls, "auto, tcp", text_p, text_bytes)
-               : status;
+    return status;
 }
 
 static r2_status_t r2_params_check_relations(const r2_params_t *params, char *text_p,
