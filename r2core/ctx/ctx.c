@@ -138,6 +138,9 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     r2_ctx_health_destroy(ctx->health);
     ctx->health = NULL;
     ctx->comms.agree.ours = NULL;
+    if (NULL != ctx->hosts) {
+        r2_hosts_destroy(ctx->hosts);
+    }
     r2_net_fini(&ctx->core.net);
     r2_record_fini(&ctx->record);
     r2_comms_fini(&ctx->comms);

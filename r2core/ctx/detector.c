@@ -19,9 +19,6 @@ static void r2_ctx_health_free(r2_ctx_health_t *health)
     if (NULL != health->machine) {
         r2_health_destroy(health->machine);
     }
-    if (NULL != health->hosts) {
-        r2_hosts_destroy(health->hosts);
-    }
     free(health->unanswered);
     free(health->queue);
     free(health);
@@ -39,11 +36,6 @@ static int64_t r2_ctx_health_wall_ns(const r2_core_t *core)
 
 static r2_status_t r2_ctx_health_tables(r2_ctx_health_t *health)
 {
-    r2_status_t status = r2_hosts_create(&health->core->net, &health->hosts);
-
-    if (R2_OK != status) {
-        return status;
-    }
     health->unanswered = calloc(health->hosts->rank_count, sizeof(*health->unanswered));
     health->queue = calloc(health->room, sizeof(*health->queue));
     health->rails = r2_rail_log_create(&health->core->log, r2_ctx_health_wall_ns(health->core));
@@ -67,7 +59,8 @@ static void r2_ctx_health_share(const r2_ctx_health_t *health)
     }
 }
 
-r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post, r2_ctx_health_t **health_p)
+r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_hosts_t *hosts, const r2_post_t *post,
+                                 r2_ctx_health_t **health_p)
 {
     r2_ctx_health_t *health = calloc(1, sizeof(*health));
     r2_health_ports_t ports;
@@ -78,6 +71,7 @@ r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post, r2_ctx_
         return R2_ERR_NO_MEMORY;
     }
     health->core = core;
+    health->hosts = hosts;
     health->post = post;
     health->room = R2_NOTE_MAX;
     health->missed = UINT32_MAX;

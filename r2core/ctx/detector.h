@@ -46,13 +46,13 @@ typedef struct r2_note {
 
 /** The detector with what it stands on. Engine lock. */
 typedef struct r2_ctx_health {
-    r2_core_t *core;       /* borrowed: outlives this */
-    const r2_post_t *post; /* borrowed: the out-of-band path; ops NULL: there is none */
-    r2_health_t *machine;  /* owned */
-    r2_hosts_t *hosts;     /* owned */
-    uint8_t *unanswered;   /* owned: [rank] notices sent since something was heard */
-    r2_rail_log_t *rails;  /* owned: what is told of rails at the default level */
-    r2_note_t *queue;      /* owned: [room] */
+    r2_core_t *core;         /* borrowed: outlives this */
+    const r2_post_t *post;   /* borrowed: the out-of-band path; ops NULL: there is none */
+    r2_health_t *machine;    /* owned */
+    const r2_hosts_t *hosts; /* borrowed: outlives this */
+    uint8_t *unanswered;     /* owned: [rank] notices sent since something was heard */
+    r2_rail_log_t *rails;    /* owned: what is told of rails at the default level */
+    r2_note_t *queue;        /* owned: [room] */
     uint32_t queued, room;
     /* a note had no memory: links from this rank on tell their state; NOBODY: none */
     uint32_t missed;
@@ -61,9 +61,9 @@ typedef struct r2_ctx_health {
 /**
  * Starts the detector, when all processes of the job are known. Without one (some process does not
  * run r2) lanes still fail over and heal by themselves; nobody is told why. Engine lock.
- * @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup.
+ * @param hosts, post borrowed: outlive it. @return R2_OK, R2_ERR_NO_MEMORY.
  */
-r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_post_t *post,
+r2_status_t r2_ctx_health_create(r2_core_t *core, const r2_hosts_t *hosts, const r2_post_t *post,
                                  r2_ctx_health_t **health_p);
 
 /* Of all that follows: without a detector (NULL) nothing happens, and nothing is known. */

@@ -37,6 +37,7 @@ struct r2_ctx {
     r2_consent_t consent;
     bool have_key;
     r2_record_t record;
+    r2_hosts_t *hosts;       /* owned; NULL before somebody asks */
     r2_ctx_health_t *health; /* owned; NULL before the communicator of all processes */
     r2_estimator_t estimator;
     uint64_t last_delivery_ns;  /* for the longest gap */

@@ -55,16 +55,25 @@ r2_status_t r2_ctx_agreed(r2_ctx_t *ctx, r2_user_t user)
     return status;
 }
 
+/* Who lives where, asked once. */
+static r2_status_t r2_ctx_find_hosts(r2_ctx_t *ctx)
+{
+    return NULL == ctx->hosts ? r2_hosts_create(&ctx->core.net, &ctx->hosts) : R2_OK;
+}
+
 /* All processes of the job are known. */
 static r2_status_t r2_ctx_detect(r2_ctx_t *ctx)
 {
     const r2_net_t *net = &ctx->core.net;
-    const r2_status_t status = r2_ctx_health_create(&ctx->core, &ctx->parts.post, &ctx->health);
+    r2_status_t status = r2_ctx_find_hosts(ctx);
 
+    if (R2_OK == status) {
+        status = r2_ctx_health_create(&ctx->core, ctx->hosts, &ctx->parts.post, &ctx->health);
+    }
     if (R2_OK != status) {
         return status;
     }
-    ctx->record.hosts = ctx->comms.agree.hosts = ctx->health->hosts;
+    ctx->record.hosts = ctx->comms.agree.hosts = ctx->hosts;
     ctx->comms.agree.ours = r2_ctx_health_known(ctx->health);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
         if (!net->rails[i].nic.carrier) {
