@@ -34,12 +34,20 @@ typedef struct r2_consent_poll {
     uint32_t having[R2_CONSENT_USERS];  /* the first rank with it; the same */
     uint32_t first;                     /* the first rank that takes part; the same */
     bool told;                          /* rank 0 refused, and said so itself */
+    bool one_host;                      /* all that take part are on one host */
     char blob[R2_OOB_BLOB_MAX];
 } r2_consent_poll_t;
 
+/** What one process published. */
+typedef struct r2_consent_answer {
+    uint32_t users;   /* 0: it takes no part */
+    uint64_t host_id; /* if it does */
+    size_t bytes;     /* in the poll's blob; 0: nothing, or it is ours */
+} r2_consent_answer_t;
+
 const char *r2_consent_name(r2_user_t user)
 {
-    return R2_USER_COLL == user ? "coll/r2" : "btl/r2";
+    return 0 != (user & R2_USER_COLL) ? "coll/r2" : "btl/r2";
 }
 
 r2_status_t r2_consent_refuse(const r2_oob_t *oob, const char *host_name, const char *why,
@@ -75,29 +83,24 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
     return R2_OK == status ? R2_OK : R2_ERR_UNTOLD;
 }
 
-/**
- * Asks a rank.
- * @param users_p 0: it takes no part. @param bytes_p of what it published, in poll->blob; 0:
- * nothing, or it is ours.
- * @return R2_OK, or an error of this process.
- */
+/** Asks a rank. @return R2_OK, or an error of this process. */
 static r2_status_t r2_consent_request(const r2_ctx_t *ctx, uint32_t rank, r2_consent_poll_t *poll,
-                                      uint32_t *users_p, size_t *bytes_p)
+                                      r2_consent_answer_t *answer_p)
 {
     const r2_oob_t *oob = &ctx->core.net.oob;
     r2_status_t status = R2_ERR_TIMEOUT;
 
-    *users_p = 0;
-    *bytes_p = 0;
+    *answer_p = (r2_consent_answer_t){.host_id = ctx->core.net.info.host_id};
     if (rank == ctx->core.net.rank) {
-        *users_p = ctx->core.net.info.users;
+        answer_p->users = ctx->core.net.info.users;
         return R2_OK;
     }
     for (int i = 0; i < R2_CONSENT_TRIES && R2_OK != status && R2_ERR_NOT_FOUND != status; ++i) {
-        status = oob->ops->lookup(oob->instance, rank, poll->blob, bytes_p);
+        status = oob->ops->lookup(oob->instance, rank, poll->blob, &answer_p->bytes);
     }
-    if (R2_OK == status && R2_OK != r2_peer_users(poll->blob, *bytes_p, users_p)) {
-        *users_p = 0; /* of another version */
+    if (R2_OK == status &&
+        R2_OK != r2_peer_users(poll->blob, answer_p->bytes, &answer_p->users, &answer_p->host_id)) {
+        answer_p->users = 0; /* of another version */
     }
     return R2_ERR_NOT_FOUND == status ? R2_OK : status;
 }
@@ -121,9 +124,8 @@ static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
     for (uint32_t rank = 0; rank < net->size && (0 != poll->users || UINT32_MAX == poll->first);
          ++rank) {
         r2_peer_refusal_t refusal;
-        uint32_t users;
-        size_t bytes;
-        const r2_status_t status = r2_consent_request(ctx, rank, poll, &users, &bytes);
+        r2_consent_answer_t answer;
+        const r2_status_t status = r2_consent_request(ctx, rank, poll, &answer);
 
         if (R2_OK != status) {
             snprintf(net->error_text, sizeof(net->error_text),
@@ -131,9 +133,11 @@ static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
                      ctx->parts.host_name, rank, r2_status_string(status));
             return status;
         }
-        r2_consent_count(poll, rank, users);
-        poll->told = poll->told ||
-                     (0 == rank && R2_OK == r2_peer_refusal_decode(poll->blob, bytes, &refusal));
+        r2_consent_count(poll, rank, answer.users);
+        poll->one_host = poll->one_host && answer.host_id == net->info.host_id;
+        poll->told =
+            poll->told ||
+            (0 == rank && R2_OK == r2_peer_refusal_decode(poll->blob, answer.bytes, &refusal));
     }
     return R2_OK;
 }
@@ -146,22 +150,21 @@ static bool r2_consent_reason(const r2_ctx_t *ctx, r2_consent_poll_t *poll, uint
     const r2_oob_t *oob = &ctx->core.net.oob;
     char host[R2_PEER_HOST_NAME_MAX] = "another host";
     r2_peer_refusal_t refusal;
-    uint32_t users;
-    size_t bytes;
-    const bool asked = R2_OK == r2_consent_request(ctx, rank, poll, &users, &bytes);
+    r2_consent_answer_t answer;
+    const bool asked = R2_OK == r2_consent_request(ctx, rank, poll, &answer);
 
-    if (asked && R2_OK == r2_peer_refusal_decode(poll->blob, bytes, &refusal)) {
+    if (asked && R2_OK == r2_peer_refusal_decode(poll->blob, answer.bytes, &refusal)) {
         snprintf(text_p, text_bytes, "%s: %s", refusal.host_name, refusal.why);
         return !refusal.expected;
     }
     if (NULL != oob->ops->host) {
         oob->ops->host(oob->instance, rank, host, sizeof(host));
     }
-    if (0 == users && 0 != bytes) {
+    if (0 == answer.users && 0 != answer.bytes) {
         snprintf(text_p, text_bytes, "process %u on %s has another version of r2", rank, host);
     } else {
         snprintf(text_p, text_bytes, "process %u on %s did not ask for %s, or does not have it",
-                 rank, host, 0 == users ? "r2" : r2_consent_name(user));
+                 rank, host, 0 == answer.users ? "r2" : r2_consent_name(user));
     }
     return true;
 }
@@ -193,6 +196,23 @@ static void r2_consent_conclude(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
     }
 }
 
+/* A job on one host has no NIC to fail over. */
+static void r2_consent_place(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
+{
+    const r2_net_t *net = &ctx->core.net;
+
+    if (!poll->one_host || R2_USER_COLL != (poll->users & (R2_USER_COLL | R2_USER_ONE_HOST))) {
+        return;
+    }
+    poll->users &= ~(uint32_t) R2_USER_COLL;
+    if (0 == net->rank) {
+        r2_info(&ctx->core.log,
+                "this job does without %s: all %u processes are on one host, where no NIC can fail "
+                "(coll_r2_single_host)",
+                0 == poll->users ? "r2" : r2_consent_name(R2_USER_COLL), net->size);
+    }
+}
+
 r2_status_t r2_consent_find(r2_ctx_t *ctx)
 {
     r2_consent_poll_t *poll;
@@ -209,11 +229,13 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
     }
     memset(poll, 0xff, offsetof(r2_consent_poll_t, told)); /* everybody so far, nobody yet */
     poll->told = false;
+    poll->one_host = true;
     status = r2_consent_poll(ctx, poll);
     if (R2_OK == status) {
+        r2_consent_conclude(ctx, poll);
+        r2_consent_place(ctx, poll);
         ctx->consent.known = true;
         ctx->consent.users = poll->users;
-        r2_consent_conclude(ctx, poll);
     }
     free(poll);
     return status;

@@ -20,7 +20,7 @@ struct r2_ctx;
 /** What the job decided. Equal on all processes that know it. */
 typedef struct r2_consent {
     bool known;     /* all processes were asked */
-    uint32_t users; /* bits of r2_user_t: what all of them have */
+    uint32_t users; /* bits of r2_user_t: what all of them have, and the job has use for */
 } r2_consent_t;
 
 /** "coll/r2" */

@@ -146,6 +146,16 @@ void r2_hosts_destroy(r2_hosts_t *hosts)
     free(hosts);
 }
 
+bool r2_hosts_together(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size)
+{
+    for (int32_t i = 1; i < size; ++i) {
+        if (hosts->host_of[ranks[i]] != hosts->host_of[ranks[0]]) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static void r2_word_put(uint8_t *to, uint32_t value)
 {
     for (size_t i = 0; i < sizeof(value); ++i) {

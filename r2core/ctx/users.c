@@ -83,6 +83,26 @@ static r2_status_t r2_ctx_detect(r2_ctx_t *ctx)
     return R2_OK;
 }
 
+/*
+ * What has no NIC to fail over is left to others, unless all processes want r2 there. Every member
+ * comes to the same answer: hosts are those that all published.
+ */
+static r2_status_t r2_ctx_admit_members(r2_ctx_t *ctx, const uint32_t *ranks, int32_t size)
+{
+    r2_status_t status = r2_ctx_admit(ctx, R2_USER_COLL);
+
+    if (R2_OK != status || 0 != (ctx->consent.users & R2_USER_ONE_HOST)) {
+        return status;
+    }
+    status = r2_ctx_find_hosts(ctx);
+    if (R2_OK == status && r2_hosts_together(ctx->hosts, ranks, size)) {
+        r2_debug(&ctx->core.log, "a communicator of %d processes on one host is left to others",
+                 size);
+        status = R2_ERR_UNSUPPORTED;
+    }
+    return status;
+}
+
 r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks, int32_t size,
                            int32_t rank, r2_comm_t **comm_p)
 {
@@ -97,7 +117,7 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
         return R2_ERR_NO_MEMORY;
     }
     r2_core_enter(&ctx->core);
-    status = r2_ctx_admit(ctx, R2_USER_COLL);
+    status = r2_ctx_admit_members(ctx, ranks, size);
     if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->core.net.size) {
         status = r2_ctx_detect(ctx);
     }

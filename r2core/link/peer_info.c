@@ -228,12 +228,17 @@ static r2_status_t r2_peer_head(r2_peer_reader_t *reader, size_t bytes, uint32_t
     return reader->broken || length != bytes ? R2_ERR_WIRE : R2_OK;
 }
 
-r2_status_t r2_peer_users(const void *from, size_t bytes, uint32_t *users_p)
+r2_status_t r2_peer_users(const void *from, size_t bytes, uint32_t *users_p, uint64_t *host_id_p)
 {
     r2_peer_reader_t reader = {.at = from, .left = bytes};
     uint32_t flags;
+    const r2_status_t status = r2_peer_head(&reader, bytes, users_p, &flags);
 
-    return r2_peer_head(&reader, bytes, users_p, &flags);
+    if (R2_OK != status || 0 == *users_p) {
+        return status;
+    }
+    *host_id_p = r2_take_number(&reader, 8);
+    return reader.broken ? R2_ERR_WIRE : R2_OK;
 }
 
 r2_status_t r2_peer_refusal_decode(const void *from, size_t bytes, r2_peer_refusal_t *refusal_p)

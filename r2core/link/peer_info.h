@@ -74,9 +74,9 @@ size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to);
 r2_status_t r2_peer_info_decode(const void *from, size_t bytes, r2_peer_info_t *info_p);
 /**
  * Which components of a process have r2; 0: it takes no part, and what it published is a refusal.
- * @return as r2_peer_info_decode().
+ * @param host_id_p its host, if it takes part. @return as r2_peer_info_decode().
  */
-r2_status_t r2_peer_users(const void *from, size_t bytes, uint32_t *users_p);
+r2_status_t r2_peer_users(const void *from, size_t bytes, uint32_t *users_p, uint64_t *host_id_p);
 /** @param to R2_PEER_INFO_BYTES_MAX bytes. @return bytes written. */
 size_t r2_peer_refusal_encode(const r2_peer_refusal_t *refusal, uint8_t *to);
 /** @return as r2_peer_info_decode(). */

@@ -22,6 +22,7 @@ EXTRA_DIST += \
     tests/functional/mpirun-ends \
     tests/functional/run-mpi \
     tests/functional/selection \
+    tests/functional/single_host \
     tests/functional/starting \
     tests/functional/tap.sh \
     tests/functional/test_bench.sh \
@@ -99,6 +100,17 @@ tests_functional_all_collectives_SOURCES = \
     tests/functional/job.h
 tests_functional_all_collectives_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_all_collectives_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/by_host
+tests_functional_by_host_SOURCES = \
+    tests/functional/by_host.c \
+    tests/functional/cases_neighbor.c \
+    tests/functional/cases_rooted.c \
+    tests/functional/cases_unrooted.c \
+    tests/functional/job.c \
+    tests/functional/job.h
+tests_functional_by_host_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_by_host_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/service_thread
 tests_functional_service_thread_SOURCES = \

@@ -37,8 +37,10 @@ static void touch_refusal(const uint8_t *data, size_t bytes, bool takes_part)
     uint8_t again[sizeof(refusal) + 64];
     const r2_status_t status = r2_peer_refusal_decode(data, bytes, &refusal);
     uint32_t users = 0;
+    uint64_t host_id = 0;
 
-    fuzz_check(!takes_part || (R2_OK == r2_peer_users(data, bytes, &users) && 0 != users));
+    fuzz_check(!takes_part ||
+               (R2_OK == r2_peer_users(data, bytes, &users, &host_id) && 0 != users));
     if (R2_OK == status) {
         fuzz_check(!takes_part && strlen(refusal.host_name) < sizeof(refusal.host_name));
         /* shorter: of a reason with zeros within */

@@ -3,9 +3,10 @@
 # Copyright (c) 2026 The r2 authors
 """Random collectives of all kinds, many under way at once, in layouts of ranks on hosts: 4 x 1, 2 x
 2, 1 x 4, 3 + 2 + 1, while each rail of each host goes down and up in turn. `make check-rolling`
-does so for longer.
+does so for longer. And who runs which communicators.
 
-Needs tests/functional/mixed of the build directory ($R2_BUILDDIR), which checks every byte.
+Needs tests/functional/mixed and by_host of the build directory ($R2_BUILDDIR), which check every
+byte.
 """
 
 import os
@@ -52,6 +53,28 @@ def test_uneven():
     return job(4, "3+2+1", rolling.COLL)
 
 
+def by_host(layout, param, *runs):
+    """One job of by_host: who runs communicators of several hosts, who those of one."""
+    words = rolling.command(LAB, rolling.layouts(LAB)[layout], rolling.COLL, "by_host", *runs)
+    wrong = rolling.job(["env", "OMPI_MCA_coll_r2_single_host=" + param, *words])
+    assert not wrong, wrong
+
+
+def test_left_2_by_2():
+    """two hosts with two ranks: communicators on one host are Open MPI's, others r2's"""
+    by_host("2x2", "stock", "r2", "stock")
+
+
+def test_left_uneven():
+    """the same, three, two and one ranks"""
+    by_host("3+2+1", "stock", "r2", "stock")
+
+
+def test_not_left():
+    """two hosts with two ranks: all are r2's where that is wanted"""
+    by_host("2x2", "r2", "r2", "r2")
+
+
 def recover():
     """All rails up."""
     r2lab("fault", "--name", LAB, "heal", "all", "all")
@@ -66,7 +89,8 @@ def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", rolling.HOSTS, "--rails", rolling.RAILS, "--rate",
           "100mbit")
-    return run_all([test_4_by_1, test_2_by_2, test_1_by_4, test_uneven], recover, down)
+    return run_all([test_4_by_1, test_2_by_2, test_1_by_4, test_uneven,
+                     test_left_2_by_2, test_left_uneven, test_not_left], recover, down)
 
 
 sys.exit(main())

@@ -463,6 +463,12 @@ MUTANTS = [
     ("peers-known-to-be-slow-explain-nothing", "health/capacity.c",
      "    explained = r2_slow_is_explained(health, window, rail);", "    explained = false;"),
     # Who takes part; children.
+    ("own-wish-decides-for-all", "ctx/consent.c",
+     "(poll->users & (R2_USER_COLL | R2_USER_ONE_HOST))",
+     "(net->info.users & (R2_USER_COLL | R2_USER_ONE_HOST))", CONSENT),
+    ("members-of-two-hosts-are-left-to-others", "ctx/host_table.c",
+     "        if (hosts->host_of[ranks[i]] != hosts->host_of[ranks[0]]) {",
+     "        if (hosts->host_of[ranks[i]] > hosts->host_of[ranks[0]]) {", CONSENT),
     ("who-withdraws-tries-once", "ctx/consent.c",
      "    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->core.net.info.users && R2_OK != "
      "status; ++i) {",

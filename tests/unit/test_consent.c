@@ -27,6 +27,7 @@ typedef enum t_kind {
     T_COLL, /* takes part: collectives */
     T_P2P,
     T_BOTH,
+    T_ALL,      /* both, and communicators on one host, too */
     T_REFUSES,  /* something is wrong with its host */
     T_EXPECTED, /* nothing is */
     T_ABSENT,
@@ -39,6 +40,7 @@ typedef enum t_kind {
 typedef struct t_job {
     uint32_t size;
     t_kind_t kind[T_RANKS];
+    uint64_t host[T_RANKS];
     uint32_t failing[T_RANKS][T_RANKS]; /* [asker][asked]: times that it does not work */
     r2_status_t failure;
     uint32_t lines, loud; /* what was logged, and how much of it at the default level */
@@ -54,7 +56,13 @@ typedef struct t_rank {
 
 static uint32_t t_users(t_kind_t kind)
 {
-    return T_COLL == kind ? R2_USER_COLL : T_P2P == kind ? R2_USER_P2P : T_BOTH == kind ? 3 : 0;
+    static const uint32_t users[T_KINDS] = {[T_COLL] = R2_USER_COLL,
+                                            [T_P2P] = R2_USER_P2P,
+                                            [T_BOTH] = R2_USER_COLL | R2_USER_P2P,
+                                            [T_ALL] =
+                                                R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST};
+
+    return users[kind];
 }
 
 static r2_status_t t_lookup(void *instance, uint32_t rank, void *blob_p, size_t *bytes_p)
@@ -64,6 +72,7 @@ static r2_status_t t_lookup(void *instance, uint32_t rank, void *blob_p, size_t 
     const r2_peer_refusal_t refusal = {
         .expected = T_EXPECTED == kind, .host_name = "h", .why = "the reason"};
     const r2_peer_info_t info = {.users = T_VERSION == kind || T_SHORT == kind ? 3 : t_users(kind),
+                                 .host_id = self->job->host[rank],
                                  .host_name = "h"};
     uint8_t *blob = blob_p;
 
@@ -101,13 +110,15 @@ static void t_rank_make(t_job_t *job, uint32_t rank, t_rank_t *self)
     self->ctx->core.net.rank = rank;
     self->ctx->core.net.size = job->size;
     self->ctx->core.net.info.users = t_users(job->kind[rank]);
+    self->ctx->core.net.info.host_id = job->host[rank];
     self->ctx->core.net.oob = (r2_oob_t){&ops, self};
     self->ctx->core.log = (r2_log_t){.level = R2_LOG_INFO, .fn = t_log, .arg = job};
 }
 
-static uint32_t t_agreed(const t_job_t *job)
+/* What all have. */
+static uint32_t t_common(const t_job_t *job)
 {
-    uint32_t users = 3;
+    uint32_t users = 7;
 
     for (uint32_t rank = 0; rank < job->size; ++rank) {
         users &= t_users(job->kind[rank]);
@@ -115,10 +126,27 @@ static uint32_t t_agreed(const t_job_t *job)
     return users;
 }
 
-/* Each user that some have and some lack, once; all of it in one line where nobody has anything. */
+/* Collectives that would never leave a host are left to others, unless all want r2 there. */
+static bool t_left(const t_job_t *job)
+{
+    for (uint32_t rank = 1; rank < job->size; ++rank) {
+        if (job->host[rank] != job->host[0]) {
+            return false;
+        }
+    }
+    return R2_USER_COLL == (t_common(job) & (R2_USER_COLL | R2_USER_ONE_HOST));
+}
+
+static uint32_t t_agreed(const t_job_t *job)
+{
+    return t_common(job) & ~(t_left(job) ? (uint32_t) R2_USER_COLL : 0u);
+}
+
+/* Each user that some have and some lack, once; all of it in one line where nobody has anything.
+ * And that the job is on one host. */
 static uint32_t t_lines(const t_job_t *job)
 {
-    const uint32_t agreed = t_agreed(job);
+    const uint32_t agreed = t_common(job);
     uint32_t some = 0;
 
     for (uint32_t rank = 0; rank < job->size; ++rank) {
@@ -128,7 +156,8 @@ static uint32_t t_lines(const t_job_t *job)
         return 0 != some && T_REFUSES != job->kind[0] &&
                T_EXPECTED != job->kind[0]; /* else rank 0 told at its start */
     }
-    return (uint32_t) __builtin_popcount(some & ~agreed);
+    return (uint32_t) __builtin_popcount(some & ~agreed & ~(uint32_t) R2_USER_ONE_HOST) +
+           (t_left(job) ? 1 : 0);
 }
 
 static void t_run(t_job_t *job)
@@ -145,18 +174,21 @@ static void t_run(t_job_t *job)
         t_rank_make(job, rank, &self);
         status = r2_consent_find(self.ctx);
         assert_int_equal(status, R2_OK);
-        assert_int_equal(self.ctx->consent.users & 3, agreed);
+        assert_int_equal(self.ctx->consent.users, agreed);
         assert_int_equal(r2_consent_of(self.ctx, R2_USER_COLL),
                          0 != (agreed & R2_USER_COLL) ? R2_OK : R2_ERR_UNSUPPORTED);
         assert_int_equal(r2_consent_of(self.ctx, R2_USER_P2P),
                          0 != (agreed & R2_USER_P2P) ? R2_OK : R2_ERR_UNSUPPORTED);
+        assert_int_equal(r2_consent_of(self.ctx, R2_USER_ONE_HOST),
+                         0 != (agreed & R2_USER_ONE_HOST) ? R2_OK : R2_ERR_UNSUPPORTED);
         free(self.ctx);
     }
 }
 
 static void t_draw(t_job_t *job, r2_prng_t *prng)
 {
-    const t_kind_t usual = (t_kind_t) r2_prng_below(prng, 3);
+    const t_kind_t usual = (t_kind_t) r2_prng_below(prng, 4);
+    const uint32_t hosts = 1 + (uint32_t) r2_prng_below(prng, 3);
 
     memset(job, 0, sizeof(*job));
     job->failure = R2_ERR_TIMEOUT;
@@ -164,6 +196,7 @@ static void t_draw(t_job_t *job, r2_prng_t *prng)
     for (uint32_t rank = 0; rank < job->size; ++rank) {
         job->kind[rank] =
             0 == r2_prng_below(prng, 3) ? (t_kind_t) r2_prng_below(prng, T_KINDS) : usual;
+        job->host[rank] = 1 + r2_prng_below(prng, hosts);
         for (uint32_t peer = 0; peer < job->size; ++peer) {
             job->failing[rank][peer] =
                 0 == r2_prng_below(prng, 4) ? (uint32_t) r2_prng_below(prng, 3) : 0;
@@ -173,7 +206,7 @@ static void t_draw(t_job_t *job, r2_prng_t *prng)
 
 static void all_agree_and_one_tells(void **state)
 {
-    uint32_t agreed = 0, told = 0;
+    uint32_t agreed = 0, told = 0, left = 0;
     r2_prng_t prng;
     t_job_t job;
 
@@ -185,9 +218,11 @@ static void all_agree_and_one_tells(void **state)
         assert_int_equal(job.lines, t_lines(&job));
         agreed += 0 != t_agreed(&job);
         told += job.lines;
+        left += t_left(&job);
     }
     assert_in_range(agreed, T_DRAWS / 20, T_DRAWS); /* both happen */
     assert_in_range(told, T_DRAWS / 20, T_DRAWS);
+    assert_in_range(left, T_DRAWS / 100, T_DRAWS / 2);
 }
 
 /* It must not go on as if the other had said no: nobody else heard that. */
@@ -233,6 +268,8 @@ static void levels_and_words(void **state)
     const t_job_t absent = {.size = 3, .kind = {T_BOTH, T_BOTH, T_ABSENT}};
     const t_job_t other = {.size = 2, .kind = {T_COLL, T_VERSION}};
     const t_job_t lacking = {.size = 3, .kind = {T_BOTH, T_BOTH, T_P2P}};
+    const t_job_t one_host = {.size = 2, .kind = {T_COLL, T_COLL}, .host = {9, 9}};
+    const t_job_t beside = {.size = 2, .kind = {T_ALL, T_BOTH}, .host = {9, 9}};
 
     (void) state;
     t_tells(&expected, true, true, "does without r2: h: the reason");
@@ -242,6 +279,52 @@ static void levels_and_words(void **state)
     t_tells(&other, false, true, "process 1 on another host has another version of r2");
     t_tells(&lacking, false, true,
             "does without coll/r2: process 2 on another host did not ask for coll/r2");
+    t_tells(&one_host, true, false, "does without r2: all 2 processes are on one host");
+    t_tells(&beside, true, false, "does without coll/r2: all 2 processes are on one host");
+}
+
+/* Ranks 0 and 2 are on one host, 1 and 3 on another. */
+static r2_status_t t_open(t_rank_t *self, const uint32_t *ranks, int32_t size)
+{
+    r2_comm_t *comm = NULL;
+
+    return r2_comm_create(self->ctx, (r2_comm_id_t){3, 0}, ranks, size, 0, &comm);
+}
+
+/* All members hear it, whoever is asked, before anything of the communicator is there. */
+static void members_on_one_host_are_left(void **state)
+{
+    static const uint32_t even[] = {0, 2}, all[] = {0, 1, 2, 3}, reverse[] = {3, 1, 0};
+
+    (void) state;
+    for (uint32_t rank = 0; rank < 4; ++rank) {
+        t_job_t job = {.size = 4,
+                       .kind = {T_COLL, T_COLL, T_COLL, T_COLL},
+                       .host = {7, 8, 7, 8},
+                       .failure = R2_ERR_TIMEOUT};
+        t_rank_t self;
+
+        t_rank_make(&job, rank, &self);
+        self.ctx->core.net.links = calloc(job.size, sizeof(*self.ctx->core.net.links));
+        self.ctx->core.net.info.host_name = "h";
+        self.ctx->have_key = true;
+        pthread_mutex_init(&self.ctx->core.lock, NULL);
+        assert_int_equal(r2_consent_find(self.ctx), R2_OK);
+        job.failing[rank][3 == rank ? 2 : 3] = 1;
+        assert_int_equal(t_open(&self, even, 2), R2_ERR_TIMEOUT); /* it would be alone with that */
+        assert_null(self.ctx->hosts);
+        assert_int_equal(t_open(&self, even, 2), R2_ERR_UNSUPPORTED);
+        assert_int_equal(t_open(&self, &all[3], 1), R2_ERR_UNSUPPORTED);
+        assert_int_equal(t_open(&self, reverse, 2), R2_ERR_UNSUPPORTED);
+        assert_false(r2_hosts_together(self.ctx->hosts, all, 4));
+        assert_false(r2_hosts_together(self.ctx->hosts, reverse, 3));
+        assert_true(r2_hosts_together(self.ctx->hosts, even, 2));
+        assert_int_equal(job.lines, 0);
+        r2_hosts_destroy(self.ctx->hosts);
+        pthread_mutex_destroy(&self.ctx->core.lock);
+        free(self.ctx->core.net.links);
+        free(self.ctx);
+    }
 }
 
 /** Who publishes, and how often that does not work. */
@@ -277,6 +360,7 @@ static void who_withdraws_tells_or_ends(void **state)
         t_job_t job = {.size = 1, .kind = {T_BOTH}};
         r2_peer_refusal_t refusal;
         uint32_t users = 0;
+        uint64_t host_id;
         t_rank_t self;
 
         assert_non_null(speaker);
@@ -286,7 +370,7 @@ static void who_withdraws_tells_or_ends(void **state)
         assert_int_equal(r2_consent_withdraw(self.ctx, R2_USER_P2P),
                          failing < 3 ? R2_OK : R2_ERR_UNTOLD);
         if (failing < 3) {
-            assert_int_equal(r2_peer_users(speaker->blob, speaker->bytes, &users), R2_OK);
+            assert_int_equal(r2_peer_users(speaker->blob, speaker->bytes, &users, &host_id), R2_OK);
             assert_int_equal(users, R2_USER_COLL);
         }
         speaker->failing = failing;
@@ -308,6 +392,7 @@ int main(void)
         cmocka_unit_test(all_agree_and_one_tells),
         cmocka_unit_test(who_cannot_read_does_not_decide),
         cmocka_unit_test(levels_and_words),
+        cmocka_unit_test(members_on_one_host_are_left),
         cmocka_unit_test(who_withdraws_tells_or_ends),
     };
 

@@ -150,12 +150,13 @@ static void refusals_travel(void **state)
     uint8_t blob[R2_PEER_INFO_BYTES_MAX];
     r2_peer_info_t info = info_of(rails, 2);
     uint32_t users = 7;
+    uint64_t host_id = 0;
     size_t bytes;
 
     (void) state;
     memset(refusal.why, 'x', sizeof(refusal.why) - 1);
     bytes = r2_peer_refusal_encode(&refusal, blob);
-    assert_int_equal(r2_peer_users(blob, bytes, &users), R2_OK);
+    assert_int_equal(r2_peer_users(blob, bytes, &users, &host_id), R2_OK);
     assert_int_equal(users, 0);
     assert_int_equal(r2_peer_refusal_decode(blob, bytes, &read), R2_OK);
     assert_memory_equal(&read, &refusal, sizeof(read));
@@ -165,8 +166,9 @@ static void refusals_travel(void **state)
     }
     info.users = 2;
     bytes = r2_peer_info_encode(&info, blob);
-    assert_int_equal(r2_peer_users(blob, bytes, &users), R2_OK);
+    assert_int_equal(r2_peer_users(blob, bytes, &users, &host_id), R2_OK);
     assert_int_equal(users, 2);
+    assert_int_equal(host_id, info.host_id);
     assert_int_equal(r2_peer_refusal_decode(blob, bytes, &read), R2_ERR_WIRE);
 }
 

@@ -104,8 +104,9 @@ typedef struct r2_comm_id {
  * share in the same order.
  * @param id      may be reused after r2_comm_destroy().
  * @param ranks   members as process numbers of the job, in communicator order; copied.
- * @return R2_OK, R2_ERR_UNSUPPORTED (the job does not use r2: all members hear that); or an error
- * of this process, which others do not have: it has to end the job.
+ * @return R2_OK, R2_ERR_UNSUPPORTED (all members hear that: the job does not use r2, or they are on
+ * one host and the job has no R2_USER_ONE_HOST); or an error of this process, which others do not
+ * have: it has to end the job.
  */
 R2_EXPORT r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks,
                                      int32_t size, int32_t rank, r2_comm_t **comm_p);

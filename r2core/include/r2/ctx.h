@@ -24,8 +24,9 @@ typedef struct r2_ctx r2_ctx_t;
 /** Who uses a context; bits. All processes of a job have the same users, or the job does
  * without. */
 typedef enum r2_user {
-    R2_USER_COLL = 1, /* collectives */
-    R2_USER_P2P = 2   /* point-to-point */
+    R2_USER_COLL = 1,    /* collectives */
+    R2_USER_P2P = 2,     /* point-to-point */
+    R2_USER_ONE_HOST = 4 /* beside COLL: collectives of communicators on one host, too */
 } r2_user_t;
 
 /** What an embedding program gives. */
@@ -69,7 +70,8 @@ R2_EXPORT r2_status_t r2_ctx_withdraw(r2_ctx_t *ctx, r2_user_t user);
 
 /**
  * Do all processes of the job have this user? To be asked after the launcher's fence, by any number
- * of them; the answer is the same on all.
+ * of them; the answer is the same on all. Where all are on one host and not all have
+ * R2_USER_ONE_HOST, there is no R2_USER_COLL.
  * @return R2_OK, R2_ERR_UNSUPPORTED (no, and the log says why), or an error: this process could not
  * find out, while others may have. It has to end the job; r2_ctx_error_text() says what happened.
  */

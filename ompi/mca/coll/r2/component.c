@@ -113,6 +113,14 @@ static bool r2_component_is_wanted(void)
     return 0 < component->priority && (component->named || component->params.enable);
 }
 
+/* What is published beside R2_USER_COLL. */
+static uint32_t r2_component_one_host(void)
+{
+    const char *word = mca_coll_r2_component.params.single_host;
+
+    return NULL != word && 0 == strcmp(word, "r2") ? R2_USER_ONE_HOST : 0;
+}
+
 /* Before the launcher's fence: what is published now is there for all when MPI_Init returns. */
 static int r2_component_open(void)
 {
@@ -121,7 +129,7 @@ static int r2_component_open(void)
         .params = &component->params,
         .log = r2_component_log,
         .idle = r2_component_idle,
-        .users = R2_USER_COLL,
+        .users = R2_USER_COLL | r2_component_one_host(),
         .named = component->named,
     };
 
@@ -205,7 +213,10 @@ static void r2_component_describe(void)
     if (R2_LOG_INFO <= mca_coll_r2_component.params.verbose &&
         0 == opal_process_info.my_local_rank) {
         r2_ctx_describe(mca_coll_r2_component.ctx, text, sizeof(text));
-        opal_output(0, "coll:r2: in use on %s: %s", opal_process_info.nodename, text);
+        opal_output(0, "coll:r2: in use on %s: %s%s", opal_process_info.nodename, text,
+                    R2_OK == r2_ctx_agreed(mca_coll_r2_component.ctx, R2_USER_ONE_HOST)
+                        ? ""
+                        : "; not for communicators on one host");
     }
 }
 
