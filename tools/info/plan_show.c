@@ -232,12 +232,13 @@ static void json_cost(r2_json_t *json, const r2_cost_params_t *cost)
         uint32_t number;
         double unit;
     } rows[] = {{"step_seconds", cost->alpha_ns, 1e-9},
-               {"pace", cost->rate_ppm, 1e-6},
-               {"reduce_bytes_per_s", cost->reduce_mbytes_per_s[R2_MEM_HOST], 1e6}};
+                {"pace", cost->rate_ppm, 1e-6},
+                {"reduce_bytes_per_s", cost->reduce_mbytes_per_s[R2_MEM_HOST], 1e6}};
 
     r2_json_open(json, "cost", '{');
     for (size_t i = 0; i < r2_array_count(rows); ++i) {
-        r2_json_real(json, rows[i].key, 0 == rows[i].number ? INFINITY : rows[i].number * rows[i].unit);
+        r2_json_real(json, rows[i].key,
+                     0 == rows[i].number ? INFINITY : rows[i].number * rows[i].unit);
     }
     r2_json_close(json, '}');
 }
