@@ -302,12 +302,16 @@ static void members_on_one_host_are_left(void **state)
                        .kind = {T_COLL, T_COLL, T_COLL, T_COLL},
                        .host = {7, 8, 7, 8},
                        .failure = R2_ERR_TIMEOUT};
+        uint8_t blob[R2_PEER_INFO_BYTES_MAX];
         t_rank_t self;
+        size_t bytes;
 
         t_rank_make(&job, rank, &self);
-        self.ctx->core.net.links = calloc(job.size, sizeof(*self.ctx->core.net.links));
         self.ctx->core.net.info.host_name = "h";
+        self.ctx->core.net.links = calloc(job.size, sizeof(*self.ctx->core.net.links));
         self.ctx->have_key = true;
+        bytes = r2_peer_info_encode(&self.ctx->core.net.info, blob);
+        assert_int_equal(r2_peer_info_decode(blob, bytes, &self.ctx->core.net.info), R2_OK);
         pthread_mutex_init(&self.ctx->core.lock, NULL);
         assert_int_equal(r2_consent_find(self.ctx), R2_OK);
         job.failing[rank][3 == rank ? 2 : 3] = 1;
@@ -321,6 +325,7 @@ static void members_on_one_host_are_left(void **state)
         assert_true(r2_hosts_together(self.ctx->hosts, even, 2));
         assert_int_equal(job.lines, 0);
         r2_hosts_destroy(self.ctx->hosts);
+        r2_peer_info_put(&self.ctx->core.net.info);
         pthread_mutex_destroy(&self.ctx->core.lock);
         free(self.ctx->core.net.links);
         free(self.ctx);
