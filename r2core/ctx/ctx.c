@@ -178,15 +178,15 @@ const r2_counters_t *r2_ctx_counters(const r2_ctx_t *ctx)
     return &ctx->core.counters;
 }
 
-/* For what only reads: the service thread may be writing. */
+/* For what only reads: the service thread may be writing, for as long as nobody wants the lock. */
 static void r2_ctx_lock(const r2_ctx_t *ctx)
 {
-    pthread_mutex_lock((pthread_mutex_t *) (uintptr_t) &ctx->core.lock);
+    r2_core_enter((r2_core_t *) (uintptr_t) &ctx->core);
 }
 
 static void r2_ctx_unlock(const r2_ctx_t *ctx)
 {
-    pthread_mutex_unlock((pthread_mutex_t *) (uintptr_t) &ctx->core.lock);
+    r2_core_leave((r2_core_t *) (uintptr_t) &ctx->core);
 }
 
 void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)

@@ -95,10 +95,10 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
     r2_p2p_completions_t completions = {.p2p = NULL};
     unsigned events;
 
-    pthread_mutex_lock(&ctx->core.lock);
+    r2_core_enter(&ctx->core);
     events =
         R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, &completions) : r2_ctx_drive_locked(ctx, who);
-    pthread_mutex_unlock(&ctx->core.lock);
+    r2_core_leave(&ctx->core);
     if (R2_DRIVE_APP == who) {
         r2_ctx_deliver(ctx, &completions);
     }

@@ -23,6 +23,9 @@
  * itself until the application comes back. It drives as everybody does (ctx/drive.h).
  */
 
+/* However much the rails bring, sources are looked at and files written this often. */
+#define R2_SERVICE_TURN_NS R2_NS_PER_MS
+
 /** What wakes the thread: sources by their index in the table, then its own. */
 typedef enum r2_service_wake {
     R2_SERVICE_STOP = R2_SOURCES_MAX,
@@ -36,6 +39,7 @@ typedef struct r2_service {
     r2_ctx_t *ctx; /* borrowed: outlives the thread */
     pthread_t thread;
     int epoll_fd, stop_fd, timer_fd;
+    bool busy; /* it took over, and the rails have more: it does not sleep */
     /* engine lock */
     uint64_t app_ns;        /* when the application last drove */
     uint64_t timer_ns;      /* when the timer fires; R2_NEVER_NS: off */
@@ -64,21 +68,33 @@ static void r2_service_watch_rails(r2_service_t *service, bool on)
     epoll_ctl(service->epoll_fd, EPOLL_CTL_MOD, service->ctx->epoll_fd, &event);
 }
 
+/*
+ * The application may be away from now on, or not come back: the timer fires within the takeover
+ * time, whatever it was set for while the application was away before. @param least_ns not before.
+ */
+static void r2_service_await_app(r2_service_t *service, uint64_t now_ns, uint64_t least_ns)
+{
+    const r2_ctx_t *ctx = service->ctx;
+    const uint64_t latest_ns = now_ns + ctx->core.params.takeover_us * R2_NS_PER_US;
+
+    if (NULL == ctx->comms.names && NULL == ctx->p2p && !r2_net_outstanding(&ctx->core.net)) {
+        return; /* no user yet: nobody talks to us but through hello */
+    }
+    if (service->timer_ns < least_ns || service->timer_ns > latest_ns) {
+        r2_service_set_timer(service, latest_ns);
+    }
+}
+
 static void r2_service_app_drove(void *arg, uint64_t now_ns)
 {
     r2_service_t *service = arg;
-    uint64_t takeover_ns = service->ctx->core.params.takeover_us * R2_NS_PER_US;
 
     service->app_ns = now_ns;
     if (service->watching) {
         r2_service_watch_rails(service, false);
     }
-    if (NULL == service->ctx->comms.names && NULL == service->ctx->p2p) {
-        return; /* no user yet: nobody talks to us but through hello */
-    }
-    if (R2_NEVER_NS == service->timer_ns || service->timer_ns < now_ns + takeover_ns / 2) {
-        r2_service_set_timer(service, now_ns + takeover_ns);
-    }
+    r2_service_await_app(service, now_ns,
+                         now_ns + service->ctx->core.params.takeover_us * R2_NS_PER_US / 2);
 }
 
 /* The application has been away for the takeover time, and no thread of it sleeps on the rails. */
@@ -96,15 +112,22 @@ static void r2_service_take_over(r2_service_t *service)
 {
     r2_ctx_t *ctx = service->ctx;
     r2_net_t *net = &ctx->core.net;
+    const uint64_t turn_ends_ns = r2_now_ns(net->clock) + R2_SERVICE_TURN_NS;
     uint64_t deadline_ns;
+    bool idle, wanted;
 
     ++ctx->core.counters.service_takeovers;
     atomic_store(&ctx->app_wants, 0);
     do {
         (void) r2_ctx_drive_locked(ctx, R2_DRIVE_SERVICE);
-    } while (!r2_net_arm(net) && 0 == atomic_load(&ctx->app_wants) &&
-             0 == atomic_load(&ctx->core.app_blocked));
-    deadline_ns = r2_ctx_deadline_ns(ctx);
+        idle = r2_net_arm(net);
+        wanted = 0 != atomic_load(&ctx->app_wants) || 0 != atomic_load(&ctx->core.app_blocked);
+    } while (!idle && !wanted && net->now_ns < turn_ends_ns);
+    service->busy = !idle && !wanted;
+    if (service->busy) {
+        return;
+    }
+    deadline_ns = idle ? r2_ctx_deadline_ns(ctx) : net->now_ns;
     if (R2_NEVER_NS != deadline_ns) {
         deadline_ns = r2_max(deadline_ns, net->now_ns + R2_NS_PER_MS);
     }
@@ -138,20 +161,15 @@ static bool r2_service_note(r2_service_t *service, const struct epoll_event *eve
 /* Engine lock. Drives if the application does not, else works off what sources brought. */
 static void r2_service_drive(r2_service_t *service, bool ready)
 {
-    r2_ctx_t *ctx = service->ctx;
-    uint64_t takeover_ns = ctx->core.params.takeover_us * R2_NS_PER_US;
-
+    service->busy = false;
     if (r2_service_app_away(service)) {
         r2_service_take_over(service);
         return;
     }
     if (ready) {
-        (void) r2_ctx_drive_locked(ctx, R2_DRIVE_WOKEN);
+        (void) r2_ctx_drive_locked(service->ctx, R2_DRIVE_WOKEN);
     }
-    if (R2_NEVER_NS == service->timer_ns &&
-        (r2_net_outstanding(&ctx->core.net) || NULL != ctx->comms.names || NULL != ctx->p2p)) {
-        r2_service_set_timer(service, r2_now_ns(ctx->core.clock) + takeover_ns);
-    }
+    r2_service_await_app(service, r2_now_ns(service->ctx->core.clock), 0);
 }
 
 static void *r2_service_main(void *arg)
@@ -161,7 +179,7 @@ static void *r2_service_main(void *arg)
     struct epoll_event events[R2_SERVICE_WAKES];
 
     for (;;) {
-        int count = epoll_wait(service->epoll_fd, events, R2_SERVICE_WAKES, -1);
+        int count = epoll_wait(service->epoll_fd, events, R2_SERVICE_WAKES, service->busy ? 0 : -1);
 
         if (count < 0 && EINTR != errno) {
             return NULL;

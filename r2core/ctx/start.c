@@ -384,9 +384,9 @@ void r2_ctx_destroy(r2_ctx_t *ctx)
     if (r2_is_forked()) {
         return;
     }
-    pthread_mutex_lock(&ctx->core.lock);
+    r2_core_enter(&ctx->core);
     ctx->core.net.ending = true;
-    pthread_mutex_unlock(&ctx->core.lock);
+    r2_core_leave(&ctx->core);
     if (NULL != ctx->service) {
         r2_service_destroy(ctx->service);
     }

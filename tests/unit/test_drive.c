@@ -21,6 +21,7 @@
 #include "ctx/state.h"
 #include "doubles/loop.h"
 #include "doubles/nic_watch_sim.h"
+#include "r2/p2p.h"
 #include "thread_net.h"
 
 #define RAILS     2
@@ -147,8 +148,18 @@ static const r2_hello_ops_t calls_ops = {
     .deadline_ns = calls_deadline_ns,
 };
 
+static _Atomic int rails_are_busy; /* there is always something more to read */
+
+static r2_status_t busy_arm(r2_tp_worker_t *worker)
+{
+    (void) worker;
+    return 0 != atomic_load(&rails_are_busy) ? R2_ERR_AGAIN : R2_OK;
+}
+
 typedef struct process {
     calls_t calls;
+    r2_tp_ops_t tp_ops; /* of the transport, and busy_arm() */
+    r2_p2p_t *p2p;      /* owned; NULL: it has no user */
     r2_nic_watch_t watch;
     thread_net_t *net;
     r2_oob_loop_t *oob;
@@ -177,6 +188,9 @@ static void process_up(process_t *process)
     }
     assert_int_equal(r2_nic_watch_sim_create(parts.nics, RAILS, true, &process->watch), R2_OK);
     parts.tp = thread_net_rank(process->net);
+    process->tp_ops = *parts.tp.ops;
+    process->tp_ops.worker_arm = busy_arm;
+    parts.tp.ops = &process->tp_ops;
     parts.hello = (r2_hello_t){&calls_ops, &process->calls};
     parts.oob = r2_oob_loop_rank(process->oob, 0);
     parts.watch = process->watch;
@@ -191,6 +205,9 @@ static void process_up(process_t *process)
 static void process_down(process_t *process)
 {
     r2_service_destroy(process->ctx->service);
+    if (NULL != process->p2p) {
+        r2_p2p_unbind(process->p2p);
+    }
     r2_ctx_dismantle(process->ctx);
     r2_nic_watch_sim_destroy(&process->watch);
     r2_oob_loop_destroy(process->oob);
@@ -269,6 +286,113 @@ static void sources_are_polled_with_the_time_of_now(void **state)
     process_down(&process);
 }
 
+static void nothing_received(void *arg, uint32_t rank, uint8_t id, const void *data, size_t bytes)
+{
+    (void) arg;
+    (void) rank;
+    (void) id;
+    (void) data;
+    (void) bytes;
+}
+
+static void nothing_lost(void *arg, uint32_t rank, r2_status_t status)
+{
+    (void) arg;
+    (void) rank;
+    (void) status;
+}
+
+static uint64_t process_takeovers(process_t *process)
+{
+    uint64_t takeovers;
+
+    r2_core_enter(&process->ctx->core);
+    takeovers = process->ctx->core.counters.service_takeovers;
+    r2_core_leave(&process->ctx->core);
+    return takeovers;
+}
+
+/**
+ * The application comes back for one call, and is away again: the service thread has set its timer
+ * for what it awaited meanwhile, seconds ahead, and reads the rails for the application all the
+ * same.
+ */
+static void who_goes_away_again_is_stood_in_for(void **state)
+{
+    static const r2_p2p_handlers_t handlers = {.received = nothing_received, .lost = nothing_lost};
+    process_t process;
+    uint64_t takeovers;
+
+    (void) state;
+    process_up(&process);
+    assert_int_equal(r2_p2p_bind(process.ctx, &handlers, &process.p2p), R2_OK);
+    atomic_store(&process.calls.deadline_ns, r2_now_ns(r2_clock_system()) + LONG_NS);
+    for (unsigned i = 0; i < 3; ++i) {
+        takeovers = process_takeovers(&process);
+        (void) r2_ctx_progress(process.ctx);
+        nap_ms(100);
+        assert_true(process_takeovers(&process) > takeovers);
+    }
+    process_down(&process);
+}
+
+/** Rails that always have more to read: sources are looked at all the same. */
+static void sources_are_polled_however_much_the_rails_bring(void **state)
+{
+    r2_rail_worker_t *worker;
+    process_t process;
+    unsigned polls, looks = 0;
+
+    (void) state;
+    process_up(&process);
+    r2_core_enter(&process.ctx->core);
+    assert_int_equal(r2_rail_get(&process.ctx->core.net.rails[0], 1, 0, &worker), R2_OK);
+    r2_core_leave(&process.ctx->core);
+    atomic_store(&rails_are_busy, 1);
+    process_wake(&process);
+    nap_ms(50);
+    polls = atomic_load(&process.calls.polls);
+    process_wake(&process);
+    while (polls == atomic_load(&process.calls.polls) && ++looks < 1000) {
+        nap_ms(1);
+    }
+    assert_true(atomic_load(&process.calls.polls) > polls);
+    atomic_store(&rails_are_busy, 0);
+    r2_core_enter(&process.ctx->core);
+    r2_rail_put(worker);
+    r2_core_leave(&process.ctx->core);
+    process_down(&process);
+}
+
+static void *reader_main(void *arg)
+{
+    char text[64];
+
+    r2_ctx_error_text(arg, text, sizeof(text));
+    r2_ctx_describe(arg, text, sizeof(text));
+    return NULL;
+}
+
+/** Who only reads says that it waits for the lock: the service thread would keep it for long. */
+static void who_reads_is_let_in(void **state)
+{
+    process_t process;
+    pthread_t reader;
+    unsigned looks = 0;
+
+    (void) state;
+    process_up(&process);
+    r2_core_enter(&process.ctx->core);
+    assert_int_equal(pthread_create(&reader, NULL, reader_main, process.ctx), 0);
+    while (0 == atomic_load(&process.ctx->core.app_blocked) && ++looks < 1000) {
+        nap_ms(1);
+    }
+    assert_int_equal(atomic_load(&process.ctx->core.app_blocked), 1);
+    r2_core_leave(&process.ctx->core);
+    assert_int_equal(pthread_join(reader, NULL), 0);
+    process_down(&process);
+}
+
 /* ---- the door for NICs ---- */
 
 static bool rail_has_carrier(process_t *process, uint32_t rail)
@@ -340,6 +464,9 @@ int main(void)
         cmocka_unit_test(timeouts_of_hello_pass_while_the_application_is_away),
         cmocka_unit_test(gaps_end_while_the_application_is_away),
         cmocka_unit_test(sources_are_polled_with_the_time_of_now),
+        cmocka_unit_test(who_goes_away_again_is_stood_in_for),
+        cmocka_unit_test(sources_are_polled_however_much_the_rails_bring),
+        cmocka_unit_test(who_reads_is_let_in),
         cmocka_unit_test(nics_come_in_by_one_door),
         cmocka_unit_test(an_address_may_change_by_itself),
     };
