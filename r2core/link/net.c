@@ -16,11 +16,10 @@
 #include "link/relay.h"
 #include "link/rx.h"
 
-/* Coming later than our own timers by more than this (stopped, computing) restarts all lane
- * timers. */
 /* Memory that is kept for copies and chunks to come, beside the pools. */
 #define R2_NET_KEEP_BYTES (1u << 20)
-
+/* Coming later than our own timers by more than this (stopped, computing) restarts all lane
+ * timers. */
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)

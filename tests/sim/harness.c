@@ -187,8 +187,7 @@ static void job_wake(void *arg, uint32_t node)
                  r2_sim_now_ns(job->sim) + r2_prng_below(&job->prng, job->scenario->jitter_ns + 1));
 }
 
-/* Wakes the service thread of a rank that runs, as netlink's descriptor does. */
-static void rank_wake_service(job_rank_t *rank)
+void rank_wake_service(job_rank_t *rank)
 {
     if (!rank->dead && !rank->stopped && NULL != rank->ctx) {
         (void) r2_ctx_drive(rank->ctx, R2_DRIVE_WOKEN);

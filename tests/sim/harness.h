@@ -107,6 +107,9 @@ void job_schedule(job_rank_t *rank, uint64_t time_ns);
 /** The rank's own code runs from now on, with its memory; until sim_memory_leave(). */
 void rank_enter(job_rank_t *rank);
 
+/** Wakes the service thread of a rank that runs, as netlink's descriptor does. */
+void rank_wake_service(job_rank_t *rank);
+
 uint32_t job_rails_of(const job_t *job, uint32_t host);
 
 /* harness_faults.c */

@@ -7,7 +7,9 @@
 #include "r2_config.h"
 
 #include "base/util.h"
+#include "ctx/state.h"
 #include "harness.h"
+#include "link/state.h"
 
 static void job_set_firewall(job_t *job, uint32_t host, uint32_t rail, bool refuse, bool probes)
 {
@@ -49,11 +51,43 @@ static void job_heal(job_t *job)
     }
 }
 
+/* Lanes that are in doubt for what they did, not for what others found out about their rails. */
+static uint32_t rank_doubts(const job_rank_t *rank)
+{
+    r2_links_t links = r2_core_links(&rank->ctx->core, 0);
+    const r2_link_t *link;
+    uint32_t doubts = 0;
+
+    while (NULL != (link = r2_links_next(&links))) {
+        for (uint32_t i = 0; i < link->lane_count; ++i) {
+            const r2_lane_t *lane = &link->lanes[i];
+
+            doubts += (R2_LANE_DOUBT == lane->state || R2_LANE_SUSPECT == lane->state) &&
+                      lane->timing.barred_ns <= r2_sim_now_ns(rank->job->sim);
+        }
+    }
+    return doubts;
+}
+
+/* Its service thread comes first, before anybody reads a rail: all is late, nothing is proven. */
+static void rank_go_on_woken(job_rank_t *rank)
+{
+    const uint32_t doubts = rank_doubts(rank);
+
+    rank_wake_service(rank);
+    if (rank_doubts(rank) > doubts) {
+        job_fail(rank->job, "rank %u doubts lanes as soon as it goes on", rank->idx);
+    }
+}
+
 static void rank_stop(job_rank_t *rank, bool stop)
 {
     rank->stopped = stop;
     if (!stop && NULL != rank->ctx && !rank->dead) {
         rank->due_ns = R2_NEVER_NS;
+        if (0 != rank->job->scenario->sim.seed % 2) {
+            rank_go_on_woken(rank);
+        }
         job_schedule(rank, r2_sim_now_ns(rank->job->sim)); /* what its NICs did is read then */
     }
 }
