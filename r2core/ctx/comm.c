@@ -90,6 +90,7 @@ static r2_status_t r2_comm_register(r2_comms_t *comms, r2_comm_id_t id, r2_comm_
     }
     name->incarnation = (name->incarnation + 1) & R2_COMM_SEQ_MASK;
     name->live = comm;
+    name->failed = R2_OK;
     comm->name = name;
     comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;
     comm->next_seq = (uint32_t) comms->core->net.first_seq;
@@ -130,6 +131,7 @@ static void r2_comm_leave(r2_comm_t *comm)
 {
     if (comm == comm->name->live) {
         comm->name->live = NULL;
+        comm->name->failed = comm->failed;
     }
     r2_comm_withdraw(comm);
 }

@@ -46,6 +46,7 @@ typedef struct r2_comm_name {
     uint64_t hash;        /* R2_COMM_HASH_BITS of context id and members */
     uint32_t incarnation; /* of the newest communicator with it */
     r2_comm_t *live;      /* NULL: freed */
+    r2_status_t failed;   /* R2_OK, or why the newest one had failed when it was freed */
     UT_hash_handle hh;
 } r2_comm_name_t;
 
@@ -167,6 +168,10 @@ void r2_comm_tell(r2_comm_t *comm);
 void r2_comm_tell_rest(r2_comm_t *comm);
 /** A member is lost that may not have passed it on: tells those who would have heard it from it. */
 void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank);
+
+/** A member asks after a message of a communicator that failed here. Also in callbacks. */
+void r2_comm_tell_asker(const r2_comms_t *comms, uint32_t rank, uint64_t comm_key,
+                        r2_status_t status);
 
 /* msg_scope.c: as the upcalls of the net (link/net.h) */
 bool r2_comm_over(r2_comms_t *comms, const r2_tag_t *tag);

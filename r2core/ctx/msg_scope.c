@@ -16,13 +16,14 @@ typedef enum r2_stage {
     R2_STAGE_LATER, /* its communicator, or itself, is not there yet */
     R2_STAGE_NOW,   /* its schedule runs */
     R2_STAGE_OVER,
-    R2_STAGE_FAILED /* its communicator failed for good */
+    R2_STAGE_FAILED /* its communicator failed for good; it may be freed by now */
 } r2_stage_t;
 
 /** What a tag names, as far as it is there. */
 typedef struct r2_place {
     const r2_comm_t *sequence; /* NULL: not there */
     struct r2_coll *coll;      /* with R2_STAGE_NOW: what runs */
+    r2_status_t failed;        /* with R2_STAGE_FAILED: why */
 } r2_place_t;
 
 static r2_stage_t r2_sequence_stage(const r2_comm_t *comm, uint32_t coll_seq,
@@ -49,6 +50,7 @@ static r2_stage_t r2_sequence_stage(const r2_comm_t *comm, uint32_t coll_seq,
 static r2_stage_t r2_comm_stage(r2_comm_t *root, const r2_tag_t *tag, r2_place_t *place_p)
 {
     if (R2_OK != root->failed) {
+        place_p->failed = root->failed;
         return R2_STAGE_FAILED;
     }
     place_p->sequence = r2_sequence_find(root, tag->sequence);
@@ -72,7 +74,11 @@ static r2_stage_t r2_comm_find(r2_comms_t *comms, const r2_tag_t *tag, r2_place_
     if (incarnation != name->incarnation) {
         return r2_comm_is_older(incarnation, name->incarnation) ? R2_STAGE_OVER : R2_STAGE_LATER;
     }
-    return NULL == name->live ? R2_STAGE_OVER : r2_comm_stage(name->live, tag, place_p);
+    if (NULL != name->live) {
+        return r2_comm_stage(name->live, tag, place_p);
+    }
+    place_p->failed = name->failed;
+    return R2_OK == name->failed ? R2_STAGE_OVER : R2_STAGE_FAILED;
 }
 
 bool r2_comm_over(r2_comms_t *comms, const r2_tag_t *tag)
@@ -97,7 +103,8 @@ static bool r2_comm_may(r2_comms_t *comms, r2_op_kind_t kind, uint32_t rank, con
     case R2_STAGE_LATER: /* of a request no more than this is known before it is started */
         return NULL == place.sequence || 0 == place.sequence->sequence ||
                r2_kind_has_digest(place.sequence->kind, digest);
-    case R2_STAGE_FAILED: /* the failure itself is on its way */
+    case R2_STAGE_FAILED: /* no mismatch: it hears why */
+        r2_comm_tell_asker(comms, rank, tag->comm_key, place.failed);
         break;
     }
     return true;

@@ -113,6 +113,17 @@ void r2_comm_tell_rest(r2_comm_t *comm)
     r2_comm_tell(comm);
 }
 
+/* Those who should pass it on may have freed the communicator: they were not waiting any more. */
+void r2_comm_tell_asker(const r2_comms_t *comms, uint32_t rank, uint64_t comm_key,
+                        r2_status_t status)
+{
+    r2_link_t *link = r2_core_link(comms->core, rank);
+
+    if (NULL != link) {
+        (void) r2_link_abort(link, comm_key, status); /* without memory: it asks again */
+    }
+}
+
 void r2_comm_tell_around(r2_comm_t *comm, uint32_t rank)
 {
     int32_t lost = 0, positions[R2_TELL_MAX];

@@ -8,9 +8,10 @@
  * A receive that has waited for long asks the peer whether its message will come (QUERY). A peer
  * that has none under way, and whose collective is over or has no such message, says so (DENIED).
  * That holds for ever, so it is proof for a receive that still has nothing of its message, however
- * late it hears of it. Messages that no receive took are told from those that are early by their
- * collective: it is over, or runs and has no receive for them. The latter matters where all ranks
- * send and none receives: then no receive asks.
+ * late it hears of it. A receive that has a part of its message asks, too: a peer that has given up
+ * the communicator says that to whoever asks. Messages that no receive took are told from those
+ * that are early by their collective: it is over, or runs and has no receive for them. The latter
+ * matters where all ranks send and none receives: then no receive asks.
  */
 #include "r2_config.h"
 
@@ -45,7 +46,7 @@ static void r2_mismatch_query(r2_link_t *link, uint64_t timeout_ns)
     }
     r2_table_foreach(&link->rx.matches, match, next)
     {
-        if (match->posted && NULL == match->message && count < R2_WIRE_QUERY_MAX &&
+        if (match->posted && !r2_rx_match_is_whole(match) && count < R2_WIRE_QUERY_MAX &&
             link->net->now_ns >= match->since_ns + timeout_ns) {
             queries[count] = (r2_wire_query_t){.tag = match->tag, .digest = match->digest};
             queried[count++] = match;

@@ -107,6 +107,36 @@ static void goes_on_by_its_service_thread(void **state)
     }
 }
 
+/*
+ * Rank 6 comes late, with another root: the communicator fails there and at the root. Those who
+ * hear it from these two have what they wanted and have freed theirs. Rank 3 waits for the root,
+ * which waits for it elsewhere: before it has anything of its message, and with a part.
+ */
+static void failed_where_others_have_freed(void **state)
+{
+    static const char *const jobs[] = {
+        "compute 8s rank=3;",
+        "at 0ms rate h3 rail0 20000; at 0ms rate h3 rail1 20000;"};
+    char text[512];
+
+    (void) state;
+    for (uint32_t seed = 2; seed <= 5; ++seed) {
+        for (size_t i = 0; i < r2_array_count(jobs); ++i) {
+            scenario_result_t result;
+
+            snprintf(text, sizeof(text),
+                     "hosts 8; rails 2; comm a cid=7 ranks=0,1,2,3,4,5,6,7; comm b cid=8 ranks=0,3;"
+                     "compute 4s rank=6; %s coll scatterv i64 300000 on=a root=0 astray=6;"
+                     "coll allreduce i64 10 on=b; free a; free b; expect any; limit 60s",
+                     jobs[i]);
+            result = run_seed(seed, text);
+            assert_int_equal(result.errors, 3);
+            assert_int_equal(result.error, R2_ERR_PLAN_MISMATCH);
+            assert_true(result.time_ns < 15 * R2_NS_PER_S);
+        }
+    }
+}
+
 /* Its lanes are fenced while it sleeps, and are not opened before it wakes up. */
 static void fenced_while_stopped(void **state)
 {
@@ -333,6 +363,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_before_lanes_were_opened),
         cmocka_unit_test(goes_on_by_its_service_thread),
+        cmocka_unit_test(failed_where_others_have_freed),
         cmocka_unit_test(fenced_while_stopped),
         cmocka_unit_test(full_queues),
         cmocka_unit_test(stopped_behind_a_relay),
