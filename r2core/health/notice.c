@@ -89,6 +89,13 @@ uint64_t r2_notice_age_ns(uint8_t age)
     return (0 == shift ? low : (low | 1u << R2_NOTICE_AGE_BITS) << (shift - 1)) * R2_NS_PER_MS;
 }
 
+/* What an entry of the map may say; the other verdicts are about a process, or two hosts. */
+static bool r2_notice_is_of_entry(uint8_t verdict)
+{
+    return R2_VERDICT_HEALTHY == verdict || R2_VERDICT_NIC == verdict ||
+           R2_VERDICT_PLANE == verdict || R2_VERDICT_SLOW == verdict;
+}
+
 r2_status_t r2_notice_parse(const void *data, size_t bytes, r2_notice_t *notice_p)
 {
     r2_notice_t notice;
@@ -101,7 +108,7 @@ r2_status_t r2_notice_parse(const void *data, size_t bytes, r2_notice_t *notice_
         notice.kind >= R2_NOTICE_KIND_END || 0 != (notice.flags & ~R2_NOTICE_FLAGS_ALL) ||
         notice.answer > R2_ANSWER_NO || notice.rail >= R2_RAILS_MAX ||
         notice.entry_version > R2_HEALTH_VERSION_MAX || notice.capacity > R2_CAPACITY_FULL ||
-        notice.verdict >= R2_VERDICT_COUNT || notice.direction >= R2_DIRECTION_COUNT) {
+        !r2_notice_is_of_entry(notice.verdict) || notice.direction >= R2_DIRECTION_COUNT) {
         return R2_ERR_WIRE;
     }
     if (!r2_notice_unused_is_0(&notice, &r2_notice_forms[notice.kind])) {

@@ -68,6 +68,24 @@ static void notices_refused(void **state)
     assert_int_equal(r2_notice_parse(bytes, sizeof(good), &notice), R2_ERR_WIRE);
 }
 
+/* An entry is a rail of one host: a verdict that names two, or a process, would be looked up. */
+static void verdicts_that_no_entry_has_are_refused(void **state)
+{
+    r2_notice_t notice = {.version = R2_NOTICE_VERSION, .id = 5}, parsed;
+
+    (void) state;
+    for (uint8_t verdict = 0; verdict < R2_VERDICT_COUNT; ++verdict) {
+        const bool fits = R2_VERDICT_HEALTHY == verdict || R2_VERDICT_NIC == verdict ||
+                          R2_VERDICT_PLANE == verdict || R2_VERDICT_SLOW == verdict;
+
+        notice.verdict = verdict;
+        notice.kind = R2_NOTICE_CHANGE;
+        assert_true(fits == (R2_OK == r2_notice_parse(&notice, sizeof(notice), &parsed)));
+        notice.kind = R2_NOTICE_CLAIM;
+        assert_true(fits == (R2_OK == r2_notice_parse(&notice, sizeof(notice), &parsed)));
+    }
+}
+
 /* A claim from before the last change is answered with the change, not obeyed. */
 static void stale_claims_are_refused(void **state)
 {
@@ -103,6 +121,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notice_layout),
         cmocka_unit_test(notices_refused),
+        cmocka_unit_test(verdicts_that_no_entry_has_are_refused),
         cmocka_unit_test(stale_claims_are_refused),
     };
 
