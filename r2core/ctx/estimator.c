@@ -74,8 +74,8 @@ static void r2_estimator_loaded(void *arg, uint32_t rail)
         return;
     }
     if (0 != estimator->from_ns && span_ns < R2_ESTIMATOR_SPAN * R2_ESTIMATOR_WINDOW_NS) {
-        bytes_per_s =
-            (bytes - estimator->from_bytes) * r2_estimator_sharers(all) * R2_NS_PER_S / span_ns;
+        bytes_per_s = (uint64_t) ((unsigned __int128) (bytes - estimator->from_bytes) *
+                                  r2_estimator_sharers(all) * R2_NS_PER_S / span_ns);
         estimator->best_bytes_per_s =
             r2_max(estimator->best_bytes_per_s, r2_min(bytes_per_s, estimator->before_bytes_per_s));
         estimator->before_bytes_per_s = bytes_per_s;

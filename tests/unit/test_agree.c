@@ -186,6 +186,26 @@ static void who_knows_more_has_a_sync_first(void **state)
     assert_int_equal(r2_agree_enter(world->agree, &world->calls[2]), R2_OK);
 }
 
+/* Three ranks of a host fill a rail of 300 Gbit/s: bytes times ranks times ns exceed 64 bits. */
+static void rates_of_fast_rails_are_exact(void **state)
+{
+    const uint64_t window_ns = 190 * R2_NS_PER_MS, bytes = UINT64_C(7000000000);
+    r2_net_t *net = &world->core.net;
+    uint32_t *place = world->agree->env->topology.host_of;
+
+    (void) state;
+    place[1] = place[2] = place[0];
+    net->rail_count = RAILS;
+    world->estimator.given.alpha_ns = 1000; /* not measured */
+    net->now_ns = R2_NS_PER_S;
+    for (uint32_t i = 0; i < 8; ++i, net->now_ns += window_ns, net->rails[0].tx_bytes += bytes) {
+        r2_observe_loaded(world->core.observers, 0);
+    }
+    assert_true(0 < world->estimator.version);
+    /* of 1000 MB/s, which rails count as that did not tell their speed */
+    assert_int_equal(world->estimator.cost.rate_ppm, RANKS * bytes / 190);
+}
+
 static void a_sync_that_cannot_start_is_told(void **state)
 {
     (void) state;
@@ -288,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(calls_begin_at_once_while_all_know_the_same, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(who_knows_more_has_a_sync_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(rates_of_fast_rails_are_exact, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_cannot_start_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(a_sync_that_fails_at_once_is_told, setup, teardown),
         cmocka_unit_test_setup_teardown(what_waits_fails_when_all_is_aborted, setup, teardown),
