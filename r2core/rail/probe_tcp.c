@@ -365,7 +365,8 @@ static void r2_probe_tcp_poll(void *instance)
     for (int i = 0; i < count; ++i) {
         r2_probe_event(events[i].data.ptr);
     }
-    if (probe->next_ns <= now_ns) {
+    /* where more may have come it is read first: after we were stopped all is late */
+    if (count < R2_PROBE_EVENTS_MAX && probe->next_ns <= now_ns) {
         r2_probe_timers(probe, now_ns);
     }
     while (NULL != (request = r2_probe_next_done(probe))) {

@@ -7,6 +7,7 @@
  */
 #include "probe_ends.h"
 
+#include <sys/epoll.h>
 #include <sys/resource.h>
 
 #define T_BACKLOG 1024 /* of the hello listener */
@@ -226,6 +227,48 @@ static void test_rate_limit(void **state)
     t_end_free(end);
 }
 
+#define LATE_PROBES 150 /* more than the driver looks at in one go */
+
+static uint32_t t_alive;
+
+static void t_count_alive(void *arg, uint64_t probe_id, r2_probe_answer_t answer, uint64_t rtt_ns)
+{
+    (void) probe_id;
+    (void) rtt_ns;
+    ++((t_end_t *) arg)->results;
+    t_alive += R2_PROBE_ALIVE == answer;
+}
+
+/** All are answered, but we are stopped until their time is over: what came is read first. */
+static void test_looks_late(void **state)
+{
+    t_end_t *end = t_here();
+    const r2_probe_upcalls_t upcalls = {t_count_alive, t_heard, end};
+    struct epoll_event events[LATE_PROBES];
+    int count = 0;
+
+    (void) state;
+    assert_int_equal(t_probe_alive(end, 0), R2_PROBE_ALIVE);
+    end->results = t_alive = 0;
+    end->probe.ops->bind(end->probe.instance, &upcalls);
+    end->probe.ops->share(end->probe.instance, 1);
+    t_time_ns += R2_NS_PER_S; /* the whole burst may go */
+    for (uint32_t i = 0; i < LATE_PROBES; ++i) {
+        assert_int_equal(t_try(end, 0), R2_OK);
+    }
+    for (int waits = 0; waits < T_WAIT_MS && count < LATE_PROBES; ++waits) {
+        usleep(1000);
+        count = epoll_wait(end->probe.ops->fd(end->probe.instance), events, LATE_PROBES, 0);
+    }
+    t_time_ns += 2 * t_timeout_ns;
+    for (uint32_t i = 0; i < 10 && end->results < LATE_PROBES; ++i) {
+        end->probe.ops->poll(end->probe.instance);
+    }
+    assert_int_equal(end->results, LATE_PROBES);
+    assert_int_equal(t_alive, LATE_PROBES);
+    t_end_free(end);
+}
+
 /** Sends bytes to our own UDP port of rail 0 and counts what is heard. */
 static uint32_t t_inject(t_end_t *end, const void *bytes, size_t count)
 {
@@ -318,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_swallowed_refusals),
         cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_rate_limit),
+        cmocka_unit_test(test_looks_late),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_made_anew),
     };
