@@ -135,6 +135,31 @@ static void test_too_long(void **state)
     free(data);
 }
 
+/* Both ends pair rails as they were published, whatever address a NIC has got since. */
+static void test_another_address(void **state)
+{
+    t_world_t *world = t_world_new(11);
+    t_node_t *node = &world->nodes[0];
+    r2_net_t *net = &node->ctx->core.net;
+    r2_link_t *link;
+
+    (void) state;
+    r2_nic_watch_sim_address(&node->watch, 0, 0x0100000b); /* 11.0.0.1 */
+    (void) r2_ctx_drive(node->ctx, R2_DRIVE_WOKEN);
+    assert_int_equal(net->rails[0].nic.ipv4, 0x0100000b);
+    assert_null(r2_core_link(&node->ctx->core, 1));
+    assert_int_equal(r2_net_link(net, 1, &link), R2_OK);
+    assert_int_equal(link->lane_count, T_RAILS);
+    for (uint32_t i = 0; i < T_RAILS; ++i) {
+        assert_ptr_equal(link->lanes[i].rail, &net->rails[i]);
+        assert_int_equal(link->lanes[i].remote_idx, i);
+    }
+    world->messages = T_MESSAGES;
+    t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
+    assert_true(t_over(world));
+    t_world_free(world);
+}
+
 static void t_told(r2_p2p_op_t *op, r2_status_t status)
 {
     *(r2_status_t *) op->arg = status;
@@ -422,7 +447,8 @@ int main(void)
         cmocka_unit_test(test_stopped), cmocka_unit_test(test_stopped_gets),
         cmocka_unit_test(test_credits),
         cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers),
-        cmocka_unit_test(test_too_long), cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_too_long),
+        cmocka_unit_test(test_another_address), cmocka_unit_test(test_faults),
           cmocka_unit_test(test_no_path), cmocka_unit_test(test_no_path_idle),
           cmocka_unit_test(test_refused),
         cmocka_unit_test(test_refused_gets),
