@@ -19,3 +19,16 @@ const r2_counter_info_t *r2_counters_table(size_t *count_p)
     *count_p = sizeof(r2_counter_rows) / sizeof(r2_counter_rows[0]);
     return r2_counter_rows;
 }
+
+static const r2_counter_synonym_t r2_counter_synonym_rows[] = {
+#define R2_COUNTER(name, unit, help)
+#define R2_COUNTER_SYNONYM(name, stands_for) {#name, #stands_for},
+#include "base/counters.def"
+#undef R2_COUNTER
+};
+
+const r2_counter_synonym_t *r2_counters_synonyms(size_t *count_p)
+{
+    *count_p = sizeof(r2_counter_synonym_rows) / sizeof(r2_counter_synonym_rows[0]);
+    return r2_counter_synonym_rows;
+}

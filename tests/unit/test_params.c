@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/util.h"
+#include "r2/counters.h"
 #include "r2/params.h"
 
 static r2_params_t fresh(void)
@@ -257,6 +258,29 @@ static void synonyms(void **state)
     unsetenv("OMPI_MCA_coll_r2_failure_timeout_ms");
 }
 
+/* A deprecated name of a counter is none that a counter has now, and stands for one. */
+static void synonyms_of_counters(void **state)
+{
+    static const char *const before[] = {"rx_ghosts", "parked_chunks", "parked_bytes_max",
+                                         "merges"};
+    size_t rows, count;
+    const r2_counter_info_t *table = r2_counters_table(&rows);
+    const r2_counter_synonym_t *synonyms = r2_counters_synonyms(&count);
+
+    (void) state;
+    assert_int_equal(count, r2_array_count(before));
+    for (size_t i = 0; i < count; ++i) {
+        uint32_t stands_for = 0;
+
+        assert_string_equal(synonyms[i].name, before[i]);
+        for (size_t row = 0; row < rows; ++row) {
+            assert_string_not_equal(synonyms[i].name, table[row].name);
+            stands_for += 0 == strcmp(synonyms[i].stands_for, table[row].name);
+        }
+        assert_int_equal(stands_for, 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +289,7 @@ int main(void)
         cmocka_unit_test(nonsense),          cmocka_unit_test(names),  cmocka_unit_test(relations),
         cmocka_unit_test(environment),
         cmocka_unit_test(synonyms),
+        cmocka_unit_test(synonyms_of_counters),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

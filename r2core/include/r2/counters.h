@@ -30,4 +30,13 @@ typedef struct r2_counter_info {
 /** The counter table. @param count_p number of rows. @return the first row, static. */
 R2_EXPORT const r2_counter_info_t *r2_counters_table(size_t *count_p);
 
+/** A deprecated name of a counter: the same value. */
+typedef struct r2_counter_synonym {
+    const char *name;
+    const char *stands_for; /* name of a row of the counter table */
+} r2_counter_synonym_t;
+
+/** The table of synonyms. @param count_p number of rows. @return the first row, static. */
+R2_EXPORT const r2_counter_synonym_t *r2_counters_synonyms(size_t *count_p);
+
 #endif
