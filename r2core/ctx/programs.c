@@ -203,13 +203,17 @@ void r2_programs_keep(r2_programs_t *programs, const r2_shape_t *shape, r2_progr
         free(made.lists);
         return;
     }
-    while (programs->bytes + made.bytes > programs->bytes_max) {
-        r2_programs_clear(programs, r2_programs_oldest(programs));
+    while (programs->bytes + made.bytes > programs->bytes_max &&
+           NULL != (slot = r2_programs_oldest(programs))) {
+        r2_programs_clear(programs, slot);
     }
     slot = r2_programs_free_slot(programs);
-    if (NULL == slot) {
-        slot = r2_programs_oldest(programs);
+    if (NULL == slot && NULL != (slot = r2_programs_oldest(programs))) {
         r2_programs_clear(programs, slot);
+    }
+    if (NULL == slot) { /* it has room for none */
+        free(made.lists);
+        return;
     }
     *slot = made;
     slot->program = r2_program_get(program);

@@ -176,8 +176,8 @@ static r2_rail_subject_t *r2_rail_subject(r2_rail_log_t *rails, const r2_rail_ch
     if (NULL != at) {
         return at;
     }
-    if (rails->count >= R2_RAIL_LOG_SUBJECTS_MAX) {
-        at = rails->subjects; /* longest without a change */
+    at = rails->subjects; /* longest without a change */
+    if (NULL != at && rails->count >= R2_RAIL_LOG_SUBJECTS_MAX) {
         if (at->folded > 0) {
             r2_rail_speak_folded(rails, at, now_ns);
         }

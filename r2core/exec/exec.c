@@ -164,15 +164,14 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
 
 static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
 {
-    switch (region->buf) {
-    case R2_BUF_IN:
-        return (char *) (uintptr_t) exec->args.in + region->offset_bytes;
-    case R2_BUF_OUT:
-        return (char *) exec->args.out + region->offset_bytes;
-    case R2_BUF_SCRATCH:
-        return exec->scratch + region->offset_bytes;
+    char *base = exec->scratch;
+
+    if (R2_BUF_IN == region->buf) {
+        base = (char *) (uintptr_t) exec->args.in;
+    } else if (R2_BUF_OUT == region->buf) {
+        base = exec->args.out;
     }
-    return NULL;
+    return base + region->offset_bytes;
 }
 
 static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)

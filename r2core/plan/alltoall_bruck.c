@@ -146,7 +146,7 @@ static r2_status_t r2_alltoall_bruck_build(const r2_plan_input_t *input, r2_sche
     uint32_t *ops = malloc((size_t) input->size * sizeof(*ops));
 
     b.block_bytes = input->count * input->element_bytes;
-    b.blocks = malloc((size_t) input->size * sizeof(*b.blocks));
+    b.blocks = calloc((size_t) input->size, sizeof(*b.blocks));
     if (NULL != ops && NULL != b.blocks) {
         r2_plan_note_message(schedule, (uint64_t) input->size * b.block_bytes);
         r2_bruck_ops(&b, ops);

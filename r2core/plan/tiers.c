@@ -207,7 +207,7 @@ static uint64_t r2_load_between(const load_t *load, uint32_t a, uint32_t b)
 static void r2_load_edges(load_t *load, const uint32_t *hosts)
 {
     const uint32_t count = load->topology->host_count;
-    uint32_t next[R2_TIERS_MAX];
+    uint32_t next[R2_TIERS_MAX] = {0};
 
     for (uint32_t i = 2 * count; i-- > 0;) {
         const uint32_t host = hosts[i % count], rings = load->tiers->tier_of[host] + 1;

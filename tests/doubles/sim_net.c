@@ -341,10 +341,10 @@ const r2_clock_t *r2_sim_clock(r2_sim_t *sim, uint32_t node)
 
 void r2_sim_nics(const r2_sim_t *sim, uint32_t node, r2_nic_t *nics_p, size_t *count_p)
 {
-    uint32_t rail;
+    const size_t first = (size_t) sim->nodes[node].host * (sim->config.rail_count + 1);
 
-    for (rail = 0; rail < sim->config.rail_count; ++rail) {
-        const r2_sim_port_t *port = r2_sim_port(sim, sim->nodes[node].host, rail);
+    for (uint32_t rail = 0; rail < sim->config.rail_count; ++rail) {
+        const r2_sim_port_t *port = &sim->ports[first + rail];
         r2_nic_t *nic = &nics_p[rail];
 
         memset(nic, 0, sizeof(*nic));
