@@ -31,6 +31,7 @@ PRESENCE_LIMIT = ["test_sim_presence", "limit_holds_*"]
 FIREWALL = ["test_sim_presence", "lanes_outlive_a_firewall"]
 FORK = ["test_fork"]
 DRIVE = ["test_drive"]
+PRESENCE_FREED = ["test_sim_presence", "failed_where_others_have_freed"]
 
 MUTANTS = [
     ("complete-messages-are-received-again", "link/rx_data.c",
@@ -497,4 +498,25 @@ MUTANTS = [
      "    if (false) {", DRIVE),
     ("listeners-stay-where-they-were", "ctx/upcalls.c",
      "        r2_upcall_nic_here(ctx, rail, now);", "        (void) r2_upcall_nic_here;", DRIVE),
+    ("the-timer-stays-where-it-was", "ctx/service.c",
+     "    if (service->timer_ns < least_ns || service->timer_ns > latest_ns) {",
+     "    if (service->timer_ns < least_ns || R2_NEVER_NS == service->timer_ns) {", DRIVE),
+    ("a-takeover-has-no-turns", "ctx/service.c",
+     " && net->now_ns < turn_ends_ns);", " && 0 != turn_ends_ns);", DRIVE),
+    ("who-reads-is-not-seen", "ctx/ctx.c",
+     "    r2_core_enter((r2_core_t *) (uintptr_t) &ctx->core);",
+     "    pthread_mutex_lock((pthread_mutex_t *) (uintptr_t) &ctx->core.lock);", DRIVE),
+    ("entries-have-any-verdict", "health/notice.c",
+     "!r2_notice_is_of_entry(notice.verdict)",
+     "(!r2_notice_is_of_entry(notice.verdict) && notice.verdict >= R2_VERDICT_COUNT)", ["test_notices"]),
+    ("who-asks-is-not-told", "ctx/msg_scope.c",
+     "        r2_comm_tell_asker(comms, rank, tag->comm_key, place.failed);\n", "",
+     PRESENCE_FREED),
+    ("a-part-of-a-message-asks-nothing", "link/mismatch.c",
+     "        if (match->posted && !r2_rx_match_is_whole(match) && count",
+     "        if (match->posted && NULL == match->message && count",
+     PRESENCE_FREED),
+    ("own-silence-is-noted-by-who-reads", "link/net.c",
+     "    r2_net_notice_own_silence(\n        net); /* after SIGCONT",
+     "    /* after SIGCONT", PRESENCE_RELAY),
 ]
