@@ -51,7 +51,7 @@ void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header)
     r2_link_activate(lane->link);
 }
 
-void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header)
+void r2_ack_fill(const r2_lane_t *lane, r2_wire_header_t *header)
 {
     header->ack_next = lane->rx.next;
     header->ack_bits = lane->rx.bits;
@@ -60,6 +60,10 @@ void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header)
 
         header->ack_held_us = (uint32_t) r2_min(held_ns / R2_NS_PER_US, (uint64_t) UINT32_MAX);
     }
+}
+
+void r2_ack_sent(r2_lane_t *lane)
+{
     lane->rx.ack = R2_ACK_NONE;
     lane->rx.ack_count = 0;
 }

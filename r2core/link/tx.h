@@ -85,7 +85,9 @@ bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
 /** A sequenced packet was taken, or is a duplicate: it is to be acknowledged. */
 void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header);
 /** Acknowledges what came in a header that is about to be sent. */
-void r2_ack_fill(r2_lane_t *lane, r2_wire_header_t *header);
+void r2_ack_fill(const r2_lane_t *lane, r2_wire_header_t *header);
+/** The transport has taken such a header: nothing is owed until more comes. */
+void r2_ack_sent(r2_lane_t *lane);
 
 /* ack.c */
 void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header);

@@ -119,9 +119,9 @@ void r2_tx_abandon(r2_lane_t *lane)
     r2_assert(0 == lane->tx.in_flight_bytes);
 }
 
-static void r2_header_fill(r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_t *header)
+static void r2_header_fill(const r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_header_t *header)
 {
-    r2_link_t *link = lane->link;
+    const r2_link_t *link = lane->link;
 
     memset(header, 0, sizeof(*header));
     header->version = R2_WIRE_VERSION;
@@ -159,6 +159,7 @@ static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
         lane->why = status;
         return R2_ERR_LANE_DOWN;
     }
+    r2_ack_sent(lane);
     ++net->counters->tx_packets;
     packet->transport_done = R2_OK == status;
     return R2_OK;

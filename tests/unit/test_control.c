@@ -264,6 +264,41 @@ static void transport_waits_for_memory(void **state)
     stub_net_destroy(stub);
 }
 
+/* Nor is it one of the packet that was to take an acknowledgement along: that is still owed. */
+static void acknowledgements_wait_for_memory(void **state)
+{
+    const char notice[] = "notice";
+
+    (void) state;
+    for (int data = 0; data < 2; ++data) {
+        stub_net_t *stub = stub_with_a_lane();
+        const r2_lane_t *lane = &stub->link->lanes[0];
+        r2_wire_header_t header = {
+            .version = R2_WIRE_VERSION, .kind = R2_WIRE_PING, .flags = R2_WIRE_ACK_NOW};
+        uint64_t acks;
+
+        stub->params.failure_timeout_ms = 10000; /* no other timer */
+        r2_net_progress(&stub->net);
+        acks = stub->counters.tx_acks;
+        header.connection = lane->connect.rx_connection;
+        header.lane_seq = lane->rx.next;
+        header.ack_next = lane->tx.seq;
+        header.consumed = (uint32_t) stub->net.first_seq;
+        stub->mode = STUB_STARVED;
+        if (data) {
+            assert_int_equal(r2_net_notice(&stub->net, 1, notice, sizeof(notice), false), R2_OK);
+        }
+        stub_packet(stub, &header, sizeof(header), NULL, 0);
+        assert_true(r2_lane_owes_ack(lane));
+        stub->mode = STUB_AT_ONCE;
+        wait_for_timer(stub);
+        wait_for_timer(stub);
+        assert_false(r2_lane_owes_ack(lane));
+        assert_int_equal(stub->counters.tx_acks, data ? acks : acks + 1);
+        stub_net_destroy(stub);
+    }
+}
+
 /* A lane is up when there is memory for the answer to HELLO. */
 static void wire_up_waits_for_memory(void **state)
 {
@@ -434,6 +469,7 @@ int main(void)
         cmocka_unit_test(last_words_wait_for_memory),
         cmocka_unit_test(packets_wait_for_memory),
         cmocka_unit_test(transport_waits_for_memory),
+        cmocka_unit_test(acknowledgements_wait_for_memory),
         cmocka_unit_test(wire_up_waits_for_memory),
         cmocka_unit_test(verdicts_wait_for_memory),
         cmocka_unit_test(calls_fail_without_memory),
