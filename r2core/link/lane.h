@@ -288,9 +288,9 @@ static inline bool r2_lane_is_short(const r2_lane_t *lane)
 /** True if the next progress pass has something to do or to say on it. */
 static inline bool r2_lane_is_stirring(const r2_lane_t *lane)
 {
-    return lane->failed || R2_ACK_NONE != lane->rx.ack ||
-           R2_HELLO_ACK_DUE == lane->connect.hello_ack || R2_CLOSING_NO != lane->connect.closing ||
-           0 != lane->connect.closing_ns || 0 != lane->timing.barred_ns;
+    return lane->failed || r2_lane_owes_ack(lane) || R2_HELLO_ACK_DUE == lane->connect.hello_ack ||
+           R2_CLOSING_NO != lane->connect.closing || 0 != lane->connect.closing_ns ||
+           (0 != lane->timing.barred_ns && lane->state >= R2_LANE_UP);
 }
 
 /* lane.c, hello.c */

@@ -40,6 +40,9 @@ r2_status_t r2_net_notice(r2_net_t *net, uint32_t rank, const void *data, size_t
  */
 static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
 {
+    if (r2_link_is_over(lane->link)) { /* nobody would answer, and nobody waits for it */
+        return false;
+    }
     if (lane->failed) { /* the progress pass ends it, and finds out whether it was closed */
         lane->timing.barred_ns = r2_max(lane->timing.barred_ns, retry_ns);
         r2_link_activate(lane->link);

@@ -91,7 +91,13 @@ static bool r2_relay_wanted(const r2_link_t *link)
            R2_OK == link->broken && r2_link_wanted(link) && !r2_relay_needless(link);
 }
 
-/* A direct lane is back: the relay lane goes when it is empty. */
+/* Nothing tells that the process at the other end is no more, where it has said that it ends. */
+static bool r2_relay_is_over(const r2_link_t *link)
+{
+    return link->path.parted && !r2_link_owes_acks(link);
+}
+
+/* A direct lane is back, or the peer has left: the relay lane goes when it is empty. */
 static void r2_relay_close(r2_lane_t *lane)
 {
     struct r2_relay_way *way = lane->link->path.relay;
@@ -126,7 +132,8 @@ static void r2_relay_watch(r2_lane_t *lane)
         (!r2_relay_reaches(net->links[way->via]) || net->now_ns >= r2_relay_wiring_end_ns(lane))) {
         r2_relay_lane_failed(lane);
     }
-    if (!r2_lane_is_down(lane) && r2_relay_needless(lane->link)) {
+    if (!r2_lane_is_down(lane) &&
+        (r2_relay_needless(lane->link) || r2_relay_is_over(lane->link))) {
         r2_relay_close(lane);
     }
 }
