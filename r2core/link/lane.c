@@ -91,6 +91,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->connect.past = R2_PAST_RESTED == lane->connect.past ? R2_PAST_NONE : lane->connect.past;
     lane->connect.closing = R2_CLOSING_NO;
     lane->connect.closing_ns = 0;
+    lane->connect.turn = false;
     lane->connect.put_offs = 0;
 }
 

@@ -9,10 +9,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include "link/idle.h"
+#include "link/offer.h"
 #include "link/relay.h"
 #include "stub_net.h"
 
@@ -155,6 +157,29 @@ static void turns_are_awaited_for_a_while(void **state)
     stub_net_destroy(stub);
 }
 
+/* The peer said so, and opened the lane itself later: who loses that lane waits for no turn. */
+static void turns_end_when_they_come(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint8_t bytes[R2_HELLO_BYTES_MAX];
+    r2_hello_offer_t offer = {0};
+    size_t length;
+
+    (void) state;
+    r2_net_progress(&stub->net);
+    length = stub_offer(stub, 0, R2_HELLO_SHORT, bytes);
+    memcpy(&offer, bytes, length);
+    offer.stands = 1;
+    r2_hello_result(&stub->net, lane->connect.connect_id, R2_OK, &offer, length);
+    assert_true(r2_room_awaits_turn(stub->link));
+    stub_hello(stub, 0, bytes, stub_offer(stub, 0, 0, bytes));
+    assert_int_equal(lane->state, R2_LANE_WIRING);
+    r2_lane_fence(lane, R2_ERR_LANE_DOWN, false);
+    assert_false(r2_room_awaits_turn(stub->link));
+    stub_net_destroy(stub);
+}
+
 /* ---- what lies unread ---- */
 
 /* A word counts until a later one comes, by whatever lane; one from long ago has no order. */
@@ -281,6 +306,7 @@ int main(void)
         cmocka_unit_test(calls_that_nobody_hears_are_taken_back),
         cmocka_unit_test(silent_lanes_give_back),
         cmocka_unit_test(turns_are_awaited_for_a_while),
+        cmocka_unit_test(turns_end_when_they_come),
         cmocka_unit_test(later_words_count),
         cmocka_unit_test(unread_packets_are_an_excuse),
         cmocka_unit_test(busy_is_believed_for_a_while),
