@@ -8,12 +8,10 @@
 
 #include "link/relay.h"
 
-/* Multiples of failure_timeout_ms. */
-#define R2_RELAY_RETRY_TIMES 2  /* no process was there that may relay */
-#define R2_RELAY_FIRST_TIMES 10 /* no lane has been up yet, and they are being opened */
-#define R2_RELAY_CALL_TIMES                                              \
-    20 /* a connect request through a third host, and then HELLO packets \
-        */
+/* In multiples of failure_timeout_ms, as r2_scaled_timeout_ns() takes them. */
+#define R2_RELAY_RETRY_TIMES 2u  /* no process was there that may relay */
+#define R2_RELAY_FIRST_TIMES 10u /* no lane has been up yet, and they are being opened */
+#define R2_RELAY_CALL_TIMES  20u /* a connect request through a third host, then HELLO packets */
 
 /* Who is left of this round is tried at once; then a new round begins, after a pause. */
 static void r2_relay_next(r2_lane_t *lane)
@@ -64,8 +62,7 @@ static uint64_t r2_relay_wiring_end_ns(const r2_lane_t *lane)
 
 static uint64_t r2_relay_call_end_ns(const r2_link_t *link)
 {
-    return link->path.relay->connect_ns +
-           R2_RELAY_CALL_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
+    return link->path.relay->connect_ns + r2_scaled_timeout_ns(link->net, R2_RELAY_CALL_TIMES);
 }
 
 /*
@@ -75,14 +72,12 @@ static uint64_t r2_relay_call_end_ns(const r2_link_t *link)
  */
 static uint64_t r2_relay_timeout_ns(const r2_link_t *link)
 {
-    uint64_t unit_ns = link->net->params->failure_timeout_ms * R2_NS_PER_MS;
-
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         if (!r2_lane_is_relay(&link->lanes[i]) && r2_lane_is_connected(&link->lanes[i])) {
             return R2_NEVER_NS / 2;
         }
     }
-    return r2_relay_reaches(link) ? R2_RELAY_FIRST_TIMES * unit_ns : unit_ns;
+    return r2_scaled_timeout_ns(link->net, r2_relay_reaches(link) ? R2_RELAY_FIRST_TIMES : 1);
 }
 
 static bool r2_relay_wanted(const r2_link_t *link)
@@ -132,8 +127,7 @@ static void r2_relay_watch(r2_lane_t *lane)
         (!r2_relay_reaches(net->links[way->via]) || net->now_ns >= r2_relay_wiring_end_ns(lane))) {
         r2_relay_lane_failed(lane);
     }
-    if (!r2_lane_is_down(lane) &&
-        (r2_relay_needless(lane->link) || r2_relay_is_over(lane->link))) {
+    if (!r2_lane_is_down(lane) && (r2_relay_needless(lane->link) || r2_relay_is_over(lane->link))) {
         r2_relay_close(lane);
     }
 }
@@ -163,8 +157,7 @@ void r2_relay_timer(r2_link_t *link)
     }
     r2_lane_open(lane);
     if (r2_lane_is_down(lane)) { /* nobody to ask just now: to look again costs next to nothing */
-        lane->connect.retry_ns =
-            now_ns + R2_RELAY_RETRY_TIMES * link->net->params->failure_timeout_ms * R2_NS_PER_MS;
+        lane->connect.retry_ns = now_ns + r2_scaled_timeout_ns(link->net, R2_RELAY_RETRY_TIMES);
     }
 }
 

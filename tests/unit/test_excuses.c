@@ -255,6 +255,23 @@ static void busy_is_believed_for_a_while(void **state)
     stub_net_destroy(stub);
 }
 
+/* However long the timeout: the next one is asked well before the limit without a path. */
+static void calls_by_others_end(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *relay = r2_relay_lane(stub->link);
+
+    (void) state;
+    assert_non_null(relay);
+    stub->net.now_ns = stub->time_ns;
+    stub->params.failure_timeout_ms = 5000;
+    relay->connect.connect_id = 1;
+    stub->link->path.relay->connect_ns = stub->time_ns;
+    assert_true(r2_relay_deadline_ns(stub->link) <= stub->time_ns + 10 * R2_NS_PER_S);
+    relay->connect.connect_id = 0;
+    stub_net_destroy(stub);
+}
+
 /* Nobody here wants it: that it is gone is found out where others ask. */
 static void a_process_is_judged_where_others_ask(void **state)
 {
@@ -310,6 +327,7 @@ int main(void)
         cmocka_unit_test(later_words_count),
         cmocka_unit_test(unread_packets_are_an_excuse),
         cmocka_unit_test(busy_is_believed_for_a_while),
+        cmocka_unit_test(calls_by_others_end),
         cmocka_unit_test(a_process_is_judged_where_others_ask),
         cmocka_unit_test(refusals_are_kept_while_requests_are_lost),
     };
