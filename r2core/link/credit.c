@@ -62,14 +62,18 @@ static void r2_credit_settle(r2_tx_message_t *message)
     message->credited = true;
 }
 
+/* A message is found no more by what comes for its tag. */
+static void r2_credit_leave(r2_tx_message_t *message)
+{
+    r2_table_remove(&message->link->tx.uncredited, message);
+    message->uncredited = false;
+}
+
 /* Of a withdrawn message: what was not sent will never be consumed. */
 void r2_credit_withdraw(r2_tx_message_t *message)
 {
-    r2_tx_message_t *found;
-
-    found = r2_table_find(&message->link->tx.uncredited, &message->tag);
-    if (found == message) {
-        r2_table_remove(&message->link->tx.uncredited, message);
+    if (message->uncredited) { /* a hostile peer may have had two made with the same tag */
+        r2_credit_leave(message);
         r2_credit_settle(message);
     }
     if (message->next_chunk < message->eager_chunks) {
@@ -194,6 +198,7 @@ void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
     message->granted_chunks = eager ? chunks : granted;
     if (message->granted_chunks < message->chunk_count) {
         r2_table_add(&link->tx.uncredited, message);
+        message->uncredited = true;
         link->tx.mute += r2_credit_is_mute(message) ? 1 : 0;
     }
     if (NULL != credit) {
@@ -264,7 +269,7 @@ bool r2_credit_received(r2_link_t *link, const void *credits, size_t count)
             r2_credit_settle(message);
             r2_credit_extend(message, entry.bytes);
             if (message->granted_chunks == message->chunk_count) {
-                r2_table_remove(&link->tx.uncredited, message);
+                r2_credit_leave(message);
             }
         } else if (r2_credit_is_early(link->net, &entry)) {
             kept = r2_credit_keep(link, &entry) && kept;

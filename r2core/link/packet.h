@@ -81,6 +81,7 @@ typedef struct r2_tx_message {
     uint32_t digest;
     uint32_t order;   /* lower ones go first */
     bool map_pending; /* R2_WIRE_MAP_PENDING */
+    bool uncredited;  /* in link->tx.uncredited */
     bool credited;    /* the receiver has granted some of it */
     bool requested;   /* credit was asked for */
     bool asks;        /* it is to be asked for when there is room for that */

@@ -298,6 +298,25 @@ static void requests_are_bounded(void **state)
     stub_net_destroy(stub);
 }
 
+/* A confused or hostile peer asks twice for the same: what it made us send goes without a trace. */
+static void twins_are_withdrawn(void **state)
+{
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+
+    (void) state;
+    stub->params.unexpected_bytes = 1024;
+    send_one(stub, 7, 20000, &status);
+    send_one(stub, 7, 30000, &status);
+    assert_int_equal(stub->link->tx.uncredited.count, 2);
+    r2_link_withdraw(stub->link, 1);
+    assert_null(stub->link->tx.messages);
+    assert_int_equal(stub->link->tx.uncredited.count, 0);
+    assert_int_equal(stub->link->tx.mute, 0);
+    assert_int_equal(stub->link->tx.requests, 0);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -306,6 +325,7 @@ int main(void)
         cmocka_unit_test(messages_go_as_they_are_granted),
         cmocka_unit_test(late_credit_is_dropped),
         cmocka_unit_test(requests_are_bounded),
+        cmocka_unit_test(twins_are_withdrawn),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
