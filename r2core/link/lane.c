@@ -41,7 +41,7 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
     if (r2_lane_states[lane->state].phase != r2_lane_states[state].phase) {
         lane->state_ns = net->now_ns;
         lane->heard_ns = lane->link->path.heard_ns;
-        lane->told = lane->link->path.told;
+        lane->told = r2_unread_clock(lane->link);
     }
     lane->state = state;
 }

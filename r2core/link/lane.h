@@ -101,7 +101,7 @@ typedef struct r2_lane {
     r2_rail_t *rail;  /* borrowed */
     const r2_peer_rail_t *remote; /* borrowed: in link->info */
     uint32_t remote_idx;          /* rail index at the peer */
-    uint32_t told;                /* the link's when the state was entered */
+    uint32_t told;                /* the peer's clock when the state was entered (unread.c) */
     uint64_t state_ns;            /* when the state was entered */
     uint64_t heard_ns;            /* the link's then */
     struct {                      /* what is sent */

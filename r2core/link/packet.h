@@ -100,7 +100,7 @@ typedef struct r2_packet {
     r2_tx_item_t *item;            /* NULL: not sequenced */
     uint64_t sent_ns;
     uint32_t bytes;            /* counted in the lane's window */
-    uint32_t told;             /* the link's when it was sent */
+    uint32_t told;             /* the peer's clock when it was sent (unread.c) */
     struct r2_lane_conn *conn; /* borrowed: unsequenced packets only */
     bool settled;              /* acknowledged, abandoned, or never to be */
     bool transport_done;

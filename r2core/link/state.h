@@ -247,6 +247,8 @@ void r2_unread_look(r2_net_t *net);
 uint16_t r2_unread_stamp(uint64_t now_ns);
 /** Such bits of the peer came. */
 void r2_unread_heard(r2_lane_t *lane, uint16_t rails, uint16_t stamp);
+/** What the peer's clock says now, as far as its words and our own clock tell: for `told`. */
+uint32_t r2_unread_clock(const r2_link_t *link);
 /** By how much the peer's clock went on, as it says, since this lane came into its state. */
 uint64_t r2_unread_told_ns(const r2_lane_t *lane);
 /** By how much its words on this lane are later than the lane's oldest packet in flight. */

@@ -299,7 +299,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
         packet->bytes = r2_relay_cost(lane, packet->bytes);
     }
     packet->sent_ns = net->now_ns;
-    packet->told = link->path.told;
+    packet->told = r2_unread_clock(link);
     if (R2_OK != r2_packet_post(lane, packet)) {
         return false;
     }

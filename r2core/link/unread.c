@@ -29,7 +29,7 @@
 #define R2_UNREAD_FRESH 8u
 /* Units of 34 ms: words of the same 18 minutes have an order. Packets wait at the sender, too. */
 #define R2_UNREAD_STAMP_SHIFT 25
-#define R2_UNREAD_LATE_NS     (2 * R2_NS_PER_S)
+#define R2_UNREAD_LATE_NS     ((uint64_t) INT16_MAX / 2 << R2_UNREAD_STAMP_SHIFT)
 
 bool r2_unread_for_long(const r2_net_t *net, uint64_t since_ns)
 {
@@ -69,15 +69,30 @@ uint16_t r2_unread_stamp(uint64_t now_ns)
     return (uint16_t) (now_ns >> R2_UNREAD_STAMP_SHIFT);
 }
 
+static uint32_t r2_unread_units(uint64_t ns)
+{
+    return (uint32_t) (ns >> R2_UNREAD_STAMP_SHIFT);
+}
+
+/* Both clocks go on alike: what was not told meanwhile is counted by ours. */
+uint32_t r2_unread_clock(const r2_link_t *link)
+{
+    const uint64_t since_ns =
+        0 == link->path.unread_ns ? 0 : link->net->now_ns - link->path.unread_ns;
+
+    return link->path.told + r2_unread_units(since_ns);
+}
+
 void r2_unread_heard(r2_lane_t *lane, uint16_t rails, uint16_t stamp)
 {
     r2_link_t *link = lane->link;
     const uint64_t now_ns = link->net->now_ns;
-    const bool late = now_ns - link->path.unread_ns > R2_UNREAD_LATE_NS;
+    const bool late =
+        0 == link->path.unread_ns || now_ns - link->path.unread_ns > R2_UNREAD_LATE_NS;
     const int16_t newer = (int16_t) (stamp - link->path.unread_at);
 
     if (newer >= 0 || late) {
-        link->path.told += late ? 1u : (uint32_t) newer;
+        link->path.told = late ? r2_unread_clock(link) : link->path.told + (uint32_t) newer;
         link->path.unread = rails;
         link->path.unread_at = stamp;
         link->path.unread_ns = now_ns;

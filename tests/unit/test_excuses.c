@@ -207,6 +207,9 @@ static void later_words_count(void **state)
     assert_int_equal(link->path.unread, 0);
     stub->net.now_ns += 10 * R2_NS_PER_S;
     r2_unread_heard(lane, 3, 29990);
+    assert_int_equal(link->path.unread, 0);
+    stub->net.now_ns += 3600 * R2_NS_PER_S;
+    r2_unread_heard(lane, 3, 29990);
     assert_int_equal(link->path.unread, 3);
     assert_int_equal(lane->rx.told, link->path.told);
     stub_net_destroy(stub);
@@ -231,6 +234,91 @@ static void unread_packets_are_an_excuse(void **state)
     assert_false(r2_unread_excuses(lane));
     lane->conn->worker->unread_ns = stub->time_ns;
     assert_true(r2_unread_excuses(lane));
+    stub_net_destroy(stub);
+}
+
+/* A packet that was filled `ago_ns` ago and acknowledges what is before ack_next. */
+static void speak(stub_net_t *stub, const r2_lane_t *lane, uint32_t ack_next, uint64_t ago_ns)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
+
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = ack_next;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    header.unread_at = r2_unread_stamp(stub->time_ns - ago_ns);
+    stub_packet(stub, &header, sizeof(header), NULL, 0);
+}
+
+/* However long the timeout: a peer that answers on one lane runs, and the other one is given up. */
+static void quiet_peers_are_known_to_run(void **state)
+{
+    (void) state;
+    for (uint64_t timeout_ms = 50; timeout_ms <= 5000; timeout_ms *= 10) {
+        stub_net_t *stub = stub_net_create();
+        r2_lane_t *bad = &stub->link->lanes[0], *good = &stub->link->lanes[1];
+        const uint64_t end_ns = stub->time_ns + 60 * timeout_ms * R2_NS_PER_MS;
+
+        stub->params.failure_timeout_ms = timeout_ms;
+        stub_lane_up(stub, 0);
+        stub_lane_up(stub, 1);
+        assert_true(r2_lane_ping(bad));
+        r2_lane_enter(bad, R2_LANE_SUSPECT);
+        r2_tx_hedge(bad);
+        while (R2_LANE_SUSPECT == bad->state && stub->time_ns < end_ns) {
+            stub->time_ns = r2_min(r2_link_deadline_ns(stub->link), stub->time_ns + R2_NS_PER_S);
+            r2_net_progress(&stub->net);
+            if (NULL != good->tx.in_flight) {
+                speak(stub, good, good->tx.seq, 0);
+            }
+        }
+        assert_int_not_equal(bad->state, R2_LANE_SUSPECT);
+        assert_int_equal(stub->counters.lanes_failed, 1);
+        stub_net_destroy(stub);
+    }
+}
+
+/* A peer that speaks every few seconds and acknowledges nothing has heard nothing. */
+static void rare_words_show_a_stall(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub->params.failure_timeout_ms = 100;
+    stub_lane_up(stub, 0);
+    speak(stub, lane, lane->tx.seq, 0);
+    send_something(stub);
+    for (int i = 0; i < 10 && R2_LANE_DOWN != lane->state; ++i) {
+        pass(stub, 5 * R2_NS_PER_S / 2);
+        if (R2_LANE_DOWN != lane->state) {
+            speak(stub, lane, lane->tx.in_flight->header.lane_seq, 0);
+        }
+    }
+    assert_int_equal(lane->state, R2_LANE_DOWN);
+    assert_int_equal(stub->counters.lanes_failed, 1);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
+/* After a pause a peer that sends slowly says what it filled before it could have our packet. */
+static void old_words_after_a_pause_show_nothing(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub->params.failure_timeout_ms = 20;
+    stub_lane_up(stub, 0);
+    speak(stub, lane, lane->tx.seq, 0);
+    pass(stub, 19 * R2_NS_PER_S / 10);
+    send_something(stub);
+    for (int i = 0; i < 200; ++i) {
+        pass(stub, STEP_NS);
+        speak(stub, lane, lane->tx.in_flight->header.lane_seq, 2 * R2_NS_PER_S);
+    }
+    assert_int_equal(stub->counters.lanes_failed, 0);
+    assert_int_equal(lane->state, R2_LANE_DOUBT);
+    r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
 }
 
@@ -326,6 +414,9 @@ int main(void)
         cmocka_unit_test(turns_end_when_they_come),
         cmocka_unit_test(later_words_count),
         cmocka_unit_test(unread_packets_are_an_excuse),
+        cmocka_unit_test(quiet_peers_are_known_to_run),
+        cmocka_unit_test(rare_words_show_a_stall),
+        cmocka_unit_test(old_words_after_a_pause_show_nothing),
         cmocka_unit_test(busy_is_believed_for_a_while),
         cmocka_unit_test(calls_by_others_end),
         cmocka_unit_test(a_process_is_judged_where_others_ask),
