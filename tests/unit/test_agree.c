@@ -300,6 +300,8 @@ static void observers_are_told_in_turn(void **state)
     r2_observe_carrier(world->core.observers, 1, true);
     assert_int_equal(heard_count, 3);
     assert_int_equal(heard[2], 9);
+    r2_core_unwatch(&world->core, &b);
+    r2_core_unwatch(&world->core, &c);
 }
 
 int main(void)
