@@ -242,6 +242,11 @@ static void closed_while_stopped(void **state)
         "hosts 6; ppn 2; param no_path_timeout_ms 11415; coll allgather matrix 3 times=29; "
         "at 155210us stop r2; at 53410800us cont r2; at 0us descriptors r10 15; "
         "at 276us descriptors r11 15",
+        "seed 3267; hosts 6; param failure_timeout_ms 20; "
+        "coll reduce-scatter-block f64 625 times=3; compute 1290028us; coll gather i64 3; "
+        "compute 1290028us; coll reduce-scatter-block f64 141 nb; at 22788us stop r0; "
+        "at 698662us cont r0; at 3172us stop r5; at 21296880us cont r5; "
+        "at 4698us descriptors r4 22; at 0us descriptors r1 19; at 1367us descriptors r0 19",
     };
 
     (void) state;
