@@ -32,6 +32,9 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     uint64_t rate = UINT64_MAX, chunk_bytes;
     uint32_t lanes = 0;
 
+    if (args->bytes <= args->chunk_bytes) {
+        return args->chunk_bytes;
+    }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
@@ -40,7 +43,7 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
             ++lanes;
         }
     }
-    if (0 == lanes || 0 == rate || args->bytes <= args->chunk_bytes) {
+    if (0 == lanes || 0 == rate) {
         return args->chunk_bytes;
     }
     chunk_bytes = r2_min(rate / (R2_NS_PER_S / R2_CHUNK_NS), link->net->params->chunk_max_bytes);

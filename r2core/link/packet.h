@@ -104,7 +104,10 @@ typedef struct r2_packet {
     struct r2_lane_conn *conn; /* borrowed: unsequenced packets only */
     bool settled;              /* acknowledged, abandoned, or never to be */
     bool transport_done;
-    r2_wire_header_t header;
+    union {                      /* op.header_bytes tells which; not cleared */
+        r2_wire_header_t header; /* of a short one only lane_seq and connection are to be read */
+        r2_wire_short_t brief;
+    };
 } r2_packet_t;
 static_assert(sizeof(r2_packet_t) <= 208,
               "cleared for each packet; a window of 1 MiB has hundreds");

@@ -33,6 +33,12 @@ r2_status_t r2_runs_reserve(r2_runs_t *runs, size_t more);
 /** @param watermark at or before every number of the set, by less than 2^63. */
 bool r2_runs_has(const r2_runs_t *runs, uint64_t watermark, uint64_t number);
 
+/** The last number of the set; @return `watermark` if it is empty. */
+static inline uint64_t r2_runs_newest(const r2_runs_t *runs, uint64_t watermark)
+{
+    return 0 == runs->count ? watermark : runs->list[runs->count - 1].last;
+}
+
 /** Adds a number that is not in the set; room for it was reserved. */
 void r2_runs_add(r2_runs_t *runs, uint64_t watermark, uint64_t number);
 

@@ -138,9 +138,10 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
     r2_net_t *net = ((r2_rail_worker_t *) worker)->rail->owner;
     r2_wire_header_t header;
     r2_lane_t *lane;
+    bool is_short;
 
     ++net->counters->rx_packets;
-    if (R2_OK != r2_wire_parse(packet_header, header_bytes, data_bytes, &header)) {
+    if (R2_OK != r2_wire_parse(packet_header, header_bytes, data_bytes, &header, &is_short)) {
         ++net->counters->rx_malformed;
         return;
     }
@@ -151,6 +152,11 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
         }
         ++net->counters->rx_stale;
         return;
+    }
+    if (is_short) {
+        header.message =
+            r2_wire_message((uint32_t) header.message,
+                            r2_runs_newest(&lane->link->rx.completed, lane->link->rx.watermark));
     }
     r2_rx_life(lane);
     r2_unread_heard(lane, header.unread, header.unread_at);

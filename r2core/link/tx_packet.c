@@ -123,8 +123,7 @@ static void r2_header_fill(const r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_h
 {
     const r2_link_t *link = lane->link;
 
-    memset(header, 0, sizeof(*header));
-    header->version = R2_WIRE_VERSION;
+    *header = (r2_wire_header_t){.version = R2_WIRE_VERSION};
     header->kind = (uint8_t) kind;
     header->connection = lane->connect.tx_connection;
     header->consumed = link->rx.consumed;
@@ -132,6 +131,24 @@ static void r2_header_fill(const r2_lane_t *lane, r2_wire_kind_t kind, r2_wire_h
     header->unread = link->same_host ? link->net->unread_local : link->net->unread;
     header->unread_at = r2_unread_stamp(link->net->now_ns);
     r2_ack_fill(lane, header);
+}
+
+/*
+ * Gives a packet its header: in the short form where there is one. A relay lane wraps packets with
+ * long headers only.
+ */
+static void r2_packet_set_header(r2_packet_t *packet, const r2_lane_t *lane,
+                                 const r2_wire_header_t *header)
+{
+    const bool near = lane->link->tx.next_number - header->message < R2_WIRE_NEAR;
+
+    if (near && !r2_lane_is_relay(lane) && r2_wire_shorten(header, &packet->brief)) {
+        packet->op.header_bytes = sizeof(packet->brief);
+    } else {
+        packet->header = *header;
+        packet->op.header_bytes = sizeof(packet->header);
+    }
+    packet->op.header = &packet->header;
 }
 
 /*
@@ -145,8 +162,6 @@ static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
 
     packet->net = net;
     packet->lane = lane;
-    packet->op.header = &packet->header;
-    packet->op.header_bytes = sizeof(packet->header);
     packet->op.sent = r2_packet_sent;
     status = lane->rail->tp->ops->send(lane->conn->ep, &packet->op);
     if (status < 0) {
@@ -168,6 +183,7 @@ static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
 r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind)
 {
     r2_net_t *net = lane->link->net;
+    r2_wire_header_t header;
     r2_packet_t *packet;
     r2_status_t status;
 
@@ -179,8 +195,9 @@ r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind)
         r2_tx_short(lane->link);
         return R2_ERR_NO_MEMORY;
     }
-    memset(packet, 0, sizeof(*packet));
-    r2_header_fill(lane, kind, &packet->header);
+    memset(packet, 0, offsetof(r2_packet_t, header));
+    r2_header_fill(lane, kind, &header);
+    r2_packet_set_header(packet, lane, &header);
     packet->settled = true;
     status = r2_packet_post(lane, packet);
     if (R2_OK != status) {
@@ -195,10 +212,10 @@ r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind)
     return R2_OK;
 }
 
-static void r2_packet_fill_data(r2_packet_t *packet, r2_tx_item_t *item)
+static void r2_packet_fill_data(r2_packet_t *packet, r2_wire_header_t *header,
+                                const r2_tx_item_t *item)
 {
-    r2_tx_message_t *message = item->message;
-    r2_wire_header_t *header = &packet->header;
+    const r2_tx_message_t *message = item->message;
     uint64_t offset = (uint64_t) item->chunk * message->chunk_bytes;
 
     header->length = r2_tx_chunk_length(message, item->chunk);
@@ -221,10 +238,9 @@ static void r2_packet_fill_data(r2_packet_t *packet, r2_tx_item_t *item)
     packet->op.data_bytes = header->length;
 }
 
-static void r2_packet_fill_control(r2_packet_t *packet, r2_tx_item_t *item)
+static void r2_packet_fill_control(r2_packet_t *packet, r2_wire_header_t *header,
+                                   r2_tx_item_t *item)
 {
-    r2_wire_header_t *header = &packet->header;
-
     if (R2_WIRE_RTS == item->kind) {
         header->message = item->payload.rts.number;
         header->tag = item->payload.rts.tag;
@@ -277,24 +293,26 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     r2_link_t *link = lane->link;
     r2_net_t *net = link->net;
     r2_packet_t *packet = r2_pool_get(&net->packets);
+    r2_wire_header_t header;
 
     if (NULL == packet) {
         r2_tx_short(link);
         return false;
     }
-    memset(packet, 0, sizeof(*packet));
-    r2_header_fill(lane, (r2_wire_kind_t) item->kind, &packet->header);
+    memset(packet, 0, offsetof(r2_packet_t, header));
+    r2_header_fill(lane, (r2_wire_kind_t) item->kind, &header);
     if (R2_WIRE_DATA == item->kind) {
-        r2_packet_fill_data(packet, item);
+        r2_packet_fill_data(packet, &header, item);
     } else {
-        r2_packet_fill_control(packet, item);
+        r2_packet_fill_control(packet, &header, item);
     }
     if (item->in_flight > 0) {
-        packet->header.flags |= R2_WIRE_HEDGE;
+        header.flags |= R2_WIRE_HEDGE;
     }
-    packet->header.lane_seq = lane->tx.seq;
+    header.lane_seq = lane->tx.seq;
+    r2_packet_set_header(packet, lane, &header);
     packet->item = item;
-    packet->bytes = (uint32_t) (sizeof(packet->header) + packet->op.data_bytes);
+    packet->bytes = (uint32_t) (packet->op.header_bytes + packet->op.data_bytes);
     if (r2_lane_is_relay(lane)) {
         packet->bytes = r2_relay_cost(lane, packet->bytes);
     }
@@ -306,8 +324,8 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     if (R2_WIRE_DATA == item->kind && !packet->transport_done) {
         ++item->message->refs;
     }
-    r2_tx_count(net, item, packet->header.length, retransmit);
-    lane->rail->tx_bytes += packet->header.length;
+    r2_tx_count(net, item, header.length, retransmit);
+    lane->rail->tx_bytes += header.length;
     ++lane->tx.seq;
     ++item->refs;
     ++item->in_flight;

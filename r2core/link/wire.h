@@ -2,7 +2,8 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Wire format: the one packed header of every packet, and its validation (docs/protocol.md).
+ * Wire format: the packed header of every packet, its short form, and their validation
+ * (docs/protocol.md).
  */
 #ifndef R2_LINK_WIRE_H
 #define R2_LINK_WIRE_H
@@ -19,7 +20,8 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      5
+#define R2_WIRE_VERSION      6
+#define R2_WIRE_SHORT        0x80 /* in place of the kind, with the flags: DATA in the short form */
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX \
     (1u << 28) /* of one message: R2_WIRE_MESSAGE_MAX in halves of the least chunk_max_bytes */
@@ -142,6 +144,35 @@ typedef struct __attribute__((packed)) r2_wire_header {
 
 static_assert(92 == sizeof(r2_wire_header_t), "wire layout is frozen per version");
 
+/**
+ * The short form: of a message that is one chunk, where what it leaves out is 0. With UCX's 5 bytes
+ * and the transport's one, header and 8 bytes of data are 64 bytes.
+ */
+typedef struct __attribute__((packed)) r2_wire_short {
+    uint8_t version;
+    uint8_t flags; /* R2_WIRE_SHORT and the flags */
+    uint16_t unread_at;
+    uint32_t lane_seq;
+    uint64_t connection;
+    uint32_t ack_next;
+    uint16_t ack_held_us;
+    uint16_t id; /* of the tag, as what is left of it below */
+    uint32_t consumed;
+    uint32_t digest;
+    uint32_t message; /* low bits: r2_wire_message() */
+    uint64_t comm_key;
+    uint32_t coll_seq;
+    uint16_t sequence;
+} r2_wire_short_t;
+
+static_assert(50 == sizeof(r2_wire_short_t), "wire layout is frozen per version");
+static_assert(offsetof(r2_wire_short_t, lane_seq) == offsetof(r2_wire_header_t, lane_seq) &&
+                  offsetof(r2_wire_short_t, connection) == offsetof(r2_wire_header_t, connection),
+              "a packet in flight is known by them, whichever form its header has");
+
+/* A message further from the newest one than this keeps its long header. */
+#define R2_WIRE_NEAR (1u << 30)
+
 /** True if packets of this kind carry a lane sequence number. */
 static inline bool r2_wire_sequenced(uint8_t kind)
 {
@@ -154,19 +185,40 @@ static inline uint64_t r2_wire_chunks(uint64_t message_bytes, uint32_t chunk_byt
     return 0 == message_bytes ? 1 : (message_bytes + chunk_bytes - 1) / chunk_bytes;
 }
 
+/** Chunk length of a message that is one chunk: its own, or 1. */
+static inline uint32_t r2_wire_chunk_only(uint32_t message_bytes)
+{
+    return 0 == message_bytes ? 1 : message_bytes;
+}
+
 /**
- * Chunk length of a message: `chunk_bytes`, or the least multiple of it with which there are not
- * too many chunks.
+ * Chunk length of a message: its own if it is one chunk; else `chunk_bytes`, or the least multiple
+ * of it with which there are not too many chunks.
  * @param chunk_bytes > 0; @param chunk_max_bytes may not be exceeded, at least 8192.
  */
 uint32_t r2_wire_chunk_bytes(uint64_t message_bytes, uint32_t chunk_bytes,
                              uint64_t chunk_max_bytes);
 
 /**
- * Copies a header out of a received packet and checks every field that memory safety depends on.
+ * Writes the short form of a header.
+ * @return false: it has none.
+ */
+bool r2_wire_shorten(const r2_wire_header_t *header, r2_wire_short_t *short_p);
+
+/** The number of a message by its low bits. @param near any number less than 2^31 away from it. */
+static inline uint64_t r2_wire_message(uint32_t low, uint64_t near)
+{
+    return near + (uint64_t) (int64_t) (int32_t) (low - (uint32_t) near);
+}
+
+/**
+ * Copies a header, in either form, out of a received packet and checks every field that memory
+ * safety depends on.
+ * @param header_p of the short form `message` has the low bits only.
+ * @param is_short_p it came in the short form.
  * @return R2_OK or R2_ERR_WIRE.
  */
 r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t data_bytes,
-                          r2_wire_header_t *header_p);
+                          r2_wire_header_t *header_p, bool *is_short_p);
 
 #endif

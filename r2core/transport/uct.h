@@ -130,12 +130,8 @@ struct r2_tp_device {
 
 /** In front of each packet. */
 typedef struct r2_uct_frame {
-    uint16_t header_bytes;
-    uint16_t zero[3];
+    uint8_t header_bytes;
 } r2_uct_frame_t;
-
-static_assert(sizeof(r2_uct_frame_t) == sizeof(uint64_t),
-              "what UCX takes as header of a short one");
 
 /** Names an endpoint to its peers: unique on the host. */
 typedef struct r2_uct_stream {
@@ -154,6 +150,7 @@ typedef struct r2_uct_piece {
 
 static_assert(0 == sizeof(r2_uct_piece_t) % 8 && 40 == offsetof(r2_uct_piece_t, header),
               "no holes");
+static_assert(sizeof(r2_uct_piece_t) <= UINT8_MAX, "a frame tells the length of every header");
 
 /** A send that is not done yet. */
 typedef struct r2_uct_record {

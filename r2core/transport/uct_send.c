@@ -52,21 +52,6 @@ void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, b
 
 /* ---- one active message ---- */
 
-static ucs_status_t r2_uct_send_copied(r2_tp_ep_t *ep, const am_t *am)
-{
-    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
-    char bytes[COPIED_BYTES];
-    uint64_t first;
-
-    memcpy(&first, &frame, sizeof(first));
-    memcpy(bytes, am->header, am->header_bytes);
-    if (0 != am->data_bytes) {
-        memcpy(bytes + am->header_bytes, am->data, am->data_bytes);
-    }
-    return uct_ep_am_short(ep->uct_ep, am->id, first, bytes,
-                           (unsigned) (am->header_bytes + am->data_bytes));
-}
-
 /** UCX's vectors have no const. */
 static uct_iov_t r2_uct_iov_of(const void *from, size_t bytes)
 {
@@ -80,7 +65,7 @@ static uct_iov_t r2_uct_iov_of(const void *from, size_t bytes)
 
 static ucs_status_t r2_uct_send_vector(r2_tp_ep_t *ep, const am_t *am)
 {
-    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
+    const r2_uct_frame_t frame = {.header_bytes = (uint8_t) am->header_bytes};
     const uct_iov_t iov[] = {r2_uct_iov_of(&frame, sizeof(frame)),
                              r2_uct_iov_of(am->header, am->header_bytes),
                              r2_uct_iov_of(am->data, am->data_bytes)};
@@ -91,7 +76,7 @@ static ucs_status_t r2_uct_send_vector(r2_tp_ep_t *ep, const am_t *am)
 /** Writes frame and header. @param to sizeof(r2_uct_frame_t) and what a header may have. */
 static size_t r2_uct_head_write(const am_t *am, char *to)
 {
-    const r2_uct_frame_t frame = {.header_bytes = (uint16_t) am->header_bytes};
+    const r2_uct_frame_t frame = {.header_bytes = (uint8_t) am->header_bytes};
 
     memcpy(to, &frame, sizeof(frame));
     memcpy(to + sizeof(frame), am->header, am->header_bytes);
@@ -108,6 +93,7 @@ static ucs_status_t r2_uct_send_zcopy(r2_tp_ep_t *ep, const am_t *am, uct_comple
                            1, 0, done);
 }
 
+/** Writes all of it. @param to r2_uct_am_bytes(). @return that. */
 static size_t r2_uct_on_pack(void *to, void *arg)
 {
     const am_t *am = arg;
@@ -117,6 +103,18 @@ static size_t r2_uct_on_pack(void *to, void *arg)
         memcpy((char *) to + head_bytes, am->data, am->data_bytes);
     }
     return head_bytes + am->data_bytes;
+}
+
+/** UCX takes the first 8 bytes apart from the others. */
+static ucs_status_t r2_uct_send_copied(r2_tp_ep_t *ep, am_t *am)
+{
+    char bytes[COPIED_BYTES];
+    uint64_t first;
+    const size_t count = r2_uct_on_pack(bytes, am);
+
+    memcpy(&first, bytes, sizeof(first));
+    return uct_ep_am_short(ep->uct_ep, am->id, first, bytes + sizeof(first),
+                           (unsigned) (count - sizeof(first)));
 }
 
 static ucs_status_t r2_uct_send_packed(r2_tp_ep_t *ep, am_t *am)
@@ -143,7 +141,7 @@ static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *r
     const size_t bytes = r2_uct_am_bytes(am);
     ucs_status_t rc;
 
-    if (bytes <= limits->copied) {
+    if (bytes <= limits->copied && bytes >= sizeof(uint64_t)) {
         rc = r2_uct_send_copied(ep, am);
     } else if (bytes <= limits->vector) {
         rc = r2_uct_send_vector(ep, am);

@@ -186,6 +186,27 @@ static uint32_t abort_of(const r2_wire_header_t *header, fuzz_input_t *input, vo
     return sizeof(told);
 }
 
+/* A chunk length, or that of a message that is one chunk. */
+static uint32_t unit_of(uint64_t message_bytes, uint8_t choice)
+{
+    const uint32_t unit = units[choice % r2_array_count(units)];
+
+    return choice >= 128 && message_bytes <= unit ? r2_wire_chunk_only((uint32_t) message_bytes)
+                                                  : unit;
+}
+
+/* In the short form where there is one, but not always. */
+static void send_packet(world_t *world, const r2_wire_header_t *header, const uint8_t *payload)
+{
+    r2_wire_short_t brief;
+
+    if (0 == (header->ack_next & 1) && r2_wire_shorten(header, &brief)) {
+        stub_packet(world->stub, &brief, sizeof(brief), payload, header->length);
+    } else {
+        stub_packet(world->stub, header, sizeof(*header), payload, header->length);
+    }
+}
+
 /* A header that is more or less what a peer could send now. */
 static void packet(world_t *world, fuzz_input_t *input)
 {
@@ -212,7 +233,7 @@ static void packet(world_t *world, fuzz_input_t *input)
     }
     header.message_bytes = 0 != (lies & 64) ? fuzz_u64(input) & (R2_WIRE_MESSAGE_MAX - 1)
                                             : lengths[fuzz_u8(input) % r2_array_count(lengths)];
-    header.chunk_bytes = units[fuzz_u8(input) % r2_array_count(units)];
+    header.chunk_bytes = unit_of(header.message_bytes, fuzz_u8(input));
     header.chunk =
         (uint32_t) (fuzz_u8(input) % r2_wire_chunks(header.message_bytes, header.chunk_bytes));
     header.digest = 0 != (lies & 128) ? 1 : 0;
@@ -244,7 +265,7 @@ static void packet(world_t *world, fuzz_input_t *input)
     if (R2_WIRE_RELAY == header.kind) {
         relay_frame(world, input, &header, payload);
     }
-    stub_packet(world->stub, &header, sizeof(header), payload, header.length);
+    send_packet(world, &header, payload);
 }
 
 static void raw_packet(world_t *world, fuzz_input_t *input)
@@ -252,15 +273,23 @@ static void raw_packet(world_t *world, fuzz_input_t *input)
     r2_wire_header_t header;
     uint8_t data[256];
     size_t data_bytes = fuzz_u8(input);
-    size_t header_bytes =
-        0 != (fuzz_u8(input) & 7) ? sizeof(header) : fuzz_u8(input) % sizeof(header);
+    const uint8_t form = fuzz_u8(input) & 7;
+    size_t header_bytes = 0 == form   ? fuzz_u8(input) % sizeof(header)
+                          : form == 1 ? sizeof(r2_wire_short_t)
+                                      : sizeof(header);
+    uint64_t offset = 0;
 
     fuzz_take(input, &header, sizeof(header));
     fuzz_take(input, data, data_bytes);
     header.version = R2_WIRE_VERSION;
     header.connection = world->stub->link->lanes[0].connect.rx_connection;
-    for (size_t i = 0; R2_WIRE_DATA == header.kind && i < data_bytes; ++i) {
-        data[i] = pattern((uint64_t) header.chunk * header.chunk_bytes + i);
+    if (1 == form) {
+        header.kind = R2_WIRE_SHORT | (header.kind & R2_WIRE_FLAGS_ALL);
+    } else if (R2_WIRE_DATA == header.kind) {
+        offset = (uint64_t) header.chunk * header.chunk_bytes;
+    }
+    for (size_t i = 0; (1 == form || R2_WIRE_DATA == header.kind) && i < data_bytes; ++i) {
+        data[i] = pattern(offset + i);
     }
     stub_packet(world->stub, &header, header_bytes, data, data_bytes);
 }

@@ -27,20 +27,34 @@ static void check_message(const r2_wire_header_t *header, size_t data_bytes)
     }
 }
 
+/* What came is what is said, in the form in which it came. */
+static void check_form(const r2_wire_header_t *header, const fuzz_input_t *input, bool is_short)
+{
+    r2_wire_short_t brief;
+
+    if (is_short) {
+        fuzz_check(r2_wire_shorten(header, &brief));
+        fuzz_check(sizeof(brief) == input->left && 0 == memcmp(&brief, input->at, input->left));
+    } else {
+        fuzz_check(sizeof(*header) == input->left && 0 == memcmp(header, input->at, input->left));
+    }
+}
+
 /* Input: data length (4), then the header as it arrived. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     fuzz_input_t input = {data, bytes};
     size_t data_bytes = fuzz_u32(&input);
     r2_wire_header_t header, before;
+    bool is_short;
 
     memset(&before, 0x5a, sizeof(before));
     header = before;
-    if (R2_OK != r2_wire_parse(input.at, input.left, data_bytes, &header)) {
+    if (R2_OK != r2_wire_parse(input.at, input.left, data_bytes, &header, &is_short)) {
         fuzz_check(0 == memcmp(&header, &before, sizeof(header)));
         return 0;
     }
-    fuzz_check(sizeof(header) == input.left && 0 == memcmp(&header, input.at, input.left));
+    check_form(&header, &input, is_short);
     fuzz_check(header.kind >= R2_WIRE_HELLO && header.kind < R2_WIRE_KIND_END);
     fuzz_check(header.length == data_bytes && R2_WIRE_VERSION == header.version);
     switch ((r2_wire_kind_t) header.kind) {

@@ -243,8 +243,8 @@ void stub_hello(stub_net_t *stub, uint32_t rail, const void *bytes, size_t count
     free(exact);
 }
 
-void stub_packet(stub_net_t *stub, const r2_wire_header_t *header, size_t header_bytes,
-                 const void *data, size_t data_bytes)
+void stub_packet(stub_net_t *stub, const void *header, size_t header_bytes, const void *data,
+                 size_t data_bytes)
 {
     uint8_t *exact = malloc(header_bytes + 1), *payload = malloc(data_bytes + 1);
 

@@ -71,8 +71,8 @@ void stub_hello(stub_net_t *stub, uint32_t rail, const void *bytes, size_t count
  * R2_HELLO_BYTES_MAX. */
 size_t stub_offer(stub_net_t *stub, uint32_t rail, uint32_t verdict, void *offer_p);
 /** A packet arrives. The data is copied to memory of exactly its size. */
-void stub_packet(stub_net_t *stub, const r2_wire_header_t *header, size_t header_bytes,
-                 const void *data, size_t data_bytes);
+void stub_packet(stub_net_t *stub, const void *header, size_t header_bytes, const void *data,
+                 size_t data_bytes);
 /** The peer has all that was sent, and has used it. */
 void stub_acknowledge(stub_net_t *stub, const r2_lane_t *lane);
 /** The peer says something on a lane that has nothing to do with what is under way. */

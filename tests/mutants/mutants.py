@@ -9,6 +9,7 @@ FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LINK = ["test_link"]
 LINK_PEER = ["test_link_peer"]
+LINK_SHORT = ["test_link_short"]
 PROGRAMS = ["test_programs"]
 PLANS = ["test_sim_health", "repeated_calls_*"]
 WAITS = ["test_mismatch"]
@@ -462,6 +463,11 @@ MUTANTS = [
      "    if (r2_lane_is_relay(lane) || lane->unreachable) {", DOUBT),
     ("peers-known-to-be-slow-explain-nothing", "health/capacity.c",
      "    explained = r2_slow_is_explained(health, window, rail);", "    explained = false;"),
+    ("half-a-number-for-old-messages", "link/tx_packet.c",
+     "lane->link->tx.next_number - header->message < R2_WIRE_NEAR", "true", LINK_SHORT),
+    ("numbers-are-near-the-oldest-gap", "link/rx.c",
+     "r2_runs_newest(&lane->link->rx.completed, lane->link->rx.watermark)",
+     "lane->link->rx.watermark", LINK_SHORT),
     # Who takes part; children.
     ("own-wish-decides-for-all", "ctx/consent.c",
      "(poll->users & (R2_USER_COLL | R2_USER_ONE_HOST))",

@@ -119,6 +119,9 @@ static uint8_t wire_kind(const void *header, size_t header_bytes)
 {
     r2_wire_header_t h;
 
+    if (sizeof(r2_wire_short_t) == header_bytes) {
+        return R2_WIRE_DATA;
+    }
     if (header_bytes != sizeof(h)) {
         return 0;
     }

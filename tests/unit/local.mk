@@ -121,7 +121,8 @@ tests_unit_test_fork_SOURCES = tests/unit/test_fork.c
 tests_unit_test_fork_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_params tests/unit/test_units tests/unit/test_json \
-    tests/unit/test_wire tests/unit/test_exec tests/unit/test_exec_data tests/unit/test_threads \
+    tests/unit/test_wire tests/unit/test_wire_short \
+    tests/unit/test_exec tests/unit/test_exec_data tests/unit/test_threads \
     tests/unit/test_threads_p2p
 tests_unit_test_json_SOURCES = tests/unit/test_json.c
 tests_unit_test_json_LDADD = $(R2_PLAN_TEST_LIBS) $(JANSSON_LIBS)
@@ -131,6 +132,8 @@ tests_unit_test_params_SOURCES = tests/unit/test_params.c
 tests_unit_test_params_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_wire_SOURCES = tests/unit/test_wire.c
 tests_unit_test_wire_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_wire_short_SOURCES = tests/unit/test_wire_short.c
+tests_unit_test_wire_short_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_exec_SOURCES = tests/unit/exec_links.h tests/unit/test_exec.c
 tests_unit_test_exec_data_SOURCES = tests/unit/exec_links.h tests/unit/test_exec_data.c
 tests_unit_test_exec_data_LDADD = $(R2_PLAN_TEST_LIBS)
@@ -149,7 +152,10 @@ tests_unit_test_threads_p2p_LDADD = $(R2_TEST_LIBS)
 # A net with a peer that the test plays.
 stub_net_sources = tests/fuzz/fuzz.h tests/fuzz/stub_net.c tests/fuzz/stub_net.h \
     tests/fuzz/stub_tp.c
-check_PROGRAMS += tests/unit/test_link tests/unit/test_link_peer
+check_PROGRAMS += tests/unit/test_link tests/unit/test_link_peer tests/unit/test_link_short
+tests_unit_test_link_short_SOURCES = tests/unit/test_link_short.c $(stub_net_sources)
+tests_unit_test_link_short_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_link_short_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_link_peer_SOURCES = tests/unit/test_link_peer.c $(stub_net_sources)
 tests_unit_test_link_peer_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_peer_LDADD = $(R2_TEST_LIBS)

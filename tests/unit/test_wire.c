@@ -30,20 +30,26 @@ static r2_wire_header_t data_header(void)
                               .chunk = 4};
 }
 
+static r2_status_t parse_bytes(const void *bytes, size_t header_bytes, size_t data_bytes)
+{
+    uint8_t packet[sizeof(r2_wire_header_t) + 9] = {0};
+    r2_wire_header_t out;
+    bool is_short;
+
+    memcpy(packet + 1, bytes, header_bytes); /* misaligned */
+    return r2_wire_parse(packet + 1, header_bytes, data_bytes, &out, &is_short);
+}
+
 static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 {
-    uint8_t packet[sizeof(*header) + 1];
-    r2_wire_header_t out;
-
-    memcpy(packet + 1, header, sizeof(*header)); /* misaligned */
-    return r2_wire_parse(packet + 1, sizeof(*header), data_bytes, &out);
+    return parse_bytes(header, sizeof(*header), data_bytes);
 }
 
 /* Little endian, packed, every byte at its place for ever (of this version). */
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        5,    4,    0x05, 0x09,                         /* version, kind, flags, hop */
+        6,    4,    0x05, 0x09,                         /* version, kind, flags, hop */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
@@ -58,10 +64,12 @@ static void layout(void **state)
         0x84, 0x83, 0x82, 0x81, 0x02, 0x80, 0x07, 0x08, /* destination, unread, its time */
     };
     r2_wire_header_t header;
+    bool is_short = true;
 
     (void) state;
     assert_int_equal(sizeof(bytes), sizeof(header));
-    assert_int_equal(r2_wire_parse(bytes, sizeof(bytes), 3, &header), R2_OK);
+    assert_int_equal(r2_wire_parse(bytes, sizeof(bytes), 3, &header, &is_short), R2_OK);
+    assert_false(is_short);
     assert_int_equal(header.version, R2_WIRE_VERSION);
     assert_int_equal(header.kind, R2_WIRE_DATA);
     assert_int_equal(header.flags, R2_WIRE_ACK_NOW | R2_WIRE_HEDGE);
@@ -121,9 +129,9 @@ static void refused(void **state)
     (void) state;
     assert_int_equal(parse(&good, 1000), R2_OK);
     memcpy(packet, &good, sizeof(good));
-    assert_int_equal(r2_wire_parse(packet, sizeof(good) - 1, 1000, &header), R2_ERR_WIRE);
-    assert_int_equal(r2_wire_parse(packet, sizeof(good) + 1, 1000, &header), R2_ERR_WIRE);
-    assert_int_equal(r2_wire_parse(packet, 0, 1000, &header), R2_ERR_WIRE);
+    assert_int_equal(parse_bytes(packet, sizeof(good) - 1, 1000), R2_ERR_WIRE);
+    assert_int_equal(parse_bytes(packet, sizeof(good) + 1, 1000), R2_ERR_WIRE);
+    assert_int_equal(parse_bytes(packet, 0, 1000), R2_ERR_WIRE);
     assert_int_equal(parse(&good, 999), R2_ERR_WIRE);
     assert_int_equal(parse(&good, 1001), R2_ERR_WIRE);
 
@@ -187,7 +195,10 @@ static void chunks_of_long_messages(void **state)
                                      R2_WIRE_MESSAGE_MAX};
 
     (void) state;
-    assert_int_equal(r2_wire_chunk_bytes(1000, 8192, 131072), 8192);
+    assert_int_equal(r2_wire_chunk_bytes(0, 8192, 131072), 1);
+    assert_int_equal(r2_wire_chunk_bytes(1000, 8192, 131072), 1000);
+    assert_int_equal(r2_wire_chunk_bytes(8192, 8192, 131072), 8192);
+    assert_int_equal(r2_wire_chunk_bytes(8193, 8192, 131072), 8192);
     assert_int_equal(r2_wire_chunk_bytes((8192ull << 20) - 1, 8192, 131072), 8192);
     assert_int_equal(r2_wire_chunk_bytes(8192ull << 20, 8192, 131072), 16384);
     assert_int_equal(r2_wire_chunk_bytes(8192ull << 20, 6000, 131072), 12000);
@@ -198,7 +209,9 @@ static void chunks_of_long_messages(void **state)
                 r2_wire_header_t header = data_header();
                 uint64_t chunks = r2_wire_chunks(bytes[k], length);
 
-                assert_true(length >= chunk && length <= most[i] && 0 == length % chunk);
+                assert_true(bytes[k] <= chunk
+                                ? length == r2_wire_chunk_only((uint32_t) bytes[k])
+                                : length >= chunk && length <= most[i] && 0 == length % chunk);
                 if (2 * (uint64_t) length > most[i] || chunks <= R2_WIRE_CHUNKS_MANY) {
                     header.message_bytes = bytes[k];
                     header.chunk_bytes = length;

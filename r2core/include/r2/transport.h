@@ -21,7 +21,7 @@
  */
 
 #define R2_TP_ADDRESS_MAX 512 /* bytes of an endpoint's address, any transport */
-#define R2_TP_HEADER_MAX  256 /* bytes of a packet header */
+#define R2_TP_HEADER_MAX  200 /* bytes of a packet header */
 
 typedef struct r2_tp_device r2_tp_device_t;
 typedef struct r2_tp_worker r2_tp_worker_t;
