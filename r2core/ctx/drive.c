@@ -35,15 +35,25 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     const bool user = 0 != (who & R2_DRIVE_USER);
     const bool memory = 0 != (who & R2_DRIVE_MEMORY) ||
                         (0 != (who & R2_DRIVE_ASYNC) && ctx->core.params.async_progress);
+    const bool glance = 0 != (who & R2_DRIVE_GLANCE);
     const uint64_t delivered = ctx->core.counters.rx_bytes;
     r2_net_t *net = &ctx->core.net;
     unsigned events = 0;
 
     net->app_drives = user;
     net->may_deliver = memory;
-    net->now_ns = r2_now_ns(net->clock);
+    if (glance) {
+        events = r2_net_read(net, true);
+        if (0 == events) {
+            return 0;
+        }
+    } else {
+        net->now_ns = r2_now_ns(net->clock);
+    }
     r2_sources_poll(&ctx->sources, net->now_ns);
-    if (0 != (who & R2_DRIVE_RAILS)) {
+    if (glance) {
+        r2_net_progress_rest(net, events);
+    } else if (0 != (who & R2_DRIVE_RAILS)) {
         events = r2_net_progress(net);
     } else {
         r2_net_progress_links(net);
@@ -73,9 +83,10 @@ unsigned r2_ctx_drive_locked(r2_ctx_t *ctx, r2_drive_t who)
 }
 
 /* Engine lock. @param completions_p what point-to-point has to tell after it. */
-static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, r2_p2p_completions_t *completions_p)
+static unsigned r2_ctx_drive_app(r2_ctx_t *ctx, bool glance, r2_p2p_completions_t *completions_p)
 {
-    unsigned events = r2_drive_once(ctx, R2_DRIVE_APP);
+    unsigned events =
+        glance ? r2_drive_once(ctx, R2_DRIVE_APP_GLANCE) : r2_drive_once(ctx, R2_DRIVE_APP);
 
     if (NULL != ctx->p2p) {
         r2_p2p_take_completions(ctx->p2p, completions_p);
@@ -96,8 +107,8 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
     unsigned events;
 
     r2_core_enter(&ctx->core);
-    events =
-        R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, &completions) : r2_ctx_drive_locked(ctx, who);
+    events = R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, false, &completions)
+                                 : r2_ctx_drive_locked(ctx, who);
     r2_core_leave(&ctx->core);
     if (R2_DRIVE_APP == who) {
         r2_ctx_deliver(ctx, &completions);
@@ -114,7 +125,7 @@ static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
     }
 }
 
-unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
+unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool glance)
 {
     r2_p2p_completions_t completions = {.p2p = NULL};
     unsigned events;
@@ -130,7 +141,7 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
         return 0;
     }
     ctx->core.net.staying = NULL != waits_for;
-    events = r2_ctx_drive_app(ctx, &completions);
+    events = r2_ctx_drive_app(ctx, glance, &completions);
     if (NULL != waits_for) {
         r2_ctx_stop_staying(ctx, waits_for);
     }
@@ -141,7 +152,7 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 
 unsigned r2_ctx_progress(r2_ctx_t *ctx)
 {
-    return r2_ctx_progress_until(ctx, NULL);
+    return r2_ctx_progress_until(ctx, NULL, false);
 }
 
 unsigned r2_ctx_progress_as(r2_ctx_t *ctx, const void *driver)

@@ -19,12 +19,16 @@ typedef enum r2_drive_flag {
     R2_DRIVE_USER = 8,   /* what may run code of the user, or begin calls: operations, datatypes,
                             active messages, map syncs */
     R2_DRIVE_SEND = 16,  /* send at once what the detector wants sent: nobody drives right after */
+    /* nothing but to look whether what is waited for has come; if it has, the rest */
+    R2_DRIVE_GLANCE = 32,
 } r2_drive_flag_t;
 
 /** Who drives: the only differences between them, each with its reason. */
 typedef enum r2_drive {
     /* It is inside of a call of r2: its memory and its code are at r2's disposal. It comes back. */
     R2_DRIVE_APP = R2_DRIVE_RAILS | R2_DRIVE_MEMORY | R2_DRIVE_USER,
+    /* It has just done so, there was nothing, and it waits. */
+    R2_DRIVE_APP_GLANCE = R2_DRIVE_APP | R2_DRIVE_GLANCE,
     /* The application is away and may be in the middle of anything: its code is not run, and its
      * memory is written only if it allows so. */
     R2_DRIVE_SERVICE = R2_DRIVE_RAILS | R2_DRIVE_ASYNC,

@@ -72,8 +72,9 @@ void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
 /**
  * As r2_ctx_progress(), by who calls again at once until a collective is complete.
  * @param waits_for or NULL.
+ * @param glance the last whole pass found nothing: only what is waited for is looked at.
  */
-unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for);
+unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool glance);
 
 /* service.c */
 /** Starts the thread: all sources are known, and files opened. */

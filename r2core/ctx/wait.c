@@ -14,6 +14,12 @@
 /* Longest sleep: what is not r2's is progressed at least this often. */
 #define R2_WAIT_SLEEP_MS 1
 
+/*
+ * A pass that looks at timers and queues costs several looks at what is waited for. Once one has
+ * found nothing to do, nothing is due for some microseconds.
+ */
+#define R2_WAIT_GLANCES 7u
+
 /* @return false: there is work, do not sleep. */
 static bool r2_wait_prepare(r2_ctx_t *ctx)
 {
@@ -44,20 +50,23 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
     r2_ctx_t *ctx = r2_ctx_of(coll->comm->comms->core);
     uint64_t spin_ns = ctx->core.params.spin_us * R2_NS_PER_US;
     uint64_t busy_ns = r2_now_ns(ctx->core.clock);
+    uint32_t glances = 1; /* to come before the next whole pass; it may be there already */
     r2_status_t status;
 
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
     while (R2_IN_PROGRESS == (status = r2_coll_test(coll))) {
-        uint64_t now_ns;
+        const bool glance = glances > 0;
 
-        if (r2_ctx_progress_until(ctx, coll) > 0) {
+        glances -= glance ? 1 : 0;
+        if (r2_ctx_progress_until(ctx, coll, glance) > 0) {
             busy_ns = r2_now_ns(ctx->core.clock);
+            glances = 0;
             continue;
         }
-        now_ns = r2_now_ns(ctx->core.clock);
-        if (now_ns - busy_ns < spin_ns) {
+        if (glance || r2_now_ns(ctx->core.clock) - busy_ns < spin_ns) {
+            glances = glance ? glances : R2_WAIT_GLANCES;
             sched_yield();
             continue;
         }
@@ -65,7 +74,7 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
             ctx->config.idle(ctx->config.idle_arg);
         }
         if (R2_IN_PROGRESS == r2_coll_test(coll)) {
-            r2_wait_sleep(ctx);
+            r2_wait_sleep(ctx); /* straight after a whole pass that found nothing */
         }
     }
     return status;

@@ -173,7 +173,10 @@ static void r2_tail_of(r2_lane_t *lane)
 
 void r2_tx_hedge_tail(r2_link_t *link)
 {
-    for (uint32_t i = 0; r2_tail_begun(link) && i < link->lane_count; ++i) {
+    if (!r2_tail_begun(link)) {
+        return;
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
         if (NULL != lane->tx.in_flight && link->net->now_ns >= r2_tail_due_ns(lane) &&

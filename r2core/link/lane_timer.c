@@ -29,6 +29,17 @@ static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
     return r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns) + r2_lane_timeout_ns(lane);
 }
 
+/* Of the parts of a timeout only the least is needed where not even that has passed. */
+static bool r2_lane_is_expired(const r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    return NULL != lane->tx.in_flight &&
+           net->now_ns >= r2_max(lane->tx.in_flight->sent_ns, lane->timing.base_ns) +
+                              r2_scaled_timeout_ns(net, 1) &&
+           net->now_ns >= r2_lane_expiry_ns(lane);
+}
+
 /*
  * Another lane heard from the peer well after this one should have: the peer lives, the lane does
  * not. "Well after", because a peer may be interrupted between reading one rail and the next. Or
@@ -128,10 +139,13 @@ static uint64_t r2_lane_silent_ns(const r2_lane_t *lane)
 static uint64_t r2_lane_gap_due_ns(const r2_lane_t *lane)
 {
     bool relay = r2_lane_is_relay(lane);
-    uint64_t due_ns =
-        lane->tx.gap_ns + (relay ? r2_lane_silent_ns(lane) : r2_lane_timeout_ns(lane));
+    uint64_t due_ns;
 
-    return 0 == lane->tx.gap_ns || (relay && lane->rx.last_ns < due_ns) ? R2_NEVER_NS : due_ns;
+    if (0 == lane->tx.gap_ns) {
+        return R2_NEVER_NS;
+    }
+    due_ns = lane->tx.gap_ns + (relay ? r2_lane_silent_ns(lane) : r2_lane_timeout_ns(lane));
+    return relay && lane->rx.last_ns < due_ns ? R2_NEVER_NS : due_ns;
 }
 
 static bool r2_lane_has_gap(const r2_lane_t *lane)
@@ -207,7 +221,7 @@ static void r2_timer_up(r2_lane_t *lane)
         r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
         return;
     }
-    if (now_ns < r2_lane_expiry_ns(lane)) {
+    if (!r2_lane_is_expired(lane)) {
         return;
     }
     if (r2_lane_others_alive(lane)) {

@@ -262,22 +262,66 @@ static bool r2_net_hear(r2_net_t *net)
     return count >= 0 && count < R2_PROGRESS_EVENTS_MAX;
 }
 
-static unsigned r2_net_progress_rails(r2_net_t *net, bool rare)
+/*
+ * What a process waits for that waits for one peer comes by that link's preferred lane if it is
+ * short and nothing is broken. @return that lane's worker; NULL: there is no such.
+ */
+static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
 {
-    unsigned events;
+    const r2_link_t *only = NULL, *link;
+    const r2_lane_t *lane;
+
+    DL_FOREACH(net->active, link) {
+        if (r2_link_posted(link) > 0) {
+            if (NULL != only) {
+                return NULL;
+            }
+            only = link;
+        }
+    }
+    if (NULL == only || 0 == only->lane_count) {
+        return NULL;
+    }
+    lane = &only->lanes[only->preferred];
+    return r2_lane_is_sound(lane) && !r2_lane_is_relay(lane) ? lane->conn->worker : NULL;
+}
+
+/* @return true: that was all that is waited for, or all that a glance looks at. */
+static bool r2_net_read_awaited(r2_net_t *net, bool glance, bool rare, unsigned *events_p)
+{
+    r2_rail_worker_t *worker = NULL;
+
+    if (net->staying && net->now_ns - net->progressed_all_ns < R2_PROGRESS_ALL_NS) {
+        worker = r2_net_awaited(net);
+    }
+    if (NULL == worker) {
+        return false;
+    }
+    net->in_callback = true;
+    *events_p = r2_rail_worker_progress(worker, net->now_ns, rare);
+    net->in_callback = false;
+    return 0 == *events_p ? glance : NULL == r2_net_awaited(net);
+}
+
+static unsigned r2_net_progress_rails(r2_net_t *net, bool glance, bool rare)
+{
+    unsigned events = 0;
     bool all;
 
+    if (r2_net_read_awaited(net, glance, rare, &events)) {
+        net->progressed_all = false;
+        return events;
+    }
     all = net->progressed_all = !r2_net_hear(net);
     if (all) {
         net->progressed_all_ns = net->now_ns;
     }
     net->in_callback = true;
-    events = r2_rail_progress(&net->local, all, net->now_ns, rare);
+    events += r2_rail_progress(&net->local, all, net->now_ns, rare);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
         events += r2_rail_progress(&net->rails[i], all, net->now_ns, rare);
     }
     net->in_callback = false;
-    r2_unread_look(net);
     return events;
 }
 
@@ -355,16 +399,20 @@ void r2_net_progress_links(r2_net_t *net)
     }
 }
 
-unsigned r2_net_progress(r2_net_t *net)
+unsigned r2_net_read(r2_net_t *net, bool glance)
 {
-    unsigned events;
     bool rare;
 
     net->now_ns = r2_now_ns(net->clock);
     r2_net_notice_own_silence(net);
     rare = r2_unread_for_long(net, net->last_progress_ns);
     net->last_progress_ns = net->now_ns;
-    events = r2_net_progress_rails(net, rare);
+    return r2_net_progress_rails(net, glance, rare);
+}
+
+void r2_net_progress_rest(r2_net_t *net, unsigned events)
+{
+    r2_unread_look(net);
     net->heard = events > 0;
     net->drained_ns = net->heard ? net->drained_ns : net->now_ns;
     r2_mismatch_scan(net);
@@ -377,6 +425,13 @@ unsigned r2_net_progress(r2_net_t *net)
     for (uint32_t i = 0; i < net->rail_count; ++i) {
         r2_rail_reap(&net->rails[i]);
     }
+}
+
+unsigned r2_net_progress(r2_net_t *net)
+{
+    const unsigned events = r2_net_read(net, false);
+
+    r2_net_progress_rest(net, events);
     return events;
 }
 

@@ -177,6 +177,15 @@ void r2_net_fini(r2_net_t *net);
  * @return number of events; 0 = nothing to do.
  */
 unsigned r2_net_progress(r2_net_t *net);
+/**
+ * The first part of a progress pass: reads from the rails. The rest follows, but may be left out if
+ * there was nothing.
+ * @param glance only what is waited for is looked at, where `staying` says that somebody waits.
+ * @return events.
+ */
+unsigned r2_net_read(r2_net_t *net, bool glance);
+/** The rest of a progress pass that has found so many events. */
+void r2_net_progress_rest(r2_net_t *net, unsigned events);
 /** The part of a progress pass that does not read from rails: fences, timers, queues,
  * acknowledgements. */
 void r2_net_progress_links(r2_net_t *net);

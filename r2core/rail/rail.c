@@ -197,26 +197,38 @@ r2_status_t r2_rail_arm(r2_rail_t *rail)
     return R2_OK;
 }
 
+static void r2_rail_note(r2_rail_worker_t *worker, unsigned found, uint64_t now_ns, bool rare)
+{
+    if (0 == found) {
+        worker->unread_ns = 0;
+    } else if (0 == worker->unread_ns) {
+        worker->unread_ns = now_ns;
+    }
+    worker->rare_ns = rare && found > 0 ? now_ns : worker->rare_ns;
+}
+
+unsigned r2_rail_worker_progress(r2_rail_worker_t *worker, uint64_t now_ns, bool rare)
+{
+    unsigned found;
+
+    worker->readable = false;
+    found = worker->rail->tp->ops->worker_progress(worker->worker);
+    r2_rail_note(worker, found, now_ns, rare);
+    return found;
+}
+
 unsigned r2_rail_progress(r2_rail_t *rail, bool all, uint64_t now_ns, bool rare)
 {
     const r2_tp_ops_t *ops = rail->tp->ops;
     unsigned events = 0;
 
     for (r2_rail_worker_t *worker = rail->workers; NULL != worker; worker = worker->next) {
-        unsigned found = 0;
-
         if (all || worker->readable || NULL == ops->worker_signals ||
             !ops->worker_signals(worker->worker)) {
-            worker->readable = false;
-            found = ops->worker_progress(worker->worker);
+            events += r2_rail_worker_progress(worker, now_ns, rare);
+        } else {
+            r2_rail_note(worker, 0, now_ns, rare);
         }
-        if (0 == found) {
-            worker->unread_ns = 0;
-        } else if (0 == worker->unread_ns) {
-            worker->unread_ns = now_ns;
-        }
-        worker->rare_ns = rare && found > 0 ? now_ns : worker->rare_ns;
-        events += found;
     }
     return events;
 }

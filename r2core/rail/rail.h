@@ -89,6 +89,8 @@ void r2_rail_reap(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress
  * first. */
 r2_status_t r2_rail_arm(r2_rail_t *rail);
+/** Progresses one worker. @param rare it is long since the last time. @return events handled. */
+unsigned r2_rail_worker_progress(r2_rail_worker_t *worker, uint64_t now_ns, bool rare);
 /**
  * Progresses all workers; or those that are readable, and those that cannot tell.
  * @param rare it is long since the last time.

@@ -48,6 +48,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
         test_mismatch test_control test_excuses test_link_end test_json test_telemetry \
         test_event_writer test_gap \
         test_wire_short test_link_short \
+        test_glance \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
         test_map_sync test_agree test_peer_info test_lane_grade test_programs test_drive)))))
 PROGRAMS_thread := $(notdir $(basename $(wildcard $(SRCDIR)/tests/unit/test_threads*.c)))
@@ -80,6 +81,7 @@ EXTRA_test_link := $(STUB)
 EXTRA_test_link_peer := $(STUB)
 EXTRA_test_link_end := $(STUB)
 EXTRA_test_link_short := $(STUB)
+EXTRA_test_glance := $(STUB)
 EXTRA_test_credit := $(STUB)
 EXTRA_test_mismatch := $(STUB)
 EXTRA_test_control := $(STUB)

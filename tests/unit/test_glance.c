@@ -1,0 +1,161 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Glances: who waits for one peer looks at one worker, and at all of them often enough.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "stub_net.h"
+
+#define BYTES 8
+
+static void recv_done(void *arg, r2_status_t status)
+{
+    *(r2_status_t *) arg = status;
+}
+
+static void post_recv(stub_net_t *stub, uint32_t id, char *data, r2_status_t *status)
+{
+    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
+                                 .data = data,
+                                 .bytes = BYTES,
+                                 .done = recv_done,
+                                 .arg = status};
+
+    *status = r2_link_recv(stub->link, &args);
+}
+
+/* Both lanes are up, descriptors tell of input, and all workers have just been looked at. */
+static stub_net_t *waiting(char *data, r2_status_t *status)
+{
+    stub_net_t *stub = stub_net_create();
+
+    stub_net_watch(stub);
+    for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+        stub_lane_up(stub, i);
+    }
+    stub->time_ns += R2_NS_PER_S;
+    r2_net_progress(&stub->net);
+    stub->net.staying = stub->net.app_drives = stub->net.may_deliver = true;
+    post_recv(stub, 0, data, status);
+    assert_int_equal(*status, R2_IN_PROGRESS);
+    stub->looks = 0;
+    return stub;
+}
+
+/* Also where the descriptor says nothing: the worker itself is asked. */
+static void only_what_is_awaited_is_looked_at(void **state)
+{
+    char data[BYTES];
+    r2_status_t status;
+    stub_net_t *stub = waiting(data, &status);
+
+    (void) state;
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 1);
+    assert_false(stub->net.progressed_all);
+    stub_net_signal(stub, 0 == stub->link->preferred ? 1 : 0, true);
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 2);
+    assert_int_equal(r2_net_progress(&stub->net), 0); /* a whole pass hears the others, too */
+    assert_int_equal(stub->looks, 4);
+    stub_net_destroy(stub);
+}
+
+/* Who does not wait, or waits for nobody, asks for what is readable; so does who waits where the
+ * lane that is looked at has come in doubt. */
+static void others_are_heard(void **state)
+{
+    char data[BYTES];
+    r2_status_t status;
+    stub_net_t *stub = waiting(data, &status);
+    r2_lane_t *lane = &stub->link->lanes[stub->link->preferred];
+
+    (void) state;
+    stub->net.staying = false;
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 0);
+    stub->net.staying = true;
+    r2_lane_enter(lane, R2_LANE_DOUBT);
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 0);
+    r2_lane_enter(lane, R2_LANE_UP);
+    r2_link_unpost(stub->link, &(r2_tag_t){.comm_key = 1, .coll_seq = 1});
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 0);
+    stub_net_destroy(stub);
+}
+
+static void all_are_looked_at_now_and_then(void **state)
+{
+    char data[BYTES];
+    r2_status_t status;
+    stub_net_t *stub = waiting(data, &status);
+
+    (void) state;
+    for (uint32_t i = 0; i < 49; ++i) {
+        stub->time_ns += R2_NS_PER_US;
+        (void) r2_net_read(&stub->net, true);
+    }
+    assert_int_equal(stub->looks, 49);
+    stub->time_ns += R2_NS_PER_US;
+    (void) r2_net_read(&stub->net, true);
+    assert_int_equal(stub->looks, 49 + STUB_RAILS);
+    assert_true(stub->net.progressed_all);
+    stub_net_destroy(stub);
+}
+
+/* A packet that was read in a glance is worked off by the rest of the pass. */
+static void what_is_awaited_arrives(void **state)
+{
+    char data[BYTES] = "";
+    r2_status_t status;
+    stub_net_t *stub = waiting(data, &status);
+    const r2_lane_t *lane = &stub->link->lanes[stub->link->preferred];
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION,
+                               .kind = R2_WIRE_DATA,
+                               .flags = R2_WIRE_EAGER | R2_WIRE_ACK_NOW,
+                               .lane_seq = lane->rx.next,
+                               .connection = lane->connect.rx_connection,
+                               .ack_next = lane->tx.seq,
+                               .consumed = (uint32_t) stub->net.first_seq,
+                               .length = BYTES,
+                               .message = stub->net.first_seq,
+                               .tag = {.comm_key = 1, .coll_seq = 1},
+                               .message_bytes = BYTES,
+                               .chunk_bytes = BYTES};
+
+    (void) state;
+    stub->header = &header;
+    stub->header_bytes = sizeof(header);
+    stub->data = "1234567";
+    stub->data_bytes = BYTES;
+    assert_int_equal(r2_net_read(&stub->net, true), 1);
+    assert_int_equal(stub->looks, 1); /* nothing else is awaited */
+    assert_int_equal(status, R2_OK);
+    assert_string_equal(data, "1234567");
+    assert_int_equal(stub->counters.tx_acks, 0);
+    r2_net_progress_rest(&stub->net, 1);
+    assert_int_equal(r2_net_progress(&stub->net), 0); /* it may wait for more that comes at once */
+    assert_int_equal(stub->counters.tx_acks, 1);
+    stub_net_destroy(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(only_what_is_awaited_is_looked_at),
+        cmocka_unit_test(others_are_heard),
+        cmocka_unit_test(all_are_looked_at_now_and_then),
+        cmocka_unit_test(what_is_awaited_arrives),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
