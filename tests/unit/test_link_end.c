@@ -99,11 +99,13 @@ static void relay_lanes_end(void **state)
 
     (void) state;
     stub_lane_up(stub, 0);
-    relay = r2_relay_lane(stub->link);
-    assert_non_null(relay);
-    r2_lane_enter(relay, R2_LANE_UP);
     peer_leaves(stub, lane);
     peer_ends(stub, lane);
+    relay = r2_relay_lane(stub->link);
+    assert_non_null(relay);
+    r2_lane_enter(relay, R2_LANE_UP); /* as if all that was said had come by it */
+    r2_link_activate(stub->link);
+    r2_net_progress(&stub->net);
     assert_int_equal(relay->state, R2_LANE_DOWN);
     assert_false(stub->link->is_active);
     stub_net_destroy(stub);
