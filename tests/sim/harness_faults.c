@@ -51,7 +51,7 @@ static void job_heal(job_t *job)
     }
 }
 
-/* Lanes that are in doubt for what they did, not for what others found out about their rails. */
+/* Lanes in doubt for their silence: others that found out about a rail make them unreachable. */
 static uint32_t rank_doubts(const job_rank_t *rank)
 {
     r2_links_t links = r2_core_links(&rank->ctx->core, 0);
@@ -63,7 +63,7 @@ static uint32_t rank_doubts(const job_rank_t *rank)
             const r2_lane_t *lane = &link->lanes[i];
 
             doubts += (R2_LANE_DOUBT == lane->state || R2_LANE_SUSPECT == lane->state) &&
-                      lane->timing.barred_ns <= r2_sim_now_ns(rank->job->sim);
+                      !lane->unreachable;
         }
     }
     return doubts;
