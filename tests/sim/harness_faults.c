@@ -80,12 +80,13 @@ static void rank_go_on_woken(job_rank_t *rank)
     }
 }
 
-static void rank_stop(job_rank_t *rank, bool stop)
+/* @param woken by its service thread first. */
+static void rank_stop(job_rank_t *rank, bool stop, bool woken)
 {
     rank->stopped = stop;
     if (!stop && NULL != rank->ctx && !rank->dead) {
         rank->due_ns = R2_NEVER_NS;
-        if (0 != rank->job->scenario->sim.seed % 2) {
+        if (woken) {
             rank_go_on_woken(rank);
         }
         job_schedule(rank, r2_sim_now_ns(rank->job->sim)); /* what its NICs did is read then */
@@ -107,7 +108,7 @@ static void apply_to_rank(job_t *job, const scenario_event_t *event)
         job->ranks[event->rank].dead = true;
         r2_sim_kill(job->sim, event->rank);
     } else {
-        rank_stop(&job->ranks[event->rank], VERB_STOP == event->verb);
+        rank_stop(&job->ranks[event->rank], VERB_STOP == event->verb, 0 != event->value);
     }
 }
 

@@ -44,7 +44,8 @@
  * Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR
  *              at 0ms: before the ranks start
  *            at T rate hH railR BYTES/S | at T loss hH railR PERCENT | at T cut|join hA hB railR
- *            at T stop|cont|kill rR | at T post-cut|post-join hH (its management NIC) | at T heal
+ *            at T stop|kill rR | at T cont rR [woken] (its service thread runs first) | at T heal
+ *            at T post-cut|post-join hH (its management NIC)
  * Unhelpful  at T refuse hH railR [probes] (a firewall: new connect requests are refused; probes
  *              and beacons dropped, too) | at T accept hH railR
  *            at 0ms no-listener rR railX (cannot be opened)

@@ -26,7 +26,6 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
         return 6 == st->count && word_index(w[3], "h", &event->host) &&
                word_index(w[4], "h", &event->host_b) && word_index(w[5], "rail", &event->rail);
     case VERB_STOP:
-    case VERB_CONT:
     case VERB_KILL:
         return 4 == st->count && word_index(w[3], "r", &event->rank);
     case VERB_POST_CUT:
@@ -35,6 +34,9 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     case VERB_NO_LISTENER: /* listeners are opened at the start */
         return 5 == st->count && 0 == event->at_ns && word_index(w[3], "r", &event->rank) &&
                word_index(w[4], "rail", &event->rail);
+    case VERB_CONT:
+        event->value = option_flag(st, 4, "woken");
+        return 4 + event->value == st->count && word_index(w[3], "r", &event->rank);
     case VERB_REFUSE:
         event->value = option_flag(st, 5, "probes");
         return 5 + event->value == st->count && place;
