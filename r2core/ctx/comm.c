@@ -102,7 +102,6 @@ static r2_status_t r2_comm_register(r2_comms_t *comms, r2_comm_id_t id, r2_comm_
 r2_status_t r2_comm_open(r2_comm_t *comm, r2_comm_id_t id)
 {
     r2_status_t status = r2_comm_register(comm->comms, id, comm);
-
     const r2_agree_group_t group = {.owner = comm,
                                     .key = comm->key,
                                     .ranks = comm->ranks,
@@ -126,7 +125,6 @@ static void r2_comm_withdraw(r2_comm_t *comm)
     }
 }
 
-/* Engine lock. */
 static void r2_comm_leave(r2_comm_t *comm)
 {
     if (comm == comm->name->live) {

@@ -265,6 +265,14 @@ bool r2_lane_withdraw_call(r2_lane_t *lane)
     return true;
 }
 
+void r2_lane_withdraw_moot(r2_lane_t *lane)
+{
+    if (0 != lane->connect.connect_id && R2_LANE_UP == r2_lane_states[lane->state].phase &&
+        lane->connect.connect_ns <= lane->state_ns) {
+        (void) r2_lane_withdraw_call(lane);
+    }
+}
+
 /* A lane that was well for long starts anew with its failures. */
 static void r2_lane_forgive(r2_lane_t *lane)
 {

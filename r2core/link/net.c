@@ -344,25 +344,13 @@ static void r2_lane_end(r2_lane_t *lane)
     }
 }
 
-/*
- * A request that asked after a lane in wire-up, and waited for room at the peer while the lane came
- * up: the peer would take it for news, and close what stands.
- */
-static bool r2_lane_call_is_moot(const r2_lane_t *lane)
-{
-    return 0 != lane->connect.connect_id && R2_LANE_UP == r2_lane_states[lane->state].phase &&
-           lane->connect.connect_ns <= lane->state_ns;
-}
-
 static void r2_link_scan_lanes(r2_link_t *link)
 {
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
         r2_idle_scan(lane);
-        if (r2_lane_call_is_moot(lane)) {
-            (void) r2_lane_withdraw_call(lane);
-        }
+        r2_lane_withdraw_moot(lane);
         if (lane->failed && !r2_net_reads_on(link->net)) {
             r2_lane_end(lane);
         }
