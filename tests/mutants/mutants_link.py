@@ -5,6 +5,7 @@
 from watchers import (FLAPS, LINK, LINK_PEER, LINK_SHORT, WAITS, CREDIT, LEAST, UNIT_CREDIT,
                       REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY,
                       PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED)
+WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
     ("complete-messages-are-received-again", "link/rx_data.c",
@@ -253,5 +254,5 @@ MUTANTS_LINK = [
      PRESENCE_FREED),
     ("own-silence-is-noted-by-who-reads", "link/net.c",
      "    r2_net_notice_own_silence(\n        net); /* after SIGCONT",
-     "    /* after SIGCONT", PRESENCE_RELAY),
+     "    /* after SIGCONT", WOKEN),
 ]

@@ -101,6 +101,8 @@ static void goes_on_by_its_service_thread(void **state)
         "hosts 3; rails 1;" SHORT CALLS CUT_01 "at 0ms stop r1; at 30s cont r1 woken",
         "hosts 3; rails 2;" SHORT CALLS "at 3ms cut h0 h1 rail0; at 3ms cut h0 h1 rail1;"
         "at 4ms stop r1; at 1s break h1 rail0; at 1s break h1 rail1; at 30s cont r1 woken",
+        "hosts 4; rails 2; backlog 1;" SHORT CALLS CUT_01 "at 120us stop r1; at 1s break h1 rail0;"
+        "at 1s break h1 rail1; at 60s cont r1 woken",
         "hosts 3; ppn 2; rails 2; backlog 1;" SHORT CALLS CUT_01
         "at 0ms stop r4; at 30s cont r4 woken"};
 
