@@ -265,6 +265,7 @@ static void r2_request_finish(r2_request_t *request, r2_status_t status)
     if (!request->super.super.req_persistent) {
         mca_coll_r2_call_fini(&request->call);
     }
+    atomic_fetch_sub_explicit(&mca_coll_r2_component.under_way, 1, memory_order_relaxed);
     request->super.super.req_status.MPI_ERROR = r2_call_error(&request->call, status);
     ompi_request_complete(&request->super.super, true);
 }
@@ -328,6 +329,7 @@ static r2_request_t *r2_request_create(mca_coll_r2_call_t *call, struct ompi_com
 static r2_status_t r2_request_post(r2_request_t *request)
 {
     request->super.super.req_state = OMPI_REQUEST_ACTIVE;
+    atomic_fetch_add_explicit(&mca_coll_r2_component.under_way, 1, memory_order_relaxed);
     if (NULL != request->call.pieces) {
         mca_coll_r2_pieces_rewind(request->call.pieces);
         (void) mca_coll_r2_pieces_load(&request->call);

@@ -9,6 +9,7 @@
 
 #include "compat.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,9 +49,11 @@ typedef struct mca_coll_r2_component {
     bool agreed;    /* all processes of the job use it */
     bool untold;    /* the others count on this process, and it cannot: why_not says why */
     char why_not[1024];
-    bool progressing;          /* our function is registered with opal_progress */
-    bool opened;               /* `requests` is constructed */
-    opal_free_list_t requests; /* of nonblocking and persistent calls */
+    bool progressing;           /* our function is registered with opal_progress */
+    _Atomic uint32_t under_way; /* requests */
+    _Atomic uint32_t polls;     /* calls of that function with none; approximate */
+    bool opened;                /* `requests` is constructed */
+    opal_free_list_t requests;  /* of nonblocking and persistent calls */
 } mca_coll_r2_component_t;
 
 OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;

@@ -19,6 +19,9 @@
 #include "opal/mca/common/r2/widen.h"
 #include "opal/runtime/opal_progress.h"
 
+/* Calls of opal_progress() of which one makes a pass while no request is under way. */
+#define R2_PROGRESS_EVERY 32u
+
 static int r2_component_register(void);
 static int r2_component_open(void);
 static int r2_component_close(void);
@@ -153,9 +156,25 @@ static int r2_component_open(void)
     return OMPI_SUCCESS;
 }
 
+/*
+ * Who polls while no request of r2 is under way waits for something else, or in a blocking call of
+ * r2, which drives by itself. A pass takes longer than Open MPI's own transports together, so only
+ * some calls make one, for peers that wait for acknowledgements; the service thread looks after
+ * those if that is too seldom.
+ */
 static int r2_component_progress(void)
 {
-    return (int) r2_ctx_progress_as(mca_coll_r2_component.ctx, &mca_coll_r2_component);
+    mca_coll_r2_component_t *component = &mca_coll_r2_component;
+
+    if (0 == atomic_load_explicit(&component->under_way, memory_order_relaxed)) {
+        const uint32_t polls = atomic_load_explicit(&component->polls, memory_order_relaxed) + 1;
+
+        atomic_store_explicit(&component->polls, polls, memory_order_relaxed);
+        if (0 != polls % R2_PROGRESS_EVERY) {
+            return 0;
+        }
+    }
+    return (int) r2_ctx_progress_as(component->ctx, component);
 }
 
 static void r2_component_stop(void)
