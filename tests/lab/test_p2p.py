@@ -9,6 +9,7 @@ rails.
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -105,6 +106,19 @@ def test_messages_alone():
     app.end()
 
 
+def test_shared_memory():
+    """messages with two ranks on each of two hosts, within a host by Open MPI's shared memory"""
+    app = App("p2p", where=("--ppn", "2", "-n", "4", "--mca", "btl", "r2,vader,self",
+                            "--mca", "btl_base_verbose", "1"))
+    app.parts(1)
+    fault("drop", "h1", "rail1")
+    app.parts(2)
+    fault("heal", "all", "all")
+    app.end()
+    used = set(re.findall(r"Using (\w+) btl for send", app.said()))
+    assert used in ({"self", "r2", "vader"}, {"self", "r2", "sm"}), used
+
+
 def test_one_sided():
     """one-sided with two ranks on each of two hosts; a rail drops and comes back"""
     app = App("onesided", where=("--ppn", "2", "-n", "4"))
@@ -159,8 +173,8 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
-    return run_all([test_messages, test_messages_alone, test_one_sided, test_one_sided_down,
-                    test_io, test_threads], recover, down)
+    return run_all([test_messages, test_messages_alone, test_shared_memory, test_one_sided,
+                    test_one_sided_down, test_io, test_threads], recover, down)
 
 
 sys.exit(main())
