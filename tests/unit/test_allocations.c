@@ -212,6 +212,8 @@ static void job_up(job_t *job, uint32_t size, bool simulated)
     }
     r2_params_init(&job->params);
     job->params.failure_timeout_ms = 5000; /* a loaded machine is not a broken lane */
+    /* driven here: what service threads keep while this program has no processor is not counted */
+    job->params.takeover_us = 1000000;
     for (uint32_t i = 0; i < size; ++i) {
         rank_up(job, i);
     }
