@@ -16,11 +16,10 @@ enum { BLOCK = 1024 }; /* elements worked on at a time: stays in the first cache
 typedef struct source {
     const r2_bench_data_t *data;
     uint64_t turn;
-    int rank;      /* of the sender, or SUM_OF_ALL */
-    bool rounding; /* which kind of data */
+    int from_rank; /* the first whose elements are added up */
+    int to_rank;   /* the one after the last */
+    bool rounding; /* which kind of data; then there is one rank */
 } source_t;
-
-enum { SUM_OF_ALL = -1 };
 
 typedef union block {
     char as_char[BLOCK];
@@ -64,14 +63,12 @@ bool r2_bench_data_init(r2_bench_data_t *data, r2_bench_type_t type, int ranks)
     return data->mask_b > 0;
 }
 
-/* Exact data of one rank, or the sum over all ranks. */
+/* Exact data of one rank, or the sum over some ranks. */
 static void exact_values(const source_t *source, size_t first, size_t count, int32_t *values)
 {
     const r2_bench_data_t *data = source->data;
-    uint32_t n = (uint32_t) data->ranks;
-    bool sum = SUM_OF_ALL == source->rank;
-    uint32_t times_a = sum ? n : 1;
-    uint32_t times_b = sum ? n * (n - 1) / 2 : (uint32_t) source->rank;
+    uint32_t times_a = (uint32_t) (source->to_rank - source->from_rank);
+    uint32_t times_b = times_a * (uint32_t) (source->from_rank + source->to_rank - 1) / 2;
     uint32_t salt = turn_salt(source->turn);
 
     for (size_t i = 0; i < count; ++i) {
@@ -86,7 +83,7 @@ static void exact_values(const source_t *source, size_t first, size_t count, int
 /* Raw hashes for rounding data. */
 static void rounding_values(const source_t *source, size_t first, size_t count, int32_t *values)
 {
-    uint32_t salt = mix(turn_salt(source->turn) + (uint32_t) source->rank * 0xc2b2ae35U);
+    uint32_t salt = mix(turn_salt(source->turn) + (uint32_t) source->from_rank * 0xc2b2ae35U);
 
     for (size_t i = 0; i < count; ++i) {
         values[i] = (int32_t) mix((uint32_t) (first + i) * 0x9e3779b1U ^ salt);
@@ -208,21 +205,27 @@ static void find_wrong(r2_bench_type_t type, const block_t *got, const block_t *
     wrong_p->expected = element(type, expected, i);
 }
 
-static bool check(const source_t *source, const void *buffer, size_t first, size_t count,
-                  r2_bench_wrong_t *wrong_p)
+bool r2_bench_data_check(const r2_bench_data_t *data, const void *buffer,
+                         const r2_bench_piece_t *piece, uint64_t turn, bool rounding,
+                         r2_bench_wrong_t *wrong_p)
 {
-    size_t unit = r2_bench_type_bytes(source->data->type);
+    const source_t source = {.data = data,
+                             .turn = turn,
+                             .from_rank = piece->from_rank,
+                             .to_rank = piece->to_rank,
+                             .rounding = rounding};
+    size_t unit = r2_bench_type_bytes(data->type);
     block_t expected;
     block_t got;
 
-    for (size_t done = 0; done < count; done += BLOCK) {
-        size_t part = block_count(done, count);
+    for (size_t done = 0; done < piece->count; done += BLOCK) {
+        size_t part = block_count(done, piece->count);
         const char *place = (const char *) buffer + done * unit;
 
-        make_block(source, first + done, part, &expected);
+        make_block(&source, piece->first + done, part, &expected);
         if (0 != memcmp(place, &expected, part * unit)) {
             memcpy(&got, place, part * unit);
-            find_wrong(source->data->type, &got, &expected, done, wrong_p);
+            find_wrong(data->type, &got, &expected, done, wrong_p);
             return false;
         }
     }
@@ -232,7 +235,11 @@ static bool check(const source_t *source, const void *buffer, size_t first, size
 void r2_bench_data_fill(const r2_bench_data_t *data, void *buffer, size_t count, int rank,
                         uint64_t turn, bool rounding)
 {
-    const source_t source = {.data = data, .turn = turn, .rank = rank, .rounding = rounding};
+    const source_t source = {.data = data,
+                             .turn = turn,
+                             .from_rank = rank,
+                             .to_rank = rank + 1,
+                             .rounding = rounding};
     size_t unit = r2_bench_type_bytes(data->type);
     block_t block;
 
@@ -242,22 +249,6 @@ void r2_bench_data_fill(const r2_bench_data_t *data, void *buffer, size_t count,
         make_block(&source, done, part, &block);
         memcpy((char *) buffer + done * unit, &block, part * unit);
     }
-}
-
-bool r2_bench_data_check_sent(const r2_bench_data_t *data, const void *buffer, size_t count,
-                              int rank, uint64_t turn, bool rounding, r2_bench_wrong_t *wrong_p)
-{
-    const source_t source = {.data = data, .turn = turn, .rank = rank, .rounding = rounding};
-
-    return check(&source, buffer, 0, count, wrong_p);
-}
-
-bool r2_bench_data_check_sum(const r2_bench_data_t *data, const void *buffer, size_t first,
-                             size_t count, uint64_t turn, r2_bench_wrong_t *wrong_p)
-{
-    const source_t source = {.data = data, .turn = turn, .rank = SUM_OF_ALL, .rounding = false};
-
-    return check(&source, buffer, first, count, wrong_p);
 }
 
 static uint64_t rotate(uint64_t x, unsigned bits)

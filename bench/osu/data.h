@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "bench.h"
+#include "kinds.h"
 #include "options.h"
 
 /*
@@ -20,7 +20,7 @@
  * Exact: element e of rank r in iteration t is A + r * B with whole numbers A and B >= 1 hashed
  * from (e, t). So each element tells its rank, place and iteration, the sum over n ranks is n * A +
  * B * n * (n - 1) / 2, and A and B are so small that all sums stay below 2^24: floats are exact in
- * every order of addition.
+ * every order of addition. Sums over some of the ranks (scan) are known and exact likewise.
  *
  * Rounding (for digests): random mantissas and exponents. Sums depend on the order of the
  * additions, so two runs have the same digest only if they added in the same order.
@@ -51,13 +51,14 @@ bool r2_bench_data_init(r2_bench_data_t *data, r2_bench_type_t type, int ranks);
 void r2_bench_data_fill(const r2_bench_data_t *data, void *buffer, size_t count, int rank,
                         uint64_t turn, bool rounding);
 
-/** Compares a buffer with what fill() writes. @return true if equal, else *wrong_p is set. */
-bool r2_bench_data_check_sent(const r2_bench_data_t *data, const void *buffer, size_t count,
-                              int rank, uint64_t turn, bool rounding, r2_bench_wrong_t *wrong_p);
-
-/** Compares a buffer with the exact sums of elements first .. first + count. As check_sent. */
-bool r2_bench_data_check_sum(const r2_bench_data_t *data, const void *buffer, size_t first,
-                             size_t count, uint64_t turn, r2_bench_wrong_t *wrong_p);
+/**
+ * Compares a piece of a result with what it should be: elements of one rank as fill() writes them,
+ * or the exact sums over several ranks (not of rounding data).
+ * @return true if equal, else *wrong_p is set; its element counts from the start of the piece.
+ */
+bool r2_bench_data_check(const r2_bench_data_t *data, const void *buffer,
+                         const r2_bench_piece_t *piece, uint64_t turn, bool rounding,
+                         r2_bench_wrong_t *wrong_p);
 
 /** Continues a 64-bit hash over some bytes. Not cryptographic. */
 uint64_t r2_bench_data_hash(uint64_t hash, const void *bytes, size_t length);

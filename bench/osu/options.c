@@ -64,7 +64,7 @@ static const struct {
 static const char *const plants[] = {
     [R2_BENCH_PLANT_NONE] = "none",   [R2_BENCH_PLANT_SUM] = "sum",
     [R2_BENCH_PLANT_HOLE] = "hole",   [R2_BENCH_PLANT_SEND] = "send",
-    [R2_BENCH_PLANT_GUARD] = "guard",
+    [R2_BENCH_PLANT_GUARD] = "guard", [R2_BENCH_PLANT_EARLY] = "early",
 };
 
 size_t r2_bench_type_bytes(r2_bench_type_t type)
@@ -253,18 +253,36 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
         options->csv = value;
         return '\0' != value[0] ? NULL : "a file name";
     case OPT_PLANT:
-        return parse_plant(value, &options->plant) ? NULL : "sum, hole, send or guard";
+        return parse_plant(value, &options->plant) ? NULL : "sum, hole, send, guard or early";
     default:
         return "nothing"; /* not reached: every option with a value is above */
     }
 }
 
+/* Can this defect be put into this collective? */
+static bool can_plant(const r2_bench_kind_t *kind, r2_bench_plant_t plant)
+{
+    switch (plant) {
+    case R2_BENCH_PLANT_NONE:
+        return true;
+    case R2_BENCH_PLANT_SEND:
+        return R2_BENCH_NOTHING != kind->send;
+    case R2_BENCH_PLANT_SUM:
+    case R2_BENCH_PLANT_HOLE:
+    case R2_BENCH_PLANT_GUARD:
+        return R2_BENCH_NOTHING != kind->recv;
+    case R2_BENCH_PLANT_EARLY:
+        return R2_BENCH_BARRIER == kind->id;
+    }
+    return false;
+}
+
 /* What single options cannot see. @return NULL, or the error. */
-static const char *check_together(r2_bench_options_t *options, const r2_bench_ops_t *ops)
+static const char *check_together(r2_bench_options_t *options, const r2_bench_task_t *task)
 {
     size_t unit = r2_bench_type_bytes(options->type);
 
-    if (ops->reduces && R2_BENCH_CHAR == options->type) {
+    if (r2_bench_kind_reduces(task->kind) && R2_BENCH_CHAR == options->type) {
         return "MPI has no sum of mpi_char: use -T mpi_int, mpi_float or mpi_double";
     }
     if (options->min_bytes < unit) {
@@ -285,6 +303,10 @@ static const char *check_together(r2_bench_options_t *options, const r2_bench_op
     if (R2_BENCH_PLANT_NONE != options->plant && !options->validate) {
         return "--plant-error needs -c";
     }
+    if (!can_plant(task->kind, options->plant)) {
+        return "--plant-error: this collective has no such buffer: a barrier takes early, the "
+               "others sum, hole and guard, and send where there is a send buffer of its own";
+    }
     return NULL;
 }
 
@@ -299,7 +321,7 @@ static const char *option_name(int option)
 }
 
 r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, char **argv,
-                                         const r2_bench_ops_t *ops, char *error_p)
+                                         const r2_bench_task_t *task, char *error_p)
 {
     const char *problem;
     int option;
@@ -307,7 +329,7 @@ r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, 
     memset(options, 0, sizeof(*options));
     options->max_bytes = (size_t) 1 << 20;
     options->warmup = UINT64_MAX;
-    (void) parse_type(ops->default_type, &options->type);
+    (void) parse_type(task->kind->default_type, &options->type);
     opterr = 0;
     while (-1 != (option = getopt_long(argc, argv, ":m:i:x:fcT:hv", long_options, NULL))) {
         problem = NULL;
@@ -348,7 +370,7 @@ r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, 
         snprintf(error_p, ERROR_BYTES, "unexpected argument %.60s", argv[optind]);
         return R2_BENCH_BAD;
     }
-    problem = check_together(options, ops);
+    problem = check_together(options, task);
     if (NULL != problem) {
         snprintf(error_p, ERROR_BYTES, "%s", problem);
         return R2_BENCH_BAD;
@@ -367,7 +389,7 @@ void r2_bench_options_fini(r2_bench_options_t *options)
     options->faults_count = 0;
 }
 
-void r2_bench_options_usage(const r2_bench_ops_t *ops, FILE *out)
+void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out)
 {
     fprintf(
         out,
@@ -394,5 +416,6 @@ void r2_bench_options_usage(const r2_bench_ops_t *ops, FILE *out)
         "  --digest                      hash of all results, from data whose sum depends\n"
         "                                on the order of the additions\n"
         "  --progress                    a line on stderr each second\n",
-        ops->program, ops->reduces ? "" : "mpi_char, ", ops->default_type);
+        task->program, r2_bench_kind_reduces(task->kind) ? "" : "mpi_char, ",
+        task->kind->default_type);
 }

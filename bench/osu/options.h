@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "bench.h"
+#include "task.h"
 
 enum {
     R2_BENCH_MAX_FAULTS = 1024, /* of one run */
@@ -35,6 +35,7 @@ typedef enum r2_bench_plant {
     R2_BENCH_PLANT_HOLE,  /* one element of the result was not written */
     R2_BENCH_PLANT_SEND,  /* the send buffer was changed */
     R2_BENCH_PLANT_GUARD, /* a byte behind the receive buffer was written */
+    R2_BENCH_PLANT_EARLY, /* a rank left the barrier before the last one entered */
 } r2_bench_plant_t;
 
 /** One --fault: when, and the words that the fault command gets. */
@@ -80,13 +81,13 @@ typedef enum r2_bench_request {
  * @param error_p [256] text that names the bad argument, if R2_BENCH_BAD.
  */
 r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, char **argv,
-                                         const r2_bench_ops_t *ops, char *error_p);
+                                         const r2_bench_task_t *task, char *error_p);
 
 /** Releases what init allocated. */
 void r2_bench_options_fini(r2_bench_options_t *options);
 
 /** Prints the usage text. */
-void r2_bench_options_usage(const r2_bench_ops_t *ops, FILE *out);
+void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out);
 
 /** Iterations of a size, without --seconds. */
 uint64_t r2_bench_options_iterations(const r2_bench_options_t *options, size_t bytes);

@@ -9,6 +9,7 @@
 #include "payload.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,38 +62,108 @@ static bool guards_are_whole(const r2_bench_buffer_t *buffer)
     return guard_is_whole(buffer->memory) && guard_is_whole(buffer->data + buffer->bytes);
 }
 
-bool r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ops_t *ops,
-                           const r2_bench_options_t *options, const r2_bench_data_t *data, int rank,
-                           size_t bytes)
+static MPI_Datatype mpi_type(r2_bench_type_t type)
+{
+    switch (type) {
+    case R2_BENCH_CHAR:
+        return MPI_CHAR;
+    case R2_BENCH_INT:
+        return MPI_INT;
+    case R2_BENCH_FLOAT:
+        return MPI_FLOAT;
+    case R2_BENCH_DOUBLE:
+        return MPI_DOUBLE;
+    }
+    return MPI_DATATYPE_NULL;
+}
+
+/* Arguments that stay the same in all iterations: a part for each rank. */
+static bool lists_init(r2_bench_payload_t *payload)
+{
+    size_t unit = r2_bench_type_bytes(payload->options->type);
+    size_t ranks = (size_t) payload->data->ranks;
+    int *counts = calloc(3 * ranks, sizeof(*counts));
+    MPI_Datatype *types = calloc(ranks, sizeof(*types));
+    size_t first = 0; /* beyond int only where the call takes no lists */
+
+    payload->numbers = counts;
+    payload->types = types;
+    if (NULL == counts || NULL == types) {
+        return false;
+    }
+    for (size_t i = 0; i < ranks; ++i) {
+        counts[i] =
+            (int) r2_bench_kind_part(payload->task->kind, payload->elements, (int) ranks, (int) i);
+        counts[ranks + i] = (int) first;
+        counts[2 * ranks + i] = (int) (first * unit);
+        types[i] = mpi_type(payload->options->type);
+        first += (size_t) counts[i];
+    }
+    payload->call.counts = counts;
+    payload->call.displs = counts + ranks;
+    payload->call.offsets = counts + 2 * ranks;
+    payload->call.types = types;
+    return true;
+}
+
+/* The most elements that a buffer of any rank has, whatever rank is the root. */
+static size_t most_elements(const r2_bench_payload_t *payload)
+{
+    r2_bench_shape_t shape;
+
+    r2_bench_kind_shape(payload->task->kind, payload->elements, payload->data->ranks, 0, 0, &shape);
+    return shape.send_count > shape.recv_space ? shape.send_count : shape.recv_space;
+}
+
+const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_task_t *task,
+                                  const r2_bench_options_t *options, const r2_bench_data_t *data,
+                                  int rank, size_t bytes)
 {
     size_t unit = r2_bench_type_bytes(options->type);
+    size_t most = R2_BENCH_ALLTOALLW == task->kind->id ? INT_MAX / unit : INT_MAX;
 
     memset(payload, 0, sizeof(*payload));
-    payload->ops = ops;
+    payload->task = task;
     payload->options = options;
     payload->data = data;
     payload->rank = rank;
     payload->size_bytes = bytes;
-    payload->counts = calloc((size_t) data->ranks, sizeof(*payload->counts));
-    if (NULL == payload->counts) {
-        return false;
+    payload->elements = bytes / unit;
+    if (most_elements(payload) > most) {
+        return "more than 2^31 - 1 in a buffer: choose a smaller -m";
     }
-    payload->shape.counts = payload->counts;
-    ops->shape(bytes / unit, data->ranks, rank, &payload->shape);
-    if (!buffer_init(&payload->send, payload->shape.send_count * unit) ||
-        !buffer_init(&payload->recv, payload->shape.recv_count * unit)) {
+    r2_bench_payload_turn(payload, 0);
+    if (!lists_init(payload) || !buffer_init(&payload->send, payload->shape.send_count * unit) ||
+        !buffer_init(&payload->recv, payload->shape.recv_space * unit)) {
         r2_bench_payload_fini(payload);
-        return false;
+        return "not enough memory for the buffers: choose a smaller -m";
     }
-    return true;
+    r2_bench_payload_turn(payload, 0);
+    return NULL;
 }
 
 void r2_bench_payload_fini(r2_bench_payload_t *payload)
 {
     buffer_fini(&payload->send);
     buffer_fini(&payload->recv);
-    free(payload->counts);
-    payload->counts = NULL;
+    free(payload->numbers);
+    free(payload->types);
+    payload->numbers = NULL;
+    payload->types = NULL;
+}
+
+void r2_bench_payload_turn(r2_bench_payload_t *payload, uint64_t turn)
+{
+    r2_bench_call_t *call = &payload->call;
+
+    (void) turn;
+    r2_bench_kind_shape(payload->task->kind, payload->elements, payload->data->ranks, payload->rank,
+                        call->root, &payload->shape);
+    call->send = payload->send.data;
+    call->recv = payload->recv.data;
+    call->count = (int) payload->shape.count;
+    call->type = mpi_type(payload->options->type);
+    call->comm = MPI_COMM_WORLD;
 }
 
 /* With -c and --digest, they take turns: the sums of rounding data are not known beforehand. */
@@ -103,27 +174,49 @@ static bool is_rounding(const r2_bench_payload_t *payload, uint64_t turn)
 
 void r2_bench_payload_prepare(r2_bench_payload_t *payload, uint64_t turn)
 {
+    const r2_bench_kind_t *kind = payload->task->kind;
+    bool rounding = is_rounding(payload, turn);
+
     r2_bench_data_fill(payload->data, payload->send.data, payload->shape.send_count, payload->rank,
-                       turn, is_rounding(payload, turn));
+                       turn, rounding);
     memset(payload->recv.data, POISON, payload->recv.bytes);
+    if (R2_BENCH_OF_ROOT == kind->result && R2_BENCH_NOTHING == kind->send &&
+        payload->rank == payload->call.root) {
+        r2_bench_data_fill(payload->data, payload->recv.data, payload->shape.recv_count,
+                           payload->rank, turn, rounding);
+    }
 }
 
-/* The defect of --plant-error, on the last rank in the second iteration. */
+/* The last rank that has this buffer. */
+static int planted_rank(const r2_bench_payload_t *payload)
+{
+    const r2_bench_kind_t *kind = payload->task->kind;
+    bool at_root =
+        R2_BENCH_PLANT_SEND == payload->options->plant ? kind->send_at_root : kind->recv_at_root;
+
+    return at_root ? payload->call.root : payload->data->ranks - 1;
+}
+
+/* The defect of --plant-error, in the second iteration. */
 static void plant(const r2_bench_payload_t *payload, uint64_t turn)
 {
     size_t unit = r2_bench_type_bytes(payload->options->type);
+    size_t result_bytes = payload->shape.recv_count * unit;
+    bool in_send = R2_BENCH_PLANT_SEND == payload->options->plant;
 
-    if (1 != turn || payload->rank != payload->data->ranks - 1 || payload->recv.bytes < unit) {
+    if (1 != turn || payload->rank != planted_rank(payload) ||
+        (in_send ? payload->send.bytes : result_bytes) < unit) {
         return;
     }
     switch (payload->options->plant) {
     case R2_BENCH_PLANT_NONE:
+    case R2_BENCH_PLANT_EARLY:
         break;
     case R2_BENCH_PLANT_SUM:
-        payload->recv.data[payload->recv.bytes / 2 / unit * unit] ^= 1;
+        payload->recv.data[result_bytes / 2 / unit * unit] ^= 1;
         break;
     case R2_BENCH_PLANT_HOLE:
-        memset(payload->recv.data + payload->recv.bytes - unit, POISON, unit);
+        memset(payload->recv.data + result_bytes - unit, POISON, unit);
         break;
     case R2_BENCH_PLANT_SEND:
         payload->send.data[0] ^= 1;
@@ -139,36 +232,40 @@ static bool check_result(const r2_bench_payload_t *payload, uint64_t turn,
                          r2_bench_wrong_t *wrong_p)
 {
     size_t unit = r2_bench_type_bytes(payload->options->type);
-    size_t count = payload->shape.send_count;
+    bool rounding = is_rounding(payload, turn);
+    r2_bench_piece_t piece;
+    size_t done = 0;
 
-    if (R2_BENCH_SUM == payload->ops->result) {
-        return is_rounding(payload, turn) ||
-               r2_bench_data_check_sum(payload->data, payload->recv.data, payload->shape.first,
-                                       payload->shape.recv_count, turn, wrong_p);
+    if (rounding && r2_bench_kind_reduces(payload->task->kind)) {
+        return true; /* the digest tells */
     }
-    for (int r = 0; r < payload->data->ranks; ++r) {
-        const unsigned char *part = payload->recv.data + (size_t) r * count * unit;
-
-        if (!r2_bench_data_check_sent(payload->data, part, count, r, turn,
-                                      is_rounding(payload, turn), wrong_p)) {
-            wrong_p->element += (size_t) r * count;
+    for (size_t i = 0; i < payload->shape.pieces; ++i) {
+        r2_bench_kind_piece(payload->task->kind, &payload->shape, payload->data->ranks,
+                            payload->rank, payload->call.root, i, &piece);
+        if (!r2_bench_data_check(payload->data, payload->recv.data + done * unit, &piece, turn,
+                                 rounding, wrong_p)) {
+            wrong_p->element += done;
             return false;
         }
+        done += piece.count;
     }
     return true;
 }
 
-static void complain(r2_bench_payload_t *payload, uint64_t turn, const char *text)
+void r2_bench_payload_complain(r2_bench_payload_t *payload, uint64_t turn, const char *text)
 {
     if (payload->complaints++ < MAX_COMPLAINTS) {
         fprintf(stderr, "%s: rank %d, %zu bytes, iteration %" PRIu64 ": %s\n",
-                payload->ops->program, payload->rank, payload->size_bytes, turn, text);
+                payload->task->program, payload->rank, payload->size_bytes, turn, text);
     }
 }
 
 /* Checks everything about one iteration. */
 static void validate(r2_bench_payload_t *payload, uint64_t turn)
 {
+    const r2_bench_piece_t sent = {.from_rank = payload->rank,
+                                   .to_rank = payload->rank + 1,
+                                   .count = payload->shape.send_count};
     r2_bench_wrong_t wrong = {0};
     char text[160];
     bool right = true;
@@ -176,18 +273,18 @@ static void validate(r2_bench_payload_t *payload, uint64_t turn)
     if (!check_result(payload, turn, &wrong)) {
         snprintf(text, sizeof(text), "element %zu of the result is %.9g, expected %.9g",
                  wrong.element, wrong.got, wrong.expected);
-        complain(payload, turn, text);
+        r2_bench_payload_complain(payload, turn, text);
         right = false;
     }
-    if (!r2_bench_data_check_sent(payload->data, payload->send.data, payload->shape.send_count,
-                                  payload->rank, turn, is_rounding(payload, turn), &wrong)) {
+    if (!r2_bench_data_check(payload->data, payload->send.data, &sent, turn,
+                             is_rounding(payload, turn), &wrong)) {
         snprintf(text, sizeof(text), "element %zu of the send buffer was changed from %.9g to %.9g",
                  wrong.element, wrong.expected, wrong.got);
-        complain(payload, turn, text);
+        r2_bench_payload_complain(payload, turn, text);
         right = false;
     }
     if (!guards_are_whole(&payload->recv) || !guards_are_whole(&payload->send)) {
-        complain(payload, turn, "memory beside a buffer was written");
+        r2_bench_payload_complain(payload, turn, "memory beside a buffer was written");
         poison_guards(&payload->recv);
         poison_guards(&payload->send);
         right = false;
@@ -202,7 +299,8 @@ void r2_bench_payload_check(r2_bench_payload_t *payload, uint64_t turn)
         validate(payload, turn);
     }
     if (payload->options->digest) {
-        payload->digest =
-            r2_bench_data_hash(payload->digest, payload->recv.data, payload->recv.bytes);
+        payload->digest = r2_bench_data_hash(payload->digest, payload->recv.data,
+                                             payload->shape.recv_count *
+                                                 r2_bench_type_bytes(payload->options->type));
     }
 }

@@ -19,11 +19,11 @@ typedef struct mark {
     const r2_bench_fault_t *fault;
 } mark_t;
 
-bool r2_bench_report_init(r2_bench_report_t *report, const r2_bench_ops_t *ops,
+bool r2_bench_report_init(r2_bench_report_t *report, const r2_bench_task_t *task,
                           const r2_bench_options_t *options, int ranks, int hosts)
 {
     memset(report, 0, sizeof(*report));
-    report->ops = ops;
+    report->task = task;
     report->options = options;
     report->ranks = ranks;
     report->hosts = hosts;
@@ -37,7 +37,7 @@ bool r2_bench_report_init(r2_bench_report_t *report, const r2_bench_ops_t *ops,
     if (NULL == report->csv) {
         return false;
     }
-    fprintf(report->csv, "# program %s\n# ranks %d\n# hosts %d\n", ops->program, ranks, hosts);
+    fprintf(report->csv, "# program %s\n# ranks %d\n# hosts %d\n", task->program, ranks, hosts);
     if (options->line_rate > 0) {
         fprintf(report->csv, "# line_rate %g\n", options->line_rate);
     }
@@ -58,35 +58,39 @@ bool r2_bench_report_fini(r2_bench_report_t *report)
     return 0 == fclose(csv) && !bad;
 }
 
-/* Bytes that a host has to send in one iteration, as a formula. */
-static const char *bus_bytes(const r2_bench_ops_t *ops)
+/* A barrier has none. */
+static bool has_sizes(const r2_bench_report_t *report)
 {
-    if (R2_BENCH_CONCAT == ops->result) {
-        return "(h - 1) / h * ranks * size";
-    }
-    return 2 == ops->passes ? "2 * (h - 1) / h * size" : "(h - 1) / h * size";
+    return R2_BENCH_NO_DATA != report->task->kind->result;
 }
 
 void r2_bench_report_head(const r2_bench_report_t *report)
 {
     const r2_bench_options_t *options = report->options;
 
-    printf("# r2 MPI %s Latency Test v%s, %s\n", report->ops->title, R2_VERSION,
+    printf("# r2 MPI %s Latency Test v%s, %s\n", report->task->kind->title, R2_VERSION,
            r2_bench_type_name(options->type));
-    printf("# %d rank%s on %d host%s; bus bandwidth = %s / avg latency, h = %d %s\n", report->ranks,
-           1 == report->ranks ? "" : "s", report->hosts, 1 == report->hosts ? "" : "s",
-           bus_bytes(report->ops), 1 == report->hosts ? report->ranks : report->hosts,
-           1 == report->hosts ? "(ranks)" : "(hosts)");
-    printf("# Size          Avg Latency(us)");
+    printf("# %d rank%s on %d host%s", report->ranks, 1 == report->ranks ? "" : "s", report->hosts,
+           1 == report->hosts ? "" : "s");
+    if (has_sizes(report)) {
+        printf("; bus bandwidth = %s / avg latency, h = %d %s",
+               r2_bench_kind_bus_text(report->task->kind),
+               1 == report->hosts ? report->ranks : report->hosts,
+               1 == report->hosts ? "(ranks)" : "(hosts)");
+    }
+    printf("\n");
+    printf("%s%17s", has_sizes(report) ? "# Size        " : "# ", "Avg Latency(us)");
     if (options->full) {
         printf("%18s%18s%12s", "Min Latency(us)", "Max Latency(us)", "Iterations");
     }
     if (options->validate) {
         printf("%13s", "Validation");
     }
-    printf("%15s", "Bus BW(MB/s)");
-    if (options->line_rate > 0) {
-        printf("%9s", "% line");
+    if (has_sizes(report)) {
+        printf("%15s", "Bus BW(MB/s)");
+        if (options->line_rate > 0) {
+            printf("%9s", "% line");
+        }
     }
     if (options->digest) {
         printf("%18s", "Digest");
@@ -111,16 +115,21 @@ void r2_bench_report_row(const r2_bench_report_t *report, const r2_bench_row_t *
     const r2_bench_options_t *options = report->options;
     double rate = row->avg_s > 0 ? series->wire_bytes / row->avg_s * 1e-6 : 0;
 
-    printf("%-16zu%15.2f", row->bytes, row->avg_s * 1e6);
+    if (has_sizes(report)) {
+        printf("%-16zu", row->bytes);
+    }
+    printf("%15.2f", row->avg_s * 1e6);
     if (options->full) {
         printf("%18.2f%18.2f%12" PRIu64, row->min_s * 1e6, row->max_s * 1e6, row->iterations);
     }
     if (options->validate) {
         printf("%13s", 0 == row->wrong ? "Pass" : "Fail");
     }
-    printf("%15.2f", rate);
-    if (options->line_rate > 0) {
-        printf("%9.1f", 100 * rate / options->line_rate);
+    if (has_sizes(report)) {
+        printf("%15.2f", rate);
+        if (options->line_rate > 0) {
+            printf("%9.1f", 100 * rate / options->line_rate);
+        }
     }
     if (options->digest) {
         printf("  %016" PRIx64, row->digest);
@@ -305,10 +314,10 @@ unsigned r2_bench_report_failed_faults(const r2_bench_report_t *report,
 
         if (!effects[i].done) {
             fprintf(stderr, "%s: fault '%s' was not carried out: the run ended first\n",
-                    report->ops->program, text);
+                    report->task->program, text);
             ++failed;
         } else if (0 != effects[i].status) {
-            fprintf(stderr, "%s: fault '%s': %s %s: exit status %d\n", report->ops->program, text,
+            fprintf(stderr, "%s: fault '%s': %s %s: exit status %d\n", report->task->program, text,
                     options->fault_cmd, text, effects[i].status);
             ++failed;
         }
@@ -363,7 +372,7 @@ void r2_bench_report_progress(r2_bench_report_t *report, size_t bytes,
     }
     rate = r2_bench_series_rate(series, report->next_progress_s - 1, now_s);
     fprintf(stderr, "%s%s: %zu bytes, %.1f s, iteration %zu, %.2f MB/s%s",
-            report->terminal ? "\r" : "", report->ops->program, bytes, now_s, series->count, rate,
+            report->terminal ? "\r" : "", report->task->program, bytes, now_s, series->count, rate,
             report->terminal ? "   " : "\n");
     fflush(stderr);
     report->next_progress_s = now_s + 1;

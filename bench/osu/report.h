@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "bench.h"
+#include "task.h"
 #include "injector.h"
 #include "options.h"
 #include "series.h"
@@ -34,7 +34,7 @@ typedef struct r2_bench_row {
 
 /** Where rank 0 reports to. */
 typedef struct r2_bench_report {
-    const r2_bench_ops_t *ops;         /* borrowed: static */
+    const r2_bench_task_t *task;       /* borrowed: static */
     const r2_bench_options_t *options; /* borrowed: outlives the report */
     int ranks;
     int hosts;
@@ -46,7 +46,7 @@ typedef struct r2_bench_report {
 } r2_bench_report_t;
 
 /** Opens the CSV file. @return false if that fails; errno says why. */
-bool r2_bench_report_init(r2_bench_report_t *report, const r2_bench_ops_t *ops,
+bool r2_bench_report_init(r2_bench_report_t *report, const r2_bench_task_t *task,
                           const r2_bench_options_t *options, int ranks, int hosts);
 
 /** Closes the CSV file. @return false if it could not be written. */

@@ -6,6 +6,7 @@ EXTRA_DIST += \
     tests/functional/algorithms \
     tests/functional/beside \
     tests/functional/bench_faults \
+    tests/functional/bench_kinds \
     tests/functional/declining \
     tests/functional/dynamic_processes \
     tests/functional/enabling \

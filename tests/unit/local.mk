@@ -95,6 +95,10 @@ check_PROGRAMS += tests/unit/test_bench
 tests_unit_test_bench_SOURCES = tests/unit/test_bench.c
 tests_unit_test_bench_CPPFLAGS = -I$(top_srcdir) -I$(top_builddir) $(OMPI_CPPFLAGS)
 tests_unit_test_bench_LDADD = libr2bench.la $(CMOCKA_LIBS)
+check_PROGRAMS += tests/unit/test_kinds
+tests_unit_test_kinds_SOURCES = tests/unit/test_kinds.c
+tests_unit_test_kinds_CPPFLAGS = $(tests_unit_test_bench_CPPFLAGS)
+tests_unit_test_kinds_LDADD = libr2bench.la $(CMOCKA_LIBS)
 
 # NICs
 check_PROGRAMS += tests/unit/test_nic tests/unit/test_rail_netns

@@ -20,6 +20,15 @@
 
 enum { COUNT = 3000 }; /* more than one block, and not a whole number of blocks */
 
+/* Compares with the exact sums of elements first .. first + count over all ranks. */
+static bool is_sum(const r2_bench_data_t *data, const void *buffer, size_t first, size_t count,
+                   uint64_t turn, r2_bench_wrong_t *wrong_p)
+{
+    const r2_bench_piece_t piece = {.to_rank = data->ranks, .first = first, .count = count};
+
+    return r2_bench_data_check(data, buffer, &piece, turn, false, wrong_p);
+}
+
 /* For each number of ranks, float sums in two orders are exact and are what the check expects. */
 static void test_sums_are_exact(void **state)
 {
@@ -45,13 +54,13 @@ static void test_sums_are_exact(void **state)
                 down[i] += part[i];
             }
         }
-        assert_true(r2_bench_data_check_sum(&data, up, 0, COUNT, 5, &wrong));
-        assert_true(r2_bench_data_check_sum(&data, down, 0, COUNT, 5, &wrong));
-        assert_true(r2_bench_data_check_sum(&data, up + 17, 17, COUNT - 17, 5, &wrong));
-        assert_false(r2_bench_data_check_sum(&data, up, 1, COUNT - 1, 5, &wrong));
-        assert_false(r2_bench_data_check_sum(&data, up, 0, COUNT, 6, &wrong));
+        assert_true(is_sum(&data, up, 0, COUNT, 5, &wrong));
+        assert_true(is_sum(&data, down, 0, COUNT, 5, &wrong));
+        assert_true(is_sum(&data, up + 17, 17, COUNT - 17, 5, &wrong));
+        assert_false(is_sum(&data, up, 1, COUNT - 1, 5, &wrong));
+        assert_false(is_sum(&data, up, 0, COUNT, 6, &wrong));
         up[2047] += 1;
-        assert_false(r2_bench_data_check_sum(&data, up, 0, COUNT, 5, &wrong));
+        assert_false(is_sum(&data, up, 0, COUNT, 5, &wrong));
         assert_int_equal(wrong.element, 2047);
         assert_true(wrong.got - wrong.expected == 1);
     }
@@ -77,11 +86,19 @@ static void test_sums_tell_the_ranks(void **state)
                 }
             }
             for (size_t i = 0; i < COUNT; i += 997) {
-                assert_true((missing == twice) ==
-                            r2_bench_data_check_sum(&data, sum + i, i, 1, 9, &wrong));
+                assert_true((missing == twice) == is_sum(&data, sum + i, i, 1, 9, &wrong));
             }
         }
     }
+}
+
+/* Compares with the rounding data of one rank. */
+static bool is_sent(const r2_bench_data_t *data, const float *buffer, int rank)
+{
+    const r2_bench_piece_t piece = {.from_rank = rank, .to_rank = rank + 1, .count = COUNT};
+    r2_bench_wrong_t wrong;
+
+    return r2_bench_data_check(data, buffer, &piece, 1, true, &wrong);
 }
 
 /* Sums of rounding data depend on the order; whole numbers of the exact kind do not. */
@@ -89,15 +106,14 @@ static void test_rounding(void **state)
 {
     static float parts[3][COUNT];
     r2_bench_data_t data;
-    r2_bench_wrong_t wrong;
     size_t different = 0;
 
     (void) state;
     assert_true(r2_bench_data_init(&data, R2_BENCH_FLOAT, 3));
     for (int r = 0; r < 3; ++r) {
         r2_bench_data_fill(&data, parts[r], COUNT, r, 1, true);
-        assert_true(r2_bench_data_check_sent(&data, parts[r], COUNT, r, 1, true, &wrong));
-        assert_false(r2_bench_data_check_sent(&data, parts[r], COUNT, r + 1, 1, true, &wrong));
+        assert_true(is_sent(&data, parts[r], r));
+        assert_false(is_sent(&data, parts[r], r + 1));
     }
     for (size_t i = 0; i < COUNT; ++i) {
         volatile float left = parts[0][i] + parts[1][i];

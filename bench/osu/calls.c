@@ -1,0 +1,26 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The three forms of every collective, from one table.
+ */
+#include "r2_config.h"
+
+#include "calls.h"
+
+int r2_bench_call_blocking(r2_bench_kind_id_t id, const r2_bench_call_t *call)
+{
+    int rc = MPI_ERR_ARG;
+
+    switch (id) {
+#define R2_BENCH_CALL(Kind, Name, IName, ...) \
+    case R2_BENCH_##Kind:                     \
+        rc = MPI_##Name(__VA_ARGS__);         \
+        break;
+#include "calls.def"
+#undef R2_BENCH_CALL
+    case R2_BENCH_KIND_COUNT:
+        break;
+    }
+    return rc;
+}
