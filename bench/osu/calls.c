@@ -24,3 +24,20 @@ int r2_bench_call_blocking(r2_bench_kind_id_t id, const r2_bench_call_t *call)
     }
     return rc;
 }
+
+int r2_bench_call_start(r2_bench_kind_id_t id, const r2_bench_call_t *call, MPI_Request *request_p)
+{
+    int rc = MPI_ERR_ARG;
+
+    switch (id) {
+#define R2_BENCH_CALL(Kind, Name, IName, ...)     \
+    case R2_BENCH_##Kind:                         \
+        rc = MPI_##IName(__VA_ARGS__, request_p); \
+        break;
+#include "calls.def"
+#undef R2_BENCH_CALL
+    case R2_BENCH_KIND_COUNT:
+        break;
+    }
+    return rc;
+}

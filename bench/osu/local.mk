@@ -25,6 +25,8 @@ libr2bench_la_SOURCES = \
     bench/osu/measure.c \
     bench/osu/options.c \
     bench/osu/options.h \
+    bench/osu/overlap.c \
+    bench/osu/overlap.h \
     bench/osu/payload.c \
     bench/osu/payload.h \
     bench/osu/pvar.c \

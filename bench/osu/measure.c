@@ -15,12 +15,37 @@
 /* With --seconds, rank 0 says how many iterations follow until it is asked again. */
 static const double ASK_EVERY_S = 0.05;
 
+/* With --seconds, the part of them that is spent before, on calls without computation. */
+static const double PURE_SHARE = 0.2;
+
 /* How late a rank enters the barrier that is checked. */
 static const double LATE_S = 1e-4;
 
+/* A call, from its start to its end. */
 static void call_once(const r2_bench_run_t *run, r2_bench_size_t *size)
 {
-    r2_bench_call_blocking(run->task->kind->id, &size->payload.call);
+    r2_bench_kind_id_t id = run->task->kind->id;
+    MPI_Request request;
+
+    switch (run->task->form) {
+    case R2_BENCH_BLOCKING:
+        r2_bench_call_blocking(id, &size->payload.call);
+        break;
+    case R2_BENCH_NONBLOCKING:
+        r2_bench_call_start(id, &size->payload.call, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        break;
+    }
+}
+
+/* What is timed: the call, and the computation beside a nonblocking one. */
+static void call_measured(const r2_bench_run_t *run, r2_bench_size_t *size)
+{
+    if (R2_BENCH_NONBLOCKING == run->task->form) {
+        r2_bench_overlap_call(&size->overlap, run->task->kind->id, &size->payload.call);
+    } else {
+        call_once(run, size);
+    }
 }
 
 void r2_bench_warm_up(r2_bench_run_t *run, r2_bench_size_t *size)
@@ -84,7 +109,7 @@ static void iterate(r2_bench_run_t *run, r2_bench_size_t *size)
         r2_bench_injector_iteration(run->injector, turn);
     }
     start_s = r2_bench_now_s();
-    call_once(run, size);
+    call_measured(run, size);
     end_s = r2_bench_now_s();
     if (!r2_bench_series_add(&size->series, start_s - run->zero_s, end_s - start_s)) {
         r2_bench_give_up("not enough memory for the times of all iterations");
@@ -103,32 +128,88 @@ static void iterate(r2_bench_run_t *run, r2_bench_size_t *size)
     }
 }
 
-/* With --seconds: how many iterations to run now. 0: time is up. The same on all ranks. */
-static uint64_t next_share(const r2_bench_run_t *run, const r2_bench_size_t *size, double begin_s)
+/* Iterations that go on for some seconds: the same number on all ranks. */
+typedef struct share {
+    double begin_s;
+    double seconds;
+    uint64_t done;
+} share_t;
+
+/* How many iterations to run now. 0: time is up. */
+static uint64_t next_share(const r2_bench_run_t *run, share_t *share)
 {
-    uint64_t share = 1;
-    double now_s = r2_bench_now_s() - begin_s;
+    uint64_t count = 1;
+    double now_s = r2_bench_now_s() - share->begin_s;
 
     if (0 == run->rank) {
-        double left_s = run->options->seconds - now_s;
+        double left_s = share->seconds - now_s;
 
         if (left_s <= 0) {
-            share = 0;
-        } else if (size->series.count > 0) {
-            double each_s = now_s / (double) size->series.count;
+            count = 0;
+        } else if (share->done > 0) {
+            double each_s = now_s / (double) share->done;
             double span_s = left_s < ASK_EVERY_S ? left_s : ASK_EVERY_S;
 
-            share = 1 + (uint64_t) (span_s / each_s);
+            count = 1 + (uint64_t) (span_s / each_s);
         }
     }
-    MPI_Bcast(&share, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
-    return share;
+    MPI_Bcast(&count, 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+    share->done += count;
+    return count;
+}
+
+/* Iterations by number or by time. */
+static void repeat(r2_bench_run_t *run, r2_bench_size_t *size, double begin_s, double seconds,
+                   void (*body)(r2_bench_run_t *run, r2_bench_size_t *size))
+{
+    share_t share = {.begin_s = begin_s, .seconds = seconds};
+    uint64_t count;
+
+    if (0 == seconds) {
+        for (count = r2_bench_options_iterations(run->options, size->payload.size_bytes); count > 0;
+             --count) {
+            body(run, size);
+        }
+        return;
+    }
+    for (count = next_share(run, &share); count > 0; count = next_share(run, &share)) {
+        for (; count > 0; --count) {
+            body(run, size);
+        }
+    }
+}
+
+/* A nonblocking call without computation. */
+static void call_pure(r2_bench_run_t *run, r2_bench_size_t *size)
+{
+    double begin_s = r2_bench_now_s();
+
+    call_once(run, size);
+    size->overlap.times.pure_s += r2_bench_now_s() - begin_s;
+    ++size->overlap.completed;
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Makes the computation as long as a call takes without it. */
+static void find_length(r2_bench_run_t *run, r2_bench_size_t *size)
+{
+    r2_bench_overlap_t *overlap = &size->overlap;
+    double pure_s;
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    repeat(run, size, r2_bench_now_s(), run->options->seconds * PURE_SHARE, call_pure);
+    pure_s = overlap->times.pure_s / (double) overlap->completed;
+    MPI_Allreduce(MPI_IN_PLACE, &pure_s, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+    r2_bench_overlap_init(overlap, pure_s / run->ranks, run->options->tests);
 }
 
 void r2_bench_measure(r2_bench_run_t *run, r2_bench_size_t *size)
 {
     double begin_s;
 
+    if (R2_BENCH_NONBLOCKING == run->task->form) {
+        find_length(run, size);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     begin_s = r2_bench_now_s();
     if (0 == run->zero_s) {
@@ -137,17 +218,5 @@ void r2_bench_measure(r2_bench_run_t *run, r2_bench_size_t *size)
             r2_bench_injector_begin(run->injector, begin_s);
         }
     }
-    if (0 == run->options->seconds) {
-        for (uint64_t i = r2_bench_options_iterations(run->options, size->payload.size_bytes);
-             i > 0; --i) {
-            iterate(run, size);
-        }
-        return;
-    }
-    for (uint64_t share = next_share(run, size, begin_s); share > 0;
-         share = next_share(run, size, begin_s)) {
-        for (; share > 0; --share) {
-            iterate(run, size);
-        }
-    }
+    repeat(run, size, begin_s, run->options->seconds, iterate);
 }

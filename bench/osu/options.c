@@ -38,6 +38,7 @@ static const struct option long_options[] = {
     {"full", no_argument, NULL, 'f'},
     {"validation", no_argument, NULL, 'c'},
     {"type", required_argument, NULL, 'T'},
+    {"num-test-calls", required_argument, NULL, 't'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'v'},
     {"seconds", required_argument, NULL, OPT_SECONDS},
@@ -239,6 +240,8 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
     case 'T':
         return parse_type(value, &options->type) ? NULL
                                                  : "mpi_char, mpi_int, mpi_float or mpi_double";
+    case 't':
+        return parse_count(value, 0, &options->tests) ? NULL : "a number of calls";
     case OPT_SECONDS:
         return parse_positive(value, &options->seconds) ? NULL : "a time in seconds above 0";
     case OPT_LINE_RATE:
@@ -294,6 +297,9 @@ static const char *check_together(r2_bench_options_t *options, const r2_bench_ta
     if (options->max_bytes / unit > INT_MAX) {
         return "-m: more than 2^31 - 1 elements";
     }
+    if (0 != options->tests && R2_BENCH_NONBLOCKING != task->form) {
+        return "-t is for nonblocking collectives";
+    }
     if (0 != options->seconds && 0 != options->iterations) {
         return "-i and --seconds exclude each other";
     }
@@ -331,7 +337,7 @@ r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, 
     options->warmup = UINT64_MAX;
     (void) parse_type(task->kind->default_type, &options->type);
     opterr = 0;
-    while (-1 != (option = getopt_long(argc, argv, ":m:i:x:fcT:hv", long_options, NULL))) {
+    while (-1 != (option = getopt_long(argc, argv, ":m:i:x:fcT:t:hv", long_options, NULL))) {
         problem = NULL;
         switch (option) {
         case 'h':
@@ -404,6 +410,8 @@ void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out)
         "  -f, --full                    also minimum, maximum and number of iterations\n"
         "  -c, --validation              check every result, exactly\n"
         "  -T, --type TYPE               %smpi_int, mpi_float or mpi_double (default: %s)\n"
+        "  -t, --num-test-calls N        MPI_Test calls during the computation (nonblocking\n"
+        "                                collectives; default: 0)\n"
         "  -h, --help    -v, --version\n"
         "\n"
         "of this suite:\n"

@@ -54,6 +54,7 @@ typedef struct r2_bench_options {
     size_t max_bytes;
     uint64_t iterations; /* 0: by size, as OSU does */
     uint64_t warmup;     /* UINT64_MAX: by size */
+    uint64_t tests;      /* calls of MPI_Test during the computation of a nonblocking collective */
     double seconds;      /* run each size this long; 0: count iterations */
     double line_rate;    /* of one host, MB/s; 0: unknown */
     r2_bench_type_t type;

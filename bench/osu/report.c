@@ -64,39 +64,123 @@ static bool has_sizes(const r2_bench_report_t *report)
     return R2_BENCH_NO_DATA != report->task->kind->result;
 }
 
+/* Column names or a row of numbers: the columns are named once. */
+typedef struct line {
+    const r2_bench_report_t *report;
+    const r2_bench_row_t *row; /* NULL: names */
+} line_t;
+
+static void print_number(const line_t *line, int width, const char *name, int decimals,
+                         double value)
+{
+    if (NULL == line->row) {
+        printf("%*s", width, name);
+    } else {
+        printf("%*.*f", width, decimals, value);
+    }
+}
+
+static void print_word(const line_t *line, int width, const char *name, const char *word)
+{
+    printf("%*s", width, NULL == line->row ? name : word);
+}
+
+static void print_latency(const line_t *line, const r2_bench_row_t *row)
+{
+    print_number(line, 15, "Avg Latency(us)", 2, row->avg_s * 1e6);
+    if (line->report->options->full) {
+        print_number(line, 18, "Min Latency(us)", 2, row->min_s * 1e6);
+        print_number(line, 18, "Max Latency(us)", 2, row->max_s * 1e6);
+        print_number(line, 12, "Iterations", 0, (double) row->iterations);
+    }
+}
+
+/* Where the time of a nonblocking collective went. */
+static void print_overlap(const line_t *line, const r2_bench_row_t *row)
+{
+    const r2_bench_overlap_times_t *times = &row->overlap;
+
+    print_number(line, 15, "Overall(us)", 2, row->avg_s * 1e6);
+    print_number(line, 18, "Compute(us)", 2, times->compute_s * 1e6);
+    if (line->report->options->full) {
+        print_number(line, 18, "Coll. Init(us)", 2, times->start_s * 1e6);
+        print_number(line, 18, "MPI_Test(us)", 2, times->test_s * 1e6);
+        print_number(line, 18, "MPI_Wait(us)", 2, times->wait_s * 1e6);
+    }
+    print_number(line, 18, "Pure Comm.(us)", 2, times->pure_s * 1e6);
+    print_number(line, 18, "Overlap(%)", 2, r2_bench_overlap_percent(times, row->avg_s));
+}
+
+static void print_bandwidth(const line_t *line, double call_s, double bytes)
+{
+    double line_rate = line->report->options->line_rate;
+    double rate = call_s > 0 ? bytes / call_s * 1e-6 : 0;
+
+    print_number(line, 15, "Bus BW(MB/s)", 2, rate);
+    if (line_rate > 0) {
+        print_number(line, 9, "% line", 1, 100 * rate / line_rate);
+    }
+}
+
+/* A line of the table. @param row NULL: the names of the columns. */
+static void print_line(const r2_bench_report_t *report, const r2_bench_row_t *row, double bytes)
+{
+    static const r2_bench_row_t none;
+    const line_t line = {.report = report, .row = row};
+    bool overlapped = R2_BENCH_NONBLOCKING == report->task->form;
+    char word[32];
+
+    row = NULL == row ? &none : row;
+    if (has_sizes(report)) {
+        snprintf(word, sizeof(word), "%zu", row->bytes);
+        print_word(&line, -16, "# Size", word);
+    } else {
+        print_word(&line, 2, "# ", "");
+    }
+    if (overlapped) {
+        print_overlap(&line, row);
+    } else {
+        print_latency(&line, row);
+    }
+    if (report->options->validate) {
+        print_word(&line, 13, "Validation", 0 == row->wrong ? "Pass" : "Fail");
+    }
+    if (has_sizes(report)) {
+        print_bandwidth(&line, overlapped ? row->overlap.pure_s : row->avg_s, bytes);
+    }
+    if (report->options->digest) {
+        snprintf(word, sizeof(word), "%016" PRIx64, row->digest);
+        print_word(&line, 18, "Digest", word);
+    }
+    printf("\n");
+    fflush(stdout);
+}
+
 void r2_bench_report_head(const r2_bench_report_t *report)
 {
-    const r2_bench_options_t *options = report->options;
+    const r2_bench_kind_t *kind = report->task->kind;
 
-    printf("# r2 MPI %s Latency Test v%s, %s\n", report->task->kind->title, R2_VERSION,
-           r2_bench_type_name(options->type));
+    printf("# r2 MPI %s%s Latency Test v%s, %s\n", r2_bench_form_title(report->task->form),
+           kind->title, R2_VERSION, r2_bench_type_name(report->options->type));
     printf("# %d rank%s on %d host%s", report->ranks, 1 == report->ranks ? "" : "s", report->hosts,
            1 == report->hosts ? "" : "s");
     if (has_sizes(report)) {
-        printf("; bus bandwidth = %s / avg latency, h = %d %s",
-               r2_bench_kind_bus_text(report->task->kind),
+        printf("; bus bandwidth = %s / %s, h = %d %s", r2_bench_kind_bus_text(kind),
+               R2_BENCH_NONBLOCKING == report->task->form ? "pure communication" : "avg latency",
                1 == report->hosts ? report->ranks : report->hosts,
                1 == report->hosts ? "(ranks)" : "(hosts)");
     }
     printf("\n");
-    printf("%s%17s", has_sizes(report) ? "# Size        " : "# ", "Avg Latency(us)");
-    if (options->full) {
-        printf("%18s%18s%12s", "Min Latency(us)", "Max Latency(us)", "Iterations");
+    if (R2_BENCH_NONBLOCKING == report->task->form) {
+        printf("# Overall = Coll. Init + Compute + MPI_Test + MPI_Wait\n");
     }
-    if (options->validate) {
-        printf("%13s", "Validation");
-    }
-    if (has_sizes(report)) {
-        printf("%15s", "Bus BW(MB/s)");
-        if (options->line_rate > 0) {
-            printf("%9s", "% line");
-        }
-    }
-    if (options->digest) {
-        printf("%18s", "Digest");
-    }
-    printf("\n");
-    fflush(stdout);
+    print_line(report, NULL, 0);
+}
+
+void r2_bench_report_row(const r2_bench_report_t *report, const r2_bench_row_t *row,
+                         const r2_bench_series_t *series)
+{
+    print_line(report, row, series->wire_bytes);
 }
 
 /* A number, or "-" if it is negative, that is unknown. */
@@ -107,35 +191,6 @@ static void print_known(const char *label, double value, double scale, const cha
     } else {
         printf("%s %.*f%s", label, scale < 1 ? 1 : 0, value * scale, unit);
     }
-}
-
-void r2_bench_report_row(const r2_bench_report_t *report, const r2_bench_row_t *row,
-                         const r2_bench_series_t *series)
-{
-    const r2_bench_options_t *options = report->options;
-    double rate = row->avg_s > 0 ? series->wire_bytes / row->avg_s * 1e-6 : 0;
-
-    if (has_sizes(report)) {
-        printf("%-16zu", row->bytes);
-    }
-    printf("%15.2f", row->avg_s * 1e6);
-    if (options->full) {
-        printf("%18.2f%18.2f%12" PRIu64, row->min_s * 1e6, row->max_s * 1e6, row->iterations);
-    }
-    if (options->validate) {
-        printf("%13s", 0 == row->wrong ? "Pass" : "Fail");
-    }
-    if (has_sizes(report)) {
-        printf("%15.2f", rate);
-        if (options->line_rate > 0) {
-            printf("%9.1f", 100 * rate / options->line_rate);
-        }
-    }
-    if (options->digest) {
-        printf("  %016" PRIx64, row->digest);
-    }
-    printf("\n");
-    fflush(stdout);
 }
 
 void r2_bench_report_validation(const r2_bench_report_t *report, uint64_t iterations,

@@ -15,16 +15,18 @@
 #include "task.h"
 #include "injector.h"
 #include "options.h"
+#include "overlap.h"
 #include "series.h"
 
 /** Results of one message size over all ranks. */
 typedef struct r2_bench_row {
     size_t bytes;        /* message size as OSU counts it */
-    double avg_s;        /* latency: mean over iterations and ranks */
+    double avg_s;        /* latency, with computation: mean over iterations and ranks */
     double min_s;        /* of the rank with the smallest mean */
     double max_s;        /* of the rank with the largest mean */
     uint64_t iterations; /* measured ones */
-    uint64_t wrong;      /* results of one rank in one iteration that were wrong */
+    r2_bench_overlap_times_t overlap; /* of a nonblocking collective: means over ranks */
+    uint64_t wrong;                   /* results of one rank in one iteration that were wrong */
     uint64_t digest;
     double resent_bytes; /* by all ranks in this size; -1: unknown */
     double gap_ns;       /* longest of all ranks since MPI_Init; -1: unknown */

@@ -14,6 +14,7 @@
 #include "data.h"
 #include "injector.h"
 #include "options.h"
+#include "overlap.h"
 #include "payload.h"
 #include "pvar.h"
 #include "report.h"
@@ -41,6 +42,7 @@ typedef struct r2_bench_run {
 typedef struct r2_bench_size {
     r2_bench_payload_t payload;
     r2_bench_series_t series;
+    r2_bench_overlap_t overlap; /* of a nonblocking collective */
 } r2_bench_size_t;
 
 /** Says why and ends the job. */

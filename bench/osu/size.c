@@ -113,6 +113,27 @@ static void combine_times(const r2_bench_run_t *run, r2_bench_size_t *size, r2_b
     row->iterations = size->series.count;
 }
 
+/* Where the time of nonblocking calls went: means over ranks. */
+static void combine_overlap(const r2_bench_run_t *run, const r2_bench_size_t *size,
+                            r2_bench_row_t *row)
+{
+    r2_bench_overlap_times_t mine;
+    double parts[5], sums[5] = {0};
+
+    r2_bench_overlap_means(&size->overlap, &mine);
+    parts[0] = mine.pure_s;
+    parts[1] = mine.start_s;
+    parts[2] = mine.compute_s;
+    parts[3] = mine.test_s;
+    parts[4] = mine.wait_s;
+    MPI_Reduce(parts, sums, 5, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    row->overlap.pure_s = sums[0] / run->ranks;
+    row->overlap.start_s = sums[1] / run->ranks;
+    row->overlap.compute_s = sums[2] / run->ranks;
+    row->overlap.test_s = sums[3] / run->ranks;
+    row->overlap.wait_s = sums[4] / run->ranks;
+}
+
 static void report_size(r2_bench_run_t *run, const r2_bench_size_t *size, const r2_bench_row_t *row)
 {
     const r2_bench_options_t *options = run->options;
@@ -141,6 +162,7 @@ void r2_bench_run_size(r2_bench_run_t *run, size_t bytes)
     r2_bench_measure(run, &size);
     combine_pvars(run, before, &row);
     combine_times(run, &size, &row);
+    combine_overlap(run, &size, &row);
     slowest_times(run, &size);
     if (run->options->digest) {
         combine_digests(run, &size, &row);

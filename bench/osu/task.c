@@ -14,8 +14,10 @@
 static const struct {
     const char *prefix;
     const char *suffix;
+    const char *title;
 } forms[] = {
-    [R2_BENCH_BLOCKING] = {"", ""},
+    [R2_BENCH_BLOCKING] = {"", "", ""},
+    [R2_BENCH_NONBLOCKING] = {"i", "", "Non-blocking "},
 };
 
 enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
@@ -55,4 +57,9 @@ void r2_bench_task_list(FILE *out)
             fprintf(out, "%s\n", name);
         }
     }
+}
+
+const char *r2_bench_form_title(r2_bench_form_t form)
+{
+    return forms[form].title;
 }

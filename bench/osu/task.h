@@ -18,7 +18,6 @@ enum { R2_BENCH_NAME_BYTES = 64 };
 typedef enum r2_bench_form {
     R2_BENCH_BLOCKING,
     R2_BENCH_NONBLOCKING, /* with computation between start and wait */
-    R2_BENCH_PERSISTENT,
 } r2_bench_form_t;
 
 /** A collective in one form. */
@@ -34,6 +33,9 @@ typedef struct r2_bench_task {
  * @return false if there is no such task.
  */
 bool r2_bench_task_init(r2_bench_task_t *task, const char *program, const char *name);
+
+/** What stands before the collective in a title: "Non-blocking ". */
+const char *r2_bench_form_title(r2_bench_form_t form);
 
 /** Prints the names of all tasks, one on each line. */
 void r2_bench_task_list(FILE *out);

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "bench/osu/data.h"
+#include "bench/osu/overlap.h"
 #include "bench/osu/series.h"
 
 enum { COUNT = 3000 }; /* more than one block, and not a whole number of blocks */
@@ -182,12 +183,34 @@ static void test_series(void **state)
     r2_bench_series_fini(&series);
 }
 
+/* A call of 10 s alone; with 10 s of computation it takes as long as is not hidden. */
+static void test_overlap(void **state)
+{
+    const r2_bench_overlap_times_t times = {.pure_s = 10, .compute_s = 10};
+    const r2_bench_overlap_times_t none = {.compute_s = 10};
+    r2_bench_overlap_t overlap = {.completed = 3};
+    r2_bench_overlap_times_t means;
+
+    (void) state;
+    assert_near(r2_bench_overlap_percent(&times, 10), 100);
+    assert_near(r2_bench_overlap_percent(&times, 12.5), 75);
+    assert_near(r2_bench_overlap_percent(&times, 20), 0);
+    assert_near(r2_bench_overlap_percent(&times, 30), 0);
+    assert_near(r2_bench_overlap_percent(&times, 9), 100);
+    assert_near(r2_bench_overlap_percent(&none, 10), 0);
+    r2_bench_overlap_init(&overlap, 0.5, 7);
+    assert_true(overlap.rounds > 0 && 7 == overlap.tests && 0 == overlap.completed);
+    r2_bench_overlap_means(&overlap, &means);
+    assert_near(means.pure_s, 0.5);
+    assert_near(means.compute_s, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_are_exact), cmocka_unit_test(test_sums_tell_the_ranks),
         cmocka_unit_test(test_rounding),       cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_series),
+        cmocka_unit_test(test_series),         cmocka_unit_test(test_overlap),
     };
 
     return cmocka_run_group_tests_name("bench", tests, NULL, NULL);

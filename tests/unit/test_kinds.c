@@ -251,6 +251,9 @@ static void test_names(void **state)
     assert_string_equal(task.program, "r2_reduce_scatter");
     assert_true(r2_bench_task_init(&task, "r2_bench", "scan"));
     assert_string_equal(task.program, "r2_bench scan");
+    assert_true(r2_bench_task_init(&task, "r2_bench", "ialltoallw"));
+    assert_int_equal(task.kind->id, R2_BENCH_ALLTOALLW);
+    assert_int_equal(task.form, R2_BENCH_NONBLOCKING);
     assert_false(r2_bench_task_init(&task, NULL, "scans"));
     assert_false(r2_bench_task_init(&task, NULL, ""));
 }
