@@ -35,6 +35,10 @@ static void call_once(const r2_bench_run_t *run, r2_bench_size_t *size)
         r2_bench_call_start(id, &size->payload.call, &request);
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         break;
+    case R2_BENCH_PERSISTENT:
+        MPI_Start(&size->request);
+        MPI_Wait(&size->request, MPI_STATUS_IGNORE);
+        break;
     }
 }
 

@@ -43,6 +43,7 @@ typedef struct r2_bench_size {
     r2_bench_payload_t payload;
     r2_bench_series_t series;
     r2_bench_overlap_t overlap; /* of a nonblocking collective */
+    MPI_Request request;        /* owned: of a persistent collective */
 } r2_bench_size_t;
 
 /** Says why and ends the job. */

@@ -23,12 +23,19 @@ static void size_init(const r2_bench_run_t *run, r2_bench_size_t *size, size_t b
     if (NULL != problem) {
         r2_bench_give_up(problem);
     }
+    size->request = MPI_REQUEST_NULL;
+    if (R2_BENCH_PERSISTENT == run->task->form) {
+        r2_bench_call_init(run->task->kind->id, &size->payload.call, &size->request);
+    }
     size->series.wire_bytes = r2_bench_kind_bus_bytes(run->task->kind, run->ranks, run->hosts,
                                                       (double) (bytes / unit * unit));
 }
 
 static void size_fini(r2_bench_size_t *size)
 {
+    if (MPI_REQUEST_NULL != size->request) {
+        MPI_Request_free(&size->request);
+    }
     r2_bench_payload_fini(&size->payload);
     r2_bench_series_fini(&size->series);
 }

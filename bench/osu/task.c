@@ -18,6 +18,7 @@ static const struct {
 } forms[] = {
     [R2_BENCH_BLOCKING] = {"", "", ""},
     [R2_BENCH_NONBLOCKING] = {"i", "", "Non-blocking "},
+    [R2_BENCH_PERSISTENT] = {"", "_persistent", "Persistent "},
 };
 
 enum { FORMS = sizeof(forms) / sizeof(forms[0]) };

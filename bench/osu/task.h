@@ -18,6 +18,7 @@ enum { R2_BENCH_NAME_BYTES = 64 };
 typedef enum r2_bench_form {
     R2_BENCH_BLOCKING,
     R2_BENCH_NONBLOCKING, /* with computation between start and wait */
+    R2_BENCH_PERSISTENT,  /* the request is made once for each size */
 } r2_bench_form_t;
 
 /** A collective in one form. */

@@ -254,6 +254,9 @@ static void test_names(void **state)
     assert_true(r2_bench_task_init(&task, "r2_bench", "ialltoallw"));
     assert_int_equal(task.kind->id, R2_BENCH_ALLTOALLW);
     assert_int_equal(task.form, R2_BENCH_NONBLOCKING);
+    assert_true(r2_bench_task_init(&task, "r2_bench", "exscan_persistent"));
+    assert_int_equal(task.kind->id, R2_BENCH_EXSCAN);
+    assert_int_equal(task.form, R2_BENCH_PERSISTENT);
     assert_false(r2_bench_task_init(&task, NULL, "scans"));
     assert_false(r2_bench_task_init(&task, NULL, ""));
 }
