@@ -53,16 +53,80 @@ static int count_hosts(int ranks)
 /* All message sizes; a barrier has none. */
 static void run_sizes(r2_bench_run_t *run)
 {
+    const r2_bench_options_t *options = run->options;
+
     if (R2_BENCH_NO_DATA == run->task->kind->result) {
         r2_bench_run_size(run, 0);
         return;
     }
-    for (size_t bytes = run->options->min_bytes; bytes <= run->options->max_bytes; bytes *= 2) {
+    for (size_t bytes = r2_bench_options_first(options); bytes <= options->max_bytes; bytes *= 2) {
+        size_t need_bytes = r2_bench_payload_bytes(run->task->kind, options, run->ranks, bytes);
+
+        if (need_bytes > options->mem_limit_bytes) {
+            if (0 == run->rank) {
+                fprintf(stderr,
+                        "%s: sizes from %zu bytes on are left out: their buffers are %zu "
+                        "bytes, more than -M\n",
+                        run->task->program, bytes, need_bytes);
+            }
+            break;
+        }
         r2_bench_run_size(run, bytes);
         if (bytes > SIZE_MAX / 2) {
             break;
         }
     }
+}
+
+/* A table for each type that was asked for. */
+static void run_types(r2_bench_run_t *run)
+{
+    r2_bench_options_t *options = run->options;
+
+    for (unsigned i = 0; i < options->types_count; ++i) {
+        options->type = options->types[i];
+        r2_bench_data_init(&run->data, options->type, run->ranks);
+        if (0 == run->rank) {
+            r2_bench_report_head(&run->report);
+        }
+        run_sizes(run);
+    }
+}
+
+/* What only the number of ranks shows. @return false if it was told. */
+static bool check_ranks(r2_bench_run_t *run)
+{
+    const r2_bench_options_t *options = run->options;
+    const char *problem = NULL;
+
+    if (!r2_bench_data_init(&run->data, options->type, run->ranks) && options->validate) {
+        problem = "-c works for up to 4096 ranks";
+    } else if (options->root >= run->ranks) {
+        problem = "-k: there is no such rank";
+    }
+    if (NULL != problem && 0 == run->rank) {
+        fprintf(stderr, "%s: %s\n", run->task->program, problem);
+    }
+    return NULL == problem;
+}
+
+/* What rank 0 has to say in the end. @return exit status. */
+static int sum_up(r2_bench_run_t *run)
+{
+    const r2_bench_options_t *options = run->options;
+    int status = 0 != run->wrong ? 1 : 0;
+
+    if (options->validate || 0 != run->wrong) {
+        r2_bench_report_validation(&run->report, run->turn, run->wrong);
+    }
+    if (0 != r2_bench_report_failed_faults(&run->report, run->injector->effects)) {
+        status = 1;
+    }
+    if (!r2_bench_report_fini(&run->report)) {
+        fprintf(stderr, "%s: %s could not be written\n", run->task->program, options->csv);
+        status = 1;
+    }
+    return status;
 }
 
 /* Everything between MPI_Init and MPI_Finalize. @return exit status, the same on all ranks. */
@@ -72,10 +136,7 @@ static int run_all(r2_bench_run_t *run)
     int ready = 1;
     int status = 0;
 
-    if (!r2_bench_data_init(&run->data, options->type, run->ranks) && options->validate) {
-        if (0 == run->rank) {
-            fprintf(stderr, "%s: -c works for up to 4096 ranks\n", run->task->program);
-        }
+    if (!check_ranks(run)) {
         return 2;
     }
     run->hosts = count_hosts(run->ranks);
@@ -89,28 +150,15 @@ static int run_all(r2_bench_run_t *run)
     if (!ready) {
         return 1;
     }
-    if (0 == run->rank) {
-        r2_bench_report_head(&run->report);
-    }
     r2_bench_pvars_init(&run->pvars);
     if (options->validate && !r2_bench_clock_init(&run->clock, run->ranks)) {
         r2_bench_give_up("not enough memory");
     }
-    run_sizes(run);
+    run_types(run);
     r2_bench_clock_fini(&run->clock);
     r2_bench_pvars_fini(&run->pvars);
     if (0 == run->rank) {
-        if (options->validate || 0 != run->wrong) {
-            r2_bench_report_validation(&run->report, run->turn, run->wrong);
-        }
-        status = 0 != run->wrong ? 1 : 0;
-        if (0 != r2_bench_report_failed_faults(&run->report, run->injector->effects)) {
-            status = 1;
-        }
-        if (!r2_bench_report_fini(&run->report)) {
-            fprintf(stderr, "%s: %s could not be written\n", run->task->program, options->csv);
-            status = 1;
-        }
+        status = sum_up(run);
     }
     MPI_Bcast(&status, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return status;

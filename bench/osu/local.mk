@@ -39,6 +39,7 @@ libr2bench_la_SOURCES = \
     bench/osu/size.c \
     bench/osu/task.c \
     bench/osu/task.h \
+    bench/osu/usage.c \
     r2core/base/units.c
 libr2bench_la_CPPFLAGS = -I$(top_builddir) -I$(top_srcdir)/r2core -I$(top_srcdir)/r2core/include \
     $(OMPI_CPPFLAGS)

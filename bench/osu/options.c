@@ -39,6 +39,11 @@ static const struct option long_options[] = {
     {"validation", no_argument, NULL, 'c'},
     {"type", required_argument, NULL, 'T'},
     {"num-test-calls", required_argument, NULL, 't'},
+    {"validation-warmup", required_argument, NULL, 'u'},
+    {"tail-lat", no_argument, NULL, 'z'},
+    {"mem-limit", required_argument, NULL, 'M'},
+    {"accelerator", required_argument, NULL, 'd'},
+    {"root-rank", required_argument, NULL, 'k'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'v'},
     {"seconds", required_argument, NULL, OPT_SECONDS},
@@ -78,6 +83,13 @@ const char *r2_bench_type_name(r2_bench_type_t type)
     return types[type].name;
 }
 
+size_t r2_bench_options_first(const r2_bench_options_t *options)
+{
+    size_t unit = r2_bench_type_bytes(options->type);
+
+    return options->min_bytes > unit ? options->min_bytes : unit;
+}
+
 uint64_t r2_bench_options_iterations(const r2_bench_options_t *options, size_t bytes)
 {
     if (0 != options->iterations) {
@@ -88,6 +100,9 @@ uint64_t r2_bench_options_iterations(const r2_bench_options_t *options, size_t b
 
 uint64_t r2_bench_options_warmup(const r2_bench_options_t *options, size_t bytes)
 {
+    if (options->validate && UINT64_MAX != options->checked_warmup) {
+        return options->checked_warmup;
+    }
     if (UINT64_MAX != options->warmup) {
         return options->warmup;
     }
@@ -141,6 +156,40 @@ static bool parse_type(const char *text, r2_bench_type_t *type_p)
         }
     }
     return false;
+}
+
+static const char *parse_types(const char *text, r2_bench_options_t *options)
+{
+    options->all_types = 0 == strcmp(text, "all");
+    return options->all_types || parse_type(text, &options->type)
+               ? NULL
+               : "all, mpi_char, mpi_int, mpi_float or mpi_double";
+}
+
+/* fixed:N or rotate. */
+static bool parse_root(const char *text, r2_bench_options_t *options)
+{
+    static const char fixed[] = "fixed:";
+    uint64_t root = 0;
+
+    options->rooted = true;
+    options->rotate_root = 0 == strcmp(text, "rotate");
+    if (!options->rotate_root &&
+        (0 != strncmp(text, fixed, strlen(fixed)) ||
+         R2_OK != r2_unit_whole(text + strlen(fixed), R2_UNIT_NUMBER, 0, INT_MAX, &root))) {
+        return false;
+    }
+    options->root = (int) root;
+    return true;
+}
+
+/* Where the buffers are. */
+static const char *parse_place(const char *text)
+{
+    return 0 == strcmp(text, "host")
+               ? NULL
+               : "host: buffers in device memory are not built in: these programs call no CUDA, "
+                 "ROCm or OpenACC to allocate, fill and check them";
 }
 
 static bool parse_plant(const char *text, r2_bench_plant_t *plant_p)
@@ -238,8 +287,16 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
     case 'x':
         return parse_count(value, 0, &options->warmup) ? NULL : "a number of iterations";
     case 'T':
-        return parse_type(value, &options->type) ? NULL
-                                                 : "mpi_char, mpi_int, mpi_float or mpi_double";
+        return parse_types(value, options);
+    case 'u':
+        return parse_count(value, 0, &options->checked_warmup) ? NULL : "a number of iterations";
+    case 'M':
+        return parse_bytes(value, strlen(value), &options->mem_limit_bytes) ? NULL
+                                                                            : "bytes, e.g. 1G";
+    case 'd':
+        return parse_place(value);
+    case 'k':
+        return parse_root(value, options) ? NULL : "fixed:RANK or rotate";
     case 't':
         return parse_count(value, 0, &options->tests) ? NULL : "a number of calls";
     case OPT_SECONDS:
@@ -280,22 +337,47 @@ static bool can_plant(const r2_bench_kind_t *kind, r2_bench_plant_t plant)
     return false;
 }
 
+/* The types that are measured, one after the other. @return NULL, or the error. */
+static const char *choose_types(r2_bench_options_t *options, const r2_bench_kind_t *kind)
+{
+    bool adds = r2_bench_kind_reduces(kind);
+
+    if (adds && R2_BENCH_CHAR == options->type) {
+        return "MPI has no sum of mpi_char: use -T mpi_int, mpi_float or mpi_double";
+    }
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); ++i) {
+        r2_bench_type_t type = (r2_bench_type_t) i;
+
+        if (options->all_types ? !adds || R2_BENCH_CHAR != type : options->type == type) {
+            options->types[options->types_count++] = type;
+        }
+    }
+    for (unsigned i = 0; i < options->types_count; ++i) {
+        options->type = options->types[i];
+        if (options->max_bytes < r2_bench_options_first(options)) {
+            return "-m: the largest size is below the smallest, or below one element";
+        }
+        if (options->max_bytes / r2_bench_type_bytes(options->type) > INT_MAX) {
+            return "-m: more than 2^31 - 1 elements";
+        }
+    }
+    options->type = options->types[0];
+    return NULL;
+}
+
 /* What single options cannot see. @return NULL, or the error. */
 static const char *check_together(r2_bench_options_t *options, const r2_bench_task_t *task)
 {
-    size_t unit = r2_bench_type_bytes(options->type);
+    const char *problem = choose_types(options, task->kind);
 
-    if (r2_bench_kind_reduces(task->kind) && R2_BENCH_CHAR == options->type) {
-        return "MPI has no sum of mpi_char: use -T mpi_int, mpi_float or mpi_double";
+    if (NULL != problem) {
+        return problem;
     }
-    if (options->min_bytes < unit) {
-        options->min_bytes = unit;
+    if (options->rooted && !task->kind->rooted) {
+        return "-k: this collective has no root";
     }
-    if (options->max_bytes < options->min_bytes) {
-        return "-m: the largest size is below the smallest, or below one element";
-    }
-    if (options->max_bytes / unit > INT_MAX) {
-        return "-m: more than 2^31 - 1 elements";
+    if (options->rotate_root && R2_BENCH_PERSISTENT == task->form) {
+        return "-k rotate: a persistent request has one root";
     }
     if (0 != options->tests && R2_BENCH_NONBLOCKING != task->form) {
         return "-t is for nonblocking collectives";
@@ -326,6 +408,30 @@ static const char *option_name(int option)
     return "?";
 }
 
+/* One option without a value. @return false if it is none of them. */
+static bool parse_flag(r2_bench_options_t *options, int option)
+{
+    switch (option) {
+    case 'f':
+        options->full = true;
+        return true;
+    case 'c':
+        options->validate = true;
+        return true;
+    case 'z':
+        options->tails = true;
+        return true;
+    case OPT_DIGEST:
+        options->digest = true;
+        return true;
+    case OPT_PROGRESS:
+        options->progress = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
 r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, char **argv,
                                          const r2_bench_task_t *task, char *error_p)
 {
@@ -334,28 +440,19 @@ r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, 
 
     memset(options, 0, sizeof(*options));
     options->max_bytes = (size_t) 1 << 20;
+    options->mem_limit_bytes = SIZE_MAX;
     options->warmup = UINT64_MAX;
+    options->checked_warmup = UINT64_MAX;
     (void) parse_type(task->kind->default_type, &options->type);
     opterr = 0;
-    while (-1 != (option = getopt_long(argc, argv, ":m:i:x:fcT:t:hv", long_options, NULL))) {
+    while (-1 !=
+           (option = getopt_long(argc, argv, ":m:i:x:fcT:t:u:zM:d:k:hv", long_options, NULL))) {
         problem = NULL;
         switch (option) {
         case 'h':
             return R2_BENCH_HELP;
         case 'v':
             return R2_BENCH_VERSION;
-        case 'f':
-            options->full = true;
-            break;
-        case 'c':
-            options->validate = true;
-            break;
-        case OPT_DIGEST:
-            options->digest = true;
-            break;
-        case OPT_PROGRESS:
-            options->progress = true;
-            break;
         case ':':
             snprintf(error_p, ERROR_BYTES, "option %s needs a value", argv[optind - 1]);
             return R2_BENCH_BAD;
@@ -363,7 +460,7 @@ r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, 
             snprintf(error_p, ERROR_BYTES, "unknown option %s", argv[optind - 1]);
             return R2_BENCH_BAD;
         default:
-            problem = parse_value(options, option, optarg);
+            problem = parse_flag(options, option) ? NULL : parse_value(options, option, optarg);
             break;
         }
         if (NULL != problem) {
@@ -393,37 +490,4 @@ void r2_bench_options_fini(r2_bench_options_t *options)
     free(options->faults);
     options->faults = NULL;
     options->faults_count = 0;
-}
-
-void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out)
-{
-    fprintf(
-        out,
-        "usage: mpirun [mpirun options] %s [options]\n"
-        "\n"
-        "as in the OSU micro-benchmarks:\n"
-        "  -m, --message-size [MIN:]MAX  sizes in bytes, doubled from MIN to MAX; K, M, G work\n"
-        "                                (default: one element to 1M)\n"
-        "  -i, --iterations N            measured iterations of each size\n"
-        "                                (default: 1000, above 8K 100)\n"
-        "  -x, --warmup N                iterations before them (default: 200, above 8K 10)\n"
-        "  -f, --full                    also minimum, maximum and number of iterations\n"
-        "  -c, --validation              check every result, exactly\n"
-        "  -T, --type TYPE               %smpi_int, mpi_float or mpi_double (default: %s)\n"
-        "  -t, --num-test-calls N        MPI_Test calls during the computation (nonblocking\n"
-        "                                collectives; default: 0)\n"
-        "  -h, --help    -v, --version\n"
-        "\n"
-        "of this suite:\n"
-        "  --seconds S                   run each size for S seconds instead of -i\n"
-        "  --line-rate R                 MB/s of all NICs of one host: adds a column\n"
-        "  --fault 'AT KIND[=V] HOST RAIL'  break or heal a rail during the run; repeatable;\n"
-        "                                AT is an iteration (100) or a time (2.5s)\n"
-        "  --fault-cmd CMD               carries it out: called as CMD KIND[=V] HOST RAIL\n"
-        "  --csv FILE                    one line per iteration\n"
-        "  --digest                      hash of all results, from data whose sum depends\n"
-        "                                on the order of the additions\n"
-        "  --progress                    a line on stderr each second\n",
-        task->program, r2_bench_kind_reduces(task->kind) ? "" : "mpi_char, ",
-        task->kind->default_type);
 }

@@ -52,13 +52,22 @@ typedef struct r2_bench_fault {
 typedef struct r2_bench_options {
     size_t min_bytes;
     size_t max_bytes;
-    uint64_t iterations; /* 0: by size, as OSU does */
-    uint64_t warmup;     /* UINT64_MAX: by size */
-    uint64_t tests;      /* calls of MPI_Test during the computation of a nonblocking collective */
-    double seconds;      /* run each size this long; 0: count iterations */
-    double line_rate;    /* of one host, MB/s; 0: unknown */
-    r2_bench_type_t type;
+    uint64_t iterations;     /* 0: by size, as OSU does */
+    uint64_t warmup;         /* UINT64_MAX: by size */
+    uint64_t checked_warmup; /* with validation; UINT64_MAX: as warmup */
+    size_t mem_limit_bytes;  /* of the buffers of one process */
+    uint64_t tests;       /* calls of MPI_Test during the computation of a nonblocking collective */
+    double seconds;       /* run each size this long; 0: count iterations */
+    double line_rate;     /* of one host, MB/s; 0: unknown */
+    r2_bench_type_t type; /* that is being measured */
+    r2_bench_type_t types[4]; /* types_count: all that are asked for */
+    unsigned types_count;
+    int root;
     r2_bench_plant_t plant;
+    bool all_types;
+    bool rooted;      /* a root was asked for */
+    bool rotate_root; /* iteration i has rank i as its root */
+    bool tails;       /* percentiles */
     bool full;
     bool validate;
     bool digest;
@@ -89,6 +98,9 @@ void r2_bench_options_fini(r2_bench_options_t *options);
 
 /** Prints the usage text. */
 void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out);
+
+/** The smallest message size, with the type that is being measured. */
+size_t r2_bench_options_first(const r2_bench_options_t *options);
 
 /** Iterations of a size, without --seconds. */
 uint64_t r2_bench_options_iterations(const r2_bench_options_t *options, size_t bytes);

@@ -41,10 +41,10 @@ static void buffer_fini(r2_bench_buffer_t *buffer)
     buffer->memory = NULL;
 }
 
-static bool guard_is_whole(const unsigned char *guard)
+static bool is_poison(const unsigned char *place, size_t bytes)
 {
-    for (size_t i = 0; i < GUARD_BYTES; ++i) {
-        if (POISON != guard[i]) {
+    for (size_t i = 0; i < bytes; ++i) {
+        if (POISON != place[i]) {
             return false;
         }
     }
@@ -59,7 +59,8 @@ static void poison_guards(r2_bench_buffer_t *buffer)
 
 static bool guards_are_whole(const r2_bench_buffer_t *buffer)
 {
-    return guard_is_whole(buffer->memory) && guard_is_whole(buffer->data + buffer->bytes);
+    return is_poison(buffer->memory, GUARD_BYTES) &&
+           is_poison(buffer->data + buffer->bytes, GUARD_BYTES);
 }
 
 static MPI_Datatype mpi_type(r2_bench_type_t type)
@@ -115,12 +116,23 @@ static size_t most_elements(const r2_bench_payload_t *payload)
     return shape.send_count > shape.recv_space ? shape.send_count : shape.recv_space;
 }
 
+size_t r2_bench_payload_bytes(const r2_bench_kind_t *kind, const r2_bench_options_t *options,
+                              int ranks, size_t bytes)
+{
+    size_t unit = r2_bench_type_bytes(options->type);
+    r2_bench_shape_t shape;
+
+    r2_bench_kind_shape(kind, bytes / unit, ranks, 0, 0, &shape);
+    return (shape.send_count + shape.recv_space) * unit;
+}
+
 const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_task_t *task,
                                   const r2_bench_options_t *options, const r2_bench_data_t *data,
                                   int rank, size_t bytes)
 {
     size_t unit = r2_bench_type_bytes(options->type);
     size_t most = R2_BENCH_ALLTOALLW == task->kind->id ? INT_MAX / unit : INT_MAX;
+    r2_bench_shape_t most_shape; /* in the iterations in which this rank is the root */
 
     memset(payload, 0, sizeof(*payload));
     payload->task = task;
@@ -132,9 +144,10 @@ const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ta
     if (most_elements(payload) > most) {
         return "more than 2^31 - 1 in a buffer: choose a smaller -m";
     }
-    r2_bench_payload_turn(payload, 0);
-    if (!lists_init(payload) || !buffer_init(&payload->send, payload->shape.send_count * unit) ||
-        !buffer_init(&payload->recv, payload->shape.recv_space * unit)) {
+    r2_bench_kind_shape(task->kind, payload->elements, data->ranks, rank,
+                        options->rotate_root ? rank : options->root, &most_shape);
+    if (!lists_init(payload) || !buffer_init(&payload->send, most_shape.send_count * unit) ||
+        !buffer_init(&payload->recv, most_shape.recv_space * unit)) {
         r2_bench_payload_fini(payload);
         return "not enough memory for the buffers: choose a smaller -m";
     }
@@ -156,7 +169,8 @@ void r2_bench_payload_turn(r2_bench_payload_t *payload, uint64_t turn)
 {
     r2_bench_call_t *call = &payload->call;
 
-    (void) turn;
+    call->root = payload->options->rotate_root ? (int) (turn % (uint64_t) payload->data->ranks)
+                                               : payload->options->root;
     r2_bench_kind_shape(payload->task->kind, payload->elements, payload->data->ranks, payload->rank,
                         call->root, &payload->shape);
     call->send = payload->send.data;
@@ -281,6 +295,10 @@ static void validate(r2_bench_payload_t *payload, uint64_t turn)
         snprintf(text, sizeof(text), "element %zu of the send buffer was changed from %.9g to %.9g",
                  wrong.element, wrong.expected, wrong.got);
         r2_bench_payload_complain(payload, turn, text);
+        right = false;
+    }
+    if (0 == payload->shape.recv_space && !is_poison(payload->recv.data, payload->recv.bytes)) {
+        r2_bench_payload_complain(payload, turn, "a rank that receives nothing got something");
         right = false;
     }
     if (!guards_are_whole(&payload->recv) || !guards_are_whole(&payload->send)) {

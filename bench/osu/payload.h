@@ -49,6 +49,10 @@ const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ta
                                   const r2_bench_options_t *options, const r2_bench_data_t *data,
                                   int rank, size_t bytes);
 
+/** Bytes of the buffers of the process that has the most. */
+size_t r2_bench_payload_bytes(const r2_bench_kind_t *kind, const r2_bench_options_t *options,
+                              int ranks, size_t bytes);
+
 /** Releases what init allocated. */
 void r2_bench_payload_fini(r2_bench_payload_t *payload);
 

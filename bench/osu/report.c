@@ -64,6 +64,8 @@ static bool has_sizes(const r2_bench_report_t *report)
     return R2_BENCH_NO_DATA != report->task->kind->result;
 }
 
+const unsigned r2_bench_tails[R2_BENCH_TAILS] = {50, 90, 99};
+
 /* Column names or a row of numbers: the columns are named once. */
 typedef struct line {
     const r2_bench_report_t *report;
@@ -111,6 +113,16 @@ static void print_overlap(const line_t *line, const r2_bench_row_t *row)
     print_number(line, 18, "Overlap(%)", 2, r2_bench_overlap_percent(times, row->avg_s));
 }
 
+static void print_tails(const line_t *line, const r2_bench_row_t *row)
+{
+    char name[32];
+
+    for (int i = 0; i < R2_BENCH_TAILS; ++i) {
+        snprintf(name, sizeof(name), "P%u Tail Lat(us)", r2_bench_tails[i]);
+        print_number(line, 18, name, 2, row->tail_s[i] * 1e6);
+    }
+}
+
 static void print_bandwidth(const line_t *line, double call_s, double bytes)
 {
     double line_rate = line->report->options->line_rate;
@@ -142,6 +154,9 @@ static void print_line(const r2_bench_report_t *report, const r2_bench_row_t *ro
     } else {
         print_latency(&line, row);
     }
+    if (report->options->tails) {
+        print_tails(&line, row);
+    }
     if (report->options->validate) {
         print_word(&line, 13, "Validation", 0 == row->wrong ? "Pass" : "Fail");
     }
@@ -160,6 +175,9 @@ void r2_bench_report_head(const r2_bench_report_t *report)
 {
     const r2_bench_kind_t *kind = report->task->kind;
 
+    if (NULL != report->csv && report->options->types_count > 1) {
+        fprintf(report->csv, "# type %s\n", r2_bench_type_name(report->options->type));
+    }
     printf("# r2 MPI %s%s Latency Test v%s, %s\n", r2_bench_form_title(report->task->form),
            kind->title, R2_VERSION, r2_bench_type_name(report->options->type));
     printf("# %d rank%s on %d host%s", report->ranks, 1 == report->ranks ? "" : "s", report->hosts,

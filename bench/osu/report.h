@@ -18,6 +18,11 @@
 #include "overlap.h"
 #include "series.h"
 
+enum { R2_BENCH_TAILS = 3 };
+
+/** The percentiles of -z. */
+extern const unsigned r2_bench_tails[R2_BENCH_TAILS];
+
 /** Results of one message size over all ranks. */
 typedef struct r2_bench_row {
     size_t bytes;        /* message size as OSU counts it */
@@ -26,6 +31,7 @@ typedef struct r2_bench_row {
     double max_s;        /* of the rank with the largest mean */
     uint64_t iterations; /* measured ones */
     r2_bench_overlap_times_t overlap; /* of a nonblocking collective: means over ranks */
+    double tail_s[R2_BENCH_TAILS];    /* percentiles of the slowest rank's times */
     uint64_t wrong;                   /* results of one rank in one iteration that were wrong */
     uint64_t digest;
     double resent_bytes; /* by all ranks in this size; -1: unknown */

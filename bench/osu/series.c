@@ -141,3 +141,20 @@ double r2_bench_series_median_rate(const r2_bench_series_t *series, double to_s)
     free(rates);
     return result;
 }
+
+double r2_bench_series_percentile(const r2_bench_series_t *series, unsigned percent)
+{
+    double *times = calloc(series->count + 1, sizeof(*times));
+    size_t rank = (series->count * percent + 99) / 100; /* the nearest one: at least one */
+    double result = 0;
+
+    for (size_t i = 0; NULL != times && i < series->count; ++i) {
+        times[i] = series->samples[i].took_s;
+    }
+    if (NULL != times && rank > 0) {
+        qsort(times, series->count, sizeof(*times), compare);
+        result = times[rank - 1];
+    }
+    free(times);
+    return result;
+}

@@ -48,6 +48,9 @@ double r2_bench_series_longest_gap(const r2_bench_series_t *series, double from_
 /** Median time between the ends of two successive iterations that end before @p to_s; 0: none. */
 double r2_bench_series_median_gap(const r2_bench_series_t *series, double to_s);
 
+/** The time that @p percent of the iterations did not take longer than; 0: there are none. */
+double r2_bench_series_percentile(const r2_bench_series_t *series, unsigned percent);
+
 /** Median bus bandwidth of the iterations that end before @p to_s, MB/s; 0: none. */
 double r2_bench_series_median_rate(const r2_bench_series_t *series, double to_s);
 

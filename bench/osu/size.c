@@ -171,6 +171,9 @@ void r2_bench_run_size(r2_bench_run_t *run, size_t bytes)
     combine_times(run, &size, &row);
     combine_overlap(run, &size, &row);
     slowest_times(run, &size);
+    for (int i = 0; i < R2_BENCH_TAILS; ++i) {
+        row.tail_s[i] = r2_bench_series_percentile(&size.series, r2_bench_tails[i]);
+    }
     if (run->options->digest) {
         combine_digests(run, &size, &row);
     }

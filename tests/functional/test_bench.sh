@@ -87,6 +87,40 @@ took=$(($(date +%s) - start))
     complains '131072 bytes, [0-9.]+ s, iteration [0-9]+, '
 verdict "--seconds runs each size that long, with progress"
 
+bench 2 r2_bench reduce -m 8:16 -i 4 -x 0 -c -T all --csv "$work/t.csv"
+[ $rc -eq 0 ] && [ "$(grep -c '^# Size' "$work/out")" -eq 3 ] && has 'Test v.*, mpi_int$' &&
+    has 'Test v.*, mpi_float$' && has 'Test v.*, mpi_double$' && ! has mpi_char &&
+    has '# validation: 24 iterations' && [ "$(grep -c '^# type mpi_' "$work/t.csv")" -eq 3 ]
+verdict "-T all: a table for each type that has a sum"
+bench 2 r2_bench gather -m 8:8 -i 4 -x 0 -T all
+[ $rc -eq 0 ] && [ "$(grep -c '^# Size' "$work/out")" -eq 4 ] && has mpi_char
+verdict "-T all: bytes too where nothing is added up"
+bench 2 r2_bench allreduce -m 8:8 -i 50 -x 2 -z -f
+[ $rc -eq 0 ] && has 'Iterations +P50 Tail Lat\(us\) +P90 Tail Lat\(us\) +P99 Tail Lat\(us\)' &&
+    awk '/^8 / { exit !(NF == 9 && $6 > 0 && $6 <= $7 && $7 <= $8) }' "$work/out"
+verdict "-z: percentiles ascend"
+bench 4 r2_bench allgather -m 1:1K -i 2 -x 0 -M 1000
+[ $rc -eq 0 ] && has '^128 ' && ! has '^256 ' &&
+    complains 'sizes from 256 bytes on are left out: their buffers are 1280 bytes'
+verdict "-M: sizes whose buffers are larger are left out"
+for name in bcast gather gatherv reduce scatter scatterv; do
+    bench 3 r2_bench $name -m 4:4K -i 7 -x 1 -c -T mpi_int -k rotate
+    [ $rc -eq 0 ] && has 'validation: 77 iterations on 3 ranks, 0 wrong results'
+    verdict "$name: the root rotates"
+    bench 3 r2_bench i$name -m 4K:4K -i 3 -x 1 -c -k fixed:2 --plant-error sum
+    [ $rc -eq 1 ] && complains 'rank 2, 4096 bytes, iteration 1: '
+    verdict "i$name: another root, a planted error"
+done
+bench 2 r2_bench bcast -m 8:8 -i 2 -k fixed:2
+[ $rc -eq 2 ] && complains 'no such rank'
+verdict "a root that is none"
+bench 2 r2_bench bcast -m 8:8 -i 2 -x 0 -d host
+[ $rc -eq 0 ] && has '^8 '
+verdict "-d host"
+bench 2 r2_bench bcast -m 8:8 -i 2 -d cuda
+[ $rc -eq 2 ] && complains "'cuda': expected host: buffers in device memory are not built in"
+verdict "-d cuda says what is missing"
+
 # Bad arguments: exit status 2 and one usage text, alone and from several ranks.
 bad() {
     "$build/bench/osu/r2_allreduce" "$@" >"$work/out" 2>"$work/err"
@@ -115,6 +149,12 @@ bad --fault 'soon down h1 rail2' --fault-cmd true
 bad --fault '5 down' --fault-cmd true
 bad --fault '1 2 3 4 5 6 7 8 9 10' --fault-cmd true
 bad --plant-error sum
+bad -T all -m 4:4
+bad -u few -c
+bad -M much
+bad -k rotate
+bad -k 1
+bad -t 3
 bad --unknown
 bad 16
 

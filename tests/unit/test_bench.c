@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include <getopt.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,6 +17,7 @@
 #include <cmocka.h>
 
 #include "bench/osu/data.h"
+#include "bench/osu/options.h"
 #include "bench/osu/overlap.h"
 #include "bench/osu/series.h"
 
@@ -161,6 +163,7 @@ static void test_series(void **state)
     assert_near(r2_bench_series_rate(&series, 0, 10), 0);
     assert_near(r2_bench_series_longest_gap(&series, 0, 10), 0);
     assert_near(r2_bench_series_median_gap(&series, 10), 0);
+    assert_near(r2_bench_series_percentile(&series, 50), 0);
     assert_true(r2_bench_series_add(&series, 0, 1));
     assert_true(r2_bench_series_add(&series, 2, 1));
     assert_true(r2_bench_series_add(&series, 4, 4));
@@ -180,6 +183,8 @@ static void test_series(void **state)
     assert_near(r2_bench_series_median_gap(&series, 8.5), 2); /* 1, 2, 5 */
     assert_near(r2_bench_series_median_gap(&series, 4), 1.5); /* 1, 2 */
     assert_near(r2_bench_series_median_rate(&series, 100), 1);
+    assert_near(r2_bench_series_percentile(&series, 75), 1); /* 1, 1, 1, 4 */
+    assert_near(r2_bench_series_percentile(&series, 76), 4);
     r2_bench_series_fini(&series);
 }
 
@@ -205,12 +210,58 @@ static void test_overlap(void **state)
     assert_near(means.compute_s, 0);
 }
 
+/* Arguments of `r2_bench NAME` as words. @return the request, and the options in *options_p. */
+static r2_bench_request_t parse(const char *name, const char *words, r2_bench_options_t *options_p)
+{
+    char text[200], error[256];
+    char *argv[20] = {(char *) (uintptr_t) name};
+    char *rest = NULL;
+    int argc = 1;
+    r2_bench_task_t task;
+
+    assert_true(r2_bench_task_init(&task, "r2_bench", name));
+    strcpy(text, words);
+    for (char *word = strtok_r(text, " ", &rest); NULL != word; word = strtok_r(NULL, " ", &rest)) {
+        argv[argc++] = word;
+    }
+    optind = 0; /* glibc: from the start, also after an error */
+    return r2_bench_options_init(options_p, argc, argv, &task, error);
+}
+
+static void test_options(void **state)
+{
+    r2_bench_options_t options;
+
+    (void) state;
+    assert_int_equal(parse("bcast", "-x 7 -u 3", &options), R2_BENCH_RUN);
+    assert_int_equal(r2_bench_options_warmup(&options, 8), 7);
+    assert_int_equal(parse("bcast", "-x 7 -u 3 -c", &options), R2_BENCH_RUN);
+    assert_int_equal(r2_bench_options_warmup(&options, 8), 3);
+    assert_int_equal(parse("bcast", "-x 7 -c", &options), R2_BENCH_RUN);
+    assert_int_equal(r2_bench_options_warmup(&options, 8), 7);
+    assert_true(SIZE_MAX == options.mem_limit_bytes);
+    assert_int_equal(parse("bcast", "-T all -k fixed:3 -M 1K", &options), R2_BENCH_RUN);
+    assert_int_equal(options.types_count, 4);
+    assert_int_equal(r2_bench_options_first(&options), 1);
+    assert_int_equal(options.root, 3);
+    assert_int_equal(options.mem_limit_bytes, 1024);
+    assert_int_equal(parse("scan", "-T all", &options), R2_BENCH_RUN);
+    assert_int_equal(options.types_count, 3);
+    assert_int_equal(parse("scan", "-k rotate", &options), R2_BENCH_BAD);
+    assert_int_equal(parse("bcast_persistent", "-k rotate", &options), R2_BENCH_BAD);
+    assert_int_equal(parse("ibcast", "-k rotate -t 5", &options), R2_BENCH_RUN);
+    assert_int_equal(parse("bcast", "-t 5", &options), R2_BENCH_BAD);
+    assert_int_equal(parse("bcast", "-c --plant-error send", &options), R2_BENCH_BAD);
+    assert_int_equal(parse("barrier", "-c --plant-error early", &options), R2_BENCH_RUN);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sums_are_exact), cmocka_unit_test(test_sums_tell_the_ranks),
         cmocka_unit_test(test_rounding),       cmocka_unit_test(test_hash),
         cmocka_unit_test(test_series),         cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_options),
     };
 
     return cmocka_run_group_tests_name("bench", tests, NULL, NULL);
