@@ -101,6 +101,10 @@ static bool check_ranks(r2_bench_run_t *run)
 
     if (!r2_bench_data_init(&run->data, options->type, run->ranks) && options->validate) {
         problem = "-c works for up to 4096 ranks";
+    } else if (R2_BENCH_NO_PAIRS != run->task->kind->way &&
+               (run->task->kind->many_pairs ? 0 != run->ranks % 2 : 2 != run->ranks)) {
+        problem = run->task->kind->many_pairs ? "an even number of ranks is needed"
+                                              : "two ranks are needed";
     } else if (options->root >= run->ranks) {
         problem = "-k: there is no such rank";
     }

@@ -26,8 +26,10 @@ int r2_bench_call_blocking(r2_bench_kind_id_t id, const r2_bench_call_t *call)
     case R2_BENCH_##Kind:                     \
         rc = MPI_##Name(__VA_ARGS__);         \
         break;
+#define R2_BENCH_PAIRS(Kind) case R2_BENCH_##Kind:
 #include "calls.def"
 #undef R2_BENCH_CALL
+#undef R2_BENCH_PAIRS
     case R2_BENCH_KIND_COUNT:
         break;
     }
@@ -43,8 +45,10 @@ int r2_bench_call_start(r2_bench_kind_id_t id, const r2_bench_call_t *call, MPI_
     case R2_BENCH_##Kind:                         \
         rc = MPI_##IName(__VA_ARGS__, request_p); \
         break;
+#define R2_BENCH_PAIRS(Kind) case R2_BENCH_##Kind:
 #include "calls.def"
 #undef R2_BENCH_CALL
+#undef R2_BENCH_PAIRS
     case R2_BENCH_KIND_COUNT:
         break;
     }
@@ -60,8 +64,10 @@ int r2_bench_call_init(r2_bench_kind_id_t id, const r2_bench_call_t *call, MPI_R
     case R2_BENCH_##Kind:                                          \
         rc = INIT_OF(Name)(__VA_ARGS__, MPI_INFO_NULL, request_p); \
         break;
+#define R2_BENCH_PAIRS(Kind) case R2_BENCH_##Kind:
 #include "calls.def"
 #undef R2_BENCH_CALL
+#undef R2_BENCH_PAIRS
     case R2_BENCH_KIND_COUNT:
         break;
     }

@@ -158,6 +158,43 @@ static const r2_bench_kind_t kinds[] = {
      .traffic = R2_BENCH_BUS_GATHER,
      .rooted = true,
      .send_at_root = true},
+    {.id = R2_BENCH_LATENCY,
+     .name = "latency",
+     .title = "Latency",
+     .default_type = "mpi_char",
+     .send = R2_BENCH_ONE,
+     .recv = R2_BENCH_ONE,
+     .result = R2_BENCH_OF_PEER,
+     .traffic = R2_BENCH_BUS_WHOLE,
+     .way = R2_BENCH_PING_PONG},
+    {.id = R2_BENCH_BW,
+     .name = "bw",
+     .title = "Bandwidth",
+     .default_type = "mpi_char",
+     .send = R2_BENCH_ONE,
+     .recv = R2_BENCH_ONE,
+     .result = R2_BENCH_OF_PEER,
+     .traffic = R2_BENCH_BUS_WHOLE,
+     .way = R2_BENCH_ONE_WAY},
+    {.id = R2_BENCH_BIBW,
+     .name = "bibw",
+     .title = "Bi-Directional Bandwidth",
+     .default_type = "mpi_char",
+     .send = R2_BENCH_ONE,
+     .recv = R2_BENCH_ONE,
+     .result = R2_BENCH_OF_PEER,
+     .traffic = R2_BENCH_BUS_WHOLE,
+     .way = R2_BENCH_BOTH_WAYS},
+    {.id = R2_BENCH_MBW_MR,
+     .name = "mbw_mr",
+     .title = "Multiple Bandwidth / Message Rate",
+     .default_type = "mpi_char",
+     .send = R2_BENCH_ONE,
+     .recv = R2_BENCH_ONE,
+     .result = R2_BENCH_OF_PEER,
+     .traffic = R2_BENCH_BUS_WHOLE,
+     .way = R2_BENCH_ONE_WAY,
+     .many_pairs = true},
 };
 
 static_assert(sizeof(kinds) / sizeof(kinds[0]) == R2_BENCH_KIND_COUNT, "a row for each collective");
@@ -238,12 +275,23 @@ static size_t part_first(const r2_bench_kind_t *kind, size_t elements, int ranks
     return before * r2_bench_kind_part(kind, elements, ranks, rank);
 }
 
+/* Does this rank send to the other one of a pair, or receive from it? */
+static bool in_pair(const r2_bench_kind_t *kind, int ranks, int rank, bool sends)
+{
+    int half = ranks / 2;
+
+    if (R2_BENCH_NO_PAIRS == kind->way) {
+        return true;
+    }
+    return rank < 2 * half && (R2_BENCH_ONE_WAY != kind->way || sends == (rank < half));
+}
+
 void r2_bench_kind_shape(const r2_bench_kind_t *kind, size_t elements, int ranks, int rank,
                          int root, r2_bench_shape_t *shape_p)
 {
     size_t part = r2_bench_kind_part(kind, elements, ranks, rank);
-    bool sends = !kind->send_at_root || rank == root;
-    bool receives = !kind->recv_at_root || rank == root;
+    bool sends = (!kind->send_at_root || rank == root) && in_pair(kind, ranks, rank, true);
+    bool receives = (!kind->recv_at_root || rank == root) && in_pair(kind, ranks, rank, false);
     bool in_pieces = R2_BENCH_CONCAT == kind->result || R2_BENCH_PARTS == kind->result;
 
     shape_p->count = part;
@@ -280,6 +328,10 @@ void r2_bench_kind_piece(const r2_bench_kind_t *kind, const r2_bench_shape_t *sh
     case R2_BENCH_OF_ROOT:
         piece.from_rank = root;
         piece.to_rank = root + 1;
+        break;
+    case R2_BENCH_OF_PEER:
+        piece.from_rank = rank < ranks / 2 ? rank + ranks / 2 : rank - ranks / 2;
+        piece.to_rank = piece.from_rank + 1;
         break;
     }
     *piece_p = piece;

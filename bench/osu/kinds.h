@@ -12,8 +12,10 @@
 
 typedef enum r2_bench_kind_id {
 #define R2_BENCH_CALL(Kind, ...) R2_BENCH_##Kind,
+#define R2_BENCH_PAIRS(Kind)     R2_BENCH_##Kind,
 #include "calls.def"
 #undef R2_BENCH_CALL
+#undef R2_BENCH_PAIRS
     R2_BENCH_KIND_COUNT,
 } r2_bench_kind_id_t;
 
@@ -36,6 +38,7 @@ typedef enum r2_bench_result {
     R2_BENCH_CONCAT,  /* the send buffers of all ranks, in rank order */
     R2_BENCH_PARTS,   /* this rank's part of the send buffers of all ranks, in rank order */
     R2_BENCH_OF_ROOT, /* the root's data, or this rank's part of them */
+    R2_BENCH_OF_PEER, /* what the other rank of the pair sends */
 } r2_bench_result_t;
 
 /** Bytes that the busiest host has to send or to receive at the least. */
@@ -48,7 +51,15 @@ typedef enum r2_bench_traffic {
     R2_BENCH_BUS_PAIRS,  /* a vector for each pair of ranks on different hosts */
 } r2_bench_traffic_t;
 
-/** One collective. */
+/** What the two ranks of a pair do. */
+typedef enum r2_bench_way {
+    R2_BENCH_NO_PAIRS,  /* a collective */
+    R2_BENCH_PING_PONG, /* a message to the second, and one back */
+    R2_BENCH_ONE_WAY,   /* a window of messages to the second */
+    R2_BENCH_BOTH_WAYS, /* a window each way */
+} r2_bench_way_t;
+
+/** One collective, or benchmark of point-to-point. */
 typedef struct r2_bench_kind {
     r2_bench_kind_id_t id;
     const char *name;         /* as in the name of OSU's program: reduce_scatter */
@@ -58,6 +69,8 @@ typedef struct r2_bench_kind {
     r2_bench_extent_t recv;
     r2_bench_result_t result;
     r2_bench_traffic_t traffic;
+    r2_bench_way_t way;
+    bool many_pairs;      /* takes more than two ranks */
     bool rooted;          /* has a root */
     bool send_at_root;    /* only the root sends */
     bool recv_at_root;    /* only the root receives */

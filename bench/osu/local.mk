@@ -18,6 +18,7 @@ libr2bench_la_SOURCES = \
     bench/osu/clock.h \
     bench/osu/data.c \
     bench/osu/data.h \
+    bench/osu/fault_words.c \
     bench/osu/injector.c \
     bench/osu/injector.h \
     bench/osu/kinds.c \
@@ -27,6 +28,8 @@ libr2bench_la_SOURCES = \
     bench/osu/options.h \
     bench/osu/overlap.c \
     bench/osu/overlap.h \
+    bench/osu/pairs.c \
+    bench/osu/pairs.h \
     bench/osu/payload.c \
     bench/osu/payload.h \
     bench/osu/pvar.c \
@@ -37,6 +40,7 @@ libr2bench_la_SOURCES = \
     bench/osu/series.c \
     bench/osu/series.h \
     bench/osu/size.c \
+    bench/osu/table.c \
     bench/osu/task.c \
     bench/osu/task.h \
     bench/osu/usage.c \

@@ -27,6 +27,10 @@ static void call_once(const r2_bench_run_t *run, r2_bench_size_t *size)
     r2_bench_kind_id_t id = run->task->kind->id;
     MPI_Request request;
 
+    if (R2_BENCH_NO_PAIRS != run->task->kind->way) {
+        r2_bench_pairs_call(&size->pairs, run->task->kind->way, &size->payload.call);
+        return;
+    }
     switch (run->task->form) {
     case R2_BENCH_BLOCKING:
         r2_bench_call_blocking(id, &size->payload.call);
@@ -101,6 +105,7 @@ static void check_barrier(const r2_bench_run_t *run, r2_bench_size_t *size, uint
 static void iterate(r2_bench_run_t *run, r2_bench_size_t *size)
 {
     bool checked = run->options->validate || run->options->digest;
+    bool pairs = R2_BENCH_NO_PAIRS != run->task->kind->way;
     uint64_t turn = run->turn++;
     double start_s, end_s;
 
@@ -108,6 +113,9 @@ static void iterate(r2_bench_run_t *run, r2_bench_size_t *size)
     if (checked) {
         r2_bench_payload_prepare(&size->payload, turn);
         MPI_Barrier(MPI_COMM_WORLD);
+        if (pairs) {
+            r2_bench_pairs_meet(&size->pairs, MPI_COMM_WORLD);
+        }
     }
     if (0 == run->rank) {
         r2_bench_injector_iteration(run->injector, turn);
@@ -124,7 +132,9 @@ static void iterate(r2_bench_run_t *run, r2_bench_size_t *size)
     if (run->options->validate && R2_BENCH_BARRIER == run->task->kind->id) {
         check_barrier(run, size, turn, start_s, end_s);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    if (!pairs) { /* they wait for each other anyway */
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
     if (0 == run->rank) {
         r2_bench_injector_poll(run->injector);
         r2_bench_report_progress(&run->report, size->payload.size_bytes, &size->series,

@@ -17,6 +17,7 @@
 
 enum {
     ERROR_BYTES = 256,
+    MAX_WINDOW = 65536,
     LARGE_BYTES = 8192, /* sizes above it get fewer iterations */
 };
 
@@ -43,6 +44,7 @@ static const struct option long_options[] = {
     {"tail-lat", no_argument, NULL, 'z'},
     {"mem-limit", required_argument, NULL, 'M'},
     {"accelerator", required_argument, NULL, 'd'},
+    {"window-size", required_argument, NULL, 'W'},
     {"root-rank", required_argument, NULL, 'k'},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'v'},
@@ -203,78 +205,6 @@ static bool parse_plant(const char *text, r2_bench_plant_t *plant_p)
     return false;
 }
 
-/* AT: "100" is an iteration, "2.5s" is a time. */
-static bool parse_when(const char *text, r2_bench_fault_t *fault)
-{
-    double ns;
-
-    fault->at_iteration =
-        R2_OK == r2_unit_whole(text, R2_UNIT_NUMBER, 0, UINT64_MAX, &fault->iteration);
-    if (!fault->at_iteration && R2_OK == r2_unit_real(text, R2_UNIT_TIME, &ns)) {
-        fault->seconds = ns / 1e9;
-        return true;
-    }
-    return fault->at_iteration;
-}
-
-/* "AT KIND[=V] HOST RAIL". The command may take more words; those three are the least. */
-static bool parse_fault(const char *text, r2_bench_fault_t *fault)
-{
-    char *copy = strdup(text);
-    char *rest = NULL;
-    char *when = NULL != copy ? strtok_r(copy, " \t", &rest) : NULL;
-    bool ok;
-
-    memset(fault, 0, sizeof(*fault));
-    ok = NULL != when && parse_when(when, fault);
-    if (ok) {
-        rest += strspn(rest, " \t");
-        fault->text = strdup(rest);
-        fault->words[0] = strdup(rest);
-        ok = NULL != fault->text && NULL != fault->words[0];
-    }
-    free(copy);
-    if (!ok) {
-        free(fault->text);
-        free(fault->words[0]);
-        return false;
-    }
-    copy = fault->words[0];
-    rest = NULL;
-    for (char *word = strtok_r(copy, " \t", &rest); ok && NULL != word;
-         word = strtok_r(NULL, " \t", &rest)) {
-        ok = fault->words_count < R2_BENCH_MAX_WORDS;
-        if (ok) {
-            fault->words[fault->words_count++] = word;
-        }
-    }
-    if (!ok || fault->words_count < 3) {
-        free(fault->text);
-        free(copy);
-        return false;
-    }
-    return true;
-}
-
-static bool add_fault(r2_bench_options_t *options, const char *text)
-{
-    r2_bench_fault_t *faults;
-
-    if (options->faults_count == R2_BENCH_MAX_FAULTS) {
-        return false;
-    }
-    faults = realloc(options->faults, (options->faults_count + 1) * sizeof(*faults));
-    if (NULL == faults) {
-        return false;
-    }
-    options->faults = faults;
-    if (!parse_fault(text, &faults[options->faults_count])) {
-        return false;
-    }
-    ++options->faults_count;
-    return true;
-}
-
 /* One option with a value. @return NULL, or what the value should have been. */
 static const char *parse_value(r2_bench_options_t *options, int option, const char *value)
 {
@@ -293,6 +223,10 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
     case 'M':
         return parse_bytes(value, strlen(value), &options->mem_limit_bytes) ? NULL
                                                                             : "bytes, e.g. 1G";
+    case 'W':
+        return parse_count(value, 1, &options->window) && options->window <= MAX_WINDOW
+                   ? NULL
+                   : "a number of messages, 1 to 65536";
     case 'd':
         return parse_place(value);
     case 'k':
@@ -304,8 +238,9 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
     case OPT_LINE_RATE:
         return parse_positive(value, &options->line_rate) ? NULL : "a rate in MB/s above 0";
     case OPT_FAULT:
-        return add_fault(options, value) ? NULL
-                                         : "'AT KIND[=V] HOST RAIL', e.g. '2.5s down h1 rail2'";
+        return r2_bench_options_add_fault(options, value)
+                   ? NULL
+                   : "'AT KIND[=V] HOST RAIL', e.g. '2.5s down h1 rail2'";
     case OPT_FAULT_CMD:
         options->fault_cmd = value;
         return '\0' != value[0] ? NULL : "a command";
@@ -365,6 +300,11 @@ static const char *choose_types(r2_bench_options_t *options, const r2_bench_kind
     return NULL;
 }
 
+static bool is_windowed(const r2_bench_kind_t *kind)
+{
+    return R2_BENCH_ONE_WAY == kind->way || R2_BENCH_BOTH_WAYS == kind->way;
+}
+
 /* What single options cannot see. @return NULL, or the error. */
 static const char *check_together(r2_bench_options_t *options, const r2_bench_task_t *task)
 {
@@ -373,6 +313,10 @@ static const char *check_together(r2_bench_options_t *options, const r2_bench_ta
     if (NULL != problem) {
         return problem;
     }
+    if (0 != options->window && !is_windowed(task->kind)) {
+        return "-W is for bw, bibw and mbw_mr";
+    }
+    options->window = 0 != options->window ? options->window : is_windowed(task->kind) ? 64 : 1;
     if (options->rooted && !task->kind->rooted) {
         return "-k: this collective has no root";
     }
@@ -446,7 +390,7 @@ r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, 
     (void) parse_type(task->kind->default_type, &options->type);
     opterr = 0;
     while (-1 !=
-           (option = getopt_long(argc, argv, ":m:i:x:fcT:t:u:zM:d:k:hv", long_options, NULL))) {
+           (option = getopt_long(argc, argv, ":m:i:x:fcT:t:u:zM:d:k:W:hv", long_options, NULL))) {
         problem = NULL;
         switch (option) {
         case 'h':

@@ -57,6 +57,7 @@ typedef struct r2_bench_options {
     uint64_t checked_warmup; /* with validation; UINT64_MAX: as warmup */
     size_t mem_limit_bytes;  /* of the buffers of one process */
     uint64_t tests;       /* calls of MPI_Test during the computation of a nonblocking collective */
+    uint64_t window;      /* messages under way at a time, of point-to-point bandwidths */
     double seconds;       /* run each size this long; 0: count iterations */
     double line_rate;     /* of one host, MB/s; 0: unknown */
     r2_bench_type_t type; /* that is being measured */
@@ -92,6 +93,9 @@ typedef enum r2_bench_request {
  */
 r2_bench_request_t r2_bench_options_init(r2_bench_options_t *options, int argc, char **argv,
                                          const r2_bench_task_t *task, char *error_p);
+
+/** Adds the value of a --fault. @return false if it is none, or there are too many. */
+bool r2_bench_options_add_fault(r2_bench_options_t *options, const char *text);
 
 /** Releases what init allocated. */
 void r2_bench_options_fini(r2_bench_options_t *options);

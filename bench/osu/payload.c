@@ -116,13 +116,19 @@ static size_t most_elements(const r2_bench_payload_t *payload)
     return shape.send_count > shape.recv_space ? shape.send_count : shape.recv_space;
 }
 
+/* Messages of a window share a buffer, but not where they are checked. */
+static size_t count_slots(const r2_bench_options_t *options)
+{
+    return options->validate || options->digest ? (size_t) options->window : 1;
+}
+
 size_t r2_bench_payload_bytes(const r2_bench_kind_t *kind, const r2_bench_options_t *options,
                               int ranks, size_t bytes)
 {
     size_t unit = r2_bench_type_bytes(options->type);
     r2_bench_shape_t shape;
 
-    r2_bench_kind_shape(kind, bytes / unit, ranks, 0, 0, &shape);
+    r2_bench_kind_shape(kind, bytes / unit * count_slots(options), ranks, 0, 0, &shape);
     return (shape.send_count + shape.recv_space) * unit;
 }
 
@@ -140,7 +146,8 @@ const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ta
     payload->data = data;
     payload->rank = rank;
     payload->size_bytes = bytes;
-    payload->elements = bytes / unit;
+    payload->slots = count_slots(options);
+    payload->elements = bytes / unit * payload->slots;
     if (most_elements(payload) > most) {
         return "more than 2^31 - 1 in a buffer: choose a smaller -m";
     }
@@ -175,7 +182,7 @@ void r2_bench_payload_turn(r2_bench_payload_t *payload, uint64_t turn)
                         call->root, &payload->shape);
     call->send = payload->send.data;
     call->recv = payload->recv.data;
-    call->count = (int) payload->shape.count;
+    call->count = (int) (payload->shape.count / payload->slots);
     call->type = mpi_type(payload->options->type);
     call->comm = MPI_COMM_WORLD;
 }
@@ -201,14 +208,21 @@ void r2_bench_payload_prepare(r2_bench_payload_t *payload, uint64_t turn)
     }
 }
 
-/* The last rank that has this buffer. */
+/* The last rank that has the buffer that is to be damaged. */
 static int planted_rank(const r2_bench_payload_t *payload)
 {
-    const r2_bench_kind_t *kind = payload->task->kind;
-    bool at_root =
-        R2_BENCH_PLANT_SEND == payload->options->plant ? kind->send_at_root : kind->recv_at_root;
+    bool in_send = R2_BENCH_PLANT_SEND == payload->options->plant;
+    int rank = payload->data->ranks;
+    r2_bench_shape_t shape;
+    size_t count = 0;
 
-    return at_root ? payload->call.root : payload->data->ranks - 1;
+    while (0 == count && rank > 0) {
+        --rank;
+        r2_bench_kind_shape(payload->task->kind, payload->elements, payload->data->ranks, rank,
+                            payload->call.root, &shape);
+        count = in_send ? shape.send_count : shape.recv_count;
+    }
+    return rank;
 }
 
 /* The defect of --plant-error, in the second iteration. */

@@ -33,8 +33,9 @@ typedef struct r2_bench_payload {
     r2_bench_shape_t shape;
     int *numbers;        /* owned: counts, displacements and offsets of call */
     MPI_Datatype *types; /* owned: of call */
-    size_t elements;     /* of the message size */
-    size_t size_bytes;   /* message size as OSU counts it */
+    size_t slots;      /* buffers of messages that are under way at a time: all that are checked */
+    size_t elements;   /* of the message size, in all slots */
+    size_t size_bytes; /* message size as OSU counts it */
     int rank;
     int complaints;  /* wrong results described so far */
     uint64_t wrong;  /* iterations with a wrong result on this rank */

@@ -15,6 +15,7 @@
 #include "injector.h"
 #include "options.h"
 #include "overlap.h"
+#include "pairs.h"
 #include "payload.h"
 #include "pvar.h"
 #include "report.h"
@@ -43,6 +44,7 @@ typedef struct r2_bench_size {
     r2_bench_payload_t payload;
     r2_bench_series_t series;
     r2_bench_overlap_t overlap; /* of a nonblocking collective */
+    r2_bench_pairs_t pairs;     /* of point-to-point */
     MPI_Request request;        /* owned: of a persistent collective */
 } r2_bench_size_t;
 

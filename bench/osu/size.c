@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include <float.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 static void size_init(const r2_bench_run_t *run, r2_bench_size_t *size, size_t bytes)
 {
     size_t unit = r2_bench_type_bytes(run->options->type);
+    size_t window = (size_t) run->options->window;
     const char *problem;
 
     memset(size, 0, sizeof(*size));
@@ -27,8 +29,14 @@ static void size_init(const r2_bench_run_t *run, r2_bench_size_t *size, size_t b
     if (R2_BENCH_PERSISTENT == run->task->form) {
         r2_bench_call_init(run->task->kind->id, &size->payload.call, &size->request);
     }
+    if (R2_BENCH_NO_PAIRS != run->task->kind->way &&
+        !r2_bench_pairs_init(&size->pairs, window,
+                             size->payload.slots > 1 ? bytes / unit * unit : 0, run->ranks,
+                             run->rank)) {
+        r2_bench_give_up("not enough memory");
+    }
     size->series.wire_bytes = r2_bench_kind_bus_bytes(run->task->kind, run->ranks, run->hosts,
-                                                      (double) (bytes / unit * unit));
+                                                      (double) (bytes / unit * unit * window));
 }
 
 static void size_fini(r2_bench_size_t *size)
@@ -36,6 +44,7 @@ static void size_fini(r2_bench_size_t *size)
     if (MPI_REQUEST_NULL != size->request) {
         MPI_Request_free(&size->request);
     }
+    r2_bench_pairs_fini(&size->pairs);
     r2_bench_payload_fini(&size->payload);
     r2_bench_series_fini(&size->series);
 }
@@ -62,6 +71,12 @@ static void combine_digests(const r2_bench_run_t *run, r2_bench_size_t *size, r2
     free(all);
 }
 
+/* The second of a pair also waits for the first to begin: its times say nothing. */
+static bool is_timed(const r2_bench_run_t *run)
+{
+    return R2_BENCH_NO_PAIRS == run->task->kind->way || run->rank < run->ranks / 2;
+}
+
 /* Makes each iteration as long as that of the slowest rank; only the times of rank 0 are used. */
 static void slowest_times(const r2_bench_run_t *run, r2_bench_size_t *size)
 {
@@ -73,7 +88,7 @@ static void slowest_times(const r2_bench_run_t *run, r2_bench_size_t *size)
         r2_bench_give_up("not enough memory");
     }
     for (size_t i = 0; i < count; ++i) {
-        took_s[i] = size->series.samples[i].took_s;
+        took_s[i] = is_timed(run) ? size->series.samples[i].took_s : 0;
     }
     MPI_Reduce(took_s, most_s, (int) count, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     for (size_t i = 0; i < count && 0 == run->rank; ++i) {
@@ -106,17 +121,21 @@ static void combine_pvars(const r2_bench_run_t *run, const double *before, r2_be
 /* Latencies as OSU has them: the mean over iterations of each rank, then over ranks. */
 static void combine_times(const r2_bench_run_t *run, r2_bench_size_t *size, r2_bench_row_t *row)
 {
+    int timed = R2_BENCH_NO_PAIRS == run->task->kind->way ? run->ranks : run->ranks / 2;
     double mean_s = 0;
+    double least_s, most_s;
     double sum_s = 0;
 
     for (size_t i = 0; i < size->series.count; ++i) {
         mean_s += size->series.samples[i].took_s / (double) size->series.count;
     }
-    MPI_Reduce(&mean_s, &sum_s, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&mean_s, &row->min_s, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
-    MPI_Reduce(&mean_s, &row->max_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    least_s = is_timed(run) ? mean_s : DBL_MAX;
+    most_s = is_timed(run) ? mean_s : 0;
+    MPI_Reduce(&most_s, &sum_s, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&least_s, &row->min_s, 1, MPI_DOUBLE, MPI_MIN, 0, MPI_COMM_WORLD);
+    MPI_Reduce(&most_s, &row->max_s, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     MPI_Reduce(&size->payload.wrong, &row->wrong, 1, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
-    row->avg_s = sum_s / run->ranks;
+    row->avg_s = sum_s / timed;
     row->iterations = size->series.count;
 }
 

@@ -23,6 +23,12 @@ static const struct {
 
 enum { FORMS = sizeof(forms) / sizeof(forms[0]) };
 
+/* Point-to-point has one form. */
+static bool has_form(const r2_bench_kind_t *kind, unsigned form)
+{
+    return R2_BENCH_NO_PAIRS == kind->way || R2_BENCH_BLOCKING == form;
+}
+
 static void make_name(const r2_bench_kind_t *kind, unsigned form, char *name_p)
 {
     snprintf(name_p, R2_BENCH_NAME_BYTES, "%s%s%s", forms[form].prefix, kind->name,
@@ -36,7 +42,7 @@ bool r2_bench_task_init(r2_bench_task_t *task, const char *program, const char *
     for (unsigned form = 0; form < FORMS; ++form) {
         for (unsigned i = 0; i < R2_BENCH_KIND_COUNT; ++i) {
             make_name(r2_bench_kind_at(i), form, called);
-            if (0 == strcmp(called, name)) {
+            if (has_form(r2_bench_kind_at(i), form) && 0 == strcmp(called, name)) {
                 task->kind = r2_bench_kind_at(i);
                 task->form = (r2_bench_form_t) form;
                 snprintf(task->program, sizeof(task->program), "%s%s%s",
@@ -55,7 +61,9 @@ void r2_bench_task_list(FILE *out)
     for (unsigned form = 0; form < FORMS; ++form) {
         for (unsigned i = 0; i < R2_BENCH_KIND_COUNT; ++i) {
             make_name(r2_bench_kind_at(i), form, name);
-            fprintf(out, "%s\n", name);
+            if (has_form(r2_bench_kind_at(i), form)) {
+                fprintf(out, "%s\n", name);
+            }
         }
     }
 }

@@ -45,6 +45,10 @@ void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out)
     if (task->kind->rooted) {
         fprintf(out, "  -k, --root-rank ROOT          fixed:RANK, or rotate (default: fixed:0)\n");
     }
+    if (R2_BENCH_ONE_WAY == task->kind->way || R2_BENCH_BOTH_WAYS == task->kind->way) {
+        fprintf(out,
+                "  -W, --window-size N           messages under way at a time (default: 64)\n");
+    }
     if (R2_BENCH_NONBLOCKING == task->form) {
         fprintf(out, "  -t, --num-test-calls N        MPI_Test calls during the computation\n"
                      "                                (default: 0)\n");

@@ -253,6 +253,12 @@ static void test_options(void **state)
     assert_int_equal(parse("bcast", "-t 5", &options), R2_BENCH_BAD);
     assert_int_equal(parse("bcast", "-c --plant-error send", &options), R2_BENCH_BAD);
     assert_int_equal(parse("barrier", "-c --plant-error early", &options), R2_BENCH_RUN);
+    assert_int_equal(parse("bw", "", &options), R2_BENCH_RUN);
+    assert_int_equal(options.window, 64);
+    assert_int_equal(parse("mbw_mr", "-W 3", &options), R2_BENCH_RUN);
+    assert_int_equal(options.window, 3);
+    assert_int_equal(parse("latency", "-W 3", &options), R2_BENCH_BAD);
+    assert_int_equal(parse("bw", "-W 0", &options), R2_BENCH_BAD);
 }
 
 int main(void)

@@ -77,6 +77,17 @@ static int *add_share(const job_t *job, int rank, int *place)
     return add(job, job->ranks, first, counts[rank], place);
 }
 
+/* The whole message of the other rank of the pair; one way, the first half of the ranks sends. */
+static int *of_peer(const job_t *job, int rank, bool both, int *place)
+{
+    int half = job->ranks / 2;
+
+    if (rank >= half && rank < 2 * half) {
+        return copy(job, rank - half, 0, place);
+    }
+    return both && rank < half ? copy(job, rank + half, 0, place) : place;
+}
+
 /* What MPI says that this rank gets. @return how many elements. */
 static size_t by_hand(const job_t *job, r2_bench_kind_id_t id, int rank, int *result)
 {
@@ -122,6 +133,12 @@ static size_t by_hand(const job_t *job, r2_bench_kind_id_t id, int rank, int *re
         break;
     case R2_BENCH_REDUCE_SCATTER_BLOCK:
         end = add(job, job->ranks, (size_t) rank * mine, mine, result);
+        break;
+    case R2_BENCH_LATENCY:
+    case R2_BENCH_BIBW:
+    case R2_BENCH_BW:
+    case R2_BENCH_MBW_MR:
+        end = of_peer(job, rank, R2_BENCH_LATENCY == id || R2_BENCH_BIBW == id, result);
         break;
     case R2_BENCH_BARRIER:
     case R2_BENCH_KIND_COUNT:
@@ -209,6 +226,10 @@ static void test_send_buffers(void **state)
     assert_int_equal(shape.send_count, 6);
     r2_bench_kind_shape(r2_bench_kind_find("reduce_scatter_block"), 2, 3, 0, 0, &shape);
     assert_int_equal(shape.send_count, 3); /* at least one element for each rank */
+    r2_bench_kind_shape(r2_bench_kind_find("mbw_mr"), 7, 4, 1, 0, &shape);
+    assert_int_equal(shape.send_count, 7);
+    r2_bench_kind_shape(r2_bench_kind_find("mbw_mr"), 7, 4, 2, 0, &shape);
+    assert_int_equal(shape.send_count, 0);
 }
 
 static double bus(const char *name, int ranks, int hosts)
@@ -259,6 +280,8 @@ static void test_names(void **state)
     assert_int_equal(task.form, R2_BENCH_PERSISTENT);
     assert_false(r2_bench_task_init(&task, NULL, "scans"));
     assert_false(r2_bench_task_init(&task, NULL, ""));
+    assert_false(r2_bench_task_init(&task, NULL, "ilatency"));
+    assert_false(r2_bench_task_init(&task, NULL, "bw_persistent"));
 }
 
 int main(void)
