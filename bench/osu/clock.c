@@ -64,7 +64,7 @@ int r2_bench_clock_check(const r2_bench_clock_t *clock, int rank, double entered
 
     MPI_Allgather(&entered_s, 1, MPI_DOUBLE, clock->entered_s, 1, MPI_DOUBLE, MPI_COMM_WORLD);
     for (int i = 0; i < clock->ranks; ++i) {
-        if (clock->names[i] == clock->names[rank] && clock->entered_s[i] > left_s) {
+        if (i != rank && clock->names[i] == clock->names[rank] && clock->entered_s[i] > left_s) {
             last = i;
         }
     }

@@ -87,7 +87,8 @@ static void check_barrier(const r2_bench_run_t *run, r2_bench_size_t *size, uint
                           double start_s, double end_s)
 {
     bool planted =
-        R2_BENCH_PLANT_EARLY == run->options->plant && 1 == turn && run->rank == run->ranks - 1;
+        R2_BENCH_PLANT_EARLY == r2_bench_options_plant(run->options, run->task->kind, turn) &&
+        run->rank == run->ranks - 1;
     bool right = check_times(run, size, turn, start_s, end_s);
     double begin_s = r2_bench_now_s();
     double entered_s = begin_s;

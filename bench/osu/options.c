@@ -73,6 +73,7 @@ static const char *const plants[] = {
     [R2_BENCH_PLANT_NONE] = "none",   [R2_BENCH_PLANT_SUM] = "sum",
     [R2_BENCH_PLANT_HOLE] = "hole",   [R2_BENCH_PLANT_SEND] = "send",
     [R2_BENCH_PLANT_GUARD] = "guard", [R2_BENCH_PLANT_EARLY] = "early",
+    [R2_BENCH_PLANT_ALL] = "all",
 };
 
 size_t r2_bench_type_bytes(r2_bench_type_t type)
@@ -248,7 +249,7 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
         options->csv = value;
         return '\0' != value[0] ? NULL : "a file name";
     case OPT_PLANT:
-        return parse_plant(value, &options->plant) ? NULL : "sum, hole, send, guard or early";
+        return parse_plant(value, &options->plant) ? NULL : "sum, hole, send, guard, early or all";
     default:
         return "nothing"; /* not reached: every option with a value is above */
     }
@@ -259,6 +260,7 @@ static bool can_plant(const r2_bench_kind_t *kind, r2_bench_plant_t plant)
 {
     switch (plant) {
     case R2_BENCH_PLANT_NONE:
+    case R2_BENCH_PLANT_ALL:
         return true;
     case R2_BENCH_PLANT_SEND:
         return R2_BENCH_NOTHING != kind->send;
@@ -270,6 +272,19 @@ static bool can_plant(const r2_bench_kind_t *kind, r2_bench_plant_t plant)
         return R2_BENCH_BARRIER == kind->id;
     }
     return false;
+}
+
+r2_bench_plant_t r2_bench_options_plant(const r2_bench_options_t *options,
+                                        const r2_bench_kind_t *kind, uint64_t turn)
+{
+    bool all = R2_BENCH_PLANT_ALL == options->plant;
+
+    if (!all) {
+        return 1 == turn ? options->plant : R2_BENCH_PLANT_NONE;
+    }
+    return turn < R2_BENCH_PLANT_ALL && can_plant(kind, (r2_bench_plant_t) turn)
+               ? (r2_bench_plant_t) turn
+               : R2_BENCH_PLANT_NONE;
 }
 
 /* The types that are measured, one after the other. @return NULL, or the error. */

@@ -27,8 +27,8 @@ typedef enum r2_bench_type {
     R2_BENCH_DOUBLE,
 } r2_bench_type_t;
 
-/** Defects that --plant-error puts into the second iteration, to prove that validation finds
- * them. */
+/** Defects that --plant-error puts into the second iteration, to prove that validation finds them.
+ * With all of them, defect number N is in iteration N, the first being 0. */
 typedef enum r2_bench_plant {
     R2_BENCH_PLANT_NONE,
     R2_BENCH_PLANT_SUM,   /* one element of the result is wrong */
@@ -36,6 +36,7 @@ typedef enum r2_bench_plant {
     R2_BENCH_PLANT_SEND,  /* the send buffer was changed */
     R2_BENCH_PLANT_GUARD, /* a byte behind the receive buffer was written */
     R2_BENCH_PLANT_EARLY, /* a rank left the barrier before the last one entered */
+    R2_BENCH_PLANT_ALL,   /* all that the buffers can have, one after the other */
 } r2_bench_plant_t;
 
 /** One --fault: when, and the words that the fault command gets. */
@@ -105,6 +106,10 @@ void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out);
 
 /** The smallest message size, with the type that is being measured. */
 size_t r2_bench_options_first(const r2_bench_options_t *options);
+
+/** The defect of iteration @p turn, counted through all sizes. */
+r2_bench_plant_t r2_bench_options_plant(const r2_bench_options_t *options,
+                                        const r2_bench_kind_t *kind, uint64_t turn);
 
 /** Iterations of a size, without --seconds. */
 uint64_t r2_bench_options_iterations(const r2_bench_options_t *options, size_t bytes);

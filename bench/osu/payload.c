@@ -17,7 +17,7 @@
 enum {
     GUARD_BYTES = 4096, /* before and behind each buffer: also its alignment */
     POISON = 0xa5,      /* of guards and of receive buffers before the call */
-    MAX_COMPLAINTS = 3, /* of one rank and size */
+    MAX_COMPLAINTS = 5, /* of one rank and size */
 };
 
 static bool buffer_init(r2_bench_buffer_t *buffer, size_t bytes)
@@ -209,9 +209,8 @@ void r2_bench_payload_prepare(r2_bench_payload_t *payload, uint64_t turn)
 }
 
 /* The last rank that has the buffer that is to be damaged. */
-static int planted_rank(const r2_bench_payload_t *payload)
+static int planted_rank(const r2_bench_payload_t *payload, bool in_send)
 {
-    bool in_send = R2_BENCH_PLANT_SEND == payload->options->plant;
     int rank = payload->data->ranks;
     r2_bench_shape_t shape;
     size_t count = 0;
@@ -225,20 +224,22 @@ static int planted_rank(const r2_bench_payload_t *payload)
     return rank;
 }
 
-/* The defect of --plant-error, in the second iteration. */
+/* The defect of --plant-error that is due. */
 static void plant(const r2_bench_payload_t *payload, uint64_t turn)
 {
     size_t unit = r2_bench_type_bytes(payload->options->type);
     size_t result_bytes = payload->shape.recv_count * unit;
-    bool in_send = R2_BENCH_PLANT_SEND == payload->options->plant;
+    r2_bench_plant_t defect = r2_bench_options_plant(payload->options, payload->task->kind, turn);
+    bool in_send = R2_BENCH_PLANT_SEND == defect;
 
-    if (1 != turn || payload->rank != planted_rank(payload) ||
+    if (R2_BENCH_PLANT_NONE == defect || payload->rank != planted_rank(payload, in_send) ||
         (in_send ? payload->send.bytes : result_bytes) < unit) {
         return;
     }
-    switch (payload->options->plant) {
+    switch (defect) {
     case R2_BENCH_PLANT_NONE:
     case R2_BENCH_PLANT_EARLY:
+    case R2_BENCH_PLANT_ALL:
         break;
     case R2_BENCH_PLANT_SUM:
         payload->recv.data[result_bytes / 2 / unit * unit] ^= 1;

@@ -230,6 +230,7 @@ static r2_bench_request_t parse(const char *name, const char *words, r2_bench_op
 
 static void test_options(void **state)
 {
+    const r2_bench_kind_t *bcast = r2_bench_kind_find("bcast");
     r2_bench_options_t options;
 
     (void) state;
@@ -253,6 +254,12 @@ static void test_options(void **state)
     assert_int_equal(parse("bcast", "-t 5", &options), R2_BENCH_BAD);
     assert_int_equal(parse("bcast", "-c --plant-error send", &options), R2_BENCH_BAD);
     assert_int_equal(parse("barrier", "-c --plant-error early", &options), R2_BENCH_RUN);
+    assert_int_equal(parse("bcast", "-c --plant-error all", &options), R2_BENCH_RUN);
+    assert_int_equal(r2_bench_options_plant(&options, bcast, 0), R2_BENCH_PLANT_NONE);
+    assert_int_equal(r2_bench_options_plant(&options, bcast, 2), R2_BENCH_PLANT_HOLE);
+    assert_int_equal(r2_bench_options_plant(&options, bcast, 3), R2_BENCH_PLANT_NONE);
+    assert_int_equal(r2_bench_options_plant(&options, bcast, R2_BENCH_PLANT_ALL),
+                     R2_BENCH_PLANT_NONE);
     assert_int_equal(parse("bw", "", &options), R2_BENCH_RUN);
     assert_int_equal(options.window, 64);
     assert_int_equal(parse("mbw_mr", "-W 3", &options), R2_BENCH_RUN);
