@@ -70,6 +70,7 @@ typedef struct r2_bench_kind {
     r2_bench_result_t result;
     r2_bench_traffic_t traffic;
     r2_bench_way_t way;
+    bool lists;           /* its call takes displacements of a part for each rank */
     bool many_pairs;      /* takes more than two ranks */
     bool rooted;          /* has a root */
     bool send_at_root;    /* only the root sends */

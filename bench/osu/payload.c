@@ -107,13 +107,14 @@ static bool lists_init(r2_bench_payload_t *payload)
     return true;
 }
 
-/* The most elements that a buffer of any rank has, whatever rank is the root. */
-static size_t most_elements(const r2_bench_payload_t *payload)
+/* Does every displacement fit the integer that the call takes, whatever rank is the root? */
+static bool lists_fit(const r2_bench_payload_t *payload)
 {
-    r2_bench_shape_t shape;
+    const r2_bench_kind_t *kind = payload->task->kind;
+    bool in_bytes = R2_BENCH_ALLTOALLW == kind->id;
+    size_t unit = in_bytes ? r2_bench_type_bytes(payload->options->type) : 1;
 
-    r2_bench_kind_shape(payload->task->kind, payload->elements, payload->data->ranks, 0, 0, &shape);
-    return shape.send_count > shape.recv_space ? shape.send_count : shape.recv_space;
+    return !kind->lists || payload->elements * (size_t) payload->data->ranks <= INT_MAX / unit;
 }
 
 /* Messages of a window share a buffer, but not where they are checked. */
@@ -137,7 +138,6 @@ const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ta
                                   int rank, size_t bytes)
 {
     size_t unit = r2_bench_type_bytes(options->type);
-    size_t most = R2_BENCH_ALLTOALLW == task->kind->id ? INT_MAX / unit : INT_MAX;
     r2_bench_shape_t most_shape; /* in the iterations in which this rank is the root */
 
     memset(payload, 0, sizeof(*payload));
@@ -148,8 +148,8 @@ const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ta
     payload->size_bytes = bytes;
     payload->slots = count_slots(options);
     payload->elements = bytes / unit * payload->slots;
-    if (most_elements(payload) > most) {
-        return "more than 2^31 - 1 in a buffer: choose a smaller -m";
+    if (!lists_fit(payload)) {
+        return "displacements above 2^31 - 1: choose a smaller -m";
     }
     r2_bench_kind_shape(task->kind, payload->elements, data->ranks, rank,
                         options->rotate_root ? rank : options->root, &most_shape);
