@@ -72,4 +72,5 @@ dist_man1_MANS += \
 EXTRA_DIST += \
     bench/osu/latency_pair \
     bench/osu/plot_fault \
-    bench/osu/plot_fault.gp
+    bench/osu/plot_fault.gp \
+    bench/osu/run

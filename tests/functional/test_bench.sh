@@ -227,5 +227,34 @@ sleep 0.2
 ! pgrep -f "$work/fault" >/dev/null
 verdict "the helper does not outlive the benchmark"
 
+# Faults beside the benchmarks of others: any command, here a shell's.
+beside() { # STATUS ARGUMENT...: of bench/osu/run
+    local wanted=$1
+    shift
+    rm -f "$work/words"
+    timeout 60 "$source/bench/osu/run" "$@" >"$work/out" 2>"$work/err"
+    rc=$?
+    [ $rc -eq "$wanted" ]
+}
+beside 0 --fault '700ms heal h1 rail2' --fault '0.2s --at switch down h1 rail2' \
+    --fault-cmd "$work/fault" --with sh -c 'echo "# Size"; sleep 0.5; echo 8; sleep 0.7; echo 16' \
+    && [ "$(sed 's/[0-9.]*[.][0-9]* /T /' "$work/out" | tr '\n' ,)" = \
+        "# Size,# fault T --at switch down h1 rail2,8,# fault T heal h1 rail2,16," ] \
+    && [ "$(tr '\n' , <"$work/words")" = "--at switch down h1 rail2,heal h1 rail2," ]
+verdict "faults beside another program, in the order of time, between its lines"
+beside 7 --with sh -c 'exit 7' && beside 1 --with sh -c 'kill -9 $$'
+verdict "its exit status is passed on"
+beside 1 --fault '50s down h1 rail2' --fault-cmd true --with true \
+    && complains "'down h1 rail2' was not carried out"
+verdict "a fault that comes too late beside it"
+beside 1 --fault '10ms down h1 rail2' --fault-cmd false --with sleep 0.5 \
+    && complains 'false down h1 rail2: exit status 1'
+verdict "a fault command that fails beside it"
+beside 124 --limit 1 --with sh -c 'sleep 30 & sleep 30'
+verdict "it is ended after a time"
+beside 2 --with "$work/none" && beside 2 --fault '5 down h1 rail2' --fault-cmd true --with true \
+    && beside 2 --fault '5s down h1 rail2' --with true && beside 2 --fault
+verdict "arguments that are wrong, a program that is none"
+
 echo "1..$number"
 [ $failed -eq 0 ]
