@@ -99,9 +99,22 @@ static uint32_t r2_link_doubtful(const r2_link_t *link)
     return count;
 }
 
+static bool r2_lane_others_carry(const r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (&link->lanes[i] != lane && NULL != link->lanes[i].tx.in_flight) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /*
  * Nothing at all answers: another lane may show whether it is the lane or the peer. Called again
- * while the doubt lasts, for what has been given to this lane since.
+ * while the doubt lasts, for what has been given to this lane since. Where all of that is delivered
+ * already, and the transport still reads its memory, the peer is asked.
  */
 static void r2_lane_doubt(r2_lane_t *lane)
 {
@@ -113,6 +126,9 @@ static void r2_lane_doubt(r2_lane_t *lane)
         lane->timing.doubt_ns = link->net->now_ns;
     }
     if (r2_tx_has_sound_lane(link)) {
+        if (!r2_lane_others_carry(lane) && 0 == link->tx.unsettled[R2_WIRE_PING]) {
+            (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+        }
         return;
     }
     if (link->tx.unsettled[R2_WIRE_PING] < r2_link_doubtful(link)) {

@@ -456,6 +456,18 @@ static void late_request_for_a_lane_that_is_up(void **state)
         "expect healthy");
 }
 
+/*
+ * All that a lane carries has gone by the other one, and the transport still reads its memory: it
+ * sends nothing out, and nobody has anything to say on the other one.
+ */
+static void a_silent_lane_holds_delivered_memory(void **state)
+{
+    (void) state;
+    run("socket 1061; param unexpected_bytes 15174; compute 12643957us rank=0;"
+        "coll alltoallv i64 3734 on=world times=1 in-place; at 120077us drop-out h0 rail0;"
+        "param no_path_timeout_ms 1357; expect any");
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -481,6 +493,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(freed_before_it_is_told),
         cmocka_unit_test(dead_behind_lost_requests),
         cmocka_unit_test(late_request_for_a_lane_that_is_up),
+        cmocka_unit_test(a_silent_lane_holds_delivered_memory),
         cmocka_unit_test(merge_without_memory),
     };
 
