@@ -16,13 +16,6 @@
 
 #include "run.h"
 
-_Noreturn void r2_bench_give_up(const char *what)
-{
-    fprintf(stderr, "r2 benchmark: %s\n", what);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    abort();
-}
-
 /* Number of different processor names. */
 static int count_hosts(int ranks)
 {

@@ -36,6 +36,7 @@ libr2bench_la_SOURCES = \
     bench/osu/pvar.h \
     bench/osu/report.c \
     bench/osu/report.h \
+    bench/osu/run.c \
     bench/osu/run.h \
     bench/osu/series.c \
     bench/osu/series.h \
