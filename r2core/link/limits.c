@@ -73,9 +73,14 @@ uint64_t r2_net_unexpected_bytes(const r2_net_t *net)
                   r2_max(share, (uint64_t) R2_UNEXPECTED_LEAST_BYTES));
 }
 
+bool r2_net_was_back(const r2_net_t *net, uint64_t at_ns)
+{
+    return 0 != net->back_ns && at_ns >= net->back_ns &&
+           at_ns - net->back_ns <= r2_scaled_timeout_ns(net, R2_BACK_TIMES);
+}
+
 bool r2_net_was_away(r2_net_t *net)
 {
     net->note_own_silence(net);
-    return 0 != net->back_ns &&
-           net->now_ns - net->back_ns <= r2_scaled_timeout_ns(net, R2_BACK_TIMES);
+    return r2_net_was_back(net, net->now_ns);
 }

@@ -17,15 +17,15 @@ static uint64_t r2_link_ping_ns(const r2_link_t *link)
 }
 
 /*
- * Who only waits for data has nothing in flight whose acknowledgement could fail to come: after a
- * silence it asks, so that a path that is gone is noticed at both ends.
+ * Who only waits for data, or for credit, has nothing in flight whose acknowledgement could fail to
+ * come: after a silence it asks, so that a path that is gone is noticed at both ends.
  */
 static void r2_link_ping(r2_link_t *link)
 {
     uint64_t now_ns = link->net->now_ns;
 
-    if (R2_OK != link->broken || 0 == r2_link_posted(link) || link->tx.in_flight_packets > 0 ||
-        NULL != link->tx.control || !r2_link_has_lane(link)) {
+    if (R2_OK != link->broken || (0 == r2_link_posted(link) && 0 == link->tx.uncredited.count) ||
+        link->tx.in_flight_packets > 0 || NULL != link->tx.control || !r2_link_has_lane(link)) {
         link->path.await_ns = 0;
         return;
     }

@@ -277,6 +277,23 @@ static void a_rail_fails(void **state)
     assert_int_equal(few.errors, 0);
 }
 
+/*
+ * Who goes on reads how lanes came up that a peer gave up meanwhile, in wire-up, for want of
+ * descriptors: they were never up.
+ */
+static void given_up_in_wire_up_while_stopped(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "seed 653170; hosts 5; ppn 3; rails 4; rate 5664736; latency 1us;"
+        "param no_path_timeout_ms 13798; coll allgatherv bytes3 1322 on=world times=1 nb;"
+        "at 28us stop r7; at 93964704us cont r7; at 48682964us cont r10; at 0us descriptors r5 17;"
+        "at 175us descriptors r6 135; at 281us descriptors r7 34; expect healthy",
+        &result));
+}
+
 /* Lanes that carry nothing any more, and no descriptor to ask after them: the limit holds. */
 static void limit_holds_without_any(void **state)
 {
@@ -318,6 +335,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(none_at_all),
         cmocka_unit_test(a_rail_fails),
         cmocka_unit_test(limit_holds_without_any),
+        cmocka_unit_test(given_up_in_wire_up_while_stopped),
     };
 
     if (argc > 1) {

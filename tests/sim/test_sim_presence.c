@@ -358,6 +358,18 @@ static void a_dead_process_behind_dead_rails_ends_in_time(void **state)
              &(ends_t){.all_before_ns = 8 * R2_NS_PER_S});
 }
 
+/* A host loses its power while a sender waits for credit: it has nothing under way, and asks. */
+static void who_waits_for_credit_of_a_dead_host_is_told(void **state)
+{
+    const scenario_result_t result =
+        run("param unexpected_bytes 3717; param copy_max_bytes 0; compute 17s rank=0;"
+            "coll gather i64 638 root=0 times=3; param no_path_timeout_ms 175; at 90ms kill r0;"
+            "at 90ms cut h0 h1 rail0; at 90ms cut h0 h1 rail1; expect any");
+
+    (void) state;
+    assert_true(result.errors > 0);
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -378,6 +390,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rail_that_refuses_is_told),
         cmocka_unit_test(a_dead_process_is_named),
         cmocka_unit_test(a_dead_process_behind_dead_rails_ends_in_time),
+        cmocka_unit_test(who_waits_for_credit_of_a_dead_host_is_told),
     };
 
     if (argc > 1) {
