@@ -294,6 +294,24 @@ static void given_up_in_wire_up_while_stopped(void **state)
         &result));
 }
 
+/*
+ * Two that have a lane to each other were asked for a way to each other while that was in doubt. It
+ * is closed all the same where the descriptors are for a third.
+ */
+static void lanes_that_were_asked_for_are_closed(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "seed 661779; hosts 3; rails 1; latency 76us; param heal_min_ms 125;"
+        "param failure_timeout_ms 150; coll allreduce f64 2 on=world times=20;"
+        "at 2848us drop-out h2 rail0; at 488us down h0 rail0; at 2100343us heal;"
+        "at 9053442us cont r0; at 119us descriptors r1 14; at 0us descriptors r2 14; expect any",
+        &result));
+    assert_int_equal(0, result.errors);
+}
+
 /* Lanes that carry nothing any more, and no descriptor to ask after them: the limit holds. */
 static void limit_holds_without_any(void **state)
 {
@@ -336,6 +354,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rail_fails),
         cmocka_unit_test(limit_holds_without_any),
         cmocka_unit_test(given_up_in_wire_up_while_stopped),
+        cmocka_unit_test(lanes_that_were_asked_for_are_closed),
     };
 
     if (argc > 1) {
