@@ -257,14 +257,15 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
 /*
  * The last word before the end of a connection may be lost with it. Who was stopped meanwhile
  * cannot tell whether the lane was closed or given up, and its peer can: the next connect request
- * says which.
+ * says which. A lane on which nothing was acknowledged may never have been up there.
  */
 void r2_idle_ended(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
+    const bool proved = !r2_lane_is_unproved(lane);
 
     r2_lane_reopen(lane);
-    lane->connect.judged_ns = net->now_ns + r2_scaled_timeout_ns(net, R2_JUDGED_TIMES);
+    lane->connect.judged_ns = proved ? net->now_ns + r2_scaled_timeout_ns(net, R2_JUDGED_TIMES) : 0;
 }
 
 void r2_idle_judge(r2_lane_t *lane, bool rested)

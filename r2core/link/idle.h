@@ -60,10 +60,12 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested);
 void r2_idle_ended(r2_lane_t *lane);
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);
-/** When it counts as failed if nothing is heard; R2_NEVER_NS: there is nothing to judge. */
+/** When it counts as failed if nothing is heard; R2_NEVER_NS: there is nothing to judge, or no
+ * descriptor to ask with. */
 static inline uint64_t r2_idle_judged_ns(const r2_lane_t *lane)
 {
-    return 0 == lane->connect.judged_ns ? R2_NEVER_NS : lane->connect.judged_ns;
+    return 0 == lane->connect.judged_ns || r2_lane_is_short(lane) ? R2_NEVER_NS
+                                                                  : lane->connect.judged_ns;
 }
 /** Closes what was asked for, or is closed at the other end. After the progress pass. */
 void r2_idle_scan(r2_lane_t *lane);

@@ -265,6 +265,14 @@ bool r2_lane_withdraw_call(r2_lane_t *lane)
     return true;
 }
 
+bool r2_lane_is_unproved(const r2_lane_t *lane)
+{
+    const r2_packet_t *first = lane->tx.in_flight;
+
+    return (uint32_t) lane->link->net->first_seq ==
+           (NULL == first ? lane->tx.seq : first->header.lane_seq);
+}
+
 void r2_lane_withdraw_moot(r2_lane_t *lane)
 {
     if (0 != lane->connect.connect_id && R2_LANE_UP == r2_lane_states[lane->state].phase &&

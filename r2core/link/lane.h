@@ -303,6 +303,8 @@ r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane);
 void r2_lane_cancel_connect(r2_lane_t *lane);
 /** Takes back a call that the peer has not got. @return false: it may have; nothing was done. */
 bool r2_lane_withdraw_call(r2_lane_t *lane);
+/** True if nothing that went over this connection was ever acknowledged. */
+bool r2_lane_is_unproved(const r2_lane_t *lane);
 /** Takes back a request that asked after a lane in wire-up, and waited for room at the peer while
  * the lane came up: the peer would take it for news, and close what stands. */
 void r2_lane_withdraw_moot(r2_lane_t *lane);

@@ -310,8 +310,8 @@ static bool r2_lane_may_be_over(const r2_lane_t *lane)
     const r2_packet_t *first = lane->tx.in_flight;
     const r2_net_t *net = lane->link->net;
 
-    return NULL != first && (uint32_t) net->first_seq == first->header.lane_seq &&
-           r2_net_was_back(net, first->sent_ns) && !r2_lane_is_relay(lane);
+    return NULL != first && r2_lane_is_unproved(lane) && r2_net_was_back(net, first->sent_ns) &&
+           !r2_lane_is_relay(lane);
 }
 
 static void r2_timer_suspect(r2_lane_t *lane)

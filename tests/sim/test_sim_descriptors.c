@@ -287,6 +287,12 @@ static void given_up_in_wire_up_while_stopped(void **state)
 
     (void) state;
     assert_true(scenario_check(
+        "seed 672142; hosts 4; ppn 3; receive 4635; param heal_min_ms 51;"
+        "coll exscan matrix 21546 on=world times=1; at 931970us cont r1; at 18us stop r3;"
+        "at 104617834us cont r3; at 2108us stop r2; at 26316214us cont r2; at 0us slow r0 24342us;"
+        "at 0us descriptors r1 33; at 678us descriptors r2 17; expect healthy",
+        &result));
+    assert_true(scenario_check(
         "seed 653170; hosts 5; ppn 3; rails 4; rate 5664736; latency 1us;"
         "param no_path_timeout_ms 13798; coll allgatherv bytes3 1322 on=world times=1 nb;"
         "at 28us stop r7; at 93964704us cont r7; at 48682964us cont r10; at 0us descriptors r5 17;"
