@@ -358,6 +358,18 @@ static void a_dead_process_behind_dead_rails_ends_in_time(void **state)
              &(ends_t){.all_before_ns = 8 * R2_NS_PER_S});
 }
 
+/*
+ * All that a lane carries has gone by the other one, and the transport still reads its memory: it
+ * sends nothing out, and nobody has anything to say on the other one.
+ */
+static void a_silent_lane_holds_delivered_memory(void **state)
+{
+    (void) state;
+    run("socket 1061; param unexpected_bytes 15174; compute 12643957us rank=0;"
+        "coll alltoallv i64 3734 on=world times=1 in-place; at 120077us drop-out h0 rail0;"
+        "param no_path_timeout_ms 1357; expect any");
+}
+
 /* A host loses its power while a sender waits for credit: it has nothing under way, and asks. */
 static void who_waits_for_credit_of_a_dead_host_is_told(void **state)
 {
@@ -390,6 +402,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_rail_that_refuses_is_told),
         cmocka_unit_test(a_dead_process_is_named),
         cmocka_unit_test(a_dead_process_behind_dead_rails_ends_in_time),
+        cmocka_unit_test(a_silent_lane_holds_delivered_memory),
         cmocka_unit_test(who_waits_for_credit_of_a_dead_host_is_told),
     };
 

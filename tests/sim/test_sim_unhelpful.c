@@ -386,11 +386,18 @@ static void slow_sender(void **state)
 /* What it filled long ago comes for ever, a packet at a time: no words about what it holds now. */
 static void old_words_of_a_slow_sender(void **state)
 {
+    char source[320];
+
     (void) state;
-    run("hosts 2; rails 3; rate 138840232; latency 147us; socket 1675; param chunk_min_bytes 1024;"
-        "comm b cid=8 ranks=0; coll allreduce i64 25 on=b times=25;"
-        "coll scatter i64 12044 root=0 times=4 nb; compute 18428709us rank=0;"
-        "at 0us slow r0 400000us; expect healthy");
+    for (uint32_t slow_ms = 150; slow_ms <= 400; slow_ms += 50) {
+        snprintf(source, sizeof(source),
+                 "hosts 2; rails 3; rate 138840232; latency 147us; socket 1675;"
+                 "param chunk_min_bytes 1024; comm b cid=8 ranks=0;"
+                 "coll allreduce i64 25 on=b times=25; coll scatter i64 12044 root=0 times=4 nb;"
+                 "compute 18428709us rank=0; at 0us slow r0 %uus; expect healthy",
+                 slow_ms * 1000);
+        run(source);
+    }
 }
 
 /*
@@ -449,18 +456,6 @@ static void late_request_for_a_lane_that_is_up(void **state)
         "expect healthy");
 }
 
-/*
- * All that a lane carries has gone by the other one, and the transport still reads its memory: it
- * sends nothing out, and nobody has anything to say on the other one.
- */
-static void a_silent_lane_holds_delivered_memory(void **state)
-{
-    (void) state;
-    run("socket 1061; param unexpected_bytes 15174; compute 12643957us rank=0;"
-        "coll alltoallv i64 3734 on=world times=1 in-place; at 120077us drop-out h0 rail0;"
-        "param no_path_timeout_ms 1357; expect any");
-}
-
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -486,7 +481,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(freed_before_it_is_told),
         cmocka_unit_test(dead_behind_lost_requests),
         cmocka_unit_test(late_request_for_a_lane_that_is_up),
-        cmocka_unit_test(a_silent_lane_holds_delivered_memory),
         cmocka_unit_test(merge_without_memory),
     };
 
