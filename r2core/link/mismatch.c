@@ -104,7 +104,7 @@ void r2_mismatch_timer(r2_link_t *link)
 {
     uint64_t timeout_ns = r2_scaled_timeout_ns(link->net, R2_MISMATCH_TIMES);
 
-    if (R2_OK != link->broken || (0 == r2_link_posted(link) && 0 == link->tx.uncredited.count)) {
+    if (R2_OK != link->broken || !r2_link_awaits(link)) {
         link->path.mismatch_ns = 0;
         return;
     }

@@ -179,6 +179,12 @@ static inline uint32_t r2_link_posted(const r2_link_t *link)
 {
     return link->rx.matches.count - link->rx.unposted;
 }
+
+/** True if receives wait for data, or messages for credit. */
+static inline bool r2_link_awaits(const r2_link_t *link)
+{
+    return r2_link_posted(link) > 0 || link->tx.uncredited.count > 0;
+}
 /** True if a lane is up that the peer may be reached by; also one that is about to be fenced. */
 static inline bool r2_link_has_lane(const r2_link_t *link)
 {

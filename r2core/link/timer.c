@@ -24,8 +24,8 @@ static void r2_link_ping(r2_link_t *link)
 {
     uint64_t now_ns = link->net->now_ns;
 
-    if (R2_OK != link->broken || (0 == r2_link_posted(link) && 0 == link->tx.uncredited.count) ||
-        link->tx.in_flight_packets > 0 || NULL != link->tx.control || !r2_link_has_lane(link)) {
+    if (R2_OK != link->broken || !r2_link_awaits(link) || link->tx.in_flight_packets > 0 ||
+        NULL != link->tx.control || !r2_link_has_lane(link)) {
         link->path.await_ns = 0;
         return;
     }
