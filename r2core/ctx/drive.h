@@ -14,7 +14,7 @@
 /** What one drive may do. */
 typedef enum r2_drive_flag {
     R2_DRIVE_RAILS = 1,  /* read the rails; else only what sources brought is worked off */
-    R2_DRIVE_MEMORY = 2, /* write receive buffers, start rows, run predefined operations */
+    R2_DRIVE_MEMORY = 2, /* write receive buffers, start ops, run predefined operations */
     R2_DRIVE_ASYNC = 4,  /* the same with parameter async_progress only */
     R2_DRIVE_USER = 8,   /* what may run code of the user, or begin calls: operations, datatypes,
                             active messages, map syncs */
@@ -38,7 +38,7 @@ typedef enum r2_drive {
 } r2_drive_t;
 
 /**
- * Polls sources that are due, then rails, timers, the detector and rows, once. Takes the engine
+ * Polls sources that are due, then rails, timers, the detector and ops, once. Takes the engine
  * lock; an application is told afterwards what is complete.
  * @return number of events; 0: there was nothing to do.
  */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Lanes: their state, their connections, their life. For link/ only.
+ * Lanes: their state, their connections, their life. For link/ only; under the engine lock.
  */
 #ifndef R2_LINK_LANE_H
 #define R2_LINK_LANE_H

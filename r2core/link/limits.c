@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * How long things may take, and how much peers may park.
+ * How long things may take, and how much peers may have kept here.
  */
 #include "r2_config.h"
 
@@ -13,7 +13,7 @@
  * round trips, which must not breed longer ones.
  */
 #define R2_TIMEOUT_TIMES 10u
-/* Whatever the parameter: nothing in the life of a lane takes longer than this. */
+/* Whatever the parameter: no multiple of it is longer than this, unless it is itself. */
 #define R2_SCALED_TIMEOUT_MAX_NS (10 * R2_NS_PER_S)
 /* A peer's question from before our return may be heard so late: hello takes several round
  * trips. */

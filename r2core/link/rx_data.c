@@ -101,7 +101,7 @@ static bool r2_rx_same(const r2_rx_message_t *message, const r2_wire_header_t *h
            0 == memcmp(&message->tag, &header->tag, sizeof(message->tag));
 }
 
-/* Takes a new chunk: drop, write or park. @return false: could not be held, must not be
+/* Takes a new chunk: drop, write or keep. @return false: could not be held, must not be
  * acknowledged. */
 static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_header_t *header,
                        const void *data)

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Receives and the messages they wait for: matching and parking.
+ * Receives and the messages they wait for: matching, and what is kept as unexpected.
  */
 #include "r2_config.h"
 
@@ -19,7 +19,7 @@ uint64_t r2_rx_cost(uint32_t bytes)
     return (uint64_t) bytes + R2_EAGER_COST_BYTES;
 }
 
-/* An unexpected chunk leaves the parking place. */
+/* An unexpected chunk is not kept any longer. */
 static void r2_rx_release(r2_link_t *link, r2_early_chunk_t *early)
 {
     link->rx.unexpected_bytes -= early->bytes;
@@ -181,7 +181,7 @@ void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const v
 }
 
 /* Gives the unexpected chunks of a message to its receive. */
-static void r2_rx_unpark(r2_link_t *link, r2_rx_match_t *match)
+static void r2_rx_give_kept(r2_link_t *link, r2_rx_match_t *match)
 {
     r2_rx_message_t *message = match->message;
 
@@ -290,7 +290,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     if (NULL != message) {
         status = r2_rx_agree(match, message) ? R2_OK : r2_rx_mismatch(link);
         if (R2_OK == status) {
-            r2_rx_unpark(link, match);
+            r2_rx_give_kept(link, match);
         }
         if (R2_OK != status || message->held == message->chunk_count) {
             r2_rx_tell_map_pending(match);
@@ -325,7 +325,7 @@ void r2_rx_deferred(r2_link_t *link)
     while (NULL != link->rx.deferred && link->net->app_drives) {
         r2_rx_message_t *message = link->rx.deferred;
 
-        r2_rx_unpark(link, message->match);
+        r2_rx_give_kept(link, message->match);
         if (message->held == message->chunk_count) {
             r2_rx_finish(link, message->match, R2_OK);
         }
