@@ -2,9 +2,9 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of link/, rail/, oob/ and transport/, as in mutants.py."""
 
-from watchers import (FLAPS, LINK, LINK_PEER, LINK_SHORT, WAITS, CREDIT, LEAST, UNIT_CREDIT,
-                      REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY,
-                      PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED)
+from watchers import (FLAPS, LINK, LINK_PEER, LINK_SHORT, RELAY_LANE, WAITS, CREDIT, LEAST,
+                      UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD, DOUBT, HOUR, LIMIT,
+                      PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -115,7 +115,7 @@ MUTANTS_LINK = [
      "    return NULL != item && R2_WIRE_RELAY == item->kind && NULL == link;", LINK),
     ("more-relayed-packets-than-an-acknowledgement-names", "link/relay_lane.c",
      "    return r2_max(bytes, (uint32_t) (lane->tx.window_bytes / R2_RELAY_PACKETS));",
-     "    return bytes;"),
+     "    return bytes;", RELAY_LANE),
     ("relay-without-a-bound", "link/relay_forward.c",
      "    if (relay->pair_count < R2_RELAY_PAIRS_MAX && taken_bytes <= net->params->relay_bytes) {",
      "    if (relay->pair_count < R2_RELAY_PAIRS_MAX && taken_bytes > 0) {"),
@@ -125,7 +125,8 @@ MUTANTS_LINK = [
      "    if (true || r2_relay_reaches(link)) {\n        return;\n    }\n    r2_relay_drain(link, "
      "&link->tx.relayed);"),
     ("silent-direct-lanes-end-a-relay", "link/relay_lane.c",
-     "(0 == wired_ns || lane->rx.last_ns > wired_ns)", "true"),
+     "(0 == wired_ns || lane->rx.last_ns > wired_ns)", "true",
+     RELAY_LANE),
     ("always-by-the-same-process", "link/relay_call.c",
      "        way->cursor = (way->cursor + 1) % size;\n", ""),
     ("relayed-packets-lose-their-end", "link/relay_call.c",

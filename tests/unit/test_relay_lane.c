@@ -1,0 +1,73 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * When a relay lane is needed, and how much it may carry.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "link/relay.h"
+#include "stub_net.h"
+
+/*
+ * The peer opened a relay lane because nothing of ours came through to it: our direct lane makes it
+ * needless only once it is heard again.
+ */
+static void silent_direct_lanes_do_not_make_it_needless(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    const r2_lane_t *direct = &stub->link->lanes[0];
+
+    (void) state;
+    assert_false(r2_relay_needless(stub->link));
+    stub_lane_up(stub, 0);
+    assert_true(r2_relay_needless(stub->link));
+    assert_non_null(r2_relay_lane(stub->link));
+    assert_true(r2_relay_needless(stub->link));
+    stub->time_ns += R2_NS_PER_MS;
+    stub->link->path.relay->wired_ns = stub->time_ns;
+    assert_false(r2_relay_needless(stub->link));
+    stub->time_ns += R2_NS_PER_MS;
+    stub_speak(stub, direct);
+    assert_true(direct->rx.last_ns > stub->link->path.relay->wired_ns);
+    assert_true(r2_relay_needless(stub->link));
+    stub_net_destroy(stub);
+}
+
+/*
+ * Short packets take more of the window than they are long, so that an acknowledgement can name all
+ * that are under way when the first of them is late.
+ */
+static void what_is_under_way_can_be_named(void **state)
+{
+    static const uint64_t windows[] = {1u << 16, 1u << 20, 1u << 26};
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = r2_relay_lane(stub->link);
+
+    (void) state;
+    assert_non_null(lane);
+    for (size_t i = 0; i < sizeof(windows) / sizeof(windows[0]); ++i) {
+        const uint64_t most = windows[i] + windows[i] / 4; /* control packets, too (relay_bars) */
+
+        lane->tx.window_bytes = windows[i];
+        assert_true(most / r2_relay_cost(lane, 64) < R2_ACK_WINDOW);
+        assert_int_equal(r2_relay_cost(lane, (uint32_t) windows[i]), windows[i]);
+    }
+    stub_net_destroy(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silent_direct_lanes_do_not_make_it_needless),
+        cmocka_unit_test(what_is_under_way_can_be_named),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
