@@ -37,6 +37,7 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
     if (!r2_lane_is_relay(lane)) {
         net->pending_lanes -= r2_lane_is_pending(lane->state);
         net->pending_lanes += r2_lane_is_pending(state);
+        net->counters->lanes_closed += lane->state >= R2_LANE_UP && state < R2_LANE_UP;
     }
     if (r2_lane_states[lane->state].phase != r2_lane_states[state].phase) {
         lane->state_ns = net->now_ns;

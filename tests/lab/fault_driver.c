@@ -29,11 +29,11 @@
 #include <unistd.h>
 
 static const char *const counters[] = {
-    "lanes_up",        "lanes_failed",  "lanes_healed",   "ack_timeouts",         "carrier_losses",
-    "hellos_sent",     "hellos_failed", "resent_chunks",  "resent_bytes",         "hedged_chunks",
-    "rx_duplicates",   "rx_stale",      "rx_malformed",   "unexpected_bytes_max", "collectives",
-    "tx_bytes",        "rx_bytes",      "longest_gap_ns", "service_takeovers",    "relay_lanes",
-    "relayed_packets", "relayed_bytes"};
+    "lanes_up",       "lanes_failed",    "lanes_closed",  "lanes_healed",   "ack_timeouts",
+    "carrier_losses", "hellos_sent",     "hellos_failed", "resent_chunks",  "resent_bytes",
+    "hedged_chunks",  "rx_duplicates",   "rx_stale",      "rx_malformed",   "unexpected_bytes_max",
+    "collectives",    "tx_bytes",        "rx_bytes",      "longest_gap_ns", "service_takeovers",
+    "relay_lanes",    "relayed_packets", "relayed_bytes"};
 
 #define COUNTERS (sizeof(counters) / sizeof(counters[0]))
 

@@ -121,11 +121,11 @@ class Job:
 
     def usable(self):
         """Lane ends that are up now."""
-        return self.status["lanes_up"] - self.status["lanes_failed"]
+        return self.status["lanes_up"] - self.status["lanes_closed"]
 
     def whole(self, lanes=LANES):
         """Waits until all lanes are up."""
-        self.until("all lanes up", lambda s: s["lanes_up"] - s["lanes_failed"] == lanes)
+        self.until("all lanes up", lambda s: s["lanes_up"] - s["lanes_closed"] == lanes)
 
     def open(self, *gates):
         """Lets the job through a gate."""

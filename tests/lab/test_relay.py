@@ -65,7 +65,7 @@ def lost(kind):
     what, extra = job.extra_ms(at)
     relayed, third = relays(job)
     heal_all()
-    job.until("direct lanes", lambda s: s["lanes_up"] - s["lanes_failed"] == faultlab.LANES)
+    job.until("direct lanes", lambda s: s["lanes_up"] - s["lanes_closed"] == faultlab.LANES)
     job.finish()
     return ", hit %s: %+.0f ms, %d bytes relayed of %d sent by third hosts" % (what, extra, relayed,
                                                                                third)
@@ -88,7 +88,7 @@ def test_start():
     job = Job().begin()
     relayed, third = relays(job)
     heal_all()
-    job.until("direct lanes", lambda s: s["lanes_up"] - s["lanes_failed"] == faultlab.LANES)
+    job.until("direct lanes", lambda s: s["lanes_up"] - s["lanes_closed"] == faultlab.LANES)
     job.finish()
     return ", %d bytes relayed of %d sent by third hosts" % (relayed, third)
 

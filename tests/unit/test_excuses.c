@@ -131,6 +131,8 @@ static void silent_lanes_give_back(void **state)
         stub->no_room = no_room;
         pass(stub, 5 * R2_NS_PER_S);
         assert_int_equal(stub->counters.lanes_rested, no_room ? 1 : 0);
+        assert_int_equal(stub->counters.lanes_closed, no_room ? 1 : 0);
+        assert_int_equal(stub->counters.lanes_up, 1);
         assert_int_equal(stub->counters.lanes_failed, 0);
         r2_link_withdraw(stub->link, 1);
         stub_net_destroy(stub);
