@@ -116,8 +116,7 @@ static r2_status_t stub_lookup(void *oob, uint32_t rank, void *blob_p, size_t *b
     r2_peer_info_t info = stub->net.info;
     uint8_t blob[R2_PEER_INFO_BYTES_MAX];
 
-    (void) rank;
-    info.host_id = 2;
+    info.host_id = rank + 1; /* a host for each */
     *bytes_p = r2_peer_info_encode(&info, blob);
     memcpy(blob_p, blob, *bytes_p);
     return R2_OK;
@@ -162,6 +161,11 @@ static void stub_quiet(void *arg, int level, const char *line)
 
 stub_net_t *stub_net_create(void)
 {
+    return stub_net_create_of(2);
+}
+
+stub_net_t *stub_net_create_of(uint32_t size)
+{
     stub_net_t *stub = calloc(1, sizeof(*stub));
     r2_nic_t nics[STUB_RAILS];
     r2_net_t *net = &stub->net;
@@ -187,7 +191,7 @@ stub_net_t *stub_net_create(void)
     net->oob = (r2_oob_t){&stub_oob_ops, stub};
     net->upcalls = (r2_net_upcalls_t){
         .over = stub_over, .aborted = stub_aborted, .lost = stub_lost, .arg = stub};
-    net->size = 2;
+    net->size = size;
     net->extra.users = 3;
     net->epoll_fd = -1;
     net->first_seq = UINT64_MAX - 20; /* counters wrap early */

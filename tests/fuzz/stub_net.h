@@ -55,6 +55,8 @@ extern const r2_tp_ops_t stub_tp_ops;
 
 /** Makes rank 0 of 2 with STUB_RAILS rails and its link to rank 1, all lanes down. */
 stub_net_t *stub_net_create(void);
+/** The same in a job of more processes, each on a host of its own. */
+stub_net_t *stub_net_create_of(uint32_t size);
 void stub_net_destroy(stub_net_t *stub);
 /** Gives the workers descriptors and the net one epoll of them. Before any lane is up. */
 void stub_net_watch(stub_net_t *stub);

@@ -179,7 +179,7 @@ MUTANTS = MUTANTS_LINK + [
      "NULL;\n    sync->env = NULL;\n",
      "    agree->env = r2_plan_env_get(agree->env);\n    sync->next = NULL;\n"),
     ("ranks-agree-with-themselves", "ctx/map_sync.c",
-     "    r2_map_take(&sync->scratch, in);\n", ""),
+     "    r2_map_take(&sync->scratch, in);\n", "", ["test_map_sync"]),
     ("agreed-maps-forget", "ctx/agree.c",
      "    agree->agreed = r2_shared_map_share(&common->maps, sync->next);\n",
      "    agree->agreed = agree->agreed;\n"),

@@ -128,7 +128,7 @@ MUTANTS_LINK = [
      "(0 == wired_ns || lane->rx.last_ns > wired_ns)", "true",
      RELAY_LANE),
     ("always-by-the-same-process", "link/relay_call.c",
-     "        way->cursor = (way->cursor + 1) % size;\n", ""),
+     "        way->cursor = (way->cursor + 1) % size;\n", "", RELAY_LANE),
     ("relayed-packets-lose-their-end", "link/relay_call.c",
      "        memcpy(data + sizeof(*frame) + parts->head_bytes, parts->data, parts->data_bytes);",
      "        memcpy(data + sizeof(*frame) + parts->head_bytes, parts->data, parts->data_bytes - "

@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "plan/forecast.h"
 #include "plan/memo.h"
 
 static void test_size_class(void **state)
@@ -128,9 +129,39 @@ static void test_choice_of_a_class(void **state)
     r2_topology_fini(&topology);
 }
 
+/** What is forecast for a length is that of the longest of its class, whoever calls first. */
+static void test_forecast_of_a_class(void **state)
+{
+    r2_topology_t topology;
+    r2_plan_input_t input = {.kind = R2_COLL_ALLREDUCE,
+                             .size = 4,
+                             .element_bytes = 4,
+                             .cost = {.alpha_ns = 1000, .rate_ppm = R2_PPM},
+                             .topology = &topology};
+    r2_forecast_t forecasts[3];
+
+    (void) state;
+    assert_int_equal(R2_OK, r2_topology_init(&topology, 4, 4, 4, 1250));
+    r2_topology_set_capacity(&topology, 0, 0, 0);
+    for (uint32_t i = 0; i < 3; ++i) {
+        static const uint64_t counts[] = {(1 << 18) + 1, 1 << 19, 1 << 18};
+
+        input.count = counts[i];
+        assert_int_equal(R2_OK, r2_forecast_class(&input, &forecasts[i]));
+    }
+    assert_true(forecasts[0].bound_ns == forecasts[1].bound_ns);
+    assert_true(forecasts[2].bound_ns < forecasts[1].bound_ns);
+    assert_true(forecasts[0].count > 0);
+    for (uint32_t i = 0; i < forecasts[0].count; ++i) {
+        assert_true(forecasts[0].of[i].ns == forecasts[1].of[i].ns);
+    }
+    r2_topology_fini(&topology);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_size_class),
+                                       cmocka_unit_test(test_forecast_of_a_class),
                                        cmocka_unit_test(test_once_for_each_class),
                                        cmocka_unit_test(test_choice_of_a_class)};
 

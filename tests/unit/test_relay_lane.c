@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * When a relay lane is needed, and how much it may carry.
+ * When a relay lane is needed, who relays, and how much it may carry.
  */
 #include "r2_config.h"
 
@@ -62,9 +62,27 @@ static void what_is_under_way_can_be_named(void **state)
     stub_net_destroy(stub);
 }
 
+/* Who relays may not hear us, and nobody says so: the next connect request goes by another. */
+static void requests_go_by_each_in_turn(void **state)
+{
+    stub_net_t *stub = stub_net_create_of(5);
+    r2_lane_t *lane = r2_relay_lane(stub->link);
+    uint32_t by = 0;
+
+    (void) state;
+    assert_non_null(lane);
+    for (int i = 0; i < 3; ++i) {
+        assert_int_equal(r2_relay_call(lane, "request", 8), R2_OK);
+        by |= 1u << stub->link->path.relay->connect_via;
+    }
+    assert_int_equal(by, 1u << 2 | 1u << 3 | 1u << 4);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_go_by_each_in_turn),
         cmocka_unit_test(silent_direct_lanes_do_not_make_it_needless),
         cmocka_unit_test(what_is_under_way_can_be_named),
     };
