@@ -164,6 +164,7 @@ static void r2_lane_up(r2_lane_t *lane)
                  link->info.host_name);
     }
     lane->connect.past = R2_PAST_UP;
+    lane->connect.unsure = r2_net_was_late(net);
     lane->timing.base_ns = net->now_ns;
     link->path.no_path_ns = 0;
     lane->connect.refused = 0;
@@ -272,6 +273,17 @@ bool r2_lane_is_unproved(const r2_lane_t *lane)
 
     return (uint32_t) lane->link->net->first_seq ==
            (NULL == first ? lane->tx.seq : first->header.lane_seq);
+/*
+ * Nothing that went over it was ever acknowledged, and this process was stopped before it came up,
+ * by old words, or after: the peer may have given it up meanwhile, in wire-up. That it was up is
+ * not proved.
+ */
+bool r2_lane_may_be_over(const r2_lane_t *lane)
+{
+    return lane->state >= R2_LANE_UP && lane->connect.unsure && r2_lane_is_unproved(lane) &&
+           !r2_lane_is_relay(lane);
+}
+
 }
 
 void r2_lane_withdraw_moot(r2_lane_t *lane)
@@ -361,7 +373,9 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
         uint64_t connection = lane->connect.tx_connection;
         bool was_usable = lane->state >= R2_LANE_UP;
 
-        if (was_usable) {
+        if (R2_ERR_RAIL_DOWN != why && r2_lane_may_be_over(lane)) {
+            lane->connect.past = R2_PAST_NONE;
+        } else if (was_usable) {
             r2_lane_report(lane, why);
             r2_lane_forgive(lane);
         }

@@ -156,6 +156,7 @@ typedef struct r2_lane {
         uint32_t refused;     /* connect requests refused in a row, since the last lane was lost */
         uint64_t refused_ns;  /* the first of them */
         bool disproved;       /* it refused while the process was heard, and is not answered yet */
+        bool unsure;          /* this process was away before its first acknowledgement */
         uint64_t probe_id;    /* to the peer's kernel, under way; 0 = none */
         uint64_t probe_ns;    /* when it was asked */
         uint64_t kernel_ns;   /* when the peer's kernel last answered one; 0 = never */
@@ -305,6 +306,8 @@ void r2_lane_cancel_connect(r2_lane_t *lane);
 bool r2_lane_withdraw_call(r2_lane_t *lane);
 /** True if nothing that went over this connection was ever acknowledged. */
 bool r2_lane_is_unproved(const r2_lane_t *lane);
+/** True if the peer may have given it up in wire-up, so that it never was up there. */
+bool r2_lane_may_be_over(const r2_lane_t *lane);
 /** Takes back a request that asked after a lane in wire-up, and waited for room at the peer while
  * the lane came up: the peer would take it for news, and close what stands. */
 void r2_lane_withdraw_moot(r2_lane_t *lane);

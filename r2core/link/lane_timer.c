@@ -301,19 +301,6 @@ static bool r2_lane_peer_runs(const r2_lane_t *lane)
     return false;
 }
 
-/*
- * It came up by words from before this process was stopped, and nothing that went over it was ever
- * acknowledged: the peer may have given it up meanwhile, in wire-up. That it was up is not proved.
- */
-static bool r2_lane_may_be_over(const r2_lane_t *lane)
-{
-    const r2_packet_t *first = lane->tx.in_flight;
-    const r2_net_t *net = lane->link->net;
-
-    return NULL != first && r2_lane_is_unproved(lane) && r2_net_was_back(net, first->sent_ns) &&
-           !r2_lane_is_relay(lane);
-}
-
 static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;

@@ -73,14 +73,18 @@ uint64_t r2_net_unexpected_bytes(const r2_net_t *net)
                   r2_max(share, (uint64_t) R2_UNEXPECTED_LEAST_BYTES));
 }
 
-bool r2_net_was_back(const r2_net_t *net, uint64_t at_ns)
+static bool r2_net_is_since(const r2_net_t *net, uint64_t at_ns)
 {
-    return 0 != net->back_ns && at_ns >= net->back_ns &&
-           at_ns - net->back_ns <= r2_scaled_timeout_ns(net, R2_BACK_TIMES);
+    return 0 != at_ns && net->now_ns - at_ns <= r2_scaled_timeout_ns(net, R2_BACK_TIMES);
 }
 
 bool r2_net_was_away(r2_net_t *net)
 {
     net->note_own_silence(net);
-    return r2_net_was_back(net, net->now_ns);
+    return r2_net_is_since(net, net->back_ns);
+}
+
+bool r2_net_was_late(const r2_net_t *net)
+{
+    return r2_net_is_since(net, net->late_ns);
 }

@@ -132,10 +132,14 @@ static void r2_net_notice_own_silence(r2_net_t *net)
     if (net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
         return;
     }
+    net->late_ns = NULL == net->active ? net->late_ns : net->now_ns;
     DL_FOREACH(net->active, link) {
         link->path.waited_at_ns = net->now_ns;
         for (uint32_t i = 0; i < link->lane_count; ++i) {
-            link->lanes[i].timing.base_ns = net->now_ns;
+            r2_lane_t *lane = &link->lanes[i];
+
+            lane->timing.base_ns = net->now_ns;
+            lane->connect.unsure = lane->connect.unsure || r2_lane_is_unproved(lane);
         }
     }
 }

@@ -142,6 +142,7 @@ typedef struct r2_net {
     uint64_t progressed_all_ns; /* the newest progress pass that looked at every worker */
     bool progressed_all;        /* that was the newest one */
     uint64_t back_ns;           /* end of the newest time without a progress pass; 0 = none yet */
+    uint64_t late_ns;           /* end of the newest one that timers were due in; 0 = none yet */
     uint64_t drained_ns;        /* newest progress pass that found nothing */
     uint64_t last_rx_ns;        /* newest packet from anybody */
     uint64_t mismatch_ns;       /* next look at what is kept as unexpected for nobody */

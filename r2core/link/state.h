@@ -159,8 +159,8 @@ bool r2_lane_is_overdue(const r2_lane_t *lane);
 /** True if this process did not look at its rails for longer than its timers asked for
  * (stopped). */
 bool r2_net_was_away(r2_net_t *net);
-/** True if it had just come back at that time. */
-bool r2_net_was_back(const r2_net_t *net, uint64_t at_ns);
+/** True if it has just come back, and links had timers due before: no sleep until news. */
+bool r2_net_was_late(const r2_net_t *net);
 
 /* link.c */
 void r2_link_activate(r2_link_t *link);

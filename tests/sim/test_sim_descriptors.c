@@ -298,6 +298,13 @@ static void given_up_in_wire_up_while_stopped(void **state)
         "at 28us stop r7; at 93964704us cont r7; at 48682964us cont r10; at 0us descriptors r5 17;"
         "at 175us descriptors r6 135; at 281us descriptors r7 34; expect healthy",
         &result));
+    /* and sleeps again before the lane is given up */
+    assert_true(scenario_check(
+        "hosts 4; rails 4; rate 6054954; latency 34us; param heal_min_ms 15;"
+        "param no_path_timeout_ms 14124; coll allreduce f64 5876 on=world times=1 in-place;"
+        "compute 145915380us rank=1; at 2967976us cont r0; at 204us stop r2;"
+        "at 105974767us cont r2; at 3619us descriptors r3 43; expect healthy",
+        &result));
 }
 
 /*

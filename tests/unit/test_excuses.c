@@ -96,6 +96,43 @@ static void word_of_the_last_moment_counts(void **state)
     stub_net_destroy(stub);
 }
 
+/*
+ * The peer gave a lane up in wire-up while this process was stopped, which reads old words that
+ * bring it up, or had read them just before, and then the peer's next call: nothing that was up has
+ * failed. Where nobody was away, or the lane was proved, it has.
+ */
+static void lanes_that_were_never_up_did_not_fail(void **state)
+{
+    static const struct {
+        uint64_t before_s, after_s; /* it came up */
+        bool proved;
+        uint32_t failed;
+    } cases[] = {{0, 0, false, 1}, {100, 0, false, 0}, {0, 100, false, 0}, {100, 0, true, 1}};
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        stub_net_t *stub = stub_net_create();
+        const r2_lane_t *lane = &stub->link->lanes[0];
+
+        stub_lane_wire(stub, 0);
+        r2_net_progress(&stub->net);
+        stub->time_ns += cases[i].before_s * R2_NS_PER_S;
+        stub_speak(stub, lane);
+        assert_int_equal(lane->state, R2_LANE_UP);
+        send_something(stub);
+        if (cases[i].proved) {
+            stub_acknowledge(stub, lane);
+        }
+        stub->time_ns += cases[i].after_s * R2_NS_PER_S;
+        pass(stub, 20 * R2_NS_PER_MS);
+        stub_lane_wire(stub, 0);
+        assert_int_equal(lane->state, R2_LANE_WIRING);
+        assert_int_equal(stub->counters.lanes_failed, cases[i].failed);
+        r2_link_withdraw(stub->link, 1);
+        stub_net_destroy(stub);
+    }
+}
+
 /* Where the application has taken what calls of others need: of calls, those that nobody hears. */
 static void calls_that_nobody_hears_are_taken_back(void **state)
 {
@@ -411,6 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_out_of_reach_or_over_get_nothing),
         cmocka_unit_test(word_of_the_last_moment_counts),
+        cmocka_unit_test(lanes_that_were_never_up_did_not_fail),
         cmocka_unit_test(calls_that_nobody_hears_are_taken_back),
         cmocka_unit_test(silent_lanes_give_back),
         cmocka_unit_test(turns_are_awaited_for_a_while),
