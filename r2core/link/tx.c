@@ -130,8 +130,9 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
 
         if (!item->acked) {
             lane = r2_tx_lane(link, item, r2_tx_item_bytes(item));
-            if (NULL == lane && item->in_flight > 0) {
-                continue; /* a hedge with nowhere to go: its twin is still under way */
+            if (NULL == lane &&
+                (item->in_flight > 0 || (retransmit && R2_WIRE_RELAY == item->kind))) {
+                continue; /* a hedge, its twin is under way; what a relay lane must not take */
             }
             if (NULL == lane || !r2_tx_send(lane, item, retransmit)) {
                 return false;

@@ -168,6 +168,37 @@ static void hello_frames_are_bounded(void **state)
     stub_net_destroy(stub);
 }
 
+/* What only a direct lane may take waits for one; data behind it goes by the relay lane. */
+static void frames_hold_no_data_up(void **state)
+{
+    static const char data[64];
+    stub_net_t *stub = stub_net_create();
+    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
+    const r2_tx_relay_t to = {.destination = 1, .hello = true};
+    const r2_relay_parts_t parts = {NULL, NULL, 0, 0};
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                 .data = data,
+                                 .bytes = sizeof(data),
+                                 .chunk_bytes = 16384};
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    stub_lane_up(stub, 1);
+    stub->net.rails[1].idx = R2_RELAY_RAIL;
+    stub->mode = STUB_LATER;
+    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_OK);
+    assert_int_equal(r2_link_send(stub->link, &args), R2_OK);
+    r2_net_progress(&stub->net);
+    assert_null(stub->link->lanes[1].tx.in_flight);
+    r2_lane_close(&stub->link->lanes[0]);
+    r2_net_progress(&stub->net);
+    assert_int_equal(stub->counters.resent_chunks, 1);
+    assert_non_null(stub->link->tx.retransmit);
+    assert_int_equal(stub->link->tx.retransmit->kind, R2_WIRE_RELAY);
+    stub->net.rails[1].idx = 1;
+    stub_net_destroy(stub);
+}
+
 /* Whoever runs another r2 is told so, however long its offers are; what makes no sense is not. */
 static void offers_of_other_versions_are_rejected(void **state)
 {
@@ -200,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(notices_to_a_stopped_peer_are_bounded),
         cmocka_unit_test(hello_frames_are_bounded),
+        cmocka_unit_test(frames_hold_no_data_up),
         cmocka_unit_test(who_has_left_relays_nothing),
         cmocka_unit_test(links_with_a_lane_are_not_given_up),
         cmocka_unit_test(links_that_refuse_are_given_up),
