@@ -46,8 +46,7 @@ static bool r2_idle_sends(const r2_link_t *link)
     return NULL != link->tx.queue || NULL != link->tx.control || NULL != link->tx.retransmit ||
            NULL != link->tx.relayed || link->tx.in_flight_packets > 0 || r2_grant_owes(link) ||
            ((link->tx.mute > 0 || link->tx.asks > 0) && link->tx.requests < R2_REQUESTS_MAX) ||
-           (link->path.inquired && R2_GRADE_SOUND != r2_link_grade(link)) || link->path.owed ||
-           (link->path.leaving && r2_link_owes(link));
+           link->path.inquired || link->path.owed || (link->path.leaving && r2_link_owes(link));
 }
 
 /* When a lane that rests is to be opened; R2_NEVER_NS: nothing asks for it. */

@@ -170,8 +170,6 @@ static void r2_lane_up(r2_lane_t *lane)
     lane->connect.refused = 0;
     lane->connect.refusals = 0;
     lane->connect.disproved = false;
-    link->path.inquired = link->path.owed = false;
-    link->path.inquired_ns = 0;
     net->unwired_links -= link->path.wired ? 0 : 1;
     link->path.wired = true;
     if (R2_ERR_NO_PATH == link->broken) {
@@ -273,6 +271,8 @@ bool r2_lane_is_unproved(const r2_lane_t *lane)
 
     return (uint32_t) lane->link->net->first_seq ==
            (NULL == first ? lane->tx.seq : first->header.lane_seq);
+}
+
 /*
  * Nothing that went over it was ever acknowledged, and this process was stopped before it came up,
  * by old words, or after: the peer may have given it up meanwhile, in wire-up. That it was up is
@@ -282,8 +282,6 @@ bool r2_lane_may_be_over(const r2_lane_t *lane)
 {
     return lane->state >= R2_LANE_UP && lane->connect.unsure && r2_lane_is_unproved(lane) &&
            !r2_lane_is_relay(lane);
-}
-
 }
 
 void r2_lane_withdraw_moot(r2_lane_t *lane)

@@ -295,6 +295,17 @@ bool r2_link_is_busy(const r2_link_t *link)
 
 /* ---- the clock ---- */
 
+/* Who asked for the peer has a way to it: also by a lane that was there, and in doubt. */
+static void r2_link_note_way(r2_link_t *link)
+{
+    const bool asked = link->path.inquired || link->path.owed || 0 != link->path.inquired_ns;
+
+    if (asked && R2_GRADE_SOUND == r2_link_direct_grade(link, NULL)) {
+        link->path.inquired = link->path.owed = false;
+        link->path.inquired_ns = 0;
+    }
+}
+
 /* Refusals from before tell whom not to believe, and count no more. */
 static void r2_link_note_loss(r2_link_t *link)
 {
@@ -383,6 +394,7 @@ void r2_link_presence_timer(r2_link_t *link)
 {
     r2_net_t *net = link->net;
 
+    r2_link_note_way(link);
     r2_link_note_loss(link);
     if (R2_OK == link->broken && link->path.inquired && r2_link_is_refused(link) && !net->ending) {
         r2_link_break(link, R2_ERR_PEER_GONE); /* others cannot ask it, and are told */

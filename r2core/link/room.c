@@ -302,7 +302,7 @@ void r2_idle_owes(r2_lane_t *lane)
         r2_room_short(lane);
     }
     r2_lane_enter(lane, r2_idle_has_way(lane) ? R2_LANE_RESTING : R2_LANE_DOWN);
-    /* ends when a lane comes up */
+    /* ends when a direct lane is sound */
     lane->link->path.owed = lane->link->path.owed || R2_LANE_DOWN == lane->state;
     r2_link_activate(lane->link);
 }

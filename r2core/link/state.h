@@ -101,18 +101,18 @@ struct r2_link {
         uint32_t unposted;                   /* matches that are not posted */
         bool rts_lost;                       /* the peer asked for more of them than were kept */
     } rx;
-    struct {           /* state of the path */
-        bool wired;    /* a lane has been up */
-        bool silent;   /* the detector was told that no lane is up */
-        bool rests;    /* its last lane was closed for want of descriptors */
-        bool owed;     /* the peer called, and there were no descriptors for a lane */
-        bool inquired; /* others wanted to reach the peer through us, and it could not be */
-        uint64_t
-            inquired_ns;  /* the newest time that they did; 0 = never, or a lane came up since */
-        bool leaving;     /* the peer was told that this process ends */
-        bool left_behind; /* it is not waited for any more */
-        bool left;        /* the peer said that it ends */
-        bool parted;      /* and what follows from it was done */
+    struct {         /* state of the path */
+        bool wired;  /* a lane has been up */
+        bool silent; /* the detector was told that no lane is up */
+        bool rests;  /* its last lane was closed for want of descriptors */
+        /* until a direct lane is sound: */
+        bool owed;            /* the peer called, and there were no descriptors for a lane */
+        bool inquired;        /* others wanted to reach the peer through us, and it could not be */
+        uint64_t inquired_ns; /* the newest time that they did; 0 = they did not */
+        bool leaving;         /* the peer was told that this process ends */
+        bool left_behind;     /* it is not waited for any more */
+        bool left;            /* the peer said that it ends */
+        bool parted;          /* and what follows from it was done */
         /* most above the usual round trip of its lane, of late */
         uint64_t peak_delay_ns, peak_delay_at_ns;
         uint16_t unread;    /* newest word of the peer on its rails (unread.c) */

@@ -323,6 +323,15 @@ static void lanes_that_were_asked_for_are_closed(void **state)
         "at 9053442us cont r0; at 119us descriptors r1 14; at 0us descriptors r2 14; expect any",
         &result));
     assert_int_equal(0, result.errors);
+    /* by the peer itself, while there were no descriptors */
+    assert_true(
+        scenario_check("hosts 3; coll alltoallv f64 10 on=world times=1 nb; compute 9777us rank=0;"
+                       "coll gather i64 12232 root=0 times=1; at 14820us drop-out h0 rail1;"
+                       "at 7247us down h0 rail0; at 1256450us heal; at 8907us cut h2 h0 rail1;"
+                       "at 1256451us cut h2 h0 rail0; at 1256451us cut h2 h0 rail1;"
+                       "at 129us descriptors r1 14; expect any",
+                       &result));
+    assert_int_equal(0, result.errors);
 }
 
 /* Lanes that carry nothing any more, and no descriptor to ask after them: the limit holds. */
