@@ -176,16 +176,18 @@ void r2_idle_end(r2_lane_t *lane)
 
 /*
  * Where a relay lane serves its link, direct lanes that did not come up the last time take only
- * what is free: those that carry the relayed packets are of more use.
+ * what is free: those that carry the relayed packets are of more use. Not where the peer has
+ * called: its call got through, and what it relays for others needs a direct lane.
  */
 bool r2_idle_needs(const r2_lane_t *lane)
 {
     const r2_link_t *link = lane->link;
+    const bool vain = lane->connect.failures > 0 && !link->path.owed;
 
     if (r2_idle_has_way(lane)) {
         return false;
     }
-    for (uint32_t i = 0; lane->connect.failures > 0 && i < link->lane_count; ++i) {
+    for (uint32_t i = 0; vain && i < link->lane_count; ++i) {
         if (r2_lane_is_relay(&link->lanes[i]) && r2_lane_is_up(&link->lanes[i])) {
             return false;
         }

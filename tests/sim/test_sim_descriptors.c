@@ -334,6 +334,25 @@ static void lanes_that_were_asked_for_are_closed(void **state)
     assert_int_equal(0, result.errors);
 }
 
+/*
+ * Two processes talk through a third one, and one of them is to reach a fourth through the other:
+ * what it asks for that needs a direct lane, which gets descriptors when it is called.
+ */
+static void who_is_called_makes_room_beside_a_relay(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "seed 665241; hosts 5; rate 5716478; param heal_min_ms 231; param failure_timeout_ms 23;"
+        "coll alltoallv matrix 1 on=world times=1; coll barrier matrix 0 on=world times=1;"
+        "coll reduce-scatter f64 5103 on=world times=1 nb; compute 38345us rank=2;"
+        "at 61953us rate h0 rail0 371754; at 74100us cut h1 h2 rail0; at 35188us stop r2;"
+        "at 1101858us cont r2; rule error 0.25 only=acks delay=12753us until=2220088us;"
+        "at 2462569us heal; at 0us descriptors r2 15; at 0us descriptors r1 16",
+        &result));
+}
+
 /* Lanes that carry nothing any more, and no descriptor to ask after them: the limit holds. */
 static void limit_holds_without_any(void **state)
 {
@@ -377,6 +396,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(limit_holds_without_any),
         cmocka_unit_test(given_up_in_wire_up_while_stopped),
         cmocka_unit_test(lanes_that_were_asked_for_are_closed),
+        cmocka_unit_test(who_is_called_makes_room_beside_a_relay),
     };
 
     if (argc > 1) {
