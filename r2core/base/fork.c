@@ -18,54 +18,92 @@
 
 atomic_bool r2_fork_child;
 
-/* One bit each. Without lock: a child must not wait for a thread that it does not have. */
-static _Atomic uint64_t r2_fds[R2_FDS_MAX / 64];
-static _Atomic int r2_fd_highest = -1;
+/* Held while a descriptor is opened and noted, while one is forgotten and closed, and by who
+ * forks. */
+static pthread_mutex_t r2_fd_mutex = PTHREAD_MUTEX_INITIALIZER;
 
-int r2_fd_keep(int fd)
+static uint64_t r2_fds[R2_FDS_MAX / 64]; /* one bit each */
+static int r2_fd_highest = -1;
+
+static void r2_fd_set(int fd, bool noted)
 {
-    int highest = atomic_load(&r2_fd_highest);
+    const uint64_t bit = UINT64_C(1) << fd % 64;
 
-    if (fd < 0 || fd >= R2_FDS_MAX) {
-        return fd;
+    if (noted) {
+        r2_fds[fd / 64] |= bit;
+    } else {
+        r2_fds[fd / 64] &= ~bit;
     }
-    atomic_fetch_or(&r2_fds[fd / 64], UINT64_C(1) << fd % 64);
-    while (highest < fd && !atomic_compare_exchange_weak(&r2_fd_highest, &highest, fd)) {
+}
+
+static bool r2_fd_is_set(int fd)
+{
+    return 0 != (r2_fds[fd / 64] & UINT64_C(1) << fd % 64);
+}
+
+void r2_fd_opening(void)
+{
+    pthread_mutex_lock(&r2_fd_mutex);
+}
+
+int r2_fd_opened(int fd)
+{
+    if (fd >= 0 && fd < R2_FDS_MAX) {
+        r2_fd_set(fd, true);
+        r2_fd_highest = fd > r2_fd_highest ? fd : r2_fd_highest;
     }
+    pthread_mutex_unlock(&r2_fd_mutex);
     return fd;
 }
 
-void r2_fd_forget(int fd)
+void r2_fd_closing(int fd)
 {
+    pthread_mutex_lock(&r2_fd_mutex);
     if (fd >= 0 && fd < R2_FDS_MAX) {
-        atomic_fetch_and(&r2_fds[fd / 64], ~(UINT64_C(1) << fd % 64));
+        r2_fd_set(fd, false);
     }
+}
+
+void r2_fd_closed(void)
+{
+    pthread_mutex_unlock(&r2_fd_mutex);
 }
 
 void r2_fd_close(int fd)
 {
     const int error = errno;
 
-    r2_fd_forget(fd); /* first: the number may be somebody else's as soon as it is closed */
+    r2_fd_closing(fd);
     close(fd);
+    r2_fd_closed();
     errno = error;
+}
+
+static void r2_fork_prepare(void)
+{
+    pthread_mutex_lock(&r2_fd_mutex);
+}
+
+static void r2_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&r2_fd_mutex);
 }
 
 static void r2_fork_in_child(void)
 {
-    const int highest = atomic_load(&r2_fd_highest);
-
     atomic_store(&r2_fork_child, true);
-    for (int fd = 0; fd <= highest; ++fd) {
-        if (0 != (atomic_load(&r2_fds[fd / 64]) & UINT64_C(1) << fd % 64)) {
-            r2_fd_close(fd);
+    for (int fd = 0; fd <= r2_fd_highest; ++fd) {
+        if (r2_fd_is_set(fd)) {
+            r2_fd_set(fd, false); /* in a child of this one the number may be another's */
+            close(fd);
         }
     }
+    pthread_mutex_unlock(&r2_fd_mutex);
 }
 
 static void r2_fork_register(void)
 {
-    (void) pthread_atfork(NULL, NULL, r2_fork_in_child);
+    (void) pthread_atfork(r2_fork_prepare, r2_fork_in_parent, r2_fork_in_child);
 }
 
 void r2_fork_watch(void)

@@ -27,11 +27,19 @@ static inline bool r2_is_forked(void)
     return atomic_load_explicit(&r2_fork_child, memory_order_relaxed);
 }
 
-/** Notes a descriptor, which has FD_CLOEXEC. @param fd or -1: nothing. @return fd. */
-int r2_fd_keep(int fd);
-/** It is about to be closed, by who owns it. */
-void r2_fd_forget(int fd);
+/**
+ * Opens a descriptor and notes it, and nobody forks in between.
+ * @param open what opens it, with FD_CLOEXEC, and does not block; or it is open already. -1:
+ * nothing is noted. @return the descriptor.
+ */
+#define r2_fd_keep(open) (r2_fd_opening(), r2_fd_opened(open))
+/** The two halves of it: whoever forks waits from the first until the second. */
+void r2_fd_opening(void);
+int r2_fd_opened(int fd);
 /** Forgets it and closes it. errno stays. */
 void r2_fd_close(int fd);
+/** The same for one that somebody else's function closes: that is called between the two. */
+void r2_fd_closing(int fd);
+void r2_fd_closed(void);
 
 #endif

@@ -257,6 +257,13 @@ static void r2_watch_poll(void *instance)
     }
 }
 
+static void r2_watch_close(struct nl_sock *sock)
+{
+    r2_fd_closing(nl_socket_get_fd(sock));
+    nl_socket_free(sock);
+    r2_fd_closed();
+}
+
 static const r2_nic_watch_ops_t r2_watch_ops = {
     .name = "netlink",
     .bind = r2_watch_bind,
@@ -267,6 +274,7 @@ static const r2_nic_watch_ops_t r2_watch_ops = {
 r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_watch_t *watch_p)
 {
     r2_watch_t *watch;
+    int error;
 
     if (count > R2_RAILS_MAX) {
         return R2_ERR_PARAM;
@@ -287,18 +295,19 @@ r2_status_t r2_nic_watch_create(const r2_nic_t *nics, size_t count, r2_nic_watch
     nl_socket_disable_seq_check(watch->sock);
     nl_socket_modify_cb(watch->sock, NL_CB_VALID, NL_CB_CUSTOM, r2_watch_message, watch);
     nl_socket_modify_cb(watch->sock, NL_CB_FINISH, NL_CB_CUSTOM, r2_watch_dumped, watch);
-    if (0 != nl_connect(watch->sock, NETLINK_ROUTE) ||
-        0 != nl_socket_set_nonblocking(watch->sock) ||
+    r2_fd_opening();
+    error = nl_connect(watch->sock, NETLINK_ROUTE);
+    r2_fd_opened(0 == error ? nl_socket_get_fd(watch->sock) : -1);
+    if (0 != error || 0 != nl_socket_set_nonblocking(watch->sock) ||
         0 != nl_socket_add_memberships(watch->sock, RTNLGRP_LINK, RTNLGRP_IPV4_IFADDR, 0)) {
         goto err_socket;
     }
-    r2_fd_keep(nl_socket_get_fd(watch->sock));
     r2_watch_dump(watch, R2_WATCH_LINKS);
     *watch_p = (r2_nic_watch_t){&r2_watch_ops, watch};
     return R2_OK;
 
 err_socket:
-    nl_socket_free(watch->sock);
+    r2_watch_close(watch->sock);
 err_free:
     free(watch);
     return R2_ERR_SYSTEM;
@@ -311,8 +320,7 @@ void r2_nic_watch_destroy(r2_nic_watch_t *watch)
     if (NULL == watch->ops) {
         return;
     }
-    r2_fd_forget(nl_socket_get_fd(netlink->sock));
-    nl_socket_free(netlink->sock);
+    r2_watch_close(netlink->sock);
     free(netlink);
     watch->ops = NULL;
 }

@@ -220,10 +220,11 @@ void r2_events_flush(r2_events_t *events)
 /* @return the descriptor, or -1 with errno. Pipes are refused: who reads them could stop us. */
 static int r2_events_open(const char *path)
 {
-    int fd = r2_fd_keep(
-        open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
+    /* may block, on a file system of the network: no fork waits for that */
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666);
     struct stat info;
 
+    (void) r2_fd_keep(fd);
     if (fd >= 0 && (0 != fstat(fd, &info) || !(S_ISREG(info.st_mode) || S_ISCHR(info.st_mode)))) {
         r2_fd_close(fd);
         errno = ESPIPE;
