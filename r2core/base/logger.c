@@ -14,6 +14,8 @@
 static const char *const r2_log_names[] = {"error", "warning", "info", "debug", "trace"};
 
 static pthread_mutex_t r2_log_mutex = PTHREAD_MUTEX_INITIALIZER;
+/* Held while a line is handed over: who is unloaded waits until nobody is in its function. */
+static pthread_mutex_t r2_log_fn_mutex = PTHREAD_MUTEX_INITIALIZER;
 
 void r2_log_lock(void)
 {
@@ -39,9 +41,18 @@ void r2_log_write(const r2_log_t *log, int level, const char *format, ...)
     va_start(args, format);
     vsnprintf(line + used, sizeof(line) - (size_t) used, format, args);
     va_end(args);
+    pthread_mutex_lock(&r2_log_fn_mutex);
     if (NULL != log->fn) {
         log->fn(log->arg, level, line);
     } else {
         fprintf(stderr, "%s\n", line);
     }
+    pthread_mutex_unlock(&r2_log_fn_mutex);
+}
+
+void r2_log_forget(r2_log_t *log)
+{
+    pthread_mutex_lock(&r2_log_fn_mutex);
+    log->fn = NULL;
+    pthread_mutex_unlock(&r2_log_fn_mutex);
 }

@@ -13,7 +13,7 @@
 
 /**
  * Where log lines of one context go. Shared by the application and the service thread:
- * set once before either runs.
+ * set once before either runs; only `fn` may be taken away later (r2_log_forget()).
  */
 typedef struct r2_log {
     int level;       /* lines above this level are dropped */
@@ -24,6 +24,9 @@ typedef struct r2_log {
 
 void r2_log_write(const r2_log_t *log, int level, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/** Lines go to stderr from now on. Nobody is in `fn` any more when it returns. */
+void r2_log_forget(r2_log_t *log);
 
 #define r2_log_at(log, lvl, ...)                     \
     do {                                             \

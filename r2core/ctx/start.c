@@ -415,8 +415,8 @@ void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log)
 {
     r2_core_enter(&ctx->core);
     if (log == ctx->config.log) {
-        ctx->core.log.fn = NULL;
-        ctx->real->log.fn = NULL;
+        r2_log_forget(&ctx->core.log);
+        r2_log_forget(&ctx->real->log);
         ctx->config.idle = NULL;
     }
     r2_core_leave(&ctx->core);

@@ -120,6 +120,9 @@ tests_unit_test_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
 tests_unit_test_info_LDADD = $(R2_TEST_LIBS)
 
 # Parameters, wire format, engine, ranks as threads
+check_PROGRAMS += tests/unit/test_log
+tests_unit_test_log_SOURCES = tests/unit/test_log.c
+tests_unit_test_log_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_fork
 tests_unit_test_fork_SOURCES = tests/unit/test_fork.c
 tests_unit_test_fork_LDADD = $(R2_TEST_LIBS)
