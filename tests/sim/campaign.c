@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +20,22 @@
 #include "generate.h"
 #include "scenario.h"
 
-#define RUN_SECONDS_MAX 60  /* real time of one run */
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+/* Processes that run scenarios end without it: each seed answers for what it loses. */
+static bool leaks(void)
+{
+    return 0 != __lsan_do_recoverable_leak_check();
+}
+#else
+static bool leaks(void)
+{
+    return false;
+}
+#endif
+
+#define RUN_SECONDS_MAX 60  /* processor time of one run: others may want the cores, too */
+#define RUN_STUCK_TIMES 10u /* so many times of that by the clock: it waits for something */
 #define SHRINK_RUNS_MAX 600 /* attempts to make a scenario shorter */
 #define LINES_MAX       512
 
@@ -37,6 +53,15 @@ typedef struct options {
     bool print_only, shrink;
 } options_t;
 
+/* Ends the process when a run takes too long. @param seconds 0: it is over. */
+static void limit_time(unsigned seconds)
+{
+    const struct itimerval limit = {.it_value.tv_sec = seconds};
+
+    (void) setitimer(ITIMER_PROF, &limit, NULL);
+    alarm(RUN_STUCK_TIMES * seconds);
+}
+
 static bool run_text(const char *text, shared_t *shared, bool dump)
 {
     scenario_t *scenario = malloc(sizeof(*scenario));
@@ -44,14 +69,18 @@ static bool run_text(const char *text, shared_t *shared, bool dump)
     bool ok = NULL != scenario;
 
     memset(&result, 0, sizeof(result));
-    alarm(RUN_SECONDS_MAX);
+    limit_time(RUN_SECONDS_MAX);
     ok = ok && scenario_parse(text, scenario, result.text, sizeof(result.text));
     if (ok) {
         scenario_run(scenario, dump, &result);
         ok = result.ok;
     }
-    alarm(0);
     free(scenario);
+    if (ok && leaks()) {
+        snprintf(result.text, sizeof(result.text), "leaks memory");
+        ok = false;
+    }
+    limit_time(0);
     shared->virtual_ns += result.time_ns;
     shared->packets += result.sim.packets;
     shared->resent += result.counters.resent_chunks;
