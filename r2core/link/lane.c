@@ -167,8 +167,8 @@ static void r2_lane_up(r2_lane_t *lane)
     lane->connect.unsure = r2_net_was_late(net);
     lane->timing.base_ns = net->now_ns;
     link->path.no_path_ns = 0;
-    lane->connect.refused = 0;
-    lane->connect.refusals = 0;
+    lane->connect.refused_streak = 0;
+    lane->connect.refused_since_taken = 0;
     lane->connect.disproved = false;
     net->unwired_links -= link->path.wired ? 0 : 1;
     link->path.wired = true;

@@ -146,15 +146,15 @@ typedef struct r2_lane {
         r2_lane_hello_ack_t hello_ack;
         r2_lane_closing_t closing;
         r2_lane_past_t past;
-        bool turn;           /* DOWN for want of descriptors: others will give some back */
-        uint8_t put_offs;    /* calls in a row that the peer had no descriptors for */
-        uint8_t refusals;    /* since somebody listened, whatever else was lost; R2_REFUSED_MAX at
-                                most */
+        bool turn;                   /* DOWN for want of descriptors: others will give some back */
+        uint8_t put_offs;            /* calls in a row that the peer had no descriptors for */
+        uint8_t refused_since_taken; /* calls refused since one was taken, even if without an
+                                        answer; R2_REFUSED_MAX at most */
         uint64_t closing_ns; /* since when its end is asked for by us, or agreed; 0 = it is not */
         /* ended while we were away: counts as failed then; 0 = not to be judged */
         uint64_t judged_ns;
-        uint32_t refused;     /* connect requests refused in a row, since the last lane was lost */
-        uint64_t refused_ns;  /* the first of them */
+        uint32_t refused_streak; /* refused in a row, since the last lane was lost */
+        uint64_t refused_ns;     /* the first of them */
         bool disproved;       /* it refused while the process was heard, and is not answered yet */
         bool unsure;          /* this process was away before its first acknowledgement */
         uint64_t probe_id;    /* to the peer's kernel, under way; 0 = none */

@@ -76,22 +76,22 @@ void r2_link_spoke(r2_link_t *link)
 
 static bool r2_lane_is_disproved(const r2_lane_t *lane)
 {
-    return lane->connect.disproved ||
-           (lane->connect.refused > 0 && r2_link_disproves(lane->link, lane->connect.refused_ns));
+    return lane->connect.disproved || (lane->connect.refused_streak > 0 &&
+                                       r2_link_disproves(lane->link, lane->connect.refused_ns));
 }
 
 /* A row of refusals ends; that it was proved wrong is kept until the lane is answered. */
 static void r2_lane_refusals_end(r2_lane_t *lane)
 {
     lane->connect.disproved = r2_lane_is_disproved(lane);
-    lane->connect.refused = 0;
+    lane->connect.refused_streak = 0;
 }
 
 static bool r2_lane_refuses_long(const r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    return lane->connect.refused > 0 &&
+    return lane->connect.refused_streak > 0 &&
            net->now_ns - lane->connect.refused_ns >= r2_scaled_timeout_ns(net, R2_REFUSED_TIMES);
 }
 
@@ -117,11 +117,12 @@ static bool r2_lane_has_twin(const r2_lane_t *lane)
 
 void r2_lane_refused(r2_lane_t *lane)
 {
-    lane->connect.refusals = (uint8_t) r2_min(lane->connect.refusals + 1u, R2_REFUSED_MAX);
-    if (1 == ++lane->connect.refused) {
+    lane->connect.refused_since_taken =
+        (uint8_t) r2_min(lane->connect.refused_since_taken + 1u, R2_REFUSED_MAX);
+    if (1 == ++lane->connect.refused_streak) {
         lane->connect.refused_ns = lane->link->net->now_ns;
     }
-    if (lane->connect.refused >= R2_REFUSED_MAX && r2_lane_refuses_long(lane) &&
+    if (lane->connect.refused_streak >= R2_REFUSED_MAX && r2_lane_refuses_long(lane) &&
         r2_lane_is_disproved(lane) && !r2_lane_has_twin(lane)) {
         r2_lane_tell(lane, R2_LANE_EVENT_REFUSED, R2_ERR_REFUSED);
     }
@@ -129,19 +130,19 @@ void r2_lane_refused(r2_lane_t *lane)
 
 bool r2_lane_refusal_counts(const r2_lane_t *lane)
 {
-    return lane->connect.refused <= 2 * R2_REFUSED_MAX;
+    return lane->connect.refused_streak <= 2 * R2_REFUSED_MAX;
 }
 
 void r2_lane_unanswered(r2_lane_t *lane, bool taken)
 {
     r2_lane_refusals_end(lane);
-    lane->connect.refusals = taken ? 0 : lane->connect.refusals;
+    lane->connect.refused_since_taken = taken ? 0 : lane->connect.refused_since_taken;
 }
 
 void r2_lane_answered(r2_lane_t *lane)
 {
-    lane->connect.refused = 0;
-    lane->connect.refusals = 0;
+    lane->connect.refused_streak = 0;
+    lane->connect.refused_since_taken = 0;
     lane->connect.disproved = false;
     r2_link_spoke(lane->link);
     if (!r2_lane_is_relay(lane)) {
@@ -232,8 +233,8 @@ static bool r2_link_is_refused(const r2_link_t *link)
         if (r2_lane_is_relay(lane)) {
             continue;
         }
-        refusals += lane->connect.refused;
-        all = all && lane->connect.refused > 0 && r2_rail_usable(lane->rail);
+        refusals += lane->connect.refused_streak;
+        all = all && lane->connect.refused_streak > 0 && r2_rail_usable(lane->rail);
         witness = witness || (r2_lane_refuses_long(lane) && !r2_lane_is_disproved(lane));
     }
     if (refusals < R2_REFUSED_MAX || !(all || witness)) {
@@ -277,8 +278,9 @@ static bool r2_lane_shows_busy(const r2_lane_t *lane)
     const uint64_t pause_ns = r2_link_probe_pause_ns(link);
     const uint64_t kernel_ns = link->same_host ? link->net->now_ns : lane->connect.kernel_ns;
 
-    return !r2_lane_is_relay(lane) && lane->state < R2_LANE_UP && 0 == lane->connect.refused &&
-           lane->connect.refusals < R2_REFUSED_MAX && !lane->connect.disproved &&
+    return !r2_lane_is_relay(lane) && lane->state < R2_LANE_UP &&
+           0 == lane->connect.refused_streak &&
+           lane->connect.refused_since_taken < R2_REFUSED_MAX && !lane->connect.disproved &&
            kernel_ns + 2 * pause_ns > link->net->now_ns &&
            kernel_ns > r2_link_alive_ns(link) + pause_ns;
 }
@@ -319,7 +321,7 @@ static void r2_link_note_loss(r2_link_t *link)
     link->path.lost_ns = r2_max(link->net->now_ns, 1ull);
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_refusals_end(&link->lanes[i]);
-        link->lanes[i].connect.refusals = 0;
+        link->lanes[i].connect.refused_since_taken = 0;
     }
 }
 
@@ -357,7 +359,7 @@ static void r2_link_probe_kernels(r2_link_t *link)
     }
     link->path.next_probe_ns = now_ns + r2_link_probe_pause_ns(link);
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        if (link->lanes[i].state < R2_LANE_UP && 0 == link->lanes[i].connect.refused) {
+        if (link->lanes[i].state < R2_LANE_UP && 0 == link->lanes[i].connect.refused_streak) {
             (void) r2_lane_probe_kernel(&link->lanes[i]);
         }
     }
