@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -123,6 +124,22 @@ static void F4_rail_at_one_percent(void **state)
     assert_in_range(result.counters.map_changes, 4, 12); /* four ranks: dead, back, slow */
 }
 
+/* How often faults hit something is a matter of chance: the middle one of so many seeds counts. */
+#define DRAWS 3
+
+static int compare_counts(const void *a, const void *b)
+{
+    const uint64_t *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+static uint64_t median(uint64_t values[DRAWS])
+{
+    qsort(values, DRAWS, sizeof(values[0]), compare_counts);
+    return values[DRAWS / 2];
+}
+
 /* A job that computes from time to time, so that it lasts about as long as the rail flaps. */
 static scenario_result_t flaps_of(uint32_t seed, uint64_t period_ms, uint32_t count,
                                   const char *fault, const char *repair)
@@ -181,21 +198,27 @@ static void F5_flaps_are_damped(void **state)
  */
 static void F5_slow_flaps(void **state)
 {
-    scenario_result_t down = flaps(5000, 20, "down h1 rail2", "up h1 rail2");
-    scenario_result_t drop = flaps(5000, 20, "drop h1 rail2", "pass h1 rail2");
-    uint64_t cut_least = UINT64_MAX;
+    static const struct {
+        const char *fault, *repair;
+        uint64_t least, most; /* medians of nine seeds were 30, 36 and 15 */
+    } ways[] = {{"down h1 rail2", "up h1 rail2", 24, 36},
+                {"drop h1 rail2", "pass h1 rail2", 24, 48},
+                {"cut h0 h1 rail2", "join h0 h1 rail2", 10, 20}}; /* 2 lane ends */
+    uint64_t digests[DRAWS] = {0};
 
     (void) state;
-    for (uint32_t seed = 0; seed < 3; ++seed) { /* one draw in ten meets nearly every flap */
-        scenario_result_t cut = flaps_of(seed, 5000, 20, "cut h0 h1 rail2", "join h0 h1 rail2");
+    for (size_t i = 0; i < r2_array_count(ways); ++i) {
+        uint64_t failed[DRAWS];
 
-        assert_true(0 != seed || down.digest == cut.digest); /* others have other data */
-        cut_least = r2_min(cut_least, cut.counters.lanes_failed);
+        for (uint32_t seed = 0; seed < DRAWS; ++seed) {
+            scenario_result_t result = flaps_of(seed, 5000, 20, ways[i].fault, ways[i].repair);
+
+            digests[seed] = 0 == i ? result.digest : digests[seed];
+            assert_int_equal(digests[seed], result.digest);
+            failed[seed] = result.counters.lanes_failed;
+        }
+        assert_in_range(median(failed), ways[i].least, ways[i].most);
     }
-    assert_int_equal(down.digest, drop.digest);
-    assert_in_range(down.counters.lanes_failed, 20, 60);
-    assert_in_range(drop.counters.lanes_failed, 20, 60);
-    assert_in_range(cut_least, 10, 24); /* 2 lane ends */
 }
 
 /* Where a flapping rail is the only path it is used at once: nobody waits for the end of a
@@ -337,18 +360,18 @@ static void F13_ghosts_after_the_heal(void **state)
 
     (void) state;
     for (size_t i = 0; i < r2_array_count(ways); ++i) {
-        uint64_t ghosts = 0;
+        uint64_t ghosts[DRAWS];
 
-        /* whether anything is under way at that moment is a matter of chance */
-        for (uint32_t seed = 0; 0 == ghosts && seed < 8; ++seed) {
+        /* each rail comes back when its lanes are given up */
+        for (uint32_t seed = 0; seed < DRAWS; ++seed) {
             snprintf(source, sizeof(source),
-                     LAB "seed %u; keep 100; coll allreduce i64 30000 times=150;"
-                         "at 20ms %s h1 rail0; at 600ms pass h1 rail0;"
-                         "at 620ms %s h1 rail1; at 1500ms heal",
+                     LAB "seed %u; keep 100; coll allreduce i64 30000 times=400;"
+                         "at 20ms %s h1 rail0; at 1800ms pass h1 rail0;"
+                         "at 1820ms %s h1 rail1; at 3600ms heal",
                      seed, ways[i], ways[i]);
-            ghosts += run(source).sim.ghosts;
+            ghosts[seed] = run(source).sim.ghosts;
         }
-        assert_true(ghosts > 0);
+        assert_true(median(ghosts) > 0);
     }
 }
 
