@@ -299,13 +299,14 @@ static void r2_hello_weigh(r2_lane_t *lane, r2_status_t status)
 }
 
 /* Of a silent lane. The queue of a stopped process may be full: its kernel decides, a moment
- * later. */
+ * later. Within a host there is one kernel, and who does not refuse is stopped. */
 static bool r2_hello_is_out_of_reach(r2_lane_t *lane, r2_status_t status)
 {
     if (R2_ERR_UNRESPONSIVE == status || R2_ERR_AGAIN == status) {
         return false;
     }
-    return R2_ERR_REFUSED == status || !r2_lane_probe_kernel(lane) || lane->unreachable;
+    return R2_ERR_REFUSED == status ||
+           (!lane->link->same_host && (!r2_lane_probe_kernel(lane) || lane->unreachable));
 }
 
 /*

@@ -166,7 +166,10 @@ static void full_queues(void **state)
         "hosts 2; rails 1; backlog 1;" SHORT CALLS "at 3ms stop r1; at 60s cont r1",
         "hosts 8; rails 2; backlog 2;" SHORT CALLS "at 3ms stop r1; at 60s cont r1",
         "hosts 6; rails 2; backlog 1;" SHORT CALLS "at 3ms stop r1; at 500ms break h1 rail0;"
-        "at 500ms break h1 rail1; at 30s cont r1"};
+        "at 500ms break h1 rail1; at 30s cont r1",
+        /* within a host no kernel has to be asked */
+        "hosts 1; ppn 3; backlog 1; param no_path_timeout_ms 500;"
+        "coll allreduce f64 20000 times=20; at 3ms stop r1; at 60s cont r1"};
 
     (void) state;
     run_without_errors(programs, r2_array_count(programs));
