@@ -89,12 +89,14 @@ static void state_lasts_within_a_phase(void **state)
     r2_net_t *net = calloc(1, sizeof(*net));
     r2_link_t *link = calloc(1, sizeof(*link) + sizeof(link->lanes[0]));
     const r2_log_t log = {.level = R2_LOG_ERROR};
+    r2_counters_t counters = {0};
     r2_rail_t rail = {.idx = 0};
 
     (void) state;
     assert_non_null(net);
     assert_non_null(link);
     net->log = &log;
+    net->counters = &counters;
     net->now_ns = 7;
     link->net = net;
     for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); ++i) {
