@@ -15,6 +15,7 @@ dist_labkit_DATA = \
     tools/lab/labkit/launch.py \
     tools/lab/labkit/net.py \
     tools/lab/labkit/openmpi.py \
+    tools/lab/labkit/rdma.py \
     tools/lab/labkit/report.py \
     tools/lab/labkit/run.py \
     tools/lab/labkit/spawn.py \

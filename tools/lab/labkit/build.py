@@ -6,14 +6,14 @@ import os
 import signal
 import time
 
-from . import net, sweep
+from . import net, rdma, sweep
 from .lab import Lab
 from .spawn import LabError
 
 STOPPING = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
 
 
-def up(lab, force):
+def up(lab, force, has_rdma):
     """Builds a lab, or leaves nothing of it. A signal waits for the end of the step, then
     undoes the rest."""
     net.check_ground()
@@ -30,6 +30,8 @@ def up(lab, force):
             for _ in net.build(lab, os.path.dirname(os.path.realpath(__file__))):
                 if signal.sigpending() & STOPPING:
                     raise LabError("interrupted")
+            if has_rdma:
+                rdma.start(lab)
             lab.save()
         except BaseException:
             sweep.remove(lab)

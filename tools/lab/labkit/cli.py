@@ -11,8 +11,9 @@ from .spawn import LabError
 USAGE = """\
 usage: r2lab VERB [--name LAB] ...        LAB: $R2LAB_NAME, or r2
 
-  up [--hosts N] [--rails R] [--rate RATE] [--force]
-        build a lab: N hosts (4) with R rails (4) of RATE (100mbit; 'none' = not shaped)
+  up [--hosts N] [--rails R] [--rate RATE] [--rdma] [--force]
+        build a lab: N hosts (4) with R rails (4) of RATE (100mbit; 'none' = not shaped);
+        with --rdma rail0 is the RDMA device soft0, too, and so on (docs/softverbs.md)
   run [--ppn K] [--p2p r2|mgmt] [--peer STACK] [--timeout S] [--build DIR] [--root DIR]
       [--show] MPIRUN_ARGUMENT...
         mpirun on h0, ranks over the hosts in turn, or K consecutive ranks for each host;
@@ -37,7 +38,8 @@ Hosts are h0, h1 ..; rails are rail0, rail1 .. and mgmt0, which is never shaped.
 """
 
 OPTIONS = {     # of each verb: option -> takes a value
-    "up": {"--hosts": True, "--rails": True, "--rate": True, "--force": False},
+    "up": {"--hosts": True, "--rails": True, "--rate": True, "--rdma": False,
+           "--force": False},
     "run": {"--ppn": True, "--p2p": True, "--peer": True, "--timeout": True, "--build": True,
             "--root": True, "--show": False},
     "fault": {"--at": True},
@@ -114,7 +116,7 @@ def do_up(name, options, _):
               whole(options, "--rails", 4, MAX_RAILS),
               rate if rate == "none" else parse_rate(rate))
     from . import build
-    return build.up(lab, options.get("--force", False))
+    return build.up(lab, options.get("--force", False), options.get("--rdma", False))
 
 
 def do_down(name, _options, _rest):

@@ -1,0 +1,314 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""softverbs on a lab: UCX's own tools and stock Open MPI over RDMA NICs that are none, and the
+lab's faults on them (docs/softverbs.md).
+
+Needs tests/softverbs of the build directory ($R2_BUILDDIR) and ucx_perftest (Debian: ucx-utils),
+which is fetched into the build directory where it is not installed.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lab"))
+from labtest import (  # noqa: E402
+    R2LAB, TOP, Skip, counters, namespaces, processes, r2lab, remains,
+    run_all, until)
+
+LAB = "sv%d" % os.getpid()
+BUILD = os.environ.setdefault("R2_BUILDDIR", TOP + "/build")
+SOFTVERBS = BUILD + "/tests/softverbs/softverbs"
+UTILS = BUILD + "/tests/softverbs/ucx-utils"
+SERVER = "10.77.255.1"      # of h0, on mgmt0
+ENDLESS = 10**8             # iterations
+FAST = {"UCX_RC_TIMEOUT": "50ms", "UCX_RC_RETRY_COUNT": "3"}         # 67 ms x 4
+STEADY = {"UCX_RC_TIMEOUT": "50ms", "UCX_RC_RETRY_COUNT": "7"}       # lost tails cost 67 ms each
+RC, UD = "rc_v,self", "ud_v,self"
+
+
+def tool(name):
+    """Path of one of UCX's tools; where there is none, Debian's package is unpacked beside us."""
+    found = shutil.which(name)
+    if not found and not os.path.exists(UTILS):
+        os.makedirs(UTILS)
+        script = "apt-get -q download ucx-utils && dpkg -x ucx-utils_*.deb ."
+        subprocess.run(["sh", "-c", script], cwd=UTILS, check=False, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=60)
+    found = found or shutil.which(name, path=UTILS + "/usr/bin")
+    if not found:
+        raise Skip("no %s: neither installed nor to be had from Debian (ucx-utils)" % name)
+    return found
+
+
+def on(host, *words, status=0):
+    """Standard output of a command on a host."""
+    return r2lab("exec", "--name", LAB, host, *words, status=status)[0]
+
+
+def fault(*words):
+    """One of the lab's faults."""
+    r2lab("fault", "--name", LAB, *words)
+
+
+def nic(host, device="soft0"):
+    """Counters of a device."""
+    lines = (line.split() for line in on(host, SOFTVERBS, "counters").splitlines())
+    return {name: int(value) for which, name, value in lines if which == device}
+
+
+def port(host, device="soft0"):
+    """State of a device's port."""
+    rows = {line.split()[0]: line.split() for line in on(host, SOFTVERBS, "devices").splitlines()}
+    return rows[device][4]
+
+
+class Perftest:
+    """ucx_perftest between h0, its server, and h1."""
+
+    number = 0
+
+    def __init__(self, test, count, size=8, tls=RC, **env):
+        Perftest.number += 1
+        where = ["-p", 20000 + Perftest.number]
+        self.env = {**os.environ, "UCX_TLS": tls, "UCX_NET_DEVICES": "soft0:1",
+                    "UCX_WARN_UNUSED_ENV_VARS": "n", "UCX_HANDLE_ERRORS": "none", **env}
+        self.server = self.start("h0", where)
+        assert until(lambda: b"Waiting" in self.peek(self.server)), self.peek(self.server)
+        self.client = self.start("h1", [SERVER, *where, "-t", test, "-n", count, "-s", size])
+
+    def start(self, host, words):
+        argv = [R2LAB, "exec", "--name", LAB, host, "stdbuf", "-oL", tool("ucx_perftest"), *words]
+        out = os.memfd_create("out")
+        done = subprocess.Popen(list(map(str, argv)), stdin=subprocess.DEVNULL, stdout=out,
+                                stderr=out, env=self.env)
+        done.out = out
+        return done
+
+    @staticmethod
+    def peek(process):
+        """What a process has said so far."""
+        return os.pread(process.out, 1 << 20, 0)
+
+    def has_failed(self):
+        """True once either side's retries are exceeded: the one that had something in flight."""
+        return any(b"retry counter exceeded" in self.peek(p) for p in (self.client, self.server))
+
+    def is_busy(self):
+        """True once measurements come."""
+        return b"[thread 0]" in self.peek(self.client)
+
+    def ends(self, limit_s=30.0):
+        """Waits for both; their exit statuses."""
+        try:
+            return [p.wait(limit_s) for p in (self.client, self.server)]
+        except subprocess.TimeoutExpired as error:
+            raise AssertionError(self.peek(self.client) + self.peek(self.server)) from error
+        finally:
+            self.kill()
+
+    def kill(self):
+        """Ends what is left."""
+        for process in (self.client, self.server):
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def result(self):
+        """Runs to its end: median latency in microseconds and MB/s."""
+        statuses = self.ends()
+        final = [line for line in self.peek(self.client).decode().splitlines()
+                 if line.startswith("Final:")]
+        assert statuses == [0, 0] and final, (statuses, self.peek(self.client).decode(),
+                                              self.peek(self.server).decode())
+        words = final[0].split()
+        return float(words[2]), float(words[6])
+
+
+def test_listing():
+    """devices on each host, files in /sys/class/infiniband, rc and ud in ucx_info"""
+    rows = on("h1", SOFTVERBS, "devices").splitlines()
+    assert [row.split()[:7] for row in rows] == [
+        ["soft%d" % r, "port", "1", "rail%d" % r, "ACTIVE", "gid", "1"] for r in (0, 1)], rows
+    assert on("h1", "cat", "/sys/class/infiniband/soft1/ports/1/gid_attrs/ndevs/0") == "rail1\n"
+    assert on("h0", "cat", "/sys/class/infiniband/soft0/ports/1/gids/1").endswith("0a4d:0001\n")
+    said = on("h0", tool("ucx_info"), "-d")
+    lines = [" ".join(line.split()[2:]) for line in said.splitlines()]
+    for transport in ("rc_verbs", "ud_verbs"):
+        for device in ("soft0:1", "soft1:1"):
+            assert any(pair == (transport, device) for pair in zip(lines, lines[1:])), said
+
+
+def test_perftest():
+    """ucx_perftest over rc and ud: messages, puts, gets, atomics"""
+    notes = []
+    for tls, test, count, size in ((RC, "tag_lat", 1000, 8), (RC, "tag_bw", 200, 1 << 20),
+                                   (RC, "ucp_put_bw", 100, 1 << 20), (RC, "ucp_get", 100, 65536),
+                                   (RC, "ucp_fadd", 500, 8), (RC, "ucp_cswap", 500, 8),
+                                   (UD, "tag_lat", 1000, 8), (UD, "tag_bw", 20, 1 << 20)):
+        latency, speed = Perftest(test, count, size, tls).result()
+        notes.append("%s %s %s" % (tls[:2], test, "%.0f us" % latency if size == 8
+                                   else "%.0f MB/s" % speed))
+    return ", " + ", ".join(notes)
+
+
+def test_stock_open_mpi():
+    """stock pml/ucx: all collectives, over the rails and not over mgmt0"""
+    env = {"UCX_TLS": "rc_v,sm,self", "UCX_NET_DEVICES": "soft0:1,soft1:1"}
+    program = BUILD + "/tests/functional/all_collectives"
+    before = nic("h0")["sent"]
+    said = r2lab("run", "--name", LAB, "--timeout", 60, "--peer", "ucx", "-n", 2, program,
+                 env=env)[0]
+    assert "not ok" not in said and "ok 60" in said, said
+    assert nic("h0")["sent"] > before + 100
+
+
+def broken(*words, limit_s):
+    """A fault under traffic: both sides fail, no earlier than retries are used up. Seconds."""
+    job = Perftest("tag_bw", ENDLESS, 65536, RC, **FAST)
+    try:
+        assert until(job.is_busy), job.peek(job.client)
+        start = time.monotonic()
+        fault(*words)
+        assert until(job.has_failed, limit_s), job.peek(job.client)
+        return time.monotonic() - start
+    finally:
+        job.kill()
+
+
+def test_link_down():
+    """link down: the port is down, retries are exceeded; after the heal it works again"""
+    passed_s = broken("down", "h1", "rail0", limit_s=8)
+    assert port("h1") == "DOWN" and port("h0") == "ACTIVE"
+    assert on("h1", "cat", "/sys/class/infiniband/soft0/ports/1/state") == "1: DOWN\n"
+    fault("heal", "h1", "rail0")
+    assert until(lambda: port("h1") == "ACTIVE")
+    Perftest("tag_lat", 200).result()
+    return ", %.2f s" % passed_s
+
+
+def test_silent_drop():
+    """silent drop: both ports stay up, retries are exceeded"""
+    before = nic("h0")["timeouts"] + nic("h1")["timeouts"]
+    passed_s = broken("drop", "h1", "rail0", limit_s=8)
+    assert port("h1") == "ACTIVE" and port("h0") == "ACTIVE"
+    assert nic("h0")["timeouts"] + nic("h1")["timeouts"] >= before + 4
+    fault("heal", "h1", "rail0")
+    return ", %.2f s" % passed_s
+
+
+def test_flaps():
+    """drops shorter than the retries: nothing is noticed"""
+    before = nic("h0")["resent"] + nic("h1")["resent"]
+    job = Perftest("tag_bw", ENDLESS, 65536, RC, **STEADY)
+    try:
+        assert until(job.is_busy)
+        for _ in range(3):
+            fault("drop", "h1", "rail0")
+            time.sleep(0.06)
+            fault("heal", "h1", "rail0")
+            time.sleep(0.2)
+        lines = job.peek(job.client).count(b"[thread 0]")
+        assert until(lambda: job.peek(job.client).count(b"[thread 0]") >= lines + 2)
+        assert not job.has_failed()
+    finally:
+        job.kill()
+    assert nic("h0")["resent"] + nic("h1")["resent"] > before
+
+
+def test_stopped_process():
+    """the NIC of a process that is stopped takes puts, as hardware does"""
+    job = Perftest("ucp_put_bw", ENDLESS, 65536, RC, **FAST)
+    try:
+        assert until(job.is_busy)
+        job.server.send_signal(signal.SIGSTOP)
+        time.sleep(0.1)
+        before = nic("h0")["received"]
+        time.sleep(1.0)     # far longer than the retries
+        packets = nic("h0")["received"] - before
+        job.server.send_signal(signal.SIGCONT)
+        assert packets > 1000, packets
+        assert job.client.poll() is None and not job.has_failed()
+        return ", %.0f MB meanwhile" % (packets * 8192 / 1e6)
+    finally:
+        job.kill()
+
+
+def test_killed_process():
+    """a process that is killed: its peer's retries are exceeded"""
+    job = Perftest("ucp_put_bw", ENDLESS, 65536, RC, **FAST)
+    try:
+        assert until(job.is_busy)
+        job.server.kill()
+        assert until(job.has_failed, 8), job.peek(job.client)
+    finally:
+        job.kill()
+
+
+def test_own_faults():
+    """faults of the NIC's own: losses and delays are made good, a dead device is told"""
+    for words in (("drop", "0.01", "0", "7"), ("delay", "0.005", "2")):
+        on("h0", SOFTVERBS, "fault", "soft0", *words)
+    Perftest("tag_bw", 500, 65536, **STEADY).result()
+    Perftest("ucp_put_bw", 500, 65536, **STEADY).result()
+    on("h0", SOFTVERBS, "fault", "soft0", "heal")
+    job = Perftest("ucp_put_bw", ENDLESS, 65536, **STEADY)
+    on("h0", SOFTVERBS, "fault", "soft0", "late-write", "0.1", "5")
+    assert until(lambda: nic("h0")["late_landed"] > 0)
+    job.kill()      # its server would wait for ever: an old value overwrites the last
+    on("h0", SOFTVERBS, "fault", "soft0", "heal")
+    struck = nic("h0")
+    assert all(struck[name] > 0 for name in ("dropped", "delayed", "late_landed")), struck
+    on("h0", SOFTVERBS, "fault", "soft1", "fatal")
+    assert port("h0", "soft1") == "DEAD"
+    on("h0", SOFTVERBS, "fault", "soft1", "heal")
+    assert port("h0", "soft1") == "ACTIVE"
+    on("h0", SOFTVERBS, "fault", "soft1", "melt", status=2)
+
+
+def test_gid_moves():
+    """an address that changes and an index that moves are seen by who opens the device anew"""
+    on("h0", SOFTVERBS, "fault", "soft0", "gid", "0", "2")
+    assert on("h0", "cat", "/sys/class/infiniband/soft0/ports/1/gids/2").endswith("0a4d:0001\n")
+    Perftest("tag_lat", 200).result()
+    on("h0", "ip", "addr", "add", "10.77.0.77/24", "dev", "rail0")
+    on("h0", "ip", "addr", "del", "10.77.0.1/24", "dev", "rail0")
+    on("h0", "ip", "addr", "replace", "10.77.0.77/24", "dev", "rail0")
+    assert until(lambda: "10.77.0.77" in on("h0", SOFTVERBS, "devices"))
+    Perftest("tag_lat", 200).result()
+    on("h0", SOFTVERBS, "fault", "soft0", "gid", "0", "1")
+
+
+def test_down():
+    """the NICs end with the lab"""
+    assert len(processes(LAB)) == 2 and counters(LAB)
+    r2lab("down", "--name", LAB)
+    assert not remains(LAB)
+
+
+def recover():
+    """Heals what a failed test left broken."""
+    if namespaces(LAB):
+        fault("heal", "all", "all")
+        for device in ("soft0", "soft1"):
+            on("h0", SOFTVERBS, "fault", device, "heal")
+            on("h0", SOFTVERBS, "fault", device, "gid", "0", "1")
+
+
+def main():
+    """All tests, or exit status 77 where there can be no lab."""
+    if os.geteuid() != 0:
+        print("the tests of softverbs need root")
+        return 77
+    r2lab("up", "--name", LAB, "--hosts", 2, "--rails", 2, "--rate", "none", "--rdma")
+    tests = [f for name, f in globals().items() if name.startswith("test_")]
+    return run_all(tests, recover, lambda: r2lab("down", "--name", LAB))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
