@@ -52,7 +52,8 @@ static void run_sizes(r2_bench_run_t *run)
         r2_bench_run_size(run, 0);
         return;
     }
-    for (size_t bytes = r2_bench_options_first(options); bytes <= options->max_bytes; bytes *= 2) {
+    for (size_t bytes = r2_bench_options_first(options); 0 != bytes;
+         bytes = r2_bench_options_next(options, bytes)) {
         size_t need_bytes = r2_bench_payload_bytes(run->task->kind, options, run->ranks, bytes);
 
         if (need_bytes > options->mem_limit_bytes) {
@@ -65,9 +66,6 @@ static void run_sizes(r2_bench_run_t *run)
             break;
         }
         r2_bench_run_size(run, bytes);
-        if (bytes > SIZE_MAX / 2) {
-            break;
-        }
     }
 }
 

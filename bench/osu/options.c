@@ -93,6 +93,16 @@ size_t r2_bench_options_first(const r2_bench_options_t *options)
     return options->min_bytes > unit ? options->min_bytes : unit;
 }
 
+size_t r2_bench_options_next(const r2_bench_options_t *options, size_t bytes)
+{
+    for (unsigned i = 0; i < options->sizes_count; ++i) {
+        if (options->sizes[i] > bytes) {
+            return options->sizes[i];
+        }
+    }
+    return 0 == options->sizes_count && bytes <= options->max_bytes / 2 ? 2 * bytes : 0;
+}
+
 uint64_t r2_bench_options_iterations(const r2_bench_options_t *options, size_t bytes)
 {
     if (0 != options->iterations) {
@@ -132,11 +142,38 @@ static bool parse_bytes(const char *text, size_t bytes, size_t *value_p)
     return true;
 }
 
-/* MAX, MIN:MAX, MIN: or :MAX. */
+/* SIZE,SIZE..: each larger than the one before. */
+static bool parse_list(const char *text, r2_bench_options_t *options)
+{
+    size_t before = 0;
+
+    for (options->sizes_count = 0; options->sizes_count < R2_BENCH_MAX_SIZES;) {
+        size_t length = strcspn(text, ",");
+        size_t bytes = 0;
+
+        if (!parse_bytes(text, length, &bytes) || bytes <= before) {
+            return false;
+        }
+        options->sizes[options->sizes_count++] = before = bytes;
+        if ('\0' == text[length]) {
+            options->min_bytes = options->sizes[0];
+            options->max_bytes = bytes;
+            return true;
+        }
+        text += length + 1;
+    }
+    return false;
+}
+
+/* MAX, MIN:MAX, MIN:, :MAX or a list. */
 static bool parse_range(const char *text, r2_bench_options_t *options)
 {
     const char *colon = strchr(text, ':');
 
+    options->sizes_count = 0;
+    if (NULL != strchr(text, ',')) {
+        return parse_list(text, options);
+    }
     if (NULL == colon) {
         return '\0' != text[0] && parse_bytes(text, strlen(text), &options->max_bytes);
     }
@@ -211,7 +248,9 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
 {
     switch (option) {
     case 'm':
-        return parse_range(value, options) ? NULL : "MAX, MIN:MAX or MIN: in bytes, e.g. 4:16M";
+        return parse_range(value, options)
+                   ? NULL
+                   : "MAX, MIN:MAX, MIN: or a list that ascends, in bytes, e.g. 4:16M";
     case 'i':
         return parse_count(value, 1, &options->iterations) ? NULL
                                                            : "a number of iterations, at least 1";

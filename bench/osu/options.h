@@ -17,6 +17,7 @@
 enum {
     R2_BENCH_MAX_FAULTS = 1024, /* of one run */
     R2_BENCH_MAX_WORDS = 8,     /* of one fault, without its time */
+    R2_BENCH_MAX_SIZES = 64,    /* of a list of sizes */
 };
 
 /** Element types of -T. */
@@ -53,6 +54,8 @@ typedef struct r2_bench_fault {
 typedef struct r2_bench_options {
     size_t min_bytes;
     size_t max_bytes;
+    size_t sizes[R2_BENCH_MAX_SIZES]; /* sizes_count: a list in ascending order instead */
+    unsigned sizes_count;
     uint64_t iterations;     /* 0: by size, as OSU does */
     uint64_t warmup;         /* UINT64_MAX: by size */
     uint64_t checked_warmup; /* with validation; UINT64_MAX: as warmup */
@@ -106,6 +109,9 @@ void r2_bench_options_usage(const r2_bench_task_t *task, FILE *out);
 
 /** The smallest message size, with the type that is being measured. */
 size_t r2_bench_options_first(const r2_bench_options_t *options);
+
+/** The size after that one, 0 after the last. */
+size_t r2_bench_options_next(const r2_bench_options_t *options, size_t bytes);
 
 /** The defect of iteration @p turn, counted through all sizes. */
 r2_bench_plant_t r2_bench_options_plant(const r2_bench_options_t *options,

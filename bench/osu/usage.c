@@ -10,7 +10,8 @@
 
 static const char as_osu[] =
     "as in the OSU micro-benchmarks:\n"
-    "  -m, --message-size [MIN:]MAX  sizes in bytes, doubled from MIN to MAX; K, M, G work\n"
+    "  -m, --message-size [MIN:]MAX  sizes in bytes, doubled from MIN to MAX, or A,B,C: those;\n"
+    "                                K, M, G work\n"
     "                                (default: one element to 1M)\n"
     "  -i, --iterations N            measured iterations of each size\n"
     "                                (default: 1000, above 8K 100)\n"

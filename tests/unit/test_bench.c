@@ -228,6 +228,40 @@ static r2_bench_request_t parse(const char *name, const char *words, r2_bench_op
     return r2_bench_options_init(options_p, argc, argv, &task, error);
 }
 
+/* All sizes that options stand for, as text. */
+static const char *sizes_of(const char *words)
+{
+    static char text[128];
+    r2_bench_options_t options;
+    int used = 0;
+
+    if (R2_BENCH_RUN != parse("bcast", words, &options)) {
+        return "bad";
+    }
+    text[0] = '\0';
+    for (size_t bytes = r2_bench_options_first(&options); 0 != bytes;
+         bytes = r2_bench_options_next(&options, bytes)) {
+        used += snprintf(text + used, sizeof(text) - (size_t) used, "%zu ", bytes);
+    }
+    return text;
+}
+
+static void test_sizes(void **state)
+{
+    (void) state;
+    assert_string_equal(sizes_of("-m 3:20"), "3 6 12 ");
+    assert_string_equal(sizes_of("-m 4:16"), "4 8 16 ");
+    assert_string_equal(sizes_of("-m 8,1000,1K,16M"), "8 1000 1024 16777216 ");
+    assert_string_equal(sizes_of("-m 1,3,9 -T mpi_int"), "4 9 ");
+    assert_string_equal(sizes_of("-m 8,9 -m 2:4"), "2 4 ");
+    assert_string_equal(sizes_of("-m 8,8"), "bad");
+    assert_string_equal(sizes_of("-m 8,4"), "bad");
+    assert_string_equal(sizes_of("-m 8,"), "bad");
+    assert_string_equal(sizes_of("-m ,8"), "bad");
+    assert_string_equal(sizes_of("-m 0,8"), "bad");
+    assert_string_equal(sizes_of("-m 4:8,16"), "bad");
+}
+
 static void test_options(void **state)
 {
     const r2_bench_kind_t *bcast = r2_bench_kind_find("bcast");
@@ -275,6 +309,7 @@ int main(void)
         cmocka_unit_test(test_rounding),       cmocka_unit_test(test_hash),
         cmocka_unit_test(test_series),         cmocka_unit_test(test_overlap),
         cmocka_unit_test(test_options),
+        cmocka_unit_test(test_sizes),
     };
 
     return cmocka_run_group_tests_name("bench", tests, NULL, NULL);
