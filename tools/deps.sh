@@ -10,6 +10,7 @@ build="gcc make autoconf automake libtool pkg-config libopenmpi-dev openmpi-bin 
 lab="iproute2 nftables util-linux procps python3 ethtool librsvg2-bin"
 plot="gnuplot-nox"
 examples="python3-mpi4py python3-numpy"
+peers="mpich libmpich-dev libgloo-dev g++"
 apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
 root="mmdebstrap debian-archive-keyring util-linux"
 style="clang-format clang-tidy cppcheck"
@@ -24,6 +25,7 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   lab       network namespaces, shaping, packet filters
   plot      plots of the benchmarks
   examples  Python with MPI, for examples/
+  peers     MPICH and Gloo, which make bench-peers compares r2 with
   apps      MPI applications, for make check-apps (450 MB)
   root      what makes a root of another Debian release, for tests/debian13
   style     clang-format, clang-tidy, cppcheck: suites of ./check
@@ -40,7 +42,7 @@ for arg; do
     case $arg in
     -n) dry_run=yes ;;
     -l) list=yes ;;
-    build | lab | plot | examples | apps | root | style | analysis) groups="$groups $arg" ;;
+    build | lab | plot | examples | peers | apps | root | style | analysis) groups="$groups $arg" ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac

@@ -46,7 +46,7 @@ def test_usage():
     wrong = [[], ["upp"], ["up", "--hosts", "0"], ["up", "--hosts", "x"], ["up", "--rails", "65"],
              ["up", "--rate", "fast"], ["up", "--rate", "10"], ["up", "--rate", "0mbit"],
              ["up", "--size", "3"], ["up", "more"], ["up", "--hosts"], ["up", "--force=1"],
-             ["run"], ["run", "--peer", "mpich", "x"], ["run", "--p2p", "tcp", "x"],
+             ["run"], ["run", "--peer", "lam", "x"], ["run", "--p2p", "tcp", "x"],
              ["run", "--p2p", "r2", "--peer", "ob1", "x"], ["run", "--ppn", "0", "x"],
              ["run", "--timeout", "-1", "x"], ["exec"], ["exec", "h0"], ["fault"],
              ["fault", "down"], ["fault", "melt", "h0", "rail0"], ["fault", "loss", "h0", "0"],

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, counters, processes, r2lab, remains, run_all, until
+from labtest import R2LAB, TOP, Skip, counters, processes, r2lab, remains, run_all, until
 
 LAB = "tr%d" % os.getpid()      # 3 hosts x 2 rails
 WORK = tempfile.mkdtemp(prefix="r2lab-test-")
@@ -142,6 +142,35 @@ def test_peers():
     rails, mgmt = moved(before, counters(LAB))
     assert mgmt < 0.01 * rails
     return notes
+
+
+def test_mpich():
+    """MPICH's launcher: ranks where --ppn wants them, payload on the rails, the timeout"""
+    if not shutil.which("mpiexec.mpich") or not shutil.which("mpicc.mpich"):
+        raise Skip("there is no MPICH: tools/deps.sh peers")
+    said = run("--peer", "mpich", "--ppn", "2", "-n", "6", "sh", "-c", "echo $PMI_RANK $(hostname)")
+    assert sorted(said.split("\n")) == ["", *("%d %s-h%d" % (r, LAB, r // 2) for r in range(6))]
+    subprocess.run(["mpicc.mpich", "-O2", "-o", APP + ".mpich", TOP + "/tests/lab/allreduce.c"],
+                   check=True)
+    before = counters(LAB)
+    child = subprocess.Popen([R2LAB, "run", "--name", LAB, "--timeout", "8", "--peer", "mpich",
+                              "-n", "3", APP + ".mpich", "1000000", "100000"],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert child.stdout.readline() == "iteration 0 done\n"
+    child.communicate(timeout=60)
+    rails, mgmt = moved(before, counters(LAB))
+    assert child.returncode == 124 and rails > 8e6 and mgmt < 0.01 * rails, (rails, mgmt)
+    assert not leftovers(), leftovers()
+    assert "no mpiexec.mpich" in r2lab("run", "--name", LAB, "--peer", "mpich", "x", status=1,
+                                       env={"PATH": without_mpich()})[1]
+
+
+def without_mpich():
+    """A PATH that has Open MPI's mpirun and nothing else."""
+    folder = WORK + "/bin"
+    os.makedirs(folder)
+    os.symlink(shutil.which("mpirun"), folder + "/mpirun")
+    return folder
 
 
 def shares(*stacks):

@@ -13,6 +13,7 @@ dist_labkit_DATA = \
     tools/lab/labkit/fault.py \
     tools/lab/labkit/lab.py \
     tools/lab/labkit/launch.py \
+    tools/lab/labkit/mpich.py \
     tools/lab/labkit/net.py \
     tools/lab/labkit/openmpi.py \
     tools/lab/labkit/rdma.py \

@@ -19,6 +19,7 @@ usage: r2lab VERB [--name LAB] ...        LAB: $R2LAB_NAME, or r2
         mpirun on h0, ranks over the hosts in turn, or K consecutive ranks for each host;
         point-to-point is r2's too, or Open MPI's on mgmt0;
         STACK ob1, ob1-ring, ucx or ucx-ring is Open MPI's own on the rails, without r2;
+        mpich is MPICH's launcher, for a program that was built with it;
         DIR of --root is another system's root folder (see tests/debian13): mpirun and the
         ranks are that system's, and r2 what --build or $R2_BUILDDIR has built in it;
         after S seconds the run is ended (exit status 124); --show prints, runs nothing

@@ -13,7 +13,7 @@ import os
 from . import openmpi
 from .spawn import LabError
 
-PEERS = ("ob1", "ob1-ring", "ucx", "ucx-ring")
+PEERS = ("ob1", "ob1-ring", "ucx", "ucx-ring", "mpich")
 
 GROUND = {
     # whatever this machine has: a lab's hosts compute on cores
@@ -52,7 +52,7 @@ STOCK_UCX = {
     "opal_common_ucx_devices": "any",
 }
 
-STOCK_UCX_ENV = {
+STOCK_UCX_ENV = {                         # MPICH's, too
     "UCX_TLS": "tcp,sm,self",
     "UCX_NET_DEVICES": "{rails}",
     "UCX_MAX_RNDV_RAILS": "{nrails}",
@@ -72,6 +72,8 @@ def parameters(peer, p2p):
         mca.update(STOCK_OB1)
     elif stock == "ucx":
         mca.update(STOCK_UCX)
+        plain.update(STOCK_UCX_ENV)
+    elif stock == "mpich":
         plain.update(STOCK_UCX_ENV)
     else:
         mca.update(POINT_TO_POINT[p2p or "r2"])

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 
-from . import openmpi, sweep
+from . import mpich, openmpi, sweep
 from .launch import environment
 from .spawn import LabError
 
@@ -44,6 +44,8 @@ def run(lab, arguments, peer=None, p2p=None, ppn=0, timeout_s=None, build=None, 
     version = openmpi.major(root)
     added = environment(lab, run_id, run_dir, version, peer, p2p, ppn, build, root)
     mpirun = ["mpirun", *openmpi.options(version), *arguments]
+    if peer == "mpich":
+        mpirun = [*mpich.command(lab, run_dir, root), *arguments]
     if show:
         for name in sorted(added):
             print("%s=%s" % (name, shlex.quote(added[name])))
@@ -79,6 +81,8 @@ def make_run_dir(lab, run_id, run_dir, ppn):
     with open(fresh + "/hostfile", "w", encoding="ascii") as out:
         for h in range(lab.hosts):
             out.write("%s slots=%d\n" % (lab.host(h), ppn or 1))
+    with open(fresh + "/machines", "w", encoding="ascii") as out:
+        out.write(mpich.machines(lab, ppn))
     os.rename(fresh, run_dir)
     return lock
 
