@@ -8,10 +8,12 @@
 
 #include "calls.h"
 
-#include <mpi-ext.h>
+#ifdef OPEN_MPI
+#    include <mpi-ext.h>
+#endif
 
 /* MPI-4's persistent collectives are an extension of Open MPI 4. */
-#if OMPI_MAJOR_VERSION >= 5
+#if MPI_VERSION >= 4 || OMPI_MAJOR_VERSION >= 5
 #    define INIT_OF(Name) MPI_##Name##_init
 #else
 #    define INIT_OF(Name) MPIX_##Name##_init

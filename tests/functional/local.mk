@@ -7,6 +7,7 @@ EXTRA_DIST += \
     tests/functional/beside \
     tests/functional/bench_faults \
     tests/functional/bench_kinds \
+    tests/functional/bench_peers \
     tests/functional/declining \
     tests/functional/dynamic_processes \
     tests/functional/enabling \
