@@ -61,6 +61,7 @@ class Run:
     stack: object
     sizes: tuple
     seconds: float          # measured for each short size
+    warmup: int = 0         # calls before them; 0: the benchmark's own number
 
     def cores(self):
         """Cores to pin the ranks to; none where there is not one for each."""
@@ -86,8 +87,8 @@ class Run:
             words += ["-m", ",".join(map(str, self.sizes))]
         if self.is_large():
             words += ["-x", "3"]
-        elif kind.warmup:
-            words += ["-x", str(kind.warmup)]
+        elif self.warmup or kind.warmup:
+            words += ["-x", str(self.warmup or kind.warmup)]
         return [*words, "--seconds", "%g" % self.size_seconds()]
 
     def command(self, lab, limit_s=None, benchmark=None):
