@@ -132,10 +132,11 @@ double number(const char *text)
     return value;
 }
 
+/* SIZE,SIZE.. or SIZE:SIZE, which is one. */
 std::vector<size_t> sizes_of(const std::string &text)
 {
     std::vector<size_t> sizes;
-    std::stringstream words(text);
+    std::stringstream words(text.substr(text.find(':') + 1));
 
     for (std::string word; std::getline(words, word, ',');) {
         sizes.push_back((size_t) number(word.c_str()));

@@ -84,7 +84,7 @@ class Run:
         kind = self.row.kind
         words = [os.path.join(self.build, PROGRAMS[self.stack.program]), kind.name]
         if self.sizes != (0,):
-            words += ["-m", ",".join(map(str, self.sizes))]
+            words += ["-m", size_words(self.sizes)]
         if self.is_large():
             words += ["-x", "3"]
         elif self.warmup or kind.warmup:
@@ -141,6 +141,11 @@ class Run:
             return "lingers", text
         finally:
             stop(child)
+
+
+def size_words(sizes):
+    """As -m takes them: one number alone would be the last of those that double."""
+    return ",".join(map(str, sizes)) if len(sizes) > 1 else "%d:%d" % (sizes[0], sizes[0])
 
 
 def stop(child):
