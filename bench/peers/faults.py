@@ -163,7 +163,7 @@ class Fate:
             return "%.2f x slower" % self.slower
         if self.what == "failed":
             return "did not run"
-        return "%s %.0f s" % ({"hang": "hang, ended after", "abort": "abort after"}[self.what],
+        return "%s %.0f s" % ({"hang": "hang: no call for", "abort": "abort after"}[self.what],
                               self.seconds)
 
 
