@@ -39,6 +39,7 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     const uint64_t delivered = ctx->core.counters.rx_bytes;
     r2_net_t *net = &ctx->core.net;
     unsigned events = 0;
+    bool brief;
 
     net->app_drives = user;
     net->may_deliver = memory;
@@ -50,7 +51,10 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     } else {
         net->now_ns = r2_now_ns(net->clock);
     }
-    r2_sources_poll(&ctx->sources, net->now_ns);
+    brief = r2_net_is_brief(net);
+    if (!brief) {
+        r2_sources_poll(&ctx->sources, net->now_ns);
+    }
     if (glance) {
         r2_net_progress_rest(net, events);
     } else if (0 != (who & R2_DRIVE_RAILS)) {
@@ -58,7 +62,9 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     } else {
         r2_net_progress_links(net);
     }
-    r2_ctx_health_run(ctx->health);
+    if (!brief) {
+        r2_ctx_health_run(ctx->health);
+    }
     if (0 != (who & R2_DRIVE_SEND)) {
         r2_net_progress_links(net);
     }
@@ -121,7 +127,7 @@ static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 {
     ctx->core.net.staying = false;
     if (ctx->core.net.acks_held && R2_IN_PROGRESS != r2_coll_test(waits_for)) {
-        r2_net_progress_links(&ctx->core.net);
+        r2_net_progress_traffic(&ctx->core.net, false);
     }
 }
 

@@ -19,7 +19,7 @@ typedef enum r2_drive_flag {
     R2_DRIVE_USER = 8,   /* what may run code of the user, or begin calls: operations, datatypes,
                             active messages, map syncs */
     R2_DRIVE_SEND = 16,  /* send at once what the detector wants sent: nobody drives right after */
-    /* nothing but to look whether what is waited for has come; if it has, the rest */
+    /* nothing but to look whether what is waited for has come; if it has, what that asks for */
     R2_DRIVE_GLANCE = 32,
 } r2_drive_flag_t;
 

@@ -23,6 +23,8 @@
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)
+/* So often who stays looks after everything, and not only at what packets ask for. */
+#define R2_NET_BRIEF_NS (50 * R2_NS_PER_US)
 /* With as many workers that are readable all are looked at. */
 #define R2_PROGRESS_EVENTS_MAX 16
 
@@ -366,6 +368,26 @@ static void r2_link_scan_lanes(r2_link_t *link)
     }
 }
 
+bool r2_net_is_brief(const r2_net_t *net)
+{
+    return net->staying && net->now_ns - net->whole_ns < R2_NET_BRIEF_NS;
+}
+
+void r2_net_progress_traffic(r2_net_t *net, bool took_long)
+{
+    r2_link_t *link;
+
+    if (took_long) {
+        net->now_ns = r2_now_ns(net->clock);
+    }
+    net->acks_held = false;
+    DL_FOREACH(net->active, link) {
+        r2_rx_deferred(link);
+        r2_link_push(link);
+        r2_ack_flush(link);
+    }
+}
+
 void r2_net_progress_links(r2_net_t *net)
 {
     r2_link_t *link, *next;
@@ -383,6 +405,7 @@ void r2_net_progress_links(r2_net_t *net)
         r2_link_timers(link);
         r2_rx_deferred(link); /* before the push, which tells what credit that makes room for */
         r2_link_push(link);
+        r2_tx_hedge_tail(link);
         r2_ack_flush(link);
         if (!r2_link_busy(link)) {
             link->is_active = false;
@@ -404,9 +427,15 @@ unsigned r2_net_read(r2_net_t *net, bool glance)
 
 void r2_net_progress_rest(r2_net_t *net, unsigned events)
 {
-    r2_unread_look(net);
     net->heard = events > 0;
     net->drained_ns = net->heard ? net->drained_ns : net->now_ns;
+    net->was_brief = r2_net_is_brief(net);
+    if (net->was_brief) {
+        r2_net_progress_traffic(net, events > 1);
+        return;
+    }
+    net->whole_ns = net->now_ns;
+    r2_unread_look(net);
     r2_mismatch_scan(net);
     r2_room_keep(net);
     if (NULL != net->active) {
@@ -429,7 +458,7 @@ unsigned r2_net_progress(r2_net_t *net)
 
 bool r2_net_arm(r2_net_t *net)
 {
-    if (!net->progressed_all) {
+    if (!net->progressed_all || net->was_brief) {
         net->progressed_all_ns =
             0; /* a worker may sleep only if it had nothing to do just before */
         if (r2_net_progress(net) > 0) {
@@ -461,33 +490,4 @@ uint64_t r2_net_deadline_ns(const r2_net_t *net)
 bool r2_net_outstanding(const r2_net_t *net)
 {
     return NULL != net->active;
-}
-
-void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
-{
-    r2_rail_t *rail = &net->rails[rail_idx];
-
-    net->now_ns = r2_now_ns(net->clock);
-    if (rail->nic.carrier == carrier) {
-        return;
-    }
-    rail->nic.carrier = carrier;
-    net->counters->carrier_losses += carrier ? 0 : 1;
-    for (uint32_t rank = 0; rank < net->size; ++rank) {
-        r2_link_t *link = net->links[rank];
-
-        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
-            r2_lane_t *lane = &link->lanes[i];
-
-            if (lane->rail != rail) {
-                continue;
-            }
-            if (carrier) {
-                lane->connect.retry_ns = net->now_ns;
-                r2_link_activate(link);
-            } else if (!r2_lane_is_down(lane)) {
-                r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
-            }
-        }
-    }
 }

@@ -141,6 +141,8 @@ typedef struct r2_net {
     uint64_t last_progress_ns;
     uint64_t progressed_all_ns; /* the newest progress pass that looked at every worker */
     bool progressed_all;        /* that was the newest one */
+    uint64_t whole_ns;          /* the newest progress pass that looked after everything */
+    bool was_brief;             /* the newest one did not */
     uint64_t back_ns;           /* end of the newest time without a progress pass; 0 = none yet */
     uint64_t late_ns;           /* end of the newest one that timers were due in; 0 = none yet */
     uint64_t drained_ns;        /* newest progress pass that found nothing */
@@ -190,6 +192,14 @@ void r2_net_progress_rest(r2_net_t *net, unsigned events);
 /** The part of a progress pass that does not read from rails: fences, timers, queues,
  * acknowledgements. */
 void r2_net_progress_links(r2_net_t *net);
+/** What packets that came ask for: queues and acknowledgements. @param took_long the time is asked
+ * for anew. */
+void r2_net_progress_traffic(r2_net_t *net, bool took_long);
+/**
+ * True if who drives comes back at once, and everything was looked after just now: then this pass
+ * does what packets ask for, and no more.
+ */
+bool r2_net_is_brief(const r2_net_t *net);
 /** How much unexpected data may be kept of each peer without credit: equal on all processes of a
  * job. */
 uint64_t r2_net_unexpected_bytes(const r2_net_t *net);

@@ -229,3 +229,32 @@ void r2_net_check_peer(r2_net_t *net, uint32_t rank)
         r2_link_activate(link);
     }
 }
+
+void r2_net_rail_event(r2_net_t *net, size_t rail_idx, bool carrier)
+{
+    r2_rail_t *rail = &net->rails[rail_idx];
+
+    net->now_ns = r2_now_ns(net->clock);
+    if (rail->nic.carrier == carrier) {
+        return;
+    }
+    rail->nic.carrier = carrier;
+    net->counters->carrier_losses += carrier ? 0 : 1;
+    for (uint32_t rank = 0; rank < net->size; ++rank) {
+        r2_link_t *link = net->links[rank];
+
+        for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
+            r2_lane_t *lane = &link->lanes[i];
+
+            if (lane->rail != rail) {
+                continue;
+            }
+            if (carrier) {
+                lane->connect.retry_ns = net->now_ns;
+                r2_link_activate(link);
+            } else if (!r2_lane_is_down(lane)) {
+                r2_lane_fence(lane, R2_ERR_RAIL_DOWN, true);
+            }
+        }
+    }
+}

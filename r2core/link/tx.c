@@ -218,5 +218,4 @@ void r2_link_push(r2_link_t *link)
         (void) r2_tx_items(link, &link->tx.control, false);
     }
     r2_rates_waiting(link, waiting);
-    r2_tx_hedge_tail(link);
 }

@@ -61,7 +61,8 @@ void r2_tx_abandon(r2_lane_t *lane);
 bool r2_lane_carries(const r2_lane_t *lane, const r2_tx_item_t *item);
 void r2_tx_hedge(r2_lane_t *lane);
 bool r2_tx_has_sound_lane(const r2_link_t *link);
-/** Sends again on idle lanes what slow ones still hold, when nothing else is left to send. */
+/** Sends again on idle lanes what slow ones still hold, when nothing else is left to send: once in
+ * each whole pass. */
 void r2_tx_hedge_tail(r2_link_t *link);
 uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
 

@@ -150,6 +150,35 @@ static void what_is_awaited_arrives(void **state)
     stub_net_destroy(stub);
 }
 
+/* Who comes back at once looks after lanes every 50 us; who goes away, or sleeps, before it
+ * does. */
+static void everything_is_looked_after_now_and_then(void **state)
+{
+    char data[BYTES];
+    r2_status_t status;
+    stub_net_t *stub = waiting(data, &status);
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    lane->failed = true;
+    lane->why = R2_ERR_LANE_DOWN;
+    stub->time_ns += 49 * R2_NS_PER_US;
+    r2_net_progress(&stub->net);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    stub->time_ns += R2_NS_PER_US;
+    r2_net_progress(&stub->net);
+    assert_true(lane->state < R2_LANE_UP);
+    lane = &stub->link->lanes[1];
+    lane->failed = true;
+    lane->why = R2_ERR_LANE_DOWN;
+    r2_net_progress(&stub->net);
+    assert_int_equal(lane->state, R2_LANE_UP);
+    stub->net.staying = false;
+    (void) r2_net_arm(&stub->net); /* before a process sleeps */
+    assert_true(lane->state < R2_LANE_UP);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -157,6 +186,7 @@ int main(void)
         cmocka_unit_test(others_are_heard),
         cmocka_unit_test(all_are_looked_at_now_and_then),
         cmocka_unit_test(what_is_awaited_arrives),
+        cmocka_unit_test(everything_is_looked_after_now_and_then),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
