@@ -47,7 +47,6 @@ static void r2_coll_begin(struct r2_coll *coll, bool timed)
 
     atomic_store(&coll->status, R2_IN_PROGRESS);
     ++comms->core->counters.collectives;
-    comms->core->net.now_ns = r2_now_ns(comms->core->clock);
     coll->begun_ns = timed ? comms->core->net.now_ns : 0;
     r2_exec_start(&coll->exec);
     r2_engine_run(&comms->core->engine, true);

@@ -108,6 +108,7 @@ r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args)
         return R2_ERR_FORKED;
     }
     r2_core_enter(comms->core);
+    comms->core->net.now_ns = r2_now_ns(comms->core->clock);
     expected = coll->parts_left > 0;
     status = r2_coll_follow(coll, args);
     if (R2_OK != status) {

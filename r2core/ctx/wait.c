@@ -45,11 +45,19 @@ static void r2_wait_sleep(r2_ctx_t *ctx)
     atomic_fetch_sub(&ctx->waiting, 1);
 }
 
+/* True while it is too soon to sleep. */
+static bool r2_wait_is_young(const r2_ctx_t *ctx, uint64_t *idle_ns)
+{
+    const uint64_t now_ns = r2_now_ns(ctx->core.clock);
+
+    *idle_ns = 0 == *idle_ns ? now_ns : *idle_ns;
+    return now_ns - *idle_ns < ctx->core.params.spin_us * R2_NS_PER_US;
+}
+
 r2_status_t r2_coll_wait(r2_coll_t *coll)
 {
     r2_ctx_t *ctx = r2_ctx_of(coll->comm->comms->core);
-    uint64_t spin_ns = ctx->core.params.spin_us * R2_NS_PER_US;
-    uint64_t busy_ns = r2_now_ns(ctx->core.clock);
+    uint64_t idle_ns = 0; /* since when nothing came; 0: something did in the newest pass */
     uint32_t glances = 1; /* to come before the next whole pass; it may be there already */
     r2_status_t status;
 
@@ -61,11 +69,11 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
 
         glances -= glance ? 1 : 0;
         if (r2_ctx_progress_until(ctx, coll, glance) > 0) {
-            busy_ns = r2_now_ns(ctx->core.clock);
+            idle_ns = 0;
             glances = 0;
             continue;
         }
-        if (glance || r2_now_ns(ctx->core.clock) - busy_ns < spin_ns) {
+        if (glance || r2_wait_is_young(ctx, &idle_ns)) {
             glances = glance ? glances : R2_WAIT_GLANCES;
             sched_yield();
             continue;
