@@ -15,18 +15,19 @@ static const r2_agreement_call_t *r2_agreement_oldest(const r2_agreement_t *agre
     return &agreement->calls[agreement->next % R2_AGREEMENT_AHEAD];
 }
 
+/* True of a call whose outcome the next one uses, and waits for. */
+static bool r2_agreement_awaits(const r2_agreement_call_t *call)
+{
+    return call->carrying && call->blocking && !call->complete;
+}
+
 /* The ring holds the last AHEAD calls; the one that leaves it for the next is the newest that it
  * uses. */
 bool r2_agreement_ready(const r2_agreement_t *agreement)
 {
-    for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; ++i) {
-        const r2_agreement_call_t *call = &agreement->calls[i];
+    const r2_agreement_call_t *oldest = r2_agreement_oldest(agreement);
 
-        if (call->carrying && call->blocking && !call->complete) {
-            return false;
-        }
-    }
-    return !r2_agreement_oldest(agreement)->carrying || r2_agreement_oldest(agreement)->complete;
+    return 0 == agreement->awaited && (!oldest->carrying || oldest->complete);
 }
 
 static void r2_agreement_use(r2_agreement_t *agreement, r2_agreement_call_t *call)
@@ -60,12 +61,8 @@ uint64_t r2_agreement_start(r2_agreement_t *agreement, bool carrying, bool block
     r2_agreement_call_t *slot = &agreement->calls[number % R2_AGREEMENT_AHEAD];
 
     r2_agreement_use(agreement, slot);
-    for (uint32_t i = 0; i < R2_AGREEMENT_AHEAD; ++i) {
-        if (agreement->calls[i].blocking) {
-            r2_agreement_use(agreement, &agreement->calls[i]);
-        }
-    }
     *slot = (r2_agreement_call_t){.carrying = carrying, .blocking = blocking};
+    agreement->awaited += r2_agreement_awaits(slot) ? 1 : 0;
     ++agreement->next;
     *sync_p = carrying && r2_agreement_sync(agreement, number);
     return number;
@@ -76,7 +73,11 @@ void r2_agreement_complete(r2_agreement_t *agreement, uint64_t call, bool map_pe
     r2_agreement_call_t *slot = &agreement->calls[call % R2_AGREEMENT_AHEAD];
 
     if (call + R2_AGREEMENT_AHEAD >= agreement->next) {
+        agreement->awaited -= r2_agreement_awaits(slot) ? 1 : 0;
         slot->complete = true;
         slot->outcome = map_pending;
+        if (slot->blocking) { /* no call starts before: the next one uses it */
+            r2_agreement_use(agreement, slot);
+        }
     }
 }

@@ -48,6 +48,7 @@ typedef struct r2_agreement {
     bool synced;        /* there was a map sync */
     uint64_t sync_call; /* which began with the last one */
     uint64_t pause;     /* calls until the next may */
+    uint32_t awaited;   /* blocking calls that carry and are not complete: one at most, in order */
     r2_agreement_call_t calls[R2_AGREEMENT_AHEAD]; /* ring: the last calls that started */
 } r2_agreement_t;
 
