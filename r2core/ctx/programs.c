@@ -40,12 +40,20 @@ static r2_shape_lists_t r2_shape_lists(const r2_shape_t *shape)
     }};
 }
 
+static bool r2_shape_has_lists(const r2_shape_key_t *key)
+{
+    return 0 != (key->size | key->send_count | key->recv_count);
+}
+
 static bool r2_shape_equal(const r2_shape_t *a, const r2_shape_t *b)
 {
     r2_shape_lists_t ours, theirs;
 
     if (0 != memcmp(&a->key, &b->key, sizeof(a->key))) {
         return false;
+    }
+    if (!r2_shape_has_lists(&a->key)) {
+        return true;
     }
     ours = r2_shape_lists(a);
     theirs = r2_shape_lists(b);
