@@ -197,9 +197,13 @@ static uint64_t r2_grant_ahead(const r2_link_t *link, const r2_rx_match_t *match
 void r2_grant_refill(r2_link_t *link)
 {
     r2_grants_t *grants = &link->rx.grants;
-    uint64_t share = r2_grant_share(link);
     r2_rx_match_t *match;
+    uint64_t share;
 
+    if (!r2_grant_has_recvs(link)) {
+        return;
+    }
+    share = r2_grant_share(link);
     while (NULL != (match = grants->recvs[R2_GRANT_HEARD]) && r2_grant_may_tell(link) &&
            r2_grant_more(link, match, share)) {
         if (match->asking) {

@@ -33,12 +33,11 @@ static void r2_rx_complete(r2_link_t *link, uint64_t number)
     }
 }
 
-/* Bounds what a peer can make this process hold (state.h). */
+/* Bounds what a peer can make this process hold (state.h). @param match NULL: there is none. */
 static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint32_t chunk_count,
-                           bool discard)
+                           const r2_rx_match_t *match, bool discard)
 {
     size_t arriving = link->rx.arriving.count + 1;
-    r2_rx_match_t *match;
 
     if (arriving > R2_RX_ARRIVING_MAX || link->rx.completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
         (link->rx.bitmap_bytes > 0 &&
@@ -46,11 +45,7 @@ static bool r2_rx_has_room(r2_link_t *link, const r2_wire_header_t *header, uint
         R2_OK != r2_runs_reserve(&link->rx.completed, arriving)) {
         return false;
     }
-    if (discard) {
-        return true;
-    }
-    match = r2_table_find(&link->rx.matches, &header->tag);
-    return (NULL != match && match->posted) || r2_rx_may_keep(link, header);
+    return discard || (NULL != match && match->posted) || r2_rx_may_keep(link, header);
 }
 
 static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_t *header)
@@ -59,9 +54,9 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     uint32_t chunk_count = (uint32_t) r2_wire_chunks(header->message_bytes, header->chunk_bytes);
     bool discard = net->upcalls.over(net->upcalls.arg, &header->tag);
     r2_rx_message_t *message;
-    r2_rx_match_t *match = NULL;
+    r2_rx_match_t *match = discard ? NULL : r2_table_find(&link->rx.matches, &header->tag);
 
-    if (!r2_rx_has_room(link, header, chunk_count, discard)) {
+    if (!r2_rx_has_room(link, header, chunk_count, match, discard)) {
         return NULL;
     }
     message = r2_rx_message_get(net, chunk_count);
@@ -76,7 +71,7 @@ static r2_rx_message_t *r2_rx_message_new(r2_link_t *link, const r2_wire_header_
     message->discard = discard;
     if (message->discard) {
         r2_rx_stray(link, header->tag.comm_key);
-    } else {
+    } else if (NULL == match) {
         match = r2_rx_match(link, &message->tag);
     }
     if (!message->discard && (NULL == match || NULL != match->message)) {

@@ -184,14 +184,14 @@ static bool r2_tx_queues(r2_link_t *link)
     r2_tx_message_t *message, *next;
     bool frames_sent;
 
-    if (!r2_tx_items(link, &link->tx.control, false)) {
+    if (NULL != link->tx.control && !r2_tx_items(link, &link->tx.control, false)) {
         return true; /* no lane */
     }
-    if (!r2_tx_items(link, &link->tx.retransmit, true)) {
+    if (NULL != link->tx.retransmit && !r2_tx_items(link, &link->tx.retransmit, true)) {
         return false;
     }
-    frames_sent =
-        r2_tx_items(link, &link->tx.relayed, false); /* own data may go where they may not */
+    /* own data may go where they may not */
+    frames_sent = NULL == link->tx.relayed || r2_tx_items(link, &link->tx.relayed, false);
     DL_FOREACH_SAFE(link->tx.queue, message, next) {
         if (!r2_tx_chunks(link, message)) {
             return false;
