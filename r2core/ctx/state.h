@@ -76,6 +76,29 @@ void r2_ctx_forget_log(r2_ctx_t *ctx, r2_log_fn_t log);
  */
 unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool glance);
 
+/* wait.c */
+/** A thread that waits for a collective. */
+typedef struct r2_wait {
+    const r2_coll_t *coll; /* borrowed */
+    uint64_t idle_ns;      /* since when nothing came; 0: something did in the newest pass */
+    uint32_t glances;      /* to come before the next pass that looks at all rails */
+} r2_wait_t;
+
+/** What it does after a pass. */
+typedef enum r2_wait_next {
+    R2_WAIT_AGAIN, /* something came: there may be more */
+    R2_WAIT_YIELD, /* nothing did, of late: looks again, after others that want the processor */
+    R2_WAIT_SLEEP  /* nothing did for long */
+} r2_wait_next_t;
+
+/** Begins with a glance: it may be there already. */
+static inline r2_wait_t r2_wait_for(const r2_coll_t *coll)
+{
+    return (r2_wait_t){.coll = coll, .glances = 1};
+}
+/** Drives once for a thread that waits. The simulator's processes do the same. */
+r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait);
+
 /* service.c */
 /** Starts the thread: all sources are known, and files opened. */
 r2_status_t r2_service_create(r2_ctx_t *ctx, struct r2_service **service_p);

@@ -46,43 +46,58 @@ static void r2_wait_sleep(r2_ctx_t *ctx)
 }
 
 /* True while it is too soon to sleep. */
-static bool r2_wait_is_young(const r2_ctx_t *ctx, uint64_t *idle_ns)
+static bool r2_wait_is_young(const r2_ctx_t *ctx, r2_wait_t *wait)
 {
     const uint64_t now_ns = r2_now_ns(ctx->core.clock);
 
-    *idle_ns = 0 == *idle_ns ? now_ns : *idle_ns;
-    return now_ns - *idle_ns < ctx->core.params.spin_us * R2_NS_PER_US;
+    wait->idle_ns = 0 == wait->idle_ns ? now_ns : wait->idle_ns;
+    return now_ns - wait->idle_ns < ctx->core.params.spin_us * R2_NS_PER_US;
+}
+
+r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait)
+{
+    const bool glance = wait->glances > 0;
+
+    wait->glances -= glance ? 1 : 0;
+    if (r2_ctx_progress_until(ctx, wait->coll, glance) > 0) {
+        wait->idle_ns = 0;
+        wait->glances = 0;
+        return R2_WAIT_AGAIN;
+    }
+    if (glance) {
+        return R2_WAIT_YIELD;
+    }
+    if (r2_wait_is_young(ctx, wait)) {
+        wait->glances = R2_WAIT_GLANCES;
+        return R2_WAIT_YIELD;
+    }
+    return R2_WAIT_SLEEP;
 }
 
 r2_status_t r2_coll_wait(r2_coll_t *coll)
 {
     r2_ctx_t *ctx = r2_ctx_of(coll->comm->comms->core);
-    uint64_t idle_ns = 0; /* since when nothing came; 0: something did in the newest pass */
-    uint32_t glances = 1; /* to come before the next whole pass; it may be there already */
+    r2_wait_t wait = r2_wait_for(coll);
     r2_status_t status;
 
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
     while (R2_IN_PROGRESS == (status = r2_coll_test(coll))) {
-        const bool glance = glances > 0;
-
-        glances -= glance ? 1 : 0;
-        if (r2_ctx_progress_until(ctx, coll, glance) > 0) {
-            idle_ns = 0;
-            glances = 0;
-            continue;
-        }
-        if (glance || r2_wait_is_young(ctx, &idle_ns)) {
-            glances = glance ? glances : R2_WAIT_GLANCES;
+        switch (r2_wait_pass(ctx, &wait)) {
+        case R2_WAIT_AGAIN:
+            break;
+        case R2_WAIT_YIELD:
             sched_yield();
-            continue;
-        }
-        if (NULL != ctx->config.idle) {
-            ctx->config.idle(ctx->config.idle_arg);
-        }
-        if (R2_IN_PROGRESS == r2_coll_test(coll)) {
-            r2_wait_sleep(ctx); /* straight after a whole pass that found nothing */
+            break;
+        case R2_WAIT_SLEEP:
+            if (NULL != ctx->config.idle) {
+                ctx->config.idle(ctx->config.idle_arg);
+            }
+            if (R2_IN_PROGRESS == r2_coll_test(coll)) {
+                r2_wait_sleep(ctx); /* straight after a pass that found nothing */
+            }
+            break;
         }
     }
     return status;

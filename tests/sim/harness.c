@@ -84,6 +84,25 @@ static unsigned rank_slow_rounds(const job_rank_t *rank)
     return 0 == batch ? 1 : (SLOW_PACKETS + batch - 1) / batch;
 }
 
+/*
+ * Drives once. Who waits in a blocking call looks for that as r2_coll_wait() does, and at
+ * everything before it sleeps. A slow process reads a part at a time instead.
+ */
+static unsigned rank_drive(job_rank_t *rank, r2_drive_t who)
+{
+    const r2_coll_t *coll = R2_DRIVE_APP == who && 0 == rank->slow_ns ? rank_waits_for(rank) : NULL;
+
+    if (NULL != coll) {
+        if (coll != rank->wait.coll) {
+            rank->wait = r2_wait_for(coll);
+        }
+        if (R2_WAIT_AGAIN == r2_wait_pass(rank->ctx, &rank->wait)) {
+            return 1;
+        }
+    }
+    return r2_ctx_drive(rank->ctx, who);
+}
+
 /* Progress passes until nothing happens any more. @return events. */
 static unsigned rank_progress(job_rank_t *rank, r2_drive_t who)
 {
@@ -93,7 +112,7 @@ static unsigned rank_progress(job_rank_t *rank, r2_drive_t who)
 
     do {
         rank_enter(rank);
-        events = r2_ctx_drive(rank->ctx, who);
+        events = rank_drive(rank, who);
         sim_memory_leave();
         advanced = R2_DRIVE_APP == who && rank_advance(rank);
         total += events + advanced;

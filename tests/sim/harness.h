@@ -7,8 +7,8 @@
 #ifndef TESTS_SIM_HARNESS_H
 #define TESTS_SIM_HARNESS_H
 
-#include "ctx/drive.h"
 #include "ctx/parts.h"
+#include "ctx/state.h"
 #include "doubles/hello_sim.h"
 #include "doubles/loop.h"
 #include "doubles/nic_watch_sim.h"
@@ -60,6 +60,7 @@ typedef struct job_rank {
     uint32_t step, iteration;       /* of the program */
     bool stopped, dead, finished, waiting;
     uint32_t services;  /* how often the service thread has driven it */
+    r2_wait_t wait;     /* of a blocking call */
     uint32_t idle_runs; /* runs in a row that did nothing and want to run again at once */
     rank_op_t *ops;     /* owned list: under way */
     r2_comm_t *comms[SCENARIO_COMMS_MAX];    /* owned */
@@ -119,6 +120,8 @@ void job_plan_faults(job_t *job);
 /* harness_rank.c */
 /** Takes finished operations and goes on in the program. @return false: nothing happened. */
 bool rank_advance(job_rank_t *rank);
+/** The blocking call that is under way; NULL: there is none. */
+const r2_coll_t *rank_waits_for(const job_rank_t *rank);
 /** Hash of the receive buffers of everything under way; not 0. */
 uint64_t rank_memory(const job_rank_t *rank);
 /** Gives up everything of a rank, when the job is over. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <utlist.h>
 
-#include "ctx/state.h"
 #include "harness.h"
 
 void rank_enter(job_rank_t *rank)
@@ -203,6 +202,7 @@ void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
                                            : args.root;
     op->parts_left = args.parts - 1;
     op->persistent = s->persistent;
+    rank->wait.coll = NULL;
     DL_APPEND(rank->ops, op);
     rank_enter(rank);
     status = r2_coll_post(s->persistent ? rank->requests[step] : rank->comms[s->comm], &args,
@@ -291,6 +291,22 @@ static bool has_ops(const job_rank_t *rank, uint32_t comm, bool persistent_too)
         }
     }
     return false;
+}
+
+const r2_coll_t *rank_waits_for(const job_rank_t *rank)
+{
+    const scenario_step_t *s = &rank->job->scenario->steps[rank->step];
+    const rank_op_t *op;
+
+    if (!rank->waiting || rank->step == rank->job->scenario->step_count || STEP_COLL != s->kind) {
+        return NULL;
+    }
+    DL_FOREACH(rank->ops, op) {
+        if (op->comm == s->comm && !op->persistent && R2_IN_PROGRESS == r2_coll_test(op->coll)) {
+            return op->coll;
+        }
+    }
+    return NULL;
 }
 
 static void step_create(job_rank_t *rank, uint32_t comm)
