@@ -43,6 +43,7 @@ typedef struct rank_op {
     bool wants_done;     /* a done function was given */
     bool persistent;     /* a start of a request */
     r2_status_t done_status;
+    uint64_t posted_ns;
 } rank_op_t;
 
 /** One rank. */

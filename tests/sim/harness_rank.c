@@ -148,6 +148,8 @@ static void op_check(rank_op_t *op, r2_status_t status)
         }
         return;
     }
+    ++job->result->calls[payload->step->coll].count;
+    job->result->calls[payload->step->coll].ns += r2_sim_now_ns(job->sim) - op->posted_ns;
     if (!payload_check(payload, op->comm_rank, op->out, &job->params, text, sizeof(text))) {
         job_fail(job, "step %u.%u: %s", op->call->step, op->call->iteration, text);
     }
@@ -203,6 +205,7 @@ void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
     op->parts_left = args.parts - 1;
     op->persistent = s->persistent;
     rank->wait.coll = NULL;
+    op->posted_ns = r2_sim_now_ns(job->sim);
     DL_APPEND(rank->ops, op);
     rank_enter(rank);
     status = r2_coll_post(s->persistent ? rank->requests[step] : rank->comms[s->comm], &args,

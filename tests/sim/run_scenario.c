@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/kinds.h"
 #include "scenario.h"
 
 static void print_counters(const r2_counters_t *counters)
@@ -24,6 +25,19 @@ static void print_counters(const r2_counters_t *counters)
         memcpy(&value, (const char *) counters + table[i].offset, sizeof(value));
         if (0 != value) {
             printf("  %-20s %" PRIu64 " %s\n", table[i].name, value, table[i].unit);
+        }
+    }
+}
+
+static void print_calls(const scenario_result_t *result)
+{
+    for (int kind = 0; kind < R2_COLL_KIND_COUNT; ++kind) {
+        const uint64_t count = result->calls[kind].count;
+
+        if (0 != count) {
+            printf("  %-20s %.3f us, mean of %" PRIu64 " calls\n",
+                   r2_kind((r2_coll_kind_t) kind)->name,
+                   (double) result->calls[kind].ns / 1e3 / (double) count, count);
         }
     }
 }
@@ -49,6 +63,7 @@ int main(int argc, char **argv)
     ok = scenario_check(text, &result);
     printf("%s after %.3f ms of virtual time, digest %016" PRIx64 ", %u errors\n",
            ok ? "passed" : "failed", (double) result.time_ns / 1e6, result.digest, result.errors);
+    print_calls(&result);
     print_counters(&result.counters);
     return ok ? 0 : 1;
 }

@@ -207,6 +207,9 @@ typedef struct scenario_result {
     uint32_t cost_version;
     r2_cost_params_t seen; /* as rank 0 sees it, whether all need it or not */
     r2_sim_stats_t sim;
+    struct {
+        uint64_t count, ns; /* of all ranks, from the call until its rank knows its end */
+    } calls[R2_COLL_KIND_COUNT];
 } scenario_result_t;
 
 /** Runs a scenario. @param dump true: state to stderr when it fails. */
