@@ -35,6 +35,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .tag = r2_coll_tag(coll),
         .convertors = {args->in_convertor, args->out_convertor},
         .pack_bytes = comms->core->params.pack_bytes,
+        .keep_bytes = comms->core->params.retransmit_bytes,
     };
 
     return r2_exec_init(&coll->exec, &comms->core->engine, &exec_args, program);

@@ -41,10 +41,13 @@ static r2_exec_t *r2_engine_take(r2_engine_t *engine, bool app)
 unsigned r2_engine_run(r2_engine_t *engine, bool app)
 {
     unsigned started = 0;
-    r2_exec_t *exec;
+    r2_exec_t *exec, *next;
 
     while (NULL != (exec = r2_engine_take(engine, app))) {
         started += r2_exec_run(exec);
+    }
+    DL_FOREACH_SAFE(engine->ending, exec, next) {
+        r2_exec_end(exec);
     }
     return started;
 }

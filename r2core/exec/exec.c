@@ -78,6 +78,10 @@ void r2_exec_leave(r2_exec_t *exec)
         exec->in_ready = false;
         DL_DELETE(exec->engine->ready, exec);
     }
+    if (exec->in_ending) {
+        exec->in_ending = false;
+        DL_DELETE(exec->engine->ending, exec);
+    }
     if (exec->in_finished) {
         exec->in_finished = false;
         DL_DELETE(exec->engine->finished, exec);
@@ -86,9 +90,18 @@ void r2_exec_leave(r2_exec_t *exec)
 
 static void r2_exec_ready(r2_exec_t *exec)
 {
-    if (!exec->in_ready && !exec->over) {
+    if (!exec->in_ready && !exec->in_ending && !exec->over) {
         exec->in_ready = true;
         DL_APPEND(exec->engine->ready, exec);
+    }
+}
+
+/* Notes a run of which only acknowledgements are missing: no op of it is to be started any more. */
+static void r2_exec_note_end(r2_exec_t *exec)
+{
+    if (exec->ops_left == exec->sending && !exec->in_ending && !exec->in_ready && !exec->over) {
+        exec->in_ending = true;
+        DL_APPEND(exec->engine->ending, exec);
     }
 }
 
@@ -144,6 +157,7 @@ static void r2_exec_op_complete(r2_exec_t *exec, uint32_t op)
     if (0 == --exec->ops_left) {
         r2_exec_finish(exec, R2_OK);
     }
+    r2_exec_note_end(exec);
 }
 
 /* A link finished an op: in the middle of progress, so only take note. */
@@ -159,6 +173,7 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
         r2_exec_finish(exec, status);
         return;
     }
+    exec->sending -= R2_OP_SEND == exec->schedule->ops[handle - exec->ops].kind ? 1 : 0;
     r2_exec_op_complete(exec, (uint32_t) (handle - exec->ops));
 }
 
@@ -259,6 +274,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .digest = r2_exec_digest(exec, op),
         .order = op->order,
         .map_pending = exec->carrying && exec->map_pending,
+        .message_p = &handle->message,
         .done = r2_exec_op_done,
         .arg = handle,
     };
@@ -355,6 +371,7 @@ static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
         r2_exec_copy(exec, op);
         break;
     }
+    exec->sending += R2_OP_SEND == op->kind && R2_IN_PROGRESS == status ? 1 : 0;
     if (R2_OK == status) {
         r2_exec_op_complete(exec, index);
     } else if (R2_ERR_AGAIN == status) {
@@ -397,5 +414,39 @@ unsigned r2_exec_run(r2_exec_t *exec)
             exec->held[exec->held_tail++] = index;
         }
     }
+    r2_exec_note_end(exec);
     return started;
+}
+
+/* True if all that is left was handed to the transport, and is little enough to be copied. */
+static bool r2_exec_may_keep(r2_exec_t *exec)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = r2_exec_lowest(exec); i < exec->schedule->op_count; ++i) {
+        if (!exec->ops[i].done) {
+            bytes += exec->schedule->ops[i].bytes;
+            if (bytes > exec->args.keep_bytes || !r2_link_may_keep(exec->ops[i].message)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void r2_exec_end(r2_exec_t *exec)
+{
+    if (!r2_exec_may_keep(exec)) {
+        return;
+    }
+    for (uint32_t i = exec->lowest; !exec->over; ++i) {
+        if (exec->ops[i].done) {
+            continue;
+        }
+        if (!r2_link_keep(exec->ops[i].message)) {
+            return;
+        }
+        --exec->sending;
+        r2_exec_op_complete(exec, i);
+    }
 }

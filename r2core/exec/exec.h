@@ -17,8 +17,9 @@ struct r2_exec;
 
 /** All collectives under way in this process. Engine lock. */
 typedef struct r2_engine {
-    r2_net_t *net;         /* borrowed */
-    struct r2_exec *ready; /* list: have ops that may start */
+    r2_net_t *net;          /* borrowed */
+    struct r2_exec *ready;  /* list: have ops that may start */
+    struct r2_exec *ending; /* list: wait for acknowledgements only */
     /* list: complete or failed, to be collected by r2_engine_collect() */
     struct r2_exec *finished;
     r2_blocks_t blocks; /* memory of runs: state, staging, packed sends */
@@ -37,19 +38,21 @@ typedef struct r2_exec_args {
     r2_tag_t tag;                 /* of the collective; ops add theirs */
     r2_convertor_t convertors[2]; /* of R2_BUF_IN and R2_BUF_OUT */
     uint64_t pack_bytes;          /* bound of packed sends under way */
+    uint64_t keep_bytes;          /* most that is copied in place of waiting for its end */
 } r2_exec_args_t;
 
 /** An op's handle in the link's callbacks. */
 typedef struct r2_exec_op {
-    struct r2_exec *exec; /* borrowed */
-    char *packed;         /* owned: what a SEND op of a buffer with a convertor sends */
-    uint32_t waiting;     /* dependencies not complete yet */
+    struct r2_exec *exec;     /* borrowed */
+    char *packed;             /* owned: what a SEND op of a buffer with a convertor sends */
+    r2_tx_message_t *message; /* borrowed: of a SEND op that is under way */
+    uint32_t waiting;         /* dependencies not complete yet */
     bool done;
 } r2_exec_op_t;
 
 /** One collective under way. */
 typedef struct r2_exec {
-    struct r2_exec *prev, *next; /* in engine->ready or engine->finished */
+    struct r2_exec *prev, *next; /* in engine->ready, engine->ending or engine->finished */
     r2_engine_t *engine;         /* borrowed */
     r2_exec_args_t args;
     r2_program_t *program;         /* refcounted; NULL: nothing to finish */
@@ -63,13 +66,14 @@ typedef struct r2_exec {
     uint32_t held_head, held_tail;
     uint32_t lowest; /* every SEND op before it is complete */
     uint32_t ops_left;
-    uint64_t packed_bytes;      /* in packed sends under way */
-    bool carrying;              /* messages carry the map-pending bit (health/agreement.h) */
-    bool map_pending;           /* ours, or that of a message received so far */
-    bool in_ready, in_finished; /* on which list of the engine */
-    bool over;                  /* its status is final */
-    bool app_only;              /* its ops run code of the user: a reduction of his, convertors */
-    r2_status_t status;         /* R2_IN_PROGRESS, then the outcome */
+    uint32_t sending;      /* SEND ops that were started and are not complete */
+    uint64_t packed_bytes; /* in packed sends under way */
+    bool carrying;         /* messages carry the map-pending bit (health/agreement.h) */
+    bool map_pending;      /* ours, or that of a message received so far */
+    bool in_ready, in_ending, in_finished; /* on which list of the engine */
+    bool over;                             /* its status is final */
+    bool app_only;      /* its ops run code of the user: a reduction of his, convertors */
+    r2_status_t status; /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 
 /** @param keep_bytes the most memory that is kept for runs to come. */
@@ -118,5 +122,7 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 /** Starts ops of a run as far as they go. @return ops started. */
 unsigned r2_exec_run(r2_exec_t *exec);
+/** Ends a run that waits for acknowledgements only, by a copy of what they are missing for. */
+void r2_exec_end(r2_exec_t *exec);
 
 #endif

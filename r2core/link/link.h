@@ -10,6 +10,7 @@
 #include "link/net.h"
 
 typedef struct r2_link r2_link_t;
+typedef struct r2_tx_message r2_tx_message_t;
 
 /** A message or a posted receive is complete (or failed for good). Only notes it: called in the
  * middle of progress. */
@@ -62,6 +63,8 @@ typedef struct r2_link_send {
                                told otherwise */
     bool map_pending;       /* R2_WIRE_MAP_PENDING on all of it */
     bool copied;            /* only if `data` is free again at once */
+    r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
+                                    done; or NULL */
     r2_link_done_fn_t done;
     void *arg; /* borrowed until done */
 } r2_link_send_t;
@@ -92,6 +95,17 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
 
 /** Whether a message of this length would be copied now, so that r2_link_send() gives R2_OK. */
 bool r2_link_copies(const r2_link_t *link, uint64_t bytes);
+
+/**
+ * Whether a message is only to be acknowledged yet, and there is room for a copy of it: all of it
+ * was handed to the transport, which reads it no more.
+ */
+bool r2_link_may_keep(const r2_tx_message_t *message);
+/**
+ * Copies a message that may be kept, so that its data is free again.
+ * @return true: `done` will not be called; false: it may not, or no memory; nothing has changed.
+ */
+bool r2_link_keep(r2_tx_message_t *message);
 
 /**
  * Posts a receive for a message, granting credit for it.

@@ -14,12 +14,44 @@
 /* How long a chunk keeps a fast lane busy. */
 #define R2_CHUNK_NS R2_NS_PER_MS
 
+static bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
+{
+    return link->tx.copies < R2_COPIES_MAX &&
+           link->tx.copied_bytes + bytes <= link->net->params->retransmit_bytes;
+}
+
 bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
 {
-    const r2_params_t *params = link->net->params;
+    return bytes <= link->net->params->copy_max_bytes && r2_copies_fit(link, bytes);
+}
 
-    return bytes <= params->copy_max_bytes && link->tx.copies < R2_COPIES_MAX &&
-           link->tx.copied_bytes + bytes <= params->retransmit_bytes;
+static void r2_message_copy(r2_tx_message_t *message, char *copy)
+{
+    if (message->bytes > 0) {
+        memcpy(copy, message->data, message->bytes);
+    }
+    message->data = message->copy = copy;
+    message->link->tx.copied_bytes += message->bytes;
+    ++message->link->tx.copies;
+}
+
+bool r2_link_may_keep(const r2_tx_message_t *message)
+{
+    return message->next_chunk == message->chunk_count && !message->queued && 0 == message->refs &&
+           NULL == message->copy && r2_copies_fit(message->link, message->bytes);
+}
+
+bool r2_link_keep(r2_tx_message_t *message)
+{
+    char *copy = NULL;
+
+    if (r2_link_may_keep(message)) {
+        copy = r2_blocks_get(&message->link->net->blocks, message->bytes);
+    }
+    if (NULL != copy) {
+        r2_message_copy(message, copy);
+    }
+    return NULL != copy;
 }
 
 /*
@@ -82,14 +114,8 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->map_pending = args->map_pending;
     message->done = args->done;
     message->arg = args->arg;
-    message->copy = copy;
-    if (NULL != message->copy) {
-        if (args->bytes > 0) {
-            memcpy(message->copy, args->data, args->bytes);
-        }
-        message->data = message->copy;
-        link->tx.copied_bytes += args->bytes;
-        ++link->tx.copies;
+    if (NULL != copy) {
+        r2_message_copy(message, copy);
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;
@@ -115,6 +141,9 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     }
     r2_credit_open(message, args->granted_bytes);
     copied = NULL != message->copy;
+    if (NULL != args->message_p) {
+        *args->message_p = copied ? NULL : message;
+    }
     ++link->net->counters->tx_messages;
     r2_tx_enqueue(message);
     r2_link_activate(link);

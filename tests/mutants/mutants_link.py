@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of link/, rail/, oob/ and transport/, as in mutants.py."""
 
-from watchers import (FLAPS, LINK, LINK_PEER, LINK_SHORT, RELAY_LANE, WAITS, CREDIT, LEAST,
+from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, RELAY_LANE, WAITS, CREDIT, LEAST,
                       UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD, DOUBT, HOUR, LIMIT,
                       PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
@@ -248,6 +248,15 @@ MUTANTS_LINK = [
     ("numbers-are-near-the-oldest-gap", "link/rx.c",
      "r2_runs_newest(&lane->link->rx.completed, lane->link->rx.watermark)",
      "lane->link->rx.watermark", LINK_SHORT),
+    # Copies that spare acknowledgements.
+    ("kept-messages-are-read-where-they-were", "link/message.c",
+     "    message->data = message->copy = copy;\n", "    message->copy = copy;\n", KEEP),
+    ("what-the-transport-reads-is-kept", "link/message.c",
+     "!message->queued && 0 == message->refs &&\n           NULL",
+     "!message->queued &&\n           NULL", KEEP),
+    ("what-waits-for-credit-is-kept", "link/message.c",
+     "    return message->next_chunk == message->chunk_count && !message", "    return !message",
+     KEEP),
     # Who takes part; children.
     ("a-part-of-a-message-asks-nothing", "link/mismatch.c",
      "        if (match->posted && !r2_rx_match_is_whole(match) && count",

@@ -36,8 +36,10 @@ typedef struct call {
 
 static call_t calls[CALLS_MAX];
 static uint32_t call_count;
-static r2_status_t next_status; /* of the next call; R2_IN_PROGRESS: by complete() */
-static uint32_t refused_link;   /* rank whose link cannot be had; UINT32_MAX: none */
+static r2_status_t next_status;  /* of the next call; R2_IN_PROGRESS: by complete() */
+static uint32_t refused_link;    /* rank whose link cannot be had; UINT32_MAX: none */
+static bool may_keep;            /* all sends were handed to the transport */
+static uint32_t kept, keep_most; /* copies that were made; for more there is no memory */
 
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p)
 {
@@ -61,6 +63,7 @@ static inline r2_status_t note(bool send, uint32_t tag, const void *data, uint64
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
 {
     (void) link;
+    *args->message_p = (r2_tx_message_t *) (void *) &calls[call_count];
     return note(true, args->tag.id, args->data, args->bytes, args->done, NULL, args->arg);
 }
 
@@ -68,6 +71,21 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
 {
     (void) link;
     return note(false, args->tag.id, args->data, args->bytes, args->done, args->sink, args->arg);
+}
+
+bool r2_link_may_keep(const r2_tx_message_t *message)
+{
+    return may_keep && !((const call_t *) (const void *) message)->over;
+}
+
+bool r2_link_keep(r2_tx_message_t *message)
+{
+    if (kept == keep_most) {
+        return false;
+    }
+    ++kept;
+    ((call_t *) (void *) message)->over = true;
+    return true;
 }
 
 static inline void complete(uint32_t call, r2_status_t status)
@@ -94,7 +112,9 @@ static inline int set_up(void **state)
 {
     (void) state;
     r2_engine_init(&engine, NULL, 1 << 20);
-    call_count = reduced = 0;
+    call_count = reduced = kept = 0;
+    keep_most = CALLS_MAX;
+    may_keep = false;
     next_status = R2_IN_PROGRESS;
     refused_link = UINT32_MAX;
     return 0;

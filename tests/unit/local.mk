@@ -174,6 +174,11 @@ tests_unit_test_link_SOURCES = tests/unit/test_link.c $(stub_net_sources)
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_keep
+tests_unit_test_keep_SOURCES = tests/unit/test_keep.c $(stub_net_sources)
+tests_unit_test_keep_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_keep_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_link_end
 tests_unit_test_link_end_SOURCES = tests/unit/test_link_end.c $(stub_net_sources)
 tests_unit_test_link_end_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz

@@ -186,6 +186,97 @@ static void errors_at_the_start(void **state)
     r2_exec_fini(&exec);
 }
 
+/* A run of sends of 10 bytes each that copies so many bytes at most. */
+static void start_sends(r2_exec_t *exec, uint32_t count, uint64_t keep_bytes)
+{
+    static const uint8_t in[30];
+    r2_schedule_t schedule;
+    r2_exec_args_t args = arguments(in, NULL);
+
+    call_count = kept = 0;
+    args.keep_bytes = keep_bytes;
+    r2_schedule_init(&schedule);
+    add_sends(&schedule, count, 10);
+    start(exec, &schedule, &args);
+    assert_int_equal(call_count, count);
+}
+
+static void end(r2_exec_t *exec, uint32_t copies)
+{
+    assert_int_equal(kept, copies);
+    assert_ptr_equal(r2_engine_collect(&engine), exec);
+    assert_int_equal(exec->status, R2_OK);
+    assert_null(engine.ending);
+    assert_null(engine.ready);
+    r2_exec_fini(exec);
+}
+
+/* What is only to be acknowledged is copied, and the run is over. */
+static void acknowledgements_are_not_waited_for(void **state)
+{
+    r2_exec_t exec;
+
+    (void) state;
+    may_keep = true;
+    start_sends(&exec, 3, 30);
+    end(&exec, 3);
+
+    start_sends(&exec, 3, 29); /* too much */
+    assert_null(r2_engine_collect(&engine));
+    complete(1, R2_OK);
+    assert_int_equal(kept, 0);
+    assert_int_equal(r2_engine_run(&engine, false), 0);
+    end(&exec, 2);
+
+    may_keep = false; /* not handed over yet: looked at again in each pass */
+    start_sends(&exec, 2, 30);
+    r2_engine_run(&engine, true);
+    assert_null(r2_engine_collect(&engine));
+    may_keep = true;
+    r2_engine_run(&engine, true);
+    end(&exec, 2);
+
+    keep_most = 1;
+    start_sends(&exec, 2, 30);
+    assert_int_equal(kept, 1);
+    assert_null(r2_engine_collect(&engine));
+    complete(1, R2_OK);
+    end(&exec, 1);
+
+    may_keep = false;
+    start_sends(&exec, 2, 30);
+    complete(0, R2_ERR_NO_PATH);
+    assert_ptr_equal(r2_engine_collect(&engine), &exec);
+    assert_null(engine.ending);
+    r2_exec_fini(&exec);
+}
+
+/* Nothing is copied while the run has to wait for something else. */
+static void what_others_send_is_waited_for(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    uint8_t in[20], out[1];
+    r2_exec_args_t args = arguments(in, out);
+
+    (void) state;
+    may_keep = true;
+    args.keep_bytes = 100;
+    r2_schedule_init(&schedule);
+    add_sends(&schedule, 2, 10);
+    r2_schedule_add(
+        &schedule,
+        &(r2_op_t){.kind = R2_OP_RECV, .peer = 1, .tag = 9, .bytes = 1, .dst = {R2_BUF_OUT, 0}},
+        NULL, 0);
+    start(&exec, &schedule, &args);
+    r2_engine_run(&engine, true);
+    assert_int_equal(kept, 0);
+    complete(0, R2_OK);
+    complete(2, R2_OK);
+    r2_engine_run(&engine, true);
+    end(&exec, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -194,6 +285,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(random_schedules, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_error_ends_the_run_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_at_the_start, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(acknowledgements_are_not_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_others_send_is_waited_for, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

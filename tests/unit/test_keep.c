@@ -1,0 +1,116 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Messages that are copied once they were sent.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "stub_net.h"
+
+#define LONG_BYTES 20000u
+
+static void never_done(void *arg, r2_status_t status)
+{
+    fail_msg("done was called: %p %d", arg, (int) status);
+}
+
+static r2_status_t post(stub_net_t *stub, uint32_t id, const char *data, uint64_t bytes,
+                        r2_tx_message_t **message_p)
+{
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = id},
+                                 .data = data,
+                                 .bytes = bytes,
+                                 .chunk_bytes = 32768,
+                                 .message_p = message_p,
+                                 .done = never_done};
+
+    return r2_link_send(stub->link, &args);
+}
+
+/* Its data is the caller's again, and what is sent once more is the copy. */
+static void kept_message_is_sent_again(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    r2_link_t *link = stub->link;
+    char *data = malloc(LONG_BYTES);
+    r2_tx_message_t *message;
+
+    (void) state;
+    memset(data, 7, LONG_BYTES);
+    stub_lane_up(stub, 0);
+    assert_int_equal(post(stub, 0, data, LONG_BYTES, &message), R2_IN_PROGRESS);
+    assert_true(r2_link_may_keep(message));
+    assert_true(r2_link_keep(message));
+    assert_false(r2_link_may_keep(message));
+    assert_int_equal(link->tx.copied_bytes, LONG_BYTES);
+    memset(data, 0, LONG_BYTES);
+    free(data);
+    r2_link_withdraw(link, 1); /* copied messages are still delivered */
+    stub->mode = STUB_LATER;
+    stub_lane_up(stub, 1);
+    r2_lane_fence(&link->lanes[0], R2_ERR_LANE_DOWN, false);
+    r2_net_progress(&stub->net);
+    assert_int_equal(stub->counters.resent_chunks, 1);
+    assert_int_equal(LONG_BYTES, stub->sends->prev->op->data_bytes);
+    assert_int_equal(7, ((const char *) stub->sends->prev->op->data)[LONG_BYTES - 1]);
+    stub->complete = true;
+    r2_net_progress(&stub->net);
+    stub_acknowledge(stub, &link->lanes[1]);
+    assert_int_equal(link->tx.copied_bytes, 0);
+    assert_null(link->tx.messages);
+    stub_net_destroy(stub);
+}
+
+/* Not while a transport reads it, while a part of it is not sent, or where there is no room. */
+static void what_is_not_sent_is_not_kept(void **state)
+{
+    static const char data[LONG_BYTES];
+    stub_net_t *stub = stub_net_create();
+    r2_tx_message_t *message, *later;
+
+    (void) state;
+    assert_int_equal(post(stub, 0, data, LONG_BYTES, &message), R2_IN_PROGRESS);
+    assert_false(r2_link_may_keep(message)); /* no lane */
+    stub->mode = STUB_LATER;
+    stub_lane_up(stub, 0);
+    r2_net_progress(&stub->net);
+    assert_false(r2_link_may_keep(message));
+    stub->complete = true;
+    r2_net_progress(&stub->net);
+    assert_true(r2_link_may_keep(message));
+    stub->params.retransmit_bytes = LONG_BYTES - 1;
+    assert_false(r2_link_may_keep(message));
+    stub->params.retransmit_bytes = LONG_BYTES;
+    assert_int_equal(post(stub, 1, data, 8, &later), R2_OK);
+    assert_null(later); /* copied, nothing to wait for */
+    assert_false(r2_link_may_keep(message));
+    assert_false(r2_link_keep(message)); /* others may have taken the room */
+    stub_net_destroy(stub);
+
+    stub = stub_net_create(); /* no credit */
+    stub->params.unexpected_bytes = 1024;
+    stub_lane_up(stub, 0);
+    assert_int_equal(post(stub, 0, data, LONG_BYTES, &message), R2_IN_PROGRESS);
+    r2_net_progress(&stub->net);
+    assert_int_equal(message->next_chunk, 0);
+    assert_false(r2_link_may_keep(message));
+    stub_net_destroy(stub);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kept_message_is_sent_again),
+        cmocka_unit_test(what_is_not_sent_is_not_kept),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
