@@ -12,6 +12,12 @@
 #include <string.h>
 #include <utlist.h>
 
+/*
+ * A call that sends no more than so many copy_max_bytes in all ends before its acknowledgements
+ * come, by a copy. One that is made at once spares the acknowledgements.
+ */
+#define R2_COLL_COPY_TIMES 8u
+
 static r2_tag_t r2_coll_tag(const struct r2_coll *coll)
 {
     return (r2_tag_t){
@@ -35,6 +41,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .tag = r2_coll_tag(coll),
         .convertors = {args->in_convertor, args->out_convertor},
         .pack_bytes = comms->core->params.pack_bytes,
+        .copy_bytes = R2_COLL_COPY_TIMES * comms->core->params.copy_max_bytes,
         .keep_bytes = comms->core->params.retransmit_bytes,
     };
 

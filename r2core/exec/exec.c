@@ -274,6 +274,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .digest = r2_exec_digest(exec, op),
         .order = op->order,
         .map_pending = exec->carrying && exec->map_pending,
+        .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
         .message_p = &handle->message,
         .done = r2_exec_op_done,
         .arg = handle,

@@ -38,6 +38,7 @@ typedef struct r2_exec_args {
     r2_tag_t tag;                 /* of the collective; ops add theirs */
     r2_convertor_t convertors[2]; /* of R2_BUF_IN and R2_BUF_OUT */
     uint64_t pack_bytes;          /* bound of packed sends under way */
+    uint64_t copy_bytes;          /* who sends no more in all sends copies */
     uint64_t keep_bytes;          /* most that is copied in place of waiting for its end */
 } r2_exec_args_t;
 

@@ -49,6 +49,16 @@ static uint32_t r2_program_starts(const r2_schedule_t *schedule, uint32_t *start
     return count;
 }
 
+static uint64_t r2_program_sent_bytes(const r2_schedule_t *schedule)
+{
+    uint64_t bytes = 0;
+
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
+        bytes += R2_OP_SEND == schedule->ops[i].kind ? schedule->ops[i].bytes : 0;
+    }
+    return bytes;
+}
+
 r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **program_p)
 {
     const size_t ops = schedule->op_count, deps = schedule->dep_count;
@@ -79,6 +89,7 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
                               .starts = starts,
                               .start_count = r2_program_starts(schedule, starts),
                               .users = 1,
+                              .sent_bytes = r2_program_sent_bytes(schedule),
                               .bytes = bytes};
     program->schedule.ops = own_ops;
     program->schedule.op_room = schedule->op_count;

@@ -20,7 +20,8 @@ typedef struct r2_program {
     const uint32_t *starts;          /* ops that wait for none */
     uint32_t start_count;
     uint32_t users;
-    size_t bytes; /* of all this */
+    uint64_t sent_bytes; /* by all SEND ops */
+    size_t bytes;        /* of all this */
 } r2_program_t;
 
 /**

@@ -63,6 +63,7 @@ typedef struct r2_link_send {
                                told otherwise */
     bool map_pending;       /* R2_WIRE_MAP_PENDING on all of it */
     bool copied;            /* only if `data` is free again at once */
+    bool brief;             /* so it is where there is room, whatever the length */
     r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
                                     done; or NULL */
     r2_link_done_fn_t done;

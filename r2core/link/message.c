@@ -90,8 +90,9 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
 {
     r2_net_t *net = link->net;
     r2_tx_message_t *message = r2_pool_get(&net->messages);
-    char *copy =
-        r2_link_copies(link, args->bytes) ? r2_blocks_get(&net->blocks, args->bytes) : NULL;
+    bool copies =
+        args->brief ? r2_copies_fit(link, args->bytes) : r2_link_copies(link, args->bytes);
+    char *copy = copies ? r2_blocks_get(&net->blocks, args->bytes) : NULL;
 
     if (NULL == message || (args->copied && NULL == copy)) {
         r2_blocks_put(&net->blocks, copy, args->bytes);

@@ -40,6 +40,7 @@ static r2_status_t next_status;  /* of the next call; R2_IN_PROGRESS: by complet
 static uint32_t refused_link;    /* rank whose link cannot be had; UINT32_MAX: none */
 static bool may_keep;            /* all sends were handed to the transport */
 static uint32_t kept, keep_most; /* copies that were made; for more there is no memory */
+static bool was_brief;           /* of the newest send */
 
 r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, struct r2_link **link_p)
 {
@@ -63,6 +64,7 @@ static inline r2_status_t note(bool send, uint32_t tag, const void *data, uint64
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
 {
     (void) link;
+    was_brief = args->brief;
     *args->message_p = (r2_tx_message_t *) (void *) &calls[call_count];
     return note(true, args->tag.id, args->data, args->bytes, args->done, NULL, args->arg);
 }

@@ -251,6 +251,28 @@ static void acknowledgements_are_not_waited_for(void **state)
     r2_exec_fini(&exec);
 }
 
+/* Who sends little in all has it copied when it is sent. */
+static void short_runs_send_copies(void **state)
+{
+    for (uint64_t copy_bytes = 29; copy_bytes <= 30; ++copy_bytes) {
+        r2_schedule_t schedule;
+        r2_exec_t exec;
+        uint8_t in[30];
+        r2_exec_args_t args = arguments(in, NULL);
+
+        (void) state;
+        call_count = 0;
+        args.copy_bytes = copy_bytes;
+        r2_schedule_init(&schedule);
+        add_sends(&schedule, 3, 10);
+        start(&exec, &schedule, &args);
+        assert_int_equal(was_brief, 30 == copy_bytes);
+        r2_exec_abort(&exec, R2_ERR_CANCELED);
+        assert_ptr_equal(r2_engine_collect(&engine), &exec);
+        r2_exec_fini(&exec);
+    }
+}
+
 /* Nothing is copied while the run has to wait for something else. */
 static void what_others_send_is_waited_for(void **state)
 {
@@ -286,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_error_ends_the_run_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_at_the_start, set_up, tear_down),
         cmocka_unit_test_setup_teardown(acknowledgements_are_not_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(short_runs_send_copies, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_send_is_waited_for, set_up, tear_down),
     };
 

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Messages that are copied once they were sent.
+ * Messages that are copied when or once they were sent.
  */
 #include "r2_config.h"
 
@@ -69,6 +69,28 @@ static void kept_message_is_sent_again(void **state)
     stub_net_destroy(stub);
 }
 
+/* Messages of a short call, whatever their length, while there is room. */
+static void short_calls_send_copies(void **state)
+{
+    static const char data[LONG_BYTES];
+    stub_net_t *stub = stub_net_create();
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                           .data = data,
+                           .bytes = LONG_BYTES,
+                           .chunk_bytes = 32768,
+                           .brief = true,
+                           .done = never_done};
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    stub->params.retransmit_bytes = 2 * LONG_BYTES - 1;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_OK);
+    assert_int_equal(0, stub->link->lanes[0].tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    args.tag.id = 1;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    stub_net_destroy(stub);
+}
+
 /* Not while a transport reads it, while a part of it is not sent, or where there is no room. */
 static void what_is_not_sent_is_not_kept(void **state)
 {
@@ -109,6 +131,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_message_is_sent_again),
+        cmocka_unit_test(short_calls_send_copies),
         cmocka_unit_test(what_is_not_sent_is_not_kept),
     };
 
