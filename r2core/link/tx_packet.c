@@ -212,8 +212,29 @@ r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind)
     return R2_OK;
 }
 
-static void r2_packet_fill_data(r2_packet_t *packet, r2_wire_header_t *header,
-                                const r2_tx_item_t *item)
+/* True if less than a quarter of `most` is left with `bytes`, and more was without them. */
+static bool r2_runs_low(uint64_t used, uint64_t bytes, uint64_t most)
+{
+    return 4 * used <= 3 * most && 4 * (used + bytes) > 3 * most;
+}
+
+/*
+ * Copied messages wait for no acknowledgement, and where the peer has nothing to send it comes only
+ * after many packets. By then the lane, or the room for copies, may be full: so the packet asks
+ * that leaves less than a quarter of either.
+ */
+static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_message_t *message,
+                                uint32_t bytes)
+{
+    const r2_link_t *link = lane->link;
+    const uint64_t copied_bytes = link->tx.copied_bytes - message->bytes; /* without this one */
+
+    return r2_runs_low(lane->tx.in_flight_bytes, bytes, lane->tx.window_bytes) ||
+           r2_runs_low(copied_bytes, message->bytes, link->net->params->retransmit_bytes);
+}
+
+static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
+                                r2_wire_header_t *header, const r2_tx_item_t *item)
 {
     const r2_tx_message_t *message = item->message;
     uint64_t offset = (uint64_t) item->chunk * message->chunk_bytes;
@@ -231,7 +252,8 @@ static void r2_packet_fill_data(r2_packet_t *packet, r2_wire_header_t *header,
     if (item->chunk < message->eager_chunks) {
         header->flags |= R2_WIRE_EAGER;
     }
-    if (NULL == message->copy || item->refs > 0) {
+    if (NULL == message->copy || item->refs > 0 ||
+        r2_packet_wants_ack(lane, message, header->length)) {
         header->flags |= R2_WIRE_ACK_NOW;
     }
     packet->op.data = message->data + offset;
@@ -302,7 +324,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     memset(packet, 0, offsetof(r2_packet_t, header));
     r2_header_fill(lane, (r2_wire_kind_t) item->kind, &header);
     if (R2_WIRE_DATA == item->kind) {
-        r2_packet_fill_data(packet, &header, item);
+        r2_packet_fill_data(lane, packet, &header, item);
     } else {
         r2_packet_fill_control(packet, &header, item);
     }

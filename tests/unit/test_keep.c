@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Messages that are copied when or once they were sent.
+ * Messages that are copied once they were sent, and acknowledgements that are asked for.
  */
 #include "r2_config.h"
 
@@ -127,12 +127,46 @@ static void what_is_not_sent_is_not_kept(void **state)
     stub_net_destroy(stub);
 }
 
+/* A message that goes one way for long, and whose sender waits for nothing. */
+static void acknowledgements_are_asked_for_in_time(void **state)
+{
+    static const char data[4096];
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane;
+    uint32_t id = 0;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    lane = &stub->link->lanes[0];
+    stub->mode = STUB_LATER;
+    while (4 * (lane->tx.in_flight_bytes + sizeof(data)) <= 3 * lane->tx.window_bytes) {
+        assert_int_equal(post(stub, id++, data, sizeof(data), NULL), R2_OK);
+        assert_int_equal(0, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    }
+    assert_int_equal(post(stub, id++, data, sizeof(data), NULL), R2_OK);
+    assert_int_equal(R2_WIRE_ACK_NOW, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    assert_true(id > 2);
+    assert_int_equal(post(stub, id++, data, sizeof(data), NULL), R2_OK); /* once is enough */
+    assert_int_equal(0, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    stub->complete = true;
+    r2_net_progress(&stub->net);
+    stub_acknowledge(stub, lane);
+    stub->params.retransmit_bytes = 3 * sizeof(data);
+    assert_int_equal(post(stub, id++, data, sizeof(data), NULL), R2_OK);
+    assert_int_equal(post(stub, id++, data, sizeof(data), NULL), R2_OK);
+    assert_int_equal(0, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    assert_int_equal(post(stub, id++, data, sizeof(data), NULL), R2_OK);
+    assert_int_equal(R2_WIRE_ACK_NOW, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_message_is_sent_again),
         cmocka_unit_test(short_calls_send_copies),
         cmocka_unit_test(what_is_not_sent_is_not_kept),
+        cmocka_unit_test(acknowledgements_are_asked_for_in_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
