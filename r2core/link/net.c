@@ -285,7 +285,7 @@ static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
             only = link;
         }
     }
-    if (NULL == only || 0 == only->lane_count) {
+    if (NULL == only || 0 == only->lane_count || only->rx.striped > 0) {
         return NULL;
     }
     lane = &only->lanes[only->preferred];

@@ -34,6 +34,9 @@
 /* Receives longer than this get credit as soon as they are posted; shorter ones only on request. */
 #define R2_CREDIT_MIN_BYTES 16384u
 
+/* Packets up to this size go to the preferred lane: latency counts, not the sum of rails. */
+#define R2_SHORT_PACKET_BYTES (4096u + (uint32_t) sizeof(r2_wire_header_t))
+
 /*
  * What a peer can make this process hold, for each link. The budget of unexpected data counts what
  * a chunk costs to keep beside its bytes, on both sides alike, so that it bounds many small
@@ -93,6 +96,7 @@ struct r2_link {
         r2_table_t matches;        /* of r2_rx_match_t, owned, by tag */
         r2_rx_message_t *deferred; /* list: receives to be fed when the application drives again */
         uint32_t consumed;         /* eager bytes given to receives, modulo 2^32 */
+        uint32_t striped;          /* posted matches whose message may come by any lane */
         uint64_t unexpected_bytes;
         uint64_t unexpected_cost; /* of unexpected chunks that came without credit */
         r2_grants_t grants;
@@ -178,6 +182,12 @@ r2_status_t r2_link_has_left(const r2_link_t *link);
 static inline uint32_t r2_link_posted(const r2_link_t *link)
 {
     return link->rx.matches.count - link->rx.unposted;
+}
+
+/** True if a message may come by other lanes than the preferred one, though all are well. */
+static inline bool r2_link_stripes(uint64_t message_bytes)
+{
+    return message_bytes > R2_SHORT_PACKET_BYTES - sizeof(r2_wire_header_t);
 }
 
 /** True if receives wait for data, or messages for credit. */

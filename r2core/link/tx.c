@@ -11,8 +11,6 @@
 
 #include <utlist.h>
 
-/* Packets up to this size go to the preferred lane: latency counts, not the sum of rails. */
-#define R2_SHORT_PACKET_BYTES 4096u
 /* A lane that takes so many times longer than the fastest, and than R2_LAGGARD_NS, gets no
  * frames. */
 #define R2_LAGGARD_TIMES 4u

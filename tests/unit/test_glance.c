@@ -95,6 +95,33 @@ static void others_are_heard(void **state)
     stub_net_destroy(stub);
 }
 
+/* What is striped over the rails may come by any of them. */
+static void long_messages_are_looked_for_everywhere(void **state)
+{
+    static char long_data[5000];
+    char data[BYTES];
+    r2_status_t status, long_status = R2_IN_PROGRESS;
+    stub_net_t *stub = waiting(data, &status);
+    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = 1},
+                                 .data = long_data,
+                                 .bytes = sizeof(long_data),
+                                 .done = recv_done,
+                                 .arg = &long_status};
+
+    (void) state;
+    assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 0); /* their descriptors tell */
+    stub_net_signal(stub, 0 == stub->link->preferred ? 1 : 0, true);
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 1);
+    r2_link_unpost(stub->link, &args.tag);
+    assert_int_equal(r2_net_read(&stub->net, true), 0);
+    assert_int_equal(stub->looks, 2);
+    stub_net_signal(stub, 0 == stub->link->preferred ? 1 : 0, false);
+    stub_net_destroy(stub);
+}
+
 static void all_are_looked_at_now_and_then(void **state)
 {
     char data[BYTES];
@@ -184,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_what_is_awaited_is_looked_at),
         cmocka_unit_test(others_are_heard),
+        cmocka_unit_test(long_messages_are_looked_for_everywhere),
         cmocka_unit_test(all_are_looked_at_now_and_then),
         cmocka_unit_test(what_is_awaited_arrives),
         cmocka_unit_test(everything_is_looked_after_now_and_then),
