@@ -17,6 +17,7 @@ libr2plan_la_SOURCES += \
     r2core/plan/allreduce_weighted.c \
     r2core/plan/alltoall_bruck.c \
     r2core/plan/barrier.c \
+    r2core/plan/barrier_linear.c \
     r2core/plan/bcast_binomial.c \
     r2core/plan/bcast_linear.c \
     r2core/plan/bcast_scatter.c \
