@@ -89,13 +89,19 @@ void r2_idle_wake(r2_lane_t *lane)
     }
 }
 
+uint64_t r2_idle_turn_ns(const r2_net_t *net)
+{
+    const uint64_t pause_ns = net->params->heal_max_ms * R2_NS_PER_MS;
+
+    return pause_ns + r2_random_u64(net->clock) % (pause_ns / 4 + 1);
+}
+
 bool r2_idle_may_open(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
 
     if (net->tight && R2_LANE_DOWN == lane->state && r2_idle_has_way(lane)) {
-        r2_idle_rest(lane,
-                     net->params->heal_max_ms * R2_NS_PER_MS); /* one lane for each link first */
+        r2_idle_rest(lane, r2_idle_turn_ns(net)); /* one lane for each link first */
     }
     return net->now_ns >=
            (R2_LANE_RESTING == lane->state ? r2_idle_wake_ns(lane) : lane->connect.retry_ns);

@@ -20,6 +20,9 @@ static inline bool r2_idle_may_look(const r2_net_t *net)
 }
 /** True if another lane of the link is there or being opened. */
 bool r2_idle_has_way(const r2_lane_t *lane);
+/** For how long a lane leaves the way to others of its link, which differ: or the first of those
+ * that are tried at the same time would be the only one that ever is. */
+uint64_t r2_idle_turn_ns(const r2_net_t *net);
 /** True if a lane that has no descriptors is to get some of others. */
 bool r2_idle_needs(const r2_lane_t *lane);
 /** True if this side has nothing for a lane, or another lane for it. */

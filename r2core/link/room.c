@@ -228,7 +228,7 @@ void r2_idle_put_off(r2_lane_t *lane)
     bool needs = r2_idle_needs(lane);
     uint64_t pause_ns = needs ? (R2_ROOM_RETRY_NS + r2_random_u64(net->clock) % R2_ROOM_RETRY_NS)
                                     << lane->connect.put_offs
-                              : net->params->heal_max_ms * R2_NS_PER_MS;
+                              : r2_idle_turn_ns(net);
 
     lane->connect.put_offs += lane->connect.put_offs < R2_PUT_OFFS_MAX;
     if (lane->state >= R2_LANE_UP) {

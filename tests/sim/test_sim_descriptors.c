@@ -376,6 +376,22 @@ static void limit_holds_without_any(void **state)
     }
 }
 
+/* Lanes that wait for the same room are all tried: or two of four never say that nobody is
+ * there. */
+static void all_lanes_have_their_turn(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "rails 4; param heal_min_ms 333; coll reduce i64 26 on=world times=30 root=1;"
+        "at 115155us post-cut h0; expect any; param no_path_timeout_ms 2960; at 12817us kill r0;"
+        "at 66009782us cont r0; at 15142257us cont r1; at 4260us stop r1; at 37786090us cont r1;"
+        "at 0us slow r0 78274us; at 0us descriptors r1 14",
+        &result));
+    assert_int_equal(result.errors, 30);
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -397,6 +413,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(given_up_in_wire_up_while_stopped),
         cmocka_unit_test(lanes_that_were_asked_for_are_closed),
         cmocka_unit_test(who_is_called_makes_room_beside_a_relay),
+        cmocka_unit_test(all_lanes_have_their_turn),
     };
 
     if (argc > 1) {
