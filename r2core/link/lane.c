@@ -274,14 +274,16 @@ bool r2_lane_is_unproved(const r2_lane_t *lane)
 }
 
 /*
- * Nothing that went over it was ever acknowledged, and this process was stopped before it came up,
- * by old words, or after: the peer may have given it up meanwhile, in wire-up. That it was up is
- * not proved.
+ * Nothing that went over it was ever acknowledged and nothing came, and this process was stopped
+ * before it came up, by old words, or after: the peer may have given it up meanwhile, in wire-up.
+ * That it was up is not proved.
  */
 bool r2_lane_may_be_over(const r2_lane_t *lane)
 {
+    const bool came = (uint32_t) lane->link->net->first_seq != lane->rx.next || 0 != lane->rx.bits;
+
     return lane->state >= R2_LANE_UP && lane->connect.unsure && r2_lane_is_unproved(lane) &&
-           !r2_lane_is_relay(lane);
+           0 == lane->tx.gap_ns && !came && !r2_lane_is_relay(lane);
 }
 
 void r2_lane_withdraw_moot(r2_lane_t *lane)

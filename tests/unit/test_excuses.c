@@ -105,9 +105,13 @@ static void lanes_that_were_never_up_did_not_fail(void **state)
 {
     static const struct {
         uint64_t before_s, after_s; /* it came up */
-        bool proved;
+        bool proved, came; /* something of ours was acknowledged, something of the peer's came */
         uint32_t failed;
-    } cases[] = {{0, 0, false, 1}, {100, 0, false, 0}, {0, 100, false, 0}, {100, 0, true, 1}};
+    } cases[] = {{0, 0, false, false, 1},
+                 {100, 0, false, false, 0},
+                 {0, 100, false, false, 0},
+                 {100, 0, true, false, 1},
+                 {100, 0, false, true, 1}};
 
     (void) state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
@@ -122,6 +126,16 @@ static void lanes_that_were_never_up_did_not_fail(void **state)
         send_something(stub);
         if (cases[i].proved) {
             stub_acknowledge(stub, lane);
+        }
+        if (cases[i].came) {
+            const r2_wire_header_t ping = {.version = R2_WIRE_VERSION,
+                                           .kind = R2_WIRE_PING,
+                                           .connection = lane->connect.rx_connection,
+                                           .lane_seq = lane->rx.next,
+                                           .ack_next = (uint32_t) stub->net.first_seq,
+                                           .consumed = (uint32_t) stub->net.first_seq};
+
+            stub_packet(stub, &ping, sizeof(ping), NULL, 0);
         }
         stub->time_ns += cases[i].after_s * R2_NS_PER_S;
         pass(stub, 20 * R2_NS_PER_MS);
