@@ -86,13 +86,36 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     return (uint32_t) r2_max(chunk_bytes, args->chunk_bytes);
 }
 
+/*
+ * All of it would leave at once. What is copied is over for the caller, who may compute then: what
+ * still has to wait for room on the lanes would stay here until somebody reads acknowledgements.
+ */
+static bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
+{
+    const uint64_t chunks = 1 + args->bytes / r2_max(args->chunk_bytes, 1u);
+    uint64_t room = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (r2_lane_may_send(lane) && lane->tx.window_bytes > lane->tx.in_flight_bytes) {
+            room += lane->tx.window_bytes - lane->tx.in_flight_bytes;
+        }
+    }
+    return NULL == link->tx.queue && args->bytes + chunks * sizeof(r2_wire_header_t) <= room;
+}
+
+static bool r2_message_copies(const r2_link_t *link, const r2_link_send_t *args)
+{
+    return r2_link_copies(link, args->bytes) ||
+           (args->brief && r2_copies_fit(link, args->bytes) && r2_link_takes_all(link, args));
+}
+
 static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *args)
 {
     r2_net_t *net = link->net;
     r2_tx_message_t *message = r2_pool_get(&net->messages);
-    bool copies =
-        args->brief ? r2_copies_fit(link, args->bytes) : r2_link_copies(link, args->bytes);
-    char *copy = copies ? r2_blocks_get(&net->blocks, args->bytes) : NULL;
+    char *copy = r2_message_copies(link, args) ? r2_blocks_get(&net->blocks, args->bytes) : NULL;
 
     if (NULL == message || (args->copied && NULL == copy)) {
         r2_blocks_put(&net->blocks, copy, args->bytes);

@@ -228,8 +228,10 @@ static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_message_t *me
 {
     const r2_link_t *link = lane->link;
     const uint64_t copied_bytes = link->tx.copied_bytes - message->bytes; /* without this one */
+    uint32_t cost = bytes + (uint32_t) sizeof(r2_wire_header_t);
 
-    return r2_runs_low(lane->tx.in_flight_bytes, bytes, lane->tx.window_bytes) ||
+    cost = r2_lane_is_relay(lane) ? r2_relay_cost(lane, cost) : cost;
+    return r2_runs_low(lane->tx.in_flight_bytes, cost, lane->tx.window_bytes) ||
            r2_runs_low(copied_bytes, message->bytes, link->net->params->retransmit_bytes);
 }
 
