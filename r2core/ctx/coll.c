@@ -247,6 +247,7 @@ static r2_status_t r2_coll_begin_waiting(r2_agree_call_t *call)
     r2_status_t status = r2_coll_program(coll, &args, &program);
 
     coll->lists = NULL;
+    coll->comm->comms->core->net.now_ns = r2_now_ns(coll->comm->comms->core->clock);
     if (R2_OK == status) {
         status = r2_coll_launch(coll, &args, program); /* may finish it, and its caller free it */
     }

@@ -127,7 +127,7 @@ static void r2_ctx_stop_staying(r2_ctx_t *ctx, const r2_coll_t *waits_for)
 {
     ctx->core.net.staying = false;
     if (ctx->core.net.acks_held && R2_IN_PROGRESS != r2_coll_test(waits_for)) {
-        r2_net_progress_traffic(&ctx->core.net, false);
+        r2_net_progress_traffic(&ctx->core.net, true); /* they say for how long they were held */
     }
 }
 

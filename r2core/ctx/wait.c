@@ -83,7 +83,11 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
     if (r2_is_forked()) {
         return R2_ERR_FORKED;
     }
-    while (R2_IN_PROGRESS == (status = r2_coll_test(coll))) {
+    status = r2_coll_test(coll);
+    if (R2_IN_PROGRESS != status) {
+        (void) r2_ctx_progress(ctx); /* who only sends has to read acknowledgements, too */
+    }
+    for (; R2_IN_PROGRESS == status; status = r2_coll_test(coll)) {
         switch (r2_wait_pass(ctx, &wait)) {
         case R2_WAIT_AGAIN:
             break;
