@@ -156,6 +156,9 @@ tests_unit_test_threads_SOURCES = tests/unit/test_threads.c $(thread_job_sources
 tests_unit_test_threads_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_threads_p2p_SOURCES = tests/unit/test_threads_p2p.c $(thread_job_sources)
 tests_unit_test_threads_p2p_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_root_reads
+tests_unit_test_root_reads_SOURCES = tests/unit/test_root_reads.c $(thread_job_sources)
+tests_unit_test_root_reads_LDADD = $(R2_TEST_LIBS)
 # A net with a peer that the test plays.
 stub_net_sources = tests/fuzz/fuzz.h tests/fuzz/stub_net.c tests/fuzz/stub_net.h \
     tests/fuzz/stub_tp.c
