@@ -53,14 +53,21 @@ static inline void r2_core_leave(r2_core_t *core)
     pthread_mutex_unlock(&core->lock);
 }
 
+/** Gives the engine lock back after the application drove at `net.now_ns`. */
+static inline void r2_core_leave_drove(r2_core_t *core)
+{
+    r2_observe_app_drove(core->observers, core->net.now_ns);
+    pthread_mutex_unlock(&core->lock);
+}
+
 /**
  * Gives the engine lock back after something was started at `net.now_ns`. The application may not
- * come back for long: the service thread, which sleeps for ever while there is nothing to do, has
- * to look after it then.
+ * come back for long, or only to start more: the service thread, which sleeps for ever while there
+ * is nothing to do, has to look after it then.
  */
 static inline void r2_core_leave_started(r2_core_t *core)
 {
-    r2_observe_app_drove(core->observers, core->net.now_ns);
+    r2_observe_app_started(core->observers, core->net.now_ns);
     pthread_mutex_unlock(&core->lock);
 }
 

@@ -113,12 +113,14 @@ unsigned r2_ctx_drive(r2_ctx_t *ctx, r2_drive_t who)
     unsigned events;
 
     r2_core_enter(&ctx->core);
-    events = R2_DRIVE_APP == who ? r2_ctx_drive_app(ctx, false, &completions)
-                                 : r2_ctx_drive_locked(ctx, who);
-    r2_core_leave(&ctx->core);
-    if (R2_DRIVE_APP == who) {
-        r2_ctx_deliver(ctx, &completions);
+    if (R2_DRIVE_APP != who) {
+        events = r2_ctx_drive_locked(ctx, who);
+        r2_core_leave(&ctx->core);
+        return events;
     }
+    events = r2_ctx_drive_app(ctx, false, &completions);
+    r2_core_leave_drove(&ctx->core);
+    r2_ctx_deliver(ctx, &completions);
     return events;
 }
 
@@ -151,7 +153,7 @@ unsigned r2_ctx_progress_until(r2_ctx_t *ctx, const r2_coll_t *waits_for, bool g
     if (NULL != waits_for) {
         r2_ctx_stop_staying(ctx, waits_for);
     }
-    r2_core_leave_started(&ctx->core);
+    r2_core_leave_drove(&ctx->core);
     r2_ctx_deliver(ctx, &completions);
     return events;
 }

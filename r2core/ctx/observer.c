@@ -19,6 +19,15 @@ void r2_observe_app_drove(const r2_observer_t *list, uint64_t now_ns)
     }
 }
 
+void r2_observe_app_started(const r2_observer_t *list, uint64_t now_ns)
+{
+    for (; NULL != list; list = list->next) {
+        if (NULL != list->app_started) {
+            list->app_started(list->arg, now_ns);
+        }
+    }
+}
+
 void r2_observe_swept(const r2_observer_t *list, bool delivered)
 {
     for (; NULL != list; list = list->next) {

@@ -22,8 +22,10 @@ struct r2_schedule;
  * callbacks: to be noted or written, never to send, or to end anything.
  */
 typedef struct r2_observer {
-    /** The application drove the engine, or started something. */
+    /** The application drove the engine. */
     void (*app_drove)(void *arg, uint64_t now_ns);
+    /** The application started something, and read nothing. */
+    void (*app_started)(void *arg, uint64_t now_ns);
     /** The engine was driven. @param delivered payload arrived. */
     void (*swept)(void *arg, bool delivered);
     /** A lane changed; not of lanes within the host. */
@@ -53,6 +55,7 @@ typedef struct r2_observer {
 
 /* Tells all of a list in turn. */
 void r2_observe_app_drove(const r2_observer_t *list, uint64_t now_ns);
+void r2_observe_app_started(const r2_observer_t *list, uint64_t now_ns);
 void r2_observe_swept(const r2_observer_t *list, bool delivered);
 void r2_observe_lane(const r2_observer_t *list, uint32_t rank, uint32_t rail, r2_lane_event_t event,
                      r2_status_t why);

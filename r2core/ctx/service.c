@@ -97,6 +97,13 @@ static void r2_service_app_drove(void *arg, uint64_t now_ns)
                          now_ns + service->ctx->core.params.takeover_us * R2_NS_PER_US / 2);
 }
 
+/* Who only starts things reads nothing: we take over when it has not driven for the takeover
+ * time. */
+static void r2_service_app_started(void *arg, uint64_t now_ns)
+{
+    r2_service_await_app(arg, now_ns, 0);
+}
+
 /* The application has been away for the takeover time, and no thread of it sleeps on the rails. */
 static bool r2_service_app_away(const r2_service_t *service)
 {
@@ -263,7 +270,9 @@ r2_status_t r2_service_create(r2_ctx_t *ctx, r2_service_t **service_p)
         r2_service_close(service);
         return R2_ERR_SYSTEM;
     }
-    service->observer = (r2_observer_t){.app_drove = r2_service_app_drove, .arg = service};
+    service->observer = (r2_observer_t){.app_drove = r2_service_app_drove,
+                                        .app_started = r2_service_app_started,
+                                        .arg = service};
     r2_core_enter(&ctx->core);
     r2_core_watch(&ctx->core, &service->observer);
     r2_core_leave(&ctx->core);

@@ -115,7 +115,7 @@ void r2_ctx_linger(r2_ctx_t *ctx)
         (void) r2_ctx_drive(ctx, R2_DRIVE_SERVICE); /* the application takes nothing any more */
         r2_core_enter(&ctx->core);
         done = r2_net_leave(&ctx->core.net);
-        r2_core_leave_started(&ctx->core);
+        r2_core_leave_drove(&ctx->core);
         if (!done) {
             r2_wait_sleep(ctx);
         }

@@ -336,6 +336,28 @@ static void who_goes_away_again_is_stood_in_for(void **state)
     process_down(&process);
 }
 
+/** Who only starts things, one after the other, reads nothing: it is stood in for. */
+static void who_only_starts_is_stood_in_for(void **state)
+{
+    static const r2_p2p_handlers_t handlers = {.received = nothing_received, .lost = nothing_lost};
+    process_t process;
+    uint64_t takeovers;
+
+    (void) state;
+    process_up(&process);
+    assert_int_equal(r2_p2p_bind(process.ctx, &handlers, &process.p2p), R2_OK);
+    (void) r2_ctx_progress(process.ctx);
+    takeovers = process_takeovers(&process);
+    for (unsigned i = 0; i < 200 && process_takeovers(&process) == takeovers; ++i) {
+        r2_core_enter(&process.ctx->core);
+        process.ctx->core.net.now_ns = r2_now_ns(r2_clock_system());
+        r2_core_leave_started(&process.ctx->core);
+        nap_ms(1);
+    }
+    assert_true(process_takeovers(&process) > takeovers);
+    process_down(&process);
+}
+
 /** Rails that always have more to read: sources are looked at all the same. */
 static void sources_are_polled_however_much_the_rails_bring(void **state)
 {
@@ -465,6 +487,7 @@ int main(void)
         cmocka_unit_test(gaps_end_while_the_application_is_away),
         cmocka_unit_test(sources_are_polled_with_the_time_of_now),
         cmocka_unit_test(who_goes_away_again_is_stood_in_for),
+        cmocka_unit_test(who_only_starts_is_stood_in_for),
         cmocka_unit_test(sources_are_polled_however_much_the_rails_bring),
         cmocka_unit_test(who_reads_is_let_in),
         cmocka_unit_test(nics_come_in_by_one_door),
