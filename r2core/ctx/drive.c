@@ -55,10 +55,11 @@ static inline __attribute__((always_inline)) unsigned r2_drive_once(r2_ctx_t *ct
     if (!brief) {
         r2_sources_poll(&ctx->sources, net->now_ns);
     }
-    if (glance) {
-        r2_net_progress_rest(net, events);
-    } else if (0 != (who & R2_DRIVE_RAILS)) {
-        events = r2_net_progress(net);
+    if (!glance && 0 != (who & R2_DRIVE_RAILS)) {
+        events = r2_net_read(net, false);
+    }
+    if (0 != (who & R2_DRIVE_RAILS)) {
+        r2_net_progress_rest(net, events, brief);
     } else {
         r2_net_progress_links(net);
     }

@@ -425,12 +425,12 @@ unsigned r2_net_read(r2_net_t *net, bool glance)
     return r2_net_progress_rails(net, glance, rare);
 }
 
-void r2_net_progress_rest(r2_net_t *net, unsigned events)
+void r2_net_progress_rest(r2_net_t *net, unsigned events, bool brief)
 {
     net->heard = events > 0;
     net->drained_ns = net->heard ? net->drained_ns : net->now_ns;
-    net->was_brief = r2_net_is_brief(net);
-    if (net->was_brief) {
+    net->was_brief = brief;
+    if (brief) {
         r2_net_progress_traffic(net, events > 1);
         return;
     }
@@ -452,7 +452,7 @@ unsigned r2_net_progress(r2_net_t *net)
 {
     const unsigned events = r2_net_read(net, false);
 
-    r2_net_progress_rest(net, events);
+    r2_net_progress_rest(net, events, r2_net_is_brief(net));
     return events;
 }
 

@@ -187,8 +187,11 @@ unsigned r2_net_progress(r2_net_t *net);
  * @return events.
  */
 unsigned r2_net_read(r2_net_t *net, bool glance);
-/** The rest of a progress pass that has found so many events. */
-void r2_net_progress_rest(r2_net_t *net, unsigned events);
+/**
+ * The rest of a progress pass that has found so many events.
+ * @param brief only what packets ask for (`r2_net_is_brief`, asked once in a pass).
+ */
+void r2_net_progress_rest(r2_net_t *net, unsigned events, bool brief);
 /** The part of a progress pass that does not read from rails: fences, timers, queues,
  * acknowledgements. */
 void r2_net_progress_links(r2_net_t *net);
