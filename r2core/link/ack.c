@@ -49,6 +49,25 @@ void r2_ack_flush(r2_link_t *link)
     }
 }
 
+static void r2_lane_ack_now(r2_lane_t *lane)
+{
+    if (r2_lane_owes_ack(lane) && !lane->failed &&
+        R2_OK == r2_tx_unsequenced(lane, R2_WIRE_ACK)) {
+        ++lane->link->net->counters->tx_acks;
+    }
+}
+
+void r2_net_ack_last(r2_net_t *net)
+{
+    r2_link_t *link;
+
+    DL_FOREACH(net->active, link) {
+        for (uint32_t i = 0; i < link->lane_count; ++i) {
+            r2_lane_ack_now(&link->lanes[i]);
+        }
+    }
+}
+
 static bool r2_ack_covers(const r2_wire_header_t *header, uint32_t lane_seq)
 {
     uint32_t ahead = lane_seq - header->ack_next;

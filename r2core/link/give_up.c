@@ -88,6 +88,20 @@ static void r2_link_explain(r2_link_t *link, r2_status_t status, const char *lan
     net->error_text[used - 1] = '\0'; /* the last line feed, or what the end cut off */
 }
 
+/* True if a message or a receive of a call that is not complete is lost with the link. */
+static bool r2_link_is_awaited(const r2_link_t *link)
+{
+    const r2_tx_message_t *message;
+
+    DL_FOREACH2(link->tx.messages, message, all_next)
+    {
+        if (!message->withdrawn && NULL == message->copy) {
+            return true;
+        }
+    }
+    return r2_link_posted(link) > 0;
+}
+
 void r2_link_break(r2_link_t *link, r2_status_t status)
 {
     r2_tx_message_t *message;
@@ -99,7 +113,9 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
         return; /* nothing is lost with it */
     }
     r2_link_describe(link, text, sizeof(text));
-    if (!link->net->ending) {
+    if (R2_ERR_PEER_GONE == status && !r2_link_is_awaited(link)) {
+        r2_info(link->net->log, "%s: %s", r2_status_string(status), text); /* it may have ended */
+    } else if (!link->net->ending) {
         r2_error(link->net->log, "%s: %s", r2_status_string(status), text);
     }
     r2_link_explain(link, status, text);

@@ -225,6 +225,7 @@ static void r2_link_free(r2_link_t *link)
 
 void r2_net_fini(r2_net_t *net)
 {
+    r2_net_ack_last(net);
     net->ending = true;
     for (uint32_t rank = 0; NULL != net->links && rank < net->size; ++rank) {
         if (NULL != net->links[rank]) {

@@ -94,6 +94,8 @@ void r2_ack_sent(r2_lane_t *lane);
 void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header);
 /** Sends acknowledgements that no packet has taken along, where they are due. */
 void r2_ack_flush(r2_link_t *link);
+/** Sends all acknowledgements that are owed, due or not: nobody is there to send them later. */
+void r2_net_ack_last(r2_net_t *net);
 
 /* rates.c */
 /** Chunks wait for room on the lanes, or none does any more. */

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "link/tx.h"
 #include "stub_net.h"
 
 #define LONG_BYTES 20000u
@@ -20,6 +21,15 @@
 static void never_done(void *arg, r2_status_t status)
 {
     fail_msg("done was called: %p %d", arg, (int) status);
+}
+
+static int calls_done;
+
+static void done_once(void *arg, r2_status_t status)
+{
+    (void) arg;
+    assert_int_equal(status, R2_ERR_PEER_GONE);
+    ++calls_done;
 }
 
 static r2_status_t post(stub_net_t *stub, uint32_t id, const char *data, uint64_t bytes,
@@ -206,6 +216,92 @@ static void acknowledgements_are_asked_for_in_time(void **state)
     stub_net_destroy(stub);
 }
 
+/** The worst level at which something was said. */
+static void note_level(void *arg, int level, const char *line)
+{
+    int *worst = arg;
+
+    (void) line;
+    *worst = r2_min(*worst, level);
+}
+
+static void refuse_all(stub_net_t *stub)
+{
+    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
+
+    r2_lane_fence(&stub->link->lanes[0], R2_ERR_LANE_DOWN, false);
+    while (stub->time_ns < end_ns) {
+        stub->time_ns += 10 * R2_NS_PER_MS;
+        r2_net_progress(&stub->net);
+        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+            r2_hello_result(&stub->net, stub->link->lanes[i].connect.connect_id, R2_ERR_REFUSED,
+                            NULL, 0);
+        }
+    }
+    assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
+}
+
+/*
+ * A peer that has all it wanted ends, and its last acknowledgement is lost with its socket: no call
+ * waits for it, and nothing is wrong.
+ */
+static void peers_that_end_are_no_error(void **state)
+{
+    char data[] = "1234567", received[sizeof(data)];
+    const r2_link_recv_t recv = {.tag = {.comm_key = 1, .coll_seq = 1, .id = 1},
+                                 .data = received,
+                                 .bytes = sizeof(received),
+                                 .done = done_once};
+
+    (void) state;
+    for (int awaited = 0; awaited < 2; ++awaited) {
+        stub_net_t *stub = stub_net_create();
+        int worst = R2_LOG_TRACE;
+
+        stub->log.fn = note_level;
+        stub->log.arg = &worst;
+        stub_lane_up(stub, 0);
+        assert_int_equal(post(stub, 0, data, sizeof(data), NULL), R2_OK);
+        if (awaited) {
+            assert_int_equal(r2_link_recv(stub->link, &recv), R2_IN_PROGRESS);
+        }
+        refuse_all(stub);
+        assert_int_equal(worst == R2_LOG_ERROR, awaited);
+        assert_int_equal(calls_done, awaited);
+        stub_net_destroy(stub);
+    }
+}
+
+/* Who ends acknowledges what it has not acknowledged yet. */
+static void who_ends_acknowledges(void **state)
+{
+    char data[] = "1234567";
+    stub_net_t *stub = stub_net_create();
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION,
+                               .kind = R2_WIRE_DATA,
+                               .flags = R2_WIRE_EAGER,
+                               .length = sizeof(data),
+                               .tag = {.comm_key = 1, .coll_seq = 1},
+                               .message_bytes = sizeof(data),
+                               .chunk_bytes = sizeof(data)};
+    const r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    header.lane_seq = lane->rx.next;
+    header.connection = lane->connect.rx_connection;
+    header.ack_next = lane->tx.seq;
+    header.consumed = (uint32_t) stub->net.first_seq;
+    header.message = stub->net.first_seq;
+    stub_packet(stub, &header, sizeof(header), data, sizeof(data));
+    assert_true(r2_link_owes_acks(stub->link));
+    assert_int_equal(stub->counters.tx_acks, 0);
+    r2_net_ack_last(&stub->net);
+    assert_int_equal(stub->counters.tx_acks, 1);
+    assert_false(r2_link_owes_acks(stub->link));
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +310,8 @@ int main(void)
         cmocka_unit_test(what_has_to_wait_is_not_copied),
         cmocka_unit_test(what_is_not_sent_is_not_kept),
         cmocka_unit_test(acknowledgements_are_asked_for_in_time),
+        cmocka_unit_test(peers_that_end_are_no_error),
+        cmocka_unit_test(who_ends_acknowledges),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
