@@ -217,6 +217,14 @@ void r2_events_flush(r2_events_t *events)
 
 /* ---- life */
 
+/* May block, as opening may: a child that is forked meanwhile keeps it, which hides no death. */
+static void r2_events_close(int fd)
+{
+    r2_fd_closing(fd);
+    r2_fd_closed();
+    close(fd);
+}
+
 /* @return the descriptor, or -1 with errno. Pipes are refused: who reads them could stop us. */
 static int r2_events_open(const char *path)
 {
@@ -226,7 +234,7 @@ static int r2_events_open(const char *path)
 
     (void) r2_fd_keep(fd);
     if (fd >= 0 && (0 != fstat(fd, &info) || !(S_ISREG(info.st_mode) || S_ISCHR(info.st_mode)))) {
-        r2_fd_close(fd);
+        r2_events_close(fd);
         errno = ESPIPE;
         return -1;
     }
@@ -236,7 +244,7 @@ static int r2_events_open(const char *path)
 static void r2_events_free(r2_events_t *events)
 {
     if (events->fd >= 0) {
-        r2_fd_close(events->fd);
+        r2_events_close(events->fd);
     }
     if (events->ready_fd >= 0) {
         r2_fd_close(events->ready_fd);

@@ -252,6 +252,7 @@ tests_unit_test_consent_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_telemetry tests/unit/test_event_writer tests/unit/test_gap
 tests_unit_test_event_writer_SOURCES = tests/unit/events_world.h tests/unit/test_event_writer.c
 tests_unit_test_event_writer_LDADD = $(R2_TEST_LIBS) $(JANSSON_LIBS)
+tests_unit_test_event_writer_LDFLAGS = -Wl,--wrap=close
 tests_unit_test_gap_SOURCES = tests/unit/test_gap.c
 tests_unit_test_gap_LDADD = $(R2_TEST_LIBS)
 tests_unit_test_telemetry_SOURCES = tests/unit/events_world.h tests/unit/test_telemetry.c

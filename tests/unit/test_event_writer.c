@@ -13,8 +13,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/fork.h"
 #include "events_world.h"
 
 /* A pipe is refused: its reader could stop the job. */
@@ -253,9 +255,55 @@ static void threads(void **state)
     json_decref(lines);
 }
 
+/* ---- closing ---- */
+
+int __real_close(int fd);
+int __wrap_close(int fd);
+
+static unsigned closed, held; /* files closed; with the lock that fork() takes */
+
+static void *t_forks(void *arg)
+{
+    r2_fd_opening();
+    (void) r2_fd_opened(-1);
+    return arg;
+}
+
+/* As a file system of the network, which writes what it kept: others fork meanwhile. */
+int __wrap_close(int fd)
+{
+    struct stat info;
+    struct timespec end;
+    pthread_t forks;
+
+    if (0 == fstat(fd, &info) && S_ISREG(info.st_mode) &&
+        0 == pthread_create(&forks, NULL, t_forks, NULL)) {
+        clock_gettime(CLOCK_REALTIME, &end);
+        end.tv_sec += 2;
+        ++closed;
+        if (0 != pthread_timedjoin_np(forks, NULL, &end)) {
+            ++held;
+            (void) pthread_detach(forks);
+        }
+    }
+    return __real_close(fd);
+}
+
+/* Closing may take long, and nobody waits for it who forks. */
+static void closed_without_the_lock_of_forks(void **state)
+{
+    t_world_t *world = *state;
+
+    closed = held = 0;
+    r2_events_destroy(t_open(world, "closed"));
+    assert_int_equal(closed, 1);
+    assert_int_equal(held, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(closed_without_the_lock_of_forks, t_setup, t_teardown),
         cmocka_unit_test_setup_teardown(pipes, t_setup, t_teardown),
         cmocka_unit_test_setup_teardown(full_disk, t_setup, t_teardown),
         cmocka_unit_test_setup_teardown(disk_full_for_a_while, t_setup, t_teardown),
