@@ -35,10 +35,17 @@ static void r2_message_copy(r2_tx_message_t *message, char *copy)
     ++message->link->tx.copies;
 }
 
+/* A quarter of the room for copies stays for short messages, which are not waited for so far. */
+static bool r2_copies_spare(const r2_link_t *link, uint64_t bytes)
+{
+    return r2_copies_fit(link, bytes) &&
+           4 * (link->tx.copied_bytes + bytes) <= 3 * link->net->params->retransmit_bytes;
+}
+
 bool r2_link_may_keep(const r2_tx_message_t *message)
 {
     return message->next_chunk == message->chunk_count && !message->queued && 0 == message->refs &&
-           NULL == message->copy && r2_copies_fit(message->link, message->bytes);
+           NULL == message->copy && r2_copies_spare(message->link, message->bytes);
 }
 
 bool r2_link_keep(r2_tx_message_t *message)

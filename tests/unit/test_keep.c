@@ -145,9 +145,12 @@ static void what_is_not_sent_is_not_kept(void **state)
     stub->complete = true;
     r2_net_progress(&stub->net);
     assert_true(r2_link_may_keep(message));
-    stub->params.retransmit_bytes = LONG_BYTES - 1;
+    stub->params.retransmit_bytes = LONG_BYTES; /* a quarter is for short messages */
     assert_false(r2_link_may_keep(message));
-    stub->params.retransmit_bytes = LONG_BYTES;
+    stub->params.retransmit_bytes = 4 * LONG_BYTES / 3 - 1;
+    assert_false(r2_link_may_keep(message));
+    stub->params.retransmit_bytes = 4 * LONG_BYTES / 3 + 1;
+    assert_true(r2_link_may_keep(message));
     assert_int_equal(post(stub, 1, data, 8, &later), R2_OK);
     assert_null(later); /* copied, nothing to wait for */
     assert_false(r2_link_may_keep(message));
