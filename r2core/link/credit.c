@@ -79,6 +79,7 @@ void r2_credit_withdraw(r2_tx_message_t *message)
     if (message->next_chunk < message->eager_chunks) {
         message->link->tx.eager_sent -=
             r2_credit_cost(message, message->next_chunk, message->eager_chunks);
+        message->eager_chunks = message->next_chunk;
     }
 }
 

@@ -25,13 +25,15 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
     return bytes <= link->net->params->copy_max_bytes && r2_copies_fit(link, bytes);
 }
 
-static void r2_message_copy(r2_tx_message_t *message, char *copy)
+/* @param bytes the first so many, which are all that is sent from now on. */
+static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes)
 {
-    if (message->bytes > 0) {
-        memcpy(copy, message->data, message->bytes);
+    if (bytes > 0) {
+        memcpy(copy, message->data, bytes);
     }
     message->data = message->copy = copy;
-    message->link->tx.copied_bytes += message->bytes;
+    message->copy_bytes = bytes;
+    message->link->tx.copied_bytes += bytes;
     ++message->link->tx.copies;
 }
 
@@ -56,7 +58,7 @@ bool r2_link_keep(r2_tx_message_t *message)
         copy = r2_blocks_get(&message->link->net->blocks, message->bytes);
     }
     if (NULL != copy) {
-        r2_message_copy(message, copy);
+        r2_message_copy(message, copy, message->bytes);
     }
     return NULL != copy;
 }
@@ -146,7 +148,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->done = args->done;
     message->arg = args->arg;
     if (NULL != copy) {
-        r2_message_copy(message, copy);
+        r2_message_copy(message, copy, message->bytes);
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;
@@ -196,18 +198,60 @@ void r2_message_unqueue(r2_tx_message_t *message)
 /* Takes a message out of all queues; it is freed as soon as no packet references its data. */
 static void r2_message_withdraw(r2_tx_message_t *message)
 {
+    if (NULL != message->copy) {
+        message->link->tx.copied_bytes -= message->copy_bytes;
+        --message->link->tx.copies;
+    }
     message->withdrawn = true;
     r2_message_unqueue(message);
 }
 
-static bool r2_item_of(const r2_tx_item_t *item, const r2_tx_message_t *message)
+/*
+ * The peer counts what came eagerly when it takes it or throws it away. What a lane loses of it has
+ * to be sent again, or its share of the budget were gone for good: from a copy. There is no more of
+ * that than the budget. @return chunks that are still to be delivered.
+ */
+static uint32_t r2_message_keep_eager(r2_tx_message_t *message)
 {
-    return R2_WIRE_DATA == item->kind && !item->acked && item->message == message;
+    r2_link_t *link = message->link;
+    const uint32_t chunks = r2_min(message->next_chunk, message->eager_chunks);
+    const uint64_t bytes = r2_min((uint64_t) chunks * message->chunk_bytes, message->bytes);
+    char *copy;
+
+    if (0 == chunks || R2_OK != link->broken || link->path.left || link->net->ending) {
+        return 0;
+    }
+    if (NULL == message->copy) {
+        copy = r2_blocks_get(&link->net->blocks, bytes);
+        if (NULL == copy) {
+            return 0;
+        }
+        r2_message_copy(message, copy, bytes);
+    }
+    return chunks;
+}
+
+/* A chunk from `first` on needs no acknowledgement any more. */
+static void r2_message_drop_chunk(r2_tx_message_t *message, uint32_t first, r2_tx_item_t *item)
+{
+    if (R2_WIRE_DATA == item->kind && !item->acked && item->message == message &&
+        item->chunk >= first) {
+        item->acked = true;
+        ++message->acked_chunks;
+    }
+}
+
+/* Also of those that are acknowledged: the caller takes its memory back. */
+static bool r2_message_is_read(const r2_tx_message_t *message, const r2_packet_t *packet)
+{
+    return !packet->transport_done && R2_WIRE_DATA == packet->item->kind &&
+           packet->item->message == message;
 }
 
 void r2_message_discard(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
+    const uint32_t kept = r2_message_keep_eager(message);
     r2_tx_item_t *item;
     r2_packet_t *packet;
 
@@ -217,22 +261,17 @@ void r2_message_discard(r2_tx_message_t *message)
         bool reading = false;
 
         DL_FOREACH(link->lanes[i].tx.in_flight, packet) {
-            reading = reading || (!packet->transport_done && R2_WIRE_DATA == packet->item->kind &&
-                                  packet->item->message == message);
-            if (r2_item_of(packet->item, message)) {
-                packet->item->acked = true;
-            }
+            reading = reading || r2_message_is_read(message, packet);
+            r2_message_drop_chunk(message, kept, packet->item);
         }
         if (reading) {
             r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, true);
         }
     }
     DL_FOREACH(link->tx.retransmit, item) {
-        if (r2_item_of(item, message)) {
-            item->acked = true;
-        }
+        r2_message_drop_chunk(message, kept, item);
     }
-    message->acked_chunks = message->chunk_count;
+    message->acked_chunks += message->chunk_count - message->next_chunk;
     --message->refs;
     r2_tx_message_settle(message);
 }

@@ -209,7 +209,7 @@ static void r2_link_free(r2_link_t *link)
     r2_table_fini(&link->tx.uncredited);
     DL_FOREACH_SAFE2(link->tx.messages, message, next_message, all_next)
     {
-        r2_blocks_put(&net->blocks, message->copy, message->bytes);
+        r2_blocks_put(&net->blocks, message->copy, message->copy_bytes);
         r2_pool_put(&net->messages, message);
     }
     r2_table_foreach(&link->tx.credits, credit, next_credit)

@@ -71,6 +71,7 @@ typedef struct r2_tx_message {
     r2_tag_t tag;
     const char *data; /* borrowed, or copy */
     char *copy;       /* owned; NULL: data is the caller's */
+    uint64_t copy_bytes;
     uint64_t bytes;
     uint32_t chunk_bytes, chunk_count;
     uint32_t granted_chunks; /* first chunks that may be sent now */

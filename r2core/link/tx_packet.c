@@ -29,9 +29,9 @@ void r2_tx_message_settle(r2_tx_message_t *message)
     }
     DL_DELETE2(link->tx.messages, message, all_prev, all_next);
     if (NULL != message->copy) {
-        link->tx.copied_bytes -= message->bytes;
-        --link->tx.copies;
-        r2_blocks_put(&link->net->blocks, message->copy, message->bytes);
+        link->tx.copied_bytes -= message->withdrawn ? 0 : message->copy_bytes;
+        link->tx.copies -= message->withdrawn ? 0 : 1;
+        r2_blocks_put(&link->net->blocks, message->copy, message->copy_bytes);
     } else if (!message->withdrawn) {
         message->done(message->arg, R2_OK);
     }
@@ -254,7 +254,7 @@ static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
     if (item->chunk < message->eager_chunks) {
         header->flags |= R2_WIRE_EAGER;
     }
-    if (NULL == message->copy || item->refs > 0 ||
+    if (NULL == message->copy || message->withdrawn || item->refs > 0 ||
         r2_packet_wants_ack(lane, message, header->length)) {
         header->flags |= R2_WIRE_ACK_NOW;
     }

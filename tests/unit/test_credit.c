@@ -317,6 +317,57 @@ static void twins_are_withdrawn(void **state)
     stub_net_destroy(stub);
 }
 
+/*
+ * Of a communicator that fails. What went eagerly counts at the peer when it comes, and only then:
+ * it is sent again from a copy if its lane is lost, or is closed since the transport still reads
+ * it.
+ */
+static void eager_data_of_failed_communicators_arrives(void **state)
+{
+    const uint32_t chunks = 3;
+
+    (void) state;
+    for (int reads = 0; reads < 2; ++reads) {
+        stub_net_t *stub = stub_with_a_lane();
+        r2_status_t status = R2_IN_PROGRESS;
+        r2_link_t *link = stub->link;
+        char *data = malloc(ROW);
+        const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                     .data = data,
+                                     .bytes = ROW,
+                                     .chunk_bytes = CHUNK,
+                                     .done = ended,
+                                     .arg = &status};
+
+        memset(data, 7, ROW);
+        stub->mode = reads ? STUB_LATER : STUB_AT_ONCE;
+        stub->params.eager_bytes = chunks * CHUNK;
+        assert_int_equal(r2_link_send(link, &args), R2_IN_PROGRESS);
+        assert_int_equal(stub->counters.tx_chunks, chunks);
+        r2_link_withdraw(link, 1);
+        assert_int_equal(link->lanes[0].state, reads ? R2_LANE_DOWN : R2_LANE_UP);
+        assert_int_equal(link->tx.copies, 0); /* it takes no room of others */
+        memset(data, 0, ROW);
+        free(data);
+        stub->mode = STUB_LATER;
+        stub_lane_up(stub, 1);
+        if (!reads) {
+            r2_lane_fence(&link->lanes[0], R2_ERR_LANE_DOWN, false);
+        }
+        link->lanes[1].tx.window_bytes = ROW;
+        r2_net_progress(&stub->net);
+        assert_int_equal(stub->counters.resent_chunks, chunks);
+        assert_int_equal(((const char *) stub->sends->prev->op->data)[CHUNK - 1], 7);
+        stub->complete = true;
+        r2_net_progress(&stub->net);
+        stub_acknowledge(stub, &link->lanes[1]);
+        assert_null(link->tx.messages);
+        assert_int_equal(link->tx.copied_bytes, 0);
+        assert_int_equal(status, R2_IN_PROGRESS); /* nobody waits for it */
+        stub_net_destroy(stub);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -326,6 +377,7 @@ int main(void)
         cmocka_unit_test(late_credit_is_dropped),
         cmocka_unit_test(requests_are_bounded),
         cmocka_unit_test(twins_are_withdrawn),
+        cmocka_unit_test(eager_data_of_failed_communicators_arrives),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
