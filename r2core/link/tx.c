@@ -118,6 +118,28 @@ static uint64_t r2_tx_item_bytes(const r2_tx_item_t *item)
                                            : item->payload_bytes);
 }
 
+/* True if a direct lane takes a frame as soon as there is room on it. */
+static bool r2_tx_awaits_room(const r2_link_t *link)
+{
+    const bool sound = r2_tx_has_sound_lane(link);
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+
+        if (!r2_lane_is_relay(lane) && (sound ? r2_lane_is_sound(lane) : r2_lane_is_usable(lane))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* True if what comes behind an item that no lane takes now need not wait. */
+static bool r2_tx_may_pass(const r2_link_t *link, const r2_tx_item_t *item, bool retransmit)
+{
+    return item->in_flight > 0 || /* a hedge, its twin is under way */
+           (retransmit && R2_WIRE_RELAY == item->kind && !r2_tx_awaits_room(link));
+}
+
 /* Sends queued items (control, or lost and to be sent again) as far as lanes have room. */
 static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
 {
@@ -128,9 +150,8 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
 
         if (!item->acked) {
             lane = r2_tx_lane(link, item, r2_tx_item_bytes(item));
-            if (NULL == lane &&
-                (item->in_flight > 0 || (retransmit && R2_WIRE_RELAY == item->kind))) {
-                continue; /* a hedge, its twin is under way; what a relay lane must not take */
+            if (NULL == lane && r2_tx_may_pass(link, item, retransmit)) {
+                continue;
             }
             if (NULL == lane || !r2_tx_send(lane, item, retransmit)) {
                 return false;

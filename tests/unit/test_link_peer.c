@@ -199,6 +199,43 @@ static void frames_hold_no_data_up(void **state)
     stub_net_destroy(stub);
 }
 
+/* Where a direct lane only lacks room for a frame that was lost, what comes later takes no room. */
+static void frames_are_not_overtaken(void **state)
+{
+    static const char data[8000];
+    stub_net_t *stub = stub_net_create();
+    const r2_wire_relay_t frame = {.source = 0, .op = R2_RELAY_CALL};
+    const r2_tx_relay_t to = {.destination = 1, .hello = true};
+    const r2_relay_parts_t parts = {data, NULL, sizeof(data), 0};
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                           .data = data,
+                           .bytes = 5000,
+                           .chunk_bytes = 16384};
+    r2_lane_t *first = &stub->link->lanes[0], *other = &stub->link->lanes[1];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    assert_int_equal(r2_relay_post(&stub->net, 1, &to, &frame, &parts), R2_OK);
+    assert_non_null(first->tx.in_flight);
+    stub_lane_up(stub, 1);
+    other->tx.window_bytes = 10000;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_OK);
+    assert_non_null(other->tx.in_flight);
+    r2_lane_close(first);
+    r2_net_progress(&stub->net);
+    assert_non_null(stub->link->tx.retransmit); /* it does not fit */
+    args.tag.id = 1;
+    args.bytes = 64;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_OK);
+    r2_net_progress(&stub->net);
+    assert_int_equal(stub->counters.tx_chunks, 1);
+    stub_acknowledge(stub, other);
+    assert_null(stub->link->tx.retransmit);
+    assert_int_equal(other->tx.in_flight->item->kind, R2_WIRE_RELAY);
+    assert_int_equal(stub->counters.tx_chunks, 2);
+    stub_net_destroy(stub);
+}
+
 /* Whoever runs another r2 is told so, however long its offers are; what makes no sense is not. */
 static void offers_of_other_versions_are_rejected(void **state)
 {
@@ -232,6 +269,7 @@ int main(void)
         cmocka_unit_test(notices_to_a_stopped_peer_are_bounded),
         cmocka_unit_test(hello_frames_are_bounded),
         cmocka_unit_test(frames_hold_no_data_up),
+        cmocka_unit_test(frames_are_not_overtaken),
         cmocka_unit_test(who_has_left_relays_nothing),
         cmocka_unit_test(links_with_a_lane_are_not_given_up),
         cmocka_unit_test(links_that_refuse_are_given_up),
