@@ -357,6 +357,9 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
         lane->connect.retry_ns =
             link->net->now_ns + r2_scaled_timeout_ns(link->net, R2_CHECK_TIMES);
     } else {
+        if (R2_ERR_TIMEOUT == status) {
+            r2_idle_owes_none(lane);
+        }
         r2_lane_back_off(lane, status);
         if (R2_ERR_AGAIN != status && R2_ERR_RAIL_DOWN != status) {
             /* else the peer called, too, is not ready, or has its rail in quarantine: no fault */

@@ -49,6 +49,8 @@ bool r2_room_lend(r2_lane_t *lane);
 r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p);
 /** The peer asked for a lane, and there were no descriptors: it is called when there are some. */
 void r2_idle_owes(r2_lane_t *lane);
+/** A call to the peer found no connection: it is owed no lane until it calls again. */
+void r2_idle_owes_none(r2_lane_t *lane);
 /** The same for want of descriptors at the peer: tried again later. */
 void r2_idle_put_off(r2_lane_t *lane);
 /** A packet came on a lane. In the middle of progress: only notes it. */

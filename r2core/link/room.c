@@ -51,6 +51,13 @@ static bool r2_room_is_vain(const r2_lane_t *lane)
            !net->hello.ops->connected(net->hello.instance, lane->connect.connect_id);
 }
 
+void r2_idle_owes_none(r2_lane_t *lane)
+{
+    if (!r2_lane_is_relay(lane)) {
+        lane->link->path.owed = false;
+    }
+}
+
 /* The lane is called again later, as after any call without an answer. */
 static void r2_room_take_back(r2_lane_t *lane)
 {
@@ -65,6 +72,7 @@ static void r2_room_take_back(r2_lane_t *lane)
     } else if (lane->state >= R2_LANE_UP) {
         lane->connect.retry_ns = net->now_ns + r2_scaled_timeout_ns(net, R2_SILENT_TIMES);
     } else {
+        r2_idle_owes_none(lane);
         r2_lane_back_off(lane, R2_ERR_TIMEOUT);
     }
     r2_link_activate(lane->link);
@@ -302,7 +310,7 @@ void r2_idle_owes(r2_lane_t *lane)
         r2_room_short(lane);
     }
     r2_lane_enter(lane, r2_idle_has_way(lane) ? R2_LANE_RESTING : R2_LANE_DOWN);
-    /* ends when a direct lane is sound */
+    /* ends when a direct lane is sound, or a call to the peer gets lost */
     lane->link->path.owed = lane->link->path.owed || R2_LANE_DOWN == lane->state;
     r2_link_activate(lane->link);
 }

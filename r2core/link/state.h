@@ -109,8 +109,10 @@ struct r2_link {
         bool wired;  /* a lane has been up */
         bool silent; /* the detector was told that no lane is up */
         bool rests;  /* its last lane was closed for want of descriptors */
+        /* the peer called, and there were no descriptors for a lane; until a direct one is sound,
+         * or a call to the peer finds no connection */
+        bool owed;
         /* until a direct lane is sound: */
-        bool owed;            /* the peer called, and there were no descriptors for a lane */
         bool inquired;        /* others wanted to reach the peer through us, and it could not be */
         uint64_t inquired_ns; /* the newest time that they did; 0 = they did not */
         bool leaving;         /* the peer was told that this process ends */

@@ -236,6 +236,41 @@ static void frames_are_not_overtaken(void **state)
     stub_net_destroy(stub);
 }
 
+/*
+ * The peer has called, without room for its lane: it is called back, until such a call gets lost or
+ * is taken back. One that is stopped is still owed the lane.
+ */
+static void callers_are_owed_a_lane_while_they_are_reached(void **state)
+{
+    static const struct {
+        r2_status_t status; /* of the call back; R2_OK: none, it is taken back */
+        bool owed;
+    } cases[] = {{R2_ERR_TIMEOUT, false}, {R2_ERR_UNRESPONSIVE, true}, {R2_OK, false}};
+
+    (void) state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); ++i) {
+        stub_net_t *stub = stub_net_create();
+        uint8_t offer[R2_HELLO_BYTES_MAX];
+        r2_link_t *link = stub->link;
+
+        stub->no_room = stub->unconnected = true;
+        stub_hello(stub, 0, offer, stub_offer(stub, 0, 0, offer));
+        assert_true(link->path.owed);
+        for (int pass = 0; pass < 120; ++pass) {
+            stub->no_room = pass >= 100 && R2_OK == cases[i].status; /* the application took it */
+            stub->time_ns += 10 * R2_NS_PER_MS;
+            r2_net_progress(&stub->net);
+            assert_true(pass >= 100 || link->path.owed);
+        }
+        assert_int_not_equal(stub->connect_id, 0);
+        if (R2_OK != cases[i].status) {
+            r2_hello_result(&stub->net, stub->connect_id, cases[i].status, NULL, 0);
+        }
+        assert_int_equal(link->path.owed, cases[i].owed);
+        stub_net_destroy(stub);
+    }
+}
+
 /* Whoever runs another r2 is told so, however long its offers are; what makes no sense is not. */
 static void offers_of_other_versions_are_rejected(void **state)
 {
@@ -270,6 +305,7 @@ int main(void)
         cmocka_unit_test(hello_frames_are_bounded),
         cmocka_unit_test(frames_hold_no_data_up),
         cmocka_unit_test(frames_are_not_overtaken),
+        cmocka_unit_test(callers_are_owed_a_lane_while_they_are_reached),
         cmocka_unit_test(who_has_left_relays_nothing),
         cmocka_unit_test(links_with_a_lane_are_not_given_up),
         cmocka_unit_test(links_that_refuse_are_given_up),
