@@ -301,6 +301,15 @@ static bool r2_lane_peer_runs(const r2_lane_t *lane)
     return false;
 }
 
+/*
+ * No call gets through to the peer's host. Not where that refuses: the process runs, so what
+ * refuses are new connections, and this one stands.
+ */
+static bool r2_lane_is_cut_off(const r2_lane_t *lane)
+{
+    return lane->unreachable && 0 == lane->connect.refused_streak;
+}
+
 static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
@@ -313,7 +322,7 @@ static void r2_timer_suspect(r2_lane_t *lane)
     if (net->now_ns < end_ns && !blocks && NULL != lane->tx.in_flight) {
         return;
     }
-    if (runs && (lane->unreachable || !r2_unread_excuses(lane))) {
+    if (runs && (r2_lane_is_cut_off(lane) || !r2_unread_excuses(lane))) {
         if (r2_lane_may_be_over(lane)) {
             r2_lane_renew(lane);
         } else {

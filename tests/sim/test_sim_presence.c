@@ -389,12 +389,29 @@ static void who_waits_for_credit_of_a_dead_host_is_told(void **state)
     assert_true(result.errors > 0);
 }
 
+/*
+ * A process that sends slowly is asked after lane by lane, since its acknowledgements lie behind
+ * what it sends. No lane fails for an answer that says nothing of it.
+ */
+static void asked_after_while_it_sends_slowly(void **state)
+{
+    static const char *const programs[] = {
+        /* a firewall refuses new connections */
+        "seed 690653; hosts 4; latency 195us; socket 1076; param chunk_min_bytes 1024; coll "
+        "allgather matrix 15 times=5; coll allgatherv matrix 2549 nb; compute 103730us; at 629us "
+        "refuse h3 rail1; at 7858us slow r3 101109us; expect healthy"};
+
+    (void) state;
+    run_without_errors(programs, r2_array_count(programs));
+}
+
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_before_lanes_were_opened),
         cmocka_unit_test(goes_on_by_its_service_thread),
+        cmocka_unit_test(asked_after_while_it_sends_slowly),
         cmocka_unit_test(failed_where_others_have_freed),
         cmocka_unit_test(fenced_while_stopped),
         cmocka_unit_test(full_queues),
