@@ -399,7 +399,12 @@ static void asked_after_while_it_sends_slowly(void **state)
         /* a firewall refuses new connections */
         "seed 690653; hosts 4; latency 195us; socket 1076; param chunk_min_bytes 1024; coll "
         "allgather matrix 15 times=5; coll allgatherv matrix 2549 nb; compute 103730us; at 629us "
-        "refuse h3 rail1; at 7858us slow r3 101109us; expect healthy"};
+        "refuse h3 rail1; at 7858us slow r3 101109us; expect healthy",
+        /* it has just closed the lane for what that held */
+        "seed 2053; hosts 4; rails 3; latency 195us; socket 1400; receive 1641; param "
+        "chunk_min_bytes 1024; coll allreduce matrix 1350 times=4 nb; coll alltoall i64 900 "
+        "times=3 nb; compute 225ms; coll alltoall i64 900; at 5461us slow r3 150000us; "
+        "expect healthy"};
 
     (void) state;
     run_without_errors(programs, r2_array_count(programs));
