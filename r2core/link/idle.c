@@ -272,7 +272,10 @@ void r2_idle_ended(r2_lane_t *lane)
     const bool proved = !r2_lane_is_unproved(lane);
 
     r2_lane_reopen(lane);
-    lane->connect.judged_ns = proved ? net->now_ns + r2_scaled_timeout_ns(net, R2_JUDGED_TIMES) : 0;
+    /* the call that asks may have to wait */
+    lane->connect.judged_ns = proved ? r2_max(net->now_ns, lane->connect.retry_ns) +
+                                           r2_scaled_timeout_ns(net, R2_JUDGED_TIMES)
+                                     : 0;
 }
 
 void r2_idle_judge(r2_lane_t *lane, bool rested)
@@ -282,6 +285,26 @@ void r2_idle_judge(r2_lane_t *lane, bool rested)
         lane->connect.past = R2_PAST_UP;
     }
     lane->connect.judged_ns = 0;
+}
+
+/* The peer has taken the call that asks, and may be slow to answer. */
+static bool r2_idle_is_answered(const r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    return 0 != lane->connect.connect_id && !r2_lane_is_relay(lane) &&
+           net->hello.ops->connected(net->hello.instance, lane->connect.connect_id);
+}
+
+void r2_idle_judge_late(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    if (r2_idle_is_answered(lane)) {
+        lane->connect.judged_ns = net->now_ns + r2_scaled_timeout_ns(net, 1);
+    } else {
+        r2_idle_judge(lane, false);
+    }
 }
 
 void r2_idle_scan(r2_lane_t *lane)

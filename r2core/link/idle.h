@@ -65,6 +65,8 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested);
 void r2_idle_ended(r2_lane_t *lane);
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);
+/** Nobody has told in time: it failed, unless the peer has got the question. */
+void r2_idle_judge_late(r2_lane_t *lane);
 /** When it counts as failed if nothing is heard; R2_NEVER_NS: there is nothing to judge, or no
  * descriptor to ask with. */
 static inline uint64_t r2_idle_judged_ns(const r2_lane_t *lane)

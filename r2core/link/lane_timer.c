@@ -437,7 +437,7 @@ const r2_lane_state_info_t r2_lane_states[] = {
 void r2_lane_timer(r2_lane_t *lane)
 {
     if (lane->link->net->now_ns >= r2_idle_judged_ns(lane)) {
-        r2_idle_judge(lane, false);
+        r2_idle_judge_late(lane);
     }
     r2_lane_states[lane->state].timer(lane);
 }

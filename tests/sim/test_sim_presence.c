@@ -404,7 +404,12 @@ static void asked_after_while_it_sends_slowly(void **state)
         "seed 2053; hosts 4; rails 3; latency 195us; socket 1400; receive 1641; param "
         "chunk_min_bytes 1024; coll allreduce matrix 1350 times=4 nb; coll alltoall i64 900 "
         "times=3 nb; compute 225ms; coll alltoall i64 900; at 5461us slow r3 150000us; "
-        "expect healthy"};
+        "expect healthy",
+        /* and says so late */
+        "seed 600; hosts 4; rails 4; latency 195us; socket 1400; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allreduce matrix 1350 times=2; "
+        "coll allgatherv matrix 2549 times=4 nb; compute 247ms; coll gather i64 4000 root=0 "
+        "times=3; at 3118us slow r3 101109us; expect healthy"};
 
     (void) state;
     run_without_errors(programs, r2_array_count(programs));
