@@ -351,8 +351,12 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
     }
     if (lane->state >= R2_LANE_WIRING) {
         /* a check of a silent lane: it stays, but it is no path while its host does not answer */
-        lane->unreachable =
-            lane->rx.last_ns <= lane->connect.connect_ns && r2_hello_is_out_of_reach(lane, status);
+        if (lane->rx.last_ns <= lane->connect.connect_ns &&
+            r2_hello_is_out_of_reach(lane, status)) {
+            r2_lane_cut_off(lane, lane->connect.connect_ns);
+        } else {
+            lane->unreachable = false;
+        }
         lane->why = status;
         lane->connect.retry_ns =
             link->net->now_ns + r2_scaled_timeout_ns(link->net, R2_CHECK_TIMES);

@@ -139,6 +139,7 @@ typedef struct r2_lane {
         uint64_t doubt_ns;  /* when it last came in doubt */
         uint64_t barred_ns; /* a verdict was against it: in doubt until then; 0 = none */
         bool grace_used;    /* silent: the peer was heard again, it got one more timeout */
+        uint32_t cut_told;  /* the peer's clock when it was asked what showed it unreachable */
     } timing;
     struct {                    /* opening and closing */
         uint64_t tx_connection; /* id the peer wants to see */

@@ -84,6 +84,11 @@ bool r2_net_was_away(r2_net_t *net)
     return r2_net_is_since(net, net->back_ns);
 }
 
+bool r2_net_reads_on(r2_net_t *net)
+{
+    return r2_net_was_away(net) && net->drained_ns < net->back_ns;
+}
+
 bool r2_net_was_late(const r2_net_t *net)
 {
     return r2_net_is_since(net, net->late_ns);

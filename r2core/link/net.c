@@ -332,15 +332,6 @@ static unsigned r2_net_progress_rails(r2_net_t *net, bool glance, bool rare)
     return events;
 }
 
-/*
- * After we were stopped, connections that the peer has closed meanwhile are reported before what it
- * said on them: until all that came was read, its reason may be there.
- */
-static bool r2_net_reads_on(r2_net_t *net)
-{
-    return r2_net_was_away(net) && net->drained_ns < net->back_ns;
-}
-
 /* Its connection is no more. */
 static void r2_lane_end(r2_lane_t *lane)
 {
@@ -358,6 +349,8 @@ static void r2_link_scan_lanes(r2_link_t *link)
 
         r2_idle_scan(lane);
         r2_lane_withdraw_moot(lane);
+        /* a connection that was closed while we were stopped is reported before what came on it:
+           the reason may be there */
         if (lane->failed && !r2_net_reads_on(link->net)) {
             r2_lane_end(lane);
         }

@@ -49,7 +49,7 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
         return true;
     }
     if (R2_LANE_WIRING == lane->state && r2_rail_usable(lane->rail)) {
-        lane->unreachable = true; /* HELLO asks; its answer may lie here since we were stopped */
+        r2_lane_cut_off(lane, 0); /* HELLO asks; its answer may lie here since we were stopped */
         lane->timing.barred_ns = r2_max(lane->timing.barred_ns, retry_ns);
         return true;
     }
@@ -66,7 +66,7 @@ static bool r2_lane_asks_itself(r2_lane_t *lane, uint64_t retry_ns)
     if (R2_LANE_UP == lane->state) {
         lane->timing.doubt_ns = lane->link->net->now_ns;
     }
-    lane->unreachable = true;
+    r2_lane_cut_off(lane, lane->link->net->now_ns);
     lane->timing.barred_ns = r2_max(lane->timing.barred_ns, retry_ns);
     r2_tx_hedge(lane);
     r2_link_activate(lane->link);

@@ -195,7 +195,11 @@ void r2_net_probed(r2_net_t *net, uint64_t id, r2_probe_answer_t answer)
         lane->connect.kernel_ns = net->now_ns;
     }
     if (lane->state >= R2_LANE_WIRING && lane->rx.last_ns <= lane->connect.probe_ns) {
-        lane->unreachable = R2_PROBE_ALIVE != answer; /* a check of it was not answered */
+        if (R2_PROBE_ALIVE == answer) {
+            lane->unreachable = false;
+        } else {
+            r2_lane_cut_off(lane, lane->connect.probe_ns); /* a check of it was not answered */
+        }
     }
     r2_link_activate(link);
 }

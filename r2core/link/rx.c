@@ -110,7 +110,6 @@ static void r2_rx_life(r2_lane_t *lane)
     link->path.last_rx_ns = now_ns;
     link->net->last_rx_ns = now_ns;
     lane->rx.last_ns = now_ns;
-    lane->unreachable = false;
     if (R2_ERR_NO_PATH == link->broken && lane->state >= R2_LANE_UP) {
         link->broken = R2_OK;
     }
@@ -160,6 +159,7 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
     }
     r2_rx_life(lane);
     r2_unread_heard(lane, header.unread, header.unread_at);
+    r2_lane_reached(lane);
     if (header.kind <= R2_WIRE_HELLO_ACK || R2_LANE_WIRING == lane->state) {
         r2_lane_connected(lane, header.kind);
     }

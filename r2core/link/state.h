@@ -165,6 +165,8 @@ bool r2_lane_is_overdue(const r2_lane_t *lane);
 /** True if this process did not look at its rails for longer than its timers asked for
  * (stopped). */
 bool r2_net_was_away(r2_net_t *net);
+/** True if it was away, and has not read all that came meanwhile. */
+bool r2_net_reads_on(r2_net_t *net);
 /** True if it has just come back, and links had timers due before: no sleep until news. */
 bool r2_net_was_late(const r2_net_t *net);
 
@@ -273,6 +275,10 @@ uint32_t r2_unread_clock(const r2_link_t *link);
 uint64_t r2_unread_told_ns(const r2_lane_t *lane);
 /** By how much its words on this lane are later than the lane's oldest packet in flight. */
 uint64_t r2_unread_answered_ns(const r2_lane_t *lane);
+/** No question of `asked_ns` or later is answered by the peer's host over this lane's rails. */
+void r2_lane_cut_off(r2_lane_t *lane, uint64_t asked_ns);
+/** A packet came on it: it is not unreachable any more, unless that is old. */
+void r2_lane_reached(r2_lane_t *lane);
 /** True if what this lane waits for may lie unread in our own buffers. */
 bool r2_unread_is_here(const r2_lane_t *lane);
 /** True if it may lie unread at the peer. */

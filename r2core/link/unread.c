@@ -122,6 +122,23 @@ uint64_t r2_unread_answered_ns(const r2_lane_t *lane)
     return r2_unread_passed_ns(lane->tx.in_flight->told, lane->rx.told);
 }
 
+void r2_lane_cut_off(r2_lane_t *lane, uint64_t asked_ns)
+{
+    const r2_link_t *link = lane->link;
+
+    lane->unreachable = true;
+    lane->timing.cut_told = r2_unread_clock(link) - r2_unread_units(link->net->now_ns - asked_ns);
+}
+
+/* Until all was read that came while we were away it may be older than what was found out since. */
+void r2_lane_reached(r2_lane_t *lane)
+{
+    if (lane->unreachable && !(r2_net_reads_on(lane->link->net) &&
+                               0 == r2_unread_passed_ns(lane->timing.cut_told, lane->rx.told))) {
+        lane->unreachable = false;
+    }
+}
+
 bool r2_unread_is_here(const r2_lane_t *lane)
 {
     return NULL != lane->conn && r2_unread_is_in(lane->link->net, lane->conn->worker);

@@ -390,6 +390,26 @@ static void who_waits_for_credit_of_a_dead_host_is_told(void **state)
 }
 
 /*
+ * Its peer has lost all rails meanwhile, and who goes on hears of that before it reads what the
+ * peer said before: that is no answer.
+ */
+static void cut_off_while_stopped(void **state)
+{
+    static const char *const programs[] = {"at 30s cont r1", "at 30s cont r1 woken"};
+    const ends_t ends = {.error = R2_ERR_NO_PATH, .all_before_ns = 33 * R2_NS_PER_S};
+    char text[256];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(programs); ++i) {
+        snprintf(text, sizeof(text),
+                 "hosts 2; rails 2;" SHORT CALLS "at 4ms stop r1; at 1s down h0 rail0;"
+                 "at 1s down h0 rail1; %s",
+                 programs[i]);
+        run_ends(text, &ends);
+    }
+}
+
+/*
  * A process that sends slowly is asked after lane by lane, since its acknowledgements lie behind
  * what it sends. No lane fails for an answer that says nothing of it.
  */
@@ -421,6 +441,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stopped_before_lanes_were_opened),
         cmocka_unit_test(goes_on_by_its_service_thread),
+        cmocka_unit_test(cut_off_while_stopped),
         cmocka_unit_test(asked_after_while_it_sends_slowly),
         cmocka_unit_test(failed_where_others_have_freed),
         cmocka_unit_test(fenced_while_stopped),
