@@ -1,0 +1,184 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Who comes after whom. Everything is a clock: how far each stream is. An operation carries the
+ * clock that it comes after; an event is the clock of its record; waiting merges clocks. So it
+ * shows without luck, when the second one is enqueued, that two operations use the same memory and
+ * nothing orders them.
+ */
+#include "fakecuda/lib/fc.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void fc_merge(fc_clock_t *into, const fc_clock_t *from)
+{
+    for (int i = 0; i < FC_STREAMS; ++i) {
+        into->seq[i] = from->seq[i] > into->seq[i] ? from->seq[i] : into->seq[i];
+    }
+}
+
+bool fc_reached(const fc_clock_t *clock)
+{
+    for (int i = 0; i < FC_STREAMS; ++i) {
+        if (fc.done[i] < clock->seq[i]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Accesses that the host has waited for matter no more: what is enqueued later comes after them. */
+static void forget_old(fc_alloc_t *alloc)
+{
+    fc_access_t **link = &alloc->accesses;
+    uintptr_t from = UINTPTR_MAX, to = 0;
+
+    while (NULL != *link) {
+        fc_access_t *access = *link;
+        if (fc.host.seq[access->place] >= access->seq) {
+            *link = access->next;
+            from = access->from < from ? access->from : from;
+            to = access->to > to ? access->to : to;
+            free(access);
+        } else {
+            link = &access->next;
+        }
+    }
+    if (from < to) {
+        fc_protect(alloc, from, to);
+    }
+}
+
+static void leave_busy(fc_alloc_t *alloc)
+{
+    fc_alloc_t **link = &fc.busy;
+
+    while (NULL != *link && *link != alloc) {
+        link = &(*link)->next_busy;
+    }
+    if (NULL != *link) {
+        *link = alloc->next_busy;
+    }
+}
+
+void fc_forget_accesses(fc_alloc_t *alloc)
+{
+    while (NULL != alloc->accesses) {
+        fc_access_t *access = alloc->accesses;
+        alloc->accesses = access->next;
+        free(access);
+    }
+    leave_busy(alloc);
+}
+
+void fc_host_knows(const fc_clock_t *clock)
+{
+    fc_alloc_t **link = &fc.busy;
+
+    fc_merge(&fc.host, clock);
+    while (NULL != *link) {
+        forget_old(*link);
+        if (NULL == (*link)->accesses) {
+            *link = (*link)->next_busy;
+        } else {
+            link = &(*link)->next_busy;
+        }
+    }
+}
+
+void fc_wait(const fc_clock_t *clock)
+{
+    fc_clock_t copy = *clock;
+
+    ++fc.counters[FC_host_waits];
+    while (!fc_reached(&copy)) {
+        pthread_cond_wait(&fc.changed, &fc.lock);
+    }
+    fc_host_knows(&copy);
+}
+
+void fc_clock_all(fc_clock_t *clock_p, const fc_ctx_t *ctx)
+{
+    memset(clock_p, 0, sizeof(*clock_p));
+    for (int i = 0; i < FC_STREAMS; ++i) {
+        const fc_stream_t *stream = fc.streams[i];
+        if (NULL == stream) {
+            clock_p->seq[i] = fc.last_seq[i];
+        } else if (NULL == ctx || stream->ctx == ctx) {
+            fc_merge(clock_p, &stream->clock);
+        }
+    }
+}
+
+/* Another stream's access of the same bytes, one of both writes, and `op` does not come after. */
+static bool is_missed(const fc_access_t *access, const fc_span_t *span, int place,
+                      const fc_op_t *op)
+{
+    return access->place != place && access->from < span->at + span->bytes &&
+           span->at < access->to && (access->writes || span->writes) &&
+           op->after.seq[access->place] < access->seq;
+}
+
+static void check(const fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_op_t *op)
+{
+    const fc_access_t *access = alloc->accesses;
+
+    while (NULL != access && !is_missed(access, span, place, op)) {
+        access = access->next;
+    }
+    if (NULL != access) {
+        fc_mistake(FC_missing_waits,
+                   "missing wait: %s on stream %d %s %p..+%zu (byte %zu of %s allocation %llu), "
+                   "%s on stream %d (operation %llu) %s it, and no event or wait orders them",
+                   op->name, place, span->writes ? "writes" : "reads", (void *) span->at,
+                   span->bytes, (size_t) (span->at - alloc->base), fc_kind_name(alloc->kind),
+                   (unsigned long long) alloc->id, access->name, access->place,
+                   (unsigned long long) access->seq, access->writes ? "writes" : "reads");
+    }
+}
+
+/* The newest access of a stream stands for older ones of the same bytes. */
+static void note(fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_op_t *op)
+{
+    fc_access_t *access = alloc->accesses;
+
+    while (NULL != access && !(access->place == place && access->writes == span->writes &&
+                               access->from == span->at && access->to == span->at + span->bytes)) {
+        access = access->next;
+    }
+    if (NULL == access) {
+        access = calloc(1, sizeof(*access));
+        if (NULL == alloc->accesses) {
+            leave_busy(alloc);
+            alloc->next_busy = fc.busy;
+            fc.busy = alloc;
+        }
+        access->next = alloc->accesses;
+        alloc->accesses = access;
+    }
+    *access = (fc_access_t){.next = access->next, .from = span->at, .to = span->at + span->bytes,
+                            .place = place, .seq = op->seq, .name = op->name,
+                            .writes = span->writes};
+    fc_protect(alloc, access->from, access->to);
+}
+
+void fc_note_span(const fc_span_t *span, int place, const fc_op_t *op)
+{
+    uintptr_t at = span->at, end = span->at + span->bytes;
+
+    while (at < end) {
+        fc_alloc_t *alloc = fc_find(at);
+        fc_span_t part = {at, end - at, span->writes};
+        if (NULL == alloc) {
+            return; /* pageable */
+        }
+        if (alloc->base + alloc->bytes < end) {
+            part.bytes = alloc->base + alloc->bytes - at;
+        }
+        check(alloc, &part, place, op);
+        note(alloc, &part, place, op);
+        at += part.bytes;
+    }
+}
