@@ -58,7 +58,7 @@ static uint32_t r2_cost_reduce_host(const r2_clock_t *clock)
 }
 
 /* How the rate of reductions is measured in each kind of memory. */
-static uint32_t (*const r2_cost_reduce_in[R2_MEM_KIND_COUNT])(const r2_clock_t *clock) = {
+static uint32_t (*const r2_cost_reduce_in[R2_MEM_RATED_COUNT])(const r2_clock_t *clock) = {
     [R2_MEM_HOST] = r2_cost_reduce_host,
 };
 
@@ -122,7 +122,7 @@ r2_status_t r2_cost_find(const char *file, const r2_clock_t *clock, r2_cost_para
     if ('\0' != file[0] && R2_OK != r2_cost_read(file, &cost, text_p, text_bytes)) {
         return R2_ERR_PARAM;
     }
-    for (uint32_t m = 0; m < R2_MEM_KIND_COUNT; ++m) {
+    for (uint32_t m = 0; m < R2_MEM_RATED_COUNT; ++m) {
         if (0 == cost.reduce_mbytes_per_s[m]) {
             cost.reduce_mbytes_per_s[m] = r2_cost_reduce_in[m](clock);
         }

@@ -178,13 +178,13 @@ size_t r2_hosts_cost_encode(const r2_cost_params_t *cost, uint8_t *to)
     static const r2_cost_params_t usual;
     size_t bytes = 8;
 
-    static_assert(8 + 4 * R2_MEM_KIND_COUNT <= R2_PEER_COST_BYTES, "cost parameters are published");
+    static_assert(8 + 4 * R2_MEM_RATED_COUNT <= R2_PEER_COST_BYTES, "costs are published");
     if (0 == memcmp(cost, &usual, sizeof(usual))) {
         return 0;
     }
     r2_word_put(to, cost->alpha_ns);
     r2_word_put(to + 4, cost->rate_ppm);
-    for (uint32_t kind = 0; kind < R2_MEM_KIND_COUNT; ++kind, bytes += 4) {
+    for (uint32_t kind = 0; kind < R2_MEM_RATED_COUNT; ++kind, bytes += 4) {
         r2_word_put(to + bytes, cost->reduce_mbytes_per_s[kind]);
     }
     return bytes;
@@ -194,7 +194,7 @@ void r2_hosts_cost_decode(const uint8_t *from, size_t bytes, r2_cost_params_t *c
 {
     cost_p->alpha_ns = r2_word_take(from, bytes, 0);
     cost_p->rate_ppm = r2_word_take(from, bytes, 4);
-    for (uint32_t kind = 0; kind < R2_MEM_KIND_COUNT; ++kind) {
+    for (uint32_t kind = 0; kind < R2_MEM_RATED_COUNT; ++kind) {
         cost_p->reduce_mbytes_per_s[kind] = r2_word_take(from, bytes, 8 + 4 * (size_t) kind);
     }
 }

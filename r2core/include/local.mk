@@ -21,6 +21,7 @@ noinst_HEADERS += \
     r2core/include/r2/fds.h \
     r2core/include/r2/json.h \
     r2core/include/r2/macros.h \
+    r2core/include/r2/mem_kind.h \
     r2core/include/r2/planner.h \
     r2core/include/r2/prng.h \
     r2core/include/r2/schedule.h \

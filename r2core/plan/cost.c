@@ -42,7 +42,7 @@ r2_cost_params_t r2_cost_params(const r2_cost_params_t *published)
     if (0 != published->rate_ppm) {
         params.rate_ppm = published->rate_ppm;
     }
-    for (uint32_t m = 0; m < R2_MEM_KIND_COUNT; ++m) {
+    for (uint32_t m = 0; m < R2_MEM_RATED_COUNT; ++m) {
         if (0 != published->reduce_mbytes_per_s[m]) {
             params.reduce_mbytes_per_s[m] = published->reduce_mbytes_per_s[m];
         }

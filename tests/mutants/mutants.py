@@ -253,4 +253,18 @@ MUTANTS = MUTANTS_LINK + [
     ("who-asks-is-not-told", "ctx/msg_scope.c",
      "        r2_comm_tell_asker(comms, rank, tag->comm_key, place.failed);\n", "",
      PRESENCE_FREED),
+    ("context-is-not-restored", "mem/mem.c",
+     "    (void) mem->driver.pop(&ours);", "    ours = NULL;"),
+    ("kinds-of-addresses-are-kept", "mem/mem.c",
+     "        *at_p = r2_mem_place(&answers);\n",
+     "        { static const void *key; static r2_mem_at_t kept;\n"
+     "        kept = at == key ? kept : r2_mem_place(&answers); key = at; *at_p = kept; }\n"),
+    ("pools-are-on-device-0", "mem/mem.c",
+     "mem->driver.retain(&mem->primary[at->device], at->device)",
+     "mem->driver.retain(&mem->primary[at->device], 0)"),
+    ("memory-of-a-failed-driver-is-the-hosts", "mem/mem.c",
+     "    case R2_CU_DEINITIALIZED:\n", "    case R2_CU_DEINITIALIZED:\n    case 214:\n"),
+    ("managed-memory-is-the-cpus", "mem/mem.c",
+     "    [R2_MEM_MANAGED] = {\"managed\", .is_drivers = true},",
+     "    [R2_MEM_MANAGED] = {\"managed\", .is_cpus = true, .is_drivers = true},"),
 ]

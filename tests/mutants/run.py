@@ -20,7 +20,8 @@ import threading
 from mutants import MUTANTS
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-PARTS = ("r2core", "tests/doubles", "tests/sim", "tests/unit", "tests/fuzz", "tests/open_files.h")
+PARTS = ("r2core", "tests/doubles", "tests/sim", "tests/unit", "tests/fuzz", "tests/fakecuda",
+         "tests/open_files.h")
 CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health",
         "telemetry", "mem"]
 STUB = ["stub_net", "stub_tp"]
@@ -49,6 +50,10 @@ AGREE_FOLDERS = ("ctx/agree", "ctx/map_sync")
 # Probes by puts: between network namespaces.
 PUT_RUNS = [["test_probe_put"]]
 PUT_FOLDERS = ("rail/probe_put", "transport/uct_put")
+# Tests on the CUDA driver of tests/fakecuda, which the build has; nothing else of r2core.
+DRIVER = ("test_mem",)
+MEM_RUNS = [[name] for name in DRIVER]
+MEM_FOLDERS = ("mem/",)
 # Tests with an allocator of their own, in place of the simulator's.
 STARVING = ("test_control",)
 LIMIT_S = 400
@@ -60,7 +65,8 @@ def runs_for(path, run):
     if run:
         return [run]
     for folders, runs in ((HEALTH_FOLDERS, HEALTH_RUNS), (AGREE_FOLDERS, AGREE_RUNS),
-                          (PUT_FOLDERS, PUT_RUNS), (UNIT_FOLDERS, UNIT_RUNS)):
+                          (PUT_FOLDERS, PUT_RUNS), (UNIT_FOLDERS, UNIT_RUNS),
+                          (MEM_FOLDERS, MEM_RUNS)):
         if path.startswith(folders):
             return runs
     return RUNS
@@ -146,6 +152,7 @@ class Workshop:
                                  "tests/fuzz")]
         self.cflags += ["-I" + build, "-I" + tree, *packages("--cflags")]
         self.libs = [*packages("--libs"), "-lm", "-ldl"]
+        self.driver = os.path.join(build, "tests", "fakecuda", ".libs")
         self.copy()
         self.sources = self.find_sources()
         self.forget_other_flags()
@@ -238,14 +245,17 @@ class Workshop:
             names = [name for name in self.common
                      if name.startswith(("base_", "model_", "health_"))]
             names += [name + ".o" for name in HEALTH[test]]
+        elif test in DRIVER:
+            names = [name for name in self.common if name.startswith(("base_", "mem_"))]
         elif test in STARVING:
             names = [name for name in self.common if name[:-2] not in SIM]
         else:
             names = self.common
         wraps = ["-Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc"] if test in STARVING else []
+        driver = [os.path.join(self.driver, "libcuda.so.1"), "-Wl,-rpath," + self.driver]
         subprocess.run(["gcc", *CFLAGS, *wraps,
                         *(os.path.join(self.tree, name) for name in [*names, test + ".o"]),
-                        "-o", program, *self.libs], check=True)
+                        "-o", program, *self.libs, *(driver if test in DRIVER else [])], check=True)
         return program
 
     def failure(self, runs):

@@ -9,11 +9,7 @@
 
 #include <stdint.h>
 
-/** Memory that reductions work in. Each kind has its rate; one so far. */
-typedef enum r2_mem_kind {
-    R2_MEM_HOST,
-    R2_MEM_KIND_COUNT
-} r2_mem_kind_t;
+#include "r2/mem_kind.h"
 
 #define R2_PPM 1000000u
 
@@ -22,7 +18,7 @@ typedef enum r2_mem_kind {
 typedef struct r2_cost_params {
     uint32_t alpha_ns; /* of one step, whatever its length */
     uint32_t rate_ppm; /* what rails give, in millionths of what the topology says of them */
-    uint32_t reduce_mbytes_per_s[R2_MEM_KIND_COUNT]; /* of one rank */
+    uint32_t reduce_mbytes_per_s[R2_MEM_RATED_COUNT]; /* of one rank */
 } r2_cost_params_t;
 
 #endif

@@ -1,0 +1,173 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Kinds of memory, and contexts of the CUDA driver.
+ */
+#include "r2_config.h"
+
+#include "mem/mem.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/util.h"
+
+/* Managed memory could be touched, but its pages would come over, and kernels may be at it. */
+static const r2_mem_traits_t r2_mem_kinds[R2_MEM_KIND_COUNT] = {
+    [R2_MEM_HOST] = {"host", .is_cpus = true},
+    [R2_MEM_DEVICE] = {"device", .is_drivers = true},
+    [R2_MEM_MANAGED] = {"managed", .is_drivers = true},
+    [R2_MEM_PINNED] = {"pinned", .is_cpus = true, .is_drivers = true},
+};
+
+const r2_mem_traits_t *r2_mem_traits(r2_mem_kind_t kind)
+{
+    return &r2_mem_kinds[kind];
+}
+
+void r2_mem_init(r2_mem_t *mem, const char *library)
+{
+    memset(mem, 0, sizeof(*mem));
+    mem->has_trouble =
+        R2_OK != r2_cuda_driver_open(library, &mem->driver, mem->trouble, sizeof(mem->trouble));
+}
+
+void r2_mem_fini(r2_mem_t *mem)
+{
+    for (int device = 0; device < R2_MEM_DEVICES; ++device) {
+        if (NULL != mem->primary[device]) {
+            (void) mem->driver.release(device);
+        }
+    }
+    r2_cuda_driver_close(&mem->driver);
+    memset(mem->primary, 0, sizeof(mem->primary));
+}
+
+r2_status_t r2_mem_check(r2_mem_t *mem, r2_cu_result_t rc, const char *call)
+{
+    const char *name = NULL;
+
+    if (R2_CU_OK == rc) {
+        return R2_OK;
+    }
+    if (R2_CU_NOT_READY == rc) {
+        return R2_IN_PROGRESS;
+    }
+    if (!__atomic_exchange_n(&mem->has_trouble, true, __ATOMIC_RELAXED)) {
+        (void) mem->driver.error_name(rc, &name);
+        snprintf(mem->trouble, sizeof(mem->trouble), "%s returned %s (%d)", call,
+                 NULL == name ? "an error" : name, rc);
+    }
+    return R2_CU_NO_MEMORY == rc ? R2_ERR_NO_MEMORY : R2_ERR_GPU;
+}
+
+/* The answers to one query of a pointer. */
+typedef struct r2_mem_answers {
+    unsigned type; /* 0: not the driver's */
+    unsigned is_managed;
+    int device;
+    r2_cu_context_t context;
+} r2_mem_answers_t;
+
+static r2_mem_at_t r2_mem_place(const r2_mem_answers_t *answers)
+{
+    r2_mem_at_t at = {R2_MEM_HOST, R2_MEM_NO_DEVICE, NULL};
+
+    if (R2_CU_TYPE_HOST == answers->type) {
+        at.kind = R2_MEM_PINNED;
+    } else if (0 != answers->is_managed) {
+        at.kind = R2_MEM_MANAGED;
+    } else if (R2_CU_TYPE_DEVICE == answers->type) {
+        at.kind = R2_MEM_DEVICE;
+    }
+    if (R2_MEM_HOST != at.kind) {
+        at.device = answers->device;
+        at.context = answers->context;
+    }
+    return at;
+}
+
+r2_status_t r2_mem_look(r2_mem_t *mem, const void *at, r2_mem_at_t *at_p)
+{
+    r2_cu_attribute_t which[] = {R2_CU_ATTRIBUTE_MEMORY_TYPE, R2_CU_ATTRIBUTE_IS_MANAGED,
+                                 R2_CU_ATTRIBUTE_DEVICE_ORDINAL, R2_CU_ATTRIBUTE_CONTEXT};
+    r2_mem_answers_t answers = {0};
+    void *data[] = {&answers.type, &answers.is_managed, &answers.device, &answers.context};
+    r2_cu_result_t rc = R2_CU_NOT_INITIALIZED;
+
+    if (NULL != mem->driver.library) {
+        rc = mem->driver.pointer_attributes(r2_array_count(which), which, data, (uintptr_t) at);
+    }
+    switch (rc) {
+    case R2_CU_OK:
+        *at_p = r2_mem_place(&answers);
+        return R2_OK;
+    case R2_CU_INVALID_VALUE: /* of drivers before 7.0 */
+    case R2_CU_NOT_INITIALIZED:
+    case R2_CU_DEINITIALIZED:
+        *at_p = r2_mem_place(&(r2_mem_answers_t){0});
+        return R2_OK;
+    default:
+        return r2_mem_check(mem, rc, "cuPointerGetAttributes");
+    }
+}
+
+/* The context for calls about memory; a primary one is held until the end. */
+static r2_status_t r2_mem_context(r2_mem_t *mem, const r2_mem_at_t *at, r2_cu_context_t *context_p)
+{
+    r2_status_t status = R2_OK;
+
+    if (NULL != at->context) {
+        *context_p = at->context;
+        return R2_OK;
+    }
+    if (at->device < 0 || at->device >= R2_MEM_DEVICES) {
+        return R2_ERR_GPU;
+    }
+    if (NULL == mem->primary[at->device]) {
+        status = r2_mem_check(mem, mem->driver.retain(&mem->primary[at->device], at->device),
+                              "cuDevicePrimaryCtxRetain");
+    }
+    *context_p = mem->primary[at->device];
+    return status;
+}
+
+r2_status_t r2_mem_enter(r2_mem_t *mem, const r2_mem_at_t *at)
+{
+    r2_cu_context_t context;
+    r2_status_t status = r2_mem_context(mem, at, &context);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    return r2_mem_check(mem, mem->driver.push(context), "cuCtxPushCurrent");
+}
+
+void r2_mem_leave(r2_mem_t *mem)
+{
+    r2_cu_context_t ours;
+
+    (void) mem->driver.pop(&ours);
+}
+
+r2_status_t r2_mem_pin(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes, void **bytes_p)
+{
+    r2_status_t status = r2_mem_enter(mem, at);
+
+    if (R2_OK == status) {
+        status = r2_mem_check(mem, mem->driver.pin(bytes_p, bytes, R2_CU_HOST_PORTABLE),
+                              "cuMemHostAlloc");
+        r2_mem_leave(mem);
+    }
+    return status;
+}
+
+void r2_mem_unpin(r2_mem_t *mem, const r2_mem_at_t *at, void *bytes)
+{
+    if (R2_OK == r2_mem_enter(mem, at)) {
+        (void) mem->driver.unpin(bytes);
+        r2_mem_leave(mem);
+    }
+}

@@ -1,0 +1,77 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What memory a pointer leads to, and the calls about it: kinds of memory, contexts of the CUDA
+ * driver, pinned memory.
+ *
+ * Everything is host memory in a process that has no driver, or has not called cuInit(): then no
+ * pointer is a device's. r2 never calls it. Nothing is remembered of pointers, so nothing can go
+ * stale when memory is freed and its address used again: a query takes less than a microsecond.
+ *
+ * r2_mem_look() may be called by any thread; the rest by one at a time (the engine lock).
+ */
+#ifndef R2_MEM_MEM_H
+#define R2_MEM_MEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "mem/cuda_driver.h"
+#include "r2/mem_kind.h"
+#include "r2/status.h"
+
+enum {
+    R2_MEM_DEVICES = 64,
+    R2_MEM_NO_DEVICE = -1
+};
+
+/** What kinds of memory allow. */
+typedef struct r2_mem_traits {
+    const char *name;
+    bool is_cpus;    /* r2's own code and NICs read and write it in place */
+    bool is_drivers; /* the driver knows it: its copies are asynchronous */
+} r2_mem_traits_t;
+
+/** Where a buffer is. Plain value. */
+typedef struct r2_mem_at {
+    r2_mem_kind_t kind;
+    int device;              /* R2_MEM_NO_DEVICE: pageable */
+    r2_cu_context_t context; /* for calls about it; NULL: the primary one of the device */
+} r2_mem_at_t;
+
+typedef struct r2_mem {
+    r2_cuda_driver_t driver;
+    r2_cu_context_t primary[R2_MEM_DEVICES]; /* those that r2 holds */
+    bool has_trouble;                        /* atomic: whoever sets it writes the text */
+    char trouble[128];                       /* why there is no driver, or its first error; "" */
+} r2_mem_t;
+
+/** Opens the driver's library, where there is one. @param library "libcuda.so.1" */
+void r2_mem_init(r2_mem_t *mem, const char *library);
+void r2_mem_fini(r2_mem_t *mem);
+
+/** @return what a kind allows; static. */
+const r2_mem_traits_t *r2_mem_traits(r2_mem_kind_t kind);
+
+/** What memory a pointer leads to, by one query of the driver, whatever was there before.
+ * @param at    of the first byte that is there: a buffer's start may lie before it
+ * @return R2_OK; R2_ERR_GPU: the driver has failed, so the memory may be a device's. */
+r2_status_t r2_mem_look(r2_mem_t *mem, const void *at, r2_mem_at_t *at_p);
+
+/** Makes the context of memory that is_drivers the current one of this thread; r2_mem_leave()
+ * restores what the application had. @return R2_OK; R2_ERR_GPU, and nothing to leave. */
+r2_status_t r2_mem_enter(r2_mem_t *mem, const r2_mem_at_t *at);
+void r2_mem_leave(r2_mem_t *mem);
+
+/** Pinned memory for copies to and from memory at a place, and for NICs.
+ * @param bytes_p  owned by the caller until r2_mem_unpin()
+ * @return R2_OK; R2_ERR_NO_MEMORY, R2_ERR_GPU. */
+r2_status_t r2_mem_pin(r2_mem_t *mem, const r2_mem_at_t *at, size_t bytes, void **bytes_p);
+void r2_mem_unpin(r2_mem_t *mem, const r2_mem_at_t *at, void *bytes);
+
+/** The status for what the driver returned by `call`; notes the first error. */
+r2_status_t r2_mem_check(r2_mem_t *mem, r2_cu_result_t rc, const char *call);
+
+#endif
