@@ -7,4 +7,6 @@ libr2core_la_SOURCES += \
     r2core/mem/cuda_driver.h \
     r2core/mem/gpu.c \
     r2core/mem/mem.c \
-    r2core/mem/mem.h
+    r2core/mem/mem.h \
+    r2core/mem/queue.c \
+    r2core/mem/queue.h

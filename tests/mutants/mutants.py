@@ -267,4 +267,13 @@ MUTANTS = MUTANTS_LINK + [
     ("managed-memory-is-the-cpus", "mem/mem.c",
      "    [R2_MEM_MANAGED] = {\"managed\", .is_drivers = true},",
      "    [R2_MEM_MANAGED] = {\"managed\", .is_cpus = true, .is_drivers = true},"),
+    ("copies-do-not-follow-the-application", "mem/queue.c",
+     "mem->driver.stream_wait(queue->stream, queue->application, 0)", "R2_CU_OK"),
+    ("tickets-are-of-another-stream", "mem/queue.c",
+     "mem->driver.event_record(queue->events[ticket % R2_MEM_TICKETS], queue->stream)",
+     "mem->driver.event_record(queue->events[ticket % R2_MEM_TICKETS], NULL)"),
+    ("tickets-are-given-twice", "mem/queue.c",
+     "    if (ticket > R2_MEM_TICKETS) {", "    if (0 == ticket) {"),
+    ("queues-do-not-drain", "mem/queue.c",
+     "mem->driver.stream_sync(queue->stream)", "R2_CU_OK"),
 ]

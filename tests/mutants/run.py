@@ -51,7 +51,7 @@ AGREE_FOLDERS = ("ctx/agree", "ctx/map_sync")
 PUT_RUNS = [["test_probe_put"]]
 PUT_FOLDERS = ("rail/probe_put", "transport/uct_put")
 # Tests on the CUDA driver of tests/fakecuda, which the build has; nothing else of r2core.
-DRIVER = ("test_mem",)
+DRIVER = ("test_mem", "test_mem_queue")
 MEM_RUNS = [[name] for name in DRIVER]
 MEM_FOLDERS = ("mem/",)
 # Tests with an allocator of their own, in place of the simulator's.
