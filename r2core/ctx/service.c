@@ -227,13 +227,19 @@ static bool r2_service_add_all(r2_service_t *service)
     return added;
 }
 
+/* Signals are the application's. Those of faults in the thread itself are not blocked: the kernel
+ * would end the process, and no handler would say where. */
 static r2_status_t r2_service_spawn(r2_service_t *service)
 {
-    sigset_t all, before;
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
+    sigset_t others, before;
     int rc;
 
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigfillset(&others);
+    for (size_t i = 0; i < r2_array_count(faults); ++i) {
+        sigdelset(&others, faults[i]);
+    }
+    pthread_sigmask(SIG_SETMASK, &others, &before);
     rc = pthread_create(&service->thread, NULL, r2_service_main, service);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = rc;

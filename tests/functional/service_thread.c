@@ -8,6 +8,8 @@
 #include "job.h"
 #include "pattern.h"
 
+#include <dirent.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -262,6 +264,46 @@ static int predefined(void)
                            errors + !all);
 }
 
+/* Signals that a thread of this process blocks, a bit for each. */
+static uint64_t blocked_by(const char *task)
+{
+    char path[300], line[256];
+    unsigned long long mask = 0;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%s/status", task);
+    file = fopen(path, "r");
+    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
+        if (1 == sscanf(line, "SigBlk: %llx", &mask)) {
+            break;
+        }
+    }
+    if (NULL != file) {
+        fclose(file);
+    }
+    return mask;
+}
+
+/* The service thread leaves the application its signals, and a fault of its own its handler. */
+static int signals(void)
+{
+    const uint64_t user = UINT64_C(1) << (SIGUSR1 - 1), fault = UINT64_C(1) << (SIGSEGV - 1);
+    int leaves = 0, hides = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *task;
+
+    while (NULL != tasks && NULL != (task = readdir(tasks))) {
+        uint64_t blocked = blocked_by(task->d_name);
+        leaves += 0 != (blocked & user);
+        hides += 0 != (blocked & fault);
+    }
+    if (NULL != tasks) {
+        closedir(tasks);
+    }
+    return pattern_verdict(++number, "no thread blocks the signals of its own faults",
+                           hides + (0 == leaves));
+}
+
 int main(int argc, char **argv)
 {
     kind_t kinds[] = {
@@ -276,6 +318,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     failures += predefined();
+    failures += signals();
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); ++i) {
         kind_t *kind = &kinds[i];
         MPI_Datatype pair;
