@@ -15,15 +15,18 @@
 #define R2_HELLO_TIMES 40u
 #define R2_CHECK_TIMES 20u
 
-static uint64_t r2_hello_connection(r2_net_t *net)
+/* Random, but for its low bits, which keep lanes apart in net->recent. */
+static uint64_t r2_hello_connection(const r2_lane_t *lane)
 {
+    const r2_link_t *link = lane->link;
+    const uint64_t place = ((uint64_t) link->rank * link->lane_count + lane->idx) % R2_NET_RECENT;
     uint64_t connection;
-    r2_lane_t *lane;
+    r2_lane_t *other;
 
     do {
-        connection = r2_random_u64(net->clock);
-        HASH_FIND(hh, net->connections, &connection, sizeof(connection), lane);
-    } while (0 == connection || NULL != lane);
+        connection = r2_random_u64(link->net->clock) / R2_NET_RECENT * R2_NET_RECENT + place;
+        HASH_FIND(hh, link->net->connections, &connection, sizeof(connection), other);
+    } while (0 == connection || NULL != other);
     return connection;
 }
 
@@ -99,7 +102,7 @@ void r2_lane_open(r2_lane_t *lane)
     }
     ++lane->connect.attempt;
     lane->connect.connect_ns = net->now_ns;
-    lane->connect.connect_offer = r2_hello_connection(net);
+    lane->connect.connect_offer = r2_hello_connection(lane);
     lane->connect.connect_id =
         (++net->next_connect << 40) | ((uint64_t) link->rank << 8) | lane->idx;
     status = r2_hello_offer_fill(lane, lane->connect.call, lane->connect.connect_offer, &offer);
@@ -195,7 +198,6 @@ static r2_hello_verdict_t r2_hello_decline(r2_lane_t *lane, r2_status_t status)
 static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_t *theirs,
                                           r2_hello_offer_t *ours)
 {
-    r2_net_t *net = lane->link->net;
     r2_lane_conn_t *conn;
     uint64_t connection;
     r2_status_t status;
@@ -209,7 +211,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
     if (R2_OK != status) {
         return r2_hello_decline(lane, status);
     }
-    connection = r2_hello_connection(net);
+    connection = r2_hello_connection(lane);
     if (R2_OK != r2_hello_offer_fill(lane, conn, connection, ours)) {
         r2_lane_conn_destroy(conn);
         return r2_hello_decline(lane, R2_ERR_NO_DEVICE);

@@ -89,7 +89,8 @@ typedef struct r2_net_extra {
     uint32_t post_bytes, cost_bytes;
 } r2_net_extra_t;
 
-#define R2_NET_RECENT 16u
+/* Lanes whose connection ids differ in their low bits, if there are no more: a power of two. */
+#define R2_NET_RECENT 64u
 
 /** The network side of one process. Everything in it belongs to the engine lock. */
 typedef struct r2_net {
