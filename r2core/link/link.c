@@ -217,7 +217,8 @@ r2_status_t r2_net_link(r2_net_t *net, uint32_t rank, r2_link_t **link_p)
         r2_peer_info_put(&info);
         return R2_ERR_NO_MEMORY;
     }
-    link->preferred = link->lane_count > 0 ? (rank + net->rank) % link->lane_count : 0;
+    link->turn.lane = link->turn.before =
+        (uint8_t) (link->lane_count > 0 ? (rank + net->rank) % link->lane_count : 0);
     link->tx.next_number = link->rx.watermark = net->first_seq;
     link->tx.eager_sent = (uint32_t) net->first_seq;
     link->rx.consumed = link->tx.eager_consumed = (uint32_t) net->first_seq;

@@ -51,6 +51,8 @@ libr2core_la_SOURCES += \
     r2core/link/rx_match.c \
     r2core/link/state.h \
     r2core/link/timer.c \
+    r2core/link/turn.c \
+    r2core/link/turn.h \
     r2core/link/tx.c \
     r2core/link/tx.h \
     r2core/link/tx_packet.c \

@@ -270,7 +270,7 @@ static bool r2_net_hear(r2_net_t *net)
 }
 
 /*
- * What a process waits for that waits for one peer comes by that link's preferred lane if it is
+ * What a process waits for that waits for one peer comes by the lane whose turn it is if it is
  * short and nothing is broken. @return that lane's worker; NULL: there is no such.
  */
 static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
@@ -289,7 +289,7 @@ static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
     if (NULL == only || 0 == only->lane_count || only->rx.striped > 0) {
         return NULL;
     }
-    lane = &only->lanes[only->preferred];
+    lane = &only->lanes[only->turn.lane];
     return r2_lane_is_sound(lane) && !r2_lane_is_relay(lane) ? lane->conn->worker : NULL;
 }
 

@@ -6,7 +6,7 @@
  *
  * Bottom to top: no file calls one that stands further on (./check layers).
  *
- *   wire peer_info offer runs             headers; what processes publish, offer; numbers
+ *   wire peer_info offer runs turn        headers; what processes publish, offer; numbers; lanes
  *   limits evidence rates delivery rtt    what may be; what the detector is told; measures
  *   unexpected                            messages that nobody waits for yet
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
@@ -30,11 +30,12 @@
 #include "link/match.h"
 #include "link/packet.h"
 #include "link/runs.h"
+#include "link/turn.h"
 
 /* Receives longer than this get credit as soon as they are posted; shorter ones only on request. */
 #define R2_CREDIT_MIN_BYTES 16384u
 
-/* Packets up to this size go to the preferred lane: latency counts, not the sum of rails. */
+/* Packets up to this size go by the lane whose turn it is: latency counts, not the sum of rails. */
 #define R2_SHORT_PACKET_BYTES (4096u + (uint32_t) sizeof(r2_wire_header_t))
 
 /*
@@ -61,8 +62,8 @@ struct r2_link {
     r2_status_t broken;          /* R2_OK, R2_ERR_NO_PATH, R2_ERR_PEER_GONE */
     struct r2_link *prev, *next; /* in net->active */
     uint32_t lane_count;
-    uint32_t preferred; /* lane for short messages */
-    struct {            /* sending */
+    r2_turn_t turn; /* of the lane for short messages */
+    struct {        /* sending */
         uint64_t next_number;
         r2_tx_item_t *control, *retransmit; /* owned lists: before all data; sent before and lost */
         r2_tx_item_t *relayed;     /* owned list: frames for third processes, after those */
@@ -188,7 +189,7 @@ static inline uint32_t r2_link_posted(const r2_link_t *link)
     return link->rx.matches.count - link->rx.unposted;
 }
 
-/** True if a message may come by other lanes than the preferred one, though all are well. */
+/** True if a message may come by other lanes than the one whose turn it is, though all are well. */
 static inline bool r2_link_stripes(uint64_t message_bytes)
 {
     return message_bytes > R2_SHORT_PACKET_BYTES - sizeof(r2_wire_header_t);

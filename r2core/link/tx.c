@@ -92,7 +92,7 @@ static r2_lane_t *r2_tx_lane(r2_link_t *link, const r2_tx_item_t *item, uint64_t
     r2_lane_t *best = NULL;
 
     for (uint32_t i = 0; i < link->lane_count; ++i) {
-        r2_lane_t *lane = &link->lanes[(link->preferred + i) % link->lane_count];
+        r2_lane_t *lane = &link->lanes[(link->turn.lane + i) % link->lane_count];
 
         if ((sound && R2_GRADE_SOUND != r2_lane_grade(lane)) ||
             (prompt && r2_lane_is_overdue(lane)) ||
@@ -166,6 +166,47 @@ static bool r2_tx_items(r2_link_t *link, r2_tx_item_t **list, bool retransmit)
     return true;
 }
 
+/* What a packet counts for in a turn: an end knows of the other's packets no more than that. */
+static uint32_t r2_tx_turn_bytes(uint32_t length)
+{
+    return length + (uint32_t) sizeof(r2_wire_header_t);
+}
+
+/* The lanes that have turns, as bits: those that nothing is known against, and that are no slower
+ * than a quarter of the best. */
+static uint32_t r2_tx_turn_lanes(const r2_link_t *link)
+{
+    uint64_t best = 0;
+    uint32_t lanes = 0;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        best =
+            r2_max(best, r2_tx_is_prompt(&link->lanes[i]) ? link->lanes[i].tx.load.bytes_per_s : 0);
+    }
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        const r2_lane_t *lane = &link->lanes[i];
+        uint64_t rate = lane->tx.load.bytes_per_s;
+
+        if (r2_tx_is_prompt(lane) && (0 == rate || 4 * rate >= best)) {
+            lanes |= 1u << i;
+        }
+    }
+    return lanes;
+}
+
+void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length)
+{
+    r2_link_t *link = lane->link;
+
+    if (r2_link_stripes(length)) {
+        return;
+    }
+    if (lane->idx == link->turn.lane || r2_tx_is_prompt(lane)) {
+        r2_turn_heard(&link->turn, lane->idx, r2_tx_turn_bytes(length),
+                      link->rank < link->net->rank);
+    }
+}
+
 /* Sends the granted, unsent chunks of a message. @return false: no lane has room. */
 static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
 {
@@ -176,6 +217,9 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
 
         if (message->next_chunk >= message->granted_chunks) {
             break;
+        }
+        if (r2_turn_is_over(&link->turn) && !r2_link_stripes(length)) {
+            r2_turn_next(&link->turn, r2_tx_turn_lanes(link));
         }
         lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length);
         if (NULL == lane) {
@@ -193,6 +237,9 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
             return false;
         }
         ++message->next_chunk;
+        if (!r2_link_stripes(length)) {
+            r2_turn_count(&link->turn, r2_tx_turn_bytes(length));
+        }
     }
     return true;
 }

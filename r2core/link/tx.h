@@ -69,6 +69,8 @@ uint64_t r2_tx_tail_deadline_ns(const r2_link_t *link);
 /* tx.c */
 /** Sends what may be sent. Does nothing in the middle of progress. */
 void r2_link_push(r2_link_t *link);
+/** A chunk of so many bytes came by a lane, for the first time. */
+void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length);
 
 /* message.c */
 /** Takes a message out of the queues for sending. */

@@ -187,6 +187,10 @@ tests_unit_test_link_end_SOURCES = tests/unit/test_link_end.c $(stub_net_sources
 tests_unit_test_link_end_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_end_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_turn
+tests_unit_test_turn_SOURCES = tests/unit/test_turn.c $(stub_net_sources)
+tests_unit_test_turn_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_turn_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_glance
 tests_unit_test_glance_SOURCES = tests/unit/test_glance.c $(stub_net_sources)
 tests_unit_test_glance_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz

@@ -61,7 +61,7 @@ static void lanes_out_of_reach_or_over_get_nothing(void **state)
 
         stub_lane_up(stub, 0);
         stub_lane_up(stub, 1);
-        stub->link->preferred = 0;
+        stub->link->turn.lane = 0;
         if (0 == over) {
             bad->unreachable = true;
         } else {

@@ -63,7 +63,7 @@ static void only_what_is_awaited_is_looked_at(void **state)
     assert_int_equal(r2_net_read(&stub->net, true), 0);
     assert_int_equal(stub->looks, 1);
     assert_false(stub->net.progressed_all);
-    stub_net_signal(stub, 0 == stub->link->preferred ? 1 : 0, true);
+    stub_net_signal(stub, 0 == stub->link->turn.lane ? 1 : 0, true);
     assert_int_equal(r2_net_read(&stub->net, true), 0);
     assert_int_equal(stub->looks, 2);
     assert_int_equal(r2_net_progress(&stub->net), 0); /* a whole pass hears the others, too */
@@ -78,7 +78,7 @@ static void others_are_heard(void **state)
     char data[BYTES];
     r2_status_t status;
     stub_net_t *stub = waiting(data, &status);
-    r2_lane_t *lane = &stub->link->lanes[stub->link->preferred];
+    r2_lane_t *lane = &stub->link->lanes[stub->link->turn.lane];
 
     (void) state;
     stub->net.staying = false;
@@ -112,13 +112,13 @@ static void long_messages_are_looked_for_everywhere(void **state)
     assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
     assert_int_equal(r2_net_read(&stub->net, true), 0);
     assert_int_equal(stub->looks, 0); /* their descriptors tell */
-    stub_net_signal(stub, 0 == stub->link->preferred ? 1 : 0, true);
+    stub_net_signal(stub, 0 == stub->link->turn.lane ? 1 : 0, true);
     assert_int_equal(r2_net_read(&stub->net, true), 0);
     assert_int_equal(stub->looks, 1);
     r2_link_unpost(stub->link, &args.tag);
     assert_int_equal(r2_net_read(&stub->net, true), 0);
     assert_int_equal(stub->looks, 2);
-    stub_net_signal(stub, 0 == stub->link->preferred ? 1 : 0, false);
+    stub_net_signal(stub, 0 == stub->link->turn.lane ? 1 : 0, false);
     stub_net_destroy(stub);
 }
 
@@ -147,7 +147,7 @@ static void what_is_awaited_arrives(void **state)
     char data[BYTES] = "";
     r2_status_t status;
     stub_net_t *stub = waiting(data, &status);
-    const r2_lane_t *lane = &stub->link->lanes[stub->link->preferred];
+    const r2_lane_t *lane = &stub->link->lanes[stub->link->turn.lane];
     r2_wire_header_t header = {.version = R2_WIRE_VERSION,
                                .kind = R2_WIRE_DATA,
                                .flags = R2_WIRE_EAGER | R2_WIRE_ACK_NOW,

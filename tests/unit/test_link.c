@@ -327,7 +327,7 @@ static stub_net_t *slow_tail(sent_t *sent, uint64_t idle_bytes_per_s)
         stub->link->lanes[i].timing.srtt_ns = R2_NS_PER_MS;
     }
     stub->link->lanes[1].tx.load.bytes_per_s = idle_bytes_per_s;
-    stub->link->preferred = 0;
+    stub->link->turn.lane = 0;
     post(stub, 0, data, sent);
     assert_non_null(stub->link->lanes[0].tx.in_flight);
     assert_null(stub->link->lanes[1].tx.in_flight);

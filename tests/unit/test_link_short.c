@@ -62,7 +62,7 @@ static void old_messages_have_long_headers(void **state)
     post(stub, 0, 8);
     assert_int_equal(header_bytes(stub), sizeof(r2_wire_short_t));
     stub->link->tx.next_number += R2_WIRE_NEAR;
-    r2_lane_fence(&stub->link->lanes[stub->link->preferred], R2_ERR_LANE_DOWN, false);
+    r2_lane_fence(&stub->link->lanes[stub->link->turn.lane], R2_ERR_LANE_DOWN, false);
     r2_net_progress(&stub->net);
     assert_int_equal(stub->counters.resent_chunks, 1);
     assert_int_equal(header_bytes(stub), sizeof(r2_wire_header_t));
