@@ -177,7 +177,8 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
         ++net->counters->rx_duplicates;
         return;
     }
-    if (R2_WIRE_DATA == header.kind && 0 == (header.flags & R2_WIRE_HEDGE)) {
+    if (R2_WIRE_DATA == header.kind && header.length == header.message_bytes &&
+        0 == (header.flags & R2_WIRE_HEDGE)) {
         r2_tx_turn_heard(lane, header.length);
     }
     if (r2_rx_sequenced(lane, &header, data)) {

@@ -198,9 +198,6 @@ void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length)
 {
     r2_link_t *link = lane->link;
 
-    if (r2_link_stripes(length)) {
-        return;
-    }
     if (lane->idx == link->turn.lane || r2_tx_is_prompt(lane)) {
         r2_turn_heard(&link->turn, lane->idx, r2_tx_turn_bytes(length),
                       link->rank < link->net->rank);
@@ -218,7 +215,7 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
         if (message->next_chunk >= message->granted_chunks) {
             break;
         }
-        if (r2_turn_is_over(&link->turn) && !r2_link_stripes(length)) {
+        if (r2_turn_is_over(&link->turn) && 1 == message->chunk_count) {
             r2_turn_next(&link->turn, r2_tx_turn_lanes(link));
         }
         lane = r2_tx_lane(link, NULL, sizeof(r2_wire_header_t) + length);
@@ -237,7 +234,7 @@ static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
             return false;
         }
         ++message->next_chunk;
-        if (!r2_link_stripes(length)) {
+        if (1 == message->chunk_count) {
             r2_turn_count(&link->turn, r2_tx_turn_bytes(length));
         }
     }
