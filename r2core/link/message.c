@@ -13,6 +13,9 @@
 
 /* How long a chunk keeps a fast lane busy. */
 #define R2_CHUNK_NS R2_NS_PER_MS
+/* A message that one lane takes no longer for, round trip included, goes whole: it takes as long to
+ * send, read and acknowledge further packets as is saved. */
+#define R2_WHOLE_NS (150 * R2_NS_PER_US)
 
 static bool r2_copies_fit(const r2_link_t *link, uint64_t bytes)
 {
@@ -63,6 +66,21 @@ bool r2_link_keep(r2_tx_message_t *message)
     return NULL != copy;
 }
 
+/* Bytes per second; 0: not known. */
+static uint64_t r2_lane_rate(const r2_lane_t *lane)
+{
+    return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
+}
+
+/* The lane that it would go by takes it in next to no time. */
+static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes)
+{
+    const r2_lane_t *lane = &link->lanes[link->preferred];
+
+    return link->lane_count > 0 && bytes <= link->net->params->chunk_max_bytes &&
+           r2_lane_is_sound(lane) && bytes <= r2_lane_rate(lane) / (R2_NS_PER_S / R2_WHOLE_NS);
+}
+
 /*
  * Chunks are as short as the plan wants them, for the sake of slow rails. Where every lane is fast,
  * each costs more than it is worth: there they last R2_CHUNK_NS, or less if this message is all
@@ -76,11 +94,14 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     if (args->bytes <= args->chunk_bytes) {
         return args->chunk_bytes;
     }
+    if (r2_link_sends_whole(link, args->bytes)) {
+        return (uint32_t) args->bytes;
+    }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
         if (r2_lane_is_up(lane)) {
-            rate = r2_min(rate, r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s));
+            rate = r2_min(rate, r2_lane_rate(lane));
             ++lanes;
         }
     }
@@ -89,7 +110,8 @@ static uint32_t r2_link_chunk_bytes(const r2_link_t *link, const r2_link_send_t 
     }
     chunk_bytes = r2_min(rate / (R2_NS_PER_S / R2_CHUNK_NS), link->net->params->chunk_max_bytes);
     if (NULL == link->tx.messages) {
-        chunk_bytes = r2_min(chunk_bytes, args->bytes / lanes);
+        chunk_bytes =
+            r2_min(chunk_bytes, r2_max(args->bytes / lanes, rate / (R2_NS_PER_S / R2_WHOLE_NS)));
     }
     chunk_bytes -= chunk_bytes % args->chunk_bytes;
     return (uint32_t) r2_max(chunk_bytes, args->chunk_bytes);

@@ -177,6 +177,11 @@ tests_unit_test_link_SOURCES = tests/unit/test_link.c $(stub_net_sources)
 tests_unit_test_link_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_link_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_whole
+tests_unit_test_whole_SOURCES = tests/unit/test_whole.c $(stub_net_sources)
+tests_unit_test_whole_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_whole_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_keep
 tests_unit_test_keep_SOURCES = tests/unit/test_keep.c $(stub_net_sources)
 tests_unit_test_keep_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
