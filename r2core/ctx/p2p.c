@@ -82,6 +82,46 @@ r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *da
     return status;
 }
 
+static r2_status_t r2_p2p_pack_locked(r2_p2p_t *p2p, uint32_t rank, uint8_t id, size_t bytes,
+                                      r2_p2p_pack_fn_t pack, void *arg)
+{
+    const uint32_t chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes);
+    r2_link_t *link;
+    r2_status_t status = r2_p2p_link(p2p, rank, &link);
+    void *block;
+
+    if (R2_OK != status) {
+        return status;
+    }
+    block = r2_link_block(link, bytes, chunk_bytes);
+    if (NULL == block) {
+        return R2_ERR_AGAIN;
+    }
+    status = pack(arg, block) ? r2_p2p_am_send_block(p2p, link, id, block, bytes) : R2_ERR_PARAM;
+    if (R2_OK != status) {
+        r2_link_block_free(link, block, bytes);
+    }
+    return status;
+}
+
+r2_status_t r2_p2p_send_packed(r2_p2p_t *p2p, uint32_t rank, uint8_t id, size_t bytes,
+                               r2_p2p_pack_fn_t pack, void *arg)
+{
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    if (bytes > R2_P2P_MESSAGE_MAX || p2p->core->net.rank == rank) {
+        return R2_ERR_AGAIN;
+    }
+    r2_core_enter(p2p->core);
+    p2p->core->net.now_ns = r2_now_ns(p2p->core->clock);
+    status = r2_p2p_pack_locked(p2p, rank, id, bytes, pack, arg);
+    r2_core_leave_started(p2p->core);
+    return status;
+}
+
 static void r2_p2p_arrived(void *arg, r2_status_t status)
 {
     r2_p2p_inbound_t *inbound = arg;

@@ -47,6 +47,19 @@ r2_status_t r2_p2p_am_send(r2_p2p_t *p2p, r2_link_t *link, uint32_t am_id, const
     return r2_link_send(link, &send);
 }
 
+r2_status_t r2_p2p_am_send_block(r2_p2p_t *p2p, r2_link_t *link, uint32_t am_id, void *block,
+                                 uint64_t bytes)
+{
+    r2_link_send_t send = {
+        .tag = {.comm_key = R2_LINK_UNEXPECTED_KEY, .coll_seq = p2p->next_seq, .id = am_id},
+        .block = block,
+        .bytes = bytes,
+        .chunk_bytes = r2_p2p_chunk_bytes(p2p, bytes)};
+
+    ++p2p->next_seq;
+    return r2_link_send(link, &send);
+}
+
 r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p)
 {
     r2_status_t status = r2_net_link(&p2p->core->net, rank, link_p);

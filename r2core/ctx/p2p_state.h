@@ -204,6 +204,9 @@ r2_status_t r2_p2p_link(r2_p2p_t *p2p, uint32_t rank, r2_link_t **link_p);
  */
 r2_status_t r2_p2p_am_send(r2_p2p_t *p2p, r2_link_t *link, uint32_t am_id, const void *data,
                            uint64_t bytes, r2_link_done_fn_t done, void *arg);
+/** The same with a block of the link's. @return R2_OK, or an error: it is still the caller's. */
+r2_status_t r2_p2p_am_send_block(r2_p2p_t *p2p, r2_link_t *link, uint32_t am_id, void *block,
+                                 uint64_t bytes);
 void r2_p2p_finish(r2_p2p_op_t *op, r2_status_t status);
 uint32_t r2_p2p_chunk_bytes(const r2_p2p_t *p2p, uint64_t bytes);
 

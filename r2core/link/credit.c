@@ -17,12 +17,15 @@ static uint32_t r2_credit_outstanding(const r2_link_t *link)
     return (uint32_t) link->tx.eager_sent - link->tx.eager_consumed;
 }
 
+/* A header of who sends it may be in front of a message of eager_bytes. */
+#define R2_EAGER_HEAD_BYTES 256u
+
 /* First chunks of a message that may go eager: whole ones, so that each is one or the other. */
 static uint32_t r2_credit_portion(const r2_tx_message_t *message)
 {
     const r2_params_t *params = message->link->net->params;
 
-    if (message->bytes <= params->eager_bytes) {
+    if (message->bytes <= params->eager_bytes + R2_EAGER_HEAD_BYTES) {
         return message->chunk_count;
     }
     return (uint32_t) (params->eager_bytes / message->chunk_bytes);

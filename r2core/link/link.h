@@ -62,6 +62,7 @@ typedef struct r2_link_send {
     uint64_t granted_bytes; /* what the receiver's receive has got already (r2_link_recv_t), and
                                told otherwise */
     bool map_pending;       /* R2_WIRE_MAP_PENDING on all of it */
+    void *block;            /* of r2_link_block(), in place of `data`: owned unless it fails */
     bool copied;            /* only if `data` is free again at once */
     bool brief;             /* so it is where there is room, whatever the length */
     r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
@@ -96,6 +97,14 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
 
 /** Whether a message of this length would be copied now, so that r2_link_send() gives R2_OK. */
 bool r2_link_copies(const r2_link_t *link, uint64_t bytes);
+
+/**
+ * Memory for a message to be written straight to where it would be copied, if all of it would leave
+ * at once. @return NULL: it would not, or there is no memory.
+ */
+void *r2_link_block(r2_link_t *link, uint64_t bytes, uint32_t chunk_bytes);
+/** For one that was not sent. @param bytes as asked for. */
+void r2_link_block_free(r2_link_t *link, void *block, uint64_t bytes);
 
 /**
  * Whether a message is only to be acknowledged yet, and there is room for a copy of it: all of it

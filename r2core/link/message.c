@@ -31,7 +31,7 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
 /* @param bytes the first so many, which are all that is sent from now on. */
 static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes)
 {
-    if (bytes > 0) {
+    if (bytes > 0 && copy != message->data) {
         memcpy(copy, message->data, bytes);
     }
     message->data = message->copy = copy;
@@ -146,10 +146,13 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
 {
     r2_net_t *net = link->net;
     r2_tx_message_t *message = r2_pool_get(&net->messages);
-    char *copy = r2_message_copies(link, args) ? r2_blocks_get(&net->blocks, args->bytes) : NULL;
+    char *copy = args->block;
 
+    if (NULL == copy && r2_message_copies(link, args)) {
+        copy = r2_blocks_get(&net->blocks, args->bytes);
+    }
     if (NULL == message || (args->copied && NULL == copy)) {
-        r2_blocks_put(&net->blocks, copy, args->bytes);
+        r2_blocks_put(&net->blocks, args->block == copy ? NULL : copy, args->bytes);
         if (NULL != message) {
             r2_pool_put(&net->messages, message);
         }
@@ -159,7 +162,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->link = link;
     message->number = link->tx.next_number++;
     message->tag = args->tag;
-    message->data = args->data;
+    message->data = NULL == args->block ? args->data : args->block;
     message->bytes = args->bytes;
     message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
                                                net->params->chunk_max_bytes);
@@ -174,6 +177,20 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;
+}
+
+void *r2_link_block(r2_link_t *link, uint64_t bytes, uint32_t chunk_bytes)
+{
+    const r2_link_send_t args = {.bytes = bytes, .chunk_bytes = chunk_bytes, .brief = true};
+
+    return R2_OK == link->broken && r2_message_copies(link, &args)
+               ? r2_blocks_get(&link->net->blocks, bytes)
+               : NULL;
+}
+
+void r2_link_block_free(r2_link_t *link, void *block, uint64_t bytes)
+{
+    r2_blocks_put(&link->net->blocks, block, bytes);
 }
 
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)

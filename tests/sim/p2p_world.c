@@ -87,6 +87,30 @@ static void t_sent(r2_p2p_op_t *op, r2_status_t status)
     t_send_free(send);
 }
 
+static bool t_pack(void *arg, void *to)
+{
+    const t_send_t *send = arg;
+    t_head_t head;
+
+    memcpy(&head, send->data, sizeof(head));
+    memcpy(to, send->data, head.bytes);
+    return true;
+}
+
+/* Messages in turn: packed, if all may leave at once, or as they lie. */
+static r2_status_t t_send_either(t_node_t *node, uint32_t to, uint32_t bytes, t_send_t *send)
+{
+    r2_status_t status = R2_ERR_AGAIN;
+
+    if (0 != node->sent % 2) {
+        status = r2_p2p_send_packed(node->p2p, to, (uint8_t) node->sent, bytes, t_pack, send);
+        node->packed += R2_OK == status;
+    }
+    return R2_ERR_AGAIN != status
+               ? status
+               : r2_p2p_send(node->p2p, to, (uint8_t) node->sent, send->data, bytes, &send->op);
+}
+
 void t_send_bytes(t_node_t *node, uint32_t to, uint32_t bytes)
 {
     t_send_t *send = calloc(1, sizeof(*send));
@@ -103,7 +127,7 @@ void t_send_bytes(t_node_t *node, uint32_t to, uint32_t bytes)
     ++node->world->expected[to];
     ++node->sends_open;
     DL_APPEND(node->sends, send);
-    status = r2_p2p_send(node->p2p, to, (uint8_t) node->sent, send->data, bytes, &send->op);
+    status = t_send_either(node, to, bytes, send);
     ++node->sent;
     assert_true(status >= 0);
     if (R2_OK == status) {

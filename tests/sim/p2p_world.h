@@ -54,7 +54,7 @@ typedef struct t_node {
     r2_nic_watch_t watch; /* owned */
     uint64_t away_until_ns;
     t_send_t *sends; /* owned list: those that are not over; all of them when the node was killed */
-    uint32_t sent, sends_open, gets, gets_open, received, lost;
+    uint32_t sent, packed, sends_open, gets, gets_open, received, lost;
     bool seen[T_NODES][T_MESSAGES];
     uint8_t *memory;  /* what the others read */
     uint8_t *copy;    /* where gets go */

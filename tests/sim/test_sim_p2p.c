@@ -16,6 +16,10 @@ static void test_messages(void **state)
         t_world_t *world = t_world_new(seed);
 
         world->messages = T_MESSAGES;
+        t_run(world, r2_sim_now_ns(world->sim) + T_LIMIT_NS);
+        for (uint32_t i = 0; i < T_NODES; ++i) {
+            assert_true(world->nodes[i].packed > T_MESSAGES / 10);
+        }
         t_finish(world);
     }
 }
@@ -200,6 +204,38 @@ static void test_drivers(void **state)
     assert_true(t_drives(node, &second));
     assert_false(t_drives(node, &first));
     t_world_free(world);
+}
+
+static bool t_pack_fails(void *arg, void *to)
+{
+    memset(to, 0, 100);
+    ++*(uint32_t *) arg;
+    return false;
+}
+
+/* What cannot be packed, or cannot leave at once, is not sent, and leaves nothing behind. */
+static void test_packing_fails(void **state)
+{
+    static const size_t too_much[] = {65536, R2_P2P_MESSAGE_MAX, R2_P2P_MESSAGE_MAX + 1};
+    t_world_t *world = t_world_new(11);
+    t_node_t *node = &world->nodes[0];
+    uint32_t packs = 0;
+    r2_link_t *link;
+
+    (void) state;
+    assert_int_equal(r2_net_link(&node->ctx->core.net, 1, &link), R2_OK);
+    for (uint32_t i = 0; i < 3; ++i) { /* no lane is up yet */
+        assert_int_equal(r2_p2p_send_packed(node->p2p, 1, 0, too_much[i], t_pack_fails, &packs),
+                         R2_ERR_AGAIN);
+    }
+    assert_int_equal(r2_p2p_send_packed(node->p2p, 0, 0, 100, t_pack_fails, &packs),
+                     R2_ERR_AGAIN); /* to itself */
+    assert_int_equal(packs, 0);
+    assert_int_equal(r2_p2p_send_packed(node->p2p, 1, 0, 100, t_pack_fails, &packs), R2_ERR_PARAM);
+    assert_int_equal(packs, 1);
+    assert_int_equal(link->tx.copies, 0);
+    world->messages = 20;
+    t_finish(world);
 }
 
 /* Receivers that compute: the senders stop at the budget of unexpected data, and all of it comes
@@ -443,7 +479,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_messages), cmocka_unit_test(test_receive_first),
-        cmocka_unit_test(test_gets), cmocka_unit_test(test_away),
+        cmocka_unit_test(test_gets), cmocka_unit_test(test_packing_fails),
+        cmocka_unit_test(test_away),
         cmocka_unit_test(test_stopped), cmocka_unit_test(test_stopped_gets),
         cmocka_unit_test(test_credits),
         cmocka_unit_test(test_puts), cmocka_unit_test(test_updates), cmocka_unit_test(test_drivers),

@@ -8,6 +8,7 @@
 #ifndef R2_P2P_H
 #define R2_P2P_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -64,6 +65,18 @@ R2_EXPORT r2_status_t r2_p2p_reach(r2_p2p_t *p2p, uint32_t rank);
  */
 R2_EXPORT r2_status_t r2_p2p_send(r2_p2p_t *p2p, uint32_t rank, uint8_t id, const void *data,
                                   size_t bytes, r2_p2p_op_t *op);
+
+/** Writes a message. @param to its bytes. @return false: it cannot be written. */
+typedef bool (*r2_p2p_pack_fn_t)(void *arg, void *to);
+
+/**
+ * Sends an active message that is written straight to where the links keep it, if all of it can
+ * leave at once. @param pack called before this returns, under the engine lock: must not call r2.
+ * @return R2_OK; R2_ERR_AGAIN: nothing is sent; R2_ERR_PARAM: `pack` failed, nothing is sent; other
+ *         errors as r2_p2p_send().
+ */
+R2_EXPORT r2_status_t r2_p2p_send_packed(r2_p2p_t *p2p, uint32_t rank, uint8_t id, size_t bytes,
+                                         r2_p2p_pack_fn_t pack, void *arg);
 
 /**
  * Reads memory of a peer: its links send it straight into `local`, over all rails. Done when the

@@ -15,7 +15,7 @@
 #include "r2/p2p.h"
 #include "r2/params.h"
 
-#define R2_BTL_EAGER_BYTES 8192 /* header of the PML and data: what the links copy */
+#define R2_BTL_EAGER_BYTES (65536 + 64) /* data of eager_bytes, and a header of the PML */
 
 /** A peer, or this process. Under the component's lock, but for rank and host. */
 struct mca_btl_base_endpoint_t {

@@ -114,7 +114,7 @@ static int r2_btl_register(void)
     module->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
     module->btl_eager_limit = R2_BTL_EAGER_BYTES;
     module->btl_rndv_eager_limit = R2_BTL_EAGER_BYTES;
-    module->btl_max_send_size = 65536;
+    module->btl_max_send_size = R2_BTL_EAGER_BYTES;
     module->btl_rdma_pipeline_send_length = 65536;
     module->btl_rdma_pipeline_frag_size = SIZE_MAX;
     module->btl_min_rdma_pipeline_size = 65536;

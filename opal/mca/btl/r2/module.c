@@ -68,26 +68,38 @@ void mca_btl_r2_received(void *arg, uint32_t rank, uint8_t id, const void *data,
     }
 }
 
-/* Short messages that the links copy, without a fragment. */
+/** A message that is written where the link keeps it. */
+typedef struct r2_btl_packing {
+    opal_convertor_t *convertor;
+    const void *header;
+    size_t header_bytes, bytes;
+} r2_btl_packing_t;
+
+static bool r2_btl_pack(void *arg, void *to)
+{
+    const r2_btl_packing_t *packing = arg;
+    struct iovec iov = {.iov_base = (char *) to + packing->header_bytes, .iov_len = packing->bytes};
+    uint32_t iov_count = 1;
+    size_t packed = packing->bytes;
+
+    memcpy(to, packing->header, packing->header_bytes);
+    return 0 == packing->bytes ||
+           (0 <= opal_convertor_pack(packing->convertor, &iov, &iov_count, &packed) &&
+            packed == packing->bytes);
+}
+
+/* Messages that leave at once, without a fragment. */
 static int r2_btl_sendi(mca_btl_base_module_t *btl, mca_btl_r2_endpoint_t *endpoint,
                         opal_convertor_t *convertor, void *header, size_t header_size,
                         size_t payload_size, uint8_t order, uint32_t flags, mca_btl_base_tag_t tag,
                         mca_btl_base_descriptor_t **descriptor)
 {
-    char data[R2_BTL_EAGER_BYTES];
-    struct iovec iov = {.iov_base = data + header_size, .iov_len = payload_size};
-    uint32_t iov_count = 1;
-    size_t packed = payload_size;
-    r2_status_t status = R2_ERR_AGAIN;
+    r2_btl_packing_t packing = {convertor, header, header_size, payload_size};
 
     /* If it fails the PML sets the convertor back. */
-    if (header_size + payload_size <= sizeof(data) &&
-        (0 == payload_size || 0 <= opal_convertor_pack(convertor, &iov, &iov_count, &packed))) {
-        memcpy(data, header, header_size);
-        status = r2_p2p_send(mca_btl_r2_component.p2p, endpoint->rank, tag, data,
-                             header_size + packed, NULL);
-    }
-    if (R2_OK == status) {
+    if (header_size + payload_size <= R2_BTL_EAGER_BYTES &&
+        R2_OK == r2_p2p_send_packed(mca_btl_r2_component.p2p, endpoint->rank, tag,
+                                    header_size + payload_size, r2_btl_pack, &packing)) {
         return OPAL_SUCCESS;
     }
     if (NULL != descriptor) {
