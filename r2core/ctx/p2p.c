@@ -137,6 +137,23 @@ static void r2_p2p_arrived(void *arg, r2_status_t status)
     DL_APPEND(p2p->arrived, inbound);
 }
 
+bool r2_p2p_take_whole(r2_p2p_t *p2p, uint32_t rank, const r2_tag_t *tag, const void *data,
+                       uint64_t bytes)
+{
+    r2_p2p_inbound_t *inbound = malloc(sizeof(*inbound) + bytes);
+
+    if (NULL == inbound) {
+        return false;
+    }
+    *inbound = (r2_p2p_inbound_t){.p2p = p2p, .rank = rank, .am_id = tag->id, .bytes = bytes};
+    if (bytes > 0) {
+        memcpy(inbound->data, data, bytes);
+    }
+    p2p->peers[rank].talked = true;
+    DL_APPEND(p2p->arrived, inbound);
+    return true;
+}
+
 /* Posts the receive of a call. @return false: there is no memory now, or the link is broken. */
 static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uint64_t bytes)
 {

@@ -188,6 +188,9 @@ r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2
 void r2_p2p_withdraw(r2_p2p_t *p2p);
 /** After it was withdrawn, or if nothing was sent. No lock. */
 void r2_p2p_destroy(r2_p2p_t *p2p);
+/** A message that nobody announced is here. Engine lock. @return false: no memory. */
+bool r2_p2p_take_whole(r2_p2p_t *p2p, uint32_t rank, const r2_tag_t *tag, const void *data,
+                       uint64_t bytes);
 /** Takes what arrived. Engine lock, application threads. @return messages taken. */
 unsigned r2_p2p_collect(r2_p2p_t *p2p);
 /** Takes out what is to be told. Engine lock. */

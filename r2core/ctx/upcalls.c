@@ -50,6 +50,14 @@ static void r2_upcall_aborted(void *arg, uint32_t rank, uint64_t comm_key, r2_st
     r2_comm_aborted(&ctx->comms, rank, comm_key, status);
 }
 
+static bool r2_upcall_unexpected(void *arg, uint32_t rank, const r2_tag_t *tag, const void *data,
+                                 uint64_t bytes)
+{
+    r2_ctx_t *ctx = arg;
+
+    return NULL != ctx->p2p && r2_p2p_take_whole(ctx->p2p, rank, tag, data, bytes);
+}
+
 static void r2_upcall_lost(void *arg, uint32_t rank, r2_status_t status)
 {
     r2_ctx_t *ctx = arg;
@@ -253,6 +261,7 @@ void r2_upcalls_bind(r2_ctx_t *ctx)
         .sends = r2_upcall_sends,
         .receives = r2_upcall_receives,
         .stray = r2_upcall_stray,
+        .unexpected = r2_upcall_unexpected,
         .aborted = r2_upcall_aborted,
         .lost = r2_upcall_lost,
         .lane = r2_upcall_lane,

@@ -49,6 +49,13 @@ typedef struct r2_net_upcalls {
      * aborted(). NULL: it does not matter.
      */
     void (*stray)(void *arg, uint32_t rank, uint64_t comm_key);
+    /**
+     * A whole message came that nobody announced (R2_LINK_UNEXPECTED_KEY), while the application
+     * drives. Only to be copied and noted, as aborted(). @return false: not now, the link is to
+     * keep it. NULL: so it is with all of them.
+     */
+    bool (*unexpected)(void *arg, uint32_t rank, const r2_tag_t *tag, const void *data,
+                       uint64_t bytes);
     /** Messages to or from a peer were given up for good. Only to be noted, as aborted(). */
     void (*lost)(void *arg, uint32_t rank, r2_status_t status);
     /*

@@ -137,6 +137,30 @@ static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
     }
 }
 
+/*
+ * A message that nobody announced, all of it in this packet, goes straight to who wants such, while
+ * he is at hand. @return false: it goes the way of all others.
+ */
+static bool r2_rx_hand_over(r2_link_t *link, const r2_wire_header_t *header, const void *data)
+{
+    r2_net_t *net = link->net;
+    const size_t arriving = link->rx.arriving.count + 1;
+
+    if (R2_LINK_UNEXPECTED_KEY != header->tag.comm_key || header->length != header->message_bytes ||
+        0 != header->digest || !net->app_drives || NULL == net->upcalls.unexpected ||
+        !r2_rx_may_keep(link, header) || NULL != r2_table_find(&link->rx.matches, &header->tag) ||
+        link->rx.completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
+        R2_OK != r2_runs_reserve(&link->rx.completed, arriving) ||
+        !net->upcalls.unexpected(net->upcalls.arg, link->rank, &header->tag, data,
+                                 header->length)) {
+        return false;
+    }
+    link->rx.consumed += (uint32_t) r2_rx_cost(header->length);
+    net->counters->rx_bytes += header->length;
+    r2_rx_complete(link, header->message);
+    return true;
+}
+
 /* @return false: the packet must not be acknowledged. */
 bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *data)
 {
@@ -146,6 +170,9 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
 
     if (r2_rx_is_complete(link, header->message)) {
         ++net->counters->rx_duplicates;
+        return true;
+    }
+    if (r2_rx_hand_over(link, header, data)) {
         return true;
     }
     message = r2_table_find(&link->rx.arriving, &header->message);

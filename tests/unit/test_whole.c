@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Messages of one chunk: which ones go whole.
+ * Messages of one chunk: which ones go whole, and how unexpected ones arrive.
  */
 #include "r2_config.h"
 
@@ -69,11 +69,116 @@ static void others_are_shared(void **state)
     assert_true(chunk_bytes_of(131073, 10000000000, false) < 131073);
 }
 
+/** Who wants unexpected messages. */
+typedef struct taker {
+    uint32_t taken;
+    bool refuses;
+} taker_t;
+
+static bool take(void *arg, uint32_t rank, const r2_tag_t *tag, const void *data, uint64_t bytes)
+{
+    taker_t *taker = arg;
+
+    assert_int_equal(rank, 1);
+    assert_int_equal(tag->id, 7);
+    assert_int_equal(bytes, 8);
+    assert_memory_equal(data, "12345678", 8);
+    taker->taken += taker->refuses ? 0 : 1;
+    return !taker->refuses;
+}
+
+static bool over(void *arg, const r2_tag_t *tag)
+{
+    (void) arg;
+    (void) tag;
+    return false;
+}
+
+static stub_net_t *taken_by(taker_t *taker)
+{
+    stub_net_t *stub = stub_net_create();
+
+    stub_lane_up(stub, 0);
+    stub->net.upcalls.over = over;
+    stub->net.upcalls.unexpected = take;
+    stub->net.upcalls.arg = taker;
+    stub->net.app_drives = true;
+    return stub;
+}
+
+/* The peer's message, all of it in one packet unless it has `more` bytes. @return it was taken by
+ * who wants such. */
+static bool arrives(stub_net_t *stub, uint32_t number, uint8_t flags, uint32_t more)
+{
+    const r2_lane_t *lane = &stub->link->lanes[0];
+    const taker_t *taker = stub->net.upcalls.arg;
+    const uint32_t taken = taker->taken;
+    const r2_wire_header_t header = {.version = R2_WIRE_VERSION,
+                                     .kind = R2_WIRE_DATA,
+                                     .flags = flags,
+                                     .lane_seq = lane->rx.next,
+                                     .connection = lane->connect.rx_connection,
+                                     .ack_next = lane->tx.seq,
+                                     .consumed = (uint32_t) stub->net.first_seq,
+                                     .length = 8,
+                                     .message = stub->net.first_seq + number,
+                                     .tag = {R2_LINK_UNEXPECTED_KEY, 0, number, 7},
+                                     .message_bytes = 8 + more,
+                                     .chunk_bytes = 8};
+
+    stub_packet(stub, &header, sizeof(header), "12345678", 8);
+    return taker->taken > taken;
+}
+
+/* Nothing is kept of it, it counts as consumed, and a second copy is known as one. */
+static void unexpected_messages_are_handed_over(void **state)
+{
+    taker_t taker = {0};
+    stub_net_t *stub = taken_by(&taker);
+    const uint32_t consumed = stub->link->rx.consumed;
+
+    (void) state;
+    assert_true(arrives(stub, 0, R2_WIRE_EAGER, 0));
+    assert_true(arrives(stub, 2, R2_WIRE_EAGER, 0));
+    assert_true(arrives(stub, 1, R2_WIRE_EAGER, 0));
+    assert_int_equal(stub->link->rx.consumed - consumed, 3 * (8 + R2_EAGER_COST_BYTES));
+    assert_int_equal(stub->counters.rx_bytes, 24);
+    assert_int_equal(stub->counters.unexpected_chunks, 0);
+    assert_int_equal(stub->link->rx.matches.count, 0);
+    assert_true(stub->net.first_seq + 3 == stub->link->rx.watermark);
+    assert_false(arrives(stub, 1, R2_WIRE_EAGER, 0));
+    assert_int_equal(stub->counters.rx_duplicates, 1);
+    stub_net_destroy(stub);
+}
+
+/* While the application is away, or there is no memory, the link keeps it; what comes in parts, or
+ * without a budget, goes the way of all others. */
+static void others_are_kept(void **state)
+{
+    taker_t taker = {0};
+    stub_net_t *stub = taken_by(&taker);
+
+    (void) state;
+    assert_false(arrives(stub, 0, 0, 0));
+    assert_int_equal(stub->counters.rx_malformed, 1);
+    assert_false(arrives(stub, 1, R2_WIRE_EAGER, 8));
+    taker.refuses = true;
+    assert_false(arrives(stub, 2, R2_WIRE_EAGER, 0));
+    taker.refuses = false;
+    stub->net.app_drives = false;
+    assert_false(arrives(stub, 3, R2_WIRE_EAGER, 0));
+    assert_int_equal(stub->counters.unexpected_chunks, 3);
+    assert_int_equal(stub->link->rx.matches.count, 3);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_messages_go_whole),
         cmocka_unit_test(others_are_shared),
+        cmocka_unit_test(unexpected_messages_are_handed_over),
+        cmocka_unit_test(others_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
