@@ -34,6 +34,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/p2p_am.c \
     r2core/ctx/p2p_get.c \
     r2core/ctx/p2p_am_buf.c \
+    r2core/ctx/p2p_inbound.c \
     r2core/ctx/p2p_requests.c \
     r2core/ctx/override.c \
     r2core/ctx/detector.c \

@@ -26,15 +26,11 @@ static void r2_p2p_sent(void *arg, r2_status_t status)
 /* To this process: straight into the inbox. */
 static r2_status_t r2_p2p_send_self(r2_p2p_t *p2p, uint8_t id, const void *data, size_t bytes)
 {
-    r2_p2p_inbound_t *inbound = malloc(sizeof(*inbound) + bytes);
+    r2_p2p_inbound_t *inbound = r2_p2p_inbound_new(p2p, p2p->core->net.rank, id, bytes);
 
     if (NULL == inbound) {
         return R2_ERR_NO_MEMORY;
     }
-    inbound->p2p = p2p;
-    inbound->rank = p2p->core->net.rank;
-    inbound->am_id = id;
-    inbound->bytes = bytes;
     if (bytes > 0) {
         memcpy(inbound->data, data, bytes);
     }
@@ -131,7 +127,7 @@ static void r2_p2p_arrived(void *arg, r2_status_t status)
     p2p->granted_bytes -= inbound->bytes;
     p2p->peers[inbound->rank].granted_bytes -= inbound->bytes;
     if (R2_OK != status) {
-        free(inbound);
+        r2_p2p_inbound_put(inbound);
         return;
     }
     DL_APPEND(p2p->arrived, inbound);
@@ -140,12 +136,11 @@ static void r2_p2p_arrived(void *arg, r2_status_t status)
 bool r2_p2p_take_whole(r2_p2p_t *p2p, uint32_t rank, const r2_tag_t *tag, const void *data,
                        uint64_t bytes)
 {
-    r2_p2p_inbound_t *inbound = malloc(sizeof(*inbound) + bytes);
+    r2_p2p_inbound_t *inbound = r2_p2p_inbound_new(p2p, rank, tag->id, bytes);
 
     if (NULL == inbound) {
         return false;
     }
-    *inbound = (r2_p2p_inbound_t){.p2p = p2p, .rank = rank, .am_id = tag->id, .bytes = bytes};
     if (bytes > 0) {
         memcpy(inbound->data, data, bytes);
     }
@@ -157,21 +152,18 @@ bool r2_p2p_take_whole(r2_p2p_t *p2p, uint32_t rank, const r2_tag_t *tag, const 
 /* Posts the receive of a call. @return false: there is no memory now, or the link is broken. */
 static bool r2_p2p_take(r2_p2p_t *p2p, r2_link_t *link, const r2_tag_t *tag, uint64_t bytes)
 {
-    r2_p2p_inbound_t *inbound = malloc(sizeof(*inbound) + bytes);
+    const uint32_t rank = r2_link_peer(link);
+    r2_p2p_inbound_t *inbound = r2_p2p_inbound_new(p2p, rank, tag->id, bytes);
     r2_link_recv_t recv = {.tag = *tag, .bytes = bytes, .done = r2_p2p_arrived, .arg = inbound};
     r2_status_t status;
 
     if (NULL == inbound) {
         return false;
     }
-    inbound->p2p = p2p;
-    inbound->rank = r2_link_peer(link);
-    p2p->peers[inbound->rank].talked = true;
-    inbound->am_id = tag->id;
-    inbound->bytes = bytes;
+    p2p->peers[rank].talked = true;
     recv.data = inbound->data;
     p2p->granted_bytes += bytes;
-    p2p->peers[inbound->rank].granted_bytes += bytes;
+    p2p->peers[rank].granted_bytes += bytes;
     DL_APPEND(p2p->pending, inbound);
     status = r2_link_recv(link, &recv);
     if (R2_IN_PROGRESS != status) {
@@ -252,7 +244,7 @@ static void r2_p2p_sort(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
         takers[own](p2p, inbound);
     } else {
         ++p2p->core->counters.rx_malformed;
-        free(inbound);
+        r2_p2p_inbound_put(inbound);
     }
 }
 
@@ -306,7 +298,7 @@ void r2_p2p_tell(const r2_p2p_completions_t *completions)
     DL_FOREACH_SAFE(inbox, inbound, next) {
         p2p->handlers.received(p2p->handlers.arg, inbound->rank, (uint8_t) inbound->am_id,
                                inbound->data, inbound->bytes);
-        free(inbound);
+        r2_p2p_inbound_told(inbound);
     }
     while (NULL != finished) {
         r2_p2p_op_t *op = finished;
@@ -360,8 +352,9 @@ void r2_p2p_destroy(r2_p2p_t *p2p)
     DL_CONCAT(p2p->arrived, p2p->inbox);
     DL_CONCAT(p2p->arrived, p2p->pending);
     DL_FOREACH_SAFE(p2p->arrived, inbound, next) {
-        free(inbound);
+        r2_p2p_inbound_put(inbound);
     }
+    r2_p2p_inbound_take_back(p2p);
     r2_p2p_get_fini(p2p);
     r2_p2p_rma_fini(p2p);
     r2_p2p_requests_fini(p2p);

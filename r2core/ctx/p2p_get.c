@@ -224,7 +224,7 @@ void r2_p2p_get_released(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
     if (r2_get_request_read(p2p, inbound, &answer)) {
         r2_p2p_get_answered(p2p, inbound->rank, &answer);
     }
-    free(inbound);
+    r2_p2p_inbound_put(inbound);
 }
 
 void r2_p2p_release(r2_p2p_t *p2p)

@@ -39,7 +39,7 @@ void r2_p2p_requested(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
     r2_p2p_peer_t *peer = &p2p->peers[inbound->rank];
 
     if (NULL == peer->waiting && r2_p2p_answer(p2p, inbound)) {
-        free(inbound);
+        r2_p2p_inbound_put(inbound);
     } else { /* behind those that wait: in order */
         DL_APPEND(peer->waiting, inbound);
         ++p2p->waiting_count;
@@ -53,7 +53,7 @@ static void r2_p2p_waited(r2_p2p_t *p2p, uint32_t rank)
 
     DL_DELETE(p2p->peers[rank].waiting, inbound);
     --p2p->waiting_count;
-    free(inbound);
+    r2_p2p_inbound_put(inbound);
 }
 
 static void r2_p2p_drop_waiting(r2_p2p_t *p2p, uint32_t rank)

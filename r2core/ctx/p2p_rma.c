@@ -296,7 +296,7 @@ static void r2_rma_reply_came(r2_p2p_t *p2p, const r2_p2p_inbound_t *inbound)
 void r2_p2p_rma_replied(r2_p2p_t *p2p, r2_p2p_inbound_t *inbound)
 {
     r2_rma_reply_came(p2p, inbound);
-    free(inbound);
+    r2_p2p_inbound_put(inbound);
 }
 
 /* The AM buffer of a request; `data` follows it. */

@@ -59,7 +59,7 @@ typedef struct r2_p2p_inbound {
     char data[];
 } r2_p2p_inbound_t;
 
-/** Takes an inbound message of one id of ours: frees or keeps it. */
+/** Takes an inbound message of one id of ours: gives its memory back, or keeps it. */
 typedef void (*r2_p2p_am_fn_t)(struct r2_p2p *p2p, r2_p2p_inbound_t *inbound);
 
 /** A short message of ours in memory of its own. */
@@ -160,6 +160,7 @@ struct r2_p2p {
     r2_p2p_inbound_t *pending;             /* owned list: receives posted */
     r2_p2p_inbound_t *arrived;             /* list: complete, not looked at */
     r2_p2p_inbound_t *inbox;               /* list: to be given to the user */
+    _Atomic(r2_p2p_inbound_t *) told;      /* owned stack: the user has had them. Without a lock */
     r2_p2p_op_t *finished, *finished_tail; /* to be told to the user */
     r2_p2p_serve_t *serving;               /* owned list: data under way */
     r2_p2p_serve_t *served;                /* owned list: releases to be sent */
@@ -186,7 +187,7 @@ typedef struct r2_p2p_completions {
 r2_status_t r2_p2p_create(r2_core_t *core, const r2_p2p_handlers_t *handlers, r2_p2p_t **p2p_p);
 /** Links refer to nothing of it any more. Engine lock. */
 void r2_p2p_withdraw(r2_p2p_t *p2p);
-/** After it was withdrawn, or if nothing was sent. No lock. */
+/** After it was withdrawn, or if nothing was sent. Engine lock. */
 void r2_p2p_destroy(r2_p2p_t *p2p);
 /** A message that nobody announced is here. Engine lock. @return false: no memory. */
 bool r2_p2p_take_whole(r2_p2p_t *p2p, uint32_t rank, const r2_tag_t *tag, const void *data,
@@ -197,6 +198,15 @@ unsigned r2_p2p_collect(r2_p2p_t *p2p);
 void r2_p2p_take_completions(r2_p2p_t *p2p, r2_p2p_completions_t *completions_p);
 /** Tells the user. No lock. */
 void r2_p2p_tell(const r2_p2p_completions_t *completions);
+
+/* p2p_inbound.c. Engine lock, but for r2_p2p_inbound_told() */
+/** @return a message for the caller to fill; NULL: no memory. */
+r2_p2p_inbound_t *r2_p2p_inbound_new(r2_p2p_t *p2p, uint32_t rank, uint32_t am_id, uint64_t bytes);
+void r2_p2p_inbound_put(r2_p2p_inbound_t *inbound);
+/** The user has had it. No lock. */
+void r2_p2p_inbound_told(r2_p2p_inbound_t *inbound);
+/** Gives back what he has had. */
+void r2_p2p_inbound_take_back(r2_p2p_t *p2p);
 
 /* p2p_am.c. Engine lock. */
 /** The link to a peer that is talked to from now on. @return as r2_net_link(). */

@@ -177,12 +177,14 @@ r2_status_t r2_p2p_bind(r2_ctx_t *ctx, const r2_p2p_handlers_t *handlers, r2_p2p
 
 void r2_p2p_unbind(r2_p2p_t *p2p)
 {
+    r2_core_t *core = p2p->core;
+
     if (r2_is_forked()) {
         return;
     }
-    r2_core_enter(p2p->core);
-    r2_ctx_of(p2p->core)->p2p = NULL;
+    r2_core_enter(core);
+    r2_ctx_of(core)->p2p = NULL;
     r2_p2p_withdraw(p2p);
-    r2_core_leave(p2p->core);
     r2_p2p_destroy(p2p);
+    r2_core_leave(core);
 }

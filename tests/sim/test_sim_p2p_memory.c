@@ -333,6 +333,30 @@ static void test_no_copy(void **state)
     t_finish(world);
 }
 
+/* Long messages that the user has had give their memory to the next ones, short ones at once. */
+static void test_long_messages_take_turns(void **state)
+{
+    t_world_t *world = t_world_wired(47);
+    t_node_t *node = &world->nodes[0];
+    const r2_p2p_inbound_t *told;
+
+    (void) state;
+    t_send_bytes(&world->nodes[1], 0, 100);
+    t_run_for(world, R2_NS_PER_S);
+    assert_int_equal(node->received, 1);
+    assert_null(node->p2p->told);
+    for (uint32_t i = 2; i < 6; ++i) {
+        t_send_bytes(&world->nodes[1], 0, 30000);
+        t_run_for(world, R2_NS_PER_S);
+        assert_int_equal(node->received, i);
+        told = node->p2p->told;
+        assert_non_null(told);
+        assert_null(told->next);
+        assert_int_equal(told->bytes, 30000);
+    }
+    t_world_free(world);
+}
+
 /* What cannot be told for want of memory is told later. */
 static void test_no_news(void **state)
 {
@@ -361,6 +385,7 @@ int main(void)
         cmocka_unit_test(test_never_again),
         cmocka_unit_test(test_many_reads),  cmocka_unit_test(test_released_with_error),
         cmocka_unit_test(test_no_copy),     cmocka_unit_test(test_no_news),
+        cmocka_unit_test(test_long_messages_take_turns),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
