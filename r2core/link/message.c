@@ -13,6 +13,9 @@
 
 /* How long a chunk keeps a fast lane busy. */
 #define R2_CHUNK_NS R2_NS_PER_MS
+/* So many messages may be packed, whatever retransmit_bytes: a stream stands still where there is
+ * room for fewer. */
+#define R2_BLOCKS_LEAST 12u
 /* A message that one lane takes no longer for, round trip included, goes whole: it takes as long to
  * send, read and acknowledge further packets as is saved. */
 #define R2_WHOLE_NS (150 * R2_NS_PER_US)
@@ -181,9 +184,12 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
 
 void *r2_link_block(r2_link_t *link, uint64_t bytes, uint32_t chunk_bytes)
 {
-    const r2_link_send_t args = {.bytes = bytes, .chunk_bytes = chunk_bytes, .brief = true};
+    const r2_link_send_t args = {.bytes = bytes, .chunk_bytes = chunk_bytes};
+    const bool fits = r2_copies_fit(link, bytes) || (link->tx.copies < R2_BLOCKS_LEAST &&
+                                                     bytes <= link->net->params->retransmit_bytes);
 
-    return R2_OK == link->broken && r2_message_copies(link, &args)
+    return R2_OK == link->broken && fits &&
+                   (bytes <= link->net->params->copy_max_bytes || r2_link_takes_all(link, &args))
                ? r2_blocks_get(&link->net->blocks, bytes)
                : NULL;
 }

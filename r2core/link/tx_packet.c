@@ -218,10 +218,18 @@ static bool r2_runs_low(uint64_t used, uint64_t bytes, uint64_t most)
     return 4 * used <= 3 * most && 4 * (used + bytes) > 3 * most;
 }
 
+/* True if `bytes` more reach another three quarters of `most`. */
+static bool r2_fills_step(uint64_t used, uint64_t bytes, uint64_t most)
+{
+    const uint64_t step = r2_max(3 * most / 4, 1u);
+
+    return used / step != (used + bytes) / step;
+}
+
 /*
  * Copied messages wait for no acknowledgement, and where the peer has nothing to send it comes only
  * after many packets. By then the lane, or the room for copies, may be full: so the packet asks
- * that leaves less than a quarter of either.
+ * that leaves less than a quarter of either, or fills as much again of what is more than that room.
  */
 static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_message_t *message,
                                 uint32_t bytes)
@@ -232,7 +240,7 @@ static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_message_t *me
 
     cost = r2_lane_is_relay(lane) ? r2_relay_cost(lane, cost) : cost;
     return r2_runs_low(lane->tx.in_flight_bytes, cost, lane->tx.window_bytes) ||
-           r2_runs_low(copied_bytes, message->bytes, link->net->params->retransmit_bytes);
+           r2_fills_step(copied_bytes, message->bytes, link->net->params->retransmit_bytes);
 }
 
 static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,

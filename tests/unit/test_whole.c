@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -67,6 +68,65 @@ static void others_are_shared(void **state)
     (void) state;
     assert_int_equal(chunk_bytes_of(65536, 1000000000, true), 8192);
     assert_true(chunk_bytes_of(131073, 10000000000, false) < 131073);
+}
+
+/* Sends a packed message. @return whether there was room for it. */
+static bool packs(stub_net_t *stub, uint32_t id, uint64_t bytes)
+{
+    r2_link_send_t args = {
+        .tag = {.comm_key = 1, .coll_seq = 1, .id = id}, .bytes = bytes, .chunk_bytes = 8192};
+
+    args.block = r2_link_block(stub->link, bytes, args.chunk_bytes);
+    if (NULL == args.block) {
+        return false;
+    }
+    memset(args.block, 1, bytes);
+    assert_int_equal(r2_link_send(stub->link, &args), R2_OK);
+    return true;
+}
+
+/* Whether the newest packet asks for an acknowledgement. */
+static bool asks(const stub_net_t *stub)
+{
+    const r2_tp_send_t *op = stub->sends->prev->op;
+    r2_wire_header_t header;
+    bool is_short;
+
+    assert_int_equal(
+        r2_wire_parse(op->header, op->header_bytes, op->data_bytes, &header, &is_short), R2_OK);
+    return 0 != (header.flags & R2_WIRE_ACK_NOW);
+}
+
+/* Twelve messages may be packed, whatever they have; others are not copied then. The packets ask
+ * each time that three quarters of retransmit_bytes more are under way. */
+static void streams_have_room(void **state)
+{
+    stub_net_t *stub = stub_net_create();
+    uint32_t count = 0, asked = 0;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    stub->mode = STUB_LATER;
+    stub->params.retransmit_bytes = 64000;
+    stub->params.unexpected_bytes = 1u << 20;
+    stub->link->lanes[0].tx.window_bytes = 4u << 20;
+    while (packs(stub, count, 8000)) {
+        ++count;
+        asked += asks(stub);
+    }
+    assert_int_equal(count, 12);
+    assert_int_equal(asked, 2);
+    assert_int_equal(stub->link->tx.copied_bytes, 96000);
+    assert_false(r2_link_copies(stub->link, 1));
+    stub->complete = true;
+    r2_net_progress(&stub->net);
+    stub_acknowledge(stub, &stub->link->lanes[0]);
+    assert_int_equal(stub->link->tx.copied_bytes, 0);
+    stub->params.retransmit_bytes = 7999; /* a longer one may never be copied */
+    assert_false(packs(stub, count, 8000));
+    stub->params.retransmit_bytes = 0;
+    assert_false(packs(stub, count, 8));
+    stub_net_destroy(stub);
 }
 
 /** Who wants unexpected messages. */
@@ -177,6 +237,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(short_messages_go_whole),
         cmocka_unit_test(others_are_shared),
+        cmocka_unit_test(streams_have_room),
         cmocka_unit_test(unexpected_messages_are_handed_over),
         cmocka_unit_test(others_are_kept),
     };
