@@ -17,7 +17,7 @@
 #include "link/rx.h"
 
 /* Memory that is kept for copies and chunks to come, beside the pools. */
-#define R2_NET_KEEP_BYTES (1u << 20)
+#define R2_NET_KEEP_BYTES (4u << 20)
 /* Coming later than our own timers by more than this (stopped, computing) restarts all lane
  * timers. */
 #define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
