@@ -15,7 +15,8 @@
 #include "r2/p2p.h"
 #include "r2/params.h"
 
-#define R2_BTL_EAGER_BYTES (65536 + 64) /* data of eager_bytes, and a header of the PML */
+#define R2_BTL_EAGER_BYTES      (65536 + 64) /* data of eager_bytes, and a header of the PML */
+#define R2_BTL_EAGER_HOST_BYTES (32768 + 64) /* where all processes are on one host */
 
 /** A peer, or this process. Under the component's lock, but for rank and host. */
 struct mca_btl_base_endpoint_t {

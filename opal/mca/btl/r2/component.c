@@ -216,6 +216,18 @@ static r2_status_t r2_btl_withdraw(r2_status_t why)
     return R2_OK == status ? why : status;
 }
 
+/* Within a host long messages that are read by their receiver come in with a copy less. What the
+ * user has set stays. */
+static void r2_btl_settle_limit(const r2_ctx_t *ctx)
+{
+    mca_btl_base_module_t *module = &mca_btl_r2_module;
+
+    if ((uint32_t) opal_process_info.num_local_peers + 1 == r2_ctx_size(ctx) &&
+        R2_BTL_EAGER_BYTES == module->btl_eager_limit) {
+        module->btl_eager_limit = R2_BTL_EAGER_HOST_BYTES;
+    }
+}
+
 /*
  * Makes the context that coll/r2, which comes later, will share. A process that cannot tells the
  * others, and the user, so that nobody uses it.
@@ -246,6 +258,7 @@ static r2_status_t r2_btl_start(void)
     if (R2_OK != status) {
         return status;
     }
+    r2_btl_settle_limit(component->ctx);
     component->endpoints = calloc(r2_ctx_size(component->ctx), sizeof(*component->endpoints));
     status = NULL == component->endpoints ? R2_ERR_NO_MEMORY
                                           : r2_p2p_bind(component->ctx, &handlers, &component->p2p);
