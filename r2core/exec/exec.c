@@ -43,6 +43,7 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     exec->schedule = schedule;
     exec->status = R2_IN_PROGRESS;
     exec->ops_left = schedule->op_count;
+    exec->patient = !program->awaits_sends && program->sent_bytes <= args->keep_bytes;
     exec->app_only = moves || (NULL != args->reduce && !args->any_thread);
     exec->state_bytes = r2_exec_state_bytes(schedule->op_count, moves);
     exec->ops = r2_blocks_get(&engine->blocks, exec->state_bytes);
@@ -275,6 +276,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .order = op->order,
         .map_pending = exec->carrying && exec->map_pending,
         .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
+        .patient = exec->patient,
         .message_p = &handle->message,
         .done = r2_exec_op_done,
         .arg = handle,

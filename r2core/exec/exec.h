@@ -74,6 +74,7 @@ typedef struct r2_exec {
     bool in_ready, in_ending, in_finished; /* on which list of the engine */
     bool over;                             /* its status is final */
     bool app_only;      /* its ops run code of the user: a reduction of his, convertors */
+    bool patient;       /* it needs no acknowledgement before its end, and can end by copies */
     r2_status_t status; /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;
 

@@ -59,6 +59,16 @@ static uint64_t r2_program_sent_bytes(const r2_schedule_t *schedule)
     return bytes;
 }
 
+static bool r2_program_awaits_sends(const r2_schedule_t *schedule)
+{
+    for (uint32_t d = 0; d < schedule->dep_count; ++d) {
+        if (R2_OP_SEND == schedule->ops[schedule->deps[d]].kind) {
+            return true;
+        }
+    }
+    return false;
+}
+
 r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **program_p)
 {
     const size_t ops = schedule->op_count, deps = schedule->dep_count;
@@ -90,6 +100,7 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
                               .start_count = r2_program_starts(schedule, starts),
                               .users = 1,
                               .sent_bytes = r2_program_sent_bytes(schedule),
+                              .awaits_sends = r2_program_awaits_sends(schedule),
                               .bytes = bytes};
     program->schedule.ops = own_ops;
     program->schedule.op_room = schedule->op_count;

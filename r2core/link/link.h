@@ -65,6 +65,7 @@ typedef struct r2_link_send {
     void *block;            /* of r2_link_block(), in place of `data`: owned unless it fails */
     bool copied;            /* only if `data` is free again at once */
     bool brief;             /* so it is where there is room, whatever the length */
+    bool patient;           /* where there is room for a copy, no acknowledgement is asked for */
     r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
                                     done; or NULL */
     r2_link_done_fn_t done;

@@ -31,6 +31,23 @@ bool r2_link_copies(const r2_link_t *link, uint64_t bytes)
     return bytes <= link->net->params->copy_max_bytes && r2_copies_fit(link, bytes);
 }
 
+/* Room for a copy is its own from now on. */
+static void r2_message_reserve(r2_tx_message_t *message)
+{
+    message->may_copy = true;
+    message->link->tx.copied_bytes += message->bytes;
+    ++message->link->tx.copies;
+}
+
+void r2_message_unreserve(r2_tx_message_t *message)
+{
+    if (message->may_copy) {
+        message->may_copy = false;
+        message->link->tx.copied_bytes -= message->bytes;
+        --message->link->tx.copies;
+    }
+}
+
 /* @param bytes the first so many, which are all that is sent from now on. */
 static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes)
 {
@@ -39,8 +56,9 @@ static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes
     }
     message->data = message->copy = copy;
     message->copy_bytes = bytes;
-    message->link->tx.copied_bytes += bytes;
-    ++message->link->tx.copies;
+    if (!message->may_copy) {
+        r2_message_reserve(message);
+    }
 }
 
 /* A quarter of the room for copies stays for short messages, which are not waited for so far. */
@@ -53,7 +71,8 @@ static bool r2_copies_spare(const r2_link_t *link, uint64_t bytes)
 bool r2_link_may_keep(const r2_tx_message_t *message)
 {
     return message->next_chunk == message->chunk_count && !message->queued && 0 == message->refs &&
-           NULL == message->copy && r2_copies_spare(message->link, message->bytes);
+           NULL == message->copy &&
+           (message->may_copy || r2_copies_spare(message->link, message->bytes));
 }
 
 bool r2_link_keep(r2_tx_message_t *message)
@@ -177,6 +196,8 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->arg = args->arg;
     if (NULL != copy) {
         r2_message_copy(message, copy, message->bytes);
+    } else if (args->patient && r2_copies_spare(link, args->bytes)) {
+        r2_message_reserve(message);
     }
     DL_APPEND2(link->tx.messages, message, all_prev, all_next);
     return message;
@@ -243,10 +264,7 @@ void r2_message_unqueue(r2_tx_message_t *message)
 /* Takes a message out of all queues; it is freed as soon as no packet references its data. */
 static void r2_message_withdraw(r2_tx_message_t *message)
 {
-    if (NULL != message->copy) {
-        message->link->tx.copied_bytes -= message->copy_bytes;
-        --message->link->tx.copies;
-    }
+    r2_message_unreserve(message);
     message->withdrawn = true;
     r2_message_unqueue(message);
 }

@@ -87,6 +87,7 @@ typedef struct r2_tx_message {
     bool requested;   /* credit was asked for */
     bool asks;        /* it is to be asked for when there is room for that */
     bool queued;
+    bool may_copy;          /* it has room for a copy: its end waits for no acknowledgement */
     bool withdrawn;         /* nobody waits any more */
     r2_link_done_fn_t done; /* NULL when copied */
     void *arg;

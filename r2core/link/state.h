@@ -76,8 +76,8 @@ struct r2_link {
         uint32_t mute;           /* messages that may not go and of which the peer does not know */
         uint64_t eager_sent;     /* bytes sent without credit */
         uint32_t eager_consumed; /* the peer's count, modulo 2^32 */
-        uint64_t copied_bytes;   /* in copies */
-        uint32_t copies;         /* messages with one */
+        uint64_t copied_bytes;   /* in copies, and of messages that may be copied */
+        uint32_t copies;         /* such messages */
         /* control packets by kind: to be sent, or not acknowledged */
         uint32_t unsettled[R2_WIRE_KIND_END];
         uint64_t short_ns;          /* there was no memory for a packet: next try; 0 = there was */

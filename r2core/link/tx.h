@@ -75,6 +75,8 @@ void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length);
 /* message.c */
 /** Takes a message out of the queues for sending. */
 void r2_message_unqueue(r2_tx_message_t *message);
+/** Its room for a copy is others' again. */
+void r2_message_unreserve(r2_tx_message_t *message);
 /** Settles all chunks of a message; lanes whose transport still reads it are closed. */
 void r2_message_discard(r2_tx_message_t *message);
 /**

@@ -28,9 +28,8 @@ void r2_tx_message_settle(r2_tx_message_t *message)
         return;
     }
     DL_DELETE2(link->tx.messages, message, all_prev, all_next);
+    r2_message_unreserve(message);
     if (NULL != message->copy) {
-        link->tx.copied_bytes -= message->withdrawn ? 0 : message->copy_bytes;
-        link->tx.copies -= message->withdrawn ? 0 : 1;
         r2_blocks_put(&link->net->blocks, message->copy, message->copy_bytes);
     } else if (!message->withdrawn) {
         message->done(message->arg, R2_OK);
@@ -227,9 +226,10 @@ static bool r2_fills_step(uint64_t used, uint64_t bytes, uint64_t most)
 }
 
 /*
- * Copied messages wait for no acknowledgement, and where the peer has nothing to send it comes only
- * after many packets. By then the lane, or the room for copies, may be full: so the packet asks
- * that leaves less than a quarter of either, or fills as much again of what is more than that room.
+ * Messages that are or may be copied wait for no acknowledgement, and where the peer has nothing to
+ * send it comes only after many packets. By then the lane, or the room for copies, may be full: so
+ * the packet asks that leaves less than a quarter of either, or fills as much again of what is more
+ * than that room.
  */
 static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_message_t *message,
                                 uint32_t bytes)
@@ -262,7 +262,7 @@ static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
     if (item->chunk < message->eager_chunks) {
         header->flags |= R2_WIRE_EAGER;
     }
-    if (NULL == message->copy || message->withdrawn || item->refs > 0 ||
+    if (!message->may_copy || item->refs > 0 ||
         r2_packet_wants_ack(lane, message, header->length)) {
         header->flags |= R2_WIRE_ACK_NOW;
     }

@@ -305,6 +305,71 @@ static void who_ends_acknowledges(void **state)
     stub_net_destroy(stub);
 }
 
+/* Its end can be by copies, so nobody is in a hurry; without room for one acknowledgements are. */
+static void patient_messages_do_not_ask(void **state)
+{
+    static const char data[LONG_BYTES];
+    stub_net_t *stub = stub_net_create();
+    r2_tx_message_t *first, *second;
+    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                           .data = data,
+                           .bytes = LONG_BYTES,
+                           .chunk_bytes = 32768,
+                           .patient = true,
+                           .message_p = &first,
+                           .done = never_done};
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    lane->tx.window_bytes = 1u << 20;
+    stub->params.retransmit_bytes = 4 * LONG_BYTES;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    assert_int_equal(0, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    assert_int_equal(stub->link->tx.copied_bytes, LONG_BYTES); /* its room is its own */
+    stub->params.retransmit_bytes = LONG_BYTES;
+    args.tag.id = 1;
+    args.message_p = &second;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    assert_int_equal(R2_WIRE_ACK_NOW, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
+    assert_true(r2_link_may_keep(first));
+    assert_false(r2_link_may_keep(second));
+    assert_true(r2_link_keep(first));
+    assert_int_equal(stub->link->tx.copied_bytes, LONG_BYTES);
+    assert_int_equal(stub->link->tx.copies, 1);
+    stub_net_destroy(stub);
+}
+
+static void note_done(void *arg, r2_status_t status)
+{
+    assert_int_equal(status, R2_OK);
+    ++*(unsigned *) arg;
+}
+
+/* One that ends by its acknowledgement gives its room back. */
+static void patient_messages_give_room_back(void **state)
+{
+    static const char data[LONG_BYTES];
+    stub_net_t *stub = stub_net_create();
+    unsigned done = 0;
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                 .data = data,
+                                 .bytes = LONG_BYTES,
+                                 .chunk_bytes = 32768,
+                                 .patient = true,
+                                 .done = note_done,
+                                 .arg = &done};
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    stub_acknowledge(stub, &stub->link->lanes[0]);
+    assert_int_equal(done, 1);
+    assert_int_equal(stub->link->tx.copied_bytes, 0);
+    assert_int_equal(stub->link->tx.copies, 0);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +380,8 @@ int main(void)
         cmocka_unit_test(acknowledgements_are_asked_for_in_time),
         cmocka_unit_test(peers_that_end_are_no_error),
         cmocka_unit_test(who_ends_acknowledges),
+        cmocka_unit_test(patient_messages_do_not_ask),
+        cmocka_unit_test(patient_messages_give_room_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
