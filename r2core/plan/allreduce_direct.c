@@ -142,7 +142,7 @@ r2_status_t r2_build_allreduce_shares(const r2_plan_input_t *input, r2_schedule_
     direct_t d = {.input = input, .schedule = schedule, .shares = shares};
     r2_status_t status = R2_ERR_NO_MEMORY;
 
-    d.segment_bytes = r2_segment_bytes_staged(input, shares->largest_bytes);
+    d.segment_bytes = r2_segment_bytes_exchanged(input, shares->largest_bytes);
     d.segments = r2_segment_count(shares->largest_bytes, d.segment_bytes);
     r2_plan_note_message(schedule, d.segment_bytes);
     d.sent = malloc((size_t) input->size * sizeof(*d.sent));

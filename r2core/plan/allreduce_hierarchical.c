@@ -331,7 +331,7 @@ static r2_status_t r2_tiers_staging(tiers_t *t)
 {
     const uint64_t unit = t->input->element_bytes;
     const uint64_t most = t->input->scratch_bytes / R2_STAGED_LEAST / R2_SLOT_ALIGN * R2_SLOT_ALIGN;
-    uint64_t segment = r2_segment_bytes_staged(t->input, t->layout.largest_bytes);
+    uint64_t segment = r2_segment_bytes_exchanged(t->input, t->layout.largest_bytes);
     uint32_t total, part;
 
     segment = r2_max(r2_min(segment, most / unit * unit), unit);

@@ -12,6 +12,7 @@
 
 #include "base/util.h"
 #include "plan/kinds.h"
+#include "r2/topology.h"
 
 /*
  * Segment lengths, per block of one owner:
@@ -25,6 +26,14 @@
 #define R2_SEGMENTS_FEWEST 16u
 #define R2_SEGMENT_SHORT   32768u
 #define R2_MESSAGES_MOST   16384u
+/*
+ * Where all ranks exchange at once, segments only hide the step between two halves of the work,
+ * each of which keeps the rails busy by itself: a message that takes less of the rails' time costs
+ * the processors more than that. No longer than a chunk may be, and half of it for blocks that are
+ * longer than so many.
+ */
+#define R2_SEGMENT_US         30u
+#define R2_SEGMENTS_EXCHANGED 8u
 /* Segments of each peer that staging memory should hold: one being reduced, one on its way. */
 #define R2_STAGED_SEGMENTS 2u
 
@@ -124,13 +133,15 @@ static uint64_t r2_segment_floor(const r2_plan_input_t *input, uint64_t largest_
     return r2_max((largest_bytes + most - 1) / most, r2_max(input->chunk_min_bytes, 1u));
 }
 
-uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, uint64_t unit_bytes)
+/** @param least_bytes segments are not shorter, if the block is not. */
+static uint64_t r2_segment_bytes_from(const r2_plan_input_t *input, uint64_t largest_bytes,
+                                      uint64_t unit_bytes, uint64_t least_bytes)
 {
     uint64_t want = r2_max(largest_bytes / R2_SEGMENTS_MOST,
                            r2_min(R2_SEGMENT_SHORT, largest_bytes / R2_SEGMENTS_FEWEST));
     uint64_t segments;
 
-    want = r2_max(want, r2_segment_floor(input, largest_bytes));
+    want = r2_max(r2_max(want, least_bytes), r2_segment_floor(input, largest_bytes));
     /* messages of buffers that are not contiguous are packed whole, whatever the number of
      * segments; room is left for rounding up to cache lines */
     if (input->message_max_bytes > R2_SLOT_ALIGN && !r2_kind(input->kind)->reduces) {
@@ -145,10 +156,16 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, 
     return r2_round_up(want, unit_bytes);
 }
 
-uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes)
+uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes, uint64_t unit_bytes)
+{
+    return r2_segment_bytes_from(input, largest_bytes, unit_bytes, 0);
+}
+
+/** Shortens segments so that contributions fit the staging memory. */
+static uint64_t r2_segment_bytes_fitting(const r2_plan_input_t *input, uint64_t largest_bytes,
+                                         uint64_t segment)
 {
     const uint64_t element = input->element_bytes;
-    uint64_t segment = r2_segment_bytes(input, largest_bytes, element);
     uint64_t slots = r2_max((uint64_t) input->size - 1, 1u) * R2_STAGED_SEGMENTS;
     uint64_t fits = r2_round_down(input->scratch_bytes / slots, R2_SLOT_ALIGN);
     uint64_t half = r2_round_down(input->scratch_bytes / 2, R2_SLOT_ALIGN);
@@ -158,6 +175,45 @@ uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_
     }
     segment = r2_round_down(r2_min(segment, half), element);
     return r2_max(segment, element);
+}
+
+uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    return r2_segment_bytes_fitting(
+        input, largest_bytes, r2_segment_bytes(input, largest_bytes, input->element_bytes));
+}
+
+/** What the rails of the slowest host are told to carry in R2_SEGMENT_US, all being well. */
+static uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
+{
+    const r2_topology_t *topology = input->topology;
+    uint64_t least = NULL == topology ? 0 : UINT64_MAX;
+
+    for (uint32_t h = 0; NULL != topology && h < topology->host_count; ++h) {
+        uint64_t rate_mbytes_per_s = 0;
+
+        for (uint32_t r = 0; r < topology->rail_count; ++r) {
+            rate_mbytes_per_s += topology->rate_mbytes_per_s[h * topology->rail_count + r];
+        }
+        least = r2_min(least, rate_mbytes_per_s);
+    }
+    return least < input->chunk_max_bytes / R2_SEGMENT_US ? least * R2_SEGMENT_US
+                                                         : input->chunk_max_bytes;
+}
+
+uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    const uint64_t worth_bytes = r2_segment_worth_bytes(input);
+    uint64_t least_bytes = worth_bytes;
+
+    if (largest_bytes <= 2 * input->copy_max_bytes) {
+        least_bytes = 0; /* halves are copied when sent: nobody waits for acknowledgements */
+    } else if (largest_bytes > R2_SEGMENTS_EXCHANGED * worth_bytes) {
+        least_bytes = worth_bytes / 2;
+    }
+    return r2_segment_bytes_fitting(
+        input, largest_bytes,
+        r2_segment_bytes_from(input, largest_bytes, input->element_bytes, least_bytes));
 }
 
 uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,

@@ -84,6 +84,9 @@ uint64_t r2_segment_bytes(const r2_plan_input_t *input, uint64_t largest_bytes,
 /** As r2_segment_bytes(), shortened so that contributions fit the staging memory. */
 uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes);
 
+/** The same where all ranks exchange at once: no shorter than it pays on rails as fast as these. */
+uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t largest_bytes);
+
 /**
  * Segment length of one of several blocks of unequal length: as many segments as the longest has,
  * but none too short.

@@ -128,7 +128,7 @@ static r2_status_t r2_reduce_direct_build(const r2_plan_input_t *input, r2_sched
     if (R2_OK != status) {
         return status;
     }
-    d.segment_bytes = r2_segment_bytes_staged(input, d.shares.largest_bytes);
+    d.segment_bytes = r2_segment_bytes_exchanged(input, d.shares.largest_bytes);
     r2_plan_note_message(schedule, d.segment_bytes);
     status = r2_direct_ops(&d);
     r2_layout_fini(&d.shares);

@@ -136,7 +136,7 @@ static r2_status_t r2_reduce_scatter_direct_build(const r2_plan_input_t *input,
     if (R2_OK != status) {
         return status;
     }
-    s.segment_bytes = r2_segment_bytes_staged(input, s.blocks.largest_bytes);
+    s.segment_bytes = r2_segment_bytes_exchanged(input, s.blocks.largest_bytes);
     s.segments = r2_segment_count(s.blocks.largest_bytes, s.segment_bytes);
     r2_plan_note_message(schedule, s.segment_bytes);
     status = r2_scatter_ops(&s);

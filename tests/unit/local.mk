@@ -67,6 +67,9 @@ tests_unit_test_programs_SOURCES = tests/unit/test_programs.c
 tests_unit_test_programs_LDADD = $(R2_TEST_LIBS)
 
 # Cost parameters from a file
+check_PROGRAMS += tests/unit/test_layout
+tests_unit_test_layout_SOURCES = tests/unit/test_layout.c
+tests_unit_test_layout_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_cost
 tests_unit_test_cost_SOURCES = tests/unit/test_cost.c
 tests_unit_test_cost_LDADD = $(R2_TEST_LIBS)
