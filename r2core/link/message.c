@@ -97,7 +97,7 @@ static uint64_t r2_lane_rate(const r2_lane_t *lane)
 /* The lane that it would go by takes it in next to no time. */
 static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes)
 {
-    const r2_lane_t *lane = &link->lanes[link->preferred];
+    const r2_lane_t *lane = &link->lanes[link->turn.lane];
 
     return link->lane_count > 0 && bytes <= link->net->params->chunk_max_bytes &&
            r2_lane_is_sound(lane) && bytes <= r2_lane_rate(lane) / (R2_NS_PER_S / R2_WHOLE_NS);

@@ -23,7 +23,7 @@ static void sent(void *arg, r2_status_t status)
     (void) status;
 }
 
-/* Bytes of the chunks of a message, all lanes being up and the preferred one this fast. */
+/* Bytes of the chunks of a message, all lanes being up and the one whose turn it is this fast. */
 static uint32_t chunk_bytes_of(uint64_t bytes, uint64_t bytes_per_s, bool suspect)
 {
     static const char data[LONGEST];
@@ -40,9 +40,9 @@ static uint32_t chunk_bytes_of(uint64_t bytes, uint64_t bytes_per_s, bool suspec
         stub_lane_up(stub, i);
         link->lanes[i].tx.delivery.bytes_per_s = 1000000;
     }
-    link->lanes[link->preferred].tx.delivery.bytes_per_s = bytes_per_s;
+    link->lanes[link->turn.lane].tx.delivery.bytes_per_s = bytes_per_s;
     if (suspect) {
-        r2_lane_enter(&link->lanes[link->preferred], R2_LANE_SUSPECT);
+        r2_lane_enter(&link->lanes[link->turn.lane], R2_LANE_SUSPECT);
     }
     assert_int_equal(r2_link_send(link, &args), R2_IN_PROGRESS);
     chunk_bytes = link->tx.messages->chunk_bytes;
