@@ -48,7 +48,7 @@ AC_DEFUN([R2_DEPS], [
 
     AC_ARG_ENABLE([tests],
         [AS_HELP_STRING([--disable-tests],
-            [do not look for cmocka and jansson, do not build tests])],
+            [do not look for cmocka, jansson and verbs, do not build tests])],
         [], [enable_tests=yes])
     CMOCKA_SUMMARY="not wanted"
     JANSSON_SUMMARY="not wanted"
@@ -57,7 +57,10 @@ AC_DEFUN([R2_DEPS], [
             [CMOCKA_SUMMARY=`$PKG_CONFIG --modversion cmocka`],
             [CMOCKA_SUMMARY=missing
              R2_MISSING([cmocka >= 1.1.5], [libcmocka-dev])])
-         R2_CHECK_PKG([JANSSON], [jansson], [2.13], [jansson.h], [libjansson-dev])])
+         R2_CHECK_PKG([JANSSON], [jansson], [2.13], [jansson.h], [libjansson-dev])
+         dnl tests/softverbs stands in for the library; r2 itself does not use it.
+         AC_CHECK_HEADER([infiniband/verbs.h], [],
+            [R2_MISSING([header infiniband/verbs.h], [libibverbs-dev])])])
     AC_SUBST([CMOCKA_LIBS])
     AM_CONDITIONAL([R2_TESTS], [test "x$enable_tests" != xno])
 
