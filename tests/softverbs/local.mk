@@ -2,11 +2,17 @@
 # Copyright (c) 2026 The r2 authors
 # A stand-in for libibverbs and RDMA NICs (docs/softverbs.md): the NIC of a host is a program, the
 # verbs are a library for LD_PRELOAD. Knows nothing of r2core, and r2core nothing of it.
-SOFTVERBS_NIC = \
+SOFTVERBS_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/tests
+# What the two say to each other.
+SOFTVERBS_TALK = \
     tests/softverbs/abi.h \
     tests/softverbs/dial.c \
     tests/softverbs/ring.c \
-    tests/softverbs/ring.h \
+    tests/softverbs/ring.h
+
+# The NIC, for the program and for tests of its queue pairs.
+check_LTLIBRARIES += tests/softverbs/libnic.la
+tests_softverbs_libnic_la_SOURCES = $(SOFTVERBS_TALK) \
     tests/softverbs/nic/answer.c \
     tests/softverbs/nic/arrive.c \
     tests/softverbs/nic/datagram.c \
@@ -20,22 +26,19 @@ SOFTVERBS_NIC = \
     tests/softverbs/nic/request.c \
     tests/softverbs/nic/table.c \
     tests/softverbs/nic/wire.h
-SOFTVERBS_CPPFLAGS = -D_GNU_SOURCE -I$(top_srcdir)/tests
+tests_softverbs_libnic_la_CPPFLAGS = $(SOFTVERBS_CPPFLAGS)
 check_PROGRAMS += tests/softverbs/softverbs
-tests_softverbs_softverbs_SOURCES = $(SOFTVERBS_NIC) \
+tests_softverbs_softverbs_SOURCES = \
     tests/softverbs/nic/commands.c \
     tests/softverbs/nic/control.c \
     tests/softverbs/nic/files.c \
     tests/softverbs/nic/main.c \
     tests/softverbs/nic/sockets.c
 tests_softverbs_softverbs_CPPFLAGS = $(SOFTVERBS_CPPFLAGS)
+tests_softverbs_softverbs_LDADD = tests/softverbs/libnic.la
 
 check_LTLIBRARIES += tests/softverbs/libsoftverbs.la
-tests_softverbs_libsoftverbs_la_SOURCES = \
-    tests/softverbs/abi.h \
-    tests/softverbs/dial.c \
-    tests/softverbs/ring.c \
-    tests/softverbs/ring.h \
+tests_softverbs_libsoftverbs_la_SOURCES = $(SOFTVERBS_TALK) \
     tests/softverbs/lib/cq.c \
     tests/softverbs/lib/device.c \
     tests/softverbs/lib/event.c \
@@ -49,14 +52,15 @@ tests_softverbs_libsoftverbs_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -
 tests_softverbs_libsoftverbs_la_LIBADD = -lpthread -ldl
 
 # The NIC's queue pairs, between two NICs in one process.
-SOFTVERBS_PAIR = $(SOFTVERBS_NIC) tests/softverbs/pair.c tests/softverbs/pair.h
+SOFTVERBS_PAIR = tests/softverbs/pair.c tests/softverbs/pair.h
+SOFTVERBS_PAIR_LIBS = tests/softverbs/libnic.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/softverbs/test_nic tests/softverbs/test_nic_fails
 tests_softverbs_test_nic_SOURCES = $(SOFTVERBS_PAIR) tests/softverbs/test_nic.c
 tests_softverbs_test_nic_CPPFLAGS = $(SOFTVERBS_CPPFLAGS)
-tests_softverbs_test_nic_LDADD = $(CMOCKA_LIBS)
+tests_softverbs_test_nic_LDADD = $(SOFTVERBS_PAIR_LIBS)
 tests_softverbs_test_nic_fails_SOURCES = $(SOFTVERBS_PAIR) tests/softverbs/test_nic_fails.c
 tests_softverbs_test_nic_fails_CPPFLAGS = $(SOFTVERBS_CPPFLAGS)
-tests_softverbs_test_nic_fails_LDADD = $(CMOCKA_LIBS)
+tests_softverbs_test_nic_fails_LDADD = $(SOFTVERBS_PAIR_LIBS)
 
 # The verbs, in processes.
 check_PROGRAMS += tests/softverbs/test_verbs
