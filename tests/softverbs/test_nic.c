@@ -249,6 +249,20 @@ static void seeds(void **state)
     assert_true(lost[0] > 10);
 }
 
+/* A full table doubles, and gives the first new place. */
+static void table_grows(void **state)
+{
+    sv_table_t table = {.at = NULL};
+    int object;
+
+    (void) state;
+    for (uint32_t i = 1; i <= 300; ++i) {
+        assert_int_equal(sv_table_add(&table, &object), i);
+    }
+    assert_int_equal(table.size, 512);
+    sv_table_fini(&table);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +273,7 @@ int main(void)
         cmocka_unit_test(fences_and_limits),
         cmocka_unit_test(compare_and_swap),
         cmocka_unit_test(seeds),
+        cmocka_unit_test(table_grows),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,6 +64,7 @@ int sv_mr_create(sv_context_t *context, const sv_request_t *request, uint32_t *k
     uint32_t number = NULL == mr ? 0 : sv_table_add(&context->dev->mrs, mr);
 
     if (0 == number || number >= 1u << 24) {
+        sv_table_remove(&context->dev->mrs, number);
         free(mr);
         return ENOMEM;
     }

@@ -29,8 +29,11 @@ uint32_t sv_table_add(sv_table_t *table, void *object)
     uint32_t place;
 
     for (uint32_t tried = 0;; ++tried) {
-        if (tried == table->size && !grow(table)) {
-            return 0;
+        if (tried == table->size) {
+            if (!grow(table)) {
+                return 0;
+            }
+            tried = 0; /* the next place is the first new one */
         }
         place = (table->last + tried) % table->size;
         if (NULL == table->at[place]) {
