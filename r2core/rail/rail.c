@@ -72,8 +72,10 @@ void r2_rail_fini(r2_rail_t *rail)
 
 static r2_status_t r2_rail_open(r2_rail_t *rail)
 {
+    const bool is_rdma = '\0' != rail->nic.tls[0];
     r2_tp_device_config_t config = {
-        .name = R2_RAILS_MAX == rail->idx ? NULL : rail->nic.name,
+        .name = R2_RAILS_MAX == rail->idx ? NULL : is_rdma ? rail->nic.rdma : rail->nic.name,
+        .tls = is_rdma ? rail->nic.tls : NULL,
         .segment_bytes = rail->segment_bytes,
     };
 

@@ -244,8 +244,8 @@ static void broken_endpoint_is_reported_once(void **state)
 
 static void dead_rail_gives_no_device_but_an_endpoint(void **state)
 {
-    r2_tp_device_config_t config = {"rail1", SEGMENT};
-    r2_tp_device_config_t unknown = {"rail7", SEGMENT};
+    r2_tp_device_config_t config = {.name = "rail1", .segment_bytes = SEGMENT};
+    r2_tp_device_config_t unknown = {.name = "rail7", .segment_bytes = SEGMENT};
     r2_tp_callbacks_t callbacks = {test_received, test_failed};
     test_world_t world;
     r2_tp_device_t *device;

@@ -95,7 +95,7 @@ r2_tp_worker_t *test_new_worker(test_node_t *node)
 void test_world_init(test_world_t *world, r2_sim_config_t config, const char *rail)
 {
     r2_sim_hooks_t hooks = {test_wake, test_carrier, world};
-    r2_tp_device_config_t device_config = {rail, SEGMENT};
+    r2_tp_device_config_t device_config = {.name = rail, .segment_bytes = SEGMENT};
     uint32_t i;
 
     memset(world, 0, sizeof(*world));

@@ -15,12 +15,14 @@
 
 #define R2_RAILS_MAX            16 /* NICs per host */
 #define R2_NIC_NAME_MAX         32
+#define R2_NIC_TLS_MAX          16
 #define R2_NIC_DISTANCE_UNKNOWN 255
 
 /** One NIC as found on this host. Plain value. */
 typedef struct r2_nic {
     char name[R2_NIC_NAME_MAX]; /* network device, "rail0" */
     char rdma[R2_NIC_NAME_MAX]; /* RDMA device and port, "mlx5_0:1", or "" */
+    char tls[R2_NIC_TLS_MAX];   /* as a rail: a transport over `rdma`, "rc_verbs"; "": TCP */
     char pci[32];               /* PCI address, "0000:3b:00.0", or "" */
     uint32_t ifindex;           /* kernel's index */
     uint32_t ipv4;              /* network byte order, 0 = none */

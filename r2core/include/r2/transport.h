@@ -60,7 +60,10 @@ struct r2_tp_send {
 
 /** What a device is opened with. */
 typedef struct r2_tp_device_config {
-    const char *name;     /* NIC name such as "rail0"; NULL: shared memory of this host */
+    /* NIC such as "rail0", on RDMA device and port such as "mlx5_0:1"; NULL: shared memory of this
+     * host */
+    const char *name;
+    const char *tls;      /* one transport such as "rc_verbs"; NULL: TCP */
     size_t segment_bytes; /* largest header + data of one packet */
 } r2_tp_device_config_t;
 
