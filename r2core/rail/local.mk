@@ -21,6 +21,7 @@ libr2core_la_SOURCES += \
     r2core/rail/nic_measure.c \
     r2core/rail/nic_parts.h \
     r2core/rail/nic_place.c \
+    r2core/rail/nic_rdma.c \
     r2core/rail/nic_select.c \
     r2core/rail/nic_watch.c
 

@@ -10,6 +10,9 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
 
 /**
  * Distances on this machine. Devices are not asked of hwloc (slow with many ranks): sysfs has told
@@ -36,6 +39,35 @@ static void r2_nics_measure_here(r2_nic_t *nics, size_t count)
     hwloc_topology_destroy(topology);
 }
 
+/* True for what lies on another device, which may be an RDMA device. */
+static bool r2_nic_lies_on_other(const r2_nic_seen_t *seen)
+{
+    static const char *const kinds[] = {"bond", "team", "vlan", "macvlan", "ipvlan", "ipoib"};
+
+    for (size_t i = 0; i < r2_array_count(kinds); ++i) {
+        if (0 == strcmp(kinds[i], seen->kind)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void r2_nics_place(const char *root, const char *selection, r2_nic_seen_t *seen, size_t count)
+{
+    const bool by_port = NULL != strchr(selection, ':');
+
+    for (size_t i = 0; i < count; ++i) {
+        const bool other = r2_nic_lies_on_other(&seen[i]);
+
+        r2_nic_place(root, &seen[i]);
+        /* Whether it lies on one is looked up where it counts: that takes a thousand files. */
+        if (('\0' != seen[i].nic.rdma[0] || other || by_port) && !seen[i].loopback &&
+            r2_nic_place_rdma(root, &seen[i].nic)) {
+            seen[i].has_device = seen[i].has_device || other;
+        }
+    }
+}
+
 r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *nics_p,
                          size_t *count_p, char *text_p, size_t text_bytes)
 {
@@ -48,9 +80,7 @@ r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *
         snprintf(text_p, text_bytes, "cannot list the NICs of this host through netlink");
         return status;
     }
-    for (size_t i = 0; i < seen_count; ++i) {
-        r2_nic_place("/sys", &seen[i]);
-    }
+    r2_nics_place("", selection, seen, seen_count);
     status = r2_nics_select(seen, seen_count, selection, without_address, nics_p, &count, text_p,
                             text_bytes);
     free(seen);
@@ -58,7 +88,9 @@ r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *
         return status;
     }
     for (size_t i = 0; i < count; ++i) {
-        r2_nic_place_rdma("/sys", &nics_p[i]);
+        if ('\0' == nics_p[i].rdma[0]) {
+            (void) r2_nic_place_rdma("", &nics_p[i]);
+        }
         placed = placed || nics_p[i].numa_node >= 0;
     }
     if (placed) {

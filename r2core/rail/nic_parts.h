@@ -16,25 +16,49 @@ typedef struct r2_nic_seen {
     r2_nic_t nic;
     char kind[16]; /* kernel's kind of a virtual device ("veth", "bridge"), or "" */
     bool loopback;
-    bool has_device; /* sysfs knows a device behind it */
+    bool has_device; /* sysfs knows a device behind it, or it lies on an RDMA device */
 } r2_nic_seen_t;
 
 /** Lists all network devices of this network namespace. @param seen_p owned by the caller:
  * free(). */
 r2_status_t r2_nics_list(r2_nic_seen_t **seen_p, size_t *count_p);
 
+/** First line of a file, without newline. @return false: no such file, or empty. */
+bool r2_file_line(const char *path, char *text_p, size_t text_bytes);
+
 /**
- * Fills in speed, PCI address, NUMA node and RDMA device of a network device.
- * @param root "/sys" or a copy for tests. Where it is another network namespace's, nothing is
- * filled.
+ * Fills in speed, PCI address, NUMA node and the RDMA device of the same PCI function.
+ * @param root "" or a folder with a copy of /sys, for tests. Where that is another network
+ * namespace's, nothing is filled.
  */
 void r2_nic_place(const char *root, r2_nic_seen_t *seen);
 
 /**
- * Fills in the RDMA device of a NIC that is not one itself but lies on one: a bond, a VLAN.
+ * Fills in what is known of the NIC's RDMA port; if none is known, that of a NIC which is none
+ * itself but lies on one (a bond, a VLAN) is found first. Speed and place too, where the NIC has
+ * none of its own.
+ * @param root as for r2_nic_place(). @return false: there is none.
+ */
+bool r2_nic_place_rdma(const char *root, r2_nic_t *nic);
+
+/**
+ * Fills in the places and RDMA ports of all NICs, as far as the selection wants to know them.
  * @param root as for r2_nic_place().
  */
-void r2_nic_place_rdma(const char *root, r2_nic_t *nic);
+void r2_nics_place(const char *root, const char *selection, r2_nic_seen_t *seen, size_t count);
+
+#define R2_RDMA_DEVICE_MAX 24  /* name, with the zero */
+#define R2_RDMA_NUMBER_MAX 255 /* of a port */
+
+/** Sets nic->rdma to the port one of whose GIDs is the NIC's. @return false: there is none. */
+bool r2_rdma_below(const char *root, r2_nic_t *nic);
+
+/**
+ * Reads state, speed and addresses of a port.
+ * @param nic whose GID is taken; NULL: the best of all.
+ */
+void r2_rdma_port_read(const char *root, const char *rdma, const r2_nic_t *nic,
+                       r2_rdma_port_t *port_p);
 
 /** Selection as in r2_nics_find(). Pure. */
 r2_status_t r2_nics_select(const r2_nic_seen_t *seen, size_t count, const char *selection,

@@ -10,16 +10,15 @@
 
 #include <ctype.h>
 #include <dirent.h>
-#include <glob.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define R2_BYTES_PER_MBIT 125000ull
 
-/** First line of a file, without newline. @return false: no such file, or empty. */
-static bool r2_file_line(const char *path, char *text_p, size_t text_bytes)
+bool r2_file_line(const char *path, char *text_p, size_t text_bytes)
 {
     FILE *stream = fopen(path, "re");
     bool ok;
@@ -41,7 +40,7 @@ static bool r2_sysfs_read(const char *root, const char *name, const char *file, 
 {
     char path[2 * PATH_MAX];
 
-    snprintf(path, sizeof(path), "%s/class/net/%s/%s", root, name, file);
+    snprintf(path, sizeof(path), "%s/sys/class/net/%s/%s", root, name, file);
     return r2_file_line(path, text_p, text_bytes);
 }
 
@@ -98,35 +97,44 @@ static int r2_nic_numa(const char *root, const char *name)
     return (int) (own >= 0 ? own : r2_sysfs_number(root, name, "device/../numa_node", -1));
 }
 
-/** RDMA device and port that share the NIC, and their speed where the network device has none. */
+/** True if an RDMA device of the NIC's PCI function has this port. */
+static bool r2_rdma_has_port(const char *root, const char *name, const char *device, long port)
+{
+    char path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s/sys/class/net/%s/device/infiniband/%s/ports/%ld", root, name,
+             device, port);
+    return 0 == access(path, F_OK);
+}
+
+/**
+ * RDMA device and port of the NIC's own PCI function. Where the function has several ports each NIC
+ * says which is its own; where it has one, some drivers count the card's ports there all the same.
+ */
 static void r2_nic_rdma(const char *root, r2_nic_seen_t *seen)
 {
-    const long port = r2_sysfs_number(root, seen->nic.name, "dev_port", 0) + 1;
-    char path[PATH_MAX], first[24] = "", file[PATH_MAX], text[64];
-    double gbit_per_s;
+    long port = r2_sysfs_number(root, seen->nic.name, "dev_port", 0) + 1;
+    char path[PATH_MAX], first[R2_RDMA_DEVICE_MAX] = "";
     DIR *folder;
 
-    snprintf(path, sizeof(path), "%s/class/net/%s/device/infiniband", root, seen->nic.name);
+    snprintf(path, sizeof(path), "%s/sys/class/net/%s/device/infiniband", root, seen->nic.name);
     folder = opendir(path);
     if (NULL == folder) {
         return;
     }
     for (const struct dirent *at = readdir(folder); NULL != at; at = readdir(folder)) {
         if ('.' != at->d_name[0] && strlen(at->d_name) < sizeof(first) &&
-            ('\0' == first[0] || strcmp(at->d_name, first) < 0)) {
+            ('\0' == first[0] || strverscmp(at->d_name, first) < 0)) {
             strcpy(first, at->d_name);
         }
     }
     closedir(folder);
-    if ('\0' == first[0] || port < 1 || port > 255) {
-        return;
+    if (!r2_rdma_has_port(root, seen->nic.name, first, port) &&
+        !r2_rdma_has_port(root, seen->nic.name, first, 2)) {
+        port = 1;
     }
-    snprintf(seen->nic.rdma, sizeof(seen->nic.rdma), "%s:%d", first, (int) port);
-    snprintf(file, sizeof(file), "device/infiniband/%s/ports/%d/rate", first, (int) port);
-    if (0 == seen->nic.speed_bytes_per_s &&
-        r2_sysfs_read(root, seen->nic.name, file, text, sizeof(text)) &&
-        1 == sscanf(text, "%lf Gb/sec", &gbit_per_s) && gbit_per_s > 0 && gbit_per_s < 1e6) {
-        seen->nic.speed_bytes_per_s = (uint64_t) (gbit_per_s * 1000 * R2_BYTES_PER_MBIT);
+    if ('\0' != first[0] && port >= 1 && port <= R2_RDMA_NUMBER_MAX) {
+        snprintf(seen->nic.rdma, sizeof(seen->nic.rdma), "%s:%d", first, (int) port);
     }
 }
 
@@ -142,7 +150,7 @@ void r2_nic_place(const char *root, r2_nic_seen_t *seen)
     if (mbit_per_s > 0 && mbit_per_s < 100000000) { /* drivers say 2^32 - 1 for unknown */
         seen->nic.speed_bytes_per_s = (uint64_t) mbit_per_s * R2_BYTES_PER_MBIT;
     }
-    snprintf(path, sizeof(path), "%s/class/net/%s/device", root, seen->nic.name);
+    snprintf(path, sizeof(path), "%s/sys/class/net/%s/device", root, seen->nic.name);
     if (NULL == realpath(path, real)) {
         return;
     }
@@ -152,37 +160,33 @@ void r2_nic_place(const char *root, r2_nic_seen_t *seen)
     r2_nic_rdma(root, seen);
 }
 
-/** "mlx5_0" and "1" of "ROOT/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs/0". @return false: it
- * is no such path. */
-static bool r2_nic_rdma_name(const char *path, const char *root, r2_nic_t *nic)
+/** A bond has no place of its own: it is where its RDMA device is. */
+static void r2_nic_place_as(const char *root, r2_nic_t *nic)
 {
-    char device[sizeof(nic->rdma)];
-    int port;
+    const int bytes = (int) strcspn(nic->rdma, ":");
+    char path[PATH_MAX], real[PATH_MAX], text[16];
 
-    if (2 != sscanf(path + strlen(root), "/class/infiniband/%31[^/]/ports/%d/", device, &port)) {
-        return false;
+    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/device", root, bytes, nic->rdma);
+    if ('\0' == nic->pci[0] && NULL != realpath(path, real)) {
+        r2_nic_pci(real, nic->pci, sizeof(nic->pci));
     }
-    return snprintf(nic->rdma, sizeof(nic->rdma), "%.24s:%d", device, port) > 0;
+    snprintf(path, sizeof(path), "%s/sys/class/infiniband/%.*s/device/numa_node", root, bytes,
+             nic->rdma);
+    if (nic->numa_node < 0 && r2_file_line(path, text, sizeof(text))) {
+        nic->numa_node = atoi(text);
+    }
 }
 
-void r2_nic_place_rdma(const char *root, r2_nic_t *nic)
+bool r2_nic_place_rdma(const char *root, r2_nic_t *nic)
 {
-    char pattern[PATH_MAX], text[R2_NIC_NAME_MAX + 1];
-    glob_t found;
-
-    if ('\0' != nic->rdma[0] ||
-        r2_sysfs_number(root, nic->name, "ifindex", -1) != (long) nic->ifindex) {
-        return;
+    if (r2_sysfs_number(root, nic->name, "ifindex", -1) != (long) nic->ifindex ||
+        ('\0' == nic->rdma[0] && !r2_rdma_below(root, nic))) {
+        return false;
     }
-    snprintf(pattern, sizeof(pattern), "%s/class/infiniband/*/ports/*/gid_attrs/ndevs/*", root);
-    if (0 != glob(pattern, 0, NULL, &found)) {
-        return;
+    r2_nic_place_as(root, nic);
+    r2_rdma_port_read(root, nic->rdma, nic, &nic->port);
+    if (0 == nic->speed_bytes_per_s) {
+        nic->speed_bytes_per_s = nic->port.speed_bytes_per_s;
     }
-    for (size_t i = 0; i < found.gl_pathc; ++i) {
-        if (r2_file_line(found.gl_pathv[i], text, sizeof(text)) && 0 == strcmp(text, nic->name) &&
-            r2_nic_rdma_name(found.gl_pathv[i], root, nic)) {
-            break;
-        }
-    }
-    globfree(&found);
+    return true;
 }

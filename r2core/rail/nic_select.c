@@ -47,6 +47,7 @@ static void r2_nics_text(const r2_nic_seen_t *seen, size_t count, char *text, si
 
     for (size_t i = 0; i < count; ++i) {
         const r2_nic_t *nic = &seen[i].nic;
+        const char *on = '\0' == nic->rdma[0] ? "" : " on ";
         char ip[INET_ADDRSTRLEN] = "";
 
         if (seen[i].loopback) {
@@ -54,11 +55,11 @@ static void r2_nics_text(const r2_nic_seen_t *seen, size_t count, char *text, si
         }
         if (0 != nic->ipv4) {
             inet_ntop(AF_INET, &nic->ipv4, ip, sizeof(ip));
-            r2_text_add(text, text_bytes, "%s%s (%s, %s/%u)", separator, nic->name,
-                        nic->carrier ? "up" : "down", ip, nic->prefix_bits);
+            r2_text_add(text, text_bytes, "%s%s%s%s (%s, %s/%u)", separator, nic->name, on,
+                        nic->rdma, nic->carrier ? "up" : "down", ip, nic->prefix_bits);
         } else {
-            r2_text_add(text, text_bytes, "%s%s (%s, no address)", separator, nic->name,
-                        nic->carrier ? "up" : "down");
+            r2_text_add(text, text_bytes, "%s%s%s%s (%s, no address)", separator, nic->name, on,
+                        nic->rdma, nic->carrier ? "up" : "down");
         }
         separator = ", ";
     }
@@ -87,6 +88,56 @@ static int r2_nic_by_name(const void *a, const void *b)
                       (*(const r2_nic_seen_t *const *) b)->nic.name);
 }
 
+/* The RDMA port that comes next after `after` in natural order of names; NULL: none. */
+static const char *r2_next_port(const r2_nic_seen_t *const *sorted, size_t count, const char *after)
+{
+    const char *next = NULL;
+
+    for (size_t i = 0; i < count; ++i) {
+        const char *rdma = sorted[i]->nic.rdma;
+
+        if ('\0' != rdma[0] && strverscmp(rdma, after) > 0 &&
+            (NULL == next || strverscmp(rdma, next) < 0)) {
+            next = rdma;
+        }
+    }
+    return next;
+}
+
+/* The NIC that stands for a port: one with an address, and not one that lies on another. */
+static const r2_nic_seen_t *r2_nic_on_port(const r2_nic_seen_t *const *sorted, size_t count,
+                                           const char *rdma)
+{
+    const r2_nic_seen_t *best = NULL;
+    int best_worth = -1;
+
+    for (size_t i = 0; i < count; ++i) {
+        const int worth = (0 != sorted[i]->nic.ipv4 ? 2 : 0) + ('\0' == sorted[i]->kind[0]);
+
+        if (0 == strcmp(rdma, sorted[i]->nic.rdma) && worth > best_worth) {
+            best_worth = worth;
+            best = sorted[i];
+        }
+    }
+    return best;
+}
+
+/** Adds the NICs on the RDMA ports that a word names. @return number of ports that match. */
+static size_t r2_choice_add_ports(r2_nic_choice_t *choice, const r2_nic_seen_t *const *sorted,
+                                  size_t count, const char *word)
+{
+    size_t matches = 0;
+
+    for (const char *rdma = r2_next_port(sorted, count, ""); NULL != rdma;
+         rdma = r2_next_port(sorted, count, rdma)) {
+        if (0 == fnmatch(word, rdma, 0)) {
+            r2_choice_add(choice, r2_nic_on_port(sorted, count, rdma));
+            ++matches;
+        }
+    }
+    return matches;
+}
+
 /** Adds what one word of the selection names. @return number of NICs that match. */
 static size_t r2_choice_add_word(r2_nic_choice_t *choice, const r2_nic_seen_t *const *sorted,
                                  size_t count, const char *word)
@@ -94,6 +145,9 @@ static size_t r2_choice_add_word(r2_nic_choice_t *choice, const r2_nic_seen_t *c
     const bool pattern = NULL != strpbrk(word, "*?[");
     size_t matches = 0;
 
+    if (NULL != strchr(word, ':')) { /* no network device has that in its name */
+        return r2_choice_add_ports(choice, sorted, count, word);
+    }
     for (size_t i = 0; i < count; ++i) {
         if (pattern ? !sorted[i]->loopback && 0 == fnmatch(word, sorted[i]->nic.name, 0)
                     : 0 == strcmp(word, sorted[i]->nic.name)) {
@@ -118,7 +172,8 @@ static r2_status_t r2_choose_named(const r2_nic_seen_t *const *sorted, size_t co
     for (const char *word = strtok_r(words, ", \t", &rest); NULL != word && R2_OK == status;
          word = strtok_r(NULL, ", \t", &rest)) {
         if (0 == r2_choice_add_word(choice, sorted, count, word)) {
-            r2_text_add(text_p, text_bytes, "no NIC matches \"%s\"", word);
+            r2_text_add(text_p, text_bytes, "no NIC %s \"%s\"",
+                        NULL == strchr(word, ':') ? "matches" : "lies on an RDMA port", word);
             status = R2_ERR_PARAM;
         }
     }
@@ -157,6 +212,17 @@ static bool r2_nic_candidate(const r2_nic_seen_t *seen, bool devices_only, bool 
     return known_kind && 0 != seen->nic.ipv4;
 }
 
+/** True if the choice has a NIC on the same RDMA port: two rails would share one cable. */
+static bool r2_choice_has_port(const r2_nic_choice_t *choice, const char *rdma)
+{
+    for (size_t i = 0; i < choice->count && '\0' != rdma[0]; ++i) {
+        if (0 == strcmp(choice->nics[i].rdma, rdma)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** Selection by itself: all candidates of the fastest class. */
 static void r2_choose_fastest(const r2_nic_seen_t *const *sorted, size_t count, bool devices_only,
                               bool without_address, r2_nic_choice_t *choice)
@@ -173,7 +239,8 @@ static void r2_choose_fastest(const r2_nic_seen_t *const *sorted, size_t count, 
         const bool hidden = 0 == nic->speed_bytes_per_s && !nic->carrier;
 
         if (r2_nic_candidate(sorted[i], devices_only, without_address) &&
-            (hidden || 2 * nic->speed_bytes_per_s >= fastest)) {
+            (hidden || 2 * nic->speed_bytes_per_s >= fastest) &&
+            !r2_choice_has_port(choice, nic->rdma)) {
             r2_choice_add(choice, sorted[i]);
         }
     }

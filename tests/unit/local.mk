@@ -105,7 +105,7 @@ tests_unit_test_kinds_LDADD = libr2bench.la $(CMOCKA_LIBS)
 
 # NICs
 check_PROGRAMS += tests/unit/test_nic tests/unit/test_rail_netns
-tests_unit_test_nic_SOURCES = tests/unit/test_nic.c
+tests_unit_test_nic_SOURCES = tests/unit/test_nic.c tests/unit/fake_sysfs.h
 tests_unit_test_nic_LDADD = $(R2_TEST_LIBS) $(HWLOC_LIBS)
 tests_unit_test_rail_netns_SOURCES = tests/unit/test_rail_netns.c tests/unit/hello_ends.h \
     tests/unit/moved_clock.h tests/unit/two_hosts.h
@@ -116,7 +116,20 @@ EXTRA_DIST += \
     tests/golden/nic/dual-8nic.xml \
     tests/golden/nic/single-2nic.xml
 
+check_PROGRAMS += tests/unit/test_rdma
+tests_unit_test_rdma_SOURCES = tests/unit/test_rdma.c tests/unit/fake_sysfs.h $(INFO_SHOWS)
+tests_unit_test_rdma_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
+tests_unit_test_rdma_LDADD = $(R2_TEST_LIBS)
+EXTRA_DIST += \
+    tests/golden/rdma/bond.txt \
+    tests/golden/rdma/no-such-port.txt \
+    tests/golden/rdma/port-down.txt \
+    tests/golden/rdma/two-ports.txt \
+    tests/golden/rdma/virtual-functions.txt \
+    tests/golden/rdma/without-ip.txt
+
 # r2_info
+INFO_SHOWS = tools/info/info.h tools/info/json.c tools/info/problems.c tools/info/text.c
 check_PROGRAMS += tests/unit/test_info
 tests_unit_test_info_SOURCES = tests/unit/test_info.c tools/info/problems.c tools/info/info.h
 tests_unit_test_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info

@@ -22,6 +22,7 @@
 #include "base/util.h"
 #include "rail/nic_parts.h"
 #include "rail/nic_watch.h"
+#include "fake_sysfs.h"
 
 #define T_GBIT 125000000ull
 
@@ -165,33 +166,15 @@ static void test_select_short_text(void **state)
     }
 }
 
-static void t_file(const char *root, const char *path, const char *text)
-{
-    char command[512];
-
-    snprintf(command, sizeof(command), "mkdir -p \"$(dirname %s/%s)\" && echo '%s' > %s/%s", root,
-             path, text, root, path);
-    assert_int_equal(system(command), 0);
-}
-
-static void t_link(const char *root, const char *target, const char *path)
-{
-    char command[512];
-
-    snprintf(command, sizeof(command), "mkdir -p %s/%s \"$(dirname %s/%s)\" && ln -s %s/%s %s/%s",
-             root, target, root, path, root, target, root, path);
-    assert_int_equal(system(command), 0);
-}
-
 /** A bond has no device of its own: its RDMA device names it. */
 static void t_place_bond(const char *root, r2_nic_seen_t *bond)
 {
     strcpy(bond->nic.name, "bond0");
     bond->nic.ifindex = 9;
-    t_file(root, "class/net/bond0/ifindex", "9");
-    t_file(root, "class/infiniband/mlx4_1/ports/2/gid_attrs/ndevs/0", "ib0");
-    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/0", "bond0.7");
-    t_file(root, "class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/1", "bond0");
+    fake_file(root, "sys/class/net/bond0/ifindex", "9");
+    fake_file(root, "sys/class/infiniband/mlx4_1/ports/2/gid_attrs/ndevs/0", "ib0");
+    fake_file(root, "sys/class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/0", "bond0.7");
+    fake_file(root, "sys/class/infiniband/mlx5_bond_0/ports/1/gid_attrs/ndevs/1", "bond0");
     r2_nic_place(root, bond);
     r2_nic_place_rdma(root, &bond->nic);
     assert_string_equal(bond->nic.rdma, "mlx5_bond_0:1");
@@ -200,22 +183,27 @@ static void t_place_bond(const char *root, r2_nic_seen_t *bond)
 /** A made-up sysfs: an RDMA NIC with two ports, a virtio NIC, a foreign one. */
 static void test_place(void **state)
 {
-    char root[] = "/tmp/r2-test-nic-XXXXXX", command[64];
+    char root[PATH_MAX];
     r2_nic_seen_t rdma = t_seen("ib0", "10.0.0.1", 0, true, "");
     r2_nic_seen_t virtio = rdma, foreign = rdma, bond = rdma;
 
     (void) state;
-    assert_non_null(mkdtemp(root));
+    fake_begin(root);
     rdma.has_device = virtio.has_device = foreign.has_device = false;
     rdma.nic.ifindex = 3;
-    t_link(root, "devices/pci0000:00/0000:00:01.0/10000:3b:00.1", "class/net/ib0/device");
-    t_file(root, "class/net/ib0/ifindex", "3");
-    t_file(root, "class/net/ib0/speed", "-1");
-    t_file(root, "class/net/ib0/dev_port", "1");
-    t_file(root, "class/net/ib0/device/numa_node", "1");
-    t_file(root, "class/net/ib0/device/infiniband/mlx4_1/ports/1/rate", "10 Gb/sec (4X SDR)");
-    t_file(root, "class/net/ib0/device/infiniband/mlx4_1/ports/2/rate", "100 Gb/sec (4X EDR)");
+    fake_link(root, "sys/devices/pci0000:00/0000:00:01.0/10000:3b:00.1",
+              "sys/class/net/ib0/device");
+    fake_file(root, "sys/class/net/ib0/ifindex", "3");
+    fake_file(root, "sys/class/net/ib0/speed", "-1");
+    fake_file(root, "sys/class/net/ib0/dev_port", "1");
+    fake_file(root, "sys/class/net/ib0/device/numa_node", "1");
+    fake_file(root, "sys/class/net/ib0/device/infiniband/mlx4_1/ports/1/rate",
+              "10 Gb/sec (4X SDR)");
+    fake_file(root, "sys/class/net/ib0/device/infiniband/mlx4_1/ports/2/rate",
+              "100 Gb/sec (4X EDR)");
+    fake_file(root, "sys/class/infiniband/mlx4_1/ports/2/rate", "100 Gb/sec (4X EDR)");
     r2_nic_place(root, &rdma);
+    assert_true(r2_nic_place_rdma(root, &rdma.nic));
     assert_true(rdma.has_device);
     assert_string_equal(rdma.nic.pci, "10000:3b:00.1");
     assert_string_equal(rdma.nic.rdma, "mlx4_1:2");
@@ -224,10 +212,10 @@ static void test_place(void **state)
 
     strcpy(virtio.nic.name, "eth0");
     virtio.nic.ifindex = 2;
-    t_link(root, "devices/pci0000:00/0000:00:03.0/virtio2", "class/net/eth0/device");
-    t_file(root, "class/net/eth0/ifindex", "2");
-    t_file(root, "class/net/eth0/speed", "25000");
-    t_file(root, "devices/pci0000:00/0000:00:03.0/numa_node", "0");
+    fake_link(root, "sys/devices/pci0000:00/0000:00:03.0/virtio2", "sys/class/net/eth0/device");
+    fake_file(root, "sys/class/net/eth0/ifindex", "2");
+    fake_file(root, "sys/class/net/eth0/speed", "25000");
+    fake_file(root, "sys/devices/pci0000:00/0000:00:03.0/numa_node", "0");
     r2_nic_place(root, &virtio);
     assert_string_equal(virtio.nic.pci, "0000:00:03.0");
     assert_string_equal(virtio.nic.rdma, "");
@@ -248,8 +236,7 @@ static void test_place(void **state)
     strcpy(foreign.nic.name, "bond0");
     r2_nic_place_rdma(root, &foreign.nic);
     assert_string_equal(foreign.nic.rdma, "");
-    snprintf(command, sizeof(command), "rm -r %s", root);
-    assert_int_equal(system(command), 0);
+    fake_end(root);
 }
 
 /** The network devices of a topology, by name. */

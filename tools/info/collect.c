@@ -233,6 +233,7 @@ void info_collect(info_t *info)
         info->nics_text[0] = '\0';
     }
     r2_nics_chain(info->nics, info->nic_count, info->chain);
+    info->port_count = r2_rdma_ports("", info->ports);
     info->gpu = r2_gpu_device();
     if (0 == getrlimit(RLIMIT_NOFILE, &limit)) {
         info->files_hard = RLIM_INFINITY == limit.rlim_max ? UINT64_MAX : limit.rlim_max;

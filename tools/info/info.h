@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "r2/json.h"
 #include "r2/nic.h"
 #include "r2/params.h"
 #include "r2/version.h"
@@ -55,6 +56,8 @@ typedef struct info {
     r2_nic_t nics[R2_RAILS_MAX];
     size_t nic_count;
     uint32_t chain[R2_RAILS_MAX];
+    r2_rdma_seen_t ports[R2_RDMA_PORTS_MAX]; /* of this host, rails or not */
+    size_t port_count;
     char nics_text[1024]; /* why there is none, "" = there are */
 
     const char *gpu;     /* borrowed: static; the device file of GPUs, NULL = none */
@@ -77,6 +80,17 @@ void info_param_text(const r2_params_t *params, const r2_param_info_t *row, char
 void info_speed_text(uint64_t speed_bytes_per_s, char *text_p, size_t text_bytes);
 /** "10.0.0.1/24", or "none". */
 void info_address_text(const r2_nic_t *nic, char *text_p, size_t text_bytes);
+
+/** "2001:db8::1", "::ffff:10.0.0.1"; "" if there is none. */
+void info_gid_text(const r2_rdma_port_t *port, char *text_p, size_t text_bytes);
+/** The transport of a rail: "tcp", "rc_verbs". */
+const char *info_transport(const r2_nic_t *nic);
+/** The first rail on an RDMA port. @return false: there is none. */
+bool info_rail_on(const info_t *info, const char *rdma, size_t *idx_p);
+
+/** Parts of what is shown, for tests. */
+void info_print_rails(const info_t *info, FILE *out);
+void info_json_rails(r2_json_t *json, const info_t *info);
 
 /** The three ways to show. @return 0, or -1 if writing failed. */
 int info_print_text(const info_t *info, const info_problem_t *problems, size_t count, FILE *out);

@@ -63,10 +63,36 @@ static void info_json_rail(r2_json_t *json, const info_t *info, size_t idx)
     info_json_place(json, "distance", (int) nic->distance, nic->numa_node >= 0);
     info_json_text(json, "pci", nic->pci);
     info_json_text(json, "rdma", nic->rdma);
+    r2_json_string(json, "transport", info_transport(nic));
     r2_json_close(json, '}');
 }
 
-static void info_json_rails(r2_json_t *json, const info_t *info)
+static void info_json_port(r2_json_t *json, const info_t *info, const r2_rdma_seen_t *seen)
+{
+    const r2_rdma_port_t *port = &seen->port;
+    bool on_rail, has_gid;
+    char gid[64];
+    size_t idx = 0;
+
+    on_rail = info_rail_on(info, seen->name, &idx);
+    port = on_rail ? &info->nics[idx].port : port;
+    has_gid = R2_GID_NONE != port->gid_kind;
+    info_gid_text(port, gid, sizeof(gid));
+    r2_json_open(json, NULL, '{');
+    r2_json_string(json, "port", seen->name);
+    info_json_place(json, "rail", (int) idx, on_rail);
+    r2_json_string(json, "link", r2_port_link_name(port->link));
+    r2_json_string(json, "state", r2_port_state_name(port->state));
+    r2_json_u64(json, "speed_bytes_per_s", port->speed_bytes_per_s);
+    info_json_place(json, "lid", port->lid, 0 != port->lid);
+    info_json_place(json, "gid_index", port->gid_idx, has_gid);
+    info_json_text(json, "gid_kind", has_gid ? r2_gid_kind_name(port->gid_kind) : "");
+    info_json_text(json, "gid", gid);
+    r2_json_bool(json, "openable", port->openable);
+    r2_json_close(json, '}');
+}
+
+void info_json_rails(r2_json_t *json, const info_t *info)
 {
     r2_json_open(json, "rails", '[');
     for (size_t i = 0; i < info->nic_count; ++i) {
@@ -76,6 +102,11 @@ static void info_json_rails(r2_json_t *json, const info_t *info)
     r2_json_open(json, "failover_chain", '[');
     for (size_t i = 0; i < info->nic_count; ++i) {
         r2_json_string(json, NULL, info->nics[info->chain[i]].name);
+    }
+    r2_json_close(json, ']');
+    r2_json_open(json, "rdma_ports", '[');
+    for (size_t i = 0; i < info->port_count; ++i) {
+        info_json_port(json, info, &info->ports[i]);
     }
     r2_json_close(json, ']');
 }

@@ -89,6 +89,30 @@ void info_address_text(const r2_nic_t *nic, char *text_p, size_t text_bytes)
     }
 }
 
+void info_gid_text(const r2_rdma_port_t *port, char *text_p, size_t text_bytes)
+{
+    if (R2_GID_NONE == port->gid_kind ||
+        NULL == inet_ntop(AF_INET6, port->gid, text_p, (socklen_t) text_bytes)) {
+        text_p[0] = '\0';
+    }
+}
+
+const char *info_transport(const r2_nic_t *nic)
+{
+    return '\0' == nic->tls[0] ? "tcp" : nic->tls;
+}
+
+bool info_rail_on(const info_t *info, const char *rdma, size_t *idx_p)
+{
+    for (size_t i = 0; i < info->nic_count; ++i) {
+        if (0 == strcmp(rdma, info->nics[i].rdma)) {
+            *idx_p = i;
+            return true;
+        }
+    }
+    return false;
+}
+
 /** First number of a version text, "4.1.4" -> 4. */
 static long info_major(const char *version)
 {

@@ -58,20 +58,60 @@ static void info_print_rail(const info_t *info, size_t idx, FILE *out)
         snprintf(numa, sizeof(numa), "%d", nic->numa_node);
         snprintf(distance, sizeof(distance), "%u", nic->distance);
     }
-    fprintf(out, "  %3zu  %-12s %-18s %-12s %-7s %4s %8s  %-13s %s\n", idx, nic->name, address,
-            speed, nic->carrier ? "up" : "DOWN", numa, distance,
-            '\0' != nic->pci[0] ? nic->pci : "-", '\0' != nic->rdma[0] ? nic->rdma : "-");
+    fprintf(out, "  %3zu  %-12s %-18s %-12s %-7s %4s %8s  %-13s %-14s %s\n", idx, nic->name,
+            address, speed, nic->carrier ? "up" : "DOWN", numa, distance,
+            '\0' != nic->pci[0] ? nic->pci : "-", '\0' != nic->rdma[0] ? nic->rdma : "-",
+            info_transport(nic));
 }
 
-static void info_print_rails(const info_t *info, FILE *out)
+/* The port as the rail on it has it: with the GID of its own NIC. */
+static void info_print_port(const info_t *info, const r2_rdma_seen_t *seen, FILE *out)
+{
+    char speed[32], gid[64], lid[16] = "-", index[16] = "-", rail[16] = "-";
+    const r2_rdma_port_t *port = &seen->port;
+    size_t idx;
+
+    if (info_rail_on(info, seen->name, &idx)) {
+        port = &info->nics[idx].port;
+        snprintf(rail, sizeof(rail), "%zu", idx);
+    }
+    info_speed_text(port->speed_bytes_per_s, speed, sizeof(speed));
+    info_gid_text(port, gid, sizeof(gid));
+    if (0 != port->lid) {
+        snprintf(lid, sizeof(lid), "%u", port->lid);
+    }
+    if (R2_GID_NONE != port->gid_kind) {
+        snprintf(index, sizeof(index), "%u", port->gid_idx);
+    }
+    fprintf(out, "  %4s  %-14s %-10s %-7s %-12s %5s  %5s %-10s %s%s\n", rail, seen->name,
+            r2_port_link_name(port->link), r2_port_state_name(port->state), speed, lid, index,
+            r2_gid_kind_name(port->gid_kind), '\0' != gid[0] ? gid : "-",
+            port->openable ? "" : "  cannot be opened");
+}
+
+static void info_print_ports(const info_t *info, FILE *out)
+{
+    if (0 == info->port_count) {
+        return;
+    }
+    fprintf(out, "\nRDMA ports (coll_r2_tls is \"%s\")\n", info->params.tls);
+    fprintf(out, "  rail  %-14s %-10s %-7s %-12s %5s  %5s %-10s GID\n", "port", "link", "state",
+            "speed", "LID", "index", "kind");
+    for (size_t i = 0; i < info->port_count; ++i) {
+        info_print_port(info, &info->ports[i], out);
+    }
+}
+
+void info_print_rails(const info_t *info, FILE *out)
 {
     fprintf(out, "\nRails of %s (coll_r2_rails is \"%s\")\n", info->host_name, info->params.rails);
     if (0 == info->nic_count) {
         fprintf(out, "  none\n");
+        info_print_ports(info, out);
         return;
     }
-    fprintf(out, "  idx  %-12s %-18s %-12s %-7s NUMA distance  %-13s RDMA\n", "name", "address",
-            "speed", "carrier", "PCI");
+    fprintf(out, "  idx  %-12s %-18s %-12s %-7s NUMA distance  %-13s %-14s transport\n", "name",
+            "address", "speed", "carrier", "PCI", "RDMA");
     for (size_t i = 0; i < info->nic_count; ++i) {
         info_print_rail(info, i, out);
     }
@@ -80,6 +120,7 @@ static void info_print_rails(const info_t *info, FILE *out)
         fprintf(out, "%s%s", i > 0 ? " > " : "", info->nics[info->chain[i]].name);
     }
     fprintf(out, "\n");
+    info_print_ports(info, out);
 }
 
 static void info_print_params(const info_t *info, FILE *out)

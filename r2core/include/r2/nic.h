@@ -18,11 +18,45 @@
 #define R2_NIC_TLS_MAX          16
 #define R2_NIC_DISTANCE_UNKNOWN 255
 
+/** State of an RDMA port, numbered as sysfs and libibverbs do. */
+typedef enum r2_port_state {
+    R2_PORT_UNKNOWN,
+    R2_PORT_DOWN,   /* no cable, or switched off */
+    R2_PORT_INIT,   /* InfiniBand: has a link, and waits for the subnet manager */
+    R2_PORT_ARMED,  /* the same, a step later */
+    R2_PORT_ACTIVE, /* carries traffic */
+    R2_PORT_DEFER   /* active, link about to be lost */
+} r2_port_state_t;
+
+/** What an RDMA port speaks on its cable. */
+typedef enum r2_port_link { R2_LINK_UNKNOWN, R2_LINK_INFINIBAND, R2_LINK_ETHERNET } r2_port_link_t;
+
+/** What a GID is an address of. */
+typedef enum r2_gid_kind {
+    R2_GID_NONE, /* no GID was found */
+    R2_GID_INFINIBAND,
+    R2_GID_ROCE_V1, /* its own kind of Ethernet frame: within a subnet */
+    R2_GID_ROCE_V2  /* UDP: can be routed */
+} r2_gid_kind_t;
+
+/** An RDMA port as found on this host. Plain value. */
+typedef struct r2_rdma_port {
+    r2_port_state_t state;
+    r2_port_link_t link;
+    uint64_t speed_bytes_per_s; /* 0 = unknown */
+    uint16_t lid;               /* InfiniBand: its address in the subnet; 0 = none */
+    r2_gid_kind_t gid_kind;
+    uint16_t gid_idx; /* in the port's table; moves when the NIC's addresses do */
+    uint8_t gid[16];
+    bool openable; /* its file in /dev/infiniband is there, or it is not known which that is */
+} r2_rdma_port_t;
+
 /** One NIC as found on this host. Plain value. */
 typedef struct r2_nic {
     char name[R2_NIC_NAME_MAX]; /* network device, "rail0" */
     char rdma[R2_NIC_NAME_MAX]; /* RDMA device and port, "mlx5_0:1", or "" */
     char tls[R2_NIC_TLS_MAX];   /* as a rail: a transport over `rdma`, "rc_verbs"; "": TCP */
+    r2_rdma_port_t port;        /* of `rdma` */
     char pci[32];               /* PCI address, "0000:3b:00.0", or "" */
     uint32_t ifindex;           /* kernel's index */
     uint32_t ipv4;              /* network byte order, 0 = none */
@@ -39,12 +73,13 @@ typedef struct r2_nic {
  * Finds the NICs of this host (netlink for the list, sysfs for speed and place, hwloc for
  * distance).
  * @param selection comma separated names or fnmatch patterns, in rail order; the matches of a
- * pattern come in natural order of names (rail2 before rail10), loopback only by its name. What is
- * selected stays selected when it is down or has no address, so that rail indices are the same on
- * all hosts. "" = by itself: NICs with a device behind them and an IPv4 address that is not
- * link-local, those of the fastest speed class (at least half of the fastest; a NIC without carrier
- * may hide its speed and counts as fast); without such any non-loopback, non-bridge, non-container
- * device.
+ * pattern come in natural order of names (rail2 before rail10), loopback only by its name. A word
+ * with a colon names RDMA ports ("mlx5_0:1", "mlx5_*:1"): it stands for the NIC on each of them.
+ * What is selected stays selected when it is down or has no address, so that rail indices are the
+ * same on all hosts. "" = by itself: NICs with a device behind them, or bonds and VLANs on an RDMA
+ * device, with an IPv4 address that is not link-local, those of the fastest speed class (at least
+ * half of the fastest; a NIC without carrier may hide its speed and counts as fast); without such
+ * any non-loopback, non-bridge, non-container device. One NIC for each RDMA port.
  * @param without_address with "": also NICs with a device behind them that have no address yet.
  * @param nics_p    array of R2_RAILS_MAX.
  * @param text_p    on error: what is wrong, listing the NICs there are.
@@ -53,6 +88,28 @@ typedef struct r2_nic {
  */
 R2_EXPORT r2_status_t r2_nics_find(const char *selection, bool without_address, r2_nic_t *nics_p,
                                    size_t *count_p, char *text_p, size_t text_bytes);
+
+/** An RDMA port of this host, whether a NIC lies on it or not. */
+typedef struct r2_rdma_seen {
+    char name[R2_NIC_NAME_MAX]; /* device and port */
+    r2_rdma_port_t port;
+} r2_rdma_seen_t;
+
+#define R2_RDMA_PORTS_MAX 64
+
+/**
+ * Lists the RDMA ports of this host, in natural order of names.
+ * @param root "" or a folder with copies of /sys and /dev, for tests.
+ * @param ports_p R2_RDMA_PORTS_MAX entries. @return their number.
+ */
+R2_EXPORT size_t r2_rdma_ports(const char *root, r2_rdma_seen_t *ports_p);
+
+/** "ACTIVE"; "-" if it is not known. */
+R2_EXPORT const char *r2_port_state_name(r2_port_state_t state);
+/** "InfiniBand"; "-" if it is not known. */
+R2_EXPORT const char *r2_port_link_name(r2_port_link_t link);
+/** "RoCE v2"; "-" if there is no GID. */
+R2_EXPORT const char *r2_gid_kind_name(r2_gid_kind_t kind);
 
 /** Failover chain: indices of `nics` ordered by (distance, index). @param order_p `count`
  * entries. */
