@@ -114,7 +114,7 @@ static r2_status_t r2_ctx_objection(const r2_params_t *params, const r2_ctx_part
                  gpu);
         return R2_ERR_DECLINED;
     }
-    for (size_t i = 0; 0 != strcmp(params->tls, "tcp") && i < parts->nic_count; ++i) {
+    for (size_t i = 0; r2_rdma_declines(params->tls) && i < parts->nic_count; ++i) {
         const r2_nic_t *nic = &parts->nics[i];
 
         if ('\0' != nic->rdma[0]) {
@@ -218,6 +218,7 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     }
     status = r2_ctx_objection(config->params, parts, text_p, text_bytes);
     if (R2_OK == status) {
+        r2_nics_offer(r2_rdma_tls(config->params->tls), parts->nics, parts->nic_count);
         status = r2_ctx_real_files(real, parts, text_p, text_bytes);
     }
     if (R2_OK == status) {

@@ -19,6 +19,7 @@ libr2core_la_SOURCES += \
     r2core/rail/nic_find.c \
     r2core/rail/nic_list.c \
     r2core/rail/nic_measure.c \
+    r2core/rail/nic_offer.c \
     r2core/rail/nic_parts.h \
     r2core/rail/nic_place.c \
     r2core/rail/nic_rdma.c \

@@ -12,5 +12,6 @@ libr2core_la_SOURCES += \
     r2core/transport/uct_port.c \
     r2core/transport/uct_put.c \
     r2core/transport/uct_record.c \
+    r2core/transport/uct_sees.c \
     r2core/transport/uct_send.c \
     r2core/transport/uct_worker.c

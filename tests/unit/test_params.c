@@ -117,7 +117,9 @@ static void words(void **state)
     assert_refused(&params, "gpu (ign) is none of decline, ignore");
     params = fresh();
     assert_int_equal(r2_params_set(&params, "tls", "rc"), R2_OK);
-    assert_refused(&params, "tls (rc) is none of auto, tcp");
+    assert_int_equal(r2_params_check(&params, text, sizeof(text)), R2_OK);
+    assert_int_equal(r2_params_set(&params, "tls", "dc"), R2_OK);
+    assert_refused(&params, "tls (dc) is none of auto, tcp, rc");
 }
 
 static void suffixes(void **state)

@@ -273,7 +273,7 @@ static void info_check_declined(const info_t *info, info_list_t *list)
             info->gpu);
         info_remedy(list, "for jobs that never give such memory to MPI: coll_r2_gpu = ignore");
     }
-    for (size_t i = 0; i < info->nic_count && 0 != strcmp(info->params.tls, "tcp"); ++i) {
+    for (size_t i = 0; i < info->nic_count && r2_rdma_declines(info->params.tls); ++i) {
         if ('\0' != info->nics[i].rdma[0]) {
             info_add(
                 list, INFO_WARNING,

@@ -146,6 +146,10 @@ typedef struct r2_tp {
 r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p);
 void r2_tp_ucx_destroy(r2_tp_t *tp);
 
+/** True if UCX knows the RDMA device ("mlx5_0") and may open it, whether its ports are up or
+ * not. */
+bool r2_tp_ucx_sees(const char *device);
+
 /** "1.13.1" style version of the UCX library in use. */
 const char *r2_tp_ucx_version(void);
 /** The version r2 was built with. */

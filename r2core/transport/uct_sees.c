@@ -1,0 +1,51 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Which RDMA devices UCX knows, without opening any.
+ */
+#include "r2_config.h"
+
+#include "transport/uct.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The component of all RDMA devices: its memory domains have their names. */
+static bool r2_uct_component_has(uct_component_h component, const char *device)
+{
+    uct_component_attr_t attr = {.field_mask = UCT_COMPONENT_ATTR_FIELD_NAME |
+                                               UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT};
+    bool found = false;
+
+    if (UCS_OK != uct_component_query(component, &attr) || 0 != strcmp("ib", attr.name) ||
+        0 == attr.md_resource_count) {
+        return false;
+    }
+    attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;
+    attr.md_resources = calloc(attr.md_resource_count, sizeof(*attr.md_resources));
+    if (NULL != attr.md_resources && UCS_OK == uct_component_query(component, &attr)) {
+        for (unsigned i = 0; i < attr.md_resource_count && !found; ++i) {
+            found = 0 == strcmp(device, attr.md_resources[i].md_name);
+        }
+    }
+    free(attr.md_resources);
+    return found;
+}
+
+bool r2_tp_ucx_sees(const char *device)
+{
+    uct_component_h *components;
+    unsigned count;
+    bool found = false;
+
+    r2_ucx_enter();
+    if (UCS_OK == uct_query_components(&components, &count)) {
+        for (unsigned i = 0; i < count && !found; ++i) {
+            found = r2_uct_component_has(components[i], device);
+        }
+        uct_release_component_list(components);
+    }
+    r2_ucx_leave();
+    return found;
+}
