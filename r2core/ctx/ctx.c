@@ -200,16 +200,17 @@ void r2_ctx_error_text(const r2_ctx_t *ctx, char *text_p, size_t text_bytes)
     r2_ctx_unlock(ctx);
 }
 
-/** " ib0 (100000 Mbit/s, down)"; virtual NICs do not tell their speed. */
+/** " ib0 (100000 Mbit/s, rc_verbs, down)"; virtual NICs do not tell their speed. */
 static void r2_ctx_describe_nic(const r2_nic_t *nic, char *text_p, size_t text_bytes)
 {
     const char *down = nic->carrier ? "" : ", down";
+    const char *comma = '\0' == nic->tls[0] ? "" : ", ";
 
     if (0 == nic->speed_bytes_per_s) {
-        snprintf(text_p, text_bytes, " %s (speed unknown%s)", nic->name, down);
+        snprintf(text_p, text_bytes, " %s (speed unknown%s%s%s)", nic->name, comma, nic->tls, down);
     } else {
-        snprintf(text_p, text_bytes, " %s (%llu Mbit/s%s)", nic->name,
-                 (unsigned long long) (nic->speed_bytes_per_s / 125000), down);
+        snprintf(text_p, text_bytes, " %s (%llu Mbit/s%s%s%s)", nic->name,
+                 (unsigned long long) (nic->speed_bytes_per_s / 125000), comma, nic->tls, down);
     }
 }
 

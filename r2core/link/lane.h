@@ -97,6 +97,7 @@ typedef struct r2_lane {
     r2_lane_conn_t *conn; /* owned; WIRING and later */
     bool failed;      /* the transport or the peer said so: fence at the end of the progress pass */
     bool unreachable; /* silent, and no connect request gets through to the peer's host either */
+    bool is_rdma;     /* by the rail's RDMA port, as both ends have published; else by TCP */
     r2_status_t why;  /* last failure */
     r2_rail_t *rail;  /* borrowed */
     const r2_peer_rail_t *remote; /* borrowed: in link->info */

@@ -31,6 +31,7 @@
 /** Own addresses until they are published. */
 typedef struct r2_net_addresses {
     uint8_t hello[R2_HELLO_ADDRESS_MAX], probe[R2_PROBE_ADDRESS_MAX];
+    char rdma[R2_PEER_RDMA_MAX];
 } r2_net_addresses_t;
 
 static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *nic,
@@ -44,17 +45,19 @@ static r2_status_t r2_net_listen(r2_net_t *net, uint32_t idx, const r2_nic_t *ni
         return status;
     }
     published->address = addresses->hello;
-    published->address_bytes = (uint32_t) bytes;
+    published->address_bytes = (uint16_t) bytes;
     if (NULL != nic && NULL != net->probe.ops) {
         status = net->probe.ops->listen(net->probe.instance, idx, nic, addresses->probe, &bytes);
         published->probe = addresses->probe;
-        published->probe_bytes = R2_OK == status ? (uint32_t) bytes : 0;
+        published->probe_bytes = R2_OK == status ? (uint16_t) bytes : 0;
     }
     if (NULL != nic) {
         published->name = nic->name;
         published->ipv4 = nic->ipv4;
         published->prefix_bits = nic->prefix_bits;
         published->mbytes_per_s = (uint32_t) r2_min(nic->speed_bytes_per_s / 1000000, UINT32_MAX);
+        r2_peer_rdma_text(nic, addresses->rdma);
+        published->rdma = addresses->rdma;
     }
     return R2_OK;
 }

@@ -8,6 +8,7 @@
 
 #include "link/peer_info.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,31 @@ typedef struct r2_peer_store {
     uint8_t *blob; /* behind the rails */
     r2_peer_rail_t rails[];
 } r2_peer_store_t;
+
+void r2_peer_rdma_text(const r2_nic_t *nic, char *text_p)
+{
+    const uint8_t *gid = nic->port.gid; /* its prefix comes from the subnet manager */
+
+    if ('\0' == nic->tls[0]) {
+        text_p[0] = '\0';
+    } else if (R2_LINK_INFINIBAND != nic->port.link) {
+        snprintf(text_p, R2_PEER_RDMA_MAX, "%s@roce", nic->tls);
+    } else if (R2_PORT_ACTIVE != nic->port.state) {
+        snprintf(text_p, R2_PEER_RDMA_MAX, "%s@ib", nic->tls);
+    } else {
+        snprintf(text_p, R2_PEER_RDMA_MAX, "%s@ib:%02x%02x%02x%02x%02x%02x%02x%02x", nic->tls,
+                 gid[0], gid[1], gid[2], gid[3], gid[4], gid[5], gid[6], gid[7]);
+    }
+}
+
+bool r2_peer_rails_have_rdma(const r2_peer_rail_t *a, const r2_peer_rail_t *b)
+{
+    const size_t bytes = strcspn(a->rdma, ":");
+    const bool untold = '\0' == a->rdma[bytes] || NULL == strchr(b->rdma, ':');
+
+    return bytes > 0 && bytes == strcspn(b->rdma, ":") && 0 == strncmp(a->rdma, b->rdma, bytes) &&
+           (untold || 0 == strcmp(a->rdma + bytes, b->rdma + bytes));
+}
 
 /* ---- writing ---- */
 
@@ -75,6 +101,7 @@ static void r2_put_rail(r2_peer_writer_t *writer, const r2_peer_rail_t *rail)
     r2_put_bytes(writer, rail->address, rail->address_bytes);
     r2_put_number(writer, rail->probe_bytes, 1);
     r2_put_bytes(writer, rail->probe, rail->probe_bytes);
+    r2_put_text(writer, rail->rdma, R2_PEER_RDMA_MAX);
 }
 
 static void r2_put_head(r2_peer_writer_t *writer, uint32_t users, uint32_t flags)
@@ -182,16 +209,20 @@ static const uint8_t *r2_take_counted(r2_peer_reader_t *reader, size_t width, si
 static void r2_take_rail(r2_peer_reader_t *reader, r2_peer_rail_t *rail_p)
 {
     const uint8_t *ipv4;
+    uint32_t address_bytes, probe_bytes;
 
     rail_p->name = r2_take_text(reader, R2_NIC_NAME_MAX);
     ipv4 = r2_take_bytes(reader, sizeof(rail_p->ipv4));
     if (NULL != ipv4) {
         memcpy(&rail_p->ipv4, ipv4, sizeof(rail_p->ipv4));
     }
-    rail_p->prefix_bits = (uint32_t) r2_take_number(reader, 1);
+    rail_p->prefix_bits = (uint16_t) r2_take_number(reader, 1);
     rail_p->mbytes_per_s = (uint32_t) r2_take_number(reader, 4);
-    rail_p->address = r2_take_counted(reader, 1, R2_HELLO_ADDRESS_MAX, &rail_p->address_bytes);
-    rail_p->probe = r2_take_counted(reader, 1, R2_PROBE_ADDRESS_MAX, &rail_p->probe_bytes);
+    rail_p->address = r2_take_counted(reader, 1, R2_HELLO_ADDRESS_MAX, &address_bytes);
+    rail_p->address_bytes = (uint16_t) address_bytes;
+    rail_p->probe = r2_take_counted(reader, 1, R2_PROBE_ADDRESS_MAX, &probe_bytes);
+    rail_p->probe_bytes = (uint16_t) probe_bytes;
+    rail_p->rdma = r2_take_text(reader, R2_PEER_RDMA_MAX);
 }
 
 /* @param reader behind the head. @param rails room for all that there can be. */

@@ -21,27 +21,28 @@
  *   the listener within the host, then each rail |
  *   bytes of the out-of-band address u16 + | bytes of the cost u8 +
  * A rail: name u8 + | IPv4 address u32, network byte order | prefix u8 | speed u32 |
- *   bytes of the hello address u8 + | bytes of the probe address u8 +
+ *   bytes of the hello address u8 + | bytes of the probe address u8 + | transport over RDMA u8 +
  * Of a process that takes no part, which has no users, instead of what follows the flags:
  *   host name u8 + | bytes of the reason u16 +
  * A reader takes all of it or nothing.
  */
 #define R2_PEER_INFO_MAGIC     0x32724f43u
-#define R2_PEER_INFO_VERSION   6u
+#define R2_PEER_INFO_VERSION   7u
 #define R2_PEER_HOST_NAME_MAX  64u /* with the zero, as R2_NIC_NAME_MAX */
 #define R2_PEER_COST_BYTES     32u
+#define R2_PEER_RDMA_MAX       40u /* with the zero */
 #define R2_PEER_INFO_BYTES_MAX 8192u
 
 /** One rail of a peer, as published. Texts and addresses are part of the r2_peer_info_t that it is
  * from. */
 typedef struct r2_peer_rail {
     const char *name;
-    uint32_t ipv4; /* network byte order */
-    uint32_t prefix_bits;
+    uint32_t ipv4;         /* network byte order */
     uint32_t mbytes_per_s; /* 10^6 bytes per second, one direction; 0: not known */
-    uint32_t address_bytes, probe_bytes;
+    uint16_t prefix_bits, address_bytes, probe_bytes;
     const uint8_t *address; /* of the hello listener */
     const uint8_t *probe;   /* what a probe needs beside it */
+    const char *rdma;       /* r2_peer_rdma_text() */
 } r2_peer_rail_t;
 
 /** What a process publishes that takes no part. Plain value. */
@@ -64,6 +65,19 @@ typedef struct r2_peer_info {
     const uint8_t *cost;         /* for predictions (ctx/host_table.h); rank 0 alone publishes it */
     struct r2_peer_store *store; /* refcounted; NULL: the pointers lead elsewhere */
 } r2_peer_info_t;
+
+/**
+ * The transport that a rail offers over its RDMA port, and the network that the port is on:
+ * "rc_verbs@roce", "rc_verbs@ib:fe80000000000000", without the subnet's prefix where the port is
+ * not active yet; "" for TCP alone. @param text_p R2_PEER_RDMA_MAX bytes.
+ */
+void r2_peer_rdma_text(const r2_nic_t *nic, char *text_p);
+
+/**
+ * True if a lane between these rails goes over RDMA: the same on both sides. Where the ends cannot
+ * do the same, or their ports are not on one network, it is TCP.
+ */
+bool r2_peer_rails_have_rdma(const r2_peer_rail_t *a, const r2_peer_rail_t *b);
 
 /** @param to R2_PEER_INFO_BYTES_MAX bytes. @return bytes written, 0: too long. */
 size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to);

@@ -56,6 +56,14 @@ static void r2_rail_worker_destroy(r2_rail_worker_t *worker)
     free(worker);
 }
 
+static void r2_rail_close(const r2_rail_t *rail, r2_tp_device_t **device)
+{
+    if (NULL != *device) {
+        rail->tp->ops->device_close(*device);
+        *device = NULL;
+    }
+}
+
 void r2_rail_fini(r2_rail_t *rail)
 {
     while (NULL != rail->workers) {
@@ -64,28 +72,31 @@ void r2_rail_fini(r2_rail_t *rail)
         rail->workers = worker->next;
         r2_rail_worker_destroy(worker);
     }
-    if (NULL != rail->device) {
-        rail->tp->ops->device_close(rail->device);
-        rail->device = NULL;
-    }
+    r2_rail_close(rail, &rail->device);
+    r2_rail_close(rail, &rail->rdma);
 }
 
-static r2_status_t r2_rail_open(r2_rail_t *rail)
+static r2_tp_device_t **r2_rail_device(r2_rail_t *rail, bool is_rdma)
 {
-    const bool is_rdma = '\0' != rail->nic.tls[0];
+    return is_rdma ? &rail->rdma : &rail->device;
+}
+
+static r2_status_t r2_rail_open(r2_rail_t *rail, bool is_rdma)
+{
     r2_tp_device_config_t config = {
         .name = R2_RAILS_MAX == rail->idx ? NULL : is_rdma ? rail->nic.rdma : rail->nic.name,
         .tls = is_rdma ? rail->nic.tls : NULL,
         .segment_bytes = rail->segment_bytes,
     };
+    r2_tp_device_t **device = r2_rail_device(rail, is_rdma);
 
-    if (NULL != rail->device) {
+    if (NULL != *device) {
         return R2_OK;
     }
-    return rail->tp->ops->device_open(rail->tp->instance, &config, &rail->device);
+    return rail->tp->ops->device_open(rail->tp->instance, &config, device);
 }
 
-static r2_status_t r2_rail_worker_add(r2_rail_t *rail)
+static r2_status_t r2_rail_worker_add(r2_rail_t *rail, bool is_rdma)
 {
     r2_rail_worker_t *worker = calloc(1, sizeof(*worker));
     r2_status_t status;
@@ -94,7 +105,9 @@ static r2_status_t r2_rail_worker_add(r2_rail_t *rail)
         return R2_ERR_NO_MEMORY;
     }
     worker->rail = rail;
-    status = rail->tp->ops->worker_create(rail->device, rail->callbacks, worker, &worker->worker);
+    worker->is_rdma = is_rdma;
+    status = rail->tp->ops->worker_create(*r2_rail_device(rail, is_rdma), rail->callbacks, worker,
+                                          &worker->worker);
     if (R2_OK != status) {
         free(worker);
         return status;
@@ -105,10 +118,20 @@ static r2_status_t r2_rail_worker_add(r2_rail_t *rail)
     return R2_OK;
 }
 
-/* True if the newest worker may have an endpoint to this peer. */
-static bool r2_rail_worker_serves(const r2_rail_t *rail, uint32_t peer)
+static r2_rail_worker_t *r2_rail_newest(const r2_rail_t *rail, bool is_rdma)
 {
-    const r2_rail_worker_t *worker = rail->workers;
+    r2_rail_worker_t *worker = rail->workers;
+
+    while (NULL != worker && is_rdma != worker->is_rdma) {
+        worker = worker->next;
+    }
+    return worker;
+}
+
+/* True if the newest worker may have an endpoint to this peer. */
+static bool r2_rail_worker_serves(const r2_rail_t *rail, bool is_rdma, uint32_t peer)
+{
+    const r2_rail_worker_t *worker = r2_rail_newest(rail, is_rdma);
     r2_worker_peer_t *entry;
 
     if (NULL == worker || (rail->alone && worker->users > 0)) {
@@ -118,26 +141,27 @@ static bool r2_rail_worker_serves(const r2_rail_t *rail, uint32_t peer)
     return NULL == entry;
 }
 
-r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, uint32_t pending,
+r2_status_t r2_rail_get(r2_rail_t *rail, bool is_rdma, uint32_t peer, uint32_t pending,
                         r2_rail_worker_t **worker_p)
 {
     const r2_tp_t *tp = rail->tp;
-    bool serves = r2_rail_worker_serves(rail, peer);
+    bool serves = r2_rail_worker_serves(rail, is_rdma, peer);
     r2_status_t status = R2_OK;
 
     if (NULL != tp->ops->has_room &&
-        !tp->ops->has_room(tp->instance, NULL == rail->device, serves ? 0 : 1, pending + 1)) {
+        !tp->ops->has_room(tp->instance, NULL == *r2_rail_device(rail, is_rdma), serves ? 0 : 1,
+                           pending + 1)) {
         return R2_ERR_NO_DESCRIPTORS;
     }
-    status = r2_rail_open(rail);
+    status = r2_rail_open(rail, is_rdma);
     if (R2_OK == status && !serves) {
-        status = r2_rail_worker_add(rail);
+        status = r2_rail_worker_add(rail, is_rdma);
     }
     if (R2_OK != status) {
         return status;
     }
-    ++rail->workers->users;
-    *worker_p = rail->workers;
+    *worker_p = r2_rail_newest(rail, is_rdma);
+    ++(*worker_p)->users;
     return R2_OK;
 }
 
@@ -171,16 +195,13 @@ void r2_rail_put(r2_rail_worker_t *worker)
 
 void r2_rail_reap(r2_rail_t *rail)
 {
-    r2_rail_worker_t **slot;
+    r2_rail_worker_t **slot = &rail->workers;
 
-    if (NULL == rail->workers) {
-        return;
-    }
-    slot = rail->alone ? &rail->workers : &rail->workers->next;
     while (NULL != *slot) {
         r2_rail_worker_t *worker = *slot;
+        const bool stays = !rail->alone && worker == r2_rail_newest(rail, worker->is_rdma);
 
-        if (0 == worker->users) {
+        if (0 == worker->users && !stays) {
             *slot = worker->next;
             r2_rail_worker_destroy(worker);
         } else {

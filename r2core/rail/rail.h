@@ -21,9 +21,11 @@ typedef struct r2_worker_peer {
     UT_hash_handle hh;
 } r2_worker_peer_t;
 
-/** One worker generation of a rail. Lanes join the newest that has never served their peer. */
+/** One worker generation of a rail. Lanes join the newest of their transport that has never served
+ * their peer. */
 typedef struct r2_rail_worker {
     struct r2_rail *rail;        /* borrowed: outlives the worker */
+    bool is_rdma;                /* else TCP, or within the host */
     r2_tp_worker_t *worker;      /* owned */
     r2_worker_peer_t *peers;     /* owned: hash by rank */
     uint32_t users;              /* endpoints open on it, zombies included */
@@ -39,7 +41,8 @@ typedef struct r2_rail {
     r2_nic_t nic;                       /* nic.carrier follows netlink */
     const r2_tp_t *tp;                  /* borrowed */
     const r2_tp_callbacks_t *callbacks; /* borrowed: given to every worker */
-    r2_tp_device_t *device;             /* owned; NULL while it could not be opened */
+    r2_tp_device_t *device;             /* owned: TCP; NULL while it could not be opened */
+    r2_tp_device_t *rdma;               /* owned: nic.rdma by nic.tls; the same */
     r2_rail_worker_t *workers;          /* owned: list, newest first */
     bool alone;                         /* each lane gets a worker of its own, which goes with it */
     size_t segment_bytes;
@@ -67,12 +70,13 @@ static inline bool r2_rail_usable(const r2_rail_t *rail)
 /**
  * Takes a worker that has never had an endpoint to `peer`, opening device and worker as needed.
  * Counts as a user until r2_rail_put().
+ * @param is_rdma by the RDMA port of the rail, else by TCP.
  * @param pending endpoints that others are about to create: there must be descriptors for those,
  * too.
  * @return R2_OK, R2_ERR_NO_DEVICE (not now), R2_ERR_NO_DESCRIPTORS (the same), R2_ERR_NO_MEMORY,
  *         R2_ERR_UNSUPPORTED.
  */
-r2_status_t r2_rail_get(r2_rail_t *rail, uint32_t peer, uint32_t pending,
+r2_status_t r2_rail_get(r2_rail_t *rail, bool is_rdma, uint32_t peer, uint32_t pending,
                         r2_rail_worker_t **worker_p);
 /**
  * Connects an endpoint to `peer` on a worker from r2_rail_get(); that worker never serves the peer
@@ -83,8 +87,8 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t p
                             const void *address, size_t address_bytes);
 /** Gives a user back. Unused old workers are destroyed by r2_rail_reap(). */
 void r2_rail_put(r2_rail_worker_t *worker);
-/** Destroys workers that are not used, but for the newest where lanes share one. Never from inside
- * a callback. */
+/** Destroys workers that are not used, but for the newest of each transport where lanes share one.
+ * Never from inside a callback. */
 void r2_rail_reap(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress
  * first. */

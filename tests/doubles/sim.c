@@ -22,7 +22,7 @@
 typedef struct sim_address {
     uint32_t magic;
     uint32_t node, rail;
-    uint32_t reserved;
+    uint32_t is_rdma;
     uint64_t worker;
 } sim_address_t;
 
@@ -60,6 +60,7 @@ static r2_status_t sim_device_open(void *tp, const r2_tp_device_config_t *config
     device->sim = node->sim;
     device->node = node->idx;
     device->rail = rail;
+    device->is_rdma = NULL != config->tls;
     device->segment_bytes = config->segment_bytes;
     device->all_next = node->sim->devices;
     node->sim->devices = device;
@@ -222,8 +223,8 @@ static r2_status_t sim_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t 
 static r2_status_t sim_ep_address(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p)
 {
     const r2_tp_worker_t *worker = ep->worker;
-    sim_address_t address = {SIM_ADDRESS_MAGIC, worker->device->node, worker->device->rail, 0,
-                             worker->id};
+    sim_address_t address = {SIM_ADDRESS_MAGIC, worker->device->node, worker->device->rail,
+                             worker->device->is_rdma, worker->id};
 
     if (!r2_sim_worker_usable(worker, "ep_address")) {
         return R2_ERR_NO_DEVICE;
@@ -247,6 +248,10 @@ static r2_status_t sim_ep_connect(r2_tp_ep_t *ep, const void *address, size_t ad
         (R2_SIM_LOCAL == rail &&
          r2_sim_node_of(worker)->host != sim->nodes[peer->device->node].host)) {
         return R2_ERR_NO_PATH;
+    }
+    if (peer->device->is_rdma != worker->device->is_rdma) {
+        r2_sim_fail(sim, "node %u rail %u: connects to node %u by another transport",
+                    worker->device->node, rail, peer->device->node);
     }
     if (sim_has_peer(worker->open, peer->device->node) ||
         sim_has_peer(worker->closed, peer->device->node)) {

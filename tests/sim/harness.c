@@ -297,6 +297,11 @@ static bool rank_assemble(job_rank_t *rank, r2_tp_t *inner)
     parts.tp = rank_transport(rank, inner);
     r2_sim_nics(job->sim, rank->idx, parts.nics, &parts.nic_count);
     parts.nic_count = r2_min(parts.nic_count, (size_t) job_rails_of(job, host));
+    for (size_t i = 0; host < job->scenario->rdma_hosts && i < parts.nic_count; ++i) {
+        strcpy(parts.nics[i].rdma, parts.nics[i].name); /* the simulator's NICs are both */
+        strcpy(parts.nics[i].tls, "rc_verbs");
+        parts.nics[i].port.link = R2_LINK_ETHERNET;
+    }
     snprintf(parts.host_name, sizeof(parts.host_name), "h%u", host);
     status = r2_nic_watch_sim_create(parts.nics, parts.nic_count, false, &rank->watch);
     parts.watch = rank->watch;

@@ -72,6 +72,11 @@ check_PROGRAMS += tests/sim/test_sim_persistent
 tests_sim_test_sim_persistent_SOURCES = tests/sim/test_sim_persistent.c
 tests_sim_test_sim_persistent_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
+# Lanes of two transports
+check_PROGRAMS += tests/sim/test_sim_rdma
+tests_sim_test_sim_rdma_SOURCES = tests/sim/test_sim_rdma.c
+tests_sim_test_sim_rdma_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 # Collectives under faults
 check_PROGRAMS += tests/sim/test_sim_coll
 tests_sim_test_sim_coll_SOURCES = tests/sim/test_sim_coll.c

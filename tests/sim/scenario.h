@@ -25,7 +25,7 @@
  *            rails-of hH N (of this host only)
  *            rate BYTES/S | latency T | socket BYTES | receive BYTES | retry T | batch N
  *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
- *            first-seq N | param NAME VALUE
+ *            first-seq N | param NAME VALUE | rdma N (hosts before hN offer lanes over RDMA)
  *            hello-loss PERCENT | backlog N (connections that the accept queue of a listener holds)
  *            post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages)
  *            probe-loss PERCENT
@@ -163,6 +163,7 @@ typedef struct scenario {
     uint32_t ppn;
     uint64_t jitter_ns;
     uint64_t first_seq;
+    uint32_t rdma_hosts;
     uint32_t hello_loss_ppm;
     uint32_t post_loss_ppm, post_twice_ppm, probe_loss_ppm;
     uint32_t backlog;                      /* of accept queues; 0: no limit */

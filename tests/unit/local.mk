@@ -116,6 +116,9 @@ EXTRA_DIST += \
     tests/golden/nic/dual-8nic.xml \
     tests/golden/nic/single-2nic.xml
 
+check_PROGRAMS += tests/unit/test_rail
+tests_unit_test_rail_SOURCES = tests/unit/test_rail.c
+tests_unit_test_rail_LDADD = $(R2_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_rdma
 tests_unit_test_rdma_SOURCES = tests/unit/test_rdma.c tests/unit/fake_sysfs.h $(INFO_SHOWS)
 tests_unit_test_rdma_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info

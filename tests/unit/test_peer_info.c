@@ -35,6 +35,9 @@ static r2_peer_info_t info_of(r2_peer_rail_t *rails, uint32_t count)
                                     .prefix_bits = 24, .mbytes_per_s = 0x12345678u + i,
                                     .address = address, .address_bytes = 26, .probe = address,
                                     .probe_bytes = 6};
+        if (1 == i % 2) { /* RDMA ports on some */
+            rails[i].rdma = "rc_verbs@ib:fe80000000000000";
+        }
     }
     return (r2_peer_info_t){.users = 3, .host_id = 0x1122334455667788ull, .host_name = "h17",
                             .rails = rails, .rail_count = count,
@@ -52,6 +55,7 @@ static void assert_same(const r2_peer_rail_t *a, const r2_peer_rail_t *b)
     assert_memory_equal(a->address, b->address, a->address_bytes);
     assert_int_equal(a->probe_bytes, b->probe_bytes);
     assert_memory_equal(a->probe, b->probe, a->probe_bytes);
+    assert_string_equal(a->rdma, NULL == b->rdma ? "" : b->rdma);
 }
 
 static void comes_back_as_it_was(void **state)
@@ -102,7 +106,35 @@ static void publishes_what_exists(void **state)
     info.post_bytes = 180;
     five = r2_peer_info_encode(&info, blob);
     assert_true(four < 600);
-    assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6);
+    assert_int_equal(five - four, 1 + 5 + 1 + 4 + 1 + 4 + 1 + 26 + 1 + 6 + 1 + 1);
+}
+
+/* Both ends come to the same: RDMA where both have the same on one network, else TCP. */
+static void rails_agree_on_transport(void **state)
+{
+    const r2_nic_t nics[] = {
+        {.tls = ""},
+        {.tls = "rc_verbs", .port = {.link = R2_LINK_ETHERNET}},
+        {.tls = "rc_verbs", .port = {.link = R2_LINK_ETHERNET, .state = R2_PORT_ACTIVE}},
+        {.tls = "rc_mlx5", .port = {.link = R2_LINK_ETHERNET}},
+        {.tls = "rc_verbs", .port = {R2_PORT_ACTIVE, R2_LINK_INFINIBAND, .gid = {7}}},
+        {.tls = "rc_verbs", .port = {R2_PORT_ACTIVE, R2_LINK_INFINIBAND, .gid = {8}}},
+        {.tls = "rc_verbs", .port = {R2_PORT_DOWN, R2_LINK_INFINIBAND, .gid = {9}}},
+    };
+    static const char wanted[][8] = {"-------", "-rr----", "-rr----", "---r---",
+                                     "----r-r", "-----rr", "----rrr"};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(nics); ++i) {
+        for (size_t j = 0; j < r2_array_count(nics); ++j) {
+            char texts[2][R2_PEER_RDMA_MAX];
+            const r2_peer_rail_t a = {.rdma = texts[0]}, b = {.rdma = texts[1]};
+
+            r2_peer_rdma_text(&nics[i], texts[0]);
+            r2_peer_rdma_text(&nics[j], texts[1]);
+            assert_int_equal(r2_peer_rails_have_rdma(&a, &b), 'r' == wanted[i][j]);
+        }
+    }
 }
 
 /* Each byte cut off or added, and each byte changed: nothing is taken, or it is still within
@@ -198,6 +230,7 @@ int main(void)
         cmocka_unit_test(comes_back_as_it_was),
         cmocka_unit_test(publishes_what_exists),
         cmocka_unit_test(broken_bytes_are_refused),
+        cmocka_unit_test(rails_agree_on_transport),
         cmocka_unit_test(refusals_travel),
         cmocka_unit_test(cost_travels),
     };

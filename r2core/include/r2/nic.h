@@ -55,7 +55,7 @@ typedef struct r2_rdma_port {
 typedef struct r2_nic {
     char name[R2_NIC_NAME_MAX]; /* network device, "rail0" */
     char rdma[R2_NIC_NAME_MAX]; /* RDMA device and port, "mlx5_0:1", or "" */
-    char tls[R2_NIC_TLS_MAX];   /* as a rail: a transport over `rdma`, "rc_verbs"; "": TCP */
+    char tls[R2_NIC_TLS_MAX];   /* offered to peers: a transport over `rdma`, "rc_verbs"; "": TCP */
     r2_rdma_port_t port;        /* of `rdma` */
     char pci[32];               /* PCI address, "0000:3b:00.0", or "" */
     uint32_t ifindex;           /* kernel's index */

@@ -1,0 +1,53 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Simulated hosts with RDMA ports and without: the ends of each lane agree on its transport (the
+ * simulator fails a job whose ends differ), rails have lanes of both, and are healed.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "scenario.h"
+
+#define CALLS                                                                                      \
+    "coll allreduce i64 1; coll allreduce f64 30000; coll allgather bytes3 10000;"                 \
+    "coll reduce-scatter f64 5000; coll alltoall i64 300; coll bcast bytes3 200000; coll barrier " \
+    "i64 0; coll allreduce i64 50000 nb; coll bcast i64 0 nb; wait;"
+#define FAULTS                                                                                  \
+    "at 500us drop h1 rail1; at 2ms down h0 rail0; at 400ms heal; rule duplicate 10 delay=5ms " \
+    "until=1s"
+
+static void transports_are_mixed(void **state)
+{
+    static const char *const machines[] = {
+        "hosts 4; rails 4; rdma 1;", "hosts 4; rails 4; rdma 2;", "hosts 4; rails 4; rdma 3;",
+        "hosts 4; rails 2; rdma 9;", "hosts 3; ppn 2; rails 2; rdma 2;",
+        "hosts 4; rails 4; rails-of h1 2; rdma 2;"};
+    scenario_result_t result;
+    char text[2048];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(machines); ++i) {
+        for (unsigned seed = 1; seed <= 3; ++seed) {
+            snprintf(text, sizeof(text), "seed %u; %s rate 12500000; latency 50us; %s %s", seed,
+                     machines[i], CALLS, FAULTS);
+            assert_true(scenario_check(text, &result));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(transports_are_mixed),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
