@@ -240,15 +240,31 @@ const char *r2_params_env_text(const char *name)
     return getenv(variable);
 }
 
+bool r2_params_first_of_host(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+
+    rank = NULL == rank ? getenv("SLURM_LOCALID") : rank;
+    return NULL == rank || 0 == strcmp("0", rank);
+}
+
 bool r2_params_names_r2(const char *framework)
 {
     char variable[32];
-    const char *selected, *rank = getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+    const char *selected;
 
     snprintf(variable, sizeof(variable), "OMPI_MCA_%s", framework);
     selected = getenv(variable);
     return NULL != selected && '^' != selected[0] && NULL != strstr(selected, "r2") &&
-           (NULL == rank || 0 == strcmp("0", rank));
+           r2_params_first_of_host();
+}
+
+const char *r2_params_ucx(const char *name)
+{
+    char variable[64];
+
+    snprintf(variable, sizeof(variable), "UCX_%s", name);
+    return getenv(variable);
 }
 
 const char *r2_params_component_path(void)

@@ -200,6 +200,22 @@ static void r2_ctx_real_watch(r2_ctx_real_t *real, const r2_ctx_config_t *config
     }
 }
 
+/* What the rails offer to other processes; one process of the host tells what is against it. */
+static void r2_ctx_offer(const r2_ctx_real_t *real, const r2_params_t *params,
+                         r2_ctx_parts_t *parts)
+{
+    r2_rdma_advice_t advice[R2_RDMA_ADVICE_MAX];
+    r2_rdma_setting_t setting;
+    size_t count;
+
+    r2_nics_offer(r2_rdma_tls(params->tls), parts->nics, parts->nic_count);
+    r2_rdma_setting_read(params->tls, &setting);
+    count = r2_rdma_advise(&setting, parts->nics, parts->nic_count, advice);
+    for (size_t i = 0; i < count && r2_params_first_of_host(); ++i) {
+        r2_warn(&real->log, "%s; %s", advice[i].what, advice[i].remedy);
+    }
+}
+
 static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t *config,
                                      r2_ctx_parts_t *parts, char *text_p, size_t text_bytes)
 {
@@ -218,7 +234,7 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     }
     status = r2_ctx_objection(config->params, parts, text_p, text_bytes);
     if (R2_OK == status) {
-        r2_nics_offer(r2_rdma_tls(config->params->tls), parts->nics, parts->nic_count);
+        r2_ctx_offer(real, config->params, parts);
         status = r2_ctx_real_files(real, parts, text_p, text_bytes);
     }
     if (R2_OK == status) {

@@ -16,6 +16,7 @@ libr2core_la_SOURCES += \
     r2core/rail/hello_tcp.h
 
 libr2core_la_SOURCES += \
+    r2core/rail/nic_advice.c \
     r2core/rail/nic_find.c \
     r2core/rail/nic_list.c \
     r2core/rail/nic_measure.c \

@@ -391,13 +391,67 @@ static void test_odd_files(void **state)
     fake_end(host.root);
 }
 
+/** What stands against RDMA is told once, with what to do. */
+static void test_advice(void **state)
+{
+    static const struct {
+        r2_rdma_setting_t setting;
+        const char *what, *remedy; /* NULL: there is nothing to say */
+    } rows[] = {
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX}, NULL, NULL},
+        {{.tls = "", .memlock_bytes = 0, .ucx_tls = "tcp"}, NULL, NULL},
+        {{.tls = "rc_verbs", .memlock_bytes = 65536},
+         "may lock 64 KiB of memory (ulimit -l), and RDMA over 2 rails locks 128 MiB",
+         "LimitMEMLOCK=infinity"},
+        {{.tls = "rc_verbs", .memlock_bytes = 128u << 20}, NULL, NULL},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_tls = "tcp,sm"},
+         "UCX_TLS=tcp,sm does not apply",
+         "coll_r2_tls = tcp"},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_tls = "^rc"},
+         "UCX_TLS=^rc does not apply",
+         "coll_r2_tls = tcp"},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_tls = "^tcp"}, NULL, NULL},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_tls = "rc_x,sm"}, NULL, NULL},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_net_devices = "mlx5_0:1"},
+         "UCX_NET_DEVICES=mlx5_0:1 does not apply to r2, which uses mlx5_1:1 for rail 1",
+         "coll_r2_rails"},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_net_devices = "all"}, NULL, NULL},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_gid_index = "3"}, NULL, NULL},
+        {{.tls = "rc_verbs", .memlock_bytes = UINT64_MAX, .ucx_gid_index = "1"},
+         "rail 0 (ens1f0np0) has its address at index 3 of mlx5_0:1",
+         "unset UCX_IB_GID_INDEX"},
+    };
+    r2_rdma_advice_t advice[R2_RDMA_ADVICE_MAX];
+    t_host_t host;
+    info_t info;
+
+    (void) state;
+    t_two_ports(&host);
+    t_find(&host, "", &info);
+    strcpy(info.nics[0].tls, "rc_verbs");
+    strcpy(info.nics[1].tls, "rc_verbs");
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
+        assert_int_equal(r2_rdma_advise(&rows[i].setting, info.nics, info.nic_count, advice),
+                         NULL != rows[i].what);
+        assert_true(NULL == rows[i].what || (NULL != strstr(advice[0].what, rows[i].what) &&
+                                             NULL != strstr(advice[0].remedy, rows[i].remedy)));
+    }
+    info.nics[1].tls[0] = '\0'; /* UCX does not know it */
+    assert_int_equal(r2_rdma_advise(&rows[0].setting, info.nics, info.nic_count, advice), 1);
+    assert_non_null(strstr(advice[0].what, "UCX does not know its RDMA device mlx5_1:1"));
+    info.nics[1].port.openable = false;
+    assert_int_equal(r2_rdma_advise(&rows[0].setting, info.nics, info.nic_count, advice), 1);
+    assert_non_null(strstr(advice[0].what, "mlx5_1:1 in /dev/infiniband is missing"));
+    fake_end(host.root);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_ports),         cmocka_unit_test(test_one_device_port_down),
         cmocka_unit_test(test_bond),              cmocka_unit_test(test_without_ip),
         cmocka_unit_test(test_virtual_functions), cmocka_unit_test(test_gid_moves),
-        cmocka_unit_test(test_odd_files),
+        cmocka_unit_test(test_odd_files),         cmocka_unit_test(test_advice),
     };
 
     t_writes = 2 == argc && 0 == strcmp(argv[1], "--write");

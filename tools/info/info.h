@@ -58,6 +58,7 @@ typedef struct info {
     uint32_t chain[R2_RAILS_MAX];
     r2_rdma_seen_t ports[R2_RDMA_PORTS_MAX]; /* of this host, rails or not */
     size_t port_count;
+    r2_rdma_setting_t rdma;
     char nics_text[1024]; /* why there is none, "" = there are */
 
     const char *gpu;     /* borrowed: static; the device file of GPUs, NULL = none */

@@ -288,6 +288,20 @@ static void info_check_declined(const info_t *info, info_list_t *list)
     }
 }
 
+/* What keeps rails from RDMA. */
+static void info_check_rdma(const info_t *info, info_list_t *list)
+{
+    r2_rdma_advice_t advice[R2_RDMA_ADVICE_MAX];
+    const size_t count = NULL == info->rdma.tls
+                             ? 0
+                             : r2_rdma_advise(&info->rdma, info->nics, info->nic_count, advice);
+
+    for (size_t i = 0; i < count; ++i) {
+        info_add(list, INFO_WARNING, "%s", advice[i].what);
+        info_remedy(list, "%s", advice[i].remedy);
+    }
+}
+
 /** The largest job in which a process has descriptors for lanes to all others over all rails. */
 static uint32_t info_ranks_of(uint64_t files, uint32_t rails)
 {
@@ -356,6 +370,7 @@ size_t info_problems(const info_t *info, info_problem_t *problems_p)
     info_check_subnets(info, &list);
     info_check_speeds(info, &list);
     info_check_declined(info, &list);
+    info_check_rdma(info, &list);
     info_check_files(info, &list);
     return list.count;
 }

@@ -122,6 +122,31 @@ R2_EXPORT bool r2_rdma_declines(const char *word);
  */
 R2_EXPORT void r2_nics_offer(const char *tls, r2_nic_t *nics, size_t count);
 
+/** What RDMA depends on beside the NICs. */
+typedef struct r2_rdma_setting {
+    const char *tls;        /* borrowed: r2_rdma_tls() */
+    uint64_t memlock_bytes; /* that this process may lock; UINT64_MAX = all */
+    /* borrowed: UCX_TLS and so on of the environment; NULL = not set */
+    const char *ucx_tls, *ucx_net_devices, *ucx_gid_index;
+} r2_rdma_setting_t;
+
+/** What keeps rails from RDMA or stands against it, and what to do. */
+typedef struct r2_rdma_advice {
+    char what[320];
+    const char *remedy; /* borrowed: static */
+} r2_rdma_advice_t;
+
+#define R2_RDMA_ADVICE_MAX 8
+
+/** Reads the setting of this process. @param word of coll_r2_tls. */
+R2_EXPORT void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p);
+/**
+ * Pure. @param nics after r2_nics_offer(). @param advice_p R2_RDMA_ADVICE_MAX rows. @return number
+ * of rows; 0 where RDMA is not wanted.
+ */
+R2_EXPORT size_t r2_rdma_advise(const r2_rdma_setting_t *setting, const r2_nic_t *nics,
+                                size_t count, r2_rdma_advice_t *advice_p);
+
 /** Failover chain: indices of `nics` ordered by (distance, index). @param order_p `count`
  * entries. */
 R2_EXPORT void r2_nics_chain(const r2_nic_t *nics, size_t count, uint32_t *order_p);

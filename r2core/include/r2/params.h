@@ -84,6 +84,12 @@ R2_EXPORT const char *r2_params_env_text(const char *name);
  */
 R2_EXPORT bool r2_params_names_r2(const char *framework);
 
+/** True for the one process of a host that tells what concerns all of them. */
+bool r2_params_first_of_host(void);
+
+/** The variable of the environment by which UCX takes a setting ("TLS"). @return NULL: not set. */
+const char *r2_params_ucx(const char *name);
+
 /** Where the environment says that components of Open MPI are; NULL: it does not say. */
 const char *r2_params_component_path(void);
 

@@ -1,0 +1,153 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What keeps rails from RDMA, or stands against it, and what to do: pure functions of what was
+ * found.
+ */
+#include "r2_config.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/util.h"
+#include "r2/nic.h"
+#include "r2/params.h"
+
+/* Of each rail: receive buffers and staging memory; what applications send from is more. */
+#define R2_RDMA_MEMLOCK_BYTES (64ull << 20)
+
+typedef struct r2_advice_list {
+    r2_rdma_advice_t *rows; /* borrowed: R2_RDMA_ADVICE_MAX */
+    size_t count;
+} r2_advice_list_t;
+
+static void r2_advice_add(r2_advice_list_t *list, const char *remedy, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void r2_advice_add(r2_advice_list_t *list, const char *remedy, const char *format, ...)
+{
+    r2_rdma_advice_t *row = &list->rows[list->count++];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(row->what, sizeof(row->what), format, args);
+    va_end(args);
+    row->remedy = remedy;
+}
+
+/* One rail is enough to make the point. */
+static void r2_advise_devices(const r2_nic_t *nics, size_t count, r2_advice_list_t *list)
+{
+    for (size_t i = 0; i < count; ++i) {
+        const r2_nic_t *nic = &nics[i];
+
+        if ('\0' == nic->rdma[0] || '\0' != nic->tls[0]) {
+            continue;
+        }
+        if (nic->port.openable) {
+            r2_advice_add(list,
+                          "install UCX's module for InfiniBand (ucx_info -d lists what UCX sees), "
+                          "or set coll_r2_tls = tcp",
+                          "rail %zu (%s) goes by TCP: UCX does not know its RDMA device %s", i,
+                          nic->name, nic->rdma);
+        } else {
+            r2_advice_add(list,
+                          "give the container or the user that device (docker run "
+                          "--device=/dev/infiniband; modprobe ib_uverbs), or set coll_r2_tls = tcp",
+                          "rail %zu (%s) goes by TCP: the file of its RDMA device %s in "
+                          "/dev/infiniband is missing, or may not be opened",
+                          i, nic->name, nic->rdma);
+        }
+        return;
+    }
+}
+
+static void r2_advise_memlock(const r2_rdma_setting_t *setting, size_t offered,
+                              r2_advice_list_t *list)
+{
+    if (setting->memlock_bytes < offered * R2_RDMA_MEMLOCK_BYTES) {
+        r2_advice_add(list,
+                      "lift the limit (memlock unlimited in /etc/security/limits.conf, and "
+                      "LimitMEMLOCK=infinity in the resource manager's service)",
+                      "a process may lock %" PRIu64
+                      " KiB of memory (ulimit -l), and RDMA over %zu rails locks %llu MiB and more",
+                      setting->memlock_bytes >> 10, offered, offered * R2_RDMA_MEMLOCK_BYTES >> 20);
+    }
+}
+
+/* True if UCX_TLS means to keep queue pairs out. */
+static bool r2_tls_excludes(const char *ucx_tls)
+{
+    const bool named = NULL != strstr(ucx_tls, "rc") || NULL != strstr(ucx_tls, "ib") ||
+                       NULL != strstr(ucx_tls, "all");
+
+    return named == ('^' == ucx_tls[0]);
+}
+
+static void r2_advise_ucx(const r2_rdma_setting_t *setting, const r2_nic_t *nics, size_t count,
+                          r2_advice_list_t *list)
+{
+    const char *devices = setting->ucx_net_devices, *index = setting->ucx_gid_index;
+
+    if (NULL != setting->ucx_tls && r2_tls_excludes(setting->ucx_tls)) {
+        r2_advice_add(list, "set coll_r2_tls = tcp if r2 is to do without RDMA",
+                      "UCX_TLS=%s does not apply to r2, which uses RDMA", setting->ucx_tls);
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const r2_nic_t *nic = &nics[i];
+
+        if ('\0' == nic->tls[0]) {
+            continue;
+        }
+        if (NULL != devices && 0 != strcmp("all", devices) && NULL == strstr(devices, nic->rdma)) {
+            r2_advice_add(list, "name r2's rails in coll_r2_rails",
+                          "UCX_NET_DEVICES=%s does not apply to r2, which uses %s for rail %zu",
+                          devices, nic->rdma, i);
+            devices = NULL;
+        }
+        if (NULL != index && 0 != strcmp("auto", index) && R2_GID_NONE != nic->port.gid_kind &&
+            strtoul(index, NULL, 10) != nic->port.gid_idx) {
+            r2_advice_add(list, "unset UCX_IB_GID_INDEX: r2 finds the index of each port",
+                          "UCX_IB_GID_INDEX=%s is for all ports, and rail %zu (%s) has its address "
+                          "at index %u of %s",
+                          index, i, nic->name, nic->port.gid_idx, nic->rdma);
+            index = NULL;
+        }
+    }
+}
+
+size_t r2_rdma_advise(const r2_rdma_setting_t *setting, const r2_nic_t *nics, size_t count,
+                      r2_rdma_advice_t *advice_p)
+{
+    r2_advice_list_t list = {.rows = advice_p};
+    size_t offered = 0;
+
+    for (size_t i = 0; i < count; ++i) {
+        offered += '\0' != nics[i].tls[0];
+    }
+    if ('\0' != setting->tls[0]) {
+        r2_advise_devices(nics, count, &list);
+        r2_advise_memlock(setting, offered, &list);
+        r2_advise_ucx(setting, nics, count, &list);
+    }
+    return list.count;
+}
+
+void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p)
+{
+    struct rlimit limit;
+
+    *setting_p = (r2_rdma_setting_t){.tls = r2_rdma_tls(word),
+                                     .memlock_bytes = UINT64_MAX,
+                                     .ucx_tls = r2_params_ucx("TLS"),
+                                     .ucx_net_devices = r2_params_ucx("NET_DEVICES"),
+                                     .ucx_gid_index = r2_params_ucx("IB_GID_INDEX")};
+    if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur) {
+        setting_p->memlock_bytes = limit.rlim_cur;
+    }
+}
