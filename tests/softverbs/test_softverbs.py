@@ -8,6 +8,7 @@ Needs tests/softverbs of the build directory ($R2_BUILDDIR) and ucx_perftest (De
 which is fetched into the build directory where it is not installed.
 """
 
+import json
 import os
 import shutil
 import signal
@@ -142,6 +143,28 @@ def test_listing():
     for transport in ("rc_verbs", "ud_verbs"):
         for device in ("soft0:1", "soft1:1"):
             assert any(pair == (transport, device) for pair in zip(lines, lines[1:])), said
+
+
+def test_rails():
+    """r2_info finds the ports and their GIDs; a job leaves them to others, or uses TCP"""
+    info = json.loads(r2lab("exec", "--name", LAB, "h1", "sh", "-c",
+                            BUILD + "/tools/r2_info --json || true",      # nothing is installed
+                            env={"OMPI_MCA_coll_r2_rails": "soft*:1"})[0])
+    assert [(p["port"], p["rail"], p["link"], p["state"], p["gid_index"], p["gid_kind"], p["gid"])
+            for p in info["rdma_ports"]] == [
+        ("soft%d:1" % r, r, "Ethernet", "ACTIVE", 1, "RoCE v2", "::ffff:10.77.%d.2" % r)
+        for r in (0, 1)], info["rdma_ports"]
+    assert [(r["name"], r["rdma"], r["transport"]) for r in info["rails"]] == [
+        ("rail%d" % r, "soft%d:1" % r, "tcp") for r in (0, 1)], info["rails"]
+    job = ("run", "--name", LAB, "--timeout", 60, "--p2p", "mgmt", "-n", 2)
+    program = BUILD + "/tests/functional/hello_mpi"
+    said = r2lab(*job, program, env={"OMPI_MCA_coll": "r2"})
+    assert "rail rail0 belongs to RDMA device soft0:1" in "".join(said), said
+    for rails in ("rail0,rail1", "soft0:1,soft1:1"):
+        said = r2lab(*job, program, env={
+            "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "tcp", "OMPI_MCA_coll_r2_verbose": "2",
+            "OMPI_MCA_coll_r2_rails": rails})
+        assert "h0: 2 rails: rail0 (10000 Mbit/s) rail1" in "".join(said), said
 
 
 def test_perftest():
