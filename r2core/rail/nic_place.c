@@ -18,23 +18,7 @@
 
 #define R2_BYTES_PER_MBIT 125000ull
 
-bool r2_file_line(const char *path, char *text_p, size_t text_bytes)
-{
-    FILE *stream = fopen(path, "re");
-    bool ok;
-
-    if (NULL == stream) {
-        return false;
-    }
-    ok = NULL != fgets(text_p, (int) text_bytes, stream);
-    fclose(stream);
-    if (ok) {
-        text_p[strcspn(text_p, "\n")] = '\0';
-    }
-    return ok && '\0' != text_p[0];
-}
-
-/** The same of a network device. */
+/** First line of a file of a network device. */
 static bool r2_sysfs_read(const char *root, const char *name, const char *file, char *text_p,
                           size_t text_bytes)
 {

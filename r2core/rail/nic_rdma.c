@@ -20,6 +20,22 @@
 
 #define R2_GIDS_MAX 1024 /* of a port; hardware has up to 256 */
 
+bool r2_file_line(const char *path, char *text_p, size_t text_bytes)
+{
+    FILE *stream = fopen(path, "re");
+    bool ok;
+
+    if (NULL == stream) {
+        return false;
+    }
+    ok = NULL != fgets(text_p, (int) text_bytes, stream);
+    fclose(stream);
+    if (ok) {
+        text_p[strcspn(text_p, "\n")] = '\0';
+    }
+    return ok && '\0' != text_p[0];
+}
+
 /* What a port has, below its folder. A file of sysfs ends in a newline; one that cannot be read
  * (an empty place in the table of GIDs) counts as empty. */
 static bool r2_port_line(const char *root, const char *rdma, const char *file, char *text_p,
