@@ -55,6 +55,7 @@ static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes
         memcpy(copy, message->data, bytes);
     }
     message->data = message->copy = copy;
+    message->memory = (r2_tp_memory_t){copy, bytes};
     message->copy_bytes = bytes;
     if (!message->may_copy) {
         r2_message_reserve(message);
@@ -186,6 +187,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->tag = args->tag;
     message->data = NULL == args->block ? args->data : args->block;
     message->bytes = args->bytes;
+    message->memory = (r2_tp_memory_t){message->data, args->bytes};
     message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
                                                net->params->chunk_max_bytes);
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);

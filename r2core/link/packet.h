@@ -73,6 +73,7 @@ typedef struct r2_tx_message {
     char *copy;       /* owned; NULL: data is the caller's */
     uint64_t copy_bytes;
     uint64_t bytes;
+    r2_tp_memory_t memory; /* data and bytes, for the transport */
     uint32_t chunk_bytes, chunk_count;
     uint32_t granted_chunks; /* first chunks that may be sent now */
     uint32_t eager_chunks;   /* first chunks that travel against the budget of unexpected data */

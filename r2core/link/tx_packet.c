@@ -267,6 +267,7 @@ static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
         header->flags |= R2_WIRE_ACK_NOW;
     }
     packet->op.data = message->data + offset;
+    packet->op.memory = &message->memory;
     packet->op.data_bytes = header->length;
 }
 

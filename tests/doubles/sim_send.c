@@ -48,7 +48,7 @@ static void sim_check_unchanged(const r2_tp_ep_t *ep)
     if (!r2_sim_of_worker(ep->worker)->config.allow_changes && !r2_sim_node_of(ep->worker)->dead &&
         ep->pending->hash != sim_op_hash(op)) {
         r2_sim_fail(r2_sim_of_worker(ep->worker),
-                    "node %u: memory changed while in flight to node %u (%zu + %zu bytes)",
+                    "node %u: memory changed while in flight to node %u (%u + %u bytes)",
                     ep->worker->device->node, ep->peer->device->node, op->header_bytes,
                     op->data_bytes);
     }
@@ -95,7 +95,7 @@ static bool sim_check_send(r2_tp_ep_t *ep, const r2_tp_send_t *op)
     }
     if (op->header_bytes > R2_TP_HEADER_MAX ||
         op->header_bytes + op->data_bytes > ep->worker->device->segment_bytes) {
-        r2_sim_fail(sim, "node %u: packet of %zu + %zu bytes is too long for segments of %zu", node,
+        r2_sim_fail(sim, "node %u: packet of %u + %u bytes is too long for segments of %zu", node,
                     op->header_bytes, op->data_bytes, ep->worker->device->segment_bytes);
         return false;
     }

@@ -43,6 +43,12 @@ typedef struct r2_tp_callbacks {
     void (*failed)(void *arg, void *ep_arg, r2_status_t status);
 } r2_tp_callbacks_t;
 
+/** Memory that a message is sent from. */
+typedef struct r2_tp_memory {
+    const void *data; /* borrowed */
+    size_t bytes;
+} r2_tp_memory_t;
+
 /**
  * One send operation, embedded in the caller's packet. The caller sets `header`, `header_bytes`,
  * `data`, `data_bytes` and `sent`; all of it stays valid and unchanged until `sent` is called
@@ -50,9 +56,12 @@ typedef struct r2_tp_callbacks {
  */
 struct r2_tp_send {
     const void *header; /* borrowed */
-    size_t header_bytes;
-    const void *data; /* borrowed; NULL when data_bytes is 0 */
-    size_t data_bytes;
+    const void *data;   /* borrowed; NULL when data_bytes is 0 */
+    uint32_t header_bytes;
+    uint32_t data_bytes;
+    /** What data is part of, and stays as long; NULL: data alone. A transport that registers memory
+     * does so with all of it at once. */
+    const r2_tp_memory_t *memory; /* borrowed */
     /** The transport no longer references header and data. Not called if send() returned R2_OK. */
     void (*sent)(r2_tp_send_t *op, r2_status_t status);
     void *transport_private; /* owned by the transport while the operation is in flight */
