@@ -217,8 +217,7 @@ static r2_hello_verdict_t r2_hello_accept(r2_lane_t *lane, const r2_hello_offer_
         return r2_hello_decline(lane, R2_ERR_NO_DEVICE);
     }
     ours->closed = R2_PAST_RESTED == lane->connect.past;
-    status = r2_lane_wire(lane, conn, theirs->address, theirs->address_bytes, theirs->connection,
-                          connection);
+    status = r2_lane_wire(lane, conn, theirs, connection, false);
     if (R2_OK != status && NULL != lane->conn) {
         return R2_HELLO_NOT_NOW;
     }
@@ -447,8 +446,7 @@ void r2_hello_result(void *arg, uint64_t connect_id, r2_status_t status, const v
     }
     if (R2_OK == status) {
         lane->why = R2_OK;
-        status = r2_lane_wire(lane, conn, theirs.address, theirs.address_bytes, theirs.connection,
-                              lane->connect.connect_offer);
+        status = r2_lane_wire(lane, conn, &theirs, lane->connect.connect_offer, true);
         if (R2_OK == status || NULL != lane->conn) {
             lane->connect.peer_attempt = theirs.attempt;
             return;

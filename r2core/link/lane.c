@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/offer.h"
 #include "link/tx.h"
 
 /* When the last lane of a link fails, all are tried again after this. */
@@ -121,8 +122,17 @@ void r2_lane_conn_destroy(r2_lane_conn_t *conn)
     free(conn);
 }
 
-r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *address,
-                         size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection)
+/* What is sent to a peer that has not connected yet waits there, or is lost. */
+static bool r2_lane_may_speak(const r2_lane_t *lane, bool peer_is_wired)
+{
+    const r2_tp_ops_t *ops = lane->rail->tp->ops;
+
+    return peer_is_wired || NULL == ops->worker_is_loose ||
+           !ops->worker_is_loose(lane->conn->worker->worker);
+}
+
+r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const r2_hello_offer_t *theirs,
+                         uint64_t rx_connection, bool peer_is_wired)
 {
     r2_link_t *link = lane->link;
     r2_net_t *net = link->net;
@@ -132,7 +142,8 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *addr
     HASH_ADD(hh, net->connections, connect.rx_connection, sizeof(lane->connect.rx_connection),
              lane);
     if (r2_hash_has(&lane->hh)) {
-        status = r2_rail_connect(conn->worker, conn->ep, link->rank, address, address_bytes);
+        status = r2_rail_connect(conn->worker, conn->ep, link->rank, theirs->address,
+                                 theirs->address_bytes);
         if (R2_OK != status) {
             HASH_DEL(net->connections, lane);
         }
@@ -144,10 +155,10 @@ r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *addr
     conn->lane = lane;
     lane->conn = conn;
     r2_lane_reset(lane);
-    lane->connect.tx_connection = tx_connection;
+    lane->connect.tx_connection = theirs->connection;
     r2_lane_enter(lane, R2_LANE_WIRING);
     r2_link_activate(link);
-    return r2_tx_unsequenced(lane, R2_WIRE_HELLO);
+    return r2_lane_may_speak(lane, peer_is_wired) ? r2_tx_unsequenced(lane, R2_WIRE_HELLO) : R2_OK;
 }
 
 static void r2_lane_up(r2_lane_t *lane)

@@ -9,6 +9,8 @@
 
 #include "link/packet.h"
 
+struct r2_hello_offer;
+
 #define R2_ACK_WINDOW 32u /* an acknowledgement names so many packets behind a gap (ack_bits) */
 
 /** In this order: connected from WIRING on, wired from UP on, silent from DOUBT on. */
@@ -319,11 +321,12 @@ r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_
 /** Closes it and gives its worker back. Never from inside a callback. */
 void r2_lane_conn_destroy(r2_lane_conn_t *conn);
 /**
- * Connects. The lane takes `conn` if it has one afterwards, whatever is returned.
+ * Connects to what the other's offer says, and sends HELLO; over a loose transport only where the
+ * peer has connected already. The lane takes `conn` if it has one afterwards, whatever is returned.
  * @return R2_OK or the transport's error.
  */
-r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const void *address,
-                         size_t address_bytes, uint64_t tx_connection, uint64_t rx_connection);
+r2_status_t r2_lane_wire(r2_lane_t *lane, r2_lane_conn_t *conn, const struct r2_hello_offer *theirs,
+                         uint64_t rx_connection, bool peer_is_wired);
 void r2_lane_back_off(r2_lane_t *lane, r2_status_t why);
 /** Counts a lane that failed, and tells the detector. */
 void r2_lane_report(r2_lane_t *lane, r2_status_t why);

@@ -112,6 +112,12 @@ typedef struct r2_tp_ops {
      */
     bool (*worker_signals)(const r2_tp_worker_t *worker);
     /**
+     * NULL: never true. @return true: what is sent to a peer that has not connected yet is lost for
+     * a while, and the lane with it if that lasts: who knows that the peer has not waits until it
+     * hears of it.
+     */
+    bool (*worker_is_loose)(const r2_tp_worker_t *worker);
+    /**
      * Makes an endpoint that is not connected: it has an address, nothing can be sent on it, and
      * its peer may connect to it before it is connected itself.
      * @return R2_OK, R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS, R2_ERR_NO_MEMORY.
@@ -121,8 +127,8 @@ typedef struct r2_tp_ops {
     r2_status_t (*ep_address)(r2_tp_ep_t *ep, void *address_p, size_t *bytes_p);
     /**
      * Connects to the endpoint of this address, once; its owner does the same with the address of
-     * ours. What is sent from now on waits until both have. @param address not trusted beyond its
-     * length.
+     * ours. What is sent from now on waits until both have (but worker_is_loose()). @param address
+     * not trusted beyond its length.
      * @return R2_OK, or why the endpoint is to be closed: R2_ERR_NO_DEVICE, R2_ERR_NO_DESCRIPTORS,
      * R2_ERR_NO_PATH, R2_ERR_NO_MEMORY, R2_ERR_LANE_DOWN (the peer's was closed already).
      */
