@@ -8,6 +8,7 @@ libr2core_la_SOURCES += \
     r2core/transport/uct_address.c \
     r2core/transport/uct_ep.c \
     r2core/transport/uct_log.c \
+    r2core/transport/uct_memory.c \
     r2core/transport/uct_piece.c \
     r2core/transport/uct_port.c \
     r2core/transport/uct_put.c \

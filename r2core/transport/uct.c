@@ -36,6 +36,20 @@
 #define SHM_SEG_SIZE        2048
 #define SHM_RX_BUFS_GROW    (SHM_FIFO_SIZE + 8)
 
+/*
+ * RDMA: a work request carries a whole packet, so UCX's buffers take one each, at both ends. They
+ * are registered, that is, locked: RC_RX_BYTES of a worker to receive into, and up to RC_TX_MOST
+ * for what is copied. With so few, each of them has its completion (TX_CQ_MODERATION): or those of
+ * all lanes might wait for one that nobody asked for. UCX's credit is not used: lanes have theirs,
+ * and who waits for credit has nothing in flight that would tell of a dead peer.
+ */
+#define RC_HEAD_BYTES 8 /* UCX's own: at most */
+#define RC_RX_BYTES   ((size_t) 8 << 20)
+#define RC_RX_LEAST   32
+#define RC_RX_MOST    ((size_t) 1024)
+#define RC_TX_GROW    16
+#define RC_TX_MOST    64
+
 static_assert(SHM_FIFO_ELEM_SIZE - SHM_ELEM_HEAD_BYTES >=
                   32768 + R2_TP_HEADER_MAX + sizeof(r2_uct_frame_t),
               "an element takes a chunk of 32 KiB");
@@ -80,12 +94,55 @@ static void r2_uct_add_tcp(settings_t *settings, size_t segment_bytes)
     r2_uct_add(settings, "MAX_CONN_RETRIES", "1");
 }
 
-static void r2_uct_add_shared_memory(settings_t *settings)
+static void r2_uct_add_shared_memory(settings_t *settings, size_t segment_bytes)
 {
+    (void) segment_bytes;
     r2_uct_add_size(settings, "MM_FIFO_SIZE", SHM_FIFO_SIZE);
     r2_uct_add_size(settings, "MM_FIFO_ELEM_SIZE", SHM_FIFO_ELEM_SIZE);
     r2_uct_add_size(settings, "MM_SEG_SIZE", SHM_SEG_SIZE);
     r2_uct_add_size(settings, "MM_RX_BUFS_GROW", SHM_RX_BUFS_GROW);
+}
+
+/** RDMA, reliable connections. */
+static void r2_uct_add_rc(settings_t *settings, size_t segment_bytes)
+{
+    size_t segment = r2_round_up(segment_bytes + sizeof(r2_uct_frame_t) + RC_HEAD_BYTES, SEG_UNIT);
+    size_t receives = r2_min(r2_max(RC_RX_BYTES / segment, (size_t) RC_RX_LEAST), RC_RX_MOST);
+
+    r2_uct_add_size(settings, "RC_SEG_SIZE", segment);
+    r2_uct_add_size(settings, "MAX_AM_HDR", sizeof(r2_uct_frame_t) + R2_TP_HEADER_MAX + 8);
+    r2_uct_add_size(settings, "RC_RX_QUEUE_LEN", receives);
+    r2_uct_add_size(settings, "RC_TX_BUFS_GROW", RC_TX_GROW);
+    r2_uct_add_size(settings, "RC_TX_MAX_BUFS", RC_TX_MOST);
+    r2_uct_add(settings, "RC_TX_CQ_MODERATION", "0");
+    r2_uct_add(settings, "RC_TIMEOUT", "50ms");
+    r2_uct_add(settings, "RC_RETRY_COUNT", "7");
+    r2_uct_add(settings, "RC_RNR_RETRY_COUNT", "7"); /* for ever: a process may be stopped */
+    r2_uct_add(settings, "RC_FC_ENABLE", "n");
+}
+
+/** A transport of UCX's that lanes can use. */
+typedef struct lane_kind {
+    r2_uct_kind_t kind;
+    void (*add_settings)(settings_t *settings, size_t segment_bytes);
+} lane_kind_t;
+
+static const lane_kind_t lane_kinds[] = {
+    {{.tls = "posix", .is_local = true}, r2_uct_add_shared_memory},
+    {{.tls = "tcp", .signals = true, .tells_room = true}, r2_uct_add_tcp},
+    {{.tls = "rc_verbs", .tells_room = true, .is_loose = true}, r2_uct_add_rc},
+};
+
+static const lane_kind_t *r2_uct_kind_find(const r2_tp_device_config_t *config)
+{
+    const char *tls = NULL == config->name ? "posix" : NULL == config->tls ? "tcp" : config->tls;
+
+    for (size_t i = 0; i < r2_array_count(lane_kinds); ++i) {
+        if (0 == strcmp(tls, lane_kinds[i].kind.tls)) {
+            return &lane_kinds[i];
+        }
+    }
+    return NULL;
 }
 
 /* ---- the table ---- */
@@ -93,11 +150,14 @@ static void r2_uct_add_shared_memory(settings_t *settings)
 static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *config,
                                       r2_tp_device_t **device_p)
 {
-    const bool is_local = NULL == config->name;
+    const lane_kind_t *lane = r2_uct_kind_find(config);
     r2_tp_device_t *device;
     settings_t settings = {.count = 0};
     r2_status_t status;
 
+    if (NULL == lane) {
+        return R2_ERR_UNSUPPORTED;
+    }
     if (!r2_uct_has_room(tp, 1, 0, 0)) {
         return R2_ERR_NO_DESCRIPTORS;
     }
@@ -107,18 +167,16 @@ static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *con
     }
     device->uct = tp;
     device->segment_bytes = config->segment_bytes;
-    device->is_tcp = !is_local;
-    device->is_local = is_local;
-    if (is_local) {
-        r2_uct_add_shared_memory(&settings);
-    } else {
-        r2_uct_add_tcp(&settings, config->segment_bytes);
-    }
-    status = r2_uct_domain_open(is_local ? "posix" : "tcp", is_local ? "memory" : config->name,
+    device->kind = &lane->kind;
+    lane->add_settings(&settings, config->segment_bytes);
+    status = r2_uct_domain_open(lane->kind.tls, NULL == config->name ? "memory" : config->name,
                                 settings.rows, settings.count, &device->domain);
     if (R2_OK != status) {
         free(device);
         return status;
+    }
+    if (device->domain.needs_handles) {
+        device->memory = r2_uct_memory_create(device->domain.md);
     }
     *device_p = device;
     return R2_OK;
@@ -126,6 +184,11 @@ static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *con
 
 static void r2_uct_device_close(r2_tp_device_t *device)
 {
+    if (NULL != device->memory) {
+        r2_ucx_enter();
+        r2_uct_memory_destroy(device->memory);
+        r2_ucx_leave();
+    }
     r2_uct_domain_close(&device->domain);
     free(device);
 }
@@ -141,6 +204,7 @@ static const r2_tp_ops_t uct_ops = {
     .worker_fd = r2_uct_worker_fd,
     .worker_arm = r2_uct_worker_arm,
     .worker_signals = r2_uct_worker_signals,
+    .worker_is_loose = r2_uct_worker_is_loose,
     .ep_open = r2_uct_ep_open,
     .ep_address = r2_uct_ep_address,
     .ep_connect = r2_uct_ep_connect,

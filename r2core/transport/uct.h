@@ -81,8 +81,11 @@ r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
                              uct_error_handler_t on_error, void *arg, r2_uct_port_t *port_p);
 /** All its endpoints are destroyed before. */
 void r2_uct_port_close(r2_uct_port_t *port);
-/** @return R2_OK: may sleep; R2_ERR_AGAIN: progress first. */
-r2_status_t r2_uct_port_arm(const r2_uct_port_t *port);
+/**
+ * @param for_sends the descriptor is to tell, too, when something that was sent is done.
+ * @return R2_OK: may sleep; R2_ERR_AGAIN: progress first.
+ */
+r2_status_t r2_uct_port_arm(const r2_uct_port_t *port, bool for_sends);
 /** What a UCX error breaks; what is not told apart breaks the lane. */
 r2_status_t r2_uct_status(ucs_status_t rc);
 /** True if there is room for that many descriptors beyond those of others. */
@@ -109,6 +112,28 @@ r2_status_t r2_uct_address_write(const r2_uct_port_t *port, uct_ep_h ep, void *a
 bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *address, size_t bytes,
                          r2_uct_address_t *address_p);
 
+/* ---- uct_memory.c: registered memory, kept until it is unmapped ---- */
+
+typedef struct r2_uct_memory r2_uct_memory_t;
+typedef struct r2_uct_region r2_uct_region_t;
+
+/** @return NULL: no memory, or UCX cannot tell what is unmapped: nothing may be kept then. */
+r2_uct_memory_t *r2_uct_memory_create(uct_md_h md);
+/** All regions have been put. */
+void r2_uct_memory_destroy(r2_uct_memory_t *memory);
+/** Gives back what was unmapped. */
+void r2_uct_memory_reap(r2_uct_memory_t *memory);
+/**
+ * Takes what is registered around some data.
+ * @param whole what the data are part of, which is registered at once if it is not yet; NULL: the
+ * data alone.
+ * @return NULL: it cannot be registered (now).
+ */
+r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
+                                   const r2_tp_memory_t *whole);
+void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region);
+uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region);
+
 /* ---- the transport table ---- */
 
 /** What may be sent how, on a worker; bytes of frame, header and data together. */
@@ -116,16 +141,26 @@ typedef struct r2_uct_limits {
     size_t copied;     /* header and data are copied into one buffer */
     size_t vector;     /* as they lie; UCX copies what it cannot send at once */
     size_t piece;      /* UCX copies: most of a piece of a packet that does not go in another way */
+    size_t zcopy_data; /* from here on; 0: all that does not go in the ways above */
     size_t zcopy;      /* as they lie; UCX refers to the data until it has sent them. 0: never */
     size_t zcopy_head; /* of these frame and header, at most */
 } r2_uct_limits_t;
 
+/** What is particular to one of UCX's transports. */
+typedef struct r2_uct_kind {
+    const char *tls;
+    bool is_local;   /* within the host: nobody but the kernel tells when a peer's process ends */
+    bool signals;    /* descriptors tell of all there is to do, armed or not */
+    bool tells_room; /* armed descriptors tell when there is room for what waits */
+    bool is_loose;   /* what is sent to an endpoint that is not connected yet is lost for a while */
+} r2_uct_kind_t;
+
 struct r2_tp_device {
     r2_uct_t *uct; /* borrowed: outlives the device */
     r2_uct_domain_t domain;
+    const r2_uct_kind_t *kind; /* borrowed: static */
+    r2_uct_memory_t *memory;   /* owned; NULL: nothing has to be registered, or can be */
     size_t segment_bytes;
-    bool is_tcp;   /* descriptors tell of all there is to do, armed or not */
-    bool is_local; /* within the host */
 };
 
 /** In front of each packet. */
@@ -158,6 +193,7 @@ typedef struct r2_uct_record {
     r2_tp_worker_t *worker;            /* borrowed: outlives the record */
     r2_tp_ep_t *ep;                    /* borrowed: outlives the record's use */
     r2_tp_send_t *op;                  /* borrowed until `sent` */
+    r2_uct_region_t *region;           /* owned: of the data while in flight; NULL: none needed */
     uct_completion_t done;             /* UCX knows it while the record is in flight */
     size_t sent_bytes;                 /* data that went in pieces */
     r2_status_t status;                /* of a completed send; R2_IN_PROGRESS: in flight */
@@ -191,6 +227,7 @@ struct r2_tp_worker {
     bool failures;              /* an endpoint failed and its owner does not know yet */
     bool armed;                 /* since the last progress */
     uint32_t calls;             /* of progress */
+    uint32_t in_flight;         /* records that UCX knows */
     r2_uct_record_t *completed; /* UCX is done, `sent` not yet called */
     r2_uct_record_t *spare;     /* singly linked */
     r2_tp_ep_t *waiting;        /* endpoints with packets that UCX had no room for */
@@ -227,6 +264,7 @@ unsigned r2_uct_worker_progress(r2_tp_worker_t *worker);
 int r2_uct_worker_fd(r2_tp_worker_t *worker);
 r2_status_t r2_uct_worker_arm(r2_tp_worker_t *worker);
 bool r2_uct_worker_signals(const r2_tp_worker_t *worker);
+bool r2_uct_worker_is_loose(const r2_tp_worker_t *worker);
 
 /* ---- uct_ep.c ---- */
 
@@ -239,7 +277,8 @@ void r2_uct_eps_watch(r2_tp_worker_t *worker);
 
 /* ---- uct_send.c ---- */
 
-void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, bool needs_handles);
+void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr,
+                        const r2_tp_device_t *device);
 r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
 /** Sends what waits, as far as UCX has room. */
 void r2_uct_send_waiting(r2_tp_ep_t *ep);

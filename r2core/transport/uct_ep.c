@@ -95,6 +95,19 @@ static ucs_status_t r2_uct_connect_to_iface(r2_tp_ep_t *ep, const r2_uct_address
     return rc;
 }
 
+/** tcp is not asked: it looks at routes, and not at the rules beside them (1.19 and later). */
+static ucs_status_t r2_uct_connect_to_ep(const r2_tp_ep_t *ep, const r2_uct_address_t *address)
+{
+    const r2_uct_port_t *port = &ep->worker->port;
+    const uct_device_addr_t *device = (const void *) address->device;
+
+    if (!port->is_tcp &&
+        !uct_iface_is_reachable(port->iface, device, (const void *) address->iface)) {
+        return UCS_ERR_UNREACHABLE;
+    }
+    return uct_ep_connect_to_ep(ep->uct_ep, device, (const void *) address->ep);
+}
+
 /** Why an endpoint could not be connected. Without descriptors UCX speaks of an I/O error. */
 static r2_status_t r2_uct_connect_status(const r2_tp_ep_t *ep, ucs_status_t rc)
 {
@@ -121,12 +134,10 @@ r2_status_t r2_uct_ep_connect(r2_tp_ep_t *ep, const void *address, size_t addres
         return R2_ERR_LANE_DOWN; /* the peer connected to it, and is gone again */
     }
     r2_ucx_enter();
-    rc = worker->to_ep
-             ? uct_ep_connect_to_ep(ep->uct_ep, (const void *) to.device, (const void *) to.ep)
-             : r2_uct_connect_to_iface(ep, &to);
+    rc = worker->to_ep ? r2_uct_connect_to_ep(ep, &to) : r2_uct_connect_to_iface(ep, &to);
     r2_ucx_leave();
     ep->connected = UCS_OK == rc;
-    if (ep->connected && worker->device->is_local) {
+    if (ep->connected && worker->device->kind->is_local) {
         r2_uct_watch_process(ep, to.pid);
     }
     return r2_uct_connect_status(ep, rc);

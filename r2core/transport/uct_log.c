@@ -5,9 +5,9 @@
  * Keeps UCX's complaints about dead NICs and peers off the user's terminal.
  *
  * To r2 a dead NIC is input, not an error, but UCX prints an error for each. What UCX says in a
- * thread that is inside a call of this transport is dropped, and what its tcp transport says in its
- * own thread, which accepts connections: other users of UCX in the process keep their messages. A
- * user who raises UCX_LOG_LEVEL above its default sees everything.
+ * thread that is inside a call of this transport is dropped, and what it says in its own thread of
+ * tcp, whose connections it accepts there, and of events of RDMA devices: other users of UCX in the
+ * process keep their messages. A user who raises UCX_LOG_LEVEL above its default sees everything.
  */
 #include "r2_config.h"
 
@@ -32,6 +32,12 @@ void r2_ucx_leave(void)
     --depth;
 }
 
+/** Files of UCX that speak in its own thread. */
+static bool r2_uct_is_async_file(const char *file)
+{
+    return NULL != strstr(file, "tcp_") || NULL != strstr(file, "ib_device");
+}
+
 /** Is this UCX's own thread? */
 static bool r2_uct_is_async_thread(void)
 {
@@ -45,7 +51,7 @@ static ucs_log_func_rc_t r2_uct_on_message(const char *file, unsigned line, cons
                                            const ucs_log_component_config_t *component,
                                            const char *message, va_list args)
 {
-    bool is_noise = 0 != depth || (NULL != strstr(file, "tcp_") && r2_uct_is_async_thread());
+    bool is_noise = 0 != depth || (r2_uct_is_async_file(file) && r2_uct_is_async_thread());
 
     (void) line;
     (void) function;

@@ -8,13 +8,14 @@
 
 #include "transport/uct.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "r2/fds.h"
 
-#define PORT_EVENTS (UCT_EVENT_SEND_COMP | UCT_EVENT_RECV)
+#define R2_UCT_RDMA "ib" /* UCX's component */
 
 r2_status_t r2_uct_status(ucs_status_t rc)
 {
@@ -40,6 +41,15 @@ r2_status_t r2_uct_status(ucs_status_t rc)
 
 /* ---- domains ---- */
 
+/**
+ * The component that has a transport: of its name, or "ib" for what RDMA has. Others are not
+ * opened, which is not free of effects (GPUs).
+ */
+static const char *component_of(const char *tls)
+{
+    return 0 == strcmp(tls, "tcp") || 0 == strcmp(tls, "posix") ? tls : R2_UCT_RDMA;
+}
+
 /** Looks for a device of a memory domain. */
 static bool r2_uct_resource_find(uct_md_h md, const char *tls, const char *name,
                                  uct_tl_resource_desc_t *resource_p)
@@ -61,16 +71,30 @@ static bool r2_uct_resource_find(uct_md_h md, const char *tls, const char *name,
     return found;
 }
 
+/** UCX's memory domains for RDMA are called as their devices: those of others are not opened. */
+static bool r2_uct_md_may_have(const char *md_name, const char *tls, const char *name)
+{
+    const size_t bytes = strlen(md_name);
+
+    return 0 != strcmp(component_of(tls), R2_UCT_RDMA) ||
+           (0 == strncmp(md_name, name, bytes) && ':' == name[bytes]);
+}
+
 /** Opens a memory domain of a component if it has the device. */
 static bool r2_uct_md_open(uct_component_h component, const char *md_name, const char *tls,
                            const char *name, r2_uct_domain_t *domain)
 {
     uct_md_config_t *config;
-    ucs_status_t rc = uct_md_config_read(component, NULL, NULL, &config);
+    ucs_status_t rc = UCS_ERR_NO_DEVICE;
 
+    if (r2_uct_md_may_have(md_name, tls, name)) {
+        rc = uct_md_config_read(component, NULL, NULL, &config);
+    }
     if (UCS_OK != rc) {
         return false;
     }
+    /* Registrations are kept by us (uct_memory.c). Unknown to tcp, and since 1.17 to all. */
+    (void) uct_config_modify(config, "REG_METHODS", "direct");
     rc = uct_md_open(component, md_name, config, &domain->md);
     uct_config_release(config);
     if (UCS_OK != rc) {
@@ -81,15 +105,6 @@ static bool r2_uct_md_open(uct_component_h component, const char *md_name, const
     }
     uct_md_close(domain->md);
     return false;
-}
-
-/**
- * The component that has a transport: of its name, or "ib" for what RDMA has. Others are not
- * opened, which is not free of effects (GPUs).
- */
-static const char *component_of(const char *tls)
-{
-    return 0 == strcmp(tls, "tcp") || 0 == strcmp(tls, "posix") ? tls : "ib";
 }
 
 static bool r2_uct_component_open(uct_component_h component, const char *tls, const char *name,
@@ -134,12 +149,14 @@ static bool r2_uct_domain_find(const char *tls, const char *name, r2_uct_domain_
 static ucs_status_t r2_uct_setting_apply(uct_iface_config_t *config, const char *tls,
                                          const r2_uct_setting_t *setting)
 {
-    const char *prefix = 0 == strcmp(tls, "tcp") ? "TCP_" : "POSIX_";
     char name[64];
     ucs_status_t rc = uct_config_modify(config, setting->name, setting->value);
 
     if (UCS_OK != rc) {
-        snprintf(name, sizeof(name), "%s%s", prefix, setting->name);
+        snprintf(name, sizeof(name), "%s_%s", tls, setting->name);
+        for (char *c = name; c < name + strlen(tls); ++c) {
+            *c = (char) toupper((unsigned char) *c);
+        }
         rc = uct_config_modify(config, name, setting->value);
     }
     return rc;
@@ -296,12 +313,12 @@ void r2_uct_port_close(r2_uct_port_t *port)
     --port->uct->ports;
 }
 
-r2_status_t r2_uct_port_arm(const r2_uct_port_t *port)
+r2_status_t r2_uct_port_arm(const r2_uct_port_t *port, bool for_sends)
 {
     ucs_status_t rc;
 
     r2_ucx_enter();
-    rc = uct_iface_event_arm(port->iface, PORT_EVENTS);
+    rc = uct_iface_event_arm(port->iface, UCT_EVENT_RECV | (for_sends ? UCT_EVENT_SEND_COMP : 0));
     r2_ucx_leave();
     return UCS_OK == rc ? R2_OK : R2_ERR_AGAIN;
 }

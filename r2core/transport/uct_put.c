@@ -250,7 +250,7 @@ static int r2_uct_end_fd(const r2_put_end_t *end)
 
 static r2_status_t r2_uct_arm(r2_put_end_t *end)
 {
-    return r2_uct_port_arm(&end->port);
+    return r2_uct_port_arm(&end->port, true);
 }
 
 r2_put_t r2_put_ucx(const r2_tp_t *tp)

@@ -43,6 +43,10 @@ r2_uct_record_t *r2_uct_record_get(r2_tp_worker_t *worker)
 
 void r2_uct_record_put(r2_uct_record_t *record)
 {
+    if (NULL != record->region) {
+        r2_uct_region_put(record->worker->device->memory, record->region);
+        record->region = NULL;
+    }
     LL_PREPEND(record->worker->spare, record);
 }
 

@@ -15,6 +15,9 @@
 #define COPIED_BYTES 1024
 /* From here on UCX refers to the data instead of copying what the socket does not take. */
 #define ZCOPY_BYTES 16384
+/* From here on memory is registered where it must be: looking it up, and a completion that is told,
+ * cost no more than the copy. */
+#define REGISTERED_BYTES 8192
 
 /** One active message: a packet or a piece of one. */
 typedef struct am {
@@ -30,17 +33,20 @@ static size_t r2_uct_am_bytes(const am_t *am)
     return sizeof(r2_uct_frame_t) + am->header_bytes + am->data_bytes;
 }
 
-void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr, bool needs_handles)
+void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr,
+                        const r2_tp_device_t *device)
 {
     const uint64_t flags = attr->cap.flags;
+    const bool needs_handles = device->domain.needs_handles;
 
     *limits = (r2_uct_limits_t){0};
     if (0 != (flags & UCT_IFACE_FLAG_AM_SHORT)) {
         limits->vector = attr->cap.am.max_short;
     }
-    if (0 != (flags & UCT_IFACE_FLAG_AM_ZCOPY) && !needs_handles) {
+    if (0 != (flags & UCT_IFACE_FLAG_AM_ZCOPY) && (!needs_handles || NULL != device->memory)) {
         limits->zcopy = attr->cap.am.max_zcopy;
         limits->zcopy_head = attr->cap.am.max_hdr;
+        limits->zcopy_data = needs_handles ? REGISTERED_BYTES : 0;
         limits->vector = r2_min(limits->vector, (size_t) ZCOPY_BYTES);
     }
     limits->copied = r2_min(limits->vector, (size_t) COPIED_BYTES);
@@ -84,13 +90,19 @@ static size_t r2_uct_head_write(const am_t *am, char *to)
 }
 
 /** UCX copies the header if it has to keep it, and keeps the data's address. */
-static ucs_status_t r2_uct_send_zcopy(r2_tp_ep_t *ep, const am_t *am, uct_completion_t *done)
+static ucs_status_t r2_uct_send_zcopy(r2_tp_ep_t *ep, const am_t *am, r2_uct_record_t *record)
 {
     char head[sizeof(r2_uct_frame_t) + R2_TP_HEADER_MAX];
-    const uct_iov_t iov = r2_uct_iov_of(am->data, am->data_bytes);
+    uct_iov_t iov = r2_uct_iov_of(am->data, am->data_bytes);
 
+    record->done.count = 1;
+    record->done.status = UCS_OK;
+    record->status = R2_IN_PROGRESS;
+    if (NULL != record->region) {
+        iov.memh = r2_uct_region_handle(record->region);
+    }
     return uct_ep_am_zcopy(ep->uct_ep, am->id, head, (unsigned) r2_uct_head_write(am, head), &iov,
-                           1, 0, done);
+                           1, 0, &record->done);
 }
 
 /** Writes all of it. @param to r2_uct_am_bytes(). @return that. */
@@ -127,7 +139,20 @@ static ucs_status_t r2_uct_send_packed(r2_tp_ep_t *ep, am_t *am)
 /** True if UCX may refer to the data of an active message of so many bytes. */
 static bool r2_uct_is_referred_to(const r2_uct_limits_t *limits, size_t bytes, size_t data_bytes)
 {
-    return bytes <= limits->zcopy && bytes - data_bytes <= limits->zcopy_head;
+    return bytes <= limits->zcopy && bytes - data_bytes <= limits->zcopy_head &&
+           data_bytes >= limits->zcopy_data;
+}
+
+/** Has a record's data registered where they must be. @return false: they cannot. */
+static bool r2_uct_refer(r2_uct_record_t *record)
+{
+    const r2_tp_send_t *op = record->op;
+    r2_uct_memory_t *memory = record->worker->device->memory;
+
+    if (NULL != memory && NULL == record->region) {
+        record->region = r2_uct_region_get(memory, op->data, op->data_bytes, op->memory);
+    }
+    return NULL == memory || NULL != record->region;
 }
 
 /**
@@ -145,11 +170,9 @@ static r2_status_t r2_uct_hand_over(r2_tp_ep_t *ep, am_t *am, r2_uct_record_t *r
         rc = r2_uct_send_copied(ep, am);
     } else if (bytes <= limits->vector) {
         rc = r2_uct_send_vector(ep, am);
-    } else if (NULL != record && r2_uct_is_referred_to(limits, bytes, am->data_bytes)) {
-        record->done.count = 1;
-        record->done.status = UCS_OK;
-        record->status = R2_IN_PROGRESS;
-        rc = r2_uct_send_zcopy(ep, am, &record->done);
+    } else if (NULL != record && r2_uct_is_referred_to(limits, bytes, am->data_bytes) &&
+               r2_uct_refer(record)) {
+        rc = r2_uct_send_zcopy(ep, am, record);
     } else {
         rc = r2_uct_send_packed(ep, am);
     }
@@ -211,6 +234,7 @@ static r2_status_t r2_uct_record_send(r2_tp_ep_t *ep, r2_uct_record_t *record)
 
     if (R2_IN_PROGRESS == status) {
         DL_APPEND(ep->in_flight, record);
+        ++ep->worker->in_flight;
     }
     return status;
 }
@@ -264,6 +288,7 @@ static void r2_uct_on_done(uct_completion_t *done)
         return;
     }
     DL_DELETE(record->ep->in_flight, record);
+    --record->worker->in_flight;
     record->status = r2_uct_status(done->status);
     DL_APPEND(record->worker->completed, record);
 }

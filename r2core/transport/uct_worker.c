@@ -88,7 +88,7 @@ static bool r2_uct_fd_open(r2_tp_worker_t *worker)
     struct epoll_event event = {.events = EPOLLIN};
 
     worker->fd = worker->port.fd;
-    if (!worker->device->is_local) {
+    if (!worker->device->kind->is_local) {
         return true;
     }
     worker->fd = r2_fd_keep(epoll_create1(EPOLL_CLOEXEC));
@@ -97,7 +97,7 @@ static bool r2_uct_fd_open(r2_tp_worker_t *worker)
 
 static void r2_uct_fd_close(r2_tp_worker_t *worker)
 {
-    if (worker->device->is_local && worker->fd >= 0) {
+    if (worker->device->kind->is_local && worker->fd >= 0) {
         r2_fd_close(worker->fd);
     }
 }
@@ -108,7 +108,7 @@ static r2_status_t r2_uct_worker_prepare(r2_tp_worker_t *worker)
     const uint64_t ways = UCT_IFACE_FLAG_CONNECT_TO_EP | UCT_IFACE_FLAG_CONNECT_TO_IFACE;
     uct_iface_h iface = worker->port.iface;
 
-    r2_uct_limits_init(&worker->limits, attr, worker->device->domain.needs_handles);
+    r2_uct_limits_init(&worker->limits, attr, worker->device);
     worker->to_ep = 0 != (attr->cap.flags & UCT_IFACE_FLAG_CONNECT_TO_EP);
     if (0 == (attr->cap.flags & ways) || worker->limits.piece < 2 * sizeof(r2_uct_piece_t)) {
         return R2_ERR_UNSUPPORTED;
@@ -217,8 +217,11 @@ unsigned r2_uct_worker_progress(r2_tp_worker_t *worker)
     count = uct_worker_progress(worker->port.worker);
     worker->busy = 0 != count;
     r2_uct_worker_send_waiting(worker);
+    if (NULL != worker->device->memory) {
+        r2_uct_memory_reap(worker->device->memory);
+    }
     r2_ucx_leave();
-    if (worker->device->is_local && (worker->armed || 0 == ++worker->calls % WATCH_CALLS)) {
+    if (worker->device->kind->is_local && (worker->armed || 0 == ++worker->calls % WATCH_CALLS)) {
         worker->armed = false;
         r2_uct_eps_watch(worker);
     }
@@ -237,14 +240,20 @@ r2_status_t r2_uct_worker_arm(r2_tp_worker_t *worker)
 {
     /* What UCX has read already does not signal, nor does room at a peer within the host. */
     if (worker->busy || NULL != worker->completed || worker->failures ||
-        (NULL != worker->waiting && !worker->device->is_tcp)) {
+        (NULL != worker->waiting && !worker->device->kind->tells_room)) {
         return R2_ERR_AGAIN;
     }
     worker->armed = true;
-    return r2_uct_port_arm(&worker->port);
+    /* What was copied is nobody's any more, however long it takes: it wakes nobody. */
+    return r2_uct_port_arm(&worker->port, worker->in_flight > 0 || NULL != worker->waiting);
 }
 
 bool r2_uct_worker_signals(const r2_tp_worker_t *worker)
 {
-    return worker->device->is_tcp && NULL == worker->completed && !worker->failures;
+    return worker->device->kind->signals && NULL == worker->completed && !worker->failures;
+}
+
+bool r2_uct_worker_is_loose(const r2_tp_worker_t *worker)
+{
+    return worker->device->kind->is_loose;
 }

@@ -23,9 +23,11 @@ tests_unit_test_tp_ucx_SOURCES = \
     tests/unit/test_tp_ucx.c \
     tests/unit/tp_closing.c \
     tests/unit/tp_processes.c \
+    tests/unit/tp_rdma.c \
     tests/unit/tp_sides.c \
     tests/unit/tp_sides.h
-tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS)
+tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS) -ldl
+tests_unit_test_tp_ucx_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 check_PROGRAMS += tests/unit/test_fds
 tests_unit_test_fds_SOURCES = tests/unit/test_fds.c
 tests_unit_test_fds_LDADD = $(R2_TEST_LIBS)

@@ -19,6 +19,7 @@ const char *__lsan_default_suppressions(void)
 
 r2_tp_t tp;
 const char *device_name;
+const char *device_tls;
 unsigned char *pattern;
 char self_path[4096];
 
@@ -65,6 +66,12 @@ static void on_sent(r2_tp_send_t *op, r2_status_t status)
 r2_status_t packet_send(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
                         const void *data)
 {
+    return packet_send_part(packet, side, number, bytes, data, NULL);
+}
+
+r2_status_t packet_send_part(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
+                             const void *data, const r2_tp_memory_t *whole)
+{
     r2_status_t status;
 
     memset(packet, 0, sizeof(*packet));
@@ -74,6 +81,7 @@ r2_status_t packet_send(packet_t *packet, side_t *side, uint32_t number, uint32_
                                 .header_bytes = sizeof(packet->header),
                                 .data = 0 == bytes ? NULL : data,
                                 .data_bytes = bytes,
+                                .memory = whole,
                                 .sent = on_sent};
     status = tp.ops->send(side->ep, &packet->op);
     if (R2_IN_PROGRESS != status) {
@@ -90,7 +98,8 @@ uint64_t now_ns(void)
 
 void side_open(side_t *side)
 {
-    r2_tp_device_config_t config = {.name = device_name, .segment_bytes = SEGMENT_MAX};
+    r2_tp_device_config_t config = {
+        .name = device_name, .tls = device_tls, .segment_bytes = SEGMENT_MAX};
 
     memset(side, 0, sizeof(*side));
     assert_int_equal(tp.ops->device_open(tp.instance, &config, &side->device), R2_OK);
@@ -140,10 +149,13 @@ bool progress_until(side_t *a, side_t *b, const uint32_t *count, uint32_t target
 
 void pair_open(side_t *a, side_t *b)
 {
+    const char *name = device_name;
     packet_t hello[2];
 
     side_open(a);
+    device_name = NULL == device_tls ? name : "soft1:1"; /* within one NIC there are no packets */
     side_open(b);
+    device_name = name;
     side_connect(a, b);
     assert_true(packet_send(&hello[0], a, 0, 0, NULL) >= 0);
     assert_true(packet_send(&hello[1], b, 0, 0, NULL) >= 0);

@@ -22,7 +22,8 @@
 
 #define DATA_MAX    131072u
 #define SEGMENT_MAX (DATA_MAX + 128u)
-#define ROUNDS      200
+/* A worker over RDMA has 8 MiB of buffers. */
+#define ROUNDS (NULL == device_tls ? 200 : 40)
 
 /** What a packet of this test says about itself. */
 typedef struct header {
@@ -52,12 +53,16 @@ typedef struct side {
 
 extern r2_tp_t tp;
 extern const char *device_name; /* NULL: shared memory */
+extern const char *device_tls;  /* NULL: TCP, or shared memory */
 extern unsigned char *pattern;  /* data of packet n starts at n % 251 */
 extern char self_path[4096];
 extern const r2_tp_callbacks_t callbacks;
 
 r2_status_t packet_send(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
                         const void *data);
+/** The same. @param whole what the data are part of; NULL: of nothing. */
+r2_status_t packet_send_part(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
+                             const void *data, const r2_tp_memory_t *whole);
 uint64_t now_ns(void);
 
 void side_open(side_t *side);
@@ -95,5 +100,18 @@ void test_two_processes(void **state);
 void test_peer_killed_with_sends_pending(void **state);
 void test_peer_killed_while_connecting(void **state);
 void test_forked_child(void **state);
+void test_peer_stopped(void **state);
+
+/* ---- tp_rdma.c ---- */
+
+void test_memory_is_registered_once(void **state);
+void test_memory_is_unmapped(void **state);
+void test_memory_of_neighbours(void **state);
+void test_memory_is_refused(void **state);
+void test_silent_drop(void **state);
+void test_port_down(void **state);
+void test_flap(void **state);
+void test_device_dies(void **state);
+void test_gid_moves(void **state);
 
 #endif

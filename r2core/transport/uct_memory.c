@@ -1,0 +1,331 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Registered memory of a domain, kept until it is unmapped.
+ */
+#include "r2_config.h"
+
+#include "transport/uct.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucm/api/ucm.h>
+#include <unistd.h>
+
+#define REGIONS_MAX 1024 /* kept at a time; more in use are not registered, but copied */
+#define UNMAPS_MAX  256  /* noted at a time; after more, nothing is kept */
+/* Of our handler among others that UCX calls: those of its own caches have 1000. */
+#define PRIORITY 1000
+
+/** Whole pages that are registered, or cannot be. Regions that are kept do not overlap. */
+struct r2_uct_region {
+    uintptr_t start, end;
+    uct_mem_h handle; /* owned; NULL: refused */
+    uint32_t users;   /* sends in flight */
+    bool kept;        /* in memory->regions */
+    uint64_t used;    /* memory->uses when it was asked for last */
+};
+
+/** Pages that are no more. */
+typedef struct unmap {
+    uintptr_t start, end;
+} unmap_t;
+
+/** What any thread unmaps, for the holder of the engine lock: it may not wait for that lock. */
+typedef struct unmaps {
+    atomic_uintptr_t low, high; /* nothing is registered outside of these */
+    atomic_bool any;
+    atomic_flag busy; /* for all below: a spin lock, taken inside of munmap() */
+    bool all;         /* more than there is room for */
+    uint32_t count;
+    unmap_t rows[UNMAPS_MAX];
+} unmaps_t;
+
+/** Engine lock, but for `unmaps`. */
+struct r2_uct_memory {
+    uct_md_h md; /* borrowed: outlives this */
+    uintptr_t page_bytes;
+    uint64_t uses;
+    uint32_t count;
+    r2_uct_region_t *regions[REGIONS_MAX]; /* owned: in order of addresses */
+    unmaps_t unmaps;
+};
+
+/* ---- what is unmapped ---- */
+
+static void unmaps_lock(unmaps_t *unmaps)
+{
+    while (atomic_flag_test_and_set_explicit(&unmaps->busy, memory_order_acquire)) {
+        /* a few instructions */
+    }
+}
+
+static void unmaps_unlock(unmaps_t *unmaps)
+{
+    atomic_flag_clear_explicit(&unmaps->busy, memory_order_release);
+}
+
+/** Called by UCX before pages are unmapped, in any thread, with any locks held: notes only. */
+static void r2_uct_on_unmap(ucm_event_type_t type, ucm_event_t *event, void *arg)
+{
+    unmaps_t *unmaps = arg;
+    const uintptr_t start = (uintptr_t) event->vm_unmapped.address;
+    const uintptr_t end = start + event->vm_unmapped.size;
+
+    (void) type;
+    if (start >= atomic_load_explicit(&unmaps->high, memory_order_relaxed) ||
+        end <= atomic_load_explicit(&unmaps->low, memory_order_relaxed)) {
+        return;
+    }
+    unmaps_lock(unmaps);
+    if (UNMAPS_MAX == unmaps->count) {
+        unmaps->all = true;
+    } else {
+        unmaps->rows[unmaps->count++] = (unmap_t){start, end};
+    }
+    atomic_store_explicit(&unmaps->any, true, memory_order_release);
+    unmaps_unlock(unmaps);
+}
+
+/* ---- regions ---- */
+
+static void r2_uct_region_free(const r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    if (NULL != region->handle) {
+        (void) uct_md_mem_dereg(memory->md, region->handle);
+    }
+    free(region);
+}
+
+/** @return index of the first kept region that ends behind `at`; memory->count: none does. */
+static uint32_t r2_uct_region_after(const r2_uct_memory_t *memory, uintptr_t at)
+{
+    uint32_t low = 0, high = memory->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (memory->regions[middle]->end <= at) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+/** Forgets a region; what is in flight keeps it registered. */
+static void r2_uct_region_drop(r2_uct_memory_t *memory, uint32_t idx)
+{
+    r2_uct_region_t *region = memory->regions[idx];
+
+    --memory->count;
+    memmove(&memory->regions[idx], &memory->regions[idx + 1],
+            (memory->count - idx) * sizeof(memory->regions[0]));
+    region->kept = false;
+    if (0 == region->users) {
+        r2_uct_region_free(memory, region);
+    }
+}
+
+static void r2_uct_regions_drop(r2_uct_memory_t *memory, uintptr_t start, uintptr_t end)
+{
+    uint32_t idx = r2_uct_region_after(memory, start);
+
+    while (idx < memory->count && memory->regions[idx]->start < end) {
+        r2_uct_region_drop(memory, idx);
+    }
+}
+
+/** Makes room for one more. @return false: all are in use. */
+static bool r2_uct_region_evict(r2_uct_memory_t *memory)
+{
+    uint32_t oldest = REGIONS_MAX;
+
+    for (uint32_t i = 0; i < memory->count; ++i) {
+        if (0 == memory->regions[i]->users &&
+            (REGIONS_MAX == oldest || memory->regions[i]->used < memory->regions[oldest]->used)) {
+            oldest = i;
+        }
+    }
+    if (REGIONS_MAX == oldest) {
+        return false;
+    }
+    r2_uct_region_drop(memory, oldest);
+    return true;
+}
+
+void r2_uct_memory_reap(r2_uct_memory_t *memory)
+{
+    unmaps_t *unmaps = &memory->unmaps;
+    unmap_t rows[UNMAPS_MAX];
+    uint32_t count;
+
+    if (!atomic_load_explicit(&unmaps->any, memory_order_acquire)) {
+        return;
+    }
+    unmaps_lock(unmaps);
+    count = unmaps->count;
+    memcpy(rows, unmaps->rows, count * sizeof(rows[0]));
+    if (unmaps->all) {
+        rows[0] = (unmap_t){0, UINTPTR_MAX};
+        count = 1;
+    }
+    unmaps->count = 0;
+    unmaps->all = false;
+    atomic_store_explicit(&unmaps->any, false, memory_order_relaxed);
+    unmaps_unlock(unmaps);
+    for (uint32_t i = 0; i < count; ++i) {
+        r2_uct_regions_drop(memory, rows[i].start, rows[i].end);
+    }
+}
+
+/** Widens what is looked at before it is registered. */
+static void r2_uct_memory_span(unmaps_t *unmaps, uintptr_t start, uintptr_t end)
+{
+    if (start < atomic_load_explicit(&unmaps->low, memory_order_relaxed)) {
+        atomic_store_explicit(&unmaps->low, start, memory_order_seq_cst);
+    }
+    if (end > atomic_load_explicit(&unmaps->high, memory_order_relaxed)) {
+        atomic_store_explicit(&unmaps->high, end, memory_order_seq_cst);
+    }
+}
+
+static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    const unsigned flags = UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    union {
+        uintptr_t at;
+        void *pointer;
+    } start = {.at = region->start};
+
+    r2_uct_memory_span(&memory->unmaps, region->start, region->end);
+    if (UCS_OK != uct_md_mem_reg(memory->md, start.pointer, region->end - region->start, flags,
+                                 &region->handle)) {
+        region->handle = NULL;
+    }
+    return NULL != region->handle;
+}
+
+/**
+ * Registers pages and what is kept around them: neighbours share a page, and are one region from
+ * then on. Where that is refused (memory of several kinds), only those that are asked for; what is
+ * refused then is kept, too, so that it is not tried with each send.
+ */
+static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr_t whole[2],
+                                          const uintptr_t part[2])
+{
+    const uint32_t first = r2_uct_region_after(memory, whole[0]);
+    uint32_t last = first;
+    r2_uct_region_t *region = calloc(1, sizeof(*region));
+
+    if (NULL == region) {
+        return NULL;
+    }
+    region->start = whole[0];
+    region->end = whole[1];
+    for (; last < memory->count && memory->regions[last]->start < whole[1]; ++last) {
+        if (NULL != memory->regions[last]->handle) {
+            region->start = r2_min(region->start, memory->regions[last]->start);
+            region->end = r2_max(region->end, memory->regions[last]->end);
+        }
+    }
+    if (!r2_uct_region_register(memory, region)) {
+        region->start = part[0];
+        region->end = part[1];
+        (void) r2_uct_region_register(memory, region);
+    }
+    r2_uct_regions_drop(memory, region->start, region->end);
+    if (REGIONS_MAX == memory->count && !r2_uct_region_evict(memory)) {
+        r2_uct_region_free(memory, region);
+        return NULL;
+    }
+    last = r2_uct_region_after(memory, region->start);
+    memmove(&memory->regions[last + 1], &memory->regions[last],
+            (memory->count - last) * sizeof(memory->regions[0]));
+    memory->regions[last] = region;
+    region->kept = true;
+    ++memory->count;
+    return region;
+}
+
+/* ---- for senders ---- */
+
+/** The whole pages that some bytes lie in. */
+static void r2_uct_pages(const r2_uct_memory_t *memory, const void *from, size_t bytes,
+                         uintptr_t pages[2])
+{
+    pages[0] = (uintptr_t) from & ~(memory->page_bytes - 1);
+    pages[1] = r2_round_up((uintptr_t) from + bytes, memory->page_bytes);
+}
+
+r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
+                                   const r2_tp_memory_t *whole)
+{
+    uintptr_t part[2], pages[2];
+    r2_uct_region_t *region = NULL;
+    uint32_t idx;
+
+    r2_uct_memory_reap(memory);
+    r2_uct_pages(memory, data, bytes, part);
+    idx = r2_uct_region_after(memory, part[0]);
+    if (idx < memory->count && memory->regions[idx]->start <= part[0] &&
+        memory->regions[idx]->end >= part[1]) {
+        region = memory->regions[idx];
+    } else {
+        r2_uct_pages(memory, NULL == whole ? data : whole->data,
+                     NULL == whole ? bytes : whole->bytes, pages);
+        region = r2_uct_region_add(memory, pages, part);
+    }
+    if (NULL == region || NULL == region->handle) {
+        return NULL;
+    }
+    region->used = ++memory->uses;
+    ++region->users;
+    return region;
+}
+
+void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    --region->users;
+    if (0 == region->users && !region->kept) {
+        r2_uct_region_free(memory, region);
+    }
+}
+
+uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region)
+{
+    return region->handle;
+}
+
+/* ---- life ---- */
+
+r2_uct_memory_t *r2_uct_memory_create(uct_md_h md)
+{
+    r2_uct_memory_t *memory = calloc(1, sizeof(*memory));
+
+    if (NULL == memory) {
+        return NULL;
+    }
+    memory->md = md;
+    memory->page_bytes = (uintptr_t) sysconf(_SC_PAGESIZE);
+    atomic_init(&memory->unmaps.low, UINTPTR_MAX);
+    if (UCS_OK !=
+        ucm_set_event_handler(UCM_EVENT_VM_UNMAPPED, PRIORITY, r2_uct_on_unmap, &memory->unmaps)) {
+        free(memory);
+        return NULL;
+    }
+    return memory;
+}
+
+void r2_uct_memory_destroy(r2_uct_memory_t *memory)
+{
+    ucm_unset_event_handler(UCM_EVENT_VM_UNMAPPED, r2_uct_on_unmap, &memory->unmaps);
+    while (0 != memory->count) {
+        r2_assert(0 == memory->regions[0]->users);
+        r2_uct_region_drop(memory, 0);
+    }
+    free(memory);
+}

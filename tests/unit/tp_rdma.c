@@ -1,0 +1,345 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The UCX transport over RDMA: registered memory, and what NICs do when they fail.
+ */
+#include "r2_config.h"
+
+#include "tp_sides.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <sys/mman.h>
+
+#define CHUNKS      64u
+#define WHOLE_BYTES ((size_t) CHUNKS * DATA_MAX)
+
+/* ---- registrations: verbs that pass through this program ---- */
+
+static uint32_t registered, refused;
+static uintptr_t counted[2]; /* of memory between these */
+static uintptr_t newest[2];  /* address and bytes */
+static bool refuses;
+
+typedef void *(*reg_fn_t)(void *pd, void *address, size_t bytes, uint64_t iova, unsigned access);
+
+R2_EXPORT void *ibv_reg_mr_iova2(void *pd, void *address, size_t bytes, uint64_t iova,
+                                 unsigned access);
+void *ibv_reg_mr_iova2(void *pd, void *address, size_t bytes, uint64_t iova, unsigned access)
+{
+    union {
+        void *pointer;
+        reg_fn_t function;
+    } next = {.pointer = dlsym(RTLD_NEXT, "ibv_reg_mr_iova2")};
+    const uintptr_t at = (uintptr_t) address;
+    const bool again = at == newest[0] && bytes == newest[1]; /* UCX takes two kinds of keys */
+
+    newest[0] = at;
+    newest[1] = bytes;
+    if (at >= counted[0] && at < counted[1]) {
+        if (refuses) {
+            refused += !again;
+            errno = ENOMEM;
+            return NULL;
+        }
+        registered += !again;
+    }
+    return next.function(pd, address, bytes, iova, access);
+}
+
+R2_EXPORT int ibv_dereg_mr(void *mr);
+int ibv_dereg_mr(void *mr)
+{
+    union {
+        void *pointer;
+        int (*function)(void *mr);
+    } next = {.pointer = dlsym(RTLD_NEXT, "ibv_dereg_mr")};
+
+    newest[0] = 0;
+    return next.function(mr);
+}
+
+/** Memory with the pattern in it: packet n of a size may start at n. */
+static char *memory_map(char *at)
+{
+    char *memory = mmap(at, WHOLE_BYTES, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | (NULL == at ? 0 : MAP_FIXED), -1, 0);
+
+    assert_ptr_not_equal(memory, MAP_FAILED);
+    for (size_t i = 0; i < CHUNKS; ++i) {
+        memcpy(memory + i * DATA_MAX, pattern + i, DATA_MAX);
+    }
+    counted[0] = (uintptr_t) memory;
+    counted[1] = counted[0] + WHOLE_BYTES;
+    registered = refused = 0;
+    return memory;
+}
+
+/** Sends all of some memory, a packet for each chunk, and waits until it is ours again. */
+static void memory_send(side_t *a, side_t *b, const char *memory, const r2_tp_memory_t *whole)
+{
+    static packet_t packets[CHUNKS];
+
+    b->received = 0;
+    for (uint32_t i = 0; i < CHUNKS; ++i) {
+        assert_true(packet_send_part(&packets[i], a, i, DATA_MAX, memory + i * DATA_MAX, whole) >=
+                    0);
+    }
+    assert_true(progress_until(a, b, &b->received, CHUNKS));
+    for (uint32_t i = 0; i < CHUNKS; ++i) {
+        while (!packets[i].done) {
+            tp.ops->worker_progress(a->worker);
+        }
+        assert_int_equal(packets[i].status, R2_OK);
+    }
+    assert_int_equal(b->wrong, 0);
+}
+
+/** A message's memory is registered whole, with its first packet, and is known from then on. */
+void test_memory_is_registered_once(void **state)
+{
+    char *memory = memory_map(NULL);
+    const r2_tp_memory_t whole = {memory, WHOLE_BYTES};
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    memory_send(&a, &b, memory, &whole);
+    assert_int_equal(registered, 1);
+    for (int i = 0; i < 3; ++i) {
+        memory_send(&a, &b, memory, 0 == i % 2 ? NULL : &whole);
+    }
+    assert_int_equal(registered, 1);
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
+}
+
+/** What was unmapped is not known any more, whatever lies at its place. */
+void test_memory_is_unmapped(void **state)
+{
+    char *memory = memory_map(NULL);
+    const r2_tp_memory_t whole = {memory, WHOLE_BYTES};
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    for (int i = 0; i < 5; ++i) {
+        memory_send(&a, &b, memory, &whole);
+        assert_int_equal(registered, 1);
+        munmap(memory, WHOLE_BYTES);
+        assert_ptr_equal(memory_map(memory), memory);
+    }
+    memory_send(&a, &b, memory, &whole);
+    munmap(memory + WHOLE_BYTES / 2, WHOLE_BYTES / 2); /* a part of it */
+    memory_send(&a, &b, memory_map(memory), &whole);
+    assert_int_equal(registered, 1);
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
+}
+
+/** Neighbours that share pages, sent one by one: known at the second turn, each of them. */
+void test_memory_of_neighbours(void **state)
+{
+    enum { PARTS = 8, BYTES = 40000 };
+    char *memory = memory_map(NULL);
+    packet_t packet;
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    for (int turn = 0; turn < 3; ++turn) {
+        registered = 0;
+        for (uint32_t i = 0; i < PARTS; ++i) {
+            char *part = memory + (size_t) i * BYTES;
+
+            memcpy(part, pattern + i, BYTES);
+            b.received = 0;
+            assert_true(packet_send(&packet, &a, i, BYTES, part) >= 0);
+            assert_true(progress_until(&a, &b, &b.received, 1));
+            while (!packet.done) {
+                tp.ops->worker_progress(a.worker);
+            }
+        }
+        assert_int_equal(registered, 0 == turn ? PARTS : 0);
+    }
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
+}
+
+/** Memory that cannot be registered is copied, and not tried with each packet. */
+void test_memory_is_refused(void **state)
+{
+    char *memory = memory_map(NULL);
+    const r2_tp_memory_t whole = {memory, WHOLE_BYTES};
+    side_t a, b;
+    uint32_t once;
+
+    (void) state;
+    pair_open(&a, &b);
+    refuses = true;
+    memory_send(&a, &b, memory, &whole);
+    once = refused;
+    assert_true(once > 0);
+    memory_send(&a, &b, memory, &whole);
+    assert_int_equal(refused, once);
+    refuses = false;
+    munmap(memory, WHOLE_BYTES);
+    memory_send(&a, &b, memory_map(memory), &whole);
+    assert_int_equal(registered, 1);
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
+}
+
+/* ---- faults of the NIC ---- */
+
+static void nic_fault(const char *words)
+{
+    char command[128];
+
+    snprintf(command, sizeof(command), "LD_PRELOAD= \"$SOFTVERBS\" fault soft0 %s", words);
+    assert_int_equal(system(command), 0);
+}
+
+/** Sends both ways until both have got something. */
+static void assert_works(side_t *a, side_t *b)
+{
+    packet_t packets[2];
+
+    a->received = b->received = 0;
+    assert_true(packet_send(&packets[0], a, 1, DATA_MAX, pattern + 1) >= 0);
+    assert_true(packet_send(&packets[1], b, 2, DATA_MAX, pattern + 2) >= 0);
+    assert_true(progress_until(a, b, &a->received, 1));
+    assert_true(progress_until(a, b, &b->received, 1));
+    while (!packets[0].done || !packets[1].done) {
+        tp.ops->worker_progress(a->worker);
+        tp.ops->worker_progress(b->worker);
+    }
+}
+
+/**
+ * A fault with packets of all sizes in flight: both ends are told, what was given to UCX comes back
+ * with the end of the lane, and a new lane of the same workers works after the repair.
+ */
+static void fail_and_heal(const char *fault, const char *repair)
+{
+    enum { COUNT = 120 };
+    packet_t *packets = calloc(COUNT, sizeof(*packets)), other;
+    side_t a, b;
+    uint32_t count = 0;
+
+    assert_non_null(packets);
+    pair_open(&a, &b);
+    nic_fault(fault);
+    for (; count < COUNT; ++count) {
+        packet_send(&packets[count], &a, count, count % 3 * (DATA_MAX / 2), pattern + count);
+    }
+    assert_true(packet_send(&other, &b, 0, 8, pattern) >= 0);
+    assert_true(progress_until(&a, &b, &a.failed, 1));
+    assert_true(progress_until(&a, &b, &b.failed, 1));
+    assert_int_equal(a.failed + b.failed, 2);
+    assert_true(packet_send(&other, &a, 0, 8, pattern) < 0);
+    tp.ops->ep_close(a.ep);
+    tp.ops->ep_close(b.ep);
+    for (uint32_t i = 0; i < count; ++i) {
+        assert_true(packets[i].done);
+    }
+    free(packets);
+    nic_fault(repair);
+    side_connect(&a, &b);
+    assert_works(&a, &b);
+    pair_close(&a, &b);
+}
+
+void test_silent_drop(void **state)
+{
+    (void) state;
+    fail_and_heal("drop 1", "heal");
+}
+
+void test_port_down(void **state)
+{
+    (void) state;
+    fail_and_heal("port-down", "heal");
+}
+
+/** A short loss is none. */
+void test_flap(void **state)
+{
+    enum { COUNT = 20 };
+    packet_t packets[COUNT];
+    side_t a, b;
+    uint64_t end_ns;
+
+    (void) state;
+    pair_open(&a, &b);
+    nic_fault("drop 1");
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        assert_true(packet_send(&packets[i], &a, i, DATA_MAX, pattern + i) >= 0);
+    }
+    end_ns = now_ns() + 100 * R2_NS_PER_MS;
+    while (now_ns() < end_ns) {
+        tp.ops->worker_progress(a.worker);
+        tp.ops->worker_progress(b.worker);
+    }
+    nic_fault("heal");
+    assert_true(progress_until(&a, &b, &b.received, COUNT));
+    assert_int_equal(a.failed + b.failed, 0);
+    pair_close(&a, &b);
+}
+
+/**
+ * A dead device tells nothing more of what it was given. It comes back with the end of the lane,
+ * and a device that is opened anew works.
+ */
+void test_device_dies(void **state)
+{
+    enum { COUNT = 60 };
+    packet_t *packets = calloc(COUNT, sizeof(*packets));
+    uint64_t end_ns;
+    side_t a, b;
+
+    (void) state;
+    assert_non_null(packets);
+    pair_open(&a, &b);
+    nic_fault("fatal");
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        packet_send(&packets[i], &a, i, DATA_MAX, pattern + i);
+    }
+    end_ns = now_ns() + 100 * R2_NS_PER_MS;
+    while (now_ns() < end_ns) {
+        tp.ops->worker_progress(a.worker);
+        tp.ops->worker_progress(b.worker);
+    }
+    tp.ops->ep_close(a.ep);
+    for (uint32_t i = 0; i < COUNT; ++i) {
+        assert_true(packets[i].done);
+    }
+    free(packets);
+    pair_close(&a, &b);
+    nic_fault("heal");
+    pair_open(&a, &b);
+    assert_works(&a, &b);
+    pair_close(&a, &b);
+}
+
+/** The address has another place in the table: workers that are made from then on find it. */
+void test_gid_moves(void **state)
+{
+    side_t a, b;
+
+    (void) state;
+    side_open(&a);
+    side_open(&b);
+    for (int i = 0; i < 3; ++i) {
+        nic_fault(0 == i % 2 ? "gid 0 2" : "gid 0 1");
+        tp.ops->worker_destroy(a.worker);
+        tp.ops->worker_destroy(b.worker);
+        assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
+        assert_int_equal(tp.ops->worker_create(b.device, &callbacks, &b, &b.worker), R2_OK);
+        side_connect(&a, &b);
+        assert_works(&a, &b);
+    }
+    nic_fault("heal");
+    pair_close(&a, &b);
+}
