@@ -93,7 +93,7 @@ static bool r2_uct_md_open(uct_component_h component, const char *md_name, const
     if (UCS_OK != rc) {
         return false;
     }
-    /* Registrations are kept by us (uct_memory.c). Unknown to tcp, and since 1.17 to all. */
+    /* Registrations are kept by us (uct_memory.c). Unknown to tcp, and since 1.16 to all. */
     (void) uct_config_modify(config, "REG_METHODS", "direct");
     rc = uct_md_open(component, md_name, config, &domain->md);
     uct_config_release(config);
