@@ -61,7 +61,7 @@ void r2_nics_place(const char *root, const char *selection, r2_nic_seen_t *seen,
 
         r2_nic_place(root, &seen[i]);
         /* Whether it lies on one is looked up where it counts: that takes a thousand files. */
-        if (('\0' != seen[i].nic.rdma[0] || other || by_port) && !seen[i].loopback &&
+        if (('\0' != seen[i].nic.rdma[0] || ((other || by_port) && !seen[i].loopback)) &&
             r2_nic_place_rdma(root, &seen[i].nic)) {
             seen[i].has_device = seen[i].has_device || other;
         }
