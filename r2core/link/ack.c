@@ -51,8 +51,7 @@ void r2_ack_flush(r2_link_t *link)
 
 static void r2_lane_ack_now(r2_lane_t *lane)
 {
-    if (r2_lane_owes_ack(lane) && !lane->failed &&
-        R2_OK == r2_tx_unsequenced(lane, R2_WIRE_ACK)) {
+    if (r2_lane_owes_ack(lane) && !lane->failed && R2_OK == r2_tx_unsequenced(lane, R2_WIRE_ACK)) {
         ++lane->link->net->counters->tx_acks;
     }
 }
