@@ -179,8 +179,8 @@ static uint64_t r2_segment_bytes_fitting(const r2_plan_input_t *input, uint64_t 
 
 uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_bytes)
 {
-    return r2_segment_bytes_fitting(
-        input, largest_bytes, r2_segment_bytes(input, largest_bytes, input->element_bytes));
+    return r2_segment_bytes_fitting(input, largest_bytes,
+                                    r2_segment_bytes(input, largest_bytes, input->element_bytes));
 }
 
 /** What the rails of the slowest host are told to carry in R2_SEGMENT_US, all being well. */
@@ -198,7 +198,7 @@ static uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
         least = r2_min(least, rate_mbytes_per_s);
     }
     return least < input->chunk_max_bytes / R2_SEGMENT_US ? least * R2_SEGMENT_US
-                                                         : input->chunk_max_bytes;
+                                                          : input->chunk_max_bytes;
 }
 
 uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t largest_bytes)
