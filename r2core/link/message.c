@@ -39,15 +39,6 @@ static void r2_message_reserve(r2_tx_message_t *message)
     ++message->link->tx.copies;
 }
 
-void r2_message_unreserve(r2_tx_message_t *message)
-{
-    if (message->may_copy) {
-        message->may_copy = false;
-        message->link->tx.copied_bytes -= message->bytes;
-        --message->link->tx.copies;
-    }
-}
-
 /* @param bytes the first so many, which are all that is sent from now on. */
 static void r2_message_copy(r2_tx_message_t *message, char *copy, uint64_t bytes)
 {

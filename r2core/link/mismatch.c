@@ -138,6 +138,7 @@ uint64_t r2_mismatch_deadline_ns(const r2_link_t *link)
     return 0 == link->path.mismatch_ns ? R2_NEVER_NS : link->path.mismatch_ns;
 }
 
+/* Not one that was given up, and of which but the eager part still arrives. */
 static bool r2_mismatch_under_way(const r2_link_t *link, const r2_tag_t *tag)
 {
     const r2_tx_message_t *message;
@@ -145,7 +146,7 @@ static bool r2_mismatch_under_way(const r2_link_t *link, const r2_tag_t *tag)
     DL_FOREACH2(link->tx.messages, message, all_next)
     {
         if (0 == memcmp(&message->tag, tag, sizeof(*tag))) {
-            return true;
+            return !message->withdrawn || message->copy_bytes == message->bytes;
         }
     }
     return false;

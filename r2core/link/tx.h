@@ -51,6 +51,8 @@ r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind);
 bool r2_lane_ping(r2_lane_t *lane);
 /** An item is acknowledged, or lost with its lane. */
 void r2_tx_packet_settle(r2_packet_t *packet, bool acked);
+/** Its room for a copy is others' again. */
+void r2_message_unreserve(r2_tx_message_t *message);
 /** Frees a message that is acknowledged and that nothing references. */
 void r2_tx_message_settle(r2_tx_message_t *message);
 /** What a lane carries is to be sent again. */
@@ -75,8 +77,6 @@ void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length);
 /* message.c */
 /** Takes a message out of the queues for sending. */
 void r2_message_unqueue(r2_tx_message_t *message);
-/** Its room for a copy is others' again. */
-void r2_message_unreserve(r2_tx_message_t *message);
 /** Settles all chunks of a message; lanes whose transport still reads it are closed. */
 void r2_message_discard(r2_tx_message_t *message);
 /**

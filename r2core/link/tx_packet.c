@@ -20,6 +20,15 @@ uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk)
     return (uint32_t) r2_min(rest, (uint64_t) message->chunk_bytes);
 }
 
+void r2_message_unreserve(r2_tx_message_t *message)
+{
+    if (message->may_copy) {
+        message->may_copy = false;
+        message->link->tx.copied_bytes -= message->bytes;
+        --message->link->tx.copies;
+    }
+}
+
 void r2_tx_message_settle(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
