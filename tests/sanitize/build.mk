@@ -86,6 +86,7 @@ EXTRA_test_credit := $(STUB)
 EXTRA_test_mismatch := $(STUB)
 EXTRA_test_control := $(STUB)
 LINK_test_control := -Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc
+LINK_test_event_writer := -Wl,--wrap=close
 EXTRA_test_excuses := $(STUB)
 EXTRA_fuzz_link := $(STUB)
 
