@@ -431,9 +431,8 @@ static void measure(job_t *job, const work_t *work)
     assert_int_equal(plans(job), before);
     assert_int_equal(seen.allocations, 0);
     /* Ids of connections are random over UCX: two lanes of a rank may share a slot. Of a link whose
-     * turn ends a message may come early (link/turn.h): once in these rounds. */
-    assert_true(seen.hashes <= job->size * (job->size - 1) || !work->hashless ||
-                (NULL == job->sim && 2 < job->size));
+     * turn ends a message may come early, once in these rounds at either end (link/turn.h). */
+    assert_true(seen.hashes <= 2 || !work->hashless || (NULL == job->sim && 2 < job->size));
 }
 
 static void run(uint32_t size, bool simulated)
