@@ -330,3 +330,17 @@ void stub_speak(stub_net_t *stub, const r2_lane_t *lane)
     header.consumed = (uint32_t) stub->net.first_seq;
     stub_packet(stub, &header, sizeof(header), NULL, 0);
 }
+
+void stub_refuse(stub_net_t *stub, uint64_t ns)
+{
+    const uint64_t end_ns = stub->time_ns + ns;
+
+    while (stub->time_ns < end_ns) {
+        stub->time_ns += 10 * R2_NS_PER_MS;
+        r2_net_progress(&stub->net);
+        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
+            r2_hello_result(&stub->net, stub->link->lanes[i].connect.connect_id, R2_ERR_REFUSED,
+                            NULL, 0);
+        }
+    }
+}

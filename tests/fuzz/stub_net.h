@@ -65,6 +65,8 @@ void stub_net_signal(stub_net_t *stub, uint32_t rail, bool event);
 
 /** Has a lane called, or its call answered; the peer's HELLO does not come. */
 void stub_lane_wire(stub_net_t *stub, uint32_t lane);
+/** For so long all connect requests to the peer are refused. */
+void stub_refuse(stub_net_t *stub, uint64_t ns);
 /** Opens a lane as a well-behaved peer would. */
 void stub_lane_up(stub_net_t *stub, uint32_t lane);
 /** A hello request from rank 1 with the given bytes. */

@@ -230,17 +230,8 @@ static void note_level(void *arg, int level, const char *line)
 
 static void refuse_all(stub_net_t *stub)
 {
-    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
-
     r2_lane_fence(&stub->link->lanes[0], R2_ERR_LANE_DOWN, false);
-    while (stub->time_ns < end_ns) {
-        stub->time_ns += 10 * R2_NS_PER_MS;
-        r2_net_progress(&stub->net);
-        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-            r2_hello_result(&stub->net, stub->link->lanes[i].connect.connect_id, R2_ERR_REFUSED,
-                            NULL, 0);
-        }
-    }
+    stub_refuse(stub, R2_NS_PER_S);
     assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
 }
 

@@ -52,18 +52,10 @@ static void links_with_a_lane_are_not_given_up(void **state)
 static void links_that_refuse_are_given_up(void **state)
 {
     stub_net_t *stub = stub_net_create();
-    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
 
     (void) state;
     stub->link->path.inquired = true;
-    while (stub->time_ns < end_ns) {
-        stub->time_ns += 10 * R2_NS_PER_MS;
-        r2_net_progress(&stub->net);
-        for (uint32_t i = 0; i < STUB_RAILS; ++i) {
-            r2_hello_result(&stub->net, stub->link->lanes[i].connect.connect_id, R2_ERR_REFUSED,
-                            NULL, 0);
-        }
-    }
+    stub_refuse(stub, R2_NS_PER_S);
     assert_int_equal(stub->link->broken, R2_ERR_PEER_GONE);
     stub_net_destroy(stub);
 }
