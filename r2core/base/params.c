@@ -142,7 +142,7 @@ static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p
         const char *name, *word, *words;
     } rows[] = {
         {"probe", params->probe, "auto, connect, put"},
-        {"gpu", params->gpu, "decline, ignore"},
+        {"gpu", params->gpu, "auto, decline, ignore"},
         {"tls", params->tls, "auto, tcp, rc"},
         {"single_host", params->single_host, "stock, r2"},
     };

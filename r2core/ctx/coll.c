@@ -40,6 +40,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .ranks = comm->ranks,
         .tag = r2_coll_tag(coll),
         .convertors = {args->in_convertor, args->out_convertor},
+        .at = {args->in_at, args->out_at},
         .pack_bytes = comms->core->params.pack_bytes,
         .copy_bytes = R2_COLL_COPY_TIMES * comms->core->params.copy_max_bytes,
         .keep_bytes = comms->core->params.retransmit_bytes,

@@ -53,6 +53,15 @@ void r2_coll_refuse(r2_comm_t *comm, r2_status_t status)
     r2_core_leave_started(comms->core);
 }
 
+/* Engine lock. What a call copies comes after what the application has started before it. */
+static r2_status_t r2_coll_follow_application(r2_comm_t *comm, const r2_coll_args_t *args)
+{
+    r2_staging_t *staging = &comm->comms->core->engine.staging;
+    r2_status_t status = r2_staging_follow(staging, &args->in_at);
+
+    return R2_OK == status ? r2_staging_follow(staging, &args->out_at) : status;
+}
+
 /* Engine lock. @param coll_p is set first: a call may be complete before this returns. */
 static r2_status_t r2_coll_post_locked(r2_comm_t *comm, const r2_coll_args_t *args,
                                        r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p)
@@ -63,10 +72,12 @@ static r2_status_t r2_coll_post_locked(r2_comm_t *comm, const r2_coll_args_t *ar
     if (R2_OK != status) {
         return status;
     }
-    coll = r2_coll_new(comm);
+    status = r2_coll_follow_application(comm, args);
+    coll = R2_OK == status ? r2_coll_new(comm) : NULL;
     if (NULL == coll) {
-        r2_comm_fail(comm, R2_ERR_NO_MEMORY); /* as r2_coll_refuse() */
-        return R2_ERR_NO_MEMORY;
+        status = R2_OK == status ? R2_ERR_NO_MEMORY : status;
+        r2_comm_fail(comm, status); /* as r2_coll_refuse() */
+        return status;
     }
     coll->done = done;
     coll->done_arg = done_arg;

@@ -33,6 +33,7 @@ typedef struct r2_consent_poll {
     uint32_t lacking[R2_CONSENT_USERS]; /* the first rank without; UINT32_MAX: none */
     uint32_t having[R2_CONSENT_USERS];  /* the first rank with it; the same */
     uint32_t first;                     /* the first rank that takes part; the same */
+    bool gpu;                           /* somebody has one whose memory r2 can read */
     bool told;                          /* rank 0 refused, and said so itself */
     bool one_host;                      /* all that take part are on one host */
     char blob[R2_OOB_BLOB_MAX];
@@ -112,7 +113,8 @@ static void r2_consent_count(r2_consent_poll_t *poll, uint32_t rank, uint32_t us
 
         *at = r2_min(*at, rank);
     }
-    poll->users &= users;
+    poll->users &= users & ~(uint32_t) R2_USER_GPU;
+    poll->gpu = poll->gpu || 0 != (users & R2_USER_GPU);
     poll->first = r2_min(poll->first, 0 != users ? rank : UINT32_MAX);
 }
 
@@ -196,11 +198,14 @@ static void r2_consent_conclude(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
     }
 }
 
-/* A job on one host has no NIC to fail over. */
+/* A job on one host has no NIC to fail over. Where there are GPUs it has r2 all the same. */
 static void r2_consent_place(const r2_ctx_t *ctx, r2_consent_poll_t *poll)
 {
     const r2_net_t *net = &ctx->core.net;
 
+    if (poll->gpu && 0 != (poll->users & R2_USER_COLL)) { /* others cannot read such memory */
+        poll->users |= R2_USER_ONE_HOST;
+    }
     if (!poll->one_host || R2_USER_COLL != (poll->users & (R2_USER_COLL | R2_USER_ONE_HOST))) {
         return;
     }
@@ -227,8 +232,8 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
                  "%s has no memory left", ctx->parts.host_name);
         return R2_ERR_NO_MEMORY;
     }
-    memset(poll, 0xff, offsetof(r2_consent_poll_t, told)); /* everybody so far, nobody yet */
-    poll->told = false;
+    memset(poll, 0xff, offsetof(r2_consent_poll_t, gpu)); /* everybody so far, nobody yet */
+    poll->gpu = poll->told = false;
     poll->one_host = true;
     status = r2_consent_poll(ctx, poll);
     if (R2_OK == status) {

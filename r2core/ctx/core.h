@@ -30,6 +30,7 @@ typedef struct r2_core {
     const r2_clock_t *clock; /* borrowed */
     r2_net_t net;
     r2_engine_t engine;
+    r2_mem_t mem;
     r2_observer_t *observers; /* borrowed list: told what happens */
     r2_params_t params;
     r2_counters_t counters;

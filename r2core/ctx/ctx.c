@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "ctx/remedy.h"
+#include "r2/gpu.h"
 
 /* Kept for runs to come, beside staging memory. */
 #define R2_KEEP_BYTES (1u << 20)
@@ -44,6 +45,10 @@ static void r2_ctx_setup(r2_ctx_t *ctx, const r2_ctx_config_t *config, const r2_
     net->epoll_fd = -1;
     r2_upcalls_bind(ctx);
     r2_engine_init(&ctx->core.engine, net, 2 * ctx->core.params.scratch_bytes + R2_KEEP_BYTES);
+    if (NULL != parts->gpu_driver) {
+        r2_mem_init(&ctx->core.mem, parts->gpu_driver);
+        r2_staging_init(&ctx->core.engine.staging, &ctx->core.mem, ctx->core.params.pinned_bytes);
+    }
     r2_record_init(&ctx->record, &ctx->core, &ctx->estimator, ctx->parts.host_name);
     r2_estimator_init(&ctx->estimator, &ctx->core, &ctx->parts.cost);
 }
@@ -65,6 +70,11 @@ r2_status_t r2_ctx_publish(r2_ctx_t *ctx)
     return status;
 }
 
+static bool r2_ctx_has_gpu(const r2_ctx_t *ctx)
+{
+    return NULL != ctx->core.mem.driver.library && NULL != r2_gpu_device();
+}
+
 /* Opens devices and listeners, and tells all where they are. */
 static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
 {
@@ -73,8 +83,9 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
     r2_status_t status;
 
     net->extra = (r2_net_extra_t){
-        .users = 0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST
-                                        : ctx->config.users,
+        .users = (0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST
+                                         : ctx->config.users) |
+                 (r2_ctx_has_gpu(ctx) ? R2_USER_GPU : 0u),
         .post = parts->post_address,
         .post_bytes = (uint32_t) parts->post_address_bytes,
         .cost = cost,
@@ -146,6 +157,7 @@ void r2_ctx_dismantle(r2_ctx_t *ctx)
     r2_record_fini(&ctx->record);
     r2_comms_fini(&ctx->comms);
     r2_engine_fini(&ctx->core.engine);
+    r2_mem_fini(&ctx->core.mem);
     if (ctx->epoll_fd >= 0) {
         r2_fd_close(ctx->epoll_fd);
     }

@@ -13,6 +13,9 @@
 #include "ctx/p2p_state.h"
 #include "ctx/state.h"
 
+/* How soon copies to and from GPUs are looked at again by who sleeps otherwise. */
+#define R2_DRIVE_COPIES_NS (100 * R2_NS_PER_US)
+
 static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
 {
     uint64_t now_ns = ctx->core.net.now_ns;
@@ -186,6 +189,10 @@ uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
     const uint64_t engine_ns =
         r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx->health));
 
-    return r2_min(r2_min(engine_ns, r2_sources_deadline_ns(&ctx->sources)),
+    const uint64_t copies_ns = r2_staging_is_busy(&ctx->core.engine.staging)
+                                   ? ctx->core.net.now_ns + R2_DRIVE_COPIES_NS
+                                   : UINT64_MAX;
+
+    return r2_min(r2_min(r2_min(engine_ns, copies_ns), r2_sources_deadline_ns(&ctx->sources)),
                   r2_gap_deadline_ns(&ctx->record.gap));
 }

@@ -5,6 +5,7 @@ libr2core_la_SOURCES += \
     r2core/ctx/agree.c \
     r2core/ctx/agree.h \
     r2core/ctx/plan_env.c \
+    r2core/ctx/memory.c \
     r2core/ctx/msg_scope.c \
     r2core/ctx/plan_env.h \
     r2core/ctx/coll.c \

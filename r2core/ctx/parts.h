@@ -31,7 +31,8 @@ typedef struct r2_ctx_parts {
     size_t post_address_bytes;
     r2_nic_t nics[R2_RAILS_MAX];
     size_t nic_count;
-    uint64_t host_id; /* equal for ranks that share memory */
+    const char *gpu_driver; /* borrowed: library; NULL: all memory is the host's */
+    uint64_t host_id;       /* equal for ranks that share memory */
     char host_name[64];
     uint64_t first_seq;    /* start of message numbers; tests start near the wrap */
     r2_cost_params_t cost; /* of this process, to be published; zeros: usual ones */

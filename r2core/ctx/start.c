@@ -105,14 +105,10 @@ static r2_status_t r2_ctx_real_mesh(r2_ctx_real_t *real, const r2_ctx_config_t *
 static r2_status_t r2_ctx_objection(const r2_params_t *params, const r2_ctx_parts_t *parts,
                                     char *text_p, size_t text_bytes)
 {
-    const char *gpu = 0 == strcmp(params->gpu, "ignore") ? NULL : r2_gpu_device();
+    const r2_status_t status = r2_gpu_objection(params->gpu, text_p, text_bytes);
 
-    if (NULL != gpu) {
-        snprintf(text_p, text_bytes,
-                 "there is a GPU (%s), whose memory r2 cannot read; coll_r2_gpu=ignore is "
-                 "for jobs that never give such memory to MPI",
-                 gpu);
-        return R2_ERR_DECLINED;
+    if (R2_OK != status) {
+        return status;
     }
     for (size_t i = 0; r2_rdma_declines(params->tls) && i < parts->nic_count; ++i) {
         const r2_nic_t *nic = &parts->nics[i];
@@ -346,6 +342,7 @@ static r2_status_t r2_ctx_real_make(r2_ctx_real_t *real, const r2_ctx_config_t *
     r2_status_t status = r2_ctx_real_parts(real, config, parts, text_p, text_bytes);
 
     if (R2_OK == status) {
+        parts->gpu_driver = 0 == strcmp(config->params->gpu, "ignore") ? NULL : R2_GPU_DRIVER;
         parts->tp = real->tp;
         parts->hello = real->hello;
         parts->oob = real->oob;

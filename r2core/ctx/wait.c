@@ -8,6 +8,7 @@
 
 #include <sched.h>
 #include <sys/epoll.h>
+#include <unistd.h>
 
 #include "ctx/state.h"
 
@@ -19,6 +20,9 @@
  * found nothing to do, nothing is due for some microseconds.
  */
 #define R2_WAIT_GLANCES 7u
+
+/* Nothing tells that a copy has ended: who waits for one looks again soon. */
+#define R2_WAIT_COPY_US 20u
 
 /* @return false: there is work, do not sleep. */
 static bool r2_wait_prepare(r2_ctx_t *ctx)
@@ -37,6 +41,10 @@ static void r2_wait_sleep(r2_ctx_t *ctx)
 {
     struct epoll_event event;
 
+    if (r2_staging_is_busy(&ctx->core.engine.staging)) {
+        usleep(R2_WAIT_COPY_US);
+        return;
+    }
     if (ctx->epoll_fd < 0 || !r2_wait_prepare(ctx)) {
         return;
     }

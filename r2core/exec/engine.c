@@ -20,6 +20,7 @@ void r2_engine_init(r2_engine_t *engine, r2_net_t *net, uint64_t keep_bytes)
 
 void r2_engine_fini(r2_engine_t *engine)
 {
+    r2_staging_fini(&engine->staging);
     r2_blocks_fini(&engine->blocks);
 }
 
@@ -38,9 +39,53 @@ static r2_exec_t *r2_engine_take(r2_engine_t *engine, bool app)
     return exec;
 }
 
+/* Ops whose loads have ended. */
+static unsigned r2_engine_start_loaded(r2_exec_t *exec)
+{
+    r2_staged_t *stage = exec->stage;
+    unsigned started = 0;
+
+    while (started < stage->waiting_count && !exec->over) {
+        const uint32_t op = stage->waiting[started];
+        const r2_status_t status = r2_stage_load(exec, op);
+
+        if (R2_IN_PROGRESS == status) {
+            break;
+        }
+        ++started;
+        r2_exec_loaded(exec, op, status);
+    }
+    stage->waiting_count -= started;
+    memmove(stage->waiting, stage->waiting + started,
+            stage->waiting_count * sizeof(*stage->waiting));
+    return started;
+}
+
+/* Runs that wait for copies; they may come and go meanwhile. */
+static unsigned r2_engine_run_copying(r2_engine_t *engine, bool app)
+{
+    unsigned events = 0, count = 0;
+    r2_exec_t *exec;
+
+    DL_COUNT2(engine->staging.copying, exec, count, copying_next);
+    while (count-- > 0 && NULL != (exec = engine->staging.copying)) {
+        r2_stage_leave(exec);
+        if (!exec->app_only || app) {
+            events += r2_engine_start_loaded(exec);
+            if (!exec->over) {
+                r2_exec_stored(exec, r2_stage_store(exec, &events));
+            }
+        }
+        if (!exec->over) {
+            r2_stage_await(exec);
+        }
+    }
+    return events;
+}
+
 unsigned r2_engine_run(r2_engine_t *engine, bool app)
 {
-    unsigned started = 0;
+    unsigned started = NULL == engine->staging.copying ? 0 : r2_engine_run_copying(engine, app);
     r2_exec_t *exec, *next;
 
     while (NULL != (exec = r2_engine_take(engine, app))) {

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Runs: dependency counting and the four kinds of ops.
+ * Runs: dependency counting, and what starts when.
  */
 #include "r2_config.h"
 
@@ -35,6 +35,7 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
 {
     const bool moves = NULL != args->convertors[0].move || NULL != args->convertors[1].move;
     const r2_schedule_t *schedule = &program->schedule;
+    r2_status_t status;
 
     memset(exec, 0, sizeof(*exec));
     exec->engine = engine;
@@ -55,7 +56,11 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
         return R2_ERR_NO_MEMORY;
     }
     r2_exec_init_ops(exec);
-    return R2_OK;
+    status = r2_stage_init(exec);
+    if (R2_OK != status) {
+        r2_exec_fini(exec);
+    }
+    return status;
 }
 
 void r2_exec_fini(r2_exec_t *exec)
@@ -66,6 +71,7 @@ void r2_exec_fini(r2_exec_t *exec)
     for (uint32_t i = 0; exec->packed_bytes > 0 && i < exec->schedule->op_count; ++i) {
         r2_blocks_put(&exec->engine->blocks, exec->ops[i].packed, exec->schedule->ops[i].bytes);
     }
+    r2_stage_fini(exec);
     r2_blocks_put(&exec->engine->blocks, exec->ops, exec->state_bytes);
     r2_blocks_put(&exec->engine->blocks, exec->scratch, exec->schedule->scratch_bytes);
     r2_program_put(exec->program);
@@ -75,6 +81,7 @@ void r2_exec_fini(r2_exec_t *exec)
 
 void r2_exec_leave(r2_exec_t *exec)
 {
+    r2_stage_leave(exec);
     if (exec->in_ready) {
         exec->in_ready = false;
         DL_DELETE(exec->engine->ready, exec);
@@ -110,6 +117,9 @@ static void r2_exec_finish(r2_exec_t *exec, r2_status_t status)
 {
     if (exec->over) {
         return;
+    }
+    if (R2_OK != status) {
+        r2_stage_drain(exec);
     }
     r2_exec_leave(exec);
     exec->status = status;
@@ -155,7 +165,10 @@ static void r2_exec_op_complete(r2_exec_t *exec, uint32_t op)
             r2_exec_ready(exec);
         }
     }
-    if (0 == --exec->ops_left) {
+    --exec->ops_left;
+    if (NULL != exec->stage) {
+        r2_stage_note(exec, op);
+    } else if (0 == exec->ops_left) {
         r2_exec_finish(exec, R2_OK);
     }
     r2_exec_note_end(exec);
@@ -178,203 +191,13 @@ static void r2_exec_op_done(void *arg, r2_status_t status)
     r2_exec_op_complete(exec, (uint32_t) (handle - exec->ops));
 }
 
-static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
-{
-    char *base = exec->scratch;
-
-    if (R2_BUF_IN == region->buf) {
-        base = (char *) (uintptr_t) exec->args.in;
-    } else if (R2_BUF_OUT == region->buf) {
-        base = exec->args.out;
-    }
-    return base + region->offset_bytes;
-}
-
-static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
-{
-    r2_tag_t tag = exec->args.tag;
-
-    tag.id = op->tag;
-    return tag;
-}
-
-/* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
-static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op)
-{
-    return exec->schedule->digest ^ op->mark << R2_DIGEST_KIND_BITS;
-}
-
-bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uint32_t tag,
-                    uint32_t digest)
-{
-    for (uint32_t i = 0; i < exec->schedule->op_count; ++i) {
-        const r2_op_t *op = &exec->schedule->ops[i];
-
-        if (kind == op->kind && tag == op->tag && rank == exec->args.ranks[op->peer]) {
-            return digest == r2_exec_digest(exec, op);
-        }
-    }
-    return false;
-}
-
-/* How to reach the memory of a region; NULL: it is contiguous. */
-static const r2_convertor_t *r2_exec_convertor(const r2_exec_t *exec, const r2_region_t *region)
-{
-    const r2_convertor_t *convertor;
-
-    if (R2_BUF_SCRATCH == region->buf) {
-        return NULL;
-    }
-    convertor = &exec->args.convertors[R2_BUF_IN == region->buf ? 0 : 1];
-    return NULL == convertor->move ? NULL : convertor;
-}
-
-/* The first SEND op that is not complete. */
-static uint32_t r2_exec_lowest(r2_exec_t *exec)
-{
-    const r2_schedule_t *schedule = exec->schedule;
-
-    while (exec->lowest < schedule->op_count &&
-           (R2_OP_SEND != schedule->ops[exec->lowest].kind || exec->ops[exec->lowest].done)) {
-        ++exec->lowest;
-    }
-    return exec->lowest;
-}
-
-/*
- * Packs what a SEND op sends. Bounded: an op waits for room while others are under way, but never
- * the first of all: what is under way may wait for peers that wait for it. Ops are in the order of
- * steps, so the message of the lowest step over all ranks can always go.
- */
-static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
-{
-    const r2_convertor_t *convertor = r2_exec_convertor(exec, &op->src);
-
-    if (NULL == convertor) {
-        return R2_OK;
-    }
-    if (exec->packed_bytes > 0 && exec->packed_bytes + op->bytes > exec->args.pack_bytes &&
-        handle - exec->ops != r2_exec_lowest(exec)) {
-        return R2_ERR_AGAIN;
-    }
-    handle->packed = r2_blocks_get(&exec->engine->blocks, op->bytes);
-    if (NULL == handle->packed) {
-        return R2_ERR_NO_MEMORY;
-    }
-    exec->packed_bytes += op->bytes;
-    convertor->move(convertor->arg, op->src.offset_bytes, handle->packed, op->bytes, false);
-    return R2_OK;
-}
-
-static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
-{
-    r2_link_send_t args = {
-        .tag = r2_exec_tag(exec, op),
-        .bytes = op->bytes,
-        .chunk_bytes = (uint32_t) exec->schedule->chunk_bytes,
-        .digest = r2_exec_digest(exec, op),
-        .order = op->order,
-        .map_pending = exec->carrying && exec->map_pending,
-        .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
-        .patient = exec->patient,
-        .message_p = &handle->message,
-        .done = r2_exec_op_done,
-        .arg = handle,
-    };
-    r2_link_t *link;
-    r2_status_t status = r2_exec_pack(exec, op, handle);
-
-    if (R2_OK != status) {
-        return status;
-    }
-    args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
-    status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
-    return R2_OK == status ? r2_link_send(link, &args) : status;
-}
-
-/* Part of a message for a buffer that is not contiguous. */
-static void r2_exec_sink(void *arg, uint64_t offset, const void *data, uint64_t bytes)
-{
-    r2_exec_op_t *handle = arg;
-    r2_exec_t *exec = handle->exec;
-    const r2_op_t *op = &exec->schedule->ops[handle - exec->ops];
-    const r2_convertor_t *convertor = r2_exec_convertor(exec, &op->dst);
-
-    convertor->move(convertor->arg, op->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes,
-                    true);
-}
-
-static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
-{
-    bool moved = NULL != r2_exec_convertor(exec, &op->dst);
-    r2_link_recv_t args = {
-        .tag = r2_exec_tag(exec, op),
-        .data = moved ? NULL : r2_exec_address(exec, &op->dst),
-        .sink = moved ? r2_exec_sink : NULL,
-        .bytes = op->bytes,
-        .digest = r2_exec_digest(exec, op),
-        .map_pending = exec->carrying ? &exec->map_pending : NULL,
-        .done = r2_exec_op_done,
-        .arg = handle,
-    };
-    r2_link_t *link;
-    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
-
-    return R2_OK == status ? r2_link_recv(link, &args) : status;
-}
-
-static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_t offset,
-                             char *piece, uint64_t bytes, bool write)
-{
-    const r2_convertor_t *convertor = r2_exec_convertor(exec, region);
-    char *memory;
-
-    if (NULL != convertor) {
-        convertor->move(convertor->arg, region->offset_bytes + offset, piece, bytes, write);
-        return;
-    }
-    memory = r2_exec_address(exec, region) + offset;
-    memcpy(write ? memory : piece, write ? piece : memory, bytes);
-}
-
-static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
-{
-    char piece[8192];
-
-    if (NULL == r2_exec_convertor(exec, &op->src) && NULL == r2_exec_convertor(exec, &op->dst)) {
-        memmove(r2_exec_address(exec, &op->dst), r2_exec_address(exec, &op->src), op->bytes);
-        return;
-    }
-    for (uint64_t offset = 0; offset < op->bytes; offset += sizeof(piece)) {
-        uint64_t bytes = r2_min(op->bytes - offset, (uint64_t) sizeof(piece));
-
-        r2_exec_transfer(exec, &op->src, offset, piece, bytes, false);
-        r2_exec_transfer(exec, &op->dst, offset, piece, bytes, true);
-    }
-}
-
 /* @return false: the op cannot start yet: no room to pack what it sends. */
-static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
+static bool r2_exec_begin_op(r2_exec_t *exec, uint32_t index)
 {
-    const r2_op_t *op = &exec->schedule->ops[index];
-    r2_status_t status = R2_OK;
+    const r2_status_t status = r2_exec_perform(exec, index, r2_exec_op_done);
 
-    switch (op->kind) {
-    case R2_OP_SEND:
-        status = r2_exec_send(exec, op, &exec->ops[index]);
-        break;
-    case R2_OP_RECV:
-        status = r2_exec_recv(exec, op, &exec->ops[index]);
-        break;
-    case R2_OP_REDUCE:
-        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
-                          r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
-        break;
-    case R2_OP_COPY:
-        r2_exec_copy(exec, op);
-        break;
-    }
-    exec->sending += R2_OP_SEND == op->kind && R2_IN_PROGRESS == status ? 1 : 0;
+    exec->sending +=
+        R2_OP_SEND == exec->schedule->ops[index].kind && R2_IN_PROGRESS == status ? 1 : 0;
     if (R2_OK == status) {
         r2_exec_op_complete(exec, index);
     } else if (R2_ERR_AGAIN == status) {
@@ -383,6 +206,41 @@ static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
         r2_exec_finish(exec, status);
     }
     return true;
+}
+
+/* @return as r2_exec_begin_op(): an op that waits for what it reads has started. */
+static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
+{
+    r2_status_t status = NULL == exec->stage ? R2_OK : r2_stage_load(exec, index);
+
+    if (R2_OK == status) {
+        return r2_exec_begin_op(exec, index);
+    }
+    if (R2_IN_PROGRESS == status) {
+        exec->stage->waiting[exec->stage->waiting_count++] = index;
+        r2_stage_await(exec);
+    } else {
+        r2_exec_finish(exec, status);
+    }
+    return true;
+}
+
+void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status)
+{
+    if (R2_OK != status) {
+        r2_exec_finish(exec, status);
+    } else if (!r2_exec_begin_op(exec, op)) {
+        exec->held[exec->held_tail++] = op;
+    }
+}
+
+void r2_exec_stored(r2_exec_t *exec, r2_status_t status)
+{
+    if (status < 0) {
+        r2_exec_finish(exec, status);
+    } else if (R2_OK == status && 0 == exec->ops_left) {
+        r2_exec_finish(exec, R2_OK);
+    }
 }
 
 /* Ops that wait for room: in their order, and the lowest one in any case. */
@@ -442,7 +300,7 @@ void r2_exec_end(r2_exec_t *exec)
     if (!r2_exec_may_keep(exec)) {
         return;
     }
-    for (uint32_t i = exec->lowest; !exec->over; ++i) {
+    for (uint32_t i = exec->lowest; i < exec->schedule->op_count && !exec->over; ++i) {
         if (exec->ops[i].done) {
             continue;
         }

@@ -9,6 +9,7 @@
 
 #include "base/blocks.h"
 #include "exec/program.h"
+#include "exec/staging.h"
 #include "link/link.h"
 #include "r2/coll.h"
 #include "r2/schedule.h"
@@ -22,7 +23,8 @@ typedef struct r2_engine {
     struct r2_exec *ending; /* list: wait for acknowledgements only */
     /* list: complete or failed, to be collected by r2_engine_collect() */
     struct r2_exec *finished;
-    r2_blocks_t blocks; /* memory of runs: state, staging, packed sends */
+    r2_blocks_t blocks; /* memory of runs: state, scratch, packed sends */
+    r2_staging_t staging;
 } r2_engine_t;
 
 /** What one run needs besides its schedule. */
@@ -37,6 +39,7 @@ typedef struct r2_exec_args {
     const uint32_t *ranks;        /* borrowed: process numbers by communicator rank */
     r2_tag_t tag;                 /* of the collective; ops add theirs */
     r2_convertor_t convertors[2]; /* of R2_BUF_IN and R2_BUF_OUT */
+    r2_mem_at_t at[2];            /* where these are */
     uint64_t pack_bytes;          /* bound of packed sends under way */
     uint64_t copy_bytes;          /* who sends no more in all sends copies */
     uint64_t keep_bytes;          /* most that is copied in place of waiting for its end */
@@ -56,12 +59,14 @@ typedef struct r2_exec {
     struct r2_exec *prev, *next; /* in engine->ready, engine->ending or engine->finished */
     r2_engine_t *engine;         /* borrowed */
     r2_exec_args_t args;
-    r2_program_t *program;         /* refcounted; NULL: nothing to finish */
-    const r2_schedule_t *schedule; /* that of the program */
-    char *scratch;                 /* owned: a block of the engine */
-    r2_exec_op_t *ops;             /* owned: a block of the engine; parallel to schedule->ops */
-    size_t state_bytes;            /* of that block: ops, queue, held */
-    uint32_t *queue;               /* ops that may start; each enters once */
+    r2_program_t *program;                       /* refcounted; NULL: nothing to finish */
+    const r2_schedule_t *schedule;               /* that of the program */
+    char *scratch;                               /* owned: a block of the engine */
+    r2_staged_t *stage;                          /* owned; NULL: both buffers are the CPU's */
+    struct r2_exec *copying_prev, *copying_next; /* in engine->staging.copying */
+    r2_exec_op_t *ops;  /* owned: a block of the engine; parallel to schedule->ops */
+    size_t state_bytes; /* of that block: ops, queue, held */
+    uint32_t *queue;    /* ops that may start; each enters once */
     uint32_t queue_head, queue_tail;
     uint32_t *held; /* with convertors: SEND ops that wait for room; each enters once */
     uint32_t held_head, held_tail;
@@ -72,6 +77,7 @@ typedef struct r2_exec {
     bool carrying;         /* messages carry the map-pending bit (health/agreement.h) */
     bool map_pending;      /* ours, or that of a message received so far */
     bool in_ready, in_ending, in_finished; /* on which list of the engine */
+    bool in_copying;                       /* on that of staging, too */
     bool over;                             /* its status is final */
     bool app_only;      /* its ops run code of the user: a reduction of his, convertors */
     bool patient;       /* it needs no acknowledgement before its end, and can end by copies */
@@ -121,6 +127,18 @@ unsigned r2_engine_run(r2_engine_t *engine, bool app);
 r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 /* ---- for exec/ only ---- */
+
+/** Loads of an op that waits for them have ended, well or not. */
+void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status);
+/** What is complete was stored, or not: finishes the run if that was all, or with an error. */
+void r2_exec_stored(r2_exec_t *exec, r2_status_t status);
+
+/** Does an op. @param done gets its r2_exec_op_t when its message is complete.
+ * @return R2_OK; R2_IN_PROGRESS: `done` will be called; R2_ERR_AGAIN: no room to pack what it
+ * sends; or an error. */
+r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t op, r2_link_done_fn_t done);
+/** The first SEND op that is not complete. */
+uint32_t r2_exec_lowest(r2_exec_t *exec);
 
 /** Starts ops of a run as far as they go. @return ops started. */
 unsigned r2_exec_run(r2_exec_t *exec);

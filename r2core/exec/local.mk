@@ -5,5 +5,11 @@ libr2core_la_SOURCES += \
     r2core/exec/engine.c \
     r2core/exec/exec.c \
     r2core/exec/exec.h \
+    r2core/exec/ops.c \
     r2core/exec/program.c \
-    r2core/exec/program.h
+    r2core/exec/program.h \
+    r2core/exec/stage.c \
+    r2core/exec/staging.c \
+    r2core/exec/staging.h \
+    r2core/exec/touch.c \
+    r2core/exec/touch.h

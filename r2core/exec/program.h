@@ -20,9 +20,10 @@ typedef struct r2_program {
     const uint32_t *starts;          /* ops that wait for none */
     uint32_t start_count;
     uint32_t users;
-    uint64_t sent_bytes; /* by all SEND ops */
-    bool awaits_sends;   /* ops wait for SEND ops */
-    size_t bytes;        /* of all this */
+    uint64_t sent_bytes;    /* by all SEND ops */
+    bool awaits_sends;      /* ops wait for SEND ops */
+    size_t bytes;           /* of all this */
+    struct r2_touch *touch; /* owned; NULL: no run has needed it yet */
 } r2_program_t;
 
 /**

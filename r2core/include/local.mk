@@ -7,6 +7,7 @@ r2include_HEADERS += \
     r2core/include/r2/ctx.h \
     r2core/include/r2/gpu.h \
     r2core/include/r2/log.h \
+    r2core/include/r2/mem_kind.h \
     r2core/include/r2/nic.h \
     r2core/include/r2/p2p.h \
     r2core/include/r2/params.h \
@@ -21,7 +22,6 @@ noinst_HEADERS += \
     r2core/include/r2/fds.h \
     r2core/include/r2/json.h \
     r2core/include/r2/macros.h \
-    r2core/include/r2/mem_kind.h \
     r2core/include/r2/planner.h \
     r2core/include/r2/prng.h \
     r2core/include/r2/schedule.h \

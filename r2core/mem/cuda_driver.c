@@ -40,7 +40,7 @@ r2_status_t r2_cuda_driver_open(const char *name, r2_cuda_driver_t *driver_p, ch
     if (NULL == driver.library) {
         error = dlerror();
         snprintf(text_p, text_bytes, "%s", NULL == error ? name : error);
-        return R2_ERR_UNSUPPORTED;
+        return R2_ERR_NOT_FOUND;
     }
     for (size_t i = 0; i < r2_array_count(r2_cuda_symbols); ++i) {
         void *symbol = dlsym(driver.library, r2_cuda_symbols[i].name);

@@ -40,7 +40,7 @@ typedef struct r2_cuda_driver {
 /** Opens the driver's library. Nothing is started: cuInit() is the application's.
  * @param name    "libcuda.so.1"
  * @param text_p  why not
- * @return R2_OK; R2_ERR_UNSUPPORTED: there is no driver, or one that lacks a function. */
+ * @return R2_OK; R2_ERR_NOT_FOUND: there is no driver; R2_ERR_UNSUPPORTED: it lacks a function. */
 r2_status_t r2_cuda_driver_open(const char *name, r2_cuda_driver_t *driver_p, char *text_p,
                                 size_t text_bytes);
 

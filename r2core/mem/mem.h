@@ -22,10 +22,7 @@
 #include "r2/mem_kind.h"
 #include "r2/status.h"
 
-enum {
-    R2_MEM_DEVICES = 64,
-    R2_MEM_NO_DEVICE = -1
-};
+enum { R2_MEM_DEVICES = 64 };
 
 /** What kinds of memory allow. */
 typedef struct r2_mem_traits {
@@ -33,13 +30,6 @@ typedef struct r2_mem_traits {
     bool is_cpus;    /* r2's own code and NICs read and write it in place */
     bool is_drivers; /* the driver knows it: its copies are asynchronous */
 } r2_mem_traits_t;
-
-/** Where a buffer is. Plain value. */
-typedef struct r2_mem_at {
-    r2_mem_kind_t kind;
-    int device;              /* R2_MEM_NO_DEVICE: pageable */
-    r2_cu_context_t context; /* for calls about it; NULL: the primary one of the device */
-} r2_mem_at_t;
 
 typedef struct r2_mem {
     r2_cuda_driver_t driver;

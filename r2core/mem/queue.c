@@ -112,17 +112,22 @@ r2_status_t r2_mem_queue_copy(r2_mem_queue_t *queue, void *to, const void *from,
     return status;
 }
 
+/* The event of the next ticket had another one before. */
+r2_status_t r2_mem_queue_room(r2_mem_queue_t *queue)
+{
+    const uint64_t ticket = queue->newest + 1;
+
+    return ticket > R2_MEM_TICKETS ? r2_mem_queue_test(queue, ticket - R2_MEM_TICKETS) : R2_OK;
+}
+
 r2_status_t r2_mem_queue_mark(r2_mem_queue_t *queue, uint64_t *ticket_p)
 {
     r2_mem_t *mem = queue->mem;
     uint64_t ticket = queue->newest + 1;
-    r2_status_t status;
+    r2_status_t status = r2_mem_queue_room(queue);
 
-    if (ticket > R2_MEM_TICKETS) { /* the event's ticket before */
-        status = r2_mem_queue_test(queue, ticket - R2_MEM_TICKETS);
-        if (R2_OK != status) {
-            return R2_IN_PROGRESS == status ? R2_ERR_AGAIN : status;
-        }
+    if (R2_OK != status) {
+        return R2_IN_PROGRESS == status ? R2_ERR_AGAIN : status;
     }
     status = r2_mem_enter(mem, &queue->at);
     if (R2_OK != status) {

@@ -43,6 +43,10 @@ r2_status_t r2_mem_queue_follow(r2_mem_queue_t *queue);
  * @return R2_OK; R2_ERR_GPU. */
 r2_status_t r2_mem_queue_copy(r2_mem_queue_t *queue, void *to, const void *from, size_t bytes);
 
+/** @return R2_OK: r2_mem_queue_mark() will have a ticket; R2_IN_PROGRESS: older ones are not done;
+ * R2_ERR_GPU. */
+r2_status_t r2_mem_queue_room(r2_mem_queue_t *queue);
+
 /** A ticket for all copies so far. @return R2_OK; R2_ERR_AGAIN: test older ones first;
  * R2_ERR_GPU. */
 r2_status_t r2_mem_queue_mark(r2_mem_queue_t *queue, uint64_t *ticket_p);

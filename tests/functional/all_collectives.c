@@ -5,6 +5,7 @@
  * Calls every collective of MPI-3.1, and the persistent ones, on all sorts of communicators with
  * exact checks. Prints TAP: one test per collective and way to call it.
  */
+#include "gpu_alloc.h"
 #include "job.h"
 
 #include <stdio.h>
@@ -62,7 +63,7 @@ static void comm_set_create(comm_set_t *set)
     comm_set_add(set, "parity", parity, 0);
     MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reverse);
     comm_set_add(set, "reverse", reverse, 0);
-    if (2 <= size) {
+    if (2 <= size && !buffer_is_gpus()) { /* these are not r2's, and others need host memory */
         side = rank < size / 2 ? 0 : 1;
         MPI_Comm_split(MPI_COMM_WORLD, side, rank, &half);
         MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, 0 == side ? size / 2 : 0, 1, &inter);

@@ -5,6 +5,7 @@
  * One collective call: buffers as images, expectation, the call itself, and the comparison.
  */
 #include "datatypes.h"
+#include "gpu_alloc.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -91,10 +92,16 @@ static void image_create(dt_image_t *image, ptrdiff_t low, ptrdiff_t high, uint3
 {
     low -= GUARD_BYTES + (low % 64 + 64) % 64; /* keeps base as aligned as malloc's memory */
     image->bytes = (size_t) (high + GUARD_BYTES - low);
-    image->memory = allocate(image->bytes);
+    image->memory = buffer_alloc(image->bytes);
     image->expected = allocate(image->bytes);
     image->checked = allocate(image->bytes);
+    if (NULL == image->memory) {
+        fprintf(stderr, "out of memory\n");
+        MPI_Abort(MPI_COMM_WORLD, 2);
+        exit(2);
+    }
     image->base = image->memory - low;
+    buffer_origin(image->memory, image->base);
     for (size_t i = 0; i < image->bytes; ++i) {
         image->memory[i] = (char) ((i * 7 + salt) % 251 + 3);
     }
@@ -109,7 +116,7 @@ static void image_freeze(dt_image_t *image)
 
 static void image_free(dt_image_t *image)
 {
-    free(image->memory);
+    buffer_free(image->memory);
     free(image->expected);
     free(image->checked);
     memset(image, 0, sizeof(*image));

@@ -9,13 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu_alloc.h"
+
 #define JOB_GUARD_COUNT 8
 #define JOB_GUARD       (-77)
 #define JOB_MAX_REPORTS 3
 
 static int *job_buffer(size_t count)
 {
-    int *buffer = malloc((count + JOB_GUARD_COUNT) * sizeof(int));
+    int *buffer = buffer_alloc((count + JOB_GUARD_COUNT) * sizeof(int));
 
     if (NULL == buffer) {
         fprintf(stderr, "out of memory\n");
@@ -72,8 +74,8 @@ void job_free(job_t *job)
             break;
         }
     }
-    free(job->send);
-    free(job->recv);
+    buffer_free(job->send);
+    buffer_free(job->recv);
     job->send = NULL;
     job->recv = NULL;
 }

@@ -8,9 +8,11 @@ EXTRA_DIST += \
     tests/functional/bench_faults \
     tests/functional/bench_kinds \
     tests/functional/bench_peers \
+    tests/functional/cover_dev.sh \
     tests/functional/declining \
     tests/functional/dynamic_processes \
     tests/functional/enabling \
+    tests/functional/gpu \
     tests/functional/cancelled \
     tests/functional/error_classes \
     tests/functional/install \
@@ -38,6 +40,18 @@ check_PROGRAMS += tests/functional/sessions
 tests_functional_sessions_SOURCES = tests/functional/sessions.c
 tests_functional_sessions_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_sessions_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/gpu_steps
+tests_functional_gpu_steps_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_steps.c
+tests_functional_gpu_steps_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_gpu_steps_LDADD = $(OMPI_LIBS)
+
+check_LTLIBRARIES += tests/functional/gpu_buffers.la
+tests_functional_gpu_buffers_la_SOURCES = tests/functional/gpu_alloc.h \
+    tests/functional/gpu_buffers.c tests/functional/gpu_calls.def tests/fakecuda/fakecuda.h
+tests_functional_gpu_buffers_la_CPPFLAGS = $(OMPI_CPPFLAGS) $(FAKECUDA_CPPFLAGS)
+tests_functional_gpu_buffers_la_LDFLAGS = $(tests_functional_module)
+tests_functional_gpu_buffers_la_LIBADD = tests/fakecuda/libcuda.la $(OMPI_LIBS)
 
 check_LTLIBRARIES += tests/functional/other_version.la
 tests_functional_other_version_la_SOURCES = tests/functional/other_version.c

@@ -9,6 +9,8 @@ from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK,
                       PRESENCE_FREED)
 from mutants_link import MUTANTS_LINK
 
+STAGED = ["test_exec_staged"]
+
 MUTANTS = MUTANTS_LINK + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;",
@@ -20,7 +22,7 @@ MUTANTS = MUTANTS_LINK + [
     ("row-starts-one-dependency-early", "exec/exec.c",
      "        if (0 == --exec->ops[dependent].waiting) {",
      "        if (1 == exec->ops[dependent].waiting-- || 1 == exec->ops[dependent].waiting) {"),
-    ("operands-swapped", "exec/exec.c",
+    ("operands-swapped", "exec/ops.c",
      "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
      "                          r2_exec_address(exec, &op->dst),",
      "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst),\n"
@@ -273,7 +275,27 @@ MUTANTS = MUTANTS_LINK + [
      "mem->driver.event_record(queue->events[ticket % R2_MEM_TICKETS], queue->stream)",
      "mem->driver.event_record(queue->events[ticket % R2_MEM_TICKETS], NULL)"),
     ("tickets-are-given-twice", "mem/queue.c",
-     "    if (ticket > R2_MEM_TICKETS) {", "    if (0 == ticket) {"),
+     "    return ticket > R2_MEM_TICKETS ?", "    return 0 == ticket ?"),
+    ("ops-do-not-wait-for-loads", "exec/stage.c",
+     "    return 0 == newest ? R2_OK : r2_mem_queue_test(&side->place->loads, newest);",
+     "    return R2_OK;", STAGED),
+    ("results-are-stored-by-each-writer", "exec/stage.c",
+     "0 == --side->writes[end]; ++end", "0 != side->writes[end]--; ++end", STAGED),
+    ("runs-end-before-their-stores", "exec/stage.c",
+     "R2_OK == status && 0 != stage->stored ?", "false ?", STAGED),
+    ("errors-do-not-wait-for-copies", "exec/exec.c",
+     "        r2_stage_drain(exec);\n", "", STAGED),
+    ("new-contexts-are-not-followed", "exec/staging.c",
+     "    status = r2_mem_queue_follow(&staging->places->loads);\n", "", STAGED),
+    ("what-ops-write-is-loaded-over-it", "exec/stage.c",
+     "    r2_stage_set(side, span, 0, R2_STAGE_HERE);\n", "", STAGED),
+    ("writers-of-a-segment-are-one", "exec/touch.c",
+     "                ++writers[", "                (void) writers[", STAGED),
+    ("copies-of-buffers-are-not-kept", "exec/stage.c",
+     "r2_blocks_put(&exec->engine->staging.blocks, stage->sides[i].staged,\n"
+     "                          r2_stage_length(stage->sides[i].touch));",
+     "exec->engine->staging.blocks.source->put(&exec->engine->staging, stage->sides[i].staged);",
+     STAGED),
     ("queues-do-not-drain", "mem/queue.c",
      "mem->driver.stream_sync(queue->stream)", "R2_CU_OK"),
 ]

@@ -54,6 +54,8 @@ PUT_FOLDERS = ("rail/probe_put", "transport/uct_put")
 DRIVER = ("test_mem", "test_mem_queue")
 MEM_RUNS = [[name] for name in DRIVER]
 MEM_FOLDERS = ("mem/",)
+# The same with runs of the engine, whose sources the test includes: links are its own.
+STAGED = ("test_exec_staged",)
 # Tests with an allocator of their own, in place of the simulator's.
 STARVING = ("test_control",)
 LIMIT_S = 400
@@ -247,6 +249,8 @@ class Workshop:
             names += [name + ".o" for name in HEALTH[test]]
         elif test in DRIVER:
             names = [name for name in self.common if name.startswith(("base_", "mem_"))]
+        elif test in STAGED:
+            names = [name for name in self.common if name.startswith(("base_", "model_"))]
         elif test in STARVING:
             names = [name for name in self.common if name[:-2] not in SIM]
         else:
@@ -255,7 +259,8 @@ class Workshop:
         driver = [os.path.join(self.driver, "libcuda.so.1"), "-Wl,-rpath," + self.driver]
         subprocess.run(["gcc", *CFLAGS, *wraps,
                         *(os.path.join(self.tree, name) for name in [*names, test + ".o"]),
-                        "-o", program, *self.libs, *(driver if test in DRIVER else [])], check=True)
+                        "-o", program, *self.libs,
+                        *(driver if test in DRIVER + STAGED else [])], check=True)
         return program
 
     def failure(self, runs):

@@ -10,7 +10,14 @@
 /* Their functions are reached, the links below take the place of the real ones. */
 #include "exec/engine.c"
 #include "exec/exec.c"
+#include "exec/ops.c"
 #include "exec/program.c"
+#include "exec/stage.c"
+#include "exec/staging.c"
+#include "exec/touch.c"
+#include "mem/cuda_driver.c"
+#include "mem/mem.c"
+#include "mem/queue.c"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -32,8 +32,8 @@ static void packed_sends_are_bounded(void **state)
     for (int i = 0; i < 1000; ++i) {
         in[i] = (uint8_t) (i * 3);
     }
-    args.convertors[0] = (r2_convertor_t){backwards, in};
-    args.convertors[1] = (r2_convertor_t){backwards, out};
+    args.convertors[0] = (r2_convertor_t){.move = backwards, .arg = in};
+    args.convertors[1] = (r2_convertor_t){.move = backwards, .arg = out};
     r2_schedule_init(&schedule);
     add_sends(&schedule, 3, 60);
     r2_schedule_add(
@@ -76,7 +76,7 @@ static void the_lowest_send_has_room(void **state)
     uint32_t recv;
 
     (void) state;
-    args.convertors[0] = (r2_convertor_t){backwards, in};
+    args.convertors[0] = (r2_convertor_t){.move = backwards, .arg = in};
     r2_schedule_init(&schedule);
     recv = r2_schedule_add(
         &schedule,
@@ -125,7 +125,7 @@ static void too_large_to_pack_goes_alone(void **state)
     r2_exec_args_t args = arguments(NULL, NULL);
 
     (void) state;
-    args.convertors[0] = (r2_convertor_t){backwards, in};
+    args.convertors[0] = (r2_convertor_t){.move = backwards, .arg = in};
     r2_schedule_init(&schedule);
     add_sends(&schedule, 2, 400);
     start(&exec, &schedule, &args);
@@ -150,7 +150,7 @@ static void copies_move(void **state)
     for (int i = 0; i < 1000; ++i) {
         in[i] = (uint8_t) (i * 3);
     }
-    args.convertors[1] = (r2_convertor_t){backwards, out};
+    args.convertors[1] = (r2_convertor_t){.move = backwards, .arg = out};
     r2_schedule_init(&schedule);
     r2_schedule_add(
         &schedule,
@@ -274,7 +274,7 @@ static void code_of_the_user_waits_for_his_thread(void **state)
 
         args.any_thread = USER_OP != i;
         if (MOVER == i) {
-            args.convertors[1] = (r2_convertor_t){count_moves, result[i]};
+            args.convertors[1] = (r2_convertor_t){.move = count_moves, .arg = result[i]};
         }
         r2_schedule_init(&schedule);
         r2_schedule_add(&schedule, &op, NULL, 0);

@@ -144,8 +144,10 @@ static void test_declined(void **state)
     info.params.tls = "tcp";
     assert_int_equal(info_problems(&info, problems), 0);
     info.gpu = "/dev/nvidiactl";
-    t_expect(&info, INFO_WARNING, "there is a GPU (/dev/nvidiactl)", "coll_r2_gpu = ignore");
-    info.params.gpu = "ignore";
+    assert_int_equal(info_problems(&info, problems), 0);
+    strcpy(info.gpu_objection, "there is a GPU (/dev/kfd), whose memory r2 cannot read");
+    t_expect(&info, INFO_WARNING, "there is a GPU (/dev/kfd)", "coll_r2_gpu = ignore");
+    info.gpu_objection[0] = '\0';
     assert_int_equal(info_problems(&info, problems), 0);
 }
 

@@ -114,7 +114,7 @@ static void words(void **state)
     assert_int_equal(r2_params_set(&params, "tls", "tcp"), R2_OK);
     assert_int_equal(r2_params_check(&params, text, sizeof(text)), R2_OK);
     assert_int_equal(r2_params_set(&params, "gpu", "ign"), R2_OK);
-    assert_refused(&params, "gpu (ign) is none of decline, ignore");
+    assert_refused(&params, "gpu (ign) is none of auto, decline, ignore");
     params = fresh();
     assert_int_equal(r2_params_set(&params, "tls", "rc"), R2_OK);
     assert_int_equal(r2_params_check(&params, text, sizeof(text)), R2_OK);

@@ -237,6 +237,8 @@ void info_collect(info_t *info)
     r2_nics_chain(info->nics, info->nic_count, info->chain);
     info->port_count = r2_rdma_ports("", info->ports);
     info->gpu = r2_gpu_device();
+    (void) r2_gpu_describe(info->gpu_driver, sizeof(info->gpu_driver));
+    (void) r2_gpu_objection(info->params.gpu, info->gpu_objection, sizeof(info->gpu_objection));
     if (0 == getrlimit(RLIMIT_NOFILE, &limit)) {
         info->files_hard = RLIM_INFINITY == limit.rlim_max ? UINT64_MAX : limit.rlim_max;
     }

@@ -61,8 +61,10 @@ typedef struct info {
     r2_rdma_setting_t rdma;
     char nics_text[1024]; /* why there is none, "" = there are */
 
-    const char *gpu;     /* borrowed: static; the device file of GPUs, NULL = none */
-    uint64_t files_hard; /* hard limit of open files; UINT64_MAX = none, 0 = not known */
+    const char *gpu;         /* borrowed: static; the device file of GPUs, NULL = none */
+    char gpu_driver[160];    /* "CUDA 12.4", or why there is none */
+    char gpu_objection[320]; /* what keeps jobs with this host from r2, "" = nothing */
+    uint64_t files_hard;     /* hard limit of open files; UINT64_MAX = none, 0 = not known */
 } info_t;
 
 /** Looks at everything. Runs ompi_info. */

@@ -266,11 +266,8 @@ static void info_check_speeds(const info_t *info, info_list_t *list)
 /* Hosts that r2 leaves to others. */
 static void info_check_declined(const info_t *info, info_list_t *list)
 {
-    if (NULL != info->gpu && 0 != strcmp(info->params.gpu, "ignore")) {
-        info_add(
-            list, INFO_WARNING,
-            "there is a GPU (%s), whose memory r2 cannot read: jobs with this host do without r2",
-            info->gpu);
+    if ('\0' != info->gpu_objection[0]) {
+        info_add(list, INFO_WARNING, "jobs with this host do without r2: %s", info->gpu_objection);
         info_remedy(list, "for jobs that never give such memory to MPI: coll_r2_gpu = ignore");
     }
     for (size_t i = 0; i < info->nic_count && r2_rdma_declines(info->params.tls); ++i) {

@@ -102,12 +102,21 @@ static void info_print_ports(const info_t *info, FILE *out)
     }
 }
 
+static void info_print_gpu(const info_t *info, FILE *out)
+{
+    if (NULL != info->gpu) {
+        fprintf(out, "\nMemory of GPUs (coll_r2_gpu is \"%s\")\n  %s: %s\n", info->params.gpu,
+                info->gpu, info->gpu_driver);
+    }
+}
+
 void info_print_rails(const info_t *info, FILE *out)
 {
     fprintf(out, "\nRails of %s (coll_r2_rails is \"%s\")\n", info->host_name, info->params.rails);
     if (0 == info->nic_count) {
         fprintf(out, "  none\n");
         info_print_ports(info, out);
+        info_print_gpu(info, out);
         return;
     }
     fprintf(out, "  idx  %-12s %-18s %-12s %-7s NUMA distance  %-13s %-14s transport\n", "name",
@@ -121,6 +130,7 @@ void info_print_rails(const info_t *info, FILE *out)
     }
     fprintf(out, "\n");
     info_print_ports(info, out);
+    info_print_gpu(info, out);
 }
 
 static void info_print_params(const info_t *info, FILE *out)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "r2/ctx.h"
+#include "r2/mem_kind.h"
 #include "r2/params.h"
 #include "r2/status.h"
 
@@ -38,10 +39,20 @@ typedef void (*r2_reduce_fn_t)(void *arg, const void *in, void *inout, size_t co
  */
 typedef void (*r2_move_fn_t)(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack);
 
+/** A piece of a buffer that is contiguous memory, which holds `bytes` at `offset` of the packed
+ * stream. */
+typedef void (*r2_run_fn_t)(void *arg, void *memory, uint64_t offset, uint64_t bytes);
+
+/** Tells the pieces of which `bytes` at `offset` of the packed stream consist, whatever their
+ * order. Touches none of them; called as r2_move_fn_t is. */
+typedef void (*r2_runs_fn_t)(void *arg, uint64_t offset, uint64_t bytes, r2_run_fn_t found,
+                             void *found_arg);
+
 /** How to reach a buffer; move NULL: it is contiguous memory. */
 typedef struct r2_convertor {
     r2_move_fn_t move;
-    void *arg; /* borrowed until completion */
+    void *arg;         /* borrowed until completion */
+    r2_runs_fn_t runs; /* instead of move, where the memory is not the CPU's */
 } r2_convertor_t;
 
 /**
@@ -80,6 +91,7 @@ typedef struct r2_coll_args {
     bool commutative;
     bool exact; /* the result does not depend on the order of reduction */
     r2_convertor_t in_convertor, out_convertor; /* not for reductions */
+    r2_mem_at_t in_at, out_at; /* where they are: r2_mem_find(); a matter of this rank alone */
     bool blocking;  /* the caller waits for it before it posts another; equal on all ranks */
     uint32_t parts; /* collectives in a row under this handle (r2_coll_next()); 0 means 1 */
 } r2_coll_args_t;
@@ -126,6 +138,23 @@ R2_EXPORT r2_status_t r2_sequence_open(r2_comm_t *comm, r2_coll_kind_t kind,
                                        r2_comm_t **sequence_p);
 /** All its collectives are complete and released. Those not closed go with their communicator. */
 R2_EXPORT void r2_sequence_close(r2_comm_t *sequence);
+
+/**
+ * What memory a pointer leads to, for r2_coll_args_t. Nothing is remembered of it.
+ * @param at of the first byte that is there: a buffer's start may lie before it.
+ * @return R2_OK; R2_ERR_GPU: the driver of the GPU has failed, so it may be a device's.
+ */
+R2_EXPORT r2_status_t r2_mem_find(r2_ctx_t *ctx, const void *at, r2_mem_at_t *at_p);
+/** @return true: r2_mem_find() may answer something else than memory of the host. */
+R2_EXPORT bool r2_mem_differs(const r2_ctx_t *ctx);
+
+/**
+ * Copies all of a buffer that is not the CPU's to or from packed memory, after what the application
+ * has started. Waits. @return R2_OK; R2_ERR_GPU, R2_ERR_NO_MEMORY.
+ */
+R2_EXPORT r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at,
+                                      const r2_convertor_t *buffer, uint64_t bytes, void *packed,
+                                      bool unpack);
 
 /**
  * Starts a collective. All members call in the same order.

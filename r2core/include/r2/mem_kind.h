@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Kinds of memory that buffers are in. For programs of this tree: not installed.
+ * Kinds of memory that buffers are in.
  */
 #ifndef R2_MEM_KIND_H
 #define R2_MEM_KIND_H
@@ -16,5 +16,14 @@ typedef enum r2_mem_kind {
     R2_MEM_PINNED,  /* of the host, known to the GPU's driver */
     R2_MEM_KIND_COUNT
 } r2_mem_kind_t;
+
+enum { R2_MEM_NO_DEVICE = -1 };
+
+/** Where a buffer is. Plain value; zeros are memory of the host. */
+typedef struct r2_mem_at {
+    r2_mem_kind_t kind;
+    int device;                    /* R2_MEM_NO_DEVICE: pageable */
+    struct r2_cu_context *context; /* for calls about it; NULL: the primary one of the device */
+} r2_mem_at_t;
 
 #endif

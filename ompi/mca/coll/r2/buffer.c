@@ -20,23 +20,6 @@ static struct ompi_datatype_t *r2_buffer_dtype(const mca_coll_r2_buffer_t *buffe
     return NULL != buffer->dtype ? buffer->dtype : buffer->dtypes[block];
 }
 
-/* The block that holds a packed offset. */
-static int r2_buffer_block(const mca_coll_r2_buffer_t *buffer, uint64_t offset)
-{
-    int low = 0, high = buffer->block_count;
-
-    while (high - low > 1) {
-        int middle = low + (high - low) / 2;
-
-        if (buffer->starts[middle] <= offset) {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 /* A block seen by Open MPI's converter, at a packed offset. Basic elements are never split. */
 static void r2_buffer_open(const mca_coll_r2_buffer_t *buffer, int block, bool unpack,
                            size_t *offset, opal_convertor_t *convertor)
@@ -139,10 +122,10 @@ static void r2_buffer_convert(const mca_coll_r2_buffer_t *buffer, int block, uin
     }
 }
 
-static void r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack)
+void mca_coll_r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack)
 {
     const mca_coll_r2_buffer_t *buffer = arg;
-    int block = r2_buffer_block(buffer, offset);
+    int block = mca_coll_r2_buffer_block(buffer, offset);
     char *at = packed;
 
     while (bytes > 0) {
@@ -247,10 +230,7 @@ static bool r2_buffer_solid(const mca_coll_r2_buffer_t *buffer, const mca_coll_r
 /* Bytes from the base to the first byte of a solid block. */
 static ptrdiff_t r2_block_first(const mca_coll_r2_buffer_t *buffer, int block)
 {
-    ptrdiff_t true_lb, true_extent;
-
-    ompi_datatype_get_true_extent(r2_buffer_dtype(buffer, block), &true_lb, &true_extent);
-    return buffer->displs[block] + true_lb;
+    return buffer->displs[block] + mca_coll_r2_first_byte(r2_buffer_dtype(buffer, block));
 }
 
 /* Solid blocks follow each other without holes: the buffer is one piece of memory. */
@@ -302,7 +282,8 @@ int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
             return OMPI_SUCCESS;
         }
     }
-    convertor_p->move = r2_buffer_move;
+    convertor_p->move = mca_coll_r2_buffer_move;
+    convertor_p->runs = mca_coll_r2_buffer_runs;
     convertor_p->arg = buffer;
     return OMPI_SUCCESS;
 }
@@ -323,7 +304,8 @@ int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
     }
     if (!r2_buffer_solid(buffer, blocks)) {
         memcpy(offsets_p, buffer->starts, (size_t) blocks->block_count * sizeof(*offsets_p));
-        convertor_p->move = r2_buffer_move;
+        convertor_p->move = mca_coll_r2_buffer_move;
+        convertor_p->runs = mca_coll_r2_buffer_runs;
         convertor_p->arg = buffer;
         return OMPI_SUCCESS;
     }
@@ -339,6 +321,7 @@ int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
 
 void mca_coll_r2_buffer_fini(mca_coll_r2_buffer_t *buffer)
 {
+    mca_coll_r2_buffer_runs_fini(buffer);
     free(buffer->starts);
     free(buffer->displs);
     free(buffer->dtypes);

@@ -162,12 +162,37 @@ static void r2_call_settle(mca_coll_r2_call_t *call)
     }
 }
 
+/* Others make the call: where this rank cannot, they must not wait for it. */
 static r2_status_t r2_call_post(mca_coll_r2_call_t *call, r2_coll_done_fn_t done, void *arg)
 {
-    if (NULL != call->pieces) {
+    r2_status_t status = mca_coll_r2_call_look(call);
+
+    if (R2_OK == status && NULL != call->pieces) {
+        mca_coll_r2_pieces_rewind(call->pieces);
+        (void) mca_coll_r2_pieces_load(call);
         call->args.parts = mca_coll_r2_pieces_count(call->pieces);
+        status = call->pieces->status;
+    }
+    if (R2_OK != status) {
+        r2_coll_refuse(call->comm, status);
+        return status;
     }
     return r2_coll_post(call->comm, &call->args, done, arg, &call->coll);
+}
+
+/* A piece is done, and its result stored. @return R2_OK: the next one is under way;
+ * R2_ERR_NOT_FOUND: there is none; or an error. */
+static r2_status_t r2_call_next(mca_coll_r2_call_t *call)
+{
+    bool more;
+
+    mca_coll_r2_pieces_store(call);
+    more = mca_coll_r2_pieces_load(call);
+    if (R2_OK != call->pieces->status) {
+        r2_coll_refuse(call->comm, call->pieces->status);
+        return call->pieces->status;
+    }
+    return more ? r2_coll_next(call->coll, &call->args) : R2_ERR_NOT_FOUND;
 }
 
 /* The pieces of one call follow each other; their places among the communicator's calls are taken
@@ -177,16 +202,12 @@ static r2_status_t r2_call_pieces(mca_coll_r2_call_t *call)
     r2_status_t status = r2_coll_wait(call->coll);
 
     while (R2_OK == status) {
-        mca_coll_r2_pieces_store(call);
-        if (!mca_coll_r2_pieces_load(call)) {
-            break;
-        }
-        status = r2_coll_next(call->coll, &call->args);
+        status = r2_call_next(call);
         if (R2_OK == status) {
             status = r2_coll_wait(call->coll);
         }
     }
-    return status;
+    return R2_ERR_NOT_FOUND == status ? R2_OK : status;
 }
 
 /* Nothing is moved, but the call may have its place among those of the communicator. */
@@ -226,9 +247,6 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
         return call->nothing ? r2_call_skip(call) : made;
     }
     r2_call_settle(call);
-    if (NULL != call->pieces) {
-        (void) mca_coll_r2_pieces_load(call);
-    }
     call->args.blocking = true;
     status = r2_call_post(call, NULL, NULL);
     if (R2_OK == status) {
@@ -277,13 +295,11 @@ static void r2_request_done(void *arg, r2_status_t status)
     mca_coll_r2_call_t *call = &request->call;
 
     if (R2_OK == status && NULL != call->pieces) {
-        mca_coll_r2_pieces_store(call);
-        if (mca_coll_r2_pieces_load(call)) {
-            status = r2_coll_next(call->coll, &call->args);
-            if (R2_OK == status) {
-                return;
-            }
+        status = r2_call_next(call);
+        if (R2_OK == status) {
+            return;
         }
+        status = R2_ERR_NOT_FOUND == status ? R2_OK : status;
     }
     r2_coll_release(call->coll);
     r2_request_finish(request, status);
@@ -330,10 +346,6 @@ static r2_status_t r2_request_post(r2_request_t *request)
 {
     request->super.super.req_state = OMPI_REQUEST_ACTIVE;
     atomic_fetch_add_explicit(&mca_coll_r2_component.under_way, 1, memory_order_relaxed);
-    if (NULL != request->call.pieces) {
-        mca_coll_r2_pieces_rewind(request->call.pieces);
-        (void) mca_coll_r2_pieces_load(&request->call);
-    }
     return r2_call_post(&request->call, r2_request_done, request);
 }
 

@@ -36,6 +36,9 @@ typedef struct mca_coll_r2_blocks {
     struct ompi_datatype_t *const *dtypes; /* per block, where dtype is NULL */
 } mca_coll_r2_blocks_t;
 
+/** Pieces of contiguous memory that an element of a datatype consists of. */
+typedef struct mca_coll_r2_runs mca_coll_r2_runs_t;
+
 /** A user buffer behind a convertor: blocks of one datatype or of many. starts is NULL where there
  * is no convertor. */
 typedef struct mca_coll_r2_buffer {
@@ -46,6 +49,8 @@ typedef struct mca_coll_r2_buffer {
     /* owned: packed offset of each block, block_count + 1 entries */
     uint64_t *starts;
     ptrdiff_t *displs; /* owned: bytes of each block's origin from base */
+    /* owned: of dtype, or of each of dtypes; NULL: the memory is the CPU's */
+    mca_coll_r2_runs_t **runs;
 } mca_coll_r2_buffer_t;
 
 /** One side of a call that is a list of messages: which blocks go where. */
@@ -68,6 +73,10 @@ typedef struct mca_coll_r2_pieces {
     uint64_t *all_counts;       /* owned: reduce_scatter: counts of the call */
     uint64_t written;           /* elements of our block that are in `out` */
     int rank;
+    r2_mem_at_t in_at, out_at; /* of `in` and `out` */
+    void *packed; /* owned: a piece on its way to or from memory of a GPU; NULL: none is */
+    mca_coll_r2_runs_t *runs; /* owned: of the datatype; NULL: the same */
+    r2_status_t status;       /* R2_OK, or why a piece could not be copied */
 } mca_coll_r2_pieces_t;
 
 /** One call. Lives on the stack (blocking) or in its request. */
@@ -133,6 +142,9 @@ bool mca_coll_r2_pieces_load(mca_coll_r2_call_t *call);
 /** Stores the result of the finished piece. */
 void mca_coll_r2_pieces_store(mca_coll_r2_call_t *call);
 
+/** As mca_coll_r2_call_look(), for the user's buffers behind the pieces. */
+r2_status_t mca_coll_r2_pieces_look(mca_coll_r2_call_t *call);
+
 /** Starts from the first piece again. */
 void mca_coll_r2_pieces_rewind(mca_coll_r2_pieces_t *pieces);
 
@@ -153,9 +165,32 @@ int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
  */
 int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
                             uint64_t *offsets_p, void **memory_p, r2_convertor_t *convertor_p);
+/** Moves bytes of a buffer that the CPU reaches: an r2_move_fn_t. @param arg
+ * mca_coll_r2_buffer_t */
+void mca_coll_r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack);
 /** Packed bytes of a block. */
 uint64_t mca_coll_r2_block_bytes(const mca_coll_r2_blocks_t *blocks, int block);
 void mca_coll_r2_buffer_fini(mca_coll_r2_buffer_t *buffer);
+
+/* runs.c */
+/** From the origin of an element to its first byte. */
+ptrdiff_t mca_coll_r2_first_byte(const struct ompi_datatype_t *dtype);
+/** The block that holds a packed offset. */
+int mca_coll_r2_buffer_block(const mca_coll_r2_buffer_t *buffer, uint64_t offset);
+/** @param runs_p to be given to free(). @return OMPI_SUCCESS, OMPI_ERR_OUT_OF_RESOURCE. */
+int mca_coll_r2_runs_create(const struct ompi_datatype_t *dtype, mca_coll_r2_runs_t **runs_p);
+/** The runs of a buffer's datatypes, which mca_coll_r2_buffer_runs() needs; nothing if they are
+ * there. */
+int mca_coll_r2_buffer_runs_init(mca_coll_r2_buffer_t *buffer);
+void mca_coll_r2_buffer_runs_fini(mca_coll_r2_buffer_t *buffer);
+/** An r2_runs_fn_t. @param arg mca_coll_r2_buffer_t */
+void mca_coll_r2_buffer_runs(void *arg, uint64_t offset, uint64_t bytes, r2_run_fn_t found,
+                             void *found_arg);
+
+/* memory.c */
+/** Finds out where the call's buffers are: at each start. @return R2_OK, R2_ERR_GPU,
+ * R2_ERR_NO_MEMORY. */
+r2_status_t mca_coll_r2_call_look(mca_coll_r2_call_t *call);
 
 /* edges.c */
 /**

@@ -19,6 +19,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/edges.c \
     ompi/mca/coll/r2/entries.c \
     ompi/mca/coll/r2/entries.def \
+    ompi/mca/coll/r2/memory.c \
     ompi/mca/coll/r2/module.c \
     ompi/mca/coll/r2/neighbor.c \
     ompi/mca/coll/r2/params.c \
@@ -27,6 +28,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/reducer.c \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/rooted.c \
+    ompi/mca/coll/r2/runs.c \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
     opal/mca/common/r2/params.h \

@@ -96,8 +96,9 @@ mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm,
     r2_status_t status;
 
     *priority_p = 0;
-    if (OMPI_COMM_IS_INTER(comm) || 2 > ompi_comm_size(comm) || !mca_coll_r2_is_agreed()) {
-        return NULL;
+    if (OMPI_COMM_IS_INTER(comm) || !mca_coll_r2_is_agreed() ||
+        (2 > ompi_comm_size(comm) && !r2_mem_differs(mca_coll_r2_component.ctx))) {
+        return NULL; /* who is alone needs r2 for nothing but copies within a GPU */
     }
     /* From here on all members do the same: who cannot ends the job, since the others would wait
      * for it. */

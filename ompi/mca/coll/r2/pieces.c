@@ -15,6 +15,72 @@ static void r2_pieces_copy(struct ompi_datatype_t *dtype, char *to, const char *
     ompi_datatype_copy_content_same_ddt(dtype, (int32_t) count, to, (char *) (uintptr_t) from);
 }
 
+/* One block of elements of the user's datatype. */
+static void r2_pieces_block(const mca_coll_r2_call_t *call, char *base, uint64_t count,
+                            uint64_t starts[2], mca_coll_r2_buffer_t *block_p)
+{
+    static ptrdiff_t origin = 0;
+
+    starts[0] = 0;
+    starts[1] = mca_coll_r2_bytes((int) count, call->reducer.dtype);
+    *block_p = (mca_coll_r2_buffer_t){.base = base,
+                                      .dtype = call->reducer.dtype,
+                                      .block_count = 1,
+                                      .starts = starts,
+                                      .displs = &origin,
+                                      .runs = &call->pieces->runs};
+}
+
+/* Between the user's buffer and a dense copy, neither before its first element's origin. */
+static void r2_pieces_move(mca_coll_r2_call_t *call, const r2_mem_at_t *at, char *user, char *dense,
+                           uint64_t count, bool store)
+{
+    mca_coll_r2_pieces_t *pieces = call->pieces;
+    mca_coll_r2_buffer_t theirs, ours;
+    r2_convertor_t buffer = {.runs = mca_coll_r2_buffer_runs, .arg = &theirs};
+    uint64_t starts[2];
+
+    if (R2_MEM_HOST == at->kind || R2_MEM_PINNED == at->kind) {
+        r2_pieces_copy(call->reducer.dtype, store ? user : dense, store ? dense : user, count);
+        return;
+    }
+    if (0 == count || R2_OK != pieces->status) {
+        return;
+    }
+    r2_pieces_block(call, user, count, starts, &theirs);
+    r2_pieces_block(call, dense, count, starts, &ours);
+    if (store) {
+        mca_coll_r2_buffer_move(&ours, 0, pieces->packed, starts[1], false);
+    }
+    pieces->status =
+        r2_mem_transfer(mca_coll_r2_component.ctx, at, &buffer, starts[1], pieces->packed, store);
+    if (!store && R2_OK == pieces->status) {
+        mca_coll_r2_buffer_move(&ours, 0, pieces->packed, starts[1], true);
+    }
+}
+
+r2_status_t mca_coll_r2_pieces_look(mca_coll_r2_call_t *call)
+{
+    mca_coll_r2_pieces_t *pieces = call->pieces;
+    const ptrdiff_t first = mca_coll_r2_first_byte(call->reducer.dtype);
+    r2_status_t status = r2_mem_find(mca_coll_r2_component.ctx, pieces->in + first, &pieces->in_at);
+
+    pieces->status = R2_OK;
+    if (R2_OK == status && !call->no_result) {
+        status = r2_mem_find(mca_coll_r2_component.ctx, pieces->out + first, &pieces->out_at);
+    }
+    if (NULL == pieces->packed) {
+        pieces->packed = malloc(mca_coll_r2_bytes((int) pieces->room, call->reducer.dtype) + 1);
+    }
+    if (R2_OK == status &&
+        (NULL == pieces->packed ||
+         (NULL == pieces->runs &&
+          OMPI_SUCCESS != mca_coll_r2_runs_create(call->reducer.dtype, &pieces->runs)))) {
+        status = R2_ERR_NO_MEMORY;
+    }
+    return status;
+}
+
 static uint64_t r2_pieces_total(const r2_coll_args_t *args, int size)
 {
     uint64_t total = 0;
@@ -83,15 +149,9 @@ void mca_coll_r2_pieces_destroy(mca_coll_r2_pieces_t *pieces)
     free(pieces->dense_out);
     free(pieces->counts);
     free(pieces->all_counts);
+    free(pieces->packed);
+    free(pieces->runs);
     free(pieces);
-}
-
-static ptrdiff_t r2_pieces_lb(const mca_coll_r2_call_t *call)
-{
-    ptrdiff_t true_lb, true_extent;
-
-    ompi_datatype_get_true_extent(call->reducer.dtype, &true_lb, &true_extent);
-    return true_lb;
 }
 
 static uint64_t r2_pieces_length(const mca_coll_r2_pieces_t *pieces)
@@ -129,8 +189,9 @@ bool mca_coll_r2_pieces_load(mca_coll_r2_call_t *call)
     if (0 == length) {
         return false;
     }
-    r2_pieces_copy(call->reducer.dtype, pieces->dense_in - r2_pieces_lb(call),
-                   pieces->in + pieces->done * call->args.element_bytes, length);
+    r2_pieces_move(call, &pieces->in_at,
+                   (char *) (uintptr_t) pieces->in + pieces->done * call->args.element_bytes,
+                   pieces->dense_in - mca_coll_r2_first_byte(call->reducer.dtype), length, false);
     call->args.count = length;
     if (NULL != pieces->counts) {
         r2_pieces_overlaps(pieces, call->size, pieces->done, pieces->done + length);
@@ -148,8 +209,8 @@ void mca_coll_r2_pieces_store(mca_coll_r2_call_t *call)
     if (call->no_result) {
         ours = 0;
     }
-    r2_pieces_copy(call->reducer.dtype, pieces->out + pieces->written * call->args.element_bytes,
-                   pieces->dense_out - r2_pieces_lb(call), ours);
+    r2_pieces_move(call, &pieces->out_at, pieces->out + pieces->written * call->args.element_bytes,
+                   pieces->dense_out - mca_coll_r2_first_byte(call->reducer.dtype), ours, true);
     pieces->written += ours;
     pieces->done += length;
 }

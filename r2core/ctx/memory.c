@@ -1,0 +1,60 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Memory of GPUs, for those who make calls.
+ */
+#include "r2_config.h"
+
+#include "ctx/state.h"
+
+bool r2_mem_differs(const r2_ctx_t *ctx)
+{
+    return NULL != ctx->core.mem.driver.library;
+}
+
+/* No lock: the driver has its own, and what r2 has of it does not change. */
+r2_status_t r2_mem_find(r2_ctx_t *ctx, const void *at, r2_mem_at_t *at_p)
+{
+    return r2_mem_look(&ctx->core.mem, at, at_p);
+}
+
+typedef struct r2_mem_transferred {
+    r2_mem_queue_t *queue;
+    char *packed;
+    bool unpack;
+    r2_status_t status;
+} r2_mem_transferred_t;
+
+static void r2_mem_transfer_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
+{
+    r2_mem_transferred_t *to = arg;
+    char *packed = to->packed + offset;
+
+    if (R2_OK == to->status) {
+        to->status = r2_mem_queue_copy(to->queue, to->unpack ? memory : packed,
+                                       to->unpack ? (const void *) packed : memory, bytes);
+    }
+}
+
+r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at, const r2_convertor_t *buffer,
+                            uint64_t bytes, void *packed, bool unpack)
+{
+    r2_staging_t *staging = &ctx->core.engine.staging;
+    r2_mem_transferred_t to = {.packed = packed, .unpack = unpack};
+    r2_status_t ended;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_core_enter(&ctx->core);
+    to.status = r2_staging_follow(staging, at);
+    if (R2_OK == to.status) {
+        to.queue = &r2_staging_place(staging, at)->loads;
+        buffer->runs(buffer->arg, 0, bytes, r2_mem_transfer_piece, &to);
+        ended = r2_mem_queue_drain(to.queue);
+        to.status = R2_OK == to.status ? ended : to.status;
+    }
+    r2_core_leave(&ctx->core);
+    return to.status;
+}

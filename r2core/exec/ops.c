@@ -1,0 +1,224 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * The four kinds of ops.
+ */
+#include "r2_config.h"
+
+#include <string.h>
+
+#include "base/util.h"
+#include "exec/exec.h"
+
+/* The copy that stands for a buffer; NULL: ops work on the buffer. */
+static char *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
+{
+    const r2_staged_side_t *side;
+
+    if (NULL == exec->stage || R2_BUF_SCRATCH == buf) {
+        return NULL;
+    }
+    side = &exec->stage->sides[R2_BUF_IN == buf ? 0 : 1];
+    return NULL == side->place ? NULL : side->staged - side->touch->cuts[0];
+}
+
+static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
+{
+    char *base = r2_exec_staged(exec, region->buf);
+
+    if (NULL != base) {
+        return base + region->offset_bytes;
+    }
+    base = exec->scratch;
+    if (R2_BUF_IN == region->buf) {
+        base = (char *) (uintptr_t) exec->args.in;
+    } else if (R2_BUF_OUT == region->buf) {
+        base = exec->args.out;
+    }
+    return base + region->offset_bytes;
+}
+
+static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
+{
+    r2_tag_t tag = exec->args.tag;
+
+    tag.id = op->tag;
+    return tag;
+}
+
+/* Plan and what only the two ends of its message know. The low bits of a plan's digest stay. */
+static uint32_t r2_exec_digest(const r2_exec_t *exec, const r2_op_t *op)
+{
+    return exec->schedule->digest ^ op->mark << R2_DIGEST_KIND_BITS;
+}
+
+bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uint32_t tag,
+                    uint32_t digest)
+{
+    for (uint32_t i = 0; i < exec->schedule->op_count; ++i) {
+        const r2_op_t *op = &exec->schedule->ops[i];
+
+        if (kind == op->kind && tag == op->tag && rank == exec->args.ranks[op->peer]) {
+            return digest == r2_exec_digest(exec, op);
+        }
+    }
+    return false;
+}
+
+/* How to reach the memory of a region; NULL: it is contiguous. */
+static const r2_convertor_t *r2_exec_convertor(const r2_exec_t *exec, const r2_region_t *region)
+{
+    const r2_convertor_t *convertor;
+
+    if (R2_BUF_SCRATCH == region->buf || NULL != r2_exec_staged(exec, region->buf)) {
+        return NULL;
+    }
+    convertor = &exec->args.convertors[R2_BUF_IN == region->buf ? 0 : 1];
+    return NULL == convertor->move ? NULL : convertor;
+}
+
+uint32_t r2_exec_lowest(r2_exec_t *exec)
+{
+    const r2_schedule_t *schedule = exec->schedule;
+
+    while (exec->lowest < schedule->op_count &&
+           (R2_OP_SEND != schedule->ops[exec->lowest].kind || exec->ops[exec->lowest].done)) {
+        ++exec->lowest;
+    }
+    return exec->lowest;
+}
+
+/*
+ * Packs what a SEND op sends. Bounded: an op waits for room while others are under way, but never
+ * the first of all: what is under way may wait for peers that wait for it. Ops are in the order of
+ * steps, so the message of the lowest step over all ranks can always go.
+ */
+static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle)
+{
+    const r2_convertor_t *convertor = r2_exec_convertor(exec, &op->src);
+
+    if (NULL == convertor) {
+        return R2_OK;
+    }
+    if (exec->packed_bytes > 0 && exec->packed_bytes + op->bytes > exec->args.pack_bytes &&
+        handle - exec->ops != r2_exec_lowest(exec)) {
+        return R2_ERR_AGAIN;
+    }
+    handle->packed = r2_blocks_get(&exec->engine->blocks, op->bytes);
+    if (NULL == handle->packed) {
+        return R2_ERR_NO_MEMORY;
+    }
+    exec->packed_bytes += op->bytes;
+    convertor->move(convertor->arg, op->src.offset_bytes, handle->packed, op->bytes, false);
+    return R2_OK;
+}
+
+static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle,
+                                r2_link_done_fn_t done)
+{
+    r2_link_send_t args = {
+        .tag = r2_exec_tag(exec, op),
+        .bytes = op->bytes,
+        .chunk_bytes = (uint32_t) exec->schedule->chunk_bytes,
+        .digest = r2_exec_digest(exec, op),
+        .order = op->order,
+        .map_pending = exec->carrying && exec->map_pending,
+        .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
+        .patient = exec->patient,
+        .message_p = &handle->message,
+        .done = done,
+        .arg = handle,
+    };
+    r2_link_t *link;
+    r2_status_t status = r2_exec_pack(exec, op, handle);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
+    status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
+    return R2_OK == status ? r2_link_send(link, &args) : status;
+}
+
+/* Part of a message for a buffer that is not contiguous. */
+static void r2_exec_sink(void *arg, uint64_t offset, const void *data, uint64_t bytes)
+{
+    r2_exec_op_t *handle = arg;
+    r2_exec_t *exec = handle->exec;
+    const r2_op_t *op = &exec->schedule->ops[handle - exec->ops];
+    const r2_convertor_t *convertor = r2_exec_convertor(exec, &op->dst);
+
+    convertor->move(convertor->arg, op->dst.offset_bytes + offset, (void *) (uintptr_t) data, bytes,
+                    true);
+}
+
+static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle,
+                                r2_link_done_fn_t done)
+{
+    bool moved = NULL != r2_exec_convertor(exec, &op->dst);
+    r2_link_recv_t args = {
+        .tag = r2_exec_tag(exec, op),
+        .data = moved ? NULL : r2_exec_address(exec, &op->dst),
+        .sink = moved ? r2_exec_sink : NULL,
+        .bytes = op->bytes,
+        .digest = r2_exec_digest(exec, op),
+        .map_pending = exec->carrying ? &exec->map_pending : NULL,
+        .done = done,
+        .arg = handle,
+    };
+    r2_link_t *link;
+    r2_status_t status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
+
+    return R2_OK == status ? r2_link_recv(link, &args) : status;
+}
+
+static void r2_exec_transfer(r2_exec_t *exec, const r2_region_t *region, uint64_t offset,
+                             char *piece, uint64_t bytes, bool write)
+{
+    const r2_convertor_t *convertor = r2_exec_convertor(exec, region);
+    char *memory;
+
+    if (NULL != convertor) {
+        convertor->move(convertor->arg, region->offset_bytes + offset, piece, bytes, write);
+        return;
+    }
+    memory = r2_exec_address(exec, region) + offset;
+    memcpy(write ? memory : piece, write ? piece : memory, bytes);
+}
+
+static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
+{
+    char piece[8192];
+
+    if (NULL == r2_exec_convertor(exec, &op->src) && NULL == r2_exec_convertor(exec, &op->dst)) {
+        memmove(r2_exec_address(exec, &op->dst), r2_exec_address(exec, &op->src), op->bytes);
+        return;
+    }
+    for (uint64_t offset = 0; offset < op->bytes; offset += sizeof(piece)) {
+        uint64_t bytes = r2_min(op->bytes - offset, (uint64_t) sizeof(piece));
+
+        r2_exec_transfer(exec, &op->src, offset, piece, bytes, false);
+        r2_exec_transfer(exec, &op->dst, offset, piece, bytes, true);
+    }
+}
+
+r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t done)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+
+    switch (op->kind) {
+    case R2_OP_SEND:
+        return r2_exec_send(exec, op, &exec->ops[index], done);
+    case R2_OP_RECV:
+        return r2_exec_recv(exec, op, &exec->ops[index], done);
+    case R2_OP_REDUCE:
+        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
+                          r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
+        break;
+    case R2_OP_COPY:
+        r2_exec_copy(exec, op);
+        break;
+    }
+    return R2_OK;
+}

@@ -1,0 +1,307 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Staging of one run: loads before ops, stores after them.
+ */
+#include "r2_config.h"
+
+#include <string.h>
+#include <utlist.h>
+
+#include "base/util.h"
+#include "exec/exec.h"
+
+/* ---- what a run has ---- */
+
+static size_t r2_stage_side_bytes(const r2_touch_side_t *touch)
+{
+    return touch->count * (sizeof(uint64_t) + sizeof(uint32_t));
+}
+
+static uint64_t r2_stage_length(const r2_touch_side_t *touch)
+{
+    return touch->cuts[touch->count] - touch->cuts[0];
+}
+
+/* @param tables room for its tables, r2_stage_side_bytes(). */
+static r2_status_t r2_stage_open(r2_exec_t *exec, uint32_t which, char *tables)
+{
+    r2_staging_t *staging = &exec->engine->staging;
+    r2_staged_side_t *side = &exec->stage->sides[which];
+    const r2_touch_side_t *touch = &exec->program->touch->sides[which];
+
+    if (r2_mem_traits(exec->args.at[which].kind)->is_cpus || 0 == touch->count) {
+        return R2_OK;
+    }
+    side->place = r2_staging_place(staging, &exec->args.at[which]);
+    if (NULL == side->place) {
+        return R2_ERR_GPU;
+    }
+    side->touch = touch;
+    side->loaded = (uint64_t *) (void *) tables;
+    side->writes = (uint32_t *) (void *) (side->loaded + touch->count);
+    memset(side->loaded, 0, touch->count * sizeof(*side->loaded));
+    memcpy(side->writes, touch->writers, touch->count * sizeof(*side->writes));
+    side->staged = r2_blocks_get(&staging->blocks, r2_stage_length(touch));
+    return NULL == side->staged ? R2_ERR_NO_MEMORY : R2_OK;
+}
+
+static bool r2_stage_is_needed(const r2_exec_args_t *args)
+{
+    return !r2_mem_traits(args->at[0].kind)->is_cpus || !r2_mem_traits(args->at[1].kind)->is_cpus;
+}
+
+r2_status_t r2_stage_init(r2_exec_t *exec)
+{
+    r2_program_t *program = exec->program;
+    const uint32_t ops = program->schedule.op_count;
+    r2_staged_t *stage;
+    size_t bytes, sides[R2_TOUCH_SIDES];
+    r2_status_t status;
+
+    if (!r2_stage_is_needed(&exec->args)) {
+        return R2_OK;
+    }
+    if (NULL == program->touch) {
+        program->touch = r2_touch_create(&program->schedule);
+    }
+    if (NULL == program->touch) {
+        return R2_ERR_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) { /* in units of their longest entries */
+        sides[i] = (r2_stage_side_bytes(&program->touch->sides[i]) + 7) / 8 * 8;
+    }
+    bytes = sizeof(*stage) + sides[0] + sides[1] + 2 * ops * sizeof(uint32_t);
+    stage = r2_blocks_get(&exec->engine->blocks, bytes);
+    if (NULL == stage) {
+        return R2_ERR_NO_MEMORY;
+    }
+    memset(stage, 0, sizeof(*stage));
+    stage->bytes = bytes;
+    stage->waiting = (uint32_t *) (void *) ((char *) (stage + 1) + sides[0] + sides[1]);
+    stage->written = stage->waiting + ops;
+    exec->stage = stage;
+    status = r2_stage_open(exec, 0, (char *) (stage + 1));
+    return R2_OK == status ? r2_stage_open(exec, 1, (char *) (stage + 1) + sides[0]) : status;
+}
+
+void r2_stage_drain(r2_exec_t *exec)
+{
+    for (uint32_t i = 0; NULL != exec->stage && i < R2_TOUCH_SIDES; ++i) {
+        r2_staging_place_t *place = exec->stage->sides[i].place;
+
+        if (NULL != place) {
+            (void) r2_mem_queue_drain(&place->loads);
+            (void) r2_mem_queue_drain(&place->stores);
+        }
+    }
+}
+
+void r2_stage_fini(r2_exec_t *exec)
+{
+    r2_staged_t *stage = exec->stage;
+
+    if (NULL == stage) {
+        return;
+    }
+    if (!exec->over) {
+        r2_stage_drain(exec);
+    }
+    for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
+        if (NULL != stage->sides[i].staged) {
+            r2_blocks_put(&exec->engine->staging.blocks, stage->sides[i].staged,
+                          r2_stage_length(stage->sides[i].touch));
+        }
+    }
+    r2_blocks_put(&exec->engine->blocks, stage, stage->bytes);
+    exec->stage = NULL;
+}
+
+/* ---- who waits ---- */
+
+void r2_stage_leave(r2_exec_t *exec)
+{
+    if (exec->in_copying) {
+        exec->in_copying = false;
+        DL_DELETE2(exec->engine->staging.copying, exec, copying_prev, copying_next);
+    }
+}
+
+void r2_stage_await(r2_exec_t *exec)
+{
+    if (!exec->in_copying && !exec->over) {
+        exec->in_copying = true;
+        DL_APPEND2(exec->engine->staging.copying, exec, copying_prev, copying_next);
+    }
+}
+
+/* ---- copies ---- */
+
+/* A copy of bytes of a buffer, in pieces where that is not contiguous. */
+typedef struct r2_stage_copy {
+    r2_mem_queue_t *queue;
+    char *staged; /* of the buffer's offset 0 */
+    bool is_store;
+    r2_status_t status;
+} r2_stage_copy_t;
+
+static void r2_stage_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
+{
+    r2_stage_copy_t *copy = arg;
+    char *staged = copy->staged + offset;
+
+    if (R2_OK == copy->status) {
+        copy->status = r2_mem_queue_copy(copy->queue, copy->is_store ? memory : staged,
+                                         copy->is_store ? (const void *) staged : memory, bytes);
+    }
+}
+
+/* Segments [first, end) of a buffer: loaded or stored. */
+static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t first,
+                                 uint32_t end, bool is_store)
+{
+    const r2_staged_side_t *side = &exec->stage->sides[which];
+    const r2_convertor_t *convertor = &exec->args.convertors[which];
+    const uint64_t offset = side->touch->cuts[first], bytes = side->touch->cuts[end] - offset;
+    char *memory = 0 == which ? (char *) (uintptr_t) exec->args.in : exec->args.out;
+    r2_stage_copy_t copy = {is_store ? &side->place->stores : &side->place->loads,
+                            side->staged - side->touch->cuts[0], is_store, R2_OK};
+
+    if (NULL != convertor->move) {
+        convertor->runs(convertor->arg, offset, bytes, r2_stage_piece, &copy);
+    } else {
+        r2_stage_piece(&copy, memory + offset, offset, bytes);
+    }
+    return copy.status;
+}
+
+static void r2_stage_set(r2_staged_side_t *side, const r2_touch_span_t *span, uint64_t from,
+                         uint64_t to)
+{
+    for (uint32_t s = span->first; s < span->end; ++s) {
+        side->loaded[s] = from == side->loaded[s] ? to : side->loaded[s];
+    }
+}
+
+/* Starts loads of what is missing of a span. @return R2_OK; R2_IN_PROGRESS: too many copies are
+ * under way; R2_ERR_GPU. */
+static r2_status_t r2_stage_fetch(r2_exec_t *exec, uint32_t which, const r2_touch_span_t *span)
+{
+    r2_staged_side_t *side = &exec->stage->sides[which];
+    r2_status_t status = R2_OK;
+    uint64_t ticket;
+    bool missing = false;
+
+    for (uint32_t s = span->first; s < span->end; ++s) {
+        missing = missing || 0 == side->loaded[s];
+    }
+    if (!missing) {
+        return R2_OK;
+    }
+    status = r2_mem_queue_room(&side->place->loads);
+    for (uint32_t s = span->first, end; R2_OK == status && s < span->end; s = end + 1) {
+        for (end = s; end < span->end && 0 == side->loaded[end]; ++end) {
+        }
+        if (end > s) {
+            status = r2_stage_move(exec, which, s, end, false);
+        }
+    }
+    if (R2_OK == status) {
+        status = r2_mem_queue_mark(&side->place->loads, &ticket);
+    }
+    if (R2_OK == status) {
+        r2_stage_set(side, span, 0, ticket);
+    }
+    return status;
+}
+
+/* @param reads: else the op writes all of it. */
+static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_touch_span_t *span,
+                                      bool reads)
+{
+    const uint32_t which = R2_BUF_IN == buf ? 0 : 1;
+    r2_staged_side_t *side = &exec->stage->sides[which];
+    uint64_t newest = 0;
+    r2_status_t status;
+
+    if (R2_BUF_SCRATCH == buf || NULL == side->place) {
+        return R2_OK;
+    }
+    status = reads ? r2_stage_fetch(exec, which, span) : R2_OK;
+    if (R2_OK != status) {
+        return status;
+    }
+    r2_stage_set(side, span, 0, R2_STAGE_HERE);
+    for (uint32_t s = span->first; s < span->end; ++s) {
+        newest = R2_STAGE_HERE == side->loaded[s] ? newest : r2_max(newest, side->loaded[s]);
+    }
+    return 0 == newest ? R2_OK : r2_mem_queue_test(&side->place->loads, newest);
+}
+
+r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+    const r2_touch_t *touch = exec->program->touch;
+    r2_status_t status = R2_OK;
+
+    if (r2_touch_reads_src(op)) {
+        status = r2_stage_side_load(exec, op->src.buf, &touch->src[index], true);
+    }
+    if (R2_OK == status && r2_touch_writes_dst(op)) {
+        status =
+            r2_stage_side_load(exec, op->dst.buf, &touch->dst[index], R2_OP_REDUCE == op->kind);
+    }
+    return status;
+}
+
+void r2_stage_note(r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+    r2_staged_t *stage = exec->stage;
+
+    if (r2_touch_writes_dst(op) && R2_BUF_OUT == op->dst.buf && NULL != stage->sides[1].place) {
+        stage->written[stage->written_tail++] = index;
+        r2_stage_await(exec);
+    } else if (0 == exec->ops_left) {
+        r2_stage_await(exec);
+    }
+}
+
+/* An op has written a span: what nobody will write any more goes to the user. */
+static r2_status_t r2_stage_written(r2_exec_t *exec, const r2_touch_span_t *span)
+{
+    r2_staged_side_t *side = &exec->stage->sides[1];
+    r2_status_t status = R2_OK;
+
+    for (uint32_t s = span->first, end; R2_OK == status && s < span->end; s = end + 1) {
+        for (end = s; end < span->end && 0 == --side->writes[end]; ++end) {
+        }
+        if (end > s) {
+            status = r2_stage_move(exec, 1, s, end, true);
+        }
+    }
+    return status;
+}
+
+r2_status_t r2_stage_store(r2_exec_t *exec, unsigned *stored_p)
+{
+    r2_staged_t *stage = exec->stage;
+    r2_mem_queue_t *stores = NULL == stage->sides[1].place ? NULL : &stage->sides[1].place->stores;
+    r2_status_t status = R2_OK;
+
+    if (stage->written_head < stage->written_tail) {
+        status = r2_mem_queue_room(stores);
+        while (R2_OK == status && stage->written_head < stage->written_tail) {
+            const uint32_t op = stage->written[stage->written_head++];
+
+            status = r2_stage_written(exec, &exec->program->touch->dst[op]);
+            ++*stored_p;
+        }
+        if (R2_OK == status) {
+            status = r2_mem_queue_mark(stores, &stage->stored);
+        }
+    }
+    return R2_OK == status && 0 != stage->stored ? r2_mem_queue_test(stores, stage->stored)
+                                                 : status;
+}

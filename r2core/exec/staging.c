@@ -1,0 +1,114 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Staging of all runs: contexts and pinned memory.
+ */
+#include "r2_config.h"
+
+#include "exec/staging.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <utlist.h>
+
+/* Pinned, or where that is short any: the driver copies to and from that, too, but slower. */
+static void *r2_staging_get(void *arg, size_t bytes)
+{
+    r2_staging_t *staging = arg;
+    void *block;
+
+    return R2_OK == r2_mem_pin(staging->mem, &staging->pins, bytes, &block)
+               ? block
+               : aligned_alloc(R2_BLOCK_BYTES, bytes);
+}
+
+static void r2_staging_put(void *arg, void *block)
+{
+    r2_staging_t *staging = arg;
+    r2_mem_at_t at;
+
+    if (R2_OK == r2_mem_look(staging->mem, block, &at) && R2_MEM_HOST == at.kind) {
+        free(block);
+    } else {
+        r2_mem_unpin(staging->mem, &staging->pins, block);
+    }
+}
+
+void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes)
+{
+    static const r2_blocks_source_t pinned = {r2_staging_get, r2_staging_put};
+
+    memset(staging, 0, sizeof(*staging));
+    staging->mem = mem;
+    r2_blocks_init_from(&staging->blocks, keep_bytes, &pinned, staging);
+}
+
+void r2_staging_fini(r2_staging_t *staging)
+{
+    r2_blocks_fini(&staging->blocks);
+    while (NULL != staging->places) {
+        r2_staging_place_t *place = staging->places;
+
+        staging->places = place->next;
+        r2_mem_queue_fini(&place->loads);
+        r2_mem_queue_fini(&place->stores);
+        free(place);
+    }
+}
+
+r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *at)
+{
+    r2_staging_place_t *place = staging->places;
+
+    while (NULL != place &&
+           (place->loads.at.context != at->context || place->loads.at.device != at->device)) {
+        place = place->next;
+    }
+    return place;
+}
+
+static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
+{
+    r2_staging_place_t *place = calloc(1, sizeof(*place));
+    r2_status_t status =
+        NULL == place ? R2_ERR_NO_MEMORY : r2_mem_queue_init(&place->loads, staging->mem, at);
+
+    if (R2_OK == status) {
+        status = r2_mem_queue_init(&place->stores, staging->mem, at);
+        if (R2_OK != status) {
+            r2_mem_queue_fini(&place->loads);
+        }
+    }
+    if (R2_OK != status) {
+        free(place);
+        return status;
+    }
+    if (NULL == staging->places) { /* all contexts can use it, also when this one is gone */
+        staging->pins = (r2_mem_at_t){R2_MEM_PINNED, at->device, NULL};
+    }
+    LL_PREPEND(staging->places, place);
+    return R2_OK;
+}
+
+/* A new context may have the address of one that the application destroyed: then the newer queues
+ * are found first, and those of the dead one are nobody's. */
+r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at)
+{
+    r2_staging_place_t *place;
+    r2_status_t status;
+
+    if (r2_mem_traits(at->kind)->is_cpus) {
+        return R2_OK;
+    }
+    place = r2_staging_place(staging, at);
+    if (NULL != place && R2_OK == r2_mem_queue_follow(&place->loads)) {
+        return r2_mem_queue_follow(&place->stores);
+    }
+    status = r2_staging_open(staging, at);
+    if (R2_OK != status) {
+        return status;
+    }
+    status = r2_mem_queue_follow(&staging->places->loads);
+    return R2_OK == status ? r2_mem_queue_follow(&staging->places->stores) : status;
+}

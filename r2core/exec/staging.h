@@ -1,0 +1,100 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Staging: how runs reach buffers in memory that is not the CPU's.
+ *
+ * A run has a pinned copy of such a buffer, and ops work on that copy. Before an op the segments
+ * that it reads and nobody has written are loaded from the device; a segment is stored when the
+ * last op that writes it is complete. Both are asynchronous, so that they overlap with the network.
+ * What links send and repeat is the copy: never memory that the application may change.
+ *
+ * Engine lock.
+ */
+#ifndef R2_EXEC_STAGING_H
+#define R2_EXEC_STAGING_H
+
+#include "base/blocks.h"
+#include "exec/touch.h"
+#include "mem/queue.h"
+
+struct r2_exec;
+
+/** Copies to and from the memory of one context, each way in its own order. */
+typedef struct r2_staging_place {
+    struct r2_staging_place *next;
+    r2_mem_queue_t loads, stores;
+} r2_staging_place_t;
+
+/** What all runs of a process share. */
+typedef struct r2_staging {
+    r2_mem_t *mem;              /* borrowed; NULL: all memory is the CPU's */
+    r2_staging_place_t *places; /* owned list */
+    r2_mem_at_t pins;           /* where pinned memory belongs */
+    r2_blocks_t blocks;         /* pinned memory */
+    struct r2_exec *copying;    /* list: runs that wait for copies */
+} r2_staging_t;
+
+/** A buffer of a run. */
+typedef struct r2_staged_side {
+    r2_staging_place_t *place;    /* borrowed; NULL: ops work on the buffer itself */
+    const r2_touch_side_t *touch; /* borrowed: of the program */
+    char *staged;                 /* owned: the copy, from the first cut on */
+    uint64_t *loaded;             /* by segment: ticket of its load, 0, or R2_STAGE_HERE */
+    uint32_t *writes;             /* by segment: how many are to come */
+} r2_staged_side_t;
+
+#define R2_STAGE_HERE UINT64_MAX /* loaded, or written whole */
+
+/** What a run has of it. */
+typedef struct r2_staged {
+    r2_staged_side_t sides[R2_TOUCH_SIDES];
+    uint32_t *waiting; /* ops that wait for loads, oldest first */
+    uint32_t waiting_count;
+    uint32_t *written; /* ops that are complete; each enters once */
+    uint32_t written_head, written_tail;
+    uint64_t stored; /* ticket of the newest store; 0: there was none */
+    size_t bytes;    /* of all this but the copies */
+} r2_staged_t;
+
+/** @param keep_bytes the most pinned memory that is kept for runs to come. */
+void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes);
+/** No run is left. Also for zeros. */
+void r2_staging_fini(r2_staging_t *staging);
+
+/** Copies from now on come after what the application has started so far (r2_mem_queue_follow()).
+ * @param at any memory. @return R2_OK; R2_ERR_GPU, R2_ERR_NO_MEMORY. */
+r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at);
+
+/** @return where memory is copied to and from; NULL: r2_staging_follow() was not called. */
+r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *at);
+
+/** Without lock: runs wait for copies. */
+static inline bool r2_staging_is_busy(const r2_staging_t *staging)
+{
+    return NULL != __atomic_load_n(&staging->copying, __ATOMIC_RELAXED);
+}
+
+/* ---- of a run: for exec/ only ---- */
+
+/** Gives a run what it needs, if one of its buffers is not the CPU's. @return R2_OK,
+ * R2_ERR_NO_MEMORY, R2_ERR_GPU. */
+r2_status_t r2_stage_init(struct r2_exec *exec);
+/** Waits for copies if the run is not over. */
+void r2_stage_fini(struct r2_exec *exec);
+/** Nothing of the run is copied any more when it returns. */
+void r2_stage_drain(struct r2_exec *exec);
+
+/** Loads what an op reads. @return R2_OK: it is there, or the run has no such buffer;
+ * R2_IN_PROGRESS: the op waits, and is started when r2_stage_load() says R2_OK; R2_ERR_GPU. */
+r2_status_t r2_stage_load(struct r2_exec *exec, uint32_t op);
+/** An op is complete: what it has written is stored some time. */
+void r2_stage_note(struct r2_exec *exec, uint32_t op);
+/** Starts stores of what is complete. @param stored_p grows by ops. @return R2_OK: all of it is in
+ * the user's memory; R2_IN_PROGRESS; R2_ERR_GPU. */
+r2_status_t r2_stage_store(struct r2_exec *exec, unsigned *stored_p);
+/** On and off the list of runs that wait for copies. Nothing happens if it is there already. */
+void r2_stage_await(struct r2_exec *exec);
+void r2_stage_leave(struct r2_exec *exec);
+
+#endif

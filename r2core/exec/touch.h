@@ -1,0 +1,48 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Which bytes of the user's buffers the ops of a schedule read and write: worked out once for each
+ * program whose buffers are not the CPU's (exec/staging.h).
+ */
+#ifndef R2_EXEC_TOUCH_H
+#define R2_EXEC_TOUCH_H
+
+#include "r2/schedule.h"
+
+enum { R2_TOUCH_SIDES = 2 }; /* R2_BUF_IN, R2_BUF_OUT */
+
+/** Segments of a buffer: first, and the one behind the last. Empty for staging memory. */
+typedef struct r2_touch_span {
+    uint32_t first, end;
+} r2_touch_span_t;
+
+/** A buffer, cut wherever the region of an op begins or ends: every op touches all of a segment or
+ * nothing of it. */
+typedef struct r2_touch_side {
+    uint32_t count;          /* segments; 0: no op touches it */
+    const uint64_t *cuts;    /* bytes from the buffer's start, rising: count + 1 */
+    const uint32_t *writers; /* how many ops write a segment */
+} r2_touch_side_t;
+
+typedef struct r2_touch {
+    r2_touch_side_t sides[R2_TOUCH_SIDES];
+    const r2_touch_span_t *src, *dst; /* by op */
+} r2_touch_t;
+
+/** One piece of memory. @return NULL: no memory; else to be given to free(). */
+r2_touch_t *r2_touch_create(const r2_schedule_t *schedule);
+
+/** Does an op read (write) its destination (source)? SEND, REDUCE and COPY read src; REDUCE reads
+ * dst, too; RECV, REDUCE and COPY write dst. */
+static inline bool r2_touch_reads_src(const r2_op_t *op)
+{
+    return R2_OP_RECV != op->kind;
+}
+
+static inline bool r2_touch_writes_dst(const r2_op_t *op)
+{
+    return R2_OP_SEND != op->kind;
+}
+
+#endif
