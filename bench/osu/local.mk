@@ -19,6 +19,7 @@ libr2bench_la_SOURCES = \
     bench/osu/data.c \
     bench/osu/data.h \
     bench/osu/fault_words.c \
+    bench/osu/give_up.c \
     bench/osu/injector.c \
     bench/osu/injector.h \
     bench/osu/kinds.c \
@@ -36,7 +37,6 @@ libr2bench_la_SOURCES = \
     bench/osu/pvar.h \
     bench/osu/report.c \
     bench/osu/report.h \
-    bench/osu/run.c \
     bench/osu/run.h \
     bench/osu/series.c \
     bench/osu/series.h \
