@@ -351,10 +351,26 @@ void r2_lane_reopen(r2_lane_t *lane)
     r2_link_activate(lane->link);
 }
 
-void r2_lane_renew(r2_lane_t *lane)
+/* By another lane; without one it waits for the next. */
+static void r2_lane_tell_peer(r2_link_t *link, uint64_t connection, bool rested)
+{
+    const r2_wire_lane_down_t down = {.connection = connection, .rested = rested ? 1 : 0};
+
+    (void) r2_tx_control(link, R2_WIRE_LANE_DOWN, &down, sizeof(down));
+}
+
+void r2_lane_renewed(r2_lane_t *lane)
 {
     r2_lane_reopen(lane);
     lane->connect.past = R2_PAST_RESTED; /* the peer hears in the call that nothing failed */
+}
+
+void r2_lane_renew(r2_lane_t *lane)
+{
+    const uint64_t connection = lane->connect.rx_connection;
+
+    r2_lane_renewed(lane);
+    r2_lane_tell_peer(lane->link, connection, true); /* the call may not get through */
 }
 
 void r2_lane_report(r2_lane_t *lane, r2_status_t why)
@@ -381,10 +397,11 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
 
     r2_lane_cancel_connect(lane);
     if (NULL != lane->conn) {
-        uint64_t connection = lane->connect.tx_connection;
+        uint64_t connection = lane->connect.rx_connection;
         bool was_usable = lane->state >= R2_LANE_UP;
 
-        if (R2_ERR_RAIL_DOWN != why && r2_lane_may_be_over(lane)) {
+        if (R2_PAST_RESTED == lane->connect.past ||
+            (R2_ERR_RAIL_DOWN != why && r2_lane_may_be_over(lane))) {
             lane->connect.past = R2_PAST_NONE;
         } else if (was_usable) {
             r2_lane_report(lane, why);
@@ -393,7 +410,7 @@ void r2_lane_fence(r2_lane_t *lane, r2_status_t why, bool tell_peer)
         r2_tx_abandon(lane);
         r2_lane_disconnect(lane);
         if (tell_peer && was_usable) {
-            (void) r2_tx_control(link, R2_WIRE_LANE_DOWN, &connection, sizeof(connection));
+            r2_lane_tell_peer(link, connection, false);
         }
     }
     lane->failed = false;

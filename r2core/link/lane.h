@@ -145,7 +145,7 @@ typedef struct r2_lane {
         uint32_t cut_told;  /* the peer's clock when it was asked what showed it unreachable */
     } timing;
     struct {                    /* opening and closing */
-        uint64_t tx_connection; /* id the peer wants to see */
+        uint64_t tx_connection; /* id the peer wants to see; of the last one where it is down */
         uint64_t rx_connection; /* id we want to see; 0 = not registered */
         r2_lane_hello_ack_t hello_ack;
         r2_lane_closing_t closing;
@@ -336,6 +336,8 @@ void r2_lane_close(r2_lane_t *lane);
 void r2_lane_reopen(r2_lane_t *lane);
 /** Ends a lane that nothing is known against for what it holds, and opens it anew. */
 void r2_lane_renew(r2_lane_t *lane);
+/** The same where the peer has done so. */
+void r2_lane_renewed(r2_lane_t *lane);
 /** Does nothing if it is in that state. Within a phase state_ns stays as it is. */
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);

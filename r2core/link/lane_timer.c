@@ -310,6 +310,14 @@ static bool r2_lane_is_cut_off(const r2_lane_t *lane)
     return lane->unreachable && 0 == lane->connect.refused_streak;
 }
 
+/* That the peer has closed the lane comes by another one, and may lie unread here. */
+static bool r2_lane_is_excused(const r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    return r2_unread_excuses(lane) || 0 != net->unread || 0 != net->unread_local;
+}
+
 static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
@@ -322,7 +330,7 @@ static void r2_timer_suspect(r2_lane_t *lane)
     if (net->now_ns < end_ns && !blocks && NULL != lane->tx.in_flight) {
         return;
     }
-    if (runs && (r2_lane_is_cut_off(lane) || !r2_unread_excuses(lane))) {
+    if (runs && (r2_lane_is_cut_off(lane) || !r2_lane_is_excused(lane))) {
         if (r2_lane_may_be_over(lane)) {
             r2_lane_renew(lane);
         } else {

@@ -338,7 +338,10 @@ static unsigned r2_net_progress_rails(r2_net_t *net, bool glance, bool rare)
 /* Its connection is no more. */
 static void r2_lane_end(r2_lane_t *lane)
 {
-    if (lane->state >= R2_LANE_UP && !r2_lane_is_relay(lane) && r2_net_was_away(lane->link->net)) {
+    if (R2_PAST_RESTED == lane->connect.past) {
+        r2_lane_renewed(lane);
+    } else if (lane->state >= R2_LANE_UP && !r2_lane_is_relay(lane) &&
+               r2_net_was_away(lane->link->net)) {
         r2_idle_ended(lane);
     } else {
         r2_lane_fence(lane, lane->why, true);

@@ -49,7 +49,7 @@ typedef struct r2_tx_item {
     uint32_t payload_bytes; /* control only */
     union {
         r2_wire_credit_t credits[R2_WIRE_CREDITS_MAX];
-        uint64_t connection;
+        r2_wire_lane_down_t lane_down;
         r2_wire_abort_t abort;
         r2_wire_query_t queries[R2_WIRE_QUERY_MAX];
         uint8_t notice[R2_NOTICE_BYTES_MAX];

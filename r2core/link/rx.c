@@ -14,15 +14,21 @@
 
 static void r2_rx_lane_down(r2_link_t *link, const void *data)
 {
-    uint64_t connection;
+    r2_wire_lane_down_t down;
 
-    memcpy(&connection, data, sizeof(connection));
+    memcpy(&down, data, sizeof(down));
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
-        if (0 != lane->connect.rx_connection && lane->connect.rx_connection == connection) {
+        if (lane->connect.tx_connection != down.connection) {
+            continue;
+        }
+        if (NULL != lane->conn) {
             lane->failed = true;
             lane->why = R2_ERR_LANE_DOWN;
+            lane->connect.past = 0 != down.rested ? R2_PAST_RESTED : lane->connect.past;
+        } else if (0 != down.rested) {
+            r2_idle_judge(lane, true);
         }
     }
 }

@@ -20,7 +20,7 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      6
+#define R2_WIRE_VERSION      7
 #define R2_WIRE_SHORT        0x80 /* in place of the kind, with the flags: DATA in the short form */
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX \
@@ -39,7 +39,7 @@ typedef enum r2_wire_kind {
     R2_WIRE_DATA,      /* one chunk of a message */
     R2_WIRE_CREDIT,    /* payload: r2_wire_credit_t[]: how much of messages may come */
     R2_WIRE_RTS,       /* a message waits for credit */
-    R2_WIRE_LANE_DOWN, /* payload: uint64_t: connection id that its owner should fence */
+    R2_WIRE_LANE_DOWN, /* payload: r2_wire_lane_down_t: a lane of the receiver that is no more */
     R2_WIRE_PING,      /* asks for an acknowledgement */
     R2_WIRE_ABORT,     /* payload: r2_wire_abort_t: a communicator failed for good */
     R2_WIRE_NOTICE,    /* payload: a notice about health, up to R2_NOTICE_BYTES_MAX bytes */
@@ -90,6 +90,15 @@ typedef struct r2_wire_credit {
 } r2_wire_credit_t;
 
 static_assert(32 == sizeof(r2_wire_credit_t), "travels in credit packets");
+
+/** A lane whose connection the sender has closed. */
+typedef struct r2_wire_lane_down {
+    uint64_t connection; /* the sender's id of it, which its packets to the sender carry */
+    uint32_t rested;     /* 1: closed for what it held, it had not failed; 0: it had */
+    uint32_t reserved;
+} r2_wire_lane_down_t;
+
+static_assert(16 == sizeof(r2_wire_lane_down_t), "travels in packets about lanes");
 
 /** Tells the members of a communicator that it failed for good. */
 typedef struct r2_wire_abort {

@@ -176,14 +176,17 @@ static void relay_frame(world_t *world, fuzz_input_t *input, r2_wire_header_t *h
     memcpy(payload + sizeof(frame), &inner, sizeof(inner));
 }
 
-/* An error, as a peer tells it. @return bytes of payload. */
-static uint32_t abort_of(const r2_wire_header_t *header, fuzz_input_t *input, void *payload)
+/* An error, as a peer tells it, or a lane that failed or was closed. @return bytes of payload. */
+static uint32_t news_of(const r2_link_t *link, const r2_wire_header_t *header, uint8_t what,
+                        void *payload)
 {
-    const r2_wire_abort_t told = {.comm_key = header->tag.comm_key,
-                                  .status = -(int) fuzz_u8(input)};
+    const r2_wire_abort_t error = {.comm_key = header->tag.comm_key, .status = -(int) what};
+    const r2_lane_t *lane = &link->lanes[what % STUB_RAILS];
+    const r2_wire_lane_down_t down = {lane->connect.tx_connection, what >> 7, 0};
 
-    memcpy(payload, &told, sizeof(told));
-    return sizeof(told);
+    static_assert(sizeof(error) == sizeof(down), "either");
+    memcpy(payload, R2_WIRE_ABORT == header->kind ? (const void *) &error : &down, sizeof(down));
+    return sizeof(down);
 }
 
 /* A chunk length, or that of a message that is one chunk. */
@@ -254,15 +257,9 @@ static void packet(world_t *world, fuzz_input_t *input)
                                             : lengths[fuzz_u8(input) % r2_array_count(lengths)];
             memcpy(payload + at, &credit, sizeof(credit));
         }
-    } else if (R2_WIRE_LANE_DOWN == header.kind) {
-        header.length = sizeof(lane->connect.rx_connection);
-        memcpy(payload, &link->lanes[fuzz_u8(input) % STUB_RAILS].connect.rx_connection,
-               header.length);
-    }
-    if (R2_WIRE_ABORT == header.kind) {
-        header.length = abort_of(&header, input, payload);
-    }
-    if (R2_WIRE_RELAY == header.kind) {
+    } else if (R2_WIRE_LANE_DOWN == header.kind || R2_WIRE_ABORT == header.kind) {
+        header.length = news_of(link, &header, fuzz_u8(input), payload);
+    } else if (R2_WIRE_RELAY == header.kind) {
         relay_frame(world, input, &header, payload);
     }
     send_packet(world, &header, payload);

@@ -429,7 +429,26 @@ static void asked_after_while_it_sends_slowly(void **state)
         "seed 600; hosts 4; rails 4; latency 195us; socket 1400; receive 1641; param "
         "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allreduce matrix 1350 times=2; "
         "coll allgatherv matrix 2549 times=4 nb; compute 247ms; coll gather i64 4000 root=0 "
-        "times=3; at 3118us slow r3 101109us; expect healthy"};
+        "times=3; at 3118us slow r3 101109us; expect healthy",
+        /* and a firewall refuses the call that says so: another lane does */
+        "seed 178; hosts 4; rails 3; latency 195us; socket 2000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 30; coll allgatherv matrix 2549 times=2; "
+        "compute 83ms; coll gather i64 4000 root=0 times=2; at 1847us slow r3 150000us; expect "
+        "healthy; at 19577us refuse h3 rail1",
+        "seed 471; hosts 4; rails 2; latency 195us; socket 2000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 30; coll allgatherv matrix 2549 times=2 "
+        "nb; coll allreduce matrix 1350 nb; compute 38ms; coll allgatherv matrix 2549; at 3795us "
+        "slow r3 101109us; expect healthy; at 9940us refuse h3 rail1",
+        "seed 670; hosts 4; rails 2; latency 195us; socket 1076; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allreduce matrix 1350 times=2 "
+        "nb; coll alltoall i64 900 nb; compute 168ms; coll allreduce matrix 1350; at 3259us slow "
+        "r3 101109us; expect healthy; at 15801us refuse h3 rail1",
+        /* which is not read so soon */
+        "seed 2226; hosts 4; rails 4; latency 10us; socket 4000; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll gather i64 4000 root=0; coll "
+        "allgather f64 3000 nb; coll gather i64 4000 root=3 times=4; coll reduce-scatter f64 5000 "
+        "times=3 nb; compute 7ms; coll reduce-scatter f64 5000 times=2; at 4371us slow r3 "
+        "101109us; expect healthy"};
 
     (void) state;
     run_without_errors(programs, r2_array_count(programs));

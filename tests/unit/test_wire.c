@@ -49,7 +49,7 @@ static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        6,    4,    0x05, 0x09,                         /* version, kind, flags, hop */
+        7,    4,    0x05, 0x09,                         /* version, kind, flags, hop */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
@@ -170,8 +170,8 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 31);
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 33);
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 17 * 32);
-    REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 7);
-    REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 9);
+    REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 15);
+    REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 17);
     REFUSED(header.kind = R2_WIRE_ABORT; header.length = 15);
     REFUSED(header.kind = R2_WIRE_ABORT; header.length = 17);
     REFUSED(header.kind = R2_WIRE_RELAY; header.length = 15);
@@ -239,8 +239,8 @@ static void taken(void **state)
         .version = R2_WIRE_VERSION, .kind = R2_WIRE_CREDIT, .length = 16 * 32};
     assert_int_equal(parse(&header, 16 * 32), R2_OK);
     header = (r2_wire_header_t){
-        .version = R2_WIRE_VERSION, .kind = R2_WIRE_LANE_DOWN, .length = 8};
-    assert_int_equal(parse(&header, 8), R2_OK);
+        .version = R2_WIRE_VERSION, .kind = R2_WIRE_LANE_DOWN, .length = 16};
+    assert_int_equal(parse(&header, 16), R2_OK);
     header = data_header();
     header.message_bytes = (uint64_t) R2_WIRE_CHUNKS_MAX * 1000;
     header.chunk = R2_WIRE_CHUNKS_MAX - 1;
