@@ -310,12 +310,13 @@ static bool r2_lane_is_cut_off(const r2_lane_t *lane)
     return lane->unreachable && 0 == lane->connect.refused_streak;
 }
 
-/* That the peer has closed the lane comes by another one, and may lie unread here. */
+/*
+ * That the peer has closed the lane comes by another one, where it may lie unread if this process
+ * comes late. Then a connect request asks.
+ */
 static bool r2_lane_is_excused(const r2_lane_t *lane)
 {
-    const r2_net_t *net = lane->link->net;
-
-    return r2_unread_excuses(lane) || 0 != net->unread || 0 != net->unread_local;
+    return r2_unread_excuses(lane) || r2_net_was_late(lane->link->net);
 }
 
 static void r2_timer_suspect(r2_lane_t *lane)
@@ -324,13 +325,14 @@ static void r2_timer_suspect(r2_lane_t *lane)
     uint64_t timeout_ns = r2_lane_timeout_ns(lane);
     uint64_t end_ns = r2_lane_since_ns(lane) +
                       r2_max(r2_scaled_timeout_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
+    bool due = net->now_ns >= end_ns || NULL == lane->tx.in_flight;
     bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
     bool runs = r2_lane_peer_runs(lane);
 
-    if (net->now_ns < end_ns && !blocks && NULL != lane->tx.in_flight) {
+    if (!due && !blocks) {
         return;
     }
-    if (runs && (r2_lane_is_cut_off(lane) || !r2_lane_is_excused(lane))) {
+    if (due && runs && (r2_lane_is_cut_off(lane) || !r2_lane_is_excused(lane))) {
         if (r2_lane_may_be_over(lane)) {
             r2_lane_renew(lane);
         } else {
@@ -407,9 +409,10 @@ static uint64_t r2_up_deadline_ns(const r2_lane_t *lane)
     return r2_min(deadline_ns, r2_lane_trial_ns(lane));
 }
 
+/* Soon, so that it is seen whether this process comes late. */
 static uint64_t r2_suspect_deadline_ns(const r2_lane_t *lane)
 {
-    return lane->link->net->now_ns + r2_lane_timeout_ns(lane) / 2;
+    return lane->link->net->now_ns + r2_net_pause_ns(lane->link->net);
 }
 
 /* A connect request has a timeout of its own. */

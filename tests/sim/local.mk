@@ -91,6 +91,9 @@ tests_sim_test_sim_credit_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 check_PROGRAMS += tests/sim/test_sim_presence
 tests_sim_test_sim_presence_SOURCES = tests/sim/test_sim_presence.c
 tests_sim_test_sim_presence_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+check_PROGRAMS += tests/sim/test_sim_slow
+tests_sim_test_sim_slow_SOURCES = tests/sim/test_sim_slow.c
+tests_sim_test_sim_slow_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/sim/test_sim_relay
 tests_sim_test_sim_relay_SOURCES = tests/sim/test_sim_relay.c

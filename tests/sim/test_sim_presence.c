@@ -409,51 +409,6 @@ static void cut_off_while_stopped(void **state)
     }
 }
 
-/*
- * A process that sends slowly is asked after lane by lane, since its acknowledgements lie behind
- * what it sends. No lane fails for an answer that says nothing of it.
- */
-static void asked_after_while_it_sends_slowly(void **state)
-{
-    static const char *const programs[] = {
-        /* a firewall refuses new connections */
-        "seed 690653; hosts 4; latency 195us; socket 1076; param chunk_min_bytes 1024; coll "
-        "allgather matrix 15 times=5; coll allgatherv matrix 2549 nb; compute 103730us; at 629us "
-        "refuse h3 rail1; at 7858us slow r3 101109us; expect healthy",
-        /* it has just closed the lane for what that held */
-        "seed 2053; hosts 4; rails 3; latency 195us; socket 1400; receive 1641; param "
-        "chunk_min_bytes 1024; coll allreduce matrix 1350 times=4 nb; coll alltoall i64 900 "
-        "times=3 nb; compute 225ms; coll alltoall i64 900; at 5461us slow r3 150000us; "
-        "expect healthy",
-        /* and says so late */
-        "seed 600; hosts 4; rails 4; latency 195us; socket 1400; receive 1641; param "
-        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allreduce matrix 1350 times=2; "
-        "coll allgatherv matrix 2549 times=4 nb; compute 247ms; coll gather i64 4000 root=0 "
-        "times=3; at 3118us slow r3 101109us; expect healthy",
-        /* and a firewall refuses the call that says so: another lane does */
-        "seed 178; hosts 4; rails 3; latency 195us; socket 2000; receive 6000; param "
-        "chunk_min_bytes 1024; param failure_timeout_ms 30; coll allgatherv matrix 2549 times=2; "
-        "compute 83ms; coll gather i64 4000 root=0 times=2; at 1847us slow r3 150000us; expect "
-        "healthy; at 19577us refuse h3 rail1",
-        "seed 471; hosts 4; rails 2; latency 195us; socket 2000; receive 6000; param "
-        "chunk_min_bytes 1024; param failure_timeout_ms 30; coll allgatherv matrix 2549 times=2 "
-        "nb; coll allreduce matrix 1350 nb; compute 38ms; coll allgatherv matrix 2549; at 3795us "
-        "slow r3 101109us; expect healthy; at 9940us refuse h3 rail1",
-        "seed 670; hosts 4; rails 2; latency 195us; socket 1076; receive 1641; param "
-        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allreduce matrix 1350 times=2 "
-        "nb; coll alltoall i64 900 nb; compute 168ms; coll allreduce matrix 1350; at 3259us slow "
-        "r3 101109us; expect healthy; at 15801us refuse h3 rail1",
-        /* which is not read so soon */
-        "seed 2226; hosts 4; rails 4; latency 10us; socket 4000; receive 1641; param "
-        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll gather i64 4000 root=0; coll "
-        "allgather f64 3000 nb; coll gather i64 4000 root=3 times=4; coll reduce-scatter f64 5000 "
-        "times=3 nb; compute 7ms; coll reduce-scatter f64 5000 times=2; at 4371us slow r3 "
-        "101109us; expect healthy"};
-
-    (void) state;
-    run_without_errors(programs, r2_array_count(programs));
-}
-
 /* An argument picks tests: a pattern with * and ?. */
 int main(int argc, char **argv)
 {
@@ -461,7 +416,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(stopped_before_lanes_were_opened),
         cmocka_unit_test(goes_on_by_its_service_thread),
         cmocka_unit_test(cut_off_while_stopped),
-        cmocka_unit_test(asked_after_while_it_sends_slowly),
         cmocka_unit_test(failed_where_others_have_freed),
         cmocka_unit_test(fenced_while_stopped),
         cmocka_unit_test(full_queues),

@@ -1,0 +1,102 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Processes that run rarely and send and read a little each time: nothing of them is given up,
+ * however short failure_timeout_ms is.
+ */
+#include "r2_config.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "base/util.h"
+#include "scenario.h"
+
+static void run_healthy(const char *const *programs, size_t count)
+{
+    for (size_t i = 0; i < count; ++i) {
+        scenario_result_t result;
+
+        assert_true(scenario_check(programs[i], &result));
+        assert_int_equal(0, result.errors);
+        assert_int_equal(0, result.counters.lanes_failed);
+    }
+}
+
+/*
+ * A process that sends slowly is asked after lane by lane, since its acknowledgements lie behind
+ * what it sends. No lane fails for an answer that says nothing of it.
+ */
+static void asked_after_while_it_sends_slowly(void **state)
+{
+    static const char *const programs[] = {
+        /* a firewall refuses new connections */
+        "seed 690653; hosts 4; latency 195us; socket 1076; param chunk_min_bytes 1024; coll "
+        "allgather matrix 15 times=5; coll allgatherv matrix 2549 nb; compute 103730us; at 629us "
+        "refuse h3 rail1; at 7858us slow r3 101109us; expect healthy",
+        /* it has just closed the lane for what that held */
+        "seed 2053; hosts 4; rails 3; latency 195us; socket 1400; receive 1641; param "
+        "chunk_min_bytes 1024; coll allreduce matrix 1350 times=4 nb; coll alltoall i64 900 "
+        "times=3 nb; compute 225ms; coll alltoall i64 900; at 5461us slow r3 150000us; "
+        "expect healthy",
+        /* and says so late */
+        "seed 600; hosts 4; rails 4; latency 195us; socket 1400; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allreduce matrix 1350 times=2; "
+        "coll allgatherv matrix 2549 times=4 nb; compute 247ms; coll gather i64 4000 root=0 "
+        "times=3; at 3118us slow r3 101109us; expect healthy",
+        /* and a firewall refuses the call that says so: another lane does */
+        "seed 178; hosts 4; rails 3; latency 195us; socket 2000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 30; coll allgatherv matrix 2549 times=2; "
+        "compute 83ms; coll gather i64 4000 root=0 times=2; at 1847us slow r3 150000us; expect "
+        "healthy; at 19577us refuse h3 rail1",
+        "seed 471; hosts 4; rails 2; latency 195us; socket 2000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 30; coll allgatherv matrix 2549 times=2 "
+        "nb; coll allreduce matrix 1350 nb; compute 38ms; coll allgatherv matrix 2549; at 3795us "
+        "slow r3 101109us; expect healthy; at 9940us refuse h3 rail1",
+        "seed 670; hosts 4; rails 2; latency 195us; socket 1076; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allreduce matrix 1350 times=2 "
+        "nb; coll alltoall i64 900 nb; compute 168ms; coll allreduce matrix 1350; at 3259us slow "
+        "r3 101109us; expect healthy; at 15801us refuse h3 rail1",
+        /* which is not read so soon */
+        "seed 2226; hosts 4; rails 4; latency 10us; socket 4000; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll gather i64 4000 root=0; coll "
+        "allgather f64 3000 nb; coll gather i64 4000 root=3 times=4; coll reduce-scatter f64 5000 "
+        "times=3 nb; compute 7ms; coll reduce-scatter f64 5000 times=2; at 4371us slow r3 "
+        "101109us; expect healthy",
+        "seed 407; hosts 4; rails 3; latency 10us; socket 1076; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 30; coll alltoall i64 900 times=4; compute "
+        "95ms; coll gather i64 4000 root=3 times=2; at 4848us slow r3 150000us; expect healthy; at "
+        "25836us refuse h3 rail1"};
+
+    (void) state;
+    run_healthy(programs, r2_array_count(programs));
+}
+
+/* It comes a little more seldom than its peers may take it for silent. */
+static void comes_as_rarely_as_timers(void **state)
+{
+    static const char *const programs[] = {
+        /* delivered memory that its lanes still read is returned before they are judged */
+        "seed 68; hosts 4; rails 3; latency 195us; socket 1076; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allgatherv matrix 2549 times=3; "
+        "coll bcast f64 20000 root=3 times=3 nb; coll gather i64 4000 root=0 times=4 nb; coll "
+        "alltoall i64 900 times=2 nb; compute 276ms; coll allreduce matrix 1350; at 8892us slow r3 "
+        "11000us; expect healthy"};
+
+    (void) state;
+    run_healthy(programs, r2_array_count(programs));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(asked_after_while_it_sends_slowly),
+        cmocka_unit_test(comes_as_rarely_as_timers),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
