@@ -15,6 +15,9 @@
 #define R2_TIMEOUT_TIMES 10u
 /* Whatever the parameter: no multiple of it is longer than this, unless it is itself. */
 #define R2_SCALED_TIMEOUT_MAX_NS (10 * R2_NS_PER_S)
+/* Coming later than our own timers by more than this (stopped, computing) restarts all lane timers;
+ * or than failure_timeout_ms if that is less. */
+#define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* A peer's question from before our return may be heard so late: hello takes several round
  * trips. */
 #define R2_BACK_TIMES 20u /* failure_timeout_ms */
@@ -33,6 +36,11 @@ uint64_t r2_scaled_timeout_ns(const r2_net_t *net, uint32_t times)
 uint64_t r2_net_pause_ns(const r2_net_t *net)
 {
     return r2_scaled_timeout_ns(net, 1) / 2;
+}
+
+uint64_t r2_net_own_silence_ns(const r2_net_t *net)
+{
+    return r2_min(R2_OWN_SILENCE_NS, r2_scaled_timeout_ns(net, 1));
 }
 
 /*

@@ -18,9 +18,6 @@
 
 /* Memory that is kept for copies and chunks to come, beside the pools. */
 #define R2_NET_KEEP_BYTES (4u << 20)
-/* Coming later than our own timers by more than this (stopped, computing) restarts all lane
- * timers. */
-#define R2_OWN_SILENCE_NS (20 * R2_NS_PER_MS)
 /* All workers are looked at this often: UCX may hold what it read behind a connection request. */
 #define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)
 /* So often who stays looks after everything, and not only at what packets ask for. */
@@ -130,11 +127,11 @@ static void r2_net_notice_own_silence(r2_net_t *net)
 {
     r2_link_t *link;
 
-    if (net->now_ns - net->last_progress_ns <= R2_OWN_SILENCE_NS) {
+    if (net->now_ns - net->last_progress_ns <= r2_net_own_silence_ns(net)) {
         return;
     }
     net->back_ns = net->now_ns;
-    if (net->now_ns <= r2_net_due_ns(net) + R2_OWN_SILENCE_NS) {
+    if (net->now_ns <= r2_net_due_ns(net) + r2_net_own_silence_ns(net)) {
         return;
     }
     net->late_ns = NULL == net->active ? net->late_ns : net->now_ns;

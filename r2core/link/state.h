@@ -159,6 +159,8 @@ static_assert(sizeof(r2_link_t) <= 1440, "without its lanes: 1,024 peers have 1.
 uint64_t r2_scaled_timeout_ns(const r2_net_t *net, uint32_t times);
 /** A silence that is longer is a pause: the peer may have been stopped. */
 uint64_t r2_net_pause_ns(const r2_net_t *net);
+/** This process may come so much later than it wanted to, and has not been away. */
+uint64_t r2_net_own_silence_ns(const r2_net_t *net);
 /** How long acknowledgements may be missing. */
 uint64_t r2_lane_timeout_ns(const r2_lane_t *lane);
 /** True if its oldest packet has been waiting for half a timeout: not for what is urgent. */

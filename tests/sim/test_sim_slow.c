@@ -80,6 +80,14 @@ static void asked_after_while_it_sends_slowly(void **state)
 static void comes_as_rarely_as_timers(void **state)
 {
     static const char *const programs[] = {
+        "seed 77; hosts 4; rails 2; latency 195us; socket 4000; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 5; param ack_delay_us 1250; coll gather "
+        "i64 4000 root=3 times=2 nb; compute 68ms; coll gather i64 4000 root=3 times=2; at 2413us "
+        "slow r3 11000us; expect healthy",
+        "seed 124; hosts 4; rails 2; latency 10us; socket 9000; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 5; param ack_delay_us 1250; coll bcast f64 "
+        "20000 root=3 nb; compute 243ms; coll allgatherv matrix 2549 times=3; at 3877us slow r3 "
+        "17000us; expect healthy",
         /* delivered memory that its lanes still read is returned before they are judged */
         "seed 68; hosts 4; rails 3; latency 195us; socket 1076; receive 1641; param "
         "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allgatherv matrix 2549 times=3; "
