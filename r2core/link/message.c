@@ -264,8 +264,9 @@ static void r2_message_withdraw(r2_tx_message_t *message)
 
 /*
  * The peer counts what came eagerly when it takes it or throws it away. What a lane loses of it has
- * to be sent again, or its share of the budget were gone for good: from a copy. There is no more of
- * that than the budget. @return chunks that are still to be delivered.
+ * to be sent again, or its share of the budget were gone for good: from a copy, and also where no
+ * path is left, which may come back. There is no more of that than the budget. @return chunks that
+ * are still to be delivered.
  */
 static uint32_t r2_message_keep_eager(r2_tx_message_t *message)
 {
@@ -274,7 +275,7 @@ static uint32_t r2_message_keep_eager(r2_tx_message_t *message)
     const uint64_t bytes = r2_min((uint64_t) chunks * message->chunk_bytes, message->bytes);
     char *copy;
 
-    if (0 == chunks || R2_OK != link->broken || link->path.left || link->net->ending) {
+    if (0 == chunks || R2_ERR_PEER_GONE == link->broken || link->path.left || link->net->ending) {
         return 0;
     }
     if (NULL == message->copy) {

@@ -368,6 +368,40 @@ static void eager_data_of_failed_communicators_arrives(void **state)
     }
 }
 
+/* The same where all paths are lost for too long: a lane may come up after that. */
+static void eager_data_waits_for_a_path(void **state)
+{
+    const uint64_t sent = 2 * CHUNK;
+    stub_net_t *stub = stub_with_a_lane();
+    r2_status_t status = R2_IN_PROGRESS;
+    r2_link_t *link = stub->link;
+
+    (void) state;
+    stub->params.eager_bytes = sent;
+    stub->params.copy_max_bytes = 0;
+    send_one(stub, 0, sent, &status);
+    assert_int_equal(stub->counters.tx_chunks, 1 + (sent - 1) / CHUNK);
+    r2_lane_fence(&link->lanes[0], R2_ERR_TIMEOUT, false);
+    r2_link_break(link, R2_ERR_NO_PATH);
+    assert_int_equal(status, R2_ERR_NO_PATH);
+    assert_non_null(link->tx.retransmit);
+    stub_lane_up(stub, 1);
+    link->lanes[1].tx.window_bytes = ROW;
+    r2_net_progress(&stub->net);
+    assert_int_equal(stub->counters.resent_chunks, stub->counters.tx_chunks);
+    stub->complete = true;
+    r2_net_progress(&stub->net);
+    stub_acknowledge(stub, &link->lanes[1]);
+    assert_null(link->tx.messages);
+    assert_int_equal((uint32_t) link->tx.eager_sent, link->tx.eager_consumed);
+    /* of one that is gone nothing is kept */
+    send_one(stub, 1, sent, &status);
+    r2_lane_fence(&link->lanes[1], R2_ERR_TIMEOUT, false);
+    r2_link_break(link, R2_ERR_PEER_GONE);
+    assert_null(link->tx.messages);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +412,7 @@ int main(void)
         cmocka_unit_test(requests_are_bounded),
         cmocka_unit_test(twins_are_withdrawn),
         cmocka_unit_test(eager_data_of_failed_communicators_arrives),
+        cmocka_unit_test(eager_data_waits_for_a_path),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
