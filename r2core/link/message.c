@@ -313,6 +313,7 @@ void r2_message_discard(r2_tx_message_t *message)
     r2_packet_t *packet;
 
     r2_message_withdraw(message);
+    message->in_part = kept < message->chunk_count;
     ++message->refs; /* keeps it while its packets are settled */
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         bool reading = false;

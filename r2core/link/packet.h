@@ -50,6 +50,7 @@ typedef struct r2_tx_item {
     union {
         r2_wire_credit_t credits[R2_WIRE_CREDITS_MAX];
         r2_wire_lane_down_t lane_down;
+        uint64_t given_up; /* VOID: message number */
         r2_wire_abort_t abort;
         r2_wire_query_t queries[R2_WIRE_QUERY_MAX];
         uint8_t notice[R2_NOTICE_BYTES_MAX];
@@ -90,6 +91,7 @@ typedef struct r2_tx_message {
     bool queued;
     bool may_copy;          /* it has room for a copy: its end waits for no acknowledgement */
     bool withdrawn;         /* nobody waits any more */
+    bool in_part;           /* withdrawn: what is not sent so far never is */
     r2_link_done_fn_t done; /* NULL when copied */
     void *arg;
 } r2_tx_message_t;

@@ -49,6 +49,7 @@ static void r2_rx_abort(r2_link_t *link, const void *data)
 static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, const void *data)
 {
     r2_link_t *link = lane->link;
+    uint64_t number;
 
     switch ((r2_wire_kind_t) header->kind) {
     case R2_WIRE_DATA:
@@ -58,6 +59,10 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
         return r2_rx_rts(link, header);
     case R2_WIRE_CREDIT:
         return r2_credit_received(link, data, header->length / sizeof(r2_wire_credit_t));
+    case R2_WIRE_VOID:
+        memcpy(&number, data, sizeof(number));
+        r2_rx_void(link, number);
+        return true;
     case R2_WIRE_LANE_DOWN:
         r2_rx_lane_down(link, data);
         return true;

@@ -201,6 +201,34 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
 }
 
 /*
+ * The peer has given up a message, and we hold what comes of it. That its receive waits is not
+ * changed: it fails with its communicator, or asks. Also of a number of which nothing came, or
+ * there were gaps in the numbers for ever.
+ */
+void r2_rx_void(r2_link_t *link, uint64_t number)
+{
+    r2_rx_message_t *message = r2_table_find(&link->rx.arriving, &number);
+    const size_t arriving = link->rx.arriving.count + 1;
+
+    if (r2_rx_is_complete(link, number)) {
+        return;
+    }
+    if (NULL == message && (link->rx.completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
+                            R2_OK != r2_runs_reserve(&link->rx.completed, arriving))) {
+        return;
+    }
+    if (NULL != message && NULL != message->match && !message->match->posted) {
+        r2_rx_match_drop(link, message->match);
+    } else if (NULL != message && NULL != message->match) {
+        message->match->message = NULL;
+    }
+    if (NULL != message) {
+        r2_rx_message_free(link, message);
+    }
+    r2_rx_complete(link, number);
+}
+
+/*
  * A peer in order may ask for more receives than are kept here, where it is far ahead. What is not
  * kept is acknowledged all the same, or its lanes would look dead: receives of this peer get credit
  * without asking from then on, and calls, which have no receive before they are heard of, are asked

@@ -79,7 +79,7 @@ struct r2_link {
         uint64_t copied_bytes;   /* in copies, and of messages that may be copied */
         uint32_t copies;         /* such messages */
         /* control packets by kind: to be sent, or not acknowledged */
-        uint32_t unsettled[R2_WIRE_KIND_END];
+        uint32_t unsettled[R2_WIRE_LEAVE + 1];
         uint64_t short_ns;          /* there was no memory for a packet: next try; 0 = there was */
         uint64_t in_flight_packets; /* sequenced, over all lanes */
         struct {

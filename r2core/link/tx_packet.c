@@ -29,6 +29,19 @@ void r2_message_unreserve(r2_tx_message_t *message)
     }
 }
 
+/*
+ * What the peer holds of it is all that it gets: it need not remember it any longer, nor that the
+ * number is missing.
+ */
+static void r2_message_void(const r2_tx_message_t *message)
+{
+    r2_link_t *link = message->link;
+
+    if (R2_ERR_PEER_GONE != link->broken && !link->net->ending) {
+        (void) r2_tx_control(link, R2_WIRE_VOID, &message->number, sizeof(message->number));
+    }
+}
+
 void r2_tx_message_settle(r2_tx_message_t *message)
 {
     r2_link_t *link = message->link;
@@ -38,6 +51,9 @@ void r2_tx_message_settle(r2_tx_message_t *message)
     }
     DL_DELETE2(link->tx.messages, message, all_prev, all_next);
     r2_message_unreserve(message);
+    if (message->in_part) {
+        r2_message_void(message);
+    }
     if (NULL != message->copy) {
         r2_blocks_put(&link->net->blocks, message->copy, message->copy_bytes);
     } else if (!message->withdrawn) {

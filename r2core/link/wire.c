@@ -112,6 +112,8 @@ static bool r2_wire_kind_ok(const r2_wire_header_t *header, size_t data_bytes)
     case R2_WIRE_CREDIT:
         return data_bytes > 0 && 0 == data_bytes % sizeof(r2_wire_credit_t) &&
                data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_wire_credit_t);
+    case R2_WIRE_VOID:
+        return sizeof(uint64_t) == data_bytes;
     case R2_WIRE_LANE_DOWN:
         return sizeof(r2_wire_lane_down_t) == data_bytes;
     case R2_WIRE_ABORT:

@@ -48,6 +48,7 @@ typedef enum r2_wire_kind {
     R2_WIRE_QUERY,  /* payload: r2_wire_query_t[]: receives that have waited for long: will they get
                        a  message? */
     R2_WIRE_DENIED, /* payload: r2_wire_query_t[]: receives of the peer that never will */
+    R2_WIRE_VOID,   /* payload: uint64_t: number of a message whose rest never comes */
     R2_WIRE_LEAVE,  /* the sender ends: it holds all it wants, and all it had is acknowledged */
     R2_WIRE_CLOSE,  /* not sequenced: asks for the end of this lane, which carries nothing */
     R2_WIRE_CLOSED, /* not sequenced: this lane is over */

@@ -176,7 +176,7 @@ static void relay_frame(world_t *world, fuzz_input_t *input, r2_wire_header_t *h
     memcpy(payload + sizeof(frame), &inner, sizeof(inner));
 }
 
-/* An error, as a peer tells it, or a lane that failed or was closed. @return bytes of payload. */
+/* As a peer tells it: a message given up, an error, or a lane that is over. @return bytes. */
 static uint32_t news_of(const r2_link_t *link, const r2_wire_header_t *header, uint8_t what,
                         void *payload)
 {
@@ -185,6 +185,10 @@ static uint32_t news_of(const r2_link_t *link, const r2_wire_header_t *header, u
     const r2_wire_lane_down_t down = {lane->connect.tx_connection, what >> 7, 0};
 
     static_assert(sizeof(error) == sizeof(down), "either");
+    if (R2_WIRE_VOID == header->kind) {
+        memcpy(payload, &header->message, sizeof(header->message));
+        return sizeof(header->message);
+    }
     memcpy(payload, R2_WIRE_ABORT == header->kind ? (const void *) &error : &down, sizeof(down));
     return sizeof(down);
 }
@@ -257,7 +261,8 @@ static void packet(world_t *world, fuzz_input_t *input)
                                             : lengths[fuzz_u8(input) % r2_array_count(lengths)];
             memcpy(payload + at, &credit, sizeof(credit));
         }
-    } else if (R2_WIRE_LANE_DOWN == header.kind || R2_WIRE_ABORT == header.kind) {
+    } else if (R2_WIRE_LANE_DOWN == header.kind || R2_WIRE_ABORT == header.kind ||
+               R2_WIRE_VOID == header.kind) {
         header.length = news_of(link, &header, fuzz_u8(input), payload);
     } else if (R2_WIRE_RELAY == header.kind) {
         relay_frame(world, input, &header, payload);

@@ -66,6 +66,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         fuzz_check(data_bytes >= sizeof(r2_wire_credit_t) &&
                    data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_wire_credit_t));
         break;
+    case R2_WIRE_VOID:
+        fuzz_check(sizeof(uint64_t) == data_bytes);
+        break;
     case R2_WIRE_LANE_DOWN:
         fuzz_check(sizeof(r2_wire_lane_down_t) == data_bytes);
         break;

@@ -58,10 +58,16 @@ static void peer_credits(stub_net_t *stub, r2_tag_t tag, uint64_t bytes, bool he
     peer_sends(stub, (r2_wire_header_t){.kind = R2_WIRE_CREDIT, .length = sizeof(credit)}, &credit);
 }
 
-static void peer_sends_chunk(stub_net_t *stub, uint32_t chunk)
+static void peer_gives_up(stub_net_t *stub, uint64_t number)
+{
+    peer_sends(stub, (r2_wire_header_t){.kind = R2_WIRE_VOID, .length = sizeof(number)}, &number);
+}
+
+static void peer_sends_flagged(stub_net_t *stub, uint32_t chunk, uint8_t flags)
 {
     static const char data[CHUNK];
     r2_wire_header_t header = {.kind = R2_WIRE_DATA,
+                               .flags = flags,
                                .message = stub->net.first_seq,
                                .tag = {.comm_key = 1, .coll_seq = 1},
                                .message_bytes = ROW,
@@ -70,6 +76,16 @@ static void peer_sends_chunk(stub_net_t *stub, uint32_t chunk)
                                .length = CHUNK};
 
     peer_sends(stub, header, data);
+}
+
+static void peer_sends_chunk(stub_net_t *stub, uint32_t chunk)
+{
+    peer_sends_flagged(stub, chunk, 0);
+}
+
+static void peer_sends_eager(stub_net_t *stub, uint32_t chunk)
+{
+    peer_sends_flagged(stub, chunk, R2_WIRE_EAGER);
 }
 
 /* Items of a kind under way; the most that CREDIT says. */
@@ -362,9 +378,58 @@ static void eager_data_of_failed_communicators_arrives(void **state)
         r2_net_progress(&stub->net);
         stub_acknowledge(stub, &link->lanes[1]);
         assert_null(link->tx.messages);
+        assert_int_equal(link->tx.unsettled[R2_WIRE_VOID], 1); /* the peer may forget it now */
         assert_int_equal(link->tx.copied_bytes, 0);
         assert_int_equal(status, R2_IN_PROGRESS); /* nobody waits for it */
         stub_net_destroy(stub);
+    }
+}
+
+/*
+ * The peer has given up a message: what came of it is counted and thrown away, and nothing is kept
+ * of it, whether its receive is posted, is not, or nothing of it came.
+ */
+static void messages_that_are_given_up_are_forgotten(void **state)
+{
+    (void) state;
+    for (int posted = 0; posted < 2; ++posted) {
+        stub_net_t *stub = stub_with_a_lane();
+        r2_status_t status = R2_IN_PROGRESS;
+        r2_link_t *link = stub->link;
+        const uint64_t first = stub->net.first_seq;
+        char *row = malloc(ROW);
+        const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                     .data = row,
+                                     .bytes = ROW,
+                                     .done = ended,
+                                     .arg = &status};
+
+        stub->net.app_drives = true;
+        if (posted) {
+            assert_int_equal(r2_link_recv(link, &args), R2_IN_PROGRESS);
+        }
+        peer_sends_eager(stub, 0);
+        assert_int_equal(link->rx.arriving.count, 1);
+        peer_gives_up(stub, first + 2); /* before the one that nothing came of at all */
+        assert_int_equal(link->rx.completed.count, 1);
+        peer_gives_up(stub, first + 1);
+        peer_gives_up(stub, first);
+        assert_int_equal(link->rx.arriving.count, 0);
+        assert_int_equal(link->rx.completed.count, 0);
+        assert_int_equal(link->rx.watermark, first + 3);
+        assert_int_equal(link->rx.bitmap_bytes, 0);
+        assert_int_equal(link->rx.unexpected_bytes, 0);
+        assert_int_equal((uint32_t) (link->rx.consumed - (uint32_t) first),
+                         CHUNK + R2_EAGER_COST_BYTES);
+        assert_int_equal(link->rx.matches.count, posted);
+        assert_int_equal(status, R2_IN_PROGRESS); /* its communicator ends it */
+        peer_sends_eager(stub, 0);                /* a copy that comes late */
+        peer_gives_up(stub, first);
+        assert_int_equal(link->rx.arriving.count, 0);
+        r2_link_withdraw(link, 1);
+        assert_int_equal(link->rx.grants.open_bytes[R2_GRANT_HEARD], 0);
+        stub_net_destroy(stub);
+        free(row);
     }
 }
 
@@ -412,6 +477,7 @@ int main(void)
         cmocka_unit_test(requests_are_bounded),
         cmocka_unit_test(twins_are_withdrawn),
         cmocka_unit_test(eager_data_of_failed_communicators_arrives),
+        cmocka_unit_test(messages_that_are_given_up_are_forgotten),
         cmocka_unit_test(eager_data_waits_for_a_path),
     };
 

@@ -109,9 +109,10 @@ static void kinds_have_their_numbers(void **state)
     assert_int_equal(R2_WIRE_ABORT, 9);
     assert_int_equal(R2_WIRE_NOTICE, 10);
     assert_int_equal(R2_WIRE_RELAY, 11);
-    assert_int_equal(R2_WIRE_LEAVE, 14);
-    assert_int_equal(R2_WIRE_CLOSE, 15);
-    assert_int_equal(R2_WIRE_CLOSED, 16);
+    assert_int_equal(R2_WIRE_VOID, 14);
+    assert_int_equal(R2_WIRE_LEAVE, 15);
+    assert_int_equal(R2_WIRE_CLOSE, 16);
+    assert_int_equal(R2_WIRE_CLOSED, 17);
     assert_false(r2_wire_sequenced(R2_WIRE_CLOSE));
     assert_false(r2_wire_sequenced(R2_WIRE_CLOSED));
     assert_false(r2_wire_sequenced(R2_WIRE_ACK));
@@ -170,15 +171,31 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 31);
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 33);
     REFUSED(header.kind = R2_WIRE_CREDIT; header.length = 17 * 32);
-    REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 15);
-    REFUSED(header.kind = R2_WIRE_LANE_DOWN; header.length = 17);
-    REFUSED(header.kind = R2_WIRE_ABORT; header.length = 15);
-    REFUSED(header.kind = R2_WIRE_ABORT; header.length = 17);
     REFUSED(header.kind = R2_WIRE_RELAY; header.length = 15);
     REFUSED(header.kind = R2_WIRE_RELAY; header.length = 16; header.hop = 2);
     REFUSED(header.kind = R2_WIRE_NOTICE; header.length = 0);
     REFUSED(header.kind = R2_WIRE_NOTICE; header.length = R2_NOTICE_BYTES_MAX + 1);
 #undef REFUSED
+}
+
+/* Kinds whose payload is one record. */
+static void other_lengths_are_refused(void **state)
+{
+    static const struct {
+        r2_wire_kind_t kind;
+        uint32_t bytes;
+    } fixed[] = {{R2_WIRE_LANE_DOWN, 16}, {R2_WIRE_VOID, 8}, {R2_WIRE_ABORT, 16}};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(fixed); ++i) {
+        for (uint32_t length = 0; length <= fixed[i].bytes + 1; ++length) {
+            const r2_wire_header_t header = {
+                .version = R2_WIRE_VERSION, .kind = (uint8_t) fixed[i].kind, .length = length};
+
+            assert_int_equal(parse(&header, length),
+                             length == fixed[i].bytes ? R2_OK : R2_ERR_WIRE);
+        }
+    }
 }
 
 /* Chunks grow where there would be too many, at the bound and beyond, and every message has a
@@ -379,6 +396,7 @@ int main(void)
         cmocka_unit_test(layout),
         cmocka_unit_test(kinds_have_their_numbers),
         cmocka_unit_test(refused),
+        cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(taken),
         cmocka_unit_test(chunks_of_long_messages),
         cmocka_unit_test(chunks),
