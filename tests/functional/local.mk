@@ -58,6 +58,11 @@ tests_functional_other_version_la_SOURCES = tests/functional/other_version.c
 tests_functional_other_version_la_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_other_version_la_LDFLAGS = $(tests_functional_module)
 
+check_PROGRAMS += tests/functional/eager_limit
+tests_functional_eager_limit_SOURCES = tests/functional/eager_limit.c
+tests_functional_eager_limit_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_eager_limit_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/hello_mpi
 tests_functional_hello_mpi_SOURCES = tests/functional/hello_mpi.c
 tests_functional_hello_mpi_CPPFLAGS = $(OMPI_CPPFLAGS)

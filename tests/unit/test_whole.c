@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/pool.h"
 #include "stub_net.h"
 
 #define LONGEST (1u << 20)
@@ -232,6 +233,35 @@ static void others_are_kept(void **state)
     stub_net_destroy(stub);
 }
 
+/* A stream of long messages finds the memory of those before it, up to 4 MiB: no new pages. */
+static void blocks_of_streams_are_kept(void **state)
+{
+    enum { MESSAGES = 32, KEPT = 4 << 20 };
+    const size_t bytes = 65536 + 256 + 64; /* two of its kind do not fit into 128 KiB */
+    stub_net_t *stub = stub_net_create();
+    r2_blocks_t *blocks = &stub->net.blocks;
+    void *taken[MESSAGES + 1];
+
+    (void) state;
+    for (int i = 0; i <= MESSAGES; ++i) {
+        taken[i] = r2_blocks_get(blocks, bytes);
+        assert_non_null(taken[i]);
+    }
+    for (int i = 0; i <= MESSAGES; ++i) {
+        r2_blocks_put(blocks, taken[i], bytes);
+        assert_true(blocks->kept_bytes <= KEPT);
+    }
+    assert_int_equal(blocks->kept_bytes, 0 == R2_POOL_KEEP ? 0 : KEPT);
+    for (int i = 0; i < MESSAGES; ++i) {
+        taken[i] = r2_blocks_get(blocks, bytes);
+    }
+    assert_int_equal(blocks->kept_bytes, 0);
+    for (int i = 0; i < MESSAGES; ++i) {
+        r2_blocks_put(blocks, taken[i], bytes);
+    }
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -240,6 +270,7 @@ int main(void)
         cmocka_unit_test(streams_have_room),
         cmocka_unit_test(unexpected_messages_are_handed_over),
         cmocka_unit_test(others_are_kept),
+        cmocka_unit_test(blocks_of_streams_are_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
