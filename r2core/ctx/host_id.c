@@ -46,6 +46,7 @@ uint64_t r2_host_id(const char *host_name)
     r2_hash_file(&state, "/proc/sys/kernel/random/boot_id");
     r2_hash_namespace(&state, "/proc/self/ns/ipc");
     r2_hash_namespace(&state, "/proc/self/ns/uts");
+    r2_hash_namespace(&state, "/proc/self/ns/pid"); /* UCX's memory is found by process ids */
     crypto_generichash_update(&state, (const unsigned char *) host_name, strlen(host_name));
     crypto_generichash_final(&state, (unsigned char *) id, sizeof(id));
     return id[0];
