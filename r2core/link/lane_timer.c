@@ -310,13 +310,20 @@ static bool r2_lane_is_cut_off(const r2_lane_t *lane)
     return lane->unreachable && 0 == lane->connect.refused_streak;
 }
 
+/* It delivers, but what comes was said too long ago to know of our oldest packet (slow sender). */
+static bool r2_lane_is_behind(const r2_lane_t *lane)
+{
+    return NULL != lane->tx.in_flight && lane->rx.last_ns > r2_lane_since_ns(lane) &&
+           r2_unread_answered_ns(lane) < r2_scaled_timeout_ns(lane->link->net, R2_ACK_STALL_TIMES);
+}
+
 /*
  * That the peer has closed the lane comes by another one, where it may lie unread if this process
  * comes late. Then a connect request asks.
  */
 static bool r2_lane_is_excused(const r2_lane_t *lane)
 {
-    return r2_unread_excuses(lane) || r2_net_was_late(lane->link->net);
+    return r2_unread_excuses(lane) || r2_lane_is_behind(lane) || r2_net_was_late(lane->link->net);
 }
 
 static void r2_timer_suspect(r2_lane_t *lane)

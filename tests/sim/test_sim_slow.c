@@ -70,7 +70,13 @@ static void asked_after_while_it_sends_slowly(void **state)
         "seed 407; hosts 4; rails 3; latency 10us; socket 1076; receive 1641; param "
         "chunk_min_bytes 1024; param failure_timeout_ms 30; coll alltoall i64 900 times=4; compute "
         "95ms; coll gather i64 4000 root=3 times=2; at 4848us slow r3 150000us; expect healthy; at "
-        "25836us refuse h3 rail1"};
+        "25836us refuse h3 rail1",
+        /* it holds the packet, and says so behind all that it said before */
+        "seed 780; hosts 4; rails 4; latency 10us; socket 2000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; coll allgather f64 3000 times=4 nb; "
+        "coll allreduce matrix 1350 times=1 nb; coll allreduce matrix 1350 times=4; coll bcast f64 "
+        "20000 root=3 times=1 nb; compute 54ms; coll bcast f64 20000 root=3 times=1; at 2300us "
+        "slow r3 200000us; at 60s slow r3 0us; expect healthy"};
 
     (void) state;
     run_healthy(programs, r2_array_count(programs));
