@@ -14,32 +14,10 @@
 #include "base/pool.h"
 #include "base/util.h"
 
-static void *r2_blocks_malloc(void *arg, size_t bytes)
-{
-    (void) arg;
-    return aligned_alloc(R2_BLOCK_BYTES, bytes);
-}
-
-static void r2_blocks_free(void *arg, void *block)
-{
-    (void) arg;
-    free(block);
-}
-
-void r2_blocks_init_from(r2_blocks_t *blocks, size_t keep_bytes, const r2_blocks_source_t *source,
-                         void *source_arg)
-{
-    memset(blocks, 0, sizeof(*blocks));
-    blocks->source = source;
-    blocks->source_arg = source_arg;
-    blocks->keep_bytes = R2_POOL_KEEP > 0 ? keep_bytes : 0;
-}
-
 void r2_blocks_init(r2_blocks_t *blocks, size_t keep_bytes)
 {
-    static const r2_blocks_source_t heap = {r2_blocks_malloc, r2_blocks_free};
-
-    r2_blocks_init_from(blocks, keep_bytes, &heap, NULL);
+    memset(blocks, 0, sizeof(*blocks));
+    blocks->keep_bytes = R2_POOL_KEEP > 0 ? keep_bytes : 0;
 }
 
 static size_t r2_blocks_length(uint32_t class)
@@ -66,7 +44,7 @@ void r2_blocks_fini(r2_blocks_t *blocks)
 {
     for (uint32_t class = 0; class < R2_BLOCK_CLASSES; ++class) {
         while (NULL != blocks->free[class]) {
-            blocks->source->put(blocks->source_arg, r2_blocks_pop(blocks, class));
+            free(r2_blocks_pop(blocks, class));
         }
     }
 }
@@ -78,9 +56,8 @@ void *r2_blocks_get(r2_blocks_t *blocks, size_t bytes)
     if (class >= R2_BLOCK_CLASSES) {
         return NULL;
     }
-    return NULL != blocks->free[class]
-               ? r2_blocks_pop(blocks, class)
-               : blocks->source->get(blocks->source_arg, r2_blocks_length(class));
+    return NULL != blocks->free[class] ? r2_blocks_pop(blocks, class)
+                                       : aligned_alloc(R2_BLOCK_BYTES, r2_blocks_length(class));
 }
 
 /* The longest go first: they are the fewest, and cost least per byte to have again. */
@@ -92,7 +69,7 @@ static void r2_blocks_make_room(r2_blocks_t *blocks, size_t bytes)
         while (NULL == blocks->free[class]) {
             --class;
         }
-        blocks->source->put(blocks->source_arg, r2_blocks_pop(blocks, class));
+        free(r2_blocks_pop(blocks, class));
     }
 }
 
@@ -104,7 +81,7 @@ void r2_blocks_put(r2_blocks_t *blocks, void *block, size_t bytes)
         return;
     }
     if (r2_blocks_length(class) > blocks->keep_bytes) {
-        blocks->source->put(blocks->source_arg, block);
+        free(block);
         return;
     }
     r2_blocks_make_room(blocks, r2_blocks_length(class));

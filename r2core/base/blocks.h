@@ -13,26 +13,15 @@
 #define R2_BLOCK_BYTES   64u
 #define R2_BLOCK_CLASSES 31u
 
-/** Where memory comes from and goes to; lengths are those of blocks. */
-typedef struct r2_blocks_source {
-    void *(*get)(void *arg, size_t bytes); /* NULL: there is none; aligned to R2_BLOCK_BYTES */
-    void (*put)(void *arg, void *block);
-} r2_blocks_source_t;
-
 /** Free blocks by length. One lock of the user guards it. */
 typedef struct r2_blocks {
-    const r2_blocks_source_t *source; /* borrowed */
-    void *source_arg;                 /* borrowed */
-    void *free[R2_BLOCK_CLASSES];     /* owned lists, linked through the first word */
-    size_t kept_bytes;                /* in those lists */
-    size_t keep_bytes; /* the most that they may hold; beyond that memory goes back */
+    void *free[R2_BLOCK_CLASSES]; /* owned lists, linked through the first word */
+    size_t kept_bytes;            /* in those lists */
+    size_t keep_bytes;            /* the most that they may hold; beyond that memory goes back */
 } r2_blocks_t;
 
 void r2_blocks_init(r2_blocks_t *blocks, size_t keep_bytes);
-/** Blocks of other memory than that of free(). */
-void r2_blocks_init_from(r2_blocks_t *blocks, size_t keep_bytes, const r2_blocks_source_t *source,
-                         void *source_arg);
-/** All blocks were given back, or are freed by their source. Also for zeros. */
+/** All blocks were given back, or are freed by free(). */
 void r2_blocks_fini(r2_blocks_t *blocks);
 
 /** @return memory with undefined content, aligned to R2_BLOCK_BYTES, or NULL. */

@@ -74,6 +74,9 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
     r2_status_t status = R2_ERR_SYSTEM;
 
     ctx->core.net.info.users &= ~(uint32_t) user;
+    if (R2_USER_GPU == ctx->core.net.info.users) {
+        ctx->core.net.info.users = 0;
+    }
     if (0 == ctx->core.net.info.users) {
         status =
             r2_consent_refuse(&ctx->core.net.oob, ctx->parts.host_name, "out of memory", false);

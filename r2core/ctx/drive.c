@@ -14,7 +14,7 @@
 #include "ctx/state.h"
 
 /* How soon copies to and from GPUs are looked at again by who sleeps otherwise. */
-#define R2_DRIVE_COPIES_NS (100 * R2_NS_PER_US)
+#define R2_DRIVE_COPIES_NS (1000 * R2_NS_PER_US)
 
 static void r2_ctx_note_gap(r2_ctx_t *ctx, uint64_t delivered_before)
 {

@@ -6,7 +6,11 @@
  */
 #include "r2_config.h"
 
+#include <unistd.h>
+
 #include "ctx/state.h"
+
+#define R2_MEM_TRANSFER_US 20u
 
 bool r2_mem_differs(const r2_ctx_t *ctx)
 {
@@ -37,6 +41,25 @@ static void r2_mem_transfer_piece(void *arg, void *memory, uint64_t offset, uint
     }
 }
 
+/* Engine lock, which others have meanwhile: the application's own work comes first, and may take
+ * long. */
+static r2_status_t r2_mem_transfer_end(r2_ctx_t *ctx, r2_mem_queue_t *queue)
+{
+    r2_status_t status = R2_ERR_AGAIN, marked = R2_ERR_AGAIN;
+    uint64_t ticket = 0;
+
+    while (R2_ERR_AGAIN == status || R2_IN_PROGRESS == status) {
+        marked = R2_ERR_AGAIN == marked ? r2_mem_queue_mark(queue, &ticket) : marked;
+        status = R2_OK == marked ? r2_mem_queue_test(queue, ticket) : marked;
+        if (R2_ERR_AGAIN == status || R2_IN_PROGRESS == status) {
+            r2_core_leave(&ctx->core);
+            usleep(R2_MEM_TRANSFER_US);
+            r2_core_enter(&ctx->core);
+        }
+    }
+    return R2_OK == status ? R2_OK : r2_mem_queue_drain(queue);
+}
+
 r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at, const r2_convertor_t *buffer,
                             uint64_t bytes, void *packed, bool unpack)
 {
@@ -52,7 +75,7 @@ r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at, const r2_conve
     if (R2_OK == to.status) {
         to.queue = &r2_staging_place(staging, at)->loads;
         buffer->runs(buffer->arg, 0, bytes, r2_mem_transfer_piece, &to);
-        ended = r2_mem_queue_drain(to.queue);
+        ended = r2_mem_transfer_end(ctx, to.queue);
         to.status = R2_OK == to.status ? ended : to.status;
     }
     r2_core_leave(&ctx->core);

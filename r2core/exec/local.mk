@@ -6,6 +6,8 @@ libr2core_la_SOURCES += \
     r2core/exec/exec.c \
     r2core/exec/exec.h \
     r2core/exec/ops.c \
+    r2core/exec/pins.c \
+    r2core/exec/pins.h \
     r2core/exec/program.c \
     r2core/exec/program.h \
     r2core/exec/stage.c \

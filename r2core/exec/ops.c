@@ -12,7 +12,7 @@
 #include "exec/exec.h"
 
 /* The copy that stands for a buffer; NULL: ops work on the buffer. */
-static char *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
+static const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
 {
     const r2_staged_side_t *side;
 
@@ -20,17 +20,18 @@ static char *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
         return NULL;
     }
     side = &exec->stage->sides[R2_BUF_IN == buf ? 0 : 1];
-    return NULL == side->place ? NULL : side->staged - side->touch->cuts[0];
+    return NULL == side->place ? NULL : side;
 }
 
 static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
 {
-    char *base = r2_exec_staged(exec, region->buf);
+    const r2_staged_side_t *side = r2_exec_staged(exec, region->buf);
+    char *base = exec->scratch;
 
-    if (NULL != base) {
-        return base + region->offset_bytes;
+    if (NULL != side) {
+        return side->staged->memory +
+               side->touch->places[r2_touch_find(side->touch, region->offset_bytes)];
     }
-    base = exec->scratch;
     if (R2_BUF_IN == region->buf) {
         base = (char *) (uintptr_t) exec->args.in;
     } else if (R2_BUF_OUT == region->buf) {

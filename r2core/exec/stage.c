@@ -19,11 +19,6 @@ static size_t r2_stage_side_bytes(const r2_touch_side_t *touch)
     return touch->count * (sizeof(uint64_t) + sizeof(uint32_t));
 }
 
-static uint64_t r2_stage_length(const r2_touch_side_t *touch)
-{
-    return touch->cuts[touch->count] - touch->cuts[0];
-}
-
 /* @param tables room for its tables, r2_stage_side_bytes(). */
 static r2_status_t r2_stage_open(r2_exec_t *exec, uint32_t which, char *tables)
 {
@@ -43,7 +38,7 @@ static r2_status_t r2_stage_open(r2_exec_t *exec, uint32_t which, char *tables)
     side->writes = (uint32_t *) (void *) (side->loaded + touch->count);
     memset(side->loaded, 0, touch->count * sizeof(*side->loaded));
     memcpy(side->writes, touch->writers, touch->count * sizeof(*side->writes));
-    side->staged = r2_blocks_get(&staging->blocks, r2_stage_length(touch));
+    side->staged = r2_pins_get(&staging->pins, touch->places[touch->count]);
     return NULL == side->staged ? R2_ERR_NO_MEMORY : R2_OK;
 }
 
@@ -109,10 +104,7 @@ void r2_stage_fini(r2_exec_t *exec)
         r2_stage_drain(exec);
     }
     for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
-        if (NULL != stage->sides[i].staged) {
-            r2_blocks_put(&exec->engine->staging.blocks, stage->sides[i].staged,
-                          r2_stage_length(stage->sides[i].touch));
-        }
+        r2_pins_put(&exec->engine->staging.pins, stage->sides[i].staged);
     }
     r2_blocks_put(&exec->engine->blocks, stage, stage->bytes);
     exec->stage = NULL;
@@ -120,10 +112,24 @@ void r2_stage_fini(r2_exec_t *exec)
 
 /* ---- who waits ---- */
 
+bool r2_stage_is_busy(const r2_staged_t *stage)
+{
+    return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
+           0 != stage->stored;
+}
+
+static void r2_stage_count(r2_exec_t *exec, int change)
+{
+    r2_staging_t *staging = &exec->engine->staging;
+
+    __atomic_store_n(&staging->waiting, staging->waiting + (uint32_t) change, __ATOMIC_RELAXED);
+}
+
 void r2_stage_leave(r2_exec_t *exec)
 {
     if (exec->in_copying) {
         exec->in_copying = false;
+        r2_stage_count(exec, -1);
         DL_DELETE2(exec->engine->staging.copying, exec, copying_prev, copying_next);
     }
 }
@@ -132,6 +138,7 @@ void r2_stage_await(r2_exec_t *exec)
 {
     if (!exec->in_copying && !exec->over) {
         exec->in_copying = true;
+        r2_stage_count(exec, 1);
         DL_APPEND2(exec->engine->staging.copying, exec, copying_prev, copying_next);
     }
 }
@@ -166,7 +173,8 @@ static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t
     const uint64_t offset = side->touch->cuts[first], bytes = side->touch->cuts[end] - offset;
     char *memory = 0 == which ? (char *) (uintptr_t) exec->args.in : exec->args.out;
     r2_stage_copy_t copy = {is_store ? &side->place->stores : &side->place->loads,
-                            side->staged - side->touch->cuts[0], is_store, R2_OK};
+                            side->staged->memory + side->touch->places[first] - offset,
+                            is_store, R2_OK};
 
     if (NULL != convertor->move) {
         convertor->runs(convertor->arg, offset, bytes, r2_stage_piece, &copy);
@@ -302,6 +310,9 @@ r2_status_t r2_stage_store(r2_exec_t *exec, unsigned *stored_p)
             status = r2_mem_queue_mark(stores, &stage->stored);
         }
     }
-    return R2_OK == status && 0 != stage->stored ? r2_mem_queue_test(stores, stage->stored)
-                                                 : status;
+    if (R2_OK == status && 0 != stage->stored) {
+        status = r2_mem_queue_test(stores, stage->stored);
+    }
+    stage->stored = R2_OK == status ? 0 : stage->stored;
+    return status;
 }

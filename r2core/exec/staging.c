@@ -12,41 +12,16 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Pinned, or where that is short any: the driver copies to and from that, too, but slower. */
-static void *r2_staging_get(void *arg, size_t bytes)
-{
-    r2_staging_t *staging = arg;
-    void *block;
-
-    return R2_OK == r2_mem_pin(staging->mem, &staging->pins, bytes, &block)
-               ? block
-               : aligned_alloc(R2_BLOCK_BYTES, bytes);
-}
-
-static void r2_staging_put(void *arg, void *block)
-{
-    r2_staging_t *staging = arg;
-    r2_mem_at_t at;
-
-    if (R2_OK == r2_mem_look(staging->mem, block, &at) && R2_MEM_HOST == at.kind) {
-        free(block);
-    } else {
-        r2_mem_unpin(staging->mem, &staging->pins, block);
-    }
-}
-
 void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes)
 {
-    static const r2_blocks_source_t pinned = {r2_staging_get, r2_staging_put};
-
     memset(staging, 0, sizeof(*staging));
     staging->mem = mem;
-    r2_blocks_init_from(&staging->blocks, keep_bytes, &pinned, staging);
+    r2_pins_init(&staging->pins, mem, keep_bytes);
 }
 
 void r2_staging_fini(r2_staging_t *staging)
 {
-    r2_blocks_fini(&staging->blocks);
+    r2_pins_fini(&staging->pins);
     while (NULL != staging->places) {
         r2_staging_place_t *place = staging->places;
 
@@ -85,7 +60,7 @@ static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
         return status;
     }
     if (NULL == staging->places) { /* all contexts can use it, also when this one is gone */
-        staging->pins = (r2_mem_at_t){R2_MEM_PINNED, at->device, NULL};
+        staging->pins.at = (r2_mem_at_t){R2_MEM_PINNED, at->device, NULL};
     }
     LL_PREPEND(staging->places, place);
     return R2_OK;
@@ -104,6 +79,9 @@ r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at)
     place = r2_staging_place(staging, at);
     if (NULL != place && R2_OK == r2_mem_queue_follow(&place->loads)) {
         return r2_mem_queue_follow(&place->stores);
+    }
+    if (NULL != place) { /* it may be the device that was reset */
+        r2_pins_forget(&staging->pins);
     }
     status = r2_staging_open(staging, at);
     if (R2_OK != status) {

@@ -14,7 +14,7 @@
 #ifndef R2_EXEC_STAGING_H
 #define R2_EXEC_STAGING_H
 
-#include "base/blocks.h"
+#include "exec/pins.h"
 #include "exec/touch.h"
 #include "mem/queue.h"
 
@@ -30,16 +30,16 @@ typedef struct r2_staging_place {
 typedef struct r2_staging {
     r2_mem_t *mem;              /* borrowed; NULL: all memory is the CPU's */
     r2_staging_place_t *places; /* owned list */
-    r2_mem_at_t pins;           /* where pinned memory belongs */
-    r2_blocks_t blocks;         /* pinned memory */
-    struct r2_exec *copying;    /* list: runs that wait for copies */
+    r2_pins_t pins;
+    struct r2_exec *copying; /* list: runs that wait for copies */
+    uint32_t waiting;        /* how many are on it; others look without lock */
 } r2_staging_t;
 
 /** A buffer of a run. */
 typedef struct r2_staged_side {
     r2_staging_place_t *place;    /* borrowed; NULL: ops work on the buffer itself */
     const r2_touch_side_t *touch; /* borrowed: of the program */
-    char *staged;                 /* owned: the copy, from the first cut on */
+    r2_pin_t *staged;             /* owned: the copy; segments lie at touch->places */
     uint64_t *loaded;             /* by segment: ticket of its load, 0, or R2_STAGE_HERE */
     uint32_t *writes;             /* by segment: how many are to come */
 } r2_staged_side_t;
@@ -53,7 +53,7 @@ typedef struct r2_staged {
     uint32_t waiting_count;
     uint32_t *written; /* ops that are complete; each enters once */
     uint32_t written_head, written_tail;
-    uint64_t stored; /* ticket of the newest store; 0: there was none */
+    uint64_t stored; /* ticket of the newest store that is under way; 0: there is none */
     size_t bytes;    /* of all this but the copies */
 } r2_staged_t;
 
@@ -72,7 +72,7 @@ r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *a
 /** Without lock: runs wait for copies. */
 static inline bool r2_staging_is_busy(const r2_staging_t *staging)
 {
-    return NULL != __atomic_load_n(&staging->copying, __ATOMIC_RELAXED);
+    return 0 != __atomic_load_n(&staging->waiting, __ATOMIC_RELAXED);
 }
 
 /* ---- of a run: for exec/ only ---- */
@@ -93,6 +93,8 @@ void r2_stage_note(struct r2_exec *exec, uint32_t op);
 /** Starts stores of what is complete. @param stored_p grows by ops. @return R2_OK: all of it is in
  * the user's memory; R2_IN_PROGRESS; R2_ERR_GPU. */
 r2_status_t r2_stage_store(struct r2_exec *exec, unsigned *stored_p);
+/** @return true: there are copies to wait for. */
+bool r2_stage_is_busy(const r2_staged_t *stage);
 /** On and off the list of runs that wait for copies. Nothing happens if it is there already. */
 void r2_stage_await(struct r2_exec *exec);
 void r2_stage_leave(struct r2_exec *exec);

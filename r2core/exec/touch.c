@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Elements of reductions and cache lines. */
+#define R2_TOUCH_ALIGN 64u
+
 static int r2_touch_order(const void *a, const void *b)
 {
     const uint64_t *one = a, *other = b;
@@ -52,8 +55,7 @@ static uint32_t r2_touch_cut(const r2_schedule_t *schedule, r2_buf_t buf, uint64
     return different;
 }
 
-/* The segment that begins at an offset; one is a cut. */
-static uint32_t r2_touch_find(const r2_touch_side_t *side, uint64_t offset)
+uint32_t r2_touch_find(const r2_touch_side_t *side, uint64_t offset)
 {
     const uint64_t *found =
         bsearch(&offset, side->cuts, side->count + 1u, sizeof(offset), r2_touch_order);
@@ -75,8 +77,16 @@ static r2_touch_span_t r2_touch_span(const r2_touch_t *touch, const r2_region_t 
     return span;
 }
 
+/* What is filled in of a side. */
+typedef struct r2_touch_tables {
+    uint64_t *places;
+    uint32_t *writers;
+} r2_touch_tables_t;
+
+/* @param tables of both sides; places are 1 for segments that are touched afterwards. */
 static void r2_touch_fill(const r2_touch_t *touch, const r2_schedule_t *schedule,
-                          r2_touch_span_t *src, r2_touch_span_t *dst, uint32_t *writers[])
+                          r2_touch_span_t *src, r2_touch_span_t *dst,
+                          const r2_touch_tables_t *tables)
 {
     for (uint32_t i = 0; i < schedule->op_count; ++i) {
         const r2_op_t *op = &schedule->ops[i];
@@ -85,12 +95,37 @@ static void r2_touch_fill(const r2_touch_t *touch, const r2_schedule_t *schedule
         if (r2_touch_reads_src(op)) {
             src[i] = r2_touch_span(touch, &op->src, op->bytes);
         }
+        for (uint32_t s = src[i].first; s < src[i].end; ++s) {
+            tables[R2_BUF_IN == op->src.buf ? 0 : 1].places[s] = 1;
+        }
         if (r2_touch_writes_dst(op)) {
             dst[i] = r2_touch_span(touch, &op->dst, op->bytes);
-            for (uint32_t s = dst[i].first; s < dst[i].end; ++s) {
-                ++writers[R2_BUF_IN == op->dst.buf ? 0 : 1][s];
-            }
         }
+        for (uint32_t s = dst[i].first; s < dst[i].end; ++s) {
+            const r2_touch_tables_t *table = &tables[R2_BUF_IN == op->dst.buf ? 0 : 1];
+
+            table->places[s] = 1;
+            ++table->writers[s];
+        }
+    }
+}
+
+/* Segments one behind the other, without those that nobody touches. */
+static void r2_touch_pack(const r2_touch_side_t *side, uint64_t *places)
+{
+    uint64_t at = 0;
+
+    for (uint32_t s = 0; s < side->count; ++s) {
+        const bool is_touched = 0 != places[s];
+
+        if (is_touched && (0 == s || places[s - 1] == at)) { /* behind a gap, or the first */
+            at += (side->cuts[s] - at) % R2_TOUCH_ALIGN;
+        }
+        places[s] = at;
+        at += is_touched ? side->cuts[s + 1] - side->cuts[s] : 0;
+    }
+    if (side->count > 0) {
+        places[side->count] = at;
     }
 }
 
@@ -99,25 +134,32 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
                                  uint32_t out)
 {
     const size_t ops = schedule->op_count, cuts = (size_t) in + out;
-    r2_touch_t *touch = calloc(1, sizeof(*touch) + cuts * sizeof(uint64_t) +
+    r2_touch_t *touch = calloc(1, sizeof(*touch) + 2 * cuts * sizeof(uint64_t) +
                                       2 * ops * sizeof(r2_touch_span_t) + cuts * sizeof(uint32_t));
+    r2_touch_tables_t tables[R2_TOUCH_SIDES];
     r2_touch_span_t *spans;
-    uint64_t *own_cuts;
+    uint64_t *own_cuts, *places;
     uint32_t *writers;
 
     if (NULL == touch) {
         return NULL;
     }
     own_cuts = (uint64_t *) (touch + 1);
-    spans = (r2_touch_span_t *) (own_cuts + cuts);
+    places = own_cuts + cuts;
+    spans = (r2_touch_span_t *) (places + cuts);
     writers = (uint32_t *) (spans + 2 * ops);
     memcpy(own_cuts, found, in * sizeof(*found));
     memcpy(own_cuts + in, found + 4 * ops, out * sizeof(*found));
-    touch->sides[0] = (r2_touch_side_t){in > 0 ? in - 1 : 0, own_cuts, writers};
-    touch->sides[1] = (r2_touch_side_t){out > 0 ? out - 1 : 0, own_cuts + in, writers + in};
+    tables[0] = (r2_touch_tables_t){places, writers};
+    tables[1] = (r2_touch_tables_t){places + in, writers + in};
+    touch->sides[0] = (r2_touch_side_t){in > 0 ? in - 1 : 0, own_cuts, places, writers};
+    touch->sides[1] =
+        (r2_touch_side_t){out > 0 ? out - 1 : 0, own_cuts + in, places + in, writers + in};
     touch->src = spans;
     touch->dst = spans + ops;
-    r2_touch_fill(touch, schedule, spans, spans + ops, (uint32_t *[]){writers, writers + in});
+    r2_touch_fill(touch, schedule, spans, spans + ops, tables);
+    r2_touch_pack(&touch->sides[0], places);
+    r2_touch_pack(&touch->sides[1], places + in);
     return touch;
 }
 

@@ -20,8 +20,11 @@ typedef struct r2_touch_span {
 /** A buffer, cut wherever the region of an op begins or ends: every op touches all of a segment or
  * nothing of it. */
 typedef struct r2_touch_side {
-    uint32_t count;          /* segments; 0: no op touches it */
-    const uint64_t *cuts;    /* bytes from the buffer's start, rising: count + 1 */
+    uint32_t count;       /* segments; 0: no op touches it */
+    const uint64_t *cuts; /* bytes from the buffer's start, rising: count + 1 */
+    /* bytes from the start of a copy without what no op touches: count + 1; as aligned as in the
+     * buffer, to 64 bytes */
+    const uint64_t *places;
     const uint32_t *writers; /* how many ops write a segment */
 } r2_touch_side_t;
 
@@ -32,6 +35,9 @@ typedef struct r2_touch {
 
 /** One piece of memory. @return NULL: no memory; else to be given to free(). */
 r2_touch_t *r2_touch_create(const r2_schedule_t *schedule);
+
+/** @param offset_bytes where a region begins. @return its first segment. */
+uint32_t r2_touch_find(const r2_touch_side_t *side, uint64_t offset_bytes);
 
 /** Does an op read (write) its destination (source)? SEND, REDUCE and COPY read src; REDUCE reads
  * dst, too; RECV, REDUCE and COPY write dst. */

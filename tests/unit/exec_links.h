@@ -11,6 +11,7 @@
 #include "exec/engine.c"
 #include "exec/exec.c"
 #include "exec/ops.c"
+#include "exec/pins.c"
 #include "exec/program.c"
 #include "exec/stage.c"
 #include "exec/staging.c"

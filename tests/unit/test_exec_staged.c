@@ -14,7 +14,7 @@
 
 #include "fakecuda/parts.h"
 
-enum { BYTES = 4096, PIECE = 64 };
+enum { BYTES = 65536, PIECE = 64 };
 
 static r2_mem_t mem;
 static CUcontext context;
@@ -246,6 +246,45 @@ static void copies_within_the_device(void **state)
     r2_exec_fini(&exec);
 }
 
+/* Pinned memory is as long as what ops touch, not as the buffer. */
+static void needs_no_memory_for_gaps(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+
+    (void) state;
+    r2_schedule_init(&schedule);
+    add(&schedule, R2_OP_COPY, in_at(7), out_at(20), 30, R2_OP_NONE);
+    add(&schedule, R2_OP_COPY, in_at(60001), out_at(60000), 90, R2_OP_NONE);
+    begin(&exec, &schedule);
+    assert_int_equal(run_until_over(&exec), R2_OK);
+    assert_memory_equal(seen(out) + 20, seen(in) + 7, 30);
+    assert_memory_equal(seen(out) + 60000, seen(in) + 60001, 90);
+    assert_out(50, 60000, 9);
+    r2_exec_fini(&exec);
+    assert_int_equal(engine.staging.pins.kept_bytes, 2 * 4096);
+}
+
+/* Elements are where they are in the buffer, as far as alignment goes. */
+static void keeps_elements_aligned(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+
+    (void) state;
+    r2_schedule_init(&schedule);
+    add(&schedule, R2_OP_SEND, in_at(3), none, 10, R2_OP_NONE);
+    add(&schedule, R2_OP_SEND, in_at(1000), none, 24, R2_OP_NONE);
+    begin(&exec, &schedule);
+    run_until_calls(2);
+    assert_int_equal((uintptr_t) calls[0].data % 64, 3);
+    assert_int_equal((uintptr_t) calls[1].data % 64, 1000 % 64);
+    complete(0, R2_OK);
+    complete(1, R2_OK);
+    assert_int_equal(run_until_over(&exec), R2_OK);
+    r2_exec_fini(&exec);
+}
+
 /* Its kernel is not done: nothing may be read yet. */
 static void follows_the_application(void **state)
 {
@@ -312,14 +351,18 @@ static void an_error_comes_after_all_copies(void **state)
 
 static void a_broken_device_ends_the_run(void **state)
 {
+    r2_exec_args_t args = arguments((void *) (uintptr_t) in, (void *) (uintptr_t) out);
     r2_schedule_t schedule;
     r2_exec_t exec;
 
     (void) state;
     r2_schedule_init(&schedule);
     add_sends(&schedule, 1, PIECE);
+    assert_int_equal(r2_staging_follow(&engine.staging, &place), R2_OK);
+    OK(cuCtxSynchronize()); /* the next operation is the copy */
     set("faults", "exec@1=214");
-    begin(&exec, &schedule);
+    args.at[0] = args.at[1] = place;
+    start(&exec, &schedule, &args);
     assert_int_equal(run_until_over(&exec), R2_ERR_GPU);
     assert_int_equal(call_count, 0);
     r2_exec_fini(&exec);
@@ -391,6 +434,8 @@ int main(void)
         T_GPU(stores_what_ops_write_and_no_more),
         T_GPU(reduces_in_place),
         T_GPU(copies_within_the_device),
+        T_GPU(needs_no_memory_for_gaps),
+        T_GPU(keeps_elements_aligned),
         T_GPU(follows_the_application),
         T_GPU(many_ops_take_turns),
         T_GPU(an_error_comes_after_all_copies),

@@ -183,6 +183,10 @@ int mca_coll_r2_runs_create(const struct ompi_datatype_t *dtype, mca_coll_r2_run
  * there. */
 int mca_coll_r2_buffer_runs_init(mca_coll_r2_buffer_t *buffer);
 void mca_coll_r2_buffer_runs_fini(mca_coll_r2_buffer_t *buffer);
+/** Pieces of an element of a block that is not empty, once they are there. */
+uint32_t mca_coll_r2_buffer_run_count(const mca_coll_r2_buffer_t *buffer, int block);
+/** From the element's origin to a piece. */
+ptrdiff_t mca_coll_r2_buffer_run(const mca_coll_r2_buffer_t *buffer, int block, uint32_t idx);
 /** An r2_runs_fn_t. @param arg mca_coll_r2_buffer_t */
 void mca_coll_r2_buffer_runs(void *arg, uint64_t offset, uint64_t bytes, r2_run_fn_t found,
                              void *found_arg);

@@ -7,29 +7,59 @@
  */
 #include "call.h"
 
+static bool r2_memory_is_cpus(const r2_mem_at_t *at)
+{
+    return R2_MEM_HOST == at->kind || R2_MEM_PINNED == at->kind;
+}
+
 /* Goes by the first byte that is not the CPU's. */
 static r2_status_t r2_memory_look(const void *memory, r2_mem_at_t *at_p)
 {
-    return R2_MEM_HOST == at_p->kind || R2_MEM_PINNED == at_p->kind
-               ? r2_mem_find(mca_coll_r2_component.ctx, memory, at_p)
-               : R2_OK;
+    return r2_memory_is_cpus(at_p) ? r2_mem_find(mca_coll_r2_component.ctx, memory, at_p) : R2_OK;
+}
+
+/* Elements as long as this may have pieces in several places (MPI_BOTTOM). */
+#define R2_MEMORY_NEAR_BYTES 65536
+
+static bool r2_memory_is_far(const struct ompi_datatype_t *dtype)
+{
+    ptrdiff_t true_lb, true_extent;
+
+    ompi_datatype_get_true_extent(dtype, &true_lb, &true_extent);
+    return true_extent >= R2_MEMORY_NEAR_BYTES;
+}
+
+static r2_status_t r2_memory_of_block(mca_coll_r2_buffer_t *buffer, int block, r2_mem_at_t *at_p)
+{
+    const struct ompi_datatype_t *dtype =
+        NULL == buffer->dtype ? buffer->dtypes[block] : buffer->dtype;
+    char *origin = buffer->base + buffer->displs[block];
+    r2_status_t status = r2_memory_look(origin + mca_coll_r2_first_byte(dtype), at_p);
+    uint32_t count;
+
+    if (R2_OK != status || !r2_memory_is_cpus(at_p) || !r2_memory_is_far(dtype)) {
+        return status;
+    }
+    if (OMPI_SUCCESS != mca_coll_r2_buffer_runs_init(buffer)) {
+        return R2_ERR_NO_MEMORY;
+    }
+    count = mca_coll_r2_buffer_run_count(buffer, block);
+    for (uint32_t i = 0; R2_OK == status && i < count && r2_memory_is_cpus(at_p); ++i) {
+        status = r2_memory_look(origin + mca_coll_r2_buffer_run(buffer, block, i), at_p);
+    }
+    return status;
 }
 
 static r2_status_t r2_memory_of_buffer(mca_coll_r2_buffer_t *buffer, r2_mem_at_t *at_p)
 {
     r2_status_t status = R2_OK;
 
-    for (int i = 0; R2_OK == status && i < buffer->block_count; ++i) {
+    for (int i = 0; R2_OK == status && i < buffer->block_count && r2_memory_is_cpus(at_p); ++i) {
         if (buffer->starts[i + 1] > buffer->starts[i]) {
-            status =
-                r2_memory_look(buffer->base +
-                                   mca_coll_r2_first_byte(NULL == buffer->dtype ? buffer->dtypes[i]
-                                                                                : buffer->dtype) +
-                                   buffer->displs[i],
-                               at_p);
+            status = r2_memory_of_block(buffer, i, at_p);
         }
     }
-    if (R2_OK == status && (R2_MEM_DEVICE == at_p->kind || R2_MEM_MANAGED == at_p->kind) &&
+    if (R2_OK == status && !r2_memory_is_cpus(at_p) &&
         OMPI_SUCCESS != mca_coll_r2_buffer_runs_init(buffer)) {
         status = R2_ERR_NO_MEMORY;
     }

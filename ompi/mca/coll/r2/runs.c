@@ -231,6 +231,21 @@ int mca_coll_r2_buffer_runs_init(mca_coll_r2_buffer_t *buffer)
     return rc;
 }
 
+static const mca_coll_r2_runs_t *r2_runs_of(const mca_coll_r2_buffer_t *buffer, int block)
+{
+    return buffer->runs[NULL == buffer->dtype ? block : 0];
+}
+
+uint32_t mca_coll_r2_buffer_run_count(const mca_coll_r2_buffer_t *buffer, int block)
+{
+    return r2_runs_of(buffer, block)->count;
+}
+
+ptrdiff_t mca_coll_r2_buffer_run(const mca_coll_r2_buffer_t *buffer, int block, uint32_t idx)
+{
+    return r2_runs_of(buffer, block)->runs[idx].displ;
+}
+
 void mca_coll_r2_buffer_runs_fini(mca_coll_r2_buffer_t *buffer)
 {
     for (int i = 0; NULL != buffer->runs && i < (NULL == buffer->dtype ? buffer->block_count : 1);

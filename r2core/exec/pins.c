@@ -1,0 +1,111 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Pinned memory, kept.
+ */
+#include "r2_config.h"
+
+#include "exec/pins.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Lengths are this times a power of two, so that other calls can use it. */
+#define R2_PINS_BYTES 4096u
+
+void r2_pins_init(r2_pins_t *pins, r2_mem_t *mem, size_t keep_bytes)
+{
+    memset(pins, 0, sizeof(*pins));
+    pins->mem = mem;
+    pins->keep_bytes = keep_bytes;
+}
+
+/* A driver that has ended has taken its memory along, and says so. */
+static void r2_pins_free(r2_pins_t *pins, r2_pin_t *pin)
+{
+    if (pin->is_heap) {
+        free(pin->memory);
+    } else {
+        r2_mem_unpin(pins->mem, &pins->at, pin->memory);
+    }
+    free(pin);
+}
+
+static r2_pin_t *r2_pins_unlink(r2_pins_t *pins, r2_pin_t **at)
+{
+    r2_pin_t *pin = *at;
+
+    *at = pin->next;
+    pins->kept_bytes -= pin->bytes;
+    return pin;
+}
+
+void r2_pins_fini(r2_pins_t *pins)
+{
+    while (NULL != pins->free) {
+        r2_pins_free(pins, r2_pins_unlink(pins, &pins->free));
+    }
+}
+
+void r2_pins_forget(r2_pins_t *pins)
+{
+    while (NULL != pins->free) {
+        r2_pin_t *pin = r2_pins_unlink(pins, &pins->free);
+
+        free(pin->is_heap ? pin->memory : NULL);
+        free(pin);
+    }
+}
+
+static r2_pin_t *r2_pins_new(r2_pins_t *pins, size_t length)
+{
+    r2_pin_t *pin = calloc(1, sizeof(*pin));
+    void *memory = NULL;
+
+    if (NULL == pin) {
+        return NULL;
+    }
+    pin->is_heap = R2_OK != r2_mem_pin(pins->mem, &pins->at, length, &memory);
+    pin->memory = pin->is_heap ? aligned_alloc(R2_PINS_BYTES, length) : memory;
+    pin->bytes = length;
+    if (NULL == pin->memory) {
+        free(pin);
+        return NULL;
+    }
+    return pin;
+}
+
+r2_pin_t *r2_pins_get(r2_pins_t *pins, size_t bytes)
+{
+    size_t length = R2_PINS_BYTES;
+
+    while (length < bytes) {
+        length *= 2;
+    }
+    for (r2_pin_t **at = &pins->free; NULL != *at; at = &(*at)->next) {
+        if ((*at)->bytes == length) {
+            return r2_pins_unlink(pins, at);
+        }
+    }
+    return r2_pins_new(pins, length);
+}
+
+/* The oldest ones make room. */
+void r2_pins_put(r2_pins_t *pins, r2_pin_t *pin)
+{
+    if (NULL == pin) {
+        return;
+    }
+    pin->next = pins->free;
+    pins->free = pin;
+    pins->kept_bytes += pin->bytes;
+    while (pins->kept_bytes > pins->keep_bytes) {
+        r2_pin_t **at = &pins->free;
+
+        while (NULL != (*at)->next) {
+            at = &(*at)->next;
+        }
+        r2_pins_free(pins, r2_pins_unlink(pins, at));
+    }
+}

@@ -1,0 +1,43 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Pinned memory for runs, kept for runs to come. What is known of it lies elsewhere: it is gone
+ * with the device's context, and may not even be read then.
+ */
+#ifndef R2_EXEC_PINS_H
+#define R2_EXEC_PINS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mem/mem.h"
+
+typedef struct r2_pin {
+    struct r2_pin *next;
+    char *memory; /* owned */
+    size_t bytes;
+    bool is_heap; /* pinned memory was short */
+} r2_pin_t;
+
+typedef struct r2_pins {
+    r2_mem_t *mem;  /* borrowed */
+    r2_mem_at_t at; /* where it belongs */
+    r2_pin_t *free; /* owned list, newest first */
+    size_t kept_bytes, keep_bytes;
+} r2_pins_t;
+
+/** @param keep_bytes the most that is kept. */
+void r2_pins_init(r2_pins_t *pins, r2_mem_t *mem, size_t keep_bytes);
+/** All were given back. Also for zeros. */
+void r2_pins_fini(r2_pins_t *pins);
+
+/** Memory that the driver copies to and from, aligned to 64 bytes. Pinned, or where that is short
+ * any: copies are slower then. @return NULL: there is none. */
+r2_pin_t *r2_pins_get(r2_pins_t *pins, size_t bytes);
+/** @param pin NULL: nothing. */
+void r2_pins_put(r2_pins_t *pins, r2_pin_t *pin);
+/** The device was reset: what was kept is not there any more. */
+void r2_pins_forget(r2_pins_t *pins);
+
+#endif
