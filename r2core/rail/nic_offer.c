@@ -14,8 +14,8 @@
 #include "base/util.h"
 #include "r2/transport.h"
 
-/* UCX's transport of queue pairs; "" as long as r2's transport has none: then it declines. */
-#define R2_TLS_RC ""
+/* UCX's transport of queue pairs. "": r2's transport has none, and declines. */
+#define R2_TLS_RC "rc_verbs"
 
 static const struct {
     const char *word; /* of coll_r2_tls */
