@@ -22,6 +22,7 @@ WORK = tempfile.mkdtemp(prefix="r2-faults-")
 DIGESTS = WORK + "/digests"
 HOSTS, RAILS = 4, 4
 LANES = HOSTS * (HOSTS - 1) * RAILS     # one rank per host: each rank counts its own ends
+RDMA = "--rdma" in sys.argv             # rails are RDMA devices (docs/softverbs.md)
 LIVE_S = 40     # nothing that a test waits for may take longer
 
 
@@ -33,6 +34,20 @@ def fault(*words):
 def heal_all():
     """Undoes all faults."""
     fault("heal", "all", "all")
+
+
+def is_nic(pid):
+    """Is a process the RDMA NIC of a host?"""
+    try:
+        with open("/proc/%d/comm" % pid, encoding="ascii") as file:
+            return file.read().strip() == "softverbs"
+    except OSError:
+        return False
+
+
+def in_jobs():
+    """Processes in the lab, but for the RDMA NICs."""
+    return [p for p in processes(LAB) if not is_nic(p)]
 
 
 class Job:
@@ -48,7 +63,8 @@ class Job:
         self.lines, self.cursor, self.news = [], 0, threading.Condition()
         self.status = {}
         command = [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "150", "-n",
-                   str(HOSTS), "--mca", "coll", "r2", *mpirun, *wrapper, DRIVER,
+                   str(HOSTS), "--mca", "coll", "r2", *(RDMA * ["--mca", "coll_r2_tls", "rc"]),
+                   *mpirun, *wrapper, DRIVER,
                    "--gates", self.gates, *map(str, words)]
         if expect:
             command += ["--expect", DIGESTS]
@@ -171,7 +187,7 @@ class Job:
         except subprocess.TimeoutExpired:
             raise AssertionError("the job does not end" + self.tail()) from None
         self.reader.join(10)
-        assert until(lambda: not processes(LAB)), "processes are left"
+        assert until(lambda: not in_jobs()), "processes are left"
         assert not os.listdir("/run/r2lab/%s/runs" % LAB), "files are left"
         return status
 
@@ -198,7 +214,7 @@ class Job:
             except subprocess.TimeoutExpired:
                 self.child.kill()
                 self.child.wait()
-        until(lambda: not processes(LAB), 5)
+        until(lambda: not in_jobs(), 5)
 
     def extra_ms(self, at_s):
         """(kind of the collective under way at a time, ms that it took longer than usual)."""
@@ -284,7 +300,8 @@ def episode(breaks, rails, kind="float", noticed=True, heals=None):
 def up():
     """Raises the lab and learns the bits of the healthy run."""
     assert os.access(DRIVER, os.X_OK), "%s is not built" % DRIVER
-    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
+    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit",
+          *(RDMA * ["--rdma"]))
     job = Job("--iterations", 8, "--learn", DIGESTS, expect=False)
     job.open("init", "first", "finalize")
     job.ended(90)
