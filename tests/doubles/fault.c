@@ -151,6 +151,13 @@ static int fault_worker_fd(r2_tp_worker_t *worker)
     return fault_inner_ops(worker)->worker_fd(worker->inner);
 }
 
+static bool fault_worker_is_loose(const r2_tp_worker_t *worker)
+{
+    const r2_tp_ops_t *ops = worker->device->fault->inner->ops;
+
+    return NULL != ops->worker_is_loose && ops->worker_is_loose(worker->inner);
+}
+
 static r2_status_t fault_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
     r2_tp_ep_t *ep = calloc(1, sizeof(*ep));
@@ -374,6 +381,7 @@ r2_tp_t r2_tp_fault_transport(r2_tp_fault_t *fault)
         .worker_progress = fault_worker_progress,
         .worker_fd = fault_worker_fd,
         .worker_arm = fault_worker_arm,
+        .worker_is_loose = fault_worker_is_loose,
         .ep_open = fault_ep_open,
         .ep_address = fault_ep_address,
         .ep_connect = fault_ep_connect,

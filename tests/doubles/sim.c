@@ -202,6 +202,11 @@ static bool sim_has_peer(const r2_tp_ep_t *list, uint32_t node)
     return false;
 }
 
+static bool sim_worker_is_loose(const r2_tp_worker_t *worker)
+{
+    return worker->device->is_rdma;
+}
+
 static r2_status_t sim_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
     r2_tp_ep_t *ep;
@@ -382,6 +387,7 @@ const r2_tp_ops_t r2_sim_tp_ops = {
     .worker_progress = r2_sim_worker_progress,
     .worker_fd = sim_worker_fd,
     .worker_arm = sim_worker_arm,
+    .worker_is_loose = sim_worker_is_loose,
     .ep_open = sim_ep_open,
     .ep_address = sim_ep_address,
     .ep_connect = sim_ep_connect,

@@ -82,6 +82,29 @@ static bool sim_heard(const r2_tp_ep_t *list, const r2_tp_worker_t *worker)
     return false;
 }
 
+/* Has the peer's worker an endpoint to this one, or had it? */
+static bool sim_is_connected_back(const r2_tp_ep_t *list, const r2_tp_worker_t *worker)
+{
+    const r2_tp_ep_t *ep;
+
+    DL_FOREACH(list, ep) {
+        if (ep->peer == worker) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Over RDMA what is sent before the peer has connected is lost for a while. */
+static bool sim_is_lost(const r2_tp_ep_t *ep)
+{
+    const r2_tp_worker_t *peer = ep->peer;
+
+    return ep->worker->device->is_rdma && !peer->destroyed &&
+           !sim_is_connected_back(peer->open, ep->worker) &&
+           !sim_is_connected_back(peer->closed, ep->worker);
+}
+
 /* Checks that hold for every send. @return false: refused, and a failure of the simulator. */
 static bool sim_check_send(r2_tp_ep_t *ep, const r2_tp_send_t *op)
 {
@@ -98,6 +121,9 @@ static bool sim_check_send(r2_tp_ep_t *ep, const r2_tp_send_t *op)
         r2_sim_fail(sim, "node %u: packet of %u + %u bytes is too long for segments of %zu", node,
                     op->header_bytes, op->data_bytes, ep->worker->device->segment_bytes);
         return false;
+    }
+    if (sim_is_lost(ep)) {
+        r2_sim_fail(sim, "node %u: a send to node %u before that has connected", node, peer);
     }
     DL_FOREACH(ep->pending, pending) {
         if (pending->op == op) {

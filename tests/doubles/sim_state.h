@@ -61,7 +61,7 @@ typedef struct r2_sim_pending {
 struct r2_tp_device {
     r2_sim_t *sim; /* borrowed */
     uint32_t node, rail;
-    bool is_rdma; /* opened as such; what it does is the same */
+    bool is_rdma; /* opened as such: nothing may be sent before the peer has connected */
     size_t segment_bytes;
     uint32_t worker_count;
     bool closed;
