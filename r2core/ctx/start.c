@@ -102,24 +102,12 @@ static r2_status_t r2_ctx_real_mesh(r2_ctx_real_t *real, const r2_ctx_config_t *
 }
 
 /* What r2 cannot do yet, and others may do well. */
-static r2_status_t r2_ctx_objection(const r2_params_t *params, const r2_ctx_parts_t *parts,
-                                    char *text_p, size_t text_bytes)
+static r2_status_t r2_ctx_objection(const r2_params_t *params, char *text_p, size_t text_bytes)
 {
     const r2_status_t status = r2_gpu_objection(params->gpu, text_p, text_bytes);
 
     if (R2_OK != status) {
         return status;
-    }
-    for (size_t i = 0; r2_rdma_declines(params->tls) && i < parts->nic_count; ++i) {
-        const r2_nic_t *nic = &parts->nics[i];
-
-        if ('\0' != nic->rdma[0]) {
-            snprintf(text_p, text_bytes,
-                     "rail %s belongs to RDMA device %s, which r2 would use for TCP only; "
-                     "coll_r2_tls=tcp does so",
-                     nic->name, nic->rdma);
-            return R2_ERR_DECLINED;
-        }
     }
     return R2_OK;
 }
@@ -228,7 +216,7 @@ static r2_status_t r2_ctx_real_parts(r2_ctx_real_t *real, const r2_ctx_config_t 
     if (R2_OK != status) {
         return status;
     }
-    status = r2_ctx_objection(config->params, parts, text_p, text_bytes);
+    status = r2_ctx_objection(config->params, text_p, text_bytes);
     if (R2_OK == status) {
         r2_ctx_offer(real, config->params, parts);
         status = r2_ctx_real_files(real, parts, text_p, text_bytes);

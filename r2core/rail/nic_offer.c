@@ -14,7 +14,7 @@
 #include "base/util.h"
 #include "r2/transport.h"
 
-/* UCX's transport of queue pairs. "": r2's transport has none, and declines. */
+/* UCX's transport of queue pairs. */
 #define R2_TLS_RC "rc_verbs"
 
 static const struct {
@@ -30,11 +30,6 @@ const char *r2_rdma_tls(const char *word)
         }
     }
     return "";
-}
-
-bool r2_rdma_declines(const char *word)
-{
-    return 0 != strcmp(word, "tcp") && '\0' == r2_rdma_tls(word)[0];
 }
 
 void r2_nics_offer(const char *tls, r2_nic_t *nics, size_t count)

@@ -146,7 +146,7 @@ def test_listing():
 
 
 def test_rails():
-    """r2_info finds the ports and their GIDs; a job leaves them to others, or uses TCP"""
+    """r2_info finds the ports and their GIDs; jobs go by them, or by TCP"""
     info = json.loads(r2lab("exec", "--name", LAB, "h1", "sh", "-c",
                             BUILD + "/tools/r2_info --json || true",      # nothing is installed
                             env={"OMPI_MCA_coll_r2_rails": "soft*:1"})[0])
@@ -155,16 +155,17 @@ def test_rails():
         ("soft%d:1" % r, r, "Ethernet", "ACTIVE", 1, "RoCE v2", "::ffff:10.77.%d.2" % r)
         for r in (0, 1)], info["rdma_ports"]
     assert [(r["name"], r["rdma"], r["transport"]) for r in info["rails"]] == [
-        ("rail%d" % r, "soft%d:1" % r, "tcp") for r in (0, 1)], info["rails"]
+        ("rail%d" % r, "soft%d:1" % r, "rc_verbs") for r in (0, 1)], info["rails"]
     job = ("run", "--name", LAB, "--timeout", 60, "--p2p", "mgmt", "-n", 2)
     program = BUILD + "/tests/functional/hello_mpi"
-    said = r2lab(*job, program, env={"OMPI_MCA_coll": "r2"})
-    assert "rail rail0 belongs to RDMA device soft0:1" in "".join(said), said
-    for rails in ("rail0,rail1", "soft0:1,soft1:1"):
+    for rails, tls, kind in (("rail0,rail1", "auto", ", rc_verbs"), ("soft0:1,soft1:1", "rc",
+                             ", rc_verbs"), ("soft*:1", "tcp", "")):
+        before = nic("h0")["sent"]
         said = r2lab(*job, program, env={
-            "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "tcp", "OMPI_MCA_coll_r2_verbose": "2",
+            "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls, "OMPI_MCA_coll_r2_verbose": "2",
             "OMPI_MCA_coll_r2_rails": rails})
-        assert "h0: 2 rails: rail0 (10000 Mbit/s) rail1" in "".join(said), said
+        assert "h0: 2 rails: rail0 (10000 Mbit/s%s) rail1" % kind in "".join(said), said
+        assert (nic("h0")["sent"] > before) == (tls != "tcp"), (tls, before)
 
 
 def test_perftest():

@@ -138,11 +138,6 @@ static void test_declined(void **state)
     info_t info = t_good();
 
     (void) state;
-    strcpy(info.nics[1].rdma, "mlx5_0:1");
-    t_expect(&info, INFO_WARNING, "rail 1 (rail1) belongs to the RDMA device mlx5_0:1",
-             "coll_r2_tls = tcp");
-    info.params.tls = "tcp";
-    assert_int_equal(info_problems(&info, problems), 0);
     info.gpu = "/dev/nvidiactl";
     assert_int_equal(info_problems(&info, problems), 0);
     strcpy(info.gpu_objection, "there is a GPU (/dev/kfd), whose memory r2 cannot read");

@@ -270,19 +270,6 @@ static void info_check_declined(const info_t *info, info_list_t *list)
         info_add(list, INFO_WARNING, "jobs with this host do without r2: %s", info->gpu_objection);
         info_remedy(list, "for jobs that never give such memory to MPI: coll_r2_gpu = ignore");
     }
-    for (size_t i = 0; i < info->nic_count && r2_rdma_declines(info->params.tls); ++i) {
-        if ('\0' != info->nics[i].rdma[0]) {
-            info_add(
-                list, INFO_WARNING,
-                "rail %zu (%s) belongs to the RDMA device %s, and r2 uses TCP only: jobs with this "
-                "host do without r2",
-                i, info->nics[i].name, info->nics[i].rdma);
-            info_remedy(list,
-                        "coll_r2_tls = tcp uses TCP over it (slower than RDMA); or name other NICs "
-                        "in coll_r2_rails");
-            return; /* one is enough to make the point */
-        }
-    }
 }
 
 /* What keeps rails from RDMA. */

@@ -113,8 +113,6 @@ R2_EXPORT const char *r2_gid_kind_name(r2_gid_kind_t kind);
 
 /** UCX's transport for rails on RDMA devices where coll_r2_tls is `word`; "": TCP. */
 R2_EXPORT const char *r2_rdma_tls(const char *word);
-/** True if r2 leaves jobs with such rails to others: it is to use RDMA, and cannot. */
-R2_EXPORT bool r2_rdma_declines(const char *word);
 /**
  * Sets `tls` of the NICs: what they offer to their peers.
  * @param tls from r2_rdma_tls(). NICs whose RDMA device is not to be opened, or that UCX does not
