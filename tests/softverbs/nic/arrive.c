@@ -119,7 +119,7 @@ void sv_posted(sv_qp_t *qp)
 {
     enum ibv_qp_state state = qp->attr.qp_state;
 
-    if (qp->dev->is_dead || (IBV_QPS_RTS != state && IBV_QPS_ERR != state)) {
+    if (qp->context->is_dead || (IBV_QPS_RTS != state && IBV_QPS_ERR != state)) {
         return;
     }
     if (IBV_QPT_UD == qp->type) {

@@ -90,7 +90,7 @@ static int serve_port(served_t *served)
 
 static int serve_reg_mr(served_t *served)
 {
-    return served->context->dev->is_dead
+    return served->context->is_dead
                ? EIO
                : sv_mr_create(served->context, served->request, &served->reply->object);
 }
@@ -118,6 +118,9 @@ static int serve_cq(served_t *served)
     sv_ring_t ring;
     int error;
 
+    if (served->context->is_dead) {
+        return EIO;
+    }
     if (0 != sv_ring_map(&ring, served->fds[0], sizeof(sv_cqe_t))) {
         return EINVAL;
     }
@@ -139,6 +142,9 @@ static int serve_srq(served_t *served)
     sv_ring_t ring;
     int error;
 
+    if (served->context->is_dead) {
+        return EIO;
+    }
     if (0 != sv_ring_map(&ring, served->fds[0], sizeof(sv_recv_t))) {
         return EINVAL;
     }
@@ -171,7 +177,7 @@ static int serve_qp(served_t *served)
     sv_qp_t *qp;
     int error;
 
-    if (served->context->dev->is_dead) {
+    if (served->context->is_dead) {
         return EIO;
     }
     if (0 != sv_ring_map(&sends, served->fds[0], sizeof(sv_send_t))) {

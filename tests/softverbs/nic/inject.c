@@ -52,6 +52,15 @@ static int move_gid(sv_dev_t *dev, uint32_t index)
 }
 
 /* Processes have to open a device anew that was dead: what they had stays without effect. */
+static void die(sv_dev_t *dev)
+{
+    sv_port_event(dev, IBV_EVENT_DEVICE_FATAL);
+    dev->is_dead = true;
+    for (sv_context_t *context = dev->nic->contexts; NULL != context; context = context->next) {
+        context->is_dead = context->is_dead || dev == context->dev;
+    }
+}
+
 static void heal(sv_dev_t *dev)
 {
     for (sv_qp_t *qp = dev->qps; dev->is_dead && NULL != qp; qp = qp->next) {
@@ -68,8 +77,7 @@ static int strike(sv_dev_t *dev, const sv_fault_t *fault)
 {
     switch ((sv_fault_kind_t) fault->kind) {
     case SV_FAULT_FATAL:
-        sv_port_event(dev, IBV_EVENT_DEVICE_FATAL);
-        dev->is_dead = true;
+        die(dev);
         return 0;
     case SV_FAULT_QP_FATAL:
         return fail_qp(dev, fault->value);

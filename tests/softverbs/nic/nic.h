@@ -184,6 +184,7 @@ struct sv_context {
     sv_context_t *next;
     pid_t pid;
     bool is_gone;              /* freed at the end of this round */
+    bool is_dead;              /* since DEVICE_FATAL, for good */
     int socket, pidfd, events; /* events: -1 before it is opened */
     sv_bells_t *bells;         /* mapped */
     sv_qp_t **qps;             /* owned; by slot */

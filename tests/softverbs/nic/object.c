@@ -331,7 +331,7 @@ int sv_qp_modify(sv_qp_t *qp, const struct ibv_qp_attr *attr, uint32_t mask)
 {
     enum ibv_qp_state to = 0 != (mask & IBV_QP_STATE) ? attr->qp_state : qp->attr.qp_state;
 
-    if (qp->dev->is_dead) {
+    if (qp->context->is_dead) {
         return EIO;
     }
     if ((0 != (mask & IBV_QP_STATE) && !may_become(qp, to, mask)) ||

@@ -33,7 +33,7 @@ void sv_complete(sv_cq_t *cq, const struct ibv_wc *wc, uint32_t flags, uint32_t 
     sv_dev_t *dev = cq->context->dev;
     sv_cqe_t *cqe;
 
-    if (dev->is_dead) {
+    if (cq->context->is_dead) {
         return;
     }
     if (sv_ring_tail(&cq->ring) - sv_ring_head(&cq->ring) >= cq->ring.capacity) {
