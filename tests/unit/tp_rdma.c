@@ -18,6 +18,7 @@
 /* ---- registrations: verbs that pass through this program ---- */
 
 static uint32_t registered, refused;
+static size_t locked_bytes; /* of all memory */
 static uintptr_t counted[2]; /* of memory between these */
 static uintptr_t newest[2];  /* address and bytes */
 static bool refuses;
@@ -37,6 +38,7 @@ void *ibv_reg_mr_iova2(void *pd, void *address, size_t bytes, uint64_t iova, uns
 
     newest[0] = at;
     newest[1] = bytes;
+    locked_bytes += again ? 0 : bytes;
     if (at >= counted[0] && at < counted[1]) {
         if (refuses) {
             refused += !again;
@@ -189,6 +191,18 @@ void test_memory_is_refused(void **state)
     assert_int_equal(registered, 1);
     pair_close(&a, &b);
     munmap(memory, WHOLE_BYTES);
+}
+
+/** What a worker with a lane locks: what packets arrive in, and what is copied goes out from. */
+void test_worker_locks_little(void **state)
+{
+    side_t a, b;
+
+    (void) state;
+    locked_bytes = 0;
+    pair_open(&a, &b);
+    assert_in_range(locked_bytes / 2, (size_t) 4 << 20, (size_t) 14 << 20);
+    pair_close(&a, &b);
 }
 
 /* ---- faults of the NIC ---- */
