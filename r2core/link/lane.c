@@ -107,6 +107,7 @@ r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_
     }
     status = worker->rail->tp->ops->ep_open(worker->worker, conn, &conn->ep);
     if (R2_OK != status) {
+        r2_rail_doubt(worker, status);
         free(conn);
         return status;
     }

@@ -288,10 +288,10 @@ void r2_room_keep(r2_net_t *net)
 r2_status_t r2_idle_worker(r2_lane_t *lane, r2_rail_worker_t **worker_p)
 {
     r2_net_t *net = lane->link->net;
-    r2_status_t status =
-        r2_lane_is_relay(lane) || r2_idle_may_look(net)
-            ? r2_rail_get(lane->rail, lane->is_rdma, lane->link->rank, net->pending_lanes, worker_p)
-            : R2_ERR_NO_DESCRIPTORS;
+    r2_status_t status = r2_lane_is_relay(lane) || r2_idle_may_look(net)
+                             ? r2_rail_get(lane->rail, lane->is_rdma, lane->link->rank,
+                                           net->pending_lanes, net->now_ns, worker_p)
+                             : R2_ERR_NO_DESCRIPTORS;
 
     if (!r2_lane_is_relay(lane)) {
         lane->link->path.rests = false;

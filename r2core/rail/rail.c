@@ -12,6 +12,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#include "base/clock.h"
+#include "r2/params.h"
+#include "rail/nic_parts.h"
+
+/* An RDMA device that could not be opened is not tried again before: that takes milliseconds. */
+#define R2_REOPEN_NS (100 * R2_NS_PER_MS)
+
 void r2_rail_init(r2_rail_t *rail, uint32_t idx, const r2_nic_t *nic, const r2_tp_t *tp,
                   const r2_tp_callbacks_t *callbacks, size_t segment_bytes, int epoll_fd,
                   void *owner, const r2_log_t *log)
@@ -42,6 +49,26 @@ static void r2_rail_watch(r2_rail_t *rail, r2_rail_worker_t *worker, int operati
     }
 }
 
+static void r2_rail_device_close(r2_rail_t *rail, r2_rail_device_t *device)
+{
+    r2_rail_device_t **slot = &rail->devices;
+
+    while (*slot != device) {
+        slot = &(*slot)->next;
+    }
+    *slot = device->next;
+    rail->tp->ops->device_close(device->device);
+    free(device);
+}
+
+/* A dead device goes with its last worker. */
+static void r2_rail_device_put(r2_rail_t *rail, r2_rail_device_t *device)
+{
+    if (device->is_dead && 0 == device->workers) {
+        r2_rail_device_close(rail, device);
+    }
+}
+
 static void r2_rail_worker_destroy(r2_rail_worker_t *worker)
 {
     r2_worker_peer_t *peer, *next;
@@ -53,15 +80,9 @@ static void r2_rail_worker_destroy(r2_rail_worker_t *worker)
         HASH_DEL(worker->peers, peer);
         free(peer);
     }
+    --worker->device->workers;
+    r2_rail_device_put(worker->rail, worker->device);
     free(worker);
-}
-
-static void r2_rail_close(const r2_rail_t *rail, r2_tp_device_t **device)
-{
-    if (NULL != *device) {
-        rail->tp->ops->device_close(*device);
-        *device = NULL;
-    }
 }
 
 void r2_rail_fini(r2_rail_t *rail)
@@ -72,31 +93,66 @@ void r2_rail_fini(r2_rail_t *rail)
         rail->workers = worker->next;
         r2_rail_worker_destroy(worker);
     }
-    r2_rail_close(rail, &rail->device);
-    r2_rail_close(rail, &rail->rdma);
+    while (NULL != rail->devices) {
+        r2_rail_device_close(rail, rail->devices);
+    }
 }
 
-static r2_tp_device_t **r2_rail_device(r2_rail_t *rail, bool is_rdma)
+/* The device that new workers are made of; NULL: none is open. */
+static r2_rail_device_t *r2_rail_device(const r2_rail_t *rail, bool is_rdma)
 {
-    return is_rdma ? &rail->rdma : &rail->device;
+    r2_rail_device_t *device = rail->devices;
+
+    while (NULL != device && (is_rdma != device->is_rdma || device->is_dead)) {
+        device = device->next;
+    }
+    return device;
 }
 
-static r2_status_t r2_rail_open(r2_rail_t *rail, bool is_rdma)
+/* Where the RDMA port has the NIC's address now; -1: the library chooses. */
+static int r2_rail_gid_index(const r2_rail_t *rail)
+{
+    r2_rdma_port_t port;
+
+    if (NULL != r2_params_ucx("IB_GID_INDEX")) {
+        return -1;
+    }
+    r2_rdma_port_read("", rail->nic.rdma, &rail->nic, &port);
+    return R2_LINK_ETHERNET == port.link && R2_GID_NONE != port.gid_kind ? port.gid_idx : -1;
+}
+
+static r2_status_t r2_rail_open(r2_rail_t *rail, bool is_rdma, uint64_t now_ns)
 {
     r2_tp_device_config_t config = {
         .name = R2_RAILS_MAX == rail->idx ? NULL : is_rdma ? rail->nic.rdma : rail->nic.name,
         .tls = is_rdma ? rail->nic.tls : NULL,
         .segment_bytes = rail->segment_bytes,
+        .gid_index = is_rdma ? r2_rail_gid_index(rail) : -1,
     };
-    r2_tp_device_t **device = r2_rail_device(rail, is_rdma);
+    r2_rail_device_t *device;
+    r2_status_t status;
 
-    if (NULL != *device) {
-        return R2_OK;
+    if (is_rdma && now_ns < rail->reopen_ns) {
+        return R2_ERR_NO_DEVICE;
     }
-    return rail->tp->ops->device_open(rail->tp->instance, &config, device);
+    device = calloc(1, sizeof(*device));
+    if (NULL == device) {
+        return R2_ERR_NO_MEMORY;
+    }
+    status = rail->tp->ops->device_open(rail->tp->instance, &config, &device->device);
+    if (R2_OK != status) {
+        rail->reopen_ns = is_rdma ? now_ns + R2_REOPEN_NS : rail->reopen_ns;
+        free(device);
+        return status;
+    }
+    device->is_rdma = is_rdma;
+    device->gid_index = config.gid_index;
+    device->next = rail->devices;
+    rail->devices = device;
+    return R2_OK;
 }
 
-static r2_status_t r2_rail_worker_add(r2_rail_t *rail, bool is_rdma)
+static r2_status_t r2_rail_worker_create(r2_rail_t *rail, r2_rail_device_t *device)
 {
     r2_rail_worker_t *worker = calloc(1, sizeof(*worker));
     r2_status_t status;
@@ -105,24 +161,71 @@ static r2_status_t r2_rail_worker_add(r2_rail_t *rail, bool is_rdma)
         return R2_ERR_NO_MEMORY;
     }
     worker->rail = rail;
-    worker->is_rdma = is_rdma;
-    status = rail->tp->ops->worker_create(*r2_rail_device(rail, is_rdma), rail->callbacks, worker,
-                                          &worker->worker);
+    worker->device = device;
+    worker->is_rdma = device->is_rdma;
+    status = rail->tp->ops->worker_create(device->device, rail->callbacks, worker, &worker->worker);
     if (R2_OK != status) {
         free(worker);
         return status;
     }
+    ++device->workers;
     r2_rail_watch(rail, worker, EPOLL_CTL_ADD);
     worker->next = rail->workers;
     rail->workers = worker;
     return R2_OK;
 }
 
+static void r2_rail_device_dies(r2_rail_t *rail, r2_rail_device_t *device)
+{
+    device->is_dead = true;
+    r2_rail_device_put(rail, device);
+}
+
+void r2_rail_doubt(r2_rail_worker_t *worker, r2_status_t status)
+{
+    if (worker->is_rdma && R2_ERR_NO_DEVICE == status) {
+        worker->device->is_dead = true; /* it goes with this worker */
+    }
+}
+
+/*
+ * What was opened of an RDMA device stays dead after the device's death, though it may be back: it
+ * is opened anew then. So it is after its port's address has got another index.
+ */
+static r2_status_t r2_rail_worker_add(r2_rail_t *rail, bool is_rdma, uint64_t now_ns)
+{
+    r2_rail_device_t *device = r2_rail_device(rail, is_rdma);
+    r2_status_t status = R2_ERR_NO_DEVICE;
+
+    if (NULL != device && is_rdma && device->gid_index != r2_rail_gid_index(rail)) {
+        r2_rail_device_dies(rail, device);
+        device = NULL;
+    }
+    if (NULL != device) {
+        status = r2_rail_worker_create(rail, device);
+        if (R2_ERR_NO_DEVICE != status || !is_rdma) {
+            return status;
+        }
+        r2_rail_device_dies(rail, device);
+    }
+    status = r2_rail_open(rail, is_rdma, now_ns);
+    if (R2_OK != status) {
+        return status;
+    }
+    device = rail->devices;
+    status = r2_rail_worker_create(rail, device);
+    if (R2_ERR_NO_DEVICE == status && is_rdma) {
+        rail->reopen_ns = now_ns + R2_REOPEN_NS;
+        r2_rail_device_dies(rail, device);
+    }
+    return status;
+}
+
 static r2_rail_worker_t *r2_rail_newest(const r2_rail_t *rail, bool is_rdma)
 {
     r2_rail_worker_t *worker = rail->workers;
 
-    while (NULL != worker && is_rdma != worker->is_rdma) {
+    while (NULL != worker && (is_rdma != worker->is_rdma || worker->device->is_dead)) {
         worker = worker->next;
     }
     return worker;
@@ -142,20 +245,19 @@ static bool r2_rail_worker_serves(const r2_rail_t *rail, bool is_rdma, uint32_t 
 }
 
 r2_status_t r2_rail_get(r2_rail_t *rail, bool is_rdma, uint32_t peer, uint32_t pending,
-                        r2_rail_worker_t **worker_p)
+                        uint64_t now_ns, r2_rail_worker_t **worker_p)
 {
     const r2_tp_t *tp = rail->tp;
-    bool serves = r2_rail_worker_serves(rail, is_rdma, peer);
+    const bool serves = r2_rail_worker_serves(rail, is_rdma, peer);
     r2_status_t status = R2_OK;
 
     if (NULL != tp->ops->has_room &&
-        !tp->ops->has_room(tp->instance, NULL == *r2_rail_device(rail, is_rdma), serves ? 0 : 1,
+        !tp->ops->has_room(tp->instance, NULL == r2_rail_device(rail, is_rdma), serves ? 0 : 1,
                            pending + 1)) {
         return R2_ERR_NO_DESCRIPTORS;
     }
-    status = r2_rail_open(rail, is_rdma);
-    if (R2_OK == status && !serves) {
-        status = r2_rail_worker_add(rail, is_rdma);
+    if (!serves) {
+        status = r2_rail_worker_add(rail, is_rdma, now_ns);
     }
     if (R2_OK != status) {
         return status;

@@ -21,11 +21,22 @@ typedef struct r2_worker_peer {
     UT_hash_handle hh;
 } r2_worker_peer_t;
 
+/** A device as it was opened once. */
+typedef struct r2_rail_device {
+    r2_tp_device_t *device; /* owned */
+    bool is_rdma;           /* nic.rdma by nic.tls; else TCP, or within the host */
+    bool is_dead;           /* no workers are made of it any more */
+    int gid_index;          /* that it was opened with */
+    uint32_t workers;
+    struct r2_rail_device *next; /* newest first */
+} r2_rail_device_t;
+
 /** One worker generation of a rail. Lanes join the newest of their transport that has never served
  * their peer. */
 typedef struct r2_rail_worker {
     struct r2_rail *rail;        /* borrowed: outlives the worker */
-    bool is_rdma;                /* else TCP, or within the host */
+    r2_rail_device_t *device;    /* borrowed: outlives the worker */
+    bool is_rdma;                /* as the device's */
     r2_tp_worker_t *worker;      /* owned */
     r2_worker_peer_t *peers;     /* owned: hash by rank */
     uint32_t users;              /* endpoints open on it, zombies included */
@@ -41,11 +52,12 @@ typedef struct r2_rail {
     r2_nic_t nic;                       /* nic.carrier follows netlink */
     const r2_tp_t *tp;                  /* borrowed */
     const r2_tp_callbacks_t *callbacks; /* borrowed: given to every worker */
-    r2_tp_device_t *device;             /* owned: TCP; NULL while it could not be opened */
-    r2_tp_device_t *rdma;               /* owned: nic.rdma by nic.tls; the same */
+    r2_rail_device_t *devices;          /* owned: list, newest first; of each transport those that
+                                         * died, too, as long as they have workers */
     r2_rail_worker_t *workers;          /* owned: list, newest first */
     bool alone;                         /* each lane gets a worker of its own, which goes with it */
     size_t segment_bytes;
+    uint64_t reopen_ns;          /* the RDMA device is not opened before */
     uint64_t shut_ns;            /* known to be dead: lanes are not opened before, 0 = no such */
     uint64_t tx_bytes, rx_bytes; /* payload so far, everything that was sent again included */
     /* borrowed: gets the descriptors of all workers, data.ptr is the worker; -1: none */
@@ -58,7 +70,7 @@ typedef struct r2_rail {
 void r2_rail_init(r2_rail_t *rail, uint32_t idx, const r2_nic_t *nic, const r2_tp_t *tp,
                   const r2_tp_callbacks_t *callbacks, size_t segment_bytes, int epoll_fd,
                   void *owner, const r2_log_t *log);
-/** Destroys all workers and closes the device. */
+/** Destroys all workers and closes the devices. */
 void r2_rail_fini(r2_rail_t *rail);
 
 /** Local rails always work; others need carrier. */
@@ -77,7 +89,9 @@ static inline bool r2_rail_usable(const r2_rail_t *rail)
  *         R2_ERR_UNSUPPORTED.
  */
 r2_status_t r2_rail_get(r2_rail_t *rail, bool is_rdma, uint32_t peer, uint32_t pending,
-                        r2_rail_worker_t **worker_p);
+                        uint64_t now_ns, r2_rail_worker_t **worker_p);
+/** An endpoint could not be opened on a worker: the next one may be of a device opened anew. */
+void r2_rail_doubt(r2_rail_worker_t *worker, r2_status_t status);
 /**
  * Connects an endpoint to `peer` on a worker from r2_rail_get(); that worker never serves the peer
  * again.

@@ -171,6 +171,7 @@ static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *con
     device->segment_bytes = config->segment_bytes;
     device->kind = &lane->kind;
     lane->add_settings(&settings, config->segment_bytes);
+    device->domain.gid_index = NULL == config->tls ? -1 : config->gid_index;
     status = r2_uct_domain_open(lane->kind.tls, NULL == config->name ? "memory" : config->name,
                                 settings.rows, settings.count, &device->domain);
     if (R2_OK != status) {

@@ -50,6 +50,7 @@ typedef struct r2_uct_domain {
     uct_iface_config_t *config; /* owned */
     uct_tl_resource_desc_t resource;
     bool needs_handles; /* memory must be registered before it is sent from */
+    int gid_index;      /* RoCE: of the address; -1: UCX chooses. Set before it is opened */
 } r2_uct_domain_t;
 
 /** An interface with its worker. */

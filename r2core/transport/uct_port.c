@@ -86,6 +86,7 @@ static bool r2_uct_md_open(uct_component_h component, const char *md_name, const
 {
     uct_md_config_t *config;
     ucs_status_t rc = UCS_ERR_NO_DEVICE;
+    char index[16];
 
     if (r2_uct_md_may_have(md_name, tls, name)) {
         rc = uct_md_config_read(component, NULL, NULL, &config);
@@ -95,6 +96,10 @@ static bool r2_uct_md_open(uct_component_h component, const char *md_name, const
     }
     /* Registrations are kept by us (uct_memory.c). Unknown to tcp, and since 1.16 to all. */
     (void) uct_config_modify(config, "REG_METHODS", "direct");
+    if (domain->gid_index >= 0) {
+        snprintf(index, sizeof(index), "%d", domain->gid_index);
+        (void) uct_config_modify(config, "GID_INDEX", index);
+    }
     rc = uct_md_open(component, md_name, config, &domain->md);
     uct_config_release(config);
     if (UCS_OK != rc) {

@@ -58,6 +58,7 @@ static r2_status_t r2_uct_device_open(void *put, const char *name, const char *t
         return R2_ERR_NO_MEMORY;
     }
     device->uct = put;
+    device->domain.gid_index = -1;
     status = r2_uct_domain_open(tls, name, settings, count, &device->domain);
     if (R2_OK != status) {
         free(device);

@@ -23,6 +23,7 @@ tests_unit_test_tp_ucx_SOURCES = \
     tests/unit/test_tp_ucx.c \
     tests/unit/tp_closing.c \
     tests/unit/tp_processes.c \
+    tests/unit/tp_rail.c \
     tests/unit/tp_rdma.c \
     tests/unit/tp_sides.c \
     tests/unit/tp_sides.h

@@ -368,7 +368,7 @@ static void sources_are_polled_however_much_the_rails_bring(void **state)
     (void) state;
     process_up(&process);
     r2_core_enter(&process.ctx->core);
-    assert_int_equal(r2_rail_get(&process.ctx->core.net.rails[0], false, 1, 0, &worker), R2_OK);
+    assert_int_equal(r2_rail_get(&process.ctx->core.net.rails[0], false, 1, 0, 0, &worker), R2_OK);
     r2_core_leave(&process.ctx->core);
     atomic_store(&rails_are_busy, 1);
     process_wake(&process);

@@ -94,7 +94,7 @@ static r2_rail_worker_t *t_get(r2_rail_t *rail, bool is_rdma, uint32_t peer)
 {
     r2_rail_worker_t *worker;
 
-    assert_int_equal(r2_rail_get(rail, is_rdma, peer, 0, &worker), R2_OK);
+    assert_int_equal(r2_rail_get(rail, is_rdma, peer, 0, 0, &worker), R2_OK);
     assert_int_equal(r2_rail_connect(worker, NULL, peer, "", 0), R2_OK);
     return worker;
 }

@@ -18,7 +18,7 @@
 /* ---- registrations: verbs that pass through this program ---- */
 
 static uint32_t registered, refused;
-static size_t locked_bytes; /* of all memory */
+static size_t locked_bytes;  /* of all memory */
 static uintptr_t counted[2]; /* of memory between these */
 static uintptr_t newest[2];  /* address and bytes */
 static bool refuses;
@@ -207,7 +207,7 @@ void test_worker_locks_little(void **state)
 
 /* ---- faults of the NIC ---- */
 
-static void nic_fault(const char *words)
+void nic_fault(const char *words)
 {
     char command[128];
 

@@ -91,6 +91,16 @@ r2_status_t packet_send_part(packet_t *packet, side_t *side, uint32_t number, ui
     return status;
 }
 
+void packet_wait(const packet_t *packet, side_t *side)
+{
+    const uint64_t end_ns = now_ns() + 10 * R2_NS_PER_S;
+
+    while (!packet->done && now_ns() < end_ns) {
+        tp.ops->worker_progress(side->worker);
+    }
+    assert_true(packet->done);
+}
+
 uint64_t now_ns(void)
 {
     return r2_now_ns(r2_clock_system());
@@ -99,7 +109,8 @@ uint64_t now_ns(void)
 void side_open(side_t *side)
 {
     r2_tp_device_config_t config = {
-        .name = device_name, .tls = device_tls, .segment_bytes = SEGMENT_MAX};
+        .name = device_name, .tls = device_tls, .segment_bytes = SEGMENT_MAX,
+        .gid_index = -1};
 
     memset(side, 0, sizeof(*side));
     assert_int_equal(tp.ops->device_open(tp.instance, &config, &side->device), R2_OK);

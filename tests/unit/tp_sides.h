@@ -63,6 +63,8 @@ r2_status_t packet_send(packet_t *packet, side_t *side, uint32_t number, uint32_
 /** The same. @param whole what the data are part of; NULL: of nothing. */
 r2_status_t packet_send_part(packet_t *packet, side_t *side, uint32_t number, uint32_t bytes,
                              const void *data, const r2_tp_memory_t *whole);
+/** Progresses its sender until a packet is ours again, up to 10 s. */
+void packet_wait(const packet_t *packet, side_t *side);
 uint64_t now_ns(void);
 
 void side_open(side_t *side);
@@ -114,5 +116,13 @@ void test_port_down(void **state);
 void test_flap(void **state);
 void test_device_dies(void **state);
 void test_gid_moves(void **state);
+/** Tells the NIC of soft0, as `softverbs fault soft0 WORDS`. */
+void nic_fault(const char *words);
+
+/* ---- tp_rail.c ---- */
+
+void test_rail_after_death(void **state);
+void test_rail_worker_after_death(void **state);
+void test_rail_gid_moves(void **state);
 
 #endif

@@ -74,6 +74,7 @@ typedef struct r2_tp_device_config {
     const char *name;
     const char *tls;      /* one transport such as "rc_verbs"; NULL: TCP */
     size_t segment_bytes; /* largest header + data of one packet */
+    int gid_index;        /* RoCE: of the address to be used; -1: the library chooses */
 } r2_tp_device_config_t;
 
 /** The transport table. `tp` is the instance the table came with. */

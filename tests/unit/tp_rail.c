@@ -1,0 +1,149 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * A rail on an RDMA device that dies, and on a port whose address moves.
+ */
+#include "r2_config.h"
+
+#include "tp_sides.h"
+
+#include "rail/rail.h"
+
+static uint32_t rail_received;
+
+static void rail_on_packet(void *arg, const void *header, size_t header_bytes, const void *data,
+                           size_t data_bytes)
+{
+    (void) arg;
+    (void) header;
+    (void) header_bytes;
+    (void) data;
+    (void) data_bytes;
+    ++rail_received;
+}
+
+static void rail_on_failure(void *arg, void *ep_arg, r2_status_t status)
+{
+    (void) arg;
+    (void) ep_arg;
+    (void) status;
+}
+
+static void rail_open(r2_rail_t *rail)
+{
+    static const r2_tp_callbacks_t rail_callbacks = {rail_on_packet, rail_on_failure};
+    const r2_nic_t nic = {.name = "lo", .rdma = "soft0:1", .tls = "rc_verbs", .carrier = true};
+
+    r2_rail_init(rail, 0, &nic, &tp, &rail_callbacks, SEGMENT_MAX, -1, NULL, NULL);
+}
+
+/** A lane of the rail to a peer; packets go both ways. @return the worker it got. */
+static r2_rail_worker_t *rail_works(r2_rail_t *rail, side_t *b, uint32_t peer, uint64_t at_ns)
+{
+    char address[R2_TP_ADDRESS_MAX];
+    packet_t packets[2];
+    r2_rail_worker_t *worker;
+    side_t a = {0};
+    size_t bytes;
+
+    assert_int_equal(r2_rail_get(rail, true, peer, 0, at_ns, &worker), R2_OK);
+    a.worker = worker->worker;
+    side_offer(&a);
+    side_offer(b);
+    assert_int_equal(tp.ops->ep_address(b->ep, address, &bytes), R2_OK);
+    assert_int_equal(r2_rail_connect(worker, a.ep, peer, address, bytes), R2_OK);
+    side_join(b, &a);
+    b->received = rail_received = 0;
+    assert_true(packet_send(&packets[0], &a, 1, DATA_MAX, pattern + 1) >= 0);
+    assert_true(packet_send(&packets[1], b, 2, DATA_MAX, pattern + 2) >= 0);
+    assert_true(progress_until(&a, b, &b->received, 1));
+    assert_true(progress_until(&a, b, &rail_received, 1));
+    packet_wait(&packets[0], &a);
+    packet_wait(&packets[1], b);
+    tp.ops->ep_close(a.ep);
+    tp.ops->ep_close(b->ep);
+    r2_rail_put(worker);
+    r2_rail_reap(rail);
+    return worker;
+}
+
+static void peer_open(side_t *b)
+{
+    device_name = "soft1:1";
+    side_open(b);
+    device_name = "soft0:1";
+}
+
+/**
+ * What was opened of a device before it died is of no use when it is back. The rail opens it anew,
+ * and while that is not possible, no more often than it can afford.
+ */
+void test_rail_after_death(void **state)
+{
+    r2_rail_worker_t *worker;
+    r2_rail_t rail;
+    side_t b;
+
+    (void) state;
+    rail_open(&rail);
+    peer_open(&b);
+    rail_works(&rail, &b, 1, 0);
+    nic_fault("fatal");
+    assert_int_equal(r2_rail_get(&rail, true, 1, 0, 1, &worker), R2_ERR_NO_DEVICE);
+    assert_true(rail.reopen_ns > 1);
+    nic_fault("heal");
+    assert_int_equal(r2_rail_get(&rail, true, 1, 0, 2, &worker), R2_ERR_NO_DEVICE);
+    rail_works(&rail, &b, 1, rail.reopen_ns);
+    rail_works(&rail, &b, 2, rail.reopen_ns);
+    assert_non_null(rail.devices);
+    assert_null(rail.devices->next); /* what was dead went with its last worker */
+    r2_rail_fini(&rail);
+    side_close(&b);
+}
+
+/** A worker that was there before tells of the death when an endpoint is opened on it. */
+void test_rail_worker_after_death(void **state)
+{
+    r2_rail_worker_t *worker;
+    r2_tp_ep_t *ep;
+    r2_rail_t rail;
+    r2_status_t status;
+    side_t b;
+
+    (void) state;
+    rail_open(&rail);
+    peer_open(&b);
+    rail_works(&rail, &b, 1, 0);
+    nic_fault("fatal");
+    nic_fault("heal");
+    assert_int_equal(r2_rail_get(&rail, true, 2, 0, 1, &worker), R2_OK); /* it was not tried yet */
+    status = tp.ops->ep_open(worker->worker, NULL, &ep);
+    assert_int_equal(status, R2_ERR_NO_DEVICE);
+    r2_rail_doubt(worker, status);
+    r2_rail_put(worker);
+    rail_works(&rail, &b, 2, 2);
+    r2_rail_fini(&rail);
+    side_close(&b);
+}
+
+/** The next worker is of a device that was opened with the address's new index. */
+void test_rail_gid_moves(void **state)
+{
+    r2_rail_t rail;
+    side_t b;
+
+    (void) state;
+    rail_open(&rail);
+    peer_open(&b);
+    for (int i = 1; i <= 3; ++i) {
+        nic_fault(1 == i ? "gid 0 1" : 2 == i ? "gid 0 2" : "gid 0 3");
+        rail_works(&rail, &b, 1, 0);
+        assert_int_equal(rail.devices->gid_index, i);
+        assert_null(rail.devices->next);
+    }
+    nic_fault("heal");
+    nic_fault("gid 0 1");
+    r2_rail_fini(&rail);
+    side_close(&b);
+}
