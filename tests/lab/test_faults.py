@@ -15,10 +15,11 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from faultlab import (HOSTS, LAB, LANES, RAILS, Job, device_bytes, down, fault, flows, heal_all,
+from faultlab import (HOSTS, LAB, LANES, RAILS, RDMA, Job, device_bytes, down, fault, flows, heal_all,
                       recover, running, up)
 from labtest import counters, processes, run_all
 import rail_faults
+import rdma_faults
 from rail_faults import LONG, test_end
 
 
@@ -235,6 +236,8 @@ GROUPS = {
     "comms": [test_comms, test_two_per_host],
 }
 GROUPS.update(rail_faults.GROUPS)
+if RDMA:
+    GROUPS.update(rdma_faults.GROUPS)
 ALL = {test.__name__: test for tests in GROUPS.values() for test in tests}
 
 

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Faults of RDMA NICs themselves, while their network devices stay up: the group rdma of
+test_faults.py --rdma (docs/softverbs.md has what the NICs can do)."""
+
+import time
+
+from faultlab import BUILD, LAB, fault, flows, running
+from labtest import r2lab
+from rail_faults import test_end
+
+
+def nic(host, rail, *words):
+    """Tells the RDMA NIC of a rail to fail, or to heal; returns the time."""
+    r2lab("exec", "--name", LAB, "h%d" % host, BUILD + "/tests/softverbs/softverbs", "fault",
+          "soft%d" % rail, *words)
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
+def nic_episode(host, rail, *words, repair=("heal",)):
+    """A fault of the NIC in the middle of a collective; calls go on; healed, the lanes use the NIC
+    again. No other rail is touched."""
+    job = running()
+    failed = job.status["lanes_failed"]
+    job.now_in("float")
+    at = nic(host, rail, *words)
+    job.iterations(2)
+    job.until("a failed lane", lambda s: s["lanes_failed"] > failed)
+    what, extra = job.extra_ms(at)
+    start = time.monotonic()
+    nic(host, rail, *repair)
+    job.whole()
+    back = time.monotonic() - start
+    flows(job, host, rail)
+    job.right()
+    return ", hit %s: %+.0f ms, lanes back after %.1f s" % (what, extra, back)
+
+
+def test_rdma_port_down():
+    """the port is down although its network device has carrier"""
+    return nic_episode(1, 2, "port-down")
+
+
+def test_rdma_device_dies():
+    """the device dies: nothing that it was given is ever told; it is opened anew (DEVICE_FATAL)"""
+    return nic_episode(2, 1, "fatal")
+
+
+def test_rdma_device_dies_again():
+    """the same device once more"""
+    return nic_episode(2, 1, "fatal")
+
+
+def test_rdma_address_moves():
+    """a link goes down, and comes back with the address at another index of the table"""
+    job = running()
+    failed = job.status["lanes_failed"]
+    for index in (3, 2, 1):
+        job.now_in("float")
+        fault("down", "h3", "rail0")
+        nic(3, 0, "gid", "0", str(index))
+        job.iterations(1)
+        fault("heal", "h3", "rail0")
+        job.whole()
+        flows(job, 3, 0)
+    assert job.status["lanes_failed"] > failed
+    job.right()
+
+
+def test_rdma_flaps():
+    """a link that drops for less than the NICs' retries, five times"""
+    job = running()
+    job.now_in("float")
+    for _ in range(5):
+        fault("drop", "h0", "rail3")
+        time.sleep(0.1)
+        fault("heal", "h0", "rail3")
+        time.sleep(0.1)
+    job.iterations(2)
+    job.whole()
+    flows(job, 0, 3)
+    job.right()
+
+
+def test_rdma_losses():
+    """the NIC loses, delays and repeats packets: results are right"""
+    job = running()
+    for words in (("drop", "0.01", "0", "7"), ("delay", "0.005", "2")):
+        nic(1, 1, *words)
+    job.iterations(3)
+    nic(1, 1, "heal")
+    job.whole()
+    job.right()
+
+
+def test_rdma_errors():
+    """sends are done and told as failed; and done and never told"""
+    job = running()
+    for words in (("error", "0.002", "12"), ("no-completion", "0.002")):
+        nic(3, 2, *words)
+        job.iterations(2)
+        nic(3, 2, "heal")
+        job.whole()
+    flows(job, 3, 2)
+    job.right()
+
+
+GROUPS = {
+    "rdma": [test_rdma_port_down, test_rdma_device_dies, test_rdma_device_dies_again,
+             test_rdma_address_moves, test_rdma_flaps, test_rdma_losses, test_rdma_errors,
+             test_end],
+}
