@@ -192,8 +192,8 @@ static void r2_ctx_offer(const r2_ctx_real_t *real, const r2_params_t *params,
     r2_rdma_setting_t setting;
     size_t count;
 
-    r2_nics_offer(r2_rdma_tls(params->tls), parts->nics, parts->nic_count);
     r2_rdma_setting_read(params->tls, &setting);
+    r2_nics_offer(&setting, parts->nics, parts->nic_count);
     count = r2_rdma_advise(&setting, parts->nics, parts->nic_count, advice);
     for (size_t i = 0; i < count && r2_params_first_of_host(); ++i) {
         r2_warn(&real->log, "%s; %s", advice[i].what, advice[i].remedy);

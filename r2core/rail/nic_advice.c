@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/capability.h>
 #include <sys/resource.h>
 
 #include "base/util.h"
@@ -40,30 +41,37 @@ static void r2_advice_add(r2_advice_list_t *list, const char *remedy, const char
     row->remedy = remedy;
 }
 
+static const struct {
+    const char *what, *remedy;
+} r2_lacks[] = {
+    [R2_RDMA_LACKS_FILE] = {"its file in /dev/infiniband is missing, or may not be opened",
+                            "give the container or the user that device (docker run "
+                            "--device=/dev/infiniband; modprobe ib_uverbs), or set coll_r2_tls = "
+                            "tcp"},
+    [R2_RDMA_LACKS_MODULE] = {"UCX does not know it",
+                              "install UCX's module for InfiniBand (ucx_info -d lists what UCX "
+                              "sees), or set coll_r2_tls = tcp"},
+    [R2_RDMA_LACKS_MEMORY] = {"this process may not lock enough memory (ulimit -l)",
+                              "lift the limit (memlock unlimited in /etc/security/limits.conf, and "
+                              "LimitMEMLOCK=infinity in the resource manager's service), or set "
+                              "coll_r2_tls = tcp"},
+    [R2_RDMA_LACKS_DEVICE] = {"it cannot be opened",
+                              "see what ibv_devinfo and UCX_LOG_LEVEL=debug say of it, or set "
+                              "coll_r2_tls = tcp"},
+};
+
 /* One rail is enough to make the point. */
 static void r2_advise_devices(const r2_nic_t *nics, size_t count, r2_advice_list_t *list)
 {
     for (size_t i = 0; i < count; ++i) {
         const r2_nic_t *nic = &nics[i];
 
-        if ('\0' == nic->rdma[0] || '\0' != nic->tls[0]) {
-            continue;
+        if (R2_RDMA_LACKS_NOTHING != nic->lack) {
+            r2_advice_add(list, r2_lacks[nic->lack].remedy,
+                          "rail %zu (%s) goes by TCP, not by its RDMA device %s: %s", i, nic->name,
+                          nic->rdma, r2_lacks[nic->lack].what);
+            return;
         }
-        if (nic->port.openable) {
-            r2_advice_add(list,
-                          "install UCX's module for InfiniBand (ucx_info -d lists what UCX sees), "
-                          "or set coll_r2_tls = tcp",
-                          "rail %zu (%s) goes by TCP: UCX does not know its RDMA device %s", i,
-                          nic->name, nic->rdma);
-        } else {
-            r2_advice_add(list,
-                          "give the container or the user that device (docker run "
-                          "--device=/dev/infiniband; modprobe ib_uverbs), or set coll_r2_tls = tcp",
-                          "rail %zu (%s) goes by TCP: the file of its RDMA device %s in "
-                          "/dev/infiniband is missing, or may not be opened",
-                          i, nic->name, nic->rdma);
-        }
-        return;
     }
 }
 
@@ -138,6 +146,24 @@ size_t r2_rdma_advise(const r2_rdma_setting_t *setting, const r2_nic_t *nics, si
     return list.count;
 }
 
+/* True if the limit on locked memory does not hold for this process. */
+static bool r2_may_lock_all(void)
+{
+    char line[128];
+    uint64_t effective = 0;
+    FILE *stream = fopen("/proc/self/status", "re");
+
+    while (NULL != stream && NULL != fgets(line, sizeof(line), stream)) {
+        if (1 == sscanf(line, "CapEff: %" SCNx64, &effective)) {
+            break;
+        }
+    }
+    if (NULL != stream) {
+        fclose(stream);
+    }
+    return 0 != (effective & UINT64_C(1) << CAP_IPC_LOCK);
+}
+
 void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p)
 {
     struct rlimit limit;
@@ -147,7 +173,8 @@ void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p)
                                      .ucx_tls = r2_params_ucx("TLS"),
                                      .ucx_net_devices = r2_params_ucx("NET_DEVICES"),
                                      .ucx_gid_index = r2_params_ucx("IB_GID_INDEX")};
-    if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur) {
+    if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur &&
+        !r2_may_lock_all()) {
         setting_p->memlock_bytes = limit.rlim_cur;
     }
 }

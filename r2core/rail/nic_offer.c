@@ -16,6 +16,9 @@
 
 /* UCX's transport of queue pairs. */
 #define R2_TLS_RC "rc_verbs"
+/* What a rail locks before the application's memory: buffers to receive into and to copy into, and
+ * queues. */
+#define R2_RDMA_LEAST_BYTES (20ull << 20)
 
 static const struct {
     const char *word; /* of coll_r2_tls */
@@ -32,18 +35,42 @@ const char *r2_rdma_tls(const char *word)
     return "";
 }
 
-void r2_nics_offer(const char *tls, r2_nic_t *nics, size_t count)
+static r2_rdma_lack_t r2_rdma_lack(const r2_nic_t *nic, const char *tls, uint64_t memlock_bytes)
 {
-    for (size_t i = 0; i < count; ++i) {
-        char device[R2_RDMA_DEVICE_MAX];
+    char device[R2_RDMA_DEVICE_MAX];
 
-        nics[i].tls[0] = '\0';
-        if ('\0' == tls[0] || '\0' == nics[i].rdma[0] || !nics[i].port.openable) {
+    if (!nic->port.openable) {
+        return R2_RDMA_LACKS_FILE;
+    }
+    snprintf(device, sizeof(device), "%.*s", (int) strcspn(nic->rdma, ":"), nic->rdma);
+    if (!r2_tp_ucx_sees(device)) {
+        return R2_RDMA_LACKS_MODULE;
+    }
+    if (memlock_bytes < R2_RDMA_LEAST_BYTES) {
+        return R2_RDMA_LACKS_MEMORY;
+    }
+    /* UCX hides ports without a link: those are believed. */
+    return R2_PORT_ACTIVE == nic->port.state && !r2_tp_ucx_opens(nic->rdma, tls)
+               ? R2_RDMA_LACKS_DEVICE
+               : R2_RDMA_LACKS_NOTHING;
+}
+
+void r2_nics_offer(const r2_rdma_setting_t *setting, r2_nic_t *nics, size_t count)
+{
+    uint64_t memlock_bytes = setting->memlock_bytes;
+
+    for (size_t i = 0; i < count; ++i) {
+        r2_nic_t *nic = &nics[i];
+
+        nic->tls[0] = '\0';
+        nic->lack = R2_RDMA_LACKS_NOTHING;
+        if ('\0' == setting->tls[0] || '\0' == nic->rdma[0]) {
             continue;
         }
-        snprintf(device, sizeof(device), "%.*s", (int) strcspn(nics[i].rdma, ":"), nics[i].rdma);
-        if (r2_tp_ucx_sees(device)) {
-            snprintf(nics[i].tls, sizeof(nics[i].tls), "%s", tls);
+        nic->lack = r2_rdma_lack(nic, setting->tls, memlock_bytes);
+        if (R2_RDMA_LACKS_NOTHING == nic->lack) {
+            snprintf(nic->tls, sizeof(nic->tls), "%s", setting->tls);
+            memlock_bytes -= UINT64_MAX == memlock_bytes ? 0 : R2_RDMA_LEAST_BYTES;
         }
     }
 }

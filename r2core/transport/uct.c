@@ -47,8 +47,6 @@
 #define RC_RX_BYTES   ((size_t) 8 << 20)
 #define RC_RX_LEAST   32
 #define RC_RX_MOST    ((size_t) 1024)
-#define RC_RX_GROW    16 /* UCX would take 1,024 at once */
-#define RC_TX_GROW    16
 #define RC_TX_MOST    64
 
 static_assert(SHM_FIFO_ELEM_SIZE - SHM_ELEM_HEAD_BYTES >=
@@ -113,8 +111,8 @@ static void r2_uct_add_rc(settings_t *settings, size_t segment_bytes)
     r2_uct_add_size(settings, "RC_SEG_SIZE", segment);
     r2_uct_add_size(settings, "MAX_AM_HDR", sizeof(r2_uct_frame_t) + R2_TP_HEADER_MAX + 8);
     r2_uct_add_size(settings, "RC_RX_QUEUE_LEN", receives);
-    r2_uct_add_size(settings, "RC_RX_BUFS_GROW", RC_RX_GROW);
-    r2_uct_add_size(settings, "RC_TX_BUFS_GROW", RC_TX_GROW);
+    r2_uct_add_size(settings, "RC_RX_BUFS_GROW", R2_UCT_RC_GROW);
+    r2_uct_add_size(settings, "RC_TX_BUFS_GROW", R2_UCT_RC_GROW);
     r2_uct_add_size(settings, "RC_TX_MAX_BUFS", RC_TX_MOST);
     r2_uct_add(settings, "RC_TX_CQ_MODERATION", "0");
     r2_uct_add(settings, "RC_TIMEOUT", "50ms");

@@ -133,6 +133,8 @@ void r2_uct_memory_reap(r2_uct_memory_t *memory);
 r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
                                    const r2_tp_memory_t *whole);
 void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region);
+/** True if so much more could be registered now. */
+bool r2_uct_memory_is_left(uct_md_h md, size_t bytes);
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region);
 
 /* ---- the transport table ---- */
@@ -163,6 +165,9 @@ struct r2_tp_device {
     r2_uct_memory_t *memory;   /* owned; NULL: nothing has to be registered, or can be */
     size_t segment_bytes;
 };
+
+/* RDMA: packets whose buffers UCX takes at once, 1,024 by itself. */
+#define R2_UCT_RC_GROW 16
 
 /** In front of each packet. */
 typedef struct r2_uct_frame {

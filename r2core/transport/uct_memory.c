@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucm/api/ucm.h>
 #include <unistd.h>
 
@@ -298,6 +299,23 @@ void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region)
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region)
 {
     return region->handle;
+}
+
+bool r2_uct_memory_is_left(uct_md_h md, size_t bytes)
+{
+    const unsigned flags = UCT_MD_MEM_ACCESS_LOCAL_READ | UCT_MD_MEM_FLAG_HIDE_ERRORS;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uct_mem_h handle;
+    bool is_left = false;
+
+    if (MAP_FAILED != memory) {
+        is_left = UCS_OK == uct_md_mem_reg(md, memory, bytes, flags, &handle);
+        if (is_left) {
+            (void) uct_md_mem_dereg(md, handle);
+        }
+        munmap(memory, bytes);
+    }
+    return is_left;
 }
 
 /* ---- life ---- */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Which RDMA devices UCX knows, without opening any.
+ * Which RDMA devices UCX knows, and whether it can open one.
  */
 #include "r2_config.h"
 
@@ -10,6 +10,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+#define TRIAL_BYTES 131072 /* as long as packets are by default */
 
 /* The component of all RDMA devices: its memory domains have their names. */
 static bool r2_uct_component_has(uct_component_h component, const char *device)
@@ -48,4 +50,29 @@ bool r2_tp_ucx_sees(const char *device)
     }
     r2_ucx_leave();
     return found;
+}
+
+bool r2_tp_ucx_opens(const char *name, const char *tls)
+{
+    const r2_tp_device_config_t config = {
+        .name = name, .tls = tls, .segment_bytes = TRIAL_BYTES, .gid_index = -1};
+    const r2_tp_callbacks_t callbacks = {NULL, NULL};
+    r2_tp_device_t *device;
+    r2_tp_worker_t *worker;
+    r2_status_t status;
+    r2_tp_t tp;
+
+    if (R2_OK != r2_tp_ucx_create(&tp)) {
+        return false;
+    }
+    status = tp.ops->device_open(tp.instance, &config, &device);
+    if (R2_OK == status) {
+        status = tp.ops->worker_create(device, &callbacks, NULL, &worker);
+        if (R2_OK == status) {
+            tp.ops->worker_destroy(worker);
+        }
+        tp.ops->device_close(device);
+    }
+    r2_tp_ucx_destroy(&tp);
+    return R2_OK == status;
 }

@@ -113,6 +113,12 @@ static r2_status_t r2_uct_worker_prepare(r2_tp_worker_t *worker)
     if (0 == (attr->cap.flags & ways) || worker->limits.piece < 2 * sizeof(r2_uct_piece_t)) {
         return R2_ERR_UNSUPPORTED;
     }
+    /* UCX says nothing of buffers that it could not register: nothing would ever arrive. */
+    if (worker->device->domain.needs_handles &&
+        !r2_uct_memory_is_left(worker->device->domain.md,
+                               R2_UCT_RC_GROW * worker->device->segment_bytes)) {
+        return R2_ERR_NO_MEMORY;
+    }
     if (UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PACKET, r2_uct_on_packet, worker, 0) ||
         UCS_OK != uct_iface_set_am_handler(iface, R2_UCT_AM_PIECE, r2_uct_on_piece, worker, 0)) {
         return R2_ERR_NO_MEMORY;
@@ -136,7 +142,9 @@ r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
     worker->stream.worker = r2_random_u64(r2_clock_system());
     status = r2_uct_port_open(device->uct, &device->domain, r2_uct_on_error, worker, &worker->port);
     if (R2_OK == status) {
+        r2_ucx_enter();
         status = r2_uct_worker_prepare(worker);
+        r2_ucx_leave();
         if (R2_OK != status) {
             r2_uct_fd_close(worker);
             r2_uct_port_close(&worker->port);

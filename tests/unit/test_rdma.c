@@ -421,6 +421,8 @@ static void test_advice(void **state)
          "rail 0 (ens1f0np0) has its address at index 3 of mlx5_0:1",
          "unset UCX_IB_GID_INDEX"},
     };
+    static const char *const lacks[] = {NULL, "/dev/infiniband", "UCX does not know it",
+                                        "(ulimit -l)", "cannot be opened"};
     r2_rdma_advice_t advice[R2_RDMA_ADVICE_MAX];
     t_host_t host;
     info_t info;
@@ -436,12 +438,15 @@ static void test_advice(void **state)
         assert_true(NULL == rows[i].what || (NULL != strstr(advice[0].what, rows[i].what) &&
                                              NULL != strstr(advice[0].remedy, rows[i].remedy)));
     }
-    info.nics[1].tls[0] = '\0'; /* UCX does not know it */
-    assert_int_equal(r2_rdma_advise(&rows[0].setting, info.nics, info.nic_count, advice), 1);
-    assert_non_null(strstr(advice[0].what, "UCX does not know its RDMA device mlx5_1:1"));
-    info.nics[1].port.openable = false;
-    assert_int_equal(r2_rdma_advise(&rows[0].setting, info.nics, info.nic_count, advice), 1);
-    assert_non_null(strstr(advice[0].what, "mlx5_1:1 in /dev/infiniband is missing"));
+    for (r2_rdma_lack_t lack = R2_RDMA_LACKS_FILE; lack <= R2_RDMA_LACKS_DEVICE; ++lack) {
+        info.nics[1].tls[0] = '\0';
+        info.nics[1].lack = lack;
+        assert_int_equal(r2_rdma_advise(&rows[0].setting, info.nics, info.nic_count, advice), 1);
+        assert_non_null(strstr(advice[0].what, "(ens1f1np1) goes by TCP, not by its RDMA device "
+                                               "mlx5_1:1: "));
+        assert_non_null(strstr(advice[0].what, lacks[lack]));
+        assert_non_null(strstr(advice[0].remedy, "coll_r2_tls = tcp"));
+    }
     fake_end(host.root);
 }
 

@@ -147,3 +147,32 @@ void test_rail_gid_moves(void **state)
     r2_rail_fini(&rail);
     side_close(&b);
 }
+
+static void assert_offers(bool offers, r2_rdma_lack_t lack, uint64_t memlock_bytes)
+{
+    const r2_rdma_setting_t setting = {.tls = "rc_verbs", .memlock_bytes = memlock_bytes};
+    r2_nic_t nic = {.name = "lo",
+                    .rdma = "soft0:1",
+                    .port = {.state = R2_PORT_ACTIVE, .openable = true},
+                    .carrier = true};
+
+    r2_nics_offer(&setting, &nic, 1);
+    assert_string_equal(nic.tls, offers ? "rc_verbs" : "");
+    assert_int_equal(nic.lack, lack);
+}
+
+/** A device that cannot be opened, or not be used, offers TCP and says why. */
+void test_rail_offers(void **state)
+{
+    (void) state;
+    assert_offers(true, R2_RDMA_LACKS_NOTHING, UINT64_MAX);
+    assert_offers(true, R2_RDMA_LACKS_NOTHING, (uint64_t) 20 << 20);
+    assert_offers(false, R2_RDMA_LACKS_MEMORY, (uint64_t) 8 << 20);
+    opens_none = true;
+    assert_offers(false, R2_RDMA_LACKS_DEVICE, UINT64_MAX);
+    opens_none = false;
+    refuses_all = true;
+    assert_offers(false, R2_RDMA_LACKS_DEVICE, UINT64_MAX);
+    refuses_all = false;
+    assert_offers(true, R2_RDMA_LACKS_NOTHING, UINT64_MAX);
+}

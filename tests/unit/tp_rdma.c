@@ -22,6 +22,7 @@ static size_t locked_bytes;  /* of all memory */
 static uintptr_t counted[2]; /* of memory between these */
 static uintptr_t newest[2];  /* address and bytes */
 static bool refuses;
+bool refuses_all, opens_none;
 
 typedef void *(*reg_fn_t)(void *pd, void *address, size_t bytes, uint64_t iova, unsigned access);
 
@@ -39,6 +40,10 @@ void *ibv_reg_mr_iova2(void *pd, void *address, size_t bytes, uint64_t iova, uns
     newest[0] = at;
     newest[1] = bytes;
     locked_bytes += again ? 0 : bytes;
+    if (refuses_all) {
+        errno = ENOMEM;
+        return NULL;
+    }
     if (at >= counted[0] && at < counted[1]) {
         if (refuses) {
             refused += !again;
@@ -60,6 +65,21 @@ int ibv_dereg_mr(void *mr)
 
     newest[0] = 0;
     return next.function(mr);
+}
+
+R2_EXPORT void *ibv_open_device(void *device);
+void *ibv_open_device(void *device)
+{
+    union {
+        void *pointer;
+        void *(*function)(void *device);
+    } next = {.pointer = dlsym(RTLD_NEXT, "ibv_open_device")};
+
+    if (opens_none) {
+        errno = EACCES;
+        return NULL;
+    }
+    return next.function(device);
 }
 
 /** Memory with the pattern in it: packet n of a size may start at n. */

@@ -119,8 +119,11 @@ void test_gid_moves(void **state);
 /** Tells the NIC of soft0, as `softverbs fault soft0 WORDS`. */
 void nic_fault(const char *words);
 
+extern bool refuses_all, opens_none; /* no memory is registered; no device is opened */
+
 /* ---- tp_rail.c ---- */
 
+void test_rail_offers(void **state);
 void test_rail_after_death(void **state);
 void test_rail_worker_after_death(void **state);
 void test_rail_gid_moves(void **state);

@@ -232,8 +232,8 @@ void info_collect(info_t *info)
     } else {
         info->nics_text[0] = '\0';
     }
-    r2_nics_offer(r2_rdma_tls(info->params.tls), info->nics, info->nic_count);
     r2_rdma_setting_read(info->params.tls, &info->rdma);
+    r2_nics_offer(&info->rdma, info->nics, info->nic_count);
     r2_nics_chain(info->nics, info->nic_count, info->chain);
     info->port_count = r2_rdma_ports("", info->ports);
     info->gpu = r2_gpu_device();

@@ -51,11 +51,21 @@ typedef struct r2_rdma_port {
     bool openable; /* its file in /dev/infiniband is there, or it is not known which that is */
 } r2_rdma_port_t;
 
+/** What a rail on an RDMA port lacks to go by RDMA, where that is wanted. */
+typedef enum r2_rdma_lack {
+    R2_RDMA_LACKS_NOTHING,
+    R2_RDMA_LACKS_FILE,   /* the device's file in /dev/infiniband */
+    R2_RDMA_LACKS_MODULE, /* UCX knows the device */
+    R2_RDMA_LACKS_MEMORY, /* that this process may lock */
+    R2_RDMA_LACKS_DEVICE  /* that can be opened */
+} r2_rdma_lack_t;
+
 /** One NIC as found on this host. Plain value. */
 typedef struct r2_nic {
     char name[R2_NIC_NAME_MAX]; /* network device, "rail0" */
     char rdma[R2_NIC_NAME_MAX]; /* RDMA device and port, "mlx5_0:1", or "" */
     char tls[R2_NIC_TLS_MAX];   /* offered to peers: a transport over `rdma`, "rc_verbs"; "": TCP */
+    r2_rdma_lack_t lack;        /* why `tls` is "" nevertheless */
     r2_rdma_port_t port;        /* of `rdma` */
     char pci[32];               /* PCI address, "0000:3b:00.0", or "" */
     uint32_t ifindex;           /* kernel's index */
@@ -113,13 +123,6 @@ R2_EXPORT const char *r2_gid_kind_name(r2_gid_kind_t kind);
 
 /** UCX's transport for rails on RDMA devices where coll_r2_tls is `word`; "": TCP. */
 R2_EXPORT const char *r2_rdma_tls(const char *word);
-/**
- * Sets `tls` of the NICs: what they offer to their peers.
- * @param tls from r2_rdma_tls(). NICs whose RDMA device is not to be opened, or that UCX does not
- * know, offer TCP.
- */
-R2_EXPORT void r2_nics_offer(const char *tls, r2_nic_t *nics, size_t count);
-
 /** What RDMA depends on beside the NICs. */
 typedef struct r2_rdma_setting {
     const char *tls;        /* borrowed: r2_rdma_tls() */
@@ -138,6 +141,12 @@ typedef struct r2_rdma_advice {
 
 /** Reads the setting of this process. @param word of coll_r2_tls. */
 R2_EXPORT void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p);
+/**
+ * Sets `tls` of the NICs: what they offer to their peers, or `lack`. A device whose port is active
+ * is opened and closed again to see whether it can be.
+ */
+R2_EXPORT void r2_nics_offer(const r2_rdma_setting_t *setting, r2_nic_t *nics, size_t count);
+
 /**
  * Pure. @param nics after r2_nics_offer(). @param advice_p R2_RDMA_ADVICE_MAX rows. @return number
  * of rows; 0 where RDMA is not wanted.

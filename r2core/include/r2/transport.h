@@ -166,6 +166,10 @@ void r2_tp_ucx_destroy(r2_tp_t *tp);
  * not. */
 bool r2_tp_ucx_sees(const char *device);
 
+/** True if a device can be opened, and a worker on it: tries it. Its port is active. @param name,
+ * tls as in r2_tp_device_config_t. */
+bool r2_tp_ucx_opens(const char *name, const char *tls);
+
 /** "1.13.1" style version of the UCX library in use. */
 const char *r2_tp_ucx_version(void);
 /** The version r2 was built with. */
