@@ -8,6 +8,7 @@
 
 #include "transport/uct.h"
 
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,9 +141,10 @@ static void r2_uct_regions_drop(r2_uct_memory_t *memory, uintptr_t start, uintpt
     }
 }
 
-/** Makes room for one more. @return false: all are in use. */
-static bool r2_uct_region_evict(r2_uct_memory_t *memory)
+/** Gives back the one that was not used for longest. @return its bytes; 0: all are in use. */
+static uintptr_t r2_uct_region_evict(r2_uct_memory_t *memory)
 {
+    uintptr_t bytes;
     uint32_t oldest = REGIONS_MAX;
 
     for (uint32_t i = 0; i < memory->count; ++i) {
@@ -152,10 +154,11 @@ static bool r2_uct_region_evict(r2_uct_memory_t *memory)
         }
     }
     if (REGIONS_MAX == oldest) {
-        return false;
+        return 0;
     }
+    bytes = memory->regions[oldest]->end - memory->regions[oldest]->start;
     r2_uct_region_drop(memory, oldest);
-    return true;
+    return bytes;
 }
 
 void r2_uct_memory_reap(r2_uct_memory_t *memory)
@@ -203,11 +206,30 @@ static bool r2_uct_region_register(r2_uct_memory_t *memory, r2_uct_region_t *reg
     } start = {.at = region->start};
 
     r2_uct_memory_span(&memory->unmaps, region->start, region->end);
+    errno = 0;
     if (UCS_OK != uct_md_mem_reg(memory->md, start.pointer, region->end - region->start, flags,
                                  &region->handle)) {
         region->handle = NULL;
     }
     return NULL != region->handle;
+}
+
+/** The same; where no more memory may be locked, what was not used for longest makes room. */
+static bool r2_uct_region_squeeze(r2_uct_memory_t *memory, r2_uct_region_t *region)
+{
+    while (!r2_uct_region_register(memory, region)) {
+        const bool is_short = ENOMEM == errno; /* UCX says "I/O error", whatever it is */
+        uintptr_t room = 0, bytes = 1;
+
+        while (is_short && 0 != bytes && room < region->end - region->start) {
+            bytes = r2_uct_region_evict(memory);
+            room += bytes;
+        }
+        if (0 == room) {
+            return false;
+        }
+    }
+    return true;
 }
 
 /**
@@ -233,13 +255,13 @@ static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr
             region->end = r2_max(region->end, memory->regions[last]->end);
         }
     }
-    if (!r2_uct_region_register(memory, region)) {
+    if (!r2_uct_region_squeeze(memory, region)) {
         region->start = part[0];
         region->end = part[1];
         (void) r2_uct_region_register(memory, region);
     }
     r2_uct_regions_drop(memory, region->start, region->end);
-    if (REGIONS_MAX == memory->count && !r2_uct_region_evict(memory)) {
+    if (REGIONS_MAX == memory->count && 0 == r2_uct_region_evict(memory)) {
         r2_uct_region_free(memory, region);
         return NULL;
     }

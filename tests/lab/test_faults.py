@@ -15,8 +15,8 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from faultlab import (HOSTS, LAB, LANES, RAILS, RDMA, Job, device_bytes, down, fault, flows, heal_all,
-                      recover, running, up)
+from faultlab import (HOSTS, LAB, LANES, RAILS, RDMA, Job, device_bytes, down, fault, flows,
+                      heal_all, recover, running, up)
 from labtest import counters, processes, run_all
 import rail_faults
 import rdma_faults

@@ -23,6 +23,35 @@ static uintptr_t counted[2]; /* of memory between these */
 static uintptr_t newest[2];  /* address and bytes */
 static bool refuses;
 bool refuses_all, opens_none;
+static size_t lock_limit = SIZE_MAX; /* of what is counted */
+
+/** What is registered of the counted memory. */
+static struct {
+    const void *mr;
+    size_t bytes;
+} locks[256];
+
+static size_t locked_now(void)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < r2_array_count(locks); ++i) {
+        bytes += NULL == locks[i].mr ? 0 : locks[i].bytes;
+    }
+    return bytes;
+}
+
+/** Moves a row from one owner to another: NULL is nobody. */
+static void lock_move(const void *from, const void *to, size_t bytes)
+{
+    for (size_t i = 0; i < r2_array_count(locks); ++i) {
+        if (from == locks[i].mr) {
+            locks[i].mr = to;
+            locks[i].bytes = bytes;
+            return;
+        }
+    }
+}
 
 typedef void *(*reg_fn_t)(void *pd, void *address, size_t bytes, uint64_t iova, unsigned access);
 
@@ -36,6 +65,7 @@ void *ibv_reg_mr_iova2(void *pd, void *address, size_t bytes, uint64_t iova, uns
     } next = {.pointer = dlsym(RTLD_NEXT, "ibv_reg_mr_iova2")};
     const uintptr_t at = (uintptr_t) address;
     const bool again = at == newest[0] && bytes == newest[1]; /* UCX takes two kinds of keys */
+    void *mr;
 
     newest[0] = at;
     newest[1] = bytes;
@@ -47,12 +77,21 @@ void *ibv_reg_mr_iova2(void *pd, void *address, size_t bytes, uint64_t iova, uns
     if (at >= counted[0] && at < counted[1]) {
         if (refuses) {
             refused += !again;
+            errno = EFAULT;
+            return NULL;
+        }
+        if (locked_now() + bytes > lock_limit) {
+            refused += !again;
             errno = ENOMEM;
             return NULL;
         }
         registered += !again;
     }
-    return next.function(pd, address, bytes, iova, access);
+    mr = next.function(pd, address, bytes, iova, access);
+    if (NULL != mr && at >= counted[0] && at < counted[1]) {
+        lock_move(NULL, mr, bytes);
+    }
+    return mr;
 }
 
 R2_EXPORT int ibv_dereg_mr(void *mr);
@@ -64,6 +103,7 @@ int ibv_dereg_mr(void *mr)
     } next = {.pointer = dlsym(RTLD_NEXT, "ibv_dereg_mr")};
 
     newest[0] = 0;
+    lock_move(mr, NULL, 0);
     return next.function(mr);
 }
 
@@ -209,6 +249,36 @@ void test_memory_is_refused(void **state)
     munmap(memory, WHOLE_BYTES);
     memory_send(&a, &b, memory_map(memory), &whole);
     assert_int_equal(registered, 1);
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
+}
+
+/** Where little may be locked, what was not used for longest makes room for what is sent now. */
+void test_memory_is_short(void **state)
+{
+    enum { PARTS = 8, BYTES = 1 << 20 };
+    char *memory = memory_map(NULL);
+    packet_t packet;
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    lock_limit = 3 * (size_t) BYTES * 2; /* two kinds of keys */
+    for (uint32_t i = 0; i < 3 * PARTS; ++i) {
+        const uint32_t chunk = i % PARTS * (BYTES / DATA_MAX);
+        const r2_tp_memory_t part = {memory + (size_t) chunk * DATA_MAX, BYTES - 4096};
+
+        b.received = 0;
+        assert_true(packet_send_part(&packet, &a, chunk, DATA_MAX, part.data, &part) >= 0);
+        assert_true(progress_until(&a, &b, &b.received, 1));
+        packet_wait(&packet, &a);
+        assert_true(locked_now() <= lock_limit);
+    }
+    assert_int_equal(registered, 3 * PARTS); /* each time: it had made room for others */
+    lock_limit = 4096;                       /* nothing fits: it is copied */
+    memory_send(&a, &b, memory_map(memory), NULL);
+    assert_int_equal(registered, 0);
+    lock_limit = SIZE_MAX;
     pair_close(&a, &b);
     munmap(memory, WHOLE_BYTES);
 }

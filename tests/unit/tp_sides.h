@@ -110,6 +110,7 @@ void test_memory_is_registered_once(void **state);
 void test_memory_is_unmapped(void **state);
 void test_memory_of_neighbours(void **state);
 void test_memory_is_refused(void **state);
+void test_memory_is_short(void **state);
 void test_worker_locks_little(void **state);
 void test_silent_drop(void **state);
 void test_port_down(void **state);
