@@ -224,7 +224,8 @@ bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
 {
     const r2_uct_t *uct = tp;
     uint32_t thread = 0 == uct->ports && devices + workers > 0 ? R2_FDS_THREAD : 0;
-    uint32_t needed = thread + R2_FDS_WORKER_LOCAL * workers + R2_FDS_OPENING * eps + R2_FDS_SLACK;
+    uint32_t needed = thread + R2_FDS_DEVICE * devices + R2_FDS_WORKER_LOCAL * workers +
+                      R2_FDS_OPENING * eps + R2_FDS_SLACK;
 
     return r2_fds_free(needed) == needed;
 }

@@ -332,6 +332,7 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_device_dies),
     RC(test_gid_moves),
     RC(test_rail_offers),
+    RC(test_rail_descriptors),
     RC(test_rail_after_death),
     RC(test_rail_worker_after_death),
     RC(test_rail_gid_moves),

@@ -8,6 +8,9 @@
 
 #include "tp_sides.h"
 
+#include <dirent.h>
+
+#include "r2/fds.h"
 #include "rail/rail.h"
 
 static uint32_t rail_received;
@@ -175,4 +178,41 @@ void test_rail_offers(void **state)
     assert_offers(false, R2_RDMA_LACKS_DEVICE, UINT64_MAX);
     refuses_all = false;
     assert_offers(true, R2_RDMA_LACKS_NOTHING, UINT64_MAX);
+}
+
+static size_t descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    size_t count = 0;
+
+    assert_non_null(folder);
+    while (NULL != readdir(folder)) {
+        ++count;
+    }
+    closedir(folder);
+    return count;
+}
+
+/** Device and worker take no more than is asked for before they are opened; lanes take none. */
+void test_rail_descriptors(void **state)
+{
+    enum { LANES = 8 };
+    side_t others[LANES], a, b;
+    size_t before, opened, used;
+
+    (void) state;
+    peer_open(&b); /* UCX's thread is there */
+    before = descriptors();
+    side_open(&a);
+    opened = descriptors();
+    for (int i = 0; i < LANES; ++i) {
+        others[i] = a;
+        side_connect(&others[i], &b);
+    }
+    used = descriptors();
+    assert_in_range(opened - before, 1, R2_FDS_DEVICE + R2_FDS_WORKER_LOCAL);
+    assert_int_equal(used, opened);
+    side_close(&a);
+    side_close(&b);
+    assert_true(descriptors() < before);
 }

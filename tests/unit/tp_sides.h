@@ -125,6 +125,7 @@ extern bool refuses_all, opens_none; /* no memory is registered; no device is op
 /* ---- tp_rail.c ---- */
 
 void test_rail_offers(void **state);
+void test_rail_descriptors(void **state);
 void test_rail_after_death(void **state);
 void test_rail_worker_after_death(void **state);
 void test_rail_gid_moves(void **state);

@@ -12,9 +12,10 @@
 
 /* What UCX takes (1.13 to 1.22); tests/unit/test_fds.c measures it. */
 #define R2_FDS_THREAD       3u /* once for each process, with the first worker over TCP */
+#define R2_FDS_DEVICE       1u /* over RDMA, and its workers as within the host; TCP: none */
 #define R2_FDS_WORKER       2u /* of a rail */
 #define R2_FDS_WORKER_LOCAL 4u /* of the rail within the host, with what watches processes */
-#define R2_FDS_EP           1u
+#define R2_FDS_EP           1u /* over RDMA: none */
 #define R2_FDS_OPENING      2u /* of an endpoint and the connect request that opens its lane */
 #define R2_FDS_SLACK        4u /* sockets of a moment: UCX's for the NIC, calls of ours */
 
