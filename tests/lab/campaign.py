@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Random jobs with random faults on the lab: campaign.py [--seed S] [--runs N] [--print]
+"""Random jobs with random faults on the lab: campaign.py [--seed S] [--runs N] [--rdma]
+            [--print]
 
 Each seed draws a layout, sizes, collectives, parameters and faults. Checked are every byte of every
 result (fault_driver.c), that the job ends, what memory it took, and that no verdict blames a part
@@ -20,7 +21,7 @@ import time
 
 sys.dont_write_bytecode = True
 import faultlab
-from faultlab import LAB, RAILS, WORK, Job, down, fault, heal_all
+from faultlab import LAB, RAILS, RDMA, WORK, Job, down, fault, heal_all
 from labtest import r2lab
 
 KINDS = ("float", "int", "gather,", "gatherv", "scatter", "bcast", "barrier", "mixed", "comms")
@@ -29,6 +30,8 @@ LOSSES = ("0.1%", "1%", "5%", "10%")
 LAB_HOSTS = 4
 # of a process with MPI and r2's bounds (docs/protocol.md), without its buffers
 MEMORY_BYTES = 128 << 20
+# over RDMA: buffers of three generations of workers on each rail (docs/ucx.md)
+RDMA_BYTES = 3 * RAILS * (18 << 20) if RDMA else 0
 BUFFERS = 20                # vectors that the job itself holds, at most
 PARKING_BYTES = 262144      # default of unexpected_bytes, for each peer
 CREDIT_BYTES = 32 << 20     # default of credit_bytes
@@ -152,7 +155,7 @@ class Run:
         for rank, pid in pids.items():
             with open("/proc/%d/status" % pid, encoding="ascii") as file:
                 peak = next(int(line.split()[1]) for line in file if line.startswith("VmHWM")) << 10
-            bound = MEMORY_BYTES + BUFFERS * self.draw.bytes
+            bound = MEMORY_BYTES + RDMA_BYTES + BUFFERS * self.draw.bytes
             assert peak <= bound, "rank %d took %d bytes, bound %d" % (rank, peak, bound)
 
     def lines(self):
@@ -204,7 +207,8 @@ def run_one(draw, sums):
 def campaign(options):
     """All draws on one lab. @return number of those that failed."""
     failed, sums, start = 0, {}, time.monotonic()
-    r2lab("up", "--name", LAB, "--hosts", LAB_HOSTS, "--rails", RAILS, "--rate", "100mbit")
+    r2lab("up", "--name", LAB, "--hosts", LAB_HOSTS, "--rails", RAILS, "--rate", "100mbit",
+          *(RDMA * ["--rdma"]))
     for seed in range(options.seed, options.seed + options.runs):
         draw = Draw(seed)
         why = run_one(draw, sums)
@@ -228,6 +232,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split(":")[0])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--rdma", action="store_true", help="rails are RDMA devices")
     parser.add_argument("--print", action="store_true", help="show the draws, run nothing")
     parser.add_argument("--verbose", action="store_true", help="show the draws that passed, too")
     parser.add_argument("--keep", action="store_true",

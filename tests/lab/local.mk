@@ -12,6 +12,7 @@ tests_lab_fault_driver_SOURCES = \
 tests_lab_fault_driver_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_lab_fault_driver_LDADD = $(OMPI_LIBS)
 EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
+    tests/lab/rdma_faults.py \
     tests/lab/test_faults.py \
     tests/lab/rolling.py tests/lab/test_collectives.py tests/lab/test_p2p.py \
     tests/lab/test_examples.py tests/lab/test_gpu.py tests/lab/test_computing.py examples/sgd.py \
@@ -26,6 +27,14 @@ EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
 check-faults-long: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py --long
 .PHONY: check-faults-long
+
+# All faults over RDMA NICs that are none (docs/softverbs.md), and random jobs: make check-rdma
+# [SEED=1] [RUNS=100]
+check-rdma: check-programs
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py --rdma --long
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/campaign.py --rdma \
+	    --seed $(SEED) --runs $(or $(RUNS),100)
+.PHONY: check-rdma
 
 # All programs again and again while each rail of each host goes down and up: make check-rolling
 # [MINUTES=30]
