@@ -168,6 +168,34 @@ def test_rails():
         assert (nic("h0")["sent"] > before) == (tls != "tcp"), (tls, before)
 
 
+def r2_job(ranks, *words, **env):
+    """A job over the RDMA rails; what it says."""
+    return "".join(r2lab("run", "--name", LAB, "--timeout", 80, "--p2p", "mgmt", "-n", ranks,
+                         "--map-by", "slot", "--host", "%s-h0:2,%s-h1:2" % (LAB, LAB), *words,
+                         env={"OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": "rc", **env}))
+
+
+def test_collectives():
+    """every collective, two ranks on each host"""
+    before = nic("h0")["sent"], nic("h1", "soft1")["sent"]
+    said = r2_job(4, BUILD + "/tests/functional/all_collectives")
+    assert nic("h0")["sent"] > before[0] + 1000 and nic("h1", "soft1")["sent"] > before[1] + 1000
+    return ", " + said.strip().splitlines()[-1]
+
+
+def test_registrations():
+    """long messages: no registrations once memory is known, however many calls"""
+    counts = []
+    for calls in (5, 25):
+        before = nic("h0")["registered"], nic("h0", "soft1")["registered"]
+        r2_job(2, "--map-by", "node", BUILD + "/bench/osu/r2_allreduce", "-m", "4194304:4194304",
+               "-i", calls, "-x", "2")
+        counts.append(nic("h0")["registered"] - before[0] +
+                      nic("h0", "soft1")["registered"] - before[1])
+    assert 0 < counts[1] <= counts[0] + 2, counts
+    return ", %d and %d with 5 and 25 calls" % tuple(counts)
+
+
 def test_perftest():
     """ucx_perftest over rc and ud: messages, puts, gets, atomics"""
     notes = []

@@ -90,9 +90,12 @@ static int serve_port(served_t *served)
 
 static int serve_reg_mr(served_t *served)
 {
-    return served->context->is_dead
-               ? EIO
-               : sv_mr_create(served->context, served->request, &served->reply->object);
+    int error = served->context->is_dead
+                    ? EIO
+                    : sv_mr_create(served->context, served->request, &served->reply->object);
+
+    served->context->dev->counters.registered += 0 == error;
+    return error;
 }
 
 static int serve_dereg_mr(served_t *served)

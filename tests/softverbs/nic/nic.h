@@ -131,6 +131,7 @@ struct sv_qp {
 };
 
 #define SV_COUNTERS_OF(X) \
+    X(registered)         \
     X(sent)               \
     X(received)           \
     X(resent)             \
