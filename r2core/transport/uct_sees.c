@@ -52,6 +52,25 @@ bool r2_tp_ucx_sees(const char *device)
     return found;
 }
 
+/** Opens an endpoint and connects it to itself: not all that has verbs has queue pairs (iWARP). */
+static r2_status_t r2_uct_trial_connect(const r2_tp_ops_t *ops, r2_tp_worker_t *worker)
+{
+    char address[R2_TP_ADDRESS_MAX];
+    r2_tp_ep_t *ep;
+    size_t bytes;
+    r2_status_t status = ops->ep_open(worker, NULL, &ep);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    status = ops->ep_address(ep, address, &bytes);
+    if (R2_OK == status) {
+        status = ops->ep_connect(ep, address, bytes);
+    }
+    ops->ep_close(ep);
+    return status;
+}
+
 bool r2_tp_ucx_opens(const char *name, const char *tls)
 {
     const r2_tp_device_config_t config = {
@@ -69,6 +88,7 @@ bool r2_tp_ucx_opens(const char *name, const char *tls)
     if (R2_OK == status) {
         status = tp.ops->worker_create(device, &callbacks, NULL, &worker);
         if (R2_OK == status) {
+            status = r2_uct_trial_connect(tp.ops, worker);
             tp.ops->worker_destroy(worker);
         }
         tp.ops->device_close(device);

@@ -174,6 +174,9 @@ void test_rail_offers(void **state)
     opens_none = true;
     assert_offers(false, R2_RDMA_LACKS_DEVICE, UINT64_MAX);
     opens_none = false;
+    connects_none = true;
+    assert_offers(false, R2_RDMA_LACKS_DEVICE, UINT64_MAX);
+    connects_none = false;
     refuses_all = true;
     assert_offers(false, R2_RDMA_LACKS_DEVICE, UINT64_MAX);
     refuses_all = false;

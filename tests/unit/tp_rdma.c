@@ -22,7 +22,7 @@ static size_t locked_bytes;  /* of all memory */
 static uintptr_t counted[2]; /* of memory between these */
 static uintptr_t newest[2];  /* address and bytes */
 static bool refuses;
-bool refuses_all, opens_none;
+bool refuses_all, opens_none, connects_none;
 static size_t lock_limit = SIZE_MAX; /* of what is counted */
 
 /** What is registered of the counted memory. */
@@ -120,6 +120,17 @@ void *ibv_open_device(void *device)
         return NULL;
     }
     return next.function(device);
+}
+
+R2_EXPORT int ibv_modify_qp(void *qp, void *attr, int mask);
+int ibv_modify_qp(void *qp, void *attr, int mask)
+{
+    union {
+        void *pointer;
+        int (*function)(void *qp, void *attr, int mask);
+    } next = {.pointer = dlsym(RTLD_NEXT, "ibv_modify_qp")};
+
+    return connects_none ? EOPNOTSUPP : next.function(qp, attr, mask);
 }
 
 /** Memory with the pattern in it: packet n of a size may start at n. */
@@ -303,6 +314,33 @@ void nic_fault(const char *words)
 
     snprintf(command, sizeof(command), "LD_PRELOAD= \"$SOFTVERBS\" fault soft0 %s", words);
     assert_int_equal(system(command), 0);
+}
+
+/** The NIC reads long packets where they lie, however late; short ones are copied at once. */
+void test_long_packets_are_not_copied(void **state)
+{
+    static const uint32_t bytes[] = {DATA_MAX, 16384, 4096};
+    char *memory = memory_map(NULL);
+    packet_t packet;
+    side_t a, b;
+
+    (void) state;
+    pair_open(&a, &b);
+    for (uint32_t i = 0; i < r2_array_count(bytes); ++i) {
+        const bool is_copied = bytes[i] < 8192;
+
+        a.received = 0;
+        memcpy(memory, pattern + (is_copied ? i + 1 : 0), bytes[i]);
+        nic_fault("drop 1"); /* of what comes in at the other end */
+        assert_true(packet_send(&packet, &b, i + 1, bytes[i], memory) >= 0);
+        memcpy(memory, pattern + (is_copied ? 0 : i + 1), bytes[i]);
+        nic_fault("heal");
+        assert_true(progress_until(&a, &b, &a.received, 1));
+        packet_wait(&packet, &b);
+        assert_int_equal(a.wrong, 0);
+    }
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
 }
 
 /** Sends both ways until both have got something. */

@@ -111,6 +111,7 @@ void test_memory_is_unmapped(void **state);
 void test_memory_of_neighbours(void **state);
 void test_memory_is_refused(void **state);
 void test_memory_is_short(void **state);
+void test_long_packets_are_not_copied(void **state);
 void test_worker_locks_little(void **state);
 void test_silent_drop(void **state);
 void test_port_down(void **state);
@@ -120,7 +121,8 @@ void test_gid_moves(void **state);
 /** Tells the NIC of soft0, as `softverbs fault soft0 WORDS`. */
 void nic_fault(const char *words);
 
-extern bool refuses_all, opens_none; /* no memory is registered; no device is opened */
+/* No memory is registered; no device is opened; no queue pair gets on. */
+extern bool refuses_all, opens_none, connects_none;
 
 /* ---- tp_rail.c ---- */
 

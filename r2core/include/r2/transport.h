@@ -166,8 +166,8 @@ void r2_tp_ucx_destroy(r2_tp_t *tp);
  * not. */
 bool r2_tp_ucx_sees(const char *device);
 
-/** True if a device can be opened, and a worker on it: tries it. Its port is active. @param name,
- * tls as in r2_tp_device_config_t. */
+/** True if a device can be opened, a worker on it, and an endpoint connected: tries it. Its port is
+ * active. @param name, tls as in r2_tp_device_config_t. */
 bool r2_tp_ucx_opens(const char *name, const char *tls);
 
 /** "1.13.1" style version of the UCX library in use. */
