@@ -6,7 +6,7 @@ place).
 A fifth part names the test, with arguments, that has to notice; else the file decides (run.py)."""
 
 from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK, DRIVE,
-                      PRESENCE_FREED)
+                      PRESENCE_FREED, SOURCES)
 from mutants_link import MUTANTS_LINK
 
 STAGED = ["test_exec_staged"]
@@ -226,9 +226,9 @@ MUTANTS = MUTANTS_LINK + [
      "    atomic_store(&r2_fork_child, true);\n", "", FORK),
     ("timeouts-of-sources-are-left", "ctx/source.h",
      "            (NULL != source->deadline_ns && now_ns",
-     "            (false && NULL != source->deadline_ns && now_ns", DRIVE),
+     "            (false && NULL != source->deadline_ns && now_ns", SOURCES),
     ("who-is-ready-is-not-polled", "ctx/source.h",
-     "        if (source->ready ||\n", "        if (source->fd < 0 ||\n", DRIVE),
+     "        if (source->ready ||\n", "        if (source->fd < 0 ||\n", SOURCES),
     ("sources-have-the-time-of-the-last-drive", "ctx/drive.c",
      "        net->now_ns = r2_now_ns(net->clock);\n    }\n    brief = ", "    }\n    brief = ",
      DRIVE),

@@ -174,6 +174,10 @@ tests_unit_test_exec_staged_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.
 thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c \
     tests/unit/thread_net.h
 # One way to drive, one door for NICs
+check_PROGRAMS += tests/unit/test_sources
+tests_unit_test_sources_SOURCES = tests/unit/test_sources.c
+tests_unit_test_sources_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_drive
 tests_unit_test_drive_SOURCES = tests/unit/test_drive.c tests/unit/thread_net.c \
     tests/unit/thread_net.h
