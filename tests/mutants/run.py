@@ -22,8 +22,8 @@ from mutants import MUTANTS
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 PARTS = ("r2core", "tests/doubles", "tests/sim", "tests/unit", "tests/fuzz", "tests/fakecuda",
          "tests/open_files.h")
-CORE = ["base", "model", "plan", "rail", "link", "exec", "ctx", "oob", "transport", "health",
-        "telemetry", "mem"]
+CORE = ["base", "model", "plan", "rail", "link", "local", "exec", "ctx", "oob", "transport",
+        "health", "telemetry", "mem"]
 STUB = ["stub_net", "stub_tp"]
 SIM = ["generate", "generate_unhelpful", "harness", "harness_dump", "harness_end", "harness_faults",
        "harness_health", "harness_rank", "harness_requests", "interpret", "p2p_world", "payload",

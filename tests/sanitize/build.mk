@@ -27,7 +27,7 @@ LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
 # ---- r2core without its UCX and PMIx drivers, with the simulator
 CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
     $(wildcard $(addprefix $(SRCDIR)/,$(addprefix r2core/,base/*.c model/*.c plan/*.c link/*.c \
-    exec/*.c \
+    local/*.c exec/*.c \
         rail/*.c health/*.c telemetry/*.c oob/mesh*.c) tests/doubles/*.c)) \
     $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost_source.c start.c version.c),$(wildcard \
     $(SRCDIR)/r2core/ctx/*.c)))))
@@ -46,7 +46,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
     test_schedule_mutants \
         test_params test_wire test_exec test_exec_data test_link test_link_peer test_credit \
         test_mismatch test_control test_excuses test_link_end test_json test_telemetry \
-        test_event_writer test_gap \
+        test_event_writer test_gap test_inbox test_mailbox \
         test_wire_short test_link_short \
         test_glance \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \

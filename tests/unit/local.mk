@@ -16,6 +16,10 @@ tests_unit_test_hello_abuse_SOURCES = tests/unit/test_hello_abuse.c tests/unit/h
     tests/unit/moved_clock.h
 tests_unit_test_hello_abuse_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_mailbox
+tests_unit_test_mailbox_SOURCES = tests/unit/test_mailbox.c
+tests_unit_test_mailbox_LDADD = $(R2_TEST_LIBS)
+
 # UCX transport
 check_PROGRAMS += tests/unit/test_tp_ucx
 tests_unit_test_tp_ucx_SOURCES = \
@@ -216,6 +220,10 @@ check_PROGRAMS += tests/unit/test_keep
 tests_unit_test_keep_SOURCES = tests/unit/test_keep.c $(stub_net_sources)
 tests_unit_test_keep_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_keep_LDADD = $(R2_TEST_LIBS)
+
+check_PROGRAMS += tests/unit/test_inbox
+tests_unit_test_inbox_SOURCES = tests/unit/test_inbox.c
+tests_unit_test_inbox_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_link_end
 tests_unit_test_link_end_SOURCES = tests/unit/test_link_end.c $(stub_net_sources)

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+# Sources of r2core/local: part of libr2core.
+libr2core_la_SOURCES += \
+    r2core/local/inbox.c \
+    r2core/local/inbox.h \
+    r2core/local/mailbox.c \
+    r2core/local/mailbox.h
