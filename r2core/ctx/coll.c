@@ -18,6 +18,10 @@
  */
 #define R2_COLL_COPY_TIMES 8u
 
+/* A call that is over at once need not drive, unless acknowledgements are to come, but so many of
+ * them in turn must not keep the rails waiting. */
+#define R2_COLL_DRIVE_NS (50 * R2_NS_PER_US)
+
 static r2_tag_t r2_coll_tag(const struct r2_coll *coll)
 {
     return (r2_tag_t){
@@ -53,12 +57,14 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
 static void r2_coll_begin(struct r2_coll *coll, bool timed)
 {
     r2_comms_t *comms = coll->comm->comms;
+    const r2_net_t *net = &comms->core->net;
 
     atomic_store(&coll->status, R2_IN_PROGRESS);
     ++comms->core->counters.collectives;
-    coll->begun_ns = timed ? comms->core->net.now_ns : 0;
+    coll->begun_ns = timed ? net->now_ns : 0;
     r2_exec_start(&coll->exec);
     r2_engine_run(&comms->core->engine, true);
+    coll->drive_due = net->now_ns - net->last_progress_ns >= R2_COLL_DRIVE_NS || r2_net_owes(net);
     r2_coll_collect(comms);
 }
 

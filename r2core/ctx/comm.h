@@ -39,6 +39,7 @@ struct r2_coll {
     uint64_t *lists;       /* owned: counts and displs of wanted */
     r2_comm_t *sync_for;   /* borrowed: this is a sync of maps for that sequence */
     uint64_t begun_ns;     /* a blocking call that is no series; else 0 */
+    bool drive_due;        /* nobody had driven for long when it began */
 };
 
 /** A communicator identity: context id and members. Survives its communicators, to count them. */

@@ -89,7 +89,8 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
         .post = parts->post_address,
         .post_bytes = (uint32_t) parts->post_address_bytes,
         .cost = cost,
-        .cost_bytes = (uint32_t) r2_hosts_cost_encode(&parts->cost, cost)};
+        .cost_bytes = (uint32_t) r2_hosts_cost_encode(&parts->cost, cost),
+        .local = parts->local && ctx->core.params.local};
     status = r2_net_init(net, parts->nics, parts->nic_count, parts->host_id, parts->host_name);
     return R2_OK == status ? r2_ctx_publish(ctx) : status;
 }

@@ -33,6 +33,7 @@ typedef struct r2_ctx_parts {
     size_t nic_count;
     const char *gpu_driver; /* borrowed: library; NULL: all memory is the host's */
     uint64_t host_id;       /* equal for ranks that share memory */
+    bool local;             /* and it may be used, by parameter `local` */
     char host_name[64];
     uint64_t first_seq;    /* start of message numbers; tests start near the wrap */
     r2_cost_params_t cost; /* of this process, to be published; zeros: usual ones */

@@ -262,6 +262,7 @@ static void r2_ctx_host(r2_ctx_parts_t *parts)
 {
     gethostname(parts->host_name, sizeof(parts->host_name) - 1);
     parts->host_id = r2_host_id(parts->host_name);
+    parts->local = true;
 }
 
 static void r2_ctx_real_log(const r2_ctx_config_t *config, const char *host_name, r2_log_t *log_p)

@@ -92,7 +92,7 @@ r2_status_t r2_coll_wait(r2_coll_t *coll)
         return R2_ERR_FORKED;
     }
     status = r2_coll_test(coll);
-    if (R2_IN_PROGRESS != status) {
+    if (R2_IN_PROGRESS != status && coll->drive_due) {
         (void) r2_ctx_progress(ctx); /* who only sends has to read acknowledgements, too */
     }
     for (; R2_IN_PROGRESS == status; status = r2_coll_test(coll)) {

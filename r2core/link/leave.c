@@ -17,6 +17,7 @@
  */
 #include "r2_config.h"
 
+#include "link/local.h"
 #include "link/rx.h"
 #include "link/tx.h"
 
@@ -46,7 +47,7 @@ static bool r2_link_leave(r2_link_t *link)
         return link->path.parted && !r2_link_owes_acks(link);
     }
     if (!r2_link_owes(link)) {
-        if (link->path.leaving || !link->path.wired) {
+        if (link->path.leaving || (!link->path.wired && !r2_local_speaks(link))) {
             return true;
         }
         link->path.leaving = r2_tx_control(link, R2_WIRE_LEAVE, NULL, 0);
@@ -119,6 +120,9 @@ void r2_link_part(r2_link_t *link)
 {
     r2_rx_match_t *match, *next;
 
+    if (!r2_local_drain(link)) {
+        return; /* no memory for what it wrote before: again with the next pass */
+    }
     link->path.parted = true;
     r2_link_settle_packets(link);
     r2_link_settle_items(link, &link->tx.control);

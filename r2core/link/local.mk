@@ -22,6 +22,9 @@ libr2core_la_SOURCES += \
     r2core/link/limits.c \
     r2core/link/link.c \
     r2core/link/link.h \
+    r2core/link/local.c \
+    r2core/link/local.h \
+    r2core/link/local_rx.c \
     r2core/link/match.h \
     r2core/link/message.c \
     r2core/link/net.c \
@@ -35,6 +38,7 @@ libr2core_la_SOURCES += \
     r2core/link/peer_info.h \
     r2core/link/presence.c \
     r2core/link/rates.c \
+    r2core/link/read.c \
     r2core/link/relay.c \
     r2core/link/relay.h \
     r2core/link/relay_call.c \

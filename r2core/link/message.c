@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/local.h"
 #include "link/tx.h"
 
 #include <string.h>
@@ -226,6 +227,10 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     }
     if (args->bytes > R2_WIRE_MESSAGE_MAX) {
         return R2_ERR_PARAM;
+    }
+    if (link->same_host && r2_local_send(link, args)) {
+        ++link->net->counters->tx_messages;
+        return R2_OK;
     }
     message = r2_message_new(link, args);
     if (NULL == message) {

@@ -15,6 +15,7 @@
  */
 #include "r2_config.h"
 
+#include "link/local.h"
 #include "link/rx.h"
 #include "link/tx.h"
 
@@ -170,6 +171,9 @@ void r2_mismatch_received(r2_link_t *link, const void *queries, size_t count)
 
 void r2_mismatch_denied(r2_link_t *link, const void *queries, size_t count)
 {
+    if (!r2_local_drain(link)) {
+        return; /* their messages may be there: asked again later */
+    }
     for (size_t i = 0; i < count; ++i) {
         r2_rx_match_t *match;
         r2_wire_query_t query;

@@ -9,21 +9,17 @@
 #include "link/net.h"
 
 #include <stdlib.h>
-#include <sys/epoll.h>
 #include <utlist.h>
 
 #include "link/idle.h"
+#include "link/local.h"
 #include "link/relay.h"
 #include "link/rx.h"
 
 /* Memory that is kept for copies and chunks to come, beside the pools. */
 #define R2_NET_KEEP_BYTES (4u << 20)
-/* All workers are looked at this often: UCX may hold what it read behind a connection request. */
-#define R2_PROGRESS_ALL_NS (50 * R2_NS_PER_US)
 /* So often who stays looks after everything, and not only at what packets ask for. */
 #define R2_NET_BRIEF_NS (50 * R2_NS_PER_US)
-/* With as many workers that are readable all are looked at. */
-#define R2_PROGRESS_EVENTS_MAX 16
 
 /** Own addresses until they are published. */
 typedef struct r2_net_addresses {
@@ -149,6 +145,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
 r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, uint64_t host_id,
                         const char *host_name)
 {
+    uint8_t inbox[R2_INBOX_ADDRESS_BYTES];
     const r2_hello_upcalls_t upcalls = {.request = r2_hello_request,
                                         .result = r2_hello_result,
                                         .waits = r2_hello_waits,
@@ -159,7 +156,8 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
                            .post = net->extra.post,
                            .post_bytes = net->extra.post_bytes,
                            .cost = net->extra.cost,
-                           .cost_bytes = 0 == net->rank ? net->extra.cost_bytes : 0};
+                           .cost_bytes = 0 == net->rank ? net->extra.cost_bytes : 0,
+                           .inbox = inbox};
     r2_status_t status;
 
     net->callbacks.received = r2_rx_packet;
@@ -182,6 +180,9 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     status = r2_relay_init(net);
     if (R2_OK != status) {
         return status;
+    }
+    if (net->extra.local) {
+        info.inbox_bytes = r2_local_init(net, inbox);
     }
     net->hello.ops->bind(net->hello.instance, &upcalls);
     return r2_net_open(net, nics, nic_count, &info);
@@ -218,6 +219,7 @@ static void r2_link_free(r2_link_t *link)
     }
     r2_table_fini(&link->tx.credits);
     r2_rx_free(link);
+    r2_local_free(link);
     free(link->path.relay);
     r2_peer_info_put(&link->info);
     free(link);
@@ -233,6 +235,7 @@ void r2_net_fini(r2_net_t *net)
         }
     }
     free(net->links);
+    r2_local_fini(net);
     for (uint32_t i = 0; i < net->rail_count; ++i) {
         r2_rail_fini(&net->rails[i]);
     }
@@ -250,88 +253,6 @@ void r2_net_fini(r2_net_t *net)
     r2_blocks_fini(&net->blocks);
 }
 
-/*
- * Looking at a worker costs a system call, most workers have nothing most of the time, and one call
- * tells which have. @return false: look at all.
- */
-static bool r2_net_hear(r2_net_t *net)
-{
-    struct epoll_event events[R2_PROGRESS_EVENTS_MAX];
-    int count;
-
-    if (net->epoll_fd < 0 || net->now_ns - net->progressed_all_ns >= R2_PROGRESS_ALL_NS) {
-        return false;
-    }
-    count = epoll_wait(net->epoll_fd, events, R2_PROGRESS_EVENTS_MAX, 0);
-    for (int i = 0; i < count; ++i) {
-        ((r2_rail_worker_t *) events[i].data.ptr)->readable = true;
-    }
-    return count >= 0 && count < R2_PROGRESS_EVENTS_MAX;
-}
-
-/*
- * What a process waits for that waits for one peer comes by the lane whose turn it is if it is
- * short and nothing is broken. @return that lane's worker; NULL: there is no such.
- */
-static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
-{
-    const r2_link_t *only = NULL, *link;
-    const r2_lane_t *lane;
-
-    DL_FOREACH(net->active, link) {
-        if (r2_link_posted(link) > 0) {
-            if (NULL != only) {
-                return NULL;
-            }
-            only = link;
-        }
-    }
-    if (NULL == only || 0 == only->lane_count || only->rx.striped > 0) {
-        return NULL;
-    }
-    lane = &only->lanes[only->turn.lane];
-    return r2_lane_is_sound(lane) && !r2_lane_is_relay(lane) ? lane->conn->worker : NULL;
-}
-
-/* @return true: that was all that is waited for, or all that a glance looks at. */
-static bool r2_net_read_awaited(r2_net_t *net, bool glance, bool rare, unsigned *events_p)
-{
-    r2_rail_worker_t *worker = NULL;
-
-    if (net->staying && net->now_ns - net->progressed_all_ns < R2_PROGRESS_ALL_NS) {
-        worker = r2_net_awaited(net);
-    }
-    if (NULL == worker) {
-        return false;
-    }
-    net->in_callback = true;
-    *events_p = r2_rail_worker_progress(worker, net->now_ns, rare);
-    net->in_callback = false;
-    return 0 == *events_p ? glance : NULL == r2_net_awaited(net);
-}
-
-static unsigned r2_net_progress_rails(r2_net_t *net, bool glance, bool rare)
-{
-    unsigned events = 0;
-    bool all;
-
-    if (r2_net_read_awaited(net, glance, rare, &events)) {
-        net->progressed_all = false;
-        return events;
-    }
-    all = net->progressed_all = !r2_net_hear(net);
-    if (all) {
-        net->progressed_all_ns = net->now_ns;
-    }
-    net->in_callback = true;
-    events += r2_rail_progress(&net->local, all, net->now_ns, rare);
-    for (uint32_t i = 0; i < net->rail_count; ++i) {
-        events += r2_rail_progress(&net->rails[i], all, net->now_ns, rare);
-    }
-    net->in_callback = false;
-    return events;
-}
-
 /* Its connection is no more. */
 static void r2_lane_end(r2_lane_t *lane)
 {
@@ -347,6 +268,10 @@ static void r2_lane_end(r2_lane_t *lane)
 
 static void r2_link_scan_lanes(r2_link_t *link)
 {
+    if (NULL != link->local && link->local->wrong) {
+        link->local->wrong = false;
+        r2_link_break(link, R2_ERR_WIRE);
+    }
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_t *lane = &link->lanes[i];
 
@@ -419,7 +344,7 @@ unsigned r2_net_read(r2_net_t *net, bool glance)
     r2_net_notice_own_silence(net);
     rare = r2_unread_for_long(net, net->last_progress_ns);
     net->last_progress_ns = net->now_ns;
-    return r2_net_progress_rails(net, glance, rare);
+    return r2_net_read_rails(net, glance, rare);
 }
 
 void r2_net_progress_rest(r2_net_t *net, unsigned events, bool brief)
@@ -462,7 +387,7 @@ bool r2_net_arm(r2_net_t *net)
             return false;
         }
     }
-    if (R2_OK != r2_rail_arm(&net->local)) {
+    if ((net->may_deliver && !r2_local_arm(net)) || R2_OK != r2_rail_arm(&net->local)) {
         return false;
     }
     for (uint32_t i = 0; i < net->rail_count; ++i) {
@@ -482,6 +407,18 @@ uint64_t r2_net_deadline_ns(const r2_net_t *net)
         deadline_ns = r2_min(deadline_ns, r2_link_deadline_ns(link));
     }
     return deadline_ns;
+}
+
+bool r2_net_owes(const r2_net_t *net)
+{
+    const r2_link_t *link;
+
+    DL_FOREACH(net->active, link) {
+        if (r2_link_owes(link)) {
+            return true;
+        }
+    }
+    return false;
 }
 
 bool r2_net_outstanding(const r2_net_t *net)

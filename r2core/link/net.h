@@ -94,6 +94,7 @@ typedef struct r2_net_extra {
     uint32_t users;             /* bits of r2_user_t */
     const uint8_t *post, *cost; /* borrowed */
     uint32_t post_bytes, cost_bytes;
+    bool local; /* processes of a host may share memory */
 } r2_net_extra_t;
 
 /* Lanes whose connection ids differ in their low bits, if there are no more: a power of two. */
@@ -139,6 +140,8 @@ typedef struct r2_net {
     bool ending;                           /* after the final fence: failures are not news */
     struct r2_link **links;                /* owned: by rank, NULL until first use */
     struct r2_link *active;                /* owned list: links that timers must look at */
+    struct r2_inbox *inbox;                /* owned; NULL: links within the host have only lanes */
+    struct r2_local *locals;               /* borrowed list: links with mailboxes to read */
     struct r2_lane *connections;           /* hash by connection id */
     struct r2_lane *recent[R2_NET_RECENT]; /* borrowed: found there last, by low bits of the id */
     uint64_t next_connect;                 /* connect request ids */
@@ -224,6 +227,8 @@ uint64_t r2_net_deadline_ns(const r2_net_t *net);
  * or none of those that do is heard of.
  */
 bool r2_net_leave(r2_net_t *net);
+/** True if some peer has not acknowledged all that was sent, or waits for acknowledgements. */
+bool r2_net_owes(const r2_net_t *net);
 /** True if something waits for the network: acknowledgements, lanes being opened, unexpected
  * data. */
 bool r2_net_outstanding(const r2_net_t *net);

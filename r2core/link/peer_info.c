@@ -153,6 +153,8 @@ size_t r2_peer_info_encode(const r2_peer_info_t *info, uint8_t *to)
     r2_put_bytes(&writer, info->post, info->post_bytes);
     r2_put_number(&writer, info->cost_bytes, 1);
     r2_put_bytes(&writer, info->cost, info->cost_bytes);
+    r2_put_number(&writer, info->inbox_bytes, 1);
+    r2_put_bytes(&writer, info->inbox, info->inbox_bytes);
     return r2_put_length(&writer);
 }
 
@@ -239,6 +241,7 @@ static void r2_take_info(r2_peer_reader_t *reader, r2_peer_rail_t *rails, r2_pee
     info_p->rails = rails;
     info_p->post = r2_take_counted(reader, 2, R2_POST_ADDRESS_MAX, &info_p->post_bytes);
     info_p->cost = r2_take_counted(reader, 1, R2_PEER_COST_BYTES, &info_p->cost_bytes);
+    info_p->inbox = r2_take_counted(reader, 1, R2_PEER_INBOX_BYTES, &info_p->inbox_bytes);
     reader->broken = reader->broken || 0 != reader->left;
 }
 

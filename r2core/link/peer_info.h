@@ -19,7 +19,7 @@
  *   magic u32 | version u8 | version of the wire format u8 | bytes of all of it u16 |
  *   users u8 | flags u8 | host id u64 | host name u8 + | rails u8 |
  *   the listener within the host, then each rail |
- *   bytes of the out-of-band address u16 + | bytes of the cost u8 +
+ *   bytes of the out-of-band address u16 + | bytes of the cost u8 + | bytes of the inbox u8 +
  * A rail: name u8 + | IPv4 address u32, network byte order | prefix u8 | speed u32 |
  *   bytes of the hello address u8 + | bytes of the probe address u8 + | transport over RDMA u8 +
  * Of a process that takes no part, which has no users, instead of what follows the flags:
@@ -31,6 +31,7 @@
 #define R2_PEER_HOST_NAME_MAX  64u /* with the zero, as R2_NIC_NAME_MAX */
 #define R2_PEER_COST_BYTES     32u
 #define R2_PEER_RDMA_MAX       40u /* with the zero */
+#define R2_PEER_INBOX_BYTES    32u
 #define R2_PEER_INFO_BYTES_MAX 8192u
 
 /** One rail of a peer, as published. Texts and addresses are part of the r2_peer_info_t that it is
@@ -60,9 +61,10 @@ typedef struct r2_peer_info {
     uint32_t rail_count;
     const r2_peer_rail_t *rails;
     r2_peer_rail_t local; /* listener for ranks of the same host */
-    uint32_t post_bytes, cost_bytes;
+    uint32_t post_bytes, cost_bytes, inbox_bytes;
     const uint8_t *post;         /* where out-of-band messages go */
     const uint8_t *cost;         /* for predictions (ctx/host_table.h); rank 0 alone publishes it */
+    const uint8_t *inbox;        /* for processes of its host (local/inbox.h) */
     struct r2_peer_store *store; /* refcounted; NULL: the pointers lead elsewhere */
 } r2_peer_info_t;
 

@@ -103,6 +103,14 @@ void r2_rx_deferred(r2_link_t *link);
 void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match);
 void r2_rx_free(r2_link_t *link);
 
+/* read.c */
+/**
+ * Reads mailboxes and rails.
+ * @param glance only where what is waited for may come, if who drives waits (`staying`).
+ * @param rare it is long since the last time. @return events.
+ */
+unsigned r2_net_read_rails(r2_net_t *net, bool glance, bool rare);
+
 /* mismatch.c: receives and messages that do not meet */
 void r2_mismatch_timer(r2_link_t *link);
 /** Looks for what is kept as unexpected and will never be wanted, now and then. */

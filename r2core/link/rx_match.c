@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/local.h"
 #include "link/rx.h"
 
 #include <stdio.h>
@@ -113,7 +114,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
     r2_rx_expected(link, match);
     r2_grant_end(link, match);
     link->rx.unposted -= match->posted ? 0 : 1;
-    link->rx.striped -= match->posted && r2_link_stripes(match->bytes) ? 1 : 0;
+    link->rx.striped -= match->posted && r2_link_stripes(link, match->bytes) ? 1 : 0;
     link->net->awaited_recvs -= match->posted && match->bytes > 0 ? 1 : 0;
     if (NULL != match->message) {
         match->message->match = NULL;
@@ -265,6 +266,9 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     if (R2_OK != link->broken) {
         return link->broken;
     }
+    if (r2_local_at_hand(link, args, &status)) {
+        return R2_OK == status ? R2_OK : r2_rx_mismatch(link);
+    }
     match = r2_rx_match(link, &args->tag);
     if (NULL == match) {
         return R2_ERR_NO_MEMORY;
@@ -277,7 +281,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     match->data = args->data;
     match->sink = args->sink;
     match->bytes = args->bytes;
-    link->rx.striped += r2_link_stripes(args->bytes) ? 1 : 0;
+    link->rx.striped += r2_link_stripes(link, args->bytes) ? 1 : 0;
     link->net->awaited_recvs += args->bytes > 0 ? 1 : 0;
     match->digest = args->digest;
     match->since_ns = link->net->now_ns;

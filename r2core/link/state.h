@@ -12,14 +12,15 @@
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
  *   tx_packet credit grant                packets; credit that we have, credit that we give
- *   lane rx_match                         life of a lane; posted receives and their messages
+ *   lane local rx_match local_rx          life of a lane; posted receives and their messages;
+ *                                         messages within the host
  *   ack hedge idle rx_data mismatch       what follows from acknowledgements, silence, data
  *   room tx                               descriptors for lanes; queues onto lanes
  *   message give_up leave                 messages from their beginning to each kind of end
  *   presence relay_call hello             is the peer there; how lanes to it are opened
  *   relay_forward relay_way               for others, and through others
  *   lane_timer net_health timer           what is due; what the detector orders
- *   relay rx net                          what arrives; the progress pass that drives everything
+ *   relay rx read net                     what arrives; the progress pass that drives everything
  */
 #ifndef R2_LINK_STATE_H
 #define R2_LINK_STATE_H
@@ -37,6 +38,8 @@
 
 /* Packets up to this size go by the lane whose turn it is: latency counts, not the sum of rails. */
 #define R2_SHORT_PACKET_BYTES (4096u + (uint32_t) sizeof(r2_wire_header_t))
+/* The longest message that a mailbox takes. */
+#define R2_LOCAL_MOST_BYTES 8192u
 
 /*
  * What a peer can make this process hold, for each link. The budget of unexpected data counts what
@@ -97,7 +100,7 @@ struct r2_link {
         r2_table_t matches;        /* of r2_rx_match_t, owned, by tag */
         r2_rx_message_t *deferred; /* list: receives to be fed when the application drives again */
         uint32_t consumed;         /* eager bytes given to receives, modulo 2^32 */
-        uint32_t striped;          /* posted matches whose message may come by any lane */
+        uint32_t striped;          /* posted matches that r2_link_stripes() */
         uint64_t unexpected_bytes;
         uint64_t unexpected_cost; /* of unexpected chunks that came without credit */
         r2_grants_t grants;
@@ -142,11 +145,12 @@ struct r2_link {
         uint64_t relay_wanted_ns; /* since when a lane is missed; 0 = none is */
         struct r2_relay_way *relay; /* owned: state of the relay lane; NULL = none so far */
     } path;
-    r2_peer_info_t info; /* what the peer published */
+    struct r2_local *local; /* owned: mailboxes within the host (local.h); NULL: none so far */
+    r2_peer_info_t info;    /* what the peer published */
     /* one per pair of rails, then the relay lane, if there is one: always with room */
     r2_lane_t lanes[];
 };
-static_assert(sizeof(r2_link_t) <= 1440, "without its lanes: 1,024 peers have 1.5 MB");
+static_assert(sizeof(r2_link_t) <= 1464, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this
@@ -191,10 +195,14 @@ static inline uint32_t r2_link_posted(const r2_link_t *link)
     return link->rx.matches.count - link->rx.unposted;
 }
 
-/** True if a message may come by other lanes than the one whose turn it is, though all are well. */
-static inline bool r2_link_stripes(uint64_t message_bytes)
+/**
+ * True if a message may come by other lanes than the one whose turn it is, though all are well, or
+ * by a lane and not by a mailbox.
+ */
+static inline bool r2_link_stripes(const r2_link_t *link, uint64_t message_bytes)
 {
-    return message_bytes > R2_SHORT_PACKET_BYTES - sizeof(r2_wire_header_t);
+    return message_bytes > (link->same_host ? R2_LOCAL_MOST_BYTES
+                                            : R2_SHORT_PACKET_BYTES - sizeof(r2_wire_header_t));
 }
 
 /** True if receives wait for data, or messages for credit. */

@@ -6,3 +6,4 @@ libr2core_la_SOURCES += \
     r2core/local/inbox.h \
     r2core/local/mailbox.c \
     r2core/local/mailbox.h
+EXTRA_DIST += docs/local.md

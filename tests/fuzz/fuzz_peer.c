@@ -75,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     touch(copy.post, copy.post_bytes, R2_POST_ADDRESS_MAX);
     touch(copy.cost, copy.cost_bytes, R2_PEER_COST_BYTES);
+    touch(copy.inbox, copy.inbox_bytes, R2_PEER_INBOX_BYTES);
     r2_hosts_cost_decode(copy.cost, copy.cost_bytes, &cost);
     fuzz_check(bytes == r2_peer_info_encode(&copy, again) && 0 == memcmp(again, data, bytes));
     r2_peer_info_put(&copy);

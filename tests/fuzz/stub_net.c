@@ -16,6 +16,7 @@
 
 #include "fuzz.h"
 #include "link/offer.h"
+#include "local/inbox.h"
 
 /* ---- hello */
 
@@ -116,7 +117,9 @@ static r2_status_t stub_lookup(void *oob, uint32_t rank, void *blob_p, size_t *b
     r2_peer_info_t info = stub->net.info;
     uint8_t blob[R2_PEER_INFO_BYTES_MAX];
 
-    info.host_id = rank + 1; /* a host for each */
+    info.host_id = NULL == stub->inbox ? rank + 1 : info.host_id; /* a host for each */
+    info.inbox = stub->inbox;
+    info.inbox_bytes = NULL == stub->inbox ? 0 : R2_INBOX_ADDRESS_BYTES;
     *bytes_p = r2_peer_info_encode(&info, blob);
     memcpy(blob_p, blob, *bytes_p);
     return R2_OK;
@@ -159,12 +162,7 @@ static void stub_quiet(void *arg, int level, const char *line)
     (void) line;
 }
 
-stub_net_t *stub_net_create(void)
-{
-    return stub_net_create_of(2);
-}
-
-stub_net_t *stub_net_create_of(uint32_t size)
+static stub_net_t *stub_net_make(uint32_t size, const uint8_t *inbox)
 {
     stub_net_t *stub = calloc(1, sizeof(*stub));
     r2_nic_t nics[STUB_RAILS];
@@ -193,13 +191,30 @@ stub_net_t *stub_net_create_of(uint32_t size)
         .over = stub_over, .aborted = stub_aborted, .lost = stub_lost, .arg = stub};
     net->size = size;
     net->extra.users = 3;
+    net->extra.local = NULL != inbox;
+    stub->inbox = inbox;
     net->epoll_fd = -1;
     net->first_seq = UINT64_MAX - 20; /* counters wrap early */
     net->may_deliver = net->app_drives = true;
     fuzz_check(R2_OK == r2_net_init(net, nics, STUB_RAILS, 1, "here"));
     fuzz_check(R2_OK == r2_net_link(net, 1, &stub->link));
-    fuzz_check(STUB_RAILS == stub->link->lane_count);
+    fuzz_check((NULL == inbox ? STUB_RAILS : 1) == stub->link->lane_count);
     return stub;
+}
+
+stub_net_t *stub_net_create(void)
+{
+    return stub_net_make(2, NULL);
+}
+
+stub_net_t *stub_net_create_of(uint32_t size)
+{
+    return stub_net_make(size, NULL);
+}
+
+stub_net_t *stub_net_create_local(const uint8_t *inbox)
+{
+    return stub_net_make(2, inbox);
 }
 
 void stub_net_destroy(stub_net_t *stub)
@@ -285,14 +300,15 @@ void stub_net_signal(stub_net_t *stub, uint32_t rail, bool event)
 
 void stub_lane_wire(stub_net_t *stub, uint32_t lane)
 {
+    const uint32_t rail = stub->link->same_host ? R2_RAILS_MAX : lane;
     uint8_t offer[R2_HELLO_BYTES_MAX];
-    size_t bytes = stub_offer(stub, lane, 1, offer);
+    size_t bytes = stub_offer(stub, rail, 1, offer);
 
     if (0 != stub->link->lanes[lane].connect.connect_id) { /* the lower rank's call counts */
         r2_hello_result(&stub->net, stub->link->lanes[lane].connect.connect_id, R2_OK, offer,
                         bytes);
     } else {
-        stub_hello(stub, lane, offer, bytes);
+        stub_hello(stub, rail, offer, bytes);
     }
 }
 

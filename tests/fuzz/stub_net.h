@@ -48,6 +48,7 @@ typedef struct stub_net {
     bool no_room;         /* there are no descriptors */
     bool unconnected;     /* nobody is at the other end of connect requests */
     bool old_words;       /* what the peer says it has said when it started */
+    const uint8_t *inbox; /* borrowed: what the peer publishes of its own; NULL: another host */
 } stub_net_t;
 
 /** Its instance is the stub_net_t. */
@@ -57,6 +58,11 @@ extern const r2_tp_ops_t stub_tp_ops;
 stub_net_t *stub_net_create(void);
 /** The same in a job of more processes, each on a host of its own. */
 stub_net_t *stub_net_create_of(uint32_t size);
+/**
+ * The same with a peer on this host, so that there is one lane only, and with mailboxes.
+ * @param inbox R2_INBOX_ADDRESS_BYTES, outlives it.
+ */
+stub_net_t *stub_net_create_local(const uint8_t *inbox);
 void stub_net_destroy(stub_net_t *stub);
 /** Gives the workers descriptors and the net one epoll of them. Before any lane is up. */
 void stub_net_watch(stub_net_t *stub);

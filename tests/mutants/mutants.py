@@ -232,6 +232,7 @@ MUTANTS = MUTANTS_LINK + [
     ("sources-have-the-time-of-the-last-drive", "ctx/drive.c",
      "        net->now_ns = r2_now_ns(net->clock);\n    }\n    brief = ", "    }\n    brief = ",
      DRIVE),
+    ("who-need-not-wait-never-drives", "ctx/wait.c", "&& coll->drive_due) {", "&& false) {", DRIVE),
     ("the-end-of-a-gap-is-not-told", "ctx/drive.c",
      "    r2_observe_swept(ctx->core.observers,",
      "    if (user) r2_observe_swept(ctx->core.observers,", DRIVE),

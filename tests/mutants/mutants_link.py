@@ -2,9 +2,10 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of link/, rail/, oob/ and transport/, as in mutants.py."""
 
-from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, RELAY_LANE, WAITS, CREDIT, LEAST,
-                      UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD, DOUBT, HOUR, LIMIT,
-                      PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED)
+from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
+                      WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
+                      DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
+                      PRESENCE_FREED)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -267,4 +268,16 @@ MUTANTS_LINK = [
     ("own-silence-is-noted-by-who-reads", "link/net.c",
      "    r2_net_notice_own_silence(\n        net); /* after SIGCONT",
      "    /* after SIGCONT", WOKEN),
+    # Mailboxes within a host.
+    ("leaving-passes-messages", "link/leave.c", "    if (!r2_local_drain(link)) {",
+     "    if (false) {", LOCAL_EDGES),
+    ("denials-pass-messages", "link/mismatch.c", "    if (!r2_local_drain(link)) {",
+     "    if (false) {", LOCAL_EDGES),
+    ("sleepers-are-not-woken", "link/local.c", "    if (r2_outbox_sleeps(&local->out)) {",
+     "    if (false) {", LOCAL),
+    ("who-has-written-leaves-unsaid", "link/leave.c",
+     "(!link->path.wired && !r2_local_speaks(link))", "!link->path.wired", LOCAL_EDGES),
+    ("mailboxes-have-no-budget", "link/local.c",
+     "        return true;\n    }\n    r2_credit_consumed(link,",
+     "        return true;\n    }\n    return true;\n    r2_credit_consumed(link,", LOCAL),
 ]

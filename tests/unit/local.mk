@@ -225,6 +225,16 @@ check_PROGRAMS += tests/unit/test_inbox
 tests_unit_test_inbox_SOURCES = tests/unit/test_inbox.c
 tests_unit_test_inbox_LDADD = $(R2_TEST_LIBS)
 
+mail_peer_sources = tests/unit/mail_peer.c tests/unit/mail_peer.h $(stub_net_sources)
+check_PROGRAMS += tests/unit/test_local
+tests_unit_test_local_SOURCES = tests/unit/test_local.c $(mail_peer_sources)
+tests_unit_test_local_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_local_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_local_edges
+tests_unit_test_local_edges_SOURCES = tests/unit/test_local_edges.c $(mail_peer_sources)
+tests_unit_test_local_edges_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_local_edges_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_link_end
 tests_unit_test_link_end_SOURCES = tests/unit/test_link_end.c $(stub_net_sources)
 tests_unit_test_link_end_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz

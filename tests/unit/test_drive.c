@@ -51,6 +51,12 @@ static void calls_bind(void *hello, const r2_hello_upcalls_t *upcalls)
     (void) upcalls;
 }
 
+static void calls_key(void *hello, const uint8_t *key)
+{
+    (void) hello;
+    (void) key;
+}
+
 static r2_status_t calls_listen(void *hello, uint32_t rail_idx, const r2_nic_t *nic,
                                 void *address_p, size_t *bytes_p)
 {
@@ -89,6 +95,7 @@ static uint64_t calls_deadline_ns(void *hello)
 static const r2_hello_ops_t calls_ops = {
     .name = "calls",
     .bind = calls_bind,
+    .key = calls_key,
     .listen = calls_listen,
     .fd = calls_fd,
     .poll = calls_poll,
@@ -426,6 +433,32 @@ static void an_address_may_change_by_itself(void **state)
     process_down(&process);
 }
 
+/** A call that finds all it needs at once drives all the same, where nobody has for long. */
+static void who_need_not_wait_drives_now_and_then(void **state)
+{
+    const r2_coll_args_t args = {.kind = R2_COLL_BARRIER, .element_bytes = 1, .blocking = true};
+    process_t process;
+    r2_coll_t *coll;
+    r2_comm_t *comm;
+    uint64_t from_ns, driven_ns;
+
+    (void) state;
+    process_up(&process);
+    assert_int_equal(r2_comm_create(process.ctx, (r2_comm_id_t){7, 0}, &(uint32_t){0}, 1, 0, &comm),
+                     R2_OK);
+    nap_ms(1);
+    from_ns = r2_now_ns(r2_clock_system());
+    assert_int_equal(r2_coll_post(comm, &args, NULL, NULL, &coll), R2_OK);
+    assert_int_equal(r2_coll_wait(coll), R2_OK);
+    r2_coll_release(coll);
+    r2_core_enter(&process.ctx->core);
+    driven_ns = process.ctx->core.net.last_progress_ns;
+    r2_core_leave(&process.ctx->core);
+    assert_true(driven_ns >= from_ns);
+    r2_comm_destroy(comm);
+    process_down(&process);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -438,6 +471,7 @@ int main(void)
         cmocka_unit_test(who_reads_is_let_in),
         cmocka_unit_test(nics_come_in_by_one_door),
         cmocka_unit_test(an_address_may_change_by_itself),
+        cmocka_unit_test(who_need_not_wait_drives_now_and_then),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,8 @@ static r2_peer_info_t info_of(r2_peer_rail_t *rails, uint32_t count)
     return (r2_peer_info_t){.users = 3, .host_id = 0x1122334455667788ull, .host_name = "h17",
                             .rails = rails, .rail_count = count,
                             .local = {.address = address, .address_bytes = R2_HELLO_ADDRESS_MAX},
-                            .post = address, .post_bytes = 100};
+                            .post = address, .post_bytes = 100, .inbox = address,
+                            .inbox_bytes = 24};
 }
 
 static void assert_same(const r2_peer_rail_t *a, const r2_peer_rail_t *b)
@@ -84,6 +85,8 @@ static void comes_back_as_it_was(void **state)
         assert_string_equal(read.local.name, "");
         assert_int_equal(read.post_bytes, 100);
         assert_int_equal(read.cost_bytes, 0);
+        assert_int_equal(read.inbox_bytes, 24);
+        assert_memory_equal(read.inbox, address, 24);
         r2_peer_info_put(&read);
     }
 }

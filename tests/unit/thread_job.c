@@ -89,6 +89,7 @@ static void rank_up(thread_job_t *job, uint32_t idx)
     rank->params.heal_max_ms = 20;
     rank->params.failure_timeout_ms = 2000; /* a loaded machine is not a broken lane */
     rank->params.verbose = 0;
+    rank->params.local = job->plan.local;
     for (uint32_t i = 0; i < RAILS; ++i) {
         parts.nics[i] = (r2_nic_t){.name = "lo",
                                    .ifindex = 1,
@@ -104,6 +105,7 @@ static void rank_up(thread_job_t *job, uint32_t idx)
     parts.oob = r2_oob_loop_rank(job->oob, idx);
     parts.host_id = job->plan.same_host ? 1 : idx / 2 + 1; /* ranks 0, 1 and 2, 3 share memory */
     snprintf(parts.host_name, sizeof(parts.host_name), "h%u", idx / 2);
+    parts.local = true;
     parts.first_seq = UINT64_MAX - 500;
     if (R2_OK != r2_ctx_assemble(&config, &parts, &rank->ctx, text, sizeof(text))) {
         fail_msg("%s", text);
@@ -114,7 +116,7 @@ static void rank_up(thread_job_t *job, uint32_t idx)
     assert_int_equal(r2_service_create(rank->ctx, &rank->ctx->service), R2_OK);
 }
 
-static void rank_down(thread_rank_t *rank, uint64_t *takeovers, uint64_t *failed)
+static void rank_down(thread_rank_t *rank, uint64_t *takeovers, uint64_t *failed, uint64_t *local)
 {
     pthread_mutex_lock(&rank->ctx->core.lock);
     rank->ctx->core.net.ending = true;
@@ -125,6 +127,7 @@ static void rank_down(thread_rank_t *rank, uint64_t *takeovers, uint64_t *failed
     }
     *takeovers += rank->ctx->core.counters.service_takeovers;
     *failed += rank->ctx->core.counters.lanes_failed;
+    *local += rank->ctx->core.counters.local_messages;
     r2_ctx_dismantle(rank->ctx);
     r2_hello_tcp_destroy(&rank->hello);
     r2_nic_watch_sim_destroy(&rank->watch);
@@ -180,7 +183,7 @@ void thread_job_run(const thread_use_t *use, thread_plan_t plan)
 {
     static const uint8_t key[R2_JOB_KEY_BYTES] = "threads";
     thread_job_t *job = calloc(1, sizeof(*job));
-    uint64_t takeovers = 0, failed = 0;
+    uint64_t takeovers = 0, failed = 0, local = 0;
 
     assert_true(use->threads <= THREADS_MAX);
     job->plan = plan;
@@ -193,10 +196,11 @@ void thread_job_run(const thread_use_t *use, thread_plan_t plan)
     run_apps(job);
     assert_int_equal(atomic_load(&job->wrong), 0);
     for (uint32_t i = 0; i < RANKS; ++i) {
-        rank_down(&job->ranks[i], &takeovers, &failed);
+        rank_down(&job->ranks[i], &takeovers, &failed, &local);
     }
     assert_true(takeovers > 0); /* the service thread had its part */
     assert_true(failed > 0 || !plan.weather);
+    assert_int_equal(local > 0, plan.local);
     thread_net_destroy(job->net);
     r2_oob_loop_destroy(job->oob);
     free(job);
@@ -220,14 +224,16 @@ int thread_job_main(const thread_use_t *use, unsigned rounds)
     thread_test_t jobs[] = {
         {use, {.rounds = rounds, .away_us = 4000}},
         {use, {.rounds = rounds, .away_us = 4000, .same_host = true}},
-        {use, {.rounds = rounds, .away_us = 4000, .weather = true}},
+        {use, {.rounds = rounds, .away_us = 4000, .same_host = true, .local = true}},
+        {use, {.rounds = rounds, .away_us = 4000, .weather = true, .local = true}},
         {use, {.rounds = 3 * rounds / 4, .away_us = 8000, .second_driver = true}},
     };
     const struct CMUnitTest tests[] = {
         {"rails", test_job, NULL, NULL, &jobs[0]},
         {"one_host", test_job, NULL, NULL, &jobs[1]},
-        {"nics_go_down", test_job, NULL, NULL, &jobs[2]},
-        {"another_driver", test_job, NULL, NULL, &jobs[3]},
+        {"mailboxes", test_job, NULL, NULL, &jobs[2]},
+        {"nics_go_down", test_job, NULL, NULL, &jobs[3]},
+        {"another_driver", test_job, NULL, NULL, &jobs[4]},
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,7 @@ typedef struct thread_plan {
     unsigned away_us;   /* longest time that an application thread computes */
     bool weather;       /* NICs lose carrier */
     bool same_host;     /* all ranks share memory */
+    bool local;         /* ranks of a host have mailboxes */
     bool second_driver; /* a third thread drives as the service thread may */
 } thread_plan_t;
 
@@ -61,7 +62,8 @@ void thread_wrong(thread_rank_t *rank, uint32_t thread, const char *what, size_t
 /** Runs a job; fails the test if something was wrong, or the service threads had no part in it. */
 void thread_job_run(const thread_use_t *use, thread_plan_t plan);
 /**
- * Runs four jobs as tests: over rails, on one host, with NICs that go down, with another driver.
+ * Runs five jobs as tests: over rails, on one host, the same with mailboxes, with NICs that go
+ * down, with another driver.
  * @param rounds  of each application thread.
  * @return        exit status.
  */
