@@ -166,6 +166,8 @@ static r2_link_t *r2_link_create(r2_net_t *net, uint32_t rank, const r2_peer_inf
     link->rank = rank;
     link->info = *info;
     link->same_host = same_host;
+    link->rx.short_bytes = same_host ? R2_LOCAL_MOST_BYTES
+                                     : R2_SHORT_PACKET_BYTES - (uint32_t) sizeof(r2_wire_header_t);
     r2_table_init(&link->tx.uncredited, offsetof(r2_tx_message_t, tag), sizeof(r2_tag_t));
     r2_table_init(&link->tx.credits, offsetof(r2_credit_t, tag), sizeof(r2_tag_t));
     r2_table_init(&link->rx.arriving, offsetof(r2_rx_message_t, number), sizeof(uint64_t));

@@ -16,8 +16,8 @@
 #include "link/tx.h"
 
 static_assert(R2_LOCAL_MOST_BYTES + sizeof(r2_local_record_t) <=
-                  (R2_INBOX_LINES / 4 + 1) * R2_MAILBOX_LINE - 8,
-              "the longest message fits");
+                  (R2_INBOX_LINES_LARGE / 4 + 1) * R2_MAILBOX_LINE - 8,
+              "the longest message fits into a large one");
 
 static_assert(R2_INBOX_ADDRESS_BYTES <= R2_PEER_INBOX_BYTES, "it is published");
 
@@ -40,6 +40,13 @@ void r2_local_fini(r2_net_t *net)
         r2_inbox_destroy(net->inbox);
         net->inbox = NULL;
     }
+}
+
+uint32_t r2_local_most(uint32_t lines)
+{
+    const uint32_t room = r2_mailbox_record_max(lines) - (uint32_t) sizeof(r2_local_record_t);
+
+    return r2_min(room, R2_LOCAL_MOST_BYTES);
 }
 
 r2_local_t *r2_local_get(r2_link_t *link)
@@ -65,6 +72,7 @@ r2_local_t *r2_local_get(r2_link_t *link)
                  r2_status_string(status));
         return local;
     }
+    local->out_most = r2_local_most(local->out.ring.lines);
     /* the peer counts on from there */
     atomic_store_explicit(&local->out.ring.box->consumed, link->tx.eager_consumed,
                           memory_order_relaxed);
@@ -125,8 +133,8 @@ bool r2_local_send(r2_link_t *link, const r2_link_send_t *args)
     };
     char *room;
 
-    if (NULL == local || NULL == local->out.head || !r2_local_has_budget(local, cost) ||
-        args->bytes > R2_LOCAL_MOST_BYTES) {
+    if (NULL == local || NULL == local->out.head || args->bytes > local->out_most ||
+        !r2_local_has_budget(local, cost)) {
         return false;
     }
     room = r2_mailbox_reserve(&local->out.ring, sizeof(record) + (uint32_t) args->bytes);
@@ -158,7 +166,7 @@ r2_status_t r2_local_peek(r2_local_t *local, r2_local_record_t *record_p, const 
     if (R2_OK != status) {
         return status;
     }
-    if (bytes < sizeof(*record_p) || bytes > sizeof(*record_p) + R2_LOCAL_MOST_BYTES) {
+    if (bytes < sizeof(*record_p) || bytes > sizeof(*record_p) + local->in_most) {
         return R2_ERR_WIRE;
     }
     memcpy(record_p, record, sizeof(*record_p)); /* once: the peer may write there */

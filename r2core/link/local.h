@@ -37,12 +37,15 @@ typedef struct r2_local {
     r2_link_t *link;              /* borrowed */
     r2_outbox_t out;              /* owned; head NULL: messages take the lane */
     r2_mailbox_in_t in;           /* box borrowed: the inbox's; NULL: none so far */
+    uint32_t out_most, in_most;   /* bytes of the longest message that each takes */
     uint32_t budget_bytes;        /* of unexpected data */
     uint32_t told;                /* what the peer was told of rx.consumed */
     bool wrong;                   /* what the peer wrote is no record: it is to be given up */
 } r2_local_t;
 
 /* local.c */
+/** Bytes of the longest message that a mailbox takes. @param lines of its ring. */
+uint32_t r2_local_most(uint32_t lines);
 /**
  * Makes the inbox of this process, if it can.
  * @param address_p to be published: R2_INBOX_ADDRESS_BYTES. @return bytes of it; 0: there is none.

@@ -153,7 +153,9 @@ static bool r2_local_join(r2_net_t *net, uint32_t sender, uint32_t number)
         return false;
     }
     if (NULL == local->in.box) {
-        local->in = (r2_mailbox_in_t){.box = box, .lines = R2_INBOX_LINES};
+        local->in = (r2_mailbox_in_t){.box = box, .lines = r2_inbox_lines(number)};
+        local->in_most = r2_local_most(local->in.lines);
+        link->rx.short_bytes = local->in_most;
         DL_APPEND(net->locals, local);
     }
     return true;

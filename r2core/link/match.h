@@ -46,6 +46,7 @@ typedef struct r2_rx_match {
     r2_table_node_t node; /* in link->matches, by tag */
     r2_tag_t tag;
     bool posted;
+    bool striped;           /* r2_link_stripes(), when it was posted */
     bool rts;               /* the sender asked for credit */
     bool asking;            /* in link->rx.grants.recvs: it is to get more credit */
     uint32_t chunk_bytes;   /* of its message, once that was heard of; 0 = not yet */

@@ -114,7 +114,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
     r2_rx_expected(link, match);
     r2_grant_end(link, match);
     link->rx.unposted -= match->posted ? 0 : 1;
-    link->rx.striped -= match->posted && r2_link_stripes(link, match->bytes) ? 1 : 0;
+    link->rx.striped -= match->striped ? 1 : 0;
     link->net->awaited_recvs -= match->posted && match->bytes > 0 ? 1 : 0;
     if (NULL != match->message) {
         match->message->match = NULL;
@@ -281,7 +281,8 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     match->data = args->data;
     match->sink = args->sink;
     match->bytes = args->bytes;
-    link->rx.striped += r2_link_stripes(link, args->bytes) ? 1 : 0;
+    match->striped = r2_link_stripes(link, args->bytes);
+    link->rx.striped += match->striped ? 1 : 0;
     link->net->awaited_recvs += args->bytes > 0 ? 1 : 0;
     match->digest = args->digest;
     match->since_ns = link->net->now_ns;

@@ -100,7 +100,8 @@ struct r2_link {
         r2_table_t matches;        /* of r2_rx_match_t, owned, by tag */
         r2_rx_message_t *deferred; /* list: receives to be fed when the application drives again */
         uint32_t consumed;         /* eager bytes given to receives, modulo 2^32 */
-        uint32_t striped;          /* posted matches that r2_link_stripes() */
+        uint32_t short_bytes;      /* messages up to this size come by one way: r2_link_stripes() */
+        uint32_t striped;          /* posted matches that are longer */
         uint64_t unexpected_bytes;
         uint64_t unexpected_cost; /* of unexpected chunks that came without credit */
         r2_grants_t grants;
@@ -150,7 +151,7 @@ struct r2_link {
     /* one per pair of rails, then the relay lane, if there is one: always with room */
     r2_lane_t lanes[];
 };
-static_assert(sizeof(r2_link_t) <= 1464, "without its lanes: 1,024 peers have 1.5 MB");
+static_assert(sizeof(r2_link_t) <= 1472, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this
@@ -201,8 +202,7 @@ static inline uint32_t r2_link_posted(const r2_link_t *link)
  */
 static inline bool r2_link_stripes(const r2_link_t *link, uint64_t message_bytes)
 {
-    return message_bytes > (link->same_host ? R2_LOCAL_MOST_BYTES
-                                            : R2_SHORT_PACKET_BYTES - sizeof(r2_wire_header_t));
+    return message_bytes > link->rx.short_bytes;
 }
 
 /** True if receives wait for data, or messages for credit. */

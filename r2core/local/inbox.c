@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/fork.h"
@@ -23,18 +24,55 @@
 #define R2_INBOX_HEAD_BYTES 4096u
 #define R2_INBOX_NAME_BYTES (2 * R2_INBOX_ID_BYTES + 1)
 
+#ifndef MFD_NOEXEC_SEAL
+#    define MFD_NOEXEC_SEAL 8u
+#endif
+
 static_assert(sizeof(r2_inbox_head_t) <= R2_INBOX_HEAD_BYTES, "the first page");
 
-static size_t r2_inbox_stride(void)
+static size_t r2_inbox_stride(uint32_t lines)
 {
-    const size_t bytes = r2_mailbox_bytes(R2_INBOX_LINES);
+    const size_t bytes = r2_mailbox_bytes(lines);
 
     return (bytes + R2_INBOX_HEAD_BYTES - 1) / R2_INBOX_HEAD_BYTES * R2_INBOX_HEAD_BYTES;
 }
 
+/* Bytes of a mailbox. */
+static size_t r2_inbox_bytes(uint32_t number)
+{
+    return r2_inbox_stride(r2_inbox_lines(number));
+}
+
 static off_t r2_inbox_offset(uint32_t number)
 {
-    return (off_t) (R2_INBOX_HEAD_BYTES + number * r2_inbox_stride());
+    const uint32_t large = r2_min(number, R2_INBOX_LARGE);
+
+    return (off_t) (R2_INBOX_HEAD_BYTES + large * r2_inbox_stride(R2_INBOX_LINES_LARGE) +
+                    (number - large) * r2_inbox_stride(R2_INBOX_LINES_SMALL));
+}
+
+/* A limit on the size of files (`ulimit -f`) counts here, too, and kills who exceeds it. */
+static bool r2_inbox_is_allowed(void)
+{
+    struct rlimit limit;
+
+    if (0 == getrlimit(RLIMIT_FSIZE, &limit) &&
+        limit.rlim_cur < (rlim_t) r2_inbox_offset(R2_INBOX_MOST)) {
+        errno = EFBIG;
+        return false;
+    }
+    return true;
+}
+
+static int r2_inbox_file(const char *name)
+{
+    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL); /* sysctl vm.memfd_noexec may want it */
+
+    if (fd < 0 && EINVAL == errno) {
+        fd = memfd_create(name, flags); /* before Linux 6.3 */
+    }
+    return fd;
 }
 
 /* Children have none of it. @return NULL: no memory. */
@@ -60,7 +98,7 @@ static r2_status_t r2_inbox_make(r2_inbox_t *inbox, const uint8_t *id)
     char name[sizeof("r2-inbox-") + R2_INBOX_NAME_BYTES] = "r2-inbox-";
 
     r2_inbox_name(id, name + strlen(name));
-    inbox->fd = r2_fd_keep(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    inbox->fd = r2_inbox_is_allowed() ? r2_fd_keep(r2_inbox_file(name)) : -1;
     if (inbox->fd < 0 || 0 != ftruncate(inbox->fd, r2_inbox_offset(R2_INBOX_MOST)) ||
         0 != fcntl(inbox->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
         return R2_ERR_SYSTEM;
@@ -102,7 +140,7 @@ void r2_inbox_destroy(r2_inbox_t *inbox)
 
     for (uint32_t i = 0; i < R2_INBOX_MOST; ++i) {
         if (NULL != inbox->boxes[i]) {
-            munmap(inbox->boxes[i], r2_inbox_stride());
+            munmap(inbox->boxes[i], r2_inbox_bytes(i));
         }
     }
     if (NULL != inbox->head) {
@@ -145,7 +183,7 @@ r2_mailbox_t *r2_inbox_map(r2_inbox_t *inbox, uint32_t number)
 {
     if (NULL == inbox->boxes[number]) {
         inbox->boxes[number] =
-            r2_inbox_mapping(inbox->fd, r2_inbox_offset(number), r2_inbox_stride());
+            r2_inbox_mapping(inbox->fd, r2_inbox_offset(number), r2_inbox_bytes(number));
     }
     return inbox->boxes[number];
 }
@@ -176,11 +214,11 @@ static r2_status_t r2_outbox_take(int fd, r2_outbox_t *out)
     const uint32_t number = atomic_fetch_add(&out->head->taken, 1);
 
     if (number >= R2_INBOX_MOST ||
-        0 != posix_fallocate(fd, r2_inbox_offset(number), (off_t) r2_inbox_stride())) {
+        0 != posix_fallocate(fd, r2_inbox_offset(number), (off_t) r2_inbox_bytes(number))) {
         return R2_ERR_NO_MEMORY;
     }
-    out->ring.box = r2_inbox_mapping(fd, r2_inbox_offset(number), r2_inbox_stride());
-    out->ring.lines = R2_INBOX_LINES;
+    out->ring.box = r2_inbox_mapping(fd, r2_inbox_offset(number), r2_inbox_bytes(number));
+    out->ring.lines = r2_inbox_lines(number);
     out->number = number;
     return NULL == out->ring.box ? R2_ERR_NO_MEMORY : R2_OK;
 }
@@ -191,7 +229,8 @@ r2_status_t r2_outbox_open(const uint8_t *address, size_t bytes, r2_outbox_t *ou
     r2_status_t status = R2_ERR_UNSUPPORTED;
     int fd;
 
-    if (R2_INBOX_ADDRESS_BYTES != bytes || (fd = r2_outbox_find(address)) < 0) {
+    if (R2_INBOX_ADDRESS_BYTES != bytes || !r2_inbox_is_allowed() ||
+        (fd = r2_outbox_find(address)) < 0) {
         return R2_ERR_UNSUPPORTED;
     }
     out.head = r2_inbox_mapping(fd, 0, R2_INBOX_HEAD_BYTES);
@@ -217,7 +256,7 @@ void r2_outbox_announce(r2_outbox_t *out, uint32_t rank)
 void r2_outbox_close(r2_outbox_t *out)
 {
     if (NULL != out->ring.box) {
-        munmap(out->ring.box, r2_inbox_stride());
+        munmap(out->ring.box, r2_inbox_bytes(out->number));
     }
     if (NULL != out->head) {
         munmap(out->head, R2_INBOX_HEAD_BYTES);

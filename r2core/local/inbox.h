@@ -10,7 +10,8 @@
  * nobody has to agree on that: the owner reads whatever mailboxes there are.
  *
  *   page 0          r2_inbox_head_t
- *   then, each      a mailbox: memory from its first use on, which its sender allocates
+ *   then, each      a mailbox: memory from its first use on, which its sender allocates; first the
+ *                   large ones
  */
 #ifndef R2_LOCAL_INBOX_H
 #define R2_LOCAL_INBOX_H
@@ -19,8 +20,14 @@
 
 #include "local/mailbox.h"
 
-#define R2_INBOX_MOST          128u /* mailboxes; who comes later gets none */
-#define R2_INBOX_LINES         512u /* of a mailbox: 32 KiB, records up to 8 KiB and their head */
+/*
+ * All mailboxes together have 1.4 MiB, so that the memory of a host grows with its processes and
+ * not with their square: those that come first are large, and who comes last gets none.
+ */
+#define R2_INBOX_MOST          128u /* mailboxes */
+#define R2_INBOX_LARGE         16u  /* of them, the first ones */
+#define R2_INBOX_LINES_LARGE   512u /* 36 KiB, records up to 8 KiB and their head */
+#define R2_INBOX_LINES_SMALL   64u  /* 8 KiB, records up to 1 KiB and their head */
 #define R2_INBOX_ID_BYTES      16u
 #define R2_INBOX_ADDRESS_BYTES (8u + R2_INBOX_ID_BYTES)
 
@@ -49,6 +56,12 @@ typedef struct r2_outbox {
     r2_mailbox_out_t ring; /* ring.box owned: a mapping */
     uint32_t number;       /* of the mailbox in the inbox */
 } r2_outbox_t;
+
+/** Lines of the ring of a mailbox. */
+static inline uint32_t r2_inbox_lines(uint32_t number)
+{
+    return number < R2_INBOX_LARGE ? R2_INBOX_LINES_LARGE : R2_INBOX_LINES_SMALL;
+}
 
 /** @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_SYSTEM (errno). */
 r2_status_t r2_inbox_create(r2_inbox_t **inbox_p);

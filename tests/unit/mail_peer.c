@@ -16,18 +16,36 @@
 
 #include "link/rx.h"
 
-void mail_begin(mail_peer_t *peer)
+/* Others take so many mailboxes. */
+static void mail_others(const uint8_t *address, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; ++i) {
+        r2_outbox_t out;
+
+        assert_int_equal(r2_outbox_open(address, R2_INBOX_ADDRESS_BYTES, &out), R2_OK);
+        r2_outbox_close(&out);
+    }
+}
+
+void mail_begin_after(mail_peer_t *peer, uint32_t others)
 {
     memset(peer, 0, sizeof(*peer));
     assert_int_equal(r2_inbox_create(&peer->inbox), R2_OK);
     r2_inbox_address(peer->inbox, peer->address);
+    mail_others(peer->address, others);
     peer->stub = stub_net_create_local(peer->address);
+    mail_others(peer->stub->net.info.inbox, others);
     stub_lane_up(peer->stub, 0);
     assert_int_equal(
         r2_outbox_open(peer->stub->net.info.inbox, peer->stub->net.info.inbox_bytes, &peer->out),
         R2_OK);
     r2_outbox_announce(&peer->out, 1);
     peer->stub->send_count = 0;
+}
+
+void mail_begin(mail_peer_t *peer)
+{
+    mail_begin_after(peer, 0);
 }
 
 void mail_end(mail_peer_t *peer)
@@ -95,7 +113,8 @@ bool mail_read(mail_peer_t *peer, r2_mailbox_in_t *in, uint32_t *id_p, void *dat
     while (r2_inbox_next(peer->inbox, &number, &sender)) {
         assert_int_equal(sender, 0);
         r2_inbox_know(peer->inbox, number);
-        *in = (r2_mailbox_in_t){.box = r2_inbox_map(peer->inbox, number), .lines = R2_INBOX_LINES};
+        *in = (r2_mailbox_in_t){.box = r2_inbox_map(peer->inbox, number),
+                                .lines = r2_inbox_lines(number)};
         assert_non_null(in->box);
     }
     if (NULL == in->box || R2_OK != r2_mailbox_peek(in, &from, &bytes)) {

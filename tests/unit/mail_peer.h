@@ -20,6 +20,8 @@ typedef struct mail_peer {
     r2_outbox_t out; /* to the net */
 } mail_peer_t;
 
+/** @param others that took mailboxes of both before these. */
+void mail_begin_after(mail_peer_t *peer, uint32_t others);
 void mail_begin(mail_peer_t *peer);
 void mail_end(mail_peer_t *peer);
 r2_tag_t mail_tag(uint32_t id);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,12 +20,14 @@
 
 #include "local/inbox.h"
 
-/* An inbox has so many mailboxes: who comes later takes the lane. */
+/* An inbox has so many mailboxes, and no more memory than they may have together: who comes later
+ * takes the lane. */
 static void an_inbox_ends(void **state)
 {
     static r2_outbox_t outs[R2_INBOX_MOST + 1];
     uint8_t address[R2_INBOX_ADDRESS_BYTES];
     r2_inbox_t *inbox;
+    struct stat file;
 
     (void) state;
     assert_int_equal(r2_inbox_create(&inbox), R2_OK);
@@ -34,9 +37,17 @@ static void an_inbox_ends(void **state)
     }
     assert_int_equal(r2_outbox_open(address, sizeof(address), &outs[R2_INBOX_MOST]),
                      R2_ERR_NO_MEMORY);
-    for (uint32_t i = 0; i <= R2_INBOX_MOST; ++i) {
+    assert_int_equal(fstat(inbox->fd, &file), 0);
+    assert_true(512 * file.st_blocks < 3 << 19); /* 1.5 MiB */
+    for (uint32_t i = 0; i < R2_INBOX_MOST; ++i) {
+        assert_int_equal(outs[i].ring.lines, r2_inbox_lines(i));
+        memset(outs[i].ring.box, (int) i, r2_mailbox_bytes(outs[i].ring.lines));
+    }
+    for (uint32_t i = 0; i < R2_INBOX_MOST; ++i) { /* each has its own memory */
+        assert_int_equal(outs[i].ring.box->consumed, 0x01010101u * i);
         r2_outbox_close(&outs[i]);
     }
+    r2_outbox_close(&outs[R2_INBOX_MOST]);
     r2_inbox_destroy(inbox);
 }
 
@@ -50,7 +61,6 @@ static void no_memory_is_said(void **state)
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
     least = before;
     least.rlim_cur = 4096;
-    (void) signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &least), 0);
     assert_int_equal(r2_inbox_create(&inbox), R2_ERR_SYSTEM);
     assert_null(inbox);
@@ -62,7 +72,7 @@ static void no_memory_is_said(void **state)
 static void who_dies_leaves_what_was_whole(void **state)
 {
     uint8_t address[R2_INBOX_ADDRESS_BYTES];
-    r2_mailbox_in_t in = {.lines = R2_INBOX_LINES};
+    r2_mailbox_in_t in = {.lines = R2_INBOX_LINES_LARGE};
     uint32_t number, sender, bytes;
     const void *record;
     r2_inbox_t *inbox;

@@ -76,6 +76,38 @@ static void what_does_not_fit_takes_the_lane(void **state)
     mail_end(&peer);
 }
 
+/* Who comes late has a small mailbox: longer messages take the lane, and are looked for there. */
+static void who_comes_late_writes_less(void **state)
+{
+    static char data[2000], read[R2_LOCAL_MOST_BYTES];
+    r2_mailbox_in_t in = {.box = NULL};
+    uint32_t id, bytes;
+    r2_status_t status;
+    mail_peer_t peer;
+
+    (void) state;
+    mail_begin_after(&peer, R2_INBOX_LARGE);
+    assert_int_equal(mail_send(&peer, 1, data, 1024), R2_OK);
+    assert_int_equal(peer.stub->counters.local_messages, 1);
+    assert_true(mail_send(&peer, 2, data, sizeof(data)) >= R2_OK);
+    assert_int_equal(peer.stub->counters.local_messages, 1);
+    assert_true(mail_read(&peer, &in, &id, read, &bytes));
+    assert_int_equal(bytes, 1024);
+    assert_int_equal(mail_receive(&peer, 1, data, 1024, &status), R2_IN_PROGRESS);
+    assert_true(mail_write(&peer, 1, read, 1024));
+    assert_true(r2_net_progress(&peer.stub->net) > 0);
+    assert_int_equal(status, R2_OK);
+    peer.stub->net.staying = true;
+    peer.stub->looks = 0;
+    assert_int_equal(mail_receive(&peer, 2, data, 1024, &status), R2_IN_PROGRESS);
+    assert_int_equal(r2_net_read(&peer.stub->net, true), 0);
+    assert_int_equal(peer.stub->looks, 0);
+    assert_int_equal(mail_receive(&peer, 3, data, sizeof(data), &status), R2_IN_PROGRESS);
+    assert_int_equal(r2_net_read(&peer.stub->net, true), 0);
+    assert_true(peer.stub->looks > 0);
+    mail_end(&peer);
+}
+
 /* Before its receive, after it, and when it is just there. */
 static void messages_meet_their_receives(void **state)
 {
@@ -222,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_go_into_the_peers_memory),
         cmocka_unit_test(what_does_not_fit_takes_the_lane),
+        cmocka_unit_test(who_comes_late_writes_less),
         cmocka_unit_test(messages_meet_their_receives),
         cmocka_unit_test(messages_that_nobody_wants),
         cmocka_unit_test(a_computing_process_leaves_them),
