@@ -38,7 +38,8 @@ static bool r2_net_hear(r2_net_t *net)
 
 /*
  * What a process waits for that waits for one peer comes by the lane whose turn it is if it is
- * short and nothing is broken. @return that lane's worker; NULL: there is no such.
+ * short, or of the same host, and nothing is broken. @return that lane's worker; NULL: there is no
+ * such.
  */
 static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
 {
@@ -53,7 +54,7 @@ static r2_rail_worker_t *r2_net_awaited(const r2_net_t *net)
             only = link;
         }
     }
-    if (NULL == only || 0 == only->lane_count || only->rx.striped > 0) {
+    if (NULL == only || 0 == only->lane_count || (only->rx.striped > 0 && !only->same_host)) {
         return NULL;
     }
     lane = &only->lanes[only->turn.lane];
