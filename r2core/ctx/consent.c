@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctx/host_id.h"
 #include "ctx/state.h"
 #include "link/peer_info.h"
 
@@ -139,7 +140,8 @@ static r2_status_t r2_consent_poll(r2_ctx_t *ctx, r2_consent_poll_t *poll)
             return status;
         }
         r2_consent_count(poll, rank, answer.users);
-        poll->one_host = poll->one_host && answer.host_id == net->info.host_id;
+        poll->one_host =
+            poll->one_host && r2_host_machine(answer.host_id) == r2_host_machine(net->info.host_id);
         poll->told =
             poll->told ||
             (0 == rank && R2_OK == r2_peer_refusal_decode(poll->blob, answer.bytes, &refusal));

@@ -37,17 +37,28 @@ static void r2_hash_namespace(crypto_generichash_state *state, const char *path)
     crypto_generichash_update(state, (const unsigned char *) id, sizeof(id));
 }
 
+/* Of what was taken so far; more may follow. */
+static uint64_t r2_hash_so_far(const crypto_generichash_state *state)
+{
+    crypto_generichash_state copy = *state;
+    uint64_t id[2];
+
+    crypto_generichash_final(&copy, (unsigned char *) id, sizeof(id));
+    return id[0];
+}
+
 uint64_t r2_host_id(const char *host_name)
 {
     crypto_generichash_state state;
-    uint64_t id[2];
+    uint32_t machine;
 
-    crypto_generichash_init(&state, NULL, 0, sizeof(id));
+    crypto_generichash_init(&state, NULL, 0, 2 * sizeof(uint64_t));
     r2_hash_file(&state, "/proc/sys/kernel/random/boot_id");
     r2_hash_namespace(&state, "/proc/self/ns/ipc");
     r2_hash_namespace(&state, "/proc/self/ns/uts");
-    r2_hash_namespace(&state, "/proc/self/ns/pid"); /* UCX's memory is found by process ids */
+    r2_hash_namespace(&state, "/proc/self/ns/pid"); /* memory is found by process ids */
     crypto_generichash_update(&state, (const unsigned char *) host_name, strlen(host_name));
-    crypto_generichash_final(&state, (unsigned char *) id, sizeof(id));
-    return id[0];
+    machine = (uint32_t) r2_hash_so_far(&state);
+    r2_hash_namespace(&state, "/proc/self/ns/user");
+    return r2_hash_so_far(&state) << 32 | machine;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "ctx/host_id.h"
 
 /** A host while the table is made: by what tells hosts apart. */
 typedef struct r2_host_key {
@@ -45,6 +46,7 @@ static r2_status_t r2_host_init(r2_host_t *host, const r2_peer_info_t *info, uin
     }
     host->rail_count = info->rail_count;
     host->leader = rank;
+    host->machine = r2_host_machine(info->host_id);
     return R2_OK;
 }
 
@@ -146,10 +148,18 @@ void r2_hosts_destroy(r2_hosts_t *hosts)
     free(hosts);
 }
 
+/* @return 0: none, the process does not run r2. */
+static uint64_t r2_hosts_machine(const r2_hosts_t *hosts, uint32_t rank)
+{
+    const uint32_t host = hosts->host_of[rank];
+
+    return host < hosts->host_count ? 1 + (uint64_t) hosts->hosts[host].machine : 0;
+}
+
 bool r2_hosts_together(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size)
 {
     for (int32_t i = 1; i < size; ++i) {
-        if (hosts->host_of[ranks[i]] != hosts->host_of[ranks[0]]) {
+        if (r2_hosts_machine(hosts, ranks[i]) != r2_hosts_machine(hosts, ranks[0])) {
             return false;
         }
     }

@@ -13,7 +13,7 @@
 /** Looks all processes of the job up. @return R2_OK, R2_ERR_NO_MEMORY, or the error of a lookup. */
 r2_status_t r2_hosts_create(r2_net_t *net, r2_hosts_t **hosts_p);
 void r2_hosts_destroy(r2_hosts_t *hosts);
-/** True if these processes are all on one host. @param ranks [size]. */
+/** True if no NIC lies between these processes. @param ranks [size]. */
 bool r2_hosts_together(const r2_hosts_t *hosts, const uint32_t *ranks, int32_t size);
 
 /** Cost as it is published, little endian. @param to R2_PEER_COST_BYTES. @return bytes, 0 for the

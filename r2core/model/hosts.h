@@ -23,7 +23,8 @@ typedef struct r2_host {
     const char *name;      /* borrowed: in `rails` */
     r2_host_rail_t *rails; /* owned: with the texts behind them */
     uint32_t rail_count;
-    uint32_t leader; /* lowest rank */
+    uint32_t leader;  /* lowest rank */
+    uint32_t machine; /* no NIC lies between hosts that have this in common */
 } r2_host_t;
 
 /** All hosts, in order of their lowest rank: equal on all processes. */

@@ -209,8 +209,8 @@ MUTANTS = MUTANTS_LINK + [
      "(poll->users & (R2_USER_COLL | R2_USER_ONE_HOST))",
      "(net->info.users & (R2_USER_COLL | R2_USER_ONE_HOST))", CONSENT),
     ("members-of-two-hosts-are-left-to-others", "ctx/host_table.c",
-     "        if (hosts->host_of[ranks[i]] != hosts->host_of[ranks[0]]) {",
-     "        if (hosts->host_of[ranks[i]] > hosts->host_of[ranks[0]]) {", CONSENT),
+     "(r2_hosts_machine(hosts, ranks[i]) != r2_hosts_machine(hosts, ranks[0])) {",
+     "(r2_hosts_machine(hosts, ranks[i]) > r2_hosts_machine(hosts, ranks[0])) {", CONSENT),
     ("who-withdraws-tries-once", "ctx/consent.c",
      "    for (int i = 0; i < R2_CONSENT_TRIES && 0 != ctx->core.net.info.users && R2_OK != "
      "status; ++i) {",

@@ -21,6 +21,7 @@
 #include "r2/prng.h"
 
 #define T_RANKS 8
+#define T_APART (1ull << 40) /* of a host: the same machine, and no memory to share */
 #define T_DRAWS 20000
 
 typedef enum t_kind {
@@ -130,7 +131,7 @@ static uint32_t t_common(const t_job_t *job)
 static bool t_left(const t_job_t *job)
 {
     for (uint32_t rank = 1; rank < job->size; ++rank) {
-        if (job->host[rank] != job->host[0]) {
+        if ((uint32_t) job->host[rank] != (uint32_t) job->host[0]) {
             return false;
         }
     }
@@ -269,6 +270,7 @@ static void levels_and_words(void **state)
     const t_job_t other = {.size = 2, .kind = {T_COLL, T_VERSION}};
     const t_job_t lacking = {.size = 3, .kind = {T_BOTH, T_BOTH, T_P2P}};
     const t_job_t one_host = {.size = 2, .kind = {T_COLL, T_COLL}, .host = {9, 9}};
+    const t_job_t apart = {.size = 2, .kind = {T_COLL, T_COLL}, .host = {9, 9 | T_APART}};
     const t_job_t beside = {.size = 2, .kind = {T_ALL, T_BOTH}, .host = {9, 9}};
 
     (void) state;
@@ -280,10 +282,11 @@ static void levels_and_words(void **state)
     t_tells(&lacking, false, true,
             "does without coll/r2: process 2 on another host did not ask for coll/r2");
     t_tells(&one_host, true, false, "does without r2: all 2 processes are on one host");
+    t_tells(&apart, true, false, "does without r2: all 2 processes are on one host");
     t_tells(&beside, true, false, "does without coll/r2: all 2 processes are on one host");
 }
 
-/* Ranks 0 and 2 are on one host, 1 and 3 on another. */
+/* Ranks 0 and 2 are on one host, 1 and 3 on another, where they share no memory. */
 static r2_status_t t_open(t_rank_t *self, const uint32_t *ranks, int32_t size)
 {
     r2_comm_t *comm = NULL;
@@ -300,7 +303,7 @@ static void members_on_one_host_are_left(void **state)
     for (uint32_t rank = 0; rank < 4; ++rank) {
         t_job_t job = {.size = 4,
                        .kind = {T_COLL, T_COLL, T_COLL, T_COLL},
-                       .host = {7, 8, 7, 8},
+                       .host = {7, 8, 7, 8 | T_APART},
                        .failure = R2_ERR_TIMEOUT};
         uint8_t blob[R2_PEER_INFO_BYTES_MAX];
         t_rank_t self;
