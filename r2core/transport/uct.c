@@ -128,14 +128,14 @@ typedef struct lane_kind {
 } lane_kind_t;
 
 static const lane_kind_t lane_kinds[] = {
-    {{.tls = "posix", .is_local = true}, r2_uct_add_shared_memory},
+    {{.tls = "sysv", .is_local = true}, r2_uct_add_shared_memory},
     {{.tls = "tcp", .signals = true, .tells_room = true}, r2_uct_add_tcp},
     {{.tls = "rc_verbs", .tells_room = true, .is_loose = true}, r2_uct_add_rc},
 };
 
 static const lane_kind_t *r2_uct_kind_find(const r2_tp_device_config_t *config)
 {
-    const char *tls = NULL == config->name ? "posix" : NULL == config->tls ? "tcp" : config->tls;
+    const char *tls = NULL == config->name ? "sysv" : NULL == config->tls ? "tcp" : config->tls;
 
     for (size_t i = 0; i < r2_array_count(lane_kinds); ++i) {
         if (0 == strcmp(tls, lane_kinds[i].kind.tls)) {

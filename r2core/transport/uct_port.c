@@ -47,7 +47,7 @@ r2_status_t r2_uct_status(ucs_status_t rc)
  */
 static const char *component_of(const char *tls)
 {
-    return 0 == strcmp(tls, "tcp") || 0 == strcmp(tls, "posix") ? tls : R2_UCT_RDMA;
+    return 0 == strcmp(tls, "tcp") || 0 == strcmp(tls, "sysv") ? tls : R2_UCT_RDMA;
 }
 
 /** Looks for a device of a memory domain. */
