@@ -25,6 +25,7 @@ EXTRA_DIST += \
     tests/functional/r2_sim \
     tests/functional/mpirun-ends \
     tests/functional/run-mpi \
+    tests/functional/same_host \
     tests/functional/selection \
     tests/functional/single_host \
     tests/functional/starting \
@@ -149,6 +150,11 @@ check_PROGRAMS += tests/functional/leave
 tests_functional_leave_SOURCES = tests/functional/leave.c
 tests_functional_leave_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_leave_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/same_host
+tests_functional_same_host_SOURCES = tests/functional/same_host.c
+tests_functional_same_host_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_same_host_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/children
 tests_functional_children_SOURCES = tests/functional/children.c

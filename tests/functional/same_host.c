@@ -1,0 +1,197 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Short collectives of processes of one host while something happens to the last of them:
+ *   same_host going              nothing
+ *   same_host stopped            it is stopped three times for 0.3 s
+ *   same_host computing          it computes while others send to it
+ *   same_host killed             it is killed; the others have an error within 10 s
+ *   same_host stopped-killed     it is stopped, and killed 0.5 s later
+ * With "lanes" as last word no message went by mailboxes, with "some" it does not matter.
+ */
+#include <mpi.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LONGEST  20000 /* ints: also more than mailboxes take */
+#define GOING_S  1.6
+#define MS       1000u
+#define BURST    400
+#define ERROR_S  10.0
+#define TEXT_MAX MPI_MAX_ERROR_STRING
+
+static int me, size;
+static bool dies; /* the last one: then nothing is long, and mailboxes take all */
+static int in[LONGEST], out[LONGEST];
+
+/* A child does that to its parent, at a moment that has nothing to do with the parent's calls. */
+static void strike(const char *what)
+{
+    const pid_t parent = getpid();
+    const bool stops = 0 == strncmp(what, "stopped", strlen("stopped"));
+    const bool kills = NULL != strstr(what, "killed");
+
+    if ((!stops && !kills) || 0 != fork()) {
+        return;
+    }
+    usleep(300 * MS);
+    for (int i = 0; stops && i < (kills ? 1 : 3); ++i) {
+        kill(parent, SIGSTOP);
+        usleep((kills ? 500 : 300) * MS);
+        kill(parent, kills ? SIGKILL : SIGCONT);
+        usleep(100 * MS);
+    }
+    if (kills) {
+        kill(parent, SIGKILL);
+    }
+    _exit(0);
+}
+
+/* Rank 0 says whether they go on. @return an error class; over_p is the same on all. */
+static int sum(int count, int round, bool over, bool *over_p, int *wrong)
+{
+    int rc;
+
+    for (int i = 0; i < count; ++i) {
+        in[i] = me + round * i;
+    }
+    in[count] = over ? 1 : 0;
+    rc = MPI_Allreduce(in, out, count + 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    for (int i = 0; MPI_SUCCESS == rc && i < count; ++i) {
+        *wrong += out[i] != size * (size - 1) / 2 + size * round * i;
+    }
+    *over_p = 0 != out[count];
+    return rc;
+}
+
+static int spread(int count, int round, int *wrong)
+{
+    const int root = round % size;
+    int rc;
+
+    for (int i = 0; i < count; ++i) {
+        in[i] = me == root ? round + i : -1;
+    }
+    rc = MPI_Bcast(in, count, MPI_INT, root, MPI_COMM_WORLD);
+    for (int i = 0; MPI_SUCCESS == rc && i < count; ++i) {
+        *wrong += in[i] != round + i;
+    }
+    return rc;
+}
+
+static int collect(int round, int *wrong)
+{
+    const int mine = me * 7 + round;
+    int rc = MPI_Allgather(&mine, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
+
+    for (int i = 0; MPI_SUCCESS == rc && i < size; ++i) {
+        *wrong += out[i] != i * 7 + round;
+    }
+    return rc;
+}
+
+/* Until rank 0 has had enough. @return the class of the first error. */
+static int go_on(double until, int *rounds_p, int *wrong, double *newest_p)
+{
+    static const int counts[] = {1, 200, 1023, 1500, 5, LONGEST - 1};
+    bool over = false;
+    int rc = MPI_SUCCESS, round;
+
+    for (round = 0; MPI_SUCCESS == rc && !over; ++round) {
+        const int kind = round % 64 < 5 ? round % 64 : (63 == round % 64 ? 5 : 0);
+        const int count = counts[dies ? 0 : kind];
+
+        *newest_p = MPI_Wtime();
+        rc = sum(count, round, 0 == me && MPI_Wtime() > until, &over, wrong);
+        rc = MPI_SUCCESS == rc ? spread(count, round, wrong) : rc;
+        rc = MPI_SUCCESS == rc ? collect(round, wrong) : rc;
+        rc = MPI_SUCCESS == rc ? MPI_Barrier(MPI_COMM_WORLD) : rc;
+    }
+    *rounds_p = round;
+    return rc;
+}
+
+/* More than mailboxes hold is sent to who does not look. */
+static int burst(int *wrong)
+{
+    const double start = MPI_Wtime();
+    int rc = MPI_SUCCESS;
+
+    while (size - 1 == me && MPI_Wtime() - start < 0.8) {
+    }
+    for (int round = 0; MPI_SUCCESS == rc && round < BURST * size; round += size) {
+        rc = spread(round % 3 ? 500 : 20, round, wrong);
+    }
+    return rc;
+}
+
+/* A counter of r2's. */
+static unsigned long long counted(const char *name)
+{
+    MPI_T_pvar_session session;
+    MPI_T_pvar_handle handle;
+    unsigned long long value = 0;
+    int level, index, count;
+
+    MPI_T_init_thread(MPI_THREAD_SINGLE, &level);
+    MPI_T_pvar_session_create(&session);
+    if (MPI_SUCCESS == MPI_T_pvar_get_index(name, MPI_T_PVAR_CLASS_GENERIC, &index) &&
+        MPI_SUCCESS == MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count)) {
+        MPI_T_pvar_read(session, handle, &value);
+        MPI_T_pvar_handle_free(session, &handle);
+    }
+    MPI_T_pvar_session_free(&session);
+    MPI_T_finalize();
+    return value;
+}
+
+/* Survivors. @return 0: told in time who is gone. */
+static int survived(int rc, double silent_s)
+{
+    char text[TEXT_MAX];
+    int length;
+
+    MPI_Error_string(rc, text, &length);
+    printf("rank %d: %s after %.1f s\n", me, text, silent_s);
+    fflush(stdout);
+    return MPI_SUCCESS == rc || silent_s > ERROR_S;
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "going", *by = argc > 2 ? argv[2] : "mailboxes";
+    int wrong = 0, rounds = 0, rc, failed;
+    unsigned long long local;
+    double newest = 0;
+
+    dies = NULL != strstr(what, "killed");
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &me);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (size - 1 == me) {
+        strike(what);
+    }
+    rc = 0 == strcmp(what, "computing") ? burst(&wrong) : MPI_SUCCESS;
+    rc = MPI_SUCCESS == rc ? go_on(MPI_Wtime() + (dies ? 60 : GOING_S), &rounds, &wrong, &newest)
+                           : rc;
+    local = counted("coll_r2_local_messages");
+    failed = 0 != wrong || (0 != strcmp(by, "some") && (0 == local) != (0 == strcmp(by, "lanes")));
+    if (dies) {
+        failed = failed || 0 != survived(rc, MPI_Wtime() - newest);
+    } else {
+        failed = failed || MPI_SUCCESS != rc;
+        MPI_Finalize();
+    }
+    printf("rank %d: %s, %d rounds, %d wrong, %llu by mailboxes\n", me, failed ? "failed" : "right",
+           rounds, wrong, local);
+    fflush(stdout);
+    _exit(failed);
+}
