@@ -326,14 +326,18 @@ static bool r2_lane_is_excused(const r2_lane_t *lane)
     return r2_unread_excuses(lane) || r2_lane_is_behind(lane) || r2_net_was_late(lane->link->net);
 }
 
+/*
+ * Over RDMA the peer's NIC acknowledges whatever its process does: memory that is still being read
+ * after a timeout is no sign of a slow process there, and the lane is judged.
+ */
 static void r2_timer_suspect(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
     uint64_t timeout_ns = r2_lane_timeout_ns(lane);
     uint64_t end_ns = r2_lane_since_ns(lane) +
                       r2_max(r2_scaled_timeout_ns(net, R2_SUSPECT_TIMES), 4 * timeout_ns);
-    bool due = net->now_ns >= end_ns || NULL == lane->tx.in_flight;
     bool blocks = net->now_ns >= r2_lane_since_ns(lane) + timeout_ns && r2_lane_blocks(lane);
+    bool due = net->now_ns >= end_ns || NULL == lane->tx.in_flight || (blocks && lane->is_rdma);
     bool runs = r2_lane_peer_runs(lane);
 
     if (!due && !blocks) {
