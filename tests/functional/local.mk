@@ -151,10 +151,10 @@ tests_functional_leave_SOURCES = tests/functional/leave.c
 tests_functional_leave_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_leave_LDADD = $(OMPI_LIBS)
 
-check_PROGRAMS += tests/functional/same_host
-tests_functional_same_host_SOURCES = tests/functional/same_host.c
-tests_functional_same_host_CPPFLAGS = $(OMPI_CPPFLAGS)
-tests_functional_same_host_LDADD = $(OMPI_LIBS)
+check_PROGRAMS += tests/functional/same_host_peers
+tests_functional_same_host_peers_SOURCES = tests/functional/same_host_peers.c
+tests_functional_same_host_peers_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_same_host_peers_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/children
 tests_functional_children_SOURCES = tests/functional/children.c
