@@ -27,7 +27,7 @@ LDLIBS := $(shell pkg-config --libs $(DEPS)) -lpthread -ldl -lm
 # ---- r2core without its UCX and PMIx drivers, with the simulator
 CORE := $(addprefix $(SRCDIR)/,$(sort $(patsubst $(SRCDIR)/%,%, \
     $(wildcard $(addprefix $(SRCDIR)/,$(addprefix r2core/,base/*.c model/*.c plan/*.c link/*.c \
-    local/*.c exec/*.c \
+    local/*.c mem/*.c exec/*.c \
         rail/*.c health/*.c telemetry/*.c oob/mesh*.c) tests/doubles/*.c)) \
     $(filter-out $(addprefix $(SRCDIR)/r2core/ctx/,cost_source.c start.c version.c),$(wildcard \
     $(SRCDIR)/r2core/ctx/*.c)))))
