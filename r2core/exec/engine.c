@@ -76,7 +76,8 @@ static unsigned r2_engine_run_copying(r2_engine_t *engine, bool app)
                 r2_exec_stored(exec, r2_stage_store(exec, &events));
             }
         }
-        if (!exec->over && r2_stage_is_busy(exec->stage)) {
+        /* an application's run that has done all its ops is finished by an application */
+        if (!exec->over && (0 == exec->ops_left || r2_stage_is_busy(exec->stage))) {
             r2_stage_await(exec);
         }
     }

@@ -424,6 +424,32 @@ static void reaches_pieces_of_memory(void **state)
     r2_exec_fini(&exec);
 }
 
+/* The service thread comes by between the last acknowledgement and the application. */
+static void the_application_finishes_its_runs(void **state)
+{
+    r2_exec_args_t args = arguments((void *) (uintptr_t) in, (void *) (uintptr_t) out);
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+
+    (void) state;
+    args.at[0] = args.at[1] = place;
+    args.convertors[0] = (r2_convertor_t){never, &in, halves};
+    r2_schedule_init(&schedule);
+    add_sends(&schedule, 1, PIECE);
+    assert_int_equal(r2_staging_follow(&engine.staging, &place), R2_OK);
+    start(&exec, &schedule, &args);
+    run_until_calls(1);
+    assert_true(exec.app_only);
+    complete(0, R2_OK);
+    r2_engine_run(&engine, false);
+    assert_false(exec.over);
+    r2_engine_run(&engine, true);
+    assert_true(exec.over);
+    assert_ptr_equal(r2_engine_collect(&engine), &exec);
+    assert_int_equal(exec.status, R2_OK);
+    r2_exec_fini(&exec);
+}
+
 #define T_GPU(test) cmocka_unit_test_setup_teardown(test, start_gpu, end_gpu)
 
 int main(void)
@@ -442,6 +468,7 @@ int main(void)
         T_GPU(a_broken_device_ends_the_run),
         T_GPU(a_second_run_allocates_nothing),
         T_GPU(reaches_pieces_of_memory),
+        T_GPU(the_application_finishes_its_runs),
     };
 
     return cmocka_run_group_tests_name("staged runs", tests, NULL, NULL);
