@@ -189,9 +189,10 @@ uint64_t r2_ctx_deadline_ns(const r2_ctx_t *ctx)
     const uint64_t engine_ns =
         r2_min(r2_net_deadline_ns(&ctx->core.net), r2_ctx_health_deadline_ns(ctx->health));
 
-    const uint64_t copies_ns = r2_staging_is_busy(&ctx->core.engine.staging)
-                                   ? ctx->core.net.now_ns + R2_DRIVE_COPIES_NS
-                                   : UINT64_MAX;
+    const uint64_t copies_ns =
+        ctx->core.params.async_progress && r2_staging_is_busy(&ctx->core.engine.staging)
+            ? ctx->core.net.now_ns + R2_DRIVE_COPIES_NS
+            : UINT64_MAX;
 
     return r2_min(r2_min(r2_min(engine_ns, copies_ns), r2_sources_deadline_ns(&ctx->sources)),
                   r2_gap_deadline_ns(&ctx->record.gap));
