@@ -23,24 +23,6 @@ r2_status_t r2_mem_find(r2_ctx_t *ctx, const void *at, r2_mem_at_t *at_p)
     return r2_mem_look(&ctx->core.mem, at, at_p);
 }
 
-typedef struct r2_mem_transferred {
-    r2_mem_queue_t *queue;
-    char *packed;
-    bool unpack;
-    r2_status_t status;
-} r2_mem_transferred_t;
-
-static void r2_mem_transfer_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
-{
-    r2_mem_transferred_t *to = arg;
-    char *packed = to->packed + offset;
-
-    if (R2_OK == to->status) {
-        to->status = r2_mem_queue_copy(to->queue, to->unpack ? memory : packed,
-                                       to->unpack ? (const void *) packed : memory, bytes);
-    }
-}
-
 /* Engine lock, which others have meanwhile: the application's own work comes first, and may take
  * long. */
 static r2_status_t r2_mem_transfer_end(r2_ctx_t *ctx, r2_mem_queue_t *queue)
@@ -64,7 +46,7 @@ r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at, const r2_conve
                             uint64_t bytes, void *packed, bool unpack)
 {
     r2_staging_t *staging = &ctx->core.engine.staging;
-    r2_mem_transferred_t to = {.packed = packed, .unpack = unpack};
+    r2_staging_copy_t to = {.staged = packed, .is_store = unpack};
     r2_status_t ended;
 
     if (r2_is_forked()) {
@@ -74,7 +56,7 @@ r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at, const r2_conve
     to.status = r2_staging_follow(staging, at);
     if (R2_OK == to.status) {
         to.queue = &r2_staging_place(staging, at)->loads;
-        buffer->runs(buffer->arg, 0, bytes, r2_mem_transfer_piece, &to);
+        buffer->runs(buffer->arg, 0, bytes, r2_staging_piece, &to);
         ended = r2_mem_transfer_end(ctx, to.queue);
         to.status = R2_OK == to.status ? ended : to.status;
     }

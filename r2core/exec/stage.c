@@ -145,25 +145,6 @@ void r2_stage_await(r2_exec_t *exec)
 
 /* ---- copies ---- */
 
-/* A copy of bytes of a buffer, in pieces where that is not contiguous. */
-typedef struct r2_stage_copy {
-    r2_mem_queue_t *queue;
-    char *staged; /* of the buffer's offset 0 */
-    bool is_store;
-    r2_status_t status;
-} r2_stage_copy_t;
-
-static void r2_stage_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
-{
-    r2_stage_copy_t *copy = arg;
-    char *staged = copy->staged + offset;
-
-    if (R2_OK == copy->status) {
-        copy->status = r2_mem_queue_copy(copy->queue, copy->is_store ? memory : staged,
-                                         copy->is_store ? (const void *) staged : memory, bytes);
-    }
-}
-
 /* Segments [first, end) of a buffer: loaded or stored. */
 static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t first,
                                  uint32_t end, bool is_store)
@@ -172,14 +153,14 @@ static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t
     const r2_convertor_t *convertor = &exec->args.convertors[which];
     const uint64_t offset = side->touch->cuts[first], bytes = side->touch->cuts[end] - offset;
     char *memory = 0 == which ? (char *) (uintptr_t) exec->args.in : exec->args.out;
-    r2_stage_copy_t copy = {is_store ? &side->place->stores : &side->place->loads,
+    r2_staging_copy_t copy = {is_store ? &side->place->stores : &side->place->loads,
                             side->staged->memory + side->touch->places[first] - offset,
                             is_store, R2_OK};
 
     if (NULL != convertor->move) {
-        convertor->runs(convertor->arg, offset, bytes, r2_stage_piece, &copy);
+        convertor->runs(convertor->arg, offset, bytes, r2_staging_piece, &copy);
     } else {
-        r2_stage_piece(&copy, memory + offset, offset, bytes);
+        r2_staging_piece(&copy, memory + offset, offset, bytes);
     }
     return copy.status;
 }

@@ -90,3 +90,14 @@ r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at)
     status = r2_mem_queue_follow(&staging->places->loads);
     return R2_OK == status ? r2_mem_queue_follow(&staging->places->stores) : status;
 }
+
+void r2_staging_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
+{
+    r2_staging_copy_t *copy = arg;
+    char *staged = copy->staged + offset;
+
+    if (R2_OK == copy->status) {
+        copy->status = r2_mem_queue_copy(copy->queue, copy->is_store ? memory : staged,
+                                         copy->is_store ? (const void *) staged : memory, bytes);
+    }
+}

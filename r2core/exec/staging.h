@@ -69,6 +69,17 @@ r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at);
 /** @return where memory is copied to and from; NULL: r2_staging_follow() was not called. */
 r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *at);
 
+/** A copy of bytes of a buffer, in pieces where that is not contiguous. */
+typedef struct r2_staging_copy {
+    r2_mem_queue_t *queue;
+    char *staged; /* of the buffer's offset 0 */
+    bool is_store;
+    r2_status_t status; /* R2_OK, or of the first piece that failed */
+} r2_staging_copy_t;
+
+/** An r2_run_fn_t: starts the copy of a piece. @param arg r2_staging_copy_t */
+void r2_staging_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes);
+
 /** Without lock: runs wait for copies. */
 static inline bool r2_staging_is_busy(const r2_staging_t *staging)
 {
