@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "gpu_alloc.h"
 
@@ -113,6 +114,7 @@ int main(int argc, char **argv)
             if (MPI_SUCCESS != calls[k](&loop, step, &wrong)) {
                 printf("error on rank %d\n", loop.rank);
                 fflush(stdout);
+                sleep(2); /* the others hear why before this process is gone */
                 _Exit(3);
             }
         }
