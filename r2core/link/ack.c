@@ -136,6 +136,7 @@ void r2_ack_received(r2_lane_t *lane, const r2_wire_header_t *header)
     }
     lane->timing.grace_used = false;
     lane->timing.base_ns = lane->timing.delivered_ns = net->now_ns;
+    lane->timing.absences = 0;
     if (R2_LANE_SUSPECT == lane->state) {
         lane->tx.window_bytes =
             r2_min(lane->tx.window_bytes, (uint64_t) net->params->window_min_bytes);

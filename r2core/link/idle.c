@@ -261,6 +261,33 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
     return true;
 }
 
+/* The call that asks may have to wait. */
+static void r2_idle_await(r2_lane_t *lane)
+{
+    const r2_net_t *net = lane->link->net;
+
+    if (!r2_lane_is_relay(lane)) {
+        lane->connect.judged_ns = r2_max(net->now_ns, lane->connect.retry_ns) +
+                                  r2_scaled_timeout_ns(net, R2_JUDGED_TIMES);
+    }
+}
+
+/* The peer hears in the call that nothing failed. If no call gets through, something did. */
+void r2_idle_renewed(r2_lane_t *lane)
+{
+    r2_lane_reopen(lane);
+    lane->connect.past = R2_PAST_RESTED;
+    r2_idle_await(lane);
+}
+
+void r2_idle_renew(r2_lane_t *lane)
+{
+    const uint64_t connection = lane->connect.rx_connection;
+
+    r2_idle_renewed(lane);
+    r2_lane_tell_peer(lane->link, connection, true); /* the call may not get through */
+}
+
 /*
  * The last word before the end of a connection may be lost with it. Who was stopped meanwhile
  * cannot tell whether the lane was closed or given up, and its peer can: the next connect request
@@ -268,14 +295,14 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested)
  */
 void r2_idle_ended(r2_lane_t *lane)
 {
-    const r2_net_t *net = lane->link->net;
     const bool proved = !r2_lane_is_unproved(lane);
 
     r2_lane_reopen(lane);
-    /* the call that asks may have to wait */
-    lane->connect.judged_ns = proved ? r2_max(net->now_ns, lane->connect.retry_ns) +
-                                           r2_scaled_timeout_ns(net, R2_JUDGED_TIMES)
-                                     : 0;
+    if (proved) {
+        r2_idle_await(lane);
+    } else {
+        lane->connect.judged_ns = 0;
+    }
 }
 
 void r2_idle_judge(r2_lane_t *lane, bool rested)
@@ -296,12 +323,20 @@ static bool r2_idle_is_answered(const r2_lane_t *lane)
            net->hello.ops->connected(net->hello.instance, lane->connect.connect_id);
 }
 
+/* Closed here and not to be opened again: that is all, where the peer's host refuses. */
+static bool r2_idle_is_refused(const r2_lane_t *lane)
+{
+    return R2_PAST_RESTED == lane->connect.past && 0 != lane->connect.refused_streak;
+}
+
 void r2_idle_judge_late(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
     if (r2_idle_is_answered(lane)) {
         lane->connect.judged_ns = net->now_ns + r2_scaled_timeout_ns(net, 1);
+    } else if (r2_idle_is_refused(lane)) {
+        lane->connect.judged_ns = 0;
     } else {
         r2_idle_judge(lane, false);
     }

@@ -63,6 +63,13 @@ void r2_idle_heard(r2_lane_t *lane, uint8_t kind);
 bool r2_idle_replaced(r2_lane_t *lane, bool rested);
 /** The connection of a lane has ended, and this process was away: its peer will tell why. */
 void r2_idle_ended(r2_lane_t *lane);
+/**
+ * Ends a lane for what it holds, and opens it anew. It is no fault if a call for it is answered, or
+ * refused.
+ */
+void r2_idle_renew(r2_lane_t *lane);
+/** The same where the peer has done so. */
+void r2_idle_renewed(r2_lane_t *lane);
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);
 /** Nobody has told in time: it failed, unless the peer has got the question. */

@@ -42,6 +42,7 @@ void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state)
     }
     if (r2_lane_states[lane->state].phase != r2_lane_states[state].phase) {
         lane->state_ns = net->now_ns;
+        lane->timing.absences = 0;
         lane->heard_ns = lane->link->path.heard_ns;
         lane->told = r2_unread_clock(lane->link);
     }
@@ -352,26 +353,11 @@ void r2_lane_reopen(r2_lane_t *lane)
     r2_link_activate(lane->link);
 }
 
-/* By another lane; without one it waits for the next. */
-static void r2_lane_tell_peer(r2_link_t *link, uint64_t connection, bool rested)
+void r2_lane_tell_peer(r2_link_t *link, uint64_t connection, bool rested)
 {
     const r2_wire_lane_down_t down = {.connection = connection, .rested = rested ? 1 : 0};
 
     (void) r2_tx_control(link, R2_WIRE_LANE_DOWN, &down, sizeof(down));
-}
-
-void r2_lane_renewed(r2_lane_t *lane)
-{
-    r2_lane_reopen(lane);
-    lane->connect.past = R2_PAST_RESTED; /* the peer hears in the call that nothing failed */
-}
-
-void r2_lane_renew(r2_lane_t *lane)
-{
-    const uint64_t connection = lane->connect.rx_connection;
-
-    r2_lane_renewed(lane);
-    r2_lane_tell_peer(lane->link, connection, true); /* the call may not get through */
 }
 
 void r2_lane_report(r2_lane_t *lane, r2_status_t why)

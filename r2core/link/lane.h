@@ -142,6 +142,7 @@ typedef struct r2_lane {
         uint64_t doubt_ns;  /* when it last came in doubt */
         uint64_t barred_ns; /* a verdict was against it: in doubt until then; 0 = none */
         bool grace_used;    /* silent: the peer was heard again, it got one more timeout */
+        uint8_t absences;   /* ours that have moved base_ns, since the last acknowledgement */
         uint32_t cut_told;  /* the peer's clock when it was asked what showed it unreachable */
     } timing;
     struct {                    /* opening and closing */
@@ -334,10 +335,11 @@ void r2_lane_report(r2_lane_t *lane, r2_status_t why);
 void r2_lane_close(r2_lane_t *lane);
 /** Ends a lane that may be well, and opens it anew: at once, after a pause where that is often. */
 void r2_lane_reopen(r2_lane_t *lane);
-/** Ends a lane that nothing is known against for what it holds, and opens it anew. */
-void r2_lane_renew(r2_lane_t *lane);
-/** The same where the peer has done so. */
-void r2_lane_renewed(r2_lane_t *lane);
+/**
+ * Tells that a lane is over, by another one; without one it waits for the next.
+ * @param rested it was closed for what it held.
+ */
+void r2_lane_tell_peer(r2_link_t *link, uint64_t connection, bool rested);
 /** Does nothing if it is in that state. Within a phase state_ns stays as it is. */
 void r2_lane_enter(r2_lane_t *lane, r2_lane_state_t state);
 const char *r2_lane_state_name(r2_lane_state_t state);

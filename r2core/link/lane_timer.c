@@ -345,12 +345,12 @@ static void r2_timer_suspect(r2_lane_t *lane)
     }
     if (due && runs && (r2_lane_is_cut_off(lane) || !r2_lane_is_excused(lane))) {
         if (r2_lane_may_be_over(lane)) {
-            r2_lane_renew(lane);
+            r2_idle_renew(lane);
         } else {
             r2_lane_fence(lane, R2_ERR_TIMEOUT, true);
         }
     } else if (blocks) {
-        r2_lane_renew(lane);
+        r2_idle_renew(lane);
     } else {
         r2_lane_hold(lane);
     }

@@ -20,6 +20,8 @@
 #define R2_NET_KEEP_BYTES (4u << 20)
 /* So often who stays looks after everything, and not only at what packets ask for. */
 #define R2_NET_BRIEF_NS (50 * R2_NS_PER_US)
+/* Absences of this process that the silence of a lane is excused by, one after another. */
+#define R2_ABSENCES_MAX 8u
 
 /** Own addresses until they are published. */
 typedef struct r2_net_addresses {
@@ -116,6 +118,18 @@ static uint64_t r2_net_due_ns(r2_net_t *net)
 }
 
 /*
+ * Its silence begins now. Not for ever: a process that comes rarely has read all that came so often
+ * that nothing it waits for can be there.
+ */
+static void r2_lane_begins_anew(r2_lane_t *lane)
+{
+    if (lane->timing.absences < R2_ABSENCES_MAX) {
+        lane->timing.base_ns = lane->link->net->now_ns;
+        lane->timing.absences += r2_unread_is_here(lane) ? 0 : 1;
+    }
+}
+
+/*
  * We were away: what is late may be in our own buffers. Having slept until a timer of ours is not
  * being away, or a process that waits for nothing but timers would never see a lane expire.
  */
@@ -136,7 +150,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
         for (uint32_t i = 0; i < link->lane_count; ++i) {
             r2_lane_t *lane = &link->lanes[i];
 
-            lane->timing.base_ns = net->now_ns;
+            r2_lane_begins_anew(lane);
             lane->connect.unsure = lane->connect.unsure || r2_lane_is_unproved(lane);
         }
     }
@@ -257,7 +271,7 @@ void r2_net_fini(r2_net_t *net)
 static void r2_lane_end(r2_lane_t *lane)
 {
     if (R2_PAST_RESTED == lane->connect.past) {
-        r2_lane_renewed(lane);
+        r2_idle_renewed(lane);
     } else if (lane->state >= R2_LANE_UP && !r2_lane_is_relay(lane) &&
                r2_net_was_away(lane->link->net)) {
         r2_idle_ended(lane);

@@ -27,7 +27,7 @@ static void r2_rx_lane_down(r2_link_t *link, const void *data)
             lane->failed = true;
             lane->why = R2_ERR_LANE_DOWN;
             lane->connect.past = 0 != down.rested ? R2_PAST_RESTED : lane->connect.past;
-        } else if (0 != down.rested) {
+        } else if (0 != down.rested && R2_PAST_RESTED != lane->connect.past) {
             r2_idle_judge(lane, true);
         }
     }

@@ -5,7 +5,7 @@
 from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
                       WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
                       DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED)
+                      PRESENCE_FREED, LATE)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -280,4 +280,9 @@ MUTANTS_LINK = [
     ("mailboxes-have-no-budget", "link/local.c",
      "        return true;\n    }\n    r2_credit_consumed(link,",
      "        return true;\n    }\n    return true;\n    r2_credit_consumed(link,", LOCAL),
+    ("who-comes-late-never-judges", "link/net.c",
+     "        lane->timing.absences += r2_unread_is_here(lane) ? 0 : 1;\n", "", LATE),
+    ("what-was-opened-anew-never-failed", "link/idle.c",
+     "    lane->connect.past = R2_PAST_RESTED;\n    r2_idle_await(lane);\n",
+     "    lane->connect.past = R2_PAST_RESTED;\n", LATE),
 ]

@@ -4,6 +4,7 @@
 
 FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
+LATE = ["test_sim_slow", "finds_a_dead_rail"]
 LINK = ["test_link"]
 LINK_PEER = ["test_link_peer"]
 LINK_SHORT = ["test_link_short"]

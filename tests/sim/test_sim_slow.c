@@ -3,13 +3,14 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Processes that run rarely and send and read a little each time: nothing of them is given up,
- * however short failure_timeout_ms is.
+ * however short failure_timeout_ms is. And they give up what is dead.
  */
 #include "r2_config.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -105,11 +106,62 @@ static void comes_as_rarely_as_timers(void **state)
     run_healthy(programs, r2_array_count(programs));
 }
 
+/*
+ * It always comes later than its timers, so all that it waits for may have come meanwhile: it finds
+ * out nevertheless that a rail is dead, tells it, and its calls end.
+ */
+static void finds_a_dead_rail(void **state)
+{
+    /* each look of its own is later than the time that a silent lane gets */
+    static const char *const late[] = {
+        "seed 25; hosts 4; rails 3; latency 195us; socket 4000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 30; param ack_delay_us 6000; coll "
+        "allgatherv matrix 2549 times=20; coll allreduce matrix 1350 times=20; at 966us slow r3 "
+        "40000us; at 4926us drop h1 rail1; limit 600s",
+        "seed 64; hosts 4; rails 4; latency 10us; socket 4000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 10; param ack_delay_us 2000; coll "
+        "allgatherv matrix 2549 times=20; coll allreduce matrix 1350 times=20; at 1355us slow r0 "
+        "101000us; at 4943us drop h1 rail1; limit 600s",
+        "seed 122; hosts 4; rails 2; latency 195us; socket 1076; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 10; param ack_delay_us 2000; coll "
+        "allgatherv matrix 2549 times=20; coll allreduce matrix 1350 times=20; at 959us slow r3 "
+        "40000us; at 8252us drop h1 rail1; limit 600s"};
+    static const unsigned timeouts_ms[] = {10, 30}, periods_ms[] = {11, 40, 101};
+    scenario_result_t result;
+    char text[512];
+    unsigned seed = 0;
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(late); ++i) {
+        assert_true(scenario_check(late[i], &result));
+        assert_true(0 == result.errors && result.counters.lanes_failed > 0);
+    }
+    for (size_t t = 0; t < r2_array_count(timeouts_ms); ++t) {
+        for (size_t p = 0; p < r2_array_count(periods_ms); ++p) {
+            for (unsigned kind = 0; kind < 8; ++kind) {
+                snprintf(text, sizeof(text),
+                         "seed %u; hosts 4; rails %u; rdma %u; latency 195us; socket %u; receive "
+                         "6000; param chunk_min_bytes 1024; param failure_timeout_ms %u; param "
+                         "ack_delay_us %u; coll allgatherv matrix 2549 times=10; coll allreduce "
+                         "matrix 1350 times=10; at 1ms slow r%u %ums; at 5ms drop h1 rail1; limit "
+                         "600s",
+                         ++seed, 0 == (kind & 1u) ? 2 : 4, 0 == (kind & 2u) ? 0 : 4,
+                         0 == (kind & 2u) ? 1076 : 4000, timeouts_ms[t], timeouts_ms[t] * 200,
+                         0 == (kind & 4u) ? 0 : 3, periods_ms[p]);
+                assert_true(scenario_check(text, &result));
+                assert_int_equal(0, result.errors);
+                assert_true(result.counters.lanes_failed > 0);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asked_after_while_it_sends_slowly),
         cmocka_unit_test(comes_as_rarely_as_timers),
+        cmocka_unit_test(finds_a_dead_rail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
