@@ -269,6 +269,7 @@ static void r2_idle_await(r2_lane_t *lane)
     if (!r2_lane_is_relay(lane)) {
         lane->connect.judged_ns = r2_max(net->now_ns, lane->connect.retry_ns) +
                                   r2_scaled_timeout_ns(net, R2_JUDGED_TIMES);
+        lane->connect.in_vain = false;
     }
 }
 
@@ -305,11 +306,18 @@ void r2_idle_ended(r2_lane_t *lane)
     }
 }
 
+static void r2_idle_condemn(r2_lane_t *lane)
+{
+    r2_lane_report(lane, R2_ERR_LANE_DOWN);
+    lane->connect.past = R2_PAST_UP;
+    lane->connect.judged_ns = 0;
+}
+
+/* What was closed here was well if a call gets through, whatever the peer thinks. */
 void r2_idle_judge(r2_lane_t *lane, bool rested)
 {
-    if (0 != lane->connect.judged_ns && !rested) {
-        r2_lane_report(lane, R2_ERR_LANE_DOWN);
-        lane->connect.past = R2_PAST_UP;
+    if (0 != lane->connect.judged_ns && !rested && R2_PAST_RESTED != lane->connect.past) {
+        r2_idle_condemn(lane);
     }
     lane->connect.judged_ns = 0;
 }
@@ -333,12 +341,12 @@ void r2_idle_judge_late(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
 
-    if (r2_idle_is_answered(lane)) {
+    if (r2_idle_is_answered(lane) || !lane->connect.in_vain) {
         lane->connect.judged_ns = net->now_ns + r2_scaled_timeout_ns(net, 1);
     } else if (r2_idle_is_refused(lane)) {
         lane->connect.judged_ns = 0;
     } else {
-        r2_idle_judge(lane, false);
+        r2_idle_condemn(lane);
     }
 }
 

@@ -72,7 +72,7 @@ void r2_idle_renew(r2_lane_t *lane);
 void r2_idle_renewed(r2_lane_t *lane);
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);
-/** Nobody has told in time: it failed, unless the peer has got the question. */
+/** Nobody has told in time: it failed if a call did, unless the peer has got the question now. */
 void r2_idle_judge_late(r2_lane_t *lane);
 /** When it counts as failed if nothing is heard; R2_NEVER_NS: there is nothing to judge, or no
  * descriptor to ask with. */

@@ -162,6 +162,7 @@ typedef struct r2_lane {
         uint64_t refused_ns;     /* the first of them */
         bool disproved;       /* it refused while the process was heard, and is not answered yet */
         bool unsure;          /* this process was away before its first acknowledgement */
+        bool in_vain;         /* a call failed since the end that is to be judged */
         uint64_t probe_id;    /* to the peer's kernel, under way; 0 = none */
         uint64_t probe_ns;    /* when it was asked */
         uint64_t kernel_ns;   /* when the peer's kernel last answered one; 0 = never */

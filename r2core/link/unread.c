@@ -187,7 +187,8 @@ bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits)
         waits = r2_unread_may_be(lane) || r2_seq_lt(awaits, lane->rx.next); /* it came meanwhile */
     } else if (r2_seq_lt(awaits, lane->rx.next)) {
         /* else acknowledged in vain since then, unless that waits behind what we send slowly */
-        waits = !r2_seq_lt(awaits, lane->rx.excused_next) || lane->tx.sent_ns > lane->rx.excused_ns;
+        waits =
+            !r2_seq_lt(awaits, lane->rx.excused_next) || lane->tx.sent_ns >= lane->rx.excused_ns;
     } else {
         waits = r2_unread_is_still(lane);
     }

@@ -83,6 +83,29 @@ static void asked_after_while_it_sends_slowly(void **state)
     run_healthy(programs, r2_array_count(programs));
 }
 
+#define SLOW_MACHINE                                                                          \
+    "hosts 4; rails 2; latency 10us; socket 2000; receive 1641; param chunk_min_bytes 1024; " \
+    "param failure_timeout_ms 10; param ack_delay_us 2000; "
+#define SLOW_CALLS                                                                                 \
+    "coll allgatherv matrix 2549 times=6; coll alltoall i64 900 nb; coll reduce-scatter f64 5000 " \
+    "times=6 nb; coll bcast f64 20000 root=1 times=4 nb; wait; limit 2000s; expect healthy; "
+
+/* Each look of its own sends a little, and in between its peers ask more than once. */
+static void comes_more_rarely_than_peers_ask(void **state)
+{
+    static const char *const programs[] = {
+        "seed 55;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 250ms",
+        "seed 56;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 400ms",
+        "seed 55;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 250ms; at 3513us slow r0 250ms",
+        /* what it had closed it opens again later than it is judged */
+        "seed 56;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 100ms",
+        "seed 57;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 100ms",
+        "seed 58;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 100ms"};
+
+    (void) state;
+    run_healthy(programs, r2_array_count(programs));
+}
+
 /* It comes a little more seldom than its peers may take it for silent. */
 static void comes_as_rarely_as_timers(void **state)
 {
@@ -160,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asked_after_while_it_sends_slowly),
+        cmocka_unit_test(comes_more_rarely_than_peers_ask),
         cmocka_unit_test(comes_as_rarely_as_timers),
         cmocka_unit_test(finds_a_dead_rail),
     };
