@@ -5,7 +5,7 @@
 from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
                       WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
                       DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED, LATE)
+                      PRESENCE_FREED, LATE, OVER_RDMA, over_nic)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -285,4 +285,42 @@ MUTANTS_LINK = [
     ("what-was-opened-anew-never-failed", "link/idle.c",
      "    lane->connect.past = R2_PAST_RESTED;\n    r2_idle_await(lane);\n",
      "    lane->connect.past = R2_PAST_RESTED;\n", LATE),
+    # RDMA.
+    ("registrations-outlive-their-memory", "transport/uct_memory.c",
+     "        unmaps->rows[unmaps->count++] = (unmap_t){start, end};\n",
+     "        unmaps->rows[unmaps->count] = (unmap_t){start, end};\n",
+     over_nic("test_memory_is_unmapped")),
+    ("registrations-make-no-room", "transport/uct_memory.c",
+     "const bool is_short = ENOMEM == errno;", "const bool is_short = false;",
+     over_nic("test_memory_is_short")),
+    ("refused-memory-is-asked-for-again", "transport/uct_memory.c",
+     "    region->kept = true;\n", "    region->kept = true;\n    if (NULL == region->handle) {\n"
+     "        r2_uct_regions_drop(memory, region->start, region->end);\n        return NULL;\n"
+     "    }\n",
+     over_nic("test_memory_is_refused")),
+    ("flushes-are-ignored", "transport/uct_send.c",
+     "    if (R2_IN_PROGRESS != record->status) {\n        return;",
+     "    if (R2_IN_PROGRESS != record->status || UCS_OK != done->status) {\n        return;",
+     over_nic("test_port_down")),
+    ("completions-are-taken-for-delivery", "link/tx_packet.c",
+     "        --message->refs;\n    }\n    if (packet->settled) {",
+     "        --message->refs;\n        packet->item->acked = true;\n    }\n"
+     "    if (packet->settled) {", OVER_RDMA),
+    ("answers-over-rdma-do-not-wait-for-hello", "link/lane.c",
+     "    return peer_is_wired || NULL", "    return true || peer_is_wired || NULL", OVER_RDMA),
+    ("workers-that-cannot-receive-are-kept", "transport/uct_worker.c",
+     "    if (worker->device->domain.needs_handles &&",
+     "    if (false && worker->device->domain.needs_handles &&", over_nic("test_rail_offers")),
+    ("receive-buffers-by-the-thousand", "transport/uct.c",
+     "    r2_uct_add_size(settings, \"RC_RX_BUFS_GROW\", R2_UCT_RC_GROW);\n", "",
+     over_nic("test_worker_locks_little")),
+    ("dead-devices-are-used-again", "rail/rail.c",
+     "    device->is_dead = true;\n    r2_rail_device_put", "    r2_rail_device_put",
+     over_nic("test_rail_after_death")),
+    ("endpoints-on-dead-devices-tell-nobody", "rail/rail.c",
+     "        worker->device->is_dead = true; /*", "        (void) worker; /*",
+     over_nic("test_rail_worker_after_death")),
+    ("addresses-do-not-move", "rail/rail.c",
+     "NULL != device && is_rdma && device->gid_index != r2_rail_gid_index(rail)",
+     "NULL != device && is_rdma && device->gid_index == -2", over_nic("test_rail_gid_moves")),
 ]

@@ -56,6 +56,9 @@ MEM_RUNS = [[name] for name in DRIVER]
 MEM_FOLDERS = ("mem/",)
 # The same with runs of the engine, whose sources the test includes: links are its own.
 STAGED = ("test_exec_staged",)
+# The transport over RDMA: its test with the NIC of tests/softverbs, which the build has.
+RC = "test_tp_ucx"
+RC_PARTS = ["tp_closing", "tp_processes", "tp_rail", "tp_rdma", "tp_sides"]
 # Tests with an allocator of their own, in place of the simulator's.
 STARVING = ("test_control",)
 LIMIT_S = 400
@@ -114,7 +117,8 @@ def check_watchers():
              for place, _, names in os.walk(os.path.join(TOP, "r2core")) for name in names}
     missing = [name for name in folders if not any(path.startswith(name) for path in there)]
     programs = {runs[0] for _, path, _, _, *run in MUTANTS for runs in runs_for(path, *run or [[]])}
-    missing += [name for name in sorted(programs | set(HEALTH)) if test_source(TOP, name) is None]
+    named = sorted(programs | set(HEALTH) | set(RC_PARTS))
+    missing += [name for name in named if test_source(TOP, name) is None]
     names = [mutant[0] for mutant in MUTANTS]
     missing += ["two of the name " + name for name in sorted(set(names)) if names.count(name) > 1]
     number = len(MUTANTS) + 1
@@ -147,7 +151,7 @@ class Workshop:
     """A copy of the tree. What a defect, or a change of the tree, does not touch stays compiled."""
 
     def __init__(self, build, tree, compilers):
-        self.tree, self.compilers = tree, compilers
+        self.build, self.tree, self.compilers = build, tree, compilers
         os.makedirs(tree, exist_ok=True)
         self.cflags = CFLAGS + ["-I" + os.path.join(tree, p) for p in
                                 ("r2core", "r2core/include", "tests", "tests/sim", "tests/unit",
@@ -209,6 +213,7 @@ class Workshop:
         tests = {run[0] for _, path, _, _, *named in MUTANTS
                  for run in runs_for(path, named[0] if named else None)}
         tests.update(name for names in HEALTH.values() for name in names)
+        tests.update(RC_PARTS)
         found.update({name + ".o": test_source(self.tree, name) for name in sorted(tests)})
         return found
 
@@ -251,6 +256,9 @@ class Workshop:
             names = [name for name in self.common if name.startswith(("base_", "mem_"))]
         elif test in STAGED:
             names = [name for name in self.common if name.startswith(("base_", "model_"))]
+        elif test == RC:
+            names = [name for name in self.common if name[:-2] not in (*SIM, *UNIT_PARTS)]
+            names += [name + ".o" for name in RC_PARTS]
         elif test in STARVING:
             names = [name for name in self.common if name[:-2] not in SIM]
         else:
@@ -266,9 +274,13 @@ class Workshop:
     def failure(self, runs):
         """The first of the runs that fails, and how, or None."""
         for words in runs:
-            child = subprocess.Popen([self.link(words[0]), *words[1:]], start_new_session=True,
+            program = self.link(words[0])
+            nic = [os.path.join(TOP, "tests/softverbs/with-nic")] if words[0] == RC else []
+            child = subprocess.Popen([*nic, program, *words[1:]], start_new_session=True,
                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                     env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+                                     env={**os.environ, "R2_BUILDDIR": self.build,
+                                          "ASAN_OPTIONS": "detect_leaks=0:"
+                                                          "verify_asan_link_order=0"})
             CHILDREN.add(child)
             try:
                 status = child.wait(LIMIT_S)

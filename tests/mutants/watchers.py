@@ -36,3 +36,9 @@ FORK = ["test_fork"]
 DRIVE = ["test_drive"]
 SOURCES = ["test_sources"]
 PRESENCE_FREED = ["test_sim_presence", "failed_where_others_have_freed"]
+OVER_RDMA = ["test_sim_rdma"]
+
+
+def over_nic(test):
+    """A test of the transport over RDMA."""
+    return ["test_tp_ucx", "--rc", "rc/" + test]
