@@ -7,6 +7,7 @@
  */
 #include "r2_config.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,11 +17,15 @@
 #include <sys/resource.h>
 
 #include "base/util.h"
-#include "r2/nic.h"
 #include "r2/params.h"
+#include "rail/nic_parts.h"
 
 /* Of each rail: receive buffers and staging memory; what applications send from is more. */
 #define R2_RDMA_MEMLOCK_BYTES (64ull << 20)
+
+#define R2_LIFT_MEMLOCK                                                    \
+    "lift the limit (memlock unlimited in /etc/security/limits.conf, and " \
+    "LimitMEMLOCK=infinity in the resource manager's service)"
 
 typedef struct r2_advice_list {
     r2_rdma_advice_t *rows; /* borrowed: R2_RDMA_ADVICE_MAX */
@@ -52,9 +57,7 @@ static const struct {
                               "install UCX's module for InfiniBand (ucx_info -d lists what UCX "
                               "sees), or set coll_r2_tls = tcp"},
     [R2_RDMA_LACKS_MEMORY] = {"this process may not lock enough memory (ulimit -l)",
-                              "lift the limit (memlock unlimited in /etc/security/limits.conf, and "
-                              "LimitMEMLOCK=infinity in the resource manager's service), or set "
-                              "coll_r2_tls = tcp"},
+                              R2_LIFT_MEMLOCK ", or set coll_r2_tls = tcp"},
     [R2_RDMA_LACKS_DEVICE] = {"it cannot be opened",
                               "see what ibv_devinfo and UCX_LOG_LEVEL=debug say of it, or set "
                               "coll_r2_tls = tcp"},
@@ -79,9 +82,7 @@ static void r2_advise_memlock(const r2_rdma_setting_t *setting, size_t offered,
                               r2_advice_list_t *list)
 {
     if (setting->memlock_bytes < offered * R2_RDMA_MEMLOCK_BYTES) {
-        r2_advice_add(list,
-                      "lift the limit (memlock unlimited in /etc/security/limits.conf, and "
-                      "LimitMEMLOCK=infinity in the resource manager's service)",
+        r2_advice_add(list, R2_LIFT_MEMLOCK,
                       "a process may lock %" PRIu64
                       " KiB of memory (ulimit -l), and RDMA over %zu rails locks %llu MiB and more",
                       setting->memlock_bytes >> 10, offered, offered * R2_RDMA_MEMLOCK_BYTES >> 20);
@@ -144,6 +145,30 @@ size_t r2_rdma_advise(const r2_rdma_setting_t *setting, const r2_nic_t *nics, si
         r2_advise_ucx(setting, nics, count, &list);
     }
     return list.count;
+}
+
+void r2_rdma_refusal_advise(uint64_t memlock_bytes, uint32_t idx, const r2_nic_t *nic,
+                            const r2_tp_refusal_t *refusal, r2_rdma_advice_t *advice_p)
+{
+    r2_advice_list_t list = {.rows = advice_p};
+    char limit[64] = "all it has";
+    const char *remedy = "what a device takes at most is told by ibv_devinfo -v (max_mr, "
+                         "max_mr_size)";
+
+    if (UINT64_MAX != memlock_bytes) {
+        snprintf(limit, sizeof(limit), "%" PRIu64 " KiB", memlock_bytes >> 10);
+        remedy = R2_LIFT_MEMLOCK;
+    }
+    if (ENOMEM != refusal->error) {
+        remedy = "UCX_LOG_LEVEL=debug says more; memory that is not ordinary, such as that of "
+                 "another device, may be of no use to this one";
+    }
+    r2_advice_add(&list, remedy,
+                  "rail %u (%s): %zu KiB of memory cannot be registered with RDMA device %s beside "
+                  "%zu KiB that are (%s), and what is sent from there is copied; this process may "
+                  "lock %s (ulimit -l)",
+                  idx, nic->name, refusal->bytes >> 10, nic->rdma, refusal->registered_bytes >> 10,
+                  0 == refusal->error ? "UCX does not say why" : strerror(refusal->error), limit);
 }
 
 /* True if the limit on locked memory does not hold for this process. */

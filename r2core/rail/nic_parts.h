@@ -10,6 +10,7 @@
 #include <hwloc.h>
 
 #include "r2/nic.h"
+#include "r2/transport.h"
 
 /** A network device of this host, chosen or not. */
 typedef struct r2_nic_seen {
@@ -59,6 +60,10 @@ bool r2_rdma_below(const char *root, r2_nic_t *nic);
  */
 void r2_rdma_port_read(const char *root, const char *rdma, const r2_nic_t *nic,
                        r2_rdma_port_t *port_p);
+
+/** What to tell of memory that a rail's RDMA device did not take. Pure. */
+void r2_rdma_refusal_advise(uint64_t memlock_bytes, uint32_t idx, const r2_nic_t *nic,
+                            const r2_tp_refusal_t *refusal, r2_rdma_advice_t *advice_p);
 
 /** Selection as in r2_nics_find(). Pure. */
 r2_status_t r2_nics_select(const r2_nic_seen_t *seen, size_t count, const char *selection,

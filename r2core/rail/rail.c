@@ -295,6 +295,25 @@ void r2_rail_put(r2_rail_worker_t *worker)
     --worker->users;
 }
 
+/* One process of each host warns. */
+static void r2_rail_tell_refusal(r2_rail_t *rail)
+{
+    const int level = r2_params_first_of_host() ? R2_LOG_WARN : R2_LOG_INFO;
+    r2_rdma_setting_t setting;
+    r2_rdma_advice_t advice;
+    r2_tp_refusal_t refusal;
+
+    for (const r2_rail_device_t *device = rail->devices; NULL != device; device = device->next) {
+        if (device->is_rdma && !rail->refusal_told &&
+            rail->tp->ops->device_refused(device->device, &refusal)) {
+            rail->refusal_told = true;
+            r2_rdma_setting_read("auto", &setting);
+            r2_rdma_refusal_advise(setting.memlock_bytes, rail->idx, &rail->nic, &refusal, &advice);
+            r2_log_at(rail->log, level, "%s; %s", advice.what, advice.remedy);
+        }
+    }
+}
+
 void r2_rail_reap(r2_rail_t *rail)
 {
     r2_rail_worker_t **slot = &rail->workers;
@@ -309,6 +328,9 @@ void r2_rail_reap(r2_rail_t *rail)
         } else {
             slot = &worker->next;
         }
+    }
+    if (!rail->refusal_told && NULL != rail->tp->ops->device_refused) {
+        r2_rail_tell_refusal(rail);
     }
 }
 

@@ -58,6 +58,7 @@ typedef struct r2_rail {
     bool alone;                         /* each lane gets a worker of its own, which goes with it */
     size_t segment_bytes;
     uint64_t reopen_ns;          /* the RDMA device is not opened before */
+    bool refusal_told;           /* that memory could not be registered */
     uint64_t shut_ns;            /* known to be dead: lanes are not opened before, 0 = no such */
     uint64_t tx_bytes, rx_bytes; /* payload so far, everything that was sent again included */
     /* borrowed: gets the descriptors of all workers, data.ptr is the worker; -1: none */
@@ -102,7 +103,7 @@ r2_status_t r2_rail_connect(r2_rail_worker_t *worker, r2_tp_ep_t *ep, uint32_t p
 /** Gives a user back. Unused old workers are destroyed by r2_rail_reap(). */
 void r2_rail_put(r2_rail_worker_t *worker);
 /** Destroys workers that are not used, but for the newest of each transport where lanes share one.
- * Never from inside a callback. */
+ * Tells, once, of memory that could not be registered. Never from inside a callback. */
 void r2_rail_reap(r2_rail_t *rail);
 /** Prepares all workers for sleeping on epoll_fd. @return R2_OK, or R2_ERR_AGAIN: progress
  * first. */

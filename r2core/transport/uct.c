@@ -194,11 +194,24 @@ static void r2_uct_device_close(r2_tp_device_t *device)
     free(device);
 }
 
+static bool r2_uct_device_refused(const r2_tp_device_t *device, r2_tp_refusal_t *refusal_p)
+{
+    const r2_tp_refusal_t *refusal =
+        NULL == device->memory ? NULL : r2_uct_memory_refusal(device->memory);
+
+    if (NULL == refusal || 0 == refusal->bytes) {
+        return false;
+    }
+    *refusal_p = *refusal;
+    return true;
+}
+
 static const r2_tp_ops_t uct_ops = {
     .name = "uct",
     .has_room = r2_uct_has_room,
     .device_open = r2_uct_device_open,
     .device_close = r2_uct_device_close,
+    .device_refused = r2_uct_device_refused,
     .worker_create = r2_uct_worker_create,
     .worker_destroy = r2_uct_worker_destroy,
     .worker_progress = r2_uct_worker_progress,

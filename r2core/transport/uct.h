@@ -133,6 +133,8 @@ void r2_uct_memory_reap(r2_uct_memory_t *memory);
 r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
                                    const r2_tp_memory_t *whole);
 void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region);
+/** The first memory that could not be registered; bytes 0: there was none. */
+const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory);
 /** True if so much more could be registered now. */
 bool r2_uct_memory_is_left(uct_md_h md, size_t bytes);
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region);

@@ -52,6 +52,7 @@ struct r2_uct_memory {
     uint64_t uses;
     uint32_t count;
     r2_uct_region_t *regions[REGIONS_MAX]; /* owned: in order of addresses */
+    r2_tp_refusal_t refusal;               /* the first one; bytes 0: none */
     unmaps_t unmaps;
 };
 
@@ -232,6 +233,23 @@ static bool r2_uct_region_squeeze(r2_uct_memory_t *memory, r2_uct_region_t *regi
     return true;
 }
 
+/** Notes the first region that was refused, and why: errno. */
+static void r2_uct_memory_refused(r2_uct_memory_t *memory, const r2_uct_region_t *region)
+{
+    const int error = errno;
+
+    if (0 != memory->refusal.bytes) {
+        return;
+    }
+    memory->refusal.error = error;
+    memory->refusal.bytes = region->end - region->start;
+    for (uint32_t i = 0; i < memory->count; ++i) {
+        const r2_uct_region_t *other = memory->regions[i];
+
+        memory->refusal.registered_bytes += NULL == other->handle ? 0 : other->end - other->start;
+    }
+}
+
 /**
  * Registers pages and what is kept around them: neighbours share a page, and are one region from
  * then on. Where that is refused (memory of several kinds), only those that are asked for; what is
@@ -258,7 +276,9 @@ static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr
     if (!r2_uct_region_squeeze(memory, region)) {
         region->start = part[0];
         region->end = part[1];
-        (void) r2_uct_region_register(memory, region);
+        if (!r2_uct_region_register(memory, region)) {
+            r2_uct_memory_refused(memory, region);
+        }
     }
     r2_uct_regions_drop(memory, region->start, region->end);
     if (REGIONS_MAX == memory->count && 0 == r2_uct_region_evict(memory)) {
@@ -321,6 +341,11 @@ void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region)
 uct_mem_h r2_uct_region_handle(const r2_uct_region_t *region)
 {
     return region->handle;
+}
+
+const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory)
+{
+    return &memory->refusal;
 }
 
 bool r2_uct_memory_is_left(uct_md_h md, size_t bytes)

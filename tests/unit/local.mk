@@ -26,6 +26,7 @@ tests_unit_test_tp_ucx_SOURCES = \
     tests/open_files.h \
     tests/unit/test_tp_ucx.c \
     tests/unit/tp_closing.c \
+    tests/unit/tp_memory.c \
     tests/unit/tp_processes.c \
     tests/unit/tp_rail.c \
     tests/unit/tp_rdma.c \

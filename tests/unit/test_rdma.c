@@ -8,6 +8,7 @@
 #include "r2_config.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -391,6 +392,35 @@ static void test_odd_files(void **state)
     fake_end(host.root);
 }
 
+/** Memory that is not registered: with the limit that is in the way, and what to do. */
+static void test_refusals(void **state)
+{
+    static const struct {
+        r2_tp_refusal_t refusal;
+        uint64_t memlock_bytes;
+        const char *what, *remedy;
+    } rows[] = {
+        {{1 << 20, 2 << 20, ENOMEM},
+         8 << 20,
+         "rail 3 (ens1f0np0): 1024 KiB of memory cannot be registered with RDMA device mlx5_0:1 "
+         "beside 2048 KiB that are (Cannot allocate memory), and what is sent from there is "
+         "copied; this process may lock 8192 KiB (ulimit -l)",
+         "LimitMEMLOCK=infinity"},
+        {{1 << 20, 0, ENOMEM}, UINT64_MAX, "may lock all it has", "max_mr_size"},
+        {{4096, 0, EFAULT}, 65536, "(Bad address)", "UCX_LOG_LEVEL=debug"},
+        {{4096, 0, 0}, UINT64_MAX, "(UCX does not say why)", "UCX_LOG_LEVEL=debug"},
+    };
+    const r2_nic_t nic = {.name = "ens1f0np0", .rdma = "mlx5_0:1"};
+    r2_rdma_advice_t advice;
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
+        r2_rdma_refusal_advise(rows[i].memlock_bytes, 3, &nic, &rows[i].refusal, &advice);
+        assert_non_null(strstr(advice.what, rows[i].what));
+        assert_non_null(strstr(advice.remedy, rows[i].remedy));
+    }
+}
+
 /** What stands against RDMA is told once, with what to do. */
 static void test_advice(void **state)
 {
@@ -457,6 +487,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_bond),              cmocka_unit_test(test_without_ip),
         cmocka_unit_test(test_virtual_functions), cmocka_unit_test(test_gid_moves),
         cmocka_unit_test(test_odd_files),         cmocka_unit_test(test_advice),
+        cmocka_unit_test(test_refusals),
     };
 
     t_writes = 2 == argc && 0 == strcmp(argv[1], "--write");

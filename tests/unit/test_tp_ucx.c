@@ -337,6 +337,7 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_rail_after_death),
     RC(test_rail_worker_after_death),
     RC(test_rail_gid_moves),
+    RC(test_rail_tells_refusals),
 };
 
 static const struct CMUnitTest over_tcp_and_shared_memory[] = {

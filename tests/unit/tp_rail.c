@@ -151,6 +151,56 @@ void test_rail_gid_moves(void **state)
     side_close(&b);
 }
 
+/** Lines of the log. */
+typedef struct lines {
+    uint32_t count;
+    char last[1024];
+} lines_t;
+
+static void on_line(void *arg, int level, const char *line)
+{
+    lines_t *lines = arg;
+
+    assert_int_equal(level, R2_LOG_WARN);
+    ++lines->count;
+    snprintf(lines->last, sizeof(lines->last), "%s", line);
+}
+
+/** Memory that the device does not take is copied; that is told once. */
+void test_rail_tells_refusals(void **state)
+{
+    enum { TURNS = 3, PAGE = 4096 };
+    unsigned char *const first = pattern, *copies[TURNS];
+    lines_t lines = {0};
+    const r2_log_t log = {.level = R2_LOG_WARN, .fn = on_line, .arg = &lines};
+    r2_rail_t rail;
+    side_t b;
+
+    (void) state;
+    rail_open(&rail);
+    rail.log = &log;
+    peer_open(&b);
+    rail_works(&rail, &b, 1, 0);
+    assert_int_equal(lines.count, 0);
+    for (uint32_t i = 0; i < TURNS; ++i) {
+        copies[i] = aligned_alloc(PAGE, DATA_MAX + PAGE);
+        assert_non_null(copies[i]);
+        memory_refuse(copies[i], DATA_MAX + PAGE);
+        pattern = memcpy(copies[i], first, DATA_MAX + 512);
+        rail_works(&rail, &b, 2 + i, 0);
+    }
+    memory_refuse(NULL, 0);
+    pattern = first;
+    assert_int_equal(lines.count, 1);
+    assert_non_null(strstr(lines.last, "rail 0 (lo): "));
+    assert_non_null(strstr(lines.last, "cannot be registered with RDMA device soft0:1"));
+    r2_rail_fini(&rail);
+    side_close(&b);
+    for (uint32_t i = 0; i < TURNS; ++i) {
+        free(copies[i]);
+    }
+}
+
 static void assert_offers(bool offers, r2_rdma_lack_t lack, uint64_t memlock_bytes)
 {
     const r2_rdma_setting_t setting = {.tls = "rc_verbs", .memlock_bytes = memlock_bytes};

@@ -104,7 +104,7 @@ void test_peer_killed_while_connecting(void **state);
 void test_forked_child(void **state);
 void test_peer_stopped(void **state);
 
-/* ---- tp_rdma.c ---- */
+/* ---- tp_memory.c ---- */
 
 void test_memory_is_registered_once(void **state);
 void test_memory_is_unmapped(void **state);
@@ -113,6 +113,13 @@ void test_memory_is_refused(void **state);
 void test_memory_is_short(void **state);
 void test_long_packets_are_not_copied(void **state);
 void test_worker_locks_little(void **state);
+/** This memory is not registered, if it starts a page; 0 bytes: all is again. */
+void memory_refuse(const void *data, size_t bytes);
+/* No memory is registered; no device is opened; no queue pair gets on. */
+extern bool refuses_all, opens_none, connects_none;
+
+/* ---- tp_rdma.c ---- */
+
 void test_silent_drop(void **state);
 void test_port_down(void **state);
 void test_flap(void **state);
@@ -121,9 +128,6 @@ void test_gid_moves(void **state);
 /** Tells the NIC of soft0, as `softverbs fault soft0 WORDS`. */
 void nic_fault(const char *words);
 
-/* No memory is registered; no device is opened; no queue pair gets on. */
-extern bool refuses_all, opens_none, connects_none;
-
 /* ---- tp_rail.c ---- */
 
 void test_rail_offers(void **state);
@@ -131,5 +135,6 @@ void test_rail_descriptors(void **state);
 void test_rail_after_death(void **state);
 void test_rail_worker_after_death(void **state);
 void test_rail_gid_moves(void **state);
+void test_rail_tells_refusals(void **state);
 
 #endif

@@ -77,6 +77,13 @@ typedef struct r2_tp_device_config {
     int gid_index;        /* RoCE: of the address to be used; -1: the library chooses */
 } r2_tp_device_config_t;
 
+/** Memory that could not be registered: what is sent from it is copied. */
+typedef struct r2_tp_refusal {
+    size_t bytes;            /* that were asked for */
+    size_t registered_bytes; /* of the device, at that time */
+    int error;               /* errno; 0: not known */
+} r2_tp_refusal_t;
+
 /** The transport table. `tp` is the instance the table came with. */
 typedef struct r2_tp_ops {
     const char *name;
@@ -93,6 +100,8 @@ typedef struct r2_tp_ops {
     r2_status_t (*device_open)(void *tp, const r2_tp_device_config_t *config,
                                r2_tp_device_t **device_p);
     void (*device_close)(r2_tp_device_t *device); /* all its workers are destroyed before */
+    /** NULL: never true. @return true: some memory was refused. @param refusal_p the first such. */
+    bool (*device_refused)(const r2_tp_device_t *device, r2_tp_refusal_t *refusal_p);
     /** @return R2_OK, R2_ERR_NO_DEVICE (NIC down now: retry), R2_ERR_NO_DESCRIPTORS,
      * R2_ERR_NO_MEMORY. */
     r2_status_t (*worker_create)(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
