@@ -177,7 +177,7 @@ static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *con
         return status;
     }
     if (device->domain.needs_handles) {
-        device->memory = r2_uct_memory_create(device->domain.md);
+        device->memory = r2_uct_memory_create(tp, device->domain.md);
     }
     *device_p = device;
     return R2_OK;

@@ -30,10 +30,15 @@
  * TCP_SYN_CNT must not be set: the interface cannot be opened then.
  */
 
+typedef struct r2_uct_memory r2_uct_memory_t;
+typedef struct r2_uct_region r2_uct_region_t;
+
 /** The instance. Engine lock. */
 typedef struct r2_uct {
     bool filters_log;
-    uint32_t ports; /* open: with the first, UCX starts its thread */
+    uint32_t ports;            /* open: with the first, UCX starts its thread */
+    r2_uct_memory_t *memories; /* borrowed: of all devices */
+    uint64_t uses;             /* of regions */
 } r2_uct_t;
 
 /* ---- uct_port.c: memory domains and interfaces, for lanes and probes ---- */
@@ -115,11 +120,8 @@ bool r2_uct_address_read(const r2_uct_port_t *port, bool has_ep, const void *add
 
 /* ---- uct_memory.c: registered memory, kept until it is unmapped ---- */
 
-typedef struct r2_uct_memory r2_uct_memory_t;
-typedef struct r2_uct_region r2_uct_region_t;
-
 /** @return NULL: no memory, or UCX cannot tell what is unmapped: nothing may be kept then. */
-r2_uct_memory_t *r2_uct_memory_create(uct_md_h md);
+r2_uct_memory_t *r2_uct_memory_create(r2_uct_t *uct, uct_md_h md);
 /** All regions have been put. */
 void r2_uct_memory_destroy(r2_uct_memory_t *memory);
 /** Gives back what was unmapped. */
@@ -133,6 +135,11 @@ void r2_uct_memory_reap(r2_uct_memory_t *memory);
 r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, size_t bytes,
                                    const r2_tp_memory_t *whole);
 void r2_uct_region_put(r2_uct_memory_t *memory, r2_uct_region_t *region);
+/**
+ * Gives back what was not used for longest, of all devices: the limit is the process's.
+ * @return false: all that is left is in use.
+ */
+bool r2_uct_make_room(r2_uct_t *uct, size_t bytes);
 /** The first memory that could not be registered; bytes 0: there was none. */
 const r2_tp_refusal_t *r2_uct_memory_refusal(const r2_uct_memory_t *memory);
 /** True if so much more could be registered now. */
@@ -170,6 +177,8 @@ struct r2_tp_device {
 
 /* RDMA: packets whose buffers UCX takes at once, 1,024 by itself. */
 #define R2_UCT_RC_GROW 16
+/* About what it takes to open a worker. */
+#define R2_UCT_WORKER_BYTES ((size_t) 12 << 20)
 
 /** In front of each packet. */
 typedef struct r2_uct_frame {

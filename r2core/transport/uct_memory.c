@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <ucm/api/ucm.h>
 #include <unistd.h>
+#include <utlist.h>
 
 #define REGIONS_MAX 1024 /* kept at a time; more in use are not registered, but copied */
 #define UNMAPS_MAX  256  /* noted at a time; after more, nothing is kept */
@@ -27,7 +28,7 @@ struct r2_uct_region {
     uct_mem_h handle; /* owned; NULL: refused */
     uint32_t users;   /* sends in flight */
     bool kept;        /* in memory->regions */
-    uint64_t used;    /* memory->uses when it was asked for last */
+    uint64_t used;    /* uct->uses when it was asked for last */
 };
 
 /** Pages that are no more. */
@@ -47,9 +48,10 @@ typedef struct unmaps {
 
 /** Engine lock, but for `unmaps`. */
 struct r2_uct_memory {
-    uct_md_h md; /* borrowed: outlives this */
+    r2_uct_memory_t *prev, *next; /* in uct->memories */
+    r2_uct_t *uct;                /* borrowed: outlives this */
+    uct_md_h md;                  /* borrowed: outlives this */
     uintptr_t page_bytes;
-    uint64_t uses;
     uint32_t count;
     r2_uct_region_t *regions[REGIONS_MAX]; /* owned: in order of addresses */
     r2_tp_refusal_t refusal;               /* the first one; bytes 0: none */
@@ -142,10 +144,9 @@ static void r2_uct_regions_drop(r2_uct_memory_t *memory, uintptr_t start, uintpt
     }
 }
 
-/** Gives back the one that was not used for longest. @return its bytes; 0: all are in use. */
-static uintptr_t r2_uct_region_evict(r2_uct_memory_t *memory)
+/** @return index of the region that was not used for longest; REGIONS_MAX: all are in use. */
+static uint32_t r2_uct_region_oldest(const r2_uct_memory_t *memory)
 {
-    uintptr_t bytes;
     uint32_t oldest = REGIONS_MAX;
 
     for (uint32_t i = 0; i < memory->count; ++i) {
@@ -154,12 +155,42 @@ static uintptr_t r2_uct_region_evict(r2_uct_memory_t *memory)
             oldest = i;
         }
     }
-    if (REGIONS_MAX == oldest) {
+    return oldest;
+}
+
+/** Gives back the oldest region of all devices. @return its bytes; 0: all are in use. */
+static size_t r2_uct_evict(r2_uct_t *uct)
+{
+    r2_uct_memory_t *memory, *from = NULL;
+    uint32_t idx = REGIONS_MAX;
+    size_t bytes;
+
+    DL_FOREACH(uct->memories, memory) {
+        uint32_t oldest = r2_uct_region_oldest(memory);
+
+        if (REGIONS_MAX != oldest &&
+            (NULL == from || memory->regions[oldest]->used < from->regions[idx]->used)) {
+            from = memory;
+            idx = oldest;
+        }
+    }
+    if (NULL == from) {
         return 0;
     }
-    bytes = memory->regions[oldest]->end - memory->regions[oldest]->start;
-    r2_uct_region_drop(memory, oldest);
+    bytes = from->regions[idx]->end - from->regions[idx]->start;
+    r2_uct_region_drop(from, idx);
     return bytes;
+}
+
+bool r2_uct_make_room(r2_uct_t *uct, size_t bytes)
+{
+    size_t room = 0, more = 1;
+
+    while (room < bytes && 0 != more) {
+        more = r2_uct_evict(uct);
+        room += more;
+    }
+    return 0 != room;
 }
 
 void r2_uct_memory_reap(r2_uct_memory_t *memory)
@@ -220,13 +251,8 @@ static bool r2_uct_region_squeeze(r2_uct_memory_t *memory, r2_uct_region_t *regi
 {
     while (!r2_uct_region_register(memory, region)) {
         const bool is_short = ENOMEM == errno; /* UCX says "I/O error", whatever it is */
-        uintptr_t room = 0, bytes = 1;
 
-        while (is_short && 0 != bytes && room < region->end - region->start) {
-            bytes = r2_uct_region_evict(memory);
-            room += bytes;
-        }
-        if (0 == room) {
+        if (!is_short || !r2_uct_make_room(memory->uct, region->end - region->start)) {
             return false;
         }
     }
@@ -281,9 +307,13 @@ static r2_uct_region_t *r2_uct_region_add(r2_uct_memory_t *memory, const uintptr
         }
     }
     r2_uct_regions_drop(memory, region->start, region->end);
-    if (REGIONS_MAX == memory->count && 0 == r2_uct_region_evict(memory)) {
-        r2_uct_region_free(memory, region);
-        return NULL;
+    if (REGIONS_MAX == memory->count) {
+        last = r2_uct_region_oldest(memory);
+        if (REGIONS_MAX == last) {
+            r2_uct_region_free(memory, region);
+            return NULL;
+        }
+        r2_uct_region_drop(memory, last);
     }
     last = r2_uct_region_after(memory, region->start);
     memmove(&memory->regions[last + 1], &memory->regions[last],
@@ -325,7 +355,7 @@ r2_uct_region_t *r2_uct_region_get(r2_uct_memory_t *memory, const void *data, si
     if (NULL == region || NULL == region->handle) {
         return NULL;
     }
-    region->used = ++memory->uses;
+    region->used = ++memory->uct->uses;
     ++region->users;
     return region;
 }
@@ -367,13 +397,14 @@ bool r2_uct_memory_is_left(uct_md_h md, size_t bytes)
 
 /* ---- life ---- */
 
-r2_uct_memory_t *r2_uct_memory_create(uct_md_h md)
+r2_uct_memory_t *r2_uct_memory_create(r2_uct_t *uct, uct_md_h md)
 {
     r2_uct_memory_t *memory = calloc(1, sizeof(*memory));
 
     if (NULL == memory) {
         return NULL;
     }
+    memory->uct = uct;
     memory->md = md;
     memory->page_bytes = (uintptr_t) sysconf(_SC_PAGESIZE);
     atomic_init(&memory->unmaps.low, UINTPTR_MAX);
@@ -382,6 +413,7 @@ r2_uct_memory_t *r2_uct_memory_create(uct_md_h md)
         free(memory);
         return NULL;
     }
+    DL_APPEND(uct->memories, memory);
     return memory;
 }
 
@@ -392,5 +424,6 @@ void r2_uct_memory_destroy(r2_uct_memory_t *memory)
         r2_assert(0 == memory->regions[0]->users);
         r2_uct_region_drop(memory, 0);
     }
+    DL_DELETE(memory->uct->memories, memory);
     free(memory);
 }

@@ -8,6 +8,7 @@
 
 #include "transport/uct.h"
 
+#include <errno.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -129,10 +130,21 @@ static ucs_status_t r2_uct_send_copied(r2_tp_ep_t *ep, am_t *am)
                            (unsigned) (count - sizeof(first)));
 }
 
+/**
+ * UCX copies. It takes registered buffers for that, more of them when it needs them: where no more
+ * memory may be locked, ours makes room.
+ */
 static ucs_status_t r2_uct_send_packed(r2_tp_ep_t *ep, am_t *am)
 {
-    ssize_t sent = uct_ep_am_bcopy(ep->uct_ep, am->id, r2_uct_on_pack, am, 0);
+    const r2_tp_device_t *device = ep->worker->device;
+    bool is_short;
+    ssize_t sent;
 
+    do {
+        errno = 0;
+        sent = uct_ep_am_bcopy(ep->uct_ep, am->id, r2_uct_on_pack, am, 0);
+        is_short = UCS_ERR_NO_RESOURCE == sent && ENOMEM == errno && device->domain.needs_handles;
+    } while (is_short && r2_uct_make_room(device->uct, R2_UCT_RC_GROW * device->segment_bytes));
     return sent < 0 ? (ucs_status_t) sent : UCS_OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "transport/uct.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -126,6 +127,27 @@ static r2_status_t r2_uct_worker_prepare(r2_tp_worker_t *worker)
     return r2_uct_fd_open(worker) ? R2_OK : R2_ERR_NO_DESCRIPTORS;
 }
 
+/** @return as worker_create(); R2_ERR_NO_MEMORY, too, where no more may be locked. */
+static r2_status_t r2_uct_worker_open(r2_tp_worker_t *worker)
+{
+    r2_tp_device_t *device = worker->device;
+    r2_status_t status;
+
+    errno = 0;
+    status = r2_uct_port_open(device->uct, &device->domain, r2_uct_on_error, worker, &worker->port);
+    if (R2_OK != status) {
+        return device->domain.needs_handles && ENOMEM == errno ? R2_ERR_NO_MEMORY : status;
+    }
+    r2_ucx_enter();
+    status = r2_uct_worker_prepare(worker);
+    r2_ucx_leave();
+    if (R2_OK != status) {
+        r2_uct_fd_close(worker);
+        r2_uct_port_close(&worker->port);
+    }
+    return status;
+}
+
 r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t *callbacks,
                                  void *arg, r2_tp_worker_t **worker_p)
 {
@@ -140,16 +162,10 @@ r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
     worker->arg = arg;
     worker->fd = -1;
     worker->stream.worker = r2_random_u64(r2_clock_system());
-    status = r2_uct_port_open(device->uct, &device->domain, r2_uct_on_error, worker, &worker->port);
-    if (R2_OK == status) {
-        r2_ucx_enter();
-        status = r2_uct_worker_prepare(worker);
-        r2_ucx_leave();
-        if (R2_OK != status) {
-            r2_uct_fd_close(worker);
-            r2_uct_port_close(&worker->port);
-        }
-    }
+    do {
+        status = r2_uct_worker_open(worker);
+    } while (R2_ERR_NO_MEMORY == status && device->domain.needs_handles &&
+             r2_uct_make_room(device->uct, R2_UCT_WORKER_BYTES));
     if (R2_OK != status) {
         free(worker);
         return status;

@@ -325,6 +325,7 @@ static const struct CMUnitTest over_rdma[] = {
     RC(test_memory_of_neighbours),
     RC(test_memory_is_refused),
     RC(test_memory_is_short),
+    RC(test_memory_is_used_up),
     RC(test_long_packets_are_not_copied),
     RC(test_worker_locks_little),
     RC(test_silent_drop),

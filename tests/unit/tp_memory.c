@@ -53,10 +53,17 @@ static void lock_move(const void *from, const void *to, size_t bytes)
     }
 }
 
+/** Counts what is registered between these addresses from now on. */
+static void memory_count(uintptr_t start, uintptr_t end)
+{
+    counted[0] = start;
+    counted[1] = end;
+    registered = refused = 0;
+}
+
 void memory_refuse(const void *data, size_t bytes)
 {
-    counted[0] = (uintptr_t) data;
-    counted[1] = counted[0] + bytes;
+    memory_count((uintptr_t) data, (uintptr_t) data + bytes);
     refuses = bytes > 0;
 }
 
@@ -150,9 +157,7 @@ static char *memory_map(char *at)
     for (size_t i = 0; i < CHUNKS; ++i) {
         memcpy(memory + i * DATA_MAX, pattern + i, DATA_MAX);
     }
-    counted[0] = (uintptr_t) memory;
-    counted[1] = counted[0] + WHOLE_BYTES;
-    registered = refused = 0;
+    memory_count((uintptr_t) memory, (uintptr_t) memory + WHOLE_BYTES);
     return memory;
 }
 
@@ -297,6 +302,62 @@ void test_memory_is_short(void **state)
     memory_send(&a, &b, memory_map(memory), NULL);
     assert_int_equal(registered, 0);
     lock_limit = SIZE_MAX;
+    pair_close(&a, &b);
+    munmap(memory, WHOLE_BYTES);
+}
+
+/** Sends one packet that is copied. */
+static void copy_send(side_t *a, side_t *b)
+{
+    packet_t packet;
+
+    b->received = 0;
+    assert_true(packet_send(&packet, a, 1, 4096, pattern + 1) >= 0);
+    assert_true(progress_until(a, b, &b->received, 1));
+    packet_wait(&packet, a);
+}
+
+/** Where all that may be locked is: UCX's buffers for copies, and a new worker, get room. */
+void test_memory_is_used_up(void **state)
+{
+    enum { PARTS = 8, BYTES = 1 << 20 };
+    packet_t packet;
+    char *memory;
+    side_t a, b;
+
+    (void) state;
+    memory_count(0, UINTPTR_MAX);
+    pair_open(&a, &b);
+    memory = memory_map(NULL);
+    memory_count(0, UINTPTR_MAX);
+    for (int turn = 0; turn < 2; ++turn) {
+        for (uint32_t i = 0; i < PARTS; ++i) {
+            const uint32_t chunk = i * (BYTES / DATA_MAX);
+            const r2_tp_memory_t part = {memory + (size_t) chunk * DATA_MAX, BYTES - 4096};
+
+            b.received = 0;
+            assert_true(packet_send_part(&packet, &a, chunk, DATA_MAX, part.data, &part) >= 0);
+            assert_true(progress_until(&a, &b, &b.received, 1));
+            packet_wait(&packet, &a);
+        }
+        if (0 == turn) {
+            lock_limit = locked_now();
+            copy_send(&a, &b);
+            lock_limit = SIZE_MAX;
+        }
+    }
+    tp.ops->ep_close(a.ep);
+    tp.ops->ep_close(b.ep);
+    tp.ops->worker_destroy(a.worker);
+    lock_limit = locked_now() + PARTS * (size_t) BYTES; /* half of what a worker takes */
+    assert_int_equal(tp.ops->worker_create(a.device, &callbacks, &a, &a.worker), R2_OK);
+    side_connect(&a, &b);
+    b.received = 0;
+    assert_true(packet_send(&packet, &a, 1, 0, NULL) >= 0);
+    assert_true(progress_until(&a, &b, &b.received, 1));
+    packet_wait(&packet, &a);
+    lock_limit = SIZE_MAX;
+    memory_count(0, 0);
     pair_close(&a, &b);
     munmap(memory, WHOLE_BYTES);
 }

@@ -111,6 +111,7 @@ void test_memory_is_unmapped(void **state);
 void test_memory_of_neighbours(void **state);
 void test_memory_is_refused(void **state);
 void test_memory_is_short(void **state);
+void test_memory_is_used_up(void **state);
 void test_long_packets_are_not_copied(void **state);
 void test_worker_locks_little(void **state);
 /** This memory is not registered, if it starts a page; 0 bytes: all is again. */
