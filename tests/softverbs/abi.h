@@ -129,10 +129,21 @@ static inline void sv_link_local(const sv_device_t *device, uint8_t gid_p[16])
     gid_p[8] ^= 2;
 }
 
+/** ::ffff:192.0.2.1, of a VLAN: an address for documentation, nobody's. */
+static inline void sv_other_gid(uint8_t gid_p[16])
+{
+    static const uint8_t other[16] = {[10] = 0xff, 0xff, 192, 0, 2, 1};
+
+    for (int i = 0; i < 16; ++i) {
+        gid_p[i] = other[i];
+    }
+}
+
 typedef struct sv_port {
     uint32_t state; /* enum ibv_port_state */
     uint32_t speed, width;
-    uint32_t gid_index; /* the entry of the table that has the address */
+    uint32_t gid_index;   /* the entry of the table that has the address */
+    uint32_t other_index; /* the entry with the address of a VLAN; 0: none */
     uint32_t ip;
     uint32_t is_dead; /* the device had a fatal error */
 } sv_port_t;

@@ -140,7 +140,7 @@ void test_rail_gid_moves(void **state)
     rail_open(&rail);
     peer_open(&b);
     for (int i = 1; i <= 3; ++i) {
-        nic_fault(1 == i ? "gid 0 1" : 2 == i ? "gid 0 2" : "gid 0 3");
+        nic_fault(1 == i ? "gid 0 1" : 2 == i ? "gid 0 2" : "gid 1 3"); /* 2 is a VLAN's then */
         rail_works(&rail, &b, 1, 0);
         assert_int_equal(rail.devices->gid_index, i);
         assert_null(rail.devices->next);

@@ -323,6 +323,8 @@ SV_EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t number, int ind
     } else if ((uint32_t) index == port.gid_index && 0 != port.ip) { /* ::ffff:a.b.c.d */
         gid->raw[10] = gid->raw[11] = 0xff;
         memcpy(gid->raw + 12, &port.ip, sizeof(port.ip));
+    } else if ((uint32_t) index == port.other_index) {
+        sv_other_gid(gid->raw);
     }
     return 0;
 }

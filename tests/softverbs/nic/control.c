@@ -82,6 +82,7 @@ static int serve_port(served_t *served)
         .speed = dev->speed,
         .width = dev->width,
         .gid_index = dev->gid_index,
+        .other_index = dev->other_index,
         .ip = dev->about.ip,
         .is_dead = dev->is_dead,
     };

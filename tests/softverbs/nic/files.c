@@ -66,12 +66,15 @@ static unsigned gbit(const sv_dev_t *dev)
 static void put_gid(const sv_dev_t *dev, uint32_t index)
 {
     uint8_t gid[16] = {0};
-    bool has_address = index == dev->gid_index && 0 != dev->about.ip;
+    const bool is_other = 0 != index && index == dev->other_index;
+    bool has_address = (index == dev->gid_index && 0 != dev->about.ip) || is_other;
     char name[64], text[64];
     int at = 0;
 
     if (0 == index) {
         sv_link_local(&dev->about, gid);
+    } else if (is_other) {
+        sv_other_gid(gid);
     } else if (has_address) {
         gid[10] = gid[11] = 0xff;
         memcpy(gid + 12, &dev->about.ip, 4);
@@ -85,8 +88,8 @@ static void put_gid(const sv_dev_t *dev, uint32_t index)
     snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%u", index);
     put(dev, name, "%s", 0 == index ? "IB/RoCE v1\n" : has_address ? "RoCE v2\n" : "");
     snprintf(name, sizeof(name), "ports/1/gid_attrs/ndevs/%u", index);
-    put(dev, name, "%s%s", 0 == index || has_address ? dev->about.netdev : "",
-        0 == index || has_address ? "\n" : "");
+    put(dev, name, "%s%s%s", 0 == index || has_address ? dev->about.netdev : "",
+        is_other ? ".7" : "", 0 == index || has_address ? "\n" : "");
 }
 
 void sv_files_update(sv_dev_t *dev)

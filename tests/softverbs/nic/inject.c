@@ -41,11 +41,13 @@ static int fail_qp(sv_dev_t *dev, uint32_t number)
     return 0;
 }
 
-static int move_gid(sv_dev_t *dev, uint32_t index)
+/* @param is_taken the old place has the address of a VLAN then. */
+static int move_gid(sv_dev_t *dev, uint32_t index, bool is_taken)
 {
     if (0 == index || index >= SV_GIDS) {
         return EINVAL;
     }
+    dev->other_index = is_taken && index != dev->gid_index ? dev->gid_index : 0;
     dev->gid_index = index;
     sv_port_event(dev, IBV_EVENT_GID_CHANGE);
     return 0;
@@ -85,7 +87,7 @@ static int strike(sv_dev_t *dev, const sv_fault_t *fault)
         set_down(dev, true);
         return 0;
     case SV_FAULT_GID:
-        return move_gid(dev, fault->value);
+        return move_gid(dev, fault->value, 0 != fault->per_million);
     case SV_FAULT_HEAL:
         heal(dev);
         return 0;

@@ -33,7 +33,7 @@ static const char usage[] =
     "       softverbs fault DEVICE KIND [CHANCE [VALUE [SEED]]]\n"
     "           drop CHANCE, delay CHANCE MS, late-write CHANCE MS, key CHANCE,\n"
     "           no-completion CHANCE, error CHANCE STATUS; fatal, port-down, qp-fatal 0 QPN,\n"
-    "           gid 0 INDEX, heal; CHANCE is a part of 1\n";
+    "           gid 0 INDEX, gid 1 INDEX, heal; CHANCE is a part of 1\n";
 
 static volatile sig_atomic_t is_over;
 
