@@ -293,6 +293,15 @@ MUTANTS_LINK = [
     ("registrations-make-no-room", "transport/uct_memory.c",
      "const bool is_short = ENOMEM == errno;", "const bool is_short = false;",
      over_nic("test_memory_is_short")),
+    ("copies-make-no-room", "transport/uct_send.c",
+     "&& ENOMEM == errno && device->domain", "&& 0 > errno && device->domain",
+     over_nic("test_memory_is_used_up")),
+    ("workers-make-no-room", "transport/uct_worker.c",
+     "R2_ERR_NO_MEMORY == status && device->domain", "false && device->domain",
+     over_nic("test_memory_is_used_up")),
+    ("refusals-are-not-told", "transport/uct_memory.c",
+     "            r2_uct_memory_refused(memory, region);", "            (void) region;",
+     over_nic("test_rail_tells_refusals")),
     ("refused-memory-is-asked-for-again", "transport/uct_memory.c",
      "    region->kept = true;\n", "    region->kept = true;\n    if (NULL == region->handle) {\n"
      "        r2_uct_regions_drop(memory, region->start, region->end);\n        return NULL;\n"
@@ -304,8 +313,10 @@ MUTANTS_LINK = [
      over_nic("test_port_down")),
     ("completions-are-taken-for-delivery", "link/tx_packet.c",
      "        --message->refs;\n    }\n    if (packet->settled) {",
-     "        --message->refs;\n        packet->item->acked = true;\n    }\n"
-     "    if (packet->settled) {", OVER_RDMA),
+     "        --message->refs;\n"
+     "        if (R2_OK == status && !packet->settled && !packet->item->acked) {\n"
+     "            packet->item->acked = true;\n            ++message->acked_chunks;\n        }\n"
+     "    }\n    if (packet->settled) {", OVER_RDMA),
     ("answers-over-rdma-do-not-wait-for-hello", "link/lane.c",
      "    return peer_is_wired || NULL", "    return true || peer_is_wired || NULL", OVER_RDMA),
     ("workers-that-cannot-receive-are-kept", "transport/uct_worker.c",

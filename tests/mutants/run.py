@@ -264,6 +264,7 @@ class Workshop:
         else:
             names = self.common
         wraps = ["-Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc"] if test in STARVING else []
+        wraps += ["-rdynamic"] if test == RC else []     # verbs pass through the program
         driver = [os.path.join(self.driver, "libcuda.so.1"), "-Wl,-rpath," + self.driver]
         subprocess.run(["gcc", *CFLAGS, *wraps,
                         *(os.path.join(self.tree, name) for name in [*names, test + ".o"]),
