@@ -157,10 +157,13 @@ static void r2_exec_op_complete(r2_exec_t *exec, uint32_t op)
         exec->packed_bytes -= exec->schedule->ops[op].bytes;
         r2_exec_ready(exec); /* an op that waits for room may go on */
     }
+    if (exec->ops[op].follows && R2_OP_RECV == exec->schedule->ops[op].kind) {
+        r2_exec_pass_on(&exec->ops[op], exec->schedule->ops[op].bytes);
+    }
     for (uint32_t d = program->first_dependent[op]; d < program->first_dependent[op + 1]; ++d) {
         uint32_t dependent = program->dependents[d];
 
-        if (0 == --exec->ops[dependent].waiting) {
+        if (0 == --exec->ops[dependent].waiting && !exec->ops[dependent].follows) {
             exec->queue[exec->queue_tail++] = dependent;
             r2_exec_ready(exec);
         }

@@ -52,6 +52,8 @@ typedef struct r2_exec_op {
     r2_tx_message_t *message; /* borrowed: of a SEND op that is under way */
     uint32_t waiting;         /* dependencies not complete yet */
     bool done;
+    /* SEND: was started with the RECV op whose bytes it passes on. RECV: there are such */
+    bool follows;
 } r2_exec_op_t;
 
 /** One collective under way. */
@@ -133,6 +135,9 @@ void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status);
 /** What is complete was stored, or not: finishes the run if that was all, or with an error. */
 void r2_exec_stored(r2_exec_t *exec, r2_status_t status);
 
+/** So many bytes of a RECV op are there: what was started with it sends them. @param arg the op's
+ * handle. */
+void r2_exec_pass_on(void *arg, uint64_t bytes);
 /** Does an op. @param done gets its r2_exec_op_t when its message is complete.
  * @return R2_OK; R2_IN_PROGRESS: `done` will be called; R2_ERR_AGAIN: no room to pack what it
  * sends; or an error. */

@@ -127,6 +127,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .map_pending = exec->carrying && exec->map_pending,
         .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
         .patient = exec->patient,
+        .filling = handle->follows,
         .message_p = &handle->message,
         .done = done,
         .arg = handle,
@@ -140,6 +141,47 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
     status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
     return R2_OK == status ? r2_link_send(link, &args) : status;
+}
+
+void r2_exec_pass_on(void *arg, uint64_t bytes)
+{
+    const r2_exec_op_t *handle = arg;
+    const r2_exec_t *exec = handle->exec;
+    const r2_program_t *program = exec->program;
+    const uint32_t *first = &program->first_dependent[handle - exec->ops];
+
+    for (uint32_t d = first[0]; d < first[1] && !exec->over; ++d) {
+        if (exec->ops[program->dependents[d]].follows) {
+            r2_link_ready(exec->ops[program->dependents[d]].message, bytes);
+        }
+    }
+}
+
+/*
+ * Starts the SEND ops that pass on what a RECV op brings, before it: chunks go on as they come. Not
+ * what is packed, which is so when all of it is there, nor what carries the map-pending bit on, nor
+ * where copies stand for buffers.
+ */
+static r2_status_t r2_exec_start_following(r2_exec_t *exec, uint32_t recv, r2_link_done_fn_t done)
+{
+    const r2_program_t *program = exec->program;
+    r2_status_t status = R2_OK;
+
+    if (exec->carrying || NULL != exec->stage) {
+        return R2_OK;
+    }
+    for (uint32_t d = program->first_dependent[recv];
+         status >= 0 && d < program->first_dependent[recv + 1]; ++d) {
+        const uint32_t send = program->dependents[d];
+        const r2_op_t *op = &exec->schedule->ops[send];
+
+        if (r2_program_passes_on(program, send) && NULL == r2_exec_convertor(exec, &op->src)) {
+            exec->ops[send].follows = exec->ops[recv].follows = true;
+            status = r2_exec_send(exec, op, &exec->ops[send], done);
+            exec->sending += R2_IN_PROGRESS == status ? 1 : 0;
+        }
+    }
+    return status;
 }
 
 /* Part of a message for a buffer that is not contiguous. */
@@ -165,6 +207,7 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .bytes = op->bytes,
         .digest = r2_exec_digest(exec, op),
         .map_pending = exec->carrying ? &exec->map_pending : NULL,
+        .arrived = handle->follows ? r2_exec_pass_on : NULL,
         .done = done,
         .arg = handle,
     };
@@ -207,12 +250,14 @@ static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t done)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
+    r2_status_t status;
 
     switch (op->kind) {
     case R2_OP_SEND:
         return r2_exec_send(exec, op, &exec->ops[index], done);
     case R2_OP_RECV:
-        return r2_exec_recv(exec, op, &exec->ops[index], done);
+        status = r2_exec_start_following(exec, index, done);
+        return status < 0 ? status : r2_exec_recv(exec, op, &exec->ops[index], done);
     case R2_OP_REDUCE:
         exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
                           r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);

@@ -110,6 +110,19 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
     return R2_OK;
 }
 
+bool r2_program_passes_on(const r2_program_t *program, uint32_t op)
+{
+    const r2_schedule_t *schedule = &program->schedule;
+    const r2_op_t *send = &schedule->ops[op], *recv;
+
+    if (R2_OP_SEND != send->kind || 1 != send->dep_count || send->bytes <= schedule->chunk_bytes) {
+        return false;
+    }
+    recv = &schedule->ops[schedule->deps[send->first_dep]];
+    return R2_OP_RECV == recv->kind && recv->bytes == send->bytes &&
+           recv->dst.buf == send->src.buf && recv->dst.offset_bytes == send->src.offset_bytes;
+}
+
 r2_program_t *r2_program_get(r2_program_t *program)
 {
     ++program->users;

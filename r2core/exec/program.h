@@ -31,6 +31,11 @@ typedef struct r2_program {
  * @param program_p to be given back by r2_program_put(). @return R2_OK, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **program_p);
+/**
+ * True of a SEND op that waits for one RECV op alone and sends what that brings: it may begin with
+ * the first bytes that arrive. Not if they are one chunk.
+ */
+bool r2_program_passes_on(const r2_program_t *program, uint32_t op);
 /** One user more. */
 r2_program_t *r2_program_get(r2_program_t *program);
 /** One user less: the last one frees it. NULL: nothing. */

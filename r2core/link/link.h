@@ -20,6 +20,10 @@ typedef void (*r2_link_done_fn_t)(void *arg, r2_status_t status);
  * threads only. */
 typedef void (*r2_link_sink_fn_t)(void *arg, uint64_t offset, const void *data, uint64_t bytes);
 
+/** So many bytes of a message are in the memory of its receive, from the start on. Called before it
+ * is complete, in the middle of progress: may do no more than r2_link_ready(). */
+typedef void (*r2_link_arrived_fn_t)(void *arg, uint64_t bytes);
+
 /**
  * Key of unexpected messages: the receiver posts their receives when it hears of them
  * (r2_net_unexpected()). No communicator has it.
@@ -66,6 +70,7 @@ typedef struct r2_link_send {
     bool copied;            /* only if `data` is free again at once */
     bool brief;             /* so it is where there is room, whatever the length */
     bool patient;           /* where there is room for a copy, no acknowledgement is asked for */
+    bool filling;           /* nothing of `data` is there yet: r2_link_ready() tells what is */
     r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
                                     done; or NULL */
     r2_link_done_fn_t done;
@@ -83,6 +88,7 @@ typedef struct r2_link_recv {
     uint64_t *granted_p;
     bool *map_pending; /* borrowed until done; set, before done, if the message says that a map is
                           pending; or NULL */
+    r2_link_arrived_fn_t arrived; /* NULL: who receives wants all or nothing */
     r2_link_done_fn_t done;
     void *arg; /* borrowed until done */
 } r2_link_recv_t;
@@ -95,6 +101,12 @@ typedef struct r2_link_recv {
  * be copied, but has to be).
  */
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args);
+
+/**
+ * So many bytes of a message that was sent as `filling` are there, from its start on. Not fewer
+ * than before. May be called while a receive is told of bytes that have arrived.
+ */
+void r2_link_ready(r2_tx_message_t *message, uint64_t bytes);
 
 /** Whether a message of this length would be copied now, so that r2_link_send() gives R2_OK. */
 bool r2_link_copies(const r2_link_t *link, uint64_t bytes);

@@ -32,6 +32,7 @@ typedef struct r2_rx_message {
     uint32_t held; /* chunks received */
     uint32_t digest;
     bool map_pending;        /* R2_WIRE_MAP_PENDING was on it */
+    uint32_t first;          /* so many chunks were given to the receive from the start on */
     bool discard;            /* nobody wants it: acknowledge and drop */
     bool deferred;           /* in link->rx.deferred: has unexpected chunks and a posted receive */
     bool untold;             /* in link->rx.grants.discards */
@@ -59,6 +60,7 @@ typedef struct r2_rx_match {
     uint32_t digest;   /* the receive's; not posted: the sender's that asked for credit */
     uint64_t since_ns; /* when it was posted */
     bool *map_pending; /* borrowed, or NULL */
+    r2_link_arrived_fn_t arrived;
     r2_link_done_fn_t done;
     void *arg;
     r2_rx_message_t *message;        /* owned once there */

@@ -153,8 +153,9 @@ static bool r2_link_takes_all(const r2_link_t *link, const r2_link_send_t *args)
 
 static bool r2_message_copies(const r2_link_t *link, const r2_link_send_t *args)
 {
-    return r2_link_copies(link, args->bytes) ||
-           (args->brief && r2_copies_fit(link, args->bytes) && r2_link_takes_all(link, args));
+    return !args->filling &&
+           (r2_link_copies(link, args->bytes) ||
+            (args->brief && r2_copies_fit(link, args->bytes) && r2_link_takes_all(link, args)));
 }
 
 static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *args)
@@ -183,6 +184,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->chunk_bytes = r2_wire_chunk_bytes(args->bytes, r2_link_chunk_bytes(link, args),
                                                net->params->chunk_max_bytes);
     message->chunk_count = (uint32_t) r2_wire_chunks(args->bytes, message->chunk_bytes);
+    message->ready_chunks = args->filling ? 0 : message->chunk_count;
     message->digest = args->digest;
     message->order = args->order;
     message->map_pending = args->map_pending;
@@ -228,7 +230,7 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     if (args->bytes > R2_WIRE_MESSAGE_MAX) {
         return R2_ERR_PARAM;
     }
-    if (link->same_host && r2_local_send(link, args)) {
+    if (link->same_host && !args->filling && r2_local_send(link, args)) {
         ++link->net->counters->tx_messages;
         return R2_OK;
     }
@@ -246,6 +248,18 @@ r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
     r2_link_activate(link);
     r2_link_push(link);
     return copied ? R2_OK : R2_IN_PROGRESS;
+}
+
+void r2_link_ready(r2_tx_message_t *message, uint64_t bytes)
+{
+    const uint32_t chunks =
+        bytes >= message->bytes ? message->chunk_count : (uint32_t) (bytes / message->chunk_bytes);
+
+    if (chunks > message->ready_chunks) {
+        message->ready_chunks = chunks;
+        r2_tx_enqueue(message);
+        r2_link_push(message->link);
+    }
 }
 
 void r2_message_unqueue(r2_tx_message_t *message)

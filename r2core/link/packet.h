@@ -77,6 +77,7 @@ typedef struct r2_tx_message {
     r2_tp_memory_t memory; /* data and bytes, for the transport */
     uint32_t chunk_bytes, chunk_count;
     uint32_t granted_chunks; /* first chunks that may be sent now */
+    uint32_t ready_chunks;   /* first chunks whose data is there */
     uint32_t eager_chunks;   /* first chunks that travel against the budget of unexpected data */
     uint32_t next_chunk;     /* first unsent */
     uint32_t acked_chunks;

@@ -39,6 +39,8 @@ static inline bool r2_rx_match_is_whole(const r2_rx_match_t *match)
 {
     return NULL != match->message && match->message->held == match->message->chunk_count;
 }
+/** Tells who receives a message what has been given to him of it, if he wants to know. */
+void r2_rx_arrived(r2_rx_message_t *message);
 /** Ends a receive: frees the match, calls done. */
 void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
 /** Gives bytes of a message to its receive. @param offset in bytes, from the start of the

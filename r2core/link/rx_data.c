@@ -196,6 +196,8 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
     ++message->held;
     if (message->held == message->chunk_count) {
         r2_rx_held_all(link, message);
+    } else {
+        r2_rx_arrived(message);
     }
     return true;
 }

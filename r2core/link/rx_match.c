@@ -200,6 +200,24 @@ static void r2_rx_give_kept(r2_link_t *link, r2_rx_match_t *match)
     }
 }
 
+void r2_rx_arrived(r2_rx_message_t *message)
+{
+    const r2_rx_match_t *match = message->match;
+    const uint32_t before = message->first;
+
+    if (NULL == match || NULL == match->arrived || !match->posted || NULL != message->early) {
+        return;
+    }
+    while (message->first < message->chunk_count &&
+           0 != (message->bitmap[message->first / 64] & 1ull << message->first % 64)) {
+        ++message->first;
+    }
+    if (message->first > before) {
+        match->arrived(match->arg,
+                       r2_min((uint64_t) message->first * message->chunk_bytes, message->bytes));
+    }
+}
+
 /*
  * Before its receive is posted, a chunk has to come out of the sender's budget of unexpected data,
  * and the sender spends that on the first chunks of a message. This holds for every peer in order.
@@ -256,6 +274,25 @@ bool r2_rx_keep(r2_link_t *link, r2_rx_message_t *message, uint64_t offset, cons
     return true;
 }
 
+/* The receive of a match is there. */
+static void r2_rx_match_post(r2_link_t *link, r2_rx_match_t *match, const r2_link_recv_t *args)
+{
+    match->posted = true;
+    --link->rx.unposted;
+    match->data = args->data;
+    match->sink = args->sink;
+    match->bytes = args->bytes;
+    match->striped = r2_link_stripes(link, args->bytes);
+    link->rx.striped += match->striped ? 1 : 0;
+    link->net->awaited_recvs += args->bytes > 0 ? 1 : 0;
+    match->digest = args->digest;
+    match->since_ns = link->net->now_ns;
+    match->map_pending = args->map_pending;
+    match->arrived = args->arrived;
+    match->done = args->done;
+    match->arg = args->arg;
+}
+
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
 {
     r2_rx_match_t *match;
@@ -276,19 +313,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
     r2_assert(!match->posted);
     r2_rx_expected(link, match);
     fits = 0 == match->chunk_bytes || r2_rx_announced_fits(match, args->bytes, args->digest);
-    match->posted = true;
-    --link->rx.unposted;
-    match->data = args->data;
-    match->sink = args->sink;
-    match->bytes = args->bytes;
-    match->striped = r2_link_stripes(link, args->bytes);
-    link->rx.striped += match->striped ? 1 : 0;
-    link->net->awaited_recvs += args->bytes > 0 ? 1 : 0;
-    match->digest = args->digest;
-    match->since_ns = link->net->now_ns;
-    match->map_pending = args->map_pending;
-    match->done = args->done;
-    match->arg = args->arg;
+    r2_rx_match_post(link, match, args);
     message = match->message;
     if (!fits) {
         r2_rx_match_drop(link, match);
@@ -304,6 +329,7 @@ r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
             r2_rx_match_drop(link, match);
             return status;
         }
+        r2_rx_arrived(message);
     }
     if (link->path.left) {
         r2_rx_match_drop(link, match);
@@ -335,6 +361,8 @@ void r2_rx_deferred(r2_link_t *link)
         r2_rx_give_kept(link, message->match);
         if (message->held == message->chunk_count) {
             r2_rx_finish(link, message->match, R2_OK);
+        } else {
+            r2_rx_arrived(message);
         }
     }
 }

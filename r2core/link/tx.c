@@ -204,17 +204,17 @@ void r2_tx_turn_heard(r2_lane_t *lane, uint32_t length)
     }
 }
 
-/* Sends the granted, unsent chunks of a message. @return false: no lane has room. */
+/* Sends the unsent chunks of a message that are granted and there. @return false: no lane has
+ * room. */
 static bool r2_tx_chunks(r2_link_t *link, r2_tx_message_t *message)
 {
-    while (message->next_chunk < message->chunk_count) {
+    const uint32_t end = r2_min(message->granted_chunks, message->ready_chunks);
+
+    while (message->next_chunk < end) {
         uint32_t length = r2_tx_chunk_length(message, message->next_chunk);
         r2_tx_item_t *item;
         r2_lane_t *lane;
 
-        if (message->next_chunk >= message->granted_chunks) {
-            break;
-        }
         if (r2_turn_is_over(&link->turn) && 1 == message->chunk_count) {
             r2_turn_next(&link->turn, r2_tx_turn_lanes(link));
         }

@@ -20,8 +20,9 @@ MUTANTS = MUTANTS_LINK + [
     ("message-numbers-do-not-wrap", "base/util.h",
      "    return (int64_t) (a - b) < 0;", "    return a < b;"),
     ("row-starts-one-dependency-early", "exec/exec.c",
-     "        if (0 == --exec->ops[dependent].waiting) {",
-     "        if (1 == exec->ops[dependent].waiting-- || 1 == exec->ops[dependent].waiting) {"),
+     "        if (0 == --exec->ops[dependent].waiting && !exec->ops[dependent].follows) {",
+     "        if ((1 == exec->ops[dependent].waiting-- || 1 == exec->ops[dependent].waiting) &&\n"
+     "            !exec->ops[dependent].follows) {"),
     ("operands-swapped", "exec/ops.c",
      "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
      "                          r2_exec_address(exec, &op->dst),",

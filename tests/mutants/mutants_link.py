@@ -5,7 +5,7 @@
 from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
                       WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
                       DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED, LATE, OVER_RDMA, over_nic)
+                      PRESENCE_FREED, LATE, OVER_RDMA, over_nic, LINK_PASS, EXEC)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -260,6 +260,29 @@ MUTANTS_LINK = [
      KEEP),
     ("one-way-traffic-asks-for-nothing", "link/tx_packet.c",
      "    return 4 * used <= 3 * most &&", "    return false && 4 * used <= 3 * most &&", KEEP),
+    # What is passed on as it comes.
+    ("what-is-not-there-is-sent", "link/tx.c",
+     "r2_min(message->granted_chunks, message->ready_chunks);", "message->granted_chunks;",
+     LINK_PASS),
+    ("chunks-behind-a-gap-are-passed-on", "link/rx_match.c",
+     "           0 != (message->bitmap[message->first / 64] & 1ull << message->first % 64)) {",
+     "           message->first < message->held + 1) {", LINK_PASS),
+    ("what-is-kept-is-passed-on", "link/rx_match.c",
+     "!match->posted || NULL != message->early) {", "!match->posted) {", LINK_PASS),
+    ("given-chunks-are-not-told", "link/rx_match.c",
+     "            return status;\n        }\n        r2_rx_arrived(message);\n",
+     "            return status;\n        }\n", LINK_PASS),
+    ("the-end-is-not-passed-on", "exec/exec.c",
+     "        r2_exec_pass_on(&exec->ops[op], exec->schedule->ops[op].bytes);\n",
+     "        r2_exec_pass_on(&exec->ops[op], 0);\n", EXEC),
+    ("what-carries-is-passed-on", "exec/ops.c",
+     "    if (exec->carrying || NULL != exec->stage) {", "    if (NULL != exec->stage) {", EXEC),
+    ("a-part-is-passed-on", "exec/program.c",
+     "R2_OP_RECV == recv->kind && recv->bytes == send->bytes &&", "R2_OP_RECV == recv->kind &&",
+     EXEC),
+    ("what-is-not-there-is-written", "link/message.c",
+     "    if (link->same_host && !args->filling && r2_local_send(link, args)) {",
+     "    if (link->same_host && r2_local_send(link, args)) {", LOCAL),
     # Who takes part; children.
     ("a-part-of-a-message-asks-nothing", "link/mismatch.c",
      "        if (match->posted && !r2_rx_match_is_whole(match) && count",

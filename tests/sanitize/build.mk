@@ -47,7 +47,7 @@ PROGRAMS_unit := $(notdir $(basename $(wildcard $(addprefix $(SRCDIR)/tests/unit
         test_params test_wire test_exec test_exec_data test_link test_link_peer test_credit \
         test_mismatch test_control test_excuses test_link_end test_json test_telemetry \
         test_event_writer test_gap test_local test_local_edges test_inbox test_mailbox \
-        test_wire_short test_link_short \
+        test_wire_short test_link_short test_link_pass \
         test_glance \
         test_units test_mesh_netns test_health test_notices test_health_map test_verdict \
         test_map_sync test_agree test_peer_info test_lane_grade test_programs test_drive \
@@ -84,6 +84,7 @@ EXTRA_test_link_end := $(STUB)
 EXTRA_test_local := $(STUB) $(SRCDIR)/tests/unit/mail_peer.c
 EXTRA_test_local_edges := $(EXTRA_test_local)
 EXTRA_test_link_short := $(STUB)
+EXTRA_test_link_pass := $(STUB)
 EXTRA_test_glance := $(STUB)
 EXTRA_test_credit := $(STUB)
 EXTRA_test_mismatch := $(STUB)

@@ -40,6 +40,9 @@ typedef struct call {
     r2_link_done_fn_t done;
     r2_link_sink_fn_t sink;
     void *arg;
+    bool filling;   /* a send of which nothing was there when it was started */
+    uint64_t ready; /* of one: what is */
+    r2_link_arrived_fn_t arrived;
 } call_t;
 
 static call_t calls[CALLS_MAX];
@@ -64,7 +67,14 @@ static inline r2_status_t note(bool send, uint32_t tag, const void *data, uint64
 
     assert_true(call_count < CALLS_MAX);
     calls[call_count++] =
-        (call_t){send, R2_IN_PROGRESS != status, tag, data, bytes, done, sink, arg};
+        (call_t){.send = send,
+                 .over = R2_IN_PROGRESS != status,
+                 .tag = tag,
+                 .data = data,
+                 .bytes = bytes,
+                 .done = done,
+                 .sink = sink,
+                 .arg = arg};
     next_status = R2_IN_PROGRESS;
     return status;
 }
@@ -72,15 +82,31 @@ static inline r2_status_t note(bool send, uint32_t tag, const void *data, uint64
 r2_status_t r2_link_send(r2_link_t *link, const r2_link_send_t *args)
 {
     (void) link;
+    r2_status_t status;
+
     was_brief = args->brief;
     *args->message_p = (r2_tx_message_t *) (void *) &calls[call_count];
-    return note(true, args->tag.id, args->data, args->bytes, args->done, NULL, args->arg);
+    status = note(true, args->tag.id, args->data, args->bytes, args->done, NULL, args->arg);
+    calls[call_count - 1].filling = args->filling;
+    return status;
 }
 
 r2_status_t r2_link_recv(r2_link_t *link, const r2_link_recv_t *args)
 {
     (void) link;
-    return note(false, args->tag.id, args->data, args->bytes, args->done, args->sink, args->arg);
+    const r2_status_t status =
+        note(false, args->tag.id, args->data, args->bytes, args->done, args->sink, args->arg);
+
+    calls[call_count - 1].arrived = args->arrived;
+    return status;
+}
+
+void r2_link_ready(r2_tx_message_t *message, uint64_t bytes)
+{
+    call_t *call = (call_t *) (void *) message;
+
+    assert_true(call->filling && call->ready <= bytes);
+    call->ready = bytes;
 }
 
 bool r2_link_may_keep(const r2_tx_message_t *message)

@@ -299,6 +299,79 @@ static void what_others_send_is_waited_for(void **state)
     end(&exec, 1);
 }
 
+/* What a SEND op passes on leaves as it comes; one that waits for more, or sends a part, waits. */
+static void chunks_are_passed_on(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    uint8_t in[40], out[40];
+    r2_exec_args_t args = arguments(in, out);
+    const r2_op_t recv = {
+        .kind = R2_OP_RECV, .peer = 1, .tag = 7, .bytes = 40, .dst = {R2_BUF_OUT, 0}};
+    r2_op_t send = {.kind = R2_OP_SEND, .peer = 2, .tag = 8, .bytes = 40, .src = {R2_BUF_OUT, 0}};
+    uint32_t arrived;
+
+    (void) state;
+    r2_schedule_init(&schedule);
+    schedule.chunk_bytes = 10;
+    arrived = r2_schedule_add(&schedule, &recv, NULL, 0);
+    r2_schedule_add(&schedule, &send, &arrived, 1);
+    send.tag = 9;
+    send.bytes = 30;
+    r2_schedule_add(&schedule, &send, &arrived, 1);
+    start(&exec, &schedule, &args);
+    assert_int_equal(call_count, 2);
+    assert_true(calls[0].send && calls[0].filling && 8 == calls[0].tag);
+    assert_false(calls[1].send);
+    calls[1].arrived(calls[1].arg, 20);
+    assert_int_equal(calls[0].ready, 20);
+    complete(1, R2_OK);
+    assert_int_equal(calls[0].ready, 40);
+    r2_engine_run(&engine, true);
+    assert_int_equal(call_count, 3);
+    assert_true(!calls[2].filling && 9 == calls[2].tag);
+    complete(0, R2_OK);
+    complete(2, R2_OK);
+    end(&exec, 0);
+}
+
+/* Not where messages say whether a map is pending: what comes may say so at its end. */
+static void what_carries_waits(void **state)
+{
+    r2_schedule_t schedule;
+    r2_exec_t exec;
+    uint8_t in[40], out[40];
+    r2_exec_args_t args = arguments(in, out);
+    r2_program_t *program;
+    uint32_t arrived;
+
+    (void) state;
+    r2_schedule_init(&schedule);
+    schedule.chunk_bytes = 10;
+    arrived = r2_schedule_add(
+        &schedule,
+        &(r2_op_t){.kind = R2_OP_RECV, .peer = 1, .tag = 7, .bytes = 40, .dst = {R2_BUF_OUT, 0}},
+        NULL, 0);
+    r2_schedule_add(
+        &schedule,
+        &(r2_op_t){.kind = R2_OP_SEND, .peer = 2, .tag = 8, .bytes = 40, .src = {R2_BUF_OUT, 0}},
+        &arrived, 1);
+    assert_int_equal(r2_program_create(&schedule, &program), R2_OK);
+    r2_schedule_fini(&schedule);
+    assert_int_equal(r2_exec_init(&exec, &engine, &args, program), R2_OK);
+    exec.carrying = true;
+    r2_exec_start(&exec);
+    r2_engine_run(&engine, true);
+    assert_int_equal(call_count, 1);
+    assert_null(calls[0].arrived);
+    complete(0, R2_OK);
+    r2_engine_run(&engine, true);
+    assert_int_equal(call_count, 2);
+    assert_false(calls[1].filling);
+    complete(1, R2_OK);
+    end(&exec, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +383,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(acknowledgements_are_not_waited_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(short_runs_send_copies, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_send_is_waited_for, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(chunks_are_passed_on, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_carries_waits, set_up, tear_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -76,6 +76,28 @@ static void what_does_not_fit_takes_the_lane(void **state)
     mail_end(&peer);
 }
 
+/* What is not there yet cannot be written: it takes the lane when it is. */
+static void what_is_passed_on_takes_the_lane(void **state)
+{
+    static char data[MAIL_BYTES];
+    r2_tx_message_t *message = NULL;
+    mail_peer_t peer;
+
+    (void) state;
+    mail_begin(&peer);
+    assert_int_equal(
+        r2_link_send(peer.stub->link, &(r2_link_send_t){.tag = mail_tag(1),
+                                                        .data = data,
+                                                        .bytes = sizeof(data),
+                                                        .chunk_bytes = sizeof(data) / 2,
+                                                        .filling = true,
+                                                        .message_p = &message}),
+        R2_IN_PROGRESS);
+    assert_non_null(message);
+    assert_int_equal(peer.stub->counters.local_messages, 0);
+    mail_end(&peer);
+}
+
 /* Who comes late has a small mailbox: longer messages take the lane, and are looked for there. */
 static void who_comes_late_writes_less(void **state)
 {
@@ -255,6 +277,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages_go_into_the_peers_memory),
         cmocka_unit_test(what_does_not_fit_takes_the_lane),
+        cmocka_unit_test(what_is_passed_on_takes_the_lane),
         cmocka_unit_test(who_comes_late_writes_less),
         cmocka_unit_test(messages_meet_their_receives),
         cmocka_unit_test(messages_that_nobody_wants),
