@@ -2,15 +2,17 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Broadcast from the root to all by itself: for short messages on few ranks.
+ * Broadcast from the root to all by itself: for short messages on few hosts.
  *
- * Three ranks, root 1; each op of the table starts at once:
+ * Three ranks on hosts of their own, root 1; each op of the table starts at once:
  *
  *   rank 0   receives from 1
  *   rank 1   -> 2, 0
  *   rank 2   receives from 1
  *
- * Nobody waits for a rank between, which may not be there yet, or have no core.
+ * Nobody waits for a rank between, which may not be there yet, or have no core. Where hosts have
+ * several ranks, one of each host gets it from the root and gives it to the others: the root sends
+ * as many messages as there are hosts, not ranks (bcast_levels.c).
  *
  * Source: folklore (linear broadcast).
  */
@@ -18,39 +20,48 @@
 
 #include "plan/algorithm.h"
 
+#include "plan/bcast_levels.h"
 #include "plan/layout.h"
-#include "plan/ops.h"
 #include "plan/thresholds.h"
+
+static uint32_t r2_linear_parent(uint32_t place)
+{
+    (void) place;
+    return 0;
+}
+
+static uint32_t r2_linear_next_child(uint32_t place, uint32_t count, uint32_t last)
+{
+    return 0 == place ? last + 1 : count;
+}
 
 static r2_status_t r2_bcast_linear_build(const r2_plan_input_t *input, r2_schedule_t *schedule)
 {
-    const uint64_t bytes = input->count * input->element_bytes;
-    const uint64_t part_bytes = r2_message_bytes(input, bytes);
+    const r2_tree_shape_t linear = {.parent = r2_linear_parent, .next_child = r2_linear_next_child};
 
-    r2_plan_note_message(schedule, part_bytes);
-    for (uint32_t k = 0; k < r2_segment_count(bytes, part_bytes); ++k) {
-        const r2_region_t part = r2_at(R2_BUF_OUT, k * part_bytes);
-        r2_msg_t msg = {
-            .peer = input->root, .tag = k, .bytes = r2_segment_length(bytes, part_bytes, k)};
+    return r2_bcast_levels_build(input, schedule, &linear,
+                                 r2_message_bytes(input, input->count * input->element_bytes));
+}
 
-        if (input->rank != input->root) {
-            r2_add_recv(schedule, msg, part, R2_AT_ONCE);
-        }
-        for (int32_t step = 1; input->rank == input->root && step < input->size; ++step) {
-            msg.peer = r2_input_peer(input, step);
-            r2_add_send(schedule, msg, part, R2_AT_ONCE);
-        }
-    }
-    return R2_OK;
+/** Messages that the busiest rank sends at most. */
+static uint64_t r2_bcast_linear_sends(const r2_plan_input_t *input)
+{
+    const r2_bcast_hosts_t hosts = r2_bcast_hosts(input);
+
+    return r2_bcast_spares(hosts) ? (uint64_t) hosts.count - 1 + hosts.most - 1
+                                  : (uint64_t) input->size - 1;
 }
 
 static bool r2_bcast_linear_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
-    const uint64_t peers = (uint64_t) input->size - 1;
+    uint64_t sends;
 
-    return 2 < input->size && input->size <= r2_threshold_bcast_linear_ranks &&
-           total_bytes <= r2_threshold_bcast_short_bytes &&
-           total_bytes * peers <= r2_threshold_bcast_linear_sent_bytes;
+    if (2 >= input->size || total_bytes > r2_threshold_bcast_short_bytes) {
+        return false;
+    }
+    sends = r2_bcast_linear_sends(input);
+    return sends < r2_threshold_bcast_linear_ranks &&
+           total_bytes * sends <= r2_threshold_bcast_linear_sent_bytes;
 }
 
 const r2_algorithm_t r2_bcast_linear = {

@@ -19,6 +19,9 @@ libr2plan_la_SOURCES += \
     r2core/plan/barrier.c \
     r2core/plan/barrier_linear.c \
     r2core/plan/bcast_binomial.c \
+    r2core/plan/bcast_chain.c \
+    r2core/plan/bcast_levels.c \
+    r2core/plan/bcast_levels.h \
     r2core/plan/bcast_linear.c \
     r2core/plan/bcast_scatter.c \
     r2core/plan/choice_text.c \

@@ -166,6 +166,11 @@ check_PROGRAMS += tests/sim/test_sim_descriptors
 tests_sim_test_sim_descriptors_SOURCES = tests/sim/test_sim_descriptors.c
 tests_sim_test_sim_descriptors_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
+# Broadcasts down a chain
+check_PROGRAMS += tests/sim/test_sim_chain
+tests_sim_test_sim_chain_SOURCES = tests/sim/test_sim_chain.c
+tests_sim_test_sim_chain_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 # Same bits around thresholds, whatever fails
 check_PROGRAMS += tests/sim/test_sim_thresholds
 tests_sim_test_sim_thresholds_SOURCES = tests/sim/test_sim_thresholds.c

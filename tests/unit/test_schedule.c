@@ -204,6 +204,53 @@ static void test_full_hosts(void **state)
     }
 }
 
+/** Bytes that a rank gets from other hosts. */
+static uint64_t crossing_bytes(const r2_plan_input_t *input)
+{
+    const uint32_t *host_of = input->topology->host_of;
+    r2_schedule_t schedule;
+    uint64_t bytes = 0;
+
+    assert_int_equal(R2_OK, r2_plan_build(input, &schedule));
+    for (uint32_t i = 0; i < schedule.op_count; ++i) {
+        const r2_op_t *op = &schedule.ops[i];
+
+        if (R2_OP_RECV == op->kind && host_of[op->peer] != host_of[input->rank]) {
+            bytes += op->bytes;
+        }
+    }
+    r2_schedule_fini(&schedule);
+    return bytes;
+}
+
+/** A broadcast goes to each host but the root's once, however many ranks are there. Trees do not
+ * where that would spare one message, as in the first placement. */
+static void test_bcast_crosses_once(void **state)
+{
+    const r2_case_t named[] = {
+        {R2_COLL_BCAST, "chain"}, {R2_COLL_BCAST, "linear"}, {R2_COLL_BCAST, "binomial"}};
+
+    (void) state;
+    for (size_t k = 0; k < r2_array_count(crowds) * r2_array_count(named); ++k) {
+        const size_t crowd = k % r2_array_count(crowds), name = k / r2_array_count(crowds);
+        r2_plan_input_t input = r2_case_input(&named[name], crowds[crowd].ranks, 1000, 1);
+        r2_topology_t topology;
+
+        placement_init(&topology, crowd);
+        input.topology = &topology;
+        for (input.root = 0; (0 < crowd || 0 == name) && input.root < input.size; ++input.root) {
+            uint64_t bytes = 0;
+
+            for (input.rank = 0; input.rank < input.size; ++input.rank) {
+                bytes += crossing_bytes(&input);
+            }
+            assert_int_equal(1000 * (topology.host_count - 1), bytes);
+            input.rank = 0;
+        }
+        r2_topology_fini(&topology);
+    }
+}
+
 /** Vectors that give the longest pipelines, with limits as in a job. */
 static void test_long_vectors(void **state)
 {
@@ -352,7 +399,7 @@ static void test_bad_arguments(void **state)
     input.rank = 4;
     assert_int_equal(R2_ERR_PARAM, r2_plan_build(&input, &schedule));
     r2_schedule_fini(&schedule);
-    assert_string_equal("linear, binomial, scatter-allgather",
+    assert_string_equal("linear, binomial, chain, scatter-allgather",
                         r2_plan_names(R2_COLL_BCAST, names, sizeof(names)));
 }
 
@@ -392,6 +439,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_not_commutative),      cmocka_unit_test(test_huge_element),
         cmocka_unit_test(test_messages_are_bounded), cmocka_unit_test(test_digest),
         cmocka_unit_test(test_bad_arguments),        cmocka_unit_test(test_help_names_all),
+        cmocka_unit_test(test_bcast_crosses_once),
     };
 
     cases = r2_cases(&case_count);
