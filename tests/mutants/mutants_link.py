@@ -5,7 +5,7 @@
 from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
                       WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
                       DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED, LATE, OVER_RDMA, over_nic, LINK_PASS, EXEC)
+                      PRESENCE_FREED, LATE, OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -283,6 +283,15 @@ MUTANTS_LINK = [
     ("what-is-not-there-is-written", "link/message.c",
      "    if (link->same_host && !args->filling && r2_local_send(link, args)) {",
      "    if (link->same_host && r2_local_send(link, args)) {", LOCAL),
+    # Turns.
+    ("who-leads-follows-at-once", "link/turn.c",
+     "        return R2_TURN_BYTES / 2;\n", "        return 0;\n", TURN),
+    ("what-was-sent-before-a-turn-ends-it", "link/turn.c",
+     "    return lane == turn->before ? R2_TURN_BYTES / 4 : 0;\n", "    return 0;\n", TURN),
+    ("lanes-without-a-turn-have-one", "link/turn.c",
+     "    } while (0 == (lanes >> lane & 1u));", "    } while (false);", TURN),
+    ("slow-lanes-have-a-turn", "link/tx.c",
+     "r2_tx_is_prompt(lane) && (0 == rate || 4 * rate >= best)", "r2_tx_is_prompt(lane)", TURN),
     # Who takes part; children.
     ("a-part-of-a-message-asks-nothing", "link/mismatch.c",
      "        if (match->posted && !r2_rx_match_is_whole(match) && count",
