@@ -42,8 +42,10 @@ static r2_table_node_t **r2_table_bucket(const r2_table_t *table, uint64_t hash)
 
 static void r2_table_chain(r2_table_t *table, r2_table_node_t *node)
 {
-    r2_table_node_t **bucket = r2_table_bucket(table, node->hash);
+    r2_table_node_t **bucket;
 
+    node->hash = r2_hash(r2_table_key(table, node), table->key_bytes);
+    bucket = r2_table_bucket(table, node->hash);
     node->chain = *bucket;
     *bucket = node;
 }
@@ -53,7 +55,7 @@ void *r2_table_find(const r2_table_t *table, const void *key)
     r2_table_node_t *node = table->last;
     uint64_t hash;
 
-    if (table->count <= R2_TABLE_SHORT || NULL == table->buckets) {
+    if (table->count <= R2_TABLE_SHORT || !table->hashed) {
         while (NULL != node && !r2_table_is(table, node, key)) {
             node = node->prev;
         }
@@ -67,24 +69,31 @@ void *r2_table_find(const r2_table_t *table, const void *key)
     return node;
 }
 
-/* With more buckets, if there is memory for them, everything finds its place anew. */
+/* With more buckets, if there is memory for them. */
 static void r2_table_grow(r2_table_t *table)
 {
     const uint32_t count = NULL == table->buckets ? R2_TABLE_BUCKETS : 4 * table->bucket_count;
-    r2_table_node_t **buckets;
+    r2_table_node_t **buckets = calloc(count, sizeof(*buckets));
 
-    if (table->count <= R2_TABLE_SHORT || table->count / 2 < table->bucket_count) {
+    if (NULL != buckets) {
+        free(table->buckets);
+        table->buckets = buckets;
+        table->bucket_count = count;
+        table->hashed = false;
+    }
+}
+
+/* Too many for a list: everything finds its place in the buckets, anew if there are more. */
+static void r2_table_use_buckets(r2_table_t *table)
+{
+    if (table->count / 2 >= table->bucket_count) {
+        r2_table_grow(table);
+    }
+    if (table->hashed || NULL == table->buckets) {
         return;
     }
-    buckets = calloc(count, sizeof(*buckets));
-    if (NULL == buckets) {
-        return;
-    }
-    free(table->buckets);
-    table->buckets = buckets;
-    table->bucket_count = count;
+    table->hashed = true;
     for (r2_table_node_t *node = table->first; NULL != node; node = node->next) {
-        node->hash = r2_hash(r2_table_key(table, node), table->key_bytes);
         r2_table_chain(table, node);
     }
 }
@@ -101,11 +110,12 @@ void r2_table_add(r2_table_t *table, void *object)
     }
     table->last = node;
     ++table->count;
-    if (NULL != table->buckets) {
-        node->hash = r2_hash(r2_table_key(table, node), table->key_bytes);
+    if (table->hashed) {
         r2_table_chain(table, node);
     }
-    r2_table_grow(table);
+    if (table->count > R2_TABLE_SHORT) {
+        r2_table_use_buckets(table);
+    }
 }
 
 void r2_table_remove(r2_table_t *table, void *object)
@@ -115,7 +125,7 @@ void r2_table_remove(r2_table_t *table, void *object)
     *(NULL == node->prev ? &table->first : &node->prev->next) = node->next;
     *(NULL == node->next ? &table->last : &node->next->prev) = node->prev;
     --table->count;
-    if (NULL != table->buckets) {
+    if (table->hashed) {
         r2_table_node_t **at = r2_table_bucket(table, node->hash);
 
         while (*at != node) {
@@ -123,4 +133,5 @@ void r2_table_remove(r2_table_t *table, void *object)
         }
         *at = node->chain;
     }
+    table->hashed = table->hashed && table->count > 0;
 }

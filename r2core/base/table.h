@@ -7,6 +7,7 @@
 #ifndef R2_BASE_TABLE_H
 #define R2_BASE_TABLE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,13 +19,14 @@
 /** First member of what a table holds. */
 typedef struct r2_table_node {
     struct r2_table_node *prev, *next; /* in the order in which they were added */
-    struct r2_table_node *chain;       /* of equal hash */
-    uint64_t hash;
+    struct r2_table_node *chain;       /* of equal hash; while the table is hashed */
+    uint64_t hash;                     /* the same */
 } r2_table_node_t;
 
 /**
  * Objects of others by a key inside of each. uthash frees its table when it gets empty, which the
- * tables of a link do in each call; this one keeps its buckets to the end.
+ * tables of a link do in each call; this one keeps its buckets to the end. They are used from more
+ * than R2_TABLE_SHORT objects on until it is empty: one burst does not make later ones pay.
  */
 typedef struct r2_table {
     r2_table_node_t *first, *last;
@@ -32,6 +34,7 @@ typedef struct r2_table {
     uint32_t bucket_count;     /* a power of two; 0 without */
     uint32_t count;
     uint16_t key_offset, key_bytes; /* of the key in each object */
+    bool hashed;                    /* objects are in buckets: from too many for a list to none */
 } r2_table_t;
 
 /** @param key_offset from the start of an object, where its node is. */

@@ -22,6 +22,7 @@
 #include "doubles/loop.h"
 #include "doubles/nic_watch_sim.h"
 #include "doubles/sim.h"
+#include "plan/kinds.h"
 
 enum { RANKS_MAX = 4, FLIGHT_MAX = 8, WARM = 200, ROUNDS = 50, TRIES = 10, SITES = 32 };
 
@@ -120,7 +121,8 @@ typedef struct job {
 
 /** What is repeated. */
 typedef struct work {
-    size_t count; /* of 8-byte elements */
+    r2_coll_kind_t kind;
+    size_t count; /* of 8-byte elements; of a broadcast, from rank 0 */
     uint32_t in_flight;
     bool persistent;
     bool hashless; /* few enough messages at a time that nothing is hashed */
@@ -294,7 +296,7 @@ static void job_drive(job_t *job)
 static void post_all(const work_t *work, rank_t *rank)
 {
     for (uint32_t k = 0; k < work->in_flight; ++k) {
-        const r2_coll_args_t args = {.kind = R2_COLL_ALLREDUCE,
+        const r2_coll_args_t args = {.kind = work->kind,
                                      .in = rank->in,
                                      .out = rank->out[k],
                                      .count = work->count,
@@ -355,18 +357,22 @@ static void buffers(job_t *job, const work_t *work, bool make)
         for (uint32_t k = 0; k < work->in_flight; ++k) {
             free(make ? NULL : rank->out[k]);
             rank->out[k] = make ? calloc(work->count, sizeof(uint64_t)) : NULL;
+            if (make && R2_COLL_BCAST == work->kind && 0 == i) {
+                memcpy(rank->out[k], rank->in, work->count * sizeof(uint64_t));
+            }
         }
     }
 }
 
 static void check(const job_t *job, const work_t *work)
 {
-    const uint64_t ranks = job->size * (job->size - 1) / 2;
+    const bool sum = R2_COLL_ALLREDUCE == work->kind;
+    const uint64_t ranks = sum ? job->size * (job->size - 1) / 2 : 0;
 
     for (uint32_t i = 0; i < job->size; ++i) {
         for (uint32_t k = 0; k < work->in_flight; ++k) {
             for (size_t at = 0; at < work->count; ++at) {
-                assert_int_equal(job->ranks[i].out[k][at], at * 3 * job->size + ranks);
+                assert_int_equal(job->ranks[i].out[k][at], at * 3 * (sum ? job->size : 1) + ranks);
             }
         }
     }
@@ -422,11 +428,11 @@ static void measure(job_t *job, const work_t *work)
     } while (--tries > 0 && 0 < seen.allocations);
     check(job, work);
     buffers(job, work, false);
-    print_message("%u ranks, %s, %zu bytes, %u in flight%s: in %u rounds %u allocations, "
+    print_message("%u ranks, %s, %s, %zu bytes, %u in flight%s: in %u rounds %u allocations, "
                   "%u hash look-ups\n",
-                  job->size, NULL != job->sim ? "simulated" : "UCX", work->count * 8,
-                  work->in_flight, work->persistent ? ", persistent" : "", ROUNDS, seen.allocations,
-                  seen.hashes);
+                  job->size, NULL != job->sim ? "simulated" : "UCX", r2_kind(work->kind)->name,
+                  work->count * 8, work->in_flight, work->persistent ? ", persistent" : "", ROUNDS,
+                  seen.allocations, seen.hashes);
     tell_sites();
     assert_int_equal(plans(job), before);
     assert_int_equal(seen.allocations, 0);
@@ -438,11 +444,17 @@ static void measure(job_t *job, const work_t *work)
 static void run(uint32_t size, bool simulated)
 {
     static const work_t works[] = {
-        {.count = 1, .in_flight = 1, .hashless = true},
-        {.count = 1, .in_flight = 1, .persistent = true, .hashless = true},
-        {.count = 1, .in_flight = FLIGHT_MAX},
-        {.count = 8192, .in_flight = 1},
-        {.count = 8192, .in_flight = FLIGHT_MAX},
+        {.kind = R2_COLL_ALLREDUCE, .count = 1, .in_flight = 1, .hashless = true},
+        {.kind = R2_COLL_ALLREDUCE,
+         .count = 1,
+         .in_flight = 1,
+         .persistent = true,
+         .hashless = true},
+        {.kind = R2_COLL_ALLREDUCE, .count = 1, .in_flight = FLIGHT_MAX},
+        {.kind = R2_COLL_ALLREDUCE, .count = 8192, .in_flight = 1},
+        {.kind = R2_COLL_ALLREDUCE, .count = 8192, .in_flight = FLIGHT_MAX},
+        {.kind = R2_COLL_BCAST, .count = 1, .in_flight = 1, .hashless = true},
+        {.kind = R2_COLL_BCAST, .count = 512, .in_flight = 1, .hashless = true},
     };
     job_t job;
 
