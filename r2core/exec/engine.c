@@ -61,6 +61,21 @@ static unsigned r2_engine_start_loaded(r2_exec_t *exec)
     return started;
 }
 
+static unsigned r2_engine_copy(r2_exec_t *exec)
+{
+    const r2_status_t status = r2_stage_load_ahead(exec);
+    unsigned events = 0;
+
+    if (status < 0) {
+        r2_exec_stored(exec, status);
+    }
+    events += r2_engine_start_loaded(exec);
+    if (!exec->over) {
+        r2_exec_stored(exec, r2_stage_store(exec, &events));
+    }
+    return events;
+}
+
 /* Runs that wait for copies; they may come and go meanwhile. */
 static unsigned r2_engine_run_copying(r2_engine_t *engine, bool app)
 {
@@ -71,10 +86,7 @@ static unsigned r2_engine_run_copying(r2_engine_t *engine, bool app)
     while (count-- > 0 && NULL != (exec = engine->staging.copying)) {
         r2_stage_leave(exec);
         if (!exec->app_only || app) {
-            events += r2_engine_start_loaded(exec);
-            if (!exec->over) {
-                r2_exec_stored(exec, r2_stage_store(exec, &events));
-            }
+            events += r2_engine_copy(exec);
         }
         /* an application's run that has done all its ops is finished by an application */
         if (!exec->over && (0 == exec->ops_left || r2_stage_is_busy(exec->stage))) {

@@ -143,6 +143,9 @@ void r2_exec_start(r2_exec_t *exec)
     exec->queue_tail = exec->program->start_count;
     memcpy(exec->queue, exec->program->starts, exec->queue_tail * sizeof(*exec->queue));
     r2_exec_ready(exec);
+    if (NULL != exec->stage && exec->stage->load_count > 0) {
+        r2_stage_await(exec);
+    }
 }
 
 static void r2_exec_op_complete(r2_exec_t *exec, uint32_t op)

@@ -14,9 +14,26 @@
 
 /* ---- what a run has ---- */
 
+static void r2_stage_set(r2_staged_side_t *side, const r2_touch_span_t *span, uint64_t ticket)
+{
+    for (uint32_t s = span->first; s < span->end; ++s) {
+        side->loaded[s] = ticket;
+    }
+}
+
 static size_t r2_stage_side_bytes(const r2_touch_side_t *touch)
 {
     return touch->count * (sizeof(uint64_t) + sizeof(uint32_t));
+}
+
+/* What ops read before they write it. */
+static void r2_stage_expect(r2_staged_side_t *side, const r2_touch_t *touch, uint32_t which)
+{
+    for (uint32_t i = 0; i < touch->load_count; ++i) {
+        if (which == touch->loads[i].which) {
+            r2_stage_set(side, &touch->loads[i].span, R2_STAGE_MISSING);
+        }
+    }
 }
 
 /* @param tables room for its tables, r2_stage_side_bytes(). */
@@ -37,6 +54,7 @@ static r2_status_t r2_stage_open(r2_exec_t *exec, uint32_t which, char *tables)
     side->loaded = (uint64_t *) (void *) tables;
     side->writes = (uint32_t *) (void *) (side->loaded + touch->count);
     memset(side->loaded, 0, touch->count * sizeof(*side->loaded));
+    r2_stage_expect(side, exec->program->touch, which);
     memcpy(side->writes, touch->writers, touch->count * sizeof(*side->writes));
     side->staged = r2_pins_get(&staging->pins, touch->places[touch->count]);
     return NULL == side->staged ? R2_ERR_NO_MEMORY : R2_OK;
@@ -74,6 +92,7 @@ r2_status_t r2_stage_init(r2_exec_t *exec)
     }
     memset(stage, 0, sizeof(*stage));
     stage->bytes = bytes;
+    stage->load_count = program->touch->load_count;
     stage->waiting = (uint32_t *) (void *) ((char *) (stage + 1) + sides[0] + sides[1]);
     stage->written = stage->waiting + ops;
     exec->stage = stage;
@@ -115,7 +134,7 @@ void r2_stage_fini(r2_exec_t *exec)
 bool r2_stage_is_busy(const r2_staged_t *stage)
 {
     return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
-           0 != stage->stored;
+           0 != stage->stored || stage->ahead < stage->load_count;
 }
 
 static void r2_stage_count(r2_exec_t *exec, int change)
@@ -165,65 +184,73 @@ static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t
     return copy.status;
 }
 
-static void r2_stage_set(r2_staged_side_t *side, const r2_touch_span_t *span, uint64_t from,
-                         uint64_t to)
+/* @return as r2_stage_load_ahead(). */
+static r2_status_t r2_stage_begin_load(r2_exec_t *exec, const r2_touch_load_t *load)
 {
-    for (uint32_t s = span->first; s < span->end; ++s) {
-        side->loaded[s] = from == side->loaded[s] ? to : side->loaded[s];
-    }
-}
-
-/* Starts loads of what is missing of a span. @return R2_OK; R2_IN_PROGRESS: too many copies are
- * under way; R2_ERR_GPU. */
-static r2_status_t r2_stage_fetch(r2_exec_t *exec, uint32_t which, const r2_touch_span_t *span)
-{
-    r2_staged_side_t *side = &exec->stage->sides[which];
-    r2_status_t status = R2_OK;
+    r2_staged_side_t *side = &exec->stage->sides[load->which];
+    r2_status_t status;
     uint64_t ticket;
-    bool missing = false;
 
-    for (uint32_t s = span->first; s < span->end; ++s) {
-        missing = missing || 0 == side->loaded[s];
-    }
-    if (!missing) {
+    if (NULL == side->place) {
         return R2_OK;
     }
     status = r2_mem_queue_room(&side->place->loads);
-    for (uint32_t s = span->first, end; R2_OK == status && s < span->end; s = end + 1) {
-        for (end = s; end < span->end && 0 == side->loaded[end]; ++end) {
-        }
-        if (end > s) {
-            status = r2_stage_move(exec, which, s, end, false);
-        }
+    if (R2_OK == status) {
+        status = r2_stage_move(exec, load->which, load->span.first, load->span.end, false);
     }
     if (R2_OK == status) {
         status = r2_mem_queue_mark(&side->place->loads, &ticket);
     }
     if (R2_OK == status) {
-        r2_stage_set(side, span, 0, ticket);
+        r2_stage_set(side, &load->span, ticket);
     }
     return status;
 }
 
-/* @param reads: else the op writes all of it. */
-static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_touch_span_t *span,
-                                      bool reads)
+/* Copies come in the order in which they are started, so that is the order of the ops, not the one
+ * in which these are ready: else all that is sent at once is loaded before what is reduced first,
+ * and results come late. */
+r2_status_t r2_stage_load_ahead(r2_exec_t *exec)
+{
+    const r2_touch_t *touch = exec->program->touch;
+    r2_staged_t *stage = exec->stage;
+    r2_status_t status = R2_OK;
+
+    while (R2_OK == status && stage->ahead < stage->load_count) {
+        status = r2_stage_begin_load(exec, &touch->loads[stage->ahead]);
+        stage->ahead += R2_OK == status ? 1 : 0;
+    }
+    return status;
+}
+
+static bool r2_stage_is_missing(const r2_staged_side_t *side, const r2_touch_span_t *span)
+{
+    for (uint32_t s = span->first; s < span->end; ++s) {
+        if (R2_STAGE_MISSING == side->loaded[s]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_touch_span_t *span)
 {
     const uint32_t which = R2_BUF_IN == buf ? 0 : 1;
     r2_staged_side_t *side = &exec->stage->sides[which];
     uint64_t newest = 0;
-    r2_status_t status;
 
     if (R2_BUF_SCRATCH == buf || NULL == side->place) {
         return R2_OK;
     }
-    status = reads ? r2_stage_fetch(exec, which, span) : R2_OK;
-    if (R2_OK != status) {
-        return status;
+    if (r2_stage_is_missing(side, span)) {
+        const r2_status_t status = r2_stage_load_ahead(exec);
+
+        if (status < 0 || r2_stage_is_missing(side, span)) {
+            return status;
+        }
     }
-    r2_stage_set(side, span, 0, R2_STAGE_HERE);
     for (uint32_t s = span->first; s < span->end; ++s) {
-        newest = R2_STAGE_HERE == side->loaded[s] ? newest : r2_max(newest, side->loaded[s]);
+        newest = r2_max(newest, side->loaded[s]);
     }
     return 0 == newest ? R2_OK : r2_mem_queue_test(&side->place->loads, newest);
 }
@@ -235,11 +262,10 @@ r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
     r2_status_t status = R2_OK;
 
     if (r2_touch_reads_src(op)) {
-        status = r2_stage_side_load(exec, op->src.buf, &touch->src[index], true);
+        status = r2_stage_side_load(exec, op->src.buf, &touch->src[index]);
     }
     if (R2_OK == status && r2_touch_writes_dst(op)) {
-        status =
-            r2_stage_side_load(exec, op->dst.buf, &touch->dst[index], R2_OP_REDUCE == op->kind);
+        status = r2_stage_side_load(exec, op->dst.buf, &touch->dst[index]);
     }
     return status;
 }

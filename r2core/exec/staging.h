@@ -4,9 +4,10 @@
  *
  * Staging: how runs reach buffers in memory that is not the CPU's.
  *
- * A run has a pinned copy of such a buffer, and ops work on that copy. Before an op the segments
- * that it reads and nobody has written are loaded from the device; a segment is stored when the
- * last op that writes it is complete. Both are asynchronous, so that they overlap with the network.
+ * A run has a pinned copy of such a buffer, and ops work on that copy. Segments that an op reads
+ * and nobody has written before are loaded from the device, in the order of the ops; a segment is
+ * stored when the last op that writes it is complete. Both are asynchronous, so that they overlap
+ * with the network.
  * What links send and repeat is the copy: never memory that the application may change.
  *
  * Engine lock.
@@ -40,16 +41,17 @@ typedef struct r2_staged_side {
     r2_staging_place_t *place;    /* borrowed; NULL: ops work on the buffer itself */
     const r2_touch_side_t *touch; /* borrowed: of the program */
     r2_pin_t *staged;             /* owned: the copy; segments lie at touch->places */
-    uint64_t *loaded;             /* by segment: ticket of its load, 0, or R2_STAGE_HERE */
+    uint64_t *loaded;             /* by segment: ticket of its load, 0: none, or R2_STAGE_MISSING */
     uint32_t *writes;             /* by segment: how many are to come */
 } r2_staged_side_t;
 
-#define R2_STAGE_HERE UINT64_MAX /* loaded, or written whole */
+#define R2_STAGE_MISSING UINT64_MAX /* to be loaded, not started yet */
 
 /** What a run has of it. */
 typedef struct r2_staged {
     r2_staged_side_t sides[R2_TOUCH_SIDES];
-    uint32_t *waiting; /* ops that wait for loads, oldest first */
+    uint32_t ahead, load_count; /* of touch->loads: started, and all */
+    uint32_t *waiting;          /* ops that wait for loads, oldest first */
     uint32_t waiting_count;
     uint32_t *written; /* ops that are complete; each enters once */
     uint32_t written_head, written_tail;
@@ -96,7 +98,10 @@ void r2_stage_fini(struct r2_exec *exec);
 /** Nothing of the run is copied any more when it returns. */
 void r2_stage_drain(struct r2_exec *exec);
 
-/** Loads what an op reads. @return R2_OK: it is there, or the run has no such buffer;
+/** Starts loads of the run as far as there is room for them. @return R2_OK: all; R2_IN_PROGRESS: to
+ * be called again; R2_ERR_GPU. */
+r2_status_t r2_stage_load_ahead(struct r2_exec *exec);
+/** Has what an op reads loaded. @return R2_OK: it is there, or the run has no such buffer;
  * R2_IN_PROGRESS: the op waits, and is started when r2_stage_load() says R2_OK; R2_ERR_GPU. */
 r2_status_t r2_stage_load(struct r2_exec *exec, uint32_t op);
 /** An op is complete: what it has written is stored some time. */

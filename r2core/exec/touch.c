@@ -83,29 +83,43 @@ typedef struct r2_touch_tables {
     uint32_t *writers;
 } r2_touch_tables_t;
 
+/* Marks what an op touches. What it reads and no op before it touches has to be loaded. */
+static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads,
+                          r2_touch_load_t *loads, uint32_t *count_p, uint32_t which)
+{
+    for (uint32_t s = span.first, end; s < span.end; s = end + 1) {
+        for (end = s; end < span.end && 0 == places[end]; ++end) {
+            places[end] = 1;
+        }
+        if (reads && end > s) {
+            loads[(*count_p)++] = (r2_touch_load_t){which, {s, end}};
+        }
+    }
+}
+
 /* @param tables of both sides; places are 1 for segments that are touched afterwards. */
-static void r2_touch_fill(const r2_touch_t *touch, const r2_schedule_t *schedule,
-                          r2_touch_span_t *src, r2_touch_span_t *dst,
+static void r2_touch_fill(r2_touch_t *touch, const r2_schedule_t *schedule, r2_touch_span_t *src,
+                          r2_touch_span_t *dst, r2_touch_load_t *loads,
                           const r2_touch_tables_t *tables)
 {
     for (uint32_t i = 0; i < schedule->op_count; ++i) {
         const r2_op_t *op = &schedule->ops[i];
+        uint32_t from, to;
 
         src[i] = dst[i] = (r2_touch_span_t){0, 0};
         if (r2_touch_reads_src(op)) {
             src[i] = r2_touch_span(touch, &op->src, op->bytes);
         }
-        for (uint32_t s = src[i].first; s < src[i].end; ++s) {
-            tables[R2_BUF_IN == op->src.buf ? 0 : 1].places[s] = 1;
-        }
         if (r2_touch_writes_dst(op)) {
             dst[i] = r2_touch_span(touch, &op->dst, op->bytes);
         }
+        from = R2_BUF_IN == op->src.buf ? 0 : 1;
+        to = R2_BUF_IN == op->dst.buf ? 0 : 1;
+        r2_touch_mark(tables[from].places, src[i], true, loads, &touch->load_count, from);
+        r2_touch_mark(tables[to].places, dst[i], R2_OP_REDUCE == op->kind, loads,
+                      &touch->load_count, to);
         for (uint32_t s = dst[i].first; s < dst[i].end; ++s) {
-            const r2_touch_tables_t *table = &tables[R2_BUF_IN == op->dst.buf ? 0 : 1];
-
-            table->places[s] = 1;
-            ++table->writers[s];
+            ++tables[to].writers[s];
         }
     }
 }
@@ -134,10 +148,12 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
                                  uint32_t out)
 {
     const size_t ops = schedule->op_count, cuts = (size_t) in + out;
-    r2_touch_t *touch = calloc(1, sizeof(*touch) + 2 * cuts * sizeof(uint64_t) +
-                                      2 * ops * sizeof(r2_touch_span_t) + cuts * sizeof(uint32_t));
+    r2_touch_t *touch =
+        calloc(1, sizeof(*touch) + 2 * cuts * sizeof(uint64_t) + 2 * ops * sizeof(r2_touch_span_t) +
+                      cuts * (sizeof(uint32_t) + sizeof(r2_touch_load_t)));
     r2_touch_tables_t tables[R2_TOUCH_SIDES];
     r2_touch_span_t *spans;
+    r2_touch_load_t *loads;
     uint64_t *own_cuts, *places;
     uint32_t *writers;
 
@@ -148,6 +164,7 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
     places = own_cuts + cuts;
     spans = (r2_touch_span_t *) (places + cuts);
     writers = (uint32_t *) (spans + 2 * ops);
+    loads = (r2_touch_load_t *) (writers + cuts);
     memcpy(own_cuts, found, in * sizeof(*found));
     memcpy(own_cuts + in, found + 4 * ops, out * sizeof(*found));
     tables[0] = (r2_touch_tables_t){places, writers};
@@ -157,7 +174,8 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
         (r2_touch_side_t){out > 0 ? out - 1 : 0, own_cuts + in, places + in, writers + in};
     touch->src = spans;
     touch->dst = spans + ops;
-    r2_touch_fill(touch, schedule, spans, spans + ops, tables);
+    touch->loads = loads;
+    r2_touch_fill(touch, schedule, spans, spans + ops, loads, tables);
     r2_touch_pack(&touch->sides[0], places);
     r2_touch_pack(&touch->sides[1], places + in);
     return touch;

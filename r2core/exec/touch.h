@@ -28,9 +28,17 @@ typedef struct r2_touch_side {
     const uint32_t *writers; /* how many ops write a segment */
 } r2_touch_side_t;
 
+/** Segments of a buffer that an op reads before any op has written them. */
+typedef struct r2_touch_load {
+    uint32_t which; /* side */
+    r2_touch_span_t span;
+} r2_touch_load_t;
+
 typedef struct r2_touch {
     r2_touch_side_t sides[R2_TOUCH_SIDES];
     const r2_touch_span_t *src, *dst; /* by op */
+    const r2_touch_load_t *loads;     /* in the order of the ops that read them; none twice */
+    uint32_t load_count;
 } r2_touch_t;
 
 /** One piece of memory. @return NULL: no memory; else to be given to free(). */

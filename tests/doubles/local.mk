@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
 # Test doubles: the simulator of NICs and switches in virtual time with what opens, probes and tells
-# over it, a transport that injects faults, a start-up exchange for many ranks of one process. Part
-# of the tests' library only.
+# over it, GPUs, a transport that injects faults, a start-up exchange for many ranks of one process.
+# Part of the tests' library only.
 libr2coretest_la_SOURCES += \
     tests/doubles/fault.c \
     tests/doubles/fault.h \
+    tests/doubles/gpu_sim.c \
+    tests/doubles/gpu_sim.h \
     tests/doubles/hello_sim.c \
     tests/doubles/hello_sim.h \
     tests/doubles/hello_sim_net.c \

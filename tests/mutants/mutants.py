@@ -10,6 +10,7 @@ from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK,
 from mutants_link import MUTANTS_LINK
 
 STAGED = ["test_exec_staged"]
+OVERLAP = ["test_sim_gpu"]
 
 MUTANTS = MUTANTS_LINK + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
@@ -293,10 +294,17 @@ MUTANTS = MUTANTS_LINK + [
      "        r2_stage_drain(exec);\n", "", STAGED),
     ("new-contexts-are-not-followed", "exec/staging.c",
      "    status = r2_mem_queue_follow(&staging->places->loads);\n", "", STAGED),
-    ("what-ops-write-is-loaded-over-it", "exec/stage.c",
-     "    r2_stage_set(side, span, 0, R2_STAGE_HERE);\n", "", STAGED),
+    ("what-ops-write-is-loaded", "exec/touch.c",
+     "        if (reads && end > s) {", "        if (end > s) {", STAGED),
     ("writers-of-a-segment-are-one", "exec/touch.c",
-     "            ++table->writers[s];", "            table->writers[s] = 1;", STAGED),
+     "            ++tables[to].writers[s];", "            tables[to].writers[s] = 1;", STAGED),
+    ("buffers-are-staged-whole", "exec/stage.c",
+     "    if (r2_stage_is_missing(side, span)) {",
+     "    newest = side->place->loads.newest;\n"
+     "    if (exec->stage->ahead < exec->stage->load_count) {", OVERLAP),
+    ("what-is-read-last-is-loaded-first", "exec/stage.c",
+     "&touch->loads[stage->ahead]", "&touch->loads[stage->load_count - 1 - stage->ahead]",
+     OVERLAP),
     ("pinned-memory-is-not-kept", "exec/pins.c",
      "    while (pins->kept_bytes > pins->keep_bytes) {", "    while (pins->kept_bytes > 0) {",
      STAGED),

@@ -73,6 +73,9 @@ static uint64_t rank_deadline_ns(const job_rank_t *rank)
     if (NULL != rank->fault) {
         deadline_ns = r2_min(deadline_ns, r2_tp_fault_deadline_ns(rank->fault));
     }
+    if (NULL != rank->gpu) {
+        deadline_ns = r2_min(deadline_ns, r2_gpu_sim_deadline_ns(rank->gpu));
+    }
     return deadline_ns;
 }
 
@@ -277,6 +280,19 @@ static r2_tp_t rank_transport(job_rank_t *rank, r2_tp_t *inner)
     return NULL == rank->fault ? *inner : r2_tp_fault_transport(rank->fault);
 }
 
+/* As r2_ctx_assemble() does with a driver that is installed. */
+static bool rank_add_gpu(job_rank_t *rank)
+{
+    r2_core_t *core = &rank->ctx->core;
+
+    rank->gpu = r2_gpu_sim_create(core->clock, rank->job->scenario->gpu_bytes_per_s);
+    if (NULL != rank->gpu) {
+        r2_gpu_sim_driver(&core->mem.driver);
+        r2_staging_init(&core->engine.staging, &core->mem, core->params.pinned_bytes);
+    }
+    return NULL != rank->gpu;
+}
+
 static bool rank_assemble(job_rank_t *rank, r2_tp_t *inner)
 {
     job_t *job = rank->job;
@@ -311,7 +327,7 @@ static bool rank_assemble(job_rank_t *rank, r2_tp_t *inner)
     if (R2_OK != status) {
         job_fail(job, "rank %u: %s", rank->idx, text);
     }
-    return R2_OK == status;
+    return R2_OK == status && (0 == job->scenario->gpu_bytes_per_s || rank_add_gpu(rank));
 }
 
 static bool job_params(job_t *job)

@@ -9,6 +9,7 @@
 
 #include "ctx/parts.h"
 #include "ctx/state.h"
+#include "doubles/gpu_sim.h"
 #include "doubles/hello_sim.h"
 #include "doubles/loop.h"
 #include "doubles/nic_watch_sim.h"
@@ -53,6 +54,7 @@ typedef struct job_rank {
     r2_ctx_t *ctx;        /* owned */
     r2_tp_fault_t *fault; /* owned; NULL: no rules */
     r2_nic_watch_t watch; /* owned */
+    r2_gpu_sim_t *gpu;    /* owned; NULL: there is none */
     uint64_t token;       /* of the newest event */
     uint64_t due_ns;      /* of the newest event; R2_NEVER_NS: none */
     uint64_t app_ns;      /* when the application last drove */

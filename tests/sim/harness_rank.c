@@ -185,6 +185,15 @@ static rank_op_t *op_new(job_rank_t *rank, job_call_t *call, uint32_t comm)
     return op;
 }
 
+static void op_args(const rank_op_t *op, r2_coll_args_t *args_p)
+{
+    payload_args(&op->call->payload, op->comm_rank, op->in, op->out, args_p);
+    if (NULL != op->rank->gpu) {
+        args_p->out_at = r2_gpu_sim_memory(op->rank->gpu);
+        args_p->in_at = args_p->in_place ? args_p->in_at : args_p->out_at;
+    }
+}
+
 void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
 {
     job_t *job = rank->job;
@@ -199,7 +208,7 @@ void rank_post(job_rank_t *rank, uint32_t step, uint32_t iteration)
         return;
     }
     op->wants_done = 0 == r2_prng_below(&job->prng, 2);
-    payload_args(&call->payload, op->comm_rank, op->in, op->out, &args);
+    op_args(op, &args);
     args.root = op->comm_rank == s->astray ? (args.root + 1) % job->scenario->comms[s->comm].size
                                            : args.root;
     op->parts_left = args.parts - 1;
@@ -243,7 +252,7 @@ static r2_status_t op_next(rank_op_t *op)
     r2_coll_args_t args;
     r2_status_t status;
 
-    payload_args(&op->call->payload, op->comm_rank, op->in, op->out, &args);
+    op_args(op, &args);
     if (R2_COLL_REDUCE_SCATTER == args.kind && !args.in_place) {
         op_last_block(op, &args, counts);
     }
@@ -479,6 +488,8 @@ void rank_release(job_rank_t *rank)
         r2_ctx_dismantle(rank->ctx);
         rank->ctx = NULL;
     }
+    r2_gpu_sim_destroy(rank->gpu);
+    rank->gpu = NULL;
     r2_nic_watch_sim_destroy(&rank->watch);
     if (NULL != rank->fault) {
         r2_tp_fault_destroy(rank->fault);

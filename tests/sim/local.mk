@@ -77,6 +77,11 @@ check_PROGRAMS += tests/sim/test_sim_rdma
 tests_sim_test_sim_rdma_SOURCES = tests/sim/test_sim_rdma.c
 tests_sim_test_sim_rdma_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
+# Buffers of GPUs
+check_PROGRAMS += tests/sim/test_sim_gpu
+tests_sim_test_sim_gpu_SOURCES = tests/sim/test_sim_gpu.c
+tests_sim_test_sim_gpu_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 # Collectives under faults
 check_PROGRAMS += tests/sim/test_sim_coll
 tests_sim_test_sim_coll_SOURCES = tests/sim/test_sim_coll.c

@@ -52,6 +52,7 @@ static const struct {
     SETTING("jitter", SETTING_TIME, jitter_ns),
     SETTING("first-seq", SETTING_NUMBER, first_seq),
     SETTING("rdma", SETTING_NUMBER, rdma_hosts),
+    SETTING("gpu", SETTING_NUMBER, gpu_bytes_per_s),
     SETTING("hello-loss", SETTING_PERCENT, hello_loss_ppm),
     SETTING("post-loss", SETTING_PERCENT, post_loss_ppm),
     SETTING("post-twice", SETTING_PERCENT, post_twice_ppm),

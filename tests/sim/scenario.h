@@ -25,6 +25,7 @@
  *            rails-of hH N (of this host only)
  *            rate BYTES/S | latency T | socket BYTES | receive BYTES | retry T | batch N
  *            keep PERCENT (data that outlives its endpoint) | jitter T (until a woken rank runs)
+ *            gpu BYTES/S (all buffers are in its memory; so fast are copies, each way)
  *            first-seq N | param NAME VALUE | rdma N (hosts before hN offer lanes over RDMA)
  *            hello-loss PERCENT | backlog N (connections that the accept queue of a listener holds)
  *            post-loss PERCENT | post-twice PERCENT | post-delay T (out-of-band messages)
@@ -164,6 +165,7 @@ typedef struct scenario {
     uint64_t jitter_ns;
     uint64_t first_seq;
     uint32_t rdma_hosts;
+    uint64_t gpu_bytes_per_s; /* 0: buffers are the CPU's */
     uint32_t hello_loss_ppm;
     uint32_t post_loss_ppm, post_twice_ppm, probe_loss_ppm;
     uint32_t backlog;                      /* of accept queues; 0: no limit */

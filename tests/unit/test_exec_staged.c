@@ -179,6 +179,7 @@ static void loads_a_byte_once(void **state)
 /* What nobody writes stays as it is: no byte beside the ops' comes back. */
 static void stores_what_ops_write_and_no_more(void **state)
 {
+    const uint64_t before = fakecuda_counter("bytes_d2h");
     r2_schedule_t schedule;
     r2_exec_t exec;
 
@@ -197,6 +198,7 @@ static void stores_what_ops_write_and_no_more(void **state)
     assert_out(150, 200, 7);
     assert_out(200, 250, 2);
     assert_out(250, BYTES, 9);
+    assert_int_equal(fakecuda_counter("bytes_d2h"), before); /* nothing was loaded */
     r2_exec_fini(&exec);
 }
 
