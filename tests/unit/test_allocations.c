@@ -441,8 +441,14 @@ static void measure(job_t *job, const work_t *work)
     assert_true(seen.hashes <= 2 || !work->hashless || (NULL == job->sim && 2 < job->size));
 }
 
-static void run(uint32_t size, bool simulated)
+typedef struct setting {
+    uint32_t size;
+    bool simulated;
+} setting_t;
+
+static void is_counted(void **state)
 {
+    const setting_t *setting = *state;
     static const work_t works[] = {
         {.kind = R2_COLL_ALLREDUCE, .count = 1, .in_flight = 1, .hashless = true},
         {.kind = R2_COLL_ALLREDUCE,
@@ -458,44 +464,21 @@ static void run(uint32_t size, bool simulated)
     };
     job_t job;
 
-    job_up(&job, size, simulated);
+    job_up(&job, setting->size, setting->simulated);
     for (size_t i = 0; i < r2_array_count(works); ++i) {
         measure(&job, &works[i]);
     }
     job_down(&job);
 }
 
-static void two_simulated(void **state)
-{
-    (void) state;
-    run(2, true);
-}
-
-static void four_simulated(void **state)
-{
-    (void) state;
-    run(4, true);
-}
-
-static void two_over_ucx(void **state)
-{
-    (void) state;
-    run(2, false);
-}
-
-static void four_over_ucx(void **state)
-{
-    (void) state;
-    run(4, false);
-}
-
 int main(void)
 {
+    static setting_t settings[] = {{2, true}, {4, true}, {2, false}, {4, false}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_simulated),
-        cmocka_unit_test(four_simulated),
-        cmocka_unit_test(two_over_ucx),
-        cmocka_unit_test(four_over_ucx),
+        {"two_simulated", is_counted, NULL, NULL, &settings[0]},
+        {"four_simulated", is_counted, NULL, NULL, &settings[1]},
+        {"two_over_ucx", is_counted, NULL, NULL, &settings[2]},
+        {"four_over_ucx", is_counted, NULL, NULL, &settings[3]},
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
