@@ -225,6 +225,8 @@ static void reduces_in_place(void **state)
     }
     complete(1, R2_OK);
     r2_engine_run(&engine, true);
+    /* what is written once more is not stored yet */
+    assert_int_equal(fakecuda_counter("bytes_h2d") - before, PIECE / 2);
     arrive(2, 5);
     assert_int_equal(run_until_over(&exec), R2_OK);
     assert_out(0, PIECE / 2, 5);
