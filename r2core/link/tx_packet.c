@@ -86,6 +86,7 @@ static void r2_packet_sent(r2_tp_send_t *op, r2_status_t status)
     packet->transport_done = true;
     if (NULL != packet->lane) {
         packet->lane->tx.sent_ns = packet->net->now_ns;
+        packet->told = r2_unread_clock(packet->lane->link); /* it was not on its way before */
     }
     if (NULL != packet->conn) {
         --packet->conn->unsequenced;

@@ -97,6 +97,12 @@ static void comes_more_rarely_than_peers_ask(void **state)
         "seed 55;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 250ms",
         "seed 56;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 400ms",
         "seed 55;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 250ms; at 3513us slow r0 250ms",
+        /* what it sends leaves long after it was given to the transport */
+        "seed 22; hosts 5; rails 2; latency 10us; socket 1076; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 10; param ack_delay_us 2000; coll "
+        "allreduce matrix 1350 times=6; coll reduce-scatter f64 5000 times=6 nb; coll allgatherv "
+        "matrix 2549 times=2 nb; coll allgatherv matrix 2549 times=3; wait; at 3522us slow r0 "
+        "101000us; at 174us slow r4 17000us; limit 3000s; expect healthy",
         /* what it had closed it opens again later than it is judged */
         "seed 56;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 100ms",
         "seed 57;" SLOW_MACHINE SLOW_CALLS "at 3323us slow r2 100ms",
