@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 
 #include "base/util.h"
-#include "r2/params.h"
 #include "rail/nic_parts.h"
 
 /* Of each rail: receive buffers and staging memory; what applications send from is more. */
@@ -189,17 +188,13 @@ static bool r2_may_lock_all(void)
     return 0 != (effective & UINT64_C(1) << CAP_IPC_LOCK);
 }
 
-void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p)
+uint64_t r2_memlock_bytes(void)
 {
     struct rlimit limit;
 
-    *setting_p = (r2_rdma_setting_t){.tls = r2_rdma_tls(word),
-                                     .memlock_bytes = UINT64_MAX,
-                                     .ucx_tls = r2_params_ucx("TLS"),
-                                     .ucx_net_devices = r2_params_ucx("NET_DEVICES"),
-                                     .ucx_gid_index = r2_params_ucx("IB_GID_INDEX")};
     if (0 == getrlimit(RLIMIT_MEMLOCK, &limit) && RLIM_INFINITY != limit.rlim_cur &&
         !r2_may_lock_all()) {
-        setting_p->memlock_bytes = limit.rlim_cur;
+        return limit.rlim_cur;
     }
+    return UINT64_MAX;
 }

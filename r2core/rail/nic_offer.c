@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/util.h"
+#include "r2/params.h"
 #include "r2/transport.h"
 
 /* UCX's transport of queue pairs. */
@@ -73,4 +74,13 @@ void r2_nics_offer(const r2_rdma_setting_t *setting, r2_nic_t *nics, size_t coun
             memlock_bytes -= UINT64_MAX == memlock_bytes ? 0 : R2_RDMA_LEAST_BYTES;
         }
     }
+}
+
+void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p)
+{
+    *setting_p = (r2_rdma_setting_t){.tls = r2_rdma_tls(word),
+                                     .memlock_bytes = r2_memlock_bytes(),
+                                     .ucx_tls = r2_params_ucx("TLS"),
+                                     .ucx_net_devices = r2_params_ucx("NET_DEVICES"),
+                                     .ucx_gid_index = r2_params_ucx("IB_GID_INDEX")};
 }

@@ -61,6 +61,8 @@ bool r2_rdma_below(const char *root, r2_nic_t *nic);
 void r2_rdma_port_read(const char *root, const char *rdma, const r2_nic_t *nic,
                        r2_rdma_port_t *port_p);
 
+/** Memory that this process may lock, in bytes; UINT64_MAX: no limit. */
+uint64_t r2_memlock_bytes(void);
 /** What to tell of memory that a rail's RDMA device did not take. Pure. */
 void r2_rdma_refusal_advise(uint64_t memlock_bytes, uint32_t idx, const r2_nic_t *nic,
                             const r2_tp_refusal_t *refusal, r2_rdma_advice_t *advice_p);

@@ -299,7 +299,6 @@ void r2_rail_put(r2_rail_worker_t *worker)
 static void r2_rail_tell_refusal(r2_rail_t *rail)
 {
     const int level = r2_params_first_of_host() ? R2_LOG_WARN : R2_LOG_INFO;
-    r2_rdma_setting_t setting;
     r2_rdma_advice_t advice;
     r2_tp_refusal_t refusal;
 
@@ -307,8 +306,7 @@ static void r2_rail_tell_refusal(r2_rail_t *rail)
         if (device->is_rdma && !rail->refusal_told &&
             rail->tp->ops->device_refused(device->device, &refusal)) {
             rail->refusal_told = true;
-            r2_rdma_setting_read("auto", &setting);
-            r2_rdma_refusal_advise(setting.memlock_bytes, rail->idx, &rail->nic, &refusal, &advice);
+            r2_rdma_refusal_advise(r2_memlock_bytes(), rail->idx, &rail->nic, &refusal, &advice);
             r2_log_at(rail->log, level, "%s; %s", advice.what, advice.remedy);
         }
     }
