@@ -366,6 +366,7 @@ static void r2_hello_unsuccessful(r2_lane_t *lane, r2_status_t status)
             r2_idle_owes_none(lane);
         }
         r2_lane_back_off(lane, status);
+        r2_idle_expedite(link->net);
         if (R2_ERR_AGAIN != status && R2_ERR_RAIL_DOWN != status) {
             /* else the peer called, too, is not ready, or has its rail in quarantine: no fault */
             lane->connect.in_vain = true;

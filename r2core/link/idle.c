@@ -201,10 +201,9 @@ bool r2_idle_needs(const r2_lane_t *lane)
     return true;
 }
 
-/* What was given back is for those that have none. */
-static void r2_idle_expedite(r2_net_t *net)
+void r2_idle_expedite(r2_net_t *net)
 {
-    for (uint32_t rank = 0; rank < net->size; ++rank) {
+    for (uint32_t rank = 0; net->tight && rank < net->size; ++rank) {
         r2_link_t *link = net->links[rank];
 
         for (uint32_t i = 0; NULL != link && i < link->lane_count; ++i) {
@@ -229,9 +228,7 @@ static void r2_idle_close(r2_lane_t *lane)
     lane->connect.past = R2_PAST_RESTED;
     lane->link->path.rests = !r2_idle_has_way(lane);
     net->short_until_ns = 0;
-    if (net->tight) {
-        r2_idle_expedite(net);
-    }
+    r2_idle_expedite(net);
 }
 
 void r2_idle_heard(r2_lane_t *lane, uint8_t kind)

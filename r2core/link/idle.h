@@ -53,6 +53,8 @@ void r2_idle_owes(r2_lane_t *lane);
 void r2_idle_owes_none(r2_lane_t *lane);
 /** The same for want of descriptors at the peer: tried again later. */
 void r2_idle_put_off(r2_lane_t *lane);
+/** Descriptors were given back: they are for lanes that have none, now. */
+void r2_idle_expedite(r2_net_t *net);
 /** A packet came on a lane. In the middle of progress: only notes it. */
 void r2_idle_heard(r2_lane_t *lane, uint8_t kind);
 /**

@@ -390,6 +390,18 @@ static void all_lanes_have_their_turn(void **state)
         "at 0us slow r0 78274us; at 0us descriptors r1 14",
         &result));
     assert_int_equal(result.errors, 30);
+    /* three of four are refused, and the one that is not has waited behind them */
+    assert_true(scenario_check(
+        "seed 838653; hosts 2; rails 4; rate 23952681; latency 7us; keep 25; retry 209ms; jitter "
+        "14us; batch 1; param chunk_max_bytes 8192; param chunk_min_bytes 1024; param "
+        "unexpected_bytes 56736; param eager_bytes 13519; param credit_bytes 790099; param "
+        "ack_delay_us 102; param allreduce_algorithm ring; param no_path_timeout_ms 2530; backlog "
+        "4; coll gatherv bytes3 21 root=0 in-place nb; compute 3774646us rank=1; coll gather i64 "
+        "732 root=1 times=6; coll scan i64 650; coll allgatherv i64 6 times=27 nb; at 0us refuse "
+        "h1 rail1 probes; at 0us refuse h0 rail0; at 0us refuse h1 rail0; at 0us refuse h0 rail2 "
+        "probes; at 0us refuse h1 rail2 probes; at 0us descriptors r0 14; at 0us descriptors r1 "
+        "15; expect healthy",
+        &result));
 }
 
 /* An argument picks tests: a pattern with * and ?. */
