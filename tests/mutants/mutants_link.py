@@ -5,7 +5,7 @@
 from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
                       WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
                       DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED, LATE, OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN)
+                      PRESENCE_FREED, LATE, RARE, ROOM, OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -314,6 +314,13 @@ MUTANTS_LINK = [
      "        return true;\n    }\n    return true;\n    r2_credit_consumed(link,", LOCAL),
     ("who-comes-late-never-judges", "link/net.c",
      "        lane->timing.absences += r2_unread_is_here(lane) ? 0 : 1;\n", "", LATE),
+    ("answers-that-left-at-once-were-in-vain", "link/unread.c",
+     "lane->tx.sent_ns >= lane->rx.excused_ns", "lane->tx.sent_ns > lane->rx.excused_ns", RARE),
+    ("what-waited-was-on-its-way", "link/tx_packet.c",
+     "        packet->told = r2_unread_clock(packet->lane->link); /* it was not on its way before "
+     "*/\n", "", RARE),
+    ("descriptors-of-failed-calls-are-nobodys", "link/hello.c",
+     "        r2_idle_expedite(link->net);\n", "", ROOM),
     ("what-was-opened-anew-never-failed", "link/idle.c",
      "    lane->connect.past = R2_PAST_RESTED;\n    r2_idle_await(lane);\n",
      "    lane->connect.past = R2_PAST_RESTED;\n", LATE),

@@ -5,6 +5,8 @@
 FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LATE = ["test_sim_slow", "finds_a_dead_rail"]
+RARE = ["test_sim_slow", "comes_more_rarely_than_peers_ask"]
+ROOM = ["test_sim_descriptors", "all_lanes_have_their_turn"]
 LINK = ["test_link"]
 LINK_PEER = ["test_link_peer"]
 LINK_SHORT = ["test_link_short"]
