@@ -118,14 +118,17 @@ static uint64_t r2_net_due_ns(r2_net_t *net)
 }
 
 /*
- * Its silence begins now. Not for ever: a process that comes rarely has read all that came so often
- * that nothing it waits for can be there.
+ * Silence counts from now on. Not for ever on a lane that waits for an acknowledgement: a process
+ * that comes rarely has read all that came so often that it cannot be there.
  */
-static void r2_lane_begins_anew(r2_lane_t *lane)
+static void r2_lane_restart_clock(r2_lane_t *lane)
 {
+    if (NULL == lane->tx.in_flight) {
+        lane->timing.absences = 0;
+    }
     if (lane->timing.absences < R2_ABSENCES_MAX) {
         lane->timing.base_ns = lane->link->net->now_ns;
-        lane->timing.absences += r2_unread_is_here(lane) ? 0 : 1;
+        lane->timing.absences += NULL == lane->tx.in_flight || r2_unread_is_here(lane) ? 0 : 1;
     }
 }
 
@@ -150,7 +153,7 @@ static void r2_net_notice_own_silence(r2_net_t *net)
         for (uint32_t i = 0; i < link->lane_count; ++i) {
             r2_lane_t *lane = &link->lanes[i];
 
-            r2_lane_begins_anew(lane);
+            r2_lane_restart_clock(lane);
             lane->connect.unsure = lane->connect.unsure || r2_lane_is_unproved(lane);
         }
     }

@@ -313,7 +313,8 @@ MUTANTS_LINK = [
      "        return true;\n    }\n    r2_credit_consumed(link,",
      "        return true;\n    }\n    return true;\n    r2_credit_consumed(link,", LOCAL),
     ("who-comes-late-never-judges", "link/net.c",
-     "        lane->timing.absences += r2_unread_is_here(lane) ? 0 : 1;\n", "", LATE),
+     "        lane->timing.absences += NULL == lane->tx.in_flight || r2_unread_is_here(lane) "
+     "? 0 : 1;\n", "", LATE),
     ("answers-that-left-at-once-were-in-vain", "link/unread.c",
      "lane->tx.sent_ns >= lane->rx.excused_ns", "lane->tx.sent_ns > lane->rx.excused_ns", RARE),
     ("what-waited-was-on-its-way", "link/tx_packet.c",
