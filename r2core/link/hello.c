@@ -440,6 +440,7 @@ void r2_hello_result(void *arg, uint64_t connect_id, r2_status_t status, const v
         r2_idle_judge(lane, 0 != theirs.closed);
     }
     if (R2_OK == status && NULL != lane->conn && !r2_idle_replaced(lane, 0 != theirs.closed)) {
+        r2_lane_unproved(lane);
         r2_lane_fence(lane, R2_ERR_TIMEOUT, false); /* silent, and the peer has a new one now */
     }
     if (R2_OK == status && NULL == conn) {

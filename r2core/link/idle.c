@@ -30,6 +30,9 @@
 #define R2_CLOSE_TIMES 20u
 /* A peer that has not said by then why a lane ended has given it up, or cannot be reached. */
 #define R2_JUDGED_TIMES 4u
+/* Connections that carried nothing, until the way of the data is to blame: one may have met a peer
+ * that had just made another. */
+#define R2_UNPROVED_MAX 2u
 
 bool r2_idle_has_way(const r2_lane_t *lane)
 {
@@ -270,12 +273,19 @@ static void r2_idle_await(r2_lane_t *lane)
     }
 }
 
-/* The peer hears in the call that nothing failed. If no call gets through, something did. */
+/*
+ * The peer hears in the call that nothing failed. If no call gets through, something did, or if no
+ * connection does that was made by calls: over RDMA they have different ways.
+ */
 void r2_idle_renewed(r2_lane_t *lane)
 {
+    const bool again = lane->connect.renewed && 0 != lane->connect.judged_ns;
+
     r2_lane_reopen(lane);
     lane->connect.past = R2_PAST_RESTED;
     r2_idle_await(lane);
+    lane->connect.renewed = 0 != lane->connect.judged_ns;
+    lane->connect.unproved = again ? lane->connect.unproved : 0;
 }
 
 void r2_idle_renew(r2_lane_t *lane)
@@ -296,10 +306,9 @@ void r2_idle_ended(r2_lane_t *lane)
     const bool proved = !r2_lane_is_unproved(lane);
 
     r2_lane_reopen(lane);
+    r2_idle_proved(lane); /* another question from here on */
     if (proved) {
         r2_idle_await(lane);
-    } else {
-        lane->connect.judged_ns = 0;
     }
 }
 
@@ -307,13 +316,21 @@ static void r2_idle_condemn(r2_lane_t *lane)
 {
     r2_lane_report(lane, R2_ERR_LANE_DOWN);
     lane->connect.past = R2_PAST_UP;
-    lane->connect.judged_ns = 0;
+    r2_idle_proved(lane);
 }
 
-/* What was closed here was well if a call gets through, whatever the peer thinks. */
+/* What was closed here was well if what is opened instead carries something, whatever the peer
+ * thinks. */
 void r2_idle_judge(r2_lane_t *lane, bool rested)
 {
-    if (0 != lane->connect.judged_ns && !rested && R2_PAST_RESTED != lane->connect.past) {
+    if (0 == lane->connect.judged_ns) {
+        return;
+    }
+    if (lane->connect.renewed) {
+        r2_idle_await(lane);
+        return;
+    }
+    if (!rested) {
         r2_idle_condemn(lane);
     }
     lane->connect.judged_ns = 0;
@@ -331,17 +348,18 @@ static bool r2_idle_is_answered(const r2_lane_t *lane)
 /* Closed here and not to be opened again: that is all, where the peer's host refuses. */
 static bool r2_idle_is_refused(const r2_lane_t *lane)
 {
-    return R2_PAST_RESTED == lane->connect.past && 0 != lane->connect.refused_streak;
+    return lane->connect.renewed && 0 != lane->connect.refused_streak;
 }
 
 void r2_idle_judge_late(r2_lane_t *lane)
 {
     const r2_net_t *net = lane->link->net;
+    const bool unproved = lane->connect.unproved >= R2_UNPROVED_MAX;
 
-    if (r2_idle_is_answered(lane) || !lane->connect.in_vain) {
+    if (!unproved && (r2_idle_is_answered(lane) || !lane->connect.in_vain)) {
         lane->connect.judged_ns = net->now_ns + r2_scaled_timeout_ns(net, 1);
     } else if (r2_idle_is_refused(lane)) {
-        lane->connect.judged_ns = 0;
+        r2_idle_proved(lane);
     } else {
         r2_idle_condemn(lane);
     }

@@ -66,12 +66,18 @@ bool r2_idle_replaced(r2_lane_t *lane, bool rested);
 /** The connection of a lane has ended, and this process was away: its peer will tell why. */
 void r2_idle_ended(r2_lane_t *lane);
 /**
- * Ends a lane for what it holds, and opens it anew. It is no fault if a call for it is answered, or
- * refused.
+ * Ends a lane for what it holds, and opens it anew. It is no fault if it comes up, or a call for it
+ * is refused.
  */
 void r2_idle_renew(r2_lane_t *lane);
 /** The same where the peer has done so. */
 void r2_idle_renewed(r2_lane_t *lane);
+/** The lane is up: what it was is no question any more. */
+static inline void r2_idle_proved(r2_lane_t *lane)
+{
+    lane->connect.judged_ns = 0;
+    lane->connect.renewed = false;
+}
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);
 /** Nobody has told in time: it failed if a call did, unless the peer has got the question now. */

@@ -163,6 +163,8 @@ typedef struct r2_lane {
         bool disproved;       /* it refused while the process was heard, and is not answered yet */
         bool unsure;          /* this process was away before its first acknowledgement */
         bool in_vain;         /* a call failed since the end that is to be judged */
+        bool renewed;         /* that was an end of our own: judged by what is opened instead */
+        uint8_t unproved;     /* since then so many connections were made, and carried nothing */
         uint64_t probe_id;    /* to the peer's kernel, under way; 0 = none */
         uint64_t probe_ns;    /* when it was asked */
         uint64_t kernel_ns;   /* when the peer's kernel last answered one; 0 = never */

@@ -16,8 +16,6 @@
 #define R2_SUSPECT_TIMES 20u
 /* HELLO packets that have not crossed by then will not. */
 #define R2_WIRING_TIMES 40u
-/* A peer that was heard for so long runs and has read what it was sent, whatever the time since. */
-#define R2_HEARD_TIMES 4u
 /* So many times R2_SILENT_TIMES where our own buffers are not read to their end. */
 #define R2_OWN_UNREAD_TIMES 20u
 
@@ -255,15 +253,6 @@ static void r2_timer_up(r2_lane_t *lane)
 }
 
 /*
- * In its state, and we have been here to look: what would end it may have come while we were
- * stopped.
- */
-static uint64_t r2_lane_since_ns(const r2_lane_t *lane)
-{
-    return r2_max(lane->state_ns, lane->timing.base_ns);
-}
-
-/*
  * What it waits for may lie unread: a connect request asks. A lane that nobody else can stand in
  * for is merely in doubt.
  */
@@ -275,30 +264,6 @@ static void r2_lane_hold(r2_lane_t *lane)
     } else if (lane->link->net->now_ns >= lane->connect.retry_ns) {
         r2_lane_open(lane);
     }
-}
-
-/*
- * The peer has been heard for a good part of the time since this lane came into its state, by
- * whichever lane: it runs, and this lane does not. One that has said little may be stopped, or
- * just back, with what it was sent unread. It is asked, so that one that runs and has nothing to
- * say is not taken for stopped.
- */
-static bool r2_lane_peer_runs(const r2_lane_t *lane)
-{
-    r2_link_t *link = lane->link;
-    const r2_net_t *net = link->net;
-    const uint64_t part_ns =
-        r2_clamp_u64((net->now_ns - r2_lane_since_ns(lane)) / 2, r2_net_pause_ns(net),
-                     r2_scaled_timeout_ns(net, R2_HEARD_TIMES));
-
-    if (link->path.heard_ns - lane->heard_ns >= part_ns && r2_unread_told_ns(lane) >= part_ns) {
-        return true;
-    }
-    if (net->now_ns - link->path.last_rx_ns >= r2_net_pause_ns(net) &&
-        0 == link->tx.unsettled[R2_WIRE_PING]) {
-        (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
-    }
-    return false;
 }
 
 /*

@@ -279,6 +279,7 @@ static void r2_lane_end(r2_lane_t *lane)
                r2_net_was_away(lane->link->net)) {
         r2_idle_ended(lane);
     } else {
+        r2_lane_unproved(lane);
         r2_lane_fence(lane, lane->why, true);
     }
 }

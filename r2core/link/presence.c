@@ -2,12 +2,14 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Presence of a peer without a lane: is its process gone, is it stopped, or is there no path to it.
+ * Presence of a peer: does its process run; without a lane: is it gone, is it stopped, or is there
+ * no path to it.
  */
 #include "r2_config.h"
 
 #include "link/idle.h"
 #include "link/relay.h"
+#include "link/tx.h"
 
 /*
  * What the listener of a lane and the kernel behind it say:
@@ -27,6 +29,8 @@
 /* Refusals, and for how long, until they are believed: devices made anew refuse for a moment. */
 #define R2_REFUSED_MAX   3u
 #define R2_REFUSED_TIMES 5u
+/* A peer that was heard for so long runs and has read what it was sent, whatever the time since. */
+#define R2_HEARD_TIMES 4u
 /* From one question to the peer's kernels to the next; an answer holds for two of these. */
 #define R2_PROBE_TIMES 20u
 /* How long a kernel has for its answer. */
@@ -444,4 +448,31 @@ uint64_t r2_link_presence_deadline_ns(const r2_link_t *link)
     return r2_min(deadline_ns, link->path.waited_at_ns + 1 +
                                    (r2_link_limit_ns(link) -
                                     r2_min(r2_link_limit_ns(link), link->path.waited_ns)));
+}
+
+/* A peer that has said little may be stopped, or just back, with what it was sent unread. */
+bool r2_lane_peer_runs(const r2_lane_t *lane)
+{
+    r2_link_t *link = lane->link;
+    const r2_net_t *net = link->net;
+    const uint64_t part_ns =
+        r2_clamp_u64((net->now_ns - r2_lane_since_ns(lane)) / 2, r2_net_pause_ns(net),
+                     r2_scaled_timeout_ns(net, R2_HEARD_TIMES));
+
+    if (link->path.heard_ns - lane->heard_ns >= part_ns && r2_unread_told_ns(lane) >= part_ns) {
+        return true;
+    }
+    if (net->now_ns - link->path.last_rx_ns >= r2_net_pause_ns(net) &&
+        0 == link->tx.unsettled[R2_WIRE_PING]) {
+        (void) r2_tx_control(link, R2_WIRE_PING, NULL, 0);
+    }
+    return false;
+}
+
+void r2_lane_unproved(r2_lane_t *lane)
+{
+    if (R2_LANE_WIRING == lane->state && lane->connect.renewed &&
+        lane->connect.unproved < UINT8_MAX && r2_lane_peer_runs(lane)) {
+        ++lane->connect.unproved;
+    }
 }

@@ -236,6 +236,15 @@ static inline bool r2_grant_owes(const r2_link_t *link)
     return link->rx.grants.notify_count > 0 || NULL != link->rx.grants.discards;
 }
 
+/**
+ * In its state, and we have been here to look: what would end it may have come while we were
+ * stopped.
+ */
+static inline uint64_t r2_lane_since_ns(const r2_lane_t *lane)
+{
+    return r2_max(lane->state_ns, lane->timing.base_ns);
+}
+
 /* lanes through a third host (relay.h) */
 #define R2_RELAY_RAIL (R2_RAILS_MAX + 1u) /* index of the pseudo rail, at both ends */
 static inline bool r2_lane_is_relay(const r2_lane_t *lane)
@@ -333,6 +342,15 @@ bool r2_lane_probe_kernel(r2_lane_t *lane);
 /** Counts how long somebody has been waiting for a link that has no lane, and ends it. */
 void r2_link_presence_timer(r2_link_t *link);
 uint64_t r2_link_presence_deadline_ns(const r2_link_t *link);
+
+/**
+ * True if the peer was heard for a good part of the time since this lane came into its state, by
+ * whichever lane: it runs, and this lane does not. It is asked, so that one that runs and has
+ * nothing to say is not taken for stopped.
+ */
+bool r2_lane_peer_runs(const r2_lane_t *lane);
+/** A connection ends: of a lane that is judged it counts if its peer was heard, and not on it. */
+void r2_lane_unproved(r2_lane_t *lane);
 
 /* timer.c */
 void r2_link_timers(r2_link_t *link);

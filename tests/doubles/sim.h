@@ -111,6 +111,9 @@ bool r2_sim_at(r2_sim_t *sim, uint64_t time_ns, void (*fn)(void *arg, uint64_t v
 
 /** Cable or switch port: nothing passes in either direction and the host is told. */
 void r2_sim_set_carrier(r2_sim_t *sim, uint32_t host, uint32_t rail, bool up);
+/** The port of an RDMA NIC is down, and its network device is up: connect requests and probes pass,
+ * what is sent on lanes is lost. */
+void r2_sim_set_port_down(r2_sim_t *sim, uint32_t host, uint32_t rail, bool down);
 /** Silent drop seen from the host: out and in may pass or not; nobody is told. */
 void r2_sim_set_pass(r2_sim_t *sim, uint32_t host, uint32_t rail, bool out, bool in);
 /** Rate of both directions. @param bytes_per_s 0: as configured. */

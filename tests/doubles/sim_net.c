@@ -180,7 +180,8 @@ static bool sim_cut_matches(const r2_sim_cut_t *cut, uint32_t a, uint32_t b, uin
            ((cut->host_a == a && cut->host_b == b) || (cut->host_a == b && cut->host_b == a));
 }
 
-bool r2_sim_ports_pass(const r2_sim_port_t *from, const r2_sim_port_t *to)
+/* Packets of the kernels; those of lanes need NICs that carry them, too. */
+static bool sim_ports_reach(const r2_sim_port_t *from, const r2_sim_port_t *to)
 {
     const r2_sim_t *sim = from->sim;
     uint32_t i;
@@ -193,12 +194,17 @@ bool r2_sim_ports_pass(const r2_sim_port_t *from, const r2_sim_port_t *to)
     return from->carrier && from->out && to->carrier && to->in;
 }
 
+bool r2_sim_ports_pass(const r2_sim_port_t *from, const r2_sim_port_t *to)
+{
+    return sim_ports_reach(from, to) && !from->port_down && !to->port_down;
+}
+
 bool r2_sim_passes(const r2_sim_t *sim, uint32_t from, uint32_t to, uint32_t rail)
 {
     const r2_sim_port_t *a = r2_sim_port(sim, sim->nodes[from].host, rail);
     const r2_sim_port_t *b = r2_sim_port(sim, sim->nodes[to].host, rail);
 
-    return NULL != a && NULL != b && r2_sim_ports_pass(a, b);
+    return NULL != a && NULL != b && sim_ports_reach(a, b);
 }
 
 bool r2_sim_carrier(const r2_sim_t *sim, uint32_t node, uint32_t rail)
@@ -253,6 +259,16 @@ void r2_sim_set_pass(r2_sim_t *sim, uint32_t host, uint32_t rail, bool out, bool
     if (NULL != port) {
         port->out = out;
         port->in = in;
+        r2_sim_conns_resume(sim);
+    }
+}
+
+void r2_sim_set_port_down(r2_sim_t *sim, uint32_t host, uint32_t rail, bool down)
+{
+    r2_sim_port_t *port = sim_fault_port(sim, host, rail);
+
+    if (NULL != port) {
+        port->port_down = down;
         r2_sim_conns_resume(sim);
     }
 }

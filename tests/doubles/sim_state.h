@@ -47,6 +47,7 @@ typedef struct r2_sim_port {
     uint64_t in_busy_ns;   /* until then the receiving direction is taken */
     bool sending;          /* the sending direction is taken until its event */
     bool carrier, out, in; /* what passes */
+    bool port_down;        /* nothing of lanes does */
     uint32_t loss_ppm;
     struct r2_tp_ep *ready; /* ring of connections with something to send */
 } r2_sim_port_t;

@@ -36,6 +36,13 @@ def heal_all():
     fault("heal", "all", "all")
 
 
+def nic(host, rail, *words):
+    """Tells the RDMA NIC of a rail to fail, or to heal; returns the time."""
+    r2lab("exec", "--name", LAB, "h%d" % host, BUILD + "/tests/softverbs/softverbs", "fault",
+          "soft%d" % rail, *words)
+    return time.clock_gettime(time.CLOCK_MONOTONIC)
+
+
 def is_nic(pid):
     """Is a process the RDMA NIC of a host?"""
     try:
@@ -253,6 +260,9 @@ def recover():
     for job in Job.all:
         job.kill()
     heal_all()
+    for host in range(HOSTS if RDMA else 0):
+        for rail in range(RAILS):
+            nic(host, rail, "heal")
 
 
 def device_bytes(host, rail):

@@ -5,16 +5,8 @@ test_faults.py --rdma (docs/softverbs.md has what the NICs can do)."""
 
 import time
 
-from faultlab import BUILD, LAB, fault, flows, running
-from labtest import r2lab
+from faultlab import fault, flows, nic, running
 from rail_faults import test_end
-
-
-def nic(host, rail, *words):
-    """Tells the RDMA NIC of a rail to fail, or to heal; returns the time."""
-    r2lab("exec", "--name", LAB, "h%d" % host, BUILD + "/tests/softverbs/softverbs", "fault",
-          "soft%d" % rail, *words)
-    return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def nic_episode(host, rail, *words, repair=("heal",)):

@@ -5,7 +5,8 @@
 from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
                       WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
                       DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED, LATE, RARE, ROOM, OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN)
+                      PRESENCE_FREED, LATE, RARE, DEAD_PORT, ROOM, OVER_RDMA, over_nic, LINK_PASS,
+                      EXEC, TURN)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -217,7 +218,7 @@ MUTANTS_LINK = [
      "        lane->rx.excused_ns = net->now_ns;\n", "        return false;\n", UNREAD),
     ("old-words-count-as-new", "link/unread.c",
      "    if (newer >= 0 || late) {", "    if (true || now_ns == 0) {", EXCUSES),
-    ("words-of-long-ago-prove-that-a-peer-runs", "link/lane_timer.c",
+    ("words-of-long-ago-prove-that-a-peer-runs", "link/presence.c",
      " && r2_unread_told_ns(lane) >= part_ns", "", ["test_sim_unhelpful", "slow_sender"]),
     ("news-fence-lanes-that-were-closed", "link/net_health.c",
      "    if (lane->failed) { /* the progress", "    if (false) { /* the progress",
@@ -325,6 +326,8 @@ MUTANTS_LINK = [
     ("what-was-opened-anew-never-failed", "link/idle.c",
      "    lane->connect.past = R2_PAST_RESTED;\n    r2_idle_await(lane);\n",
      "    lane->connect.past = R2_PAST_RESTED;\n", LATE),
+    ("connections-that-carry-nothing-do-not-count", "link/presence.c",
+     "        ++lane->connect.unproved;\n", "        lane->connect.unproved += 0;\n", DEAD_PORT),
     # RDMA.
     ("registrations-outlive-their-memory", "transport/uct_memory.c",
      "        unmaps->rows[unmaps->count++] = (unmap_t){start, end};\n",

@@ -40,6 +40,7 @@ static void job_heal(job_t *job)
     for (uint32_t h = 0; h < sim->host_count; ++h) {
         for (uint32_t r = 0; r < sim->rail_count; ++r) {
             r2_sim_set_pass(job->sim, h, r, true, true);
+            r2_sim_set_port_down(job->sim, h, r, false);
             r2_sim_set_loss(job->sim, h, r, 0);
             r2_sim_set_rate(job->sim, h, r, 0);
             r2_sim_set_carrier(job->sim, h, r, true);
@@ -112,6 +113,20 @@ static void apply_to_rank(job_t *job, const scenario_event_t *event)
     }
 }
 
+/* What passes a NIC, and nobody is told. */
+static void apply_to_way(job_t *job, const scenario_event_t *event)
+{
+    const scenario_verb_t verb = event->verb;
+
+    if (VERB_PORT_DOWN == verb || VERB_PORT_UP == verb) {
+        r2_sim_set_port_down(job->sim, event->host, event->rail, VERB_PORT_DOWN == verb);
+    } else {
+        r2_sim_set_pass(job->sim, event->host, event->rail,
+                        VERB_PASS == verb || VERB_DROP_IN == verb,
+                        VERB_PASS == verb || VERB_DROP_OUT == verb);
+    }
+}
+
 /** Out-of-band messages to and from a host's ranks get lost, or do so no more. */
 static void job_cut_post(job_t *job, uint32_t host, bool cut)
 {
@@ -138,8 +153,9 @@ static void job_apply(void *arg, uint64_t index)
     case VERB_DROP_IN:
     case VERB_DROP_OUT:
     case VERB_PASS:
-        r2_sim_set_pass(job->sim, h, r, VERB_PASS == event->verb || VERB_DROP_IN == event->verb,
-                        VERB_PASS == event->verb || VERB_DROP_OUT == event->verb);
+    case VERB_PORT_DOWN:
+    case VERB_PORT_UP:
+        apply_to_way(job, event);
         break;
     case VERB_BREAK:
         r2_sim_break_endpoints(job->sim, h, r);

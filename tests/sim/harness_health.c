@@ -18,6 +18,7 @@ void job_note_fault(job_t *job, const scenario_event_t *event)
     case VERB_DROP:
     case VERB_DROP_IN:
     case VERB_DROP_OUT:
+    case VERB_PORT_DOWN:
     case VERB_BREAK:
     case VERB_RATE:
     case VERB_LOSS:
@@ -33,6 +34,7 @@ void job_note_fault(job_t *job, const scenario_event_t *event)
         break;
     case VERB_UP:
     case VERB_PASS:
+    case VERB_PORT_UP:
     case VERB_JOIN:
     case VERB_ACCEPT:
     case VERB_SLOW:

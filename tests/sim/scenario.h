@@ -44,6 +44,7 @@
  *              own)
  * Faults     at T down|up|drop|drop-in|drop-out|pass|break hH railR
  *              at 0ms: before the ranks start
+ *            at T port-down|port-up hH railR (lanes carry nothing, connect requests pass)
  *            at T rate hH railR BYTES/S | at T loss hH railR PERCENT | at T cut|join hA hB railR
  *            at T stop|kill rR | at T cont rR [woken] (its service thread runs first) | at T heal
  *            at T post-cut|post-join hH (its management NIC)
@@ -118,6 +119,8 @@ typedef enum scenario_verb {
     VERB_DROP_IN,
     VERB_DROP_OUT,
     VERB_PASS,
+    VERB_PORT_DOWN,
+    VERB_PORT_UP,
     VERB_BREAK,
     VERB_RATE,
     VERB_LOSS,

@@ -57,6 +57,8 @@ static bool read_event(const statement_t *st, scenario_event_t *event)
     case VERB_DROP_IN:
     case VERB_DROP_OUT:
     case VERB_PASS:
+    case VERB_PORT_DOWN:
+    case VERB_PORT_UP:
     case VERB_BREAK:
     case VERB_ACCEPT:
         return 5 == st->count && place;
@@ -100,11 +102,11 @@ bool scenario_on_expect_map(scenario_t *sc, const statement_t *st)
 
 bool scenario_on_event(scenario_t *sc, const statement_t *st)
 {
-    static const char *const verbs[] = {"down", "up",    "drop", "drop-in", "drop-out",
-                                        "pass", "break", "rate", "loss",    "cut",
-                                        "join", "stop",  "cont", "kill",    "post-cut",
-                                        "post-join", "heal",  "refuse", "accept", "no-listener",
-                                        "slow", "descriptors", "memory"};
+    static const char *const verbs[] = {
+        "down", "up",   "drop",     "drop-in",   "drop-out", "pass",   "port-down", "port-up",
+        "break", "rate", "loss",     "cut",       "join",     "stop",   "cont",      "kill",
+        "post-cut", "post-join", "heal", "refuse", "accept", "no-listener", "slow", "descriptors",
+        "memory"};
     scenario_event_t *event = &sc->events[sc->event_count];
     int verb = st->count < 3 ? -1 : word_find(st->words[2], verbs, VERB_COUNT);
 

@@ -185,6 +185,34 @@ static void finds_a_dead_rail(void **state)
     }
 }
 
+/*
+ * The port of an RDMA NIC is down while its network device works: calls for its lanes are answered,
+ * and say nothing of the way of the data. Nevertheless somebody tells that it is dead.
+ */
+static void finds_a_dead_port(void **state)
+{
+    static const unsigned timeouts_ms[] = {10, 30}, periods_ms[] = {11, 40, 101};
+    scenario_result_t result;
+    char text[512];
+
+    (void) state;
+    for (unsigned i = 0; i < 24; ++i) {
+        const unsigned timeout_ms = timeouts_ms[i / 12], period_ms = periods_ms[i / 4 % 3];
+        const unsigned slow = 0 == (i & 2u) ? 0 : 3;
+
+        snprintf(text, sizeof(text),
+                 "seed 7%u%u%u; hosts 4; rails %u; rdma 4; latency 195us; socket 4000; receive "
+                 "6000; param chunk_min_bytes 1024; param failure_timeout_ms %u; param "
+                 "ack_delay_us %u; coll allgatherv matrix 2549 times=10; coll allreduce matrix "
+                 "1350 times=10; at 1ms slow r%u %ums; at 5ms port-down h1 rail1; limit 600s",
+                 timeout_ms, period_ms, slow, 0 == (i & 1u) ? 2 : 4, timeout_ms, timeout_ms * 200,
+                 slow, period_ms);
+        assert_true(scenario_check(text, &result));
+        assert_int_equal(0, result.errors);
+        assert_true(result.counters.lanes_failed > 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +220,7 @@ int main(void)
         cmocka_unit_test(comes_more_rarely_than_peers_ask),
         cmocka_unit_test(comes_as_rarely_as_timers),
         cmocka_unit_test(finds_a_dead_rail),
+        cmocka_unit_test(finds_a_dead_port),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
