@@ -157,7 +157,7 @@ bool r2_unread_excuses(const r2_lane_t *lane)
     return r2_unread_is_here(lane) || r2_unread_is_there(lane);
 }
 
-/* Asked for the first time: it may lie here, or has just been read. */
+/* Asked for the first time, or the lane has moved since: it may lie here, or has just been read. */
 static bool r2_unread_may_be(r2_lane_t *lane)
 {
     r2_net_t *net = lane->link->net;
@@ -183,7 +183,7 @@ bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits)
         net->now_ns - lane->rx.excused_ns < r2_scaled_timeout_ns(net, R2_UNREAD_EXCUSE_TIMES);
     bool waits;
 
-    if (!retransmit) {
+    if (!retransmit || r2_seq_lt(lane->rx.excused_next, awaits)) {
         waits = r2_unread_may_be(lane) || r2_seq_lt(awaits, lane->rx.next); /* it came meanwhile */
     } else if (r2_seq_lt(awaits, lane->rx.next)) {
         /* else acknowledged in vain since then, unless that waits behind what we send slowly */

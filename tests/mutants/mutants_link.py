@@ -5,8 +5,8 @@
 from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
                       WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
                       DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED, LATE, RARE, DEAD_PORT, ROOM, OVER_RDMA, over_nic, LINK_PASS,
-                      EXEC, TURN)
+                      PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM, OVER_RDMA, over_nic,
+                      LINK_PASS, EXEC, TURN)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -326,6 +326,9 @@ MUTANTS_LINK = [
     ("what-was-opened-anew-never-failed", "link/idle.c",
      "    lane->connect.past = R2_PAST_RESTED;\n    r2_idle_await(lane);\n",
      "    lane->connect.past = R2_PAST_RESTED;\n", LATE),
+    ("later-questions-are-repeated-ones", "link/unread.c",
+     "    if (!retransmit || r2_seq_lt(lane->rx.excused_next, awaits)) {\n",
+     "    if (!retransmit) {\n", LATER),
     ("connections-that-carry-nothing-do-not-count", "link/presence.c",
      "        ++lane->connect.unproved;\n", "        lane->connect.unproved += 0;\n", DEAD_PORT),
     # RDMA.

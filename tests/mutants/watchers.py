@@ -5,6 +5,7 @@
 FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LATE = ["test_sim_slow", "finds_a_dead_rail"]
+LATER = ["test_sim_slow", "asked_after_what_came_later"]
 DEAD_PORT = ["test_sim_slow", "finds_a_dead_port"]
 RARE = ["test_sim_slow", "comes_more_rarely_than_peers_ask"]
 ROOM = ["test_sim_descriptors", "all_lanes_have_their_turn"]

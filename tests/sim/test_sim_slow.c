@@ -135,6 +135,30 @@ static void comes_as_rarely_as_timers(void **state)
     run_healthy(programs, r2_array_count(programs));
 }
 
+/* It is asked again, after what was sent when it had acknowledged the first: one more question. */
+static void asked_after_what_came_later(void **state)
+{
+    static const char *const programs[] = {
+        "seed 29; hosts 4; rails 4; rdma 4; latency 195us; socket 2000; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 5; param ack_delay_us 1000; coll "
+        "allgatherv matrix 2549 times=5 nb; coll gather i64 4000 root=0 times=4; coll allgatherv "
+        "matrix 2549 nb; coll reduce-scatter f64 5000 times=2 nb; wait; at 4078us slow r2 101ms; "
+        "limit 3000s; expect healthy",
+        "seed 26; hosts 5; rails 4; rdma 5; latency 10us; socket 9000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 10; param ack_delay_us 2000; coll bcast "
+        "f64 20000 root=1 times=5; coll allreduce matrix 1350 times=4; coll reduce-scatter f64 "
+        "5000 times=6; coll reduce-scatter f64 5000 times=4; wait; at 3351us slow r1 250ms; limit "
+        "3000s; expect healthy; at 235us slow r1 11000us",
+        "seed 240; hosts 4; rails 4; rdma 4; latency 10us; socket 4000; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 5; param ack_delay_us 1000; coll "
+        "allreduce matrix 1350 times=5 nb; coll allgatherv matrix 2549 times=3; coll allreduce "
+        "matrix 1350 nb; coll gather i64 4000 root=0 times=3; wait; at 2046us slow r1 101ms; at "
+        "8us slow r3 101ms; limit 3000s; expect healthy"};
+
+    (void) state;
+    run_healthy(programs, r2_array_count(programs));
+}
+
 /*
  * It always comes later than its timers, so all that it waits for may have come meanwhile: it finds
  * out nevertheless that a rail is dead, tells it, and its calls end.
@@ -218,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asked_after_while_it_sends_slowly),
         cmocka_unit_test(comes_more_rarely_than_peers_ask),
+        cmocka_unit_test(asked_after_what_came_later),
         cmocka_unit_test(comes_as_rarely_as_timers),
         cmocka_unit_test(finds_a_dead_rail),
         cmocka_unit_test(finds_a_dead_port),
