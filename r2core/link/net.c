@@ -270,13 +270,14 @@ void r2_net_fini(r2_net_t *net)
     r2_blocks_fini(&net->blocks);
 }
 
-/* Its connection is no more. */
+/* Its connection is no more. A peer that has much unread is slow, and what it said of the end may
+ * lie behind all that it sends. */
 static void r2_lane_end(r2_lane_t *lane)
 {
     if (R2_PAST_RESTED == lane->connect.past) {
         r2_idle_renewed(lane);
     } else if (lane->state >= R2_LANE_UP && !r2_lane_is_relay(lane) &&
-               r2_net_was_away(lane->link->net)) {
+               (r2_net_was_away(lane->link->net) || r2_unread_is_there(lane))) {
         r2_idle_ended(lane);
     } else {
         r2_lane_unproved(lane);

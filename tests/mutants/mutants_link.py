@@ -2,11 +2,11 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of link/, rail/, oob/ and transport/, as in mutants.py."""
 
-from watchers import (FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES, RELAY_LANE,
-                      WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES, GRADE, UNREAD,
-                      DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA, PRESENCE_LIMIT, FIREWALL,
-                      PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM, OVER_RDMA, over_nic,
-                      LINK_PASS, EXEC, TURN)
+from watchers import (CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES,
+                      RELAY_LANE, WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES,
+                      GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
+                      PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
+                      OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -329,6 +329,9 @@ MUTANTS_LINK = [
     ("later-questions-are-repeated-ones", "link/unread.c",
      "    if (!retransmit || r2_seq_lt(lane->rx.excused_next, awaits)) {\n",
      "    if (!retransmit) {\n", LATER),
+    ("slow-peers-that-close-have-failed", "link/net.c",
+     "(r2_net_was_away(lane->link->net) || r2_unread_is_there(lane))) {",
+     "r2_net_was_away(lane->link->net)) {", CLOSES),
     ("connections-that-carry-nothing-do-not-count", "link/presence.c",
      "        ++lane->connect.unproved;\n", "        lane->connect.unproved += 0;\n", DEAD_PORT),
     # RDMA.

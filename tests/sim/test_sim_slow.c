@@ -159,6 +159,20 @@ static void asked_after_what_came_later(void **state)
     run_healthy(programs, r2_array_count(programs));
 }
 
+/* It closes a lane to open it anew, and says so behind all that it sends slowly. */
+static void closes_before_it_says_so(void **state)
+{
+    static const char *const programs[] = {
+        "seed 201; hosts 2; rails 2; latency 195us; socket 1076; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 20; param ack_delay_us 4000; coll "
+        "alltoall i64 900 times=3 nb; coll bcast f64 20000 root=1 times=3 nb; coll gather i64 "
+        "4000 root=0 times=5 nb; coll allreduce matrix 1350 times=5 nb; wait; at 4389us slow r0 "
+        "11ms; limit 3000s; expect healthy"};
+
+    (void) state;
+    run_healthy(programs, r2_array_count(programs));
+}
+
 /*
  * It always comes later than its timers, so all that it waits for may have come meanwhile: it finds
  * out nevertheless that a rail is dead, tells it, and its calls end.
@@ -243,6 +257,7 @@ int main(void)
         cmocka_unit_test(asked_after_while_it_sends_slowly),
         cmocka_unit_test(comes_more_rarely_than_peers_ask),
         cmocka_unit_test(asked_after_what_came_later),
+        cmocka_unit_test(closes_before_it_says_so),
         cmocka_unit_test(comes_as_rarely_as_timers),
         cmocka_unit_test(finds_a_dead_rail),
         cmocka_unit_test(finds_a_dead_port),
