@@ -69,6 +69,13 @@ static r2_status_t r2_hello_conn(r2_lane_t *lane, r2_lane_conn_t **conn_p)
     return status;
 }
 
+/* There is no connection to offer. Want of memory is no fault of the NIC; a dead device is. */
+static void r2_hello_not_offered(r2_lane_t *lane, r2_status_t status)
+{
+    r2_lane_back_off(lane, status);
+    lane->connect.in_vain = lane->connect.in_vain || R2_ERR_NO_MEMORY != status;
+}
+
 void r2_lane_open(r2_lane_t *lane)
 {
     r2_link_t *link = lane->link;
@@ -97,7 +104,7 @@ void r2_lane_open(r2_lane_t *lane)
         return;
     }
     if (R2_OK != status) {
-        r2_lane_back_off(lane, status);
+        r2_hello_not_offered(lane, status);
         return;
     }
     ++lane->connect.attempt;
@@ -188,7 +195,7 @@ static bool r2_hello_is_shut(const r2_lane_t *lane)
 static r2_hello_verdict_t r2_hello_decline(r2_lane_t *lane, r2_status_t status)
 {
     if (R2_ERR_NO_DESCRIPTORS != status) {
-        r2_lane_back_off(lane, status);
+        r2_hello_not_offered(lane, status);
         return R2_HELLO_NOT_NOW;
     }
     r2_idle_owes(lane);
