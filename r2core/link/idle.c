@@ -279,13 +279,10 @@ static void r2_idle_await(r2_lane_t *lane)
  */
 void r2_idle_renewed(r2_lane_t *lane)
 {
-    const bool again = lane->connect.renewed && 0 != lane->connect.judged_ns;
-
     r2_lane_reopen(lane);
     lane->connect.past = R2_PAST_RESTED;
     r2_idle_await(lane);
     lane->connect.renewed = 0 != lane->connect.judged_ns;
-    lane->connect.unproved = again ? lane->connect.unproved : 0;
 }
 
 void r2_idle_renew(r2_lane_t *lane)
@@ -306,7 +303,7 @@ void r2_idle_ended(r2_lane_t *lane)
     const bool proved = !r2_lane_is_unproved(lane);
 
     r2_lane_reopen(lane);
-    r2_idle_proved(lane); /* another question from here on */
+    r2_idle_settle(lane); /* another question from here on */
     if (proved) {
         r2_idle_await(lane);
     }
@@ -316,7 +313,7 @@ static void r2_idle_condemn(r2_lane_t *lane)
 {
     r2_lane_report(lane, R2_ERR_LANE_DOWN);
     lane->connect.past = R2_PAST_UP;
-    r2_idle_proved(lane);
+    r2_idle_settle(lane);
 }
 
 /* What was closed here was well if what is opened instead carries something, whatever the peer
@@ -359,7 +356,7 @@ void r2_idle_judge_late(r2_lane_t *lane)
     if (!unproved && (r2_idle_is_answered(lane) || !lane->connect.in_vain)) {
         lane->connect.judged_ns = net->now_ns + r2_scaled_timeout_ns(net, 1);
     } else if (r2_idle_is_refused(lane)) {
-        r2_idle_proved(lane);
+        r2_idle_settle(lane);
     } else {
         r2_idle_condemn(lane);
     }

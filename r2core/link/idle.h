@@ -63,7 +63,8 @@ void r2_idle_heard(r2_lane_t *lane, uint8_t kind);
  * @param rested the peer says that it has closed it.
  */
 bool r2_idle_replaced(r2_lane_t *lane, bool rested);
-/** The connection of a lane has ended, and this process was away: its peer will tell why. */
+/** The connection of a lane has ended, and this process or its peer is late: the peer will tell
+ * why. */
 void r2_idle_ended(r2_lane_t *lane);
 /**
  * Ends a lane for what it holds, and opens it anew. It is no fault if it comes up, or a call for it
@@ -72,11 +73,13 @@ void r2_idle_ended(r2_lane_t *lane);
 void r2_idle_renew(r2_lane_t *lane);
 /** The same where the peer has done so. */
 void r2_idle_renewed(r2_lane_t *lane);
-/** The lane is up: what it was is no question any more. */
-static inline void r2_idle_proved(r2_lane_t *lane)
+/** What a lane was is no question any more: it is up, has failed, or another end is to be
+ * judged. */
+static inline void r2_idle_settle(r2_lane_t *lane)
 {
     lane->connect.judged_ns = 0;
     lane->connect.renewed = false;
+    lane->connect.unproved = 0;
 }
 /** What it was. @param rested the peer has closed it; false: it failed. */
 void r2_idle_judge(r2_lane_t *lane, bool rested);

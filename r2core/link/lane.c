@@ -178,7 +178,7 @@ static void r2_lane_up(r2_lane_t *lane)
                  link->info.host_name);
     }
     lane->connect.past = R2_PAST_UP;
-    r2_idle_proved(lane);
+    r2_idle_settle(lane);
     lane->connect.unsure = r2_net_was_late(net);
     lane->timing.base_ns = net->now_ns;
     link->path.no_path_ns = 0;

@@ -103,9 +103,10 @@ bool scenario_on_expect_map(scenario_t *sc, const statement_t *st)
 bool scenario_on_event(scenario_t *sc, const statement_t *st)
 {
     static const char *const verbs[] = {
-        "down", "up",   "drop",     "drop-in",   "drop-out", "pass",   "port-down", "port-up",
-        "break", "rate", "loss",     "cut",       "join",     "stop",   "cont",      "kill",
-        "post-cut", "post-join", "heal", "refuse", "accept", "no-listener", "slow", "descriptors",
+        "down",      "up",      "drop",     "drop-in",   "drop-out",    "pass",
+        "port-down", "port-up", "break",    "rate",      "loss",        "cut",
+        "join",      "stop",    "cont",     "kill",      "post-cut",    "post-join",
+        "heal",      "refuse",  "accept",   "no-listener", "slow",      "descriptors",
         "memory"};
     scenario_event_t *event = &sc->events[sc->event_count];
     int verb = st->count < 3 ? -1 : word_find(st->words[2], verbs, VERB_COUNT);
