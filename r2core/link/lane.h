@@ -100,8 +100,9 @@ typedef struct r2_lane {
     bool failed;      /* the transport or the peer said so: fence at the end of the progress pass */
     bool unreachable; /* silent, and no connect request gets through to the peer's host either */
     bool is_rdma;     /* by the rail's RDMA port, as both ends have published; else by TCP */
-    r2_status_t why;  /* last failure */
-    r2_rail_t *rail;  /* borrowed */
+    bool excused_here;            /* rx.excused_seq was held when the peer was told to wait */
+    r2_status_t why;              /* last failure */
+    r2_rail_t *rail;              /* borrowed */
     const r2_peer_rail_t *remote; /* borrowed: in link->info */
     uint32_t remote_idx;          /* rail index at the peer */
     uint32_t told;                /* the peer's clock when the state was entered (unread.c) */
@@ -124,14 +125,14 @@ typedef struct r2_lane {
         uint32_t next; /* everything before is held */
         uint32_t bits; /* next + 1 + i is held */
         r2_lane_ack_t ack;
-        uint32_t ack_count;    /* packets not acknowledged yet */
-        uint64_t ack_due_ns;   /* unless R2_ACK_NONE */
-        uint64_t newest_ns;    /* arrival of the newest sequenced packet */
-        uint64_t last_ns;      /* arrival of anything */
-        uint64_t awake_ns;     /* arrival of the first after the last long silence */
-        uint64_t excused_ns;   /* when the peer doubted it and was told to wait; 0 = never */
-        uint32_t excused_next; /* next then */
-        uint32_t told;         /* its newest word, by the link's `told` */
+        uint32_t ack_count;   /* packets not acknowledged yet */
+        uint64_t ack_due_ns;  /* unless R2_ACK_NONE */
+        uint64_t newest_ns;   /* arrival of the newest sequenced packet */
+        uint64_t last_ns;     /* arrival of anything */
+        uint64_t awake_ns;    /* arrival of the first after the last long silence */
+        uint64_t excused_ns;  /* when the peer doubted it and was told to wait; 0 = never */
+        uint32_t excused_seq; /* what it waited for then */
+        uint32_t told;        /* its newest word, by the link's `told` */
     } rx;
     struct {                   /* how long things take, and doubt */
         uint64_t delivered_ns; /* newest acknowledgement, of this and earlier connections */

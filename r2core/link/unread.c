@@ -166,12 +166,15 @@ static bool r2_unread_may_be(r2_lane_t *lane)
            net->now_ns - lane->rx.last_ns < r2_scaled_timeout_ns(net, 1);
 }
 
-/* Asked again: the lane moved, or the end of what lay here has not been seen. */
+/*
+ * Asked again: the lane moved, or the end of what lay here has not been seen. What came in the pass
+ * in which it was asked counts: what follows comes when room was made for it.
+ */
 static bool r2_unread_is_still(const r2_lane_t *lane)
 {
     const uint64_t since_ns = lane->conn->worker->unread_ns;
 
-    return lane->rx.last_ns > lane->rx.excused_ns ||
+    return lane->rx.last_ns >= lane->rx.excused_ns ||
            (0 != since_ns && since_ns <= lane->rx.excused_ns);
 }
 
@@ -181,20 +184,21 @@ bool r2_unread_answer(r2_lane_t *lane, uint32_t awaits)
     const bool retransmit =
         0 != lane->rx.excused_ns &&
         net->now_ns - lane->rx.excused_ns < r2_scaled_timeout_ns(net, R2_UNREAD_EXCUSE_TIMES);
+    const bool here = r2_seq_lt(awaits, lane->rx.next);
     bool waits;
 
-    if (!retransmit || r2_seq_lt(lane->rx.excused_next, awaits)) {
-        waits = r2_unread_may_be(lane) || r2_seq_lt(awaits, lane->rx.next); /* it came meanwhile */
-    } else if (r2_seq_lt(awaits, lane->rx.next)) {
+    if (!retransmit || r2_seq_lt(lane->rx.excused_seq, awaits)) {
+        waits = r2_unread_may_be(lane) || here; /* it came meanwhile */
+    } else if (here) {
         /* else acknowledged in vain since then, unless that waits behind what we send slowly */
-        waits =
-            !r2_seq_lt(awaits, lane->rx.excused_next) || lane->tx.sent_ns >= lane->rx.excused_ns;
+        waits = !lane->excused_here || lane->tx.sent_ns >= lane->rx.excused_ns;
     } else {
         waits = r2_unread_is_still(lane);
     }
     if (waits) {
         lane->rx.excused_ns = net->now_ns;
-        lane->rx.excused_next = lane->rx.next;
+        lane->rx.excused_seq = awaits;
+        lane->excused_here = here;
     }
     return waits;
 }

@@ -6,7 +6,7 @@ from watchers import (CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, L
                       RELAY_LANE, WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES,
                       GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
                       PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
-                      OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN)
+                      OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN, LAST_RAIL)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -327,8 +327,14 @@ MUTANTS_LINK = [
      "    lane->connect.past = R2_PAST_RESTED;\n    r2_idle_await(lane);\n",
      "    lane->connect.past = R2_PAST_RESTED;\n", LATE),
     ("later-questions-are-repeated-ones", "link/unread.c",
-     "    if (!retransmit || r2_seq_lt(lane->rx.excused_next, awaits)) {\n",
+     "    if (!retransmit || r2_seq_lt(lane->rx.excused_seq, awaits)) {\n",
      "    if (!retransmit) {\n", LATER),
+    ("what-came-in-the-pass-of-the-question-is-old", "link/unread.c",
+     "    return lane->rx.last_ns >= lane->rx.excused_ns ||\n",
+     "    return lane->rx.last_ns > lane->rx.excused_ns ||\n", LAST_RAIL),
+    ("questions-are-told-apart-by-what-is-held", "link/unread.c",
+     "        lane->rx.excused_seq = awaits;\n",
+     "        lane->rx.excused_seq = lane->rx.next;\n", LATER),
     ("slow-peers-that-close-have-failed", "link/net.c",
      "(r2_net_was_away(lane->link->net) || r2_unread_is_there(lane))) {",
      "r2_net_was_away(lane->link->net)) {", CLOSES),

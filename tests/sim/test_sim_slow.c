@@ -139,6 +139,12 @@ static void comes_as_rarely_as_timers(void **state)
 static void asked_after_what_came_later(void **state)
 {
     static const char *const programs[] = {
+        /* the first of what it did not hold when it was asked after something before */
+        "seed 287; hosts 4; rails 4; rdma 4; latency 195us; socket 2000; receive 6000; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 5; param ack_delay_us 1000; coll "
+        "allgatherv matrix 2549 times=2 nb; coll bcast f64 20000 root=1 times=5; coll allgatherv "
+        "matrix 2549 times=2 nb; coll alltoall i64 900 times=2 nb; wait; at 874us slow r0 101ms; "
+        "at 4415us slow r2 250ms; limit 3000s; expect healthy",
         "seed 29; hosts 4; rails 4; rdma 4; latency 195us; socket 2000; receive 1641; param "
         "chunk_min_bytes 1024; param failure_timeout_ms 5; param ack_delay_us 1000; coll "
         "allgatherv matrix 2549 times=5 nb; coll gather i64 4000 root=0 times=4; coll allgatherv "
@@ -251,6 +257,25 @@ static void finds_a_dead_port(void **state)
     }
 }
 
+/*
+ * The last rail to a process opens, and before that reads the first of what came on it, it is asked
+ * after it for the second time. It has moved when it opened.
+ */
+static void reads_on_the_last_rail(void **state)
+{
+    scenario_result_t result;
+
+    (void) state;
+    assert_true(scenario_check(
+        "seed 55; hosts 4; rails 2; rdma 4; latency 10us; socket 2000; receive 1641; param "
+        "chunk_min_bytes 1024; param failure_timeout_ms 10; param ack_delay_us 2000; coll "
+        "allgatherv matrix 2549 times=6; coll alltoall i64 900 nb; coll reduce-scatter f64 5000 "
+        "times=6 nb; coll bcast f64 20000 root=1 times=4 nb; wait; at 3323us slow r2 250ms; at "
+        "3513us slow r0 250ms; at 134469us drop h3 rail0; limit 900s",
+        &result));
+    assert_int_equal(0, result.errors);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +286,7 @@ int main(void)
         cmocka_unit_test(comes_as_rarely_as_timers),
         cmocka_unit_test(finds_a_dead_rail),
         cmocka_unit_test(finds_a_dead_port),
+        cmocka_unit_test(reads_on_the_last_rail),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
