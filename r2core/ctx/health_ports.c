@@ -97,6 +97,18 @@ static void r2_health_rail_state(void *arg, uint32_t host, uint32_t rail, bool d
     }
 }
 
+static bool r2_health_mute(void *arg, uint32_t host, uint32_t rail)
+{
+    const r2_ctx_health_t *health = arg;
+    bool mute = false;
+
+    for (uint32_t rank = 0; !mute && rank < health->hosts->rank_count; ++rank) {
+        mute =
+            health->hosts->host_of[rank] == host && r2_net_is_mute(&health->core->net, rank, rail);
+    }
+    return mute;
+}
+
 static uint64_t r2_health_delivered_ns(void *arg, uint32_t host, uint32_t rail)
 {
     const r2_ctx_health_t *health = arg;
@@ -269,6 +281,7 @@ void r2_ctx_health_ports(r2_ctx_health_t *health, r2_health_ports_t *ports_p)
         .rail_state = r2_health_rail_state,
         .path_state = r2_health_path_state,
         .delivered_ns = r2_health_delivered_ns,
+        .mute = r2_health_mute,
         .carrier = r2_health_carries,
         .peer_gone = r2_health_peer_gone,
         .name = r2_health_name,

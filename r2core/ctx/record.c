@@ -82,6 +82,7 @@ static void r2_record_lane(void *arg, uint32_t rank, uint32_t rail, r2_lane_even
         [R2_LANE_EVENT_UNOPENED] = R2_EVENT_COUNT, /* every attempt: too many for a file */
         [R2_LANE_EVENT_DOUBT] = R2_EVENT_COUNT,    /* most likely the process pauses */
         [R2_LANE_EVENT_REFUSED] = R2_EVENT_COUNT,  /* the verdict tells */
+        [R2_LANE_EVENT_MUTE] = R2_EVENT_COUNT,     /* the same */
     };
     r2_event_t event = r2_event(types[what], record->core->net.now_ns);
 

@@ -149,6 +149,13 @@ static void r2_heal_probe(r2_health_t *health, r2_heal_t *heal, uint64_t now_ns)
     }
 }
 
+/* Probes say nothing of this lane, and it is up soon, or never. */
+static bool r2_heal_is_tried(const r2_health_t *health, const r2_heal_t *heal)
+{
+    return r2_outage_is_path(health, heal) && NULL != health->ports.mute &&
+           health->ports.mute(health->ports.arg, heal->host, heal->rail);
+}
+
 void r2_heal_tick(r2_health_t *health, uint64_t now_ns)
 {
     uint32_t idx;
@@ -163,6 +170,8 @@ void r2_heal_tick(r2_health_t *health, uint64_t now_ns)
             r2_heal_probe(health, heal, now_ns);
         } else if (heal->unopened) {
             r2_heal_failed(health, heal, now_ns);
+        } else if (r2_heal_is_tried(health, heal)) {
+            heal->next_ns = now_ns + r2_health_ms(health->params.heal_min_ms);
         } else {
             heal->next_ns = now_ns + r2_health_ms(health->params.heal_max_ms);
             r2_heal_done(health, heal, "probes are answered; no lane was tried", now_ns);

@@ -158,22 +158,21 @@ static void r2_health_unopened(r2_health_t *health, uint32_t rank, uint32_t rail
 }
 
 /*
- * The process is heard, and connections over this rail are refused for it: probes cannot tell,
- * since a refusal is all they ask for.
+ * The process is heard, and lanes to it are refused over this rail, or carry nothing: probes cannot
+ * tell, since a refusal is all they ask for, and over RDMA they go another way.
  */
-static void r2_health_refused(r2_health_t *health, uint32_t host, uint32_t rail, uint64_t now_ns)
+static void r2_health_unusable(r2_health_t *health, uint32_t host, uint32_t rail,
+                               const char *evidence, uint64_t now_ns)
 {
-    const r2_verdict_event_t event = {
-        .time_ns = now_ns,
-        .verdict = R2_VERDICT_PATH,
-        .host = health->own_host,
-        .host_b = host,
-        .rail = rail,
-        .rank = R2_NOBODY,
-        .own = true,
-        .since_ns = now_ns,
-        .evidence = "connections are refused here while the process answers elsewhere: "
-                    "look for a firewall, or a device that was made anew"};
+    const r2_verdict_event_t event = {.time_ns = now_ns,
+                                      .verdict = R2_VERDICT_PATH,
+                                      .host = health->own_host,
+                                      .host_b = host,
+                                      .rail = rail,
+                                      .rank = R2_NOBODY,
+                                      .own = true,
+                                      .since_ns = now_ns,
+                                      .evidence = evidence};
 
     if (!r2_suspicion_explained(health, host, rail)) {
         r2_disseminate_path(health, host, rail, true, R2_NOBODY, &event, now_ns);
@@ -199,7 +198,18 @@ void r2_health_lane(r2_health_t *health, uint32_t rank, uint32_t rail, uint32_t 
         r2_health_unopened(health, rank, rail, why, now_ns);
         break;
     case R2_LANE_EVENT_REFUSED:
-        r2_health_refused(health, host, rail, now_ns);
+        r2_health_unusable(health, host, rail,
+                           "connections are refused here while the process answers elsewhere: "
+                           "look for a firewall, or a device that was made anew",
+                           now_ns);
+        break;
+    case R2_LANE_EVENT_MUTE:
+        r2_health_unusable(health, host, rail,
+                           "RDMA connections are made here and carry nothing, while the process "
+                           "answers elsewhere: look for a port that is down, or a firewall or "
+                           "switch that drops RoCE (UDP port 4791)",
+                           now_ns);
+        r2_heal_refused(health, host, rail, now_ns);
         break;
     case R2_LANE_EVENT_DOUBT:
     case R2_LANE_EVENT_SUSPECT:

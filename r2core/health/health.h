@@ -66,6 +66,11 @@ typedef struct r2_health_ports {
      * acknowledged; 0: never. NULL: nothing is known.
      */
     uint64_t (*delivered_ns)(void *arg, uint32_t host, uint32_t rail);
+    /**
+     * True if a lane between this process and any process of `host` over `rail` goes another way
+     * than probes, is tried, also again and again, and is not up. NULL: there is no such lane.
+     */
+    bool (*mute)(void *arg, uint32_t host, uint32_t rail);
     /** Our NIC has carrier and an address now. */
     bool (*carrier)(void *arg, uint32_t rail);
     /** The process is known to be gone (a member of its host said so). */

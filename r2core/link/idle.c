@@ -30,9 +30,6 @@
 #define R2_CLOSE_TIMES 20u
 /* A peer that has not said by then why a lane ended has given it up, or cannot be reached. */
 #define R2_JUDGED_TIMES 4u
-/* Connections that carried nothing, until the way of the data is to blame: one may have met a peer
- * that had just made another. */
-#define R2_UNPROVED_MAX 2u
 
 bool r2_idle_has_way(const r2_lane_t *lane)
 {

@@ -9,6 +9,10 @@
 
 #include "link/state.h"
 
+/** Connections that carried nothing, until the way of the data is to blame: one may have met a peer
+ * that had just made another. */
+#define R2_UNPROVED_MAX 2u
+
 /** A lane that rests is to be opened as any that is down. */
 void r2_idle_wake(r2_lane_t *lane);
 /** True if a lane that is down is due to be opened. */

@@ -16,6 +16,8 @@
 #define R2_SUSPECT_TIMES 20u
 /* HELLO packets that have not crossed by then will not. */
 #define R2_WIRING_TIMES 40u
+/* So long after that it is found out whether the peer runs, where it can be heard on another. */
+#define R2_WIRING_ASKED_TIMES 10u
 /* So many times R2_SILENT_TIMES where our own buffers are not read to their end. */
 #define R2_OWN_UNREAD_TIMES 20u
 
@@ -326,6 +328,17 @@ static uint64_t r2_wiring_end_ns(const r2_lane_t *lane)
     return r2_lane_since_ns(lane) + r2_scaled_timeout_ns(lane->link->net, R2_WIRING_TIMES);
 }
 
+/* Calls for an RDMA lane tell nothing of it: what does is a peer that runs, and is heard
+ * elsewhere. */
+static bool r2_wiring_may_ask(const r2_lane_t *lane)
+{
+    const r2_link_t *link = lane->link;
+
+    return lane->is_rdma && r2_tx_has_sound_lane(link) &&
+           link->net->now_ns <
+               r2_wiring_end_ns(lane) + r2_scaled_timeout_ns(link->net, R2_WIRING_ASKED_TIMES);
+}
+
 /*
  * HELLO may wait in the buffers of a process that was stopped meanwhile: it would take a lane for
  * up that is no more. So a connect request asks first, as on a lane that is silent.
@@ -334,7 +347,7 @@ static void r2_timer_wiring(r2_lane_t *lane)
 {
     uint64_t now_ns = lane->link->net->now_ns;
 
-    if (now_ns < r2_wiring_end_ns(lane)) {
+    if (now_ns < r2_wiring_end_ns(lane) || (r2_wiring_may_ask(lane) && !r2_lane_peer_runs(lane))) {
         return;
     }
     if (r2_lane_is_relay(lane) || (lane->unreachable && r2_lane_peer_runs(lane))) {
@@ -350,7 +363,7 @@ static uint64_t r2_wiring_deadline_ns(const r2_lane_t *lane)
     const r2_net_t *net = lane->link->net;
     const uint64_t end_ns = r2_wiring_end_ns(lane);
 
-    if (lane->unreachable) {
+    if (lane->unreachable || (net->now_ns >= end_ns && r2_wiring_may_ask(lane))) {
         return r2_max(end_ns, net->now_ns + r2_net_pause_ns(net));
     }
     return 0 != lane->connect.connect_id ? R2_NEVER_NS : r2_max(end_ns, lane->connect.retry_ns);

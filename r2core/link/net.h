@@ -269,6 +269,8 @@ void r2_net_peer_rail(r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx, bool
 void r2_net_own_rail(r2_net_t *net, uint32_t rail_idx, bool dead, uint64_t retry_ns);
 /** When something was last acknowledged over that lane to a peer; 0: never. */
 uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
+/** True if that lane to a peer is an RDMA one that is tried, also again and again, and not up. */
+bool r2_net_is_mute(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx);
 /** Least smoothed round trip over that rail of ours, to any peer on another host; 0: not known. */
 uint64_t r2_net_round_trip_ns(const r2_net_t *net, uint32_t rail_idx);
 /**

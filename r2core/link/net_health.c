@@ -147,6 +147,18 @@ uint64_t r2_net_delivered_ns(const r2_net_t *net, uint32_t rank, uint32_t peer_r
     return NULL == lane ? 0 : lane->timing.delivered_ns;
 }
 
+bool r2_net_is_mute(const r2_net_t *net, uint32_t rank, uint32_t peer_rail_idx)
+{
+    const r2_link_t *link = rank < net->size ? net->links[rank] : NULL;
+    const r2_lane_t *lane = NULL == link ? NULL : r2_link_lane_of(link, peer_rail_idx);
+
+    if (NULL == lane || !lane->is_rdma || lane->state >= R2_LANE_UP) {
+        return false;
+    }
+    return R2_LANE_WIRING == lane->state ||
+           (R2_LANE_RESTING != lane->state && lane->connect.failures > 0);
+}
+
 static uint64_t r2_link_round_trip_ns(const r2_link_t *link, uint32_t rail_idx)
 {
     for (uint32_t i = 0; !link->same_host && i < link->lane_count; ++i) {

@@ -469,10 +469,18 @@ bool r2_lane_peer_runs(const r2_lane_t *lane)
     return false;
 }
 
+/*
+ * Over RDMA calls and data go different ways: that the calls for a lane are answered proves nothing
+ * of the other one. Where the lane was not up before, that is no failure of it, and is told.
+ */
 void r2_lane_unproved(r2_lane_t *lane)
 {
-    if (R2_LANE_WIRING == lane->state && lane->connect.renewed &&
-        lane->connect.unproved < UINT8_MAX && r2_lane_peer_runs(lane)) {
-        ++lane->connect.unproved;
+    if (R2_LANE_WIRING != lane->state || !(lane->connect.renewed || lane->is_rdma) ||
+        !r2_lane_peer_runs(lane)) {
+        return;
+    }
+    lane->connect.unproved = (uint8_t) r2_min(lane->connect.unproved + 1u, R2_UNPROVED_MAX);
+    if (!lane->connect.renewed && R2_UNPROVED_MAX == lane->connect.unproved) {
+        r2_lane_tell(lane, R2_LANE_EVENT_MUTE, R2_ERR_TIMEOUT);
     }
 }

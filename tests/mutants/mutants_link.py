@@ -6,7 +6,8 @@ from watchers import (CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, L
                       RELAY_LANE, WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES,
                       GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
                       PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
-                      OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN, LAST_RAIL)
+                      OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN, LAST_RAIL,
+                      NEVER_WORKED)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
@@ -329,6 +330,11 @@ MUTANTS_LINK = [
     ("later-questions-are-repeated-ones", "link/unread.c",
      "    if (!retransmit || r2_seq_lt(lane->rx.excused_seq, awaits)) {\n",
      "    if (!retransmit) {\n", LATER),
+    ("rdma-lanes-that-were-never-up-are-not-told", "link/presence.c",
+     "        r2_lane_tell(lane, R2_LANE_EVENT_MUTE, R2_ERR_TIMEOUT);\n",
+     "        (void) 0;\n", NEVER_WORKED),
+    ("probes-clear-rdma-paths-that-pause", "link/net_health.c",
+     "lane->connect.failures > 0);", "false);", NEVER_WORKED),
     ("what-came-in-the-pass-of-the-question-is-old", "link/unread.c",
      "    return lane->rx.last_ns >= lane->rx.excused_ns ||\n",
      "    return lane->rx.last_ns > lane->rx.excused_ns ||\n", LAST_RAIL),
@@ -339,7 +345,7 @@ MUTANTS_LINK = [
      "(r2_net_was_away(lane->link->net) || r2_unread_is_there(lane))) {",
      "r2_net_was_away(lane->link->net)) {", CLOSES),
     ("connections-that-carry-nothing-do-not-count", "link/presence.c",
-     "        ++lane->connect.unproved;\n", "        lane->connect.unproved += 0;\n", DEAD_PORT),
+     "r2_min(lane->connect.unproved + 1u, R2_UNPROVED_MAX)", "0", DEAD_PORT),
     # RDMA.
     ("registrations-outlive-their-memory", "transport/uct_memory.c",
      "        unmaps->rows[unmaps->count++] = (unmap_t){start, end};\n",

@@ -5,6 +5,7 @@
 FLAPS = ["test_sim_catalogue", "F5_*"]
 SLOW = ["test_sim_catalogue", "F4_rail*"]
 LATE = ["test_sim_slow", "finds_a_dead_rail"]
+NEVER_WORKED = ["test_sim_slow", "finds_a_port_that_never_worked"]
 LAST_RAIL = ["test_sim_slow", "reads_on_the_last_rail"]
 LATER = ["test_sim_slow", "asked_after_what_came_later"]
 CLOSES = ["test_sim_slow", "closes_before_it_says_so"]

@@ -258,6 +258,30 @@ static void finds_a_dead_port(void **state)
 }
 
 /*
+ * The same from the start, as where a switch drops RoCE: no lane was ever up, none fails, and the
+ * paths are known not to pass until a lane is.
+ */
+static void finds_a_port_that_never_worked(void **state)
+{
+    scenario_result_t result;
+    char text[512];
+
+    (void) state;
+    for (unsigned i = 0; i < 4; ++i) {
+        snprintf(text, sizeof(text),
+                 "seed 7%u; hosts 4; rails %u; rdma 4; latency 195us; coll allgatherv matrix 2549 "
+                 "times=10; compute %us; coll allreduce matrix 1350 times=10; at 0us port-down h1 "
+                 "rail1; at 40s port-up h1 rail1; limit 600s",
+                 i, 0 == (i & 1u) ? 2 : 4, 0 == (i & 2u) ? 30 : 60);
+        assert_true(scenario_check(text, &result));
+        assert_int_equal(0, result.errors);
+        /* of three paths, heard by four processes: that they do not pass, and are back */
+        assert_int_equal(0 == (i & 2u) ? 12 : 24, result.counters.verdicts);
+        assert_int_equal(0, result.counters.lanes_failed);
+    }
+}
+
+/*
  * The last rail to a process opens, and before that reads the first of what came on it, it is asked
  * after it for the second time. It has moved when it opened.
  */
@@ -286,6 +310,7 @@ int main(void)
         cmocka_unit_test(comes_as_rarely_as_timers),
         cmocka_unit_test(finds_a_dead_rail),
         cmocka_unit_test(finds_a_dead_port),
+        cmocka_unit_test(finds_a_port_that_never_worked),
         cmocka_unit_test(reads_on_the_last_rail),
     };
 

@@ -39,7 +39,8 @@ typedef enum r2_lane_event {
     R2_LANE_EVENT_UP,       /* open (again): both ways pass */
     R2_LANE_EVENT_UNOPENED, /* an attempt to open it failed; a status tells why */
     R2_LANE_EVENT_DOUBT,    /* acknowledgements stopped, and no lane of the link answers */
-    R2_LANE_EVENT_REFUSED   /* refused again and again, while the process is heard elsewhere */
+    R2_LANE_EVENT_REFUSED,  /* refused again and again, while the process is heard elsewhere */
+    R2_LANE_EVENT_MUTE      /* made again and again, and nothing crosses it; heard elsewhere */
 } r2_lane_event_t;
 
 #define R2_NOTICE_BYTES_MAX 256 /* one notice about health, in band or out of band */
