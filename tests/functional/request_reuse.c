@@ -13,6 +13,12 @@
 
 #include "ompi/mca/coll/base/coll_base_util.h"
 
+#if OMPI_MAJOR_VERSION < 5
+#    define NOTES(request) (&(request)->data)
+#else
+#    define NOTES(request) (&(request)->data.refcounted)
+#endif
+
 enum { CALLS = 8 };
 
 static int noted, found;
@@ -25,11 +31,11 @@ ompi_coll_base_retain_op(ompi_request_t *request, ompi_op_t *op, ompi_datatype_t
 
     if (request != &ompi_request_empty) {
         found += NULL != nbc->cb.req_complete_cb || NULL != nbc->req_complete_cb_data ||
-                 NULL != nbc->data.objs.objs[0] || NULL != nbc->data.objs.objs[1];
+                 NULL != NOTES(nbc)->objs.objs[0] || NULL != NOTES(nbc)->objs.objs[1];
         nbc->cb.req_complete_cb = (ompi_request_complete_fn_t) (uintptr_t) nbc;
         nbc->req_complete_cb_data = nbc;
-        nbc->data.op.op = op;
-        nbc->data.op.datatype = type;
+        NOTES(nbc)->op.op = op;
+        NOTES(nbc)->op.datatype = type;
         ++noted;
     }
     return OMPI_SUCCESS;
