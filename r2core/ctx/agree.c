@@ -204,7 +204,7 @@ static r2_status_t r2_agree_start_sync(r2_agree_t *agree)
     ++common->core->counters.map_syncs;
     status = common->ops->start_sync(agree->owner, agree->sync);
     /* over at once, and with an error: the call must not wait for it */
-    return R2_OK == status && agree->aborted ? R2_ERR_COMM_FAILED : status;
+    return R2_OK == status ? agree->failed : status;
 }
 
 /*
@@ -317,13 +317,13 @@ static void r2_agree_go_on(r2_agree_t *agree)
     r2_status_t status = R2_OK;
 
     if (agree->syncing) {
-        if (!agree->synced || agree->aborted) {
+        if (!agree->synced || R2_OK != agree->failed) {
             return;
         }
         r2_agree_take(agree);
     }
     while (R2_OK == status && NULL != agree->queue && !agree->syncing && NULL != agree->env &&
-           !agree->aborted) {
+           R2_OK == agree->failed) {
         status = r2_agree_begin_first(agree);
     }
     if (status < 0) {
@@ -348,7 +348,7 @@ void r2_agree_abort(r2_agree_t *agree, r2_status_t status)
     if (NULL == agree) {
         return;
     }
-    agree->aborted = true;
+    agree->failed = status;
     r2_agree_drop_openings(agree);
     DL_FOREACH_SAFE(agree->queue, call, next) {
         DL_DELETE(agree->queue, call);

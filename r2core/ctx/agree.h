@@ -78,7 +78,7 @@ typedef struct r2_agree {
     r2_map_sync_t *sync;     /* owned: memory of the map sync under way */
     bool syncing;            /* the map sync was started */
     bool synced;             /* it is over, its result waits for an application thread */
-    bool aborted;            /* nothing begins any more */
+    r2_status_t failed;      /* R2_OK, or why nothing begins any more */
     r2_agree_call_t *queue;  /* borrowed list: calls that wait, in order */
     struct r2_agree *next;   /* in common->ready */
     bool listed;

@@ -207,7 +207,7 @@ r2_status_t r2_coll_follow(struct r2_coll *coll, const r2_coll_args_t *args)
         return R2_ERR_PARAM;
     }
     if (R2_OK != coll->comm->root->failed) {
-        return R2_ERR_COMM_FAILED;
+        return coll->comm->root->failed;
     }
     status = r2_coll_program(coll, args, &program);
     if (R2_OK != status) {

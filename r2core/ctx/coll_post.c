@@ -10,15 +10,10 @@
 
 #include "plan/kinds.h"
 
-/*
- * Engine lock. Why a communicator takes no more calls. A mismatch may be noticed after the call
- * that it is about.
- */
+/* Why a call on a communicator that failed is over: all calls on it have this status. */
 static r2_status_t r2_coll_refusal(const r2_comm_t *comm)
 {
-    const r2_status_t failed = comm->root->failed;
-
-    return R2_OK == failed || R2_ERR_PLAN_MISMATCH == failed ? failed : R2_ERR_COMM_FAILED;
+    return comm->root->failed;
 }
 
 bool r2_coll_skip_counts(r2_coll_kind_t kind)

@@ -14,6 +14,7 @@ EXTRA_DIST += \
     tests/functional/enabling \
     tests/functional/gpu \
     tests/functional/cancelled \
+    tests/functional/deaths \
     tests/functional/error_classes \
     tests/functional/install \
     tests/functional/installed \
@@ -253,6 +254,11 @@ tests_functional_call_memory_SOURCES = tests/functional/call_memory.c
 tests_functional_call_memory_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_call_memory_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 tests_functional_call_memory_LDADD = $(OMPI_LIBS) -ldl
+
+check_PROGRAMS += tests/functional/dying
+tests_functional_dying_SOURCES = tests/functional/dying.c
+tests_functional_dying_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
+tests_functional_dying_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/failed_comm
 tests_functional_failed_comm_SOURCES = tests/functional/failed_comm.c

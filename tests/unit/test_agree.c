@@ -225,7 +225,7 @@ static void a_sync_that_fails_at_once_is_told(void **state)
     assert_int_equal(r2_agree_enter(world->agree, &world->calls[0]), R2_OK);
     lose_a_rail();
     r2_agree_left(world->agree, &world->calls[0], true);
-    assert_int_equal(r2_agree_enter(world->agree, &world->calls[1]), R2_ERR_COMM_FAILED);
+    assert_int_equal(r2_agree_enter(world->agree, &world->calls[1]), R2_ERR_PEER_GONE);
 }
 
 static void what_waits_fails_when_all_is_aborted(void **state)

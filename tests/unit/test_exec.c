@@ -153,7 +153,7 @@ static void an_error_ends_the_run_once(void **state)
     complete(1, R2_ERR_NO_PATH);
     complete(0, R2_OK); /* late: changes nothing */
     complete(2, R2_ERR_PEER_GONE);
-    r2_exec_abort(&exec, R2_ERR_COMM_FAILED);
+    r2_exec_abort(&exec, R2_ERR_PEER_GONE);
     assert_ptr_equal(r2_engine_collect(&engine), &exec);
     assert_int_equal(exec.status, R2_ERR_NO_PATH);
     assert_null(r2_engine_collect(&engine));

@@ -130,11 +130,11 @@ static void too_large_to_pack_goes_alone(void **state)
     add_sends(&schedule, 2, 400);
     start(&exec, &schedule, &args);
     assert_int_equal(call_count, 1);
-    r2_exec_abort(&exec, R2_ERR_COMM_FAILED);
+    r2_exec_abort(&exec, R2_ERR_PEER_GONE);
     r2_engine_run(&engine, true);
     assert_int_equal(call_count, 1);
     assert_ptr_equal(r2_engine_collect(&engine), &exec);
-    assert_int_equal(exec.status, R2_ERR_COMM_FAILED);
+    assert_int_equal(exec.status, R2_ERR_PEER_GONE);
     r2_exec_fini(&exec);
 }
 

@@ -160,8 +160,8 @@ R2_EXPORT r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at,
  * Starts a collective. All members call in the same order.
  * @param done   may be NULL (then poll with r2_coll_test()).
  * @param coll_p handle, released by r2_coll_release().
- * @return R2_OK, R2_ERR_PARAM, R2_ERR_NO_MEMORY, R2_ERR_COMM_FAILED; R2_ERR_PLAN_MISMATCH: an
- * earlier collective failed because ranks did not call the same.
+ * @return R2_OK, R2_ERR_PARAM, R2_ERR_NO_MEMORY; or that with which the communicator failed for
+ * good.
  */
 R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
                                    r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
@@ -175,7 +175,7 @@ R2_EXPORT void r2_coll_refuse(r2_comm_t *comm, r2_status_t status);
  * A collective that moves nothing on any rank. A reduction takes its place among the others and is
  * over, so that ranks that do reduce something notice. Others have none: no elements and elements
  * of an empty type are the same to MPI, but Open MPI may pass on the calls of one kind only.
- * @return R2_OK, R2_ERR_COMM_FAILED, R2_ERR_PLAN_MISMATCH.
+ * @return R2_OK, or that with which the communicator failed for good.
  */
 R2_EXPORT r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind);
 /** True if a collective of this kind that moves nothing takes a place. */
@@ -184,7 +184,7 @@ R2_EXPORT bool r2_coll_skip_counts(r2_coll_kind_t kind);
  * Starts the next part of a series, after the part before it is complete. All parts took their
  * places among the communicator's collectives with r2_coll_post(), so other collectives may be
  * posted between them. @return R2_OK, R2_ERR_PARAM (no part is left), R2_ERR_NO_MEMORY,
- * R2_ERR_COMM_FAILED; after an error the series is over.
+ * or that with which the communicator failed for good; after an error the series is over.
  */
 R2_EXPORT r2_status_t r2_coll_next(r2_coll_t *coll, const r2_coll_args_t *args);
 /** @return R2_IN_PROGRESS, R2_OK, or the error of the collective. Does not progress. */

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * Running calls: blocking to the end, nonblocking as requests, errors told to the user.
+ * Running calls: blocking to the end, nonblocking as requests.
  */
 #include "call.h"
 
@@ -12,7 +12,6 @@
 
 #include "ompi/mca/coll/base/coll_base_util.h"
 #include "opal/runtime/opal.h"
-#include "r2/log.h"
 
 /* Open MPI's free list takes memory for so many. */
 #define R2_REQUESTS_AT_A_TIME 8
@@ -108,48 +107,6 @@ void mca_coll_r2_call_fini(mca_coll_r2_call_t *call)
     free(call->recvs);
 }
 
-/* What failed, and why, in words. Once for each communicator: no later call on it works either. */
-static void r2_call_tell(const mca_coll_r2_call_t *call, r2_status_t status)
-{
-    char text[R2_ERROR_TEXT_BYTES];
-    const char *cause;
-
-    if (R2_ERR_COMM_FAILED == status ||
-        __atomic_test_and_set(&call->module->told, __ATOMIC_RELAXED)) {
-        return;
-    }
-    if (R2_ERR_FORKED == status) { /* no help message: the way to the launcher is the parent's */
-        opal_output(0, "coll:r2: a collective call failed: %s", r2_status_string(status));
-        return;
-    }
-    r2_ctx_error_text(mca_coll_r2_component.ctx, text, sizeof(text));
-    cause = '\0' == text[0] ? r2_status_string(status) : text;
-    if (0 == opal_process_info.my_local_rank) { /* mpirun may lose the help message */
-        opal_output(0, "coll:r2: a collective call failed: %s", cause);
-    }
-    r2_log_lock();
-    if (R2_ERR_PLAN_MISMATCH == status) {
-        opal_show_help("help-coll-r2.txt", "mismatch", true, r2_status_string(status), text);
-    } else {
-        opal_show_help("help-coll-r2.txt", R2_ERR_PEER_GONE == status ? "gone" : "failed", true,
-                       cause);
-    }
-    r2_log_unlock();
-}
-
-/* Error of r2core as error code of Open MPI. */
-static int r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
-{
-    if (R2_OK == status) {
-        return call->truncated ? MPI_ERR_TRUNCATE : OMPI_SUCCESS;
-    }
-    if (R2_ERR_NO_MEMORY == status) {
-        return OMPI_ERR_OUT_OF_RESOURCE;
-    }
-    r2_call_tell(call, status);
-    return R2_ERR_PLAN_MISMATCH == status ? MPI_ERR_COUNT : MPI_ERR_OTHER;
-}
-
 /* Pointers to the call itself are set here, where it has found its final place. */
 static void r2_call_settle(mca_coll_r2_call_t *call)
 {
@@ -213,7 +170,7 @@ static r2_status_t r2_call_pieces(mca_coll_r2_call_t *call)
 /* Nothing is moved, but the call may have its place among those of the communicator. */
 static int r2_call_skip(const mca_coll_r2_call_t *call)
 {
-    return r2_call_error(call, r2_coll_skip(call->comm, call->args.kind));
+    return mca_coll_r2_call_error(call, r2_coll_skip(call->comm, call->args.kind));
 }
 
 /* No memory for it here: the others make it, and must neither wait nor meet our next call. */
@@ -254,7 +211,7 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
         r2_coll_release(call->coll);
     }
     mca_coll_r2_call_fini(call);
-    return r2_call_error(call, status);
+    return mca_coll_r2_call_error(call, status);
 }
 
 static int r2_request_free(ompi_request_t **request)
@@ -284,7 +241,7 @@ static void r2_request_finish(r2_request_t *request, r2_status_t status)
         mca_coll_r2_call_fini(&request->call);
     }
     atomic_fetch_sub_explicit(&mca_coll_r2_component.under_way, 1, memory_order_relaxed);
-    request->super.super.req_status.MPI_ERROR = r2_call_error(&request->call, status);
+    request->super.super.req_status.MPI_ERROR = mca_coll_r2_call_error(&request->call, status);
     ompi_request_complete(&request->super.super, true);
 }
 
@@ -443,7 +400,7 @@ int mca_coll_r2_call_prepare(int made, mca_coll_r2_call_t *call, struct ompi_com
     status = r2_request_sequence(request);
     if (R2_OK != status) {
         (void) r2_request_free(request_p);
-        return r2_call_error(call, status);
+        return mca_coll_r2_call_error(call, status);
     }
     return OMPI_SUCCESS;
 }

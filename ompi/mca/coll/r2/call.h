@@ -148,6 +148,11 @@ r2_status_t mca_coll_r2_pieces_look(mca_coll_r2_call_t *call);
 /** Starts from the first piece again. */
 void mca_coll_r2_pieces_rewind(mca_coll_r2_pieces_t *pieces);
 
+/* errors.c */
+/** What a call returns for a status of r2core; the user is told in words, once. @return
+ * OMPI_SUCCESS, an error class of MPI or OMPI_ERR_OUT_OF_RESOURCE. */
+int mca_coll_r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status);
+
 /* buffer.c */
 /** Packed bytes of `count` elements. */
 uint64_t mca_coll_r2_bytes(int count, const struct ompi_datatype_t *dtype);

@@ -54,6 +54,7 @@ typedef struct mca_coll_r2_component {
     _Atomic uint32_t polls;     /* calls of that function with none; approximate */
     bool opened;                /* `requests` is constructed */
     opal_free_list_t requests;  /* of nonblocking and persistent calls */
+    int proc_failed;            /* error code of calls that end because a process has died */
 } mca_coll_r2_component_t;
 
 OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
@@ -76,6 +77,10 @@ int mca_coll_r2_requests_init(opal_free_list_t *list);
 
 /** Registers r2core's counters as MPI_T performance variables. @return OMPI_SUCCESS or an error. */
 int mca_coll_r2_pvars_register(void);
+
+/** Makes the error classes known to MPI. Once, when r2 is agreed on: their numbers are the same on
+ * all ranks. */
+void mca_coll_r2_errors_init(void);
 
 /**
  * Ends the job: this process failed where the others cannot know it, and would wait for them, or

@@ -13,8 +13,10 @@
 #include "ompi_config.h"
 
 #include "mpi.h"
+#include "ompi/attribute/attribute.h"
 #include "ompi/constants.h"
 #include "ompi/communicator/communicator.h"
+#include "ompi/errhandler/errcode.h"
 #include "ompi/mca/coll/base/base.h"
 #include "ompi/mca/coll/coll.h"
 #include "opal/mca/base/base.h"
@@ -35,6 +37,7 @@
 #undef PACKAGE_VERSION
 #include "r2_config.h"
 
+#include "ompi/include/r2_mpi.h"
 #include "r2/r2.h"
 
 /* Open MPI's list macros cast volatile away; unlike gcc, clang warns in the macros of system
@@ -63,6 +66,31 @@ static inline r2_comm_id_t mca_coll_r2_comm_id(const ompi_communicator_t *comm)
     return (r2_comm_id_t){comm->c_contextid, 0};
 #else
     return (r2_comm_id_t){comm->c_contextid.cid_base, comm->c_contextid.cid_sub.u64};
+#endif
+}
+
+/*
+ * The error of calls that end because a process has died: since 5.0 Open MPI has a class for it, as
+ * in ULFM. For 4.1 one is made, as by MPI_Add_error_class(), which cannot be called in MPI_Init,
+ * and a code in it: MPI_Error_class() of 4.1 knows the class of a code, but not of such a class.
+ * @return an error code, MPI_ERR_OTHER without memory.
+ */
+static inline int mca_coll_r2_proc_failed_add(void)
+{
+#ifdef MPI_ERR_PROC_FAILED
+    return MPI_ERR_PROC_FAILED;
+#else
+    static const char text[] = R2_MPI_PROC_FAILED " a process of the communicator has died";
+    const int class = ompi_mpi_errclass_add();
+    const int code = class < 0 ? class : ompi_mpi_errcode_add(class);
+
+    if (code < 0 || OMPI_SUCCESS != ompi_mpi_errnum_add_string(class, text, sizeof(text)) ||
+        OMPI_SUCCESS != ompi_mpi_errnum_add_string(code, text, sizeof(text)) ||
+        OMPI_SUCCESS != ompi_attr_set_int(COMM_ATTR, MPI_COMM_WORLD, &MPI_COMM_WORLD->c_keyhash,
+                                          MPI_LASTUSEDCODE, ompi_mpi_errcode_lastused, true)) {
+        return MPI_ERR_OTHER;
+    }
+    return code;
 #endif
 }
 

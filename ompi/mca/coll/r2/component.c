@@ -250,6 +250,7 @@ bool mca_coll_r2_is_agreed(void)
     status = r2_ctx_agreed(component->ctx, R2_USER_COLL);
     if (R2_OK == status) {
         component->agreed = true;
+        mca_coll_r2_errors_init();
         r2_component_describe();
     } else if (R2_ERR_UNSUPPORTED == status) {
         r2_component_stop();

@@ -19,6 +19,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/edges.c \
     ompi/mca/coll/r2/entries.c \
     ompi/mca/coll/r2/entries.def \
+    ompi/mca/coll/r2/errors.c \
     ompi/mca/coll/r2/memory.c \
     ompi/mca/coll/r2/module.c \
     ompi/mca/coll/r2/neighbor.c \
@@ -48,6 +49,8 @@ mca_coll_r2_la_CFLAGS = $(AM_CFLAGS) $(OMPI_MCX16)
 mca_coll_r2_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version $(R2_NO_UNDEFINED) \
     $(R2_RUNPATH)
 mca_coll_r2_la_LIBADD = libr2core.la $(OMPI_COMPONENT_LIBS) -ldl
+# For MPI programs, in $(includedir) itself.
+include_HEADERS += ompi/include/r2_mpi.h
 dist_mcahelp_DATA += ompi/mca/coll/r2/help-coll-r2.txt
 
 # A component directory of the build tree: the component and its help text, as when installed.
