@@ -24,6 +24,7 @@ typedef int CUresult;
 typedef int CUdevice;
 typedef int CUdevice_attribute;
 typedef int CUpointer_attribute;
+typedef int CUmemorytype;
 typedef int CUmemAllocationGranularity_flags;
 typedef int CUstreamCaptureStatus;
 typedef int CUdriverProcAddressQueryResult;
@@ -35,6 +36,7 @@ typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUarray_st *CUarray;
 typedef void (*CUhostFn)(void *arg);
 
 #define CU_STREAM_LEGACY     ((CUstream) 0x1)
@@ -66,6 +68,22 @@ typedef struct CUmemAccessDesc_st {
     int flags;
 } CUmemAccessDesc;
 
+typedef struct CUDA_MEMCPY2D_st {
+    size_t srcXInBytes, srcY;
+    CUmemorytype srcMemoryType;
+    const void *srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    size_t srcPitch;
+    size_t dstXInBytes, dstY;
+    CUmemorytype dstMemoryType;
+    void *dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    size_t dstPitch;
+    size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
 #define CU_SIZE(type, bytes)          static_assert(sizeof(type) == (bytes), #type);
 #define CU_FIELD(type, field, offset) static_assert(offsetof(type, field) == (offset), #field);
 #include "fakecuda/layouts.def"
@@ -91,6 +109,7 @@ typedef struct CUmemAccessDesc_st {
 #define cuMemGetInfo              cuMemGetInfo_v2
 #define cuMemHostGetDevicePointer cuMemHostGetDevicePointer_v2
 #define cuMemHostRegister         cuMemHostRegister_v2
+#define cuMemcpy2DAsync           cuMemcpy2DAsync_v2
 #define cuMemcpyDtoD              cuMemcpyDtoD_v2
 #define cuMemcpyDtoDAsync         cuMemcpyDtoDAsync_v2
 #define cuMemcpyDtoH              cuMemcpyDtoH_v2

@@ -35,7 +35,7 @@ tests_fakecuda_libcuda_la_LIBADD = -lpthread -ldl
 
 FAKECUDA_LIBS = tests/fakecuda/libcuda.la $(CMOCKA_LIBS)
 check_PROGRAMS += tests/fakecuda/test_api tests/fakecuda/test_memory tests/fakecuda/test_order \
-    tests/fakecuda/test_pipeline tests/fakecuda/test_processes
+    tests/fakecuda/test_pipeline tests/fakecuda/test_processes tests/fakecuda/test_rows
 tests_fakecuda_test_api_SOURCES = tests/fakecuda/test_api.c $(FAKECUDA_API)
 tests_fakecuda_test_api_CPPFLAGS = -I$(top_builddir) $(FAKECUDA_CPPFLAGS) $(CUDA_CPPFLAGS)
 tests_fakecuda_test_memory_SOURCES = tests/fakecuda/test_memory.c tests/fakecuda/parts.h
@@ -50,4 +50,7 @@ tests_fakecuda_test_pipeline_LDADD = $(FAKECUDA_LIBS)
 tests_fakecuda_test_processes_SOURCES = tests/fakecuda/test_processes.c tests/fakecuda/parts.h
 tests_fakecuda_test_processes_CPPFLAGS = $(FAKECUDA_CPPFLAGS)
 tests_fakecuda_test_processes_LDADD = $(FAKECUDA_LIBS)
+tests_fakecuda_test_rows_SOURCES = tests/fakecuda/test_rows.c tests/fakecuda/parts.h
+tests_fakecuda_test_rows_CPPFLAGS = $(FAKECUDA_CPPFLAGS)
+tests_fakecuda_test_rows_LDADD = $(FAKECUDA_LIBS)
 EXTRA_DIST += docs/fakecuda.md

@@ -305,7 +305,7 @@ void fc_protect(fc_alloc_t *alloc, uintptr_t from, uintptr_t to)
         uint8_t wanted = PROT_READ | PROT_WRITE;
         high = high > alloc->base + alloc->bytes ? alloc->base + alloc->bytes : high;
         for (const fc_access_t *a = alloc->accesses; NULL != a; a = a->next) {
-            if (a->from <= low && high <= a->to) {
+            if (fc_covers(a, low, high)) {
                 wanted &= a->writes ? PROT_NONE : PROT_READ;
             }
         }

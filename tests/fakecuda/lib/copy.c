@@ -17,7 +17,16 @@ typedef struct side {
     uintptr_t at;
     bool is_on_device, is_pageable, sync_memops;
     char *rw;
+    size_t pitch; /* from row to row */
 } side_t;
+
+/* What is copied: rows of so many bytes, or one piece. */
+typedef struct shape {
+    size_t bytes, rows;
+} shape_t;
+
+/* The largest pitch: CU_DEVICE_ATTRIBUTE_MAX_PITCH of all devices so far. */
+#define MAX_PITCH 2147483647u
 
 static CUresult look(uintptr_t at, size_t bytes, want_t want, side_t *side_p)
 {
@@ -65,21 +74,42 @@ static bool waits(const side_t *to, const side_t *from, bool is_async)
                           (!from->is_on_device && !from->is_pageable)));
 }
 
-static CUresult copy(const char *name, const side_t *to, const side_t *from, size_t bytes,
+/* Rows one behind the other are one. */
+static fc_span_t span_of(const side_t *side, shape_t shape, bool writes)
+{
+    if (shape.rows > 1 && side->pitch == shape.bytes) {
+        return (fc_span_t){side->at, shape.rows * shape.bytes, writes, 0, 0};
+    }
+    return (fc_span_t){side->at, shape.bytes, writes, shape.rows, side->pitch};
+}
+
+/* The bytes as they are now. */
+static void take(fc_op_t *op, const side_t *from, shape_t shape)
+{
+    op->owned = malloc(shape.rows * shape.bytes);
+    for (size_t row = 0; row < shape.rows; ++row) {
+        memcpy(op->owned + row * shape.bytes, from->rw + row * from->pitch, shape.bytes);
+    }
+    op->from = op->owned;
+    op->from_pitch = shape.bytes;
+}
+
+static CUresult copy(const char *name, const side_t *to, const side_t *from, shape_t shape,
                      fc_stream_t *stream, bool is_async)
 {
-    const fc_span_t spans[2] = {{from->at, bytes, false}, {to->at, bytes, true}};
+    const fc_span_t spans[2] = {span_of(from, shape, false), span_of(to, shape, true)};
     fc_op_t *op = fc_op_new(FC_OP_COPY, name);
 
-    count(to, from, bytes, is_async);
+    count(to, from, shape.rows * shape.bytes, is_async);
     op->to = to->rw;
     op->from = from->rw;
-    op->bytes = bytes;
+    op->bytes = shape.bytes;
+    op->rows = shape.rows;
+    op->to_pitch = to->pitch;
+    op->from_pitch = from->pitch;
     op->engine = engine_of(to, from);
     if (from->is_pageable) {
-        op->owned = malloc(bytes);
-        memcpy(op->owned, from->rw, bytes);
-        op->from = op->owned;
+        take(op, from, shape);
     }
     fc_enqueue(stream, op, spans, 2);
     if (!waits(to, from, is_async)) {
@@ -108,7 +138,72 @@ static CUresult run(copy_form_t form, uintptr_t to_at, uintptr_t from_at, size_t
     rc = look(to_at, bytes, form.to, &to);
     rc = CUDA_SUCCESS == rc ? look(from_at, bytes, form.from, &from) : rc;
     if (CUDA_SUCCESS == rc) {
-        rc = copy(fc_call_name(form.call), &to, &from, bytes, stream, form.is_async);
+        rc = copy(fc_call_name(form.call), &to, &from, (shape_t){bytes, 1}, stream, form.is_async);
+    }
+    return fc_leave(rc);
+}
+
+/* ---- in two dimensions */
+
+/* One end of a copy as the caller describes it. */
+typedef struct end {
+    size_t x, y, pitch;
+    int type;
+    const void *host;
+    CUdeviceptr device;
+} end_t;
+
+/* Rows are in one allocation, or in one range of addresses that several are mapped to. */
+static bool is_together(uintptr_t first, uintptr_t last)
+{
+    const fc_alloc_t *one = fc_find(first), *other = fc_find(last);
+    uintptr_t base;
+    size_t bytes;
+
+    return one == other || (fc_range_of(first, &base, &bytes) && last - base < bytes);
+}
+
+static CUresult look_at_rows(const end_t *end, shape_t shape, side_t *side_p)
+{
+    const want_t wants[] = {[CU_MEMORYTYPE_HOST] = HOST,
+                            [CU_MEMORYTYPE_DEVICE] = DEVICE,
+                            [CU_MEMORYTYPE_UNIFIED] = ANY};
+    const bool is_host = CU_MEMORYTYPE_HOST == end->type;
+    const uintptr_t at =
+        (is_host ? (uintptr_t) end->host : (uintptr_t) end->device) + end->y * end->pitch + end->x;
+    const size_t bytes = (shape.rows - 1) * end->pitch + shape.bytes;
+    CUresult rc;
+
+    if ((!is_host && CU_MEMORYTYPE_DEVICE != end->type && CU_MEMORYTYPE_UNIFIED != end->type) ||
+        end->pitch < end->x + shape.bytes || end->pitch > MAX_PITCH ||
+        !is_together(at, at + bytes - 1)) {
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    rc = look(at, bytes, wants[end->type], side_p);
+    side_p->pitch = end->pitch;
+    return rc;
+}
+
+CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *what, CUstream handle)
+{
+    CUresult rc = fc_enter(FC_CALL_cuMemcpy2DAsync_v2);
+    fc_stream_t *stream = CUDA_SUCCESS == rc ? fc_stream(handle, &rc) : NULL;
+    const shape_t shape = {what->WidthInBytes, what->Height};
+    const end_t ends[2] = {{what->srcXInBytes, what->srcY, what->srcPitch, what->srcMemoryType,
+                            what->srcHost, what->srcDevice},
+                           {what->dstXInBytes, what->dstY, what->dstPitch, what->dstMemoryType,
+                            what->dstHost, what->dstDevice}};
+    side_t to, from;
+
+    if (NULL == stream || 0 == shape.bytes || 0 == shape.rows) {
+        return fc_leave(rc);
+    }
+    rc = look_at_rows(&ends[0], shape, &from);
+    rc = CUDA_SUCCESS == rc ? look_at_rows(&ends[1], shape, &to) : rc;
+    if (CUDA_SUCCESS == rc) {
+        ++fc.counters[FC_copies_2d];
+        fc.counters[FC_rows_2d] += shape.rows;
+        rc = copy(fc_call_name(FC_CALL_cuMemcpy2DAsync_v2), &to, &from, shape, stream, true);
     }
     return fc_leave(rc);
 }
@@ -183,7 +278,7 @@ static CUresult fill(fc_call_t call, CUdeviceptr to, uint32_t value, size_t widt
 {
     CUresult rc = fc_enter(call);
     fc_stream_t *stream = CUDA_SUCCESS == rc ? fc_stream(handle, &rc) : NULL;
-    fc_span_t span = {to, width * elements, true};
+    fc_span_t span = {to, width * elements, true, 0, 0};
     fc_op_t *op;
     side_t side;
 

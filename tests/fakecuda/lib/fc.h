@@ -58,7 +58,8 @@ typedef enum fc_kind {
 typedef struct fc_access {
     struct fc_access *next;
     uintptr_t from, to;
-    int place; /* of the stream */
+    size_t bytes, rows, pitch; /* of a row; rows 1: all from `from` to `to` */
+    int place;                 /* of the stream */
     uint64_t seq;
     const char *name; /* of the operation */
     bool writes;
@@ -80,11 +81,12 @@ typedef struct fc_alloc {
     bool *gone; /* of FC_DEVICE and FC_IPC: shared among processes, the owner has freed it */
 } fc_alloc_t;
 
-/** A piece of memory that an operation touches. */
+/** A piece of memory that an operation touches, or rows of it. */
 typedef struct fc_span {
     uintptr_t at;
-    size_t bytes;
+    size_t bytes; /* of a row */
     bool writes;
+    size_t rows, pitch; /* rows 0: one */
 } fc_span_t;
 
 typedef enum fc_op_kind {
@@ -105,7 +107,8 @@ typedef struct fc_op {
     fc_clock_t after; /* starts when all streams are that far */
     char *to;
     const char *from;
-    size_t bytes, width; /* width: of one element of a fill */
+    size_t bytes, width;               /* width: of one element of a fill */
+    size_t rows, to_pitch, from_pitch; /* of a copy: rows of `bytes` */
     uint32_t value;
     int engine;  /* of a copy: FC_IN to a device, FC_OUT, FC_INSIDE */
     char *owned; /* copy of pageable memory */
@@ -142,12 +145,13 @@ typedef struct CUevent_st {
 } fc_event_t;
 
 /* What is counted. mistakes: the rest of the list up to wrong_context. */
-#define FC_COUNTERS(X)                                                                             \
-    X(cpu_touches) X(early_touches) X(missing_waits) X(use_after_free) X(wrong_context)            \
-    X(mistakes) X(copies_h2d) X(bytes_h2d) X(copies_d2h) X(bytes_d2h) X(copies_d2d) X(bytes_d2d)   \
-    X(copies_h2h) X(bytes_h2h) X(pageable_copies) X(fills) X(launches) X(host_functions) X(allocs) \
-    X(frees) X(live_bytes) X(most_bytes) X(host_waits) X(stream_waits) X(records) X(queries)       \
-    X(pointer_queries) X(ipc_exports) X(ipc_opens) X(faults)
+#define FC_COUNTERS(X)                                                                           \
+    X(cpu_touches) X(early_touches) X(missing_waits) X(use_after_free) X(wrong_context)          \
+    X(mistakes) X(copies_h2d) X(bytes_h2d) X(copies_d2h) X(bytes_d2h) X(copies_d2d) X(bytes_d2d) \
+    X(copies_h2h) X(bytes_h2h) X(copies_2d) X(rows_2d) X(pageable_copies) X(fills) X(launches)   \
+    X(host_functions) X(allocs) X(frees) X(live_bytes) X(most_bytes) X(host_waits)               \
+    X(stream_waits) X(records) X(queries) X(pointer_queries) X(ipc_exports) X(ipc_opens)         \
+    X(faults)
 
 typedef enum fc_count {
 #define X(name) FC_##name,
@@ -282,6 +286,8 @@ void fc_clock_all(fc_clock_t *clock_p, const fc_ctx_t *ctx);
  * the same. */
 void fc_note_span(const fc_span_t *span, int place, const fc_op_t *op);
 void fc_forget_accesses(fc_alloc_t *alloc);
+/** Whether all of [from, to) is touched by it. */
+bool fc_covers(const fc_access_t *access, uintptr_t from, uintptr_t to);
 
 /* ---- stream.c */
 /** The stream of a handle. @return NULL and *rc_p: no such stream in the current context. */

@@ -228,7 +228,7 @@ static int translate(fc_op_t *op, const fc_ctx_t *ctx, fc_span_t *spans_p)
             return -1;
         }
         if (0 != wanted[i].bytes) {
-            spans_p[used++] = (fc_span_t){at, wanted[i].bytes, 0 != wanted[i].writes};
+            spans_p[used++] = (fc_span_t){at, wanted[i].bytes, 0 != wanted[i].writes, 0, 0};
         }
     }
     for (int i = 0; i < count; ++i) {

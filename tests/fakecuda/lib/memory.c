@@ -93,7 +93,7 @@ CUresult cuMemAllocAsync(CUdeviceptr *at_p, size_t bytes, CUstream handle)
     fc_alloc_t *alloc = NULL == stream ? NULL : device_memory(FC_POOL, bytes, &rc);
 
     if (NULL != alloc) {
-        fc_span_t span = {alloc->base, bytes, true};
+        fc_span_t span = {alloc->base, bytes, true, 0, 0};
         *at_p = alloc->base;
         alloc->ctx = NULL;
         fc_enqueue(stream, fc_op_new(FC_OP_NOTHING, "cuMemAllocAsync"), &span, 1);
@@ -112,7 +112,7 @@ CUresult cuMemFreeAsync(CUdeviceptr at, CUstream handle)
     if (NULL != stream && !is_fit) {
         rc = CUDA_ERROR_INVALID_VALUE;
     } else if (NULL != stream) {
-        fc_span_t span = {at, alloc->bytes, true};
+        fc_span_t span = {at, alloc->bytes, true, 0, 0};
         fc_op_t *op = fc_op_new(FC_OP_FREE, "cuMemFreeAsync");
         op->freed = at;
         fc_enqueue(stream, op, &span, 1);

@@ -112,13 +112,65 @@ void fc_clock_all(fc_clock_t *clock_p, const fc_ctx_t *ctx)
     }
 }
 
+/* ---- rows of memory */
+
+static uintptr_t end_of(const fc_span_t *span)
+{
+    return span->at + (span->rows > 1 ? (span->rows - 1) * span->pitch : 0) + span->bytes;
+}
+
+/* @return the first row of an access that ends behind `at`, or the number of its rows. */
+static size_t row_behind(const fc_access_t *access, uintptr_t at)
+{
+    const size_t row = at < access->from + access->bytes
+                           ? 0
+                           : (at - access->from - access->bytes) / access->pitch + 1;
+
+    return row < access->rows ? row : access->rows;
+}
+
+static bool meets_piece(const fc_access_t *access, uintptr_t from, uintptr_t to)
+{
+    size_t row;
+
+    if (to <= access->from || access->to <= from || 1 == access->rows) {
+        return from < access->to && access->from < to;
+    }
+    row = row_behind(access, from);
+    return row < access->rows && access->from + row * access->pitch < to;
+}
+
+static bool meets(const fc_access_t *access, const fc_span_t *span)
+{
+    bool is_met = false;
+
+    if (access->to <= span->at || end_of(span) <= access->from) {
+        return false;
+    }
+    for (size_t row = 0; !is_met && row < (span->rows > 1 ? span->rows : 1); ++row) {
+        const uintptr_t at = span->at + row * span->pitch;
+
+        is_met = meets_piece(access, at, at + span->bytes);
+    }
+    return is_met;
+}
+
+bool fc_covers(const fc_access_t *access, uintptr_t from, uintptr_t to)
+{
+    uintptr_t at = access->from;
+
+    if (access->rows > 1) {
+        at += row_behind(access, from) * access->pitch;
+    }
+    return at <= from && to <= at + access->bytes && to <= access->to;
+}
+
 /* Another stream's access of the same bytes, one of both writes, and `op` does not come after. */
 static bool is_missed(const fc_access_t *access, const fc_span_t *span, int place,
                       const fc_op_t *op)
 {
-    return access->place != place && access->from < span->at + span->bytes &&
-           span->at < access->to && (access->writes || span->writes) &&
-           op->after.seq[access->place] < access->seq;
+    return access->place != place && (access->writes || span->writes) &&
+           op->after.seq[access->place] < access->seq && meets(access, span);
 }
 
 static void check(const fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_op_t *op)
@@ -144,8 +196,11 @@ static void note(fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_o
 {
     fc_access_t *access = alloc->accesses;
 
+    const size_t rows = span->rows > 1 ? span->rows : 1;
+
     while (NULL != access && !(access->place == place && access->writes == span->writes &&
-                               access->from == span->at && access->to == span->at + span->bytes)) {
+                               access->from == span->at && access->bytes == span->bytes &&
+                               access->rows == rows && access->pitch == span->pitch)) {
         access = access->next;
     }
     if (NULL == access) {
@@ -158,19 +213,21 @@ static void note(fc_alloc_t *alloc, const fc_span_t *span, int place, const fc_o
         access->next = alloc->accesses;
         alloc->accesses = access;
     }
-    *access = (fc_access_t){.next = access->next, .from = span->at, .to = span->at + span->bytes,
+    *access = (fc_access_t){.next = access->next, .from = span->at, .to = end_of(span),
+                            .bytes = span->bytes, .rows = rows, .pitch = span->pitch,
                             .place = place, .seq = op->seq, .name = op->name,
                             .writes = span->writes};
     fc_protect(alloc, access->from, access->to);
 }
 
-void fc_note_span(const fc_span_t *span, int place, const fc_op_t *op)
+/* One row, in one allocation or several side by side. */
+static void note_row(const fc_span_t *span, int place, const fc_op_t *op)
 {
     uintptr_t at = span->at, end = span->at + span->bytes;
 
     while (at < end) {
         fc_alloc_t *alloc = fc_find(at);
-        fc_span_t part = {at, end - at, span->writes};
+        fc_span_t part = {at, end - at, span->writes, 0, 0};
         if (NULL == alloc) {
             return; /* pageable */
         }
@@ -180,5 +237,21 @@ void fc_note_span(const fc_span_t *span, int place, const fc_op_t *op)
         check(alloc, &part, place, op);
         note(alloc, &part, place, op);
         at += part.bytes;
+    }
+}
+
+void fc_note_span(const fc_span_t *span, int place, const fc_op_t *op)
+{
+    fc_alloc_t *alloc = fc_find(span->at);
+
+    if (span->rows > 1 && NULL != alloc && end_of(span) <= alloc->base + alloc->bytes) {
+        check(alloc, span, place, op);
+        note(alloc, span, place, op);
+        return;
+    }
+    for (size_t row = 0; row < (span->rows > 1 ? span->rows : 1); ++row) {
+        const fc_span_t part = {span->at + row * span->pitch, span->bytes, span->writes, 0, 0};
+
+        note_row(&part, place, op);
     }
 }

@@ -52,15 +52,24 @@ static uint64_t book_engine(int device, int engine, size_t bytes)
     return *free_ns;
 }
 
+/* Bytes [from, to) of each row. */
+static void copy_rows(const fc_op_t *op, size_t from, size_t to)
+{
+    for (size_t row = 0; row < op->rows; ++row) {
+        memmove(op->to + row * op->to_pitch + from, op->from + row * op->from_pitch + from,
+                to - from);
+    }
+}
+
 /* Half done is what sees who does not wait. */
 static void copy(const fc_stream_t *stream, const fc_op_t *op, uint64_t end_ns)
 {
     size_t half = 0 == fc.delay_us ? op->bytes : op->bytes / 2;
 
-    memmove(op->to, op->from, half);
+    copy_rows(op, 0, half);
     if (half < op->bytes) {
         pause_of((uint64_t) stream->place + FC_STREAMS, op->seq);
-        memmove(op->to + half, op->from + half, op->bytes - half);
+        copy_rows(op, half, op->bytes);
     }
     if (0 != end_ns) {
         sleep_until(end_ns);
@@ -121,7 +130,8 @@ static void run_one(fc_stream_t *stream, fc_op_t *op)
 {
     CUresult rc = fc_fault("exec");
     bool is_copy = FC_OP_COPY == op->kind;
-    uint64_t end_ns = is_copy ? book_engine(stream->ctx->device, op->engine, op->bytes) : 0;
+    uint64_t end_ns =
+        is_copy ? book_engine(stream->ctx->device, op->engine, op->rows * op->bytes) : 0;
 
     if (CUDA_SUCCESS != rc && CUDA_SUCCESS == stream->ctx->sticky) {
         stream->ctx->sticky = rc;
