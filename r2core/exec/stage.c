@@ -174,14 +174,14 @@ static r2_status_t r2_stage_move(const r2_exec_t *exec, uint32_t which, uint32_t
     char *memory = 0 == which ? (char *) (uintptr_t) exec->args.in : exec->args.out;
     r2_staging_copy_t copy = {is_store ? &side->place->stores : &side->place->loads,
                             side->staged->memory + side->touch->places[first] - offset,
-                            is_store, R2_OK};
+                            is_store, R2_OK, {.rows = 0}};
 
     if (NULL != convertor->move) {
         convertor->runs(convertor->arg, offset, bytes, r2_staging_piece, &copy);
     } else {
         r2_staging_piece(&copy, memory + offset, offset, bytes);
     }
-    return copy.status;
+    return r2_staging_end(&copy);
 }
 
 /* @return as r2_stage_load_ahead(). */

@@ -91,13 +91,43 @@ r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at)
     return R2_OK == status ? r2_mem_queue_follow(&staging->places->stores) : status;
 }
 
+r2_status_t r2_staging_end(r2_staging_copy_t *copy)
+{
+    if (R2_OK == copy->status && copy->rows.rows > 0) {
+        copy->status = r2_mem_queue_copy_rows(copy->queue, &copy->rows, copy->is_store);
+    }
+    copy->rows.rows = 0;
+    return copy->status;
+}
+
+/* The second row tells how far they are apart; rows that go backwards are no rows of the driver.
+ * @return false: a piece does not continue the rows. */
+static bool r2_staging_is_row(r2_mem_rows_t *rows, const char *memory, const char *packed,
+                              uint64_t bytes)
+{
+    const uintptr_t at = (uintptr_t) memory, first = (uintptr_t) rows->memory;
+
+    if (0 == rows->rows || bytes != rows->row_bytes ||
+        packed != rows->packed + rows->rows * rows->row_bytes) {
+        return false;
+    }
+    if (1 == rows->rows && at > first && at - first >= bytes) {
+        rows->pitch_bytes = at - first;
+    }
+    return rows->pitch_bytes > 0 && at == first + rows->rows * rows->pitch_bytes;
+}
+
 void r2_staging_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes)
 {
     r2_staging_copy_t *copy = arg;
-    char *staged = copy->staged + offset;
+    char *packed = copy->staged + offset;
 
-    if (R2_OK == copy->status) {
-        copy->status = r2_mem_queue_copy(copy->queue, copy->is_store ? memory : staged,
-                                         copy->is_store ? (const void *) staged : memory, bytes);
+    if (r2_staging_is_row(&copy->rows, memory, packed, bytes)) {
+        ++copy->rows.rows;
+        return;
+    }
+    if (R2_OK == r2_staging_end(copy)) {
+        copy->rows = (r2_mem_rows_t){
+            .memory = memory, .packed = packed, .row_bytes = bytes, .rows = 1};
     }
 }

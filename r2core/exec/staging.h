@@ -77,10 +77,14 @@ typedef struct r2_staging_copy {
     char *staged; /* of the buffer's offset 0 */
     bool is_store;
     r2_status_t status; /* R2_OK, or of the first piece that failed */
+    r2_mem_rows_t rows; /* pieces as long and as far apart that are not started; rows 0: none */
 } r2_staging_copy_t;
 
-/** An r2_run_fn_t: starts the copy of a piece. @param arg r2_staging_copy_t */
+/** An r2_run_fn_t: has a piece copied, with those after it where they are rows of equal length and
+ * distance. @param arg r2_staging_copy_t */
 void r2_staging_piece(void *arg, void *memory, uint64_t offset, uint64_t bytes);
+/** Starts what r2_staging_piece() has kept. @return the copy's status. */
+r2_status_t r2_staging_end(r2_staging_copy_t *copy);
 
 /** Without lock: runs wait for copies. */
 static inline bool r2_staging_is_busy(const r2_staging_t *staging)

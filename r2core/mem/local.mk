@@ -3,6 +3,7 @@
 # Sources of r2core/mem: part of libr2core.
 libr2core_la_SOURCES += \
     r2core/mem/cuda_api.def \
+    r2core/mem/cuda_copy2d.h \
     r2core/mem/cuda_driver.c \
     r2core/mem/cuda_driver.h \
     r2core/mem/gpu.c \

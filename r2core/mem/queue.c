@@ -112,6 +112,67 @@ r2_status_t r2_mem_queue_copy(r2_mem_queue_t *queue, void *to, const void *from,
     return status;
 }
 
+/* Drivers take no longer pitch: their attribute MAX_PITCH. */
+#define R2_MEM_PITCH_MAX ((size_t) INT32_MAX)
+
+/* Rows may be of several allocations, even of a device's memory and the host's: then they only
+ * happen to be as far apart, and are no memory that a copy in two dimensions reaches. */
+static bool r2_mem_rows_are_together(const r2_mem_t *mem, const r2_mem_rows_t *rows)
+{
+    r2_cu_attribute_t which[] = {R2_CU_ATTRIBUTE_RANGE_START, R2_CU_ATTRIBUTE_RANGE_BYTES};
+    r2_cu_at_t start = 0;
+    size_t bytes = 0;
+    void *data[] = {&start, &bytes};
+    const uintptr_t first = (uintptr_t) rows->memory;
+    const size_t span = (rows->rows - 1) * rows->pitch_bytes + rows->row_bytes;
+
+    if (rows->pitch_bytes > R2_MEM_PITCH_MAX ||
+        R2_CU_OK != mem->driver.pointer_attributes(r2_array_count(which), which, data, first)) {
+        return false;
+    }
+    return bytes >= span && first - start <= bytes - span;
+}
+
+static r2_cu_copy2d_t r2_mem_rows_copy(const r2_mem_rows_t *rows, bool is_store)
+{
+    const uintptr_t memory = (uintptr_t) rows->memory, packed = (uintptr_t) rows->packed;
+
+    return (r2_cu_copy2d_t){.from_type = R2_CU_TYPE_UNIFIED,
+                            .from = is_store ? packed : memory,
+                            .from_pitch_bytes = is_store ? rows->row_bytes : rows->pitch_bytes,
+                            .to_type = R2_CU_TYPE_UNIFIED,
+                            .to = is_store ? memory : packed,
+                            .to_pitch_bytes = is_store ? rows->pitch_bytes : rows->row_bytes,
+                            .row_bytes = rows->row_bytes,
+                            .rows = rows->rows};
+}
+
+r2_status_t r2_mem_queue_copy_rows(r2_mem_queue_t *queue, const r2_mem_rows_t *rows, bool is_store)
+{
+    r2_mem_t *mem = queue->mem;
+    r2_status_t status = R2_OK;
+
+    if (rows->rows > 1 && r2_mem_rows_are_together(mem, rows)) {
+        const r2_cu_copy2d_t what = r2_mem_rows_copy(rows, is_store);
+
+        status = r2_mem_enter(mem, &queue->at);
+        if (R2_OK == status) {
+            status =
+                r2_mem_check(mem, mem->driver.copy_rows(&what, queue->stream), "cuMemcpy2DAsync");
+            r2_mem_leave(mem);
+        }
+        return status;
+    }
+    for (size_t row = 0; R2_OK == status && row < rows->rows; ++row) {
+        char *memory = rows->memory + row * rows->pitch_bytes;
+        char *packed = rows->packed + row * rows->row_bytes;
+
+        status = r2_mem_queue_copy(queue, is_store ? memory : packed, is_store ? packed : memory,
+                                   rows->row_bytes);
+    }
+    return status;
+}
+
 /* The event of the next ticket had another one before. */
 r2_status_t r2_mem_queue_room(r2_mem_queue_t *queue)
 {

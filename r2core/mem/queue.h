@@ -11,6 +11,7 @@
 #ifndef R2_MEM_QUEUE_H
 #define R2_MEM_QUEUE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,18 @@ r2_status_t r2_mem_queue_follow(r2_mem_queue_t *queue);
  * At least one side is the queue's memory, the other any memory that the driver knows.
  * @return R2_OK; R2_ERR_GPU. */
 r2_status_t r2_mem_queue_copy(r2_mem_queue_t *queue, void *to, const void *from, size_t bytes);
+
+/** Rows of memory on one side, packed memory on the other. */
+typedef struct r2_mem_rows {
+    char *memory; /* the first row */
+    char *packed;
+    size_t row_bytes, rows;
+    size_t pitch_bytes; /* in memory, from row to row: not less than row_bytes */
+} r2_mem_rows_t;
+
+/** As r2_mem_queue_copy(), for rows: by one copy where the driver says that all of them are in one
+ * piece of its memory, else one by one. @param is_store to memory */
+r2_status_t r2_mem_queue_copy_rows(r2_mem_queue_t *queue, const r2_mem_rows_t *rows, bool is_store);
 
 /** @return R2_OK: r2_mem_queue_mark() will have a ticket; R2_IN_PROGRESS: older ones are not done;
  * R2_ERR_GPU. */

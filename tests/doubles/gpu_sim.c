@@ -258,6 +258,19 @@ static r2_cu_result_t copy(r2_cu_at_t to, r2_cu_at_t from, size_t bytes, r2_cu_s
     return R2_CU_OK;
 }
 
+/* Takes as long as its bytes, and counts as one. */
+static r2_cu_result_t copy_rows(const r2_cu_copy2d_t *what, r2_cu_stream_t stream)
+{
+    r2_cu_result_t rc = R2_CU_OK;
+
+    for (size_t row = 0; R2_CU_OK == rc && row < what->rows; ++row) {
+        rc = copy(what->to + row * what->to_pitch_bytes, what->from + row * what->from_pitch_bytes,
+                  what->row_bytes, stream);
+    }
+    stats.copies -= what->rows - 1;
+    return rc;
+}
+
 void r2_gpu_sim_driver(r2_cuda_driver_t *driver_p)
 {
     *driver_p = (r2_cuda_driver_t){

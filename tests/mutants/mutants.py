@@ -10,6 +10,7 @@ from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK,
 from mutants_link import MUTANTS_LINK
 
 STAGED = ["test_exec_staged"]
+ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 
 MUTANTS = MUTANTS_LINK + [
@@ -279,6 +280,18 @@ MUTANTS = MUTANTS_LINK + [
      "mem->driver.event_record(queue->events[ticket % R2_MEM_TICKETS], NULL)"),
     ("tickets-are-given-twice", "mem/queue.c",
      "    return ticket > R2_MEM_TICKETS ?", "    return 0 == ticket ?"),
+    ("rows-are-copied-one-by-one", "mem/queue.c",
+     "rows->rows > 1 && r2_mem_rows_are_together",
+     "rows->rows > UINT32_MAX && r2_mem_rows_are_together"),
+    ("rows-have-the-pitch-of-what-is-packed", "mem/queue.c",
+     "is_store ? rows->row_bytes : rows->pitch_bytes", "rows->row_bytes"),
+    ("the-last-row-is-lost", "mem/queue.c",
+     "                            .rows = rows->rows};",
+     "                            .rows = rows->rows - 1};"),
+    ("rows-of-two-allocations-are-one-copy", "mem/queue.c",
+     "return bytes >= span && first - start <= bytes - span;", "return bytes > 0;"),
+    ("pieces-of-any-distance-are-rows", "exec/staging.c",
+     "at == first + rows->rows * rows->pitch_bytes", "at > first", ROWS),
     ("ops-do-not-wait-for-loads", "exec/stage.c",
      "    return 0 == newest ? R2_OK : r2_mem_queue_test(&side->place->loads, newest);",
      "    return R2_OK;", STAGED),

@@ -173,9 +173,15 @@ tests_unit_test_exec_data_SOURCES = tests/unit/exec_links.h tests/unit/test_exec
 tests_unit_test_exec_data_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_exec_staged
-tests_unit_test_exec_staged_SOURCES = tests/unit/exec_links.h tests/unit/test_exec_staged.c \
+tests_unit_test_exec_staged_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/test_exec_staged.c \
     tests/fakecuda/parts.h
 tests_unit_test_exec_staged_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
+check_PROGRAMS += tests/unit/test_exec_rows
+tests_unit_test_exec_rows_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/test_exec_rows.c \
+    tests/fakecuda/parts.h
+tests_unit_test_exec_rows_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
 thread_job_sources = tests/unit/thread_job.c tests/unit/thread_job.h tests/unit/thread_net.c \
     tests/unit/thread_net.h
 # One way to drive, one door for NICs

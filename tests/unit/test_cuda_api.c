@@ -11,6 +11,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "mem/cuda_copy2d.h"
+
 #if R2_HAVE_CUDA
 #    include <cuda.h>
 #    define COMPARED_WITH "cuda.h"
@@ -27,6 +29,25 @@
 #define R2_CUDA_FN(field, symbol, params)  r2_cu_result_t symbol params;
 #pragma GCC diagnostic ignored "-Wredundant-decls"
 #include "mem/cuda_api.def"
+
+#define SAME(ours, theirs) \
+    static_assert(offsetof(struct r2_cu_copy2d, ours) == offsetof(CUDA_MEMCPY2D, theirs), #theirs)
+SAME(from_x_bytes, srcXInBytes);
+SAME(from_y, srcY);
+SAME(from_type, srcMemoryType);
+SAME(from_host, srcHost);
+SAME(from, srcDevice);
+SAME(from_array, srcArray);
+SAME(from_pitch_bytes, srcPitch);
+SAME(to_x_bytes, dstXInBytes);
+SAME(to_y, dstY);
+SAME(to_type, dstMemoryType);
+SAME(to_host, dstHost);
+SAME(to, dstDevice);
+SAME(to_array, dstArray);
+SAME(to_pitch_bytes, dstPitch);
+SAME(row_bytes, WidthInBytes);
+SAME(rows, Height);
 
 int main(void)
 {

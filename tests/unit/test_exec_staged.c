@@ -7,65 +7,7 @@
  */
 #include "r2_config.h"
 
-#include "exec_links.h"
-
-#include <sched.h>
-#include <stdlib.h>
-
-#include "fakecuda/parts.h"
-
-enum { BYTES = 65536, PIECE = 64 };
-
-static r2_mem_t mem;
-static CUcontext context;
-static CUdeviceptr in, out;
-static r2_mem_at_t place;
-static sem_t gate; /* of the application's stream; opened at the latest at the end of a test */
-
-static void set(const char *name, const char *value)
-{
-    must(0 == fakecuda_set(name, value), name, __FILE__, __LINE__);
-}
-
-static uint8_t *seen(CUdeviceptr at)
-{
-    return fakecuda_look(at, 1);
-}
-
-static int start_gpu(void **state)
-{
-    set_up(state);
-    set("delay_us", "200");
-    OK(cuInit(0));
-    OK(cuCtxCreate_v2(&context, 0, 0));
-    OK(cuMemAlloc(&in, BYTES));
-    OK(cuMemAlloc(&out, BYTES));
-    for (int i = 0; i < BYTES; ++i) {
-        seen(in)[i] = (uint8_t) (i % 251 + 1);
-        seen(out)[i] = 9;
-    }
-    r2_mem_init(&mem, "libcuda.so.1");
-    r2_staging_init(&engine.staging, &mem, 1 << 20);
-    assert_int_equal(r2_mem_look(&mem, (void *) (uintptr_t) in, &place), R2_OK);
-    assert_int_equal(place.kind, R2_MEM_DEVICE);
-    return 0;
-}
-
-static int end_gpu(void **state)
-{
-    CUcontext now;
-
-    set("faults", "");
-    sem_post(&gate);
-    OK(cuCtxGetCurrent(&now));
-    assert_ptr_equal(now, context);
-    assert_null(engine.staging.copying);
-    tear_down(state);
-    r2_mem_fini(&mem);
-    OK(cuCtxDestroy(context));
-    assert_string_equal(fakecuda_mistake(), "");
-    return 0;
-}
+#include "exec_gpu.h"
 
 /* As r2_coll_post(): after what the application has started. */
 static void begin(r2_exec_t *exec, r2_schedule_t *schedule)
@@ -85,40 +27,7 @@ static void run_until_calls(uint32_t count)
     }
 }
 
-static r2_status_t run_until_over(r2_exec_t *exec)
-{
-    while (!exec->over) {
-        r2_engine_run(&engine, true);
-        sched_yield();
-    }
-    assert_ptr_equal(r2_engine_collect(&engine), exec);
-    return exec->status;
-}
-
-static uint32_t add(r2_schedule_t *schedule, r2_op_kind_t kind, r2_region_t src, r2_region_t dst,
-                    uint64_t bytes, uint32_t after)
-{
-    const r2_op_t op = {.kind = kind,
-                        .peer = 1,
-                        .tag = schedule->op_count,
-                        .bytes = bytes,
-                        .src = src,
-                        .dst = dst};
-
-    return r2_schedule_add(schedule, &op, &after, 1);
-}
-
 static const r2_region_t none = {R2_BUF_SCRATCH, 0};
-
-static r2_region_t in_at(uint64_t offset)
-{
-    return (r2_region_t){R2_BUF_IN, offset};
-}
-
-static r2_region_t out_at(uint64_t offset)
-{
-    return (r2_region_t){R2_BUF_OUT, offset};
-}
 
 /* A link delivers: the run's copy of the buffer is where it writes. */
 static void arrive(uint32_t call, uint8_t value)
@@ -397,16 +306,6 @@ static void halves(void *arg, uint64_t offset, uint64_t bytes, r2_run_fn_t found
     }
 }
 
-static void never(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack)
-{
-    (void) arg;
-    (void) offset;
-    (void) packed;
-    (void) bytes;
-    (void) unpack;
-    fail_msg("the CPU converts memory of a GPU");
-}
-
 static void reaches_pieces_of_memory(void **state)
 {
     r2_exec_args_t args = arguments(NULL, NULL);
@@ -453,8 +352,6 @@ static void the_application_finishes_its_runs(void **state)
     assert_int_equal(exec.status, R2_OK);
     r2_exec_fini(&exec);
 }
-
-#define T_GPU(test) cmocka_unit_test_setup_teardown(test, start_gpu, end_gpu)
 
 int main(void)
 {

@@ -129,6 +129,53 @@ static void copies_go_on_after_the_call(void **state)
     assert_int_equal(*(unsigned char *) fakecuda_look(device + BYTES - 1, 1), 6);
 }
 
+/* Rows to and from memory are one copy, and nothing between them is touched. */
+static void rows_are_one_copy(void **state)
+{
+    const r2_mem_rows_t rows = {at(device + 3), (char *) slot, 5, 1000, 8};
+    const uint64_t copies = fakecuda_counter("copies_2d");
+    const unsigned char *seen = fakecuda_look(device, BYTES);
+
+    (void) state;
+    for (int i = 0; i < 5000; ++i) {
+        slot[i] = (unsigned char) (i % 241 + 6);
+    }
+    assert_int_equal(r2_mem_queue_copy_rows(&queue, &rows, true), R2_OK);
+    await(mark());
+    for (int i = 0; i < BYTES; ++i) {
+        const int row = (i - 3) / 8, column = (i - 3) % 8;
+        const int is_row = i >= 3 && row < 1000 && column < 5;
+
+        assert_int_equal(seen[i], is_row ? (row * 5 + column) % 241 + 6 : 5);
+    }
+    memset(slot, 0, BYTES);
+    assert_int_equal(r2_mem_queue_copy_rows(&queue, &rows, false), R2_OK);
+    await(mark());
+    for (int i = 0; i < BYTES; ++i) {
+        assert_int_equal(slot[i], i < 5000 ? i % 241 + 6 : 0);
+    }
+    assert_int_equal(fakecuda_counter("copies_2d") - copies, 2);
+}
+
+/* As far apart as rows are, but of two allocations: the driver would refuse them. */
+static void rows_of_two_allocations_are_two_copies(void **state)
+{
+    const uint64_t copies = fakecuda_counter("copies_2d");
+    CUdeviceptr other;
+    r2_mem_rows_t rows = {at(device), (char *) slot, 16, 2, 0};
+
+    (void) state;
+    OK(cuMemAlloc(&other, BYTES));
+    OK(cuMemsetD8(other, 77, BYTES));
+    OK(cuCtxSynchronize());
+    assert_true(other > device);
+    rows.pitch_bytes = (size_t) (other - device);
+    assert_int_equal(r2_mem_queue_copy_rows(&queue, &rows, false), R2_OK);
+    await(mark());
+    assert_true(5 == slot[0] && 5 == slot[15] && 77 == slot[16] && 77 == slot[31]);
+    assert_int_equal(fakecuda_counter("copies_2d"), copies);
+}
+
 /* One ticket stands for all copies before it. */
 static void tickets_are_in_order(void **state)
 {
@@ -294,6 +341,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(copies_go_on_after_the_call, start, end),
+        cmocka_unit_test_setup_teardown(rows_are_one_copy, start, end),
+        cmocka_unit_test_setup_teardown(rows_of_two_allocations_are_two_copies, start, end),
         cmocka_unit_test_setup_teardown(tickets_are_in_order, start, end),
         cmocka_unit_test_setup_teardown(tickets_are_limited, start, end),
         cmocka_unit_test_setup_teardown(nothing_is_allocated_on_the_way, start, end),
