@@ -266,6 +266,18 @@ static bool r2_tx_queues(r2_link_t *link)
     return frames_sent;
 }
 
+void r2_net_gather(r2_net_t *net, bool more)
+{
+    r2_link_t *link;
+
+    net->gathers = more;
+    for (link = more ? NULL : net->active; NULL != link; link = link->next) {
+        if (link->rx.grants.notify_count > 0) {
+            r2_link_push(link);
+        }
+    }
+}
+
 void r2_link_push(r2_link_t *link)
 {
     bool waiting;
@@ -274,7 +286,9 @@ void r2_link_push(r2_link_t *link)
         return;
     }
     r2_grant_refill(link);
-    r2_grant_flush(link);
+    if (!link->net->gathers) {
+        r2_grant_flush(link);
+    }
     r2_credit_request_deferred(link);
     waiting = !r2_tx_queues(link);
     if (!waiting && r2_credit_request_mute(link)) {

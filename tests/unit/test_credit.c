@@ -19,6 +19,8 @@
 
 #define CHUNK 16384u
 #define ROW   (4u << 20)
+/* As in credit.c. */
+#define MUTE_NS (500 * R2_NS_PER_US)
 
 static void ended(void *arg, r2_status_t status)
 {
@@ -214,7 +216,15 @@ static void send_one(stub_net_t *stub, uint32_t id, uint64_t bytes, r2_status_t 
     assert_true(r2_link_send(stub->link, &args) >= 0);
 }
 
-/* Whole chunks go, the most that was said counts, and who may send nothing asks at once. */
+/* Time passes without a word of the peer. */
+static void time_passes(stub_net_t *stub, uint64_t ns)
+{
+    stub->time_ns += ns;
+    (void) r2_net_progress(&stub->net);
+}
+
+/* Whole chunks go, the most that was said counts, and who may send nothing asks, once the receive
+ * had time to bring credit by itself. */
 static void messages_go_as_they_are_granted(void **state)
 {
     r2_status_t status = R2_IN_PROGRESS;
@@ -226,6 +236,11 @@ static void messages_go_as_they_are_granted(void **state)
     stub->params.unexpected_bytes = 1024;
     send_one(stub, 7, 1 << 20, &status);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 0);
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 0);
+    assert_true(r2_net_deadline_ns(&stub->net) <= stub->net.now_ns + MUTE_NS);
+    time_passes(stub, MUTE_NS - 1);
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 0);
+    time_passes(stub, 1);
     assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
     peer_credits(stub, tag, 6 * CHUNK + 5, false);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 6);
@@ -238,6 +253,54 @@ static void messages_go_as_they_are_granted(void **state)
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 64);
     assert_int_equal(stub->link->tx.uncredited.count, 0);
     assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
+    stub_net_destroy(stub);
+}
+
+/* Credit for one of several messages shows that others get theirs: they go on waiting. */
+static void credit_puts_requests_off(void **state)
+{
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+    uint64_t ignored;
+
+    (void) state;
+    stub->params.unexpected_bytes = 1024;
+    send_one(stub, 7, 1 << 20, &status);
+    send_one(stub, 8, 1 << 20, &status);
+    time_passes(stub, MUTE_NS - 1);
+    peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .id = 7}, CHUNK, false);
+    time_passes(stub, MUTE_NS - 1);
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 0);
+    time_passes(stub, 1);
+    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
+    stub_net_destroy(stub);
+}
+
+/* Credit for receives that are posted one after the other is one packet. */
+static void credit_is_gathered(void **state)
+{
+    static char memory[3][ROW];
+    r2_status_t status = R2_IN_PROGRESS;
+    stub_net_t *stub = stub_with_a_lane();
+    uint64_t ignored;
+
+    (void) state;
+    r2_net_gather(&stub->net, true);
+    for (uint32_t i = 0; i < 3; ++i) {
+        const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = i},
+                                     .data = memory[i],
+                                     .bytes = ROW,
+                                     .done = ended,
+                                     .arg = &status};
+
+        assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
+        send_one(stub, 100 + i, 64, &status);
+    }
+    assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &ignored), 0);
+    r2_net_gather(&stub->net, false);
+    assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &ignored), 1);
+    assert_int_equal(stub->link->rx.grants.notify_count, 0);
+    r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
 }
 
@@ -294,6 +357,8 @@ static void requests_are_bounded(void **state)
     for (uint32_t i = 0; i < R2_REQUESTS_MAX + MORE; ++i) {
         send_one(stub, i, 20000, &status);
     }
+    time_passes(stub, 0);
+    time_passes(stub, MUTE_NS);
     while ((now = requests_arrive(stub)) > 0) {
         assert_true(now <= 32);
         arrived += now;
@@ -302,7 +367,10 @@ static void requests_are_bounded(void **state)
     assert_int_equal(stub->link->tx.mute, MORE);
     for (uint32_t i = 0; i < MORE / 2; ++i) {
         peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .id = i}, 20000, true);
-        arrived += requests_arrive(stub);
+    }
+    time_passes(stub, MUTE_NS);
+    while ((now = requests_arrive(stub)) > 0) {
+        arrived += now;
     }
     assert_int_equal(arrived, R2_REQUESTS_MAX + MORE / 2);
     assert_int_equal(stub->link->tx.mute, MORE / 2);
@@ -475,6 +543,8 @@ int main(void)
         cmocka_unit_test(messages_go_as_they_are_granted),
         cmocka_unit_test(late_credit_is_dropped),
         cmocka_unit_test(requests_are_bounded),
+        cmocka_unit_test(credit_puts_requests_off),
+        cmocka_unit_test(credit_is_gathered),
         cmocka_unit_test(twins_are_withdrawn),
         cmocka_unit_test(eager_data_of_failed_communicators_arrives),
         cmocka_unit_test(messages_that_are_given_up_are_forgotten),
