@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 
-from . import run, sweep
+from . import openmpi, run, sweep
 from .launch import environment
 from .spawn import LabError, attempt, must
 
@@ -21,7 +21,6 @@ CLIENTS = ("srun", "sinfo", "scancel")
 SLOTS = 16              # ranks that a host takes, whatever it has
 START_S = 20.0          # for all hosts to be idle
 POLL_S = 0.1
-VERSION = 4             # Debian's Slurm and its own Open MPI: 4.1
 
 # config_overrides: hosts have as many CPUs as is said here. FORCE: runs may overlap.
 CONF = """\
@@ -177,7 +176,9 @@ def start(lab, arguments, p2p=None, timeout_s=None, build=None, show=False):
         raise LabError("lab %s has no Slurm: `r2lab slurm up --name %s`" % (lab.name, lab.name))
     run_id = "%s.%d" % (lab.name, os.getpid())
     run_dir = "%s/runs/%s" % (lab.dir, run_id)
-    added = environment(lab, run_id, run_dir, VERSION, None, p2p, 0, build, launches=False)
+    version = openmpi.major()
+    added = environment(lab, run_id, run_dir, version, None, p2p, 0, build, launches=False)
+    added.update(openmpi.quiet(version))
     added.update(variables(lab))
     srun = command(lab, run_id, arguments)
     if show:
