@@ -13,6 +13,7 @@ examples="python3-mpi4py python3-numpy"
 peers="mpich libmpich-dev libgloo-dev g++"
 apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
 root="mmdebstrap debian-archive-keyring util-linux"
+slurm="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 style="clang-format clang-tidy cppcheck"
 analysis="clang libclang-rt-14-dev valgrind graphviz $style"
 
@@ -28,6 +29,7 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   peers     MPICH and Gloo, which make bench-peers compares r2 with
   apps      MPI applications, for make check-apps (450 MB)
   root      what makes a root of another Debian release, for tests/debian13
+  slurm     Slurm and munge, for r2lab slurm; their services are not started
   style     clang-format, clang-tidy, cppcheck: suites of ./check
   analysis  those of style, clang, sanitizer run times, static analysis, valgrind, graphviz
   -n        only print what is missing
@@ -42,7 +44,9 @@ for arg; do
     case $arg in
     -n) dry_run=yes ;;
     -l) list=yes ;;
-    build | lab | plot | examples | peers | apps | root | style | analysis) groups="$groups $arg" ;;
+    build | lab | plot | examples | peers | apps | root | slurm | style | analysis)
+        groups="$groups $arg"
+        ;;
     -h | --help) usage; exit 0 ;;
     *) usage >&2; exit 2 ;;
     esac
@@ -92,11 +96,13 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 echo "installing$missing"
+# With SYSTEMD_OFFLINE packages that bring services (munge, Slurm) do not start them.
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 apt() {
-    $as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a apt-get -q -y \
-        -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold "$@" </dev/null >>"$log" 2>&1
+    $as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=a SYSTEMD_OFFLINE=1 \
+        apt-get -q -y -o DPkg::Lock::Timeout=300 -o Dpkg::Options::=--force-confold "$@" \
+        </dev/null >>"$log" 2>&1
 }
 # Package lists may be there already: a failing update is an error only if installing fails too.
 apt update || true

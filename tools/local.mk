@@ -11,6 +11,7 @@ tools_r2_info_SOURCES = \
     tools/info/job.h \
     tools/info/json.c \
     tools/info/params_md.c \
+    tools/info/pmix_file.c \
     tools/info/plan.c \
     tools/info/plan.h \
     tools/info/plan_show.c \

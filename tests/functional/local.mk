@@ -256,9 +256,14 @@ tests_functional_call_memory_LDFLAGS = $(AM_LDFLAGS) -export-dynamic
 tests_functional_call_memory_LDADD = $(OMPI_LIBS) -ldl
 
 check_PROGRAMS += tests/functional/dying
-tests_functional_dying_SOURCES = tests/functional/dying.c
+tests_functional_dying_SOURCES = tests/functional/dying.c tests/functional/call_kinds.h
 tests_functional_dying_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
 tests_functional_dying_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/ulfm
+tests_functional_ulfm_SOURCES = tests/functional/ulfm.c tests/functional/call_kinds.h
+tests_functional_ulfm_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_ulfm_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/failed_comm
 tests_functional_failed_comm_SOURCES = tests/functional/failed_comm.c

@@ -316,7 +316,7 @@ static void arguments(job_t *job, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char *rank = getenv("PMIX_RANK");
     job_t job;
     double from;
 

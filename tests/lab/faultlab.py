@@ -23,6 +23,7 @@ DIGESTS = WORK + "/digests"
 HOSTS, RAILS = 4, 4
 LANES = HOSTS * (HOSTS - 1) * RAILS     # one rank per host: each rank counts its own ends
 RDMA = "--rdma" in sys.argv             # rails are RDMA devices (docs/softverbs.md)
+FIXTURES = ("softverbs", "munged", "slurmctld", "slurmscriptd", "slurmd")  # stay between jobs
 LIVE_S = 40     # nothing that a test waits for may take longer
 
 
@@ -43,18 +44,18 @@ def nic(host, rail, *words):
     return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
-def is_nic(pid):
-    """Is a process the RDMA NIC of a host?"""
+def is_fixture(pid):
+    """Is a process the RDMA NIC of a host, or a daemon of Slurm?"""
     try:
         with open("/proc/%d/comm" % pid, encoding="ascii") as file:
-            return file.read().strip() == "softverbs"
+            return file.read().strip() in FIXTURES
     except OSError:
         return False
 
 
 def in_jobs():
-    """Processes in the lab, but for the RDMA NICs."""
-    return [p for p in processes(LAB) if not is_nic(p)]
+    """Processes in the lab, but for those that stay."""
+    return [p for p in processes(LAB) if not is_fixture(p)]
 
 
 class Job:
@@ -69,10 +70,8 @@ class Job:
         self.gates = tempfile.mkdtemp(dir=WORK)
         self.lines, self.cursor, self.news = [], 0, threading.Condition()
         self.status = {}
-        command = [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "150", "-n",
-                   str(HOSTS), "--mca", "coll", "r2", *(RDMA * ["--mca", "coll_r2_tls", "rc"]),
-                   *mpirun, *wrapper, DRIVER,
-                   "--gates", self.gates, *map(str, words)]
+        command = [R2LAB, *self.launch(mpirun), *wrapper, DRIVER, "--gates", self.gates,
+                   *map(str, words)]
         if expect:
             command += ["--expect", DIGESTS]
         self.log = open(self.gates + "/stderr", "w+", encoding="utf8")
@@ -81,6 +80,12 @@ class Job:
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         Job.all.append(self)
+
+    @staticmethod
+    def launch(mpirun):
+        """Words for r2lab, up to the program."""
+        return ["run", "--name", LAB, "--build", BUILD, "--timeout", "150", "-n", str(HOSTS),
+                "--mca", "coll", "r2", *(RDMA * ["--mca", "coll_r2_tls", "rc"]), *mpirun]
 
     def _read(self):
         for line in self.child.stdout:

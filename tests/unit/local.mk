@@ -142,7 +142,8 @@ EXTRA_DIST += \
 # r2_info
 INFO_SHOWS = tools/info/info.h tools/info/json.c tools/info/problems.c tools/info/text.c
 check_PROGRAMS += tests/unit/test_info
-tests_unit_test_info_SOURCES = tests/unit/test_info.c tools/info/problems.c tools/info/info.h
+tests_unit_test_info_SOURCES = tests/unit/test_info.c tools/info/pmix_file.c \
+    tools/info/problems.c tools/info/info.h
 tests_unit_test_info_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tools/info
 tests_unit_test_info_LDADD = $(R2_TEST_LIBS)
 

@@ -11,7 +11,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -194,10 +196,39 @@ static void test_pmix_file(void **state)
              "OMPI_MCA_mca_base_component_path=SYSTEM_DEFAULT");
 }
 
+/* Writes a parameter file; does it set the component path? */
+static bool t_file_sets(const char *text)
+{
+    char path[] = "/tmp/r2-pmix-XXXXXX";
+    const int fd = mkstemp(path);
+    bool sets;
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+    close(fd);
+    sets = info_pmix_sets(path, "mca_base_component_path");
+    unlink(path);
+    return sets;
+}
+
+/* A parameter file of PMIx: comments and names that only begin alike do not count. */
+static void test_pmix_lines(void **state)
+{
+    (void) state;
+    assert_true(t_file_sets("# words\n\nmca_base_component_path = /usr/lib/pmix\n"));
+    assert_true(t_file_sets("a = b\n \tmca_base_component_path=/usr/lib/pmix"));
+    assert_false(t_file_sets("#mca_base_component_path = /usr/lib/pmix\n"));
+    assert_false(t_file_sets("mca_base_component_path_verbose = 1\n"));
+    assert_false(t_file_sets("x_mca_base_component_path = /\nmca_base_component_pat = /\n"));
+    assert_false(t_file_sets("mca_base_component_path\n"));
+    assert_false(t_file_sets(""));
+    assert_false(info_pmix_sets("/nonexistent/file", "mca_base_component_path"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pmix_file),
+        cmocka_unit_test(test_pmix_file),   cmocka_unit_test(test_pmix_lines),
         cmocka_unit_test(test_none),        cmocka_unit_test(test_open_mpi),
         cmocka_unit_test(test_rails),       cmocka_unit_test(test_subnets),
         cmocka_unit_test(test_speeds),      cmocka_unit_test(test_params),

@@ -11,7 +11,6 @@
 #include "r2/params.h"
 
 #include <limits.h>
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -172,46 +171,6 @@ static void info_collect_params(info_t *info)
         info_params_from_env(info);
     } else if ('\0' == info->params_text[0]) {
         info_params_refused(info);
-    }
-}
-
-/* The folder of the PMIx library that this program has loaded. */
-static int info_pmix_folder(struct dl_phdr_info *object, size_t bytes, void *folder)
-{
-    char path[PATH_MAX];
-
-    (void) bytes;
-    if (NULL == strstr(object->dlpi_name, "/libpmix.so") ||
-        NULL == realpath(object->dlpi_name, path)) {
-        return 0;
-    }
-    *strrchr(path, '/') = '\0';
-    *(char **) folder = strdup(path);
-    return 1;
-}
-
-/* Debian 13: what a file of PMIx says of components goes to the processes of Open MPI 5.0, too,
- * unless the environment says something. */
-static void info_collect_pmix(info_t *info)
-{
-    char *folder = NULL, path[PATH_MAX], line[512];
-    FILE *file;
-
-    (void) dl_iterate_phdr(info_pmix_folder, &folder);
-    if (NULL == folder || NULL != r2_params_component_path()) {
-        free(folder);
-        return;
-    }
-    snprintf(path, sizeof(path), "%s/../share/pmix-mca-params.conf", folder);
-    free(folder);
-    file = fopen(path, "r");
-    while (NULL != file && NULL != fgets(line, sizeof(line), file)) {
-        if (0 == strncmp(line, "mca_base_component_path", strlen("mca_base_component_path"))) {
-            snprintf(info->pmix_file, sizeof(info->pmix_file), "%.255s", path);
-        }
-    }
-    if (NULL != file) {
-        fclose(file);
     }
 }
 

@@ -69,6 +69,15 @@ typedef struct info {
 
 /** Looks at everything. Runs ompi_info. */
 void info_collect(info_t *info);
+
+/**
+ * Does a parameter file of PMIx set a parameter? Comments and longer names do not count.
+ * @return false without the file, too.
+ */
+bool info_pmix_sets(const char *path, const char *name);
+
+/** Fills in pmix_file, unless the environment says where components are. */
+void info_collect_pmix(info_t *info);
 void info_free(info_t *info);
 
 /** What is wrong. Pure. @param problems_p INFO_PROBLEMS_MAX rows. @return number of rows. */

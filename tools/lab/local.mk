@@ -19,6 +19,7 @@ dist_labkit_DATA = \
     tools/lab/labkit/rdma.py \
     tools/lab/labkit/report.py \
     tools/lab/labkit/run.py \
+    tools/lab/labkit/slurm.py \
     tools/lab/labkit/spawn.py \
     tools/lab/labkit/sweep.py
 

@@ -23,6 +23,10 @@ usage: r2lab VERB [--name LAB] ...        LAB: $R2LAB_NAME, or r2
         DIR of --root is another system's root folder (see tests/debian13): mpirun and the
         ranks are that system's, and r2 what --build or $R2_BUILDDIR has built in it;
         after S seconds the run is ended (exit status 124); --show prints, runs nothing
+  slurm up | down
+        a Slurm of the lab's own (tools/deps.sh slurm): slurmctld on h0, slurmd on every host
+  slurm run [--p2p r2|mgmt] [--timeout S] [--build DIR] [--show] SRUN_ARGUMENT...
+        srun on h0, with r2 as in run: --mpi=pmix -N4 -n4 ./app
   fault [--at host|switch] KIND HOST RAIL
         KIND down, drop, drop-in, drop-out, loss=1%, rate=10mbit, rate=10%, heal;
         prints CLOCK_MONOTONIC of when it took effect; HOST and RAIL may be lists or 'all'
@@ -43,18 +47,23 @@ OPTIONS = {     # of each verb: option -> takes a value
            "--force": False},
     "run": {"--ppn": True, "--p2p": True, "--peer": True, "--timeout": True, "--build": True,
             "--root": True, "--show": False},
+    "slurm up": {},
+    "slurm run": {"--p2p": True, "--timeout": True, "--build": True, "--show": False},
+    "slurm down": {},
     "fault": {"--at": True},
     "exec": {},
     "status": {"--json": False},
     "counters": {},
     "down": {},
 }
-PASSES_ON = ("run", "exec")     # options end at the first word that is none of ours
+PASSES_ON = ("run", "slurm run", "exec")     # options end at the first word that is none of ours
 
 
 def parse(args):
     """Words -> verb, options, rest. --name may come before the verb too."""
     early, args = split({"--name": True}, args, True)
+    if args[:1] == ["slurm"]:
+        args = [" ".join(args[:2]), *args[2:]]
     if not args or args[0] not in OPTIONS:
         raise UsageError("no verb %r" % args[0] if args else "no verb")
     verb = args[0]
@@ -110,6 +119,16 @@ def seconds(text):
     return float(text)
 
 
+def point_to_point(options, peer=None):
+    """Who carries it, or None for the default."""
+    from . import launch
+    p2p = options.get("--p2p")
+    if p2p is not None and (p2p not in launch.POINT_TO_POINT or peer):
+        raise UsageError("--p2p %r: one of %s, without --peer"
+                         % (p2p, " ".join(launch.POINT_TO_POINT)))
+    return p2p
+
+
 def do_up(name, options, _):
     """r2lab up"""
     rate = options.get("--rate", "100mbit")
@@ -132,14 +151,31 @@ def do_run(name, options, rest):
     peer = options.get("--peer")
     if peer is not None and peer not in launch.PEERS:
         raise UsageError("--peer %r: one of %s" % (peer, " ".join(launch.PEERS)))
-    p2p = options.get("--p2p")
-    if p2p is not None and (p2p not in launch.POINT_TO_POINT or peer):
-        raise UsageError("--p2p %r: one of %s, without --peer"
-                         % (p2p, " ".join(launch.POINT_TO_POINT)))
+    p2p = point_to_point(options, peer)
     ppn = whole(options, "--ppn", 1, 1024) if "--ppn" in options else 0
     timeout_s = seconds(options.get("--timeout"))
     return run.run(Lab.load(name), rest, peer, p2p, ppn, timeout_s, options.get("--build"),
                    options.get("--root"), options.get("--show", False))
+
+
+def do_slurm_up(name, _options, _rest):
+    """r2lab slurm up"""
+    from . import slurm
+    return slurm.up(Lab.load(name))
+
+
+def do_slurm_run(name, options, rest):
+    """r2lab slurm run"""
+    from . import slurm
+    return slurm.start(Lab.load(name), rest, point_to_point(options),
+                       seconds(options.get("--timeout")), options.get("--build"),
+                       options.get("--show", False))
+
+
+def do_slurm_down(name, _options, _rest):
+    """r2lab slurm down"""
+    from . import slurm
+    return slurm.down(Lab.load(name))
 
 
 def do_fault(name, options, rest):
@@ -173,7 +209,8 @@ def do_counters(name, _options, _rest):
     return report.counters(Lab.load(name))
 
 
-VERBS = {"up": do_up, "run": do_run, "fault": do_fault, "exec": do_exec, "status": do_status,
+VERBS = {"up": do_up, "run": do_run, "slurm up": do_slurm_up, "slurm run": do_slurm_run,
+         "slurm down": do_slurm_down, "fault": do_fault, "exec": do_exec, "status": do_status,
          "counters": do_counters, "down": do_down}
 
 

@@ -13,6 +13,7 @@ A lab L with N hosts and R rails is
         faults/hX.Y         faults in force on device Y of host X, lines "end kind value"
         runs/ID/            one run: lock, hostfile, and shm and tmp of each host
         tmp                 where a host's own tmp appears
+        slurm/              with Slurm: its configuration, key, state and logs, shm and tmp of hosts
         rdma/               with RDMA: files of each host's NIC, name of the library
 """
 

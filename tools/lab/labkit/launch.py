@@ -86,16 +86,18 @@ def parameters(peer, p2p):
     return mca, plain
 
 
-def environment(lab, run_id, run_dir, version, peer=None, p2p=None, ppn=0, build=None, root=None):
+def environment(lab, run_id, run_dir, version, peer=None, p2p=None, ppn=0, build=None, root=None,
+                launches=True):
     """The variables to add to the environment of mpirun, of an Open MPI of that (first number of
-    a) version."""
+    a) version; or, if it is not mpirun that launches, of what does."""
     mca, plain = parameters(peer, p2p)
     rails = ",".join(d for d in lab.devices() if d != "mgmt0")
     holes = {"dir": lab.dir, "run": run_dir, "rails": rails, "nrails": lab.rails,
              "shm": "vader" if version < 5 else "sm",
              # Debian's file leaves out pt2pt, which 5.0 does not have.
              "osc": "rdma,sm,pt2pt" if version < 5 else "rdma,sm"}
-    wanted = openmpi.launcher(version, "ppr:%d:node" % ppn if ppn else "node")
+    mapping = "ppr:%d:node" % ppn if ppn else "node"
+    wanted = openmpi.launcher(version, mapping) if launches else {}
     wanted.update({"OMPI_MCA_" + name: text for name, text in mca.items()})
     wanted.update(plain)
     added = {name: text.format(**holes) for name, text in wanted.items()

@@ -70,6 +70,11 @@ def launcher(version, mapping):
     return {head + name: text.replace("{mapping}", mapping) for name, text in names.items()}
 
 
+def quiet(version):
+    """Variables for ranks that no mpirun starts, to the same end as options()."""
+    return {} if version < 5 else {"PMIX_MCA_mca_base_component_path": "/"}
+
+
 def options(version):
     """Options of mpirun for every run. What 5.0's is told of Open MPI's components it tells PMIx in
     the ranks, too, which complains of them, unless it is told something else. (The variable of

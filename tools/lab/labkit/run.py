@@ -47,9 +47,7 @@ def run(lab, arguments, peer=None, p2p=None, ppn=0, timeout_s=None, build=None, 
     if peer == "mpich":
         mpirun = [*mpich.command(lab, run_dir, root), *arguments]
     if show:
-        for name in sorted(added):
-            print("%s=%s" % (name, shlex.quote(added[name])))
-        print(shlex.join(mpirun))
+        say_command(added, mpirun)
         return 0
     for crashed in list(sweep.crashed_runs(lab)):
         sweep.remove_run(lab, crashed)
@@ -61,6 +59,13 @@ def run(lab, arguments, peer=None, p2p=None, ppn=0, timeout_s=None, build=None, 
     finally:
         sweep.remove_run(lab, run_id, EXIT_GRACE_S)
         os.close(lock)
+
+
+def say_command(added, argv):
+    """--show: the variables, and the command."""
+    for name in sorted(added):
+        print("%s=%s" % (name, shlex.quote(added[name])))
+    print(shlex.join(argv))
 
 
 def seen_in_root(added):

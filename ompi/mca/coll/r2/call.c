@@ -5,6 +5,7 @@
  * Running calls: blocking to the end, nonblocking as requests.
  */
 #include "call.h"
+#include "ulfm.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ typedef struct r2_request {
     ompi_coll_base_nbc_request_t super;
     struct ompi_communicator_t *comm; /* refcounted: errors of the request are told through it */
     bool sequence;                    /* call.comm is one of its own, and owned */
+    mca_coll_r2_parked_t parked;
     mca_coll_r2_call_t call;
 } r2_request_t;
 
@@ -122,8 +124,9 @@ static void r2_call_settle(mca_coll_r2_call_t *call)
 /* Others make the call: where this rank cannot, they must not wait for it. */
 static r2_status_t r2_call_post(mca_coll_r2_call_t *call, r2_coll_done_fn_t done, void *arg)
 {
-    r2_status_t status = mca_coll_r2_call_look(call);
+    r2_status_t status = mca_coll_r2_ulfm_mark(call->module);
 
+    status = R2_OK == status ? mca_coll_r2_call_look(call) : status;
     if (R2_OK == status && NULL != call->pieces) {
         mca_coll_r2_pieces_rewind(call->pieces);
         (void) mca_coll_r2_pieces_load(call);
@@ -211,6 +214,7 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
         r2_coll_release(call->coll);
     }
     mca_coll_r2_call_fini(call);
+    mca_coll_r2_ulfm_await(call->module, status);
     return mca_coll_r2_call_error(call, status);
 }
 
@@ -234,9 +238,11 @@ static int r2_request_free(ompi_request_t **request)
     return OMPI_SUCCESS;
 }
 
-/* The request belongs to its waiter as soon as it is complete. */
-static void r2_request_finish(r2_request_t *request, r2_status_t status)
+/* The request belongs to its waiter as soon as it is complete. @param arg r2_request_t */
+static void r2_request_finish(void *arg, r2_status_t status)
 {
+    r2_request_t *request = arg;
+
     if (!request->super.super.req_persistent) {
         mca_coll_r2_call_fini(&request->call);
     }
@@ -259,7 +265,10 @@ static void r2_request_done(void *arg, r2_status_t status)
         status = R2_ERR_NOT_FOUND == status ? R2_OK : status;
     }
     r2_coll_release(call->coll);
-    r2_request_finish(request, status);
+    if (!mca_coll_r2_ulfm_park(call->module, status, &request->parked, r2_request_finish,
+                               request)) {
+        r2_request_finish(request, status);
+    }
 }
 
 /*
@@ -325,6 +334,7 @@ static int r2_request_start(size_t count, ompi_request_t **requests)
         } else {
             status = r2_request_post(request);
             if (R2_OK != status) {
+                mca_coll_r2_ulfm_await(request->call.module, status);
                 r2_request_finish(request, status);
             }
         }
@@ -353,6 +363,7 @@ int mca_coll_r2_call_start(int made, mca_coll_r2_call_t *call, struct ompi_commu
     }
     /* At once, not by the request: MPI_Comm_idup of Open MPI 4 does not look at it, and calls
      * again. */
+    mca_coll_r2_ulfm_await(request->call.module, status);
     r2_request_finish(request, status);
     made = request->super.super.req_status.MPI_ERROR;
     (void) r2_request_free(request_p);

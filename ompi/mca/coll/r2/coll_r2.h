@@ -59,12 +59,16 @@ typedef struct mca_coll_r2_component {
 
 OMPI_DECLSPEC extern mca_coll_r2_component_t mca_coll_r2_component;
 
-/** One per communicator. Written by coll_module_enable() only, but for `told`. */
+/** One per communicator. Written by coll_module_enable() only, but for `told` and what is
+ * behind it. */
 typedef struct mca_coll_r2_module {
     mca_coll_base_module_t super;
     mca_coll_r2_saved_t saved;
-    r2_comm_t *r2; /* owned */
-    bool told;     /* the user has heard that a call failed; atomic */
+    r2_comm_t *r2;                       /* owned */
+    bool told;                           /* the user has heard that a call failed; atomic */
+    struct ompi_communicator_t *watched; /* borrowed: which has this module; NULL: no ULFM */
+    struct mca_coll_r2_module *next;     /* borrowed: of those watched; locked by ulfm.c */
+    _Atomic bool word_missing;           /* the launcher has not told of a death in time */
 } mca_coll_r2_module_t;
 
 OBJ_CLASS_DECLARATION(mca_coll_r2_module_t);

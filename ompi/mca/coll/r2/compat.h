@@ -94,6 +94,23 @@ static inline int mca_coll_r2_proc_failed_add(void)
 #endif
 }
 
+/* ULFM: communicators are revoked. In 5.0, where Open MPI was built with it. */
+#if OMPI_MAJOR_VERSION >= 5 && OPAL_ENABLE_FT_MPI
+#    define MCA_COLL_R2_HAS_ULFM 1
+#else
+#    define MCA_COLL_R2_HAS_ULFM 0
+#endif
+
+/* Error of calls on a revoked communicator: without ULFM there is none. */
+static inline int mca_coll_r2_revoked_error(void)
+{
+#if MCA_COLL_R2_HAS_ULFM
+    return MPI_ERR_REVOKED;
+#else
+    return MPI_ERR_OTHER;
+#endif
+}
+
 /* Type of the function coll_<name> of Open MPI's module. */
 #define MCA_COLL_R2_FN(name) __typeof__(*((mca_coll_base_module_t *) 0)->coll_##name)
 

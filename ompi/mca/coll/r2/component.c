@@ -4,7 +4,7 @@
  *
  * The component r2 of Open MPI's coll framework: registration, start and end.
  */
-#include "coll_r2.h"
+#include "ulfm.h"
 
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -166,6 +166,7 @@ static int r2_component_progress(void)
 {
     mca_coll_r2_component_t *component = &mca_coll_r2_component;
 
+    mca_coll_r2_ulfm_look();
     if (0 == atomic_load_explicit(&component->under_way, memory_order_relaxed)) {
         const uint32_t polls = atomic_load_explicit(&component->polls, memory_order_relaxed) + 1;
 

@@ -5,6 +5,7 @@
  * What a failed call is to the user: an error class, and once in words.
  */
 #include "call.h"
+#include "ulfm.h"
 
 #include <string.h>
 
@@ -51,6 +52,10 @@ int mca_coll_r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status)
     }
     if (R2_ERR_NO_MEMORY == status) {
         return OMPI_ERR_OUT_OF_RESOURCE;
+    }
+    if (R2_ERR_REVOKED == status || R2_ERR_REVOKED == mca_coll_r2_ulfm_mark(call->module)) {
+        /* Which the application knows; the launcher may not have told of a death behind it. */
+        return mca_coll_r2_revoked_error();
     }
     r2_error_tell(call, status);
     if (R2_ERR_PEER_GONE == status) {

@@ -30,6 +30,8 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/rooted.c \
     ompi/mca/coll/r2/runs.c \
+    ompi/mca/coll/r2/ulfm.c \
+    ompi/mca/coll/r2/ulfm.h \
     opal/mca/common/r2/finalize.c \
     opal/mca/common/r2/finalize.h \
     opal/mca/common/r2/params.h \

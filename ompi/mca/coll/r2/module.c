@@ -4,7 +4,7 @@
  *
  * One module per communicator: which functions r2 takes, and which it found underneath.
  */
-#include "coll_r2.h"
+#include "ulfm.h"
 
 #include <stdlib.h>
 
@@ -15,10 +15,14 @@ static void r2_module_construct(mca_coll_r2_module_t *module)
     memset(&module->saved, 0, sizeof(module->saved));
     module->r2 = NULL;
     module->told = false;
+    module->watched = NULL;
+    module->next = NULL;
+    module->word_missing = false;
 }
 
 static void r2_module_destruct(mca_coll_r2_module_t *module)
 {
+    mca_coll_r2_ulfm_forget(module);
     if (NULL != module->r2 && NULL != mca_coll_r2_component.ctx) {
         r2_comm_destroy(module->r2);
     }
@@ -113,6 +117,7 @@ mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm,
         }
         return NULL;
     }
+    mca_coll_r2_ulfm_watch(module, comm);
     module->super.coll_module_enable = r2_module_enable;
 #define MCA_COLL_R2_COLLECTIVE(name) module->super.coll_##name = mca_coll_r2_##name;
 #include "collectives.def"

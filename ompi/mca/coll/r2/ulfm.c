@@ -1,0 +1,186 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * ULFM: calls of r2 end on a communicator that is revoked, or one of whose processes is dead to the
+ * launcher; and they end with the error of a death when the launcher knows it, too, so that what
+ * the application asks next (MPIX_Comm_failure_ack) has the dead. Open MPI tells its components
+ * nothing of either, it only marks the communicator, so who waits looks at the marks.
+ */
+#include "ulfm.h"
+
+#if MCA_COLL_R2_HAS_ULFM
+
+#    include <pthread.h>
+#    include <sched.h>
+#    include <time.h>
+
+#    include "ompi/runtime/params.h"
+#    include "opal/runtime/opal_progress.h"
+
+/* Between two looks: a look walks all communicators. */
+#    define R2_ULFM_LOOK_US 1000u
+
+/* How long a death that r2 has found, or a revocation that a peer has passed on, waits for Open MPI
+ * to hear of it. A process that has left by MPI_Finalize is gone, too, and no word comes. */
+#    define R2_ULFM_WORD_US 500000u
+
+static pthread_mutex_t r2_ulfm_lock = PTHREAD_MUTEX_INITIALIZER;
+static mca_coll_r2_module_t *r2_ulfm_modules; /* r2_ulfm_lock: those without a mark */
+static mca_coll_r2_parked_t *r2_ulfm_parked;  /* r2_ulfm_lock */
+static _Atomic uint64_t r2_ulfm_next_us;      /* of the next look */
+
+static uint64_t r2_ulfm_now_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
+}
+
+void mca_coll_r2_ulfm_watch(mca_coll_r2_module_t *module, struct ompi_communicator_t *comm)
+{
+    if (!ompi_ftmpi_enabled) {
+        return;
+    }
+    pthread_mutex_lock(&r2_ulfm_lock);
+    module->watched = comm;
+    module->next = r2_ulfm_modules;
+    r2_ulfm_modules = module;
+    pthread_mutex_unlock(&r2_ulfm_lock);
+}
+
+/* r2_ulfm_lock. Harmless if it is not among them. */
+static void r2_ulfm_remove(const mca_coll_r2_module_t *module)
+{
+    mca_coll_r2_module_t **at = &r2_ulfm_modules;
+
+    while (NULL != *at && module != *at) {
+        at = &(*at)->next;
+    }
+    if (module == *at) {
+        *at = module->next;
+    }
+}
+
+void mca_coll_r2_ulfm_forget(mca_coll_r2_module_t *module)
+{
+    pthread_mutex_lock(&r2_ulfm_lock);
+    r2_ulfm_remove(module);
+    pthread_mutex_unlock(&r2_ulfm_lock);
+}
+
+r2_status_t mca_coll_r2_ulfm_mark(const mca_coll_r2_module_t *module)
+{
+    if (NULL == module->watched) {
+        return R2_OK;
+    }
+    if (ompi_comm_is_revoked(module->watched)) {
+        return R2_ERR_REVOKED;
+    }
+    return ompi_comm_coll_revoked(module->watched) ? R2_ERR_PEER_GONE : R2_OK;
+}
+
+/* r2_ulfm_lock. */
+static void r2_ulfm_look_at_modules(void)
+{
+    mca_coll_r2_module_t *module = r2_ulfm_modules, *next;
+    r2_status_t status;
+
+    for (; NULL != module; module = next) {
+        next = module->next;
+        status = mca_coll_r2_ulfm_mark(module);
+        if (R2_OK != status) {
+            r2_ulfm_remove(module);
+            r2_coll_refuse(module->r2, status);
+        }
+    }
+}
+
+/* ---- deaths and revocations that Open MPI has not heard of yet */
+
+/* Is there nothing to wait for (any more)? */
+static bool r2_ulfm_is_told(mca_coll_r2_module_t *module, r2_status_t status, uint64_t since_us)
+{
+    if (R2_ERR_PEER_GONE != status && R2_ERR_REVOKED != status) {
+        return true;
+    }
+    if (NULL == module->watched || R2_OK != mca_coll_r2_ulfm_mark(module)) {
+        return true;
+    }
+    if (r2_ulfm_now_us() - since_us > R2_ULFM_WORD_US) {
+        module->word_missing = true;
+    }
+    return module->word_missing;
+}
+
+void mca_coll_r2_ulfm_await(mca_coll_r2_module_t *module, r2_status_t status)
+{
+    const uint64_t since_us = r2_ulfm_now_us();
+
+    while (!r2_ulfm_is_told(module, status, since_us)) {
+        opal_progress();
+        sched_yield();
+    }
+}
+
+bool mca_coll_r2_ulfm_park(mca_coll_r2_module_t *module, r2_status_t status,
+                           mca_coll_r2_parked_t *parked, r2_coll_done_fn_t done, void *arg)
+{
+    const uint64_t now_us = r2_ulfm_now_us();
+
+    if (r2_ulfm_is_told(module, status, now_us)) {
+        return false;
+    }
+    *parked = (mca_coll_r2_parked_t){
+        .module = module, .status = status, .since_us = now_us, .done = done, .arg = arg};
+    pthread_mutex_lock(&r2_ulfm_lock);
+    parked->next = r2_ulfm_parked;
+    r2_ulfm_parked = parked;
+    pthread_mutex_unlock(&r2_ulfm_lock);
+    return true;
+}
+
+/* r2_ulfm_lock. @return those that wait no longer, as a list. */
+static mca_coll_r2_parked_t *r2_ulfm_take_told(void)
+{
+    mca_coll_r2_parked_t **at = &r2_ulfm_parked, *told = NULL;
+
+    while (NULL != *at) {
+        mca_coll_r2_parked_t *parked = *at;
+
+        if (r2_ulfm_is_told(parked->module, parked->status, parked->since_us)) {
+            *at = parked->next;
+            parked->next = told;
+            told = parked;
+        } else {
+            at = &parked->next;
+        }
+    }
+    return told;
+}
+
+void mca_coll_r2_ulfm_look(void)
+{
+    mca_coll_r2_parked_t *told, *next;
+    uint64_t now_us;
+
+    if (!ompi_ftmpi_enabled) {
+        return;
+    }
+    now_us = r2_ulfm_now_us();
+    if (now_us < atomic_load_explicit(&r2_ulfm_next_us, memory_order_relaxed) ||
+        0 != pthread_mutex_trylock(&r2_ulfm_lock)) {
+        return;
+    }
+    atomic_store_explicit(&r2_ulfm_next_us, now_us + R2_ULFM_LOOK_US, memory_order_relaxed);
+    r2_ulfm_look_at_modules();
+    told = r2_ulfm_take_told();
+    pthread_mutex_unlock(&r2_ulfm_lock);
+    for (; NULL != told; told = next) {
+        next = told->next; /* the request is another's as soon as it is complete */
+        told->done(told->arg, told->status);
+    }
+}
+
+#endif

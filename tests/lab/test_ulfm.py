@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Processes die under mpirun --with-ft ulfm (Open MPI 5.0) on a lab of 4 hosts with 4 rails, and
+the others go on without them: tests/functional/ulfm in all its cases.
+
+Each survivor has to have the error within a second, and to reduce exactly, on r2, on what is left.
+--long: every kind of collective, and more of everything. --stock: without r2, to compare with.
+"""
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from labtest import R2LAB, TOP, r2lab, run_all
+
+LAB = "ul%d" % os.getpid()
+BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
+PROGRAM = BUILD + "/tests/functional/ulfm"
+LONG = "--long" in sys.argv
+STOCK = "--stock" in sys.argv
+HOSTS, RAILS = 4, 4
+CALLS = ("barrier bcast allreduce reduce allgather allgatherv alltoall alltoallv gather scatter "
+         "reduce_scatter reduce_scatter_block scan exscan ialltoall iallreduce persistent").split()
+LINE = re.compile(r"rank \d+: \w+ \w+: (-?[\d.]+) ms, left (\d+), (on r2|not on r2), (\d+) wrong")
+OPTIONS = ("--peer", "ob1") if STOCK else ("--build", BUILD)
+MCA = () if STOCK else ("--mca", "coll", "r2")
+
+
+def play(case, call, ranks=HOSTS):
+    """One job; returns ms from the death to the error, of each survivor."""
+    done = subprocess.run([R2LAB, "run", "--name", LAB, *OPTIONS, "--timeout", "50", "--ppn",
+                           str(ranks // HOSTS), "--with-ft", "ulfm", "-n", str(ranks), *MCA,
+                           PROGRAM, case, call],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.STDOUT, timeout=90, errors="replace", check=False)
+    lines = LINE.findall(done.stdout)
+    dead = {"revoke": 0, "two": 2, "shrink": 2, "agree": 2}.get(case, 1)
+    assert len(lines) == ranks - dead, "%s %s: %d lines\n%s" % (case, call, len(lines), done.stdout)
+    for _, left, where, wrong in lines:
+        assert int(left) == ranks - dead and wrong == "0", "%s %s\n%s" % (case, call, done.stdout)
+        assert STOCK or where == "on r2", done.stdout
+    return [float(line[0]) for line in lines]
+
+
+def plays(case, calls, sizes=(HOSTS,)):
+    """Jobs of one case; returns a note."""
+    times = []
+    jobs = [(call, ranks) for ranks in sizes for call in calls]
+    for call, ranks in jobs:
+        times += play(case, call, ranks)
+    return ", %d jobs, error after %.0f ms (median), %.0f ms (longest)" % (
+        len(jobs), statistics.median(times), max(times))
+
+
+def test_in():
+    """a rank dies while a collective is under way (long: each kind)"""
+    return plays("in", CALLS if LONG else ("allreduce", "bcast"))
+
+
+def test_before():
+    """a rank dies before it enters the collective"""
+    return plays("before", CALLS if LONG else ("barrier",))
+
+
+def test_after():
+    """a rank dies after the collective"""
+    return plays("after", CALLS if LONG else ("persistent",))
+
+
+def test_two():
+    """two ranks die at once"""
+    return plays("two", CALLS[::3] if LONG else ("allgather",))
+
+
+def test_shrink():
+    """a rank dies, and another while the rest shrink"""
+    return plays("shrink", CALLS[1::3] if LONG else ("iallreduce",))
+
+
+def test_agree():
+    """a rank dies, and another while the rest agree"""
+    return plays("agree", CALLS[2::3] if LONG else ("alltoall",))
+
+
+def test_revoke():
+    """nobody dies: MPIX_Comm_revoke ends calls of all, blocking, nonblocking and persistent"""
+    return plays("revoke", CALLS if LONG else ("allreduce", "iallreduce", "persistent"))
+
+
+def test_many():
+    """8 and 16 ranks, several on each host"""
+    return plays("in", ("allreduce", "alltoall", "barrier") if LONG else ("reduce_scatter",),
+                 (8, 16) if LONG else (8,))
+
+
+def test_dead_rail():
+    """a rank dies while a rail of another host is down"""
+    r2lab("fault", "--name", LAB, "down", "h1", "rail0")
+    try:
+        return plays("in", CALLS[::4] if LONG else ("allreduce",))
+    finally:
+        r2lab("fault", "--name", LAB, "heal", "h1", "rail0")
+
+
+def main():
+    """Raises the lab, runs all tests, or those that are named."""
+    if os.geteuid() != 0:
+        print("tests on the lab need root")
+        return 77
+    if subprocess.run([PROGRAM], stdout=subprocess.DEVNULL, check=False).returncode == 77:
+        print("this Open MPI has no ULFM")
+        return 77
+    names = [word for word in sys.argv[1:] if not word.startswith("-")]
+    tests = [test_in, test_before, test_after, test_two, test_shrink, test_agree, test_revoke,
+             test_many, test_dead_rail]
+    tests = [globals()["test_" + name] for name in names] or tests
+    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
+    return run_all(tests, lambda: None, lambda: r2lab("down", "--name", LAB))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
