@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Allreduce in one step: every rank sends its vector to all and folds for itself. For three ranks,
- * or by name.
+ * for two and vectors of middle length, or by name.
  *
  * Three ranks, one step:
  *
@@ -65,6 +65,9 @@ static r2_status_t r2_allreduce_exchange_build(const r2_plan_input_t *input,
 
 static bool r2_allreduce_exchange_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
+    if (2 == input->size) {
+        return total_bytes <= r2_threshold_exchange_pair_bytes;
+    }
     return r2_threshold_exchange_ranks == input->size &&
            r2_is_short(input, total_bytes, r2_threshold_allreduce_short_bytes,
                        r2_threshold_allreduce_short_bytes_per_rank);

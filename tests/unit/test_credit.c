@@ -256,54 +256,6 @@ static void messages_go_as_they_are_granted(void **state)
     stub_net_destroy(stub);
 }
 
-/* Credit for one of several messages shows that others get theirs: they go on waiting. */
-static void credit_puts_requests_off(void **state)
-{
-    r2_status_t status = R2_IN_PROGRESS;
-    stub_net_t *stub = stub_with_a_lane();
-    uint64_t ignored;
-
-    (void) state;
-    stub->params.unexpected_bytes = 1024;
-    send_one(stub, 7, 1 << 20, &status);
-    send_one(stub, 8, 1 << 20, &status);
-    time_passes(stub, MUTE_NS - 1);
-    peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .id = 7}, CHUNK, false);
-    time_passes(stub, MUTE_NS - 1);
-    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 0);
-    time_passes(stub, 1);
-    assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
-    stub_net_destroy(stub);
-}
-
-/* Credit for receives that are posted one after the other is one packet. */
-static void credit_is_gathered(void **state)
-{
-    static char memory[3][ROW];
-    r2_status_t status = R2_IN_PROGRESS;
-    stub_net_t *stub = stub_with_a_lane();
-    uint64_t ignored;
-
-    (void) state;
-    r2_net_gather(&stub->net, true);
-    for (uint32_t i = 0; i < 3; ++i) {
-        const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = i},
-                                     .data = memory[i],
-                                     .bytes = ROW,
-                                     .done = ended,
-                                     .arg = &status};
-
-        assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
-        send_one(stub, 100 + i, 64, &status);
-    }
-    assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &ignored), 0);
-    r2_net_gather(&stub->net, false);
-    assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &ignored), 1);
-    assert_int_equal(stub->link->rx.grants.notify_count, 0);
-    r2_link_withdraw(stub->link, 1);
-    stub_net_destroy(stub);
-}
-
 /* Credit is kept for a message that may be to come, and for no other. */
 static void late_credit_is_dropped(void **state)
 {
@@ -323,62 +275,6 @@ static void late_credit_is_dropped(void **state)
     send_one(stub, 7, 1 << 20, &status);
     assert_int_equal(under_way(stub, R2_WIRE_DATA, &ignored), 9);
     assert_int_equal(stub->link->tx.credits.count, 0);
-    stub_net_destroy(stub);
-}
-
-/* The peer has all that was sent. @return requests for credit that were under way. */
-static uint32_t requests_arrive(stub_net_t *stub)
-{
-    r2_lane_t *lane = &stub->link->lanes[0];
-    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_ACK};
-    uint64_t ignored;
-    uint32_t count = under_way(stub, R2_WIRE_RTS, &ignored);
-
-    header.connection = lane->connect.rx_connection;
-    header.ack_next = lane->tx.seq;
-    header.consumed = (uint32_t) stub->net.first_seq;
-    stub_packet(stub, &header, sizeof(header), NULL, 0);
-    return count;
-}
-
-/*
- * More messages than the peer keeps requests for: the others ask when those have got their credit.
- * Few requests are under way at a time, however many there are.
- */
-static void requests_are_bounded(void **state)
-{
-    enum { MORE = 200 };
-    r2_status_t status = R2_IN_PROGRESS;
-    stub_net_t *stub = stub_with_a_lane();
-    uint32_t arrived = 0, now;
-
-    (void) state;
-    stub->params.unexpected_bytes = 1024;
-    for (uint32_t i = 0; i < R2_REQUESTS_MAX + MORE; ++i) {
-        send_one(stub, i, 20000, &status);
-    }
-    time_passes(stub, 0);
-    time_passes(stub, MUTE_NS);
-    while ((now = requests_arrive(stub)) > 0) {
-        assert_true(now <= 32);
-        arrived += now;
-    }
-    assert_int_equal(arrived, R2_REQUESTS_MAX);
-    assert_int_equal(stub->link->tx.mute, MORE);
-    for (uint32_t i = 0; i < MORE / 2; ++i) {
-        peer_credits(stub, (r2_tag_t){.comm_key = 1, .coll_seq = 1, .id = i}, 20000, true);
-    }
-    time_passes(stub, MUTE_NS);
-    while ((now = requests_arrive(stub)) > 0) {
-        arrived += now;
-    }
-    assert_int_equal(arrived, R2_REQUESTS_MAX + MORE / 2);
-    assert_int_equal(stub->link->tx.mute, MORE / 2);
-    assert_int_equal(stub->link->tx.requests, R2_REQUESTS_MAX);
-    send_one(stub, R2_REQUESTS_MAX + MORE, 4096, &status); /* a short one asks at once */
-    assert_int_equal(stub->link->tx.requests, R2_REQUESTS_MAX);
-    assert_int_equal(stub->link->tx.asks, 1);
-    assert_int_equal(requests_arrive(stub), 0);
     stub_net_destroy(stub);
 }
 
@@ -542,9 +438,6 @@ int main(void)
         cmocka_unit_test(a_request_shows_other_plans),
         cmocka_unit_test(messages_go_as_they_are_granted),
         cmocka_unit_test(late_credit_is_dropped),
-        cmocka_unit_test(requests_are_bounded),
-        cmocka_unit_test(credit_puts_requests_off),
-        cmocka_unit_test(credit_is_gathered),
         cmocka_unit_test(twins_are_withdrawn),
         cmocka_unit_test(eager_data_of_failed_communicators_arrives),
         cmocka_unit_test(messages_that_are_given_up_are_forgotten),

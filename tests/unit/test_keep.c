@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-#include <utlist.h>
 
 #include "link/tx.h"
 #include "stub_net.h"
@@ -362,161 +361,6 @@ static void patient_messages_give_room_back(void **state)
     stub_net_destroy(stub);
 }
 
-static uint32_t pings_under_way(const stub_net_t *stub)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < stub->link->lane_count; ++i) {
-        const r2_packet_t *packet;
-
-        DL_FOREACH(stub->link->lanes[i].tx.in_flight, packet) {
-            count += R2_WIRE_PING == packet->item->kind ? 1 : 0;
-        }
-    }
-    return count;
-}
-
-/* Nothing waits for it until its call is at its end: then it is asked for, on each lane once. */
-static void late_acknowledgements_are_asked_for_once(void **state)
-{
-    static const char data[LONG_BYTES];
-    stub_net_t *stub = stub_net_create();
-    r2_tx_message_t *messages[2];
-    r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
-                           .data = data,
-                           .bytes = LONG_BYTES,
-                           .chunk_bytes = 32768,
-                           .late_ack = true,
-                           .done = never_done};
-    r2_lane_t *lane = &stub->link->lanes[0];
-
-    (void) state;
-    stub_lane_up(stub, 0);
-    lane->tx.window_bytes = 1u << 20;
-    for (uint32_t i = 0; i < 2; ++i) {
-        args.tag.id = i;
-        args.message_p = &messages[i];
-        assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
-        assert_int_equal(0, lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW);
-    }
-    assert_int_equal(pings_under_way(stub), 0);
-    r2_link_ask(messages[0]);
-    assert_int_equal(pings_under_way(stub), 1);
-    r2_link_ask(messages[1]); /* its packet left before that one */
-    r2_link_ask(messages[0]);
-    assert_int_equal(pings_under_way(stub), 1);
-    r2_link_withdraw(stub->link, 1);
-    stub_net_destroy(stub);
-}
-
-/* Of a message in many chunks those ask that may be the last ones of their lanes. */
-static void last_chunks_ask(void **state)
-{
-    enum { CHUNKS = 8 };
-    static const char data[CHUNKS * 1024];
-    stub_net_t *stub = stub_net_create();
-    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
-                                 .data = data,
-                                 .bytes = sizeof(data),
-                                 .chunk_bytes = 1024,
-                                 .done = never_done};
-    r2_lane_t *lane = &stub->link->lanes[0];
-    const r2_packet_t *packet;
-    uint32_t asking = 0, chunks = 0;
-
-    (void) state;
-    stub->params.retransmit_bytes = 0;
-    stub_lane_up(stub, 0);
-    lane->tx.window_bytes = 1u << 20;
-    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
-    DL_FOREACH(lane->tx.in_flight, packet) {
-        const bool asks = 0 != (packet->header.flags & R2_WIRE_ACK_NOW);
-
-        ++chunks;
-        asking += asks ? 1 : 0;
-        assert_int_equal(asks, packet->item->chunk + stub->link->lane_count >= CHUNKS);
-    }
-    assert_int_equal(chunks, CHUNKS);
-    assert_int_equal(asking, stub->link->lane_count);
-    r2_link_withdraw(stub->link, 1);
-    stub_net_destroy(stub);
-}
-
-/* A chunk of two arrives. */
-static void chunk_arrives(stub_net_t *stub, uint32_t lane, uint32_t chunk, uint8_t flags)
-{
-    static const char data[1024];
-    const r2_wire_header_t header = {.version = R2_WIRE_VERSION,
-                                     .kind = R2_WIRE_DATA,
-                                     .flags = flags,
-                                     .connection = stub->link->lanes[lane].connect.rx_connection,
-                                     .lane_seq = stub->link->lanes[lane].rx.next,
-                                     .ack_next = stub->link->lanes[lane].tx.seq,
-                                     .consumed = (uint32_t) stub->net.first_seq,
-                                     .message = stub->net.first_seq,
-                                     .tag = {.comm_key = 1, .coll_seq = 1},
-                                     .message_bytes = 2 * sizeof(data),
-                                     .chunk_bytes = sizeof(data),
-                                     .chunk = chunk,
-                                     .length = sizeof(data)};
-
-    stub_packet(stub, &header, sizeof(header), data, sizeof(data));
-}
-
-/* Whose sender waits is acknowledged on all lanes when it is whole: a slow lane may have had none
- * of the chunks that ask. */
-static void whole_messages_are_acknowledged(void **state)
-{
-    static const uint8_t flags[] = {R2_WIRE_ACK_NOW, 0};
-
-    (void) state;
-    for (uint32_t i = 0; i < 2; ++i) {
-        stub_net_t *stub = stub_net_create();
-        char memory[2048];
-        unsigned done = 0;
-        const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
-                                     .data = memory,
-                                     .bytes = sizeof(memory),
-                                     .done = note_done,
-                                     .arg = &done};
-
-        stub_lane_up(stub, 0);
-        stub_lane_up(stub, 1);
-        assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
-        chunk_arrives(stub, 0, 1, flags[i]);
-        assert_int_equal(r2_lane_owes_ack(&stub->link->lanes[0]), 0 == flags[i]);
-        chunk_arrives(stub, 1, 0, 0);
-        assert_int_equal(done, 1);
-        assert_int_equal(r2_lane_owes_ack(&stub->link->lanes[0]), 0 == flags[i]);
-        stub_net_destroy(stub);
-    }
-}
-
-/* The same, where the slow lane's chunk is the first one. */
-static void slow_lanes_are_acknowledged(void **state)
-{
-    stub_net_t *stub = stub_net_create();
-    char memory[2048];
-    unsigned done = 0;
-    const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
-                                 .data = memory,
-                                 .bytes = sizeof(memory),
-                                 .done = note_done,
-                                 .arg = &done};
-
-    (void) state;
-    stub_lane_up(stub, 0);
-    stub_lane_up(stub, 1);
-    assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
-    chunk_arrives(stub, 0, 0, 0);
-    assert_true(r2_lane_owes_ack(&stub->link->lanes[0]));
-    chunk_arrives(stub, 1, 1, R2_WIRE_ACK_NOW);
-    assert_int_equal(done, 1);
-    assert_false(r2_lane_owes_ack(&stub->link->lanes[0]));
-    assert_false(r2_lane_owes_ack(&stub->link->lanes[1]));
-    stub_net_destroy(stub);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -529,10 +373,6 @@ int main(void)
         cmocka_unit_test(who_ends_acknowledges),
         cmocka_unit_test(patient_messages_do_not_ask),
         cmocka_unit_test(patient_messages_give_room_back),
-        cmocka_unit_test(late_acknowledgements_are_asked_for_once),
-        cmocka_unit_test(last_chunks_ask),
-        cmocka_unit_test(whole_messages_are_acknowledged),
-        cmocka_unit_test(slow_lanes_are_acknowledged),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
