@@ -382,4 +382,4 @@ tests_unit_test_mem_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
 tests_unit_test_mem_queue_SOURCES = tests/unit/test_mem_queue.c tests/fakecuda/parts.h
 tests_unit_test_mem_queue_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
 tests_unit_test_cuda_api_SOURCES = tests/unit/test_cuda_api.c
-tests_unit_test_cuda_api_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_unit_test_cuda_api_CPPFLAGS = -I$(top_srcdir) $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
