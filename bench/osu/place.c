@@ -117,8 +117,7 @@ bool r2_bench_place_open(r2_bench_place_t place, int local_rank, char *text_p, s
     if (R2_BENCH_IN_HOST == place) {
         return true;
     }
-    if (!load(text_p, text_bytes) ||
-        !went_well(driver.init(0), "cuInit", text_p, text_bytes) ||
+    if (!load(text_p, text_bytes) || !went_well(driver.init(0), "cuInit", text_p, text_bytes) ||
         !went_well(driver.devices(&count), "cuDeviceGetCount", text_p, text_bytes)) {
         return false;
     }

@@ -137,8 +137,9 @@ on_gpus() { [ "$(grep -hEc "^$1 [1-9]" "$work"/gpu.* | grep -c '^1$')" -eq "$2" 
 for place in cuda managed; do
     counter=cuMemAlloc_v2
     [ $place = cuda ] || counter=cuMemAllocManaged
-    gpu 3 r2_allreduce -m 4:64K -i 4 -x 1 -c -d $place && [ $rc -eq 0 ] && has "^# buffers: $place\$" \
-        && has '# validation: 60 iterations on 3 ranks, 0 wrong' && on_gpus $counter 3
+    gpu 3 r2_allreduce -m 4:64K -i 4 -x 1 -c -d $place && [ $rc -eq 0 ] \
+        && has "^# buffers: $place\$" && has "# validation: 60 iterations on 3 ranks, 0 wrong" \
+        && on_gpus $counter 3
     verdict "-d $place: all sizes are right"
     FAKECUDA_DEVICES=2 DELAY_US=50 gpu 2 r2_bench ialltoallv -m 1:4K -i 3 -x 1 -c -d $place \
         && [ $rc -eq 0 ] && has ', 0 wrong' && on_gpus $counter 2
@@ -157,9 +158,16 @@ gpu 2 r2_allreduce -m 4K:4K -x 0 -i 6 --digest -d cuda && [ $rc -eq 0 ] \
     && gpu 2 r2_allreduce -m 4K:4K -x 0 -i 6 --digest \
     && [[ $digest =~ ^[0-9a-f]{16}$ ]] && has "$digest\$"
 verdict "-d cuda: the digest is that of buffers of the host"
+for name in latency bibw; do
+    gpu 2 r2_bench $name -m 1:256K -i 4 -x 1 -c -d cuda
+    [ $rc -eq 0 ] && has '# validation: 76 iterations on 2 ranks, 0 wrong' \
+        && on_gpus cuMemAlloc_v2 2
+    verdict "-d cuda: $name"
+done
 bench 2 r2_allreduce -m 8:8 -i 2 -d cuda
 [ $rc -eq 1 ] && [ ! -s "$work/out" ] \
-    && [ "$(grep -c '^r2_allreduce: -d cuda: rank [01]: there is no CUDA driver: ' "$work/err")" = 2 ]
+    && [ "$(grep -c '^r2_allreduce: -d cuda: rank [01]: there is no CUDA driver: ' \
+        "$work/err")" = 2 ]
 verdict "-d cuda without a driver"
 FAKECUDA_FAULTS=cuInit@1=100 gpu 2 r2_allreduce -m 8:8 -i 2 -d managed
 [ $rc -eq 1 ] && [ ! -s "$work/out" ] \
