@@ -48,6 +48,17 @@ tests_functional_cuda_support_SOURCES = tests/functional/cuda_support.c
 tests_functional_cuda_support_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_cuda_support_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += examples/horovod_like
+examples_horovod_like_SOURCES = examples/horovod_like.c
+examples_horovod_like_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
+examples_horovod_like_CFLAGS = $(AM_CFLAGS) -pthread
+examples_horovod_like_LDADD = libr2_mpi.la $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/half
+tests_functional_half_SOURCES = tests/functional/half.c tests/functional/pattern.h
+tests_functional_half_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
+tests_functional_half_LDADD = libr2_mpi.la $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/gpu_p2p
 tests_functional_gpu_p2p_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_p2p.c \
     tests/functional/pattern.h
