@@ -18,9 +18,10 @@ typedef struct mca_coll_r2_staged {
     mca_coll_r2_buffer_t buffer; /* one block */
     r2_convertor_t convertor;
     r2_mem_at_t at;
-    uint64_t starts[2]; /* of the block: 0, and its packed bytes */
-    ptrdiff_t displ;    /* of the block: 0 */
-    char *copy;         /* owned; NULL: the buffer is the CPU's, or empty: no copy is needed */
+    uint64_t starts[2];    /* of the block: 0, and its packed bytes */
+    ptrdiff_t displ;       /* of the block: 0 */
+    r2_mem_block_t *block; /* owned: of the copy */
+    void *copy; /* borrowed: of block; NULL: the buffer is the CPU's, or empty: none is needed */
 } mca_coll_r2_staged_t;
 
 /* staged.c */

@@ -160,7 +160,7 @@ static int r2_pml_request_inner(r2_pml_request_t *request)
 {
     const mca_coll_r2_p2p_to_t *to = &request->to;
     const size_t bytes = mca_coll_r2_staged_bytes(&request->staged);
-    char *copy = request->staged.copy;
+    void *copy = request->staged.copy;
     int rc;
 
     if (NULL != to->message) {

@@ -7,7 +7,6 @@
  */
 #include "p2p.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void r2_staged_settle(mca_coll_r2_staged_t *staged)
@@ -58,12 +57,12 @@ int mca_coll_r2_staged_open(mca_coll_r2_staged_t *staged, const void *memory, si
         return r2_staged_error(status);
     }
     staged->at = at;
-    staged->copy = malloc(staged->starts[1]);
-    if (NULL == staged->copy) {
+    status = r2_mem_block_get(mca_coll_r2_component.ctx, &at, staged->starts[1], &staged->block,
+                              &staged->copy);
+    if (R2_OK != status) {
         mca_coll_r2_buffer_runs_fini(&staged->buffer);
-        return OMPI_ERR_OUT_OF_RESOURCE;
     }
-    return OMPI_SUCCESS;
+    return r2_staged_error(status);
 }
 
 void mca_coll_r2_staged_move(mca_coll_r2_staged_t *to, const mca_coll_r2_staged_t *from)
@@ -97,7 +96,7 @@ void mca_coll_r2_staged_close(mca_coll_r2_staged_t *staged)
 {
     if (NULL != staged->copy) {
         mca_coll_r2_buffer_runs_fini(&staged->buffer);
-        free(staged->copy);
+        r2_mem_block_put(mca_coll_r2_component.ctx, staged->block);
         staged->copy = NULL;
     }
 }
