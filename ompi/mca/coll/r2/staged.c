@@ -33,17 +33,39 @@ static int r2_staged_error(r2_status_t status)
     return MPI_ERR_OTHER;
 }
 
+/* By one query: what is not at MPI_BOTTOM lies in one piece of memory. Most buffers are the
+ * CPU's. */
+static r2_status_t r2_staged_look(const void *memory, const struct ompi_datatype_t *dtype,
+                                  bool *is_cpus_p)
+{
+    r2_mem_at_t at = {.kind = R2_MEM_HOST};
+    r2_status_t status;
+
+    if (MPI_BOTTOM == memory) {
+        *is_cpus_p = false; /* unknown */
+        return R2_OK;
+    }
+    status = r2_mem_find(mca_coll_r2_component.ctx,
+                         (const char *) memory + mca_coll_r2_first_byte(dtype), &at);
+    *is_cpus_p = mca_coll_r2_is_cpus(&at);
+    return status;
+}
+
 int mca_coll_r2_staged_open(mca_coll_r2_staged_t *staged, const void *memory, size_t count,
                             struct ompi_datatype_t *dtype)
 {
     r2_mem_at_t at = {.kind = R2_MEM_HOST};
+    bool is_cpus = true;
     size_t unit;
-    r2_status_t status;
+    r2_status_t status = R2_OK;
 
     staged->copy = NULL;
     ompi_datatype_type_size(dtype, &unit);
-    if (0 == count || 0 == unit) {
-        return OMPI_SUCCESS;
+    if (0 != count && 0 != unit) {
+        status = r2_staged_look(memory, dtype, &is_cpus);
+    }
+    if (R2_OK != status || is_cpus) {
+        return r2_staged_error(status);
     }
     memset(staged, 0, sizeof(*staged));
     staged->buffer.base = (char *) (uintptr_t) memory;
