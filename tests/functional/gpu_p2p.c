@@ -203,7 +203,7 @@ static int intercommunicator(int bytes)
         types[i] = MPI_BYTE;
         pattern_fill(out + i * bytes, me, 2 * i + 1 - group, bytes);
     }
-    memset(in, 0xa5, (size_t) (others * bytes));
+    memset(in, 0xa5, LONGEST);
     MPI_Alltoallw(out, counts, displs, types, in, counts, displs, types, inter);
     for (int i = 0; i < others; ++i) {
         errors += pattern_wrong(in + i * bytes, 2 * i + 1 - group, me, bytes);
