@@ -22,7 +22,7 @@
 
 #include "ompi/half/half.h"
 
-enum { ALL = 65536, EDGES = 24, CORPUS = 320, REFERRED = 72, FLOAT16 = 0, BFLOAT16 = 1 };
+enum { ALL = 65536, EDGES = 24, CORPUS = 192, REFERRED = 40, FLOAT16 = 0, BFLOAT16 = 1 };
 enum { SUM, PROD, MIN, MAX };
 
 /* Of both kinds: their bits mean other numbers. */
