@@ -124,6 +124,26 @@ static int sum_up(r2_bench_run_t *run)
     return status;
 }
 
+/* The GPU of this process, if buffers are to be in its memory. Ranks that have none say why.
+ * @return true if all ranks have theirs. */
+static bool open_place(const r2_bench_run_t *run)
+{
+    char text[256] = "";
+    int ready, local_rank;
+    MPI_Comm host;
+
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host);
+    MPI_Comm_rank(host, &local_rank);
+    MPI_Comm_free(&host);
+    ready = r2_bench_place_open(run->options->place, local_rank, text, sizeof(text));
+    if (!ready) {
+        fprintf(stderr, "%s: -d %s: rank %d: %s\n", run->task->program,
+                r2_bench_place_name(run->options->place), run->rank, text);
+    }
+    MPI_Allreduce(MPI_IN_PLACE, &ready, 1, MPI_INT, MPI_LAND, MPI_COMM_WORLD);
+    return ready;
+}
+
 /* Everything between MPI_Init and MPI_Finalize. @return exit status, the same on all ranks. */
 static int run_all(r2_bench_run_t *run)
 {
@@ -133,6 +153,9 @@ static int run_all(r2_bench_run_t *run)
 
     if (!check_ranks(run)) {
         return 2;
+    }
+    if (R2_BENCH_IN_HOST != options->place && !open_place(run)) {
+        return 1;
     }
     run->hosts = count_hosts(run->ranks);
     if (0 == run->rank) {
@@ -216,6 +239,7 @@ int r2_bench_main(int argc, char **argv, const r2_bench_task_t *task)
             r2_bench_give_up("--fault: the launcher does not tell the ranks before MPI_Init");
         }
         status = run_all(&run);
+        r2_bench_place_close();
     }
     r2_bench_injector_fini(&injector);
     r2_bench_options_fini(&options);

@@ -16,6 +16,7 @@ libr2bench_la_SOURCES = \
     bench/osu/calls.h \
     bench/osu/clock.c \
     bench/osu/clock.h \
+    bench/osu/cuda.def \
     bench/osu/data.c \
     bench/osu/data.h \
     bench/osu/fault_words.c \
@@ -33,6 +34,8 @@ libr2bench_la_SOURCES = \
     bench/osu/pairs.h \
     bench/osu/payload.c \
     bench/osu/payload.h \
+    bench/osu/place.c \
+    bench/osu/place.h \
     bench/osu/pvar.c \
     bench/osu/pvar.h \
     bench/osu/report.c \

@@ -223,15 +223,6 @@ static bool parse_root(const char *text, r2_bench_options_t *options)
     return true;
 }
 
-/* Where the buffers are. */
-static const char *parse_place(const char *text)
-{
-    return 0 == strcmp(text, "host")
-               ? NULL
-               : "host: buffers in device memory are not built in: these programs call no CUDA, "
-                 "ROCm or OpenACC to allocate, fill and check them";
-}
-
 static bool parse_plant(const char *text, r2_bench_plant_t *plant_p)
 {
     for (size_t i = 0; i < sizeof(plants) / sizeof(plants[0]); ++i) {
@@ -268,7 +259,9 @@ static const char *parse_value(r2_bench_options_t *options, int option, const ch
                    ? NULL
                    : "a number of messages, 1 to 65536";
     case 'd':
-        return parse_place(value);
+        return r2_bench_place_find(value, &options->place)
+                   ? NULL
+                   : "host, cuda or managed: no buffers in memory of ROCm or OpenACC";
     case 'k':
         return parse_root(value, options) ? NULL : "fixed:RANK or rotate";
     case 't':

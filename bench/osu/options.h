@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "place.h"
 #include "task.h"
 
 enum {
@@ -68,6 +69,7 @@ typedef struct r2_bench_options {
     r2_bench_type_t types[4]; /* types_count: all that are asked for */
     unsigned types_count;
     int root;
+    r2_bench_place_t place; /* of the buffers */
     r2_bench_plant_t plant;
     bool all_types;
     bool rooted;      /* a root was asked for */

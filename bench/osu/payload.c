@@ -20,24 +20,54 @@ enum {
     MAX_COMPLAINTS = 5, /* of one rank and size */
 };
 
-static bool buffer_init(r2_bench_buffer_t *buffer, size_t bytes)
+static size_t whole_bytes(const r2_bench_buffer_t *buffer)
 {
-    size_t all_bytes = bytes + 2 * (size_t) GUARD_BYTES;
+    return buffer->bytes + 2 * (size_t) GUARD_BYTES;
+}
+
+/* What was written here goes to the GPU, where the buffer is there. */
+static void buffer_write(const r2_bench_buffer_t *buffer)
+{
+    if (NULL != buffer->gpus) {
+        r2_bench_place_write(buffer->gpus, buffer->memory, whole_bytes(buffer));
+    }
+}
+
+static void buffer_read(r2_bench_buffer_t *buffer)
+{
+    if (NULL != buffer->gpus) {
+        r2_bench_place_read(buffer->memory, buffer->gpus, whole_bytes(buffer));
+    }
+}
+
+static bool buffer_init(r2_bench_buffer_t *buffer, r2_bench_place_t place, size_t bytes)
+{
     void *memory = NULL;
 
-    if (0 != posix_memalign(&memory, GUARD_BYTES, all_bytes)) {
+    buffer->bytes = bytes;
+    if (0 != posix_memalign(&memory, GUARD_BYTES, whole_bytes(buffer))) {
         return false;
     }
     buffer->memory = memory;
-    buffer->data = buffer->memory + GUARD_BYTES;
-    buffer->bytes = bytes;
-    memset(buffer->memory, POISON, all_bytes);
+    buffer->data = buffer->given = buffer->memory + GUARD_BYTES;
+    memset(buffer->memory, POISON, whole_bytes(buffer));
+    if (R2_BENCH_IN_HOST == place) {
+        return true;
+    }
+    buffer->gpus = r2_bench_place_alloc(place, whole_bytes(buffer));
+    if (NULL == buffer->gpus) {
+        return false;
+    }
+    buffer->given = (unsigned char *) buffer->gpus + GUARD_BYTES;
+    buffer_write(buffer);
     return true;
 }
 
 static void buffer_fini(r2_bench_buffer_t *buffer)
 {
+    r2_bench_place_free(buffer->gpus);
     free(buffer->memory);
+    buffer->gpus = NULL;
     buffer->memory = NULL;
 }
 
@@ -153,8 +183,9 @@ const char *r2_bench_payload_init(r2_bench_payload_t *payload, const r2_bench_ta
     }
     r2_bench_kind_shape(task->kind, payload->elements, data->ranks, rank,
                         options->rotate_root ? rank : options->root, &most_shape);
-    if (!lists_init(payload) || !buffer_init(&payload->send, most_shape.send_count * unit) ||
-        !buffer_init(&payload->recv, most_shape.recv_space * unit)) {
+    if (!lists_init(payload) ||
+        !buffer_init(&payload->send, options->place, most_shape.send_count * unit) ||
+        !buffer_init(&payload->recv, options->place, most_shape.recv_space * unit)) {
         r2_bench_payload_fini(payload);
         return "not enough memory for the buffers: choose a smaller -m";
     }
@@ -180,8 +211,8 @@ void r2_bench_payload_turn(r2_bench_payload_t *payload, uint64_t turn)
                                                : payload->options->root;
     r2_bench_kind_shape(payload->task->kind, payload->elements, payload->data->ranks, payload->rank,
                         call->root, &payload->shape);
-    call->send = payload->send.data;
-    call->recv = payload->recv.data;
+    call->send = payload->send.given;
+    call->recv = payload->recv.given;
     call->count = (int) (payload->shape.count / payload->slots);
     call->type = mpi_type(payload->options->type);
     call->comm = MPI_COMM_WORLD;
@@ -206,6 +237,8 @@ void r2_bench_payload_prepare(r2_bench_payload_t *payload, uint64_t turn)
         r2_bench_data_fill(payload->data, payload->recv.data, payload->shape.recv_count,
                            payload->rank, turn, rounding);
     }
+    buffer_write(&payload->send);
+    buffer_write(&payload->recv);
 }
 
 /* The last rank that has the buffer that is to be damaged. */
@@ -224,8 +257,8 @@ static int planted_rank(const r2_bench_payload_t *payload, bool in_send)
     return rank;
 }
 
-/* The defect of --plant-error that is due. */
-static void plant(const r2_bench_payload_t *payload, uint64_t turn)
+/* The defect of --plant-error that is due. @return true if there is one. */
+static bool plant(const r2_bench_payload_t *payload, uint64_t turn)
 {
     size_t unit = r2_bench_type_bytes(payload->options->type);
     size_t result_bytes = payload->shape.recv_count * unit;
@@ -234,7 +267,7 @@ static void plant(const r2_bench_payload_t *payload, uint64_t turn)
 
     if (R2_BENCH_PLANT_NONE == defect || payload->rank != planted_rank(payload, in_send) ||
         (in_send ? payload->send.bytes : result_bytes) < unit) {
-        return;
+        return false;
     }
     switch (defect) {
     case R2_BENCH_PLANT_NONE:
@@ -253,6 +286,29 @@ static void plant(const r2_bench_payload_t *payload, uint64_t turn)
     case R2_BENCH_PLANT_GUARD:
         payload->recv.data[payload->recv.bytes] ^= 1;
         break;
+    }
+    return true;
+}
+
+/* The copies of what a call left in memory of a GPU. A planted defect goes there, and is found from
+ * there. */
+static void fetch(r2_bench_payload_t *payload, uint64_t turn)
+{
+    r2_bench_buffer_t *buffers[] = {&payload->send, &payload->recv};
+    const size_t count = sizeof(buffers) / sizeof(buffers[0]);
+
+    for (size_t i = 0; i < count; ++i) {
+        buffer_read(buffers[i]);
+    }
+    if (!plant(payload, turn)) {
+        return;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        buffer_write(buffers[i]);
+        if (NULL != buffers[i]->gpus) {
+            memset(buffers[i]->memory, 0, whole_bytes(buffers[i]));
+        }
+        buffer_read(buffers[i]);
     }
 }
 
@@ -318,7 +374,7 @@ static void validate(r2_bench_payload_t *payload, uint64_t turn)
     }
     if (!guards_are_whole(&payload->recv) || !guards_are_whole(&payload->send)) {
         r2_bench_payload_complain(payload, turn, "memory beside a buffer was written");
-        poison_guards(&payload->recv);
+        poison_guards(&payload->recv); /* for the next iteration, which writes them */
         poison_guards(&payload->send);
         right = false;
     }
@@ -327,7 +383,7 @@ static void validate(r2_bench_payload_t *payload, uint64_t turn)
 
 void r2_bench_payload_check(r2_bench_payload_t *payload, uint64_t turn)
 {
-    plant(payload, turn);
+    fetch(payload, turn);
     if (payload->options->validate) {
         validate(payload, turn);
     }

@@ -15,10 +15,13 @@
 #include "options.h"
 #include "task.h"
 
-/** Memory with a guard on both sides. */
+/** Memory with a guard on both sides. That of a GPU has a copy in the host's, which is filled and
+ * checked. */
 typedef struct r2_bench_buffer {
     unsigned char *memory; /* owned */
     unsigned char *data;   /* borrowed: inside memory */
+    unsigned char *given;  /* borrowed: what MPI gets for data */
+    void *gpus;            /* owned: as long as memory, or NULL */
     size_t bytes;          /* of data */
 } r2_bench_buffer_t;
 

@@ -178,6 +178,9 @@ void r2_bench_report_head(const r2_bench_report_t *report)
     printf("# r2 MPI %s%s%s Test v%s, %s\n", r2_bench_form_title(report->task->form), kind->title,
            R2_BENCH_NO_PAIRS == kind->way ? " Latency" : "", R2_VERSION,
            r2_bench_type_name(report->options->type));
+    if (R2_BENCH_IN_HOST != report->options->place) {
+        printf("# buffers: %s\n", r2_bench_place_name(report->options->place));
+    }
     printf("# %d rank%s on %d host%s", report->ranks, 1 == report->ranks ? "" : "s", report->hosts,
            1 == report->hosts ? "" : "s");
     if (kind->way >= R2_BENCH_ONE_WAY) {

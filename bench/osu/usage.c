@@ -22,7 +22,8 @@ static const char as_osu[] =
     "  -c, --validation              check every result, exactly\n"
     "  -u, --validation-warmup N     as -x, with -c (default: as -x)\n"
     "  -M, --mem-limit SIZE          leave out sizes whose buffers are larger (default: none)\n"
-    "  -d, --accelerator host        where the buffers are: there is nothing but host memory\n";
+    "  -d, --accelerator PLACE       where the buffers are: host, cuda (device memory) or managed\n"
+    "                                (default: host)\n";
 
 static const char of_this_suite[] =
     "of this suite:\n"

@@ -2,8 +2,9 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * What MPI programs can know of r2. No library is needed, and no r2 either: a program that includes
- * this runs on any Open MPI.
+ * What MPI programs can know of r2, and float16 and bfloat16 for reductions. All of it works on any
+ * Open MPI, with r2 and without. Only the functions that begin with r2_mpi_half_ need a library,
+ * libr2_mpi (-lr2_mpi).
  */
 #ifndef R2_MPI_H
 #define R2_MPI_H
@@ -39,5 +40,45 @@ static inline int r2_mpi_err_proc_failed(void)
     return MPI_ERR_LASTCODE;
 #endif
 }
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Floats of two bytes. Open MPI 4.1 and 5.0 have no datatypes for them. */
+typedef enum r2_mpi_half {
+    R2_MPI_FLOAT16,  /**< IEEE 754 binary16: 5 bits of exponent, 10 of fraction */
+    R2_MPI_BFLOAT16, /**< the upper half of a float: 8 and 7 */
+} r2_mpi_half_t;
+
+typedef enum r2_mpi_half_op {
+    R2_MPI_HALF_SUM,
+    R2_MPI_HALF_PROD,
+    R2_MPI_HALF_MIN,
+    R2_MPI_HALF_MAX,
+} r2_mpi_half_op_t;
+
+/**
+ * A datatype for them: two bytes, committed, named R2_FLOAT16 or R2_BFLOAT16. It can be given to
+ * any call, and be part of other datatypes; the operations below take it, other types of two bytes
+ * (as MPI_Type_contiguous(2, MPI_BYTE), or MPI_UINT16_T), and contiguous types of these.
+ * @param type_p to be given to MPI_Type_free()
+ * @return MPI_SUCCESS; MPI_ERR_ARG: there is no such kind; or an error of MPI.
+ */
+int r2_mpi_half_type(r2_mpi_half_t half, MPI_Datatype *type_p);
+
+/**
+ * An operation on them, commutative. A sum or product is that of two values in float32, rounded to
+ * nearest, ties to even, after each pair; so sums of many ranks depend on their order, as those of
+ * MPI_FLOAT do. NaN wins in all four, as the quiet NaN without sign; -0 is less than +0; denormal
+ * numbers count. The bits are equal on all processors, with AVX2 and without.
+ * @param op_p to be given to MPI_Op_free()
+ * @return as above.
+ */
+int r2_mpi_half_op_create(r2_mpi_half_t half, r2_mpi_half_op_t op, MPI_Op *op_p);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

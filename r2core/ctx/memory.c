@@ -42,6 +42,39 @@ static r2_status_t r2_mem_transfer_end(r2_ctx_t *ctx, r2_mem_queue_t *queue)
     return R2_OK == status ? R2_OK : r2_mem_queue_drain(queue);
 }
 
+r2_status_t r2_mem_block_get(r2_ctx_t *ctx, const r2_mem_at_t *at, uint64_t bytes,
+                             r2_mem_block_t **block_p, void **bytes_p)
+{
+    r2_staging_t *staging = &ctx->core.engine.staging;
+    r2_pin_t *block = NULL;
+    r2_status_t status;
+
+    if (r2_is_forked()) {
+        return R2_ERR_FORKED;
+    }
+    r2_core_enter(&ctx->core);
+    status = r2_staging_follow(staging, at);
+    if (R2_OK == status) {
+        block = r2_pins_get(&staging->pins, bytes);
+        status = NULL == block ? R2_ERR_NO_MEMORY : R2_OK;
+    }
+    r2_core_leave(&ctx->core);
+    if (R2_OK == status) {
+        *block_p = block;
+        *bytes_p = block->memory;
+    }
+    return status;
+}
+
+void r2_mem_block_put(r2_ctx_t *ctx, r2_mem_block_t *block)
+{
+    if (NULL != block && !r2_is_forked()) {
+        r2_core_enter(&ctx->core);
+        r2_pins_put(&ctx->core.engine.staging.pins, block);
+        r2_core_leave(&ctx->core);
+    }
+}
+
 r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at, const r2_convertor_t *buffer,
                             uint64_t bytes, void *packed, bool unpack)
 {

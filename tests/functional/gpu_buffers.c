@@ -3,7 +3,7 @@
  * Copyright (c) 2026 The r2 authors
  *
  * Preloaded: buffers of test programs (gpu_alloc.h) are memory of the stand-in for the CUDA driver,
- * and collectives get the addresses that the application of a GPU has.
+ * and collectives and point-to-point get the addresses that the application of a GPU has.
  *
  * R2_TEST_GPU says of which kind: device, managed, pool, pinned, or mixed: any of these, or the
  * host's, another one for each buffer and rank. MPI_Finalize tells what the stand-in calls a
@@ -189,6 +189,13 @@ static void *given(const void *memory)
         return GPU_INIT(P, Name)(GPU_BARE arguments, info, request);                \
     }
 #include "gpu_calls.def"
+
+#define GPU_P2P(Name, parameters, arguments)    \
+    int MPI_##Name(GPU_BARE parameters)         \
+    {                                           \
+        return PMPI_##Name(GPU_BARE arguments); \
+    }
+#include "gpu_p2p.def"
 
 int MPI_Finalize(void)
 {

@@ -43,6 +43,29 @@ tests_functional_sessions_SOURCES = tests/functional/sessions.c
 tests_functional_sessions_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_sessions_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/cuda_support
+tests_functional_cuda_support_SOURCES = tests/functional/cuda_support.c
+tests_functional_cuda_support_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_cuda_support_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += examples/horovod_like
+examples_horovod_like_SOURCES = examples/horovod_like.c
+examples_horovod_like_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
+examples_horovod_like_CFLAGS = $(AM_CFLAGS) -pthread
+examples_horovod_like_LDADD = libr2_mpi.la $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/half
+tests_functional_half_SOURCES = tests/functional/half.c tests/functional/pattern.h
+tests_functional_half_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
+tests_functional_half_LDADD = libr2_mpi.la $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/gpu_p2p
+tests_functional_gpu_p2p_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_p2p.c \
+    tests/functional/pattern.h
+tests_functional_gpu_p2p_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_gpu_p2p_CFLAGS = $(AM_CFLAGS) -pthread
+tests_functional_gpu_p2p_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/gpu_steps
 tests_functional_gpu_steps_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_steps.c
 tests_functional_gpu_steps_CPPFLAGS = $(OMPI_CPPFLAGS)
@@ -50,7 +73,8 @@ tests_functional_gpu_steps_LDADD = $(OMPI_LIBS)
 
 check_LTLIBRARIES += tests/functional/gpu_buffers.la
 tests_functional_gpu_buffers_la_SOURCES = tests/functional/gpu_alloc.h \
-    tests/functional/gpu_buffers.c tests/functional/gpu_calls.def tests/fakecuda/fakecuda.h
+    tests/functional/gpu_buffers.c tests/functional/gpu_calls.def tests/functional/gpu_p2p.def \
+    tests/fakecuda/fakecuda.h
 tests_functional_gpu_buffers_la_CPPFLAGS = $(OMPI_CPPFLAGS) $(FAKECUDA_CPPFLAGS)
 tests_functional_gpu_buffers_la_LDFLAGS = $(tests_functional_module)
 tests_functional_gpu_buffers_la_LIBADD = tests/fakecuda/libcuda.la $(OMPI_LIBS)
@@ -185,7 +209,8 @@ tests_functional_datatypes_LDADD = $(OMPI_LIBS)
 EXTRA_DIST += tests/lab/test_datatypes.py
 
 check_PROGRAMS += tests/functional/p2p
-tests_functional_p2p_SOURCES = tests/functional/p2p.c tests/functional/pattern.h
+tests_functional_p2p_SOURCES = tests/functional/gpu_alloc.h tests/functional/p2p.c \
+    tests/functional/pattern.h
 tests_functional_p2p_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_p2p_LDADD = $(OMPI_LIBS)
 

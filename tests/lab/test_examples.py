@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Training with mpi4py over r2: the same losses, to the last bit, with a rail killed in the
-middle."""
+"""Training over r2, with mpi4py and as Horovod does it: the same losses, to the last bit, with a
+rail killed in the middle.
+
+Needs examples/horovod_like of the build directory ($R2_BUILDDIR).
+"""
 
 import os
 import subprocess
@@ -17,11 +20,10 @@ STACK = ("-n", "4", "--mca", "pml", "ob1", "--mca", "btl", "r2,self", "--mca", "
          "-x", "OPENBLAS_NUM_THREADS=1")
 
 
-def train(*words, faults=()):
-    """Lines of a training; faults: at which line to do what."""
+def play(*command, faults=()):
+    """Lines of a program that must succeed; faults: at which line to do what."""
     child = subprocess.Popen(
-        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "80", *STACK,
-         sys.executable, TOP + "/examples/sgd.py", *words],
+        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "80", *STACK, *command],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     lines = []
     for line in child.stdout:
@@ -30,15 +32,23 @@ def train(*words, faults=()):
             if number == len(lines):
                 r2lab("fault", "--name", LAB, *fault)
     assert child.wait() == 0, "".join(lines)
+    return lines
+
+
+def train(*words, faults=()):
+    """Lines of a training."""
+    lines = play(sys.executable, TOP + "/examples/sgd.py", *words, faults=faults)
     assert lines and lines[-1].startswith("weights") and "NOT" not in lines[-1], "".join(lines)
     return lines
+
+
+FAULTS = ((4, "down", "h1", "rail2"), (8, "drop", "h0", "rail1"), (14, "heal", "all", "all"))
 
 
 def compare(*words):
     """A healthy run against one with rails that die and come back."""
     healthy = train(*words)
-    broken = train(*words, faults=((4, "down", "h1", "rail2"), (8, "drop", "h0", "rail1"),
-                                   (14, "heal", "all", "all")))
+    broken = train(*words, faults=FAULTS)
     assert healthy == broken, "".join(healthy + ["--\n"] + broken)
     losses = [float.fromhex(line.split()[3]) for line in healthy[:-1]]
     assert losses[-1] < losses[0], "nothing was learnt"
@@ -55,6 +65,12 @@ def test_halves():
     return compare("--steps", "18", "--half")
 
 
+def test_horovod():
+    """a thread that fuses tensors, bit vectors, 16-bit floats on a type of two bytes"""
+    lines = play(BUILD + "/examples/horovod_like", "18", faults=FAULTS)
+    assert lines == ["step %d: 0 wrong\n" % i for i in range(18)], "".join(lines)
+
+
 def down():
     """Takes the lab down."""
     r2lab("down", "--name", LAB)
@@ -68,7 +84,7 @@ def main():
             print("python3-%s is not installed" % module)
             return 77
     r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 4, "--rate", "100mbit")
-    return run_all([test_floats, test_halves], lambda: None, down)
+    return run_all([test_floats, test_halves, test_horovod], lambda: None, down)
 
 
 sys.exit(main())

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 # Copyright (c) 2026 The r2 authors
-"""Collectives on memory of GPUs (the stand-in of tests/fakecuda) while rails die and come back: all
-numbers right, and no mistake in the use of the driver.
+"""Collectives and point-to-point on memory of GPUs (the stand-in of tests/fakecuda) while rails die
+and come back: all numbers right, and no mistake in the use of the driver.
 
 Needs tests/functional/gpu_steps of the build directory ($R2_BUILDDIR).
 """
@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, r2lab, run_all
+from labtest import R2LAB, TOP, Skip, r2lab, run_all
 
 LAB = "gp%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -57,6 +57,33 @@ def test_mixed():
     train("mixed", FAULTS, "--ppn", 2, "-n", 4)
 
 
+def test_arrays():
+    """mpi4py with arrays of a GPU: edges by point-to-point, sums by an allreduce"""
+    if subprocess.run([sys.executable, "-c", "import mpi4py, numpy"], check=False,
+                      stderr=subprocess.DEVNULL).returncode != 0:
+        raise Skip("python3-mpi4py is not installed")
+    child = subprocess.Popen(
+        [R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "100", "--ppn", "1", "-n", "4",
+         "--mca", "pml", "ob1", "--mca", "btl", "r2,self", "--mca", "coll", "r2",
+         "--mca", "coll_r2_gpu", "auto", "-x", "FAKECUDA_DELAY_US=100",
+         "-x", "LD_LIBRARY_PATH=" + BUILD + "/tests/fakecuda/.libs",
+         "-x", "LD_PRELOAD=" + BUILD + "/.libs/libr2_cuda_support.so",
+         sys.executable, TOP + "/examples/cuda_arrays.py", "--steps", str(STEPS)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    lines, steps = [], []
+    for line in child.stdout:
+        lines.append(line)
+        if line.startswith("step "):
+            steps.append(line)
+            for when, *fault in FAULTS:
+                if when == len(steps):
+                    r2lab("fault", "--name", LAB, *fault)
+    said = "".join(lines)
+    assert child.wait() == 0 and "MISTAKE" not in said and " is dead " in said, said
+    assert steps == ["step %d: 0 wrong\n" % i for i in range(STEPS)], said
+    assert "MPIX_Query_cuda_support() says 1\n" in said, said
+
+
 def heal():
     """All rails as new."""
     r2lab("fault", "--name", LAB, "heal", "all", "all")
@@ -70,7 +97,7 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", 4, "--rails", 3, "--rate", "200mbit")
-    return run_all([test_device, test_mixed], heal, down)
+    return run_all([test_device, test_mixed, test_arrays], heal, down)
 
 
 sys.exit(main())

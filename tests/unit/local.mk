@@ -382,10 +382,14 @@ tests_unit_test_allocations_LDFLAGS = \
 tests_unit_test_allocations_LDADD = $(R2_TEST_LIBS)
 
 # Kinds of memory, on the stand-in for the CUDA driver
+check_PROGRAMS += tests/unit/test_half
+tests_unit_test_half_SOURCES = tests/unit/test_half.c $(r2_half_sources)
+tests_unit_test_half_CPPFLAGS = -I$(top_srcdir) -I$(top_builddir)
+tests_unit_test_half_LDADD = $(CMOCKA_LIBS) -lm
 check_PROGRAMS += tests/unit/test_mem tests/unit/test_mem_queue tests/unit/test_cuda_api
 tests_unit_test_mem_SOURCES = tests/unit/test_mem.c tests/fakecuda/parts.h
 tests_unit_test_mem_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
 tests_unit_test_mem_queue_SOURCES = tests/unit/test_mem_queue.c tests/fakecuda/parts.h
 tests_unit_test_mem_queue_LDADD = $(R2_TEST_LIBS) tests/fakecuda/libcuda.la
 tests_unit_test_cuda_api_SOURCES = tests/unit/test_cuda_api.c
-tests_unit_test_cuda_api_CPPFLAGS = $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)
+tests_unit_test_cuda_api_CPPFLAGS = -I$(top_srcdir) $(AM_CPPFLAGS) $(CUDA_CPPFLAGS)

@@ -3,7 +3,8 @@
  * Copyright (c) 2026 The r2 authors
  *
  * r2's own declarations of the CUDA driver API against cuda.h, where that is installed, else
- * against those of tests/fakecuda: values, sizes, prototypes, by the compiler.
+ * against those of tests/fakecuda: values, sizes, prototypes, by the compiler. So are those of the
+ * benchmarks.
  */
 #include "r2_config.h"
 
@@ -29,6 +30,15 @@
 #define R2_CUDA_FN(field, symbol, params)  r2_cu_result_t symbol params;
 #pragma GCC diagnostic ignored "-Wredundant-decls"
 #include "mem/cuda_api.def"
+
+/* Those of the benchmarks. */
+typedef CUresult r2_bench_cu_result_t;
+typedef CUdeviceptr r2_bench_cu_at_t;
+typedef CUcontext r2_bench_cu_context_t;
+static_assert(sizeof(CUdevice) == sizeof(int), "a device is an int");
+static_assert(1 == CU_MEM_ATTACH_GLOBAL, "CU_MEM_ATTACH_GLOBAL");
+#define R2_BENCH_CUDA(field, symbol, params) r2_bench_cu_result_t symbol params;
+#include "bench/osu/cuda.def"
 
 #define SAME(ours, theirs) \
     static_assert(offsetof(struct r2_cu_copy2d, ours) == offsetof(CUDA_MEMCPY2D, theirs), #theirs)

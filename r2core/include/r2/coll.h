@@ -148,6 +148,21 @@ R2_EXPORT r2_status_t r2_mem_find(r2_ctx_t *ctx, const void *at, r2_mem_at_t *at
 /** @return true: r2_mem_find() may answer something else than memory of the host. */
 R2_EXPORT bool r2_mem_differs(const r2_ctx_t *ctx);
 
+/** Memory of the host that the driver copies to and from. */
+typedef struct r2_pin r2_mem_block_t;
+
+/**
+ * A block for r2_mem_transfer(): pinned, so that copies wait outside of all locks, or where that is
+ * short any memory. What is given back is kept for others (coll_r2_pinned_bytes).
+ * @param at of the buffer that is copied; not the CPU's
+ * @param block_p owned by the caller until r2_mem_block_put() @param bytes_p its memory
+ * @return R2_OK; R2_ERR_NO_MEMORY, R2_ERR_GPU, R2_ERR_FORKED.
+ */
+R2_EXPORT r2_status_t r2_mem_block_get(r2_ctx_t *ctx, const r2_mem_at_t *at, uint64_t bytes,
+                                       r2_mem_block_t **block_p, void **bytes_p);
+/** @param block NULL: nothing. */
+R2_EXPORT void r2_mem_block_put(r2_ctx_t *ctx, r2_mem_block_t *block);
+
 /**
  * Copies all of a buffer that is not the CPU's to or from packed memory, after what the application
  * has started. Waits. @return R2_OK; R2_ERR_GPU, R2_ERR_NO_MEMORY.

@@ -197,6 +197,14 @@ void mca_coll_r2_buffer_runs(void *arg, uint64_t offset, uint64_t bytes, r2_run_
                              void *found_arg);
 
 /* memory.c */
+/** Can the CPU read and write it in place? */
+static inline bool mca_coll_r2_is_cpus(const r2_mem_at_t *at)
+{
+    return R2_MEM_HOST == at->kind || R2_MEM_PINNED == at->kind;
+}
+/** Where a buffer is; memory of a GPU, if any of it is, whose runs are there then.
+ * @param at_p to be set to memory of the host before. @return as mca_coll_r2_call_look(). */
+r2_status_t mca_coll_r2_buffer_look(mca_coll_r2_buffer_t *buffer, r2_mem_at_t *at_p);
 /** Finds out where the call's buffers are: at each start. @return R2_OK, R2_ERR_GPU,
  * R2_ERR_NO_MEMORY. */
 r2_status_t mca_coll_r2_call_look(mca_coll_r2_call_t *call);

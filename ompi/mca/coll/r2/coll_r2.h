@@ -49,6 +49,7 @@ typedef struct mca_coll_r2_component {
     bool agreed;    /* all processes of the job use it */
     bool untold;    /* the others count on this process, and it cannot: why_not says why */
     char why_not[1024];
+    bool p2p_cuda;              /* point-to-point takes memory of GPUs through r2 (p2p.c) */
     bool progressing;           /* our function is registered with opal_progress */
     _Atomic uint32_t under_way; /* requests */
     _Atomic uint32_t polls;     /* calls of that function with none; approximate */
@@ -78,6 +79,11 @@ int mca_coll_r2_params_register(void);
 
 /** Makes the list of requests ready. @return OMPI_SUCCESS or OMPI_ERR_OUT_OF_RESOURCE. */
 int mca_coll_r2_requests_init(opal_free_list_t *list);
+
+/** From here on point-to-point of this process takes memory of GPUs, if there is a driver and Open
+ * MPI does not do it by itself. Its messages go by the selected PML as others do. */
+void mca_coll_r2_p2p_begin(void);
+void mca_coll_r2_p2p_end(void);
 
 /** Registers r2core's counters as MPI_T performance variables. @return OMPI_SUCCESS or an error. */
 int mca_coll_r2_pvars_register(void);

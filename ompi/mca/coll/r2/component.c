@@ -183,6 +183,7 @@ static void r2_component_stop(void)
     if (mca_coll_r2_component.agreed && mca_common_r2_async_finalize()) {
         r2_ctx_linger(mca_coll_r2_component.ctx);
     }
+    mca_coll_r2_p2p_end();
     if (mca_coll_r2_component.progressing) {
         opal_progress_unregister(r2_component_progress);
         r2_ctx_progress_end(mca_coll_r2_component.ctx, &mca_coll_r2_component);
@@ -252,6 +253,7 @@ bool mca_coll_r2_is_agreed(void)
     if (R2_OK == status) {
         component->agreed = true;
         mca_coll_r2_errors_init();
+        mca_coll_r2_p2p_begin();
         r2_component_describe();
     } else if (R2_ERR_UNSUPPORTED == status) {
         r2_component_stop();

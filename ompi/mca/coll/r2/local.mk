@@ -23,6 +23,9 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/memory.c \
     ompi/mca/coll/r2/module.c \
     ompi/mca/coll/r2/neighbor.c \
+    ompi/mca/coll/r2/p2p.c \
+    ompi/mca/coll/r2/p2p.h \
+    ompi/mca/coll/r2/p2p_request.c \
     ompi/mca/coll/r2/params.c \
     ompi/mca/coll/r2/pieces.c \
     ompi/mca/coll/r2/pvars.c \
@@ -30,6 +33,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/rooted.c \
     ompi/mca/coll/r2/runs.c \
+    ompi/mca/coll/r2/staged.c \
     ompi/mca/coll/r2/ulfm.c \
     ompi/mca/coll/r2/ulfm.h \
     opal/mca/common/r2/finalize.c \

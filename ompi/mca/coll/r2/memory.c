@@ -7,15 +7,10 @@
  */
 #include "call.h"
 
-static bool r2_memory_is_cpus(const r2_mem_at_t *at)
-{
-    return R2_MEM_HOST == at->kind || R2_MEM_PINNED == at->kind;
-}
-
 /* Goes by the first byte that is not the CPU's. */
 static r2_status_t r2_memory_look(const void *memory, r2_mem_at_t *at_p)
 {
-    return r2_memory_is_cpus(at_p) ? r2_mem_find(mca_coll_r2_component.ctx, memory, at_p) : R2_OK;
+    return mca_coll_r2_is_cpus(at_p) ? r2_mem_find(mca_coll_r2_component.ctx, memory, at_p) : R2_OK;
 }
 
 /* Elements as long as this may have pieces in several places (MPI_BOTTOM). */
@@ -37,29 +32,29 @@ static r2_status_t r2_memory_of_block(mca_coll_r2_buffer_t *buffer, int block, r
     r2_status_t status = r2_memory_look(origin + mca_coll_r2_first_byte(dtype), at_p);
     uint32_t count;
 
-    if (R2_OK != status || !r2_memory_is_cpus(at_p) || !r2_memory_is_far(dtype)) {
+    if (R2_OK != status || !mca_coll_r2_is_cpus(at_p) || !r2_memory_is_far(dtype)) {
         return status;
     }
     if (OMPI_SUCCESS != mca_coll_r2_buffer_runs_init(buffer)) {
         return R2_ERR_NO_MEMORY;
     }
     count = mca_coll_r2_buffer_run_count(buffer, block);
-    for (uint32_t i = 0; R2_OK == status && i < count && r2_memory_is_cpus(at_p); ++i) {
+    for (uint32_t i = 0; R2_OK == status && i < count && mca_coll_r2_is_cpus(at_p); ++i) {
         status = r2_memory_look(origin + mca_coll_r2_buffer_run(buffer, block, i), at_p);
     }
     return status;
 }
 
-static r2_status_t r2_memory_of_buffer(mca_coll_r2_buffer_t *buffer, r2_mem_at_t *at_p)
+r2_status_t mca_coll_r2_buffer_look(mca_coll_r2_buffer_t *buffer, r2_mem_at_t *at_p)
 {
     r2_status_t status = R2_OK;
 
-    for (int i = 0; R2_OK == status && i < buffer->block_count && r2_memory_is_cpus(at_p); ++i) {
+    for (int i = 0; R2_OK == status && i < buffer->block_count && mca_coll_r2_is_cpus(at_p); ++i) {
         if (buffer->starts[i + 1] > buffer->starts[i]) {
             status = r2_memory_of_block(buffer, i, at_p);
         }
     }
-    if (R2_OK == status && !r2_memory_is_cpus(at_p) &&
+    if (R2_OK == status && !mca_coll_r2_is_cpus(at_p) &&
         OMPI_SUCCESS != mca_coll_r2_buffer_runs_init(buffer)) {
         status = R2_ERR_NO_MEMORY;
     }
@@ -94,11 +89,11 @@ r2_status_t mca_coll_r2_call_look(mca_coll_r2_call_t *call)
         return mca_coll_r2_pieces_look(call);
     }
     status = NULL != args->in_convertor.move
-                 ? r2_memory_of_buffer(&call->in, &args->in_at)
+                 ? mca_coll_r2_buffer_look(&call->in, &args->in_at)
                  : r2_memory_of_blocks(args->in, args->sends, args->send_count, &args->in_at);
     if (R2_OK == status) {
         status = NULL != args->out_convertor.move
-                     ? r2_memory_of_buffer(&call->out, &args->out_at)
+                     ? mca_coll_r2_buffer_look(&call->out, &args->out_at)
                      : r2_memory_of_blocks(args->out, args->recvs, args->recv_count, &args->out_at);
     }
     return status;

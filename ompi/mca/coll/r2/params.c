@@ -186,6 +186,18 @@ static int r2_fallback_register(void)
     return 0 > rc ? rc : OMPI_SUCCESS;
 }
 
+/* For who asks whether MPI is CUDA-aware (docs/gpu.md). Nobody can set it. */
+static int r2_p2p_cuda_register(void)
+{
+    const int rc = mca_base_component_var_register(
+        &mca_coll_r2_component.super.collm_version, "p2p_cuda",
+        "Whether point-to-point takes CUDA memory through r2; set by r2 in MPI_Init.",
+        MCA_BASE_VAR_TYPE_BOOL, NULL, 0, MCA_BASE_VAR_FLAG_DEFAULT_ONLY, OPAL_INFO_LVL_5,
+        MCA_BASE_VAR_SCOPE_READONLY, &mca_coll_r2_component.p2p_cuda);
+
+    return 0 > rc ? rc : OMPI_SUCCESS;
+}
+
 /* Registers r2core's table. All bad values are reported, not only the first. */
 static int r2_table_register(r2_params_t *params)
 {
@@ -212,10 +224,11 @@ int mca_coll_r2_params_register(void)
     size_t text_bytes = sizeof(mca_coll_r2_component.why_not);
     int priority_rc = r2_priority_register();
     int fallback_rc = r2_fallback_register();
+    int p2p_cuda_rc = r2_p2p_cuda_register();
     int table_rc = r2_table_register(params);
 
-    if (OMPI_SUCCESS != fallback_rc) {
-        return fallback_rc;
+    if (OMPI_SUCCESS != fallback_rc || OMPI_SUCCESS != p2p_cuda_rc) {
+        return OMPI_SUCCESS != fallback_rc ? fallback_rc : p2p_cuda_rc;
     }
     if (OMPI_SUCCESS != priority_rc || OMPI_SUCCESS != table_rc) {
         return OMPI_SUCCESS != priority_rc ? priority_rc : table_rc;

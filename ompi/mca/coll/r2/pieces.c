@@ -31,11 +31,6 @@ static void r2_pieces_block(const mca_coll_r2_call_t *call, char *base, uint64_t
                                       .runs = &call->pieces->runs};
 }
 
-static bool r2_pieces_are_cpus(const r2_mem_at_t *at)
-{
-    return R2_MEM_HOST == at->kind || R2_MEM_PINNED == at->kind;
-}
-
 /* Between the user's buffer and a dense copy, neither before its first element's origin. */
 static void r2_pieces_move(mca_coll_r2_call_t *call, const r2_mem_at_t *at, char *user, char *dense,
                            uint64_t count, bool store)
@@ -45,7 +40,7 @@ static void r2_pieces_move(mca_coll_r2_call_t *call, const r2_mem_at_t *at, char
     r2_convertor_t buffer = {.runs = mca_coll_r2_buffer_runs, .arg = &theirs};
     uint64_t starts[2];
 
-    if (r2_pieces_are_cpus(at)) {
+    if (mca_coll_r2_is_cpus(at)) {
         r2_pieces_copy(call->reducer.dtype, store ? user : dense, store ? dense : user, count);
         return;
     }
@@ -75,7 +70,7 @@ r2_status_t mca_coll_r2_pieces_look(mca_coll_r2_call_t *call)
         status = r2_mem_find(mca_coll_r2_component.ctx, pieces->out + first, &pieces->out_at);
     }
     if (R2_OK == status && NULL == pieces->packed &&
-        !(r2_pieces_are_cpus(&pieces->in_at) && r2_pieces_are_cpus(&pieces->out_at))) {
+        !(mca_coll_r2_is_cpus(&pieces->in_at) && mca_coll_r2_is_cpus(&pieces->out_at))) {
         pieces->packed = malloc(mca_coll_r2_bytes((int) pieces->room, call->reducer.dtype));
         if (NULL == pieces->packed ||
             OMPI_SUCCESS != mca_coll_r2_runs_create(call->reducer.dtype, &pieces->runs)) {
