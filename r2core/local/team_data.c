@@ -1,0 +1,138 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What teams move: from the user's memory into slots, and out of slots into the user's memory.
+ */
+#include "r2_config.h"
+
+#include <string.h>
+
+#include "local/team_parts.h"
+
+static const r2_team_kind_t r2_team_kinds[R2_COLL_KIND_COUNT] = {
+    [R2_COLL_BARRIER] = {R2_WHO_ALL, R2_WHO_ALL, .known = true},
+    [R2_COLL_ALLREDUCE] = {R2_WHO_ALL, R2_WHO_ALL, .reduces = true, .known = true},
+    [R2_COLL_REDUCE] = {R2_WHO_ALL, R2_WHO_ROOT, .reduces = true, .known = true},
+    [R2_COLL_SCAN] = {R2_WHO_ALL, R2_WHO_ALL, .reduces = true, .known = true},
+    [R2_COLL_EXSCAN] = {R2_WHO_ALL, R2_WHO_ALL, .reduces = true, .known = true},
+    [R2_COLL_REDUCE_SCATTER_BLOCK] = {R2_WHO_ALL, R2_WHO_ALL, .blocks = true, .reduces = true,
+                                      .known = true},
+    [R2_COLL_BCAST] = {R2_WHO_ROOT, R2_WHO_OTHERS, .known = true},
+    [R2_COLL_ALLGATHER] = {R2_WHO_ALL, R2_WHO_ALL, .known = true},
+    [R2_COLL_GATHER] = {R2_WHO_ALL, R2_WHO_ROOT, .known = true},
+    [R2_COLL_SCATTER] = {R2_WHO_ROOT, R2_WHO_ALL, .blocks = true, .known = true},
+    [R2_COLL_ALLTOALL] = {R2_WHO_ALL, R2_WHO_ALL, .blocks = true, .known = true},
+};
+
+const r2_team_kind_t *r2_team_kind(r2_coll_kind_t kind)
+{
+    return &r2_team_kinds[kind];
+}
+
+static void r2_team_copy(const r2_convertor_t *convertor, const char *memory, uint64_t offset,
+                         char *packed, uint64_t bytes)
+{
+    if (NULL != convertor->move) {
+        convertor->move(convertor->arg, offset, packed, bytes, false);
+    } else if (bytes > 0) {
+        memcpy(packed, memory + offset, bytes);
+    }
+}
+
+static void r2_team_copy_out(const r2_team_call_t *call, uint64_t offset, const char *packed,
+                             uint64_t bytes)
+{
+    const r2_convertor_t *convertor = &call->args->out_convertor;
+
+    if (NULL != convertor->move) { /* reads it only */
+        convertor->move(convertor->arg, offset, (char *) (uintptr_t) packed, bytes, true);
+    } else if (bytes > 0) {
+        memcpy((char *) call->args->out + offset, packed, bytes);
+    }
+}
+
+/* Where a call's input is: in place, and of a broadcast, in the output. */
+static bool r2_team_reads_out(const r2_team_call_t *call)
+{
+    return R2_COLL_BCAST == call->which || (call->args->in_place && R2_COLL_SCATTER != call->which);
+}
+
+void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot)
+{
+    const r2_coll_args_t *args = call->args;
+    const bool out = r2_team_reads_out(call);
+    const r2_convertor_t *convertor = out ? &args->out_convertor : &args->in_convertor;
+    const char *memory = out ? args->out : args->in;
+    const bool gathers = R2_COLL_ALLGATHER == call->which || R2_COLL_GATHER == call->which;
+    const uint64_t own = out && gathers ? call->block_bytes : 0;
+
+    if (!call->kind->blocks) {
+        r2_team_copy(convertor, memory, own * (uint64_t) call->rank + part.at, slot, part.bytes);
+        return;
+    }
+    for (int32_t i = 0; i < call->size; ++i) {
+        r2_team_copy(convertor, memory, (uint64_t) i * call->block_bytes + part.at,
+                     slot + (uint64_t) i * part.bytes, part.bytes);
+    }
+}
+
+bool r2_team_needs(const r2_team_call_t *call, int32_t member)
+{
+    if (R2_WHO_ROOT == call->kind->gives) {
+        return member == call->root;
+    }
+    return R2_COLL_SCAN == call->which     ? member <= call->rank
+           : R2_COLL_EXSCAN == call->which ? member < call->rank
+                                           : true;
+}
+
+void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *to, uint64_t bytes)
+{
+    const r2_coll_args_t *args = call->args;
+
+    for (int32_t i = fold->last; i >= 0 && bytes > 0; --i) {
+        const char *x = i == call->rank && NULL != fold->own
+                            ? fold->own
+                            : fold->from(call, i, fold->number) + fold->skip;
+
+        if (i == fold->last) {
+            memcpy(to, x, bytes);
+        } else {
+            args->reduce(args->reduce_arg, x, to, bytes / args->element_bytes);
+        }
+    }
+}
+
+static void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+                                r2_team_from_fn_t from)
+{
+    const bool prefix = R2_COLL_SCAN == call->which || R2_COLL_EXSCAN == call->which;
+    const r2_team_fold_t fold = {
+        .last = prefix ? call->rank - (R2_COLL_EXSCAN == call->which ? 1 : 0) : call->size - 1,
+        .number = number,
+        .from = from,
+        .skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0,
+    };
+
+    r2_team_fold(call, &fold, (char *) call->args->out + part.at, part.bytes);
+}
+
+void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+                  r2_team_from_fn_t from)
+{
+    const uint64_t skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0;
+
+    if (call->kind->reduces) {
+        r2_team_take_folded(call, part, number, from);
+    } else if (R2_WHO_ROOT != call->kind->gives) {
+        for (int32_t i = 0; i < call->size; ++i) {
+            if (i != call->rank || !call->args->in_place) {
+                r2_team_copy_out(call, (uint64_t) i * call->block_bytes + part.at,
+                                 from(call, i, number) + skip, part.bytes);
+            }
+        }
+    } else if (call->rank != call->root || !call->args->in_place) {
+        r2_team_copy_out(call, part.at, from(call, call->root, number) + skip, part.bytes);
+    }
+}
