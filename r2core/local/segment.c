@@ -18,14 +18,25 @@
 #define R2_SEGMENT_SHORT_BYTES (1u << 20)
 #define R2_SLOT_BYTES_MAX      8192u
 #define R2_SLOT_BYTES_MIN      1024u
-#define R2_SEGMENT_LONG_BYTES  ((size_t) R2_SEGMENT_LONG_SLOTS * R2_SEGMENT_PIECE_BYTES)
+
+/* The same of long slots, of which few members have the longest. */
+#define R2_SEGMENT_LONG_BYTES (2u << 20)
+#define R2_PIECE_BYTES_MAX    (128u << 10)
+#define R2_PIECE_BYTES_MIN    (16u << 10)
 
 #ifndef MADV_POPULATE_WRITE
 #    define MADV_POPULATE_WRITE 23
 #endif
 
 static_assert(sizeof(r2_member_t) <= R2_SHARED_PAGE, "a page for each");
+static_assert(R2_SEGMENT_LONG_SLOTS > 2, "while one is written two are read");
 static_assert(16 == offsetof(r2_slot_t, data), "48 bytes of data in the first line");
+
+/* Of all long slots of a member. */
+static size_t r2_segment_long_bytes(const r2_segment_t *segment)
+{
+    return R2_SEGMENT_LONG_SLOTS * segment->piece_bytes;
+}
 
 void r2_segment_lay_out(r2_segment_t *segment, int32_t size, int32_t rank)
 {
@@ -38,9 +49,13 @@ void r2_segment_lay_out(r2_segment_t *segment, int32_t size, int32_t rank)
     segment->slot_stride = r2_clamp_u64(each, R2_SLOT_BYTES_MIN, R2_SLOT_BYTES_MAX) /
                            R2_SLOT_BYTES_MIN * R2_SLOT_BYTES_MIN;
     segment->slot_bytes = segment->slot_stride - offsetof(r2_slot_t, data);
+    segment->piece_bytes =
+        r2_clamp_u64(R2_SEGMENT_LONG_BYTES / ((uint32_t) size * R2_SEGMENT_LONG_SLOTS) /
+                         R2_PIECE_BYTES_MIN * R2_PIECE_BYTES_MIN,
+                     R2_PIECE_BYTES_MIN, R2_PIECE_BYTES_MAX);
     segment->stride = R2_SHARED_PAGE + R2_SEGMENT_SLOTS * segment->slot_stride;
     segment->long_start = R2_SHARED_PAGE + (size_t) size * segment->stride;
-    segment->bytes = segment->long_start + (size_t) size * R2_SEGMENT_LONG_BYTES;
+    segment->bytes = segment->long_start + (size_t) size * r2_segment_long_bytes(segment);
 }
 
 /* Before Linux 5.14 a mapping cannot be told to have memory, or an error. */
@@ -51,7 +66,7 @@ static bool r2_segment_grows_later(void)
 
 static size_t r2_segment_long_offset(const r2_segment_t *segment)
 {
-    return segment->long_start + (size_t) segment->rank * R2_SEGMENT_LONG_BYTES;
+    return segment->long_start + (size_t) segment->rank * r2_segment_long_bytes(segment);
 }
 
 static r2_status_t r2_segment_enter(r2_segment_t *segment)
@@ -64,7 +79,7 @@ static r2_status_t r2_segment_enter(r2_segment_t *segment)
     if (!r2_segment_grows_later()) {
         segment->grown = true;
         if (R2_OK != r2_shared_allocate(segment->fd, (off_t) r2_segment_long_offset(segment),
-                                        R2_SEGMENT_LONG_BYTES)) {
+                                        r2_segment_long_bytes(segment))) {
             return R2_ERR_NO_MEMORY;
         }
     }
@@ -126,7 +141,7 @@ void r2_segment_settle(r2_segment_t *segment)
 r2_status_t r2_segment_grow(r2_segment_t *segment)
 {
     if (!segment->grown && 0 != madvise(segment->memory + r2_segment_long_offset(segment),
-                                        R2_SEGMENT_LONG_BYTES, MADV_POPULATE_WRITE)) {
+                                        r2_segment_long_bytes(segment), MADV_POPULATE_WRITE)) {
         return R2_ERR_NO_MEMORY;
     }
     segment->grown = true;

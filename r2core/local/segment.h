@@ -23,11 +23,10 @@
 #include "base/util.h"
 #include "local/shared.h"
 
-#define R2_SEGMENT_LINE        64u
-#define R2_SEGMENT_SLOTS       4u /* short slots of a member, one for each call in turn */
-#define R2_SEGMENT_LONG_SLOTS  4u /* the same of long calls, one for each piece */
-#define R2_SEGMENT_DIGESTS     16u
-#define R2_SEGMENT_PIECE_BYTES (32u * 1024u)
+#define R2_SEGMENT_LINE       64u
+#define R2_SEGMENT_SLOTS      4u /* short slots of a member, one for each call in turn */
+#define R2_SEGMENT_LONG_SLOTS 4u /* the same of long calls, one for each piece */
+#define R2_SEGMENT_DIGESTS    16u
 
 /** What a member says of itself. In shared memory: zeros at first. Each line has one writer but the
  * last one. */
@@ -59,6 +58,7 @@ typedef struct r2_segment {
     int32_t size, rank;        /* members, and which of them this is */
     size_t slot_bytes;         /* of data in a short slot */
     size_t slot_stride;        /* from one short slot to the next, bytes */
+    size_t piece_bytes;        /* of a long slot */
     size_t stride, long_start; /* of a member's first part; of the first long slot, bytes */
     bool grown;                /* there is memory for this member's long slots */
 } r2_segment_t;
@@ -97,12 +97,12 @@ static inline r2_slot_t *r2_segment_slot(const r2_segment_t *segment, int32_t me
     return (r2_slot_t *) (void *) (slots + (call % R2_SEGMENT_SLOTS) * segment->slot_stride);
 }
 
-/** The long slot of a piece: R2_SEGMENT_PIECE_BYTES. */
+/** The long slot of a piece. */
 static inline char *r2_segment_piece(const r2_segment_t *segment, int32_t member, uint32_t piece)
 {
     return segment->memory + segment->long_start +
            ((size_t) member * R2_SEGMENT_LONG_SLOTS + piece % R2_SEGMENT_LONG_SLOTS) *
-               R2_SEGMENT_PIECE_BYTES;
+               segment->piece_bytes;
 }
 
 /** True if a member has come as far as a number, or farther. */

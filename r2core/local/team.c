@@ -39,7 +39,7 @@ r2_team_way_t r2_team_way(const r2_segment_t *segment, const r2_coll_args_t *arg
     if (args->count * args->element_bytes * blocks <= segment->slot_bytes) {
         return R2_TEAM_SHORT;
     }
-    return args->element_bytes * blocks <= R2_SEGMENT_PIECE_BYTES ? R2_TEAM_LONG : R2_TEAM_NONE;
+    return args->element_bytes * blocks <= segment->piece_bytes ? R2_TEAM_LONG : R2_TEAM_NONE;
 }
 
 static bool r2_team_is(const r2_team_call_t *call, r2_team_who_t who)

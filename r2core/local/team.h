@@ -7,8 +7,8 @@
  *
  * A short call is one step: whoever has something puts it into its short slot for this call, with
  * the number of the call, and whoever needs it waits for that number. Long calls do the same with
- * pieces of 32 KiB. Reductions fold in the order of ranks, x[0] OP (x[1] OP (.. x[n-1])), whoever
- * does it, so that all members have the same bits from run to run (docs/local.md).
+ * pieces of 16 to 128 KiB. Reductions fold in the order of ranks, x[0] OP (x[1] OP (.. x[n-1])),
+ * whoever does it, so that all members have the same bits from run to run (docs/local.md).
  *
  * All members make the same calls in the same order. Each writes down a digest of every call and of
  * all before it, so that those that do not are found out.

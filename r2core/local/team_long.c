@@ -214,7 +214,7 @@ r2_status_t r2_team_run_long(const r2_team_call_t *call)
     r2_long_t pieces = {
         .call = call,
         .own = r2_segment_member(&team->segment, call->rank),
-        .part_bytes = R2_SEGMENT_PIECE_BYTES / blocks / unit * unit,
+        .part_bytes = team->segment.piece_bytes / blocks / unit * unit,
         .first = team->pieces + 1,
     };
 

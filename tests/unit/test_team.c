@@ -325,7 +325,8 @@ static void t_leave(t_member_t *member)
 /* Lengths at which something changes come often. */
 static uint32_t t_count(r2_prng_t *all, const t_job_t *job, const r2_segment_t *segment)
 {
-    const uint32_t slot = (uint32_t) (segment->slot_bytes / 8), piece = R2_SEGMENT_PIECE_BYTES / 8;
+    const uint32_t slot = (uint32_t) (segment->slot_bytes / 8),
+                   piece = (uint32_t) segment->piece_bytes / 8;
     const uint32_t size = (uint32_t) job->size;
     const uint32_t edges[] = {1, slot, slot / size, piece, piece / size, 6, job->most - 1};
     uint32_t count = edges[r2_prng_below(all, r2_array_count(edges))];
@@ -397,7 +398,7 @@ static void few_members(void **state)
 {
     (void) state;
     for (int32_t size = 2; size <= 5; ++size) {
-        t_run(size, 100, 30000);
+        t_run(size, 40, 100000 / (uint32_t) size * 2);
         t_run(size, 1500, 200);
     }
 }

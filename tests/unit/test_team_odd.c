@@ -202,7 +202,7 @@ static void a_segment_takes_what_it_needs(void **state)
         assert_int_equal(r2_segment_grow(&first), R2_OK);
         assert_int_equal(fstat(first.fd, &file), 0);
         assert_int_equal(512 * file.st_blocks, R2_SHARED_PAGE + 2 * (R2_SHARED_PAGE + 4 * 2048) +
-                                                   R2_SEGMENT_LONG_SLOTS * R2_SEGMENT_PIECE_BYTES);
+                                                   R2_SEGMENT_LONG_SLOTS * first.piece_bytes);
     }
     r2_segment_close(&second);
     r2_segment_close(&first);
