@@ -27,6 +27,7 @@ struct r2_coll_local {
     r2_team_t team;
     r2_local_stage_t stage;
     r2_comm_t *sequence;     /* borrowed: the members agree by its calls; NULL: not yet */
+    r2_process_t self;       /* others try whether they can read it */
     r2_process_t *processes; /* owned: of the members; NULL: not yet */
     uint32_t forced;         /* bits of kinds whose algorithm a parameter names: the engine's */
     uint32_t quiet;          /* calls since this thread has driven */

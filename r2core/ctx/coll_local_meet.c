@@ -32,8 +32,13 @@ typedef struct r2_meeting {
     uint64_t place; /* of this meeting among the calls of the communicator, and the call's digest */
     uint32_t odd;   /* not the same on all of them */
     uint32_t denied; /* one of them cannot */
+    uint32_t deaf;   /* one of them cannot read the memory of all others */
+    uint32_t unused;
     uint8_t address[R2_SHARED_ADDRESS_BYTES];
-    r2_process_t processes[]; /* of the members */
+    struct {
+        r2_process_t process;
+        uint64_t word; /* where it has its start once more, to be read there */
+    } members[];
 } r2_meeting_t;
 
 static void r2_meeting_reduce(void *arg, const void *in, void *inout, size_t count)
@@ -46,6 +51,7 @@ static void r2_meeting_reduce(void *arg, const void *in, void *inout, size_t cou
     (void) count;
     to->odd |= from->odd | (from->place != to->place ? 1u : 0u);
     to->denied |= from->denied;
+    to->deaf |= from->deaf;
     for (uint64_t i = offsetof(r2_meeting_t, address); i < bytes; ++i) {
         ((unsigned char *) inout)[i] |= rest[i];
     }
@@ -93,7 +99,8 @@ static r2_status_t r2_coll_local_exchange(struct r2_coll_local *local, r2_meetin
 
 static uint64_t r2_meeting_bytes(const struct r2_coll_local *local)
 {
-    return sizeof(r2_meeting_t) + (uint64_t) local->comm->size * sizeof(r2_process_t);
+    return sizeof(r2_meeting_t) +
+           (uint64_t) local->comm->size * sizeof(((r2_meeting_t *) NULL)->members[0]);
 }
 
 /* @return true: it is one segment less that this process may have. */
@@ -128,6 +135,21 @@ static bool r2_coll_local_sees_all(const struct r2_coll_local *local)
     return all;
 }
 
+/* The kernel may not let them (Yama), though they find the segment. */
+static bool r2_coll_local_reads_all(const struct r2_coll_local *local, const r2_meeting_t *meeting)
+{
+    bool all = true;
+
+    for (int32_t i = 0; i < local->comm->size && all; ++i) {
+        uint64_t start;
+
+        all = r2_process_fetch(&local->processes[i], meeting->members[i].word, &start,
+                               sizeof(start)) &&
+              start == local->processes[i].start;
+    }
+    return all;
+}
+
 /* The first one makes it, the others open it. @param meeting with what was said first. */
 static bool r2_coll_local_open(struct r2_coll_local *local, const r2_meeting_t *meeting)
 {
@@ -137,7 +159,9 @@ static bool r2_coll_local_open(struct r2_coll_local *local, const r2_meeting_t *
     if (NULL == local->processes || 0 != meeting->denied) {
         return false;
     }
-    memcpy(local->processes, meeting->processes, (size_t) comm->size * sizeof(*local->processes));
+    for (int32_t i = 0; i < comm->size; ++i) {
+        local->processes[i] = meeting->members[i].process;
+    }
     if (0 != comm->rank &&
         R2_OK != r2_segment_open(&local->team.segment, comm->size, comm->rank, meeting->address)) {
         return false;
@@ -164,7 +188,9 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
     r2_status_t status;
 
     meeting->denied = r2_coll_local_count(local) ? 0 : 1;
-    meeting->processes[comm->rank] = r2_process_self();
+    local->self = r2_process_self();
+    meeting->members[comm->rank].process = local->self;
+    meeting->members[comm->rank].word = (uintptr_t) &local->self.start;
     if (0 == comm->rank && R2_OK != r2_segment_create(&local->team.segment, comm->size, comm->rank,
                                                       meeting->address)) {
         meeting->denied = 1;
@@ -172,6 +198,7 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
     status = r2_coll_local_exchange(local, meeting, r2_meeting_bytes(local));
     if (R2_OK == status) {
         second.denied = r2_coll_local_open(local, meeting) ? 0 : 1;
+        second.deaf = 0 == second.denied && r2_coll_local_reads_all(local, meeting) ? 0 : 1;
         status = r2_coll_local_exchange(local, &second, sizeof(second));
     }
     if (R2_OK != status || 0 != second.denied) {
@@ -179,6 +206,7 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
         return status;
     }
     r2_segment_settle(&local->team.segment);
+    local->team.processes = 0 == second.deaf ? local->processes : NULL;
     local->stage = local->team.segment.grown ? R2_LOCAL_GROWN : R2_LOCAL_SHORT;
     return R2_OK;
 }

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/fork.h"
@@ -94,4 +95,22 @@ bool r2_process_has_ended(const r2_process_t *process)
         r2_fd_close(pidfd);
     }
     return ended;
+}
+
+bool r2_process_fetch(const r2_process_t *process, uint64_t address, void *to, size_t bytes)
+{
+    size_t at = 0;
+
+    while (at < bytes) {
+        const struct iovec here = {.iov_base = (char *) to + at, .iov_len = bytes - at};
+        const struct iovec there = {.iov_base = (void *) (uintptr_t) (address + at),
+                                    .iov_len = bytes - at};
+        const ssize_t moved = process_vm_readv((pid_t) process->pid, &here, 1, &there, 1, 0);
+
+        if (moved <= 0) {
+            return false;
+        }
+        at += (size_t) moved;
+    }
+    return true;
 }

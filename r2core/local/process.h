@@ -8,6 +8,7 @@
 #define R2_LOCAL_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** A process, as others of its host find it. */
@@ -25,5 +26,7 @@ bool r2_process_is_seen(const r2_process_t *process);
  * also where that cannot be found out now.
  */
 bool r2_process_has_ended(const r2_process_t *process);
+/** Copies memory of a process. @return false: it has ended, it cannot be read, or there is none. */
+bool r2_process_fetch(const r2_process_t *process, uint64_t address, void *to, size_t bytes);
 
 #endif

@@ -30,7 +30,9 @@
 
 static_assert(sizeof(r2_member_t) <= R2_SHARED_PAGE, "a page for each");
 static_assert(R2_SEGMENT_LONG_SLOTS > 2, "while one is written two are read");
-static_assert(16 == offsetof(r2_slot_t, data), "48 bytes of data in the first line");
+static_assert(R2_SEGMENT_LINE_BYTES + offsetof(r2_slot_t, data) == R2_SEGMENT_LINE, "a line");
+static_assert(R2_SEGMENT_DIGESTS > R2_SEGMENT_LINES + R2_SEGMENT_SLOTS + R2_SEGMENT_LONG_SLOTS,
+              "whatever calls a member makes before others have begun them");
 
 /* Of all long slots of a member. */
 static size_t r2_segment_long_bytes(const r2_segment_t *segment)

@@ -24,9 +24,19 @@
 #include "local/shared.h"
 
 #define R2_SEGMENT_LINE       64u
-#define R2_SEGMENT_SLOTS      4u /* short slots of a member, one for each call in turn */
-#define R2_SEGMENT_LONG_SLOTS 4u /* the same of long calls, one for each piece */
-#define R2_SEGMENT_DIGESTS    16u
+#define R2_SEGMENT_LINES      16u /* slots of one line of a member, one for each call in turn */
+#define R2_SEGMENT_LINE_BYTES 48u /* of data in one */
+#define R2_SEGMENT_SLOTS      4u  /* short slots, the same */
+#define R2_SEGMENT_LONG_SLOTS 4u  /* the same of long calls, one for each piece */
+#define R2_SEGMENT_DIGESTS    32u /* more calls than a member can be ahead of another one */
+
+/** A short slot, or a line. In shared memory. */
+typedef struct r2_slot {
+    _Alignas(16) _Atomic uint32_t number; /* of the call; written last */
+    uint32_t digest;
+    uint64_t unused; /* data is aligned to any element */
+    unsigned char data[];
+} r2_slot_t;
 
 /** What a member says of itself. In shared memory: zeros at first. Each line has one writer but the
  * last one. */
@@ -35,20 +45,15 @@ typedef struct r2_member {
     _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t begun;
     _Atomic uint32_t done; /* calls in the segment that it has finished */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t digests[R2_SEGMENT_DIGESTS]; /* by call */
+    /* of long calls, where its data is in its own memory; 0: in slots */
+    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t sources[R2_SEGMENT_DIGESTS];
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t given;    /* pieces that it has put into its slots */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t folded;   /* pieces of which its share is reduced */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t taken;    /* pieces with which it has finished */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t sleepers; /* members that sleep until it writes */
     _Atomic uint32_t bell;                               /* on which they sleep */
+    _Alignas(R2_SEGMENT_LINE) unsigned char lines[R2_SEGMENT_LINES * R2_SEGMENT_LINE];
 } r2_member_t;
-
-/** A short slot: one line for what is short. In shared memory. */
-typedef struct r2_slot {
-    _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t number; /* of the call; written last */
-    uint32_t digest;
-    uint64_t unused; /* data is aligned to any element */
-    unsigned char data[];
-} r2_slot_t;
 
 /** One process's view. One thread at a time. */
 typedef struct r2_segment {
@@ -89,12 +94,15 @@ static inline r2_member_t *r2_segment_member(const r2_segment_t *segment, int32_
                                      (size_t) member * segment->stride);
 }
 
-/** The short slot of a call. */
-static inline r2_slot_t *r2_segment_slot(const r2_segment_t *segment, int32_t member, uint32_t call)
+/** The slot of a call: a line if that is enough for what each member gives. */
+static inline r2_slot_t *r2_segment_slot(const r2_segment_t *segment, int32_t member, uint32_t call,
+                                         bool line)
 {
-    char *slots = (char *) r2_segment_member(segment, member) + R2_SHARED_PAGE;
+    r2_member_t *page = r2_segment_member(segment, member);
+    unsigned char *slots = (unsigned char *) page + R2_SHARED_PAGE;
 
-    return (r2_slot_t *) (void *) (slots + (call % R2_SEGMENT_SLOTS) * segment->slot_stride);
+    return line ? (r2_slot_t *) (void *) &page->lines[call % R2_SEGMENT_LINES * R2_SEGMENT_LINE]
+                : (r2_slot_t *) (void *) (slots + call % R2_SEGMENT_SLOTS * segment->slot_stride);
 }
 
 /** The long slot of a piece. */

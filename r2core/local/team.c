@@ -76,6 +76,8 @@ r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way
 
     call.gives = r2_team_is(&call, call.kind->gives);
     call.takes = r2_team_is(&call, call.kind->takes);
+    call.line =
+        call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
     ++team->calls;
     team->place = team->places[team->calls % R2_SEGMENT_DIGESTS] = place;
     team->digest = r2_team_mix((uint64_t) place << 32 | team->digest, r2_team_digest(args));

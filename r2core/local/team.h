@@ -7,7 +7,8 @@
  *
  * A short call is one step: whoever has something puts it into its short slot for this call, with
  * the number of the call, and whoever needs it waits for that number. Long calls do the same with
- * pieces of 16 to 128 KiB. Reductions fold in the order of ranks, x[0] OP (x[1] OP (.. x[n-1])),
+ * pieces of 16 to 128 KiB; what is not to be reduced is read from where it is, if the kernel lets
+ * members. Reductions fold in the order of ranks, x[0] OP (x[1] OP (.. x[n-1])),
  * whoever does it, so that all members have the same bits from run to run (docs/local.md).
  *
  * All members make the same calls in the same order. Each writes down a digest of every call and of
@@ -16,6 +17,7 @@
 #ifndef R2_LOCAL_TEAM_H
 #define R2_LOCAL_TEAM_H
 
+#include "local/process.h"
 #include "local/segment.h"
 #include "r2/coll.h"
 
@@ -36,7 +38,8 @@ typedef struct r2_team_wait {
 typedef struct r2_team {
     r2_segment_t segment; /* owned */
     r2_team_wait_t wait;
-    uint32_t calls;  /* the number of the newest call: the first one is 1 */
+    const r2_process_t *processes; /* borrowed: members that read each other's memory; or NULL */
+    uint32_t calls;                /* the number of the newest call: the first one is 1 */
     uint32_t done;   /* all members have finished calls up to this one, as far as is known */
     uint32_t digest; /* of the newest call and all before it */
     uint32_t place;  /* of the newest call among those of the communicator: the next one's number */

@@ -30,50 +30,74 @@ const r2_team_kind_t *r2_team_kind(r2_coll_kind_t kind)
     return &r2_team_kinds[kind];
 }
 
-static void r2_team_copy(const r2_convertor_t *convertor, const char *memory, uint64_t offset,
-                         char *packed, uint64_t bytes)
-{
-    if (NULL != convertor->move) {
-        convertor->move(convertor->arg, offset, packed, bytes, false);
-    } else if (bytes > 0) {
-        memcpy(packed, memory + offset, bytes);
-    }
-}
-
-static void r2_team_copy_out(const r2_team_call_t *call, uint64_t offset, const char *packed,
-                             uint64_t bytes)
-{
-    const r2_convertor_t *convertor = &call->args->out_convertor;
-
-    if (NULL != convertor->move) { /* reads it only */
-        convertor->move(convertor->arg, offset, (char *) (uintptr_t) packed, bytes, true);
-    } else if (bytes > 0) {
-        memcpy((char *) call->args->out + offset, packed, bytes);
-    }
-}
-
 /* Where a call's input is: in place, and of a broadcast, in the output. */
 static bool r2_team_reads_out(const r2_team_call_t *call)
 {
     return R2_COLL_BCAST == call->which || (call->args->in_place && R2_COLL_SCATTER != call->which);
 }
 
-void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot)
+/* Where this member's data begins in its buffer. */
+static uint64_t r2_team_start(const r2_team_call_t *call)
+{
+    const bool gathers = R2_COLL_ALLGATHER == call->which || R2_COLL_GATHER == call->which;
+
+    return r2_team_reads_out(call) && gathers ? (uint64_t) call->rank * call->block_bytes : 0;
+}
+
+const char *r2_team_data(const r2_team_call_t *call)
 {
     const r2_coll_args_t *args = call->args;
     const bool out = r2_team_reads_out(call);
     const r2_convertor_t *convertor = out ? &args->out_convertor : &args->in_convertor;
-    const char *memory = out ? args->out : args->in;
-    const bool gathers = R2_COLL_ALLGATHER == call->which || R2_COLL_GATHER == call->which;
-    const uint64_t own = out && gathers ? call->block_bytes : 0;
+
+    return NULL == convertor->move
+               ? (const char *) (out ? args->out : args->in) + r2_team_start(call)
+               : NULL;
+}
+
+/* @param offset from where this member's data begins. */
+static void r2_team_pack(const r2_team_call_t *call, uint64_t offset, char *packed, uint64_t bytes)
+{
+    const r2_coll_args_t *args = call->args;
+    const char *data = r2_team_data(call);
+
+    if (0 == bytes) {
+        return;
+    }
+    if (NULL == data) {
+        const r2_convertor_t *convertor =
+            r2_team_reads_out(call) ? &args->out_convertor : &args->in_convertor;
+
+        convertor->move(convertor->arg, r2_team_start(call) + offset, packed, bytes, false);
+    } else {
+        memcpy(packed, data + offset, bytes);
+    }
+}
+
+/* What this member gives itself need not go by its slot. @return NULL: it does. */
+static const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
+{
+    const uint64_t block = call->kind->blocks ? (uint64_t) call->rank * call->block_bytes : 0;
+    const char *data = r2_team_data(call);
+
+    return call->args->in_place || NULL == data ? NULL : data + block + at;
+}
+
+void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot)
+{
+    const bool own = NULL == r2_team_own(call, 0);
 
     if (!call->kind->blocks) {
-        r2_team_copy(convertor, memory, own * (uint64_t) call->rank + part.at, slot, part.bytes);
+        if (R2_COLL_GATHER != call->which || call->rank != call->root || own) {
+            r2_team_pack(call, part.at, slot, part.bytes);
+        }
         return;
     }
     for (int32_t i = 0; i < call->size; ++i) {
-        r2_team_copy(convertor, memory, (uint64_t) i * call->block_bytes + part.at,
-                     slot + (uint64_t) i * part.bytes, part.bytes);
+        if (i != call->rank || own) {
+            r2_team_pack(call, (uint64_t) i * call->block_bytes + part.at,
+                         slot + (uint64_t) i * part.bytes, part.bytes);
+        }
     }
 }
 
@@ -104,8 +128,8 @@ void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *
     }
 }
 
-static void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
-                                r2_team_from_fn_t from)
+void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+                         r2_team_from_fn_t from)
 {
     const bool prefix = R2_COLL_SCAN == call->which || R2_COLL_EXSCAN == call->which;
     const r2_team_fold_t fold = {
@@ -113,26 +137,64 @@ static void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part,
         .number = number,
         .from = from,
         .skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0,
+        .own = r2_team_own(call, part.at),
     };
 
     r2_team_fold(call, &fold, (char *) call->args->out + part.at, part.bytes);
 }
 
+bool r2_team_copies(const r2_team_call_t *call, int32_t member)
+{
+    return r2_team_needs(call, member) && (member != call->rank || !call->args->in_place);
+}
+
+/* Of who gathers, behind what other members gave. */
+static uint64_t r2_team_offset(const r2_team_call_t *call, int32_t member, uint64_t at)
+{
+    return R2_WHO_ROOT == call->kind->gives ? at : (uint64_t) member * call->block_bytes + at;
+}
+
+char *r2_team_place(const r2_team_call_t *call, int32_t member, uint64_t at)
+{
+    return NULL == call->args->out_convertor.move
+               ? (char *) call->args->out + r2_team_offset(call, member, at)
+               : NULL;
+}
+
+void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const char *from,
+                  uint64_t bytes)
+{
+    const r2_convertor_t *convertor = &call->args->out_convertor;
+    char *to = r2_team_place(call, member, at);
+
+    if (NULL == to) { /* reads it only */
+        convertor->move(convertor->arg, r2_team_offset(call, member, at), (char *) (uintptr_t) from,
+                        bytes, true);
+    } else if (bytes > 0) {
+        memcpy(to, from, bytes);
+    }
+}
+
+void r2_team_take_copy(const r2_team_call_t *call, int32_t member, r2_team_part_t part,
+                       uint32_t number, r2_team_from_fn_t from)
+{
+    const uint64_t skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0;
+    const char *own = member == call->rank ? r2_team_own(call, part.at) : NULL;
+
+    r2_team_copy(call, member, part.at, NULL != own ? own : from(call, member, number) + skip,
+                 part.bytes);
+}
+
 void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
                   r2_team_from_fn_t from)
 {
-    const uint64_t skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0;
-
     if (call->kind->reduces) {
         r2_team_take_folded(call, part, number, from);
-    } else if (R2_WHO_ROOT != call->kind->gives) {
-        for (int32_t i = 0; i < call->size; ++i) {
-            if (i != call->rank || !call->args->in_place) {
-                r2_team_copy_out(call, (uint64_t) i * call->block_bytes + part.at,
-                                 from(call, i, number) + skip, part.bytes);
-            }
+        return;
+    }
+    for (int32_t i = 0; i < call->size; ++i) {
+        if (r2_team_copies(call, i)) {
+            r2_team_take_copy(call, i, part, number, from);
         }
-    } else if (call->rank != call->root || !call->args->in_place) {
-        r2_team_copy_out(call, part.at, from(call, call->root, number) + skip, part.bytes);
     }
 }

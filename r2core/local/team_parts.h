@@ -29,6 +29,7 @@ typedef struct r2_team_call {
     int32_t size, rank, root;
     uint64_t block_bytes; /* of each block: all of what it is about, if there is but one */
     bool gives, takes;    /* this member */
+    bool line;            /* what each member gives fits one line */
 } r2_team_call_t;
 
 /** A part of each block. */
@@ -52,9 +53,23 @@ typedef struct r2_team_fold {
 const r2_team_kind_t *r2_team_kind(r2_coll_kind_t kind);
 
 /* team_data.c */
+/** Where this member's data is, or NULL: behind a convertor. */
+const char *r2_team_data(const r2_team_call_t *call);
 /** Copies this member's data of a part into a slot. */
 void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot);
-/** Takes what this member needs of a part out of the slots of all, this one's too. */
+/** True if this member copies what that one gives. */
+bool r2_team_copies(const r2_team_call_t *call, int32_t member);
+/** Copies what a member gives to where this one wants it. @param at of each block. */
+void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const char *from,
+                  uint64_t bytes);
+/** Where that is, or NULL: behind a convertor. */
+char *r2_team_place(const r2_team_call_t *call, int32_t member, uint64_t at);
+/** Takes what this member needs of a part: of a member out of its slot, or folded, of all. */
+void r2_team_take_copy(const r2_team_call_t *call, int32_t member, r2_team_part_t part,
+                       uint32_t number, r2_team_from_fn_t from);
+void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+                         r2_team_from_fn_t from);
+/** Either, of all. */
 void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
                   r2_team_from_fn_t from);
 /** True if this member needs what that one gives. */

@@ -8,8 +8,9 @@
  *   allreduce, many  0: <1 <2, folds, >0    1: >1 <0               2: >2 <0
  *   bcast by 0       0: >0                  1: <0                  2: <0
  *
- * Slots are used in turn. Before a member writes into the one of call c - 4 again, all others have
- * finished that call; mostly it knows that from what it has heard since.
+ * Slots are used in turn, 16 lines for what fits one, else 4 of up to 8 KiB. Before a member writes
+ * into the one of call c - 16, or c - 4, all others have finished that call; mostly it knows that
+ * from what it has heard since.
  */
 #include "r2_config.h"
 
@@ -24,13 +25,14 @@
 
 static const char *r2_short_from(const r2_team_call_t *call, int32_t member, uint32_t number)
 {
-    return (const char *) r2_segment_slot(&call->team->segment, member, number)->data;
+    return (const char *) r2_segment_slot(&call->team->segment, member, number, call->line)->data;
 }
 
 /* Waits until the slot for this call is free. */
-static r2_status_t r2_short_room(r2_team_t *team)
+static r2_status_t r2_short_room(const r2_team_call_t *call)
 {
-    const uint32_t wanted = team->calls - R2_SEGMENT_SLOTS;
+    r2_team_t *team = call->team;
+    const uint32_t wanted = team->calls - (call->line ? R2_SEGMENT_LINES : R2_SEGMENT_SLOTS);
     uint32_t least = team->calls - 1;
 
     if (!r2_seq_lt(team->done, wanted)) {
@@ -61,8 +63,8 @@ static void r2_short_say(r2_team_t *team, r2_slot_t *slot)
 static r2_status_t r2_short_give(const r2_team_call_t *call)
 {
     r2_team_t *team = call->team;
-    r2_slot_t *slot = r2_segment_slot(&team->segment, call->rank, team->calls);
-    const r2_status_t status = r2_short_room(team);
+    r2_slot_t *slot = r2_segment_slot(&team->segment, call->rank, team->calls, call->line);
+    const r2_status_t status = r2_short_room(call);
 
     if (R2_OK == status) {
         r2_team_put(call, (r2_team_part_t){.bytes = call->block_bytes}, (char *) slot->data);
@@ -72,9 +74,10 @@ static r2_status_t r2_short_give(const r2_team_call_t *call)
 }
 
 /* Waits for what a member has put into its slot for this call. */
-static r2_status_t r2_short_hear(r2_team_t *team, int32_t member)
+static r2_status_t r2_short_hear(const r2_team_call_t *call, int32_t member)
 {
-    const r2_slot_t *slot = r2_segment_slot(&team->segment, member, team->calls);
+    r2_team_t *team = call->team;
+    const r2_slot_t *slot = r2_segment_slot(&team->segment, member, team->calls, call->line);
     const r2_status_t status = r2_team_reach(team, member, &slot->number, team->calls);
 
     if (R2_OK == status &&
@@ -92,7 +95,7 @@ static r2_status_t r2_short_hear_all(const r2_team_call_t *call)
 
     for (int32_t i = 0; i < call->size && R2_OK == status; ++i) {
         if (i != call->rank && r2_team_needs(call, i)) {
-            status = r2_short_hear(call->team, i);
+            status = r2_short_hear(call, i);
         }
     }
     return status;
@@ -102,14 +105,14 @@ static r2_status_t r2_short_hear_all(const r2_team_call_t *call)
 static r2_status_t r2_short_first(const r2_team_call_t *call)
 {
     r2_team_t *team = call->team;
-    r2_slot_t *slot = r2_segment_slot(&team->segment, call->rank, team->calls);
+    r2_slot_t *slot = r2_segment_slot(&team->segment, call->rank, team->calls, call->line);
     const r2_team_fold_t fold = {
         .last = call->size - 1,
         .number = team->calls,
         .from = r2_short_from,
         .own = call->args->in_place ? call->args->out : call->args->in,
     };
-    r2_status_t status = r2_short_room(team);
+    r2_status_t status = r2_short_room(call);
 
     if (R2_OK == status) {
         status = r2_short_hear_all(call);
@@ -126,7 +129,7 @@ static r2_status_t r2_short_by_first(const r2_team_call_t *call)
     r2_status_t status = 0 == call->rank ? r2_short_first(call) : r2_short_give(call);
 
     if (R2_OK == status && 0 != call->rank) {
-        status = r2_short_hear(call->team, 0);
+        status = r2_short_hear(call, 0);
     }
     if (R2_OK == status && call->block_bytes > 0) {
         memcpy(call->args->out, r2_short_from(call, 0, call->team->calls), call->block_bytes);

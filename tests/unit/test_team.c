@@ -44,6 +44,8 @@ typedef struct t_job {
     uint64_t seed;
     uint32_t most; /* elements of a block */
     pthread_barrier_t met;
+    r2_process_t processes[T_MEMBERS]; /* all this one */
+    bool direct;                       /* they read each other's memory */
     _Atomic uint32_t wrong;
 } t_job_t;
 
@@ -251,8 +253,8 @@ static r2_status_t t_make(t_member_t *member, const t_call_t *call, uint32_t pla
     r2_coll_args_t args = {
         .kind = call->kind,
         .root = call->root,
-        .in = in_place ? NULL : member->in,
-        .out = member->out,
+        .in = in_place || R2_COLL_BARRIER == call->kind ? NULL : member->in,
+        .out = R2_COLL_BARRIER == call->kind ? NULL : member->out,
         .in_place = in_place && R2_COLL_BCAST != call->kind,
         .count = R2_COLL_BARRIER == call->kind ? 0 : call->count,
         .element_bytes = R2_COLL_BARRIER == call->kind ? 1 : sizeof(uint64_t),
@@ -307,6 +309,7 @@ static void t_join(t_member_t *member)
     assert_int_equal(r2_segment_grow(&member->team.segment), R2_OK);
     pthread_barrier_wait(&job->met);
     member->team.wait = (r2_team_wait_t){.pause = t_pause, .looks = 20};
+    member->team.processes = job->direct ? job->processes : NULL;
     member->room = 2 * (size_t) job->size * job->most + T_GUARD;
     member->in = malloc(member->room * sizeof(uint64_t));
     member->out = malloc(member->room * sizeof(uint64_t));
@@ -373,16 +376,18 @@ static void *t_work(void *arg)
     return NULL;
 }
 
-static void t_run(int32_t size, uint32_t calls, uint32_t most)
+static void t_run(int32_t size, uint32_t calls, uint32_t most, bool direct)
 {
     static t_member_t members[T_MEMBERS];
     pthread_t threads[T_MEMBERS];
-    t_job_t job = {.size = size, .calls = calls, .most = most, .seed = seed + (uint64_t) size};
+    t_job_t job = {.size = size, .calls = calls, .most = most, .seed = seed + (uint64_t) size,
+                   .direct = direct};
 
     memset(members, 0, sizeof(members));
     pthread_barrier_init(&job.met, NULL, (unsigned) size);
     assert_int_equal(r2_segment_create(&members[0].team.segment, size, 0, job.address), R2_OK);
     for (int32_t i = 0; i < size; ++i) {
+        job.processes[i] = r2_process_self();
         members[i].job = &job;
         members[i].rank = i;
         assert_int_equal(pthread_create(&threads[i], NULL, t_work, &members[i]), 0);
@@ -398,17 +403,18 @@ static void few_members(void **state)
 {
     (void) state;
     for (int32_t size = 2; size <= 5; ++size) {
-        t_run(size, 40, 100000 / (uint32_t) size * 2);
-        t_run(size, 1500, 200);
+        t_run(size, 40, 100000 / (uint32_t) size * 2, false);
+        t_run(size, 60, 100000 / (uint32_t) size * 2, true);
+        t_run(size, 1500, 200, true);
     }
 }
 
 static void more_members(void **state)
 {
     (void) state;
-    t_run(8, 150, 6000);
-    t_run(9, 150, 6000);
-    t_run(T_MEMBERS, 60, 1500);
+    t_run(8, 150, 6000, true);
+    t_run(9, 150, 6000, false);
+    t_run(T_MEMBERS, 60, 1500, false);
 }
 
 int main(int argc, char **argv)
