@@ -12,7 +12,8 @@
  *   then, each      a member's long slots, which get memory when there are long calls
  *
  * A member writes into its own part only. What it wrote there says by numbers how far it has come,
- * so that nobody waits for a lock.
+ * so that nobody waits for a lock. They have 64 bits: who never gives anything may be farther
+ * behind than 32 bits tell.
  */
 #ifndef R2_LOCAL_SEGMENT_H
 #define R2_LOCAL_SEGMENT_H
@@ -32,24 +33,24 @@
 
 /** A short slot, or a line. In shared memory. */
 typedef struct r2_slot {
-    _Alignas(16) _Atomic uint32_t number; /* of the call; written last */
+    _Alignas(16) _Atomic uint64_t number; /* of the call; written last */
     uint32_t digest;
-    uint64_t unused; /* data is aligned to any element */
+    uint32_t unused; /* data is aligned to any element */
     unsigned char data[];
 } r2_slot_t;
 
 /** What a member says of itself. In shared memory: zeros at first. Each line has one writer but the
  * last one. */
 typedef struct r2_member {
-    /* calls of the communicator of any kind that it began << 32 | calls in the segment */
+    /* calls of the communicator of any kind that it began << 32 | of these in the segment */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t begun;
-    _Atomic uint32_t done; /* calls in the segment that it has finished */
+    _Atomic uint64_t done; /* calls in the segment that it has finished */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t digests[R2_SEGMENT_DIGESTS]; /* by call */
     /* of long calls, where its data is in its own memory; 0: in slots */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t sources[R2_SEGMENT_DIGESTS];
-    _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t given;    /* pieces that it has put into its slots */
-    _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t folded;   /* pieces of which its share is reduced */
-    _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t taken;    /* pieces with which it has finished */
+    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t given;    /* pieces that it has put into its slots */
+    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t folded;   /* pieces of which its share is reduced */
+    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t taken;    /* pieces with which it has finished */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t sleepers; /* members that sleep until it writes */
     _Atomic uint32_t bell;                               /* on which they sleep */
     _Alignas(R2_SEGMENT_LINE) unsigned char lines[R2_SEGMENT_LINES * R2_SEGMENT_LINE];
@@ -95,7 +96,7 @@ static inline r2_member_t *r2_segment_member(const r2_segment_t *segment, int32_
 }
 
 /** The slot of a call: a line if that is enough for what each member gives. */
-static inline r2_slot_t *r2_segment_slot(const r2_segment_t *segment, int32_t member, uint32_t call,
+static inline r2_slot_t *r2_segment_slot(const r2_segment_t *segment, int32_t member, uint64_t call,
                                          bool line)
 {
     r2_member_t *page = r2_segment_member(segment, member);
@@ -106,7 +107,7 @@ static inline r2_slot_t *r2_segment_slot(const r2_segment_t *segment, int32_t me
 }
 
 /** The long slot of a piece. */
-static inline char *r2_segment_piece(const r2_segment_t *segment, int32_t member, uint32_t piece)
+static inline char *r2_segment_piece(const r2_segment_t *segment, int32_t member, uint64_t piece)
 {
     return segment->memory + segment->long_start +
            ((size_t) member * R2_SEGMENT_LONG_SLOTS + piece % R2_SEGMENT_LONG_SLOTS) *
@@ -114,9 +115,9 @@ static inline char *r2_segment_piece(const r2_segment_t *segment, int32_t member
 }
 
 /** True if a member has come as far as a number, or farther. */
-static inline bool r2_segment_has(const _Atomic uint32_t *at, uint32_t number)
+static inline bool r2_segment_has(const _Atomic uint64_t *at, uint64_t number)
 {
-    return !r2_seq_lt(atomic_load_explicit(at, memory_order_acquire), number);
+    return atomic_load_explicit(at, memory_order_acquire) >= number;
 }
 
 #endif

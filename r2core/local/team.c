@@ -54,7 +54,7 @@ static void r2_team_tell(r2_team_t *team)
 
     atomic_store_explicit(&own->digests[team->calls % R2_SEGMENT_DIGESTS], team->digest,
                           memory_order_relaxed);
-    atomic_store_explicit(&own->begun, (uint64_t) team->place << 32 | team->calls,
+    atomic_store_explicit(&own->begun, (uint64_t) team->place << 32 | (uint32_t) team->calls,
                           memory_order_release);
 }
 
@@ -103,8 +103,9 @@ void r2_team_part(r2_team_t *team)
 /* Where this member was when it made the call that another one has to begin next. */
 static uint32_t r2_team_place_of(const r2_team_t *team, uint32_t call)
 {
-    return team->calls - call < R2_SEGMENT_DIGESTS ? team->places[call % R2_SEGMENT_DIGESTS]
-                                                   : team->place;
+    return (uint32_t) team->calls - call < R2_SEGMENT_DIGESTS
+               ? team->places[call % R2_SEGMENT_DIGESTS]
+               : team->place;
 }
 
 /* A member that has not begun a call that this one has made, but one behind it, never will. */
@@ -112,15 +113,16 @@ static r2_status_t r2_team_compare(const r2_team_t *team, const r2_member_t *mem
 {
     const uint64_t begun = atomic_load_explicit(&member->begun, memory_order_acquire);
     const uint32_t calls = (uint32_t) begun, place = (uint32_t) (begun >> 32);
+    const uint32_t newest = (uint32_t) team->calls;
 
-    if (r2_seq_lt(calls, team->calls)) {
+    if (r2_seq_lt(calls, newest)) {
         const uint32_t ahead = place - r2_team_place_of(team, calls + 1);
 
         return ahead >= R2_TEAM_PARTED * 2   ? R2_OK
                : ahead >= R2_TEAM_PARTED / 2 ? R2_ERR_NOT_FOUND
                                              : R2_ERR_PLAN_MISMATCH;
     }
-    if (calls - team->calls < R2_SEGMENT_DIGESTS &&
+    if (calls - newest < R2_SEGMENT_DIGESTS &&
         team->digest != atomic_load_explicit(&member->digests[team->calls % R2_SEGMENT_DIGESTS],
                                              memory_order_relaxed)) {
         return R2_ERR_PLAN_MISMATCH;

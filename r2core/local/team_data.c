@@ -128,7 +128,7 @@ void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *
     }
 }
 
-void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                          r2_team_from_fn_t from)
 {
     const bool prefix = R2_COLL_SCAN == call->which || R2_COLL_EXSCAN == call->which;
@@ -176,7 +176,7 @@ void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const
 }
 
 void r2_team_take_copy(const r2_team_call_t *call, int32_t member, r2_team_part_t part,
-                       uint32_t number, r2_team_from_fn_t from)
+                       uint64_t number, r2_team_from_fn_t from)
 {
     const uint64_t skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0;
     const char *own = member == call->rank ? r2_team_own(call, part.at) : NULL;
@@ -185,7 +185,7 @@ void r2_team_take_copy(const r2_team_call_t *call, int32_t member, r2_team_part_
                  part.bytes);
 }
 
-void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                   r2_team_from_fn_t from)
 {
     if (call->kind->reduces) {

@@ -21,6 +21,7 @@
 #endif
 
 #include <string.h>
+#include <unistd.h>
 
 #include "local/team_parts.h"
 #include "local/team_wait.h"
@@ -31,8 +32,9 @@
     (32u << 10) /* from this length on, reading memory by the kernel pays */
 #define R2_LONG_CHUNK_BYTES 8192u
 #define R2_LONG_TURNS       4000u /* pauses, for who cannot be read to be found dead */
+#define R2_LONG_PAUSE_US    1000u
 
-static const char *r2_long_from(const r2_team_call_t *call, int32_t member, uint32_t number)
+static const char *r2_long_from(const r2_team_call_t *call, int32_t member, uint64_t number)
 {
     return r2_segment_piece(&call->team->segment, member, number);
 }
@@ -42,8 +44,9 @@ typedef struct r2_long {
     const r2_team_call_t *call; /* borrowed */
     r2_member_t *own;           /* borrowed: in the segment */
     uint64_t part_bytes;        /* of each block, in one piece */
-    uint32_t first, count;      /* number of the first piece; how many */
-    bool direct;                /* others read this member's data from where it is */
+    uint64_t first;             /* number of the first piece */
+    uint32_t count;
+    bool direct; /* others read this member's data from where it is */
 } r2_long_t;
 
 static r2_team_part_t r2_long_part(const r2_long_t *pieces, uint32_t k)
@@ -55,7 +58,7 @@ static r2_team_part_t r2_long_part(const r2_long_t *pieces, uint32_t k)
 }
 
 /* Waits until all others have finished with a piece. */
-static r2_status_t r2_long_taken(const r2_long_t *pieces, uint32_t number)
+static r2_status_t r2_long_taken(const r2_long_t *pieces, uint64_t number)
 {
     r2_team_t *team = pieces->call->team;
     r2_status_t status = R2_OK;
@@ -71,13 +74,13 @@ static r2_status_t r2_long_taken(const r2_long_t *pieces, uint32_t number)
 static r2_status_t r2_long_give(const r2_long_t *pieces, uint32_t k)
 {
     const r2_team_call_t *call = pieces->call;
-    const uint32_t number = pieces->first + k;
+    const uint64_t number = pieces->first + k;
     r2_status_t status;
 
     if (!call->gives || pieces->direct || k >= pieces->count) {
         return R2_OK;
     }
-    status = r2_long_taken(pieces, number - R2_SEGMENT_LONG_SLOTS);
+    status = r2_long_taken(pieces, number - r2_min(number, (uint64_t) R2_SEGMENT_LONG_SLOTS));
     if (R2_OK == status) {
         r2_team_put(call, r2_long_part(pieces, k),
                     r2_segment_piece(&call->team->segment, call->rank, number));
@@ -130,6 +133,9 @@ static r2_status_t r2_long_read(r2_team_t *team, int32_t i, uint64_t address, ch
     }
     for (uint32_t turn = 0; status >= 0 && turn < R2_LONG_TURNS; ++turn) {
         status = team->wait.pause(team->wait.arg, i, turn);
+        if (R2_IN_PROGRESS == status) {
+            usleep(R2_LONG_PAUSE_US);
+        }
     }
     return status < 0 ? status : R2_ERR_SYSTEM;
 }
@@ -259,7 +265,7 @@ static r2_status_t r2_long_fold(const r2_long_t *pieces, uint32_t k)
 {
     const r2_team_call_t *call = pieces->call;
     const r2_coll_args_t *args = call->args;
-    const uint32_t number = pieces->first + k;
+    const uint64_t number = pieces->first + k;
     const r2_team_part_t part = r2_long_part(pieces, k);
     const uint64_t begin = r2_long_share(call, part.bytes, call->rank);
     const uint64_t end = r2_long_share(call, part.bytes, call->rank + 1);
@@ -284,7 +290,7 @@ static r2_status_t r2_long_fold(const r2_long_t *pieces, uint32_t k)
 static r2_status_t r2_long_collect(const r2_long_t *pieces, uint32_t k)
 {
     const r2_team_call_t *call = pieces->call;
-    const uint32_t number = pieces->first + k;
+    const uint64_t number = pieces->first + k;
     const r2_team_part_t part = r2_long_part(pieces, k);
     r2_status_t status = R2_OK;
 

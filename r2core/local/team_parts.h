@@ -39,12 +39,12 @@ typedef struct r2_team_part {
 
 /** Where members' data of a part lies: in their slots. */
 typedef const char *(*r2_team_from_fn_t)(const r2_team_call_t *call, int32_t member,
-                                         uint32_t number);
+                                         uint64_t number);
 
 /** Where the x of a reduction are. */
 typedef struct r2_team_fold {
     int32_t last;
-    uint32_t number;        /* of call or piece */
+    uint64_t number;        /* of call or piece */
     r2_team_from_fn_t from; /* where they are, `skip` bytes further on */
     uint64_t skip;
     const char *own; /* borrowed: this member's; NULL: where the others' are */
@@ -66,11 +66,11 @@ void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const
 char *r2_team_place(const r2_team_call_t *call, int32_t member, uint64_t at);
 /** Takes what this member needs of a part: of a member out of its slot, or folded, of all. */
 void r2_team_take_copy(const r2_team_call_t *call, int32_t member, r2_team_part_t part,
-                       uint32_t number, r2_team_from_fn_t from);
-void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+                       uint64_t number, r2_team_from_fn_t from);
+void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                          r2_team_from_fn_t from);
 /** Either, of all. */
-void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint32_t number,
+void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                   r2_team_from_fn_t from);
 /** True if this member needs what that one gives. */
 bool r2_team_needs(const r2_team_call_t *call, int32_t member);

@@ -23,7 +23,7 @@
  * of their number. One folds for all. */
 #define R2_TEAM_FEW 8
 
-static const char *r2_short_from(const r2_team_call_t *call, int32_t member, uint32_t number)
+static const char *r2_short_from(const r2_team_call_t *call, int32_t member, uint64_t number)
 {
     return (const char *) r2_segment_slot(&call->team->segment, member, number, call->line)->data;
 }
@@ -32,23 +32,24 @@ static const char *r2_short_from(const r2_team_call_t *call, int32_t member, uin
 static r2_status_t r2_short_room(const r2_team_call_t *call)
 {
     r2_team_t *team = call->team;
-    const uint32_t wanted = team->calls - (call->line ? R2_SEGMENT_LINES : R2_SEGMENT_SLOTS);
-    uint32_t least = team->calls - 1;
+    const uint64_t slots = call->line ? R2_SEGMENT_LINES : R2_SEGMENT_SLOTS;
+    const uint64_t wanted = team->calls - r2_min(team->calls, slots);
+    uint64_t least = team->calls - 1;
 
-    if (!r2_seq_lt(team->done, wanted)) {
+    if (team->done >= wanted) {
         return R2_OK;
     }
     for (int32_t i = 0; i < team->segment.size; ++i) {
         const r2_member_t *member = r2_segment_member(&team->segment, i);
         const r2_status_t status =
             i == team->segment.rank ? R2_OK : r2_team_reach(team, i, &member->done, wanted);
-        uint32_t done;
+        uint64_t done;
 
         if (R2_OK != status) {
             return status;
         }
         done = i == team->segment.rank ? least : atomic_load(&member->done);
-        least = r2_seq_lt(done, least) ? done : least;
+        least = r2_min(done, least);
     }
     team->done = least;
     return R2_OK;

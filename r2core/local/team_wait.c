@@ -44,7 +44,7 @@ void r2_team_ring(r2_member_t *own)
  * Who writes does not wait until others can see it before it looks for sleepers: that would cost
  * every call a trip between two caches. So this may be missed, and ends by itself.
  */
-static void r2_team_sleep(r2_member_t *member, const _Atomic uint32_t *at, uint32_t number)
+static void r2_team_sleep(r2_member_t *member, const _Atomic uint64_t *at, uint64_t number)
 {
     uint32_t bell;
 
@@ -56,8 +56,8 @@ static void r2_team_sleep(r2_member_t *member, const _Atomic uint32_t *at, uint3
     atomic_fetch_sub(&member->sleepers, 1);
 }
 
-r2_status_t r2_team_wait_long(r2_team_t *team, int32_t member, const _Atomic uint32_t *at,
-                              uint32_t number)
+r2_status_t r2_team_wait_long(r2_team_t *team, int32_t member, const _Atomic uint64_t *at,
+                              uint64_t number)
 {
     r2_status_t status = R2_OK;
 

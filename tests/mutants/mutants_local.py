@@ -6,8 +6,8 @@ from watchers import TEAM, TEAM_ODD
 
 MUTANTS_LOCAL = [
     ("teams-write-slots-that-are-read", "local/team_short.c",
-     "    if (!r2_seq_lt(team->done, wanted)) {\n        return R2_OK;\n",
-     "    if (true || !r2_seq_lt(team->done, wanted)) {\n        return R2_OK;\n", TEAM),
+     "    if (team->done >= wanted) {\n        return R2_OK;\n",
+     "    if (true || team->done >= wanted) {\n        return R2_OK;\n", TEAM),
     ("teams-use-one-slot-for-two-calls", "local/segment.h",
      "slots + call % R2_SEGMENT_SLOTS * segment->slot_stride",
      "slots + call / 2 % R2_SEGMENT_SLOTS * segment->slot_stride", TEAM),
@@ -16,8 +16,8 @@ MUTANTS_LOCAL = [
      "        r2_team_say(pieces->own, &pieces->own->given, number);\n"
      "        r2_team_put(call, r2_long_part(pieces, k),\n", TEAM),
     ("teams-write-pieces-that-are-read", "local/team_long.c",
-     "    status = r2_long_taken(pieces, number - R2_SEGMENT_LONG_SLOTS);\n",
-     "    status = r2_long_taken(pieces, number - 2 * R2_SEGMENT_LONG_SLOTS);\n", TEAM),
+     "r2_min(number, (uint64_t) R2_SEGMENT_LONG_SLOTS)",
+     "r2_min(number, (uint64_t) 2 * R2_SEGMENT_LONG_SLOTS)", TEAM),
     ("teams-leave-before-they-were-read", "local/team_long.c",
      "    return R2_OK == status && pieces->direct\n",
      "    return false && pieces->direct\n", TEAM),
@@ -28,6 +28,10 @@ MUTANTS_LOCAL = [
     ("teams-take-shares-before-they-are-folded", "local/team_long.c",
      "->segment, i)->folded,",
      "->segment, i)->given,", TEAM),
+    ("teams-forget-that-numbers-grow", "local/segment.h",
+     "    return atomic_load_explicit(at, memory_order_acquire) >= number;",
+     "    return (int32_t) (uint32_t) (atomic_load_explicit(at, memory_order_acquire) - number) "
+     ">= 0;", TEAM),
     ("teams-compare-the-newest-call-only", "local/team.c",
      "r2_team_mix((uint64_t) place << 32 | team->digest, r2_team_digest(args));",
      "r2_team_mix((uint64_t) place << 32, r2_team_digest(args));", TEAM_ODD),
