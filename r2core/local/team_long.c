@@ -28,8 +28,7 @@
 
 #define R2_LONG_PIECES      8u
 #define R2_LONG_PIECE_BYTES (16u << 10)
-#define R2_LONG_DIRECT_BYTES \
-    (32u << 10) /* from this length on, reading memory by the kernel pays */
+#define R2_LONG_DIRECT_BYTES (128u << 10) /* from here on the kernel costs less than a copy */
 #define R2_LONG_CHUNK_BYTES 8192u
 #define R2_LONG_TURNS       4000u /* pauses, for who cannot be read to be found dead */
 #define R2_LONG_PAUSE_US    1000u
