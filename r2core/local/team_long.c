@@ -26,12 +26,12 @@
 #include "local/team_parts.h"
 #include "local/team_wait.h"
 
-#define R2_LONG_PIECES      8u
-#define R2_LONG_PIECE_BYTES (16u << 10)
+#define R2_LONG_PIECES       8u
+#define R2_LONG_PIECE_BYTES  (16u << 10)
 #define R2_LONG_DIRECT_BYTES (128u << 10) /* from here on the kernel costs less than a copy */
-#define R2_LONG_CHUNK_BYTES 8192u
-#define R2_LONG_TURNS       4000u /* pauses, for who cannot be read to be found dead */
-#define R2_LONG_PAUSE_US    1000u
+#define R2_LONG_CHUNK_BYTES  8192u
+#define R2_LONG_TURNS        4000u /* pauses, for who cannot be read to be found dead */
+#define R2_LONG_PAUSE_US     1000u
 
 static const char *r2_long_from(const r2_team_call_t *call, int32_t member, uint64_t number)
 {
