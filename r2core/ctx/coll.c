@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/comm.h"
+#include "ctx/coll_local.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +60,7 @@ static void r2_coll_begin(struct r2_coll *coll, bool timed)
     const r2_net_t *net = &comms->core->net;
 
     atomic_store(&coll->status, R2_IN_PROGRESS);
-    ++comms->core->counters.collectives;
+    r2_coll_count(&comms->core->counters.collectives);
     coll->begun_ns = timed ? net->now_ns : 0;
     r2_exec_start(&coll->exec);
     r2_engine_run(&comms->core->engine, true);
@@ -182,7 +182,8 @@ r2_status_t r2_coll_start(r2_comm_t *comm, const r2_coll_args_t *args, struct r2
     }
     coll->seq = comm->next_seq;
     coll->parts_left = args->parts > 1 ? args->parts - 1 : 0;
-    comm->next_seq += 1 + coll->parts_left;
+    __atomic_store_n(&comm->next_seq, comm->next_seq + 1 + coll->parts_left, __ATOMIC_RELAXED);
+    r2_coll_local_elsewhere(comm);
     coll->in_active = true;
     DL_APPEND(comm->active, coll);
     status = r2_coll_enter(coll, args);

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/comm.h"
+#include "ctx/coll_local.h"
 
 #include "plan/kinds.h"
 
@@ -30,7 +30,10 @@ r2_status_t r2_coll_skip(r2_comm_t *comm, r2_coll_kind_t kind)
     }
     r2_core_enter(comm->comms->core);
     status = r2_coll_refusal(comm);
-    comm->next_seq += R2_OK == status && r2_coll_skip_counts(kind) ? 1 : 0;
+    if (R2_OK == status && r2_coll_skip_counts(kind)) {
+        __atomic_store_n(&comm->next_seq, comm->next_seq + 1, __ATOMIC_RELAXED);
+        r2_coll_local_elsewhere(comm);
+    }
     r2_core_leave(comm->comms->core);
     return status;
 }

@@ -6,7 +6,7 @@
  */
 #include "r2_config.h"
 
-#include "ctx/comm.h"
+#include "ctx/coll_local.h"
 
 #include <sodium.h>
 #include <stdio.h>
@@ -168,6 +168,7 @@ void r2_comm_destroy(r2_comm_t *comm)
     r2_comm_drop_agree(comm);
     r2_comm_close_all(comm);
     r2_programs_forget(&comms->programs, comm->key);
+    r2_coll_local_destroy(comm);
     if (comm->untold) { /* others wait: its members are told when there is memory */
         comm->next_untold = comms->untold;
         comms->untold = comm;
@@ -201,7 +202,7 @@ void r2_comm_fail(r2_comm_t *comm, r2_status_t status)
     if (R2_OK != root->failed) {
         return;
     }
-    root->failed = status;
+    __atomic_store_n(&root->failed, status, __ATOMIC_RELAXED);
     r2_sequence_abort(root, status);
     HASH_ITER(hh, root->sequences, sequence, next)
     {
@@ -277,9 +278,8 @@ static bool r2_comm_is_noted(const r2_comms_t *comms, const r2_comm_fault_t *wha
 }
 
 /*
- * Once for each communicator and each peer. What is about a communicator that is not created here
- * yet is bounded, as that may never be; without memory the communicator itself, or the link, keeps
- * it.
+ * Once for each communicator and each peer. Of a communicator that is not created here yet, which
+ * may never be, with a bound; without memory the communicator itself, or the link, keeps it.
  */
 static void r2_comm_note(r2_comms_t *comms, const r2_comm_fault_t *what)
 {

@@ -63,7 +63,7 @@ struct r2_comm {
     r2_coll_kind_t kind; /* of all calls of a sequence that is not the communicator's own */
     uint32_t *ranks;     /* process numbers; owned by the root */
     int32_t size, rank;
-    uint32_t next_seq;
+    uint32_t next_seq;      /* written by the thread that calls, without the lock, too: atomic */
     uint32_t program_hint;  /* where the program of its newest call was (r2_programs_find()) */
     struct r2_coll *active; /* list of collectives under way */
     r2_agree_t *agree;    /* owned; NULL: plans never change (one rank, no health map, map syncs) */
@@ -71,14 +71,15 @@ struct r2_comm {
     struct r2_coll *sync; /* owned: the map sync under way */
     UT_hash_handle hh;    /* in root->sequences */
     /* of the root only */
-    r2_comm_name_t *name;   /* borrowed: in comms->names */
-    r2_status_t failed;     /* R2_OK, or why */
-    r2_status_t heard;      /* R2_OK, or why it failed at a peer: no memory for that fault */
-    bool untold;            /* failed, and no memory was left to tell all members */
-    r2_comm_t *next_untold; /* in comms->untold */
-    r2_comm_t *sequences;   /* owned hash by `sequence`: all but its own */
-    r2_comm_t *sequenced;   /* borrowed: the one of them that was found last, or NULL */
-    uint32_t next_sequence; /* the one that is opened next */
+    r2_comm_name_t *name;        /* borrowed: in comms->names */
+    r2_status_t failed;          /* R2_OK, or why; read without the lock, too: atomic */
+    r2_status_t heard;           /* R2_OK, or why it failed at a peer: no memory for that fault */
+    bool untold;                 /* failed, and no memory was left to tell all members */
+    r2_comm_t *next_untold;      /* in comms->untold */
+    r2_comm_t *sequences;        /* owned hash by `sequence`: all but its own */
+    r2_comm_t *sequenced;        /* borrowed: the one of them that was found last, or NULL */
+    uint32_t next_sequence;      /* the one that is opened next */
+    struct r2_coll_local *local; /* owned: calls within a host; NULL: none */
 };
 
 #define R2_COMM_SEQ_BITS 20
@@ -115,6 +116,7 @@ struct r2_comms {
     bool fresh_faults; /* some of them have not been looked at */
     bool missed_loss;  /* a lost peer could not be noted: all links are looked at */
     r2_comm_t *untold; /* owned list: freed since they failed, and not told yet */
+    uint32_t segments; /* of communicators within this host (coll_local.h) */
     r2_programs_t programs;
     struct r2_coll *completed; /* list: done functions to be called outside the lock */
     r2_pool_t colls;
@@ -180,6 +182,14 @@ bool r2_comm_sends(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32
 bool r2_comm_receives(r2_comms_t *comms, uint32_t rank, const r2_tag_t *tag, uint32_t digest);
 /** True if there is a communicator with this key that has not failed. */
 bool r2_comm_is_sound(r2_comms_t *comms, uint64_t comm_key);
+
+/** Counts a call. Some are counted without the lock, so that one may be missed. */
+static inline void r2_coll_count(uint64_t *counter)
+{
+    const uint64_t count = __atomic_load_n(counter, __ATOMIC_RELAXED);
+
+    __atomic_store_n(counter, count + 1, __ATOMIC_RELAXED);
+}
 
 /* coll_plan.c */
 /**

@@ -28,6 +28,9 @@
 
 #define R2_CONSENT_USERS 2 /* components that may have r2 */
 
+/* Published beside the users, and none of them. */
+#define R2_CONSENT_FACTS ((uint32_t) (R2_USER_GPU | R2_USER_SHARES))
+
 /** What was read so far. */
 typedef struct r2_consent_poll {
     uint32_t users;                     /* what all have */
@@ -35,6 +38,7 @@ typedef struct r2_consent_poll {
     uint32_t having[R2_CONSENT_USERS];  /* the first rank with it; the same */
     uint32_t first;                     /* the first rank that takes part; the same */
     bool gpu;                           /* somebody has one whose memory r2 can read */
+    bool apart;                         /* somebody does not share memory within its host */
     bool told;                          /* rank 0 refused, and said so itself */
     bool one_host;                      /* all that take part are on one host */
     char blob[R2_OOB_BLOB_MAX];
@@ -75,7 +79,7 @@ r2_status_t r2_consent_withdraw(r2_ctx_t *ctx, r2_user_t user)
     r2_status_t status = R2_ERR_SYSTEM;
 
     ctx->core.net.info.users &= ~(uint32_t) user;
-    if (R2_USER_GPU == ctx->core.net.info.users) {
+    if (0 == (ctx->core.net.info.users & ~R2_CONSENT_FACTS)) {
         ctx->core.net.info.users = 0;
     }
     if (0 == ctx->core.net.info.users) {
@@ -117,7 +121,8 @@ static void r2_consent_count(r2_consent_poll_t *poll, uint32_t rank, uint32_t us
 
         *at = r2_min(*at, rank);
     }
-    poll->users &= users & ~(uint32_t) R2_USER_GPU;
+    poll->users &= users & ~R2_CONSENT_FACTS;
+    poll->apart = poll->apart || 0 == (users & R2_USER_SHARES);
     poll->gpu = poll->gpu || 0 != (users & R2_USER_GPU);
     poll->first = r2_min(poll->first, 0 != users ? rank : UINT32_MAX);
 }
@@ -238,7 +243,7 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
         return R2_ERR_NO_MEMORY;
     }
     memset(poll, 0xff, offsetof(r2_consent_poll_t, gpu)); /* everybody so far, nobody yet */
-    poll->gpu = poll->told = false;
+    poll->gpu = poll->apart = poll->told = false;
     poll->one_host = true;
     status = r2_consent_poll(ctx, poll);
     if (R2_OK == status) {
@@ -246,6 +251,7 @@ r2_status_t r2_consent_find(r2_ctx_t *ctx)
         r2_consent_place(ctx, poll);
         ctx->consent.known = true;
         ctx->consent.users = poll->users;
+        ctx->consent.shares = !poll->apart && !poll->gpu;
     }
     free(poll);
     return status;

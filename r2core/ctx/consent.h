@@ -21,6 +21,7 @@ struct r2_ctx;
 typedef struct r2_consent {
     bool known;     /* all processes were asked */
     uint32_t users; /* bits of r2_user_t: what all of them have, and the job has use for */
+    bool shares;    /* all of them share memory within hosts, and have none of a GPU */
 } r2_consent_t;
 
 /** "coll/r2" */

@@ -9,6 +9,10 @@ libr2core_la_SOURCES += \
     r2core/ctx/msg_scope.c \
     r2core/ctx/plan_env.h \
     r2core/ctx/coll.c \
+    r2core/ctx/coll_local.c \
+    r2core/ctx/coll_local.h \
+    r2core/ctx/coll_local_end.c \
+    r2core/ctx/coll_local_meet.c \
     r2core/ctx/coll_plan.c \
     r2core/ctx/coll_pool.c \
     r2core/ctx/coll_post.c \

@@ -31,7 +31,7 @@ static r2_stage_t r2_sequence_stage(const r2_comm_t *comm, uint32_t coll_seq,
 {
     struct r2_coll *coll;
 
-    if (!r2_seq_lt(coll_seq, comm->next_seq)) {
+    if (!r2_seq_lt(coll_seq, __atomic_load_n(&comm->next_seq, __ATOMIC_RELAXED))) {
         return R2_STAGE_LATER;
     }
     DL_FOREACH(comm->active, coll) {

@@ -9,6 +9,7 @@
 #include <sodium.h>
 #include <stdio.h>
 
+#include "ctx/coll_local.h"
 #include "ctx/p2p_state.h"
 #include "ctx/state.h"
 
@@ -121,8 +122,17 @@ r2_status_t r2_comm_create(r2_ctx_t *ctx, r2_comm_id_t id, const uint32_t *ranks
     if (R2_OK == status && NULL == ctx->health && (uint32_t) size == ctx->core.net.size) {
         status = r2_ctx_detect(ctx);
     }
+    if (R2_OK == status && ctx->consent.shares) {
+        status = r2_ctx_find_hosts(ctx);
+    }
+    if (R2_OK == status) {
+        status = r2_coll_local_create(comm);
+    }
     if (R2_OK == status) {
         status = r2_comm_open(comm, id);
+    }
+    if (R2_OK != status) {
+        r2_coll_local_destroy(comm);
     }
     r2_core_leave(&ctx->core);
     if (R2_OK != status) {

@@ -141,6 +141,18 @@ void r2_link_break(r2_link_t *link, r2_status_t status)
     link->net->upcalls.lost(link->net->upcalls.arg, link->rank, status);
 }
 
+void r2_link_gone(r2_link_t *link)
+{
+    if (R2_OK == link->broken) {
+        r2_link_break(link, R2_ERR_PEER_GONE);
+    }
+}
+
+r2_status_t r2_link_mismatch(r2_link_t *link)
+{
+    return r2_rx_mismatch(link);
+}
+
 void r2_net_unexpected_refuse(r2_net_t *net, r2_unexpected_t which)
 {
     r2_unexpected_queue_t *queue = net->unexpected[which];

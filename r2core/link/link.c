@@ -249,6 +249,11 @@ const char *r2_link_host(const r2_link_t *link)
     return link->info.host_name;
 }
 
+bool r2_link_is_left(const r2_link_t *link)
+{
+    return link->path.left;
+}
+
 r2_status_t r2_link_has_left(const r2_link_t *link)
 {
     snprintf(link->net->error_text, sizeof(link->net->error_text),

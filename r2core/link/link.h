@@ -168,6 +168,14 @@ bool r2_link_abort(r2_link_t *link, uint64_t comm_key, r2_status_t status);
 uint32_t r2_link_peer(const r2_link_t *link);
 /** R2_OK, or why messages to and from the peer were given up. */
 r2_status_t r2_link_broken(const r2_link_t *link);
+/** The peer's process has ended, as is known from elsewhere: what is under way with it is lost. */
+void r2_link_gone(r2_link_t *link);
+/** True if the peer has called MPI_Finalize. */
+bool r2_link_is_left(const r2_link_t *link);
+/** Says so in the net's error text. @return R2_ERR_PEER_GONE. */
+r2_status_t r2_link_has_left(const r2_link_t *link);
+/** Says in the net's error text that the peer makes other calls. @return R2_ERR_PLAN_MISMATCH. */
+r2_status_t r2_link_mismatch(r2_link_t *link);
 /** Host name of the peer. */
 const char *r2_link_host(const r2_link_t *link);
 

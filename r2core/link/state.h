@@ -189,8 +189,6 @@ bool r2_link_wanted(const r2_link_t *link);
 bool r2_link_owes(const r2_link_t *link);
 /** True if acknowledgements are due to it. */
 bool r2_link_owes_acks(const r2_link_t *link);
-/** Sets the text of an error. @return R2_ERR_PEER_GONE. */
-r2_status_t r2_link_has_left(const r2_link_t *link);
 /** Receives that wait for a message of the peer. */
 static inline uint32_t r2_link_posted(const r2_link_t *link)
 {

@@ -9,32 +9,20 @@
 #include "local/inbox.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <sodium.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/fork.h"
 #include "base/util.h"
 
-#define R2_INBOX_HEAD_BYTES 4096u
-#define R2_INBOX_NAME_BYTES (2 * R2_INBOX_ID_BYTES + 1)
-
-#ifndef MFD_NOEXEC_SEAL
-#    define MFD_NOEXEC_SEAL 8u
-#endif
+#define R2_INBOX_HEAD_BYTES R2_SHARED_PAGE
 
 static_assert(sizeof(r2_inbox_head_t) <= R2_INBOX_HEAD_BYTES, "the first page");
 
 static size_t r2_inbox_stride(uint32_t lines)
 {
-    const size_t bytes = r2_mailbox_bytes(lines);
-
-    return (bytes + R2_INBOX_HEAD_BYTES - 1) / R2_INBOX_HEAD_BYTES * R2_INBOX_HEAD_BYTES;
+    return r2_shared_pages(r2_mailbox_bytes(lines));
 }
 
 /* Bytes of a mailbox. */
@@ -51,63 +39,16 @@ static off_t r2_inbox_offset(uint32_t number)
                     (number - large) * r2_inbox_stride(R2_INBOX_LINES_SMALL));
 }
 
-/* A limit on the size of files (`ulimit -f`) counts here, too, and kills who exceeds it. */
-static bool r2_inbox_is_allowed(void)
+static r2_status_t r2_inbox_make(r2_inbox_t *inbox)
 {
-    struct rlimit limit;
+    uint8_t id[R2_INBOX_ID_BYTES];
 
-    if (0 == getrlimit(RLIMIT_FSIZE, &limit) &&
-        limit.rlim_cur < (rlim_t) r2_inbox_offset(R2_INBOX_MOST)) {
-        errno = EFBIG;
-        return false;
-    }
-    return true;
-}
-
-static int r2_inbox_file(const char *name)
-{
-    const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
-    int fd = memfd_create(name, flags | MFD_NOEXEC_SEAL); /* sysctl vm.memfd_noexec may want it */
-
-    if (fd < 0 && EINVAL == errno) {
-        fd = memfd_create(name, flags); /* before Linux 6.3 */
-    }
-    return fd;
-}
-
-/* Children have none of it. @return NULL: no memory. */
-static void *r2_inbox_mapping(int fd, off_t offset, size_t bytes)
-{
-    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, offset);
-
-    if (MAP_FAILED == memory) {
-        return NULL;
-    }
-    (void) madvise(memory, bytes, MADV_DONTFORK);
-    return memory;
-}
-
-static void r2_inbox_name(const uint8_t *id, char *name_p)
-{
-    sodium_bin2hex(name_p, R2_INBOX_NAME_BYTES, id, R2_INBOX_ID_BYTES);
-}
-
-/* Nobody can make it shorter: who reads beyond the end would be killed. */
-static r2_status_t r2_inbox_make(r2_inbox_t *inbox, const uint8_t *id)
-{
-    char name[sizeof("r2-inbox-") + R2_INBOX_NAME_BYTES] = "r2-inbox-";
-
-    r2_inbox_name(id, name + strlen(name));
-    inbox->fd = r2_inbox_is_allowed() ? r2_fd_keep(r2_inbox_file(name)) : -1;
-    if (inbox->fd < 0 || 0 != ftruncate(inbox->fd, r2_inbox_offset(R2_INBOX_MOST)) ||
-        0 != fcntl(inbox->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)) {
+    inbox->fd = -1;
+    if (R2_OK != r2_shared_create("inbox", r2_inbox_offset(R2_INBOX_MOST), id, &inbox->fd) ||
+        R2_OK != r2_shared_allocate(inbox->fd, 0, R2_INBOX_HEAD_BYTES)) {
         return R2_ERR_SYSTEM;
     }
-    errno = posix_fallocate(inbox->fd, 0, R2_INBOX_HEAD_BYTES);
-    if (0 != errno) {
-        return R2_ERR_SYSTEM;
-    }
-    inbox->head = r2_inbox_mapping(inbox->fd, 0, R2_INBOX_HEAD_BYTES);
+    inbox->head = r2_shared_map(inbox->fd, 0, R2_INBOX_HEAD_BYTES);
     if (NULL == inbox->head) {
         return R2_ERR_NO_MEMORY;
     }
@@ -118,14 +59,12 @@ static r2_status_t r2_inbox_make(r2_inbox_t *inbox, const uint8_t *id)
 r2_status_t r2_inbox_create(r2_inbox_t **inbox_p)
 {
     r2_inbox_t *inbox = calloc(1, sizeof(*inbox));
-    uint8_t id[R2_INBOX_ID_BYTES];
     r2_status_t status;
 
     if (NULL == inbox) {
         return R2_ERR_NO_MEMORY;
     }
-    randombytes_buf(id, sizeof(id));
-    status = r2_inbox_make(inbox, id);
+    status = r2_inbox_make(inbox);
     if (R2_OK != status) {
         r2_inbox_destroy(inbox);
         return status;
@@ -155,10 +94,7 @@ void r2_inbox_destroy(r2_inbox_t *inbox)
 
 void r2_inbox_address(const r2_inbox_t *inbox, uint8_t *to)
 {
-    const uint32_t numbers[] = {(uint32_t) getpid(), (uint32_t) inbox->fd};
-
-    memcpy(to, numbers, sizeof(numbers));
-    memcpy(to + sizeof(numbers), inbox->head->id, R2_INBOX_ID_BYTES);
+    r2_shared_address(inbox->fd, inbox->head->id, to);
 }
 
 bool r2_inbox_next(r2_inbox_t *inbox, uint32_t *number_p, uint32_t *sender_p)
@@ -183,30 +119,12 @@ r2_mailbox_t *r2_inbox_map(r2_inbox_t *inbox, uint32_t number)
 {
     if (NULL == inbox->boxes[number]) {
         inbox->boxes[number] =
-            r2_inbox_mapping(inbox->fd, r2_inbox_offset(number), r2_inbox_bytes(number));
+            r2_shared_map(inbox->fd, r2_inbox_offset(number), r2_inbox_bytes(number));
     }
     return inbox->boxes[number];
 }
 
 /* ---- senders ---- */
-
-/* What has this number may be anything of any process, if it is of another namespace: its name
- * tells, before it is opened. @return -1: it is not there. */
-static int r2_outbox_find(const uint8_t *address)
-{
-    char path[64], name[128], wanted[128] = "/memfd:r2-inbox-";
-    uint32_t numbers[2];
-    ssize_t length;
-
-    memcpy(numbers, address, sizeof(numbers));
-    r2_inbox_name(address + sizeof(numbers), wanted + strlen(wanted));
-    snprintf(path, sizeof(path), "/proc/%u/fd/%u", numbers[0], numbers[1]);
-    length = readlink(path, name, sizeof(name) - 1);
-    if (length < (ssize_t) strlen(wanted) || 0 != strncmp(name, wanted, strlen(wanted))) {
-        return -1;
-    }
-    return r2_fd_keep(open(path, O_RDWR | O_CLOEXEC));
-}
 
 /* Takes the next mailbox, with memory. */
 static r2_status_t r2_outbox_take(int fd, r2_outbox_t *out)
@@ -214,10 +132,10 @@ static r2_status_t r2_outbox_take(int fd, r2_outbox_t *out)
     const uint32_t number = atomic_fetch_add(&out->head->taken, 1);
 
     if (number >= R2_INBOX_MOST ||
-        0 != posix_fallocate(fd, r2_inbox_offset(number), (off_t) r2_inbox_bytes(number))) {
+        R2_OK != r2_shared_allocate(fd, r2_inbox_offset(number), r2_inbox_bytes(number))) {
         return R2_ERR_NO_MEMORY;
     }
-    out->ring.box = r2_inbox_mapping(fd, r2_inbox_offset(number), r2_inbox_bytes(number));
+    out->ring.box = r2_shared_map(fd, r2_inbox_offset(number), r2_inbox_bytes(number));
     out->ring.lines = r2_inbox_lines(number);
     out->number = number;
     return NULL == out->ring.box ? R2_ERR_NO_MEMORY : R2_OK;
@@ -229,13 +147,12 @@ r2_status_t r2_outbox_open(const uint8_t *address, size_t bytes, r2_outbox_t *ou
     r2_status_t status = R2_ERR_UNSUPPORTED;
     int fd;
 
-    if (R2_INBOX_ADDRESS_BYTES != bytes || !r2_inbox_is_allowed() ||
-        (fd = r2_outbox_find(address)) < 0) {
+    if (R2_INBOX_ADDRESS_BYTES != bytes ||
+        (fd = r2_shared_open("inbox", address, r2_inbox_offset(R2_INBOX_MOST))) < 0) {
         return R2_ERR_UNSUPPORTED;
     }
-    out.head = r2_inbox_mapping(fd, 0, R2_INBOX_HEAD_BYTES);
-    if (NULL != out.head &&
-        0 == memcmp(out.head->id, address + 2 * sizeof(uint32_t), R2_INBOX_ID_BYTES)) {
+    out.head = r2_shared_map(fd, 0, R2_INBOX_HEAD_BYTES);
+    if (NULL != out.head && 0 == memcmp(out.head->id, r2_shared_id(address), R2_INBOX_ID_BYTES)) {
         status = r2_outbox_take(fd, &out);
     }
     r2_fd_close(fd);

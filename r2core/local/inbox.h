@@ -4,10 +4,9 @@
  *
  * Inboxes: memory of a process in which others of its host put records for it.
  *
- * It is a memfd: no file, no limit but that of memory, and gone with its last user, however that
- * ends. Others reach it through /proc/PID/fd/N, which the kernel allows where it allows to read the
- * process's memory. Who cannot (another process namespace, another user) sends by other ways, and
- * nobody has to agree on that: the owner reads whatever mailboxes there are.
+ * It is a shared file (local/shared.h). Who cannot open it (another process namespace, another
+ * user) sends by other ways, and nobody has to agree on that: the owner reads whatever mailboxes
+ * there are.
  *
  *   page 0          r2_inbox_head_t
  *   then, each      a mailbox: memory from its first use on, which its sender allocates; first the
@@ -19,6 +18,7 @@
 #include <stdbool.h>
 
 #include "local/mailbox.h"
+#include "local/shared.h"
 
 /*
  * All mailboxes together have 1.4 MiB, so that the memory of a host grows with its processes and
@@ -28,8 +28,8 @@
 #define R2_INBOX_LARGE         16u  /* of them, the first ones */
 #define R2_INBOX_LINES_LARGE   512u /* 36 KiB, records up to 8 KiB and their head */
 #define R2_INBOX_LINES_SMALL   64u  /* 8 KiB, records up to 1 KiB and their head */
-#define R2_INBOX_ID_BYTES      16u
-#define R2_INBOX_ADDRESS_BYTES (8u + R2_INBOX_ID_BYTES)
+#define R2_INBOX_ID_BYTES      R2_SHARED_ID_BYTES
+#define R2_INBOX_ADDRESS_BYTES R2_SHARED_ADDRESS_BYTES
 
 /** In shared memory: zeros at first, but for the id. */
 typedef struct r2_inbox_head {

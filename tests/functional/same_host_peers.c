@@ -8,7 +8,8 @@
  *   same_host computing          it computes while others send to it
  *   same_host killed             it is killed; the others have an error within 10 s
  *   same_host stopped-killed     it is stopped, and killed 0.5 s later
- * With "lanes" as last word no message went by mailboxes, with "some" it does not matter.
+ * With "lanes" behind it no message went by mailboxes, with "some" it does not matter. With
+ * "blocking" as third word calls are blocking, and go through a segment, not with "lanes".
  */
 #include <mpi.h>
 #include <signal.h>
@@ -27,8 +28,49 @@
 #define TEXT_MAX MPI_MAX_ERROR_STRING
 
 static int me, size;
-static bool dies; /* the last one: then nothing is long, and mailboxes take all */
+static bool dies;   /* the last one: then nothing is long, and mailboxes take all */
+static bool blocks; /* blocking calls, which need no messages where all share memory */
 static int in[LONGEST], out[LONGEST];
+
+/* The end of a call. @param rc of its start. */
+static int end(int rc, MPI_Request *request)
+{
+    return MPI_SUCCESS == rc ? MPI_Wait(request, MPI_STATUS_IGNORE) : rc;
+}
+
+static int allreduce(int count)
+{
+    MPI_Request request;
+
+    return blocks ? MPI_Allreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD)
+                  : end(MPI_Iallreduce(in, out, count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request),
+                        &request);
+}
+
+static int bcast(int count, int root)
+{
+    MPI_Request request;
+
+    return blocks ? MPI_Bcast(in, count, MPI_INT, root, MPI_COMM_WORLD)
+                  : end(MPI_Ibcast(in, count, MPI_INT, root, MPI_COMM_WORLD, &request), &request);
+}
+
+static int allgather(const int *mine)
+{
+    MPI_Request request;
+
+    return blocks ? MPI_Allgather(mine, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD)
+                  : end(MPI_Iallgather(mine, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD, &request),
+                        &request);
+}
+
+static int barrier(void)
+{
+    MPI_Request request;
+
+    return blocks ? MPI_Barrier(MPI_COMM_WORLD) : end(MPI_Ibarrier(MPI_COMM_WORLD, &request),
+                                                      &request);
+}
 
 /* A child does that to its parent, at a moment that has nothing to do with the parent's calls. */
 static void strike(const char *what)
@@ -62,7 +104,7 @@ static int sum(int count, int round, bool over, bool *over_p, int *wrong)
         in[i] = me + round * i;
     }
     in[count] = over ? 1 : 0;
-    rc = MPI_Allreduce(in, out, count + 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    rc = allreduce(count + 1);
     for (int i = 0; MPI_SUCCESS == rc && i < count; ++i) {
         *wrong += out[i] != size * (size - 1) / 2 + size * round * i;
     }
@@ -78,7 +120,7 @@ static int spread(int count, int round, int *wrong)
     for (int i = 0; i < count; ++i) {
         in[i] = me == root ? round + i : -1;
     }
-    rc = MPI_Bcast(in, count, MPI_INT, root, MPI_COMM_WORLD);
+    rc = bcast(count, root);
     for (int i = 0; MPI_SUCCESS == rc && i < count; ++i) {
         *wrong += in[i] != round + i;
     }
@@ -88,7 +130,7 @@ static int spread(int count, int round, int *wrong)
 static int collect(int round, int *wrong)
 {
     const int mine = me * 7 + round;
-    int rc = MPI_Allgather(&mine, 1, MPI_INT, out, 1, MPI_INT, MPI_COMM_WORLD);
+    int rc = allgather(&mine);
 
     for (int i = 0; MPI_SUCCESS == rc && i < size; ++i) {
         *wrong += out[i] != i * 7 + round;
@@ -111,7 +153,7 @@ static int go_on(double until, int *rounds_p, int *wrong, double *newest_p)
         rc = sum(count, round, 0 == me && MPI_Wtime() > until, &over, wrong);
         rc = MPI_SUCCESS == rc ? spread(count, round, wrong) : rc;
         rc = MPI_SUCCESS == rc ? collect(round, wrong) : rc;
-        rc = MPI_SUCCESS == rc ? MPI_Barrier(MPI_COMM_WORLD) : rc;
+        rc = MPI_SUCCESS == rc ? barrier() : rc;
     }
     *rounds_p = round;
     return rc;
@@ -170,6 +212,7 @@ int main(int argc, char **argv)
     unsigned long long local;
     double newest = 0;
 
+    blocks = argc > 3;
     dies = NULL != strstr(what, "killed");
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &me);
@@ -182,7 +225,7 @@ int main(int argc, char **argv)
     rc = 0 == strcmp(what, "computing") ? burst(&wrong) : MPI_SUCCESS;
     rc = MPI_SUCCESS == rc ? go_on(MPI_Wtime() + (dies ? 60 : GOING_S), &rounds, &wrong, &newest)
                            : rc;
-    local = counted("coll_r2_local_messages");
+    local = counted(blocks ? "coll_r2_local_collectives" : "coll_r2_local_messages");
     failed = 0 != wrong || (0 != strcmp(by, "some") && (0 == local) != (0 == strcmp(by, "lanes")));
     if (dies) {
         failed = failed || 0 != survived(rc, MPI_Wtime() - newest);
@@ -190,8 +233,8 @@ int main(int argc, char **argv)
         failed = failed || MPI_SUCCESS != rc;
         MPI_Finalize();
     }
-    printf("rank %d: %s, %d rounds, %d wrong, %llu by mailboxes\n", me, failed ? "failed" : "right",
-           rounds, wrong, local);
+    printf("rank %d: %s, %d rounds, %d wrong, %llu by %s\n", me, failed ? "failed" : "right",
+           rounds, wrong, local, blocks ? "segment" : "mailboxes");
     fflush(stdout);
     _exit(failed);
 }

@@ -8,12 +8,13 @@ A fifth part names the test, with arguments, that has to notice; else the file d
 from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK, DRIVE,
                       PRESENCE_FREED, SOURCES)
 from mutants_link import MUTANTS_LINK
+from mutants_local import MUTANTS_LOCAL
 
 STAGED = ["test_exec_staged"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 
-MUTANTS = MUTANTS_LINK + [
+MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;",
      "                    false;", P2P),
@@ -34,8 +35,8 @@ MUTANTS = MUTANTS_LINK + [
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | 1;"),
     ("finished-collectives-are-still-wanted", "ctx/msg_scope.c",
-     "    if (!r2_seq_lt(coll_seq, comm->next_seq)) {\n",
-     "    if (true || !r2_seq_lt(coll_seq, comm->next_seq)) {\n"),
+     "    if (!r2_seq_lt(coll_seq, __atomic_load_n(&comm->next_seq, __ATOMIC_RELAXED))) {\n",
+     "    if (true) {\n"),
     ("requests-take-what-is-agreed-on-this-rank", "ctx/agree.c",
      "    if (NULL == root->queue) {", "    if (true || NULL == root->queue) {",
      ["test_sim_persistent"]),

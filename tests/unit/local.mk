@@ -242,6 +242,13 @@ check_PROGRAMS += tests/unit/test_inbox
 tests_unit_test_inbox_SOURCES = tests/unit/test_inbox.c
 tests_unit_test_inbox_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_team
+tests_unit_test_team_SOURCES = tests/unit/test_team.c
+tests_unit_test_team_LDADD = $(R2_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_team_odd
+tests_unit_test_team_odd_SOURCES = tests/unit/test_team_odd.c
+tests_unit_test_team_odd_LDADD = $(R2_TEST_LIBS)
+
 mail_peer_sources = tests/unit/mail_peer.c tests/unit/mail_peer.h $(stub_net_sources)
 check_PROGRAMS += tests/unit/test_local
 tests_unit_test_local_SOURCES = tests/unit/test_local.c $(mail_peer_sources)

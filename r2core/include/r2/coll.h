@@ -181,6 +181,13 @@ R2_EXPORT r2_status_t r2_mem_transfer(r2_ctx_t *ctx, const r2_mem_at_t *at,
 R2_EXPORT r2_status_t r2_coll_post(r2_comm_t *comm, const r2_coll_args_t *args,
                                    r2_coll_done_fn_t done, void *done_arg, r2_coll_t **coll_p);
 /**
+ * Makes a blocking call within a host through shared memory alone, if its communicator and its
+ * arguments allow that. All members come to the same answer.
+ * @param status_p R2_OK, or that with which the communicator failed for good.
+ * @return true: it is over; false: r2_coll_post() makes it.
+ */
+R2_EXPORT bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p);
+/**
  * Instead of r2_coll_post() or r2_sequence_open(): a call that this rank alone cannot make. The
  * communicator fails for good: the others make the call, and would take what we send in our next
  * one for part of it.

@@ -208,8 +208,10 @@ int mca_coll_r2_call_run(int made, mca_coll_r2_call_t *call, uint64_t *counter)
     }
     r2_call_settle(call);
     call->args.blocking = true;
-    status = r2_call_post(call, NULL, NULL);
-    if (R2_OK == status) {
+    if (NULL != call->pieces || !r2_coll_local(call->comm, &call->args, &status)) {
+        status = r2_call_post(call, NULL, NULL);
+    }
+    if (R2_OK == status && NULL != call->coll) {
         status = NULL == call->pieces ? r2_coll_wait(call->coll) : r2_call_pieces(call);
         r2_coll_release(call->coll);
     }

@@ -1,0 +1,289 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Blocking collectives within a host: made, waited for, failed.
+ */
+#include "r2_config.h"
+
+#include "ctx/coll_local.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "ctx/host_table.h"
+#include "ctx/state.h"
+
+static_assert(R2_COLL_KIND_COUNT <= 32, "a bit for each");
+
+/* A thread that never waits drives after so many calls, for what else is under way. */
+#define R2_LOCAL_QUIET_CALLS 256u
+
+/* While it polls it drives in every so manieth turn. */
+#define R2_LOCAL_DRIVE_TURNS 16u
+
+/* Looks before it gives way: with a core for each process, and without. */
+#define R2_LOCAL_LOOKS_FREE 100u
+#define R2_LOCAL_LOOKS_BUSY 1u
+
+#define R2_LOCAL_LOOK_NS (5 * R2_NS_PER_MS)   /* for members that make other calls */
+#define R2_LOCAL_ASK_NS  (100 * R2_NS_PER_MS) /* whether who is waited for has ended */
+
+#define R2_LOCAL_TEXT_BYTES 1536 /* a line that names all lanes of a link */
+
+#define R2_LOCAL_PARTED_NS R2_NS_PER_S /* for those that have freed the communicator */
+
+static r2_ctx_t *r2_coll_local_ctx(const struct r2_coll_local *local)
+{
+    return r2_ctx_of(local->comm->comms->core);
+}
+
+static r2_status_t r2_coll_local_failed(const struct r2_coll_local *local)
+{
+    return (r2_status_t) __atomic_load_n(&local->comm->failed, __ATOMIC_RELAXED);
+}
+
+/* A member that is waited for may have ended, or called MPI_Finalize. Not every member has a link
+ * to it that says so. */
+static r2_status_t r2_coll_local_ask(struct r2_coll_local *local, int32_t member)
+{
+    r2_core_t *core = local->comm->comms->core;
+    const uint32_t rank = local->comm->ranks[member];
+    const bool ended = r2_process_has_ended(&local->processes[member]);
+    r2_status_t status = R2_OK;
+    r2_link_t *link;
+
+    r2_core_enter(core);
+    core->net.now_ns = r2_now_ns(core->clock);
+    link = r2_core_link(core, rank);
+    if (ended && R2_OK == r2_net_link(&core->net, rank, &link)) {
+        r2_link_gone(link);
+        r2_coll_collect(local->comm->comms);
+    }
+    if (NULL != link && R2_OK == local->comm->failed && r2_link_is_left(link)) {
+        status = r2_link_has_left(link);
+    }
+    r2_core_leave_started(core);
+    return status;
+}
+
+/* Whether all are at this call, or may come to it. Who makes none any more tells its links why, so
+ * that is waited for. */
+static r2_status_t r2_coll_local_look(struct r2_coll_local *local, uint64_t now_ns)
+{
+    const r2_status_t status = r2_team_look(&local->team);
+
+    if (R2_ERR_NOT_FOUND != status) {
+        return status;
+    }
+    return now_ns - local->since_ns < R2_LOCAL_PARTED_NS ? R2_OK : R2_ERR_PLAN_MISMATCH;
+}
+
+/* Whoever waits for long: what else is under way, and why what it waits for may never come. */
+static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t member, uint64_t now_ns)
+{
+    r2_ctx_t *ctx = r2_coll_local_ctx(local);
+    r2_status_t status = R2_OK;
+
+    (void) r2_ctx_progress(ctx);
+    if (NULL != ctx->config.idle) {
+        ctx->config.idle(ctx->config.idle_arg);
+    }
+    if (now_ns - local->asked_ns >= R2_LOCAL_ASK_NS) {
+        local->asked_ns = now_ns;
+        status = r2_coll_local_ask(local, member);
+    }
+    if (R2_OK == status) {
+        status = r2_coll_local_failed(local);
+    }
+    if (R2_OK == status && now_ns - local->looked_ns >= R2_LOCAL_LOOK_NS) {
+        local->looked_ns = now_ns;
+        status = r2_coll_local_look(local, now_ns);
+    }
+    return R2_OK == status ? R2_IN_PROGRESS : status;
+}
+
+static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
+{
+    struct r2_coll_local *local = arg;
+    r2_ctx_t *ctx = r2_coll_local_ctx(local);
+    const uint64_t now_ns = r2_now_ns(ctx->core.clock);
+
+    if (0 == turn) {
+        local->since_ns = local->looked_ns = local->asked_ns = now_ns;
+    }
+    if (now_ns - local->since_ns >= ctx->core.params.spin_us * R2_NS_PER_US) {
+        return r2_coll_local_doubt(local, member, now_ns);
+    }
+    if (R2_LOCAL_DRIVE_TURNS - 1 == turn % R2_LOCAL_DRIVE_TURNS) {
+        local->quiet = 0;
+        (void) r2_ctx_progress(ctx);
+    }
+    (void) sched_yield();
+    return R2_OK;
+}
+
+/* True if each process of the job on this host can have a core. */
+static bool r2_coll_local_has_cores(const r2_ctx_t *ctx)
+{
+    const r2_hosts_t *hosts = ctx->hosts;
+    const uint32_t own = hosts->hosts[hosts->host_of[ctx->core.net.rank]].machine;
+    long processes = 0;
+
+    for (uint32_t i = 0; i < hosts->rank_count; ++i) {
+        processes +=
+            hosts->host_of[i] < hosts->host_count && own == hosts->hosts[hosts->host_of[i]].machine
+                ? 1
+                : 0;
+    }
+    return processes <= sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+/* Kinds of calls for which the user has asked for an algorithm. */
+static uint32_t r2_coll_local_forced(const r2_params_t *params)
+{
+    uint32_t kinds = 0;
+
+    for (uint32_t kind = 0; kind < R2_COLL_KIND_COUNT; ++kind) {
+        const char *name = r2_coll_override(params, (r2_coll_kind_t) kind);
+
+        kinds |= NULL == name || '\0' == name[0] ? 0 : 1u << kind;
+    }
+    return kinds;
+}
+
+r2_status_t r2_coll_local_create(r2_comm_t *comm)
+{
+    r2_ctx_t *ctx = r2_ctx_of(comm->comms->core);
+    struct r2_coll_local *local;
+
+    if (!ctx->consent.shares || comm->size < 2 || NULL == ctx->hosts ||
+        !r2_hosts_together(ctx->hosts, comm->ranks, comm->size)) {
+        return R2_OK;
+    }
+    local = calloc(1, sizeof(*local));
+    if (NULL == local) {
+        return R2_ERR_NO_MEMORY;
+    }
+    local->comm = comm;
+    local->forced = r2_coll_local_forced(&ctx->core.params);
+    local->team.wait = (r2_team_wait_t){
+        .pause = r2_coll_local_pause,
+        .arg = local,
+        .looks = r2_coll_local_has_cores(ctx) ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
+    };
+    r2_segment_lay_out(&local->team.segment, comm->size, comm->rank);
+    comm->local = local;
+    return R2_OK;
+}
+
+/* ---- calls ---- */
+
+/* No message of a call was lost with a process that was waited for, so nobody has been told. */
+static void r2_coll_local_say_who(const struct r2_coll_local *local)
+{
+    const r2_comm_t *comm = local->comm;
+    r2_core_t *core = comm->comms->core;
+    r2_links_t links = r2_core_links_to(core, comm->ranks, comm->size);
+    char text[R2_LOCAL_TEXT_BYTES];
+    const r2_link_t *link;
+
+    while (NULL != (link = r2_links_next(&links))) {
+        if (R2_ERR_PEER_GONE == r2_link_broken(link)) {
+            r2_link_describe(link, text, sizeof(text));
+            r2_error(&core->log, "%s: %s", r2_status_string(R2_ERR_PEER_GONE), text);
+        }
+    }
+}
+
+/* The call has an error: all calls of the communicator have. */
+static r2_status_t r2_coll_local_fail(struct r2_coll_local *local, r2_status_t status)
+{
+    r2_core_t *core = local->comm->comms->core;
+    const r2_team_t *team = &local->team;
+    r2_link_t *link;
+
+    r2_core_enter(core);
+    core->net.now_ns = r2_now_ns(core->clock);
+    if (R2_OK == local->comm->failed && R2_ERR_PLAN_MISMATCH == status &&
+        R2_OK == r2_net_link(&core->net, local->comm->ranks[team->odd], &link)) {
+        (void) r2_link_mismatch(link);
+    }
+    r2_comm_fail(local->comm, status);
+    status = local->comm->failed;
+    if (R2_ERR_PEER_GONE == status) {
+        r2_coll_local_say_who(local);
+    }
+    r2_core_leave_started(core);
+    return status;
+}
+
+/* What it takes for a call that is made so, once. */
+static r2_status_t r2_coll_local_prepare(struct r2_coll_local *local, r2_team_way_t way)
+{
+    r2_status_t status = R2_OK;
+
+    if (R2_LOCAL_UNMET == local->stage) {
+        status = r2_coll_local_meet(local);
+    }
+    if (R2_OK == status && R2_TEAM_LONG == way && R2_LOCAL_SHORT == local->stage) {
+        status = r2_coll_local_grow(local);
+    }
+    return status;
+}
+
+static bool r2_coll_local_can(const struct r2_coll_local *local, r2_team_way_t way)
+{
+    return R2_LOCAL_GROWN == local->stage ||
+           (R2_TEAM_SHORT == way && r2_coll_local_has_team(local));
+}
+
+static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_args_t *args,
+                                     r2_team_way_t way)
+{
+    r2_comm_t *comm = local->comm;
+    r2_counters_t *counters = &comm->comms->core->counters;
+    const uint32_t place = comm->next_seq + 1;
+    r2_status_t status;
+
+    __atomic_store_n(&comm->next_seq, place, __ATOMIC_RELAXED);
+    r2_coll_count(&counters->collectives);
+    r2_coll_count(&counters->local_collectives);
+    status = r2_team_run(&local->team, args, way, place);
+    if (R2_OK != status) {
+        return r2_coll_local_fail(local, status);
+    }
+    if (++local->quiet >= R2_LOCAL_QUIET_CALLS) {
+        local->quiet = 0;
+        (void) r2_ctx_progress(r2_coll_local_ctx(local));
+    }
+    return R2_OK;
+}
+
+bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
+{
+    struct r2_coll_local *local = comm->local;
+    r2_team_way_t way;
+
+    if (NULL == local || R2_LOCAL_NEVER == local->stage || r2_is_forked() ||
+        0 != (local->forced & 1u << args->kind)) {
+        return false;
+    }
+    way = r2_team_way(&local->team.segment, args);
+    if (R2_TEAM_NONE == way || R2_OK != r2_coll_local_failed(local)) {
+        return false; /* the engine says why it failed */
+    }
+    if (!r2_coll_local_can(local, way)) {
+        *status_p = r2_coll_local_prepare(local, way);
+        if (R2_OK != *status_p) {
+            return true;
+        }
+        if (!r2_coll_local_can(local, way)) {
+            return false;
+        }
+    }
+    *status_p = r2_coll_local_run(local, args, way);
+    return true;
+}

@@ -1,0 +1,116 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Processes of this host: seen, ended.
+ */
+#include "r2_config.h"
+
+#include "local/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/fork.h"
+
+#define R2_PROCESS_TEXT_BYTES  1024
+#define R2_PROCESS_START_FIELD 20 /* of /proc/PID/stat, counted from behind the name */
+
+/* @param text_p "" if it cannot be read. @return errno of the open. */
+static int r2_process_read(uint64_t pid, char *text_p, size_t bytes)
+{
+    char path[64];
+    ssize_t length;
+    int fd;
+
+    text_p[0] = '\0';
+    snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long) pid);
+    fd = r2_fd_keep(open(path, O_RDONLY | O_CLOEXEC));
+    if (fd < 0) {
+        return errno;
+    }
+    length = read(fd, text_p, bytes - 1);
+    text_p[length > 0 ? length : 0] = '\0';
+    r2_fd_close(fd);
+    return 0;
+}
+
+/* @return 0: it is not there. @param error_p errno where its file could not be opened. */
+static uint64_t r2_process_start(uint64_t pid, int *error_p)
+{
+    char text[R2_PROCESS_TEXT_BYTES], *at;
+
+    *error_p = r2_process_read(pid, text, sizeof(text));
+    at = strrchr(text, ')'); /* the name may have any characters */
+    for (int i = 0; NULL != at && i < R2_PROCESS_START_FIELD; ++i) {
+        at = strchr(at + 1, ' ');
+    }
+    return NULL == at ? 0 : strtoull(at, NULL, 10);
+}
+
+r2_process_t r2_process_self(void)
+{
+    r2_process_t self = {.pid = (uint64_t) getpid()};
+    int error;
+
+    self.start = r2_process_start(self.pid, &error);
+    return self;
+}
+
+bool r2_process_is_seen(const r2_process_t *process)
+{
+    int error;
+
+    return 0 != process->start && r2_process_start(process->pid, &error) == process->start;
+}
+
+/* Its parent may not have waited for it yet, and its first thread may have ended before others. */
+static bool r2_process_has_exited(int pidfd)
+{
+    struct pollfd ends = {.fd = pidfd, .events = POLLIN};
+
+    return 1 == poll(&ends, 1, 0);
+}
+
+bool r2_process_has_ended(const r2_process_t *process)
+{
+    const int pidfd = r2_fd_keep((int) syscall(SYS_pidfd_open, (pid_t) process->pid, 0));
+    bool ended = pidfd < 0 && ESRCH == errno;
+    uint64_t start;
+    int error;
+
+    if (!ended) {
+        start = r2_process_start(process->pid, &error);
+        ended = (0 != start && start != process->start) || (pidfd < 0 && ENOENT == error);
+    }
+    if (pidfd >= 0) {
+        ended = ended || r2_process_has_exited(pidfd);
+        r2_fd_close(pidfd);
+    }
+    return ended;
+}
+
+bool r2_process_fetch(const r2_process_t *process, uint64_t address, void *to, size_t bytes)
+{
+    size_t at = 0;
+
+    while (at < bytes) {
+        const struct iovec here = {.iov_base = (char *) to + at, .iov_len = bytes - at};
+        const struct iovec there = {.iov_base = (void *) (uintptr_t) (address + at),
+                                    .iov_len = bytes - at};
+        const ssize_t moved = process_vm_readv((pid_t) process->pid, &here, 1, &there, 1, 0);
+
+        if (moved <= 0) {
+            return false;
+        }
+        at += (size_t) moved;
+    }
+    return true;
+}

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Defects of teams in local/, as in mutants.py."""
+
+from watchers import TEAM, TEAM_ODD
+
+MUTANTS_LOCAL = [
+    ("teams-write-slots-that-are-read", "local/team_short.c",
+     "    if (team->done >= wanted) {\n        return R2_OK;\n",
+     "    if (true || team->done >= wanted) {\n        return R2_OK;\n", TEAM),
+    ("teams-use-one-slot-for-two-calls", "local/segment.h",
+     "slots + call % R2_SEGMENT_SLOTS * segment->slot_stride",
+     "slots + call / 2 % R2_SEGMENT_SLOTS * segment->slot_stride", TEAM),
+    ("teams-say-so-before-it-is-there", "local/team_long.c",
+     "        r2_team_put(call, r2_long_part(pieces, k),\n",
+     "        r2_team_say(pieces->own, &pieces->own->given, number);\n"
+     "        r2_team_put(call, r2_long_part(pieces, k),\n", TEAM),
+    ("teams-write-pieces-that-are-read", "local/team_long.c",
+     "r2_min(number, (uint64_t) R2_SEGMENT_LONG_SLOTS)",
+     "r2_min(number, (uint64_t) 2 * R2_SEGMENT_LONG_SLOTS)", TEAM),
+    ("teams-leave-before-they-were-read", "local/team_long.c",
+     "    return R2_OK == status && pieces->direct\n",
+     "    return false && pieces->direct\n", TEAM),
+    ("teams-fold-from-the-left", "local/team_data.c",
+     "    for (int32_t i = fold->last; i >= 0 && bytes > 0; --i) {\n",
+     "    for (int32_t j = 0; j <= fold->last && bytes > 0; ++j) {\n"
+     "        const int32_t i = 0 == j ? fold->last : j - 1;\n", TEAM),
+    ("teams-take-shares-before-they-are-folded", "local/team_long.c",
+     "->segment, i)->folded,",
+     "->segment, i)->given,", TEAM),
+    ("teams-forget-that-numbers-grow", "local/segment.h",
+     "    return atomic_load_explicit(at, memory_order_acquire) >= number;",
+     "    return (int32_t) (uint32_t) (atomic_load_explicit(at, memory_order_acquire) - number) "
+     ">= 0;", TEAM),
+    ("teams-compare-the-newest-call-only", "local/team.c",
+     "r2_team_mix((uint64_t) place << 32 | team->digest, r2_team_digest(args));",
+     "r2_team_mix((uint64_t) place << 32, r2_team_digest(args));", TEAM_ODD),
+    ("teams-know-one-place-of-theirs", "local/team.c",
+     "        const uint32_t ahead = place - r2_team_place_of(team, calls + 1);\n",
+     "        const uint32_t ahead = place - team->place;\n", TEAM_ODD),
+    ("teams-do-not-look-at-what-they-read", "local/team_short.c",
+     "         team->digest != slot->digest)) {\n", "         false)) {\n", TEAM_ODD),
+    ("stopped-processes-have-ended", "local/process.c",
+     "    struct pollfd ends = {.fd = pidfd, .events = POLLIN};\n\n"
+     "    return 1 == poll(&ends, 1, 0);",
+     "    struct pollfd ends = {.fd = pidfd, .events = POLLIN};\n\n"
+     "    return 1 == poll(&ends, 1, 0) || pidfd > 0;", TEAM_ODD),
+    ("processes-are-told-apart-by-number", "local/process.c",
+     "(0 != start && start != process->start)", "(0 != start && false)", TEAM_ODD),
+]
