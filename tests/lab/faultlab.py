@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from labtest import R2LAB, TOP, counters, processes, r2lab, until
+from labtest import R2LAB, RDMA, TOP, UD, UP_RDMA, counters, processes, r2lab, until
 
 LAB = "ft%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -22,10 +22,6 @@ WORK = tempfile.mkdtemp(prefix="r2-faults-")
 DIGESTS = WORK + "/digests"
 HOSTS, RAILS = 4, 4
 LANES = HOSTS * (HOSTS - 1) * RAILS     # one rank per host: each rank counts its own ends
-UD = "--ud" in sys.argv                 # over RDMA by datagrams
-RDMA = UD or "--rdma" in sys.argv       # rails are RDMA devices (docs/softverbs.md)
-if UD:
-    os.environ["OMPI_MCA_coll_r2_tls"] = "ud"
 LIVE_S = 40     # nothing that a test waits for may take longer
 
 
@@ -323,7 +319,7 @@ def up():
     """Raises the lab and learns the bits of the healthy run."""
     assert os.access(DRIVER, os.X_OK), "%s is not built" % DRIVER
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit",
-          *(RDMA * ["--rdma"]))
+          *UP_RDMA)
     job = Job("--iterations", 8, "--learn", DIGESTS, expect=False)
     job.open("init", "first", "finalize")
     job.ended(90)

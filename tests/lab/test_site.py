@@ -10,12 +10,11 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, devices, r2lab, run_all
+from labtest import R2LAB, RDMA, TOP, UP_RDMA, devices, r2lab, run_all
 
 LAB = "st%d" % os.getpid()
 BUILD = os.environ.setdefault("R2_BUILDDIR", TOP + "/build")
 SITE = TOP + "/bench/site/r2_site"
-RDMA = "--rdma" in sys.argv[1:]
 TRANSPORT = "rc_verbs" if RDMA else "tcp"
 LAUNCH = "%s run --name %s --build %s -n {n}" % (R2LAB, LAB, BUILD)
 STOCK = "coll=^r2 pml=ob1 btl=tcp,self btl_tcp_if_include=rail0,rail1"
@@ -139,7 +138,7 @@ def down():
 def main():
     """Raises the lab, runs the tests."""
     r2lab("up", "--name", LAB, "--hosts", 2, "--rails", 2, "--rate", "400mbit",
-          *(["--rdma"] if RDMA else []))
+          *UP_RDMA)
     tests = [test_figures, test_fail_over]
     if not RDMA:
         tests += [test_settings, test_bad_fault_command, test_tables, test_stock_is_r2,
