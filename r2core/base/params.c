@@ -143,7 +143,7 @@ static r2_status_t r2_params_check_words(const r2_params_t *params, char *text_p
     } rows[] = {
         {"probe", params->probe, "auto, connect, put"},
         {"gpu", params->gpu, "auto, decline, ignore"},
-        {"tls", params->tls, "auto, tcp, rc"},
+        {"tls", params->tls, "auto, tcp, rc, ud"},
         {"single_host", params->single_host, "stock, r2"},
     };
     r2_status_t status = R2_OK;

@@ -190,9 +190,11 @@ static void r2_ctx_offer(const r2_ctx_real_t *real, const r2_params_t *params,
 {
     r2_rdma_advice_t advice[R2_RDMA_ADVICE_MAX];
     r2_rdma_setting_t setting;
+    uint32_t rank = 0, ranks = 0;
     size_t count;
 
-    r2_rdma_setting_read(params->tls, &setting);
+    (void) real->oob.ops->identity(real->oob.instance, &rank, &ranks);
+    r2_rdma_setting_read(params->tls, ranks, &setting);
     r2_nics_offer(&setting, parts->nics, parts->nic_count);
     count = r2_rdma_advise(&setting, parts->nics, parts->nic_count, advice);
     for (size_t i = 0; i < count && r2_params_first_of_host(); ++i) {

@@ -88,10 +88,11 @@ static void r2_advise_memlock(const r2_rdma_setting_t *setting, size_t offered,
     }
 }
 
-/* True if UCX_TLS means to keep queue pairs out. */
-static bool r2_tls_excludes(const char *ucx_tls)
+/* True if UCX_TLS means to keep out what r2 uses: "rc_verbs", "ud_verbs". */
+static bool r2_tls_excludes(const char *ucx_tls, const char *tls)
 {
-    const bool named = NULL != strstr(ucx_tls, "rc") || NULL != strstr(ucx_tls, "ib") ||
+    const char kind[] = {tls[0], tls[1], '\0'};
+    const bool named = NULL != strstr(ucx_tls, kind) || NULL != strstr(ucx_tls, "ib") ||
                        NULL != strstr(ucx_tls, "all");
 
     return named == ('^' == ucx_tls[0]);
@@ -102,7 +103,7 @@ static void r2_advise_ucx(const r2_rdma_setting_t *setting, const r2_nic_t *nics
 {
     const char *devices = setting->ucx_net_devices, *index = setting->ucx_gid_index;
 
-    if (NULL != setting->ucx_tls && r2_tls_excludes(setting->ucx_tls)) {
+    if (NULL != setting->ucx_tls && r2_tls_excludes(setting->ucx_tls, setting->tls)) {
         r2_advice_add(list, "set coll_r2_tls = tcp if r2 is to do without RDMA",
                       "UCX_TLS=%s does not apply to r2, which uses RDMA", setting->ucx_tls);
     }

@@ -15,8 +15,9 @@
 #include "r2/params.h"
 #include "r2/transport.h"
 
-/* UCX's transport of queue pairs. */
+/* UCX's transports: a queue pair for each lane, and one for all of them. */
 #define R2_TLS_RC "rc_verbs"
+#define R2_TLS_UD "ud_verbs"
 /* What a rail locks before the application's memory: buffers to receive into and to copy into, and
  * queues. */
 #define R2_RDMA_LEAST_BYTES (20ull << 20)
@@ -24,10 +25,13 @@
 static const struct {
     const char *word; /* of coll_r2_tls */
     const char *tls;  /* for rails on RDMA devices */
-} r2_offers[] = {{"auto", R2_TLS_RC}, {"rc", R2_TLS_RC}, {"tcp", ""}};
+} r2_offers[] = {{"auto", R2_TLS_RC}, {"rc", R2_TLS_RC}, {"ud", R2_TLS_UD}, {"tcp", ""}};
 
-const char *r2_rdma_tls(const char *word)
+const char *r2_rdma_tls(const char *word, uint32_t ranks)
 {
+    if (0 == strcmp("auto", word) && ranks > R2_RC_RANKS_MAX) {
+        return R2_TLS_UD;
+    }
     for (size_t i = 0; i < r2_array_count(r2_offers); ++i) {
         if (0 == strcmp(word, r2_offers[i].word)) {
             return r2_offers[i].tls;
@@ -76,9 +80,9 @@ void r2_nics_offer(const r2_rdma_setting_t *setting, r2_nic_t *nics, size_t coun
     }
 }
 
-void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p)
+void r2_rdma_setting_read(const char *word, uint32_t ranks, r2_rdma_setting_t *setting_p)
 {
-    *setting_p = (r2_rdma_setting_t){.tls = r2_rdma_tls(word),
+    *setting_p = (r2_rdma_setting_t){.tls = r2_rdma_tls(word, ranks),
                                      .memlock_bytes = r2_memlock_bytes(),
                                      .ucx_tls = r2_params_ucx("TLS"),
                                      .ucx_net_devices = r2_params_ucx("NET_DEVICES"),

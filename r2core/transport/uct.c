@@ -48,6 +48,10 @@
 #define RC_RX_LEAST   32
 #define RC_RX_MOST    ((size_t) 1024)
 #define RC_TX_MOST    64
+/* Datagrams: buffers of one MTU to receive into, 4 MiB where that is 4 KiB. */
+#define UD_RX_BUFS 1024
+/* Most of them on their way to one peer: 512 KiB, which UCX keeps to send again. */
+#define UD_WINDOW 128
 
 static_assert(SHM_FIFO_ELEM_SIZE - SHM_ELEM_HEAD_BYTES >=
                   32768 + R2_TP_HEADER_MAX + sizeof(r2_uct_frame_t),
@@ -121,6 +125,22 @@ static void r2_uct_add_rc(settings_t *settings, size_t segment_bytes)
     r2_uct_add(settings, "RC_FC_ENABLE", "n");
 }
 
+/**
+ * RDMA, datagrams: one queue pair for all peers. UCX sends again what is lost, and its thread
+ * acknowledges what comes, so a stopped process is silent: its peers' patience is long, and the
+ * time between two tries grows slowly, or they would find it late when it goes on. r2's own
+ * timeouts are earlier. Datagrams have one MTU, so packets go in pieces; UCX copies them.
+ */
+static void r2_uct_add_ud(settings_t *settings, size_t segment_bytes)
+{
+    (void) segment_bytes;
+    r2_uct_add_size(settings, "UD_RX_QUEUE_LEN", UD_RX_BUFS);
+    r2_uct_add_size(settings, "UD_MAX_WINDOW", UD_WINDOW);
+    r2_uct_add(settings, "UD_TIMEOUT", "600s");
+    r2_uct_add(settings, "UD_TIMER_BACKOFF", "1.2");
+    r2_uct_add(settings, "UD_LINGER_TIMEOUT", "5s");
+}
+
 /** A transport of UCX's that lanes can use. */
 typedef struct lane_kind {
     r2_uct_kind_t kind;
@@ -131,6 +151,7 @@ static const lane_kind_t lane_kinds[] = {
     {{.tls = "sysv", .is_local = true}, r2_uct_add_shared_memory},
     {{.tls = "tcp", .signals = true, .tells_room = true}, r2_uct_add_tcp},
     {{.tls = "rc_verbs", .tells_room = true, .is_loose = true}, r2_uct_add_rc},
+    {{.tls = "ud_verbs", .tells_room = true, .is_loose = true, .copies = true}, r2_uct_add_ud},
 };
 
 static const lane_kind_t *r2_uct_kind_find(const r2_tp_device_config_t *config)
@@ -176,7 +197,7 @@ static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *con
         free(device);
         return status;
     }
-    if (device->domain.needs_handles) {
+    if (device->domain.needs_handles && !lane->kind.copies) {
         device->memory = r2_uct_memory_create(tp, device->domain.md);
     }
     *device_p = device;

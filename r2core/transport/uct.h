@@ -66,7 +66,8 @@ typedef struct r2_uct_port {
     uct_iface_h iface;          /* owned */
     uct_iface_attr_t attr;
     bool is_tcp;
-    int fd; /* borrowed: UCX's; readable, when armed, if there is something to do */
+    int fd;       /* readable, when armed, if there is something to do; UCX's, or: */
+    int event_fd; /* owned: written where UCX has no descriptor but calls back; -1: it has one */
 } r2_uct_port_t;
 
 /**
@@ -165,6 +166,7 @@ typedef struct r2_uct_kind {
     bool signals;    /* descriptors tell of all there is to do, armed or not */
     bool tells_room; /* armed descriptors tell when there is room for what waits */
     bool is_loose;   /* what is sent to an endpoint that is not connected yet is lost for a while */
+    bool copies;     /* nothing is sent zero-copy: UCX would say that it is done when it is not */
 } r2_uct_kind_t;
 
 struct r2_tp_device {

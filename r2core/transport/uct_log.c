@@ -6,8 +6,9 @@
  *
  * To r2 a dead NIC is input, not an error, but UCX prints an error for each. What UCX says in a
  * thread that is inside a call of this transport is dropped, and what it says in its own thread of
- * tcp, whose connections it accepts there, and of events of RDMA devices: other users of UCX in the
- * process keep their messages. A user who raises UCX_LOG_LEVEL above its default sees everything.
+ * tcp, whose connections it accepts there, of events of RDMA devices, and of datagrams: other users
+ * of UCX in the process keep their messages. A user who raises UCX_LOG_LEVEL above its default sees
+ * everything.
  */
 #include "r2_config.h"
 
@@ -32,10 +33,17 @@ void r2_ucx_leave(void)
     --depth;
 }
 
-/** Files of UCX that speak in its own thread. */
+/** Files of UCX that speak in its own thread: of tcp, of events, of datagrams. */
 static bool r2_uct_is_async_file(const char *file)
 {
-    return NULL != strstr(file, "tcp_") || NULL != strstr(file, "ib_device");
+    static const char *const names[] = {"tcp_", "ib_device", "ud_", "ib_log", "mpool"};
+
+    for (size_t i = 0; i < r2_array_count(names); ++i) {
+        if (NULL != strstr(file, names[i])) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /** Is this UCX's own thread? */

@@ -12,7 +12,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include "base/fork.h"
 #include "r2/fds.h"
 
 #define R2_UCT_RDMA "ib" /* UCX's component */
@@ -230,11 +233,31 @@ bool r2_uct_has_room(void *tp, uint32_t devices, uint32_t workers, uint32_t eps)
     return r2_fds_free(needed) == needed;
 }
 
+/** UCX has something to tell. Called in its thread, or in progress, until the interface is
+ * closed. */
+static void r2_uct_on_event(void *arg, unsigned flags)
+{
+    const r2_uct_port_t *port = arg;
+    const uint64_t one = 1;
+
+    (void) flags;
+    (void) !write(port->event_fd, &one, sizeof(one)); /* it is readable if that fails */
+}
+
+/** Datagrams: UCX keeps its descriptor to itself, and calls back. */
+static bool r2_uct_calls_back(const r2_uct_domain_t *domain)
+{
+    return 0 == strncmp(domain->resource.tl_name, "ud_", strlen("ud_"));
+}
+
 static ucs_status_t r2_uct_iface_open(const r2_uct_domain_t *domain, uct_error_handler_t on_error,
                                       void *arg, r2_uct_port_t *port)
 {
+    const uint64_t events = port->event_fd >= 0 ? UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_CB |
+                                                      UCT_IFACE_PARAM_FIELD_ASYNC_EVENT_ARG
+                                                : 0;
     const uct_iface_params_t params = {
-        .field_mask = UCT_IFACE_PARAM_FIELD_CPU_MASK | UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+        .field_mask = events | UCT_IFACE_PARAM_FIELD_CPU_MASK | UCT_IFACE_PARAM_FIELD_OPEN_MODE |
                       UCT_IFACE_PARAM_FIELD_DEVICE | UCT_IFACE_PARAM_FIELD_STATS_ROOT |
                       UCT_IFACE_PARAM_FIELD_RX_HEADROOM | UCT_IFACE_PARAM_FIELD_ERR_HANDLER |
                       UCT_IFACE_PARAM_FIELD_ERR_HANDLER_ARG |
@@ -243,7 +266,9 @@ static ucs_status_t r2_uct_iface_open(const r2_uct_domain_t *domain, uct_error_h
         .mode.device = {.tl_name = domain->resource.tl_name,
                         .dev_name = domain->resource.dev_name},
         .err_handler = on_error,
-        .err_handler_arg = arg};
+        .err_handler_arg = arg,
+        .async_event_cb = r2_uct_on_event,
+        .async_event_arg = port};
     struct {
         uct_iface_attr_t attr;
         char more[512]; /* of later versions */
@@ -261,6 +286,12 @@ static ucs_status_t r2_uct_iface_open(const r2_uct_domain_t *domain, uct_error_h
         return rc;
     }
     port->attr = iface.attr;
+    if (port->event_fd >= 0) {
+        port->fd = port->event_fd;
+        return 0 != (port->attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_ASYNC_CB)
+                   ? UCS_OK
+                   : UCS_ERR_UNSUPPORTED;
+    }
     return 0 != (port->attr.cap.event_flags & UCT_IFACE_FLAG_EVENT_FD)
                ? uct_iface_event_fd_get(port->iface, &port->fd)
                : UCS_ERR_UNSUPPORTED;
@@ -277,6 +308,9 @@ static void r2_uct_port_release(r2_uct_port_t *port)
     if (NULL != port->async) {
         ucs_async_context_destroy(port->async);
     }
+    if (port->event_fd >= 0) {
+        r2_fd_close(port->event_fd);
+    }
 }
 
 r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
@@ -284,10 +318,17 @@ r2_status_t r2_uct_port_open(r2_uct_t *uct, const r2_uct_domain_t *domain,
 {
     ucs_status_t rc;
 
-    *port_p = (r2_uct_port_t){.is_tcp = 0 == strcmp(domain->resource.tl_name, "tcp"), .fd = -1};
+    *port_p = (r2_uct_port_t){
+        .is_tcp = 0 == strcmp(domain->resource.tl_name, "tcp"), .fd = -1, .event_fd = -1};
     /* Without descriptors UCX ends the process when it starts its thread (thread.c, assertion). */
     if (!r2_uct_has_room(uct, 0, 1, 0)) {
         return R2_ERR_NO_DESCRIPTORS;
+    }
+    if (r2_uct_calls_back(domain)) {
+        port_p->event_fd = r2_fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        if (port_p->event_fd < 0) {
+            return R2_ERR_NO_DESCRIPTORS;
+        }
     }
     r2_ucx_enter();
     rc = ucs_async_context_create(UCS_ASYNC_MODE_THREAD_SPINLOCK, &port_p->async);
@@ -321,8 +362,13 @@ void r2_uct_port_close(r2_uct_port_t *port)
 
 r2_status_t r2_uct_port_arm(const r2_uct_port_t *port, bool for_sends)
 {
+    uint64_t events;
     ucs_status_t rc;
 
+    if (port->event_fd >= 0) {
+        (void) !read(port->event_fd, &events,
+                     sizeof(events)); /* before it is armed: none is lost */
+    }
     r2_ucx_enter();
     rc = uct_iface_event_arm(port->iface, UCT_EVENT_RECV | (for_sends ? UCT_EVENT_SEND_COMP : 0));
     r2_ucx_leave();

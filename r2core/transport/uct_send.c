@@ -44,7 +44,8 @@ void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr,
     if (0 != (flags & UCT_IFACE_FLAG_AM_SHORT)) {
         limits->vector = attr->cap.am.max_short;
     }
-    if (0 != (flags & UCT_IFACE_FLAG_AM_ZCOPY) && (!needs_handles || NULL != device->memory)) {
+    if (0 != (flags & UCT_IFACE_FLAG_AM_ZCOPY) && !device->kind->copies &&
+        (!needs_handles || NULL != device->memory)) {
         limits->zcopy = attr->cap.am.max_zcopy;
         limits->zcopy_head = attr->cap.am.max_hdr;
         limits->zcopy_data = needs_handles ? REGISTERED_BYTES : 0;

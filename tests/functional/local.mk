@@ -6,6 +6,7 @@ EXTRA_DIST += \
     tests/functional/algorithms \
     tests/functional/beside \
     tests/functional/bench_faults \
+    tests/functional/bench_site \
     tests/functional/bench_kinds \
     tests/functional/bench_peers \
     tests/functional/cover_dev.sh \

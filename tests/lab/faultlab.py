@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from labtest import R2LAB, TOP, counters, processes, r2lab, until
+from labtest import R2LAB, RDMA, TOP, UD, UP_RDMA, counters, processes, r2lab, until
 
 LAB = "ft%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -22,7 +22,6 @@ WORK = tempfile.mkdtemp(prefix="r2-faults-")
 DIGESTS = WORK + "/digests"
 HOSTS, RAILS = 4, 4
 LANES = HOSTS * (HOSTS - 1) * RAILS     # one rank per host: each rank counts its own ends
-RDMA = "--rdma" in sys.argv             # rails are RDMA devices (docs/softverbs.md)
 FIXTURES = ("softverbs", "munged", "slurmctld", "slurmscriptd", "slurmd")  # stay between jobs
 LIVE_S = 40     # nothing that a test waits for may take longer
 
@@ -312,16 +311,27 @@ def episode(breaks, rails, kind="float", noticed=True, heals=None):
         what, extra, job.status["resent_chunks"] - resent, back)
 
 
+def goes_by_rdma():
+    """Every rail of every host goes by the transport that is tested: r2 says so."""
+    said = r2lab("run", "--name", LAB, "--build", BUILD, "-n", HOSTS, "--mca", "coll", "r2",
+                 "--mca", "coll_r2_verbose", "2", BUILD + "/tests/functional/hello_mpi")
+    lines = [line for line in "".join(said).splitlines() if "coll:r2: in use on" in line]
+    assert len(lines) == HOSTS, said
+    assert all(line.count(", ud_verbs" if UD else ", rc_verbs") == RAILS for line in lines), lines
+
+
 def up():
     """Raises the lab and learns the bits of the healthy run."""
     assert os.access(DRIVER, os.X_OK), "%s is not built" % DRIVER
     r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit",
-          *(RDMA * ["--rdma"]))
+          *UP_RDMA)
     job = Job("--iterations", 8, "--learn", DIGESTS, expect=False)
     job.open("init", "first", "finalize")
     job.ended(90)
     job.finish()
     assert job.status["lanes_failed"] == 0, "a healthy lane failed" + job.tail()
+    if RDMA:
+        goes_by_rdma()
 
 
 def down():

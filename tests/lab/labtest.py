@@ -17,6 +17,11 @@ R2LAB = TOP + "/tools/lab/r2lab"
 LIMIT_S = 100     # for one test
 NETNS = "/run/netns"
 CLONE_NEWNET = 0x40000000
+UD = "--ud" in sys.argv                 # rails are RDMA devices, and lanes go by datagrams
+RDMA = UD or "--rdma" in sys.argv       # rails are RDMA devices (docs/softverbs.md)
+if UD:
+    os.environ["OMPI_MCA_coll_r2_tls"] = "ud"
+UP_RDMA = RDMA * ("--rdma",)            # of `r2lab up`
 # r2 is what is tested, on communicators of one host, too.
 os.environ.setdefault("OMPI_MCA_coll_r2_single_host", "r2")
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -70,6 +75,13 @@ def devices(lab):
     """status --json as (host, rail) -> row."""
     rows = json.loads(r2lab("status", "--json", "--name", lab)[0])["devices"]
     return {(row["host"], row["rail"]): row for row in rows}
+
+
+def rdma_sent(lab, host):
+    """Packets that the RDMA NIC of a host has sent, all its devices."""
+    tool = os.environ.get("R2_BUILDDIR", TOP + "/build") + "/tests/softverbs/softverbs"
+    lines = r2lab("exec", "--name", lab, host, tool, "counters")[0].splitlines()
+    return sum(int(line.split()[2]) for line in lines if line.split()[1] == "sent")
 
 
 def until(condition, limit_s=10.0):

@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, TOP, counters, r2lab, run_all
+from labtest import R2LAB, RDMA, TOP, UP_RDMA, counters, r2lab, rdma_sent, run_all
 
 LAB = "pp%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -82,7 +82,7 @@ def on_mgmt(before):
 
 def test_messages():
     """messages; a rail drops silently, another goes down, both come back"""
-    before = counters(LAB)
+    before, packets = counters(LAB), rdma_sent(LAB, "h0") if RDMA else 0
     app = App("p2p")
     app.parts(1)
     fault("drop", "h1", "rail2")
@@ -93,6 +93,7 @@ def test_messages():
     app.end()
     share = on_mgmt(before)
     assert share < 0.02, "%.1f %% of the bytes were on mgmt0" % (100 * share)
+    assert not RDMA or rdma_sent(LAB, "h0") > packets + 1000, packets
 
 
 def test_messages_alone():
@@ -172,7 +173,8 @@ def down():
 
 def main():
     """Raises the lab, runs the tests."""
-    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit")
+    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", RAILS, "--rate", "100mbit",
+          *UP_RDMA)
     return run_all([test_messages, test_messages_alone, test_shared_memory, test_one_sided,
                     test_one_sided_down, test_io, test_threads], recover, down)
 

@@ -159,7 +159,8 @@ def test_rails():
     job = ("run", "--name", LAB, "--timeout", 60, "--p2p", "mgmt", "-n", 2)
     program = BUILD + "/tests/functional/hello_mpi"
     for rails, tls, kind in (("rail0,rail1", "auto", ", rc_verbs"), ("soft0:1,soft1:1", "rc",
-                             ", rc_verbs"), ("soft*:1", "tcp", "")):
+                             ", rc_verbs"), ("soft0:1,rail1", "ud", ", ud_verbs"),
+                             ("soft*:1", "tcp", "")):
         before = nic("h0")["sent"]
         said = r2lab(*job, program, env={
             "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls, "OMPI_MCA_coll_r2_verbose": "2",
@@ -181,6 +182,52 @@ def test_collectives():
     said = r2_job(4, BUILD + "/tests/functional/all_collectives")
     assert nic("h0")["sent"] > before[0] + 1000 and nic("h1", "soft1")["sent"] > before[1] + 1000
     return ", " + said.strip().splitlines()[-1]
+
+
+def test_collectives_by_datagrams():
+    """the same over ud"""
+    before = nic("h0")["sent"], nic("h1", "soft1")["sent"]
+    said = r2_job(4, BUILD + "/tests/functional/all_collectives", OMPI_MCA_coll_r2_tls="ud")
+    assert nic("h0")["sent"] > before[0] + 1000 and nic("h1", "soft1")["sent"] > before[1] + 1000
+    return ", " + said.strip().splitlines()[-1]
+
+
+def objects(tls, ranks):
+    """The most queue pairs, shared receive queues and registered bytes that a device of h0 has
+    while a job of so many ranks on each of two hosts exchanges with everybody."""
+    most = {"queue_pairs": 0, "shared_receives": 0, "region_bytes": 0}
+    job = subprocess.Popen(
+        [R2LAB, "run", "--name", LAB, "--timeout", "60", "--p2p", "mgmt", "--ppn", str(ranks),
+         "-n", str(2 * ranks), BUILD + "/bench/osu/r2_bench", "alltoall", "-m", "65536:65536",
+         "--seconds", "1.5", "-x", "3", "-c"], stdout=subprocess.PIPE, text=True,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "OMPI_MCA_coll": "r2", "OMPI_MCA_coll_r2_tls": tls})
+    try:
+        while job.poll() is None:
+            now = [nic("h0", device) for device in ("soft0", "soft1")]
+            most = {name: max(most[name], *(each[name] for each in now)) for name in most}
+            time.sleep(0.1)
+    finally:
+        said = job.communicate()[0]
+    assert job.returncode == 0 and ", 0 wrong results" in said, said[-2000:]
+    return most
+
+
+def test_objects():
+    """queue pairs, shared receive queues and locked memory are those of the table (docs/ucx.md)"""
+    notes = []
+    for ranks in (1, 2, 3):
+        rc, ud = objects("rc", ranks), objects("ud", ranks)
+        assert rc["queue_pairs"] == ranks * ranks and ud["queue_pairs"] == ranks, (ranks, rc, ud)
+        assert rc["shared_receives"] == ranks and ud["shared_receives"] == 0, (ranks, rc, ud)
+        assert rc["region_bytes"] <= ranks * (26 << 20), (ranks, rc)
+        assert ud["region_bytes"] <= ranks * (26 << 20), (ranks, ud)
+        notes.append("%d: rc %d, %.1f MiB, ud %d, %.1f MiB" % (
+            ranks, rc["queue_pairs"], rc["region_bytes"] / 2**20 / ranks, ud["queue_pairs"],
+            ud["region_bytes"] / 2**20 / ranks))
+    nic_now = nic("h0")
+    assert nic_now["queue_pairs"] == nic_now["regions"] == 0, nic_now
+    return ", ranks of a host, most queue pairs, bytes of a rank: " + "; ".join(notes)
 
 
 def test_registrations():

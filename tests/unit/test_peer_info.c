@@ -227,6 +227,22 @@ static void cost_travels(void **state)
     assert_int_equal(read.alpha_ns, 0);
 }
 
+/* The transport follows the word, and by itself the size of the job. */
+static void words_are_transports(void **state)
+{
+    static const struct {
+        const char *word;
+        uint32_t ranks;
+        const char *tls;
+    } rows[] = {{"auto", 0, "rc_verbs"},    {"auto", 1024, "rc_verbs"}, {"auto", 1025, "ud_verbs"},
+                {"rc", 100000, "rc_verbs"}, {"ud", 2, "ud_verbs"},      {"tcp", 100000, ""}};
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(rows); ++i) {
+        assert_string_equal(r2_rdma_tls(rows[i].word, rows[i].ranks), rows[i].tls);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +250,7 @@ int main(void)
         cmocka_unit_test(publishes_what_exists),
         cmocka_unit_test(broken_bytes_are_refused),
         cmocka_unit_test(rails_agree_on_transport),
+        cmocka_unit_test(words_are_transports),
         cmocka_unit_test(refusals_travel),
         cmocka_unit_test(cost_travels),
     };

@@ -219,6 +219,9 @@ static void test_connect_to_nobody(void **state)
     assert_true(!is_tcp() || (refused > 0 && refused < TRIES));
 }
 
+/* UCX's mark of an Ethernet port, in the first byte of a device's address. */
+#define RDMA_ETHERNET 8
+
 /**
  * An address of another kind is refused: for one of another family UCX over TCP would write more
  * than it has room for; over RDMA Ethernet and InfiniBand do not go together.
@@ -238,9 +241,9 @@ static void test_connect_to_another_family(void **state)
     side_offer(&b);
     assert_int_equal(tp.ops->ep_address(b.ep, address, &bytes), R2_OK);
     assert_true(!is_tcp() || AF_INET == address[family_at]);
-    address[family_at] ^= is_tcp() ? AF_INET ^ AF_INET6 : 1;
+    address[family_at] ^= is_tcp() ? AF_INET ^ AF_INET6 : RDMA_ETHERNET;
     assert_int_equal(tp.ops->ep_connect(a.ep, address, bytes), R2_ERR_NO_PATH);
-    address[family_at] ^= is_tcp() ? AF_INET ^ AF_INET6 : 1;
+    address[family_at] ^= is_tcp() ? AF_INET ^ AF_INET6 : RDMA_ETHERNET;
     assert_int_equal(tp.ops->ep_connect(a.ep, address, bytes), R2_OK);
     side_close(&a);
     side_close(&b);
@@ -292,6 +295,14 @@ static int use_rc(void **state)
     return 0;
 }
 
+static int use_ud(void **state)
+{
+    (void) state;
+    device_name = "soft0:1";
+    device_tls = "ud_verbs";
+    return 0;
+}
+
 #define BOTH(test)                                        \
     {"lo/" #test, test, use_lo, NULL, NULL},              \
     {                                                     \
@@ -302,6 +313,30 @@ static int use_rc(void **state)
     {                                         \
         "rc/" #test, test, use_rc, NULL, NULL \
     }
+
+#define UD(test)                              \
+    {                                         \
+        "ud/" #test, test, use_ud, NULL, NULL \
+    }
+
+static const struct CMUnitTest over_datagrams[] = {
+    UD(test_sizes),
+    UD(test_many_in_flight),
+    UD(test_close_with_sends_pending),
+    UD(test_close_leaves_other_lanes),
+    UD(test_generations),
+    UD(test_close_while_connecting),
+    UD(test_wiring_gives_back),
+    UD(test_wakeup),
+    UD(test_signals),
+    UD(test_wakeup_of_sender),
+    UD(test_two_processes),
+    UD(test_peer_stopped),
+    UD(test_connect_to_nobody),
+    UD(test_connect_to_another_family),
+    UD(test_device_dies),
+    UD(test_gid_moves),
+};
 
 static const struct CMUnitTest over_rdma[] = {
     RC(test_sizes),
@@ -363,11 +398,12 @@ static const struct CMUnitTest over_tcp_and_shared_memory[] = {
     {"test_no_device", test_no_device, use_lo, NULL, NULL},
 };
 
-/** With `--rc` as first argument: over RDMA devices soft0 and soft1. Another one: that test. */
+/** With `--rc` or `--ud` as first argument: over RDMA devices soft0 and soft1. Another one: that
+ * test. */
 int main(int argc, char **argv)
 {
     ssize_t length = readlink("/proc/self/exe", self_path, sizeof(self_path) - 1);
-    bool is_rc;
+    bool is_rc, is_ud;
     int failed;
 
     if (length <= 0 || R2_OK != r2_tp_ucx_create(&tp)) {
@@ -386,11 +422,13 @@ int main(int argc, char **argv)
         return peer_main(atoi(argv[2]));
     }
     is_rc = argc > 1 && 0 == strcmp(argv[1], "--rc");
-    if (argc > 1 + is_rc) {
-        cmocka_set_test_filter(argv[1 + is_rc]);
+    is_ud = argc > 1 && 0 == strcmp(argv[1], "--ud");
+    if (argc > 1 + (is_rc || is_ud)) {
+        cmocka_set_test_filter(argv[1 + (is_rc || is_ud)]);
     }
-    failed = is_rc ? cmocka_run_group_tests(over_rdma, NULL, NULL)
-                   : cmocka_run_group_tests(over_tcp_and_shared_memory, NULL, NULL);
+    failed = is_rc   ? cmocka_run_group_tests(over_rdma, NULL, NULL)
+             : is_ud ? cmocka_run_group_tests(over_datagrams, NULL, NULL)
+                     : cmocka_run_group_tests(over_tcp_and_shared_memory, NULL, NULL);
     r2_tp_ucx_destroy(&tp);
     free(pattern);
     return failed;

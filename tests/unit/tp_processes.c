@@ -109,10 +109,13 @@ void test_two_processes(void **state)
         /* RDMA: only who sends hears of it */
         assert_true(packet_send(&packets[0], &side, 0, 8, pattern) >= 0);
     }
-    assert_true(progress_until(&side, NULL, &side.failed, 1));
-    assert_ptr_equal(side.failed_arg, &side);
-    assert_true(packet_send(&packets[1], &side, 0, 8, pattern) < 0);
+    if (NULL == device_tls || 0 != strcmp(device_tls, "ud_verbs")) { /* datagrams: after 10 min */
+        assert_true(progress_until(&side, NULL, &side.failed, 1));
+        assert_ptr_equal(side.failed_arg, &side);
+        assert_true(packet_send(&packets[1], &side, 0, 8, pattern) < 0);
+    }
     tp.ops->ep_close(side.ep);
+    assert_true(packets[0].done);
     side_close(&side);
     close(fd);
 }

@@ -191,7 +191,7 @@ void info_collect(info_t *info)
     } else {
         info->nics_text[0] = '\0';
     }
-    r2_rdma_setting_read(info->params.tls, &info->rdma);
+    r2_rdma_setting_read(info->params.tls, 0, &info->rdma);
     r2_nics_offer(&info->rdma, info->nics, info->nic_count);
     r2_nics_chain(info->nics, info->nic_count, info->chain);
     info->port_count = r2_rdma_ports("", info->ports);

@@ -121,8 +121,18 @@ R2_EXPORT const char *r2_port_link_name(r2_port_link_t link);
 /** "RoCE v2"; "-" if there is no GID. */
 R2_EXPORT const char *r2_gid_kind_name(r2_gid_kind_t kind);
 
-/** UCX's transport for rails on RDMA devices where coll_r2_tls is `word`; "": TCP. */
-R2_EXPORT const char *r2_rdma_tls(const char *word);
+/**
+ * Most processes of a job that coll_r2_tls=auto gives queue pairs for each of their lanes: with 128
+ * processes on a host, one with lanes to all others has 114,688 on each rail's device, of 131,072
+ * that devices take (docs/ucx.md). It must not depend on what hosts do not share.
+ */
+#define R2_RC_RANKS_MAX 1024u
+
+/**
+ * UCX's transport for rails on RDMA devices where coll_r2_tls is `word`; "": TCP.
+ * @param ranks of the job; 0: not known.
+ */
+R2_EXPORT const char *r2_rdma_tls(const char *word, uint32_t ranks);
 /** What RDMA depends on beside the NICs. */
 typedef struct r2_rdma_setting {
     const char *tls;        /* borrowed: r2_rdma_tls() */
@@ -139,8 +149,8 @@ typedef struct r2_rdma_advice {
 
 #define R2_RDMA_ADVICE_MAX 8
 
-/** Reads the setting of this process. @param word of coll_r2_tls. */
-R2_EXPORT void r2_rdma_setting_read(const char *word, r2_rdma_setting_t *setting_p);
+/** Reads the setting of this process. @param word, ranks as of r2_rdma_tls(). */
+R2_EXPORT void r2_rdma_setting_read(const char *word, uint32_t ranks, r2_rdma_setting_t *setting_p);
 /**
  * Sets `tls` of the NICs: what they offer to their peers, or `lack`. A device whose port is active
  * is opened and closed again to see whether it can be.

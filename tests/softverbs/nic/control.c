@@ -242,9 +242,37 @@ static int serve_fault(served_t *served)
     return error;
 }
 
+/* What there is now, of all processes. */
+typedef struct holdings {
+    uint32_t queue_pairs, shared_receives, regions;
+    uint64_t region_bytes;
+} holdings_t;
+
+static holdings_t holdings_of(const sv_nic_t *nic, const sv_dev_t *dev)
+{
+    holdings_t found = {0};
+
+    for (const sv_qp_t *qp = dev->qps; NULL != qp; qp = qp->next) {
+        ++found.queue_pairs;
+    }
+    for (const sv_context_t *context = nic->contexts; NULL != context; context = context->next) {
+        for (uint32_t i = 0; dev == context->dev && i < context->srqs.size; ++i) {
+            found.shared_receives += NULL != context->srqs.at[i];
+        }
+    }
+    for (uint32_t i = 0; i < dev->mrs.size; ++i) {
+        const sv_mr_t *mr = dev->mrs.at[i];
+
+        found.regions += NULL != mr;
+        found.region_bytes += NULL != mr ? mr->length : 0;
+    }
+    return found;
+}
+
 static int serve_counters(served_t *served)
 {
     const sv_nic_t *nic = served->context->nic;
+    holdings_t now;
     const sv_counters_t *counters;
     char *text = served->reply->u.text;
     size_t at = 0, size = sizeof(served->reply->u.text);
@@ -258,6 +286,10 @@ static int serve_counters(served_t *served)
                             (unsigned long long) counters->name);
     SV_COUNTERS_OF(PRINT)
 #undef PRINT
+    now = holdings_of(nic, nic->devices[served->request->object]);
+    (void) snprintf(
+        text + at, size - at, "queue_pairs %u\nshared_receives %u\nregions %u\nregion_bytes %llu\n",
+        now.queue_pairs, now.shared_receives, now.regions, (unsigned long long) now.region_bytes);
     return 0;
 }
 
