@@ -86,7 +86,9 @@ static r2_status_t r2_ctx_open(r2_ctx_t *ctx, const r2_ctx_parts_t *parts)
         .users = (0 == ctx->config.users ? R2_USER_COLL | R2_USER_P2P | R2_USER_ONE_HOST
                                          : ctx->config.users) |
                  (r2_ctx_has_gpu(ctx) ? R2_USER_GPU : 0u) |
-                 (parts->local && ctx->core.params.local ? R2_USER_SHARES : 0u),
+                 (parts->local && ctx->core.params.local && NULL == ctx->core.mem.driver.library
+                      ? R2_USER_SHARES
+                      : 0u),
         .post = parts->post_address,
         .post_bytes = (uint32_t) parts->post_address_bytes,
         .cost = cost,

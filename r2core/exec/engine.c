@@ -101,12 +101,8 @@ unsigned r2_engine_run(r2_engine_t *engine, bool app)
     unsigned started = NULL == engine->staging.copying ? 0 : r2_engine_run_copying(engine, app);
     r2_exec_t *exec, *next;
 
-    if (NULL != engine->ready) {
-        r2_net_gather(engine->net, true);
-        while (NULL != (exec = r2_engine_take(engine, app))) {
-            started += r2_exec_run(exec);
-        }
-        r2_net_gather(engine->net, false);
+    while (NULL != (exec = r2_engine_take(engine, app))) {
+        started += r2_exec_run(exec);
     }
     DL_FOREACH_SAFE(engine->ending, exec, next) {
         r2_exec_end(exec);

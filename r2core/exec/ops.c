@@ -14,8 +14,6 @@
 /* So many messages of a run ask for their acknowledgement as they leave: one for each of the rails
  * that a host has as a rule. */
 #define R2_EXEC_LAST_SENDS 4u
-/* What the processor works on for longer does not hold up credit that is to be told. */
-#define R2_EXEC_WORK_BYTES 65536u
 
 /* The copy that stands for a buffer; NULL: ops work on the buffer. */
 static const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
@@ -264,23 +262,6 @@ static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
     }
 }
 
-/* A REDUCE or COPY op. */
-static void r2_exec_work(r2_exec_t *exec, const r2_op_t *op)
-{
-    r2_net_t *net = exec->engine->net;
-
-    if (net->gathers && op->bytes > R2_EXEC_WORK_BYTES) {
-        r2_net_gather(net, false);
-        net->gathers = true;
-    }
-    if (R2_OP_COPY == op->kind) {
-        r2_exec_copy(exec, op);
-        return;
-    }
-    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
-                      r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
-}
-
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t done)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
@@ -293,8 +274,11 @@ r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t d
         status = r2_exec_start_following(exec, index, done);
         return status < 0 ? status : r2_exec_recv(exec, op, &exec->ops[index], done);
     case R2_OP_REDUCE:
+        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
+                          r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
+        break;
     case R2_OP_COPY:
-        r2_exec_work(exec, op);
+        r2_exec_copy(exec, op);
         break;
     }
     return R2_OK;

@@ -13,7 +13,7 @@
 
 /* Messages that may not go ask when all else has left and no credit has come for so long: their
  * receives are posted as a rule, and bring it by themselves. */
-#define R2_CREDIT_MUTE_NS (500 * R2_NS_PER_US)
+#define R2_CREDIT_MUTE_NS (100 * R2_NS_PER_US)
 
 /* Bytes sent without credit that the peer has not given to receives yet. */
 static uint32_t r2_credit_outstanding(const r2_link_t *link)

@@ -116,8 +116,8 @@ typedef struct r2_lane {
         uint64_t shrunk_ns; /* when the window was last made smaller */
         r2_lane_load_t load;
         r2_delivery_t delivery;
-        bool limited;     /* the window was full since the last look */
-        bool asked;       /* the newest packet asks for its acknowledgement (R2_WIRE_ACK_NOW) */
+        bool limited;           /* the window was full since the last look */
+        uint32_t unasked_bytes; /* behind the newest packet that asks (R2_WIRE_ACK_NOW) */
         uint64_t gap_ns;  /* since when later packets than the first in flight are acknowledged */
         uint32_t gap_seq; /* that first one, if gap_ns is not 0 */
         uint64_t sent_ns; /* when the transport last finished a packet that had waited */

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <utlist.h>
 
+/* Packets that nobody waits for ask so often in a window of their lane. */
+#define R2_ASKS_PER_WINDOW 8u
+
 uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk)
 {
     uint64_t offset = (uint64_t) chunk * message->chunk_bytes;
@@ -270,9 +273,9 @@ static bool r2_packet_runs_low(const r2_lane_t *lane, const r2_tx_message_t *mes
 }
 
 /*
- * Who waits for a message waits for its last chunks, of which each lane may have one. A relay's
- * window is short, and a chunk that is sent again, or on a lane that nothing is known for, is
- * evidence.
+ * Who waits for a message waits for its last chunks, of which each lane may have one. So that the
+ * lane goes on sending, some packet in each quarter of its window asks. A relay's window is short,
+ * and a chunk that is sent again is evidence.
  */
 static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_item_t *item, uint32_t bytes)
 {
@@ -285,6 +288,8 @@ static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_item_t *item,
         return false;
     }
     return r2_lane_is_relay(lane) ||
+           R2_ASKS_PER_WINDOW * (lane->tx.unasked_bytes + (uint64_t) bytes) >
+               lane->tx.window_bytes ||
            (!message->late_ack && item->chunk + lane->link->lane_count >= message->chunk_count);
 }
 
@@ -403,7 +408,8 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     }
     r2_tx_count(net, item, header.length, retransmit);
     lane->rail->tx_bytes += header.length;
-    lane->tx.asked = 0 != (header.flags & R2_WIRE_ACK_NOW);
+    lane->tx.unasked_bytes =
+        0 != (header.flags & R2_WIRE_ACK_NOW) ? 0 : lane->tx.unasked_bytes + packet->bytes;
     ++lane->tx.seq;
     ++item->refs;
     ++item->in_flight;

@@ -92,6 +92,7 @@ r2_sim_t *r2_sim_create(const r2_sim_config_t *config, const r2_sim_hooks_t *hoo
     if (NULL == sim) {
         return NULL;
     }
+    r2_pool_init(&sim->pendings, sizeof(r2_sim_pending_t));
     sim->config = *config;
     sim->config.node_host = NULL;
     if (NULL != hooks) {
@@ -136,7 +137,7 @@ void r2_sim_destroy(r2_sim_t *sim)
         ep_next = ep->all_next;
         sim_queue_free(&ep->socket);
         DL_FOREACH_SAFE(ep->pending, pending, pending_next) {
-            free(pending);
+            r2_pool_put(&sim->pendings, pending);
         }
         free(ep);
     }
@@ -154,6 +155,7 @@ void r2_sim_destroy(r2_sim_t *sim)
         device_next = device->all_next;
         free(device);
     }
+    r2_pool_fini(&sim->pendings);
     free(sim->heap);
     free(sim->nodes);
     free(sim->ports);

@@ -62,7 +62,7 @@ void r2_sim_ep_complete(r2_tp_ep_t *ep, r2_status_t status)
 
     sim_check_unchanged(ep);
     DL_DELETE(ep->pending, pending);
-    free(pending);
+    r2_pool_put(&r2_sim_of_worker(ep->worker)->pendings, pending);
     ++node->callbacks;
     op->sent(op, status);
     --node->callbacks;
@@ -153,7 +153,7 @@ r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     if (r2_sim_conn_room(ep, op->header_bytes + op->data_bytes)) {
         return r2_sim_conn_push(ep, op) ? R2_OK : R2_ERR_NO_MEMORY;
     }
-    pending = calloc(1, sizeof(*pending));
+    pending = r2_pool_get(&r2_sim_of_worker(ep->worker)->pendings);
     if (NULL == pending) {
         return R2_ERR_NO_MEMORY;
     }

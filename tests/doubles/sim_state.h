@@ -9,6 +9,7 @@
 
 #include <utlist.h>
 
+#include "base/pool.h"
 #include "base/util.h"
 #include "doubles/sim.h"
 #include "r2/prng.h"
@@ -149,6 +150,7 @@ struct r2_sim {
     r2_tp_worker_t *workers;
     r2_tp_ep_t *eps;
     uint64_t next_worker;
+    r2_pool_t pendings; /* of r2_sim_pending_t */
     r2_prng_t prng;
     r2_sim_stats_t stats;
     char failure[256];

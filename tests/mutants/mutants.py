@@ -27,10 +27,10 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + [
      "        if ((1 == exec->ops[dependent].waiting-- || 1 == exec->ops[dependent].waiting) &&\n"
      "            !exec->ops[dependent].follows) {"),
     ("operands-swapped", "exec/ops.c",
-     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
-     "                      r2_exec_address(exec, &op->dst),",
-     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst),\n"
-     "                      r2_exec_address(exec, &op->src),"),
+     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
+     "                          r2_exec_address(exec, &op->dst),",
+     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst),\n"
+     "                          r2_exec_address(exec, &op->src),"),
     ("communicators-with-one-context-id-collide", "ctx/comm.c",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | 1;"),

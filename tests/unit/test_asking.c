@@ -22,7 +22,7 @@
 #define ROW        (4u << 20)
 #define LONG_BYTES 20000u
 /* As in credit.c. */
-#define MUTE_NS (500 * R2_NS_PER_US)
+#define MUTE_NS (100 * R2_NS_PER_US)
 
 static void ended(void *arg, r2_status_t status)
 {

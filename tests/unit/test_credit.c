@@ -20,7 +20,7 @@
 #define CHUNK 16384u
 #define ROW   (4u << 20)
 /* As in credit.c. */
-#define MUTE_NS (500 * R2_NS_PER_US)
+#define MUTE_NS (100 * R2_NS_PER_US)
 
 static void ended(void *arg, r2_status_t status)
 {
