@@ -8,6 +8,8 @@
 
 #include "half.h"
 
+#include <stdatomic.h>
+
 #include <fenv.h>
 #include <string.h>
 
@@ -196,5 +198,12 @@ const r2_half_fns_t r2_half_plain = {
 
 const r2_half_fns_t *r2_half_best(void)
 {
-    return r2_half_has_avx2() ? r2_half_avx2() : &r2_half_plain;
+    static const r2_half_fns_t *_Atomic best; /* to ask the processor may take microseconds */
+    const r2_half_fns_t *fns = atomic_load_explicit(&best, memory_order_relaxed);
+
+    if (NULL == fns) {
+        fns = r2_half_has_avx2() ? r2_half_avx2() : &r2_half_plain;
+        atomic_store_explicit(&best, fns, memory_order_relaxed);
+    }
+    return fns;
 }

@@ -49,10 +49,12 @@ static int read_variable(void)
 
 static int ask_r2(void)
 {
-    int begun = 0, ended = 0, provided, value;
+    int begun = 0, ended = 0, level, provided, value;
 
+    /* Open MPI takes the level that is asked for here for that of the whole program. */
     if (MPI_SUCCESS != MPI_Initialized(&begun) || MPI_SUCCESS != MPI_Finalized(&ended) || !begun ||
-        ended || MPI_SUCCESS != MPI_T_init_thread(MPI_THREAD_SINGLE, &provided)) {
+        ended || MPI_SUCCESS != MPI_Query_thread(&level) ||
+        MPI_SUCCESS != MPI_T_init_thread(level, &provided)) {
         return 0;
     }
     value = read_variable();

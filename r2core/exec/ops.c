@@ -125,7 +125,7 @@ static bool r2_exec_acks_late(const r2_exec_t *exec, const r2_exec_op_t *handle)
 {
     const uint32_t *first = &exec->program->first_dependent[handle - exec->ops];
 
-    return first[0] == first[1] && exec->sends_left > R2_EXEC_LAST_SENDS;
+    return NULL == handle->packed && first[0] == first[1] && exec->sends_left > R2_EXEC_LAST_SENDS;
 }
 
 static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle,
@@ -140,7 +140,6 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
         .map_pending = exec->carrying && exec->map_pending,
         .brief = exec->program->sent_bytes <= exec->args.copy_bytes,
         .patient = exec->patient,
-        .late_ack = r2_exec_acks_late(exec, handle),
         .filling = handle->follows,
         .message_p = &handle->message,
         .done = done,
@@ -152,6 +151,7 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     if (R2_OK != status) {
         return status;
     }
+    args.late_ack = r2_exec_acks_late(exec, handle); /* room for what is packed is waited for */
     args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
     status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
     --exec->sends_left;

@@ -136,6 +136,7 @@ typedef struct r2_net {
     bool acks_held;        /* an acknowledgement waits for the next progress pass */
     bool in_callback;      /* inside a transport upcall: only note and enqueue */
     bool gathers;          /* receives are posted one after the other: r2_net_gather() */
+    bool gathered;         /* some link has credit to tell since then */
     /* since when this process leaves (r2_net_leave()); 0: it does not */
     uint64_t leaving_ns;
     bool ending;                           /* after the final fence: failures are not news */

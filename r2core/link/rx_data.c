@@ -8,7 +8,6 @@
 #include "r2_config.h"
 
 #include "link/rx.h"
-#include "link/tx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -128,9 +127,7 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
  * but those of a slower lane may not have been among them. */
 static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
 {
-    if (message->awaited && message->chunk_count > 1) {
-        r2_ack_hurry(link);
-    }
+    link->rx.hurry = message->awaited && message->chunk_count > 1;
     r2_table_remove(&link->rx.arriving, message);
     r2_rx_complete(link, message->number);
     if (NULL == message->match) {

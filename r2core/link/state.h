@@ -110,6 +110,7 @@ struct r2_link {
         uint64_t bitmap_bytes;               /* of messages being received */
         uint32_t unposted;                   /* matches that are not posted */
         bool rts_lost;                       /* the peer asked for more of them than were kept */
+        bool hurry;                          /* the packet at hand ended a message in chunks */
     } rx;
     struct {         /* state of the path */
         bool wired;  /* a lane has been up */

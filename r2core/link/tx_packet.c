@@ -277,11 +277,12 @@ static bool r2_packet_runs_low(const r2_lane_t *lane, const r2_tx_message_t *mes
  * lane goes on sending, some packet in each quarter of its window asks. A relay's window is short,
  * and a chunk that is sent again is evidence.
  */
-static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_item_t *item, uint32_t bytes)
+static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_item_t *item, uint32_t bytes,
+                                bool retransmit)
 {
     const r2_tx_message_t *message = item->message;
 
-    if (item->refs > 0 || r2_packet_runs_low(lane, message, bytes)) {
+    if (retransmit || item->refs > 0 || r2_packet_runs_low(lane, message, bytes)) {
         return true;
     }
     if (message->may_copy) {
@@ -294,7 +295,7 @@ static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_item_t *item,
 }
 
 static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
-                                r2_wire_header_t *header, const r2_tx_item_t *item)
+                                r2_wire_header_t *header, const r2_tx_item_t *item, bool retransmit)
 {
     const r2_tx_message_t *message = item->message;
     uint64_t offset = (uint64_t) item->chunk * message->chunk_bytes;
@@ -312,7 +313,7 @@ static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
     if (item->chunk < message->eager_chunks) {
         header->flags |= R2_WIRE_EAGER;
     }
-    if (r2_packet_wants_ack(lane, item, header->length)) {
+    if (r2_packet_wants_ack(lane, item, header->length, retransmit)) {
         header->flags |= R2_WIRE_ACK_NOW;
     }
     packet->op.data = message->data + offset;
@@ -384,7 +385,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     memset(packet, 0, offsetof(r2_packet_t, header));
     r2_header_fill(lane, (r2_wire_kind_t) item->kind, &header);
     if (R2_WIRE_DATA == item->kind) {
-        r2_packet_fill_data(lane, packet, &header, item);
+        r2_packet_fill_data(lane, packet, &header, item, retransmit);
     } else {
         r2_packet_fill_control(packet, &header, item);
     }

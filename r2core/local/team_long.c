@@ -16,9 +16,6 @@
  * from there, one copy in place of two, and the owner stays until they have.
  */
 #include "r2_config.h"
-#ifndef R2_TEAM_VARIANT
-#    define R2_TEAM_VARIANT 1
-#endif
 
 #include <string.h>
 #include <unistd.h>

@@ -266,15 +266,24 @@ MUTANTS_LINK = [
     ("late-acknowledgements-are-never-asked-for", "link/message.c",
      "            (void) r2_lane_ping(lane); /*", "            (void) lane; /*", ASKING),
     ("late-acknowledgements-are-asked-for-again", "link/tx_packet.c",
-     "    lane->tx.asked = 0 != (header.flags & R2_WIRE_ACK_NOW);", "    lane->tx.asked = false;",
-     ASKING),
+     "R2_WIRE_ACK_NOW) ? 0 : lane->tx", "R2_WIRE_ACK_NOW) ? 1 : lane->tx", ASKING),
+    ("short-windows-stand-still", "link/tx_packet.c",
+     "R2_ASKS_PER_WINDOW * (lane->tx.unasked_bytes + (uint64_t) bytes) >", "0 *\n"
+     "               (lane->tx.unasked_bytes + (uint64_t) bytes) >", ASKING),
     ("only-the-very-last-chunk-asks", "link/tx_packet.c",
      "item->chunk + lane->link->lane_count >= message", "item->chunk + 1 >= message", ASKING),
     ("slow-lanes-are-not-acknowledged-with-the-message", "link/rx_data.c",
-     "    if (message->awaited && message->chunk_count > 1) {", "    if (false) {", ASKING),
+     "link->rx.hurry = message->awaited && message->chunk_count > 1;", "link->rx.hurry = false;",
+     ASKING),
     ("who-waits-for-nothing-is-acknowledged", "link/rx_data.c",
-     "    if (message->awaited && message->chunk_count > 1) {",
-     "    if (message->chunk_count > 1) {", ASKING),
+     "link->rx.hurry = message->awaited && message", "link->rx.hurry = message", ASKING),
+    ("the-last-packet-comes-too-late-for-it", "link/rx.c",
+     "    lane->link->rx.hurry = false;\n    if (r2_rx_sequenced(lane, &header, data)) {\n"
+     "        r2_ack_note(lane, &header);\n    }\n    if (lane->link->rx.hurry) {\n"
+     "        r2_ack_hurry(lane->link);\n    }",
+     "    lane->link->rx.hurry = false;\n    if (r2_rx_sequenced(lane, &header, data)) {\n"
+     "        if (lane->link->rx.hurry) {\n            r2_ack_hurry(lane->link);\n        }\n"
+     "        r2_ack_note(lane, &header);\n    }", ASKING),
     ("runs-never-ask", "exec/exec.c",
      "            r2_link_ask(exec->ops[i].message);", "            (void) i;", EXEC),
     ("credit-is-asked-for-at-once", "link/credit.c",

@@ -343,6 +343,7 @@ static void whole_messages_are_acknowledged(void **state)
         chunk_arrives(stub, 1, 0, 0);
         assert_int_equal(done, 1);
         assert_int_equal(r2_lane_owes_ack(&stub->link->lanes[0]), 0 == flags[i]);
+        assert_int_equal(r2_lane_owes_ack(&stub->link->lanes[1]), 0 == flags[i]);
         stub_net_destroy(stub);
     }
 }
@@ -372,6 +373,38 @@ static void slow_lanes_are_acknowledged(void **state)
     stub_net_destroy(stub);
 }
 
+/* So that a lane goes on sending while acknowledgements come, one in each part of its window
+ * asks. */
+static void every_part_of_a_window_asks(void **state)
+{
+    static const char data[LONG_BYTES];
+    stub_net_t *stub = stub_net_create();
+    r2_lane_t *lane = &stub->link->lanes[0];
+    uint32_t asking = 0, sent = 0;
+    const r2_packet_t *packet;
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    stub->params.unexpected_bytes = 1u << 20;
+    lane->tx.window_bytes = 32 * LONG_BYTES;
+    for (; sent < 16; ++sent) { /* half of it */
+        const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = sent},
+                                     .data = data,
+                                     .bytes = LONG_BYTES,
+                                     .chunk_bytes = 32768,
+                                     .late_ack = true,
+                                     .done = never_done};
+
+        assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    }
+    DL_FOREACH(lane->tx.in_flight, packet) {
+        asking += 0 != (packet->brief.flags & R2_WIRE_ACK_NOW) ? 1 : 0;
+    }
+    assert_in_range(asking, 3, 4);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +413,7 @@ int main(void)
         cmocka_unit_test(credit_is_gathered),
         cmocka_unit_test(late_acknowledgements_are_asked_for_once),
         cmocka_unit_test(last_chunks_ask),
+        cmocka_unit_test(every_part_of_a_window_asks),
         cmocka_unit_test(whole_messages_are_acknowledged),
         cmocka_unit_test(slow_lanes_are_acknowledged),
     };

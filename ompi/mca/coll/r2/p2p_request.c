@@ -41,6 +41,12 @@ static ompi_request_t *r2_pml_base(r2_pml_request_t *request)
     return &request->super.req_ompi;
 }
 
+/* An error for a status, of one that may be internal to Open MPI. */
+static int r2_pml_code(int rc)
+{
+    return OMPI_ERR_OUT_OF_RESOURCE == rc ? MPI_ERR_NO_MEM : rc < 0 ? MPI_ERR_OTHER : rc;
+}
+
 static void r2_pml_request_destroy(r2_pml_request_t *request)
 {
     ompi_request_t *base = r2_pml_base(request);
@@ -52,7 +58,11 @@ static void r2_pml_request_destroy(r2_pml_request_t *request)
     opal_free_list_return(&r2_pml_requests, &base->super);
 }
 
-/* Somebody else may be completing it in this moment. */
+/* What this thread tells of right now: a callback may free it. */
+static _Thread_local const r2_pml_request_t *r2_pml_telling;
+
+/* Somebody else may be completing it in this moment. Who is told of it by a callback frees it at
+ * once: Open MPI does not touch it any more. */
 static int r2_pml_request_free(ompi_request_t **request_p)
 {
     r2_pml_request_t *request = (r2_pml_request_t *) *request_p;
@@ -64,12 +74,25 @@ static int r2_pml_request_free(ompi_request_t **request_p)
     request->freed = !settled;
     pthread_mutex_unlock(&r2_pml_lock);
     if (settled) {
-        while (!REQUEST_COMPLETE(r2_pml_base(request))) {
+        while (request != r2_pml_telling && !REQUEST_COMPLETE(r2_pml_base(request))) {
             sched_yield();
         }
         r2_pml_request_destroy(request);
     }
     return OMPI_SUCCESS;
+}
+
+/* True if the peer of the copy's request is dead, or the communicator revoked: then that request
+ * has the error and is complete. Where Open MPI finds it of the program's request first, it cancels
+ * that one. */
+static bool r2_pml_inner_has_failed(const r2_pml_request_t *request)
+{
+#if OMPI_MAJOR_VERSION >= 5 && OPAL_ENABLE_FT_MPI
+    return ompi_request_is_failed(request->inner);
+#else
+    (void) request;
+    return false;
+#endif
 }
 
 /* The copy's request is asked; what comes of it shows when that completes. */
@@ -80,7 +103,7 @@ static int r2_pml_request_cancel(ompi_request_t *base, int flag)
 
     (void) flag;
     pthread_mutex_lock(&r2_pml_lock);
-    if (request->listed) {
+    if (request->listed && !r2_pml_inner_has_failed(request)) {
         rc = ompi_request_cancel(request->inner);
     }
     pthread_mutex_unlock(&r2_pml_lock);
@@ -101,7 +124,11 @@ static void r2_pml_request_settle(r2_pml_request_t *request, const ompi_status_p
     if (freed) {
         r2_pml_request_destroy(request);
     } else {
+        const r2_pml_request_t *outer = r2_pml_telling;
+
+        r2_pml_telling = request;
         ompi_request_complete(r2_pml_base(request), true);
+        r2_pml_telling = outer;
     }
 }
 
@@ -113,17 +140,15 @@ static void r2_pml_request_finish(r2_pml_request_t *request)
     (void) ompi_request_free(&request->inner);
     request->inner = NULL;
     if (!request->to.sends && MPI_SUCCESS == status.MPI_ERROR && !status._cancelled) {
-        status.MPI_ERROR = mca_coll_r2_staged_store(&request->staged, status._ucount);
+        status.MPI_ERROR = r2_pml_code(mca_coll_r2_staged_store(&request->staged, status._ucount));
     }
     r2_pml_request_settle(request, &status);
 }
 
 static bool r2_pml_request_is_over(r2_pml_request_t *request)
 {
-#if OMPI_MAJOR_VERSION >= 5 && OPAL_ENABLE_FT_MPI
     /* Nobody waits for it, so nobody else asks whether its peer has failed. */
-    (void) ompi_request_is_failed(request->inner);
-#endif
+    (void) r2_pml_inner_has_failed(request);
     return REQUEST_COMPLETE(request->inner);
 }
 
@@ -207,7 +232,7 @@ static int r2_pml_request_start(size_t count, ompi_request_t **requests)
             return MPI_ERR_REQUEST; /* MPI_Start of Open MPI 4.1 does not ask */
         }
         requests[i]->req_complete = REQUEST_PENDING;
-        status.MPI_ERROR = r2_pml_request_post(request);
+        status.MPI_ERROR = r2_pml_code(r2_pml_request_post(request));
         if (MPI_SUCCESS != status.MPI_ERROR) {
             r2_pml_request_settle(request, &status);
         }

@@ -116,8 +116,12 @@ static bool r2_ulfm_is_told(mca_coll_r2_module_t *module, r2_status_t status, ui
 
 void mca_coll_r2_ulfm_await(mca_coll_r2_module_t *module, r2_status_t status)
 {
-    const uint64_t since_us = r2_ulfm_now_us();
+    uint64_t since_us;
 
+    if (R2_OK == status || NULL == module->watched) {
+        return;
+    }
+    since_us = r2_ulfm_now_us();
     while (!r2_ulfm_is_told(module, status, since_us)) {
         opal_progress();
         sched_yield();
@@ -127,8 +131,12 @@ void mca_coll_r2_ulfm_await(mca_coll_r2_module_t *module, r2_status_t status)
 bool mca_coll_r2_ulfm_park(mca_coll_r2_module_t *module, r2_status_t status,
                            mca_coll_r2_parked_t *parked, r2_coll_done_fn_t done, void *arg)
 {
-    const uint64_t now_us = r2_ulfm_now_us();
+    uint64_t now_us;
 
+    if (R2_OK == status || NULL == module->watched) {
+        return false;
+    }
+    now_us = r2_ulfm_now_us();
     if (r2_ulfm_is_told(module, status, now_us)) {
         return false;
     }
