@@ -6,11 +6,12 @@ with --rdma, over RDMA NICs that are none; and what it says where nothing can be
 
 import json
 import os
+import signal
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from labtest import R2LAB, RDMA, TOP, UP_RDMA, devices, r2lab, run_all
+from labtest import R2LAB, RDMA, TOP, UP_RDMA, devices, r2lab, run_all, until
 
 LAB = "st%d" % os.getpid()
 BUILD = os.environ.setdefault("R2_BUILDDIR", TOP + "/build")
@@ -125,6 +126,24 @@ def test_time_is_up():
     assert any("was up" in note for note in doc["left_out"]), doc["left_out"]
 
 
+def is_faulty():
+    """Is a port of the lab down?"""
+    return any(row["state"] != "up" for row in devices(LAB).values())
+
+
+def test_interrupted_fail_over():
+    """who interrupts it while a port is down has no port down after it"""
+    with subprocess.Popen([SITE, "--launch", LAUNCH, "--no-stock", *BRIEF, "--parts", "fail-over",
+                           "--fault-cmd", FAULT, "--fault-rails", "rail1"],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL) as child:
+        assert until(is_faulty, 60), "no port went down"
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=60)
+    assert child.returncode != 0
+    assert not is_faulty()
+
+
 def recover():
     """Heals what a test left broken."""
     r2lab("fault", "--name", LAB, "heal", "all", "all")
@@ -142,7 +161,7 @@ def main():
     tests = [test_figures, test_fail_over]
     if not RDMA:
         tests += [test_settings, test_bad_fault_command, test_tables, test_stock_is_r2,
-                  test_without_r2, test_one_host, test_time_is_up]
+                  test_without_r2, test_one_host, test_time_is_up, test_interrupted_fail_over]
     return run_all(tests, recover, down)
 
 

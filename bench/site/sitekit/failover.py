@@ -6,6 +6,7 @@ The site says how: a command that is called on rank 0's host as CMD KIND HOST NI
 (or what --fault-kind says) and "heal".
 """
 
+import subprocess
 from dataclasses import dataclass
 
 from . import output
@@ -15,6 +16,7 @@ DOWN_S = 2.5            # from the start of the measured loop
 HEAL_S = 6.0
 END_S = 12.0
 START_S = 20.0          # for a launcher to start and end, at most
+HEAL_LIMIT_S = 30.0     # of the site's command, called from here
 
 
 @dataclass
@@ -68,6 +70,20 @@ class Faults:
     size: int           # of the allreduce, bytes
 
 
+def heal(faults, rail, say):
+    """Brings a port back that a job may have left down: it was to do so, and did not get there."""
+    command = "%s heal %s %s" % (faults.command, faults.host, rail)
+    try:
+        status = subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                timeout=HEAL_LIMIT_S, check=False).returncode
+    except (OSError, subprocess.TimeoutExpired):
+        status = 1
+    if status != 0:
+        say("%s of %s may still be down: '%s' failed here, run it on rank 0's host"
+            % (rail, faults.host, command))
+
+
 def run(launcher, plan, faults, say):
     """All rails; stops where the time left would not do for one more."""
     shots = []
@@ -76,9 +92,15 @@ def run(launcher, plan, faults, say):
             break
         say("fail-over: %s of %s" % (rail, faults.host))
         limit_s, launcher.limit_s = launcher.limit_s, max(launcher.limit_s, END_S + START_S)
-        said = launcher.run(plan.ranks, variables("r2", ALL, plan.hosts, plan.given),
-                            words_of(launcher.programs, faults.command, faults.kind, faults.host,
-                                     rail, faults.size))
+        try:
+            said = launcher.run(plan.ranks, variables("r2", ALL, plan.hosts, plan.given),
+                                words_of(launcher.programs, faults.command, faults.kind,
+                                         faults.host, rail, faults.size))
+        except BaseException:
+            heal(faults, rail, say)
+            raise
         launcher.limit_s = limit_s
         shots.append(read(rail, faults.host, said))
+        if shots[-1].why is not None:
+            heal(faults, rail, say)
     return shots

@@ -34,10 +34,12 @@ class Output:
         return self.out + "\n" + self.err
 
     def last_lines(self):
-        """Its last words, in one line: of standard error, if there are any but information."""
+        """Its last words, in one line: of standard error, if there are any but information; the
+        benchmark's, if there are any but the launcher's."""
         for text in (self.err, self.out):
             lines = [line.strip() for line in text.splitlines() if line.strip("-= ")
                      and " in use on " not in line and ": info: " not in line]
+            lines = [line for line in lines if line.startswith("r2_bench ")] or lines
             if lines:
                 return " | ".join(lines[-TOLD_LINES:])
         return "it said nothing"
