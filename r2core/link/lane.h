@@ -284,6 +284,12 @@ static inline bool r2_lane_has_hope(const r2_lane_t *lane)
            r2_rail_usable(lane->rail);
 }
 
+/** Bytes per second that a lane delivers; 0: not known. */
+static inline uint64_t r2_lane_rate(const r2_lane_t *lane)
+{
+    return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
+}
+
 /** True if the peer does not know of all that came on it. */
 static inline bool r2_lane_owes_ack(const r2_lane_t *lane)
 {

@@ -100,12 +100,6 @@ void r2_link_ask(r2_tx_message_t *message)
     }
 }
 
-/* Bytes per second; 0: not known. */
-static uint64_t r2_lane_rate(const r2_lane_t *lane)
-{
-    return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
-}
-
 /* The lane that it would go by takes it in next to no time. */
 static bool r2_link_sends_whole(const r2_link_t *link, uint64_t bytes)
 {

@@ -267,6 +267,8 @@ MUTANTS_LINK = [
      "            (void) r2_lane_ping(lane); /*", "            (void) lane; /*", ASKING),
     ("late-acknowledgements-are-asked-for-again", "link/tx_packet.c",
      "R2_WIRE_ACK_NOW) ? 0 : lane->tx", "R2_WIRE_ACK_NOW) ? 1 : lane->tx", ASKING),
+    ("slow-lanes-are-asked-late", "link/tx_packet.c",
+     "r2_lane_rate(lane) < R2_ASKED_BYTES_PER_S ||", "false ||", ASKING),
     ("short-windows-stand-still", "link/tx_packet.c",
      "R2_ASKS_PER_WINDOW * (lane->tx.unasked_bytes + (uint64_t) bytes) >", "0 *\n"
      "               (lane->tx.unasked_bytes + (uint64_t) bytes) >", ASKING),

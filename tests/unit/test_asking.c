@@ -21,6 +21,7 @@
 #define CHUNK      16384u
 #define ROW        (4u << 20)
 #define LONG_BYTES 20000u
+#define FAST       (1000u * 1000 * 1000) /* bytes per second */
 /* As in credit.c. */
 #define MUTE_NS (100 * R2_NS_PER_US)
 
@@ -248,6 +249,7 @@ static void late_acknowledgements_are_asked_for_once(void **state)
     (void) state;
     stub_lane_up(stub, 0);
     lane->tx.window_bytes = 1u << 20;
+    lane->tx.delivery.bytes_per_s = FAST;
     for (uint32_t i = 0; i < 2; ++i) {
         args.tag.id = i;
         args.message_p = &messages[i];
@@ -260,6 +262,29 @@ static void late_acknowledgements_are_asked_for_once(void **state)
     r2_link_ask(messages[1]); /* its packet left before that one */
     r2_link_ask(messages[0]);
     assert_int_equal(pings_under_way(stub), 1);
+    r2_link_withdraw(stub->link, 1);
+    stub_net_destroy(stub);
+}
+
+/* On a slow lane every chunk asks: when it arrives says how fast the lane is. */
+static void slow_lanes_ask_for_all(void **state)
+{
+    static const char data[LONG_BYTES];
+    stub_net_t *stub = stub_net_create();
+    const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1},
+                                 .data = data,
+                                 .bytes = LONG_BYTES,
+                                 .chunk_bytes = 32768,
+                                 .late_ack = true,
+                                 .done = never_done};
+    r2_lane_t *lane = &stub->link->lanes[0];
+
+    (void) state;
+    stub_lane_up(stub, 0);
+    lane->tx.window_bytes = 1u << 20;
+    lane->tx.delivery.bytes_per_s = FAST / 100;
+    assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
+    assert_int_equal(lane->tx.in_flight->prev->brief.flags & R2_WIRE_ACK_NOW, R2_WIRE_ACK_NOW);
     r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
 }
@@ -281,8 +306,10 @@ static void last_chunks_ask(void **state)
 
     (void) state;
     stub->params.retransmit_bytes = 0;
+    stub->params.chunk_max_bytes = 1024; /* it does not go whole */
     stub_lane_up(stub, 0);
     lane->tx.window_bytes = 1u << 20;
+    lane->tx.delivery.bytes_per_s = FAST;
     assert_int_equal(r2_link_send(stub->link, &args), R2_IN_PROGRESS);
     DL_FOREACH(lane->tx.in_flight, packet) {
         const bool asks = 0 != (packet->header.flags & R2_WIRE_ACK_NOW);
@@ -387,6 +414,7 @@ static void every_part_of_a_window_asks(void **state)
     stub_lane_up(stub, 0);
     stub->params.unexpected_bytes = 1u << 20;
     lane->tx.window_bytes = 32 * LONG_BYTES;
+    lane->tx.delivery.bytes_per_s = FAST;
     for (; sent < 16; ++sent) { /* half of it */
         const r2_link_send_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = sent},
                                      .data = data,
@@ -412,6 +440,7 @@ int main(void)
         cmocka_unit_test(credit_puts_requests_off),
         cmocka_unit_test(credit_is_gathered),
         cmocka_unit_test(late_acknowledgements_are_asked_for_once),
+        cmocka_unit_test(slow_lanes_ask_for_all),
         cmocka_unit_test(last_chunks_ask),
         cmocka_unit_test(every_part_of_a_window_asks),
         cmocka_unit_test(whole_messages_are_acknowledged),
