@@ -268,37 +268,14 @@ static unsigned r2_exec_run_held(r2_exec_t *exec)
     return started;
 }
 
-/* Receives first: their credit leaves in few packets, and not behind data. */
-static unsigned r2_exec_run_receives(r2_exec_t *exec)
-{
-    r2_net_t *net = exec->engine->net;
-    unsigned started = 0;
-
-    r2_net_gather(net, true);
-    for (uint32_t i = exec->queue_head; i < exec->queue_tail && !exec->over; ++i) {
-        const uint32_t index = exec->queue[i];
-
-        if (R2_OP_RECV == exec->schedule->ops[index].kind) {
-            exec->queue[i] = R2_OP_NONE;
-            started += r2_exec_start_op(exec, index) ? 1 : 0;
-        }
-    }
-    r2_net_gather(net, false);
-    return started;
-}
-
 /* Only sends wait for room; receives behind them start, or ranks would wait for each other. */
 unsigned r2_exec_run(r2_exec_t *exec)
 {
     unsigned started = r2_exec_run_held(exec);
 
-    started += r2_exec_run_receives(exec);
     while (exec->queue_head < exec->queue_tail && !exec->over) {
         uint32_t index = exec->queue[exec->queue_head++];
 
-        if (R2_OP_NONE == index) {
-            continue;
-        }
         if (r2_exec_start_op(exec, index)) {
             ++started;
         } else {

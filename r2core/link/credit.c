@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Messages that may not go ask when all else has left and no credit has come for so long: their
- * receives are posted as a rule, and bring it by themselves. */
+/* On fast lanes messages that may not go ask when all else has left and no credit has come for so
+ * long: their receives are posted as a rule, and bring it by themselves. */
 #define R2_CREDIT_MUTE_NS (100 * R2_NS_PER_US)
 
 /* Bytes sent without credit that the peer has not given to receives yet. */
@@ -152,6 +152,22 @@ void r2_credit_request_deferred(r2_link_t *link)
     }
 }
 
+/* True if its lanes that may be used are fast. */
+static bool r2_credit_is_fast(const r2_link_t *link)
+{
+    bool fast = false;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (r2_lane_is_sound(&link->lanes[i])) {
+            fast = true;
+            if (!r2_lane_is_fast(&link->lanes[i])) {
+                return false;
+            }
+        }
+    }
+    return fast;
+}
+
 bool r2_credit_request_mute(r2_link_t *link)
 {
     const uint64_t now_ns = link->net->now_ns;
@@ -160,7 +176,9 @@ bool r2_credit_request_mute(r2_link_t *link)
         link->tx.mute_ns = 0;
         return false;
     }
-    link->tx.mute_ns = 0 == link->tx.mute_ns ? now_ns + R2_CREDIT_MUTE_NS : link->tx.mute_ns;
+    if (0 == link->tx.mute_ns) {
+        link->tx.mute_ns = now_ns + (r2_credit_is_fast(link) ? R2_CREDIT_MUTE_NS : 0);
+    }
     if (now_ns < link->tx.mute_ns || NULL != link->tx.control || !r2_credit_may_request(link)) {
         return false;
     }

@@ -284,10 +284,20 @@ static inline bool r2_lane_has_hope(const r2_lane_t *lane)
            r2_rail_usable(lane->rail);
 }
 
+/* On slower lanes a question costs next to nothing, and what arrives when shows how fast they
+ * are. */
+#define R2_FAST_BYTES_PER_S (50u * 1000 * 1000)
+
 /** Bytes per second that a lane delivers; 0: not known. */
 static inline uint64_t r2_lane_rate(const r2_lane_t *lane)
 {
     return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
+}
+
+/** True of one on which packets are spared that nobody waits for. */
+static inline bool r2_lane_is_fast(const r2_lane_t *lane)
+{
+    return r2_lane_rate(lane) >= R2_FAST_BYTES_PER_S;
 }
 
 /** True if the peer does not know of all that came on it. */

@@ -135,8 +135,6 @@ typedef struct r2_net {
     uint16_t unread_local; /* all bits: so may the rail within the host */
     bool acks_held;        /* an acknowledgement waits for the next progress pass */
     bool in_callback;      /* inside a transport upcall: only note and enqueue */
-    bool gathers;          /* receives are posted one after the other: r2_net_gather() */
-    bool gathered;         /* some link has credit to tell since then */
     /* since when this process leaves (r2_net_leave()); 0: it does not */
     uint64_t leaving_ns;
     bool ending;                           /* after the final fence: failures are not news */
@@ -229,12 +227,6 @@ uint64_t r2_net_deadline_ns(const r2_net_t *net);
  * or none of those that do is heard of.
  */
 bool r2_net_leave(r2_net_t *net);
-/**
- * Credit for receives that are posted from now on is told when as many are as a packet has room
- * for, or when no more follow.
- * @param more whether more follow: false tells what is kept back.
- */
-void r2_net_gather(r2_net_t *net, bool more);
 /** True if some peer has not acknowledged all that was sent, or waits for acknowledgements. */
 bool r2_net_owes(const r2_net_t *net);
 /** True if something waits for the network: acknowledgements, lanes being opened, unexpected

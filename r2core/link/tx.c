@@ -266,19 +266,6 @@ static bool r2_tx_queues(r2_link_t *link)
     return frames_sent;
 }
 
-void r2_net_gather(r2_net_t *net, bool more)
-{
-    r2_link_t *link;
-
-    net->gathers = more;
-    for (link = more || !net->gathered ? NULL : net->active; NULL != link; link = link->next) {
-        if (link->rx.grants.notify_count > 0) {
-            r2_link_push(link);
-        }
-    }
-    net->gathered = false;
-}
-
 void r2_link_push(r2_link_t *link)
 {
     bool waiting;
@@ -287,10 +274,7 @@ void r2_link_push(r2_link_t *link)
         return;
     }
     r2_grant_refill(link);
-    if (!link->net->gathers) {
-        r2_grant_flush(link);
-    }
-    link->net->gathered = link->net->gathered || link->rx.grants.notify_count > 0;
+    r2_grant_flush(link);
     r2_credit_request_deferred(link);
     waiting = !r2_tx_queues(link);
     link->tx.mute_ns = waiting ? 0 : link->tx.mute_ns; /* the time is that of nothing to send */

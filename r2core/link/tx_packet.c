@@ -12,9 +12,6 @@
 #include <string.h>
 #include <utlist.h>
 
-/* Who sends at more than this asks less often: below, a question costs next to nothing, and how
- * fast a lane is shows by when each packet arrives. */
-#define R2_ASKED_BYTES_PER_S (50u * 1000 * 1000)
 /* Packets that nobody waits for ask so often in a window of their lane. */
 #define R2_ASKS_PER_WINDOW 8u
 
@@ -291,7 +288,7 @@ static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_item_t *item,
     if (message->may_copy) {
         return false;
     }
-    return r2_lane_is_relay(lane) || r2_lane_rate(lane) < R2_ASKED_BYTES_PER_S ||
+    return r2_lane_is_relay(lane) || !r2_lane_is_fast(lane) ||
            R2_ASKS_PER_WINDOW * (lane->tx.unasked_bytes + (uint64_t) bytes) >
                lane->tx.window_bytes ||
            (!message->late_ack && item->chunk + lane->link->lane_count >= message->chunk_count);

@@ -268,7 +268,7 @@ MUTANTS_LINK = [
     ("late-acknowledgements-are-asked-for-again", "link/tx_packet.c",
      "R2_WIRE_ACK_NOW) ? 0 : lane->tx", "R2_WIRE_ACK_NOW) ? 1 : lane->tx", ASKING),
     ("slow-lanes-are-asked-late", "link/tx_packet.c",
-     "r2_lane_rate(lane) < R2_ASKED_BYTES_PER_S ||", "false ||", ASKING),
+     "!r2_lane_is_fast(lane) ||", "false ||", ASKING),
     ("short-windows-stand-still", "link/tx_packet.c",
      "R2_ASKS_PER_WINDOW * (lane->tx.unasked_bytes + (uint64_t) bytes) >", "0 *\n"
      "               (lane->tx.unasked_bytes + (uint64_t) bytes) >", ASKING),
@@ -292,8 +292,6 @@ MUTANTS_LINK = [
      "    if (now_ns < link->tx.mute_ns || NULL", "    if (NULL", ASKING),
     ("credit-is-asked-for-though-it-comes", "link/credit.c",
      "    link->tx.mute_ns = 0; /* others", "    /* others", ASKING),
-    ("gathered-credit-is-kept-back", "link/tx.c",
-     "        if (link->rx.grants.notify_count > 0) {", "        if (false) {", ASKING),
     # What is passed on as it comes.
     ("what-is-not-there-is-sent", "link/tx.c",
      "r2_min(message->granted_chunks, message->ready_chunks);", "message->granted_chunks;",

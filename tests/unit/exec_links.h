@@ -117,11 +117,6 @@ void r2_link_ask(r2_tx_message_t *message)
     ++asked;
 }
 
-void r2_net_gather(r2_net_t *net, bool more)
-{
-    net->gathers = more;
-}
-
 bool r2_link_may_keep(const r2_tx_message_t *message)
 {
     return may_keep && !((const call_t *) (const void *) message)->over;

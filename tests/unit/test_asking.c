@@ -168,6 +168,7 @@ static void credit_puts_requests_off(void **state)
 
     (void) state;
     stub->params.unexpected_bytes = 1024;
+    stub->link->lanes[0].tx.delivery.bytes_per_s = FAST;
     send_one(stub, 7, 1 << 20, &status);
     send_one(stub, 8, 1 << 20, &status);
     time_passes(stub, MUTE_NS - 1);
@@ -176,34 +177,6 @@ static void credit_puts_requests_off(void **state)
     assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 0);
     time_passes(stub, 1);
     assert_int_equal(under_way(stub, R2_WIRE_RTS, &ignored), 1);
-    stub_net_destroy(stub);
-}
-
-/* Credit for receives that are posted one after the other is one packet. */
-static void credit_is_gathered(void **state)
-{
-    static char memory[3][ROW];
-    r2_status_t status = R2_IN_PROGRESS;
-    stub_net_t *stub = stub_with_a_lane();
-    uint64_t ignored;
-
-    (void) state;
-    r2_net_gather(&stub->net, true);
-    for (uint32_t i = 0; i < 3; ++i) {
-        const r2_link_recv_t args = {.tag = {.comm_key = 1, .coll_seq = 1, .id = i},
-                                     .data = memory[i],
-                                     .bytes = ROW,
-                                     .done = ended,
-                                     .arg = &status};
-
-        assert_int_equal(r2_link_recv(stub->link, &args), R2_IN_PROGRESS);
-        send_one(stub, 100 + i, 64, &status);
-    }
-    assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &ignored), 0);
-    r2_net_gather(&stub->net, false);
-    assert_int_equal(under_way(stub, R2_WIRE_CREDIT, &ignored), 1);
-    assert_int_equal(stub->link->rx.grants.notify_count, 0);
-    r2_link_withdraw(stub->link, 1);
     stub_net_destroy(stub);
 }
 
@@ -438,7 +411,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_are_bounded),
         cmocka_unit_test(credit_puts_requests_off),
-        cmocka_unit_test(credit_is_gathered),
         cmocka_unit_test(late_acknowledgements_are_asked_for_once),
         cmocka_unit_test(slow_lanes_ask_for_all),
         cmocka_unit_test(last_chunks_ask),

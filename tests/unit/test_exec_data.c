@@ -19,8 +19,8 @@ static void backwards(void *arg, uint64_t offset, void *packed, uint64_t bytes, 
     }
 }
 
-/* Three sends of 60 bytes with room for 100: one at a time; a receive behind them goes
- * first. */
+/* Three sends of 60 bytes with room for 100: one at a time; a receive behind them is not held
+ * up. */
 static void packed_sends_are_bounded(void **state)
 {
     r2_schedule_t schedule;
@@ -42,17 +42,17 @@ static void packed_sends_are_bounded(void **state)
         NULL, 0);
     start(&exec, &schedule, &args);
     assert_int_equal(call_count, 2);
-    assert_true(!calls[0].send && calls[1].send);
-    assert_int_equal((uint8_t) calls[1].data[0], in[999]);
-    assert_int_equal((uint8_t) calls[1].data[59], in[940]);
-    calls[0].sink(calls[0].arg, 2, "ab", 2);
+    assert_true(calls[0].send && !calls[1].send);
+    assert_int_equal((uint8_t) calls[0].data[0], in[999]);
+    assert_int_equal((uint8_t) calls[0].data[59], in[940]);
+    calls[1].sink(calls[1].arg, 2, "ab", 2);
     assert_int_equal(out[999 - 7], 'a');
     assert_int_equal(exec.packed_bytes, 60);
-    complete(1, R2_OK);
+    complete(0, R2_OK);
     r2_engine_run(&engine, true);
     assert_int_equal(call_count, 3);
     assert_int_equal((uint8_t) calls[2].data[0], in[999 - 60]);
-    complete(0, R2_OK);
+    complete(1, R2_OK);
     complete(2, R2_OK);
     r2_engine_run(&engine, true);
     assert_int_equal(call_count, 4);
