@@ -25,6 +25,7 @@ libr2core_la_SOURCES += \
     r2core/rail/nic_place.c \
     r2core/rail/nic_rdma.c \
     r2core/rail/nic_select.c \
+    r2core/rail/nic_tls.c \
     r2core/rail/nic_watch.c
 
 libr2core_la_SOURCES += \

@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: BSD-3-Clause
  * Copyright (c) 2026 The r2 authors
  *
- * By which transport a rail may go: what coll_r2_tls says, and what UCX can do on its RDMA device.
+ * Whether a rail goes by RDMA: what UCX can do on its device, and the memory that may be locked.
  */
 #include "r2_config.h"
 
@@ -15,30 +15,9 @@
 #include "r2/params.h"
 #include "r2/transport.h"
 
-/* UCX's transports: a queue pair for each lane, and one for all of them. */
-#define R2_TLS_RC "rc_verbs"
-#define R2_TLS_UD "ud_verbs"
 /* What a rail locks before the application's memory: buffers to receive into and to copy into, and
  * queues. */
 #define R2_RDMA_LEAST_BYTES (20ull << 20)
-
-static const struct {
-    const char *word; /* of coll_r2_tls */
-    const char *tls;  /* for rails on RDMA devices */
-} r2_offers[] = {{"auto", R2_TLS_RC}, {"rc", R2_TLS_RC}, {"ud", R2_TLS_UD}, {"tcp", ""}};
-
-const char *r2_rdma_tls(const char *word, uint32_t ranks)
-{
-    if (0 == strcmp("auto", word) && ranks > R2_RC_RANKS_MAX) {
-        return R2_TLS_UD;
-    }
-    for (size_t i = 0; i < r2_array_count(r2_offers); ++i) {
-        if (0 == strcmp(word, r2_offers[i].word)) {
-            return r2_offers[i].tls;
-        }
-    }
-    return "";
-}
 
 static r2_rdma_lack_t r2_rdma_lack(const r2_nic_t *nic, const char *tls, uint64_t memlock_bytes)
 {
