@@ -18,7 +18,7 @@
 #define R2_WIRING_TIMES 40u
 /* So long after that it is found out whether the peer runs, where it can be heard on another. */
 #define R2_WIRING_ASKED_TIMES 10u
-/* So many times R2_SILENT_TIMES where our own buffers are not read to their end. */
+/* So many times as long where our own buffers are not read, or not sent, to their end. */
 #define R2_OWN_UNREAD_TIMES 20u
 
 static uint64_t r2_lane_expiry_ns(const r2_lane_t *lane)
@@ -187,14 +187,16 @@ static bool r2_lane_blocks(const r2_lane_t *lane)
  * oldest packet means that this packet is lost, and with it the lane's way out. Needed where there
  * is no other lane to tell: the peer's own questions keep such a link from looking silent. A
  * process that was stopped may speak before it reads, one that reads slowly says so, and what one
- * that sends slowly says here it has said long ago.
+ * that sends slowly says here it has said long ago. Where this process comes late its packets leave
+ * long after they were given to the transport.
  */
 static bool r2_lane_acks_stall(const r2_lane_t *lane)
 {
     uint64_t timeout_ns = r2_max(r2_scaled_timeout_ns(lane->link->net, R2_ACK_STALL_TIMES),
                                  4 * r2_lane_timeout_ns(lane));
 
-    timeout_ns *= r2_unread_is_here(lane) ? R2_OWN_UNREAD_TIMES : 1;
+    timeout_ns *=
+        r2_unread_is_here(lane) || r2_net_was_late(lane->link->net) ? R2_OWN_UNREAD_TIMES : 1;
     return !r2_unread_is_there(lane) && r2_unread_answered_ns(lane) >= timeout_ns &&
            lane->rx.last_ns > r2_max(lane->tx.in_flight->sent_ns, lane->rx.awake_ns) + timeout_ns;
 }

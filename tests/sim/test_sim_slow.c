@@ -112,6 +112,22 @@ static void comes_more_rarely_than_peers_ask(void **state)
     run_healthy(programs, r2_array_count(programs));
 }
 
+/* Its packets leave long after it gave them to the transport: what it hears was said before. */
+static void hears_before_it_has_sent(void **state)
+{
+    static const char *const programs[] = {"seed 207;" SLOW_MACHINE SLOW_CALLS
+                                           "at 3323us slow r2 100ms",
+                                           "seed 216;" SLOW_MACHINE SLOW_CALLS
+                                           "at 3323us slow r2 100ms",
+                                           "seed 253;" SLOW_MACHINE SLOW_CALLS
+                                           "at 3323us slow r2 100ms",
+                                           "seed 347;" SLOW_MACHINE SLOW_CALLS
+                                           "at 3323us slow r2 100ms"};
+
+    (void) state;
+    run_healthy(programs, r2_array_count(programs));
+}
+
 /* It comes a little more seldom than its peers may take it for silent. */
 static void comes_as_rarely_as_timers(void **state)
 {
@@ -305,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asked_after_while_it_sends_slowly),
         cmocka_unit_test(comes_more_rarely_than_peers_ask),
+        cmocka_unit_test(hears_before_it_has_sent),
         cmocka_unit_test(asked_after_what_came_later),
         cmocka_unit_test(closes_before_it_says_so),
         cmocka_unit_test(comes_as_rarely_as_timers),
