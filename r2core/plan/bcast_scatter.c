@@ -91,7 +91,7 @@ static r2_status_t r2_bcast_scatter_build(const r2_plan_input_t *input, r2_sched
     if (R2_OK != status) {
         return status;
     }
-    s.segment_bytes = r2_segment_bytes(input, s.shares.largest_bytes, 1);
+    s.segment_bytes = r2_segment_bytes_passed_on(input, s.shares.largest_bytes);
     r2_plan_note_message(schedule, s.segment_bytes);
     for (uint32_t k = 0; k < r2_segment_count(s.shares.largest_bytes, s.segment_bytes); ++k) {
         if (input->rank == input->root) {

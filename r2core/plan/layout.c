@@ -201,19 +201,29 @@ static uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
                                                           : input->chunk_max_bytes;
 }
 
-uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t largest_bytes)
+/** The shortest segment that is worth its message. */
+static uint64_t r2_segment_least_bytes(const r2_plan_input_t *input, uint64_t largest_bytes)
 {
     const uint64_t worth_bytes = r2_segment_worth_bytes(input);
-    uint64_t least_bytes = worth_bytes;
 
     if (largest_bytes <= 2 * input->copy_max_bytes) {
-        least_bytes = 0; /* halves are copied when sent: nobody waits for acknowledgements */
-    } else if (largest_bytes > R2_SEGMENTS_EXCHANGED * worth_bytes) {
-        least_bytes = worth_bytes / 2;
+        return 0; /* halves are copied when sent: nobody waits for acknowledgements */
     }
+    return largest_bytes > R2_SEGMENTS_EXCHANGED * worth_bytes ? worth_bytes / 2 : worth_bytes;
+}
+
+uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
     return r2_segment_bytes_fitting(
         input, largest_bytes,
-        r2_segment_bytes_from(input, largest_bytes, input->element_bytes, least_bytes));
+        r2_segment_bytes_from(input, largest_bytes, input->element_bytes,
+                              r2_segment_least_bytes(input, largest_bytes)));
+}
+
+uint64_t r2_segment_bytes_passed_on(const r2_plan_input_t *input, uint64_t largest_bytes)
+{
+    return r2_segment_bytes_from(input, largest_bytes, 1,
+                                 r2_segment_least_bytes(input, largest_bytes));
 }
 
 uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,

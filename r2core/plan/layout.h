@@ -86,6 +86,9 @@ uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_
 
 /** The same where all ranks exchange at once: no shorter than it pays on rails as fast as these. */
 uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t largest_bytes);
+/** For blocks of bytes that those who get them pass on as they come, chunk by chunk: segments need
+ * not be short, and are as long as is worth a message. */
+uint64_t r2_segment_bytes_passed_on(const r2_plan_input_t *input, uint64_t largest_bytes);
 
 /**
  * Segment length of one of several blocks of unequal length: as many segments as the longest has,
