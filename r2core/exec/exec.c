@@ -44,6 +44,7 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     exec->schedule = schedule;
     exec->status = R2_IN_PROGRESS;
     exec->ops_left = schedule->op_count;
+    exec->sends_left = program->sends;
     exec->patient = !program->awaits_sends && program->sent_bytes <= args->keep_bytes;
     exec->app_only = moves || (NULL != args->reduce && !args->any_thread);
     exec->state_bytes = r2_exec_state_bytes(schedule->op_count, moves);
@@ -301,9 +302,23 @@ static bool r2_exec_may_keep(r2_exec_t *exec)
     return true;
 }
 
+/* What is left is waited for now. */
+static void r2_exec_ask(r2_exec_t *exec)
+{
+    exec->asked = true;
+    for (uint32_t i = r2_exec_lowest(exec); i < exec->schedule->op_count; ++i) {
+        if (!exec->ops[i].done && NULL != exec->ops[i].message) {
+            r2_link_ask(exec->ops[i].message);
+        }
+    }
+}
+
 void r2_exec_end(r2_exec_t *exec)
 {
     if (!r2_exec_may_keep(exec)) {
+        if (!exec->asked) {
+            r2_exec_ask(exec);
+        }
         return;
     }
     for (uint32_t i = exec->lowest; i < exec->schedule->op_count && !exec->over; ++i) {

@@ -75,6 +75,7 @@ typedef struct r2_exec {
     uint32_t lowest; /* every SEND op before it is complete */
     uint32_t ops_left;
     uint32_t sending;      /* SEND ops that were started and are not complete */
+    uint32_t sends_left;   /* SEND ops that were not started */
     uint64_t packed_bytes; /* in packed sends under way */
     bool carrying;         /* messages carry the map-pending bit (health/agreement.h) */
     bool map_pending;      /* ours, or that of a message received so far */
@@ -82,6 +83,7 @@ typedef struct r2_exec {
     bool in_copying;                       /* on that of staging, too */
     bool over;                             /* its status is final */
     bool app_only;      /* its ops run code of the user: a reduction of his, convertors */
+    bool asked;         /* for the acknowledgements that it waits for at its end */
     bool patient;       /* it needs no acknowledgement before its end, and can end by copies */
     r2_status_t status; /* R2_IN_PROGRESS, then the outcome */
 } r2_exec_t;

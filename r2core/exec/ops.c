@@ -11,6 +11,10 @@
 #include "base/util.h"
 #include "exec/exec.h"
 
+/* So many messages of a run ask for their acknowledgement as they leave: one for each of the rails
+ * that a host has as a rule. */
+#define R2_EXEC_LAST_SENDS 4u
+
 /* The copy that stands for a buffer; NULL: ops work on the buffer. */
 static const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
 {
@@ -115,6 +119,15 @@ static r2_status_t r2_exec_pack(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     return R2_OK;
 }
 
+/* Nothing waits for the acknowledgement of a SEND op that no op waits for, before the run ends. Its
+ * last messages ask for theirs, or it would have to ask when all else is done. */
+static bool r2_exec_acks_late(const r2_exec_t *exec, const r2_exec_op_t *handle)
+{
+    const uint32_t *first = &exec->program->first_dependent[handle - exec->ops];
+
+    return NULL == handle->packed && first[0] == first[1] && exec->sends_left > R2_EXEC_LAST_SENDS;
+}
+
 static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t *handle,
                                 r2_link_done_fn_t done)
 {
@@ -138,8 +151,10 @@ static r2_status_t r2_exec_send(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
     if (R2_OK != status) {
         return status;
     }
+    args.late_ack = r2_exec_acks_late(exec, handle); /* room for what is packed is waited for */
     args.data = NULL != handle->packed ? handle->packed : r2_exec_address(exec, &op->src);
     status = r2_net_link(exec->engine->net, exec->args.ranks[op->peer], &link);
+    --exec->sends_left;
     return R2_OK == status ? r2_link_send(link, &args) : status;
 }
 

@@ -49,12 +49,16 @@ static uint32_t r2_program_starts(const r2_schedule_t *schedule, uint32_t *start
     return count;
 }
 
-static uint64_t r2_program_sent_bytes(const r2_schedule_t *schedule)
+static uint64_t r2_program_sent_bytes(const r2_schedule_t *schedule, uint32_t *sends_p)
 {
     uint64_t bytes = 0;
 
+    *sends_p = 0;
     for (uint32_t i = 0; i < schedule->op_count; ++i) {
-        bytes += R2_OP_SEND == schedule->ops[i].kind ? schedule->ops[i].bytes : 0;
+        if (R2_OP_SEND == schedule->ops[i].kind) {
+            bytes += schedule->ops[i].bytes;
+            ++*sends_p;
+        }
     }
     return bytes;
 }
@@ -99,9 +103,9 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
                               .starts = starts,
                               .start_count = r2_program_starts(schedule, starts),
                               .users = 1,
-                              .sent_bytes = r2_program_sent_bytes(schedule),
                               .awaits_sends = r2_program_awaits_sends(schedule),
                               .bytes = bytes};
+    program->sent_bytes = r2_program_sent_bytes(schedule, &program->sends);
     program->schedule.ops = own_ops;
     program->schedule.op_room = schedule->op_count;
     program->schedule.deps = own_deps;

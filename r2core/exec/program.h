@@ -21,6 +21,7 @@ typedef struct r2_program {
     uint32_t start_count;
     uint32_t users;
     uint64_t sent_bytes;    /* by all SEND ops */
+    uint32_t sends;         /* SEND ops */
     bool awaits_sends;      /* ops wait for SEND ops */
     size_t bytes;           /* of all this */
     struct r2_touch *touch; /* owned; NULL: no run has needed it yet */

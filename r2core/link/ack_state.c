@@ -51,6 +51,15 @@ void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header)
     r2_link_activate(lane->link);
 }
 
+void r2_ack_hurry(r2_link_t *link)
+{
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_t *lane = &link->lanes[i];
+
+        lane->rx.ack = R2_ACK_LATER == lane->rx.ack ? R2_ACK_NOW : lane->rx.ack;
+    }
+}
+
 void r2_ack_fill(const r2_lane_t *lane, r2_wire_header_t *header)
 {
     header->ack_next = lane->rx.next;

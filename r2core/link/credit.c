@@ -11,6 +11,10 @@
 
 #include <string.h>
 
+/* On fast lanes messages that may not go ask when all else has left and no credit has come for so
+ * long: their receives are posted as a rule, and bring it by themselves. */
+#define R2_CREDIT_MUTE_NS (100 * R2_NS_PER_US)
+
 /* Bytes sent without credit that the peer has not given to receives yet. */
 static uint32_t r2_credit_outstanding(const r2_link_t *link)
 {
@@ -61,6 +65,7 @@ static void r2_credit_settle(r2_tx_message_t *message)
 
     r2_credit_defer(message, false);
     link->tx.mute -= r2_credit_is_mute(message) ? 1 : 0;
+    link->tx.mute_ns = 0; /* others get theirs, too */
     link->tx.requests -= message->requested && !message->credited ? 1 : 0;
     message->credited = true;
 }
@@ -147,14 +152,45 @@ void r2_credit_request_deferred(r2_link_t *link)
     }
 }
 
+/* True if its lanes that may be used are fast. */
+static bool r2_credit_is_fast(const r2_link_t *link)
+{
+    bool fast = false;
+
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        if (r2_lane_is_sound(&link->lanes[i])) {
+            fast = true;
+            if (!r2_lane_is_fast(&link->lanes[i])) {
+                return false;
+            }
+        }
+    }
+    return fast;
+}
+
 bool r2_credit_request_mute(r2_link_t *link)
 {
-    if (0 == link->tx.mute || NULL != link->tx.control || !r2_credit_may_request(link) ||
-        !r2_link_has_lane(link)) {
+    const uint64_t now_ns = link->net->now_ns;
+
+    if (0 == link->tx.mute || !r2_link_has_lane(link)) {
+        link->tx.mute_ns = 0;
+        return false;
+    }
+    if (0 == link->tx.mute_ns) {
+        link->tx.mute_ns = now_ns + (r2_credit_is_fast(link) ? R2_CREDIT_MUTE_NS : 0);
+    }
+    if (now_ns < link->tx.mute_ns || NULL != link->tx.control || !r2_credit_may_request(link)) {
         return false;
     }
     r2_credit_request_all(link, true);
     return NULL != link->tx.control;
+}
+
+uint64_t r2_credit_mute_deadline_ns(const r2_link_t *link)
+{
+    return 0 == link->tx.mute_ns || NULL != link->tx.control || !r2_credit_may_request(link)
+               ? R2_NEVER_NS
+               : link->tx.mute_ns;
 }
 
 /* First chunks of a message that so many bytes of credit are for. */
@@ -182,7 +218,7 @@ static void r2_credit_extend(r2_tx_message_t *message, uint64_t bytes)
  * which the receiver grants when it posts the receive and as it takes what has come; nothing polls.
  * Messages up to R2_CREDIT_MIN_BYTES, whose receives get none by themselves, and calls, whose
  * receive nobody posts before it hears of them, ask for it (RTS) when the budget is used up;
- * others, of which nothing may go, do when nothing else is left to send.
+ * others, of which nothing may go, do when nothing else has been left to send for a while.
  */
 void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
 {

@@ -116,7 +116,8 @@ typedef struct r2_lane {
         uint64_t shrunk_ns; /* when the window was last made smaller */
         r2_lane_load_t load;
         r2_delivery_t delivery;
-        bool limited;     /* the window was full since the last look */
+        bool limited;           /* the window was full since the last look */
+        uint32_t unasked_bytes; /* behind the newest packet that asks (R2_WIRE_ACK_NOW) */
         uint64_t gap_ns;  /* since when later packets than the first in flight are acknowledged */
         uint32_t gap_seq; /* that first one, if gap_ns is not 0 */
         uint64_t sent_ns; /* when the transport last finished a packet that had waited */
@@ -281,6 +282,22 @@ static inline bool r2_lane_has_hope(const r2_lane_t *lane)
 {
     return lane->state < R2_LANE_UP && 0 == lane->connect.failures && !lane->unreachable &&
            r2_rail_usable(lane->rail);
+}
+
+/* On slower lanes a question costs next to nothing, and what arrives when shows how fast they
+ * are. */
+#define R2_FAST_BYTES_PER_S (50u * 1000 * 1000)
+
+/** Bytes per second that a lane delivers; 0: not known. */
+static inline uint64_t r2_lane_rate(const r2_lane_t *lane)
+{
+    return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
+}
+
+/** True of one on which packets are spared that nobody waits for. */
+static inline bool r2_lane_is_fast(const r2_lane_t *lane)
+{
+    return r2_lane_rate(lane) >= R2_FAST_BYTES_PER_S;
 }
 
 /** True if the peer does not know of all that came on it. */

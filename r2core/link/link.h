@@ -70,6 +70,7 @@ typedef struct r2_link_send {
     bool copied;            /* only if `data` is free again at once */
     bool brief;             /* so it is where there is room, whatever the length */
     bool patient;           /* where there is room for a copy, no acknowledgement is asked for */
+    bool late_ack;          /* until r2_link_ask() nothing waits for its acknowledgement */
     bool filling;           /* nothing of `data` is there yet: r2_link_ready() tells what is */
     r2_tx_message_t **message_p; /* gets the message if it is under way: for r2_link_keep(), until
                                     done; or NULL */
@@ -129,6 +130,12 @@ bool r2_link_may_keep(const r2_tx_message_t *message);
  * @return true: `done` will not be called; false: it may not, or no memory; nothing has changed.
  */
 bool r2_link_keep(r2_tx_message_t *message);
+
+/**
+ * From now on somebody waits for a message with `late_ack`: what of it is not acknowledged is asked
+ * for, on each lane once.
+ */
+void r2_link_ask(r2_tx_message_t *message);
 
 /**
  * Posts a receive for a message, granting credit for it.

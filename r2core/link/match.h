@@ -32,6 +32,7 @@ typedef struct r2_rx_message {
     uint32_t held; /* chunks received */
     uint32_t digest;
     bool map_pending;        /* R2_WIRE_MAP_PENDING was on it */
+    bool awaited;            /* R2_WIRE_ACK_NOW was on it: the sender waits */
     uint32_t first;          /* so many chunks were given to the receive from the start on */
     bool discard;            /* nobody wants it: acknowledge and drop */
     bool deferred;           /* in link->rx.deferred: has unexpected chunks and a posted receive */

@@ -81,10 +81,23 @@ bool r2_link_keep(r2_tx_message_t *message)
     return NULL != copy;
 }
 
-/* Bytes per second; 0: not known. */
-static uint64_t r2_lane_rate(const r2_lane_t *lane)
+/* A lane's newest packet asks for all before it: where it does not, one more does. */
+void r2_link_ask(r2_tx_message_t *message)
 {
-    return r2_max(lane->tx.load.bytes_per_s, lane->tx.delivery.bytes_per_s);
+    r2_link_t *link = message->link;
+
+    if (!message->late_ack) {
+        return;
+    }
+    message->late_ack = false; /* what is not sent yet asks by itself */
+    for (uint32_t i = 0; i < link->lane_count; ++i) {
+        r2_lane_t *lane = &link->lanes[i];
+
+        if (NULL != lane->tx.in_flight && lane->tx.unasked_bytes > 0 && r2_lane_is_sound(lane) &&
+            r2_control_may(link, R2_WIRE_PING)) {
+            (void) r2_lane_ping(lane); /* else it comes with what the peer sends, or later */
+        }
+    }
 }
 
 /* The lane that it would go by takes it in next to no time. */
@@ -188,6 +201,7 @@ static r2_tx_message_t *r2_message_new(r2_link_t *link, const r2_link_send_t *ar
     message->digest = args->digest;
     message->order = args->order;
     message->map_pending = args->map_pending;
+    message->late_ack = args->late_ack;
     message->done = args->done;
     message->arg = args->arg;
     if (NULL != copy) {

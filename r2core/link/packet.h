@@ -91,6 +91,7 @@ typedef struct r2_tx_message {
     bool asks;        /* it is to be asked for when there is room for that */
     bool queued;
     bool may_copy;          /* it has room for a copy: its end waits for no acknowledgement */
+    bool late_ack;          /* nothing waits for its acknowledgement so far */
     bool withdrawn;         /* nobody waits any more */
     bool in_part;           /* withdrawn: what is not sent so far never is */
     r2_link_done_fn_t done; /* NULL when copied */

@@ -192,7 +192,11 @@ void r2_rx_packet(void *worker, const void *packet_header, size_t header_bytes, 
         0 == (header.flags & R2_WIRE_HEDGE)) {
         r2_tx_turn_heard(lane, header.length);
     }
+    lane->link->rx.hurry = false;
     if (r2_rx_sequenced(lane, &header, data)) {
         r2_ack_note(lane, &header);
+    }
+    if (lane->link->rx.hurry) {
+        r2_ack_hurry(lane->link);
     }
 }

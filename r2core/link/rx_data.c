@@ -123,9 +123,11 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
     return r2_rx_keep(link, message, offset, data, header);
 }
 
-/* Bookkeeping after the last chunk of a message is held. */
+/* Bookkeeping after the last chunk of a message is held. Its last chunks ask to be acknowledged,
+ * but those of a slower lane may not have been among them. */
 static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
 {
+    link->rx.hurry = message->awaited && message->chunk_count > 1;
     r2_table_remove(&link->rx.arriving, message);
     r2_rx_complete(link, message->number);
     if (NULL == message->match) {
@@ -188,6 +190,7 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
         return true;
     }
     message->map_pending = message->map_pending || 0 != (header->flags & R2_WIRE_MAP_PENDING);
+    message->awaited = message->awaited || 0 != (header->flags & R2_WIRE_ACK_NOW);
     if (!r2_rx_take(link, message, header, data)) {
         return false;
     }

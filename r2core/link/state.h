@@ -77,8 +77,9 @@ struct r2_link {
         uint32_t requests;         /* messages that asked for credit and got none */
         uint32_t asks;             /* messages that are to ask when there is room for that */
         uint32_t mute;           /* messages that may not go and of which the peer does not know */
-        uint64_t eager_sent;     /* bytes sent without credit */
         uint32_t eager_consumed; /* the peer's count, modulo 2^32 */
+        uint64_t mute_ns;        /* when they ask for credit: nothing else is left; 0 = not yet */
+        uint64_t eager_sent;     /* bytes sent without credit */
         uint64_t copied_bytes;   /* in copies, and of messages that may be copied */
         uint32_t copies;         /* such messages */
         /* control packets by kind: to be sent, or not acknowledged */
@@ -109,6 +110,7 @@ struct r2_link {
         uint64_t bitmap_bytes;               /* of messages being received */
         uint32_t unposted;                   /* matches that are not posted */
         bool rts_lost;                       /* the peer asked for more of them than were kept */
+        bool hurry;                          /* the packet at hand ended a message in chunks */
     } rx;
     struct {         /* state of the path */
         bool wired;  /* a lane has been up */

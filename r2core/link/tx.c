@@ -277,6 +277,7 @@ void r2_link_push(r2_link_t *link)
     r2_grant_flush(link);
     r2_credit_request_deferred(link);
     waiting = !r2_tx_queues(link);
+    link->tx.mute_ns = waiting ? 0 : link->tx.mute_ns; /* the time is that of nothing to send */
     if (!waiting && r2_credit_request_mute(link)) {
         (void) r2_tx_items(link, &link->tx.control, false);
     }

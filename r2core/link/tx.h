@@ -89,6 +89,8 @@ r2_tx_message_t *r2_message_wanted(const r2_link_t *link, bool any, uint64_t com
 bool r2_ack_is_duplicate(const r2_lane_t *lane, uint32_t lane_seq);
 /** A sequenced packet was taken, or is a duplicate: it is to be acknowledged. */
 void r2_ack_note(r2_lane_t *lane, const r2_wire_header_t *header);
+/** What lanes owe is said at the end of this progress pass: the peer waits for all of it. */
+void r2_ack_hurry(r2_link_t *link);
 /** Acknowledges what came in a header that is about to be sent. */
 void r2_ack_fill(const r2_lane_t *lane, r2_wire_header_t *header);
 /** The transport has taken such a header: nothing is owed until more comes. */
@@ -126,6 +128,8 @@ void r2_credit_request_deferred(r2_link_t *link);
 /** Asks for messages that may not go, where nothing else is left to send. @return true: something
  * is to be sent. */
 bool r2_credit_request_mute(r2_link_t *link);
+/** When that may ask at the earliest. */
+uint64_t r2_credit_mute_deadline_ns(const r2_link_t *link);
 bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
 void r2_credit_withdraw(r2_tx_message_t *message);
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);

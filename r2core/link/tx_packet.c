@@ -12,6 +12,9 @@
 #include <string.h>
 #include <utlist.h>
 
+/* Packets that nobody waits for ask so often in a window of their lane. */
+#define R2_ASKS_PER_WINDOW 8u
+
 uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk)
 {
     uint64_t offset = (uint64_t) chunk * message->chunk_bytes;
@@ -252,25 +255,47 @@ static bool r2_fills_step(uint64_t used, uint64_t bytes, uint64_t most)
 }
 
 /*
- * Messages that are or may be copied wait for no acknowledgement, and where the peer has nothing to
- * send it comes only after many packets. By then the lane, or the room for copies, may be full: so
- * the packet asks that leaves less than a quarter of either, or fills as much again of what is more
- * than that room.
+ * What nobody waits for is acknowledged with what the peer sends, or after many packets. By then
+ * the lane, or the room for copies, may be full: so the packet asks that leaves less than a quarter
+ * of either, or fills as much again of what is more than that room.
  */
-static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_message_t *message,
-                                uint32_t bytes)
+static bool r2_packet_runs_low(const r2_lane_t *lane, const r2_tx_message_t *message,
+                               uint32_t bytes)
 {
     const r2_link_t *link = lane->link;
-    const uint64_t copied_bytes = link->tx.copied_bytes - message->bytes; /* without this one */
     uint32_t cost = bytes + (uint32_t) sizeof(r2_wire_header_t);
 
     cost = r2_lane_is_relay(lane) ? r2_relay_cost(lane, cost) : cost;
     return r2_runs_low(lane->tx.in_flight_bytes, cost, lane->tx.window_bytes) ||
-           r2_fills_step(copied_bytes, message->bytes, link->net->params->retransmit_bytes);
+           (message->may_copy &&
+            r2_fills_step(link->tx.copied_bytes - message->bytes, message->bytes,
+                          link->net->params->retransmit_bytes));
+}
+
+/*
+ * Who waits for a message waits for its last chunks, of which each lane may have one. So that the
+ * lane goes on sending, some packet in each quarter of its window asks. A relay's window is short,
+ * and a chunk that is sent again is evidence.
+ */
+static bool r2_packet_wants_ack(const r2_lane_t *lane, const r2_tx_item_t *item, uint32_t bytes,
+                                bool retransmit)
+{
+    const r2_tx_message_t *message = item->message;
+
+    if (retransmit || item->refs > 0 || r2_packet_runs_low(lane, message, bytes)) {
+        return true;
+    }
+    if (message->may_copy) {
+        return false;
+    }
+    return r2_lane_is_relay(lane) || !r2_lane_is_fast(lane) ||
+           R2_ASKS_PER_WINDOW * (lane->tx.unasked_bytes + (uint64_t) bytes) >
+               lane->tx.window_bytes ||
+           (!message->late_ack && item->chunk + lane->link->lane_count >= message->chunk_count);
 }
 
 static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
-                                r2_wire_header_t *header, const r2_tx_item_t *item)
+                                r2_wire_header_t *header, const r2_tx_item_t *item, bool retransmit)
 {
     const r2_tx_message_t *message = item->message;
     uint64_t offset = (uint64_t) item->chunk * message->chunk_bytes;
@@ -288,8 +313,7 @@ static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
     if (item->chunk < message->eager_chunks) {
         header->flags |= R2_WIRE_EAGER;
     }
-    if (!message->may_copy || item->refs > 0 ||
-        r2_packet_wants_ack(lane, message, header->length)) {
+    if (r2_packet_wants_ack(lane, item, header->length, retransmit)) {
         header->flags |= R2_WIRE_ACK_NOW;
     }
     packet->op.data = message->data + offset;
@@ -361,7 +385,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     memset(packet, 0, offsetof(r2_packet_t, header));
     r2_header_fill(lane, (r2_wire_kind_t) item->kind, &header);
     if (R2_WIRE_DATA == item->kind) {
-        r2_packet_fill_data(lane, packet, &header, item);
+        r2_packet_fill_data(lane, packet, &header, item, retransmit);
     } else {
         r2_packet_fill_control(packet, &header, item);
     }
@@ -385,6 +409,8 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     }
     r2_tx_count(net, item, header.length, retransmit);
     lane->rail->tx_bytes += header.length;
+    lane->tx.unasked_bytes =
+        0 != (header.flags & R2_WIRE_ACK_NOW) ? 0 : lane->tx.unasked_bytes + packet->bytes;
     ++lane->tx.seq;
     ++item->refs;
     ++item->in_flight;

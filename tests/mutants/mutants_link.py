@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of link/, rail/, oob/ and transport/, as in mutants.py."""
 
-from watchers import (CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES,
+from watchers import (ASKING, CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, LOCAL, LOCAL_EDGES,
                       RELAY_LANE, WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES,
                       GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
                       PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
@@ -262,6 +262,36 @@ MUTANTS_LINK = [
      KEEP),
     ("one-way-traffic-asks-for-nothing", "link/tx_packet.c",
      "    return 4 * used <= 3 * most &&", "    return false && 4 * used <= 3 * most &&", KEEP),
+    # Acknowledgements that nobody waits for yet, and credit that comes by itself.
+    ("late-acknowledgements-are-never-asked-for", "link/message.c",
+     "            (void) r2_lane_ping(lane); /*", "            (void) lane; /*", ASKING),
+    ("late-acknowledgements-are-asked-for-again", "link/tx_packet.c",
+     "R2_WIRE_ACK_NOW) ? 0 : lane->tx", "R2_WIRE_ACK_NOW) ? 1 : lane->tx", ASKING),
+    ("slow-lanes-are-asked-late", "link/tx_packet.c",
+     "!r2_lane_is_fast(lane) ||", "false ||", ASKING),
+    ("short-windows-stand-still", "link/tx_packet.c",
+     "R2_ASKS_PER_WINDOW * (lane->tx.unasked_bytes + (uint64_t) bytes) >", "0 *\n"
+     "               (lane->tx.unasked_bytes + (uint64_t) bytes) >", ASKING),
+    ("only-the-very-last-chunk-asks", "link/tx_packet.c",
+     "item->chunk + lane->link->lane_count >= message", "item->chunk + 1 >= message", ASKING),
+    ("slow-lanes-are-not-acknowledged-with-the-message", "link/rx_data.c",
+     "link->rx.hurry = message->awaited && message->chunk_count > 1;", "link->rx.hurry = false;",
+     ASKING),
+    ("who-waits-for-nothing-is-acknowledged", "link/rx_data.c",
+     "link->rx.hurry = message->awaited && message", "link->rx.hurry = message", ASKING),
+    ("the-last-packet-comes-too-late-for-it", "link/rx.c",
+     "    lane->link->rx.hurry = false;\n    if (r2_rx_sequenced(lane, &header, data)) {\n"
+     "        r2_ack_note(lane, &header);\n    }\n    if (lane->link->rx.hurry) {\n"
+     "        r2_ack_hurry(lane->link);\n    }",
+     "    lane->link->rx.hurry = false;\n    if (r2_rx_sequenced(lane, &header, data)) {\n"
+     "        if (lane->link->rx.hurry) {\n            r2_ack_hurry(lane->link);\n        }\n"
+     "        r2_ack_note(lane, &header);\n    }", ASKING),
+    ("runs-never-ask", "exec/exec.c",
+     "            r2_link_ask(exec->ops[i].message);", "            (void) i;", EXEC),
+    ("credit-is-asked-for-at-once", "link/credit.c",
+     "    if (now_ns < link->tx.mute_ns || NULL", "    if (NULL", ASKING),
+    ("credit-is-asked-for-though-it-comes", "link/credit.c",
+     "    link->tx.mute_ns = 0; /* others", "    /* others", ASKING),
     # What is passed on as it comes.
     ("what-is-not-there-is-sent", "link/tx.c",
      "r2_min(message->granted_chunks, message->ready_chunks);", "message->granted_chunks;",

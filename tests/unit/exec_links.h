@@ -45,11 +45,13 @@ typedef struct call {
     r2_link_arrived_fn_t arrived;
 } call_t;
 
+static r2_net_t links_net;
 static call_t calls[CALLS_MAX];
 static uint32_t call_count;
 static r2_status_t next_status;  /* of the next call; R2_IN_PROGRESS: by complete() */
 static uint32_t refused_link;    /* rank whose link cannot be had; UINT32_MAX: none */
 static bool may_keep;            /* all sends were handed to the transport */
+static uint32_t asked;           /* messages that acknowledgements were asked for */
 static uint32_t kept, keep_most; /* copies that were made; for more there is no memory */
 static bool was_brief;           /* of the newest send */
 
@@ -109,6 +111,12 @@ void r2_link_ready(r2_tx_message_t *message, uint64_t bytes)
     call->ready = bytes;
 }
 
+void r2_link_ask(r2_tx_message_t *message)
+{
+    assert_false(((const call_t *) (const void *) message)->over);
+    ++asked;
+}
+
 bool r2_link_may_keep(const r2_tx_message_t *message)
 {
     return may_keep && !((const call_t *) (const void *) message)->over;
@@ -147,8 +155,8 @@ static inline void add_bytes(void *arg, const void *in, void *inout, size_t coun
 static inline int set_up(void **state)
 {
     (void) state;
-    r2_engine_init(&engine, NULL, 1 << 20);
-    call_count = reduced = kept = 0;
+    r2_engine_init(&engine, &links_net, 1 << 20);
+    call_count = reduced = kept = asked = 0;
     keep_most = CALLS_MAX;
     may_keep = false;
     next_status = R2_IN_PROGRESS;

@@ -233,6 +233,11 @@ tests_unit_test_keep_SOURCES = tests/unit/test_keep.c $(stub_net_sources)
 tests_unit_test_keep_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_keep_LDADD = $(R2_TEST_LIBS)
 
+check_PROGRAMS += tests/unit/test_asking
+tests_unit_test_asking_SOURCES = tests/unit/test_asking.c $(stub_net_sources)
+tests_unit_test_asking_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_asking_LDADD = $(R2_TEST_LIBS)
+
 check_PROGRAMS += tests/unit/test_inbox
 tests_unit_test_inbox_SOURCES = tests/unit/test_inbox.c
 tests_unit_test_inbox_LDADD = $(R2_TEST_LIBS)

@@ -193,6 +193,7 @@ static void requests_wait_for_memory(void **state)
     stub->params.unexpected_bytes = 1024;
     starve_of(sizeof(r2_tx_item_t));
     assert_int_equal(send_one(stub, 0, &status), R2_IN_PROGRESS);
+    wait_for_timer(stub);
     assert_int_equal(stub->link->tx.requests, 0);
     feed();
     wait_for_timer(stub);

@@ -228,9 +228,12 @@ static void acknowledgements_are_not_waited_for(void **state)
     assert_int_equal(r2_engine_run(&engine, false), 0);
     end(&exec, 2);
 
-    may_keep = false; /* not handed over yet: looked at again in each pass */
+    may_keep = false; /* not handed over yet: looked at again in each pass, and asked for once */
+    asked = 0;
     start_sends(&exec, 2, 30);
+    assert_int_equal(asked, 2);
     r2_engine_run(&engine, true);
+    assert_int_equal(asked, 2);
     assert_null(r2_engine_collect(&engine));
     may_keep = true;
     r2_engine_run(&engine, true);
