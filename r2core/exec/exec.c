@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "base/util.h"
+#include "exec/fuse.h"
 
 /* What a run keeps of its ops, in one block: handles, and the two queues. */
 static size_t r2_exec_state_bytes(uint32_t ops, bool moves)
@@ -58,6 +59,7 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     }
     r2_exec_init_ops(exec);
     status = r2_stage_init(exec);
+    exec->fuses = r2_fuse_may(exec);
     if (R2_OK != status) {
         r2_exec_fini(exec);
     }

@@ -54,6 +54,7 @@ typedef struct r2_exec_op {
     bool done;
     /* SEND: was started with the RECV op whose bytes it passes on. RECV: there are such */
     bool follows;
+    bool fused; /* RECV: its chunks were reduced as they came */
 } r2_exec_op_t;
 
 /** One collective under way. */
@@ -83,6 +84,7 @@ typedef struct r2_exec {
     bool in_copying;                       /* on that of staging, too */
     bool over;                             /* its status is final */
     bool app_only;      /* its ops run code of the user: a reduction of his, convertors */
+    bool fuses;         /* what its program fuses is fused */
     bool asked;         /* for the acknowledgements that it waits for at its end */
     bool patient;       /* it needs no acknowledgement before its end, and can end by copies */
     r2_status_t status; /* R2_IN_PROGRESS, then the outcome */
@@ -144,6 +146,10 @@ void r2_exec_pass_on(void *arg, uint64_t bytes);
  * @return R2_OK; R2_IN_PROGRESS: `done` will be called; R2_ERR_AGAIN: no room to pack what it
  * sends; or an error. */
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t op, r2_link_done_fn_t done);
+/** Where a region lies for the CPU. */
+char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region);
+/** How to reach the memory of a region; NULL: it is contiguous. */
+const r2_convertor_t *r2_exec_convertor(const r2_exec_t *exec, const r2_region_t *region);
 /** The first SEND op that is not complete. */
 uint32_t r2_exec_lowest(r2_exec_t *exec);
 

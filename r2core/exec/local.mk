@@ -5,9 +5,12 @@ libr2core_la_SOURCES += \
     r2core/exec/engine.c \
     r2core/exec/exec.c \
     r2core/exec/exec.h \
+    r2core/exec/fuse.c \
+    r2core/exec/fuse.h \
     r2core/exec/ops.c \
     r2core/exec/pins.c \
     r2core/exec/pins.h \
+    r2core/exec/place.c \
     r2core/exec/program.c \
     r2core/exec/program.h \
     r2core/exec/stage.c \

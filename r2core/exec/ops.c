@@ -10,39 +10,11 @@
 
 #include "base/util.h"
 #include "exec/exec.h"
+#include "exec/fuse.h"
 
 /* So many messages of a run ask for their acknowledgement as they leave: one for each of the rails
  * that a host has as a rule. */
 #define R2_EXEC_LAST_SENDS 4u
-
-/* The copy that stands for a buffer; NULL: ops work on the buffer. */
-static const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
-{
-    const r2_staged_side_t *side;
-
-    if (NULL == exec->stage || R2_BUF_SCRATCH == buf) {
-        return NULL;
-    }
-    side = &exec->stage->sides[R2_BUF_IN == buf ? 0 : 1];
-    return NULL == side->place ? NULL : side;
-}
-
-static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
-{
-    const r2_staged_side_t *side = r2_exec_staged(exec, region->buf);
-    char *base = exec->scratch;
-
-    if (NULL != side) {
-        return side->staged->memory +
-               side->touch->places[r2_touch_find(side->touch, region->offset_bytes)];
-    }
-    if (R2_BUF_IN == region->buf) {
-        base = (char *) (uintptr_t) exec->args.in;
-    } else if (R2_BUF_OUT == region->buf) {
-        base = exec->args.out;
-    }
-    return base + region->offset_bytes;
-}
 
 static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
 {
@@ -69,18 +41,6 @@ bool r2_exec_has_op(const r2_exec_t *exec, r2_op_kind_t kind, uint32_t rank, uin
         }
     }
     return false;
-}
-
-/* How to reach the memory of a region; NULL: it is contiguous. */
-static const r2_convertor_t *r2_exec_convertor(const r2_exec_t *exec, const r2_region_t *region)
-{
-    const r2_convertor_t *convertor;
-
-    if (R2_BUF_SCRATCH == region->buf || NULL != r2_exec_staged(exec, region->buf)) {
-        return NULL;
-    }
-    convertor = &exec->args.convertors[R2_BUF_IN == region->buf ? 0 : 1];
-    return NULL == convertor->move ? NULL : convertor;
 }
 
 uint32_t r2_exec_lowest(r2_exec_t *exec)
@@ -215,10 +175,14 @@ static r2_status_t r2_exec_recv(r2_exec_t *exec, const r2_op_t *op, r2_exec_op_t
                                 r2_link_done_fn_t done)
 {
     bool moved = NULL != r2_exec_convertor(exec, &op->dst);
+    bool fused = r2_fuse_is(exec, (uint32_t) (handle - exec->ops));
     r2_link_recv_t args = {
         .tag = r2_exec_tag(exec, op),
         .data = moved ? NULL : r2_exec_address(exec, &op->dst),
-        .sink = moved ? r2_exec_sink : NULL,
+        .sink = moved   ? r2_exec_sink
+                : fused ? r2_fuse_take
+                        : NULL,
+        .grain_bytes = fused ? R2_REDUCE_GRAIN_BYTES : 0,
         .bytes = op->bytes,
         .digest = r2_exec_digest(exec, op),
         .map_pending = exec->carrying ? &exec->map_pending : NULL,
@@ -262,6 +226,24 @@ static void r2_exec_copy(r2_exec_t *exec, const r2_op_t *op)
     }
 }
 
+static void r2_exec_reduce(r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+
+    if (r2_fuse_has_reduced(exec, index)) {
+        return;
+    }
+    if (r2_fuse_is(exec, index)) {
+        const uint32_t copy = r2_fuse_copy_of(exec->schedule, exec->program->partners, index);
+
+        if (R2_OP_NONE != copy) {
+            r2_exec_copy(exec, &exec->schedule->ops[copy]);
+        }
+    }
+    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
+                      r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
+}
+
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t done)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
@@ -274,11 +256,12 @@ r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t d
         status = r2_exec_start_following(exec, index, done);
         return status < 0 ? status : r2_exec_recv(exec, op, &exec->ops[index], done);
     case R2_OP_REDUCE:
-        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
-                          r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
+        r2_exec_reduce(exec, index);
         break;
     case R2_OP_COPY:
-        r2_exec_copy(exec, op);
+        if (!r2_fuse_is(exec, index)) {
+            r2_exec_copy(exec, op);
+        }
         break;
     }
     return R2_OK;

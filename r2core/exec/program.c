@@ -8,6 +8,8 @@
 
 #include "exec/program.h"
 
+#include "exec/fuse.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,10 +79,10 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
 {
     const size_t ops = schedule->op_count, deps = schedule->dep_count;
     const size_t bytes =
-        sizeof(r2_program_t) + ops * sizeof(r2_op_t) + (2 * deps + 2 * ops + 2) * sizeof(uint32_t);
+        sizeof(r2_program_t) + ops * sizeof(r2_op_t) + (2 * deps + 3 * ops + 2) * sizeof(uint32_t);
     r2_program_t *program = malloc(bytes);
     r2_op_t *own_ops;
-    uint32_t *own_deps, *dependents, *first, *starts;
+    uint32_t *own_deps, *dependents, *first, *starts, *partners;
 
     if (NULL == program) {
         return R2_ERR_NO_MEMORY;
@@ -90,6 +92,7 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
     dependents = own_deps + deps;
     first = dependents + deps;
     starts = first + ops + 2;
+    partners = starts + ops;
     if (ops > 0) {
         memcpy(own_ops, schedule->ops, ops * sizeof(*own_ops));
     }
@@ -105,6 +108,7 @@ r2_status_t r2_program_create(const r2_schedule_t *schedule, r2_program_t **prog
                               .users = 1,
                               .awaits_sends = r2_program_awaits_sends(schedule),
                               .bytes = bytes};
+    program->partners = r2_fuse_find(schedule, dependents, first, partners) ? partners : NULL;
     program->sent_bytes = r2_program_sent_bytes(schedule, &program->sends);
     program->schedule.ops = own_ops;
     program->schedule.op_room = schedule->op_count;

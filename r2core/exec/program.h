@@ -20,11 +20,12 @@ typedef struct r2_program {
     const uint32_t *starts;          /* ops that wait for none */
     uint32_t start_count;
     uint32_t users;
-    uint64_t sent_bytes;    /* by all SEND ops */
-    uint32_t sends;         /* SEND ops */
-    bool awaits_sends;      /* ops wait for SEND ops */
-    size_t bytes;           /* of all this */
-    struct r2_touch *touch; /* owned; NULL: no run has needed it yet */
+    uint64_t sent_bytes;      /* by all SEND ops */
+    uint32_t sends;           /* SEND ops */
+    bool awaits_sends;        /* ops wait for SEND ops */
+    size_t bytes;             /* of all this */
+    const uint32_t *partners; /* r2_fuse_find(); NULL: no ops may be fused */
+    struct r2_touch *touch;   /* owned; NULL: no run has needed it yet */
 } r2_program_t;
 
 /**

@@ -81,9 +81,12 @@ typedef struct r2_link_send {
 /** A receive that waits for a message. */
 typedef struct r2_link_recv {
     r2_tag_t tag;
-    void *data;             /* borrowed until done; NULL with a sink */
+    void *data;             /* borrowed until done; NULL with a sink that takes all */
     r2_link_sink_fn_t sink; /* NULL: copied to data */
-    uint64_t bytes;         /* must equal the message's */
+    /* not 0: the sink may be called by any thread, and a message whose chunks are no multiples of
+     * this is copied to data all the same */
+    uint32_t grain_bytes;
+    uint64_t bytes; /* must equal the message's */
     uint32_t digest;
     /* credit that the sender is to be told by the caller; NULL: it gets a packet */
     uint64_t *granted_p;

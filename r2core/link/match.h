@@ -55,12 +55,13 @@ typedef struct r2_rx_match {
     uint64_t granted_bytes; /* the most that was granted, from the start of the message */
     uint64_t given_bytes;   /* bytes that were given to the receive */
     uint64_t open_bytes;    /* counted in link->rx.grants: granted and not given */
-    char *data;             /* borrowed; NULL with a sink */
+    char *data;             /* borrowed; NULL with a sink that takes all */
     r2_link_sink_fn_t sink;
-    uint64_t bytes;    /* as digest */
-    uint32_t digest;   /* the receive's; not posted: the sender's that asked for credit */
-    uint64_t since_ns; /* when it was posted */
-    bool *map_pending; /* borrowed, or NULL */
+    uint32_t grain_bytes; /* as in r2_link_recv_t */
+    uint64_t bytes;       /* as digest */
+    uint32_t digest;      /* the receive's; not posted: the sender's that asked for credit */
+    uint64_t since_ns;    /* when it was posted */
+    bool *map_pending;    /* borrowed, or NULL */
     r2_link_arrived_fn_t arrived;
     r2_link_done_fn_t done;
     void *arg;

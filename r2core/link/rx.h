@@ -47,11 +47,12 @@ void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status);
  * message. */
 void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
                  uint32_t bytes, bool eager);
-/** True if who drives may write to the receive now: sinks run code of the user, and wait for a
+/** True if who drives may write to the receive now: sinks that run code of the user wait for a
  * thread of his. */
 static inline bool r2_rx_may_write(const r2_link_t *link, const r2_rx_match_t *match)
 {
-    return link->net->app_drives || (link->net->may_deliver && NULL == match->sink);
+    return link->net->app_drives ||
+           (link->net->may_deliver && (NULL == match->sink || match->grain_bytes > 0));
 }
 /** True if a chunk whose receive is not posted comes out of the sender's budget of unexpected
  * data. */

@@ -168,10 +168,21 @@ void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status)
     done(arg, status);
 }
 
+/* True if the receive's sink takes the chunks of its message, all of them. Within a host a message
+ * may come whole, without a record of its chunks. */
+static bool r2_rx_sinks(const r2_rx_match_t *match)
+{
+    const r2_rx_message_t *message = match->message;
+
+    return NULL != match->sink &&
+           (0 == match->grain_bytes || NULL == message || 1 == message->chunk_count ||
+            0 == message->chunk_bytes % match->grain_bytes);
+}
+
 void r2_rx_write(r2_link_t *link, r2_rx_match_t *match, uint64_t offset, const void *data,
                  uint32_t bytes, bool eager)
 {
-    if (NULL != match->sink) {
+    if (r2_rx_sinks(match)) {
         match->sink(match->arg, offset, data, bytes);
     } else if (bytes > 0) {
         memcpy(match->data + offset, data, bytes);
@@ -281,6 +292,7 @@ static void r2_rx_match_post(r2_link_t *link, r2_rx_match_t *match, const r2_lin
     --link->rx.unposted;
     match->data = args->data;
     match->sink = args->sink;
+    match->grain_bytes = args->grain_bytes;
     match->bytes = args->bytes;
     match->striped = r2_link_stripes(link, args->bytes);
     link->rx.striped += match->striped ? 1 : 0;

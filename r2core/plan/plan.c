@@ -178,13 +178,19 @@ static uint64_t r2_root(uint64_t square)
     return result;
 }
 
+/* Of whole elements, and of whole vectors of them where these are powers of two: what arrives may
+ * then be reduced chunk by chunk (R2_REDUCE_GRAIN_BYTES). */
 static uint64_t r2_chunk_bytes(const r2_plan_input_t *input, uint64_t total_bytes)
 {
+    uint64_t unit = input->element_bytes;
     uint64_t chunk = r2_clamp_u64(r2_root(total_bytes * R2_CHUNK_ROOT), input->chunk_min_bytes,
                                   input->chunk_max_bytes);
 
-    if (r2_reduces(input) && chunk > input->element_bytes && input->element_bytes > 0) {
-        chunk -= chunk % input->element_bytes;
+    if (unit > 0 && 0 == R2_REDUCE_GRAIN_BYTES % unit && chunk >= R2_REDUCE_GRAIN_BYTES) {
+        unit = R2_REDUCE_GRAIN_BYTES;
+    }
+    if (r2_reduces(input) && chunk > unit && unit > 0) {
+        chunk -= chunk % unit;
     }
     return r2_max(chunk, 1u);
 }

@@ -5,7 +5,7 @@ place).
 
 A fifth part names the test, with arguments, that has to notice; else the file decides (run.py)."""
 
-from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK, DRIVE,
+from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK, FUSE, SINK, DRIVE,
                       PRESENCE_FREED, SOURCES)
 from mutants_link import MUTANTS_LINK
 from mutants_local import MUTANTS_LOCAL
@@ -27,10 +27,27 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + [
      "        if ((1 == exec->ops[dependent].waiting-- || 1 == exec->ops[dependent].waiting) &&\n"
      "            !exec->ops[dependent].follows) {"),
     ("operands-swapped", "exec/ops.c",
-     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
-     "                          r2_exec_address(exec, &op->dst),",
-     "        exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst),\n"
-     "                          r2_exec_address(exec, &op->src),"),
+     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),\n"
+     "                      r2_exec_address(exec, &op->dst),",
+     "    exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->dst),\n"
+     "                      r2_exec_address(exec, &op->src),"),
+    ("what-was-reduced-is-reduced-again", "exec/ops.c",
+     "    if (r2_fuse_has_reduced(exec, index)) {", "    if (false) {", FUSE),
+    ("what-is-not-fused-after-all-lacks-a-copy", "exec/ops.c",
+     "        if (R2_OP_NONE != copy) {", "        if (false) {", FUSE),
+    ("copies-that-others-read-are-left-out", "exec/fuse.c",
+     "                !r2_fuse_waits_alone(dependents, first, copy, i)) {",
+     "                false) {", FUSE),
+    ("what-others-read-is-not-written", "exec/fuse.c",
+     "        if (R2_OP_NONE == recv || !r2_fuse_waits_alone(dependents, first, recv, i)) {",
+     "        if (R2_OP_NONE == recv) {", FUSE),
+    ("code-of-the-user-is-fused", "exec/fuse.c", "args->any_thread &&", "true &&", FUSE),
+    ("operands-swapped-as-they-come", "exec/fuse.c",
+     "exec->args.reduce_arg, into ? own : piece, to,",
+     "exec->args.reduce_arg, into ? to : piece, into ? (char *) (uintptr_t) own : to,", FUSE),
+    ("parts-of-elements-are-taken", "link/rx_match.c",
+     "            0 == message->chunk_bytes % match->grain_bytes);",
+     "            message->chunk_bytes > 0);", SINK),
     ("communicators-with-one-context-id-collide", "ctx/comm.c",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | name->incarnation;",
      "    comm->key = name->hash << R2_COMM_SEQ_BITS | 1;"),

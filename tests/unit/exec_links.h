@@ -10,8 +10,10 @@
 /* Their functions are reached, the links below take the place of the real ones. */
 #include "exec/engine.c"
 #include "exec/exec.c"
+#include "exec/fuse.c"
 #include "exec/ops.c"
 #include "exec/pins.c"
+#include "exec/place.c"
 #include "exec/program.c"
 #include "exec/stage.c"
 #include "exec/staging.c"

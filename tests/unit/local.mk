@@ -173,6 +173,9 @@ tests_unit_test_exec_SOURCES = tests/unit/exec_links.h tests/unit/test_exec.c
 tests_unit_test_exec_data_SOURCES = tests/unit/exec_links.h tests/unit/test_exec_data.c
 tests_unit_test_exec_data_LDADD = $(R2_PLAN_TEST_LIBS)
 tests_unit_test_exec_LDADD = $(R2_PLAN_TEST_LIBS)
+check_PROGRAMS += tests/unit/test_fuse
+tests_unit_test_fuse_SOURCES = tests/unit/exec_links.h tests/unit/test_fuse.c
+tests_unit_test_fuse_LDADD = $(R2_PLAN_TEST_LIBS)
 check_PROGRAMS += tests/unit/test_exec_staged
 tests_unit_test_exec_staged_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/test_exec_staged.c \
@@ -277,6 +280,11 @@ check_PROGRAMS += tests/unit/test_credit
 tests_unit_test_credit_SOURCES = tests/unit/test_credit.c $(stub_net_sources)
 tests_unit_test_credit_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
 tests_unit_test_credit_LDADD = $(R2_TEST_LIBS)
+
+check_PROGRAMS += tests/unit/test_sink
+tests_unit_test_sink_SOURCES = tests/unit/test_sink.c $(stub_net_sources)
+tests_unit_test_sink_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/fuzz
+tests_unit_test_sink_LDADD = $(R2_TEST_LIBS)
 
 check_PROGRAMS += tests/unit/test_mismatch
 tests_unit_test_mismatch_SOURCES = tests/unit/test_mismatch.c $(stub_net_sources)

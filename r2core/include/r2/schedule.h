@@ -73,6 +73,10 @@ void r2_schedule_fini(r2_schedule_t *schedule);
  * @return index of the op, or R2_OP_NONE.
  */
 #define R2_OP_NONE UINT32_MAX
+
+/* Chunks of whole vectors of this many bytes are reduced one by one as if all of an op were reduced
+ * at once: what implementations take apart at the end of a vector is at the op's end alone. */
+#define R2_REDUCE_GRAIN_BYTES 64u
 uint32_t r2_schedule_add(r2_schedule_t *schedule, const r2_op_t *op, const uint32_t *deps,
                          uint32_t dep_count);
 
