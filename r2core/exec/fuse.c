@@ -53,7 +53,8 @@ static uint32_t r2_fuse_recv_of(const r2_schedule_t *schedule, const r2_op_t *re
         const r2_op_t *recv = &schedule->ops[dep];
 
         if (R2_OP_RECV == recv->kind && recv->bytes == reduce->bytes &&
-            (r2_fuse_same(&recv->dst, &reduce->src) || r2_fuse_same(&recv->dst, &reduce->dst))) {
+            (r2_fuse_same(&recv->dst, &reduce->dst) ||
+             (reduce->frees_src && r2_fuse_same(&recv->dst, &reduce->src)))) {
             return dep;
         }
     }

@@ -8,6 +8,8 @@
  *   COPY o -> d, RECV -> s, REDUCE s -> d     d = chunk OP o
  *   RECV -> d, REDUCE o -> d                  d = o OP chunk
  *
+ * s is a slot that nobody else reads: it is not written then.
+ *
  * The bits are those of the ops one by one: each element is reduced once, by the same function.
  */
 #ifndef R2_EXEC_FUSE_H

@@ -121,8 +121,8 @@ static uint32_t r2_fold_source(tiers_t *t, const part_t *part, const source_t *s
     slot = r2_pool_take(&t->slots);
     arrived = r2_add_recv(t->schedule, r2_message(part, source->peer, kind),
                           r2_slot_region(t, slot), R2_AFTER(t->slot_free[slot]));
-    t->slot_free[slot] = r2_add_reduce(t->schedule, r2_slot_region(t, slot), acc, part->bytes,
-                                       R2_AFTER(folded, arrived));
+    t->slot_free[slot] = r2_add_reduce_slot(t->schedule, r2_slot_region(t, slot), acc, part->bytes,
+                                            R2_AFTER(folded, arrived));
     return t->slot_free[slot];
 }
 

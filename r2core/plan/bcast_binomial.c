@@ -84,7 +84,7 @@ static bool r2_bcast_binomial_spares(const r2_plan_input_t *input, uint64_t tota
 static bool r2_bcast_binomial_pays(const r2_plan_input_t *input, uint64_t total_bytes)
 {
     return input->size <= 2 ||
-           r2_is_short(input, total_bytes, r2_threshold_bcast_short_bytes,
+           r2_is_short(input, total_bytes, r2_bcast_short_bytes(input),
                        r2_threshold_bcast_short_bytes_per_rank) ||
            r2_bcast_binomial_spares(input, total_bytes);
 }

@@ -24,6 +24,7 @@
 
 #include "plan/layout.h"
 #include "plan/ops.h"
+#include "plan/thresholds.h"
 
 /** Ranks by host from the root's on, the root first; and where this rank is among them. */
 typedef struct levels {
@@ -144,6 +145,11 @@ static void r2_levels_part(const levels_t *levels, const r2_tree_shape_t *shape,
         msg.peer = levels->ranks[first + i];
         r2_add_send(schedule, msg, part, R2_AFTER(arrived));
     }
+}
+
+uint64_t r2_bcast_short_bytes(const r2_plan_input_t *input)
+{
+    return r2_max(r2_threshold_bcast_short_bytes, r2_segment_worth_bytes(input) / 2);
 }
 
 r2_status_t r2_bcast_levels_build(const r2_plan_input_t *input, r2_schedule_t *schedule,

@@ -26,6 +26,10 @@ typedef struct r2_bcast_hosts {
 /** No topology: each rank has a host of its own. */
 r2_bcast_hosts_t r2_bcast_hosts(const r2_plan_input_t *input);
 
+/** Up to this length steps take longer than bytes: half of what the rails of the slowest host are
+ * told to carry in 30 us, at least bcast_short_bytes (thresholds.def). */
+uint64_t r2_bcast_short_bytes(const r2_plan_input_t *input);
+
 /** Two levels spare the root's rails several messages, which pays for the step within hosts. */
 static inline bool r2_bcast_spares(r2_bcast_hosts_t hosts)
 {

@@ -117,8 +117,8 @@ uint32_t r2_fold_contributions(r2_fold_t *fold, const r2_fold_segment_t *segment
         msg.peer = j;
         arrived = r2_add_recv(fold->schedule, msg, r2_fold_slot_region(fold, slot),
                               R2_AFTER(fold->slot_free[slot]));
-        folded = r2_add_reduce(fold->schedule, r2_fold_slot_region(fold, slot), acc, segment->bytes,
-                               R2_AFTER(folded, arrived));
+        folded = r2_add_reduce_slot(fold->schedule, r2_fold_slot_region(fold, slot), acc,
+                                    segment->bytes, R2_AFTER(folded, arrived));
         fold->slot_free[slot] = folded;
     }
     return folded;

@@ -34,6 +34,8 @@
  */
 #define R2_SEGMENT_US         30u
 #define R2_SEGMENTS_EXCHANGED 8u
+/* What is passed on waits until all of it is there: parts of such a segment. */
+#define R2_SEGMENTS_PASSED_ON 4u
 /* Segments of each peer that staging memory should hold: one being reduced, one on its way. */
 #define R2_STAGED_SEGMENTS 2u
 
@@ -183,8 +185,7 @@ uint64_t r2_segment_bytes_staged(const r2_plan_input_t *input, uint64_t largest_
                                     r2_segment_bytes(input, largest_bytes, input->element_bytes));
 }
 
-/** What the rails of the slowest host are told to carry in R2_SEGMENT_US, all being well. */
-static uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
+uint64_t r2_segment_worth_bytes(const r2_plan_input_t *input)
 {
     const r2_topology_t *topology = input->topology;
     uint64_t least = NULL == topology ? 0 : UINT64_MAX;
@@ -223,7 +224,8 @@ uint64_t r2_segment_bytes_exchanged(const r2_plan_input_t *input, uint64_t large
 uint64_t r2_segment_bytes_passed_on(const r2_plan_input_t *input, uint64_t largest_bytes)
 {
     return r2_segment_bytes_from(input, largest_bytes, 1,
-                                 r2_segment_least_bytes(input, largest_bytes));
+                                 r2_segment_least_bytes(input, largest_bytes) /
+                                     R2_SEGMENTS_PASSED_ON);
 }
 
 uint64_t r2_segment_bytes_among(const r2_plan_input_t *input, uint64_t block_bytes,

@@ -58,3 +58,16 @@ uint32_t r2_add_reduce(r2_schedule_t *schedule, r2_region_t src, r2_region_t dst
 
     return 0 == bytes ? R2_OP_NONE : r2_schedule_add(schedule, &op, deps, dep_count);
 }
+
+uint32_t r2_add_reduce_slot(r2_schedule_t *schedule, r2_region_t slot, r2_region_t dst,
+                            uint64_t bytes, const uint32_t *deps, uint32_t dep_count)
+{
+    const r2_op_t op = {.kind = R2_OP_REDUCE,
+                        .peer = -1,
+                        .bytes = bytes,
+                        .src = slot,
+                        .dst = dst,
+                        .frees_src = true};
+
+    return 0 == bytes ? R2_OP_NONE : r2_schedule_add(schedule, &op, deps, dep_count);
+}

@@ -47,5 +47,8 @@ uint32_t r2_add_copy(r2_schedule_t *schedule, r2_region_t src, r2_region_t dst, 
 /** dst = src OP dst. */
 uint32_t r2_add_reduce(r2_schedule_t *schedule, r2_region_t src, r2_region_t dst, uint64_t bytes,
                        const uint32_t *deps, uint32_t dep_count);
+/** The same of a slot of scratch memory that no other op reads until it is written again. */
+uint32_t r2_add_reduce_slot(r2_schedule_t *schedule, r2_region_t slot, r2_region_t dst,
+                            uint64_t bytes, const uint32_t *deps, uint32_t dep_count);
 
 #endif

@@ -78,7 +78,7 @@ static uint32_t r2_ring_reduce_staged(ring_t *ring, const r2_msg_t *msg, r2_regi
         r2_add_recv(ring->schedule, *msg, staged, R2_AFTER(ring->slot_free[slot]));
 
     ring->slot_free[slot] =
-        r2_add_reduce(ring->schedule, staged, out, msg->bytes, R2_AFTER(arrived, held));
+        r2_add_reduce_slot(ring->schedule, staged, out, msg->bytes, R2_AFTER(arrived, held));
     return ring->slot_free[slot];
 }
 

@@ -61,7 +61,8 @@ static void r2_chain_scan(chain_t *c, uint32_t k)
         r2_slot_t slot = r2_slots_take(&c->slots);
         uint32_t arrived = r2_add_recv(c->schedule, below, slot.place, R2_AFTER(slot.free_op));
 
-        done = r2_add_reduce(c->schedule, slot.place, out, below.bytes, R2_AFTER(arrived, done));
+        done =
+            r2_add_reduce_slot(c->schedule, slot.place, out, below.bytes, R2_AFTER(arrived, done));
         r2_slots_give(&c->slots, &slot, done);
     }
     if (!r2_chain_is_last(c)) {

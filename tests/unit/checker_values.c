@@ -168,7 +168,7 @@ static bool memory_defined(const r2_check_job_t *job, int32_t rank, const r2_op_
 bool r2_memory_local(r2_memory_t *memory, const r2_check_job_t *job, int32_t rank,
                      const r2_op_t *op, r2_check_report_t *report)
 {
-    const r2_value_t *src = memory_at(memory, rank, op->src);
+    r2_value_t *src = memory_at(memory, rank, op->src);
     r2_value_t *dst = memory_at(memory, rank, op->dst);
 
     if (!memory_defined(job, rank, op, src, report)) {
@@ -188,6 +188,9 @@ bool r2_memory_local(r2_memory_t *memory, const r2_check_job_t *job, int32_t ran
                                  (long) (op - job->schedules[rank].ops), (unsigned long) i);
         }
         dst[i].tree = tree_join(memory, (uint32_t) job->size, src[i].tree, dst[i].tree);
+    }
+    if (op->frees_src) { /* fused, it was never written: who reads it after all must fail */
+        fill(src, op->bytes, R2_TREE_UNDEFINED, 0);
     }
     return true;
 }

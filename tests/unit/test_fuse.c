@@ -29,13 +29,21 @@ static void subtract(void *arg, const void *from, void *inout, size_t count)
     reduced_count += count;
 }
 
+static bool src_is_kept; /* somebody reads the slot after the REDUCE op */
+
 static uint32_t add(r2_schedule_t *schedule, r2_op_kind_t kind, r2_region_t src, r2_region_t dst,
                     const uint32_t *deps, uint32_t count)
 {
     return r2_schedule_add(
         schedule,
-        &(r2_op_t){.kind = kind, .peer = 1, .tag = 3, .bytes = BYTES, .src = src, .dst = dst}, deps,
-        count);
+        &(r2_op_t){.kind = kind,
+                   .peer = 1,
+                   .tag = 3,
+                   .bytes = BYTES,
+                   .src = src,
+                   .dst = dst,
+                   .frees_src = R2_BUF_SCRATCH == src.buf && !src_is_kept},
+        deps, count);
 }
 
 static const r2_region_t in_place = {R2_BUF_IN, 0}, out_place = {R2_BUF_OUT, 0},
@@ -206,11 +214,12 @@ static bool is_fused(r2_schedule_t *schedule)
 static void what_others_need_is_not_fused(void **state)
 {
     (void) state;
-    for (uint32_t other = 0; other < 5; ++other) {
+    for (uint32_t other = 0; other < 6; ++other) {
         r2_schedule_t schedule;
         uint32_t deps[3], before;
 
         r2_schedule_init(&schedule);
+        src_is_kept = 5 == other;
         schedule.scratch_bytes = BYTES;
         before = add(&schedule, R2_OP_SEND, in_place, in_place, NULL, 0);
         deps[0] = add(&schedule, R2_OP_COPY, in_place, out_place, &before, 1 == other ? 1 : 0);
@@ -223,6 +232,7 @@ static void what_others_need_is_not_fused(void **state)
             (void) add(&schedule, R2_OP_SEND, slot, slot, &deps[1], 1);
         }
         assert_int_equal(is_fused(&schedule), 0 == other);
+        src_is_kept = false;
     }
 }
 

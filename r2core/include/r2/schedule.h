@@ -46,6 +46,7 @@ typedef struct r2_op {
     uint64_t bytes;     /* length of the region(s); a multiple of the element for REDUCE; > 0 */
     r2_region_t src;    /* SEND, REDUCE, COPY */
     r2_region_t dst;    /* RECV, REDUCE, COPY */
+    bool frees_src;     /* REDUCE: until src is written again, no other op reads it */
     uint32_t first_dep; /* index into deps[] */
     uint32_t dep_count;
 } r2_op_t;
