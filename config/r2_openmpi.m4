@@ -129,8 +129,11 @@ AC_DEFUN([R2_OPENMPI_HEADERS], [
     # Open MPI inlines its atomics into components: with the flag it was built with they need no
     # libatomic.
     AS_CASE([$host_cpu], [x86_64], [R2_ADD_CFLAG([OMPI_MCX16], [-mcx16])])
-    OMPI_LIBS="-L$OMPI_LIBDIR -lmpi"
-    OMPI_COMPONENT_LIBS="-L$OMPI_LIBDIR -lmpi -lopen-pal"
+    # Since 6 libmpi has the functions of MPI, and another library all that they use.
+    r2_ompi_inner=
+    AS_IF([test -e "$OMPI_LIBDIR/libopen_mpi.so"], [r2_ompi_inner=-lopen_mpi])
+    OMPI_LIBS="-L$OMPI_LIBDIR -lmpi $r2_ompi_inner"
+    OMPI_COMPONENT_LIBS="$OMPI_LIBS -lopen-pal"
 
     r2_save_CPPFLAGS=$CPPFLAGS
     r2_save_LIBS=$LIBS
