@@ -77,6 +77,17 @@ AC_DEFUN([R2_OPENMPI_BY_PKG_CONFIG], [
          r2_ompi_by="pkg-config"])
 ])
 
+# R2_OPENMPI_INTERFACE: the version of the interface of collective components, where headers tell it.
+# Development goes on under the same number of Open MPI.
+AC_DEFUN([R2_OPENMPI_INTERFACE], [
+    r2_ompi_coll=$OMPI_INCLUDEDIR/openmpi/ompi/mca/coll/coll.h
+    AS_IF([test -e "$r2_ompi_coll"],
+        [r2_ompi_interface=`sed -n 's/^#define MCA_COLL_BASE_VERSION_\(@<:@0-9_@:>@*\).*/\1/p' "$r2_ompi_coll" | tr _ .`
+         AS_CASE([$r2_ompi_interface],
+            [2.0.0|2.4.0|3.0.0], [],
+            [r2_ompi_verdict="not supported yet: the interface of its collective components is ${r2_ompi_interface:-unknown}"])])
+])
+
 # R2_OPENMPI_VERSION: sets OMPI_VERSION, and ends configure where r2 does not know the version.
 AC_DEFUN([R2_OPENMPI_VERSION], [
     # Preprocessed only: the version is known even where nothing else of it can be compiled.
@@ -91,15 +102,15 @@ R2_EOF
     AC_MSG_RESULT([$OMPI_VERSION])
     r2_ompi_verdict=
     AS_CASE([$OMPI_VERSION],
-        [4.1.*|5.0.*], [],
+        [4.1.*|5.0.*|6.*], [R2_OPENMPI_INTERFACE],
         [@<:@0-3@:>@.*|4.0.*], [r2_ompi_verdict="too old for r2"],
-        [@<:@0-9@:>@*], [r2_ompi_verdict="not supported yet: the interface of its components is another one"],
+        [@<:@0-9@:>@*], [r2_ompi_verdict="not supported yet: the interface of its components may be another one"],
         [r2_ompi_verdict="not to be told: $OMPI_INCLUDEDIR/mpi.h is missing, or not Open MPI's"])
     AS_IF([test -n "$r2_ompi_verdict"],
         [AC_MSG_ERROR([this version of Open MPI is $r2_ompi_verdict
 
   Found:      ${OMPI_VERSION:-no version}, headers in $OMPI_INCLUDEDIR (by $r2_ompi_by)
-  Supported:  4.1 and 5.0 (all releases)
+  Supported:  4.1 and 5.0 (all releases), 6 (development, as of August 2026)
 
 Give the prefix of one of these by --with-openmpi=DIR, or put its bin folder first in PATH. On
 Debian 12 and 13 the package libopenmpi-dev is one.])])
@@ -118,8 +129,11 @@ AC_DEFUN([R2_OPENMPI_HEADERS], [
     # Open MPI inlines its atomics into components: with the flag it was built with they need no
     # libatomic.
     AS_CASE([$host_cpu], [x86_64], [R2_ADD_CFLAG([OMPI_MCX16], [-mcx16])])
-    OMPI_LIBS="-L$OMPI_LIBDIR -lmpi"
-    OMPI_COMPONENT_LIBS="-L$OMPI_LIBDIR -lmpi -lopen-pal"
+    # Since 6 libmpi has the functions of MPI, and another library all that they use.
+    r2_ompi_inner=
+    AS_IF([test -e "$OMPI_LIBDIR/libopen_mpi.so"], [r2_ompi_inner=-lopen_mpi])
+    OMPI_LIBS="-L$OMPI_LIBDIR -lmpi $r2_ompi_inner"
+    OMPI_COMPONENT_LIBS="$OMPI_LIBS -lopen-pal"
 
     r2_save_CPPFLAGS=$CPPFLAGS
     r2_save_LIBS=$LIBS

@@ -5,8 +5,8 @@
  * Dynamic processes: MPI_Comm_spawn, MPI_Comm_accept and MPI_Comm_connect (within a job and between
  * two), MPI_Comm_join. Everything that is exchanged is checked on both sides.
  *
- * Usage: dynamic [CASE...]. Spawned processes are started with the words that tell them what they
- * are.
+ * Usage: dynamic [CASE...] [hosts=LIST]. Spawned processes are started with the words that
+ * tell them what they are: on these hosts (as MPI_Comm_spawn's "host"), one on each in turn.
  */
 #include <arpa/inet.h>
 #include <mpi.h>
@@ -23,6 +23,7 @@
 static int rank, size;
 static char *program;
 static unsigned wrong;
+static MPI_Info where = MPI_INFO_NULL; /* of spawned processes */
 
 static void expect(bool good, const char *what)
 {
@@ -123,7 +124,7 @@ static void run_spawn(void)
     int codes[CHILDREN];
 
     for (int round = 0; round < 2; ++round) {
-        MPI_Comm_spawn(program, words, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter, codes);
+        MPI_Comm_spawn(program, words, CHILDREN, where, 0, MPI_COMM_WORLD, &inter, codes);
         meet(inter, true);
         MPI_Comm_disconnect(&inter);
     }
@@ -137,7 +138,7 @@ static void run_self(void)
     int one = 1, two = 0;
 
     if (size - 1 == rank) {
-        MPI_Comm_spawn(program, words, 1, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter,
+        MPI_Comm_spawn(program, words, 1, where, 0, MPI_COMM_SELF, &inter,
                        MPI_ERRCODES_IGNORE);
         MPI_Sendrecv(&one, 1, MPI_INT, 0, 7, &two, 1, MPI_INT, 0, 7, inter, MPI_STATUS_IGNORE);
         expect(2 == two, "the answer of one child");
@@ -180,8 +181,8 @@ static void run_siblings(void)
     MPI_Comm one, two;
     int done = 0;
 
-    MPI_Comm_spawn(program, first, 2, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &one, MPI_ERRCODES_IGNORE);
-    MPI_Comm_spawn(program, second, CHILDREN, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &two,
+    MPI_Comm_spawn(program, first, 2, where, 0, MPI_COMM_WORLD, &one, MPI_ERRCODES_IGNORE);
+    MPI_Comm_spawn(program, second, CHILDREN, where, 0, MPI_COMM_WORLD, &two,
                    MPI_ERRCODES_IGNORE);
     if (0 == rank) {
         MPI_Recv(port, sizeof(port), MPI_CHAR, 0, 3, one, MPI_STATUS_IGNORE);
@@ -278,6 +279,23 @@ static const struct {
              {"siblings", run_siblings},
              {"join", run_join}};
 
+/* Takes what is no case out of the words. @return how many are left. */
+static int options(int argc, char **argv)
+{
+    int left = 1;
+
+    for (int i = 1; i < argc; ++i) {
+        if (0 == strncmp(argv[i], "hosts=", 6)) {
+            MPI_Info_create(&where);
+            MPI_Info_set(where, "host", argv[i] + 6);
+            MPI_Info_set(where, "map_by", "node");
+        } else {
+            argv[left++] = argv[i];
+        }
+    }
+    return left;
+}
+
 static bool wanted(const char *name, int argc, char **argv)
 {
     bool found = argc < 2;
@@ -319,6 +337,7 @@ int main(int argc, char **argv)
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     MPI_Comm_get_parent(&parent);
+    argc = options(argc, argv);
     if (MPI_COMM_NULL == parent) {
         failures = run_cases(argc, argv);
         MPI_Finalize();

@@ -342,3 +342,26 @@ def down():
     if "R2_KEEP" not in os.environ:
         shutil.rmtree(WORK)
     sys.stdout.flush()
+
+
+def killed(job):
+    """A rank is killed in a collective: the job ends with an error. Returns a note."""
+    job.now_in("float")
+    os.kill(job.pids()[2], signal.SIGKILL)
+    start = time.monotonic()
+    assert job.ended() not in (0, 124)
+    return ", ended after %.1f s" % (time.monotonic() - start)
+
+
+def killed_errors(job):
+    """The same, where errors return: all survivors get one that names it. Returns a note."""
+    job.now_in("float")
+    start = time.monotonic()
+    os.kill(job.pids()[2], signal.SIGKILL)
+    job.said("error [013] ", HOSTS - 1)
+    took = time.monotonic() - start
+    job.said("poisoned [013] ", HOSTS - 1)
+    said = job.error_text()
+    job.kill()
+    assert "rank 2 on %s-h2" % LAB in said and "the peer process is gone" in said, said
+    return ", after %.1f s" % took

@@ -18,6 +18,7 @@ EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
     tests/lab/test_examples.py tests/lab/test_gpu.py tests/lab/test_computing.py \
     examples/cuda_arrays.py examples/sgd.py \
     tests/lab/test_peers.py tests/lab/test_slurm.py tests/lab/test_ulfm.py \
+    tests/lab/test_dynamic.py tests/lab/ulfm_matrix.py \
     tests/lab/test_verdicts.py \
     tests/lab/test_relay.py tests/lab/test_plan.py tests/lab/test_catalogue.py \
     tests/lab/test_garbage.py tests/lab/test_processes.py tests/lab/test_log.py \
@@ -28,6 +29,12 @@ EXTRA_DIST += docs/tests.md tests/lab/faultlab.py tests/lab/rail_faults.py \
 check-faults-long: check-programs
 	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/test_faults.py --long
 .PHONY: check-faults-long
+
+# Processes die under ULFM, many times in each way (Open MPI 5.0): make check-ulfm [JOBS=50]
+JOBS = 50
+check-ulfm: check-programs
+	R2_BUILDDIR=$(abs_top_builddir) $(top_srcdir)/tests/lab/ulfm_matrix.py $(JOBS)
+.PHONY: check-ulfm
 
 # All faults over RDMA NICs that are none (docs/softverbs.md), and random jobs: make check-rdma
 # [SEED=1] [RUNS=100]

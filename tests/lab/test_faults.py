@@ -16,7 +16,7 @@ import time
 
 sys.dont_write_bytecode = True
 from faultlab import (HOSTS, LAB, LANES, RAILS, RDMA, Job, device_bytes, down, fault, flows,
-                      heal_all, recover, running, up)
+                      heal_all, killed, killed_errors, recover, running, up)
 from labtest import counters, processes, run_all
 import rail_faults
 import rdma_faults
@@ -125,27 +125,12 @@ def test_F10_busy():
 
 def test_F10_killed():
     """F10 a rank is killed, default launch: the job ends, nothing is left"""
-    job = Job().begin()
-    job.now_in("float")
-    os.kill(job.pids()[2], signal.SIGKILL)
-    start = time.monotonic()
-    assert job.ended() not in (0, 124)
-    return ", ended after %.1f s" % (time.monotonic() - start)
+    return killed(Job().begin())
 
 
 def test_F10_killed_recovery():
     """F10 a rank is killed, --enable-recovery: all survivors get an error that names it"""
-    job = Job("--errors", "return", mpirun=("--enable-recovery",)).begin()
-    job.now_in("float")
-    start = time.monotonic()
-    os.kill(job.pids()[2], signal.SIGKILL)
-    job.said("error [013] ", HOSTS - 1)
-    took = time.monotonic() - start
-    job.said("poisoned [013] ", HOSTS - 1)
-    said = job.error_text()
-    job.kill()
-    assert "rank 2 on %s-h2" % LAB in said and "the peer process is gone" in said, said
-    return ", after %.1f s" % took
+    return killed_errors(Job("--errors", "return", mpirun=("--enable-recovery",)).begin())
 
 
 # ---- group nopath: F8 for ever

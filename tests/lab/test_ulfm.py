@@ -92,9 +92,9 @@ def test_revoke():
 
 
 def test_many():
-    """8 and 16 ranks, several on each host"""
+    """8 and 12 ranks (long: 16, too), several on each host"""
     return plays("in", ("allreduce", "alltoall", "barrier") if LONG else ("reduce_scatter",),
-                 (8, 16) if LONG else (8,))
+                 (8, 12, 16) if LONG else (8, 12))
 
 
 def test_dead_rail():

@@ -13,33 +13,36 @@
 
 #include "device_memory.h"
 
+typedef mca_coll_r2_mpi_count_t count_t;
+
 /* name, parameters, arguments for what is underneath */
-#define STANDIN_COLLECTIVES(X)                                                                   \
-    X(allreduce,                                                                                 \
-      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, \
-       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                          \
-      (seen(in), seen(out), count, type, op, comm, under))                                       \
-    X(reduce,                                                                                    \
-      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, \
-       int root, struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                \
-      (seen(in), seen(out), count, type, op, root, comm, under))                                 \
-    X(scan,                                                                                      \
-      (const void *in, void *out, int count, struct ompi_datatype_t *type, struct ompi_op_t *op, \
-       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                          \
-      (seen(in), seen(out), count, type, op, comm, under))                                       \
-    X(bcast,                                                                                     \
-      (void *data, int count, struct ompi_datatype_t *type, int root,                            \
-       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                          \
-      (seen(data), count, type, root, comm, under))                                              \
-    X(allgather,                                                                                 \
-      (const void *in, int in_count, struct ompi_datatype_t *in_type, void *out, int out_count,  \
-       struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm,                       \
-       mca_coll_base_module_t *base),                                                            \
-      (seen(in), in_count, in_type, seen(out), out_count, out_type, comm, under))                \
-    X(alltoall,                                                                                  \
-      (const void *in, int in_count, struct ompi_datatype_t *in_type, void *out, int out_count,  \
-       struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm,                       \
-       mca_coll_base_module_t *base),                                                            \
+#define STANDIN_COLLECTIVES(X)                                                                \
+    X(allreduce,                                                                              \
+      (const void *in, void *out, count_t count, struct ompi_datatype_t *type,                \
+       struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *base), \
+      (seen(in), seen(out), count, type, op, comm, under))                                    \
+    X(reduce,                                                                                 \
+      (const void *in, void *out, count_t count, struct ompi_datatype_t *type,                \
+       struct ompi_op_t *op, int root, struct ompi_communicator_t *comm,                      \
+       mca_coll_base_module_t *base),                                                         \
+      (seen(in), seen(out), count, type, op, root, comm, under))                              \
+    X(scan,                                                                                   \
+      (const void *in, void *out, count_t count, struct ompi_datatype_t *type,                \
+       struct ompi_op_t *op, struct ompi_communicator_t *comm, mca_coll_base_module_t *base), \
+      (seen(in), seen(out), count, type, op, comm, under))                                    \
+    X(bcast,                                                                                  \
+      (void *data, count_t count, struct ompi_datatype_t *type, int root,                     \
+       struct ompi_communicator_t *comm, mca_coll_base_module_t *base),                       \
+      (seen(data), count, type, root, comm, under))                                           \
+    X(allgather,                                                                              \
+      (const void *in, count_t in_count, struct ompi_datatype_t *in_type, void *out,          \
+       count_t out_count, struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm, \
+       mca_coll_base_module_t *base),                                                         \
+      (seen(in), in_count, in_type, seen(out), out_count, out_type, comm, under))             \
+    X(alltoall,                                                                               \
+      (const void *in, count_t in_count, struct ompi_datatype_t *in_type, void *out,          \
+       count_t out_count, struct ompi_datatype_t *out_type, struct ompi_communicator_t *comm, \
+       mca_coll_base_module_t *base),                                                         \
       (seen(in), in_count, in_type, seen(out), out_count, out_type, comm, under))
 
 #define STANDIN_FN(name) mca_coll_base_module_##name##_fn_t
@@ -143,9 +146,23 @@ static int standin_enable(mca_coll_base_module_t *base, struct ompi_communicator
     }                                                           \
     module->name = comm->c_coll->coll_##name;                   \
     module->name##_module = comm->c_coll->coll_##name##_module; \
-    OBJ_RETAIN(module->name##_module);
+    OBJ_RETAIN(module->name##_module);                          \
+    MCA_COLL_R2_INSTALL(comm, name, base->coll_##name, base);
     STANDIN_COLLECTIVES(STANDIN_SAVE)
 #undef STANDIN_SAVE
+    return OMPI_SUCCESS;
+}
+
+static int standin_disable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
+{
+    const standin_module_t *module = (const standin_module_t *) base;
+
+#define STANDIN_GIVE_BACK(name, parameters, arguments)                        \
+    if (base == comm->c_coll->coll_##name##_module) {                         \
+        MCA_COLL_R2_INSTALL(comm, name, module->name, module->name##_module); \
+    }
+    STANDIN_COLLECTIVES(STANDIN_GIVE_BACK)
+#undef STANDIN_GIVE_BACK
     return OMPI_SUCCESS;
 }
 
@@ -159,6 +176,7 @@ static mca_coll_base_module_t *standin_comm_query(struct ompi_communicator_t *co
     }
     module = OBJ_NEW(standin_module_t);
     module->super.coll_module_enable = standin_enable;
+    MCA_COLL_R2_SET_DISABLE(&module->super, standin_disable);
 #define STANDIN_OFFER(name, parameters, arguments) module->super.coll_##name = standin_##name;
     STANDIN_COLLECTIVES(STANDIN_OFFER)
 #undef STANDIN_OFFER

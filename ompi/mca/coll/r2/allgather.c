@@ -15,7 +15,7 @@
  * here.
  * @param block_bytes this rank's block in the receive buffer; @return bytes to gather, in *bytes_p.
  */
-static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, int scount,
+static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, size_t scount,
                               struct ompi_datatype_t *sdtype, uint64_t block_bytes,
                               uint64_t *bytes_p)
 {
@@ -40,7 +40,7 @@ static int r2_allgather_input(mca_coll_r2_call_t *call, const void *sbuf, int sc
     return rc;
 }
 
-static int r2_allgather_check(const void *sbuf, int scount, struct ompi_datatype_t *sdtype,
+static int r2_allgather_check(const void *sbuf, size_t scount, struct ompi_datatype_t *sdtype,
                               const mca_coll_r2_blocks_t *to)
 {
     const mca_coll_r2_blocks_t from = {
@@ -49,8 +49,9 @@ static int r2_allgather_check(const void *sbuf, int scount, struct ompi_datatype
     return mca_coll_r2_check_sides(&from, to);
 }
 
-int mca_coll_r2_make_allgather(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                               struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
+int mca_coll_r2_make_allgather(mca_coll_r2_call_t *call, const void *sbuf,
+                               mca_coll_r2_mpi_count_t scount, struct ompi_datatype_t *sdtype,
+                               void *rbuf, mca_coll_r2_mpi_count_t rcount,
                                struct ompi_datatype_t *rdtype, struct ompi_communicator_t *comm,
                                mca_coll_base_module_t *module)
 {
@@ -75,16 +76,17 @@ int mca_coll_r2_make_allgather(mca_coll_r2_call_t *call, const void *sbuf, int s
 }
 
 /* Bytes per rank. The receive buffer is reached block by block, wherever disps puts the blocks. */
-int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                                struct ompi_datatype_t *sdtype, void *rbuf, const int *rcounts,
-                                const int *disps, struct ompi_datatype_t *rdtype,
+int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf,
+                                mca_coll_r2_mpi_count_t scount, struct ompi_datatype_t *sdtype,
+                                void *rbuf, mca_coll_r2_mpi_counts_t rcounts,
+                                mca_coll_r2_mpi_displs_t disps, struct ompi_datatype_t *rdtype,
                                 struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t blocks = {.base = rbuf,
                                          .block_count = ompi_comm_size(comm),
                                          .listed = true,
-                                         .counts = rcounts,
-                                         .displs = disps,
+                                         .counts = mca_coll_r2_counts_of(rcounts),
+                                         .displs = mca_coll_r2_displs_of(disps),
                                          .dtype = rdtype};
     uint64_t total = 0;
     int rc;
@@ -95,7 +97,7 @@ int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int 
         return rc;
     }
     for (int i = 0; i < call->size; ++i) {
-        total += mca_coll_r2_bytes(rcounts[i], rdtype);
+        total += mca_coll_r2_bytes(mca_coll_r2_count_at(blocks.counts, i), rdtype);
     }
     if (0 == total) {
         return MCA_COLL_R2_NOTHING;
@@ -105,7 +107,7 @@ int mca_coll_r2_make_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int 
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     for (int i = 0; i < call->size; ++i) {
-        call->counts[i] = mca_coll_r2_bytes(rcounts[i], rdtype);
+        call->counts[i] = mca_coll_r2_bytes(mca_coll_r2_count_at(blocks.counts, i), rdtype);
     }
     call->args.counts = call->counts;
     rc = mca_coll_r2_stream_init(&call->out, &blocks, &call->args.out, &call->args.out_convertor);

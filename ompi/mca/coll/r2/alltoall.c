@@ -6,8 +6,9 @@
  */
 #include "call.h"
 
-int mca_coll_r2_make_alltoall(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                              struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
+int mca_coll_r2_make_alltoall(mca_coll_r2_call_t *call, const void *sbuf,
+                              mca_coll_r2_mpi_count_t scount, struct ompi_datatype_t *sdtype,
+                              void *rbuf, mca_coll_r2_mpi_count_t rcount,
                               struct ompi_datatype_t *rdtype, struct ompi_communicator_t *comm,
                               mca_coll_base_module_t *module)
 {
@@ -74,46 +75,48 @@ static int r2_alltoall_edges(mca_coll_r2_call_t *call, const mca_coll_r2_blocks_
     return OMPI_SUCCESS;
 }
 
-int mca_coll_r2_make_alltoallv(mca_coll_r2_call_t *call, const void *sbuf, const int *scounts,
-                               const int *sdisps, struct ompi_datatype_t *sdtype, void *rbuf,
-                               const int *rcounts, const int *rdisps,
+int mca_coll_r2_make_alltoallv(mca_coll_r2_call_t *call, const void *sbuf,
+                               mca_coll_r2_mpi_counts_t scounts, mca_coll_r2_mpi_displs_t sdisps,
+                               struct ompi_datatype_t *sdtype, void *rbuf,
+                               mca_coll_r2_mpi_counts_t rcounts, mca_coll_r2_mpi_displs_t rdisps,
                                struct ompi_datatype_t *rdtype, struct ompi_communicator_t *comm,
                                mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t from = {.base = sbuf,
                                        .block_count = ompi_comm_size(comm),
                                        .listed = true,
-                                       .counts = scounts,
-                                       .displs = sdisps,
+                                       .counts = mca_coll_r2_counts_of(scounts),
+                                       .displs = mca_coll_r2_displs_of(sdisps),
                                        .dtype = sdtype};
     const mca_coll_r2_blocks_t to = {.base = rbuf,
                                      .block_count = ompi_comm_size(comm),
                                      .listed = true,
-                                     .counts = rcounts,
-                                     .displs = rdisps,
+                                     .counts = mca_coll_r2_counts_of(rcounts),
+                                     .displs = mca_coll_r2_displs_of(rdisps),
                                      .dtype = rdtype};
 
     mca_coll_r2_call_init(call, R2_COLL_ALLTOALLV, comm, module);
     return r2_alltoall_edges(call, &from, &to);
 }
 
-int mca_coll_r2_make_alltoallw(mca_coll_r2_call_t *call, const void *sbuf, const int *scounts,
-                               const int *sdisps, struct ompi_datatype_t *const *sdtypes,
-                               void *rbuf, const int *rcounts, const int *rdisps,
+int mca_coll_r2_make_alltoallw(mca_coll_r2_call_t *call, const void *sbuf,
+                               mca_coll_r2_mpi_counts_t scounts, mca_coll_r2_mpi_displs_t sdisps,
+                               struct ompi_datatype_t *const *sdtypes, void *rbuf,
+                               mca_coll_r2_mpi_counts_t rcounts, mca_coll_r2_mpi_displs_t rdisps,
                                struct ompi_datatype_t *const *rdtypes,
                                struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t from = {.base = sbuf,
                                        .block_count = ompi_comm_size(comm),
                                        .listed = true,
-                                       .counts = scounts,
-                                       .byte_displs = sdisps,
+                                       .counts = mca_coll_r2_counts_of(scounts),
+                                       .byte_displs = mca_coll_r2_displs_of(sdisps),
                                        .dtypes = sdtypes};
     const mca_coll_r2_blocks_t to = {.base = rbuf,
                                      .block_count = ompi_comm_size(comm),
                                      .listed = true,
-                                     .counts = rcounts,
-                                     .byte_displs = rdisps,
+                                     .counts = mca_coll_r2_counts_of(rcounts),
+                                     .byte_displs = mca_coll_r2_displs_of(rdisps),
                                      .dtypes = rdtypes};
 
     mca_coll_r2_call_init(call, R2_COLL_ALLTOALLW, comm, module);

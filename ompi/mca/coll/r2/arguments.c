@@ -14,20 +14,20 @@
 
 /* A type that is not committed is let through: what Open MPI lets through it moves, and so does
  * r2. */
-static int r2_type_check(const struct ompi_datatype_t *dtype, int count)
+static int r2_type_check(const struct ompi_datatype_t *dtype, size_t count)
 {
     if (NULL == dtype || (0 != count && MPI_DATATYPE_NULL == dtype)) {
         return MPI_ERR_TYPE;
     }
-    return count < 0 ? MPI_ERR_COUNT : OMPI_SUCCESS;
+    return count > PTRDIFF_MAX ? MPI_ERR_COUNT : OMPI_SUCCESS; /* negative as an int */
 }
 
 /* Adds what `count` elements of `each` bytes take. @return false: more than memory can have. */
-static bool r2_add_bytes(ptrdiff_t *sum, int count, ptrdiff_t each)
+static bool r2_add_bytes(ptrdiff_t *sum, ptrdiff_t count, ptrdiff_t each)
 {
     ptrdiff_t bytes;
 
-    return !__builtin_mul_overflow((ptrdiff_t) count, each, &bytes) &&
+    return !__builtin_mul_overflow(count, each, &bytes) &&
            !__builtin_add_overflow(*sum, bytes, sum);
 }
 
@@ -35,7 +35,7 @@ static bool r2_add_bytes(ptrdiff_t *sum, int count, ptrdiff_t each)
 static int r2_block_check(const mca_coll_r2_blocks_t *blocks, int block, ptrdiff_t *packed,
                           ptrdiff_t *next)
 {
-    const int count = NULL != blocks->counts ? blocks->counts[block] : blocks->count;
+    const size_t count = mca_coll_r2_block_count(blocks, block);
     const struct ompi_datatype_t *dtype =
         NULL != blocks->dtype || NULL == blocks->dtypes ? blocks->dtype : blocks->dtypes[block];
     const int rc = r2_type_check(dtype, count);
@@ -47,11 +47,12 @@ static int r2_block_check(const mca_coll_r2_blocks_t *blocks, int block, ptrdiff
     }
     ompi_datatype_type_size(dtype, &bytes);
     ompi_datatype_get_extent(dtype, &lb, &extent);
-    if (bytes > PTRDIFF_MAX || !r2_add_bytes(packed, count, (ptrdiff_t) bytes) ||
-        !r2_add_bytes(next, count, extent)) {
+    if (bytes > PTRDIFF_MAX || !r2_add_bytes(packed, (ptrdiff_t) count, (ptrdiff_t) bytes) ||
+        !r2_add_bytes(next, (ptrdiff_t) count, extent)) {
         return MPI_ERR_COUNT;
     }
-    return NULL == blocks->displs || r2_add_bytes(&first, blocks->displs[block], extent)
+    return !mca_coll_r2_displs_given(blocks->displs) ||
+                   r2_add_bytes(&first, mca_coll_r2_displ_at(blocks->displs, block), extent)
                ? OMPI_SUCCESS
                : MPI_ERR_ARG;
 }
@@ -61,7 +62,7 @@ int mca_coll_r2_check_blocks(const mca_coll_r2_blocks_t *blocks)
     ptrdiff_t packed = 0, next = 0;
     int rc = OMPI_SUCCESS;
 
-    if (blocks->listed && NULL == blocks->counts && 0 < blocks->block_count) {
+    if (blocks->listed && !mca_coll_r2_counts_given(blocks->counts) && 0 < blocks->block_count) {
         return MPI_ERR_COUNT;
     }
     for (int i = 0; OMPI_SUCCESS == rc && i < blocks->block_count; ++i) {

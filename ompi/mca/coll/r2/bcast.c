@@ -6,7 +6,7 @@
  */
 #include "call.h"
 
-int mca_coll_r2_make_bcast(mca_coll_r2_call_t *call, void *buff, int count,
+int mca_coll_r2_make_bcast(mca_coll_r2_call_t *call, void *buff, mca_coll_r2_mpi_count_t count,
                            struct ompi_datatype_t *dtype, int root,
                            struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {

@@ -143,7 +143,7 @@ void mca_coll_r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t 
     }
 }
 
-uint64_t mca_coll_r2_bytes(int count, const struct ompi_datatype_t *dtype)
+uint64_t mca_coll_r2_bytes(size_t count, const struct ompi_datatype_t *dtype)
 {
     size_t bytes;
 
@@ -156,27 +156,27 @@ static struct ompi_datatype_t *r2_block_dtype(const mca_coll_r2_blocks_t *blocks
     return NULL != blocks->dtype ? blocks->dtype : blocks->dtypes[block];
 }
 
-static int r2_block_count(const mca_coll_r2_blocks_t *blocks, int block)
+size_t mca_coll_r2_block_count(const mca_coll_r2_blocks_t *blocks, int block)
 {
-    return NULL == blocks->counts ? blocks->count : blocks->counts[block];
+    return mca_coll_r2_counts_given(blocks->counts) ? mca_coll_r2_count_at(blocks->counts, block)
+                                                    : blocks->count;
 }
 
 uint64_t mca_coll_r2_block_bytes(const mca_coll_r2_blocks_t *blocks, int block)
 {
-    return mca_coll_r2_bytes(r2_block_count(blocks, block), r2_block_dtype(blocks, block));
+    return mca_coll_r2_bytes(mca_coll_r2_block_count(blocks, block), r2_block_dtype(blocks, block));
 }
 
 /* Bytes from the base to the origin of a block. @param next where the one before it ends. */
 static ptrdiff_t r2_block_displ(const mca_coll_r2_blocks_t *blocks, int block, ptrdiff_t extent,
                                 ptrdiff_t next)
 {
-    if (NULL != blocks->displs) {
-        return (ptrdiff_t) blocks->displs[block] * extent;
+    if (mca_coll_r2_displs_given(blocks->displs)) {
+        return mca_coll_r2_displ_at(blocks->displs, block) * extent;
     }
-    if (NULL != blocks->byte_displs) {
-        return blocks->byte_displs[block];
-    }
-    return NULL == blocks->far_displs ? next : blocks->far_displs[block];
+    return mca_coll_r2_displs_given(blocks->byte_displs)
+               ? mca_coll_r2_displ_at(blocks->byte_displs, block)
+               : next;
 }
 
 static int r2_buffer_blocks(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks)
@@ -201,7 +201,7 @@ static int r2_buffer_blocks(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
         ompi_datatype_get_extent(dtype, &lb, &extent);
         buffer->starts[i + 1] = buffer->starts[i] + mca_coll_r2_block_bytes(blocks, i);
         buffer->displs[i] = r2_block_displ(blocks, i, extent, next);
-        next += (ptrdiff_t) r2_block_count(blocks, i) * extent;
+        next += (ptrdiff_t) mca_coll_r2_block_count(blocks, i) * extent;
         if (NULL != buffer->dtypes) {
             buffer->dtypes[i] = dtype;
         }
@@ -220,7 +220,7 @@ static bool r2_buffer_solid(const mca_coll_r2_buffer_t *buffer, const mca_coll_r
     for (int i = 0; i < buffer->block_count; ++i) {
         if (!r2_block_empty(buffer, i) &&
             !ompi_datatype_is_contiguous_memory_layout(r2_block_dtype(blocks, i),
-                                                       r2_block_count(blocks, i))) {
+                                                       mca_coll_r2_block_count(blocks, i))) {
             return false;
         }
     }

@@ -25,13 +25,11 @@ typedef struct mca_coll_r2_reducer {
 typedef struct mca_coll_r2_blocks {
     const void *base;
     int block_count;
-    int count;              /* elements of each block, where counts is NULL */
-    const int *counts;      /* elements per block, or NULL */
-    const int *displs;      /* elements, or NULL */
-    const int *byte_displs; /* bytes, or NULL: alltoallw */
-    /* bytes, or NULL: neighbor_alltoallw. Without any: one after another */
-    const MPI_Aint *far_displs;
-    bool listed;                           /* the call has a list of counts; NULL is an error */
+    size_t count;                          /* elements of each block, where counts are not given */
+    mca_coll_r2_counts_t counts;           /* elements per block */
+    mca_coll_r2_displs_t displs;           /* elements */
+    mca_coll_r2_displs_t byte_displs;      /* bytes: alltoallw. Without any: one after another */
+    bool listed;                           /* the call has a list of counts; none is an error */
     struct ompi_datatype_t *dtype;         /* of all blocks, or NULL */
     struct ompi_datatype_t *const *dtypes; /* per block, where dtype is NULL */
 } mca_coll_r2_blocks_t;
@@ -155,7 +153,7 @@ int mca_coll_r2_call_error(const mca_coll_r2_call_t *call, r2_status_t status);
 
 /* buffer.c */
 /** Packed bytes of `count` elements. */
-uint64_t mca_coll_r2_bytes(int count, const struct ompi_datatype_t *dtype);
+uint64_t mca_coll_r2_bytes(size_t count, const struct ompi_datatype_t *dtype);
 /**
  * Describes blocks to r2core as one packed stream: contiguous memory as it is, else through a
  * convertor.
@@ -173,6 +171,8 @@ int mca_coll_r2_blocks_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
 /** Moves bytes of a buffer that the CPU reaches: an r2_move_fn_t. @param arg
  * mca_coll_r2_buffer_t */
 void mca_coll_r2_buffer_move(void *arg, uint64_t offset, void *packed, uint64_t bytes, bool unpack);
+/** Elements of a block. */
+size_t mca_coll_r2_block_count(const mca_coll_r2_blocks_t *blocks, int block);
 /** Packed bytes of a block. */
 uint64_t mca_coll_r2_block_bytes(const mca_coll_r2_blocks_t *blocks, int block);
 void mca_coll_r2_buffer_fini(mca_coll_r2_buffer_t *buffer);

@@ -46,17 +46,120 @@
 #    pragma clang diagnostic ignored "-Wcast-qual"
 #endif
 
-#if OMPI_MAJOR_VERSION < 4 || (OMPI_MAJOR_VERSION == 4 && OMPI_MINOR_VERSION < 1)
-#    error "r2 needs Open MPI 4.1 or newer"
-#endif
-
-/* The version that a component declares. 4.x: 2.0.0, 5.0: 2.4.0. */
-#if defined(MCA_COLL_BASE_VERSION_2_4_0)
+/* The version that a component declares. 4.x: 2.0.0, 5.0: 2.4.0, 6: 3.0.0. configure refuses
+ * others. */
+#if defined(MCA_COLL_BASE_VERSION_3_0_0)
+#    define MCA_COLL_R2_BASE_VERSION MCA_COLL_BASE_VERSION_3_0_0
+#elif defined(MCA_COLL_BASE_VERSION_2_4_0)
 #    define MCA_COLL_R2_BASE_VERSION MCA_COLL_BASE_VERSION_2_4_0
 #elif defined(MCA_COLL_BASE_VERSION_2_0_0)
 #    define MCA_COLL_R2_BASE_VERSION MCA_COLL_BASE_VERSION_2_0_0
 #else
 #    error "this version of Open MPI's coll interface is not known to r2"
+#endif
+
+/*
+ * Counts and displacements. Inside they are size_t and ptrdiff_t, and lists of them are of either
+ * width; a negative count of MPI's is more than PTRDIFF_MAX then. Open MPI passes int and lists of
+ * int, since 6 size_t and lists of either width.
+ */
+typedef struct mca_coll_r2_counts {
+    const int *narrow;  /* borrowed; NULL: wide is used, if any */
+    const size_t *wide; /* borrowed */
+} mca_coll_r2_counts_t;
+
+typedef struct mca_coll_r2_displs {
+    const int *narrow;     /* borrowed; NULL: wide is used, if any */
+    const ptrdiff_t *wide; /* borrowed */
+} mca_coll_r2_displs_t;
+
+static inline bool mca_coll_r2_counts_given(mca_coll_r2_counts_t counts)
+{
+    return NULL != counts.narrow || NULL != counts.wide;
+}
+
+static inline size_t mca_coll_r2_count_at(mca_coll_r2_counts_t counts, int idx)
+{
+    return NULL != counts.narrow ? (size_t) counts.narrow[idx] : counts.wide[idx];
+}
+
+static inline bool mca_coll_r2_displs_given(mca_coll_r2_displs_t displs)
+{
+    return NULL != displs.narrow || NULL != displs.wide;
+}
+
+static inline ptrdiff_t mca_coll_r2_displ_at(mca_coll_r2_displs_t displs, int idx)
+{
+    return NULL != displs.narrow ? displs.narrow[idx] : displs.wide[idx];
+}
+
+/* How Open MPI passes them to a component; "far" are those of MPI_Neighbor_alltoallw, which were
+ * MPI_Aint always. */
+#if defined(MCA_COLL_BASE_VERSION_3_0_0)
+
+typedef size_t mca_coll_r2_mpi_count_t;
+typedef ompi_count_array_t mca_coll_r2_mpi_counts_t;
+typedef ompi_disp_array_t mca_coll_r2_mpi_displs_t;
+typedef ompi_disp_array_t mca_coll_r2_mpi_far_displs_t;
+
+static inline mca_coll_r2_counts_t mca_coll_r2_counts_of(mca_coll_r2_mpi_counts_t counts)
+{
+    const void *list = ompi_count_array_ptr(counts);
+
+    return ompi_count_array_is_64bit(counts) ? (mca_coll_r2_counts_t){.wide = list}
+                                             : (mca_coll_r2_counts_t){.narrow = list};
+}
+
+static inline mca_coll_r2_displs_t mca_coll_r2_displs_of(mca_coll_r2_mpi_displs_t displs)
+{
+    const void *list = ompi_disp_array_ptr(displs);
+
+    return ompi_disp_array_is_64bit(displs) ? (mca_coll_r2_displs_t){.wide = list}
+                                            : (mca_coll_r2_displs_t){.narrow = list};
+}
+
+static inline mca_coll_r2_displs_t mca_coll_r2_far_displs_of(mca_coll_r2_mpi_far_displs_t displs)
+{
+    return mca_coll_r2_displs_of(displs);
+}
+
+#else
+
+typedef int mca_coll_r2_mpi_count_t;
+typedef const int *mca_coll_r2_mpi_counts_t;
+typedef const int *mca_coll_r2_mpi_displs_t;
+typedef const MPI_Aint *mca_coll_r2_mpi_far_displs_t;
+
+static inline mca_coll_r2_counts_t mca_coll_r2_counts_of(mca_coll_r2_mpi_counts_t counts)
+{
+    return (mca_coll_r2_counts_t){.narrow = counts};
+}
+
+static inline mca_coll_r2_displs_t mca_coll_r2_displs_of(mca_coll_r2_mpi_displs_t displs)
+{
+    return (mca_coll_r2_displs_t){.narrow = displs};
+}
+
+static inline mca_coll_r2_displs_t mca_coll_r2_far_displs_of(mca_coll_r2_mpi_far_displs_t displs)
+{
+    return (mca_coll_r2_displs_t){.wide = displs};
+}
+
+#endif
+
+/*
+ * What makes a communicator call the functions of a module that is enabled. Up to 5.0 Open MPI
+ * copies them when the module returns; since 6 each module puts them there by itself, and takes
+ * them away when it is disabled.
+ */
+#if defined(MCA_COLL_BASE_VERSION_3_0_0)
+#    define MCA_COLL_R2_INSTALL(comm, name, function, module) \
+        MCA_COLL_INSTALL_API(comm, name, function, module, "r2")
+#    define MCA_COLL_R2_SET_DISABLE(module, function) ((module)->coll_module_disable = (function))
+#else
+#    define MCA_COLL_R2_INSTALL(comm, name, function, module) \
+        ((void) (comm), (void) (function), (void) (module))
+#    define MCA_COLL_R2_SET_DISABLE(module, function) ((void) (function))
 #endif
 
 /* The context id: a number, since 5.0 two. */

@@ -141,6 +141,7 @@ static int r2_component_open(void)
     if (!r2_component_is_wanted()) {
         return OMPI_SUCCESS;
     }
+    mca_coll_r2_ulfm_settle();
     if (OMPI_SUCCESS != mca_coll_r2_requests_init(&component->requests)) {
         return OMPI_ERR_OUT_OF_RESOURCE;
     }

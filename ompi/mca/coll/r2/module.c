@@ -52,6 +52,22 @@ static int r2_module_enable(mca_coll_base_module_t *base, struct ompi_communicat
         module->saved.name = comm->c_coll->coll_##name;                   \
         module->saved.name##_module = comm->c_coll->coll_##name##_module; \
         OBJ_RETAIN(module->saved.name##_module);                          \
+        MCA_COLL_R2_INSTALL(comm, name, base->coll_##name, base);         \
+    }
+#include "collectives.def"
+#undef MCA_COLL_R2_COLLECTIVE
+    return OMPI_SUCCESS;
+}
+
+/* Since Open MPI 6: modules are disabled in descending priority, so what is ours goes back to whom
+ * it was taken from. */
+static int r2_module_disable(mca_coll_base_module_t *base, struct ompi_communicator_t *comm)
+{
+    const mca_coll_r2_module_t *module = (mca_coll_r2_module_t *) base;
+
+#define MCA_COLL_R2_COLLECTIVE(name)                                                      \
+    if (base == comm->c_coll->coll_##name##_module) {                                     \
+        MCA_COLL_R2_INSTALL(comm, name, module->saved.name, module->saved.name##_module); \
     }
 #include "collectives.def"
 #undef MCA_COLL_R2_COLLECTIVE
@@ -119,6 +135,7 @@ mca_coll_base_module_t *mca_coll_r2_comm_query(struct ompi_communicator_t *comm,
     }
     mca_coll_r2_ulfm_watch(module, comm);
     module->super.coll_module_enable = r2_module_enable;
+    MCA_COLL_R2_SET_DISABLE(&module->super, r2_module_disable);
 #define MCA_COLL_R2_COLLECTIVE(name) module->super.coll_##name = mca_coll_r2_##name;
 #include "collectives.def"
 #undef MCA_COLL_R2_COLLECTIVE

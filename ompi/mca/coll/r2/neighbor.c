@@ -165,8 +165,10 @@ static int r2_neighbor_make(mca_coll_r2_call_t *call, mca_coll_r2_blocks_t from,
     return rc;
 }
 
-int mca_coll_r2_make_neighbor_allgather(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                                        struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
+int mca_coll_r2_make_neighbor_allgather(mca_coll_r2_call_t *call, const void *sbuf,
+                                        mca_coll_r2_mpi_count_t scount,
+                                        struct ompi_datatype_t *sdtype, void *rbuf,
+                                        mca_coll_r2_mpi_count_t rcount,
                                         struct ompi_datatype_t *rdtype,
                                         struct ompi_communicator_t *comm,
                                         mca_coll_base_module_t *module)
@@ -177,22 +179,26 @@ int mca_coll_r2_make_neighbor_allgather(mca_coll_r2_call_t *call, const void *sb
     return r2_neighbor_make(call, from, to, true, comm, module);
 }
 
-int mca_coll_r2_make_neighbor_allgatherv(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                                         struct ompi_datatype_t *sdtype, void *rbuf,
-                                         const int *rcounts, const int *disps,
-                                         struct ompi_datatype_t *rdtype,
-                                         struct ompi_communicator_t *comm,
-                                         mca_coll_base_module_t *module)
+int mca_coll_r2_make_neighbor_allgatherv(
+    mca_coll_r2_call_t *call, const void *sbuf, mca_coll_r2_mpi_count_t scount,
+    struct ompi_datatype_t *sdtype, void *rbuf, mca_coll_r2_mpi_counts_t rcounts,
+    mca_coll_r2_mpi_displs_t disps, struct ompi_datatype_t *rdtype,
+    struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t from = {.base = sbuf, .count = scount, .dtype = sdtype};
-    const mca_coll_r2_blocks_t to = {
-        .base = rbuf, .listed = true, .counts = rcounts, .displs = disps, .dtype = rdtype};
+    const mca_coll_r2_blocks_t to = {.base = rbuf,
+                                     .listed = true,
+                                     .counts = mca_coll_r2_counts_of(rcounts),
+                                     .displs = mca_coll_r2_displs_of(disps),
+                                     .dtype = rdtype};
 
     return r2_neighbor_make(call, from, to, true, comm, module);
 }
 
-int mca_coll_r2_make_neighbor_alltoall(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                                       struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
+int mca_coll_r2_make_neighbor_alltoall(mca_coll_r2_call_t *call, const void *sbuf,
+                                       mca_coll_r2_mpi_count_t scount,
+                                       struct ompi_datatype_t *sdtype, void *rbuf,
+                                       mca_coll_r2_mpi_count_t rcount,
                                        struct ompi_datatype_t *rdtype,
                                        struct ompi_communicator_t *comm,
                                        mca_coll_base_module_t *module)
@@ -203,34 +209,44 @@ int mca_coll_r2_make_neighbor_alltoall(mca_coll_r2_call_t *call, const void *sbu
     return r2_neighbor_make(call, from, to, false, comm, module);
 }
 
-int mca_coll_r2_make_neighbor_alltoallv(mca_coll_r2_call_t *call, const void *sbuf,
-                                        const int *scounts, const int *sdisps,
-                                        struct ompi_datatype_t *sdtype, void *rbuf,
-                                        const int *rcounts, const int *rdisps,
-                                        struct ompi_datatype_t *rdtype,
-                                        struct ompi_communicator_t *comm,
-                                        mca_coll_base_module_t *module)
+int mca_coll_r2_make_neighbor_alltoallv(
+    mca_coll_r2_call_t *call, const void *sbuf, mca_coll_r2_mpi_counts_t scounts,
+    mca_coll_r2_mpi_displs_t sdisps, struct ompi_datatype_t *sdtype, void *rbuf,
+    mca_coll_r2_mpi_counts_t rcounts, mca_coll_r2_mpi_displs_t rdisps,
+    struct ompi_datatype_t *rdtype, struct ompi_communicator_t *comm,
+    mca_coll_base_module_t *module)
 {
-    const mca_coll_r2_blocks_t from = {
-        .base = sbuf, .listed = true, .counts = scounts, .displs = sdisps, .dtype = sdtype};
-    const mca_coll_r2_blocks_t to = {
-        .base = rbuf, .listed = true, .counts = rcounts, .displs = rdisps, .dtype = rdtype};
+    const mca_coll_r2_blocks_t from = {.base = sbuf,
+                                       .listed = true,
+                                       .counts = mca_coll_r2_counts_of(scounts),
+                                       .displs = mca_coll_r2_displs_of(sdisps),
+                                       .dtype = sdtype};
+    const mca_coll_r2_blocks_t to = {.base = rbuf,
+                                     .listed = true,
+                                     .counts = mca_coll_r2_counts_of(rcounts),
+                                     .displs = mca_coll_r2_displs_of(rdisps),
+                                     .dtype = rdtype};
 
     return r2_neighbor_make(call, from, to, false, comm, module);
 }
 
-int mca_coll_r2_make_neighbor_alltoallw(mca_coll_r2_call_t *call, const void *sbuf,
-                                        const int *scounts, const MPI_Aint *sdisps,
-                                        struct ompi_datatype_t *const *sdtypes, void *rbuf,
-                                        const int *rcounts, const MPI_Aint *rdisps,
-                                        struct ompi_datatype_t *const *rdtypes,
-                                        struct ompi_communicator_t *comm,
-                                        mca_coll_base_module_t *module)
+int mca_coll_r2_make_neighbor_alltoallw(
+    mca_coll_r2_call_t *call, const void *sbuf, mca_coll_r2_mpi_counts_t scounts,
+    mca_coll_r2_mpi_far_displs_t sdisps, struct ompi_datatype_t *const *sdtypes, void *rbuf,
+    mca_coll_r2_mpi_counts_t rcounts, mca_coll_r2_mpi_far_displs_t rdisps,
+    struct ompi_datatype_t *const *rdtypes, struct ompi_communicator_t *comm,
+    mca_coll_base_module_t *module)
 {
-    const mca_coll_r2_blocks_t from = {
-        .base = sbuf, .listed = true, .counts = scounts, .far_displs = sdisps, .dtypes = sdtypes};
-    const mca_coll_r2_blocks_t to = {
-        .base = rbuf, .listed = true, .counts = rcounts, .far_displs = rdisps, .dtypes = rdtypes};
+    const mca_coll_r2_blocks_t from = {.base = sbuf,
+                                       .listed = true,
+                                       .counts = mca_coll_r2_counts_of(scounts),
+                                       .byte_displs = mca_coll_r2_far_displs_of(sdisps),
+                                       .dtypes = sdtypes};
+    const mca_coll_r2_blocks_t to = {.base = rbuf,
+                                     .listed = true,
+                                     .counts = mca_coll_r2_counts_of(rcounts),
+                                     .byte_displs = mca_coll_r2_far_displs_of(rdisps),
+                                     .dtypes = rdtypes};
 
     return r2_neighbor_make(call, from, to, false, comm, module);
 }

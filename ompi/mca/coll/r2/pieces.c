@@ -22,7 +22,7 @@ static void r2_pieces_block(const mca_coll_r2_call_t *call, char *base, uint64_t
     static ptrdiff_t origin = 0;
 
     starts[0] = 0;
-    starts[1] = mca_coll_r2_bytes((int) count, call->reducer.dtype);
+    starts[1] = mca_coll_r2_bytes(count, call->reducer.dtype);
     *block_p = (mca_coll_r2_buffer_t){.base = base,
                                       .dtype = call->reducer.dtype,
                                       .block_count = 1,
@@ -71,7 +71,7 @@ r2_status_t mca_coll_r2_pieces_look(mca_coll_r2_call_t *call)
     }
     if (R2_OK == status && NULL == pieces->packed &&
         !(mca_coll_r2_is_cpus(&pieces->in_at) && mca_coll_r2_is_cpus(&pieces->out_at))) {
-        pieces->packed = malloc(mca_coll_r2_bytes((int) pieces->room, call->reducer.dtype));
+        pieces->packed = malloc(mca_coll_r2_bytes(pieces->room, call->reducer.dtype));
         if (NULL == pieces->packed ||
             OMPI_SUCCESS != mca_coll_r2_runs_create(call->reducer.dtype, &pieces->runs)) {
             free(pieces->packed);

@@ -9,12 +9,14 @@
 #include <stdlib.h>
 
 int mca_coll_r2_make_reduce_scatter(mca_coll_r2_call_t *call, const void *sbuf, void *rbuf,
-                                    const int *rcounts, struct ompi_datatype_t *dtype,
+                                    mca_coll_r2_mpi_counts_t rcounts, struct ompi_datatype_t *dtype,
                                     struct ompi_op_t *op, struct ompi_communicator_t *comm,
                                     mca_coll_base_module_t *module)
 {
-    const mca_coll_r2_blocks_t blocks = {
-        .block_count = ompi_comm_size(comm), .listed = true, .counts = rcounts, .dtype = dtype};
+    const mca_coll_r2_blocks_t blocks = {.block_count = ompi_comm_size(comm),
+                                         .listed = true,
+                                         .counts = mca_coll_r2_counts_of(rcounts),
+                                         .dtype = dtype};
     int rc = mca_coll_r2_check_blocks(&blocks);
     uint64_t total = 0;
 
@@ -23,7 +25,7 @@ int mca_coll_r2_make_reduce_scatter(mca_coll_r2_call_t *call, const void *sbuf, 
         return rc;
     }
     for (int i = 0; i < call->size; ++i) {
-        total += (uint64_t) rcounts[i];
+        total += mca_coll_r2_count_at(blocks.counts, i);
     }
     if (0 == total) {
         return MCA_COLL_R2_NOTHING;
@@ -36,15 +38,16 @@ int mca_coll_r2_make_reduce_scatter(mca_coll_r2_call_t *call, const void *sbuf, 
         return OMPI_ERR_OUT_OF_RESOURCE;
     }
     for (int i = 0; i < call->size; ++i) {
-        call->counts[i] = (uint64_t) rcounts[i];
+        call->counts[i] = mca_coll_r2_count_at(blocks.counts, i);
     }
     call->args.counts = call->counts;
     return mca_coll_r2_call_reduce(call, sbuf, rbuf, dtype, op);
 }
 
 int mca_coll_r2_make_reduce_scatter_block(mca_coll_r2_call_t *call, const void *sbuf, void *rbuf,
-                                          int rcount, struct ompi_datatype_t *dtype,
-                                          struct ompi_op_t *op, struct ompi_communicator_t *comm,
+                                          mca_coll_r2_mpi_count_t rcount,
+                                          struct ompi_datatype_t *dtype, struct ompi_op_t *op,
+                                          struct ompi_communicator_t *comm,
                                           mca_coll_base_module_t *module)
 {
     const mca_coll_r2_blocks_t blocks = {
@@ -61,6 +64,6 @@ int mca_coll_r2_make_reduce_scatter_block(mca_coll_r2_call_t *call, const void *
     if (!mca_coll_r2_reducible(dtype)) {
         return MCA_COLL_R2_DECLINED;
     }
-    call->args.count = (uint64_t) rcount;
+    call->args.count = blocks.count;
     return mca_coll_r2_call_reduce(call, sbuf, rbuf, dtype, op);
 }

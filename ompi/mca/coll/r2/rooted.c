@@ -10,8 +10,8 @@
  * The root's own block is its own matter: where its arguments contradict each other, it is left out
  * and the call fails there, and no other rank notices.
  */
-static bool r2_own_block_fits(mca_coll_r2_call_t *call, const void *own, int scount,
-                              struct ompi_datatype_t *sdtype, int rcount,
+static bool r2_own_block_fits(mca_coll_r2_call_t *call, const void *own, size_t scount,
+                              struct ompi_datatype_t *sdtype, size_t rcount,
                               struct ompi_datatype_t *rdtype)
 {
     if (MPI_IN_PLACE == own) {
@@ -35,8 +35,9 @@ static int r2_output_init(mca_coll_r2_call_t *call, const mca_coll_r2_blocks_t *
     return mca_coll_r2_stream_init(&call->out, blocks, &call->args.out, &call->args.out_convertor);
 }
 
-int mca_coll_r2_make_gather(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                            struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
+int mca_coll_r2_make_gather(mca_coll_r2_call_t *call, const void *sbuf,
+                            mca_coll_r2_mpi_count_t scount, struct ompi_datatype_t *sdtype,
+                            void *rbuf, mca_coll_r2_mpi_count_t rcount,
                             struct ompi_datatype_t *rdtype, int root,
                             struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
@@ -67,8 +68,9 @@ int mca_coll_r2_make_gather(mca_coll_r2_call_t *call, const void *sbuf, int scou
     return OMPI_SUCCESS == rc ? r2_output_init(call, &all) : rc;
 }
 
-int mca_coll_r2_make_scatter(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                             struct ompi_datatype_t *sdtype, void *rbuf, int rcount,
+int mca_coll_r2_make_scatter(mca_coll_r2_call_t *call, const void *sbuf,
+                             mca_coll_r2_mpi_count_t scount, struct ompi_datatype_t *sdtype,
+                             void *rbuf, mca_coll_r2_mpi_count_t rcount,
                              struct ompi_datatype_t *rdtype, int root,
                              struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
 {
@@ -109,10 +111,12 @@ static void r2_root_edges(const mca_coll_r2_call_t *call, mca_coll_r2_side_t *si
     }
 }
 
-int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf, int scount,
-                             struct ompi_datatype_t *sdtype, void *rbuf, const int *rcounts,
-                             const int *disps, struct ompi_datatype_t *rdtype, int root,
-                             struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf,
+                             mca_coll_r2_mpi_count_t scount, struct ompi_datatype_t *sdtype,
+                             void *rbuf, mca_coll_r2_mpi_counts_t rcounts,
+                             mca_coll_r2_mpi_displs_t disps, struct ompi_datatype_t *rdtype,
+                             int root, struct ompi_communicator_t *comm,
+                             mca_coll_base_module_t *module)
 {
     const bool is_root = root == ompi_comm_rank(comm);
     const mca_coll_r2_blocks_t one = {
@@ -120,8 +124,8 @@ int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf, int sco
     const mca_coll_r2_blocks_t all = {.base = rbuf,
                                       .block_count = is_root ? ompi_comm_size(comm) : 0,
                                       .listed = true,
-                                      .counts = rcounts,
-                                      .displs = disps,
+                                      .counts = mca_coll_r2_counts_of(rcounts),
+                                      .displs = mca_coll_r2_displs_of(disps),
                                       .dtype = rdtype};
     mca_coll_r2_side_t sends, recvs;
     bool own;
@@ -133,7 +137,8 @@ int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf, int sco
         return rc;
     }
     call->args.root = root;
-    own = is_root && r2_own_block_fits(call, sbuf, scount, sdtype, rcounts[root], rdtype);
+    own = is_root && r2_own_block_fits(call, sbuf, scount, sdtype,
+                                       mca_coll_r2_count_at(all.counts, root), rdtype);
     rc = mca_coll_r2_sides_init(call, &sends, !is_root || own ? &one : NULL, 1, &recvs, &all,
                                 all.block_count);
     if (OMPI_SUCCESS != rc) {
@@ -149,17 +154,19 @@ int mca_coll_r2_make_gatherv(mca_coll_r2_call_t *call, const void *sbuf, int sco
     return OMPI_SUCCESS;
 }
 
-int mca_coll_r2_make_scatterv(mca_coll_r2_call_t *call, const void *sbuf, const int *scounts,
-                              const int *disps, struct ompi_datatype_t *sdtype, void *rbuf,
-                              int rcount, struct ompi_datatype_t *rdtype, int root,
-                              struct ompi_communicator_t *comm, mca_coll_base_module_t *module)
+int mca_coll_r2_make_scatterv(mca_coll_r2_call_t *call, const void *sbuf,
+                              mca_coll_r2_mpi_counts_t scounts, mca_coll_r2_mpi_displs_t disps,
+                              struct ompi_datatype_t *sdtype, void *rbuf,
+                              mca_coll_r2_mpi_count_t rcount, struct ompi_datatype_t *rdtype,
+                              int root, struct ompi_communicator_t *comm,
+                              mca_coll_base_module_t *module)
 {
     const bool is_root = root == ompi_comm_rank(comm);
     const mca_coll_r2_blocks_t all = {.base = sbuf,
                                       .block_count = is_root ? ompi_comm_size(comm) : 0,
                                       .listed = true,
-                                      .counts = scounts,
-                                      .displs = disps,
+                                      .counts = mca_coll_r2_counts_of(scounts),
+                                      .displs = mca_coll_r2_displs_of(disps),
                                       .dtype = sdtype};
     const mca_coll_r2_blocks_t one = {
         .base = rbuf, .block_count = 1, .count = rcount, .dtype = rdtype};
@@ -173,7 +180,8 @@ int mca_coll_r2_make_scatterv(mca_coll_r2_call_t *call, const void *sbuf, const 
         return rc;
     }
     call->args.root = root;
-    own = is_root && r2_own_block_fits(call, rbuf, scounts[root], sdtype, rcount, rdtype);
+    own = is_root && r2_own_block_fits(call, rbuf, mca_coll_r2_count_at(all.counts, root), sdtype,
+                                       rcount, rdtype);
     rc = mca_coll_r2_sides_init(call, &sends, &all, all.block_count, &recvs,
                                 !is_root || own ? &one : NULL, 1);
     if (OMPI_SUCCESS != rc) {

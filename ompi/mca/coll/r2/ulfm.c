@@ -30,6 +30,22 @@ static mca_coll_r2_module_t *r2_ulfm_modules; /* r2_ulfm_lock: those without a m
 static mca_coll_r2_parked_t *r2_ulfm_parked;  /* r2_ulfm_lock */
 static _Atomic uint64_t r2_ulfm_next_us;      /* of the next look */
 
+/* Where messages of Open MPI's agreement go: "star tree". */
+#    define R2_ULFM_STAR 2
+
+void mca_coll_r2_ulfm_settle(void)
+{
+    int var_idx = mca_base_var_find("ompi", "coll", "ftagree", "era_topology");
+    mca_base_var_source_t source;
+    int *topology = NULL;
+
+    if (ompi_ftmpi_enabled && 0 <= var_idx &&
+        OPAL_SUCCESS == mca_base_var_get_value(var_idx, &topology, &source, NULL) &&
+        MCA_BASE_VAR_SOURCE_DEFAULT == source && NULL != topology) {
+        *topology = R2_ULFM_STAR;
+    }
+}
+
 static uint64_t r2_ulfm_now_us(void)
 {
     struct timespec now;

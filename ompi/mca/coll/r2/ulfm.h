@@ -22,6 +22,12 @@ typedef struct mca_coll_r2_parked {
 
 #if MCA_COLL_R2_HAS_ULFM
 
+/**
+ * Before Open MPI's agreement begins, whose parameters are registered: it goes by a star, unless
+ * the user has chosen. By its binary tree MPIX_Comm_agree of 5.0 waits for ever on 12 processes, 3
+ * on each host.
+ */
+void mca_coll_r2_ulfm_settle(void);
 /** From now on its calls end with the communicator. @param comm outlives the module. */
 void mca_coll_r2_ulfm_watch(mca_coll_r2_module_t *module, struct ompi_communicator_t *comm);
 /** The module goes; harmless if it was not watched. */
@@ -43,6 +49,10 @@ bool mca_coll_r2_ulfm_park(mca_coll_r2_module_t *module, r2_status_t status,
                            mca_coll_r2_parked_t *parked, r2_coll_done_fn_t done, void *arg);
 
 #else
+
+static inline void mca_coll_r2_ulfm_settle(void)
+{
+}
 
 static inline void mca_coll_r2_ulfm_watch(mca_coll_r2_module_t *module,
                                           struct ompi_communicator_t *comm)

@@ -54,6 +54,13 @@
 #    define MCA_BTL_R2_OSC_OWN_MAPPING   0
 #endif
 
+/* The unit of displacements in a window, as osc components are asked about it. */
+#if OPAL_MAJOR_VERSION >= 6
+typedef ptrdiff_t mca_btl_r2_disp_unit_t;
+#else
+typedef int mca_btl_r2_disp_unit_t;
+#endif
+
 /*
  * pml/ob1 of 5.0 sets a field of its longest header in shorter ones, too (those that tell of
  * communicators that come from sessions): behind the end of the message.

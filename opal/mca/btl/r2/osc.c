@@ -39,7 +39,7 @@ static ompi_osc_base_component_t *r2_osc_component(const char *name)
     return NULL;
 }
 
-static int r2_osc_query(ompi_win_t *win, void **base, size_t size, int disp_unit,
+static int r2_osc_query(ompi_win_t *win, void **base, size_t size, mca_btl_r2_disp_unit_t disp_unit,
                         ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
     if (MCA_BTL_R2_OSC_DYNAMIC_LOCKS && MPI_WIN_FLAVOR_DYNAMIC == flavor &&

@@ -18,8 +18,14 @@ static bool r2_is_set(int var_idx)
            NULL != value && *value;
 }
 
+/* Set by default since 6, where what was published is collected in the meantime, and waited for
+ * before it is read; unless it is not collected. */
 bool mca_common_r2_async_modex(void)
 {
+    if (OPAL_MAJOR_VERSION >= 6 &&
+        r2_is_set(mca_base_var_find("opal", "pmix", "base", "collect_data"))) {
+        return false;
+    }
     return r2_is_set(mca_base_var_find("opal", "pmix", "base", "async_modex"));
 }
 

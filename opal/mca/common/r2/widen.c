@@ -49,10 +49,21 @@ static bool r2_component_is_loaded(mca_base_framework_t *framework, const char *
     return false;
 }
 
+/* Those built into Open MPI. Since 6 there is a pointer more on the way. */
+static const mca_base_component_t **r2_static_components(const mca_base_framework_t *framework)
+{
+#if OPAL_MAJOR_VERSION >= 6
+    return NULL == framework->framework_static_components ? NULL
+                                                          : *framework->framework_static_components;
+#else
+    return framework->framework_static_components;
+#endif
+}
+
 /* Naming a component that does not exist makes Open MPI abort: ask first. */
 static bool r2_component_is_available(mca_base_framework_t *framework, const char *name)
 {
-    const mca_base_component_t **fixed = framework->framework_static_components;
+    const mca_base_component_t **fixed = r2_static_components(framework);
     opal_list_t *found = NULL;
     mca_base_component_repository_item_t *item;
 

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Processes of other jobs over several hosts of a lab (tests/functional/dynamic): they are spawned,
+connect and talk, and every value is checked, with r2 for collectives alone and for everything.
+
+What Open MPI itself cannot do is left out (docs/tests.md): 4.1.4 cannot spawn on the last host of
+a job and on another, 5.0.7 hangs when it spawns again.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+from labtest import R2LAB, TOP, r2lab, run_all
+
+LAB = "dy%d" % os.getpid()
+BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
+HOSTS = 4
+IS_PRRTE = shutil.which("prterun") is not None      # Open MPI 5.0
+ON_ALL_BUT_THE_LAST = "hosts=" + ",".join("%s-h%d:1" % (LAB, h) for h in range(HOSTS - 1))
+WAYS = (("--mca", "coll", "r2"),
+        ("--mca", "pml", "ob1", "--mca", "btl", "r2,self", "--mca", "coll", "r2"))
+
+
+def plays(*words):
+    """One case, in both ways."""
+    for way in WAYS:
+        done = subprocess.run([R2LAB, "run", "--name", LAB, "--build", BUILD, "--timeout", "40",
+                               "-n", str(HOSTS), *way, BUILD + "/tests/functional/dynamic",
+                               *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, errors="replace", timeout=80,
+                              check=False)
+        assert done.returncode == 0 and "ok 1 - " + words[0] in done.stdout, (way, done.stdout)
+
+
+def test_self():
+    """one rank spawns one process"""
+    plays("self")
+
+
+def test_connect():
+    """halves of a job connect by a port"""
+    plays("connect")
+
+
+def test_spawn():
+    """a job spawns one process on each of three hosts, twice (4.1)"""
+    plays("spawn", ON_ALL_BUT_THE_LAST)
+
+
+def test_siblings():
+    """a job spawns two jobs, which connect (5.0)"""
+    plays("siblings")
+
+
+def main():
+    """Raises the lab, runs all tests."""
+    if os.geteuid() != 0:
+        print("tests on the lab need root")
+        return 77
+    r2lab("up", "--name", LAB, "--hosts", HOSTS, "--rails", 4)
+    return run_all([test_self, test_connect, test_siblings if IS_PRRTE else test_spawn],
+                   lambda: None, lambda: r2lab("down", "--name", LAB))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
