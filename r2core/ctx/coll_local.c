@@ -28,6 +28,15 @@ static_assert(R2_COLL_KIND_COUNT <= 32, "a bit for each");
 #define R2_LOCAL_LOOKS_FREE 100u
 #define R2_LOCAL_LOOKS_BUSY 1u
 
+/* With a core for each process nobody else has a use for it, and to be woken takes longer than most
+ * waits: who waits sleeps later than spin_us says. */
+#define R2_LOCAL_SPIN_FREE_NS R2_NS_PER_MS
+
+/* From here on one copy by the kernel costs less than two by members. Who reads from where it is
+ * keeps the owner in its call, which costs more if they share a core. */
+#define R2_LOCAL_DIRECT_FREE (32u << 10)
+#define R2_LOCAL_DIRECT_BUSY (128u << 10)
+
 #define R2_LOCAL_LOOK_NS (5 * R2_NS_PER_MS)   /* for members that make other calls */
 #define R2_LOCAL_ASK_NS  (100 * R2_NS_PER_MS) /* whether who is waited for has ended */
 
@@ -114,7 +123,7 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
     if (0 == turn) {
         local->since_ns = local->looked_ns = local->asked_ns = now_ns;
     }
-    if (now_ns - local->since_ns >= ctx->core.params.spin_us * R2_NS_PER_US) {
+    if (now_ns - local->since_ns >= local->spin_ns) {
         return r2_coll_local_doubt(local, member, now_ns);
     }
     if (R2_LOCAL_DRIVE_TURNS - 1 == turn % R2_LOCAL_DRIVE_TURNS) {
@@ -158,6 +167,7 @@ r2_status_t r2_coll_local_create(r2_comm_t *comm)
 {
     r2_ctx_t *ctx = r2_ctx_of(comm->comms->core);
     struct r2_coll_local *local;
+    bool has_cores;
 
     if (!ctx->consent.shares || comm->size < 2 || NULL == ctx->hosts ||
         !r2_hosts_together(ctx->hosts, comm->ranks, comm->size)) {
@@ -167,13 +177,17 @@ r2_status_t r2_coll_local_create(r2_comm_t *comm)
     if (NULL == local) {
         return R2_ERR_NO_MEMORY;
     }
+    has_cores = r2_coll_local_has_cores(ctx);
     local->comm = comm;
     local->forced = r2_coll_local_forced(&ctx->core.params);
     local->team.wait = (r2_team_wait_t){
         .pause = r2_coll_local_pause,
         .arg = local,
-        .looks = r2_coll_local_has_cores(ctx) ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
+        .looks = has_cores ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
     };
+    local->team.direct_bytes = has_cores ? R2_LOCAL_DIRECT_FREE : R2_LOCAL_DIRECT_BUSY;
+    local->spin_ns = r2_max(ctx->core.params.spin_us * R2_NS_PER_US,
+                            has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);
     r2_segment_lay_out(&local->team.segment, comm->size, comm->rank);
     comm->local = local;
     return R2_OK;
@@ -262,7 +276,18 @@ static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_
     return R2_OK;
 }
 
-bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
+/* A reduce_scatter of equal blocks is one that a team makes; all members have the same counts. */
+static bool r2_coll_local_is_block(const r2_comm_t *comm, const r2_coll_args_t *args)
+{
+    bool equal = NULL != args->counts;
+
+    for (int32_t i = 1; i < comm->size && equal; ++i) {
+        equal = args->counts[i] == args->counts[0];
+    }
+    return equal;
+}
+
+static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
 {
     struct r2_coll_local *local = comm->local;
     r2_team_way_t way;
@@ -286,4 +311,22 @@ bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *sta
     }
     *status_p = r2_coll_local_run(local, args, way);
     return true;
+}
+
+bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
+{
+    r2_coll_args_t block;
+
+    if (NULL == comm->local || R2_COLL_REDUCE_SCATTER != args->kind) {
+        return r2_coll_local_make(comm, args, status_p);
+    }
+    if (!r2_coll_local_is_block(comm, args) ||
+        0 != (comm->local->forced & 1u << R2_COLL_REDUCE_SCATTER)) {
+        return false;
+    }
+    block = *args;
+    block.kind = R2_COLL_REDUCE_SCATTER_BLOCK;
+    block.count = args->counts[0];
+    block.counts = NULL;
+    return r2_coll_local_make(comm, &block, status_p);
 }

@@ -166,6 +166,7 @@ static bool r2_coll_local_open(struct r2_coll_local *local, const r2_meeting_t *
         R2_OK != r2_segment_open(&local->team.segment, comm->size, comm->rank, meeting->address)) {
         return false;
     }
+    r2_team_elsewhere(&local->team, comm->next_seq); /* who waits in a call compares it at once */
     return r2_coll_local_sees_all(local);
 }
 

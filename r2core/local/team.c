@@ -48,6 +48,21 @@ static bool r2_team_is(const r2_team_call_t *call, r2_team_who_t who)
            (call->rank == call->root ? R2_WHO_ROOT == who : R2_WHO_OTHERS == who);
 }
 
+/* Of allreduce, and of reduce unless the root alone has as little to do. */
+static bool r2_team_shares(const r2_team_call_t *call)
+{
+    return R2_COLL_ALLREDUCE == call->which || (R2_COLL_REDUCE == call->which && call->size > 2);
+}
+
+/* The call has failed: its caller may use the memory that members still read. */
+static void r2_team_withdraw(r2_team_t *team)
+{
+    r2_member_t *own = r2_segment_member(&team->segment, team->segment.rank);
+
+    atomic_store(&own->sources[team->calls % R2_SEGMENT_DIGESTS], R2_SEGMENT_WITHDRAWN);
+    team->offers = false;
+}
+
 static void r2_team_tell(r2_team_t *team)
 {
     r2_member_t *own = r2_segment_member(&team->segment, team->segment.rank);
@@ -76,6 +91,7 @@ r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way
 
     call.gives = r2_team_is(&call, call.kind->gives);
     call.takes = r2_team_is(&call, call.kind->takes);
+    call.shares = R2_TEAM_LONG == way && r2_team_shares(&call);
     call.line =
         call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
     ++team->calls;
@@ -85,6 +101,8 @@ r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way
     status = R2_TEAM_SHORT == way ? r2_team_run_short(&call) : r2_team_run_long(&call);
     if (R2_OK == status) {
         r2_team_say(own, &own->done, team->calls);
+    } else {
+        r2_team_withdraw(team);
     }
     return status;
 }

@@ -83,12 +83,19 @@ static const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
     return call->args->in_place || NULL == data ? NULL : data + block + at;
 }
 
+/* Nobody else reads what the root gives. */
+static bool r2_team_is_alone(const r2_team_call_t *call)
+{
+    return call->rank == call->root && !call->shares &&
+           (R2_COLL_GATHER == call->which || R2_COLL_REDUCE == call->which);
+}
+
 void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot)
 {
     const bool own = NULL == r2_team_own(call, 0);
 
     if (!call->kind->blocks) {
-        if (R2_COLL_GATHER != call->which || call->rank != call->root || own) {
+        if (own || !r2_team_is_alone(call)) {
             r2_team_pack(call, part.at, slot, part.bytes);
         }
         return;
@@ -148,6 +155,11 @@ bool r2_team_copies(const r2_team_call_t *call, int32_t member)
     return r2_team_needs(call, member) && (member != call->rank || !call->args->in_place);
 }
 
+bool r2_team_keeps(const r2_team_call_t *call)
+{
+    return r2_team_copies(call, call->rank) && NULL != r2_team_own(call, 0);
+}
+
 /* Of who gathers, behind what other members gave. */
 static uint64_t r2_team_offset(const r2_team_call_t *call, int32_t member, uint64_t at)
 {
@@ -175,25 +187,33 @@ void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const
     }
 }
 
+void r2_team_keep(const r2_team_call_t *call)
+{
+    r2_team_copy(call, call->rank, 0, r2_team_own(call, 0), call->block_bytes);
+}
+
 void r2_team_take_copy(const r2_team_call_t *call, int32_t member, r2_team_part_t part,
                        uint64_t number, r2_team_from_fn_t from)
 {
     const uint64_t skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0;
-    const char *own = member == call->rank ? r2_team_own(call, part.at) : NULL;
 
-    r2_team_copy(call, member, part.at, NULL != own ? own : from(call, member, number) + skip,
-                 part.bytes);
+    r2_team_copy(call, member, part.at, from(call, member, number) + skip, part.bytes);
 }
 
 void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                   r2_team_from_fn_t from)
 {
+    bool keeps;
+
     if (call->kind->reduces) {
         r2_team_take_folded(call, part, number, from);
         return;
     }
+    keeps = r2_team_keeps(call);
     for (int32_t i = 0; i < call->size; ++i) {
-        if (r2_team_copies(call, i)) {
+        if (i == call->rank && keeps) {
+            r2_team_keep(call);
+        } else if (r2_team_copies(call, i)) {
             r2_team_take_copy(call, i, part, number, from);
         }
     }

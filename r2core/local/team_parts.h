@@ -30,6 +30,7 @@ typedef struct r2_team_call {
     uint64_t block_bytes; /* of each block: all of what it is about, if there is but one */
     bool gives, takes;    /* this member */
     bool line;            /* what each member gives fits one line */
+    bool shares;          /* each member reduces its share of each piece for all */
 } r2_team_call_t;
 
 /** A part of each block. */
@@ -59,6 +60,10 @@ const char *r2_team_data(const r2_team_call_t *call);
 void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot);
 /** True if this member copies what that one gives. */
 bool r2_team_copies(const r2_team_call_t *call, int32_t member);
+/** True if this member copies what it gives itself, and not out of its slot. */
+bool r2_team_keeps(const r2_team_call_t *call);
+/** Copies that. */
+void r2_team_keep(const r2_team_call_t *call);
 /** Copies what a member gives to where this one wants it. @param at of each block. */
 void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const char *from,
                   uint64_t bytes);

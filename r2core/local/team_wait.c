@@ -56,6 +56,16 @@ static void r2_team_sleep(r2_member_t *member, const _Atomic uint64_t *at, uint6
     atomic_fetch_sub(&member->sleepers, 1);
 }
 
+bool r2_team_is_refused(const r2_team_t *team)
+{
+    for (int32_t i = 0; i < team->segment.size; ++i) {
+        if (r2_segment_has(&r2_segment_member(&team->segment, i)->refused, team->calls)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 r2_status_t r2_team_wait_long(r2_team_t *team, int32_t member, const _Atomic uint64_t *at,
                               uint64_t number)
 {
@@ -67,6 +77,9 @@ r2_status_t r2_team_wait_long(r2_team_t *team, int32_t member, const _Atomic uin
                 return R2_OK;
             }
             r2_team_relax();
+        }
+        if (team->offers && r2_team_is_refused(team)) {
+            return R2_ERR_AGAIN;
         }
         status = team->wait.pause(team->wait.arg, member, turn);
         if (R2_IN_PROGRESS == status) {

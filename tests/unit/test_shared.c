@@ -1,0 +1,177 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * What processes of a host share, on odd hosts: signals while memory is allocated, processes that
+ * end where there is no pidfd.
+ */
+#include "r2_config.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/fork.h"
+#include "local/process.h"
+#include "local/shared.h"
+
+#define T_BYTES     (64u << 20)
+#define T_SIGNAL_US 300
+
+static bool no_pidfd;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+/* As on a kernel before 5.3, or in a container that forbids it. */
+long __wrap_syscall(long number, ...)
+{
+    long words[6];
+    va_list args;
+
+    if (no_pidfd && SYS_pidfd_open == number) {
+        errno = ENOSYS;
+        return -1;
+    }
+    va_start(args, number);
+    for (size_t i = 0; i < 6; ++i) {
+        words[i] = va_arg(args, long);
+    }
+    va_end(args);
+    return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
+/* ---- memory ---- */
+
+static volatile sig_atomic_t signals;
+
+static void t_count(int signal)
+{
+    (void) signal;
+    ++signals;
+}
+
+static void signals_interrupt_no_allocation(void **state)
+{
+    const struct sigaction action = {.sa_handler = t_count};
+    const struct itimerval often = {{0, T_SIGNAL_US}, {0, T_SIGNAL_US}}, never = {{0, 0}, {0, 0}};
+    uint8_t id[R2_SHARED_ID_BYTES];
+    int fd;
+
+    (void) state;
+    assert_int_equal(sigaction(SIGALRM, &action, NULL), 0);
+    assert_int_equal(r2_shared_create("test", T_BYTES, id, &fd), R2_OK);
+    assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
+    assert_int_equal(r2_shared_allocate(fd, 0, T_BYTES), R2_OK);
+    assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
+    assert_true(signals > 2); /* else nothing was tried */
+    assert_int_equal(r2_shared_allocate(fd, T_BYTES, 1), R2_ERR_NO_MEMORY); /* it is sealed */
+    r2_fd_close(fd);
+}
+
+/* ---- processes ---- */
+
+static void *t_pause(void *arg)
+{
+    for (;;) {
+        pause();
+    }
+    return arg;
+}
+
+/* @param first_only its first thread ends, and another one goes on. */
+static r2_process_t t_child(bool first_only)
+{
+    r2_process_t child = {.start = 0};
+    pthread_t thread;
+    int ways[2];
+    pid_t pid;
+
+    assert_int_equal(pipe(ways), 0);
+    pid = fork();
+    assert_true(0 <= pid);
+    if (0 == pid) {
+        child = r2_process_self();
+        if ((first_only && 0 != pthread_create(&thread, NULL, t_pause, NULL)) ||
+            sizeof(child) != write(ways[1], &child, sizeof(child))) {
+            _exit(1);
+        }
+        if (first_only) {
+            pthread_exit(NULL);
+        }
+        _exit(0);
+    }
+    assert_int_equal(read(ways[0], &child, sizeof(child)), sizeof(child));
+    close(ways[0]);
+    close(ways[1]);
+    return child;
+}
+
+static char t_state(const r2_process_t *process)
+{
+    char path[64], text[512] = "", *at;
+    FILE *file;
+
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int) process->pid);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(0 < fread(text, 1, sizeof(text) - 1, file));
+    fclose(file);
+    at = strrchr(text, ')');
+    return NULL == at ? '?' : at[2];
+}
+
+static void nobody_has_waited_for_it(void **state)
+{
+    r2_process_t child = t_child(false);
+    siginfo_t info;
+
+    (void) state;
+    assert_int_equal(waitid(P_PID, (id_t) child.pid, &info, WEXITED | WNOWAIT), 0);
+    no_pidfd = true;
+    assert_true(r2_process_has_ended(&child));
+    no_pidfd = false;
+    assert_true(r2_process_has_ended(&child));
+    assert_int_equal(waitpid((pid_t) child.pid, NULL, 0), (pid_t) child.pid);
+}
+
+static void its_first_thread_has_ended(void **state)
+{
+    r2_process_t child = t_child(true);
+
+    (void) state;
+    while ('Z' != t_state(&child)) {
+        usleep(1000);
+    }
+    no_pidfd = true;
+    assert_false(r2_process_has_ended(&child));
+    no_pidfd = false;
+    assert_false(r2_process_has_ended(&child));
+    assert_int_equal(kill((pid_t) child.pid, SIGKILL), 0);
+    assert_int_equal(waitpid((pid_t) child.pid, NULL, 0), (pid_t) child.pid);
+    no_pidfd = true;
+    assert_true(r2_process_has_ended(&child));
+    no_pidfd = false;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(signals_interrupt_no_allocation),
+        cmocka_unit_test(nobody_has_waited_for_it),
+        cmocka_unit_test(its_first_thread_has_ended),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
