@@ -34,7 +34,7 @@ static_assert(R2_COLL_KIND_COUNT <= 32, "a bit for each");
 
 /* From here on one copy by the kernel costs less than two by members. Who reads from where it is
  * keeps the owner in its call, which costs more if they share a core. */
-#define R2_LOCAL_DIRECT_FREE (32u << 10)
+#define R2_LOCAL_DIRECT_FREE (16u << 10)
 #define R2_LOCAL_DIRECT_BUSY (128u << 10)
 
 #define R2_LOCAL_LOOK_NS (5 * R2_NS_PER_MS)   /* for members that make other calls */
@@ -163,11 +163,24 @@ static uint32_t r2_coll_local_forced(const r2_params_t *params)
     return kinds;
 }
 
+void r2_coll_local_set_pace(struct r2_coll_local *local)
+{
+    const r2_params_t *params = &local->comm->comms->core->params;
+
+    local->team.wait = (r2_team_wait_t){
+        .pause = r2_coll_local_pause,
+        .arg = local,
+        .looks = local->has_cores ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
+    };
+    local->team.direct_bytes = local->has_cores ? R2_LOCAL_DIRECT_FREE : R2_LOCAL_DIRECT_BUSY;
+    local->spin_ns = r2_max(params->spin_us * R2_NS_PER_US,
+                            local->has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);
+}
+
 r2_status_t r2_coll_local_create(r2_comm_t *comm)
 {
     r2_ctx_t *ctx = r2_ctx_of(comm->comms->core);
     struct r2_coll_local *local;
-    bool has_cores;
 
     if (!ctx->consent.shares || comm->size < 2 || NULL == ctx->hosts ||
         !r2_hosts_together(ctx->hosts, comm->ranks, comm->size)) {
@@ -177,17 +190,9 @@ r2_status_t r2_coll_local_create(r2_comm_t *comm)
     if (NULL == local) {
         return R2_ERR_NO_MEMORY;
     }
-    has_cores = r2_coll_local_has_cores(ctx);
     local->comm = comm;
+    local->has_cores = r2_coll_local_has_cores(ctx);
     local->forced = r2_coll_local_forced(&ctx->core.params);
-    local->team.wait = (r2_team_wait_t){
-        .pause = r2_coll_local_pause,
-        .arg = local,
-        .looks = has_cores ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
-    };
-    local->team.direct_bytes = has_cores ? R2_LOCAL_DIRECT_FREE : R2_LOCAL_DIRECT_BUSY;
-    local->spin_ns = r2_max(ctx->core.params.spin_us * R2_NS_PER_US,
-                            has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);
     r2_segment_lay_out(&local->team.segment, comm->size, comm->rank);
     comm->local = local;
     return R2_OK;

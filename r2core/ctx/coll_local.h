@@ -31,6 +31,7 @@ struct r2_coll_local {
     r2_process_t *processes; /* owned: of the members; NULL: not yet */
     uint32_t forced;         /* bits of kinds whose algorithm a parameter names: the engine's */
     uint32_t quiet;          /* calls since this thread has driven */
+    bool has_cores;          /* each process of the job on this host can have one, so all found */
     uint64_t spin_ns;        /* it looks and gives way for so long before it sleeps */
     uint64_t since_ns;       /* of the wait under way */
     uint64_t looked_ns, asked_ns; /* when it last looked for other calls, and for ends */
@@ -42,6 +43,9 @@ struct r2_coll_local {
  * @return R2_OK, R2_ERR_NO_MEMORY.
  */
 r2_status_t r2_coll_local_create(r2_comm_t *comm);
+
+/** What has_cores says: how it waits, and from which length on it reads others' memory. */
+void r2_coll_local_set_pace(struct r2_coll_local *local);
 
 /** True if there is a segment. */
 static inline bool r2_coll_local_has_team(const struct r2_coll_local *local)

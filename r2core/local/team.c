@@ -48,10 +48,26 @@ static bool r2_team_is(const r2_team_call_t *call, r2_team_who_t who)
            (call->rank == call->root ? R2_WHO_ROOT == who : R2_WHO_OTHERS == who);
 }
 
-/* Of allreduce, and of reduce unless the root alone has as little to do. */
-static bool r2_team_shares(const r2_team_call_t *call)
+r2_team_call_t r2_team_call_of(r2_team_t *team, const r2_coll_args_t *args, bool shares)
 {
-    return R2_COLL_ALLREDUCE == call->which || (R2_COLL_REDUCE == call->which && call->size > 2);
+    r2_team_call_t call = {
+        .team = team,
+        .args = args,
+        .kind = r2_team_kind(args->kind),
+        .which = args->kind,
+        .size = team->segment.size,
+        .rank = team->segment.rank,
+        .root = args->root,
+        .block_bytes = R2_COLL_BARRIER == args->kind ? 0 : args->count * args->element_bytes,
+        .shares = shares,
+    };
+
+    call.gives = r2_team_is(&call, call.kind->gives) &&
+                 (!r2_team_is_alone(&call) || NULL == r2_team_own(&call, 0));
+    call.takes = r2_team_is(&call, call.kind->takes);
+    call.line =
+        call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
+    return call;
 }
 
 /* The call has failed: its caller may use the memory that members still read. */
@@ -59,7 +75,7 @@ static void r2_team_withdraw(r2_team_t *team)
 {
     r2_member_t *own = r2_segment_member(&team->segment, team->segment.rank);
 
-    atomic_store(&own->sources[team->calls % R2_SEGMENT_DIGESTS], R2_SEGMENT_WITHDRAWN);
+    atomic_store(&own->sources[team->exchanges % R2_SEGMENT_DIGESTS], R2_SEGMENT_WITHDRAWN);
     team->offers = false;
 }
 
@@ -77,23 +93,10 @@ r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way
                         uint32_t place)
 {
     r2_member_t *own = r2_segment_member(&team->segment, team->segment.rank);
-    r2_team_call_t call = {
-        .team = team,
-        .args = args,
-        .kind = r2_team_kind(args->kind),
-        .which = args->kind,
-        .size = team->segment.size,
-        .rank = team->segment.rank,
-        .root = args->root,
-        .block_bytes = R2_COLL_BARRIER == args->kind ? 0 : args->count * args->element_bytes,
-    };
+    const bool shares = R2_TEAM_LONG == way && r2_team_long_shares(team, args);
+    const r2_team_call_t call = r2_team_call_of(team, args, shares);
     r2_status_t status;
 
-    call.gives = r2_team_is(&call, call.kind->gives);
-    call.takes = r2_team_is(&call, call.kind->takes);
-    call.shares = R2_TEAM_LONG == way && r2_team_shares(&call);
-    call.line =
-        call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
     ++team->calls;
     team->place = team->places[team->calls % R2_SEGMENT_DIGESTS] = place;
     team->digest = r2_team_mix((uint64_t) place << 32 | team->digest, r2_team_digest(args));

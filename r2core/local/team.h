@@ -40,8 +40,9 @@ typedef struct r2_team {
     r2_team_wait_t wait;
     const r2_process_t *processes; /* borrowed: members that read each other's memory; or NULL */
     uint64_t direct_bytes;         /* blocks as long as this are offered to be read so */
-    uint32_t refusals; /* calls in which a member could not read what this one offered */
-    bool offers;       /* in the call under way members read this one's memory */
+    uint64_t exchanges;            /* of long calls, so far */
+    uint32_t refusals; /* exchanges in which a member could not read what this one offered */
+    bool offers;       /* in the one under way members read this one's memory */
     uint64_t calls;    /* the number of the newest call: the first one is 1 */
     uint64_t done;     /* all members have finished calls up to this one, as far as is known */
     uint32_t digest;   /* of the newest call and all before it */

@@ -74,8 +74,7 @@ static void r2_team_pack(const r2_team_call_t *call, uint64_t offset, char *pack
     }
 }
 
-/* What this member gives itself need not go by its slot. @return NULL: it does. */
-static const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
+const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
 {
     const uint64_t block = call->kind->blocks ? (uint64_t) call->rank * call->block_bytes : 0;
     const char *data = r2_team_data(call);
@@ -83,8 +82,7 @@ static const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
     return call->args->in_place || NULL == data ? NULL : data + block + at;
 }
 
-/* Nobody else reads what the root gives. */
-static bool r2_team_is_alone(const r2_team_call_t *call)
+bool r2_team_is_alone(const r2_team_call_t *call)
 {
     return call->rank == call->root && !call->shares &&
            (R2_COLL_GATHER == call->which || R2_COLL_REDUCE == call->which);
@@ -95,9 +93,7 @@ void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot)
     const bool own = NULL == r2_team_own(call, 0);
 
     if (!call->kind->blocks) {
-        if (own || !r2_team_is_alone(call)) {
-            r2_team_pack(call, part.at, slot, part.bytes);
-        }
+        r2_team_pack(call, part.at, slot, part.bytes);
         return;
     }
     for (int32_t i = 0; i < call->size; ++i) {
@@ -116,6 +112,13 @@ bool r2_team_needs(const r2_team_call_t *call, int32_t member)
     return R2_COLL_SCAN == call->which     ? member <= call->rank
            : R2_COLL_EXSCAN == call->which ? member < call->rank
                                            : true;
+}
+
+int32_t r2_team_last(const r2_team_call_t *call)
+{
+    return R2_COLL_SCAN == call->which     ? call->rank
+           : R2_COLL_EXSCAN == call->which ? call->rank - 1
+                                           : call->size - 1;
 }
 
 void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *to, uint64_t bytes)
@@ -138,9 +141,8 @@ void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *
 void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                          r2_team_from_fn_t from)
 {
-    const bool prefix = R2_COLL_SCAN == call->which || R2_COLL_EXSCAN == call->which;
     const r2_team_fold_t fold = {
-        .last = prefix ? call->rank - (R2_COLL_EXSCAN == call->which ? 1 : 0) : call->size - 1,
+        .last = r2_team_last(call),
         .number = number,
         .from = from,
         .skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0,

@@ -59,7 +59,7 @@ static void r2_team_sleep(r2_member_t *member, const _Atomic uint64_t *at, uint6
 bool r2_team_is_refused(const r2_team_t *team)
 {
     for (int32_t i = 0; i < team->segment.size; ++i) {
-        if (r2_segment_has(&r2_segment_member(&team->segment, i)->refused, team->calls)) {
+        if (r2_segment_has(&r2_segment_member(&team->segment, i)->refused, team->exchanges)) {
             return true;
         }
     }

@@ -13,7 +13,7 @@
 r2_status_t r2_team_wait_long(r2_team_t *team, int32_t member, const _Atomic uint64_t *at,
                               uint64_t number);
 
-/** True if a member cannot read what this one offers in the newest call. */
+/** True if a member cannot read what this one offers in the exchange under way. */
 bool r2_team_is_refused(const r2_team_t *team);
 
 /** Waits until a member's number is there. @return R2_OK; R2_ERR_AGAIN: what this member offers is

@@ -339,7 +339,7 @@ static void t_join(t_member_t *member)
     pthread_barrier_wait(&job->met);
     member->team.wait = (r2_team_wait_t){.pause = t_pause, .looks = 20};
     member->team.processes = job->direct ? job->processes : NULL;
-    member->team.direct_bytes = 32768;
+    member->team.direct_bytes = 16384;
     member->room = 2 * (size_t) job->size * job->most + T_GUARD;
     member->in = malloc(member->room * sizeof(uint64_t));
     member->out = malloc(member->room * sizeof(uint64_t));
