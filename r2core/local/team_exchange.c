@@ -20,6 +20,7 @@
 #include "local/team_long.h"
 
 #define R2_LONG_FOLD_BYTES 8192u
+#define R2_LONG_PAIR_BYTES (2u << 20) /* as long as it stays in the caches */
 #define R2_LONG_REFUSALS   4u /* exchanges in which one could not read, until nothing is offered */
 
 /* Reads from what a member offers. @param at from its beginning. @return false: it could not be
@@ -120,6 +121,26 @@ static const char *r2_long_x(r2_long_t *pieces, int32_t i, uint32_t k, char *roo
                                                                                             : NULL;
 }
 
+/* Of two members the first one has room for all of x[1] where the result goes: it reads that at
+ * once, and lets its owner go before it folds. @return false: piece by piece. */
+static bool r2_long_reduce_pair(r2_long_t *pieces)
+{
+    const r2_team_call_t *call = pieces->call;
+    const r2_coll_args_t *args = call->args;
+    const char *own = r2_team_own(call, 0);
+    const bool fits = 2 == call->size && 0 == call->rank && call->block_bytes <= R2_LONG_PAIR_BYTES;
+    const uint64_t source = fits ? r2_long_offered(pieces, 1) : 0;
+
+    if (0 == source || 1 != r2_team_last(call) || NULL == own || own == args->out ||
+        !r2_long_fetch(pieces, 1, source, r2_long_skip(call), args->out, call->block_bytes)) {
+        return false;
+    }
+    r2_long_end(pieces, pieces->count - 1);
+    args->reduce(args->reduce_arg, own, args->out, call->block_bytes / args->element_bytes);
+    pieces->whole = true;
+    return true;
+}
+
 /* As r2_team_fold(). This member's x may lie where the result goes, and is there again if others
  * come by slots. */
 static r2_status_t r2_long_reduce(r2_long_t *pieces, uint32_t k)
@@ -164,7 +185,11 @@ static r2_status_t r2_long_take(r2_long_t *pieces, uint32_t k)
     if (R2_OK != status) {
         return status;
     }
-    return call->kind->reduces ? r2_long_reduce(pieces, k) : r2_long_copy(pieces, k);
+    if (!call->kind->reduces) {
+        return r2_long_copy(pieces, k);
+    }
+    return pieces->whole || (0 == k && r2_long_reduce_pair(pieces)) ? R2_OK
+                                                                    : r2_long_reduce(pieces, k);
 }
 
 /* True if others may read this member's data from where it is: nobody writes there before the
@@ -203,7 +228,7 @@ static r2_status_t r2_long_step(r2_long_t *pieces, uint32_t k)
     if (R2_OK == status && pieces->call->takes) {
         status = r2_long_take(pieces, k);
     }
-    if (R2_OK == status) {
+    if (R2_OK == status && !pieces->whole) {
         r2_long_end(pieces, k);
     }
     return status;

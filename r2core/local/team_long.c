@@ -96,17 +96,19 @@ r2_status_t r2_long_hear_all(const r2_long_t *pieces, uint32_t k)
 }
 
 /* Of each block, in one piece. What is only copied goes through in eight pieces or more, so that
- * who takes it works while the rest is put in. */
+ * who takes it works while the rest is put in. What is folded from where it is needs few calls of
+ * the kernel. The same on all members. */
 static uint64_t r2_long_part_bytes(const r2_team_call_t *call)
 {
+    const r2_team_t *team = call->team;
     const uint64_t blocks = call->kind->blocks ? (uint64_t) call->size : 1;
     const uint64_t unit = r2_max(call->args->element_bytes, (uint64_t) 1);
-    const uint64_t most = call->team->segment.piece_bytes / blocks;
-    const uint64_t few =
-        call->shares ? most
-                     : r2_max(call->block_bytes / R2_LONG_PIECES, R2_LONG_PIECE_BYTES / blocks);
+    const uint64_t most = team->segment.piece_bytes / blocks;
+    const bool reads =
+        call->kind->reduces && NULL != team->processes && call->block_bytes >= team->direct_bytes;
+    const uint64_t few = r2_max(call->block_bytes / R2_LONG_PIECES, R2_LONG_PIECE_BYTES / blocks);
 
-    return r2_max(r2_min(most, few) / unit, (uint64_t) 1) * unit;
+    return r2_max((call->shares || reads ? most : r2_min(most, few)) / unit, (uint64_t) 1) * unit;
 }
 
 static r2_status_t r2_long_run(const r2_team_call_t *call)

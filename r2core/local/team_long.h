@@ -23,6 +23,7 @@ typedef struct r2_long {
     bool is_refused; /* one of them cannot, and gets it by the slots */
     bool refuses;    /* this member cannot read what others offer, and takes it from their slots */
     bool kept;       /* what it gives itself is in its place */
+    bool whole;      /* it has taken all pieces at once */
 } r2_long_t;
 
 /** The slot of a piece of a member, as r2_team_from_fn_t. */
