@@ -37,6 +37,9 @@ static_assert(R2_COLL_KIND_COUNT <= 32, "a bit for each");
 #define R2_LOCAL_DIRECT_FREE (16u << 10)
 #define R2_LOCAL_DIRECT_BUSY (128u << 10)
 
+/* Who has waited for so long is woken by the rails. Before that it costs more than it is worth. */
+#define R2_LOCAL_ARM_NS (200 * R2_NS_PER_US)
+
 #define R2_LOCAL_LOOK_NS (5 * R2_NS_PER_MS)   /* for members that make other calls */
 #define R2_LOCAL_ASK_NS  (100 * R2_NS_PER_MS) /* whether who is waited for has ended */
 
@@ -90,6 +93,38 @@ static r2_status_t r2_coll_local_look(struct r2_coll_local *local, uint64_t now_
     return now_ns - local->since_ns < R2_LOCAL_PARTED_NS ? R2_OK : R2_ERR_PLAN_MISMATCH;
 }
 
+/* The rails wake who sleeps in a segment: by the service thread, which reads none of them itself.
+ * @return false: they have something now. */
+static bool r2_coll_local_arm(struct r2_coll_local *local, int32_t member)
+{
+    r2_ctx_t *ctx = r2_coll_local_ctx(local);
+    bool armed;
+
+    if (NULL == ctx->service || 0 != pthread_mutex_trylock(&ctx->core.lock)) {
+        return true; /* who has the lock drives */
+    }
+    armed = r2_net_arm(&ctx->core.net);
+    if (armed) {
+        local->sleeps_on = r2_segment_member(&local->team.segment, member);
+        ctx->sleeps_on = local->sleeps_on;
+        r2_service_watch(ctx->service);
+    }
+    pthread_mutex_unlock(&ctx->core.lock);
+    return armed;
+}
+
+static void r2_coll_local_disarm(struct r2_coll_local *local)
+{
+    r2_ctx_t *ctx = r2_coll_local_ctx(local);
+
+    r2_core_enter(&ctx->core);
+    if (ctx->sleeps_on == local->sleeps_on) {
+        ctx->sleeps_on = NULL;
+    }
+    local->sleeps_on = NULL;
+    r2_core_leave(&ctx->core);
+}
+
 /* Whoever waits for long: what else is under way, and why what it waits for may never come. */
 static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t member, uint64_t now_ns)
 {
@@ -110,6 +145,11 @@ static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t memb
     if (R2_OK == status && now_ns - local->looked_ns >= R2_LOCAL_LOOK_NS) {
         local->looked_ns = now_ns;
         status = r2_coll_local_look(local, now_ns);
+    }
+    if (R2_OK == status && now_ns - local->since_ns >= R2_LOCAL_ARM_NS &&
+        !r2_coll_local_arm(local, member)) {
+        (void) sched_yield();
+        return R2_OK;
     }
     return R2_OK == status ? R2_IN_PROGRESS : status;
 }
@@ -271,6 +311,9 @@ static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_
     r2_coll_count(&counters->collectives);
     r2_coll_count(&counters->local_collectives);
     status = r2_team_run(&local->team, args, way, place);
+    if (NULL != local->sleeps_on) {
+        r2_coll_local_disarm(local);
+    }
     if (R2_OK != status) {
         return r2_coll_local_fail(local, status);
     }

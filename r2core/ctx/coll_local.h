@@ -33,7 +33,9 @@ struct r2_coll_local {
     uint32_t quiet;          /* calls since this thread has driven */
     bool has_cores;          /* each process of the job on this host can have one, so all found */
     uint64_t spin_ns;        /* it looks and gives way for so long before it sleeps */
-    uint64_t since_ns;       /* of the wait under way */
+    r2_member_t
+        *sleeps_on;    /* borrowed: on whom it slept in this call, woken by the rails; or NULL */
+    uint64_t since_ns; /* of the wait under way */
     uint64_t looked_ns, asked_ns; /* when it last looked for other calls, and for ends */
 };
 

@@ -76,6 +76,9 @@ uint32_t r2_team_digest(const r2_coll_args_t *args);
 r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way_t way,
                         uint32_t place);
 
+/** Wakes who sleeps until a member writes: it has, or they have something else to do. */
+void r2_team_ring(r2_member_t *member);
+
 /** Says that this member makes no call any more. */
 void r2_team_part(r2_team_t *team);
 
