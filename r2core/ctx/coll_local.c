@@ -212,6 +212,7 @@ void r2_coll_local_set_pace(struct r2_coll_local *local)
         .arg = local,
         .looks = local->has_cores ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
     };
+    local->team.folds_direct = local->has_cores && NULL != local->team.processes;
     local->team.direct_bytes = local->has_cores ? R2_LOCAL_DIRECT_FREE : R2_LOCAL_DIRECT_BUSY;
     local->spin_ns = r2_max(params->spin_us * R2_NS_PER_US,
                             local->has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);

@@ -40,12 +40,13 @@ typedef struct r2_team {
     r2_team_wait_t wait;
     const r2_process_t *processes; /* borrowed: members that read each other's memory; or NULL */
     uint64_t direct_bytes;         /* blocks as long as this are offered to be read so */
-    uint64_t exchanges;            /* of long calls, so far */
-    uint32_t refusals; /* exchanges in which a member could not read what this one offered */
-    bool offers;       /* in the one under way members read this one's memory */
-    uint64_t calls;    /* the number of the newest call: the first one is 1 */
-    uint64_t done;     /* all members have finished calls up to this one, as far as is known */
-    uint32_t digest;   /* of the newest call and all before it */
+    bool folds_direct;  /* reductions read so, too; the same on all members: each has a core */
+    uint64_t exchanges; /* of long calls, so far */
+    uint32_t refusals;  /* exchanges in which a member could not read what this one offered */
+    bool offers;        /* in the one under way members read this one's memory */
+    uint64_t calls;     /* the number of the newest call: the first one is 1 */
+    uint64_t done;      /* all members have finished calls up to this one, as far as is known */
+    uint32_t digest;    /* of the newest call and all before it */
     uint32_t place;  /* of the newest call among those of the communicator: the next one's number */
     uint64_t pieces; /* of long calls, so far */
     uint32_t places[R2_SEGMENT_DIGESTS]; /* of the newest calls, by call */

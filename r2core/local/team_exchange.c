@@ -202,7 +202,8 @@ static bool r2_long_is_direct(const r2_long_t *pieces)
 
     return call->gives && NULL != team->processes && team->refusals < R2_LONG_REFUSALS &&
            call->block_bytes >= team->direct_bytes && !mixed && NULL != r2_team_data(call) &&
-           (!call->kind->reduces || pieces->part_bytes >= R2_LONG_FOLD_BYTES);
+           (!call->kind->reduces ||
+            (team->folds_direct && pieces->part_bytes >= R2_LONG_FOLD_BYTES));
 }
 
 static void r2_long_offer(r2_long_t *pieces)

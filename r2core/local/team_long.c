@@ -105,7 +105,7 @@ static uint64_t r2_long_part_bytes(const r2_team_call_t *call)
     const uint64_t unit = r2_max(call->args->element_bytes, (uint64_t) 1);
     const uint64_t most = team->segment.piece_bytes / blocks;
     const bool reads =
-        call->kind->reduces && NULL != team->processes && call->block_bytes >= team->direct_bytes;
+        call->kind->reduces && team->folds_direct && call->block_bytes >= team->direct_bytes;
     const uint64_t few = r2_max(call->block_bytes / R2_LONG_PIECES, R2_LONG_PIECE_BYTES / blocks);
 
     return r2_max((call->shares || reads ? most : r2_min(most, few)) / unit, (uint64_t) 1) * unit;
@@ -131,7 +131,7 @@ static r2_status_t r2_long_run(const r2_team_call_t *call)
 /* The same on all members. */
 static bool r2_long_has_blocks(const r2_team_t *team, const r2_coll_args_t *args)
 {
-    return R2_COLL_ALLREDUCE == args->kind && NULL != team->processes &&
+    return R2_COLL_ALLREDUCE == args->kind && team->folds_direct &&
            args->count / (uint64_t) team->segment.size * args->element_bytes >= team->direct_bytes;
 }
 

@@ -340,6 +340,7 @@ static void t_join(t_member_t *member)
     member->team.wait = (r2_team_wait_t){.pause = t_pause, .looks = 20};
     member->team.processes = job->direct ? job->processes : NULL;
     member->team.direct_bytes = 16384;
+    member->team.folds_direct = job->direct && 5 != job->size;
     member->room = 2 * (size_t) job->size * job->most + T_GUARD;
     member->in = malloc(member->room * sizeof(uint64_t));
     member->out = malloc(member->room * sizeof(uint64_t));
