@@ -199,9 +199,12 @@ static bool r2_long_is_direct(const r2_long_t *pieces)
     const r2_team_call_t *call = pieces->call;
     const r2_team_t *team = call->team;
     const bool mixed = call->args->in_place && (call->kind->blocks || call->kind->reduces);
+    /* the owner had to stay while all of it is folded; by slots it works meanwhile */
+    const bool rooted = R2_COLL_REDUCE == call->which && call->block_bytes > R2_LONG_PAIR_BYTES;
 
     return call->gives && NULL != team->processes && team->refusals < R2_LONG_REFUSALS &&
-           call->block_bytes >= team->direct_bytes && !mixed && NULL != r2_team_data(call) &&
+           call->block_bytes >= team->direct_bytes && !mixed && !rooted &&
+           NULL != r2_team_data(call) &&
            (!call->kind->reduces ||
             (team->folds_direct && pieces->part_bytes >= R2_LONG_FOLD_BYTES));
 }
