@@ -203,21 +203,6 @@ static uint32_t r2_coll_local_forced(const r2_params_t *params)
     return kinds;
 }
 
-void r2_coll_local_set_pace(struct r2_coll_local *local)
-{
-    const r2_params_t *params = &local->comm->comms->core->params;
-
-    local->team.wait = (r2_team_wait_t){
-        .pause = r2_coll_local_pause,
-        .arg = local,
-        .looks = local->has_cores ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
-    };
-    local->team.folds_direct = local->has_cores && NULL != local->team.processes;
-    local->team.direct_bytes = local->has_cores ? R2_LOCAL_DIRECT_FREE : R2_LOCAL_DIRECT_BUSY;
-    local->spin_ns = r2_max(params->spin_us * R2_NS_PER_US,
-                            local->has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);
-}
-
 r2_status_t r2_coll_local_create(r2_comm_t *comm)
 {
     r2_ctx_t *ctx = r2_ctx_of(comm->comms->core);
@@ -280,6 +265,22 @@ static r2_status_t r2_coll_local_fail(struct r2_coll_local *local, r2_status_t s
     return status;
 }
 
+/* What has_cores says: how it waits, and from which length on it reads others' memory. */
+static void r2_coll_local_set_pace(struct r2_coll_local *local)
+{
+    const r2_params_t *params = &local->comm->comms->core->params;
+
+    local->team.wait = (r2_team_wait_t){
+        .pause = r2_coll_local_pause,
+        .arg = local,
+        .looks = local->has_cores ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
+    };
+    local->team.folds_direct = local->has_cores && NULL != local->team.processes;
+    local->team.direct_bytes = local->has_cores ? R2_LOCAL_DIRECT_FREE : R2_LOCAL_DIRECT_BUSY;
+    local->spin_ns = r2_max(params->spin_us * R2_NS_PER_US,
+                            local->has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);
+}
+
 /* What it takes for a call that is made so, once. */
 static r2_status_t r2_coll_local_prepare(struct r2_coll_local *local, r2_team_way_t way)
 {
@@ -287,6 +288,7 @@ static r2_status_t r2_coll_local_prepare(struct r2_coll_local *local, r2_team_wa
 
     if (R2_LOCAL_UNMET == local->stage) {
         status = r2_coll_local_meet(local);
+        r2_coll_local_set_pace(local);
     }
     if (R2_OK == status && R2_TEAM_LONG == way && R2_LOCAL_SHORT == local->stage) {
         status = r2_coll_local_grow(local);

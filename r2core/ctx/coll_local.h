@@ -46,9 +46,6 @@ struct r2_coll_local {
  */
 r2_status_t r2_coll_local_create(r2_comm_t *comm);
 
-/** What has_cores says: how it waits, and from which length on it reads others' memory. */
-void r2_coll_local_set_pace(struct r2_coll_local *local);
-
 /** True if there is a segment. */
 static inline bool r2_coll_local_has_team(const struct r2_coll_local *local)
 {

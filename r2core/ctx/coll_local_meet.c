@@ -211,7 +211,6 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
     r2_segment_settle(&local->team.segment);
     local->team.processes = 0 == second.deaf ? local->processes : NULL;
     local->has_cores = 0 == second.busy;
-    r2_coll_local_set_pace(local);
     local->stage = local->team.segment.grown ? R2_LOCAL_GROWN : R2_LOCAL_SHORT;
     return R2_OK;
 }

@@ -18,8 +18,9 @@ libr2core_la_SOURCES += \
     r2core/local/team_exchange.c \
     r2core/local/team_long.c \
     r2core/local/team_long.h \
-    r2core/local/team_shares.c \
     r2core/local/team_parts.h \
+    r2core/local/team_pieces.c \
+    r2core/local/team_shares.c \
     r2core/local/team_short.c \
     r2core/local/team_wait.c \
     r2core/local/team_wait.h

@@ -42,34 +42,6 @@ r2_team_way_t r2_team_way(const r2_segment_t *segment, const r2_coll_args_t *arg
     return args->element_bytes * blocks <= segment->piece_bytes ? R2_TEAM_LONG : R2_TEAM_NONE;
 }
 
-static bool r2_team_is(const r2_team_call_t *call, r2_team_who_t who)
-{
-    return R2_WHO_ALL == who ||
-           (call->rank == call->root ? R2_WHO_ROOT == who : R2_WHO_OTHERS == who);
-}
-
-r2_team_call_t r2_team_call_of(r2_team_t *team, const r2_coll_args_t *args, bool shares)
-{
-    r2_team_call_t call = {
-        .team = team,
-        .args = args,
-        .kind = r2_team_kind(args->kind),
-        .which = args->kind,
-        .size = team->segment.size,
-        .rank = team->segment.rank,
-        .root = args->root,
-        .block_bytes = R2_COLL_BARRIER == args->kind ? 0 : args->count * args->element_bytes,
-        .shares = shares,
-    };
-
-    call.gives = r2_team_is(&call, call.kind->gives) &&
-                 (!r2_team_is_alone(&call) || NULL == r2_team_own(&call, 0));
-    call.takes = r2_team_is(&call, call.kind->takes);
-    call.line =
-        call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
-    return call;
-}
-
 /* The call has failed: its caller may use the memory that members still read. */
 static void r2_team_withdraw(r2_team_t *team)
 {

@@ -114,6 +114,34 @@ bool r2_team_needs(const r2_team_call_t *call, int32_t member)
                                            : true;
 }
 
+static bool r2_team_is(const r2_team_call_t *call, r2_team_who_t who)
+{
+    return R2_WHO_ALL == who ||
+           (call->rank == call->root ? R2_WHO_ROOT == who : R2_WHO_OTHERS == who);
+}
+
+r2_team_call_t r2_team_call_of(r2_team_t *team, const r2_coll_args_t *args, bool shares)
+{
+    r2_team_call_t call = {
+        .team = team,
+        .args = args,
+        .kind = r2_team_kind(args->kind),
+        .which = args->kind,
+        .size = team->segment.size,
+        .rank = team->segment.rank,
+        .root = args->root,
+        .block_bytes = R2_COLL_BARRIER == args->kind ? 0 : args->count * args->element_bytes,
+        .shares = shares,
+    };
+
+    call.gives = r2_team_is(&call, call.kind->gives) &&
+                 (!r2_team_is_alone(&call) || NULL == r2_team_own(&call, 0));
+    call.takes = r2_team_is(&call, call.kind->takes);
+    call.line =
+        call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
+    return call;
+}
+
 int32_t r2_team_last(const r2_team_call_t *call)
 {
     return R2_COLL_SCAN == call->which     ? call->rank

@@ -53,7 +53,7 @@ static inline _Atomic uint64_t *r2_long_source(const r2_long_t *pieces, int32_t 
                 ->sources[pieces->exchange % R2_SEGMENT_DIGESTS];
 }
 
-/* team_long.c; each returns as r2_team_reach() */
+/* team_pieces.c; each returns as r2_team_reach() */
 /** Waits until all others have finished with a piece. */
 r2_status_t r2_long_taken(const r2_long_t *pieces, uint64_t number);
 /** Puts all pieces up to one into slots; none as long as members read this one's data from where

@@ -11,11 +11,11 @@ MUTANTS_LOCAL = [
     ("teams-use-one-slot-for-two-calls", "local/segment.h",
      "slots + call % R2_SEGMENT_SLOTS * segment->slot_stride",
      "slots + call / 2 % R2_SEGMENT_SLOTS * segment->slot_stride", TEAM),
-    ("teams-say-so-before-it-is-there", "local/team_long.c",
+    ("teams-say-so-before-it-is-there", "local/team_pieces.c",
      "        r2_team_put(call, r2_long_part(pieces, k),\n",
      "        r2_team_say(pieces->own, at, number);\n"
      "        r2_team_put(call, r2_long_part(pieces, k),\n", TEAM),
-    ("teams-write-pieces-that-are-read", "local/team_long.c",
+    ("teams-write-pieces-that-are-read", "local/team_pieces.c",
      "r2_min(number, (uint64_t) R2_SEGMENT_LONG_SLOTS)",
      "r2_min(number, (uint64_t) 2 * R2_SEGMENT_LONG_SLOTS)", TEAM),
     ("teams-leave-before-they-were-read", "local/team_exchange.c",
@@ -41,8 +41,9 @@ MUTANTS_LOCAL = [
     ("teams-do-not-look-at-what-they-read", "local/team_short.c",
      "         team->digest != slot->digest)) {\n", "         false)) {\n", TEAM_ODD),
     ("teams-take-what-may-have-changed", "local/team_exchange.c",
-     "    return source == atomic_load(r2_long_source(pieces, i));\n", "    return true;\n", TEAM_ODD),
-    ("teams-read-slots-of-what-was-offered", "local/team_long.c",
+     "    return source == atomic_load(r2_long_source(pieces, i));\n", "    return true;\n",
+     TEAM_ODD),
+    ("teams-read-slots-of-what-was-offered", "local/team_pieces.c",
      "again ? &member->given_again : &member->given,", "again ? &member->given : &member->given,",
      TEAM),
     ("teams-forget-what-they-keep", "local/team_exchange.c",
@@ -64,5 +65,5 @@ MUTANTS_LOCAL = [
      "    struct pollfd ends = {.fd = pidfd, .events = POLLIN};\n\n"
      "    return 1 == poll(&ends, 1, 0) || pidfd > 0;", TEAM_ODD),
     ("processes-are-told-apart-by-number", "local/process.c",
-     "(0 != start && start != process->start)", "(0 != start && false)", TEAM_ODD),
+     "(0 != stat.start && stat.start != process->start)", "(0 != stat.start && false)", TEAM_ODD),
 ]
