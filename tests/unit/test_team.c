@@ -439,7 +439,7 @@ static void few_members(void **state)
     for (int32_t size = 2; size <= 5; ++size) {
         t_run(size, 40, 100000 / (uint32_t) size * 2, false, false);
         t_run(size, 60, 100000 / (uint32_t) size * 2, true, false);
-        t_run(size, 100, 100000 / (uint32_t) size * 2, true, true);
+        t_run(size, 40, 100000 / (uint32_t) size * 2, true, true);
         t_run(size, 1500, 200, true, false);
     }
 }
@@ -448,7 +448,7 @@ static void more_members(void **state)
 {
     (void) state;
     t_run(8, 150, 6000, true, false);
-    t_run(8, 150, 6000, true, true);
+    t_run(8, 60, 6000, true, true);
     t_run(9, 150, 6000, false, false);
     t_run(T_MEMBERS, 60, 1500, false, false);
 }
