@@ -62,8 +62,9 @@ RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_rail", "tp_rdma", "tp
 # Tests with an allocator of their own, in place of the simulator's.
 STARVING = ("test_control",)
 # Functions that tests have in place of the C library's.
-WRAPPED = {"test_control": ("malloc", "calloc", "aligned_alloc"), "test_shared": ("syscall",),
-           "test_team": ("process_vm_readv",), "test_team_odd": ("process_vm_readv",)}
+WRAPPED = {"test_control": ("malloc", "calloc", "aligned_alloc"),
+           "test_shared": ("syscall", "posix_fallocate"), "test_team": ("process_vm_readv",),
+           "test_team_odd": ("process_vm_readv",)}
 LIMIT_S = 400
 CHILDREN = set()        # tests that run
 
