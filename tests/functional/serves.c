@@ -4,8 +4,9 @@
  *
  * A rank that waits in a segment answers what comes by its rails: rank 0 waits for rank 1 in a
  * barrier, while rank 2 sends it long messages, each of which needs answers. Were rank 0 to look
- * once in a millisecond, each would take as long. A busy machine may slow some rounds down, so one
- * good round of several will do; every byte is compared. Prints TAP.
+ * once in a millisecond, each would take some. In every second round rank 0 waits for the messages
+ * themselves: on a busy machine neither is fast. One good round of several will do; every byte is
+ * compared. Prints TAP.
  */
 #include <mpi.h>
 
@@ -18,6 +19,7 @@
 #define MESSAGES 60
 #define BYTES    (96 << 10)
 #define MOST_S   0.002 /* the median of a round */
+#define MOST     4     /* times that of one who waits for messages */
 
 static unsigned char memory[MESSAGES][BYTES];
 
@@ -44,6 +46,9 @@ static int receive(MPI_Comm pair, int round)
         MPI_Irecv(memory[i], BYTES, MPI_BYTE, 2, i, MPI_COMM_WORLD, &requests[i]);
     }
     MPI_Barrier(MPI_COMM_WORLD);
+    if (0 != round % 2) {
+        MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
+    }
     MPI_Barrier(pair); /* waits until rank 2 has sent everything */
     MPI_Waitall(MESSAGES, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < MESSAGES; ++i) {
@@ -77,8 +82,8 @@ static double send(int round)
 
 int main(int argc, char **argv)
 {
-    double best = 1e9;
-    int rank, size, wrong = 0;
+    double best[2] = {1e9, 1e9};
+    int rank, size, good, wrong = 0;
     MPI_Comm pair;
 
     MPI_Init(&argc, &argv);
@@ -100,16 +105,17 @@ int main(int argc, char **argv)
         } else {
             const double median = send(round);
 
-            best = median < best ? median : best;
+            best[round % 2] = median < best[round % 2] ? median : best[round % 2];
         }
     }
-    MPI_Bcast(&best, 1, MPI_DOUBLE, 2, MPI_COMM_WORLD);
+    MPI_Bcast(best, 2, MPI_DOUBLE, 2, MPI_COMM_WORLD);
+    good = best[0] < MOST_S || best[0] < MOST * best[1];
     if (0 == rank) {
-        printf("%sok 1 - who waits in a segment answers at once # %.0f us\n",
-               best < MOST_S ? "" : "not ", best * 1e6);
+        printf("%sok 1 - who waits in a segment answers at once # %.0f us, %.0f us elsewhere\n",
+               good ? "" : "not ", best[0] * 1e6, best[1] * 1e6);
         printf("%sok 2 - what it was sent is right\n1..2\n", 0 == wrong ? "" : "not ");
     }
     MPI_Comm_free(&pair);
     MPI_Finalize();
-    return 0 == rank && (wrong > 0 || best >= MOST_S) ? 1 : 0;
+    return 0 == rank && (wrong > 0 || !good) ? 1 : 0;
 }
