@@ -28,6 +28,18 @@ static_assert(R2_COLL_KIND_COUNT <= 32, "a bit for each");
 #define R2_LOCAL_LOOKS_FREE 100u
 #define R2_LOCAL_LOOKS_BUSY 1u
 
+/* With a core for each process nobody else has a use for it, and to be woken takes longer than most
+ * waits: who waits sleeps later than spin_us says. */
+#define R2_LOCAL_SPIN_FREE_NS R2_NS_PER_MS
+
+/* From here on one copy by the kernel costs less than two by members. Who reads from where it is
+ * keeps the owner in its call, which costs more if they share a core. */
+#define R2_LOCAL_DIRECT_FREE (16u << 10)
+#define R2_LOCAL_DIRECT_BUSY (128u << 10)
+
+/* Who has waited for so long is woken by the rails. Before that it costs more than it is worth. */
+#define R2_LOCAL_ARM_NS (200 * R2_NS_PER_US)
+
 #define R2_LOCAL_LOOK_NS (5 * R2_NS_PER_MS)   /* for members that make other calls */
 #define R2_LOCAL_ASK_NS  (100 * R2_NS_PER_MS) /* whether who is waited for has ended */
 
@@ -81,6 +93,38 @@ static r2_status_t r2_coll_local_look(struct r2_coll_local *local, uint64_t now_
     return now_ns - local->since_ns < R2_LOCAL_PARTED_NS ? R2_OK : R2_ERR_PLAN_MISMATCH;
 }
 
+/* The rails wake who sleeps in a segment: by the service thread, which reads none of them itself.
+ * @return false: they have something now. */
+static bool r2_coll_local_arm(struct r2_coll_local *local, int32_t member)
+{
+    r2_ctx_t *ctx = r2_coll_local_ctx(local);
+    bool armed;
+
+    if (NULL == ctx->service || 0 != pthread_mutex_trylock(&ctx->core.lock)) {
+        return true; /* who has the lock drives */
+    }
+    armed = r2_net_arm(&ctx->core.net);
+    if (armed) {
+        local->sleeps_on = r2_segment_member(&local->team.segment, member);
+        ctx->sleeps_on = local->sleeps_on;
+        r2_service_watch(ctx->service);
+    }
+    pthread_mutex_unlock(&ctx->core.lock);
+    return armed;
+}
+
+static void r2_coll_local_disarm(struct r2_coll_local *local)
+{
+    r2_ctx_t *ctx = r2_coll_local_ctx(local);
+
+    r2_core_enter(&ctx->core);
+    if (ctx->sleeps_on == local->sleeps_on) {
+        ctx->sleeps_on = NULL;
+    }
+    local->sleeps_on = NULL;
+    r2_core_leave(&ctx->core);
+}
+
 /* Whoever waits for long: what else is under way, and why what it waits for may never come. */
 static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t member, uint64_t now_ns)
 {
@@ -102,6 +146,11 @@ static r2_status_t r2_coll_local_doubt(struct r2_coll_local *local, int32_t memb
         local->looked_ns = now_ns;
         status = r2_coll_local_look(local, now_ns);
     }
+    if (R2_OK == status && now_ns - local->since_ns >= R2_LOCAL_ARM_NS &&
+        !r2_coll_local_arm(local, member)) {
+        (void) sched_yield();
+        return R2_OK;
+    }
     return R2_OK == status ? R2_IN_PROGRESS : status;
 }
 
@@ -114,7 +163,7 @@ static r2_status_t r2_coll_local_pause(void *arg, int32_t member, uint32_t turn)
     if (0 == turn) {
         local->since_ns = local->looked_ns = local->asked_ns = now_ns;
     }
-    if (now_ns - local->since_ns >= ctx->core.params.spin_us * R2_NS_PER_US) {
+    if (now_ns - local->since_ns >= local->spin_ns) {
         return r2_coll_local_doubt(local, member, now_ns);
     }
     if (R2_LOCAL_DRIVE_TURNS - 1 == turn % R2_LOCAL_DRIVE_TURNS) {
@@ -168,12 +217,8 @@ r2_status_t r2_coll_local_create(r2_comm_t *comm)
         return R2_ERR_NO_MEMORY;
     }
     local->comm = comm;
+    local->has_cores = r2_coll_local_has_cores(ctx);
     local->forced = r2_coll_local_forced(&ctx->core.params);
-    local->team.wait = (r2_team_wait_t){
-        .pause = r2_coll_local_pause,
-        .arg = local,
-        .looks = r2_coll_local_has_cores(ctx) ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
-    };
     r2_segment_lay_out(&local->team.segment, comm->size, comm->rank);
     comm->local = local;
     return R2_OK;
@@ -220,6 +265,22 @@ static r2_status_t r2_coll_local_fail(struct r2_coll_local *local, r2_status_t s
     return status;
 }
 
+/* What has_cores says: how it waits, and from which length on it reads others' memory. */
+static void r2_coll_local_set_pace(struct r2_coll_local *local)
+{
+    const r2_params_t *params = &local->comm->comms->core->params;
+
+    local->team.wait = (r2_team_wait_t){
+        .pause = r2_coll_local_pause,
+        .arg = local,
+        .looks = local->has_cores ? R2_LOCAL_LOOKS_FREE : R2_LOCAL_LOOKS_BUSY,
+    };
+    local->team.folds_direct = local->has_cores && NULL != local->team.processes;
+    local->team.direct_bytes = local->has_cores ? R2_LOCAL_DIRECT_FREE : R2_LOCAL_DIRECT_BUSY;
+    local->spin_ns = r2_max(params->spin_us * R2_NS_PER_US,
+                            local->has_cores ? (uint64_t) R2_LOCAL_SPIN_FREE_NS : 0);
+}
+
 /* What it takes for a call that is made so, once. */
 static r2_status_t r2_coll_local_prepare(struct r2_coll_local *local, r2_team_way_t way)
 {
@@ -227,6 +288,7 @@ static r2_status_t r2_coll_local_prepare(struct r2_coll_local *local, r2_team_wa
 
     if (R2_LOCAL_UNMET == local->stage) {
         status = r2_coll_local_meet(local);
+        r2_coll_local_set_pace(local);
     }
     if (R2_OK == status && R2_TEAM_LONG == way && R2_LOCAL_SHORT == local->stage) {
         status = r2_coll_local_grow(local);
@@ -252,6 +314,9 @@ static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_
     r2_coll_count(&counters->collectives);
     r2_coll_count(&counters->local_collectives);
     status = r2_team_run(&local->team, args, way, place);
+    if (NULL != local->sleeps_on) {
+        r2_coll_local_disarm(local);
+    }
     if (R2_OK != status) {
         return r2_coll_local_fail(local, status);
     }
@@ -262,7 +327,18 @@ static r2_status_t r2_coll_local_run(struct r2_coll_local *local, const r2_coll_
     return R2_OK;
 }
 
-bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
+/* A reduce_scatter of equal blocks is one that a team makes; all members have the same counts. */
+static bool r2_coll_local_is_block(const r2_comm_t *comm, const r2_coll_args_t *args)
+{
+    bool equal = NULL != args->counts;
+
+    for (int32_t i = 1; i < comm->size && equal; ++i) {
+        equal = args->counts[i] == args->counts[0];
+    }
+    return equal;
+}
+
+static bool r2_coll_local_make(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
 {
     struct r2_coll_local *local = comm->local;
     r2_team_way_t way;
@@ -286,4 +362,22 @@ bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *sta
     }
     *status_p = r2_coll_local_run(local, args, way);
     return true;
+}
+
+bool r2_coll_local(r2_comm_t *comm, const r2_coll_args_t *args, r2_status_t *status_p)
+{
+    r2_coll_args_t block;
+
+    if (NULL == comm->local || R2_COLL_REDUCE_SCATTER != args->kind) {
+        return r2_coll_local_make(comm, args, status_p);
+    }
+    if (!r2_coll_local_is_block(comm, args) ||
+        0 != (comm->local->forced & 1u << R2_COLL_REDUCE_SCATTER)) {
+        return false;
+    }
+    block = *args;
+    block.kind = R2_COLL_REDUCE_SCATTER_BLOCK;
+    block.count = args->counts[0];
+    block.counts = NULL;
+    return r2_coll_local_make(comm, &block, status_p);
 }

@@ -31,7 +31,11 @@ struct r2_coll_local {
     r2_process_t *processes; /* owned: of the members; NULL: not yet */
     uint32_t forced;         /* bits of kinds whose algorithm a parameter names: the engine's */
     uint32_t quiet;          /* calls since this thread has driven */
-    uint64_t since_ns;       /* of the wait under way */
+    bool has_cores;          /* each process of the job on this host can have one, so all found */
+    uint64_t spin_ns;        /* it looks and gives way for so long before it sleeps */
+    r2_member_t
+        *sleeps_on;    /* borrowed: on whom it slept in this call, woken by the rails; or NULL */
+    uint64_t since_ns; /* of the wait under way */
     uint64_t looked_ns, asked_ns; /* when it last looked for other calls, and for ends */
 };
 

@@ -33,7 +33,7 @@ typedef struct r2_meeting {
     uint32_t odd;   /* not the same on all of them */
     uint32_t denied; /* one of them cannot */
     uint32_t deaf;   /* one of them cannot read the memory of all others */
-    uint32_t unused;
+    uint32_t busy;   /* one of them finds fewer cores than processes */
     uint8_t address[R2_SHARED_ADDRESS_BYTES];
     struct {
         r2_process_t process;
@@ -52,6 +52,7 @@ static void r2_meeting_reduce(void *arg, const void *in, void *inout, size_t cou
     to->odd |= from->odd | (from->place != to->place ? 1u : 0u);
     to->denied |= from->denied;
     to->deaf |= from->deaf;
+    to->busy |= from->busy;
     for (uint64_t i = offsetof(r2_meeting_t, address); i < bytes; ++i) {
         ((unsigned char *) inout)[i] |= rest[i];
     }
@@ -166,6 +167,7 @@ static bool r2_coll_local_open(struct r2_coll_local *local, const r2_meeting_t *
         R2_OK != r2_segment_open(&local->team.segment, comm->size, comm->rank, meeting->address)) {
         return false;
     }
+    r2_team_elsewhere(&local->team, comm->next_seq); /* who waits in a call compares it at once */
     return r2_coll_local_sees_all(local);
 }
 
@@ -199,6 +201,7 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
     if (R2_OK == status) {
         second.denied = r2_coll_local_open(local, meeting) ? 0 : 1;
         second.deaf = 0 == second.denied && r2_coll_local_reads_all(local, meeting) ? 0 : 1;
+        second.busy = local->has_cores ? 0 : 1;
         status = r2_coll_local_exchange(local, &second, sizeof(second));
     }
     if (R2_OK != status || 0 != second.denied) {
@@ -207,6 +210,7 @@ static r2_status_t r2_coll_local_talk(struct r2_coll_local *local, r2_meeting_t 
     }
     r2_segment_settle(&local->team.segment);
     local->team.processes = 0 == second.deaf ? local->processes : NULL;
+    local->has_cores = 0 == second.busy;
     local->stage = local->team.segment.grown ? R2_LOCAL_GROWN : R2_LOCAL_SHORT;
     return R2_OK;
 }

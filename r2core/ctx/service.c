@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "ctx/state.h"
+#include "local/team.h"
 
 /*
  * The thread sleeps without timeout. It is woken by sources (ctx/source.h), and by a timer that the
@@ -66,6 +67,13 @@ static void r2_service_watch_rails(r2_service_t *service, bool on)
 
     service->watching = on;
     epoll_ctl(service->epoll_fd, EPOLL_CTL_MOD, service->ctx->epoll_fd, &event);
+}
+
+void r2_service_watch(r2_service_t *service)
+{
+    if (!service->watching) {
+        r2_service_watch_rails(service, true);
+    }
 }
 
 /*
@@ -160,6 +168,9 @@ static bool r2_service_note(r2_service_t *service, const struct epoll_event *eve
             service->timer_ns = R2_NEVER_NS;
         } else if (R2_SERVICE_RAILS == wake) {
             service->watching = false;
+            if (NULL != service->ctx->sleeps_on) {
+                r2_team_ring(service->ctx->sleeps_on);
+            }
         }
     }
     return ready;

@@ -19,6 +19,7 @@
 #include "ctx/record.h"
 #include "ctx/source.h"
 
+struct r2_member;
 struct r2_p2p;
 struct r2_service;
 struct r2_ctx_real;
@@ -40,8 +41,10 @@ struct r2_ctx {
     r2_hosts_t *hosts;       /* owned; NULL before somebody asks */
     r2_ctx_health_t *health; /* owned; NULL before the communicator of all processes */
     r2_estimator_t estimator;
-    uint64_t last_delivery_ns;  /* for the longest gap */
-    struct r2_p2p *p2p;         /* borrowed; NULL: not bound */
+    uint64_t last_delivery_ns; /* for the longest gap */
+    struct r2_member
+        *sleeps_on;     /* borrowed: an application thread sleeps until it writes; or NULL */
+    struct r2_p2p *p2p; /* borrowed; NULL: not bound */
     struct r2_service *service; /* owned; NULL in the simulator */
     struct r2_ctx_real *real;   /* owned; NULL in the simulator */
     int epoll_fd;               /* owned: descriptors of all workers; -1 in the simulator */
@@ -103,5 +106,8 @@ r2_wait_next_t r2_wait_pass(r2_ctx_t *ctx, r2_wait_t *wait);
 /** Starts the thread: all sources are known, and files opened. */
 r2_status_t r2_service_create(r2_ctx_t *ctx, struct r2_service **service_p);
 void r2_service_destroy(struct r2_service *service);
+/** An application thread sleeps elsewhere (sleeps_on), with the rails armed: they wake it. Engine
+ * lock. */
+void r2_service_watch(struct r2_service *service);
 
 #endif

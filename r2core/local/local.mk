@@ -15,8 +15,12 @@ libr2core_la_SOURCES += \
     r2core/local/team.c \
     r2core/local/team.h \
     r2core/local/team_data.c \
+    r2core/local/team_exchange.c \
     r2core/local/team_long.c \
+    r2core/local/team_long.h \
     r2core/local/team_parts.h \
+    r2core/local/team_pieces.c \
+    r2core/local/team_shares.c \
     r2core/local/team_short.c \
     r2core/local/team_wait.c \
     r2core/local/team_wait.h

@@ -20,8 +20,17 @@
 
 #include "base/fork.h"
 
-#define R2_PROCESS_TEXT_BYTES  1024
-#define R2_PROCESS_START_FIELD 20 /* of /proc/PID/stat, counted from behind the name */
+#define R2_PROCESS_TEXT_BYTES 1024
+
+/* Of /proc/PID/stat, counted from behind the name. */
+enum { R2_PROCESS_STATE = 1, R2_PROCESS_THREADS = 18, R2_PROCESS_START = 20 };
+
+/** What it says of a process. */
+typedef struct r2_process_stat {
+    char state;       /* 'Z': it has ended, or its first thread has */
+    uint64_t threads; /* that have not, and the first one */
+    uint64_t start;   /* 0: it is not there */
+} r2_process_stat_t;
 
 /* @param text_p "" if it cannot be read. @return errno of the open. */
 static int r2_process_read(uint64_t pid, char *text_p, size_t bytes)
@@ -42,17 +51,24 @@ static int r2_process_read(uint64_t pid, char *text_p, size_t bytes)
     return 0;
 }
 
-/* @return 0: it is not there. @param error_p errno where its file could not be opened. */
-static uint64_t r2_process_start(uint64_t pid, int *error_p)
+/* @param error_p errno where its file could not be opened. */
+static r2_process_stat_t r2_process_stat(uint64_t pid, int *error_p)
 {
+    r2_process_stat_t stat = {.start = 0};
     char text[R2_PROCESS_TEXT_BYTES], *at;
 
     *error_p = r2_process_read(pid, text, sizeof(text));
     at = strrchr(text, ')'); /* the name may have any characters */
-    for (int i = 0; NULL != at && i < R2_PROCESS_START_FIELD; ++i) {
+    for (int i = 1; NULL != at && i <= R2_PROCESS_START; ++i) {
         at = strchr(at + 1, ' ');
+        if (NULL != at && R2_PROCESS_STATE == i) {
+            stat.state = at[1];
+        } else if (NULL != at && R2_PROCESS_THREADS == i) {
+            stat.threads = strtoull(at, NULL, 10);
+        }
     }
-    return NULL == at ? 0 : strtoull(at, NULL, 10);
+    stat.start = NULL == at ? 0 : strtoull(at, NULL, 10);
+    return stat;
 }
 
 r2_process_t r2_process_self(void)
@@ -60,7 +76,7 @@ r2_process_t r2_process_self(void)
     r2_process_t self = {.pid = (uint64_t) getpid()};
     int error;
 
-    self.start = r2_process_start(self.pid, &error);
+    self.start = r2_process_stat(self.pid, &error).start;
     return self;
 }
 
@@ -68,7 +84,7 @@ bool r2_process_is_seen(const r2_process_t *process)
 {
     int error;
 
-    return 0 != process->start && r2_process_start(process->pid, &error) == process->start;
+    return 0 != process->start && r2_process_stat(process->pid, &error).start == process->start;
 }
 
 /* Its parent may not have waited for it yet, and its first thread may have ended before others. */
@@ -79,16 +95,23 @@ static bool r2_process_has_exited(int pidfd)
     return 1 == poll(&ends, 1, 0);
 }
 
+/* The same where there is no pidfd: before Linux 5.3, or where it is forbidden. */
+static bool r2_process_is_zombie(const r2_process_stat_t *stat)
+{
+    return 'X' == stat->state || ('Z' == stat->state && stat->threads <= 1);
+}
+
 bool r2_process_has_ended(const r2_process_t *process)
 {
     const int pidfd = r2_fd_keep((int) syscall(SYS_pidfd_open, (pid_t) process->pid, 0));
     bool ended = pidfd < 0 && ESRCH == errno;
-    uint64_t start;
+    r2_process_stat_t stat;
     int error;
 
     if (!ended) {
-        start = r2_process_start(process->pid, &error);
-        ended = (0 != start && start != process->start) || (pidfd < 0 && ENOENT == error);
+        stat = r2_process_stat(process->pid, &error);
+        ended = (0 != stat.start && stat.start != process->start) ||
+                (pidfd < 0 && (ENOENT == error || r2_process_is_zombie(&stat)));
     }
     if (pidfd >= 0) {
         ended = ended || r2_process_has_exited(pidfd);

@@ -8,6 +8,7 @@
 
 #include "local/segment.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -71,6 +72,14 @@ static size_t r2_segment_long_offset(const r2_segment_t *segment)
     return segment->long_start + (size_t) segment->rank * r2_segment_long_bytes(segment);
 }
 
+static r2_status_t r2_segment_get_scratch(r2_segment_t *segment)
+{
+    if (NULL == segment->scratch) {
+        segment->scratch = aligned_alloc(R2_SEGMENT_LINE, 2 * segment->piece_bytes);
+    }
+    return NULL == segment->scratch ? R2_ERR_NO_MEMORY : R2_OK;
+}
+
 static r2_status_t r2_segment_enter(r2_segment_t *segment)
 {
     const size_t own = R2_SHARED_PAGE + (size_t) segment->rank * segment->stride;
@@ -81,7 +90,8 @@ static r2_status_t r2_segment_enter(r2_segment_t *segment)
     if (!r2_segment_grows_later()) {
         segment->grown = true;
         if (R2_OK != r2_shared_allocate(segment->fd, (off_t) r2_segment_long_offset(segment),
-                                        r2_segment_long_bytes(segment))) {
+                                        r2_segment_long_bytes(segment)) ||
+            R2_OK != r2_segment_get_scratch(segment)) {
             return R2_ERR_NO_MEMORY;
         }
     }
@@ -142,8 +152,9 @@ void r2_segment_settle(r2_segment_t *segment)
 
 r2_status_t r2_segment_grow(r2_segment_t *segment)
 {
-    if (!segment->grown && 0 != madvise(segment->memory + r2_segment_long_offset(segment),
-                                        r2_segment_long_bytes(segment), MADV_POPULATE_WRITE)) {
+    if (R2_OK != r2_segment_get_scratch(segment) ||
+        (!segment->grown && 0 != madvise(segment->memory + r2_segment_long_offset(segment),
+                                         r2_segment_long_bytes(segment), MADV_POPULATE_WRITE))) {
         return R2_ERR_NO_MEMORY;
     }
     segment->grown = true;
@@ -153,6 +164,8 @@ r2_status_t r2_segment_grow(r2_segment_t *segment)
 void r2_segment_close(r2_segment_t *segment)
 {
     r2_segment_settle(segment);
+    free(segment->scratch);
+    segment->scratch = NULL;
     if (NULL != segment->memory) {
         munmap(segment->memory, segment->bytes);
         segment->memory = NULL;

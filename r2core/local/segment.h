@@ -30,6 +30,7 @@
 #define R2_SEGMENT_SLOTS      4u  /* short slots, the same */
 #define R2_SEGMENT_LONG_SLOTS 4u  /* the same of long calls, one for each piece */
 #define R2_SEGMENT_DIGESTS    32u /* more calls than a member can be ahead of another one */
+#define R2_SEGMENT_WITHDRAWN  1u  /* for an address: the call has failed, its memory is in use */
 
 /** A short slot, or a line. In shared memory. */
 typedef struct r2_slot {
@@ -46,11 +47,13 @@ typedef struct r2_member {
     _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t begun;
     _Atomic uint64_t done; /* calls in the segment that it has finished */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t digests[R2_SEGMENT_DIGESTS]; /* by call */
-    /* of long calls, where its data is in its own memory; 0: in slots */
+    /* of exchanges, where its data is in its own memory; 0: in slots; or R2_SEGMENT_WITHDRAWN */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t sources[R2_SEGMENT_DIGESTS];
-    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t given;    /* pieces that it has put into its slots */
-    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t folded;   /* pieces of which its share is reduced */
-    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t taken;    /* pieces with which it has finished */
+    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t given; /* pieces that it has put into its slots */
+    _Atomic uint64_t given_again; /* the same, of what a member could not read from where it is */
+    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t folded; /* pieces of which its share is reduced */
+    _Alignas(R2_SEGMENT_LINE) _Atomic uint64_t taken;  /* pieces with which it has finished */
+    _Atomic uint64_t refused; /* the newest exchange in which it could not read members' memory */
     _Alignas(R2_SEGMENT_LINE) _Atomic uint32_t sleepers; /* members that sleep until it writes */
     _Atomic uint32_t bell;                               /* on which they sleep */
     _Alignas(R2_SEGMENT_LINE) unsigned char lines[R2_SEGMENT_LINES * R2_SEGMENT_LINE];
@@ -67,6 +70,7 @@ typedef struct r2_segment {
     size_t piece_bytes;        /* of a long slot */
     size_t stride, long_start; /* of a member's first part; of the first long slot, bytes */
     bool grown;                /* there is memory for this member's long slots */
+    char *scratch;             /* owned: of two pieces, for this member alone; NULL: not grown */
 } r2_segment_t;
 
 /** Sizes of a segment that is not there yet. */

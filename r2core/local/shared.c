@@ -18,8 +18,11 @@
 #include <unistd.h>
 
 #include "base/fork.h"
+#include "base/util.h"
 
 #define R2_SHARED_NAME_BYTES 80u /* "r2-", the kind, "-", the id in hexadecimal */
+
+#define R2_SHARED_PART_BYTES (128u << 10)
 
 #ifndef MFD_NOEXEC_SEAL
 #    define MFD_NOEXEC_SEAL 8u
@@ -104,10 +107,25 @@ int r2_shared_open(const char *kind, const uint8_t *address, off_t bytes)
     return r2_fd_keep(open(path, O_RDWR | O_CLOEXEC));
 }
 
+/* A signal interrupts it, and what is there of this part is given back: so in parts that are there
+ * before the next signal of a program that is profiled. */
 r2_status_t r2_shared_allocate(int fd, off_t offset, size_t bytes)
 {
-    errno = posix_fallocate(fd, offset, (off_t) bytes);
-    return 0 == errno ? R2_OK : R2_ERR_NO_MEMORY;
+    const off_t end = offset + (off_t) bytes;
+    int error = 0;
+
+    while (offset < end && 0 == error) {
+        const off_t part = r2_min(end - offset, (off_t) R2_SHARED_PART_BYTES);
+
+        error = posix_fallocate(fd, offset, part);
+        if (0 == error) {
+            offset += part;
+        } else if (EINTR == error) {
+            error = 0;
+        }
+    }
+    errno = error;
+    return 0 == error ? R2_OK : R2_ERR_NO_MEMORY;
 }
 
 void *r2_shared_map(int fd, off_t offset, size_t bytes)

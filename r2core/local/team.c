@@ -42,10 +42,13 @@ r2_team_way_t r2_team_way(const r2_segment_t *segment, const r2_coll_args_t *arg
     return args->element_bytes * blocks <= segment->piece_bytes ? R2_TEAM_LONG : R2_TEAM_NONE;
 }
 
-static bool r2_team_is(const r2_team_call_t *call, r2_team_who_t who)
+/* The call has failed: its caller may use the memory that members still read. */
+static void r2_team_withdraw(r2_team_t *team)
 {
-    return R2_WHO_ALL == who ||
-           (call->rank == call->root ? R2_WHO_ROOT == who : R2_WHO_OTHERS == who);
+    r2_member_t *own = r2_segment_member(&team->segment, team->segment.rank);
+
+    atomic_store(&own->sources[team->exchanges % R2_SEGMENT_DIGESTS], R2_SEGMENT_WITHDRAWN);
+    team->offers = false;
 }
 
 static void r2_team_tell(r2_team_t *team)
@@ -62,22 +65,10 @@ r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way
                         uint32_t place)
 {
     r2_member_t *own = r2_segment_member(&team->segment, team->segment.rank);
-    r2_team_call_t call = {
-        .team = team,
-        .args = args,
-        .kind = r2_team_kind(args->kind),
-        .which = args->kind,
-        .size = team->segment.size,
-        .rank = team->segment.rank,
-        .root = args->root,
-        .block_bytes = R2_COLL_BARRIER == args->kind ? 0 : args->count * args->element_bytes,
-    };
+    const bool shares = R2_TEAM_LONG == way && r2_team_long_shares(team, args);
+    const r2_team_call_t call = r2_team_call_of(team, args, shares);
     r2_status_t status;
 
-    call.gives = r2_team_is(&call, call.kind->gives);
-    call.takes = r2_team_is(&call, call.kind->takes);
-    call.line =
-        call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
     ++team->calls;
     team->place = team->places[team->calls % R2_SEGMENT_DIGESTS] = place;
     team->digest = r2_team_mix((uint64_t) place << 32 | team->digest, r2_team_digest(args));
@@ -85,6 +76,8 @@ r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way
     status = R2_TEAM_SHORT == way ? r2_team_run_short(&call) : r2_team_run_long(&call);
     if (R2_OK == status) {
         r2_team_say(own, &own->done, team->calls);
+    } else {
+        r2_team_withdraw(team);
     }
     return status;
 }

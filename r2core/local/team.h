@@ -39,9 +39,14 @@ typedef struct r2_team {
     r2_segment_t segment; /* owned */
     r2_team_wait_t wait;
     const r2_process_t *processes; /* borrowed: members that read each other's memory; or NULL */
-    uint64_t calls;                /* the number of the newest call: the first one is 1 */
-    uint64_t done;   /* all members have finished calls up to this one, as far as is known */
-    uint32_t digest; /* of the newest call and all before it */
+    uint64_t direct_bytes;         /* blocks as long as this are offered to be read so */
+    bool folds_direct;  /* reductions read so, too; the same on all members: each has a core */
+    uint64_t exchanges; /* of long calls, so far */
+    uint32_t refusals;  /* exchanges in which a member could not read what this one offered */
+    bool offers;        /* in the one under way members read this one's memory */
+    uint64_t calls;     /* the number of the newest call: the first one is 1 */
+    uint64_t done;      /* all members have finished calls up to this one, as far as is known */
+    uint32_t digest;    /* of the newest call and all before it */
     uint32_t place;  /* of the newest call among those of the communicator: the next one's number */
     uint64_t pieces; /* of long calls, so far */
     uint32_t places[R2_SEGMENT_DIGESTS]; /* of the newest calls, by call */
@@ -71,6 +76,9 @@ uint32_t r2_team_digest(const r2_coll_args_t *args);
  */
 r2_status_t r2_team_run(r2_team_t *team, const r2_coll_args_t *args, r2_team_way_t way,
                         uint32_t place);
+
+/** Wakes who sleeps until a member writes: it has, or they have something else to do. */
+void r2_team_ring(r2_member_t *member);
 
 /** Says that this member makes no call any more. */
 void r2_team_part(r2_team_t *team);

@@ -74,8 +74,7 @@ static void r2_team_pack(const r2_team_call_t *call, uint64_t offset, char *pack
     }
 }
 
-/* What this member gives itself need not go by its slot. @return NULL: it does. */
-static const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
+const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
 {
     const uint64_t block = call->kind->blocks ? (uint64_t) call->rank * call->block_bytes : 0;
     const char *data = r2_team_data(call);
@@ -83,14 +82,18 @@ static const char *r2_team_own(const r2_team_call_t *call, uint64_t at)
     return call->args->in_place || NULL == data ? NULL : data + block + at;
 }
 
+bool r2_team_is_alone(const r2_team_call_t *call)
+{
+    return call->rank == call->root && !call->shares &&
+           (R2_COLL_GATHER == call->which || R2_COLL_REDUCE == call->which);
+}
+
 void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot)
 {
     const bool own = NULL == r2_team_own(call, 0);
 
     if (!call->kind->blocks) {
-        if (R2_COLL_GATHER != call->which || call->rank != call->root || own) {
-            r2_team_pack(call, part.at, slot, part.bytes);
-        }
+        r2_team_pack(call, part.at, slot, part.bytes);
         return;
     }
     for (int32_t i = 0; i < call->size; ++i) {
@@ -109,6 +112,41 @@ bool r2_team_needs(const r2_team_call_t *call, int32_t member)
     return R2_COLL_SCAN == call->which     ? member <= call->rank
            : R2_COLL_EXSCAN == call->which ? member < call->rank
                                            : true;
+}
+
+static bool r2_team_is(const r2_team_call_t *call, r2_team_who_t who)
+{
+    return R2_WHO_ALL == who ||
+           (call->rank == call->root ? R2_WHO_ROOT == who : R2_WHO_OTHERS == who);
+}
+
+r2_team_call_t r2_team_call_of(r2_team_t *team, const r2_coll_args_t *args, bool shares)
+{
+    r2_team_call_t call = {
+        .team = team,
+        .args = args,
+        .kind = r2_team_kind(args->kind),
+        .which = args->kind,
+        .size = team->segment.size,
+        .rank = team->segment.rank,
+        .root = args->root,
+        .block_bytes = R2_COLL_BARRIER == args->kind ? 0 : args->count * args->element_bytes,
+        .shares = shares,
+    };
+
+    call.gives = r2_team_is(&call, call.kind->gives) &&
+                 (!r2_team_is_alone(&call) || NULL == r2_team_own(&call, 0));
+    call.takes = r2_team_is(&call, call.kind->takes);
+    call.line =
+        call.block_bytes * (call.kind->blocks ? (uint64_t) call.size : 1) <= R2_SEGMENT_LINE_BYTES;
+    return call;
+}
+
+int32_t r2_team_last(const r2_team_call_t *call)
+{
+    return R2_COLL_SCAN == call->which     ? call->rank
+           : R2_COLL_EXSCAN == call->which ? call->rank - 1
+                                           : call->size - 1;
 }
 
 void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *to, uint64_t bytes)
@@ -131,9 +169,8 @@ void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *
 void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                          r2_team_from_fn_t from)
 {
-    const bool prefix = R2_COLL_SCAN == call->which || R2_COLL_EXSCAN == call->which;
     const r2_team_fold_t fold = {
-        .last = prefix ? call->rank - (R2_COLL_EXSCAN == call->which ? 1 : 0) : call->size - 1,
+        .last = r2_team_last(call),
         .number = number,
         .from = from,
         .skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0,
@@ -146,6 +183,11 @@ void r2_team_take_folded(const r2_team_call_t *call, r2_team_part_t part, uint64
 bool r2_team_copies(const r2_team_call_t *call, int32_t member)
 {
     return r2_team_needs(call, member) && (member != call->rank || !call->args->in_place);
+}
+
+bool r2_team_keeps(const r2_team_call_t *call)
+{
+    return r2_team_copies(call, call->rank) && NULL != r2_team_own(call, 0);
 }
 
 /* Of who gathers, behind what other members gave. */
@@ -175,25 +217,33 @@ void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const
     }
 }
 
+void r2_team_keep(const r2_team_call_t *call)
+{
+    r2_team_copy(call, call->rank, 0, r2_team_own(call, 0), call->block_bytes);
+}
+
 void r2_team_take_copy(const r2_team_call_t *call, int32_t member, r2_team_part_t part,
                        uint64_t number, r2_team_from_fn_t from)
 {
     const uint64_t skip = call->kind->blocks ? (uint64_t) call->rank * part.bytes : 0;
-    const char *own = member == call->rank ? r2_team_own(call, part.at) : NULL;
 
-    r2_team_copy(call, member, part.at, NULL != own ? own : from(call, member, number) + skip,
-                 part.bytes);
+    r2_team_copy(call, member, part.at, from(call, member, number) + skip, part.bytes);
 }
 
 void r2_team_take(const r2_team_call_t *call, r2_team_part_t part, uint64_t number,
                   r2_team_from_fn_t from)
 {
+    bool keeps;
+
     if (call->kind->reduces) {
         r2_team_take_folded(call, part, number, from);
         return;
     }
+    keeps = r2_team_keeps(call);
     for (int32_t i = 0; i < call->size; ++i) {
-        if (r2_team_copies(call, i)) {
+        if (i == call->rank && keeps) {
+            r2_team_keep(call);
+        } else if (r2_team_copies(call, i)) {
             r2_team_take_copy(call, i, part, number, from);
         }
     }

@@ -30,6 +30,7 @@ typedef struct r2_team_call {
     uint64_t block_bytes; /* of each block: all of what it is about, if there is but one */
     bool gives, takes;    /* this member */
     bool line;            /* what each member gives fits one line */
+    bool shares;          /* each member reduces its share of each piece for all */
 } r2_team_call_t;
 
 /** A part of each block. */
@@ -51,14 +52,27 @@ typedef struct r2_team_fold {
 } r2_team_fold_t;
 
 const r2_team_kind_t *r2_team_kind(r2_coll_kind_t kind);
+/** A call, or a part of one. @param args borrowed. */
+r2_team_call_t r2_team_call_of(r2_team_t *team, const r2_coll_args_t *args, bool shares);
 
 /* team_data.c */
 /** Where this member's data is, or NULL: behind a convertor. */
 const char *r2_team_data(const r2_team_call_t *call);
+/** Of a reduction, the last member whose data counts for this one; -1: there is none. */
+int32_t r2_team_last(const r2_team_call_t *call);
+/** What this member gives itself, if that does not go by its slot, else NULL. @param at of its
+ * block. */
+const char *r2_team_own(const r2_team_call_t *call, uint64_t at);
+/** True if this member, as the root, is the only one to read what it gives. */
+bool r2_team_is_alone(const r2_team_call_t *call);
 /** Copies this member's data of a part into a slot. */
 void r2_team_put(const r2_team_call_t *call, r2_team_part_t part, char *slot);
 /** True if this member copies what that one gives. */
 bool r2_team_copies(const r2_team_call_t *call, int32_t member);
+/** True if this member copies what it gives itself, and not out of its slot. */
+bool r2_team_keeps(const r2_team_call_t *call);
+/** Copies that. */
+void r2_team_keep(const r2_team_call_t *call);
 /** Copies what a member gives to where this one wants it. @param at of each block. */
 void r2_team_copy(const r2_team_call_t *call, int32_t member, uint64_t at, const char *from,
                   uint64_t bytes);
@@ -81,5 +95,7 @@ void r2_team_fold(const r2_team_call_t *call, const r2_team_fold_t *fold, char *
 /* team_short.c, team_long.c */
 r2_status_t r2_team_run_short(const r2_team_call_t *call);
 r2_status_t r2_team_run_long(const r2_team_call_t *call);
+/** True if a long call goes by shares. */
+bool r2_team_long_shares(const r2_team_t *team, const r2_coll_args_t *args);
 
 #endif

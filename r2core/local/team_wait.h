@@ -13,15 +13,16 @@
 r2_status_t r2_team_wait_long(r2_team_t *team, int32_t member, const _Atomic uint64_t *at,
                               uint64_t number);
 
-/** Waits until a member's number is there. @return R2_OK, or as r2_team_run(). */
+/** True if a member cannot read what this one offers in the exchange under way. */
+bool r2_team_is_refused(const r2_team_t *team);
+
+/** Waits until a member's number is there. @return R2_OK; R2_ERR_AGAIN: what this member offers is
+ * refused; or as r2_team_run(). */
 static inline r2_status_t r2_team_reach(r2_team_t *team, int32_t member, const _Atomic uint64_t *at,
                                         uint64_t number)
 {
     return r2_segment_has(at, number) ? R2_OK : r2_team_wait_long(team, member, at, number);
 }
-
-/** Wakes who sleeps until this member has written. After it has. */
-void r2_team_ring(r2_member_t *own);
 
 /** Says how far this member has come. Who falls asleep at this moment misses it, for 1 ms. */
 static inline void r2_team_say(r2_member_t *own, _Atomic uint64_t *at, uint64_t number)

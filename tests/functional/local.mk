@@ -160,6 +160,11 @@ tests_functional_by_host_SOURCES = \
 tests_functional_by_host_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_by_host_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/serves
+tests_functional_serves_SOURCES = tests/functional/serves.c
+tests_functional_serves_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_serves_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/service_thread
 tests_functional_service_thread_SOURCES = \
     tests/functional/job.h \

@@ -61,6 +61,10 @@ RC = "test_tp_ucx"
 RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_rail", "tp_rdma", "tp_sides"]
 # Tests with an allocator of their own, in place of the simulator's.
 STARVING = ("test_control",)
+# Functions that tests have in place of the C library's.
+WRAPPED = {"test_control": ("malloc", "calloc", "aligned_alloc"),
+           "test_shared": ("syscall", "posix_fallocate"), "test_team": ("process_vm_readv",),
+           "test_team_odd": ("process_vm_readv",)}
 LIMIT_S = 400
 CHILDREN = set()        # tests that run
 
@@ -263,7 +267,8 @@ class Workshop:
             names = [name for name in self.common if name[:-2] not in SIM]
         else:
             names = self.common
-        wraps = ["-Wl,--wrap=malloc,--wrap=calloc,--wrap=aligned_alloc"] if test in STARVING else []
+        wraps = ["-Wl," + ",".join("--wrap=" + name for name in WRAPPED[test])] \
+            if test in WRAPPED else []
         wraps += ["-rdynamic"] if test == RC else []     # verbs pass through the program
         driver = [os.path.join(self.driver, "libcuda.so.1"), "-Wl,-rpath," + self.driver]
         subprocess.run(["gcc", *CFLAGS, *wraps,

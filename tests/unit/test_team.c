@@ -4,12 +4,13 @@
  *
  * Teams: members are threads. Calls of all kinds and lengths in random order, each element of each
  * result compared, by an operation that tells every other order of reduction; members that come
- * late, run ahead and sleep; members that make other calls.
+ * late, run ahead and sleep; members that cannot read what others offer.
  *
  * Usage: test_team [SEED]
  */
 #include "r2_config.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -17,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -46,6 +48,7 @@ typedef struct t_job {
     pthread_barrier_t met;
     r2_process_t processes[T_MEMBERS]; /* all this one */
     bool direct;                       /* they read each other's memory */
+    bool refuses;                      /* and cannot now and then */
     uint64_t before; /* calls and pieces that all members have behind them, by other slots */
     _Atomic uint32_t wrong;
 } t_job_t;
@@ -61,6 +64,27 @@ typedef struct t_member {
 } t_member_t;
 
 static uint64_t seed = 20261125;
+
+/* Says which reads of this thread fail; NULL: none. */
+static _Thread_local r2_prng_t *unreadable;
+
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
+                                const struct iovec *remote, unsigned long remote_count,
+                                unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
+                                const struct iovec *remote, unsigned long remote_count,
+                                unsigned long flags);
+
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
+                                const struct iovec *remote, unsigned long remote_count,
+                                unsigned long flags)
+{
+    if (NULL != unreadable && 0 == r2_prng_below(unreadable, 4)) {
+        errno = EFAULT;
+        return -1;
+    }
+    return __real_process_vm_readv(pid, local, local_count, remote, remote_count, flags);
+}
 
 static const r2_coll_kind_t kinds[] = {
     R2_COLL_BARRIER, R2_COLL_ALLREDUCE, R2_COLL_REDUCE,  R2_COLL_SCAN,
@@ -315,6 +339,8 @@ static void t_join(t_member_t *member)
     pthread_barrier_wait(&job->met);
     member->team.wait = (r2_team_wait_t){.pause = t_pause, .looks = 20};
     member->team.processes = job->direct ? job->processes : NULL;
+    member->team.direct_bytes = 16384;
+    member->team.folds_direct = job->direct && 5 != job->size;
     member->room = 2 * (size_t) job->size * job->most + T_GUARD;
     member->in = malloc(member->room * sizeof(uint64_t));
     member->out = malloc(member->room * sizeof(uint64_t));
@@ -353,6 +379,7 @@ static void *t_work(void *arg)
     r2_prng_seed(&all, job->seed);
     r2_prng_seed(&member->own, job->seed + 1 + (uint64_t) member->rank);
     t_join(member);
+    unreadable = job->refuses ? &member->own : NULL;
     for (uint32_t i = 0; i < job->calls; ++i) {
         const t_call_t call = {
             .number = i,
@@ -370,6 +397,7 @@ static void *t_work(void *arg)
         if (0 == r2_prng_below(&member->own, 40)) {
             usleep(200);
         }
+        member->team.refusals = job->refuses ? 0 : member->team.refusals;
         status = t_make(member, &rooted, i + 1);
         if (R2_OK != status) {
             fprintf(stderr, "call %u: rank %d: %s\n", i, member->rank, r2_status_string(status));
@@ -381,12 +409,12 @@ static void *t_work(void *arg)
     return NULL;
 }
 
-static void t_run(int32_t size, uint32_t calls, uint32_t most, bool direct)
+static void t_run(int32_t size, uint32_t calls, uint32_t most, bool direct, bool refuses)
 {
     static t_member_t members[T_MEMBERS];
     pthread_t threads[T_MEMBERS];
     t_job_t job = {.size = size, .calls = calls, .most = most, .seed = seed + (uint64_t) size,
-                   .direct = direct,
+                   .direct = direct, .refuses = refuses,
                    .before = direct ? UINT64_C(3) << 30 : 0};
 
     memset(members, 0, sizeof(members));
@@ -409,18 +437,20 @@ static void few_members(void **state)
 {
     (void) state;
     for (int32_t size = 2; size <= 5; ++size) {
-        t_run(size, 40, 100000 / (uint32_t) size * 2, false);
-        t_run(size, 60, 100000 / (uint32_t) size * 2, true);
-        t_run(size, 1500, 200, true);
+        t_run(size, 40, 100000 / (uint32_t) size * 2, false, false);
+        t_run(size, 60, 100000 / (uint32_t) size * 2, true, false);
+        t_run(size, 40, 100000 / (uint32_t) size * 2, true, true);
+        t_run(size, 1500, 200, true, false);
     }
 }
 
 static void more_members(void **state)
 {
     (void) state;
-    t_run(8, 150, 6000, true);
-    t_run(9, 150, 6000, false);
-    t_run(T_MEMBERS, 60, 1500, false);
+    t_run(8, 150, 6000, true, false);
+    t_run(8, 60, 6000, true, true);
+    t_run(9, 150, 6000, false, false);
+    t_run(T_MEMBERS, 60, 1500, false, false);
 }
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -182,6 +183,109 @@ static void who_makes_other_calls_is_found_out(void **state)
     }
 }
 
+/* One that has met the others and makes no call yet is behind them, however many calls the
+ * communicator has made before. */
+static void who_is_behind_is_waited_for(void **state)
+{
+    static const uint32_t places[] = {1, UINT32_C(1) << 31, UINT32_MAX - 5, UINT32_MAX};
+    static t_member_t members[2];
+    static const r2_coll_args_t broadcast = {.kind = R2_COLL_BCAST, .count = 8};
+    uint8_t address[R2_SHARED_ADDRESS_BYTES];
+
+    (void) state;
+    for (size_t i = 0; i < r2_array_count(places); ++i) {
+        memset(members, 0, sizeof(members));
+        assert_int_equal(r2_segment_create(&members[0].team.segment, 2, 0, address), R2_OK);
+        assert_int_equal(r2_segment_open(&members[1].team.segment, 2, 1, address), R2_OK);
+        r2_team_elsewhere(&members[1].team, places[i]); /* as when they meet */
+        assert_int_equal(t_call(&members[0], &broadcast, places[i] + 1), R2_OK);
+        assert_int_equal(r2_team_look(&members[0].team), R2_OK);
+        r2_segment_close(&members[0].team.segment);
+        r2_segment_close(&members[1].team.segment);
+    }
+}
+
+/* ---- memory of who has failed ---- */
+
+static atomic_bool has_read, has_returned;
+
+ssize_t __real_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
+                                const struct iovec *remote, unsigned long remote_count,
+                                unsigned long flags);
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
+                                const struct iovec *remote, unsigned long remote_count,
+                                unsigned long flags);
+
+/* The owner's call fails meanwhile, and it uses its memory. */
+ssize_t __wrap_process_vm_readv(pid_t pid, const struct iovec *local, unsigned long local_count,
+                                const struct iovec *remote, unsigned long remote_count,
+                                unsigned long flags)
+{
+    atomic_store(&has_read, true);
+    while (!atomic_load(&has_returned)) {
+        sched_yield();
+    }
+    return __real_process_vm_readv(pid, local, local_count, remote, remote_count, flags);
+}
+
+static r2_status_t t_pause_and_fail(void *arg, int32_t member, uint32_t turn)
+{
+    const t_member_t *self = arg;
+
+    (void) member;
+    sched_yield();
+    return atomic_load(0 == self->rank ? &has_read : &has_returned) && turn > 5 ? R2_ERR_PEER_GONE
+                                                                                : R2_OK;
+}
+
+static void *t_broadcast(void *arg)
+{
+    static const r2_coll_args_t broadcast = {.kind = R2_COLL_BCAST, .count = T_LONG};
+    t_member_t *member = arg;
+    const r2_process_t processes[2] = {r2_process_self(), r2_process_self()};
+
+    if (0 != member->rank) {
+        assert_int_equal(r2_segment_open(&member->team.segment, 2, member->rank, member->address),
+                         R2_OK);
+    }
+    assert_int_equal(r2_segment_grow(&member->team.segment), R2_OK);
+    pthread_barrier_wait(member->met);
+    member->team.wait = (r2_team_wait_t){.pause = t_pause_and_fail, .arg = member, .looks = 10};
+    member->team.processes = processes;
+    member->status = t_call(member, &broadcast, 1);
+    if (0 == member->rank) {
+        memset(member->out, 1, sizeof(member->out));
+        atomic_store(&has_returned, true);
+    }
+    pthread_barrier_wait(member->met);
+    r2_segment_close(&member->team.segment);
+    return NULL;
+}
+
+static void memory_of_who_has_failed_is_not_taken(void **state)
+{
+    static t_member_t members[2];
+    uint8_t address[R2_SHARED_ADDRESS_BYTES];
+    pthread_t threads[2];
+    pthread_barrier_t met;
+
+    (void) state;
+    memset(members, 0, sizeof(members));
+    pthread_barrier_init(&met, NULL, 2);
+    assert_int_equal(r2_segment_create(&members[0].team.segment, 2, 0, address), R2_OK);
+    for (int32_t i = 0; i < 2; ++i) {
+        members[i].address = address;
+        members[i].rank = i;
+        members[i].met = &met;
+        assert_int_equal(pthread_create(&threads[i], NULL, t_broadcast, &members[i]), 0);
+    }
+    for (int32_t i = 0; i < 2; ++i) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(members[i].status, R2_ERR_PEER_GONE);
+    }
+    pthread_barrier_destroy(&met);
+}
+
 /* ---- memory ---- */
 
 static void a_segment_takes_what_it_needs(void **state)
@@ -269,6 +373,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_makes_other_calls_is_found_out),
+        cmocka_unit_test(who_is_behind_is_waited_for),
+        cmocka_unit_test(memory_of_who_has_failed_is_not_taken),
         cmocka_unit_test(a_segment_takes_what_it_needs),
         cmocka_unit_test(no_memory_is_said),
         cmocka_unit_test(processes_end),

@@ -260,6 +260,17 @@ static ptrdiff_t r2_buffer_lowest(const mca_coll_r2_buffer_t *buffer)
     return lowest;
 }
 
+/* Most calls: equal blocks of one type, one after another and without holes. */
+static bool r2_blocks_are_plain(const mca_coll_r2_blocks_t *blocks)
+{
+    const bool several = blocks->block_count > 1 || blocks->count > 1;
+
+    return NULL != blocks->dtype && !blocks->listed && NULL == blocks->displs &&
+           NULL == blocks->byte_displs && NULL == blocks->far_displs && blocks->block_count > 0 &&
+           mca_coll_r2_bytes(blocks->count, blocks->dtype) > 0 &&
+           ompi_datatype_is_contiguous_memory_layout(blocks->dtype, several ? 2 : 1);
+}
+
 int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_blocks_t *blocks,
                             void **memory_p, r2_convertor_t *convertor_p)
 {
@@ -269,6 +280,10 @@ int mca_coll_r2_stream_init(mca_coll_r2_buffer_t *buffer, const mca_coll_r2_bloc
     memset(buffer, 0, sizeof(*buffer));
     convertor_p->move = NULL;
     *memory_p = NULL;
+    if (r2_blocks_are_plain(blocks)) {
+        *memory_p = (char *) (uintptr_t) blocks->base + mca_coll_r2_first_byte(blocks->dtype);
+        return OMPI_SUCCESS;
+    }
     rc = r2_buffer_blocks(buffer, blocks);
     if (OMPI_SUCCESS != rc) {
         mca_coll_r2_buffer_fini(buffer);
