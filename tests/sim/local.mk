@@ -3,13 +3,16 @@
 # Tests on the virtual-time simulator: same form as in tests/unit/local.mk.
 
 # Laws of the simulator
-check_PROGRAMS += tests/sim/test_sim_transport tests/sim/test_sim_transport_faults
+check_PROGRAMS += tests/sim/test_sim_transport tests/sim/test_sim_transport_faults \
+    tests/sim/test_sim_put
 transport_world_sources = tests/sim/transport_world.c tests/sim/transport_world.h
 tests_sim_test_sim_transport_SOURCES = tests/sim/test_sim_transport.c $(transport_world_sources)
 tests_sim_test_sim_transport_LDADD = $(R2_TEST_LIBS)
 tests_sim_test_sim_transport_faults_SOURCES = tests/sim/test_sim_transport_faults.c \
     $(transport_world_sources)
 tests_sim_test_sim_transport_faults_LDADD = $(R2_TEST_LIBS)
+tests_sim_test_sim_put_SOURCES = tests/sim/test_sim_put.c $(transport_world_sources)
+tests_sim_test_sim_put_LDADD = $(R2_TEST_LIBS)
 
 # Out-of-band messages, probes and beacons in the simulator
 check_PROGRAMS += tests/sim/test_sim_beside
