@@ -85,7 +85,7 @@ typedef struct r2_sim_stats {
     uint32_t descriptors_max; /* that one process ever had */
     uint64_t puts, put_bytes; /* written by NICs */
     uint64_t puts_late;       /* of these after their endpoint was closed by its owner */
-    uint64_t puts_refused;    /* the endpoint that leads back was closed */
+    uint64_t puts_refused;    /* the endpoint that leads back was closed, or its worker destroyed */
 } r2_sim_stats_t;
 
 /** @return NULL if out of memory or the configuration makes no sense. */

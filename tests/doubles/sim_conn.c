@@ -200,6 +200,7 @@ static void conn_deliver(r2_tp_ep_t *ep)
     ep->under_way_bytes -= bytes;
     ep->unknown_bytes += bytes;
     if (ep->peer->destroyed) {
+        conn_sim(ep)->stats.puts_refused += 0 != packet->put.key;
         free(packet);
         r2_sim_conn_peer_gone(ep);
     } else {

@@ -80,6 +80,11 @@ check_PROGRAMS += tests/sim/test_sim_rdma
 tests_sim_test_sim_rdma_SOURCES = tests/sim/test_sim_rdma.c
 tests_sim_test_sim_rdma_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
+# Messages that are put
+check_PROGRAMS += tests/sim/test_sim_place
+tests_sim_test_sim_place_SOURCES = tests/sim/test_sim_place.c
+tests_sim_test_sim_place_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 # Buffers of GPUs
 check_PROGRAMS += tests/sim/test_sim_gpu
 tests_sim_test_sim_gpu_SOURCES = tests/sim/test_sim_gpu.c
@@ -124,7 +129,8 @@ check-campaign: check-programs
 # Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME
 # ..."]
 EXTRA_DIST += tests/mutants/mutants.py tests/mutants/mutants_link.py \
-    tests/mutants/mutants_local.py tests/mutants/run.py tests/mutants/watchers.py
+    tests/mutants/mutants_local.py tests/mutants/mutants_put.py tests/mutants/run.py \
+    tests/mutants/watchers.py
 check-mutants: check-programs
 	$(top_srcdir)/tests/mutants/run.py $(abs_top_builddir) $(MUTANTS)
 
