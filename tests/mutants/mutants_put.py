@@ -2,7 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 """Defects of messages that are put where they belong, as in mutants.py."""
 
-from watchers import GIVEN_UP, PLACED, PLACED_DROP, over_nic
+from watchers import GIVEN_UP, PLACED_DROP, over_nic
 
 MUTANTS_PUT = [
     ("memory-is-given-back-without-a-fence", "link/net.c",
@@ -22,7 +22,7 @@ MUTANTS_PUT = [
      GIVEN_UP),
     ("completion-of-a-put-is-delivery", "link/put.c",
      "        item->puts |= (uint16_t) (1u << lane->remote_idx);\n",
-     "        item->acked = true;\n        ++item->message->acked_chunks;\n", PLACED),
+     "        item->acked = true;\n        ++item->message->acked_chunks;\n", PLACED_DROP),
     ("puts-are-hedged-in-the-tail", "link/hedge.c",
      " && 0 == item->puts;", ";", ["test_sim_place", "slow_rail"]),
     ("puts-are-put-again", "link/put.c",

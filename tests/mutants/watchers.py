@@ -49,7 +49,6 @@ DRIVE = ["test_drive"]
 SOURCES = ["test_sources"]
 PRESENCE_FREED = ["test_sim_presence", "failed_where_others_have_freed"]
 OVER_RDMA = ["test_sim_rdma"]
-PLACED = ["test_sim_place", "healthy"]
 PLACED_DROP = ["test_sim_place", "silent_drop"]
 GIVEN_UP = ["test_sim_place", "given_up"]
 

@@ -233,9 +233,11 @@ void test_late_puts_end_with_the_device(void **state)
     munmap(window.memory, WHOLE);
 }
 
-/** A grant of memory that was unmapped since the last one is of what lies there now. */
+/** A grant of memory that was unmapped since the last one is of what lies there now: it has another
+ * key. */
 void test_granted_memory_is_unmapped(void **state)
 {
+    char last[R2_TP_KEY_MAX] = {0};
     window_t window = {.memory = pages_map(NULL)};
     packet_t packet;
     side_t a, b;
@@ -244,6 +246,8 @@ void test_granted_memory_is_unmapped(void **state)
     pair_open(&a, &b);
     for (uint32_t i = 0; i < 4; ++i) {
         window_grant(&window, &a);
+        assert_memory_not_equal(window.key, last, window.key_bytes);
+        memcpy(last, window.key, window.key_bytes);
         a.received = 0;
         assert_int_equal(packet_put(&packet, &b, i, DATA_MAX, &window), R2_IN_PROGRESS);
         packet_wait(&packet, &b);
