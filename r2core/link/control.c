@@ -12,6 +12,7 @@
  *
  *   QUERY, PING, NOTICE   their own timers
  *   RTS                   the message (r2_credit_request_mute())
+ *   GRANT                 its credit goes without (r2_grant_tell_of())
  *   CREDIT                the entries to be sent, the receives that are to get more, the messages
  *                         that are thrown away (r2_grant_refill(), r2_grant_flush())
  *   ABORT                 the communicator (ctx/tell.c)
@@ -41,6 +42,7 @@ static uint32_t r2_control_most(const r2_link_t *link, r2_wire_kind_t kind)
         [R2_WIRE_NOTICE] = R2_CONTROL_MANY,
         [R2_WIRE_RTS] = R2_CONTROL_MANY,
         [R2_WIRE_DENIED] = R2_CONTROL_MANY,
+        [R2_WIRE_GRANT] = R2_CONTROL_MANY,
         [R2_WIRE_LANE_DOWN] = R2_CONTROL_MANY,
     };
 

@@ -7,7 +7,7 @@
  */
 #include "r2_config.h"
 
-#include "link/tx.h"
+#include "link/place.h"
 
 #include <string.h>
 
@@ -94,6 +94,7 @@ void r2_credit_withdraw(r2_tx_message_t *message)
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit)
 {
     r2_table_remove(&link->tx.credits, credit);
+    r2_put_target_drop(link->net, &credit->target);
     --link->net->early_credits;
     r2_pool_put(&link->net->credits, credit);
 }
@@ -242,6 +243,7 @@ void r2_credit_open(r2_tx_message_t *message, uint64_t granted_bytes)
         link->tx.mute += r2_credit_is_mute(message) ? 1 : 0;
     }
     if (NULL != credit) {
+        r2_put_target_set(message, &credit->target);
         r2_credit_drop(link, credit);
     }
     if (eager) {
@@ -263,8 +265,8 @@ void r2_credit_consumed(r2_link_t *link, uint32_t consumed)
     }
 }
 
-/* @return false: it could not be kept. */
-static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
+/* @return false: it could not be kept. @param target taken, if it is; it may be NULL. */
+static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry, r2_wire_grant_t **target)
 {
     r2_credit_t *credit;
 
@@ -279,10 +281,15 @@ static bool r2_credit_keep(r2_link_t *link, const r2_wire_credit_t *entry)
         }
         credit->tag = entry->tag;
         credit->bytes = 0;
+        credit->target = NULL;
         r2_table_add(&link->tx.credits, credit);
         ++link->net->early_credits;
     }
     credit->bytes = r2_max(credit->bytes, entry->bytes);
+    if (NULL == credit->target) {
+        credit->target = *target;
+        *target = NULL;
+    }
     return true;
 }
 
@@ -294,27 +301,48 @@ static bool r2_credit_is_early(const r2_net_t *net, const r2_wire_credit_t *entr
            !net->upcalls.over(net->upcalls.arg, &entry->tag);
 }
 
+/* @param target where the message may be put, taken if it is used; it may be NULL. @return false:
+ * it could not be kept. */
+static bool r2_credit_take(r2_link_t *link, const r2_wire_credit_t *entry, r2_wire_grant_t **target)
+{
+    r2_tx_message_t *message = r2_table_find(&link->tx.uncredited, &entry->tag);
+
+    if (NULL == message) {
+        return !r2_credit_is_early(link->net, entry) || r2_credit_keep(link, entry, target);
+    }
+    r2_put_target_set(message, target);
+    r2_credit_settle(message);
+    r2_credit_extend(message, entry->bytes);
+    if (message->granted_chunks == message->chunk_count) {
+        r2_credit_leave(message);
+    }
+    return true;
+}
+
 /* @return false: not all of it could be kept; it must not be acknowledged. */
 bool r2_credit_received(r2_link_t *link, const void *credits, size_t count)
 {
+    r2_wire_grant_t *none = NULL;
     bool kept = true;
 
     for (size_t i = 0; i < count; ++i) {
-        r2_tx_message_t *message;
         r2_wire_credit_t entry;
 
         memcpy(&entry, (const char *) credits + i * sizeof(entry), sizeof(entry));
-        message = r2_table_find(&link->tx.uncredited, &entry.tag);
-        if (NULL != message) {
-            r2_credit_settle(message);
-            r2_credit_extend(message, entry.bytes);
-            if (message->granted_chunks == message->chunk_count) {
-                r2_credit_leave(message);
-            }
-        } else if (r2_credit_is_early(link->net, &entry)) {
-            kept = r2_credit_keep(link, &entry) && kept;
-        }
+        kept = r2_credit_take(link, &entry, &none) && kept;
     }
+    return kept;
+}
+
+bool r2_credit_granted(r2_link_t *link, const void *grant, size_t bytes)
+{
+    r2_wire_grant_t *target = r2_put_target_new(link->net, grant, bytes);
+    r2_wire_credit_t entry;
+    bool kept;
+
+    memcpy(&entry, grant, sizeof(entry));
+    kept = r2_credit_take(link, &entry, &target);
+    r2_put_target_drop(link->net, &target);
     return kept;
 }
 

@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/idle.h"
+#include "link/place.h"
 #include "link/rx.h"
 #include "link/tx.h"
 
@@ -31,6 +32,7 @@ void r2_link_withdraw(r2_link_t *link, uint64_t comm_key)
             r2_rx_match_drop(link, match);
         }
     }
+    r2_place_withdraw(link, comm_key);
     r2_table_foreach(&link->tx.credits, credit, next_credit)
     {
         if (credit->tag.comm_key == comm_key) {

@@ -6,8 +6,8 @@
  */
 #include "r2_config.h"
 
+#include "link/place.h"
 #include "link/rx.h"
-#include "link/tx.h"
 
 #include <utlist.h>
 
@@ -112,6 +112,17 @@ static void r2_grant_tell(r2_link_t *link, const r2_tag_t *tag, uint64_t bytes, 
     r2_link_activate(link);
 }
 
+/* The same of a receive; where it is its first credit, with memory that its message is put to. */
+static void r2_grant_tell_of(r2_link_t *link, r2_rx_match_t *match, uint64_t bytes, bool first)
+{
+    const bool heard = R2_GRANT_HEARD == r2_grant_kind(match);
+    const r2_wire_credit_t credit = {.tag = match->tag, .bytes = bytes, .heard = heard ? 1 : 0};
+
+    if (!first || !r2_place_offer(link, match, &credit)) {
+        r2_grant_tell(link, &match->tag, bytes, heard);
+    }
+}
+
 void r2_grant_flush(r2_link_t *link)
 {
     r2_grants_t *grants = &link->rx.grants;
@@ -167,6 +178,7 @@ static bool r2_grant_more(r2_link_t *link, r2_rx_match_t *match, uint64_t share)
     uint64_t room = r2_grant_room(link, share);
     bool low = 2 * link->rx.grants.open_bytes[R2_GRANT_HEARD] <= floor;
     uint64_t bytes = from + (low ? r2_max(room, floor / 2) : room);
+    const bool first = 0 == match->granted_bytes;
 
     if (bytes >= match->bytes) {
         bytes = match->bytes;
@@ -177,7 +189,7 @@ static bool r2_grant_more(r2_link_t *link, r2_rx_match_t *match, uint64_t share)
         }
     }
     r2_grant_give(link, match, bytes);
-    r2_grant_tell(link, &match->tag, bytes, true);
+    r2_grant_tell_of(link, match, bytes, first);
     return true;
 }
 
@@ -220,7 +232,7 @@ void r2_grant_refill(r2_link_t *link)
             return;
         }
         r2_grant_give(link, match, bytes);
-        r2_grant_tell(link, &match->tag, bytes, false);
+        r2_grant_tell_of(link, match, bytes, true);
     }
 }
 

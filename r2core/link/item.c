@@ -23,6 +23,14 @@ r2_tx_item_t *r2_tx_item_new(r2_net_t *net, r2_wire_kind_t kind)
     return item;
 }
 
+uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk)
+{
+    uint64_t offset = (uint64_t) chunk * message->chunk_bytes;
+    uint64_t rest = message->bytes - offset;
+
+    return (uint32_t) r2_min(rest, (uint64_t) message->chunk_bytes);
+}
+
 void r2_tx_item_strip(r2_tx_item_t *item)
 {
     r2_tx_relay_t *to = &item->payload.relay;

@@ -8,6 +8,7 @@
 
 #include "link/idle.h"
 #include "link/offer.h"
+#include "link/place.h"
 #include "link/tx.h"
 
 /* When the last lane of a link fails, all are tried again after this. */
@@ -118,11 +119,20 @@ r2_status_t r2_lane_conn_create(r2_rail_worker_t *worker, r2_lane_conn_t **conn_
     return R2_OK;
 }
 
-void r2_lane_conn_destroy(r2_lane_conn_t *conn)
+/* @param lane that it was of, or NULL: what was granted to it is given back when it is closed. */
+static void r2_lane_conn_end(r2_lane_conn_t *conn, r2_lane_t *lane)
 {
     conn->worker->rail->tp->ops->ep_close(conn->ep);
+    if (NULL != lane) {
+        r2_place_closed(lane, conn->worker->worker);
+    }
     r2_rail_put(conn->worker);
     free(conn);
+}
+
+void r2_lane_conn_destroy(r2_lane_conn_t *conn)
+{
+    r2_lane_conn_end(conn, NULL);
 }
 
 /* What is sent to a peer that has not connected yet waits there, or is lost. */
@@ -233,7 +243,7 @@ static void r2_lane_disconnect(r2_lane_t *lane)
     lane->connect.closing = R2_CLOSING_NO;
     lane->connect.closing_ns = 0; /* or nothing else would be closed any more (idle.c) */
     conn->lane = NULL;
-    r2_lane_conn_destroy(conn);
+    r2_lane_conn_end(conn, lane);
 }
 
 r2_lane_conn_t *r2_lane_call_over(r2_lane_t *lane)

@@ -36,7 +36,11 @@ libr2core_la_SOURCES += \
     r2core/link/packet.h \
     r2core/link/peer_info.c \
     r2core/link/peer_info.h \
+    r2core/link/place.c \
+    r2core/link/place.h \
+    r2core/link/place_end.c \
     r2core/link/presence.c \
+    r2core/link/put.c \
     r2core/link/rates.c \
     r2core/link/read.c \
     r2core/link/relay.c \

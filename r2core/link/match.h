@@ -65,6 +65,7 @@ typedef struct r2_rx_match {
     r2_link_arrived_fn_t arrived;
     r2_link_done_fn_t done;
     void *arg;
+    struct r2_place *place;          /* owned: its memory is granted; NULL: it is not (place.h) */
     r2_rx_message_t *message;        /* owned once there */
     r2_unexpected_t unexpected;      /* which of link->rx.unexpected it is in */
     struct r2_rx_match *prev, *next; /* there, or in link->rx.grants.recvs */
@@ -75,6 +76,7 @@ typedef struct r2_credit {
     r2_table_node_t node; /* in link->credits, by tag */
     r2_tag_t tag;
     uint64_t bytes;
+    r2_wire_grant_t *target; /* owned: where the message may be put; NULL: it is sent */
 } r2_credit_t;
 
 /** Receives by what is known of their messages (grant.c). */

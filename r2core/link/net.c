@@ -12,6 +12,7 @@
 #include <utlist.h>
 
 #include "link/idle.h"
+#include "link/place.h"
 #include "link/local.h"
 #include "link/relay.h"
 #include "link/rx.h"
@@ -189,6 +190,8 @@ r2_status_t r2_net_init(r2_net_t *net, const r2_nic_t *nics, size_t nic_count, u
     r2_pool_init(&net->matches, sizeof(r2_rx_match_t));
     r2_pool_init(&net->arriving, sizeof(r2_rx_message_t));
     r2_pool_init(&net->credits, sizeof(r2_credit_t));
+    r2_pool_init(&net->places, sizeof(r2_place_t));
+    r2_pool_init(&net->targets, sizeof(r2_wire_grant_t));
     r2_blocks_init(&net->blocks, R2_NET_KEEP_BYTES);
     net->links = calloc(net->size, sizeof(net->links[0]));
     if (NULL == net->links) {
@@ -212,6 +215,7 @@ static void r2_link_free(r2_link_t *link)
     r2_tx_item_t *item, *next_item;
     r2_credit_t *credit, *next_credit;
 
+    r2_place_forget(link);
     for (uint32_t i = 0; i < link->lane_count; ++i) {
         r2_lane_fence(&link->lanes[i], R2_ERR_CANCELED, false);
     }
@@ -228,6 +232,7 @@ static void r2_link_free(r2_link_t *link)
     DL_FOREACH_SAFE2(link->tx.messages, message, next_message, all_next)
     {
         r2_blocks_put(&net->blocks, message->copy, message->copy_bytes);
+        r2_put_target_drop(net, &message->target);
         r2_pool_put(&net->messages, message);
     }
     r2_table_foreach(&link->tx.credits, credit, next_credit)
@@ -267,6 +272,8 @@ void r2_net_fini(r2_net_t *net)
     r2_pool_fini(&net->matches);
     r2_pool_fini(&net->arriving);
     r2_pool_fini(&net->credits);
+    r2_pool_fini(&net->places);
+    r2_pool_fini(&net->targets);
     r2_blocks_fini(&net->blocks);
 }
 
@@ -300,6 +307,8 @@ static void r2_link_scan_lanes(r2_link_t *link)
            the reason may be there */
         if (lane->failed && !r2_net_reads_on(link->net)) {
             r2_lane_end(lane);
+        } else if (r2_place_awaits(lane) && !r2_net_reads_on(link->net)) {
+            r2_idle_renew(lane); /* what it may still write to is given back then */
         }
         if (R2_HELLO_ACK_DUE == lane->connect.hello_ack &&
             (NULL == lane->conn ||

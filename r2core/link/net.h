@@ -176,6 +176,7 @@ typedef struct r2_net {
     char error_text[R2_ERROR_TEXT_BYTES]; /* of the newest link that broke for good */
     r2_pool_t packets, items, messages;   /* free lists for sending */
     r2_pool_t matches, arriving, credits; /* for receiving */
+    r2_pool_t places, targets;            /* memory granted to peers, and by them */
     r2_blocks_t blocks; /* memory of other lengths: copies, what is kept as unexpected, bitmaps */
 } r2_net_t;
 

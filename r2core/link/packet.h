@@ -45,6 +45,7 @@ typedef struct r2_tx_item {
     uint8_t kind; /* r2_wire_kind_t */
     bool acked, queued;
     uint16_t in_flight;     /* packets in flight on live lanes that carry it */
+    uint16_t puts;          /* rails of the peer that it was put over, as bits */
     uint32_t refs;          /* packets that reference it in any way */
     uint32_t payload_bytes; /* control only */
     union {
@@ -56,6 +57,7 @@ typedef struct r2_tx_item {
         uint8_t notice[R2_NOTICE_BYTES_MAX];
         r2_tx_rts_t rts;
         r2_tx_relay_t relay;
+        r2_wire_grant_t grant;
     } payload;
 } r2_tx_item_t;
 static_assert(offsetof(r2_tx_item_t, payload) <= 48,
@@ -74,7 +76,8 @@ typedef struct r2_tx_message {
     char *copy;       /* owned; NULL: data is the caller's */
     uint64_t copy_bytes;
     uint64_t bytes;
-    r2_tp_memory_t memory; /* data and bytes, for the transport */
+    r2_tp_memory_t memory;   /* data and bytes, for the transport */
+    r2_wire_grant_t *target; /* owned: where it may be put; NULL: it is sent (put.c) */
     uint32_t chunk_bytes, chunk_count;
     uint32_t granted_chunks; /* first chunks that may be sent now */
     uint32_t ready_chunks;   /* first chunks whose data is there */

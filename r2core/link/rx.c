@@ -54,11 +54,13 @@ static bool r2_rx_sequenced(r2_lane_t *lane, const r2_wire_header_t *header, con
     switch ((r2_wire_kind_t) header->kind) {
     case R2_WIRE_DATA:
         lane->rail->rx_bytes += header->length;
-        return r2_rx_data(link, header, data);
+        return r2_rx_data(lane, header, data);
     case R2_WIRE_RTS:
         return r2_rx_rts(link, header);
     case R2_WIRE_CREDIT:
         return r2_credit_received(link, data, header->length / sizeof(r2_wire_credit_t));
+    case R2_WIRE_GRANT:
+        return r2_credit_granted(link, data, header->length);
     case R2_WIRE_VOID:
         memcpy(&number, data, sizeof(number));
         r2_rx_void(link, number);

@@ -94,7 +94,7 @@ void r2_rx_unexpected(r2_link_t *link, r2_rx_match_t *match, uint64_t bytes, boo
 void r2_rx_expected(r2_link_t *link, r2_rx_match_t *match);
 
 /* rx_data.c: @return false: the packet was not taken and must not be acknowledged */
-bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *data);
+bool r2_rx_data(r2_lane_t *lane, const r2_wire_header_t *header, const void *data);
 bool r2_rx_rts(r2_link_t *link, const r2_wire_header_t *header);
 /** What is left of a message never comes. */
 void r2_rx_void(r2_link_t *link, uint64_t number);

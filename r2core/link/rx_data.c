@@ -7,10 +7,12 @@
  */
 #include "r2_config.h"
 
+#include "link/place.h"
 #include "link/rx.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 static bool r2_rx_is_complete(const r2_link_t *link, uint64_t number)
 {
@@ -96,11 +98,38 @@ static bool r2_rx_same(const r2_rx_message_t *message, const r2_wire_header_t *h
            0 == memcmp(&message->tag, &header->tag, sizeof(message->tag));
 }
 
+/*
+ * A chunk that was put: it is where it belongs. Who waits for it is told by a thread that may touch
+ * that memory.
+ */
+static bool r2_rx_take_placed(r2_lane_t *lane, r2_rx_message_t *message,
+                              const r2_wire_header_t *header)
+{
+    r2_link_t *link = lane->link;
+    r2_rx_match_t *match = message->match;
+
+    if (!match->posted || !r2_place_is_granted(lane, match)) {
+        ++link->net->counters->rx_malformed;
+        return false;
+    }
+    if (0 != (header->flags & R2_WIRE_EAGER)) {
+        link->rx.consumed += (uint32_t) r2_rx_cost(header->length);
+    }
+    link->net->counters->placed_bytes += header->length;
+    r2_grant_given(link, match, header->length);
+    if (!r2_rx_may_write(link, match) && !message->deferred) {
+        message->deferred = true;
+        DL_APPEND(link->rx.deferred, message);
+    }
+    return true;
+}
+
 /* Takes a new chunk: drop, write or keep. @return false: could not be held, must not be
  * acknowledged. */
-static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_header_t *header,
+static bool r2_rx_take(r2_lane_t *lane, r2_rx_message_t *message, const r2_wire_header_t *header,
                        const void *data)
 {
+    r2_link_t *link = lane->link;
     uint64_t offset = (uint64_t) header->chunk * header->chunk_bytes;
     r2_rx_match_t *match = message->match;
     bool eager = 0 != (header->flags & R2_WIRE_EAGER);
@@ -115,6 +144,9 @@ static bool r2_rx_take(r2_link_t *link, r2_rx_message_t *message, const r2_wire_
         link->rx.consumed += eager ? (uint32_t) r2_rx_cost(header->length) : 0;
         r2_rx_finish(link, match, r2_rx_mismatch(link));
         return true;
+    }
+    if (0 != (header->flags & R2_WIRE_PLACED)) {
+        return r2_rx_take_placed(lane, message, header);
     }
     if (match->posted && r2_rx_may_write(link, match)) {
         r2_rx_write(link, match, offset, data, header->length, eager);
@@ -132,7 +164,7 @@ static void r2_rx_held_all(r2_link_t *link, r2_rx_message_t *message)
     r2_rx_complete(link, message->number);
     if (NULL == message->match) {
         r2_rx_message_free(link, message);
-    } else if (message->match->posted && NULL == message->early) {
+    } else if (message->match->posted && NULL == message->early && !message->deferred) {
         r2_rx_finish(link, message->match, R2_OK);
     } else {
         r2_rx_unexpected(link, message->match, message->bytes, true);
@@ -149,8 +181,9 @@ static bool r2_rx_hand_over(r2_link_t *link, const r2_wire_header_t *header, con
     const size_t arriving = link->rx.arriving.count + 1;
 
     if (R2_LINK_UNEXPECTED_KEY != header->tag.comm_key || header->length != header->message_bytes ||
-        0 != header->digest || !net->app_drives || NULL == net->upcalls.unexpected ||
-        !r2_rx_may_keep(link, header) || NULL != r2_table_find(&link->rx.matches, &header->tag) ||
+        0 != (header->flags & R2_WIRE_PLACED) || 0 != header->digest || !net->app_drives ||
+        NULL == net->upcalls.unexpected || !r2_rx_may_keep(link, header) ||
+        NULL != r2_table_find(&link->rx.matches, &header->tag) ||
         link->rx.completed.count + arriving > 2 * R2_RX_GAPS_MAX ||
         R2_OK != r2_runs_reserve(&link->rx.completed, arriving) ||
         !net->upcalls.unexpected(net->upcalls.arg, link->rank, &header->tag, data,
@@ -163,16 +196,26 @@ static bool r2_rx_hand_over(r2_link_t *link, const r2_wire_header_t *header, con
     return true;
 }
 
-/* @return false: the packet must not be acknowledged. */
-bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *data)
+/* It is here already. */
+static bool r2_rx_again(r2_lane_t *lane, const r2_wire_header_t *header, const r2_rx_match_t *match)
 {
+    ++lane->link->net->counters->rx_duplicates;
+    if (0 != (header->flags & R2_WIRE_PLACED)) {
+        r2_place_sure(lane, match, header->message);
+    }
+    return true;
+}
+
+/* @return false: the packet must not be acknowledged. */
+bool r2_rx_data(r2_lane_t *lane, const r2_wire_header_t *header, const void *data)
+{
+    r2_link_t *link = lane->link;
     r2_net_t *net = link->net;
     uint64_t bit = 1ull << (header->chunk % 64);
     r2_rx_message_t *message;
 
     if (r2_rx_is_complete(link, header->message)) {
-        ++net->counters->rx_duplicates;
-        return true;
+        return r2_rx_again(lane, header, NULL);
     }
     if (r2_rx_hand_over(link, header, data)) {
         return true;
@@ -186,13 +229,15 @@ bool r2_rx_data(r2_link_t *link, const r2_wire_header_t *header, const void *dat
         return false;
     }
     if (0 != (message->bitmap[header->chunk / 64] & bit)) {
-        ++net->counters->rx_duplicates;
-        return true;
+        return r2_rx_again(lane, header, message->match);
     }
     message->map_pending = message->map_pending || 0 != (header->flags & R2_WIRE_MAP_PENDING);
     message->awaited = message->awaited || 0 != (header->flags & R2_WIRE_ACK_NOW);
-    if (!r2_rx_take(link, message, header, data)) {
+    if (!r2_rx_take(lane, message, header, data)) {
         return false;
+    }
+    if (0 != (header->flags & R2_WIRE_UNSURE) && NULL != message->match) {
+        r2_place_unsure(link, message->match, header->destination);
     }
     message->bitmap[header->chunk / 64] |= bit;
     net->counters->rx_bytes += header->length;

@@ -7,6 +7,7 @@
 #include "r2_config.h"
 
 #include "link/local.h"
+#include "link/place.h"
 #include "link/rx.h"
 
 #include <stdio.h>
@@ -112,6 +113,7 @@ void r2_rx_match_drop(r2_link_t *link, r2_rx_match_t *match)
 {
     r2_table_remove(&link->rx.matches, match);
     r2_rx_expected(link, match);
+    r2_place_drop(link, match);
     r2_grant_end(link, match);
     link->rx.unposted -= match->posted ? 0 : 1;
     link->rx.striped -= match->striped ? 1 : 0;
@@ -162,10 +164,14 @@ void r2_rx_finish(r2_link_t *link, r2_rx_match_t *match, r2_status_t status)
 {
     r2_link_done_fn_t done = match->done;
     void *arg = match->arg;
+    bool held_back;
 
     r2_rx_tell_map_pending(match);
+    held_back = r2_place_hold_back(link, match, status);
     r2_rx_match_drop(link, match);
-    done(arg, status);
+    if (!held_back) {
+        done(arg, status);
+    }
 }
 
 /* True if the receive's sink takes the chunks of its message, all of them. Within a host a message
@@ -216,7 +222,8 @@ void r2_rx_arrived(r2_rx_message_t *message)
     const r2_rx_match_t *match = message->match;
     const uint32_t before = message->first;
 
-    if (NULL == match || NULL == match->arrived || !match->posted || NULL != message->early) {
+    if (NULL == match || NULL == match->arrived || !match->posted || NULL != message->early ||
+        message->deferred) {
         return;
     }
     while (message->first < message->chunk_count &&

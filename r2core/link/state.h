@@ -11,9 +11,11 @@
  *   unexpected                            messages that nobody waits for yet
  *   link relay_lane unread item           a link; its relay lane; what lies unread; queues
  *   ack_state control                     what a lane has received; control packets
+ *   place put                             memory that peers put to, and puts to theirs
  *   tx_packet credit grant                packets; credit that we have, credit that we give
- *   lane local rx_match local_rx          life of a lane; posted receives and their messages;
- *                                         messages within the host
+ *   lane place_end                        life of a lane; of receives that are given up
+ *   local rx_match local_rx               posted receives and their messages; messages within the
+ *                                         host
  *   ack hedge idle rx_data mismatch       what follows from acknowledgements, silence, data
  *   room tx                               descriptors for lanes; queues onto lanes
  *   message give_up leave                 messages from their beginning to each kind of end
@@ -106,6 +108,7 @@ struct r2_link {
         uint64_t unexpected_bytes;
         uint64_t unexpected_cost; /* of unexpected chunks that came without credit */
         r2_grants_t grants;
+        struct r2_place *places; /* owned list: memory that the peer may put to (place.h) */
         r2_unexpected_queue_t unexpected[3]; /* by r2_unexpected_t */
         uint64_t bitmap_bytes;               /* of messages being received */
         uint32_t unposted;                   /* matches that are not posted */
@@ -153,7 +156,7 @@ struct r2_link {
     /* one per pair of rails, then the relay lane, if there is one: always with room */
     r2_lane_t lanes[];
 };
-static_assert(sizeof(r2_link_t) <= 1472, "without its lanes: 1,024 peers have 1.5 MB");
+static_assert(sizeof(r2_link_t) <= 1488, "without its lanes: 1,024 peers have 1.5 MB");
 
 /* limits.c */
 /* In multiples of failure_timeout_ms: a link on which nothing answers is checked at this

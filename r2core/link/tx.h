@@ -12,6 +12,8 @@
 /* item.c */
 /** @return an item without payload, or NULL: no memory. */
 r2_tx_item_t *r2_tx_item_new(r2_net_t *net, r2_wire_kind_t kind);
+/** Bytes of a chunk: the last of a message may be shorter. */
+uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk);
 /** Frees what an item owns: the payload of a RELAY packet. */
 void r2_tx_item_strip(r2_tx_item_t *item);
 /** Frees an item that nothing references. */
@@ -39,8 +41,6 @@ void r2_tx_short_timer(r2_link_t *link);
 uint64_t r2_tx_short_deadline_ns(const r2_link_t *link);
 
 /* tx_packet.c */
-/** Bytes of a chunk: the last of a message may be shorter. */
-uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk);
 /**
  * Sends an item on a lane.
  * @return false: the lane is broken, or memory is short; the item is still the caller's.
@@ -131,6 +131,9 @@ bool r2_credit_request_mute(r2_link_t *link);
 /** When that may ask at the earliest. */
 uint64_t r2_credit_mute_deadline_ns(const r2_link_t *link);
 bool r2_credit_received(r2_link_t *link, const void *credits, size_t count);
+/** The same, and its message may be put to the receiver's memory. @param grant r2_wire_grant_t, so
+ * many bytes of it. */
+bool r2_credit_granted(r2_link_t *link, const void *grant, size_t bytes);
 void r2_credit_withdraw(r2_tx_message_t *message);
 void r2_credit_drop(r2_link_t *link, r2_credit_t *credit);
 /** @param granted_bytes what the receiver has granted by other ways. */

@@ -6,6 +6,7 @@
  */
 #include "r2_config.h"
 
+#include "link/place.h"
 #include "link/relay.h"
 
 #include <stdlib.h>
@@ -14,14 +15,6 @@
 
 /* Packets that nobody waits for ask so often in a window of their lane. */
 #define R2_ASKS_PER_WINDOW 8u
-
-uint32_t r2_tx_chunk_length(const r2_tx_message_t *message, uint32_t chunk)
-{
-    uint64_t offset = (uint64_t) chunk * message->chunk_bytes;
-    uint64_t rest = message->bytes - offset;
-
-    return (uint32_t) r2_min(rest, (uint64_t) message->chunk_bytes);
-}
 
 void r2_message_unreserve(r2_tx_message_t *message)
 {
@@ -54,6 +47,7 @@ void r2_tx_message_settle(r2_tx_message_t *message)
     }
     DL_DELETE2(link->tx.messages, message, all_prev, all_next);
     r2_message_unreserve(message);
+    r2_put_target_drop(link->net, &message->target);
     if (message->in_part) {
         r2_message_void(message);
     }
@@ -179,11 +173,25 @@ static void r2_packet_set_header(r2_packet_t *packet, const r2_lane_t *lane,
     packet->op.header = &packet->header;
 }
 
+/* Puts its data, with a key, or sends it. @return as send() of the transport. */
+static r2_status_t r2_packet_give(r2_lane_t *lane, r2_packet_t *packet, const r2_wire_key_t *key)
+{
+    r2_status_t status = NULL == key ? R2_ERR_UNSUPPORTED : r2_put_packet(lane, packet, key);
+
+    if (R2_ERR_UNSUPPORTED != status) {
+        return status;
+    }
+    if (NULL != key) {
+        packet->header.flags &= (uint8_t) ~R2_WIRE_PLACED;
+    }
+    return lane->rail->tp->ops->send(lane->conn->ep, &packet->op);
+}
+
 /*
- * Hands a filled packet to the transport, or frees it.
+ * Hands a filled packet to the transport, or frees it. @param key to put its data with; NULL: sent.
  * @return R2_OK, R2_ERR_NO_MEMORY (later), R2_ERR_LANE_DOWN (the lane is broken).
  */
-static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
+static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet, const r2_wire_key_t *key)
 {
     r2_net_t *net = lane->link->net;
     r2_status_t status;
@@ -191,7 +199,7 @@ static r2_status_t r2_packet_post(r2_lane_t *lane, r2_packet_t *packet)
     packet->net = net;
     packet->lane = lane;
     packet->op.sent = r2_packet_sent;
-    status = lane->rail->tp->ops->send(lane->conn->ep, &packet->op);
+    status = r2_packet_give(lane, packet, key);
     if (status < 0) {
         r2_pool_put(&net->packets, packet);
         if (R2_ERR_NO_MEMORY == status) {
@@ -227,7 +235,7 @@ r2_status_t r2_tx_unsequenced(r2_lane_t *lane, r2_wire_kind_t kind)
     r2_header_fill(lane, kind, &header);
     r2_packet_set_header(packet, lane, &header);
     packet->settled = true;
-    status = r2_packet_post(lane, packet);
+    status = r2_packet_post(lane, packet, NULL);
     if (R2_OK != status) {
         return status;
     }
@@ -313,6 +321,10 @@ static void r2_packet_fill_data(const r2_lane_t *lane, r2_packet_t *packet,
     if (item->chunk < message->eager_chunks) {
         header->flags |= R2_WIRE_EAGER;
     }
+    if (0 != item->puts) { /* the first time it was put: that may still land */
+        header->flags |= R2_WIRE_UNSURE;
+        header->destination = item->puts;
+    }
     if (r2_packet_wants_ack(lane, item, header->length, retransmit)) {
         header->flags |= R2_WIRE_ACK_NOW;
     }
@@ -376,6 +388,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     r2_link_t *link = lane->link;
     r2_net_t *net = link->net;
     r2_packet_t *packet = r2_pool_get(&net->packets);
+    const r2_wire_key_t *key = NULL;
     r2_wire_header_t header;
 
     if (NULL == packet) {
@@ -386,6 +399,8 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     r2_header_fill(lane, (r2_wire_kind_t) item->kind, &header);
     if (R2_WIRE_DATA == item->kind) {
         r2_packet_fill_data(lane, packet, &header, item, retransmit);
+        key = r2_put_key(lane, item);
+        header.flags |= NULL == key ? 0 : R2_WIRE_PLACED;
     } else {
         r2_packet_fill_control(packet, &header, item);
     }
@@ -401,7 +416,7 @@ bool r2_tx_send(r2_lane_t *lane, r2_tx_item_t *item, bool retransmit)
     }
     packet->sent_ns = net->now_ns;
     packet->told = r2_unread_clock(link);
-    if (R2_OK != r2_packet_post(lane, packet)) {
+    if (R2_OK != r2_packet_post(lane, packet, key)) {
         return false;
     }
     if (R2_WIRE_DATA == item->kind && !packet->transport_done) {

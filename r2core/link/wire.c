@@ -50,6 +50,7 @@ bool r2_wire_shorten(const r2_wire_header_t *header, r2_wire_short_t *short_p)
 {
     if (R2_WIRE_DATA != header->kind || header->length != header->message_bytes ||
         header->chunk_bytes != r2_wire_chunk_only(header->length) || 0 != header->ack_bits ||
+        0 != (header->flags & (R2_WIRE_PLACED | R2_WIRE_UNSURE)) ||
         header->ack_held_us > UINT16_MAX || header->tag.id > UINT16_MAX ||
         header->tag.sequence > UINT16_MAX || 0 != header->unread || 0 != header->hop) {
         return false;
@@ -78,7 +79,7 @@ static r2_status_t r2_wire_parse_short(const void *packet_header, size_t data_by
 
     memcpy(&from, packet_header, sizeof(from));
     if (R2_WIRE_VERSION != from.version || R2_WIRE_SHORT != (from.flags & ~R2_WIRE_FLAGS_ALL) ||
-        data_bytes > UINT32_MAX) {
+        0 != (from.flags & (R2_WIRE_PLACED | R2_WIRE_UNSURE)) || data_bytes > UINT32_MAX) {
         return R2_ERR_WIRE;
     }
     *header_p = (r2_wire_header_t){.version = from.version,
@@ -102,6 +103,24 @@ static r2_status_t r2_wire_parse_short(const void *packet_header, size_t data_by
     return R2_OK;
 }
 
+static bool r2_wire_grant_ok(size_t data_bytes)
+{
+    const size_t keys = data_bytes - offsetof(r2_wire_grant_t, keys);
+
+    return data_bytes > offsetof(r2_wire_grant_t, keys) && data_bytes <= sizeof(r2_wire_grant_t) &&
+           0 == keys % sizeof(r2_wire_key_t);
+}
+
+/* Data that were put do not travel with their header. */
+static bool r2_wire_length_ok(const r2_wire_header_t *header, size_t data_bytes)
+{
+    if (0 != (header->flags & (R2_WIRE_PLACED | R2_WIRE_UNSURE)) && R2_WIRE_DATA != header->kind) {
+        return false;
+    }
+    return 0 != (header->flags & R2_WIRE_PLACED) ? 0 == data_bytes && header->length > 0
+                                                 : header->length == data_bytes;
+}
+
 /* True if a packet of this kind has that much payload, and what its payload says of itself fits. */
 static bool r2_wire_kind_ok(const r2_wire_header_t *header, size_t data_bytes)
 {
@@ -114,6 +133,8 @@ static bool r2_wire_kind_ok(const r2_wire_header_t *header, size_t data_bytes)
                data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_wire_credit_t);
     case R2_WIRE_VOID:
         return sizeof(uint64_t) == data_bytes;
+    case R2_WIRE_GRANT:
+        return r2_wire_grant_ok(data_bytes);
     case R2_WIRE_LANE_DOWN:
         return sizeof(r2_wire_lane_down_t) == data_bytes;
     case R2_WIRE_ABORT:
@@ -154,7 +175,7 @@ r2_status_t r2_wire_parse(const void *packet_header, size_t header_bytes, size_t
     }
     memcpy(&header, packet_header, sizeof(header));
     if (R2_WIRE_VERSION != header.version || 0 != (header.flags & ~R2_WIRE_FLAGS_ALL) ||
-        header.length != data_bytes || !r2_wire_kind_ok(&header, data_bytes)) {
+        !r2_wire_length_ok(&header, data_bytes) || !r2_wire_kind_ok(&header, data_bytes)) {
         return R2_ERR_WIRE;
     }
     *header_p = header;

@@ -20,7 +20,7 @@
 #    error "the wire format is little endian; add conversions to link/wire.c"
 #endif
 
-#define R2_WIRE_VERSION      7
+#define R2_WIRE_VERSION      8
 #define R2_WIRE_SHORT        0x80 /* in place of the kind, with the flags: DATA in the short form */
 #define R2_WIRE_MESSAGE_MAX  (1ull << 40) /* bytes of one message */
 #define R2_WIRE_CHUNKS_MAX \
@@ -29,6 +29,8 @@
                                         */
 #define R2_WIRE_CREDITS_MAX 16         /* entries in one credit packet */
 #define R2_WIRE_QUERY_MAX   8          /* entries in one packet of waits or denials */
+#define R2_WIRE_KEYS_MAX    16         /* lanes that one grant names */
+#define R2_WIRE_KEY_BYTES   12         /* of a transport's key, at most */
 
 /** Kinds of packets. From R2_WIRE_DATA to R2_WIRE_LEAVE they carry a lane sequence number and are
  * acknowledged. */
@@ -49,6 +51,7 @@ typedef enum r2_wire_kind {
                        a  message? */
     R2_WIRE_DENIED, /* payload: r2_wire_query_t[]: receives of the peer that never will */
     R2_WIRE_VOID,   /* payload: uint64_t: number of a message whose rest never comes */
+    R2_WIRE_GRANT,  /* payload: r2_wire_grant_t: credit, and where its message may be put */
     R2_WIRE_LEAVE,  /* the sender ends: it holds all it wants, and all it had is acknowledged */
     R2_WIRE_CLOSE,  /* not sequenced: asks for the end of this lane, which carries nothing */
     R2_WIRE_CLOSED, /* not sequenced: this lane is over */
@@ -60,7 +63,11 @@ enum {
     R2_WIRE_EAGER = 1 << 1, /* sent without credit: counts against the budget of unexpected data */
     R2_WIRE_HEDGE = 1 << 2, /* sent again while the first copy may still arrive */
     R2_WIRE_MAP_PENDING = 1 << 3, /* the sender's health map is newer than the agreed one */
-    R2_WIRE_FLAGS_ALL = (1 << 4) - 1
+    R2_WIRE_PLACED = 1 << 4, /* DATA without data: they were put to granted memory before */
+    /* DATA that were put before, over lanes of the receiver's rails that are in `destination`: that
+     * may still land */
+    R2_WIRE_UNSURE = 1 << 5,
+    R2_WIRE_FLAGS_ALL = (1 << 6) - 1
 };
 
 /** Where a message belongs: communicator with incarnation, sequence in it, collective, receive. */
@@ -91,6 +98,26 @@ typedef struct r2_wire_credit {
 } r2_wire_credit_t;
 
 static_assert(32 == sizeof(r2_wire_credit_t), "travels in credit packets");
+
+/** Lets the sender of a message put over one lane. */
+typedef struct r2_wire_key {
+    uint64_t connection; /* the receiver's id of the lane: of another one the key is no good */
+    uint32_t bytes;      /* of the key */
+    uint8_t key[R2_WIRE_KEY_BYTES];
+} r2_wire_key_t;
+
+/** Credit for a receive, and where its message may be put. `count` keys travel. */
+typedef struct r2_wire_grant {
+    r2_wire_credit_t credit;
+    uint64_t address; /* of all of it, in the receiver's process */
+    uint64_t bytes;   /* of all of it: the message's, or there are no puts; as the digest */
+    uint32_t digest;
+    uint32_t count;
+    r2_wire_key_t keys[R2_WIRE_KEYS_MAX];
+} r2_wire_grant_t;
+
+static_assert(56 == offsetof(r2_wire_grant_t, keys) && 24 == sizeof(r2_wire_key_t),
+              "travels in packets of grants");
 
 /** A lane whose connection the sender has closed. */
 typedef struct r2_wire_lane_down {
@@ -147,7 +174,7 @@ typedef struct __attribute__((packed)) r2_wire_header {
     uint64_t message_bytes; /* whole message */
     uint32_t chunk_bytes;   /* unit it is cut into */
     uint32_t chunk;         /* index: bytes from chunk * chunk_bytes */
-    uint32_t destination;   /* final process, for relaying */
+    uint32_t destination;   /* final process, for relaying; R2_WIRE_UNSURE: rails, as bits */
     uint16_t unread;    /* bit r: rail r of the sender may have more than it has read (unread.c) */
     uint16_t unread_at; /* when that was so, by the sender's clock: r2_unread_stamp() */
 } r2_wire_header_t;

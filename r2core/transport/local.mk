@@ -7,6 +7,7 @@ libr2core_la_SOURCES += \
     r2core/transport/uct.h \
     r2core/transport/uct_address.c \
     r2core/transport/uct_ep.c \
+    r2core/transport/uct_grant.c \
     r2core/transport/uct_log.c \
     r2core/transport/uct_memory.c \
     r2core/transport/uct_piece.c \

@@ -150,7 +150,7 @@ typedef struct lane_kind {
 static const lane_kind_t lane_kinds[] = {
     {{.tls = "sysv", .is_local = true}, r2_uct_add_shared_memory},
     {{.tls = "tcp", .signals = true, .tells_room = true}, r2_uct_add_tcp},
-    {{.tls = "rc_verbs", .tells_room = true, .is_loose = true}, r2_uct_add_rc},
+    {{.tls = "rc_verbs", .tells_room = true, .is_loose = true, .puts = true}, r2_uct_add_rc},
     {{.tls = "ud_verbs", .tells_room = true, .is_loose = true, .copies = true}, r2_uct_add_ud},
 };
 
@@ -245,6 +245,9 @@ static const r2_tp_ops_t uct_ops = {
     .ep_connect = r2_uct_ep_connect,
     .ep_close = r2_uct_ep_close,
     .send = r2_uct_send,
+    .grant = r2_uct_grant,
+    .ungrant = r2_uct_ungrant,
+    .put = r2_uct_put,
 };
 
 /**

@@ -52,9 +52,11 @@ typedef struct r2_uct_setting {
 /** A NIC as UCX's memory domain and transport. */
 typedef struct r2_uct_domain {
     uct_md_h md;                /* owned */
+    uct_component_h component;  /* borrowed: UCX's, for ever */
     uct_iface_config_t *config; /* owned */
     uct_tl_resource_desc_t resource;
     bool needs_handles; /* memory must be registered before it is sent from */
+    size_t key_bytes;   /* of what lets others write to registered memory */
     int gid_index;      /* RoCE: of the address; -1: UCX chooses. Set before it is opened */
 } r2_uct_domain_t;
 
@@ -157,6 +159,7 @@ typedef struct r2_uct_limits {
     size_t zcopy_data; /* from here on; 0: all that does not go in the ways above */
     size_t zcopy;      /* as they lie; UCX refers to the data until it has sent them. 0: never */
     size_t zcopy_head; /* of these frame and header, at most */
+    size_t put;        /* bytes that one put may write; 0: there are none */
 } r2_uct_limits_t;
 
 /** What is particular to one of UCX's transports. */
@@ -167,6 +170,7 @@ typedef struct r2_uct_kind {
     bool tells_room; /* armed descriptors tell when there is room for what waits */
     bool is_loose;   /* what is sent to an endpoint that is not connected yet is lost for a while */
     bool copies;     /* nothing is sent zero-copy: UCX would say that it is done when it is not */
+    bool puts;       /* the peer's NIC writes, and what follows on the endpoint comes after that */
 } r2_uct_kind_t;
 
 struct r2_tp_device {
@@ -216,6 +220,13 @@ typedef struct r2_uct_record {
     uct_completion_t done;             /* UCX knows it while the record is in flight */
     size_t sent_bytes;                 /* data that went in pieces */
     r2_status_t status;                /* of a completed send; R2_IN_PROGRESS: in flight */
+    /** Goes on with it. @return R2_IN_PROGRESS, R2_OK (done), R2_ERR_AGAIN: no room, else
+     * broken. */
+    r2_status_t (*send)(r2_tp_ep_t *ep, struct r2_uct_record *record);
+    bool posted;             /* of a put: UCX has the write */
+    bool waits;              /* of such: the header behind it waits for room */
+    uint64_t address;        /* of a put */
+    char key[R2_TP_KEY_MAX]; /* of a put */
 } r2_uct_record_t;
 
 struct r2_tp_ep {
@@ -303,6 +314,19 @@ r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
 void r2_uct_send_waiting(r2_tp_ep_t *ep);
 /** Moves what waits to worker->completed without sending it. */
 void r2_uct_send_withdraw(r2_tp_ep_t *ep);
+/** A record of a send that is not done yet. @return NULL: no memory. */
+r2_uct_record_t *r2_uct_record_of(r2_tp_ep_t *ep, r2_tp_send_t *op);
+/** Sends a record, or lets it wait: it is freed if neither can be. @return as send(). */
+r2_status_t r2_uct_record_begin(r2_tp_ep_t *ep, r2_uct_record_t *record, bool may_send);
+/** Sends header and no data. @return R2_OK, R2_ERR_AGAIN (no room now), else broken. */
+r2_status_t r2_uct_send_header(r2_tp_ep_t *ep, const r2_tp_send_t *op);
+
+/* ---- uct_grant.c: memory that peers write to, and writing to theirs ---- */
+
+r2_status_t r2_uct_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
+                         size_t *key_bytes_p, void **grant_p);
+void r2_uct_ungrant(r2_tp_worker_t *worker, void *grant);
+r2_status_t r2_uct_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 
 /* ---- uct_piece.c ---- */
 

@@ -133,6 +133,7 @@ static bool r2_uct_component_open(uct_component_h component, const char *tls, co
             found = r2_uct_md_open(component, attr.md_resources[i].md_name, tls, name, domain);
         }
     }
+    domain->component = component;
     free(attr.md_resources);
     return found;
 }
@@ -183,6 +184,7 @@ static ucs_status_t r2_uct_domain_configure(r2_uct_domain_t *domain,
 
     if (UCS_OK == rc) {
         domain->needs_handles = 0 != (md.attr.cap.flags & UCT_MD_FLAG_NEED_MEMH);
+        domain->key_bytes = md.attr.rkey_packed_size;
         rc = uct_md_iface_config_read(domain->md, tls, NULL, NULL, &domain->config);
     }
     if (UCS_OK != rc) {

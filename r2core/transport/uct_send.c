@@ -51,6 +51,10 @@ void r2_uct_limits_init(r2_uct_limits_t *limits, const uct_iface_attr_t *attr,
         limits->zcopy_data = needs_handles ? REGISTERED_BYTES : 0;
         limits->vector = r2_min(limits->vector, (size_t) ZCOPY_BYTES);
     }
+    if (0 != (flags & UCT_IFACE_FLAG_PUT_ZCOPY) && device->kind->puts && 0 != limits->zcopy &&
+        0 != device->domain.key_bytes && device->domain.key_bytes <= R2_TP_KEY_MAX) {
+        limits->put = attr->cap.put.max_zcopy;
+    }
     limits->copied = r2_min(limits->vector, (size_t) COPIED_BYTES);
     limits->piece = limits->vector;
     if (0 != (flags & UCT_IFACE_FLAG_AM_BCOPY)) {
@@ -239,12 +243,25 @@ static r2_status_t r2_uct_send_pieces(r2_tp_ep_t *ep, r2_uct_record_t *record)
     return status;
 }
 
+r2_status_t r2_uct_send_header(r2_tp_ep_t *ep, const r2_tp_send_t *op)
+{
+    am_t am = {R2_UCT_AM_PACKET, op->header, op->header_bytes, NULL, 0};
+
+    return r2_uct_hand_over(ep, &am, NULL);
+}
+
+static r2_status_t r2_uct_send_packet(r2_tp_ep_t *ep, r2_uct_record_t *record)
+{
+    return r2_uct_is_whole(ep, record->op) ? r2_uct_send_whole(ep, record, record->op)
+                                           : r2_uct_send_pieces(ep, record);
+}
+
 /** Goes on with a record that is in no list, and puts it into one, unless it must wait. */
 static r2_status_t r2_uct_record_send(r2_tp_ep_t *ep, r2_uct_record_t *record)
 {
-    r2_status_t status = r2_uct_is_whole(ep, record->op) ? r2_uct_send_whole(ep, record, record->op)
-                                                         : r2_uct_send_pieces(ep, record);
+    r2_status_t status = record->send(ep, record);
 
+    record->waits = record->posted && R2_ERR_AGAIN == status;
     if (R2_IN_PROGRESS == status) {
         DL_APPEND(ep->in_flight, record);
         ++ep->worker->in_flight;
@@ -300,14 +317,16 @@ static void r2_uct_on_done(uct_completion_t *done)
     if (R2_IN_PROGRESS != record->status) {
         return;
     }
+    record->status = r2_uct_status(done->status);
+    if (record->waits) {
+        return; /* the header of a put is not sent yet */
+    }
     DL_DELETE(record->ep->in_flight, record);
     --record->worker->in_flight;
-    record->status = r2_uct_status(done->status);
     DL_APPEND(record->worker->completed, record);
 }
 
-/** A record of a send that is not done yet. */
-static r2_uct_record_t *r2_uct_record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
+r2_uct_record_t *r2_uct_record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
 {
     r2_uct_record_t *record = r2_uct_record_get(ep->worker);
 
@@ -316,20 +335,18 @@ static r2_uct_record_t *r2_uct_record_of(r2_tp_ep_t *ep, r2_tp_send_t *op)
         record->op = op;
         record->done.func = r2_uct_on_done;
         record->sent_bytes = 0;
+        record->send = r2_uct_send_packet;
+        record->posted = record->waits = false;
         op->transport_private = record;
     }
     return record;
 }
 
-/** Through a record: what UCX refers to, what goes in pieces, and what waits. */
-static r2_status_t r2_uct_send_recorded(r2_tp_ep_t *ep, r2_tp_send_t *op, bool may_send)
+r2_status_t r2_uct_record_begin(r2_tp_ep_t *ep, r2_uct_record_t *record, bool may_send)
 {
-    r2_uct_record_t *record = r2_uct_record_of(ep, op);
+    r2_tp_send_t *op = record->op;
     r2_status_t status = R2_ERR_AGAIN;
 
-    if (NULL == record) {
-        return R2_ERR_NO_MEMORY;
-    }
     if (may_send) {
         status = r2_uct_record_send(ep, record);
     }
@@ -345,6 +362,14 @@ static r2_status_t r2_uct_send_recorded(r2_tp_ep_t *ep, r2_tp_send_t *op, bool m
         r2_uct_record_put(record);
     }
     return status;
+}
+
+/** Through a record: what UCX refers to, what goes in pieces, and what waits. */
+static r2_status_t r2_uct_send_recorded(r2_tp_ep_t *ep, r2_tp_send_t *op, bool may_send)
+{
+    r2_uct_record_t *record = r2_uct_record_of(ep, op);
+
+    return NULL == record ? R2_ERR_NO_MEMORY : r2_uct_record_begin(ep, record, may_send);
 }
 
 r2_status_t r2_uct_send(r2_tp_ep_t *ep, r2_tp_send_t *op)

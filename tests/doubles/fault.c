@@ -282,6 +282,43 @@ static r2_status_t fault_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
     return R2_ERR_INTERNAL;
 }
 
+/* ---- puts: lost or failing as what is sent, never twice or late ---- */
+
+static r2_status_t fault_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
+                               size_t *key_bytes_p, void **grant_p)
+{
+    const r2_tp_ops_t *ops = fault_inner_ops(worker);
+
+    return NULL == ops->grant ? R2_ERR_UNSUPPORTED
+                              : ops->grant(worker->inner, data, bytes, key_p, key_bytes_p, grant_p);
+}
+
+static void fault_ungrant(r2_tp_worker_t *worker, void *grant)
+{
+    fault_inner_ops(worker)->ungrant(worker->inner, grant);
+}
+
+static r2_status_t fault_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target)
+{
+    const r2_fault_rule_t *rule;
+
+    if (ep->failed) {
+        return R2_ERR_LANE_DOWN;
+    }
+    rule = fault_judge(ep->worker->device->fault, op);
+    if (NULL != rule && (R2_FAULT_DROP == rule->action || R2_FAULT_BREAK == rule->action)) {
+        ep->failing = R2_FAULT_BREAK == rule->action ? R2_ERR_LANE_DOWN : ep->failing;
+        return R2_OK;
+    }
+    if (NULL != rule && R2_FAULT_ERROR == rule->action) {
+        return rule->status;
+    }
+    if (NULL != rule && R2_FAULT_FAIL == rule->action) {
+        ep->failing = rule->status;
+    }
+    return fault_inner_ops(ep->worker)->put(ep->inner, op, target);
+}
+
 /* ---- progress ---- */
 
 static unsigned fault_send_delayed(r2_tp_worker_t *worker)
@@ -387,6 +424,9 @@ r2_tp_t r2_tp_fault_transport(r2_tp_fault_t *fault)
         .ep_connect = fault_ep_connect,
         .ep_close = fault_ep_close,
         .send = fault_send,
+        .grant = fault_grant,
+        .ungrant = fault_ungrant,
+        .put = fault_put,
     };
 
     return (r2_tp_t){&ops, fault};

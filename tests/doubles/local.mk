@@ -25,5 +25,6 @@ libr2coretest_la_SOURCES += \
     tests/doubles/sim_conn.c \
     tests/doubles/sim_events.c \
     tests/doubles/sim_net.c \
+    tests/doubles/sim_put.c \
     tests/doubles/sim_send.c \
     tests/doubles/sim_state.h

@@ -61,6 +61,7 @@ static r2_status_t sim_device_open(void *tp, const r2_tp_device_config_t *config
     device->node = node->idx;
     device->rail = rail;
     device->is_rdma = NULL != config->tls;
+    device->puts = device->is_rdma && 0 == strcmp(config->tls, "rc_verbs");
     device->segment_bytes = config->segment_bytes;
     device->all_next = node->sim->devices;
     node->sim->devices = device;
@@ -393,4 +394,7 @@ const r2_tp_ops_t r2_sim_tp_ops = {
     .ep_connect = sim_ep_connect,
     .ep_close = sim_ep_close,
     .send = r2_sim_send,
+    .grant = r2_sim_grant,
+    .ungrant = r2_sim_ungrant,
+    .put = r2_sim_put,
 };

@@ -27,6 +27,11 @@
  * drops what was not yet in the socket, and what was in it still arrives, or not (`keep_ppm`); a
  * destroyed worker or a dead process resets the connections that lead to it, which their owners
  * learn only over a working path.
+ *
+ * On a device of "rc_verbs" peers may put: the NIC writes the data when their packet arrives,
+ * whatever the process does. It does so as long as the endpoint that leads back is open, that is,
+ * long after the sender has closed its own (`keep_ppm`). A write into memory that was given back is
+ * a failure of the simulator, and is not done; one whose endpoint is closed is refused.
  */
 
 #define R2_SIM_LOCAL      R2_RAILS_MAX /* index of the rail within a host */
@@ -78,6 +83,9 @@ typedef struct r2_sim_stats {
     uint64_t rewinds;        /* times a connection lost what was under way and will send it again */
     uint64_t resets;         /* connections that were reset */
     uint32_t descriptors_max; /* that one process ever had */
+    uint64_t puts, put_bytes; /* written by NICs */
+    uint64_t puts_late;       /* of these after their endpoint was closed by its owner */
+    uint64_t puts_refused;    /* the endpoint that leads back was closed, or its worker destroyed */
 } r2_sim_stats_t;
 
 /** @return NULL if out of memory or the configuration makes no sense. */

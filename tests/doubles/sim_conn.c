@@ -200,9 +200,11 @@ static void conn_deliver(r2_tp_ep_t *ep)
     ep->under_way_bytes -= bytes;
     ep->unknown_bytes += bytes;
     if (ep->peer->destroyed) {
+        conn_sim(ep)->stats.puts_refused += 0 != packet->put.key;
         free(packet);
         r2_sim_conn_peer_gone(ep);
     } else {
+        r2_sim_put_arrived(packet);
         ep->unread_bytes += bytes;
         if (NULL == ep->peer->received.head) {
             ep->peer->received.head = packet;
@@ -292,7 +294,7 @@ bool r2_sim_conn_room(const r2_tp_ep_t *ep, size_t bytes)
            (0 == ep->socket_bytes || ep->socket_bytes + bytes <= conn_sim(ep)->config.socket_bytes);
 }
 
-bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op)
+bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op, const r2_sim_put_t *put)
 {
     r2_sim_t *sim = conn_sim(ep);
     size_t shift = r2_prng_below(&sim->prng, 8);
@@ -307,6 +309,7 @@ bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op)
     }
     packet->next = NULL;
     packet->ep = ep;
+    packet->put = *put;
     packet->header = packet->bytes + shift;
     packet->data = packet->header + op->header_bytes;
     packet->header_bytes = op->header_bytes;

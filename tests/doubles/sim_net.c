@@ -156,6 +156,7 @@ void r2_sim_destroy(r2_sim_t *sim)
         free(device);
     }
     r2_pool_fini(&sim->pendings);
+    free(sim->grants);
     free(sim->heap);
     free(sim->nodes);
     free(sim->ports);

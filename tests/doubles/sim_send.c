@@ -82,8 +82,7 @@ static bool sim_heard(const r2_tp_ep_t *list, const r2_tp_worker_t *worker)
     return false;
 }
 
-/* Has the peer's worker an endpoint to this one, or had it? */
-static bool sim_is_connected_back(const r2_tp_ep_t *list, const r2_tp_worker_t *worker)
+bool r2_sim_leads_to(const r2_tp_ep_t *list, const r2_tp_worker_t *worker)
 {
     const r2_tp_ep_t *ep;
 
@@ -101,8 +100,7 @@ static bool sim_is_lost(const r2_tp_ep_t *ep)
     const r2_tp_worker_t *peer = ep->peer;
 
     return ep->worker->device->is_rdma && !peer->destroyed &&
-           !sim_is_connected_back(peer->open, ep->worker) &&
-           !sim_is_connected_back(peer->closed, ep->worker);
+           !r2_sim_leads_to(peer->open, ep->worker) && !r2_sim_leads_to(peer->closed, ep->worker);
 }
 
 /* Checks that hold for every send. @return false: refused, and a failure of the simulator. */
@@ -143,7 +141,7 @@ static bool sim_check_send(r2_tp_ep_t *ep, const r2_tp_send_t *op)
     return true;
 }
 
-r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
+r2_status_t r2_sim_give(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_sim_put_t *put)
 {
     r2_sim_pending_t *pending;
 
@@ -151,16 +149,24 @@ r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
         return R2_ERR_LANE_DOWN;
     }
     if (r2_sim_conn_room(ep, op->header_bytes + op->data_bytes)) {
-        return r2_sim_conn_push(ep, op) ? R2_OK : R2_ERR_NO_MEMORY;
+        return r2_sim_conn_push(ep, op, put) ? R2_OK : R2_ERR_NO_MEMORY;
     }
     pending = r2_pool_get(&r2_sim_of_worker(ep->worker)->pendings);
     if (NULL == pending) {
         return R2_ERR_NO_MEMORY;
     }
     pending->op = op;
+    pending->put = *put;
     pending->hash = sim_op_hash(op);
     DL_APPEND(ep->pending, pending);
     return R2_IN_PROGRESS;
+}
+
+r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op)
+{
+    const r2_sim_put_t put = {.key = 0};
+
+    return r2_sim_give(ep, op, &put);
 }
 
 /* ---- progress ---- */
@@ -174,6 +180,7 @@ static unsigned sim_receive(r2_tp_worker_t *worker)
     for (events = 0; events < sim->config.batch && NULL != worker->received.head; ++events) {
         r2_sim_packet_t *packet = worker->received.head;
         size_t bytes = r2_sim_packet_bytes(packet);
+        size_t data_bytes = 0 == packet->put.key ? packet->data_bytes : 0;
 
         worker->received.head = packet->next;
         if (bytes > worker->device->segment_bytes) {
@@ -187,8 +194,7 @@ static unsigned sim_receive(r2_tp_worker_t *worker)
         r2_sim_conn_read(packet->ep, bytes);
         ++node->callbacks;
         worker->callbacks.received(worker->arg, packet->header, packet->header_bytes,
-                                   0 == packet->data_bytes ? NULL : packet->data,
-                                   packet->data_bytes);
+                                   0 == data_bytes ? NULL : packet->data, data_bytes);
         --node->callbacks;
         memset(packet->bytes, 0xdb, bytes);
         free(packet);
@@ -213,7 +219,7 @@ static unsigned sim_push_pending(r2_tp_ep_t *ep)
         if (0 != ep->socket_bytes && ep->socket_bytes + bytes > sim->config.socket_bytes) {
             break;
         }
-        if (!r2_sim_conn_push(ep, op)) {
+        if (!r2_sim_conn_push(ep, op, &ep->pending->put)) {
             break;
         }
         r2_sim_ep_complete(ep, R2_OK);

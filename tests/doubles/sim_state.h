@@ -25,10 +25,24 @@ typedef struct r2_sim_event {
     uint64_t value;
 } r2_sim_event_t;
 
+/** Where the data of a packet go that is put; key 0: it is sent. */
+typedef struct r2_sim_put {
+    uint64_t address;
+    uint64_t key; /* index in sim->grants, and 1 */
+} r2_sim_put_t;
+
+/** Memory that peers may write to, for ever: what was given back is still registered. */
+typedef struct r2_sim_grant {
+    uint32_t node;
+    uintptr_t start, end;
+    bool given_back;
+} r2_sim_grant_t;
+
 /** One packet in a socket or in a receive queue. */
 typedef struct r2_sim_packet {
     struct r2_sim_packet *next;
     struct r2_tp_ep *ep; /* borrowed: who sent it; tombstones stay until the end */
+    r2_sim_put_t put;    /* its data are written where it arrives */
     uint8_t *header;     /* into bytes[], misaligned on purpose */
     uint8_t *data;       /* into bytes[] */
     size_t header_bytes, data_bytes;
@@ -57,13 +71,15 @@ typedef struct r2_sim_port {
 typedef struct r2_sim_pending {
     struct r2_sim_pending *prev, *next;
     r2_tp_send_t *op; /* borrowed: the caller's until `sent` */
-    uint64_t hash;    /* of header and data when it was given to us */
+    r2_sim_put_t put;
+    uint64_t hash; /* of header and data when it was given to us */
 } r2_sim_pending_t;
 
 struct r2_tp_device {
     r2_sim_t *sim; /* borrowed */
     uint32_t node, rail;
     bool is_rdma; /* opened as such: nothing may be sent before the peer has connected */
+    bool puts;    /* by reliable connections */
     size_t segment_bytes;
     uint32_t worker_count;
     bool closed;
@@ -150,6 +166,8 @@ struct r2_sim {
     r2_tp_worker_t *workers;
     r2_tp_ep_t *eps;
     uint64_t next_worker;
+    r2_sim_grant_t *grants; /* owned: all that were ever made */
+    size_t grant_count, grant_room;
     r2_pool_t pendings; /* of r2_sim_pending_t */
     r2_prng_t prng;
     r2_sim_stats_t stats;
@@ -164,7 +182,7 @@ bool r2_sim_ports_pass(const r2_sim_port_t *from, const r2_sim_port_t *to);
 /* ---- connections (sim_conn.c) ---- */
 
 /** Puts a packet into the socket; room must have been checked. @return false: out of memory. */
-bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op);
+bool r2_sim_conn_push(r2_tp_ep_t *ep, const r2_tp_send_t *op, const r2_sim_put_t *put);
 /** True if the socket takes a packet of this size now. */
 bool r2_sim_conn_room(const r2_tp_ep_t *ep, size_t bytes);
 /** The receiver took a packet out of its queue. */
@@ -185,6 +203,17 @@ void r2_sim_ep_waits(r2_tp_ep_t *ep);
 extern const r2_tp_ops_t r2_sim_tp_ops;
 r2_status_t r2_sim_send(r2_tp_ep_t *ep, r2_tp_send_t *op);
 unsigned r2_sim_worker_progress(r2_tp_worker_t *worker);
+/** Sends, or puts where put->key is not 0. */
+r2_status_t r2_sim_give(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_sim_put_t *put);
+/** Has the worker an endpoint in this list that leads to another one? */
+bool r2_sim_leads_to(const r2_tp_ep_t *list, const r2_tp_worker_t *worker);
+/* sim_put.c */
+r2_status_t r2_sim_grant(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
+                         size_t *key_bytes_p, void **grant_p);
+void r2_sim_ungrant(r2_tp_worker_t *worker, void *grant);
+r2_status_t r2_sim_put(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
+/** The NIC of the peer has a packet: writes its data, if it is put, and may. */
+void r2_sim_put_arrived(const r2_sim_packet_t *packet);
 /** Reports a call on a destroyed worker. */
 bool r2_sim_worker_usable(const r2_tp_worker_t *worker, const char *call);
 /** Ends a worker without upcalls, as when the process dies: sends stay to be cancelled. */

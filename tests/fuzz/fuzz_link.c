@@ -157,8 +157,7 @@ static void send_message(world_t *world, fuzz_input_t *input)
     }
 }
 
-/* To us, or to be forwarded, which is to nobody here; packets may be of any lane, or relayed
- * twice. */
+/* To us, or to be forwarded, to nobody; packets may be of any lane, or relayed twice. */
 static void relay_frame(world_t *world, fuzz_input_t *input, r2_wire_header_t *header,
                         uint8_t *payload)
 {
@@ -210,7 +209,8 @@ static void send_packet(world_t *world, const r2_wire_header_t *header, const ui
     if (0 == (header->ack_next & 1) && r2_wire_shorten(header, &brief)) {
         stub_packet(world->stub, &brief, sizeof(brief), payload, header->length);
     } else {
-        stub_packet(world->stub, header, sizeof(*header), payload, header->length);
+        stub_packet(world->stub, header, sizeof(*header), payload,
+                    header->flags & R2_WIRE_PLACED ? 0 : header->length);
     }
 }
 

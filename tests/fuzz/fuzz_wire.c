@@ -56,7 +56,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     check_form(&header, &input, is_short);
     fuzz_check(header.kind >= R2_WIRE_HELLO && header.kind < R2_WIRE_KIND_END);
-    fuzz_check(header.length == data_bytes && R2_WIRE_VERSION == header.version);
+    fuzz_check((header.length == data_bytes || 0 != (header.flags & R2_WIRE_PLACED)) &&
+               R2_WIRE_VERSION == header.version);
     switch ((r2_wire_kind_t) header.kind) {
     case R2_WIRE_DATA:
     case R2_WIRE_RTS:
@@ -65,6 +66,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     case R2_WIRE_CREDIT:
         fuzz_check(data_bytes >= sizeof(r2_wire_credit_t) &&
                    data_bytes <= R2_WIRE_CREDITS_MAX * sizeof(r2_wire_credit_t));
+        break;
+    case R2_WIRE_GRANT:
+        fuzz_check(data_bytes > offsetof(r2_wire_grant_t, keys) &&
+                   data_bytes <= sizeof(r2_wire_grant_t));
         break;
     case R2_WIRE_VOID:
         fuzz_check(sizeof(uint64_t) == data_bytes);

@@ -33,7 +33,8 @@ static const char *const counters[] = {
     "carrier_losses", "hellos_sent",     "hellos_failed", "resent_chunks",  "resent_bytes",
     "hedged_chunks",  "rx_duplicates",   "rx_stale",      "rx_malformed",   "unexpected_bytes_max",
     "collectives",    "tx_bytes",        "rx_bytes",      "longest_gap_ns", "service_takeovers",
-    "relay_lanes",    "relayed_packets", "relayed_bytes"};
+    "relay_lanes",    "relayed_packets", "relayed_bytes", "put_bytes",      "placed_bytes",
+    "held_back"};
 
 #define COUNTERS (sizeof(counters) / sizeof(counters[0]))
 

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 
-from labtest import R2LAB, RDMA, TOP, UD, UP_RDMA, counters, processes, r2lab, until
+from labtest import PUT, R2LAB, RDMA, TOP, UD, UP_RDMA, counters, processes, r2lab, until
 
 LAB = "ft%d" % os.getpid()
 BUILD = os.environ.get("R2_BUILDDIR", TOP + "/build")
@@ -320,6 +320,11 @@ def goes_by_rdma():
     assert all(line.count(", ud_verbs" if UD else ", rc_verbs") == RAILS for line in lines), lines
 
 
+def placed(job):
+    """The part of a job's payload that its receivers did not copy."""
+    return job.status["placed_bytes"] / job.status["rx_bytes"]
+
+
 def up():
     """Raises the lab and learns the bits of the healthy run."""
     assert os.access(DRIVER, os.X_OK), "%s is not built" % DRIVER
@@ -332,6 +337,7 @@ def up():
     assert job.status["lanes_failed"] == 0, "a healthy lane failed" + job.tail()
     if RDMA:
         goes_by_rdma()
+    assert PUT == (placed(job) > 0), "%.3f of the bytes were put" % placed(job)
 
 
 def down():

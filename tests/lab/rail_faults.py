@@ -5,7 +5,7 @@
 import sys
 import time
 
-from faultlab import (HOSTS, RAILS, Job, episode, fault, flows, heal_all, running,
+from faultlab import (HOSTS, PUT, RAILS, Job, episode, fault, flows, heal_all, placed, running,
                       stop_running)
 
 LONG = "--long" in sys.argv
@@ -15,7 +15,12 @@ def test_end():
     """the job of the tests before ends with all results right and leaves nothing"""
     if Job.current is None:
         running()
+    job = Job.current
     stop_running()
+    if not PUT:
+        return ""
+    return ", %.2f of the bytes put, %d receives held back" % (placed(job),
+                                                               job.status["held_back"])
 
 
 # ---- group down: F1

@@ -9,12 +9,13 @@ from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK,
                       PRESENCE_FREED, SOURCES)
 from mutants_link import MUTANTS_LINK
 from mutants_local import MUTANTS_LOCAL
+from mutants_put import MUTANTS_PUT
 
 STAGED = ["test_exec_staged"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 
-MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + [
+MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;",
      "                    false;", P2P),

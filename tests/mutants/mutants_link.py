@@ -12,8 +12,8 @@ WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
 MUTANTS_LINK = [
     ("complete-messages-are-received-again", "link/rx_data.c",
-     "    if (r2_rx_is_complete(link, header->message)) {\n        ++net",
-     "    if (false && r2_rx_is_complete(link, header->message)) {\n        ++net"),
+     "    if (r2_rx_is_complete(link, header->message)) {\n        return r2_rx_again",
+     "    if (false && r2_rx_is_complete(link, header->message)) {\n        return r2_rx_again"),
     ("acknowledge-but-do-not-park", "link/rx_match.c",
      "    early->next = message->early;\n    message->early = early;\n",
      "    if (header->length > 64) {\n        free(early);\n        return true;\n    }\n"
@@ -40,7 +40,8 @@ MUTANTS_LINK = [
      "        message->granted_chunks = chunks;\n        r2_tx_enqueue(message);\n",
      "        message->granted_chunks = chunks;\n"),
     ("early-credit-not-kept", "link/credit.c",
-     "            kept = r2_credit_keep(link, &entry) && kept;\n", "            kept = true;\n"),
+     "!r2_credit_is_early(link->net, entry) || r2_credit_keep(link, entry, target);\n",
+     "true;\n"),
     ("late-credit-kept", "link/credit.c",
      "    return 0 == entry->heard && entry->tag.comm_key < R2_LINK_OWN_KEYS &&\n           !net",
      "    return !net", UNIT_CREDIT),
@@ -300,7 +301,8 @@ MUTANTS_LINK = [
      "           0 != (message->bitmap[message->first / 64] & 1ull << message->first % 64)) {",
      "           message->first < message->held + 1) {", LINK_PASS),
     ("what-is-kept-is-passed-on", "link/rx_match.c",
-     "!match->posted || NULL != message->early) {", "!match->posted) {", LINK_PASS),
+     "!match->posted || NULL != message->early ||\n        message->deferred) {",
+     "!match->posted) {", LINK_PASS),
     ("given-chunks-are-not-told", "link/rx_match.c",
      "            return status;\n        }\n        r2_rx_arrived(message);\n",
      "            return status;\n        }\n", LINK_PASS),

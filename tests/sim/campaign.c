@@ -43,7 +43,8 @@ static bool leaks(void)
 typedef struct shared {
     uint64_t seed; /* under way */
     uint64_t runs, virtual_ns, packets, resent, duplicates, ghosts, failed_lanes;
-    char text[512]; /* of the failure */
+    uint64_t puts, late, refused, held_back; /* of puts; receives that waited for them */
+    char text[512];                          /* of the failure */
 } shared_t;
 
 typedef struct options {
@@ -87,6 +88,10 @@ static bool run_text(const char *text, shared_t *shared, bool dump)
     shared->duplicates += result.counters.rx_duplicates;
     shared->ghosts += result.counters.rx_stale;
     shared->failed_lanes += result.counters.lanes_failed;
+    shared->puts += result.sim.puts;
+    shared->late += result.sim.puts_late;
+    shared->refused += result.sim.puts_refused;
+    shared->held_back += result.counters.held_back;
     snprintf(shared->text, sizeof(shared->text), "%s", result.text);
     return ok;
 }
@@ -262,9 +267,10 @@ static uint32_t campaign(const options_t *options, shared_t *shared)
 static int usage(void)
 {
     fprintf(stderr, "usage: campaign [--seed S] [--runs N] [--failures N] [--no-shrink] [--print]\n"
-                    "                [--unhelpful AXIS,AXIS,..|all]\n"
+                    "                [--unhelpful AXIS,AXIS,..|all] [--puts]\n"
                     "  --unhelpful draws peers that are healthy but unhelpful, and faults less "
-                    "often\n  --print shows the scenario of the seed and does not run it\n");
+                    "often\n  --puts draws reliable connections, and long calls that are put\n"
+                    "  --print shows the scenario of the seed and does not run it\n");
     return 2;
 }
 
@@ -294,7 +300,7 @@ static bool parse_options(int argc, char **argv, options_t *options)
         {"seed", required_argument, NULL, 's'},     {"runs", required_argument, NULL, 'n'},
         {"failures", required_argument, NULL, 'f'}, {"no-shrink", no_argument, NULL, 'k'},
         {"print", no_argument, NULL, 'p'},          {"unhelpful", required_argument, NULL, 'u'},
-        {NULL, 0, NULL, 0}};
+        {"puts", no_argument, NULL, 't'},           {NULL, 0, NULL, 0}};
     int c;
 
     *options = (options_t){.seed = 1, .runs = 1000, .failures_max = 5, .shrink = true};
@@ -316,6 +322,9 @@ static bool parse_options(int argc, char **argv, options_t *options)
             if (!parse_axes(optarg, &options->axes)) {
                 return false;
             }
+            break;
+        case 't':
+            options->axes |= GENERATE_PUTS;
             break;
         case 'p':
             options->print_only = true;
@@ -352,9 +361,11 @@ int main(int argc, char **argv)
     failures = campaign(&options, shared);
     printf("%" PRIu64 " scenarios from seed %" PRIu64 ", %u failed, %ld s; %.1f s of virtual time, "
            "%" PRIu64 " packets, %" PRIu64 " chunks sent again, %" PRIu64 " duplicates, %" PRIu64
-           " ghosts, %" PRIu64 " lanes failed\n",
+           " ghosts, %" PRIu64 " lanes failed; %" PRIu64 " puts, %" PRIu64 " late, %" PRIu64
+           " refused, %" PRIu64 " receives held back\n",
            shared->runs + failures, options.seed, failures, (long) (time(NULL) - start),
            (double) shared->virtual_ns / 1e9, shared->packets, shared->resent, shared->duplicates,
-           shared->ghosts, shared->failed_lanes);
+           shared->ghosts, shared->failed_lanes, shared->puts, shared->late, shared->refused,
+           shared->held_back);
     return 0 == failures ? 0 : 1;
 }

@@ -24,6 +24,9 @@ typedef enum generate_axis {
     GENERATE_AXES
 } generate_axis_t;
 
+/** Beside the axes: lanes are reliable connections, and messages are put. */
+#define GENERATE_PUTS (1u << GENERATE_AXES)
+
 /** Names of the axes, as the campaign's --unhelpful takes them. */
 extern const char *const generate_axis_names[GENERATE_AXES];
 

@@ -3,13 +3,16 @@
 # Tests on the virtual-time simulator: same form as in tests/unit/local.mk.
 
 # Laws of the simulator
-check_PROGRAMS += tests/sim/test_sim_transport tests/sim/test_sim_transport_faults
+check_PROGRAMS += tests/sim/test_sim_transport tests/sim/test_sim_transport_faults \
+    tests/sim/test_sim_put
 transport_world_sources = tests/sim/transport_world.c tests/sim/transport_world.h
 tests_sim_test_sim_transport_SOURCES = tests/sim/test_sim_transport.c $(transport_world_sources)
 tests_sim_test_sim_transport_LDADD = $(R2_TEST_LIBS)
 tests_sim_test_sim_transport_faults_SOURCES = tests/sim/test_sim_transport_faults.c \
     $(transport_world_sources)
 tests_sim_test_sim_transport_faults_LDADD = $(R2_TEST_LIBS)
+tests_sim_test_sim_put_SOURCES = tests/sim/test_sim_put.c $(transport_world_sources)
+tests_sim_test_sim_put_LDADD = $(R2_TEST_LIBS)
 
 # Out-of-band messages, probes and beacons in the simulator
 check_PROGRAMS += tests/sim/test_sim_beside
@@ -77,6 +80,11 @@ check_PROGRAMS += tests/sim/test_sim_rdma
 tests_sim_test_sim_rdma_SOURCES = tests/sim/test_sim_rdma.c
 tests_sim_test_sim_rdma_LDADD = libr2simtest.la $(R2_TEST_LIBS)
 
+# Messages that are put
+check_PROGRAMS += tests/sim/test_sim_place
+tests_sim_test_sim_place_SOURCES = tests/sim/test_sim_place.c
+tests_sim_test_sim_place_LDADD = libr2simtest.la $(R2_TEST_LIBS)
+
 # Buffers of GPUs
 check_PROGRAMS += tests/sim/test_sim_gpu
 tests_sim_test_sim_gpu_SOURCES = tests/sim/test_sim_gpu.c
@@ -121,7 +129,8 @@ check-campaign: check-programs
 # Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME
 # ..."]
 EXTRA_DIST += tests/mutants/mutants.py tests/mutants/mutants_link.py \
-    tests/mutants/mutants_local.py tests/mutants/run.py tests/mutants/watchers.py
+    tests/mutants/mutants_local.py tests/mutants/mutants_put.py tests/mutants/run.py \
+    tests/mutants/watchers.py
 check-mutants: check-programs
 	$(top_srcdir)/tests/mutants/run.py $(abs_top_builddir) $(MUTANTS)
 

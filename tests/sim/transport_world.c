@@ -94,8 +94,14 @@ r2_tp_worker_t *test_new_worker(test_node_t *node)
 
 void test_world_init(test_world_t *world, r2_sim_config_t config, const char *rail)
 {
+    test_world_init_over(world, config, rail, NULL);
+}
+
+void test_world_init_over(test_world_t *world, r2_sim_config_t config, const char *rail,
+                          const char *tls)
+{
     r2_sim_hooks_t hooks = {test_wake, test_carrier, world};
-    r2_tp_device_config_t device_config = {.name = rail, .segment_bytes = SEGMENT};
+    r2_tp_device_config_t device_config = {.name = rail, .tls = tls, .segment_bytes = SEGMENT};
     uint32_t i;
 
     memset(world, 0, sizeof(*world));
@@ -178,6 +184,30 @@ r2_status_t test_send(test_world_t *world, uint32_t source, r2_tp_ep_t *ep, uint
 {
     test_packet_t *packet = test_packet(world, source, number, data_bytes);
     r2_status_t status = world->nodes[source].tp.ops->send(ep, &packet->op);
+
+    if (R2_IN_PROGRESS != status) {
+        memset(packet, 0xee, sizeof(*packet));
+        free(packet);
+    }
+    return status;
+}
+
+void test_grant(test_world_t *world, uint32_t owner, uint8_t *memory, size_t bytes,
+                test_window_t *window_p)
+{
+    test_node_t *node = &world->nodes[owner];
+
+    window_p->memory = memory;
+    assert_int_equal(R2_OK, node->tp.ops->grant(node->worker, memory, bytes, window_p->key,
+                                                &window_p->key_bytes, &window_p->grant));
+}
+
+r2_status_t test_put(test_world_t *world, uint32_t source, r2_tp_ep_t *ep, uint32_t number,
+                     size_t data_bytes, const test_window_t *window)
+{
+    test_packet_t *packet = test_packet(world, source, number, data_bytes);
+    const r2_tp_target_t target = {(uintptr_t) window->memory, window->key, window->key_bytes};
+    r2_status_t status = world->nodes[source].tp.ops->put(ep, &packet->op, &target);
 
     if (R2_IN_PROGRESS != status) {
         memset(packet, 0xee, sizeof(*packet));

@@ -66,6 +66,9 @@ void test_failed(void *arg, void *ep_arg, r2_status_t status);
 r2_tp_worker_t *test_new_worker(test_node_t *node);
 /* Nodes with one worker each on `rail` (NULL: within the host). */
 void test_world_init(test_world_t *world, r2_sim_config_t config, const char *rail);
+/* The same. @param tls of the device; NULL: TCP. */
+void test_world_init_over(test_world_t *world, r2_sim_config_t config, const char *rail,
+                          const char *tls);
 r2_sim_config_t test_two_hosts(uint64_t seed);
 void test_world_fini(test_world_t *world);
 r2_tp_ep_t *test_connect(test_world_t *world, uint32_t from, uint32_t to);
@@ -73,6 +76,17 @@ test_packet_t *test_packet(test_world_t *world, uint32_t source, uint32_t number
                            size_t data_bytes);
 r2_status_t test_send(test_world_t *world, uint32_t source, r2_tp_ep_t *ep, uint32_t number,
                       size_t data_bytes);
+/* Has `to` grant `bytes` at `memory`, and puts a packet's data there over `ep`. */
+typedef struct test_window {
+    uint8_t *memory;
+    uint8_t key[R2_TP_KEY_MAX];
+    size_t key_bytes;
+    void *grant;
+} test_window_t;
+void test_grant(test_world_t *world, uint32_t owner, uint8_t *memory, size_t bytes,
+                test_window_t *window_p);
+r2_status_t test_put(test_world_t *world, uint32_t source, r2_tp_ep_t *ep, uint32_t number,
+                     size_t data_bytes, const test_window_t *window);
 /* Runs until nothing happens any more, or the time has come. */
 void test_run(test_world_t *world, uint64_t until_ns);
 uint64_t test_in_ms(const test_world_t *world, uint64_t ms);

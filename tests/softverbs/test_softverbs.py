@@ -231,7 +231,17 @@ def test_objects():
 
 
 def test_registrations():
-    """long messages: no registrations once memory is known, however many calls
+    """long messages: no registrations once memory is known, however many calls"""
+    return registrations("0")
+
+
+def test_registrations_of_puts():
+    """the same of messages that are put: memory is registered once to be written to"""
+    return registrations("1")
+
+
+def registrations(put):
+    """Counts what a job registers, with few calls and with many more.
 
     Pools of UCX grow a little with time, by up to 46; one registration in each call would be 160
     more.
@@ -239,8 +249,8 @@ def test_registrations():
     counts, more = [], 160
     for calls in (5, 5 + more):
         before = nic("h0")["registered"], nic("h0", "soft1")["registered"]
-        r2_job(2, "--map-by", "node", BUILD + "/bench/osu/r2_allreduce", "-m", "4194304:4194304",
-               "-i", calls, "-x", "2")
+        r2_job(2, "--map-by", "node", "--mca", "coll_r2_put", put,
+               BUILD + "/bench/osu/r2_allreduce", "-m", "4194304:4194304", "-i", calls, "-x", "2")
         counts.append(nic("h0")["registered"] - before[0] +
                       nic("h0", "soft1")["registered"] - before[1])
     assert 0 < counts[1] < counts[0] + more / 2, counts

@@ -28,6 +28,7 @@ tests_unit_test_tp_ucx_SOURCES = \
     tests/unit/tp_closing.c \
     tests/unit/tp_memory.c \
     tests/unit/tp_processes.c \
+    tests/unit/tp_put.c \
     tests/unit/tp_rail.c \
     tests/unit/tp_rdma.c \
     tests/unit/tp_sides.c \

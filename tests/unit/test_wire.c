@@ -49,7 +49,7 @@ static r2_status_t parse(const r2_wire_header_t *header, size_t data_bytes)
 static void layout(void **state)
 {
     static const uint8_t bytes[] = {
-        7,    4,    0x05, 0x09,                         /* version, kind, flags, hop */
+        8,    4,    0x05, 0x09,                         /* version, kind, flags, hop */
         0x04, 0x03, 0x02, 0x01,                         /* lane_seq */
         0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11, /* connection */
         0x24, 0x23, 0x22, 0x21, 0x28, 0x27, 0x26, 0x25, /* ack_next, ack_bits */
@@ -110,9 +110,10 @@ static void kinds_have_their_numbers(void **state)
     assert_int_equal(R2_WIRE_NOTICE, 10);
     assert_int_equal(R2_WIRE_RELAY, 11);
     assert_int_equal(R2_WIRE_VOID, 14);
-    assert_int_equal(R2_WIRE_LEAVE, 15);
-    assert_int_equal(R2_WIRE_CLOSE, 16);
-    assert_int_equal(R2_WIRE_CLOSED, 17);
+    assert_int_equal(R2_WIRE_GRANT, 15);
+    assert_int_equal(R2_WIRE_LEAVE, 16);
+    assert_int_equal(R2_WIRE_CLOSE, 17);
+    assert_int_equal(R2_WIRE_CLOSED, 18);
     assert_false(r2_wire_sequenced(R2_WIRE_CLOSE));
     assert_false(r2_wire_sequenced(R2_WIRE_CLOSED));
     assert_false(r2_wire_sequenced(R2_WIRE_ACK));
@@ -176,6 +177,53 @@ static void refused(void **state)
     REFUSED(header.kind = R2_WIRE_NOTICE; header.length = 0);
     REFUSED(header.kind = R2_WIRE_NOTICE; header.length = R2_NOTICE_BYTES_MAX + 1);
 #undef REFUSED
+}
+
+/* Data that were put travel without their data; other kinds have neither. */
+static void placed_data(void **state)
+{
+    r2_wire_header_t header = data_header();
+    r2_wire_short_t brief;
+
+    (void) state;
+    header.flags = R2_WIRE_PLACED;
+    assert_int_equal(parse(&header, 0), R2_OK);
+    assert_int_equal(parse(&header, 1000), R2_ERR_WIRE);
+    header.length = 0;
+    assert_int_equal(parse(&header, 0), R2_ERR_WIRE);
+    header = data_header();
+    header.flags = R2_WIRE_UNSURE;
+    assert_int_equal(parse(&header, 1000), R2_OK);
+    assert_int_equal(parse(&header, 0), R2_ERR_WIRE);
+    for (uint8_t flag = R2_WIRE_PLACED; flag <= R2_WIRE_UNSURE; flag <<= 1) {
+        header = (r2_wire_header_t){
+            .version = R2_WIRE_VERSION, .kind = R2_WIRE_PING, .flags = flag};
+        assert_int_equal(parse(&header, 0), R2_ERR_WIRE);
+        header = (r2_wire_header_t){.version = R2_WIRE_VERSION,
+                                    .kind = R2_WIRE_DATA,
+                                    .length = 8,
+                                    .message_bytes = 8,
+                                    .chunk_bytes = 8};
+        assert_true(r2_wire_shorten(&header, &brief));
+        brief.flags |= flag;
+        assert_int_equal(parse_bytes(&brief, sizeof(brief), 8), R2_ERR_WIRE);
+        header.flags = flag;
+        assert_false(r2_wire_shorten(&header, &brief));
+    }
+}
+
+/* A grant has one key at least, whole ones, and no more than there may be lanes. */
+static void grants(void **state)
+{
+    r2_wire_header_t header = {.version = R2_WIRE_VERSION, .kind = R2_WIRE_GRANT};
+
+    (void) state;
+    for (uint32_t length = 0; length <= sizeof(r2_wire_grant_t) + 24; ++length) {
+        const bool fits = length >= 56 + 24 && 0 == (length - 56) % 24 && length <= 56 + 16 * 24;
+
+        header.length = length;
+        assert_int_equal(parse(&header, length), fits ? R2_OK : R2_ERR_WIRE);
+    }
 }
 
 /* Kinds whose payload is one record. */
@@ -396,6 +444,8 @@ int main(void)
         cmocka_unit_test(layout),
         cmocka_unit_test(kinds_have_their_numbers),
         cmocka_unit_test(refused),
+        cmocka_unit_test(placed_data),
+        cmocka_unit_test(grants),
         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(taken),
         cmocka_unit_test(chunks_of_long_messages),

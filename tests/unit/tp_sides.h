@@ -129,6 +129,16 @@ void test_gid_moves(void **state);
 /** Tells the NIC of soft0, as `softverbs fault soft0 WORDS`. */
 void nic_fault(const char *words);
 
+/* ---- tp_put.c ---- */
+
+void test_puts_land_before_their_header(void **state);
+void test_puts_need_no_process(void **state);
+void test_close_with_puts_pending(void **state);
+void test_late_puts_land_until_the_receiver_closes(void **state);
+void test_late_puts_end_with_the_device(void **state);
+void test_granted_memory_is_unmapped(void **state);
+void test_nothing_is_granted(void **state);
+
 /* ---- tp_rail.c ---- */
 
 void test_rail_offers(void **state);

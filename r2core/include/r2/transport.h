@@ -22,6 +22,7 @@
 
 #define R2_TP_ADDRESS_MAX 512 /* bytes of an endpoint's address, any transport */
 #define R2_TP_HEADER_MAX  200 /* bytes of a packet header */
+#define R2_TP_KEY_MAX     12  /* bytes of a key to granted memory */
 
 typedef struct r2_tp_device r2_tp_device_t;
 typedef struct r2_tp_worker r2_tp_worker_t;
@@ -66,6 +67,13 @@ struct r2_tp_send {
     void (*sent)(r2_tp_send_t *op, r2_status_t status);
     void *transport_private; /* owned by the transport while the operation is in flight */
 };
+
+/** Where a put goes: memory that the peer has granted. */
+typedef struct r2_tp_target {
+    uint64_t address; /* in the peer's process */
+    const void *key;  /* borrowed for the call: what grant() wrote there */
+    size_t key_bytes;
+} r2_tp_target_t;
 
 /** What a device is opened with. */
 typedef struct r2_tp_device_config {
@@ -155,6 +163,27 @@ typedef struct r2_tp_ops {
      *         the lane is broken. `sent` is not called in either case.
      */
     r2_status_t (*send)(r2_tp_ep_t *ep, r2_tp_send_t *op);
+    /**
+     * NULL: there are no puts. Lets peers of the worker's endpoints write to memory, with a key,
+     * while nobody looks. Who has the key may do so, in this transport's time, until our endpoint
+     * to him is closed: ep_close() returns when no write of his can land any more.
+     * @param key_p R2_TP_KEY_MAX bytes. @param grant_p for ungrant().
+     * @return R2_OK, R2_ERR_UNSUPPORTED (this worker has no puts), R2_ERR_NO_MEMORY (it cannot be
+     * registered now).
+     */
+    r2_status_t (*grant)(r2_tp_worker_t *worker, void *data, size_t bytes, void *key_p,
+                         size_t *key_bytes_p, void **grant_p);
+    /**
+     * The memory is its owner's again. The key may stay good, since what was registered is kept:
+     * the caller knows that nobody uses it any more, or has closed the endpoint to who might.
+     */
+    void (*ungrant)(r2_tp_worker_t *worker, void *grant);
+    /**
+     * NULL as grant. Writes the data of `op` to `target` and sends the header behind them, as a
+     * packet without data: who gets it has the data. `sent` as for send().
+     * @return as send(); R2_ERR_UNSUPPORTED: not sent, it can be sent, but not put.
+     */
+    r2_status_t (*put)(r2_tp_ep_t *ep, r2_tp_send_t *op, const r2_tp_target_t *target);
 } r2_tp_ops_t;
 
 /** A transport table with its instance. */
