@@ -27,6 +27,7 @@ EXTRA_DIST += \
     tests/functional/r2_sim \
     tests/functional/mpirun-ends \
     tests/functional/run-mpi \
+    tests/functional/ptx \
     tests/functional/same_host \
     tests/functional/selection \
     tests/functional/single_host \
@@ -59,6 +60,16 @@ check_PROGRAMS += tests/functional/half
 tests_functional_half_SOURCES = tests/functional/half.c tests/functional/pattern.h
 tests_functional_half_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
 tests_functional_half_LDADD = libr2_mpi.la $(OMPI_LIBS)
+
+# The kernels' C form is one of its sources: FAKECUDA_KERNELS is not needed.
+check_PROGRAMS += tests/functional/gpu_kernels
+tests_functional_gpu_kernels_SOURCES = tests/functional/gpu_kernels.c \
+    tests/doubles/kernels_c.c
+tests_functional_gpu_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -D_GNU_SOURCE \
+    -I$(top_srcdir)/ompi/include
+tests_functional_gpu_kernels_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+tests_functional_gpu_kernels_LDADD = $(R2_TEST_LIBS) libr2_mpi.la tests/fakecuda/libcuda.la \
+    $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/gpu_p2p
 tests_functional_gpu_p2p_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_p2p.c \
