@@ -23,7 +23,7 @@ static const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t bu
     return NULL == side->place ? NULL : side;
 }
 
-static char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
+char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
 {
     const r2_staged_side_t *side = r2_exec_staged(exec, region->buf);
     char *base = exec->scratch;
@@ -259,6 +259,10 @@ r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t d
         status = r2_exec_start_following(exec, index, done);
         return status < 0 ? status : r2_exec_recv(exec, op, &exec->ops[index], done);
     case R2_OP_REDUCE:
+        if (r2_stage_reduces(exec, index)) {
+            r2_stage_reduce(exec, index);
+            return R2_IN_PROGRESS;
+        }
         exec->args.reduce(exec->args.reduce_arg, r2_exec_address(exec, &op->src),
                           r2_exec_address(exec, &op->dst), op->bytes / exec->args.element_bytes);
         break;

@@ -20,10 +20,11 @@ typedef struct r2_program {
     const uint32_t *starts;          /* ops that wait for none */
     uint32_t start_count;
     uint32_t users;
-    uint64_t sent_bytes;    /* by all SEND ops */
-    bool awaits_sends;      /* ops wait for SEND ops */
-    size_t bytes;           /* of all this */
-    struct r2_touch *touch; /* owned; NULL: no run has needed it yet */
+    uint64_t sent_bytes; /* by all SEND ops */
+    bool awaits_sends;   /* ops wait for SEND ops */
+    size_t bytes;        /* of all this */
+    /* owned; NULL: no run has needed it yet. By whether the GPU reduces */
+    struct r2_touch *touch[2];
 } r2_program_t;
 
 /**

@@ -78,6 +78,11 @@ tests_functional_gpu_p2p_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_gpu_p2p_CFLAGS = $(AM_CFLAGS) -pthread
 tests_functional_gpu_p2p_LDADD = $(OMPI_LIBS)
 
+check_PROGRAMS += tests/functional/gpu_reduce
+tests_functional_gpu_reduce_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_reduce.c
+tests_functional_gpu_reduce_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_gpu_reduce_LDADD = $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/gpu_steps
 tests_functional_gpu_steps_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_steps.c
 tests_functional_gpu_steps_CPPFLAGS = $(OMPI_CPPFLAGS)
