@@ -53,7 +53,9 @@ r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
     r2_program_t *program = exec->program;
     r2_staging_place_t *place;
 
-    if (R2_KERNEL_NONE == exec->args.kernel ||
+    if ((r2_mem_traits(exec->args.at[0].kind)->is_cpus &&
+         r2_mem_traits(exec->args.at[1].kind)->is_cpus) ||
+        R2_KERNEL_NONE == exec->args.kernel ||
         r2_kernel_bytes(exec->args.kernel) != exec->args.element_bytes ||
         !r2_stage_has_long_reduce(exec->schedule, staging->reduce_bytes)) {
         return NULL;

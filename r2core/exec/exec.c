@@ -53,7 +53,7 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
         return R2_ERR_NO_MEMORY;
     }
     r2_exec_init_ops(exec);
-    status = r2_stage_init(exec);
+    status = r2_stage_init(exec, r2_stage_reducer(exec));
     if (R2_OK == status && NULL == exec->scratch && schedule->scratch_bytes > 0) {
         exec->scratch = r2_blocks_get(&engine->blocks, schedule->scratch_bytes);
         status = NULL == exec->scratch ? R2_ERR_NO_MEMORY : R2_OK;

@@ -145,6 +145,8 @@ void r2_exec_pass_on(void *arg, uint64_t bytes);
  * @return R2_OK; R2_IN_PROGRESS: `done` will be called; R2_ERR_AGAIN: no room to pack what it
  * sends; or an error. */
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t op, r2_link_done_fn_t done);
+/** The copy that stands for a buffer; NULL: ops work on the buffer. */
+const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf);
 /** Where ops find a region: in the buffer, or in the copy that stands for it. */
 char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region);
 /** The first SEND op that is not complete. */

@@ -11,35 +11,6 @@
 #include "base/util.h"
 #include "exec/exec.h"
 
-/* The copy that stands for a buffer; NULL: ops work on the buffer. */
-static const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
-{
-    const r2_staged_side_t *side;
-
-    if (NULL == exec->stage || R2_BUF_SCRATCH == buf) {
-        return NULL;
-    }
-    side = &exec->stage->sides[R2_BUF_IN == buf ? 0 : 1];
-    return NULL == side->place ? NULL : side;
-}
-
-char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
-{
-    const r2_staged_side_t *side = r2_exec_staged(exec, region->buf);
-    char *base = exec->scratch;
-
-    if (NULL != side) {
-        return side->staged->memory +
-               side->touch->places[r2_touch_find(side->touch, region->offset_bytes)];
-    }
-    if (R2_BUF_IN == region->buf) {
-        base = (char *) (uintptr_t) exec->args.in;
-    } else if (R2_BUF_OUT == region->buf) {
-        base = exec->args.out;
-    }
-    return base + region->offset_bytes;
-}
-
 static r2_tag_t r2_exec_tag(const r2_exec_t *exec, const r2_op_t *op)
 {
     r2_tag_t tag = exec->args.tag;

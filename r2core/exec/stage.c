@@ -131,15 +131,13 @@ static bool r2_stage_pin_all(r2_exec_t *exec)
     return 0 == scratch_bytes || (NULL != stage->scratch && !stage->scratch->is_heap);
 }
 
-r2_status_t r2_stage_init(r2_exec_t *exec)
+r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
 {
     r2_program_t *program = exec->program;
-    r2_staging_place_t *reducer;
 
     if (!r2_stage_is_needed(&exec->args)) {
         return R2_OK;
     }
-    reducer = r2_stage_reducer(exec);
     if (NULL != reducer) {
         const r2_status_t status = r2_stage_create(exec, reducer);
 
@@ -214,6 +212,36 @@ void r2_stage_await(r2_exec_t *exec)
         r2_stage_count(exec, 1);
         DL_APPEND2(exec->engine->staging.copying, exec, copying_prev, copying_next);
     }
+}
+
+/* ---- where ops find their data ---- */
+
+const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
+{
+    const r2_staged_side_t *side;
+
+    if (NULL == exec->stage || R2_BUF_SCRATCH == buf) {
+        return NULL;
+    }
+    side = &exec->stage->sides[R2_BUF_IN == buf ? 0 : 1];
+    return NULL == side->place ? NULL : side;
+}
+
+char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region)
+{
+    const r2_staged_side_t *side = r2_exec_staged(exec, region->buf);
+    char *base = exec->scratch;
+
+    if (NULL != side) {
+        return side->staged->memory +
+               side->touch->places[r2_touch_find(side->touch, region->offset_bytes)];
+    }
+    if (R2_BUF_IN == region->buf) {
+        base = (char *) (uintptr_t) exec->args.in;
+    } else if (R2_BUF_OUT == region->buf) {
+        base = exec->args.out;
+    }
+    return base + region->offset_bytes;
 }
 
 /* ---- copies ---- */

@@ -109,9 +109,9 @@ static inline bool r2_staging_is_busy(const r2_staging_t *staging)
 
 /* ---- of a run: for exec/ only ---- */
 
-/** Gives a run what it needs, if one of its buffers is not the CPU's. @return R2_OK,
- * R2_ERR_NO_MEMORY, R2_ERR_GPU. */
-r2_status_t r2_stage_init(struct r2_exec *exec);
+/** Gives a run what it needs, if one of its buffers is not the CPU's.
+ * @param reducer r2_stage_reducer() @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_GPU. */
+r2_status_t r2_stage_init(struct r2_exec *exec, r2_staging_place_t *reducer);
 /** Waits for copies if the run is not over. */
 void r2_stage_fini(struct r2_exec *exec);
 /** Nothing of the run is copied any more when it returns. */
