@@ -15,6 +15,7 @@ r2 $PACKAGE_VERSION
   uthash          $UTHASH_SUMMARY
   cmocka          $CMOCKA_SUMMARY
   CUDA            $CUDA_SUMMARY
+  GPU kernels     $KERNELS_SUMMARY
   debug           $enable_debug
   sanitizers      ${r2_sanitize:-no}
   -Werror         $enable_werror

@@ -15,6 +15,7 @@ apps="hpcc lammps netpipe-openmpi quantum-espresso quantum-espresso-data"
 root="mmdebstrap debian-archive-keyring util-linux"
 slurm="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge"
 style="clang-format clang-tidy cppcheck"
+gpu="clang"
 analysis="clang libclang-rt-14-dev valgrind graphviz $style"
 
 usage() {
@@ -31,6 +32,7 @@ Installs what is missing of the groups (default: build lab plot), as root or thr
   root      what makes a root of another Debian release, for tests/debian13
   slurm     Slurm and munge, for r2lab slurm; their services are not started
   style     clang-format, clang-tidy, cppcheck: suites of ./check
+  gpu       clang, which compiles kernels for GPUs
   analysis  those of style, clang, sanitizer run times, static analysis, valgrind, graphviz
   -n        only print what is missing
   -l        only print the packages of the groups
@@ -44,7 +46,7 @@ for arg; do
     case $arg in
     -n) dry_run=yes ;;
     -l) list=yes ;;
-    build | lab | plot | examples | peers | apps | root | slurm | style | analysis)
+    build | lab | plot | examples | peers | apps | root | slurm | style | gpu | analysis)
         groups="$groups $arg"
         ;;
     -h | --help) usage; exit 0 ;;

@@ -39,6 +39,7 @@ static r2_status_t r2_coll_prepare(struct r2_coll *coll, const r2_coll_args_t *a
         .out = args->out,
         .reduce = args->reduce,
         .reduce_arg = args->reduce_arg,
+        .kernel = args->kernel,
         .any_thread = args->any_thread,
         .element_bytes = r2_max(args->element_bytes, (uint64_t) 1),
         .ranks = comm->ranks,

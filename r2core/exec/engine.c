@@ -61,6 +61,26 @@ static unsigned r2_engine_start_loaded(r2_exec_t *exec)
     return started;
 }
 
+/* Ops that the GPU has done; and those launched that had no room, or were loaded just now. */
+static unsigned r2_engine_complete_reduced(r2_exec_t *exec)
+{
+    r2_status_t status = R2_OK;
+    unsigned completed = 0;
+    uint32_t op = R2_OP_NONE;
+
+    while (!exec->over && R2_OK == (status = r2_stage_reduced(exec, &op))) {
+        r2_exec_reduced(exec, op, R2_OK);
+        ++completed;
+    }
+    if (!exec->over && R2_ERR_NOT_FOUND == status) {
+        status = r2_stage_launch(exec);
+    }
+    if (!exec->over && status < 0) {
+        r2_exec_reduced(exec, op, status);
+    }
+    return completed;
+}
+
 static unsigned r2_engine_copy(r2_exec_t *exec)
 {
     const r2_status_t status = r2_stage_load_ahead(exec);
@@ -70,6 +90,7 @@ static unsigned r2_engine_copy(r2_exec_t *exec)
         r2_exec_stored(exec, status);
     }
     events += r2_engine_start_loaded(exec);
+    events += r2_engine_complete_reduced(exec);
     if (!exec->over) {
         r2_exec_stored(exec, r2_stage_store(exec, &events));
     }

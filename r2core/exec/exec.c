@@ -50,15 +50,16 @@ r2_status_t r2_exec_init(r2_exec_t *exec, r2_engine_t *engine, const r2_exec_arg
     exec->app_only = moves || (NULL != args->reduce && !args->any_thread);
     exec->state_bytes = r2_exec_state_bytes(schedule->op_count, moves);
     exec->ops = r2_blocks_get(&engine->blocks, exec->state_bytes);
-    if (schedule->scratch_bytes > 0) {
-        exec->scratch = r2_blocks_get(&engine->blocks, schedule->scratch_bytes);
-    }
-    if (NULL == exec->ops || (schedule->scratch_bytes > 0 && NULL == exec->scratch)) {
+    if (NULL == exec->ops) {
         r2_exec_fini(exec);
         return R2_ERR_NO_MEMORY;
     }
     r2_exec_init_ops(exec);
-    status = r2_stage_init(exec);
+    status = r2_stage_init(exec, r2_stage_reducer(exec));
+    if (R2_OK == status && NULL == exec->scratch && schedule->scratch_bytes > 0) {
+        exec->scratch = r2_blocks_get(&engine->blocks, schedule->scratch_bytes);
+        status = NULL == exec->scratch ? R2_ERR_NO_MEMORY : R2_OK;
+    }
     exec->fuses = r2_fuse_may(exec);
     if (R2_OK != status) {
         r2_exec_fini(exec);
@@ -234,6 +235,15 @@ static bool r2_exec_start_op(r2_exec_t *exec, uint32_t index)
     return true;
 }
 
+void r2_exec_reduced(r2_exec_t *exec, uint32_t op, r2_status_t status)
+{
+    if (R2_OK != status) {
+        r2_exec_finish(exec, status);
+    } else {
+        r2_exec_op_complete(exec, op);
+    }
+}
+
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status)
 {
     if (R2_OK != status) {
@@ -282,6 +292,13 @@ unsigned r2_exec_run(r2_exec_t *exec)
             ++started;
         } else {
             exec->held[exec->held_tail++] = index;
+        }
+    }
+    if (NULL != exec->stage && !exec->over) {
+        const r2_status_t status = r2_stage_launch(exec);
+
+        if (status < 0) {
+            r2_exec_finish(exec, status);
         }
     }
     r2_exec_note_end(exec);

@@ -32,7 +32,8 @@ typedef struct r2_exec_args {
     const void *in; /* borrowed until finished */
     void *out;      /* borrowed until finished */
     r2_reduce_fn_t reduce;
-    void *reduce_arg; /* borrowed until finished */
+    void *reduce_arg;   /* borrowed until finished */
+    r2_kernel_t kernel; /* does the same on a GPU */
     /* `reduce` may be called by any thread, not only by the application's */
     bool any_thread;
     uint64_t element_bytes;
@@ -64,7 +65,7 @@ typedef struct r2_exec {
     r2_exec_args_t args;
     r2_program_t *program;                       /* refcounted; NULL: nothing to finish */
     const r2_schedule_t *schedule;               /* that of the program */
-    char *scratch;                               /* owned: a block of the engine */
+    char *scratch;                               /* owned: a block of the engine, or of the stage */
     r2_staged_t *stage;                          /* owned; NULL: both buffers are the CPU's */
     struct r2_exec *copying_prev, *copying_next; /* in engine->staging.copying */
     r2_exec_op_t *ops;  /* owned: a block of the engine; parallel to schedule->ops */
@@ -134,6 +135,8 @@ r2_exec_t *r2_engine_collect(r2_engine_t *engine);
 
 /* ---- for exec/ only ---- */
 
+/** The GPU has done an op, or not: then the run ends. */
+void r2_exec_reduced(r2_exec_t *exec, uint32_t op, r2_status_t status);
 /** Loads of an op that waits for them have ended, well or not. */
 void r2_exec_loaded(r2_exec_t *exec, uint32_t op, r2_status_t status);
 /** What is complete was stored, or not: finishes the run if that was all, or with an error. */
@@ -146,7 +149,9 @@ void r2_exec_pass_on(void *arg, uint64_t bytes);
  * @return R2_OK; R2_IN_PROGRESS: `done` will be called; R2_ERR_AGAIN: no room to pack what it
  * sends; or an error. */
 r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t op, r2_link_done_fn_t done);
-/** Where a region lies for the CPU. */
+/** The copy that stands for a buffer; NULL: ops work on the buffer. */
+const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf);
+/** Where ops find a region: in the buffer, or in the copy that stands for it. */
 char *r2_exec_address(const r2_exec_t *exec, const r2_region_t *region);
 /** How to reach the memory of a region; NULL: it is contiguous. */
 const r2_convertor_t *r2_exec_convertor(const r2_exec_t *exec, const r2_region_t *region);

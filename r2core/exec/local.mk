@@ -2,6 +2,7 @@
 # Copyright (c) 2026 The r2 authors
 # Sources of r2core/exec: part of libr2core.
 libr2core_la_SOURCES += \
+    r2core/exec/device.c \
     r2core/exec/engine.c \
     r2core/exec/exec.c \
     r2core/exec/exec.h \

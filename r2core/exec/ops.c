@@ -256,6 +256,10 @@ r2_status_t r2_exec_perform(r2_exec_t *exec, uint32_t index, r2_link_done_fn_t d
         status = r2_exec_start_following(exec, index, done);
         return status < 0 ? status : r2_exec_recv(exec, op, &exec->ops[index], done);
     case R2_OP_REDUCE:
+        if (r2_stage_reduces(exec, index)) {
+            r2_stage_reduce(exec, index);
+            return R2_IN_PROGRESS;
+        }
         r2_exec_reduce(exec, index);
         break;
     case R2_OP_COPY:

@@ -8,8 +8,7 @@
 
 #include "exec/exec.h"
 
-/* The copy that stands for a buffer; NULL: ops work on the buffer. */
-static const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
+const r2_staged_side_t *r2_exec_staged(const r2_exec_t *exec, r2_buf_t buf)
 {
     const r2_staged_side_t *side;
 

@@ -140,7 +140,8 @@ r2_program_t *r2_program_get(r2_program_t *program)
 void r2_program_put(r2_program_t *program)
 {
     if (NULL != program && 0 == --program->users) {
-        free(program->touch);
+        free(program->touch[false]);
+        free(program->touch[true]);
         free(program);
     }
 }

@@ -25,7 +25,8 @@ typedef struct r2_program {
     bool awaits_sends;        /* ops wait for SEND ops */
     size_t bytes;             /* of all this */
     const uint32_t *partners; /* r2_fuse_find(); NULL: no ops may be fused */
-    struct r2_touch *touch;   /* owned; NULL: no run has needed it yet */
+    /* owned; NULL: no run has needed it yet. By whether the GPU reduces */
+    struct r2_touch *touch[2];
 } r2_program_t;
 
 /**

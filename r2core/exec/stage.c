@@ -41,7 +41,7 @@ static r2_status_t r2_stage_open(r2_exec_t *exec, uint32_t which, char *tables)
 {
     r2_staging_t *staging = &exec->engine->staging;
     r2_staged_side_t *side = &exec->stage->sides[which];
-    const r2_touch_side_t *touch = &exec->program->touch->sides[which];
+    const r2_touch_side_t *touch = &exec->stage->touch->sides[which];
 
     if (r2_mem_traits(exec->args.at[which].kind)->is_cpus || 0 == touch->count) {
         return R2_OK;
@@ -54,7 +54,7 @@ static r2_status_t r2_stage_open(r2_exec_t *exec, uint32_t which, char *tables)
     side->loaded = (uint64_t *) (void *) tables;
     side->writes = (uint32_t *) (void *) (side->loaded + touch->count);
     memset(side->loaded, 0, touch->count * sizeof(*side->loaded));
-    r2_stage_expect(side, exec->program->touch, which);
+    r2_stage_expect(side, exec->stage->touch, which);
     memcpy(side->writes, touch->writers, touch->count * sizeof(*side->writes));
     side->staged = r2_pins_get(&staging->pins, touch->places[touch->count]);
     return NULL == side->staged ? R2_ERR_NO_MEMORY : R2_OK;
@@ -65,39 +65,91 @@ static bool r2_stage_is_needed(const r2_exec_args_t *args)
     return !r2_mem_traits(args->at[0].kind)->is_cpus || !r2_mem_traits(args->at[1].kind)->is_cpus;
 }
 
-r2_status_t r2_stage_init(r2_exec_t *exec)
+/* @param reducer as in r2_staged_t. */
+static r2_status_t r2_stage_create(r2_exec_t *exec, r2_staging_place_t *reducer)
 {
-    r2_program_t *program = exec->program;
-    const uint32_t ops = program->schedule.op_count;
-    r2_staged_t *stage;
+    const r2_touch_t *touch = exec->program->touch[NULL != reducer];
+    const uint32_t ops = exec->schedule->op_count, reduces = NULL == reducer ? 0 : ops;
     size_t bytes, sides[R2_TOUCH_SIDES];
+    r2_staged_t *stage;
     r2_status_t status;
 
-    if (!r2_stage_is_needed(&exec->args)) {
-        return R2_OK;
-    }
-    if (NULL == program->touch) {
-        program->touch = r2_touch_create(&program->schedule);
-    }
-    if (NULL == program->touch) {
-        return R2_ERR_NO_MEMORY;
-    }
     for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) { /* in units of their longest entries */
-        sides[i] = (r2_stage_side_bytes(&program->touch->sides[i]) + 7) / 8 * 8;
+        sides[i] = (r2_stage_side_bytes(&touch->sides[i]) + 7) / 8 * 8;
     }
-    bytes = sizeof(*stage) + sides[0] + sides[1] + 2 * ops * sizeof(uint32_t);
+    bytes = sizeof(*stage) + sides[0] + sides[1] + reduces * sizeof(uint64_t) +
+            (2 * ops + reduces) * sizeof(uint32_t);
     stage = r2_blocks_get(&exec->engine->blocks, bytes);
     if (NULL == stage) {
         return R2_ERR_NO_MEMORY;
     }
     memset(stage, 0, sizeof(*stage));
     stage->bytes = bytes;
-    stage->load_count = program->touch->load_count;
-    stage->waiting = (uint32_t *) (void *) ((char *) (stage + 1) + sides[0] + sides[1]);
+    stage->touch = touch;
+    stage->reducer = reducer;
+    stage->load_count = touch->load_count;
+    stage->reduced = (uint64_t *) (void *) ((char *) (stage + 1) + sides[0] + sides[1]);
+    stage->waiting = (uint32_t *) (void *) (stage->reduced + reduces);
     stage->written = stage->waiting + ops;
+    stage->reducing = stage->written + ops;
     exec->stage = stage;
     status = r2_stage_open(exec, 0, (char *) (stage + 1));
     return R2_OK == status ? r2_stage_open(exec, 1, (char *) (stage + 1) + sides[0]) : status;
+}
+
+static void r2_stage_release(r2_exec_t *exec)
+{
+    r2_staged_t *stage = exec->stage;
+    r2_pins_t *pins = &exec->engine->staging.pins;
+
+    for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
+        r2_pins_put(pins, stage->sides[i].staged);
+    }
+    if (NULL != stage->scratch) {
+        r2_pins_put(pins, stage->scratch);
+        exec->scratch = NULL;
+    }
+    r2_blocks_put(&exec->engine->blocks, stage, stage->bytes);
+    exec->stage = NULL;
+}
+
+/* A kernel reaches no pageable memory. @return true: all that the run works on is pinned. */
+static bool r2_stage_pin_all(r2_exec_t *exec)
+{
+    const uint64_t scratch_bytes = exec->schedule->scratch_bytes;
+    r2_staged_t *stage = exec->stage;
+
+    if (scratch_bytes > 0) {
+        stage->scratch = r2_pins_get(&exec->engine->staging.pins, scratch_bytes);
+        exec->scratch = NULL == stage->scratch ? NULL : stage->scratch->memory;
+    }
+    for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
+        if (NULL != stage->sides[i].staged && stage->sides[i].staged->is_heap) {
+            return false;
+        }
+    }
+    return 0 == scratch_bytes || (NULL != stage->scratch && !stage->scratch->is_heap);
+}
+
+r2_status_t r2_stage_init(r2_exec_t *exec, r2_staging_place_t *reducer)
+{
+    r2_program_t *program = exec->program;
+
+    if (!r2_stage_is_needed(&exec->args)) {
+        return R2_OK;
+    }
+    if (NULL != reducer) {
+        const r2_status_t status = r2_stage_create(exec, reducer);
+
+        if (R2_OK != status || r2_stage_pin_all(exec)) {
+            return status;
+        }
+        r2_stage_release(exec);
+    }
+    if (NULL == program->touch[false]) {
+        program->touch[false] = r2_touch_create(&program->schedule, R2_TOUCH_NO_GPU);
+    }
+    return NULL == program->touch[false] ? R2_ERR_NO_MEMORY : r2_stage_create(exec, NULL);
 }
 
 void r2_stage_drain(r2_exec_t *exec)
@@ -109,6 +161,9 @@ void r2_stage_drain(r2_exec_t *exec)
             (void) r2_mem_queue_drain(&place->loads);
             (void) r2_mem_queue_drain(&place->stores);
         }
+    }
+    if (NULL != exec->stage && NULL != exec->stage->reducer) {
+        (void) r2_mem_queue_drain(&exec->stage->reducer->reduces);
     }
 }
 
@@ -122,11 +177,7 @@ void r2_stage_fini(r2_exec_t *exec)
     if (!exec->over) {
         r2_stage_drain(exec);
     }
-    for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
-        r2_pins_put(&exec->engine->staging.pins, stage->sides[i].staged);
-    }
-    r2_blocks_put(&exec->engine->blocks, stage, stage->bytes);
-    exec->stage = NULL;
+    r2_stage_release(exec);
 }
 
 /* ---- who waits ---- */
@@ -134,7 +185,8 @@ void r2_stage_fini(r2_exec_t *exec)
 bool r2_stage_is_busy(const r2_staged_t *stage)
 {
     return stage->waiting_count > 0 || stage->written_head < stage->written_tail ||
-           0 != stage->stored || stage->ahead < stage->load_count;
+           0 != stage->stored || stage->ahead < stage->load_count ||
+           stage->reduce_head < stage->reduce_tail;
 }
 
 static void r2_stage_count(r2_exec_t *exec, int change)
@@ -212,7 +264,7 @@ static r2_status_t r2_stage_begin_load(r2_exec_t *exec, const r2_touch_load_t *l
  * and results come late. */
 r2_status_t r2_stage_load_ahead(r2_exec_t *exec)
 {
-    const r2_touch_t *touch = exec->program->touch;
+    const r2_touch_t *touch = exec->stage->touch;
     r2_staged_t *stage = exec->stage;
     r2_status_t status = R2_OK;
 
@@ -258,13 +310,14 @@ static r2_status_t r2_stage_side_load(r2_exec_t *exec, r2_buf_t buf, const r2_to
 r2_status_t r2_stage_load(r2_exec_t *exec, uint32_t index)
 {
     const r2_op_t *op = &exec->schedule->ops[index];
-    const r2_touch_t *touch = exec->program->touch;
+    const r2_touch_t *touch = exec->stage->touch;
+    const uint8_t direct = touch->direct[index];
     r2_status_t status = R2_OK;
 
-    if (r2_touch_reads_src(op)) {
+    if (r2_touch_reads_src(op) && 0 == (direct & R2_TOUCH_DIRECT_SRC)) {
         status = r2_stage_side_load(exec, op->src.buf, &touch->src[index]);
     }
-    if (R2_OK == status && r2_touch_writes_dst(op)) {
+    if (R2_OK == status && r2_touch_writes_dst(op) && 0 == (direct & R2_TOUCH_DIRECT_DST)) {
         status = r2_stage_side_load(exec, op->dst.buf, &touch->dst[index]);
     }
     return status;
@@ -310,7 +363,7 @@ r2_status_t r2_stage_store(r2_exec_t *exec, unsigned *stored_p)
         while (R2_OK == status && stage->written_head < stage->written_tail) {
             const uint32_t op = stage->written[stage->written_head++];
 
-            status = r2_stage_written(exec, &exec->program->touch->dst[op]);
+            status = r2_stage_written(exec, &stage->touch->dst[op]);
             ++*stored_p;
         }
         if (R2_OK == status) {

@@ -12,11 +12,26 @@
 #include <string.h>
 #include <utlist.h>
 
+#include "base/util.h"
+
 void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes)
 {
     memset(staging, 0, sizeof(*staging));
     staging->mem = mem;
+    staging->reduce_bytes = R2_TOUCH_NO_GPU;
     r2_pins_init(&staging->pins, mem, keep_bytes);
+}
+
+/* Also one of which a queue could not be made. */
+static void r2_staging_close(r2_staging_place_t *place)
+{
+    r2_mem_queue_t *queues[] = {&place->loads, &place->stores, &place->reduces};
+
+    for (size_t i = 0; i < r2_array_count(queues) && NULL != queues[i]->stream; ++i) {
+        r2_mem_queue_fini(queues[i]);
+    }
+    r2_kernels_fini(&place->kernels, place->loads.mem, &place->loads.at);
+    free(place);
 }
 
 void r2_staging_fini(r2_staging_t *staging)
@@ -26,9 +41,7 @@ void r2_staging_fini(r2_staging_t *staging)
         r2_staging_place_t *place = staging->places;
 
         staging->places = place->next;
-        r2_mem_queue_fini(&place->loads);
-        r2_mem_queue_fini(&place->stores);
-        free(place);
+        r2_staging_close(place);
     }
 }
 
@@ -46,17 +59,20 @@ r2_staging_place_t *r2_staging_place(r2_staging_t *staging, const r2_mem_at_t *a
 static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
 {
     r2_staging_place_t *place = calloc(1, sizeof(*place));
-    r2_status_t status =
-        NULL == place ? R2_ERR_NO_MEMORY : r2_mem_queue_init(&place->loads, staging->mem, at);
+    r2_status_t status;
 
+    if (NULL == place) {
+        return R2_ERR_NO_MEMORY;
+    }
+    status = r2_mem_queue_init(&place->loads, staging->mem, at);
     if (R2_OK == status) {
         status = r2_mem_queue_init(&place->stores, staging->mem, at);
-        if (R2_OK != status) {
-            r2_mem_queue_fini(&place->loads);
-        }
+    }
+    if (R2_OK == status) {
+        status = r2_mem_queue_init(&place->reduces, staging->mem, at);
     }
     if (R2_OK != status) {
-        free(place);
+        r2_staging_close(place);
         return status;
     }
     if (NULL == staging->places) { /* all contexts can use it, also when this one is gone */
@@ -64,6 +80,16 @@ static r2_status_t r2_staging_open(r2_staging_t *staging, const r2_mem_at_t *at)
     }
     LL_PREPEND(staging->places, place);
     return R2_OK;
+}
+
+static r2_status_t r2_staging_place_follow(r2_staging_place_t *place)
+{
+    r2_status_t status = r2_mem_queue_follow(&place->loads);
+
+    if (R2_OK == status) {
+        status = r2_mem_queue_follow(&place->stores);
+    }
+    return R2_OK == status ? r2_mem_queue_follow(&place->reduces) : status;
 }
 
 /* A new context may have the address of one that the application destroyed: then the newer queues
@@ -77,18 +103,14 @@ r2_status_t r2_staging_follow(r2_staging_t *staging, const r2_mem_at_t *at)
         return R2_OK;
     }
     place = r2_staging_place(staging, at);
-    if (NULL != place && R2_OK == r2_mem_queue_follow(&place->loads)) {
-        return r2_mem_queue_follow(&place->stores);
+    if (NULL != place && R2_OK == r2_staging_place_follow(place)) {
+        return R2_OK;
     }
     if (NULL != place) { /* it may be the device that was reset */
         r2_pins_forget(&staging->pins);
     }
     status = r2_staging_open(staging, at);
-    if (R2_OK != status) {
-        return status;
-    }
-    status = r2_mem_queue_follow(&staging->places->loads);
-    return R2_OK == status ? r2_mem_queue_follow(&staging->places->stores) : status;
+    return R2_OK == status ? r2_staging_place_follow(staging->places) : status;
 }
 
 r2_status_t r2_staging_end(r2_staging_copy_t *copy)

@@ -10,6 +10,10 @@
  * with the network.
  * What links send and repeat is the copy: never memory that the application may change.
  *
+ * Long REDUCE ops are the GPU's, where it has a kernel for them: it reads the user's memory itself
+ * if no op has written there before, and copies else; what it writes is the copy. All that are
+ * ready together are one launch.
+ *
  * Engine lock.
  */
 #ifndef R2_EXEC_STAGING_H
@@ -17,14 +21,16 @@
 
 #include "exec/pins.h"
 #include "exec/touch.h"
+#include "mem/kernels.h"
 #include "mem/queue.h"
 
 struct r2_exec;
 
-/** Copies to and from the memory of one context, each way in its own order. */
+/** Copies to and from the memory of one context, each way in its own order, and reductions. */
 typedef struct r2_staging_place {
     struct r2_staging_place *next;
-    r2_mem_queue_t loads, stores;
+    r2_mem_queue_t loads, stores, reduces;
+    r2_kernels_t kernels;
 } r2_staging_place_t;
 
 /** What all runs of a process share. */
@@ -32,6 +38,7 @@ typedef struct r2_staging {
     r2_mem_t *mem;              /* borrowed; NULL: all memory is the CPU's */
     r2_staging_place_t *places; /* owned list */
     r2_pins_t pins;
+    uint64_t reduce_bytes;   /* REDUCE ops from here on are the GPU's; R2_TOUCH_NO_GPU: none */
     struct r2_exec *copying; /* list: runs that wait for copies */
     uint32_t waiting;        /* how many are on it; others look without lock */
 } r2_staging_t;
@@ -55,11 +62,19 @@ typedef struct r2_staged {
     uint32_t waiting_count;
     uint32_t *written; /* ops that are complete; each enters once */
     uint32_t written_head, written_tail;
-    uint64_t stored; /* ticket of the newest store that is under way; 0: there is none */
-    size_t bytes;    /* of all this but the copies */
+    uint64_t stored;         /* ticket of the newest store that is under way; 0: there is none */
+    const r2_touch_t *touch; /* borrowed: of the program */
+    /* of the GPU's reductions */
+    r2_staging_place_t *reducer; /* borrowed; NULL: the processor reduces all */
+    r2_pin_t *scratch;           /* owned; NULL: the run's staging memory is not pinned */
+    uint32_t *reducing;          /* REDUCE ops, as they are started; each enters once */
+    uint64_t *reduced;           /* tickets of those that were launched, at the same places */
+    uint32_t reduce_head, reduce_launched, reduce_tail;
+    size_t bytes; /* of all this but the copies */
 } r2_staged_t;
 
-/** @param keep_bytes the most pinned memory that is kept for runs to come. */
+/** The GPU reduces nothing until `reduce_bytes` says so.
+ * @param keep_bytes the most pinned memory that is kept for runs to come. */
 void r2_staging_init(r2_staging_t *staging, r2_mem_t *mem, size_t keep_bytes);
 /** No run is left. Also for zeros. */
 void r2_staging_fini(r2_staging_t *staging);
@@ -94,9 +109,9 @@ static inline bool r2_staging_is_busy(const r2_staging_t *staging)
 
 /* ---- of a run: for exec/ only ---- */
 
-/** Gives a run what it needs, if one of its buffers is not the CPU's. @return R2_OK,
- * R2_ERR_NO_MEMORY, R2_ERR_GPU. */
-r2_status_t r2_stage_init(struct r2_exec *exec);
+/** Gives a run what it needs, if one of its buffers is not the CPU's.
+ * @param reducer r2_stage_reducer() @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_GPU. */
+r2_status_t r2_stage_init(struct r2_exec *exec, r2_staging_place_t *reducer);
 /** Waits for copies if the run is not over. */
 void r2_stage_fini(struct r2_exec *exec);
 /** Nothing of the run is copied any more when it returns. */
@@ -113,6 +128,19 @@ void r2_stage_note(struct r2_exec *exec, uint32_t op);
 /** Starts stores of what is complete. @param stored_p grows by ops. @return R2_OK: all of it is in
  * the user's memory; R2_IN_PROGRESS; R2_ERR_GPU. */
 r2_status_t r2_stage_store(struct r2_exec *exec, unsigned *stored_p);
+/** Whether the GPU can reduce in this run, which is on no list yet. @return its place; NULL: the
+ * processor reduces. */
+r2_staging_place_t *r2_stage_reducer(struct r2_exec *exec);
+/** @return true: this REDUCE op is the GPU's: r2_stage_reduce() does it. */
+bool r2_stage_reduces(const struct r2_exec *exec, uint32_t op);
+/** Has the GPU do an op some time: r2_stage_launch() launches what has come together. */
+void r2_stage_reduce(struct r2_exec *exec, uint32_t op);
+/** Also if there is nothing to launch. @return R2_OK: all; R2_IN_PROGRESS: to be called again;
+ * R2_ERR_GPU. */
+r2_status_t r2_stage_launch(struct r2_exec *exec);
+/** The next op that the GPU has done. @return R2_OK; R2_ERR_NOT_FOUND: there is none now;
+ * R2_ERR_GPU. */
+r2_status_t r2_stage_reduced(struct r2_exec *exec, uint32_t *op_p);
 /** @return true: there are copies to wait for. */
 bool r2_stage_is_busy(const r2_staged_t *stage);
 /** On and off the list of runs that wait for copies. Nothing happens if it is there already. */

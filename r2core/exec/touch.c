@@ -77,11 +77,17 @@ static r2_touch_span_t r2_touch_span(const r2_touch_t *touch, const r2_region_t 
     return span;
 }
 
-/* What is filled in of a side. */
-typedef struct r2_touch_tables {
-    uint64_t *places;
-    uint32_t *writers;
-} r2_touch_tables_t;
+/* What is filled in. */
+typedef struct r2_touch_filled {
+    uint64_t gpu_bytes;
+    uint64_t *places[R2_TOUCH_SIDES]; /* marks, afterwards: not 0 is touched */
+    uint32_t *writers[R2_TOUCH_SIDES];
+    r2_touch_span_t *src, *dst;
+    r2_touch_load_t *loads;
+    uint8_t *direct;
+} r2_touch_filled_t;
+
+enum { R2_TOUCH_TOUCHED = 1, R2_TOUCH_WRITTEN = 2 };
 
 /* Marks what an op touches. What it reads and no op before it touches has to be loaded. */
 static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads,
@@ -89,7 +95,7 @@ static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads,
 {
     for (uint32_t s = span.first, end; s < span.end; s = end + 1) {
         for (end = s; end < span.end && 0 == places[end]; ++end) {
-            places[end] = 1;
+            places[end] = R2_TOUCH_TOUCHED;
         }
         if (reads && end > s) {
             loads[(*count_p)++] = (r2_touch_load_t){which, {s, end}};
@@ -97,29 +103,56 @@ static void r2_touch_mark(uint64_t *places, r2_touch_span_t span, bool reads,
     }
 }
 
-/* @param tables of both sides; places are 1 for segments that are touched afterwards. */
-static void r2_touch_fill(r2_touch_t *touch, const r2_schedule_t *schedule, r2_touch_span_t *src,
-                          r2_touch_span_t *dst, r2_touch_load_t *loads,
-                          const r2_touch_tables_t *tables)
+static bool r2_touch_is_written(const uint64_t *places, r2_touch_span_t span)
+{
+    for (uint32_t s = span.first; s < span.end; ++s) {
+        if (0 != (places[s] & R2_TOUCH_WRITTEN)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* What the GPU reads in place of a copy. */
+static uint8_t r2_touch_direct(const r2_touch_filled_t *filled, const r2_op_t *op, uint32_t index)
+{
+    const uint32_t from = R2_BUF_IN == op->src.buf ? 0 : 1, to = R2_BUF_IN == op->dst.buf ? 0 : 1;
+    const bool src = R2_BUF_SCRATCH != op->src.buf &&
+                     !r2_touch_is_written(filled->places[from], filled->src[index]);
+    const bool dst = R2_BUF_SCRATCH != op->dst.buf &&
+                     !r2_touch_is_written(filled->places[to], filled->dst[index]);
+
+    return r2_touch_is_gpus(op, filled->gpu_bytes)
+               ? (uint8_t) ((src ? R2_TOUCH_DIRECT_SRC : 0) | (dst ? R2_TOUCH_DIRECT_DST : 0))
+               : 0;
+}
+
+static void r2_touch_fill(r2_touch_t *touch, const r2_schedule_t *schedule,
+                          const r2_touch_filled_t *filled)
 {
     for (uint32_t i = 0; i < schedule->op_count; ++i) {
         const r2_op_t *op = &schedule->ops[i];
-        uint32_t from, to;
+        const uint32_t from = R2_BUF_IN == op->src.buf ? 0 : 1;
+        const uint32_t to = R2_BUF_IN == op->dst.buf ? 0 : 1;
 
-        src[i] = dst[i] = (r2_touch_span_t){0, 0};
+        filled->src[i] = filled->dst[i] = (r2_touch_span_t){0, 0};
         if (r2_touch_reads_src(op)) {
-            src[i] = r2_touch_span(touch, &op->src, op->bytes);
+            filled->src[i] = r2_touch_span(touch, &op->src, op->bytes);
         }
         if (r2_touch_writes_dst(op)) {
-            dst[i] = r2_touch_span(touch, &op->dst, op->bytes);
+            filled->dst[i] = r2_touch_span(touch, &op->dst, op->bytes);
         }
-        from = R2_BUF_IN == op->src.buf ? 0 : 1;
-        to = R2_BUF_IN == op->dst.buf ? 0 : 1;
-        r2_touch_mark(tables[from].places, src[i], true, loads, &touch->load_count, from);
-        r2_touch_mark(tables[to].places, dst[i], R2_OP_REDUCE == op->kind, loads,
-                      &touch->load_count, to);
-        for (uint32_t s = dst[i].first; s < dst[i].end; ++s) {
-            ++tables[to].writers[s];
+        filled->direct[i] = r2_touch_direct(filled, op, i);
+        if (0 == (filled->direct[i] & R2_TOUCH_DIRECT_SRC)) {
+            r2_touch_mark(filled->places[from], filled->src[i], true, filled->loads,
+                          &touch->load_count, from);
+        }
+        r2_touch_mark(filled->places[to], filled->dst[i],
+                      R2_OP_REDUCE == op->kind && 0 == (filled->direct[i] & R2_TOUCH_DIRECT_DST),
+                      filled->loads, &touch->load_count, to);
+        for (uint32_t s = filled->dst[i].first; s < filled->dst[i].end; ++s) {
+            ++filled->writers[to][s];
+            filled->places[to][s] |= R2_TOUCH_WRITTEN;
         }
     }
 }
@@ -145,15 +178,13 @@ static void r2_touch_pack(const r2_touch_side_t *side, uint64_t *places)
 
 /* @param found of IN, then of OUT, at 4 * op_count. */
 static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *found, uint32_t in,
-                                 uint32_t out)
+                                 uint32_t out, uint64_t gpu_bytes)
 {
     const size_t ops = schedule->op_count, cuts = (size_t) in + out;
     r2_touch_t *touch =
         calloc(1, sizeof(*touch) + 2 * cuts * sizeof(uint64_t) + 2 * ops * sizeof(r2_touch_span_t) +
-                      cuts * (sizeof(uint32_t) + sizeof(r2_touch_load_t)));
-    r2_touch_tables_t tables[R2_TOUCH_SIDES];
-    r2_touch_span_t *spans;
-    r2_touch_load_t *loads;
+                      cuts * (sizeof(uint32_t) + sizeof(r2_touch_load_t)) + ops);
+    r2_touch_filled_t filled = {.gpu_bytes = gpu_bytes};
     uint64_t *own_cuts, *places;
     uint32_t *writers;
 
@@ -162,26 +193,31 @@ static r2_touch_t *r2_touch_copy(const r2_schedule_t *schedule, const uint64_t *
     }
     own_cuts = (uint64_t *) (touch + 1);
     places = own_cuts + cuts;
-    spans = (r2_touch_span_t *) (places + cuts);
-    writers = (uint32_t *) (spans + 2 * ops);
-    loads = (r2_touch_load_t *) (writers + cuts);
+    filled.src = (r2_touch_span_t *) (places + cuts);
+    filled.dst = filled.src + ops;
+    writers = (uint32_t *) (filled.src + 2 * ops);
+    filled.loads = (r2_touch_load_t *) (writers + cuts);
+    filled.direct = (uint8_t *) (filled.loads + cuts);
     memcpy(own_cuts, found, in * sizeof(*found));
     memcpy(own_cuts + in, found + 4 * ops, out * sizeof(*found));
-    tables[0] = (r2_touch_tables_t){places, writers};
-    tables[1] = (r2_touch_tables_t){places + in, writers + in};
+    filled.places[0] = places;
+    filled.places[1] = places + in;
+    filled.writers[0] = writers;
+    filled.writers[1] = writers + in;
     touch->sides[0] = (r2_touch_side_t){in > 0 ? in - 1 : 0, own_cuts, places, writers};
     touch->sides[1] =
         (r2_touch_side_t){out > 0 ? out - 1 : 0, own_cuts + in, places + in, writers + in};
-    touch->src = spans;
-    touch->dst = spans + ops;
-    touch->loads = loads;
-    r2_touch_fill(touch, schedule, spans, spans + ops, loads, tables);
+    touch->src = filled.src;
+    touch->dst = filled.dst;
+    touch->direct = filled.direct;
+    touch->loads = filled.loads;
+    r2_touch_fill(touch, schedule, &filled);
     r2_touch_pack(&touch->sides[0], places);
     r2_touch_pack(&touch->sides[1], places + in);
     return touch;
 }
 
-r2_touch_t *r2_touch_create(const r2_schedule_t *schedule)
+r2_touch_t *r2_touch_create(const r2_schedule_t *schedule, uint64_t gpu_bytes)
 {
     const size_t ops = schedule->op_count;
     uint64_t *found = calloc(2 * 4 * ops + 1, sizeof(*found));
@@ -193,7 +229,7 @@ r2_touch_t *r2_touch_create(const r2_schedule_t *schedule)
     }
     in = r2_touch_cut(schedule, R2_BUF_IN, found);
     out = r2_touch_cut(schedule, R2_BUF_OUT, found + 4 * ops);
-    touch = r2_touch_copy(schedule, found, in, out);
+    touch = r2_touch_copy(schedule, found, in, out, gpu_bytes);
     free(found);
     return touch;
 }

@@ -34,15 +34,30 @@ typedef struct r2_touch_load {
     r2_touch_span_t span;
 } r2_touch_load_t;
 
+/** What a GPU that reduces reads where the user has it, since nobody has written it before. */
+typedef enum r2_touch_direct {
+    R2_TOUCH_DIRECT_SRC = 1,
+    R2_TOUCH_DIRECT_DST = 2 /* it writes the copy all the same */
+} r2_touch_direct_t;
+
 typedef struct r2_touch {
     r2_touch_side_t sides[R2_TOUCH_SIDES];
     const r2_touch_span_t *src, *dst; /* by op */
+    const uint8_t *direct;            /* by op: r2_touch_direct_t */
     const r2_touch_load_t *loads;     /* in the order of the ops that read them; none twice */
     uint32_t load_count;
 } r2_touch_t;
 
-/** One piece of memory. @return NULL: no memory; else to be given to free(). */
-r2_touch_t *r2_touch_create(const r2_schedule_t *schedule);
+#define R2_TOUCH_NO_GPU UINT64_MAX
+
+/** One piece of memory. @param gpu_bytes REDUCE ops from this length on are the GPU's;
+ * R2_TOUCH_NO_GPU: none. @return NULL: no memory; else to be given to free(). */
+r2_touch_t *r2_touch_create(const r2_schedule_t *schedule, uint64_t gpu_bytes);
+
+static inline bool r2_touch_is_gpus(const r2_op_t *op, uint64_t gpu_bytes)
+{
+    return R2_OP_REDUCE == op->kind && R2_TOUCH_NO_GPU != gpu_bytes && op->bytes >= gpu_bytes;
+}
 
 /** @param offset_bytes where a region begins. @return its first segment. */
 uint32_t r2_touch_find(const r2_touch_side_t *side, uint64_t offset_bytes);

@@ -6,6 +6,7 @@ r2include_HEADERS += \
     r2core/include/r2/counters.h \
     r2core/include/r2/ctx.h \
     r2core/include/r2/gpu.h \
+    r2core/include/r2/kernel.h \
     r2core/include/r2/log.h \
     r2core/include/r2/mem_kind.h \
     r2core/include/r2/nic.h \
@@ -34,5 +35,6 @@ r2includebasedir = $(r2includedir)/base
 r2includebase_HEADERS = \
     r2core/base/coll_kinds.def \
     r2core/base/counters.def \
+    r2core/base/kernels.def \
     r2core/base/params.def \
     r2core/base/status.def

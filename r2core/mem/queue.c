@@ -66,6 +66,7 @@ r2_status_t r2_mem_queue_init(r2_mem_queue_t *queue, r2_mem_t *mem, const r2_mem
     status = r2_mem_queue_create(queue);
     if (R2_OK != status) {
         r2_mem_queue_destroy(queue);
+        queue->stream = NULL;
     }
     r2_mem_leave(mem);
     return status;

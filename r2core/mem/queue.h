@@ -28,7 +28,8 @@ typedef struct r2_mem_queue {
     uint64_t newest, done;                /* tickets */
 } r2_mem_queue_t;
 
-/** @param at  memory that is_drivers @return R2_OK; R2_ERR_NO_MEMORY, R2_ERR_GPU, and no queue. */
+/** @param at  memory that is_drivers @return R2_OK; R2_ERR_NO_MEMORY, R2_ERR_GPU, and no queue: its
+ * stream is NULL. */
 r2_status_t r2_mem_queue_init(r2_mem_queue_t *queue, r2_mem_t *mem, const r2_mem_at_t *at);
 
 /** Waits for what is under way. */

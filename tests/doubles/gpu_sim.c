@@ -271,6 +271,36 @@ static r2_cu_result_t copy_rows(const r2_cu_copy2d_t *what, r2_cu_stream_t strea
     return rc;
 }
 
+/* It takes no kernels: processors reduce. */
+static r2_cu_result_t module_load(r2_cu_module_t *module_p, const void *text)
+{
+    (void) module_p, (void) text;
+    return R2_CU_INVALID_VALUE;
+}
+
+static r2_cu_result_t module_unload(r2_cu_module_t module)
+{
+    (void) module;
+    return R2_CU_INVALID_VALUE;
+}
+
+static r2_cu_result_t module_function(r2_cu_function_t *function_p, r2_cu_module_t module,
+                                      const char *name)
+{
+    (void) function_p, (void) module, (void) name;
+    return R2_CU_INVALID_VALUE;
+}
+
+static r2_cu_result_t launch(r2_cu_function_t function, unsigned grid_x, unsigned grid_y,
+                             unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z,
+                             unsigned shared_bytes, r2_cu_stream_t stream, void **params,
+                             void **extra)
+{
+    (void) function, (void) grid_x, (void) grid_y, (void) grid_z, (void) block_x, (void) block_y;
+    (void) block_z, (void) shared_bytes, (void) stream, (void) params, (void) extra;
+    return R2_CU_INVALID_VALUE;
+}
+
 void r2_gpu_sim_driver(r2_cuda_driver_t *driver_p)
 {
     *driver_p = (r2_cuda_driver_t){

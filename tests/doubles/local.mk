@@ -28,3 +28,9 @@ libr2coretest_la_SOURCES += \
     tests/doubles/sim_put.c \
     tests/doubles/sim_send.c \
     tests/doubles/sim_state.h
+
+# The C form of kernels, for FAKECUDA_KERNELS and for tests that add them by themselves.
+check_LTLIBRARIES += tests/doubles/kernels_c.la
+tests_doubles_kernels_c_la_SOURCES = tests/doubles/kernels_c.c
+tests_doubles_kernels_c_la_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+tests_doubles_kernels_c_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath /nonexistent

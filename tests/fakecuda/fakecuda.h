@@ -22,14 +22,16 @@ typedef struct fakecuda_span {
     int param;
     size_t bytes;
     int writes;
+    size_t offset_bytes; /* of the pointer within the parameter: of structs */
 } fakecuda_span_t;
 
-#define FAKECUDA_SPANS 8
+#define FAKECUDA_SPANS 24
 
 /** A kernel in C, by the name that it has in the PTX text. */
 typedef struct fakecuda_kernel {
     const char *name;
-    const char *signature; /* a letter for each parameter: p pointer, l 8 bytes, i 4 bytes */
+    /* for each parameter: p pointer, l 8 bytes, i 4 bytes, or sN, a struct of N bytes */
+    const char *signature;
     /** Runs the whole grid. Parameters are where cuLaunchKernel()'s are; pointers that are among
      * the spans lead to where the CPU may touch the memory. */
     void (*run)(const fakecuda_grid_t *grid, void *const *params);

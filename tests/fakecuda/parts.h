@@ -52,8 +52,8 @@ static inline int add_spans(void *const *params, fakecuda_span_t *spans_p)
 {
     const size_t bytes = *(const unsigned *) params[2] * sizeof(unsigned);
 
-    spans_p[0] = (fakecuda_span_t){0, bytes, 0};
-    spans_p[1] = (fakecuda_span_t){1, bytes, 1};
+    spans_p[0] = (fakecuda_span_t){0, bytes, 0, 0};
+    spans_p[1] = (fakecuda_span_t){1, bytes, 1, 0};
     return 2;
 }
 

@@ -204,8 +204,9 @@ int MPI_Finalize(void)
 
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (0 == rank || 0 != fakecuda_counter("mistakes")) {
-        printf("# rank %d: %d copies, %d mistakes %s\n", rank, (int) copies,
-               (int) fakecuda_counter("mistakes"), fakecuda_mistake());
+        printf("# rank %d: %d copies, %d mistakes %s\n# rank %d: %d launches\n", rank,
+               (int) copies, (int) fakecuda_counter("mistakes"), fakecuda_mistake(), rank,
+               (int) fakecuda_counter("launches"));
         fflush(stdout);
     }
     if (0 != fakecuda_counter("mistakes")) {

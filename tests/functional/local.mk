@@ -27,6 +27,7 @@ EXTRA_DIST += \
     tests/functional/r2_sim \
     tests/functional/mpirun-ends \
     tests/functional/run-mpi \
+    tests/functional/ptx \
     tests/functional/same_host \
     tests/functional/selection \
     tests/functional/single_host \
@@ -60,12 +61,27 @@ tests_functional_half_SOURCES = tests/functional/half.c tests/functional/pattern
 tests_functional_half_CPPFLAGS = $(OMPI_CPPFLAGS) -I$(top_srcdir)/ompi/include
 tests_functional_half_LDADD = libr2_mpi.la $(OMPI_LIBS)
 
+# The kernels' C form is one of its sources: FAKECUDA_KERNELS is not needed.
+check_PROGRAMS += tests/functional/gpu_kernels
+tests_functional_gpu_kernels_SOURCES = tests/functional/gpu_kernels.c \
+    tests/doubles/kernels_c.c
+tests_functional_gpu_kernels_CPPFLAGS = $(AM_CPPFLAGS) $(OMPI_CPPFLAGS) -D_GNU_SOURCE \
+    -I$(top_srcdir)/ompi/include
+tests_functional_gpu_kernels_CFLAGS = $(AM_CFLAGS) -ffp-contract=off
+tests_functional_gpu_kernels_LDADD = $(R2_TEST_LIBS) libr2_mpi.la tests/fakecuda/libcuda.la \
+    $(OMPI_LIBS)
+
 check_PROGRAMS += tests/functional/gpu_p2p
 tests_functional_gpu_p2p_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_p2p.c \
     tests/functional/pattern.h
 tests_functional_gpu_p2p_CPPFLAGS = $(OMPI_CPPFLAGS)
 tests_functional_gpu_p2p_CFLAGS = $(AM_CFLAGS) -pthread
 tests_functional_gpu_p2p_LDADD = $(OMPI_LIBS)
+
+check_PROGRAMS += tests/functional/gpu_reduce
+tests_functional_gpu_reduce_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_reduce.c
+tests_functional_gpu_reduce_CPPFLAGS = $(OMPI_CPPFLAGS)
+tests_functional_gpu_reduce_LDADD = $(OMPI_LIBS)
 
 check_PROGRAMS += tests/functional/gpu_steps
 tests_functional_gpu_steps_SOURCES = tests/functional/gpu_alloc.h tests/functional/gpu_steps.c

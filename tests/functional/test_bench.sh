@@ -126,6 +126,7 @@ verdict "-d rocm is refused"
 gpu() { # RANKS PROGRAM ARGUMENT...
     rm -f "$work"/gpu.*
     OMPI_MCA_coll_r2_gpu=auto LD_LIBRARY_PATH="$build/tests/fakecuda/.libs" \
+        FAKECUDA_KERNELS="$build/tests/doubles/.libs/kernels_c.so" \
         FAKECUDA_STATS="$work/gpu" FAKECUDA_DELAY_US=${DELAY_US:-0} \
         timeout 100 "$source/tests/functional/run-mpi" -n "$1" --mca coll r2 -x LD_LIBRARY_PATH \
         "$build/bench/osu/$2" "${@:3}" >"$work/out" 2>"$work/err"
@@ -164,7 +165,9 @@ for name in latency bibw; do
         && on_gpus cuMemAlloc_v2 2
     verdict "-d cuda: $name"
 done
-bench 2 r2_allreduce -m 8:8 -i 2 -d cuda
+# A file that is no library, on hosts that have a driver, too.
+mkdir "$work/none" && : >"$work/none/libcuda.so.1"
+LD_LIBRARY_PATH=$work/none bench 2 r2_allreduce -m 8:8 -i 2 -d cuda
 [ $rc -eq 1 ] && [ ! -s "$work/out" ] \
     && [ "$(grep -c '^r2_allreduce: -d cuda: rank [01]: there is no CUDA driver: ' \
         "$work/err")" = 2 ]

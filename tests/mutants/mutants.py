@@ -10,12 +10,13 @@ from watchers import (FLAPS, SLOW, PROGRAMS, PLANS, P2P, REPAIRS, CONSENT, FORK,
 from mutants_link import MUTANTS_LINK
 from mutants_local import MUTANTS_LOCAL
 from mutants_put import MUTANTS_PUT
+from mutants_gpu import MUTANTS_GPU
 
 STAGED = ["test_exec_staged"]
 ROWS = ["test_exec_rows"]
 OVERLAP = ["test_sim_gpu"]
 
-MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + [
+MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + MUTANTS_GPU + [
     ("calls-of-a-stopped-peer-bar-others", "ctx/p2p.c",
      "                    0 == p2p->peers[r2_link_peer(link)].granted_bytes;",
      "                    false;", P2P),
@@ -331,11 +332,11 @@ MUTANTS = MUTANTS_LINK + MUTANTS_LOCAL + MUTANTS_PUT + [
     ("errors-do-not-wait-for-copies", "exec/exec.c",
      "        r2_stage_drain(exec);\n", "", STAGED),
     ("new-contexts-are-not-followed", "exec/staging.c",
-     "    status = r2_mem_queue_follow(&staging->places->loads);\n", "", STAGED),
+     "r2_staging_place_follow(staging->places) : status", "R2_OK : status", STAGED),
     ("what-ops-write-is-loaded", "exec/touch.c",
      "        if (reads && end > s) {", "        if (end > s) {", STAGED),
     ("writers-of-a-segment-are-one", "exec/touch.c",
-     "            ++tables[to].writers[s];", "            tables[to].writers[s] = 1;", STAGED),
+     "            ++filled->writers[to][s];", "            filled->writers[to][s] = 1;", STAGED),
     ("buffers-are-staged-whole", "exec/stage.c",
      "    if (r2_stage_is_missing(side, span)) {",
      "    newest = side->place->loads.newest;\n"

@@ -55,7 +55,7 @@ DRIVER = ("test_mem", "test_mem_queue")
 MEM_RUNS = [[name] for name in DRIVER]
 MEM_FOLDERS = ("mem/",)
 # The same with runs of the engine, whose sources the test includes: links are its own.
-STAGED = ("test_exec_staged", "test_exec_rows", "test_exec", "test_fuse")
+STAGED = ("test_exec_staged", "test_exec_rows", "test_exec", "test_exec_device", "test_fuse")
 # The transport over RDMA: its test with the NIC of tests/softverbs, which the build has.
 RC = "test_tp_ucx"
 RC_PARTS = ["tp_closing", "tp_memory", "tp_processes", "tp_put", "tp_rail", "tp_rdma",
@@ -261,6 +261,7 @@ class Workshop:
             names = [name for name in self.common if name.startswith(("base_", "mem_"))]
         elif test in STAGED:
             names = [name for name in self.common if name.startswith(("base_", "model_"))]
+            names += ["doubles_kernels_c.o"]
         elif test == RC:
             names = [name for name in self.common if name[:-2] not in (*SIM, *UNIT_PARTS)]
             names += [name + ".o" for name in RC_PARTS]

@@ -129,7 +129,8 @@ check-campaign: check-programs
 # Planted defects, each of which the simulator's tests must catch: make check-mutants [MUTANTS="NAME
 # ..."]
 EXTRA_DIST += tests/mutants/mutants.py tests/mutants/mutants_link.py \
-    tests/mutants/mutants_local.py tests/mutants/mutants_put.py tests/mutants/run.py \
+    tests/mutants/mutants_gpu.py tests/mutants/mutants_local.py tests/mutants/mutants_put.py \
+    tests/mutants/run.py \
     tests/mutants/watchers.py
 check-mutants: check-programs
 	$(top_srcdir)/tests/mutants/run.py $(abs_top_builddir) $(MUTANTS)

@@ -8,6 +8,7 @@
 #define R2_TESTS_EXEC_LINKS_H
 
 /* Their functions are reached, the links below take the place of the real ones. */
+#include "exec/device.c"
 #include "exec/engine.c"
 #include "exec/exec.c"
 #include "exec/fuse.c"
@@ -19,6 +20,7 @@
 #include "exec/staging.c"
 #include "exec/touch.c"
 #include "mem/cuda_driver.c"
+#include "mem/kernels.c"
 #include "mem/mem.c"
 #include "mem/queue.c"
 

@@ -182,6 +182,17 @@ tests_unit_test_exec_staged_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_link
     tests/unit/test_exec_staged.c \
     tests/fakecuda/parts.h
 tests_unit_test_exec_staged_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
+check_PROGRAMS += tests/unit/test_exec_device
+tests_unit_test_exec_device_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
+    tests/unit/test_exec_device.c \
+    tests/doubles/kernels_c.c \
+    tests/fakecuda/parts.h
+tests_unit_test_exec_device_LDADD = $(R2_PLAN_TEST_LIBS) tests/fakecuda/libcuda.la
+if R2_KERNELS
+# They include mem/kernels.c.
+tests/unit/test_exec.o tests/unit/test_exec_data.o tests/unit/test_exec_device.o \
+    tests/unit/test_exec_rows.o tests/unit/test_exec_staged.o: r2core/mem/kernels_ptx.h
+endif
 check_PROGRAMS += tests/unit/test_exec_rows
 tests_unit_test_exec_rows_SOURCES = tests/unit/exec_gpu.h tests/unit/exec_links.h \
     tests/unit/test_exec_rows.c \

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "r2/ctx.h"
+#include "r2/kernel.h"
 #include "r2/mem_kind.h"
 #include "r2/params.h"
 #include "r2/status.h"
@@ -84,7 +85,8 @@ typedef struct r2_coll_args {
     uint32_t recv_count;
     uint64_t element_bytes;
     r2_reduce_fn_t reduce;
-    void *reduce_arg; /* borrowed until completion */
+    void *reduce_arg;   /* borrowed until completion */
+    r2_kernel_t kernel; /* has the bits of `reduce`, for buffers of a GPU; a matter of this rank */
     /* `reduce` may be called by a thread of r2, too: it runs no code of the user */
     bool any_thread;
     uint64_t meaning; /* of reductions: which operation on which types; equal on all ranks */

@@ -20,7 +20,9 @@ enum {
     FC_STREAMS = 64, /* at a time, default streams included */
     FC_DEVICES = 16,
     FC_CTX_DEPTH = 32,
-    FC_PARAMS = 16, /* of a kernel */
+    FC_PARAMS = 16,        /* of a kernel */
+    FC_PARAM_WORDS = 128,  /* of eight bytes: all of them */
+    FC_SIGNATURE = 64,
     FC_RULES = 16,  /* of faults */
     FC_PAGE = 4096
 };
@@ -115,7 +117,7 @@ typedef struct fc_op {
     const fakecuda_kernel_t *kernel;
     fakecuda_grid_t grid;
     void *params[FC_PARAMS];
-    uint64_t values[FC_PARAMS];
+    uint64_t values[FC_PARAM_WORDS];
     CUhostFn fn;
     void *fn_arg;
     struct CUevent_st *event;

@@ -109,21 +109,27 @@ static const char *find_entry(const char *text, const char *name)
 static void read_params(const char *list, char *signature_p, size_t room)
 {
     const char *end = strchr(list, ')'), *at = list;
+    unsigned bytes;
+    char name[128];
     size_t used = 0;
 
-    while (used + 1 < room && NULL != (at = strstr(at, ".param")) && at < end) {
+    while (used + 12 < room && NULL != (at = strstr(at, ".param")) && at < end) {
         at += strlen(".param");
         at += strspn(at, " \t.");
-        signature_p[used++] = 0 == strncmp(at + 1, "64", 2)   ? 'l'
-                              : 0 == strncmp(at + 1, "32", 2) ? 'i'
-                                                              : '?';
+        if (2 == sscanf(at, "align %*u .b8 %127[^[][%u]", name, &bytes)) {
+            used += (size_t) snprintf(signature_p + used, room - used, "s%u", bytes);
+        } else {
+            signature_p[used++] = 0 == strncmp(at + 1, "64", 2)   ? 'l'
+                                  : 0 == strncmp(at + 1, "32", 2) ? 'i'
+                                                                  : '?';
+        }
     }
     signature_p[used] = '\0';
 }
 
 static bool fits(const fakecuda_kernel_t *kernel, const char *list)
 {
-    char there[FC_PARAMS + 1];
+    char there[FC_SIGNATURE];
     size_t i = 0;
 
     read_params(list, there, sizeof(there));
@@ -213,6 +219,12 @@ static bool is_reached(const fc_ctx_t *ctx, uintptr_t at, size_t bytes)
                                            0 != (ctx->peers & 1u << alloc->device));
 }
 
+/* Where a span's pointer is. */
+static uint64_t *pointer_of(const fc_op_t *op, const fakecuda_span_t *span)
+{
+    return (uint64_t *) (void *) ((char *) op->params[span->param] + span->offset_bytes);
+}
+
 /* Checks all spans, then leads their pointers to where the CPU reaches them. @return the number of
  * spans that are not empty, or -1: a span is not memory that the kernel reaches. */
 static int translate(fc_op_t *op, const fc_ctx_t *ctx, fc_span_t *spans_p)
@@ -221,7 +233,7 @@ static int translate(fc_op_t *op, const fc_ctx_t *ctx, fc_span_t *spans_p)
     int count = op->kernel->spans(op->params, wanted), used = 0;
 
     for (int i = 0; i < count; ++i) {
-        uintptr_t at = op->values[wanted[i].param];
+        uintptr_t at = *pointer_of(op, &wanted[i]);
         if (0 != wanted[i].bytes && !is_reached(ctx, at, wanted[i].bytes)) {
             fc_say("kernel %s, parameter %d: device %d does not reach all of %p..+%zu", op->name,
                    wanted[i].param, ctx->device, (void *) at, wanted[i].bytes);
@@ -232,12 +244,41 @@ static int translate(fc_op_t *op, const fc_ctx_t *ctx, fc_span_t *spans_p)
         }
     }
     for (int i = 0; i < count; ++i) {
-        uintptr_t at = op->values[wanted[i].param];
+        uintptr_t at = *pointer_of(op, &wanted[i]);
         if (0 != wanted[i].bytes && NULL != fc_find(at)) {
-            op->values[wanted[i].param] = (uintptr_t) fc_reach(at, 1);
+            *pointer_of(op, &wanted[i]) = (uintptr_t) fc_reach(at, 1);
         }
     }
     return used;
+}
+
+/* @return bytes of the next parameter of a signature. */
+static size_t next_param(const char **signature)
+{
+    const char kind = *(*signature)++;
+
+    return 's' == kind   ? strtoul(*signature, (char **) (uintptr_t) signature, 10)
+           : 'i' == kind ? 4
+                         : 8;
+}
+
+/* Copies parameters into the operation. @return false: there is no room for them. */
+static bool take_params(fc_op_t *op, void **params)
+{
+    const char *rest = op->kernel->signature;
+    size_t words = 0;
+
+    for (size_t i = 0; '\0' != *rest; ++i) {
+        const size_t bytes = next_param(&rest);
+
+        if (FC_PARAMS == i || words + (bytes + 7) / 8 > FC_PARAM_WORDS) {
+            return false;
+        }
+        op->params[i] = &op->values[words];
+        memcpy(op->params[i], params[i], bytes);
+        words += (bytes + 7) / 8;
+    }
+    return true;
 }
 
 static CUresult launch(CUfunction function, const fakecuda_grid_t *grid, fc_stream_t *stream,
@@ -250,9 +291,9 @@ static CUresult launch(CUfunction function, const fakecuda_grid_t *grid, fc_stre
 
     op->kernel = kernel;
     op->grid = *grid;
-    for (size_t i = 0; i < FC_PARAMS && '\0' != kernel->signature[i]; ++i) {
-        memcpy(&op->values[i], params[i], 'i' == kernel->signature[i] ? 4 : 8);
-        op->params[i] = &op->values[i];
+    if (!take_params(op, params)) {
+        free(op);
+        return CUDA_ERROR_INVALID_VALUE;
     }
     count = translate(op, stream->ctx, spans);
     if (count < 0) { /* as with the real one: a later call finds it */

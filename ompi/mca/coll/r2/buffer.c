@@ -265,8 +265,8 @@ static bool r2_blocks_are_plain(const mca_coll_r2_blocks_t *blocks)
 {
     const bool several = blocks->block_count > 1 || blocks->count > 1;
 
-    return NULL != blocks->dtype && !blocks->listed && NULL == blocks->displs &&
-           NULL == blocks->byte_displs && NULL == blocks->far_displs && blocks->block_count > 0 &&
+    return NULL != blocks->dtype && !blocks->listed && !mca_coll_r2_displs_given(blocks->displs) &&
+           !mca_coll_r2_displs_given(blocks->byte_displs) && blocks->block_count > 0 &&
            mca_coll_r2_bytes(blocks->count, blocks->dtype) > 0 &&
            ompi_datatype_is_contiguous_memory_layout(blocks->dtype, several ? 2 : 1);
 }

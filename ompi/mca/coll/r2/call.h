@@ -19,6 +19,7 @@ typedef struct mca_coll_r2_reducer {
     struct ompi_op_t *op;          /* borrowed, or refcounted while nonblocking */
     struct ompi_datatype_t *dtype; /* borrowed, or refcounted while nonblocking */
     uint64_t tops;                 /* not 0: sums of short integers that wrap, done here */
+    r2_kernel_t kernel;            /* the same on a GPU; R2_KERNEL_NONE: there is none */
 } mca_coll_r2_reducer_t;
 
 /** Blocks as the arguments of a call describe them. All borrowed for the call. */
@@ -123,6 +124,12 @@ int mca_coll_r2_check_blocks(const mca_coll_r2_blocks_t *blocks);
  * above. */
 int mca_coll_r2_check_sides(const mca_coll_r2_blocks_t *from, const mca_coll_r2_blocks_t *to);
 /* reducer.c */
+/** @return the kernel that does what an operation does; R2_KERNEL_NONE: there is none. */
+r2_kernel_t mca_coll_r2_reducer_kernel(const struct ompi_op_t *op,
+                                       const struct ompi_datatype_t *dtype);
+/** Makes those reductions in which op/avx chooses otherwise in whole vectors than in what remains,
+ * between zeros and where NaN are: MIN and MAX of floats. @return false: it is none of them. */
+bool mca_coll_r2_reducer_choose(r2_kernel_t kernel, const void *in, void *inout, size_t count);
 /** True if r2 can reduce this type; decided from what is equal on all ranks. */
 bool mca_coll_r2_reducible(const struct ompi_datatype_t *dtype);
 /** Sets buffers, operation and, for types with holes, pieces. @return OMPI_SUCCESS or an error. */

@@ -30,6 +30,7 @@ mca_coll_r2_la_SOURCES = \
     ompi/mca/coll/r2/pieces.c \
     ompi/mca/coll/r2/pvars.c \
     ompi/mca/coll/r2/reducer.c \
+    ompi/mca/coll/r2/reducer_kernel.c \
     ompi/mca/coll/r2/reduce_scatter.c \
     ompi/mca/coll/r2/rooted.c \
     ompi/mca/coll/r2/runs.c \

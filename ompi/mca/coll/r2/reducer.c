@@ -70,6 +70,9 @@ static void r2_reducer_apply(void *arg, const void *in, void *inout, size_t coun
         r2_reducer_wrap(in, inout, count * reducer->dtype->super.size, reducer->tops);
         return;
     }
+    if (mca_coll_r2_reducer_choose(reducer->kernel, in, inout, count)) {
+        return;
+    }
     ompi_datatype_get_true_extent(reducer->dtype, &true_lb, &true_extent);
     ompi_datatype_get_extent(reducer->dtype, &lb, &extent);
     while (count > 0) {
@@ -147,7 +150,9 @@ int mca_coll_r2_call_reduce(mca_coll_r2_call_t *call, const void *in, void *out,
     call->reducer.op = op;
     call->reducer.dtype = dtype;
     call->reducer.tops = r2_reducer_tops(op, dtype);
+    call->reducer.kernel = mca_coll_r2_reducer_kernel(op, dtype);
     call->args.reduce = r2_reducer_apply;
+    call->args.kernel = call->reducer.kernel;
     call->args.any_thread = r2_reducer_any_thread(op, dtype);
     call->args.element_bytes = (uint64_t) extent;
     call->args.meaning = r2_reducer_meaning(op, dtype);

@@ -1,0 +1,161 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Reductions of one run that the GPU makes.
+ */
+#include "r2_config.h"
+
+#include "base/util.h"
+#include "exec/exec.h"
+
+/* ---- whether ---- */
+
+static bool r2_stage_has_long_reduce(const r2_schedule_t *schedule, uint64_t gpu_bytes)
+{
+    for (uint32_t i = 0; i < schedule->op_count; ++i) {
+        if (r2_touch_is_gpus(&schedule->ops[i], gpu_bytes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Both buffers, as far as ops touch them, in memory of one context. Kernels know no elements that
+ * are not aligned. @return where. */
+static r2_staging_place_t *r2_stage_one_place(const r2_exec_t *exec, const r2_touch_t *touch)
+{
+    const uintptr_t align = r2_kernel_align(exec->args.kernel);
+    const uintptr_t starts[] = {(uintptr_t) exec->args.in, (uintptr_t) exec->args.out};
+    r2_staging_place_t *found = NULL;
+
+    for (uint32_t i = 0; i < R2_TOUCH_SIDES; ++i) {
+        const r2_mem_at_t *at = &exec->args.at[i];
+        r2_staging_place_t *place;
+
+        if (0 == touch->sides[i].count) {
+            continue;
+        }
+        place =
+            r2_mem_traits(at->kind)->is_cpus ? NULL : r2_staging_place(&exec->engine->staging, at);
+        if (NULL == place || (NULL != found && place != found) || 0 != starts[i] % align ||
+            NULL != exec->args.convertors[i].move) {
+            return NULL;
+        }
+        found = place;
+    }
+    return found;
+}
+
+r2_staging_place_t *r2_stage_reducer(r2_exec_t *exec)
+{
+    r2_staging_t *staging = &exec->engine->staging;
+    r2_program_t *program = exec->program;
+    r2_staging_place_t *place;
+
+    if ((r2_mem_traits(exec->args.at[0].kind)->is_cpus &&
+         r2_mem_traits(exec->args.at[1].kind)->is_cpus) ||
+        R2_KERNEL_NONE == exec->args.kernel ||
+        r2_kernel_bytes(exec->args.kernel) != exec->args.element_bytes ||
+        !r2_stage_has_long_reduce(exec->schedule, staging->reduce_bytes)) {
+        return NULL;
+    }
+    if (NULL == program->touch[true]) {
+        program->touch[true] = r2_touch_create(&program->schedule, staging->reduce_bytes);
+    }
+    place = NULL == program->touch[true] ? NULL : r2_stage_one_place(exec, program->touch[true]);
+    return NULL != place && r2_kernels_load(&place->kernels, staging->mem, &place->reduces.at,
+                                            exec->args.kernel)
+               ? place
+               : NULL;
+}
+
+bool r2_stage_reduces(const r2_exec_t *exec, uint32_t op)
+{
+    return NULL != exec->stage && NULL != exec->stage->reducer &&
+           r2_touch_is_gpus(&exec->schedule->ops[op], exec->engine->staging.reduce_bytes);
+}
+
+/* ---- how ---- */
+
+void r2_stage_reduce(r2_exec_t *exec, uint32_t op)
+{
+    exec->stage->reducing[exec->stage->reduce_tail++] = op;
+    r2_stage_await(exec);
+}
+
+/* The user's memory, where no op has written yet. */
+static uint64_t r2_stage_source(const r2_exec_t *exec, const r2_region_t *region, bool is_direct)
+{
+    const void *users = R2_BUF_IN == region->buf ? exec->args.in : exec->args.out;
+
+    return is_direct ? (uintptr_t) users + region->offset_bytes
+                     : (uintptr_t) r2_exec_address(exec, region);
+}
+
+static r2_kernel_piece_t r2_stage_piece(const r2_exec_t *exec, uint32_t index)
+{
+    const r2_op_t *op = &exec->schedule->ops[index];
+    const uint8_t direct = exec->stage->touch->direct[index];
+
+    return (r2_kernel_piece_t){
+        .to = (uintptr_t) r2_exec_address(exec, &op->dst),
+        .in = r2_stage_source(exec, &op->src, 0 != (direct & R2_TOUCH_DIRECT_SRC)),
+        .inout = r2_stage_source(exec, &op->dst, 0 != (direct & R2_TOUCH_DIRECT_DST)),
+        .count = op->bytes / exec->args.element_bytes};
+}
+
+/* One launch: of the ops that wait, as many as it takes. */
+static r2_status_t r2_stage_launch_some(r2_exec_t *exec)
+{
+    r2_staged_t *stage = exec->stage;
+    r2_mem_queue_t *queue = &stage->reducer->reduces;
+    const uint32_t first = stage->reduce_launched;
+    const uint32_t count = r2_min(stage->reduce_tail - first, (uint32_t) R2_KERNEL_PIECES);
+    r2_kernel_pieces_t pieces = {.piece = {{.count = 0}}};
+    r2_status_t status = r2_mem_queue_room(queue);
+    uint64_t ticket;
+
+    if (R2_OK != status) {
+        return status;
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+        pieces.piece[i] = r2_stage_piece(exec, stage->reducing[first + i]);
+    }
+    status = r2_kernels_launch(&stage->reducer->kernels, queue, exec->args.kernel, &pieces, count);
+    if (R2_OK == status) {
+        status = r2_mem_queue_mark(queue, &ticket);
+    }
+    for (uint32_t i = 0; R2_OK == status && i < count; ++i) {
+        stage->reduced[first + i] = ticket;
+    }
+    stage->reduce_launched += R2_OK == status ? count : 0;
+    return status;
+}
+
+r2_status_t r2_stage_launch(r2_exec_t *exec)
+{
+    r2_status_t status = R2_OK;
+
+    while (R2_OK == status && exec->stage->reduce_launched < exec->stage->reduce_tail) {
+        status = r2_stage_launch_some(exec);
+    }
+    return status;
+}
+
+r2_status_t r2_stage_reduced(r2_exec_t *exec, uint32_t *op_p)
+{
+    r2_staged_t *stage = exec->stage;
+    const uint32_t head = stage->reduce_head;
+    r2_status_t status;
+
+    if (head == stage->reduce_launched) {
+        return R2_ERR_NOT_FOUND;
+    }
+    status = r2_mem_queue_test(&stage->reducer->reduces, stage->reduced[head]);
+    if (R2_OK == status) {
+        *op_p = stage->reducing[head];
+        ++stage->reduce_head;
+    }
+    return R2_IN_PROGRESS == status ? R2_ERR_NOT_FOUND : status;
+}

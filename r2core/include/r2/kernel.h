@@ -1,0 +1,39 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Reductions that a GPU can make in place of the processor.
+ */
+#ifndef R2_KERNEL_H
+#define R2_KERNEL_H
+
+#include "r2/status.h"
+
+/** What base/kernels.def has, by number; R2_KERNEL_NONE, 0, is none of them. */
+typedef enum r2_kernel {
+    R2_KERNEL_NONE,
+#define R2_KERNEL(op, type, class) R2_KERNEL_##op##_##type,
+#include "base/kernels.def"
+    R2_KERNEL_COUNT
+} r2_kernel_t;
+
+typedef enum r2_kernel_op {
+#define R2_KERNEL_OP(op) R2_KERNEL_OP_##op,
+#include "base/kernels.def"
+    R2_KERNEL_OP_COUNT
+} r2_kernel_op_t;
+
+typedef enum r2_kernel_type {
+#define R2_KERNEL_TYPE(type, bytes, align) R2_KERNEL_TYPE_##type,
+#include "base/kernels.def"
+    R2_KERNEL_TYPE_COUNT
+} r2_kernel_type_t;
+
+/** Logical operations, bits, sums and products of signed integers are found as those of unsigned
+ * ones. @return R2_KERNEL_NONE: there is no such reduction. */
+R2_EXPORT r2_kernel_t r2_kernel_find(r2_kernel_op_t op, r2_kernel_type_t type);
+
+/** @return why this build of r2 reduces nothing on GPUs; NULL: it can. Static. */
+R2_EXPORT const char *r2_kernels_missing(void);
+
+#endif

@@ -1,0 +1,187 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Kernels: their text, modules and launches.
+ */
+#include "r2_config.h"
+
+#include "mem/kernels.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/util.h"
+#if R2_KERNELS
+#    include "r2core/mem/kernels_ptx.h"
+#else
+static const char r2_kernels_ptx[] = "";
+#endif
+
+typedef struct r2_kernel_row {
+    const char *name;
+    r2_kernel_op_t op;
+    r2_kernel_type_t type;
+} r2_kernel_row_t;
+
+static const r2_kernel_row_t r2_kernel_rows[R2_KERNEL_COUNT] = {
+#define R2_KERNEL(op, type, class) \
+    [R2_KERNEL_##op##_##type] = {"r2_reduce_" #op "_" #type, R2_KERNEL_OP_##op, \
+                                 R2_KERNEL_TYPE_##type},
+#include "base/kernels.def"
+};
+
+typedef struct r2_kernel_element {
+    uint32_t bytes, align;
+} r2_kernel_element_t;
+
+static const r2_kernel_element_t r2_kernel_elements[R2_KERNEL_TYPE_COUNT] = {
+#define R2_KERNEL_TYPE(type, bytes, align) [R2_KERNEL_TYPE_##type] = {(bytes), (align)},
+#include "base/kernels.def"
+};
+
+const char *r2_kernel_name(r2_kernel_t kernel)
+{
+    return r2_kernel_rows[kernel].name;
+}
+
+uint64_t r2_kernel_bytes(r2_kernel_t kernel)
+{
+    return r2_kernel_elements[r2_kernel_rows[kernel].type].bytes;
+}
+
+uint64_t r2_kernel_align(r2_kernel_t kernel)
+{
+    return r2_kernel_elements[r2_kernel_rows[kernel].type].align;
+}
+
+const char *r2_kernels_missing(void)
+{
+    return R2_KERNELS ? NULL : R2_KERNELS_MISSING;
+}
+
+static r2_kernel_t r2_kernel_row(r2_kernel_op_t op, r2_kernel_type_t type)
+{
+    int kernel = R2_KERNEL_COUNT - 1;
+
+    while (kernel > 0 && (op != r2_kernel_rows[kernel].op || type != r2_kernel_rows[kernel].type)) {
+        --kernel;
+    }
+    return (r2_kernel_t) kernel;
+}
+
+r2_kernel_t r2_kernel_find(r2_kernel_op_t op, r2_kernel_type_t type)
+{
+    const r2_kernel_t kernel = r2_kernel_row(op, type);
+
+    if (R2_KERNEL_NONE == kernel && type >= R2_KERNEL_TYPE_i8 && type <= R2_KERNEL_TYPE_i64) {
+        return r2_kernel_row(op, (r2_kernel_type_t) (type - R2_KERNEL_TYPE_i8 + R2_KERNEL_TYPE_u8));
+    }
+    return kernel;
+}
+
+/* The text with this kernel alone: its head, which is that of all, and the entry.
+ * @return NULL: no such kernel, or no memory; else to be given to free(). */
+static char *r2_kernel_text(const char *name)
+{
+    static const char mark[] = ".visible .entry ";
+    const char *first = strstr(r2_kernels_ptx, mark), *entry = first, *end;
+    const size_t length = strlen(name);
+    char *text;
+
+    while (NULL != entry && (0 != strncmp(entry + strlen(mark), name, length) ||
+                             '(' != entry[strlen(mark) + length])) {
+        entry = strstr(entry + 1, mark);
+    }
+    end = NULL == entry ? NULL : strstr(entry, "\n}\n");
+    text = NULL == end ? NULL : calloc(1, (size_t) (first - r2_kernels_ptx + end - entry) + 4);
+    if (NULL != text) {
+        const size_t head = (size_t) (first - r2_kernels_ptx);
+
+        memcpy(text, r2_kernels_ptx, head);
+        memcpy(text + head, entry, (size_t) (end - entry) + 3);
+    }
+    return text;
+}
+
+/* In the context. */
+static r2_status_t r2_kernels_open(r2_kernels_t *kernels, r2_mem_t *mem, r2_kernel_t kernel)
+{
+    char *text = r2_kernel_text(r2_kernel_rows[kernel].name);
+    r2_status_t status = NULL == text ? R2_ERR_NO_MEMORY : R2_OK;
+
+    if (R2_OK == status) {
+        status = r2_mem_check(mem, mem->driver.module_load(&kernels->modules[kernel], text),
+                              "cuModuleLoadData");
+    }
+    if (R2_OK == status) {
+        status = r2_mem_check(mem,
+                              mem->driver.module_function(&kernels->functions[kernel],
+                                                          kernels->modules[kernel],
+                                                          r2_kernel_rows[kernel].name),
+                              "cuModuleGetFunction");
+    }
+    free(text);
+    return status;
+}
+
+bool r2_kernels_load(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at,
+                     r2_kernel_t kernel)
+{
+    if (R2_KERNEL_NONE == kernel || !R2_KERNELS || kernels->refused[kernel]) {
+        return false;
+    }
+    if (NULL == kernels->functions[kernel] && R2_OK == r2_mem_enter(mem, at)) {
+        kernels->refused[kernel] = R2_OK != r2_kernels_open(kernels, mem, kernel);
+        r2_mem_leave(mem);
+    }
+    return NULL != kernels->functions[kernel];
+}
+
+void r2_kernels_fini(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at)
+{
+    for (int kernel = 0; kernel < R2_KERNEL_COUNT; ++kernel) {
+        if (NULL != kernels->modules[kernel] && R2_OK == r2_mem_enter(mem, at)) {
+            (void) mem->driver.module_unload(kernels->modules[kernel]);
+            r2_mem_leave(mem);
+        }
+    }
+    memset(kernels, 0, sizeof(*kernels));
+}
+
+enum {
+    R2_KERNEL_BLOCK_THREADS = 256,
+    R2_KERNEL_THREAD_BYTES = 64, /* of a piece; then the bytes under way are a bus's delay */
+    R2_KERNEL_BLOCKS = 32        /* of a piece, at most: the rest of the GPU is the application's */
+};
+
+static unsigned r2_kernels_blocks(const r2_kernel_pieces_t *pieces, uint32_t count, uint64_t bytes)
+{
+    const uint64_t each = R2_KERNEL_BLOCK_THREADS * R2_KERNEL_THREAD_BYTES;
+    uint64_t longest = 1;
+
+    for (uint32_t i = 0; i < count; ++i) {
+        longest = r2_max(longest, pieces->piece[i].count * bytes);
+    }
+    return (unsigned) r2_min((longest + each - 1) / each, (uint64_t) R2_KERNEL_BLOCKS);
+}
+
+r2_status_t r2_kernels_launch(const r2_kernels_t *kernels, r2_mem_queue_t *queue,
+                              r2_kernel_t kernel, const r2_kernel_pieces_t *pieces, uint32_t count)
+{
+    r2_mem_t *mem = queue->mem;
+    void *params[] = {(void *) (uintptr_t) pieces};
+    const unsigned blocks = r2_kernels_blocks(pieces, count, r2_kernel_bytes(kernel));
+    r2_status_t status = r2_mem_enter(mem, &queue->at);
+
+    if (R2_OK != status) {
+        return status;
+    }
+    status = r2_mem_check(mem,
+                          mem->driver.launch(kernels->functions[kernel], blocks, count, 1,
+                                             R2_KERNEL_BLOCK_THREADS, 1, 1, 0, queue->stream,
+                                             params, NULL),
+                          "cuLaunchKernel");
+    r2_mem_leave(mem);
+    return status;
+}

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Copyright (c) 2026 The r2 authors
+"""Defects of reductions on GPUs, to be planted as those of mutants.py."""
+
+DEVICE = ["test_exec_device"]
+
+MUTANTS_GPU = [
+    ("ops-do-not-wait-for-kernels", "exec/device.c",
+     "    status = r2_mem_queue_test(&stage->reducer->reduces, stage->reduced[head]);",
+     "    status = R2_OK;", DEVICE),
+    ("kernels-are-in-the-application-s-stream", "mem/kernels.c",
+     "R2_KERNEL_BLOCK_THREADS, 1, 1, 0, queue->stream,",
+     "R2_KERNEL_BLOCK_THREADS, 1, 1, 0, NULL,", DEVICE),
+    ("kernels-do-not-follow-the-application", "exec/staging.c",
+     "    return R2_OK == status ? r2_mem_queue_follow(&place->reduces) : status;",
+     "    return status;", DEVICE),
+    ("a-launch-leaves-its-context-behind", "mem/kernels.c",
+     "                          \"cuLaunchKernel\");\n    r2_mem_leave(mem);\n",
+     "                          \"cuLaunchKernel\");\n", DEVICE),
+    ("a-module-leaves-its-context-behind", "mem/kernels.c",
+     "r2_kernels_open(kernels, mem, kernel);\n        r2_mem_leave(mem);\n",
+     "r2_kernels_open(kernels, mem, kernel);\n", DEVICE),
+    ("errors-do-not-wait-for-kernels", "exec/stage.c",
+     "        (void) r2_mem_queue_drain(&exec->stage->reducer->reduces);\n", "", DEVICE),
+    ("slots-are-given-back-before-the-end", "exec/stage.c",
+     "        exec->scratch = NULL == stage->scratch ? NULL : stage->scratch->memory;\n",
+     "        exec->scratch = NULL == stage->scratch ? NULL : stage->scratch->memory;\n"
+     "        r2_pins_put(&exec->engine->staging.pins, stage->scratch);\n", DEVICE),
+    ("kernels-read-pageable-memory", "exec/stage.c",
+     "    return 0 == scratch_bytes || (NULL != stage->scratch && !stage->scratch->is_heap);",
+     "    return true;", DEVICE),
+    ("kernels-read-what-was-before", "exec/touch.c",
+     "        if (0 != (places[s] & R2_TOUCH_WRITTEN)) {", "        if (places[s] > 3) {", DEVICE),
+    ("what-the-gpu-reads-is-loaded", "exec/touch.c",
+     "        if (0 == (filled->direct[i] & R2_TOUCH_DIRECT_SRC)) {", "        {", DEVICE),
+    ("each-op-is-a-launch", "exec/device.c",
+     "r2_min(stage->reduce_tail - first, (uint32_t) R2_KERNEL_PIECES)",
+     "r2_min(stage->reduce_tail - first, 1u)", DEVICE),
+    ("launches-without-room-are-lost", "exec/engine.c",
+     "        status = r2_stage_launch(exec);", "        status = R2_OK;", DEVICE),
+    ("short-ops-are-launched", "exec/touch.h",
+     "op->bytes >= gpu_bytes", "op->bytes > 0", DEVICE),
+    ("elements-may-lie-anywhere", "exec/device.c",
+     "0 != starts[i] % align", "starts[i] % align > align", DEVICE),
+    ("operands-of-kernels-are-swapped", "exec/device.c",
+     "        .in = r2_stage_source(exec, &op->src, 0 != (direct & R2_TOUCH_DIRECT_SRC)),",
+     "        .in = r2_stage_source(exec, &op->dst, 0 != (direct & R2_TOUCH_DIRECT_SRC)),", DEVICE),
+    ("drivers-are-asked-again", "mem/kernels.c",
+     "        kernels->refused[kernel] = R2_OK != r2_kernels_open",
+     "        kernels->refused[0] = R2_OK != r2_kernels_open", DEVICE),
+]
