@@ -42,12 +42,16 @@ r2_team_way_t r2_team_way(const r2_segment_t *segment, const r2_coll_args_t *arg
     return args->element_bytes * blocks <= segment->piece_bytes ? R2_TEAM_LONG : R2_TEAM_NONE;
 }
 
-/* The call has failed: its caller may use the memory that members still read. */
+/* The call has failed: its caller may use the memory that members still read. Not what goes by
+ * slots: that of an earlier exchange may still be read from there. */
 static void r2_team_withdraw(r2_team_t *team)
 {
     r2_member_t *own = r2_segment_member(&team->segment, team->segment.rank);
+    _Atomic uint64_t *source = &own->sources[team->exchanges % R2_SEGMENT_DIGESTS];
 
-    atomic_store(&own->sources[team->exchanges % R2_SEGMENT_DIGESTS], R2_SEGMENT_WITHDRAWN);
+    if (0 != atomic_load(source)) {
+        atomic_store(source, R2_SEGMENT_WITHDRAWN);
+    }
     team->offers = false;
 }
 

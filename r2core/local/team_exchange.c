@@ -30,7 +30,8 @@ static bool r2_long_fetch(const r2_long_t *pieces, int32_t i, uint64_t source, u
 {
     const r2_team_t *team = pieces->call->team;
 
-    if (NULL == team->processes || !r2_process_fetch(&team->processes[i], source + at, to, bytes)) {
+    if (R2_SEGMENT_WITHDRAWN == source || NULL == team->processes ||
+        !r2_process_fetch(&team->processes[i], source + at, to, bytes)) {
         return false;
     }
     atomic_thread_fence(memory_order_seq_cst);

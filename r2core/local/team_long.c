@@ -54,11 +54,14 @@ static r2_status_t r2_long_run(const r2_team_call_t *call)
 
 /* ---- blocks ---- */
 
-/* The same on all members. */
+/* The same on all members. A slot has room for an element of each block, too. */
 static bool r2_long_has_blocks(const r2_team_t *team, const r2_coll_args_t *args)
 {
+    const uint64_t size = (uint64_t) team->segment.size;
+
     return R2_COLL_ALLREDUCE == args->kind && team->folds_direct &&
-           args->count / (uint64_t) team->segment.size * args->element_bytes >= team->direct_bytes;
+           args->element_bytes * size <= team->segment.piece_bytes &&
+           args->count / size * args->element_bytes >= team->direct_bytes;
 }
 
 bool r2_team_long_shares(const r2_team_t *team, const r2_coll_args_t *args)

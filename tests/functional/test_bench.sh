@@ -166,8 +166,8 @@ for name in latency bibw; do
     verdict "-d cuda: $name"
 done
 # A file that is no library, on hosts that have a driver, too.
-mkdir "$work/none" && : >"$work/none/libcuda.so.1"
-LD_LIBRARY_PATH=$work/none bench 2 r2_allreduce -m 8:8 -i 2 -d cuda
+mkdir "$work/no-driver" && : >"$work/no-driver/libcuda.so.1"
+LD_LIBRARY_PATH=$work/no-driver bench 2 r2_allreduce -m 8:8 -i 2 -d cuda
 [ $rc -eq 1 ] && [ ! -s "$work/out" ] \
     && [ "$(grep -c '^r2_allreduce: -d cuda: rank [01]: there is no CUDA driver: ' \
         "$work/err")" = 2 ]

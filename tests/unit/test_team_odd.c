@@ -25,6 +25,7 @@
 #include "base/util.h"
 #include "local/process.h"
 #include "local/team.h"
+#include "local/team_parts.h"
 
 #define T_MEMBERS 3
 #define T_LONG    100000u
@@ -109,6 +110,14 @@ static r2_status_t t_call(t_member_t *member, const r2_coll_args_t *what, uint32
     return r2_team_run(&member->team, &args, r2_team_way(&member->team.segment, &args), place);
 }
 
+/* What went by slots is not withdrawn: others may still read it from there. */
+static void t_check_sources(const t_member_t *member)
+{
+    for (uint32_t i = 0; i < R2_SEGMENT_DIGESTS; ++i) {
+        assert_int_equal(r2_segment_member(&member->team.segment, member->rank)->sources[i], 0);
+    }
+}
+
 /* Calls before it and behind it are those of all. */
 static void *t_work(void *arg)
 {
@@ -140,6 +149,7 @@ static void *t_work(void *arg)
     }
     atomic_store(&told, true);
     pthread_barrier_wait(member->met);
+    t_check_sources(member);
     r2_segment_close(&member->team.segment);
     return NULL;
 }
@@ -203,6 +213,20 @@ static void who_is_behind_is_waited_for(void **state)
         r2_segment_close(&members[0].team.segment);
         r2_segment_close(&members[1].team.segment);
     }
+}
+
+/* An allreduce goes by blocks only where a slot has room for an element of each. */
+static void blocks_fit_their_slots(void **state)
+{
+    r2_coll_args_t args = {.kind = R2_COLL_ALLREDUCE, .element_bytes = 2048, .count = 128};
+    r2_team_t team = {.folds_direct = true,
+                      .direct_bytes = 16384,
+                      .segment = {.size = 16, .piece_bytes = 32768}};
+
+    (void) state;
+    assert_false(r2_team_long_shares(&team, &args));
+    args.element_bytes = 2056;
+    assert_true(r2_team_long_shares(&team, &args));
 }
 
 /* ---- memory of who has failed ---- */
@@ -374,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_makes_other_calls_is_found_out),
         cmocka_unit_test(who_is_behind_is_waited_for),
+        cmocka_unit_test(blocks_fit_their_slots),
         cmocka_unit_test(memory_of_who_has_failed_is_not_taken),
         cmocka_unit_test(a_segment_takes_what_it_needs),
         cmocka_unit_test(no_memory_is_said),
