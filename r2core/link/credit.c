@@ -64,8 +64,10 @@ static void r2_credit_settle(r2_tx_message_t *message)
     r2_link_t *link = message->link;
 
     r2_credit_defer(message, false);
-    link->tx.mute -= r2_credit_is_mute(message) ? 1 : 0;
-    link->tx.mute_ns = 0; /* others get theirs, too */
+    if (r2_credit_is_mute(message)) {
+        --link->tx.mute;
+        link->tx.mute_ns = 0; /* others get theirs, too */
+    }
     link->tx.requests -= message->requested && !message->credited ? 1 : 0;
     message->credited = true;
 }

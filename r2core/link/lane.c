@@ -82,6 +82,7 @@ static void r2_lane_reset(r2_lane_t *lane)
     lane->rx.ack_count = 0;
     lane->timing.base_ns = net->now_ns;
     lane->tx.gap_ns = 0;
+    lane->tx.unasked_bytes = 0;
     lane->timing.srtt_ns = lane->timing.rttvar_ns = lane->timing.min_rtt_ns =
         lane->timing.calm_rtt_ns = 0;
     lane->timing.rtt_samples = 0;

@@ -23,14 +23,18 @@ static bool r2_place_may(const r2_link_t *link, const r2_rx_match_t *match)
            match->tag.comm_key < R2_LINK_OWN_KEYS && r2_control_may(link, R2_WIRE_GRANT);
 }
 
-/* Grants to one lane. @return false: it has no puts, or is not to get any. */
+/* Grants to one lane. @return false: it has no puts, as relays have none, or is not to get any. */
 static bool r2_place_grant(const r2_lane_t *lane, const r2_rx_match_t *match, r2_place_t *place,
                            r2_wire_key_t *key)
 {
     const r2_tp_ops_t *ops = lane->rail->tp->ops;
-    void **grant = &place->lanes[lane->idx].grant;
+    void **grant;
     size_t bytes = 0;
 
+    if (lane->idx >= R2_RAILS_MAX) {
+        return false;
+    }
+    grant = &place->lanes[lane->idx].grant;
     if (!lane->is_rdma || !r2_lane_may_send(lane) || NULL == ops->grant ||
         R2_OK != ops->grant(lane->conn->worker->worker, match->data, match->bytes, key->key, &bytes,
                             grant)) {
@@ -127,6 +131,9 @@ bool r2_place_is_granted(const r2_lane_t *lane, const r2_rx_match_t *match)
 
 void r2_place_unsure(const r2_link_t *link, const r2_rx_match_t *match, uint32_t rails)
 {
+    if (NULL != match->place) {
+        match->place->number = match->message->number; /* it may be complete before it is given */
+    }
     for (uint32_t i = 0; i < link->lane_count && NULL != match->place; ++i) {
         const r2_lane_t *lane = &link->lanes[i];
 
@@ -158,7 +165,6 @@ void r2_place_sure(r2_lane_t *lane, const r2_rx_match_t *match, uint64_t number)
 
     if (NULL == match) {
         DL_SEARCH_SCALAR(lane->link->rx.places, place, number, number);
-        place = NULL != place && place->held_back ? place : NULL;
     }
     if (NULL == place || !r2_place_is_granted_to(lane, place) ||
         0 == place->lanes[lane->idx].unsure) {

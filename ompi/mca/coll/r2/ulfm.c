@@ -30,8 +30,9 @@ static mca_coll_r2_module_t *r2_ulfm_modules; /* r2_ulfm_lock: those without a m
 static mca_coll_r2_parked_t *r2_ulfm_parked;  /* r2_ulfm_lock */
 static _Atomic uint64_t r2_ulfm_next_us;      /* of the next look */
 
-/* Where messages of Open MPI's agreement go: "star tree". */
-#    define R2_ULFM_STAR 2
+/* Where messages of Open MPI's agreement go: a star is 3 in its code, though its help says 2, which
+ * is a chain. */
+#    define R2_ULFM_STAR 3
 
 void mca_coll_r2_ulfm_settle(void)
 {
