@@ -132,7 +132,8 @@ bool r2_kernels_load(r2_kernels_t *kernels, r2_mem_t *mem, const r2_mem_at_t *at
         return false;
     }
     if (NULL == kernels->functions[kernel] && R2_OK == r2_mem_enter(mem, at)) {
-        kernels->refused[kernel] = R2_OK != r2_kernels_open(kernels, mem, kernel);
+        /* tried again where the host had no memory */
+        kernels->refused[kernel] = R2_ERR_GPU == r2_kernels_open(kernels, mem, kernel);
         r2_mem_leave(mem);
     }
     return NULL != kernels->functions[kernel];
