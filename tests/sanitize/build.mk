@@ -114,7 +114,8 @@ fuzzers: $(addprefix $(OUT)/,$(PROGRAMS_replay))
 
 $(OUT)/r2_config.h:
 	@mkdir -p $(OUT)
-	@printf '#define R2_ENABLE_DEBUG 1\n#define _GNU_SOURCE 1\n#define R2_VERSION "0"\n' >$@
+	@printf '%s\n' '#define R2_ENABLE_DEBUG 1' '#define _GNU_SOURCE 1' '#define R2_VERSION "0"' \
+	    '#define R2_KERNELS 0' '#define R2_KERNELS_MISSING "tests"' >$@
 
 $(OUT)/core.a: $(call objects,$(CORE))
 	@rm -f $@
