@@ -112,7 +112,7 @@ thread: $(addprefix $(OUT)/,$(PROGRAMS_thread))
 ucx: $(addprefix $(OUT)/,$(PROGRAMS_ucx))
 fuzzers: $(addprefix $(OUT)/,$(PROGRAMS_replay))
 
-$(OUT)/r2_config.h:
+$(OUT)/r2_config.h: $(SRCDIR)/tests/sanitize/build.mk
 	@mkdir -p $(OUT)
 	@printf '%s\n' '#define R2_ENABLE_DEBUG 1' '#define _GNU_SOURCE 1' '#define R2_VERSION "0"' \
 	    '#define R2_KERNELS 0' '#define R2_KERNELS_MISSING "tests"' >$@
