@@ -46,6 +46,6 @@ MUTANTS_GPU = [
      "        .in = r2_stage_source(exec, &op->src, 0 != (direct & R2_TOUCH_DIRECT_SRC)),",
      "        .in = r2_stage_source(exec, &op->dst, 0 != (direct & R2_TOUCH_DIRECT_SRC)),", DEVICE),
     ("drivers-are-asked-again", "mem/kernels.c",
-     "        kernels->refused[kernel] = R2_OK != r2_kernels_open",
+     "        kernels->refused[kernel] = R2_ERR_GPU == r2_kernels_open",
      "        kernels->refused[0] = R2_OK != r2_kernels_open", DEVICE),
 ]
