@@ -84,7 +84,7 @@ typedef struct r2_link_recv {
     void *data;             /* borrowed until done; NULL with a sink that takes all */
     r2_link_sink_fn_t sink; /* NULL: copied to data */
     /* not 0: the sink may be called by any thread, and a message whose chunks are no multiples of
-     * this is copied to data all the same */
+     * this, or that is put there, is in data all the same */
     uint32_t grain_bytes;
     uint64_t bytes; /* must equal the message's */
     uint32_t digest;

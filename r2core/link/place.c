@@ -23,6 +23,18 @@ static bool r2_place_may(const r2_link_t *link, const r2_rx_match_t *match)
            match->tag.comm_key < R2_LINK_OWN_KEYS && r2_control_may(link, R2_WIRE_GRANT);
 }
 
+bool r2_place_wants(const r2_link_t *link, uint64_t bytes)
+{
+    bool wants = false;
+
+    for (uint32_t i = 0; link->net->params->put && bytes > R2_CREDIT_MIN_BYTES &&
+                         !link->same_host && i < link->lane_count;
+         ++i) {
+        wants = wants || link->lanes[i].is_rdma;
+    }
+    return wants;
+}
+
 /* Grants to one lane. @return false: it has no puts, as relays have none, or is not to get any. */
 static bool r2_place_grant(const r2_lane_t *lane, const r2_rx_match_t *match, r2_place_t *place,
                            r2_wire_key_t *key)

@@ -37,6 +37,8 @@ typedef struct r2_place {
 
 /* ---- place.c: receiving ---- */
 
+/** True if a message of so many bytes may be put: a lane to this peer has puts. */
+bool r2_place_wants(const r2_link_t *link, uint64_t bytes);
 /**
  * Grants the memory of a receive, and tells the peer, with its credit.
  * @param credit what would be told otherwise.

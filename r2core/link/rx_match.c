@@ -298,7 +298,8 @@ static void r2_rx_match_post(r2_link_t *link, r2_rx_match_t *match, const r2_lin
     match->posted = true;
     --link->rx.unposted;
     match->data = args->data;
-    match->sink = args->sink;
+    /* who needs no sink gets the message without a copy where that can be */
+    match->sink = args->grain_bytes > 0 && r2_place_wants(link, args->bytes) ? NULL : args->sink;
     match->grain_bytes = args->grain_bytes;
     match->bytes = args->bytes;
     match->striped = r2_link_stripes(link, args->bytes);

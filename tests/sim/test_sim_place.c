@@ -144,7 +144,7 @@ static void healthy(void **state)
     (void) state;
     result = run(LAB "coll allreduce f64 3000000 times=3; expect healthy", &sums);
     printf("# %.3f of the bytes put\n", (double) sums.placed / (double) sums.received);
-    assert_true(sums.placed > sums.received / 4 * 3);
+    assert_true(sums.placed > sums.received / 100 * 82); /* fused receives are put, too */
     assert_int_equal(result.counters.put_bytes, sums.placed);
     assert_int_equal(sums.held_back, 0);
 }
