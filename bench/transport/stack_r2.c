@@ -56,7 +56,7 @@ static void r2_open(const char *nic)
     r2_tp_device_config_t config = {.name = nic,
                                     .segment_bytes = PAIR_DATA_MAX + PAIR_HEADER_BYTES};
 
-    try("transport", r2_tp_ucx_create(&me.tp));
+    try("transport", r2_tp_create(&me.tp));
     try("device", me.tp.ops->device_open(me.tp.instance, &config, &me.device));
     try("worker", me.tp.ops->worker_create(me.device, &callbacks, NULL, &me.worker));
 }

@@ -49,7 +49,7 @@ static void r2_ctx_real_free(r2_ctx_real_t *real)
         r2_probe_tcp_destroy(&real->probe);
     }
     if (NULL != real->tp.ops) {
-        r2_tp_ucx_destroy(&real->tp);
+        r2_tp_destroy(&real->tp);
     }
     if (NULL != real->oob.ops) {
         r2_oob_pmix_destroy(&real->oob);
@@ -143,7 +143,7 @@ static r2_status_t r2_ctx_real_drivers(r2_ctx_real_t *real, const r2_ctx_config_
     r2_put_t put;
 
     errno = 0;
-    status = r2_tp_ucx_create(&real->tp);
+    status = r2_tp_create(&real->tp);
     if (R2_OK == status) {
         errno = 0;
         what = "the hello service could not be started";

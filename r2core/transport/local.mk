@@ -3,6 +3,17 @@
 # Sources of r2core/transport: part of libr2core.
 libr2core_la_SOURCES += \
     r2core/transport/put.h \
+    r2core/transport/real.c \
+    r2core/transport/tcp.c \
+    r2core/transport/tcp.h \
+    r2core/transport/tcp_ep.c \
+    r2core/transport/tcp_guest.c \
+    r2core/transport/tcp_packet.c \
+    r2core/transport/tcp_receive.c \
+    r2core/transport/tcp_send.c \
+    r2core/transport/tcp_socket.c \
+    r2core/transport/tcp_watch.c \
+    r2core/transport/tcp_worker.c \
     r2core/transport/uct.c \
     r2core/transport/uct.h \
     r2core/transport/uct_address.c \

@@ -18,10 +18,6 @@
 
 #define SETTINGS_MAX 16
 #define SEG_UNIT     4096
-/* TX_SEG_SIZE takes what is not sent zero-copy, and UCX's notes on one that is. */
-#define TX_SEG_SIZE 20480
-/* Buffers that UCX takes from the system at once. */
-#define TCP_BUFS_GROW 8
 
 /*
  * Shared memory: each worker owns a FIFO of FIFO_SIZE elements of FIFO_ELEM_SIZE bytes, which every
@@ -84,19 +80,6 @@ static void r2_uct_add_size(settings_t *settings, const char *name, size_t value
     r2_uct_add(settings, name, text);
 }
 
-static void r2_uct_add_tcp(settings_t *settings, size_t segment_bytes)
-{
-    size_t segment = r2_round_up(segment_bytes + sizeof(r2_uct_frame_t), SEG_UNIT);
-
-    r2_uct_add_size(settings, "TX_SEG_SIZE", r2_min(segment, (size_t) TX_SEG_SIZE));
-    r2_uct_add_size(settings, "RX_SEG_SIZE", segment);
-    r2_uct_add_size(settings, "TX_BUFS_GROW", TCP_BUFS_GROW);
-    r2_uct_add_size(settings, "RX_BUFS_GROW", TCP_BUFS_GROW);
-    r2_uct_add(settings, "CONN_NB", "y");
-    /* A connection that breaks while it is set up is tried again by the owner, not by UCX. */
-    r2_uct_add(settings, "MAX_CONN_RETRIES", "1");
-}
-
 static void r2_uct_add_shared_memory(settings_t *settings, size_t segment_bytes)
 {
     (void) segment_bytes;
@@ -149,16 +132,15 @@ typedef struct lane_kind {
 
 static const lane_kind_t lane_kinds[] = {
     {{.tls = "sysv", .is_local = true}, r2_uct_add_shared_memory},
-    {{.tls = "tcp", .signals = true, .tells_room = true}, r2_uct_add_tcp},
     {{.tls = "rc_verbs", .tells_room = true, .is_loose = true, .puts = true}, r2_uct_add_rc},
     {{.tls = "ud_verbs", .tells_room = true, .is_loose = true, .copies = true}, r2_uct_add_ud},
 };
 
 static const lane_kind_t *r2_uct_kind_find(const r2_tp_device_config_t *config)
 {
-    const char *tls = NULL == config->name ? "sysv" : NULL == config->tls ? "tcp" : config->tls;
+    const char *tls = NULL == config->name ? "sysv" : config->tls;
 
-    for (size_t i = 0; i < r2_array_count(lane_kinds); ++i) {
+    for (size_t i = 0; i < r2_array_count(lane_kinds) && NULL != tls; ++i) {
         if (0 == strcmp(tls, lane_kinds[i].kind.tls)) {
             return &lane_kinds[i];
         }
@@ -186,6 +168,7 @@ static r2_status_t r2_uct_device_open(void *tp, const r2_tp_device_config_t *con
     if (NULL == device) {
         return R2_ERR_NO_MEMORY;
     }
+    device->ops = &r2_uct_ops;
     device->uct = tp;
     device->segment_bytes = config->segment_bytes;
     device->kind = &lane->kind;
@@ -227,7 +210,7 @@ static bool r2_uct_device_refused(const r2_tp_device_t *device, r2_tp_refusal_t 
     return true;
 }
 
-static const r2_tp_ops_t uct_ops = {
+const r2_tp_ops_t r2_uct_ops = {
     .name = "uct",
     .has_room = r2_uct_has_room,
     .device_open = r2_uct_device_open,
@@ -282,7 +265,7 @@ r2_status_t r2_tp_ucx_create(r2_tp_t *tp_p)
         return R2_ERR_NO_MEMORY;
     }
     uct->filters_log = r2_ucx_log_init();
-    tp_p->ops = &uct_ops;
+    tp_p->ops = &r2_uct_ops;
     tp_p->instance = uct;
     return R2_OK;
 }

@@ -174,7 +174,8 @@ typedef struct r2_uct_kind {
 } r2_uct_kind_t;
 
 struct r2_tp_device {
-    r2_uct_t *uct; /* borrowed: outlives the device */
+    const r2_tp_ops_t *ops; /* first, as in all transports */
+    r2_uct_t *uct;          /* borrowed: outlives the device */
     r2_uct_domain_t domain;
     const r2_uct_kind_t *kind; /* borrowed: static */
     r2_uct_memory_t *memory;   /* owned; NULL: nothing has to be registered, or can be */
@@ -230,6 +231,7 @@ typedef struct r2_uct_record {
 } r2_uct_record_t;
 
 struct r2_tp_ep {
+    const r2_tp_ops_t *ops;  /* first, as in all transports */
     r2_tp_ep_t *prev, *next; /* in worker->eps */
     r2_tp_worker_t *worker;  /* borrowed: outlives the endpoint */
     uct_ep_h uct_ep;         /* owned; NULL: not made yet, or never */
@@ -249,6 +251,7 @@ typedef struct r2_uct_join r2_uct_join_t;
 
 /* All fields belong to the holder of the engine lock. */
 struct r2_tp_worker {
+    const r2_tp_ops_t *ops; /* first, as in all transports */
     r2_uct_port_t port;
     r2_uct_limits_t limits;
     bool to_ep;                 /* endpoints have addresses of their own */
@@ -272,6 +275,10 @@ struct r2_tp_worker {
     int fd; /* local: owned, epoll of UCX's (no data) and of the peers' processes (endpoint); else
              * UCX's */
 };
+
+/* ---- uct.c ---- */
+
+extern const r2_tp_ops_t r2_uct_ops;
 
 /* ---- uct_record.c ---- */
 

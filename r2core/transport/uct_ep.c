@@ -38,6 +38,7 @@ r2_status_t r2_uct_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep
         free(ep);
         return UCS_ERR_NO_MEMORY == rc ? R2_ERR_NO_MEMORY : R2_ERR_NO_DEVICE;
     }
+    ep->ops = &r2_uct_ops;
     ep->worker = worker;
     ep->arg = ep_arg;
     ep->pidfd = -1;
@@ -95,14 +96,12 @@ static ucs_status_t r2_uct_connect_to_iface(r2_tp_ep_t *ep, const r2_uct_address
     return rc;
 }
 
-/** tcp is not asked: it looks at routes, and not at the rules beside them (1.19 and later). */
 static ucs_status_t r2_uct_connect_to_ep(const r2_tp_ep_t *ep, const r2_uct_address_t *address)
 {
     const r2_uct_port_t *port = &ep->worker->port;
     const uct_device_addr_t *device = (const void *) address->device;
 
-    if (!port->is_tcp &&
-        !uct_iface_is_reachable(port->iface, device, (const void *) address->iface)) {
+    if (!uct_iface_is_reachable(port->iface, device, (const void *) address->iface)) {
         return UCS_ERR_UNREACHABLE;
     }
     return uct_ep_connect_to_ep(ep->uct_ep, device, (const void *) address->ep);

@@ -157,6 +157,7 @@ r2_status_t r2_uct_worker_create(r2_tp_device_t *device, const r2_tp_callbacks_t
     if (NULL == worker) {
         return R2_ERR_NO_MEMORY;
     }
+    worker->ops = &r2_uct_ops;
     worker->device = device;
     worker->callbacks = *callbacks;
     worker->arg = arg;

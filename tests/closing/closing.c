@@ -30,7 +30,7 @@
 #include "base/util.h"
 
 static const closing_transport_t transports[] = {
-    {"ucx", r2_tp_ucx_create, r2_tp_ucx_destroy},
+    {"ucx", r2_tp_create, r2_tp_destroy},
 };
 
 static const char *const size_names[] = {"short", "bcopy", "zcopy", "mixed"};

@@ -154,7 +154,7 @@ static bool set_up(char **argv)
     snprintf(self.sun_path, sizeof(self.sun_path), "%s/%u", me.folder, me.rank);
     return me.ranks <= RANKS_MAX && me.rank < me.ranks && NULL != me.pattern &&
            0 == bind(me.control, (struct sockaddr *) &self, sizeof(self)) &&
-           R2_OK == r2_tp_ucx_create(&me.tp) &&
+           R2_OK == r2_tp_create(&me.tp) &&
            R2_OK == me.tp.ops->device_open(me.tp.instance, &config, &me.device);
 }
 

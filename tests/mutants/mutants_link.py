@@ -6,7 +6,7 @@ from watchers import (ASKING, CLOSES, FLAPS, KEEP, LINK, LINK_PEER, LINK_SHORT, 
                       RELAY_LANE, WAITS, CREDIT, LEAST, UNIT_CREDIT, REPAIRS, CONTROL, EXCUSES,
                       GRADE, UNREAD, DOUBT, HOUR, LIMIT, PRESENCE_RELAY, PRESENCE_VIA,
                       PRESENCE_LIMIT, FIREWALL, PRESENCE_FREED, LATE, LATER, RARE, DEAD_PORT, ROOM,
-                      OVER_RDMA, over_nic, LINK_PASS, EXEC, TURN, LAST_RAIL,
+                      OVER_RDMA, over_nic, over_tcp, LINK_PASS, EXEC, TURN, LAST_RAIL,
                       NEVER_WORKED)
 WOKEN = ["test_sim_presence", "goes_on_by_its_service_thread"]
 
@@ -427,4 +427,24 @@ MUTANTS_LINK = [
     ("addresses-do-not-move", "rail/rail.c",
      "NULL != device && is_rdma && device->gid_index != r2_rail_gid_index(rail)",
      "NULL != device && is_rdma && device->gid_index == -2", over_nic("test_rail_gid_moves")),
+    ("frames-are-believed", "transport/tcp_receive.c",
+     "    return frame->header_bytes <= R2_TP_HEADER_MAX &&\n"
+     "                   frame->data_bytes <= worker->device->segment_bytes\n",
+     "    return frame->header_bytes <= R2_TP_HEADER_MAX && frame->data_bytes < UINT32_MAX\n",
+     over_tcp("test_wrong_frames")),
+    ("what-follows-a-packet-is-lost", "transport/tcp_receive.c",
+     "    if ((size_t) got > rest) {\n", "    if (false) {\n", over_tcp("test_portions")),
+    ("strangers-push-out-nobody", "transport/tcp_guest.c",
+     "worker->guest_count == R2_TCP_GUESTS_MAX", "false", over_tcp("test_strangers")),
+    ("anybody-is-let-in", "transport/tcp_guest.c",
+     "(ep->peer.worker != greeting->from.worker || ep->peer.number != greeting->from.number)",
+     "false",
+     over_tcp("test_wrong_peer")),
+    ("sends-that-wait-are-forgotten", "transport/tcp_send.c",
+     "        ep->sent_bytes = (size_t) took;\n", "        ep->sent_bytes = 0;\n",
+     over_tcp("test_many_in_flight")),
+    ("who-sleeps-is-not-woken", "transport/tcp_worker.c",
+     "    worker->streak = 0;\n    if (NULL != worker->recent && worker->recent->unwatched) {",
+     "    worker->streak = 0;\n    if (false && NULL != worker->recent) {",
+     over_tcp("test_signals")),
 ]

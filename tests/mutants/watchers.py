@@ -57,6 +57,10 @@ PLACED_DROP = ["test_sim_place", "silent_drop"]
 GIVEN_UP = ["test_sim_place", "given_up"]
 
 
+def over_tcp(test):
+    return ["test_tp_ucx", "lo/" + test]
+
+
 def over_nic(test):
     """A test of the transport over RDMA."""
     return ["test_tp_ucx", "--rc", "rc/" + test]

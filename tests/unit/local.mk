@@ -32,6 +32,7 @@ tests_unit_test_tp_ucx_SOURCES = \
     tests/unit/tp_rail.c \
     tests/unit/tp_rdma.c \
     tests/unit/tp_sides.c \
+    tests/unit/tp_tcp.c \
     tests/unit/tp_sides.h
 tests_unit_test_tp_ucx_LDADD = $(R2_TEST_LIBS) -ldl
 tests_unit_test_tp_ucx_LDFLAGS = $(AM_LDFLAGS) -export-dynamic

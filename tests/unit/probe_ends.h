@@ -87,7 +87,7 @@ static inline void t_end_open(t_end_t *end)
     r2_put_t put;
 
     memset(end, 0, sizeof(*end));
-    if (R2_OK != r2_tp_ucx_create(&end->tp)) {
+    if (R2_OK != r2_tp_create(&end->tp)) {
         abort();
     }
     put = r2_put_ucx(&end->tp);
@@ -123,7 +123,7 @@ static inline void t_end_free(t_end_t *end)
 {
     r2_probe_tcp_destroy(&end->probe);
     r2_hello_tcp_destroy(&end->hello);
-    r2_tp_ucx_destroy(&end->tp);
+    r2_tp_destroy(&end->tp);
     free(end);
 }
 

@@ -161,7 +161,7 @@ static void parts_sim(job_t *job, uint32_t idx, r2_ctx_parts_t *parts)
 static void parts_ucx(rank_t *rank, r2_ctx_parts_t *parts)
 {
     parts->clock = r2_clock_system();
-    assert_int_equal(r2_tp_ucx_create(&rank->tp), R2_OK);
+    assert_int_equal(r2_tp_create(&rank->tp), R2_OK);
     assert_int_equal(r2_hello_tcp_create(parts->clock, &rank->log, &rank->hello), R2_OK);
     parts->tp = rank->tp;
     parts->hello = rank->hello;
@@ -249,7 +249,7 @@ static void job_down(job_t *job)
         r2_ctx_dismantle(rank->ctx);
         if (NULL == job->sim) {
             r2_hello_tcp_destroy(&rank->hello);
-            r2_tp_ucx_destroy(&rank->tp);
+            r2_tp_destroy(&rank->tp);
             r2_nic_watch_sim_destroy(&rank->watch);
         }
     }

@@ -137,7 +137,7 @@ static int open_with(size_t room)
     r2_tp_t tp;
     bool promised;
 
-    if (R2_OK != r2_tp_ucx_create(&tp)) {
+    if (R2_OK != r2_tp_create(&tp)) {
         return 1;
     }
     used = in_use();
@@ -147,13 +147,13 @@ static int open_with(size_t room)
     promised = tp.ops->has_room(tp.instance, 1, 1, 1);
     status = tp.ops->device_open(tp.instance, &config, &device);
     if (R2_OK != status) {
-        r2_tp_ucx_destroy(&tp);
+        r2_tp_destroy(&tp);
         return R2_ERR_NO_DESCRIPTORS == status && !promised ? 0 : 3;
     }
     status = tp.ops->worker_create(device, &callbacks, NULL, &worker);
     if (R2_OK != status) {
         tp.ops->device_close(device);
-        r2_tp_ucx_destroy(&tp);
+        r2_tp_destroy(&tp);
         return R2_ERR_NO_DESCRIPTORS == status && !promised ? 0 : 4;
     }
     if (R2_OK != tp.ops->ep_open(worker, NULL, &ep) ||
@@ -172,7 +172,7 @@ static int open_with(size_t room)
     }
     tp.ops->worker_destroy(worker);
     tp.ops->device_close(device);
-    r2_tp_ucx_destroy(&tp);
+    r2_tp_destroy(&tp);
     return R2_OK == status || (R2_ERR_NO_DESCRIPTORS == status && !promised) ? 0 : 6;
 }
 
@@ -219,7 +219,7 @@ static int take_lanes(size_t local)
     size_t used[4], most;
     r2_tp_t tp;
 
-    if (R2_OK != r2_tp_ucx_create(&tp)) {
+    if (R2_OK != r2_tp_create(&tp)) {
         return 1;
     }
     used[0] = in_use();
@@ -248,7 +248,7 @@ static int take_lanes(size_t local)
     tp.ops->worker_destroy(workers[0]);
     tp.ops->worker_destroy(workers[1]);
     tp.ops->device_close(device);
-    r2_tp_ucx_destroy(&tp);
+    r2_tp_destroy(&tp);
     return 2 * used[1] - used[0] - used[2] <= R2_FDS_THREAD &&
                    used[2] - used[1] <= (0 == local ? R2_FDS_WORKER : R2_FDS_WORKER_LOCAL) &&
                    most - used[2] <= R2_FDS_EP * 2 * LANES

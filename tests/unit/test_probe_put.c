@@ -37,7 +37,7 @@ static inline uint32_t t_far_ask(const char *words)
     if (0 == strcmp(words, "anew")) { /* another process in place of this one: its ports are gone */
         r2_probe_tcp_destroy(&t_far.probe);
         r2_hello_tcp_destroy(&t_far.hello);
-        r2_tp_ucx_destroy(&t_far.tp);
+        r2_tp_destroy(&t_far.tp);
         t_end_open(&t_far);
     }
     return open_files();

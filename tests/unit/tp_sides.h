@@ -119,6 +119,13 @@ void memory_refuse(const void *data, size_t bytes);
 /* No memory is registered; no device is opened; no queue pair gets on. */
 extern bool refuses_all, opens_none, connects_none;
 
+/* ---- tp_tcp.c ---- */
+
+void test_portions(void **state);
+void test_wrong_frames(void **state);
+void test_strangers(void **state);
+void test_wrong_peer(void **state);
+
 /* ---- tp_rdma.c ---- */
 
 void test_silent_drop(void **state);

@@ -193,24 +193,6 @@ static bool info_same_subnet(const r2_nic_t *a, const r2_nic_t *b)
     return 0 != a->ipv4 && 0 != b->ipv4 && (a->ipv4 & mask) == (b->ipv4 & mask);
 }
 
-static const char *info_ucx(const info_t *info)
-{
-    for (size_t i = 0; i < info->library_count; ++i) {
-        if (0 == strcmp(info->libraries[i].name, "UCX")) {
-            return info->libraries[i].version;
-        }
-    }
-    return "";
-}
-
-/** UCX up to 1.16 has no way to bind the sockets it connects with. */
-static bool info_ucx_binds(const char *version)
-{
-    unsigned major = 0, minor = 0;
-
-    return 2 == sscanf(version, "%u.%u", &major, &minor) && (major > 1 || minor > 16);
-}
-
 static void info_check_subnets(const info_t *info, info_list_t *list)
 {
     for (size_t i = 0; i < info->nic_count; ++i) {
@@ -221,16 +203,11 @@ static void info_check_subnets(const info_t *info, info_list_t *list)
                 continue;
             }
             info_add(list, INFO_WARNING,
-                     "rails %zu (%s) and %zu (%s) are in the same subnet: Linux sends what goes "
-                     "there through one of them%s%s%s",
-                     i, a->name, j, b->name, info_ucx_binds(info_ucx(info)) ? "" : ", and UCX ",
-                     info_ucx_binds(info_ucx(info)) ? "" : info_ucx(info),
-                     info_ucx_binds(info_ucx(info)) ? ""
-                                                    : " does not bind its connections to a NIC");
-            info_remedy(list, "use one subnet for each rail%s",
-                        info_ucx_binds(info_ucx(info))
-                            ? ", or routes by source address and UCX_TCP_EP_BIND_SRC_ADDR=y"
-                            : "");
+                     "rails %zu (%s) and %zu (%s) are in the same subnet: Linux may send and "
+                     "answer through one of them what is meant for the other",
+                     i, a->name, j, b->name);
+            info_remedy(list, "use one subnet for each rail, or routes by source address and "
+                              "net.ipv4.conf.all.arp_ignore=1, arp_announce=2");
             return; /* one is enough to make the point */
         }
     }

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /* What UCX takes (1.13 to 1.22); tests/unit/test_fds.c measures it. */
-#define R2_FDS_THREAD       3u /* once for each process, with the first worker over TCP */
+#define R2_FDS_THREAD       3u /* once for each process, with the first worker of UCX */
 #define R2_FDS_DEVICE       2u /* over RDMA, and its workers as within the host; TCP: none */
 #define R2_FDS_WORKER       2u /* of a rail */
 #define R2_FDS_WORKER_LOCAL 4u /* of the rail within the host, with what watches processes */

@@ -193,6 +193,13 @@ typedef struct r2_tp {
 } r2_tp_t;
 
 /**
+ * The transports of a process: own TCP over NICs, UCX for RDMA and within the host.
+ * @return as r2_tp_ucx_create().
+ */
+r2_status_t r2_tp_create(r2_tp_t *tp_p);
+void r2_tp_destroy(r2_tp_t *tp);
+
+/**
  * The UCX transport (one per process).
  * @return R2_OK, R2_ERR_NO_MEMORY, R2_ERR_VERSION (this UCX may differ from the one r2 was built
  * with in what is compiled into r2).

@@ -1,0 +1,46 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Memory for packets that come over TCP.
+ */
+#include "r2_config.h"
+
+#include "transport/tcp.h"
+
+#include <stdlib.h>
+#include <utlist.h>
+
+r2_tcp_packet_t *r2_tcp_packet_get(r2_tcp_worker_t *worker)
+{
+    r2_tcp_packet_t *packet = worker->spare;
+
+    if (NULL != packet) {
+        worker->spare = packet->next;
+    } else {
+        packet = malloc(sizeof(*packet) + R2_TP_HEADER_MAX + worker->device->segment_bytes);
+    }
+    if (NULL != packet) {
+        packet->got_bytes = 0;
+        packet->need_bytes = sizeof(packet->frame);
+    }
+    return packet;
+}
+
+void r2_tcp_packet_put(r2_tcp_worker_t *worker, r2_tcp_packet_t *packet)
+{
+    LL_PREPEND(worker->spare, packet);
+}
+
+bool r2_tcp_packet_is_spare(r2_tcp_worker_t *worker)
+{
+    if (NULL == worker->spare) {
+        r2_tcp_packet_t *packet = r2_tcp_packet_get(worker);
+
+        if (NULL == packet) {
+            return false; /* what has come stays with the kernel */
+        }
+        r2_tcp_packet_put(worker, packet);
+    }
+    return true;
+}

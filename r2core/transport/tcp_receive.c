@@ -1,0 +1,184 @@
+/*
+ * SPDX-License-Identifier: BSD-3-Clause
+ * Copyright (c) 2026 The r2 authors
+ *
+ * Receiving over TCP: packets are handed up out of what one read brought, or joined.
+ */
+#include "r2_config.h"
+
+#include "transport/tcp.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+/** @return bytes of a packet with its frame, or 0: this is none. */
+static size_t r2_tcp_frame_bytes(const r2_tcp_worker_t *worker, const r2_tcp_frame_t *frame)
+{
+    return frame->header_bytes <= R2_TP_HEADER_MAX &&
+                   frame->data_bytes <= worker->device->segment_bytes
+               ? sizeof(*frame) + frame->header_bytes + frame->data_bytes
+               : 0;
+}
+
+static void r2_tcp_hand_up(r2_tcp_ep_t *ep, const r2_tcp_frame_t *frame, const char *bytes)
+{
+    const r2_tcp_worker_t *worker = ep->worker;
+
+    ep->streams = frame->data_bytes > R2_TCP_AHEAD_BYTES;
+    ep->last_bytes = sizeof(*frame) + frame->header_bytes + frame->data_bytes;
+    worker->callbacks.received(worker->arg, bytes, frame->header_bytes, bytes + frame->header_bytes,
+                               frame->data_bytes);
+}
+
+/** After more of it has come: hands the packet up if it is whole. @return packets handed up. */
+static unsigned r2_tcp_packet_got(r2_tcp_ep_t *ep)
+{
+    r2_tcp_packet_t *packet = ep->packet;
+
+    if (sizeof(packet->frame) == packet->got_bytes && sizeof(packet->frame) == packet->need_bytes) {
+        packet->need_bytes = r2_tcp_frame_bytes(ep->worker, &packet->frame);
+        if (0 == packet->need_bytes) {
+            r2_tcp_ep_fail(ep, R2_ERR_LANE_DOWN);
+            return 0;
+        }
+    }
+    if (packet->got_bytes < packet->need_bytes) {
+        return 0;
+    }
+    ep->packet = NULL;
+    r2_tcp_hand_up(ep, &packet->frame, packet->bytes);
+    r2_tcp_packet_put(ep->worker, packet);
+    return 1;
+}
+
+/** Where the next byte of a packet goes. */
+static char *r2_tcp_packet_end(r2_tcp_packet_t *packet)
+{
+    return packet->got_bytes < sizeof(packet->frame)
+               ? (char *) &packet->frame + packet->got_bytes
+               : packet->bytes + packet->got_bytes - sizeof(packet->frame);
+}
+
+/** Adds to a packet. @return bytes that it takes. */
+static size_t r2_tcp_packet_add(r2_tcp_packet_t *packet, const char *from, size_t bytes)
+{
+    const size_t takes = r2_min(bytes, packet->need_bytes - packet->got_bytes);
+
+    memcpy(r2_tcp_packet_end(packet), from, takes);
+    packet->got_bytes += takes;
+    return takes;
+}
+
+/** Takes apart what was read. @return packets handed up. */
+static unsigned r2_tcp_take_apart(r2_tcp_ep_t *ep, const char *from, size_t bytes)
+{
+    r2_tcp_frame_t frame;
+    unsigned count = 0;
+
+    while (bytes > 0 && R2_OK == ep->failure) {
+        size_t whole = 0;
+
+        if (NULL == ep->packet && bytes >= sizeof(frame)) {
+            memcpy(&frame, from, sizeof(frame));
+            whole = r2_tcp_frame_bytes(ep->worker, &frame);
+        }
+        if (0 != whole && whole <= bytes) {
+            r2_tcp_hand_up(ep, &frame, from + sizeof(frame));
+            ++count;
+        } else {
+            if (NULL == ep->packet) {
+                ep->packet = r2_tcp_packet_get(ep->worker);
+            }
+            if (NULL == ep->packet) { /* r2_tcp_receive() has seen to it */
+                r2_tcp_ep_fail(ep, R2_ERR_NO_MEMORY);
+                return count;
+            }
+            whole = r2_tcp_packet_add(ep->packet, from, bytes);
+            count += r2_tcp_packet_got(ep);
+        }
+        from += whole;
+        bytes -= whole;
+    }
+    return count;
+}
+
+/** One read while nothing is left of a packet: into memory for one. @return as recv(). */
+static ssize_t r2_tcp_read_next(r2_tcp_ep_t *ep, r2_tcp_packet_t *packet, unsigned *count_p)
+{
+    const size_t room =
+        sizeof(packet->frame) + R2_TP_HEADER_MAX + ep->worker->device->segment_bytes;
+    const size_t wants = ep->streams ? ep->last_bytes + R2_TCP_AHEAD_BYTES : room;
+    const ssize_t got = recv(ep->fd, &packet->frame, r2_min(wants, room), MSG_DONTWAIT);
+    char *from = (char *) &packet->frame;
+    size_t whole;
+
+    if (got <= 0) {
+        r2_tcp_packet_put(ep->worker, packet);
+        return got;
+    }
+    packet->got_bytes = (size_t) got;
+    whole = packet->got_bytes < sizeof(packet->frame)
+                ? sizeof(packet->frame)
+                : r2_tcp_frame_bytes(ep->worker, &packet->frame);
+    if (packet->got_bytes < whole) {
+        packet->need_bytes = whole;
+        ep->packet = packet; /* begun where it is to be */
+        return got;
+    }
+    *count_p += r2_tcp_take_apart(ep, from, packet->got_bytes);
+    r2_tcp_packet_put(ep->worker, packet);
+    return got;
+}
+
+/** One read of what is left of a packet, and a little beyond. @return as recvmsg(). */
+static ssize_t r2_tcp_read_rest(r2_tcp_ep_t *ep, unsigned *count_p)
+{
+    r2_tcp_packet_t *packet = ep->packet;
+    const size_t rest = packet->need_bytes - packet->got_bytes;
+    char ahead[R2_TCP_AHEAD_BYTES];
+    struct iovec parts[] = {{r2_tcp_packet_end(packet), rest}, {ahead, sizeof(ahead)}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = r2_array_count(parts)};
+    const ssize_t got = recvmsg(ep->fd, &message, MSG_DONTWAIT);
+
+    if (got <= 0) {
+        return got;
+    }
+    packet->got_bytes += r2_min((size_t) got, rest);
+    *count_p += r2_tcp_packet_got(ep);
+    if ((size_t) got > rest) {
+        *count_p += r2_tcp_take_apart(ep, ahead, (size_t) got - rest);
+    }
+    return got;
+}
+
+unsigned r2_tcp_receive(r2_tcp_ep_t *ep)
+{
+    r2_tcp_worker_t *worker = ep->worker;
+    r2_tcp_packet_t *packet = NULL;
+    unsigned count = 0;
+    ssize_t got;
+
+    if (R2_OK != ep->failure) {
+        return 0;
+    }
+    if (NULL == ep->packet) {
+        packet = r2_tcp_packet_get(worker);
+    }
+    if ((NULL == packet && NULL == ep->packet) || !r2_tcp_packet_is_spare(worker)) {
+        if (NULL != packet) {
+            r2_tcp_packet_put(worker, packet);
+        }
+        return 0;
+    }
+    got = NULL != packet ? r2_tcp_read_next(ep, packet, &count) : r2_tcp_read_rest(ep, &count);
+    if (got <= 0) {
+        if (0 == got || (EAGAIN != errno && EINTR != errno)) {
+            r2_tcp_ep_fail(ep, 0 == got ? R2_ERR_LANE_DOWN : r2_tcp_status(errno));
+        }
+        return 0;
+    }
+    r2_tcp_ep_is_recent(ep);
+    return r2_max(count, 1u);
+}
