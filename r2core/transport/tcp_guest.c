@@ -21,6 +21,8 @@ void r2_tcp_guest_close(r2_tcp_worker_t *worker, r2_tcp_guest_t *guest)
     DL_DELETE(worker->guests, guest);
     --worker->guest_count;
     if (guest->fd >= 0) {
+        /* A child of fork() may hold the descriptor: it would stay in the epoll set. */
+        (void) epoll_ctl(worker->epoll_fd, EPOLL_CTL_DEL, guest->fd, NULL);
         r2_fd_close(guest->fd);
     }
     free(guest);
