@@ -149,6 +149,9 @@ static r2_status_t stub_worker_arm(r2_tp_worker_t *worker)
 static r2_status_t stub_ep_open(r2_tp_worker_t *worker, void *ep_arg, r2_tp_ep_t **ep_p)
 {
     (void) ep_arg;
+    if (worker->stub->no_device) {
+        return R2_ERR_NO_DEVICE;
+    }
     *ep_p = malloc(sizeof(**ep_p));
     (*ep_p)->stub = worker->stub;
     (*ep_p)->worker = worker;

@@ -288,6 +288,36 @@ static void failed_lanes_are_counted(void **state)
     end(receive);
 }
 
+/*
+ * The device of a lane that was closed so is dead. The peer calls for it, again and again, and
+ * there is nothing to answer with: the lane has failed, and counts once.
+ */
+static void a_dead_device_is_a_failure(void **state)
+{
+    receive_t *receive = start();
+    stub_net_t *stub = receive->stub;
+    const uint64_t end_ns = stub->time_ns + R2_NS_PER_S;
+    uint8_t offer[R2_HELLO_BYTES_MAX];
+
+    (void) state;
+    copy_comes(receive, 1, 1, 1u << 0);
+    stub->no_device = true;
+    r2_net_progress(&stub->net);
+    assert_int_equal(lane_of(receive, 0)->connect.past, R2_PAST_RESTED);
+    assert_int_equal(failed(receive), 0);
+    for (uint32_t i = 0; stub->time_ns < end_ns; ++i) {
+        stub->time_ns += 10 * MS;
+        stub_speak(stub, lane_of(receive, 1));
+        if (0 == i % 10) {
+            stub_hello(stub, 0, offer, stub_offer(stub, 0, 1, offer));
+        }
+    }
+    assert_int_equal(failed(receive), 1);
+    stub->no_device = false;
+    r2_link_withdraw(stub->link, 1);
+    end(receive);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -298,6 +328,7 @@ int main(void)
         cmocka_unit_test(who_was_away_waits_no_longer),
         cmocka_unit_test(sound_lanes_do_not_fail_with_a_call),
         cmocka_unit_test(failed_lanes_are_counted),
+        cmocka_unit_test(a_dead_device_is_a_failure),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
