@@ -127,10 +127,18 @@ static uint64_t failed(const receive_t *receive)
     return receive->stub->counters.lanes_failed;
 }
 
-/** The rail of the first lane is not read to its end from now on. */
+/** The rail of a lane is not read to its end from now on. */
+static void leave_unread_on(receive_t *receive, uint32_t lane)
+{
+    receive->stub->busy = lane_of(receive, lane)->conn->worker->worker;
+}
+
 static void leave_unread(receive_t *receive, bool unread)
 {
-    receive->stub->busy = unread ? lane_of(receive, 0)->conn->worker->worker : NULL;
+    receive->stub->busy = NULL;
+    if (unread) {
+        leave_unread_on(receive, 0);
+    }
 }
 
 /* The queue pair that it was put over is gone before a copy of a chunk is written. */
@@ -179,6 +187,27 @@ static void the_last_copy_waits(void **state)
     assert_int_equal(receive->done, 1);
     assert_true(is_taken(receive, CHUNKS - 1));
     assert_int_equal(receive->stub->grants, 0);
+    end(receive);
+}
+
+/* Chunks were put over both lanes, and come again: the end of one lane is not enough. */
+static void all_lanes_are_waited_for(void **state)
+{
+    receive_t *receive = start();
+
+    (void) state;
+    leave_unread_on(receive, 1);
+    r2_net_progress(&receive->stub->net);
+    copy_comes(receive, 1, 1, 1u << 0);
+    copy_comes(receive, 0, 2, 1u << 1);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(receive->stub->grants, 1);
+    assert_false(is_taken(receive, 1) || is_taken(receive, 2));
+    leave_unread(receive, false);
+    r2_net_progress(&receive->stub->net);
+    assert_int_equal(receive->stub->grants, 0);
+    assert_true(is_taken(receive, 1) && is_taken(receive, 2));
+    r2_link_withdraw(receive->stub->link, 1);
     end(receive);
 }
 
@@ -323,6 +352,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_copy_is_taken_behind_the_fence),
         cmocka_unit_test(the_last_copy_waits),
+        cmocka_unit_test(all_lanes_are_waited_for),
         cmocka_unit_test(a_header_that_comes_late_spares_the_lane),
         cmocka_unit_test(nobody_waits_for_long),
         cmocka_unit_test(who_was_away_waits_no_longer),
