@@ -278,8 +278,7 @@ static uint64_t r2_place_lane_due_ns(const r2_lane_t *lane, const r2_place_t *pl
 {
     r2_net_t *net = lane->link->net;
     const uint64_t unread_ns = lane->conn->worker->unread_ns;
-    const bool may_lie =
-        (0 != unread_ns && unread_ns <= place->since_ns) || r2_net_reads_on(net);
+    const bool may_lie = (0 != unread_ns && unread_ns <= place->since_ns) || r2_net_reads_on(net);
 
     return place->since_ns + (may_lie ? r2_scaled_timeout_ns(net, R2_PLACE_TIMES) : 0);
 }

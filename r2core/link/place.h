@@ -26,7 +26,7 @@ typedef struct r2_place {
     uint64_t number;              /* of its message, once that is known */
     uint64_t comm_key;
     uint64_t since_ns; /* since when the end of a lane is waited for; 0: it is not */
-    bool held_back; /* the receive is over, and its memory is not its owner's yet */
+    bool held_back;    /* the receive is over, and its memory is not its owner's yet */
     /* of one that is held back: what its owner is to be told */
     r2_status_t status;
     r2_link_done_fn_t done; /* NULL: nobody waits */

@@ -213,8 +213,8 @@ static uint64_t r2_port_losses(const char *root, const char *rdma)
     char text[64];
 
     for (size_t i = 0; i < r2_array_count(files); ++i) {
-        sum += r2_port_line(root, rdma, files[i], text, sizeof(text)) ? strtoull(text, NULL, 10)
-                                                                      : 0;
+        sum +=
+            r2_port_line(root, rdma, files[i], text, sizeof(text)) ? strtoull(text, NULL, 10) : 0;
     }
     return sum;
 }

@@ -48,7 +48,7 @@ typedef struct r2_rdma_port {
     r2_gid_kind_t gid_kind;
     uint16_t gid_idx; /* in the port's table; moves when the NIC's addresses do */
     uint8_t gid[16];
-    bool openable; /* its file in /dev/infiniband is there, or it is not known which that is */
+    bool openable;   /* its file in /dev/infiniband is there, or it is not known which that is */
     uint64_t losses; /* packets that its NIC has seen out of order, or missed, since it was
                         started; 0 = none, or not known */
 } r2_rdma_port_t;
